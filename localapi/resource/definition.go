@@ -1,0 +1,149 @@
+package resource
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Definition is everything the server has to know about one resource of one API version.
+//
+// Only the naming fields, New and NewList are required; a nil function means "nothing special for this type".
+// Functions get objects that they own for the length of the call and may change them unless stated otherwise; "old"
+// objects are shared with readers and must not be changed. Functions may be called concurrently for different
+// objects, keep no state, and never block: they run inside a write.
+type Definition struct {
+	// GroupVersion and Kind name the type ("apps/v1", "Deployment"); Plural is the resource name in URLs and
+	// Singular the lower-case kind. ShortNames and Categories are for discovery ("deploy"; "all").
+	GroupVersion         schema.GroupVersion
+	Kind                 string
+	Plural, Singular     string
+	ShortNames           []string
+	Categories           []string
+	Namespaced           bool
+	New, NewList         func() runtime.Object
+	HasStatus            bool
+	Subresources         map[string]Subresource
+	Columns              []metav1.TableColumnDefinition
+	DefaultPropagation   metav1.DeletionPropagation // of a delete that names none; "" means background
+	CreateOnUpdate       bool                       // PUT of a missing object creates it (Service, Endpoints, Lease, Event)
+	NeedsResourceVersion bool                       // PUT without metadata.resourceVersion is refused (Lease, custom resources)
+
+	// ValidateName is the type's rule for metadata.name; prefix is true while a generateName is checked. Nil means
+	// a DNS-1123 subdomain.
+	ValidateName func(name string, prefix bool) []string
+
+	// Default fills in API defaults. It runs on every object that a client sends, before anything else sees it, and
+	// must be idempotent.
+	Default func(obj runtime.Object)
+
+	// PrepareCreate clears what a client may not set (status) and sets what the server owns (generation 1).
+	PrepareCreate func(ctx context.Context, obj runtime.Object)
+
+	// PrepareUpdate carries over from old what a write to the main resource may not change (status) and bumps
+	// metadata.generation when the desired state differs.
+	PrepareUpdate func(ctx context.Context, obj, old runtime.Object)
+
+	// PrepareStatusUpdate carries over from old what a write to the status subresource may not change (spec, and
+	// the parts of the metadata that the real strategy protects).
+	PrepareStatusUpdate func(ctx context.Context, obj, old runtime.Object)
+
+	// Validate judges a whole object; ValidateUpdate only the transition from old (immutable fields), in addition
+	// to Validate. ValidateStatusUpdate alone judges a status write. None of them changes its arguments. The
+	// metadata rules that all types share are the server's.
+	Validate             func(obj runtime.Object) field.ErrorList
+	ValidateUpdate       func(obj, old runtime.Object) field.ErrorList
+	ValidateStatusUpdate func(obj, old runtime.Object) field.ErrorList
+
+	// Warnings are sent to the client as Warning headers; old is nil on create.
+	Warnings func(obj, old runtime.Object) []string
+
+	// Grace is the number of seconds that a delete leaves the object, with metadata.deletionTimestamp set, before it
+	// is removed by a second delete with grace 0 (a kubelet's). 0 removes at once. o is never nil.
+	//
+	// Source: k8s.io/apiserver pkg/registry/rest RESTGracefulDeleteStrategy.
+	Grace func(obj runtime.Object, o *metav1.DeleteOptions) int64
+
+	// PrepareDelete runs once, when deletionTimestamp is first set (a Namespace becomes Terminating).
+	PrepareDelete func(ctx context.Context, obj runtime.Object)
+
+	// Finalizing reports reasons of the type's own, beside metadata.finalizers, for which a deleted object stays
+	// (a Namespace's spec.finalizers).
+	Finalizing func(obj runtime.Object) bool
+
+	// Fields are the selectable fields beyond metadata.name and metadata.namespace. Every selectable field must be
+	// present, with its empty value if unset: a field selector on a name that is missing is a bad request.
+	Fields func(obj runtime.Object) fields.Set
+
+	// Row are the cells of obj, in the order of Columns. Nil Columns print name and creation time.
+	Row func(obj runtime.Object, now time.Time) []any
+
+	// Allocate reserves values that must be unique in the cluster and writes them into obj: old is nil on create; obj
+	// is nil when old was removed. The server calls done once: with true after the write was stored (free what only
+	// old held), with false when it was not (free what was reserved now). done may be nil. A dry run always ends
+	// with false. When a server starts on existing storage, it calls Allocate with every stored object as obj and a
+	// nil old, so values already set must be reserved as they are.
+	Allocate func(ctx context.Context, a Allocator, obj, old runtime.Object) (done func(stored bool), err error)
+
+	// Types converts objects to typed values for field management. Nil means the built-in types' converter, which
+	// the server builds once, on first use.
+	Types func() managedfields.TypeConverter
+}
+
+// Subresource is a resource below an object, other than status: scale, binding, eviction, log.
+type Subresource struct {
+	// Kind is the type of the body and, for get, update and patch, of the answer (autoscaling/v1 Scale).
+	Kind schema.GroupVersionKind
+
+	// New makes the empty value of that type.
+	New func() runtime.Object
+
+	// Verbs are those of discovery: get, update, patch (all need Project; the last two Merge) or create.
+	Verbs []string
+
+	// Project returns the subresource's view of obj, which it may not change. A subresource that this server cannot
+	// serve (log) returns an API status error here.
+	Project func(ctx context.Context, obj runtime.Object) (runtime.Object, error)
+
+	// Merge writes the client's view, sub, into obj, which the server then stores. For a create it is the action
+	// (binding sets spec.nodeName), and the client is answered with a success Status. It bumps metadata.generation
+	// itself where the real server does (scale). Errors are API status errors.
+	Merge func(ctx context.Context, obj, sub runtime.Object) error
+
+	// Delete makes a create a request to delete the object, with the options it returns (eviction). It excludes
+	// Merge.
+	Delete func(ctx context.Context, obj, sub runtime.Object) (*metav1.DeleteOptions, error)
+}
+
+// Allocator hands out values that are unique among the server's objects. Its methods may be called concurrently.
+type Allocator interface {
+	// IP reserves an address of the named range ("IPv4", "IPv6" for cluster IPs): want, or a free one if want is
+	// empty. Errors say that the address is taken, is outside the range, or that the range is exhausted.
+	IP(ipRange, want string) (string, error)
+	ReleaseIP(ip string)
+
+	// Port reserves a port of the named range ("nodePort", "healthCheckNodePort"): want, or a free one if want is 0.
+	Port(portRange string, want int32) (int32, error)
+	ReleasePort(portRange string, port int32)
+}
+
+// GroupVersionKind is the type's full kind.
+func (d *Definition) GroupVersionKind() schema.GroupVersionKind {
+	return d.GroupVersion.WithKind(d.Kind)
+}
+
+// GroupVersionResource is the type's full resource name.
+func (d *Definition) GroupVersionResource() schema.GroupVersionResource {
+	return d.GroupVersion.WithResource(d.Plural)
+}
+
+// GroupResource is the type's resource name without a version, as errors print it.
+func (d *Definition) GroupResource() schema.GroupResource {
+	return d.GroupVersion.WithResource(d.Plural).GroupResource()
+}
