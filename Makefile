@@ -1,0 +1,65 @@
+# What a person does with this repository. Everything is set up by the targets themselves: they need Go,
+# make and the module proxy, nothing else.
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+export GOWORK := off
+export GOFLAGS ?= -buildvcs=false
+
+# The modules whose tests make test runs. peers has targets of its own: it brings in other people's systems.
+MODULES := . $(patsubst %/go.mod,%,$(wildcard interop/*/go.mod))
+TOOL    := go tool -modfile=$(CURDIR)/tools/go.mod
+FUZZTIME ?= 10s
+BENCH    ?= .
+COUNT    ?= 1
+
+.PHONY: help
+help: ## show this help
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build the flyball binary into bin/
+	go build -o bin/flyball ./cmd/flyball
+
+.PHONY: demo
+demo: ## a Deployment end to end on our own pipeline, in this process
+	go run ./cmd/flyball demo
+
+.PHONY: test
+test: ## test every module but peers, with the race detector
+	@for m in $(MODULES); do echo "== test $$m"; (cd $$m && go test -race -timeout 8m ./...); done
+
+.PHONY: check
+check: ## formatting, vet, staticcheck, the rules of the tree, tidy modules
+	@unformatted=$$($(TOOL) gofumpt -l $$(git ls-files --cached --others --exclude-standard '*.go' | grep -v /testdata/)); \
+	  if [ -n "$$unformatted" ]; then echo "not formatted (run make fmt):"; echo "$$unformatted"; exit 1; fi
+	@for m in $(MODULES); do echo "== check $$m"; (cd $$m && go vet ./... && $(TOOL) staticcheck ./... && go mod tidy -diff); done
+	go test ./internal/archtest
+
+.PHONY: fmt
+fmt: ## format every Go file
+	$(TOOL) gofumpt -w $$(git ls-files --cached --others --exclude-standard '*.go' | grep -v /testdata/)
+
+.PHONY: bench
+bench: ## our parts beside client-go's and controller-runtime's, in one run (BENCH=regexp COUNT=n)
+	cd peers && go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./bench/...
+
+.PHONY: controlplane
+controlplane: ## build and start etcd, kube-apiserver and kube-controller-manager on loopback (first build: about 10 minutes)
+	cd peers && go run ./upstream/cmd/controlplane
+
+.PHONY: test-peers
+test-peers: ## test against the real control plane (builds it first: about 10 minutes)
+	cd peers && go vet ./... && go test -timeout 60m ./...
+
+.PHONY: fuzz
+fuzz: ## run every fuzz test for FUZZTIME (default 10s) each
+	@go list -f '{{.Dir}}' ./... | while read -r dir; do \
+	  grep -hoE '^func Fuzz[A-Za-z0-9_]*' "$$dir"/*_test.go 2>/dev/null | awk '{print $$2}' | while read -r f; do \
+	    echo "== $$dir $$f"; (cd "$$dir" && go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) .); done; done
+
+.PHONY: docs
+docs: ## check that what the docs link, show and name exists
+	go test -run 'TestDoc' -v ./internal/archtest

@@ -1,0 +1,143 @@
+package archtest
+
+import (
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// pipeline is the order of the packages: each may import only those before it, and internal.
+var pipeline = []string{
+	"workqueue", "informer", "client", "reconcile", "manager", "controllers", "localapi", "simtest", "inspect", "cmd", "examples",
+}
+
+// replaced are the packages whose work Flyball does itself. Adapters may implement their interfaces.
+var replaced = []struct{ path, reason string }{
+	{"k8s.io/client-go/tools/cache", "the informer is ours"},
+	{"k8s.io/client-go/util/workqueue", "the queue is ours"},
+	{"k8s.io/client-go/tools/record", "it loses queued events at shutdown, and brings tools/cache"},
+	{"k8s.io/client-go/informers", "it is built on tools/cache"},
+	{"k8s.io/client-go/listers", "it is built on tools/cache"},
+	{"k8s.io/client-go/tools/leaderelection", "it brings tools/cache"},
+	{"sigs.k8s.io/controller-runtime", "it is what the framework competes with"},
+}
+
+// allowed are packages below a replaced one that may be used after all.
+var allowed = []struct{ path, reason string }{
+	{"k8s.io/client-go/tools/leaderelection/resourcelock", "the lock's wire format, without the elector"},
+}
+
+// adapters put our parts behind the interfaces of others, so they import the others.
+var adapters = []string{"workqueue/clientgo", "informer/clientgo"}
+
+// framework is what an embedder builds on: it brings nothing but the Kubernetes libraries.
+var framework = []string{"workqueue", "informer", "client", "reconcile", "manager"}
+
+// exported are the libraries that framework packages may import.
+var kubernetesLibraries = []string{"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/klog/v2", "k8s.io/utils", "k8s.io/kube-openapi", "sigs.k8s.io"}
+
+// confined libraries appear only below the given folders.
+var confined = []struct {
+	path   string
+	only   []string
+	reason string
+}{
+	{"github.com/cockroachdb/pebble", []string{"localapi/storage/pebble", "cmd"}, "who embeds a controller does not want a storage engine"},
+	{"github.com/prometheus/client_golang", []string{"workqueue/metrics", "informer/metrics", "reconcile/metrics", "manager", "cmd"}, "metrics are an interface; prometheus is one implementation"},
+	{"github.com/spf13/cobra", []string{"cmd", "examples"}, "flags are the binary's business"},
+	{"github.com/spf13/pflag", []string{"cmd", "examples"}, "flags are the binary's business"},
+	{"github.com/vbauerster/mpb/v8", []string{"cmd"}, "terminal output is the binary's business"},
+}
+
+// TestImports holds every non-test file to the rules above.
+func TestImports(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		for _, spec := range s.ast.Imports {
+			path, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, complaint := range judge(s.dir, path) {
+				t.Errorf("%s imports %s: %s", s.path, path, complaint)
+			}
+		}
+	}
+}
+
+// judge returns what is wrong with a file in dir importing path.
+func judge(dir, path string) []string {
+	var wrong []string
+	if own, ok := strings.CutPrefix(path, module+"/"); ok {
+		from, to := rank(dir), rank(own)
+		switch {
+		case under(own, "internal"):
+		case under(dir, "internal"):
+			wrong = append(wrong, "internal packages stand below all others and import none of them")
+		case to > from:
+			wrong = append(wrong, "the pipeline has one direction: "+strings.Join(pipeline, " < "))
+		}
+		return wrong
+	}
+	for _, r := range replaced {
+		excepted := slices.ContainsFunc(allowed, func(a struct{ path, reason string }) bool { return under(path, a.path) })
+		if under(path, r.path) && !excepted && !underAny(dir, adapters...) {
+			wrong = append(wrong, r.reason)
+		}
+	}
+	for _, c := range confined {
+		if under(path, c.path) && !underAny(dir, c.only...) {
+			wrong = append(wrong, c.reason)
+		}
+	}
+	standard := !strings.Contains(strings.SplitN(path, "/", 2)[0], ".")
+	metrics := under(path, "github.com/prometheus") // judged by confined
+	if underAny(dir, framework...) && !standard && !metrics && !underAny(path, kubernetesLibraries...) {
+		wrong = append(wrong, "framework packages reach only the Kubernetes libraries")
+	}
+	return wrong
+}
+
+func rank(dir string) int {
+	return slices.IndexFunc(pipeline, func(p string) bool { return under(dir, p) })
+}
+
+// TestJudge shows that the rules can fail: one import for each that must be refused, and some that must not.
+func TestJudge(t *testing.T) {
+	for _, c := range []struct {
+		dir, path string
+		refused   bool
+	}{
+		{"workqueue", module + "/informer", true},
+		{"informer", module + "/workqueue", false},
+		{"internal/workctx", module + "/workqueue", true},
+		{"workqueue", module + "/internal/workctx", false},
+		{"informer", "k8s.io/client-go/tools/cache", true},
+		{"informer/clientgo", "k8s.io/client-go/tools/cache", false},
+		{"manager", "k8s.io/client-go/tools/leaderelection", true},
+		{"manager", "k8s.io/client-go/tools/leaderelection/resourcelock", false},
+		{"workqueue", "golang.org/x/time/rate", true},
+		{"workqueue", "github.com/prometheus/client_golang/prometheus", true},
+		{"workqueue/metrics", "github.com/prometheus/client_golang/prometheus", false},
+		{"localapi/storage/memory", "github.com/cockroachdb/pebble", true},
+		{"controllers/deployment", "github.com/spf13/cobra", true},
+		{"cmd/flyball", "github.com/spf13/cobra", false},
+		{"cmd/flyball", module + "/localapi", false},
+		{"controllers/deployment", module + "/localapi", true},
+	} {
+		if got := judge(c.dir, c.path); (len(got) > 0) != c.refused {
+			t.Errorf("judge(%q, %q) = %q, want refused: %v", c.dir, c.path, got, c.refused)
+		}
+	}
+}
+
+// TestNoWorkspace: a workspace would let the versions of the other modules change ours.
+func TestNoWorkspace(t *testing.T) {
+	if _, err := os.Stat(root + "/go.work"); err == nil {
+		t.Error("go.work exists; the modules are tied by replace lines instead")
+	}
+}

@@ -1,0 +1,98 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/flyball-dev/flyball"
+
+// root is the folder of the module, seen from this one.
+const root = "../.."
+
+// source is one parsed Go file.
+type source struct {
+	path string // from the root, with slashes
+	dir  string // its folder, "." for the root
+	test bool
+	ast  *ast.File
+	fset *token.FileSet
+	text []byte
+}
+
+// sources parses every Go file of the root module.
+func sources(t *testing.T) []source {
+	t.Helper()
+	var all []source
+	fset := token.NewFileSet()
+	for _, path := range files(t, ".go") {
+		text, err := os.ReadFile(filepath.Join(root, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := parser.ParseFile(fset, path, text, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, source{
+			path: path, dir: filepath.ToSlash(filepath.Dir(path)),
+			test: strings.HasSuffix(path, "_test.go"), ast: file, fset: fset, text: text,
+		})
+	}
+	if len(all) < 10 {
+		t.Fatalf("only %d Go files found below %s: the walk is broken", len(all), root)
+	}
+	return all
+}
+
+// files lists the files of the root module with the given ending, without those of nested modules for
+// Go files.
+func files(t *testing.T, ending string) []string {
+	t.Helper()
+	var found []string
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if skip := rel != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "bin"); skip {
+				return filepath.SkipDir
+			}
+			if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && rel != "." && ending == ".go" {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if strings.HasSuffix(path, ending) {
+			found = append(found, filepath.ToSlash(rel))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// under tells whether dir is parent or below it.
+func under(dir, parent string) bool { return dir == parent || strings.HasPrefix(dir, parent+"/") }
+
+// underAny tells whether dir is below one of parents.
+func underAny(dir string, parents ...string) bool {
+	for _, p := range parents {
+		if under(dir, p) {
+			return true
+		}
+	}
+	return false
+}
