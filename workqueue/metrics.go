@@ -1,0 +1,34 @@
+package workqueue
+
+import "time"
+
+// MetricsProvider connects queues to a metrics system. It is asked once per queue, by [New].
+//
+// Counters and gauges are pulled: stats may be called at any time, from any goroutine, and is how a provider learns
+// depth, adds, retries and unfinished work when it is scraped. So a stuck worker is visible while it is stuck, and
+// no goroutine refreshes gauges nobody reads. Only the two durations are pushed, to the returned [Metrics].
+type MetricsProvider interface {
+	NewQueueMetrics(name string, stats func() Stats) Metrics
+}
+
+// Metrics receives the durations of one queue. Its methods are called without any lock held, on the goroutines
+// that call [Queue.Get] and [Queue.Done]; they must be safe for concurrent use and should not block.
+type Metrics interface {
+	// ObserveQueueDuration reports how long a key was ready before it was handed out.
+	ObserveQueueDuration(time.Duration)
+	// ObserveWorkDuration reports the time between a key's Get and its Done.
+	ObserveWorkDuration(time.Duration)
+}
+
+// Stats is a snapshot of a queue.
+type Stats struct {
+	// Depth is the number of ready keys, Delayed of delays pending, Processing of keys handed out and not done.
+	Depth, Delayed, Processing int
+	// Adds counts the keys that became wanted: an Add of a key that is already queued is not counted.
+	Adds uint64
+	// Retries counts AddRateLimited calls.
+	Retries uint64
+	// UnfinishedWork is the sum, LongestRunning the maximum, of how long the keys in processing have been so.
+	// Both are zero unless the queue keeps time ([Options.QueueingTime] or [Options.Metrics]).
+	UnfinishedWork, LongestRunning time.Duration
+}

@@ -1,0 +1,428 @@
+package workqueue_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/flyball-dev/flyball/workqueue"
+)
+
+// get takes a key that must be ready now.
+func get(t *testing.T, q *workqueue.Queue[string]) workqueue.Item[string] {
+	t.Helper()
+	if q.Len() == 0 {
+		t.Fatal("nothing is ready")
+	}
+	item, err := q.Get(t.Context())
+	if err != nil {
+		t.Fatalf("Get: %v", err)
+	}
+	return item
+}
+
+// keys takes and finishes everything that is ready now.
+func keys(t *testing.T, q *workqueue.Queue[string]) []string {
+	t.Helper()
+	var got []string
+	for q.Len() > 0 {
+		key := get(t, q).Key
+		q.Done(key)
+		got = append(got, key)
+	}
+	return got
+}
+
+func wantKeys(t *testing.T, q *workqueue.Queue[string], want ...string) {
+	t.Helper()
+	if got := keys(t, q); !slices.Equal(got, want) {
+		t.Fatalf("ready keys: got %q, want %q", got, want)
+	}
+}
+
+// Source: client-go v0.37.2 util/workqueue/queue.go, the comment on Typed.dirty and Add.
+func TestAddWhileWaitingIsOneRun(t *testing.T) {
+	q := workqueue.New(workqueue.Options[string]{})
+	for range 1000 {
+		q.Add("a")
+	}
+	q.Add("b")
+	wantKeys(t, q, "a", "b")
+}
+
+// Source: client-go v0.37.2 util/workqueue/queue.go, Done: a key that is dirty when it is done is pushed again.
+func TestAddWhileProcessingIsOneMoreRun(t *testing.T) {
+	q := workqueue.New(workqueue.Options[string]{})
+	q.Add("a")
+	get(t, q)
+	for range 10 {
+		q.Add("a")
+	}
+	if q.Len() != 0 {
+		t.Fatal("a key that is processing is ready: two workers could get it")
+	}
+	q.Done("a")
+	wantKeys(t, q, "a")
+}
+
+func TestStrayDoneIsIgnored(t *testing.T) {
+	q := workqueue.New(workqueue.Options[string]{})
+	q.Done("never added")
+	q.Add("a")
+	q.Done("a")
+	if q.Len() != 1 {
+		t.Fatalf("Len after a stray Done: got %d, want 1", q.Len())
+	}
+	get(t, q)
+	q.Add("a")
+	q.Done("a")
+	q.Done("a")
+	wantKeys(t, q, "a")
+}
+
+func TestGetReturnsWhenContextEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := workqueue.New(workqueue.Options[string]{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := q.Get(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("Get: got %v, want deadline exceeded", err)
+		}
+		q.Add("a")
+		if _, err := q.Get(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("Get with a ready key and an ended context: got %v", err)
+		}
+		wantKeys(t, q, "a")
+	})
+}
+
+// A Get that is woken and at the same instant gives up must not take the wake-up with it.
+func TestLeavingWaiterPassesItsWakeUpOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := workqueue.New(workqueue.Options[string]{})
+		var got atomic.Int32
+		ctx, cancel := context.WithCancel(t.Context())
+		defer q.ShutDown()
+		for range 8 {
+			go func() {
+				if _, err := q.Get(t.Context()); err == nil {
+					got.Add(1)
+				}
+			}()
+		}
+		synctest.Wait()
+		for range 8 {
+			go func() {
+				if _, err := q.Get(ctx); err == nil {
+					got.Add(1)
+				}
+			}()
+		}
+		synctest.Wait()
+		for i := range 8 {
+			q.Add(fmt.Sprint(i))
+		}
+		cancel()
+		synctest.Wait()
+		if got.Load() != 8 {
+			t.Fatalf("%d of 8 keys handed out, %d ready", got.Load(), q.Len())
+		}
+	})
+}
+
+func TestDelaysEndInOrderOfDeadlineThenSequence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := workqueue.New(workqueue.Options[string]{})
+		defer q.ShutDown()
+		q.AddAfter("late", 2*time.Second)
+		for i := range 20 {
+			q.AddAfter(fmt.Sprintf("same-%02d", i), time.Second)
+		}
+		q.AddAfter("early", time.Millisecond)
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		wantKeys(t, q, "early")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		got := keys(t, q)
+		if len(got) != 20 || !slices.IsSorted(got) {
+			t.Fatalf("equal deadlines: got %q, want the order of the calls", got)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		wantKeys(t, q, "late")
+	})
+}
+
+// Source: client-go v0.37.2 util/workqueue/delaying_queue.go, insert: the earlier readyAt is kept.
+func TestAddAfterKeepsTheEarliest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := workqueue.New(workqueue.Options[string]{})
+		defer q.ShutDown()
+		for i := 1000; i > 0; i-- {
+			q.AddAfter("a", time.Duration(i)*time.Second)
+			q.AddAfter("a", time.Hour)
+		}
+		if s := q.Stats(); s.Delayed != 1 {
+			t.Fatalf("delays pending: got %d, want 1", s.Delayed)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		wantKeys(t, q, "a")
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		wantKeys(t, q)
+	})
+}
+
+func TestAddCancelsOnlyTheLoopsOwnDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := workqueue.New(workqueue.Options[string]{})
+		defer q.ShutDown()
+		q.RequeueAfter("own", time.Minute)
+		q.AddRateLimited("retry")
+		q.AddAfter("explicit", time.Minute)
+		q.RequeueAfter("both", time.Second)
+		q.AddAfter("both", time.Minute)
+		for _, key := range []string{"own", "retry", "explicit", "both"} {
+			q.Add(key)
+		}
+		wantKeys(t, q, "own", "retry", "explicit", "both")
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		wantKeys(t, q)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		wantKeys(t, q, "explicit", "both")
+	})
+}
+
+func TestDelayEndsWhileProcessing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := workqueue.New(workqueue.Options[string]{})
+		defer q.ShutDown()
+		q.Add("a")
+		get(t, q)
+		q.AddAfter("a", time.Second)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if q.Len() != 0 {
+			t.Fatal("a key that is processing became ready")
+		}
+		q.Done("a")
+		wantKeys(t, q, "a")
+	})
+}
+
+func TestDelayOutOfRange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := workqueue.New(workqueue.Options[string]{})
+		defer q.ShutDown()
+		q.AddAfter("negative", -1<<63)
+		q.AddAfter("zero", 0)
+		q.AddAfter("forever", 1<<63-1)
+		q.RequeueAfter("forever too", 1<<63-1)
+		wantKeys(t, q, "negative", "zero")
+		time.Sleep(1000 * time.Hour)
+		synctest.Wait()
+		wantKeys(t, q)
+	})
+}
+
+func TestShutDownHandsOutTheRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := workqueue.New(workqueue.Options[string]{})
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				if _, err := q.Get(t.Context()); !errors.Is(err, workqueue.ErrShutDown) {
+					t.Errorf("Get while waiting: got %v, want ErrShutDown", err)
+				}
+			})
+		}
+		synctest.Wait()
+		q.ShutDown()
+		q.ShutDown()
+		wg.Wait()
+
+		q = workqueue.New(workqueue.Options[string]{})
+		q.Add("a")
+		q.Add("b")
+		get(t, q)
+		q.Add("a")
+		q.AddAfter("c", time.Second)
+		q.ShutDown()
+		q.Add("d")
+		q.AddAfter("d", time.Second)
+		q.AddRateLimited("d")
+		q.Done("a")
+		wantKeys(t, q, "b", "a")
+		if _, err := q.Get(t.Context()); !errors.Is(err, workqueue.ErrShutDown) {
+			t.Errorf("Get: got %v, want ErrShutDown", err)
+		}
+		if n := q.NumRequeues("d"); n != 0 {
+			t.Errorf("the limiter was charged %d times by a queue that was shut down", n)
+		}
+	})
+}
+
+func TestDrainWaitsForAllWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := workqueue.New(workqueue.Options[string]{})
+		for _, key := range []string{"a", "b", "c"} {
+			q.Add(key)
+		}
+		get(t, q)
+		q.Add("a")
+		q.AddAfter("due", time.Second)
+		q.AddAfter("not due", time.Hour)
+		time.Sleep(time.Second)
+		var drained atomic.Int32
+		for range 5 {
+			go func() {
+				if err := q.Drain(t.Context()); err != nil {
+					t.Errorf("Drain: %v", err)
+				}
+				drained.Add(1)
+			}()
+		}
+		synctest.Wait()
+		q.Done("a")
+		synctest.Wait()
+		if drained.Load() != 0 {
+			t.Fatal("Drain returned with keys left")
+		}
+		wantKeys(t, q, "b", "c", "due", "a")
+		synctest.Wait()
+		if drained.Load() != 5 {
+			t.Fatalf("%d of 5 Drains returned", drained.Load())
+		}
+	})
+}
+
+func TestDrainSaysWhatIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := workqueue.New(workqueue.Options[string]{})
+		q.Add("a")
+		q.Add("b")
+		get(t, q)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := q.Drain(ctx)
+		var left *workqueue.DrainError
+		if !errors.As(err, &left) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("Drain: got %v, want a DrainError for the deadline", err)
+		}
+		if !slices.Equal(left.Queued, []string{"b"}) || !slices.Equal(left.Processing, []string{"a"}) {
+			t.Errorf("left: %v", left)
+		}
+		go func() {
+			time.Sleep(time.Second)
+			q.ShutDown()
+		}()
+		if err := q.Drain(t.Context()); !errors.Is(err, workqueue.ErrShutDown) {
+			t.Errorf("Drain that ShutDown ends: got %v, want ErrShutDown", err)
+		}
+	})
+}
+
+func TestCausesAreMergedAndBounded(t *testing.T) {
+	q := workqueue.New(workqueue.Options[string]{MaxCauses: 2})
+	cause := func(rv string) workqueue.Cause { return workqueue.Cause{Event: "Update", ResourceVersion: rv} }
+	q.AddWithCause("a", cause("1"))
+	q.AddWithCause("a", cause("2"))
+	q.AddWithCause("a", cause("3"))
+	first := get(t, q)
+	if want := []workqueue.Cause{cause("1"), cause("2")}; !slices.Equal(first.Causes, want) || first.DroppedCauses != 1 {
+		t.Errorf("causes: got %v, %d dropped", first.Causes, first.DroppedCauses)
+	}
+	q.AddWithCause("a", cause("4"))
+	if first.Causes[0] != cause("1") {
+		t.Error("the causes of a run changed while it was going on")
+	}
+	q.Done("a")
+	if second := get(t, q); len(second.Causes) != 1 || second.Causes[0] != cause("4") || second.DroppedCauses != 0 {
+		t.Errorf("causes of the second run: %v", second)
+	}
+}
+
+func TestAttemptAndQueuedAndPriority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := workqueue.New(workqueue.Options[string]{QueueingTime: true})
+		defer q.ShutDown()
+		q.Add("a")
+		for want := range 3 {
+			time.Sleep(7 * time.Second)
+			synctest.Wait()
+			if item := get(t, q); item.Attempt != want || item.Queued < 6*time.Second {
+				t.Errorf("got %+v, want attempt %d", item, want)
+			}
+			q.AddRateLimited("a")
+			q.Done("a")
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		get(t, q)
+		q.Forget("a")
+		high, low := 7, -3
+		q.AddWith("a", workqueue.AddOptions{Priority: &low})
+		q.AddWith("a", workqueue.AddOptions{Priority: &high})
+		q.Done("a")
+		if item := get(t, q); item.Attempt != 0 || item.Priority != 7 {
+			t.Errorf("after Forget: %+v", item)
+		}
+	})
+}
+
+func TestNoWorkerRunsAKeyThatAnotherRuns(t *testing.T) {
+	const keyCount, workers, adders, rounds = 5, 8, 4, 2000
+	q := workqueue.New(workqueue.Options[int]{})
+	var running [keyCount]atomic.Int32
+	var runs, adds atomic.Int64
+	var workersDone, addersDone sync.WaitGroup
+	for range workers {
+		workersDone.Go(func() {
+			for {
+				item, err := q.Get(context.Background())
+				if err != nil {
+					return
+				}
+				if running[item.Key].Add(1) != 1 {
+					t.Error("two workers have one key")
+				}
+				runs.Add(1)
+				running[item.Key].Add(-1)
+				q.Done(item.Key)
+			}
+		})
+	}
+	for a := range adders {
+		addersDone.Go(func() {
+			for i := range rounds {
+				adds.Add(1)
+				switch key := (a + i) % keyCount; i % 3 {
+				case 0:
+					q.AddAfter(key, time.Duration(i%7)*time.Microsecond)
+				case 1:
+					q.RequeueAfter(key, time.Duration(i%7)*time.Microsecond)
+				default:
+					q.Add(key)
+				}
+			}
+		})
+	}
+	addersDone.Wait()
+	if err := q.Drain(context.Background()); err != nil {
+		t.Error(err)
+	}
+	workersDone.Wait()
+	if runs.Load() == 0 || runs.Load() > adds.Load() {
+		t.Errorf("%d runs for %d adds", runs.Load(), adds.Load())
+	}
+}

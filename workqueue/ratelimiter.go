@@ -1,0 +1,77 @@
+package workqueue
+
+import "time"
+
+// RateLimiter decides how long a key that failed waits before it is tried again.
+//
+// Concurrency: a queue calls its limiter from many goroutines at once, and holds no lock while it does.
+type RateLimiter[K comparable] interface {
+	// When counts one more failure of the key and returns how long to wait.
+	When(key K) time.Duration
+	// Forget drops what is remembered of the key.
+	Forget(key K)
+	// NumRequeues returns the failures counted since the last Forget.
+	NumRequeues(key K) int
+}
+
+// DefaultControllerRateLimiter is what controllers use: per key 5 ms doubling up to 1000 s, and over all keys a
+// bucket of 100 that refills at 10 per second; the longer wait counts.
+//
+// Source: client-go v0.37.2 util/workqueue, DefaultTypedControllerRateLimiter.
+func DefaultControllerRateLimiter[K comparable]() RateLimiter[K] {
+	return NewMaxOfRateLimiter[K](
+		NewExponentialRateLimiter[K](ExponentialOptions{Base: 5 * time.Millisecond, Max: 1000 * time.Second}),
+		NewBucketRateLimiter[K](BucketOptions{Rate: 10, Burst: 100}),
+	)
+}
+
+// MaxOfRateLimiter answers with the longest wait of several limiters.
+type MaxOfRateLimiter[K comparable] struct {
+	limiters []RateLimiter[K]
+}
+
+// NewMaxOfRateLimiter returns a limiter that charges all the given ones and waits for the slowest.
+func NewMaxOfRateLimiter[K comparable](limiters ...RateLimiter[K]) *MaxOfRateLimiter[K] {
+	return &MaxOfRateLimiter[K]{limiters: limiters}
+}
+
+// When asks every limiter and returns the longest answer.
+func (l *MaxOfRateLimiter[K]) When(key K) time.Duration {
+	var longest time.Duration
+	for _, limiter := range l.limiters {
+		longest = max(longest, limiter.When(key))
+	}
+	return longest
+}
+
+// Forget forgets the key everywhere.
+func (l *MaxOfRateLimiter[K]) Forget(key K) {
+	for _, limiter := range l.limiters {
+		limiter.Forget(key)
+	}
+}
+
+// NumRequeues returns the highest count of the limiters.
+func (l *MaxOfRateLimiter[K]) NumRequeues(key K) int {
+	most := 0
+	for _, limiter := range l.limiters {
+		most = max(most, limiter.NumRequeues(key))
+	}
+	return most
+}
+
+// MaxWaitRateLimiter caps the waits of another limiter.
+type MaxWaitRateLimiter[K comparable] struct {
+	RateLimiter[K]
+	longest time.Duration
+}
+
+// NewMaxWaitRateLimiter returns a limiter that answers as the given one does, but never with more than longest.
+func NewMaxWaitRateLimiter[K comparable](limiter RateLimiter[K], longest time.Duration) *MaxWaitRateLimiter[K] {
+	return &MaxWaitRateLimiter[K]{RateLimiter: limiter, longest: longest}
+}
+
+// When returns the limiter's answer, capped.
+func (l *MaxWaitRateLimiter[K]) When(key K) time.Duration {
+	return min(l.RateLimiter.When(key), l.longest)
+}
