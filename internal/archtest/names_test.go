@@ -27,7 +27,7 @@ func undocumented(file *ast.File) []string {
 	for _, decl := range file.Decls {
 		switch d := decl.(type) {
 		case *ast.FuncDecl:
-			if d.Name.IsExported() && d.Doc == nil && exportedReceiver(d) {
+			if d.Name.IsExported() && d.Doc == nil && exportedReceiver(d) && !selfEvident(d) {
 				names = append(names, d.Name.Name)
 			}
 		case *ast.GenDecl:
@@ -48,6 +48,11 @@ func undocumented(file *ast.File) []string {
 		}
 	}
 	return names
+}
+
+// selfEvident are the methods whose name is their contract.
+func selfEvident(d *ast.FuncDecl) bool {
+	return d.Recv != nil && slices.Contains([]string{"Error", "Unwrap", "String", "Len", "Less", "Swap"}, d.Name.Name)
 }
 
 // exportedReceiver is true for functions and for methods of exported types.

@@ -1,0 +1,49 @@
+package reconcile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// ErrStopped is returned when something is asked of a controller that has been run already.
+var ErrStopped = errors.New("the controller has been run already, and runs only once")
+
+// StuckError names the reconciles that did not return although their context was cancelled. Their
+// goroutines still run: the process should end.
+type StuckError struct {
+	Controller string
+	Keys       []string // with the time each has been running, sorted
+}
+
+func (e *StuckError) Error() string {
+	return fmt.Sprintf("controller %s: %d of its reconciles did not end in time: %s", e.Controller, len(e.Keys), strings.Join(e.Keys, ", "))
+}
+
+// PanicError is what a panic in a reconciler becomes.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+// Unwrap is the panic's value, if that is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// stuck names what is in flight.
+func (c *Controller[K]) stuck() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	keys := make([]string, 0, len(c.inFlight))
+	for key, since := range c.inFlight {
+		keys = append(keys, fmt.Sprintf("%v (running for %s)", key, time.Since(since).Round(time.Millisecond)))
+	}
+	slices.Sort(keys)
+	return &StuckError{Controller: c.name, Keys: keys}
+}

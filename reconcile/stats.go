@@ -1,0 +1,20 @@
+package reconcile
+
+import "sync/atomic"
+
+// Stats counts what a controller has done since it was made.
+type Stats struct {
+	Events   uint64 // changes that its sources turned into keys
+	Syncs    uint64 // reconciles that ended
+	Errors   uint64 // reconciles that ended with an error, terminal ones and panics among them
+	Panics   uint64 // reconciles that panicked
+	Retries  uint64 // keys put back with backoff
+	Dropped  uint64 // keys given up: terminal errors, and those past MaxRetries
+	InFlight int    // reconciles running now
+	Queued   int    // keys ready to run now
+}
+
+// counters is the live form of Stats.
+type counters struct {
+	events, started, syncs, errors, panics, retries, dropped atomic.Uint64
+}

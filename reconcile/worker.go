@@ -1,0 +1,122 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/workqueue"
+)
+
+// processNextWorkItem takes one key, reconciles it and settles what becomes of it. It returns false when
+// intake is done: the key that would have come next stays in the queue.
+func (c *Controller[K]) processNextWorkItem(intake, work context.Context) bool {
+	if intake.Err() != nil {
+		return false
+	}
+	item, err := c.queue.Get(intake)
+	if err != nil {
+		return false
+	}
+	c.begin(item.Key)
+	defer c.end(item.Key)
+	result, err := c.syncHandler(work, item)
+	c.settle(work, item, result, err)
+	return true
+}
+
+func (c *Controller[K]) begin(key K) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.inFlight[key] = time.Now()
+}
+
+// end gives the key back to the queue last: until then nobody else may have it.
+func (c *Controller[K]) end(key K) {
+	c.mu.Lock()
+	delete(c.inFlight, key)
+	c.mu.Unlock()
+	c.stats.syncs.Add(1)
+	c.queue.Done(key)
+}
+
+// syncHandler calls the reconciler with a context that carries a logger, the causes and the timeout. A
+// panic comes back as a [PanicError]: here is the only place that recovers.
+func (c *Controller[K]) syncHandler(ctx context.Context, item workqueue.Item[K]) (result Result, err error) {
+	logger := klog.LoggerWithValues(klog.FromContext(ctx), "controller", c.name, "key", item.Key,
+		"reconcileID", c.name+"-"+strconv.FormatUint(c.stats.started.Add(1), 10))
+	ctx = context.WithValue(klog.NewContext(ctx, logger), causesKey{}, item.Causes)
+	if c.options.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.options.Timeout)
+		defer cancel()
+	}
+	start := time.Now()
+	logger.V(4).Info("Reconcile", "attempt", item.Attempt, "queued", item.Queued, "causes", item.Causes)
+	defer func() {
+		if value := recover(); value != nil {
+			c.stats.panics.Add(1)
+			result, err = Result{}, &PanicError{Value: value, Stack: debug.Stack()}
+		}
+		logger.V(4).Info("Reconciled", "duration", time.Since(start), "err", err)
+	}()
+	return c.reconciler.Reconcile(ctx, item.Key)
+}
+
+// settle decides what becomes of a key; [Reconciler] has the rules.
+func (c *Controller[K]) settle(work context.Context, item workqueue.Item[K], result Result, err error) {
+	key := item.Key
+	if err == nil {
+		c.queue.Forget(key)
+		if result.RequeueAfter > 0 {
+			c.queue.AddWith(key, workqueue.AddOptions{
+				After: result.RequeueAfter, Requeue: true, Priority: result.Priority,
+				Cause: workqueue.Cause{Source: c.name, Event: "RequeueAfter", Time: time.Now()},
+			})
+		}
+		return
+	}
+	if work.Err() != nil && errors.Is(err, context.Canceled) {
+		return // the process ends, the reconcile did not fail
+	}
+	c.stats.errors.Add(1)
+	logger := klog.LoggerWithValues(klog.FromContext(work), "controller", c.name, "key", key, "attempt", item.Attempt)
+	var panicked *PanicError
+	if errors.As(err, &panicked) {
+		logger = logger.WithValues("stack", string(panicked.Stack))
+	}
+	switch retries := c.queue.NumRequeues(key); {
+	case IsTerminal(err):
+		logger.Error(err, "Reconcile failed and is not retried: the error is terminal")
+		c.drop(key)
+	case c.options.MaxRetries > 0 && retries >= c.options.MaxRetries:
+		logger.Error(err, "Reconcile failed and is given up until the key is added anew", "retries", retries)
+		c.drop(key)
+	default:
+		logger.Error(err, "Reconcile failed and is retried with backoff")
+		c.stats.retries.Add(1)
+		c.queue.AddWith(key, workqueue.AddOptions{
+			RateLimited: true, Priority: result.Priority,
+			Cause: workqueue.Cause{Source: c.name, Event: "Retry", Time: time.Now()},
+		})
+	}
+}
+
+func (c *Controller[K]) drop(key K) {
+	c.stats.dropped.Add(1)
+	c.queue.Forget(key)
+}
+
+type causesKey struct{}
+
+// Causes tells why the reconcile that ctx belongs to was called: what was put into the queue for its key
+// since it last ran, oldest first, bounded in length. Nil outside a reconcile. The slice is the queue's: it
+// is valid until the reconcile returns.
+func Causes(ctx context.Context) []workqueue.Cause {
+	causes, _ := ctx.Value(causesKey{}).([]workqueue.Cause)
+	return causes
+}
