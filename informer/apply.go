@@ -1,0 +1,283 @@
+package informer
+
+import "fmt"
+
+// ChangeType is what a [Change] says.
+type ChangeType uint8
+
+// The types of changes.
+const (
+	ChangeAdd ChangeType = iota
+	ChangeUpdate
+	ChangeDelete
+	// ChangeResync repeats an object that did not change.
+	ChangeResync
+)
+
+// Change is one difference between two states of the cache.
+type Change[T any] struct {
+	Type ChangeType
+	// Initial marks an Add by the first list.
+	Initial bool
+	// Stale marks a Delete that was concluded from a list, not seen.
+	Stale bool
+	Key   string
+	// Old is the state before; unset for Add.
+	Old T
+	// New is the state after; for Delete the last known state, from the deletion's event if there was one.
+	New T
+}
+
+// Applied is what became of a batch.
+type Applied[T any] struct {
+	// Changes is in the order of the batch. Nobody changes it any more.
+	Changes []Change[T]
+	// FirstSync says that with this batch each scope has been listed for the first time.
+	FirstSync bool
+	// Resync says that a DeltaResync was in the batch, after which nothing else may be.
+	Resync bool
+	// Duplicates and Outdated count states that the cache already had, or had newer.
+	Duplicates, Outdated int
+}
+
+// transaction is one Apply.
+type transaction[T any] struct {
+	*Indexer[T]
+	Applied[T]
+	// prepared has for each incoming object, in order, what was found out before the lock was taken.
+	prepared []preparedObject[T]
+	// next is the position in prepared.
+	next int
+}
+
+type preparedObject[T any] struct {
+	key   string
+	terms []term[T]
+	// err is of the index functions that failed.
+	err error
+}
+
+// Apply makes a batch visible in one step: whoever reads sees all of it or nothing. It returns what really changed.
+//
+// The type of a delta is not believed, the cache is asked: an Upsert of an unknown key adds, one of the state already held does
+// nothing, one of an earlier state does nothing, and one with another UID is a delete and an add, as the first object must
+// have gone for the second to come. A Delete of an unknown key does nothing. A Replace deletes what it does not
+// hold, and does nothing for what it holds unchanged.
+//
+// Concurrency: one Apply at a time; it waits for others. Index functions run before readers are locked out.
+//
+// Errors: when an object has no key. Nothing was applied then.
+func (x *Indexer[T]) Apply(batch []Delta[T]) (Applied[T], error) {
+	x.write.Lock()
+	defer x.write.Unlock()
+	tx := transaction[T]{Indexer: x}
+	if err := tx.prepare(batch); err != nil {
+		return Applied[T]{}, err
+	}
+	tx.commit(batch)
+	x.announceMove()
+	return tx.Applied, nil
+}
+
+// prepare does all that calls into user's code.
+func (tx *transaction[T]) prepare(batch []Delta[T]) error {
+	n := 0
+	for i := range batch {
+		n += 1 + len(batch[i].Objects)
+	}
+	tx.prepared = make([]preparedObject[T], 0, n)
+	var pool []term[T] // One array for all: appended to, cut, never moved back.
+	add := func(obj T) error {
+		key, err := tx.key(obj)
+		if err != nil {
+			return fmt.Errorf("key of %s: %w", describe(obj), err)
+		}
+		start := len(pool)
+		pool, err = terms(pool, tx.indexes, obj)
+		tx.prepared = append(tx.prepared, preparedObject[T]{key: key, terms: pool[start:len(pool):len(pool)], err: err})
+		return nil
+	}
+	for i := range batch {
+		d := &batch[i]
+		if d.Type == DeltaUpsert || d.Type == DeltaDelete {
+			if err := add(d.Object); err != nil {
+				return err
+			}
+		}
+		for _, obj := range d.Objects {
+			if err := add(obj); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// take returns what prepare found out about the next object.
+func (tx *transaction[T]) take() preparedObject[T] {
+	tx.next++
+	return tx.prepared[tx.next-1]
+}
+
+// commit puts the batch in place, under the lock.
+func (tx *transaction[T]) commit(batch []Delta[T]) {
+	tx.mu.Lock()
+	defer tx.mu.Unlock()
+	before := tx.syncedLocked()
+	for i := range batch {
+		d := &batch[i]
+		switch d.Type {
+		case DeltaUpsert:
+			tx.upsert(d, tx.take())
+		case DeltaDelete:
+			tx.delete(d, tx.take())
+		case DeltaReplace:
+			tx.replace(d)
+		case DeltaResync:
+			tx.Resync = true
+			continue
+		}
+		tx.advance(d)
+	}
+	tx.FirstSync = !before && tx.syncedLocked()
+}
+
+// advance moves the watermark to that of an applied delta.
+func (tx *transaction[T]) advance(d *Delta[T]) {
+	s := &tx.scopes[d.Scope]
+	if d.ResourceVersion == "" || (older(d.ResourceVersion, s.watermark) && !d.Rebuild) {
+		return
+	}
+	s.watermark = d.ResourceVersion
+}
+
+func (tx *transaction[T]) upsert(d *Delta[T], p preparedObject[T]) {
+	e := tx.entries[p.key]
+	if e == nil {
+		tx.add(d.Object, d.Scope, p, false)
+		return
+	}
+	tx.renew(e, d.Object, p, false)
+}
+
+// renew gives an entry the state obj, if that is a later one. force is for a Replace that rebuilds.
+func (tx *transaction[T]) renew(e *entry[T], obj T, p preparedObject[T], force bool) {
+	had, got := identify(e.obj), identify(obj)
+	switch {
+	case had.sameState(got):
+		tx.Duplicates++
+	case older(got.version, had.version) && !force:
+		tx.Outdated++
+	case !had.sameObject(got):
+		scope := e.scope
+		tx.drop(e, e.obj, true)
+		tx.add(obj, scope, p, false)
+	default:
+		tx.Changes = append(tx.Changes, Change[T]{Type: ChangeUpdate, Key: e.key, Old: e.obj, New: obj})
+		e.set(obj, p.terms)
+		tx.noteIndexing(p)
+	}
+}
+
+func (tx *transaction[T]) delete(d *Delta[T], p preparedObject[T]) {
+	e := tx.entries[p.key]
+	if e == nil {
+		tx.Duplicates++
+		return
+	}
+	had, got := identify(e.obj), identify(d.Object)
+	switch {
+	case older(got.version, had.version):
+		tx.Outdated++ // The deletion of an earlier object of that name, or of a state long replaced.
+	case !had.sameObject(got):
+		tx.drop(e, e.obj, true)
+	default:
+		tx.drop(e, d.Object, false)
+	}
+}
+
+// replace makes the scope hold what d lists. Deletes come first, so that a handler that keeps resources of unique names
+// frees before it takes.
+func (tx *transaction[T]) replace(d *Delta[T]) {
+	listed := tx.prepared[tx.next : tx.next+len(d.Objects)]
+	tx.next += len(d.Objects)
+	s := &tx.scopes[d.Scope]
+	if older(d.ResourceVersion, s.watermark) && !d.Rebuild {
+		tx.Outdated += len(d.Objects) // A list from the past must not take the cache back.
+		return
+	}
+	tx.marks++
+	for _, p := range listed {
+		if e := tx.entries[p.key]; e != nil {
+			e.mark = tx.marks
+		}
+	}
+	tx.sweep(d.Scope)
+	initial := !s.listed
+	for i, obj := range d.Objects {
+		if e := tx.entries[listed[i].key]; e != nil {
+			tx.renew(e, obj, listed[i], d.Rebuild)
+		} else {
+			tx.add(obj, d.Scope, listed[i], initial)
+		}
+	}
+	s.listed = true
+}
+
+// sweep deletes what the Replace under way did not mark.
+func (tx *transaction[T]) sweep(scope int) {
+	for i := 0; i < len(tx.all.entries); {
+		e := tx.all.entries[i]
+		if e.scope != scope || e.mark == tx.marks {
+			i++
+			continue
+		}
+		tx.drop(e, e.obj, true) // Moves another entry to i.
+	}
+}
+
+func (tx *transaction[T]) add(obj T, scope int, p preparedObject[T], initial bool) {
+	e := &entry[T]{key: p.key, obj: obj, scope: scope, mark: tx.marks, places: make([]place[T], 0, 1+len(p.terms))}
+	tx.entries[p.key] = e
+	tx.all.add(e)
+	for _, t := range p.terms {
+		t.index.bucket(t.value).add(e)
+	}
+	tx.noteIndexing(p)
+	tx.Changes = append(tx.Changes, Change[T]{Type: ChangeAdd, Initial: initial, Key: p.key, New: obj})
+}
+
+// drop deletes an entry whose last known state is last.
+func (tx *transaction[T]) drop(e *entry[T], last T, stale bool) {
+	delete(tx.entries, e.key)
+	delete(tx.unindexed, e.key)
+	for i := range e.places {
+		e.remove(i)
+	}
+	tx.Changes = append(tx.Changes, Change[T]{Type: ChangeDelete, Stale: stale, Key: e.key, Old: e.obj, New: last})
+}
+
+func (tx *transaction[T]) noteIndexing(p preparedObject[T]) {
+	if p.err != nil {
+		tx.unindexed[p.key] = p.err
+	} else if len(tx.unindexed) > 0 {
+		delete(tx.unindexed, p.key)
+	}
+}
+
+// everything returns the cache as changes of one type, ChangeAdd or ChangeResync.
+func (x *Indexer[T]) everything(t ChangeType) []Change[T] {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	all := make([]Change[T], 0, len(x.all.entries))
+	for _, e := range x.all.entries {
+		c := Change[T]{Type: t, Key: e.key, New: e.obj}
+		if t == ChangeAdd {
+			c.Initial = true
+		} else {
+			c.Old = e.obj
+		}
+		all = append(all, c)
+	}
+	return all
+}

@@ -1,0 +1,59 @@
+package informer
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// Backoff says how long a reflector waits after failures. The zero value means the defaults.
+//
+// The delay doubles from Min to Max. It starts over when no delay was needed for Reset: a server that accepts requests and then
+// breaks them off again does not count as recovered.
+//
+// Source: the numbers are those of NewReflectorWithOptions in k8s.io/client-go/tools/cache v0.37.2.
+type Backoff struct {
+	// Min is the first delay; 0 means 800 ms.
+	Min time.Duration
+	// Max is the longest, before jitter; 0 means 30 s.
+	Max time.Duration
+	// Reset is the quiet time after which the next delay is Min again; 0 means 2 min.
+	Reset time.Duration
+	// Rand returns numbers in [0,1): each delay d becomes d*(1+Rand()), so that informers that lost one server at
+	// one moment do not come back at one moment. nil is the math/rand/v2 source.
+	Rand func() float64
+}
+
+// delays is a Backoff in use by one reflector.
+type delays struct {
+	Backoff
+	next time.Duration
+	// until is when the last delay given out ends.
+	until time.Time
+}
+
+func newDelays(b Backoff) *delays {
+	if b.Min <= 0 {
+		b.Min = 800 * time.Millisecond
+	}
+	if b.Max <= 0 {
+		b.Max = 30 * time.Second
+	}
+	if b.Reset <= 0 {
+		b.Reset = 2 * time.Minute
+	}
+	if b.Rand == nil {
+		b.Rand = rand.Float64
+	}
+	return &delays{Backoff: b}
+}
+
+// take returns the delay for a failure at now.
+func (d *delays) take(now time.Time) time.Duration {
+	if d.next == 0 || now.Sub(d.until) > d.Reset {
+		d.next = d.Min
+	}
+	delay := time.Duration(float64(d.next) * (1 + d.Rand()))
+	d.next = min(2*d.next, d.Max)
+	d.until = now.Add(delay)
+	return delay
+}

@@ -1,0 +1,84 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// failure is what a failed list or watch means to a reflector. The server says one thing in many forms; this is the one
+// place that knows them.
+type failure int
+
+const (
+	// failClosed: the server ended the stream in good order.
+	failClosed failure = iota
+	// failSilent: nothing was heard for longer than the server may be silent. The connection is half open.
+	failSilent
+	// failBroken: no connection, or it broke, or whatever is not recognised.
+	failBroken
+	// failExpired: the server does not have that much history any more (410, in any of its forms).
+	failExpired
+	// failAhead: the server has not got so far yet: a replica that lags, or history that went back.
+	failAhead
+	// failServer: the server is there and cannot do it now (429, 500, 503, 504).
+	failServer
+	// failRefused: the server will not do it: 401, 403, 404, 405, 406, 415, 422. Asking the same way again only helps
+	// when somebody changes something.
+	failRefused
+	// failSense: the answer made no sense, or a transform failed on it.
+	failSense
+)
+
+var errSilent = errors.New("the connection is silent for longer than the server promised")
+
+// TransformError says that Options.Transform failed on an object.
+type TransformError struct {
+	Object string
+	Err    error
+}
+
+func (e *TransformError) Error() string { return fmt.Sprintf("transform %s: %v", e.Object, e.Err) }
+
+func (e *TransformError) Unwrap() error { return e.Err }
+
+func classify(ctx context.Context, err error) failure {
+	var (
+		decode    *DecodeError
+		transform *TransformError
+		status    apierrors.APIStatus
+	)
+	switch {
+	case errors.Is(err, io.EOF):
+		return failClosed
+	case errors.Is(context.Cause(ctx), errSilent):
+		return failSilent
+	case errors.As(err, &decode), errors.As(err, &transform):
+		return failSense
+	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
+		return failExpired
+	case apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge):
+		return failAhead
+	case !errors.As(err, &status):
+		return failBroken
+	case status.Status().Code == 429 || status.Status().Code >= 500:
+		return failServer
+	case status.Status().Code >= 400:
+		return failRefused
+	default:
+		return failBroken
+	}
+}
+
+// retryAfter is how long the server asked not to be asked again.
+func retryAfter(err error) time.Duration {
+	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
+		return time.Duration(seconds) * time.Second
+	}
+	return 0
+}

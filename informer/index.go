@@ -1,0 +1,212 @@
+package informer
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+)
+
+// IndexFunc gives the values under which an index finds an object: none, one or many.
+//
+// Concurrency: called by the cache's one writer while no reader is locked out, once per new state of an object. It may read
+// the cache but not add indexes. Readers of the cache may not change what it returned.
+//
+// Errors: the object stays in the cache, is left out of this index only, and shows in [Health].Unindexed. A panic counts as
+// an error.
+type IndexFunc[T any] func(obj T) ([]string, error)
+
+// entry is one object in the cache.
+type entry[T any] struct {
+	key string
+	obj T
+	// scope is the reflector that brought it: a Replace of another scope leaves it alone.
+	scope int
+	// mark is the number of the Replace that last saw it.
+	mark uint64
+	// places are the buckets that hold it. Invariant: for each place p at i, p.bucket.entries[p.pos] is this entry, and
+	// places[0] is in the bucket of all objects.
+	places []place[T]
+}
+
+// place is a position in a bucket.
+type place[T any] struct {
+	bucket *bucket[T]
+	pos    int
+}
+
+// bucket is a set of objects that is read as a slice: all of them, or those under one value of one index. The order is
+// arbitrary but the same for the same history.
+//
+// A map of sets, the obvious design, costs a lookup per object read. Here a read copies a slice, and adding, replacing
+// and removing are still O(1), because each entry knows its positions: removal moves the last object into the hole.
+type bucket[T any] struct {
+	// index is nil for the bucket of all objects.
+	index *index[T]
+	value string
+	// objs and entries are parallel: objs[i] is entries[i].obj.
+	objs    []T
+	entries []*entry[T]
+	// readers counts iterations over the array of objs that are under way. While there are any the writer must not
+	// change that array: it goes on with a copy, and a count of its own.
+	readers *atomic.Int32
+}
+
+// index is a named set of buckets.
+type index[T any] struct {
+	name    string
+	f       IndexFunc[T]
+	buckets map[string]*bucket[T]
+}
+
+// term is one value of one index for some object.
+type term[T any] struct {
+	index *index[T]
+	value string
+}
+
+// terms appends what the index functions say about obj. Those that fail are left out; err is one of their errors.
+func terms[T any](dst []term[T], indexes []*index[T], obj T) (_ []term[T], err error) {
+	for _, ix := range indexes {
+		values, failed := ix.values(obj)
+		if failed != nil {
+			err = fmt.Errorf("index %s of %s: %w", ix.name, describe(obj), failed)
+			continue
+		}
+		start := len(dst)
+		for _, v := range values {
+			t := term[T]{index: ix, value: v}
+			if !slices.Contains(dst[start:], t) {
+				dst = append(dst, t)
+			}
+		}
+	}
+	return dst, err
+}
+
+// values calls the index function.
+func (ix *index[T]) values(obj T) (values []string, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	return ix.f(obj)
+}
+
+// bucket returns the bucket of value, making it when needed.
+func (ix *index[T]) bucket(value string) *bucket[T] {
+	b := ix.buckets[value]
+	if b == nil {
+		b = &bucket[T]{index: ix, value: value}
+		ix.buckets[value] = b
+	}
+	return b
+}
+
+// own makes the array of objs one that no iteration reads.
+func (b *bucket[T]) own() {
+	if b.readers == nil {
+		return
+	}
+	if b.readers.Load() > 0 {
+		b.objs = slices.Clone(b.objs)
+	}
+	b.readers = nil
+}
+
+// share returns the objects as they are now, and a function to be called when they are not looked at any more. The
+// caller holds the write lock or is otherwise alone in reaching readers.
+func (b *bucket[T]) share() ([]T, func()) {
+	if b.readers == nil {
+		b.readers = new(atomic.Int32)
+	}
+	readers := b.readers
+	readers.Add(1)
+	return b.objs[:len(b.objs):len(b.objs)], func() { readers.Add(-1) }
+}
+
+// add puts e into b.
+func (b *bucket[T]) add(e *entry[T]) {
+	e.places = append(e.places, place[T]{bucket: b, pos: len(b.objs)})
+	b.objs = append(b.objs, e.obj) // Behind what any iteration reads: no need to own.
+	b.entries = append(b.entries, e)
+}
+
+// remove takes e.places[i] out of its bucket. It leaves e.places as it is.
+func (e *entry[T]) remove(i int) {
+	p := e.places[i]
+	b := p.bucket
+	b.own()
+	last := len(b.entries) - 1
+	if p.pos != last {
+		moved := b.entries[last]
+		b.objs[p.pos], b.entries[p.pos] = moved.obj, moved
+		for j := range moved.places {
+			if moved.places[j].bucket == b {
+				moved.places[j].pos = p.pos
+				break
+			}
+		}
+	}
+	var none T
+	b.objs[last], b.entries[last] = none, nil
+	b.objs, b.entries = b.objs[:last], b.entries[:last]
+	if last == 0 && b.index != nil {
+		delete(b.index.buckets, b.value) // An index over unique values must not keep an empty bucket for each.
+	}
+}
+
+// set gives e a new state, found under want.
+func (e *entry[T]) set(obj T, want []term[T]) {
+	e.obj = obj
+	if e.indexedAs(want) {
+		for _, p := range e.places {
+			p.bucket.own()
+			p.bucket.objs[p.pos] = obj
+		}
+		return
+	}
+	kept := e.places[:1]
+	for i, p := range e.places {
+		switch {
+		case i == 0:
+		case slices.Contains(want, term[T]{index: p.bucket.index, value: p.bucket.value}):
+			kept = append(kept, p)
+		default:
+			e.remove(i)
+		}
+	}
+	clear(e.places[len(kept):])
+	e.places = kept
+	for _, p := range e.places {
+		p.bucket.own()
+		p.bucket.objs[p.pos] = obj
+	}
+	for _, t := range want {
+		if !e.in(t) {
+			t.index.bucket(t.value).add(e)
+		}
+	}
+}
+
+// indexedAs says whether e is in the buckets of want and no others: the usual case of an update.
+func (e *entry[T]) indexedAs(want []term[T]) bool {
+	if len(e.places) != len(want)+1 {
+		return false
+	}
+	for i, t := range want {
+		if b := e.places[i+1].bucket; b.index != t.index || b.value != t.value {
+			return false
+		}
+	}
+	return true
+}
+
+func (e *entry[T]) in(t term[T]) bool {
+	for _, p := range e.places[1:] {
+		if p.bucket.index == t.index && p.bucket.value == t.value {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,290 @@
+package informer
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Indexer is the cache: objects by key, indexes over them, and the watermark up to which they are complete, all three
+// under one lock, so that no reader sees one without the others.
+//
+// It has one writer, [Indexer.Apply], which makes a whole batch visible at once, and any number of readers.
+//
+// Concurrency: all methods may be called at any time. Readers wait only while prepared changes are put in place, never
+// for an index function.
+type Indexer[T any] struct {
+	key func(T) (string, error)
+
+	// write serialises the writers: Apply and AddIndex. It is taken before mu. Whoever holds it may read what mu guards.
+	write sync.Mutex
+
+	// mu guards all below. Writers hold write as well.
+	mu      sync.RWMutex
+	entries map[string]*entry[T]
+	all     *bucket[T]
+	// indexes is in order of addition. indexes[0] is the built-in one, by namespace; users cannot name it.
+	indexes []*index[T]
+	// unindexed has the objects that some index function failed on. Invariant: its keys are keys of entries.
+	unindexed map[string]error
+	// scopes has the state of each reflector that writes here.
+	scopes []scopeState
+	// marks numbers the Replaces.
+	marks uint64
+
+	// waiting guards moved. It is taken with no other lock held.
+	waiting sync.Mutex
+	// moved is nil unless somebody waits for the watermark. Closed by Apply after it moved; nothing is sent.
+	moved chan struct{}
+}
+
+// scopeState is how far the cache has followed one reflector.
+type scopeState struct {
+	// watermark is the highest resource version applied. Invariant: grows, except by a Replace with Rebuild.
+	watermark string
+	// listed says that a Replace was applied.
+	listed bool
+}
+
+// IndexerOptions configure an [Indexer]. The zero value works.
+type IndexerOptions struct {
+	// Scopes is the number of reflectors that write to it; 0 means 1.
+	Scopes int
+}
+
+// NewIndexer returns an empty cache. key names an object within it; [MetaKey] is the usual one.
+func NewIndexer[T any](key func(T) (string, error), o IndexerOptions) *Indexer[T] {
+	return &Indexer[T]{
+		key:       key,
+		entries:   map[string]*entry[T]{},
+		all:       &bucket[T]{},
+		indexes:   []*index[T]{{name: "namespace", f: namespaceOf[T], buckets: map[string]*bucket[T]{}}},
+		unindexed: map[string]error{},
+		scopes:    make([]scopeState, max(1, o.Scopes)),
+	}
+}
+
+// MetaKey is [Key] in the form that [NewIndexer] takes.
+func MetaKey[T metav1.Object](obj T) (string, error) { return Key(obj), nil }
+
+// namespaceOf is the built-in index function: List of one namespace must not look at all others.
+func namespaceOf[T any](obj T) ([]string, error) {
+	if m, ok := any(obj).(metav1.Object); ok && m.GetNamespace() != "" {
+		return []string{m.GetNamespace()}, nil
+	}
+	return nil, nil
+}
+
+// AddIndex adds an index over what is there and what will come.
+//
+// Errors: [ErrIndexExists]. Objects that f fails on are no error here: see [IndexFunc].
+func (x *Indexer[T]) AddIndex(name string, f IndexFunc[T]) error {
+	x.write.Lock()
+	defer x.write.Unlock()
+	if x.indexNamed(name) != nil {
+		return fmt.Errorf("add index %s: %w", name, ErrIndexExists)
+	}
+	ix := &index[T]{name: name, f: f, buckets: map[string]*bucket[T]{}}
+	found := make([][]term[T], len(x.all.entries))
+	failed := map[string]error{}
+	for i, e := range x.all.entries {
+		var err error
+		if found[i], err = terms(nil, []*index[T]{ix}, e.obj); err != nil {
+			failed[e.key] = err
+		}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for i, e := range x.all.entries {
+		for _, t := range found[i] {
+			ix.bucket(t.value).add(e)
+		}
+	}
+	for key, err := range failed {
+		x.unindexed[key] = err
+	}
+	x.indexes = append(x.indexes, ix)
+	return nil
+}
+
+// indexNamed finds a user's index. The caller holds a lock.
+func (x *Indexer[T]) indexNamed(name string) *index[T] {
+	for _, ix := range x.indexes[1:] {
+		if ix.name == name {
+			return ix
+		}
+	}
+	return nil
+}
+
+// Get returns the object with that key.
+func (x *Indexer[T]) Get(key string) (obj T, found bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if e := x.entries[key]; e != nil {
+		return e.obj, true
+	}
+	return obj, false
+}
+
+// List returns the objects of a namespace ("" is all) that sel selects (nil selects all).
+func (x *Indexer[T]) List(namespace string, sel labels.Selector) []T {
+	x.mu.RLock()
+	b := x.all
+	if namespace != "" {
+		b = x.indexes[0].buckets[namespace]
+	}
+	var objs []T
+	if b != nil {
+		objs = slices.Clone(b.objs)
+	}
+	x.mu.RUnlock()
+	if sel == nil || sel.Empty() {
+		return objs
+	}
+	return slices.DeleteFunc(objs, func(obj T) bool {
+		m, ok := any(obj).(metav1.Object)
+		return !ok || !sel.Matches(labels.Set(m.GetLabels()))
+	})
+}
+
+// ByIndex returns the objects that have value in the index of that name.
+//
+// Errors: [ErrNoIndex].
+func (x *Indexer[T]) ByIndex(name, value string) ([]T, error) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	ix := x.indexNamed(name)
+	if ix == nil {
+		return nil, fmt.Errorf("index %s: %w", name, ErrNoIndex)
+	}
+	if b := ix.buckets[value]; b != nil {
+		return slices.Clone(b.objs), nil
+	}
+	return nil, nil
+}
+
+// IndexValues returns the values that some object has in the index of that name, in no order.
+//
+// Errors: [ErrNoIndex].
+func (x *Indexer[T]) IndexValues(name string) ([]string, error) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	ix := x.indexNamed(name)
+	if ix == nil {
+		return nil, fmt.Errorf("index %s: %w", name, ErrNoIndex)
+	}
+	values := make([]string, 0, len(ix.buckets))
+	for v := range ix.buckets {
+		values = append(values, v)
+	}
+	return values, nil
+}
+
+// All goes through the objects as they are when the loop begins. Nothing is copied, and nothing is locked while the loop
+// runs; the first write during it pays for one copy of the list of pointers.
+func (x *Indexer[T]) All() iter.Seq[T] {
+	return func(yield func(T) bool) {
+		x.mu.Lock()
+		objs, done := x.all.share()
+		x.mu.Unlock()
+		defer done()
+		for _, obj := range objs {
+			if !yield(obj) {
+				return
+			}
+		}
+	}
+}
+
+// Len is the number of objects.
+func (x *Indexer[T]) Len() int {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return len(x.all.objs)
+}
+
+// Unindexed is the number of objects that an index function failed on, and one of its errors.
+func (x *Indexer[T]) Unindexed() (n int, err error) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for _, err = range x.unindexed {
+		break
+	}
+	return len(x.unindexed), err
+}
+
+// Synced says whether each scope has been listed.
+func (x *Indexer[T]) Synced() bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.syncedLocked()
+}
+
+func (x *Indexer[T]) syncedLocked() bool {
+	return !slices.ContainsFunc(x.scopes, func(s scopeState) bool { return !s.listed })
+}
+
+// ResourceVersion is the watermark; over several scopes the lowest. "" until all have been listed.
+func (x *Indexer[T]) ResourceVersion() string {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if !x.syncedLocked() {
+		return ""
+	}
+	lowest := x.scopes[0].watermark
+	for _, s := range x.scopes[1:] {
+		if older(s.watermark, lowest) {
+			lowest = s.watermark
+		}
+	}
+	return lowest
+}
+
+// ScopeResourceVersion is the watermark of one scope; "" until it has been listed.
+func (x *Indexer[T]) ScopeResourceVersion(scope int) string {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.scopes[scope].watermark
+}
+
+// WaitForResourceVersion waits until the watermark of scope is rv or later. A server whose versions cannot be compared is
+// waited for until it is exactly rv.
+//
+// Errors: ctx's.
+func (x *Indexer[T]) WaitForResourceVersion(ctx context.Context, scope int, rv string) error {
+	for {
+		moved := x.nextMove() // Before looking: a move in between is then not missed.
+		if at := x.ScopeResourceVersion(scope); at == rv || older(rv, at) {
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for resource version %s: %w", rv, ctx.Err())
+		}
+	}
+}
+
+func (x *Indexer[T]) nextMove() <-chan struct{} {
+	x.waiting.Lock()
+	defer x.waiting.Unlock()
+	if x.moved == nil {
+		x.moved = make(chan struct{})
+	}
+	return x.moved
+}
+
+func (x *Indexer[T]) announceMove() {
+	x.waiting.Lock()
+	defer x.waiting.Unlock()
+	if x.moved != nil {
+		close(x.moved)
+		x.moved = nil
+	}
+}

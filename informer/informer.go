@@ -1,0 +1,67 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Informer is a cache of one resource and the way to hear of its changes. [SharedInformer] is one; [For] gives typed views
+// of those a [Factory] shares.
+//
+// Concurrency: every method may be called at any time from any goroutine, index functions excepted (they run while the
+// cache is being written, and may only read).
+//
+// Objects are shared between the cache, its readers and all handlers: they are read-only. Slices belong to the caller.
+type Informer[T Object] interface {
+	// AddHandler makes h hear of every object in the cache, as initial adds, and of every change after that. It may be
+	// called before, while and long after the informer starts, and holds nobody up.
+	//
+	// Errors: [ErrStopped].
+	AddHandler(h Handler[T], o HandlerOptions) (*Registration, error)
+	// RemoveHandler takes no more changes for the handler, and waits until it was told all that happened before. When
+	// ctx ends first the rest is dropped and the error, an [UndeliveredError], says how much that was. A handler that removes
+	// itself from within must not wait: it passes a ctx that is already done. Removing twice is no error.
+	RemoveHandler(ctx context.Context, r *Registration) error
+	// AddIndex adds an index to the cache, filled or not.
+	//
+	// Errors: when the name is taken.
+	AddIndex(name string, f IndexFunc[T]) error
+
+	// Get returns an object; namespace is "" for cluster-scoped ones.
+	Get(namespace, name string) (T, bool)
+	// List returns the objects of a namespace ("" is all of them) that sel selects (nil selects all), in no order.
+	List(namespace string, sel labels.Selector) []T
+	// ByIndex returns the objects for which the index function gave value, in no order.
+	//
+	// Errors: [ErrNoIndex].
+	ByIndex(name, value string) ([]T, error)
+	// All goes through one consistent state of the cache without the caller's copy that List makes. The loop may take as
+	// long as it likes.
+	All() iter.Seq[T]
+	// ResourceVersion is the watermark: the cache holds everything up to it. "" before the first list. Over several
+	// namespaces it is the lowest.
+	ResourceVersion() string
+
+	// HasSynced says whether the cache has held a complete list.
+	HasSynced() bool
+	// WaitForSync waits for that.
+	//
+	// Errors: when ctx ends first, a [SyncError] that names the resource and the last list or watch error.
+	WaitForSync(ctx context.Context) error
+	// Health says how it goes with the server.
+	Health() Health
+	// Stats counts what was done.
+	Stats() Stats
+}
+
+var (
+	// ErrStopped says that the informer's Run has ended; it cannot be used again for what was asked.
+	ErrStopped = errors.New("informer has stopped")
+	// ErrNoIndex says that the informer has no index of that name.
+	ErrNoIndex = errors.New("no such index")
+	// ErrIndexExists says that the informer already has an index of that name.
+	ErrIndexExists = errors.New("index exists")
+)

@@ -1,0 +1,96 @@
+package informer
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
+)
+
+// repeatLog is how often a failure that goes on is logged again.
+const repeatLog = 5 * time.Minute
+
+// link is how a reflector stands with its server: what [Health] and [Stats] tell, and what is worth a line in the log.
+type link struct {
+	counters
+	resource, namespace string
+
+	mu sync.Mutex
+	// err is the last failure since both a list and a watch succeeded; nil when all is well.
+	err *RequestError
+	// since is when the run of failures began, or, when err is nil, when it ended; zero before the first attempt ended.
+	since time.Time
+	// logged and loggedAt are the last failure written to the log.
+	logged   string
+	loggedAt time.Time
+}
+
+// failed notes a failure. The first of its kind is logged, repetitions only now and then: an outage of an hour is a few
+// lines, not thousands.
+func (l *link) failed(ctx context.Context, verb string, err error) {
+	l.errors.Add(1)
+	e := &RequestError{Verb: verb, Resource: l.resource, Namespace: l.namespace, Err: err}
+	text, now := e.Error(), time.Now()
+
+	l.mu.Lock()
+	if l.err == nil {
+		l.since = now
+	}
+	l.err = e
+	fresh := text != l.logged || now.Sub(l.loggedAt) >= repeatLog
+	if fresh {
+		l.logged, l.loggedAt = text, now
+	}
+	since := l.since
+	l.mu.Unlock()
+
+	log := klog.FromContext(ctx)
+	if fresh {
+		log.Info("Cannot follow the resource", "reason", text, "duration", now.Sub(since))
+	} else {
+		log.V(4).Info("Still cannot follow the resource", "reason", text)
+	}
+}
+
+// listed notes a complete list. It does not take back that watching fails.
+func (l *link) listed(ctx context.Context) {
+	l.mu.Lock()
+	recovered := l.err != nil && l.err.Verb == "list"
+	if recovered || l.since.IsZero() {
+		l.recoverLocked()
+	}
+	l.mu.Unlock()
+	if recovered {
+		klog.FromContext(ctx).Info("Listing the resource succeeds again")
+	}
+}
+
+// watching notes that a watch is open.
+func (l *link) watching(ctx context.Context) {
+	l.mu.Lock()
+	recovered := l.err != nil
+	var lasted time.Duration
+	if recovered {
+		lasted = time.Since(l.since)
+		l.recoverLocked()
+	}
+	l.mu.Unlock()
+	if recovered {
+		klog.FromContext(ctx).V(1).Info("Following the resource again", "duration", lasted)
+	}
+}
+
+func (l *link) recoverLocked() {
+	l.err, l.since = nil, time.Now()
+}
+
+// health returns the last failure and since when.
+func (l *link) health() (err error, since time.Time) { //nolint:revive // The error is the subject here, not a failure.
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err == nil {
+		return nil, l.since
+	}
+	return l.err, l.since
+}

@@ -1,0 +1,192 @@
+package informer
+
+import (
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/klog/v2"
+)
+
+// defaultMaxLag is HandlerOptions.MaxLag when that is 0.
+const defaultMaxLag = 64
+
+// minResync is the shortest resync interval.
+const minResync = time.Second
+
+// listener is one registered handler: where it stands in the log, and its delivery.
+type listener[T any] struct {
+	handler Handler[T]
+	name    string
+	// maxLag is how many batches it may be behind; negative: any number.
+	maxLag int
+	resync time.Duration
+	synced chan struct{} // See Registration.synced.
+	// gone is closed when nothing will be delivered any more, by whoever sees to that under the fanout's mu.
+	gone chan struct{}
+
+	// The fields down to pending are guarded by the fanout's mu.
+
+	// cursor is the link of the log to take next.
+	cursor *batch[T]
+	// first is the cache at the time of joining, to be delivered before the log; nil once taken.
+	first *batch[T]
+	// merged stands for first and all of the log when the listener is late; nil otherwise. Invariant: then first is nil
+	// and cursor is the end of the log.
+	merged *merged[T]
+	// last is the link to stop before; nil unless the listener parted.
+	last *batch[T]
+	// lag is the number of filled links from cursor on.
+	lag int
+	// served says that a goroutine delivers.
+	served   bool
+	left     bool
+	resyncAt time.Time
+	// pending counts all notifications that were ever meant for it less those merged away; taken tells how many were given.
+	pending    int64
+	mergedAway int64
+
+	// taken and panics are written by the delivering goroutine.
+	taken, panics atomic.Int64
+	// call is the state of the delivery: see begin.
+	call atomic.Uint32
+}
+
+// The bits of listener.call.
+const (
+	calling uint32 = 1 << iota // A call has begun and not ended.
+	cutOff                     // No call may begin.
+)
+
+func newListener[T any](h Handler[T], o HandlerOptions) *listener[T] {
+	l := &listener[T]{
+		handler: h, name: o.Name, maxLag: o.MaxLag, resync: o.Resync,
+		synced: make(chan struct{}), gone: make(chan struct{}),
+	}
+	if l.maxLag == 0 {
+		l.maxLag = defaultMaxLag
+	}
+	if l.resync > 0 {
+		l.resync = max(l.resync, minResync)
+	}
+	return l
+}
+
+// late says whether l is to leave the log, or has left it.
+func (l *listener[T]) late() bool {
+	return l.merged != nil || (l.maxLag > 0 && l.lag > l.maxLag)
+}
+
+// mergeLocked moves all that l has not taken into its merged.
+func (l *listener[T]) mergeLocked() {
+	if l.merged == nil {
+		l.merged = newMerged[T]()
+	}
+	fold := func(b *batch[T]) {
+		away := l.merged.fold(b)
+		l.mergedAway += away
+		l.pending -= away
+	}
+	if l.first != nil {
+		fold(l.first)
+		l.first = nil
+	}
+	for ; l.cursor.next != nil; l.cursor = l.cursor.next {
+		if l.cursor.concerns(l) {
+			fold(l.cursor)
+		}
+	}
+	l.lag = 0
+}
+
+// nextLocked takes what is to be delivered next; nil when there is nothing.
+func (l *listener[T]) nextLocked() *batch[T] {
+	if b := l.first; b != nil {
+		l.first = nil
+		return b
+	}
+	if m := l.merged; m != nil {
+		l.merged = nil
+		return m.batch()
+	}
+	for l.cursor.next != nil && l.cursor != l.last {
+		b := l.cursor
+		l.cursor = b.next
+		l.lag--
+		if b.concerns(l) {
+			return b
+		}
+	}
+	return nil
+}
+
+// leave marks that nothing will be delivered any more.
+func (l *listener[T]) leave() {
+	if !l.left {
+		l.left = true
+		close(l.gone)
+	}
+}
+
+func (l *listener[T]) markSynced() {
+	select {
+	case <-l.synced:
+	default:
+		close(l.synced)
+	}
+}
+
+// deliver calls the handler. It returns false when l was cut off: before the call, which then does not happen, or during it.
+func (l *listener[T]) deliver(c *Change[T], policy PanicPolicy, log klog.Logger) bool {
+	if !l.call.CompareAndSwap(0, calling) {
+		return false
+	}
+	l.taken.Add(1)
+	l.guarded(c, policy, log)
+	return l.call.CompareAndSwap(calling, 0)
+}
+
+// cut keeps calls from beginning, and says whether one is running.
+func (l *listener[T]) cut() (running bool) {
+	return l.call.Or(cutOff)&calling != 0
+}
+
+// guarded makes the call under the panic policy.
+func (l *listener[T]) guarded(c *Change[T], policy PanicPolicy, log klog.Logger) {
+	defer func() {
+		r := recover()
+		if r == nil {
+			return
+		}
+		l.panics.Add(1)
+		log.Error(fmt.Errorf("panic: %v", r), "Event handler panicked", "handler", l.name, "object", c.Key, "stack", string(debug.Stack()))
+		if policy == CrashOnPanic {
+			panic(r)
+		}
+	}()
+	l.tell(c)
+}
+
+func (l *listener[T]) tell(c *Change[T]) {
+	h := &l.handler
+	switch c.Type {
+	case ChangeAdd:
+		if h.OnAdd != nil {
+			h.OnAdd(c.New, c.Initial)
+		}
+	case ChangeUpdate, ChangeResync:
+		if h.OnUpdate != nil {
+			h.OnUpdate(c.Old, c.New)
+		}
+	case ChangeDelete:
+		if h.OnDelete != nil {
+			h.OnDelete(Deleted[T]{Key: c.Key, Object: c.New, Stale: c.Stale})
+		}
+	}
+}
+
+func (l *listener[T]) statsLocked() HandlerStats {
+	taken := l.taken.Load()
+	return HandlerStats{Name: l.name, Delivered: taken, Pending: l.pending - taken, Merged: l.mergedAway, Panics: l.panics.Load()}
+}

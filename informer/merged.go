@@ -1,0 +1,132 @@
+package informer
+
+// merged is what a listener that is too slow has not been told: per object, the state it was told last and the newest.
+//
+// Memory: two states per object that changed, whatever the number of changes.
+type merged[T any] struct {
+	objects map[string]*mergedObject[T]
+	// order has the objects by their first change. Those that came to nothing stay, dead, until there are too many.
+	order []*mergedObject[T]
+	dead  int
+	// synced is as in [batch].
+	synced bool
+}
+
+// mergedObject is all that happened under one key since the listener was told something about it.
+type mergedObject[T any] struct {
+	key string
+	// told says that the listener knows an object under the key: old.
+	told bool
+	old  T
+	// ended says that the object old is gone; last is its last known state, stale as in [Change].
+	ended bool
+	last  T
+	stale bool
+	// lives says that there is an object now: now. When told and not ended it is a later state of old, otherwise another.
+	lives   bool
+	now     T
+	initial bool
+	// resync says that now is old, to be repeated.
+	resync bool
+	dead   bool
+}
+
+func newMerged[T any]() *merged[T] {
+	return &merged[T]{objects: map[string]*mergedObject[T]{}}
+}
+
+// fold adds a batch. It returns how many notifications fewer there are than there would be had nothing been merged.
+func (m *merged[T]) fold(b *batch[T]) (away int64) {
+	m.synced = m.synced || b.synced
+	for i := range b.changes {
+		c := &b.changes[i]
+		o := m.objects[c.Key]
+		if o == nil {
+			o = &mergedObject[T]{key: c.Key}
+			if c.Type != ChangeAdd {
+				o.told, o.old = true, c.Old
+			}
+			m.objects[c.Key] = o
+			m.order = append(m.order, o)
+		}
+		before := o.calls()
+		o.fold(c)
+		away += before + 1 - o.calls()
+		if o.calls() == 0 {
+			m.forget(o)
+		}
+	}
+	return away
+}
+
+// forget drops an object that came and went unseen.
+func (m *merged[T]) forget(o *mergedObject[T]) {
+	delete(m.objects, o.key)
+	o.dead = true
+	m.dead++
+	if m.dead <= len(m.order)/2 {
+		return
+	}
+	live := make([]*mergedObject[T], 0, len(m.objects))
+	for _, o := range m.order {
+		if !o.dead {
+			live = append(live, o)
+		}
+	}
+	m.order, m.dead = live, 0
+}
+
+func (o *mergedObject[T]) fold(c *Change[T]) {
+	switch c.Type {
+	case ChangeAdd:
+		o.lives, o.now, o.initial = true, c.New, c.Initial
+	case ChangeUpdate:
+		o.lives, o.now, o.resync = true, c.New, false
+	case ChangeResync:
+		if !o.lives {
+			o.lives, o.now, o.resync = true, c.New, true
+		}
+	case ChangeDelete:
+		var none T
+		o.lives, o.now, o.resync = false, none, false
+		if o.told && !o.ended {
+			o.ended, o.last, o.stale = true, c.New, c.Stale
+		}
+	}
+}
+
+// calls is the number of notifications o comes to.
+func (o *mergedObject[T]) calls() (n int64) {
+	if o.ended {
+		n++
+	}
+	if o.lives {
+		n++
+	}
+	return n
+}
+
+// batch is what the listener has to be told.
+func (m *merged[T]) batch() *batch[T] {
+	b := &batch[T]{synced: m.synced, changes: make([]Change[T], 0, len(m.objects))}
+	for _, o := range m.order {
+		if o.dead {
+			continue
+		}
+		if o.ended {
+			b.changes = append(b.changes, Change[T]{Type: ChangeDelete, Key: o.key, Old: o.old, New: o.last, Stale: o.stale})
+		}
+		if !o.lives {
+			continue
+		}
+		switch {
+		case !o.told || o.ended:
+			b.changes = append(b.changes, Change[T]{Type: ChangeAdd, Key: o.key, New: o.now, Initial: o.initial})
+		case o.resync:
+			b.changes = append(b.changes, Change[T]{Type: ChangeResync, Key: o.key, Old: o.old, New: o.now})
+		default:
+			b.changes = append(b.changes, Change[T]{Type: ChangeUpdate, Key: o.key, Old: o.old, New: o.now})
+		}
+	}
+	return b
+}

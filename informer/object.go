@@ -1,0 +1,72 @@
+package informer
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+// Object is what an informer can hold: anything with object metadata.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// Key is the name of obj within its resource: "namespace/name", or "name" for a cluster-scoped object.
+//
+// Source: MetaNamespaceKeyFunc in k8s.io/client-go/tools/cache v0.37.2.
+func Key(obj metav1.Object) string { return KeyOf(obj.GetNamespace(), obj.GetName()) }
+
+// KeyOf is the [Key] of the object with that namespace ("" when cluster-scoped) and name.
+func KeyOf(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "/" + name
+}
+
+// identity is what the cache compares of two states under one key.
+type identity struct {
+	uid types.UID
+	// version is the resource version; "" when unknown.
+	version string
+}
+
+// identify reads the identity of obj. What has no metadata has none: it is then always taken for a new state.
+func identify[T any](obj T) identity {
+	m, ok := any(obj).(metav1.Object)
+	if !ok {
+		return identity{}
+	}
+	return identity{uid: m.GetUID(), version: m.GetResourceVersion()}
+}
+
+// sameObject says whether both are states of one object. An absent UID (objects written by hand) matches any.
+func (i identity) sameObject(other identity) bool {
+	return i.uid == other.uid || i.uid == "" || other.uid == ""
+}
+
+// sameState says whether both are the same state of one object.
+func (i identity) sameState(other identity) bool {
+	return i.uid == other.uid && i.version == other.version && i.version != ""
+}
+
+// older says whether resource version a is known to come before b. Versions that cannot be compared are not older: the
+// later arrival then counts.
+//
+// Source: KEP-5504, resource versions of one resource are comparable as integers.
+func older(a, b string) bool {
+	c, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && c < 0
+}
+
+// describe names an object in a message: its key where it has one.
+func describe(obj any) string {
+	if m, ok := obj.(metav1.Object); ok {
+		return Key(m)
+	}
+	return fmt.Sprintf("%T", obj)
+}

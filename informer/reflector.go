@@ -1,0 +1,165 @@
+package informer
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/klog/v2"
+)
+
+// Reflector follows one resource: it lists it, watches it, and appends what it learns to a [DeltaFIFO], for as long as its
+// context lives and whatever the server does.
+//
+// It is a state machine. Run calls step, and step does what the state says and returns the next:
+//
+//	          ┌──── the history is gone, or the watch makes no sense ─────┐
+//	          ▼                                                           │
+//	┌──▶ stateList ───── a complete list was appended ─────▶ stateWatch ──┤
+//	│      │  ▲                                               │  ▲  │     │
+//	│      └──┘ asks differently: the newest, unpaged         │  └──┘ the server closed it: resume
+//	│                                                         │
+//	└────────────────────── statePause ◀──── any failure ─────┘
+//
+// Each state's comment says where failure goes. Nothing stops the machine but its context.
+type Reflector[T any] struct {
+	lw   ListerWatcher[T]
+	fifo *DeltaFIFO[T]
+	o    ReflectorOptions[T]
+	link *link
+
+	// position is the resource version of the last delta appended: where the next watch begins. Invariant: everything up
+	// to it is in the log. An object that could not be decoded or transformed therefore keeps it where it is.
+	position string
+	// complete says that a list has been appended.
+	complete bool
+	// newest makes the next list ask for the newest state, because one that was allowed to be older was refused.
+	newest bool
+	// unpaged makes the next list ask for everything at once, because a continue token expired.
+	unpaged bool
+	// progress says that something was learnt since the last list. A watch that expires without any gets a pause
+	// before the next list: else a server that compacts too fast would be listed in a loop.
+	progress bool
+	// serverErrors counts watches in a row that ended in failServer.
+	serverErrors int
+
+	delays *delays
+	// pause and then are the arguments of statePause.
+	pause time.Duration
+	then  state
+}
+
+// ReflectorOptions configure a [Reflector]. The zero value works.
+type ReflectorOptions[T any] struct {
+	// Resource and Namespace stand in errors and logs; see [Health].
+	Resource, Namespace string
+	// Scope is put into every delta.
+	Scope int
+	// Transform sees every object once, before anything else does, and returns what to keep. It may change it in place.
+	//
+	// Errors: a [TransformError]: the list fails, or the watch falls back to a list, until it succeeds.
+	Transform func(T) (T, error)
+	// PageSize is the number of objects to list at once; 0 means 500, negative all.
+	PageSize int64
+	// WatchTimeout is how long the server is asked to keep a watch; the reflector asks for a random time between it and
+	// twice that. 0 means 5 min.
+	WatchTimeout time.Duration
+	// Grace is how much longer than asked for a watch may be silent before the connection is given up; 0 means 30 s.
+	Grace time.Duration
+	// Backoff is how long to wait after failures.
+	Backoff Backoff
+}
+
+// state is what a reflector does next.
+type state int
+
+const (
+	// stateList fetches a complete list, page by page, and appends it as one Replace.
+	//
+	// Failure: an expired token or version: stateList again, at once, asking for the newest or everything. Anything else:
+	// statePause, then stateList.
+	stateList state = iota
+	// stateWatch opens a watch at the position and appends its events until it ends.
+	//
+	// Failure: expired or senseless: stateList (through statePause unless there was progress). Refused, or server errors
+	// in a row: statePause, then stateList: when watching is impossible, listing now and then is better than
+	// nothing. Connection lost or server overloaded: statePause, then stateWatch: the position is still good, and a
+	// list is what such a server needs least.
+	stateWatch
+	// statePause waits.
+	//
+	// Failure: none.
+	statePause
+)
+
+// maxServerErrors is how many watches in a row a server may fail before a list is tried.
+const maxServerErrors = 3
+
+// shortWatch is the time within which a watch without events is taken for a failure, not for a timeout.
+const shortWatch = time.Second
+
+// NewReflector returns a reflector that appends to fifo.
+func NewReflector[T any](lw ListerWatcher[T], fifo *DeltaFIFO[T], o ReflectorOptions[T]) *Reflector[T] {
+	if o.PageSize == 0 {
+		o.PageSize = 500
+	}
+	if o.WatchTimeout <= 0 {
+		o.WatchTimeout = 5 * time.Minute
+	}
+	if o.Grace <= 0 {
+		o.Grace = 30 * time.Second
+	}
+	return &Reflector[T]{
+		lw: lw, fifo: fifo, o: o, delays: newDelays(o.Backoff),
+		link: &link{resource: o.Resource, namespace: o.Namespace},
+	}
+}
+
+// Run follows the resource until ctx is done, and returns nil then.
+func (r *Reflector[T]) Run(ctx context.Context) error {
+	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("resource", r.o.Resource, "namespace", r.o.Namespace))
+	for s := stateList; ctx.Err() == nil; {
+		s = r.step(ctx, s)
+	}
+	return nil
+}
+
+// step does what s says, and returns what comes next.
+func (r *Reflector[T]) step(ctx context.Context, s state) state {
+	switch s {
+	case stateList:
+		return r.list(ctx)
+	case stateWatch:
+		return r.watch(ctx)
+	default:
+		r.wait(ctx)
+		return r.then
+	}
+}
+
+// pauseThen makes the machine wait for d, or as long as the failures so far call for if that is longer, before then.
+func (r *Reflector[T]) pauseThen(d time.Duration, then state) state {
+	r.pause, r.then = max(d, r.delays.take(time.Now())), then
+	return statePause
+}
+
+func (r *Reflector[T]) wait(ctx context.Context) {
+	timer := time.NewTimer(r.pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// transform calls Options.Transform.
+func (r *Reflector[T]) transform(obj T) (T, error) {
+	if r.o.Transform == nil {
+		return obj, nil
+	}
+	name := describe(obj)
+	kept, err := r.o.Transform(obj)
+	if err != nil {
+		return kept, &TransformError{Object: name, Err: err}
+	}
+	return kept, nil
+}

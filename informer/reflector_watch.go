@@ -1,0 +1,129 @@
+package informer
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"k8s.io/klog/v2"
+)
+
+// watch is stateWatch.
+func (r *Reflector[T]) watch(ctx context.Context) state {
+	timeout := r.o.WatchTimeout + rand.N(r.o.WatchTimeout)
+	// A half-open connection says nothing for ever. The server promised to end the watch after timeout.
+	live, cancel := context.WithTimeoutCause(ctx, timeout+r.o.Grace, errSilent)
+	defer cancel()
+
+	r.link.watches.Add(1)
+	opened := time.Now()
+	w, err := r.lw.Watch(live, WatchOptions{ResourceVersion: r.position, Timeout: timeout})
+	if err != nil {
+		return r.watchFailed(ctx, classify(live, err), err)
+	}
+	defer w.Close()
+	r.link.watching(ctx)
+
+	events, err := r.follow(live, w)
+	if ctx.Err() != nil {
+		return stateWatch
+	}
+	lived := time.Since(opened)
+	if events > 0 || lived >= shortWatch {
+		r.progress = true
+	}
+	f := classify(live, err)
+	if f == failClosed && lived < shortWatch && events == 0 {
+		f, err = failBroken, fmt.Errorf("the server closed the watch at once")
+	}
+	if f != failServer && events > 0 {
+		r.serverErrors = 0
+	}
+	return r.watchFailed(ctx, f, err)
+}
+
+// follow appends the events of w until it ends, and returns their number and why it ended.
+func (r *Reflector[T]) follow(ctx context.Context, w Watch[T]) (events int, err error) {
+	for {
+		ev, err := w.Next(ctx)
+		if err != nil {
+			return events, err
+		}
+		events++
+		r.link.heard()
+		d, err := r.delta(ev)
+		if err != nil {
+			return events, err
+		}
+		back := older(ev.ResourceVersion, r.position)
+		if d.Type == DeltaBookmark && back {
+			continue // Out of order, and says nothing that was not known.
+		}
+		if err := r.fifo.Push(ctx, d); err != nil {
+			return events, err
+		}
+		if back {
+			return events, &DecodeError{What: "watch event", Err: fmt.Errorf("it is from the past: version %s after %s", ev.ResourceVersion, r.position)}
+		}
+		if ev.ResourceVersion != "" {
+			r.position = ev.ResourceVersion
+		}
+	}
+}
+
+// delta makes of an event what goes into the log.
+func (r *Reflector[T]) delta(ev Event[T]) (Delta[T], error) {
+	d := Delta[T]{ResourceVersion: ev.ResourceVersion, Scope: r.o.Scope}
+	switch ev.Type {
+	case Bookmark:
+		r.link.bookmarks.Add(1)
+		d.Type = DeltaBookmark
+		return d, nil
+	case Added, Modified:
+		d.Type = DeltaUpsert
+	case Removed:
+		d.Type = DeltaDelete
+	default:
+		return d, &DecodeError{What: "watch event", Err: fmt.Errorf("unknown type %q", ev.Type)}
+	}
+	r.link.events.Add(1)
+	var err error
+	d.Object, err = r.transform(ev.Object)
+	return d, err
+}
+
+// watchFailed decides what comes after a watch that ended.
+func (r *Reflector[T]) watchFailed(ctx context.Context, f failure, err error) state {
+	if ctx.Err() != nil {
+		return stateWatch
+	}
+	switch f {
+	case failClosed:
+		return stateWatch
+	case failSilent:
+		r.link.failed(ctx, "watch", errSilent)
+		return stateWatch // It took minutes to get here; there is nothing to wait for.
+	case failExpired:
+		klog.FromContext(ctx).V(2).Info("The watch has expired", "resourceVersion", r.position, "reason", err.Error())
+		if r.progress {
+			r.progress = false
+			return stateList
+		}
+		return r.pauseThen(retryAfter(err), stateList)
+	case failServer:
+		r.link.failed(ctx, "watch", err)
+		r.serverErrors++
+		if r.serverErrors >= maxServerErrors {
+			r.serverErrors = 0
+			return r.pauseThen(retryAfter(err), stateList)
+		}
+		return r.pauseThen(retryAfter(err), stateWatch)
+	case failBroken, failAhead:
+		r.link.failed(ctx, "watch", err)
+		return r.pauseThen(retryAfter(err), stateWatch)
+	default: // failSense, failRefused
+		r.link.failed(ctx, "watch", err)
+		return r.pauseThen(retryAfter(err), stateList)
+	}
+}

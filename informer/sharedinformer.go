@@ -1,0 +1,322 @@
+package informer
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/klog/v2"
+)
+
+// Options configure a [SharedInformer]. The zero value works.
+type Options[T Object] struct {
+	// Resource is the plural name with the group ("deployments.apps"), for errors, logs and metrics; "" is "objects".
+	Resource string
+	// Indexes to begin with; see [Informer].AddIndex.
+	Indexes map[string]IndexFunc[T]
+	// Transform, PageSize, WatchTimeout, Grace and Backoff are as in [ReflectorOptions].
+	Transform    func(T) (T, error)
+	PageSize     int64
+	WatchTimeout time.Duration
+	Grace        time.Duration
+	Backoff      Backoff
+	// Panics says what becomes of a panic in a handler.
+	Panics PanicPolicy
+}
+
+// SharedInformer is the pipeline from the server to the handlers for one resource. See the package comment for what it
+// promises.
+type SharedInformer[T Object] struct {
+	o       Options[T]
+	indexer *Indexer[T]
+	fifo    *DeltaFIFO[T]
+	fan     *fanout[T]
+	// sources is sorted by namespace; its order gives the scopes of the indexer. Not changed after construction.
+	sources []source[T]
+
+	// joining is held while a batch is applied and published, and while a handler takes its picture of the cache: so
+	// that the handler gets each change once, in the one or in the other.
+	joining sync.Mutex
+	// rescheduled has capacity 1: AddHandler tells the consumer that a resync may be due earlier. Never closed.
+	rescheduled chan struct{}
+	// synced is closed by the consumer after it published the batch that completed the first list of every source.
+	synced chan struct{}
+	// stopped is closed by Run when all has ended.
+	stopped chan struct{}
+	started atomic.Bool
+
+	// unnamed counts the handlers that were given no name.
+	unnamed              atomic.Int64
+	duplicates, outdated atomic.Int64
+}
+
+// source is one reflector of an informer and the namespace it follows, "" for all.
+type source[T Object] struct {
+	namespace string
+	reflector *Reflector[T]
+}
+
+var _ Informer[Object] = (*SharedInformer[Object])(nil)
+
+// NewSharedInformer returns an informer of what lw lists. Nothing happens before Run.
+func NewSharedInformer[T Object](lw ListerWatcher[T], o Options[T]) *SharedInformer[T] {
+	return NewSharedInformerOfNamespaces(map[string]ListerWatcher[T]{"": lw}, o)
+}
+
+// NewSharedInformerOfNamespaces returns one informer over several namespaces, for programs that may not list all: each
+// key of lws is a namespace, and its value lists that one only. It has synced when each has.
+func NewSharedInformerOfNamespaces[T Object](lws map[string]ListerWatcher[T], o Options[T]) *SharedInformer[T] {
+	if o.Resource == "" {
+		o.Resource = "objects"
+	}
+	s := &SharedInformer[T]{
+		o:           o,
+		indexer:     NewIndexer(MetaKey[T], IndexerOptions{Scopes: len(lws)}),
+		fifo:        NewDeltaFIFO[T](),
+		fan:         newFanout[T](o.Panics),
+		rescheduled: make(chan struct{}, 1),
+		synced:      make(chan struct{}),
+		stopped:     make(chan struct{}),
+	}
+	for scope, namespace := range slices.Sorted(maps.Keys(lws)) {
+		s.sources = append(s.sources, source[T]{namespace, NewReflector(lws[namespace], s.fifo, ReflectorOptions[T]{
+			Resource: o.Resource, Namespace: namespace, Scope: scope, Transform: o.Transform,
+			PageSize: o.PageSize, WatchTimeout: o.WatchTimeout, Grace: o.Grace, Backoff: o.Backoff,
+		})})
+	}
+	for name, f := range o.Indexes {
+		if err := s.indexer.AddIndex(name, f); err != nil {
+			panic(err) // Names in a map are distinct and the indexer is empty.
+		}
+	}
+	return s
+}
+
+// Run keeps the cache up to date until ctx is done. It returns when everything it started has ended, handlers' running
+// calls included; what handlers had not been told by then they never are.
+//
+// Errors: when called twice.
+func (s *SharedInformer[T]) Run(ctx context.Context) error {
+	if s.started.Swap(true) {
+		return fmt.Errorf("informer of %s: Run called twice", s.o.Resource)
+	}
+	s.fan.begin(klog.FromContext(ctx).WithValues("resource", s.o.Resource))
+	var reflectors sync.WaitGroup
+	for _, src := range s.sources {
+		reflectors.Go(func() { _ = src.reflector.Run(ctx) }) // It has no error to return.
+	}
+	s.consume(ctx)
+	reflectors.Wait()
+	s.fan.stop()
+	close(s.stopped)
+	return nil
+}
+
+// consume takes from the log until ctx is done.
+func (s *SharedInformer[T]) consume(ctx context.Context) {
+	var batch []Delta[T]
+	resync := time.NewTimer(time.Hour)
+	defer resync.Stop()
+	for {
+		due, next := s.dueResync()
+		if next.IsZero() {
+			resync.Stop()
+		} else {
+			resync.Reset(time.Until(next))
+		}
+		if batch = s.fifo.Take(batch); batch != nil || due != nil {
+			if due != nil {
+				batch = append(batch, Delta[T]{Type: DeltaResync})
+			}
+			s.process(ctx, batch, due)
+			continue
+		}
+		select {
+		case <-s.fifo.Ready():
+		case <-resync.C:
+		case <-s.rescheduled:
+		case <-ctx.Done():
+			return
+		}
+		if ctx.Err() != nil {
+			return // Whatever else was ready.
+		}
+	}
+}
+
+// dueResync returns who is due; nobody before the cache has synced.
+func (s *SharedInformer[T]) dueResync() (due []*listener[T], next time.Time) {
+	if !s.HasSynced() {
+		return nil, time.Time{}
+	}
+	return s.fan.dueResync(time.Now())
+}
+
+// process applies a batch and tells the handlers.
+func (s *SharedInformer[T]) process(ctx context.Context, deltas []Delta[T], due []*listener[T]) {
+	s.joining.Lock()
+	defer s.joining.Unlock()
+	applied, err := s.indexer.Apply(deltas)
+	if err != nil {
+		// Objects of this type always have a key.
+		klog.FromContext(ctx).Error(err, "Batch not applied", "resource", s.o.Resource)
+		return
+	}
+	s.duplicates.Add(int64(applied.Duplicates))
+	s.outdated.Add(int64(applied.Outdated))
+	if len(applied.Changes) > 0 || applied.FirstSync {
+		s.fan.publish(batch[T]{changes: applied.Changes, synced: applied.FirstSync})
+	}
+	if applied.FirstSync {
+		close(s.synced)
+	}
+	if applied.Resync {
+		s.fan.publish(batch[T]{changes: s.indexer.everything(ChangeResync), only: due})
+	}
+}
+
+// AddHandler is described at [Informer].
+func (s *SharedInformer[T]) AddHandler(h Handler[T], o HandlerOptions) (*Registration, error) {
+	l := newListener(h, o)
+	if l.name == "" {
+		l.name = s.o.Resource + "-" + strconv.FormatInt(s.unnamed.Add(1), 10)
+	}
+	s.joining.Lock()
+	first := &batch[T]{changes: s.indexer.everything(ChangeAdd), synced: s.indexer.Synced()}
+	err := s.fan.join(l, first)
+	s.joining.Unlock()
+	if err != nil {
+		return nil, fmt.Errorf("add handler to informer of %s: %w", s.o.Resource, err)
+	}
+	if l.resync > 0 {
+		select {
+		case s.rescheduled <- struct{}{}:
+		default:
+		}
+	}
+	return &Registration{
+		name:   l.name,
+		synced: l.synced,
+		remove: func(ctx context.Context) error { return s.remove(ctx, l) },
+		stats:  func() HandlerStats { return s.fan.statsOf(l) },
+	}, nil
+}
+
+// RemoveHandler is described at [Informer].
+func (s *SharedInformer[T]) RemoveHandler(ctx context.Context, r *Registration) error {
+	return r.remove(ctx)
+}
+
+func (s *SharedInformer[T]) remove(ctx context.Context, l *listener[T]) error {
+	if !s.fan.part(l) {
+		return nil
+	}
+	select {
+	case <-l.gone:
+	default:
+		select {
+		case <-l.gone:
+		case <-ctx.Done():
+		}
+	}
+	running := l.cut()
+	count := s.fan.undelivered(l)
+	if count == 0 && !running {
+		return nil
+	}
+	err := ctx.Err()
+	if err == nil {
+		err = ErrStopped
+	}
+	return &UndeliveredError{Handler: l.name, Count: count, Running: running, Err: err}
+}
+
+// AddIndex is described at [Informer].
+func (s *SharedInformer[T]) AddIndex(name string, f IndexFunc[T]) error {
+	return s.indexer.AddIndex(name, f)
+}
+
+// Get is described at [Informer].
+func (s *SharedInformer[T]) Get(namespace, name string) (T, bool) {
+	return s.indexer.Get(KeyOf(namespace, name))
+}
+
+// List is described at [Informer].
+func (s *SharedInformer[T]) List(namespace string, sel labels.Selector) []T {
+	return s.indexer.List(namespace, sel)
+}
+
+// ByIndex is described at [Informer].
+func (s *SharedInformer[T]) ByIndex(name, value string) ([]T, error) {
+	return s.indexer.ByIndex(name, value)
+}
+
+// All is described at [Informer].
+func (s *SharedInformer[T]) All() iter.Seq[T] { return s.indexer.All() }
+
+// ResourceVersion is described at [Informer].
+func (s *SharedInformer[T]) ResourceVersion() string { return s.indexer.ResourceVersion() }
+
+// HasSynced is described at [Informer].
+func (s *SharedInformer[T]) HasSynced() bool {
+	select {
+	case <-s.synced:
+		return true
+	default:
+		return false
+	}
+}
+
+// Synced is closed when HasSynced becomes true.
+func (s *SharedInformer[T]) Synced() <-chan struct{} { return s.synced }
+
+// WaitForSync is described at [Informer].
+func (s *SharedInformer[T]) WaitForSync(ctx context.Context) error {
+	if s.HasSynced() {
+		return nil
+	}
+	var why error
+	select {
+	case <-s.synced:
+		return nil
+	case <-s.stopped:
+		why = ErrStopped
+	case <-ctx.Done():
+		why = context.Cause(ctx)
+	}
+	h := s.Health()
+	return &SyncError{Resource: h.Resource, Namespace: h.Namespace, Cause: h.Err, Since: h.Since, Err: why}
+}
+
+// Health is described at [Informer]. Over several namespaces it is that of the one that failed first, if one did.
+func (s *SharedInformer[T]) Health() Health {
+	h := Health{Resource: s.o.Resource, Synced: s.HasSynced()}
+	for i, src := range s.sources {
+		err, since := src.reflector.link.health()
+		worse := err != nil && (h.Err == nil || since.Before(h.Since))
+		if i == 0 || worse || (h.Err == nil && err == nil && since.Before(h.Since)) {
+			h.Namespace, h.Err, h.Since = src.namespace, err, since
+		}
+	}
+	h.Unindexed, h.IndexErr = s.indexer.Unindexed()
+	return h
+}
+
+// Stats is described at [Informer].
+func (s *SharedInformer[T]) Stats() Stats {
+	var sum Stats
+	for _, src := range s.sources {
+		sum.add(src.reflector.link.snapshot())
+	}
+	sum.Duplicates, sum.Outdated = s.duplicates.Load(), s.outdated.Load()
+	sum.Objects = int64(s.indexer.Len())
+	sum.Handlers = s.fan.stats()
+	return sum
+}
