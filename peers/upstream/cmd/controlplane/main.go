@@ -1,0 +1,44 @@
+// Command controlplane runs etcd, kube-apiserver and, if asked, kube-controller-manager on loopback until Ctrl-C.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/flyball-dev/flyball/peers/upstream"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "controlplane:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	controllers := flag.String("controllers", "", "run kube-controller-manager with these controllers, comma-separated; empty: do not run it")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q; the flags are listed by -help", flag.Arg(0))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	o := upstream.Options{Log: os.Stderr}
+	if *controllers != "" {
+		o.Controllers = strings.Split(*controllers, ",")
+	}
+	cp, err := upstream.Start(ctx, o)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("\nexport KUBECONFIG=%s\n\nCtrl-C stops it; logs are in %s\n", cp.Kubeconfig, cp.Dir)
+	<-ctx.Done()
+	stop()
+	fmt.Fprintln(os.Stderr, "stopping")
+	return cp.Stop()
+}
