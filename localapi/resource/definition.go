@@ -64,8 +64,9 @@ type Definition struct {
 	// Warnings are sent to the client as Warning headers; old is nil on create.
 	Warnings func(obj, old runtime.Object) []string
 
-	// Grace is the number of seconds that a delete leaves the object, with metadata.deletionTimestamp set, before it
-	// is removed by a second delete with grace 0 (a kubelet's). 0 removes at once. o is never nil.
+	// Grace makes deletion graceful: it is the number of seconds that a delete leaves the object, with
+	// metadata.deletionTimestamp set, for somebody (a kubelet) to remove it by a second delete with grace 0. 0 marks the object, so
+	// that watchers see the mark, and removes it at once. A nil Grace removes without a mark. o is never nil.
 	//
 	// Source: k8s.io/apiserver pkg/registry/rest RESTGracefulDeleteStrategy.
 	Grace func(obj runtime.Object, o *metav1.DeleteOptions) int64
@@ -115,6 +116,10 @@ type Subresource struct {
 	// (binding sets spec.nodeName), and the client is answered with a success Status. It bumps metadata.generation
 	// itself where the real server does (scale). Errors are API status errors.
 	Merge func(ctx context.Context, obj, sub runtime.Object) error
+
+	// Validate judges what Merge made of old, instead of the definition's Validate and ValidateUpdate: a binding sets
+	// a field that an update may not. Nil means those two.
+	Validate func(obj, old runtime.Object) field.ErrorList
 
 	// Delete makes a create a request to delete the object, with the options it returns (eviction). It excludes
 	// Merge.

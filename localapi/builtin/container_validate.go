@@ -1,0 +1,243 @@
+package builtin
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// validateContainers judges the regular containers, then the init and ephemeral ones, whose names may not repeat any
+// before them.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go validateContainers, validateInitContainers.
+func validateContainers(spec *corev1.PodSpec, volumes sets.Set[string], path *field.Path) field.ErrorList {
+	if len(spec.Containers) == 0 {
+		return field.ErrorList{field.Required(path.Child("containers"), "")}
+	}
+	var errs field.ErrorList
+	names, hostPorts := sets.New[string](), sets.New[string]()
+	for i := range spec.Containers {
+		c, p := &spec.Containers[i], path.Child("containers").Index(i)
+		errs = append(errs, validateContainer(c, volumes, p)...)
+		errs = append(errs, uniqueName(names, c.Name, p)...)
+		errs = append(errs, validateProbes(c, p)...)
+		errs = append(errs, uniqueHostPorts(hostPorts, c, p)...)
+	}
+	for i := range spec.InitContainers {
+		c, p := &spec.InitContainers[i], path.Child("initContainers").Index(i)
+		errs = append(errs, validateContainer(c, volumes, p)...)
+		errs = append(errs, uniqueName(names, c.Name, p)...)
+		errs = append(errs, uniqueHostPorts(sets.New[string](), c, p)...)
+		if isSidecar(c) {
+			errs = append(errs, validateProbes(c, p)...)
+		} else {
+			errs = append(errs, forbidProbes(c, p)...)
+		}
+	}
+	for i := range spec.EphemeralContainers {
+		c, p := (*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon), path.Child("ephemeralContainers").Index(i)
+		errs = append(errs, validateContainer(c, volumes, p)...)
+		errs = append(errs, uniqueName(names, c.Name, p)...)
+	}
+	return errs
+}
+
+// validateContainer judges what all kinds of containers share.
+func validateContainer(c *corev1.Container, volumes sets.Set[string], path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if c.Name == "" {
+		errs = append(errs, field.Required(path.Child("name"), ""))
+	} else {
+		errs = append(errs, dnsLabel(c.Name, path.Child("name"))...)
+	}
+	if c.Image == "" {
+		errs = append(errs, field.Required(path.Child("image"), ""))
+	}
+	errs = append(errs, oneOf(path.Child("terminationMessagePolicy"), c.TerminationMessagePolicy,
+		corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError)...)
+	errs = append(errs, validateContainerPorts(c.Ports, path.Child("ports"))...)
+	errs = append(errs, validateEnv(c.Env, path.Child("env"))...)
+	errs = append(errs, validateMounts(c.VolumeMounts, volumes, path.Child("volumeMounts"))...)
+	errs = append(errs, oneOf(path.Child("imagePullPolicy"), c.ImagePullPolicy,
+		corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)...)
+	errs = append(errs, validateResources(&c.Resources, path.Child("resources"))...)
+	return errs
+}
+
+func uniqueName(seen sets.Set[string], name string, path *field.Path) field.ErrorList {
+	if seen.Has(name) {
+		return field.ErrorList{field.Duplicate(path.Child("name"), name)}
+	}
+	seen.Insert(name)
+	return nil
+}
+
+func uniqueHostPorts(seen sets.Set[string], c *corev1.Container, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range c.Ports {
+		port := &c.Ports[i]
+		if port.HostPort == 0 {
+			continue
+		}
+		key := fmt.Sprintf("%s/%s/%d", port.Protocol, port.HostIP, port.HostPort)
+		if seen.Has(key) {
+			errs = append(errs, field.Duplicate(path.Child("ports").Index(i).Child("hostPort"), key))
+		}
+		seen.Insert(key)
+	}
+	return errs
+}
+
+func validateContainerPorts(ports []corev1.ContainerPort, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	names := sets.New[string]()
+	for i := range ports {
+		port, p := &ports[i], path.Index(i)
+		if port.Name != "" {
+			if msgs := validation.IsValidPortName(port.Name); len(msgs) > 0 {
+				errs = append(errs, invalid(p.Child("name"), port.Name, msgs)...)
+			} else {
+				errs = append(errs, uniqueName(names, port.Name, p)...)
+			}
+		}
+		if port.ContainerPort == 0 {
+			errs = append(errs, field.Required(p.Child("containerPort"), ""))
+		} else {
+			errs = append(errs, invalid(p.Child("containerPort"), port.ContainerPort, validation.IsValidPortNum(int(port.ContainerPort)))...)
+		}
+		if port.HostPort != 0 {
+			errs = append(errs, invalid(p.Child("hostPort"), port.HostPort, validation.IsValidPortNum(int(port.HostPort)))...)
+		}
+		errs = append(errs, validateProtocol(port.Protocol, p.Child("protocol"))...)
+	}
+	return errs
+}
+
+func validateProtocol(protocol corev1.Protocol, path *field.Path) field.ErrorList {
+	return oneOf(path, protocol, corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)
+}
+
+// validateEnv knows a variable's name and that it has at most one source.
+func validateEnv(vars []corev1.EnvVar, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range vars {
+		v, p := &vars[i], path.Index(i)
+		if v.Name == "" {
+			errs = append(errs, field.Required(p.Child("name"), ""))
+		} else {
+			errs = append(errs, invalid(p.Child("name"), v.Name, validation.IsRelaxedEnvVarName(v.Name))...)
+		}
+		if v.ValueFrom != nil {
+			errs = append(errs, validateEnvSource(v, p.Child("valueFrom"))...)
+		}
+	}
+	return errs
+}
+
+func validateEnvSource(v *corev1.EnvVar, path *field.Path) field.ErrorList {
+	s := v.ValueFrom
+	sources := 0
+	for _, set := range []bool{s.FieldRef != nil, s.ResourceFieldRef != nil, s.ConfigMapKeyRef != nil, s.SecretKeyRef != nil, s.FileKeyRef != nil} {
+		if set {
+			sources++
+		}
+	}
+	switch {
+	case sources == 0:
+		return field.ErrorList{field.Invalid(path, "", "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`")}
+	case v.Value != "":
+		return field.ErrorList{field.Invalid(path, "", "may not be specified when `value` is not empty")}
+	case sources > 1:
+		return field.ErrorList{field.Invalid(path, "", "may not have more than one field specified at a time")}
+	}
+	return nil
+}
+
+func validateMounts(mounts []corev1.VolumeMount, volumes sets.Set[string], path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	paths := sets.New[string]()
+	for i := range mounts {
+		m, p := &mounts[i], path.Index(i)
+		if m.Name == "" {
+			errs = append(errs, field.Required(p.Child("name"), ""))
+		}
+		if !volumes.Has(m.Name) {
+			errs = append(errs, field.NotFound(p.Child("name"), m.Name))
+		}
+		if m.MountPath == "" {
+			errs = append(errs, field.Required(p.Child("mountPath"), ""))
+		}
+		if paths.Has(m.MountPath) {
+			errs = append(errs, field.Invalid(p.Child("mountPath"), m.MountPath, "must be unique"))
+		}
+		paths.Insert(m.MountPath)
+	}
+	return errs
+}
+
+// validateResources judges names and amounts, and that no request is above its limit.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go validateResourceRequirements.
+func validateResources(r *corev1.ResourceRequirements, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, name := range sortedKeys(r.Limits) {
+		errs = append(errs, validateResource(name, r.Limits[name], path.Child("limits").Key(string(name)))...)
+	}
+	for _, name := range sortedKeys(r.Requests) {
+		request := r.Requests[name]
+		errs = append(errs, validateResource(name, request, path.Child("requests").Key(string(name)))...)
+		limit, limited := r.Limits[name]
+		switch {
+		case !limited && !overcommits(name):
+			errs = append(errs, field.Required(path.Child("limits"), "Limit must be set for non overcommitable resources"))
+		case limited && !overcommits(name) && request.Cmp(limit) != 0:
+			errs = append(errs, field.Invalid(path.Child("requests"), request.String(), fmt.Sprintf("must be equal to %s limit of %s", name, limit.String())))
+		case limited && request.Cmp(limit) > 0:
+			errs = append(errs, field.Invalid(path.Child("requests"), request.String(), fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String())))
+		}
+	}
+	return errs
+}
+
+func validateResource(name corev1.ResourceName, q resource.Quantity, path *field.Path) field.ErrorList {
+	errs := invalid(path, name, validation.IsQualifiedName(string(name)))
+	if len(errs) == 0 && !strings.Contains(string(name), "/") && !isContainerResource(name) {
+		errs = append(errs, field.Invalid(path, name, "must be a standard resource for containers"))
+	}
+	if q.Sign() < 0 {
+		errs = append(errs, field.Invalid(path, q.String(), apivalidation.IsNegativeErrorMsg))
+	}
+	if !overcommits(name) && q.MilliValue()%1000 != 0 {
+		errs = append(errs, field.Invalid(path, q, "must be an integer"))
+	}
+	return errs
+}
+
+func isContainerResource(name corev1.ResourceName) bool {
+	switch name {
+	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+		return true
+	}
+	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+}
+
+// overcommits tells whether more of a resource may be requested of a node than it has: what Kubernetes itself measures
+// may, whole devices and huge pages may not.
+func overcommits(name corev1.ResourceName) bool {
+	native := !strings.Contains(string(name), "/") || strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
+	return native && !strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+}
+
+func portNumOrName(port intstr.IntOrString, path *field.Path) field.ErrorList {
+	if port.Type == intstr.Int {
+		return invalid(path, port.IntValue(), validation.IsValidPortNum(port.IntValue()))
+	}
+	return invalid(path, port.StrVal, validation.IsValidPortName(port.StrVal))
+}

@@ -1,0 +1,17 @@
+// Package builtin describes Kubernetes' own resource types to the embedded API server: Pods, Deployments, Services and
+// the others that controllers and kubectl meet every day.
+//
+//	localapi (requests, storage, watches) ──asks──▶ resource.Definition ◀──filled in by── builtin.All
+//
+// Every type is one file with one function that returns its [resource.Definition]; [All] lists them. To add a type,
+// write such a file and add its function to that list.
+//
+// The rules are those of kube-apiserver v1.37.1: what it defaults, resets, refuses, prints and lets a client select by.
+// Messages of refusals are the real ones, because people and programs read them. Admission plugins that are on by
+// default and change what a controller sees (default tolerations, priority and service account of a Pod) are part of
+// the types here. Feature gates have the defaults of v1.37.
+//
+// Not copied, because they need other objects or a network: quotas, limit ranges, priority classes, projected service
+// account tokens, disruption budgets during eviction. The validation of volume sources, affinity and security contexts
+// covers what breaks a controller, not each of the real server's many hundred rules.
+package builtin

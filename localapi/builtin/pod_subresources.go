@@ -1,0 +1,178 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"github.com/flyball-dev/flyball/localapi/resource"
+)
+
+// podBinding is how a scheduler gives a pod to a node.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/pod/storage/storage.go BindingREST.
+func podBinding() resource.Subresource {
+	return resource.Subresource{
+		Kind:  corev1.SchemeGroupVersion.WithKind("Binding"),
+		New:   func() runtime.Object { return &corev1.Binding{} },
+		Verbs: []string{"create"},
+		Merge: func(_ context.Context, obj, sub runtime.Object) error {
+			return bindPod(obj.(*corev1.Pod), sub.(*corev1.Binding))
+		},
+		Validate: func(_, _ runtime.Object) field.ErrorList { return nil }, // bindPod judges; nothing else changes
+	}
+}
+
+func bindPod(pod *corev1.Pod, b *corev1.Binding) error {
+	if b.Name != pod.Name {
+		return apierrors.NewBadRequest("name in URL does not match name in Binding object")
+	}
+	if errs := validateBinding(b); len(errs) > 0 {
+		return errs.ToAggregate()
+	}
+	resourceName := schema.GroupResource{Resource: "pods/binding"}
+	if err := checkPreconditions(pod, b.UID, b.ResourceVersion); err != nil {
+		return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, pod.Name, err)
+	}
+	switch {
+	case pod.DeletionTimestamp != nil:
+		return apierrors.NewConflict(resourceName, pod.Name, fmt.Errorf("pod %s is being deleted, cannot be assigned to a host", pod.Name))
+	case pod.Spec.NodeName != "":
+		return apierrors.NewConflict(resourceName, pod.Name, fmt.Errorf("pod %v is already assigned to node %q", pod.Name, pod.Spec.NodeName))
+	case len(pod.Spec.SchedulingGates) > 0:
+		return apierrors.NewConflict(resourceName, pod.Name, fmt.Errorf("pod %v has non-empty .spec.schedulingGates", pod.Name))
+	}
+	pod.Spec.NodeName = b.Target.Name
+	pod.Status.NominatedNodeName = ""
+	pod.Annotations = merged(pod.Annotations, b.Annotations)
+	pod.Labels = merged(pod.Labels, b.Labels)
+	setScheduled(&pod.Status)
+	return nil
+}
+
+func validateBinding(b *corev1.Binding) field.ErrorList {
+	path := field.NewPath("target")
+	if k := b.Target.Kind; k != "" && k != "Node" {
+		return field.ErrorList{field.NotSupported(path.Child("kind"), k, []string{"Node", "<empty>"})}
+	}
+	if b.Target.Name == "" {
+		return field.ErrorList{field.Required(path.Child("name"), "")}
+	}
+	return invalid(path.Child("name"), b.Target.Name, apivalidation.NameIsDNSSubdomain(b.Target.Name, false))
+}
+
+// setScheduled makes the condition true. Its transition time is the moment of the binding.
+func setScheduled(s *corev1.PodStatus) {
+	condition := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}
+	for i := range s.Conditions {
+		if s.Conditions[i].Type == corev1.PodScheduled {
+			s.Conditions[i] = condition
+			return
+		}
+	}
+	s.Conditions = append(s.Conditions, condition)
+}
+
+// podEviction is a delete that asks permission. There are no disruption budgets to ask here: it is always granted.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/pod/storage/eviction.go.
+func podEviction() resource.Subresource {
+	return resource.Subresource{
+		Kind:  policyv1.SchemeGroupVersion.WithKind("Eviction"),
+		New:   func() runtime.Object { return &policyv1.Eviction{} },
+		Verbs: []string{"create"},
+		Delete: func(_ context.Context, obj, sub runtime.Object) (*metav1.DeleteOptions, error) {
+			pod, eviction := obj.(*corev1.Pod), sub.(*policyv1.Eviction)
+			if eviction.Name != pod.Name {
+				return nil, apierrors.NewBadRequest("name in URL does not match name in Eviction object")
+			}
+			options := ptr.Deref(eviction.DeleteOptions, metav1.DeleteOptions{})
+			return &options, nil
+		},
+	}
+}
+
+// podEphemeralContainers lets "kubectl debug" add containers to a running pod. Nothing else of the pod changes.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/pod/strategy.go podEphemeralContainersStrategy.
+func podEphemeralContainers() resource.Subresource {
+	return resource.Subresource{
+		Kind:    corev1.SchemeGroupVersion.WithKind("Pod"),
+		New:     func() runtime.Object { return &corev1.Pod{} },
+		Verbs:   []string{"get", "patch", "update"},
+		Project: func(_ context.Context, obj runtime.Object) (runtime.Object, error) { return obj, nil },
+		Merge: func(_ context.Context, obj, sub runtime.Object) error {
+			pod, asked := obj.(*corev1.Pod), sub.(*corev1.Pod)
+			old := pod.DeepCopy()
+			pod.Spec.EphemeralContainers = asked.Spec.EphemeralContainers
+			pod.ResourceVersion = asked.ResourceVersion
+			defaultPod(pod)
+			bumpPodGeneration(pod, old)
+			return nil
+		},
+		Validate: func(obj, old runtime.Object) field.ErrorList {
+			return validateEphemeralUpdate(obj.(*corev1.Pod), old.(*corev1.Pod))
+		},
+	}
+}
+
+// validateEphemeralUpdate lets ephemeral containers only be added.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidatePodEphemeralContainersUpdate.
+func validateEphemeralUpdate(pod, old *corev1.Pod) field.ErrorList {
+	path := field.NewPath("spec", "ephemeralContainers")
+	errs := validatePodSpec(&pod.Spec, field.NewPath("spec"))
+	now := map[string]*corev1.EphemeralContainer{}
+	for i := range pod.Spec.EphemeralContainers {
+		now[pod.Spec.EphemeralContainers[i].Name] = &pod.Spec.EphemeralContainers[i]
+	}
+	for i := range old.Spec.EphemeralContainers {
+		was := &old.Spec.EphemeralContainers[i]
+		switch c := now[was.Name]; {
+		case c == nil:
+			errs = append(errs, field.Forbidden(path, fmt.Sprintf("existing ephemeral containers %q may not be removed\n", was.Name)))
+		case !equality.Semantic.DeepEqual(c, was):
+			errs = append(errs, field.Forbidden(path, fmt.Sprintf("existing ephemeral containers %q may not be changed\n", was.Name)))
+		}
+	}
+	return errs
+}
+
+// checkPreconditions compares what a request expects of obj with what it is; empty expectations hold.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/storage/interfaces.go Preconditions.Check.
+func checkPreconditions(obj metav1.Object, uid types.UID, resourceVersion string) error {
+	if uid != "" && uid != obj.GetUID() {
+		return fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, obj.GetUID()) //nolint:staticcheck // the real text
+	}
+	if resourceVersion != "" && resourceVersion != obj.GetResourceVersion() {
+		return errors.New("the object has been modified; please apply your changes to the latest version and try again")
+	}
+	return nil
+}
+
+// merged returns base with add's entries on top, or base itself if there are none.
+func merged(base, add map[string]string) map[string]string {
+	if len(add) == 0 {
+		return base
+	}
+	out := maps.Clone(base)
+	if out == nil {
+		out = map[string]string{}
+	}
+	maps.Copy(out, add)
+	return out
+}

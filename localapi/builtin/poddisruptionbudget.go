@@ -1,0 +1,81 @@
+package builtin
+
+import (
+	"time"
+
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/flyball-dev/flyball/localapi/resource"
+)
+
+func podDisruptionBudget() *resource.Definition {
+	return &resource.Definition{
+		GroupVersion: policyv1.SchemeGroupVersion, Kind: "PodDisruptionBudget",
+		Plural: "poddisruptionbudgets", Singular: "poddisruptionbudget", ShortNames: []string{"pdb"},
+		Namespaced: true, HasStatus: true, NeedsResourceVersion: true,
+		New:     func() runtime.Object { return &policyv1.PodDisruptionBudget{} },
+		NewList: func() runtime.Object { return &policyv1.PodDisruptionBudgetList{} },
+
+		PrepareCreate: prepare(func(b *policyv1.PodDisruptionBudget) {
+			b.Status = policyv1.PodDisruptionBudgetStatus{}
+			b.Generation = 1
+		}),
+		PrepareUpdate: carry(func(b, old *policyv1.PodDisruptionBudget) {
+			b.Status = old.Status
+			if !equality.Semantic.DeepEqual(b.Spec, old.Spec) {
+				b.Generation = old.Generation + 1
+			}
+		}),
+		PrepareStatusUpdate: carry(func(b, old *policyv1.PodDisruptionBudget) { b.Spec = old.Spec }),
+		Validate:            check(validateBudget),
+		Columns: []metav1.TableColumnDefinition{
+			nameColumn(),
+			column("Min Available", "string", "The minimum number of pods that must be available."),
+			column("Max Unavailable", "string", "The maximum number of pods that may be unavailable."),
+			column("Allowed Disruptions", "integer", "Calculated number of pods that may be disrupted at this time."),
+			ageColumn(),
+		},
+		Row: cells(func(b *policyv1.PodDisruptionBudget, now time.Time) []any {
+			return []any{
+				b.Name, intOrNA(b.Spec.MinAvailable), intOrNA(b.Spec.MaxUnavailable),
+				int64(b.Status.DisruptionsAllowed), age(b.CreationTimestamp, now),
+			}
+		}),
+	}
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/policy/validation/validation.go ValidatePodDisruptionBudgetSpec.
+func validateBudget(b *policyv1.PodDisruptionBudget) field.ErrorList {
+	path, spec := field.NewPath("spec"), &b.Spec
+	var errs field.ErrorList
+	if spec.MinAvailable != nil && spec.MaxUnavailable != nil {
+		errs = append(errs, field.Invalid(path, spec, "minAvailable and maxUnavailable cannot be both set"))
+	}
+	errs = append(errs, validateShare(spec.MinAvailable, path.Child("minAvailable"))...)
+	errs = append(errs, validateShare(spec.MaxUnavailable, path.Child("maxUnavailable"))...)
+	return append(errs, metavalidation.ValidateLabelSelector(spec.Selector, metavalidation.LabelSelectorValidationOptions{}, path.Child("selector"))...)
+}
+
+func validateShare(v *intstr.IntOrString, path *field.Path) field.ErrorList {
+	if v == nil {
+		return nil
+	}
+	errs := validateIntOrPercent(*v, path)
+	if n, isPercent := intOrPercent(*v); isPercent && n > 100 {
+		errs = append(errs, field.Invalid(path, *v, "must not be greater than 100%"))
+	}
+	return errs
+}
+
+func intOrNA(v *intstr.IntOrString) string {
+	if v == nil {
+		return "N/A"
+	}
+	return v.String()
+}

@@ -1,0 +1,282 @@
+package builtin
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+)
+
+// validateService judges a Service after its addresses and ports were allocated.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go validateService.
+func validateService(s *corev1.Service) field.ErrorList {
+	path := field.NewPath("spec")
+	var errs field.ErrorList
+	if len(s.Spec.Ports) == 0 && !isHeadless(s) && hasClusterIP(s) {
+		errs = append(errs, field.Required(path.Child("ports"), ""))
+	}
+	errs = append(errs, validateServiceType(s, path)...)
+	errs = append(errs, validateServicePorts(s, path.Child("ports"))...)
+	errs = append(errs, metavalidation.ValidateLabels(s.Spec.Selector, path.Child("selector"))...)
+	errs = append(errs, validateAffinity(s, path)...)
+	errs = append(errs, validateClusterIPs(s, path)...)
+	for i, ip := range s.Spec.ExternalIPs {
+		p := path.Child("externalIPs").Index(i)
+		if own := validation.IsValidIPForLegacyField(p, ip, true, nil); len(own) > 0 {
+			errs = append(errs, own...)
+		} else {
+			errs = append(errs, reachableIP(ip, p)...)
+		}
+	}
+	errs = append(errs, validateTraffic(s, path)...)
+	return errs
+}
+
+func validateServiceType(s *corev1.Service, path *field.Path) field.ErrorList {
+	errs := oneOf(path.Child("type"), s.Spec.Type, corev1.ServiceTypeClusterIP, corev1.ServiceTypeExternalName,
+		corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort)
+	switch s.Spec.Type {
+	case corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort:
+		if isHeadless(s) {
+			errs = append(errs, field.Invalid(path.Child("clusterIPs").Index(0), corev1.ClusterIPNone, "may not be set to 'None' for "+string(s.Spec.Type)+" services"))
+		}
+	case corev1.ServiceTypeExternalName:
+		const refusal = "may not be set for ExternalName services"
+		if len(s.Spec.ClusterIPs) > 0 {
+			errs = append(errs, field.Forbidden(path.Child("clusterIPs"), refusal))
+		}
+		if len(s.Spec.IPFamilies) > 0 {
+			errs = append(errs, field.Forbidden(path.Child("ipFamilies"), refusal))
+		}
+		if s.Spec.IPFamilyPolicy != nil {
+			errs = append(errs, field.Forbidden(path.Child("ipFamilyPolicy"), refusal))
+		}
+		name := strings.TrimSuffix(s.Spec.ExternalName, ".")
+		if name == "" {
+			return append(errs, field.Required(path.Child("externalName"), ""))
+		}
+		errs = append(errs, invalid(path.Child("externalName"), name, validation.IsDNS1123Subdomain(name))...)
+	}
+	return errs
+}
+
+// validateServicePorts judges each port, and that no two share a name, a number or a node port of one protocol.
+func validateServicePorts(s *corev1.Service, path *field.Path) field.ErrorList {
+	type key struct {
+		protocol corev1.Protocol
+		number   int32
+	}
+	var errs field.ErrorList
+	names, numbers, nodePorts := sets.New[string](), sets.New[key](), sets.New[key]()
+	for i := range s.Spec.Ports {
+		p, at := &s.Spec.Ports[i], path.Index(i)
+		errs = append(errs, validateServicePort(p, len(s.Spec.Ports) > 1, names, at)...)
+		if p.NodePort != 0 {
+			if s.Spec.Type == corev1.ServiceTypeClusterIP {
+				errs = append(errs, field.Forbidden(at.Child("nodePort"), "may not be used when `type` is 'ClusterIP'"))
+			}
+			k := key{p.Protocol, p.NodePort}
+			if nodePorts.Has(k) {
+				errs = append(errs, field.Duplicate(at.Child("nodePort"), p.NodePort))
+			}
+			nodePorts.Insert(k)
+		}
+		k := key{p.Protocol, p.Port}
+		if numbers.Has(k) {
+			errs = append(errs, field.Duplicate(at, corev1.ServicePort{Protocol: p.Protocol, Port: p.Port}))
+		}
+		numbers.Insert(k)
+	}
+	return errs
+}
+
+func validateServicePort(p *corev1.ServicePort, needsName bool, names sets.Set[string], path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	switch {
+	case p.Name != "":
+		errs = append(errs, dnsLabel(p.Name, path.Child("name"))...)
+		errs = append(errs, uniqueName(names, p.Name, path)...)
+	case needsName:
+		errs = append(errs, field.Required(path.Child("name"), ""))
+	}
+	errs = append(errs, invalid(path.Child("port"), p.Port, validation.IsValidPortNum(int(p.Port)))...)
+	errs = append(errs, validateProtocol(p.Protocol, path.Child("protocol"))...)
+	errs = append(errs, portNumOrName(p.TargetPort, path.Child("targetPort"))...)
+	if p.AppProtocol != nil {
+		errs = append(errs, qualifiedName(*p.AppProtocol, path.Child("appProtocol"))...)
+	}
+	return errs
+}
+
+func validateAffinity(s *corev1.Service, path *field.Path) field.ErrorList {
+	errs := oneOf(path.Child("sessionAffinity"), s.Spec.SessionAffinity, corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone)
+	if c := s.Spec.SessionAffinityConfig; c != nil && c.ClientIP != nil && c.ClientIP.TimeoutSeconds != nil {
+		const day = 24 * 60 * 60
+		if t := *c.ClientIP.TimeoutSeconds; t <= 0 || t > day {
+			errs = append(errs, field.Invalid(path.Child("sessionAffinityConfig", "clientIP", "timeoutSeconds"), t, "must be greater than 0 and less than 86400"))
+		}
+	}
+	return errs
+}
+
+// validateClusterIPs judges the addresses and their families, which the server filled in where the client did not.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateServiceClusterIPsRelatedFields.
+func validateClusterIPs(s *corev1.Service, path *field.Path) field.ErrorList {
+	if !hasClusterIP(s) {
+		return nil
+	}
+	var errs field.ErrorList
+	spec, at := &s.Spec, path.Child("clusterIPs")
+	switch {
+	case spec.ClusterIP == "" && len(spec.ClusterIPs) > 0:
+		errs = append(errs, field.Invalid(at, spec.ClusterIPs, "must be empty when `clusterIP` is not specified"))
+	case spec.ClusterIP != "" && len(spec.ClusterIPs) == 0:
+		errs = append(errs, field.Required(at, ""))
+	case spec.ClusterIP != "" && spec.ClusterIPs[0] != spec.ClusterIP:
+		errs = append(errs, field.Invalid(at, spec.ClusterIPs, "first value must match `clusterIP`"))
+	}
+	errs = append(errs, validateFamilies(spec, path)...)
+	addressErrs := validateAddresses(spec, at)
+	errs = append(errs, addressErrs...)
+	if len(addressErrs) == 0 && !isHeadless(s) {
+		errs = append(errs, matchFamilies(spec, at)...)
+	}
+	return errs
+}
+
+func validateFamilies(spec *corev1.ServiceSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	seen := sets.New[corev1.IPFamily]()
+	for i, f := range spec.IPFamilies {
+		p := path.Child("ipFamilies").Index(i)
+		if f != corev1.IPv4Protocol && f != corev1.IPv6Protocol {
+			errs = append(errs, field.NotSupported(p, f, []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}))
+		}
+		if seen.Has(f) {
+			errs = append(errs, field.Duplicate(p, f))
+		}
+		seen.Insert(f)
+	}
+	if p := spec.IPFamilyPolicy; p != nil {
+		errs = append(errs, oneOf(path.Child("ipFamilyPolicy"), *p,
+			corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack, corev1.IPFamilyPolicySingleStack)...)
+	}
+	return errs
+}
+
+func validateAddresses(spec *corev1.ServiceSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, ip := range spec.ClusterIPs {
+		if i == 0 && ip == corev1.ClusterIPNone {
+			if len(spec.ClusterIPs) > 1 {
+				errs = append(errs, field.Invalid(path, spec.ClusterIPs, "'None' must be the first and only value"))
+			}
+			continue
+		}
+		errs = append(errs, validation.IsValidIPForLegacyField(path.Index(i), ip, true, nil)...)
+	}
+	if len(spec.ClusterIPs) > 2 {
+		errs = append(errs, field.Invalid(path, spec.ClusterIPs, "may only hold up to 2 values"))
+	}
+	return errs
+}
+
+func matchFamilies(spec *corev1.ServiceSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if len(spec.ClusterIPs) == 2 && familyOf(spec.ClusterIPs[0]) == familyOf(spec.ClusterIPs[1]) {
+		errs = append(errs, field.Invalid(path, spec.ClusterIPs, "may specify no more than one IP for each IP family"))
+	}
+	for i, ip := range spec.ClusterIPs {
+		if i < len(spec.IPFamilies) && familyOf(ip) != spec.IPFamilies[i] {
+			errs = append(errs, field.Invalid(path.Index(i), ip, "expected an "+string(spec.IPFamilies[i])+" value as indicated by `ipFamilies["+string(rune('0'+i))+"]`"))
+		}
+	}
+	return errs
+}
+
+func familyOf(ip string) corev1.IPFamily {
+	if addr, err := netip.ParseAddr(ip); err == nil && addr.Is6() {
+		return corev1.IPv6Protocol
+	}
+	return corev1.IPv4Protocol
+}
+
+// validateTraffic judges the policies, and that fields of load balancers are set on these only.
+func validateTraffic(s *corev1.Service, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	spec := &s.Spec
+	isBalancer := spec.Type == corev1.ServiceTypeLoadBalancer
+	if len(spec.LoadBalancerSourceRanges) > 0 && !isBalancer {
+		errs = append(errs, field.Forbidden(path.Child("LoadBalancerSourceRanges"), "may only be used when `type` is 'LoadBalancer'"))
+	}
+	if spec.AllocateLoadBalancerNodePorts != nil && !isBalancer {
+		errs = append(errs, field.Forbidden(path.Child("allocateLoadBalancerNodePorts"), "may only be used when `type` is 'LoadBalancer'"))
+	}
+	if spec.LoadBalancerClass != nil && !isBalancer {
+		errs = append(errs, field.Forbidden(path.Child("loadBalancerClass"), "may only be used when `type` is 'LoadBalancer'"))
+	}
+	external := path.Child("externalTrafficPolicy")
+	if reachableFromOutside(s) {
+		errs = append(errs, oneOf(external, spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)...)
+	} else if spec.ExternalTrafficPolicy != "" {
+		errs = append(errs, field.Invalid(external, spec.ExternalTrafficPolicy, "may only be set for externally-accessible services"))
+	}
+	if spec.HealthCheckNodePort != 0 && !hasHealthPort(s) {
+		errs = append(errs, field.Invalid(path.Child("healthCheckNodePort"), spec.HealthCheckNodePort, "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"))
+	}
+	if p := spec.InternalTrafficPolicy; p != nil {
+		errs = append(errs, oneOf(path.Child("internalTrafficPolicy"), *p, corev1.ServiceInternalTrafficPolicyCluster, corev1.ServiceInternalTrafficPolicyLocal)...)
+	}
+	if p := spec.TrafficDistribution; p != nil {
+		errs = append(errs, oneOf(path.Child("trafficDistribution"), *p, corev1.ServiceTrafficDistributionPreferClose,
+			corev1.ServiceTrafficDistributionPreferSameZone, corev1.ServiceTrafficDistributionPreferSameNode)...)
+	}
+	return errs
+}
+
+// validateServiceUpdate keeps the first address and family of a Service for as long as it has any.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go validateUpgradeDowngradeClusterIPs,
+// validateUpgradeDowngradeIPFamilies.
+func validateServiceUpdate(s, old *corev1.Service) field.ErrorList {
+	if !hasClusterIP(s) || !hasClusterIP(old) || (isHeadless(s) && isHeadless(old)) {
+		return nil
+	}
+	path := field.NewPath("spec")
+	now, was := &s.Spec, &old.Spec
+	errs := keepsFirst(now.ClusterIPs, was.ClusterIPs, "clusterIP", path.Child("clusterIPs"))
+	if isHeadless(s) == isHeadless(old) {
+		errs = append(errs, keepsFirst(now.IPFamilies, was.IPFamilies, "ipFamily", path.Child("ipFamilies"))...)
+	}
+	if len(now.ClusterIPs) == 1 && len(was.ClusterIPs) == 2 && ptr.Deref(now.IPFamilyPolicy, "") != corev1.IPFamilyPolicySingleStack {
+		errs = append(errs, field.Invalid(path.Child("ipFamilyPolicy"), now.IPFamilyPolicy, "must be set to 'SingleStack' when releasing the secondary clusterIP"))
+	}
+	if was.Type == corev1.ServiceTypeLoadBalancer && now.Type == was.Type && !ptr.Equal(now.LoadBalancerClass, was.LoadBalancerClass) {
+		errs = append(errs, field.Invalid(path.Child("loadBalancerClass"), now.LoadBalancerClass, "may not change once set"))
+	}
+	return errs
+}
+
+// keepsFirst lets a list grow or shrink at its end, but not change.
+func keepsFirst[T comparable](now, was []T, name string, path *field.Path) field.ErrorList {
+	shared := min(len(now), len(was))
+	switch {
+	case len(now) == 0 && len(was) > 0:
+		return field.ErrorList{field.Invalid(path.Index(0), now, "primary "+name+" can not be unset")}
+	case slices.Equal(now[:shared], was[:shared]):
+		return nil
+	}
+	changed := 0
+	for now[changed] == was[changed] {
+		changed++
+	}
+	return field.ErrorList{field.Invalid(path.Index(changed), now, "may not change once set")}
+}
