@@ -1,0 +1,146 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+)
+
+// serve is one tenure: lead runs, the lease is renewed beside it, and given back when lead has returned.
+func (e *Elector) serve(ctx context.Context, lead func(context.Context) error) error {
+	tenure, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	// The alarm ends the tenure whatever renewals are doing. Every success winds it up again.
+	alarm := time.AfterFunc(time.Until(e.deadline()), func() { cancel(e.lost()) })
+	defer alarm.Stop()
+
+	returned := make(chan error, 1) // sent to once, by the goroutine that runs lead; it never blocks
+	go func() { returned <- lead(tenure) }()
+	err, lost := e.renewUntil(tenure, cancel, alarm, returned)
+	if lost != nil {
+		klog.FromContext(ctx).Error(lost, "Stopped leading", "lease", e.lock.Describe())
+		return errors.Join(lost, err)
+	}
+	return errors.Join(err, e.release(ctx))
+}
+
+// renewUntil renews until lead has returned, whose error is err. lost is why the tenure ended before that, if it did.
+func (e *Elector) renewUntil(tenure context.Context, cancel context.CancelCauseFunc, alarm *time.Timer, returned <-chan error) (err, lost error) {
+	ticker := time.NewTicker(e.options.RetryPeriod)
+	defer ticker.Stop()
+	for {
+		select {
+		case err := <-returned:
+			if tenure.Err() != nil {
+				return err, context.Cause(tenure)
+			}
+			return err, nil
+		case <-tenure.Done():
+			return <-returned, context.Cause(tenure)
+		case <-ticker.C:
+		}
+		switch err := e.attempt(tenure, e.renew); {
+		case err == nil:
+			if tenure.Err() == nil {
+				alarm.Reset(time.Until(e.deadline()))
+			}
+		case errors.Is(err, ErrLost):
+			e.resign()
+			cancel(err)
+		}
+	}
+}
+
+// deadline is when the tenure ends without another renewal.
+func (e *Elector) deadline() time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.renewedAt.Add(e.options.RenewDeadline)
+}
+
+// lost makes the cause of a tenure that the alarm ends.
+func (e *Elector) lost() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.lastErr != nil {
+		return fmt.Errorf("%w: not renewed for %v: %w", ErrLost, e.options.RenewDeadline, e.lastErr)
+	}
+	return fmt.Errorf("%w: %s not renewed for %v", ErrLost, e.lock.Describe(), e.options.RenewDeadline)
+}
+
+// resign makes Check fail from now on.
+func (e *Elector) resign() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.renewedAt = time.Time{}
+}
+
+// renew writes the lease on top of what it last saw. When that is refused it looks again: an earlier renewal may have
+// arrived without its answer, somebody may have added a label, or the lease may have gone to another.
+func (e *Elector) renew(ctx context.Context) error {
+	e.mu.Lock()
+	record := e.observed.record
+	e.mu.Unlock()
+	err := e.update(ctx, record)
+	if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		return err
+	}
+	sent := time.Now()
+	current, _, err := e.lock.Get(ctx)
+	switch {
+	case apierrors.IsNotFound(err):
+		return e.create(ctx, sent) // deleted by someone, and not taken by another yet
+	case err != nil:
+		return fmt.Errorf("get lease %s: %w", e.lock.Describe(), err)
+	case current.HolderIdentity != e.lock.Identity():
+		e.observe(ctx, *current)
+		return fmt.Errorf("%w: %s is held by %q", ErrLost, e.lock.Describe(), current.HolderIdentity)
+	}
+	return e.update(ctx, *current)
+}
+
+// releaseTries bounds how often a release that is refused or unanswered is tried.
+const releaseTries = 3
+
+// release empties the lease, so that another need not wait for it to run out. The work has returned; the tenure is over.
+func (e *Elector) release(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.options.RenewDeadline/2)
+	defer cancel()
+	e.mu.Lock()
+	record := e.observed.record
+	e.mu.Unlock()
+	e.resign()
+
+	var err error
+	for range releaseTries {
+		if err = e.lock.Update(ctx, emptied(record)); err == nil {
+			e.observe(ctx, emptied(record))
+			klog.FromContext(ctx).Info("Released the leader lease", "lease", e.lock.Describe())
+			return nil
+		}
+		current, _, getErr := e.lock.Get(ctx)
+		if apierrors.IsNotFound(getErr) || getErr == nil && current.HolderIdentity != e.lock.Identity() {
+			return nil // nothing of ours to release: it is gone, or an earlier try arrived
+		}
+		if getErr == nil {
+			record = *current
+		}
+	}
+	return fmt.Errorf("release lease %s: %w", e.lock.Describe(), err)
+}
+
+// emptied is the record of a lease that nobody holds.
+//
+// Source: client-go v0.37.2 tools/leaderelection, tryRelease.
+func emptied(record resourcelock.LeaderElectionRecord) resourcelock.LeaderElectionRecord {
+	now := metav1.Now()
+	record.HolderIdentity, record.LeaseDurationSeconds = "", 1
+	record.RenewTime, record.AcquireTime = now, now
+	return record
+}
