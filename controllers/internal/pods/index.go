@@ -1,8 +1,13 @@
 package pods
 
 import (
+	"errors"
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flyball-dev/flyball/informer"
 )
 
 // ControllerIndex is the name of the index that [IndexByController] fills.
@@ -34,4 +39,13 @@ func OrphanKey(namespace string) string {
 
 func controllerKey(namespace, kind string, ref *metav1.OwnerReference) string {
 	return namespace + "/" + kind + "/" + ref.Name + "/" + string(ref.UID)
+}
+
+// AddControllerIndex makes sure that the informer has the index [ControllerIndex]. Controllers share one pod informer,
+// so the first of them adds it and the others find it there.
+func AddControllerIndex(inf informer.Informer[*corev1.Pod]) error {
+	if err := inf.AddIndex(ControllerIndex, IndexByController); err != nil && !errors.Is(err, informer.ErrIndexExists) {
+		return fmt.Errorf("index pods by controller: %w", err)
+	}
+	return nil
 }

@@ -1,0 +1,166 @@
+package replicaset
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+)
+
+// slowStart is the size of the first batch of creates. Each batch is twice as large as the one before, so a set whose pods are
+// refused, for example by a quota, costs one futile request a sync and not hundreds.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, SlowStartInitialBatchSize
+const slowStart = 1
+
+// apply does what p asks for, and notes in the ledger what the caches have to show before the next plan.
+//
+// Errors: the first failure.
+func (r *reconciler) apply(ctx context.Context, o observed, p plan) error {
+	switch {
+	case p.create > 0:
+		klog.FromContext(ctx).V(2).Info("Too few replicas", "replicaSet", klog.KObj(o.set), "need", desired(o.set), "creating", p.create)
+		return r.createPods(ctx, o.set, p.create)
+	case len(p.victims) > 0:
+		klog.FromContext(ctx).V(2).Info("Too many replicas", "replicaSet", klog.KObj(o.set), "need", desired(o.set), "deleting", len(p.victims))
+		if len(p.victims) < len(o.active) {
+			for _, ratio := range deletionAgeRatios(o.active, p.victims, o.now) {
+				r.metrics.DeletionAgeRatio(ratio)
+			}
+		}
+		return r.deletePods(ctx, o.set, p.victims)
+	default:
+		return nil
+	}
+}
+
+// createPods creates n pods in batches that double. A batch in which one fails is the last. A namespace that is being
+// deleted takes no pods and never will again: that ends the work too, but is no failure.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, manageReplicas and slowStartBatch
+func (r *reconciler) createPods(ctx context.Context, set *appsv1.ReplicaSet, n int) error {
+	pod, err := podFor(set)
+	if err != nil {
+		return err
+	}
+	for size := min(slowStart, n); size > 0; size = min(2*size, n) {
+		if more, err := r.createBatch(ctx, set, pod, size); err != nil || !more {
+			return err
+		}
+		n -= size
+	}
+	return nil
+}
+
+// createBatch creates size pods like pod, all at once, and tells whether it makes sense to go on.
+func (r *reconciler) createBatch(ctx context.Context, set *appsv1.ReplicaSet, pod *corev1.Pod, size int) (more bool, err error) {
+	created, errs := inParallel(size, func(int) (*corev1.Pod, error) {
+		return r.client.CoreV1().Pods(set.Namespace).Create(ctx, pod, metav1.CreateOptions{})
+	})
+	record, refused := r.ledger.open(set), false
+	for i, failure := range errs {
+		switch {
+		case failure == nil:
+			record.createdPods(created[i:i+1], r.pods, time.Now())
+			r.recorder.Eventf(set, corev1.EventTypeNormal, reasonSuccessfulCreate, "Created pod: %v", created[i].Name)
+		case apierrors.HasStatusCause(failure, corev1.NamespaceTerminatingCause):
+			refused = true
+		default:
+			r.warn(ctx, set, reasonFailedCreate, "Error creating: %v", failure)
+			err = first(err, failure)
+		}
+	}
+	if refused {
+		record.refusedPods(time.Now())
+	}
+	return err == nil && !refused, err
+}
+
+// deletePods deletes victims, all at once. Each request names the pod's UID: it cannot hit another pod that has taken the
+// name since the cache saw it. A pod that has gone already is as good as deleted.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, manageReplicas
+func (r *reconciler) deletePods(ctx context.Context, set *appsv1.ReplicaSet, victims []*corev1.Pod) error {
+	_, errs := inParallel(len(victims), func(i int) (struct{}, error) {
+		options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(victims[i].UID))}
+		return struct{}{}, r.client.CoreV1().Pods(set.Namespace).Delete(ctx, victims[i].Name, options)
+	})
+	var err error
+	var gone []*corev1.Pod
+	for i, failure := range errs {
+		switch {
+		case failure == nil:
+			gone = append(gone, victims[i])
+			r.recorder.Eventf(set, corev1.EventTypeNormal, reasonSuccessfulDelete, "Deleted pod: %v", victims[i].Name)
+		case apierrors.IsNotFound(failure) || apierrors.IsConflict(failure): // conflict: another pod has the name
+			gone = append(gone, victims[i])
+		default:
+			r.warn(ctx, set, reasonFailedDelete, "Error deleting: %v", failure)
+			err = first(err, fmt.Errorf("unable to delete pods: %w", failure))
+		}
+	}
+	r.ledger.open(set).deletedPods(gone, time.Now())
+	return err
+}
+
+// warn records a failure, unless it is that this process is being stopped.
+func (r *reconciler) warn(ctx context.Context, set *appsv1.ReplicaSet, reason, format string, err error) {
+	if ctx.Err() == nil {
+		r.recorder.Eventf(set, corev1.EventTypeWarning, reason, format, err)
+	}
+}
+
+// writeStatus makes status set's status and returns the set as it is then. It writes nothing when nothing changes. A write that
+// fails is tried once more on a fresh copy, with the same counts: they were true of the generation that status names.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set_utils.go, updateReplicaSetStatus
+func (r *reconciler) writeStatus(ctx context.Context, set *appsv1.ReplicaSet, status appsv1.ReplicaSetStatus) (*appsv1.ReplicaSet, error) {
+	if sameStatus(set.Status, status) {
+		return set, nil
+	}
+	client := r.client.AppsV1().ReplicaSets(set.Namespace)
+	target := set.DeepCopy()
+	target.Status = status
+	written, err := client.UpdateStatus(ctx, target, metav1.UpdateOptions{})
+	if err != nil {
+		klog.FromContext(ctx).V(2).Info("Status write failed, trying once more", "replicaSet", klog.KObj(set), "err", err)
+		fresh, getErr := client.Get(ctx, set.Name, metav1.GetOptions{})
+		if getErr != nil {
+			return nil, fmt.Errorf("read replicaset to write its status: %w", getErr)
+		}
+		if fresh.UID != set.UID {
+			return nil, fmt.Errorf("write status: replicaset %s was replaced: got uid %s, want %s", klog.KObj(set), fresh.UID, set.UID)
+		}
+		fresh.Status = status
+		if written, err = client.UpdateStatus(ctx, fresh, metav1.UpdateOptions{}); err != nil {
+			return nil, fmt.Errorf("write status: %w", err)
+		}
+	}
+	r.ledger.open(set).wroteSet(written.ResourceVersion, r.sets)
+	return written, nil
+}
+
+// inParallel calls f for 0 … n-1 at once and returns the answers in order.
+func inParallel[T any](n int, f func(i int) (T, error)) ([]T, []error) {
+	answers, errs := make([]T, n), make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { answers[i], errs[i] = f(i) })
+	}
+	wg.Wait()
+	return answers, errs
+}
+
+// first keeps the first of several errors, which are likely to say the same.
+func first(have, next error) error {
+	if have != nil {
+		return have
+	}
+	return next
+}

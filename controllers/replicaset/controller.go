@@ -1,0 +1,179 @@
+package replicaset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/client/events"
+	"github.com/flyball-dev/flyball/controllers/internal/pods"
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/workqueue"
+)
+
+// Name is the controller's name in the registry, in logs and in metrics.
+const Name = "replicaset-controller"
+
+// Config is what the controller needs. All fields are required.
+type Config struct {
+	Client      kubernetes.Interface
+	ReplicaSets informer.Informer[*appsv1.ReplicaSet]
+	Pods        informer.Informer[*corev1.Pod]
+	// Recorder records under the component "replicaset-controller".
+	Recorder events.Recorder
+}
+
+// Options configures the controller. The zero value works and is what kube-controller-manager runs with.
+type Options struct {
+	// Workers is how many ReplicaSets are reconciled at once. Zero means 5.
+	Workers int
+	// Burst is how many pods one sync creates or deletes at most. Zero means 500.
+	Burst int
+	// Metrics receives the controller's own metrics. Nil: none.
+	Metrics Metrics
+	// QueueMetrics receives the metrics of its queue. Nil: none.
+	QueueMetrics workqueue.MetricsProvider
+}
+
+const (
+	defaultWorkers = 5
+	defaultBurst   = 500
+)
+
+// recheck is how soon a sync that waits for the caches looks again. The event it waits for wakes it as well, and usually
+// long before; this is for what a cache learns without an event for the set.
+const recheck = time.Second
+
+// New makes the controller. It adds the indexes it needs to the informers; nothing runs before the controller's Run. Whoever
+// owns the informers runs them.
+func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) {
+	if c.Client == nil || c.ReplicaSets == nil || c.Pods == nil || c.Recorder == nil {
+		return nil, errors.New("replicaset: every field of Config is required")
+	}
+	if o.Workers <= 0 {
+		o.Workers = defaultWorkers
+	}
+	if err := pods.AddControllerIndex(c.Pods); err != nil {
+		return nil, err
+	}
+	if err := addSetIndex(c.ReplicaSets); err != nil {
+		return nil, err
+	}
+	ctrl := reconcile.New(Name, newReconciler(c, o), reconcile.Options[reconcile.Request]{Workers: o.Workers, Metrics: o.QueueMetrics})
+	route := router{sets: c.ReplicaSets}
+	for _, source := range []reconcile.Source[reconcile.Request]{
+		reconcile.Kind(c.ReplicaSets, route.setEvents()),
+		reconcile.Kind(c.Pods, route.podEvents()),
+	} {
+		if err := ctrl.Watch(source); err != nil {
+			return nil, err
+		}
+	}
+	return ctrl, nil
+}
+
+// reconciler brings one ReplicaSet at a time one step closer to what it asks for.
+type reconciler struct {
+	client   kubernetes.Interface
+	sets     informer.Informer[*appsv1.ReplicaSet]
+	pods     informer.Informer[*corev1.Pod]
+	recorder events.Recorder
+	metrics  Metrics
+	burst    int
+	ledger   *ledger
+}
+
+func newReconciler(c Config, o Options) *reconciler {
+	r := &reconciler{
+		client: c.Client, sets: c.ReplicaSets, pods: c.Pods, recorder: c.Recorder,
+		metrics: o.Metrics, burst: o.Burst, ledger: newLedger(),
+	}
+	if r.metrics == nil {
+		r.metrics = noMetrics{}
+	}
+	if r.burst <= 0 {
+		r.burst = defaultBurst
+	}
+	return r
+}
+
+// Reconcile creates or deletes pods of the ReplicaSet named by key and writes its status.
+//
+// Errors: what could not be written, to be retried without a limit; a terminal one for a set that cannot select pods.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, syncReplicaSet
+func (r *reconciler) Reconcile(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
+	set, ok := r.sets.Get(key.Namespace, key.Name)
+	if !ok {
+		r.ledger.forget(key.NamespacedName)
+		return reconcile.Result{}, nil
+	}
+	if r.isStale(ctx, set) {
+		return reconcile.Result{RequeueAfter: recheck}, nil
+	}
+	o, err := r.observe(ctx, set)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	writeErr := r.apply(ctx, o, planPods(o, r.burst))
+
+	now := time.Now() // one instant for the status and for what follows from it
+	written, err := r.writeStatus(ctx, set, planStatus(o, writeErr, now))
+	if err != nil {
+		return reconcile.Result{}, errors.Join(writeErr, err)
+	}
+	return r.again(o, written, now), writeErr
+}
+
+// isStale tells whether the caches lag behind what we wrote for set. If they do not, its record shrinks to what the
+// pod cache has yet to show.
+func (r *reconciler) isStale(ctx context.Context, set *appsv1.ReplicaSet) bool {
+	record := r.ledger.find(set)
+	if record == nil {
+		return false
+	}
+	resource, wrote, read, stale := record.stale(r.pods, r.sets)
+	if stale {
+		r.metrics.StaleSyncSkip(groupOf(resource), resource)
+		klog.FromContext(ctx).V(2).Info("Cache lags behind own writes, sync put off", "resource", resource, "wrote", wrote, "resourceVersion", read)
+	}
+	return stale
+}
+
+func groupOf(resource string) string {
+	if resource == "pods" {
+		return corev1.GroupName
+	}
+	return appsv1.GroupName
+}
+
+// again says when the set has to be looked at without an event: when a pod becomes available, or the caches have still
+// to show something.
+func (r *reconciler) again(o observed, written *appsv1.ReplicaSet, now time.Time) reconcile.Result {
+	var after time.Duration
+	if at := nextCheck(written, o.active, now); !at.IsZero() {
+		after = max(time.Until(at), time.Nanosecond) // what has passed meanwhile is due at once
+	}
+	if !o.settled && (after == 0 || after > recheck) {
+		after = recheck
+	}
+	return reconcile.Result{RequeueAfter: after}
+}
+
+// setIndex is the name of the index of ReplicaSets by the UID of their controller.
+const setIndex = "controllerUID"
+
+func addSetIndex(sets informer.Informer[*appsv1.ReplicaSet]) error {
+	err := sets.AddIndex(setIndex, indexByControllerUID)
+	if err != nil && !errors.Is(err, informer.ErrIndexExists) {
+		return fmt.Errorf("index replicasets by controller: %w", err)
+	}
+	return nil
+}

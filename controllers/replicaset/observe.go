@@ -1,0 +1,155 @@
+package replicaset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flyball-dev/flyball/controllers/internal/claim"
+	"github.com/flyball-dev/flyball/controllers/internal/pods"
+	"github.com/flyball-dev/flyball/reconcile"
+)
+
+// kind is how a ReplicaSet is named in the owner references of its pods.
+var kind = appsv1.SchemeGroupVersion.WithKind("ReplicaSet")
+
+// observe gathers what a plan for set is made from. On the way it adopts orphans and releases strays, so that who owns which pod is
+// settled before anything is counted. Pods that are not active are neither adopted nor released.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, syncReplicaSet
+func (r *reconciler) observe(ctx context.Context, set *appsv1.ReplicaSet) (observed, error) {
+	selector, err := selectorOf(set)
+	if err != nil {
+		return observed{}, reconcile.Terminal(err)
+	}
+	o := observed{set: set, now: time.Now(), settled: r.isSettled(set)}
+	candidates, err := r.candidates(set)
+	if err != nil {
+		return observed{}, err
+	}
+	var active []*corev1.Pod
+	for _, pod := range candidates {
+		switch {
+		case pods.Active(pod):
+			active = append(active, pod)
+		case pods.Terminating(pod) && metav1.IsControlledBy(pod, set) && selector.Matches(labels.Set(pod.Labels)):
+			o.terminating = append(o.terminating, pod)
+		}
+	}
+	sortByName(active)
+	if o.active, err = r.claimer(set, selector).Claim(ctx, active); err != nil {
+		return observed{}, err
+	}
+	o.related = func() []*corev1.Pod { return r.relatedPods(set) }
+	return o, nil
+}
+
+// isSettled tells whether the pod cache shows what was created and deleted for set. It drops the record when it does.
+func (r *reconciler) isSettled(set *appsv1.ReplicaSet) bool {
+	record := r.ledger.find(set)
+	if record == nil {
+		return true
+	}
+	if !record.settled(set.Namespace, r.pods, time.Now()) {
+		return false
+	}
+	r.ledger.forget(keyOf(set))
+	return true
+}
+
+// selectorOf is set's selector. The API server lets nothing else through, but a set whose own pods would not match, or whose
+// selector takes whatever is there, must not get to work: the one would create pods without end, the other
+// adopt all orphans.
+func selectorOf(set *appsv1.ReplicaSet) (labels.Selector, error) {
+	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("selector: %w", err)
+	case set.Spec.Selector == nil || selector.Empty():
+		return nil, errors.New("selector is empty")
+	case !selector.Matches(labels.Set(set.Spec.Template.Labels)):
+		return nil, errors.New("selector does not match the labels of the template")
+	}
+	return selector, nil
+}
+
+// candidates are the pods that set controls, and the namespace's orphans.
+func (r *reconciler) candidates(set *appsv1.ReplicaSet) ([]*corev1.Pod, error) {
+	owned, err := r.pods.ByIndex(pods.ControllerIndex, pods.ControllerKey(set, kind.Kind))
+	if err != nil {
+		return nil, fmt.Errorf("look up pods of the set: %w", err)
+	}
+	orphans, err := r.pods.ByIndex(pods.ControllerIndex, pods.OrphanKey(set.Namespace))
+	if err != nil {
+		return nil, fmt.Errorf("look up orphans: %w", err)
+	}
+	return append(owned, orphans...), nil
+}
+
+// claimer adopts and releases pods for set.
+func (r *reconciler) claimer(set *appsv1.ReplicaSet, selector labels.Selector) *claim.Claimer[*corev1.Pod] {
+	return &claim.Claimer[*corev1.Pod]{
+		Owner: set, Kind: kind, Selector: selector,
+		CanAdopt: claim.LiveCheck(set, func(ctx context.Context) (metav1.Object, error) {
+			return r.client.AppsV1().ReplicaSets(set.Namespace).Get(ctx, set.Name, metav1.GetOptions{})
+		}),
+		Patch: func(ctx context.Context, pod *corev1.Pod, patch []byte) error {
+			patched, err := r.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+			if err != nil {
+				return err
+			}
+			r.ledger.open(set).wrotePod(patched.ResourceVersion, r.pods)
+			return nil
+		},
+	}
+}
+
+// relatedPods are the pods selected by the ReplicaSets that have the same controller as set, itself among them: those of all
+// revisions of a Deployment. A set without a controller has none, not even its own.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, getIndirectlyRelatedPods
+func (r *reconciler) relatedPods(set *appsv1.ReplicaSet) []*corev1.Pod {
+	controller := metav1.GetControllerOfNoCopy(set)
+	if controller == nil {
+		return nil
+	}
+	siblings, err := r.sets.ByIndex(setIndex, string(controller.UID))
+	if err != nil {
+		return nil // no such index: New adds it
+	}
+	var related []*corev1.Pod
+	for _, sibling := range siblings {
+		selector, err := metav1.LabelSelectorAsSelector(sibling.Spec.Selector)
+		if err != nil {
+			continue // it selects nothing
+		}
+		related = append(related, r.pods.List(sibling.Namespace, selector)...)
+	}
+	return distinct(related)
+}
+
+// distinct drops repeated pods: selectors may overlap.
+func distinct(list []*corev1.Pod) []*corev1.Pod {
+	seen := make(map[types.UID]bool, len(list))
+	return slices.DeleteFunc(list, func(pod *corev1.Pod) bool {
+		again := seen[pod.UID]
+		seen[pod.UID] = true
+		return again
+	})
+}
+
+// indexByControllerUID is the index function of [setIndex].
+func indexByControllerUID(set *appsv1.ReplicaSet) ([]string, error) {
+	if ref := metav1.GetControllerOfNoCopy(set); ref != nil {
+		return []string{string(ref.UID)}, nil
+	}
+	return nil, nil
+}

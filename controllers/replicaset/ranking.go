@@ -1,0 +1,190 @@
+package replicaset
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flyball-dev/flyball/controllers/internal/pods"
+)
+
+// deletionOrder says which of two pods is the smaller loss. The first rule that tells them apart decides:
+//
+//  1. a pod without a node goes before one that has been placed
+//  2. Pending before Unknown before Running
+//  3. not ready before ready
+//  4. the lower annotation controller.kubernetes.io/pod-deletion-cost first
+//  5. the pod on the node with more related pods first
+//  6. among ready pods, the one that became ready later first
+//  7. more container restarts first, those of sidecars counting only when the rest is equal
+//  8. the younger pod first
+//
+// In 6 and 8 times count in powers of two of their age. Pods of about the same age are told apart by UID, which is as good as
+// random: otherwise each scale-down would hit the newest pods, which a scheduler tends to have put in the same place.
+//
+// Beware: that makes the order cyclic in rare cases. Three pods whose ready times fall into one power of two, two of them equal to
+// the nanosecond, may each come before the next.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, ActivePodsWithRanks
+type deletionOrder struct {
+	now time.Time
+	// colocated counts the related pods on each node.
+	colocated map[string]int
+}
+
+// colocation counts the active pods of each node.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, getPodsRankedByRelatedPodsOnSameNode
+func colocation(related []*corev1.Pod) map[string]int {
+	count := make(map[string]int)
+	for _, pod := range related {
+		if pods.Active(pod) {
+			count[pod.Spec.NodeName]++
+		}
+	}
+	return count
+}
+
+// compare is negative when a is to be deleted before b.
+func (o deletionOrder) compare(a, b *corev1.Pod) int {
+	if d := falseFirst(a.Spec.NodeName != "", b.Spec.NodeName != ""); d != 0 {
+		return d
+	}
+	if d := phaseRank(a) - phaseRank(b); d != 0 {
+		return d
+	}
+	readyA, readyB := readyTime(a), readyTime(b)
+	if d := falseFirst(readyA != nil, readyB != nil); d != 0 {
+		return d
+	}
+	if costA, costB := deletionCost(a), deletionCost(b); costA != costB {
+		return sign(costA < costB)
+	}
+	if nA, nB := o.colocated[a.Spec.NodeName], o.colocated[b.Spec.NodeName]; nA != nB {
+		return sign(nA > nB)
+	}
+	if readyA != nil && !readyA.Equal(readyB) {
+		return o.youngerFirst(readyA, readyB, a, b)
+	}
+	if d := moreRestartsFirst(a, b); d != 0 {
+		return d
+	}
+	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return o.youngerFirst(&a.CreationTimestamp, &b.CreationTimestamp, a, b)
+	}
+	return 0
+}
+
+// youngerFirst compares two different instants of a and b by the power of two of their age. An unknown instant counts
+// as just now.
+func (o deletionOrder) youngerFirst(timeA, timeB *metav1.Time, a, b *corev1.Pod) int {
+	if timeA.IsZero() || timeB.IsZero() {
+		return sign(timeA.IsZero())
+	}
+	if ageA, ageB := o.ageRank(timeA), o.ageRank(timeB); ageA != ageB {
+		return sign(ageA < ageB)
+	}
+	return strings.Compare(string(a.UID), string(b.UID))
+}
+
+// ageRank is the binary logarithm of the nanoseconds since t, rounded down; -1 for what is not in the past.
+func (o deletionOrder) ageRank(t *metav1.Time) int64 {
+	age := o.now.Sub(t.Time)
+	if age <= 0 {
+		return -1
+	}
+	return int64(math.Log2(float64(age)))
+}
+
+// phaseRank orders the phases of active pods. A phase not yet reported counts as Pending.
+func phaseRank(pod *corev1.Pod) int {
+	switch pod.Status.Phase {
+	case corev1.PodRunning:
+		return 2
+	case corev1.PodUnknown:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// readyTime is when the pod became ready, nil when it is not. It points into the pod: read only.
+func readyTime(pod *corev1.Pod) *metav1.Time {
+	if c := pods.ReadyCondition(pod); c != nil && c.Status == corev1.ConditionTrue {
+		return &c.LastTransitionTime
+	}
+	return nil
+}
+
+// deletionCost is the value of the pod-deletion-cost annotation, 0 when it is missing or not a plain 32 bit number: a
+// plus sign or leading zeros make it none.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/helper/helpers.go, GetDeletionCostFromPodAnnotations
+func deletionCost(pod *corev1.Pod) int64 {
+	value := pod.Annotations[corev1.PodDeletionCost]
+	if value == "" || value[0] == '+' || (value[0] == '0' && value != "0") {
+		return 0
+	}
+	cost, err := strconv.ParseInt(value, 10, 32)
+	if err != nil {
+		return 0
+	}
+	return cost
+}
+
+// moreRestartsFirst compares the restarts of the container that restarted most, then those of the sidecars.
+func moreRestartsFirst(a, b *corev1.Pod) int {
+	mainA, sidecarA := maxRestarts(a)
+	mainB, sidecarB := maxRestarts(b)
+	if mainA != mainB {
+		return sign(mainA > mainB)
+	}
+	if sidecarA != sidecarB {
+		return sign(sidecarA > sidecarB)
+	}
+	return 0
+}
+
+func maxRestarts(pod *corev1.Pod) (main, sidecar int32) {
+	for i := range pod.Status.ContainerStatuses {
+		main = max(main, pod.Status.ContainerStatuses[i].RestartCount)
+	}
+	for i := range pod.Status.InitContainerStatuses {
+		status := &pod.Status.InitContainerStatuses[i]
+		if status.RestartCount > sidecar && isSidecar(pod, status.Name) {
+			sidecar = status.RestartCount
+		}
+	}
+	return main, sidecar
+}
+
+// isSidecar tells whether an init container goes on running beside the others.
+func isSidecar(pod *corev1.Pod, name string) bool {
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		if c.Name == name && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			return true
+		}
+	}
+	return false
+}
+
+// falseFirst orders false before true.
+func falseFirst(a, b bool) int {
+	if a == b {
+		return 0
+	}
+	return sign(b)
+}
+
+// sign is how a comparison says that its first argument comes first, or that it does not.
+func sign(first bool) int {
+	if first {
+		return -1
+	}
+	return 1
+}

@@ -1,0 +1,202 @@
+package replicaset
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
+
+	"github.com/flyball-dev/flyball/controllers/internal/pods"
+	"github.com/flyball-dev/flyball/reconcile"
+)
+
+// recorder keeps events as "Type Reason message".
+type recorder struct {
+	mu     sync.Mutex
+	events []string
+}
+
+func (r *recorder) Eventf(_ runtime.Object, eventType, reason, format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, eventType+" "+reason+" "+fmt.Sprintf(format, args...))
+}
+
+// fixture is a reconciler between caches filled by hand and a fake server. What it writes to the server does not show in the
+// caches until the test puts it there.
+type fixture struct {
+	*reconciler
+	mu    sync.Mutex
+	named int
+	// refuse, when set, is asked before the server creates the n-th pod, counting from 0.
+	refuse   func(n int) error
+	setCache *cache[*appsv1.ReplicaSet]
+	podCache *cache[*corev1.Pod]
+	server   *fake.Clientset
+	recorder *recorder
+	metrics  *metricCounts
+}
+
+func newFixture(t *testing.T, set *appsv1.ReplicaSet, list ...*corev1.Pod) *fixture {
+	t.Helper()
+	f := &fixture{
+		setCache: newCache(set), podCache: newCache(list...),
+		server: fake.NewClientset(), recorder: &recorder{}, metrics: &metricCounts{},
+	}
+	for _, obj := range append([]runtime.Object{set}, asObjects(list)...) {
+		if err := f.server.Tracker().Add(obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.server.PrependReactor("create", "pods", f.create)
+	if err := pods.AddControllerIndex(f.podCache); err != nil {
+		t.Fatal(err)
+	}
+	if err := addSetIndex(f.setCache); err != nil {
+		t.Fatal(err)
+	}
+	f.reconciler = newReconciler(Config{
+		Client: f.server, ReplicaSets: f.setCache, Pods: f.podCache, Recorder: f.recorder,
+	}, Options{Metrics: f.metrics})
+	return f
+}
+
+// create is the part of a server that makes up names.
+func (f *fixture) create(action clienttesting.Action) (bool, runtime.Object, error) {
+	f.mu.Lock()
+	n := f.named
+	f.named++
+	f.mu.Unlock()
+	if f.refuse != nil {
+		if err := f.refuse(n); err != nil {
+			return true, nil, err
+		}
+	}
+	pod := action.(clienttesting.CreateAction).GetObject().(*corev1.Pod).DeepCopy()
+	pod.Namespace = action.GetNamespace()
+	pod.Name = pod.GenerateName + strconv.Itoa(n)
+	pod.UID = types.UID(pod.Name + "-uid")
+	pod.ResourceVersion = strconv.Itoa(100 + n)
+	return true, pod, f.server.Tracker().Add(pod)
+}
+
+func asObjects(list []*corev1.Pod) []runtime.Object {
+	var objects []runtime.Object
+	for _, pod := range list {
+		objects = append(objects, pod)
+	}
+	return objects
+}
+
+// sync reconciles ns/web.
+func (f *fixture) sync(ctx context.Context) (reconcile.Result, error) {
+	return f.Reconcile(ctx, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "web"}})
+}
+
+// metricCounts is a [Metrics].
+type metricCounts struct {
+	skips  []string
+	ratios []float64
+}
+
+func (m *metricCounts) StaleSyncSkip(group, resource string) {
+	m.skips = append(m.skips, resource+"/"+group)
+}
+func (m *metricCounts) DeletionAgeRatio(ratio float64) { m.ratios = append(m.ratios, ratio) }
+
+// requests are what the server was asked since the last call: "verb resource[/subresource] [name]", one line for equal neighbours.
+func (f *fixture) requests() []string {
+	var lines []string
+	for _, a := range f.server.Actions() {
+		line := a.GetVerb() + " " + a.GetResource().Resource
+		if sub := a.GetSubresource(); sub != "" {
+			line += "/" + sub
+		}
+		switch named := a.(type) {
+		case clienttesting.DeleteAction:
+			line += " " + named.GetName()
+		case clienttesting.PatchAction:
+			line += " " + named.GetName()
+		}
+		lines = append(lines, line)
+	}
+	f.server.ClearActions()
+	return lines
+}
+
+// show puts the server's present state of set and pods into the caches, and takes out what is not there any more.
+func (f *fixture) show(t *testing.T) {
+	t.Helper()
+	list, err := f.server.Tracker().List(corev1.SchemeGroupVersion.WithResource("pods"), corev1.SchemeGroupVersion.WithKind("Pod"), "ns")
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(f.podCache.objects)
+	for i := range list.(*corev1.PodList).Items {
+		f.podCache.put(&list.(*corev1.PodList).Items[i])
+	}
+	set, err := f.server.Tracker().Get(appsv1.SchemeGroupVersion.WithResource("replicasets"), "ns", "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.setCache.put(set.(*appsv1.ReplicaSet))
+	f.podCache.watermark, f.setCache.watermark = "99999", "99999"
+	f.server.ClearActions()
+}
+
+// status is the set's status on the server.
+func (f *fixture) status(t *testing.T) appsv1.ReplicaSetStatus {
+	t.Helper()
+	set, err := f.server.Tracker().Get(appsv1.SchemeGroupVersion.WithResource("replicasets"), "ns", "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set.(*appsv1.ReplicaSet).Status
+}
+
+func (f *fixture) mustSync(t *testing.T) reconcile.Result {
+	t.Helper()
+	result, err := f.sync(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// steady is a status that a set of n ready pods has when nothing is to be written.
+func steady(n int32) setOption {
+	return withStatus(appsv1.ReplicaSetStatus{
+		Replicas: n, FullyLabeledReplicas: n, ReadyReplicas: n, AvailableReplicas: n, TerminatingReplicas: ptr.To[int32](0), ObservedGeneration: 1,
+	})
+}
+
+func equal[T any](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func (f *fixture) podsOnServer(t *testing.T) []*corev1.Pod {
+	t.Helper()
+	list, err := f.server.Tracker().List(corev1.SchemeGroupVersion.WithResource("pods"), corev1.SchemeGroupVersion.WithKind("Pod"), "ns")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []*corev1.Pod
+	for i := range list.(*corev1.PodList).Items {
+		found = append(found, &list.(*corev1.PodList).Items[i])
+	}
+	sortByName(found)
+	return found
+}
