@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -80,6 +81,8 @@ type Elector struct {
 	observed observation
 	// renewedAt is when the last successful acquisition or renewal was sent; the zero time when not leading.
 	renewedAt time.Time
+	// unanswered holds when writes were sent since then that may or may not have arrived.
+	unanswered []time.Time
 	// lastErr is why the lock could not be read or written the last time it was tried.
 	lastErr error
 }
@@ -192,7 +195,7 @@ func (e *Elector) end() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.running = false
-	e.renewedAt = time.Time{}
+	e.renewedAt, e.unanswered = time.Time{}, nil
 }
 
 // campaign looks at the lock until it is acquired (true) or ctx ends (false).
@@ -287,6 +290,11 @@ func (e *Elector) update(ctx context.Context, record resourcelock.LeaderElection
 	sent := time.Now()
 	e.sign(&record, sent)
 	if err := e.lock.Update(ctx, record); err != nil {
+		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			e.mu.Lock()
+			e.unanswered = append(e.unanswered, sent)
+			e.mu.Unlock()
+		}
 		return fmt.Errorf("update lease %s: %w", e.lock.Describe(), err)
 	}
 	e.won(record, sent)
@@ -305,6 +313,7 @@ func (e *Elector) won(record resourcelock.LeaderElectionRecord, sent time.Time) 
 	defer e.mu.Unlock()
 	e.observed = observation{record: record, at: sent}
 	e.renewedAt = sent
+	e.unanswered = nil
 }
 
 // observe notes what the lock says, and since when it has said so.
@@ -323,11 +332,28 @@ func (e *Elector) observe(ctx context.Context, record resourcelock.LeaderElectio
 	return now
 }
 
-// sameRecord compares as the lease is written: in microseconds, and without the monotonic clock.
+// arrived notes that the lock carries our name. Only we write that, so when it also carries the time of a write whose answer
+// never came, then that write was accepted.
+func (e *Elector) arrived(record resourcelock.LeaderElectionRecord) {
+	e.mu.Lock()
+	i := slices.IndexFunc(e.unanswered, func(sent time.Time) bool { return sameTime(record.RenewTime.Time, sent) })
+	var sent time.Time
+	if i >= 0 {
+		sent = e.unanswered[i]
+	}
+	e.mu.Unlock()
+	if i >= 0 {
+		e.won(record, sent)
+	}
+}
+
+// sameTime compares as times are written into the lease: in microseconds, and without the monotonic clock.
+func sameTime(a, b time.Time) bool {
+	return a.Truncate(time.Microsecond).Equal(b.Truncate(time.Microsecond))
+}
+
 func sameRecord(a, b resourcelock.LeaderElectionRecord) bool {
-	const precision = time.Microsecond
 	return a.HolderIdentity == b.HolderIdentity && a.LeaderTransitions == b.LeaderTransitions &&
 		a.LeaseDurationSeconds == b.LeaseDurationSeconds &&
-		a.RenewTime.Truncate(precision).Equal(b.RenewTime.Truncate(precision)) &&
-		a.AcquireTime.Truncate(precision).Equal(b.AcquireTime.Truncate(precision))
+		sameTime(a.RenewTime.Time, b.RenewTime.Time) && sameTime(a.AcquireTime.Time, b.AcquireTime.Time)
 }

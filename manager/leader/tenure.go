@@ -45,14 +45,11 @@ func (e *Elector) renewUntil(tenure context.Context, cancel context.CancelCauseF
 			return <-returned, context.Cause(tenure)
 		case <-ticker.C:
 		}
-		switch err := e.attempt(tenure, e.renew); {
-		case err == nil:
-			if tenure.Err() == nil {
-				alarm.Reset(time.Until(e.deadline()))
-			}
-		case errors.Is(err, ErrLost):
+		if err := e.attempt(tenure, e.renew); errors.Is(err, ErrLost) {
 			e.resign()
 			cancel(err)
+		} else if tenure.Err() == nil {
+			alarm.Reset(time.Until(e.deadline())) // also after an error: it may have shown that an earlier renewal arrived
 		}
 	}
 }
@@ -102,6 +99,7 @@ func (e *Elector) renew(ctx context.Context) error {
 		e.observe(ctx, *current)
 		return fmt.Errorf("%w: %s is held by %q", ErrLost, e.lock.Describe(), current.HolderIdentity)
 	}
+	e.arrived(*current)
 	return e.update(ctx, *current)
 }
 
