@@ -25,10 +25,10 @@ const slowStart = 1
 func (r *reconciler) apply(ctx context.Context, o observed, p plan) error {
 	switch {
 	case p.create > 0:
-		klog.FromContext(ctx).V(2).Info("Too few replicas", "replicaSet", klog.KObj(o.set), "need", desired(o.set), "creating", p.create)
+		klog.FromContext(ctx).V(2).Info("Too few replicas", "object", klog.KObj(o.set), "need", desired(o.set), "creating", p.create)
 		return r.createPods(ctx, o.set, p.create)
 	case len(p.victims) > 0:
-		klog.FromContext(ctx).V(2).Info("Too many replicas", "replicaSet", klog.KObj(o.set), "need", desired(o.set), "deleting", len(p.victims))
+		klog.FromContext(ctx).V(2).Info("Too many replicas", "object", klog.KObj(o.set), "need", desired(o.set), "deleting", len(p.victims))
 		if len(p.victims) < len(o.active) {
 			for _, ratio := range deletionAgeRatios(o.active, p.victims, o.now) {
 				r.metrics.DeletionAgeRatio(ratio)
@@ -121,6 +121,9 @@ func (r *reconciler) warn(ctx context.Context, set *appsv1.ReplicaSet, reason, f
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set_utils.go, updateReplicaSetStatus
 func (r *reconciler) writeStatus(ctx context.Context, set *appsv1.ReplicaSet, status appsv1.ReplicaSetStatus) (*appsv1.ReplicaSet, error) {
+	if set.Status.TerminatingReplicas == nil && r.dropsTerminating.Load() {
+		status.TerminatingReplicas = nil
+	}
 	if sameStatus(set.Status, status) {
 		return set, nil
 	}
@@ -129,7 +132,7 @@ func (r *reconciler) writeStatus(ctx context.Context, set *appsv1.ReplicaSet, st
 	target.Status = status
 	written, err := client.UpdateStatus(ctx, target, metav1.UpdateOptions{})
 	if err != nil {
-		klog.FromContext(ctx).V(2).Info("Status write failed, trying once more", "replicaSet", klog.KObj(set), "err", err)
+		klog.FromContext(ctx).V(2).Info("Status write failed, trying once more", "object", klog.KObj(set), "err", err)
 		fresh, getErr := client.Get(ctx, set.Name, metav1.GetOptions{})
 		if getErr != nil {
 			return nil, fmt.Errorf("read replicaset to write its status: %w", getErr)
@@ -141,6 +144,9 @@ func (r *reconciler) writeStatus(ctx context.Context, set *appsv1.ReplicaSet, st
 		if written, err = client.UpdateStatus(ctx, fresh, metav1.UpdateOptions{}); err != nil {
 			return nil, fmt.Errorf("write status: %w", err)
 		}
+	}
+	if status.TerminatingReplicas != nil {
+		r.dropsTerminating.Store(written.Status.TerminatingReplicas == nil)
 	}
 	r.ledger.open(set).wroteSet(written.ResourceVersion, r.sets)
 	return written, nil

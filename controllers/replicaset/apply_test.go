@@ -294,3 +294,27 @@ func TestStopIsNoFailureOfTheSet(t *testing.T) {
 	}
 	equal(t, "events", f.recorder.events, nil)
 }
+
+// An API server that does not know the field answers without it. It is asked once, and not by every sync.
+//
+// Source: KEP-3973
+func TestServerThatDropsTerminatingReplicas(t *testing.T) {
+	set := newSet(2, steady(2), func(s *appsv1.ReplicaSet) { s.Status.TerminatingReplicas = nil })
+	f := newFixture(t, set, numbered(2, ownedBy(set))...)
+	f.server.PrependReactor("update", "replicasets", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		answer := a.(clienttesting.UpdateAction).GetObject().(*appsv1.ReplicaSet).DeepCopy()
+		answer.Status.TerminatingReplicas = nil
+		return true, answer, nil
+	})
+	f.mustSync(t)
+	equal(t, "requests", f.requests(), []string{"update replicasets/status"})
+	f.setCache.watermark = "99999"
+	f.mustSync(t)
+	equal(t, "requests of the next sync", f.requests(), nil)
+
+	// A set that has the field shows that the server knows it.
+	reported := newSet(2, steady(1))
+	f.setCache.put(reported)
+	f.mustSync(t)
+	equal(t, "requests for such a set", f.requests(), []string{"update replicasets/status"})
+}

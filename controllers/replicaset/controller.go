@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -88,6 +89,11 @@ type reconciler struct {
 	metrics  Metrics
 	burst    int
 	ledger   *ledger
+	// dropsTerminating tells that the API server does not know status.terminatingReplicas: it answered the last write
+	// of one without it. Then none is written, or every sync would write in vain.
+	//
+	// Source: KEP-3973; servers before v1.35 drop the field unless told otherwise.
+	dropsTerminating atomic.Bool
 }
 
 func newReconciler(c Config, o Options) *reconciler {

@@ -1,7 +1,6 @@
 package replicaset
 
 import (
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,27 +107,18 @@ func TestSyncOfASetThatIsGone(t *testing.T) {
 	equal(t, "records", f.ledger.size(), 0)
 
 	// One of the same name starts clean.
-	f.requests()
-	f.setCache.put(newSet(1, func(s *appsv1.ReplicaSet) { s.UID = "second" }))
-	f.named = 10
-	if _, err := f.sync(t.Context()); err != nil && !strings.Contains(err.Error(), "was replaced") {
-		t.Fatal(err)
-	}
-	equal(t, "first request", f.requests()[0], "create pods")
+	f.recreate(t)
+	f.mustSync(t)
+	equal(t, "requests", f.requests(), []string{"create pods", "update replicasets/status"})
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set_test.go, TestExpectationsOnRecreate
 func TestRecreatedSetDoesNotWaitForThePodsOfTheOld(t *testing.T) {
 	f := newFixture(t, newSet(1))
 	f.mustSync(t)
-	second := newSet(1, func(s *appsv1.ReplicaSet) { s.UID = "second" })
-	f.setCache.put(second)
-	f.requests()
-	if _, err := f.sync(t.Context()); err == nil || !strings.Contains(err.Error(), "was replaced") {
-		// The fake server does not check UIDs, so the status write goes through; either is fine.
-		equal(t, "error", err, nil)
-	}
-	equal(t, "first request", f.requests()[0], "create pods")
+	f.recreate(t)
+	f.mustSync(t)
+	equal(t, "requests", f.requests(), []string{"create pods", "update replicasets/status"})
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set_test.go, TestReplicaSetAvailabilityCheck

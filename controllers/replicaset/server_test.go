@@ -200,3 +200,14 @@ func (f *fixture) podsOnServer(t *testing.T) []*corev1.Pod {
 	sortByName(found)
 	return found
 }
+
+// recreate replaces the set by another of its name, on the server and in the cache, and forgets the requests so far.
+func (f *fixture) recreate(t *testing.T) {
+	t.Helper()
+	second := newSet(1, func(s *appsv1.ReplicaSet) { s.UID = "second" })
+	if err := f.server.Tracker().Update(appsv1.SchemeGroupVersion.WithResource("replicasets"), second, "ns"); err != nil {
+		t.Fatal(err)
+	}
+	f.setCache.put(second)
+	f.server.ClearActions()
+}
