@@ -242,6 +242,7 @@ func (c *Controller[K]) Stats() Stats {
 	c.mu.Unlock()
 	return Stats{
 		Events:   c.stats.events.Load(),
+		Adds:     c.stats.adds.Load(),
 		Syncs:    c.stats.syncs.Load(),
 		Errors:   c.stats.errors.Load(),
 		Panics:   c.stats.panics.Load(),

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -34,21 +35,27 @@ type Sink[K comparable] struct {
 // For is an [Enqueuer] whose keys carry cause.
 func (s *Sink[K]) For(cause workqueue.Cause) Enqueuer[K] {
 	s.stats.events.Add(1)
-	return &enqueuer[K]{queue: s.queue, cause: cause}
+	return &enqueuer[K]{queue: s.queue, adds: &s.stats.adds, cause: cause}
 }
 
 type enqueuer[K comparable] struct {
 	queue *workqueue.Queue[K]
+	adds  *atomic.Uint64
 	cause workqueue.Cause
 }
 
-func (e *enqueuer[K]) Add(key K) { e.queue.AddWithCause(key, e.cause) }
+func (e *enqueuer[K]) Add(key K) {
+	e.adds.Add(1)
+	e.queue.AddWithCause(key, e.cause)
+}
 
 func (e *enqueuer[K]) AddAfter(key K, d time.Duration) {
+	e.adds.Add(1)
 	e.queue.AddWith(key, workqueue.AddOptions{After: d, Cause: e.cause})
 }
 
 func (e *enqueuer[K]) AddRateLimited(key K) {
+	e.adds.Add(1)
 	e.queue.AddWith(key, workqueue.AddOptions{RateLimited: true, Cause: e.cause})
 }
 

@@ -4,7 +4,8 @@ import "sync/atomic"
 
 // Stats counts what a controller has done since it was made.
 type Stats struct {
-	Events   uint64 // changes that its sources turned into keys
+	Events   uint64 // changes that its sources heard of
+	Adds     uint64 // keys that the sources made of them, before the queue merges equal ones
 	Syncs    uint64 // reconciles that ended
 	Errors   uint64 // reconciles that ended with an error, terminal ones and panics among them
 	Panics   uint64 // reconciles that panicked
@@ -16,5 +17,5 @@ type Stats struct {
 
 // counters is the live form of Stats.
 type counters struct {
-	events, started, syncs, errors, panics, retries, dropped atomic.Uint64
+	events, adds, started, syncs, errors, panics, retries, dropped atomic.Uint64
 }

@@ -1,0 +1,141 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flyball-dev/flyball/informer"
+)
+
+// feedback is an API of pods whose watch events the test sends.
+type feedback struct {
+	pods   []*corev1.Pod
+	err    error                            // answer of List, if not nil
+	events chan informer.Event[*corev1.Pod] // sent by the test, unbuffered
+}
+
+func (f *feedback) List(_ context.Context, _ informer.ListOptions, yield func(*corev1.Pod) error) (informer.ListResult, error) {
+	for _, p := range f.pods {
+		if err := yield(p); err != nil {
+			return informer.ListResult{}, err
+		}
+	}
+	return informer.ListResult{ResourceVersion: "10"}, f.err
+}
+
+func (f *feedback) Watch(_ context.Context, o informer.WatchOptions) (informer.Watch[*corev1.Pod], error) {
+	if o.SendInitialEvents {
+		return nil, errors.New("this server has no streaming lists")
+	}
+	return f, nil
+}
+
+func (f *feedback) Next(ctx context.Context) (informer.Event[*corev1.Pod], error) {
+	select {
+	case e := <-f.events:
+		return e, nil
+	case <-ctx.Done():
+		return informer.Event[*corev1.Pod]{}, io.EOF
+	}
+}
+
+func (f *feedback) Close() error { return nil }
+
+func version(p *corev1.Pod, rv string) *corev1.Pod {
+	p.ResourceVersion, p.UID = rv, "uid"
+	return p
+}
+
+// runKind runs a controller of pods over an informer of f until the test ends it.
+func runKind(t *testing.T, f *feedback, r Reconciler[Request]) (c *Controller[Request], src Source[Request], end func()) {
+	t.Helper()
+	ctx, stop := context.WithCancel(quiet(t.Context()))
+	inf := informer.NewSharedInformer(f, informer.Options[*corev1.Pod]{Resource: "pods"})
+	c = New("test", r, Options[Request]{})
+	src = Kind(inf, EnqueueObject[*corev1.Pod]())
+	if err := c.Watch(src); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = inf.Run(ctx) })
+	wg.Go(func() {
+		if err := c.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	synctest.Wait()
+	return c, src, func() { stop(); wg.Wait() }
+}
+
+func TestKindTurnsEventsIntoKeysWithTheirCauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &feedback{pods: []*corev1.Pod{version(pod("a"), "5")}, events: make(chan informer.Event[*corev1.Pod])}
+		var mu sync.Mutex
+		var got []string
+		r := Func[Request](func(ctx context.Context, key Request) (Result, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, cause := range Causes(ctx) {
+				got = append(got, strings.Join([]string{key.String(), cause.Source, cause.Event, cause.Object, cause.ResourceVersion}, " "))
+			}
+			return Result{}, nil
+		})
+		c, _, end := runKind(t, f, r)
+		for _, e := range []informer.Event[*corev1.Pod]{
+			{Type: informer.Modified, Object: version(pod("a"), "11"), ResourceVersion: "11"},
+			{Type: informer.Removed, Object: version(pod("a"), "12"), ResourceVersion: "12"},
+		} {
+			f.events <- e
+			synctest.Wait()
+		}
+		end()
+		want(t, got, []string{"ns/a pods Add ns/a 5", "ns/a pods Update ns/a 11", "ns/a pods Delete ns/a 12"})
+		if got := c.Stats(); got.Events != 3 || got.Adds != 3 || got.Syncs != 3 {
+			t.Errorf("stats %+v", got)
+		}
+	})
+}
+
+func TestUnwatchRemovesTheHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &feedback{events: make(chan informer.Event[*corev1.Pod])}
+		var calls []string
+		c, src, end := runKind(t, f, Func[Request](func(_ context.Context, key Request) (Result, error) {
+			calls = append(calls, key.String())
+			return Result{}, nil
+		}))
+		if err := c.Unwatch(t.Context(), src); err != nil {
+			t.Fatal(err)
+		}
+		f.events <- informer.Event[*corev1.Pod]{Type: informer.Added, Object: version(pod("a"), "11"), ResourceVersion: "11"}
+		synctest.Wait()
+		end()
+		want(t, calls, nil)
+	})
+}
+
+// What an informer cannot do is what its controller's health says.
+func TestHealthSaysWhyAnInformerIsNotSynced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &feedback{err: errors.New("no route to host")}
+		c, _, end := runKind(t, f, Func[Request](func(context.Context, Request) (Result, error) {
+			t.Error("reconciled without a cache")
+			return Result{}, nil
+		}))
+		time.Sleep(5 * time.Second)
+		err := c.Health()
+		if err == nil || !strings.Contains(err.Error(), "pods") ||
+			!strings.Contains(err.Error(), "no route to host") {
+			t.Errorf("health: %v", err)
+		}
+		end()
+	})
+}
