@@ -36,7 +36,7 @@ type Applied[T any] struct {
 	FirstSync bool
 	// Resync says that a DeltaResync was in the batch, after which nothing else may be.
 	Resync bool
-	// Duplicates and Outdated count states that the cache already had, or had newer.
+	// Duplicates counts events that told nothing new, Outdated objects that the cache had newer.
 	Duplicates, Outdated int
 }
 
@@ -207,18 +207,24 @@ func (tx *transaction[T]) replace(d *Delta[T]) {
 		return
 	}
 	tx.marks++
-	for _, p := range listed {
-		if e := tx.entries[p.key]; e != nil {
+	for i, p := range listed {
+		e := tx.entries[p.key]
+		if e == nil {
+			continue
+		}
+		if had, got := identify(e.obj), identify(d.Objects[i]); had.sameObject(got) || older(got.version, had.version) {
 			e.mark = tx.marks
 		}
 	}
 	tx.sweep(d.Scope)
 	initial := !s.listed
 	for i, obj := range d.Objects {
-		if e := tx.entries[listed[i].key]; e != nil {
-			tx.renew(e, obj, listed[i], d.Rebuild)
-		} else {
+		e := tx.entries[listed[i].key]
+		switch {
+		case e == nil:
 			tx.add(obj, d.Scope, listed[i], initial)
+		case !identify(e.obj).sameState(identify(obj)):
+			tx.renew(e, obj, listed[i], d.Rebuild)
 		}
 	}
 	s.listed = true

@@ -31,14 +31,11 @@ func (r *Reflector[T]) watch(ctx context.Context) state {
 	}
 	lived := time.Since(opened)
 	if events > 0 || lived >= shortWatch {
-		r.progress = true
+		r.progress, r.serverErrors = true, 0
 	}
 	f := classify(live, err)
 	if f == failClosed && lived < shortWatch && events == 0 {
 		f, err = failBroken, fmt.Errorf("the server closed the watch at once")
-	}
-	if f != failServer && events > 0 {
-		r.serverErrors = 0
 	}
 	return r.watchFailed(ctx, f, err)
 }

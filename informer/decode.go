@@ -1,0 +1,156 @@
+package informer
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
+)
+
+// decoder makes objects of what the server sent. The encoding is told from the bytes themselves: protobuf begins with a
+// magic number (a list) or a length (a frame of a watch), neither of which begins JSON.
+type decoder[T Object] struct {
+	// new returns an empty object.
+	new func() T
+	// kind is the kind expected; "" expects nothing.
+	kind string
+	gvk  schema.GroupVersionKind
+	form form
+}
+
+// form is how much of the objects the decoder keeps.
+type form int
+
+const (
+	formTyped        form = iota // A Go type; its TypeMeta is left empty, as everywhere in typed clients.
+	formUnstructured             // A tree of maps.
+	formMetadata                 // Metadata only; TypeMeta is that of the resource.
+)
+
+// unmarshaler is a type that protobuf can be decoded into.
+type unmarshaler interface{ Unmarshal([]byte) error }
+
+// list decodes one page of a list.
+func (d *decoder[T]) list(data []byte, yield func(T) error) (metav1.ListMeta, error) {
+	if bytes.HasPrefix(data, protobufMagic) {
+		return d.listProtobuf(data, yield)
+	}
+	return d.listJSON(data, yield)
+}
+
+// event makes an event of a frame.
+func (d *decoder[T]) event(f frame) (ev Event[T], err error) {
+	ev.Type = EventType(f.kind)
+	switch ev.Type {
+	case Added, Modified, Removed, Bookmark:
+	case "ERROR":
+		return ev, d.status(f.object)
+	default:
+		return ev, &DecodeError{What: "watch event", Err: fmt.Errorf("unknown type %q", f.kind)}
+	}
+	ev.Object, err = d.object(f.object)
+	if err != nil {
+		return ev, err
+	}
+	ev.ResourceVersion = ev.Object.GetResourceVersion()
+	if ev.Type == Bookmark {
+		ev.InitialEventsEnd = ev.Object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
+		if ev.ResourceVersion == "" {
+			return ev, &DecodeError{What: "bookmark", Err: errors.New("it has no resource version")}
+		}
+		return ev, nil
+	}
+	return ev, d.check(ev.Object)
+}
+
+// status makes an error of what came with an ERROR event.
+func (d *decoder[T]) status(data []byte) error {
+	var s metav1.Status
+	var err error
+	if bytes.HasPrefix(data, protobufMagic) {
+		var e envelope
+		if e, err = openEnvelope(data); err == nil {
+			err = s.Unmarshal(e.raw)
+		}
+	} else {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(data, &s)
+	}
+	if err != nil {
+		return &DecodeError{What: "the error the server sent", Err: err}
+	}
+	return apierrors.FromObject(&s)
+}
+
+// object decodes one object that says its kind: that of a watch event.
+func (d *decoder[T]) object(data []byte) (obj T, err error) {
+	if !bytes.HasPrefix(data, protobufMagic) {
+		return d.objectJSON(data)
+	}
+	e, err := openEnvelope(data)
+	if err != nil {
+		return obj, &DecodeError{What: "watch event", Err: err}
+	}
+	if err := d.expect(e.kind); err != nil {
+		return obj, err
+	}
+	return d.objectProtobuf(e.raw)
+}
+
+// expect says whether an object of that kind is what was asked for. "" says nothing about itself and is believed.
+func (d *decoder[T]) expect(kind string) error {
+	switch {
+	case kind == "" || kind == d.kind:
+		return nil
+	case d.form == formMetadata && kind == "PartialObjectMetadata":
+		return nil
+	case d.kind == "" && kind != "Table" && kind != "Status":
+		return nil
+	}
+	return &DecodeError{What: "object", Err: fmt.Errorf("the server sent a %s, wanted is a %s", kind, d.kind)}
+}
+
+// check refuses an object that the cache could not keep, and gives the others the kind they should say.
+func (d *decoder[T]) check(obj T) error {
+	if obj.GetName() == "" {
+		return &DecodeError{What: "object", Err: errors.New("it has no name")}
+	}
+	switch d.form {
+	case formTyped:
+		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	case formMetadata:
+		obj.GetObjectKind().SetGroupVersionKind(d.gvk)
+	case formUnstructured:
+		if obj.GetObjectKind().GroupVersionKind().Kind == "" {
+			obj.GetObjectKind().SetGroupVersionKind(d.gvk)
+		}
+	}
+	return nil
+}
+
+// objectJSON decodes one object.
+func (d *decoder[T]) objectJSON(data []byte) (T, error) {
+	obj := d.new()
+	var into any = obj
+	if u, ok := any(obj).(*unstructured.Unstructured); ok {
+		u.Object = map[string]any{}
+		into = &u.Object // Its own UnmarshalJSON refuses what does not say its kind, as the items of a list may not.
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, into); err != nil {
+		return obj, &DecodeError{What: "object " + nameIn(data), Err: err}
+	}
+	return obj, d.expect(obj.GetObjectKind().GroupVersionKind().Kind)
+}
+
+// nameIn finds the key of an object that could not be decoded; "" when not even that can be read.
+func nameIn(data []byte) string {
+	var partial struct {
+		Metadata struct{ Namespace, Name string } `json:"metadata"`
+	}
+	_ = kjson.UnmarshalCaseSensitivePreserveInts(data, &partial) // What could be read is in partial.
+	return KeyOf(partial.Metadata.Namespace, partial.Metadata.Name)
+}

@@ -1,0 +1,129 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
+)
+
+// discovered is a ListerWatcher that knows a kind and asks the server for its resource, when it is first used. So an
+// informer can be made without a server, and one of a custom resource that is not defined yet is simply not synced.
+type discovered struct {
+	factory   *Factory
+	kind      schema.GroupVersionKind
+	newObject func() Object
+	o         RESTOptions
+
+	mu sync.Mutex
+	// rest is nil until discovery succeeded, and again when the server does not know the resource any more.
+	rest *RESTListerWatcher[Object]
+}
+
+// List is described at [ListerWatcher].
+func (d *discovered) List(ctx context.Context, o ListOptions, yield func(Object) error) (ListResult, error) {
+	lw, err := d.resolve(ctx)
+	if err != nil {
+		return ListResult{}, err
+	}
+	r, err := lw.List(ctx, o, yield)
+	d.doubt(err)
+	return r, err
+}
+
+// Watch is described at [ListerWatcher].
+func (d *discovered) Watch(ctx context.Context, o WatchOptions) (Watch[Object], error) {
+	lw, err := d.resolve(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w, err := lw.Watch(ctx, o)
+	d.doubt(err)
+	return w, err
+}
+
+// doubt forgets what discovery said when the server answers that there is no such resource.
+func (d *discovered) doubt(err error) {
+	if !apierrors.IsNotFound(err) {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.rest = nil
+}
+
+// resolve finds the resource. Two callers at once may both ask; they get the same answer.
+func (d *discovered) resolve(ctx context.Context) (*RESTListerWatcher[Object], error) {
+	d.mu.Lock()
+	known := d.rest
+	d.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	resource, namespaced, err := d.factory.resourceOf(ctx, d.kind)
+	if err != nil {
+		return nil, err
+	}
+	if !namespaced && d.o.Namespace != "" {
+		return nil, fmt.Errorf("%s have no namespaces, but namespace %s was asked for: set InformerOptions.ClusterScoped", resource.Resource, d.o.Namespace)
+	}
+	o := d.o
+	o.Resource = resource
+	lw := NewRESTListerWatcher[Object](d.factory.client, o)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.rest = lw
+	return lw, nil
+}
+
+// resourceOf maps a kind to its resource, and says whether that has namespaces.
+func (f *Factory) resourceOf(ctx context.Context, kind schema.GroupVersionKind) (_ schema.GroupVersionResource, namespaced bool, err error) {
+	if f.o.Mapper != nil {
+		m, err := f.o.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if err != nil {
+			return schema.GroupVersionResource{}, false, fmt.Errorf("discover %s: %w", kind, err)
+		}
+		return m.Resource, m.Scope.Name() == meta.RESTScopeNameNamespace, nil
+	}
+	// One request for the one group and version, not the whole of discovery.
+	path := "/apis/" + kind.GroupVersion().String()
+	if kind.Group == "" {
+		path = "/api/" + kind.Version
+	}
+	data, err := f.client.Get().AbsPath(path).SetHeader("Accept", jsonMedia).Throttle(nil).MaxRetries(0).Do(ctx).Raw()
+	if apierrors.IsNotFound(err) {
+		return schema.GroupVersionResource{}, false, &UnknownKindError{Kind: kind, Err: err}
+	}
+	if err != nil {
+		return schema.GroupVersionResource{}, false, err
+	}
+	var list metav1.APIResourceList
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &list); err != nil {
+		return schema.GroupVersionResource{}, false, &DecodeError{What: "discovery of " + kind.GroupVersion().String(), Err: err}
+	}
+	for _, r := range list.APIResources {
+		if r.Kind == kind.Kind && !strings.Contains(r.Name, "/") {
+			return kind.GroupVersion().WithResource(r.Name), r.Namespaced, nil
+		}
+	}
+	return schema.GroupVersionResource{}, false, &UnknownKindError{Kind: kind, Err: errors.New("not in the list of the version's resources")}
+}
+
+// UnknownKindError says that the server does not serve a kind: a custom resource that is not defined, perhaps yet.
+type UnknownKindError struct {
+	Kind schema.GroupVersionKind
+	Err  error
+}
+
+func (e *UnknownKindError) Error() string {
+	return fmt.Sprintf("the server has no kind %s in %s", e.Kind.Kind, e.Kind.GroupVersion())
+}
+
+func (e *UnknownKindError) Unwrap() error { return e.Err }

@@ -1,0 +1,187 @@
+package informer
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+)
+
+// RESTOptions say what a [RESTListerWatcher] lists.
+type RESTOptions struct {
+	// Resource is required.
+	Resource schema.GroupVersionResource
+	// Kind is the kind of one object. With it, an answer that holds another kind is a [DecodeError]; objects that
+	// say their kind (unstructured, metadata only) get it from here where the server leaves it out.
+	Kind string
+	// Namespace restricts to one namespace; "" is all, or a cluster-scoped resource.
+	Namespace string
+	// LabelSelector, FieldSelector and ShardSelector restrict further, on the server; "" does not.
+	LabelSelector, FieldSelector, ShardSelector string
+	// New makes an object to decode into. Needed when the type parameter is an interface; otherwise nil is the zero object.
+	New func() Object
+}
+
+// RESTListerWatcher lists and watches a resource of a Kubernetes API.
+//
+// The representation follows the object's type: Go types of the API come as protobuf where the type and the server have it, else
+// as JSON; *unstructured.Unstructured as JSON; *metav1.PartialObjectMetadata asks the server for nothing but metadata.
+// Objects are decoded one by one as they are taken, straight from the body of the response.
+type RESTListerWatcher[T Object] struct {
+	client rest.Interface
+	o      RESTOptions
+	decode decoder[T]
+}
+
+// NewRESTListerWatcher returns a ListerWatcher over client. Of the client only the transport and base URL are used: not its
+// group and version, its codecs, or its rate limiter (an informer makes few requests, and has a backoff of its own).
+func NewRESTListerWatcher[T Object](client rest.Interface, o RESTOptions) *RESTListerWatcher[T] {
+	d := decoder[T]{kind: o.Kind, gvk: o.Resource.GroupVersion().WithKind(o.Kind)}
+	if o.New != nil {
+		d.new = func() T { return o.New().(T) }
+	} else {
+		element := reflect.TypeFor[T]().Elem()
+		d.new = func() T { return reflect.New(element).Interface().(T) }
+	}
+	switch any(d.new()).(type) {
+	case *unstructured.Unstructured:
+		d.form = formUnstructured
+	case *metav1.PartialObjectMetadata:
+		d.form = formMetadata
+	}
+	return &RESTListerWatcher[T]{client: client, o: o, decode: d}
+}
+
+// request begins a request for the resource.
+func (lw *RESTListerWatcher[T]) request() *rest.Request {
+	r := lw.o.Resource
+	root := []string{"apis", r.Group, r.Version}
+	if r.Group == "" {
+		root = []string{"api", r.Version}
+	}
+	req := lw.client.Get().AbsPath(root...).Resource(r.Resource).NamespaceIfScoped(lw.o.Namespace, lw.o.Namespace != "").
+		SetHeader("Accept", lw.decode.accept()).Throttle(nil).MaxRetries(0)
+	set := func(name, value string) {
+		if value != "" {
+			req.Param(name, value)
+		}
+	}
+	set("labelSelector", lw.o.LabelSelector)
+	set("fieldSelector", lw.o.FieldSelector)
+	set("shardSelector", lw.o.ShardSelector)
+	return req
+}
+
+// List is described at [ListerWatcher].
+func (lw *RESTListerWatcher[T]) List(ctx context.Context, o ListOptions, yield func(T) error) (ListResult, error) {
+	req := lw.request()
+	if o.ResourceVersion != "" {
+		req.Param("resourceVersion", o.ResourceVersion)
+	}
+	if o.Match != "" {
+		req.Param("resourceVersionMatch", string(o.Match))
+	}
+	if o.Limit > 0 {
+		req.Param("limit", strconv.FormatInt(o.Limit, 10))
+	}
+	if o.Continue != "" {
+		req.Param("continue", o.Continue)
+	}
+	body, err := req.Stream(ctx)
+	if err != nil {
+		return ListResult{}, err
+	}
+	defer body.Close()
+	data, err := io.ReadAll(body)
+	if err != nil {
+		return ListResult{}, fmt.Errorf("read the list: %w", err)
+	}
+	m, err := lw.decode.list(data, yield)
+	return ListResult{ResourceVersion: m.ResourceVersion, Continue: m.Continue}, err
+}
+
+// Watch is described at [ListerWatcher].
+func (lw *RESTListerWatcher[T]) Watch(ctx context.Context, o WatchOptions) (Watch[T], error) {
+	req := lw.request().Param("watch", "true").Param("allowWatchBookmarks", "true")
+	if o.ResourceVersion != "" {
+		req.Param("resourceVersion", o.ResourceVersion)
+	}
+	if o.SendInitialEvents {
+		req.Param("sendInitialEvents", "true").Param("resourceVersionMatch", string(metav1.ResourceVersionMatchNotOlderThan))
+	}
+	if o.Timeout > 0 {
+		// Rounded up: a timeout of nothing would be none.
+		req.Param("timeoutSeconds", strconv.FormatInt(int64((o.Timeout+time.Second-1)/time.Second), 10))
+	}
+	body, err := req.Stream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &restWatch[T]{decode: &lw.decode, body: body, in: bufio.NewReader(body)}, nil
+}
+
+// restWatch is the stream of one watch.
+type restWatch[T Object] struct {
+	decode *decoder[T]
+	body   io.ReadCloser
+	in     *bufio.Reader
+	// frames reads the next frame; nil until the first byte told the encoding.
+	frames frameReader
+}
+
+// Next is described at [Watch]. The body belongs to the ctx given to Watch, whose end makes the read fail.
+func (w *restWatch[T]) Next(ctx context.Context) (ev Event[T], err error) {
+	if w.frames == nil {
+		first, err := w.in.Peek(1)
+		if err != nil {
+			return ev, ended(ctx, err)
+		}
+		w.frames = newFrameReader(first[0], w.in)
+	}
+	f, err := w.frames.next()
+	if err != nil {
+		return ev, ended(ctx, err)
+	}
+	return w.decode.event(f)
+}
+
+// Close is described at [Watch].
+func (w *restWatch[T]) Close() error { return w.body.Close() }
+
+// ended prefers the context's reason to what the connection made of it.
+func ended(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, io.EOF) {
+		return cause
+	}
+	return err
+}
+
+// accept is the Accept header: what the objects may come as, the best first.
+func (d *decoder[T]) accept() string {
+	switch d.form {
+	case formUnstructured:
+		return jsonMedia
+	case formMetadata:
+		const as = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+		return strings.Join([]string{protobufMedia + as, jsonMedia + as, jsonMedia}, ",")
+	}
+	if _, ok := any(d.new()).(unmarshaler); ok {
+		return protobufMedia + "," + jsonMedia
+	}
+	return jsonMedia
+}
+
+const (
+	jsonMedia     = "application/json"
+	protobufMedia = "application/vnd.kubernetes.protobuf"
+)

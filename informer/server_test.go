@@ -1,0 +1,272 @@
+package informer
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// object is the type of the tests: metadata is all that the pipeline looks at.
+type object = *metav1.PartialObjectMetadata
+
+// server is a scripted API server of one resource, in memory. It is a ListerWatcher; what it is asked is in requests.
+type server struct {
+	mu      sync.Mutex
+	rv      int
+	uids    int
+	objects map[string]object
+	history []Event[object]
+	// compacted is the resource version up to which history is gone.
+	compacted int
+	// listErrs and watchErrs are given out before anything else; a nil element lets one request through.
+	listErrs, watchErrs []error
+	watches             []*serverWatch
+	requests            []string
+	// stale, when set, is what lists answer that may be answered from the past.
+	stale *serverPage
+	// tokens are the rests of lists.
+	tokens map[string]serverPage
+	// mute makes watches hang without ever answering.
+	mute bool
+}
+
+type serverPage struct {
+	rv      int
+	objects []object
+}
+
+func newServer() *server {
+	return &server{rv: 1, objects: map[string]object{}, tokens: map[string]serverPage{}}
+}
+
+// put creates or changes an object, in its default namespace, and returns its new resource version.
+func (s *server) put(name string) int { return s.putIn("default", name) }
+
+func (s *server) putIn(namespace, name string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rv++
+	key := KeyOf(namespace, name)
+	kind := Modified
+	obj := s.objects[key].DeepCopy()
+	if obj == nil {
+		s.uids++
+		kind = Added
+		obj = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("u" + strconv.Itoa(s.uids))}}
+	}
+	obj.ResourceVersion = strconv.Itoa(s.rv)
+	s.objects[key] = obj
+	s.emit(Event[object]{Type: kind, Object: obj})
+	return s.rv
+}
+
+// remove deletes an object.
+func (s *server) remove(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := KeyOf("default", name)
+	obj := s.objects[key].DeepCopy()
+	delete(s.objects, key)
+	s.rv++
+	obj.ResourceVersion = strconv.Itoa(s.rv)
+	s.emit(Event[object]{Type: Removed, Object: obj})
+}
+
+// bookmark sends one to all watches, with the version rv; 0 is the current one.
+func (s *server) bookmark(rv int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if rv == 0 {
+		rv = s.rv
+	}
+	for _, w := range s.watches {
+		w.send(Event[object]{Type: Bookmark, ResourceVersion: strconv.Itoa(rv)}, nil)
+	}
+}
+
+// inject sends an event to all watches that is in no history.
+func (s *server) inject(ev Event[object]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.watches {
+		w.send(ev, nil)
+	}
+}
+
+// cut ends all watches with err.
+func (s *server) cut(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.watches {
+		w.send(Event[object]{}, err)
+	}
+	s.watches = nil
+}
+
+// compact forgets all history.
+func (s *server) compact() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.compacted = s.rv
+	clear(s.tokens)
+}
+
+// restore takes the server back to resource version rv, holding the objects it had then.
+func (s *server) restore(rv int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.objects = map[string]object{}
+	for _, ev := range s.history {
+		if v, _ := strconv.Atoi(ev.ResourceVersion); v > rv {
+			break
+		}
+		if ev.Type == Removed {
+			delete(s.objects, Key(ev.Object))
+		} else {
+			s.objects[Key(ev.Object)] = ev.Object
+		}
+	}
+	s.rv, s.compacted, s.history = rv, rv, nil
+}
+
+func (s *server) emit(ev Event[object]) {
+	ev.ResourceVersion = ev.Object.ResourceVersion
+	s.history = append(s.history, ev)
+	for _, w := range s.watches {
+		w.send(ev, nil)
+	}
+}
+
+func (s *server) List(ctx context.Context, o ListOptions, yield func(object) error) (ListResult, error) {
+	page, result, err := s.page(o)
+	if err != nil {
+		return result, err
+	}
+	for _, obj := range page {
+		if err := yield(obj); err != nil {
+			return result, err
+		}
+	}
+	return result, ctx.Err()
+}
+
+func (s *server) page(o ListOptions) ([]object, ListResult, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = append(s.requests, fmt.Sprintf("list rv=%q match=%s limit=%d continue=%q", o.ResourceVersion, o.Match, o.Limit, o.Continue))
+	if len(s.listErrs) > 0 {
+		err := s.listErrs[0]
+		s.listErrs = s.listErrs[1:]
+		if err != nil {
+			return nil, ListResult{}, err
+		}
+	}
+	var page serverPage
+	switch rv, _ := strconv.Atoi(o.ResourceVersion); {
+	case o.Continue != "":
+		p, ok := s.tokens[o.Continue]
+		if !ok {
+			return nil, ListResult{}, errExpired
+		}
+		page = p
+	case s.stale != nil && o.ResourceVersion != "":
+		page = *s.stale
+	case rv > s.rv:
+		return nil, ListResult{}, errTooLarge()
+	default:
+		page.rv = s.rv
+		for _, key := range slices.Sorted(maps.Keys(s.objects)) {
+			page.objects = append(page.objects, s.objects[key])
+		}
+	}
+	result := ListResult{ResourceVersion: strconv.Itoa(page.rv)}
+	if n := int(o.Limit); n > 0 && len(page.objects) > n {
+		result.Continue = fmt.Sprintf("%d-%d", page.rv, len(page.objects)-n)
+		s.tokens[result.Continue] = serverPage{page.rv, page.objects[n:]}
+		page.objects = page.objects[:n]
+	}
+	return page.objects, result, nil
+}
+
+func (s *server) Watch(ctx context.Context, o WatchOptions) (Watch[object], error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = append(s.requests, fmt.Sprintf("watch rv=%q", o.ResourceVersion))
+	if len(s.watchErrs) > 0 {
+		err := s.watchErrs[0]
+		s.watchErrs = s.watchErrs[1:]
+		if err != nil {
+			return nil, err
+		}
+	}
+	w := &serverWatch{items: make(chan serverItem, 10000)}
+	if s.mute {
+		return w, nil
+	}
+	from, _ := strconv.Atoi(o.ResourceVersion)
+	if from < s.compacted {
+		w.send(Event[object]{}, errExpired)
+		return w, nil
+	}
+	for _, ev := range s.history {
+		if v, _ := strconv.Atoi(ev.ResourceVersion); v > from {
+			w.send(ev, nil)
+		}
+	}
+	s.watches = append(s.watches, w)
+	return w, nil
+}
+
+// asked returns the requests since the last call.
+func (s *server) asked() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.requests
+	s.requests = nil
+	return r
+}
+
+type serverItem struct {
+	ev  Event[object]
+	err error
+}
+
+// serverWatch is a stream of the server. items is sent to by the server, received by Next, never closed; it is large
+// enough that the server never waits.
+type serverWatch struct{ items chan serverItem }
+
+func (w *serverWatch) send(ev Event[object], err error) { w.items <- serverItem{ev, err} }
+
+func (w *serverWatch) Next(ctx context.Context) (Event[object], error) {
+	if ctx.Err() != nil {
+		return Event[object]{}, ctx.Err()
+	}
+	select {
+	case it := <-w.items:
+		return it.ev, it.err
+	case <-ctx.Done():
+		return Event[object]{}, ctx.Err()
+	}
+}
+
+func (w *serverWatch) Close() error { return nil }
+
+// The errors that servers send.
+var (
+	errExpired = apierrors.NewResourceExpired("too old resource version")
+	errClosed  = io.EOF
+)
+
+func errTooLarge() error {
+	err := apierrors.NewTimeoutError("Too large resource version: 9, current: 1", 1)
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
+	return err
+}
