@@ -1,0 +1,150 @@
+// Package gate is the one seam through which every request to the embedded API and every frame of every watch passes.
+//
+// A [Gate] decides what becomes of each: pass, be delayed or held (the gate simply takes its time), fail with a status,
+// get lost before or after it took effect, be repeated, be cut short. It is what fault injection, interceptors in tests,
+// and a deterministic simulator are made of. A simulator parks every operation in its gate, waits until everything else
+// is idle ([testing/synctest]), and releases one at a time.
+//
+// A unary request passes twice: Before, when nothing has happened yet, and After, when its effect is stored and its
+// answer is ready but not sent. A watch passes both as it is opened, and then Frame once for each frame.
+//
+// # Concurrency
+//
+// A gate's methods are called by the goroutine that serves the request, concurrently for different requests, in order for
+// the frames of one watch. They may block; the server holds no lock meanwhile. ctx ends when the client gives up or the
+// server closes: a gate that returns then, with any verdict, leaves no goroutine behind.
+package gate
+
+import (
+	"context"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// Request is an operation, as the server understood it.
+type Request struct {
+	Verb        string // get, list, watch, create, update, patch, delete, deletecollection; for other paths the lower-case method
+	Path        string
+	Group       string
+	Version     string
+	Resource    string // "" for paths that are not a resource's
+	Subresource string
+	Namespace   string
+	Name        string      // of a create: "" (the name is in the body)
+	UserAgent   string      //
+	Header      http.Header // the request's, read-only
+}
+
+// Mutates reports whether the request can change something.
+func (r *Request) Mutates() bool {
+	switch r.Verb {
+	case "create", "update", "patch", "delete", "deletecollection":
+		return true
+	}
+	return false
+}
+
+// Answer is what is about to be sent for a request.
+type Answer struct {
+	Code            int
+	ResourceVersion string // of the object or list in the answer; "" if there is none
+}
+
+// Frame is one event of a watch that is about to be sent.
+type Frame struct {
+	Type            watch.EventType
+	Namespace, Name string
+	ResourceVersion string
+}
+
+// Action is what becomes of a request, an answer or a frame.
+type Action int
+
+// The actions. Where one makes no sense, it is [Pass].
+const (
+	// Pass: nothing special. The zero verdict.
+	Pass Action = iota
+
+	// Fail answers with Verdict.Status instead. Before: nothing takes effect. After: it did. Frame: the status is sent as
+	// an ERROR event, and the watch ends.
+	Fail
+
+	// Drop loses it. Before: the connection breaks, and nothing takes effect. After: it took effect, and the connection
+	// breaks. Frame: this frame is left out, the watch goes on.
+	Drop
+
+	// Truncate breaks the connection in the middle of the answer (After) or of the frame.
+	Truncate
+
+	// Repeat does it twice. Before: the operation takes effect twice, the second answer is sent. Frame: it is sent twice.
+	Repeat
+
+	// Close ends a watch before this frame, in an orderly way.
+	Close
+
+	// Garbage sends bytes that cannot be decoded instead of this frame, and goes on.
+	Garbage
+
+	// Bookmark sends a bookmark before this frame, even to a client that did not ask for any.
+	Bookmark
+)
+
+// Verdict is a gate's decision.
+type Verdict struct {
+	Action Action
+
+	// Status is what to fail with.
+	Status *metav1.Status
+
+	// AsOf, if not 0, makes a get or list (Before) answer with the state as of that revision, as a lagging replica
+	// does, and a watch without a resource version start there.
+	AsOf int64
+}
+
+// Gate decides.
+type Gate interface {
+	Before(ctx context.Context, r *Request) Verdict
+	After(ctx context.Context, r *Request, a Answer) Verdict
+	Frame(ctx context.Context, r *Request, f Frame) Verdict
+}
+
+// Funcs is a [Gate] made of functions; a nil one lets everything pass.
+type Funcs struct {
+	OnRequest func(ctx context.Context, r *Request) Verdict
+	OnAnswer  func(ctx context.Context, r *Request, a Answer) Verdict
+	OnFrame   func(ctx context.Context, r *Request, f Frame) Verdict
+}
+
+var _ Gate = Funcs{}
+
+// Before implements [Gate].
+func (g Funcs) Before(ctx context.Context, r *Request) Verdict {
+	if g.OnRequest == nil {
+		return Verdict{}
+	}
+	return g.OnRequest(ctx, r)
+}
+
+// After implements [Gate].
+func (g Funcs) After(ctx context.Context, r *Request, a Answer) Verdict {
+	if g.OnAnswer == nil {
+		return Verdict{}
+	}
+	return g.OnAnswer(ctx, r, a)
+}
+
+// Frame implements [Gate].
+func (g Funcs) Frame(ctx context.Context, r *Request, f Frame) Verdict {
+	if g.OnFrame == nil {
+		return Verdict{}
+	}
+	return g.OnFrame(ctx, r, f)
+}
+
+// FailWith is the verdict that answers with an API error's status.
+func FailWith(err interface{ Status() metav1.Status }) Verdict {
+	s := err.Status()
+	return Verdict{Action: Fail, Status: &s}
+}

@@ -1,0 +1,205 @@
+// Package codec speaks the encodings of the Kubernetes API: JSON, YAML and protobuf, what clients may ask for, and what
+// the errors of malformed bodies look like.
+package codec
+
+import (
+	"bytes"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+)
+
+// Format is an encoding on the wire.
+type Format int
+
+// The formats.
+const (
+	JSON Format = iota
+	YAML
+	Protobuf
+)
+
+// ContentType is the format's media type.
+func (f Format) ContentType() string {
+	switch f {
+	case YAML:
+		return runtime.ContentTypeYAML
+	case Protobuf:
+		return runtime.ContentTypeProtobuf
+	default:
+		return runtime.ContentTypeJSON
+	}
+}
+
+// Codec encodes and decodes the objects of a scheme.
+type Codec struct {
+	scheme               *runtime.Scheme
+	json, pretty, yaml   runtime.Serializer
+	strictJSON, strictML runtime.Serializer
+	proto                runtime.Serializer
+}
+
+// New returns the codec of the kinds in scheme. Kinds that it does not know are decoded as unstructured.
+func New(scheme *runtime.Scheme) *Codec {
+	of := func(o json.SerializerOptions) runtime.Serializer {
+		o.StreamingCollectionsEncoding = !o.Yaml && !o.Pretty
+		return json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, o)
+	}
+	return &Codec{
+		scheme:     scheme,
+		json:       of(json.SerializerOptions{}),
+		pretty:     of(json.SerializerOptions{Pretty: true}),
+		yaml:       of(json.SerializerOptions{Yaml: true}),
+		strictJSON: of(json.SerializerOptions{Strict: true}),
+		strictML:   of(json.SerializerOptions{Yaml: true, Strict: true}),
+		proto:      protobuf.NewSerializerWithOptions(scheme, scheme, protobuf.SerializerOptions{StreamingCollectionsEncoding: true}),
+	}
+}
+
+// Encode returns obj, whose kind must be set, in format f. It does not change obj.
+func (c *Codec) Encode(obj runtime.Object, f Format, pretty bool) ([]byte, error) {
+	serializer := c.json
+	switch {
+	case f == Protobuf:
+		serializer = c.proto
+	case f == YAML:
+		serializer = c.yaml
+	case pretty:
+		serializer = c.pretty
+	}
+	var b bytes.Buffer
+	if err := serializer.Encode(obj, &b); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// Stored returns obj as it is stored: protobuf, or JSON for kinds without a Go type.
+func (c *Codec) Stored(obj runtime.Object) ([]byte, error) {
+	if _, ok := obj.(runtime.Unstructured); ok {
+		return c.Encode(obj, JSON, false)
+	}
+	return c.Encode(obj, Protobuf, false)
+}
+
+// Restore is the inverse of [Codec.Stored].
+func (c *Codec) Restore(value []byte, into runtime.Object) (runtime.Object, error) {
+	serializer := c.proto
+	if _, ok := into.(runtime.Unstructured); ok {
+		serializer = c.json
+	}
+	obj, gvk, err := serializer.Decode(value, nil, into)
+	if err != nil {
+		return nil, err
+	}
+	obj.GetObjectKind().SetGroupVersionKind(*gvk)
+	return obj, nil
+}
+
+// Body is what a client sent.
+type Body struct {
+	Bytes  []byte
+	Format Format
+}
+
+// Decode turns a body into an object of the given kind. strict lists what a strict reading objects to (unknown and
+// duplicate fields); it is looked for only if wanted. Errors are API status errors.
+func (c *Codec) Decode(b Body, kind schema.GroupVersionKind, into runtime.Object, wantStrict bool) (obj runtime.Object, strict []error, err error) {
+	serializer := c.json
+	switch {
+	case b.Format == Protobuf:
+		serializer = c.proto
+	case b.Format == YAML && wantStrict:
+		serializer = c.strictML
+	case b.Format == YAML:
+		serializer = c.yaml
+	case wantStrict:
+		serializer = c.strictJSON
+	}
+	obj, gvk, err := serializer.Decode(b.Bytes, &kind, into)
+	if strictErr, ok := runtime.AsStrictDecodingError(err); ok && obj != nil {
+		strict, err = strictErr.Errors(), nil
+	}
+	if err != nil {
+		return nil, nil, decodeError(err, kind, gvk)
+	}
+	if gvk.GroupVersion() != kind.GroupVersion() {
+		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf(
+			"the API version in the data (%s) does not match the expected API version (%s)", gvk.GroupVersion(), kind.GroupVersion()))
+	}
+	if gvk.Kind != kind.Kind {
+		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf(
+			"%s in version %q cannot be handled as a %s: no kind %q is registered for this resource", gvk.Kind, gvk.Version, kind.Kind, gvk.Kind))
+	}
+	obj.GetObjectKind().SetGroupVersionKind(kind)
+	return obj, strict, nil
+}
+
+// decodeError words a decoding error as the real server does.
+//
+// Source: k8s.io/apiserver pkg/endpoints/handlers/rest.go transformDecodeError.
+func decodeError(err error, want schema.GroupVersionKind, got *schema.GroupVersionKind) error {
+	if got != nil && got.Kind != "" {
+		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", got.Kind, got.Version, want.Kind, err))
+	}
+	return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v", want.Kind, err))
+}
+
+// StrictError is the bad request that a strict reading leads to.
+func StrictError(kind schema.GroupVersionKind, problems []error) error {
+	return decodeError(runtime.NewStrictDecodingError(problems), kind, &kind)
+}
+
+// IsUnstructured reports whether a kind has no Go type.
+func IsUnstructured(obj runtime.Object) bool {
+	_, ok := obj.(*unstructured.Unstructured)
+	return ok
+}
+
+// Scheme is the scheme the codec was made of.
+func (c *Codec) Scheme() *runtime.Scheme { return c.scheme }
+
+// Status returns err as the Status object to send.
+func Status(err error) *metav1.Status {
+	var status metav1.Status
+	if s, ok := err.(apierrors.APIStatus); ok {
+		status = s.Status()
+	} else {
+		status = apierrors.NewInternalError(err).ErrStatus
+	}
+	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	if status.Status == "" {
+		status.Status = metav1.StatusFailure
+	}
+	if status.Code == 0 {
+		status.Code = 500
+	}
+	return &status
+}
+
+// DeleteOptions reads the body of a delete. Clients send it as a kind of meta.k8s.io/v1, of v1, or of their own group.
+func (c *Codec) DeleteOptions(b Body) (metav1.DeleteOptions, error) {
+	var o metav1.DeleteOptions
+	serializer := c.json
+	switch b.Format {
+	case Protobuf:
+		serializer = c.proto
+	case YAML:
+		serializer = c.yaml
+	}
+	kind := metav1.SchemeGroupVersion.WithKind("DeleteOptions")
+	obj, _, err := serializer.Decode(b.Bytes, &kind, &o)
+	if err != nil {
+		return o, apierrors.NewBadRequest(err.Error())
+	}
+	if obj != &o {
+		return o, apierrors.NewBadRequest("decoded object cannot be converted to DeleteOptions")
+	}
+	return o, nil
+}

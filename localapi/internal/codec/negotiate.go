@@ -1,0 +1,142 @@
+package codec
+
+import (
+	"fmt"
+	"mime"
+	"net/http"
+	"sort"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Output is how a client wants to be answered.
+type Output struct {
+	Format Format
+	Pretty bool
+
+	// As is the kind the answer is to be converted to (Table, PartialObjectMetadata, PartialObjectMetadataList,
+	// APIGroupDiscoveryList), or empty.
+	As schema.GroupVersionKind
+}
+
+// clause is one alternative of an Accept header.
+type clause struct {
+	mediaType string
+	params    map[string]string
+	quality   float64
+}
+
+// Negotiate picks the first acceptable of the client's alternatives, best quality first. convertible says which kinds the
+// resource at hand can be converted to; nil means none. A stream cannot be YAML.
+//
+// Errors: NotAcceptable.
+func Negotiate(r *http.Request, stream bool, convertible func(schema.GroupVersionKind) bool) (Output, error) {
+	for _, c := range parseAccept(r.Header.Get("Accept")) {
+		format, ok := formatOf(c.mediaType)
+		if !ok || stream && format == YAML {
+			continue
+		}
+		out := Output{Format: format, Pretty: wantsPretty(r, c)}
+		if as := c.params["as"]; as != "" {
+			out.As = schema.GroupVersionKind{Group: c.params["g"], Version: c.params["v"], Kind: as}
+			if convertible == nil || !convertible(out.As) || format == Protobuf && as == "Table" {
+				continue
+			}
+		}
+		return out, nil
+	}
+	return Output{}, notAcceptable(stream)
+}
+
+// InputFormat is the format of a request's body. Without a content type it is JSON. Errors: UnsupportedMediaType.
+func InputFormat(r *http.Request) (Format, error) {
+	header := r.Header.Get("Content-Type")
+	if header == "" {
+		return JSON, nil
+	}
+	mediaType, _, err := mime.ParseMediaType(header)
+	if err == nil && mediaType != "*/*" {
+		if format, ok := formatOf(mediaType); ok {
+			return format, nil
+		}
+	}
+	return JSON, UnsupportedMediaType(runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf)
+}
+
+// UnsupportedMediaType is the error for a body in none of the accepted media types.
+//
+// Source: k8s.io/apiserver pkg/endpoints/handlers/negotiation/errors.go.
+func UnsupportedMediaType(accepted ...string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusUnsupportedMediaType,
+		Reason:  metav1.StatusReasonUnsupportedMediaType,
+		Message: fmt.Sprintf("the body of the request was in an unknown format - accepted media types include: %s", strings.Join(accepted, ", ")),
+	}}
+}
+
+func notAcceptable(stream bool) error {
+	accepted := []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf}
+	if stream {
+		accepted = []string{runtime.ContentTypeJSON, runtime.ContentTypeProtobuf + ";stream=watch"}
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusNotAcceptable,
+		Reason:  metav1.StatusReasonNotAcceptable,
+		Message: fmt.Sprintf("only the following media types are accepted: %s", strings.Join(accepted, ", ")),
+	}}
+}
+
+func formatOf(mediaType string) (Format, bool) {
+	switch mediaType {
+	case runtime.ContentTypeJSON, "*/*", "application/*", "":
+		return JSON, true
+	case runtime.ContentTypeYAML:
+		return YAML, true
+	case runtime.ContentTypeProtobuf:
+		return Protobuf, true
+	}
+	return JSON, false
+}
+
+// wantsPretty says whether a person is likely to read the answer.
+func wantsPretty(r *http.Request, c clause) bool {
+	if p := r.URL.Query().Get("pretty"); p != "" {
+		on, err := strconv.ParseBool(p)
+		return on || err != nil
+	}
+	if c.params["pretty"] == "1" {
+		return true
+	}
+	agent := r.UserAgent()
+	return strings.HasPrefix(agent, "curl") || strings.HasPrefix(agent, "Wget") || strings.HasPrefix(agent, "Mozilla/5.0")
+}
+
+func parseAccept(header string) []clause {
+	if header == "" || header == runtime.ContentTypeJSON {
+		return []clause{{mediaType: runtime.ContentTypeJSON}}
+	}
+	if header == runtime.ContentTypeProtobuf {
+		return []clause{{mediaType: runtime.ContentTypeProtobuf}}
+	}
+	var clauses []clause
+	for part := range strings.SplitSeq(header, ",") {
+		mediaType, params, err := mime.ParseMediaType(strings.TrimSpace(part))
+		if err != nil {
+			continue
+		}
+		c := clause{mediaType: mediaType, params: params, quality: 1}
+		if q, err := strconv.ParseFloat(params["q"], 64); err == nil {
+			c.quality = q
+		}
+		clauses = append(clauses, c)
+	}
+	sort.SliceStable(clauses, func(i, j int) bool { return clauses[i].quality > clauses[j].quality })
+	return clauses
+}

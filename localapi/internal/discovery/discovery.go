@@ -1,0 +1,186 @@
+// Package discovery tells clients what the server serves: groups, versions, resources, OpenAPI documents, the server's
+// version and health.
+package discovery
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/flyball-dev/flyball/localapi/internal/codec"
+	"github.com/flyball-dev/flyball/localapi/resource"
+)
+
+// Handler serves the paths that are not a resource's.
+type Handler struct {
+	definitions []*resource.Definition
+	codec       *codec.Codec
+	mux         *http.ServeMux
+}
+
+// New returns the handler for a set of types.
+func New(definitions []*resource.Definition, c *codec.Codec) *Handler {
+	h := &Handler{definitions: definitions, codec: c, mux: http.NewServeMux()}
+	h.mux.HandleFunc("GET /api", h.serveLegacy)
+	h.mux.HandleFunc("GET /apis", h.serveGroups)
+	h.mux.HandleFunc("GET /apis/{group}", h.serveGroup)
+	h.mux.HandleFunc("GET /api/{version}", h.serveResources)
+	h.mux.HandleFunc("GET /apis/{group}/{version}", h.serveResources)
+	h.mux.HandleFunc("GET /version", h.serveVersion)
+	for _, path := range []string{"/healthz", "/livez", "/readyz"} {
+		h.mux.HandleFunc("GET "+path, serveHealth)
+	}
+	h.mux.HandleFunc("GET /{$}", h.serveRoot)
+	return h
+}
+
+// ServeHTTP implements [http.Handler].
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if path := r.URL.Path; len(path) > 1 && strings.HasSuffix(path, "/") {
+		r = r.Clone(r.Context())
+		r.URL.Path = strings.TrimRight(path, "/")
+	}
+	if _, pattern := h.mux.Handler(r); pattern == "" {
+		notFound(w)
+		return
+	}
+	h.mux.ServeHTTP(w, r)
+}
+
+func notFound(w http.ResponseWriter) { http.Error(w, "404 page not found", http.StatusNotFound) }
+
+// respond sends obj, whose kind must be set, as the client wants it.
+func (h *Handler) respond(w http.ResponseWriter, r *http.Request, obj runtime.Object) {
+	out, err := codec.Negotiate(r, false, nil)
+	if err != nil {
+		out = codec.Output{}
+	}
+	b, err := h.codec.Encode(obj, out.Format, out.Pretty)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", out.Format.ContentType())
+	_, _ = w.Write(b)
+}
+
+// groupVersions are the versions served, in the order of the definitions.
+func (h *Handler) groupVersions() []schema.GroupVersion {
+	var all []schema.GroupVersion
+	for _, d := range h.definitions {
+		if !slices.Contains(all, d.GroupVersion) {
+			all = append(all, d.GroupVersion)
+		}
+	}
+	return all
+}
+
+func (h *Handler) serveLegacy(w http.ResponseWriter, r *http.Request) {
+	if h.serveAggregated(w, r, func(gv schema.GroupVersion) bool { return gv.Group == "" }) {
+		return
+	}
+	h.respond(w, r, &metav1.APIVersions{
+		TypeMeta: metav1.TypeMeta{Kind: "APIVersions", APIVersion: "v1"},
+		Versions: []string{"v1"},
+		ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{
+			{ClientCIDR: "0.0.0.0/0", ServerAddress: r.Host},
+		},
+	})
+}
+
+func (h *Handler) serveGroups(w http.ResponseWriter, r *http.Request) {
+	if h.serveAggregated(w, r, func(gv schema.GroupVersion) bool { return gv.Group != "" }) {
+		return
+	}
+	list := &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{}}
+	for _, gv := range h.groupVersions() {
+		named := func(g metav1.APIGroup) bool { return g.Name == gv.Group }
+		if gv.Group != "" && !slices.ContainsFunc(list.Groups, named) {
+			list.Groups = append(list.Groups, h.group(gv.Group))
+		}
+	}
+	h.respond(w, r, list)
+}
+
+func (h *Handler) serveGroup(w http.ResponseWriter, r *http.Request) {
+	group := h.group(r.PathValue("group"))
+	if len(group.Versions) == 0 {
+		notFound(w)
+		return
+	}
+	group.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
+	h.respond(w, r, &group)
+}
+
+func (h *Handler) group(name string) metav1.APIGroup {
+	group := metav1.APIGroup{Name: name}
+	for _, gv := range h.groupVersions() {
+		if gv.Group == name {
+			group.Versions = append(group.Versions, metav1.GroupVersionForDiscovery{GroupVersion: gv.String(), Version: gv.Version})
+		}
+	}
+	if len(group.Versions) > 0 {
+		group.PreferredVersion = group.Versions[0]
+	}
+	return group
+}
+
+func (h *Handler) serveResources(w http.ResponseWriter, r *http.Request) {
+	gv := schema.GroupVersion{Group: r.PathValue("group"), Version: r.PathValue("version")}
+	list := &metav1.APIResourceList{
+		TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv.String(),
+	}
+	for _, d := range h.definitions {
+		if d.GroupVersion == gv {
+			list.APIResources = append(list.APIResources, resourcesOf(d)...)
+		}
+	}
+	if len(list.APIResources) == 0 {
+		notFound(w)
+		return
+	}
+	h.respond(w, r, list)
+}
+
+// verbs are those of every resource; statusVerbs those of every status.
+var (
+	verbs       = metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+	statusVerbs = metav1.Verbs{"get", "patch", "update"}
+)
+
+// resourcesOf are a type's resource and its subresources, sorted.
+func resourcesOf(d *resource.Definition) []metav1.APIResource {
+	all := []metav1.APIResource{{
+		Name: d.Plural, SingularName: d.Singular, Namespaced: d.Namespaced, Kind: d.Kind, Verbs: verbs,
+		ShortNames: d.ShortNames, Categories: d.Categories, StorageVersionHash: "",
+	}}
+	if d.HasStatus {
+		all = append(all, metav1.APIResource{Name: d.Plural + "/status", Namespaced: d.Namespaced, Kind: d.Kind, Verbs: statusVerbs})
+	}
+	for name, sub := range d.Subresources {
+		resource := metav1.APIResource{
+			Name: d.Plural + "/" + name, Namespaced: d.Namespaced, Kind: sub.Kind.Kind, Verbs: sub.Verbs,
+		}
+		if sub.Kind.GroupVersion() != d.GroupVersion {
+			resource.Group, resource.Version = sub.Kind.Group, sub.Kind.Version
+		}
+		all = append(all, resource)
+	}
+	slices.SortFunc(all, func(a, b metav1.APIResource) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// kubernetesVersion is the version of the API that the server keeps to: that of the libraries it is made of.
+var kubernetesVersion = version.Info{
+	Major: "1", Minor: "37", GitVersion: "v1.37.2+flyball", GitTreeState: "clean", Platform: "flyball/localapi",
+}
+
+func serveHealth(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write([]byte("ok"))
+}

@@ -1,0 +1,189 @@
+package handlers
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/flyball-dev/flyball/localapi/audit"
+	"github.com/flyball-dev/flyball/localapi/gate"
+	"github.com/flyball-dev/flyball/localapi/internal/codec"
+	"github.com/flyball-dev/flyball/localapi/internal/registry"
+)
+
+// maxBody bounds a request's body, as in a kube-apiserver.
+const maxBody = 3 << 20
+
+// API serves resources.
+type API struct {
+	Codec *codec.Codec
+	Gate  gate.Gate // nil: everything passes
+	Audit *audit.Log
+
+	// Resource finds a resource by its path; nil if there is none.
+	Resource func(schema.GroupVersionResource) *registry.Resource
+
+	// Other serves the paths that are not a resource's: discovery, OpenAPI, health.
+	Other http.Handler
+
+	// Managers keeps managed fields.
+	Managers *registry.Managers
+
+	// BookmarkInterval is how often a watch that allows bookmarks gets one, if anything happened.
+	BookmarkInterval time.Duration
+
+	// Stopping is closed when the server closes; watches end then.
+	Stopping <-chan struct{}
+}
+
+// ServeHTTP answers a request.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	query := url.Values(nil)
+	if r.URL.RawQuery != "" {
+		query = r.URL.Query()
+	}
+	info, isResource := parseRequest(r, query)
+	x := &exchange{api: a, w: w, r: r, query: query, info: info}
+	verdict := x.before()
+	switch verdict.Action {
+	case gate.Drop:
+		x.lose()
+	case gate.Fail:
+		x.fail(statusError(verdict.Status))
+		return
+	}
+	if !isResource {
+		x.serveOther(a.Other)
+		return
+	}
+	if err := x.open(); err != nil {
+		x.finish(x.answerError(err))
+		return
+	}
+	x.asOf = verdict.AsOf
+	if info.Verb == "watch" {
+		x.serveWatch()
+		return
+	}
+	answer := x.answer()
+	if verdict.Action == gate.Repeat {
+		answer = x.answer()
+	}
+	x.finish(answer)
+}
+
+// exchange is one request being answered.
+type exchange struct {
+	api   *API
+	w     http.ResponseWriter
+	r     *http.Request
+	query url.Values
+	info  *gate.Request
+
+	res  *registry.Resource
+	out  codec.Output
+	body []byte
+	asOf int64
+
+	warnings []string
+	lost     bool
+}
+
+// open finds the resource, agrees on the answer's encoding and reads the body.
+func (x *exchange) open() error {
+	i := x.info
+	x.res = x.api.Resource(schema.GroupVersionResource{Group: i.Group, Version: i.Version, Resource: i.Resource})
+	if x.res == nil {
+		return errNoSuchPath
+	}
+	out, err := codec.Negotiate(x.r, i.Verb == "watch", convertible)
+	if err != nil {
+		return err
+	}
+	x.out = out
+	if i.Name == "" {
+		i.Name = x.nameFromFieldSelector()
+	}
+	if !i.Mutates() || x.r.Body == nil {
+		return nil
+	}
+	body, err := io.ReadAll(io.LimitReader(x.r.Body, maxBody+1))
+	if err != nil {
+		return apierrors.NewBadRequest("read request body: " + err.Error())
+	}
+	if len(body) > maxBody {
+		return apierrors.NewRequestEntityTooLargeError("limit is 3145728")
+	}
+	x.body = body
+	return nil
+}
+
+// nameFromFieldSelector is the name that a list or watch is restricted to. Only the gate and the audit log want to know.
+func (x *exchange) nameFromFieldSelector() string {
+	if x.query.Get("fieldSelector") == "" {
+		return ""
+	}
+	selector, err := x.fieldSelector()
+	if err != nil {
+		return ""
+	}
+	name, _ := selector.RequiresExactMatch("metadata.name")
+	return name
+}
+
+// answer performs the operation.
+func (x *exchange) answer() answer {
+	ctx := x.r.Context()
+	var a answer
+	var err error
+	switch {
+	case x.info.Subresource != "":
+		a, err = x.subresource(ctx)
+	default:
+		a, err = x.operation(ctx)
+	}
+	if err != nil {
+		return x.answerError(err)
+	}
+	return a
+}
+
+func (x *exchange) operation(ctx context.Context) (answer, error) {
+	named := x.r.URL.Path != "" && x.pathHasName()
+	switch x.info.Verb {
+	case "get":
+		return x.get(ctx)
+	case "list":
+		return x.list(ctx)
+	case "create":
+		if !named {
+			return x.create(ctx)
+		}
+	case "update":
+		if named {
+			return x.update(ctx, registry.Main)
+		}
+	case "patch":
+		if named {
+			return x.patch(ctx, registry.Main)
+		}
+	case "delete":
+		return x.delete(ctx)
+	case "deletecollection":
+		return x.deleteCollection(ctx)
+	}
+	return answer{}, x.notAllowed()
+}
+
+// pathHasName tells /pods/a from /pods.
+func (x *exchange) pathHasName() bool { return x.info.Name != "" && x.query.Get("fieldSelector") == "" }
+
+func (x *exchange) notAllowed() error {
+	gr := schema.GroupResource{Group: x.info.Group, Resource: x.info.Resource}
+	return apierrors.NewMethodNotSupported(gr, x.info.Verb)
+}

@@ -1,0 +1,129 @@
+package handlers
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
+)
+
+// convertedLater is a list on its way to being converted: it is never encoded itself.
+type convertedLater struct {
+	metav1.TypeMeta
+	metav1.ListMeta
+	objects []*watchcache.Object
+}
+
+// DeepCopyObject implements [runtime.Object].
+func (l *convertedLater) DeepCopyObject() runtime.Object { c := *l; return &c }
+
+// convertible reports whether any resource can be converted to kind.
+func convertible(kind schema.GroupVersionKind) bool {
+	if kind.Group != metav1.GroupName || kind.Version != "v1" && kind.Version != "v1beta1" {
+		return false
+	}
+	switch kind.Kind {
+	case "Table", "PartialObjectMetadata", "PartialObjectMetadataList":
+		return true
+	}
+	return false
+}
+
+// convert turns an object or list into what the client asked for.
+func (x *exchange) convert(obj runtime.Object) (runtime.Object, error) {
+	if _, isStatus := obj.(*metav1.Status); isStatus || x.out.As.Kind == "" {
+		return obj, nil
+	}
+	list, isList := obj.(*convertedLater)
+	switch {
+	case x.out.As.Kind == "Table" && isList:
+		objects := make([]runtime.Object, len(list.objects))
+		for i, o := range list.objects {
+			objects[i] = o.Object
+		}
+		return x.table(list.ListMeta, objects, true)
+	case x.out.As.Kind == "Table":
+		m, err := meta.Accessor(obj)
+		if err != nil {
+			return nil, err
+		}
+		return x.table(metav1.ListMeta{ResourceVersion: m.GetResourceVersion()}, []runtime.Object{obj}, true)
+	case isList:
+		return x.partialList(list)
+	}
+	return x.partial(obj)
+}
+
+func (x *exchange) partial(obj runtime.Object) (*metav1.PartialObjectMetadata, error) {
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, err
+	}
+	partial := meta.AsPartialObjectMetadata(m)
+	partial.SetGroupVersionKind(x.out.As.GroupVersion().WithKind("PartialObjectMetadata"))
+	return partial, nil
+}
+
+func (x *exchange) partialList(list *convertedLater) (runtime.Object, error) {
+	partials := &metav1.PartialObjectMetadataList{ListMeta: list.ListMeta, Items: []metav1.PartialObjectMetadata{}}
+	partials.SetGroupVersionKind(x.out.As.GroupVersion().WithKind("PartialObjectMetadataList"))
+	for _, o := range list.objects {
+		partial, err := x.partial(o.Object)
+		if err != nil {
+			return nil, err
+		}
+		partials.Items = append(partials.Items, *partial)
+	}
+	return partials, nil
+}
+
+// defaultColumns are those of types that define none.
+var defaultColumns = []metav1.TableColumnDefinition{
+	{Name: "Name", Type: "string", Format: "name", Description: metav1.ObjectMeta{}.SwaggerDoc()["name"]},
+	{Name: "Created At", Type: "date", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"]},
+}
+
+// table prints objects. Watches send the columns with the first event only.
+//
+// Source: k8s.io/apiserver pkg/endpoints/handlers/response.go asTable.
+func (x *exchange) table(listMeta metav1.ListMeta, objects []runtime.Object, columns bool) (runtime.Object, error) {
+	d := x.res.Definition
+	t := &metav1.Table{ListMeta: listMeta, Rows: []metav1.TableRow{}}
+	t.SetGroupVersionKind(x.out.As.GroupVersion().WithKind("Table"))
+	if t.ColumnDefinitions = []metav1.TableColumnDefinition{}; columns {
+		if t.ColumnDefinitions = d.Columns; d.Row == nil {
+			t.ColumnDefinitions = defaultColumns
+		}
+	}
+	now := time.Now()
+	for _, obj := range objects {
+		m, err := meta.Accessor(obj)
+		if err != nil {
+			return nil, err
+		}
+		var row metav1.TableRow
+		if d.Row == nil {
+			row.Cells = []any{m.GetName(), m.GetCreationTimestamp().UTC().Format(time.RFC3339)}
+		} else {
+			row.Cells = d.Row(obj, now)
+		}
+		switch include := metav1.IncludeObjectPolicy(x.query.Get("includeObject")); include {
+		case metav1.IncludeNone:
+		case metav1.IncludeObject:
+			row.Object.Object = obj
+		case metav1.IncludeMetadata, "":
+			if row.Object.Object, err = x.partial(obj); err != nil {
+				return nil, err
+			}
+		default:
+			return nil, fmt.Errorf("unrecognized includeObject value: %q", include)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t, nil
+}

@@ -1,0 +1,212 @@
+package handlers
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"github.com/flyball-dev/flyball/localapi/audit"
+	"github.com/flyball-dev/flyball/localapi/gate"
+	"github.com/flyball-dev/flyball/localapi/internal/codec"
+	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
+)
+
+// errNoSuchPath is the answer to a path that nothing is served at: not a Status, as in a kube-apiserver.
+var errNoSuchPath = errors.New("404 page not found")
+
+// answer is what a request is to be answered with: an object, or bytes.
+type answer struct {
+	code int
+
+	// object is a stored object, whose encodings may be cached.
+	object *watchcache.Object
+
+	// other is an object made for this answer: a list, a table, a status.
+	other runtime.Object
+
+	// raw is an answer that is already encoded.
+	raw         []byte
+	contentType string
+
+	resourceVersion string // for the gate and the audit log
+	name            string // of the object created
+}
+
+func objectAnswer(code int, o *watchcache.Object) answer {
+	return answer{code: code, object: o, resourceVersion: o.Meta.GetResourceVersion(), name: o.Meta.GetName()}
+}
+
+func otherAnswer(code int, obj runtime.Object) answer {
+	a := answer{code: code, other: obj}
+	if l, err := meta.CommonAccessor(obj); err == nil {
+		a.resourceVersion = l.GetResourceVersion()
+	}
+	return a
+}
+
+func (x *exchange) answerError(err error) answer {
+	if errors.Is(err, errNoSuchPath) {
+		return answer{code: http.StatusNotFound, raw: []byte(err.Error() + "\n"), contentType: "text/plain; charset=utf-8"}
+	}
+	status := codec.Status(err)
+	return answer{code: int(status.Code), other: status}
+}
+
+func statusError(s *metav1.Status) error {
+	if s == nil {
+		return apierrors.NewInternalError(errors.New("injected failure"))
+	}
+	return &apierrors.StatusError{ErrStatus: *s}
+}
+
+// fail answers with an error that a gate asked for.
+func (x *exchange) fail(err error) {
+	x.out, _ = codec.Negotiate(x.r, false, nil)
+	a := x.answerError(err)
+	x.record(a)
+	x.write(a, false)
+}
+
+// finish lets the answer pass the gate and sends it.
+func (x *exchange) finish(a answer) {
+	verdict := x.after(a)
+	switch verdict.Action {
+	case gate.Fail:
+		x.record(a)
+		x.write(x.answerError(statusError(verdict.Status)), false)
+		return
+	case gate.Drop:
+		x.lost = true
+		x.record(a)
+		x.lose()
+	}
+	x.lost = verdict.Action == gate.Truncate
+	x.record(a)
+	x.write(a, x.lost)
+}
+
+// lose breaks the connection.
+func (x *exchange) lose() { panic(http.ErrAbortHandler) }
+
+func (x *exchange) before() gate.Verdict {
+	if x.api.Gate == nil {
+		return gate.Verdict{}
+	}
+	return x.api.Gate.Before(x.r.Context(), x.info)
+}
+
+func (x *exchange) after(a answer) gate.Verdict {
+	if x.api.Gate == nil {
+		return gate.Verdict{}
+	}
+	return x.api.Gate.After(x.r.Context(), x.info, gate.Answer{Code: a.code, ResourceVersion: a.resourceVersion})
+}
+
+func (x *exchange) record(a answer) {
+	if x.api.Audit == nil {
+		return
+	}
+	name := x.info.Name
+	if name == "" {
+		name = a.name
+	}
+	x.api.Audit.Record(audit.Entry{
+		Time: time.Now(), Verb: x.info.Verb, Group: x.info.Group, Resource: x.info.Resource,
+		Subresource: x.info.Subresource, Namespace: x.info.Namespace, Name: name, UserAgent: x.info.UserAgent,
+		ContentType: x.r.Header.Get("Content-Type"), Code: a.code, ResourceVersion: a.resourceVersion,
+		DryRun: x.query.Get("dryRun") != "", Lost: x.lost,
+	})
+}
+
+// write encodes and sends the answer; half of it only, if truncate.
+func (x *exchange) write(a answer, truncate bool) {
+	body, contentType, err := x.encode(a)
+	if err != nil {
+		a = x.answerError(err)
+		x.out.As.Kind = ""
+		if body, contentType, err = x.encode(a); err != nil {
+			x.lose()
+		}
+	}
+	h := x.w.Header()
+	h.Set("Content-Type", contentType)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Set("Cache-Control", "no-cache, private")
+	for _, text := range x.warnings {
+		if warning, err := utilnet.NewWarningHeader(299, "-", text); err == nil {
+			h.Add("Warning", warning)
+		}
+	}
+	if status, ok := a.other.(*metav1.Status); ok && status.Details != nil && status.Details.RetryAfterSeconds > 0 {
+		h.Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
+	}
+	x.w.WriteHeader(a.code)
+	if truncate {
+		_, _ = x.w.Write(body[:len(body)/2])
+		x.lose()
+	}
+	if x.r.Method != http.MethodHead {
+		_, _ = x.w.Write(body) // a client that is gone needs no answer
+	}
+}
+
+func (x *exchange) encode(a answer) (body []byte, contentType string, err error) {
+	if a.raw != nil {
+		return a.raw, a.contentType, nil
+	}
+	obj := a.other
+	if a.object != nil {
+		if x.out.As.Kind == "" && !x.out.Pretty {
+			body, err := x.encodeStored(a.object)
+			return body, x.out.Format.ContentType(), err
+		}
+		obj = a.object.Object
+	}
+	if obj, err = x.convert(obj); err != nil {
+		return nil, "", err
+	}
+	body, err = x.api.Codec.Encode(obj, x.out.Format, x.out.Pretty)
+	return body, x.out.Format.ContentType(), err
+}
+
+// encodeStored encodes a stored object, once for all who ask for it.
+func (x *exchange) encodeStored(o *watchcache.Object) ([]byte, error) {
+	encode := func(obj runtime.Object) ([]byte, error) { return x.api.Codec.Encode(obj, x.out.Format, false) }
+	switch x.out.Format {
+	case codec.JSON:
+		return o.Encoded(watchcache.JSON, encode)
+	case codec.Protobuf:
+		return o.Encoded(watchcache.Protobuf, encode)
+	}
+	return encode(o.Object)
+}
+
+// recorder keeps the status code of an answer that something else writes.
+type recorder struct {
+	http.ResponseWriter
+	code int
+}
+
+func (r *recorder) WriteHeader(code int) {
+	r.code = code
+	r.ResponseWriter.WriteHeader(code)
+}
+
+// serveOther answers a path that is not a resource's.
+func (x *exchange) serveOther(h http.Handler) {
+	rec := &recorder{ResponseWriter: x.w, code: http.StatusOK}
+	if v := x.after(answer{code: rec.code}); v.Action == gate.Drop {
+		x.lose()
+	}
+	h.ServeHTTP(rec, x.r)
+	x.record(answer{code: rec.code})
+}
+
+func isExpired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }

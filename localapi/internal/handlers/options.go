@@ -1,0 +1,223 @@
+package handlers
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	listvalidation "k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/flyball-dev/flyball/localapi/internal/codec"
+	"github.com/flyball-dev/flyball/localapi/internal/registry"
+)
+
+// listOptions reads the query of a list, watch or deletecollection.
+func (x *exchange) listOptions() (internalversion.ListOptions, error) {
+	o := internalversion.ListOptions{
+		Watch:                x.info.Verb == "watch",
+		AllowWatchBookmarks:  isTrue(x.query.Get("allowWatchBookmarks")),
+		ResourceVersion:      x.query.Get("resourceVersion"),
+		ResourceVersionMatch: metav1.ResourceVersionMatch(x.query.Get("resourceVersionMatch")),
+		Continue:             x.query.Get("continue"),
+	}
+	var err error
+	if s := x.query.Get("labelSelector"); s != "" {
+		if o.LabelSelector, err = labels.Parse(s); err != nil {
+			return o, apierrors.NewBadRequest(fmt.Sprintf("unable to parse requirement: %v", err))
+		}
+	}
+	if o.FieldSelector, err = x.fieldSelector(); err != nil {
+		return o, apierrors.NewBadRequest(err.Error())
+	}
+	if limit, err := x.intParameter("limit"); err != nil {
+		return o, err
+	} else if limit != nil {
+		o.Limit = *limit
+	}
+	if o.TimeoutSeconds, err = x.intParameter("timeoutSeconds"); err != nil {
+		return o, err
+	}
+	if s := x.query.Get("sendInitialEvents"); s != "" {
+		send := isTrue(s)
+		o.SendInitialEvents = &send
+	}
+	if errs := listvalidation.ValidateListOptions(&o, true); len(errs) > 0 {
+		return o, invalidOptions("ListOptions", errs)
+	}
+	return o, nil
+}
+
+func (x *exchange) fieldSelector() (fields.Selector, error) {
+	s := x.query.Get("fieldSelector")
+	if s == "" {
+		return nil, nil
+	}
+	return fields.ParseSelector(s)
+}
+
+// selection is what a list or watch is about.
+func (x *exchange) selection(o internalversion.ListOptions) (registry.Selection, error) {
+	selector := o.FieldSelector
+	if x.pathHasName() { // a watch of one object, named in the path
+		name := fields.OneTermEqualSelector("metadata.name", x.info.Name)
+		if selector == nil || selector.Empty() {
+			selector = name
+		}
+	}
+	return x.res.NewSelection(x.info.Namespace, o.LabelSelector, selector)
+}
+
+func (x *exchange) intParameter(name string) (*int64, error) {
+	s := x.query.Get(name)
+	if s == "" {
+		return nil, nil
+	}
+	v, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("strconv.ParseInt: parsing %q: invalid syntax", s))
+	}
+	return &v, nil
+}
+
+// writeOptions reads the query of a create or update.
+func (x *exchange) writeOptions(kind string) (registry.WriteOptions, error) {
+	o := metav1.UpdateOptions{
+		DryRun: x.query["dryRun"], FieldManager: x.query.Get("fieldManager"), FieldValidation: x.query.Get("fieldValidation"),
+	}
+	if errs := validation.ValidateUpdateOptions(&o); len(errs) > 0 {
+		return registry.WriteOptions{}, invalidOptions(kind, errs)
+	}
+	return x.optionsOf(o.DryRun, o.FieldManager), nil
+}
+
+// patchOptions reads the query of a patch.
+func (x *exchange) patchOptions(t types.PatchType) (o registry.WriteOptions, force bool, err error) {
+	p := metav1.PatchOptions{
+		DryRun: x.query["dryRun"], FieldManager: x.query.Get("fieldManager"), FieldValidation: x.query.Get("fieldValidation"),
+	}
+	if s := x.query.Get("force"); s != "" {
+		force = isTrue(s)
+		p.Force = &force
+	}
+	if errs := validation.ValidatePatchOptions(&p, t); len(errs) > 0 {
+		return registry.WriteOptions{}, false, invalidOptions("PatchOptions", errs)
+	}
+	return x.optionsOf(p.DryRun, p.FieldManager), force, nil
+}
+
+func (x *exchange) optionsOf(dryRun []string, manager string) registry.WriteOptions {
+	if manager == "" {
+		manager = managerOfUserAgent(x.info.UserAgent)
+	}
+	return registry.WriteOptions{DryRun: len(dryRun) > 0, Manager: manager, Warn: x.warn}
+}
+
+// deleteOptions reads the body of a delete, or its query if there is no body.
+func (x *exchange) deleteOptions() (metav1.DeleteOptions, error) {
+	var o metav1.DeleteOptions
+	if len(x.body) > 0 {
+		format, err := codec.InputFormat(x.r)
+		if err != nil {
+			return o, err
+		}
+		if o, err = x.api.Codec.DeleteOptions(codec.Body{Bytes: x.body, Format: format}); err != nil {
+			return o, err
+		}
+	} else {
+		o.DryRun = x.query["dryRun"]
+		var err error
+		if o.GracePeriodSeconds, err = x.intParameter("gracePeriodSeconds"); err != nil {
+			return o, err
+		}
+		if p := metav1.DeletionPropagation(x.query.Get("propagationPolicy")); p != "" {
+			o.PropagationPolicy = &p
+		}
+		if s := x.query.Get("orphanDependents"); s != "" {
+			orphan := isTrue(s)
+			o.OrphanDependents = &orphan //nolint:staticcheck // clients still send it
+		}
+	}
+	if errs := validation.ValidateDeleteOptions(&o); len(errs) > 0 {
+		return o, invalidOptions("DeleteOptions", errs)
+	}
+	return o, nil
+}
+
+func invalidOptions(kind string, errs field.ErrorList) error {
+	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
+}
+
+// strictness says what to do about unknown and duplicate fields.
+func (x *exchange) strictness() string {
+	if v := x.query.Get("fieldValidation"); v != "" {
+		return v
+	}
+	return metav1.FieldValidationWarn
+}
+
+// decode reads the body as an object of the given kind.
+func (x *exchange) decode(kind schema.GroupVersionKind, into runtime.Object) (runtime.Object, error) {
+	format, err := codec.InputFormat(x.r)
+	if err != nil {
+		return nil, err
+	}
+	strictness := x.strictness()
+	obj, problems, err := x.api.Codec.Decode(codec.Body{Bytes: x.body, Format: format}, kind, into, strictness != metav1.FieldValidationIgnore)
+	if err != nil {
+		return nil, err
+	}
+	if len(problems) > 0 {
+		if strictness == metav1.FieldValidationStrict {
+			return nil, codec.StrictError(kind, problems)
+		}
+		x.warnAll(problems)
+	}
+	return obj, nil
+}
+
+// warn adds a warning for the client, once.
+func (x *exchange) warn(text string) {
+	for _, w := range x.warnings {
+		if w == text {
+			return
+		}
+	}
+	x.warnings = append(x.warnings, text)
+}
+
+func (x *exchange) warnAll(problems []error) {
+	for _, p := range problems {
+		x.warn(p.Error())
+	}
+}
+
+// managerOfUserAgent is the field manager of a client that names none: its program's name.
+//
+// Source: k8s.io/apiserver pkg/endpoints/handlers/create.go prefixFromUserAgent.
+func managerOfUserAgent(agent string) string {
+	name, _, _ := strings.Cut(agent, "/")
+	printable := strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return -1
+	}, name)
+	if len(printable) > validation.FieldManagerMaxLength {
+		printable = printable[:validation.FieldManagerMaxLength]
+	}
+	if printable == "" {
+		return "unknown"
+	}
+	return printable
+}

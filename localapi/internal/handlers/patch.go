@@ -1,0 +1,240 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/mergepatch"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/flyball-dev/flyball/localapi/internal/codec"
+	"github.com/flyball-dev/flyball/localapi/internal/registry"
+)
+
+// maxJSONPatchOperations bounds a JSON patch, as in a kube-apiserver.
+const maxJSONPatchOperations = 10000
+
+// patch handles a PATCH of the object or of its status.
+func (x *exchange) patch(ctx context.Context, part registry.Part) (answer, error) {
+	patchType, err := x.patchType(x.res.New())
+	if err != nil {
+		return answer{}, err
+	}
+	o, force, err := x.patchOptions(patchType)
+	if err != nil {
+		return answer{}, err
+	}
+	change := registry.Change{Part: part, WriteOptions: o, AllowCreate: part == registry.Main && patchType == types.ApplyYAMLPatchType}
+	if patchType == types.ApplyYAMLPatchType {
+		change.Next, err = x.applyConfiguration(part, o.Manager, force)
+		if err != nil {
+			return answer{}, err
+		}
+		return x.change(ctx, change)
+	}
+	change.Next = func(old runtime.Object) (runtime.Object, error) {
+		obj, err := x.patched(patchType, old, x.res.New())
+		if err != nil {
+			return nil, err
+		}
+		m, err := meta.Accessor(obj)
+		if err != nil {
+			return nil, err
+		}
+		if err := x.checkName(m); err != nil {
+			return nil, err
+		}
+		x.applyDefaults(obj)
+		return x.api.Managers.Update(x.res, subresourceOf(part), old, obj, o.Manager)
+	}
+	return x.change(ctx, change)
+}
+
+// patchType is the kind of the patch. Errors: UnsupportedMediaType.
+func (x *exchange) patchType(target runtime.Object) (types.PatchType, error) {
+	supported := []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.ApplyYAMLPatchType)}
+	if !codec.IsUnstructured(target) {
+		supported = []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType), string(types.ApplyYAMLPatchType)}
+	}
+	mediaType, _, err := mime.ParseMediaType(x.r.Header.Get("Content-Type"))
+	if err == nil {
+		for _, s := range supported {
+			if s == mediaType {
+				return types.PatchType(s), nil
+			}
+		}
+	}
+	return "", codec.UnsupportedMediaType(supported...)
+}
+
+// applyConfiguration is the change that server-side apply makes.
+//
+// Source: k8s.io/apiserver pkg/endpoints/handlers/patch.go applyPatcher.
+func (x *exchange) applyConfiguration(part registry.Part, manager string, force bool) (func(runtime.Object) (runtime.Object, error), error) {
+	applied := &unstructured.Unstructured{Object: map[string]any{}}
+	if err := yaml.Unmarshal(x.body, &applied.Object); err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+	}
+	if name := applied.GetName(); name != "" && name != x.info.Name {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", name, x.info.Name))
+	}
+	if x.strictness() != metav1.FieldValidationIgnore {
+		if err := yaml.UnmarshalStrict(x.body, &map[string]any{}); err != nil {
+			if x.strictness() == metav1.FieldValidationStrict {
+				return nil, apierrors.NewBadRequest(fmt.Sprintf("error strict decoding YAML: %v", err))
+			}
+			x.warn(err.Error())
+		}
+	}
+	return func(old runtime.Object) (runtime.Object, error) {
+		creating := old == nil
+		if creating {
+			old = x.res.New()
+		}
+		obj, err := x.api.Managers.Apply(x.res, subresourceOf(part), old, applied.DeepCopy(), manager, force)
+		if err != nil {
+			return nil, err
+		}
+		m, err := meta.Accessor(obj)
+		if err != nil {
+			return nil, err
+		}
+		if creating && m.GetName() == "" {
+			m.SetName(x.info.Name)
+		}
+		if err := x.checkName(m); err != nil {
+			return nil, err
+		}
+		return obj, nil
+	}, nil
+}
+
+// patched applies the body, a patch of the given type, to old and decodes the result into the empty object into.
+func (x *exchange) patched(t types.PatchType, old, into runtime.Object) (runtime.Object, error) {
+	if t == types.StrategicMergePatchType {
+		return x.strategic(old, into)
+	}
+	kind := old.GetObjectKind().GroupVersionKind()
+	before, err := x.api.Codec.Encode(old, codec.JSON, false)
+	if err != nil {
+		return nil, err
+	}
+	after, problems, err := x.jsonPatched(t, before)
+	if err != nil {
+		return nil, err
+	}
+	body := codec.Body{Bytes: after, Format: codec.JSON}
+	obj, more, err := x.api.Codec.Decode(body, kind, into, x.strictness() != metav1.FieldValidationIgnore)
+	if err != nil {
+		return nil, invalidPatch(string(after), err)
+	}
+	return obj, x.judgeStrictly(string(after), append(problems, more...))
+}
+
+// jsonPatched applies a JSON patch or a JSON merge patch. problems are what a strict reading of the patch finds.
+func (x *exchange) jsonPatched(t types.PatchType, before []byte) (after []byte, problems []error, err error) {
+	if t == types.JSONPatchType {
+		var operations []struct {
+			Op    string `json:"op"`
+			Path  string `json:"path"`
+			From  string `json:"from"`
+			Value any    `json:"value"`
+		}
+		if problems, err = kjson.UnmarshalStrict(x.body, &operations); err != nil {
+			return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
+		}
+		for i, p := range problems {
+			problems[i] = fmt.Errorf("json patch %w", p)
+		}
+		patch, err := jsonpatch.DecodePatch(x.body)
+		if err != nil {
+			return nil, nil, apierrors.NewBadRequest(err.Error())
+		}
+		if len(patch) > maxJSONPatchOperations {
+			return nil, nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf(
+				"The allowed maximum operations in a JSON patch is %d, got %d", maxJSONPatchOperations, len(patch)))
+		}
+		after, err := patch.Apply(before)
+		if err != nil {
+			return nil, nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+		}
+		return after, problems, nil
+	}
+	if problems, err = kjson.UnmarshalStrict(x.body, &map[string]any{}); err != nil {
+		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
+	}
+	after, err = jsonpatch.MergePatch(before, x.body)
+	if errors.Is(err, jsonpatch.ErrBadJSONPatch) {
+		return nil, nil, apierrors.NewBadRequest(err.Error())
+	}
+	return after, problems, err
+}
+
+// strategic applies a strategic merge patch.
+//
+// Source: k8s.io/apiserver pkg/endpoints/handlers/patch.go strategicPatchObject, interpretStrategicMergePatchError.
+func (x *exchange) strategic(old, into runtime.Object) (runtime.Object, error) {
+	before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(old)
+	if err != nil {
+		return nil, err
+	}
+	patch := map[string]any{}
+	problems, err := kjson.UnmarshalStrict(x.body, &patch)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	after, err := strategicpatch.StrategicMergeMapPatch(before, patch, into)
+	switch {
+	case errors.Is(err, mergepatch.ErrBadJSONDoc), errors.Is(err, mergepatch.ErrBadPatchFormatForPrimitiveList),
+		errors.Is(err, mergepatch.ErrBadPatchFormatForRetainKeys), errors.Is(err, mergepatch.ErrBadPatchFormatForSetElementOrderList),
+		errors.Is(err, mergepatch.ErrUnsupportedStrategicMergePatchFormat):
+		return nil, apierrors.NewBadRequest(err.Error())
+	case err != nil:
+		return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+	}
+	strict := x.strictness() != metav1.FieldValidationIgnore
+	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(after, into, strict)
+	if strictErr, ok := runtime.AsStrictDecodingError(err); ok {
+		problems, err = append(problems, strictErr.Errors()...), nil
+	}
+	if err != nil {
+		return nil, invalidPatch(fmt.Sprintf("%+v", patch), err)
+	}
+	into.GetObjectKind().SetGroupVersionKind(old.GetObjectKind().GroupVersionKind())
+	return into, x.judgeStrictly(fmt.Sprintf("%+v", patch), problems)
+}
+
+// judgeStrictly turns what a strict reading found into an error or warnings, as the client asked.
+func (x *exchange) judgeStrictly(patch string, problems []error) error {
+	switch {
+	case len(problems) == 0 || x.strictness() == metav1.FieldValidationIgnore:
+	case x.strictness() == metav1.FieldValidationStrict:
+		return invalidPatch(patch, runtime.NewStrictDecodingError(problems))
+	default:
+		x.warnAll(problems)
+	}
+	return nil
+}
+
+func invalidPatch(patch string, err error) error {
+	var status *apierrors.StatusError
+	message := err.Error()
+	if errors.As(err, &status) {
+		message = status.ErrStatus.Message
+	}
+	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), patch, message)})
+}

@@ -1,0 +1,102 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/flyball-dev/flyball/localapi/internal/registry"
+	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
+)
+
+func (x *exchange) get(ctx context.Context) (answer, error) {
+	if x.asOf > 0 {
+		o, err := x.res.GetAt(ctx, x.info.Namespace, x.info.Name, x.asOf)
+		if err != nil {
+			return answer{}, err
+		}
+		return objectAnswer(http.StatusOK, o), nil
+	}
+	o, err := x.res.Get(x.info.Namespace, x.info.Name, x.query.Get("resourceVersion"))
+	if err != nil {
+		return answer{}, err
+	}
+	return objectAnswer(http.StatusOK, o), nil
+}
+
+func (x *exchange) list(ctx context.Context) (answer, error) {
+	o, err := x.registryListOptions()
+	if err != nil {
+		return answer{}, err
+	}
+	if x.asOf > 0 && o.Continue == "" {
+		o.ResourceVersion, o.ResourceVersionMatch = strconv.FormatInt(x.asOf, 10), metav1.ResourceVersionMatchExact
+	}
+	result, err := x.res.List(ctx, o)
+	if err != nil {
+		return answer{}, err
+	}
+	return x.listAnswer(result), nil
+}
+
+func (x *exchange) registryListOptions() (registry.ListOptions, error) {
+	o, err := x.listOptions()
+	if err != nil {
+		return registry.ListOptions{}, err
+	}
+	selection, err := x.selection(o)
+	if err != nil {
+		return registry.ListOptions{}, err
+	}
+	return registry.ListOptions{
+		Selection: selection, ResourceVersion: o.ResourceVersion, ResourceVersionMatch: o.ResourceVersionMatch,
+		Limit: o.Limit, Continue: o.Continue,
+	}, nil
+}
+
+func (x *exchange) listAnswer(result registry.ListResult) answer {
+	listMeta := metav1.ListMeta{
+		ResourceVersion: strconv.FormatInt(result.Revision, 10), Continue: result.Continue, RemainingItemCount: result.Remaining,
+	}
+	var obj runtime.Object
+	if x.out.As.Kind == "" {
+		obj = listObject(x.res, result.Objects, listMeta)
+	} else {
+		obj = &convertedLater{objects: result.Objects, ListMeta: listMeta}
+	}
+	return answer{code: http.StatusOK, other: obj, resourceVersion: listMeta.ResourceVersion}
+}
+
+// listObject makes the list of a type out of its objects.
+func listObject(res *registry.Resource, objects []*watchcache.Object, listMeta metav1.ListMeta) runtime.Object {
+	d := res.Definition
+	list := d.NewList()
+	list.GetObjectKind().SetGroupVersionKind(d.GroupVersion.WithKind(d.Kind + "List"))
+	if u, ok := list.(*unstructured.UnstructuredList); ok {
+		u.SetResourceVersion(listMeta.ResourceVersion)
+		u.SetContinue(listMeta.Continue)
+		u.SetRemainingItemCount(listMeta.RemainingItemCount)
+		u.Items = make([]unstructured.Unstructured, len(objects))
+		for i, o := range objects {
+			u.Items[i] = *o.Object.(*unstructured.Unstructured)
+		}
+		return list
+	}
+	v := reflect.ValueOf(list).Elem()
+	v.FieldByName("ListMeta").Set(reflect.ValueOf(listMeta))
+	items := reflect.MakeSlice(v.FieldByName("Items").Type(), len(objects), len(objects))
+	for i, o := range objects {
+		item := items.Index(i)
+		item.Set(reflect.ValueOf(o.Object).Elem())
+		// Items of a typed list carry no kind of their own.
+		item.Addr().Interface().(runtime.Object).GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	}
+	v.FieldByName("Items").Set(items)
+	return list
+}

@@ -1,0 +1,225 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
+	"github.com/flyball-dev/flyball/localapi/storage"
+)
+
+// WriteOptions are what all writes have in common.
+type WriteOptions struct {
+	// DryRun computes and validates the result, and stores nothing.
+	DryRun bool
+
+	// Manager owns the fields that the write sets; "" leaves the managed fields alone.
+	Manager string
+
+	// Warn takes warnings for the client; never nil.
+	Warn func(string)
+}
+
+// nameAttempts is how often a create with a generated name is tried with another name.
+//
+// Source: k8s.io/apiserver pkg/registry/generic/registry/store.go maxNameGenerationCreateAttempts.
+const nameAttempts = 8
+
+// Create stores a new object. obj is the server's from here on.
+func (r *Resource) Create(ctx context.Context, namespace string, obj runtime.Object, o WriteOptions) (*watchcache.Object, error) {
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.matchNamespace(namespace, m); err != nil {
+		return nil, err
+	}
+	if m.GetResourceVersion() != "" && m.GetResourceVersion() != "0" {
+		return nil, plainError("resourceVersion should not be set on objects to be created")
+	}
+	wipe(m)
+	dedupOwnerReferences(m, o.Warn)
+	if o.Manager != "" {
+		if obj, err = r.env.Managers.Update(r, "", r.New(), obj, o.Manager); err != nil {
+			return nil, err
+		}
+	}
+	if m.GetName() != "" || m.GetGenerateName() == "" {
+		return r.create(ctx, obj, o)
+	}
+	for range nameAttempts {
+		attempt := obj.DeepCopyObject()
+		a, err := meta.Accessor(attempt)
+		if err != nil {
+			return nil, err
+		}
+		a.SetName(r.generateName(a.GetGenerateName()))
+		created, err := r.create(ctx, attempt, o)
+		if !apierrors.IsAlreadyExists(err) {
+			return created, err
+		}
+		m = a
+	}
+	return nil, apierrors.NewGenerateNameConflict(r.Definition.GroupResource(), m.GetName(), 1)
+}
+
+// create stores obj, which has its name, its namespace and its managed fields.
+func (r *Resource) create(ctx context.Context, obj runtime.Object, o WriteOptions) (_ *watchcache.Object, err error) {
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, err
+	}
+	d := r.Definition
+	m.SetResourceVersion("")
+	m.SetUID(r.env.UID())
+	m.SetCreationTimestamp(now())
+	if err := r.namespaceTakesContent(m); err != nil {
+		return nil, err
+	}
+	if d.PrepareCreate != nil {
+		d.PrepareCreate(ctx, obj)
+	}
+	done, err := r.allocate(ctx, obj, nil)
+	if err != nil {
+		return nil, err
+	}
+	stored := false
+	defer func() { done(stored) }()
+	if err := r.validateCreate(obj, m); err != nil {
+		return nil, err
+	}
+	r.warn(obj, nil, o)
+	key := r.key(m.GetNamespace(), m.GetName()).String()
+	if o.DryRun {
+		return r.dryCreate(obj, key, m.GetName())
+	}
+	value, err := r.env.Codec.Stored(obj)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s %q: %w", d.Kind, m.GetName(), err)
+	}
+	created, err := r.put(ctx, key, obj, value, storage.NoRevision)
+	if errors.Is(err, storage.ErrConflict) {
+		return nil, r.alreadyExists(key, m.GetName())
+	}
+	stored = err == nil
+	return created, err
+}
+
+func (r *Resource) dryCreate(obj runtime.Object, key, name string) (*watchcache.Object, error) {
+	_, exists, err := r.Objects.Get(key)
+	if err != nil {
+		return nil, err
+	}
+	if exists {
+		return nil, r.alreadyExists(key, name)
+	}
+	return r.object(obj, key, 0)
+}
+
+func (r *Resource) alreadyExists(key, name string) error {
+	err := apierrors.NewAlreadyExists(r.Definition.GroupResource(), name)
+	if o, ok, _ := r.Objects.Get(key); ok && o.Meta.GetDeletionTimestamp() != nil {
+		err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message
+	}
+	return err
+}
+
+// generateName appends a random suffix to base, which is cut so that the whole is a valid name.
+//
+// Source: k8s.io/apiserver pkg/storage/names/generate.go.
+func (r *Resource) generateName(base string) string {
+	const maxLength, suffixLength = 63, 5
+	if len(base) > maxLength-suffixLength {
+		base = base[:maxLength-suffixLength]
+	}
+	return base + r.env.Suffix()
+}
+
+// matchNamespace gives an object the request's namespace, or refuses one of its own that differs.
+//
+// Source: k8s.io/apiserver pkg/registry/rest/meta.go EnsureObjectNamespaceMatchesRequestNamespace.
+func (r *Resource) matchNamespace(namespace string, m metav1.Object) error {
+	if !r.Definition.Namespaced {
+		namespace = ""
+	}
+	switch own := m.GetNamespace(); {
+	case own == namespace:
+	case own == "" || namespace == "":
+		m.SetNamespace(namespace)
+	default:
+		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	}
+	return nil
+}
+
+// namespaceTakesContent refuses objects in namespaces that do not exist or are being deleted.
+//
+// Source: k8s.io/apiserver pkg/admission/plugin/namespace/lifecycle.
+func (r *Resource) namespaceTakesContent(m metav1.Object) error {
+	namespaces := r.env.Namespaces
+	if !r.Definition.Namespaced || namespaces == nil {
+		return nil
+	}
+	name := m.GetNamespace()
+	ns, ok, err := namespaces.Objects.Get(namespaces.key("", name).String())
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return namespaces.notFound(name)
+	}
+	if ns.Meta.GetDeletionTimestamp() == nil {
+		return nil
+	}
+	forbidden := apierrors.NewForbidden(r.Definition.GroupResource(), m.GetName(),
+		fmt.Errorf("unable to create new content in namespace %s because it is being terminated", name))
+	forbidden.ErrStatus.Details.Causes = append(forbidden.ErrStatus.Details.Causes, metav1.StatusCause{
+		Type:    corev1.NamespaceTerminatingCause,
+		Message: fmt.Sprintf("namespace %s is being terminated", name),
+		Field:   "metadata.namespace",
+	})
+	return forbidden
+}
+
+// wipe clears what only the server may set.
+func wipe(m metav1.Object) {
+	m.SetCreationTimestamp(metav1.Time{})
+	m.SetUID("")
+	m.SetDeletionTimestamp(nil)
+	m.SetDeletionGracePeriodSeconds(nil)
+	m.SetSelfLink("")
+	m.SetGeneration(0)
+}
+
+// now is the present, as precise as it is stored.
+func now() metav1.Time { return metav1.Now().Rfc3339Copy() }
+
+// dedupOwnerReferences drops owner references that are equal to an earlier one.
+//
+// Source: k8s.io/apiserver pkg/endpoints/handlers/create.go dedupOwnerReferencesAndAddWarning.
+func dedupOwnerReferences(m metav1.Object, warn func(string)) {
+	refs := m.GetOwnerReferences()
+	if len(refs) < 2 {
+		return
+	}
+	seen := map[string]bool{}
+	unique := refs[:0:0]
+	for _, ref := range refs {
+		if id := ref.String(); !seen[id] {
+			seen[id] = true
+			unique = append(unique, ref)
+		} else {
+			warn(fmt.Sprintf(".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: %v", ref.UID))
+		}
+	}
+	if len(unique) < len(refs) {
+		m.SetOwnerReferences(unique)
+	}
+}

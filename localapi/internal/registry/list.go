@@ -1,0 +1,201 @@
+package registry
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
+	"github.com/flyball-dev/flyball/localapi/storage"
+)
+
+// ListOptions are the options of a list.
+type ListOptions struct {
+	Selection
+	ResourceVersion      string
+	ResourceVersionMatch metav1.ResourceVersionMatch
+	Limit                int64
+	Continue             string
+}
+
+// ListResult is a list, or a page of one.
+type ListResult struct {
+	Objects   []*watchcache.Object
+	Revision  int64
+	Continue  string
+	Remaining *int64
+}
+
+// List returns the objects of a selection.
+//
+// Source: k8s.io/apiserver pkg/storage/etcd3/store.go GetList, pkg/storage/continue.go.
+func (r *Resource) List(ctx context.Context, o ListOptions) (ListResult, error) {
+	revision, start, err := r.listPosition(o)
+	if err != nil {
+		return ListResult{}, err
+	}
+	if revision > 0 && !r.Objects.UnchangedSince(revision) {
+		return r.listAt(ctx, o.Selection, revision, start, o.Limit)
+	}
+	snapshot, current, err := r.Objects.Snapshot()
+	if err != nil {
+		return ListResult{}, err
+	}
+	if revision == 0 {
+		revision = current
+	}
+	prefix := r.key(o.Namespace, "").Prefix()
+	if o.Name != "" && o.Namespace != "" {
+		prefix += o.Name
+	}
+	return r.page(snapshot.From(max(prefix, start)), prefix, o.Selection, revision, o.Limit), nil
+}
+
+// listPosition returns the revision that a list is to show (0: the present) and the key to start from.
+func (r *Resource) listPosition(o ListOptions) (revision int64, start string, err error) {
+	if o.Continue != "" {
+		return r.decodeContinue(o.Continue)
+	}
+	if err := r.reached(o.ResourceVersion); err != nil {
+		return 0, "", err
+	}
+	version, err := ParseResourceVersion(o.ResourceVersion)
+	if err != nil {
+		return 0, "", err
+	}
+	exact := o.ResourceVersionMatch == metav1.ResourceVersionMatchExact || o.ResourceVersionMatch == "" && o.Limit > 0
+	if exact {
+		return version, "", nil
+	}
+	return 0, "", nil
+}
+
+// listAt lists a past state from the store.
+func (r *Resource) listAt(ctx context.Context, s Selection, revision int64, start string, limit int64) (ListResult, error) {
+	prefix := r.key(s.Namespace, "").Prefix()
+	page, err := r.env.Store.List(ctx, prefix, storage.ListOptions{Start: start, Revision: revision})
+	if errors.Is(err, storage.ErrCompacted) {
+		return ListResult{}, r.expiredList(start)
+	}
+	if err != nil {
+		return ListResult{}, err
+	}
+	var failed error
+	past := func(yield func(string, *watchcache.Object) bool) {
+		for _, record := range page.Records {
+			o, err := r.past(record)
+			if err != nil {
+				failed = err
+				return
+			}
+			if !yield(record.Key, o) {
+				return
+			}
+		}
+	}
+	result := r.page(past, prefix, s, revision, limit)
+	return result, failed
+}
+
+// past decodes a state from the store.
+func (r *Resource) past(record storage.Record) (*watchcache.Object, error) {
+	obj, err := r.decode(record.Value)
+	if err != nil {
+		return nil, err
+	}
+	o, err := r.object(obj, record.Key, record.Revision)
+	if err != nil {
+		return nil, err
+	}
+	o.Value = record.Value
+	return o, nil
+}
+
+// page collects up to limit objects of the selection from objects, whose keys must begin with prefix.
+func (r *Resource) page(objects iter.Seq2[string, *watchcache.Object], prefix string, s Selection, revision, limit int64) ListResult {
+	result := ListResult{Revision: revision}
+	var remaining int64
+	last := ""
+	for key, o := range objects {
+		if !strings.HasPrefix(key, prefix) {
+			break
+		}
+		full := limit > 0 && int64(len(result.Objects)) == limit
+		switch {
+		case full && s.all():
+			remaining++
+		case !s.matches(r.Definition, o):
+		case full:
+			result.Continue = r.encodeContinue(last, revision)
+			return result
+		default:
+			result.Objects = append(result.Objects, o)
+			last = key
+		}
+	}
+	if remaining > 0 {
+		result.Continue, result.Remaining = r.encodeContinue(last, revision), &remaining
+	}
+	return result
+}
+
+// continueToken is the position after a page, in the form that a kube-apiserver uses.
+type continueToken struct {
+	APIVersion      string `json:"v"`
+	ResourceVersion int64  `json:"rv"` // -1: the present, whatever it is
+	StartKey        string `json:"start"`
+}
+
+const continueVersion = "meta.k8s.io/v1"
+
+func (r *Resource) encodeContinue(last string, revision int64) string {
+	// The smallest key after last, relative to the resource, so that tokens say nothing about tenants.
+	start := strings.TrimPrefix(last, r.key("", "").Prefix()) + "\x00"
+	b, err := json.Marshal(continueToken{APIVersion: continueVersion, ResourceVersion: revision, StartKey: start})
+	if err != nil {
+		panic(err) // two strings and a number
+	}
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+func (r *Resource) decodeContinue(token string) (revision int64, start string, err error) {
+	var t continueToken
+	b, err := base64.RawURLEncoding.DecodeString(token)
+	if err == nil {
+		err = json.Unmarshal(b, &t)
+	}
+	switch {
+	case err != nil:
+		return 0, "", apierrors.NewBadRequest(fmt.Sprintf("continue key is not valid: %v", err))
+	case t.APIVersion != continueVersion:
+		return 0, "", apierrors.NewBadRequest(fmt.Sprintf("continue key is not valid: server does not recognize this encoded version %q", t.APIVersion))
+	case t.StartKey == "" || strings.HasPrefix(t.StartKey, "/") || strings.Contains(t.StartKey, "../"):
+		return 0, "", apierrors.NewBadRequest("continue key is not valid: invalid start key")
+	case t.ResourceVersion == 0:
+		return 0, "", apierrors.NewBadRequest("continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
+	}
+	return max(t.ResourceVersion, 0), r.key("", "").Prefix() + t.StartKey, nil
+}
+
+// expiredList is the error for a list whose revision is compacted. One that was being continued gets a token to go on
+// with the present state, for clients that prefer that to starting over.
+//
+// Source: k8s.io/apiserver pkg/storage/etcd3/errors.go.
+func (r *Resource) expiredList(start string) error {
+	if start == "" {
+		return apierrors.NewResourceExpired("The resourceVersion for the provided list is too old.")
+	}
+	err := apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list result. " +
+		"You can start a new list without the continue parameter, or use the continue token in this response to retrieve " +
+		"the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that " +
+		"were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.")
+	err.ErrStatus.ListMeta.Continue = r.encodeContinue(strings.TrimSuffix(start, "\x00"), -1)
+	return err
+}

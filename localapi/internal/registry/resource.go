@@ -1,0 +1,213 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flyball-dev/flyball/localapi/internal/codec"
+	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
+	"github.com/flyball-dev/flyball/localapi/resource"
+	"github.com/flyball-dev/flyball/localapi/storage"
+)
+
+// Env is what all resources of a server share.
+type Env struct {
+	Store     storage.Storage
+	Tenant    string
+	Codec     *codec.Codec
+	Managers  *Managers
+	Allocator resource.Allocator
+
+	// UID makes the identity of a new object, Suffix the random end of a generated name.
+	UID    func() types.UID
+	Suffix func() string
+
+	// Namespaces is the resource in which a namespaced object's namespace must exist; nil: any namespace does.
+	Namespaces *Resource
+
+	// Written is called after every write, with no lock held.
+	Written func(revision int64)
+}
+
+// Resource is the operations on one type.
+type Resource struct {
+	Definition *resource.Definition
+	Objects    *watchcache.Collection
+
+	env       *Env
+	allocated onceSuccessful
+}
+
+// NewResource returns the operations on the type d.
+func NewResource(env *Env, d *resource.Definition) *Resource {
+	r := &Resource{Definition: d, env: env}
+	r.Objects = watchcache.New(env.Store, r.key("", "").Prefix(), r.decode)
+	return r
+}
+
+// key is the place in the store of an object, or of a collection if the name is empty.
+func (r *Resource) key(namespace, name string) storage.Key {
+	if !r.Definition.Namespaced {
+		namespace = ""
+	}
+	return storage.Key{
+		Tenant: r.env.Tenant, Group: r.Definition.GroupVersion.Group, Resource: r.Definition.Plural,
+		Namespace: namespace, Name: name,
+	}
+}
+
+func (r *Resource) decode(value []byte) (runtime.Object, error) {
+	return r.env.Codec.Restore(value, r.New())
+}
+
+// New returns an empty object with its kind set.
+func (r *Resource) New() runtime.Object {
+	obj := r.Definition.New()
+	obj.GetObjectKind().SetGroupVersionKind(r.Definition.GroupVersionKind())
+	return obj
+}
+
+// Get returns the current state of an object that is not older than resourceVersion ("" and "0": any). Errors: NotFound,
+// Timeout if the version is not reached.
+func (r *Resource) Get(namespace, name, resourceVersion string) (*watchcache.Object, error) {
+	if err := r.reached(resourceVersion); err != nil {
+		return nil, err
+	}
+	o, ok, err := r.Objects.Get(r.key(namespace, name).String())
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, r.notFound(name)
+	}
+	return o, nil
+}
+
+// GetAt returns the state of an object as of a past revision. Errors: NotFound, Expired.
+func (r *Resource) GetAt(ctx context.Context, namespace, name string, revision int64) (*watchcache.Object, error) {
+	result, err := r.listAt(ctx, Selection{Namespace: namespace, Name: name}, revision, "", 0)
+	if err != nil {
+		return nil, err
+	}
+	if len(result.Objects) == 0 {
+		return nil, r.notFound(name)
+	}
+	return result.Objects[0], nil
+}
+
+// reached fails unless the store is at resourceVersion or later.
+func (r *Resource) reached(resourceVersion string) error {
+	if resourceVersion == "" || resourceVersion == "0" {
+		return nil
+	}
+	want, err := ParseResourceVersion(resourceVersion)
+	if err != nil {
+		return err
+	}
+	if current, _ := r.env.Store.Revision(); want > current {
+		return TooLargeResourceVersion(want, current)
+	}
+	return nil
+}
+
+// ParseResourceVersion reads a client's resource version. Errors: BadRequest.
+func ParseResourceVersion(s string) (int64, error) {
+	if s == "" {
+		return 0, nil
+	}
+	v, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || v < 0 {
+		return 0, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version %q: %v", s, err))
+	}
+	return v, nil
+}
+
+// TooLargeResourceVersion is the error for a version that the store has not reached. (A real server waits three seconds
+// for it first, because its watch cache may lag; this one never lags.)
+//
+// Source: k8s.io/apiserver pkg/storage/errors.go NewTooLargeResourceVersionError.
+func TooLargeResourceVersion(want, current int64) error {
+	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", want, current), 1)
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{
+		{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"},
+	}
+	return err
+}
+
+func (r *Resource) notFound(name string) error {
+	return apierrors.NewNotFound(r.Definition.GroupResource(), name)
+}
+
+const optimisticLock = "the object has been modified; please apply your changes to the latest version and try again"
+
+func (r *Resource) conflict(name string) error {
+	return apierrors.NewConflict(r.Definition.GroupResource(), name, fmt.Errorf(optimisticLock))
+}
+
+// plainError is an error that the real server returns without a reason.
+func plainError(message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonUnknown, Message: message,
+	}}
+}
+
+// object wraps a computed state that is not, or not yet, what the collection holds.
+func (r *Resource) object(obj runtime.Object, key string, revision int64) (*watchcache.Object, error) {
+	if revision > 0 {
+		var err error
+		if obj, err = watchcache.WithRevision(obj, revision); err != nil {
+			return nil, err
+		}
+	}
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, err
+	}
+	return &watchcache.Object{Object: obj, Meta: m, Record: storage.Record{Key: key, Revision: revision}}, nil
+}
+
+// put stores obj, which is handed over to the cache, if the key is at the expected revision.
+func (r *Resource) put(ctx context.Context, key string, obj runtime.Object, value []byte, expected int64) (*watchcache.Object, error) {
+	revision, err := r.env.Store.Put(ctx, storage.Write{Key: key, Value: value, Expected: expected, Tag: obj})
+	if err != nil {
+		return nil, err
+	}
+	if err := r.written(revision); err != nil {
+		return nil, err
+	}
+	return r.object(obj, key, revision)
+}
+
+// remove deletes the stored object o, if it is still at its revision, and returns its last state.
+func (r *Resource) remove(ctx context.Context, o *watchcache.Object) (*watchcache.Object, error) {
+	revision, err := r.env.Store.Delete(ctx, o.Key, o.Revision)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.release(ctx, o.Object); err != nil {
+		return nil, err
+	}
+	if err := r.written(revision); err != nil {
+		return nil, err
+	}
+	return r.object(o.Object, o.Key, revision)
+}
+
+// written makes a write visible to watches and gives the server a chance to compact.
+func (r *Resource) written(revision int64) error {
+	if err := r.Objects.Sync(); err != nil {
+		return err
+	}
+	if r.env.Written != nil {
+		r.env.Written(revision)
+	}
+	return nil
+}

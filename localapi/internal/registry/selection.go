@@ -1,0 +1,84 @@
+package registry
+
+import (
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
+	"github.com/flyball-dev/flyball/localapi/resource"
+)
+
+// Selection is which objects of a resource a list or watch is about. The zero value is all.
+type Selection struct {
+	Namespace string
+	Name      string
+	Labels    labels.Selector // nil: all
+	Fields    fields.Selector // nil: all; metadata.name and metadata.namespace included
+}
+
+// NewSelection builds a selection from a request's namespace and its selectors. Errors: BadRequest for fields that the type cannot be
+// selected by.
+func (r *Resource) NewSelection(namespace string, l labels.Selector, f fields.Selector) (Selection, error) {
+	s := Selection{Namespace: namespace}
+	if l != nil && !l.Empty() {
+		s.Labels = l
+	}
+	if f == nil || f.Empty() {
+		return s, nil
+	}
+	s.Fields = f
+	known := fields.Set{"metadata.name": "", "metadata.namespace": ""}
+	typed := r.Definition.Fields != nil
+	if typed {
+		for k := range r.Definition.Fields(r.New()) {
+			known[k] = ""
+		}
+	}
+	for _, requirement := range f.Requirements() {
+		if known.Has(requirement.Field) {
+			continue
+		}
+		if typed {
+			return s, apierrors.NewBadRequest(fmt.Sprintf("field label not supported: %s", requirement.Field))
+		}
+		return s, apierrors.NewBadRequest(fmt.Sprintf("%q is not a known field selector: only %q, %q",
+			requirement.Field, "metadata.name", "metadata.namespace"))
+	}
+	if name, ok := f.RequiresExactMatch("metadata.name"); ok {
+		s.Name = name
+	}
+	if ns, ok := f.RequiresExactMatch("metadata.namespace"); ok && namespace == "" && r.Definition.Namespaced {
+		s.Namespace = ns
+	}
+	return s, nil
+}
+
+// all reports whether the selection is a whole namespace or collection.
+func (s Selection) all() bool { return s.Name == "" && s.Labels == nil && s.Fields == nil }
+
+// matches reports whether o belongs to the selection.
+func (s Selection) matches(d *resource.Definition, o *watchcache.Object) bool {
+	if s.Namespace != "" && d.Namespaced && o.Meta.GetNamespace() != s.Namespace {
+		return false
+	}
+	if s.Name != "" && o.Meta.GetName() != s.Name {
+		return false
+	}
+	if s.Labels != nil && !s.Labels.Matches(labels.Set(o.Meta.GetLabels())) {
+		return false
+	}
+	if s.Fields == nil {
+		return true
+	}
+	set := fields.Set{}
+	if d.Fields != nil {
+		for k, v := range d.Fields(o.Object) {
+			set[k] = v
+		}
+	}
+	set["metadata.name"], set["metadata.namespace"] = o.Meta.GetName(), o.Meta.GetNamespace()
+	return s.Fields.Matches(set)
+}

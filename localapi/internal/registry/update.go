@@ -1,0 +1,278 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
+	"github.com/flyball-dev/flyball/localapi/storage"
+)
+
+// Part is what of an object a write is about.
+type Part int
+
+// The parts.
+const (
+	Main        Part = iota // everything but status
+	Status                  // the status subresource
+	Subresource             // another subresource: the change itself says what it touches
+)
+
+// Change is a write to an existing object, or, where allowed, to one that does not exist yet.
+type Change struct {
+	Part Part
+
+	// Next computes the state to store from the current one, which is shared and must not be changed. It runs again
+	// when another write came in between. old is nil if the object does not exist: then a NotFound error refuses
+	// to create it.
+	Next func(old runtime.Object) (runtime.Object, error)
+
+	// AllowCreate lets Next see a nil old.
+	AllowCreate bool
+
+	// Validate, if not nil, judges the next state instead of the definition's rules for the part.
+	Validate func(obj, old runtime.Object) field.ErrorList
+
+	// UID is the identity the object must have; "" is any.
+	UID types.UID
+
+	WriteOptions
+}
+
+// updateAttempts is how often a change that names no resource version is computed again after losing a race.
+const updateAttempts = 100
+
+// Update replaces an object by the state that the change computes, and reports whether it was created.
+func (r *Resource) Update(ctx context.Context, namespace, name string, c Change) (_ *watchcache.Object, created bool, err error) {
+	key := r.key(namespace, name).String()
+	for range updateAttempts {
+		old, ok, err := r.Objects.Get(key)
+		if err != nil {
+			return nil, false, err
+		}
+		if !ok {
+			o, err := r.updateMissing(ctx, namespace, name, c)
+			if err == nil || !apierrors.IsAlreadyExists(err) {
+				return o, true, err
+			}
+			continue
+		}
+		o, err := r.updateExisting(ctx, old, c)
+		if !errors.Is(err, storage.ErrConflict) && !errors.Is(err, storage.ErrNotFound) {
+			return o, false, err
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, false, err
+		}
+	}
+	return nil, false, r.conflict(name)
+}
+
+// updateMissing creates the object that an update or apply is about.
+func (r *Resource) updateMissing(ctx context.Context, namespace, name string, c Change) (*watchcache.Object, error) {
+	if !c.AllowCreate {
+		return nil, r.notFound(name)
+	}
+	if c.UID != "" {
+		return nil, apierrors.NewConflict(r.Definition.GroupResource(), name,
+			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: ", c.UID))
+	}
+	obj, err := c.Next(nil)
+	if err != nil {
+		return nil, err
+	}
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, err
+	}
+	if uid := m.GetUID(); uid != "" {
+		return nil, apierrors.NewConflict(r.Definition.GroupResource(), name,
+			fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
+	}
+	if err := r.matchNamespace(namespace, m); err != nil {
+		return nil, err
+	}
+	wipe(m)
+	return r.create(ctx, obj, c.WriteOptions)
+}
+
+// updateExisting tries once to replace old. storage.ErrConflict and ErrNotFound say that old is not current any more.
+func (r *Resource) updateExisting(ctx context.Context, old *watchcache.Object, c Change) (_ *watchcache.Object, err error) {
+	name := old.Meta.GetName()
+	if c.UID != "" && c.UID != old.Meta.GetUID() {
+		return nil, apierrors.NewConflict(r.Definition.GroupResource(), name,
+			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", c.UID, old.Meta.GetUID()))
+	}
+	obj, err := c.Next(old.Object)
+	if err != nil {
+		return nil, err
+	}
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.checkVersion(m, old, name); err != nil {
+		return nil, err
+	}
+	if err := r.matchNamespace(old.Meta.GetNamespace(), m); err != nil {
+		return nil, err
+	}
+	dedupOwnerReferences(m, c.Warn)
+	r.prepareUpdate(ctx, obj, old, m, c.Part)
+	keepTimesOfEqualManagedFields(obj, old.Object, m, old.Meta)
+	done, err := r.allocate(ctx, obj, old.Object)
+	if err != nil {
+		return nil, err
+	}
+	stored := false
+	defer func() { done(stored) }()
+	if err := r.validateUpdate(obj, old.Object, m, old.Meta, c); err != nil {
+		return nil, err
+	}
+	if c.Part == Main {
+		r.warn(obj, old.Object, c.WriteOptions)
+	}
+	o, err := r.replace(ctx, obj, old, c.WriteOptions)
+	stored = err == nil && !c.DryRun
+	return o, err
+}
+
+// checkVersion applies optimistic concurrency: the version that the client names must be the current one.
+func (r *Resource) checkVersion(m metav1.Object, old *watchcache.Object, name string) error {
+	switch version := m.GetResourceVersion(); {
+	case version == strconv.FormatInt(old.Revision, 10):
+		return nil
+	case version != "" && version != "0":
+		if _, err := ParseResourceVersion(version); err != nil {
+			return apierrors.NewInvalid(r.Definition.GroupVersionKind().GroupKind(), name, field.ErrorList{
+				field.Invalid(field.NewPath("metadata", "resourceVersion"), version, "must be a valid resource version"),
+			})
+		}
+		return r.conflict(name)
+	case r.Definition.NeedsResourceVersion:
+		kind := r.Definition.GroupVersionKind().GroupKind()
+		kind.Kind = r.Definition.Plural // as the real server prints it
+		return apierrors.NewInvalid(kind, name, field.ErrorList{
+			field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update"),
+		})
+	}
+	return nil
+}
+
+// prepareUpdate restores what a client may not change.
+//
+// Source: k8s.io/apiserver pkg/registry/rest/update.go BeforeUpdate.
+func (r *Resource) prepareUpdate(ctx context.Context, obj runtime.Object, old *watchcache.Object, m metav1.Object, part Part) {
+	d, o := r.Definition, old.Meta
+	if part != Subresource { // a subresource's Merge answers for the generation itself
+		m.SetGeneration(o.GetGeneration())
+	}
+	switch {
+	case part == Main && d.PrepareUpdate != nil:
+		d.PrepareUpdate(ctx, obj, old.Object)
+	case part == Status && d.PrepareStatusUpdate != nil:
+		d.PrepareStatusUpdate(ctx, obj, old.Object)
+	}
+	if m.GetUID() == "" {
+		m.SetUID(o.GetUID())
+	}
+	if t := o.GetCreationTimestamp(); !t.IsZero() {
+		m.SetCreationTimestamp(t)
+	}
+	if !o.GetDeletionTimestamp().IsZero() {
+		m.SetDeletionTimestamp(o.GetDeletionTimestamp())
+	}
+	if o.GetDeletionGracePeriodSeconds() != nil && m.GetDeletionGracePeriodSeconds() == nil {
+		m.SetDeletionGracePeriodSeconds(o.GetDeletionGracePeriodSeconds())
+	}
+	m.SetSelfLink("")
+	m.SetResourceVersion(o.GetResourceVersion())
+}
+
+// replace stores obj in place of old; or nothing, if they are equal; or removes it, if all that kept it was a finalizer.
+func (r *Resource) replace(ctx context.Context, obj runtime.Object, old *watchcache.Object, o WriteOptions) (*watchcache.Object, error) {
+	if r.finished(obj, old) {
+		if !o.DryRun {
+			if _, err := r.remove(ctx, old); err != nil {
+				return nil, err
+			}
+		}
+		// The answer to a write is the object as written, even if it is gone now.
+		return r.object(obj, old.Key, old.Revision)
+	}
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, err
+	}
+	m.SetResourceVersion("") // it is not part of what is stored
+	value, err := r.env.Codec.Stored(obj)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", old.Key, err)
+	}
+	if bytes.Equal(value, old.Value) {
+		// Nothing to write. Yet if old was replaced meanwhile, then what obj was computed from is out of date.
+		if current, ok, err := r.Objects.Get(old.Key); err != nil || !ok || current.Revision != old.Revision {
+			return nil, errors.Join(err, storage.ErrConflict)
+		}
+		return old, nil
+	}
+	if o.DryRun {
+		return r.object(obj, old.Key, old.Revision)
+	}
+	return r.put(ctx, old.Key, obj, value, old.Revision)
+}
+
+// finished reports whether a write took away the last reason for a deleted object to stay.
+//
+// Source: k8s.io/apiserver pkg/registry/generic/registry/store.go ShouldDeleteDuringUpdate.
+func (r *Resource) finished(obj runtime.Object, old *watchcache.Object) bool {
+	m, err := meta.Accessor(obj)
+	if err != nil || len(m.GetFinalizers()) > 0 || old.Meta.GetDeletionTimestamp() == nil {
+		return false
+	}
+	if r.Definition.Finalizing != nil && r.Definition.Finalizing(obj) {
+		return false
+	}
+	grace := old.Meta.GetDeletionGracePeriodSeconds()
+	return grace == nil || *grace == 0
+}
+
+// keepTimesOfEqualManagedFields gives obj the times of old's managed fields if those are all that differs, so that a write
+// that changes nothing stays one.
+//
+// Source: k8s.io/apiserver pkg/endpoints/handlers/fieldmanager/equality.go.
+func keepTimesOfEqualManagedFields(obj, old runtime.Object, m, oldMeta metav1.Object) {
+	mine, theirs := m.GetManagedFields(), oldMeta.GetManagedFields()
+	if len(mine) == 0 || len(mine) != len(theirs) {
+		return
+	}
+	for i := range mine {
+		a, b := mine[i], theirs[i]
+		a.Time, b.Time = nil, nil
+		if !reflect.DeepEqual(a, b) {
+			return
+		}
+	}
+	probe := watchcache.ShallowCopy(obj)
+	p, err := meta.Accessor(probe)
+	if err != nil {
+		return
+	}
+	p.SetManagedFields(theirs)
+	p.SetResourceVersion(oldMeta.GetResourceVersion())
+	if equality.Semantic.DeepEqual(probe, old) {
+		m.SetManagedFields(theirs)
+	}
+}

@@ -1,0 +1,128 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
+)
+
+// WatchOptions are the options of a watch.
+type WatchOptions struct {
+	Selection
+	ResourceVersion string
+
+	// SendInitialEvents, if not nil, says whether the watch begins with the present state. If nil, it does so when
+	// it starts at no version in particular ("" or "0").
+	SendInitialEvents *bool
+}
+
+// Watcher is a running watch.
+type Watcher struct {
+	// Initial are the objects to announce as added before anything else, as of InitialRevision.
+	Initial         []*watchcache.Object
+	InitialRevision int64
+
+	resource  *Resource
+	selection Selection
+	prefix    string
+	after     int64 // events at or before this revision are not the client's
+	cursor    *watchcache.Cursor
+}
+
+// Notice is one event as a watch reports it.
+type Notice struct {
+	Type   watch.EventType
+	Object *watchcache.Object
+}
+
+// Watch starts a watch. Errors: Expired, Timeout (version not reached).
+func (r *Resource) Watch(o WatchOptions) (*Watcher, error) {
+	version, err := ParseResourceVersion(o.ResourceVersion)
+	if err != nil {
+		return nil, err
+	}
+	w := &Watcher{resource: r, selection: o.Selection, prefix: r.key(o.Namespace, "").Prefix()}
+	initial := version == 0
+	if o.SendInitialEvents != nil {
+		initial = *o.SendInitialEvents
+		if err := r.reached(o.ResourceVersion); err != nil && initial {
+			return nil, err
+		}
+	}
+	current, _ := r.env.Store.Revision()
+	switch {
+	case initial:
+		list, err := r.List(context.Background(), ListOptions{Selection: o.Selection})
+		if err != nil {
+			return nil, err
+		}
+		w.Initial, w.InitialRevision, version = list.Objects, list.Revision, list.Revision
+	case version == 0:
+		version = current
+	}
+	w.after = version
+	w.cursor, err = r.Objects.Watch(min(version, current))
+	if errors.Is(err, watchcache.ErrExpired) {
+		return nil, r.expiredWatch(version)
+	}
+	return w, err
+}
+
+func (r *Resource) expiredWatch(version int64) error {
+	_, compacted := r.env.Store.Revision()
+	return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", version, compacted))
+}
+
+// Next returns the notices there are, without waiting, and the revision up to which they are complete. If there are no events,
+// changed is closed when there may be some. Errors: Expired.
+func (w *Watcher) Next() (notices []Notice, revision int64, changed <-chan struct{}, err error) {
+	events, revision, changed, err := w.cursor.Next()
+	if errors.Is(err, watchcache.ErrExpired) {
+		return nil, revision, nil, w.resource.expiredWatch(revision)
+	}
+	if err != nil {
+		return nil, revision, nil, err
+	}
+	for _, e := range events {
+		n, ok, err := w.notice(e)
+		if err != nil {
+			return nil, revision, nil, err
+		}
+		if ok {
+			notices = append(notices, n)
+		}
+	}
+	return notices, revision, changed, nil
+}
+
+// notice is what an event means to someone who only sees the selection: objects that enter it are added, those that
+// leave it are deleted.
+func (w *Watcher) notice(e *watchcache.Event) (Notice, bool, error) {
+	if e.Revision <= w.after || !strings.HasPrefix(e.Key, w.prefix) {
+		return Notice{}, false, nil
+	}
+	d := w.resource.Definition
+	is := !e.Deleted && w.selection.matches(d, e.Object)
+	was := e.Previous != nil && w.selection.matches(d, e.Previous)
+	switch {
+	case is && was:
+		return Notice{watch.Modified, e.Object}, true, nil
+	case is:
+		return Notice{watch.Added, e.Object}, true, nil
+	case was && e.Deleted:
+		return Notice{watch.Deleted, e.Object}, true, nil
+	case was:
+		last, err := w.resource.object(e.Previous.Object, e.Key, e.Revision)
+		if err != nil {
+			return Notice{}, false, err
+		}
+		return Notice{watch.Deleted, last}, true, nil
+	}
+	return Notice{}, false, nil
+}

@@ -1,0 +1,229 @@
+// Package watchcache keeps the decoded objects of a resource, current and recent, above the byte store.
+//
+// A [Collection] follows the store's history with one watch of its own. Nobody is told to do so: whoever reads or
+// writes brings the collection up to date first ([Collection.Sync]), so a read sees every write that returned before it
+// began, and no goroutine is needed. What the writers of this process stored arrives already decoded, as the tag of the
+// stored record; the rest (after reopening a store) is decoded here, once.
+//
+// Watches are cursors into the collection's log of events. They share the log and hold no buffer, so a slow one costs
+// nothing and delays nobody; one that falls behind the compacted part of the log is told that its position has expired.
+package watchcache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/flyball-dev/flyball/localapi/internal/ordered"
+	"github.com/flyball-dev/flyball/localapi/storage"
+)
+
+// ErrExpired is returned for a revision whose events are no longer known. ErrFuture is returned for one not reached.
+var (
+	ErrExpired = errors.New("revision expired")
+	ErrFuture  = errors.New("revision in the future")
+)
+
+// Event is one change of one object.
+type Event struct {
+	// Object is the state after the change; for a deletion the last state, with the revision of the deletion.
+	*Object
+	Deleted bool
+
+	// Previous is the state before the change, nil if there was none.
+	Previous *Object
+}
+
+// Collection is the objects of one resource.
+type Collection struct {
+	store  storage.Storage
+	prefix string
+	decode func([]byte) (runtime.Object, error)
+
+	mu   sync.Mutex
+	feed storage.Watch // nil until the first Sync
+
+	// objects are the current states, by storage key.
+	objects ordered.Map[*Object]
+
+	// revision is the store's revision up to which objects and log are complete.
+	revision int64
+
+	// log holds the events whose revision is greater than oldest, in order. It is only ever appended to or replaced, so
+	// that cursors can share parts of it.
+	log    []*Event
+	oldest int64
+
+	// changed is closed, and replaced on demand, when the log grows. Closed by Sync; waited for by watches.
+	changed chan struct{}
+}
+
+// New returns the collection of the objects under prefix. decode turns a stored value into an object with its kind set.
+func New(store storage.Storage, prefix string, decode func([]byte) (runtime.Object, error)) *Collection {
+	return &Collection{store: store, prefix: prefix, decode: decode}
+}
+
+// Sync brings the collection up to the present of the store.
+func (c *Collection) Sync() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.syncLocked()
+}
+
+// Get returns the current state of the object under key.
+func (c *Collection) Get(key string) (*Object, bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.syncLocked(); err != nil {
+		return nil, false, err
+	}
+	o, ok := c.objects.Get(key)
+	return o, ok, nil
+}
+
+// Snapshot returns the current state of the collection and its revision.
+func (c *Collection) Snapshot() (*ordered.Map[*Object], int64, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.syncLocked(); err != nil {
+		return nil, 0, err
+	}
+	return c.objects.Snapshot(), c.revision, nil
+}
+
+// UnchangedSince reports whether the collection at revision is what it is now, and so can be listed from a snapshot.
+func (c *Collection) UnchangedSince(revision int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if revision < c.oldest {
+		return false
+	}
+	return len(c.log) == 0 || c.log[len(c.log)-1].Revision <= revision
+}
+
+// Trim forgets the events at or before revision. Cursors that still need them expire.
+func (c *Collection) Trim(revision int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if revision <= c.oldest {
+		return
+	}
+	n := c.indexLocked(revision)
+	for _, e := range c.log[:n] {
+		e.forget()
+	}
+	c.log = append(make([]*Event, 0, len(c.log)-n+n/2), c.log[n:]...)
+	c.oldest = revision
+}
+
+// indexLocked is the position in the log of the first event after revision.
+func (c *Collection) indexLocked(revision int64) int {
+	lo, hi := 0, len(c.log)
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if c.log[mid].Revision <= revision {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+func (c *Collection) syncLocked() error {
+	if c.feed == nil {
+		if err := c.loadLocked(); err != nil {
+			return err
+		}
+	}
+	events, revision, err := c.feed.Poll()
+	if errors.Is(err, storage.ErrCompacted) {
+		// The store was compacted past this collection's position: start over from what is left of the history.
+		c.feed.Close()
+		c.feed = nil
+		if err := c.loadLocked(); err != nil {
+			return err
+		}
+		events, revision, err = c.feed.Poll()
+	}
+	if err != nil {
+		return fmt.Errorf("follow %s: %w", c.prefix, err)
+	}
+	for _, e := range events {
+		if err := c.applyLocked(e); err != nil {
+			c.feed.Close()
+			c.feed = nil // start over: nothing may be skipped unnoticed
+			return err
+		}
+	}
+	c.revision = revision
+	if len(events) > 0 && c.changed != nil {
+		close(c.changed)
+		c.changed = nil
+	}
+	return nil
+}
+
+// loadLocked starts from the oldest state that the store still has, so that the log reaches as far back as the store's.
+func (c *Collection) loadLocked() error {
+	ctx := context.Background() // an embedded store answers or fails; no caller's deadline may leave a half-loaded cache
+	_, compacted := c.store.Revision()
+	page := storage.Page{}
+	if compacted > 0 {
+		var err error
+		if page, err = c.store.List(ctx, c.prefix, storage.ListOptions{Revision: compacted}); err != nil {
+			return fmt.Errorf("load %s: %w", c.prefix, err)
+		}
+	}
+	feed, err := c.store.Watch(ctx, c.prefix, compacted)
+	if err != nil {
+		return fmt.Errorf("load %s: %w", c.prefix, err)
+	}
+	c.objects, c.log, c.oldest = ordered.Map[*Object]{}, nil, compacted
+	for _, r := range page.Records {
+		o, err := c.objectOf(r)
+		if err != nil {
+			return err
+		}
+		c.objects.Set(r.Key, o)
+	}
+	c.feed = feed
+	return nil
+}
+
+func (c *Collection) applyLocked(e storage.Event) error {
+	previous, _ := c.objects.Get(e.Key)
+	if e.Deleted {
+		if previous == nil {
+			return nil
+		}
+		last, err := newObject(previous.Object, storage.Record{Key: e.Key, Value: previous.Value, Revision: e.Revision})
+		if err != nil {
+			return err
+		}
+		c.objects.Delete(e.Key)
+		c.log = append(c.log, &Event{Object: last, Deleted: true, Previous: previous})
+		return nil
+	}
+	o, err := c.objectOf(e.Record)
+	if err != nil {
+		return err
+	}
+	c.objects.Set(e.Key, o)
+	c.log = append(c.log, &Event{Object: o, Previous: previous})
+	return nil
+}
+
+func (c *Collection) objectOf(r storage.Record) (*Object, error) {
+	decoded, ok := r.Tag.(runtime.Object)
+	if !ok {
+		var err error
+		if decoded, err = c.decode(r.Value); err != nil {
+			return nil, fmt.Errorf("decode %s at revision %d: %w", r.Key, r.Revision, err)
+		}
+	}
+	return newObject(decoded, r)
+}

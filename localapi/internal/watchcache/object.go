@@ -1,0 +1,101 @@
+package watchcache
+
+import (
+	"reflect"
+	"strconv"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/flyball-dev/flyball/localapi/storage"
+)
+
+// Object is one state of one object: decoded, with its resource version set, read-only and shared by everyone.
+type Object struct {
+	runtime.Object               // kind and apiVersion are set
+	Meta           metav1.Object // the same object's metadata
+	storage.Record               // where and how it is stored
+
+	// encoded caches Object's encodings, so that an event is encoded once for all watchers.
+	encoded [encodings]atomic.Pointer[[]byte]
+}
+
+// Encoding names one of the cached encodings of an object.
+type Encoding int
+
+// The encodings that are cached.
+const (
+	JSON Encoding = iota
+	Protobuf
+	encodings
+)
+
+// Encoded returns the object in the given encoding, which encode produces if nobody has before. The result is read-only.
+func (o *Object) Encoded(e Encoding, encode func(runtime.Object) ([]byte, error)) ([]byte, error) {
+	if b := o.encoded[e].Load(); b != nil {
+		return *b, nil
+	}
+	b, err := encode(o.Object)
+	if err != nil {
+		return nil, err
+	}
+	o.encoded[e].Store(&b)
+	return b, nil
+}
+
+// forget drops the cached encodings.
+func (o *Object) forget() {
+	for i := range o.encoded {
+		o.encoded[i].Store(nil)
+	}
+}
+
+// newObject wraps decoded, which stays untouched, as the state stored in r.
+func newObject(decoded runtime.Object, r storage.Record) (*Object, error) {
+	obj, err := WithRevision(decoded, r.Revision)
+	if err != nil {
+		return nil, err
+	}
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, err
+	}
+	return &Object{Object: obj, Meta: m, Record: r}, nil
+}
+
+// WithRevision returns a shallow copy of obj whose resource version is revision. Everything below the metadata is shared
+// with obj: both are read-only from here on.
+func WithRevision(obj runtime.Object, revision int64) (runtime.Object, error) {
+	clone := ShallowCopy(obj)
+	m, err := meta.Accessor(clone)
+	if err != nil {
+		return nil, err
+	}
+	m.SetResourceVersion(strconv.FormatInt(revision, 10))
+	return clone, nil
+}
+
+// ShallowCopy copies an object so far that its type and metadata fields can be set without a trace in the original.
+func ShallowCopy(obj runtime.Object) runtime.Object {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		content := make(map[string]any, len(u.Object))
+		for k, v := range u.Object {
+			content[k] = v
+		}
+		if m, ok := u.Object["metadata"].(map[string]any); ok {
+			metadata := make(map[string]any, len(m))
+			for k, v := range m {
+				metadata[k] = v
+			}
+			content["metadata"] = metadata
+		}
+		return &unstructured.Unstructured{Object: content}
+	}
+	v := reflect.ValueOf(obj).Elem()
+	clone := reflect.New(v.Type())
+	clone.Elem().Set(v)
+	return clone.Interface().(runtime.Object)
+}

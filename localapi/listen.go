@@ -1,0 +1,64 @@
+package localapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Listen opens a port for [Server.Serve]. The address's host must be a loopback one ("" is 127.0.0.1): the server
+// knows no users, whoever reaches it may do everything.
+func Listen(ctx context.Context, addr string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen at %q: %w", addr, err)
+	}
+	if host == "" || host == "localhost" {
+		host = "127.0.0.1"
+	}
+	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+		return nil, fmt.Errorf("listen at %q: not a loopback address", addr)
+	}
+	var c net.ListenConfig
+	return c.Listen(ctx, "tcp", net.JoinHostPort(host, port))
+}
+
+// shutdownGrace is how long Serve waits for requests in flight after its context ended. Watches end at once.
+const shutdownGrace = 5 * time.Second
+
+// Serve answers requests on l until ctx ends or the server is closed; then it lets those in flight finish, for a moment, closes l,
+// and returns nil.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	streams, endStreams := context.WithCancel(context.WithoutCancel(ctx))
+	defer endStreams()
+	server := &http.Server{
+		Handler:           s.handler,
+		ReadHeaderTimeout: 10 * time.Second,
+		BaseContext:       func(net.Listener) context.Context { return streams },
+	}
+	served := make(chan error, 1) // one send, by the goroutine below
+	go func() { served <- server.Serve(l) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serve: %w", err)
+	case <-ctx.Done():
+	case <-s.stopping:
+	}
+	// Watches see their context end; so do slow requests, which is why they get their moment first only if none is
+	// a watch: a shutdown that waited for watches would never return.
+	endStreams()
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
+	defer cancel()
+	err := server.Shutdown(grace)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = server.Close()
+	}
+	<-served
+	if err != nil {
+		return fmt.Errorf("shut down: %w", err)
+	}
+	return nil
+}

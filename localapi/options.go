@@ -1,0 +1,72 @@
+package localapi
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/flyball-dev/flyball/localapi/audit"
+	"github.com/flyball-dev/flyball/localapi/gate"
+	"github.com/flyball-dev/flyball/localapi/resource"
+	"github.com/flyball-dev/flyball/localapi/storage"
+)
+
+// Defaults of [Options].
+const (
+	DefaultTenant           = "default"
+	DefaultHistoryLimit     = 20_000
+	DefaultBookmarkInterval = time.Minute
+)
+
+// Options configure a server. The zero value is an empty server in memory with the built-in types.
+type Options struct {
+	// Storage holds the objects; nil: a new store in memory, which Close closes. A store that was given is left open.
+	Storage storage.Storage
+
+	// Tenant is whose objects in the storage these are; "" is DefaultTenant. Servers with different tenants on one
+	// storage never see each other's objects. A storage has at most one server per tenant at a time.
+	Tenant string
+
+	// Definitions are the types to serve; nil: the built-in ones.
+	Definitions []*resource.Definition
+
+	// Gate is asked about every request and every watch frame; nil: everything passes.
+	Gate gate.Gate
+
+	// Audit takes a record of every request; nil: none is made.
+	Audit *audit.Log
+
+	// HistoryLimit is the number of past writes that are kept for watches and lists at a past version, at least; up to
+	// twice as many are. 0 is DefaultHistoryLimit; negative: all are kept, until [Server.Compact].
+	HistoryLimit int
+
+	// BookmarkInterval is how often a watch that allows bookmarks gets one if the version has risen. 0 is
+	// DefaultBookmarkInterval; negative: never.
+	BookmarkInterval time.Duration
+
+	// Namespaces are created at the start, if missing, along with "default" and the "kube-" ones.
+	Namespaces []string
+
+	// Rand makes UIDs and the ends of generated names; nil: unpredictable ones. A seeded source makes them the same in
+	// every run. The server serialises its use.
+	Rand rand.Source
+}
+
+func (o Options) historyLimit() int64 {
+	switch {
+	case o.HistoryLimit == 0:
+		return DefaultHistoryLimit
+	case o.HistoryLimit < 0:
+		return 0
+	}
+	return int64(o.HistoryLimit)
+}
+
+func (o Options) bookmarkInterval() time.Duration {
+	switch {
+	case o.BookmarkInterval == 0:
+		return DefaultBookmarkInterval
+	case o.BookmarkInterval < 0:
+		return 0
+	}
+	return o.BookmarkInterval
+}

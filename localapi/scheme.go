@@ -1,0 +1,49 @@
+package localapi
+
+import (
+	"fmt"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/applyconfigurations"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/flyball-dev/flyball/localapi/internal/codec"
+	"github.com/flyball-dev/flyball/localapi/resource"
+)
+
+// newScheme registers the Go types of the definitions, and the kinds that every API group has.
+func newScheme(definitions []*resource.Definition) (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("register meta types: %w", err)
+	}
+	v1 := schema.GroupVersion{Version: "v1"}
+	scheme.AddUnversionedTypes(v1, &metav1.Status{}, &metav1.APIVersions{}, &metav1.APIGroupList{}, &metav1.APIGroup{}, &metav1.APIResourceList{})
+	// Clients send the options of a delete as a kind of any group.
+	add := func(gv schema.GroupVersion) { scheme.AddKnownTypes(gv, &metav1.DeleteOptions{}) }
+	add(v1)
+	for _, d := range definitions {
+		if codec.IsUnstructured(d.New()) {
+			continue
+		}
+		add(d.GroupVersion)
+		scheme.AddKnownTypeWithName(d.GroupVersionKind(), d.New())
+		scheme.AddKnownTypeWithName(d.GroupVersion.WithKind(d.Kind+"List"), d.NewList())
+		for _, sub := range d.Subresources {
+			if sub.New != nil {
+				scheme.AddKnownTypeWithName(sub.Kind, sub.New())
+			}
+		}
+	}
+	return scheme, nil
+}
+
+// builtInTypes is the type converter of the built-in types. It parses the schemas of all of them, which takes more than a
+// hundred milliseconds, so it is made on first use, once per process; it is immutable.
+var builtInTypes = sync.OnceValue(func() managedfields.TypeConverter {
+	return applyconfigurations.NewTypeConverter(clientscheme.Scheme)
+})

@@ -1,0 +1,174 @@
+package localapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/flyball-dev/flyball/localapi/internal/codec"
+	"github.com/flyball-dev/flyball/localapi/internal/discovery"
+	"github.com/flyball-dev/flyball/localapi/internal/handlers"
+	"github.com/flyball-dev/flyball/localapi/internal/identity"
+	"github.com/flyball-dev/flyball/localapi/internal/ranges"
+	"github.com/flyball-dev/flyball/localapi/internal/registry"
+	"github.com/flyball-dev/flyball/localapi/storage"
+	"github.com/flyball-dev/flyball/localapi/storage/memory"
+)
+
+// Server is an API server. All methods may be called concurrently.
+type Server struct {
+	handler   *handlers.API
+	env       *registry.Env
+	resources map[schema.GroupVersionResource]*registry.Resource // read-only after New
+
+	historyLimit int64 // 0: unlimited
+	compacting   atomic.Bool
+	ownsStorage  bool
+
+	// stopping is closed by Close; watches and requests in flight end then.
+	stopping  chan struct{}
+	closeOnce sync.Once
+	closeErr  error
+
+	// inFlight counts the requests that came through the in-memory transport. Add happens under mu, while not closed.
+	mu       sync.Mutex
+	closed   bool
+	inFlight sync.WaitGroup
+}
+
+// New returns a server. It starts nothing: a server costs no goroutine until it is asked something.
+func New(o Options) (*Server, error) {
+	if o.Tenant == "" {
+		o.Tenant = DefaultTenant
+	}
+	if err := storage.ValidateTenant(o.Tenant); err != nil {
+		return nil, err
+	}
+	if o.Definitions == nil {
+		o.Definitions = defaultDefinitions()
+	}
+	s := &Server{historyLimit: o.historyLimit(), stopping: make(chan struct{})}
+	store := o.Storage
+	if store == nil {
+		store, s.ownsStorage = memory.New(), true
+	}
+	ids := identity.New(o.Rand)
+	scheme, err := newScheme(o.Definitions)
+	if err != nil {
+		return nil, err
+	}
+	s.env = &registry.Env{
+		Store: store, Tenant: o.Tenant, Codec: codec.New(scheme), Managers: &registry.Managers{BuiltIn: builtInTypes},
+		Allocator: ranges.New(), UID: ids.UID, Suffix: ids.Suffix, Written: s.compactIfDue,
+	}
+	s.resources = make(map[schema.GroupVersionResource]*registry.Resource, len(o.Definitions))
+	for _, d := range o.Definitions {
+		r := registry.NewResource(s.env, d)
+		s.resources[d.GroupVersionResource()] = r
+		if d.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Namespace") {
+			s.env.Namespaces = r
+		}
+	}
+	s.handler = &handlers.API{
+		Codec: s.env.Codec, Gate: o.Gate, Audit: o.Audit, Managers: s.env.Managers,
+		BookmarkInterval: o.bookmarkInterval(), Stopping: s.stopping,
+		Resource: func(gvr schema.GroupVersionResource) *registry.Resource { return s.resources[gvr] },
+		Other:    discovery.New(o.Definitions, s.env.Codec),
+	}
+	return s, s.createNamespaces(o.Namespaces)
+}
+
+// Handler is the API as a handler.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// Compact forgets the history before the present: watches and lists at earlier versions are told that those have
+// expired, as they are by a real server every few minutes.
+func (s *Server) Compact(ctx context.Context) error {
+	current, _ := s.env.Store.Revision()
+	return s.compact(ctx, current)
+}
+
+func (s *Server) compact(ctx context.Context, revision int64) error {
+	for _, r := range s.resources {
+		if err := r.Objects.Sync(); err != nil {
+			return err
+		}
+	}
+	if err := s.env.Store.Compact(ctx, revision); err != nil {
+		return fmt.Errorf("compact to %d: %w", revision, err)
+	}
+	for _, r := range s.resources {
+		r.Objects.Trim(revision)
+	}
+	return nil
+}
+
+// compactIfDue keeps the history between one and two times its limit.
+func (s *Server) compactIfDue(revision int64) {
+	if s.historyLimit == 0 {
+		return
+	}
+	if _, compacted := s.env.Store.Revision(); revision-compacted <= 2*s.historyLimit {
+		return
+	}
+	if !s.compacting.CompareAndSwap(false, true) {
+		return // somebody else is at it
+	}
+	defer s.compacting.Store(false)
+	// A failure only delays the compaction: the next write tries again.
+	_ = s.compact(context.Background(), revision-s.historyLimit)
+}
+
+// createNamespaces creates the namespaces that a cluster always has, and those asked for.
+func (s *Server) createNamespaces(more []string) error {
+	if s.env.Namespaces == nil {
+		return nil
+	}
+	names := append([]string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease}, more...)
+	for _, name := range names {
+		ns := s.env.Namespaces.New()
+		ns.(metav1.Object).SetName(name)
+		if d := s.env.Namespaces.Definition; d.Default != nil {
+			d.Default(ns)
+		}
+		o := registry.WriteOptions{Warn: func(string) {}}
+		if _, err := s.env.Namespaces.Create(context.Background(), "", ns, o); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("create namespace %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Close ends the watches and waits for the requests in flight that came through the in-memory transport. Requests after it
+// fail. (A server started with [Server.Serve] is stopped by its context.)
+func (s *Server) Close() error {
+	s.closeOnce.Do(func() {
+		s.mu.Lock()
+		s.closed = true
+		s.mu.Unlock()
+		close(s.stopping)
+		s.inFlight.Wait()
+		if s.ownsStorage {
+			s.closeErr = s.env.Store.Close()
+		}
+	})
+	return s.closeErr
+}
+
+// enter counts a request in, unless the server is closed.
+func (s *Server) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.inFlight.Add(1)
+	return true
+}

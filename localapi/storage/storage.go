@@ -1,0 +1,133 @@
+// Package storage is what the embedded API server needs of a store: a sorted map from keys to bytes with a revision
+// counter, guarded writes, and a history that can be read and watched from any revision not yet compacted.
+//
+// It knows nothing of objects, versions of types or HTTP. [github.com/flyball-dev/flyball/localapi/storage/memory] is
+// the in-memory implementation; storagetest holds the tests that every implementation has to pass.
+//
+// # Revisions
+//
+// Every successful write takes the next revision: the counter is shared by all keys and rises by exactly one, so the
+// order of revisions is the order of writes. A fresh store is at [FirstRevision], never at zero, because the API gives
+// resource version "0" a meaning of its own. A reopened store continues where it stopped.
+//
+// # Concurrency
+//
+// All methods may be called concurrently. A write is visible to every read, list and poll that starts after it
+// returned. No watcher, however slow, delays a write or another watcher: a watch is a position in the history, and one
+// that compaction overtakes gets [ErrCompacted].
+package storage
+
+import (
+	"context"
+	"errors"
+)
+
+// FirstRevision is the revision of a store that was never written to.
+const FirstRevision int64 = 1
+
+// NoRevision as an expected revision says that the key must not exist.
+const NoRevision int64 = 0
+
+var (
+	// ErrNotFound is returned for a key that does not exist.
+	ErrNotFound = errors.New("key not found")
+	// ErrConflict is returned for a guarded write whose key is not at the expected revision (or exists, if it was
+	// expected not to). The caller reads again and decides anew.
+	ErrConflict = errors.New("revision conflict")
+	// ErrCompacted is returned for a revision whose history is gone. The caller lists again.
+	ErrCompacted = errors.New("revision compacted")
+	// ErrFuture is returned for a revision that has not been reached.
+	ErrFuture = errors.New("revision in the future")
+	// ErrClosed is returned by every call after Close.
+	ErrClosed = errors.New("storage closed")
+)
+
+// Record is the state of a key.
+type Record struct {
+	Key      string
+	Value    []byte // read-only
+	Revision int64  // of the write that set Value
+
+	// Tag is what [Write].Tag was, as long as the store still has it in memory; else nil. It is never persisted.
+	Tag any
+}
+
+// Event is one write in the history.
+type Event struct {
+	// Record is the state after the write. After a delete it has the key and the revision of the delete, and no value.
+	Record
+	Deleted bool
+
+	// Previous is the state before the write; its Revision is [NoRevision] if the key did not exist.
+	Previous Record
+}
+
+// Write is a guarded put.
+type Write struct {
+	Key   string
+	Value []byte // the store's from here on: the caller must not change it
+
+	// Expected is the revision the key must be at, or [NoRevision] if it must not exist.
+	Expected int64
+
+	// Tag travels with the record to readers and watchers of this process, so that what the writer knows about the
+	// value (its decoded form) need not be computed again.
+	Tag any
+}
+
+// ListOptions select what a list returns. The zero value is everything under the prefix, now.
+type ListOptions struct {
+	Start    string // the first key to return, inclusive; "" or a key before the prefix: from the beginning
+	Limit    int    // most records to return; 0: all
+	Revision int64  // the state as of this revision; 0: now
+}
+
+// Page is the result of a list.
+type Page struct {
+	Records   []Record // sorted by key
+	Revision  int64    // of the state that was listed
+	Remaining int64    // number of records after the last one of the page
+}
+
+// Storage is a store.
+type Storage interface {
+	// Get returns the current state of key. Errors: ErrNotFound.
+	Get(ctx context.Context, key string) (Record, error)
+
+	// List returns the records whose keys begin with prefix. Errors: ErrCompacted, ErrFuture.
+	List(ctx context.Context, prefix string, o ListOptions) (Page, error)
+
+	// Put writes one key and returns the revision of the write. Errors: ErrConflict.
+	Put(ctx context.Context, w Write) (int64, error)
+
+	// Delete removes key, which must be at the expected revision, and returns the revision of the removal. Errors:
+	// ErrNotFound, ErrConflict.
+	Delete(ctx context.Context, key string, expected int64) (int64, error)
+
+	// Watch returns the writes to keys that begin with prefix, in order, whose revision is greater than after.
+	// Errors: ErrCompacted, ErrFuture.
+	Watch(ctx context.Context, prefix string, after int64) (Watch, error)
+
+	// Compact forgets the history up to and including revision; the current state stays, and so does the state as of
+	// that revision. Errors: ErrFuture. Compacting what is compacted already does nothing.
+	Compact(ctx context.Context, revision int64) error
+
+	// Revision returns the revision of the last write and the one compacted to (0: nothing compacted).
+	Revision() (current, compacted int64)
+
+	// Close releases the store and ends every watch.
+	Close() error
+}
+
+// Watch is a position in the history of a prefix. One goroutine at a time may use it.
+type Watch interface {
+	// Poll returns the events that are there, without waiting, and the revision up to which the history is now
+	// known: no later call returns an event at or below it. Errors: ErrCompacted, ErrClosed.
+	Poll() (events []Event, revision int64, err error)
+
+	// Next waits until Poll would return at least one event.
+	Next(ctx context.Context) (events []Event, revision int64, err error)
+
+	// Close releases the watch.
+	Close()
+}

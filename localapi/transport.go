@@ -1,0 +1,265 @@
+package localapi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"syscall"
+
+	"k8s.io/client-go/rest"
+)
+
+// memoryHost is the host in the URLs of requests that never leave the process.
+const memoryHost = "http://localapi"
+
+// RESTConfig returns a client configuration that reaches the server without a socket, and without the client-side rate
+// limit that client-go has by default.
+func (s *Server) RESTConfig() *rest.Config {
+	return &rest.Config{Host: memoryHost, Transport: transport{s}, QPS: -1}
+}
+
+// transport is an [http.RoundTripper] that calls the server's handler. Each request runs in a goroutine, so that a client
+// that gives up leaves the server at work, as over a network; Close waits for it.
+type transport struct{ server *Server }
+
+// errServerClosed is what a client gets from a closed server, as from a port that nobody listens at.
+var errServerClosed = &transportError{op: "dial", err: syscall.ECONNREFUSED}
+
+// transportError is a failure of the connection.
+type transportError struct {
+	op  string
+	err error
+}
+
+func (e *transportError) Error() string { return "localapi: " + e.op + ": " + e.err.Error() }
+func (e *transportError) Unwrap() error { return e.err }
+
+// RoundTrip implements [http.RoundTripper].
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	s := t.server
+	if err := r.Context().Err(); err != nil {
+		closeBody(r)
+		return nil, err
+	}
+	if !s.enter() {
+		closeBody(r)
+		return nil, errServerClosed
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	rw := &response{header: http.Header{}, started: make(chan struct{}), cancel: cancel}
+	request := r.Clone(ctx)
+	if request.Body == nil {
+		request.Body = http.NoBody
+	}
+	request.RequestURI = r.URL.RequestURI()
+	request.RemoteAddr = "memory"
+	go func() {
+		defer s.inFlight.Done()
+		defer closeBody(r)
+		rw.serve(s.handler, request)
+	}()
+	select {
+	case <-rw.started:
+		return rw.result(r)
+	case <-r.Context().Done():
+		cancel()
+		rw.abandon()
+		return nil, r.Context().Err()
+	}
+}
+
+func closeBody(r *http.Request) {
+	if r.Body != nil {
+		_ = r.Body.Close()
+	}
+}
+
+// streamBuffer is how much of a stream the server sends ahead of the client's reading, as a socket's buffers would hold.
+const streamBuffer = 64 << 10
+
+// response is both ends of an answer: the [http.ResponseWriter] of the handler, and the body that the client reads.
+//
+// A handler that never flushes is answered when it returns, with everything it wrote. The first flush turns the response
+// into a stream.
+type response struct {
+	header http.Header
+	cancel context.CancelFunc // ends the handler's context
+
+	// started is closed by the handler's goroutine when the client can have its answer: at the first flush, at the
+	// return, or when the connection breaks before either.
+	started chan struct{}
+
+	mu      sync.Mutex
+	code    int
+	buf     bytes.Buffer
+	stream  bool
+	done    bool  // the handler has returned
+	broken  error // how the connection ended, if not in an orderly way
+	closed  bool  // the client has closed the body
+	changed chan struct{}
+}
+
+// serve runs the handler. A handler that aborts breaks the connection.
+func (w *response) serve(h http.Handler, r *http.Request) {
+	defer w.cancel()
+	var broken error = &transportError{op: "read", err: syscall.ECONNRESET}
+	defer func() {
+		if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // compared as net/http does
+			panic(p)
+		}
+		w.end(broken)
+	}()
+	h.ServeHTTP(w, r)
+	broken = nil
+}
+
+func (w *response) end(broken error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.done, w.broken = true, broken
+	w.startLocked()
+	w.wakeLocked()
+}
+
+// Header implements [http.ResponseWriter].
+func (w *response) Header() http.Header { return w.header }
+
+// WriteHeader implements [http.ResponseWriter].
+func (w *response) WriteHeader(code int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.code == 0 {
+		w.code = code
+	}
+}
+
+// Write implements [http.ResponseWriter]. On a stream it waits while the client is far behind.
+func (w *response) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	for w.stream && !w.closed && w.buf.Len() > streamBuffer {
+		w.waitLocked()
+	}
+	defer w.mu.Unlock()
+	if w.closed {
+		return 0, io.ErrClosedPipe
+	}
+	if w.code == 0 {
+		w.code = http.StatusOK
+	}
+	n, err := w.buf.Write(b)
+	w.wakeLocked()
+	return n, err
+}
+
+// Flush implements [http.Flusher].
+func (w *response) Flush() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stream = true
+	w.startLocked()
+}
+
+func (w *response) startLocked() {
+	select {
+	case <-w.started:
+	default:
+		if w.code == 0 {
+			w.code = http.StatusOK
+		}
+		close(w.started)
+	}
+}
+
+// result is the answer as the client sees it.
+func (w *response) result(r *http.Request) (*http.Response, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.broken != nil && w.buf.Len() == 0 && !w.stream {
+		return nil, w.broken
+	}
+	answer := &http.Response{
+		Status:     strconv.Itoa(w.code) + " " + http.StatusText(w.code),
+		StatusCode: w.code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: w.header, Request: r, ContentLength: -1, Body: &body{w: w, ctx: r.Context()},
+	}
+	if w.done && w.broken == nil {
+		answer.ContentLength = int64(w.buf.Len())
+	}
+	return answer, nil
+}
+
+// abandon is called when nobody will read the answer.
+func (w *response) abandon() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	w.wakeLocked()
+}
+
+// waitLocked waits for a change, without the lock. One side waits at a time: the writer for room, or the reader for data.
+func (w *response) waitLocked() {
+	if w.changed == nil {
+		w.changed = make(chan struct{})
+	}
+	changed := w.changed
+	w.mu.Unlock()
+	<-changed
+	w.mu.Lock()
+}
+
+func (w *response) wakeLocked() {
+	if w.changed != nil {
+		close(w.changed)
+		w.changed = nil
+	}
+}
+
+// body is the client's end.
+type body struct {
+	w   *response
+	ctx context.Context // the request's: a body lives as long as its request
+}
+
+// Read implements [io.Reader].
+func (b *body) Read(p []byte) (int, error) {
+	w := b.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for {
+		switch {
+		case w.closed:
+			return 0, errors.New("localapi: read on closed response body")
+		case w.buf.Len() > 0:
+			n, err := w.buf.Read(p)
+			w.wakeLocked()
+			return n, err
+		case w.broken != nil:
+			return 0, io.ErrUnexpectedEOF
+		case w.done:
+			return 0, io.EOF
+		case b.ctx.Err() != nil:
+			return 0, b.ctx.Err()
+		}
+		if w.changed == nil {
+			w.changed = make(chan struct{})
+		}
+		changed := w.changed
+		w.mu.Unlock()
+		select {
+		case <-changed:
+		case <-b.ctx.Done():
+		}
+		w.mu.Lock()
+	}
+}
+
+// Close implements [io.Closer]. It ends the request.
+func (b *body) Close() error {
+	b.w.abandon()
+	b.w.cancel()
+	return nil
+}
