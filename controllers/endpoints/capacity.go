@@ -1,0 +1,57 @@
+package endpoints
+
+import (
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// maxAddresses is how many addresses Endpoints may hold.
+const maxAddresses = 1000
+
+// truncate returns at most [maxAddresses] of the addresses in subsets, and whether it had to leave any out. The
+// ready ones go first; what the limit leaves is shared among the subsets by their size, rounded up, so the last may
+// get less. A subset that is left with no address is dropped, since the API does not accept one.
+//
+// The argument is not changed.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller.go, truncateEndpoints
+func truncate(subsets []corev1.EndpointSubset) ([]corev1.EndpointSubset, bool) {
+	totalReady, totalNotReady := count(subsets)
+	if totalReady+totalNotReady <= maxAddresses {
+		return subsets, false
+	}
+	truncated := slices.Clone(subsets)
+	if totalReady > maxAddresses {
+		s := share{limit: maxAddresses, total: totalReady, left: maxAddresses}
+		for i := range truncated {
+			truncated[i].Addresses = s.take(truncated[i].Addresses)
+			truncated[i].NotReadyAddresses = nil
+		}
+	} else {
+		s := share{limit: maxAddresses - totalReady, total: totalNotReady, left: maxAddresses - totalReady}
+		for i := range truncated {
+			truncated[i].NotReadyAddresses = s.take(truncated[i].NotReadyAddresses)
+		}
+	}
+	return slices.DeleteFunc(truncated, isEmpty), true
+}
+
+func isEmpty(s corev1.EndpointSubset) bool {
+	return len(s.Addresses) == 0 && len(s.NotReadyAddresses) == 0
+}
+
+// share divides limit places among lists that hold total addresses.
+type share struct {
+	limit, total int
+	left         int // Invariant: limit less what was taken.
+}
+
+// take returns the head of list, as long as its share is.
+func (s *share) take(list []corev1.EndpointAddress) []corev1.EndpointAddress {
+	n := int(math.Ceil((float64(len(list)) / float64(s.total)) * float64(s.limit)))
+	n = min(n, s.left, len(list))
+	s.left -= n
+	return list[:n:n]
+}

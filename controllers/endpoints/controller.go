@@ -1,0 +1,94 @@
+package endpoints
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/flyball-dev/flyball/client/events"
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/workqueue"
+)
+
+const (
+	// Name is the controller's name, the one it has in kube-controller-manager.
+	Name = "endpoints-controller"
+	// Component is the source that its events name.
+	Component = "endpoint-controller"
+)
+
+// maxRetries is how often a Service that fails is tried again before it has to change to be looked at.
+const maxRetries = 15
+
+// Config is what the controller works on. All fields are required.
+type Config struct {
+	Client    kubernetes.Interface
+	Services  informer.Informer[*corev1.Service]
+	Pods      informer.Informer[*corev1.Pod]
+	Endpoints informer.Informer[*corev1.Endpoints]
+	// Recorder records the events of [Component].
+	Recorder events.Recorder
+}
+
+// Options configures the controller. The zero value works.
+type Options struct {
+	// Workers is how many Services are synced at once. Zero means 5.
+	Workers int
+	// BatchPeriod puts off the syncs that changes of pods cause, to do one for many. Zero means no delay.
+	BatchPeriod time.Duration
+	// Metrics receives the queue's metrics. Nil: none.
+	Metrics workqueue.MetricsProvider
+}
+
+// controller is the reconciler and what it remembers.
+type controller struct {
+	client      kubernetes.Interface
+	services    informer.Informer[*corev1.Service]
+	pods        informer.Informer[*corev1.Pod]
+	endpoints   informer.Informer[*corev1.Endpoints]
+	recorder    events.Recorder
+	batchPeriod time.Duration
+	triggers    *triggerTimes
+	writes      *ownWrites
+}
+
+// New makes the controller of all Endpoints. It adds an index to the informer of Services. A key is a Service's name,
+// which is that of its Endpoints.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller.go
+func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) {
+	if c.Client == nil || c.Services == nil || c.Pods == nil || c.Endpoints == nil || c.Recorder == nil {
+		return nil, fmt.Errorf("%s: the config lacks a client, an informer or the recorder", Name)
+	}
+	if o.Workers <= 0 {
+		o.Workers = 5
+	}
+	if err := c.Services.AddIndex(selectorIndex, indexBySelector); err != nil && !errors.Is(err, informer.ErrIndexExists) {
+		return nil, fmt.Errorf("%s: index Services by selector: %w", Name, err)
+	}
+	r := &controller{
+		client:      c.Client,
+		services:    c.Services,
+		pods:        c.Pods,
+		endpoints:   c.Endpoints,
+		recorder:    c.Recorder,
+		batchPeriod: o.BatchPeriod,
+		triggers:    newTriggerTimes(),
+		writes:      newOwnWrites(),
+	}
+	loop := reconcile.New(Name, r, reconcile.Options[reconcile.Request]{Workers: o.Workers, MaxRetries: maxRetries, Metrics: o.Metrics})
+	for _, source := range []reconcile.Source[reconcile.Request]{
+		reconcile.Kind(c.Services, reconcile.EnqueueObject[*corev1.Service]()),
+		reconcile.Kind(c.Pods, r.podEvents()),
+		reconcile.Kind(c.Endpoints, r.endpointsEvents()),
+	} {
+		if err := loop.Watch(source); err != nil {
+			return nil, fmt.Errorf("%s: %w", Name, err)
+		}
+	}
+	return loop, nil
+}

@@ -1,0 +1,201 @@
+package garbagecollector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/reconcile"
+)
+
+// follow does what a change of the graph asks for.
+func (c *Collector) follow(ctx context.Context, e effects) {
+	for _, s := range e.strays {
+		klog.FromContext(ctx).V(2).Info("Object names an owner in another namespace", "object", s.dependent, "owner", s.owner)
+		c.recorder.Eventf(&corev1.ObjectReference{
+			APIVersion: s.dependent.apiVersion, Kind: s.dependent.kind,
+			Namespace: s.dependent.namespace, Name: s.dependent.name, UID: s.dependent.uid,
+		}, corev1.EventTypeWarning, "OwnerRefInvalidNamespace", "ownerRef %s does not exist in namespace %q", s.owner, s.dependent.namespace)
+	}
+	for _, key := range e.suspects {
+		c.deletes.Enqueue(key)
+	}
+	for _, key := range e.retried {
+		c.deletes.EnqueueAfter(key, c.graph.nextCheck(key.uid))
+	}
+	for _, uid := range e.orphaners {
+		c.orphans.Enqueue(uid)
+	}
+}
+
+// attemptToDelete reads an object and its owners from the API server and does what then is to be done with it.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go, attemptToDeleteWorker
+func (c *Collector) attemptToDelete(ctx context.Context, key suspect) (reconcile.Result, error) {
+	v, found := c.graph.view(key.uid)
+	switch {
+	case !found, key.virtual && !v.virtual:
+		return reconcile.Result{}, nil
+	case v.deleting && !v.deletingDependents:
+		return reconcile.Result{}, nil // on its way out; its dependents are looked at when it is gone
+	}
+	latest, err := c.remote.get(ctx, v.id)
+	if errors.Is(err, errNoNamespace) {
+		return reconcile.Result{}, nil // nothing will change that
+	}
+	if apierrors.IsNotFound(err) || (err == nil && latest.UID != v.id.uid) {
+		c.follow(ctx, c.graph.refute(v.id))
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("get %s: %w", v.id, err)
+	}
+	if err := c.settle(ctx, v, latest); err != nil {
+		return reconcile.Result{}, err
+	}
+	if v.virtual {
+		// It exists, so its own watch event is to come. If it was deleted before the watch began, none will.
+		return reconcile.Result{RequeueAfter: c.graph.nextCheck(key.uid)}, nil
+	}
+	return reconcile.Result{}, nil
+}
+
+// settle plans for an object that exists, and applies that.
+func (c *Collector) settle(ctx context.Context, v view, latest *metav1.PartialObjectMetadata) error {
+	if v.deletingDependents {
+		return c.apply(ctx, v, latest, planWaiting(v))
+	}
+	owners, err := c.classify(ctx, v.id, latest.OwnerReferences)
+	if errors.Is(err, errNoNamespace) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return c.apply(ctx, v, latest, plan(v, latest, owners))
+}
+
+// classify asks the API server for each owner.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go, classifyReferences
+func (c *Collector) classify(ctx context.Context, dependent identity, refs []metav1.OwnerReference) (ownership, error) {
+	var o ownership
+	for _, ref := range refs {
+		owner, err := c.owner(ctx, dependent, ref)
+		switch {
+		case err != nil:
+			return ownership{}, fmt.Errorf("get owner %s: %w", ownerIdentity(ref, dependent.namespace), err)
+		case owner == nil:
+			o.dangling = append(o.dangling, ref)
+		case isWaiting(owner):
+			o.waiting = append(o.waiting, ref)
+		default:
+			o.solid = append(o.solid, ref)
+		}
+	}
+	return o, nil
+}
+
+// owner returns what ref names, or nil if that does not exist, which is remembered.
+func (c *Collector) owner(ctx context.Context, dependent identity, ref metav1.OwnerReference) (*metav1.PartialObjectMetadata, error) {
+	inCluster, inNamespace := ownerIdentity(ref, ""), ownerIdentity(ref, dependent.namespace)
+	if c.graph.isAbsent(inCluster) || c.graph.isAbsent(inNamespace) {
+		return nil, nil
+	}
+	_, namespaced, err := c.remote.resource(ref.APIVersion, ref.Kind, dependent.namespace)
+	if err != nil {
+		return nil, err
+	}
+	id := inCluster
+	if namespaced {
+		id = inNamespace
+	}
+	owner, err := c.remote.get(ctx, id)
+	if apierrors.IsNotFound(err) || (err == nil && owner.UID != ref.UID) {
+		c.graph.markAbsent(id)
+		return nil, nil
+	}
+	return owner, err
+}
+
+// apply does one step.
+func (c *Collector) apply(ctx context.Context, v view, latest *metav1.PartialObjectMetadata, s step) error {
+	logger := klog.FromContext(ctx)
+	switch {
+	case len(s.disown) > 0:
+		logger.V(2).Info("Removing references to owners that are gone", "object", v.id, "owners", s.disown)
+		if err := c.remote.disown(ctx, v.id, s.disown...); err != nil {
+			return fmt.Errorf("remove owners of %s: %w", v.id, err)
+		}
+	case s.remove != nil:
+		if s.unblock {
+			if err := c.remote.unblock(ctx, v.id, latest); err != nil {
+				return fmt.Errorf("unblock owners of %s: %w", v.id, err)
+			}
+		}
+		logger.V(2).Info("Deleting object without owner", "object", v.id, "policy", *s.remove)
+		return c.remove(ctx, v.id, latest, s.remove)
+	case s.finish:
+		logger.V(2).Info("No dependent blocks the deletion any more", "object", v.id)
+		if err := c.remote.finish(ctx, v.id, metav1.FinalizerDeleteDependents); err != nil {
+			return fmt.Errorf("finish the deletion of %s: %w", v.id, err)
+		}
+	}
+	for _, d := range s.look {
+		c.deletes.Enqueue(suspect{uid: d.uid})
+	}
+	return nil
+}
+
+// remove deletes an object. One that is gone already is taken out of the graph.
+func (c *Collector) remove(ctx context.Context, id identity, latest *metav1.PartialObjectMetadata, policy *metav1.DeletionPropagation) error {
+	err := c.remote.remove(ctx, id, latest, policy)
+	if apierrors.IsNotFound(err) {
+		c.follow(ctx, c.graph.refute(id))
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("delete %s: %w", id, err)
+	}
+	c.deleted.Add(1)
+	return nil
+}
+
+// orphanParallelism bounds the patches that one owner's orphaning has in flight.
+const orphanParallelism = 20
+
+// attemptToOrphan takes the references to an owner from all of its dependents, and then its finalizer.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go, attemptToOrphanWorker
+func (c *Collector) attemptToOrphan(ctx context.Context, uid types.UID) (reconcile.Result, error) {
+	v, found := c.graph.view(uid)
+	if !found {
+		return reconcile.Result{}, nil
+	}
+	errs := make([]error, len(v.dependents))
+	var patches errgroup.Group
+	patches.SetLimit(orphanParallelism)
+	for i, d := range v.dependents {
+		patches.Go(func() error {
+			if err := c.remote.disown(ctx, d.id, uid); err != nil && !apierrors.IsNotFound(err) {
+				errs[i] = fmt.Errorf("orphan %s: %w", d.id, err)
+			}
+			return nil // all are tried
+		})
+	}
+	_ = patches.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return reconcile.Result{}, err
+	}
+	if err := c.remote.finish(ctx, v.id, metav1.FinalizerOrphanDependents); err != nil {
+		return reconcile.Result{}, fmt.Errorf("finish the deletion of %s: %w", v.id, err)
+	}
+	return reconcile.Result{}, nil
+}

@@ -1,0 +1,192 @@
+package garbagecollector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/client/events"
+	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/workqueue"
+)
+
+const (
+	// Name is the controller's name, the one it has in kube-controller-manager.
+	Name = "garbage-collector-controller"
+	// Component is the source that its events name.
+	Component = "garbage-collector-controller"
+)
+
+// Config is what the collector works on. Mapper may be nil; the rest is required.
+type Config struct {
+	// Discovery tells which resources there are. Each call asks the server: it must not be cached.
+	Discovery discovery.DiscoveryInterface
+	Metadata  metadata.Interface
+	// Mapper finds the resource of an owner reference's kind. If it can be reset, it is when the server's resources
+	// change. Nil means one made from Discovery.
+	Mapper meta.RESTMapper
+	// Recorder records the events of [Component].
+	Recorder events.Recorder
+}
+
+// Options configures the collector. The zero value works.
+type Options struct {
+	// Workers is how many objects are looked at at once, in each of two queues. Zero means 20.
+	Workers int
+	// DiscoveryPeriod is how often the server is asked for its resources. Zero means 30 s.
+	DiscoveryPeriod time.Duration
+	// SyncTimeout is how long the start waits until all objects are known. After that it goes on without: what is
+	// deleted is verified anyway. Zero means 30 s.
+	SyncTimeout time.Duration
+	// Ignored are resources that are not followed: their objects are neither collected nor known as owners without
+	// asking. Nil means events.
+	Ignored []schema.GroupResource
+	// Metrics receives the queues' metrics. Nil: none.
+	Metrics workqueue.MetricsProvider
+}
+
+// Collector is the garbage collector. See the package comment.
+//
+// Concurrency: all methods may be called from any goroutine; Run once.
+type Collector struct {
+	options   Options
+	discovery discovery.DiscoveryInterface
+	recorder  events.Recorder
+	remote    *remote
+	graph     *graph
+	monitors  *monitors
+	// deletes looks at objects that may have to go, orphans at those that let go of their dependents.
+	deletes *reconcile.Controller[suspect]
+	orphans *reconcile.Controller[types.UID]
+
+	started       atomic.Bool
+	lastDiscovery atomic.Pointer[discoveryResult] // nil before the first
+	deleted       atomic.Int64
+}
+
+// New makes the collector. Nothing runs before [Collector.Run].
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go
+func New(c Config, o Options) (*Collector, error) {
+	if c.Discovery == nil || c.Metadata == nil || c.Recorder == nil {
+		return nil, fmt.Errorf("%s: the config lacks discovery, the metadata client or the recorder", Name)
+	}
+	if c.Mapper == nil {
+		c.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.Discovery))
+	}
+	if o.Ignored == nil {
+		o.Ignored = defaultIgnored
+	}
+	o.Workers = orDefault(o.Workers, 20)
+	o.DiscoveryPeriod = orDefault(o.DiscoveryPeriod, 30*time.Second)
+	o.SyncTimeout = orDefault(o.SyncTimeout, 30*time.Second)
+	gc := &Collector{
+		options:   o,
+		discovery: c.Discovery,
+		recorder:  c.Recorder,
+		remote:    &remote{client: c.Metadata, mapper: c.Mapper},
+		graph:     newGraph(),
+	}
+	gc.monitors = &monitors{
+		client: c.Metadata,
+		see:    func(ctx context.Context, o object) { gc.follow(ctx, gc.graph.see(o)) },
+		gone:   func(ctx context.Context, id identity) { gc.follow(ctx, gc.graph.forget(id)) },
+	}
+	gc.deletes = reconcile.New("garbage_collector_attempt_to_delete", reconcile.Func[suspect](gc.attemptToDelete),
+		reconcile.Options[suspect]{Workers: o.Workers, Metrics: o.Metrics})
+	gc.orphans = reconcile.New("garbage_collector_attempt_to_orphan", reconcile.Func[types.UID](gc.attemptToOrphan),
+		reconcile.Options[types.UID]{Workers: o.Workers, Metrics: o.Metrics})
+	return gc, nil
+}
+
+func orDefault[T int | time.Duration](value, byDefault T) T {
+	if value <= 0 {
+		return byDefault
+	}
+	return value
+}
+
+// Name is [Name].
+func (c *Collector) Name() string { return Name }
+
+// Run collects until ctx is done, and returns when all that it started has ended. It may be called once.
+func (c *Collector) Run(ctx context.Context) error {
+	if c.started.Swap(true) {
+		return fmt.Errorf("%s: %w", Name, reconcile.ErrStopped)
+	}
+	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "controller", Name))
+	found := make(chan struct{}) // closed by the goroutine below at the first success; capacity 0
+	var wg sync.WaitGroup
+	wg.Go(func() { c.discover(ctx, sync.OnceFunc(func() { close(found) })) })
+	c.waitForSync(ctx, found)
+	var errs [2]error
+	wg.Go(func() { errs[0] = c.deletes.Run(ctx) })
+	wg.Go(func() { errs[1] = c.orphans.Run(ctx) })
+	wg.Wait()
+	c.monitors.wg.Wait()
+	return errors.Join(errs[:]...)
+}
+
+// waitForSync waits until the graph is complete, but no longer than the options say.
+func (c *Collector) waitForSync(ctx context.Context, found <-chan struct{}) {
+	ctx, cancel := context.WithTimeout(ctx, c.options.SyncTimeout)
+	defer cancel()
+	logger := klog.FromContext(ctx)
+	select {
+	case <-found:
+	case <-ctx.Done():
+		return
+	}
+	for _, one := range c.monitors.waitForSync(ctx) {
+		logger.Info("Going on without knowing all objects", "resource", one.resource.GroupResource(), "err", one.err())
+	}
+}
+
+// Stats counts what the collector did and knows.
+type Stats struct {
+	// Objects are known, Virtual of them only as an owner of others.
+	Objects, Virtual int
+	// Monitors is the number of resources that are followed.
+	Monitors int
+	// Deleted counts delete requests that were accepted.
+	Deleted int64
+	// Deletes and Orphans are the counters of the two queues.
+	Deletes, Orphans reconcile.Stats
+}
+
+// Stats returns a snapshot of the counters.
+func (c *Collector) Stats() Stats {
+	s := Stats{Monitors: len(c.monitors.list()), Deleted: c.deleted.Load(), Deletes: c.deletes.Stats(), Orphans: c.orphans.Stats()}
+	s.Objects, s.Virtual = c.graph.size()
+	return s
+}
+
+// Synced reports whether discovery has succeeded and all objects that were there have been read.
+func (c *Collector) Synced() bool { return c.Health() == nil }
+
+// Health is nil when all that there is to collect is known; else it says what is missing.
+func (c *Collector) Health() error {
+	result := c.lastDiscovery.Load()
+	if result == nil {
+		return fmt.Errorf("%s: the server has not been asked for its resources yet", Name)
+	}
+	errs := []error{result.err}
+	for _, one := range c.monitors.list() {
+		if !one.handler.HasSynced() {
+			errs = append(errs, one.err())
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,121 @@
+package garbagecollector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/klog/v2"
+)
+
+// defaultIgnored are events: they have no dependents, there are many, and they end by themselves.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/graph_builder.go, ignoredResources
+var defaultIgnored = []schema.GroupResource{{Resource: "events"}, {Group: "events.k8s.io", Resource: "events"}}
+
+// kinds are the resources that can be collected, each with its kind.
+type kinds = map[schema.GroupVersionResource]schema.GroupVersionKind
+
+// deletable picks the resources that can be listed, watched and deleted.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go, GetDeletableResources
+func deletable(lists []*metav1.APIResourceList, ignored []schema.GroupResource) kinds {
+	found := make(kinds)
+	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"delete", "list", "watch"}}, lists) {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue // not a group version that any client could use
+		}
+		for _, r := range list.APIResources {
+			found[gv.WithResource(r.Name)] = gv.WithKind(r.Kind)
+		}
+	}
+	for _, gr := range ignored {
+		maps.DeleteFunc(found, func(gvr schema.GroupVersionResource, _ schema.GroupVersionKind) bool {
+			return gvr.GroupResource() == gr
+		})
+	}
+	return found
+}
+
+// merge returns the resources now found. Those of groups that could not be asked are taken from before: that an
+// aggregated API is down does not mean that its objects are gone.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go, Sync
+func merge(before, now kinds, err error) kinds {
+	failed, partial := discovery.GroupDiscoveryFailedErrorGroups(err)
+	if !partial {
+		return now
+	}
+	merged := maps.Clone(now)
+	for resource, kind := range before {
+		if _, unknown := failed[resource.GroupVersion()]; unknown {
+			merged[resource] = kind
+		}
+	}
+	return merged
+}
+
+// errNothingFound says that discovery named no resource at all: a server that is not ready.
+var errNothingFound = errors.New("discovery names no resource that can be collected")
+
+// patience is how long the first failure of discovery is waited out; further ones double it.
+const patience = time.Second
+
+// discover follows what the server serves until ctx is done. It calls found once, when monitors were started for the
+// first time. What goes wrong is kept for Health, and tried again.
+func (c *Collector) discover(ctx context.Context, found func()) {
+	var known kinds
+	wait := min(patience, c.options.DiscoveryPeriod)
+	for {
+		now, err := c.discoverOnce(ctx, known)
+		c.lastDiscovery.Store(&discoveryResult{err})
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "Cannot find out what there is to collect, will try again", "delay", wait)
+		} else {
+			known, wait = now, c.options.DiscoveryPeriod
+			found()
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		wait = min(2*wait, c.options.DiscoveryPeriod)
+	}
+}
+
+// discoveryResult is what the last attempt came to.
+type discoveryResult struct{ err error }
+
+// discoverOnce asks the server and sets the monitors if there is something new.
+func (c *Collector) discoverOnce(ctx context.Context, known kinds) (kinds, error) {
+	lists, err := discovery.ToServerResourcesInterfaceWithContext(c.discovery).ServerPreferredResourcesWithContext(ctx)
+	now := deletable(lists, c.options.Ignored)
+	if len(now) == 0 {
+		return nil, errors.Join(errNothingFound, err)
+	}
+	now = merge(known, now, err)
+	if err != nil {
+		klog.FromContext(ctx).Info("Part of what the server serves is unknown", "err", err)
+	}
+	if maps.Equal(known, now) {
+		return now, nil
+	}
+	klog.FromContext(ctx).V(2).Info("Resources to collect changed", "count", len(now), "before", len(known))
+	if mapper, ok := c.remote.mapper.(meta.ResettableRESTMapper); ok {
+		mapper.Reset()
+	}
+	if err := c.monitors.set(ctx, now); err != nil {
+		return nil, fmt.Errorf("start monitors: %w", err)
+	}
+	return now, nil
+}

@@ -1,0 +1,322 @@
+package garbagecollector
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
+)
+
+// graph knows who depends on whom. Every change of it returns what is to be looked at because of the change; it does
+// no I/O and starts nothing.
+//
+// Concurrency: safe for concurrent use. Changes of one object must come in the order of its history.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/graph_builder.go, processGraphChanges
+type graph struct {
+	mu    sync.Mutex
+	nodes map[types.UID]*node
+	// absent are identities that the API server has been found not to have; a UID does not come back. It has a lock of
+	// its own.
+	absent *lru.Cache
+}
+
+// absentSize bounds the memory of absent owners.
+const absentSize = 500
+
+func newGraph() *graph {
+	return &graph{nodes: make(map[types.UID]*node), absent: lru.New(absentSize)}
+}
+
+// suspect is a key of the delete queue. A virtual node is queued apart from the object it turns into: once the object
+// is seen, there is no more to find out about its existence.
+type suspect struct {
+	uid     types.UID
+	virtual bool
+}
+
+// effects are what follows from a change of the graph.
+type effects struct {
+	// suspects may have to be deleted; retried likewise, but not at once.
+	suspects, retried []suspect
+	// orphaners are objects whose dependents are to be let go.
+	orphaners []types.UID
+	// strays have an owner in another namespace.
+	strays []stray
+}
+
+// stray is a dependent with a reference to an owner that cannot be in its namespace.
+type stray struct {
+	dependent identity
+	owner     identity // as the reference means it
+}
+
+func (e *effects) suspect(n *node) {
+	e.suspects = append(e.suspects, suspect{uid: n.id.uid, virtual: n.virtual})
+}
+
+func (e *effects) stray(dependent *node, owner types.UID) {
+	for _, ref := range dependent.owners {
+		if ref.UID == owner {
+			e.strays = append(e.strays, stray{dependent: dependent.id, owner: ownerIdentity(ref, dependent.id.namespace)})
+			return
+		}
+	}
+}
+
+// view returns what the graph knows of an object.
+func (g *graph) view(uid types.UID) (view, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n, found := g.nodes[uid]
+	if !found {
+		return view{}, false
+	}
+	return n.view(), true
+}
+
+// size returns how many objects are in the graph, and how many of them are virtual.
+func (g *graph) size() (all, virtual int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, n := range g.nodes {
+		if n.virtual {
+			virtual++
+		}
+	}
+	return len(g.nodes), virtual
+}
+
+const (
+	firstCheck  = 5 * time.Millisecond
+	slowestPoll = 1000 * time.Second
+)
+
+// nextCheck returns when to look again at a virtual node that exists, or may under another name: twice as late each
+// time.
+func (g *graph) nextCheck(uid types.UID) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n, found := g.nodes[uid]
+	if !found {
+		return firstCheck
+	}
+	n.checks++
+	return min(firstCheck<<min(n.checks-1, 20), slowestPoll)
+}
+
+// isAbsent reports whether the owner is known not to exist.
+func (g *graph) isAbsent(id identity) bool {
+	_, found := g.absent.Get(id)
+	return found
+}
+
+func (g *graph) markAbsent(id identity) { g.absent.Add(id, nil) }
+
+// see takes in an object as it was seen: new, changed or again.
+func (g *graph) see(o object) effects {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var e effects
+	n, found := g.nodes[o.id.uid]
+	if !found {
+		n = &node{id: o.id, owners: o.owners, dependents: make(map[types.UID]*node)}
+		g.nodes[o.id.uid] = n
+		g.linkLocked(n, o.owners, &e)
+	} else {
+		g.realizeLocked(n, o.id, &e)
+		g.relinkLocked(n, o.owners, &e)
+	}
+	transition(n, o, &e)
+	return e
+}
+
+// realizeLocked makes a virtual node a real one. Dependents that named it otherwise are looked at: the owner they
+// mean may not exist.
+func (g *graph) realizeLocked(n *node, seen identity, e *effects) {
+	if !n.virtual {
+		return
+	}
+	n.virtual = false
+	if n.id == seen {
+		return
+	}
+	_, others := partition(n.sortedDependents(), seen)
+	for _, d := range others {
+		if seen.namespace != "" && d.id.namespace != seen.namespace {
+			e.stray(d, seen.uid)
+		}
+		e.suspect(d)
+	}
+	n.id = seen
+}
+
+// relinkLocked follows a change of the owner references.
+func (g *graph) relinkLocked(n *node, owners []metav1.OwnerReference, e *effects) {
+	added, removed, changed := diffOwners(n.owners, owners)
+	for _, ref := range removed {
+		g.unblockedLocked(ref, e)
+		if owner, found := g.nodes[ref.UID]; found {
+			delete(owner.dependents, n.id.uid)
+		}
+	}
+	for _, c := range changed {
+		if !blocking(c.now) {
+			g.unblockedLocked(c.before, e)
+		}
+	}
+	n.owners = owners
+	g.linkLocked(n, added, e)
+}
+
+// unblockedLocked looks at an owner that was blocked by the reference and no longer is: its deletion may go on.
+func (g *graph) unblockedLocked(before metav1.OwnerReference, e *effects) {
+	if owner, found := g.nodes[before.UID]; found && blocking(before) {
+		e.suspect(owner)
+	}
+}
+
+// linkLocked makes n a dependent of its owners. An owner not in the graph gets a virtual node, to be verified. If an
+// owner in the graph is not what the reference says, n is to be verified.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/graph_builder.go, addDependentToOwners
+func (g *graph) linkLocked(n *node, owners []metav1.OwnerReference, e *effects) {
+	doubtful := false
+	for _, ref := range owners {
+		owner, found := g.nodes[ref.UID]
+		if !found {
+			owner = &node{id: ownerIdentity(ref, n.id.namespace), virtual: true, dependents: make(map[types.UID]*node)}
+			g.nodes[ref.UID] = owner
+			e.suspect(owner)
+		}
+		owner.dependents[n.id.uid] = n
+		if !found {
+			continue
+		}
+		elsewhere := owner.id.namespace != n.id.namespace
+		switch {
+		case owner.id.namespace != "" && elsewhere:
+			if !owner.virtual {
+				e.stray(n, ref.UID)
+			}
+			doubtful = true
+		case !owner.id.namedBy(ref):
+			doubtful = true
+		case elsewhere && owner.virtual:
+			// A cluster-scoped object has named it before: it may be a namespaced owner that is wrongly named there.
+			doubtful = true
+		}
+	}
+	if doubtful {
+		e.suspect(n)
+	}
+}
+
+// transition notes how far the object's deletion is, and what has begun with it.
+func transition(n *node, o object, e *effects) {
+	orphaning := o.deleting && o.orphan
+	deleting := o.deleting && o.foreground && !orphaning // one after the other, if both are asked for
+	switch {
+	case orphaning && !n.orphaningDependents:
+		e.orphaners = append(e.orphaners, n.id.uid)
+	case deleting && !n.deletingDependents:
+		for _, d := range n.sortedDependents() {
+			e.suspect(d)
+		}
+		e.suspect(n)
+	}
+	n.deleting, n.orphaningDependents, n.deletingDependents = o.deleting, orphaning, deleting
+}
+
+// forget takes out an object that was seen to be deleted.
+func (g *graph) forget(id identity) effects {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var e effects
+	if n, found := g.nodes[id.uid]; found {
+		g.removeLocked(n, id, &e)
+	}
+	return e
+}
+
+// removeLocked takes n out. Its dependents may be without owner now, and its owners may have waited for it.
+func (g *graph) removeLocked(n *node, id identity, e *effects) {
+	delete(g.nodes, n.id.uid)
+	if len(n.dependents) > 0 {
+		g.markAbsent(id)
+	}
+	for _, d := range n.sortedDependents() {
+		e.suspect(d)
+	}
+	for _, ref := range n.owners {
+		owner, found := g.nodes[ref.UID]
+		if !found {
+			continue
+		}
+		delete(owner.dependents, n.id.uid)
+		if owner.deletingDependents {
+			e.suspect(owner)
+		}
+	}
+}
+
+// refute takes in that the API server has no object of that identity. What is known otherwise stays: an object that
+// was seen elsewhere, or a virtual node that is also named in a way not refuted yet.
+func (g *graph) refute(id identity) effects {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var e effects
+	n, found := g.nodes[id.uid]
+	if !found {
+		return e
+	}
+	matching, others := partition(n.sortedDependents(), id)
+	contested := n.virtual && len(others) > 0
+	if !contested && (n.virtual || n.id == id) {
+		g.removeLocked(n, id, &e)
+		return e
+	}
+	if len(matching) > 0 {
+		g.markAbsent(id)
+		for _, d := range matching {
+			e.suspect(d)
+		}
+	}
+	if contested && n.id == id {
+		if next, ok := alternative(others, id); ok {
+			n.id = next
+			e.retried = append(e.retried, suspect{uid: id.uid, virtual: true})
+		}
+	}
+	return e
+}
+
+// changedOwner is a reference to the same UID that says something else.
+type changedOwner struct{ before, now metav1.OwnerReference }
+
+// diffOwners compares references by UID. Order is that of the lists.
+func diffOwners(before, now []metav1.OwnerReference) (added, removed []metav1.OwnerReference, changed []changedOwner) {
+	for _, ref := range now {
+		at := slices.IndexFunc(before, func(b metav1.OwnerReference) bool { return b.UID == ref.UID })
+		switch {
+		case at < 0:
+			added = append(added, ref)
+		case !equalOwner(before[at], ref):
+			changed = append(changed, changedOwner{before[at], ref})
+		}
+	}
+	for _, ref := range before {
+		if !slices.ContainsFunc(now, func(n metav1.OwnerReference) bool { return n.UID == ref.UID }) {
+			removed = append(removed, ref)
+		}
+	}
+	return added, removed, changed
+}
+
+// equalOwner compares what the references say; an absent flag is the same as a false one.
+func equalOwner(a, b metav1.OwnerReference) bool {
+	return a.UID == b.UID && a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name && blocking(a) == blocking(b)
+}

@@ -1,0 +1,179 @@
+package garbagecollector
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// identity says which object is meant, as an owner reference does, and where.
+type identity struct {
+	apiVersion, kind string
+	namespace        string // "" for a cluster-scoped object, or where that is not known
+	name             string
+	uid              types.UID
+}
+
+// String is how events name an object.
+func (id identity) String() string {
+	return fmt.Sprintf("[%s/%s, namespace: %s, name: %s, uid: %s]", id.apiVersion, id.kind, id.namespace, id.name, id.uid)
+}
+
+// ownerIdentity is the owner that a dependent in the namespace means by ref.
+func ownerIdentity(ref metav1.OwnerReference, namespace string) identity {
+	return identity{apiVersion: ref.APIVersion, kind: ref.Kind, namespace: namespace, name: ref.Name, uid: ref.UID}
+}
+
+// namedBy reports whether ref names this object, wherever it is.
+func (id identity) namedBy(ref metav1.OwnerReference) bool {
+	return id.uid == ref.UID && id.name == ref.Name && id.kind == ref.Kind && id.apiVersion == ref.APIVersion
+}
+
+// compareIdentities orders by kind, version, namespace, name and UID. The kind comes first, so that the order of
+// kinds does not depend on whether they are namespaced.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/graph_builder.go, referenceLessThan
+func compareIdentities(a, b identity) int {
+	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.apiVersion, b.apiVersion), cmp.Compare(a.namespace, b.namespace),
+		cmp.Compare(a.name, b.name), cmp.Compare(a.uid, b.uid))
+}
+
+// object is what the graph needs to know of an object that was seen.
+type object struct {
+	id     identity
+	owners []metav1.OwnerReference
+	// deleting says that the object has a deletion timestamp; foreground and orphan, that it has the finalizer.
+	deleting, foreground, orphan bool
+}
+
+func objectOf(id identity, m metav1.Object) object {
+	return object{
+		id:         id,
+		owners:     m.GetOwnerReferences(),
+		deleting:   m.GetDeletionTimestamp() != nil,
+		foreground: slices.Contains(m.GetFinalizers(), metav1.FinalizerDeleteDependents),
+		orphan:     slices.Contains(m.GetFinalizers(), metav1.FinalizerOrphanDependents),
+	}
+}
+
+// node is an object in the graph. It is guarded by the graph's lock.
+type node struct {
+	id identity
+	// virtual says that the object was named as an owner but has not been seen. Its id is then a guess: dependents may
+	// name the same UID differently.
+	virtual bool
+	// deleting says that the object is on its way out; there is no way back.
+	deleting bool
+	// deletingDependents says that it waits for its dependents to be deleted, orphaningDependents, to be let go.
+	deletingDependents, orphaningDependents bool
+	owners                                  []metav1.OwnerReference
+	// checks counts how often a virtual node was found to exist without being seen.
+	checks int
+	// dependents are the nodes that name this one as an owner.
+	// Invariant: each is in the graph, and has an owner reference with this node's UID.
+	dependents map[types.UID]*node
+}
+
+// sortedDependents returns the dependents in the order of their UIDs, so that what follows from them has an order.
+func (n *node) sortedDependents() []*node {
+	list := make([]*node, 0, len(n.dependents))
+	for _, uid := range slices.Sorted(maps.Keys(n.dependents)) {
+		list = append(list, n.dependents[uid])
+	}
+	return list
+}
+
+// blocks reports whether n keeps its owner with that UID from being deleted in the foreground.
+func (n *node) blocks(owner types.UID) bool {
+	return slices.ContainsFunc(n.owners, func(ref metav1.OwnerReference) bool { return ref.UID == owner && blocking(ref) })
+}
+
+func blocking(ref metav1.OwnerReference) bool {
+	return ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion
+}
+
+// view is what a worker sees of a node: a copy.
+type view struct {
+	id                 identity
+	virtual            bool
+	deleting           bool
+	deletingDependents bool
+	dependents         []dependentView // in the order of their UIDs
+}
+
+type dependentView struct {
+	id                 identity
+	deletingDependents bool
+	blocks             bool // the deletion of the node
+}
+
+func (n *node) view() view {
+	v := view{id: n.id, virtual: n.virtual, deleting: n.deleting, deletingDependents: n.deletingDependents}
+	for _, d := range n.sortedDependents() {
+		v.dependents = append(v.dependents, dependentView{id: d.id, deletingDependents: d.deletingDependents, blocks: d.blocks(n.id.uid)})
+	}
+	return v
+}
+
+// partition divides dependents into those that name the owner as it is and those that name its UID otherwise. One
+// with several references to the UID may be in both.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/graph_builder.go, partitionDependents
+func partition(dependents []*node, owner identity) (matching, others []*node) {
+	for _, d := range dependents {
+		match, mismatch := false, false
+		if owner.namespace != "" && owner.namespace != d.id.namespace {
+			mismatch = true // whatever it names, it cannot be there
+		} else {
+			for _, ref := range d.owners {
+				if ref.UID == owner.uid {
+					match = match || owner.namedBy(ref)
+					mismatch = mismatch || !owner.namedBy(ref)
+				}
+			}
+		}
+		if match {
+			matching = append(matching, d)
+		}
+		if mismatch {
+			others = append(others, d)
+		}
+	}
+	return matching, others
+}
+
+// alternative returns another way in which dependents name the owner's UID: the one that follows absent in the order
+// of identities, or else the first. In this way all are tried in turn, however often it is asked.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/graph_builder.go, getAlternateOwnerIdentity
+func alternative(dependents []*node, absent identity) (identity, bool) {
+	var found []identity
+	for _, d := range dependents {
+		for _, ref := range d.owners {
+			if ref.UID != absent.uid {
+				continue
+			}
+			id := ownerIdentity(ref, d.id.namespace)
+			if absent.namespace == "" && id.apiVersion == absent.apiVersion && id.kind == absent.kind {
+				id.namespace = "" // the kind is known to be cluster-scoped
+			}
+			if id != absent {
+				found = append(found, id)
+			}
+		}
+	}
+	if len(found) == 0 {
+		return identity{}, false
+	}
+	slices.SortFunc(found, compareIdentities)
+	for _, id := range found {
+		if compareIdentities(id, absent) > 0 {
+			return id, true
+		}
+	}
+	return found[0], true
+}

@@ -1,0 +1,91 @@
+package garbagecollector
+
+import (
+	"encoding/json"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Patches of metadata come in two kinds. A strategic merge patch names only what changes and is bound to the UID. For
+// resources that do not support it (custom ones), a merge patch replaces the list and is bound to the resource
+// version that the list was read at.
+
+// mergePatch is a patch of the metadata.
+type mergePatch struct {
+	Metadata any `json:"metadata"`
+}
+
+type disownEntry struct {
+	Patch string    `json:"$patch"`
+	UID   types.UID `json:"uid"`
+}
+
+// strategicDisown takes the references to owners from the object.
+func strategicDisown(object types.UID, owners []types.UID) ([]byte, error) {
+	var entries []disownEntry
+	for _, uid := range owners {
+		entries = append(entries, disownEntry{Patch: "delete", UID: uid})
+	}
+	return json.Marshal(mergePatch{struct {
+		OwnerReferences []disownEntry `json:"ownerReferences"`
+		UID             types.UID     `json:"uid"`
+	}{entries, object}})
+}
+
+// mergeDisown does the same to the object as it was read.
+func mergeDisown(latest *metav1.PartialObjectMetadata, owners []types.UID) ([]byte, error) {
+	return replaceOwners(latest, slices.DeleteFunc(slices.Clone(latest.OwnerReferences), func(ref metav1.OwnerReference) bool {
+		return slices.Contains(owners, ref.UID)
+	}))
+}
+
+// strategicUnblock makes the references not block their owners.
+func strategicUnblock(latest *metav1.PartialObjectMetadata) ([]byte, error) {
+	return json.Marshal(mergePatch{struct {
+		OwnerReferences []metav1.OwnerReference `json:"ownerReferences"`
+		UID             types.UID               `json:"uid"`
+	}{unblocked(latest.OwnerReferences, true), latest.UID}})
+}
+
+// mergeUnblock does the same.
+func mergeUnblock(latest *metav1.PartialObjectMetadata) ([]byte, error) {
+	return replaceOwners(latest, unblocked(latest.OwnerReferences, false))
+}
+
+// unblocked returns the references with those that block changed: only those, or among the others.
+func unblocked(refs []metav1.OwnerReference, only bool) []metav1.OwnerReference {
+	var list []metav1.OwnerReference
+	for _, ref := range refs {
+		switch {
+		case blocking(ref):
+			no := false
+			ref.BlockOwnerDeletion = &no
+			list = append(list, ref)
+		case !only:
+			list = append(list, ref)
+		}
+	}
+	return list
+}
+
+func replaceOwners(latest *metav1.PartialObjectMetadata, refs []metav1.OwnerReference) ([]byte, error) {
+	return json.Marshal(mergePatch{struct {
+		ResourceVersion string                  `json:"resourceVersion"`
+		UID             types.UID               `json:"uid"`
+		OwnerReferences []metav1.OwnerReference `json:"ownerReferences"` // null removes the list
+	}{latest.ResourceVersion, latest.UID, refs}})
+}
+
+// removeFinalizer is the merge patch that takes one finalizer from the object as it was read.
+func removeFinalizer(latest *metav1.PartialObjectMetadata, finalizer string) ([]byte, error) {
+	rest := slices.DeleteFunc(slices.Clone(latest.Finalizers), func(f string) bool { return f == finalizer })
+	if len(rest) == 0 {
+		rest = nil
+	}
+	return json.Marshal(mergePatch{struct {
+		ResourceVersion string   `json:"resourceVersion"`
+		Finalizers      []string `json:"finalizers"` // null removes the list
+	}{latest.ResourceVersion, rest}})
+}

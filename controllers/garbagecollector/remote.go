@@ -1,0 +1,159 @@
+package garbagecollector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/util/retry"
+)
+
+// errNoNamespace says that a cluster-scoped object names an owner of a namespaced kind. There is no namespace to look
+// in, and never will be.
+var errNoNamespace = errors.New("a cluster-scoped object names a namespaced owner")
+
+// remote reads and writes the metadata of objects of any kind.
+type remote struct {
+	client metadata.Interface
+	mapper meta.RESTMapper
+}
+
+// resource returns the client for objects of the kind in the namespace, and whether the kind is namespaced. A
+// namespace given for a cluster-scoped kind is ignored.
+func (r *remote) resource(apiVersion, kind, namespace string) (metadata.ResourceInterface, bool, error) {
+	gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
+	mapping, err := r.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return nil, false, fmt.Errorf("find the resource of %s/%s: %w", apiVersion, kind, err)
+	}
+	client := r.client.Resource(mapping.Resource)
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		return client, false, nil
+	}
+	return client.Namespace(namespace), true, nil
+}
+
+// get reads an object, of whatever UID, by its name.
+//
+// Errors: [errNoNamespace]; NotFound.
+func (r *remote) get(ctx context.Context, id identity) (*metav1.PartialObjectMetadata, error) {
+	client, namespaced, err := r.resource(id.apiVersion, id.kind, id.namespace)
+	if err != nil {
+		return nil, err
+	}
+	if namespaced && id.namespace == "" {
+		return nil, errNoNamespace
+	}
+	return client.Get(ctx, id.name, metav1.GetOptions{})
+}
+
+// remove deletes latest if it is still what was read, or has changed only in what is not an owner reference: an
+// object that is written all the time would otherwise never be deleted.
+//
+// Errors: NotFound when it is gone.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/operations.go, deleteObject
+func (r *remote) remove(ctx context.Context, id identity, latest *metav1.PartialObjectMetadata, policy *metav1.DeletionPropagation) error {
+	client, _, err := r.resource(id.apiVersion, id.kind, id.namespace)
+	if err != nil {
+		return err
+	}
+	bound := metav1.Preconditions{UID: &id.uid, ResourceVersion: &latest.ResourceVersion}
+	err = client.Delete(ctx, id.name, metav1.DeleteOptions{PropagationPolicy: policy, Preconditions: &bound})
+	if !apierrors.IsConflict(err) {
+		return err
+	}
+	now, getErr := client.Get(ctx, id.name, metav1.GetOptions{})
+	if apierrors.IsNotFound(getErr) {
+		return getErr
+	}
+	if getErr != nil || now.UID != id.uid || now.ResourceVersion == latest.ResourceVersion ||
+		!apiequality.Semantic.DeepEqual(now.OwnerReferences, latest.OwnerReferences) {
+		return err
+	}
+	return client.Delete(ctx, id.name, metav1.DeleteOptions{PropagationPolicy: policy, Preconditions: &metav1.Preconditions{UID: &id.uid}})
+}
+
+// disown takes references to owners from an object.
+func (r *remote) disown(ctx context.Context, id identity, owners ...types.UID) error {
+	strategic, err := strategicDisown(id.uid, owners)
+	if err != nil {
+		return err
+	}
+	return r.patch(ctx, id, strategic, func(latest *metav1.PartialObjectMetadata) ([]byte, error) { return mergeDisown(latest, owners) })
+}
+
+// unblock makes an object's references not block its owners.
+func (r *remote) unblock(ctx context.Context, id identity, latest *metav1.PartialObjectMetadata) error {
+	strategic, err := strategicUnblock(latest)
+	if err != nil {
+		return err
+	}
+	return r.patch(ctx, id, strategic, mergeUnblock)
+}
+
+// patch applies the strategic patch, or, where the resource does not support those, what merge makes of the latest
+// state.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/patch.go, patch
+func (r *remote) patch(ctx context.Context, id identity, strategic []byte, merge func(*metav1.PartialObjectMetadata) ([]byte, error)) error {
+	client, _, err := r.resource(id.apiVersion, id.kind, id.namespace)
+	if err != nil {
+		return err
+	}
+	_, err = client.Patch(ctx, id.name, types.StrategicMergePatchType, strategic, metav1.PatchOptions{})
+	if !apierrors.IsUnsupportedMediaType(err) {
+		return err
+	}
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		latest, err := client.Get(ctx, id.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if latest.UID != id.uid {
+			return apierrors.NewNotFound(schema.GroupResource{Resource: id.kind}, id.name)
+		}
+		body, err := merge(latest)
+		if err != nil {
+			return err
+		}
+		_, err = client.Patch(ctx, id.name, types.MergePatchType, body, metav1.PatchOptions{})
+		return err
+	})
+}
+
+// finish takes a finalizer from an object. One that is gone, or has no such finalizer, is fine.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/operations.go, removeFinalizer
+func (r *remote) finish(ctx context.Context, id identity, finalizer string) error {
+	client, _, err := r.resource(id.apiVersion, id.kind, id.namespace)
+	if err != nil {
+		return err
+	}
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		latest, err := client.Get(ctx, id.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if latest.UID != id.uid || !hasFinalizer(latest, finalizer) {
+			return nil
+		}
+		body, err := removeFinalizer(latest, finalizer)
+		if err != nil {
+			return err
+		}
+		_, err = client.Patch(ctx, id.name, types.MergePatchType, body, metav1.PatchOptions{})
+		return err
+	})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,151 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/reconcile"
+)
+
+// Name is the name of the whole; its loops are called "fake-kubelet-nodes" and "fake-kubelet-pods".
+const Name = "fake-kubelet"
+
+// Config is what the kubelet works on. All fields are required.
+type Config struct {
+	Client kubernetes.Interface
+	Pods   informer.Informer[*corev1.Pod]
+	Nodes  informer.Informer[*corev1.Node]
+}
+
+// Options configures the kubelet. The zero value works: three nodes, where everything happens at once.
+type Options struct {
+	// Nodes is how many nodes there are: node-1, node-2 and so on. Zero means 3.
+	Nodes int
+	// PodsPerNode is how many pods a node takes. Zero means 1000: more than a real one, so that a demo does not meet
+	// the limit unawares.
+	PodsPerNode int
+	// PodCIDRs are the ranges of the pods' addresses; a pod has one of each, in this order. Empty means 10.244.0.0/16.
+	PodCIDRs []string
+	// Delay is how long a pod takes to start once it is bound, how long a failing pull takes, and how long a pod takes
+	// to stop, if its grace period is not shorter. Zero means no time at all.
+	Delay time.Duration
+	// Spread is added to the delay, a part of it that depends on the pod's name, the stage and Seed only.
+	Spread time.Duration
+	Seed   uint64
+	// Concurrency is how many pods are worked on at once. Zero means 8. With 1 and pods created one by one, who gets
+	// which node and address is the same each time.
+	Concurrency int
+	// Pullable tells which images can be pulled. Nil means all but those of [DefaultPullable].
+	Pullable func(image string) bool
+}
+
+// DefaultPullable is false for images meant to fail: with the tag "bad" or "broken", or "does-not-exist" anywhere in
+// the name.
+func DefaultPullable(image string) bool {
+	return !strings.HasSuffix(image, ":bad") && !strings.HasSuffix(image, ":broken") && !strings.Contains(image, "does-not-exist")
+}
+
+// Kubelet is all nodes' kubelets, and the scheduler.
+//
+// Concurrency: all methods may be called from any goroutine; Run once.
+type Kubelet struct {
+	client  kubernetes.Interface
+	pods    informer.Informer[*corev1.Pod]
+	nodes   informer.Informer[*corev1.Node]
+	options Options
+	// index has the number of each node by its name. Not changed after construction.
+	index  map[string]int
+	ledger *ledger
+
+	nodeLoop *reconcile.Controller[reconcile.Request]
+	podLoop  *reconcile.Controller[reconcile.Request]
+	counts   counters
+}
+
+type counters struct{ bound, started, removed, writes atomic.Int64 }
+
+// New makes the kubelet. Nothing runs before [Kubelet.Run]; the informers are run by whoever owns them.
+//
+// Errors: a range of addresses that is none.
+func New(c Config, o Options) (*Kubelet, error) {
+	if c.Client == nil || c.Pods == nil || c.Nodes == nil {
+		return nil, fmt.Errorf("%s: the config lacks the client or an informer", Name)
+	}
+	o.Nodes, o.PodsPerNode, o.Concurrency = orDefault(o.Nodes, 3), orDefault(o.PodsPerNode, 1000), orDefault(o.Concurrency, 8)
+	if len(o.PodCIDRs) == 0 {
+		o.PodCIDRs = []string{"10.244.0.0/16"}
+	}
+	if o.Pullable == nil {
+		o.Pullable = DefaultPullable
+	}
+	ledger, err := newLedger(o.PodCIDRs)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", Name, err)
+	}
+	k := &Kubelet{client: c.Client, pods: c.Pods, nodes: c.Nodes, options: o, index: make(map[string]int), ledger: ledger}
+	for i := range o.Nodes {
+		k.index[nodeName(i)] = i
+	}
+	k.nodeLoop = reconcile.New(Name+"-nodes", reconcile.Func[reconcile.Request](k.reconcileNode), reconcile.Options[reconcile.Request]{})
+	k.podLoop = reconcile.New(Name+"-pods", reconcile.Func[reconcile.Request](k.reconcilePod), reconcile.Options[reconcile.Request]{Workers: o.Concurrency})
+	return k, errors.Join(
+		k.nodeLoop.Watch(reconcile.Kind(c.Nodes, k.nodeEvents())),
+		k.podLoop.Watch(reconcile.Kind(c.Pods, k.podEvents())),
+		k.podLoop.Watch(reconcile.Kind(c.Nodes, k.placeEvents())),
+	)
+}
+
+func orDefault(value, byDefault int) int {
+	if value <= 0 {
+		return byDefault
+	}
+	return value
+}
+
+// Name is [Name].
+func (k *Kubelet) Name() string { return Name }
+
+// Run keeps the nodes and works on the pods until ctx is done. It may be called once.
+func (k *Kubelet) Run(ctx context.Context) error {
+	for i := range k.options.Nodes {
+		k.nodeLoop.Enqueue(requestForNode(i))
+	}
+	var wg sync.WaitGroup
+	var errs [2]error
+	wg.Go(func() { errs[0] = k.nodeLoop.Run(ctx) })
+	wg.Go(func() { errs[1] = k.podLoop.Run(ctx) })
+	wg.Wait()
+	return errors.Join(errs[:]...)
+}
+
+// Health is nil when both loops work.
+func (k *Kubelet) Health() error { return errors.Join(k.nodeLoop.Health(), k.podLoop.Health()) }
+
+// Stats counts what the kubelet did.
+type Stats struct {
+	// Bound pods were given a node, Started ones were reported running, Removed ones were finally deleted.
+	Bound, Started, Removed int64
+	// Writes are all requests that changed something, those for nodes included.
+	Writes int64
+	// Addresses are in use.
+	Addresses int
+	// Nodes and Pods are the counters of the two loops.
+	Nodes, Pods reconcile.Stats
+}
+
+// Stats returns a snapshot of the counters.
+func (k *Kubelet) Stats() Stats {
+	return Stats{
+		Bound: k.counts.bound.Load(), Started: k.counts.started.Load(), Removed: k.counts.removed.Load(), Writes: k.counts.writes.Load(),
+		Addresses: k.ledger.addressesInUse(), Nodes: k.nodeLoop.Stats(), Pods: k.podLoop.Stats(),
+	}
+}

@@ -1,0 +1,241 @@
+package kubelet
+
+import (
+	"maps"
+	"net/netip"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/flyball-dev/flyball/reconcile"
+)
+
+// ledger is what the pod loop remembers of pods from their first to their last event: where they are placed, which
+// addresses they have, when they entered a stage, what was written last.
+//
+// Concurrency: safe for concurrent use.
+type ledger struct {
+	mu    sync.Mutex
+	pools []*pool
+	// entries has one for each pod that has anything in here.
+	entries map[types.UID]*entry
+	// load is how many entries have the node. Invariant: no zero values.
+	load map[string]int
+	// unplaced are the pods that no node had room for when they were last looked at.
+	unplaced map[reconcile.Request]bool
+}
+
+type entry struct {
+	node string
+	ips  []netip.Addr // one of each pool, or none
+	// entered is when the pod was first seen in a stage of its life.
+	entered map[string]time.Time
+	// written is the resource version of the last write. Older states in the cache are of no interest.
+	written string
+	// done says that its last request was sent: nothing is to be done but wait for its end.
+	done bool
+}
+
+func newLedger(cidrs []string) (*ledger, error) {
+	l := &ledger{entries: make(map[types.UID]*entry), load: make(map[string]int), unplaced: make(map[reconcile.Request]bool)}
+	for _, cidr := range cidrs {
+		p, err := newPool(cidr)
+		if err != nil {
+			return nil, err
+		}
+		l.pools = append(l.pools, p)
+	}
+	return l, nil
+}
+
+func (l *ledger) entryLocked(uid types.UID) *entry {
+	e := l.entries[uid]
+	if e == nil {
+		e = &entry{entered: make(map[string]time.Time)}
+		l.entries[uid] = e
+	}
+	return e
+}
+
+// adopt takes in what a pod has already: its node, and its addresses.
+func (l *ledger) adopt(pod *corev1.Pod) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if pod.Spec.NodeName == "" {
+		return
+	}
+	delete(l.unplaced, reconcile.RequestFor(pod))
+	e := l.entryLocked(pod.UID)
+	l.placeLocked(e, pod.Spec.NodeName)
+	if len(e.ips) > 0 || pod.Spec.HostNetwork {
+		return
+	}
+	for _, ip := range pod.Status.PodIPs {
+		if a, err := netip.ParseAddr(ip.IP); err == nil {
+			for _, p := range l.pools {
+				if p.reserve(a) {
+					e.ips = append(e.ips, a)
+				}
+			}
+		}
+	}
+}
+
+func (l *ledger) placeLocked(e *entry, node string) {
+	if e.node == node {
+		return
+	}
+	l.unloadLocked(e)
+	e.node = node
+	l.load[node]++
+}
+
+func (l *ledger) unloadLocked(e *entry) {
+	if e.node == "" {
+		return
+	}
+	if l.load[e.node]--; l.load[e.node] == 0 {
+		delete(l.load, e.node)
+	}
+	e.node = ""
+}
+
+// place chooses among the candidates, whose pods it fills in, and holds the place. It returns the node, and whether
+// the pod had been placed before; or why there is none.
+func (l *ledger) place(pod *corev1.Pod, candidates []candidate) (node string, before bool, reason string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := l.entries[pod.UID]; e != nil && e.node != "" {
+		return e.node, true, ""
+	}
+	for i := range candidates {
+		candidates[i].pods = l.load[candidates[i].node.Name]
+	}
+	node, reason = place(pod, candidates)
+	if node == "" {
+		l.unplaced[reconcile.RequestFor(pod)] = true
+		return "", false, reason
+	}
+	delete(l.unplaced, reconcile.RequestFor(pod))
+	l.placeLocked(l.entryLocked(pod.UID), node)
+	return node, false, ""
+}
+
+// unplace gives the place back: the pod could not be bound.
+func (l *ledger) unplace(uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := l.entries[uid]; e != nil {
+		l.unloadLocked(e)
+	}
+}
+
+// addresses returns the pod's addresses, its own from the first call on.
+func (l *ledger) addresses(uid types.UID) ([]string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.entryLocked(uid)
+	for len(e.ips) < len(l.pools) {
+		a, err := l.pools[len(e.ips)].take()
+		if err != nil {
+			return nil, err
+		}
+		e.ips = append(e.ips, a)
+	}
+	ips := make([]string, 0, len(e.ips))
+	for _, a := range e.ips {
+		ips = append(ips, a.String())
+	}
+	return ips, nil
+}
+
+// since returns how long the pod has been in a stage; the first call for it begins it.
+func (l *ledger) since(uid types.UID, stage string, now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.entryLocked(uid)
+	if _, found := e.entered[stage]; !found {
+		e.entered[stage] = now
+	}
+	return now.Sub(e.entered[stage])
+}
+
+// wrote notes the resource version after a write.
+func (l *ledger) wrote(uid types.UID, version string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entryLocked(uid).written = version
+}
+
+// overtaken reports whether the cache shows a pod as it was before the last write.
+func (l *ledger) overtaken(pod *corev1.Pod) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.entries[pod.UID]
+	if e == nil || e.written == "" {
+		return false
+	}
+	c, err := resourceversion.CompareResourceVersion(pod.ResourceVersion, e.written)
+	return err == nil && c < 0
+}
+
+// finish notes that the last request for a pod was sent, and returns whether it had been before.
+func (l *ledger) finished(uid types.UID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.entries[uid] != nil && l.entries[uid].done
+}
+
+func (l *ledger) finish(uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entryLocked(uid).done = true
+}
+
+// forget releases all that a pod had, and returns the pods that may now find a place.
+func (l *ledger) forget(pod *corev1.Pod) []reconcile.Request {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.unplaced, reconcile.RequestFor(pod))
+	e := l.entries[pod.UID]
+	if e == nil {
+		return nil
+	}
+	delete(l.entries, pod.UID)
+	l.unloadLocked(e)
+	for _, a := range e.ips {
+		for _, p := range l.pools {
+			p.release(a)
+		}
+	}
+	return l.waitingLocked()
+}
+
+// waiting returns the pods that no node had room for.
+func (l *ledger) waiting() []reconcile.Request {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.waitingLocked()
+}
+
+func (l *ledger) waitingLocked() []reconcile.Request {
+	list := make([]reconcile.Request, 0, len(l.unplaced))
+	for request := range maps.Keys(l.unplaced) {
+		list = append(list, request)
+	}
+	return list
+}
+
+// addressesInUse counts the addresses that are taken.
+func (l *ledger) addressesInUse() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, p := range l.pools {
+		n += len(p.taken)
+	}
+	return n
+}

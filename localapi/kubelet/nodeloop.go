@@ -1,0 +1,82 @@
+package kubelet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/reconcile"
+)
+
+func requestForNode(i int) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: nodeName(i)}}
+}
+
+// nodeEvents queues our nodes.
+func (k *Kubelet) nodeEvents() reconcile.EventHandler[*corev1.Node, reconcile.Request] {
+	return reconcile.EnqueueMapped(func(_ context.Context, node *corev1.Node) []reconcile.Request {
+		if _, ours := k.index[node.Name]; !ours {
+			return nil
+		}
+		return []reconcile.Request{reconcile.RequestFor(node)}
+	})
+}
+
+// placeEvents queues the pods without a place when a node that may have one comes, or changes in what decides that.
+func (k *Kubelet) placeEvents() reconcile.EventHandler[*corev1.Node, reconcile.Request] {
+	wake := func(q reconcile.Enqueuer[reconcile.Request]) {
+		for _, request := range k.ledger.waiting() {
+			q.Add(request)
+		}
+	}
+	return reconcile.EventHandler[*corev1.Node, reconcile.Request]{
+		OnAdd: func(_ context.Context, _ *corev1.Node, _ bool, q reconcile.Enqueuer[reconcile.Request]) { wake(q) },
+		OnUpdate: func(_ context.Context, _, _ *corev1.Node, q reconcile.Enqueuer[reconcile.Request]) {
+			wake(q)
+		},
+		OnDelete: func(context.Context, informer.Deleted[*corev1.Node], reconcile.Enqueuer[reconcile.Request]) {},
+	}
+}
+
+// reconcileNode creates one of our nodes if there is none, and puts its status right.
+func (k *Kubelet) reconcileNode(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
+	i, ours := k.index[key.Name]
+	if !ours {
+		return reconcile.Result{}, nil
+	}
+	node, found := k.nodes.Get("", key.Name)
+	if !found {
+		_, err := k.client.CoreV1().Nodes().Create(ctx, newNode(i, k.options.PodsPerNode, time.Now()), metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			return reconcile.Result{}, nil // its event is to come
+		}
+		if err != nil {
+			return reconcile.Result{}, fmt.Errorf("create node: %w", err)
+		}
+		k.counts.writes.Add(1)
+		return reconcile.Result{}, nil
+	}
+	if node.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	status := wantedNodeStatus(node, i, k.options.PodsPerNode, metav1.Now().Rfc3339Copy())
+	if sameNodeStatus(node.Status, status) {
+		return reconcile.Result{}, nil
+	}
+	node = node.DeepCopy()
+	node.Status = status
+	if _, err := k.client.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{}); err != nil {
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			return reconcile.Result{}, nil // the event of the change is to come
+		}
+		return reconcile.Result{}, fmt.Errorf("update status of node: %w", err)
+	}
+	k.counts.writes.Add(1)
+	return reconcile.Result{}, nil
+}

@@ -1,0 +1,241 @@
+package kubelet
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/reconcile"
+)
+
+// podEvents queues pods, and keeps the ledger.
+func (k *Kubelet) podEvents() reconcile.EventHandler[*corev1.Pod, reconcile.Request] {
+	return reconcile.EventHandler[*corev1.Pod, reconcile.Request]{
+		OnAdd: func(_ context.Context, pod *corev1.Pod, _ bool, q reconcile.Enqueuer[reconcile.Request]) {
+			k.ledger.adopt(pod)
+			q.Add(reconcile.RequestFor(pod))
+		},
+		OnUpdate: func(_ context.Context, _, pod *corev1.Pod, q reconcile.Enqueuer[reconcile.Request]) {
+			k.ledger.adopt(pod)
+			q.Add(reconcile.RequestFor(pod))
+		},
+		OnDelete: func(_ context.Context, d informer.Deleted[*corev1.Pod], q reconcile.Enqueuer[reconcile.Request]) {
+			for _, request := range k.ledger.forget(d.Object) {
+				q.Add(request)
+			}
+		},
+	}
+}
+
+// reconcilePod takes a pod one step on.
+func (k *Kubelet) reconcilePod(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
+	pod, found := k.pods.Get(key.Namespace, key.Name)
+	if !found || k.ledger.overtaken(pod) {
+		return reconcile.Result{}, nil // the event of what is newer is to come
+	}
+	defer k.settle(pod)
+	if schedulable(pod) {
+		return reconcile.Result{}, k.schedule(ctx, pod)
+	}
+	i, ours := k.index[pod.Spec.NodeName]
+	switch {
+	case !ours:
+		return reconcile.Result{}, nil
+	case pod.DeletionTimestamp != nil:
+		return k.stop(ctx, pod)
+	case terminal(pod):
+		return reconcile.Result{}, nil
+	default:
+		return k.report(ctx, pod, nodeIP(i))
+	}
+}
+
+// settle forgets a pod whose end was heard of while it was worked on: what was noted since would stay for ever.
+func (k *Kubelet) settle(pod *corev1.Pod) {
+	if now, found := k.pods.Get(pod.Namespace, pod.Name); found && now.UID == pod.UID {
+		return // its end, if it has come, is heard of later
+	}
+	for _, request := range k.ledger.forget(pod) {
+		k.podLoop.Enqueue(request)
+	}
+}
+
+// schedule binds a pod to a node, or says that there is none.
+func (k *Kubelet) schedule(ctx context.Context, pod *corev1.Pod) error {
+	var candidates []candidate
+	for i := range k.options.Nodes {
+		if node, found := k.nodes.Get("", nodeName(i)); found {
+			candidates = append(candidates, candidate{node: node, capacity: k.options.PodsPerNode})
+		}
+	}
+	node, before, reason := k.ledger.place(pod, candidates)
+	if node == "" {
+		return k.reportUnschedulable(ctx, pod, reason)
+	}
+	if before {
+		return nil // bound, and its event is to come
+	}
+	err := k.client.CoreV1().Pods(pod.Namespace).Bind(ctx, &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+		Target:     corev1.ObjectReference{Kind: "Node", Name: node},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		k.ledger.unplace(pod.UID)
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+			return nil // deleted, or bound by another: its event is to come
+		}
+		return fmt.Errorf("bind pod to %s: %w", node, err)
+	}
+	k.counts.bound.Add(1)
+	k.counts.writes.Add(1)
+	return nil
+}
+
+// reportUnschedulable sets the condition that a scheduler sets.
+func (k *Kubelet) reportUnschedulable(ctx context.Context, pod *corev1.Pod, reason string) error {
+	status := *pod.Status.DeepCopy()
+	c := condition(corev1.PodScheduled, false, corev1.PodReasonUnschedulable, reason)
+	c.LastTransitionTime, c.ObservedGeneration = metav1.Now().Rfc3339Copy(), pod.Generation
+	for i := range status.Conditions {
+		if old := &status.Conditions[i]; old.Type == c.Type {
+			if old.Status == c.Status {
+				c.LastTransitionTime = old.LastTransitionTime
+			}
+			*old = c
+			return k.writeStatus(ctx, pod, status)
+		}
+	}
+	status.Conditions = append(status.Conditions, c)
+	return k.writeStatus(ctx, pod, status)
+}
+
+// report brings a bound pod's status to what it should be by now.
+func (k *Kubelet) report(ctx context.Context, pod *corev1.Pod, hostIP string) (reconcile.Result, error) {
+	s := situation{stage: reached(pod), hostIP: hostIP, now: metav1.Now().Rfc3339Copy(), pullable: k.options.Pullable}
+	wait := k.advance(pod, &s.stage)
+	if s.stage != creating {
+		ips, err := k.addresses(pod, hostIP)
+		if err != nil {
+			return reconcile.Result{}, fmt.Errorf("give the pod an address: %w", err)
+		}
+		s.podIPs = ips
+	}
+	status := wantedStatus(pod, s)
+	if err := k.writeStatus(ctx, pod, status); err != nil {
+		return reconcile.Result{}, err
+	}
+	if status.Phase == corev1.PodRunning && pod.Status.Phase != corev1.PodRunning {
+		k.counts.started.Add(1)
+	}
+	return reconcile.Result{RequeueAfter: wait}, nil
+}
+
+// advance moves a pod to the next stage if its time in this one is over, and returns how much of that is left.
+func (k *Kubelet) advance(pod *corev1.Pod, at *stage) time.Duration {
+	var name string
+	switch {
+	case *at == creating:
+		name = "start"
+	case *at == pulling && pullFailureOf(pod) != "":
+		name = "pull"
+	default:
+		return 0
+	}
+	if left := k.remaining(pod, name, k.delay(pod, name)); left > 0 {
+		return left
+	}
+	*at++
+	return 0
+}
+
+// addresses are those that the pod has, or gets now.
+func (k *Kubelet) addresses(pod *corev1.Pod, hostIP string) ([]string, error) {
+	if pod.Spec.HostNetwork {
+		return []string{hostIP}, nil
+	}
+	if len(pod.Status.PodIPs) == 0 {
+		return k.ledger.addresses(pod.UID)
+	}
+	var ips []string
+	for _, ip := range pod.Status.PodIPs {
+		ips = append(ips, ip.IP)
+	}
+	return ips, nil
+}
+
+// writeStatus patches what differs, as the kubelet does: bound to the UID, whatever the resource version.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/util/pod/pod.go, PatchPodStatus
+func (k *Kubelet) writeStatus(ctx context.Context, pod *corev1.Pod, status corev1.PodStatus) error {
+	if equality.Semantic.DeepEqual(pod.Status, status) {
+		return nil
+	}
+	body, err := statusPatch(pod, status)
+	if err != nil {
+		return fmt.Errorf("patch status of pod: %w", err)
+	}
+	patched, err := k.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{}, "status")
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // gone, or another pod by now: its event is to come
+	}
+	if err != nil {
+		return fmt.Errorf("patch status of pod: %w", err)
+	}
+	k.counts.writes.Add(1)
+	k.ledger.wrote(pod.UID, patched.ResourceVersion)
+	return nil
+}
+
+// stop ends a pod that is being deleted: its containers take their time, and then it is gone. One that a finalizer
+// holds back is told so once.
+func (k *Kubelet) stop(ctx context.Context, pod *corev1.Pod) (reconcile.Result, error) {
+	if k.ledger.finished(pod.UID) || (pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0) {
+		return reconcile.Result{}, nil
+	}
+	takes := k.delay(pod, "stop")
+	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
+		takes = min(takes, time.Duration(*grace)*time.Second)
+	}
+	if remaining := k.remaining(pod, "stop", takes); remaining > 0 {
+		return reconcile.Result{RequeueAfter: remaining}, nil
+	}
+	now := int64(0)
+	err := k.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
+		GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &pod.UID},
+	})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return reconcile.Result{}, fmt.Errorf("delete pod: %w", err)
+	}
+	k.ledger.finish(pod.UID)
+	if err == nil {
+		k.counts.removed.Add(1)
+		k.counts.writes.Add(1)
+	}
+	return reconcile.Result{}, nil
+}
+
+// remaining is how much is left of the time that a stage takes.
+func (k *Kubelet) remaining(pod *corev1.Pod, stage string, takes time.Duration) time.Duration {
+	return takes - k.ledger.since(pod.UID, stage, time.Now())
+}
+
+// delay is how long a stage of the pod takes.
+func (k *Kubelet) delay(pod *corev1.Pod, stage string) time.Duration {
+	if k.options.Spread <= 0 {
+		return k.options.Delay
+	}
+	h := fnv.New64a()
+	// Writing to a hash cannot fail.
+	_ = binary.Write(h, binary.LittleEndian, k.options.Seed)
+	_, _ = h.Write([]byte(pod.Namespace + "/" + pod.Name + "/" + stage))
+	return k.options.Delay + time.Duration(h.Sum64()%uint64(k.options.Spread))
+}

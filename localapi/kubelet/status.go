@@ -1,0 +1,261 @@
+package kubelet
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// stage is how far a bound pod has come.
+type stage int
+
+const (
+	creating  stage = iota // its sandbox is being set up; no container runs
+	pulling                // containers run, where the image could be pulled; the others have just failed
+	backedOff              // the same, a while later
+)
+
+// reached is the stage that a pod's status shows.
+func reached(pod *corev1.Pod) stage {
+	switch {
+	case pod.Status.PodIP == "":
+		return creating
+	case pullFailureOf(pod) == reasonBackOff:
+		return backedOff
+	default:
+		return pulling
+	}
+}
+
+const (
+	reasonPull    = "ErrImagePull"
+	reasonBackOff = "ImagePullBackOff"
+)
+
+// pullFailureOf returns the reason that a container waits for, if it is that its image could not be pulled; the
+// gravest, if there are several.
+func pullFailureOf(pod *corev1.Pod) string {
+	found := ""
+	for _, cs := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if w := cs.State.Waiting; w != nil && (w.Reason == reasonBackOff || (w.Reason == reasonPull && found == "")) {
+			found = w.Reason
+		}
+	}
+	return found
+}
+
+// situation is what a pod's status is made from, beside the pod.
+type situation struct {
+	stage    stage
+	hostIP   string
+	podIPs   []string // empty while creating
+	now      metav1.Time
+	pullable func(image string) bool
+}
+
+// wantedStatus returns the status that a kubelet reports for a pod. What it does not own is kept: fields of others,
+// conditions of others, restart counts, and the times of what has not changed.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/kubelet/kubelet_pods.go, generateAPIPodStatus
+func wantedStatus(pod *corev1.Pod, s situation) corev1.PodStatus {
+	status := *pod.Status.DeepCopy()
+	status.ObservedGeneration = pod.Generation
+	if status.StartTime == nil {
+		status.StartTime = &s.now
+	}
+	status.HostIP, status.HostIPs = s.hostIP, []corev1.HostIP{{IP: s.hostIP}}
+	if s.stage != creating {
+		status.PodIP, status.PodIPs = s.podIPs[0], nil
+		for _, ip := range s.podIPs {
+			status.PodIPs = append(status.PodIPs, corev1.PodIP{IP: ip})
+		}
+	}
+	initialized := true
+	status.InitContainerStatuses = nil
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		cs := containerStatus(pod, c, pod.Status.InitContainerStatuses, s, initialized)
+		status.InitContainerStatuses = append(status.InitContainerStatuses, cs)
+		initialized = initialized && hasDoneItsPart(c, &cs)
+	}
+	status.ContainerStatuses = nil
+	for i := range pod.Spec.Containers {
+		status.ContainerStatuses = append(status.ContainerStatuses, containerStatus(pod, &pod.Spec.Containers[i], pod.Status.ContainerStatuses, s, initialized))
+	}
+	status.Phase = corev1.PodRunning
+	if !initialized || slices.ContainsFunc(status.ContainerStatuses, isWaiting) {
+		status.Phase = corev1.PodPending
+	}
+	status.Conditions = conditions(pod, &status, s)
+	return status
+}
+
+func isWaiting(cs corev1.ContainerStatus) bool { return cs.State.Waiting != nil }
+
+func isSidecar(c *corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+// hasDoneItsPart reports whether the init container lets those after it start.
+func hasDoneItsPart(c *corev1.Container, cs *corev1.ContainerStatus) bool {
+	if isSidecar(c) {
+		return cs.State.Running != nil
+	}
+	return cs.State.Terminated != nil
+}
+
+// containerStatus is the status of one container. It may start if all before it have done their part.
+func containerStatus(pod *corev1.Pod, c *corev1.Container, old []corev1.ContainerStatus, s situation, mayStart bool) corev1.ContainerStatus {
+	cs := corev1.ContainerStatus{Name: c.Name, Image: c.Image}
+	if i := slices.IndexFunc(old, func(o corev1.ContainerStatus) bool { return o.Name == c.Name }); i >= 0 {
+		cs = *old[i].DeepCopy()
+		cs.Image = c.Image
+	}
+	isInit := slices.ContainsFunc(pod.Spec.InitContainers, func(i corev1.Container) bool { return i.Name == c.Name })
+	waits := func(reason, message string) {
+		no := false
+		cs.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+		cs.Ready, cs.Started, cs.ContainerID, cs.ImageID = false, &no, "", ""
+	}
+	switch {
+	case cs.State.Running != nil && s.pullable(c.Image): // goes on
+	case isInit && cs.State.Terminated != nil: // is through
+	case (!mayStart || s.stage == creating) && len(pod.Spec.InitContainers) > 0:
+		waits("PodInitializing", "")
+	case s.stage == creating:
+		waits("ContainerCreating", "")
+	case !s.pullable(c.Image):
+		waits(pullFailure(c.Image, s.stage))
+	default:
+		run(pod, c, &cs, s.now, isInit)
+	}
+	return cs
+}
+
+// run makes the container one that has started; an init container has ended, too.
+func run(pod *corev1.Pod, c *corev1.Container, cs *corev1.ContainerStatus, now metav1.Time, isInit bool) {
+	yes, no := true, false
+	cs.ContainerID = "containerd://" + digest(string(pod.UID), c.Name, strconv.Itoa(int(cs.RestartCount)))
+	cs.ImageID = c.Image + "@sha256:" + digest(c.Image)
+	cs.Ready = true
+	if isInit && !isSidecar(c) {
+		cs.Started = &no
+		cs.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+			Reason: "Completed", StartedAt: now, FinishedAt: now, ContainerID: cs.ContainerID,
+		}}
+		return
+	}
+	cs.Started = &yes
+	cs.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/kubelet/images/image_manager.go
+func pullFailure(image string, s stage) (reason, message string) {
+	cause := fmt.Sprintf("failed to pull and unpack image %q: not found", image)
+	if s == backedOff {
+		return reasonBackOff, fmt.Sprintf("Back-off pulling image %q: ErrImagePull: %s", image, cause)
+	}
+	return reasonPull, cause
+}
+
+// conditions returns all conditions of the pod: first those of others, then the kubelet's own, in its order.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/kubelet/kubelet_pods.go, generateAPIPodStatus, and pkg/kubelet/status/generate.go
+func conditions(pod *corev1.Pod, status *corev1.PodStatus, s situation) []corev1.PodCondition {
+	own := []corev1.PodCondition{
+		condition(corev1.PodReadyToStartContainers, s.stage != creating, "", ""),
+		initializedCondition(pod, status),
+		{}, // Ready, below
+		containersReadyCondition(pod, status),
+		condition(corev1.PodScheduled, true, "", ""),
+	}
+	own[2] = readyCondition(pod, own[3])
+	var all []corev1.PodCondition
+	for _, c := range pod.Status.Conditions {
+		if !slices.ContainsFunc(own, func(o corev1.PodCondition) bool { return o.Type == c.Type }) {
+			all = append(all, c)
+		}
+	}
+	for _, c := range own {
+		c.ObservedGeneration = pod.Generation
+		c.LastTransitionTime = s.now
+		if old := findCondition(pod, c.Type); old != nil && old.Status == c.Status && !old.LastTransitionTime.IsZero() {
+			c.LastTransitionTime = old.LastTransitionTime
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+func condition(t corev1.PodConditionType, is bool, reason, message string) corev1.PodCondition {
+	if is {
+		return corev1.PodCondition{Type: t, Status: corev1.ConditionTrue}
+	}
+	return corev1.PodCondition{Type: t, Status: corev1.ConditionFalse, Reason: reason, Message: message}
+}
+
+func initializedCondition(pod *corev1.Pod, status *corev1.PodStatus) corev1.PodCondition {
+	var incomplete []string
+	for i := range pod.Spec.InitContainers {
+		if c := &pod.Spec.InitContainers[i]; !hasDoneItsPart(c, &status.InitContainerStatuses[i]) {
+			incomplete = append(incomplete, c.Name)
+		}
+	}
+	return condition(corev1.PodInitialized, len(incomplete) == 0, "ContainersNotInitialized", fmt.Sprintf("containers with incomplete status: %s", incomplete))
+}
+
+func containersReadyCondition(pod *corev1.Pod, status *corev1.PodStatus) corev1.PodCondition {
+	var unready []string
+	for i := range pod.Spec.InitContainers {
+		if c := &pod.Spec.InitContainers[i]; isSidecar(c) && !status.InitContainerStatuses[i].Ready {
+			unready = append(unready, c.Name)
+		}
+	}
+	for _, cs := range status.ContainerStatuses {
+		if !cs.Ready {
+			unready = append(unready, cs.Name)
+		}
+	}
+	return condition(corev1.ContainersReady, len(unready) == 0, "ContainersNotReady", fmt.Sprintf("containers with unready status: %s", unready))
+}
+
+// readyCondition is that of the containers, unless a readiness gate is closed.
+func readyCondition(pod *corev1.Pod, containers corev1.PodCondition) corev1.PodCondition {
+	if containers.Status != corev1.ConditionTrue {
+		containers.Type = corev1.PodReady
+		return containers
+	}
+	var closed []string
+	for _, gate := range pod.Spec.ReadinessGates {
+		switch c := findCondition(pod, gate.ConditionType); {
+		case c == nil:
+			closed = append(closed, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", gate.ConditionType))
+		case c.Status != corev1.ConditionTrue:
+			closed = append(closed, fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but %v", gate.ConditionType, c.Status))
+		}
+	}
+	return condition(corev1.PodReady, len(closed) == 0, "ReadinessGatesNotReady", strings.Join(closed, ", "))
+}
+
+func findCondition(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == t {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// digest makes the same 64 hexadecimal digits of the same parts.
+func digest(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(sum[:])
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
