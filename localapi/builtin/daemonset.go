@@ -5,6 +5,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -76,11 +77,16 @@ func setTemplateGeneration(d *appsv1.DaemonSet, n int64) {
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/validation/validation.go ValidateDaemonSetSpec.
 func validateDaemonSet(d *appsv1.DaemonSet) field.ErrorList {
 	path, spec := field.NewPath("spec"), &d.Spec
-	errs := validateSelector(spec.Selector, &spec.Template, "empty selector is invalid for daemonset", path)
-	errs = append(errs, validateEndlessTemplate(&spec.Template, "DaemonSet", path.Child("template"))...)
+	errs := validateWorkload(workload{spec.Selector, &spec.Template, "daemonset", "DaemonSet"}, path)
 	errs = append(errs, nonnegative(int64(spec.MinReadySeconds), path.Child("minReadySeconds"))...)
-	errs = append(errs, oneOf(path.Child("updateStrategy"), spec.UpdateStrategy.Type,
-		appsv1.RollingUpdateDaemonSetStrategyType, appsv1.OnDeleteDaemonSetStrategyType)...)
+	if u := spec.UpdateStrategy; u.Type != appsv1.RollingUpdateDaemonSetStrategyType && u.Type != appsv1.OnDeleteDaemonSetStrategyType {
+		shown := struct { // as the real server's internal type prints
+			Type          appsv1.DaemonSetUpdateStrategyType
+			RollingUpdate *appsv1.RollingUpdateDaemonSet
+		}{u.Type, u.RollingUpdate}
+		errs = append(errs, field.NotSupported(path.Child("updateStrategy"), shown,
+			[]appsv1.DaemonSetUpdateStrategyType{appsv1.RollingUpdateDaemonSetStrategyType, appsv1.OnDeleteDaemonSetStrategyType}))
+	}
 	return append(errs, nonnegative(replicasOf(spec.RevisionHistoryLimit), path.Child("revisionHistoryLimit"))...)
 }
 
@@ -93,7 +99,7 @@ func daemonSetColumns() []metav1.TableColumnDefinition {
 		column("Ready", "integer", doc["numberReady"]),
 		column("Up-to-date", "integer", doc["updatedNumberScheduled"]),
 		column("Available", "integer", doc["numberAvailable"]),
-		column("Node Selector", "string", "NodeSelector is a selector which must be true for the pod to fit on a node."),
+		column("Node Selector", "string", corev1.PodSpec{}.SwaggerDoc()["nodeSelector"]),
 		ageColumn(),
 	}, append(containerColumns(), wideColumn("Selector", "string", appsv1.DaemonSetSpec{}.SwaggerDoc()["selector"]))...)
 }

@@ -85,8 +85,7 @@ func prepareDeploymentStatus(d, old *appsv1.Deployment) {
 func validateDeployment(d *appsv1.Deployment) field.ErrorList {
 	path, spec := field.NewPath("spec"), &d.Spec
 	errs := nonnegative(replicasOf(spec.Replicas), path.Child("replicas"))
-	errs = append(errs, validateSelector(spec.Selector, &spec.Template, "empty selector is invalid for deployment", path)...)
-	errs = append(errs, validateEndlessTemplate(&spec.Template, "ReplicaSet", path.Child("template"))...)
+	errs = append(errs, validateWorkload(workload{spec.Selector, &spec.Template, "deployment", "ReplicaSet"}, path)...)
 	errs = append(errs, validateDeploymentStrategy(&spec.Strategy, path.Child("strategy"))...)
 	errs = append(errs, nonnegative(int64(spec.MinReadySeconds), path.Child("minReadySeconds"))...)
 	errs = append(errs, nonnegative(replicasOf(spec.RevisionHistoryLimit), path.Child("revisionHistoryLimit"))...)
@@ -157,10 +156,14 @@ func validateDeploymentUpdate(d, old *appsv1.Deployment) field.ErrorList {
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/validation/validation.go ValidateDeploymentStatusUpdate.
 func validateDeploymentStatus(d, old *appsv1.Deployment) field.ErrorList {
 	path, s := field.NewPath("status"), &d.Status
-	errs := nonnegative(s.ObservedGeneration, path.Child("observedGeneration"))
-	errs = append(errs, validateCounts(s.Replicas, s.ReadyReplicas, s.AvailableReplicas, []count{{"updatedReplicas", s.UpdatedReplicas}}, path)...)
-	errs = append(errs, nonnegative(int64(s.UnavailableReplicas), path.Child("unavailableReplicas"))...)
-	errs = append(errs, nonnegative(replicasOf(s.TerminatingReplicas), path.Child("terminatingReplicas"))...)
+	pods := [3]counter{
+		{"updatedReplicas", int64(s.UpdatedReplicas)}, {"readyReplicas", int64(s.ReadyReplicas)}, {"availableReplicas", int64(s.AvailableReplicas)},
+	}
+	errs := validateCounters([]counter{
+		{"observedGeneration", s.ObservedGeneration}, {"replicas", int64(s.Replicas)}, pods[0], pods[1], pods[2],
+		{"unavailableReplicas", int64(s.UnavailableReplicas)}, {"terminatingReplicas", replicasOf(s.TerminatingReplicas)},
+		{"collisionCount", replicasOf(s.CollisionCount)},
+	}, s.Replicas, pods, path)
 	now, was := replicasOf(s.CollisionCount), replicasOf(old.Status.CollisionCount)
 	if now < was {
 		errs = append(errs, field.Invalid(path.Child("collisionCount"), int32(now), "cannot be decremented"))

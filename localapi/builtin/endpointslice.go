@@ -38,7 +38,10 @@ func endpointSlice() *resource.Definition {
 		PrepareUpdate: carry(prepareEndpointSliceUpdate),
 		Validate:      check(validateEndpointSlice),
 		ValidateUpdate: compare(func(s, old *discoveryv1.EndpointSlice) field.ErrorList {
-			return immutable(s.AddressType, old.AddressType, field.NewPath("addressType"))
+			if s.AddressType == old.AddressType {
+				return nil
+			}
+			return field.ErrorList{field.Invalid(field.NewPath("addressType"), nil, "field is immutable")}
 		}),
 		Columns: []metav1.TableColumnDefinition{
 			nameColumn(),
@@ -80,6 +83,11 @@ func validateEndpointSlice(s *discoveryv1.EndpointSlice) field.ErrorList {
 	for i := range s.Endpoints {
 		errs = append(errs, validateSliceEndpoint(&s.Endpoints[i], s.AddressType, list.Index(i))...)
 	}
+	for i := range s.Endpoints {
+		if len(s.Endpoints[i].Addresses) == 0 {
+			errs = append(errs, field.Required(list.Index(i).Child("addresses"), ""))
+		}
+	}
 	return errs
 }
 
@@ -104,10 +112,7 @@ func validateSliceEndpoint(e *discoveryv1.Endpoint, kind discoveryv1.AddressType
 	const maxAddresses = 100
 	var errs field.ErrorList
 	addresses := path.Child("addresses")
-	switch {
-	case len(e.Addresses) == 0:
-		errs = append(errs, field.Required(addresses, "must contain at least 1 address"))
-	case len(e.Addresses) > maxAddresses:
+	if len(e.Addresses) > maxAddresses {
 		errs = append(errs, field.TooMany(addresses, len(e.Addresses), maxAddresses))
 	}
 	for i, a := range e.Addresses {

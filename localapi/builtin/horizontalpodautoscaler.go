@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,11 +64,14 @@ func validateAutoscaler(h *autoscalingv2.HorizontalPodAutoscaler) field.ErrorLis
 	path := field.NewPath("spec")
 	var errs field.ErrorList
 	low := ptr.Deref(h.Spec.MinReplicas, 1)
-	if low < 1 {
-		errs = append(errs, field.Invalid(path.Child("minReplicas"), low, "must be greater than or equal to 1"))
+	if low < 0 {
+		errs = append(errs, field.Invalid(path.Child("minReplicas"), low, "must be greater than or equal to 0"))
 	}
-	if h.Spec.MaxReplicas < 1 {
-		errs = append(errs, field.Invalid(path.Child("maxReplicas"), h.Spec.MaxReplicas, "must be greater than 0"))
+	switch n := h.Spec.MaxReplicas; {
+	case n == 0:
+		errs = append(errs, field.Required(path.Child("maxReplicas"), ""))
+	case n < 0:
+		errs = append(errs, field.Invalid(path.Child("maxReplicas"), n, "must be greater than or equal to 1"))
 	}
 	if h.Spec.MaxReplicas < low {
 		errs = append(errs, field.Invalid(path.Child("maxReplicas"), h.Spec.MaxReplicas, "must be greater than or equal to `minReplicas`"))
@@ -79,7 +83,15 @@ func validateAutoscaler(h *autoscalingv2.HorizontalPodAutoscaler) field.ErrorLis
 	if h.Spec.ScaleTargetRef.Name == "" {
 		errs = append(errs, field.Required(target.Child("name"), ""))
 	}
+	if low == 0 && !slices.ContainsFunc(h.Spec.Metrics, countsWithoutPods) {
+		errs = append(errs, field.Forbidden(path.Child("metrics"), "must specify at least one Object or External metric to support scaling to zero replicas"))
+	}
 	return errs
+}
+
+// countsWithoutPods tells whether a metric has a value while there is no pod to measure.
+func countsWithoutPods(m autoscalingv2.MetricSpec) bool {
+	return m.Type == autoscalingv2.ObjectMetricSourceType || m.Type == autoscalingv2.ExternalMetricSourceType
 }
 
 func autoscalerColumns() []metav1.TableColumnDefinition {

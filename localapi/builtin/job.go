@@ -30,7 +30,7 @@ func job() *resource.Definition {
 		DefaultPropagation: metav1.DeletePropagationOrphan,
 		Default: mutate(func(j *batchv1.Job) {
 			if len(j.Labels) == 0 {
-				j.Labels = merged(nil, j.Spec.Template.Labels)
+				j.Labels = j.Spec.Template.Labels // one map: what is generated into the template shows here too
 			}
 			defaultJobSpec(&j.Spec)
 		}),
@@ -84,11 +84,17 @@ func defaultJobSpec(spec *batchv1.JobSpec) {
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/batch/job/strategy.go generateSelector.
 func generateJobSelector(j *batchv1.Job) {
 	uid := string(j.UID)
-	own := map[string]string{
+	if j.Spec.Template.Labels == nil {
+		j.Spec.Template.Labels = map[string]string{}
+	}
+	for k, v := range map[string]string{
 		"job-name": j.Name, batchv1.JobNameLabel: j.Name,
 		"controller-uid": uid, batchv1.ControllerUidLabel: uid,
+	} {
+		if _, ok := j.Spec.Template.Labels[k]; !ok {
+			j.Spec.Template.Labels[k] = v
+		}
 	}
-	j.Spec.Template.Labels = merged(own, j.Spec.Template.Labels)
 	if j.Spec.Selector == nil {
 		j.Spec.Selector = &metav1.LabelSelector{}
 	}
@@ -99,8 +105,8 @@ func generateJobSelector(j *batchv1.Job) {
 func validateJob(j *batchv1.Job) field.ErrorList {
 	path, spec := field.NewPath("spec"), &j.Spec
 	errs := validateJobSpec(spec, path)
-	errs = append(errs, validateSelector(spec.Selector, &spec.Template, "empty selector is invalid for job", path)...)
-	return errs
+	selectorErrs, _ := validateSelector(workload{selector: spec.Selector, template: &spec.Template, name: "job"}, path)
+	return append(errs, selectorErrs...)
 }
 
 func validateJobSpec(spec *batchv1.JobSpec, path *field.Path) field.ErrorList {

@@ -20,7 +20,9 @@ func lease() *resource.Definition {
 		New:     func() runtime.Object { return &coordinationv1.Lease{} },
 		NewList: func() runtime.Object { return &coordinationv1.LeaseList{} },
 
-		Validate: check(validateLease),
+		PrepareCreate: prepare(func(l *coordinationv1.Lease) { dropCoordination(l, &coordinationv1.Lease{}) }),
+		PrepareUpdate: carry(dropCoordination),
+		Validate:      check(validateLease),
 		Columns: []metav1.TableColumnDefinition{
 			nameColumn(),
 			column("Holder", "string", coordinationv1.LeaseSpec{}.SwaggerDoc()["holderIdentity"]),
@@ -29,6 +31,18 @@ func lease() *resource.Definition {
 		Row: cells(func(l *coordinationv1.Lease, now time.Time) []any {
 			return []any{l.Name, ptr.Deref(l.Spec.HolderIdentity, ""), age(l.CreationTimestamp, now)}
 		}),
+	}
+}
+
+// dropCoordination drops what only coordinated leader election uses, which is off by default.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/registry/coordination/lease/strategy.go PrepareForUpdate.
+func dropCoordination(l, old *coordinationv1.Lease) {
+	if old.Spec.Strategy == nil {
+		l.Spec.Strategy = nil
+	}
+	if old.Spec.PreferredHolder == nil {
+		l.Spec.PreferredHolder = nil
 	}
 }
 
@@ -41,9 +55,6 @@ func validateLease(l *coordinationv1.Lease) field.ErrorList {
 	}
 	if n := l.Spec.LeaseTransitions; n != nil && *n < 0 {
 		errs = append(errs, field.Invalid(path.Child("leaseTransitions"), *n, "must be greater than or equal to 0"))
-	}
-	if ptr.Deref(l.Spec.PreferredHolder, "") != "" && ptr.Deref(l.Spec.Strategy, "") == "" {
-		errs = append(errs, field.Forbidden(path.Child("preferredHolder"), "may only be specified if `strategy` is defined"))
 	}
 	return errs
 }

@@ -18,6 +18,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi/resource"
 )
 
+// node does not put the taint node.kubernetes.io/not-ready on a new Node, as admission does in a cluster: there it is
+// for the node lifecycle controller to take off again, and here is none.
 func node() *resource.Definition {
 	return &resource.Definition{
 		GroupVersion: corev1.SchemeGroupVersion, Kind: "Node",
@@ -62,7 +64,9 @@ func validateNode(n *corev1.Node) field.ErrorList {
 		errs = append(errs, oneOf(p.Child("effect"), t.Effect,
 			corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute)...)
 		if seen[t.Effect][t.Key] {
-			errs = append(errs, field.Duplicate(p, t))
+			duplicate := field.Duplicate(p, shownTaint{t.Key, t.Value, t.Effect, t.TimeAdded})
+			duplicate.Detail = "taints must be unique by key and effect pair"
+			errs = append(errs, duplicate)
 			continue
 		}
 		if seen[t.Effect] == nil {
@@ -71,6 +75,13 @@ func validateNode(n *corev1.Node) field.ErrorList {
 		seen[t.Effect][t.Key] = true
 	}
 	return errs
+}
+
+// shownTaint prints a taint as the real server's internal type does.
+type shownTaint struct {
+	Key, Value string
+	Effect     corev1.TaintEffect
+	TimeAdded  *metav1.Time
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateNodeUpdate.

@@ -14,6 +14,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi/resource"
 )
 
+// persistentVolumeClaim does not add the finalizer kubernetes.io/pvc-protection, as admission does in a cluster: there is
+// no controller here to take it off again.
 func persistentVolumeClaim() *resource.Definition {
 	return &resource.Definition{
 		GroupVersion: corev1.SchemeGroupVersion, Kind: "PersistentVolumeClaim",
@@ -53,9 +55,9 @@ func validateClaim(c *corev1.PersistentVolumeClaim) field.ErrorList {
 	if len(c.Spec.AccessModes) == 0 {
 		errs = append(errs, field.Required(path.Child("accessModes"), "at least 1 access mode is required"))
 	}
-	for i, mode := range c.Spec.AccessModes {
+	for _, mode := range c.Spec.AccessModes {
 		if _, ok := accessModes[mode]; !ok {
-			errs = append(errs, field.NotSupported(path.Child("accessModes").Index(i), mode, sortedKeys(accessModes)))
+			errs = append(errs, field.NotSupported(path.Child("accessModes"), mode, sortedKeys(accessModes)))
 		}
 	}
 	storage := path.Child("resources").Key(string(corev1.ResourceStorage))

@@ -101,7 +101,7 @@ func maskUpdatable(spec, old *corev1.PodSpec, path *field.Path) (*corev1.PodSpec
 	if len(old.SchedulingGates) > 0 {
 		for k, v := range old.NodeSelector {
 			if m.NodeSelector[k] != v {
-				errs = append(errs, field.Invalid(path.Child("nodeSelector"), m.NodeSelector, "only additions are allowed (no mutations or deletions)"))
+				errs = append(errs, field.Invalid(path.Child("nodeSelector"), m.NodeSelector, "only additions to spec.nodeSelector are allowed (no mutations or deletions)"))
 				break
 			}
 		}
@@ -203,7 +203,12 @@ func validatePodIPs(status *corev1.PodStatus, path *field.Path) field.ErrorList 
 		families[strings.Contains(ip.IP, ":")]++
 	}
 	if families[true] > 1 || families[false] > 1 {
-		errs = append(errs, field.Invalid(path.Child("podIPs"), status.PodIPs, "may specify no more than one IP for each IP family"))
+		type shown struct{ IP string } // as the real server's internal type prints
+		var list []shown
+		for _, ip := range status.PodIPs {
+			list = append(list, shown(ip))
+		}
+		errs = append(errs, field.Invalid(path.Child("podIPs"), list, "may specify no more than one IP for each IP family"))
 	}
 	if len(status.HostIPs) > 0 && status.HostIP != status.HostIPs[0].IP {
 		errs = append(errs, field.Invalid(path.Child("hostIPs").Index(0).Child("ip"), status.HostIPs[0].IP, "must be equal to `hostIP`"))

@@ -28,11 +28,18 @@ func validatePodSpec(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 		corev1.DNSClusterFirstWithHostNet, corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSNone)...)
 	errs = append(errs, metavalidation.ValidateLabels(spec.NodeSelector, path.Child("nodeSelector"))...)
 	errs = append(errs, validateGates(spec, path)...)
-	errs = append(errs, validatePodNames(spec, path)...)
+	errs = append(errs, optionalName(spec.ServiceAccountName, apivalidation.NameIsDNSSubdomain, path.Child("serviceAccountName"))...)
+	errs = append(errs, optionalName(spec.NodeName, apivalidation.NameIsDNSSubdomain, path.Child("nodeName"))...)
 	if s := spec.ActiveDeadlineSeconds; s != nil && (*s < 1 || *s > math.MaxInt32) {
 		errs = append(errs, field.Invalid(path.Child("activeDeadlineSeconds"), *s, validation.InclusiveRangeError(1, math.MaxInt32)))
 	}
+	errs = append(errs, optionalName(spec.Hostname, apivalidation.NameIsDNSLabel, path.Child("hostname"))...)
+	errs = append(errs, optionalName(spec.Subdomain, apivalidation.NameIsDNSLabel, path.Child("subdomain"))...)
 	errs = append(errs, validateTolerations(spec.Tolerations, path.Child("tolerations"))...)
+	errs = append(errs, optionalName(spec.PriorityClassName, apivalidation.NameIsDNSSubdomain, path.Child("priorityClassName"))...)
+	if spec.RuntimeClassName != nil {
+		errs = append(errs, optionalName(*spec.RuntimeClassName, apivalidation.NameIsDNSSubdomain, path.Child("runtimeClassName"))...)
+	}
 	if p := spec.PreemptionPolicy; p != nil {
 		errs = append(errs, oneOf(path.Child("preemptionPolicy"), *p, corev1.PreemptLowerPriority, corev1.PreemptNever)...)
 	}
@@ -52,20 +59,6 @@ func validateGates(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 			errs = append(errs, field.Duplicate(p, gate.Name))
 		}
 		seen.Insert(gate.Name)
-	}
-	return errs
-}
-
-// validatePodNames judges the names of other objects, and of the pod itself on its network, in a spec.
-func validatePodNames(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	errs = append(errs, optionalName(spec.ServiceAccountName, apivalidation.NameIsDNSSubdomain, path.Child("serviceAccountName"))...)
-	errs = append(errs, optionalName(spec.NodeName, apivalidation.NameIsDNSSubdomain, path.Child("nodeName"))...)
-	errs = append(errs, optionalName(spec.Hostname, apivalidation.NameIsDNSLabel, path.Child("hostname"))...)
-	errs = append(errs, optionalName(spec.Subdomain, apivalidation.NameIsDNSLabel, path.Child("subdomain"))...)
-	errs = append(errs, optionalName(spec.PriorityClassName, apivalidation.NameIsDNSSubdomain, path.Child("priorityClassName"))...)
-	if spec.RuntimeClassName != nil {
-		errs = append(errs, optionalName(*spec.RuntimeClassName, apivalidation.NameIsDNSSubdomain, path.Child("runtimeClassName"))...)
 	}
 	return errs
 }

@@ -62,9 +62,8 @@ func validateReplicaSet(rs *appsv1.ReplicaSet) field.ErrorList {
 	path, spec := field.NewPath("spec"), &rs.Spec
 	errs := nonnegative(replicasOf(spec.Replicas), path.Child("replicas"))
 	errs = append(errs, nonnegative(int64(spec.MinReadySeconds), path.Child("minReadySeconds"))...)
-	errs = append(errs, validateSelector(spec.Selector, &spec.Template, "empty selector is invalid for deployment", path)...)
-	errs = append(errs, validateEndlessTemplate(&spec.Template, "ReplicaSet", path.Child("template"))...)
-	return errs
+	// "deployment" is the real server's word here too.
+	return append(errs, validateWorkload(workload{spec.Selector, &spec.Template, "deployment", "ReplicaSet"}, path)...)
 }
 
 func validateReplicaSetUpdate(rs, old *appsv1.ReplicaSet) field.ErrorList {
@@ -74,9 +73,13 @@ func validateReplicaSetUpdate(rs, old *appsv1.ReplicaSet) field.ErrorList {
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/validation/validation.go ValidateReplicaSetStatus.
 func validateReplicaSetStatus(rs, _ *appsv1.ReplicaSet) field.ErrorList {
 	path, s := field.NewPath("status"), &rs.Status
-	errs := validateCounts(s.Replicas, s.ReadyReplicas, s.AvailableReplicas, []count{{"fullyLabeledReplicas", s.FullyLabeledReplicas}}, path)
-	errs = append(errs, nonnegative(s.ObservedGeneration, path.Child("observedGeneration"))...)
-	return append(errs, nonnegative(replicasOf(s.TerminatingReplicas), path.Child("terminatingReplicas"))...)
+	pods := [3]counter{
+		{"fullyLabeledReplicas", int64(s.FullyLabeledReplicas)}, {"readyReplicas", int64(s.ReadyReplicas)}, {"availableReplicas", int64(s.AvailableReplicas)},
+	}
+	return validateCounters([]counter{
+		{"replicas", int64(s.Replicas)}, pods[0], pods[1], pods[2],
+		{"observedGeneration", s.ObservedGeneration}, {"terminatingReplicas", replicasOf(s.TerminatingReplicas)},
+	}, s.Replicas, pods, path)
 }
 
 func replicaSetColumns() []metav1.TableColumnDefinition {

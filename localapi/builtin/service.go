@@ -43,7 +43,8 @@ func service() *resource.Definition {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/defaults.go SetDefaults_Service.
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/defaults.go SetDefaults_Service; pkg/registry/core/service/storage/storage.go
+// defaultOnReadInternalTrafficPolicy.
 func defaultService(s *corev1.Service) {
 	spec := &s.Spec
 	setDefault(&spec.Type, corev1.ServiceTypeClusterIP)
@@ -67,7 +68,10 @@ func defaultService(s *corev1.Service) {
 	if reachableFromOutside(s) {
 		setDefault(&spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster)
 	}
-	if spec.Type != corev1.ServiceTypeExternalName {
+	switch spec.Type {
+	case corev1.ServiceTypeExternalName:
+		spec.InternalTrafficPolicy = nil
+	case corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer:
 		setDefaultPtr(&spec.InternalTrafficPolicy, corev1.ServiceInternalTrafficPolicyCluster)
 	}
 	if spec.Type == corev1.ServiceTypeLoadBalancer {

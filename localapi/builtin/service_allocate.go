@@ -33,8 +33,8 @@ func allocateService(_ context.Context, a resource.Allocator, obj, old runtime.O
 	}
 	s := obj.(*corev1.Service)
 	if was != nil {
-		adoptClusterIPs(s, was)
 		adoptAllocated(s, was)
+		adoptClusterIPs(s, was)
 	} else if s.Spec.ClusterIP != "" && len(s.Spec.ClusterIPs) == 0 {
 		s.Spec.ClusterIPs = []string{s.Spec.ClusterIP}
 	}
@@ -81,24 +81,6 @@ func (l *ledger) allocate(s, old *corev1.Service) error {
 	return l.takeHealthPort(s, old)
 }
 
-// adoptClusterIPs guesses what a client meant that changed only one of clusterIP and clusterIPs.
-//
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/service/storage/storage.go normalizeClusterIPs.
-func adoptClusterIPs(s, old *corev1.Service) {
-	now, was := &s.Spec, &old.Spec
-	if len(was.ClusterIPs) > 0 && len(now.ClusterIPs) == 0 && now.ClusterIP == was.ClusterIP {
-		now.ClusterIPs = slices.Clone(was.ClusterIPs)
-	}
-	if now.ClusterIP == was.ClusterIP || !slices.Equal(now.ClusterIPs, was.ClusterIPs) {
-		return
-	}
-	if now.ClusterIP == "" {
-		now.ClusterIPs = nil
-	} else {
-		now.ClusterIPs = []string{now.ClusterIP}
-	}
-}
-
 // adoptAllocated keeps what the Service was given where the client left it out.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/service/storage/storage.go patchAllocatedValues.
@@ -124,6 +106,24 @@ func adoptAllocated(s, old *corev1.Service) {
 	}
 	if hasHealthPort(old) && hasHealthPort(s) {
 		setDefault(&now.HealthCheckNodePort, was.HealthCheckNodePort)
+	}
+}
+
+// adoptClusterIPs guesses what a client meant that changed only one of clusterIP and clusterIPs.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/service/storage/storage.go normalizeClusterIPs.
+func adoptClusterIPs(s, old *corev1.Service) {
+	now, was := &s.Spec, &old.Spec
+	if len(was.ClusterIPs) > 0 && len(now.ClusterIPs) == 0 && now.ClusterIP == was.ClusterIP {
+		now.ClusterIPs = slices.Clone(was.ClusterIPs)
+	}
+	if now.ClusterIP == was.ClusterIP || !slices.Equal(now.ClusterIPs, was.ClusterIPs) {
+		return
+	}
+	if now.ClusterIP == "" {
+		now.ClusterIPs = nil
+	} else {
+		now.ClusterIPs = []string{now.ClusterIP}
 	}
 }
 

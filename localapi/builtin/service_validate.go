@@ -35,13 +35,14 @@ func validateService(s *corev1.Service) field.ErrorList {
 			errs = append(errs, reachableIP(ip, p)...)
 		}
 	}
+	errs = append(errs, oneOf(path.Child("type"), s.Spec.Type, corev1.ServiceTypeClusterIP, corev1.ServiceTypeExternalName,
+		corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort)...)
 	errs = append(errs, validateTraffic(s, path)...)
 	return errs
 }
 
 func validateServiceType(s *corev1.Service, path *field.Path) field.ErrorList {
-	errs := oneOf(path.Child("type"), s.Spec.Type, corev1.ServiceTypeClusterIP, corev1.ServiceTypeExternalName,
-		corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort)
+	var errs field.ErrorList
 	switch s.Spec.Type {
 	case corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort:
 		if isHeadless(s) {
@@ -90,11 +91,21 @@ func validateServicePorts(s *corev1.Service, path *field.Path) field.ErrorList {
 		}
 		k := key{p.Protocol, p.Port}
 		if numbers.Has(k) {
-			errs = append(errs, field.Duplicate(at, corev1.ServicePort{Protocol: p.Protocol, Port: p.Port}))
+			errs = append(errs, field.Duplicate(at, shownPort{Protocol: p.Protocol, Port: p.Port}))
 		}
 		numbers.Insert(k)
 	}
 	return errs
+}
+
+// shownPort prints a port as the real server's internal type does.
+type shownPort struct {
+	Name        string
+	Protocol    corev1.Protocol
+	AppProtocol *string
+	Port        int32
+	TargetPort  int
+	NodePort    int32
 }
 
 func validateServicePort(p *corev1.ServicePort, needsName bool, names sets.Set[string], path *field.Path) field.ErrorList {

@@ -93,15 +93,18 @@ func validateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
 	case u.Type != appsv1.RollingUpdateStatefulSetStrategyType && u.Type != appsv1.OnDeleteStatefulSetStrategyType:
 		errs = append(errs, field.Invalid(path.Child("updateStrategy"), u, "must be 'RollingUpdate' or 'OnDelete'"))
 	case u.Type == appsv1.OnDeleteStatefulSetStrategyType && u.RollingUpdate != nil:
-		errs = append(errs, field.Invalid(path.Child("updateStrategy", "rollingUpdate"), u.RollingUpdate, "only allowed for updateStrategy 'RollingUpdate'"))
+		shown := struct { // as the real server's internal type prints
+			Partition      *int32
+			MaxUnavailable *intstr.IntOrString
+		}{u.RollingUpdate.Partition, u.RollingUpdate.MaxUnavailable}
+		errs = append(errs, field.Invalid(path.Child("updateStrategy", "rollingUpdate"), shown, "only allowed for updateStrategy 'RollingUpdate'"))
 	}
 	errs = append(errs, nonnegative(replicasOf(spec.Replicas), path.Child("replicas"))...)
 	errs = append(errs, nonnegative(int64(spec.MinReadySeconds), path.Child("minReadySeconds"))...)
 	if spec.ServiceName != "" {
 		errs = append(errs, dnsLabel(spec.ServiceName, path.Child("serviceName"))...)
 	}
-	errs = append(errs, validateSelector(spec.Selector, &spec.Template, "empty selector is invalid for statefulset", path)...)
-	return append(errs, validateEndlessTemplate(withClaims(spec), "StatefulSet", path.Child("template"))...)
+	return append(errs, validateWorkload(workload{spec.Selector, withClaims(spec), "statefulset", "StatefulSet"}, path)...)
 }
 
 // withClaims is the template with a volume for each claim template, as the controller makes its pods.

@@ -22,73 +22,84 @@ func validateTemplate(t *corev1.PodTemplateSpec, path *field.Path) field.ErrorLi
 	return errs
 }
 
-// validateSelector judges the selector of a workload and that it selects the pods of its own template.
+// workload is what the rules of every type with a pod template and a selector need to know of it.
+type workload struct {
+	selector *metav1.LabelSelector
+	template *corev1.PodTemplateSpec
+	name     string // in the refusal of an empty selector, "deployment"
+	kind     string // in the refusal of a deadline, "ReplicaSet"
+}
+
+// validateWorkload judges a selector, that it selects the pods of its own template, and the template of pods that are
+// to run for ever. path is that of the spec.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/validation/validation.go ValidateDeploymentSpec, whose message for an
-// empty selector ReplicaSets use word by word.
-func validateSelector(s *metav1.LabelSelector, t *corev1.PodTemplateSpec, emptyMessage string, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	at := path.Child("selector")
-	if s == nil {
-		errs = append(errs, field.Required(at, ""))
-	} else {
-		errs = append(errs, metavalidation.ValidateLabelSelector(s, metavalidation.LabelSelectorValidationOptions{}, at)...)
-		if len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
-			errs = append(errs, field.Invalid(at, s, emptyMessage))
-		}
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/validation/validation.go ValidateDeploymentSpec,
+// ValidatePodTemplateSpecForReplicaSet.
+func validateWorkload(w workload, path *field.Path) field.ErrorList {
+	errs, ok := validateSelector(w, path)
+	if !ok {
+		return errs
 	}
-	selector, err := metav1.LabelSelectorAsSelector(s)
-	if err != nil {
-		return append(errs, field.Invalid(at, s, "invalid label selector"))
+	template := path.Child("template")
+	errs = append(errs, validateTemplate(w.template, template)...)
+	if p := w.template.Spec.RestartPolicy; p != corev1.RestartPolicyAlways {
+		errs = append(errs, field.NotSupported(template.Child("spec", "restartPolicy"), p, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
 	}
-	if !selector.Empty() && !selector.Matches(labels.Set(t.Labels)) {
-		errs = append(errs, field.Invalid(path.Child("template", "metadata", "labels"), t.Labels, "`selector` does not match template `labels`"))
+	if w.template.Spec.ActiveDeadlineSeconds != nil {
+		errs = append(errs, field.Forbidden(template.Child("spec", "activeDeadlineSeconds"), "activeDeadlineSeconds in "+w.kind+" is not Supported"))
 	}
 	return errs
 }
 
-// validateEndlessTemplate judges the template of a workload that keeps its pods running for ever; owner is named in the
-// refusal of a deadline.
-//
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/validation/validation.go ValidatePodTemplateSpecForReplicaSet.
-func validateEndlessTemplate(t *corev1.PodTemplateSpec, owner string, path *field.Path) field.ErrorList {
-	errs := validateTemplate(t, path)
-	if p := t.Spec.RestartPolicy; p != corev1.RestartPolicyAlways {
-		errs = append(errs, field.NotSupported(path.Child("spec", "restartPolicy"), p, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
+// validateSelector judges a selector and what it selects. ok is false if it is no selector at all.
+func validateSelector(w workload, path *field.Path) (errs field.ErrorList, ok bool) {
+	s, t := w.selector, w.template
+	at := path.Child("selector")
+	switch {
+	case s == nil && w.kind != "DaemonSet": // of which the real server only says that it does not match
+		errs = append(errs, field.Required(at, ""))
+	case s != nil:
+		errs = append(errs, metavalidation.ValidateLabelSelector(s, metavalidation.LabelSelectorValidationOptions{}, at)...)
+		if len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
+			errs = append(errs, field.Invalid(at, s, "empty selector is invalid for "+w.name))
+		}
 	}
-	if t.Spec.ActiveDeadlineSeconds != nil {
-		errs = append(errs, field.Forbidden(path.Child("spec", "activeDeadlineSeconds"), "activeDeadlineSeconds in "+owner+" is not Supported"))
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil {
+		return append(errs, field.Invalid(at, s, "invalid label selector")), false
 	}
-	return errs
+	if (!selector.Empty() || w.kind == "DaemonSet") && !selector.Matches(labels.Set(t.Labels)) {
+		errs = append(errs, field.Invalid(path.Child("template", "metadata", "labels"), t.Labels, "`selector` does not match template `labels`"))
+	}
+	return errs, true
 }
 
 func immutable(value, old any, path *field.Path) field.ErrorList {
 	return apivalidation.ValidateImmutableField(value, old, path)
 }
 
-// count is a status counter with the name that errors give it.
-type count struct {
+// counter is a number in a status, with the name that errors give it.
+type counter struct {
 	name  string
-	value int32
+	value int64
 }
 
-// validateCounts judges status counters: none is negative and none counts more pods than there are.
+// validateCounters judges the numbers in the status of a workload: none is negative, no number of pods is more than all
+// pods, and no more are available than are ready. The last two of pods are ready and available.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/validation/validation.go ValidateDeploymentStatus, ValidateReplicaSetStatus.
-func validateCounts(replicas, ready, available int32, others []count, path *field.Path) field.ErrorList {
-	const tooMany = "cannot be greater than status.replicas"
-	all := append([]count{{"readyReplicas", ready}, {"availableReplicas", available}}, others...)
-	errs := nonnegative(int64(replicas), path.Child("replicas"))
+func validateCounters(all []counter, replicas int32, pods [3]counter, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
 	for _, c := range all {
-		errs = append(errs, nonnegative(int64(c.value), path.Child(c.name))...)
+		errs = append(errs, nonnegative(c.value, path.Child(c.name))...)
 	}
-	for _, c := range all {
-		if c.value > replicas {
-			errs = append(errs, field.Invalid(path.Child(c.name), c.value, tooMany))
+	for _, c := range pods {
+		if c.value > int64(replicas) {
+			errs = append(errs, field.Invalid(path.Child(c.name), c.value, "cannot be greater than status.replicas"))
 		}
 	}
-	if available > ready {
-		errs = append(errs, field.Invalid(path.Child("availableReplicas"), available, "cannot be greater than readyReplicas"))
+	if ready, available := pods[1], pods[2]; available.value > ready.value {
+		errs = append(errs, field.Invalid(path.Child(available.name), available.value, "cannot be greater than readyReplicas"))
 	}
 	return errs
 }
