@@ -31,6 +31,9 @@ type Options struct {
 	Random func() float64
 }
 
+// ReleaseTimeout is how long the release of the lease may take.
+func (o Options) ReleaseTimeout() time.Duration { return o.withDefaults().RenewDeadline / 2 }
+
 // jitter is the share of RetryPeriod that a candidate adds at random.
 const jitter = 0.2
 
@@ -67,6 +70,10 @@ func (o Options) validate() error {
 // ErrLost is found in the error of a tenure that ended because the lease could no longer be vouched for.
 var ErrLost = errors.New("leader lease lost")
 
+// ErrWorkRemains, returned by the lead function, says that guarded work did not return. The lease is then not released: it runs
+// out by itself, and the next leader waits for that.
+var ErrWorkRemains = errors.New("guarded work still runs")
+
 // Elector runs for the leadership of one lock.
 //
 // Concurrency: Status and Check may be called from any goroutine at any time; one Run at a time.
@@ -81,11 +88,14 @@ type Elector struct {
 	observed observation
 	// renewedAt is when the last successful acquisition or renewal was sent; the zero time when not leading.
 	renewedAt time.Time
-	// unanswered holds when writes were sent since then that may or may not have arrived.
+	// unanswered holds when the last writes since then were sent that may or may not have arrived.
+	// Invariant: len(unanswered) <= maxUnanswered.
 	unanswered []time.Time
 	// lastErr is why the lock could not be read or written the last time it was tried.
 	lastErr error
 }
+
+const maxUnanswered = 8
 
 // observation is a state of the lock and when it was first seen, on the monotonic clock.
 type observation struct {
@@ -158,8 +168,8 @@ func (e *Elector) checkLocked() error {
 	return nil
 }
 
-// Run waits to be elected, then calls lead, renews the lease until lead returns, and releases it after that. It may be called
-// again afterwards, to be a candidate once more.
+// Run waits to be elected, then calls lead, renews the lease until lead returns, and releases it after that, unless lead returned
+// [ErrWorkRemains]. It may be called again afterwards, to be a candidate once more.
 //
 // tenure, which lead is given, ends when the lease could soon be lost, with a cause that is [ErrLost]: lead must then return
 // without writing anything more. It does not end with ctx: lead looks out for that itself and may take its time, the lease
@@ -292,7 +302,7 @@ func (e *Elector) update(ctx context.Context, record resourcelock.LeaderElection
 	if err := e.lock.Update(ctx, record); err != nil {
 		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			e.mu.Lock()
-			e.unanswered = append(e.unanswered, sent)
+			e.unanswered = append(e.unanswered[max(0, len(e.unanswered)-maxUnanswered+1):], sent)
 			e.mu.Unlock()
 		}
 		return fmt.Errorf("update lease %s: %w", e.lock.Describe(), err)

@@ -27,6 +27,9 @@ func (e *Elector) serve(ctx context.Context, lead func(context.Context) error) e
 		klog.FromContext(ctx).Error(lost, "Stopped leading", "lease", e.lock.Describe())
 		return errors.Join(lost, err)
 	}
+	if errors.Is(err, ErrWorkRemains) {
+		return err
+	}
 	return errors.Join(err, e.release(ctx))
 }
 
@@ -108,7 +111,7 @@ const releaseTries = 3
 
 // release empties the lease, so that another need not wait for it to run out. The work has returned; the tenure is over.
 func (e *Elector) release(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.options.RenewDeadline/2)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.options.ReleaseTimeout())
 	defer cancel()
 	e.mu.Lock()
 	record := e.observed.record

@@ -1,0 +1,228 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/flyball-dev/flyball/client/events"
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/manager/leader"
+	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/workqueue"
+)
+
+// Options configures a [Manager]. The zero value runs without leader election and opens no port.
+type Options struct {
+	// HealthAddr is where /livez, /healthz and /readyz are served, "127.0.0.1:10257". Empty or "0": nowhere.
+	HealthAddr string
+	// MetricsAddr is where /metrics is served. Empty or "0": nowhere. It may equal HealthAddr.
+	MetricsAddr string
+	// Metrics receives what is measured and serves it. Nil: nothing is measured, and MetricsAddr must be off.
+	Metrics Metrics
+	// LeaderElection makes runnables wait for a lease.
+	LeaderElection LeaderElection
+	// GracefulTimeout is how long work in flight may go on after the stop. Zero means 10 s; negative: not at all. The end of
+	// the whole process comes at most 15 s later, which a Pod's terminationGracePeriodSeconds should allow for.
+	GracefulTimeout time.Duration
+	// ServerTimeout is how long Run waits for the API server to answer for the first time. Zero means 10 s; negative: it
+	// is not asked.
+	ServerTimeout time.Duration
+	// Informers configures the informers.
+	Informers informer.FactoryOptions
+	// Events configures the event sender.
+	Events events.Options
+}
+
+const (
+	defaultGracefulTimeout = 10 * time.Second
+	defaultServerTimeout   = 10 * time.Second
+	off                    = "0"
+)
+
+func (o Options) withDefaults() Options {
+	if o.GracefulTimeout == 0 {
+		o.GracefulTimeout = defaultGracefulTimeout
+	}
+	if o.ServerTimeout == 0 {
+		o.ServerTimeout = defaultServerTimeout
+	}
+	if o.HealthAddr == off {
+		o.HealthAddr = ""
+	}
+	if o.MetricsAddr == off {
+		o.MetricsAddr = ""
+	}
+	if o.Events.Scheme == nil {
+		o.Events.Scheme = o.Informers.Scheme
+	}
+	o.LeaderElection = o.LeaderElection.withDefaults()
+	return o
+}
+
+// Metrics is the metrics system behind a [Manager]; package manager/metrics has one for Prometheus. Everything is pulled: the
+// functions may be called at any time and cost little.
+type Metrics interface {
+	http.Handler // serves /metrics
+	workqueue.MetricsProvider
+	// Informers reports the informers, by resource.
+	Informers(stats func() map[string]informer.Stats)
+	// Controller reports one controller.
+	Controller(name string, stats func() reconcile.Stats)
+	// Events reports the event sender.
+	Events(stats func() events.Stats)
+	// Leader reports whether this process leads.
+	Leader(lease string, leading func() bool)
+}
+
+// Manager runs controllers and what they share. See the package comment.
+type Manager struct {
+	options   Options
+	config    *rest.Config
+	client    kubernetes.Interface
+	informers *informer.Factory
+	events    *events.Broadcaster
+	election  *election // nil without leader election
+	runnables *group
+	state     state
+	servers   *servers
+}
+
+// New returns a manager for the cluster that config names. It starts nothing and asks nothing of the server.
+//
+// Errors: options that do not fit together, a config that no client can be made of.
+func New(config *rest.Config, o Options) (*Manager, error) {
+	o = o.withDefaults()
+	if o.MetricsAddr != "" && o.Metrics == nil {
+		return nil, errors.New("manager: MetricsAddr is set but Metrics is nil")
+	}
+	m := &Manager{options: o, config: clientConfig(config), runnables: &group{}}
+	var err error
+	if m.client, err = kubernetes.NewForConfig(m.config); err != nil {
+		return nil, fmt.Errorf("manager: client: %w", err)
+	}
+	if m.informers, err = informer.NewFactory(config, o.Informers); err != nil {
+		return nil, fmt.Errorf("manager: %w", err)
+	}
+	sender, err := kubernetes.NewForConfig(rest.AddUserAgent(clientConfig(config), "events"))
+	if err != nil {
+		return nil, fmt.Errorf("manager: client of events: %w", err)
+	}
+	m.events = events.New(sender.CoreV1(), o.Events)
+	if o.LeaderElection.Enabled {
+		if m.election, err = newElection(config, o.LeaderElection, m.Recorder(o.LeaderElection.Name)); err != nil {
+			return nil, fmt.Errorf("manager: %w", err)
+		}
+	}
+	m.servers = newServers(m)
+	m.connectMetrics()
+	return m, nil
+}
+
+// The limits on requests of kube-controller-manager's client, where config has none.
+//
+// Source: kube-controller-manager v1.37.1, --kube-api-qps and --kube-api-burst.
+const (
+	defaultQPS   = 20
+	defaultBurst = 30
+)
+
+// clientConfig is config with the manager's defaults: protobuf, kube-controller-manager's limits, and the fence.
+func clientConfig(config *rest.Config) *rest.Config {
+	own := rest.CopyConfig(config)
+	if own.ContentType == "" {
+		own.ContentType = runtime.ContentTypeProtobuf
+		own.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	}
+	if own.QPS == 0 && own.RateLimiter == nil {
+		own.QPS, own.Burst = defaultQPS, defaultBurst
+	}
+	if own.UserAgent == "" {
+		own.UserAgent = rest.DefaultKubernetesUserAgent()
+	}
+	own.Wrap(leader.Fence)
+	return own
+}
+
+func (m *Manager) connectMetrics() {
+	metrics := m.options.Metrics
+	if metrics == nil {
+		return
+	}
+	metrics.Informers(m.informers.Stats)
+	metrics.Events(m.events.Stats)
+	if m.election != nil {
+		metrics.Leader(m.options.LeaderElection.Name, func() bool { return m.election.elector.Status().Leading })
+	}
+}
+
+// Add gives the manager something to run. Before Run it waits; while Run it starts at once, or with the leadership.
+//
+// Errors: a name that is taken; a manager that is stopping or has stopped.
+func (m *Manager) Add(r Runnable) error {
+	name, err := m.runnables.add(r)
+	if err != nil {
+		return fmt.Errorf("manager: add %s: %w", name, err)
+	}
+	if c, ok := r.(interface{ Stats() reconcile.Stats }); ok && m.options.Metrics != nil {
+		m.options.Metrics.Controller(name, c.Stats)
+	}
+	return nil
+}
+
+// Informers are the caches that everything in this process shares. They run while [Manager.Run] does.
+func (m *Manager) Informers() *informer.Factory { return m.informers }
+
+// Client reads from and writes to the API server directly. A write made with the context of a runnable that needs leadership
+// fails when the lease could have passed to another process.
+func (m *Manager) Client() kubernetes.Interface { return m.client }
+
+// Config is what Client was made of, for further clients of one's own.
+func (m *Manager) Config() *rest.Config { return rest.CopyConfig(m.config) }
+
+// Recorder records events in the name of a component.
+func (m *Manager) Recorder(component string) events.Recorder { return m.events.Recorder(component) }
+
+// QueueMetrics is what the queues of controllers report to; nil when nothing is measured.
+func (m *Manager) QueueMetrics() workqueue.MetricsProvider {
+	if m.options.Metrics == nil {
+		return nil
+	}
+	return m.options.Metrics
+}
+
+// Run runs everything until ctx is done, and stops it in order. It may be called once.
+//
+// Errors: nil after a stop in which everything was finished; else why the manager stopped (the server did not answer, a
+// runnable failed, the lease was lost), what was left undone (an [UndoneError]), or both.
+func (m *Manager) Run(ctx context.Context) error {
+	if !m.state.begin() {
+		return errors.New("manager: Run called twice")
+	}
+	defer m.state.set(ended)
+	defer m.runnables.close()
+	if err := m.servers.listen(); err != nil {
+		return err
+	}
+	serving := startPart(ctx, "servers", m.servers.run)
+	if err := m.awaitServer(ctx); err != nil {
+		return errors.Join(err, serving.end(partTimeout))
+	}
+	if ctx.Err() != nil { // stopped while the server was away
+		return serving.end(partTimeout)
+	}
+	cause, undone := m.runParts(ctx)
+	if err := serving.end(partTimeout); err != nil {
+		undone = append(undone, err)
+	}
+	if len(undone) > 0 {
+		return joinErrors(cause, &UndoneError{Left: undone})
+	}
+	return cause
+}

@@ -1,0 +1,59 @@
+package metrics
+
+import (
+	"maps"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// collector reads all counters and gauges at the moment of a scrape.
+type collector struct{ registry *Registry }
+
+// Describe announces nothing: which names exist changes as controllers come and go. Prometheus calls such a collector unchecked.
+func (c collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector. The functions are called without a lock.
+func (c collector) Collect(out chan<- prometheus.Metric) {
+	r := c.registry
+	r.mu.Lock()
+	queues, controllers, leaders := maps.Clone(r.queues), maps.Clone(r.controllers), maps.Clone(r.leaders)
+	informers, events := r.informers, r.events
+	r.mu.Unlock()
+
+	for name, stats := range queues {
+		collectQueue(out, name, stats())
+	}
+	for name, stats := range controllers {
+		collectController(out, name, stats())
+	}
+	if informers != nil {
+		for resource, stats := range informers() {
+			collectInformer(out, resource, stats)
+		}
+	}
+	if events != nil {
+		collectEvents(out, events())
+	}
+	for name, leading := range leaders {
+		value := 0.0
+		if leading() {
+			value = 1
+		}
+		leaderStatus.gauge(out, value, name)
+	}
+}
+
+// family is a metric's name, help and labels.
+type family struct{ desc *prometheus.Desc }
+
+func newFamily(name, help string, labels ...string) family {
+	return family{prometheus.NewDesc(name, help, labels, nil)}
+}
+
+func (f family) gauge(out chan<- prometheus.Metric, value float64, labels ...string) {
+	out <- prometheus.MustNewConstMetric(f.desc, prometheus.GaugeValue, value, labels...)
+}
+
+func (f family) counter(out chan<- prometheus.Metric, value float64, labels ...string) {
+	out <- prometheus.MustNewConstMetric(f.desc, prometheus.CounterValue, value, labels...)
+}

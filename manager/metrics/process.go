@@ -1,0 +1,78 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/flyball-dev/flyball/client/events"
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/reconcile"
+)
+
+// The metrics of controllers.
+//
+// Source: controller-runtime v0.25.2 pkg/internal/controller/metrics, for the names that start with controller_runtime.
+var (
+	reconciles      = newFamily("controller_runtime_reconcile_total", "Total number of reconciliations per controller", "controller", "result")
+	reconcileErrors = newFamily("controller_runtime_reconcile_errors_total", "Total number of reconciliation errors per controller", "controller")
+	reconcilePanics = newFamily("controller_runtime_reconcile_panics_total", "Total number of reconciliation panics per controller", "controller")
+	activeWorkers   = newFamily("controller_runtime_active_workers", "Number of currently used workers per controller", "controller")
+	sourceEvents    = newFamily("controller_source_events_total", "Total number of changes that sources turned into keys", "controller")
+	reconcileDrops  = newFamily("controller_reconcile_dropped_total", "Total number of keys given up until they are added anew", "controller")
+)
+
+func collectController(out chan<- prometheus.Metric, name string, s reconcile.Stats) {
+	reconciles.counter(out, float64(s.Syncs-s.Errors), name, "success")
+	reconciles.counter(out, float64(s.Errors), name, "error")
+	reconcileErrors.counter(out, float64(s.Errors), name)
+	reconcilePanics.counter(out, float64(s.Panics), name)
+	reconcileDrops.counter(out, float64(s.Dropped), name)
+	sourceEvents.counter(out, float64(s.Events), name)
+	activeWorkers.gauge(out, float64(s.InFlight), name)
+}
+
+// The metrics of informers.
+var (
+	informerObjects   = newFamily("informer_objects", "Current number of objects in the cache", "resource")
+	informerEvents    = newFamily("informer_events_total", "Total number of watch events of objects", "resource")
+	informerBookmarks = newFamily("informer_bookmarks_total", "Total number of bookmarks", "resource")
+	informerLists     = newFamily("informer_lists_total", "Total number of lists begun", "resource")
+	informerRelists   = newFamily("informer_relists_total", "Total number of lists begun after the first complete one", "resource")
+	informerWatches   = newFamily("informer_watches_total", "Total number of watches opened", "resource")
+	informerErrors    = newFamily("informer_errors_total", "Total number of failed lists and watches", "resource")
+	informerLastEvent = newFamily("informer_last_event_timestamp_seconds", "When the server was last heard of", "resource")
+)
+
+func collectInformer(out chan<- prometheus.Metric, resource string, s informer.Stats) {
+	informerObjects.gauge(out, float64(s.Objects), resource)
+	informerEvents.counter(out, float64(s.Events), resource)
+	informerBookmarks.counter(out, float64(s.Bookmarks), resource)
+	informerLists.counter(out, float64(s.Lists), resource)
+	informerRelists.counter(out, float64(s.Relists), resource)
+	informerWatches.counter(out, float64(s.Watches), resource)
+	informerErrors.counter(out, float64(s.Errors), resource)
+	if !s.LastEvent.IsZero() {
+		informerLastEvent.gauge(out, float64(s.LastEvent.UnixNano())/1e9, resource)
+	}
+}
+
+// leaderStatus is 1 while this process leads.
+//
+// Source: k8s.io/component-base v0.37.2 metrics/prometheus/clientgo/leaderelection.
+var leaderStatus = newFamily("leader_election_master_status",
+	"Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master. 'name' is the string used to identify the lease.", "name")
+
+// The metrics of the event sender.
+var (
+	eventsTotal  = newFamily("events_total", "Total number of recorded events by what became of them", "result")
+	eventsQueued = newFamily("events_queued", "Current number of events that wait to be sent")
+)
+
+func collectEvents(out chan<- prometheus.Metric, s events.Stats) {
+	eventsQueued.gauge(out, float64(s.Queued))
+	for result, n := range map[string]int{
+		"sent": s.Sent, "filtered": s.Filtered, "rejected": s.Rejected, "givenUp": s.GivenUp, "overflowed": s.Overflowed,
+		"invalid": s.Invalid, "late": s.Late, "undelivered": s.Undelivered,
+	} {
+		eventsTotal.counter(out, float64(n), result)
+	}
+}

@@ -1,0 +1,95 @@
+package metrics
+
+import (
+	"net/http"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/flyball-dev/flyball/client/events"
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/manager"
+	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/workqueue"
+)
+
+// Registry implements manager.Metrics with Prometheus.
+//
+// Concurrency: all methods may be called from any goroutine.
+type Registry struct {
+	prometheus *prometheus.Registry
+	handler    http.Handler
+	durations  *queueDurations
+
+	mu sync.Mutex // guards what follows: the functions to read from when scraped
+	// Invariant: one for each name; a later one with the same name replaces the earlier, as a controller that is built again
+	// replaces the stopped one.
+	queues      map[string]func() workqueue.Stats
+	controllers map[string]func() reconcile.Stats
+	leaders     map[string]func() bool
+	informers   func() map[string]informer.Stats
+	events      func() events.Stats
+}
+
+var _ manager.Metrics = (*Registry)(nil)
+
+// New returns an empty registry with the metrics of the Go runtime and of the process.
+func New() *Registry {
+	r := &Registry{
+		prometheus:  prometheus.NewRegistry(),
+		durations:   newQueueDurations(),
+		queues:      map[string]func() workqueue.Stats{},
+		controllers: map[string]func() reconcile.Stats{},
+		leaders:     map[string]func() bool{},
+	}
+	r.handler = promhttp.HandlerFor(r.prometheus, promhttp.HandlerOpts{Registry: r.prometheus})
+	r.prometheus.MustRegister(
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		r.durations.queue, r.durations.work, collector{r},
+	)
+	return r
+}
+
+// ServeHTTP serves the metrics as Prometheus reads them.
+func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.handler.ServeHTTP(w, req) }
+
+// Registerer takes further metrics of one's own.
+func (r *Registry) Registerer() prometheus.Registerer { return r.prometheus }
+
+// NewQueueMetrics implements [workqueue.MetricsProvider].
+func (r *Registry) NewQueueMetrics(name string, stats func() workqueue.Stats) workqueue.Metrics {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queues[name] = stats
+	return r.durations.of(name)
+}
+
+// Informers implements manager.Metrics.
+func (r *Registry) Informers(stats func() map[string]informer.Stats) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.informers = stats
+}
+
+// Controller implements manager.Metrics.
+func (r *Registry) Controller(name string, stats func() reconcile.Stats) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.controllers[name] = stats
+}
+
+// Events implements manager.Metrics.
+func (r *Registry) Events(stats func() events.Stats) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = stats
+}
+
+// Leader implements manager.Metrics.
+func (r *Registry) Leader(lease string, leading func() bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.leaders[lease] = leading
+}

@@ -1,0 +1,108 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+)
+
+const (
+	reachInterval = time.Second     // between two questions
+	reachTimeout  = 5 * time.Second // for one answer
+)
+
+// awaitServer waits until the API server answers, for at most Options.ServerTimeout. Any answer will do, but for one that
+// refuses the credentials.
+//
+// Errors: one line that says what is wrong. Nil when ctx ended.
+func (m *Manager) awaitServer(ctx context.Context) error {
+	if m.options.ServerTimeout < 0 {
+		return nil
+	}
+	patience, cancel := context.WithTimeout(ctx, m.options.ServerTimeout)
+	defer cancel()
+	for first := true; ; first = false {
+		err := m.askServer(patience)
+		if err == nil || ctx.Err() != nil {
+			return nil
+		}
+		if patience.Err() == nil {
+			m.state.note(err)
+			if first {
+				klog.FromContext(ctx).Info("Waiting for the API server", "err", err, "timeout", m.options.ServerTimeout)
+			}
+		} else if _, last := m.state.get(); last != nil {
+			return last // not the one that our impatience cut short
+		} else {
+			return err
+		}
+		pause := time.NewTimer(reachInterval)
+		select {
+		case <-pause.C:
+		case <-patience.Done():
+		}
+		pause.Stop()
+	}
+}
+
+// askServer asks for the server's version, which everybody may know.
+func (m *Manager) askServer(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+	defer cancel()
+	err := m.client.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Error()
+	status := apierrors.APIStatus(nil)
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("%s does not accept the credentials: %w", m.server(), err)
+	case errors.As(err, &status) && !apierrors.IsServiceUnavailable(err) && !apierrors.IsInternalError(err):
+		return nil // it is there; what it forbids is told by those who ask for it
+	}
+	return &UnreachableError{Server: m.server(), Err: err}
+}
+
+// server is the address in the config, as a URL.
+func (m *Manager) server() string {
+	if base, _, err := rest.DefaultServerUrlFor(m.config); err == nil {
+		return base.Scheme + "://" + base.Host
+	}
+	return m.config.Host
+}
+
+// UnreachableError says that the API server did not answer.
+type UnreachableError struct {
+	Server string // scheme and host
+	Err    error
+}
+
+// Error is one line without the request's path and the layers below: "cannot reach https://10.0.0.1:6443: connection refused".
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("cannot reach %s: %s", e.Server, reason(e.Err))
+}
+
+// Unwrap returns the transport's error.
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+func reason(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "no answer in time"
+	}
+	if unreachable := (*url.Error)(nil); errors.As(err, &unreachable) {
+		err = unreachable.Err
+	}
+	if op := (*net.OpError)(nil); !errors.As(err, &op) {
+		return err.Error() // of TLS, for example: it says what it is about
+	}
+	for errors.Unwrap(err) != nil {
+		err = errors.Unwrap(err)
+	}
+	return err.Error()
+}

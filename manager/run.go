@@ -1,0 +1,222 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/internal/workctx"
+	"github.com/flyball-dev/flyball/manager/leader"
+)
+
+const (
+	// abandonAfter is how long a runnable may take to return once the context of its work is cancelled. It is more than
+	// what a controller takes to find out which of its keys are stuck.
+	abandonAfter = 3 * time.Second
+	// partTimeout is how long informers and servers may take to end. They have nothing to finish.
+	partTimeout = 2 * time.Second
+)
+
+// stage is where a manager is in its life; it only moves forward.
+type stage int
+
+const (
+	created stage = iota
+	reaching
+	running
+	stopping
+	ended
+)
+
+// state guards the stage.
+type state struct {
+	mu  sync.Mutex
+	now stage
+	err error // why the server does not answer, while reaching
+}
+
+func (s *state) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.now != created {
+		return false
+	}
+	s.now = reaching
+	return true
+}
+
+func (s *state) set(next stage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now, s.err = max(s.now, next), nil
+}
+
+func (s *state) note(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
+func (s *state) get() (stage, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now, s.err
+}
+
+// part is one of the manager's own goroutines, each of which outlives the stop until its turn comes.
+type part struct {
+	name string
+	stop context.CancelFunc
+	done chan struct{} // closed by the part's goroutine when err is set
+	err  error
+}
+
+// startPart runs something with a context that holds the values of ctx but does not end with it.
+func startPart(ctx context.Context, name string, run func(context.Context) error) *part {
+	own, stop := context.WithCancel(context.WithoutCancel(ctx))
+	p := &part{name: name, stop: stop, done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		p.err = run(own)
+	}()
+	return p
+}
+
+// end stops the part and waits for it, but not for ever.
+func (p *part) end(patience time.Duration) error {
+	p.stop()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+		return p.err
+	case <-timer.C:
+		return fmt.Errorf("%s did not stop within %v", p.name, patience)
+	}
+}
+
+// runParts starts informers, events and runnables, waits for the stop, and ends them in order. cause is why they stopped if
+// it was not ctx.
+func (m *Manager) runParts(ctx context.Context) (cause error, undone []error) {
+	logger := klog.FromContext(ctx)
+	intake, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	work, cancelWork := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancelWork()
+
+	informers := startPart(ctx, "informers", m.informers.Run)
+	sender := startPart(ctx, "events", m.events.Run)
+	m.state.set(running)
+	m.runnables.open(withoutLeader, starter(intake, work, stop))
+	var campaign *part
+	if m.election == nil {
+		m.runnables.open(withLeader, starter(intake, work, stop))
+	} else {
+		campaign = startPart(ctx, "leader election", func(context.Context) error { return m.lead(intake, work, stop) })
+	}
+	logger.Info("Manager started", "runnables", m.runnables.names())
+
+	<-intake.Done()
+	if ctx.Err() == nil {
+		cause = context.Cause(intake)
+	}
+	m.state.set(stopping)
+	m.runnables.close()
+	logger.Info("Manager stopping", "reason", context.Cause(intake))
+	undone = m.drain(ctx, cancelWork)
+	guarded := m.runnables.unfinished(withLeader)
+	if m.election != nil {
+		m.election.recordEnd()
+	}
+	undone = appendError(undone, sender.end(m.eventsTimeout()))
+	if campaign != nil {
+		err := m.election.handOver(campaign, len(guarded) > 0)
+		if !errors.Is(err, leader.ErrLost) || !errors.Is(cause, leader.ErrLost) { // else it is told as the cause
+			undone = appendError(undone, err)
+		}
+	}
+	undone = appendError(undone, informers.end(partTimeout))
+	return cause, undone
+}
+
+// eventsTimeout is more than the event sender allows itself.
+func (m *Manager) eventsTimeout() time.Duration {
+	return max(m.options.Events.DrainTimeout, 5*time.Second) + partTimeout
+}
+
+// starter returns how a runnable is started: with a context that ends at intake's end and carries work, the one for what is in
+// flight. A runnable that fails stops the manager.
+func starter(intake, work context.Context, stop context.CancelCauseFunc) func(*entry) {
+	ctx := workctx.With(intake, work)
+	return func(e *entry) {
+		go func() {
+			defer close(e.done)
+			err := e.runnable.Run(ctx)
+			if err != nil && intake.Err() == nil {
+				stop(fmt.Errorf("%s: %w", e.name, err))
+				return // it is the cause; nothing was left undone
+			}
+			if err != nil && !errors.Is(err, context.Canceled) {
+				e.err = err
+			}
+		}()
+	}
+}
+
+// drain waits until all runnables have returned: with their work alive until the deadline, then without. It returns what
+// they say they left undone, and the names of those that did not return.
+func (m *Manager) drain(ctx context.Context, cancelWork context.CancelFunc) []error {
+	logger := klog.FromContext(ctx)
+	left := m.runnables.wait(m.options.GracefulTimeout)
+	cancelWork()
+	if len(left) > 0 {
+		logger.Info("Cancelling work in flight", "runnables", left, "gracefulTimeout", m.options.GracefulTimeout)
+		left = m.runnables.wait(abandonAfter)
+	}
+	undone := m.runnables.errors()
+	if len(left) > 0 {
+		undone = append(undone, fmt.Errorf("did not stop within %v: %s", max(m.options.GracefulTimeout, 0)+abandonAfter, strings.Join(left, ", ")))
+	}
+	return undone
+}
+
+// UndoneError lists what a manager left undone when it stopped: reconciles that did not end, with their keys, events that were
+// not sent, a lease that was not released.
+type UndoneError struct {
+	Left []error
+}
+
+// Error is one line.
+func (e *UndoneError) Error() string {
+	texts := make([]string, 0, len(e.Left))
+	for _, err := range e.Left {
+		texts = append(texts, strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	return "left undone: " + strings.Join(texts, "; ")
+}
+
+// Unwrap returns the parts.
+func (e *UndoneError) Unwrap() []error { return e.Left }
+
+func appendError(errs []error, err error) []error {
+	if err == nil {
+		return errs
+	}
+	return append(errs, err)
+}
+
+// joinErrors joins two errors on one line; either may be nil.
+func joinErrors(a, b error) error {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return fmt.Errorf("%w; %w", a, b)
+}

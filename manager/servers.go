@@ -1,0 +1,126 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
+)
+
+// servers are the listeners of a manager, one for each address.
+type servers struct {
+	handlers map[string]*http.ServeMux // by address as configured
+
+	mu        sync.Mutex
+	listeners map[string]net.Listener // by address as configured; filled by listen
+}
+
+func newServers(m *Manager) *servers {
+	s := &servers{handlers: map[string]*http.ServeMux{}, listeners: map[string]net.Listener{}}
+	if mux := s.mux(m.options.HealthAddr); mux != nil {
+		handler := m.HealthHandler()
+		for _, path := range []string{"/healthz", "/livez", "/readyz", "/healthz/{name}"} {
+			mux.Handle("GET "+path, handler)
+		}
+	}
+	if mux := s.mux(m.options.MetricsAddr); mux != nil {
+		mux.Handle("GET /metrics", m.options.Metrics)
+	}
+	return s
+}
+
+// mux returns the handler of an address, nil when that is off.
+func (s *servers) mux(addr string) *http.ServeMux {
+	if addr == "" {
+		return nil
+	}
+	if s.handlers[addr] == nil {
+		s.handlers[addr] = http.NewServeMux()
+	}
+	return s.handlers[addr]
+}
+
+// listen opens all ports or none.
+func (s *servers) listen() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for addr := range s.handlers {
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			for _, open := range s.listeners {
+				_ = open.Close()
+			}
+			return fmt.Errorf("serve health and metrics: %w", err)
+		}
+		s.listeners[addr] = l
+	}
+	return nil
+}
+
+// addr returns where an address as configured is really served: the port that ":0" became.
+func (s *servers) addr(configured string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.listeners[configured]; l != nil {
+		return l.Addr().String()
+	}
+	return ""
+}
+
+// Limits of a connection: probes and scrapes are small and quick.
+const (
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 10 * time.Second
+	writeTimeout      = 60 * time.Second
+	idleTimeout       = 90 * time.Second
+	maxHeaderBytes    = 16 << 10
+	shutdownTimeout   = time.Second
+)
+
+// run serves until ctx ends, then lets answers on their way be sent.
+func (s *servers) run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var failures []error
+	fail := func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		failures = append(failures, err)
+	}
+	for addr, handler := range s.handlers {
+		server := &http.Server{
+			Handler: handler, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+			IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, ErrorLog: klog.NewStandardLogger("WARNING"),
+		}
+		s.mu.Lock()
+		listener := s.listeners[addr]
+		s.mu.Unlock()
+		klog.FromContext(ctx).Info("Serving health and metrics", "address", listener.Addr().String())
+		wg.Go(func() {
+			if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+				fail(fmt.Errorf("serve on %s: %w", addr, err))
+			}
+		})
+		wg.Go(func() {
+			<-ctx.Done()
+			patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+			defer cancel()
+			if err := server.Shutdown(patience); err != nil {
+				_ = server.Close()
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(failures...)
+}
+
+// HealthAddr is where health is served, with the port that ":0" became; empty before Run and when it is off.
+func (m *Manager) HealthAddr() string { return m.servers.addr(m.options.HealthAddr) }
+
+// MetricsAddr is where metrics are served, with the port that ":0" became; empty before Run and when it is off.
+func (m *Manager) MetricsAddr() string { return m.servers.addr(m.options.MetricsAddr) }
