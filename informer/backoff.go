@@ -18,8 +18,8 @@ type Backoff struct {
 	Max time.Duration
 	// Reset is the quiet time after which the next delay is Min again; 0 means 2 min.
 	Reset time.Duration
-	// Rand returns numbers in [0,1): each delay d becomes d*(1+Rand()), so that informers that lost one server at
-	// one moment do not come back at one moment. nil is the math/rand/v2 source.
+	// Rand returns numbers in [0,1): each delay d, and each watch's timeout, becomes d*(1+Rand()), so that informers that
+	// lost one server at one moment do not come back at one moment. nil is the math/rand/v2 source.
 	Rand func() float64
 }
 

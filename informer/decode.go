@@ -149,7 +149,10 @@ func (d *decoder[T]) objectJSON(data []byte) (T, error) {
 // nameIn finds the key of an object that could not be decoded; "" when not even that can be read.
 func nameIn(data []byte) string {
 	var partial struct {
-		Metadata struct{ Namespace, Name string } `json:"metadata"`
+		Metadata struct {
+			Namespace string `json:"namespace"`
+			Name      string `json:"name"`
+		} `json:"metadata"`
 	}
 	_ = kjson.UnmarshalCaseSensitivePreserveInts(data, &partial) // What could be read is in partial.
 	return KeyOf(partial.Metadata.Namespace, partial.Metadata.Name)

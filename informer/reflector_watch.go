@@ -3,7 +3,6 @@ package informer
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -11,7 +10,7 @@ import (
 
 // watch is stateWatch.
 func (r *Reflector[T]) watch(ctx context.Context) state {
-	timeout := r.o.WatchTimeout + rand.N(r.o.WatchTimeout)
+	timeout := time.Duration(float64(r.o.WatchTimeout) * (1 + r.delays.Rand()))
 	// A half-open connection says nothing for ever. The server promised to end the watch after timeout.
 	live, cancel := context.WithTimeoutCause(ctx, timeout+r.o.Grace, errSilent)
 	defer cancel()

@@ -1,0 +1,204 @@
+package informer_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/flyball-dev/flyball/informer"
+)
+
+// codecs decode what the client itself looks at: errors.
+var codecs = scheme.Codecs.WithoutConversion()
+
+// api answers just enough of the Kubernetes API to have two pods.
+func api() *httptest.Server {
+	pod := func(name, node string) corev1.Pod {
+		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, ResourceVersion: "5"}, Spec: corev1.PodSpec{NodeName: node}}
+	}
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case r.URL.Path == "/api/v1":
+			_ = json.NewEncoder(w).Encode(metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "pods", Kind: "Pod", Namespaced: true}}})
+		case r.URL.Query().Get("watch") == "":
+			_ = json.NewEncoder(w).Encode(corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: []corev1.Pod{pod("a", "n1"), pod("b", "n2")}})
+		default:
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}
+	}))
+}
+
+// run runs f until the returned function is called, which waits for its end.
+func run(f func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := f(ctx); err != nil {
+			fmt.Println(err)
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+func ExampleNewFactory() {
+	server := api()
+	defer server.Close()
+
+	factory, err := informer.NewFactory(&rest.Config{Host: server.URL}, informer.FactoryOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	pods, err := informer.For[*corev1.Pod](factory)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := pods.AddIndex("node", func(p *corev1.Pod) ([]string, error) { return []string{p.Spec.NodeName}, nil }); err != nil {
+		fmt.Println(err)
+		return
+	}
+	handler, err := pods.AddHandler(informer.Handler[*corev1.Pod]{
+		OnAdd: func(p *corev1.Pod, initial bool) { fmt.Println("add", p.Name, "initial:", initial) },
+	}, informer.HandlerOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer run(factory.Run)()
+
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := factory.WaitForSync(ctx); err != nil {
+		fmt.Println(err) // Says what is wrong: no right to list, no connection, no such kind.
+		return
+	}
+	<-handler.Synced()
+	onNode2, err := pods.ByIndex("node", "n2")
+	fmt.Println(len(onNode2), onNode2[0].Name, err)
+	fmt.Println("complete up to", pods.ResourceVersion())
+	// Output:
+	// add a initial: true
+	// add b initial: true
+	// 1 b <nil>
+	// complete up to 7
+}
+
+func ExampleNewSharedInformer() {
+	server := api()
+	defer server.Close()
+	client, err := rest.UnversionedRESTClientFor(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{NegotiatedSerializer: codecs}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	pods := informer.NewSharedInformer(
+		informer.NewRESTListerWatcher[*corev1.Pod](client, informer.RESTOptions{Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod"}),
+		informer.Options[*corev1.Pod]{Resource: "pods"},
+	)
+	defer run(pods.Run)()
+	if err := pods.WaitForSync(context.Background()); err != nil {
+		fmt.Println(err)
+		return
+	}
+	p, found := pods.Get("default", "a")
+	fmt.Println(p.Spec.NodeName, found)
+	// Output: n1 true
+}
+
+func ExampleNewRESTListerWatcher() {
+	server := api()
+	defer server.Close()
+	client, err := rest.UnversionedRESTClientFor(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{NegotiatedSerializer: codecs}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	lw := informer.NewRESTListerWatcher[*corev1.Pod](client, informer.RESTOptions{Resource: corev1.SchemeGroupVersion.WithResource("pods")})
+	result, err := lw.List(context.Background(), informer.ListOptions{}, func(p *corev1.Pod) error {
+		fmt.Println(p.Name)
+		return nil
+	})
+	fmt.Println(result.ResourceVersion, err)
+	// Output:
+	// a
+	// b
+	// 7 <nil>
+}
+
+func ExampleNewIndexer() {
+	byLabel := func(m *metav1.PartialObjectMetadata) ([]string, error) { return []string{m.Labels["app"]}, nil }
+	cache := informer.NewIndexer(informer.MetaKey[*metav1.PartialObjectMetadata], informer.IndexerOptions{})
+	if err := cache.AddIndex("app", byLabel); err != nil {
+		fmt.Println(err)
+		return
+	}
+	object := func(name, version string) *metav1.PartialObjectMetadata {
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version, Labels: map[string]string{"app": "web"}}}
+	}
+	type delta = informer.Delta[*metav1.PartialObjectMetadata]
+	applied, err := cache.Apply([]delta{
+		{Type: informer.DeltaReplace, Objects: []*metav1.PartialObjectMetadata{object("a", "1"), object("b", "2")}, ResourceVersion: "2"},
+		{Type: informer.DeltaUpsert, Object: object("b", "3"), ResourceVersion: "3"},
+		{Type: informer.DeltaUpsert, Object: object("b", "3"), ResourceVersion: "3"}, // Once more: no change.
+		{Type: informer.DeltaBookmark, ResourceVersion: "9"},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, c := range applied.Changes {
+		fmt.Println(c.Key, c.New.ResourceVersion, c.Initial)
+	}
+	web, err := cache.ByIndex("app", "web")
+	fmt.Println(len(web), "objects, complete up to", cache.ResourceVersion(), err)
+	// Output:
+	// a 1 true
+	// b 2 true
+	// b 3 false
+	// 2 objects, complete up to 9 <nil>
+}
+
+func ExampleNewDeltaFIFO() {
+	log := informer.NewDeltaFIFO[string]()
+	ctx := context.Background()
+	for _, s := range []string{"a", "b"} {
+		if err := log.Push(ctx, informer.Delta[string]{Type: informer.DeltaUpsert, Object: s}); err != nil {
+			fmt.Println(err)
+		}
+	}
+	batch, err := log.Pop(ctx, nil)
+	fmt.Println(batch[0].Object, batch[1].Object, log.Len(), err)
+	// Output: a b 0 <nil>
+}
+
+func ExampleNewReflector() {
+	server := api()
+	defer server.Close()
+	client, err := rest.UnversionedRESTClientFor(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{NegotiatedSerializer: codecs}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	lw := informer.NewRESTListerWatcher[*corev1.Pod](client, informer.RESTOptions{Resource: corev1.SchemeGroupVersion.WithResource("pods")})
+	log := informer.NewDeltaFIFO[*corev1.Pod]()
+	defer run(informer.NewReflector(lw, log, informer.ReflectorOptions[*corev1.Pod]{Resource: "pods"}).Run)()
+
+	batch, err := log.Pop(context.Background(), nil)
+	fmt.Println(batch[0].Type, len(batch[0].Objects), batch[0].ResourceVersion, err)
+	// Output: Replace 2 7 <nil>
+}
