@@ -26,6 +26,7 @@ func newScheme(definitions []*resource.Definition) (*runtime.Scheme, error) {
 	// Clients send the options of a delete as a kind of any group.
 	add := func(gv schema.GroupVersion) { scheme.AddKnownTypes(gv, &metav1.DeleteOptions{}) }
 	add(v1)
+	add(metav1.SchemeGroupVersion)
 	for _, d := range definitions {
 		if codec.IsUnstructured(d.New()) {
 			continue

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/flyball-dev/flyball/localapi/internal/codec"
+	"github.com/flyball-dev/flyball/localapi/internal/openapi"
 	"github.com/flyball-dev/flyball/localapi/resource"
 )
 
@@ -35,6 +36,9 @@ func New(definitions []*resource.Definition, c *codec.Codec) *Handler {
 	for _, path := range []string{"/healthz", "/livez", "/readyz"} {
 		h.mux.HandleFunc("GET "+path, serveHealth)
 	}
+	documents := openapi.New(definitions)
+	h.mux.HandleFunc("GET /openapi/v3", documents.ServeRoot)
+	h.mux.HandleFunc("GET /openapi/v3/{path...}", documents.ServeDocument)
 	h.mux.HandleFunc("GET /{$}", h.serveRoot)
 	return h
 }

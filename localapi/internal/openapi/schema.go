@@ -1,0 +1,172 @@
+// Package openapi describes the served types as OpenAPI v3 documents, one per group version, made from the Go types by
+// reflection: their JSON tags, their patch tags and their SwaggerDoc methods. kubectl reads them to validate, to compute
+// patches for apply, and to explain.
+package openapi
+
+import (
+	"reflect"
+	"strings"
+)
+
+// schema is the part of an OpenAPI v3 schema that clients of a Kubernetes API read.
+type schema struct {
+	Description          string             `json:"description,omitempty"`
+	Type                 string             `json:"type,omitempty"`
+	Format               string             `json:"format,omitempty"`
+	Ref                  string             `json:"$ref,omitempty"`
+	AllOf                []*schema          `json:"allOf,omitempty"`
+	OneOf                []*schema          `json:"oneOf,omitempty"`
+	Items                *schema            `json:"items,omitempty"`
+	Properties           map[string]*schema `json:"properties,omitempty"`
+	AdditionalProperties *schema            `json:"additionalProperties,omitempty"`
+	Required             []string           `json:"required,omitempty"`
+
+	Kinds         []groupVersionKind `json:"x-kubernetes-group-version-kind,omitempty"`
+	PatchStrategy string             `json:"x-kubernetes-patch-strategy,omitempty"`
+	PatchMergeKey string             `json:"x-kubernetes-patch-merge-key,omitempty"`
+	ListType      string             `json:"x-kubernetes-list-type,omitempty"`
+	ListMapKeys   []string           `json:"x-kubernetes-list-map-keys,omitempty"`
+}
+
+type groupVersionKind struct {
+	Group   string `json:"group"`
+	Kind    string `json:"kind"`
+	Version string `json:"version"`
+}
+
+const schemaPrefix = "#/components/schemas/"
+
+// components collects the schemas of types and of all that they refer to.
+type components map[string]*schema
+
+// modelNamer, documented and schemaTyper are methods that generated API types have.
+type (
+	modelNamer  interface{ OpenAPIModelName() string }
+	documented  interface{ SwaggerDoc() map[string]string }
+	schemaTyper interface {
+		OpenAPISchemaType() []string
+		OpenAPISchemaFormat() string
+	}
+)
+
+// modelName is the name of a type's schema.
+func modelName(t reflect.Type) string {
+	if n, ok := reflect.Zero(t).Interface().(modelNamer); ok {
+		return n.OpenAPIModelName()
+	}
+	parts := strings.Split(t.PkgPath(), "/")
+	domain := strings.Split(parts[0], ".")
+	for i, j := 0, len(domain)-1; i < j; i, j = i+1, j-1 {
+		domain[i], domain[j] = domain[j], domain[i]
+	}
+	return strings.Join(append(append(domain, parts[1:]...), t.Name()), ".")
+}
+
+// of returns the schema of a value of type t, adding to c what it refers to.
+func (c components) of(t reflect.Type) *schema {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if s, ok := reflect.Zero(t).Interface().(schemaTyper); ok {
+		return scalar(s.OpenAPISchemaType(), s.OpenAPISchemaFormat())
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return &schema{Type: "boolean"}
+	case reflect.Int32, reflect.Uint32, reflect.Int16, reflect.Int8:
+		return &schema{Type: "integer", Format: "int32"}
+	case reflect.Int, reflect.Int64, reflect.Uint, reflect.Uint64:
+		return &schema{Type: "integer", Format: "int64"}
+	case reflect.Float32, reflect.Float64:
+		return &schema{Type: "number", Format: "double"}
+	case reflect.String:
+		return &schema{Type: "string"}
+	case reflect.Slice, reflect.Array:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return &schema{Type: "string", Format: "byte"}
+		}
+		return &schema{Type: "array", Items: c.of(t.Elem())}
+	case reflect.Map:
+		return &schema{Type: "object", AdditionalProperties: c.of(t.Elem())}
+	case reflect.Struct:
+		return &schema{Ref: schemaPrefix + c.add(t)}
+	}
+	return &schema{} // an interface: anything
+}
+
+// scalar is the schema of a type that says itself how it looks in JSON.
+func scalar(types []string, format string) *schema {
+	if format == "int-or-string" {
+		return &schema{Format: format, OneOf: []*schema{{Type: "integer"}, {Type: "string"}}}
+	}
+	if len(types) == 0 {
+		return &schema{}
+	}
+	return &schema{Type: types[0], Format: format}
+}
+
+// add adds the struct type t, once, and returns its name.
+func (c components) add(t reflect.Type) string {
+	name := modelName(t)
+	if c[name] != nil {
+		return name
+	}
+	s := &schema{Type: "object"}
+	c[name] = s // before its fields: types may refer to themselves
+	docs := map[string]string{}
+	if d, ok := reflect.Zero(t).Interface().(documented); ok {
+		docs = d.SwaggerDoc()
+	}
+	s.Description = docs[""]
+	c.addFields(s, t, docs)
+	return name
+}
+
+func (c components) addFields(s *schema, t reflect.Type, docs map[string]string) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case !f.IsExported() || name == "-":
+			continue
+		case name == "" && f.Anonymous:
+			embedded := docs
+			if d, ok := reflect.Zero(f.Type).Interface().(documented); ok {
+				embedded = d.SwaggerDoc()
+			}
+			c.addFields(s, f.Type, embedded)
+			continue
+		case name == "":
+			continue
+		}
+		if s.Properties == nil {
+			s.Properties = map[string]*schema{}
+		}
+		s.Properties[name] = c.field(f, docs[name])
+		if options == "" && f.Type.Kind() != reflect.Pointer {
+			s.Required = append(s.Required, name)
+		}
+	}
+}
+
+// field is the schema of a struct's field, with what its tags say about patching it.
+func (c components) field(f reflect.StructField, doc string) *schema {
+	s := c.of(f.Type)
+	if s.Ref != "" { // siblings of a reference are ignored by definition
+		s = &schema{AllOf: []*schema{s}}
+	}
+	s.Description = doc
+	s.PatchStrategy, s.PatchMergeKey = f.Tag.Get("patchStrategy"), f.Tag.Get("patchMergeKey")
+	if s.Type != "array" {
+		return s
+	}
+	switch {
+	case s.PatchMergeKey != "":
+		s.ListType, s.ListMapKeys = "map", []string{s.PatchMergeKey}
+	case strings.Contains(s.PatchStrategy, "merge"):
+		s.ListType = "set"
+	default:
+		s.ListType = "atomic"
+	}
+	return s
+}
