@@ -136,9 +136,11 @@ func (c *Collector) apply(ctx context.Context, v view, latest *metav1.PartialObj
 		}
 	case s.remove != nil:
 		if s.unblock {
-			if err := c.remote.unblock(ctx, v.id, latest); err != nil {
+			unblocked, err := c.remote.unblock(ctx, v.id, latest)
+			if err != nil {
 				return fmt.Errorf("unblock owners of %s: %w", v.id, err)
 			}
+			latest = unblocked
 		}
 		logger.V(2).Info("Deleting object without owner", "object", v.id, "policy", *s.remove)
 		return c.remove(ctx, v.id, latest, s.remove)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/klog/v2"
@@ -31,11 +32,12 @@ const (
 
 // Config is what the collector works on. Mapper may be nil; the rest is required.
 type Config struct {
-	// Discovery tells which resources there are. Each call asks the server: it must not be cached.
-	Discovery discovery.DiscoveryInterface
-	Metadata  metadata.Interface
+	// Client asks the server for its resources, and lends its connection to the informers.
+	Client kubernetes.Interface
+	// Metadata reads and writes the objects of all of them.
+	Metadata metadata.Interface
 	// Mapper finds the resource of an owner reference's kind. If it can be reset, it is when the server's resources
-	// change. Nil means one made from Discovery.
+	// change. Nil means one made from the client's discovery.
 	Mapper meta.RESTMapper
 	// Recorder records the events of [Component].
 	Recorder events.Recorder
@@ -80,11 +82,11 @@ type Collector struct {
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go
 func New(c Config, o Options) (*Collector, error) {
-	if c.Discovery == nil || c.Metadata == nil || c.Recorder == nil {
-		return nil, fmt.Errorf("%s: the config lacks discovery, the metadata client or the recorder", Name)
+	if c.Client == nil || c.Metadata == nil || c.Recorder == nil {
+		return nil, fmt.Errorf("%s: the config lacks a client or the recorder", Name)
 	}
 	if c.Mapper == nil {
-		c.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.Discovery))
+		c.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.Client.Discovery()))
 	}
 	if o.Ignored == nil {
 		o.Ignored = defaultIgnored
@@ -94,13 +96,13 @@ func New(c Config, o Options) (*Collector, error) {
 	o.SyncTimeout = orDefault(o.SyncTimeout, 30*time.Second)
 	gc := &Collector{
 		options:   o,
-		discovery: c.Discovery,
+		discovery: c.Client.Discovery(),
 		recorder:  c.Recorder,
 		remote:    &remote{client: c.Metadata, mapper: c.Mapper},
 		graph:     newGraph(),
 	}
 	gc.monitors = &monitors{
-		client: c.Metadata,
+		client: c.Client.CoreV1().RESTClient(),
 		see:    func(ctx context.Context, o object) { gc.follow(ctx, gc.graph.see(o)) },
 		gone:   func(ctx context.Context, id identity) { gc.follow(ctx, gc.graph.forget(id)) },
 	}

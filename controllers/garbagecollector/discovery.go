@@ -75,6 +75,9 @@ func (c *Collector) discover(ctx context.Context, found func()) {
 	wait := min(patience, c.options.DiscoveryPeriod)
 	for {
 		now, err := c.discoverOnce(ctx, known)
+		if ctx.Err() != nil {
+			return
+		}
 		c.lastDiscovery.Store(&discoveryResult{err})
 		if err != nil {
 			klog.FromContext(ctx).Error(err, "Cannot find out what there is to collect, will try again", "delay", wait)

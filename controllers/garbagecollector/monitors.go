@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/informer"
@@ -17,7 +17,8 @@ import (
 
 // monitors runs one metadata informer for each resource, and hands what they see to the graph.
 type monitors struct {
-	client metadata.Interface
+	// client lends its connection to the informers of all groups.
+	client rest.Interface
 	// see and gone are told of the objects of each resource, in their order, with no lock held.
 	see  func(ctx context.Context, o object)
 	gone func(ctx context.Context, id identity)
@@ -67,7 +68,8 @@ func (m *monitors) set(ctx context.Context, kinds map[schema.GroupVersionResourc
 
 func (m *monitors) start(ctx context.Context, resource schema.GroupVersionResource, kind schema.GroupVersionKind) (*monitor, error) {
 	ctx, stop := context.WithCancel(ctx)
-	inf := informer.NewSharedInformer(metadataListerWatcher{m.client.Resource(resource)}, informer.Options[*metav1.PartialObjectMetadata]{
+	lw := informer.NewRESTListerWatcher[*metav1.PartialObjectMetadata](m.client, informer.RESTOptions{Resource: resource, Kind: kind.Kind})
+	inf := informer.NewSharedInformer(lw, informer.Options[*metav1.PartialObjectMetadata]{
 		Resource: resource.GroupResource().String(), Transform: strip,
 	})
 	id := func(o *metav1.PartialObjectMetadata) identity {
@@ -124,6 +126,19 @@ func (m *monitor) err() error {
 		return h.Err
 	}
 	return fmt.Errorf("%s: not all objects were read yet", m.resource.GroupResource())
+}
+
+// strip keeps of the metadata what the graph needs, in a new object: the rest is let go with the old one.
+func strip(o *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
+	return &metav1.PartialObjectMetadata{TypeMeta: o.TypeMeta, ObjectMeta: metav1.ObjectMeta{
+		Namespace:         o.Namespace,
+		Name:              o.Name,
+		UID:               o.UID,
+		ResourceVersion:   o.ResourceVersion,
+		DeletionTimestamp: o.DeletionTimestamp,
+		Finalizers:        o.Finalizers,
+		OwnerReferences:   o.OwnerReferences,
+	}}, nil
 }
 
 func sortedResources[V any](of map[schema.GroupVersionResource]V) []schema.GroupVersionResource {

@@ -87,14 +87,15 @@ func (r *remote) disown(ctx context.Context, id identity, owners ...types.UID) e
 	if err != nil {
 		return err
 	}
-	return r.patch(ctx, id, strategic, func(latest *metav1.PartialObjectMetadata) ([]byte, error) { return mergeDisown(latest, owners) })
+	_, err = r.patch(ctx, id, strategic, func(latest *metav1.PartialObjectMetadata) ([]byte, error) { return mergeDisown(latest, owners) })
+	return err
 }
 
-// unblock makes an object's references not block its owners.
-func (r *remote) unblock(ctx context.Context, id identity, latest *metav1.PartialObjectMetadata) error {
+// unblock makes an object's references not block its owners, and returns the object as it then is.
+func (r *remote) unblock(ctx context.Context, id identity, latest *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
 	strategic, err := strategicUnblock(latest)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	return r.patch(ctx, id, strategic, mergeUnblock)
 }
@@ -103,16 +104,16 @@ func (r *remote) unblock(ctx context.Context, id identity, latest *metav1.Partia
 // state.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/patch.go, patch
-func (r *remote) patch(ctx context.Context, id identity, strategic []byte, merge func(*metav1.PartialObjectMetadata) ([]byte, error)) error {
+func (r *remote) patch(ctx context.Context, id identity, strategic []byte, merge func(*metav1.PartialObjectMetadata) ([]byte, error)) (patched *metav1.PartialObjectMetadata, err error) {
 	client, _, err := r.resource(id.apiVersion, id.kind, id.namespace)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = client.Patch(ctx, id.name, types.StrategicMergePatchType, strategic, metav1.PatchOptions{})
+	patched, err = client.Patch(ctx, id.name, types.StrategicMergePatchType, strategic, metav1.PatchOptions{})
 	if !apierrors.IsUnsupportedMediaType(err) {
-		return err
+		return patched, err
 	}
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		latest, err := client.Get(ctx, id.name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -124,9 +125,10 @@ func (r *remote) patch(ctx context.Context, id identity, strategic []byte, merge
 		if err != nil {
 			return err
 		}
-		_, err = client.Patch(ctx, id.name, types.MergePatchType, body, metav1.PatchOptions{})
+		patched, err = client.Patch(ctx, id.name, types.MergePatchType, body, metav1.PatchOptions{})
 		return err
 	})
+	return patched, err
 }
 
 // finish takes a finalizer from an object. One that is gone, or has no such finalizer, is fine.

@@ -1,0 +1,292 @@
+package garbagecollector
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+)
+
+// id reads "Kind namespace/name uid", of version v1; the namespace may be empty.
+func id(s string) identity {
+	f := strings.Fields(s)
+	namespace, name, _ := strings.Cut(f[1], "/")
+	return identity{apiVersion: "v1", kind: f[0], namespace: namespace, name: name, uid: types.UID(f[2])}
+}
+
+// ref is a reference to an owner; with "!" in front, one that blocks it.
+func ref(s string) metav1.OwnerReference {
+	blocks := strings.HasPrefix(s, "!")
+	owner := id(strings.TrimPrefix(s, "!"))
+	r := metav1.OwnerReference{APIVersion: owner.apiVersion, Kind: owner.kind, Name: owner.name, UID: owner.uid}
+	if blocks {
+		r.BlockOwnerDeletion = ptr.To(true)
+	}
+	return r
+}
+
+// obj is an object with owners.
+func obj(s string, owners ...string) object {
+	o := object{id: id(s)}
+	for _, owner := range owners {
+		o.owners = append(o.owners, ref(owner))
+	}
+	return o
+}
+
+func deletingObj(finalizer string, s string, owners ...string) object {
+	o := obj(s, owners...)
+	o.deleting, o.foreground, o.orphan = true, strings.Contains(finalizer, "foreground"), strings.Contains(finalizer, "orphan")
+	return o
+}
+
+// String is "delete a v:b retry v:c orphan d stray e->f": uids, v: for virtual ones.
+func (e effects) String() string {
+	var parts []string
+	list := func(verb string, keys []suspect) {
+		if len(keys) == 0 {
+			return
+		}
+		parts = append(parts, verb)
+		for _, k := range keys {
+			parts = append(parts, map[bool]string{true: "v:"}[k.virtual]+string(k.uid))
+		}
+	}
+	list("delete", e.suspects)
+	list("retry", e.retried)
+	for _, uid := range e.orphaners {
+		parts = append(parts, "orphan "+string(uid))
+	}
+	for _, s := range e.strays {
+		parts = append(parts, fmt.Sprintf("stray %s->%s", s.dependent.uid, s.owner.uid))
+	}
+	return strings.Join(parts, " ")
+}
+
+// String has a word for each node: "uid", "v:Kind:namespace/name:uid" for a virtual one, and its dependents "(uid,uid)".
+func (g *graph) String() string {
+	var parts []string
+	for _, uid := range slices.Sorted(maps.Keys(g.nodes)) {
+		n := g.nodes[uid]
+		s := string(uid)
+		if n.virtual {
+			s = fmt.Sprintf("v:%s:%s/%s:%s", n.id.kind, n.id.namespace, n.id.name, uid)
+		}
+		if len(n.dependents) > 0 {
+			var deps []string
+			for _, d := range n.sortedDependents() {
+				deps = append(deps, string(d.id.uid))
+			}
+			s += "(" + strings.Join(deps, ",") + ")"
+		}
+		parts = append(parts, s)
+	}
+	return strings.Join(parts, " ")
+}
+
+// event is one change of the graph.
+type event func(g *graph) effects
+
+func see(o object) event    { return func(g *graph) effects { return g.see(o) } }
+func forget(s string) event { return func(g *graph) effects { return g.forget(id(s)) } }
+func refute(s string) event { return func(g *graph) effects { return g.refute(id(s)) } }
+
+// turn is an event, what follows from it, and what the graph is then.
+type turn struct {
+	do             event
+	effects, graph string
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/graph_builder.go; the cross-namespace and
+// wrong-version scenarios are those of garbagecollector_test.go, TestConflictingData
+func TestGraph(t *testing.T) {
+	const (
+		pod1, pod2  = "Pod ns1/pod1 p1", "Pod ns1/pod2 p2"
+		pod2in2     = "Pod ns2/pod2 p2"
+		node1       = "Node /node1 n1"
+		node1in1    = "Node ns1/node1 n1"
+		rs, rsGuess = "ReplicaSet ns1/rs r1", "ReplicaSet ns1/other r1"
+	)
+	tests := []struct {
+		name   string
+		turns  []turn
+		absent []string
+	}{
+		{"owner first", []turn{
+			{see(obj(rs)), "", "r1"},
+			{see(obj(pod1, rs)), "", "p1 r1(p1)"},
+			{see(obj(pod1, rs)), "", "p1 r1(p1)"},
+			{forget(rs), "delete p1", "p1"},
+			{forget(pod1), "", ""},
+		}, []string{rs}},
+		{"dependent first", []turn{
+			{see(obj(pod1, rs)), "delete v:r1", "p1 v:ReplicaSet:ns1/rs:r1(p1)"},
+			{see(obj(rs)), "", "p1 r1(p1)"},
+		}, nil},
+		{"an owner that never was", []turn{
+			{see(obj(pod1, rs)), "delete v:r1", "p1 v:ReplicaSet:ns1/rs:r1(p1)"},
+			{refute(rs), "delete p1", "p1"},
+		}, []string{rs}},
+		{"an owner without dependents is not remembered", []turn{{see(obj(rs)), "", "r1"}, {forget(rs), "", ""}}, nil},
+		{"what is not known cannot go", []turn{{forget(rs), "", ""}, {refute(rs), "", ""}}, nil},
+		{"references come and go", []turn{
+			{see(obj(rs)), "", "r1"},
+			{see(obj(pod1)), "", "p1 r1"},
+			{see(obj(pod1, "!"+rs)), "", "p1 r1(p1)"},
+			{see(obj(pod1, rs)), "delete r1", "p1 r1(p1)"}, // does not block any more
+			{see(obj(pod1, "!"+rs)), "", "p1 r1(p1)"},
+			{see(obj(pod1)), "delete r1", "p1 r1"},
+			{see(obj(pod1, pod2)), "delete v:p2", "p1 v:Pod:ns1/pod2:p2(p1) r1"},
+		}, nil},
+		{"foreground", []turn{
+			{see(obj(rs)), "", "r1"},
+			{see(obj(pod1, "!"+rs)), "", "p1 r1(p1)"},
+			{see(obj(pod2, "!"+rs)), "", "p1 p2 r1(p1,p2)"},
+			{see(deletingObj("foreground", rs)), "delete p1 p2 r1", "p1 p2 r1(p1,p2)"},
+			{see(deletingObj("foreground", rs)), "", "p1 p2 r1(p1,p2)"},
+			{forget(pod1), "delete r1", "p2 r1(p2)"},
+			{see(deletingObj("", rs)), "", "p2 r1(p2)"}, // nothing waits any more
+			{forget(pod2), "", "r1"},
+		}, nil},
+		{"foreground, seen at once", []turn{{see(deletingObj("foreground", rs)), "delete r1", "r1"}}, nil},
+		{"background", []turn{
+			{see(obj(pod1, rs)), "delete v:r1", "p1 v:ReplicaSet:ns1/rs:r1(p1)"},
+			{see(deletingObj("", rs)), "", "p1 r1(p1)"},
+			{forget(rs), "delete p1", "p1"},
+		}, []string{rs}},
+		{"orphan", []turn{
+			{see(obj(pod1, rs)), "delete v:r1", "p1 v:ReplicaSet:ns1/rs:r1(p1)"},
+			{see(obj(rs)), "", "p1 r1(p1)"},
+			{see(deletingObj("orphan", rs)), "orphan r1", "p1 r1(p1)"},
+			{see(deletingObj("orphan", rs)), "", "p1 r1(p1)"},
+		}, nil},
+		{"orphan, then foreground", []turn{
+			{see(obj(rs)), "", "r1"},
+			{see(deletingObj("orphan,foreground", rs)), "orphan r1", "r1"},
+			{see(deletingObj("foreground", rs)), "delete r1", "r1"},
+		}, nil},
+		{"a cluster-scoped owner of a namespaced object", []turn{
+			{see(obj(pod1, node1)), "delete v:n1", "v:Node:ns1/node1:n1(p1) p1"},
+			{see(obj(node1)), "", "n1(p1) p1"},
+		}, nil},
+		{"an owner in another namespace, dependent first", []turn{
+			{see(obj(pod1, pod2)), "delete v:p2", "p1 v:Pod:ns1/pod2:p2(p1)"},
+			{see(obj(pod2in2)), "delete p1 stray p1->p2", "p1 p2(p1)"},
+			{refute(pod2), "delete p1", "p1 p2(p1)"}, // says nothing about the one that was seen
+		}, []string{pod2}},
+		{"an owner in another namespace, owner first", []turn{
+			{see(obj(pod2in2)), "", "p2"},
+			{see(obj(pod1, pod2)), "delete p1 stray p1->p2", "p1 p2(p1)"},
+		}, nil},
+		{"a namespaced owner of a cluster-scoped object", []turn{
+			{see(obj(node1, pod1)), "delete v:p1", "n1 v:Pod:/pod1:p1(n1)"},
+			{see(obj(pod1)), "delete n1 stray n1->p1", "n1 p1(n1)"},
+		}, nil},
+		{"one UID, two names: both are tried", []turn{
+			{see(obj(pod1, rs)), "delete v:r1", "p1 v:ReplicaSet:ns1/rs:r1(p1)"},
+			{see(obj(pod2, rsGuess)), "delete p2", "p1 p2 v:ReplicaSet:ns1/rs:r1(p1,p2)"},
+			{refute(rs), "delete p1 retry v:r1", "p1 p2 v:ReplicaSet:ns1/other:r1(p1,p2)"},
+			{refute(rsGuess), "delete p2 retry v:r1", "p1 p2 v:ReplicaSet:ns1/rs:r1(p1,p2)"},
+			{forget(pod1), "", "p2 v:ReplicaSet:ns1/rs:r1(p2)"},
+			{refute(rs), "retry v:r1", "p2 v:ReplicaSet:ns1/other:r1(p2)"},
+			{refute(rsGuess), "delete p2", "p2"},
+		}, []string{rs, rsGuess}},
+		{"one UID, two names: the right one is seen", []turn{
+			{see(obj(pod1, rsGuess)), "delete v:r1", "p1 v:ReplicaSet:ns1/other:r1(p1)"},
+			{see(obj(pod2, rs)), "delete p2", "p1 p2 v:ReplicaSet:ns1/other:r1(p1,p2)"},
+			{see(obj(rs)), "delete p1", "p1 p2 r1(p1,p2)"},
+			{refute(rsGuess), "delete p1", "p1 p2 r1(p1,p2)"},
+		}, []string{rsGuess}},
+		{"a cluster-scoped and a namespaced dependent of a missing owner", []turn{
+			{see(obj(node1, pod1)), "delete v:p1", "n1 v:Pod:/pod1:p1(n1)"},
+			{see(obj(pod2, pod1)), "delete p2", "n1 v:Pod:/pod1:p1(n1,p2) p2"},
+			{refute("Pod /pod1 p1"), "delete n1 p2", "n1 p2"},
+		}, []string{"Pod /pod1 p1"}},
+		{"a virtual node seen under another namespace", []turn{
+			{see(obj(pod1, node1)), "delete v:n1", "v:Node:ns1/node1:n1(p1) p1"},
+			{refute(node1in1), "delete p1", "p1"},
+		}, []string{node1in1}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			g := newGraph()
+			for i, turn := range tt.turns {
+				if got := turn.do(g).String(); got != turn.effects {
+					t.Fatalf("turn %d: effects %q, want %q", i, got, turn.effects)
+				}
+				if got := g.String(); got != turn.graph {
+					t.Fatalf("turn %d: graph %q, want %q", i, got, turn.graph)
+				}
+			}
+			for _, s := range tt.absent {
+				if !g.isAbsent(id(s)) {
+					t.Errorf("%s is not known to be absent", s)
+				}
+			}
+			if g.absent.Len() != len(tt.absent) {
+				t.Errorf("%d are known to be absent, want %d", g.absent.Len(), len(tt.absent))
+			}
+		})
+	}
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector_test.go, TestGetAlternateOwnerIdentity
+func TestAlternative(t *testing.T) {
+	dependent := func(namespace string, owners ...string) *node {
+		n := &node{id: identity{namespace: namespace}}
+		for _, s := range owners {
+			n.owners = append(n.owners, ref(s))
+		}
+		return n
+	}
+	a, b, c := "K ns/a u", "K ns/b u", "K ns/c u"
+	tests := []struct {
+		name       string
+		dependents []*node
+		absent     string
+		want       string // empty: none
+	}{
+		{"no other", []*node{dependent("ns", a)}, a, ""},
+		{"another UID", []*node{dependent("ns", "K ns/b v")}, a, ""},
+		{"the one that follows", []*node{dependent("ns", c), dependent("ns", b)}, a, b},
+		{"in the same dependent", []*node{dependent("ns", a, c)}, b, c},
+		{"round again", []*node{dependent("ns", a), dependent("ns", b)}, c, a},
+		{"in another namespace", []*node{dependent("ns", a), dependent("zz", a)}, a, "K zz/a u"},
+		{"known to be cluster-scoped", []*node{dependent("ns", "K /a u")}, "K /a u", ""},
+		{"kinds come first", []*node{dependent("ns", "A ns/z u"), dependent("ns", "Z ns/a u")}, a, "Z ns/a u"},
+	}
+	for _, tt := range tests {
+		got, found := alternative(tt.dependents, id(tt.absent))
+		if found != (tt.want != "") || (found && got != id(tt.want)) {
+			t.Errorf("%s: %v, %v, want %q", tt.name, got, found, tt.want)
+		}
+	}
+}
+
+func TestNextCheck(t *testing.T) {
+	g := newGraph()
+	g.see(obj("Pod ns/p p", "ReplicaSet ns/r r"))
+	if a, b, c := g.nextCheck("r"), g.nextCheck("r"), g.nextCheck("r"); a != firstCheck || b != 2*a || c != 2*b {
+		t.Errorf("checks after %v, %v, %v", a, b, c)
+	}
+	for range 100 {
+		g.nextCheck("r")
+	}
+	if last := g.nextCheck("r"); last != slowestPoll {
+		t.Errorf("in the end after %v", last)
+	}
+	if got := g.nextCheck("unknown"); got != firstCheck {
+		t.Errorf("unknown: %v", got)
+	}
+}
+
+func TestIdentityString(t *testing.T) {
+	if got, want := id("Pod ns1/podname2 poduid2").String(), "[v1/Pod, namespace: ns1, name: podname2, uid: poduid2]"; got != want {
+		t.Errorf("got %s", got)
+	}
+}
