@@ -14,8 +14,10 @@ import (
 
 // Store is an in-memory [storage.Storage].
 type Store struct {
-	// current is the revision of the last write. It changes under mu and is read without it.
+	// current is the revision of the last write, closed whether Close was called. Both change under mu and may be read
+	// without it.
 	current atomic.Int64
+	closed  atomic.Bool
 
 	mu sync.RWMutex
 
@@ -26,7 +28,6 @@ type Store struct {
 	// Invariant: log[i].Revision == compacted (or FirstRevision, if that is greater) + 1 + i.
 	log       []storage.Event
 	compacted int64
-	closed    bool
 
 	// appended is closed, and replaced on demand, when the log grows or the store closes. Closed by the writer;
 	// waited for by watches; nil while nobody waits.
@@ -55,7 +56,7 @@ func New() *Store {
 func (s *Store) Get(_ context.Context, key string) (storage.Record, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if s.closed {
+	if s.closed.Load() {
 		return storage.Record{}, storage.ErrClosed
 	}
 	v, ok := s.latestLocked(key)
@@ -69,7 +70,7 @@ func (s *Store) Get(_ context.Context, key string) (storage.Record, error) {
 func (s *Store) List(_ context.Context, prefix string, o storage.ListOptions) (storage.Page, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if s.closed {
+	if s.closed.Load() {
 		return storage.Page{}, storage.ErrClosed
 	}
 	revision := o.Revision
@@ -102,7 +103,7 @@ func (s *Store) List(_ context.Context, prefix string, o storage.ListOptions) (s
 func (s *Store) Put(_ context.Context, w storage.Write) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.closed.Load() {
 		return 0, storage.ErrClosed
 	}
 	previous, _ := s.latestLocked(w.Key)
@@ -118,7 +119,7 @@ func (s *Store) Put(_ context.Context, w storage.Write) (int64, error) {
 func (s *Store) Delete(_ context.Context, key string, expected int64) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.closed.Load() {
 		return 0, storage.ErrClosed
 	}
 	previous, ok := s.latestLocked(key)
@@ -144,7 +145,7 @@ func (s *Store) Revision() (current, compacted int64) {
 func (s *Store) Compact(_ context.Context, revision int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.closed.Load() {
 		return storage.ErrClosed
 	}
 	if revision > s.current.Load() {
@@ -167,7 +168,7 @@ func (s *Store) Compact(_ context.Context, revision int64) error {
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.closed = true
+	s.closed.Store(true)
 	s.wakeLocked()
 	return nil
 }

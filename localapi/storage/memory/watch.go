@@ -20,7 +20,7 @@ func (s *Store) Watch(_ context.Context, prefix string, after int64) (storage.Wa
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	switch {
-	case s.closed:
+	case s.closed.Load():
 		return nil, storage.ErrClosed
 	case after > s.current.Load():
 		return nil, storage.ErrFuture
@@ -33,7 +33,7 @@ func (s *Store) Watch(_ context.Context, prefix string, after int64) (storage.Wa
 // Poll implements [storage.Watch].
 func (w *watch) Poll() ([]storage.Event, int64, error) {
 	s := w.store
-	if s.current.Load() == w.after && !w.closed {
+	if s.current.Load() == w.after && !w.closed && !s.closed.Load() {
 		return nil, w.after, nil // nothing new: the common case takes no lock
 	}
 	s.mu.RLock()
@@ -44,7 +44,7 @@ func (w *watch) Poll() ([]storage.Event, int64, error) {
 func (w *watch) pollLocked() ([]storage.Event, int64, error) {
 	s := w.store
 	switch {
-	case s.closed || w.closed:
+	case s.closed.Load() || w.closed:
 		return nil, w.after, storage.ErrClosed
 	case w.after < s.compacted:
 		return nil, w.after, storage.ErrCompacted
