@@ -81,7 +81,7 @@ func (q *Queue[K]) stopIntakeLocked() {
 }
 
 func (q *Queue[K]) drainedLocked() bool {
-	return q.ready.len() == 0 && len(q.processing) == 0
+	return q.readyLocked() == 0 && len(q.processing) == 0
 }
 
 // reportDrainedLocked releases the Drains that wait if the queue is drained.
@@ -96,8 +96,8 @@ func (q *Queue[K]) reportDrainedLocked() {
 func (q *Queue[K]) left(cause error) error {
 	var queued, processing []K
 	q.mu.Lock()
-	for e := range q.ready.all() {
-		queued = append(queued, e.key)
+	for key := range q.readyKeysLocked() {
+		queued = append(queued, key)
 	}
 	for _, w := range q.processing {
 		processing = append(processing, w.entry.key)

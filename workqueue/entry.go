@@ -1,48 +1,46 @@
 package workqueue
 
-import "time"
-
 // entry is everything the queue knows about one key. Each key has at most one.
 type entry[K comparable] struct {
 	key K
 
+	// run is what is known of the key's next run. Nil where nothing is: the run was asked for without cause and
+	// priority, in a queue that keeps neither time nor order.
+	//
+	// Invariant: nil if the next run has not been asked for.
+	run *Ready[K]
+
+	// place is the index of the key's run in Queue.processing; none if nobody works on the key.
+	place int32
+
+	// delays are the places of the key's pending delays in Queue.delayed, by kind; none where there is none.
+	//
+	// Invariant: dirty implies delays[ownDelay] == none. The loop's own delay ends where a run is certain anyway.
+	delays [delayKinds]int32
+
+	// attempt counts the AddRateLimited calls since the last Forget, up to what it can hold.
+	attempt uint16
+
 	// dirty: the key has to be worked on, as soon as possible.
 	//
-	// Invariant: the entry is in Queue.ready, once, exactly if it is dirty and not processing. So a key that is added
+	// Invariant: the key is in Queue.ready, once, exactly if it is dirty and not processing. So a key that is added
 	// again while it is worked on waits for Done, which moves it to ready: once, however often it was added.
 	dirty bool
 
-	// place is the entry's index in Queue.processing, -1 if it is not there.
-	place int32
-
-	// delays are the places of the key's pending delays in Queue.delayed, by kind; -1 if there is none.
-	//
-	// Invariant: dirty implies delays[ownDelay] == -1. The loop's own delay ends where a run is certain anyway.
-	delays [delayKinds]int32
-
-	// attempt counts the AddRateLimited calls since the last Forget.
-	attempt int32
-
-	// wanted is when the key became dirty, on the queue's clock; zero if the queue keeps no time.
-	wanted time.Duration
-
-	// priority is the highest the next run was asked for with. Meaningless while the entry is idle but for processing.
-	priority int
-	// causes are the reasons for the next run; nil if there are none.
-	causes *causes
+	// retired: the entry's id is in table.retired.
+	retired bool
 }
+
+// none is a place in no list.
+const none = -1
 
 // processing reports whether the key was handed out and is not done.
-func (e *entry[K]) processing() bool { return e.place >= 0 }
+func (e *entry[K]) processing() bool { return e.place != none }
 
-// pending reports whether a run of the key is to come.
-func (e *entry[K]) pending() bool {
-	return e.dirty || e.delays[explicitDelay] >= 0 || e.delays[ownDelay] >= 0
+// wanted reports whether a run of the key is to come.
+func (e *entry[K]) wanted() bool {
+	return e.dirty || e.delays[explicitDelay] != none || e.delays[ownDelay] != none
 }
 
-// raise asks for a priority for the key's next run: the first request sets it, later ones can only raise it.
-func (e *entry[K]) raise(priority int) {
-	if !e.pending() || priority > e.priority {
-		e.priority = priority
-	}
-}
+// idle reports whether the entry holds nothing but its key.
+func (e *entry[K]) idle() bool { return !e.processing() && !e.wanted() }

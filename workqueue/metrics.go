@@ -19,16 +19,3 @@ type Metrics interface {
 	// ObserveWorkDuration reports the time between a key's Get and its Done.
 	ObserveWorkDuration(time.Duration)
 }
-
-// Stats is a snapshot of a queue.
-type Stats struct {
-	// Depth is the number of ready keys, Delayed of delays pending, Processing of keys handed out and not done.
-	Depth, Delayed, Processing int
-	// Adds counts the keys that became wanted: an Add of a key that is already queued is not counted.
-	Adds uint64
-	// Retries counts AddRateLimited calls.
-	Retries uint64
-	// UnfinishedWork is the sum, LongestRunning the maximum, of how long the keys in processing have been so.
-	// Both are zero unless the queue keeps time ([Options.QueueingTime] or [Options.Metrics]).
-	UnfinishedWork, LongestRunning time.Duration
-}

@@ -21,6 +21,9 @@ type Options[K comparable] struct {
 	// QueueingTime makes the queue read the clock when a key is queued and when it is handed out, so that
 	// [Item.Queued] is known. Metrics imply it. False means Item.Queued is always zero.
 	QueueingTime bool
+	// Order decides which ready key is handed out next. Nil means first in, first out. It must not be shared with
+	// another queue.
+	Order Order[K]
 	// MaxCauses bounds the causes kept for one key. Zero means 8; negative means none are kept.
 	MaxCauses int
 }

@@ -2,6 +2,8 @@ package workqueue
 
 import (
 	"context"
+	"hash/maphash"
+	"math"
 	"sync"
 	"time"
 )
@@ -9,8 +11,8 @@ import (
 // Queue hands keys to workers: each key that was added is handed out, never to two workers at once, and once for
 // all the adds it got while it waited.
 //
-// Concurrency: all methods may be called from any goroutine. Only Get, Drain and, shortly, ShutDown block. Rate limiter and metrics
-// are called without a lock held.
+// Concurrency: all methods may be called from any goroutine. Only Get and Drain block. Rate limiter and metrics are
+// called without a lock held; an Order is called under the queue's lock.
 //
 // Source: the algorithm is that of client-go v0.37.2 util/workqueue/queue.go; docs/divergence.md says where this differs.
 type Queue[K comparable] struct {
@@ -24,15 +26,19 @@ type Queue[K comparable] struct {
 	// mu guards everything below.
 	mu sync.Mutex
 
-	// entries has one entry for each key that is ready, processing or delayed, and so no memory of any other key.
-	entries map[K]*entry[K]
+	// entries has one entry for each key that is ready, processing or delayed, and for some that lately were.
+	entries table[K]
 
-	// ready holds the keys that may be handed out, in the order they will be.
+	// ready holds the keys that may be handed out, in the order they will be: ids of entries, or, if there is an order,
+	// nothing, for the order has them.
 	//
-	// Invariant: an entry is in ready, once, exactly if it is dirty and not processing.
-	ready fifo[K]
+	// Invariant: a key is in ready (or order), once, exactly if it is dirty and not processing.
+	ready ring[uint32]
+	order Order[K]
 
-	// processing holds the keys that were handed out and are not done, in no order.
+	// processing holds the runs that were handed out and are not done, in no order.
+	//
+	// Invariant: processing[i].entry.place == i. So a key is in it once at most.
 	processing []work[K]
 
 	// delayed holds the delays that have not ended, the earliest first.
@@ -46,28 +52,29 @@ type Queue[K comparable] struct {
 	// adds and retries are counted for Stats.
 	adds, retries uint64
 
-	// spareCauses are lists that nobody uses.
-	spareCauses []*causes
+	// spare are records that no run uses.
+	spare []*Ready[K]
 }
 
-// work is a key that was handed out.
+// work is a run that was handed out.
 type work[K comparable] struct {
-	// Invariant: Queue.processing[i].entry.place == i.
+	id    uint32
 	entry *entry[K]
+	// run is the entry's of before; the worker reads its causes until Done.
+	run *Ready[K]
 	// began is when the key was handed out; zero if the queue keeps no time.
 	began time.Duration
-	// causes are those of this run; the worker reads them until Done.
-	causes *causes
 }
 
 // New returns an empty queue. It starts nothing: a queue has no goroutine of its own.
 func New[K comparable](o Options[K]) *Queue[K] {
 	q := &Queue[K]{
 		limiter:   o.RateLimiter,
-		keepsTime: o.QueueingTime || o.Metrics != nil,
+		keepsTime: o.QueueingTime || o.Metrics != nil || o.Order != nil,
 		maxCauses: o.MaxCauses,
+		order:     o.Order,
 		start:     time.Now(),
-		entries:   make(map[K]*entry[K]),
+		entries:   table[K]{seed: maphash.MakeSeed()},
 		delayed:   delays[K]{alarm: noAlarm},
 	}
 	if q.limiter == nil {
@@ -82,63 +89,25 @@ func New[K comparable](o Options[K]) *Queue[K] {
 	return q
 }
 
-// Add makes the key ready, or, while it is processing, ready again as soon as it is done. It cancels the delay that
-// the loop itself has set for the key ([Queue.AddRateLimited], [Queue.RequeueAfter]). After ShutDown it does nothing.
-func (q *Queue[K]) Add(key K) { q.admit(key, request{}) }
-
-// AddWithCause is Add, and remembers why.
-func (q *Queue[K]) AddWithCause(key K, c Cause) { q.admit(key, request{cause: &c}) }
-
-// AddAfter adds the key when d has passed. The delay is kept whatever else happens to the key; of several, the one that
-// ends first counts. Zero or less is [Queue.Add].
-func (q *Queue[K]) AddAfter(key K, d time.Duration) { q.admit(key, request{after: d}) }
-
-// AddRateLimited counts a failure of the key and adds it when the rate limiter says so. It is the loop's own retry:
-// whatever makes the key run earlier replaces it.
-func (q *Queue[K]) AddRateLimited(key K) { q.AddWith(key, AddOptions{RateLimited: true}) }
-
-// RequeueAfter adds the key when d has passed, unless something makes it run earlier: the loop's own periodic run.
-// A later call replaces an earlier one. Zero or less is [Queue.Add].
-func (q *Queue[K]) RequeueAfter(key K, d time.Duration) {
-	q.admit(key, request{after: d, kind: ownDelay})
-}
-
-// AddWith adds the key as the options say.
-func (q *Queue[K]) AddWith(key K, o AddOptions) {
-	r := request{after: o.After, failed: o.RateLimited}
-	if o.Requeue || o.RateLimited {
-		r.kind = ownDelay
-	}
-	if o.RateLimited && !q.ShuttingDown() {
-		r.after = max(r.after, q.limiter.When(key))
-	}
-	if o.Priority != nil {
-		r.priority = *o.Priority
-	}
-	if o.Cause != (Cause{}) {
-		r.cause = &o.Cause
-	}
-	q.admit(key, r)
-}
-
 // Get waits for a key and hands it out; the caller must call [Queue.Done] for it. Errors: [ErrShutDown] when the queue
 // is shut down and empty; ctx's error when ctx is done, even if keys are ready.
-func (q *Queue[K]) Get(ctx context.Context) (Item[K], error) {
-	if err := ctx.Err(); err != nil {
-		return Item[K]{}, err
+func (q *Queue[K]) Get(ctx context.Context) (item Item[K], err error) {
+	if err = ctx.Err(); err != nil {
+		return item, err
 	}
 	q.mu.Lock()
-	for q.ready.len() == 0 {
+	for q.readyLocked() == 0 {
 		if q.shutdown.begun {
-			q.mu.Unlock()
-			return Item[K]{}, ErrShutDown
+			err = ErrShutDown
+		} else {
+			err = q.waitLocked(ctx)
 		}
-		if err := q.waitLocked(ctx); err != nil {
+		if err != nil {
 			q.mu.Unlock()
-			return Item[K]{}, err
+			return item, err
 		}
 	}
-	item := q.takeLocked()
+	q.takeLocked(&item)
 	q.wakeLocked()
 	q.mu.Unlock()
 	if q.metrics != nil {
@@ -151,18 +120,12 @@ func (q *Queue[K]) Get(ctx context.Context) (Item[K], error) {
 // being processed does nothing.
 func (q *Queue[K]) Done(key K) {
 	q.mu.Lock()
-	e := q.entries[key]
-	if e == nil || !e.processing() {
+	place := q.placeLocked(key)
+	if place == none {
 		q.mu.Unlock()
 		return
 	}
-	began := q.finishLocked(e)
-	if e.dirty {
-		q.ready.push(e)
-		q.wakeLocked()
-	} else {
-		q.releaseLocked(e)
-	}
+	began := q.finishLocked(place)
 	q.reportDrainedLocked()
 	q.mu.Unlock()
 	if q.metrics != nil {
@@ -175,40 +138,15 @@ func (q *Queue[K]) Forget(key K) {
 	q.limiter.Forget(key)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if e := q.entries[key]; e != nil {
+	if place := q.placeLocked(key); place != none {
+		q.processing[place].entry.attempt = 0
+	} else if _, e := q.entries.find(key); e != nil {
 		e.attempt = 0
 	}
 }
 
 // NumRequeues returns the failures the rate limiter has counted since the last Forget.
 func (q *Queue[K]) NumRequeues(key K) int { return q.limiter.NumRequeues(key) }
-
-// Len returns the number of keys that are ready.
-func (q *Queue[K]) Len() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.ready.len()
-}
-
-// Stats returns a snapshot of the queue.
-func (q *Queue[K]) Stats() Stats {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	s := Stats{
-		Depth: q.ready.len(), Delayed: len(q.delayed.heap), Processing: len(q.processing),
-		Adds: q.adds, Retries: q.retries,
-	}
-	if !q.keepsTime {
-		return s
-	}
-	now := q.now()
-	for i := range q.processing {
-		running := now - q.processing[i].began
-		s.UnfinishedWork += running
-		s.LongestRunning = max(s.LongestRunning, running)
-	}
-	return s
-}
 
 // request is one wish that a key be worked on, as the Add methods state it.
 type request struct {
@@ -227,42 +165,42 @@ func (q *Queue[K]) admit(key K, r request) {
 	if q.shutdown.begun {
 		return
 	}
-	e := q.entryLocked(key)
-	e.raise(r.priority)
-	q.noteLocked(e, r.cause)
+	id, e := q.entries.obtain(key)
+	if r.priority != 0 || e.run != nil || r.cause != nil {
+		q.describeLocked(id, e, r)
+	}
 	if r.failed {
-		e.attempt++
 		q.retries++
+		e.attempt = min(e.attempt, math.MaxUint16-1) + 1
 	}
 	if r.after > 0 {
-		q.delayLocked(e, r.after, r.kind)
+		q.delayLocked(id, e, r)
 	} else {
-		q.markLocked(e)
+		q.markLocked(id, e)
 	}
 }
 
-// entryLocked returns the key's entry, a new one if there is none.
-func (q *Queue[K]) entryLocked(key K) *entry[K] {
-	e := q.entries[key]
-	if e == nil {
-		e = &entry[K]{key: key, place: -1, delays: [delayKinds]int32{-1, -1}}
-		q.entries[key] = e
+// describeLocked records the priority and cause of a request. Of priorities the highest counts.
+func (q *Queue[K]) describeLocked(id uint32, e *entry[K], r request) {
+	asked := e.wanted()
+	run := q.runLocked(id, e)
+	if !asked {
+		run.Priority = r.priority
+	} else if r.priority > run.Priority {
+		run.Priority = r.priority
+		if q.order != nil && e.dirty && !e.processing() {
+			q.order.Raised(run)
+		}
 	}
-	return e
-}
-
-// releaseLocked drops the entry if nothing is to come and nothing is going on.
-func (q *Queue[K]) releaseLocked(e *entry[K]) {
-	if !e.pending() && !e.processing() {
-		q.freeCausesLocked(e.causes)
-		delete(q.entries, e.key)
+	if r.cause != nil {
+		q.noteLocked(run, r.cause)
 	}
 }
 
 // markLocked makes the key dirty, and ready unless it is processing.
-func (q *Queue[K]) markLocked(e *entry[K]) {
-	if own := e.delays[ownDelay]; own >= 0 {
-		q.delayed.remove(int(own))
+func (q *Queue[K]) markLocked(id uint32, e *entry[K]) {
+	if own := e.delays[ownDelay]; own != none {
+		q.delayed.remove(int(own), &q.entries)
 	}
 	if e.dirty {
 		return
@@ -270,42 +208,87 @@ func (q *Queue[K]) markLocked(e *entry[K]) {
 	e.dirty = true
 	q.adds++
 	if q.keepsTime {
-		e.wanted = q.now()
+		q.runLocked(id, e).Since = q.now()
 	}
 	if !e.processing() {
-		q.ready.push(e)
-		q.wakeLocked()
+		q.pushLocked(id, e)
 	}
 }
 
-// takeLocked moves the first ready key to processing. There must be one.
-func (q *Queue[K]) takeLocked() Item[K] {
-	e := q.ready.pop()
-	item := Item[K]{Key: e.key, Attempt: int(e.attempt), Priority: e.priority}
-	w := work[K]{entry: e, causes: e.causes}
+// pushLocked makes a dirty key ready.
+func (q *Queue[K]) pushLocked(id uint32, e *entry[K]) {
+	if q.order != nil {
+		q.order.Push(e.run)
+	} else {
+		q.ready.push(id)
+	}
+	q.wakeLocked()
+}
+
+// readyLocked returns the number of ready keys.
+func (q *Queue[K]) readyLocked() int {
+	if q.order != nil {
+		return q.order.Len()
+	}
+	return q.ready.len()
+}
+
+// takeLocked moves the first ready key to processing. There must be one. It fills in the caller's item: an Item is large
+// enough for each copy to show in the benchmarks.
+func (q *Queue[K]) takeLocked(item *Item[K]) {
+	var id uint32
+	if q.order != nil {
+		id = q.order.Pop().id
+	} else {
+		id = q.ready.pop()
+	}
+	e := q.entries.at(id)
+	item.Key, item.Attempt = e.key, int(e.attempt)
+	w := work[K]{id: id, entry: e, run: e.run}
 	if q.keepsTime {
 		w.began = q.now()
-		item.Queued = w.began - e.wanted
 	}
-	if w.causes != nil {
-		item.Causes, item.DroppedCauses = w.causes.list, w.causes.dropped
+	if e.run != nil {
+		item.Priority, item.Causes, item.DroppedCauses = e.run.Priority, e.run.causes, e.run.dropped
+		item.Queued = w.began - e.run.Since
 	}
-	e.dirty, e.causes = false, nil
+	e.dirty, e.run = false, nil
 	e.place = int32(len(q.processing))
 	q.processing = append(q.processing, w)
-	return item
 }
 
-// finishLocked takes the entry out of processing and returns when that began.
-func (q *Queue[K]) finishLocked(e *entry[K]) time.Duration {
-	w := q.processing[e.place]
+// placeLocked returns the place of the key's run in processing, or none. With few runs it is faster to look at all.
+func (q *Queue[K]) placeLocked(key K) int32 {
+	if len(q.processing) <= 4 {
+		for i := range q.processing {
+			if q.processing[i].entry.key == key {
+				return int32(i)
+			}
+		}
+		return none
+	}
+	if _, e := q.entries.find(key); e != nil {
+		return e.place
+	}
+	return none
+}
+
+// finishLocked ends the run at a place and returns when it began. A key that is dirty becomes ready.
+func (q *Queue[K]) finishLocked(place int32) time.Duration {
+	w := q.processing[place]
 	last := len(q.processing) - 1
-	q.processing[e.place] = q.processing[last]
-	q.processing[e.place].entry.place = e.place
+	q.processing[place] = q.processing[last]
+	q.processing[place].entry.place = place
 	q.processing[last] = work[K]{}
 	q.processing = q.processing[:last]
-	e.place = -1
-	q.freeCausesLocked(w.causes)
+
+	w.entry.place = none
+	q.recycleLocked(w.run)
+	if w.entry.dirty {
+		q.pushLocked(w.id, w.entry)
+	} else if w.entry.idle() {
+		q.entries.retire(w.id, w.entry)
+	}
 	return w.began
 }
 

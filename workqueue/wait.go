@@ -7,7 +7,7 @@ type waiter struct {
 	// wake has capacity 1. The queue sends to it, once per wait, under the lock; the waiting Get receives.
 	// Capacity 1 lets the queue send without blocking. It is never closed, so that waiters can be reused.
 	wake chan struct{}
-	// place is the waiter's index in waiters.stack, -1 once it was woken.
+	// place is the waiter's index in waiters.stack, none once it was woken.
 	place int
 }
 
@@ -29,18 +29,20 @@ type waiters struct {
 	spare []*waiter
 }
 
-// wakeLocked keeps the invariant of waiters.
+// wakeLocked keeps the invariant of waiters. It is short enough to be inlined where it is called for each key.
 func (q *Queue[K]) wakeLocked() {
-	w := &q.waiters
-	last := len(w.stack) - 1
-	if w.waking || last < 0 || q.ready.len() == 0 {
-		return
+	if len(q.waiters.stack) > 0 && !q.waiters.waking && q.readyLocked() > 0 {
+		q.waiters.wakeOne()
 	}
-	w.waking = true
+}
+
+func (w *waiters) wakeOne() {
+	last := len(w.stack) - 1
 	top := w.stack[last]
 	w.stack[last] = nil
 	w.stack = w.stack[:last]
-	top.place = -1
+	w.waking = true
+	top.place = none
 	top.wake <- struct{}{}
 }
 
@@ -48,7 +50,7 @@ func (q *Queue[K]) wakeLocked() {
 func (q *Queue[K]) wakeAllLocked() {
 	w := &q.waiters
 	for _, each := range w.stack {
-		each.place = -1
+		each.place = none
 		each.wake <- struct{}{}
 	}
 	clear(w.stack)
@@ -69,7 +71,7 @@ func (q *Queue[K]) waitLocked(ctx context.Context) error {
 	switch {
 	case err == nil:
 		q.waiters.waking = false
-	case w.place >= 0:
+	case w.place != none:
 		q.waiters.remove(w)
 	default:
 		// Woken, but leaving: the key it was woken for is another's.

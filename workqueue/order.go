@@ -1,0 +1,40 @@
+package workqueue
+
+import "iter"
+
+// Order decides which ready key is handed out next. The default, first in first out, is built into [Queue]; the others here
+// are [PriorityOrder] and [FairOrder].
+//
+// Concurrency: a queue calls its Order under its lock. An Order is a data structure, not a callback: it must not block, and must
+// not call the queue.
+type Order[K comparable] interface {
+	// Push takes in a key that became ready. It is not in the Order yet.
+	Push(run *Ready[K])
+	// Pop removes and returns the next. It is only called if Len is not 0.
+	Pop() *Ready[K]
+	// Raised says that the Priority of a run in the Order rose.
+	Raised(run *Ready[K])
+	// Len returns the number of keys in the Order.
+	Len() int
+	// All yields them in any order.
+	All() iter.Seq[*Ready[K]]
+}
+
+// readyKeysLocked yields the ready keys, in queue order if there is no Order.
+func (q *Queue[K]) readyKeysLocked() iter.Seq[K] {
+	return func(yield func(K) bool) {
+		if q.order != nil {
+			for run := range q.order.All() {
+				if !yield(run.Key) {
+					return
+				}
+			}
+			return
+		}
+		for id := range q.ready.all() {
+			if !yield(q.entries.at(id).key) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package workqueue
+
+import "hash/maphash"
+
+// table finds the entry of a key.
+//
+// The obvious design is a Go map from key to *entry. It costs 50 to 90 bytes a key at a million keys, because it holds
+// a second copy of the key, and an insertion and a deletion for each run of a key. Here the entries themselves hold
+// the keys, the index holds 4 bytes for each, and a key that comes back soon finds its entry still in place.
+// docs/decisions/0002-queue-core.md has the numbers.
+type table[K comparable] struct {
+	seed maphash.Seed
+
+	// index is a hash table with open addressing and linear probing. A slot is 0 if free; else its low bits are
+	// an entry's id plus one, and its high bits are bits of the key's hash, which tell most keys apart without a look
+	// at the entry. The mask len(index)-1 separates the two.
+	//
+	// Invariant: its length is zero or a power of two, and at most three quarters of its slots are taken. So ids, which are
+	// dense, fit in the low bits.
+	index []uint32
+
+	// blocks hold the entries: id i is blocks[i/blockSize][i%blockSize]. Entries never move.
+	blocks []*[blockSize]entry[K]
+	// next is the id after the highest that was ever used; free are the lower ones not in use.
+	next uint32
+	free []uint32
+
+	// idle counts the entries that hold nothing but their key. Up to keepIdle are kept for keys that come back.
+	idle int
+	// retired are ids in the order in which their entries became idle. Entries that are used again are left in it, and
+	// passed over when their turn comes.
+	//
+	// Invariant: an id is in it, once, exactly if entry.retired is true; an idle entry's is.
+	retired ring[uint32]
+}
+
+const (
+	// blockSize keeps the memory of a small queue small; blocks of this many entries fill Go's size classes well.
+	blockSize = 32
+	// keepIdle bounds the keys that are remembered without need. 1024 of them take about 60 KB.
+	keepIdle = 1024
+	// keepIndex is the largest index that a table without keys in use keeps.
+	keepIndex = 4 * keepIdle
+)
+
+func (t *table[K]) at(id uint32) *entry[K] { return &t.blocks[id/blockSize][id%blockSize] }
+
+func (t *table[K]) hash(key K) uint64 { return maphash.Comparable(t.seed, key) }
+
+// used is the number of entries in the table.
+func (t *table[K]) used() int { return int(t.next) - len(t.free) }
+
+// find returns the key's entry, or nil. The entry may be idle.
+func (t *table[K]) find(key K) (uint32, *entry[K]) {
+	if len(t.index) == 0 {
+		return 0, nil
+	}
+	h := t.hash(key)
+	high, mask := uint32(h>>32), uint32(len(t.index)-1)
+	for i := uint32(h) & mask; ; i = (i + 1) & mask {
+		slot := t.index[i]
+		if slot == 0 {
+			return 0, nil
+		}
+		if (slot^high)&^mask != 0 {
+			continue
+		}
+		id := slot&mask - 1
+		if e := t.at(id); e.key == key {
+			return id, e
+		}
+	}
+}
+
+// obtain returns the key's entry to be used: the caller makes it something other than idle.
+func (t *table[K]) obtain(key K) (uint32, *entry[K]) {
+	id, e := t.find(key)
+	if e == nil {
+		return t.insert(key)
+	}
+	if e.idle() {
+		t.idle--
+	}
+	return id, e
+}
+
+// insert adds a key that is not in the table.
+func (t *table[K]) insert(key K) (uint32, *entry[K]) {
+	if 4*(t.used()+1) > 3*len(t.index) {
+		t.grow()
+	}
+	var id uint32
+	if n := len(t.free); n > 0 {
+		id, t.free = t.free[n-1], t.free[:n-1]
+	} else {
+		id = t.next
+		t.next++
+		if int(id/blockSize) == len(t.blocks) {
+			t.blocks = append(t.blocks, new([blockSize]entry[K]))
+		}
+	}
+	e := t.at(id)
+	*e = entry[K]{key: key, place: none, delays: [delayKinds]int32{none, none}}
+	t.link(id, t.hash(key))
+	return id, e
+}
+
+// link puts an id into the first free slot from its hash's home on.
+func (t *table[K]) link(id uint32, h uint64) {
+	mask := uint32(len(t.index) - 1)
+	i := uint32(h) & mask
+	for t.index[i] != 0 {
+		i = (i + 1) & mask
+	}
+	t.index[i] = uint32(h>>32)&^mask | (id + 1)
+}
+
+// grow doubles the index.
+func (t *table[K]) grow() {
+	old := t.index
+	t.index = make([]uint32, max(16, 2*len(old)))
+	for _, slot := range old {
+		if slot != 0 {
+			id := slot&uint32(len(old)-1) - 1
+			t.link(id, t.hash(t.at(id).key))
+		}
+	}
+}
+
+// retire takes back an entry that has become idle. It stays in the table until keepIdle others have become idle after it.
+func (t *table[K]) retire(id uint32, e *entry[K]) {
+	e.attempt = 0
+	t.idle++
+	if !e.retired {
+		e.retired = true
+		t.retired.push(id)
+	}
+	if t.idle > keepIdle {
+		t.evict()
+	}
+	if t.idle == t.used() && len(t.index) > keepIndex {
+		*t = table[K]{seed: t.seed}
+	}
+}
+
+// evict drops the entry that has been idle longest.
+func (t *table[K]) evict() {
+	for {
+		id := t.retired.pop()
+		e := t.at(id)
+		e.retired = false
+		if e.idle() {
+			t.unlink(id, e.key)
+			*e = entry[K]{}
+			t.free = append(t.free, id)
+			t.idle--
+			return
+		}
+	}
+}
+
+// unlink takes an id out of the index. Ids behind it that would no longer be found, because their way leads over the
+// slot that is now free, move up.
+func (t *table[K]) unlink(id uint32, key K) {
+	mask := uint32(len(t.index) - 1)
+	gap := uint32(t.hash(key)) & mask
+	for t.index[gap]&mask != id+1 {
+		gap = (gap + 1) & mask
+	}
+	for i := (gap + 1) & mask; t.index[i] != 0; i = (i + 1) & mask {
+		home := uint32(t.hash(t.at(t.index[i]&mask-1).key)) & mask
+		if (i-home)&mask >= (i-gap)&mask {
+			t.index[gap] = t.index[i]
+			gap = i
+		}
+	}
+	t.index[gap] = 0
+}
