@@ -357,7 +357,10 @@ func TestLedger(t *testing.T) {
 		t.Errorf("addresses %v, then %v, %v", ips, again, err)
 	}
 	// One that has an address from before a restart keeps it, and nobody else gets it.
-	old := with(pod("a"), func(p *corev1.Pod) { p.UID = "old"; p.Status.PodIPs = []corev1.PodIP{{IP: "10.0.0.2"}, {IP: "192.0.2.1"}} })
+	old := with(pod("a"), func(p *corev1.Pod) {
+		p.UID = "old"
+		p.Status.PodIPs = []corev1.PodIP{{IP: "10.0.0.2"}, {IP: "192.0.2.1"}}
+	})
 	l.adopt(old)
 	if ips, _ := l.addresses("1"); ips[0] != "10.0.0.3" {
 		t.Errorf("addresses %v", ips)
