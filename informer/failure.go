@@ -31,11 +31,17 @@ const (
 	// failRefused: the server will not do it: 401, 403, 404, 405, 406, 415, 422. Asking the same way again only helps
 	// when somebody changes something.
 	failRefused
+	// failEndless: the server does not end the objects of a streamed list.
+	failEndless
 	// failSense: the answer made no sense, or a transform failed on it.
 	failSense
 )
 
-var errSilent = errors.New("the connection is silent for longer than the server promised")
+var (
+	errSilent  = errors.New("the connection is silent for longer than the server promised")
+	errEndless = errors.New("the server does not end a streamed list")
+	errStale   = errors.New("the server answered from an earlier state than it was asked for")
+)
 
 // TransformError says that Options.Transform failed on an object.
 type TransformError struct {
@@ -58,11 +64,13 @@ func classify(ctx context.Context, err error) failure {
 		return failClosed
 	case errors.Is(context.Cause(ctx), errSilent):
 		return failSilent
+	case errors.Is(context.Cause(ctx), errEndless):
+		return failEndless
 	case errors.As(err, &decode), errors.As(err, &transform):
 		return failSense
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
 		return failExpired
-	case apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge):
+	case errors.Is(err, errStale), apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge):
 		return failAhead
 	case !errors.As(err, &status):
 		return failBroken

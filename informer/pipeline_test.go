@@ -23,7 +23,7 @@ import (
 func TestPipeline(t *testing.T) {
 	datadriven.Walk(t, "testdata/pipeline", func(t *testing.T, path string) {
 		synctest.Test(t, func(t *testing.T) {
-			p := newPipeline()
+			p := newPipeline(strings.Contains(path, "stream"))
 			datadriven.RunTest(t, path, p.command)
 			p.close()
 		})
@@ -41,10 +41,10 @@ type pipeline struct {
 	transformErr string
 }
 
-func newPipeline() *pipeline {
+func newPipeline(stream bool) *pipeline {
 	p := &pipeline{server: newServer(), handlers: map[string]*recorder{}, done: make(chan struct{})}
 	p.informer = NewSharedInformer[object](p.server, Options[object]{
-		Resource: "pods", PageSize: 2,
+		Resource: "pods", PageSize: 2, StreamLists: stream,
 		Backoff: Backoff{Min: time.Second, Max: 30 * time.Second, Rand: func() float64 { return 0 }},
 		Indexes: map[string]IndexFunc[object]{"initial": func(o object) ([]string, error) { return []string{o.Name[:1]}, nil }},
 		Transform: func(o object) (object, error) {
@@ -148,6 +148,8 @@ func (p *pipeline) command(t *testing.T, d *datadriven.TestData) string {
 		p.server.cut(scriptedError(arg(0)))
 	case "elsewhere":
 		p.server.rv, _ = strconv.Atoi(arg(0))
+	case "endless":
+		p.server.endless = true
 	case "compact":
 		p.server.compact()
 	case "restore":
@@ -163,11 +165,11 @@ func (p *pipeline) command(t *testing.T, d *datadriven.TestData) string {
 		p.server.inject(Event[object]{Type: kind, Object: obj, ResourceVersion: arg(2)})
 	case "fail-list":
 		for _, a := range d.CmdArgs {
-			p.server.listErrs = append(p.server.listErrs, scriptedError(a.Key))
+			p.server.fail([]error{scriptedError(a.Key)}, nil)
 		}
 	case "fail-watch":
 		for _, a := range d.CmdArgs {
-			p.server.watchErrs = append(p.server.watchErrs, scriptedError(a.Key))
+			p.server.fail(nil, []error{scriptedError(a.Key)})
 		}
 	case "fail-transform":
 		p.transformErr = arg(0)
@@ -275,6 +277,8 @@ func scriptedError(name string) error {
 		return nil
 	case "eof":
 		return errClosed
+	case "422":
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil)
 	case "410":
 		return errExpired
 	case "429":

@@ -34,6 +34,8 @@ type Reflector[T any] struct {
 	complete bool
 	// newest makes the next list ask for the newest state, because one that was allowed to be older was refused.
 	newest bool
+	// unstreamed makes all lists be lists, because the server does not stream them.
+	unstreamed bool
 	// unpaged makes the next list ask for everything at once, because a continue token expired.
 	unpaged bool
 	// progress says that something was learnt since the last list. A watch that expires without any gets a pause
@@ -60,6 +62,13 @@ type ReflectorOptions[T any] struct {
 	Transform func(T) (T, error)
 	// PageSize is the number of objects to list at once; 0 means 500, negative all.
 	PageSize int64
+	// StreamLists asks the server to send lists as the beginning of a watch: it then need not hold the whole list in memory,
+	// nor the client its encoding. Servers that cannot are asked for lists.
+	StreamLists bool
+	// Quiet is how long a streamed list may pause between two objects before it is taken to never end; 0 means 10 s.
+	Quiet time.Duration
+	// ListTimeout is how long one page of a list may take; 0 means 5 min.
+	ListTimeout time.Duration
 	// WatchTimeout is how long the server is asked to keep a watch; the reflector asks for a random time between it and
 	// twice that. 0 means 5 min.
 	WatchTimeout time.Duration
@@ -78,6 +87,14 @@ const (
 	// Failure: an expired token or version: stateList again, at once, asking for the newest or everything. Anything else:
 	// statePause, then stateList.
 	stateList state = iota
+	// stateStream opens a watch that begins with the objects there are (a streaming list), appends these as one Replace when the
+	// server says that was all, and goes on as stateWatch does. Used instead of stateList when
+	// ReflectorOptions.StreamLists is set.
+	//
+	// Failure: the server cannot, does not end the objects, or ends the stream before: stateList, at once. Expired version:
+	// stateStream, asking for the newest. Anything else: statePause, then stateStream. What came before the failure is
+	// forgotten. After the objects: as stateWatch.
+	stateStream
 	// stateWatch opens a watch at the position and appends its events until it ends.
 	//
 	// Failure: expired or senseless: stateList (through statePause unless there was progress). Refused, or server errors
@@ -108,6 +125,12 @@ func NewReflector[T any](lw ListerWatcher[T], fifo *DeltaFIFO[T], o ReflectorOpt
 	if o.Grace <= 0 {
 		o.Grace = 30 * time.Second
 	}
+	if o.Quiet <= 0 {
+		o.Quiet = 10 * time.Second
+	}
+	if o.ListTimeout <= 0 {
+		o.ListTimeout = 5 * time.Minute
+	}
 	return &Reflector[T]{
 		lw: lw, fifo: fifo, o: o, delays: newDelays(o.Backoff),
 		link: &link{resource: o.Resource, namespace: o.Namespace},
@@ -117,7 +140,7 @@ func NewReflector[T any](lw ListerWatcher[T], fifo *DeltaFIFO[T], o ReflectorOpt
 // Run follows the resource until ctx is done, and returns nil then.
 func (r *Reflector[T]) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("resource", r.o.Resource, "namespace", r.o.Namespace))
-	for s := stateList; ctx.Err() == nil; {
+	for s := r.relist(); ctx.Err() == nil; {
 		s = r.step(ctx, s)
 	}
 	return nil
@@ -128,12 +151,22 @@ func (r *Reflector[T]) step(ctx context.Context, s state) state {
 	switch s {
 	case stateList:
 		return r.list(ctx)
+	case stateStream:
+		return r.stream(ctx)
 	case stateWatch:
 		return r.watch(ctx)
 	default:
 		r.wait(ctx)
 		return r.then
 	}
+}
+
+// relist is the state that fetches everything.
+func (r *Reflector[T]) relist() state {
+	if r.o.StreamLists && !r.unstreamed {
+		return stateStream
+	}
+	return stateList
 }
 
 // pauseThen makes the machine wait for d, or as long as the failures so far call for if that is longer, before then.

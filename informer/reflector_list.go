@@ -10,33 +10,45 @@ import (
 
 // list is stateList.
 func (r *Reflector[T]) list(ctx context.Context) state {
+	r.listing(ctx)
+	objs, version, asked, err := r.pages(ctx)
+	if err != nil {
+		return r.listFailed(ctx, asked, err)
+	}
+	if !r.replace(ctx, objs, version) {
+		return stateList
+	}
+	return stateWatch
+}
+
+// listing counts a list that begins.
+func (r *Reflector[T]) listing(ctx context.Context) {
 	r.link.lists.Add(1)
 	if r.complete {
 		r.link.relists.Add(1)
 		klog.FromContext(ctx).V(2).Info("Listing again", "resourceVersion", r.position)
 	}
-	objs, version, asked, err := r.pages(ctx)
-	if err != nil {
-		return r.listFailed(ctx, asked, err)
-	}
+}
+
+// replace appends a complete list. It returns false when the list may not be used, and another has to be asked for.
+func (r *Reflector[T]) replace(ctx context.Context, objs []T, version string) bool {
 	r.link.heard()
 	back := older(version, r.position)
 	if back && !r.newest {
-		// A replica that lags answered although it was told not to.
-		r.newest = true
-		return stateList
+		r.newest = true // A replica that lags answered although it was told not to.
+		return false
 	}
 	if back {
 		r.link.rebuilds.Add(1)
 		klog.FromContext(ctx).Info("The server's history went back: rebuilding the cache", "position", r.position, "resourceVersion", version)
 	}
-	replace := Delta[T]{Type: DeltaReplace, Objects: objs, ResourceVersion: version, Scope: r.o.Scope, Rebuild: back}
-	if r.fifo.Push(ctx, replace) != nil {
-		return stateList
+	d := Delta[T]{Type: DeltaReplace, Objects: objs, ResourceVersion: version, Scope: r.o.Scope, Rebuild: back}
+	if r.fifo.Push(ctx, d) != nil {
+		return false
 	}
 	r.position, r.complete, r.newest, r.unpaged, r.progress = version, true, false, false, false
 	r.link.listed(ctx)
-	return stateWatch
+	return true
 }
 
 // pages fetches all pages of one list. asked is the request that failed.
@@ -63,7 +75,7 @@ func (r *Reflector[T]) pages(ctx context.Context) (objs []T, version string, ask
 		return nil
 	}
 	for {
-		page, err := r.lw.List(ctx, asked, keep)
+		page, err := r.page(ctx, asked, keep)
 		if err != nil {
 			return nil, "", asked, err
 		}
@@ -76,6 +88,17 @@ func (r *Reflector[T]) pages(ctx context.Context) (objs []T, version string, ask
 		}
 		asked = ListOptions{Limit: asked.Limit, Continue: page.Continue}
 	}
+}
+
+// page fetches one page. A half-open connection would otherwise keep it for ever.
+func (r *Reflector[T]) page(ctx context.Context, asked ListOptions, keep func(T) error) (ListResult, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.o.ListTimeout, errSilent)
+	defer cancel()
+	page, err := r.lw.List(ctx, asked, keep)
+	if err != nil && context.Cause(ctx) == errSilent { //nolint:errorlint // It is that very value.
+		return page, errSilent
+	}
+	return page, err
 }
 
 // listFailed decides what comes after a list that failed.

@@ -2,6 +2,7 @@ package informer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,37 +11,45 @@ import (
 
 // watch is stateWatch.
 func (r *Reflector[T]) watch(ctx context.Context) state {
-	timeout := time.Duration(float64(r.o.WatchTimeout) * (1 + r.delays.Rand()))
-	// A half-open connection says nothing for ever. The server promised to end the watch after timeout.
-	live, cancel := context.WithTimeoutCause(ctx, timeout+r.o.Grace, errSilent)
+	why, err := r.converse(ctx, WatchOptions{ResourceVersion: r.position}, func(ctx context.Context, w Watch[T], _ context.CancelCauseFunc) (int, error) {
+		return r.follow(ctx, w)
+	})
+	return r.watchFailed(ctx, why, err)
+}
+
+// converse opens a watch and gives it to f until that returns how many events it followed and why it ended. f may end the watch
+// from elsewhere, too, by giveUp.
+func (r *Reflector[T]) converse(ctx context.Context, o WatchOptions, f func(ctx context.Context, w Watch[T], giveUp context.CancelCauseFunc) (int, error)) (failure, error) {
+	o.Timeout = time.Duration(float64(r.o.WatchTimeout) * (1 + r.delays.Rand()))
+	// A half-open connection says nothing for ever. The server promised to end the watch after the timeout.
+	timed, cancel := context.WithTimeoutCause(ctx, o.Timeout+r.o.Grace, errSilent)
 	defer cancel()
+	live, giveUp := context.WithCancelCause(timed)
+	defer giveUp(nil)
 
 	r.link.watches.Add(1)
 	opened := time.Now()
-	w, err := r.lw.Watch(live, WatchOptions{ResourceVersion: r.position, Timeout: timeout})
+	w, err := r.lw.Watch(live, o)
 	if err != nil {
-		return r.watchFailed(ctx, classify(live, err), err)
+		return classify(live, err), err
 	}
 	defer w.Close()
-	r.link.watching(ctx)
 
-	events, err := r.follow(live, w)
-	if ctx.Err() != nil {
-		return stateWatch
-	}
+	events, err := f(live, w, giveUp)
 	lived := time.Since(opened)
 	if events > 0 || lived >= shortWatch {
 		r.progress, r.serverErrors = true, 0
 	}
-	f := classify(live, err)
-	if f == failClosed && lived < shortWatch && events == 0 {
-		f, err = failBroken, fmt.Errorf("the server closed the watch at once")
+	why := classify(live, err)
+	if why == failClosed && lived < shortWatch && events == 0 {
+		return failBroken, errors.New("the server closed the watch at once")
 	}
-	return r.watchFailed(ctx, f, err)
+	return why, err
 }
 
 // follow appends the events of w until it ends, and returns their number and why it ended.
 func (r *Reflector[T]) follow(ctx context.Context, w Watch[T]) (events int, err error) {
+	r.link.watching(ctx)
 	for {
 		ev, err := w.Next(ctx)
 		if err != nil {
@@ -104,15 +113,15 @@ func (r *Reflector[T]) watchFailed(ctx context.Context, f failure, err error) st
 		klog.FromContext(ctx).V(2).Info("The watch has expired", "resourceVersion", r.position, "reason", err.Error())
 		if r.progress {
 			r.progress = false
-			return stateList
+			return r.relist()
 		}
-		return r.pauseThen(retryAfter(err), stateList)
+		return r.pauseThen(retryAfter(err), r.relist())
 	case failServer:
 		r.link.failed(ctx, "watch", err)
 		r.serverErrors++
 		if r.serverErrors >= maxServerErrors {
 			r.serverErrors = 0
-			return r.pauseThen(retryAfter(err), stateList)
+			return r.pauseThen(retryAfter(err), r.relist())
 		}
 		return r.pauseThen(retryAfter(err), stateWatch)
 	case failBroken, failAhead:
@@ -120,6 +129,6 @@ func (r *Reflector[T]) watchFailed(ctx context.Context, f failure, err error) st
 		return r.pauseThen(retryAfter(err), stateWatch)
 	default: // failSense, failRefused
 		r.link.failed(ctx, "watch", err)
-		return r.pauseThen(retryAfter(err), stateList)
+		return r.pauseThen(retryAfter(err), r.relist())
 	}
 }

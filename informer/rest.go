@@ -63,14 +63,14 @@ func NewRESTListerWatcher[T Object](client rest.Interface, o RESTOptions) *RESTL
 }
 
 // request begins a request for the resource.
-func (lw *RESTListerWatcher[T]) request() *rest.Request {
+func (lw *RESTListerWatcher[T]) request(kind answerKind) *rest.Request {
 	r := lw.o.Resource
 	root := []string{"apis", r.Group, r.Version}
 	if r.Group == "" {
 		root = []string{"api", r.Version}
 	}
 	req := lw.client.Get().AbsPath(root...).Resource(r.Resource).NamespaceIfScoped(lw.o.Namespace, lw.o.Namespace != "").
-		SetHeader("Accept", lw.decode.accept()).Throttle(nil).MaxRetries(0)
+		SetHeader("Accept", lw.decode.accept(kind)).Throttle(nil).MaxRetries(0)
 	set := func(name, value string) {
 		if value != "" {
 			req.Param(name, value)
@@ -84,7 +84,7 @@ func (lw *RESTListerWatcher[T]) request() *rest.Request {
 
 // List is described at [ListerWatcher].
 func (lw *RESTListerWatcher[T]) List(ctx context.Context, o ListOptions, yield func(T) error) (ListResult, error) {
-	req := lw.request()
+	req := lw.request(answerList)
 	if o.ResourceVersion != "" {
 		req.Param("resourceVersion", o.ResourceVersion)
 	}
@@ -112,7 +112,7 @@ func (lw *RESTListerWatcher[T]) List(ctx context.Context, o ListOptions, yield f
 
 // Watch is described at [ListerWatcher].
 func (lw *RESTListerWatcher[T]) Watch(ctx context.Context, o WatchOptions) (Watch[T], error) {
-	req := lw.request().Param("watch", "true").Param("allowWatchBookmarks", "true")
+	req := lw.request(answerObjects).Param("watch", "true").Param("allowWatchBookmarks", "true")
 	if o.ResourceVersion != "" {
 		req.Param("resourceVersion", o.ResourceVersion)
 	}
@@ -166,13 +166,21 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// accept is the Accept header: what the objects may come as, the best first.
-func (d *decoder[T]) accept() string {
+// answerKind is what a request for metadata only is to be answered with: the server tells lists from single objects.
+type answerKind string
+
+const (
+	answerList    answerKind = "PartialObjectMetadataList"
+	answerObjects answerKind = "PartialObjectMetadata"
+)
+
+// accept is the Accept header: what the answer may come as, the best first.
+func (d *decoder[T]) accept(kind answerKind) string {
 	switch d.form {
 	case formUnstructured:
 		return jsonMedia
 	case formMetadata:
-		const as = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+		as := ";as=" + string(kind) + ";g=meta.k8s.io;v=v1"
 		return strings.Join([]string{protobufMedia + as, jsonMedia + as, jsonMedia}, ",")
 	}
 	if _, ok := any(d.new()).(unmarshaler); ok {

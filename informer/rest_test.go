@@ -286,7 +286,7 @@ func TestRESTMetadataOnly(t *testing.T) {
 	if got.Name != "a" || got.Kind != "Pod" || got.APIVersion != "v1" {
 		t.Errorf("got %+v", got)
 	}
-	if !strings.HasPrefix(accept, "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,") {
+	if !strings.HasPrefix(accept, "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,") {
 		t.Errorf("Accept = %s", accept)
 	}
 }

@@ -34,8 +34,8 @@ type server struct {
 	stale *serverPage
 	// tokens are the rests of lists.
 	tokens map[string]serverPage
-	// mute makes watches hang without ever answering.
-	mute bool
+	// endless makes streamed lists never say that they are complete.
+	endless bool
 }
 
 type serverPage struct {
@@ -137,6 +137,20 @@ func (s *server) restore(rv int) {
 	s.rv, s.compacted, s.history = rv, rv, nil
 }
 
+// fail makes the next lists and watches fail.
+func (s *server) fail(lists, watches []error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listErrs, s.watchErrs = append(s.listErrs, lists...), append(s.watchErrs, watches...)
+}
+
+// has says whether there is an object of that name.
+func (s *server) has(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.objects[KeyOf("default", name)] != nil
+}
+
 func (s *server) emit(ev Event[object]) {
 	ev.ResourceVersion = ev.Object.ResourceVersion
 	s.history = append(s.history, ev)
@@ -199,7 +213,11 @@ func (s *server) page(o ListOptions) ([]object, ListResult, error) {
 func (s *server) Watch(ctx context.Context, o WatchOptions) (Watch[object], error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.requests = append(s.requests, fmt.Sprintf("watch rv=%q", o.ResourceVersion))
+	stream := ""
+	if o.SendInitialEvents {
+		stream = " with initial events"
+	}
+	s.requests = append(s.requests, fmt.Sprintf("watch rv=%q%s", o.ResourceVersion, stream))
 	if len(s.watchErrs) > 0 {
 		err := s.watchErrs[0]
 		s.watchErrs = s.watchErrs[1:]
@@ -208,7 +226,8 @@ func (s *server) Watch(ctx context.Context, o WatchOptions) (Watch[object], erro
 		}
 	}
 	w := &serverWatch{items: make(chan serverItem, 10000)}
-	if s.mute {
+	if o.SendInitialEvents {
+		s.stream(w)
 		return w, nil
 	}
 	from, _ := strconv.Atoi(o.ResourceVersion)
@@ -223,6 +242,17 @@ func (s *server) Watch(ctx context.Context, o WatchOptions) (Watch[object], erro
 	}
 	s.watches = append(s.watches, w)
 	return w, nil
+}
+
+// stream begins w with the objects there are.
+func (s *server) stream(w *serverWatch) {
+	for _, key := range slices.Sorted(maps.Keys(s.objects)) {
+		w.send(Event[object]{Type: Added, Object: s.objects[key], ResourceVersion: s.objects[key].ResourceVersion}, nil)
+	}
+	if !s.endless {
+		w.send(Event[object]{Type: Bookmark, ResourceVersion: strconv.Itoa(s.rv), InitialEventsEnd: true}, nil)
+	}
+	s.watches = append(s.watches, w)
 }
 
 // asked returns the requests since the last call.

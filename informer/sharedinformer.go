@@ -21,9 +21,10 @@ type Options[T Object] struct {
 	Resource string
 	// Indexes to begin with; see [Informer].AddIndex.
 	Indexes map[string]IndexFunc[T]
-	// Transform, PageSize, WatchTimeout, Grace and Backoff are as in [ReflectorOptions].
+	// Transform, PageSize, StreamLists, WatchTimeout, Grace and Backoff are as in [ReflectorOptions].
 	Transform    func(T) (T, error)
 	PageSize     int64
+	StreamLists  bool
 	WatchTimeout time.Duration
 	Grace        time.Duration
 	Backoff      Backoff
@@ -88,7 +89,7 @@ func NewSharedInformerOfNamespaces[T Object](lws map[string]ListerWatcher[T], o 
 	for scope, namespace := range slices.Sorted(maps.Keys(lws)) {
 		s.sources = append(s.sources, source[T]{namespace, NewReflector(lws[namespace], s.fifo, ReflectorOptions[T]{
 			Resource: o.Resource, Namespace: namespace, Scope: scope, Transform: o.Transform,
-			PageSize: o.PageSize, WatchTimeout: o.WatchTimeout, Grace: o.Grace, Backoff: o.Backoff,
+			PageSize: o.PageSize, StreamLists: o.StreamLists, WatchTimeout: o.WatchTimeout, Grace: o.Grace, Backoff: o.Backoff,
 		})})
 	}
 	for name, f := range o.Indexes {
