@@ -1,0 +1,64 @@
+package endpoints_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/flyball-dev/flyball/client/events"
+	"github.com/flyball-dev/flyball/controllers/endpoints"
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/localapi"
+)
+
+// A Service gets its Endpoints.
+func ExampleNew() {
+	server, err := localapi.New(localapi.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close()
+	client := kubernetes.NewForConfigOrDie(server.RESTConfig())
+	factory, err := informer.NewFactory(server.RESTConfig(), informer.FactoryOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	config := endpoints.Config{Client: client, Recorder: events.New(client.CoreV1(), events.Options{}).Recorder(endpoints.Component)}
+	config.Services, _ = informer.For[*corev1.Service](factory)
+	config.Pods, _ = informer.For[*corev1.Pod](factory)
+	config.Endpoints, _ = informer.For[*corev1.Endpoints](factory)
+	controller, err := endpoints.New(config, endpoints.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 2)
+	go func() { done <- factory.Run(ctx) }()
+	go func() { done <- controller.Run(ctx) }()
+
+	web := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Port: 80}}},
+	}
+	_, _ = client.CoreV1().Services("default").Create(ctx, web, metav1.CreateOptions{})
+	for {
+		ep, err := client.CoreV1().Endpoints("default").Get(ctx, "web", metav1.GetOptions{})
+		if err == nil {
+			fmt.Println(ep.Name, ep.Labels)
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	stop()
+	fmt.Println("run:", <-done, <-done)
+	// Output:
+	// web map[endpoints.kubernetes.io/managed-by:endpoint-controller]
+	// run: <nil> <nil>
+}

@@ -1,0 +1,60 @@
+package kubelet_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/localapi/kubelet"
+)
+
+// A pod is bound and runs.
+func ExampleNew() {
+	server, err := localapi.New(localapi.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close()
+	client := kubernetes.NewForConfigOrDie(server.RESTConfig())
+	factory, err := informer.NewFactory(server.RESTConfig(), informer.FactoryOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	config := kubelet.Config{Client: client}
+	config.Pods, _ = informer.For[*corev1.Pod](factory)
+	config.Nodes, _ = informer.For[*corev1.Node](factory)
+	nodes, err := kubelet.New(config, kubelet.Options{Nodes: 1})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 2)
+	go func() { done <- factory.Run(ctx) }()
+	go func() { done <- nodes.Run(ctx) }()
+
+	pods := client.CoreV1().Pods("default")
+	web := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "nginx"}}}}
+	_, _ = pods.Create(ctx, web, metav1.CreateOptions{})
+	for {
+		pod, err := pods.Get(ctx, "web", metav1.GetOptions{})
+		if err == nil && pod.Status.Phase == corev1.PodRunning {
+			fmt.Println(pod.Status.Phase, pod.Spec.NodeName, pod.Status.PodIP)
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	stop()
+	fmt.Println("run:", <-done, <-done)
+	// Output:
+	// Running node-1 10.244.0.1
+	// run: <nil> <nil>
+}
