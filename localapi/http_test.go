@@ -7,30 +7,29 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 )
 
 // request is a raw HTTP request. Only the path is required.
 type request struct {
-	ctx                               context.Context
-	method, path, body                string
-	contentType, accept, agent, extra string
+	ctx                        context.Context
+	method, path, body         string
+	contentType, accept, agent string
 }
 
-// send sends a raw request and returns the response, whose body the caller closes.
-func send(t testing.TB, config *rest.Config, r request) *http.Response {
+// newRequest makes a raw request.
+func newRequest(t testing.TB, ctx context.Context, config *rest.Config, r request) *http.Request {
 	t.Helper()
-	if r.ctx == nil {
-		r.ctx = t.Context()
-	}
 	if r.method == "" {
 		r.method = http.MethodGet
 	}
-	req, err := http.NewRequestWithContext(r.ctx, r.method, config.Host+r.path, strings.NewReader(r.body))
+	req, err := http.NewRequestWithContext(ctx, r.method, config.Host+r.path, strings.NewReader(r.body))
 	if err != nil {
 		t.Fatalf("make request: %v", err)
 	}
@@ -39,11 +38,46 @@ func send(t testing.TB, config *rest.Config, r request) *http.Response {
 			req.Header.Set(name, value)
 		}
 	}
-	response, err := config.Transport.RoundTrip(req)
+	return req
+}
+
+// send sends a raw request and returns the response, whose body the caller closes.
+func send(t testing.TB, config *rest.Config, r request) *http.Response {
+	t.Helper()
+	if r.ctx == nil {
+		r.ctx = t.Context()
+	}
+	response, err := config.Transport.RoundTrip(newRequest(t, r.ctx, config, r))
 	if err != nil {
 		t.Fatalf("%s %s: %v", r.method, r.path, err)
 	}
 	return response
+}
+
+// errorOf reads a response to its end and returns the error in it, if it is one.
+func errorOf(response *http.Response) error {
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	if response.StatusCode < 300 {
+		return nil
+	}
+	var s metav1.Status
+	if err := json.Unmarshal(body, &s); err != nil {
+		return err
+	}
+	return &apierrors.StatusError{ErrStatus: s}
+}
+
+func parseVersion(t testing.TB, version string) int64 {
+	t.Helper()
+	v, err := strconv.ParseInt(version, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
 }
 
 // answer sends a raw request and returns the answer's code and body.
