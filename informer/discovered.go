@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,9 +24,14 @@ type discovered struct {
 	o         RESTOptions
 
 	mu sync.Mutex
+	// read counts the bytes of all that rest ever was.
+	read atomic.Int64
 	// rest is nil until discovery succeeded, and again when the server does not know the resource any more.
 	rest *RESTListerWatcher[Object]
 }
+
+// BytesRead is how much was read from the server.
+func (d *discovered) BytesRead() int64 { return d.read.Load() }
 
 // List is described at [ListerWatcher].
 func (d *discovered) List(ctx context.Context, o ListOptions, yield func(Object) error) (ListResult, error) {
@@ -77,6 +83,7 @@ func (d *discovered) resolve(ctx context.Context) (*RESTListerWatcher[Object], e
 	o := d.o
 	o.Resource = resource
 	lw := NewRESTListerWatcher[Object](d.factory.client, o)
+	lw.read = &d.read
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.rest = lw

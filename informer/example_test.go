@@ -202,3 +202,27 @@ func ExampleNewReflector() {
 	fmt.Println(batch[0].Type, len(batch[0].Objects), batch[0].ResourceVersion, err)
 	// Output: Replace 2 7 <nil>
 }
+
+func ExampleNewSharedInformerOfNamespaces() {
+	server := api()
+	defer server.Close()
+	client, err := rest.UnversionedRESTClientFor(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{NegotiatedSerializer: codecs}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	lws := map[string]informer.ListerWatcher[*corev1.Pod]{}
+	for _, namespace := range []string{"default"} { // Those that the program may list.
+		lws[namespace] = informer.NewRESTListerWatcher[*corev1.Pod](client, informer.RESTOptions{
+			Resource: corev1.SchemeGroupVersion.WithResource("pods"), Namespace: namespace,
+		})
+	}
+	pods := informer.NewSharedInformerOfNamespaces(lws, informer.Options[*corev1.Pod]{Resource: "pods"})
+	defer run(pods.Run)()
+	if err := pods.WaitForSync(context.Background()); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(len(pods.List("default", nil)))
+	// Output: 2
+}

@@ -35,7 +35,13 @@ const (
 	failEndless
 	// failSense: the answer made no sense, or a transform failed on it.
 	failSense
+	// failures is their number.
+	failures
 )
+
+func (f failure) String() string {
+	return [...]string{"closed", "silent", "broken", "expired", "ahead", "server error", "refused", "endless", "senseless"}[f]
+}
 
 var (
 	errSilent  = errors.New("the connection is silent for longer than the server promised")

@@ -110,12 +110,15 @@ func (f *fanout[T]) serve(l *listener[T], log klog.Logger) {
 		if b == nil {
 			return
 		}
+		l.began.Store(time.Now().UnixNano())
 		for i := range b.changes {
 			if !l.deliver(&b.changes[i], f.policy, log) {
+				l.ended()
 				f.left(l)
 				return
 			}
 		}
+		l.ended()
 		if b.synced {
 			l.markSynced()
 		}

@@ -44,8 +44,13 @@ type Stats struct {
 	Duplicates, Outdated int64
 	// Errors counts failed lists and watches.
 	Errors int64
-	// Objects is the number of objects in the cache now.
-	Objects int64
+	// RelistReasons splits Relists by what led to them: "expired", "server error", "refused", "senseless".
+	RelistReasons map[string]int64
+	// Bytes counts what was read from the server, decompressed; 0 when the ListerWatcher does not say.
+	Bytes int64
+	// Objects is the number of objects in the cache now, ResourceVersion its watermark.
+	Objects         int64
+	ResourceVersion string
 	// LastEvent is when the server was last heard of: an event, a bookmark or a list. Zero: never.
 	LastEvent time.Time
 	// Handlers has one element for each registered handler, in order of registration.
@@ -58,6 +63,7 @@ type counters struct {
 	events, bookmarks                 atomic.Int64
 	errors                            atomic.Int64
 	lastEvent                         atomic.Int64 // Unix nanoseconds; 0: never
+	reasons                           [failures]atomic.Int64
 }
 
 func (c *counters) heard() { c.lastEvent.Store(time.Now().UnixNano()) }
@@ -71,6 +77,13 @@ func (s *Stats) add(o Stats) {
 	s.Events += o.Events
 	s.Bookmarks += o.Bookmarks
 	s.Errors += o.Errors
+	s.Bytes += o.Bytes
+	for reason, n := range o.RelistReasons {
+		if s.RelistReasons == nil {
+			s.RelistReasons = map[string]int64{}
+		}
+		s.RelistReasons[reason] += n
+	}
 	if o.LastEvent.After(s.LastEvent) {
 		s.LastEvent = o.LastEvent
 	}
@@ -81,6 +94,14 @@ func (c *counters) snapshot() Stats {
 		Lists: c.lists.Load(), Relists: c.relists.Load(), Rebuilds: c.rebuilds.Load(), Watches: c.watches.Load(),
 		Events: c.events.Load(), Bookmarks: c.bookmarks.Load(),
 		Errors: c.errors.Load(),
+	}
+	for f := range c.reasons {
+		if n := c.reasons[f].Load(); n > 0 {
+			if s.RelistReasons == nil {
+				s.RelistReasons = map[string]int64{}
+			}
+			s.RelistReasons[failure(f).String()] = n
+		}
 	}
 	if ns := c.lastEvent.Load(); ns != 0 {
 		s.LastEvent = time.Unix(0, ns)

@@ -45,6 +45,12 @@ type Informer[T Object] interface {
 	// namespaces it is the lowest.
 	ResourceVersion() string
 
+	// WaitForResourceVersion waits until the cache holds all of a namespace ("" is all that the informer follows) up to rv,
+	// the version of something just written, say.
+	//
+	// Errors: ctx's; [ErrNotFollowed].
+	WaitForResourceVersion(ctx context.Context, namespace, rv string) error
+
 	// HasSynced says whether the cache has held a complete list.
 	HasSynced() bool
 	// WaitForSync waits for that.
@@ -62,6 +68,8 @@ var (
 	ErrStopped = errors.New("informer has stopped")
 	// ErrNoIndex says that the informer has no index of that name.
 	ErrNoIndex = errors.New("no such index")
+	// ErrNotFollowed says that a namespace is not one of those that the informer is restricted to.
+	ErrNotFollowed = errors.New("namespace not followed")
 	// ErrIndexExists says that the informer already has an index of that name.
 	ErrIndexExists = errors.New("index exists")
 )

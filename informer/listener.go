@@ -49,6 +49,9 @@ type listener[T any] struct {
 
 	// taken and panics are written by the delivering goroutine.
 	taken, panics atomic.Int64
+	// began is when the delivery of the batch under way began, in Unix nanoseconds, 0 when none is; busy the time all others
+	// took. Per batch, not per call: reading the clock costs as much as a small handler.
+	began, busy atomic.Int64
 	// call is the state of the delivery: see begin.
 	call atomic.Uint32
 }
@@ -147,6 +150,11 @@ func (l *listener[T]) deliver(c *Change[T], policy PanicPolicy, log klog.Logger)
 	return l.call.CompareAndSwap(calling, 0)
 }
 
+// ended adds up the time that a batch took.
+func (l *listener[T]) ended() {
+	l.busy.Add(time.Now().UnixNano() - l.began.Swap(0))
+}
+
 // cut keeps calls from beginning, and says whether one is running.
 func (l *listener[T]) cut() (running bool) {
 	return l.call.Or(cutOff)&calling != 0
@@ -188,5 +196,13 @@ func (l *listener[T]) tell(c *Change[T]) {
 
 func (l *listener[T]) statsLocked() HandlerStats {
 	taken := l.taken.Load()
-	return HandlerStats{Name: l.name, Delivered: taken, Pending: l.pending - taken, Merged: l.mergedAway, Panics: l.panics.Load()}
+	s := HandlerStats{
+		Name: l.name, Delivered: taken, Pending: l.pending - taken, Merged: l.mergedAway,
+		Panics: l.panics.Load(), Busy: time.Duration(l.busy.Load()),
+	}
+	if began := l.began.Load(); began != 0 {
+		s.Running = time.Since(time.Unix(0, began))
+		s.Busy += s.Running
+	}
+	return s
 }

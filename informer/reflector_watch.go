@@ -98,6 +98,12 @@ func (r *Reflector[T]) delta(ev Event[T]) (Delta[T], error) {
 	return d, err
 }
 
+// relistFor is relist, with the reason counted.
+func (r *Reflector[T]) relistFor(why failure) state {
+	r.link.reasons[why].Add(1)
+	return r.relist()
+}
+
 // watchFailed decides what comes after a watch that ended.
 func (r *Reflector[T]) watchFailed(ctx context.Context, f failure, err error) state {
 	if ctx.Err() != nil {
@@ -113,15 +119,15 @@ func (r *Reflector[T]) watchFailed(ctx context.Context, f failure, err error) st
 		klog.FromContext(ctx).V(2).Info("The watch has expired", "resourceVersion", r.position, "reason", err.Error())
 		if r.progress {
 			r.progress = false
-			return r.relist()
+			return r.relistFor(f)
 		}
-		return r.pauseThen(retryAfter(err), r.relist())
+		return r.pauseThen(retryAfter(err), r.relistFor(f))
 	case failServer:
 		r.link.failed(ctx, "watch", err)
 		r.serverErrors++
 		if r.serverErrors >= maxServerErrors {
 			r.serverErrors = 0
-			return r.pauseThen(retryAfter(err), r.relist())
+			return r.pauseThen(retryAfter(err), r.relistFor(f))
 		}
 		return r.pauseThen(retryAfter(err), stateWatch)
 	case failBroken, failAhead:
@@ -129,6 +135,6 @@ func (r *Reflector[T]) watchFailed(ctx context.Context, f failure, err error) st
 		return r.pauseThen(retryAfter(err), stateWatch)
 	default: // failSense, failRefused
 		r.link.failed(ctx, "watch", err)
-		return r.pauseThen(retryAfter(err), r.relist())
+		return r.pauseThen(retryAfter(err), r.relistFor(f))
 	}
 }

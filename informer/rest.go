@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,6 +42,22 @@ type RESTListerWatcher[T Object] struct {
 	client rest.Interface
 	o      RESTOptions
 	decode decoder[T]
+	read   *atomic.Int64
+}
+
+// BytesRead is how much was read from the server, decompressed.
+func (lw *RESTListerWatcher[T]) BytesRead() int64 { return lw.read.Load() }
+
+// countedBody adds what is read to a count.
+type countedBody struct {
+	io.ReadCloser
+	read *atomic.Int64
+}
+
+func (b countedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.read.Add(int64(n))
+	return n, err
 }
 
 // NewRESTListerWatcher returns a ListerWatcher over client. Of the client only the transport and base URL are used: not its
@@ -59,7 +76,7 @@ func NewRESTListerWatcher[T Object](client rest.Interface, o RESTOptions) *RESTL
 	case *metav1.PartialObjectMetadata:
 		d.form = formMetadata
 	}
-	return &RESTListerWatcher[T]{client: client, o: o, decode: d}
+	return &RESTListerWatcher[T]{client: client, o: o, decode: d, read: new(atomic.Int64)}
 }
 
 // request begins a request for the resource.
@@ -102,7 +119,7 @@ func (lw *RESTListerWatcher[T]) List(ctx context.Context, o ListOptions, yield f
 		return ListResult{}, err
 	}
 	defer body.Close()
-	data, err := io.ReadAll(body)
+	data, err := io.ReadAll(countedBody{body, lw.read})
 	if err != nil {
 		return ListResult{}, fmt.Errorf("read the list: %w", err)
 	}
@@ -127,6 +144,7 @@ func (lw *RESTListerWatcher[T]) Watch(ctx context.Context, o WatchOptions) (Watc
 	if err != nil {
 		return nil, err
 	}
+	body = countedBody{body, lw.read}
 	return &restWatch[T]{decode: &lw.decode, body: body, in: bufio.NewReader(body)}, nil
 }
 

@@ -300,3 +300,5 @@ func errTooLarge() error {
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
 	return err
 }
+
+func errTooManyFor(seconds int) error { return apierrors.NewTooManyRequests("slow down", seconds) }

@@ -265,6 +265,24 @@ func (s *SharedInformer[T]) All() iter.Seq[T] { return s.indexer.All() }
 // ResourceVersion is described at [Informer].
 func (s *SharedInformer[T]) ResourceVersion() string { return s.indexer.ResourceVersion() }
 
+// WaitForResourceVersion is described at [Informer].
+func (s *SharedInformer[T]) WaitForResourceVersion(ctx context.Context, namespace, rv string) error {
+	followed := false
+	for scope, src := range s.sources {
+		if namespace != "" && src.namespace != "" && src.namespace != namespace {
+			continue
+		}
+		followed = true
+		if err := s.indexer.WaitForResourceVersion(ctx, scope, rv); err != nil {
+			return fmt.Errorf("%s %s: %w", s.o.Resource, where(src.namespace), err)
+		}
+	}
+	if !followed {
+		return fmt.Errorf("%s in namespace %s: %w", s.o.Resource, namespace, ErrNotFollowed)
+	}
+	return nil
+}
+
 // HasSynced is described at [Informer].
 func (s *SharedInformer[T]) HasSynced() bool {
 	select {
@@ -315,9 +333,12 @@ func (s *SharedInformer[T]) Stats() Stats {
 	var sum Stats
 	for _, src := range s.sources {
 		sum.add(src.reflector.link.snapshot())
+		if lw, ok := src.reflector.lw.(interface{ BytesRead() int64 }); ok {
+			sum.Bytes += lw.BytesRead()
+		}
 	}
 	sum.Duplicates, sum.Outdated = s.duplicates.Load(), s.outdated.Load()
-	sum.Objects = int64(s.indexer.Len())
+	sum.Objects, sum.ResourceVersion = int64(s.indexer.Len()), s.indexer.ResourceVersion()
 	sum.Handlers = s.fan.stats()
 	return sum
 }

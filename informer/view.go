@@ -80,6 +80,10 @@ func (v view[T]) All() iter.Seq[T] {
 	}
 }
 
+func (v view[T]) WaitForResourceVersion(ctx context.Context, namespace, rv string) error {
+	return v.shared.WaitForResourceVersion(ctx, namespace, rv)
+}
+
 func (v view[T]) ResourceVersion() string               { return v.shared.ResourceVersion() }
 func (v view[T]) HasSynced() bool                       { return v.shared.HasSynced() }
 func (v view[T]) WaitForSync(ctx context.Context) error { return v.shared.WaitForSync(ctx) }

@@ -1,0 +1,438 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/klog/v2"
+)
+
+// quiet is a context that logs nothing.
+func quiet(t *testing.T) context.Context { return klog.NewContext(t.Context(), klog.Logger{}) }
+
+// start runs what has a Run, and returns a function that stops it and waits.
+func start(t *testing.T, run func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(quiet(t))
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}
+
+// TestHandlerPanicIsContained: the handler goes on with the next object, and has synced.
+//
+// Source: reliability of the field, k/k#129024: in client-go v0.37.2 the handler never syncs.
+func TestHandlerPanicIsContained(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.put("a")
+		s.put("b")
+		inf := NewSharedInformer[object](s, Options[object]{})
+		var told []string
+		bad, _ := inf.AddHandler(Handler[object]{OnAdd: func(o object, _ bool) {
+			told = append(told, o.Name)
+			if o.Name == "a" {
+				panic("no a, please")
+			}
+		}}, HandlerOptions{})
+		var others atomic.Int64
+		if _, err := inf.AddHandler(Handler[object]{OnAdd: func(object, bool) { others.Add(1) }}, HandlerOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		defer start(t, inf.Run)()
+		synctest.Wait()
+		if !slices.Equal(told, []string{"a", "b"}) || others.Load() != 2 || !bad.HasSynced() {
+			t.Errorf("told %v, others %d, synced %v", told, others.Load(), bad.HasSynced())
+		}
+		if n := bad.Stats().Panics; n != 1 {
+			t.Errorf("%d panics counted", n)
+		}
+	})
+}
+
+// TestSyncedAfterProcessing: neither the informer nor the handler has synced before the cache is complete, and the handler has
+// not before its last call returned.
+func TestSyncedAfterProcessing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.put("a")
+		gate := make(chan struct{})
+		inf := NewSharedInformer[object](s, Options[object]{})
+		var reg *Registration
+		reg, _ = inf.AddHandler(Handler[object]{OnAdd: func(object, bool) {
+			if !inf.HasSynced() && inf.ResourceVersion() == "" {
+				t.Error("told before the cache had it")
+			}
+			<-gate
+			if reg.HasSynced() {
+				t.Error("handler has synced before its call returned")
+			}
+		}}, HandlerOptions{})
+		defer start(t, inf.Run)()
+		synctest.Wait()
+		if !inf.HasSynced() || reg.HasSynced() {
+			t.Errorf("informer %v, handler %v", inf.HasSynced(), reg.HasSynced())
+		}
+		close(gate)
+		<-reg.Synced()
+	})
+}
+
+// TestRemoveHandlerDeliversOrReports: who waits gets everything delivered; who does not is told what was dropped.
+//
+// Source: RemoveEventHandler of client-go v0.37.2 discards what is pending, and says nothing.
+func TestRemoveHandlerDeliversOrReports(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		for i := range 50 {
+			s.put(fmt.Sprint("pod", i))
+		}
+		inf := NewSharedInformer[object](s, Options[object]{})
+		defer start(t, inf.Run)()
+		if err := inf.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		slow := func() (*Registration, *atomic.Int64) {
+			var told atomic.Int64
+			reg, err := inf.AddHandler(Handler[object]{OnAdd: func(object, bool) { time.Sleep(time.Second); told.Add(1) }}, HandlerOptions{Name: "slow"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return reg, &told
+		}
+
+		patient, told := slow()
+		if err := inf.RemoveHandler(t.Context(), patient); err != nil || told.Load() != 50 {
+			t.Errorf("told %d: %v", told.Load(), err)
+		}
+		if err := inf.RemoveHandler(t.Context(), patient); err != nil {
+			t.Errorf("second removal: %v", err)
+		}
+
+		hasty, told := slow()
+		ctx, cancel := context.WithTimeout(t.Context(), 10500*time.Millisecond)
+		defer cancel()
+		err := inf.RemoveHandler(ctx, hasty)
+		var dropped *UndeliveredError
+		if !errors.As(err, &dropped) || dropped.Count != 39 || !dropped.Running || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("removal: %v", err)
+		}
+		time.Sleep(time.Minute)
+		if told.Load() != 11 {
+			t.Errorf("told %d; a call began after the removal", told.Load())
+		}
+	})
+}
+
+// TestHandlerRemovesItself from within a call: it must not wait for itself.
+func TestHandlerRemovesItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.put("a")
+		inf := NewSharedInformer[object](s, Options[object]{})
+		done, cancel := context.WithCancel(t.Context())
+		cancel()
+		var reg *Registration
+		var told int
+		reg, _ = inf.AddHandler(Handler[object]{OnAdd: func(object, bool) {
+			told++
+			_ = inf.RemoveHandler(done, reg) // The error says that this call runs.
+		}}, HandlerOptions{})
+		defer start(t, inf.Run)()
+		synctest.Wait()
+		s.put("b")
+		synctest.Wait()
+		if told != 1 || len(inf.Stats().Handlers) != 0 {
+			t.Errorf("told %d, handlers %v", told, inf.Stats().Handlers)
+		}
+	})
+}
+
+// TestStop: Run returns at once from every state, waits for the call that runs, and begins no other.
+func TestStop(t *testing.T) {
+	for name, prepare := range map[string]func(*server, *SharedInformer[object]){
+		"watching":      func(*server, *SharedInformer[object]) {},
+		"backing off":   func(s *server, _ *SharedInformer[object]) { s.fail([]error{scriptedError("refused")}, nil) },
+		"429 of 1 hour": func(s *server, _ *SharedInformer[object]) { s.fail([]error{errTooManyFor(3600)}, nil) },
+		"streaming":     func(s *server, inf *SharedInformer[object]) { s.endless = true; inf.sources[0].reflector.o.StreamLists = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer()
+				s.put("a")
+				s.put("b")
+				inf := NewSharedInformer[object](s, Options[object]{})
+				prepare(s, inf)
+				var told atomic.Int64
+				if _, err := inf.AddHandler(Handler[object]{OnAdd: func(object, bool) { told.Add(1); time.Sleep(time.Second) }}, HandlerOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				stop := start(t, inf.Run)
+				synctest.Wait()
+				before := time.Now()
+				stop()
+				if d := time.Since(before); told.Load() > 1 || d > time.Duration(told.Load())*time.Second {
+					t.Errorf("stopped after %v, %d calls", d, told.Load())
+				}
+				if _, err := inf.AddHandler(Handler[object]{}, HandlerOptions{}); !errors.Is(err, ErrStopped) {
+					t.Errorf("AddHandler after the end: %v", err)
+				}
+				if err := inf.Run(t.Context()); err == nil {
+					t.Error("ran twice")
+				}
+				if !inf.HasSynced() {
+					if err := inf.WaitForSync(t.Context()); !errors.Is(err, ErrStopped) {
+						t.Errorf("WaitForSync after the end: %v", err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestWaitForSyncSaysWhy: not a time-out, but what a person can act on.
+func TestWaitForSyncSaysWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.fail([]error{scriptedError("403"), scriptedError("403"), scriptedError("403")}, nil)
+		inf := NewSharedInformer[object](s, Options[object]{Resource: "pods"})
+		ctx, cancel := context.WithTimeout(quiet(t), 2*time.Second)
+		defer cancel()
+		if err := inf.WaitForSync(ctx); err == nil || err.Error() != "pods at the cluster scope not synced: context deadline exceeded" {
+			t.Errorf("before the start: %v", err)
+		}
+		defer start(t, inf.Run)()
+		ctx, cancel = context.WithTimeout(quiet(t), 2*time.Second)
+		defer cancel()
+		err := inf.WaitForSync(ctx)
+		want := `cannot list pods at the cluster scope: forbidden: User "x" cannot list resource "pods" in API group "" at the cluster scope`
+		if err == nil || err.Error() != want || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+		if err := inf.WaitForSync(t.Context()); err != nil {
+			t.Errorf("after it was allowed: %v", err)
+		}
+	})
+}
+
+// TestNamespaces: one cache over two servers' namespaces; synced when both are, each with a watermark of its own.
+func TestNamespaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newServer(), newServer()
+		b.fail([]error{scriptedError("403")}, nil)
+		a.putIn("a", "x")
+		b.putIn("b", "x")
+		b.putIn("b", "y")
+		inf := NewSharedInformerOfNamespaces(map[string]ListerWatcher[object]{"a": a, "b": b}, Options[object]{Resource: "pods"})
+		defer start(t, inf.Run)()
+		synctest.Wait()
+		if h := inf.Health(); inf.HasSynced() || h.Namespace != "b" || !strings.Contains(h.Err.Error(), "cannot list pods in namespace b: forbidden") {
+			t.Errorf("health %+v", h)
+		}
+		if err := inf.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n, m := len(inf.List("a", nil)), len(inf.List("", nil)); n != 1 || m != 3 {
+			t.Errorf("%d in a, %d in all", n, m)
+		}
+		if rv := inf.ResourceVersion(); rv != "2" {
+			t.Errorf("watermark %s, want the lower one", rv)
+		}
+		// A relist of one namespace leaves the other alone.
+		a.compact()
+		a.cut(errExpired)
+		time.Sleep(time.Minute)
+		if n := len(inf.List("", nil)); n != 3 {
+			t.Errorf("%d objects after a relist of one namespace", n)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := inf.WaitForResourceVersion(ctx, "b", "3"); err != nil {
+			t.Error(err)
+		}
+		if err := inf.WaitForResourceVersion(ctx, "", "3"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("all namespaces are at 3: %v", err)
+		}
+		if err := inf.WaitForResourceVersion(ctx, "c", "3"); !errors.Is(err, ErrNotFollowed) {
+			t.Errorf("namespace c: %v", err)
+		}
+	})
+}
+
+// TestWaitForResourceVersion: it returns when the cache holds the write, not before.
+func TestWaitForResourceVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		inf := NewSharedInformer[object](s, Options[object]{})
+		defer start(t, inf.Run)()
+		if err := inf.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			time.Sleep(time.Minute)
+			s.put("a")
+		}()
+		began := time.Now()
+		if err := inf.WaitForResourceVersion(t.Context(), "", "2"); err != nil {
+			t.Fatal(err)
+		}
+		if _, found := inf.Get("default", "a"); !found || time.Since(began) != time.Minute {
+			t.Errorf("found %v after %v", found, time.Since(began))
+		}
+	})
+}
+
+// TestIndexErrors: an index function that fails or panics on one object costs that object its place in the index, no more,
+// and it shows.
+//
+// Source: in client-go v0.37.2 it is a panic under the cache's lock.
+func TestIndexErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.put("good")
+		s.put("bad")
+		s.put("ugly")
+		inf := NewSharedInformer[object](s, Options[object]{})
+		defer start(t, inf.Run)()
+		if err := inf.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		fails := true
+		err := inf.AddIndex("name", func(o object) ([]string, error) {
+			switch {
+			case o.Name == "bad" && fails:
+				return nil, errors.New("too bad")
+			case o.Name == "ugly" && fails:
+				panic("ugh")
+			}
+			return []string{"all"}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if objs, err := inf.ByIndex("name", "all"); len(objs) != 1 || err != nil {
+			t.Errorf("%d objects, %v", len(objs), err)
+		}
+		if h := inf.Health(); h.Unindexed != 2 || h.IndexErr == nil {
+			t.Errorf("health %+v", h)
+		}
+		if len(inf.List("", nil)) != 3 {
+			t.Error("an object is missing from the cache")
+		}
+		fails = false
+		s.put("bad")
+		s.remove("ugly")
+		synctest.Wait()
+		if objs, _ := inf.ByIndex("name", "all"); len(objs) != 2 || inf.Health().Unindexed != 0 {
+			t.Errorf("%d objects, health %+v", len(objs), inf.Health())
+		}
+		if err := inf.AddIndex("name", nil); !errors.Is(err, ErrIndexExists) {
+			t.Errorf("second index: %v", err)
+		}
+		if _, err := inf.ByIndex("nome", "all"); !errors.Is(err, ErrNoIndex) {
+			t.Errorf("unknown index: %v", err)
+		}
+	})
+}
+
+// TestTransformRunsOnce per state of an object, also when the list is streamed.
+//
+// Source: in client-go v0.37.2 it runs twice on that path.
+func TestTransformRunsOnce(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newServer()
+			s.put("a")
+			ran := map[string]int{}
+			inf := NewSharedInformer[object](s, Options[object]{StreamLists: stream, Transform: func(o object) (object, error) {
+				ran[o.Name+"@"+o.ResourceVersion]++
+				return o, nil
+			}})
+			defer start(t, inf.Run)()
+			synctest.Wait()
+			s.put("a")
+			synctest.Wait()
+			s.remove("a")
+			synctest.Wait()
+			if len(ran) != 3 || ran["a@2"] != 1 || ran["a@3"] != 1 || ran["a@4"] != 1 {
+				t.Errorf("stream %v: ran %v", stream, ran)
+			}
+		})
+	}
+}
+
+// TestSlowHandlerIsBounded: a handler that never returns holds two states per object, whatever the number of changes.
+func TestSlowHandlerIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		inf := NewSharedInformer[object](s, Options[object]{})
+		gate := make(chan struct{})
+		reg, _ := inf.AddHandler(Handler[object]{OnAdd: func(object, bool) { <-gate }}, HandlerOptions{})
+		defer start(t, inf.Run)()
+		s.put("first")
+		synctest.Wait()
+		for i := range 20_000 {
+			s.put(fmt.Sprint("pod", i%10))
+			if i%100 == 0 {
+				s.put("short-lived")
+				s.remove("short-lived")
+			}
+			if i%50 == 0 {
+				synctest.Wait()
+			}
+		}
+		synctest.Wait()
+		if st := reg.Stats(); st.Pending > 10*defaultMaxLag || st.Merged < 15_000 {
+			t.Errorf("%+v", st)
+		}
+		close(gate)
+		synctest.Wait()
+		if st := reg.Stats(); st.Pending != 0 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// TestAllIsOneState: a loop sees the cache as it was when it began, whatever is written meanwhile.
+func TestAllIsOneState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		for i := range 5 {
+			s.put(fmt.Sprint("pod", i))
+		}
+		inf := NewSharedInformer[object](s, Options[object]{})
+		defer start(t, inf.Run)()
+		synctest.Wait()
+		var seen []string
+		for o := range inf.All() {
+			if len(seen) == 0 {
+				s.put("pod4")
+				s.remove("pod3")
+				s.put("new")
+				synctest.Wait()
+			}
+			seen = append(seen, o.Name+"@"+o.ResourceVersion)
+		}
+		slices.Sort(seen)
+		if want := []string{"pod0@2", "pod1@3", "pod2@4", "pod3@5", "pod4@6"}; !slices.Equal(seen, want) {
+			t.Errorf("saw %v, want %v", seen, want)
+		}
+		if n := len(inf.List("", nil)); n != 5 {
+			t.Errorf("%d objects afterwards", n)
+		}
+	})
+}
