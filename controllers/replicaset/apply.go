@@ -61,7 +61,8 @@ func (r *reconciler) createPods(ctx context.Context, set *appsv1.ReplicaSet, n i
 // createBatch creates size pods like pod, all at once, and tells whether it makes sense to go on.
 func (r *reconciler) createBatch(ctx context.Context, set *appsv1.ReplicaSet, pod *corev1.Pod, size int) (more bool, err error) {
 	created, errs := inParallel(size, func(int) (*corev1.Pod, error) {
-		return r.client.CoreV1().Pods(set.Namespace).Create(ctx, pod, metav1.CreateOptions{})
+		mine := *pod // encoding a request writes the kind into the object for a moment
+		return r.client.CoreV1().Pods(set.Namespace).Create(ctx, &mine, metav1.CreateOptions{})
 	})
 	record, refused := r.ledger.open(set), false
 	for i, failure := range errs {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2/ktesting"
 
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
@@ -139,7 +140,8 @@ func TestOrphanOfSeveralSetsWakesAll(t *testing.T) {
 	other := named("web2", map[string]string{"app": "web"})
 	var got keys
 	w := router{sets: newCache(webSet, other)}
-	w.podEvents().OnAdd(t.Context(), newPod("p"), false, &got)
+	_, ctx := ktesting.NewTestContext(t)
+	w.podEvents().OnAdd(ctx, newPod("p"), false, &got)
 	if len(got) != 2 || got[0] == got[1] {
 		t.Errorf("keys = %v, want both sets", got)
 	}
