@@ -64,7 +64,8 @@ func validateCronJob(c *batchv1.CronJob) field.ErrorList {
 	case spec.Schedule == "":
 		errs = append(errs, field.Required(path.Child("schedule"), ""))
 	case !strings.HasPrefix(spec.Schedule, "@") && n != 5:
-		errs = append(errs, field.Invalid(path.Child("schedule"), spec.Schedule, fmt.Sprintf("expected exactly 5 fields, found %d: %v", n, strings.Fields(spec.Schedule))))
+		errs = append(errs, field.Invalid(path.Child("schedule"), spec.Schedule,
+			fmt.Sprintf("expected exactly 5 fields, found %d: %v", n, strings.Fields(spec.Schedule))))
 	}
 	errs = append(errs, nonnegative(ptr.Deref(spec.StartingDeadlineSeconds, 0), path.Child("startingDeadlineSeconds"))...)
 	errs = append(errs, oneOf(path.Child("concurrencyPolicy"), spec.ConcurrencyPolicy,

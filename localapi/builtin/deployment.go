@@ -160,8 +160,11 @@ func validateDeploymentStatus(d, old *appsv1.Deployment) field.ErrorList {
 		{"updatedReplicas", int64(s.UpdatedReplicas)}, {"readyReplicas", int64(s.ReadyReplicas)}, {"availableReplicas", int64(s.AvailableReplicas)},
 	}
 	errs := validateCounters([]counter{
-		{"observedGeneration", s.ObservedGeneration}, {"replicas", int64(s.Replicas)}, pods[0], pods[1], pods[2],
-		{"unavailableReplicas", int64(s.UnavailableReplicas)}, {"terminatingReplicas", replicasOf(s.TerminatingReplicas)},
+		{"observedGeneration", s.ObservedGeneration},
+		{"replicas", int64(s.Replicas)},
+		pods[0], pods[1], pods[2],
+		{"unavailableReplicas", int64(s.UnavailableReplicas)},
+		{"terminatingReplicas", replicasOf(s.TerminatingReplicas)},
 		{"collisionCount", replicasOf(s.CollisionCount)},
 	}, s.Replicas, pods, path)
 	now, was := replicasOf(s.CollisionCount), replicasOf(old.Status.CollisionCount)

@@ -1,5 +1,7 @@
 package builtin
 
+//lint:file-ignore SA1019 Endpoints are deprecated; whoever does not know EndpointSlices still reads them.
+
 import (
 	"fmt"
 	"net"

@@ -2,7 +2,6 @@ package builtin
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 
@@ -14,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -150,19 +148,6 @@ func validateEphemeralUpdate(pod, old *corev1.Pod) field.ErrorList {
 		}
 	}
 	return errs
-}
-
-// checkPreconditions compares what a request expects of obj with what it is; empty expectations hold.
-//
-// Source: k8s.io/apiserver v0.37.2 pkg/storage/interfaces.go Preconditions.Check.
-func checkPreconditions(obj metav1.Object, uid types.UID, resourceVersion string) error {
-	if uid != "" && uid != obj.GetUID() {
-		return fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, obj.GetUID()) //nolint:staticcheck // the real text
-	}
-	if resourceVersion != "" && resourceVersion != obj.GetResourceVersion() {
-		return errors.New("the object has been modified; please apply your changes to the latest version and try again")
-	}
-	return nil
 }
 
 // merged returns base with add's entries on top, or base itself if there are none.

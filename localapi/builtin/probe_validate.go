@@ -19,7 +19,8 @@ func validateProbes(c *corev1.Container, path *field.Path) field.ErrorList {
 	errs = append(errs, onlyOneSuccess(c.LivenessProbe, path.Child("livenessProbe"))...)
 	errs = append(errs, validateProbe(c.ReadinessProbe, path.Child("readinessProbe"))...)
 	if p := c.ReadinessProbe; p != nil && p.TerminationGracePeriodSeconds != nil {
-		errs = append(errs, field.Invalid(path.Child("readinessProbe", "terminationGracePeriodSeconds"), *p.TerminationGracePeriodSeconds, "must not be set for readinessProbes"))
+		errs = append(errs, field.Invalid(path.Child("readinessProbe", "terminationGracePeriodSeconds"), *p.TerminationGracePeriodSeconds,
+			"must not be set for readinessProbes"))
 	}
 	errs = append(errs, validateProbe(c.StartupProbe, path.Child("startupProbe"))...)
 	errs = append(errs, onlyOneSuccess(c.StartupProbe, path.Child("startupProbe"))...)

@@ -77,8 +77,10 @@ func validateReplicaSetStatus(rs, _ *appsv1.ReplicaSet) field.ErrorList {
 		{"fullyLabeledReplicas", int64(s.FullyLabeledReplicas)}, {"readyReplicas", int64(s.ReadyReplicas)}, {"availableReplicas", int64(s.AvailableReplicas)},
 	}
 	return validateCounters([]counter{
-		{"replicas", int64(s.Replicas)}, pods[0], pods[1], pods[2],
-		{"observedGeneration", s.ObservedGeneration}, {"terminatingReplicas", replicasOf(s.TerminatingReplicas)},
+		{"replicas", int64(s.Replicas)},
+		pods[0], pods[1], pods[2],
+		{"observedGeneration", s.ObservedGeneration},
+		{"terminatingReplicas", replicasOf(s.TerminatingReplicas)},
 	}, s.Replicas, pods, path)
 }
 

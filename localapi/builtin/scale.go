@@ -2,7 +2,6 @@ package builtin
 
 import (
 	"context"
-	"fmt"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -59,10 +58,9 @@ func mergeScale(w scalable, scale *autoscalingv1.Scale, gr schema.GroupResource)
 	if errs := nonnegative(int64(scale.Spec.Replicas), field.NewPath("spec", "replicas")); len(errs) > 0 {
 		return apierrors.NewInvalid(autoscalingv1.SchemeGroupVersion.WithKind("Scale").GroupKind(), w.meta.Name, errs)
 	}
-	if scale.UID != "" && scale.UID != w.meta.UID {
+	if err := checkPreconditions(w.meta, scale.UID, ""); err != nil {
 		gr.Resource += "/scale"
-		return apierrors.NewConflict(gr, w.meta.Name,
-			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", scale.UID, w.meta.UID)) //nolint:staticcheck // the real text
+		return apierrors.NewConflict(gr, w.meta.Name, err)
 	}
 	w.meta.ResourceVersion = scale.ResourceVersion
 	if *w.replicas == nil || **w.replicas != scale.Spec.Replicas {

@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -207,7 +208,7 @@ func matchFamilies(spec *corev1.ServiceSpec, path *field.Path) field.ErrorList {
 	}
 	for i, ip := range spec.ClusterIPs {
 		if i < len(spec.IPFamilies) && familyOf(ip) != spec.IPFamilies[i] {
-			errs = append(errs, field.Invalid(path.Index(i), ip, "expected an "+string(spec.IPFamilies[i])+" value as indicated by `ipFamilies["+string(rune('0'+i))+"]`"))
+			errs = append(errs, field.Invalid(path.Index(i), ip, fmt.Sprintf("expected an %s value as indicated by `ipFamilies[%d]`", spec.IPFamilies[i], i)))
 		}
 	}
 	return errs
@@ -241,7 +242,8 @@ func validateTraffic(s *corev1.Service, path *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(external, spec.ExternalTrafficPolicy, "may only be set for externally-accessible services"))
 	}
 	if spec.HealthCheckNodePort != 0 && !hasHealthPort(s) {
-		errs = append(errs, field.Invalid(path.Child("healthCheckNodePort"), spec.HealthCheckNodePort, "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"))
+		errs = append(errs, field.Invalid(path.Child("healthCheckNodePort"), spec.HealthCheckNodePort,
+			"may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"))
 	}
 	if p := spec.InternalTrafficPolicy; p != nil {
 		errs = append(errs, oneOf(path.Child("internalTrafficPolicy"), *p, corev1.ServiceInternalTrafficPolicyCluster, corev1.ServiceInternalTrafficPolicyLocal)...)
