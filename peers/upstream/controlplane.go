@@ -22,10 +22,12 @@ import (
 type Options struct {
 	// Controllers is the --controllers flag of kube-controller-manager. Empty: it is not started.
 	Controllers []string
+	// AuthorizationMode is the flag of kube-apiserver. Empty: AlwaysAllow.
+	AuthorizationMode string
 	// APIServerArgs and ManagerArgs are appended to the command lines.
 	APIServerArgs, ManagerArgs []string
-	// Users are further users by token; the value is the user's name. With RBAC among the API server's
-	// authorization modes they may do nothing at first. The user admin is always there.
+	// Users are further users by token; the value is the user's name. Under RBAC they may do nothing at first.
+	// The user admin may always do everything.
 	Users map[string]string
 	// Log receives a line for each step. Nil: nowhere.
 	Log io.Writer
@@ -51,6 +53,9 @@ const adminToken = "admin-token"
 func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	if o.Log == nil {
 		o.Log = io.Discard
+	}
+	if o.AuthorizationMode == "" {
+		o.AuthorizationMode = "AlwaysAllow"
 	}
 	bin, err := Build(ctx, o.Log)
 	if err != nil {
@@ -92,7 +97,7 @@ func (c *ControlPlane) start(ctx context.Context, bin string) error {
 		"--cert-dir=" + filepath.Join(c.Dir, "certs"), "--token-auth-file=" + c.file("tokens.csv"),
 		"--service-account-issuer=https://flyball.test", "--service-account-key-file=" + c.file("sa.key"),
 		"--service-account-signing-key-file=" + c.file("sa.key"),
-		"--authorization-mode=AlwaysAllow", "--disable-admission-plugins=ServiceAccount",
+		"--authorization-mode=" + c.options.AuthorizationMode, "--disable-admission-plugins=ServiceAccount",
 		"--endpoint-reconciler-type=none", "--service-cluster-ip-range=10.0.0.0/16,fd00:10::/112",
 	}, c.options.APIServerArgs...)...)
 	if err != nil {

@@ -1,0 +1,203 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/flyball-dev/flyball/controllers"
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/localapi/kubelet"
+	"github.com/flyball-dev/flyball/manager"
+	"github.com/flyball-dev/flyball/reconcile"
+)
+
+// cluster is an embedded API server, a fake kubelet, and a manager with the controllers. The kubelet has a
+// manager of its own, as on a real cluster it is a process of its own: what it does is not in the counts.
+type cluster struct {
+	server  *localapi.Server
+	nodes   *manager.Manager
+	manager *manager.Manager
+	client  kubernetes.Interface // the person's
+
+	names       []string  // of the controllers
+	controllers []counted // those of them that count what they do
+	view        view
+	changed     chan struct{} // see director
+}
+
+// counted is a controller as far as the counts go.
+type counted interface{ Stats() reconcile.Stats }
+
+// view is the caches that the story looks at: those that the controllers work on.
+type view struct {
+	deployments informer.Informer[*appsv1.Deployment]
+	sets        informer.Informer[*appsv1.ReplicaSet]
+	pods        informer.Informer[*corev1.Pod]
+	services    informer.Informer[*corev1.Service]
+	endpoints   informer.Informer[*corev1.Endpoints]
+}
+
+// newCluster builds everything and starts nothing.
+func newCluster(delay time.Duration) (*cluster, error) {
+	server, err := localapi.New(localapi.Options{})
+	if err != nil {
+		return nil, err
+	}
+	c := &cluster{server: server, changed: make(chan struct{}, 1)}
+	if err := c.build(delay); err != nil {
+		return nil, errors.Join(err, server.Close())
+	}
+	return c, nil
+}
+
+func (c *cluster) build(delay time.Duration) error {
+	config := c.config()
+	var err error
+	if c.client, err = kubernetes.NewForConfig(config); err != nil {
+		return err
+	}
+	if err := c.buildKubelet(delay); err != nil {
+		return err
+	}
+	if c.manager, err = manager.New(c.config(), manager.Options{}); err != nil {
+		return err
+	}
+	known, err := controllers.Enabled(nil)
+	if err != nil {
+		return err
+	}
+	for _, d := range known {
+		controller, err := d.New(c.manager, controllers.Options{})
+		if err != nil {
+			return fmt.Errorf("build %s: %w", d.Name, err)
+		}
+		if err := c.manager.Add(controller); err != nil {
+			return err
+		}
+		c.names = append(c.names, d.Name)
+		if s, ok := controller.(counted); ok {
+			c.controllers = append(c.controllers, s)
+		}
+	}
+	return c.buildView()
+}
+
+// config has no limit on requests: the server is in this process.
+func (c *cluster) config() *rest.Config {
+	config := c.server.RESTConfig()
+	config.QPS = -1
+	return config
+}
+
+func (c *cluster) buildKubelet(delay time.Duration) error {
+	var err error
+	if c.nodes, err = manager.New(c.config(), manager.Options{}); err != nil {
+		return err
+	}
+	pods, err := informer.For[*corev1.Pod](c.nodes.Informers())
+	if err != nil {
+		return err
+	}
+	nodes, err := informer.For[*corev1.Node](c.nodes.Informers())
+	if err != nil {
+		return err
+	}
+	k, err := kubelet.New(kubelet.Config{Client: c.nodes.Client(), Pods: pods, Nodes: nodes}, kubelet.Options{Delay: delay, Spread: delay / 2, Seed: 1})
+	if err != nil {
+		return err
+	}
+	return c.nodes.Add(k)
+}
+
+func (c *cluster) buildView() error {
+	f := c.manager.Informers()
+	var errs [5]error
+	c.view.deployments, errs[0] = informer.For[*appsv1.Deployment](f)
+	c.view.sets, errs[1] = informer.For[*appsv1.ReplicaSet](f)
+	c.view.pods, errs[2] = informer.For[*corev1.Pod](f)
+	c.view.services, errs[3] = informer.For[*corev1.Service](f)
+	c.view.endpoints, errs[4] = informer.For[*corev1.Endpoints](f)
+	if err := errors.Join(errs[:]...); err != nil {
+		return err
+	}
+	return errors.Join(
+		signal(c.view.deployments, c.changed), signal(c.view.sets, c.changed), signal(c.view.pods, c.changed),
+		signal(c.view.services, c.changed), signal(c.view.endpoints, c.changed))
+}
+
+// signal puts a token into changed, if there is none, whenever inf's cache changes.
+func signal[T informer.Object](inf informer.Informer[T], changed chan<- struct{}) error {
+	poke := func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}
+	_, err := inf.AddHandler(informer.Handler[T]{
+		OnAdd:    func(T, bool) { poke() },
+		OnUpdate: func(_, _ T) { poke() },
+		OnDelete: func(informer.Deleted[T]) { poke() },
+	}, informer.HandlerOptions{Name: "demo"})
+	return err
+}
+
+// look reads the caches. They are read one after the other: together they need not be of one moment, but a
+// step is done only when all agree.
+func (v view) look() state {
+	s := state{sets: v.sets.List(namespace, nil), pods: v.pods.List(namespace, nil)}
+	s.deployment, _ = v.deployments.Get(namespace, name)
+	_, s.service = v.services.Get(namespace, name)
+	s.endpoint, _ = v.endpoints.Get(namespace, name)
+	return s
+}
+
+// counts sums up the pipeline of the controllers' manager.
+func (c *cluster) counts() counts {
+	var sum counts
+	for _, s := range c.manager.Informers().Stats() {
+		sum.watch += uint64(s.Events)
+	}
+	for _, each := range c.controllers {
+		s := each.Stats()
+		sum.queue += s.Adds
+		sum.sync += s.Syncs
+	}
+	return sum
+}
+
+// run starts everything, calls play when the caches are filled, and stops everything again, in the order in
+// which the parts need each other.
+func (c *cluster) run(ctx context.Context, play func(context.Context) error) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	running, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	var parts sync.WaitGroup
+	var errs [2]error
+	part := func(i int, name string, m *manager.Manager) {
+		parts.Go(func() {
+			if err := m.Run(running); err != nil {
+				errs[i] = fmt.Errorf("%s: %w", name, err)
+				stop(errs[i])
+			}
+		})
+	}
+	part(0, "kubelet", c.nodes)
+	part(1, "manager", c.manager)
+	err := c.manager.Informers().WaitForSync(ctx)
+	if err == nil {
+		err = play(ctx)
+	}
+	end()
+	parts.Wait()
+	return errors.Join(err, errs[0], errs[1], c.server.Close())
+}

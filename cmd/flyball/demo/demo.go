@@ -1,0 +1,130 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/flyball-dev/flyball/localapi"
+)
+
+// Options configures the demo.
+type Options struct {
+	// Speed is how fast the fake kubelet is: 1 starts or stops a pod in about half a second. Must be positive.
+	Speed float64
+	// Timeout bounds each step. It must be positive.
+	Timeout time.Duration
+	// Keep leaves the API running on a loopback port after the story, until the context is done.
+	Keep bool
+	// Out receives the story. If it is a terminal, with live bars.
+	Out io.Writer
+}
+
+// Validate says what is wrong with the options.
+func (o Options) Validate() error {
+	if !(o.Speed > 0 && o.Speed <= 1000) { // not a number neither
+		return fmt.Errorf("--speed %g: it must be more than 0 and at most 1000", o.Speed)
+	}
+	if o.Timeout <= 0 {
+		return fmt.Errorf("--timeout %s: it must be more than 0", o.Timeout)
+	}
+	return nil
+}
+
+// startDelay is how long the kubelet takes to start or stop a pod at speed 1.
+const startDelay = 400 * time.Millisecond
+
+// Run plays the story.
+//
+// Errors: a step that did not converge, with what is missing; an interruption.
+func Run(ctx context.Context, o Options) error {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	delay := time.Duration(float64(startDelay) / o.Speed)
+	c, err := newCluster(delay)
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	fmt.Fprintf(o.Out, `A Kubernetes API, a fake kubelet and our controllers in this process: no cluster, no network.
+%s.
+Each line: what is done, what came of it, and the watch events, queued keys and syncs it took.
+
+`, strings.Join(c.names, ", "))
+	return c.run(ctx, func(ctx context.Context) error {
+		screen := newScreen(o.Out)
+		d := director{client: c.client, look: c.view.look, changed: c.changed, counts: c.counts, screen: screen, timeout: o.Timeout}
+		err := d.play(ctx, story(quietFor(delay)))
+		screen.close()
+		if err != nil {
+			return err
+		}
+		sum := c.counts()
+		ok := fmt.Sprintf("demo: ok: %d watch events, %d queued keys, %d syncs in %s\n",
+			sum.watch, sum.queue, sum.sync, time.Since(start).Round(10*time.Millisecond))
+		if o.Keep {
+			if err := keep(ctx, c, o.Out); err != nil {
+				return err
+			}
+		}
+		_, err = fmt.Fprint(o.Out, "\n", ok)
+		return err
+	})
+}
+
+// quietFor is the time after which a rollout that could go on would have: several starts of a pod.
+func quietFor(delay time.Duration) time.Duration { return max(4*delay, 300*time.Millisecond) }
+
+// keep serves the API on loopback until ctx is done.
+func keep(ctx context.Context, c *cluster, out io.Writer) error {
+	dir, err := os.MkdirTemp("", "flyball-demo-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	listener, err := localapi.Listen(ctx, "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("serve the API on loopback: %w", err)
+	}
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	if err := writeKubeconfig(kubeconfig, "http://"+listener.Addr().String()); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, `
+The API now listens on %s, and everything still runs. Try:
+
+  export KUBECONFIG=%s
+  kubectl create deployment hello --image=nginx --replicas=3 && kubectl rollout status deployment/hello
+  kubectl get deployments,replicasets,pods -o wide
+  kubectl set image deployment/hello nginx=nginx:1.29 && kubectl get pods --watch
+
+Ctrl-C stops it.
+`, listener.Addr(), kubeconfig)
+	return c.server.Serve(ctx, listener)
+}
+
+// writeKubeconfig writes a kubeconfig for a server that asks nobody who they are.
+func writeKubeconfig(path, server string) error {
+	text := fmt.Sprintf(`apiVersion: v1
+kind: Config
+current-context: flyball
+clusters:
+- name: flyball
+  cluster: {server: %q}
+contexts:
+- name: flyball
+  context: {cluster: flyball, user: flyball}
+users:
+- name: flyball
+  user: {}
+`, server)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		return fmt.Errorf("write the kubeconfig: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+)
+
+// director plays a story on a cluster.
+type director struct {
+	client kubernetes.Interface
+	// look reads the caches.
+	look func() state
+	// changed receives when a cache has changed. Sent by the caches' handlers, which drop a signal that is
+	// already waiting; never closed; capacity 1.
+	changed <-chan struct{}
+	counts  func() counts
+	screen  screen
+	timeout time.Duration // of each step
+}
+
+// counts are the sums over the pipeline's stages since the start.
+type counts struct{ watch, queue, sync uint64 }
+
+func (c counts) minus(o counts) counts {
+	return counts{c.watch - o.watch, c.queue - o.queue, c.sync - o.sync}
+}
+
+// unmetError says that a step did not come to what it should.
+type unmetError struct {
+	step, missing string
+	after         time.Duration
+}
+
+func (e *unmetError) Error() string {
+	return fmt.Sprintf("%q did not converge within %s: expected %s", e.step, e.after, e.missing)
+}
+
+// play does the steps in order and ends with the first that fails.
+func (d *director) play(ctx context.Context, steps []step) error {
+	for i, s := range steps {
+		line := d.screen.begin(i+1, s.title)
+		before, start := d.counts(), time.Now()
+		err := d.step(ctx, s, line)
+		line.end(err, d.counts().minus(before), time.Since(start))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// step does s and waits until the outcome has lasted as long as it must.
+func (d *director) step(ctx context.Context, s step, line line) error {
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	if err := s.do(ctx, d.client); err != nil {
+		return err
+	}
+	most := 0
+	var met <-chan time.Time // fires when the outcome has lasted; nil while it is not there
+	for {
+		p := s.until(d.look())
+		if most = max(most, p.left); p.want == 0 {
+			p.have, p.want = most-p.left, most
+		}
+		line.show(p)
+		switch {
+		case p.missing != "":
+			met = nil
+		case s.hold == 0:
+			return nil
+		case met == nil:
+			met = time.After(s.hold)
+		}
+		select {
+		case <-d.changed:
+		case <-met:
+			return nil
+		case <-ctx.Done():
+			if context.Cause(ctx) == context.DeadlineExceeded {
+				return &unmetError{step: s.title, missing: p.missing, after: d.timeout}
+			}
+			return fmt.Errorf("interrupted at %q: %w", s.title, context.Cause(ctx))
+		}
+	}
+}

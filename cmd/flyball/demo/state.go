@@ -1,0 +1,143 @@
+package demo
+
+import (
+	"fmt"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// state is what the caches hold of the story's objects at one moment.
+type state struct {
+	deployment *appsv1.Deployment // nil: there is none
+	endpoint   *corev1.Endpoints  //nolint:staticcheck // the Endpoints controller is one of those shown
+	service    bool
+	sets       []*appsv1.ReplicaSet
+	pods       []*corev1.Pod
+}
+
+// rolledOut: the Deployment is complete at the given size, with the given image and nothing else.
+func (s state) rolledOut(replicas int, image string) progress {
+	p := progress{want: replicas, missing: "a Deployment"}
+	d := s.deployment
+	if d == nil {
+		return p
+	}
+	status := d.Status
+	p.have = int(min(status.UpdatedReplicas, status.AvailableReplicas))
+	p.text = fmt.Sprintf("%d/%d available", status.AvailableReplicas, replicas)
+	switch {
+	case status.ObservedGeneration < d.Generation:
+		p.have, p.missing = 0, fmt.Sprintf("generation %d observed, is %d", d.Generation, status.ObservedGeneration)
+	case int(status.UpdatedReplicas) != replicas:
+		p.missing = fmt.Sprintf("%d replicas updated, are %d", replicas, status.UpdatedReplicas)
+	case int(status.Replicas) != replicas:
+		p.missing = fmt.Sprintf("%d replicas in all, are %d", replicas, status.Replicas)
+	case int(status.AvailableReplicas) != replicas:
+		p.missing = fmt.Sprintf("%d replicas available, are %d", replicas, status.AvailableReplicas)
+	default:
+		p.missing = ""
+	}
+	for _, set := range s.sets {
+		if got := set.Spec.Template.Spec.Containers[0].Image; p.missing == "" && *set.Spec.Replicas > 0 && got != image {
+			p.missing = fmt.Sprintf("only %s running, %s still has %d of %s", image, set.Name, *set.Spec.Replicas, got)
+		}
+	}
+	return p
+}
+
+// stuck: the rollout of bad went as far as maxSurge and maxUnavailable allow, and no further.
+func (s state) stuck(bad, good string) progress {
+	p := progress{missing: "a Deployment"}
+	if s.deployment == nil {
+		return p
+	}
+	// The defaults: 25 % of 5 is 2 to surge (rounded up) and 1 to miss (rounded down).
+	const surge, unavailable = 2, 1
+	oldWant, newWant := size-unavailable, surge+unavailable
+	waiting := 0
+	for _, pod := range s.pods {
+		if pod.Spec.Containers[0].Image == bad && pulling(pod) {
+			waiting++
+		}
+	}
+	p.have, p.want = waiting, newWant
+	available := int(s.deployment.Status.AvailableReplicas)
+	p.text = fmt.Sprintf("%d available, %d cannot start", available, waiting)
+	oldHas, newHas := s.replicas(good), s.replicas(bad)
+	if oldHas == oldWant && newHas == newWant && waiting == newWant && available == oldWant {
+		p.missing = ""
+		return p
+	}
+	p.missing = fmt.Sprintf("%d of %s, %d of %s that cannot start, %d available; are %d, %d (%d cannot start), %d",
+		oldWant, good, newWant, bad, oldWant, oldHas, newHas, waiting, available)
+	return p
+}
+
+// replicas is what the ReplicaSets with an image ask for.
+func (s state) replicas(image string) int {
+	n := 0
+	for _, set := range s.sets {
+		if set.Spec.Template.Spec.Containers[0].Image == image {
+			n += int(*set.Spec.Replicas)
+		}
+	}
+	return n
+}
+
+// pulling tells whether a pod's image could not be pulled.
+func pulling(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.State.Waiting != nil && (c.State.Waiting.Reason == "ErrImagePull" || c.State.Waiting.Reason == "ImagePullBackOff") {
+			return true
+		}
+	}
+	return false
+}
+
+// endpoints: as many ready addresses as wanted, and no other.
+func (s state) endpoints(want int) progress {
+	p := progress{want: want, missing: "Endpoints of the Service"}
+	if s.endpoint == nil {
+		return p
+	}
+	notReady := 0
+	for _, subset := range s.endpoint.Subsets {
+		p.have += len(subset.Addresses)
+		notReady += len(subset.NotReadyAddresses)
+	}
+	p.text = fmt.Sprintf("%d/%d addresses ready", p.have, want)
+	p.missing = ""
+	if p.have != want || notReady != 0 {
+		p.missing = fmt.Sprintf("%d ready addresses, are %d ready and %d not", want, p.have, notReady)
+	}
+	return p
+}
+
+// gone: nothing of the story is left.
+func (s state) gone() progress {
+	left := len(s.sets) + len(s.pods)
+	for _, there := range []bool{s.deployment != nil, s.service, s.endpoint != nil} {
+		if there {
+			left++
+		}
+	}
+	p := progress{left: left, text: "nothing left"}
+	if left > 0 {
+		p.text = fmt.Sprintf("%d objects left", left)
+		p.missing = fmt.Sprintf("no object, are %d: %d pods, %d ReplicaSets; Deployment: %t, Service: %t, Endpoints: %t",
+			left, len(s.pods), len(s.sets), s.deployment != nil, s.service, s.endpoint != nil)
+	}
+	return p
+}
+
+// revision is the number of a Deployment's or ReplicaSet's revision, 0 if it has none.
+func revision(obj metav1.Object) int {
+	n, err := strconv.Atoi(obj.GetAnnotations()["deployment.kubernetes.io/revision"])
+	if err != nil {
+		return 0
+	}
+	return n
+}

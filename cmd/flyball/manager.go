@@ -1,0 +1,149 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/controllers"
+	"github.com/flyball-dev/flyball/manager"
+	"github.com/flyball-dev/flyball/manager/metrics"
+)
+
+// managerFlags are the flags of flyball manager. Where kube-controller-manager has a flag, ours has its name, meaning and
+// default, but for those named in the comments.
+type managerFlags struct {
+	kubeconfig, context, master string
+	controllers                 []string
+	qps                         float32
+	burst                       int
+	contentType                 string
+	// bindAddress and port are where health and metrics are served, in one place, as plain HTTP. So the address is loopback
+	// unless asked otherwise, where kube-controller-manager serves TLS to everybody (--bind-address, --secure-port).
+	bindAddress string
+	port        int
+	tuning      controllers.Options
+	manager     manager.Options
+}
+
+func newManager() *cobra.Command {
+	f := &managerFlags{}
+	c := &cobra.Command{
+		Use:   "manager",
+		Short: "Run the controllers against a cluster, beside or instead of kube-controller-manager's own",
+		Long: `Run the controllers against a cluster, beside or instead of kube-controller-manager's own. Switch the same ones off there
+(--controllers=*,-deployment,-replicaset,-endpoint,-garbagecollector): two controllers of one kind get in each other's way.
+
+The first Ctrl-C or SIGTERM stops: work in flight is finished, the lease released, and the exit code is 0. The second ends at once.`,
+		Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
+	}
+	f.add(c.Flags())
+	return c
+}
+
+func (f *managerFlags) add(fs *pflag.FlagSet) {
+	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig file; empty: $KUBECONFIG, then ~/.kube/config, then the service account of the Pod this runs in")
+	fs.StringVar(&f.context, "context", "", "the context of the kubeconfig; empty: its current one")
+	fs.StringVar(&f.master, "master", "", "the address of the API server; it overrides the one in the kubeconfig")
+	fs.StringSliceVar(&f.controllers, "controllers", []string{"*"}, "the controllers to run: '*' is all that are on by default, 'foo' is foo, '-foo' is not foo; the first that names one wins. All: "+strings.Join(knownNames(), ", "))
+	fs.Float32Var(&f.qps, "kube-api-qps", 20, "requests to the API server per second; 0 is the default, negative is no limit")
+	fs.IntVar(&f.burst, "kube-api-burst", 30, "requests to the API server that may come at once")
+	fs.StringVar(&f.contentType, "kube-api-content-type", runtime.ContentTypeProtobuf, "the content type of requests to the API server")
+	fs.StringVar(&f.bindAddress, "bind-address", "127.0.0.1", "the address on which /livez, /readyz, /healthz and /metrics are served, as plain HTTP to whoever reaches it")
+	fs.IntVar(&f.port, "port", 10257, "the port for them; 0 switches them off")
+	fs.DurationVar(&f.manager.GracefulTimeout, "controller-shutdown-timeout", 10*time.Second, "how long work in flight may go on after the stop")
+
+	l := &f.manager.LeaderElection
+	fs.BoolVar(&l.Enabled, "leader-elect", true, "work only while holding the lease")
+	fs.DurationVar(&l.LeaseDuration, "leader-elect-lease-duration", 15*time.Second, "how long the others wait for a leader that does not renew")
+	fs.DurationVar(&l.RenewDeadline, "leader-elect-renew-deadline", 10*time.Second, "how long the leader tries to renew before it stops to work")
+	fs.DurationVar(&l.RetryPeriod, "leader-elect-retry-period", 2*time.Second, "the time between two tries")
+	fs.StringVar(&l.Name, "leader-elect-resource-name", "flyball-manager", "the name of the lease")
+	fs.StringVar(&l.Namespace, "leader-elect-resource-namespace", "kube-system", "the namespace of the lease")
+
+	t := &f.tuning
+	fs.IntVar(&t.Deployment.Workers, "concurrent-deployment-syncs", 5, "how many Deployments are synced at once")
+	fs.IntVar(&t.ReplicaSet.Workers, "concurrent-replicaset-syncs", 5, "how many ReplicaSets are synced at once")
+	fs.IntVar(&t.Endpoints.Workers, "concurrent-endpoint-syncs", 5, "how many Services' Endpoints are synced at once")
+	fs.IntVar(&t.GarbageCollector.Workers, "concurrent-gc-syncs", 20, "how many objects the garbage collector looks at at once")
+	fs.DurationVar(&t.Endpoints.BatchPeriod, "endpoint-updates-batch-period", 0, "how long changes of pods are gathered before Endpoints are written")
+	logging := flag.NewFlagSet("klog", flag.ContinueOnError)
+	klog.InitFlags(logging)
+	fs.AddGoFlag(logging.Lookup("v"))
+	fs.AddGoFlag(logging.Lookup("vmodule"))
+}
+
+func (f *managerFlags) run(c *cobra.Command) error {
+	f.tuning.Selection = f.controllers
+	enabled, err := controllers.Enabled(f.controllers)
+	if err != nil {
+		return &usageError{fmt.Errorf("--controllers: %w", err)}
+	}
+	if len(enabled) == 0 {
+		return &usageError{fmt.Errorf("--controllers=%s leaves no controller to run", strings.Join(f.controllers, ","))}
+	}
+	if f.port < 0 || f.port > 65535 {
+		return &usageError{fmt.Errorf("--port %d: it must be between 0 and 65535", f.port)}
+	}
+	config, err := f.restConfig()
+	if err != nil {
+		return &usageError{err}
+	}
+	o := f.manager
+	o.Metrics = metrics.New()
+	if f.port != 0 {
+		o.HealthAddr = fmt.Sprintf("%s:%d", f.bindAddress, f.port)
+		o.MetricsAddr = o.HealthAddr
+	}
+	m, err := manager.New(config, o)
+	if err != nil {
+		return err
+	}
+	if err := controllers.Add(m, f.tuning); err != nil {
+		return err
+	}
+	ctx, release := manager.SetupSignals(c.Context())
+	defer release()
+	return m.Run(ctx)
+}
+
+func knownNames() []string {
+	var names []string
+	for _, d := range controllers.Known() {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
+// restConfig reads the kubeconfig. What is wrong with it is said before anything starts.
+func (f *managerFlags) restConfig() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	if f.kubeconfig != "" {
+		if _, err := os.Stat(f.kubeconfig); err != nil {
+			return nil, fmt.Errorf("--kubeconfig: %w", err)
+		}
+		rules.ExplicitPath = f.kubeconfig
+	}
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.context}
+	overrides.ClusterInfo.Server = f.master
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, errors.New("there is no kubeconfig: give one with --kubeconfig or $KUBECONFIG")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	config.QPS, config.Burst, config.ContentType = f.qps, f.burst, f.contentType
+	return rest.AddUserAgent(config, "flyball-manager"), nil
+}

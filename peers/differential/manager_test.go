@@ -1,0 +1,229 @@
+package differential
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/localapi/kubelet"
+	"github.com/flyball-dev/flyball/manager"
+)
+
+func adminConfig(t *testing.T) *rest.Config {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", plane.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1
+	config.WarningHandler = rest.NoWarnings{} // Endpoints are deprecated, and what one of the controllers is about
+	return config
+}
+
+// startKubelet runs the fake kubelet until the test ends.
+func startKubelet(t *testing.T) {
+	t.Helper()
+	m, err := manager.New(adminConfig(t), manager.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods, err := informer.For[*corev1.Pod](m.Informers())
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes, err := informer.For[*corev1.Node](m.Informers())
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := kubelet.New(kubelet.Config{Client: m.Client(), Pods: pods, Nodes: nodes}, kubelet.Options{Delay: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Add(k); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- m.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("the fake kubelet: %v", err)
+		}
+	})
+}
+
+// TestManagerConverges: one Deployment and one Service on the real API server come to ready Endpoints, a rollout replaces the
+// pods, deletion collects everything, and SIGTERM ends the process with 0.
+func TestManagerConverges(t *testing.T) {
+	ctx, client := t.Context(), kubernetes.NewForConfigOrDie(adminConfig(t))
+	startKubelet(t)
+	p := startManager(t, plane.Kubeconfig, "--leader-elect=false", "--kube-api-qps=-1")
+	const ns = "default"
+	labels := map[string]string{"app": "web"}
+	replicas := int32(3)
+	d, err := client.AppsV1().Deployments(ns).Create(ctx, &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "nginx:1.28"}}},
+			},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.CoreV1().Services(ns).Create(ctx, &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec:       corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}}},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	complete := func() string {
+		if d, err = client.AppsV1().Deployments(ns).Get(ctx, "web", metav1.GetOptions{}); err != nil {
+			return err.Error()
+		}
+		s := d.Status
+		if s.ObservedGeneration != d.Generation || s.UpdatedReplicas != 3 || s.Replicas != 3 || s.AvailableReplicas != 3 {
+			return fmt.Sprintf("the Deployment is not complete: %+v", s)
+		}
+		e, err := client.CoreV1().Endpoints(ns).Get(ctx, "web", metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		if len(e.Subsets) != 1 || len(e.Subsets[0].Addresses) != 3 || len(e.Subsets[0].NotReadyAddresses) != 0 {
+			return fmt.Sprintf("the Endpoints are not three ready addresses: %+v", e.Subsets)
+		}
+		return ""
+	}
+	eventually(t, complete)
+	d.Spec.Template.Spec.Containers[0].Image = "nginx:1.29"
+	if _, err := client.AppsV1().Deployments(ns).Update(ctx, d, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, complete)
+	if err := client.AppsV1().Deployments(ns).Delete(ctx, "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.CoreV1().Services(ns).Delete(ctx, "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() string {
+		pods, err1 := client.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{})
+		sets, err2 := client.AppsV1().ReplicaSets(ns).List(ctx, metav1.ListOptions{})
+		_, err3 := client.CoreV1().Endpoints(ns).Get(ctx, "web", metav1.GetOptions{})
+		if err1 != nil || err2 != nil || len(pods.Items)+len(sets.Items) > 0 || err3 == nil {
+			return fmt.Sprintf("left are %d pods, %d ReplicaSets, the Endpoints: %v (%v, %v)", len(pods.Items), len(sets.Items), err3 == nil, err1, err2)
+		}
+		return ""
+	})
+	if err := p.stop(t); err != nil {
+		t.Errorf("after SIGTERM the manager ended with %v", err)
+	}
+	if strings.Contains(p.output(), "DATA RACE") {
+		t.Error("the race detector found something")
+	}
+}
+
+// TestManagerNamesWhatIsForbidden: a user who may not list pods reads on /readyz and in the log which verb, resource and user it
+// is about, and that once, not in a flood; when the permission comes, the manager goes on by itself.
+func TestManagerNamesWhatIsForbidden(t *testing.T) {
+	ctx, client := t.Context(), kubernetes.NewForConfigOrDie(adminConfig(t))
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "alice"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"apps"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+		{APIGroups: []string{""}, Resources: []string{"services", "endpoints", "events"}, Verbs: []string{"*"}},
+	}}
+	if _, err := client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "alice"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "alice"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "alice"}},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig, err := plane.WriteKubeconfig("alice", aliceToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := startManager(t, kubeconfig, "--leader-elect=false", "--controllers=deployment,replicaset,endpoint")
+	const forbidden = `User "alice" cannot list resource "pods" in API group "" at the cluster scope`
+	var code int
+	eventually(t, func() string {
+		var body string
+		if code, body = get(p.url + "/readyz"); !strings.Contains(body, forbidden) {
+			return fmt.Sprintf("/readyz says %d %q", code, body)
+		}
+		return ""
+	})
+	if code == http.StatusOK {
+		t.Errorf("/readyz is %d while pods cannot be listed", code)
+	}
+	if code, body := get(p.url + "/livez"); code != http.StatusOK {
+		t.Errorf("/livez is %d %q: a missing permission must not restart the process", code, body)
+	}
+	time.Sleep(5 * time.Second) // several retries
+	if n := strings.Count(p.output(), "cannot list pods"); n < 1 || n > 2 {
+		t.Errorf("the log says %d times that pods cannot be listed", n)
+	}
+	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"*"}})
+	if _, err := client.RbacV1().ClusterRoles().Update(ctx, role, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() string {
+		if code, body := get(p.url + "/readyz"); code != http.StatusOK {
+			return fmt.Sprintf("/readyz stays %d %q after the permission was granted", code, body)
+		}
+		return ""
+	})
+	if err := p.stop(t); err != nil {
+		t.Errorf("after SIGTERM the manager ended with %v", err)
+	}
+}
+
+// TestManagerWithoutServer: a server that is not there is named, and the process ends.
+func TestManagerWithoutServer(t *testing.T) {
+	p := startManager(t, plane.Kubeconfig, "--leader-elect=false", "--master=https://127.0.0.1:1")
+	select {
+	case <-p.ended:
+	case <-time.After(30 * time.Second):
+		t.Fatal("the manager still runs")
+	}
+	if code := p.cmd.ProcessState.ExitCode(); code != 1 {
+		t.Errorf("exit code %d, want 1", code)
+	}
+	lines := strings.Split(strings.TrimSpace(p.output()), "\n")
+	if last := lines[len(lines)-1]; !strings.Contains(last, "cannot reach https://127.0.0.1:1") || !strings.Contains(last, "connection refused") {
+		t.Errorf("the last line is %q", last)
+	}
+}
+
+func get(url string) (int, string) {
+	resp, err := http.Get(url)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return resp.StatusCode, err.Error()
+	}
+	return resp.StatusCode, string(body)
+}
