@@ -19,6 +19,7 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/audit"
+	"github.com/flyball-dev/flyball/localapi/gate"
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
@@ -35,9 +36,14 @@ type cluster struct {
 }
 
 func inCluster(t *testing.T, o endpoints.Options, f func(c *cluster)) {
+	inClusterBehind(t, gate.Funcs{}, o, f)
+}
+
+// inClusterBehind is inCluster with a server that g disturbs.
+func inClusterBehind(t *testing.T, g gate.Gate, o endpoints.Options, f func(c *cluster)) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &audit.Log{}
-		server, err := localapi.New(localapi.Options{Audit: log})
+		server, err := localapi.New(localapi.Options{Audit: log, Gate: g})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,9 +105,10 @@ func (c *cluster) start() {
 	}
 }
 
-// mine selects what the controller wrote.
+// mine selects what the controller wrote, or tried to.
 func mine(e audit.Entry) bool {
-	return e.Mutates() && e.Resource == "endpoints" && strings.HasPrefix(e.UserAgent, endpoints.Name)
+	write := e.Verb == "create" || e.Verb == "update" || e.Verb == "patch" || e.Verb == "delete"
+	return write && e.Resource == "endpoints" && strings.HasPrefix(e.UserAgent, endpoints.Name)
 }
 
 // writes returns, and forgets, the controller's writes of Endpoints: "create web 201".

@@ -1,0 +1,234 @@
+package endpoints_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flyball-dev/flyball/controllers/endpoints"
+	"github.com/flyball-dev/flyball/localapi/audit"
+	"github.com/flyball-dev/flyball/localapi/gate"
+)
+
+// ours tells the controller's writes from the test's.
+func ours(r *gate.Request, verb string) bool {
+	return r.Resource == "endpoints" && r.Verb == verb && strings.HasPrefix(r.UserAgent, endpoints.Name)
+}
+
+// failing makes the controller's writes with that verb fail, as long as the switch is on.
+func failing(verb string, on *atomic.Bool, with *apierrors.StatusError) gate.Gate {
+	return gate.Funcs{OnRequest: func(_ context.Context, r *gate.Request) gate.Verdict {
+		if on.Load() && ours(r, verb) {
+			return gate.FailWith(with)
+		}
+		return gate.Verdict{}
+	}}
+}
+
+// events returns "Reason object: message" of all events in the namespace, each with its source checked.
+func (c *cluster) events(namespace string) []string {
+	c.t.Helper()
+	list, err := c.client.CoreV1().Events(namespace).List(c.ctx, metav1.ListOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var found []string
+	for _, e := range list.Items {
+		if e.Source.Component != "endpoint-controller" || e.Type != corev1.EventTypeWarning || e.InvolvedObject.Kind != "Endpoints" {
+			c.t.Errorf("event %+v", e)
+		}
+		found = append(found, e.Reason+" "+e.InvolvedObject.Name+": "+e.Message)
+	}
+	return found
+}
+
+// A create that fails is tried 16 times, and reported in the Service's own namespace. Then only a change helps.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller.go, maxRetries and handleErr
+func TestFailedCreate(t *testing.T) {
+	var broken atomic.Bool
+	broken.Store(true)
+	g := failing("create", &broken, apierrors.NewInternalError(errors.New("broken")))
+	inClusterBehind(t, g, endpoints.Options{}, func(c *cluster) {
+		svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-public", Name: "web"}, Spec: corev1.ServiceSpec{
+			Selector: map[string]string{"a": "b"}, Ports: []corev1.ServicePort{{Port: 80}},
+		}}
+		if _, err := c.client.CoreV1().Services("kube-public").Create(c.ctx, svc, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		if creates := c.log.Entries(mine); len(creates) != 16 {
+			t.Errorf("%d creates, want 16", len(creates))
+		}
+		found := c.events("kube-public")
+		if len(found) == 0 || !strings.HasPrefix(found[0], "FailedToCreateEndpoint web: Failed to create endpoint for service kube-public/web: ") {
+			t.Errorf("events %v", found)
+		}
+		if elsewhere := c.events("default"); len(elsewhere) != 0 {
+			t.Errorf("events in default: %v", elsewhere)
+		}
+		if s := c.loop.Stats(); s.Dropped != 1 {
+			t.Errorf("stats %+v", s)
+		}
+		broken.Store(false)
+		c.log.Reset()
+		if _, err := c.client.CoreV1().Services("kube-public").Patch(c.ctx, "web", types.MergePatchType, []byte(`{"metadata":{"labels":{"x":"y"}}}`), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		c.wantWrites("create web 201")
+	})
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller.go, syncService
+func TestFailedUpdate(t *testing.T) {
+	var broken atomic.Bool
+	g := failing("update", &broken, apierrors.NewConflict(schema.GroupResource{Resource: "endpoints"}, "web", errors.New("changed")))
+	inClusterBehind(t, g, endpoints.Options{}, func(c *cluster) {
+		c.service("web")
+		synctest.Wait()
+		broken.Store(true)
+		c.pod("a", "web", "10.0.0.1")
+		synctest.Wait()
+		broken.Store(false)
+		time.Sleep(time.Second)
+		c.want("web", "10.0.0.1 :8080")
+		found := c.events("default")
+		if len(found) == 0 || !strings.HasPrefix(found[0], "FailedToUpdateEndpoint web: Failed to update endpoint default/web: ") {
+			t.Errorf("events %v", found)
+		}
+	})
+}
+
+// In a namespace that is being deleted, one attempt is enough, and nobody needs to hear of it. Any other refusal is
+// reported and retried.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller_test.go, TestSyncServiceEndpointsForbidden
+func TestForbidden(t *testing.T) {
+	for _, terminating := range []bool{true, false} {
+		refusal := apierrors.NewForbidden(schema.GroupResource{Resource: "endpoints"}, "web", errors.New("no"))
+		if terminating {
+			refusal.ErrStatus.Details.Causes = append(refusal.ErrStatus.Details.Causes, metav1.StatusCause{Type: corev1.NamespaceTerminatingCause})
+		}
+		var broken atomic.Bool
+		broken.Store(true)
+		inClusterBehind(t, failing("create", &broken, refusal), endpoints.Options{}, func(c *cluster) {
+			c.service("web")
+			time.Sleep(time.Hour)
+			creates, found := len(c.log.Entries(mine)), c.events("default")
+			if terminating && (creates != 1 || len(found) != 0) {
+				t.Errorf("terminating: %d creates, events %v", creates, found)
+			}
+			if !terminating && (creates != 16 || len(found) == 0) {
+				t.Errorf("forbidden: %d creates, events %v", creates, found)
+			}
+		})
+	}
+}
+
+// A cache that is behind costs no refused request, no event, and no second create: the sync waits for it, and goes on
+// as soon as it has caught up.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_tracker.go; creates are not tracked there
+func TestLaggingCache(t *testing.T) {
+	lag := gate.Funcs{OnFrame: func(ctx context.Context, r *gate.Request, _ gate.Frame) gate.Verdict {
+		if r.Resource == "endpoints" {
+			select {
+			case <-time.After(300 * time.Millisecond):
+			case <-ctx.Done():
+			}
+		}
+		return gate.Verdict{}
+	}}
+	inClusterBehind(t, lag, endpoints.Options{}, func(c *cluster) {
+		c.service("web")
+		synctest.Wait()
+		c.pod("a", "web", "10.0.0.1")
+		synctest.Wait()
+		c.want("web", "") // not yet: the cache does not show what was created
+		time.Sleep(300 * time.Millisecond)
+		c.want("web", "10.0.0.1 :8080")
+		for range 10 {
+			c.ready("a", false)
+			time.Sleep(50 * time.Millisecond)
+			c.ready("a", true)
+			time.Sleep(50 * time.Millisecond)
+		}
+		time.Sleep(5 * time.Second)
+		c.want("web", "10.0.0.1 :8080")
+		for _, e := range c.log.Entries(func(e audit.Entry) bool { return mine(e) && e.Code >= 300 }) {
+			t.Errorf("refused: %v", e)
+		}
+		if found := c.events("default"); len(found) != 0 {
+			t.Errorf("events %v", found)
+		}
+	})
+}
+
+// What is deleted under a lagging cache and made anew is neither updated in vain nor forgotten.
+func TestLaggingCacheAndServiceMadeAnew(t *testing.T) {
+	lag := gate.Funcs{OnFrame: func(ctx context.Context, r *gate.Request, _ gate.Frame) gate.Verdict {
+		if r.Resource == "endpoints" {
+			select {
+			case <-time.After(300 * time.Millisecond):
+			case <-ctx.Done():
+			}
+		}
+		return gate.Verdict{}
+	}}
+	inClusterBehind(t, lag, endpoints.Options{}, func(c *cluster) {
+		c.pod("a", "web", "10.0.0.1")
+		c.service("web")
+		time.Sleep(time.Second)
+		c.want("web", "10.0.0.1 :8080")
+		if err := c.client.CoreV1().Services("default").Delete(c.ctx, "web", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		c.want("web", "none")
+		c.service("web")
+		time.Sleep(2 * time.Second)
+		c.want("web", "10.0.0.1 :8080")
+		c.wantWrites("create web 201, delete web 200, create web 201")
+		if found := c.events("default"); len(found) != 0 {
+			t.Errorf("events %v", found)
+		}
+	})
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller.go, syncService
+func TestTriggerTimeAnnotation(t *testing.T) {
+	inCluster(t, endpoints.Options{}, func(c *cluster) {
+		c.service("web")
+		synctest.Wait()
+		annotation := func() string {
+			synctest.Wait()
+			ep, err := c.client.CoreV1().Endpoints("default").Get(c.ctx, "web", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return ep.Annotations["endpoints.kubernetes.io/last-change-trigger-time"]
+		}
+		if got := annotation(); got != "2000-01-01T00:00:00Z" {
+			t.Errorf("created: %q", got)
+		}
+		time.Sleep(time.Minute)
+		c.pod("a", "web", "10.0.0.1")
+		if got := annotation(); got != "2000-01-01T00:01:00Z" {
+			t.Errorf("pod ready: %q", got)
+		}
+		c.status("a", `{"podIPs":[{"$patch":"replace"},{"ip":"10.0.0.2"}],"podIP":"10.0.0.2"}`)
+		if got := annotation(); got != "" { // a change that has no time
+			t.Errorf("address changed: %q", got)
+		}
+	})
+}
