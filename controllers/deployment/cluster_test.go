@@ -1,0 +1,294 @@
+package deployment_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
+	"k8s.io/utils/ptr"
+
+	"github.com/flyball-dev/flyball/client/events"
+	"github.com/flyball-dev/flyball/controllers/deployment"
+	"github.com/flyball-dev/flyball/controllers/replicaset"
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/localapi/audit"
+	"github.com/flyball-dev/flyball/localapi/kubelet"
+)
+
+// cluster is an API server in a bubble, with the Deployment and ReplicaSet controllers at work on it, and a kubelet
+// that takes a second to start or stop a pod. The tests play the user.
+type cluster struct {
+	t      *testing.T
+	server *localapi.Server
+	log    *audit.Log
+	client kubernetes.Interface
+	stop   func() // ends the controllers and the kubelet
+}
+
+// agent is how the controller under test names itself to the server.
+const agent = "controller-under-test"
+
+// run calls test in a bubble with a running cluster, whose API server lets changes pass through o.
+func run(t *testing.T, o localapi.Options, test func(c *cluster)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{t: t, log: &audit.Log{}}
+		o.Audit = c.log
+		server, err := localapi.New(o)
+		c.must(err)
+		c.server = server
+		c.client, err = kubernetes.NewForConfig(server.RESTConfig())
+		c.must(err)
+		c.start()
+		test(c)
+		c.stop()
+		c.must(server.Close())
+	})
+}
+
+type part interface{ Run(context.Context) error }
+
+// start starts the three processes of a cluster. c.stop ends them.
+func (c *cluster) start() {
+	c.t.Helper()
+	var parts []part
+	config := rest.CopyConfig(c.server.RESTConfig())
+	config.UserAgent = agent
+	parts = append(parts, c.underTest(config)...)
+	parts = append(parts, c.others()...)
+	logger := ktesting.NewLogger(c.t, ktesting.NewConfig(ktesting.Verbosity(2)))
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), logger))
+	var all sync.WaitGroup
+	for _, p := range parts {
+		all.Go(func() {
+			if err := p.Run(ctx); err != nil {
+				c.t.Errorf("%T: %v", p, err)
+			}
+		})
+	}
+	c.stop = func() {
+		cancel()
+		all.Wait()
+	}
+	synctest.Wait()
+}
+
+// underTest is the Deployment controller with all it needs.
+func (c *cluster) underTest(config *rest.Config) []part {
+	client, err := kubernetes.NewForConfig(config)
+	c.must(err)
+	factory, err := informer.NewFactory(config, informer.FactoryOptions{})
+	c.must(err)
+	broadcaster := events.New(client.CoreV1(), events.Options{})
+	controller, err := deployment.New(deployment.Config{
+		Client:      client,
+		Deployments: informerFor[*appsv1.Deployment](c, factory),
+		ReplicaSets: informerFor[*appsv1.ReplicaSet](c, factory),
+		Pods:        informerFor[*corev1.Pod](c, factory),
+		Recorder:    broadcaster.Recorder("deployment-controller"),
+	}, deployment.Options{})
+	c.must(err)
+	return []part{factory, controller, broadcaster}
+}
+
+// others are the ReplicaSet controller and the kubelet.
+func (c *cluster) others() []part {
+	factory, err := informer.NewFactory(c.server.RESTConfig(), informer.FactoryOptions{})
+	c.must(err)
+	broadcaster := events.New(c.client.CoreV1(), events.Options{})
+	controller, err := replicaset.New(replicaset.Config{
+		Client:      c.client,
+		ReplicaSets: informerFor[*appsv1.ReplicaSet](c, factory),
+		Pods:        informerFor[*corev1.Pod](c, factory),
+		Recorder:    broadcaster.Recorder("replicaset-controller"),
+	}, replicaset.Options{})
+	c.must(err)
+	nodes, err := kubelet.New(kubelet.Config{
+		Client: c.client, Pods: informerFor[*corev1.Pod](c, factory), Nodes: informerFor[*corev1.Node](c, factory),
+	}, kubelet.Options{Delay: time.Second})
+	c.must(err)
+	return []part{factory, controller, nodes, broadcaster}
+}
+
+func informerFor[T informer.Object](c *cluster, f *informer.Factory) informer.Informer[T] {
+	inf, err := informer.For[T](f)
+	c.must(err)
+	return inf
+}
+
+func (c *cluster) must(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// pass lets time pass.
+func (c *cluster) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// settle lets enough time pass for any rollout of these tests to end, and for no deadline.
+func (c *cluster) settle() { c.pass(time.Minute) }
+
+type change func(*appsv1.Deployment)
+
+// create creates the Deployment default/web of pods labelled app=web and image web:1.
+func (c *cluster) create(replicas int32, changes ...change) *appsv1.Deployment {
+	c.t.Helper()
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: ptr.To(replicas),
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "web:1"}}},
+			},
+		},
+	}
+	for _, ch := range changes {
+		ch(d)
+	}
+	d, err := c.client.AppsV1().Deployments("default").Create(c.t.Context(), d, metav1.CreateOptions{})
+	c.must(err)
+	synctest.Wait()
+	return d
+}
+
+// edit changes the Deployment as a user does.
+func (c *cluster) edit(changes ...change) {
+	c.t.Helper()
+	d := c.web()
+	for _, ch := range changes {
+		ch(d)
+	}
+	_, err := c.client.AppsV1().Deployments("default").Update(c.t.Context(), d, metav1.UpdateOptions{})
+	c.must(err)
+	synctest.Wait()
+}
+
+func replicas(n int32) change { return func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To(n) } }
+
+func image(tag string) change {
+	return func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "web:" + tag }
+}
+
+func paused(p bool) change { return func(d *appsv1.Deployment) { d.Spec.Paused = p } }
+
+func annotated(key, value string) change {
+	return func(d *appsv1.Deployment) { metav1.SetMetaDataAnnotation(&d.ObjectMeta, key, value) }
+}
+
+func recreate(d *appsv1.Deployment) {
+	d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
+}
+
+func rolling(surge, unavailable int) change {
+	return func(d *appsv1.Deployment) {
+		d.Spec.Strategy = appsv1.DeploymentStrategy{
+			Type: appsv1.RollingUpdateDeploymentStrategyType,
+			RollingUpdate: &appsv1.RollingUpdateDeployment{
+				MaxSurge: ptr.To(intstr.FromInt(surge)), MaxUnavailable: ptr.To(intstr.FromInt(unavailable)),
+			},
+		}
+	}
+}
+
+func (c *cluster) web() *appsv1.Deployment {
+	c.t.Helper()
+	d, err := c.client.AppsV1().Deployments("default").Get(c.t.Context(), "web", metav1.GetOptions{})
+	c.must(err)
+	return d
+}
+
+// sets are all ReplicaSets, by revision.
+func (c *cluster) sets() []appsv1.ReplicaSet {
+	c.t.Helper()
+	list, err := c.client.AppsV1().ReplicaSets("default").List(c.t.Context(), metav1.ListOptions{})
+	c.must(err)
+	slices.SortFunc(list.Items, func(a, b appsv1.ReplicaSet) int {
+		return strings.Compare(a.Annotations[deployment.RevisionAnnotation], b.Annotations[deployment.RevisionAnnotation])
+	})
+	return list.Items
+}
+
+// shape is "revision:image:size" of every ReplicaSet, by revision.
+func (c *cluster) shape() string {
+	c.t.Helper()
+	var parts []string
+	for _, rs := range c.sets() {
+		parts = append(parts, fmt.Sprintf("%s:%s:%d", rs.Annotations[deployment.RevisionAnnotation],
+			rs.Spec.Template.Spec.Containers[0].Image, *rs.Spec.Replicas))
+	}
+	return strings.Join(parts, " ")
+}
+
+// conditions are the Deployment's, as "Type=Status/Reason", sorted.
+func (c *cluster) conditions() string {
+	c.t.Helper()
+	var parts []string
+	for _, cond := range c.web().Status.Conditions {
+		parts = append(parts, fmt.Sprintf("%s=%s/%s", cond.Type, cond.Status, cond.Reason))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, " ")
+}
+
+// counts are the numbers of the Deployment's status.
+func (c *cluster) counts() string {
+	c.t.Helper()
+	s := c.web().Status
+	return fmt.Sprintf("replicas=%d updated=%d ready=%d available=%d unavailable=%d", s.Replicas, s.UpdatedReplicas,
+		s.ReadyReplicas, s.AvailableReplicas, s.UnavailableReplicas)
+}
+
+// events are the controller's events in the order in which they were first seen: "Type Reason message".
+func (c *cluster) events() []string {
+	c.t.Helper()
+	c.pass(time.Second) // let the sender send
+	list, err := c.client.CoreV1().Events("default").List(c.t.Context(), metav1.ListOptions{})
+	c.must(err)
+	items := slices.DeleteFunc(list.Items, func(e corev1.Event) bool { return e.Source.Component != "deployment-controller" })
+	slices.SortStableFunc(items, func(a, b corev1.Event) int { return strings.Compare(a.Name, b.Name) }) // names hold the time
+	var lines []string
+	for _, e := range items {
+		lines = append(lines, fmt.Sprintf("%s %s %s", e.Type, e.Reason, e.Message))
+	}
+	return lines
+}
+
+// writes are the controller's writes since the last call, its events left out.
+func (c *cluster) writes() []audit.Entry {
+	var found []audit.Entry
+	for _, e := range c.log.Writes() {
+		if strings.HasPrefix(e.UserAgent, agent) && e.Resource != "events" {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// equal fails the test when got is not want.
+func equal[T any](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}

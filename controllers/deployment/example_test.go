@@ -1,0 +1,76 @@
+package deployment_test
+
+import (
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+
+	"github.com/flyball-dev/flyball/client/events"
+	"github.com/flyball-dev/flyball/controllers/deployment"
+	"github.com/flyball-dev/flyball/informer"
+)
+
+// A plan is made from objects alone: no cluster is needed to know what the controller would do.
+func ExampleNewPlan() {
+	web := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", Generation: 1},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: ptr.To[int32](3),
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "web:1"}}},
+			},
+			Strategy: appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType},
+		},
+	}
+	plan, err := deployment.NewPlan(deployment.Observed{Deployment: web, Now: time.Now()})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, step := range plan.Steps {
+		fmt.Println(step)
+	}
+	// Output:
+	// create web-6769df47cb replicas=3 [Normal ScalingReplicaSet: Scaled up replica set web-6769df47cb from 0 to 3]
+	// status generation=0 replicas=0 updated=0 ready=0 available=0 unavailable=0 revision=1
+	// status generation=1 replicas=0 updated=0 ready=0 available=0 unavailable=3 terminating=0 revision=1 Available=False/MinimumReplicasUnavailable
+}
+
+// New takes the informers of a factory, which runs beside the controller.
+func ExampleNew() {
+	config := &rest.Config{Host: "https://cluster.example"}
+	client := kubernetes.NewForConfigOrDie(config)
+	factory, err := informer.NewFactory(config, informer.FactoryOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	deployments, _ := informer.For[*appsv1.Deployment](factory)
+	replicaSets, _ := informer.For[*appsv1.ReplicaSet](factory)
+	pods, _ := informer.For[*corev1.Pod](factory)
+	broadcaster := events.New(client.CoreV1(), events.Options{})
+
+	controller, err := deployment.New(deployment.Config{
+		Client:      client,
+		Deployments: deployments,
+		ReplicaSets: replicaSets,
+		Pods:        pods,
+		Recorder:    broadcaster.Recorder(deployment.Name),
+	}, deployment.Options{Workers: 2})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	// Now run factory, broadcaster and controller, each with Run(ctx), or give the controller to a manager.
+	fmt.Println(controller.Name(), "health:", controller.Health())
+	// Output:
+	// deployment-controller health: controller deployment-controller: not running
+}
