@@ -93,6 +93,23 @@ func notAcceptable(stream bool) error {
 	}}
 }
 
+// NotConvertible is the error for metadata asked for in the shape that the answer does not have: the one of an object for
+// a list, or the one of a list for an object.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/response.go.
+func NotConvertible(as string, obj runtime.Object, list bool) error {
+	what := "is not a list"
+	if list {
+		what = "is a list"
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusNotAcceptable,
+		Reason:  metav1.StatusReasonNotAcceptable,
+		Message: fmt.Sprintf("you requested %s, but the requested object %s (%T)", as, what, obj),
+	}}
+}
+
 func formatOf(mediaType string) (Format, bool) {
 	switch mediaType {
 	case runtime.ContentTypeJSON, "*/*", "application/*", "":

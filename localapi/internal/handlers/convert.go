@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/flyball-dev/flyball/localapi/internal/codec"
+
 	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
 )
 
@@ -53,6 +55,8 @@ func (x *exchange) convert(obj runtime.Object) (runtime.Object, error) {
 			return nil, err
 		}
 		return x.table(metav1.ListMeta{ResourceVersion: m.GetResourceVersion()}, []runtime.Object{obj}, true)
+	case isList != (x.out.As.Kind == "PartialObjectMetadataList"):
+		return nil, codec.NotConvertible(x.out.As.Kind, obj, isList)
 	case isList:
 		return x.partialList(list)
 	}
