@@ -168,7 +168,10 @@ func TestStop(t *testing.T) {
 		"watching":      func(*server, *SharedInformer[object]) {},
 		"backing off":   func(s *server, _ *SharedInformer[object]) { s.fail([]error{scriptedError("refused")}, nil) },
 		"429 of 1 hour": func(s *server, _ *SharedInformer[object]) { s.fail([]error{errTooManyFor(3600)}, nil) },
-		"streaming":     func(s *server, inf *SharedInformer[object]) { s.endless = true; inf.sources[0].reflector.o.StreamLists = true },
+		"streaming": func(s *server, inf *SharedInformer[object]) {
+			s.endless = true
+			inf.sources[0].reflector.o.StreamLists = true
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

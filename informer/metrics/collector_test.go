@@ -1,0 +1,60 @@
+package metrics_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/informer/metrics"
+)
+
+func ExampleNewCollector() {
+	pods := informer.Stats{Lists: 1, Objects: 3, ResourceVersion: "1234567890123456789"}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(metrics.NewCollector(func() map[string]informer.Stats { // Or factory.Stats.
+		return map[string]informer.Stats{"pods": pods}
+	}))
+	families, err := registry.Gather()
+	if err != nil {
+		fmt.Println(err)
+	}
+	for _, f := range families {
+		if strings.HasPrefix(f.GetName(), "informer_objects") || strings.HasPrefix(f.GetName(), "informer_store") {
+			fmt.Printf("%s %.0f\n", f.GetName(), f.GetMetric()[0].GetGauge().GetValue())
+		}
+	}
+	// Output:
+	// informer_objects 3
+	// informer_store_resource_version 567890123456789
+}
+
+// TestCollectorFollowsTheInformers: what is gone from the source is gone from the metrics.
+func TestCollectorFollowsTheInformers(t *testing.T) {
+	stats := map[string]informer.Stats{
+		"pods":  {RelistReasons: map[string]int64{"expired": 2}, Handlers: []informer.HandlerStats{{Name: "h", Pending: 5}}},
+		"nodes": {},
+	}
+	c := metrics.NewCollector(func() map[string]informer.Stats { return stats })
+	want := `
+# HELP informer_handler_pending Notifications a handler has not been given yet.
+# TYPE informer_handler_pending gauge
+informer_handler_pending{handler="h",name="pods"} 5
+# HELP reflector_relists_total Lists after the first complete one, by what led to them.
+# TYPE reflector_relists_total counter
+reflector_relists_total{name="pods",reason="expired"} 2
+`
+	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "reflector_relists_total", "informer_handler_pending"); err != nil {
+		t.Error(err)
+	}
+	if problems, err := testutil.CollectAndLint(c); err != nil || len(problems) > 0 {
+		t.Errorf("%v %v", problems, err)
+	}
+	delete(stats, "pods")
+	if n := testutil.CollectAndCount(c, "informer_objects"); n != 1 {
+		t.Errorf("%d informers left", n)
+	}
+}
