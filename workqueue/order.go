@@ -12,8 +12,8 @@ type Order[K comparable] interface {
 	Push(run *Ready[K])
 	// Pop removes and returns the next. It is only called if Len is not 0.
 	Pop() *Ready[K]
-	// Raised says that the Priority of a run in the Order rose.
-	Raised(run *Ready[K])
+	// Touch says that a run in the Order was asked for again. Its Priority may have risen; it never falls.
+	Touch(run *Ready[K])
 	// Len returns the number of keys in the Order.
 	Len() int
 	// All yields them in any order.

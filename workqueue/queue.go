@@ -2,7 +2,6 @@ package workqueue
 
 import (
 	"context"
-	"hash/maphash"
 	"math"
 	"sync"
 	"time"
@@ -74,7 +73,7 @@ func New[K comparable](o Options[K]) *Queue[K] {
 		maxCauses: o.MaxCauses,
 		order:     o.Order,
 		start:     time.Now(),
-		entries:   table[K]{seed: maphash.MakeSeed()},
+		entries:   newTable[K](),
 		delayed:   delays[K]{alarm: noAlarm},
 	}
 	if q.limiter == nil {
@@ -186,11 +185,11 @@ func (q *Queue[K]) describeLocked(id uint32, e *entry[K], r request) {
 	run := q.runLocked(id, e)
 	if !asked {
 		run.Priority = r.priority
-	} else if r.priority > run.Priority {
-		run.Priority = r.priority
-		if q.order != nil && e.dirty && !e.processing() {
-			q.order.Raised(run)
-		}
+	} else {
+		run.Priority = max(run.Priority, r.priority)
+	}
+	if q.order != nil && e.dirty && !e.processing() {
+		q.order.Touch(run)
 	}
 	if r.cause != nil {
 		q.noteLocked(run, r.cause)

@@ -426,3 +426,15 @@ func TestNoWorkerRunsAKeyThatAnotherRuns(t *testing.T) {
 		t.Errorf("%d runs for %d adds", runs.Load(), adds.Load())
 	}
 }
+
+// drainNow returns what Drain says of a queue it does not wait for.
+func drainNow(t *testing.T, q *workqueue.Queue[string]) error {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := q.Drain(ctx)
+	if err == nil {
+		t.Fatal("Drain: nothing is left")
+	}
+	return err
+}

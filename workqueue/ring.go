@@ -25,7 +25,9 @@ func (r *ring[T]) push(element T) {
 
 // pop returns the oldest element. The ring must not be empty.
 func (r *ring[T]) pop() T {
-	element := r.slots[r.head&uint(len(r.slots)-1)]
+	slot := &r.slots[r.head&uint(len(r.slots)-1)]
+	element := *slot
+	*slot = *new(T)
 	r.head++
 	if r.head == r.tail && len(r.slots) > keepSlots {
 		r.slots = nil

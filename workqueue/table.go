@@ -1,6 +1,9 @@
 package workqueue
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+	"reflect"
+)
 
 // table finds the entry of a key.
 //
@@ -25,8 +28,8 @@ type table[K comparable] struct {
 	next uint32
 	free []uint32
 
-	// idle counts the entries that hold nothing but their key. Up to keepIdle are kept for keys that come back.
-	idle int
+	// idle counts the entries that hold nothing but their key. Up to keep are kept for keys that come back.
+	idle, keep int
 	// retired are ids in the order in which their entries became idle. Entries that are used again are left in it, and
 	// passed over when their turn comes.
 	//
@@ -37,11 +40,37 @@ type table[K comparable] struct {
 const (
 	// blockSize keeps the memory of a small queue small; blocks of this many entries fill Go's size classes well.
 	blockSize = 32
-	// keepIdle bounds the keys that are remembered without need. 1024 of them take about 60 KB.
+	// keepIdle is table.keep, for keys that are plain data. 1024 of them take about 60 KB.
 	keepIdle = 1024
 	// keepIndex is the largest index that a table without keys in use keeps.
 	keepIndex = 4 * keepIdle
 )
+
+func newTable[K comparable]() table[K] {
+	t := table[K]{seed: maphash.MakeSeed()}
+	if plain(reflect.TypeFor[K]()) {
+		t.keep = keepIdle
+	}
+	return t
+}
+
+// plain reports whether values of a type refer to nothing but text. What other keys refer to would be kept alive by
+// an idle entry: such keys are dropped at once.
+func plain(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Interface, reflect.Chan, reflect.UnsafePointer:
+		return false
+	case reflect.Array:
+		return plain(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if !plain(t.Field(i).Type) {
+				return false
+			}
+		}
+	}
+	return true
+}
 
 func (t *table[K]) at(id uint32) *entry[K] { return &t.blocks[id/blockSize][id%blockSize] }
 
@@ -127,7 +156,7 @@ func (t *table[K]) grow() {
 	}
 }
 
-// retire takes back an entry that has become idle. It stays in the table until keepIdle others have become idle after it.
+// retire takes back an entry that has become idle. It stays in the table until some others have become idle after it.
 func (t *table[K]) retire(id uint32, e *entry[K]) {
 	e.attempt = 0
 	t.idle++
@@ -135,11 +164,11 @@ func (t *table[K]) retire(id uint32, e *entry[K]) {
 		e.retired = true
 		t.retired.push(id)
 	}
-	if t.idle > keepIdle {
+	if t.idle > t.keep {
 		t.evict()
 	}
 	if t.idle == t.used() && len(t.index) > keepIndex {
-		*t = table[K]{seed: t.seed}
+		*t = table[K]{seed: t.seed, keep: t.keep}
 	}
 }
 

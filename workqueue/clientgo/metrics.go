@@ -1,0 +1,147 @@
+package clientgo
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/flyball-dev/flyball/workqueue"
+)
+
+// provider is what SetProvider set. client-go's function is global, so this is: the one global state of Flyball.
+var provider atomic.Pointer[MetricsProvider]
+
+// SetProvider sets the metrics of queues made later without a provider of their own. Only the first call has an effect.
+// It concerns queues of this package only: what client-go's function of that name was given cannot be seen from here.
+func SetProvider(p MetricsProvider) { provider.CompareAndSwap(nil, &p) }
+
+// chooseProvider returns nil if a queue has no metrics.
+func chooseProvider(name string, own MetricsProvider) MetricsProvider {
+	if name == "" {
+		return nil
+	}
+	if global := provider.Load(); own == nil && global != nil {
+		return *global
+	}
+	return own
+}
+
+type noCounter struct{}
+
+func (noCounter) Inc() {}
+
+func newRetries(name string, own MetricsProvider) CounterMetric {
+	p := chooseProvider(name, own)
+	if p == nil {
+		return noCounter{}
+	}
+	return p.NewRetriesMetric(name)
+}
+
+// refreshPeriod is how often gauges are refreshed while nobody calls the queue.
+//
+// Source: client-go v0.37.2 util/workqueue/queue.go, defaultUnfinishedWorkUpdatePeriod.
+const refreshPeriod = 500 * time.Millisecond
+
+// gauges push the counters and gauges that Flyball's queue lets others pull. All methods do nothing on nil.
+type gauges struct {
+	depth               GaugeMetric
+	adds                CounterMetric
+	latency, work       HistogramMetric
+	unfinished, longest SettableGaugeMetric
+
+	stats func() workqueue.Stats
+
+	mu sync.Mutex
+	// pushed is what the metrics show.
+	pushed workqueue.Stats
+
+	stopOnce sync.Once
+	// stopped is closed by stop, to end the goroutine.
+	stopped chan struct{}
+	wg      sync.WaitGroup
+}
+
+func newGauges(name string, own MetricsProvider) *gauges {
+	p := chooseProvider(name, own)
+	if p == nil {
+		return nil
+	}
+	return &gauges{
+		depth: p.NewDepthMetric(name), adds: p.NewAddsMetric(name),
+		latency: p.NewLatencyMetric(name), work: p.NewWorkDurationMetric(name),
+		unfinished: p.NewUnfinishedWorkSecondsMetric(name), longest: p.NewLongestRunningProcessorSecondsMetric(name),
+		stopped: make(chan struct{}),
+	}
+}
+
+// NewQueueMetrics makes gauges the metrics of a workqueue.Queue.
+func (g *gauges) NewQueueMetrics(_ string, stats func() workqueue.Stats) workqueue.Metrics {
+	g.stats = stats
+	return g
+}
+
+// ObserveQueueDuration passes the duration on.
+func (g *gauges) ObserveQueueDuration(d time.Duration) { g.latency.Observe(d.Seconds()) }
+
+// ObserveWorkDuration passes the duration on.
+func (g *gauges) ObserveWorkDuration(d time.Duration) { g.work.Observe(d.Seconds()) }
+
+// sync brings depth and adds up to date. The snapshot is taken under the lock, so that an older one never follows.
+func (g *gauges) sync() {
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.syncLocked()
+}
+
+func (g *gauges) syncLocked() workqueue.Stats {
+	now := g.stats()
+	for ; g.pushed.Adds < now.Adds; g.pushed.Adds++ {
+		g.adds.Inc()
+	}
+	for ; g.pushed.Depth < now.Depth; g.pushed.Depth++ {
+		g.depth.Inc()
+	}
+	for ; g.pushed.Depth > now.Depth; g.pushed.Depth-- {
+		g.depth.Dec()
+	}
+	return now
+}
+
+func (g *gauges) refresh() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.syncLocked()
+	g.unfinished.Set(now.UnfinishedWork.Seconds())
+	g.longest.Set(now.LongestRunning.Seconds())
+}
+
+// start begins to refresh; stop ends it and waits.
+func (g *gauges) start() {
+	if g == nil {
+		return
+	}
+	g.wg.Go(func() {
+		ticker := time.NewTicker(refreshPeriod)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				g.refresh()
+			case <-g.stopped:
+				return
+			}
+		}
+	})
+}
+
+func (g *gauges) stop() {
+	if g == nil {
+		return
+	}
+	g.stopOnce.Do(func() { close(g.stopped) })
+	g.wg.Wait()
+}

@@ -1,0 +1,53 @@
+package clientgo
+
+import (
+	"iter"
+	"maps"
+
+	"github.com/flyball-dev/flyball/workqueue"
+)
+
+// storage makes an Order of client-go's custom storage, which knows keys only.
+type storage[T comparable] struct {
+	queue Queue[T]
+	// runs has the run of each key in queue.
+	runs map[T]*workqueue.Ready[T]
+}
+
+func newStorage[T comparable](queue Queue[T]) *storage[T] {
+	return &storage[T]{queue: queue, runs: make(map[T]*workqueue.Ready[T])}
+}
+
+func (s *storage[T]) Push(run *workqueue.Ready[T]) {
+	s.runs[run.Key] = run
+	s.queue.Push(run.Key)
+}
+
+func (s *storage[T]) Pop() *workqueue.Ready[T] {
+	key := s.queue.Pop()
+	run := s.runs[key]
+	delete(s.runs, key)
+	return run
+}
+
+func (s *storage[T]) Touch(run *workqueue.Ready[T]) { s.queue.Touch(run.Key) }
+
+func (s *storage[T]) Len() int { return s.queue.Len() }
+
+func (s *storage[T]) All() iter.Seq[*workqueue.Ready[T]] { return maps.Values(s.runs) }
+
+// DefaultQueue returns storage that is first in, first out.
+func DefaultQueue[T comparable]() Queue[T] { return new(fifo[T]) }
+
+type fifo[T comparable] struct{ keys []T }
+
+func (f *fifo[T]) Touch(T)    {}
+func (f *fifo[T]) Push(key T) { f.keys = append(f.keys, key) }
+func (f *fifo[T]) Len() int   { return len(f.keys) }
+
+func (f *fifo[T]) Pop() T {
+	key := f.keys[0]
+	f.keys[0] = *new(T)
+	f.keys = f.keys[1:]
+	return key
+}

@@ -1,0 +1,132 @@
+package workqueue
+
+import (
+	"iter"
+	"math"
+	"time"
+)
+
+// PriorityOptions configures a [PriorityOrder].
+type PriorityOptions struct {
+	// Age is the waiting time that is worth one step of priority. Zero means 100 ms; it cannot be negative.
+	Age time.Duration
+}
+
+const defaultAge = 100 * time.Millisecond
+
+// PriorityOrder hands out keys of higher priority first, and keys of equal priority first in, first out. Keys age:
+// a key of priority p that is ready since t comes before all keys of priority p+n that become ready after t + n·Age.
+// So high priorities overtake low ones, but only for a time that can be stated.
+//
+// No key's rank has to be changed while it ages: all age equally fast, so which of two comes first never changes.
+// The order is that of Since - Priority·Age: a step of priority is as good as having come Age earlier.
+type PriorityOrder[K comparable] struct {
+	age time.Duration
+	// heap is a binary heap by (rank, sequence). Invariant: heap[i].run.Slot == i.
+	heap     []ranked[K]
+	sequence uint64
+}
+
+// ranked is a run in a PriorityOrder.
+type ranked[K comparable] struct {
+	rank     time.Duration
+	sequence uint64
+	run      *Ready[K]
+}
+
+func (r *ranked[K]) before(other *ranked[K]) bool {
+	if r.rank != other.rank {
+		return r.rank < other.rank
+	}
+	return r.sequence < other.sequence
+}
+
+// NewPriorityOrder returns an empty order.
+func NewPriorityOrder[K comparable](o PriorityOptions) *PriorityOrder[K] {
+	if o.Age == 0 {
+		o.Age = defaultAge
+	}
+	return &PriorityOrder[K]{age: max(o.Age, 1)}
+}
+
+// rank returns Since - Priority·Age, or, where that overflows, the nearest that does not. Since is not negative.
+func (o *PriorityOrder[K]) rank(run *Ready[K]) time.Duration {
+	most := int(math.MaxInt64/2) / int(o.age)
+	ahead := time.Duration(min(max(run.Priority, -most), most)) * o.age
+	return min(run.Since, math.MaxInt64/2) - ahead
+}
+
+// Push takes in a run.
+func (o *PriorityOrder[K]) Push(run *Ready[K]) {
+	o.sequence++
+	run.Slot = len(o.heap)
+	o.heap = append(o.heap, ranked[K]{rank: o.rank(run), sequence: o.sequence, run: run})
+	o.up(run.Slot)
+}
+
+// Pop returns the run that comes first.
+func (o *PriorityOrder[K]) Pop() *Ready[K] {
+	first := o.heap[0].run
+	last := len(o.heap) - 1
+	moved := o.heap[last]
+	o.heap[last] = ranked[K]{}
+	o.heap = o.heap[:last]
+	if last > 0 {
+		o.down(moved)
+	}
+	return first
+}
+
+// Touch moves a run whose priority rose.
+func (o *PriorityOrder[K]) Touch(run *Ready[K]) {
+	if rank := o.rank(run); rank < o.heap[run.Slot].rank {
+		o.heap[run.Slot].rank = rank
+		o.up(run.Slot)
+	}
+}
+
+// Len returns the number of runs.
+func (o *PriorityOrder[K]) Len() int { return len(o.heap) }
+
+// All yields the runs in any order.
+func (o *PriorityOrder[K]) All() iter.Seq[*Ready[K]] {
+	return func(yield func(*Ready[K]) bool) {
+		for i := range o.heap {
+			if !yield(o.heap[i].run) {
+				return
+			}
+		}
+	}
+}
+
+func (o *PriorityOrder[K]) set(i int, r ranked[K]) {
+	o.heap[i] = r
+	r.run.Slot = i
+}
+
+// up moves the element at i towards the root as far as its rank takes it.
+func (o *PriorityOrder[K]) up(i int) {
+	r := o.heap[i]
+	for i > 0 && r.before(&o.heap[(i-1)/2]) {
+		o.set(i, o.heap[(i-1)/2])
+		i = (i - 1) / 2
+	}
+	o.set(i, r)
+}
+
+// down puts an element in at the root and moves it to where it belongs.
+func (o *PriorityOrder[K]) down(r ranked[K]) {
+	i := 0
+	for {
+		child := 2*i + 1
+		if child+1 < len(o.heap) && o.heap[child+1].before(&o.heap[child]) {
+			child++
+		}
+		if child >= len(o.heap) || !o.heap[child].before(&r) {
+			break
+		}
+		o.set(i, o.heap[child])
+		i = child
+	}
+	o.set(i, r)
+}
