@@ -41,8 +41,12 @@ func daemonSet() *resource.Definition {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/v1/defaults.go SetDefaults_DaemonSet.
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/v1/defaults.go SetDefaults_DaemonSet; pkg/apis/apps/v1/conversion.go, for the
+// template generation, which a client therefore owns.
 func defaultDaemonSet(d *appsv1.DaemonSet) {
+	if _, ok := d.Annotations[appsv1.DeprecatedTemplateGeneration]; !ok {
+		setTemplateGeneration(d, 0)
+	}
 	u := &d.Spec.UpdateStrategy
 	setDefault(&u.Type, appsv1.RollingUpdateDaemonSetStrategyType)
 	if u.Type == appsv1.RollingUpdateDaemonSetStrategyType {

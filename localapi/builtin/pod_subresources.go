@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -40,7 +41,10 @@ func bindPod(pod *corev1.Pod, b *corev1.Binding) error {
 		return apierrors.NewBadRequest("name in URL does not match name in Binding object")
 	}
 	if errs := validateBinding(b); len(errs) > 0 {
-		return errs.ToAggregate()
+		// Not a 422, but a bare 500: the real server forgot to wrap it, and so it stays.
+		return &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: errs.ToAggregate().Error(),
+		}}
 	}
 	resourceName := schema.GroupResource{Resource: "pods/binding"}
 	if err := checkPreconditions(pod, b.UID, b.ResourceVersion); err != nil {

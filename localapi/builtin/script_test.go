@@ -319,7 +319,7 @@ func failure(err error) string {
 		return "500: " + err.Error()
 	}
 	s := status.Status()
-	head := fmt.Sprintf("%d %s", s.Code, s.Reason)
+	head := strings.TrimSpace(fmt.Sprintf("%d %s", s.Code, s.Reason))
 	if s.Details == nil || len(s.Details.Causes) == 0 {
 		return head + ": " + s.Message
 	}
