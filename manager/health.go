@@ -219,4 +219,3 @@ func answer(w http.ResponseWriter, code int, paragraphs ...string) {
 	w.WriteHeader(code)
 	_, _ = fmt.Fprintln(w, strings.Join(paragraphs, "\n"))
 }
-

@@ -217,7 +217,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	if ctx.Err() != nil { // stopped while the server was away
 		return serving.end(partTimeout)
 	}
-	cause, undone := m.runParts(ctx)
+	undone, cause := m.runParts(ctx)
 	if err := serving.end(partTimeout); err != nil {
 		undone = append(undone, err)
 	}

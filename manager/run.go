@@ -102,7 +102,7 @@ func (p *part) end(patience time.Duration) error {
 
 // runParts starts informers, events and runnables, waits for the stop, and ends them in order. cause is why they stopped if
 // it was not ctx.
-func (m *Manager) runParts(ctx context.Context) (cause error, undone []error) {
+func (m *Manager) runParts(ctx context.Context) (undone []error, cause error) {
 	logger := klog.FromContext(ctx)
 	intake, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -128,7 +128,7 @@ func (m *Manager) runParts(ctx context.Context) (cause error, undone []error) {
 	m.state.set(stopping)
 	m.runnables.close()
 	logger.Info("Manager stopping", "reason", context.Cause(intake))
-	undone = m.drain(ctx, cancelWork)
+	undone = m.drain(ctx, m.patience(cause), cancelWork)
 	guarded := m.runnables.unfinished(withLeader)
 	if m.election != nil {
 		m.election.recordEnd()
@@ -141,7 +141,7 @@ func (m *Manager) runParts(ctx context.Context) (cause error, undone []error) {
 		}
 	}
 	undone = appendError(undone, informers.end(partTimeout))
-	return cause, undone
+	return undone, cause
 }
 
 // eventsTimeout is more than the event sender allows itself.
@@ -168,19 +168,31 @@ func starter(intake, work context.Context, stop context.CancelCauseFunc) func(*e
 	}
 }
 
+// patience is how long work in flight may go on after the stop. After the lease is lost it is no longer than another process
+// still has to wait for it.
+func (m *Manager) patience(cause error) time.Duration {
+	patience := max(m.options.GracefulTimeout, 0)
+	if errors.Is(cause, leader.ErrLost) {
+		patience = min(patience, m.options.LeaderElection.Margin())
+	}
+	return patience
+}
+
 // drain waits until all runnables have returned: with their work alive until the deadline, then without. It returns what
 // they say they left undone, and the names of those that did not return.
-func (m *Manager) drain(ctx context.Context, cancelWork context.CancelFunc) []error {
+func (m *Manager) drain(ctx context.Context, patience time.Duration, cancelWork context.CancelFunc) []error {
 	logger := klog.FromContext(ctx)
-	left := m.runnables.wait(m.options.GracefulTimeout)
+	late := m.runnables.wait(patience)
 	cancelWork()
-	if len(left) > 0 {
-		logger.Info("Cancelling work in flight", "runnables", left, "gracefulTimeout", m.options.GracefulTimeout)
-		left = m.runnables.wait(abandonAfter)
+	if len(late) == 0 {
+		return m.runnables.errors()
 	}
-	undone := m.runnables.errors()
-	if len(left) > 0 {
-		undone = append(undone, fmt.Errorf("did not stop within %v: %s", max(m.options.GracefulTimeout, 0)+abandonAfter, strings.Join(left, ", ")))
+	logger.Info("Cancelling work in flight", "runnables", late, "duration", patience)
+	stuck := m.runnables.wait(abandonAfter)
+	undone := []error{fmt.Errorf("work cut short after %v: %s", patience, strings.Join(late, ", "))}
+	undone = append(undone, m.runnables.errors()...)
+	if len(stuck) > 0 {
+		undone = append(undone, fmt.Errorf("still running %v later: %s", abandonAfter, strings.Join(stuck, ", ")))
 	}
 	return undone
 }

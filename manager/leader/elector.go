@@ -34,6 +34,12 @@ type Options struct {
 // ReleaseTimeout is how long the release of the lease may take.
 func (o Options) ReleaseTimeout() time.Duration { return o.withDefaults().RenewDeadline / 2 }
 
+// Margin is the time between the end of one leader's tenure and the earliest beginning of the next one's.
+func (o Options) Margin() time.Duration {
+	o = o.withDefaults()
+	return o.LeaseDuration - o.RenewDeadline
+}
+
 // jitter is the share of RetryPeriod that a candidate adds at random.
 const jitter = 0.2
 

@@ -14,6 +14,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
 )
 
 // candidate is an elector at work.
@@ -40,7 +41,7 @@ func campaign(t *testing.T, lease *fakeLease, identity string) *candidate {
 }
 
 func start(t *testing.T, e *Elector, lock *fakeLock) *candidate {
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{})) // which discards
 	c := &candidate{
 		Elector: e, lock: lock, stop: stop, start: time.Now(),
 		elected: make(chan context.Context, 1), finish: make(chan struct{}), result: make(chan error, 1),

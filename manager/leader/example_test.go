@@ -2,7 +2,9 @@ package leader_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
@@ -43,4 +45,14 @@ func ExampleNewLeaseLock() {
 		resourcelock.ResourceLockConfig{Identity: "host-1"})
 	fmt.Println(lock.Describe(), lock.Identity(), err)
 	// Output: kube-system/my-controller host-1 <nil>
+}
+
+func ExampleWithFence() {
+	lost := errors.New("leader lease lost")
+	client := &http.Client{Transport: leader.Fence(http.DefaultTransport)}
+	ctx := leader.WithFence(context.Background(), func() error { return lost })
+	r, _ := http.NewRequestWithContext(ctx, http.MethodDelete, "http://127.0.0.1:1/api/v1/namespaces/default/pods/web", nil)
+	_, err := client.Do(r)
+	fmt.Println(errors.Is(err, lost))
+	// Output: true
 }

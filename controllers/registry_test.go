@@ -1,0 +1,96 @@
+package controllers
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func names(descriptors []Descriptor) (out []string) {
+	for _, d := range descriptors {
+		out = append(out, d.Name)
+	}
+	return out
+}
+
+// Source: k8s.io/controller-manager v0.37.2 app/helper.go, and kube-controller-manager's behaviour when run.
+func TestSelection(t *testing.T) {
+	known := []Descriptor{
+		{Name: "a-controller", Aliases: []string{"a"}},
+		{Name: "b-controller", Aliases: []string{"b", "bb"}},
+		{Name: "off-controller", Aliases: []string{"off"}, DisabledByDefault: true},
+	}
+	for _, c := range []struct{ selection, want string }{
+		{"*", "a-controller b-controller"},
+		{"*,off", "a-controller b-controller off-controller"},
+		{"off", "off-controller"},
+		{"a", "a-controller"},
+		{"a-controller,bb", "a-controller b-controller"},
+		{"*,-b", "a-controller"},
+		{"-b,*", "a-controller"},
+		{"*,-b-controller", "a-controller"},
+		{"*,-a,a", "b-controller"}, // the first mention wins
+		{"*,a,-a", "a-controller b-controller"},
+		{"*,-a,a-controller", "b-controller"}, // also under another of its names
+		{"b,-bb", "b-controller"},
+		{"-a", ""}, // without "*" only those that are named
+		{"*,*", "a-controller b-controller"},
+	} {
+		got, err := choose(known, strings.Split(c.selection, ","))
+		if err != nil || strings.Join(names(got), " ") != c.want {
+			t.Errorf("%s: got %v, %v; want %s", c.selection, names(got), err, c.want)
+		}
+	}
+	if got, err := choose(known, nil); err != nil || len(got) != 2 {
+		t.Errorf("nil: got %v, %v; want what * means", names(got), err)
+	}
+	if got, err := choose(known, []string{}); err != nil || len(got) != 0 {
+		t.Errorf("empty: got %v, %v; want none", names(got), err)
+	}
+}
+
+func TestUnknownNames(t *testing.T) {
+	_, err := Enabled([]string{"*", "-nonesuch", "x", "deployment"})
+	var unknown *UnknownError
+	if !errors.As(err, &unknown) {
+		t.Fatalf("error %v", err)
+	}
+	for _, part := range []string{
+		`"nonesuch" is not in the list of known controllers: deployment-controller (deployment), endpoints-controller (endpoint, endpoints), `,
+		`"x" is not in the list of known controllers`,
+	} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("error %q does not say %q", err, part)
+		}
+	}
+	if _, err := Enabled([]string{""}); err == nil {
+		t.Error("an empty name was accepted")
+	}
+}
+
+// Source: kube-controller-manager v1.37.1 cmd/kube-controller-manager/names/controller_names.go.
+func TestNamesAreKubeControllerManagers(t *testing.T) {
+	want := map[string]string{
+		"deployment-controller":        "deployment",
+		"endpoints-controller":         "endpoint",
+		"garbage-collector-controller": "garbagecollector",
+		"replicaset-controller":        "replicaset",
+	}
+	seen := map[string]bool{}
+	known := Known()
+	for _, d := range known {
+		if alias := want[d.Name]; alias == "" || !slices.Contains(d.Aliases, alias) {
+			t.Errorf("%s: aliases %q, want %q among them", d.Name, d.Aliases, alias)
+		}
+		for _, name := range append([]string{d.Name}, d.Aliases...) {
+			if seen[name] {
+				t.Errorf("the name %s is there twice", name)
+			}
+			seen[name] = true
+		}
+	}
+	if len(known) != len(want) || !slices.IsSorted(names(known)) {
+		t.Errorf("known: %q", names(known))
+	}
+}

@@ -1,0 +1,203 @@
+package manager_test
+
+import (
+	"errors"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/localapi/gate"
+	"github.com/flyball-dev/flyball/manager"
+	"github.com/flyball-dev/flyball/reconcile"
+)
+
+func get(m *manager.Manager, path string) (int, string) {
+	w := httptest.NewRecorder()
+	m.HealthHandler().ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+	return w.Code, w.Body.String()
+}
+
+// forbidPods answers as an API server does whose RBAC does not allow a user to list pods.
+func forbidPods(r *gate.Request) gate.Verdict {
+	if r.Resource != "pods" {
+		return gate.Verdict{}
+	}
+	return gate.FailWith(apierrors.NewForbidden(corev1.Resource("pods"), "",
+		errors.New(`User "intern" cannot `+r.Verb+` resource "pods" in API group "" at the cluster scope`)))
+}
+
+// podController adds a controller of pods, which has nothing to do.
+func podController(t *testing.T, m *manager.Manager) {
+	t.Helper()
+	pods, err := informer.For[*corev1.Pod](m.Informers())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := reconcile.New("pod-controller", reconcile.Func[reconcile.Request](nil), reconcile.Options[reconcile.Request]{})
+	if err := c.Watch(reconcile.Kind(pods, reconcile.EnqueueObject[*corev1.Pod]())); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Add(c); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestMissingPermissionIsToldInWordsAndOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.refuse(forbidPods)
+		m := w.manager(t, manager.Options{})
+		podController(t, m)
+		l := live(t, m)
+		time.Sleep(10 * time.Minute)
+
+		const text = `cannot list pods at the cluster scope: forbidden: User "intern" cannot list resource "pods" in API group "" at the cluster scope`
+		if err := m.Ready(); err == nil || err.Error() != "informer pods: "+text {
+			t.Errorf("ready: %v", err)
+		}
+		if code, body := get(m, "/readyz"); code != 503 || body != "[-]informer pods: "+text+"\n" {
+			t.Errorf("readyz: %d %s", code, body)
+		}
+		if code, body := get(m, "/livez"); code != 200 || body != "ok\n" {
+			t.Errorf("livez: %d %s", code, body)
+		}
+		if code, body := get(m, "/healthz/pod-controller"); code != 500 || !strings.Contains(body, text) {
+			t.Errorf("healthz of the controller: %d %s", code, body)
+		}
+		if lines := l.logs.with("intern"); len(lines) < 1 || len(lines) > 2 {
+			t.Errorf("%d log lines in ten minutes, want one, and one to remind: %q", len(lines), lines)
+		}
+
+		w.refuse(nil) // granted
+		time.Sleep(5 * time.Minute)
+		if code, body := get(m, "/readyz?verbose"); code != 200 || body != "[+]manager ok\n[+]informer pods ok\n[+]pod-controller ok\nreadyz check passed\n" {
+			t.Errorf("readyz once granted: %d %s", code, body)
+		}
+		l.mustEnd()
+	})
+}
+
+func TestPermissionTakenAwayLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		m := w.manager(t, manager.Options{})
+		podController(t, m)
+		l := live(t, m)
+		time.Sleep(time.Minute)
+		if err := m.Ready(); err != nil {
+			t.Fatal(err)
+		}
+		w.refuse(forbidPods)
+		time.Sleep(30 * time.Minute) // the server ends every watch within some minutes
+		if err := m.Ready(); err == nil || !strings.Contains(err.Error(), `User "intern" cannot watch resource "pods"`) &&
+			!strings.Contains(err.Error(), `User "intern" cannot list resource "pods"`) {
+			t.Errorf("ready: %v", err)
+		}
+		w.refuse(nil)
+		time.Sleep(5 * time.Minute)
+		if err := m.Ready(); err != nil {
+			t.Errorf("granted again: %v", err)
+		}
+		l.mustEnd()
+	})
+}
+
+func TestOutageIsNotOurProblem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		m := w.manager(t, manager.Options{})
+		podController(t, m)
+		l := live(t, m)
+		w.refuse(func(*gate.Request) gate.Verdict { return gate.Verdict{Action: gate.Drop} })
+		time.Sleep(30 * time.Minute)
+		if code, body := get(m, "/livez"); code != 200 {
+			t.Errorf("livez: %d %s", code, body)
+		}
+		code, body := get(m, "/readyz")
+		if code != 200 || !strings.Contains(body, "[+]informer pods: cannot") {
+			t.Errorf("readyz: %d %s", code, body)
+		}
+		l.mustEnd()
+	})
+}
+
+func TestLeaderInWords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		o := elected()
+		first := w.manager(t, o)
+		o.LeaderElection.Identity = "host-2"
+		second := w.manager(t, o)
+		if err := second.Add(runnable{name: "guarded", run: untilStopped}); err != nil {
+			t.Fatal(err)
+		}
+		a := live(t, first)
+		b := live(t, second)
+		time.Sleep(time.Minute)
+		if code, body := get(first, "/readyz"); code != 200 || body != "ok\n[+]leader: this process, host-1\n" {
+			t.Errorf("leader: %d %q", code, body)
+		}
+		if code, body := get(second, "/readyz"); code != 200 || body != "ok\n[+]leader: waiting, held by host-1\n" {
+			t.Errorf("follower: %d %q", code, body)
+		}
+		if code, body := get(second, "/healthz/guarded"); code != 200 || body != "[+]guarded: waiting for the leader lease\n" {
+			t.Errorf("its runnable: %d %q", code, body)
+		}
+		if code, body := get(second, "/healthz/nonesuch"); code != 404 || body != "unknown; known are: guarded\n" {
+			t.Errorf("unknown runnable: %d %q", code, body)
+		}
+		a.mustEnd()
+		b.mustEnd()
+	})
+}
+
+func TestForbiddenLeaseIsToldInWords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.refuse(func(r *gate.Request) gate.Verdict {
+			if r.Resource != "leases" {
+				return gate.Verdict{}
+			}
+			return gate.FailWith(apierrors.NewForbidden(corev1.Resource("leases"), r.Name, errors.New(`User "intern" cannot get resource "leases"`)))
+		})
+		m := w.manager(t, elected())
+		l := live(t, m)
+		time.Sleep(10 * time.Minute)
+		if err := m.Ready(); err == nil || !strings.Contains(err.Error(), `leader: get lease kube-system/flyball-manager`) || !strings.Contains(err.Error(), `User "intern" cannot get resource "leases"`) {
+			t.Errorf("ready: %v", err)
+		}
+		if lines := l.logs.with("intern"); len(lines) != 1 {
+			t.Errorf("%d log lines in ten minutes, want 1: %q", len(lines), lines)
+		}
+		l.mustEnd()
+	})
+}
+
+func TestRunnableSaysWhatItLacks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newWorld(t).manager(t, manager.Options{})
+		if err := m.Add(runnable{name: "pump", run: untilStopped, health: func() error { return errors.New("no water") }}); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Ready(); err == nil || err.Error() != "manager: not started" {
+			t.Errorf("before Run: %v", err)
+		}
+		l := live(t, m)
+		if code, body := get(m, "/readyz?verbose"); code != 503 || body != "[+]manager ok\n[-]pump: no water\nreadyz check failed\n" {
+			t.Errorf("readyz: %d %q", code, body)
+		}
+		if code, body := get(m, "/livez?verbose"); code != 200 || !strings.Contains(body, "[-]pump: no water") {
+			t.Errorf("livez: %d %q", code, body)
+		}
+		l.mustEnd()
+		if err := m.Ready(); err == nil || !strings.Contains(err.Error(), "manager: stopping") {
+			t.Errorf("after the stop: %v", err)
+		}
+	})
+}

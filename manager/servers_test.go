@@ -1,0 +1,277 @@
+package manager_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+
+	"github.com/flyball-dev/flyball/localapi/gate"
+	"github.com/flyball-dev/flyball/manager"
+	"github.com/flyball-dev/flyball/manager/metrics"
+)
+
+// fetch waits until the address answers.
+func fetch(t *testing.T, addr func() string, path string) (int, string) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		if a := addr(); a != "" {
+			response, err := client.Get("http://" + a + path)
+			if err == nil {
+				body, err := io.ReadAll(response.Body)
+				_ = response.Body.Close()
+				if err != nil {
+					t.Fatal(err)
+				}
+				return response.StatusCode, string(body)
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s does not answer", path)
+		}
+	}
+}
+
+func TestServesHealthAndMetrics(t *testing.T) {
+	for name, metricsAddr := range map[string]string{"one port": "127.0.0.1:0", "two ports": "localhost:0"} {
+		t.Run(name, func(t *testing.T) {
+			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+			w := newWorld(t)
+			m := w.manager(t, manager.Options{HealthAddr: "127.0.0.1:0", MetricsAddr: metricsAddr, Metrics: metrics.New()})
+			podController(t, m)
+			ctx, stop := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- m.Run(ctx) }()
+
+			if code, body := fetch(t, m.HealthAddr, "/livez"); code != 200 || body != "ok\n" {
+				t.Errorf("livez: %d %q", code, body)
+			}
+			for { // until it is ready
+				if code, _ := fetch(t, m.HealthAddr, "/readyz"); code == 200 {
+					break
+				}
+			}
+			code, body := fetch(t, m.MetricsAddr, "/metrics")
+			for _, part := range []string{`informer_objects{resource="pods"} 0`, `controller_runtime_active_workers{controller="pod-controller"} 0`, `events_queued 0`} {
+				if code != 200 || !strings.Contains(body, part) {
+					t.Errorf("metrics (%d) lack %s", code, part)
+				}
+			}
+			if same := m.HealthAddr() == m.MetricsAddr(); same != (name == "one port") {
+				t.Errorf("health on %s, metrics on %s", m.HealthAddr(), m.MetricsAddr())
+			}
+			stop()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			if _, err := net.Dial("tcp", m.HealthAddr()); err == nil {
+				t.Error("the port is still open")
+			}
+			if err := w.server.Close(); err != nil { // before the leak check
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestListenersCanBeOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // a socket would hang the bubble
+		for _, addr := range []string{"", "0"} {
+			m := newWorld(t).manager(t, manager.Options{HealthAddr: addr, MetricsAddr: addr})
+			live(t, m).mustEnd()
+		}
+	})
+}
+
+func TestMisuseIsFoundAtOnce(t *testing.T) {
+	if _, err := manager.New(&rest.Config{}, manager.Options{MetricsAddr: ":0"}); err == nil || !strings.Contains(err.Error(), "Metrics is nil") {
+		t.Errorf("metrics without a registry: %v", err)
+	}
+	o := elected()
+	o.LeaderElection.LeaseDuration = time.Second
+	if _, err := manager.New(&rest.Config{}, o); err == nil || !strings.Contains(err.Error(), "lease duration") {
+		t.Errorf("a lease shorter than its renewal: %v", err)
+	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	m, err := manager.New(&rest.Config{}, manager.Options{HealthAddr: taken.Addr().String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "address already in use") {
+		t.Errorf("a port that is taken: %v", err)
+	}
+}
+
+func TestUnreachableServerIsOneLine(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	m, err := manager.New(&rest.Config{Host: "https://127.0.0.1:1"}, manager.Options{ServerTimeout: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Run(t.Context()); err == nil || err.Error() != "cannot reach https://127.0.0.1:1: connection refused" {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestServerThatIsAwayAtTheStart(t *testing.T) {
+	drop := func(*gate.Request) gate.Verdict { return gate.Verdict{Action: gate.Drop} }
+	t.Run("for good", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.refuse(drop)
+			l := live(t, w.manager(t, manager.Options{}))
+			if err := l.Ready(); err == nil || !strings.Contains(err.Error(), "manager: cannot reach http://localapi: ") {
+				t.Errorf("ready while waiting: %v", err)
+			}
+			start := time.Now()
+			err := <-l.done
+			if err == nil || !strings.HasPrefix(err.Error(), "cannot reach http://localapi: ") || time.Since(start) > 10*time.Second {
+				t.Errorf("%v after %v", err, time.Since(start))
+			}
+		})
+	})
+	t.Run("for a moment", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.refuse(drop)
+			l := live(t, w.manager(t, manager.Options{}))
+			time.Sleep(5 * time.Second)
+			w.refuse(nil)
+			time.Sleep(2 * time.Second)
+			if err := l.Ready(); err != nil {
+				t.Error(err)
+			}
+			if lines := l.logs.with("Waiting for the API server"); len(lines) != 1 {
+				t.Errorf("log lines %q, want one", lines)
+			}
+			l.mustEnd()
+		})
+	})
+	t.Run("stopped meanwhile", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.refuse(drop)
+			live(t, w.manager(t, manager.Options{})).mustEnd()
+		})
+	})
+	t.Run("silent", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			hang := make(chan struct{})
+			w.refuse(func(*gate.Request) gate.Verdict { <-hang; return gate.Verdict{} })
+			l := live(t, w.manager(t, manager.Options{}))
+			if err := <-l.done; err == nil || err.Error() != "cannot reach http://localapi: no answer in time" {
+				t.Errorf("error %v", err)
+			}
+			close(hang)
+		})
+	})
+	t.Run("refusing the credentials", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.refuse(func(*gate.Request) gate.Verdict { return gate.FailWith(apierrors.NewUnauthorized("Unauthorized")) })
+			l := live(t, w.manager(t, manager.Options{}))
+			if err := <-l.done; err == nil || err.Error() != "http://localapi does not accept the credentials: Unauthorized" {
+				t.Errorf("error %v", err)
+			}
+		})
+	})
+}
+
+// TestSignals runs this test binary as a process of its own and sends it signals.
+func TestSignals(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		signals []syscall.Signal
+		status  int
+		output  string
+	}{
+		{"SIGTERM drains", []syscall.Signal{syscall.SIGTERM}, 0, "received terminated\nfinished\n"},
+		{"Ctrl-C drains", []syscall.Signal{syscall.SIGINT}, 0, "received interrupt\nfinished\n"},
+		{"a second signal exits at once", []syscall.Signal{syscall.SIGTERM, syscall.SIGINT}, 1, "received terminated\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			child := exec.Command(os.Args[0], "-test.run=^TestSignalChild$")
+			child.Env = append(os.Environ(), fmt.Sprintf("FLYBALL_SIGNAL_CHILD=%d", len(c.signals)))
+			out, err := child.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := child.Start(); err != nil {
+				t.Fatal(err)
+			}
+			var output strings.Builder
+			for _, s := range c.signals { // one for each line that the child writes
+				line := make([]byte, 64)
+				n, err := out.Read(line)
+				if err != nil {
+					t.Fatal(err)
+				}
+				output.Write(line[:n])
+				if err := child.Process.Signal(s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			rest, err := io.ReadAll(out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			output.Write(rest)
+			_ = child.Wait()
+			got := strings.TrimPrefix(output.String(), "waiting\n")
+			if i := strings.Index(got, "PASS"); i >= 0 {
+				got = got[:i]
+			}
+			if status := child.ProcessState.ExitCode(); status != c.status || got != c.output {
+				t.Errorf("exit status %d, output %q; want %d, %q", status, got, c.status, c.output)
+			}
+		})
+	}
+}
+
+// TestSignalChild is the process of TestSignals: it says that it is waiting, and after the first signal finishes its work, which
+// takes for ever if a second one is to come.
+func TestSignalChild(t *testing.T) {
+	signals := os.Getenv("FLYBALL_SIGNAL_CHILD")
+	if signals == "" {
+		t.Skip("only as a child of TestSignals")
+	}
+	ctx, release := manager.SetupSignals(context.Background())
+	defer release()
+	fmt.Println("waiting")
+	<-ctx.Done()
+	fmt.Println(context.Cause(ctx))
+	if signals == "2" {
+		<-make(chan struct{})
+	}
+	fmt.Println("finished")
+}
+
+func TestSignalsAreGivenBack(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	for range 3 {
+		ctx, release := manager.SetupSignals(t.Context())
+		release()
+		release()
+		if ctx.Err() == nil {
+			t.Error("the context outlives its release")
+		}
+	}
+}
