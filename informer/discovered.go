@@ -18,10 +18,10 @@ import (
 // discovered is a ListerWatcher that knows a kind and asks the server for its resource, when it is first used. So an
 // informer can be made without a server, and one of a custom resource that is not defined yet is simply not synced.
 type discovered struct {
-	factory   *Factory
-	kind      schema.GroupVersionKind
-	newObject func() Object
-	o         RESTOptions
+	factory *Factory
+	kind    schema.GroupVersionKind
+	// o is complete but for the resource.
+	o RESTOptions
 
 	mu sync.Mutex
 	// read counts the bytes of all that rest ever was.

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -29,9 +29,12 @@ type FactoryOptions struct {
 	Namespaces []string
 	// Transform is applied to every object of every informer; see [ReflectorOptions].
 	Transform func(Object) (Object, error)
-	// Backoff and Panics are as in [Options], for every informer.
-	Backoff Backoff
-	Panics  PanicPolicy
+	// Resync is HandlerOptions.Resync for handlers that do not say; 0 is none.
+	Resync time.Duration
+	// StreamLists, Backoff and Panics are as in [Options], for every informer.
+	StreamLists bool
+	Backoff     Backoff
+	Panics      PanicPolicy
 }
 
 // InformerOptions say which informer of a [Factory] is wanted. The zero value is all objects of the type.
@@ -44,6 +47,10 @@ type InformerOptions struct {
 	ClusterScoped bool
 	// LabelSelector, FieldSelector and ShardSelector are evaluated by the server.
 	LabelSelector, FieldSelector, ShardSelector string
+	// Transform is applied to every object after that of the factory. TransformName is then required: functions cannot be
+	// compared, so who gives the same name shares a cache, and the function of the first counts.
+	Transform     func(Object) (Object, error)
+	TransformName string
 }
 
 // Factory shares informers: all who ask for the same objects in the same representation get one cache and one connection.
@@ -54,10 +61,8 @@ type Factory struct {
 	client rest.Interface
 
 	mu sync.Mutex
-	// caches is in order of creation.
-	caches []*cache
-	// started is the number of caches, from the front, that Run has started.
-	started int
+	// caches is in order of creation. Those that nobody uses any more are not in it.
+	caches  []*cache
 	running bool
 	done    bool
 	// added has capacity 1 and gets a token for Run when a cache was added. Never closed.
@@ -66,16 +71,12 @@ type Factory struct {
 
 // cache is one informer of a factory.
 type cache struct {
-	identity identityOfCache
+	identity cacheIdentity
 	informer *SharedInformer[Object]
-}
-
-// identityOfCache is what two users must agree on to share a cache.
-type identityOfCache struct {
-	form                                        form
-	kind                                        schema.GroupVersionKind
-	namespaces                                  string
-	labelSelector, fieldSelector, shardSelector string
+	// users counts those that have not given it back. Guarded by the factory's mu, as is stop.
+	users int
+	// stop ends the informer's Run; nil before that.
+	stop context.CancelFunc
 }
 
 // NewFactory returns a factory for the server that config names. Nothing is asked of the server before Run.
@@ -100,6 +101,8 @@ func NewFactory(config *rest.Config, o FactoryOptions) (*Factory, error) {
 
 // For returns the informer of all objects of type T, which the factory's scheme must know.
 //
+// It is shared: give it back by [Release] when it is not needed any more, if that is before the end.
+//
 // Errors: when the scheme does not know T; [ErrStopped] after the factory's Run.
 func For[T Object](f *Factory) (Informer[T], error) { return ForOptions[T](f, InformerOptions{}) }
 
@@ -117,90 +120,86 @@ func ForOptions[T Object](f *Factory, o InformerOptions) (Informer[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	shared, err := f.shared(id, newObject, o)
+	c, err := f.shared(id, newObject, o)
 	if err != nil {
 		return nil, err
 	}
-	return typed[T](shared), nil
+	return &view[T]{shared: c.informer, resync: f.o.Resync, giveBack: func() { f.giveBack(c) }}, nil
 }
 
-// identify finds out what is wanted by someone who holds objects like example, and how to make one.
-func (f *Factory) identify(example any, o InformerOptions) (id identityOfCache, newObject func() Object, err error) {
-	id = identityOfCache{kind: o.Kind, labelSelector: o.LabelSelector, fieldSelector: o.FieldSelector, shardSelector: o.ShardSelector}
-	namespaces := slices.Clone(o.Namespaces)
-	if namespaces == nil && !o.ClusterScoped {
-		namespaces = slices.Clone(f.o.Namespaces)
-	}
-	slices.Sort(namespaces)
-	id.namespaces = strings.Join(slices.Compact(namespaces), ",")
-	switch example := example.(type) {
-	case *unstructured.Unstructured:
-		id.form = formUnstructured
-		newObject = func() Object { return &unstructured.Unstructured{} }
-	case *metav1.PartialObjectMetadata:
-		id.form = formMetadata
-		newObject = func() Object { return &metav1.PartialObjectMetadata{} }
-	case Object:
-		kinds, _, err := f.o.Scheme.ObjectKinds(example)
-		if err != nil {
-			return id, nil, fmt.Errorf("informer of %T: %w", example, err)
-		}
-		id.kind = kinds[0]
-		newObject = f.newTyped(id.kind)
-	default: // The interface type itself.
-		newObject = f.newTyped(id.kind)
-	}
-	if id.kind.Kind == "" {
-		return id, nil, fmt.Errorf("informer of %T: InformerOptions.Kind is needed", example)
-	}
-	if id.form == formTyped && !f.o.Scheme.Recognizes(id.kind) {
-		return id, nil, fmt.Errorf("informer of %s: the scheme does not know the kind", id.kind)
-	}
-	return id, newObject, nil
-}
-
-func (f *Factory) newTyped(kind schema.GroupVersionKind) func() Object {
-	return func() Object {
-		obj, err := f.o.Scheme.New(kind)
-		if err != nil {
-			panic(err) // identify made sure that the scheme knows it.
-		}
-		return obj.(Object)
+// Release gives back an informer that [For] or [ForOptions] returned, and removes the handlers that were added through it,
+// undelivered notifications included. When nobody uses the cache any more its informer is stopped and its memory freed.
+// Releasing twice does nothing.
+func Release[T Object](inf Informer[T]) {
+	if v, ok := inf.(*view[T]); ok {
+		v.release()
 	}
 }
 
-// shared returns the informer of that identity, making it when there is none.
-func (f *Factory) shared(id identityOfCache, newObject func() Object, o InformerOptions) (*SharedInformer[Object], error) {
+// shared returns the cache of that identity, making it when there is none.
+func (f *Factory) shared(id cacheIdentity, newObject func() Object, o InformerOptions) (*cache, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, c := range f.caches {
 		if c.identity == id {
-			return c.informer, nil
+			c.users++
+			return c, nil
 		}
 	}
 	if f.done {
 		return nil, fmt.Errorf("informer of %s: %w", id.kind, ErrStopped)
 	}
-	plural, _ := meta.UnsafeGuessKindToResource(id.kind) // A name for messages, until discovery knows better.
+	plural, _ := meta.UnsafeGuessKindToResource(id.kind) // A name for messages; discovery is asked later.
 	lws := map[string]ListerWatcher[Object]{}
 	for namespace := range strings.SplitSeq(id.namespaces, ",") {
 		lws[namespace] = &discovered{
-			factory: f, kind: id.kind, newObject: newObject,
+			factory: f, kind: id.kind,
 			o: RESTOptions{
 				Kind: id.kind.Kind, Namespace: namespace, New: newObject,
 				LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector, ShardSelector: o.ShardSelector,
 			},
 		}
 	}
-	c := &cache{identity: id, informer: NewSharedInformerOfNamespaces(lws, Options[Object]{
-		Resource: plural.GroupResource().String(), Transform: f.o.Transform, Backoff: f.o.Backoff, Panics: f.o.Panics,
+	c := &cache{identity: id, users: 1, informer: NewSharedInformerOfNamespaces(lws, Options[Object]{
+		Resource: plural.GroupResource().String(), Transform: both(f.o.Transform, o.Transform),
+		StreamLists: f.o.StreamLists, Backoff: f.o.Backoff, Panics: f.o.Panics,
 	})}
 	f.caches = append(f.caches, c)
 	select {
 	case f.added <- struct{}{}:
 	default:
 	}
-	return c.informer, nil
+	return c, nil
+}
+
+// both applies two transforms, either of which may be nil.
+func both(first, second func(Object) (Object, error)) func(Object) (Object, error) {
+	if first == nil || second == nil {
+		if first == nil {
+			return second
+		}
+		return first
+	}
+	return func(obj Object) (Object, error) {
+		obj, err := first(obj)
+		if err != nil {
+			return nil, err
+		}
+		return second(obj)
+	}
+}
+
+// giveBack counts one user less, and stops the informer when that was the last.
+func (f *Factory) giveBack(c *cache) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if c.users--; c.users > 0 {
+		return
+	}
+	f.caches = slices.DeleteFunc(f.caches, func(other *cache) bool { return other == c })
+	if c.stop != nil {
+		c.stop()
+	}
 }
 
 // Run runs all informers, also those asked for while it runs, until ctx is done; it returns when all have ended.
@@ -216,9 +215,7 @@ func (f *Factory) Run(ctx context.Context) error {
 	}
 	var informers sync.WaitGroup
 	for ctx.Err() == nil {
-		for _, c := range f.starting() {
-			informers.Go(func() { _ = c.informer.Run(ctx) }) // It fails only when it was run before.
-		}
+		f.start(ctx, &informers)
 		select {
 		case <-f.added:
 		case <-ctx.Done():
@@ -231,13 +228,21 @@ func (f *Factory) Run(ctx context.Context) error {
 	return nil
 }
 
-// starting returns the caches that were added since the last call.
-func (f *Factory) starting() []*cache {
+// start runs the informers that do not run yet. They are waited for by Run.
+func (f *Factory) start(ctx context.Context, informers *sync.WaitGroup) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	fresh := slices.Clone(f.caches[f.started:])
-	f.started = len(f.caches)
-	return fresh
+	for _, c := range f.caches {
+		if c.stop != nil {
+			continue
+		}
+		ctx, stop := context.WithCancel(ctx)
+		c.stop = stop
+		informers.Go(func() {
+			defer stop()
+			_ = c.informer.Run(ctx) // It fails only when it was run before.
+		})
+	}
 }
 
 // WaitForSync waits until each informer that there is now has synced.
@@ -280,23 +285,4 @@ func (f *Factory) all() []*cache {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.caches)
-}
-
-func (c *cache) name() string {
-	var special []string
-	switch c.identity.form {
-	case formUnstructured:
-		special = append(special, "unstructured")
-	case formMetadata:
-		special = append(special, "metadata")
-	}
-	for _, s := range []string{c.identity.namespaces, c.identity.labelSelector, c.identity.fieldSelector, c.identity.shardSelector} {
-		if s != "" {
-			special = append(special, s)
-		}
-	}
-	if special == nil {
-		return c.informer.o.Resource
-	}
-	return c.informer.o.Resource + " (" + strings.Join(special, ", ") + ")"
 }

@@ -36,7 +36,8 @@ type HandlerOptions struct {
 	// Name stands in logs, metrics and reports; "" is numbered.
 	Name string
 	// Resync, when positive, repeats every object of the cache as an update at that interval. It makes no request to the
-	// server: it is for handlers that look at something beside the cache. Minimum: one second.
+	// server: it is for handlers that look at something beside the cache. Minimum: one second. Negative: none, also where
+	// a factory has a default.
 	Resync time.Duration
 	// MaxLag is how many batches the handler may be behind before what it has not seen is merged into one state per
 	// object. 0 means 64. Negative: never merge; the handler gets every state, and a slow one holds memory without bound.

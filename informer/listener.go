@@ -72,6 +72,8 @@ func newListener[T any](h Handler[T], o HandlerOptions) *listener[T] {
 	}
 	if l.resync > 0 {
 		l.resync = max(l.resync, minResync)
+	} else {
+		l.resync = 0
 	}
 	return l
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
+	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -12,17 +15,51 @@ import (
 // asks by an object at run time share one cache. It asserts the type of each element, which the factory has made sure of.
 type view[T Object] struct {
 	shared Informer[Object]
+	// resync is that of handlers that do not say.
+	resync time.Duration
+
+	mu sync.Mutex
+	// handlers are those added through this view.
+	handlers []*Registration
+	// giveBack tells the factory that this user has gone; nil when it was told.
+	giveBack func()
 }
 
-// typed makes views of an engine.
-func typed[T Object](shared Informer[Object]) Informer[T] {
-	if same, ok := shared.(Informer[T]); ok {
-		return same // T is Object.
+// release gives the informer back, once, and takes the handlers along.
+func (v *view[T]) release() {
+	v.mu.Lock()
+	giveBack, handlers := v.giveBack, v.handlers
+	v.giveBack, v.handlers = nil, nil
+	v.mu.Unlock()
+	if giveBack == nil {
+		return
 	}
-	return view[T]{shared}
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, r := range handlers {
+		_ = v.shared.RemoveHandler(now, r) // The error counts what is dropped, as promised.
+	}
+	giveBack()
 }
 
-func (v view[T]) AddHandler(h Handler[T], o HandlerOptions) (*Registration, error) {
+func (v *view[T]) AddHandler(h Handler[T], o HandlerOptions) (*Registration, error) {
+	if o.Resync == 0 {
+		o.Resync = v.resync
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.giveBack == nil {
+		return nil, fmt.Errorf("add handler to an informer that was released: %w", ErrStopped)
+	}
+	r, err := v.shared.AddHandler(untyped(h), o)
+	if err == nil {
+		v.handlers = append(v.handlers, r)
+	}
+	return r, err
+}
+
+// untyped makes of a handler of T one of Object.
+func untyped[T Object](h Handler[T]) Handler[Object] {
 	var w Handler[Object]
 	if h.OnAdd != nil {
 		w.OnAdd = func(obj Object, initial bool) { h.OnAdd(obj.(T), initial) }
@@ -35,14 +72,17 @@ func (v view[T]) AddHandler(h Handler[T], o HandlerOptions) (*Registration, erro
 			h.OnDelete(Deleted[T]{Key: d.Key, Object: d.Object.(T), Stale: d.Stale})
 		}
 	}
-	return v.shared.AddHandler(w, o)
+	return w
 }
 
-func (v view[T]) RemoveHandler(ctx context.Context, r *Registration) error {
+func (v *view[T]) RemoveHandler(ctx context.Context, r *Registration) error {
+	v.mu.Lock()
+	v.handlers = slices.DeleteFunc(v.handlers, func(other *Registration) bool { return other == r })
+	v.mu.Unlock()
 	return v.shared.RemoveHandler(ctx, r)
 }
 
-func (v view[T]) AddIndex(name string, f IndexFunc[T]) error {
+func (v *view[T]) AddIndex(name string, f IndexFunc[T]) error {
 	return v.shared.AddIndex(name, func(obj Object) ([]string, error) {
 		t, ok := obj.(T)
 		if !ok {
@@ -52,7 +92,7 @@ func (v view[T]) AddIndex(name string, f IndexFunc[T]) error {
 	})
 }
 
-func (v view[T]) Get(namespace, name string) (T, bool) {
+func (v *view[T]) Get(namespace, name string) (T, bool) {
 	obj, found := v.shared.Get(namespace, name)
 	if !found {
 		var none T
@@ -61,16 +101,16 @@ func (v view[T]) Get(namespace, name string) (T, bool) {
 	return obj.(T), true
 }
 
-func (v view[T]) List(namespace string, sel labels.Selector) []T {
+func (v *view[T]) List(namespace string, sel labels.Selector) []T {
 	return assertAll[T](v.shared.List(namespace, sel))
 }
 
-func (v view[T]) ByIndex(name, value string) ([]T, error) {
+func (v *view[T]) ByIndex(name, value string) ([]T, error) {
 	objs, err := v.shared.ByIndex(name, value)
 	return assertAll[T](objs), err
 }
 
-func (v view[T]) All() iter.Seq[T] {
+func (v *view[T]) All() iter.Seq[T] {
 	return func(yield func(T) bool) {
 		for obj := range v.shared.All() {
 			if !yield(obj.(T)) {
@@ -80,15 +120,15 @@ func (v view[T]) All() iter.Seq[T] {
 	}
 }
 
-func (v view[T]) WaitForResourceVersion(ctx context.Context, namespace, rv string) error {
+func (v *view[T]) WaitForResourceVersion(ctx context.Context, namespace, rv string) error {
 	return v.shared.WaitForResourceVersion(ctx, namespace, rv)
 }
 
-func (v view[T]) ResourceVersion() string               { return v.shared.ResourceVersion() }
-func (v view[T]) HasSynced() bool                       { return v.shared.HasSynced() }
-func (v view[T]) WaitForSync(ctx context.Context) error { return v.shared.WaitForSync(ctx) }
-func (v view[T]) Health() Health                        { return v.shared.Health() }
-func (v view[T]) Stats() Stats                          { return v.shared.Stats() }
+func (v *view[T]) ResourceVersion() string               { return v.shared.ResourceVersion() }
+func (v *view[T]) HasSynced() bool                       { return v.shared.HasSynced() }
+func (v *view[T]) WaitForSync(ctx context.Context) error { return v.shared.WaitForSync(ctx) }
+func (v *view[T]) Health() Health                        { return v.shared.Health() }
+func (v *view[T]) Stats() Stats                          { return v.shared.Stats() }
 
 func assertAll[T Object](objs []Object) []T {
 	if objs == nil {

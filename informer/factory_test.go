@@ -1,0 +1,264 @@
+package informer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+)
+
+// apiTransport answers discovery and lists of pods, nodes, and, once they are defined, widgets; watches stay silent until their
+// context ends. No network, so that it works in a bubble.
+type apiTransport struct {
+	mu sync.Mutex
+	// widgets says that the custom resource is defined.
+	widgets bool
+	// forbidden has the resources that may not be listed.
+	forbidden map[string]bool
+	asked     map[string]int
+	watching  int
+}
+
+func (a *apiTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.asked == nil {
+		a.asked = map[string]int{}
+	}
+	a.asked[r.URL.Path]++
+	answer := func(code int, obj any) (*http.Response, error) {
+		data, err := json.Marshal(obj)
+		return &http.Response{
+			StatusCode: code, Request: r, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(string(data))),
+		}, err
+	}
+	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	resource := path[len(path)-1]
+	switch {
+	case r.URL.Path == "/api/v1":
+		return answer(200, metav1.APIResourceList{APIResources: []metav1.APIResource{
+			{Name: "pods/status", Kind: "Pod", Namespaced: true}, {Name: "pods", Kind: "Pod", Namespaced: true}, {Name: "nodes", Kind: "Node"},
+		}})
+	case path[0] == "apis" && !a.widgets:
+		return answer(404, apierrors.NewNotFound(schema.GroupResource{}, "").Status())
+	case r.URL.Path == "/apis/example.com/v1":
+		return answer(200, metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "widgets", Kind: "Widget", Namespaced: true}}})
+	case a.forbidden[resource]:
+		status := apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", fmt.Errorf("no right to list %s", resource)).Status()
+		status.Kind, status.APIVersion = "Status", "v1"
+		return answer(403, status)
+	case r.URL.Query().Get("watch") != "":
+		return &http.Response{StatusCode: 200, Request: r, Header: http.Header{"Content-Type": {"application/json"}}, Body: a.silence(r.Context())}, nil
+	}
+	item := map[string]any{"metadata": map[string]any{"name": resource[:1], "resourceVersion": "1"}}
+	if path[len(path)-3] == "namespaces" {
+		item["metadata"].(map[string]any)["namespace"] = path[len(path)-2]
+	}
+	return answer(200, map[string]any{"metadata": map[string]any{"resourceVersion": "5"}, "items": []any{item}})
+}
+
+// silence is a body that says nothing until ctx ends.
+func (a *apiTransport) silence(ctx context.Context) io.ReadCloser {
+	a.watching++
+	r, w := io.Pipe()
+	context.AfterFunc(ctx, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.watching--
+		_ = w.CloseWithError(ctx.Err())
+	})
+	return r
+}
+
+func (a *apiTransport) set(f func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f()
+}
+
+func newTestFactory(t *testing.T, a *apiTransport, o FactoryOptions) *Factory {
+	t.Helper()
+	f, err := NewFactory(&rest.Config{Host: "http://api.example", Transport: a}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// TestFactoryShares: one cache for all who ask for the same, however they ask; another for another representation.
+func TestFactoryShares(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &apiTransport{}
+		f := newTestFactory(t, a, FactoryOptions{})
+		pod := corev1.SchemeGroupVersion.WithKind("Pod")
+		byType := must(For[*corev1.Pod](f))
+		defer start(t, f.Run)()
+		again := must(For[*corev1.Pod](f)) // While it runs.
+		byKind := must(ForOptions[Object](f, InformerOptions{Kind: pod}))
+		tree := must(ForOptions[*unstructured.Unstructured](f, InformerOptions{Kind: pod}))
+		meta := must(ForOptions[*metav1.PartialObjectMetadata](f, InformerOptions{Kind: pod, LabelSelector: "app"}))
+		if err := f.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p, found := byType.Get("", "p")
+		if q, _ := again.Get("", "p"); !found || p != q {
+			t.Error("two users of one type have two caches")
+		}
+		if o, _ := byKind.Get("", "p"); o != Object(p) {
+			t.Error("a user of the interface has a cache of its own")
+		}
+		if u, found := tree.Get("", "p"); !found || u.GetKind() != "Pod" {
+			t.Errorf("unstructured: %v %v", u, found)
+		}
+		if m, found := meta.Get("", "p"); !found || m.Kind != "Pod" {
+			t.Errorf("metadata: %v %v", m, found)
+		}
+		stats := f.Stats()
+		for _, name := range []string{"pods", "pods (unstructured)", "pods (metadata, app)"} {
+			if stats[name].Objects != 1 {
+				t.Errorf("%s: %+v of %v", name, stats[name], stats)
+			}
+		}
+	})
+}
+
+// TestFactoryRelease: the last user gone stops the informer.
+func TestFactoryRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &apiTransport{}
+		f := newTestFactory(t, a, FactoryOptions{})
+		one, two := must(For[*corev1.Pod](f)), must(For[*corev1.Pod](f))
+		defer start(t, f.Run)()
+		reg := must(one.AddHandler(Handler[*corev1.Pod]{}, HandlerOptions{}))
+		synctest.Wait()
+		Release(one)
+		Release(one)
+		synctest.Wait()
+		if a.watching != 1 || len(f.Stats()["pods"].Handlers) != 0 {
+			t.Errorf("one user left: %d watches, %+v", a.watching, f.Stats())
+		}
+		if _, err := one.AddHandler(Handler[*corev1.Pod]{}, HandlerOptions{}); !errors.Is(err, ErrStopped) {
+			t.Errorf("handler of a released informer: %v", err)
+		}
+		if err := two.RemoveHandler(t.Context(), reg); err != nil {
+			t.Error(err)
+		}
+		Release(two)
+		synctest.Wait()
+		if a.watching != 0 || len(f.Stats()) != 0 {
+			t.Errorf("nobody left: %d watches, %+v", a.watching, f.Stats())
+		}
+		if n := len(must(For[*corev1.Pod](f)).List("", nil)); n != 0 {
+			t.Errorf("the new cache begins with %d objects", n)
+		}
+		synctest.Wait()
+		if a.watching != 1 {
+			t.Errorf("asked for again: %d watches", a.watching)
+		}
+	})
+}
+
+// TestFactoryCustomResourceAppears: an informer of what is not defined waits for it, and says so.
+func TestFactoryCustomResourceAppears(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &apiTransport{}
+		f := newTestFactory(t, a, FactoryOptions{})
+		widgets := must(ForOptions[*unstructured.Unstructured](f, InformerOptions{Kind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}}))
+		defer start(t, f.Run)()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		err := f.WaitForSync(ctx)
+		if err == nil || err.Error() != "cannot list widgets.example.com at the cluster scope: the server has no kind Widget in example.com/v1" {
+			t.Errorf("not defined: %v", err)
+		}
+		if n := a.asked["/apis/example.com/v1"]; n > 150 {
+			t.Errorf("asked %d times in an hour", n)
+		}
+		a.set(func() { a.widgets = true })
+		if err := f.WaitForSync(t.Context()); err != nil || len(widgets.List("", nil)) != 1 {
+			t.Errorf("defined: %v", err)
+		}
+	})
+}
+
+// TestFactoryNamesLaggards: the error of the wait has one sentence for each informer that has not synced, none for others.
+func TestFactoryNamesLaggards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &apiTransport{forbidden: map[string]bool{"pods": true}}
+		f := newTestFactory(t, a, FactoryOptions{})
+		must(For[*corev1.Pod](f))
+		must(For[*corev1.Node](f))
+		defer start(t, f.Run)()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := f.WaitForSync(ctx)
+		if err == nil || err.Error() != "cannot list pods at the cluster scope: forbidden: no right to list pods" {
+			t.Errorf("got %v", err)
+		}
+		if h := f.Health(); h[0].Synced || h[0].Err == nil || !h[1].Synced || h[1].Err != nil {
+			t.Errorf("health %+v", h)
+		}
+	})
+}
+
+// TestFactoryNamespaces: restricted to namespaces, an informer lists each; one of a cluster-scoped resource has to be told.
+func TestFactoryNamespaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &apiTransport{}
+		f := newTestFactory(t, a, FactoryOptions{Namespaces: []string{"x", "y", "x"}})
+		pods := must(For[*corev1.Pod](f))
+		nodes := must(ForOptions[*corev1.Node](f, InformerOptions{ClusterScoped: true}))
+		wrong := must(For[*corev1.Node](f))
+		defer start(t, f.Run)()
+		synctest.Wait()
+		if n := len(pods.List("", nil)); n != 2 || len(pods.List("y", nil)) != 1 || a.asked["/api/v1/pods"] != 0 {
+			t.Errorf("%d pods, asked %v", n, a.asked)
+		}
+		if !nodes.HasSynced() {
+			t.Errorf("nodes: %v", nodes.Health().Err)
+		}
+		if err := wrong.Health().Err; err == nil || !strings.Contains(err.Error(), "nodes have no namespaces") {
+			t.Errorf("nodes by namespace: %v", err)
+		}
+	})
+}
+
+func TestFactoryRefusesWhatItCannotKnow(t *testing.T) {
+	f := newTestFactory(t, &apiTransport{}, FactoryOptions{})
+	if _, err := ForOptions[*unstructured.Unstructured](f, InformerOptions{}); err == nil {
+		t.Error("unstructured without a kind")
+	}
+	if _, err := For[Object](f); err == nil {
+		t.Error("an interface without a kind")
+	}
+	if _, err := For[*unknownKind](f); err == nil {
+		t.Error("a type that the scheme does not know")
+	}
+	if _, err := ForOptions[*corev1.Pod](f, InformerOptions{Transform: func(o Object) (Object, error) { return o, nil }}); err == nil {
+		t.Error("a transform without a name")
+	}
+}
+
+// unknownKind is in no scheme.
+type unknownKind struct{ corev1.Pod }

@@ -1,0 +1,90 @@
+package informer
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// cacheIdentity is what two users must agree on to share a cache.
+type cacheIdentity struct {
+	form                                        form
+	kind                                        schema.GroupVersionKind
+	namespaces                                  string
+	labelSelector, fieldSelector, shardSelector string
+	transform                                   string
+}
+
+// identify finds out what is wanted by someone who holds objects like example, and how to make one.
+func (f *Factory) identify(example any, o InformerOptions) (id cacheIdentity, newObject func() Object, err error) {
+	id = cacheIdentity{kind: o.Kind, labelSelector: o.LabelSelector, fieldSelector: o.FieldSelector, shardSelector: o.ShardSelector, transform: o.TransformName}
+	if o.Transform != nil && o.TransformName == "" {
+		return id, nil, errors.New("informer with a transform: InformerOptions.TransformName is needed")
+	}
+	namespaces := slices.Clone(o.Namespaces)
+	if namespaces == nil && !o.ClusterScoped {
+		namespaces = slices.Clone(f.o.Namespaces)
+	}
+	slices.Sort(namespaces)
+	id.namespaces = strings.Join(slices.Compact(namespaces), ",")
+	switch example := example.(type) {
+	case *unstructured.Unstructured:
+		id.form = formUnstructured
+		newObject = func() Object { return &unstructured.Unstructured{} }
+	case *metav1.PartialObjectMetadata:
+		id.form = formMetadata
+		newObject = func() Object { return &metav1.PartialObjectMetadata{} }
+	case Object:
+		kinds, _, err := f.o.Scheme.ObjectKinds(example)
+		if err != nil {
+			return id, nil, fmt.Errorf("informer of %T: %w", example, err)
+		}
+		id.kind = kinds[0]
+		newObject = f.newTyped(id.kind)
+	default: // The interface type itself.
+		newObject = f.newTyped(id.kind)
+	}
+	if id.kind.Kind == "" {
+		return id, nil, fmt.Errorf("informer of %T: InformerOptions.Kind is needed", example)
+	}
+	if id.form == formTyped && !f.o.Scheme.Recognizes(id.kind) {
+		return id, nil, fmt.Errorf("informer of %s: the scheme does not know the kind", id.kind)
+	}
+	return id, newObject, nil
+}
+
+func (f *Factory) newTyped(kind schema.GroupVersionKind) func() Object {
+	return func() Object {
+		obj, err := f.o.Scheme.New(kind)
+		if err != nil {
+			panic(err) // identify made sure that the scheme knows it.
+		}
+		return obj.(Object)
+	}
+}
+
+// name is the resource, and what is special about the cache.
+func (c *cache) name() string {
+	var special []string
+	switch c.identity.form {
+	case formUnstructured:
+		special = append(special, "unstructured")
+	case formMetadata:
+		special = append(special, "metadata")
+	}
+	id := c.identity
+	for _, s := range []string{id.namespaces, id.labelSelector, id.fieldSelector, id.shardSelector, id.transform} {
+		if s != "" {
+			special = append(special, s)
+		}
+	}
+	if special == nil {
+		return c.informer.o.Resource
+	}
+	return c.informer.o.Resource + " (" + strings.Join(special, ", ") + ")"
+}
