@@ -84,11 +84,7 @@ func validateDaemonSet(d *appsv1.DaemonSet) field.ErrorList {
 	errs := validateWorkload(workload{spec.Selector, &spec.Template, "daemonset", "DaemonSet"}, path)
 	errs = append(errs, nonnegative(int64(spec.MinReadySeconds), path.Child("minReadySeconds"))...)
 	if u := spec.UpdateStrategy; u.Type != appsv1.RollingUpdateDaemonSetStrategyType && u.Type != appsv1.OnDeleteDaemonSetStrategyType {
-		shown := struct { // as the real server's internal type prints
-			Type          appsv1.DaemonSetUpdateStrategyType
-			RollingUpdate *appsv1.RollingUpdateDaemonSet
-		}{u.Type, u.RollingUpdate}
-		errs = append(errs, field.NotSupported(path.Child("updateStrategy"), shown,
+		errs = append(errs, field.NotSupported(path.Child("updateStrategy"), shown(u),
 			[]appsv1.DaemonSetUpdateStrategyType{appsv1.RollingUpdateDaemonSetStrategyType, appsv1.OnDeleteDaemonSetStrategyType}))
 	}
 	return append(errs, nonnegative(replicasOf(spec.RevisionHistoryLimit), path.Child("revisionHistoryLimit"))...)

@@ -109,12 +109,7 @@ func validateDeploymentStrategy(s *appsv1.DeploymentStrategy, path *field.Path) 
 	case appsv1.RollingUpdateDeploymentStrategyType:
 		return validateRollingUpdate(s.RollingUpdate, path.Child("rollingUpdate"))
 	default:
-		// The real server prints its internal struct, whose fields have no JSON names.
-		shown := struct {
-			Type          appsv1.DeploymentStrategyType
-			RollingUpdate *appsv1.RollingUpdateDeployment
-		}{s.Type, s.RollingUpdate}
-		return field.ErrorList{field.NotSupported(path, shown,
+		return field.ErrorList{field.NotSupported(path, shown(s),
 			[]appsv1.DeploymentStrategyType{appsv1.RecreateDeploymentStrategyType, appsv1.RollingUpdateDeploymentStrategyType})}
 	}
 }

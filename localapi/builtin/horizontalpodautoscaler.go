@@ -67,10 +67,7 @@ func validateAutoscaler(h *autoscalingv2.HorizontalPodAutoscaler) field.ErrorLis
 	if low < 0 {
 		errs = append(errs, field.Invalid(path.Child("minReplicas"), low, "must be greater than or equal to 0"))
 	}
-	switch n := h.Spec.MaxReplicas; {
-	case n == 0:
-		errs = append(errs, field.Required(path.Child("maxReplicas"), ""))
-	case n < 0:
+	if n := h.Spec.MaxReplicas; n < 0 {
 		errs = append(errs, field.Invalid(path.Child("maxReplicas"), n, "must be greater than or equal to 1"))
 	}
 	if h.Spec.MaxReplicas < low {
@@ -85,6 +82,9 @@ func validateAutoscaler(h *autoscalingv2.HorizontalPodAutoscaler) field.ErrorLis
 	}
 	if low == 0 && !slices.ContainsFunc(h.Spec.Metrics, countsWithoutPods) {
 		errs = append(errs, field.Forbidden(path.Child("metrics"), "must specify at least one Object or External metric to support scaling to zero replicas"))
+	}
+	if h.Spec.MaxReplicas == 0 {
+		errs = append(errs, field.Required(path.Child("maxReplicas"), ""))
 	}
 	return errs
 }

@@ -9,6 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -139,7 +140,10 @@ func validateJobUpdate(j, old *batchv1.Job) field.ErrorList {
 		template.Spec.NodeSelector, template.Spec.Affinity = now.Spec.NodeSelector, now.Spec.Affinity
 		template.Spec.Tolerations, template.Spec.SchedulingGates = now.Spec.Tolerations, now.Spec.SchedulingGates
 	}
-	return append(errs, immutable(j.Spec.Template, *template, path.Child("template"))...)
+	if !equality.Semantic.DeepEqual(j.Spec.Template, *template) {
+		errs = append(errs, field.Invalid(path.Child("template"), shown(j.Spec.Template), apivalidation.FieldImmutableErrorMsg))
+	}
+	return errs
 }
 
 func jobColumns() []metav1.TableColumnDefinition {

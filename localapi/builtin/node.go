@@ -64,7 +64,7 @@ func validateNode(n *corev1.Node) field.ErrorList {
 		errs = append(errs, oneOf(p.Child("effect"), t.Effect,
 			corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute)...)
 		if seen[t.Effect][t.Key] {
-			duplicate := field.Duplicate(p, shownTaint{t.Key, t.Value, t.Effect, t.TimeAdded})
+			duplicate := field.Duplicate(p, shown(t))
 			duplicate.Detail = "taints must be unique by key and effect pair"
 			errs = append(errs, duplicate)
 			continue
@@ -75,13 +75,6 @@ func validateNode(n *corev1.Node) field.ErrorList {
 		seen[t.Effect][t.Key] = true
 	}
 	return errs
-}
-
-// shownTaint prints a taint as the real server's internal type does.
-type shownTaint struct {
-	Key, Value string
-	Effect     corev1.TaintEffect
-	TimeAdded  *metav1.Time
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateNodeUpdate.

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -77,7 +76,7 @@ func validatePodUpdate(pod, old *corev1.Pod) field.ErrorList {
 	masked, selectorErrs := maskUpdatable(&pod.Spec, &old.Spec, path)
 	errs = append(errs, selectorErrs...)
 	if !equality.Semantic.DeepEqual(*masked, old.Spec) {
-		errs = append(errs, field.Forbidden(path, fmt.Sprintf("pod updates may not change fields other than %s\n%v", updatablePodSpec, diff.Diff(old.Spec, *masked))))
+		errs = append(errs, field.Forbidden(path, fmt.Sprintf("pod updates may not change fields other than %s\n%v", updatablePodSpec, shownDiff(old.Spec, *masked))))
 	}
 	return errs
 }
@@ -203,12 +202,7 @@ func validatePodIPs(status *corev1.PodStatus, path *field.Path) field.ErrorList 
 		families[strings.Contains(ip.IP, ":")]++
 	}
 	if families[true] > 1 || families[false] > 1 {
-		type shown struct{ IP string } // as the real server's internal type prints
-		var list []shown
-		for _, ip := range status.PodIPs {
-			list = append(list, shown(ip))
-		}
-		errs = append(errs, field.Invalid(path.Child("podIPs"), list, "may specify no more than one IP for each IP family"))
+		errs = append(errs, field.Invalid(path.Child("podIPs"), shown(status.PodIPs), "may specify no more than one IP for each IP family"))
 	}
 	if len(status.HostIPs) > 0 && status.HostIP != status.HostIPs[0].IP {
 		errs = append(errs, field.Invalid(path.Child("hostIPs").Index(0).Child("ip"), status.HostIPs[0].IP, "must be equal to `hostIP`"))

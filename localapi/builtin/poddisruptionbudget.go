@@ -55,13 +55,7 @@ func validateBudget(b *policyv1.PodDisruptionBudget) field.ErrorList {
 	path, spec := field.NewPath("spec"), &b.Spec
 	var errs field.ErrorList
 	if spec.MinAvailable != nil && spec.MaxUnavailable != nil {
-		shown := struct { // as the real server's internal type prints
-			MinAvailable               *intstr.IntOrString
-			Selector                   *metav1.LabelSelector
-			MaxUnavailable             *intstr.IntOrString
-			UnhealthyPodEvictionPolicy *policyv1.UnhealthyPodEvictionPolicyType
-		}{spec.MinAvailable, spec.Selector, spec.MaxUnavailable, spec.UnhealthyPodEvictionPolicy}
-		errs = append(errs, field.Invalid(path, shown, "minAvailable and maxUnavailable cannot be both set"))
+		errs = append(errs, field.Invalid(path, shown(spec), "minAvailable and maxUnavailable cannot be both set"))
 	}
 	errs = append(errs, validateShare(spec.MinAvailable, path.Child("minAvailable"))...)
 	errs = append(errs, validateShare(spec.MaxUnavailable, path.Child("maxUnavailable"))...)

@@ -92,21 +92,11 @@ func validateServicePorts(s *corev1.Service, path *field.Path) field.ErrorList {
 		}
 		k := key{p.Protocol, p.Port}
 		if numbers.Has(k) {
-			errs = append(errs, field.Duplicate(at, shownPort{Protocol: p.Protocol, Port: p.Port}))
+			errs = append(errs, field.Duplicate(at, shown(corev1.ServicePort{Protocol: p.Protocol, Port: p.Port})))
 		}
 		numbers.Insert(k)
 	}
 	return errs
-}
-
-// shownPort prints a port as the real server's internal type does.
-type shownPort struct {
-	Name        string
-	Protocol    corev1.Protocol
-	AppProtocol *string
-	Port        int32
-	TargetPort  int
-	NodePort    int32
 }
 
 func validateServicePort(p *corev1.ServicePort, needsName bool, names sets.Set[string], path *field.Path) field.ErrorList {

@@ -91,13 +91,9 @@ func validateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
 	}
 	switch u := spec.UpdateStrategy; {
 	case u.Type != appsv1.RollingUpdateStatefulSetStrategyType && u.Type != appsv1.OnDeleteStatefulSetStrategyType:
-		errs = append(errs, field.Invalid(path.Child("updateStrategy"), u, "must be 'RollingUpdate' or 'OnDelete'"))
+		errs = append(errs, field.Invalid(path.Child("updateStrategy"), shown(u), "must be 'RollingUpdate' or 'OnDelete'"))
 	case u.Type == appsv1.OnDeleteStatefulSetStrategyType && u.RollingUpdate != nil:
-		shown := struct { // as the real server's internal type prints
-			Partition      *int32
-			MaxUnavailable *intstr.IntOrString
-		}{u.RollingUpdate.Partition, u.RollingUpdate.MaxUnavailable}
-		errs = append(errs, field.Invalid(path.Child("updateStrategy", "rollingUpdate"), shown, "only allowed for updateStrategy 'RollingUpdate'"))
+		errs = append(errs, field.Invalid(path.Child("updateStrategy", "rollingUpdate"), shown(u.RollingUpdate), "only allowed for updateStrategy 'RollingUpdate'"))
 	}
 	errs = append(errs, nonnegative(replicasOf(spec.Replicas), path.Child("replicas"))...)
 	errs = append(errs, nonnegative(int64(spec.MinReadySeconds), path.Child("minReadySeconds"))...)
