@@ -1,0 +1,248 @@
+package workqueue_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/flyball-dev/flyball/workqueue"
+)
+
+// model is the queue as one would write it on a napkin: no locks, no timers, no speed.
+type model struct {
+	ready, processing []string
+	again             map[string]bool // processing, and added meanwhile
+	delays            []modelDelay    // in the order in which they were set
+	now               time.Duration
+	down              bool
+}
+
+type modelDelay struct {
+	key string
+	at  time.Duration
+	own bool
+}
+
+func (m *model) add(key string) {
+	m.delays = slices.DeleteFunc(m.delays, func(d modelDelay) bool { return d.own && d.key == key })
+	switch {
+	case slices.Contains(m.processing, key):
+		m.again[key] = true
+	case !slices.Contains(m.ready, key):
+		m.ready = append(m.ready, key)
+	}
+}
+
+func (m *model) delay(key string, after time.Duration, own bool) {
+	if after <= 0 {
+		m.add(key)
+		return
+	}
+	same := func(d modelDelay) bool { return d.key == key && d.own == own }
+	i := slices.IndexFunc(m.delays, same)
+	dirty := slices.Contains(m.ready, key) || m.again[key]
+	if own && dirty || !own && i >= 0 && m.delays[i].at <= m.now+after {
+		return
+	}
+	m.delays = append(slices.DeleteFunc(m.delays, same), modelDelay{key, m.now + after, own})
+}
+
+func (m *model) advance(d time.Duration) {
+	m.now += d
+	for {
+		i := slices.IndexFunc(m.delays, func(d modelDelay) bool { return d.at <= m.now })
+		for j, d := range m.delays {
+			if i >= 0 && d.at < m.delays[i].at {
+				i = j
+			}
+		}
+		if i < 0 {
+			return
+		}
+		key := m.delays[i].key
+		m.delays = slices.Delete(m.delays, i, i+1)
+		m.add(key)
+	}
+}
+
+func (m *model) get() string {
+	key := m.ready[0]
+	m.ready = m.ready[1:]
+	m.processing = append(m.processing, key)
+	return key
+}
+
+func (m *model) done(key string) {
+	i := slices.Index(m.processing, key)
+	if i < 0 {
+		return
+	}
+	m.processing = slices.Delete(m.processing, i, i+1)
+	if m.again[key] {
+		delete(m.again, key)
+		m.ready = append(m.ready, key)
+	}
+}
+
+// compareWithModel runs one operation per byte pair on a queue and on the model, and compares all there is to see.
+func compareWithModel(t *testing.T, program []byte, keyCount int) {
+	synctest.Test(t, func(t *testing.T) {
+		q := workqueue.New(workqueue.Options[string]{})
+		defer q.ShutDown()
+		m := &model{again: map[string]bool{}}
+		for ; len(program) >= 2; program = program[2:] {
+			key := fmt.Sprint("key-", int(program[1])%keyCount)
+			after := time.Duration(program[1]%16) * time.Second
+			name := step(t, q, m, program[0]%8, key, after)
+			s := q.Stats()
+			if s.Depth != len(m.ready) || s.Processing != len(m.processing) || s.Delayed != len(m.delays) {
+				t.Fatalf("after %s %s: got %d ready, %d processing, %d delayed; want %d, %d, %d",
+					name, key, s.Depth, s.Processing, s.Delayed, len(m.ready), len(m.processing), len(m.delays))
+			}
+		}
+		for len(m.processing) > 0 {
+			q.Done(m.processing[0])
+			m.done(m.processing[0])
+		}
+		m.advance(time.Hour)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		wantKeys(t, q, m.ready...)
+	})
+}
+
+// step does one operation on both and returns its name.
+func step(t *testing.T, q *workqueue.Queue[string], m *model, op byte, key string, after time.Duration) string {
+	switch op {
+	case 0:
+		q.AddAfter(key, after)
+		m.delay(key, after, false)
+		return "AddAfter"
+	case 1:
+		q.RequeueAfter(key, after)
+		m.delay(key, after, true)
+		return "RequeueAfter"
+	case 2, 3:
+		if len(m.ready) == 0 {
+			return "nothing with"
+		}
+		if got, want := get(t, q).Key, m.get(); got != want {
+			t.Fatalf("Get: got %s, want %s", got, want)
+		}
+		return "Get, before which came"
+	case 4, 5:
+		q.Done(key)
+		m.done(key)
+		return "Done"
+	case 6:
+		time.Sleep(after)
+		synctest.Wait()
+		m.advance(after)
+		return "Sleep, before which came"
+	default:
+		q.Add(key)
+		m.add(key)
+		return "Add"
+	}
+}
+
+func TestQueueMatchesModel(t *testing.T) {
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		program := make([]byte, 1000)
+		for i := range program {
+			program[i] = byte(random.Uint32())
+		}
+		compareWithModel(t, program, 1+int(seed%40))
+	}
+}
+
+// The table forgets idle keys beyond a number. Keys must be found, forgotten and found again across that.
+func TestQueueMatchesModelWithManyKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := workqueue.New(workqueue.Options[string]{})
+		defer q.ShutDown()
+		m := &model{again: map[string]bool{}}
+		random := rand.New(rand.NewPCG(7, 7))
+		for range 30 {
+			for range 1000 {
+				key := fmt.Sprint("key-", random.IntN(5000))
+				q.Add(key)
+				m.add(key)
+			}
+			for len(m.ready) > 0 {
+				got, want := get(t, q).Key, m.get()
+				if got != want {
+					t.Fatalf("Get: got %s, want %s", got, want)
+				}
+			}
+			random.Shuffle(len(m.processing), func(i, j int) {
+				m.processing[i], m.processing[j] = m.processing[j], m.processing[i]
+			})
+			for len(m.processing) > 0 {
+				q.Done(m.processing[0])
+				m.done(m.processing[0])
+			}
+		}
+	})
+}
+
+func FuzzQueueMatchesModel(f *testing.F) {
+	f.Add([]byte{7, 1, 2, 0, 7, 1, 4, 1, 0, 5, 1, 3, 6, 4}, uint8(3))
+	f.Add([]byte{0, 9, 0, 3, 6, 3, 2, 0, 1, 3, 7, 3, 4, 3}, uint8(16))
+	f.Fuzz(func(t *testing.T, program []byte, keyCount uint8) {
+		if len(program) > 2000 {
+			program = program[:2000]
+		}
+		compareWithModel(t, program, 1+int(keyCount))
+	})
+}
+
+// FuzzPriorityOrder compares the order with a sort.
+func FuzzPriorityOrder(f *testing.F) {
+	f.Add([]byte{3, 1, 200, 3, 0, 255})
+	f.Fuzz(func(t *testing.T, priorities []byte) {
+		synctest.Test(t, func(t *testing.T) {
+			const age = 2 * time.Millisecond
+			q := workqueue.New(workqueue.Options[string]{
+				Order: workqueue.NewPriorityOrder[string](workqueue.PriorityOptions{Age: age}),
+			})
+			type ranked struct {
+				key  string
+				rank time.Duration
+			}
+			var want []ranked
+			for i, b := range priorities {
+				if b == 255 && i > 0 {
+					at := int(priorities[i-1]) % i
+					if at < len(want) { // raise an earlier one, which keeps the time it came at
+						addWithPriority(q, want[at].key, 1000)
+						want[at].rank -= (1000 - priorityOf(want[at].key)) * age
+					}
+				}
+				key := fmt.Sprintf("%d/%d", i, int8(b))
+				addWithPriority(q, key, int(int8(b)))
+				want = append(want, ranked{key, time.Duration(i)*time.Millisecond - time.Duration(int8(b))*age})
+				if b == 255 {
+					break
+				}
+				time.Sleep(time.Millisecond)
+			}
+			slices.SortStableFunc(want, func(a, b ranked) int { return int(a.rank - b.rank) })
+			var order []string
+			for _, w := range want {
+				order = append(order, w.key)
+			}
+			wantKeys(t, q, order...)
+		})
+	})
+}
+
+func priorityOf(key string) time.Duration {
+	var i, priority int
+	fmt.Sscanf(key, "%d/%d", &i, &priority)
+	return time.Duration(priority)
+}
