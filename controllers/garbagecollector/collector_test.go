@@ -20,6 +20,7 @@ import (
 	"github.com/flyball-dev/flyball/controllers/garbagecollector"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/audit"
+	"github.com/flyball-dev/flyball/localapi/gate"
 )
 
 // cluster is an API server with a collector, in a bubble.
@@ -31,11 +32,16 @@ type cluster struct {
 	log    *audit.Log
 }
 
-// inCluster runs f in a bubble with a server and, unless f is to start it later, a collector.
+// inCluster runs f in a bubble with a server and a collector that has read all there is.
 func inCluster(t *testing.T, f func(c *cluster)) {
+	inClusterBehind(t, gate.Funcs{}, func(*cluster) {}, f)
+}
+
+// inClusterBehind is inCluster with a server that g disturbs; before is called ahead of the collector's start.
+func inClusterBehind(t *testing.T, g gate.Gate, before, f func(c *cluster)) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &audit.Log{}
-		server, err := localapi.New(localapi.Options{Audit: log})
+		server, err := localapi.New(localapi.Options{Audit: log, Gate: g})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,6 +54,8 @@ func inCluster(t *testing.T, f func(c *cluster)) {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(t.Context())
+		c := &cluster{t, ctx, client, gc, log}
+		before(c)
 		done := make(chan error, 2)
 		go func() { done <- gc.Run(ctx) }()
 		go func() { done <- broadcaster.Run(ctx) }()
@@ -55,7 +63,7 @@ func inCluster(t *testing.T, f func(c *cluster)) {
 		if err := gc.Health(); err != nil {
 			t.Errorf("health: %v", err)
 		}
-		f(&cluster{t, ctx, client, gc, log})
+		f(c)
 		stop()
 		for range 2 {
 			if err := <-done; err != nil {
