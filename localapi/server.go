@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -133,14 +132,8 @@ func (s *Server) createNamespaces(more []string) error {
 	}
 	names := append([]string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease}, more...)
 	for _, name := range names {
-		ns := s.env.Namespaces.New()
-		ns.(metav1.Object).SetName(name)
-		if d := s.env.Namespaces.Definition; d.Default != nil {
-			d.Default(ns)
-		}
-		o := registry.WriteOptions{Warn: func(string) {}}
-		if _, err := s.env.Namespaces.Create(context.Background(), "", ns, o); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("create namespace %q: %w", name, err)
+		if err := s.createNamespace(name); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -4,6 +4,9 @@ import (
 	"context"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/flyball-dev/flyball/localapi/storage"
 	"github.com/flyball-dev/flyball/localapi/storage/memory"
 )
@@ -44,3 +47,8 @@ func (w watchWithoutTags) Poll() ([]storage.Event, int64, error) {
 	}
 	return events, revision, err
 }
+
+type object = runtime.Object
+
+func newConfigMap() object     { return &corev1.ConfigMap{} }
+func newConfigMapList() object { return &corev1.ConfigMapList{} }

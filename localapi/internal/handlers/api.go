@@ -2,13 +2,17 @@ package handlers
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"runtime/debug"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/localapi/audit"
 	"github.com/flyball-dev/flyball/localapi/gate"
@@ -49,6 +53,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	info, isResource := parseRequest(r, query)
 	x := &exchange{api: a, w: w, r: r, query: query, info: info}
+	defer x.recoverPanic()
 	verdict := x.before()
 	switch verdict.Action {
 	case gate.Drop:
@@ -75,6 +80,20 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer = x.answer()
 	}
 	x.finish(answer)
+}
+
+// recoverPanic answers a request whose handling panicked, as a kube-apiserver does. A connection that is broken on purpose
+// stays broken.
+func (x *exchange) recoverPanic() {
+	p := recover()
+	if p == nil {
+		return
+	}
+	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(p)
+	}
+	klog.FromContext(x.r.Context()).Error(nil, "Request caused a panic", "path", x.r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+	http.Error(x.w, fmt.Sprintf("This request caused apiserver to panic: %v", p), http.StatusInternalServerError)
 }
 
 // exchange is one request being answered.

@@ -1,0 +1,130 @@
+package localapi_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/flyball-dev/flyball/localapi"
+)
+
+func perSecond(b *testing.B, what string) {
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), what+"/s")
+}
+
+// BenchmarkCreate creates config maps and pods, with managed fields, through client-go.
+func BenchmarkCreate(b *testing.B) {
+	for _, encoding := range encodings {
+		for _, kind := range []string{"configmap", "pod"} {
+			b.Run(kind+"/"+encoding, func(b *testing.B) {
+				_, config := start(b, localapi.Options{})
+				config.ContentType = encoding
+				client := clientset(b, config).CoreV1()
+				var n atomic.Int64
+				create := func() error {
+					name := fmt.Sprintf("o%08d", n.Add(1))
+					if kind == "pod" {
+						_, err := client.Pods("default").Create(b.Context(), newPod(name, ""), metav1.CreateOptions{})
+						return err
+					}
+					_, err := client.ConfigMaps("default").Create(b.Context(), configMap(name, "k", "v"), metav1.CreateOptions{})
+					return err
+				}
+				if err := create(); err != nil { // builds the type converter
+					b.Fatal(err)
+				}
+				b.ReportAllocs()
+				b.ResetTimer()
+				b.RunParallel(func(pb *testing.PB) {
+					for pb.Next() {
+						if err := create(); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+				perSecond(b, "creates")
+			})
+		}
+	}
+}
+
+// BenchmarkGet gets one pod through client-go.
+func BenchmarkGet(b *testing.B) {
+	for _, encoding := range encodings {
+		b.Run(encoding, func(b *testing.B) {
+			_, config := start(b, localapi.Options{})
+			config.ContentType = encoding
+			pods := clientset(b, config).CoreV1().Pods("default")
+			if _, err := pods.Create(b.Context(), newPod("p", ""), metav1.CreateOptions{}); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if _, err := pods.Get(b.Context(), "p", metav1.GetOptions{}); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+			perSecond(b, "gets")
+		})
+	}
+}
+
+// BenchmarkStart is the time from nothing to the first answer.
+func BenchmarkStart(b *testing.B) {
+	for range b.N {
+		server, err := localapi.New(localapi.Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := clientset(b, server.RESTConfig()).CoreV1().Namespaces().Get(b.Context(), "default", metav1.GetOptions{}); err != nil {
+			b.Fatal(err)
+		}
+		if err := server.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkWatchFanOut is the time of one write until each of 100 watchers has it.
+func BenchmarkWatchFanOut(b *testing.B) {
+	const watchers = 100
+	_, config := start(b, localapi.Options{})
+	config.ContentType = runtime.ContentTypeProtobuf
+	maps := clientset(b, config).CoreV1().ConfigMaps("default")
+	cm, err := maps.Create(b.Context(), configMap("a"), metav1.CreateOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	received := make(chan struct{}, watchers)
+	for range watchers {
+		w, err := maps.Watch(b.Context(), metav1.ListOptions{ResourceVersion: cm.ResourceVersion})
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer w.Stop()
+		go func() {
+			for range w.ResultChan() {
+				received <- struct{}{}
+			}
+		}()
+	}
+	b.ResetTimer()
+	for i := range b.N {
+		cm.Data = map[string]string{"n": fmt.Sprint(i)}
+		if cm, err = maps.Update(b.Context(), cm, metav1.UpdateOptions{}); err != nil {
+			b.Fatal(err)
+		}
+		for range watchers {
+			<-received
+		}
+	}
+	b.ReportMetric(float64(b.N*watchers)/b.Elapsed().Seconds(), "events/s")
+}

@@ -1,0 +1,115 @@
+package localapi
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/flyball-dev/flyball/localapi/audit"
+	"github.com/flyball-dev/flyball/localapi/internal/registry"
+)
+
+// TB is what [NewTest] needs of a test; *testing.T has it.
+type TB interface {
+	Helper()
+	Cleanup(func())
+	Fatalf(format string, args ...any)
+	Errorf(format string, args ...any)
+}
+
+// NewTest returns a server for a test, with the built-in types and the given objects (see [Server.Seed]), an audit log
+// ([Server.Audit]), and an end: that of the test. In a [testing/synctest] bubble it lives on the bubble's time.
+func NewTest(t TB, objects ...runtime.Object) *Server {
+	t.Helper()
+	s, err := New(Options{Audit: &audit.Log{}})
+	if err != nil {
+		t.Fatalf("new API server: %v", err)
+		return nil
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close API server: %v", err)
+		}
+	})
+	if err := s.Seed(context.Background(), objects...); err != nil {
+		t.Fatalf("seed API server: %v", err)
+	}
+	return s
+}
+
+// Audit is the server's audit log; nil if it has none.
+func (s *Server) Audit() *audit.Log { return s.handler.Audit }
+
+// Seed stores objects as they are, as if they had been there all along: with the status, UID, finalizers and deletion
+// timestamp they have. What they lack (UID, creation time, defaults, their namespace) they get. They are not validated,
+// their managed fields are what they bring, and no request is recorded.
+func (s *Server) Seed(ctx context.Context, objects ...runtime.Object) error {
+	for _, obj := range objects {
+		r, err := s.resourceOf(obj)
+		if err != nil {
+			return err
+		}
+		m, err := meta.Accessor(obj)
+		if err != nil {
+			return fmt.Errorf("seed %T: %w", obj, err)
+		}
+		if err := s.ensureNamespace(r, m.GetNamespace()); err != nil {
+			return err
+		}
+		if err := r.Seed(ctx, obj.DeepCopyObject()); err != nil {
+			return fmt.Errorf("seed %s %s: %w", r.Definition.Plural, m.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// resourceOf finds the resource that objects of obj's type belong to.
+func (s *Server) resourceOf(obj runtime.Object) (*registry.Resource, error) {
+	kind := obj.GetObjectKind().GroupVersionKind()
+	if kind.Empty() {
+		kinds, _, err := s.env.Codec.Scheme().ObjectKinds(obj)
+		if err != nil {
+			return nil, fmt.Errorf("seed %T: %w", obj, err)
+		}
+		kind = kinds[0]
+	}
+	for _, r := range s.resources {
+		if r.Definition.GroupVersionKind() == kind {
+			return r, nil
+		}
+	}
+	return nil, fmt.Errorf("seed %T: the server does not serve %s", obj, kind)
+}
+
+func (s *Server) ensureNamespace(r *registry.Resource, name string) error {
+	if !r.Definition.Namespaced || s.resources[corev1.SchemeGroupVersion.WithResource("namespaces")] == nil {
+		return nil
+	}
+	if name == "" {
+		name = metav1.NamespaceDefault
+	}
+	return s.createNamespace(name)
+}
+
+// createNamespace creates a namespace, unless it exists.
+func (s *Server) createNamespace(name string) error {
+	ns := s.env.Namespaces.New()
+	m, err := meta.Accessor(ns)
+	if err != nil {
+		return err
+	}
+	m.SetName(name)
+	if d := s.env.Namespaces.Definition; d.Default != nil {
+		d.Default(ns)
+	}
+	o := registry.WriteOptions{Warn: func(string) {}}
+	if _, err := s.env.Namespaces.Create(context.Background(), "", ns, o); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create namespace %q: %w", name, err)
+	}
+	return nil
+}
