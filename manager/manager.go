@@ -217,8 +217,8 @@ func (m *Manager) Run(ctx context.Context) error {
 	if ctx.Err() != nil { // stopped while the server was away
 		return serving.end(partTimeout)
 	}
-	undone, cause := m.runParts(ctx)
-	if err := serving.end(partTimeout); err != nil {
+	undone, cause := m.runParts(ctx, serving)
+	if err := serving.end(partTimeout); err != nil && !errors.Is(cause, err) {
 		undone = append(undone, err)
 	}
 	if len(undone) > 0 {

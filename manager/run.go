@@ -101,8 +101,8 @@ func (p *part) end(patience time.Duration) error {
 }
 
 // runParts starts informers, events and runnables, waits for the stop, and ends them in order. cause is why they stopped if
-// it was not ctx.
-func (m *Manager) runParts(ctx context.Context) (undone []error, cause error) {
+// it was not ctx. They stop, too, when serving ends.
+func (m *Manager) runParts(ctx context.Context, serving *part) (undone []error, cause error) {
 	logger := klog.FromContext(ctx)
 	intake, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -121,7 +121,11 @@ func (m *Manager) runParts(ctx context.Context) (undone []error, cause error) {
 	}
 	logger.Info("Manager started", "runnables", m.runnables.names())
 
-	<-intake.Done()
+	select {
+	case <-intake.Done():
+	case <-serving.done:
+		stop(serving.err)
+	}
 	if ctx.Err() == nil {
 		cause = context.Cause(intake)
 	}

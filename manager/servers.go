@@ -82,8 +82,10 @@ const (
 	shutdownTimeout   = time.Second
 )
 
-// run serves until ctx ends, then lets answers on their way be sent.
+// run serves until ctx ends or a listener breaks, then lets answers on their way be sent.
 func (s *servers) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var failures []error
@@ -91,6 +93,7 @@ func (s *servers) run(ctx context.Context) error {
 		mu.Lock()
 		defer mu.Unlock()
 		failures = append(failures, err)
+		cancel()
 	}
 	for addr, handler := range s.handlers {
 		server := &http.Server{
@@ -108,13 +111,14 @@ func (s *servers) run(ctx context.Context) error {
 		})
 		wg.Go(func() {
 			<-ctx.Done()
-			patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
-			defer cancel()
+			patience, enough := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+			defer enough()
 			if err := server.Shutdown(patience); err != nil {
 				_ = server.Close()
 			}
 		})
 	}
+	<-ctx.Done()
 	wg.Wait()
 	return errors.Join(failures...)
 }

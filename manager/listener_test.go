@@ -1,0 +1,31 @@
+package manager
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+// A manager whose health cannot be asked any more stops, rather than look dead and live on.
+func TestBrokenListenerStopsTheManager(t *testing.T) {
+	m, err := New(&rest.Config{Host: "http://127.0.0.1:1"}, Options{HealthAddr: "127.0.0.1:0", ServerTimeout: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- m.Run(t.Context()) }()
+	for m.HealthAddr() == "" {
+		runtime.Gosched()
+	}
+	m.servers.mu.Lock()
+	err = m.servers.listeners["127.0.0.1:0"].Close()
+	m.servers.mu.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err == nil || !strings.HasPrefix(err.Error(), "serve on 127.0.0.1:0: ") {
+		t.Errorf("error %v", err)
+	}
+}
