@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 Endpoints are deprecated, and what one of the controllers shown here is about.
+
 package demo
 
 import (

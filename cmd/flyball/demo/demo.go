@@ -51,11 +51,11 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	start := time.Now()
-	fmt.Fprintf(o.Out, `A Kubernetes API, a fake kubelet and our controllers in this process: no cluster, no network.
+	fmt.Fprintf(o.Out, `A Kubernetes API, a fake kubelet and our controllers, in this process:
 %s.
-Each line: what is done, what came of it, and the watch events, queued keys and syncs it took.
+Behind each step: the watch events, queued keys and syncs that it took.
 
-`, strings.Join(c.names, ", "))
+`, wrap(c.names))
 	return c.run(ctx, func(ctx context.Context) error {
 		screen := newScreen(o.Out)
 		d := director{client: c.client, look: c.view.look, changed: c.changed, counts: c.counts, screen: screen, timeout: o.Timeout}
@@ -75,6 +75,22 @@ Each line: what is done, what came of it, and the watch events, queued keys and 
 		_, err = fmt.Fprint(o.Out, "\n", ok)
 		return err
 	})
+}
+
+// wrap lists names, two to a line.
+func wrap(names []string) string {
+	var b strings.Builder
+	for i, n := range names {
+		switch {
+		case i == 0:
+		case i%2 == 0:
+			b.WriteString(",\n")
+		default:
+			b.WriteString(", ")
+		}
+		b.WriteString(n)
+	}
+	return b.String()
 }
 
 // quietFor is the time after which a rollout that could go on would have: several starts of a pod.

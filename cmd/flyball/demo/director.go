@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -38,6 +39,9 @@ func (e *unmetError) Error() string {
 	return fmt.Sprintf("%q did not converge within %s: expected %s", e.step, e.after, e.missing)
 }
 
+// errTooLong is the cause of a step's context that ended by itself, not with the demo.
+var errTooLong = errors.New("the step took too long")
+
 // play does the steps in order and ends with the first that fails.
 func (d *director) play(ctx context.Context, steps []step) error {
 	for i, s := range steps {
@@ -54,7 +58,7 @@ func (d *director) play(ctx context.Context, steps []step) error {
 
 // step does s and waits until the outcome has lasted as long as it must.
 func (d *director) step(ctx context.Context, s step, line line) error {
-	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, d.timeout, errTooLong)
 	defer cancel()
 	if err := s.do(ctx, d.client); err != nil {
 		return err
@@ -80,7 +84,7 @@ func (d *director) step(ctx context.Context, s step, line line) error {
 		case <-met:
 			return nil
 		case <-ctx.Done():
-			if context.Cause(ctx) == context.DeadlineExceeded {
+			if errors.Is(context.Cause(ctx), errTooLong) {
 				return &unmetError{step: s.title, missing: p.missing, after: d.timeout}
 			}
 			return fmt.Errorf("interrupted at %q: %w", s.title, context.Cause(ctx))

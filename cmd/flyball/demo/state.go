@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 Endpoints are deprecated, and what one of the controllers shown here is about.
+
 package demo
 
 import (
@@ -12,7 +14,7 @@ import (
 // state is what the caches hold of the story's objects at one moment.
 type state struct {
 	deployment *appsv1.Deployment // nil: there is none
-	endpoint   *corev1.Endpoints  //nolint:staticcheck // the Endpoints controller is one of those shown
+	endpoint   *corev1.Endpoints
 	service    bool
 	sets       []*appsv1.ReplicaSet
 	pods       []*corev1.Pod

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// flyball runs the program in this process.
+func flyball(ctx context.Context, args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = run(ctx, args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// TestDemo plays the whole story and sees that nothing of it still runs.
+func TestDemo(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	code, out, errs := flyball(t.Context(), "demo", "--speed", "20")
+	if code != 0 {
+		t.Fatalf("exit code %d: %s\n%s", code, errs, out)
+	}
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if last := lines[len(lines)-1]; !strings.HasPrefix(last, "demo: ok") {
+		t.Errorf("the last line is %q", last)
+	}
+	step := regexp.MustCompile(`^\d  .* watch +\d+ → queue +\d+ → sync +\d+ `)
+	steps := 0
+	for _, line := range lines {
+		if step.MatchString(line) {
+			steps++
+		}
+	}
+	if steps != 7 {
+		t.Errorf("%d steps are shown, want 7:\n%s", steps, out)
+	}
+}
+
+// A step that cannot end in time fails the demo, which says what is missing.
+func TestDemoThatDoesNotConverge(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	code, out, errs := flyball(t.Context(), "demo", "--speed", "0.01", "--timeout", "300ms")
+	if code != 1 || !strings.Contains(errs, `did not converge within 300ms: expected 5 replicas`) {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	if strings.Contains(out, "demo: ok") || !strings.Contains(out, "FAILED after") {
+		t.Errorf("the story:\n%s", out)
+	}
+}
+
+func TestInterruptedDemo(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	code, _, errs := flyball(ctx, "demo", "--speed", "0.1")
+	if code != 1 || !strings.Contains(errs, "interrupted at") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+}
+
+// TestWrongCommandLines: each ends with 2 and one line that says what to do, before anything starts.
+func TestWrongCommandLines(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	broken := filepath.Join(t.TempDir(), "broken")
+	if err := os.WriteFile(broken, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ args, says string }{
+		{"dem", `unknown command "dem"`},
+		{"demo extra", `unexpected argument "extra"`},
+		{"demo --spee 1", "unknown flag: --spee"},
+		{"demo --speed 0", "--speed 0: it must be more than 0"},
+		{"demo --speed NaN", "--speed NaN: it must be more than 0"},
+		{"demo --speed x", `invalid argument "x" for "--speed"`},
+		{"demo --timeout -1s", "--timeout -1s: it must be more than 0"},
+		{"manager --controllers=deploymnt", `"deploymnt" is not in the list of known controllers: deployment-controller (deployment)`},
+		{"manager --controllers=-deployment,-replicaset", "leaves no controller to run"},
+		{"manager --port 70000", "--port 70000: it must be between 0 and 65535"},
+		{"manager", "there is no kubeconfig: give one with --kubeconfig or $KUBECONFIG"},
+		{"manager --kubeconfig /no/such/file", "--kubeconfig: stat /no/such/file: no such file or directory"},
+		{"manager --kubeconfig " + broken, "kubeconfig: "},
+		{"version extra", `unexpected argument "extra"`},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			code, out, errs := flyball(t.Context(), strings.Fields(c.args)...)
+			if code != 2 || !strings.Contains(errs, c.says) || out != "" {
+				t.Errorf("exit code %d, stdout %q, stderr %q", code, out, errs)
+			}
+			if strings.Count(errs, "\n") != 1 {
+				t.Errorf("want one line, got %q", errs)
+			}
+		})
+	}
+}
+
+func TestVersion(t *testing.T) {
+	code, out, errs := flyball(t.Context(), "version")
+	if code != 0 || !strings.HasPrefix(out, "flyball ") || errs != "" {
+		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, errs)
+	}
+}
+
+func TestHelpNamesTheCommands(t *testing.T) {
+	code, out, _ := flyball(t.Context())
+	if code != 0 || !strings.Contains(out, "demo") || !strings.Contains(out, "manager") {
+		t.Errorf("exit code %d, stdout %q", code, out)
+	}
+}
