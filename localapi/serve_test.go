@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"go.uber.org/goleak"
+	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/resource"
@@ -94,7 +95,10 @@ func TestPanicsAreAnswered(t *testing.T) {
 		Default: func(object) { panic("out of order") },
 	}
 	_, config := start(t, localapi.Options{Definitions: []*resource.Definition{bad}})
-	code, body := answer(t, config, request{method: "POST", path: "/api/v1/namespaces/default/configmaps", body: `{"metadata":{"name":"a"}}`})
+	code, body := answer(t, config, request{
+		ctx:    klog.NewContext(t.Context(), klog.Logger{}), // the stack is logged
+		method: "POST", path: "/api/v1/namespaces/default/configmaps", body: `{"metadata":{"name":"a"}}`,
+	})
 	if code != 500 || body != "This request caused apiserver to panic: out of order\n" {
 		t.Errorf("answer to a panic: %d %q", code, body)
 	}

@@ -18,7 +18,7 @@ type Entry struct {
 	Resource        string
 	Subresource     string
 	Namespace       string
-	Name            string // of a create: the name that the object got
+	Name            string // of a create: the name that the object got, or was to get
 	UserAgent       string
 	ContentType     string // of the request's body: tells the kinds of patches apart
 	Code            int

@@ -109,6 +109,7 @@ type exchange struct {
 	body []byte
 	asOf int64
 
+	sentName string // of the object in a create's body
 	warnings []string
 	lost     bool
 }

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"strconv"
@@ -113,10 +114,7 @@ func (x *exchange) record(a answer) {
 	if x.api.Audit == nil {
 		return
 	}
-	name := x.info.Name
-	if name == "" {
-		name = a.name
-	}
+	name := cmp.Or(x.info.Name, a.name, x.sentName)
 	x.api.Audit.Record(audit.Entry{
 		Time: time.Now(), Verb: x.info.Verb, Group: x.info.Group, Resource: x.info.Resource,
 		Subresource: x.info.Subresource, Namespace: x.info.Namespace, Name: name, UserAgent: x.info.UserAgent,

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
 
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
 	"github.com/flyball-dev/flyball/localapi/resource"
@@ -141,7 +143,10 @@ func (x *exchange) patchSubresource(ctx context.Context, sub resource.Subresourc
 		return answer{}, err
 	}
 	if patchType == types.ApplyYAMLPatchType {
-		// Force-applying a view and merging it are the same for views without lists, which all of ours are.
+		// Forced apply and merging are the same for views without lists, which all of ours are.
+		if x.body, err = yaml.YAMLToJSON(x.body); err != nil {
+			return answer{}, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+		}
 		patchType = types.MergePatchType
 	}
 	o, _, err := x.patchOptions(patchType)

@@ -24,6 +24,9 @@ func (x *exchange) create(ctx context.Context) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	if m, err := meta.Accessor(obj); err == nil {
+		x.sentName = m.GetName()
+	}
 	x.applyDefaults(obj)
 	created, err := x.res.Create(ctx, x.info.Namespace, obj, o)
 	if err != nil {

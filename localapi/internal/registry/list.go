@@ -35,8 +35,12 @@ type ListResult struct {
 
 // List returns the objects of a selection.
 //
-// Source: k8s.io/apiserver pkg/storage/etcd3/store.go GetList, pkg/storage/continue.go.
+// Source: k8s.io/apiserver pkg/storage/etcd3/store.go GetList, pkg/storage/continue.go, pkg/storage/cacher/cacher.go
+// computeListLimit.
 func (r *Resource) List(ctx context.Context, o ListOptions) (ListResult, error) {
+	if o.ResourceVersion == "0" && o.Continue == "" {
+		o.Limit = 0 // a list of any version comes from the watch cache, which knows no pages
+	}
 	revision, start, err := r.listPosition(o)
 	if err != nil {
 		return ListResult{}, err

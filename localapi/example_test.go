@@ -1,0 +1,82 @@
+package localapi_test
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/localapi/audit"
+	"github.com/flyball-dev/flyball/localapi/gate"
+)
+
+// A server in the process, and an ordinary client of it.
+func ExampleNew() {
+	server, err := localapi.New(localapi.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close()
+	client, err := kubernetes.NewForConfig(server.RESTConfig())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, maps := context.Background(), client.CoreV1().ConfigMaps("default")
+
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}, Data: map[string]string{"color": "blue"}}
+	_, err = maps.Create(ctx, cm, metav1.CreateOptions{})
+	fmt.Println("create:", err)
+	_, err = maps.Create(ctx, cm, metav1.CreateOptions{})
+	fmt.Println("create:", err)
+	list, err := maps.List(ctx, metav1.ListOptions{})
+	fmt.Println("list:", len(list.Items), list.Items[0].Data["color"], err)
+	// Output:
+	// create: <nil>
+	// create: configmaps "settings" already exists
+	// list: 1 blue <nil>
+}
+
+// A gate that lets one answer get lost: the write happened, the client does not know.
+func ExampleOptions_gate() {
+	lost := false
+	log := &audit.Log{}
+	server, err := localapi.New(localapi.Options{
+		Audit: log,
+		Gate: gate.Funcs{OnAnswer: func(_ context.Context, r *gate.Request, _ gate.Answer) gate.Verdict {
+			if r.Verb == "create" && !lost {
+				lost = true
+				return gate.Verdict{Action: gate.Drop}
+			}
+			return gate.Verdict{}
+		}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close()
+	client, err := kubernetes.NewForConfig(server.RESTConfig())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}}
+	_, err = client.CoreV1().ConfigMaps("default").Create(context.Background(), cm, metav1.CreateOptions{})
+	fmt.Println("first attempt failed:", err != nil)
+	_, err = client.CoreV1().ConfigMaps("default").Create(context.Background(), cm, metav1.CreateOptions{})
+	fmt.Println("second attempt: already exists:", apierrors.IsAlreadyExists(err))
+	for _, e := range log.Entries(nil) {
+		fmt.Println(e, e.Lost)
+	}
+	// Output:
+	// first attempt failed: true
+	// second attempt: already exists: true
+	// create configmaps default/settings 201 true
+	// create configmaps default/settings 409 false
+}
