@@ -123,7 +123,7 @@ func wantedSubsets(svc *corev1.Service, pods []*corev1.Pod) ([]corev1.EndpointSu
 // upToDate reports whether a write would change nothing that matters. Subsets in another layout than ours are as
 // good: the order may come from another version of the API's types.
 func upToDate(current *corev1.Endpoints, svc *corev1.Service, subsets []corev1.EndpointSubset, truncated bool) bool {
-	return labelsUpToDate(current.Labels, svc.Labels) &&
+	return labelsUpToDate(current.Labels, svc) &&
 		capacityUpToDate(current.Annotations, truncated) &&
 		(equalSubsets(current.Subsets, subsets) || equalSubsets(repack(current.Subsets), repack(subsets)))
 }
@@ -138,9 +138,14 @@ var subsetEquality = conversion.EqualitiesOrDie(func(a, b corev1.ObjectReference
 func equalSubsets(a, b []corev1.EndpointSubset) bool { return subsetEquality.DeepEqual(a, b) }
 
 // labelsUpToDate reports whether the Endpoints carry our mark and otherwise the Service's labels. The headless label
-// is not looked at: it is set whenever something else is written, and never the reason to write.
-func labelsUpToDate(current, service map[string]string) bool {
-	return current[managedByLabel] == managedByValue && maps.Equal(withoutOwn(current), withoutOwn(service))
+// is not looked at: it is set whenever something else is written, and never the reason to write. A Service that
+// carries one of our labels itself cannot be compared in this way; there, all must be as they are wanted.
+func labelsUpToDate(current map[string]string, svc *corev1.Service) bool {
+	if maps.Equal(current, wantedLabels(svc)) {
+		return true
+	}
+	rest := withoutOwn(svc.Labels)
+	return len(rest) == len(svc.Labels) && current[managedByLabel] == managedByValue && maps.Equal(withoutOwn(current), rest)
 }
 
 func withoutOwn(labels map[string]string) map[string]string {

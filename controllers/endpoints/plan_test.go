@@ -200,6 +200,7 @@ func TestPlanLeavesWhatIsRight(t *testing.T) {
 		{"label too many", service(), label("stray", ""), update},
 		{"no labels at all", service(), func(ep *corev1.Endpoints) { ep.Labels = nil }, update},
 		{"a Service that carries our labels itself", service(ownLabels), nil, leave},
+		{"the same, headless label too many", service(ownLabels), label(corev1.IsHeadlessService, ""), update},
 		{"foreign annotation", service(), annotate("mine", "x"), leave},
 		{"old trigger time", service(), annotate(corev1.EndpointsLastChangeTriggerTime, "2020-01-01T00:00:00Z"), leave},
 		{"over-capacity annotation without need", service(), annotate(corev1.EndpointsOverCapacity, "truncated"), update},
