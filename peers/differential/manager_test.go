@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -21,11 +23,12 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/localapi/kubelet"
 	"github.com/flyball-dev/flyball/manager"
+	"github.com/flyball-dev/flyball/peers/upstream"
 )
 
-func adminConfig(t *testing.T) *rest.Config {
+func adminConfig(t *testing.T, on *upstream.ControlPlane) *rest.Config {
 	t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", plane.Kubeconfig)
+	config, err := clientcmd.BuildConfigFromFlags("", on.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,9 +38,9 @@ func adminConfig(t *testing.T) *rest.Config {
 }
 
 // startKubelet runs the fake kubelet until the test ends.
-func startKubelet(t *testing.T) {
+func startKubelet(t *testing.T, on *upstream.ControlPlane) {
 	t.Helper()
-	m, err := manager.New(adminConfig(t), manager.Options{})
+	m, err := manager.New(adminConfig(t, on), manager.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,10 +73,50 @@ func startKubelet(t *testing.T) {
 // TestManagerConverges: one Deployment and one Service on the real API server come to ready Endpoints, a rollout replaces the
 // pods, deletion collects everything, and SIGTERM ends the process with 0.
 func TestManagerConverges(t *testing.T) {
-	ctx, client := t.Context(), kubernetes.NewForConfigOrDie(adminConfig(t))
-	startKubelet(t)
+	startKubelet(t, plane)
 	p := startManager(t, plane.Kubeconfig, "--leader-elect=false", "--kube-api-qps=-1")
+	life(t, plane)
+	if err := p.stop(t); err != nil {
+		t.Errorf("after SIGTERM the manager ended with %v", err)
+	}
+	if strings.Contains(p.output(), "DATA RACE") {
+		t.Error("the race detector found something")
+	}
+}
+
+// TestManagerBesideKubeControllerManager is the walk-through for kind, on a bare control plane: kube-controller-manager with the
+// flag that the documented cluster configuration gives it, our manager with the three controllers that it leaves out.
+func TestManagerBesideKubeControllerManager(t *testing.T) {
+	config, err := os.ReadFile("../../docs/kind/cluster.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flag := regexp.MustCompile(`controllers: "(.*)"`).FindSubmatch(config)
+	if flag == nil {
+		t.Fatal("the cluster configuration does not set the controllers flag")
+	}
+	kind, err := upstream.Start(t.Context(), upstream.Options{Controllers: strings.Split(string(flag[1]), ","), Log: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := kind.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	startKubelet(t, kind)
+	p := startManager(t, kind.Kubeconfig, "--controllers=deployment,replicaset,endpoint")
+	life(t, kind)
+	if err := p.stop(t); err != nil {
+		t.Errorf("after SIGTERM the manager ended with %v", err)
+	}
+}
+
+// life is that of a Deployment with a Service, from nothing to nothing.
+func life(t *testing.T, on *upstream.ControlPlane) {
+	t.Helper()
 	const ns = "default"
+	ctx, client := t.Context(), kubernetes.NewForConfigOrDie(adminConfig(t, on))
 	labels := map[string]string{"app": "web"}
 	replicas := int32(3)
 	d, err := client.AppsV1().Deployments(ns).Create(ctx, &appsv1.Deployment{
@@ -133,18 +176,12 @@ func TestManagerConverges(t *testing.T) {
 		}
 		return ""
 	})
-	if err := p.stop(t); err != nil {
-		t.Errorf("after SIGTERM the manager ended with %v", err)
-	}
-	if strings.Contains(p.output(), "DATA RACE") {
-		t.Error("the race detector found something")
-	}
 }
 
 // TestManagerNamesWhatIsForbidden: a user who may not list pods reads on /readyz and in the log which verb, resource and user it
 // is about, and that once, not in a flood; when the permission comes, the manager goes on by itself.
 func TestManagerNamesWhatIsForbidden(t *testing.T) {
-	ctx, client := t.Context(), kubernetes.NewForConfigOrDie(adminConfig(t))
+	ctx, client := t.Context(), kubernetes.NewForConfigOrDie(adminConfig(t, plane))
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "alice"}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"apps"}, Resources: []string{"*"}, Verbs: []string{"*"}},
 		{APIGroups: []string{""}, Resources: []string{"services", "endpoints", "events"}, Verbs: []string{"*"}},
