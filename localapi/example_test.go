@@ -80,3 +80,33 @@ func ExampleOptions_gate() {
 	// create configmaps default/settings 201 true
 	// create configmaps default/settings 409 false
 }
+
+// failer is a test, as far as an example can show one.
+type failer struct{ cleanups []func() }
+
+func (f *failer) Helper()                           {}
+func (f *failer) Cleanup(c func())                  { f.cleanups = append(f.cleanups, c) }
+func (f *failer) Fatalf(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+func (f *failer) Errorf(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+
+// One line gives a test a server with objects in it, and says afterwards what was done to them.
+func ExampleNewTest() {
+	t := &failer{} // in a test: its t
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "web-1", Namespace: "team"},
+		Status:     corev1.PodStatus{Phase: corev1.PodRunning},
+	}
+	server := localapi.NewTest(t, pod)
+	client := kubernetes.NewForConfigOrDie(server.RESTConfig())
+
+	got, err := client.CoreV1().Pods("team").Get(context.Background(), "web-1", metav1.GetOptions{})
+	fmt.Println(got.Status.Phase, err)
+	err = client.CoreV1().Pods("team").Delete(context.Background(), "web-1", metav1.DeleteOptions{})
+	fmt.Println(server.Audit().Writes(), err)
+	for _, c := range t.cleanups {
+		c()
+	}
+	// Output:
+	// Running <nil>
+	// [delete pods team/web-1 200] <nil>
+}

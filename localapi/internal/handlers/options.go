@@ -145,7 +145,8 @@ func (x *exchange) deleteOptions() (metav1.DeleteOptions, error) {
 		}
 		if s := x.query.Get("orphanDependents"); s != "" {
 			orphan := isTrue(s)
-			o.OrphanDependents = &orphan //nolint:staticcheck // clients still send it
+			//lint:ignore SA1019 it has to be read as long as it may be sent
+			o.OrphanDependents = &orphan
 		}
 	}
 	if errs := validation.ValidateDeleteOptions(&o); len(errs) > 0 {

@@ -105,7 +105,9 @@ func (x *exchange) applyConfiguration(part registry.Part, manager string, force 
 		if creating {
 			old = x.res.New()
 		}
-		obj, err := x.api.Managers.Apply(x.res, subresourceOf(part), old, applied.DeepCopy(), manager, force)
+		obj, err := x.api.Managers.Apply(x.res, subresourceOf(part), old, registry.Application{
+			Configuration: applied.DeepCopy(), Manager: manager, Force: force,
+		})
 		if err != nil {
 			return nil, err
 		}

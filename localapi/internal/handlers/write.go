@@ -121,7 +121,7 @@ func (x *exchange) deleteWith(ctx context.Context, o metav1.DeleteOptions) (answ
 		return answer{}, err
 	}
 	code := http.StatusOK
-	if orphan := o.OrphanDependents; !removed && orphan != nil && !*orphan { //nolint:staticcheck // clients still send it
+	if orphan := registry.OrphanDependents(o); !removed && orphan != nil && !*orphan {
 		code = http.StatusAccepted
 	}
 	if !removed || d.DeleteReturnsObject {

@@ -1,4 +1,3 @@
-// Package ranges hands out cluster IPs and node ports.
 package ranges
 
 import (

@@ -187,12 +187,18 @@ func (r *Resource) deletionFinalizers(m metav1.Object, o metav1.DeleteOptions) [
 	return finalizers
 }
 
+// OrphanDependents is the old form of a propagation policy, which clients still send.
+func OrphanDependents(o metav1.DeleteOptions) *bool {
+	//lint:ignore SA1019 it has to be read as long as it may be sent
+	return o.OrphanDependents
+}
+
 // propagation decides, in this order: the options, finalizers the object has already, the type's default.
 func (r *Resource) propagation(m metav1.Object, o metav1.DeleteOptions) metav1.DeletionPropagation {
-	switch {
-	case o.OrphanDependents != nil && *o.OrphanDependents: //nolint:staticcheck // clients still send it
+	switch orphan := OrphanDependents(o); {
+	case orphan != nil && *orphan:
 		return metav1.DeletePropagationOrphan
-	case o.OrphanDependents != nil: //nolint:staticcheck // clients still send it
+	case orphan != nil:
 		return metav1.DeletePropagationBackground
 	case o.PropagationPolicy != nil:
 		return *o.PropagationPolicy

@@ -40,13 +40,20 @@ func (s *Managers) Update(r *Resource, subresource string, old, obj runtime.Obje
 	return fields.UpdateNoErrors(old, obj, manager), nil
 }
 
-// Apply merges the applied configuration into old. Errors: Conflict, naming the fields and their managers.
-func (s *Managers) Apply(r *Resource, subresource string, old runtime.Object, applied *unstructured.Unstructured, manager string, force bool) (runtime.Object, error) {
+// Application is what a server-side apply sends.
+type Application struct {
+	Configuration *unstructured.Unstructured
+	Manager       string
+	Force         bool // take fields from other managers
+}
+
+// Apply merges an applied configuration into old. Errors: Conflict, naming the fields and their managers.
+func (s *Managers) Apply(r *Resource, subresource string, old runtime.Object, a Application) (runtime.Object, error) {
 	fields, err := s.of(r, subresource)
 	if err != nil {
 		return nil, err
 	}
-	return fields.Apply(old, applied, manager, force)
+	return fields.Apply(old, a.Configuration, a.Manager, a.Force)
 }
 
 func (s *Managers) of(r *Resource, subresource string) (*managedfields.FieldManager, error) {

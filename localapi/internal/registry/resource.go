@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -149,7 +150,7 @@ func (r *Resource) notFound(name string) error {
 const optimisticLock = "the object has been modified; please apply your changes to the latest version and try again"
 
 func (r *Resource) conflict(name string) error {
-	return apierrors.NewConflict(r.Definition.GroupResource(), name, fmt.Errorf(optimisticLock))
+	return apierrors.NewConflict(r.Definition.GroupResource(), name, errors.New(optimisticLock))
 }
 
 // plainError is an error that the real server returns without a reason.

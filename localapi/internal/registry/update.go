@@ -87,7 +87,7 @@ func (r *Resource) updateMissing(ctx context.Context, namespace, name string, c 
 	}
 	if c.UID != "" {
 		return nil, apierrors.NewConflict(r.Definition.GroupResource(), name,
-			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: ", c.UID))
+			wrongUID(c.UID, ""))
 	}
 	obj, err := c.Next(nil)
 	if err != nil {
@@ -113,7 +113,7 @@ func (r *Resource) updateExisting(ctx context.Context, old *watchcache.Object, c
 	name := old.Meta.GetName()
 	if c.UID != "" && c.UID != old.Meta.GetUID() {
 		return nil, apierrors.NewConflict(r.Definition.GroupResource(), name,
-			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", c.UID, old.Meta.GetUID()))
+			wrongUID(c.UID, old.Meta.GetUID()))
 	}
 	obj, err := c.Next(old.Object)
 	if err != nil {
@@ -147,6 +147,11 @@ func (r *Resource) updateExisting(ctx context.Context, old *watchcache.Object, c
 	o, err := r.replace(ctx, obj, old, c.WriteOptions)
 	stored = err == nil && !c.DryRun
 	return o, err
+}
+
+// wrongUID says, in the real server's words, that an object is not the one that the client means.
+func wrongUID(want, have types.UID) error {
+	return fmt.Errorf("%s: UID in precondition: %v, UID in object meta: %v", "Precondition failed", want, have)
 }
 
 // checkVersion applies optimistic concurrency: the version that the client names must be the current one.

@@ -5,8 +5,8 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -64,7 +64,7 @@ func (r *Resource) invalid(name string, errs field.ErrorList) error {
 // pathSegment refuses names that could not stand in a URL or a storage key.
 func pathSegment(m metav1.Object) field.ErrorList {
 	var errs field.ErrorList
-	for _, problem := range path.ValidatePathSegmentName(m.GetName(), false) {
+	for _, problem := range content.IsPathSegmentName(m.GetName()) {
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), m.GetName(), problem))
 	}
 	return errs

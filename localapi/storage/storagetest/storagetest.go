@@ -1,4 +1,3 @@
-// Package storagetest is the tests that every [storage.Storage] has to pass. A backend's author calls [Run] from a test.
 package storagetest
 
 import (

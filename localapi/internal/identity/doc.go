@@ -1,0 +1,2 @@
+// Package identity makes the random parts of new objects: UIDs and the ends of generated names.
+package identity

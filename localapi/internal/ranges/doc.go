@@ -1,0 +1,2 @@
+// Package ranges hands out cluster IPs and node ports.
+package ranges
