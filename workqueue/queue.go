@@ -139,7 +139,7 @@ func (q *Queue[K]) Forget(key K) {
 	defer q.mu.Unlock()
 	if place := q.placeLocked(key); place != none {
 		q.processing[place].entry.attempt = 0
-	} else if _, e := q.entries.find(key); e != nil {
+	} else if e := q.entries.find(key); e != nil {
 		e.attempt = 0
 	}
 }
@@ -160,10 +160,13 @@ type request struct {
 // admit is what all Add methods come down to.
 func (q *Queue[K]) admit(key K, r request) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.shutdown.begun {
-		return
+	if !q.shutdown.begun {
+		q.admitLocked(key, r)
 	}
+	q.mu.Unlock()
+}
+
+func (q *Queue[K]) admitLocked(key K, r request) {
 	id, e := q.entries.obtain(key)
 	if r.priority != 0 || e.run != nil || r.cause != nil {
 		q.describeLocked(id, e, r)
@@ -266,7 +269,7 @@ func (q *Queue[K]) placeLocked(key K) int32 {
 		}
 		return none
 	}
-	if _, e := q.entries.find(key); e != nil {
+	if e := q.entries.find(key); e != nil {
 		return e.place
 	}
 	return none

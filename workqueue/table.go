@@ -18,8 +18,8 @@ type table[K comparable] struct {
 	// an entry's id plus one, and its high bits are bits of the key's hash, which tell most keys apart without a look
 	// at the entry. The mask len(index)-1 separates the two.
 	//
-	// Invariant: its length is zero or a power of two, and at most three quarters of its slots are taken. So ids, which are
-	// dense, fit in the low bits.
+	// Invariant: its length is zero or a power of two, and at most half of its slots are taken. So ways are short, and ids,
+	// which are dense, fit in the low bits.
 	index []uint32
 
 	// blocks hold the entries: id i is blocks[i/blockSize][i%blockSize]. Entries never move.
@@ -80,11 +80,16 @@ func (t *table[K]) hash(key K) uint64 { return maphash.Comparable(t.seed, key) }
 func (t *table[K]) used() int { return int(t.next) - len(t.free) }
 
 // find returns the key's entry, or nil. The entry may be idle.
-func (t *table[K]) find(key K) (uint32, *entry[K]) {
+func (t *table[K]) find(key K) *entry[K] {
+	_, e := t.search(key, t.hash(key))
+	return e
+}
+
+// search is find for a key whose hash is known; it returns the entry's id too.
+func (t *table[K]) search(key K, h uint64) (uint32, *entry[K]) {
 	if len(t.index) == 0 {
 		return 0, nil
 	}
-	h := t.hash(key)
 	high, mask := uint32(h>>32), uint32(len(t.index)-1)
 	for i := uint32(h) & mask; ; i = (i + 1) & mask {
 		slot := t.index[i]
@@ -103,9 +108,10 @@ func (t *table[K]) find(key K) (uint32, *entry[K]) {
 
 // obtain returns the key's entry to be used: the caller makes it something other than idle.
 func (t *table[K]) obtain(key K) (uint32, *entry[K]) {
-	id, e := t.find(key)
+	h := t.hash(key)
+	id, e := t.search(key, h)
 	if e == nil {
-		return t.insert(key)
+		return t.insert(key, h)
 	}
 	if e.idle() {
 		t.idle--
@@ -114,8 +120,8 @@ func (t *table[K]) obtain(key K) (uint32, *entry[K]) {
 }
 
 // insert adds a key that is not in the table.
-func (t *table[K]) insert(key K) (uint32, *entry[K]) {
-	if 4*(t.used()+1) > 3*len(t.index) {
+func (t *table[K]) insert(key K, h uint64) (uint32, *entry[K]) {
+	if 2*(t.used()+1) > len(t.index) {
 		t.grow()
 	}
 	var id uint32
@@ -130,7 +136,7 @@ func (t *table[K]) insert(key K) (uint32, *entry[K]) {
 	}
 	e := t.at(id)
 	*e = entry[K]{key: key, place: none, delays: [delayKinds]int32{none, none}}
-	t.link(id, t.hash(key))
+	t.link(id, h)
 	return id, e
 }
 
