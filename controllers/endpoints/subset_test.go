@@ -54,31 +54,38 @@ func TestRepack(t *testing.T) {
 		{"nothing", nil, []corev1.EndpointSubset{}},
 		{"no address", []corev1.EndpointSubset{{Ports: http}}, []corev1.EndpointSubset{}},
 		{
-			"no port", []corev1.EndpointSubset{{Addresses: addresses(1)}, {NotReadyAddresses: addresses(2)}},
+			"no port",
+			[]corev1.EndpointSubset{{Addresses: addresses(1)}, {NotReadyAddresses: addresses(2)}},
 			[]corev1.EndpointSubset{{Addresses: addresses(1), NotReadyAddresses: addresses(2)}},
 		},
 		{
-			"one port, two addresses, sorted", []corev1.EndpointSubset{{Addresses: addresses(2), Ports: http}, {Addresses: addresses(1), Ports: http}},
+			"one port, two addresses, sorted",
+			[]corev1.EndpointSubset{{Addresses: addresses(2), Ports: http}, {Addresses: addresses(1), Ports: http}},
 			[]corev1.EndpointSubset{{Addresses: addresses(1, 2), Ports: http}},
 		},
 		{
-			"one address, two ports", []corev1.EndpointSubset{{Addresses: addresses(1), Ports: []corev1.EndpointPort{y}}, {Addresses: addresses(1), Ports: []corev1.EndpointPort{x}}},
+			"one address, two ports",
+			[]corev1.EndpointSubset{{Addresses: addresses(1), Ports: []corev1.EndpointPort{y}}, {Addresses: addresses(1), Ports: []corev1.EndpointPort{x}}},
 			[]corev1.EndpointSubset{{Addresses: addresses(1), Ports: []corev1.EndpointPort{x, y}}},
 		},
 		{
-			"ports with different addresses stay apart", []corev1.EndpointSubset{{Addresses: addresses(1, 2), Ports: []corev1.EndpointPort{x}}, {Addresses: addresses(1), Ports: []corev1.EndpointPort{y}}},
+			"ports with different addresses stay apart",
+			[]corev1.EndpointSubset{{Addresses: addresses(1, 2), Ports: []corev1.EndpointPort{x}}, {Addresses: addresses(1), Ports: []corev1.EndpointPort{y}}},
 			[]corev1.EndpointSubset{{Addresses: addresses(1), Ports: []corev1.EndpointPort{y}}, {Addresses: addresses(1, 2), Ports: []corev1.EndpointPort{x}}},
 		},
 		{
-			"ports with the same addresses in other states stay apart", []corev1.EndpointSubset{{Addresses: addresses(1), Ports: []corev1.EndpointPort{x}}, {NotReadyAddresses: addresses(1), Ports: []corev1.EndpointPort{y}}},
+			"ports with the same addresses in other states stay apart",
+			[]corev1.EndpointSubset{{Addresses: addresses(1), Ports: []corev1.EndpointPort{x}}, {NotReadyAddresses: addresses(1), Ports: []corev1.EndpointPort{y}}},
 			[]corev1.EndpointSubset{{Addresses: addresses(1), Ports: []corev1.EndpointPort{x}}, {NotReadyAddresses: addresses(1), Ports: []corev1.EndpointPort{y}}},
 		},
 		{
-			"not ready beats ready", []corev1.EndpointSubset{{NotReadyAddresses: addresses(1), Ports: http}, {Addresses: addresses(1), Ports: http}},
+			"not ready beats ready",
+			[]corev1.EndpointSubset{{NotReadyAddresses: addresses(1), Ports: http}, {Addresses: addresses(1), Ports: http}},
 			[]corev1.EndpointSubset{{NotReadyAddresses: addresses(1), Ports: http}},
 		},
 		{
-			"ready is beaten by not ready", []corev1.EndpointSubset{{Addresses: addresses(1), Ports: http}, {NotReadyAddresses: addresses(1), Ports: http}},
+			"ready is beaten by not ready",
+			[]corev1.EndpointSubset{{Addresses: addresses(1), Ports: http}, {NotReadyAddresses: addresses(1), Ports: http}},
 			[]corev1.EndpointSubset{{NotReadyAddresses: addresses(1), Ports: http}},
 		},
 		{
@@ -87,7 +94,8 @@ func TestRepack(t *testing.T) {
 			[]corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{bare, sameIP(1), sameIP(2)}, Ports: http}},
 		},
 		{
-			"sorted by the bytes of the IP", []corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{address(1, atIP("10.0.0.9")), address(2, atIP("10.0.0.10"))}, Ports: http}},
+			"sorted by the bytes of the IP",
+			[]corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{address(1, atIP("10.0.0.9")), address(2, atIP("10.0.0.10"))}, Ports: http}},
 			[]corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{address(2, atIP("10.0.0.10")), address(1, atIP("10.0.0.9"))}, Ports: http}},
 		},
 	}

@@ -26,8 +26,10 @@ func TestDeletable(t *testing.T) {
 	all := metav1.Verbs{"delete", "list", "watch", "get"}
 	lists := []*metav1.APIResourceList{
 		{GroupVersion: "v1", APIResources: []metav1.APIResource{
-			{Name: "pods", Kind: "Pod", Verbs: all}, {Name: "events", Kind: "Event", Verbs: all},
-			{Name: "bindings", Kind: "Binding", Verbs: metav1.Verbs{"create"}}, {Name: "unlisted", Kind: "U", Verbs: metav1.Verbs{"delete", "watch"}},
+			{Name: "pods", Kind: "Pod", Verbs: all},
+			{Name: "events", Kind: "Event", Verbs: all},
+			{Name: "bindings", Kind: "Binding", Verbs: metav1.Verbs{"create"}},
+			{Name: "unlisted", Kind: "U", Verbs: metav1.Verbs{"delete", "watch"}},
 		}},
 		{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{{Name: "deployments", Kind: "Deployment", Verbs: all}}},
 		{GroupVersion: "events.k8s.io/v1", APIResources: []metav1.APIResource{{Name: "events", Kind: "Event", Verbs: all}}},

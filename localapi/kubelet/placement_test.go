@@ -31,7 +31,9 @@ func TestPlace(t *testing.T) {
 		{"not a cordoned one", pod("a"), []candidate{{node("a", cordon), 0, 5}, {node("b"), 4, 5}}, "b", ""},
 		{"the one selected", pinned, []candidate{{node("a"), 0, 5}, {node("b"), 4, 5}}, "b", ""},
 		{
-			"none", pinned, []candidate{{node("a"), 0, 5}, {node("b"), 5, 5}, {node("c", cordon), 0, 5}}, "",
+			"none", pinned,
+			[]candidate{{node("a"), 0, 5}, {node("b"), 5, 5}, {node("c", cordon), 0, 5}},
+			"",
 			"0/3 nodes are available: 1 Too many pods, 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) were unschedulable.",
 		},
 	}
