@@ -36,6 +36,7 @@ func pod() *resource.Definition {
 			"binding":             podBinding(),
 			"eviction":            podEviction(),
 			"ephemeralcontainers": podEphemeralContainers(),
+			"log":                 podLog(),
 		},
 	}
 }
