@@ -99,6 +99,10 @@ type Manager struct {
 // Errors: options that do not fit together, a config that no client can be made of.
 func New(config *rest.Config, o Options) (*Manager, error) {
 	o = o.withDefaults()
+	if config.WarningHandler == nil && config.WarningHandlerWithContext == nil {
+		config = rest.CopyConfig(config)
+		config.WarningHandlerWithContext = &warnings{}
+	}
 	if o.MetricsAddr != "" && o.Metrics == nil {
 		return nil, errors.New("manager: MetricsAddr is set but Metrics is nil")
 	}

@@ -75,11 +75,13 @@ func (c *Controller[K]) Name() string { return c.name }
 
 // Enqueue queues key at once, for a reason that is outside the sources.
 func (c *Controller[K]) Enqueue(key K) {
+	c.stats.adds.Add(1)
 	c.queue.AddWithCause(key, workqueue.Cause{Source: "manual", Event: "Enqueue", Time: time.Now()})
 }
 
 // EnqueueAfter queues key after d, for a reason that is outside the sources.
 func (c *Controller[K]) EnqueueAfter(key K, d time.Duration) {
+	c.stats.adds.Add(1)
 	c.queue.AddWith(key, workqueue.AddOptions{After: d, Cause: workqueue.Cause{Source: "manual", Event: "EnqueueAfter", Time: time.Now()}})
 }
 

@@ -5,7 +5,7 @@ import "sync/atomic"
 // Stats counts what a controller has done since it was made.
 type Stats struct {
 	Events   uint64 // changes that its sources heard of
-	Adds     uint64 // keys that the sources made of them, before the queue merges equal ones
+	Adds     uint64 // keys that the sources made of them, or Enqueue was given, before the queue merges equal ones
 	Syncs    uint64 // reconciles that ended
 	Errors   uint64 // reconciles that ended with an error, terminal ones and panics among them
 	Panics   uint64 // reconciles that panicked

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/controllers"
+	"github.com/flyball-dev/flyball/controllers/garbagecollector"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/kubelet"
@@ -30,14 +31,11 @@ type cluster struct {
 	manager *manager.Manager
 	client  kubernetes.Interface // the person's
 
-	names       []string  // of the controllers
-	controllers []counted // those of them that count what they do
-	view        view
-	changed     chan struct{} // see director
+	names   []string // of the controllers
+	loops   []func() reconcile.Stats
+	view    view
+	changed chan struct{} // see director
 }
-
-// counted is a controller as far as the counts go.
-type counted interface{ Stats() reconcile.Stats }
 
 // view is the caches that the story looks at: those that the controllers work on.
 type view struct {
@@ -86,11 +84,23 @@ func (c *cluster) build(delay time.Duration) error {
 			return err
 		}
 		c.names = append(c.names, d.Name)
-		if s, ok := controller.(counted); ok {
-			c.controllers = append(c.controllers, s)
-		}
+		c.loops = append(c.loops, loops(controller)...)
 	}
 	return c.buildView()
+}
+
+// loops are the statistics of a controller's loops. The garbage collector has two.
+func loops(r manager.Runnable) []func() reconcile.Stats {
+	switch c := r.(type) {
+	case *garbagecollector.Collector:
+		return []func() reconcile.Stats{
+			func() reconcile.Stats { return c.Stats().Deletes },
+			func() reconcile.Stats { return c.Stats().Orphans },
+		}
+	case interface{ Stats() reconcile.Stats }:
+		return []func() reconcile.Stats{c.Stats}
+	}
+	return nil
 }
 
 // config has no limit on requests: the server is in this process.
@@ -168,8 +178,8 @@ func (c *cluster) counts() counts {
 	for _, s := range c.manager.Informers().Stats() {
 		sum.watch += uint64(s.Events)
 	}
-	for _, each := range c.controllers {
-		s := each.Stats()
+	for _, stats := range c.loops {
+		s := stats()
 		sum.queue += s.Adds
 		sum.sync += s.Syncs
 	}
