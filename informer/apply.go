@@ -87,25 +87,27 @@ func (tx *transaction[T]) prepare(batch []Delta[T]) error {
 	}
 	tx.prepared = make([]preparedObject[T], 0, n)
 	var pool []term[T] // One array for all: appended to, cut, never moved back.
-	add := func(obj T) error {
+	add := func(obj T, lives bool) error {
 		key, err := tx.key(obj)
 		if err != nil {
 			return fmt.Errorf("key of %s: %w", describe(obj), err)
 		}
 		start := len(pool)
-		pool, err = terms(pool, tx.indexes, obj)
+		if lives {
+			pool, err = terms(pool, tx.indexes, obj)
+		}
 		tx.prepared = append(tx.prepared, preparedObject[T]{key: key, terms: pool[start:len(pool):len(pool)], err: err})
 		return nil
 	}
 	for i := range batch {
 		d := &batch[i]
 		if d.Type == DeltaUpsert || d.Type == DeltaDelete {
-			if err := add(d.Object); err != nil {
+			if err := add(d.Object, d.Type == DeltaUpsert); err != nil {
 				return err
 			}
 		}
 		for _, obj := range d.Objects {
-			if err := add(obj); err != nil {
+			if err := add(obj, true); err != nil {
 				return err
 			}
 		}
@@ -145,7 +147,8 @@ func (tx *transaction[T]) commit(batch []Delta[T]) {
 // advance moves the watermark to that of an applied delta.
 func (tx *transaction[T]) advance(d *Delta[T]) {
 	s := &tx.scopes[d.Scope]
-	if d.ResourceVersion == "" || (older(d.ResourceVersion, s.watermark) && !d.Rebuild) {
+	back := older(d.ResourceVersion, s.watermark)
+	if d.ResourceVersion == "" || (back && (d.Type != DeltaReplace || d.Accept == AcceptLater)) {
 		return
 	}
 	s.watermark = d.ResourceVersion
@@ -157,26 +160,30 @@ func (tx *transaction[T]) upsert(d *Delta[T], p preparedObject[T]) {
 		tx.add(d.Object, d.Scope, p, false)
 		return
 	}
-	tx.renew(e, d.Object, p, false)
+	tx.renew(e, d.Object, p, d.Accept)
 }
 
-// renew gives an entry the state obj, if that is a later one. force is for a Replace that rebuilds.
-func (tx *transaction[T]) renew(e *entry[T], obj T, p preparedObject[T], force bool) {
-	had, got := identify(e.obj), identify(obj)
-	switch {
-	case had.sameState(got):
-		tx.Duplicates++
-	case older(got.version, had.version) && !force:
-		tx.Outdated++
-	case !had.sameObject(got):
-		scope := e.scope
-		tx.drop(e, e.obj, true)
-		tx.add(obj, scope, p, false)
-	default:
-		tx.Changes = append(tx.Changes, Change[T]{Type: ChangeUpdate, Key: e.key, Old: e.obj, New: obj})
-		e.set(obj, p.terms)
-		tx.noteIndexing(p)
+// renew gives an entry the state obj, if that is to be accepted.
+func (tx *transaction[T]) renew(e *entry[T], obj T, p preparedObject[T], accept Acceptance) {
+	if accept != AcceptAll {
+		had, got := identify(e.obj), identify(obj)
+		switch {
+		case had.sameState(got):
+			tx.Duplicates++
+			return
+		case older(got.version, had.version) && accept == AcceptLater:
+			tx.Outdated++
+			return
+		case !had.sameObject(got):
+			scope := e.scope
+			tx.drop(e, e.obj, true)
+			tx.add(obj, scope, p, false)
+			return
+		}
 	}
+	tx.Changes = append(tx.Changes, Change[T]{Type: ChangeUpdate, Key: e.key, Old: e.obj, New: obj})
+	e.set(obj, p.terms)
+	tx.noteIndexing(p)
 }
 
 func (tx *transaction[T]) delete(d *Delta[T], p preparedObject[T]) {
@@ -187,6 +194,8 @@ func (tx *transaction[T]) delete(d *Delta[T], p preparedObject[T]) {
 	}
 	had, got := identify(e.obj), identify(d.Object)
 	switch {
+	case d.Accept == AcceptAll:
+		tx.drop(e, d.Object, false)
 	case older(got.version, had.version):
 		tx.Outdated++ // The deletion of an earlier object of that name, or of a state long replaced.
 	case !had.sameObject(got):
@@ -202,7 +211,7 @@ func (tx *transaction[T]) replace(d *Delta[T]) {
 	listed := tx.prepared[tx.next : tx.next+len(d.Objects)]
 	tx.next += len(d.Objects)
 	s := &tx.scopes[d.Scope]
-	if older(d.ResourceVersion, s.watermark) && !d.Rebuild {
+	if older(d.ResourceVersion, s.watermark) && d.Accept == AcceptLater {
 		tx.Outdated += len(d.Objects) // A list from the past must not take the cache back.
 		return
 	}
@@ -212,7 +221,7 @@ func (tx *transaction[T]) replace(d *Delta[T]) {
 		if e == nil {
 			continue
 		}
-		if had, got := identify(e.obj), identify(d.Objects[i]); had.sameObject(got) || older(got.version, had.version) {
+		if had, got := identify(e.obj), identify(d.Objects[i]); d.Accept == AcceptAll || had.sameObject(got) || older(got.version, had.version) {
 			e.mark = tx.marks
 		}
 	}
@@ -223,8 +232,8 @@ func (tx *transaction[T]) replace(d *Delta[T]) {
 		switch {
 		case e == nil:
 			tx.add(obj, d.Scope, listed[i], initial)
-		case !identify(e.obj).sameState(identify(obj)):
-			tx.renew(e, obj, listed[i], d.Rebuild)
+		case d.Accept == AcceptAll || !identify(e.obj).sameState(identify(obj)):
+			tx.renew(e, obj, listed[i], d.Accept)
 		}
 	}
 	s.listed = true

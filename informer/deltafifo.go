@@ -51,9 +51,21 @@ type Delta[T any] struct {
 	ResourceVersion string
 	// Scope numbers the reflector it came from; see [Indexer].Apply. An informer of one reflector uses 0.
 	Scope int
-	// Rebuild allows a Replace to take the cache back to an earlier resource version.
-	Rebuild bool
+	// Accept says what the cache does with states that are not later than its own.
+	Accept Acceptance
 }
+
+// Acceptance says which states a cache takes over its own.
+type Acceptance uint8
+
+const (
+	// AcceptLater takes only later states: what watches and lists bring, servers being what they are.
+	AcceptLater Acceptance = iota
+	// AcceptEarlier takes earlier ones, too: for the Replace after the server's history went back.
+	AcceptEarlier
+	// AcceptAll takes every state without comparing: for who writes into the cache himself.
+	AcceptAll
+)
 
 // fifoLimit is how many deltas may be queued before Push waits. It is large enough that the reflector does not stop for
 // one transaction, and small enough that a stuck consumer costs megabytes, not all memory.

@@ -49,6 +49,7 @@ type Registration struct {
 	name string
 	// synced is closed by the handler's own goroutine, after the last add of the initial list returned. Nothing is sent.
 	synced chan struct{}
+	gone   chan struct{} // See Done.
 	// remove is the owning informer's: see [Informer].RemoveHandler.
 	remove func(ctx context.Context) error
 	stats  func() HandlerStats
@@ -69,6 +70,9 @@ func (r *Registration) HasSynced() bool {
 
 // Synced is closed when HasSynced becomes true.
 func (r *Registration) Synced() <-chan struct{} { return r.synced }
+
+// Done is closed when the handler was removed, or its informer stopped, and its last call has returned.
+func (r *Registration) Done() <-chan struct{} { return r.gone }
 
 // Stats counts what the handler was given.
 func (r *Registration) Stats() HandlerStats { return r.stats() }

@@ -45,7 +45,7 @@ type Indexer[T any] struct {
 
 // scopeState is how far the cache has followed one reflector.
 type scopeState struct {
-	// watermark is the highest resource version applied. Invariant: grows, except by a Replace with Rebuild.
+	// watermark is the highest resource version applied. Invariant: grows, except by a Replace with AcceptEarlier.
 	watermark string
 	// listed says that a Replace was applied.
 	listed bool
@@ -167,6 +167,36 @@ func (x *Indexer[T]) ByIndex(name, value string) ([]T, error) {
 		return slices.Clone(b.objs), nil
 	}
 	return nil, nil
+}
+
+// Keys returns the keys of all objects, in no order.
+func (x *Indexer[T]) Keys() []string {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	keys := make([]string, 0, len(x.all.entries))
+	for _, e := range x.all.entries {
+		keys = append(keys, e.key)
+	}
+	return keys
+}
+
+// KeysByIndex returns the keys of the objects that [Indexer.ByIndex] returns, in no order.
+//
+// Errors: [ErrNoIndex].
+func (x *Indexer[T]) KeysByIndex(name, value string) ([]string, error) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	ix := x.indexNamed(name)
+	if ix == nil {
+		return nil, fmt.Errorf("index %s: %w", name, ErrNoIndex)
+	}
+	var keys []string
+	if b := ix.buckets[value]; b != nil {
+		for _, e := range b.entries {
+			keys = append(keys, e.key)
+		}
+	}
+	return keys, nil
 }
 
 // IndexValues returns the values that some object has in the index of that name, in no order.

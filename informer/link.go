@@ -15,6 +15,7 @@ const repeatLog = 5 * time.Minute
 type link struct {
 	counters
 	resource, namespace string
+	onError             func(context.Context, error) // See ReflectorOptions.
 
 	mu sync.Mutex
 	// err is the last failure since both a list and a watch succeeded; nil when all is well.
@@ -45,6 +46,9 @@ func (l *link) failed(ctx context.Context, verb string, err error) {
 	since := l.since
 	l.mu.Unlock()
 
+	if l.onError != nil {
+		l.onError(ctx, e)
+	}
 	log := klog.FromContext(ctx)
 	if fresh {
 		log.Info("Cannot follow the resource", "reason", text, "duration", now.Sub(since))

@@ -76,6 +76,9 @@ type ReflectorOptions[T any] struct {
 	Grace time.Duration
 	// Backoff is how long to wait after failures.
 	Backoff Backoff
+	// OnError is told of every failed list and watch, by the reflector's goroutine, which waits. nil is ignored; Health and
+	// the log tell in any case.
+	OnError func(ctx context.Context, err error)
 }
 
 // state is what a reflector does next.
@@ -133,7 +136,7 @@ func NewReflector[T any](lw ListerWatcher[T], fifo *DeltaFIFO[T], o ReflectorOpt
 	}
 	return &Reflector[T]{
 		lw: lw, fifo: fifo, o: o, delays: newDelays(o.Backoff),
-		link: &link{resource: o.Resource, namespace: o.Namespace},
+		link: &link{resource: o.Resource, namespace: o.Namespace, onError: o.OnError},
 	}
 }
 

@@ -38,11 +38,13 @@ func (r *Reflector[T]) replace(ctx context.Context, objs []T, version string) bo
 		r.newest = true // A replica that lags answered although it was told not to.
 		return false
 	}
+	accept := AcceptLater
 	if back {
+		accept = AcceptEarlier
 		r.link.rebuilds.Add(1)
 		klog.FromContext(ctx).Info("The server's history went back: rebuilding the cache", "position", r.position, "resourceVersion", version)
 	}
-	d := Delta[T]{Type: DeltaReplace, Objects: objs, ResourceVersion: version, Scope: r.o.Scope, Rebuild: back}
+	d := Delta[T]{Type: DeltaReplace, Objects: objs, ResourceVersion: version, Scope: r.o.Scope, Accept: accept}
 	if r.fifo.Push(ctx, d) != nil {
 		return false
 	}

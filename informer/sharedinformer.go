@@ -30,6 +30,8 @@ type Options[T Object] struct {
 	Backoff      Backoff
 	// Panics says what becomes of a panic in a handler.
 	Panics PanicPolicy
+	// OnError is as in [ReflectorOptions].
+	OnError func(ctx context.Context, err error)
 }
 
 // SharedInformer is the pipeline from the server to the handlers for one resource. See the package comment for what it
@@ -89,7 +91,7 @@ func NewSharedInformerOfNamespaces[T Object](lws map[string]ListerWatcher[T], o 
 	for scope, namespace := range slices.Sorted(maps.Keys(lws)) {
 		s.sources = append(s.sources, source[T]{namespace, NewReflector(lws[namespace], s.fifo, ReflectorOptions[T]{
 			Resource: o.Resource, Namespace: namespace, Scope: scope, Transform: o.Transform,
-			PageSize: o.PageSize, StreamLists: o.StreamLists, WatchTimeout: o.WatchTimeout, Grace: o.Grace, Backoff: o.Backoff,
+			PageSize: o.PageSize, StreamLists: o.StreamLists, WatchTimeout: o.WatchTimeout, Grace: o.Grace, Backoff: o.Backoff, OnError: o.OnError,
 		})})
 	}
 	for name, f := range o.Indexes {
@@ -183,6 +185,9 @@ func (s *SharedInformer[T]) process(ctx context.Context, deltas []Delta[T], due 
 	}
 }
 
+// Indexer returns the cache itself. Who writes to it tells no handler.
+func (s *SharedInformer[T]) Indexer() *Indexer[T] { return s.indexer }
+
 // AddHandler is described at [Informer].
 func (s *SharedInformer[T]) AddHandler(h Handler[T], o HandlerOptions) (*Registration, error) {
 	l := newListener(h, o)
@@ -205,6 +210,7 @@ func (s *SharedInformer[T]) AddHandler(h Handler[T], o HandlerOptions) (*Registr
 	return &Registration{
 		name:   l.name,
 		synced: l.synced,
+		gone:   l.gone,
 		remove: func(ctx context.Context) error { return s.remove(ctx, l) },
 		stats:  func() HandlerStats { return s.fan.statsOf(l) },
 	}, nil
