@@ -36,9 +36,12 @@ type Server struct {
 	closeOnce sync.Once
 	closeErr  error
 
-	// inFlight counts the requests that came through the in-memory transport. Add happens under mu, while not closed.
-	mu       sync.Mutex
-	closed   bool
+	mu     sync.Mutex
+	closed bool
+
+	// open are the requests in flight that came through the in-memory transport, and inFlight their number. Neither
+	// grows once closed is set.
+	open     map[*response]bool
 	inFlight sync.WaitGroup
 }
 
@@ -53,7 +56,7 @@ func New(o Options) (*Server, error) {
 	if o.Definitions == nil {
 		o.Definitions = defaultDefinitions()
 	}
-	s := &Server{historyLimit: o.historyLimit(), stopping: make(chan struct{})}
+	s := &Server{historyLimit: o.historyLimit(), stopping: make(chan struct{}), open: map[*response]bool{}}
 	store := o.Storage
 	if store == nil {
 		store, s.ownsStorage = memory.New(), true
@@ -139,12 +142,15 @@ func (s *Server) createNamespaces(more []string) error {
 	return nil
 }
 
-// Close ends the watches and waits for the requests in flight that came through the in-memory transport. Requests after it
-// fail. (A server started with [Server.Serve] is stopped by its context.)
+// Close ends the watches and the contexts of requests, and waits for those in flight that came through the in-memory
+// transport. Requests after it fail. (A server started with [Server.Serve] is stopped by its context.)
 func (s *Server) Close() error {
 	s.closeOnce.Do(func() {
 		s.mu.Lock()
 		s.closed = true
+		for request := range s.open {
+			request.cancel()
+		}
 		s.mu.Unlock()
 		close(s.stopping)
 		s.inFlight.Wait()
@@ -156,12 +162,21 @@ func (s *Server) Close() error {
 }
 
 // enter counts a request in, unless the server is closed.
-func (s *Server) enter() bool {
+func (s *Server) enter(request *response) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return false
 	}
 	s.inFlight.Add(1)
+	s.open[request] = true
 	return true
+}
+
+// leave counts a request out.
+func (s *Server) leave(request *response) {
+	s.mu.Lock()
+	delete(s.open, request)
+	s.mu.Unlock()
+	s.inFlight.Done()
 }

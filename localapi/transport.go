@@ -45,12 +45,13 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		closeBody(r)
 		return nil, err
 	}
-	if !s.enter() {
+	ctx, cancel := context.WithCancel(r.Context())
+	rw := &response{header: http.Header{}, started: make(chan struct{}), cancel: cancel, cancelled: ctx.Done()}
+	if !s.enter(rw) {
+		cancel()
 		closeBody(r)
 		return nil, errServerClosed
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	rw := &response{header: http.Header{}, started: make(chan struct{}), cancel: cancel}
 	request := r.Clone(ctx)
 	if request.Body == nil {
 		request.Body = http.NoBody
@@ -58,7 +59,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	request.RequestURI = r.URL.RequestURI()
 	request.RemoteAddr = "memory"
 	go func() {
-		defer s.inFlight.Done()
+		defer s.leave(rw)
 		defer closeBody(r)
 		rw.serve(s.handler, request)
 	}()
@@ -87,7 +88,10 @@ const streamBuffer = 64 << 10
 // into a stream.
 type response struct {
 	header http.Header
-	cancel context.CancelFunc // ends the handler's context
+
+	// cancel ends the handler's context, whose channel cancelled is.
+	cancel    context.CancelFunc
+	cancelled <-chan struct{}
 
 	// started is closed by the handler's goroutine when the client can have its answer: at the first flush, at the
 	// return, or when the connection breaks before either.
@@ -140,10 +144,12 @@ func (w *response) WriteHeader(code int) {
 // Write implements [http.ResponseWriter]. On a stream it waits while the client is far behind.
 func (w *response) Write(b []byte) (int, error) {
 	w.mu.Lock()
-	for w.stream && !w.closed && w.buf.Len() > streamBuffer {
-		w.waitLocked()
-	}
 	defer w.mu.Unlock()
+	for w.stream && !w.closed && w.buf.Len() > streamBuffer {
+		if w.waitLocked(w.cancelled) {
+			w.closed = true
+		}
+	}
 	if w.closed {
 		return 0, io.ErrClosedPipe
 	}
@@ -184,7 +190,7 @@ func (w *response) result(r *http.Request) (*http.Response, error) {
 	answer := &http.Response{
 		Status:     strconv.Itoa(w.code) + " " + http.StatusText(w.code),
 		StatusCode: w.code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: w.header, Request: r, ContentLength: -1, Body: &body{w: w, ctx: r.Context()},
+		Header: w.header, Request: r, ContentLength: -1, Body: &body{w: w, abandoned: r.Context().Done(), cause: r.Context().Err},
 	}
 	if w.done && w.broken == nil {
 		answer.ContentLength = int64(w.buf.Len())
@@ -200,15 +206,20 @@ func (w *response) abandon() {
 	w.wakeLocked()
 }
 
-// waitLocked waits for a change, without the lock. One side waits at a time: the writer for room, or the reader for data.
-func (w *response) waitLocked() {
+// waitLocked waits, without the lock, for a change of the response, or for giveUp, which it reports.
+func (w *response) waitLocked(giveUp <-chan struct{}) (gaveUp bool) {
 	if w.changed == nil {
 		w.changed = make(chan struct{})
 	}
 	changed := w.changed
 	w.mu.Unlock()
-	<-changed
-	w.mu.Lock()
+	defer w.mu.Lock()
+	select {
+	case <-changed:
+		return false
+	case <-giveUp:
+		return true
+	}
 }
 
 func (w *response) wakeLocked() {
@@ -220,8 +231,11 @@ func (w *response) wakeLocked() {
 
 // body is the client's end.
 type body struct {
-	w   *response
-	ctx context.Context // the request's: a body lives as long as its request
+	w *response
+
+	// abandoned is closed when the client's context ends; cause then says why.
+	abandoned <-chan struct{}
+	cause     func() error
 }
 
 // Read implements [io.Reader].
@@ -241,19 +255,10 @@ func (b *body) Read(p []byte) (int, error) {
 			return 0, io.ErrUnexpectedEOF
 		case w.done:
 			return 0, io.EOF
-		case b.ctx.Err() != nil:
-			return 0, b.ctx.Err()
 		}
-		if w.changed == nil {
-			w.changed = make(chan struct{})
+		if w.waitLocked(b.abandoned) {
+			return 0, b.cause()
 		}
-		changed := w.changed
-		w.mu.Unlock()
-		select {
-		case <-changed:
-		case <-b.ctx.Done():
-		}
-		w.mu.Lock()
 	}
 }
 

@@ -84,7 +84,11 @@ func (r *Resource) listPosition(o ListOptions) (revision int64, start string, er
 // listAt lists a past state from the store.
 func (r *Resource) listAt(ctx context.Context, s Selection, revision int64, start string, limit int64) (ListResult, error) {
 	prefix := r.key(s.Namespace, "").Prefix()
-	page, err := r.env.Store.List(ctx, prefix, storage.ListOptions{Start: start, Revision: revision})
+	o := storage.ListOptions{Start: start, Revision: revision}
+	if s.all() {
+		o.Limit = int(limit) // else the selection decides how many records a page takes
+	}
+	page, err := r.env.Store.List(ctx, prefix, o)
 	if errors.Is(err, storage.ErrCompacted) {
 		return ListResult{}, r.expiredList(start)
 	}
@@ -105,6 +109,10 @@ func (r *Resource) listAt(ctx context.Context, s Selection, revision int64, star
 		}
 	}
 	result := r.page(past, prefix, s, revision, limit)
+	if failed == nil && page.Remaining > 0 {
+		result.Continue = r.encodeContinue(result.Objects[len(result.Objects)-1].Key, revision)
+		result.Remaining = &page.Remaining
+	}
 	return result, failed
 }
 

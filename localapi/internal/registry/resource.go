@@ -94,14 +94,17 @@ func (r *Resource) Get(namespace, name, resourceVersion string) (*watchcache.Obj
 
 // GetAt returns the state of an object as of a past revision. Errors: NotFound, Expired.
 func (r *Resource) GetAt(ctx context.Context, namespace, name string, revision int64) (*watchcache.Object, error) {
-	result, err := r.listAt(ctx, Selection{Namespace: namespace, Name: name}, revision, "", 0)
-	if err != nil {
+	key := r.key(namespace, name).String()
+	page, err := r.env.Store.List(ctx, key, storage.ListOptions{Limit: 1, Revision: revision})
+	switch {
+	case errors.Is(err, storage.ErrCompacted):
+		return nil, r.expiredList("")
+	case err != nil:
 		return nil, err
-	}
-	if len(result.Objects) == 0 {
+	case len(page.Records) == 0 || page.Records[0].Key != key:
 		return nil, r.notFound(name)
 	}
-	return result.Objects[0], nil
+	return r.past(page.Records[0])
 }
 
 // reached fails unless the store is at resourceVersion or later.
