@@ -218,14 +218,16 @@ const claimableIndex = "deploymentClaimable"
 func orphansOf(namespace string) string { return "orphans/" + namespace }
 
 func addClaimableIndex(replicaSets informer.Informer[*appsv1.ReplicaSet]) error {
-	err := replicaSets.AddIndex(claimableIndex, func(rs *appsv1.ReplicaSet) ([]string, error) {
-		if ref := metav1.GetControllerOfNoCopy(rs); ref != nil {
-			return []string{string(ref.UID)}, nil
-		}
-		return []string{orphansOf(rs.Namespace)}, nil
-	})
+	err := replicaSets.AddIndex(claimableIndex, indexClaimable)
 	if err != nil && !errors.Is(err, informer.ErrIndexExists) {
 		return fmt.Errorf("index replica sets for adoption: %w", err)
 	}
 	return nil
+}
+
+func indexClaimable(rs *appsv1.ReplicaSet) ([]string, error) {
+	if ref := metav1.GetControllerOfNoCopy(rs); ref != nil {
+		return []string{string(ref.UID)}, nil
+	}
+	return []string{orphansOf(rs.Namespace)}, nil
 }

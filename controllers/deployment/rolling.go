@@ -40,7 +40,9 @@ func (p *planner) resizeNew() bool {
 // "new" ReplicaSet is the healthy one, and there is room to remove broken pods first.
 //
 // Differs: when scaling fails, kube-controller-manager forgets the error, and with it the retry. Here the sync fails
-// once the status is written.
+// once the status is written. And where a ReplicaSet was shrunk a moment ago and still reports more available pods than
+// it asks for, only those it asks for count; kube-controller-manager believes such a count of the new ReplicaSet, and
+// can take away more old pods than it may.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/rolling.go, reconcileOldReplicaSets
 func (p *planner) shrinkOld() bool {
@@ -48,7 +50,7 @@ func (p *planner) shrinkOld() bool {
 	if len(old) == 0 {
 		return false
 	}
-	notYet := size(p.newRS) - available(p.newRS)
+	notYet := size(p.newRS) - staying(p.newRS)
 	room := totalSize(old) + size(p.newRS) - p.limits.minAvailable() - notYet
 	if room <= 0 {
 		return false
@@ -59,6 +61,9 @@ func (p *planner) shrinkOld() bool {
 	}
 	return removed+p.removeHealthy(old) > 0
 }
+
+// staying is how many of its available pods a ReplicaSet is going to keep.
+func staying(rs *appsv1.ReplicaSet) int32 { return min(available(rs), size(rs)) }
 
 // removeUnhealthy takes away at most room pods that are not available, from the oldest ReplicaSet on: they cost no
 // availability, and a rollout may be stuck behind them. In old it replaces the ReplicaSets it shrinks.
@@ -91,7 +96,7 @@ func (p *planner) removeUnhealthy(old []*appsv1.ReplicaSet, room int32) (removed
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/rolling.go, scaleDownOldReplicaSetsForRollingUpdate
 func (p *planner) removeHealthy(old []*appsv1.ReplicaSet) (removed int32) {
-	surplus := sum(old, available) + available(p.newRS) - p.limits.minAvailable()
+	surplus := sum(old, staying) + staying(p.newRS) - p.limits.minAvailable()
 	for _, rs := range old {
 		if removed >= surplus {
 			break

@@ -1,0 +1,131 @@
+package deployment
+
+import (
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+func plannerFor(t *testing.T, d *appsv1.Deployment, rss ...*appsv1.ReplicaSet) *planner {
+	t.Helper()
+	p, err := newPlanner(Observed{Deployment: d, ReplicaSets: rss, Now: epoch})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, calculateStatus
+func TestStatusCounts(t *testing.T) {
+	d := web(10, func(d *appsv1.Deployment) { d.Generation, d.Status.CollisionCount = 7, ptr.To[int32](2) })
+	v1 := set(d, 1, "v1", 6, func(rs *appsv1.ReplicaSet) {
+		rs.Status = appsv1.ReplicaSetStatus{Replicas: 7, ReadyReplicas: 5, AvailableReplicas: 4, ObservedGeneration: 1, TerminatingReplicas: ptr.To[int32](1)}
+	})
+	v2 := set(d, 2, "v2", 4, func(rs *appsv1.ReplicaSet) {
+		rs.Status = appsv1.ReplicaSetStatus{Replicas: 3, ReadyReplicas: 2, AvailableReplicas: 1, ObservedGeneration: 1, TerminatingReplicas: ptr.To[int32](2)}
+	})
+	got := plannerFor(t, d, v1, v2).status()
+	got.Conditions = nil
+	equal(t, "status", got, appsv1.DeploymentStatus{
+		ObservedGeneration: 7, Replicas: 10, UpdatedReplicas: 3, ReadyReplicas: 7, AvailableReplicas: 5, UnavailableReplicas: 5,
+		TerminatingReplicas: ptr.To[int32](3), CollisionCount: ptr.To[int32](2),
+	})
+	equal(t, "updated without a new one", plannerFor(t, d, v1).status().UpdatedReplicas, 0)
+	equal(t, "more available than asked for", plannerFor(t, d, set(d, 1, "v1", 1, availableOf(5))).status().UnavailableReplicas, 0)
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, GetTerminatingReplicaCountForReplicaSets
+func TestTerminating(t *testing.T) {
+	d := web(1)
+	silent := func(rs *appsv1.ReplicaSet) { rs.Status.TerminatingReplicas = nil }
+	unseen := func(rs *appsv1.ReplicaSet) { rs.Status = appsv1.ReplicaSetStatus{} }
+	equal(t, "none", terminating(nil), ptr.To[int32](0))
+	equal(t, "all say", terminating([]*appsv1.ReplicaSet{set(d, 1, "a", 1), set(d, 2, "b", 1)}), ptr.To[int32](0))
+	equal(t, "one does not", terminating([]*appsv1.ReplicaSet{set(d, 1, "a", 1), set(d, 2, "b", 1, silent)}), nil)
+	equal(t, "one was not seen by its controller yet", terminating([]*appsv1.ReplicaSet{set(d, 1, "a", 1, unseen)}), ptr.To[int32](0))
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, calculateStatus
+func TestAvailable(t *testing.T) {
+	for _, tc := range []struct {
+		name      string
+		d         *appsv1.Deployment
+		available int32
+		want      corev1.ConditionStatus
+	}{
+		{"all", web(10), 10, corev1.ConditionTrue},
+		{"as many as have to be", web(10), 8, corev1.ConditionTrue},
+		{"one fewer", web(10), 7, corev1.ConditionFalse},
+		{"recreate needs all", web(10, recreate), 9, corev1.ConditionFalse},
+		{"none of none", web(0), 0, corev1.ConditionTrue},
+		{"all may be missing", web(3, rolling("0", "100%")), 0, corev1.ConditionTrue},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := plannerFor(t, tc.d, set(tc.d, 1, "v2", *tc.d.Spec.Replicas, availableOf(tc.available))).status()
+			want := appsv1.DeploymentCondition{
+				Type: appsv1.DeploymentAvailable, Status: tc.want, Reason: "MinimumReplicasAvailable", Message: "Deployment has minimum availability.",
+				LastUpdateTime: metav1.NewTime(epoch), LastTransitionTime: metav1.NewTime(epoch),
+			}
+			if tc.want == corev1.ConditionFalse {
+				want.Reason, want.Message = "MinimumReplicasUnavailable", "Deployment does not have minimum availability."
+			}
+			equal(t, "conditions", s.Conditions, []appsv1.DeploymentCondition{want})
+		})
+	}
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, SetDeploymentCondition
+func TestSetCondition(t *testing.T) {
+	old, now := ago(time.Hour), metav1.NewTime(epoch)
+	was := appsv1.DeploymentCondition{Type: "A", Status: "True", Reason: "R", Message: "old", LastUpdateTime: old, LastTransitionTime: old}
+	other := appsv1.DeploymentCondition{Type: "B", Status: "True"}
+	for _, tc := range []struct {
+		name string
+		set  appsv1.DeploymentCondition
+		want []appsv1.DeploymentCondition
+	}{
+		{"same status and reason: nothing, not even the message", newCondition("A", "True", "R", "new", epoch), []appsv1.DeploymentCondition{was, other}},
+		{"same status: moved to the end, transition time kept", newCondition("A", "True", "S", "new", epoch),
+			[]appsv1.DeploymentCondition{other, {Type: "A", Status: "True", Reason: "S", Message: "new", LastUpdateTime: now, LastTransitionTime: old}}},
+		{"another status", newCondition("A", "False", "R", "new", epoch),
+			[]appsv1.DeploymentCondition{other, {Type: "A", Status: "False", Reason: "R", Message: "new", LastUpdateTime: now, LastTransitionTime: now}}},
+		{"a new type", newCondition("C", "True", "R", "new", epoch),
+			[]appsv1.DeploymentCondition{was, other, {Type: "C", Status: "True", Reason: "R", Message: "new", LastUpdateTime: now, LastTransitionTime: now}}},
+	} {
+		s := appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{was, other}}
+		before := s.Conditions
+		setCondition(&s, tc.set)
+		equal(t, tc.name, s.Conditions, tc.want)
+		equal(t, tc.name+": the slice before", before, []appsv1.DeploymentCondition{was, other})
+	}
+	s := appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{was}}
+	removeCondition(&s, "A")
+	if s.Conditions != nil {
+		t.Errorf("left: %v", s.Conditions)
+	}
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, DeploymentComplete
+func TestComplete(t *testing.T) {
+	d := web(3, func(d *appsv1.Deployment) { d.Generation = 2 })
+	done := appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3}
+	if !complete(d, &done, 3) {
+		t.Error("not complete")
+	}
+	for name, change := range map[string]func(*appsv1.DeploymentStatus){
+		"an old pod":       func(s *appsv1.DeploymentStatus) { s.Replicas = 4 },
+		"a new one lacks":  func(s *appsv1.DeploymentStatus) { s.UpdatedReplicas = 2 },
+		"one not up":       func(s *appsv1.DeploymentStatus) { s.AvailableReplicas = 2 },
+		"an older version": func(s *appsv1.DeploymentStatus) { s.ObservedGeneration = 1 },
+	} {
+		s := done
+		change(&s)
+		if complete(d, &s, 3) {
+			t.Errorf("%s: complete", name)
+		}
+	}
+}
