@@ -181,6 +181,7 @@ func (tx *transaction[T]) renew(e *entry[T], obj T, p preparedObject[T], accept 
 			return
 		}
 	}
+	tx.preserve(e.key, e)
 	tx.Changes = append(tx.Changes, Change[T]{Type: ChangeUpdate, Key: e.key, Old: e.obj, New: obj})
 	e.set(obj, p.terms)
 	tx.noteIndexing(p)
@@ -252,6 +253,7 @@ func (tx *transaction[T]) sweep(scope int) {
 }
 
 func (tx *transaction[T]) add(obj T, scope int, p preparedObject[T], initial bool) {
+	tx.preserve(p.key, nil)
 	e := &entry[T]{key: p.key, obj: obj, scope: scope, mark: tx.marks, places: make([]place[T], 0, 1+len(p.terms))}
 	tx.entries[p.key] = e
 	tx.all.add(e)
@@ -264,6 +266,7 @@ func (tx *transaction[T]) add(obj T, scope int, p preparedObject[T], initial boo
 
 // drop deletes an entry whose last known state is last.
 func (tx *transaction[T]) drop(e *entry[T], last T, stale bool) {
+	tx.preserve(e.key, e)
 	delete(tx.entries, e.key)
 	delete(tx.unindexed, e.key)
 	for i := range e.places {

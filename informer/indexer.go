@@ -36,6 +36,8 @@ type Indexer[T any] struct {
 	scopes []scopeState
 	// marks numbers the Replaces.
 	marks uint64
+	// snapshots are those that are open.
+	snapshots []*snapshot[T]
 
 	// waiting guards moved. It is taken with no other lock held.
 	waiting sync.Mutex
@@ -264,6 +266,10 @@ func (x *Indexer[T]) syncedLocked() bool {
 func (x *Indexer[T]) ResourceVersion() string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
+	return x.resourceVersionLocked()
+}
+
+func (x *Indexer[T]) resourceVersionLocked() string {
 	if !x.syncedLocked() {
 		return ""
 	}

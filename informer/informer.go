@@ -41,6 +41,8 @@ type Informer[T Object] interface {
 	// All goes through one consistent state of the cache without the caller's copy that List makes. The loop may take as
 	// long as it likes.
 	All() iter.Seq[T]
+	// Snapshot returns the cache as it is now, for several reads that must fit together. Close it.
+	Snapshot() Snapshot[T]
 	// ResourceVersion is the watermark: the cache holds everything up to it. "" before the first list. Over several
 	// namespaces it is the lowest.
 	ResourceVersion() string

@@ -268,6 +268,9 @@ func (s *SharedInformer[T]) ByIndex(name, value string) ([]T, error) {
 // All is described at [Informer].
 func (s *SharedInformer[T]) All() iter.Seq[T] { return s.indexer.All() }
 
+// Snapshot is described at [Informer].
+func (s *SharedInformer[T]) Snapshot() Snapshot[T] { return s.indexer.Snapshot() }
+
 // ResourceVersion is described at [Informer].
 func (s *SharedInformer[T]) ResourceVersion() string { return s.indexer.ResourceVersion() }
 

@@ -120,6 +120,32 @@ func (v *view[T]) All() iter.Seq[T] {
 	}
 }
 
+func (v *view[T]) Snapshot() Snapshot[T] { return snapshotView[T]{v.shared.Snapshot()} }
+
+// snapshotView is to a snapshot what view is to an informer.
+type snapshotView[T Object] struct{ shared Snapshot[Object] }
+
+func (v snapshotView[T]) Get(namespace, name string) (T, bool) {
+	obj, found := v.shared.Get(namespace, name)
+	if !found {
+		var none T
+		return none, false
+	}
+	return obj.(T), true
+}
+
+func (v snapshotView[T]) List(namespace string, sel labels.Selector) []T {
+	return assertAll[T](v.shared.List(namespace, sel))
+}
+
+func (v snapshotView[T]) ByIndex(name, value string) ([]T, error) {
+	objs, err := v.shared.ByIndex(name, value)
+	return assertAll[T](objs), err
+}
+
+func (v snapshotView[T]) ResourceVersion() string { return v.shared.ResourceVersion() }
+func (v snapshotView[T]) Close()                  { v.shared.Close() }
+
 func (v *view[T]) WaitForResourceVersion(ctx context.Context, namespace, rv string) error {
 	return v.shared.WaitForResourceVersion(ctx, namespace, rv)
 }

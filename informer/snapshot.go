@@ -1,0 +1,144 @@
+package informer
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Snapshot is the cache at one resource version: reads of it fit together, however long they take and whatever is written
+// meanwhile. Close it: until then every object that changes is kept in its earlier state as well.
+//
+// Concurrency: as [Informer].
+type Snapshot[T any] interface {
+	Get(namespace, name string) (T, bool)
+	List(namespace string, sel labels.Selector) []T
+	// Errors: [ErrNoIndex], also for an index added after the snapshot was taken.
+	ByIndex(name, value string) ([]T, error)
+	// ResourceVersion is the watermark of the state that is read.
+	ResourceVersion() string
+	// Close ends the snapshot. It is idempotent. Reads after it see the cache as it is then.
+	Close()
+}
+
+// snapshot is the cache of now, seen through what has been undone since: taking one costs nothing, keeping it costs as much
+// as changes, and those who write pay only while there is one.
+type snapshot[T any] struct {
+	indexer *Indexer[T]
+	version string
+	// indexes is the number of indexes that there were.
+	indexes int
+	// undo has, for each key that changed since, what was there before. Guarded by the indexer's mu.
+	undo map[string]undone[T]
+}
+
+// undone is what was under a key.
+type undone[T any] struct {
+	// there says that there was an object.
+	there bool
+	obj   T
+	terms []term[T]
+}
+
+// Snapshot returns the cache as it is now.
+func (x *Indexer[T]) Snapshot() Snapshot[T] {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	s := &snapshot[T]{indexer: x, version: x.resourceVersionLocked(), indexes: len(x.indexes), undo: map[string]undone[T]{}}
+	x.snapshots = append(x.snapshots, s)
+	return s
+}
+
+// preserve notes for the snapshots what is under key before it changes. e is nil when nothing is. The caller holds mu.
+func (x *Indexer[T]) preserve(key string, e *entry[T]) {
+	for _, s := range x.snapshots {
+		if _, known := s.undo[key]; known {
+			continue
+		}
+		var u undone[T]
+		if e != nil {
+			u.there, u.obj = true, e.obj
+			for _, p := range e.places[1:] {
+				u.terms = append(u.terms, term[T]{index: p.bucket.index, value: p.bucket.value})
+			}
+		}
+		s.undo[key] = u
+	}
+}
+
+func (s *snapshot[T]) Close() {
+	s.indexer.mu.Lock()
+	defer s.indexer.mu.Unlock()
+	s.indexer.snapshots = slices.DeleteFunc(s.indexer.snapshots, func(other *snapshot[T]) bool { return other == s })
+	clear(s.undo)
+}
+
+func (s *snapshot[T]) ResourceVersion() string { return s.version }
+
+func (s *snapshot[T]) Get(namespace, name string) (obj T, found bool) {
+	key := KeyOf(namespace, name)
+	s.indexer.mu.RLock()
+	defer s.indexer.mu.RUnlock()
+	if u, changed := s.undo[key]; changed {
+		return u.obj, u.there
+	}
+	if e := s.indexer.entries[key]; e != nil {
+		return e.obj, true
+	}
+	return obj, false
+}
+
+func (s *snapshot[T]) List(namespace string, sel labels.Selector) []T {
+	s.indexer.mu.RLock()
+	defer s.indexer.mu.RUnlock()
+	var objs []T
+	if namespace == "" {
+		objs = s.read(s.indexer.all, func(undone[T]) bool { return true })
+	} else {
+		byNamespace := s.indexer.indexes[0]
+		objs = s.readTerm(term[T]{index: byNamespace, value: namespace})
+	}
+	if sel == nil || sel.Empty() {
+		return objs
+	}
+	return slices.DeleteFunc(objs, func(obj T) bool {
+		m, ok := any(obj).(metav1.Object)
+		return !ok || !sel.Matches(labels.Set(m.GetLabels()))
+	})
+}
+
+func (s *snapshot[T]) ByIndex(name, value string) ([]T, error) {
+	s.indexer.mu.RLock()
+	defer s.indexer.mu.RUnlock()
+	ix := s.indexer.indexNamed(name)
+	if ix == nil || slices.Index(s.indexer.indexes, ix) >= s.indexes {
+		return nil, fmt.Errorf("index %s: %w", name, ErrNoIndex)
+	}
+	return s.readTerm(term[T]{index: ix, value: value}), nil
+}
+
+func (s *snapshot[T]) readTerm(t term[T]) []T {
+	return s.read(t.index.buckets[t.value], func(u undone[T]) bool { return slices.Contains(u.terms, t) })
+}
+
+// read returns what was in b: what is, less what changed, and of that what was. b may be nil.
+func (s *snapshot[T]) read(b *bucket[T], was func(undone[T]) bool) (objs []T) {
+	if b != nil && len(s.undo) == 0 {
+		return slices.Clone(b.objs)
+	}
+	if b != nil {
+		for i, e := range b.entries {
+			if _, changed := s.undo[e.key]; !changed {
+				objs = append(objs, b.objs[i])
+			}
+		}
+	}
+	for _, u := range s.undo {
+		if u.there && was(u) {
+			objs = append(objs, u.obj)
+		}
+	}
+	return objs
+}
