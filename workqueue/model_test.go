@@ -150,7 +150,7 @@ func step(t *testing.T, q *workqueue.Queue[string], m *model, op byte, key strin
 }
 
 func TestQueueMatchesModel(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		program := make([]byte, 1000)
 		for i := range program {
@@ -167,7 +167,7 @@ func TestQueueMatchesModelWithManyKeys(t *testing.T) {
 		defer q.ShutDown()
 		m := &model{again: map[string]bool{}}
 		random := rand.New(rand.NewPCG(7, 7))
-		for range 30 {
+		for range 8 {
 			for range 1000 {
 				key := fmt.Sprint("key-", random.IntN(5000))
 				q.Add(key)

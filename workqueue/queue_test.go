@@ -438,3 +438,50 @@ func drainNow(t *testing.T, q *workqueue.Queue[string]) error {
 	}
 	return err
 }
+
+// Had New or an Add started a goroutine, it would be left over here, and the bubble would say so.
+func TestQueueHasNoGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := workqueue.New(workqueue.Options[string]{QueueingTime: true})
+		q.Add("a")
+		q.AddAfter("b", time.Hour)
+		get(t, q)
+	})
+}
+
+// The loop's own delay is what the loop wants now: the last counts, and none is needed for a key that will run anyway.
+func TestOwnDelays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := workqueue.New(workqueue.Options[string]{})
+		defer q.ShutDown()
+		q.RequeueAfter("a", time.Second)
+		q.RequeueAfter("a", time.Minute)
+		q.Add("queued")
+		q.RequeueAfter("queued", time.Second)
+		q.AddRateLimited("queued")
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		wantKeys(t, q, "queued")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		wantKeys(t, q, "a")
+	})
+}
+
+// An end of a delay, ShutDown and adds may meet at one instant.
+func TestShutDownWhileDelaysEnd(t *testing.T) {
+	for range 200 {
+		q := workqueue.New(workqueue.Options[int]{})
+		var wg sync.WaitGroup
+		for i := range 4 {
+			wg.Go(func() {
+				for key := range 20 {
+					q.AddAfter(i*20+key, time.Duration(key)*time.Microsecond)
+				}
+			})
+		}
+		wg.Go(q.ShutDown)
+		wg.Wait()
+		q.ShutDown()
+	}
+}

@@ -60,6 +60,7 @@ func TestMetricsOfAQueue(t *testing.T) {
 			}
 		}
 		q.AddRateLimited("a")
+		q.AddAfter("later", time.Hour) // no retry
 		time.Sleep(5 * time.Second)
 		q.Done("a")
 		want := map[string]float64{

@@ -1,0 +1,108 @@
+package workqueue
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+	"weak"
+)
+
+// TestTableMatchesMap makes entries used and idle at random, and compares with a map of those in use.
+func TestTableMatchesMap(t *testing.T) {
+	for seed := range uint64(20) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		table, inUse := newTable[string](), map[string]uint32{}
+		table.keep = int(seed) // few, so that eviction and shifting are what is tested
+		for range 4_000 {
+			key := fmt.Sprint(random.IntN(10 + int(seed)*20))
+			if id, used := inUse[key]; used {
+				table.at(id).dirty = false
+				table.retire(id, table.at(id))
+				delete(inUse, key)
+			} else {
+				id, e := table.obtain(key)
+				e.dirty = true
+				inUse[key] = id
+			}
+			if table.used()-table.idle != len(inUse) || table.idle > table.keep {
+				t.Fatalf("%d used, %d idle; want %d in use", table.used(), table.idle, len(inUse))
+			}
+		}
+		for key, id := range inUse {
+			if e := table.find(key); e != table.at(id) || e.key != key {
+				t.Fatalf("seed %d: key %s is not found", seed, key)
+			}
+		}
+	}
+}
+
+// After a storm of keys, the queue gives their memory back.
+func TestStormLeavesNoMemoryBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New(Options[int]{})
+		defer q.ShutDown()
+		const storm = 100_000
+		for key := range storm {
+			q.AddAfter(key, time.Second)
+		}
+		q.Add(-1)
+		for want := range storm + 1 {
+			if want == 1 {
+				time.Sleep(time.Second)
+				synctest.Wait()
+			}
+			item, err := q.Get(t.Context())
+			if err != nil || item.Key != want-1 {
+				t.Fatalf("Get: got %d, %v, want %d", item.Key, err, want-1)
+			}
+			q.Done(item.Key)
+		}
+		if q.entries.used() > keepIdle || len(q.entries.index) > keepIndex || len(q.entries.blocks) > keepIndex/blockSize {
+			t.Errorf("%d entries, %d slots, %d blocks are left", q.entries.used(), len(q.entries.index), len(q.entries.blocks))
+		}
+		if len(q.ready.slots) > keepSlots || cap(q.delayed.heap) > keepSlots {
+			t.Errorf("a ring of %d and a heap of %d are left", len(q.ready.slots), cap(q.delayed.heap))
+		}
+	})
+}
+
+// Source: client-go v0.37.2 util/workqueue/queue_test.go, TestGarbageCollection.
+func TestPointerKeysAreNotKeptAlive(t *testing.T) {
+	q := New(Options[*[64]byte]{})
+	key := new([64]byte)
+	alive := weak.Make(key)
+	q.Add(key)
+	item, err := q.Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Done(item.Key)
+	key, item = nil, Item[*[64]byte]{}
+	for range 10 {
+		runtime.GC()
+	}
+	if alive.Value() != nil {
+		t.Error("the queue keeps a key alive that is done")
+	}
+	runtime.KeepAlive(q)
+}
+
+func TestPlainKeys(t *testing.T) {
+	type request struct{ Namespace, Name string }
+	if table := newTable[request](); table.keep != keepIdle {
+		t.Error("keys of strings are not kept")
+	}
+	for name, keep := range map[string]int{
+		"any":    newTable[any]().keep,
+		"array":  newTable[[2]*int]().keep,
+		"struct": newTable[struct{ p *int }]().keep,
+		"chan":   newTable[chan int]().keep,
+	} {
+		if keep != 0 {
+			t.Errorf("keys of kind %s are kept", name)
+		}
+	}
+}
