@@ -220,7 +220,7 @@ func TestNamespaceRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := client.CoreV1().Namespaces().Get(t.Context(), "team", metav1.GetOptions{})
-	if err != nil || got.Status.Phase != corev1.NamespaceTerminating || got.DeletionTimestamp == nil {
+	if err != nil || got.Status.Phase != corev1.NamespaceTerminating || got.DeletionTimestamp == nil || got.DeletionGracePeriodSeconds != nil {
 		t.Errorf("deleted namespace: %v, phase %s, timestamp %v", err, got.Status.Phase, got.DeletionTimestamp)
 	}
 	_, err = client.CoreV1().ConfigMaps("team").Create(t.Context(), configMap("a"), metav1.CreateOptions{})

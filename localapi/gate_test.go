@@ -26,7 +26,9 @@ func onWrite(before, after gate.Action) gate.Gate {
 		if !r.Mutates() {
 			return gate.Verdict{}
 		}
-		return gate.Verdict{Action: a, Status: ptrTo(apierrors.NewTooManyRequests("slow down", 7).Status())}
+		verdict := gate.FailWith(apierrors.NewTooManyRequests("slow down", 7))
+		verdict.Action = a
+		return verdict
 	}
 	return gate.Funcs{
 		OnRequest: func(_ context.Context, r *gate.Request) gate.Verdict { return verdict(r, before) },

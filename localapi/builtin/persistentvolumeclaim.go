@@ -20,7 +20,7 @@ func persistentVolumeClaim() *resource.Definition {
 	return &resource.Definition{
 		GroupVersion: corev1.SchemeGroupVersion, Kind: "PersistentVolumeClaim",
 		Plural: "persistentvolumeclaims", Singular: "persistentvolumeclaim", ShortNames: []string{"pvc"},
-		Namespaced: true, HasStatus: true,
+		Namespaced: true, HasStatus: true, DeleteReturnsObject: true,
 		New:     func() runtime.Object { return &corev1.PersistentVolumeClaim{} },
 		NewList: func() runtime.Object { return &corev1.PersistentVolumeClaimList{} },
 

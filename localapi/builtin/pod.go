@@ -17,7 +17,7 @@ func pod() *resource.Definition {
 	return &resource.Definition{
 		GroupVersion: corev1.SchemeGroupVersion, Kind: "Pod",
 		Plural: "pods", Singular: "pod", ShortNames: []string{"po"}, Categories: []string{"all"},
-		Namespaced: true, HasStatus: true,
+		Namespaced: true, HasStatus: true, DeleteReturnsObject: true,
 		New:     func() runtime.Object { return &corev1.Pod{} },
 		NewList: func() runtime.Object { return &corev1.PodList{} },
 

@@ -23,7 +23,7 @@ func service() *resource.Definition {
 	return &resource.Definition{
 		GroupVersion: corev1.SchemeGroupVersion, Kind: "Service",
 		Plural: "services", Singular: "service", ShortNames: []string{"svc"}, Categories: []string{"all"},
-		Namespaced: true, HasStatus: true, CreateOnUpdate: true,
+		Namespaced: true, HasStatus: true, CreateOnUpdate: true, DeleteReturnsObject: true,
 		New:     func() runtime.Object { return &corev1.Service{} },
 		NewList: func() runtime.Object { return &corev1.ServiceList{} },
 

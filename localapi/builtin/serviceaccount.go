@@ -15,9 +15,9 @@ func serviceAccount() *resource.Definition {
 	return &resource.Definition{
 		GroupVersion: corev1.SchemeGroupVersion, Kind: "ServiceAccount",
 		Plural: "serviceaccounts", Singular: "serviceaccount", ShortNames: []string{"sa"},
-		Namespaced: true,
-		New:        func() runtime.Object { return &corev1.ServiceAccount{} },
-		NewList:    func() runtime.Object { return &corev1.ServiceAccountList{} },
+		Namespaced: true, DeleteReturnsObject: true,
+		New:     func() runtime.Object { return &corev1.ServiceAccount{} },
+		NewList: func() runtime.Object { return &corev1.ServiceAccountList{} },
 
 		ValidateName: apivalidation.ValidateServiceAccountName,
 		Columns:      []metav1.TableColumnDefinition{nameColumn(), ageColumn()},

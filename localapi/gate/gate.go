@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -129,7 +130,7 @@ func (g Funcs) Frame(ctx context.Context, r *Request, f Frame) Verdict {
 }
 
 // FailWith is the verdict that answers with an API error's status.
-func FailWith(err interface{ Status() metav1.Status }) Verdict {
+func FailWith(err apierrors.APIStatus) Verdict {
 	s := err.Status()
 	return Verdict{Action: Fail, Status: &s}
 }

@@ -33,7 +33,7 @@ type Definition struct {
 	Columns              []metav1.TableColumnDefinition
 	DefaultPropagation   metav1.DeletionPropagation // of a delete that names none; "" means background
 	CreateOnUpdate       bool                       // PUT of a missing object creates it (Service, Endpoints, Lease, Event)
-	DeleteReturnsObject  bool                       // DELETE answers with the object, not a Status (Pod, Service, ServiceAccount)
+	DeleteReturnsObject  bool                       // DELETE answers with the object, not a Status (Pod, Service)
 	NeedsResourceVersion bool                       // PUT without metadata.resourceVersion is refused (Lease, custom resources)
 
 	// ValidateName is the type's rule for metadata.name; prefix is true while a generateName is checked. Nil means

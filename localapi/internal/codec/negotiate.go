@@ -124,9 +124,11 @@ func formatOf(mediaType string) (Format, bool) {
 
 // wantsPretty says whether a person is likely to read the answer.
 func wantsPretty(r *http.Request, c clause) bool {
-	if p := r.URL.Query().Get("pretty"); p != "" {
-		on, err := strconv.ParseBool(p)
-		return on || err != nil
+	if strings.Contains(r.URL.RawQuery, "pretty") {
+		if p := r.URL.Query().Get("pretty"); p != "" {
+			on, err := strconv.ParseBool(p)
+			return on || err != nil
+		}
 	}
 	if c.params["pretty"] == "1" {
 		return true

@@ -66,7 +66,8 @@ func (r *Resource) deleteOnce(ctx context.Context, old *watchcache.Object, o met
 		return old, false, nil // under way already, and the request does not make it any shorter
 	}
 	m.SetFinalizers(r.deletionFinalizers(m, o))
-	stays := len(m.GetFinalizers()) > 0 || r.Definition.Finalizing != nil && r.Definition.Finalizing(obj)
+	finalizing := r.Definition.Finalizing != nil && r.Definition.Finalizing(obj)
+	stays := len(m.GetFinalizers()) > 0 || finalizing
 	if !graceful && !stays {
 		if dryRun(o) {
 			return old, true, nil
@@ -74,14 +75,18 @@ func (r *Resource) deleteOnce(ctx context.Context, old *watchcache.Object, o met
 		last, err := r.remove(ctx, old)
 		return last, true, err
 	}
-	if !graceful {
-		markDeleting(m, now())
+	switch present := now(); {
+	case graceful:
+	case !finalizing:
+		markDeleting(m, present)
+	case m.GetDeletionTimestamp() == nil: // a type with finalizers of its own (Namespace) has no grace period
+		m.SetDeletionTimestamp(&present)
 	}
 	if old.Meta.GetDeletionTimestamp() == nil && r.Definition.PrepareDelete != nil {
 		r.Definition.PrepareDelete(ctx, obj)
 	}
 	marked, err := r.replace(ctx, obj, old, WriteOptions{DryRun: dryRun(o)})
-	if err != nil || stays || *m.GetDeletionGracePeriodSeconds() > 0 {
+	if grace := m.GetDeletionGracePeriodSeconds(); err != nil || stays || grace != nil && *grace > 0 {
 		return marked, false, err
 	}
 	// A grace period cut to zero: watchers have seen the mark, now the object goes.
