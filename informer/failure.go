@@ -31,6 +31,8 @@ const (
 	// failRefused: the server will not do it: 401, 403, 404, 405, 406, 415, 422. Asking the same way again only helps
 	// when somebody changes something.
 	failRefused
+	// failPast: the server sent an event or a bookmark from before the position.
+	failPast
 	// failEndless: the server does not end the objects of a streamed list.
 	failEndless
 	// failSense: the answer made no sense, or a transform failed on it.
@@ -40,12 +42,13 @@ const (
 )
 
 func (f failure) String() string {
-	return [...]string{"closed", "silent", "broken", "expired", "ahead", "server error", "refused", "endless", "senseless"}[f]
+	return [...]string{"closed", "silent", "broken", "expired", "ahead", "server error", "refused", "past", "endless", "senseless"}[f]
 }
 
 var (
 	errSilent  = errors.New("the connection is silent for longer than the server promised")
 	errEndless = errors.New("the server does not end a streamed list")
+	errPast    = errors.New("the server sent a version from the past")
 	errStale   = errors.New("the server answered from an earlier state than it was asked for")
 )
 
@@ -76,6 +79,8 @@ func classify(ctx context.Context, err error) failure {
 		return failSense
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
 		return failExpired
+	case errors.Is(err, errPast):
+		return failPast
 	case errors.Is(err, errStale), apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge):
 		return failAhead
 	case !errors.As(err, &status):

@@ -76,6 +76,9 @@ type ReflectorOptions[T any] struct {
 	Grace time.Duration
 	// Backoff is how long to wait after failures.
 	Backoff Backoff
+	// Held returns the state of obj that is in the cache, if there is one. Of a list, what the cache holds in that very state is
+	// dropped at once in favour of the cached object, so that listing again does not double the memory. nil is none.
+	Held func(obj T) (T, bool)
 	// OnError is told of every failed list and watch, by the reflector's goroutine, which waits. nil is ignored; Health and
 	// the log tell in any case.
 	OnError func(ctx context.Context, err error)
@@ -98,12 +101,19 @@ const (
 	// stateStream, asking for the newest. Anything else: statePause, then stateStream. What came before the failure is
 	// forgotten. After the objects: as stateWatch.
 	stateStream
+	// stateVerify asks for one object of the newest list, and compares the list's version with the position: a server that was
+	// restored from a backup has not got so far, and would keep a watch from there open for hours without an event.
+	//
+	// Failure: the history went back: stateList (or stateStream), asking for the newest. Anything else: statePause, then
+	// stateVerify.
+	stateVerify
 	// stateWatch opens a watch at the position and appends its events until it ends.
 	//
 	// Failure: expired or senseless: stateList (through statePause unless there was progress). Refused, or server errors
 	// in a row: statePause, then stateList: when watching is impossible, listing now and then is better than
-	// nothing. Connection lost or server overloaded: statePause, then stateWatch: the position is still good, and a
-	// list is what such a server needs least.
+	// nothing. Server overloaded: statePause, then stateWatch: the position is still good, and a list is what such a server
+	// needs least. Connection lost, or an event or bookmark from the past: statePause, then stateVerify: it may be
+	// another server now.
 	stateWatch
 	// statePause waits.
 	//
@@ -156,6 +166,8 @@ func (r *Reflector[T]) step(ctx context.Context, s state) state {
 		return r.list(ctx)
 	case stateStream:
 		return r.stream(ctx)
+	case stateVerify:
+		return r.verify(ctx)
 	case stateWatch:
 		return r.watch(ctx)
 	default:
@@ -185,6 +197,16 @@ func (r *Reflector[T]) wait(ctx context.Context) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
+}
+
+// listed returns what to keep of an object of a list.
+func (r *Reflector[T]) listed(obj T) (T, error) {
+	if r.o.Held != nil {
+		if held, found := r.o.Held(obj); found && identify(held).sameState(identify(obj)) {
+			return held, nil
+		}
+	}
+	return r.transform(obj)
 }
 
 // transform calls Options.Transform.

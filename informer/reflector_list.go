@@ -69,7 +69,7 @@ func (r *Reflector[T]) pages(ctx context.Context) (objs []T, version string, ask
 		asked.Limit = r.o.PageSize
 	}
 	keep := func(obj T) error {
-		obj, err := r.transform(obj)
+		obj, err := r.listed(obj)
 		if err != nil {
 			return err
 		}
@@ -101,6 +101,23 @@ func (r *Reflector[T]) page(ctx context.Context, asked ListOptions, keep func(T)
 		return page, errSilent
 	}
 	return page, err
+}
+
+// verify is stateVerify.
+func (r *Reflector[T]) verify(ctx context.Context) state {
+	newest, err := r.page(ctx, ListOptions{Limit: 1}, func(T) error { return nil })
+	if ctx.Err() != nil {
+		return stateVerify
+	}
+	if err != nil {
+		r.link.failed(ctx, "list", err)
+		return r.pauseThen(retryAfter(err), stateVerify)
+	}
+	if older(newest.ResourceVersion, r.position) {
+		r.newest = true
+		return r.relistFor(failAhead)
+	}
+	return stateWatch
 }
 
 // listFailed decides what comes after a list that failed.

@@ -50,7 +50,7 @@ func (r *Reflector[T]) initial(ctx context.Context, w Watch[T], giveUp context.C
 			return nil
 		}
 		if ev.Type != Bookmark {
-			if ev.Object, err = r.transform(ev.Object); err != nil {
+			if ev.Object, err = r.listed(ev.Object); err != nil {
 				return err
 			}
 		}

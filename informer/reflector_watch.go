@@ -62,14 +62,12 @@ func (r *Reflector[T]) follow(ctx context.Context, w Watch[T]) (events int, err 
 			return events, err
 		}
 		back := older(ev.ResourceVersion, r.position)
-		if d.Type == DeltaBookmark && back {
-			continue // Out of order, and says nothing that was not known.
-		}
 		if err := r.fifo.Push(ctx, d); err != nil {
 			return events, err
 		}
 		if back {
-			return events, &DecodeError{What: "watch event", Err: fmt.Errorf("it is from the past: version %s after %s", ev.ResourceVersion, r.position)}
+			// The cache knows what to do with it. The question is what the server is doing.
+			return events, fmt.Errorf("%w: %s after %s", errPast, ev.ResourceVersion, r.position)
 		}
 		if ev.ResourceVersion != "" {
 			r.position = ev.ResourceVersion
@@ -114,7 +112,7 @@ func (r *Reflector[T]) watchFailed(ctx context.Context, f failure, err error) st
 		return stateWatch
 	case failSilent:
 		r.link.failed(ctx, "watch", errSilent)
-		return stateWatch // It took minutes to get here; there is nothing to wait for.
+		return stateVerify // It took minutes to get here; there is nothing to wait for.
 	case failExpired:
 		klog.FromContext(ctx).V(2).Info("The watch has expired", "resourceVersion", r.position, "reason", err.Error())
 		if r.progress {
@@ -130,9 +128,9 @@ func (r *Reflector[T]) watchFailed(ctx context.Context, f failure, err error) st
 			return r.pauseThen(retryAfter(err), r.relistFor(f))
 		}
 		return r.pauseThen(retryAfter(err), stateWatch)
-	case failBroken, failAhead:
+	case failBroken, failAhead, failPast:
 		r.link.failed(ctx, "watch", err)
-		return r.pauseThen(retryAfter(err), stateWatch)
+		return r.pauseThen(retryAfter(err), stateVerify)
 	default: // failSense, failRefused
 		r.link.failed(ctx, "watch", err)
 		return r.pauseThen(retryAfter(err), r.relistFor(f))

@@ -124,8 +124,9 @@ func (s *server) restore(rv int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.objects = map[string]object{}
-	for _, ev := range s.history {
+	for i, ev := range s.history {
 		if v, _ := strconv.Atoi(ev.ResourceVersion); v > rv {
+			s.history = s.history[:i:i]
 			break
 		}
 		if ev.Type == Removed {
@@ -134,7 +135,7 @@ func (s *server) restore(rv int) {
 			s.objects[Key(ev.Object)] = ev.Object
 		}
 	}
-	s.rv, s.compacted, s.history = rv, rv, nil
+	s.rv, s.compacted = rv, rv
 }
 
 // fail makes the next lists and watches fail.

@@ -32,6 +32,9 @@ type Options[T Object] struct {
 	Panics PanicPolicy
 	// OnError is as in [ReflectorOptions].
 	OnError func(ctx context.Context, err error)
+	// OnMutation, when set, is told when somebody changed an object of the cache. It costs a copy of every state and a
+	// comparison after every call of a handler: for tests.
+	OnMutation func(Mutation)
 }
 
 // SharedInformer is the pipeline from the server to the handlers for one resource. See the package comment for what it
@@ -41,6 +44,8 @@ type SharedInformer[T Object] struct {
 	indexer *Indexer[T]
 	fifo    *DeltaFIFO[T]
 	fan     *fanout[T]
+	// watchdog is nil unless Options.OnMutation is set.
+	watchdog *watchdog[T]
 	// sources is sorted by namespace; its order gives the scopes of the indexer. Not changed after construction.
 	sources []source[T]
 
@@ -84,6 +89,7 @@ func NewSharedInformerOfNamespaces[T Object](lws map[string]ListerWatcher[T], o 
 		indexer:     NewIndexer(MetaKey[T], IndexerOptions{Scopes: len(lws)}),
 		fifo:        NewDeltaFIFO[T](),
 		fan:         newFanout[T](o.Panics),
+		watchdog:    newWatchdog[T](o.OnMutation),
 		rescheduled: make(chan struct{}, 1),
 		synced:      make(chan struct{}),
 		stopped:     make(chan struct{}),
@@ -92,6 +98,7 @@ func NewSharedInformerOfNamespaces[T Object](lws map[string]ListerWatcher[T], o 
 		s.sources = append(s.sources, source[T]{namespace, NewReflector(lws[namespace], s.fifo, ReflectorOptions[T]{
 			Resource: o.Resource, Namespace: namespace, Scope: scope, Transform: o.Transform,
 			PageSize: o.PageSize, StreamLists: o.StreamLists, WatchTimeout: o.WatchTimeout, Grace: o.Grace, Backoff: o.Backoff, OnError: o.OnError,
+			Held: func(obj T) (T, bool) { return s.indexer.Get(Key(obj)) },
 		})})
 	}
 	for name, f := range o.Indexes {
@@ -174,6 +181,7 @@ func (s *SharedInformer[T]) process(ctx context.Context, deltas []Delta[T], due 
 	}
 	s.duplicates.Add(int64(applied.Duplicates))
 	s.outdated.Add(int64(applied.Outdated))
+	s.watchdog.keep(applied.Changes)
 	if len(applied.Changes) > 0 || applied.FirstSync {
 		s.fan.publish(batch[T]{changes: applied.Changes, synced: applied.FirstSync})
 	}
@@ -190,10 +198,10 @@ func (s *SharedInformer[T]) Indexer() *Indexer[T] { return s.indexer }
 
 // AddHandler is described at [Informer].
 func (s *SharedInformer[T]) AddHandler(h Handler[T], o HandlerOptions) (*Registration, error) {
-	l := newListener(h, o)
-	if l.name == "" {
-		l.name = s.o.Resource + "-" + strconv.FormatInt(s.unnamed.Add(1), 10)
+	if o.Name == "" {
+		o.Name = s.o.Resource + "-" + strconv.FormatInt(s.unnamed.Add(1), 10)
 	}
+	l := newListener(s.watchdog.guard(h, o.Name), o)
 	s.joining.Lock()
 	first := &batch[T]{changes: s.indexer.everything(ChangeAdd), synced: s.indexer.Synced()}
 	err := s.fan.join(l, first)

@@ -6,105 +6,81 @@ import (
 	"slices"
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	peer "k8s.io/client-go/tools/cache"
 
 	"github.com/flyball-dev/flyball/informer"
 )
 
-// store is client-go's Indexer over an informer.Indexer: of any for a store that a program makes itself, of
-// informer.Object for that of an informer. What is written through it is taken as it is, whatever the versions.
+// store is client-go's Indexer over an informer.Indexer: of keyed for a store that a program makes itself, of held for that of an
+// informer. This file reads; storewrite.go writes.
 type store[T any] struct {
 	indexer *informer.Indexer[T]
 	key     KeyFunc
+	// transform is nil, or what writes put objects through, except transactions.
+	transform TransformFunc
+	// wrap makes of an object what the indexer holds, and unwrap the object of that.
+	wrap   func(key string, obj any) (T, error)
+	unwrap func(T) any
+	// followed says that a reflector writes to the indexer: its resource version is then the reflector's alone, since a list that is
+	// older than it would not be taken.
+	followed bool
 
 	mu sync.Mutex
 	// indexers is what GetIndexers returns.
 	indexers Indexers
 }
 
+// StoreOption configures [NewStore] and [NewIndexer].
+type StoreOption func(*store[keyed])
+
+// WithTransformer puts every object through f before it is stored.
+func WithTransformer(f TransformFunc) StoreOption {
+	return func(s *store[keyed]) { s.transform = f }
+}
+
 // NewStore returns a cache of objects of any type, named by key.
-func NewStore(key KeyFunc) Store { return NewIndexer(key, nil) }
+func NewStore(key KeyFunc, o ...StoreOption) Store { return NewIndexer(key, nil, o...) }
 
 // NewIndexer returns a cache with indexes of objects of any type, named by key.
-func NewIndexer(key KeyFunc, indexers Indexers) Indexer {
-	named := func(obj any) (string, error) { return key(obj) }
-	s := newStore(informer.NewIndexer(named, informer.IndexerOptions{}), key)
-	if err := s.AddIndexers(indexers); err != nil {
-		panic(err) // The indexer is empty and names in a map are distinct.
+func NewIndexer(key KeyFunc, indexers Indexers, o ...StoreOption) Indexer {
+	s := &store[keyed]{
+		indexer:  informer.NewIndexer(keyOfKeyed, informer.IndexerOptions{}),
+		key:      key,
+		wrap:     func(key string, obj any) (keyed, error) { return keyed{key, obj}, nil },
+		unwrap:   func(k keyed) any { return k.obj },
+		indexers: Indexers{},
 	}
+	for _, option := range o {
+		option(s)
+	}
+	s.mustAdd(indexers)
 	return s
 }
 
-func newStore[T any](x *informer.Indexer[T], key KeyFunc) *store[T] {
-	return &store[T]{indexer: x, key: key, indexers: Indexers{}}
+// newFollowedStore is the store of an informer.
+func newFollowedStore(x *informer.Indexer[held], indexers Indexers) *store[held] {
+	s := &store[held]{
+		indexer: x,
+		key:     DeletionHandlingMetaNamespaceKeyFunc,
+		wrap: func(_ string, obj any) (held, error) {
+			o, ok := obj.(informer.Object)
+			if !ok {
+				return held{}, fmt.Errorf("a %T cannot be stored in an informer", obj)
+			}
+			return held{o, fromWrite}, nil
+		},
+		unwrap:   func(h held) any { return h.Object },
+		indexers: Indexers{},
+		followed: true,
+	}
+	s.mustAdd(indexers)
+	return s
 }
 
-func (s *store[T]) Add(obj any) error    { return s.write(informer.DeltaUpsert, obj) }
-func (s *store[T]) Update(obj any) error { return s.write(informer.DeltaUpsert, obj) }
-
-// Delete removes what has obj's key; obj may be a DeletedFinalStateUnknown.
-func (s *store[T]) Delete(obj any) error {
-	key, err := s.key(obj)
-	if err != nil {
-		return KeyError{Obj: obj, Err: err}
+func (s *store[T]) mustAdd(indexers Indexers) {
+	if err := s.AddIndexers(indexers); err != nil {
+		panic(err) // The indexer is empty, and names in a map are distinct.
 	}
-	held, found := s.indexer.Get(key)
-	if !found {
-		return nil
-	}
-	if last, ok := obj.(T); ok && !isTombstone(obj) {
-		held = last
-	}
-	return s.write(informer.DeltaDelete, held)
-}
-
-func isTombstone(obj any) bool {
-	_, is := obj.(DeletedFinalStateUnknown)
-	return is
-}
-
-// write applies one delta.
-func (s *store[T]) write(kind informer.DeltaType, obj any) error {
-	t, ok := obj.(T)
-	if !ok {
-		return KeyError{Obj: obj, Err: fmt.Errorf("a %T cannot be stored here", obj)}
-	}
-	if _, err := s.key(obj); err != nil {
-		return KeyError{Obj: obj, Err: err}
-	}
-	_, err := s.indexer.Apply([]informer.Delta[T]{{Type: kind, Object: t, ResourceVersion: versionOf(obj), Accept: informer.AcceptAll}})
-	return err
-}
-
-// versionOf is the resource version of what has one.
-func versionOf(obj any) string {
-	if m, ok := obj.(metav1.Object); ok {
-		return m.GetResourceVersion()
-	}
-	return ""
-}
-
-// Replace makes the store hold list and nothing else.
-func (s *store[T]) Replace(list []any, rv string) error {
-	objs := make([]T, 0, len(list))
-	for _, obj := range list {
-		t, ok := obj.(T)
-		if !ok {
-			return KeyError{Obj: obj, Err: fmt.Errorf("a %T cannot be stored here", obj)}
-		}
-		if _, err := s.key(obj); err != nil {
-			return KeyError{Obj: obj, Err: err}
-		}
-		objs = append(objs, t)
-	}
-	_, err := s.indexer.Apply([]informer.Delta[T]{{Type: informer.DeltaReplace, Objects: objs, ResourceVersion: rv, Accept: informer.AcceptAll}})
-	return err
-}
-
-// Bookmark moves the resource version.
-func (s *store[T]) Bookmark(rv string) {
-	_, _ = s.indexer.Apply([]informer.Delta[T]{{Type: informer.DeltaBookmark, ResourceVersion: rv}}) // Only keys fail.
 }
 
 // LastStoreSyncResourceVersion is the highest resource version written, deletions and bookmarks included.
@@ -113,7 +89,13 @@ func (s *store[T]) LastStoreSyncResourceVersion() string { return s.indexer.Scop
 // Resync does nothing, as in client-go's store.
 func (s *store[T]) Resync() error { return nil }
 
-func (s *store[T]) List() []any { return anys(s.indexer.List("", nil)) }
+func (s *store[T]) List() []any {
+	all := make([]any, 0, s.indexer.Len())
+	for t := range s.indexer.All() {
+		all = append(all, s.unwrap(t))
+	}
+	return all
+}
 
 func (s *store[T]) ListKeys() []string { return s.indexer.Keys() }
 
@@ -127,7 +109,7 @@ func (s *store[T]) Get(obj any) (item any, exists bool, err error) {
 
 func (s *store[T]) GetByKey(key string) (item any, exists bool, err error) {
 	if t, found := s.indexer.Get(key); found {
-		return t, true, nil
+		return s.unwrap(t), true, nil
 	}
 	return nil, false, nil
 }
@@ -145,18 +127,23 @@ func (s *store[T]) Index(name string, obj any) ([]any, error) {
 	if len(values) == 1 {
 		return s.ByIndex(name, values[0])
 	}
-	seen := map[string]bool{}
+	now := s.indexer.Snapshot() // One state of the cache for all values.
+	defer now.Close()
+	seen := map[any]bool{}
 	all := []any{}
 	for _, value := range values {
-		objs, err := s.ByIndex(name, value)
+		objs, err := now.ByIndex(name, value)
 		if err != nil {
 			return nil, err
 		}
-		for _, o := range objs {
-			if key, err := s.key(o); err == nil && !seen[key] {
-				seen[key] = true
-				all = append(all, o)
+		for _, t := range objs {
+			obj := s.unwrap(t)
+			key, err := s.key(obj)
+			if err != nil || seen[key] {
+				continue
 			}
+			seen[key] = true
+			all = append(all, obj)
 		}
 	}
 	return all, nil
@@ -167,7 +154,11 @@ func (s *store[T]) ByIndex(name, value string) ([]any, error) {
 	if err != nil {
 		return nil, noIndex(name)
 	}
-	return anys(objs), nil
+	all := make([]any, len(objs))
+	for i, t := range objs {
+		all[i] = s.unwrap(t)
+	}
+	return all, nil
 }
 
 // IndexKeys returns the keys in order.
@@ -212,7 +203,7 @@ func (s *store[T]) AddIndexers(indexers Indexers) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(indexers)) {
 		f := indexers[name]
-		if err := s.indexer.AddIndex(name, func(obj T) ([]string, error) { return f(obj) }); err != nil {
+		if err := s.indexer.AddIndex(name, func(t T) ([]string, error) { return f(s.unwrap(t)) }); err != nil {
 			return err
 		}
 		s.indexers[name] = f
@@ -223,12 +214,7 @@ func (s *store[T]) AddIndexers(indexers Indexers) error {
 // noIndex is worded as in client-go.
 func noIndex(name string) error { return fmt.Errorf("Index with name %s does not exist", name) } //nolint:staticcheck // See above.
 
-func anys[T any](objs []T) []any {
-	all := make([]any, len(objs))
-	for i, obj := range objs {
-		all[i] = obj
-	}
-	return all
-}
-
-var _ peer.Indexer = (*store[any])(nil)
+var (
+	_ peer.Indexer          = (*store[keyed])(nil)
+	_ peer.TransactionStore = (*store[held])(nil)
+)
