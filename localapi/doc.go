@@ -20,4 +20,21 @@
 //
 // Three parts are seams for others: the storage interface (memory here, on disk elsewhere), the gate (fault injection,
 // simulation), and the audit log (what did the clients do).
+//
+// # Concurrency
+//
+// A server starts no goroutine of its own. A request through the in-memory transport runs in one goroutine, as it would in
+// an HTTP server, and [Server.Close] waits for all of them. Reads see every write that was answered before they were
+// sent. Watches share one log of events per resource: a client that does not read delays nobody, and is told that its
+// version has expired when the log has moved on without it.
+//
+// All time is the time package's. In a [testing/synctest] bubble (create the server inside it), bookmarks, watch timeouts
+// and deletion timestamps are those of the bubble, and a watch that waits for events counts as idle.
+//
+// # Where it differs from a kube-apiserver
+//
+// It has no users and no admission plugins but what the types' definitions do. A version that the store has not reached is
+// refused at once, not after three seconds. A watch without timeoutSeconds lasts until somebody ends it. Nothing empties
+// a namespace that is being deleted, and no "kubernetes" Service exists. Allocated addresses and ports are the lowest free
+// ones.
 package localapi

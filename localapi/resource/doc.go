@@ -11,6 +11,7 @@
 //	create         decode → Default → PrepareCreate → Allocate → Validate → store
 //	update, patch  decode → Default → PrepareUpdate → Allocate → Validate + ValidateUpdate → store (or nothing, if equal)
 //	status write   decode → Default → PrepareStatusUpdate → ValidateStatusUpdate → store (or nothing, if equal)
-//	subresource    Project → client's change → Merge into a copy of the object → as update, without PrepareUpdate
+//	subresource    Project → client's change → Merge into a copy of the object → as update, without PrepareUpdate,
+//	               judged by the subresource's Validate if it has one
 //	delete         Grace → PrepareDelete → store, or removal when Finalizing and metadata.finalizers allow it
 package resource
