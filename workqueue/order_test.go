@@ -72,7 +72,10 @@ func TestPriorityOrderKeepsExtremePrioritiesInOrder(t *testing.T) {
 	wantKeys(t, q, "most", "none", "least")
 }
 
-func namespace(key string) string { return strings.SplitN(key, "/", 2)[0] }
+func namespace(key string) string {
+	group, _, _ := strings.Cut(key, "/")
+	return group
+}
 
 func TestFairOrderTakesGroupsInTurn(t *testing.T) {
 	q := workqueue.New(workqueue.Options[string]{

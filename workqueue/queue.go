@@ -159,15 +159,16 @@ type request struct {
 
 // admit is what all Add methods come down to.
 func (q *Queue[K]) admit(key K, r request) {
+	h := q.entries.hash(key) // panics for a key that cannot be hashed: not under the lock
 	q.mu.Lock()
 	if !q.shutdown.begun {
-		q.admitLocked(key, r)
+		q.admitLocked(key, h, r)
 	}
 	q.mu.Unlock()
 }
 
-func (q *Queue[K]) admitLocked(key K, r request) {
-	id, e := q.entries.obtain(key)
+func (q *Queue[K]) admitLocked(key K, h uint64, r request) {
+	id, e := q.entries.obtain(key, h)
 	if r.priority != 0 || e.run != nil || r.cause != nil {
 		q.describeLocked(id, e, r)
 	}

@@ -485,3 +485,63 @@ func TestShutDownWhileDelaysEnd(t *testing.T) {
 		q.ShutDown()
 	}
 }
+
+func TestKeyThatCannotBeHashedDoesNotBlockTheQueue(t *testing.T) {
+	q := workqueue.New(workqueue.Options[any]{})
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("a slice was accepted as a key")
+			}
+		}()
+		q.Add([]int{1})
+	}()
+	q.Add("a")
+	if q.Len() != 1 {
+		t.Errorf("Len: got %d, want 1", q.Len())
+	}
+}
+
+type noMetrics struct{}
+
+func (noMetrics) NewQueueMetrics(string, func() workqueue.Stats) workqueue.Metrics {
+	return noMetrics{}
+}
+func (noMetrics) ObserveQueueDuration(time.Duration) {}
+func (noMetrics) ObserveWorkDuration(time.Duration)  {}
+
+func TestNothingIsAllocatedInSteadyState(t *testing.T) {
+	namespaces := workqueue.FairOptions[string]{Group: namespace}
+	for name, o := range map[string]workqueue.Options[string]{
+		"bare":     {},
+		"time":     {QueueingTime: true},
+		"metrics":  {Metrics: noMetrics{}},
+		"priority": {Order: workqueue.NewPriorityOrder[string](workqueue.PriorityOptions{})},
+		"fair":     {Order: workqueue.NewFairOrder(namespaces)},
+	} {
+		q, ctx := workqueue.New(o), t.Context()
+		all := make([]string, 3000) // more than the queue remembers
+		for i := range all {
+			all[i] = fmt.Sprintf("namespace-%d/name-%d", i%10, i)
+		}
+		cycle := func() {
+			for i, key := range all {
+				q.AddWithCause(key, workqueue.Cause{Source: "Pod", Event: "Update"})
+				if i%3 != 2 {
+					continue
+				}
+				for q.Len() > 0 {
+					item, err := q.Get(ctx)
+					if err != nil {
+						t.Fatal(err)
+					}
+					q.Done(item.Key)
+				}
+			}
+		}
+		cycle()
+		if n := testing.AllocsPerRun(5, cycle); n != 0 {
+			t.Errorf("%s: %v allocations in 3000 runs", name, n)
+		}
+	}
+}

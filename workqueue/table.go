@@ -12,6 +12,7 @@ import (
 // the keys, the index holds 4 bytes for each, and a key that comes back soon finds its entry still in place.
 // docs/decisions/0002-queue-core.md has the numbers.
 type table[K comparable] struct {
+	// seed never changes, so that keys can be hashed without the queue's lock.
 	seed maphash.Seed
 
 	// index is a hash table with open addressing and linear probing. A slot is 0 if free; else its low bits are
@@ -106,9 +107,8 @@ func (t *table[K]) search(key K, h uint64) (uint32, *entry[K]) {
 	}
 }
 
-// obtain returns the key's entry to be used: the caller makes it something other than idle.
-func (t *table[K]) obtain(key K) (uint32, *entry[K]) {
-	h := t.hash(key)
+// obtain returns the key's entry to be used: the caller makes it something other than idle. h is the key's hash.
+func (t *table[K]) obtain(key K, h uint64) (uint32, *entry[K]) {
 	id, e := t.search(key, h)
 	if e == nil {
 		return t.insert(key, h)
@@ -174,7 +174,8 @@ func (t *table[K]) retire(id uint32, e *entry[K]) {
 		t.evict()
 	}
 	if t.idle == t.used() && len(t.index) > keepIndex {
-		*t = table[K]{seed: t.seed, keep: t.keep}
+		t.index, t.blocks, t.free, t.retired = nil, nil, nil, ring[uint32]{}
+		t.next, t.idle = 0, 0
 	}
 }
 

@@ -23,7 +23,7 @@ func TestTableMatchesMap(t *testing.T) {
 				table.retire(id, table.at(id))
 				delete(inUse, key)
 			} else {
-				id, e := table.obtain(key)
+				id, e := table.obtain(key, table.hash(key))
 				e.dirty = true
 				inUse[key] = id
 			}
