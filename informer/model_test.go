@@ -80,6 +80,7 @@ func (m *model) run(ops []byte) {
 	for _, l := range m.ledgers {
 		l.release()
 	}
+	m.server.recover()
 	time.Sleep(10 * time.Minute) // All backoffs end, and half-open watches are given up.
 	synctest.Wait()
 	m.check()

@@ -145,6 +145,13 @@ func (s *server) fail(lists, watches []error) {
 	s.listErrs, s.watchErrs = append(s.listErrs, lists...), append(s.watchErrs, watches...)
 }
 
+// recover ends all failing.
+func (s *server) recover() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listErrs, s.watchErrs = nil, nil
+}
+
 // has says whether there is an object of that name.
 func (s *server) has(name string) bool {
 	s.mu.Lock()
