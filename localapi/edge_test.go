@@ -10,12 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/localapi"
 )
 
 func TestStrictPatches(t *testing.T) {
 	_, config := start(t, localapi.Options{})
+	config.WarningHandler = rest.NoWarnings{}
 	client := clientset(t, config)
 	createPod(t, client, newPod("p", ""))
 	pods := client.CoreV1().Pods("default")
