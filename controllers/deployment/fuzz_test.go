@@ -208,7 +208,7 @@ func (w *world) user() {
 // FuzzRollout lets a user do anything, while pods come up or do not, and checks the limits after every sync; in the
 // end, when all pods come up, the Deployment is complete and nothing is written any more.
 func FuzzRollout(f *testing.F) {
-	for seed := range uint64(300) {
+	for seed := range uint64(100) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
@@ -247,7 +247,7 @@ func FuzzRollout(f *testing.F) {
 // FuzzNewPlan plans for states that no cluster gets into by itself: nothing may panic, sizes stay sane, and what the
 // plan wants is wanted only once.
 func FuzzNewPlan(f *testing.F) {
-	for seed := range uint64(300) {
+	for seed := range uint64(100) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
