@@ -60,6 +60,10 @@ fuzz: ## run every fuzz test for FUZZTIME (default 10s) each
 	  grep -hoE '^func Fuzz[A-Za-z0-9_]*' "$$dir"/*_test.go 2>/dev/null | awk '{print $$2}' | while read -r f; do \
 	    echo "== $$dir $$f"; (cd "$$dir" && go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) .); done; done
 
+.PHONY: soak
+soak: ## ten minutes of everything an informer meets, at 100,000 objects, in virtual time
+	FLYBALL_SOAK=10m go test -run TestSoak -timeout 30m -v ./informer
+
 .PHONY: docs
 docs: ## check that what the docs link, show and name exists
 	go test -run 'TestDoc' -v ./internal/archtest
