@@ -83,6 +83,7 @@ func (f *fanout[T]) publish(b batch[T]) {
 		l.lag++
 		if b.concerns(l) {
 			l.pending += int64(len(b.changes))
+			l.behind += len(b.changes)
 		}
 		if l.late() {
 			l.mergeLocked()

@@ -40,7 +40,8 @@ type HandlerOptions struct {
 	// a factory has a default.
 	Resync time.Duration
 	// MaxLag is how many batches the handler may be behind before what it has not seen is merged into one state per
-	// object. 0 means 64. Negative: never merge; the handler gets every state, and a slow one holds memory without bound.
+	// object; several thousand changes in fewer batches have the same effect. 0 means 64. Negative: never merge; the
+	// handler gets every state, and a slow one holds memory without bound.
 	MaxLag int
 }
 

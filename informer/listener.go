@@ -12,6 +12,9 @@ import (
 // defaultMaxLag is HandlerOptions.MaxLag when that is 0.
 const defaultMaxLag = 64
 
+// maxBehind is how many changes a listener may be behind, whatever the number of batches. A busy server makes large batches.
+const maxBehind = 4096
+
 // minResync is the shortest resync interval.
 const minResync = time.Second
 
@@ -37,8 +40,8 @@ type listener[T any] struct {
 	merged *merged[T]
 	// last is the link to stop before; nil unless the listener parted.
 	last *batch[T]
-	// lag is the number of filled links from cursor on.
-	lag int
+	// lag is the number of filled links from cursor on, behind that of the changes in those that concern it.
+	lag, behind int
 	// served says that a goroutine delivers.
 	served   bool
 	left     bool
@@ -80,7 +83,7 @@ func newListener[T any](h Handler[T], o HandlerOptions) *listener[T] {
 
 // late says whether l is to leave the log, or has left it.
 func (l *listener[T]) late() bool {
-	return l.merged != nil || (l.maxLag > 0 && l.lag > l.maxLag)
+	return l.merged != nil || (l.maxLag > 0 && (l.lag > l.maxLag || (l.lag > 1 && l.behind > maxBehind)))
 }
 
 // mergeLocked moves all that l has not taken into its merged.
@@ -102,7 +105,7 @@ func (l *listener[T]) mergeLocked() {
 			fold(l.cursor)
 		}
 	}
-	l.lag = 0
+	l.lag, l.behind = 0, 0
 }
 
 // nextLocked takes what is to be delivered next; nil when there is nothing.
@@ -120,6 +123,7 @@ func (l *listener[T]) nextLocked() *batch[T] {
 		l.cursor = b.next
 		l.lag--
 		if b.concerns(l) {
+			l.behind -= len(b.changes)
 			return b
 		}
 	}

@@ -115,7 +115,7 @@ func (s *server) cut(err error) {
 func (s *server) compact() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.compacted = s.rv
+	s.compacted, s.history = s.rv, nil
 	clear(s.tokens)
 }
 
