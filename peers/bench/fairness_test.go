@@ -43,7 +43,10 @@ func contendedQueues() []contended {
 			return key, !shutdown
 		}, q.Done, q.ShutDown}
 	}
-	namespace := func(key string) string { return strings.SplitN(key, "/", 2)[0] }
+	namespace := func(key string) string {
+		group, _, _ := strings.Cut(key, "/")
+		return group
+	}
 	clientGo := peer.NewTyped[string]()
 	priority := priorityqueue.New[string]("fair")
 	lowest, higher := priorityqueue.New[string]("low"), priorityqueue.New[string]("high")

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	peer "k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
 	"github.com/flyball-dev/flyball/workqueue"
 	"github.com/flyball-dev/flyball/workqueue/metrics"
@@ -47,6 +48,7 @@ var systems = []struct {
 	{"flyball", func() queue { return flyball{workqueue.New(workqueue.Options[string]{})} }},
 	{"flyball-time", func() queue { return flyball{workqueue.New(workqueue.Options[string]{QueueingTime: true})} }},
 	{"clientgo", func() queue { return clientGo{peer.NewTypedDelayingQueue[string]()} }},
+	{"controller-runtime", func() queue { return clientGo{priorityqueue.New[string]("bench")} }},
 }
 
 func makeKeys(n int) []string {
@@ -97,6 +99,14 @@ func variants[K comparable]() []variant[K] {
 		{"clientgo", theirs(func() peer.TypedQueueConfig[K] { return peer.TypedQueueConfig[K]{} })},
 		{"flyball", own(func() workqueue.Options[K] { return workqueue.Options[K]{} })},
 		{"flyball-time", own(func() workqueue.Options[K] { return workqueue.Options[K]{QueueingTime: true} })},
+		{"controller-runtime", func() (func(K), func()) { // it has metrics by default
+			q := priorityqueue.New[K]("bench")
+			return func(key K) {
+				q.Add(key)
+				got, _ := q.Get()
+				q.Done(got)
+			}, q.ShutDown
+		}},
 		{"clientgo-metrics", theirs(func() peer.TypedQueueConfig[K] {
 			return peer.TypedQueueConfig[K]{Name: "q", MetricsProvider: newPeerMetrics()}
 		})},
@@ -142,18 +152,13 @@ func benchmarkCycle[K comparable](b *testing.B, keys []K) {
 
 // BenchmarkQueueWorkers has one producer and many workers with nothing to do: waking them is what is measured.
 func BenchmarkQueueWorkers(b *testing.B) {
-	keys := makeKeys(100_000)
 	for _, workers := range []int{1, 4, 16} {
 		for _, s := range systems {
 			b.Run(fmt.Sprintf("workers=%d/%s", workers, s.name), func(b *testing.B) {
-				q := s.new()
-				all := make([]string, b.N)
-				for i := range all {
-					all[i] = keys[i%len(keys)]
-				}
+				q, keys := s.new(), makeKeys(b.N)
 				b.ReportAllocs()
 				b.ResetTimer()
-				produce(q, all, workers)
+				produce(q, keys, workers)
 			})
 		}
 	}

@@ -91,17 +91,19 @@ func TestQueueWorkerRatios(t *testing.T) {
 	}
 }
 
-// produce adds the keys while the workers take them, and returns how long it took until all were done.
+// produce adds the keys, which differ, while the workers take them, and returns how long it took until all were done.
 func produce(q queue, keys []string, workers int) time.Duration {
-	var wg sync.WaitGroup
+	var running, undone sync.WaitGroup
+	undone.Add(len(keys))
 	for range workers {
-		wg.Go(func() {
+		running.Go(func() {
 			for {
 				key, ok := q.Get()
 				if !ok {
 					return
 				}
 				q.Done(key)
+				undone.Done()
 			}
 		})
 	}
@@ -109,7 +111,9 @@ func produce(q queue, keys []string, workers int) time.Duration {
 	for _, key := range keys {
 		q.Add(key)
 	}
+	undone.Wait()
+	took := time.Since(began)
 	q.ShutDown()
-	wg.Wait()
-	return time.Since(began)
+	running.Wait()
+	return took
 }
