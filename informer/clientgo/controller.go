@@ -8,47 +8,44 @@ import (
 	peer "k8s.io/client-go/tools/cache"
 )
 
-// controller is client-go's Controller over one of our informers.
+// dummyController is what a shared informer has as its controller: it tells, and does nothing.
+type dummyController struct{ inf *sharedInformer }
+
+func (dummyController) RunWithContext(context.Context)    {}
+func (dummyController) Run(<-chan struct{})               {}
+func (c dummyController) HasSynced() bool                 { return c.inf.HasSynced() }
+func (c dummyController) HasSyncedChecker() DoneChecker   { return c.inf.HasSyncedChecker() }
+func (c dummyController) LastSyncResourceVersion() string { return c.inf.LastSyncResourceVersion() }
+
+// controller is that of an informer with one handler.
 type controller struct {
-	run func(context.Context)
-	inf *sharedInformer
-	// handler is that of NewInformerWithOptions; nil for the controller of a shared informer.
+	*sharedInformer
+	// handler is nil when none was given.
 	handler ResourceEventHandlerRegistration
 }
 
-func (c controller) RunWithContext(ctx context.Context) { c.run(ctx) }
-
-func (c controller) Run(stop <-chan struct{}) { c.inf.Run(stop) }
-
-// HasSynced says, when there is one handler, that it was told everything.
-func (c controller) HasSynced() bool {
-	if c.handler != nil {
-		return c.handler.HasSynced()
-	}
-	return c.inf.HasSynced()
-}
+// HasSynced says that the store is filled and the handler was told everything.
+func (c controller) HasSynced() bool { return IsDone(c.HasSyncedChecker()) }
 
 func (c controller) HasSyncedChecker() DoneChecker {
 	if c.handler != nil {
 		return c.handler.HasSyncedChecker()
 	}
-	return c.inf.HasSyncedChecker()
+	return c.sharedInformer.HasSyncedChecker()
 }
-
-func (c controller) LastSyncResourceVersion() string { return c.inf.LastSyncResourceVersion() }
 
 // NewInformerWithOptions returns a store that is kept up to date while the controller runs, and tells one handler. The store is
 // an Indexer. Unlike client-go's the handler is not called by the goroutine that writes the store: a slow handler does not
 // hold it up.
 func NewInformerWithOptions(o InformerOptions) (Store, Controller) {
-	inf := NewSharedIndexInformerWithOptions(o.ListerWatcher, o.ObjectType, SharedIndexInformerOptions{
+	inf := newInformer(o.ListerWatcher, o.ObjectType, SharedIndexInformerOptions{
 		ResyncPeriod: o.ResyncPeriod, Indexers: o.Indexers,
-	}).(*sharedInformer)
+	}, o.MinWatchTimeout)
 	inf.transform = o.Transform
-	c := controller{run: inf.RunWithContext, inf: inf}
+	c := controller{sharedInformer: inf}
 	if o.Handler != nil {
 		var err error
-		if c.handler, err = inf.AddEventHandler(o.Handler); err != nil {
+		if c.handler, err = inf.AddEventHandlerWithOptions(o.Handler, HandlerOptions{Logger: o.Logger}); err != nil {
 			panic(err) // The informer cannot have stopped.
 		}
 	}
@@ -66,8 +63,18 @@ func NewIndexerInformer(lw ListerWatcher, example runtime.Object, resync time.Du
 	return s.(Indexer), c
 }
 
+// NewTransformingInformer is NewInformerWithOptions with a transform.
+func NewTransformingInformer(lw ListerWatcher, example runtime.Object, resync time.Duration, h ResourceEventHandler, f TransformFunc) (Store, Controller) {
+	return NewInformerWithOptions(InformerOptions{ListerWatcher: lw, ObjectType: example, ResyncPeriod: resync, Handler: h, Transform: f})
+}
+
+// NewTransformingIndexerInformer is NewInformerWithOptions with a transform and indexes.
+func NewTransformingIndexerInformer(lw ListerWatcher, example runtime.Object, resync time.Duration, h ResourceEventHandler, indexers Indexers, f TransformFunc) (Indexer, Controller) {
+	s, c := NewInformerWithOptions(InformerOptions{ListerWatcher: lw, ObjectType: example, ResyncPeriod: resync, Handler: h, Indexers: indexers, Transform: f})
+	return s.(Indexer), c
+}
+
 var (
-	_ peer.SharedIndexInformer              = (*sharedInformer)(nil)
-	_ peer.ResourceEventHandlerRegistration = registration{}
-	_ peer.Controller                       = controller{}
+	_ peer.Controller = dummyController{}
+	_ peer.Controller = controller{}
 )

@@ -17,14 +17,19 @@ import (
 	cache "github.com/flyball-dev/flyball/informer/clientgo" // The only line that changes.
 )
 
+// noStreams is a client that says that it cannot stream lists.
+type noStreams struct{}
+
+func (noStreams) IsWatchListSemanticsUnSupported() bool { return true }
+
 // onePod lists one pod and nothing else, ever.
 func onePod() cache.ListerWatcher {
-	return &cache.ListWatch{
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListFunc: func(metav1.ListOptions) (runtime.Object, error) {
 			return &corev1.PodList{Items: []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}}}, nil
 		},
 		WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
-	}
+	}, noStreams{})
 }
 
 var onAdd = cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) { fmt.Println("add", obj.(*corev1.Pod).Name) }}
@@ -154,4 +159,42 @@ func ExampleNewFilteredListWatchFromClient() {
 	inf := cache.NewSharedInformer(lw, &corev1.Pod{}, 0)
 	fmt.Println(inf.HasSynced())
 	// Output: false
+}
+
+func ExampleNewTypedSharedIndexInformer() {
+	inf := cache.NewTypedSharedIndexInformer[*corev1.Pod](cache.NewSharedIndexInformer(onePod(), &corev1.Pod{}, 0, cache.Indexers{}))
+	handler, err := inf.AddTypedEventHandler(cache.TypedResourceEventHandlerFuncs[*corev1.Pod]{
+		AddFunc: func(p *corev1.Pod) { fmt.Println("add", p.Name) },
+	})
+	if err != nil {
+		fmt.Println(err)
+	}
+	runUntilSynced(inf.RunWithContext, handler.HasSyncedChecker())
+	// Output: add web
+}
+
+func ExampleNewTransformingInformer() {
+	store, controller := cache.NewTransformingInformer(onePod(), &corev1.Pod{}, 0, onAdd, func(obj any) (any, error) {
+		obj.(*corev1.Pod).Namespace = "moved"
+		return obj, nil
+	})
+	runUntilSynced(controller.RunWithContext, controller.HasSyncedChecker())
+	fmt.Println(store.ListKeys())
+	// Output:
+	// add web
+	// [moved/web]
+}
+
+func ExampleNewTransformingIndexerInformer() {
+	indexer, controller := cache.NewTransformingIndexerInformer(onePod(), &corev1.Pod{}, 0, onAdd,
+		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc},
+		func(obj any) (any, error) {
+			obj.(*corev1.Pod).Namespace = "moved"
+			return obj, nil
+		})
+	runUntilSynced(controller.RunWithContext, controller.HasSyncedChecker())
+	fmt.Println(indexer.ListIndexFuncValues(cache.NamespaceIndex))
+	// Output:
+	// add web
+	// [moved]
 }

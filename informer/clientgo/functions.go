@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	peer "k8s.io/client-go/tools/cache"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -97,4 +98,48 @@ func IsDone(checker DoneChecker) bool { return peer.IsDone(checker) }
 // ShutDownEventHandler is client-go's: it removes a handler and waits until its last call has returned.
 func ShutDownEventHandler(inf SharedInformer, handle ResourceEventHandlerRegistration) error {
 	return peer.ShutDownEventHandler(inf, handle)
+}
+
+// NamespacedNameAsObjectName is client-go's.
+func NamespacedNameAsObjectName(name types.NamespacedName) ObjectName {
+	return peer.NamespacedNameAsObjectName(name)
+}
+
+// IndexFuncToKeyFuncAdapter is client-go's.
+func IndexFuncToKeyFuncAdapter(f IndexFunc) KeyFunc { return peer.IndexFuncToKeyFuncAdapter(f) }
+
+// TypedIndexerFuncToIndexerFunc is client-go's.
+func TypedIndexerFuncToIndexerFunc[T any](f TypedIndexFunc[T]) IndexFunc {
+	return peer.TypedIndexerFuncToIndexerFunc(f)
+}
+
+// TypedIndexersToIndexers is client-go's.
+func TypedIndexersToIndexers[T any](indexers TypedIndexers[T]) Indexers {
+	return peer.TypedIndexersToIndexers(indexers)
+}
+
+// NewTypedSharedIndexInformer is client-go's: type-safe methods beside those of an informer.
+func NewTypedSharedIndexInformer[T Object](inf SharedIndexInformer) TypedSharedIndexInformer[T] {
+	return peer.NewTypedSharedIndexInformer[T](inf)
+}
+
+// ToListerWatcherWithContext is client-go's.
+func ToListerWatcherWithContext(lw ListerWatcher) ListerWatcherWithContext {
+	return peer.ToListerWatcherWithContext(lw)
+}
+
+// ToListerWithContext is client-go's.
+func ToListerWithContext(l Lister) ListerWithContext { return peer.ToListerWithContext(l) }
+
+// ToWatcherWithContext is client-go's.
+func ToWatcherWithContext(w Watcher) WatcherWithContext { return peer.ToWatcherWithContext(w) }
+
+// ToListWatcherWithWatchListSemantics is client-go's: lw, and whether client can stream lists.
+func ToListWatcherWithWatchListSemantics(lw *ListWatch, client any) ListerWatcher {
+	return peer.ToListWatcherWithWatchListSemantics(lw, client)
+}
+
+// DefaultWatchErrorHandler is client-go's: it logs.
+func DefaultWatchErrorHandler(ctx context.Context, r *peer.Reflector, err error) {
+	peer.DefaultWatchErrorHandler(ctx, r, err)
 }

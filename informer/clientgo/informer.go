@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/features"
 	peer "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/watchlist"
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/informer"
@@ -16,16 +18,21 @@ import (
 
 // sharedInformer is client-go's SharedIndexInformer over one of ours.
 type sharedInformer struct {
-	inf    *informer.SharedInformer[informer.Object]
-	store  *store[informer.Object]
-	lw     peer.ListerWatcher
-	o      SharedIndexInformerOptions
-	object runtime.Object
+	inf     *informer.SharedInformer[held]
+	store   *store[held]
+	o       SharedIndexInformerOptions
+	example runtime.Object
+	// mutations is client-go's: it does nothing unless KUBE_CACHE_MUTATION_DETECTOR is set.
+	mutations peer.MutationDetector
+	// reflector is one that never runs: watch error handlers ask theirs for its name.
+	reflector *peer.Reflector
 	// stopped is closed when the run has ended; by the run, which is one.
 	stopped chan struct{}
 
 	mu sync.Mutex
-	// started says that the functions below cannot be set any more.
+	// handlers counts all that were ever added, for their names.
+	handlers int
+	// started says that the fields below do not change any more: the run reads them without the lock.
 	started   bool
 	transform TransformFunc
 	onError   WatchErrorHandlerWithContext
@@ -43,77 +50,38 @@ func NewSharedIndexInformer(lw ListerWatcher, example runtime.Object, resync tim
 
 // NewSharedIndexInformerWithOptions returns an informer of what lw lists. example has the type of the objects; nil does not
 // say. Identifier and InformerMetricsProvider are not used: package informer/metrics reads the statistics instead, which
-// the returned informer has as Stats().
+// the returned informer has as Stats(). It has Health(), too.
+//
+// Like client-go's it asks for streamed lists, unless lw says that it cannot (IsWatchListSemanticsUnSupported) or client-go's
+// feature gate WatchListClient is off.
 func NewSharedIndexInformerWithOptions(lw ListerWatcher, example runtime.Object, o SharedIndexInformerOptions) SharedIndexInformer {
-	s := &sharedInformer{lw: lw, o: o, object: example, stopped: make(chan struct{})}
-	if s.o.ObjectDescription == "" {
-		s.o.ObjectDescription = fmt.Sprintf("%T", example)
+	return newInformer(lw, example, o, 0)
+}
+
+// newInformer is NewSharedIndexInformerWithOptions, with the shortest time to ask for in watches; 0 means 5 min.
+func newInformer(lw ListerWatcher, example runtime.Object, o SharedIndexInformerOptions, minWatch time.Duration) *sharedInformer {
+	if o.ObjectDescription == "" {
+		o.ObjectDescription = fmt.Sprintf("%T", example)
 	}
-	s.inf = informer.NewSharedInformer[informer.Object](listerWatcher{peer.ToListerWatcherWithContext(lw), example}, informer.Options[informer.Object]{
-		Resource: s.o.ObjectDescription, Transform: s.transformed, OnError: s.failed,
+	s := &sharedInformer{
+		o: o, example: example, stopped: make(chan struct{}),
+		mutations: peer.NewCacheMutationDetector(o.ObjectDescription),
+	}
+	stream := features.FeatureGates().Enabled(features.WatchListClient) && !watchlist.DoesClientNotSupportWatchListSemantics(lw)
+	s.inf = informer.NewSharedInformer[held](listerWatcher{peer.ToListerWatcherWithContext(lw), example}, informer.Options[held]{
+		Resource: o.ObjectDescription, Transform: s.transformed, OnError: s.failed, StreamLists: stream,
+		WatchTimeout: max(minWatch, 5*time.Minute), Panics: informer.CrashOnPanic,
 	})
-	s.store = newStore(s.inf.Indexer(), DeletionHandlingMetaNamespaceKeyFunc)
-	if err := s.store.AddIndexers(o.Indexers); err != nil {
-		panic(err) // The indexer is empty and names in a map are distinct.
-	}
+	s.store = newFollowedStore(s.inf.Indexer(), o.Indexers)
+	s.reflector = peer.NewReflectorWithOptions(lw, example, s.store, peer.ReflectorOptions{
+		Name: o.ObjectDescription, TypeDescription: o.ObjectDescription,
+	})
 	return s
-}
-
-func (s *sharedInformer) AddEventHandler(h ResourceEventHandler) (ResourceEventHandlerRegistration, error) {
-	return s.AddEventHandlerWithOptions(h, HandlerOptions{})
-}
-
-func (s *sharedInformer) AddEventHandlerWithResyncPeriod(h ResourceEventHandler, resync time.Duration) (ResourceEventHandlerRegistration, error) {
-	return s.AddEventHandlerWithOptions(h, HandlerOptions{ResyncPeriod: &resync})
-}
-
-// AddEventHandlerWithOptions adds a handler that is given every update. The Logger of the options is not used.
-func (s *sharedInformer) AddEventHandlerWithOptions(h ResourceEventHandler, o HandlerOptions) (ResourceEventHandlerRegistration, error) {
-	resync := s.o.ResyncPeriod
-	if o.ResyncPeriod != nil {
-		resync = *o.ResyncPeriod
-	}
-	r, err := s.inf.AddHandler(handlerOf(h), informer.HandlerOptions{Resync: resync, MaxLag: -1})
-	if err != nil {
-		return nil, fmt.Errorf("handler %v was not added to shared informer because it has stopped already: %w", h, err)
-	}
-	return registration{r}, nil
-}
-
-// handlerOf makes a handler of ours of one of client-go's.
-func handlerOf(h ResourceEventHandler) informer.Handler[informer.Object] {
-	return informer.Handler[informer.Object]{
-		OnAdd:    func(obj informer.Object, initial bool) { h.OnAdd(obj, initial) },
-		OnUpdate: func(old, obj informer.Object) { h.OnUpdate(old, obj) },
-		OnDelete: func(d informer.Deleted[informer.Object]) {
-			if d.Stale {
-				h.OnDelete(DeletedFinalStateUnknown{Key: d.Key, Obj: d.Object})
-				return
-			}
-			h.OnDelete(d.Object)
-		},
-	}
-}
-
-// RemoveEventHandler removes at once, as client-go does: what is pending is dropped, the call that runs is not waited for.
-// See [ShutDownEventHandler].
-func (s *sharedInformer) RemoveEventHandler(handle ResourceEventHandlerRegistration) error {
-	r, ok := handle.(registration)
-	if !ok {
-		return fmt.Errorf("invalid key type %T", handle)
-	}
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
-	err := s.inf.RemoveHandler(now, r.Registration)
-	if dropped := (*informer.UndeliveredError)(nil); errors.As(err, &dropped) {
-		return nil
-	}
-	return err
 }
 
 func (s *sharedInformer) GetStore() Store           { return s.store }
 func (s *sharedInformer) GetIndexer() Indexer       { return s.store }
-func (s *sharedInformer) GetController() Controller { return controller{run: s.RunWithContext, inf: s} }
+func (s *sharedInformer) GetController() Controller { return dummyController{s} }
 
 // AddIndexers adds indexes at any time before the informer has stopped.
 func (s *sharedInformer) AddIndexers(indexers Indexers) error {
@@ -140,34 +108,27 @@ func (s *sharedInformer) Run(stop <-chan struct{}) {
 	waiter.Wait()
 }
 
-// RunWithContext runs until ctx is done, and returns when all has ended. A second call returns at once.
+// RunWithContext runs until ctx is done, and returns when all has ended. A second call warns and returns at once.
 func (s *sharedInformer) RunWithContext(ctx context.Context) {
-	s.mu.Lock()
-	again := s.started
-	s.started = true
-	s.mu.Unlock()
-	if again {
-		klog.FromContext(ctx).Info("Warning: the informer has started, run more than once is not allowed")
+	if s.set(func() { s.started = true }) != nil {
+		klog.FromContext(ctx).Info("Warning: the sharedIndexInformer has started, run more than once is not allowed")
 		return
 	}
 	defer close(s.stopped)
+	var detector sync.WaitGroup
+	detector.Go(func() { s.mutations.Run(ctx.Done()) })
 	_ = s.inf.Run(ctx) // It fails only when it was run before.
+	detector.Wait()
 }
 
-func (s *sharedInformer) IsStopped() bool {
-	select {
-	case <-s.stopped:
-		return true
-	default:
-		return false
-	}
-}
+func (s *sharedInformer) IsStopped() bool { return closed(s.stopped) }
 
 func (s *sharedInformer) HasSynced() bool { return s.inf.HasSynced() }
 
-func (s *sharedInformer) HasSyncedChecker() DoneChecker {
-	return checker{"SharedIndexInformer " + s.o.ObjectDescription, s.inf.Synced()}
-}
+func (s *sharedInformer) HasSyncedChecker() DoneChecker { return checker{s.String(), s.inf.Synced()} }
+
+// String names the informer.
+func (s *sharedInformer) String() string { return fmt.Sprintf("SharedIndexInformer %T", s.example) }
 
 // LastSyncResourceVersion is that of the store: what has been applied, not what has been read.
 func (s *sharedInformer) LastSyncResourceVersion() string { return s.inf.ResourceVersion() }
@@ -178,14 +139,12 @@ func (s *sharedInformer) Stats() informer.Stats { return s.inf.Stats() }
 // Health says why the informer has not synced, when it has not.
 func (s *sharedInformer) Health() informer.Health { return s.inf.Health() }
 
-var errStarted = errors.New("informer has already started")
-
 // set calls f unless the informer has started.
 func (s *sharedInformer) set(f func()) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.started {
-		return errStarted
+		return errors.New("informer has already started")
 	}
 	f()
 	return nil
@@ -196,7 +155,7 @@ func (s *sharedInformer) SetTransform(f TransformFunc) error {
 }
 
 func (s *sharedInformer) SetWatchErrorHandler(f WatchErrorHandler) error {
-	return s.set(func() { s.onError = func(_ context.Context, r *peer.Reflector, err error) { f(r, err) } })
+	return s.SetWatchErrorHandlerWithContext(func(_ context.Context, r *peer.Reflector, err error) { f(r, err) })
 }
 
 func (s *sharedInformer) SetWatchErrorHandlerWithContext(f WatchErrorHandlerWithContext) error {
@@ -204,47 +163,33 @@ func (s *sharedInformer) SetWatchErrorHandlerWithContext(f WatchErrorHandlerWith
 }
 
 // transformed applies what SetTransform set.
-func (s *sharedInformer) transformed(obj informer.Object) (informer.Object, error) {
-	s.mu.Lock()
-	f := s.transform
-	s.mu.Unlock()
-	if f == nil {
-		return obj, nil
+func (s *sharedInformer) transformed(h held) (held, error) {
+	if s.transform != nil {
+		kept, err := s.transform(h.Object)
+		if err != nil {
+			return h, err
+		}
+		obj, ok := kept.(informer.Object)
+		if !ok {
+			return h, fmt.Errorf("the transform made a %T, which has no metadata", kept)
+		}
+		h.Object = obj
 	}
-	kept, err := f(obj)
-	if err != nil {
-		return nil, err
-	}
-	o, ok := kept.(informer.Object)
-	if !ok {
-		return nil, fmt.Errorf("the transform made a %T, which has no metadata", kept)
-	}
-	return o, nil
+	s.mutations.AddObject(h.Object)
+	return h, nil
 }
 
-// failed calls what SetWatchErrorHandler set. Handlers may ask the reflector for its name: it is one that never runs.
+// failed calls what SetWatchErrorHandler set, with the error that client-go would pass.
 func (s *sharedInformer) failed(ctx context.Context, err error) {
-	s.mu.Lock()
-	f := s.onError
-	s.mu.Unlock()
-	if f == nil {
-		return
+	if s.onError == nil {
+		return // Health, and a line in the log, are the core's.
 	}
-	r := peer.NewReflectorWithOptions(s.lw, s.object, s.store, peer.ReflectorOptions{Name: s.o.ObjectDescription})
 	var request *informer.RequestError
 	if errors.As(err, &request) {
-		err = request.Err // What client-go would have passed.
+		err = request.Err
 	}
-	f(ctx, r, err)
+	s.onError(ctx, s.reflector, err)
 }
-
-// registration is client-go's handle of a handler.
-type registration struct{ *informer.Registration }
-
-func (r registration) HasSyncedChecker() DoneChecker { return checker{r.Name(), r.Synced()} }
-
-// ShutdownChan is what ShutDownEventHandler waits for.
-func (r registration) ShutdownChan() <-chan struct{} { return r.Done() }
 
 // checker is client-go's DoneChecker.
 type checker struct {
@@ -254,3 +199,14 @@ type checker struct {
 
 func (c checker) Name() string          { return c.name }
 func (c checker) Done() <-chan struct{} { return c.done }
+
+func closed(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
+
+var _ peer.SharedIndexInformer = (*sharedInformer)(nil)

@@ -8,6 +8,7 @@ import (
 type (
 	Store                            = peer.Store
 	Indexer                          = peer.Indexer
+	TransactionStore                 = peer.TransactionStore
 	SharedInformer                   = peer.SharedInformer
 	SharedIndexInformer              = peer.SharedIndexInformer
 	Controller                       = peer.Controller
@@ -17,26 +18,45 @@ type (
 
 // The types of client-go that go into them and come out.
 type (
+	Indexers                   = peer.Indexers
+	IndexFunc                  = peer.IndexFunc
+	KeyFunc                    = peer.KeyFunc
+	KeyError                   = peer.KeyError
+	ExplicitKey                = peer.ExplicitKey
+	ObjectName                 = peer.ObjectName
+	Transaction                = peer.Transaction
+	TransactionType            = peer.TransactionType
+	TransactionError           = peer.TransactionError
+	TransformFunc              = peer.TransformFunc
+	InformerSynced             = peer.InformerSynced
+	SyncResult                 = peer.SyncResult
+	HandlerOptions             = peer.HandlerOptions
+	InformerOptions            = peer.InformerOptions
+	SharedIndexInformerOptions = peer.SharedIndexInformerOptions
+	DeletedFinalStateUnknown   = peer.DeletedFinalStateUnknown
+	AppendFunc                 = peer.AppendFunc
+	GenericLister              = peer.GenericLister
+	GenericNamespaceLister     = peer.GenericNamespaceLister
+)
+
+// What lists and watches.
+type (
+	Lister                       = peer.Lister
+	ListerWithContext            = peer.ListerWithContext
+	Watcher                      = peer.Watcher
+	WatcherWithContext           = peer.WatcherWithContext
 	ListerWatcher                = peer.ListerWatcher
 	ListerWatcherWithContext     = peer.ListerWatcherWithContext
 	ListWatch                    = peer.ListWatch
-	Indexers                     = peer.Indexers
-	IndexFunc                    = peer.IndexFunc
-	KeyFunc                      = peer.KeyFunc
-	KeyError                     = peer.KeyError
-	ExplicitKey                  = peer.ExplicitKey
-	ObjectName                   = peer.ObjectName
-	TransformFunc                = peer.TransformFunc
-	InformerSynced               = peer.InformerSynced
-	HandlerOptions               = peer.HandlerOptions
-	InformerOptions              = peer.InformerOptions
-	SharedIndexInformerOptions   = peer.SharedIndexInformerOptions
+	ListFunc                     = peer.ListFunc
+	ListWithContextFunc          = peer.ListWithContextFunc
+	WatchFunc                    = peer.WatchFunc
+	WatchFuncWithContext         = peer.WatchFuncWithContext
+	Getter                       = peer.Getter
 	WatchErrorHandler            = peer.WatchErrorHandler
 	WatchErrorHandlerWithContext = peer.WatchErrorHandlerWithContext
-	DeletedFinalStateUnknown     = peer.DeletedFinalStateUnknown
-	GenericLister                = peer.GenericLister
-	GenericNamespaceLister       = peer.GenericNamespaceLister
-	AppendFunc                   = peer.AppendFunc
+	// Reflector is what watch error handlers are given. Those of this package never run.
+	Reflector = peer.Reflector
 )
 
 // The handlers of client-go.
@@ -47,5 +67,26 @@ type (
 	FilteringResourceEventHandler     = peer.FilteringResourceEventHandler
 )
 
+// The type-safe forms of client-go.
+type (
+	Object                                           = peer.Object
+	DeletedObject[T Object]                          = peer.DeletedObject[T]
+	TypedResourceEventHandler[T Object]              = peer.TypedResourceEventHandler[T]
+	TypedResourceEventHandlerFuncs[T Object]         = peer.TypedResourceEventHandlerFuncs[T]
+	TypedResourceEventHandlerDetailedFuncs[T Object] = peer.TypedResourceEventHandlerDetailedFuncs[T]
+	TypedFilteringResourceEventHandler[T Object]     = peer.TypedFilteringResourceEventHandler[T]
+	TypedSharedIndexInformer[T Object]               = peer.TypedSharedIndexInformer[T]
+	TypedIndexFunc[T any]                            = peer.TypedIndexFunc[T]
+	TypedIndexers[T any]                             = peer.TypedIndexers[T]
+	TypedIndexer[T any]                              = peer.TypedIndexer[T]
+)
+
 // NamespaceIndex is the name of the index by namespace.
 const NamespaceIndex = peer.NamespaceIndex
+
+// The types of transactions.
+const (
+	TransactionTypeAdd    = peer.TransactionTypeAdd
+	TransactionTypeUpdate = peer.TransactionTypeUpdate
+	TransactionTypeDelete = peer.TransactionTypeDelete
+)

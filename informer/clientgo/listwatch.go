@@ -2,8 +2,10 @@ package clientgo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"reflect"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 	peer "k8s.io/client-go/tools/cache"
 
@@ -21,12 +24,12 @@ import (
 // listerWatcher is a ListerWatcher of ours over one of client-go's.
 type listerWatcher struct {
 	peer peer.ListerWatcherWithContext
-	// example has the type that objects must have; nil does not say.
+	// example has the type that objects of a watch must have; nil does not say. Those of lists are not checked, as in client-go.
 	example runtime.Object
 }
 
-func (lw listerWatcher) List(ctx context.Context, o informer.ListOptions, yield func(informer.Object) error) (informer.ListResult, error) {
-	list, err := lw.peer.ListWithContext(ctx, metav1.ListOptions{
+func (lw listerWatcher) List(ctx context.Context, o informer.ListOptions, yield func(held) error) (informer.ListResult, error) {
+	list, err := lw.fetch(ctx, metav1.ListOptions{
 		ResourceVersion: o.ResourceVersion, ResourceVersionMatch: o.Match, Limit: o.Limit, Continue: o.Continue,
 	})
 	if err != nil {
@@ -36,17 +39,37 @@ func (lw listerWatcher) List(ctx context.Context, o informer.ListOptions, yield 
 	if err != nil {
 		return informer.ListResult{}, &informer.DecodeError{What: "list", Err: fmt.Errorf("a %T: %w", list, err)}
 	}
+	// Alloc: else one object that is kept would keep the array of all.
 	err = meta.EachListItemWithAlloc(list, func(item runtime.Object) error {
-		obj, err := lw.object(item)
+		obj, err := withMetadata(item)
 		if err != nil {
 			return err
 		}
-		return yield(obj)
+		return yield(held{obj, fromList})
 	})
 	return informer.ListResult{ResourceVersion: m.GetResourceVersion(), Continue: m.GetContinue()}, err
 }
 
-func (lw listerWatcher) Watch(ctx context.Context, o informer.WatchOptions) (informer.Watch[informer.Object], error) {
+// fetch calls the user's list function, which may know nothing of contexts: then it is left behind when ctx ends.
+func (lw listerWatcher) fetch(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	type answer struct {
+		list runtime.Object
+		err  error
+	}
+	answered := make(chan answer, 1) // Sent to once, by the goroutine, which may have nobody to receive any more.
+	go func() {
+		list, err := lw.peer.ListWithContext(ctx, o)
+		answered <- answer{list, err}
+	}()
+	select {
+	case a := <-answered:
+		return a.list, a.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (lw listerWatcher) Watch(ctx context.Context, o informer.WatchOptions) (informer.Watch[held], error) {
 	options := metav1.ListOptions{ResourceVersion: o.ResourceVersion, AllowWatchBookmarks: true}
 	if o.Timeout > 0 {
 		seconds := int64((o.Timeout + time.Second - 1) / time.Second)
@@ -57,19 +80,41 @@ func (lw listerWatcher) Watch(ctx context.Context, o informer.WatchOptions) (inf
 		options.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
 	}
 	w, err := lw.peer.WatchWithContext(ctx, options)
-	if err != nil {
+	switch {
+	case err == nil:
+		return &stream{lw: lw, peer: w, position: o.ResourceVersion, listing: o.SendInitialEvents}, nil
+	case o.SendInitialEvents && ofNoServer(err):
+		// A client made for tests, which does not stream lists and does not say so. Source: client-go v0.37.2 lists then.
+		return nil, fmt.Errorf("%w: %w", io.EOF, err)
+	default:
 		return nil, err
 	}
-	return stream{lw, w}, nil
 }
 
-// object checks the type of what came.
-func (lw listerWatcher) object(item runtime.Object) (informer.Object, error) {
+// ofNoServer says whether err came neither from a server nor from a connection to one.
+func ofNoServer(err error) bool {
+	var (
+		status     apierrors.APIStatus
+		connection net.Error
+	)
+	return !errors.As(err, &status) && !errors.As(err, &connection) && !errors.Is(err, context.Canceled)
+}
+
+func withMetadata(item runtime.Object) (informer.Object, error) {
 	obj, ok := item.(informer.Object)
 	if !ok {
 		return nil, &informer.DecodeError{What: "object", Err: fmt.Errorf("a %T has no metadata", item)}
 	}
-	if lw.example != nil && reflect.TypeOf(item) != reflect.TypeOf(lw.example) {
+	return obj, nil
+}
+
+// checked is withMetadata for objects of a watch: with the type checked.
+func (lw listerWatcher) checked(item runtime.Object) (informer.Object, error) {
+	obj, err := withMetadata(item)
+	if err != nil || lw.example == nil {
+		return obj, err
+	}
+	if reflect.TypeOf(item) != reflect.TypeOf(lw.example) {
 		return nil, &informer.DecodeError{What: "object " + informer.Key(obj), Err: fmt.Errorf("a %T, wanted is a %T", item, lw.example)}
 	}
 	if _, tree := lw.example.(*unstructured.Unstructured); tree {
@@ -85,24 +130,33 @@ func (lw listerWatcher) object(item runtime.Object) (informer.Object, error) {
 type stream struct {
 	lw   listerWatcher
 	peer watch.Interface
+	// listing says that what comes is the list with which a streamed one begins. It is in no order.
+	listing bool
+	// position is the highest resource version so far.
+	position string
+	// outOfOrder says that an event was older than that.
+	outOfOrder bool
 }
 
-func (s stream) Next(ctx context.Context) (ev informer.Event[informer.Object], err error) {
+func (s *stream) Next(ctx context.Context) (ev informer.Event[held], err error) {
 	select {
 	case got, open := <-s.peer.ResultChan():
-		if !open {
-			if ctx.Err() != nil {
-				return ev, context.Cause(ctx)
-			}
-			return ev, io.EOF
+		if open {
+			return s.event(got)
 		}
-		return s.event(got)
+		if ctx.Err() != nil {
+			return ev, context.Cause(ctx)
+		}
+		if s.outOfOrder {
+			return ev, apierrors.NewResourceExpired("events of the watch were out of order")
+		}
+		return ev, io.EOF
 	case <-ctx.Done():
 		return ev, context.Cause(ctx)
 	}
 }
 
-func (s stream) event(got watch.Event) (ev informer.Event[informer.Object], err error) {
+func (s *stream) event(got watch.Event) (ev informer.Event[held], err error) {
 	ev.Type = informer.EventType(got.Type)
 	switch got.Type {
 	case watch.Error:
@@ -114,16 +168,38 @@ func (s stream) event(got watch.Event) (ev informer.Event[informer.Object], err 
 		}
 		ev.ResourceVersion = m.GetResourceVersion()
 		ev.InitialEventsEnd = m.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
+		if ev.InitialEventsEnd {
+			s.listing, s.position = false, ev.ResourceVersion
+		}
 		return ev, nil
 	}
-	ev.Object, err = s.lw.object(got.Object)
-	if err == nil {
-		ev.ResourceVersion = ev.Object.GetResourceVersion()
+	obj, err := s.lw.checked(got.Object)
+	if err != nil {
+		return ev, err
 	}
-	return ev, err
+	if s.listing {
+		ev.Object, ev.ResourceVersion = held{obj, fromList}, obj.GetResourceVersion()
+		return ev, nil
+	}
+	ev.Object, ev.ResourceVersion = held{obj, fromWatch}, s.advance(obj.GetResourceVersion())
+	return ev, nil
 }
 
-func (s stream) Close() error {
+// advance returns the resource version that an event moves the watch to: "" when it is from the past. Servers do not send such
+// events, but clients made for tests do, and client-go takes them. If it was a server after all, its history has gone back: the
+// end of the watch then leads to a list.
+func (s *stream) advance(version string) string {
+	if order, err := resourceversion.CompareResourceVersion(version, s.position); err == nil && order < 0 {
+		s.outOfOrder = true
+		return ""
+	}
+	if version != "" {
+		s.position = version
+	}
+	return version
+}
+
+func (s *stream) Close() error {
 	s.peer.Stop()
 	return nil
 }

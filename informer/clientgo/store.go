@@ -21,6 +21,7 @@ type store[T any] struct {
 	// wrap makes of an object what the indexer holds, and unwrap the object of that.
 	wrap   func(key string, obj any) (T, error)
 	unwrap func(T) any
+	keyOf  func(T) string
 	// followed says that a reflector writes to the indexer: its resource version is then the reflector's alone, since a list that is
 	// older than it would not be taken.
 	followed bool
@@ -48,6 +49,7 @@ func NewIndexer(key KeyFunc, indexers Indexers, o ...StoreOption) Indexer {
 		key:      key,
 		wrap:     func(key string, obj any) (keyed, error) { return keyed{key, obj}, nil },
 		unwrap:   func(k keyed) any { return k.obj },
+		keyOf:    func(k keyed) string { return k.key },
 		indexers: Indexers{},
 	}
 	for _, option := range o {
@@ -70,6 +72,7 @@ func newFollowedStore(x *informer.Indexer[held], indexers Indexers) *store[held]
 			return held{o, fromWrite}, nil
 		},
 		unwrap:   func(h held) any { return h.Object },
+		keyOf:    func(h held) string { return informer.Key(h) },
 		indexers: Indexers{},
 		followed: true,
 	}
@@ -129,7 +132,7 @@ func (s *store[T]) Index(name string, obj any) ([]any, error) {
 	}
 	now := s.indexer.Snapshot() // One state of the cache for all values.
 	defer now.Close()
-	seen := map[any]bool{}
+	seen := map[string]bool{}
 	all := []any{}
 	for _, value := range values {
 		objs, err := now.ByIndex(name, value)
@@ -137,13 +140,10 @@ func (s *store[T]) Index(name string, obj any) ([]any, error) {
 			return nil, err
 		}
 		for _, t := range objs {
-			obj := s.unwrap(t)
-			key, err := s.key(obj)
-			if err != nil || seen[key] {
-				continue
+			if key := s.keyOf(t); !seen[key] {
+				seen[key] = true
+				all = append(all, s.unwrap(t))
 			}
-			seen[key] = true
-			all = append(all, obj)
 		}
 	}
 	return all, nil

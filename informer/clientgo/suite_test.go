@@ -30,7 +30,10 @@ type side struct {
 }
 
 var sides = map[string]side{
-	"flyball": {NewIndexer, NewSharedIndexInformer, NewInformerWithOptions},
+	"flyball": {
+		func(key KeyFunc, indexers Indexers) Indexer { return NewIndexer(key, indexers) },
+		NewSharedIndexInformer, NewInformerWithOptions,
+	},
 	"clientgo": {
 		func(key KeyFunc, indexers Indexers) Indexer { return peer.NewIndexer(key, indexers) },
 		peer.NewSharedIndexInformer, peer.NewInformerWithOptions,
