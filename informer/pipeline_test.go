@@ -1,10 +1,8 @@
 package informer
 
 import (
-	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -12,10 +10,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/klog/v2"
 )
 
 // TestPipeline runs the scripts in testdata/pipeline: what the server does, and what the informer makes of it. A script is
@@ -34,7 +28,7 @@ func TestPipeline(t *testing.T) {
 type pipeline struct {
 	server   *server
 	informer *SharedInformer[object]
-	stop     context.CancelFunc
+	stop     func()
 	done     chan struct{}
 	handlers map[string]*recorder
 	// transformErr makes the transform fail on the object of that name.
@@ -115,110 +109,6 @@ func (r *recorder) handler() Handler[object] {
 // show names a state of an object: name, version, and which object of that name it is.
 func show(o object) string { return fmt.Sprintf("%s@%s/%s", o.Name, o.ResourceVersion, o.UID) }
 
-// command executes one command of a script and returns the trace of what it led to.
-func (p *pipeline) command(t *testing.T, d *datadriven.TestData) string {
-	arg := func(i int) string {
-		if i < len(d.CmdArgs) {
-			return d.CmdArgs[i].Key
-		}
-		return ""
-	}
-	switch d.Cmd {
-	case "run":
-		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
-		p.stop = cancel
-		go func() {
-			defer close(p.done)
-			_ = p.informer.Run(ctx)
-		}()
-	case "stop":
-		p.close()
-	case "apply":
-		for _, a := range d.CmdArgs {
-			p.server.put(a.Key)
-		}
-	case "delete":
-		for _, a := range d.CmdArgs {
-			p.server.remove(a.Key)
-		}
-	case "bookmark":
-		rv, _ := strconv.Atoi(arg(0))
-		p.server.bookmark(rv)
-	case "cut-watch":
-		p.server.cut(scriptedError(arg(0)))
-	case "elsewhere":
-		p.server.rv, _ = strconv.Atoi(arg(0))
-	case "endless":
-		p.server.endless = true
-	case "compact":
-		p.server.compact()
-	case "restore":
-		rv, _ := strconv.Atoi(arg(0))
-		p.server.restore(rv)
-	case "send": // Raw: an event out of nowhere, such as real servers have sent.
-		kind := EventType(arg(0))
-		obj := &metav1.PartialObjectMetadata{}
-		obj.Namespace, obj.Name, obj.ResourceVersion = "default", arg(1), arg(2)
-		if old := p.server.objects[Key(obj)]; old != nil {
-			obj.UID = old.UID
-		}
-		p.server.inject(Event[object]{Type: kind, Object: obj, ResourceVersion: arg(2)})
-	case "fail-list":
-		for _, a := range d.CmdArgs {
-			p.server.fail([]error{scriptedError(a.Key)}, nil)
-		}
-	case "fail-watch":
-		for _, a := range d.CmdArgs {
-			p.server.fail(nil, []error{scriptedError(a.Key)})
-		}
-	case "fail-transform":
-		p.transformErr = arg(0)
-	case "add-handler":
-		r := &recorder{}
-		o := HandlerOptions{Name: arg(0)}
-		for _, a := range d.CmdArgs[1:] {
-			switch a.Key {
-			case "resync":
-				o.Resync, _ = time.ParseDuration(a.Vals[0])
-			case "max-lag":
-				o.MaxLag, _ = strconv.Atoi(a.Vals[0])
-			}
-		}
-		var err error
-		if r.reg, err = p.informer.AddHandler(r.handler(), o); err != nil {
-			return "error: " + err.Error() + "\n"
-		}
-		p.handlers[arg(0)] = r
-	case "remove-handler":
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if err := p.informer.RemoveHandler(ctx, p.handlers[arg(0)].reg); err != nil {
-			return "error: " + err.Error() + "\n"
-		}
-	case "hold":
-		p.handlers[arg(0)].gate = make(chan struct{})
-	case "release":
-		r := p.handlers[arg(0)]
-		close(r.gate)
-		r.mu.Lock()
-		r.gate = nil
-		r.mu.Unlock()
-	case "advance":
-		dur, err := time.ParseDuration(arg(0))
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(dur)
-	case "dump":
-		synctest.Wait()
-		return p.dump(arg(0))
-	default:
-		t.Fatalf("unknown command %q", d.Cmd)
-	}
-	synctest.Wait()
-	return p.trace()
-}
-
 // trace tells what the server was asked and what the handlers were told since the last trace.
 func (p *pipeline) trace() string {
 	var b strings.Builder
@@ -241,9 +131,10 @@ func (p *pipeline) trace() string {
 	return b.String()
 }
 
-func (p *pipeline) dump(what string) string {
+func (p *pipeline) dump(_ *testing.T, args []string) string {
+	synctest.Wait()
 	var b strings.Builder
-	switch what {
+	switch args[0] {
 	case "store":
 		fmt.Fprintf(&b, "watermark %q, synced %v\n", p.informer.ResourceVersion(), p.informer.HasSynced())
 		objs := p.informer.List("", nil)
@@ -267,33 +158,4 @@ func (p *pipeline) dump(what string) string {
 			s.Lists, s.Relists, s.Rebuilds, s.Watches, s.Events, s.Bookmarks, s.Duplicates, s.Outdated, s.Errors)
 	}
 	return b.String()
-}
-
-// scriptedError makes the error that a script names.
-func scriptedError(name string) error {
-	pods := schema.GroupResource{Resource: "pods"}
-	switch name {
-	case "ok":
-		return nil
-	case "eof":
-		return errClosed
-	case "422":
-		return apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil)
-	case "410":
-		return errExpired
-	case "429":
-		return apierrors.NewTooManyRequests("slow down", 7)
-	case "500":
-		return apierrors.NewInternalError(fmt.Errorf("etcd is not there"))
-	case "401":
-		return apierrors.NewUnauthorized("the token has expired")
-	case "403":
-		return apierrors.NewForbidden(pods, "", fmt.Errorf(`User "x" cannot list resource "pods" in API group "" at the cluster scope`))
-	case "too-large":
-		return errTooLarge()
-	case "decode":
-		return &DecodeError{What: "watch event", Err: fmt.Errorf("garbage")}
-	default:
-		return fmt.Errorf("connection %s", name)
-	}
 }

@@ -33,37 +33,6 @@ func start(t *testing.T, run func(context.Context) error) (stop func()) {
 	}
 }
 
-// TestHandlerPanicIsContained: the handler goes on with the next object, and has synced.
-//
-// Source: reliability of the field, k/k#129024: in client-go v0.37.2 the handler never syncs.
-func TestHandlerPanicIsContained(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.put("a")
-		s.put("b")
-		inf := NewSharedInformer[object](s, Options[object]{})
-		var told []string
-		bad, _ := inf.AddHandler(Handler[object]{OnAdd: func(o object, _ bool) {
-			told = append(told, o.Name)
-			if o.Name == "a" {
-				panic("no a, please")
-			}
-		}}, HandlerOptions{})
-		var others atomic.Int64
-		if _, err := inf.AddHandler(Handler[object]{OnAdd: func(object, bool) { others.Add(1) }}, HandlerOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		defer start(t, inf.Run)()
-		synctest.Wait()
-		if !slices.Equal(told, []string{"a", "b"}) || others.Load() != 2 || !bad.HasSynced() {
-			t.Errorf("told %v, others %d, synced %v", told, others.Load(), bad.HasSynced())
-		}
-		if n := bad.Stats().Panics; n != 1 {
-			t.Errorf("%d panics counted", n)
-		}
-	})
-}
-
 // TestSyncedAfterProcessing: neither the informer nor the handler has synced before the cache is complete, and the handler has
 // not before its last call returned.
 func TestSyncedAfterProcessing(t *testing.T) {
@@ -89,76 +58,6 @@ func TestSyncedAfterProcessing(t *testing.T) {
 		}
 		close(gate)
 		<-reg.Synced()
-	})
-}
-
-// TestRemoveHandlerDeliversOrReports: who waits gets everything delivered; who does not is told what was dropped.
-//
-// Source: RemoveEventHandler of client-go v0.37.2 discards what is pending, and says nothing.
-func TestRemoveHandlerDeliversOrReports(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		for i := range 50 {
-			s.put(fmt.Sprint("pod", i))
-		}
-		inf := NewSharedInformer[object](s, Options[object]{})
-		defer start(t, inf.Run)()
-		if err := inf.WaitForSync(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		slow := func() (*Registration, *atomic.Int64) {
-			var told atomic.Int64
-			reg, err := inf.AddHandler(Handler[object]{OnAdd: func(object, bool) { time.Sleep(time.Second); told.Add(1) }}, HandlerOptions{Name: "slow"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return reg, &told
-		}
-
-		patient, told := slow()
-		if err := inf.RemoveHandler(t.Context(), patient); err != nil || told.Load() != 50 {
-			t.Errorf("told %d: %v", told.Load(), err)
-		}
-		if err := inf.RemoveHandler(t.Context(), patient); err != nil {
-			t.Errorf("second removal: %v", err)
-		}
-
-		hasty, told := slow()
-		ctx, cancel := context.WithTimeout(t.Context(), 10500*time.Millisecond)
-		defer cancel()
-		err := inf.RemoveHandler(ctx, hasty)
-		var dropped *UndeliveredError
-		if !errors.As(err, &dropped) || dropped.Count != 39 || !dropped.Running || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("removal: %v", err)
-		}
-		time.Sleep(time.Minute)
-		if told.Load() != 11 {
-			t.Errorf("told %d; a call began after the removal", told.Load())
-		}
-	})
-}
-
-// TestHandlerRemovesItself from within a call: it must not wait for itself.
-func TestHandlerRemovesItself(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.put("a")
-		inf := NewSharedInformer[object](s, Options[object]{})
-		done, cancel := context.WithCancel(t.Context())
-		cancel()
-		var reg *Registration
-		var told int
-		reg, _ = inf.AddHandler(Handler[object]{OnAdd: func(object, bool) {
-			told++
-			_ = inf.RemoveHandler(done, reg) // The error says that this call runs.
-		}}, HandlerOptions{})
-		defer start(t, inf.Run)()
-		synctest.Wait()
-		s.put("b")
-		synctest.Wait()
-		if told != 1 || len(inf.Stats().Handlers) != 0 {
-			t.Errorf("told %d, handlers %v", told, inf.Stats().Handlers)
-		}
 	})
 }
 
@@ -376,38 +275,6 @@ func TestTransformRunsOnce(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestSlowHandlerIsBounded: a handler that never returns holds two states per object, whatever the number of changes.
-func TestSlowHandlerIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		inf := NewSharedInformer[object](s, Options[object]{})
-		gate := make(chan struct{})
-		reg, _ := inf.AddHandler(Handler[object]{OnAdd: func(object, bool) { <-gate }}, HandlerOptions{})
-		defer start(t, inf.Run)()
-		s.put("first")
-		synctest.Wait()
-		for i := range 20_000 {
-			s.put(fmt.Sprint("pod", i%10))
-			if i%100 == 0 {
-				s.put("short-lived")
-				s.remove("short-lived")
-			}
-			if i%50 == 0 {
-				synctest.Wait()
-			}
-		}
-		synctest.Wait()
-		if st := reg.Stats(); st.Pending > 10*defaultMaxLag || st.Merged < 15_000 {
-			t.Errorf("%+v", st)
-		}
-		close(gate)
-		synctest.Wait()
-		if st := reg.Stats(); st.Pending != 0 {
-			t.Errorf("%+v", st)
-		}
-	})
 }
 
 // TestAllIsOneState: a loop sees the cache as it was when it began, whatever is written meanwhile.
