@@ -1,0 +1,124 @@
+package clientgo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	peer "k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/informer"
+)
+
+func (s *sharedInformer) AddEventHandler(h ResourceEventHandler) (ResourceEventHandlerRegistration, error) {
+	return s.AddEventHandlerWithOptions(h, HandlerOptions{})
+}
+
+func (s *sharedInformer) AddEventHandlerWithResyncPeriod(h ResourceEventHandler, resync time.Duration) (ResourceEventHandlerRegistration, error) {
+	return s.AddEventHandlerWithOptions(h, HandlerOptions{ResyncPeriod: &resync})
+}
+
+// AddEventHandlerWithOptions adds a handler that is given every update. The Logger is used when the handler panics.
+func (s *sharedInformer) AddEventHandlerWithOptions(h ResourceEventHandler, o HandlerOptions) (ResourceEventHandlerRegistration, error) {
+	log := klog.Background()
+	if o.Logger != nil {
+		log = *o.Logger
+	}
+	resync := s.o.ResyncPeriod
+	if o.ResyncPeriod != nil {
+		resync = *o.ResyncPeriod
+	}
+	if resync > 0 && s.o.ResyncPeriod == 0 {
+		log.Info("Warning: the specified resyncPeriod is invalid because this shared informer doesn't support resyncing", "desired", resync)
+		resync = 0
+	}
+	s.mu.Lock()
+	early := !s.started
+	s.handlers++
+	name := fmt.Sprintf("%T-%s", h, strconv.Itoa(s.handlers))
+	s.mu.Unlock()
+	d := delivery{h, log, early}
+	r, err := s.inf.AddHandler(
+		informer.Handler[held]{OnAdd: d.add, OnUpdate: d.update, OnDelete: d.delete},
+		informer.HandlerOptions{Name: name, Resync: resync, MaxLag: -1},
+	)
+	if err != nil {
+		return nil, fmt.Errorf("handler %v was not added to shared informer because it has stopped already: %w", h, err)
+	}
+	return &registration{r, s}, nil
+}
+
+// delivery tells one of client-go's handlers what one of ours is told.
+//
+// A panic is client-go's affair: utilruntime.HandleCrash calls the program's panic handlers, and panics again, which ends the
+// process, unless ReallyCrash is false. Then delivery goes on with the next notification.
+type delivery struct {
+	to  ResourceEventHandler
+	log klog.Logger
+	// early says that the handler was added before the informer ran. What a program wrote into the store before that, as tests
+	// of controllers do, the handler is not told.
+	early bool
+}
+
+func (d delivery) add(h held, initial bool) {
+	if d.early && h.from == fromWrite {
+		return
+	}
+	defer utilruntime.HandleCrashWithLogger(d.log)
+	d.to.OnAdd(h.Object, initial)
+}
+
+func (d delivery) update(old, h held) {
+	if listedAgain(old, h) {
+		return
+	}
+	defer utilruntime.HandleCrashWithLogger(d.log)
+	d.to.OnUpdate(old.Object, h.Object)
+}
+
+func (d delivery) delete(gone informer.Deleted[held]) {
+	defer utilruntime.HandleCrashWithLogger(d.log)
+	if gone.Stale {
+		d.to.OnDelete(DeletedFinalStateUnknown{Key: gone.Key, Obj: gone.Object.Object})
+		return
+	}
+	d.to.OnDelete(gone.Object.Object)
+}
+
+// RemoveEventHandler removes at once, as client-go does: what is pending is dropped, the call that runs is not waited for.
+// See [ShutDownEventHandler]. A handle of another informer is of no effect.
+func (s *sharedInformer) RemoveEventHandler(handle ResourceEventHandlerRegistration) error {
+	r, ok := handle.(*registration)
+	if !ok {
+		return fmt.Errorf("invalid key type %T", handle)
+	}
+	if r.of != s {
+		return nil
+	}
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	err := s.inf.RemoveHandler(now, r.Registration)
+	if dropped := (*informer.UndeliveredError)(nil); errors.As(err, &dropped) {
+		return nil
+	}
+	return err
+}
+
+// registration is client-go's handle of a handler.
+type registration struct {
+	*informer.Registration
+	of *sharedInformer
+}
+
+func (r *registration) HasSyncedChecker() DoneChecker {
+	return checker{r.of.String() + " handler " + r.Name(), r.Synced()}
+}
+
+// ShutdownChan is what ShutDownEventHandler waits for.
+func (r *registration) ShutdownChan() <-chan struct{} { return r.Done() }
+
+var _ peer.ResourceEventHandlerRegistration = (*registration)(nil)
