@@ -89,12 +89,12 @@ func (l *link) recoverLocked() {
 	l.err, l.since = nil, time.Now()
 }
 
-// health returns the last failure and since when.
-func (l *link) health() (err error, since time.Time) { //nolint:revive // The error is the subject here, not a failure.
+// health returns since when which failure lasts, or, with nil, since when there is none.
+func (l *link) health() (since time.Time, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err == nil {
-		return nil, l.since
+		return l.since, nil
 	}
-	return l.err, l.since
+	return l.since, l.err
 }

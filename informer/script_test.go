@@ -38,6 +38,7 @@ var commands = map[string]func(p *pipeline, t *testing.T, args []string) string{
 	"fail-watch": each(func(p *pipeline, how string) { p.server.fail(nil, []error{scriptedError(how)}) }),
 	"compact":    func(p *pipeline, _ *testing.T, _ []string) string { p.server.compact(); return "" },
 	"restore":    func(p *pipeline, _ *testing.T, args []string) string { p.server.restore(number(args)); return "" },
+	"lag":        func(p *pipeline, _ *testing.T, _ []string) string { p.server.lag(); return "" }, // Lists that may be old are, from now on.
 	"elsewhere":  func(p *pipeline, _ *testing.T, args []string) string { p.server.rv = number(args); return "" },
 	"endless":    func(p *pipeline, _ *testing.T, _ []string) string { p.server.endless = true; return "" },
 	"send":       (*pipeline).send, // An event out of nowhere, such as real servers have sent: type, name, version.

@@ -145,6 +145,13 @@ func (s *server) fail(lists, watches []error) {
 	s.listErrs, s.watchErrs = append(s.listErrs, lists...), append(s.watchErrs, watches...)
 }
 
+// lag makes lists that may be answered from the past be answered with what there is now.
+func (s *server) lag() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stale = &serverPage{rv: s.rv, objects: slices.Collect(maps.Values(s.objects))}
+}
+
 // recover ends all failing.
 func (s *server) recover() {
 	s.mu.Lock()

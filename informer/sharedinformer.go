@@ -335,7 +335,7 @@ func (s *SharedInformer[T]) WaitForSync(ctx context.Context) error {
 func (s *SharedInformer[T]) Health() Health {
 	h := Health{Resource: s.o.Resource, Synced: s.HasSynced()}
 	for i, src := range s.sources {
-		err, since := src.reflector.link.health()
+		since, err := src.reflector.link.health()
 		worse := err != nil && (h.Err == nil || since.Before(h.Since))
 		if i == 0 || worse || (h.Err == nil && err == nil && since.Before(h.Since)) {
 			h.Namespace, h.Err, h.Since = src.namespace, err, since
