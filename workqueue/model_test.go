@@ -17,7 +17,6 @@ type model struct {
 	again             map[string]bool // processing, and added meanwhile
 	delays            []modelDelay    // in the order in which they were set
 	now               time.Duration
-	down              bool
 }
 
 type modelDelay struct {

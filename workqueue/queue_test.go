@@ -545,3 +545,44 @@ func TestNothingIsAllocatedInSteadyState(t *testing.T) {
 		}
 	}
 }
+
+// In each round, a wake-up may go to a worker that gives up at that moment. The one that waits on must get the key then.
+func TestNoWakeUpIsLost(t *testing.T) {
+	const rounds, impatient = 2000, 3
+	q := workqueue.New(workqueue.Options[int]{})
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	done := make(chan int, 1)
+	work := func(ctx context.Context) bool {
+		item, err := q.Get(ctx)
+		if err == nil {
+			q.Done(item.Key)
+			done <- item.Key
+		}
+		return err == nil
+	}
+	var patient sync.WaitGroup
+	patient.Go(func() {
+		for work(ctx) {
+		}
+	})
+	for key := range rounds {
+		var round sync.WaitGroup
+		for i := range impatient {
+			round.Go(func() {
+				short, cancel := context.WithTimeout(ctx, time.Duration((key+i)%20)*time.Microsecond)
+				defer cancel()
+				work(short)
+			})
+		}
+		q.Add(key)
+		round.Wait()
+		select {
+		case <-done:
+		case <-ctx.Done():
+			t.Fatalf("key %d was left lying", key)
+		}
+	}
+	q.ShutDown()
+	patient.Wait()
+}

@@ -31,11 +31,13 @@ type contended struct {
 func contendedQueues() []contended {
 	own := func(name string, order workqueue.Order[string], priority int) contended {
 		q := workqueue.New(workqueue.Options[string]{Order: order})
-		return contended{name, q.Add, func(key string) { q.AddWith(key, workqueue.AddOptions{Priority: &priority}) },
+		return contended{
+			name, q.Add, func(key string) { q.AddWith(key, workqueue.AddOptions{Priority: &priority}) },
 			func() (string, bool) {
 				item, err := q.Get(context.Background())
 				return item.Key, err == nil
-			}, q.Done, q.ShutDown}
+			}, q.Done, q.ShutDown,
+		}
 	}
 	theirs := func(name string, q peer.TypedInterface[string], addOne func(string)) contended {
 		return contended{name, q.Add, addOne, func() (string, bool) {
