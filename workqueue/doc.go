@@ -27,6 +27,6 @@
 // # Where to begin
 //
 // queue.go and entry.go are the algorithm; delay.go and delayheap.go the waiting; drain.go the end. wait.go says who is woken.
-// table.go makes it fast and can be skipped. order.go, priority.go and fair.go are the orders; ratelimiter.go and the files it
+// table.go makes it fast and can be skipped. stats.go and view.go look inside. order.go, priority.go and fair.go are the orders; ratelimiter.go and the files it
 // names are the limiters. testdata shows each rule as a short script with its outcome.
 package workqueue

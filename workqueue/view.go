@@ -1,0 +1,89 @@
+package workqueue
+
+import (
+	"slices"
+	"time"
+)
+
+// View is what a queue holds at one moment, for people to look at.
+type View[K comparable] struct {
+	// Ready are the keys that may be handed out, in queue order if the queue has no [Order].
+	Ready []KeyView[K]
+	// Processing are the keys that were handed out, in no order.
+	Processing []KeyView[K]
+	// Delayed are the pending delays, those that end first.
+	Delayed []KeyView[K]
+}
+
+// KeyView is one key in a [View].
+type KeyView[K comparable] struct {
+	Key               K
+	Priority, Attempt int
+	// Time is how long the key has been ready or processing, if the queue keeps time; of a delay what is left of it.
+	Time time.Duration
+	// Causes are why the run was asked for. The slice is the caller's.
+	Causes []Cause
+}
+
+// View copies at most limit keys of each kind. It holds the queue's lock meanwhile: ask for as many as can be looked at.
+func (q *Queue[K]) View(limit int) View[K] {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now, v, limit := q.now(), View[K]{}, max(limit, 0)
+	for key := range q.readyKeysLocked() {
+		if len(v.Ready) >= limit {
+			break
+		}
+		e := q.entries.find(key)
+		seen := viewOf(e, e.run)
+		if q.keepsTime {
+			seen.Time = now - e.run.Since
+		}
+		v.Ready = append(v.Ready, seen)
+	}
+	for _, w := range q.processing[:min(limit, len(q.processing))] {
+		seen := viewOf(w.entry, w.run)
+		if q.keepsTime {
+			seen.Time = now - w.began
+		}
+		v.Processing = append(v.Processing, seen)
+	}
+	for _, d := range q.delayed.first(limit) {
+		id, _ := d.owner()
+		e := q.entries.at(id)
+		seen := viewOf(e, e.run)
+		seen.Time = d.deadline - now
+		v.Delayed = append(v.Delayed, seen)
+	}
+	return v
+}
+
+func viewOf[K comparable](e *entry[K], run *Ready[K]) KeyView[K] {
+	v := KeyView[K]{Key: e.key, Attempt: int(e.attempt)}
+	if run != nil {
+		v.Priority, v.Causes = run.Priority, slices.Clone(run.causes)
+	}
+	return v
+}
+
+// first returns the n earliest delays in order. The next earliest is always a child of one that was taken, so few of
+// a large heap are looked at.
+func (d *delays[K]) first(n int) []delay {
+	var taken []delay
+	candidates := []int{0}
+	for len(taken) < min(n, len(d.heap)) {
+		next := 0
+		for i := range candidates {
+			if d.heap[candidates[i]].before(d.heap[candidates[next]]) {
+				next = i
+			}
+		}
+		at := candidates[next]
+		taken = append(taken, d.heap[at])
+		candidates = slices.Delete(candidates, next, next+1)
+		for child := 4*at + 1; child < min(4*at+5, len(d.heap)); child++ {
+			candidates = append(candidates, child)
+		}
+	}
+	return taken
+}
