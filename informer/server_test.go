@@ -240,7 +240,7 @@ func (s *server) Watch(ctx context.Context, o WatchOptions) (Watch[object], erro
 			return nil, err
 		}
 	}
-	w := &serverWatch{items: make(chan serverItem, 10000)}
+	w := &serverWatch{ready: make(chan struct{}, 1)}
 	if o.SendInitialEvents {
 		s.stream(w)
 		return w, nil
@@ -284,21 +284,46 @@ type serverItem struct {
 	err error
 }
 
-// serverWatch is a stream of the server. items is sent to by the server, received by Next, never closed; it is large
-// enough that the server never waits.
-type serverWatch struct{ items chan serverItem }
+// serverWatch is a stream of the server. It holds any number of events: the server never waits.
+type serverWatch struct {
+	mu    sync.Mutex
+	items []serverItem
+	// ready has capacity 1 and gets a token when there are items. Sent to by the server, received by Next, never closed.
+	ready chan struct{}
+}
 
-func (w *serverWatch) send(ev Event[object], err error) { w.items <- serverItem{ev, err} }
+func (w *serverWatch) send(ev Event[object], err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.items = append(w.items, serverItem{ev, err})
+	select {
+	case w.ready <- struct{}{}:
+	default:
+	}
+}
+
+func (w *serverWatch) take() (it serverItem, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.items) == 0 {
+		return it, false
+	}
+	it, w.items = w.items[0], w.items[1:]
+	return it, true
+}
 
 func (w *serverWatch) Next(ctx context.Context) (Event[object], error) {
-	if ctx.Err() != nil {
-		return Event[object]{}, ctx.Err()
-	}
-	select {
-	case it := <-w.items:
-		return it.ev, it.err
-	case <-ctx.Done():
-		return Event[object]{}, ctx.Err()
+	for {
+		if ctx.Err() != nil {
+			return Event[object]{}, ctx.Err()
+		}
+		if it, ok := w.take(); ok {
+			return it.ev, it.err
+		}
+		select {
+		case <-w.ready:
+		case <-ctx.Done():
+		}
 	}
 }
 

@@ -65,7 +65,8 @@ func TestSoak(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		stuck := inf.Stats().Handlers[0]
-		if stuck.Pending > int64(2*objects+maxBehind) {
+		// The batch that it is stuck in, at most two calls for each object, and what may wait unmerged.
+		if stuck.Pending > int64(3*objects+maxBehind) {
 			t.Errorf("the stuck handler has %d notifications pending for %d objects", stuck.Pending, objects)
 		}
 		runtime.GC()

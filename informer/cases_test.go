@@ -1,0 +1,518 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+// The tests of this file and of cases_handler_test.go are the cases of docs/informer-cases.md that no other test pins.
+
+// caseRun is an informer of a scripted server with a handler that writes down what it is told.
+type caseRun struct {
+	*server
+	*recorder
+	inf *SharedInformer[object]
+}
+
+// followed starts an informer that asks lw, nil being the server itself, and waits until all is quiet.
+func followed(t *testing.T, s *server, lw ListerWatcher[object], o Options[object]) (c *caseRun, stop func()) {
+	t.Helper()
+	if lw == nil {
+		lw = s
+	}
+	o.Resource = "pods"
+	c = &caseRun{server: s, recorder: &recorder{}, inf: NewSharedInformer(lw, o)}
+	must(c.inf.AddHandler(c.recorder.handler(), HandlerOptions{}))
+	stop = start(t, c.inf.Run)
+	synctest.Wait()
+	return c, stop
+}
+
+// told checks what the handler was told since the last time.
+func (c *caseRun) told(t *testing.T, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	if got := c.take(); !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
+	}
+}
+
+// holds checks the state of one object in the cache; "" is none.
+func (c *caseRun) holds(t *testing.T, name, rv string) {
+	t.Helper()
+	o, found := c.inf.Get("default", name)
+	if got := ""; !found && rv != "" || found && o.ResourceVersion != rv {
+		if found {
+			got = o.ResourceVersion
+		}
+		t.Errorf("the cache holds %s@%s, want @%s", name, got, rv)
+	}
+}
+
+// requests counts the requests of a kind since the last call.
+func (c *caseRun) counts() (lists, verifies, watches int) {
+	for _, r := range c.asked() {
+		switch {
+		case strings.HasPrefix(r, "watch"):
+			watches++
+		case strings.Contains(r, "limit=1 "):
+			verifies++
+		default:
+			lists++
+		}
+	}
+	return lists, verifies, watches
+}
+
+// sent is an event that is in no history.
+func sent(kind EventType, name, uid, rv string) Event[object] {
+	obj := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(uid), ResourceVersion: rv}}
+	return Event[object]{Type: kind, Object: obj, ResourceVersion: rv}
+}
+
+// proxied is a server with something between it and the informer.
+type proxied struct {
+	*server
+	// listed runs after each list was answered.
+	listed func()
+	// watch wraps each watch.
+	watch func(WatchOptions, Watch[object]) Watch[object]
+}
+
+func (p *proxied) List(ctx context.Context, o ListOptions, yield func(object) error) (ListResult, error) {
+	result, err := p.server.List(ctx, o, yield)
+	if p.listed != nil {
+		p.listed()
+	}
+	return result, err
+}
+
+func (p *proxied) Watch(ctx context.Context, o WatchOptions) (Watch[object], error) {
+	w, err := p.server.Watch(ctx, o)
+	if err == nil && p.watch != nil {
+		w = p.watch(o, w)
+	}
+	return w, err
+}
+
+// watchFunc is a Watch by its Next.
+type watchFunc func(context.Context) (Event[object], error)
+
+func (f watchFunc) Next(ctx context.Context) (Event[object], error) { return f(ctx) }
+func (f watchFunc) Close() error                                    { return nil }
+
+// TestOrderAndCacheBeforeHandlers (case 1): each handler is told the states of an object in the server's order, and finds in
+// the cache what it is told, or what came later.
+func TestOrderAndCacheBeforeHandlers(t *testing.T) {
+	for _, batched := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newServer()
+			c, stop := followed(t, s, nil, Options[object]{})
+			defer stop()
+			other := &recorder{}
+			must(c.inf.AddHandler(other.handler(), HandlerOptions{}))
+			var calls int
+			must(c.inf.AddHandler(Handler[object]{
+				OnAdd:    func(o object, _ bool) { calls++; inCache(t, c.inf, o) },
+				OnUpdate: func(_, o object) { calls++; inCache(t, c.inf, o) },
+				OnDelete: func(d Deleted[object]) {
+					calls++
+					if o, found := c.inf.Get("default", d.Object.Name); found && o.UID == d.Object.UID {
+						t.Errorf("told that %s is gone, the cache holds it", show(d.Object))
+					}
+				},
+			}, HandlerOptions{}))
+			pause := synctest.Wait
+			if batched {
+				pause = func() {}
+			}
+			for range 3 {
+				s.put("a")
+				pause()
+			}
+			s.remove("a")
+			want := []string{"add a@2/u1", "update a@2/u1 -> a@3/u1", "update a@3/u1 -> a@4/u1", "delete a@5/u1"}
+			c.told(t, want...)
+			if got := other.take(); !slices.Equal(got, want) || calls != 4 {
+				t.Errorf("the second handler was told %q, the third was called %d times", got, calls)
+			}
+		})
+	}
+}
+
+func inCache(t *testing.T, inf Informer[object], told object) {
+	held, found := inf.Get(told.Namespace, told.Name)
+	if found && older(held.ResourceVersion, told.ResourceVersion) || !found && !older(told.ResourceVersion, inf.ResourceVersion()) {
+		t.Errorf("told of %s, the cache holds %v up to %s", show(told), held, inf.ResourceVersion())
+	}
+}
+
+// TestDuplicateEvents (case 2): an event that repeats the state of an object reaches no handler.
+//
+// Source: etcd#17247, a watch that sent events twice.
+func TestDuplicateEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.put("a")
+		c, stop := followed(t, s, nil, Options[object]{})
+		defer stop()
+		c.told(t, "add a@2/u1 (initial)")
+		s.inject(sent(Added, "a", "u1", "2"))
+		s.inject(sent(Modified, "a", "u1", "2"))
+		c.told(t)
+		s.remove("a")
+		s.inject(sent(Removed, "a", "u1", "3"))
+		s.inject(sent(Removed, "never", "u9", "3"))
+		c.told(t, "delete a@3/u1")
+		if st := c.inf.Stats(); st.Duplicates != 4 || st.Relists != 0 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// TestEventsFromThePast (case 3): neither an old state nor an old deletion takes the cache back.
+//
+// Source: etcd#15271, a watch that went back in time; KEP-5504, versions are compared as integers: 10 comes after 9.
+func TestEventsFromThePast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.rv = 8
+		s.put("a")
+		c, stop := followed(t, s, nil, Options[object]{})
+		defer stop()
+		s.put("a")
+		c.told(t, "add a@9/u1 (initial)", "update a@9/u1 -> a@10/u1")
+		for _, kind := range []EventType{Modified, Added, Removed} {
+			s.inject(sent(kind, "a", "u1", "9"))
+			c.told(t)
+			c.holds(t, "a", "10")
+			if rv := c.inf.ResourceVersion(); rv != "10" {
+				t.Errorf("watermark %s after an old %s", rv, kind)
+			}
+			time.Sleep(5 * time.Minute) // It asks whether the server's history went back, and follows again.
+		}
+		s.put("a")
+		c.told(t, "update a@10/u1 -> a@11/u1")
+		if st := c.inf.Stats(); st.Outdated != 3 || st.Relists != 0 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// TestVersionsThatCannotBeCompared (case 3): of a server whose versions are no numbers, equal ones are one state, and the later
+// arrival is the later state.
+func TestVersionsThatCannotBeCompared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		c, stop := followed(t, s, nil, Options[object]{})
+		defer stop()
+		for _, ev := range []Event[object]{
+			sent(Added, "a", "u", "x9"), sent(Modified, "a", "u", "x10"), sent(Modified, "a", "u", "x10"), sent(Modified, "a", "u", "x2"),
+		} {
+			s.inject(ev)
+		}
+		c.told(t, "add a@x9/u", "update a@x9/u -> a@x10/u", "update a@x10/u -> a@x2/u")
+		if st := c.inf.Stats(); st.Duplicates != 1 || st.ResourceVersion != "x2" {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// TestChangesBetweenListAndWatch (case 6): what happens after the list was taken and before the watch is open is told once.
+func TestChangesBetweenListAndWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.put("changed")
+		s.put("deleted")
+		s.put("untouched")
+		first := true
+		c, stop := followed(t, s, &proxied{server: s, listed: func() {
+			if first {
+				first = false
+				s.put("changed")
+				s.remove("deleted")
+				s.put("new")
+			}
+		}}, Options[object]{})
+		defer stop()
+		c.told(t, "add changed@2/u1 (initial)", "add deleted@3/u2 (initial)", "add untouched@4/u3 (initial)",
+			"update changed@2/u1 -> changed@5/u1", "delete deleted@6/u2", "add new@7/u4")
+		time.Sleep(time.Hour)
+		c.told(t)
+	})
+}
+
+// TestStaleReplica (case 9): a replica that lags may answer the first list. Later it may not take the cache back, whatever
+// version it was asked for.
+func TestStaleReplica(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newServer()
+			s.put("a")
+			then := serverPage{rv: s.rv, objects: []object{s.objects["default/a"]}}
+			s.put("a")
+			s.put("b")
+			c, stop := followed(t, s, nil, Options[object]{StreamLists: stream})
+			defer stop()
+			c.told(t, "add a@3/u1 (initial)", "add b@4/u2 (initial)")
+			s.put("b")
+			c.told(t, "update b@4/u2 -> b@5/u2")
+			s.stale = &then
+			s.compact()
+			s.remove("a")
+			s.cut(errExpired)
+			time.Sleep(time.Minute)
+			c.told(t, "delete a@6/u1")
+			c.holds(t, "a", "")
+			c.holds(t, "b", "5")
+			if st := c.inf.Stats(); st.ResourceVersion != "6" || st.Rebuilds != 0 {
+				t.Errorf("%+v", st)
+			}
+		})
+	}
+}
+
+// TestWatchClosedAtOnce (case 12): a server that closes every watch at once is asked less and less often, and never for a list.
+func TestWatchClosedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.put("a")
+		closing := func(WatchOptions, Watch[object]) Watch[object] {
+			return watchFunc(func(context.Context) (Event[object], error) { return Event[object]{}, io.EOF })
+		}
+		c, stop := followed(t, s, &proxied{server: s, watch: closing}, Options[object]{})
+		defer stop()
+		for minute := range 60 {
+			time.Sleep(time.Minute)
+			_, verifies, watches := c.counts()
+			if most := 3; minute > 0 && (watches > most || verifies > most) || minute == 0 && (watches > 7 || verifies > 7) {
+				t.Errorf("minute %d: %d watches, %d looks at the server's version", minute, watches, verifies)
+			}
+		}
+		c.told(t, "add a@2/u1 (initial)")
+		if st := c.inf.Stats(); st.Relists != 0 || st.Lists != 1 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// TestWatchesThatTimeOut (case 13): a server that ends watches when they have lasted as long as asked for costs a watch each time.
+func TestWatchesThatTimeOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.put("a")
+		timed := func(o WatchOptions, w Watch[object]) Watch[object] {
+			end := time.Now().Add(o.Timeout)
+			return watchFunc(func(ctx context.Context) (Event[object], error) {
+				ctx, cancel := context.WithDeadline(ctx, end)
+				defer cancel()
+				ev, err := w.Next(ctx)
+				if errors.Is(err, context.DeadlineExceeded) {
+					err = io.EOF
+				}
+				return ev, err
+			})
+		}
+		c, stop := followed(t, s, &proxied{server: s, watch: timed}, Options[object]{})
+		defer stop()
+		time.Sleep(24 * time.Hour)
+		lists, verifies, watches := c.counts()
+		if lists != 1 || verifies != 0 || watches < 24*6 || watches > 24*12+1 {
+			t.Errorf("in a day: %d lists, %d verifications, %d watches", lists, verifies, watches)
+		}
+		c.told(t, "add a@2/u1 (initial)")
+	})
+}
+
+// TestHalfOpenConnection (case 14): a connection on which nothing comes any more is given up, its age can be seen meanwhile, and
+// what was missed is told.
+func TestHalfOpenConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		c, stop := followed(t, s, nil, Options[object]{})
+		defer stop()
+		s.mu.Lock()
+		s.watches = nil // The server's side is gone; the informer's is not told.
+		s.mu.Unlock()
+		s.put("a")
+		time.Sleep(4 * time.Minute)
+		c.told(t)
+		if age := time.Since(c.inf.Stats().LastEvent); age != 4*time.Minute {
+			t.Errorf("last heard %v ago", age)
+		}
+		time.Sleep(7 * time.Minute) // Twice 5 min and half a minute at most.
+		c.told(t, "add a@2/u1")
+		if lists, _, watches := c.counts(); lists != 1 || watches != 2 {
+			t.Errorf("%d lists, %d watches", lists, watches)
+		}
+	})
+}
+
+// TestErrorEvents (case 15): the errors that a server sends in an open watch are dealt with as those that it answers with.
+func TestErrorEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		c, stop := followed(t, s, nil, Options[object]{})
+		defer stop()
+		_ = c.asked()
+		s.cut(errTooManyFor(40))
+		time.Sleep(40*time.Second - 1)
+		if asked := c.asked(); len(asked) > 0 {
+			t.Errorf("asked %q before the server wanted", asked)
+		}
+		time.Sleep(1)
+		synctest.Wait()
+		if lists, verifies, watches := c.counts(); lists+verifies > 0 || watches != 1 {
+			t.Errorf("after 429: %d lists, %d verifications, %d watches", lists, verifies, watches)
+		}
+		time.Sleep(10 * time.Minute)
+		_ = c.asked()
+		s.fail(nil, []error{scriptedError("500"), scriptedError("500")})
+		s.cut(scriptedError("500"))
+		time.Sleep(30 * time.Second)
+		if lists, verifies, watches := c.counts(); lists != 1 || verifies > 0 || watches != 3 {
+			t.Errorf("after three times 500: %d lists, %d verifications, %d watches", lists, verifies, watches)
+		}
+	})
+}
+
+// TestForbiddenLater (case 15): an informer that loses its rights keeps what it has, says so, asks now and then, and goes on
+// when it gets them back.
+func TestForbiddenLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.put("a")
+		c, stop := followed(t, s, nil, Options[object]{})
+		defer stop()
+		s.fail(slices.Repeat([]error{scriptedError("403")}, 1000), slices.Repeat([]error{scriptedError("403")}, 1000))
+		s.cut(scriptedError("403"))
+		time.Sleep(time.Minute)
+		_ = c.asked()
+		for range 60 {
+			time.Sleep(time.Minute)
+			if n := len(c.asked()); n > 3 {
+				t.Errorf("%d requests in a minute", n)
+			}
+		}
+		c.holds(t, "a", "2")
+		h := c.inf.Health()
+		if !h.Synced || h.Err == nil || !strings.Contains(h.Err.Error(), "forbidden") || time.Since(h.Since) < time.Hour {
+			t.Errorf("%+v", h)
+		}
+		s.recover()
+		s.put("a")
+		time.Sleep(2 * time.Minute)
+		c.told(t, "add a@2/u1 (initial)", "update a@2/u1 -> a@3/u1")
+		if err := c.inf.Health().Err; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestTokenIsReadAgain (case 15): after a 401 the informer asks on, and within a minute with what then stands in the token file.
+//
+// Source: NewCachedFileTokenSource in k8s.io/client-go/transport v0.37.2 reads the file again after 50 s.
+func TestTokenIsReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "token")
+		must(0, os.WriteFile(file, []byte("old"), 0o600))
+		api := answer(func(r *http.Request) (int, string, []byte) {
+			if r.Header.Get("Authorization") != "Bearer new" {
+				status := apierrors.NewUnauthorized("the token has expired").Status()
+				return http.StatusUnauthorized, "application/json", wires["json"].list(t, &status)
+			}
+			return http.StatusOK, "application/json", wires["json"].list(t, &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}})
+		})
+		f := must(NewFactory(&rest.Config{Host: "http://api.example", Transport: api, BearerTokenFile: file}, FactoryOptions{}))
+		inf := NewSharedInformer(NewRESTListerWatcher[*corev1.Pod](f.client, podResource), Options[*corev1.Pod]{Resource: "pods"})
+		defer start(t, inf.Run)()
+		synctest.Wait()
+		if err := inf.Health().Err; !apierrors.IsUnauthorized(err) {
+			t.Errorf("with the old token: %v", err)
+		}
+		must(0, os.WriteFile(file, []byte("new"), 0o600))
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // A minute, and the delay then under way.
+		defer cancel()
+		if err := inf.WaitForSync(ctx); err != nil {
+			t.Errorf("with the new token: %v", err)
+		}
+	})
+}
+
+// TestEventThatMakesNoSense (cases 16 and 17): an event that cannot be decoded, or of a type that nobody knows, is not skipped:
+// the watermark stays before it until a list tells what it was about.
+func TestEventThatMakesNoSense(t *testing.T) {
+	for name, upset := range map[string]func(*server){
+		"garbage":      func(s *server) { s.cut(scriptedError("decode")) },
+		"unknown type": func(s *server) { s.inject(sent("RENAMED", "a", "u1", "3")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer()
+				s.put("a")
+				c, stop := followed(t, s, nil, Options[object]{})
+				defer stop()
+				c.told(t, "add a@2/u1 (initial)")
+				s.fail([]error{&DecodeError{What: "list", Err: errors.New("still garbage")}}, nil)
+				upset(s)
+				s.watches = nil // Nothing comes through behind it.
+				s.put("a")
+				s.put("b")
+				c.told(t)
+				if rv := c.inf.ResourceVersion(); rv != "2" || c.inf.Health().Err == nil {
+					t.Errorf("watermark %s, %+v", rv, c.inf.Health())
+				}
+				time.Sleep(time.Minute)
+				c.told(t, "update a@2/u1 -> a@3/u1", "add b@4/u2")
+				st := c.inf.Stats()
+				if err := c.inf.Health().Err; err != nil || st.ResourceVersion != "4" || st.RelistReasons["senseless"] != 1 {
+					t.Errorf("%v, %+v", err, st)
+				}
+			})
+		})
+	}
+}
+
+// TestStreamCutBeforeItsEnd (case 22): nothing of a streamed list is published before it is complete.
+func TestStreamCutBeforeItsEnd(t *testing.T) {
+	for _, how := range []string{"reset", "eof", "410", "500", "decode"} {
+		t.Run(how, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer()
+				s.put("a")
+				s.put("b")
+				s.endless = true
+				s.fail([]error{scriptedError("500")}, nil) // Where the answer is a list, it comes late.
+				c, stop := followed(t, s, nil, Options[object]{StreamLists: true})
+				defer stop()
+				time.Sleep(time.Second)
+				s.cut(scriptedError(how))
+				synctest.Wait()
+				if c.inf.HasSynced() || len(c.inf.List("", nil)) > 0 {
+					t.Errorf("synced %v with half of a list: %v", c.inf.HasSynced(), c.inf.List("", nil))
+				}
+				c.told(t)
+				s.mu.Lock()
+				s.endless = false
+				s.mu.Unlock()
+				time.Sleep(5 * time.Minute)
+				c.told(t, "add a@2/u1 (initial)", "add b@3/u2 (initial)")
+			})
+		})
+	}
+}
