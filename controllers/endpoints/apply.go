@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
+	"github.com/flyball-dev/flyball/controllers/internal/serving"
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
@@ -37,7 +38,7 @@ func (c *controller) observe(key types.NamespacedName) (observed, bool) {
 	if !found {
 		return observed{}, true
 	}
-	if !managesEndpoints(svc) {
+	if !serving.HasSelector(svc) {
 		return observed{service: svc}, true
 	}
 	o := observed{service: svc, pods: c.pods.List(key.Namespace, labels.Set(svc.Spec.Selector).AsSelectorPreValidated())}
@@ -53,7 +54,7 @@ func (c *controller) observe(key types.NamespacedName) (observed, bool) {
 		}
 		c.writes.settle(key)
 	}
-	o.trigger = c.triggers.advance(svc, o.pods)
+	o.trigger = c.triggers.Advance(svc, o.pods)
 	return o, true
 }
 
@@ -114,7 +115,7 @@ func (c *controller) remove(ctx context.Context, key types.NamespacedName) error
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete endpoints: %w", err)
 	}
-	c.triggers.forget(key)
+	c.triggers.Forget(key)
 	held, found := c.endpoints.Get(key.Namespace, key.Name)
 	if !found {
 		held = nil

@@ -1,7 +1,6 @@
 package endpoints
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -9,6 +8,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/flyball-dev/flyball/client/events"
+	"github.com/flyball-dev/flyball/controllers/internal/serving"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/workqueue"
@@ -46,14 +46,13 @@ type Options struct {
 
 // controller is the reconciler and what it remembers.
 type controller struct {
-	client      kubernetes.Interface
-	services    informer.Informer[*corev1.Service]
-	pods        informer.Informer[*corev1.Pod]
-	endpoints   informer.Informer[*corev1.Endpoints]
-	recorder    events.Recorder
-	batchPeriod time.Duration
-	triggers    *triggerTimes
-	writes      *ownWrites
+	client    kubernetes.Interface
+	services  informer.Informer[*corev1.Service]
+	pods      informer.Informer[*corev1.Pod]
+	endpoints informer.Informer[*corev1.Endpoints]
+	recorder  events.Recorder
+	triggers  *serving.TriggerTimes
+	writes    *ownWrites
 }
 
 // New makes the controller of all Endpoints. It adds an index to the informer of Services. A key is a Service's name,
@@ -67,23 +66,23 @@ func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) 
 	if o.Workers <= 0 {
 		o.Workers = 5
 	}
-	if err := c.Services.AddIndex(selectorIndex, indexBySelector); err != nil && !errors.Is(err, informer.ErrIndexExists) {
-		return nil, fmt.Errorf("%s: index Services by selector: %w", Name, err)
+	finder, err := serving.NewFinder(c.Services)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", Name, err)
 	}
 	r := &controller{
-		client:      c.Client,
-		services:    c.Services,
-		pods:        c.Pods,
-		endpoints:   c.Endpoints,
-		recorder:    c.Recorder,
-		batchPeriod: o.BatchPeriod,
-		triggers:    newTriggerTimes(),
-		writes:      newOwnWrites(),
+		client:    c.Client,
+		services:  c.Services,
+		pods:      c.Pods,
+		endpoints: c.Endpoints,
+		recorder:  c.Recorder,
+		triggers:  serving.NewTriggerTimes(),
+		writes:    newOwnWrites(),
 	}
 	loop := reconcile.New(Name, r, reconcile.Options[reconcile.Request]{Workers: o.Workers, MaxRetries: maxRetries, Metrics: o.Metrics})
 	for _, source := range []reconcile.Source[reconcile.Request]{
 		reconcile.Kind(c.Services, reconcile.EnqueueObject[*corev1.Service]()),
-		reconcile.Kind(c.Pods, r.podEvents()),
+		reconcile.Kind(c.Pods, finder.PodEvents(o.BatchPeriod)),
 		reconcile.Kind(c.Endpoints, r.endpointsEvents()),
 	} {
 		if err := loop.Watch(source); err != nil {

@@ -8,8 +8,8 @@
 //
 // The pure half, from what is observed to the one write that is wanted, is plan.go and what it calls: member.go
 // (which pods, which address, which ports), subset.go (the canonical layout), capacity.go (at most a thousand
-// addresses). The other half is apply.go, which reads the caches and writes, with trigger.go (since when is this
-// change under way?) and staleness.go (has the cache seen what was written last?) as its memory.
+// addresses). The other half is apply.go, which reads the caches and writes, with staleness.go as its memory (has the
+// cache seen what was written last?). What holds for EndpointSlices too is in controllers/internal/serving.
 //
 // The Endpoints API cannot say everything: one address family, no topology, a thousand addresses. EndpointSlices
 // replace it; this controller exists for those who still read Endpoints.

@@ -5,10 +5,10 @@ import (
 	"net"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	netutils "k8s.io/utils/net"
 
 	"github.com/flyball-dev/flyball/controllers/internal/pods"
+	"github.com/flyball-dev/flyball/controllers/internal/serving"
 )
 
 // isMember reports whether a pod that the Service's selector matches gets an address at all: not when it has ended,
@@ -16,10 +16,7 @@ import (
 //
 // Source: k8s.io/endpointslice v0.37.2 util/controller_utils.go, ShouldPodBeInEndpoints
 func isMember(svc *corev1.Service, pod *corev1.Pod) bool {
-	if pods.Terminal(pod) || (pod.Status.PodIP == "" && len(pod.Status.PodIPs) == 0) {
-		return false
-	}
-	return pod.DeletionTimestamp == nil || svc.Spec.PublishNotReadyAddresses
+	return serving.HasAddress(pod) && (pod.DeletionTimestamp == nil || svc.Spec.PublishNotReadyAddresses)
 }
 
 // isReady reports whether the pod's address counts as ready for the Service.
@@ -41,6 +38,7 @@ func addressOf(svc *corev1.Service, pod *corev1.Pod) (corev1.EndpointAddress, bo
 	node := pod.Spec.NodeName // a copy: a pointer into the pod would keep all of it alive
 	address := corev1.EndpointAddress{
 		IP:       ip,
+		Hostname: serving.Hostname(svc, pod),
 		NodeName: &node,
 		TargetRef: &corev1.ObjectReference{
 			Kind:      "Pod",
@@ -48,9 +46,6 @@ func addressOf(svc *corev1.Service, pod *corev1.Pod) (corev1.EndpointAddress, bo
 			Name:      pod.Name,
 			UID:       pod.UID,
 		},
-	}
-	if pod.Spec.Subdomain == svc.Name && pod.Namespace == svc.Namespace {
-		address.Hostname = pod.Spec.Hostname
 	}
 	return address, true
 }
@@ -62,7 +57,7 @@ func wantedFamily(svc *corev1.Service, pod *corev1.Pod) corev1.IPFamily {
 		return svc.Spec.IPFamilies[0]
 	}
 	ip := pod.Status.PodIP
-	if hasClusterIP(svc) {
+	if serving.HasClusterIP(svc) {
 		ip = svc.Spec.ClusterIP
 	}
 	if netutils.IsIPv6String(ip) {
@@ -84,51 +79,10 @@ func ipOfFamily(ips []corev1.PodIP, family corev1.IPFamily) (string, bool) {
 // parseIP accepts leading zeros in IPv4 numbers, as decimal, which the net package no longer does.
 func parseIP(s string) net.IP { return netutils.ParseIPSloppy(s) }
 
-// hasClusterIP reports whether the Service has an address of its own: it is neither headless nor without one yet.
-//
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/helper/helpers.go, IsServiceIPSet
-func hasClusterIP(svc *corev1.Service) bool {
-	return svc.Spec.ClusterIP != corev1.ClusterIPNone && svc.Spec.ClusterIP != ""
-}
-
-// portOf returns the port behind one of the Service's ports on a pod, and whether there is one. A number is taken as
-// it is; a name is looked for among the ports of the same protocol, in the containers and then in the init
-// containers that keep running.
-//
-// Source: k8s.io/endpointslice v0.37.2 utils.go, FindPort
+// portOf returns the port behind one of the Service's ports on a pod, and whether there is one.
 func portOf(pod *corev1.Pod, port *corev1.ServicePort) (corev1.EndpointPort, bool) {
-	number, ok := port.TargetPort.IntVal, true
-	if port.TargetPort.Type == intstr.String {
-		number, ok = namedPort(pod, port.TargetPort.StrVal, port.Protocol)
-	}
+	number, ok := serving.TargetPort(pod, port)
 	return corev1.EndpointPort{Name: port.Name, Port: number, Protocol: port.Protocol, AppProtocol: port.AppProtocol}, ok
-}
-
-func namedPort(pod *corev1.Pod, name string, protocol corev1.Protocol) (int32, bool) {
-	for i := range pod.Spec.Containers {
-		if number, ok := containerPort(&pod.Spec.Containers[i], name, protocol); ok {
-			return number, true
-		}
-	}
-	for i := range pod.Spec.InitContainers {
-		c := &pod.Spec.InitContainers[i]
-		if c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways {
-			continue
-		}
-		if number, ok := containerPort(c, name, protocol); ok {
-			return number, true
-		}
-	}
-	return 0, false
-}
-
-func containerPort(c *corev1.Container, name string, protocol corev1.Protocol) (int32, bool) {
-	for i := range c.Ports {
-		if c.Ports[i].Name == name && c.Ports[i].Protocol == protocol {
-			return c.Ports[i].ContainerPort, true
-		}
-	}
-	return 0, false
 }
 
 // compareAddresses orders addresses by the bytes of the IP, then by the UID of what they belong to; one that

@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/conversion"
+
+	"github.com/flyball-dev/flyball/controllers/internal/serving"
 )
 
 const (
@@ -62,7 +64,7 @@ func plan(o observed) change {
 	switch {
 	case o.service == nil:
 		return change{verb: remove}
-	case !managesEndpoints(o.service):
+	case !serving.HasSelector(o.service):
 		return change{verb: leave}
 	}
 	full, skipped := wantedSubsets(o.service, o.pods)
@@ -81,11 +83,6 @@ func plan(o observed) change {
 	c.endpoints.Labels = wantedLabels(o.service)
 	c.endpoints.Annotations = wantedAnnotations(c.endpoints.Annotations, o.trigger, truncated)
 	return c
-}
-
-// managesEndpoints reports whether the Service's Endpoints are this controller's to write.
-func managesEndpoints(svc *corev1.Service) bool {
-	return svc.Spec.Type != corev1.ServiceTypeExternalName && svc.Spec.Selector != nil
 }
 
 // wantedSubsets returns the canonical layout of the pods' addresses, however many they are.
@@ -158,7 +155,7 @@ func withoutOwn(labels map[string]string) map[string]string {
 func wantedLabels(svc *corev1.Service) map[string]string {
 	labels := make(map[string]string, len(svc.Labels)+2)
 	maps.Copy(labels, svc.Labels)
-	if hasClusterIP(svc) {
+	if serving.HasClusterIP(svc) {
 		delete(labels, corev1.IsHeadlessService)
 	} else {
 		labels[corev1.IsHeadlessService] = ""

@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/flyball-dev/flyball/controllers/internal/serving"
 )
 
 func ports(p ...corev1.ServicePort) func(*corev1.Service) {
@@ -97,9 +99,9 @@ func TestPlanSubsets(t *testing.T) {
 				t.Fatalf("verb %v, skipped %v", got.verb, got.skipped)
 			}
 			for i := range tt.want {
-				sortByHash(tt.want[i].Ports)
+				serving.SortByHash(tt.want[i].Ports)
 			}
-			sortByHash(tt.want)
+			serving.SortByHash(tt.want)
 			if diff := cmp.Diff(tt.want, got.endpoints.Subsets); diff != "" {
 				t.Error(diff)
 			}

@@ -1,14 +1,12 @@
 package endpoints
 
 import (
-	"bytes"
-	"hash/fnv"
-	"io"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/dump"
+
+	"github.com/flyball-dev/flyball/controllers/internal/serving"
 )
 
 // packer collects which address is ready, or not, on which port, and lays that out the canonical way: ports that the
@@ -127,9 +125,9 @@ func (p *packer) pack() []corev1.EndpointSubset {
 		}
 	}
 	for i := range subsets {
-		sortByHash(subsets[i].Ports)
+		serving.SortByHash(subsets[i].Ports)
 	}
-	sortByHash(subsets)
+	serving.SortByHash(subsets)
 	return subsets
 }
 
@@ -178,32 +176,6 @@ func repack(subsets []corev1.EndpointSubset) []corev1.EndpointSubset {
 		}
 	}
 	return p.pack()
-}
-
-// sortByHash sorts by the hash of each element's dump. The order means nothing, but it is the one that the real
-// controller writes, and it depends on the names of the Go types and their fields.
-//
-// Source: k8s.io/kubernetes v1.37.1 pkg/api/v1/endpoints/util.go, SortSubsets, and pkg/util/hash/hash.go
-func sortByHash[T any](items []T) {
-	if len(items) < 2 {
-		return
-	}
-	type hashed struct {
-		sum  []byte
-		item T
-	}
-	keyed := make([]hashed, len(items))
-	hasher := fnv.New128a()
-	for i, item := range items {
-		hasher.Reset()
-		// Writing to a hash cannot fail.
-		_, _ = io.WriteString(hasher, dump.ForHash(item))
-		keyed[i] = hashed{sum: hasher.Sum(nil), item: item}
-	}
-	slices.SortFunc(keyed, func(a, b hashed) int { return bytes.Compare(a.sum, b.sum) })
-	for i := range keyed {
-		items[i] = keyed[i].item
-	}
 }
 
 // count returns how many addresses there are, an address counted once in each subset that has it.

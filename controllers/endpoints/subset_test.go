@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/flyball-dev/flyball/controllers/internal/serving"
 )
 
 // The recording holds what k8s.io/kubernetes v1.37.1 with k8s.io/api v0.37.2 makes of subsets that overlap in all
@@ -102,7 +104,7 @@ func TestRepack(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := repack(tt.in)
-			sortByHash(tt.want) // by which order two subsets come is the recording's matter
+			serving.SortByHash(tt.want) // by which order two subsets come is the recording's matter
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
 			}

@@ -1,4 +1,4 @@
-package endpoints
+package serving
 
 import (
 	"sync"
@@ -10,14 +10,14 @@ import (
 	"github.com/flyball-dev/flyball/controllers/internal/pods"
 )
 
-// triggerTimes remembers, for each Service, the times of the changes it has seen, to tell since when the change that
+// TriggerTimes remembers, for each Service, the times of the changes it has seen, to tell since when the change that
 // a sync carries out has been waiting. Whoever reads the annotation computes the delay of the network programming
 // from it. It is a good guess, not the truth: of two changes of one pod between two syncs it sees the second.
 //
-// Concurrency: safe for concurrent use, but advance must not be called twice at once for one Service.
+// Concurrency: safe for concurrent use, but [TriggerTimes.Advance] must not be called twice at once for one Service.
 //
 // Source: k8s.io/endpointslice v0.37.2 util/trigger_time_tracker.go
-type triggerTimes struct {
+type TriggerTimes struct {
 	mu sync.Mutex
 	// seen has an entry for each Service that was synced and not forgotten.
 	seen map[types.NamespacedName]seenTimes
@@ -28,13 +28,14 @@ type seenTimes struct {
 	pods    map[string]time.Time // by name; only pods that have a Ready condition
 }
 
-func newTriggerTimes() *triggerTimes {
-	return &triggerTimes{seen: make(map[types.NamespacedName]seenTimes)}
+// NewTriggerTimes returns an empty memory.
+func NewTriggerTimes() *TriggerTimes {
+	return &TriggerTimes{seen: make(map[types.NamespacedName]seenTimes)}
 }
 
-// advance notes the times of the Service and its pods and returns the earliest that is later than when they were
+// Advance notes the times of the Service and its pods and returns the earliest that is later than when they were
 // last noted; zero if none is. For a Service not noted before it is the Service's creation.
-func (t *triggerTimes) advance(svc *corev1.Service, members []*corev1.Pod) time.Time {
+func (t *TriggerTimes) Advance(svc *corev1.Service, members []*corev1.Pod) time.Time {
 	key := types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}
 	now := seenTimes{service: svc.CreationTimestamp.Time, pods: make(map[string]time.Time, len(members))}
 	t.mu.Lock()
@@ -61,8 +62,8 @@ func (t *triggerTimes) advance(svc *corev1.Service, members []*corev1.Pod) time.
 	return earliest
 }
 
-// forget drops what is known of a Service that is gone.
-func (t *triggerTimes) forget(key types.NamespacedName) {
+// Forget drops what is known of a Service that is gone.
+func (t *TriggerTimes) Forget(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.seen, key)

@@ -1,4 +1,4 @@
-package endpoints
+package serving
 
 import (
 	"testing"
@@ -37,15 +37,15 @@ func TestTriggerTimes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			times := newTriggerTimes()
-			if got := times.advance(svc, tt.first); !got.Equal(t0) {
+			times := NewTriggerTimes()
+			if got := times.Advance(svc, tt.first); !got.Equal(t0) {
 				t.Errorf("first: %v, want the Service's creation", got)
 			}
-			if got := times.advance(tt.svc, tt.then); !got.Equal(tt.want) {
+			if got := times.Advance(tt.svc, tt.then); !got.Equal(tt.want) {
 				t.Errorf("then: %v, want %v", got, tt.want)
 			}
-			times.forget(types.NamespacedName{Namespace: "ns", Name: "web"})
-			if got := times.advance(tt.svc, tt.then); !got.Equal(tt.svc.CreationTimestamp.Time) || len(times.seen) != 1 {
+			times.Forget(types.NamespacedName{Namespace: "ns", Name: "web"})
+			if got := times.Advance(tt.svc, tt.then); !got.Equal(tt.svc.CreationTimestamp.Time) || len(times.seen) != 1 {
 				t.Errorf("after forget: %v", got)
 			}
 		})
