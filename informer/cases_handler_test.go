@@ -1,0 +1,282 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestCrashOnPanic (case 18): where the policy is to crash, the process ends, after the log named handler and object.
+func TestCrashOnPanic(t *testing.T) {
+	if os.Getenv("FLYBALL_CRASH") != "" {
+		s := newServer()
+		s.put("a")
+		inf := NewSharedInformer[object](s, Options[object]{Panics: CrashOnPanic})
+		must(inf.AddHandler(Handler[object]{OnAdd: func(object, bool) { panic("no a, please") }}, HandlerOptions{Name: "picky"}))
+		_ = inf.Run(context.Background())
+		return
+	}
+	child := exec.Command(os.Args[0], "-test.run=^TestCrashOnPanic$")
+	child.Env = append(os.Environ(), "FLYBALL_CRASH=1")
+	out, err := child.CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		t.Fatalf("the process ended with %v:\n%s", err, out)
+	}
+	for _, want := range []string{"panic: no a, please", `handler="picky"`, `object="default/a"`} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("the output lacks %s:\n%s", want, out)
+		}
+	}
+}
+
+// heap is what is alive now.
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// TestChurnWithStuckHandlerIsBounded (case 20): every object changes ten times while a handler is stuck; two states of each are
+// held for it, not ten.
+func TestChurnWithStuckHandlerIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const objects = 3000
+		s := newServer()
+		for i := range objects {
+			s.put("pod" + strconv.Itoa(i))
+		}
+		c, stop := followed(t, s, nil, Options[object]{})
+		defer stop()
+		gate := make(chan struct{})
+		stuck := must(c.inf.AddHandler(Handler[object]{
+			OnAdd: func(object, bool) { <-gate }, OnUpdate: func(_, _ object) {},
+		}, HandlerOptions{}))
+		synctest.Wait()
+		_ = c.take()
+		s.compact()
+		before := heap()
+		for i := range 10 * objects {
+			s.put("pod" + strconv.Itoa(i%objects))
+			if i%100 == 99 {
+				synctest.Wait()
+				_ = c.take()
+				s.compact()
+			}
+		}
+		if after := heap(); after > 3*before {
+			t.Errorf("%d bytes before, %d after", before, after)
+		}
+		if st := stuck.Stats(); st.Pending > 2*objects {
+			t.Errorf("%+v", st)
+		}
+		close(gate)
+		synctest.Wait()
+		if st := stuck.Stats(); st.Pending > 0 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// bulk is a source of objects that weigh something. It holds none itself, so that what is alive is the informer's.
+type bulk struct {
+	objects int
+	// version is that of each object and of the list.
+	version int
+	// lists counts lists; during runs now and then while one is yielded.
+	lists  int
+	during func()
+	// expire is received by Next, sent to by the test, never closed.
+	expire chan struct{}
+}
+
+func (b *bulk) List(_ context.Context, _ ListOptions, yield func(object) error) (ListResult, error) {
+	b.lists++
+	for i := range b.objects {
+		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Name: "o" + strconv.Itoa(i), UID: "u", ResourceVersion: strconv.Itoa(b.version),
+			Annotations: map[string]string{"weight": strings.Repeat("x", 8192)},
+		}}
+		if err := yield(o); err != nil {
+			return ListResult{}, err
+		}
+		if i%(b.objects/4) == 0 || i == b.objects-1 {
+			b.during()
+		}
+	}
+	return ListResult{ResourceVersion: strconv.Itoa(b.version)}, nil
+}
+
+func (b *bulk) Watch(context.Context, WatchOptions) (Watch[object], error) { return b, nil }
+
+func (b *bulk) Next(ctx context.Context) (Event[object], error) {
+	select {
+	case <-b.expire:
+		return Event[object]{}, errExpired
+	case <-ctx.Done():
+		return Event[object]{}, ctx.Err()
+	}
+}
+
+func (b *bulk) Close() error { return nil }
+
+// TestRelistPeak (case 20): to list again what did not change needs no memory; when all has changed, the new states beside the old.
+func TestRelistPeak(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var peak uint64
+		b := &bulk{objects: 2000, version: 1, during: func() {}, expire: make(chan struct{})}
+		inf := NewSharedInformer[object](b, Options[object]{})
+		empty := heap()
+		defer start(t, inf.Run)()
+		synctest.Wait()
+		live := heap() - empty
+		b.during = func() { peak = max(peak, heap()-empty) }
+		relist := func() float64 {
+			peak = 0
+			b.expire <- struct{}{}
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			return float64(peak) / float64(live)
+		}
+		if x := relist(); x > 1.2 {
+			t.Errorf("unchanged: peak is %.2f of what lives", x)
+		}
+		b.version++
+		if x := relist(); x > 2.2 {
+			t.Errorf("all changed: peak is %.2f of what lives", x)
+		}
+		if b.lists != 3 || inf.ResourceVersion() != "2" {
+			t.Errorf("%d lists, watermark %s", b.lists, inf.ResourceVersion())
+		}
+	})
+}
+
+// TestHandlerDuringInitialList (case 21): a handler that joins or leaves while the first list is under way is served like one
+// that was there before it.
+func TestHandlerDuringInitialList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.put("a")
+		s.put("b")
+		answer := make(chan struct{})
+		c, stop := followed(t, s, &proxied{server: s, listed: func() { <-answer }}, Options[object]{})
+		defer stop()
+		joined, leaving := &recorder{}, &recorder{}
+		reg := must(c.inf.AddHandler(joined.handler(), HandlerOptions{}))
+		gone := must(c.inf.AddHandler(leaving.handler(), HandlerOptions{}))
+		must(0, c.inf.RemoveHandler(t.Context(), gone))
+		if reg.HasSynced() {
+			t.Error("synced before the list was there")
+		}
+		close(answer)
+		want := []string{"add a@2/u1 (initial)", "add b@3/u2 (initial)"}
+		c.told(t, want...)
+		if got := joined.take(); !slices.Equal(got, want) || !reg.HasSynced() {
+			t.Errorf("the one that joined was told %q, synced %v", got, reg.HasSynced())
+		}
+		if got := leaving.take(); got != nil {
+			t.Errorf("the one that left was told %q", got)
+		}
+	})
+}
+
+// TestJoinAndLeaveInStorm (case 21): handlers come and go while objects change; each is told the cache once and then each change
+// once, and no removal waits for another handler.
+func TestJoinAndLeaveInStorm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		c, stop := followed(t, s, nil, Options[object]{})
+		defer stop()
+		gate := make(chan struct{})
+		must(c.inf.AddHandler(Handler[object]{OnAdd: func(object, bool) { <-gate }}, HandlerOptions{}))
+		defer close(gate)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for i := range 2000 {
+				s.put("pod" + strconv.Itoa(i%20))
+				if i%7 == 0 {
+					s.remove("pod" + strconv.Itoa(i%20))
+				}
+			}
+		}()
+		for range 200 {
+			l := &ledger{t: t, objects: map[string]object{}}
+			l.reg = must(c.inf.AddHandler(l.handler(), HandlerOptions{}))
+			<-l.reg.Synced()
+			must(0, c.inf.RemoveHandler(t.Context(), l.reg))
+			for key, o := range l.objects {
+				if held, found := c.inf.Get("", key); found && older(held.ResourceVersion, o.ResourceVersion) {
+					t.Errorf("told of %s, the cache holds %s", show(o), show(held))
+				}
+			}
+		}
+		<-done
+		synctest.Wait()
+		if n := len(c.inf.Stats().Handlers); n != 2 {
+			t.Errorf("%d handlers left", n)
+		}
+	})
+}
+
+// TestSchedulesAreMonotonic (case 23): what is due when is kept with a monotonic reading, so that setting the clock neither
+// brings a burst of resyncs forward nor puts one or a retry off.
+func TestSchedulesAreMonotonic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.put("a")
+		c, stop := followed(t, s, nil, Options[object]{})
+		defer stop()
+		must(c.inf.AddHandler(Handler[object]{}, HandlerOptions{Resync: time.Minute}))
+		s.cut(scriptedError("reset"))
+		time.Sleep(90 * time.Second)
+		synctest.Wait()
+		for name, at := range map[string]time.Time{
+			"resync": c.inf.fan.listeners[1].resyncAt, "backoff": c.inf.sources[0].reflector.delays.until,
+		} {
+			if at.IsZero() || !strings.Contains(at.String(), " m=") {
+				t.Errorf("%s at %v", name, at)
+			}
+		}
+	})
+}
+
+// TestStopDuringList (case 24): a list under way is given up at once, and nothing stays behind.
+func TestStopDuringList(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			inf := NewSharedInformer[object](&hanging{}, Options[object]{StreamLists: stream})
+			stop := start(t, inf.Run)
+			synctest.Wait()
+			before := time.Now()
+			stop() // The end of the bubble would complain of what is left.
+			if d := time.Since(before); d > 0 {
+				t.Errorf("stopped after %v", d)
+			}
+		})
+	}
+}
+
+// hanging is a source that never answers.
+type hanging struct{}
+
+func (*hanging) List(ctx context.Context, _ ListOptions, _ func(object) error) (ListResult, error) {
+	<-ctx.Done()
+	return ListResult{}, ctx.Err()
+}
+
+func (*hanging) Watch(ctx context.Context, _ WatchOptions) (Watch[object], error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
