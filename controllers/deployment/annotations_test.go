@@ -21,25 +21,68 @@ func TestAnnotationsForNew(t *testing.T) {
 		want        map[string]string
 		wantChanged bool
 	}{
-		{"created: the user's annotations and a revision", own, nil, 1,
-			map[string]string{"cause": "new", RevisionAnnotation: "1"}, true},
-		{"up to date", own, map[string]string{"cause": "new", RevisionAnnotation: "5"}, 5,
-			map[string]string{"cause": "new", RevisionAnnotation: "5"}, false},
-		{"a changed annotation is copied", own, map[string]string{"cause": "old", RevisionAnnotation: "5"}, 5,
-			map[string]string{"cause": "new", RevisionAnnotation: "5"}, true},
-		{"one that the deployment lost stays", web(1), map[string]string{"cause": "old", RevisionAnnotation: "5"}, 5,
-			map[string]string{"cause": "old", RevisionAnnotation: "5"}, false},
-		{"the revision never falls", web(1), map[string]string{RevisionAnnotation: "5"}, 2,
-			map[string]string{RevisionAnnotation: "5"}, false},
-		{"rolled back to: it rises, and the old one is kept", web(1), map[string]string{RevisionAnnotation: "1"}, 3,
-			map[string]string{RevisionAnnotation: "3", RevisionHistoryAnnotation: "1"}, true},
-		{"and again", web(1), map[string]string{RevisionAnnotation: "3", RevisionHistoryAnnotation: "1"}, 5,
-			map[string]string{RevisionAnnotation: "5", RevisionHistoryAnnotation: "1,3"}, true},
-		{"adopted without a revision", web(1), map[string]string{"a": "b"}, 2,
-			map[string]string{"a": "b", RevisionAnnotation: "2"}, true},
+		{
+			"created: the user's annotations and a revision", own, nil, 1,
+			map[string]string{"cause": "new", RevisionAnnotation: "1"},
+			true,
+		},
+		{
+			"up to date", own,
+			map[string]string{"cause": "new", RevisionAnnotation: "5"},
+			5,
+			map[string]string{"cause": "new", RevisionAnnotation: "5"},
+			false,
+		},
+		{
+			"a changed annotation is copied", own,
+			map[string]string{"cause": "old", RevisionAnnotation: "5"},
+			5,
+			map[string]string{"cause": "new", RevisionAnnotation: "5"},
+			true,
+		},
+		{
+			"one that the deployment lost stays", web(1),
+			map[string]string{"cause": "old", RevisionAnnotation: "5"},
+			5,
+			map[string]string{"cause": "old", RevisionAnnotation: "5"},
+			false,
+		},
+		{
+			"the revision never falls", web(1),
+			map[string]string{RevisionAnnotation: "5"},
+			2,
+			map[string]string{RevisionAnnotation: "5"},
+			false,
+		},
+		{
+			"rolled back to: it rises, and the old one is kept", web(1),
+			map[string]string{RevisionAnnotation: "1"},
+			3,
+			map[string]string{RevisionAnnotation: "3", RevisionHistoryAnnotation: "1"},
+			true,
+		},
+		{
+			"and again", web(1),
+			map[string]string{RevisionAnnotation: "3", RevisionHistoryAnnotation: "1"},
+			5,
+			map[string]string{RevisionAnnotation: "5", RevisionHistoryAnnotation: "1,3"},
+			true,
+		},
+		{
+			"adopted without a revision", web(1),
+			map[string]string{"a": "b"},
+			2,
+			map[string]string{"a": "b", RevisionAnnotation: "2"},
+			true,
+		},
 		// Differs: see annotationsForNew.
-		{"a revision that somebody wrote stays, and nothing is copied", own, map[string]string{RevisionAnnotation: "x"}, 2,
-			map[string]string{"cause": "new", RevisionAnnotation: "x"}, false},
+		{
+			"a revision that somebody wrote stays, and nothing is copied", own,
+			map[string]string{RevisionAnnotation: "x"},
+			2,
+			map[string]string{"cause": "new", RevisionAnnotation: "x"},
+			false,
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, changed := annotationsForNew(tc.d, tc.current, tc.newest)

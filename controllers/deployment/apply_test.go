@@ -204,8 +204,11 @@ func TestOtherFailuresEndTheSync(t *testing.T) {
 		{"delete", "delete web-v1", stale, []Step{DeleteReplicaSet{v1}, status(1)}, []string{"delete web-v1"}},
 		{"status", "update/status web", stale, []Step{status(1), grow(v1, 1)}, []string{"update/status web"}},
 		{"roll back", "update web", stale, []Step{RollBack{Event: normal("Back", "again")}, status(1)}, []string{"update web"}},
-		{"what is gone already is no failure", "delete web-v1", apierrors.NewNotFound(appsv1.Resource("replicasets"), "web-v1"),
-			[]Step{DeleteReplicaSet{v1}, status(1)}, []string{"delete web-v1", "update/status web"}},
+		{
+			"what is gone already is no failure", "delete web-v1", apierrors.NewNotFound(appsv1.Resource("replicasets"), "web-v1"),
+			[]Step{DeleteReplicaSet{v1}, status(1)},
+			[]string{"delete web-v1", "update/status web"},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newScene(t, d, v1)
@@ -239,8 +242,12 @@ func TestFailedCreate(t *testing.T) {
 		events  []string
 		wantErr error
 	}{
-		{"refused: told in the status and by an event", refused, nil, []string{"create web-v2", "update/status web"},
-			[]string{`Warning ReplicaSetCreateError Failed to create new replica set "web-v2": ` + refused.Error()}, refused},
+		{
+			"refused: told in the status and by an event", refused, nil,
+			[]string{"create web-v2", "update/status web"},
+			[]string{`Warning ReplicaSetCreateError Failed to create new replica set "web-v2": ` + refused.Error()},
+			refused,
+		},
 		{"the namespace is going: nothing is told", ending, nil, []string{"create web-v2"}, nil, ending},
 		{"taken, by what the cache does not show", exists, nil, []string{"create web-v2"}, nil, exists},
 		{"taken by a stranger: counted as a collision", exists, theirs, []string{"create web-v2", "update/status web"}, nil, exists},

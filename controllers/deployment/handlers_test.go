@@ -22,6 +22,7 @@ func (w *woken) Add(key reconcile.Request) { w.keys = append(w.keys, key.Name) }
 func (w *woken) AddAfter(key reconcile.Request, _ time.Duration) {
 	w.keys = append(w.keys, "late "+key.Name)
 }
+
 func (w *woken) AddRateLimited(key reconcile.Request) { w.keys = append(w.keys, "limited "+key.Name) }
 
 type listed[T informer.Object] struct {

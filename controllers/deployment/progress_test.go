@@ -47,13 +47,19 @@ func TestProgressing(t *testing.T) {
 		{"moves for the first time", web(3, statusWas(5, 2, 3, 3)), 3, 2, 0, moved, true},
 		{"stands still, in time", web(3, updated(600*time.Second), statusWas(5, 3, 2, 2)), 3, 2, 0, same, false},
 		{"stands still for too long", web(3, updated(601*time.Second), statusWas(5, 3, 2, 2)), 3, 2, 0, late, true},
-		{"timed out before", web(3, progressing(corev1.ConditionFalse, reasonDeadlineExceeded, time.Minute), statusWas(5, 3, 2, 2)), 3, 2, 0,
-			"False/ProgressDeadlineExceeded as it was", false},
+		{
+			"timed out before", web(3, progressing(corev1.ConditionFalse, reasonDeadlineExceeded, time.Minute), statusWas(5, 3, 2, 2)), 3, 2, 0,
+			"False/ProgressDeadlineExceeded as it was", false,
+		},
 		{"nothing to measure from", web(3, statusWas(5, 3, 2, 2)), 3, 2, 0, "", false},
-		{"no rollout since the last: pods come and go", web(3, progressing(corev1.ConditionTrue, reasonNewReplicaSetReady, time.Hour), statusWas(3, 3, 1, 1)), 3, 0, 2,
-			"True/NewReplicaSetAvailable as it was", false},
-		{"the next rollout is not measured from the last", web(3, progressing(corev1.ConditionTrue, reasonNewReplicaSetReady, time.Hour), statusWas(5, 3, 2, 2)), 3, 2, 0,
-			"True/NewReplicaSetAvailable as it was", false},
+		{
+			"no rollout since the last: pods come and go", web(3, progressing(corev1.ConditionTrue, reasonNewReplicaSetReady, time.Hour), statusWas(3, 3, 1, 1)), 3, 0, 2,
+			"True/NewReplicaSetAvailable as it was", false,
+		},
+		{
+			"the next rollout is not measured from the last", web(3, progressing(corev1.ConditionTrue, reasonNewReplicaSetReady, time.Hour), statusWas(5, 3, 2, 2)), 3, 2, 0,
+			"True/NewReplicaSetAvailable as it was", false,
+		},
 		{"no deadline, no condition", web(3, noDeadline, updated(time.Hour)), 3, 2, 0, "", false},
 		{"nor with the deadline that is none", web(3, deadlineOf(math.MaxInt32), updated(time.Hour)), 3, 2, 0, "", false},
 	} {

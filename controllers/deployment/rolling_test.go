@@ -23,12 +23,21 @@ func TestNewReplicaSetGrowsFirst(t *testing.T) {
 		rss  []*appsv1.ReplicaSet
 		want []string
 	}{
-		{"as far as the surge allows, and nothing else", []*appsv1.ReplicaSet{set(d, 1, "v1", 8), set(d, 2, "v2", 3)},
-			[]string{"edit web-v2 replicas=5 [Normal ScalingReplicaSet: Scaled up replica set web-v2 from 3 to 5]"}},
-		{"too large: down to its size", []*appsv1.ReplicaSet{set(d, 1, "v1", 2), set(d, 2, "v2", 12)},
-			[]string{"edit web-v2 replicas=10 [Normal ScalingReplicaSet: Scaled down replica set web-v2 from 12 to 10]"}},
-		{"the right size: the old ones' turn", []*appsv1.ReplicaSet{set(d, 1, "v1", 2), set(d, 2, "v2", 10)},
-			[]string{"edit web-v1 replicas=0 [Normal ScalingReplicaSet: Scaled down replica set web-v1 from 2 to 0]"}},
+		{
+			"as far as the surge allows, and nothing else",
+			[]*appsv1.ReplicaSet{set(d, 1, "v1", 8), set(d, 2, "v2", 3)},
+			[]string{"edit web-v2 replicas=5 [Normal ScalingReplicaSet: Scaled up replica set web-v2 from 3 to 5]"},
+		},
+		{
+			"too large: down to its size",
+			[]*appsv1.ReplicaSet{set(d, 1, "v1", 2), set(d, 2, "v2", 12)},
+			[]string{"edit web-v2 replicas=10 [Normal ScalingReplicaSet: Scaled down replica set web-v2 from 12 to 10]"},
+		},
+		{
+			"the right size: the old ones' turn",
+			[]*appsv1.ReplicaSet{set(d, 1, "v1", 2), set(d, 2, "v2", 10)},
+			[]string{"edit web-v1 replicas=0 [Normal ScalingReplicaSet: Scaled down replica set web-v1 from 2 to 0]"},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) { wantSteps(t, rollingPlan(t, d, tc.rss...), tc.want...) })
 	}
@@ -52,8 +61,10 @@ func TestOldReplicaSetsShrink(t *testing.T) {
 		{"new ones took their place", web(10, rolling("0", "2")), 8, 8, 2, 2, []string{"edit web-v1 replicas=6 "}},
 		{"new ones that are not available count for nothing", web(10, rolling("0", "2")), 8, 8, 2, 0, nil},
 		{"a stuck rollout stays where it is", web(10, rolling("3", "2")), 8, 7, 5, 0, nil},
-		{"unhealthy first, then as many healthy as the new ones replace", web(10, rolling("3", "2")), 8, 7, 5, 2,
-			[]string{"edit web-v1 replicas=7 ", "edit web-v1 replicas=6 "}},
+		{
+			"unhealthy first, then as many healthy as the new ones replace", web(10, rolling("3", "2")), 8, 7, 5, 2,
+			[]string{"edit web-v1 replicas=7 ", "edit web-v1 replicas=6 "},
+		},
 		{"the new one complete", web(10, rolling("3", "2")), 3, 3, 10, 10, []string{"edit web-v1 replicas=0 "}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

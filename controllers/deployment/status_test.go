@@ -89,12 +89,18 @@ func TestSetCondition(t *testing.T) {
 		want []appsv1.DeploymentCondition
 	}{
 		{"same status and reason: nothing, not even the message", newCondition("A", "True", "R", "new", epoch), []appsv1.DeploymentCondition{was, other}},
-		{"same status: moved to the end, transition time kept", newCondition("A", "True", "S", "new", epoch),
-			[]appsv1.DeploymentCondition{other, {Type: "A", Status: "True", Reason: "S", Message: "new", LastUpdateTime: now, LastTransitionTime: old}}},
-		{"another status", newCondition("A", "False", "R", "new", epoch),
-			[]appsv1.DeploymentCondition{other, {Type: "A", Status: "False", Reason: "R", Message: "new", LastUpdateTime: now, LastTransitionTime: now}}},
-		{"a new type", newCondition("C", "True", "R", "new", epoch),
-			[]appsv1.DeploymentCondition{was, other, {Type: "C", Status: "True", Reason: "R", Message: "new", LastUpdateTime: now, LastTransitionTime: now}}},
+		{
+			"same status: moved to the end, transition time kept", newCondition("A", "True", "S", "new", epoch),
+			[]appsv1.DeploymentCondition{other, {Type: "A", Status: "True", Reason: "S", Message: "new", LastUpdateTime: now, LastTransitionTime: old}},
+		},
+		{
+			"another status", newCondition("A", "False", "R", "new", epoch),
+			[]appsv1.DeploymentCondition{other, {Type: "A", Status: "False", Reason: "R", Message: "new", LastUpdateTime: now, LastTransitionTime: now}},
+		},
+		{
+			"a new type", newCondition("C", "True", "R", "new", epoch),
+			[]appsv1.DeploymentCondition{was, other, {Type: "C", Status: "True", Reason: "R", Message: "new", LastUpdateTime: now, LastTransitionTime: now}},
+		},
 	} {
 		s := appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{was, other}}
 		before := s.Conditions
