@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/controllers"
@@ -19,12 +20,14 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/kubelet"
+	"github.com/flyball-dev/flyball/localapi/namespaces"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
 // cluster is an embedded API server, a fake kubelet, and a manager with the controllers. The kubelet has a
-// manager of its own, as on a real cluster it is a process of its own: what it does is not in the counts.
+// manager of its own, as on a real cluster it is a process of its own: what it does is not in the counts. The
+// controller of namespaces, of which the story tells nothing, runs there, too.
 type cluster struct {
 	server  *localapi.Server
 	nodes   *manager.Manager
@@ -65,7 +68,10 @@ func (c *cluster) build(delay time.Duration) error {
 	if c.client, err = kubernetes.NewForConfig(config); err != nil {
 		return err
 	}
-	if err := c.buildKubelet(delay); err != nil {
+	if c.nodes, err = manager.New(c.config(), manager.Options{}); err != nil {
+		return err
+	}
+	if err := errors.Join(c.buildKubelet(delay), c.buildNamespaces()); err != nil {
 		return err
 	}
 	if c.manager, err = manager.New(c.config(), manager.Options{}); err != nil {
@@ -111,10 +117,6 @@ func (c *cluster) config() *rest.Config {
 }
 
 func (c *cluster) buildKubelet(delay time.Duration) error {
-	var err error
-	if c.nodes, err = manager.New(c.config(), manager.Options{}); err != nil {
-		return err
-	}
 	pods, err := informer.For[*corev1.Pod](c.nodes.Informers())
 	if err != nil {
 		return err
@@ -128,6 +130,25 @@ func (c *cluster) buildKubelet(delay time.Duration) error {
 		return err
 	}
 	return c.nodes.Add(k)
+}
+
+// buildNamespaces lets a person delete a namespace, and find its service account.
+func (c *cluster) buildNamespaces() error {
+	f := c.nodes.Informers()
+	config := namespaces.Config{Client: c.nodes.Client()}
+	var errs [4]error
+	config.Metadata, errs[0] = metadata.NewForConfig(c.config())
+	config.Namespaces, errs[1] = informer.For[*corev1.Namespace](f)
+	config.ServiceAccounts, errs[2] = informer.For[*corev1.ServiceAccount](f)
+	config.Pods, errs[3] = informer.For[*corev1.Pod](f)
+	if err := errors.Join(errs[:]...); err != nil {
+		return err
+	}
+	n, err := namespaces.New(config, namespaces.Options{})
+	if err != nil {
+		return err
+	}
+	return c.nodes.Add(n)
 }
 
 func (c *cluster) buildView() error {

@@ -1,0 +1,245 @@
+package namespaces
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/utils/ptr"
+)
+
+// contents is what a round of deletion found out.
+type contents struct {
+	discovery error     // of the server's resources: what is behind it is unknown
+	parsing   error     // of group versions that the server named
+	failed    []failure // of deletes and lists
+	podsFirst bool      // the round ended with the pods: of the rest nothing is known
+
+	wait       time.Duration                       // the content that is left may take so long
+	remaining  map[schema.GroupVersionResource]int // objects left
+	finalizers map[string]int                      // objects left, by each finalizer that they have
+}
+
+// failure is that the content of one resource could not be dealt with.
+type failure struct {
+	resource schema.GroupResource
+	err      error
+}
+
+func (c contents) err() error {
+	var errs []error
+	for _, f := range c.failed {
+		errs = append(errs, fmt.Errorf("delete %s: %w", f.resource, f.err))
+	}
+	if c.parsing != nil {
+		errs = append(errs, fmt.Errorf("read group versions: %w", c.parsing))
+	}
+	if c.discovery != nil {
+		errs = append(errs, fmt.Errorf("discover resources: %w", c.discovery))
+	}
+	return errors.Join(errs...)
+}
+
+// add counts in what is left of one resource.
+func (c *contents) add(r deletable, left leftover) {
+	c.wait = max(c.wait, left.wait)
+	if left.count == 0 {
+		return
+	}
+	c.remaining[r.GroupVersionResource] = left.count
+	for f, n := range left.finalizers {
+		c.finalizers[f] += n
+	}
+}
+
+// deletable is a resource that a namespace can have content of.
+type deletable struct {
+	schema.GroupVersionResource
+	list, deleteCollection bool // supported, says the server
+}
+
+// deletables are the resources that can be deleted, sorted, so that every round goes the same way.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/namespace/deletion/namespaced_resources_deleter.go, initOpCache.
+func deletables(lists []*metav1.APIResourceList) ([]deletable, error) {
+	var all []deletable
+	var errs []error
+	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"delete"}}, lists) {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		for _, r := range list.APIResources {
+			all = append(all, deletable{
+				GroupVersionResource: gv.WithResource(r.Name),
+				list:                 slices.Contains(r.Verbs, "list"), deleteCollection: slices.Contains(r.Verbs, "deletecollection"),
+			})
+		}
+	}
+	slices.SortFunc(all, func(a, b deletable) int { return cmp.Compare(a.String(), b.String()) })
+	return all, errors.Join(errs...)
+}
+
+var pods = corev1.SchemeGroupVersion.WithResource("pods")
+
+// deleteContent deletes what there is in a namespace: the pods first, as what they use must not go before they do; while
+// there are any, nothing else.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/namespace/deletion/namespaced_resources_deleter.go, deleteAllContent.
+func (c *Controller) deleteContent(ctx context.Context, ns *corev1.Namespace) contents {
+	found := contents{remaining: map[schema.GroupVersionResource]int{}, finalizers: map[string]int{}}
+	server := discovery.ToDiscoveryInterfaceWithContext(c.config.Client.Discovery())
+	lists, err := discovery.ServerPreferredNamespacedResourcesWithContext(ctx, server)
+	found.discovery = err
+	all, err := deletables(lists)
+	found.parsing = err
+	if len(all) == 0 && found.err() == nil {
+		found.discovery = errors.New("the server names no resource")
+	}
+	for _, first := range []bool{true, false} {
+		for _, r := range all {
+			if (r.GroupVersionResource == pods) != first {
+				continue
+			}
+			left, err := c.deleteResource(ctx, r, ns)
+			if err != nil {
+				found.failed = append(found.failed, failure{r.GroupResource(), err})
+			}
+			found.add(r, left)
+		}
+		if first && found.remaining[pods] > 0 {
+			found.podsFirst = true
+			break
+		}
+	}
+	return found
+}
+
+// leftover is what is left of one resource in a namespace.
+type leftover struct {
+	wait       time.Duration
+	count      int
+	finalizers map[string]int
+}
+
+// finalizersWait is how long finalizers may take, for want of a better guess.
+const finalizersWait = 15 * time.Second
+
+// deleteResource deletes what a namespace has of one resource. Its errors become part of a condition, in upstream's words:
+// that is why they are not wrapped.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/namespace/deletion/namespaced_resources_deleter.go,
+// deleteAllContentForGroupVersionResource.
+func (c *Controller) deleteResource(ctx context.Context, r deletable, ns *corev1.Namespace) (leftover, error) {
+	var left leftover
+	if r.GroupVersionResource == pods {
+		grace, err := c.podsGrace(ctx, ns.Name)
+		if err != nil {
+			return left, err
+		}
+		if time.Since(ns.DeletionTimestamp.Time) < grace {
+			left.wait = grace
+		}
+	}
+	client := c.config.Metadata.Resource(r.GroupVersionResource).Namespace(ns.Name)
+	if err := deleteAll(ctx, client, r); err != nil {
+		return left, err
+	}
+	items, listable, err := list(ctx, client, r)
+	if err != nil {
+		return left, err
+	}
+	if !listable {
+		return left, nil
+	}
+	if len(items) == 0 {
+		return leftover{}, nil
+	}
+	left.count, left.finalizers = len(items), countFinalizers(items)
+	if left.wait == 0 {
+		if len(left.finalizers) == 0 {
+			return left, fmt.Errorf("unexpected items still remain in namespace: %s for gvr: %v", ns.Name, r.GroupVersionResource)
+		}
+		left.wait = finalizersWait
+	}
+	return left, nil
+}
+
+// deleteAll asks for the deletion of all objects, with one request if the server can do that.
+func deleteAll(ctx context.Context, client metadata.ResourceInterface, r deletable) error {
+	o := metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}
+	if r.deleteCollection {
+		if err := client.DeleteCollection(ctx, o, metav1.ListOptions{}); !unsupported(err) {
+			return err
+		}
+	}
+	items, _, err := list(ctx, client, r)
+	if err != nil {
+		return err
+	}
+	for i := range items {
+		if err := client.Delete(ctx, items[i].Name, o); err != nil && !unsupported(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// list returns the objects, or that they cannot be listed.
+func list(ctx context.Context, client metadata.ResourceInterface, r deletable) ([]metav1.PartialObjectMetadata, bool, error) {
+	if !r.list {
+		return nil, false, nil
+	}
+	l, err := client.List(ctx, metav1.ListOptions{})
+	if unsupported(err) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, true, err
+	}
+	return l.Items, true, nil
+}
+
+// unsupported reports that there is nothing of the kind, or no way to do this to it. (Some servers answer an unknown verb
+// with 404, and a resource may have gone since discovery.)
+func unsupported(err error) bool {
+	return apierrors.IsMethodNotSupported(err) || apierrors.IsNotFound(err)
+}
+
+func countFinalizers(items []metav1.PartialObjectMetadata) map[string]int {
+	counts := map[string]int{}
+	for i := range items {
+		for _, f := range items[i].Finalizers {
+			counts[f]++
+		}
+	}
+	return counts
+}
+
+// podsGrace is the longest grace period of the pods that have not ended yet.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/namespace/deletion/namespaced_resources_deleter.go,
+// estimateGracefulTerminationForPods.
+func (c *Controller) podsGrace(ctx context.Context, namespace string) (time.Duration, error) {
+	list, err := c.config.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return 0, err
+	}
+	var longest int64
+	for i := range list.Items {
+		if phase := list.Items[i].Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed {
+			longest = max(longest, ptr.Deref(list.Items[i].Spec.TerminationGracePeriodSeconds, 0))
+		}
+	}
+	return time.Duration(longest) * time.Second, nil
+}

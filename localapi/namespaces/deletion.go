@@ -1,0 +1,132 @@
+package namespaces
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/reconcile"
+)
+
+// deletedNamespaces queues the namespaces that are being deleted.
+func deletedNamespaces() reconcile.EventHandler[*corev1.Namespace, reconcile.Request] {
+	add := func(ns *corev1.Namespace, q reconcile.Enqueuer[reconcile.Request]) {
+		if ns.DeletionTimestamp != nil {
+			q.Add(requestFor(ns.Name))
+		}
+	}
+	return reconcile.EventHandler[*corev1.Namespace, reconcile.Request]{
+		OnAdd: func(_ context.Context, ns *corev1.Namespace, _ bool, q reconcile.Enqueuer[reconcile.Request]) {
+			add(ns, q)
+		},
+		OnUpdate: func(_ context.Context, _, ns *corev1.Namespace, q reconcile.Enqueuer[reconcile.Request]) {
+			add(ns, q)
+		},
+	}
+}
+
+// lastPods queues a namespace that is being deleted when its last pod is gone: kube-controller-manager would look
+// again only after half of the pods' grace period.
+//
+// A namespace that is not known to be deleted yet is queued by its own event, which is still to come.
+func (c *Controller) lastPods() reconcile.EventHandler[*corev1.Pod, reconcile.Request] {
+	return reconcile.EventHandler[*corev1.Pod, reconcile.Request]{
+		OnDelete: func(_ context.Context, d informer.Deleted[*corev1.Pod], q reconcile.Enqueuer[reconcile.Request]) {
+			name := d.Object.Namespace
+			ns, found := c.config.Namespaces.Get("", name)
+			if found && ns.DeletionTimestamp != nil && len(c.config.Pods.List(name, nil)) == 0 {
+				q.Add(requestFor(name))
+			}
+		},
+	}
+}
+
+// reconcileDeletion does one round of a namespace's deletion: delete what there is, say what is left, let go if that is
+// nothing.
+//
+// A conflict ends the round: the event of the change that caused it is to come.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/namespace/deletion/namespaced_resources_deleter.go, Delete.
+func (c *Controller) reconcileDeletion(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
+	ns, err := c.config.Client.CoreV1().Namespaces().Get(ctx, key.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("get namespace: %w", err)
+	}
+	if ns.DeletionTimestamp == nil || len(ns.Spec.Finalizers) == 0 {
+		return reconcile.Result{}, nil
+	}
+	if wait := c.options.DeletionDelay - time.Since(ns.DeletionTimestamp.Time); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	if ns, err = c.markTerminating(ctx, ns); ns == nil {
+		return reconcile.Result{}, err
+	}
+	found := c.deleteContent(ctx, ns)
+	ns = c.report(ctx, ns, found)
+	if err := found.err(); err != nil {
+		return reconcile.Result{}, err
+	}
+	if found.wait > 0 {
+		// As in upstream's worker: half of the time that the content may take.
+		after := time.Duration(int64(found.wait/time.Second)/2+1) * time.Second
+		klog.FromContext(ctx).V(4).Info("Content remains in namespace", "namespace", ns.Name, "delay", after)
+		return reconcile.Result{RequeueAfter: after}, nil
+	}
+	return reconcile.Result{}, c.finalize(ctx, ns)
+}
+
+// markTerminating sets the phase, for a server that has not done so itself. The namespace returned is nil on an error, and
+// when this round is over.
+func (c *Controller) markTerminating(ctx context.Context, ns *corev1.Namespace) (*corev1.Namespace, error) {
+	if ns.Status.Phase == corev1.NamespaceTerminating {
+		return ns, nil
+	}
+	ns.Status.Phase = corev1.NamespaceTerminating
+	updated, err := c.config.Client.CoreV1().Namespaces().UpdateStatus(ctx, ns, metav1.UpdateOptions{})
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("mark namespace as terminating: %w", err)
+	}
+	return updated, nil
+}
+
+// report brings the conditions up to date, and returns the namespace as it is then. That it fails is no reason to stop:
+// the next round reports again.
+func (c *Controller) report(ctx context.Context, ns *corev1.Namespace, found contents) *corev1.Namespace {
+	if !setConditions(&ns.Status, found.conditions(), metav1.Now()) {
+		return ns
+	}
+	updated, err := c.config.Client.CoreV1().Namespaces().UpdateStatus(ctx, ns, metav1.UpdateOptions{})
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot update the conditions of the namespace", "namespace", ns.Name)
+		return ns
+	}
+	return updated
+}
+
+// finalize takes our finalizer from an empty namespace. Without any other, the server removes it.
+func (c *Controller) finalize(ctx context.Context, ns *corev1.Namespace) error {
+	ns = ns.DeepCopy()
+	ns.Spec.Finalizers = slices.DeleteFunc(ns.Spec.Finalizers, func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes })
+	_, err := c.config.Client.CoreV1().Namespaces().Finalize(ctx, ns, metav1.UpdateOptions{})
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("finalize namespace: %w", err)
+	}
+	c.finalized.Add(1)
+	return nil
+}

@@ -1,0 +1,72 @@
+package namespaces_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/localapi/namespaces"
+)
+
+// A namespace gets its service account, and when it is deleted, it is emptied.
+func ExampleNew() {
+	server, err := localapi.New(localapi.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close()
+	client := kubernetes.NewForConfigOrDie(server.RESTConfig())
+	factory, err := informer.NewFactory(server.RESTConfig(), informer.FactoryOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	config := namespaces.Config{Client: client, Metadata: metadata.NewForConfigOrDie(server.RESTConfig())}
+	config.Namespaces, _ = informer.For[*corev1.Namespace](factory)
+	config.ServiceAccounts, _ = informer.For[*corev1.ServiceAccount](factory)
+	config.Pods, _ = informer.For[*corev1.Pod](factory)
+	controller, err := namespaces.New(config, namespaces.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 2)
+	go func() { done <- factory.Run(ctx) }()
+	go func() { done <- controller.Run(ctx) }()
+
+	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+	_, _ = client.CoreV1().Namespaces().Create(ctx, shop, metav1.CreateOptions{})
+	until(func() bool {
+		_, err := client.CoreV1().ServiceAccounts("shop").Get(ctx, "default", metav1.GetOptions{})
+		return err == nil
+	})
+	fmt.Println("there is a service account")
+	_ = client.CoreV1().Namespaces().Delete(ctx, "shop", metav1.DeleteOptions{})
+	until(func() bool {
+		_, err := client.CoreV1().Namespaces().Get(ctx, "shop", metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	})
+	fmt.Println("the namespace is gone")
+	stop()
+	fmt.Println("run:", <-done, <-done)
+	// Output:
+	// there is a service account
+	// the namespace is gone
+	// run: <nil> <nil>
+}
+
+func until(done func() bool) {
+	for !done() {
+		time.Sleep(time.Millisecond)
+	}
+}

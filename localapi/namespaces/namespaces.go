@@ -1,0 +1,178 @@
+package namespaces
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/workqueue"
+)
+
+// Name is the name of the whole; its loops have the names of kube-controller-manager.
+const (
+	Name         = "namespaces"
+	deletionName = "namespace-controller"
+	accountName  = "serviceaccount-controller"
+)
+
+// Config is what the controller works on. Client and Namespaces are required; Metadata and Pods unless the content is
+// kept, ServiceAccounts unless there are none to create.
+type Config struct {
+	// Client writes, and asks the server for its resources.
+	Client kubernetes.Interface
+	// Metadata lists and deletes the content, of whatever type.
+	Metadata        metadata.Interface
+	Namespaces      informer.Informer[*corev1.Namespace]
+	ServiceAccounts informer.Informer[*corev1.ServiceAccount]
+	// Pods wakes the deletion when the last pod is gone.
+	Pods informer.Informer[*corev1.Pod]
+}
+
+// Options configures the controller. The zero value works: both loops, at once.
+type Options struct {
+	// Workers is how many namespaces are worked on at once, in each loop. Zero means 10.
+	Workers int
+	// KeepContent switches the deletion loop off: a deleted namespace stays as it is.
+	KeepContent bool
+	// DeletionDelay is how long after its deletion a namespace is first touched. Zero means no time. Where several
+	// API servers share a store, one may let new content in for a moment after another has accepted the deletion;
+	// kube-controller-manager waits 5 s.
+	DeletionDelay time.Duration
+	// NoServiceAccounts switches the account loop off.
+	NoServiceAccounts bool
+	// ServiceAccounts are the names that each namespace is to have. Nil means "default".
+	ServiceAccounts []string
+	// Metrics receives the queues' metrics. Nil: none.
+	Metrics workqueue.MetricsProvider
+}
+
+// Controller is both loops.
+//
+// Concurrency: all methods may be called from any goroutine; Run once.
+type Controller struct {
+	config  Config
+	options Options
+
+	// deletions and accounts are nil if switched off.
+	deletions *reconcile.Controller[reconcile.Request]
+	accounts  *reconcile.Controller[reconcile.Request]
+
+	finalized, created atomic.Int64
+}
+
+// New makes the controller. Nothing runs before [Controller.Run]; the informers are run by whoever owns them.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/namespace/namespace_controller.go, NewNamespaceController,
+// pkg/controller/serviceaccount/serviceaccounts_controller.go, NewServiceAccountsController.
+func New(config Config, o Options) (*Controller, error) {
+	switch {
+	case config.Client == nil || config.Namespaces == nil:
+		return nil, fmt.Errorf("%s: the config lacks the client or the informer of namespaces", Name)
+	case !o.KeepContent && (config.Metadata == nil || config.Pods == nil):
+		return nil, fmt.Errorf("%s: the config lacks the metadata client or the informer of pods, and content is to be deleted", Name)
+	case !o.NoServiceAccounts && config.ServiceAccounts == nil:
+		return nil, fmt.Errorf("%s: the config lacks the informer of service accounts, and there are some to create", Name)
+	}
+	if o.Workers <= 0 {
+		o.Workers = 10
+	}
+	if o.ServiceAccounts == nil {
+		o.ServiceAccounts = []string{"default"}
+	}
+	c := &Controller{config: config, options: o}
+	return c, errors.Join(c.buildDeletions(), c.buildAccounts())
+}
+
+// longestRetry bounds the backoff of a deletion that fails: it is tried every minute at least.
+const longestRetry = time.Minute
+
+func (c *Controller) buildDeletions() error {
+	if c.options.KeepContent {
+		return nil
+	}
+	c.deletions = reconcile.New(deletionName, reconcile.Func[reconcile.Request](c.reconcileDeletion), reconcile.Options[reconcile.Request]{
+		Workers: c.options.Workers, Metrics: c.options.Metrics,
+		RateLimiter: workqueue.NewMaxWaitRateLimiter(workqueue.DefaultControllerRateLimiter[reconcile.Request](), longestRetry),
+	})
+	return errors.Join(
+		c.deletions.Watch(reconcile.Kind(c.config.Namespaces, deletedNamespaces())),
+		c.deletions.Watch(reconcile.Kind(c.config.Pods, c.lastPods())),
+	)
+}
+
+func (c *Controller) buildAccounts() error {
+	if c.options.NoServiceAccounts {
+		return nil
+	}
+	c.accounts = reconcile.New(accountName, reconcile.Func[reconcile.Request](c.reconcileAccounts), reconcile.Options[reconcile.Request]{
+		Workers: c.options.Workers, Metrics: c.options.Metrics,
+	})
+	return errors.Join(
+		c.accounts.Watch(reconcile.Kind(c.config.Namespaces, reconcile.EnqueueObject[*corev1.Namespace]())),
+		c.accounts.Watch(reconcile.Kind(c.config.ServiceAccounts, deletedAccounts())),
+	)
+}
+
+// Name is [Name].
+func (c *Controller) Name() string { return Name }
+
+// loops are those that are switched on.
+func (c *Controller) loops() []*reconcile.Controller[reconcile.Request] {
+	var loops []*reconcile.Controller[reconcile.Request]
+	for _, l := range []*reconcile.Controller[reconcile.Request]{c.deletions, c.accounts} {
+		if l != nil {
+			loops = append(loops, l)
+		}
+	}
+	return loops
+}
+
+// Run works on namespaces until ctx is done. It may be called once.
+func (c *Controller) Run(ctx context.Context) error {
+	loops := c.loops()
+	errs := make([]error, len(loops))
+	var wg sync.WaitGroup
+	for i, loop := range loops {
+		wg.Go(func() { errs[i] = loop.Run(ctx) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// Health is nil when the loops work.
+func (c *Controller) Health() error {
+	var errs []error
+	for _, loop := range c.loops() {
+		errs = append(errs, loop.Health())
+	}
+	return errors.Join(errs...)
+}
+
+// Stats counts what the controller did.
+type Stats struct {
+	// Finalized namespaces were empty and let go; Created service accounts were missing.
+	Finalized, Created int64
+	// Deletions and Accounts are the counters of the two loops.
+	Deletions, Accounts reconcile.Stats
+}
+
+// Stats returns a snapshot of the counters.
+func (c *Controller) Stats() Stats {
+	s := Stats{Finalized: c.finalized.Load(), Created: c.created.Load()}
+	if c.deletions != nil {
+		s.Deletions = c.deletions.Stats()
+	}
+	if c.accounts != nil {
+		s.Accounts = c.accounts.Stats()
+	}
+	return s
+}
