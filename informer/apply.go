@@ -1,6 +1,9 @@
 package informer
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // ChangeType is what a [Change] says.
 type ChangeType uint8
@@ -46,6 +49,8 @@ type transaction[T any] struct {
 	Applied[T]
 	// prepared has for each incoming object, in order, what was found out before the lock was taken.
 	prepared []preparedObject[T]
+	// pool holds the terms of prepared.
+	pool []term[T]
 	// next is the position in prepared.
 	next int
 }
@@ -70,7 +75,8 @@ type preparedObject[T any] struct {
 func (x *Indexer[T]) Apply(batch []Delta[T]) (Applied[T], error) {
 	x.write.Lock()
 	defer x.write.Unlock()
-	tx := transaction[T]{Indexer: x}
+	tx := transaction[T]{Indexer: x, prepared: x.scratch.prepared[:0], pool: x.scratch.pool[:0]}
+	defer tx.giveBack()
 	if err := tx.prepare(batch); err != nil {
 		return Applied[T]{}, err
 	}
@@ -79,24 +85,47 @@ func (x *Indexer[T]) Apply(batch []Delta[T]) (Applied[T], error) {
 	return tx.Applied, nil
 }
 
+// scratch is the memory of a transaction that the next one can use again. Guarded by the indexer's write.
+type scratch[T any] struct {
+	prepared []preparedObject[T]
+	pool     []term[T]
+}
+
+// maxScratch is the number of objects up to which the memory is kept: a list of everything is rare.
+const maxScratch = 4096
+
+func (tx *transaction[T]) giveBack() {
+	if cap(tx.prepared) > maxScratch {
+		tx.scratch = scratch[T]{}
+		return
+	}
+	clear(tx.prepared)
+	clear(tx.pool)
+	tx.scratch = scratch[T]{prepared: tx.prepared, pool: tx.pool}
+}
+
 // prepare does all that calls into user's code.
 func (tx *transaction[T]) prepare(batch []Delta[T]) error {
-	n := 0
+	n, changes := 0, 0
 	for i := range batch {
 		n += 1 + len(batch[i].Objects)
+		changes++
+		if !tx.scopes[batch[i].Scope].listed {
+			changes += len(batch[i].Objects)
+		}
 	}
-	tx.prepared = make([]preparedObject[T], 0, n)
-	var pool []term[T] // One array for all: appended to, cut, never moved back.
+	tx.prepared = slices.Grow(tx.prepared, n)
+	tx.Changes = make([]Change[T], 0, changes) // Handlers keep it: it cannot be used again.
 	add := func(obj T, lives bool) error {
 		key, err := tx.key(obj)
 		if err != nil {
 			return fmt.Errorf("key of %s: %w", describe(obj), err)
 		}
-		start := len(pool)
+		start := len(tx.pool) // The terms before stay valid, in an earlier array perhaps.
 		if lives {
-			pool, err = terms(pool, tx.indexes, obj)
+			tx.pool, err = terms(tx.pool, tx.indexes, obj)
 		}
-		tx.prepared = append(tx.prepared, preparedObject[T]{key: key, terms: pool[start:len(pool):len(pool)], err: err})
+		tx.prepared = append(tx.prepared, preparedObject[T]{key: key, terms: tx.pool[start:len(tx.pool):len(tx.pool)], err: err})
 		return nil
 	}
 	for i := range batch {

@@ -23,6 +23,8 @@ type Indexer[T any] struct {
 
 	// write serialises the writers: Apply and AddIndex. It is taken before mu. Whoever holds it may read what mu guards.
 	write sync.Mutex
+	// scratch is guarded by write.
+	scratch scratch[T]
 
 	// mu guards all below. Writers hold write as well.
 	mu      sync.RWMutex

@@ -144,7 +144,10 @@ func TestIdleInformerIsSmall(t *testing.T) {
 		must(0, inf.WaitForSync(t.Context()))
 		defer stop()
 	}
-	for range 100 { // Handlers end their first delivery.
+	for range 1_000_000 { // The handlers have been told all there is; their goroutines end.
+		if runtime.NumGoroutine() <= goroutines+3*informers {
+			break
+		}
 		runtime.Gosched()
 	}
 	runtime.GC()
