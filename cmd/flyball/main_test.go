@@ -74,6 +74,10 @@ func TestWrongCommandLines(t *testing.T) {
 	if err := os.WriteFile(broken, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	valid := filepath.Join(t.TempDir(), "valid")
+	if err := os.WriteFile(valid, []byte(deadKubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct{ args, says string }{
 		{"dem", `unknown command "dem"`},
 		{"demo extra", `unexpected argument "extra"`},
@@ -85,6 +89,11 @@ func TestWrongCommandLines(t *testing.T) {
 		{"manager --controllers=deploymnt", `"deploymnt" is not in the list of known controllers: deployment-controller (deployment)`},
 		{"manager --controllers=-deployment,-replicaset", "leaves no controller to run"},
 		{"manager --port 70000", "--port 70000: it must be between 0 and 65535"},
+		{"manager --kube-api-burst 0", "--kube-api-burst 0: it must be at least 1"},
+		{"manager --kube-api-content-type foo/bar", `--kube-api-content-type "foo/bar": it must be one of application/vnd.kubernetes.protobuf, application/json`},
+		{"manager --concurrent-gc-syncs 0", "--concurrent-gc-syncs 0: it must be at least 1"},
+		{"manager --controller-shutdown-timeout -1s", "--controller-shutdown-timeout -1s: it must not be negative"},
+		{"manager --leader-elect-lease-duration 1s --kubeconfig " + valid, "lease duration 1s must be longer than the renew deadline 10s"},
 		{"manager", "there is no kubeconfig: give one with --kubeconfig or $KUBECONFIG"},
 		{"manager --kubeconfig /no/such/file", "--kubeconfig: stat /no/such/file: no such file or directory"},
 		{"manager --kubeconfig " + broken, "kubeconfig: "},
@@ -99,6 +108,22 @@ func TestWrongCommandLines(t *testing.T) {
 				t.Errorf("want one line, got %q", errs)
 			}
 		})
+	}
+}
+
+// deadKubeconfig names a port on which nobody listens.
+const deadKubeconfig = `{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":"http://127.0.0.1:1"}}],
+"contexts":[{"name":"c","context":{"cluster":"c","user":"c"}}],"users":[{"name":"c","user":{}}]}`
+
+// An IPv6 address has colons of its own. This one, of the range for documentation, cannot be bound: the error shows what was tried.
+func TestBindAddressOfIPv6(t *testing.T) {
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(kubeconfig, []byte(deadKubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, errs := flyball(t.Context(), "manager", "--leader-elect=false", "--kubeconfig", kubeconfig, "--bind-address", "2001:db8::1", "--port", "10301")
+	if code != 1 || !strings.Contains(errs, "serve health and metrics: listen tcp [2001:db8::1]:10301: ") {
+		t.Errorf("exit code %d: %s", code, errs)
 	}
 }
 

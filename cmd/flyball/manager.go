@@ -4,7 +4,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -93,8 +96,8 @@ func (f *managerFlags) run(c *cobra.Command) error {
 	if len(enabled) == 0 {
 		return &usageError{fmt.Errorf("--controllers=%s leaves no controller to run", strings.Join(f.controllers, ","))}
 	}
-	if f.port < 0 || f.port > 65535 {
-		return &usageError{fmt.Errorf("--port %d: it must be between 0 and 65535", f.port)}
+	if err := f.validate(c.Flags()); err != nil {
+		return &usageError{err}
 	}
 	config, err := f.restConfig()
 	if err != nil {
@@ -103,19 +106,45 @@ func (f *managerFlags) run(c *cobra.Command) error {
 	o := f.manager
 	o.Metrics = metrics.New()
 	if f.port != 0 {
-		o.HealthAddr = fmt.Sprintf("%s:%d", f.bindAddress, f.port)
+		o.HealthAddr = net.JoinHostPort(f.bindAddress, strconv.Itoa(f.port))
 		o.MetricsAddr = o.HealthAddr
 	}
 	m, err := manager.New(config, o)
 	if err != nil {
-		return err
+		return &usageError{err} // nothing was started yet: it is about an option or the kubeconfig
 	}
 	if err := controllers.Add(m, f.tuning); err != nil {
-		return err
+		return &usageError{err}
 	}
 	ctx, release := manager.SetupSignals(c.Context())
 	defer release()
 	return m.Run(ctx)
+}
+
+// validate says which flag's value makes no sense, where nobody further down would.
+func (f *managerFlags) validate(fs *pflag.FlagSet) error {
+	if f.port < 0 || f.port > 65535 {
+		return fmt.Errorf("--port %d: it must be between 0 and 65535", f.port)
+	}
+	if f.burst < 0 || f.burst == 0 && f.qps > 0 {
+		return fmt.Errorf("--kube-api-burst %d: it must be at least 1", f.burst)
+	}
+	if known := []string{runtime.ContentTypeProtobuf, runtime.ContentTypeJSON}; !slices.Contains(known, f.contentType) {
+		return fmt.Errorf("--kube-api-content-type %q: it must be one of %s", f.contentType, strings.Join(known, ", "))
+	}
+	var errs []error
+	fs.VisitAll(func(flag *pflag.Flag) {
+		if workers, err := fs.GetInt(flag.Name); err == nil && strings.HasPrefix(flag.Name, "concurrent-") && workers < 1 {
+			errs = append(errs, fmt.Errorf("--%s %d: it must be at least 1", flag.Name, workers))
+		}
+		if period, err := fs.GetDuration(flag.Name); err == nil && period < 0 {
+			errs = append(errs, fmt.Errorf("--%s %s: it must not be negative", flag.Name, period))
+		}
+	})
+	if len(errs) > 0 {
+		return errs[0]
+	}
+	return nil
 }
 
 func knownNames() []string {
