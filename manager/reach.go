@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 )
@@ -18,8 +20,8 @@ const (
 	reachTimeout  = 5 * time.Second // for one answer
 )
 
-// awaitServer waits until the API server answers, for at most Options.ServerTimeout. Any answer will do, but for one that
-// refuses the credentials.
+// awaitServer waits until the API server answers, for at most Options.ServerTimeout. Any answer of an API server will do, but
+// for one that refuses the credentials.
 //
 // Errors: one line that says what is wrong. Nil when ctx ended.
 func (m *Manager) awaitServer(ctx context.Context) error {
@@ -63,10 +65,24 @@ func (m *Manager) askServer(ctx context.Context) error {
 		return nil
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("%s does not accept the credentials: %w", m.server(), err)
+	case errors.As(err, &status) && status.Status().Code == http.StatusBadRequest:
+		return fmt.Errorf("%s does not answer as an API server: %s", m.server(), said(status.Status()))
 	case errors.As(err, &status) && !apierrors.IsServiceUnavailable(err) && !apierrors.IsInternalError(err):
 		return nil // it is there; what it forbids is told by those who ask for it
 	}
 	return &UnreachableError{Server: m.server(), Err: err}
+}
+
+// said is the text that the server sent, if it was no Status: "Client sent an HTTP request to an HTTPS server.", for example.
+func said(s metav1.Status) string {
+	if s.Details != nil {
+		for _, cause := range s.Details.Causes {
+			if cause.Type == metav1.CauseTypeUnexpectedServerResponse && cause.Message != "" {
+				return cause.Message
+			}
+		}
+	}
+	return s.Message
 }
 
 // server is the address in the config, as a URL.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strings"
@@ -127,6 +129,24 @@ func TestUnreachableServerIsOneLine(t *testing.T) {
 	}
 	if err := m.Run(t.Context()); err == nil || err.Error() != "cannot reach https://127.0.0.1:1: connection refused" {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A kubeconfig that says http where the server speaks https: what the server says to that is passed on.
+func TestPlainHTTPToAServerOfHTTPS(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	host := strings.Replace(server.URL, "https", "http", 1)
+	m, err := manager.New(&rest.Config{Host: host}, manager.Options{ServerTimeout: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := host + " does not answer as an API server: Client sent an HTTP request to an HTTPS server."
+	if err := m.Run(t.Context()); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
 	}
 }
 
