@@ -187,6 +187,7 @@ func TestLaggingCacheAndServiceMadeAnew(t *testing.T) {
 	}}
 	inClusterBehind(t, lag, endpoints.Options{}, func(c *cluster) {
 		c.pod("a", "web", "10.0.0.1")
+		synctest.Wait() // so that the first write has the pod: the caches of pods and Services follow independently
 		c.service("web")
 		time.Sleep(time.Second)
 		c.want("web", "10.0.0.1 :8080")
