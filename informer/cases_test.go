@@ -375,7 +375,7 @@ func TestErrorEvents(t *testing.T) {
 		if asked := c.asked(); len(asked) > 0 {
 			t.Errorf("asked %q before the server wanted", asked)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if lists, verifies, watches := c.counts(); lists+verifies > 0 || watches != 1 {
 			t.Errorf("after 429: %d lists, %d verifications, %d watches", lists, verifies, watches)

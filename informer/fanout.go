@@ -25,6 +25,15 @@ func (b *batch[T]) concerns(l *listener[T]) bool {
 	return b.only == nil || slices.Contains(b.only, l)
 }
 
+// delivery is a batch off the log. A handler that is stuck in it holds these changes; had it the link, it would hold all links
+// that came after.
+type delivery[T any] struct {
+	changes []Change[T]
+	synced  bool
+}
+
+func (b *batch[T]) delivery() delivery[T] { return delivery[T]{b.changes, b.synced} }
+
 // fanout gives every batch to every handler.
 //
 // The batches form a linked list; each listener has a cursor in it, and the garbage collector frees what all have passed. The
@@ -107,37 +116,37 @@ func (f *fanout[T]) wakeLocked(l *listener[T]) {
 // serve delivers until nothing is left, and ends.
 func (f *fanout[T]) serve(l *listener[T], log klog.Logger) {
 	for {
-		b := f.take(l)
-		if b == nil {
+		d, more := f.take(l)
+		if !more {
 			return
 		}
 		l.began.Store(time.Now().UnixNano())
-		for i := range b.changes {
-			if !l.deliver(&b.changes[i], f.policy, log) {
+		for i := range d.changes {
+			if !l.deliver(&d.changes[i], f.policy, log) {
 				l.ended()
 				f.left(l)
 				return
 			}
 		}
 		l.ended()
-		if b.synced {
+		if d.synced {
 			l.markSynced()
 		}
 	}
 }
 
-// take moves l's cursor over what it is to deliver next; nil when there is nothing, and then l has no goroutine any more.
-func (f *fanout[T]) take(l *listener[T]) *batch[T] {
+// take moves l's cursor over what it is to deliver next; false when there is nothing, and then l has no goroutine any more.
+func (f *fanout[T]) take(l *listener[T]) (delivery[T], bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if b := l.nextLocked(); b != nil {
-		return b
+	if d, more := l.nextLocked(); more {
+		return d, true
 	}
 	l.served = false
 	if l.last != nil {
 		l.leave()
 	}
-	return nil
+	return delivery[T]{}, false
 }
 
 // left notes that the goroutine of l ended because it was cut off.

@@ -108,15 +108,15 @@ func (l *listener[T]) mergeLocked() {
 	l.lag, l.behind = 0, 0
 }
 
-// nextLocked takes what is to be delivered next; nil when there is nothing.
-func (l *listener[T]) nextLocked() *batch[T] {
+// nextLocked takes what is to be delivered next; false when there is nothing.
+func (l *listener[T]) nextLocked() (delivery[T], bool) {
 	if b := l.first; b != nil {
 		l.first = nil
-		return b
+		return b.delivery(), true
 	}
 	if m := l.merged; m != nil {
 		l.merged = nil
-		return m.batch()
+		return m.batch().delivery(), true
 	}
 	for l.cursor.next != nil && l.cursor != l.last {
 		b := l.cursor
@@ -124,10 +124,10 @@ func (l *listener[T]) nextLocked() *batch[T] {
 		l.lag--
 		if b.concerns(l) {
 			l.behind -= len(b.changes)
-			return b
+			return b.delivery(), true
 		}
 	}
-	return nil
+	return delivery[T]{}, false
 }
 
 // leave marks that nothing will be delivered any more.

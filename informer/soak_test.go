@@ -1,179 +1,257 @@
 package informer
 
 import (
-	"context"
-	"maps"
+	"bytes"
+	"fmt"
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"text/tabwriter"
 	"time"
 )
 
-// TestSoak: many objects, much change, watches cut every second, history compacted every ten, ten handlers of which one is
-// stuck. In the end the cache is what the server has, so is what each handler was told, memory was bounded all along, and (the bubble sees to that) no
-// goroutine is left.
+// soakSize is how much a soak does.
+type soakSize struct {
+	objects, perSecond int
+	lasts, sampled     time.Duration
+}
+
+// TestSoak keeps an informer busy: objects change all the time, also while no watch is open, watches are cut every second,
+// history is forgotten every ten, one of ten handlers is stuck, one is slow. In the end the cache is what the server has, each
+// handler was told exactly that, the heap never grew beyond what is bounded, and no goroutine is left.
 //
-// FLYBALL_SOAK=1 makes it 100k objects, 5,000 changes a second and ten minutes of virtual time.
+// It takes seconds. FLYBALL_SOAK=10m makes it that long in virtual time, with 100,000 objects and 5,000 changes a second.
 func TestSoak(t *testing.T) {
-	objects, perSecond, seconds := 2_000, 1_000, 30
-	if os.Getenv("FLYBALL_SOAK") != "" {
-		objects, perSecond, seconds = 100_000, 5_000, 600
+	size := soakSize{objects: 3000, perSecond: 1000, lasts: 100 * time.Second, sampled: 20 * time.Second}
+	if long := os.Getenv("FLYBALL_SOAK"); long != "" {
+		lasts, err := time.ParseDuration(long)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size = soakSize{objects: 100_000, perSecond: 5000, lasts: lasts, sampled: 30 * time.Second}
 	}
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		for i := range objects {
-			s.put("pod" + strconv.Itoa(i))
-		}
-		inf := NewSharedInformer[object](s, Options[object]{Resource: "pods"})
-		gate := make(chan struct{})
-		var told [10]soakHandler
-		for i := range told {
-			told[i].objects = map[string]string{}
-			if i == 0 {
-				told[i].gate = gate
-			}
-			must(inf.AddHandler(told[i].handler(), HandlerOptions{}))
-		}
-		stop := start(t, inf.Run)
-		defer stop()
-		must(0, inf.WaitForSync(t.Context()))
-		runtime.GC()
-		var first, last runtime.MemStats
-		runtime.ReadMemStats(&first)
-		for second := range seconds {
-			for i := range perSecond {
-				n := (second*perSecond + i) * 7919 % objects
-				name := "pod" + strconv.Itoa(n)
-				if n%11 == 0 && s.has(name) {
-					s.remove(name)
-				} else {
-					s.put(name)
-				}
-				if i%500 == 0 {
-					synctest.Wait()
-				}
-			}
-			s.cut(scriptedError([]string{"eof", "reset", "500", "410"}[second%4]))
-			if second%10 == 9 {
-				s.compact()
-			}
-			time.Sleep(time.Second)
-		}
-		time.Sleep(10 * time.Minute)
-		synctest.Wait()
-		stuck := inf.Stats().Handlers[0]
-		// The batch that it is stuck in, at most two calls for each object, and what may wait unmerged.
-		if stuck.Pending > int64(3*objects+maxBehind) {
-			t.Errorf("the stuck handler has %d notifications pending for %d objects", stuck.Pending, objects)
-		}
-		runtime.GC()
-		runtime.ReadMemStats(&last)
-		if grown := last.HeapAlloc / (first.HeapAlloc + 1); grown > 3 {
-			t.Errorf("heap grew from %d to %d bytes", first.HeapAlloc, last.HeapAlloc)
-		}
-		close(gate)
-		synctest.Wait()
-		want := map[string]string{}
-		for key, o := range s.objects {
-			want[key] = o.ResourceVersion
-		}
-		got := map[string]string{}
-		for o := range inf.All() {
-			got[Key(o)] = o.ResourceVersion
-		}
-		if !maps.Equal(got, want) {
-			t.Errorf("the cache has %d objects, the server %d, or they differ", len(got), len(want))
-		}
-		for i := range told {
-			if told[i].wrong.Load() > 0 || !maps.Equal(told[i].objects, want) {
-				t.Errorf("handler %d: %d calls out of order, %d objects of %d", i, told[i].wrong.Load(), len(told[i].objects), len(want))
-			}
-		}
-		t.Logf("%+v", inf.Stats())
+	for name, stream := range map[string]bool{"lists": false, "streamed lists": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { newSoak(t, size, stream).run() })
+		})
+	}
+}
+
+// soak is one run.
+type soak struct {
+	t      *testing.T
+	size   soakSize
+	server *chronicle
+	inf    *SharedInformer[object]
+	views  []*soakView
+	// gate holds up the handler that is stuck; closed in the end.
+	gate chan struct{}
+	// baseline is the heap when the cache has synced, peak the most that was sampled.
+	baseline, peak uint64
+	watermark      string
+	table          strings.Builder
+	rows           *tabwriter.Writer
+}
+
+func newSoak(t *testing.T, size soakSize, stream bool) *soak {
+	s := &soak{t: t, size: size, server: newChronicle(size.objects, 7), gate: make(chan struct{})}
+	s.rows = tabwriter.NewWriter(&s.table, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(s.rows, "time\twrites\tevents\twatches\tlists\tobjects\tgoroutines\theap MiB\tstuck: pending\tmerged\t")
+	s.inf = NewSharedInformer[object](s.server, Options[object]{
+		Resource: "pods", StreamLists: stream,
+		// As patient as with a real server it would be away most of the time: here it comes back soon.
+		Backoff: Backoff{Min: 100 * time.Millisecond, Max: 2 * time.Second, Reset: time.Second, Rand: func() float64 { return 0.5 }},
 	})
+	for i := range 10 {
+		v := &soakView{versions: make([]int32, size.objects), uids: make([]int32, size.objects)}
+		switch i {
+		case 0:
+			v.before = func() { <-s.gate }
+		case 1:
+			v.before = func() {
+				if v.calls.Load()%int64(size.perSecond) == 0 {
+					time.Sleep(700 * time.Millisecond)
+				}
+			}
+		}
+		v.reg = must(s.inf.AddHandler(v.handler(), HandlerOptions{Name: "handler" + strconv.Itoa(i)}))
+		s.views = append(s.views, v)
+	}
+	return s
 }
 
-// soakHandler keeps the version of each object that it was told.
-type soakHandler struct {
-	objects map[string]string
-	wrong   atomic.Int64
-	gate    chan struct{} // Closed when the handler may go on; nil when it is never held.
+func (s *soak) run() {
+	goroutines := bubbled()
+	stop := start(s.t, s.inf.Run)
+	must(0, s.inf.WaitForSync(s.t.Context()))
+	synctest.Wait()
+	s.baseline = heap()
+	s.sample(0)
+	for began := time.Now(); time.Since(began) < s.size.lasts; {
+		s.second()
+		if at := time.Since(began); at%(10*time.Second) == 0 {
+			s.server.compact()
+		}
+		if at := time.Since(began); at%s.size.sampled == 0 {
+			s.sample(at)
+		}
+	}
+	time.Sleep(2 * time.Minute)
+	synctest.Wait()
+	s.sample(s.size.lasts + 2*time.Minute)
+	close(s.gate)
+	time.Sleep(time.Hour) // The slow one takes its time.
+	synctest.Wait()
+	s.check()
+	stop()
+	synctest.Wait()
+	if left := bubbled(); left != goroutines {
+		s.t.Errorf("%d goroutines, %d before", left, goroutines)
+	}
+	must(0, s.rows.Flush())
+	s.t.Logf("\n%s\n%+v", s.table.String(), s.inf.Stats())
 }
 
-func (h *soakHandler) handler() Handler[object] {
+// second is one of much change, with a cut somewhere in it.
+func (s *soak) second() {
+	const bursts = 50
+	cutAt := s.server.rand.IntN(bursts)
+	for burst := range bursts {
+		for range s.size.perSecond / bursts {
+			s.server.change()
+		}
+		if burst == cutAt {
+			s.server.cut(s.server.anyCut())
+		}
+		time.Sleep(time.Second / bursts)
+	}
+}
+
+// sample notes how it goes, and looks at what must hold all the time.
+func (s *soak) sample(at time.Duration) {
+	synctest.Wait()
+	h := heap()
+	s.peak = max(s.peak, h)
+	if limit := 3*s.baseline + 8<<20; h > limit {
+		s.t.Errorf("after %v: the heap is %d MiB, at first it was %d", at, h>>20, s.baseline>>20)
+	}
+	st := s.inf.Stats()
+	if older(st.ResourceVersion, s.watermark) {
+		s.t.Errorf("after %v: the watermark went from %s to %s", at, s.watermark, st.ResourceVersion)
+	}
+	s.watermark = st.ResourceVersion
+	stuck := st.Handlers[0]
+	// The batch in which it is stuck, a deletion and an addition for each object, and what may wait unmerged.
+	if limit := int64(3*s.size.objects + maxBehind); stuck.Pending > limit {
+		s.t.Errorf("after %v: %d notifications pending for the stuck handler", at, stuck.Pending)
+	}
+	fmt.Fprintf(s.rows, "%v\t%d\t%d\t%d\t%d\t%d\t%d\t%.1f\t%d\t%d\t\n", at, s.server.version-s.size.objects, st.Events, st.Watches, st.Lists, st.Objects,
+		bubbled(), float64(h)/(1<<20), stuck.Pending, stuck.Merged)
+}
+
+// check compares the cache, and what each handler was told, with the server.
+func (s *soak) check() {
+	want, live := s.server.at(), 0
+	for i, e := range want {
+		o, found := s.inf.Get("default", "o"+strconv.Itoa(i))
+		switch {
+		case e.version == 0 && found:
+			s.t.Errorf("the cache holds %s, the server does not", show(o))
+		case e.version != 0 && (!found || o.ResourceVersion != strconv.Itoa(int(e.version)) || o.UID != e.made().UID):
+			s.t.Errorf("the cache holds %v for %s", o, show(e.made()))
+		}
+		if e.version != 0 {
+			live++
+		}
+		for n, v := range s.views {
+			if v.versions[i] != e.version || v.uids[i] != e.uid {
+				s.t.Errorf("handler %d knows o%d@%d/%d, the server has @%d/%d", n, i, v.versions[i], v.uids[i], e.version, e.uid)
+			}
+		}
+		if s.t.Failed() {
+			return // One is enough of so many.
+		}
+	}
+	if st := s.inf.Stats(); st.Objects != int64(live) || st.ResourceVersion != strconv.Itoa(s.server.version) || st.Rebuilds > 0 || st.Relists == 0 {
+		s.t.Errorf("%d objects at %d: %+v", live, s.server.version, st)
+	}
+	for n, v := range s.views {
+		if st := v.reg.Stats(); v.wrong != "" || st.Pending > 0 || st.Panics > 0 || !v.reg.HasSynced() {
+			s.t.Errorf("handler %d: %s, %+v", n, v.wrong, st)
+		}
+		if n > 1 && v.reg.Stats().Merged > 0 {
+			s.t.Errorf("handler %d is quick, and was not told all: %+v", n, v.reg.Stats())
+		}
+	}
+}
+
+// bubbled counts the goroutines of the test's bubble: what other tests of the process left behind may end at any time.
+func bubbled() int {
+	stacks := make([]byte, 1<<20)
+	n := 0
+	for g := range bytes.SplitSeq(stacks[:runtime.Stack(stacks, true)], []byte("\n\n")) {
+		header, _, _ := bytes.Cut(g, []byte("\n"))
+		if bytes.Contains(header, []byte("synctest bubble")) {
+			n++
+		}
+	}
+	return n
+}
+
+// soakView is what one handler knows: the version and UID of each object by number, 0 when there is none.
+type soakView struct {
+	reg            *Registration
+	versions, uids []int32
+	calls          atomic.Int64
+	// wrong is the first call that contradicts those before it.
+	wrong string
+	// before runs at the beginning of each call; nil is nothing.
+	before func()
+}
+
+func (v *soakView) handler() Handler[object] {
 	return Handler[object]{
 		OnAdd: func(o object, _ bool) {
-			if h.gate != nil {
-				<-h.gate
-			}
-			if _, known := h.objects[Key(o)]; known {
-				h.wrong.Add(1)
-			}
-			h.objects[Key(o)] = o.ResourceVersion
+			i := v.called(o)
+			v.contradict(v.versions[i] != 0, "add", o)
+			v.versions[i], v.uids[i] = numbers(o)
 		},
 		OnUpdate: func(old, o object) {
-			if h.objects[Key(o)] != old.ResourceVersion || !older(old.ResourceVersion, o.ResourceVersion) {
-				h.wrong.Add(1)
-			}
-			h.objects[Key(o)] = o.ResourceVersion
+			i := v.called(o)
+			was, _ := numbers(old)
+			is, uid := numbers(o)
+			v.contradict(v.versions[i] != was || v.uids[i] != uid || is <= was, "update", o)
+			v.versions[i] = is
 		},
 		OnDelete: func(d Deleted[object]) {
-			if _, known := h.objects[d.Key]; !known {
-				h.wrong.Add(1)
-			}
-			delete(h.objects, d.Key)
+			i := v.called(d.Object)
+			_, uid := numbers(d.Object)
+			v.contradict(v.versions[i] == 0 || v.uids[i] != uid, "delete", d.Object)
+			v.versions[i], v.uids[i] = 0, 0
 		},
 	}
 }
 
-// TestIdleInformerIsSmall: an idle informer with a handler has two goroutines and little memory.
-func TestIdleInformerIsSmall(t *testing.T) {
-	const informers = 200
-	runtime.GC()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	goroutines := runtime.NumGoroutine()
-	for range informers {
-		s := &idleSource{}
-		inf := NewSharedInformer[object](s, Options[object]{})
-		must(inf.AddHandler(Handler[object]{}, HandlerOptions{}))
-		stop := start(t, inf.Run)
-		must(0, inf.WaitForSync(t.Context()))
-		defer stop()
+func (v *soakView) called(o object) int {
+	v.calls.Add(1)
+	if v.before != nil {
+		v.before()
 	}
-	for range 1_000_000 { // The handlers have been told all there is; their goroutines end.
-		if runtime.NumGoroutine() <= goroutines+3*informers {
-			break
-		}
-		runtime.Gosched()
-	}
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	perInformer := (runtime.NumGoroutine() - goroutines) / informers
-	memory := (after.HeapAlloc + after.StackInuse - before.HeapAlloc - before.StackInuse) / informers
-	t.Logf("%d goroutines (one is the test's), %d bytes of heap and stack", perInformer, memory)
-	if perInformer > 3 {
-		t.Errorf("%d goroutines for each informer", perInformer)
+	return int(number32(o.Name[1:]))
+}
+
+func (v *soakView) contradict(wrong bool, what string, o object) {
+	if wrong && v.wrong == "" {
+		v.wrong = what + " " + show(o)
 	}
 }
 
-// idleSource lists nothing and never says more.
-type idleSource struct{}
-
-func (*idleSource) List(context.Context, ListOptions, func(object) error) (ListResult, error) {
-	return ListResult{ResourceVersion: "1"}, nil
+func numbers(o object) (version, uid int32) {
+	return number32(o.ResourceVersion), number32(string(o.UID))
 }
 
-func (*idleSource) Watch(context.Context, WatchOptions) (Watch[object], error) {
-	return &idleSource{}, nil
-}
-
-func (*idleSource) Next(ctx context.Context) (Event[object], error) {
-	<-ctx.Done()
-	return Event[object]{}, ctx.Err()
-}
-
-func (*idleSource) Close() error { return nil }
+func number32(s string) int32 { return int32(must(strconv.Atoi(s))) }

@@ -41,15 +41,17 @@ type (
 
 // What lists and watches.
 type (
-	Lister                       = peer.Lister
-	ListerWithContext            = peer.ListerWithContext
-	Watcher                      = peer.Watcher
-	WatcherWithContext           = peer.WatcherWithContext
-	ListerWatcher                = peer.ListerWatcher
-	ListerWatcherWithContext     = peer.ListerWatcherWithContext
-	ListWatch                    = peer.ListWatch
-	ListFunc                     = peer.ListFunc
-	ListWithContextFunc          = peer.ListWithContextFunc
+	Lister                   = peer.Lister
+	ListerWithContext        = peer.ListerWithContext
+	Watcher                  = peer.Watcher
+	WatcherWithContext       = peer.WatcherWithContext
+	ListerWatcher            = peer.ListerWatcher
+	ListerWatcherWithContext = peer.ListerWatcherWithContext
+	ListWatch                = peer.ListWatch
+	//lint:ignore SA1019 Deprecated, but in programs that exist.
+	ListFunc            = peer.ListFunc
+	ListWithContextFunc = peer.ListWithContextFunc
+	//lint:ignore SA1019 Deprecated, but in programs that exist.
 	WatchFunc                    = peer.WatchFunc
 	WatchFuncWithContext         = peer.WatchFuncWithContext
 	Getter                       = peer.Getter

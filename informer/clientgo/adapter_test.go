@@ -1,0 +1,247 @@
+package clientgo
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/url"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/informer"
+)
+
+// What is the same as in client-go is asserted on both sides by the suite in peers/informer. Here is what only ours has.
+
+func pod(name, rv string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, ResourceVersion: rv}}
+}
+
+// over returns a stream of ours over w.
+func over(w watch.Interface, position string, listing bool) *stream {
+	return &stream{lw: listerWatcher{example: &corev1.Pod{}}, peer: w, position: position, listing: listing}
+}
+
+// TestStream: what each event of a watch becomes.
+func TestStream(t *testing.T) {
+	w := watch.NewFakeWithChanSize(10, false)
+	end := pod("", "7")
+	end.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+	w.Add(pod("one", "5"))
+	w.Add(pod("two", "3"))
+	w.Action(watch.Bookmark, end)
+	w.Modify(pod("one", "8"))
+	w.Delete(pod("one", "9"))
+	w.Error(&apierrors.NewResourceExpired("too old").ErrStatus)
+	w.Add(&corev1.Service{})
+	w.Stop()
+	s := over(w, "", true)
+	for _, want := range []informer.Event[held]{
+		{Type: informer.Added, ResourceVersion: "5", Object: held{from: fromList}},
+		{Type: informer.Added, ResourceVersion: "3", Object: held{from: fromList}},
+		{Type: informer.Bookmark, ResourceVersion: "7", InitialEventsEnd: true},
+		{Type: informer.Modified, ResourceVersion: "8", Object: held{from: fromWatch}},
+		{Type: informer.Removed, ResourceVersion: "9", Object: held{from: fromWatch}},
+	} {
+		got, err := s.Next(t.Context())
+		got.Object.Object = nil
+		if err != nil || got != want {
+			t.Errorf("got %v, %v, want %v", got, err, want)
+		}
+	}
+	if _, err := s.Next(t.Context()); !apierrors.IsResourceExpired(err) {
+		t.Errorf("error event: %v", err)
+	}
+	if _, err := s.Next(t.Context()); !errors.As(err, new(*informer.DecodeError)) {
+		t.Errorf("object of another type: %v", err)
+	}
+	if _, err := s.Next(t.Context()); err != io.EOF {
+		t.Errorf("closed: %v", err)
+	}
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := over(watch.NewFake(), "", false).Next(done); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
+	}
+}
+
+// TestStreamFromThePast: events that are older than where the watch stands are taken, but do not move it back; and the end of the
+// watch leads to a list, in case that it was a server's history that went back.
+func TestStreamFromThePast(t *testing.T) {
+	w := watch.NewFakeWithChanSize(10, false)
+	for _, rv := range []string{"9", "4", "", "strange", "12"} {
+		w.Modify(pod("one", rv))
+	}
+	w.Stop()
+	s := over(w, "7", false)
+	for _, want := range []string{"9", "", "", "strange", "12"} {
+		if ev, err := s.Next(t.Context()); err != nil || ev.ResourceVersion != want {
+			t.Errorf("got %q, %v, want %q", ev.ResourceVersion, err, want)
+		}
+	}
+	if _, err := s.Next(t.Context()); !apierrors.IsResourceExpired(err) {
+		t.Errorf("the end: %v", err)
+	}
+}
+
+// TestCheckedKinds: unstructured objects are all of one Go type; the kind tells them apart.
+func TestCheckedKinds(t *testing.T) {
+	tree := func(kind string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind}}
+	}
+	lw := listerWatcher{example: tree("Pod")}
+	if _, err := lw.checked(tree("Pod")); err != nil {
+		t.Error(err)
+	}
+	if _, err := lw.checked(tree("Service")); err == nil {
+		t.Error("a Service is no Pod")
+	}
+	if _, err := (listerWatcher{}).checked(&metav1.Status{}); err == nil {
+		t.Error("a Status has no metadata")
+	}
+}
+
+// TestErrorsOfNoServer: which failures to open a streamed list mean that the client cannot.
+func TestErrorsOfNoServer(t *testing.T) {
+	for err, want := range map[error]bool{
+		errors.New("strconv.Atoi"):                       true,
+		apierrors.NewTooManyRequests("slow down", 1):     false,
+		&url.Error{Op: "Get", Err: syscall.ECONNREFUSED}: false,
+		context.Canceled:                                 false,
+	} {
+		if ofNoServer(err) != want {
+			t.Errorf("%v: %v", err, !want)
+		}
+	}
+}
+
+// TestPanicsAgain: a panic in a handler reaches the core, which lets it end the process.
+func TestPanicsAgain(t *testing.T) {
+	handlers := utilruntime.PanicHandlers
+	defer func() { utilruntime.PanicHandlers = handlers }()
+	utilruntime.PanicHandlers = nil
+	boom := ResourceEventHandlerFuncs{
+		AddFunc: func(any) { panic("add") }, UpdateFunc: func(any, any) { panic("update") }, DeleteFunc: func(any) { panic("delete") },
+	}
+	d := delivery{to: boom, log: klog.Background()}
+	for want, call := range map[string]func(){
+		"add":    func() { d.add(held{pod("one", "1"), fromList}, true) },
+		"update": func() { d.update(held{pod("one", "1"), fromWatch}, held{pod("one", "2"), fromWatch}) },
+		"delete": func() { d.delete(informer.Deleted[held]{Key: "a/one", Stale: true}) },
+	} {
+		func() {
+			defer func() {
+				if got := recover(); got != want {
+					t.Errorf("%s: %v", want, got)
+				}
+			}()
+			call()
+		}()
+	}
+	if (&sharedInformer{}).set(func() {}) != nil {
+		t.Error("not settable")
+	}
+}
+
+// TestStatsAndHealth: what informers have beyond client-go's interface, for package informer/metrics and for people.
+func TestStatsAndHealth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var fixed atomic.Bool
+		inf := NewSharedIndexInformerWithOptions(ToListWatcherWithWatchListSemantics(&ListWatch{
+			ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+				if !fixed.Load() {
+					return nil, apierrors.NewForbidden(corev1.Resource("pods"), "", errors.New("no"))
+				}
+				return &corev1.PodList{Items: []corev1.Pod{*pod("one", "1")}}, nil
+			},
+			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
+		}, noStreams{}), &corev1.Pod{}, SharedIndexInformerOptions{ObjectDescription: "pods"}).(*sharedInformer)
+		if _, err := inf.AddEventHandler(ResourceEventHandlerFuncs{}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
+		go inf.RunWithContext(ctx)
+		synctest.Wait()
+		if h := inf.Health(); h.Synced || h.Err == nil || h.Err.Error() != "cannot list pods at the cluster scope: forbidden: no" {
+			t.Errorf("%+v", h)
+		}
+		fixed.Store(true)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		s := inf.Stats()
+		if s.Objects != 1 || len(s.Handlers) != 1 || s.Handlers[0].Name != "cache.ResourceEventHandlerFuncs-1" || s.Handlers[0].Delivered != 1 {
+			t.Errorf("%+v", s)
+		}
+		cancel()
+		synctest.Wait()
+		if !inf.IsStopped() {
+			t.Error("not stopped")
+		}
+	})
+}
+
+// noStreams is a client that says that it cannot stream lists.
+type noStreams struct{}
+
+func (noStreams) IsWatchListSemanticsUnSupported() bool { return true }
+
+// TestGeneratedFactoryAndLister: a generated factory runs our informer on the fake clientset, which changes no resource version; a
+// generated lister reads our cache.
+func TestGeneratedFactoryAndLister(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
+		client := fake.NewClientset(pod("one", "1"))
+		factory := informers.NewSharedInformerFactory(client, 0)
+		inf := factory.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) SharedIndexInformer {
+			pods := client.CoreV1().Pods("")
+			lw := &ListWatch{
+				ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return pods.List(ctx, o) },
+				WatchFuncWithContext: pods.Watch,
+			}
+			return NewSharedIndexInformer(ToListWatcherWithWatchListSemantics(lw, client), &corev1.Pod{}, resync, Indexers{NamespaceIndex: MetaNamespaceIndexFunc})
+		})
+		var updates int
+		if _, err := inf.AddEventHandler(ResourceEventHandlerFuncs{UpdateFunc: func(any, any) { updates++ }}); err != nil {
+			t.Fatal(err)
+		}
+		factory.StartWithContext(ctx)
+		factory.WaitForCacheSync(ctx.Done())
+		changed := pod("one", "1")
+		changed.Spec.NodeName = "n"
+		for range 3 {
+			if _, err := client.CoreV1().Pods("a").Update(ctx, changed, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		lister := corelisters.NewPodLister(inf.GetIndexer())
+		if p, err := lister.Pods("a").Get("one"); err != nil || p.Spec.NodeName != "n" || updates != 3 {
+			t.Errorf("after %d updates: %v %v", updates, p, err)
+		}
+		if _, err := lister.Pods("a").Get("two"); !apierrors.IsNotFound(err) {
+			t.Errorf("lister of nothing: %v", err)
+		}
+		if all, err := lister.List(labels.Everything()); err != nil || len(all) != 1 {
+			t.Errorf("%d pods, %v", len(all), err)
+		}
+		cancel()
+		factory.Shutdown()
+	})
+}

@@ -1,0 +1,56 @@
+package informer
+
+import (
+	"context"
+	"runtime"
+	"testing"
+)
+
+// TestIdleInformerIsSmall: an idle informer with a handler has two goroutines and little memory.
+func TestIdleInformerIsSmall(t *testing.T) {
+	const informers = 200
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	goroutines := runtime.NumGoroutine()
+	for range informers {
+		s := &idleSource{}
+		inf := NewSharedInformer[object](s, Options[object]{})
+		must(inf.AddHandler(Handler[object]{}, HandlerOptions{}))
+		stop := start(t, inf.Run)
+		must(0, inf.WaitForSync(t.Context()))
+		defer stop()
+	}
+	for range 1_000_000 { // The handlers have been told all there is; their goroutines end.
+		if runtime.NumGoroutine() <= goroutines+3*informers {
+			break
+		}
+		runtime.Gosched()
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	perInformer := (runtime.NumGoroutine() - goroutines) / informers
+	memory := (after.HeapAlloc + after.StackInuse - before.HeapAlloc - before.StackInuse) / informers
+	t.Logf("%d goroutines (one is the test's), %d bytes of heap and stack", perInformer, memory)
+	if perInformer > 3 {
+		t.Errorf("%d goroutines for each informer", perInformer)
+	}
+}
+
+// idleSource lists nothing and never says more.
+type idleSource struct{}
+
+func (*idleSource) List(context.Context, ListOptions, func(object) error) (ListResult, error) {
+	return ListResult{ResourceVersion: "1"}, nil
+}
+
+func (*idleSource) Watch(context.Context, WatchOptions) (Watch[object], error) {
+	return &idleSource{}, nil
+}
+
+func (*idleSource) Next(ctx context.Context) (Event[object], error) {
+	<-ctx.Done()
+	return Event[object]{}, ctx.Err()
+}
+
+func (*idleSource) Close() error { return nil }

@@ -1,0 +1,283 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// chronicle is an API server of one resource with a history, small enough that what a soak weighs is the informer: an object
+// is a few numbers until somebody asks for it, and then it is made anew, as decoding does.
+//
+// Lists are taken at one version and read page by page, watches read the history from where they stand, each as long as
+// the history reaches back to it. Cutting watches and forgetting history are what the server is for.
+type chronicle struct {
+	mu sync.Mutex
+	// version is that of the last write. history has the writes after forgotten: history[i] is of version forgotten+1+i.
+	version, forgotten int
+	history            []entryState
+	// states has the objects by number; a version of 0 is none.
+	states []entryState
+	uids   int
+	// moved is nil unless a watch waits. Closed by the next write, cut or oblivion; nothing is sent.
+	moved chan struct{}
+	// era numbers the cuts; cutBy is what watches of an earlier era end with.
+	era   int
+	cutBy error
+	// pages has the lists that are being read.
+	pages map[string]listing
+	lists int
+	rand  *rand.Rand
+}
+
+// entryState is one state of one object.
+type entryState struct{ object, uid, version, kind int32 }
+
+// The kinds of entries in the history.
+const (
+	written int32 = iota
+	deleted
+)
+
+// listing is a list of which a page was read.
+type listing struct {
+	version int
+	states  []entryState
+}
+
+func newChronicle(objects int, seed uint64) *chronicle {
+	c := &chronicle{states: make([]entryState, objects), pages: map[string]listing{}, rand: rand.New(rand.NewPCG(seed, 1))}
+	for i := range objects {
+		c.write(i)
+	}
+	c.forget()
+	return c
+}
+
+// change writes, deletes or makes again some object.
+func (c *chronicle) change() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := c.rand.IntN(len(c.states))
+	switch was := c.states[i]; {
+	case was.version == 0 || c.rand.IntN(10) > 0:
+		c.write(i)
+	default:
+		c.version++
+		c.append(entryState{int32(i), was.uid, int32(c.version), deleted})
+		c.states[i] = entryState{}
+		if c.rand.IntN(2) == 0 {
+			c.write(i)
+		}
+	}
+}
+
+func (c *chronicle) write(i int) {
+	uid := c.states[i].uid
+	if c.states[i].version == 0 {
+		c.uids++
+		uid = int32(c.uids)
+	}
+	c.version++
+	c.states[i] = entryState{int32(i), uid, int32(c.version), written}
+	c.append(c.states[i])
+}
+
+func (c *chronicle) append(e entryState) {
+	c.history = append(c.history, e)
+	c.wake()
+}
+
+func (c *chronicle) wake() {
+	if c.moved != nil {
+		close(c.moved)
+		c.moved = nil
+	}
+}
+
+// cut ends all watches with err.
+func (c *chronicle) cut(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.era++
+	c.cutBy = err
+	c.wake()
+}
+
+// compact forgets all history; lists under way cannot be continued.
+func (c *chronicle) compact() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.forget()
+	c.wake()
+}
+
+func (c *chronicle) forget() {
+	c.forgotten, c.history = c.version, nil
+	clear(c.pages)
+}
+
+// at returns the versions and UIDs that there are now, by number.
+func (c *chronicle) at() []entryState {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]entryState(nil), c.states...)
+}
+
+// made makes the object.
+func (e entryState) made() object {
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "o" + strconv.Itoa(int(e.object)), UID: types.UID(strconv.Itoa(int(e.uid))), ResourceVersion: strconv.Itoa(int(e.version)),
+	}}
+}
+
+// event makes the event.
+func (e entryState) event(kind EventType) Event[object] {
+	if e.kind == deleted {
+		kind = Removed
+	}
+	return Event[object]{Type: kind, Object: e.made(), ResourceVersion: strconv.Itoa(int(e.version))}
+}
+
+// List takes a millisecond for each page, so that things happen between pages.
+func (c *chronicle) List(ctx context.Context, o ListOptions, yield func(object) error) (ListResult, error) {
+	time.Sleep(time.Millisecond)
+	page, result, err := c.page(o)
+	if err != nil {
+		return result, err
+	}
+	for _, e := range page {
+		if err := yield(e.made()); err != nil {
+			return result, err
+		}
+	}
+	return result, ctx.Err()
+}
+
+func (c *chronicle) page(o ListOptions) ([]entryState, ListResult, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l, known := c.pages[o.Continue]
+	switch {
+	case o.Continue == "":
+		l = c.snapshot()
+	case !known:
+		return nil, ListResult{}, errExpired
+	}
+	delete(c.pages, o.Continue)
+	result := ListResult{ResourceVersion: strconv.Itoa(l.version)}
+	page := l.states
+	if n := int(o.Limit); n > 0 && len(page) > n {
+		c.lists++
+		result.Continue = "t" + strconv.Itoa(c.lists)
+		c.pages[result.Continue] = listing{l.version, page[n:]}
+		page = page[:n]
+	}
+	return page, result, nil
+}
+
+func (c *chronicle) snapshot() listing {
+	l := listing{version: c.version}
+	for _, e := range c.states {
+		if e.version > 0 {
+			l.states = append(l.states, e)
+		}
+	}
+	return l
+}
+
+func (c *chronicle) Watch(_ context.Context, o WatchOptions) (Watch[object], error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := &reading{of: c, era: c.era}
+	if o.SendInitialEvents {
+		w.initial = c.snapshot()
+		w.ends = true
+		w.position = w.initial.version
+		return w, nil
+	}
+	var err error
+	if w.position, err = strconv.Atoi(o.ResourceVersion); err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("resource version %q", o.ResourceVersion))
+	}
+	return w, nil
+}
+
+// reading is a watch: a place in the history.
+type reading struct {
+	of       *chronicle
+	era      int
+	position int
+	// initial is what is left of a streamed list, ends that its end was not said yet.
+	initial listing
+	ends    bool
+}
+
+func (w *reading) Next(ctx context.Context) (Event[object], error) {
+	for {
+		ev, wait, err := w.step()
+		if wait == nil {
+			return ev, err
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return Event[object]{}, ctx.Err()
+		}
+	}
+}
+
+// step returns what comes next, or a channel that is closed when asking again makes sense.
+func (w *reading) step() (ev Event[object], wait <-chan struct{}, err error) {
+	c := w.of
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case w.era != c.era:
+		return ev, nil, c.cutBy
+	case len(w.initial.states) > 0:
+		ev = w.initial.states[0].event(Added)
+		w.initial.states = w.initial.states[1:]
+		return ev, nil, nil
+	case w.ends:
+		w.ends = false
+		return Event[object]{Type: Bookmark, ResourceVersion: strconv.Itoa(w.initial.version), InitialEventsEnd: true}, nil, nil
+	case w.position < c.forgotten:
+		return ev, nil, errExpired
+	case w.position > c.version:
+		return ev, nil, errors.New("a version that never was")
+	case w.position == c.version:
+		if c.moved == nil {
+			c.moved = make(chan struct{})
+		}
+		return ev, c.moved, nil
+	}
+	ev = c.history[w.position-c.forgotten].event(Modified)
+	w.position++
+	return ev, nil, nil
+}
+
+func (w *reading) Close() error { return nil }
+
+// anyCut is a way in which a watch ends, most often in good order.
+func (c *chronicle) anyCut() error {
+	switch c.rand.IntN(8) {
+	case 0:
+		return errors.New("connection reset")
+	case 1:
+		return apierrors.NewInternalError(errors.New("etcd is not there"))
+	case 2:
+		return io.ErrUnexpectedEOF
+	default:
+		return io.EOF
+	}
+}
