@@ -120,6 +120,9 @@ func (e *election) check() check {
 	return c
 }
 
+// mostReasons is how many reasons of one runnable are told: the garbage collector without permissions has one for each resource.
+const mostReasons = 5
+
 // checkRunnable asks a runnable that was started and has something to say. What an informer has said already is not repeated.
 func checkRunnable(e *entry, said map[string]bool) (check, bool) {
 	h, ok := e.runnable.(interface{ Health() error })
@@ -133,6 +136,9 @@ func checkRunnable(e *entry, said map[string]bool) (check, bool) {
 			if !said[line] {
 				news = append(news, line)
 			}
+		}
+		if more := len(news) - mostReasons; more > 0 {
+			news = append(news[:mostReasons], fmt.Sprintf("and %d more", more))
 		}
 		c.problem = strings.Join(news, "; ")
 		if len(news) == 0 {

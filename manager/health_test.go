@@ -2,6 +2,7 @@ package manager_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -199,5 +200,25 @@ func TestRunnableSaysWhatItLacks(t *testing.T) {
 		if err := m.Ready(); err == nil || !strings.Contains(err.Error(), "manager: stopping") {
 			t.Errorf("after the stop: %v", err)
 		}
+	})
+}
+
+// A runnable may lack as much as there are resources: what is told of it stays a line that can be read.
+func TestManyReasonsAreCutShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lacks []error
+		for i := range 60 {
+			lacks = append(lacks, fmt.Errorf("no water in %d", i))
+		}
+		m := newWorld(t).manager(t, manager.Options{})
+		if err := m.Add(runnable{name: "pump", run: untilStopped, health: func() error { return errors.Join(lacks...) }}); err != nil {
+			t.Fatal(err)
+		}
+		l := live(t, m)
+		want := "[-]pump: no water in 0; no water in 1; no water in 2; no water in 3; no water in 4; and 55 more\n"
+		if code, body := get(m, "/readyz"); code != 503 || body != want {
+			t.Errorf("readyz: %d %q", code, body)
+		}
+		l.mustEnd()
 	})
 }

@@ -188,6 +188,9 @@ func (e *Elector) Run(ctx context.Context, lead func(tenure context.Context) err
 		return err
 	}
 	defer e.end()
+	if ctx.Err() != nil {
+		return nil
+	}
 	klog.FromContext(ctx).Info("Campaigning for the leader lease", "lease", e.lock.Describe(), "identity", e.lock.Identity())
 	if !e.campaign(ctx) {
 		return nil
@@ -247,15 +250,15 @@ func (e *Elector) nextLook() time.Duration {
 var errHeld = errors.New("the lease is held")
 
 // attempt runs one exchange with the lock, keeps the books of errors, and logs the first of a row of equal ones.
-func (e *Elector) attempt(ctx context.Context, exchange func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, e.options.RenewDeadline/2) // so that a request that hangs is not the last one
+func (e *Elector) attempt(parent context.Context, exchange func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(parent, e.options.RenewDeadline/2) // so that a request that hangs is not the last one
 	defer cancel()
 	err := exchange(ctx)
 	if errors.Is(err, errHeld) || errors.Is(err, ErrLost) {
 		e.noteError(nil)
 		return err
 	}
-	if isNews := e.noteError(err); isNews {
+	if isNews := e.noteError(err); isNews && !errors.Is(parent.Err(), context.Canceled) { // else it is our own stop
 		klog.FromContext(ctx).Error(err, "Leader lease is out of reach", "lease", e.lock.Describe())
 	}
 	return err

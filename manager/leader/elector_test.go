@@ -66,6 +66,23 @@ func (c *candidate) leave() error {
 	return <-c.result
 }
 
+// A candidate that is stopped before it begins leaves the lease alone, and has nothing to report.
+func TestStoppedBeforeTheCampaign(t *testing.T) {
+	lease := &fakeLease{}
+	e, err := New(&fakeLock{lease: lease, identity: "a"}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := e.Run(ctx, func(context.Context) error { return errors.New("led") }); err != nil {
+		t.Error(err)
+	}
+	if lease.record != nil {
+		t.Errorf("record %+v", lease.record)
+	}
+}
+
 func TestAcquiresAFreeLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lease := &fakeLease{}
