@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/flyball-dev/flyball/localapi/resource"
 )
@@ -107,6 +108,7 @@ func namespaceFinalize() resource.Subresource {
 		Kind:  corev1.SchemeGroupVersion.WithKind("Namespace"),
 		New:   func() runtime.Object { return &corev1.Namespace{} },
 		Verbs: []string{"update"},
+		Owns:  fieldpath.NewExcludeSetFilter(fieldpath.NewSet(fieldpath.MakePathOrDie("status"))),
 		Project: func(_ context.Context, obj runtime.Object) (runtime.Object, error) {
 			return obj, nil
 		},

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/flyball-dev/flyball/localapi/resource"
 )
@@ -31,7 +32,8 @@ func podBinding() resource.Subresource {
 		Merge: func(_ context.Context, obj, sub runtime.Object) error {
 			return bindPod(obj.(*corev1.Pod), sub.(*corev1.Binding))
 		},
-		Validate: func(_, _ runtime.Object) field.ErrorList { return nil }, // bindPod judges; nothing else changes
+		Unmanaged: true,
+		Validate:  func(_, _ runtime.Object) field.ErrorList { return nil }, // bindPod judges; nothing else changes
 	}
 }
 
@@ -115,6 +117,7 @@ func podEphemeralContainers() resource.Subresource {
 		Kind:    corev1.SchemeGroupVersion.WithKind("Pod"),
 		New:     func() runtime.Object { return &corev1.Pod{} },
 		Verbs:   []string{"get", "patch", "update"},
+		Owns:    fieldpath.NewIncludeMatcherFilter(fieldpath.MakePrefixMatcherOrDie("spec", "ephemeralContainers")),
 		Project: func(_ context.Context, obj runtime.Object) (runtime.Object, error) { return obj, nil },
 		Merge: func(_ context.Context, obj, sub runtime.Object) error {
 			pod, asked := obj.(*corev1.Pod), sub.(*corev1.Pod)

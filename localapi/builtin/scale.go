@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/flyball-dev/flyball/localapi/resource"
 )
@@ -30,6 +31,8 @@ func scaleOf[T runtime.Object](gr schema.GroupResource, view func(T) scalable) r
 		Kind:  autoscalingv1.SchemeGroupVersion.WithKind("Scale"),
 		New:   func() runtime.Object { return &autoscalingv1.Scale{} },
 		Verbs: []string{"get", "patch", "update"},
+
+		Replicas: fieldpath.MakePathOrDie("spec", "replicas"),
 		Project: func(_ context.Context, obj runtime.Object) (runtime.Object, error) {
 			return projectScale(view(obj.(T)))
 		},

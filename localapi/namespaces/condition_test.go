@@ -51,12 +51,14 @@ func TestConditions(t *testing.T) {
 				"NamespaceDeletionContentFailure | True | ContentDeletionFailed | Failed to delete all resource types, 2 remaining: x, y\n" + removed + finished,
 		},
 		{
-			"some groups unknown", contents{discovery: down},
+			"some groups unknown",
+			contents{discovery: down},
 			"NamespaceDeletionDiscoveryFailure | True | DiscoveryFailed | Discovery failed for some groups, 1 failing: unable to retrieve the complete list of server APIs: example.com/v1: down\n" +
 				parsed + deleted + removed + finished,
 		},
 		{
-			"bad group version", contents{discovery: errors.New("no"), parsing: errors.New("bad")},
+			"bad group version",
+			contents{discovery: errors.New("no"), parsing: errors.New("bad")},
 			"NamespaceDeletionDiscoveryFailure | True | DiscoveryFailed | no\n" +
 				"NamespaceDeletionGroupVersionParsingFailure | True | GroupVersionParsingFailed | bad\n" + deleted + removed + finished,
 		},

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // Definition is everything the server has to know about one resource of one API version.
@@ -54,6 +55,9 @@ type Definition struct {
 	// PrepareStatusUpdate carries over from old what a write to the status subresource may not change (spec, and
 	// the parts of the metadata that the real strategy protects).
 	PrepareStatusUpdate func(ctx context.Context, obj, old runtime.Object)
+
+	// StatusResets are the fields, beside spec, that a write to the status subresource resets, and so cannot own.
+	StatusResets []fieldpath.Path
 
 	// Validate judges a whole object; ValidateUpdate only the transition from old (immutable fields), in addition
 	// to Validate. ValidateStatusUpdate alone judges a status write. None of them changes its arguments. The
@@ -117,6 +121,13 @@ type Subresource struct {
 	// (binding sets spec.nodeName), and the client is answered with a success Status. It bumps metadata.generation
 	// itself where the real server does (scale). Errors are API status errors.
 	Merge func(ctx context.Context, obj, sub runtime.Object) error
+
+	// Unmanaged keeps a write out of the managed fields (binding). Owns, if not nil, is which fields a write can own.
+	// Replicas is set for a scale: the field of the object that the view's spec.replicas stands for. Who owns the one
+	// owns the other.
+	Unmanaged bool
+	Owns      fieldpath.Filter
+	Replicas  fieldpath.Path
 
 	// Validate judges what Merge made of old, instead of the definition's Validate and ValidateUpdate: a binding sets
 	// a field that an update may not. Nil means those two.

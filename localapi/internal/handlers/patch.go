@@ -59,7 +59,7 @@ func (x *exchange) patch(ctx context.Context, part registry.Part) (answer, error
 			return nil, err
 		}
 		x.applyDefaults(obj)
-		return x.api.Managers.Update(x.res, subresourceOf(part), old, obj, o.Manager)
+		return x.api.Managers.Update(x.res.Written(subresourceOf(part)), old, obj, o.Manager)
 	}
 	return x.change(ctx, change)
 }
@@ -85,27 +85,16 @@ func (x *exchange) patchType(target runtime.Object) (types.PatchType, error) {
 //
 // Source: k8s.io/apiserver pkg/endpoints/handlers/patch.go applyPatcher.
 func (x *exchange) applyConfiguration(part registry.Part, manager string, force bool) (func(runtime.Object) (runtime.Object, error), error) {
-	applied := &unstructured.Unstructured{Object: map[string]any{}}
-	if err := yaml.Unmarshal(x.body, &applied.Object); err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
-	}
-	if name := applied.GetName(); name != "" && name != x.info.Name {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", name, x.info.Name))
-	}
-	if x.strictness() != metav1.FieldValidationIgnore {
-		if err := yaml.UnmarshalStrict(x.body, &map[string]any{}); err != nil {
-			if x.strictness() == metav1.FieldValidationStrict {
-				return nil, apierrors.NewBadRequest(fmt.Sprintf("error strict decoding YAML: %v", err))
-			}
-			x.warn(err.Error())
-		}
+	applied, err := x.appliedConfiguration()
+	if err != nil {
+		return nil, err
 	}
 	return func(old runtime.Object) (runtime.Object, error) {
 		creating := old == nil
 		if creating {
 			old = x.res.New()
 		}
-		obj, err := x.api.Managers.Apply(x.res, subresourceOf(part), old, registry.Application{
+		obj, err := x.api.Managers.Apply(x.res.Written(subresourceOf(part)), old, registry.Application{
 			Configuration: applied.DeepCopy(), Manager: manager, Force: force,
 		})
 		if err != nil {
@@ -123,6 +112,27 @@ func (x *exchange) applyConfiguration(part registry.Part, manager string, force 
 		}
 		return obj, nil
 	}, nil
+}
+
+// appliedConfiguration reads the body of a server-side apply.
+func (x *exchange) appliedConfiguration() (*unstructured.Unstructured, error) {
+	applied := &unstructured.Unstructured{Object: map[string]any{}}
+	if err := yaml.Unmarshal(x.body, &applied.Object); err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+	}
+	if name := applied.GetName(); name != "" && name != x.info.Name {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", name, x.info.Name))
+	}
+	if x.strictness() == metav1.FieldValidationIgnore {
+		return applied, nil
+	}
+	if err := yaml.UnmarshalStrict(x.body, &map[string]any{}); err != nil {
+		if x.strictness() == metav1.FieldValidationStrict {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("error strict decoding YAML: %v", err))
+		}
+		x.warn(err.Error())
+	}
+	return applied, nil
 }
 
 // patched applies the body, a patch of the given type, to old and decodes the result into the empty object into.

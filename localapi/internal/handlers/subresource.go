@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/yaml"
 
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
 	"github.com/flyball-dev/flyball/localapi/resource"
@@ -87,8 +86,8 @@ func (x *exchange) createSubresource(ctx context.Context, sub resource.Subresour
 	if sub.Delete != nil {
 		return x.deleteBySubresource(ctx, sub, sent, o)
 	}
-	_, _, err = x.res.Update(ctx, x.info.Namespace, x.info.Name, x.merge(ctx, sub, o, func(runtime.Object) (runtime.Object, error) {
-		return sent, nil
+	_, _, err = x.res.Update(ctx, x.info.Namespace, x.info.Name, x.merge(ctx, sub, o, func(runtime.Object) (written, error) {
+		return written{view: sent}, nil
 	}))
 	if err != nil {
 		return answer{}, err
@@ -134,7 +133,9 @@ func (x *exchange) updateSubresource(ctx context.Context, sub resource.Subresour
 	if err := x.checkName(m); err != nil {
 		return answer{}, err
 	}
-	return x.storeView(ctx, sub, x.merge(ctx, sub, o, func(runtime.Object) (runtime.Object, error) { return sent, nil }))
+	return x.storeView(ctx, sub, x.merge(ctx, sub, o, func(old runtime.Object) (written, error) {
+		return x.managedView(sub, old, sent.DeepCopyObject(), o.Manager)
+	}))
 }
 
 func (x *exchange) patchSubresource(ctx context.Context, sub resource.Subresource) (answer, error) {
@@ -142,46 +143,108 @@ func (x *exchange) patchSubresource(ctx context.Context, sub resource.Subresourc
 	if err != nil {
 		return answer{}, err
 	}
-	if patchType == types.ApplyYAMLPatchType {
-		// Forced apply and merging are the same for views without lists, which all of ours are.
-		if x.body, err = yaml.YAMLToJSON(x.body); err != nil {
-			return answer{}, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
-		}
-		patchType = types.MergePatchType
-	}
-	o, _, err := x.patchOptions(patchType)
+	o, force, err := x.patchOptions(patchType)
 	if err != nil {
 		return answer{}, err
 	}
-	return x.storeView(ctx, sub, x.merge(ctx, sub, o, func(old runtime.Object) (runtime.Object, error) {
-		view, err := project(ctx, sub, old)
+	if patchType == types.ApplyYAMLPatchType {
+		return x.applySubresource(ctx, sub, o, force)
+	}
+	return x.storeView(ctx, sub, x.merge(ctx, sub, o, func(old runtime.Object) (written, error) {
+		obj, err := x.patched(patchType, old, sub.New())
 		if err != nil {
-			return nil, err
+			return written{}, err
 		}
-		return x.patched(patchType, view, sub.New())
+		return x.managedView(sub, old, obj, o.Manager)
 	}))
 }
 
-// merge is the change that writes the view, computed from the current object, into it.
-func (x *exchange) merge(ctx context.Context, sub resource.Subresource, o registry.WriteOptions, view func(old runtime.Object) (runtime.Object, error)) registry.Change {
+// applySubresource is a server-side apply to a view.
+func (x *exchange) applySubresource(ctx context.Context, sub resource.Subresource, o registry.WriteOptions, force bool) (answer, error) {
+	applied, err := x.appliedConfiguration()
+	if err != nil {
+		return answer{}, err
+	}
+	if applied.GroupVersionKind() != sub.Kind {
+		return answer{}, apierrors.NewBadRequest(fmt.Sprintf("invalid object type: %s", applied.GroupVersionKind()))
+	}
+	as := x.res.Written(x.info.Subresource)
+	if sub.Replicas != nil {
+		as = registry.WrittenView(x.info.Subresource, sub)
+	}
+	return x.storeView(ctx, sub, x.merge(ctx, sub, o, func(old runtime.Object) (written, error) {
+		view, err := x.api.Managers.Apply(as, old, registry.Application{Configuration: applied.DeepCopy(), Manager: o.Manager, Force: force})
+		return written{view, true}, err
+	}))
+}
+
+// managedView gives a view of a kind of its own that is to replace old its managed fields.
+func (x *exchange) managedView(sub resource.Subresource, old, view runtime.Object, manager string) (written, error) {
+	if sub.Replicas == nil {
+		return written{view: view}, nil
+	}
+	view, err := x.api.Managers.Update(registry.WrittenView(x.info.Subresource, sub), old, view, manager)
+	return written{view, true}, err
+}
+
+// written is a view as a client wants it. Its managed fields are either up to date, or still to be computed from what it
+// changes in the object.
+type written struct {
+	view    runtime.Object
+	managed bool
+}
+
+// merge is the change that writes the view, computed from the current one, into the object.
+func (x *exchange) merge(ctx context.Context, sub resource.Subresource, o registry.WriteOptions, next func(old runtime.Object) (written, error)) registry.Change {
 	return registry.Change{Part: registry.Subresource, Validate: sub.Validate, WriteOptions: o, Next: func(old runtime.Object) (runtime.Object, error) {
-		v, err := view(old)
+		obj := old.DeepCopyObject()
+		m, err := meta.Accessor(obj)
 		if err != nil {
 			return nil, err
 		}
-		obj := old.DeepCopyObject()
-		if m, err := meta.Accessor(v); err == nil && m.GetResourceVersion() != "" {
-			target, err := meta.Accessor(obj)
-			if err != nil {
-				return nil, err
-			}
-			target.SetResourceVersion(m.GetResourceVersion())
-		}
-		if err := sub.Merge(ctx, obj, v); err != nil {
+		managers := registry.NewViewManagers(x.res, sub, m)
+		current, err := currentView(ctx, sub, old, managers)
+		if err != nil {
 			return nil, err
 		}
-		return x.api.Managers.Update(x.res, x.info.Subresource, old, obj, o.Manager)
+		w, err := next(current)
+		if err != nil {
+			return nil, err
+		}
+		sent, err := meta.Accessor(w.view)
+		if err != nil {
+			return nil, err
+		}
+		if sent.GetResourceVersion() != "" {
+			m.SetResourceVersion(sent.GetResourceVersion())
+		}
+		if err := sub.Merge(ctx, obj, w.view); err != nil {
+			return nil, err
+		}
+		switch {
+		case sub.Unmanaged:
+			return obj, nil
+		case w.managed:
+			return obj, managers.Take(m, sent)
+		}
+		return x.api.Managers.Update(x.res.Written(x.info.Subresource), old, obj, o.Manager)
 	}}
+}
+
+// currentView is the view before a change, with managed fields; nil if the subresource has none.
+func currentView(ctx context.Context, sub resource.Subresource, obj runtime.Object, managers *registry.ViewManagers) (runtime.Object, error) {
+	if sub.Project == nil {
+		return nil, nil
+	}
+	view, err := project(ctx, sub, obj)
+	if err != nil {
+		return nil, err
+	}
+	m, err := meta.Accessor(view)
+	if err != nil {
+		return nil, err
+	}
+	return view, managers.Give(m)
 }
 
 // storeView performs a change and answers with the subresource's view of the result.

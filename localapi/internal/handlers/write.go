@@ -66,7 +66,7 @@ func (x *exchange) update(ctx context.Context, part registry.Part) (answer, erro
 			old = x.res.New()
 		}
 		obj := sent.DeepCopyObject() // another attempt may follow
-		return x.api.Managers.Update(x.res, subresourceOf(part), old, obj, o.Manager)
+		return x.api.Managers.Update(x.res.Written(subresourceOf(part)), old, obj, o.Manager)
 	}
 	return x.change(ctx, change)
 }

@@ -47,7 +47,7 @@ func (r *Resource) Create(ctx context.Context, namespace string, obj runtime.Obj
 	wipe(m)
 	dedupOwnerReferences(m, o.Warn)
 	if o.Manager != "" {
-		if obj, err = r.env.Managers.Update(r, "", r.New(), obj, o.Manager); err != nil {
+		if obj, err = r.env.Managers.Update(r.Written(""), r.New(), obj, o.Manager); err != nil {
 			return nil, err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/flyball-dev/flyball/localapi/internal/codec"
+	"github.com/flyball-dev/flyball/localapi/resource"
 )
 
 // Managers keeps metadata.managedFields: who set which field by which kind of write.
@@ -30,10 +31,53 @@ type managerKey struct {
 	subresource string
 }
 
+// Written is objects of one kind as they are written through one endpoint: what field management has to know of them.
+type Written struct {
+	Kind        schema.GroupVersionKind
+	Subresource string
+	New         func() runtime.Object
+	Default     func(runtime.Object) // may be nil
+
+	// Owns is which fields a write can own; nil: all.
+	Owns fieldpath.Filter
+
+	// Types converts the objects to typed values; nil: the built-in types' converter.
+	Types func() managedfields.TypeConverter
+}
+
+// Written is r's objects as they are written through a subresource, or through the main resource ("").
+func (r *Resource) Written(subresource string) Written {
+	d := r.Definition
+	return Written{
+		Kind: d.GroupVersionKind(), Subresource: subresource, New: r.New, Default: d.Default,
+		Owns: r.owns(subresource), Types: d.Types,
+	}
+}
+
+// owns is which fields a write can own. What a write resets to its old value is nobody's by that write.
+//
+// Source: k8s.io/apiserver pkg/registry/rest ResetFieldsStrategy, and the strategies of all types.
+func (r *Resource) owns(subresource string) fieldpath.Filter {
+	d := r.Definition
+	switch {
+	case subresource == "" && d.HasStatus:
+		return fieldpath.NewExcludeSetFilter(fieldpath.NewSet(fieldpath.MakePathOrDie("status")))
+	case subresource == "status":
+		reset := append([]fieldpath.Path{fieldpath.MakePathOrDie("spec")}, d.StatusResets...)
+		return fieldpath.NewExcludeSetFilter(fieldpath.NewSet(reset...))
+	}
+	return d.Subresources[subresource].Owns
+}
+
+// WrittenView is the kind of a subresource that is written as an object of its own (scale).
+func WrittenView(name string, sub resource.Subresource) Written {
+	return Written{Kind: sub.Kind, Subresource: name, New: sub.New}
+}
+
 // Update returns obj with the managed fields that follow from manager replacing old by it. Should they not be computable,
 // then obj keeps old's.
-func (s *Managers) Update(r *Resource, subresource string, old, obj runtime.Object, manager string) (runtime.Object, error) {
-	fields, err := s.of(r, subresource)
+func (s *Managers) Update(w Written, old, obj runtime.Object, manager string) (runtime.Object, error) {
+	fields, err := s.of(w)
 	if err != nil {
 		return nil, err
 	}
@@ -48,20 +92,20 @@ type Application struct {
 }
 
 // Apply merges an applied configuration into old. Errors: Conflict, naming the fields and their managers.
-func (s *Managers) Apply(r *Resource, subresource string, old runtime.Object, a Application) (runtime.Object, error) {
-	fields, err := s.of(r, subresource)
+func (s *Managers) Apply(w Written, old runtime.Object, a Application) (runtime.Object, error) {
+	fields, err := s.of(w)
 	if err != nil {
 		return nil, err
 	}
 	return fields.Apply(old, a.Configuration, a.Manager, a.Force)
 }
 
-func (s *Managers) of(r *Resource, subresource string) (*managedfields.FieldManager, error) {
-	d := r.Definition
-	key := managerKey{d.GroupVersionKind(), subresource}
+func (s *Managers) of(w Written) (*managedfields.FieldManager, error) {
+	// A scale is the same kind below every type: what differs between two with one key is how old objects look, not this.
+	key := managerKey{w.Kind, w.Subresource}
 	types := s.BuiltIn
-	if d.Types != nil {
-		types = d.Types
+	if w.Types != nil {
+		types = w.Types
 	}
 	converter := types() // not under the lock: it may take its time, and is cached by its owner
 	s.mu.Lock()
@@ -70,13 +114,18 @@ func (s *Managers) of(r *Resource, subresource string) (*managedfields.FieldMana
 		return m, nil
 	}
 	build := managedfields.NewDefaultFieldManager
-	if codec.IsUnstructured(d.New()) {
+	if codec.IsUnstructured(w.New()) {
 		build = managedfields.NewDefaultCRDFieldManager
 	}
-	v := version{r}
-	m, err := build(converter, v, v, v, d.GroupVersionKind(), d.GroupVersion, subresource, resetFields(r, subresource))
+	var filters map[fieldpath.APIVersion]fieldpath.Filter
+	gv := w.Kind.GroupVersion()
+	if w.Owns != nil {
+		filters = map[fieldpath.APIVersion]fieldpath.Filter{fieldpath.APIVersion(gv.String()): w.Owns}
+	}
+	v := version{w}
+	m, err := build(converter, v, v, v, w.Kind, gv, w.Subresource, filters)
 	if err != nil {
-		return nil, fmt.Errorf("field manager of %s: %w", d.Kind, err)
+		return nil, fmt.Errorf("field manager of %s: %w", w.Kind.Kind, err)
 	}
 	if s.all == nil {
 		s.all = map[managerKey]*managedfields.FieldManager{}
@@ -85,41 +134,23 @@ func (s *Managers) of(r *Resource, subresource string) (*managedfields.FieldMana
 	return m, nil
 }
 
-// resetFields are the fields that a write through an endpoint can neither set nor own.
-func resetFields(r *Resource, subresource string) map[fieldpath.APIVersion]fieldpath.Filter {
-	if !r.Definition.HasStatus {
-		return nil
-	}
-	reset := fieldpath.NewSet()
-	switch subresource {
-	case "":
-		reset = fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
-	case "status":
-		reset = fieldpath.NewSet(fieldpath.MakePathOrDie("spec"))
-	}
-	return map[fieldpath.APIVersion]fieldpath.Filter{
-		fieldpath.APIVersion(r.Definition.GroupVersion.String()): fieldpath.NewExcludeSetFilter(reset),
-	}
-}
-
-// version is the one version of a resource's type, as the field manager wants to see it: there is nothing to convert but
+// version is the one version of a type, as the field manager wants to see it: there is nothing to convert but
 // unstructured content into the Go type.
-type version struct{ r *Resource }
+type version struct{ Written }
 
 func (v version) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
-	d := v.r.Definition
-	if _, ok := target.KindForGroupVersionKinds([]schema.GroupVersionKind{d.GroupVersionKind()}); !ok {
+	if _, ok := target.KindForGroupVersionKinds([]schema.GroupVersionKind{v.Kind}); !ok {
 		return nil, runtime.NewNotRegisteredErrForTarget("localapi", reflect.TypeOf(in).Elem(), target)
 	}
 	u, ok := in.(*unstructured.Unstructured)
-	if !ok || codec.IsUnstructured(d.New()) {
+	if !ok || codec.IsUnstructured(v.Written.New()) {
 		return in, nil
 	}
-	obj := v.r.New()
+	obj := v.Written.New()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, obj); err != nil {
 		return nil, err
 	}
-	obj.GetObjectKind().SetGroupVersionKind(d.GroupVersionKind())
+	obj.GetObjectKind().SetGroupVersionKind(v.Kind)
 	return obj, nil
 }
 
@@ -132,9 +163,13 @@ func (version) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string)
 }
 
 func (v version) Default(obj runtime.Object) {
-	if v.r.Definition.Default != nil {
-		v.r.Definition.Default(obj)
+	if v.Written.Default != nil {
+		v.Written.Default(obj)
 	}
 }
 
-func (v version) New(schema.GroupVersionKind) (runtime.Object, error) { return v.r.New(), nil }
+func (v version) New(schema.GroupVersionKind) (runtime.Object, error) {
+	obj := v.Written.New()
+	obj.GetObjectKind().SetGroupVersionKind(v.Kind)
+	return obj, nil
+}
