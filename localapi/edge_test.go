@@ -172,8 +172,12 @@ func TestSubresourceErrors(t *testing.T) {
 		"scale of a missing object": {request{path: path + "x/scale"}, 404},
 		"scale of another name":     {request{method: "PUT", path: path + "/scale", body: `{"metadata":{"name":"other"}}`}, 400},
 		"negative scale":            {request{method: "PATCH", path: path + "/scale", contentType: "application/merge-patch+json", body: `{"spec":{"replicas":-1}}`}, 422},
+		"scale applied against its owner": {request{
+			method: "PATCH", path: path + "/scale?fieldManager=n", contentType: "application/apply-patch+yaml",
+			body: "apiVersion: autoscaling/v1\nkind: Scale\nmetadata: {name: web}\nspec: {replicas: 2}\n",
+		}, 409},
 		"applied scale": {request{
-			method: "PATCH", path: path + "/scale?fieldManager=m", contentType: "application/apply-patch+yaml",
+			method: "PATCH", path: path + "/scale?fieldManager=m&force=true", contentType: "application/apply-patch+yaml",
 			body: "apiVersion: autoscaling/v1\nkind: Scale\nmetadata: {name: web}\nspec: {replicas: 3}\n",
 		}, 200},
 		"post of a status":           {request{method: "POST", path: path + "/status", body: `{}`}, 405},

@@ -48,11 +48,14 @@ func (x *exchange) subresource(ctx context.Context) (answer, error) {
 	}
 }
 
-// project is the subresource's view of an object, with its kind set.
+// project is the subresource's view of an object, with its kind set. It is the caller's; obj stays as it is.
 func project(ctx context.Context, sub resource.Subresource, obj runtime.Object) (runtime.Object, error) {
 	view, err := sub.Project(ctx, obj)
 	if err != nil {
 		return nil, err
+	}
+	if view == obj {
+		view = obj.DeepCopyObject()
 	}
 	view.GetObjectKind().SetGroupVersionKind(sub.Kind)
 	return view, nil

@@ -69,9 +69,10 @@ func (r *Resource) owns(subresource string) fieldpath.Filter {
 	return d.Subresources[subresource].Owns
 }
 
-// WrittenView is the kind of a subresource that is written as an object of its own (scale).
+// WrittenView is the kind of a subresource that is written as an object of its own (scale). It has no lists, so that its
+// type is what its fields look like.
 func WrittenView(name string, sub resource.Subresource) Written {
-	return Written{Kind: sub.Kind, Subresource: name, New: sub.New}
+	return Written{Kind: sub.Kind, Subresource: name, New: sub.New, Types: managedfields.NewDeducedTypeConverter}
 }
 
 // Update returns obj with the managed fields that follow from manager replacing old by it. Should they not be computable,
