@@ -36,7 +36,9 @@ type chronicle struct {
 	// pages has the lists that are being read.
 	pages map[string]listing
 	lists int
-	rand  *rand.Rand
+	// refuses makes the next list that is bounded by a version fail, forgets lose the rest of the next that comes in parts.
+	refuses, forgets bool
+	rand             *rand.Rand
 }
 
 // entryState is one state of one object.
@@ -67,6 +69,10 @@ func newChronicle(objects int, seed uint64) *chronicle {
 func (c *chronicle) change() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.changeLocked()
+}
+
+func (c *chronicle) changeLocked() {
 	i := c.rand.IntN(len(c.states))
 	switch was := c.states[i]; {
 	case was.version == 0 || c.rand.IntN(10) > 0:
@@ -113,11 +119,17 @@ func (c *chronicle) cut(err error) {
 	c.wake()
 }
 
-// compact forgets all history; lists under way cannot be continued.
-func (c *chronicle) compact() {
+// compact ends all watches, and before they can be resumed writes something and forgets all history: whoever watched has to list
+// again, and with hard not even that is easy: the list is refused until it asks for the newest, and then its rest gets lost.
+func (c *chronicle) compact(hard bool) {
+	c.cut(c.anyCut())
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for range 10 {
+		c.changeLocked()
+	}
 	c.forget()
+	c.refuses, c.forgets = hard, hard
 	c.wake()
 }
 
@@ -168,6 +180,12 @@ func (c *chronicle) page(o ListOptions) ([]entryState, ListResult, error) {
 	defer c.mu.Unlock()
 	l, known := c.pages[o.Continue]
 	switch {
+	case o.Continue != "" && c.forgets:
+		c.forgets = false
+		return nil, ListResult{}, errExpired
+	case o.Match != "" && c.refuses:
+		c.refuses = false
+		return nil, ListResult{}, errExpired
 	case o.Continue == "":
 		l = c.snapshot()
 	case !known:
@@ -199,6 +217,10 @@ func (c *chronicle) Watch(_ context.Context, o WatchOptions) (Watch[object], err
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w := &reading{of: c, era: c.era}
+	if o.SendInitialEvents && o.ResourceVersion != "" && c.refuses {
+		c.refuses = false
+		return nil, errExpired
+	}
 	if o.SendInitialEvents {
 		w.initial = c.snapshot()
 		w.ends = true
@@ -244,6 +266,9 @@ func (w *reading) step() (ev Event[object], wait <-chan struct{}, err error) {
 	switch {
 	case w.era != c.era:
 		return ev, nil, c.cutBy
+	case len(w.initial.states) == 1 && c.forgets:
+		c.forgets = false
+		return ev, nil, io.EOF
 	case len(w.initial.states) > 0:
 		ev = w.initial.states[0].event(Added)
 		w.initial.states = w.initial.states[1:]
