@@ -22,6 +22,7 @@ type Controller[K comparable] struct {
 	options    Options[K]
 	queue      *workqueue.Queue[K]
 	stats      counters
+	pace       *pacer[K] // nil when keys are not paced
 
 	mu sync.Mutex
 	// feeds holds every source given to Watch and not taken away.
@@ -30,7 +31,9 @@ type Controller[K comparable] struct {
 	// inFlight holds the start of every reconcile that is running. Invariant: its keys are those for
 	// which the queue has handed out an item and Done has not been called.
 	inFlight map[K]time.Time
-	phase    phase
+	// failing holds, of every key that is being retried, when it failed first since it last succeeded.
+	failing map[K]time.Time
+	phase   phase
 	// start runs a source's goroutine under Run's wait group. Invariant: not nil exactly while running.
 	start func(*feed[K])
 }
@@ -61,12 +64,20 @@ func New[K comparable](name string, r Reconciler[K], o Options[K]) *Controller[K
 	if o.DrainTimeout <= 0 {
 		o.DrainTimeout = defaultDrainTimeout
 	}
+	if o.HungAfter == 0 {
+		o.HungAfter = defaultPatience
+	}
+	if o.FailingAfter == 0 {
+		o.FailingAfter = defaultPatience
+	}
 	return &Controller[K]{
 		name:       name,
 		reconciler: r,
 		options:    o,
 		queue:      workqueue.New(workqueue.Options[K]{Name: name, RateLimiter: o.RateLimiter, Metrics: o.Metrics}),
+		pace:       newPacer(o),
 		inFlight:   make(map[K]time.Time),
+		failing:    make(map[K]time.Time),
 	}
 }
 
@@ -76,6 +87,7 @@ func (c *Controller[K]) Name() string { return c.name }
 // Enqueue queues key at once, for a reason that is outside the sources.
 func (c *Controller[K]) Enqueue(key K) {
 	c.stats.adds.Add(1)
+	c.pace.heard(key)
 	c.queue.AddWithCause(key, workqueue.Cause{Source: "manual", Event: "Enqueue", Time: time.Now()})
 }
 
@@ -150,6 +162,7 @@ func (c *Controller[K]) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	sources.Go(func() { c.watchHung(intake) })
 	if waitSynced(intake, initial) {
 		logger.Info("Starting workers", "workers", c.options.Workers)
 		for range c.options.Workers {
@@ -182,7 +195,7 @@ func (c *Controller[K]) startSources(ctx context.Context, stop context.CancelCau
 		return nil, fmt.Errorf("controller %s: run: %w", c.name, ErrStopped)
 	}
 	c.phase = running
-	sink := &Sink[K]{queue: c.queue, stats: &c.stats}
+	sink := &Sink[K]{queue: c.queue, stats: &c.stats, pace: c.pace}
 	c.start = func(f *feed[K]) {
 		own, cancel := context.WithCancel(ctx)
 		f.cancel = cancel
@@ -250,12 +263,15 @@ func (c *Controller[K]) Stats() Stats {
 		Panics:   c.stats.panics.Load(),
 		Retries:  c.stats.retries.Load(),
 		Dropped:  c.stats.dropped.Load(),
+		Hung:     c.stats.hung.Load(),
+		Deferred: c.stats.deferred.Load(),
 		InFlight: inFlight,
 		Queued:   c.queue.Len(),
 	}
 }
 
-// Health is nil when the controller reconciles, or could at once; else it says what it waits for.
+// Health is nil when the controller reconciles, or could at once, and its keys do well; else it says what it waits for, and
+// which keys hang or fail.
 func (c *Controller[K]) Health() error {
 	c.mu.Lock()
 	feeds, now := append([]*feed[K](nil), c.feeds...), c.phase
@@ -263,7 +279,7 @@ func (c *Controller[K]) Health() error {
 	if now != running {
 		return fmt.Errorf("controller %s: not running", c.name)
 	}
-	var waiting []error
+	waiting := c.unwell()
 	for _, f := range feeds {
 		select {
 		case <-f.synced:

@@ -15,6 +15,19 @@ type Options[K comparable] struct {
 	MaxRetries int
 	// Timeout bounds one reconcile: its context is cancelled then. Zero means no bound.
 	Timeout time.Duration
+	// MinInterval is the least time between the starts of two reconciles of one key, whatever asks for them. Zero means none.
+	MinInterval time.Duration
+	// Debounce makes a key wait until no event has added it for this long, so that a storm of events is one reconcile;
+	// but no longer than MaxDebounce after the first of them, zero being ten times Debounce. Retries and delays that
+	// were asked for do not wait. Zero means none.
+	Debounce, MaxDebounce time.Duration
+	// HungAfter is how long a reconcile may take before it is logged and [Controller.Health] names it. The worker is not
+	// replaced: a key must never run twice at once, and a goroutine cannot be ended from outside. Zero means 10 min,
+	// negative never.
+	HungAfter time.Duration
+	// FailingAfter is how long a key may fail, without succeeding once, before [Controller.Health] says so. Terminal
+	// errors do not count: nobody tries again. Zero means 10 min, negative never.
+	FailingAfter time.Duration
 	// DrainTimeout is how long reconciles in flight may go on after the stop before their context is
 	// cancelled. Zero means 30 s. It does not apply where the process sets the deadline for all its
 	// controllers, as the manager does.
@@ -26,6 +39,7 @@ type Options[K comparable] struct {
 }
 
 const (
+	defaultPatience     = 10 * time.Minute
 	defaultDrainTimeout = 30 * time.Second
 	// abandonAfter is how long a worker may take to return once its context is cancelled.
 	abandonAfter = 2 * time.Second

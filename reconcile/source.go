@@ -30,22 +30,25 @@ type Source[K comparable] interface {
 type Sink[K comparable] struct {
 	queue *workqueue.Queue[K]
 	stats *counters
+	pace  *pacer[K]
 }
 
 // For is an [Enqueuer] whose keys carry cause.
 func (s *Sink[K]) For(cause workqueue.Cause) Enqueuer[K] {
 	s.stats.events.Add(1)
-	return &enqueuer[K]{queue: s.queue, adds: &s.stats.adds, cause: cause}
+	return &enqueuer[K]{queue: s.queue, adds: &s.stats.adds, pace: s.pace, cause: cause}
 }
 
 type enqueuer[K comparable] struct {
 	queue *workqueue.Queue[K]
 	adds  *atomic.Uint64
+	pace  *pacer[K]
 	cause workqueue.Cause
 }
 
 func (e *enqueuer[K]) Add(key K) {
 	e.adds.Add(1)
+	e.pace.heard(key)
 	e.queue.AddWithCause(key, e.cause)
 }
 

@@ -11,11 +11,15 @@ type Stats struct {
 	Panics   uint64 // reconciles that panicked
 	Retries  uint64 // keys put back with backoff
 	Dropped  uint64 // keys given up: terminal errors, and those past MaxRetries
+	Hung     uint64 // reconciles that took longer than Options.HungAfter, those that ended after all among them
+	Deferred uint64 // times that a key was put off by Options.MinInterval or Debounce
 	InFlight int    // reconciles running now
 	Queued   int    // keys ready to run now
 }
 
 // counters is the live form of Stats.
 type counters struct {
-	events, adds, started, syncs, errors, panics, retries, dropped atomic.Uint64
+	events, adds, started, syncs, errors, panics, retries, dropped, hung, deferred atomic.Uint64
+	// panicking counts the panics since the last reconcile that did not.
+	panicking atomic.Uint64
 }

@@ -22,6 +22,12 @@ func (c *Controller[K]) processNextWorkItem(intake, work context.Context) bool {
 	if err != nil {
 		return false
 	}
+	if wait := c.pace.admit(&item); wait > 0 {
+		c.stats.deferred.Add(1)
+		c.queue.AddWith(item.Key, workqueue.AddOptions{After: wait, Requeue: true, Priority: &item.Priority})
+		c.queue.Done(item.Key)
+		return true
+	}
 	c.begin(item.Key)
 	defer c.end(item.Key)
 	result, err := c.syncHandler(work, item)
@@ -49,7 +55,7 @@ func (c *Controller[K]) end(key K) {
 func (c *Controller[K]) syncHandler(ctx context.Context, item workqueue.Item[K]) (result Result, err error) {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "controller", c.name, "key", item.Key,
 		"reconcileID", c.name+"-"+strconv.FormatUint(c.stats.started.Add(1), 10))
-	ctx = context.WithValue(klog.NewContext(ctx, logger), causesKey{}, item.Causes)
+	ctx = context.WithValue(klog.NewContext(ctx, logger), runKey{}, run{controller: c.name, key: item.Key, causes: item.Causes})
 	if c.options.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.options.Timeout)
@@ -60,18 +66,21 @@ func (c *Controller[K]) syncHandler(ctx context.Context, item workqueue.Item[K])
 	defer func() {
 		if value := recover(); value != nil {
 			c.stats.panics.Add(1)
+			c.stats.panicking.Add(1)
 			result, err = Result{}, &PanicError{Value: value, Stack: debug.Stack()}
 		}
 		logger.V(4).Info("Reconciled", "duration", time.Since(start), "err", err)
 	}()
-	return c.reconciler.Reconcile(ctx, item.Key)
+	result, err = c.reconciler.Reconcile(ctx, item.Key)
+	c.stats.panicking.Store(0)
+	return result, err
 }
 
 // settle decides what becomes of a key; [Reconciler] has the rules.
 func (c *Controller[K]) settle(work context.Context, item workqueue.Item[K], result Result, err error) {
 	key := item.Key
 	if err == nil {
-		c.queue.Forget(key)
+		c.recovered(key)
 		if result.RequeueAfter > 0 {
 			c.queue.AddWith(key, workqueue.AddOptions{
 				After: result.RequeueAfter, Requeue: true, Priority: result.Priority,
@@ -97,7 +106,11 @@ func (c *Controller[K]) settle(work context.Context, item workqueue.Item[K], res
 		logger.Error(err, "Reconcile failed and is given up until the key is added anew", "retries", retries)
 		c.drop(key)
 	default:
+		if result.RequeueAfter > 0 {
+			logger = logger.WithValues("ignored", result.RequeueAfter)
+		}
 		logger.Error(err, "Reconcile failed and is retried with backoff")
+		c.fails(key)
 		c.stats.retries.Add(1)
 		c.queue.AddWith(key, workqueue.AddOptions{
 			RateLimited: true, Priority: result.Priority,
@@ -108,15 +121,22 @@ func (c *Controller[K]) settle(work context.Context, item workqueue.Item[K], res
 
 func (c *Controller[K]) drop(key K) {
 	c.stats.dropped.Add(1)
-	c.queue.Forget(key)
+	c.recovered(key)
 }
 
-type causesKey struct{}
+// recovered forgets that key failed.
+func (c *Controller[K]) recovered(key K) {
+	c.queue.Forget(key)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.failing, key)
+}
 
-// Causes tells why the reconcile that ctx belongs to was called: what was put into the queue for its key
-// since it last ran, oldest first, bounded in length. Nil outside a reconcile. The slice is the queue's: it
-// is valid until the reconcile returns.
-func Causes(ctx context.Context) []workqueue.Cause {
-	causes, _ := ctx.Value(causesKey{}).([]workqueue.Cause)
-	return causes
+// fails remembers since when key does.
+func (c *Controller[K]) fails(key K) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, before := c.failing[key]; !before {
+		c.failing[key] = time.Now()
+	}
 }

@@ -1,0 +1,117 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestMinIntervalBetweenRunsOfOneKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := &script{more: make(chan string)}
+		r := recorder(nil)
+		c := start(t, r, Options[string]{MinInterval: 10 * time.Second}, src)
+		src.more <- "a"
+		time.Sleep(time.Second)
+		synctest.Wait()
+		for range 50 { // a storm: one more run, when the interval is over
+			src.more <- "a"
+		}
+		src.more <- "b" // another key is not held up
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		src.more <- "a"
+		synctest.Wait()
+		want(t, r.seen(), []string{"a@0s", "b@1s", "a@10s", "a@1m1s"})
+		_ = c.end()
+	})
+}
+
+// A retry and a RequeueAfter obey the interval too.
+func TestMinIntervalHoldsForRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := recorder(func(_ context.Context, _ string, n int) (Result, error) {
+			switch n {
+			case 1:
+				return Result{}, errors.New("not yet")
+			case 2:
+				return Result{RequeueAfter: time.Second}, nil
+			}
+			return Result{}, nil
+		})
+		c := start(t, r, Options[string]{MinInterval: 10 * time.Second}, &script{keys: []string{"a"}})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		want(t, r.seen(), []string{"a@0s", "a@10s", "a@20s"})
+		_ = c.end()
+	})
+}
+
+func TestDebounceWaitsForQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := &script{more: make(chan string)}
+		r := recorder(nil)
+		c := start(t, r, Options[string]{Debounce: 2 * time.Second, MaxDebounce: 7 * time.Second}, src)
+		for range 3 {
+			src.more <- "a"
+			time.Sleep(time.Second)
+		}
+		time.Sleep(time.Minute - 3*time.Second)
+		synctest.Wait()
+		want(t, r.seen(), []string{"a@4s"}) // two seconds after the last event
+		for range 20 {
+			src.more <- "a"
+			time.Sleep(time.Second)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		// A storm that does not end is cut every seven seconds.
+		want(t, r.seen(), []string{"a@4s", "a@1m7s", "a@1m14s", "a@1m21s"})
+		_ = c.end()
+	})
+}
+
+// What was put off is still told when the key runs at last.
+func TestPacingKeepsCauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := &script{more: make(chan string)}
+		var causes []int
+		r := recorder(func(ctx context.Context, _ string, _ int) (Result, error) {
+			causes = append(causes, len(Causes(ctx)))
+			return Result{}, nil
+		})
+		c := start(t, r, Options[string]{MinInterval: time.Second}, src)
+		for range 4 {
+			src.more <- "a"
+			synctest.Wait()
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := fmt.Sprint(causes); got != "[1 3]" {
+			t.Errorf("causes per run %s, want [1 3]", got)
+		}
+		if got := c.Stats().Deferred; got == 0 {
+			t.Error("nothing was deferred")
+		}
+		_ = c.end()
+	})
+}
+
+func TestPacerForgetsIdleKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := &script{more: make(chan string)}
+		c := start(t, recorder(nil), Options[string]{MinInterval: time.Millisecond}, src)
+		for i := range 10_000 {
+			src.more <- fmt.Sprint(i)
+			time.Sleep(time.Millisecond)
+		}
+		synctest.Wait()
+		if n := len(c.pace.keys); n > 1100 {
+			t.Errorf("%d keys are remembered", n)
+		}
+		_ = c.end()
+	})
+}
