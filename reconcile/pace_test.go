@@ -54,7 +54,7 @@ func TestDebounceWaitsForQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &script{more: make(chan string)}
 		r := recorder(nil)
-		c := start(t, r, Options[string]{Debounce: 2 * time.Second, MaxDebounce: 7 * time.Second}, src)
+		c := start(t, r, Options[string]{Debounce: 2 * time.Second, MaxDebounce: 7500 * time.Millisecond}, src)
 		for range 3 {
 			src.more <- "a"
 			time.Sleep(time.Second)
@@ -68,8 +68,8 @@ func TestDebounceWaitsForQuiet(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		// A storm that does not end is cut every seven seconds.
-		want(t, r.seen(), []string{"a@4s", "a@1m7s", "a@1m14s", "a@1m21s"})
+		// A storm that does not end is cut after seven and a half seconds.
+		want(t, r.seen(), []string{"a@4s", "a@1m7.5s", "a@1m15.5s", "a@1m21s"})
 		_ = c.end()
 	})
 }
