@@ -30,7 +30,7 @@ func TestPatchTypes(t *testing.T) {
 		{"merge", types.MergePatchType, `{"metadata":{"labels":{"a":"b"}}}`, "one two"},
 		{"strategic", types.StrategicMergePatchType, `{"spec":{"containers":[{"name":"b","image":"new"}]}}`, "one new"},
 		{"strategic, retain", types.StrategicMergePatchType, `{"metadata":{"annotations":{"x":"y"}}}`, "one two"},
-		{"malformed", types.MergePatchType, `{`, "error decoding patch: unexpected end of JSON input"},
+		{"malformed", types.MergePatchType, `{`, "invalid JSON patch"},
 		{"of the name", types.MergePatchType, `{"metadata":{"name":"other"}}`, "the name of the object (other) does not match the name on the URL (p)"},
 		{"of an immutable field", types.MergePatchType, `{"metadata":{"uid":"other"}}`, `Pod "p" is invalid: metadata.uid: Invalid value: "other": field is immutable`},
 		{"with a version that is old", types.MergePatchType, `{"metadata":{"resourceVersion":"1","labels":{"a":"c"}}}`, "the object has been modified"},

@@ -2,7 +2,11 @@ package codec
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/hex"
 	"fmt"
+	"reflect"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -109,6 +113,25 @@ type Body struct {
 // Decode turns a body into an object of the given kind. strict lists what a strict reading objects to (unknown and
 // duplicate fields); it is looked for only if wanted. Errors are API status errors.
 func (c *Codec) Decode(b Body, kind schema.GroupVersionKind, into runtime.Object, wantStrict bool) (obj runtime.Object, strict []error, err error) {
+	obj, strict, gvk, err := c.decode(b, kind, into, wantStrict)
+	if err != nil {
+		return nil, nil, decodeError(err, kind, gvk, b.Bytes)
+	}
+	if gvk.GroupVersion() != kind.GroupVersion() {
+		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf(
+			"the API version in the data (%s) does not match the expected API version (%s)", gvk.GroupVersion(), kind.GroupVersion()))
+	}
+	return obj, strict, nil
+}
+
+// DecodePatched is [Codec.Decode] for what a JSON patch made of an object. Errors are those of decoding.
+func (c *Codec) DecodePatched(data []byte, kind schema.GroupVersionKind, into runtime.Object, wantStrict bool) (obj runtime.Object, strict []error, err error) {
+	obj, strict, _, err = c.decode(Body{Bytes: data, Format: JSON}, kind, into, wantStrict)
+	return obj, strict, err
+}
+
+// decode also returns the kind that the body says it is; nil if that could not be read.
+func (c *Codec) decode(b Body, kind schema.GroupVersionKind, into runtime.Object, wantStrict bool) (_ runtime.Object, strict []error, gvk *schema.GroupVersionKind, err error) {
 	serializer := c.json
 	switch {
 	case b.Format == Protobuf:
@@ -124,34 +147,52 @@ func (c *Codec) Decode(b Body, kind schema.GroupVersionKind, into runtime.Object
 	if strictErr, ok := runtime.AsStrictDecodingError(err); ok && obj != nil {
 		strict, err = strictErr.Errors(), nil
 	}
-	if err != nil {
-		return nil, nil, decodeError(err, kind, gvk)
+	switch {
+	case err != nil:
+		return nil, nil, gvk, err
+	case gvk.Kind != kind.Kind:
+		return nil, nil, gvk, otherKind(obj, kind)
+	case gvk.GroupVersion() == kind.GroupVersion():
+		obj.GetObjectKind().SetGroupVersionKind(kind)
 	}
-	if gvk.GroupVersion() != kind.GroupVersion() {
-		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf(
-			"the API version in the data (%s) does not match the expected API version (%s)", gvk.GroupVersion(), kind.GroupVersion()))
-	}
-	if gvk.Kind != kind.Kind {
-		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf(
-			"%s in version %q cannot be handled as a %s: no kind %q is registered for this resource", gvk.Kind, gvk.Version, kind.Kind, gvk.Kind))
-	}
-	obj.GetObjectKind().SetGroupVersionKind(kind)
-	return obj, strict, nil
+	return obj, strict, gvk, nil
+}
+
+// otherKind is the error for an object of a known kind that is not the one wanted. The real server fails to convert it.
+func otherKind(obj runtime.Object, want schema.GroupVersionKind) error {
+	internal, _, _ := strings.Cut(want.Group, ".") // the name of the Go package of internal types
+	return fmt.Errorf("converting (%v) to (%s.%s): unknown conversion", reflect.TypeOf(obj).Elem(), cmp.Or(internal, "core"), want.Kind)
 }
 
 // decodeError words a decoding error as the real server does.
 //
 // Source: k8s.io/apiserver pkg/endpoints/handlers/rest.go transformDecodeError.
-func decodeError(err error, want schema.GroupVersionKind, got *schema.GroupVersionKind) error {
+func decodeError(err error, want schema.GroupVersionKind, got *schema.GroupVersionKind, body []byte) error {
 	if got != nil && got.Kind != "" {
 		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", got.Kind, got.Version, want.Kind, err))
 	}
-	return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v", want.Kind, err))
+	return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", want.Kind, err, summary(body)))
+}
+
+// summary is the beginning of a body.
+func summary(body []byte) string {
+	const longest = 30
+	if len(body) == 0 {
+		return "<empty>"
+	}
+	show := func(b []byte) string { return hex.EncodeToString(b) }
+	if body[0] == '{' {
+		show = func(b []byte) string { return string(b) }
+	}
+	if len(body) > longest {
+		return show(body[:longest]) + " ..."
+	}
+	return show(body)
 }
 
 // StrictError is the bad request that a strict reading leads to.
 func StrictError(kind schema.GroupVersionKind, problems []error) error {
-	return decodeError(runtime.NewStrictDecodingError(problems), kind, &kind)
+	return decodeError(runtime.NewStrictDecodingError(problems), kind, &kind, nil)
 }
 
 // IsUnstructured reports whether a kind has no Go type.
@@ -163,13 +204,15 @@ func IsUnstructured(obj runtime.Object) bool {
 // Scheme is the scheme the codec was made of.
 func (c *Codec) Scheme() *runtime.Scheme { return c.scheme }
 
-// Status returns err as the Status object to send.
+// Status returns err as the Status object to send. An error that is no API status has no reason.
+//
+// Source: k8s.io/apiserver pkg/endpoints/handlers/responsewriters/status.go ErrorToAPIStatus.
 func Status(err error) *metav1.Status {
 	var status metav1.Status
 	if s, ok := err.(apierrors.APIStatus); ok {
 		status = s.Status()
 	} else {
-		status = apierrors.NewInternalError(err).ErrStatus
+		status = metav1.Status{Message: err.Error()}
 	}
 	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
 	if status.Status == "" {

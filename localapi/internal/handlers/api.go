@@ -175,6 +175,9 @@ func (x *exchange) answer() answer {
 
 func (x *exchange) operation(ctx context.Context) (answer, error) {
 	named := x.r.URL.Path != "" && x.pathHasName()
+	if x.res.Definition.Namespaced && x.info.Namespace == "" && x.info.Verb != "list" {
+		return answer{}, x.notAllowed() // what spans all namespaces can be read only
+	}
 	switch x.info.Verb {
 	case "get":
 		return x.get(ctx)
@@ -203,7 +206,13 @@ func (x *exchange) operation(ctx context.Context) (answer, error) {
 // pathHasName tells /pods/a from /pods.
 func (x *exchange) pathHasName() bool { return x.info.Name != "" && x.query.Get("fieldSelector") == "" }
 
-func (x *exchange) notAllowed() error {
-	gr := schema.GroupResource{Group: x.info.Group, Resource: x.info.Resource}
-	return apierrors.NewMethodNotSupported(gr, x.info.Verb)
+// notAllowed is the error for a method that a path does not have.
+func (x *exchange) notAllowed() error { return serviceError(http.StatusMethodNotAllowed) }
+
+// serviceError is an error of the real server's router.
+//
+// Source: k8s.io/apiserver pkg/server/handler.go serviceErrorHandler, github.com/emicklei/go-restful jsr311.go.
+func serviceError(code int) error {
+	message := fmt.Sprintf("%d: %s", code, http.StatusText(code))
+	return apierrors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", message, 0, false)
 }

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"mime"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/mergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
@@ -36,6 +38,9 @@ func (x *exchange) patch(ctx context.Context, part registry.Part) (answer, error
 	}
 	o, force, err := x.patchOptions(patchType)
 	if err != nil {
+		return answer{}, err
+	}
+	if err := x.readablePatch(patchType); err != nil {
 		return answer{}, err
 	}
 	change := registry.Change{Part: part, WriteOptions: o, AllowCreate: part == registry.Main && patchType == types.ApplyYAMLPatchType}
@@ -78,7 +83,23 @@ func (x *exchange) patchType(target runtime.Object) (types.PatchType, error) {
 			}
 		}
 	}
-	return "", codec.UnsupportedMediaType(supported...)
+	return "", serviceError(http.StatusUnsupportedMediaType)
+}
+
+// readablePatch refuses a patch that has no syntax to be read by, whatever it is for.
+//
+// Source: k8s.io/apiserver pkg/endpoints/handlers/patch.go validateAndTranscodePatch.
+func (x *exchange) readablePatch(t types.PatchType) error {
+	if t != types.ApplyYAMLPatchType {
+		if !json.Valid(x.body) {
+			return apierrors.NewBadRequest("invalid JSON patch")
+		}
+		return nil
+	}
+	if _, err := utilyaml.ToJSON(x.body); err != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("error encoding patch: %v", err))
+	}
+	return nil
 }
 
 // applyConfiguration is the change that server-side apply makes.
@@ -104,13 +125,11 @@ func (x *exchange) applyConfiguration(part registry.Part, manager string, force 
 		if err != nil {
 			return nil, err
 		}
-		if creating && m.GetName() == "" {
-			m.SetName(x.info.Name)
+		if uid := m.GetUID(); creating && uid != "" {
+			return nil, apierrors.NewConflict(x.res.Definition.GroupResource(), x.info.Name,
+				fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
 		}
-		if err := x.checkName(m); err != nil {
-			return nil, err
-		}
-		return obj, nil
+		return obj, x.checkName(m)
 	}, nil
 }
 
@@ -118,17 +137,14 @@ func (x *exchange) applyConfiguration(part registry.Part, manager string, force 
 func (x *exchange) appliedConfiguration() (*unstructured.Unstructured, error) {
 	applied := &unstructured.Unstructured{Object: map[string]any{}}
 	if err := yaml.Unmarshal(x.body, &applied.Object); err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
-	}
-	if name := applied.GetName(); name != "" && name != x.info.Name {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", name, x.info.Name))
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 	}
 	if x.strictness() == metav1.FieldValidationIgnore {
 		return applied, nil
 	}
 	if err := yaml.UnmarshalStrict(x.body, &map[string]any{}); err != nil {
 		if x.strictness() == metav1.FieldValidationStrict {
-			return nil, apierrors.NewBadRequest(fmt.Sprintf("error strict decoding YAML: %v", err))
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("error strict decoding patch: %v", err))
 		}
 		x.warn(err.Error())
 	}
@@ -149,23 +165,25 @@ func (x *exchange) patched(t types.PatchType, old, into runtime.Object) (runtime
 	if err != nil {
 		return nil, err
 	}
-	body := codec.Body{Bytes: after, Format: codec.JSON}
-	obj, more, err := x.api.Codec.Decode(body, kind, into, x.strictness() != metav1.FieldValidationIgnore)
+	obj, more, err := x.api.Codec.DecodePatched(after, kind, into, x.strictness() != metav1.FieldValidationIgnore)
 	if err != nil {
 		return nil, invalidPatch(string(after), err)
 	}
 	return obj, x.judgeStrictly(string(after), append(problems, more...))
 }
 
+// jsonPatchOp is an operation of a JSON patch. Its name stands in an error message.
+type jsonPatchOp struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	From  string `json:"from"`
+	Value any    `json:"value"`
+}
+
 // jsonPatched applies a JSON patch or a JSON merge patch. problems are what a strict reading of the patch finds.
 func (x *exchange) jsonPatched(t types.PatchType, before []byte) (after []byte, problems []error, err error) {
 	if t == types.JSONPatchType {
-		var operations []struct {
-			Op    string `json:"op"`
-			Path  string `json:"path"`
-			From  string `json:"from"`
-			Value any    `json:"value"`
-		}
+		var operations []jsonPatchOp
 		if problems, err = kjson.UnmarshalStrict(x.body, &operations); err != nil {
 			return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 		}
@@ -215,8 +233,10 @@ func (x *exchange) strategic(old, into runtime.Object) (runtime.Object, error) {
 		errors.Is(err, mergepatch.ErrBadPatchFormatForRetainKeys), errors.Is(err, mergepatch.ErrBadPatchFormatForSetElementOrderList),
 		errors.Is(err, mergepatch.ErrUnsupportedStrategicMergePatchFormat):
 		return nil, apierrors.NewBadRequest(err.Error())
-	case err != nil:
+	case errors.Is(err, mergepatch.ErrNoListOfLists), errors.Is(err, mergepatch.ErrPatchContentNotMatchRetainKeys):
 		return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+	case err != nil:
+		return nil, err
 	}
 	strict := x.strictness() != metav1.FieldValidationIgnore
 	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(after, into, strict)
@@ -243,10 +263,5 @@ func (x *exchange) judgeStrictly(patch string, problems []error) error {
 }
 
 func invalidPatch(patch string, err error) error {
-	var status *apierrors.StatusError
-	message := err.Error()
-	if errors.As(err, &status) {
-		message = status.ErrStatus.Message
-	}
-	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), patch, message)})
+	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), patch, err.Error())})
 }

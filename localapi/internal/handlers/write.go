@@ -93,15 +93,15 @@ func subresourceOf(part registry.Part) string {
 
 // checkName compares a body's metadata with the path.
 //
-// Source: k8s.io/apiserver pkg/endpoints/handlers/rest.go checkName.
+// Source: k8s.io/apiserver pkg/endpoints/handlers/rest.go checkName, pkg/registry/rest/meta.go.
 func (x *exchange) checkName(m metav1.Object) error {
 	switch name, namespace := m.GetName(), m.GetNamespace(); {
+	case namespace != "" && namespace != x.info.Namespace && x.res.Definition.Namespaced:
+		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	case name == "":
-		return apierrors.NewBadRequest("name must be provided")
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", x.info.Name))
 	case name != x.info.Name:
 		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", name, x.info.Name))
-	case namespace != "" && x.info.Namespace != "" && namespace != x.info.Namespace:
-		return apierrors.NewBadRequest(fmt.Sprintf("the namespace of the object (%s) does not match the namespace on the URL (%s)", namespace, x.info.Namespace))
 	}
 	return nil
 }

@@ -195,7 +195,6 @@ func wipe(m metav1.Object) {
 	m.SetDeletionTimestamp(nil)
 	m.SetDeletionGracePeriodSeconds(nil)
 	m.SetSelfLink("")
-	m.SetGeneration(0)
 }
 
 // now is the present, as precise as it is stored.

@@ -160,10 +160,8 @@ func (r *Resource) checkVersion(m metav1.Object, old *watchcache.Object, name st
 	case version == strconv.FormatInt(old.Revision, 10):
 		return nil
 	case version != "" && version != "0":
-		if _, err := ParseResourceVersion(version); err != nil {
-			return apierrors.NewInvalid(r.Definition.GroupVersionKind().GroupKind(), name, field.ErrorList{
-				field.Invalid(field.NewPath("metadata", "resourceVersion"), version, "must be a valid resource version"),
-			})
+		if _, err := strconv.ParseUint(version, 10, 64); err != nil {
+			return err // as the real server: without a reason
 		}
 		return r.conflict(name)
 	case r.Definition.NeedsResourceVersion:

@@ -2,8 +2,10 @@ package registry
 
 import (
 	"context"
+	"strings"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -11,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/flyball-dev/flyball/localapi/internal/codec"
 	"github.com/flyball-dev/flyball/localapi/storage"
 )
 
@@ -24,9 +27,12 @@ func (r *Resource) validateName() validation.ValidateNameFunc {
 func (r *Resource) validateCreate(obj runtime.Object, m metav1.Object) error {
 	d := r.Definition
 	errs := validation.ValidateObjectMetaAccessor(m, d.Namespaced, r.validateName(), field.NewPath("metadata"))
-	errs = append(errs, pathSegment(m)...)
+	errs = append(errs, r.unqualifiedFinalizers(m)...)
 	if d.Validate != nil {
 		errs = append(errs, d.Validate(obj)...)
+	}
+	if len(errs) == 0 {
+		errs = pathSegment(m)
 	}
 	return r.invalid(m.GetName(), errs)
 }
@@ -59,6 +65,23 @@ func (r *Resource) invalid(name string, errs field.ErrorList) error {
 		return nil
 	}
 	return apierrors.NewInvalid(r.Definition.GroupVersionKind().GroupKind(), name, errs)
+}
+
+// unqualifiedFinalizers refuses finalizers of nobody's domain, but for those that Kubernetes began with.
+//
+// Source: k8s.io/kubernetes pkg/apis/core/validation ValidateFinalizerName.
+func (r *Resource) unqualifiedFinalizers(m metav1.Object) field.ErrorList {
+	if codec.IsUnstructured(r.New()) {
+		return nil // custom resources may
+	}
+	var errs field.ErrorList
+	for i, f := range m.GetFinalizers() {
+		standard := f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents || f == string(corev1.FinalizerKubernetes)
+		if !standard && len(strings.Split(f, "/")) == 1 {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "finalizers").Index(i), f, "name is neither a standard finalizer name nor is it fully qualified"))
+		}
+	}
+	return errs
 }
 
 // pathSegment refuses names that could not stand in a URL or a storage key.
