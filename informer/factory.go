@@ -99,6 +99,9 @@ func NewFactory(config *rest.Config, o FactoryOptions) (*Factory, error) {
 	return &Factory{o: o, client: client, added: make(chan struct{}, 1)}, nil
 }
 
+// Options are those that the factory was made with, the scheme filled in.
+func (f *Factory) Options() FactoryOptions { return f.o }
+
 // For returns the informer of all objects of type T, which the factory's scheme must know.
 //
 // It is shared: give it back by [Release] when it is not needed any more, if that is before the end.

@@ -233,6 +233,12 @@ func TestFactoryNamespaces(t *testing.T) {
 		if n := len(pods.List("", nil)); n != 2 || len(pods.List("y", nil)) != 1 || a.asked["/api/v1/pods"] != 0 {
 			t.Errorf("%d pods, asked %v", n, a.asked)
 		}
+		if rv := pods.NamespaceResourceVersion("x"); rv == "" || pods.NamespaceResourceVersion("z") != "" {
+			t.Errorf("watermark of a namespace that is followed %q", rv)
+		}
+		if o := f.Options(); o.Scheme == nil || len(o.Namespaces) != 3 {
+			t.Errorf("options %+v", o)
+		}
 		if !nodes.HasSynced() {
 			t.Errorf("nodes: %v", nodes.Health().Err)
 		}

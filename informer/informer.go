@@ -46,6 +46,9 @@ type Informer[T Object] interface {
 	// ResourceVersion is the watermark: the cache holds everything up to it. "" before the first list. Over several
 	// namespaces it is the lowest.
 	ResourceVersion() string
+	// NamespaceResourceVersion is the watermark of one namespace ("" is as ResourceVersion): "" before its first list, and when
+	// the informer does not follow it.
+	NamespaceResourceVersion(namespace string) string
 
 	// WaitForResourceVersion waits until the cache holds all of a namespace ("" is all that the informer follows) up to rv,
 	// the version of something just written, say.

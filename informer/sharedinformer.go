@@ -282,6 +282,19 @@ func (s *SharedInformer[T]) Snapshot() Snapshot[T] { return s.indexer.Snapshot()
 // ResourceVersion is described at [Informer].
 func (s *SharedInformer[T]) ResourceVersion() string { return s.indexer.ResourceVersion() }
 
+// NamespaceResourceVersion is described at [Informer].
+func (s *SharedInformer[T]) NamespaceResourceVersion(namespace string) string {
+	if namespace == "" {
+		return s.ResourceVersion()
+	}
+	for scope, src := range s.sources {
+		if src.namespace == "" || src.namespace == namespace {
+			return s.indexer.ScopeResourceVersion(scope)
+		}
+	}
+	return ""
+}
+
 // WaitForResourceVersion is described at [Informer].
 func (s *SharedInformer[T]) WaitForResourceVersion(ctx context.Context, namespace, rv string) error {
 	followed := false
@@ -340,6 +353,10 @@ func (s *SharedInformer[T]) Health() Health {
 		if i == 0 || worse || (h.Err == nil && err == nil && since.Before(h.Since)) {
 			h.Namespace, h.Err, h.Since = src.namespace, err, since
 		}
+		if n, err := src.reflector.link.unreadables(); n > 0 {
+			h.Unreadable += n
+			h.UnreadableErr = err
+		}
 	}
 	h.Unindexed, h.IndexErr = s.indexer.Unindexed()
 	return h
@@ -353,7 +370,11 @@ func (s *SharedInformer[T]) Stats() Stats {
 		if lw, ok := src.reflector.lw.(interface{ BytesRead() int64 }); ok {
 			sum.Bytes += lw.BytesRead()
 		}
+		unreadable, _ := src.reflector.link.unreadables()
+		sum.Unreadable += int64(unreadable)
 	}
+	unindexed, _ := s.indexer.Unindexed()
+	sum.Unindexed = int64(unindexed)
 	sum.Duplicates, sum.Outdated = s.duplicates.Load(), s.outdated.Load()
 	sum.Objects, sum.ResourceVersion = int64(s.indexer.Len()), s.indexer.ResourceVersion()
 	sum.Handlers = s.fan.stats()

@@ -154,6 +154,11 @@ func TestNamespaces(t *testing.T) {
 		if rv := inf.ResourceVersion(); rv != "2" {
 			t.Errorf("watermark %s, want the lower one", rv)
 		}
+		for namespace, want := range map[string]string{"a": "2", "b": "3", "c": "", "": "2"} {
+			if rv := inf.NamespaceResourceVersion(namespace); rv != want {
+				t.Errorf("watermark of namespace %q is %q, want %q", namespace, rv, want)
+			}
+		}
 		// A relist of one namespace leaves the other alone.
 		a.compact()
 		a.cut(errExpired)

@@ -150,6 +150,10 @@ func (v *view[T]) WaitForResourceVersion(ctx context.Context, namespace, rv stri
 	return v.shared.WaitForResourceVersion(ctx, namespace, rv)
 }
 
+func (v *view[T]) NamespaceResourceVersion(namespace string) string {
+	return v.shared.NamespaceResourceVersion(namespace)
+}
+
 func (v *view[T]) ResourceVersion() string               { return v.shared.ResourceVersion() }
 func (v *view[T]) HasSynced() bool                       { return v.shared.HasSynced() }
 func (v *view[T]) WaitForSync(ctx context.Context) error { return v.shared.WaitForSync(ctx) }
