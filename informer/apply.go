@@ -2,7 +2,6 @@ package informer
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 )
 
@@ -68,8 +67,7 @@ type preparedObject[T any] struct {
 // The type of a delta is not believed, the cache is asked: an Upsert of an unknown key adds, one of the state already held does
 // nothing, one of an earlier state does nothing, and one with another UID is a delete and an add, as the first object must
 // have gone for the second to come. A Delete of an unknown key does nothing. A Replace deletes what it does not
-// hold, and does nothing for what it holds unchanged. Of an object that could not be decoded the cache keeps the last readable
-// state until the object is gone.
+// hold, and does nothing for what it holds unchanged.
 //
 // Concurrency: one Apply at a time; it waits for others. Index functions run before readers are locked out.
 //
@@ -132,7 +130,7 @@ func (tx *transaction[T]) prepare(batch []Delta[T]) error {
 	}
 	for i := range batch {
 		d := &batch[i]
-		if (d.Type == DeltaUpsert || d.Type == DeltaDelete) && d.Unreadable == nil {
+		if d.Type == DeltaUpsert || d.Type == DeltaDelete {
 			if err := add(d.Object, d.Type == DeltaUpsert); err != nil {
 				return err
 			}
@@ -161,16 +159,8 @@ func (tx *transaction[T]) commit(batch []Delta[T]) {
 		d := &batch[i]
 		switch d.Type {
 		case DeltaUpsert:
-			if d.Unreadable != nil {
-				tx.upsertUnreadable(d.Unreadable[0])
-				break
-			}
 			tx.upsert(d, tx.take())
 		case DeltaDelete:
-			if d.Unreadable != nil {
-				tx.deleteUnreadable(d.Unreadable[0])
-				break
-			}
 			tx.delete(d, tx.take())
 		case DeltaReplace:
 			tx.replace(d)
@@ -207,8 +197,8 @@ func (tx *transaction[T]) renew(e *entry[T], obj T, p preparedObject[T], accept 
 	if accept != AcceptAll {
 		had, got := identify(e.obj), identify(obj)
 		switch {
-		case had.sameState(got) && (accept == AcceptLater || reflect.DeepEqual(e.obj, obj)):
-			tx.Duplicates++ // Of a history that went back, a version may have been given twice.
+		case had.sameState(got):
+			tx.Duplicates++
 			return
 		case older(got.version, had.version) && accept == AcceptLater:
 			tx.Outdated++
@@ -265,11 +255,6 @@ func (tx *transaction[T]) replace(d *Delta[T]) {
 			e.mark = tx.marks
 		}
 	}
-	for _, u := range d.Unreadable {
-		if e := tx.entries[u.Key]; e != nil && identify(e.obj).sameObject(identity{uid: u.UID}) {
-			e.mark = tx.marks
-		}
-	}
 	tx.sweep(d.Scope)
 	initial := !s.listed
 	for i, obj := range d.Objects {
@@ -277,35 +262,11 @@ func (tx *transaction[T]) replace(d *Delta[T]) {
 		switch {
 		case e == nil:
 			tx.add(obj, d.Scope, listed[i], initial)
-		case d.Accept != AcceptLater || !identify(e.obj).sameState(identify(obj)):
+		case d.Accept == AcceptAll || !identify(e.obj).sameState(identify(obj)):
 			tx.renew(e, obj, listed[i], d.Accept)
 		}
 	}
 	s.listed = true
-}
-
-// upsertUnreadable keeps the object in its last readable state; one that another took the place of is gone.
-func (tx *transaction[T]) upsertUnreadable(u *DecodeError) {
-	e := tx.entries[u.Key]
-	if e == nil {
-		return
-	}
-	if had := identify(e.obj); !had.sameObject(identity{uid: u.UID}) && !older(u.Version, had.version) {
-		tx.drop(e, e.obj, true)
-	}
-}
-
-// deleteUnreadable deletes an object of which the last readable state is the last known one.
-func (tx *transaction[T]) deleteUnreadable(u *DecodeError) {
-	e := tx.entries[u.Key]
-	switch {
-	case e == nil:
-		tx.Duplicates++
-	case older(u.Version, identify(e.obj).version):
-		tx.Outdated++
-	default:
-		tx.drop(e, e.obj, true)
-	}
 }
 
 // sweep deletes what the Replace under way did not mark.

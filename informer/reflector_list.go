@@ -2,7 +2,7 @@ package informer
 
 import (
 	"context"
-	"errors"
+	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
@@ -11,11 +11,11 @@ import (
 // list is stateList.
 func (r *Reflector[T]) list(ctx context.Context) state {
 	r.listing(ctx)
-	all, asked, err := r.pages(ctx)
+	objs, version, asked, err := r.pages(ctx)
 	if err != nil {
 		return r.listFailed(ctx, asked, err)
 	}
-	if !r.replace(ctx, all) {
+	if !r.replace(ctx, objs, version) {
 		return stateList
 	}
 	return stateWatch
@@ -30,17 +30,10 @@ func (r *Reflector[T]) listing(ctx context.Context) {
 	}
 }
 
-// completeList is all that there is at one version.
-type completeList[T any] struct {
-	objects    []T
-	unreadable []*DecodeError
-	version    string
-}
-
 // replace appends a complete list. It returns false when the list may not be used, and another has to be asked for.
-func (r *Reflector[T]) replace(ctx context.Context, all completeList[T]) bool {
+func (r *Reflector[T]) replace(ctx context.Context, objs []T, version string) bool {
 	r.link.heard()
-	back := older(all.version, r.position)
+	back := older(version, r.position)
 	if back && !r.newest {
 		r.newest = true // A replica that lags answered although it was told not to.
 		return false
@@ -49,14 +42,14 @@ func (r *Reflector[T]) replace(ctx context.Context, all completeList[T]) bool {
 	if back {
 		accept = AcceptEarlier
 		r.link.rebuilds.Add(1)
-		klog.FromContext(ctx).Info("The server's history went back: rebuilding the cache", "position", r.position, "resourceVersion", all.version)
+		klog.FromContext(ctx).Info("The server's history went back: rebuilding the cache", "position", r.position, "resourceVersion", version)
 	}
-	d := Delta[T]{Type: DeltaReplace, Objects: all.objects, Unreadable: all.unreadable, ResourceVersion: all.version, Scope: r.o.Scope, Accept: accept}
+	d := Delta[T]{Type: DeltaReplace, Objects: objs, ResourceVersion: version, Scope: r.o.Scope, Accept: accept}
 	if r.fifo.Push(ctx, d) != nil {
 		return false
 	}
-	r.position, r.complete, r.newest, r.unpaged, r.progress = all.version, true, false, false, false
-	r.link.listed(ctx, all.unreadable)
+	r.position, r.complete, r.newest, r.unpaged, r.progress = version, true, false, false, false
+	r.link.listed(ctx)
 	return true
 }
 
@@ -64,7 +57,7 @@ func (r *Reflector[T]) replace(ctx context.Context, all completeList[T]) bool {
 //
 // Source: the versions asked for are those of client-go v0.37.2: any age at first, later nothing older than what was seen, the
 // newest after a refusal. A list bounded by a version is not paged, so that the server can answer it from its cache.
-func (r *Reflector[T]) pages(ctx context.Context) (all completeList[T], asked ListOptions, err error) {
+func (r *Reflector[T]) pages(ctx context.Context) (objs []T, version string, asked ListOptions, err error) {
 	switch {
 	case r.newest:
 	case r.position == "":
@@ -75,28 +68,27 @@ func (r *Reflector[T]) pages(ctx context.Context) (all completeList[T], asked Li
 	if asked.Match == "" && !r.unpaged && r.o.PageSize > 0 {
 		asked.Limit = r.o.PageSize
 	}
-	asked.Unreadable = func(e *DecodeError) { all.unreadable = append(all.unreadable, e) }
 	keep := func(obj T) error {
 		obj, err := r.listed(obj)
 		if err != nil {
 			return err
 		}
-		all.objects = append(all.objects, obj)
+		objs = append(objs, obj)
 		return nil
 	}
 	for {
 		page, err := r.page(ctx, asked, keep)
 		if err != nil {
-			return all, asked, err
+			return nil, "", asked, err
 		}
-		all.version = page.ResourceVersion
+		version = page.ResourceVersion
 		if page.Continue == "" {
-			return all, asked, nil
+			return objs, version, asked, nil
 		}
 		if page.Continue == asked.Continue {
-			return all, asked, &DecodeError{What: "list", Err: errors.New("the server repeats the continue token")}
+			return nil, "", asked, &DecodeError{What: "list", Err: fmt.Errorf("the server repeats the continue token")}
 		}
-		asked = ListOptions{Limit: asked.Limit, Continue: page.Continue, Unreadable: asked.Unreadable}
+		asked = ListOptions{Limit: asked.Limit, Continue: page.Continue}
 	}
 }
 
@@ -113,18 +105,13 @@ func (r *Reflector[T]) page(ctx context.Context, asked ListOptions, keep func(T)
 
 // verify is stateVerify.
 func (r *Reflector[T]) verify(ctx context.Context) state {
-	one := ListOptions{Limit: 1, Unreadable: func(*DecodeError) {}} // Only the version of the list is looked at.
-	newest, err := r.page(ctx, one, func(T) error { return nil })
+	newest, err := r.page(ctx, ListOptions{Limit: 1}, func(T) error { return nil })
 	if ctx.Err() != nil {
 		return stateVerify
 	}
 	if err != nil {
 		r.link.failed(ctx, "list", err)
-		then := stateVerify
-		if f := classify(ctx, err); f == failRefused || f == failSense {
-			then = stateWatch // Who may not list may still watch.
-		}
-		return r.pauseThen(retryAfter(err), then)
+		return r.pauseThen(retryAfter(err), stateVerify)
 	}
 	if older(newest.ResourceVersion, r.position) {
 		r.newest = true
@@ -147,9 +134,6 @@ func (r *Reflector[T]) listFailed(ctx context.Context, asked ListOptions, err er
 	case (f == failExpired || f == failAhead) && asked.ResourceVersion != "":
 		r.newest = true
 		return stateList
-	}
-	if f == failRefused {
-		r.unstreamed = false // Then it was not the streaming that was refused.
 	}
 	r.link.failed(ctx, "list", err)
 	return r.pauseThen(retryAfter(err), stateList)

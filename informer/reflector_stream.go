@@ -3,8 +3,6 @@ package informer
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -17,11 +15,10 @@ func (r *Reflector[T]) stream(ctx context.Context) state {
 	if !r.newest {
 		o.ResourceVersion = r.position // "" at first: a streamed list costs the server little even when it is the newest.
 	}
-	opened, complete := false, false
-	why, err := r.converse(ctx, o, func(ctx context.Context, w Watch[T], giveUp context.CancelCauseFunc) (bool, error) {
-		opened = true
+	complete := false
+	why, err := r.converse(ctx, o, func(ctx context.Context, w Watch[T], giveUp context.CancelCauseFunc) (int, error) {
 		if err := r.initial(ctx, w, giveUp); err != nil {
-			return false, err
+			return 0, err
 		}
 		complete = true
 		return r.follow(ctx, w)
@@ -29,7 +26,7 @@ func (r *Reflector[T]) stream(ctx context.Context) state {
 	if complete {
 		return r.watchFailed(ctx, why, err)
 	}
-	return r.streamFailed(ctx, opened, why, err)
+	return r.streamFailed(ctx, why, err)
 }
 
 // initial collects the objects of a streamed list and appends them as one Replace. Nothing is appended before the server said
@@ -47,12 +44,12 @@ func (r *Reflector[T]) initial(ctx context.Context, w Watch[T], giveUp context.C
 		r.link.heard()
 		if ev.Type == Bookmark && ev.InitialEventsEnd {
 			quiet.Stop()
-			if !r.replace(ctx, list.complete(ev.ResourceVersion)) {
+			if !r.replace(ctx, list.objs(), ev.ResourceVersion) {
 				return errStale
 			}
 			return nil
 		}
-		if ev.Type != Bookmark && ev.Unreadable == nil {
+		if ev.Type != Bookmark {
 			if ev.Object, err = r.listed(ev.Object); err != nil {
 				return err
 			}
@@ -64,26 +61,25 @@ func (r *Reflector[T]) initial(ctx context.Context, w Watch[T], giveUp context.C
 }
 
 // streamFailed decides what comes after a streamed list that was not completed.
-func (r *Reflector[T]) streamFailed(ctx context.Context, opened bool, why failure, err error) state {
+func (r *Reflector[T]) streamFailed(ctx context.Context, why failure, err error) state {
 	if ctx.Err() != nil {
 		return stateStream
 	}
 	log := klog.FromContext(ctx)
 	switch why {
-	case failEndless, failRefused: // Of an open watch, too.
+	case failEndless, failRefused:
 		// What is refused may be the streaming, or all: a list will tell.
 		r.unstreamed = true
 		log.V(2).Info("The server does not stream lists", "reason", reason(err))
+		return stateList
+	case failClosed:
+		log.V(2).Info("The server ended a streamed list too early")
 		return stateList
 	case failExpired, failAhead:
 		if !r.newest {
 			r.newest = true
 			return stateStream
 		}
-	}
-	if opened || why == failClosed {
-		log.V(2).Info("A streamed list ended too early", "reason", reason(err))
-		return stateList
 	}
 	r.link.failed(ctx, "list", err)
 	return r.pauseThen(retryAfter(err), stateStream)
@@ -94,37 +90,22 @@ type streamedList[T any] struct {
 	objects []T
 	// at has the position of each key in objects.
 	at map[string]int
-	// gone marks positions whose object was deleted while the list was under way, or became unreadable.
+	// gone marks positions whose object was deleted while the list was under way.
 	gone map[int]bool
-	// unreadable has the objects whose last state so far could not be decoded.
-	unreadable map[string]*DecodeError
 }
 
 func newStreamedList[T any]() *streamedList[T] {
-	return &streamedList[T]{at: map[string]int{}, gone: map[int]bool{}, unreadable: map[string]*DecodeError{}}
+	return &streamedList[T]{at: map[string]int{}, gone: map[int]bool{}}
 }
 
 func (l *streamedList[T]) take(ev Event[T]) error {
 	if ev.Type == Bookmark {
 		return nil
 	}
-	key := ""
-	if u := ev.Unreadable; u != nil {
-		key = u.Key
-	} else {
-		key = describe(ev.Object)
-	}
-	delete(l.unreadable, key)
+	key := describe(ev.Object)
 	i, known := l.at[key]
 	switch ev.Type {
 	case Added, Modified:
-		if ev.Unreadable != nil {
-			l.unreadable[key] = ev.Unreadable
-			if known {
-				l.gone[i] = true
-			}
-			break
-		}
 		if !known {
 			i = len(l.objects)
 			l.at[key] = i
@@ -142,13 +123,8 @@ func (l *streamedList[T]) take(ev Event[T]) error {
 	return nil
 }
 
-// complete returns what there is at version. The list is not used after that.
-func (l *streamedList[T]) complete(version string) completeList[T] {
-	return completeList[T]{objects: l.there(), unreadable: slices.Collect(maps.Values(l.unreadable)), version: version}
-}
-
-// there returns the objects that are there.
-func (l *streamedList[T]) there() []T {
+// objs returns what there is. The list is not used after that.
+func (l *streamedList[T]) objs() []T {
 	if len(l.gone) == 0 {
 		return l.objects
 	}
