@@ -46,6 +46,10 @@ type Options struct {
 	// Namespaces are created at the start, if missing, along with "default" and the "kube-" ones.
 	Namespaces []string
 
+	// NoKubernetesService leaves out the Service "kubernetes" in "default", its Endpoints and its EndpointSlice. (Nothing listens
+	// at the addresses that they name.)
+	NoKubernetesService bool
+
 	// Rand makes UIDs and the ends of generated names; nil: unpredictable ones. A seeded source makes them the same in
 	// every run. The server serialises its use.
 	Rand rand.Source

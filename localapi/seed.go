@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -78,10 +77,8 @@ func (s *Server) resourceOf(obj runtime.Object) (*registry.Resource, error) {
 		}
 		kind = kinds[0]
 	}
-	for _, r := range s.resources {
-		if r.Definition.GroupVersionKind() == kind {
-			return r, nil
-		}
+	if r := s.resourceOfKind(kind); r != nil {
+		return r, nil
 	}
 	return nil, fmt.Errorf("seed %T: the server does not serve %s", obj, kind)
 }
@@ -94,22 +91,4 @@ func (s *Server) ensureNamespace(r *registry.Resource, name string) error {
 		name = metav1.NamespaceDefault
 	}
 	return s.createNamespace(name)
-}
-
-// createNamespace creates a namespace, unless it exists.
-func (s *Server) createNamespace(name string) error {
-	ns := s.env.Namespaces.New()
-	m, err := meta.Accessor(ns)
-	if err != nil {
-		return err
-	}
-	m.SetName(name)
-	if d := s.env.Namespaces.Definition; d.Default != nil {
-		d.Default(ns)
-	}
-	o := registry.WriteOptions{Warn: func(string) {}}
-	if _, err := s.env.Namespaces.Create(context.Background(), "", ns, o); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create namespace %q: %w", name, err)
-	}
-	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flyball-dev/flyball/localapi/internal/codec"
@@ -84,7 +83,7 @@ func New(o Options) (*Server, error) {
 		Resource: func(gvr schema.GroupVersionResource) *registry.Resource { return s.resources[gvr] },
 		Other:    discovery.New(o.Definitions, s.env.Codec),
 	}
-	return s, s.createNamespaces(o.Namespaces)
+	return s, s.bootstrap(o)
 }
 
 // Handler is the API as a handler.
@@ -126,20 +125,6 @@ func (s *Server) compactIfDue(revision int64) {
 	defer s.compacting.Store(false)
 	// A failure only delays the compaction: the next write tries again.
 	_ = s.compact(context.Background(), revision-s.historyLimit)
-}
-
-// createNamespaces creates the namespaces that a cluster always has, and those asked for.
-func (s *Server) createNamespaces(more []string) error {
-	if s.env.Namespaces == nil {
-		return nil
-	}
-	names := append([]string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease}, more...)
-	for _, name := range names {
-		if err := s.createNamespace(name); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Close ends the watches and the contexts of requests, and waits for those in flight that came through the in-memory

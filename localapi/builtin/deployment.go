@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/flyball-dev/flyball/localapi/resource"
 )
@@ -30,6 +31,7 @@ func deployment() *resource.Definition {
 		PrepareCreate:        prepare(prepareDeployment),
 		PrepareUpdate:        carry(prepareDeploymentUpdate),
 		PrepareStatusUpdate:  carry(prepareDeploymentStatus),
+		StatusResets:         []fieldpath.Path{fieldpath.MakePathOrDie("metadata", "labels")},
 		Validate:             check(validateDeployment),
 		ValidateUpdate:       compare(validateDeploymentUpdate),
 		ValidateStatusUpdate: compare(validateDeploymentStatus),

@@ -25,8 +25,9 @@ func endpoints() *resource.Definition {
 		GroupVersion: corev1.SchemeGroupVersion, Kind: "Endpoints",
 		Plural: "endpoints", Singular: "endpoints", ShortNames: []string{"ep"},
 		Namespaced: true, CreateOnUpdate: true,
-		New:     func() runtime.Object { return &corev1.Endpoints{} },
-		NewList: func() runtime.Object { return &corev1.EndpointsList{} },
+		Deprecation: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+		New:         func() runtime.Object { return &corev1.Endpoints{} },
+		NewList:     func() runtime.Object { return &corev1.EndpointsList{} },
 
 		Default: mutate(func(ep *corev1.Endpoints) {
 			for i := range ep.Subsets {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/flyball-dev/flyball/localapi/resource"
 )
@@ -25,6 +26,7 @@ func pod() *resource.Definition {
 		PrepareCreate:        prepare(preparePod),
 		PrepareUpdate:        carry(preparePodUpdate),
 		PrepareStatusUpdate:  carry(preparePodStatus),
+		StatusResets:         []fieldpath.Path{fieldpath.MakePathOrDie("metadata", "deletionTimestamp"), fieldpath.MakePathOrDie("metadata", "ownerReferences")},
 		Validate:             check(validatePod),
 		ValidateUpdate:       compare(validatePodUpdate),
 		ValidateStatusUpdate: compare(validatePodStatus),
@@ -32,6 +34,7 @@ func pod() *resource.Definition {
 		Fields:               selectable(podFields),
 		Columns:              podColumns(),
 		Row:                  cells(podRow),
+		RowConditions:        podRowConditions,
 		Subresources: map[string]resource.Subresource{
 			"binding":             podBinding(),
 			"eviction":            podEviction(),

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 func podColumns() []metav1.TableColumnDefinition {
@@ -21,6 +22,21 @@ func podColumns() []metav1.TableColumnDefinition {
 		wideColumn("Nominated Node", "string", corev1.PodStatus{}.SwaggerDoc()["nominatedNodeName"]),
 		wideColumn("Readiness Gates", "string", corev1.PodSpec{}.SwaggerDoc()["readinessGates"]),
 	}
+}
+
+// podRowConditions say that a pod has come to its end.
+func podRowConditions(obj runtime.Object) []metav1.TableRowCondition {
+	var message string
+	phase := obj.(*corev1.Pod).Status.Phase
+	switch phase {
+	case corev1.PodSucceeded:
+		message = "The pod has completed successfully."
+	case corev1.PodFailed:
+		message = "The pod failed."
+	default:
+		return nil
+	}
+	return []metav1.TableRowCondition{{Type: metav1.RowCompleted, Status: metav1.ConditionTrue, Reason: string(phase), Message: message}}
 }
 
 func podRow(pod *corev1.Pod, now time.Time) []any {

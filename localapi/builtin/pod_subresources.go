@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/flyball-dev/flyball/localapi/resource"
 )
@@ -109,7 +108,8 @@ func podEviction() resource.Subresource {
 	}
 }
 
-// podEphemeralContainers lets "kubectl debug" add containers to a running pod. Nothing else of the pod changes.
+// podEphemeralContainers lets "kubectl debug" add containers to a running pod. Nothing else of the pod changes, although
+// who tries becomes an owner of what was tried: the real server's filter for these writes is not connected.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/pod/strategy.go podEphemeralContainersStrategy.
 func podEphemeralContainers() resource.Subresource {
@@ -117,7 +117,6 @@ func podEphemeralContainers() resource.Subresource {
 		Kind:    corev1.SchemeGroupVersion.WithKind("Pod"),
 		New:     func() runtime.Object { return &corev1.Pod{} },
 		Verbs:   []string{"get", "patch", "update"},
-		Owns:    fieldpath.NewIncludeMatcherFilter(fieldpath.MakePrefixMatcherOrDie("spec", "ephemeralContainers")),
 		Project: func(_ context.Context, obj runtime.Object) (runtime.Object, error) { return obj, nil },
 		Merge: func(_ context.Context, obj, sub runtime.Object) error {
 			pod, asked := obj.(*corev1.Pod), sub.(*corev1.Pod)

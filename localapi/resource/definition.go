@@ -37,6 +37,9 @@ type Definition struct {
 	DeleteReturnsObject  bool                       // DELETE answers with the object, not a Status (Pod, Service)
 	NeedsResourceVersion bool                       // PUT without metadata.resourceVersion is refused (Lease, custom resources)
 
+	// Deprecation, if not empty, is sent as a Warning header with every answer of the type.
+	Deprecation string
+
 	// ValidateName is the type's rule for metadata.name; prefix is true while a generateName is checked. Nil means
 	// a DNS-1123 subdomain.
 	ValidateName func(name string, prefix bool) []string
@@ -89,6 +92,9 @@ type Definition struct {
 
 	// Row are the cells of obj, in the order of Columns. Nil Columns print name and creation time.
 	Row func(obj runtime.Object, now time.Time) []any
+
+	// RowConditions say what a printer should know of obj beside its cells: that it has completed (kubectl dims such rows).
+	RowConditions func(obj runtime.Object) []metav1.TableRowCondition
 
 	// Allocate reserves values that must be unique in the cluster and writes them into obj: old is nil on create; obj
 	// is nil when old was removed. The server calls done once: with true after the write was stored (free what only

@@ -121,6 +121,9 @@ func (x *exchange) open() error {
 	if x.res == nil {
 		return errNoSuchPath
 	}
+	if d := x.res.Definition.Deprecation; d != "" {
+		x.warn(d)
+	}
 	out, err := codec.Negotiate(x.r, i.Verb == "watch", convertible)
 	if err != nil {
 		return err

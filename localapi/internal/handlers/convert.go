@@ -116,6 +116,9 @@ func (x *exchange) table(listMeta metav1.ListMeta, objects []runtime.Object, col
 		} else {
 			row.Cells = d.Row(obj, now)
 		}
+		if d.RowConditions != nil {
+			row.Conditions = d.RowConditions(obj)
+		}
 		switch include := metav1.IncludeObjectPolicy(x.query.Get("includeObject")); include {
 		case metav1.IncludeNone:
 		case metav1.IncludeObject:

@@ -137,11 +137,7 @@ func (x *exchange) write(a answer, truncate bool) {
 	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("Cache-Control", "no-cache, private")
-	for _, text := range x.warnings {
-		if warning, err := utilnet.NewWarningHeader(299, "-", text); err == nil {
-			h.Add("Warning", warning)
-		}
-	}
+	x.addWarnings(h)
 	if status, ok := a.other.(*metav1.Status); ok && status.Details != nil && status.Details.RetryAfterSeconds > 0 {
 		h.Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
 	}
@@ -152,6 +148,15 @@ func (x *exchange) write(a answer, truncate bool) {
 	}
 	if x.r.Method != http.MethodHead {
 		_, _ = x.w.Write(body) // a client that is gone needs no answer
+	}
+}
+
+// addWarnings puts the warnings into the answer's header.
+func (x *exchange) addWarnings(h http.Header) {
+	for _, text := range x.warnings {
+		if warning, err := utilnet.NewWarningHeader(299, "-", text); err == nil {
+			h.Add("Warning", warning)
+		}
 	}
 }
 

@@ -23,7 +23,7 @@ func (x *exchange) get(ctx context.Context) (answer, error) {
 		}
 		return objectAnswer(http.StatusOK, o), nil
 	}
-	o, err := x.res.Get(x.info.Namespace, x.info.Name, x.query.Get("resourceVersion"))
+	o, err := x.res.Get(ctx, x.info.Namespace, x.info.Name, x.query.Get("resourceVersion"))
 	if err != nil {
 		return answer{}, err
 	}

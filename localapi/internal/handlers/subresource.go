@@ -62,7 +62,7 @@ func project(ctx context.Context, sub resource.Subresource, obj runtime.Object) 
 }
 
 func (x *exchange) getSubresource(ctx context.Context, sub resource.Subresource) (answer, error) {
-	o, err := x.res.Get(x.info.Namespace, x.info.Name, "")
+	o, err := x.res.Get(ctx, x.info.Namespace, x.info.Name, "")
 	if err != nil {
 		return answer{}, err
 	}
@@ -89,8 +89,8 @@ func (x *exchange) createSubresource(ctx context.Context, sub resource.Subresour
 	if sub.Delete != nil {
 		return x.deleteBySubresource(ctx, sub, sent, o)
 	}
-	_, _, err = x.res.Update(ctx, x.info.Namespace, x.info.Name, x.merge(ctx, sub, o, func(runtime.Object) (written, error) {
-		return written{view: sent}, nil
+	_, _, err = x.res.Update(ctx, x.info.Namespace, x.info.Name, x.merge(ctx, sub, o, func(runtime.Object) (runtime.Object, error) {
+		return sent, nil
 	}))
 	if err != nil {
 		return answer{}, err
@@ -99,7 +99,7 @@ func (x *exchange) createSubresource(ctx context.Context, sub resource.Subresour
 }
 
 func (x *exchange) deleteBySubresource(ctx context.Context, sub resource.Subresource, sent runtime.Object, o registry.WriteOptions) (answer, error) {
-	current, err := x.res.Get(x.info.Namespace, x.info.Name, "")
+	current, err := x.res.Get(ctx, x.info.Namespace, x.info.Name, "")
 	if err != nil {
 		return answer{}, err
 	}
@@ -136,7 +136,7 @@ func (x *exchange) updateSubresource(ctx context.Context, sub resource.Subresour
 	if err := x.checkName(m); err != nil {
 		return answer{}, err
 	}
-	return x.storeView(ctx, sub, x.merge(ctx, sub, o, func(old runtime.Object) (written, error) {
+	return x.storeView(ctx, sub, x.merge(ctx, sub, o, func(old runtime.Object) (runtime.Object, error) {
 		return x.managedView(sub, old, sent.DeepCopyObject(), o.Manager)
 	}))
 }
@@ -153,10 +153,10 @@ func (x *exchange) patchSubresource(ctx context.Context, sub resource.Subresourc
 	if patchType == types.ApplyYAMLPatchType {
 		return x.applySubresource(ctx, sub, o, force)
 	}
-	return x.storeView(ctx, sub, x.merge(ctx, sub, o, func(old runtime.Object) (written, error) {
+	return x.storeView(ctx, sub, x.merge(ctx, sub, o, func(old runtime.Object) (runtime.Object, error) {
 		obj, err := x.patched(patchType, old, sub.New())
 		if err != nil {
-			return written{}, err
+			return nil, err
 		}
 		return x.managedView(sub, old, obj, o.Manager)
 	}))
@@ -175,30 +175,25 @@ func (x *exchange) applySubresource(ctx context.Context, sub resource.Subresourc
 	if sub.Replicas != nil {
 		as = registry.WrittenView(x.info.Subresource, sub)
 	}
-	return x.storeView(ctx, sub, x.merge(ctx, sub, o, func(old runtime.Object) (written, error) {
-		view, err := x.api.Managers.Apply(as, old, registry.Application{Configuration: applied.DeepCopy(), Manager: o.Manager, Force: force})
-		return written{view, true}, err
+	return x.storeView(ctx, sub, x.merge(ctx, sub, o, func(old runtime.Object) (runtime.Object, error) {
+		return x.api.Managers.Apply(as, old, registry.Application{Configuration: applied.DeepCopy(), Manager: o.Manager, Force: force})
 	}))
 }
 
-// managedView gives a view of a kind of its own that is to replace old its managed fields.
-func (x *exchange) managedView(sub resource.Subresource, old, view runtime.Object, manager string) (written, error) {
-	if sub.Replicas == nil {
-		return written{view: view}, nil
+// managedView gives a view that is to replace old its managed fields. They are computed from what the client sent, before
+// Merge takes over what it may: as the real server does it.
+func (x *exchange) managedView(sub resource.Subresource, old, view runtime.Object, manager string) (runtime.Object, error) {
+	as := x.res.Written(x.info.Subresource)
+	if sub.Replicas != nil {
+		as = registry.WrittenView(x.info.Subresource, sub)
+	} else {
+		x.applyDefaults(view) // the object itself
 	}
-	view, err := x.api.Managers.Update(registry.WrittenView(x.info.Subresource, sub), old, view, manager)
-	return written{view, true}, err
+	return x.api.Managers.Update(as, old, view, manager)
 }
 
-// written is a view as a client wants it. Its managed fields are either up to date, or still to be computed from what it
-// changes in the object.
-type written struct {
-	view    runtime.Object
-	managed bool
-}
-
-// merge is the change that writes the view, computed from the current one, into the object.
-func (x *exchange) merge(ctx context.Context, sub resource.Subresource, o registry.WriteOptions, next func(old runtime.Object) (written, error)) registry.Change {
+// merge is the change that writes the view that next computes from the current one into the object.
+func (x *exchange) merge(ctx context.Context, sub resource.Subresource, o registry.WriteOptions, next func(old runtime.Object) (runtime.Object, error)) registry.Change {
 	return registry.Change{Part: registry.Subresource, Validate: sub.Validate, WriteOptions: o, Next: func(old runtime.Object) (runtime.Object, error) {
 		obj := old.DeepCopyObject()
 		m, err := meta.Accessor(obj)
@@ -210,27 +205,24 @@ func (x *exchange) merge(ctx context.Context, sub resource.Subresource, o regist
 		if err != nil {
 			return nil, err
 		}
-		w, err := next(current)
+		view, err := next(current)
 		if err != nil {
 			return nil, err
 		}
-		sent, err := meta.Accessor(w.view)
+		sent, err := meta.Accessor(view)
 		if err != nil {
 			return nil, err
 		}
 		if sent.GetResourceVersion() != "" {
 			m.SetResourceVersion(sent.GetResourceVersion())
 		}
-		if err := sub.Merge(ctx, obj, w.view); err != nil {
+		if err := sub.Merge(ctx, obj, view); err != nil {
 			return nil, err
 		}
-		switch {
-		case sub.Unmanaged:
+		if sub.Unmanaged {
 			return obj, nil
-		case w.managed:
-			return obj, managers.Take(m, sent)
 		}
-		return x.api.Managers.Update(x.res.Written(x.info.Subresource), old, obj, o.Manager)
+		return obj, managers.Take(m, sent)
 	}}
 }
 

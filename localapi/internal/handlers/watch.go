@@ -47,7 +47,7 @@ func (x *exchange) serveWatch() {
 	if x.asOf > 0 && (o.ResourceVersion == "" || o.ResourceVersion == "0") {
 		options.ResourceVersion = strconv.FormatInt(x.asOf, 10)
 	}
-	watcher, err := x.res.Watch(options)
+	watcher, err := x.res.Watch(x.r.Context(), options)
 	if err != nil && !isExpired(err) {
 		x.finish(x.answerError(err))
 		return
@@ -90,6 +90,7 @@ func (s *stream) start() bool {
 	}
 	s.w.Header().Set("Content-Type", contentType)
 	s.w.Header().Set("Cache-Control", "no-cache, private")
+	s.addWarnings(s.w.Header())
 	s.w.WriteHeader(http.StatusOK)
 	s.flusher, _ = s.w.(http.Flusher)
 	s.flush()

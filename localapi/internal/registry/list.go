@@ -41,7 +41,7 @@ func (r *Resource) List(ctx context.Context, o ListOptions) (ListResult, error) 
 	if o.ResourceVersion == "0" && o.Continue == "" {
 		o.Limit = 0 // a list of any version comes from the watch cache, which knows no pages
 	}
-	revision, start, err := r.listPosition(o)
+	revision, start, err := r.listPosition(ctx, o)
 	if err != nil {
 		return ListResult{}, err
 	}
@@ -63,11 +63,11 @@ func (r *Resource) List(ctx context.Context, o ListOptions) (ListResult, error) 
 }
 
 // listPosition returns the revision that a list is to show (0: the present) and the key to start from.
-func (r *Resource) listPosition(o ListOptions) (revision int64, start string, err error) {
+func (r *Resource) listPosition(ctx context.Context, o ListOptions) (revision int64, start string, err error) {
 	if o.Continue != "" {
 		return r.decodeContinue(o.Continue)
 	}
-	if err := r.reached(o.ResourceVersion); err != nil {
+	if err := r.reached(ctx, o.ResourceVersion); err != nil {
 		return 0, "", err
 	}
 	version, err := ParseResourceVersion(o.ResourceVersion)
@@ -143,10 +143,10 @@ func (r *Resource) page(objects iter.Seq2[string, *watchcache.Object], prefix st
 		switch {
 		case full && s.all():
 			remaining++
-		case !s.matches(r.Definition, o):
-		case full:
+		case full: // as in a real server, whether or not anything of what follows is selected
 			result.Continue = r.encodeContinue(last, revision)
 			return result
+		case !s.matches(r.Definition, o):
 		default:
 			result.Objects = append(result.Objects, o)
 			last = key

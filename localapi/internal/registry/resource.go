@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -78,8 +79,8 @@ func (r *Resource) New() runtime.Object {
 
 // Get returns the current state of an object that is not older than resourceVersion ("" and "0": any). Errors: NotFound,
 // Timeout if the version is not reached.
-func (r *Resource) Get(namespace, name, resourceVersion string) (*watchcache.Object, error) {
-	if err := r.reached(resourceVersion); err != nil {
+func (r *Resource) Get(ctx context.Context, namespace, name, resourceVersion string) (*watchcache.Object, error) {
+	if err := r.reached(ctx, resourceVersion); err != nil {
 		return nil, err
 	}
 	o, ok, err := r.Objects.Get(r.key(namespace, name).String())
@@ -107,17 +108,32 @@ func (r *Resource) GetAt(ctx context.Context, namespace, name string, revision i
 	return r.past(page.Records[0])
 }
 
-// reached fails unless the store is at resourceVersion or later.
-func (r *Resource) reached(resourceVersion string) error {
-	if resourceVersion == "" || resourceVersion == "0" {
-		return nil
-	}
+// freshWait is how long a read waits for a version that the store has not reached.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/storage/cacher/watch_cache.go blockTimeout.
+const freshWait = 3 * time.Second
+
+// reached waits, for a moment, until the store is at resourceVersion or later. Errors: Timeout.
+func (r *Resource) reached(ctx context.Context, resourceVersion string) error {
 	want, err := ParseResourceVersion(resourceVersion)
 	if err != nil {
 		return err
 	}
-	if current, _ := r.env.Store.Revision(); want > current {
-		return TooLargeResourceVersion(want, current)
+	current, _ := r.env.Store.Revision()
+	if want <= current {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, freshWait)
+	defer cancel()
+	writes, err := r.env.Store.Watch(ctx, storage.TenantPrefix(r.env.Tenant), current)
+	if err != nil {
+		return err
+	}
+	defer writes.Close()
+	for current < want {
+		if _, current, err = writes.Next(ctx); err != nil {
+			return tooLargeResourceVersion(want, current)
+		}
 	}
 	return nil
 }
@@ -134,11 +150,10 @@ func ParseResourceVersion(s string) (int64, error) {
 	return v, nil
 }
 
-// TooLargeResourceVersion is the error for a version that the store has not reached. (A real server waits three seconds
-// for it first, because its watch cache may lag; this one never lags.)
+// tooLargeResourceVersion is the error for a version that the store has not reached.
 //
 // Source: k8s.io/apiserver pkg/storage/errors.go NewTooLargeResourceVersionError.
-func TooLargeResourceVersion(want, current int64) error {
+func tooLargeResourceVersion(want, current int64) error {
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", want, current), 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{
 		{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"},

@@ -42,7 +42,7 @@ type Notice struct {
 }
 
 // Watch starts a watch. Errors: Expired, Timeout (version not reached).
-func (r *Resource) Watch(o WatchOptions) (*Watcher, error) {
+func (r *Resource) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) {
 	version, err := ParseResourceVersion(o.ResourceVersion)
 	if err != nil {
 		return nil, err
@@ -51,14 +51,14 @@ func (r *Resource) Watch(o WatchOptions) (*Watcher, error) {
 	initial := version == 0
 	if o.SendInitialEvents != nil {
 		initial = *o.SendInitialEvents
-		if err := r.reached(o.ResourceVersion); err != nil && initial {
+		if err := r.reached(ctx, o.ResourceVersion); err != nil && initial {
 			return nil, err
 		}
 	}
 	current, _ := r.env.Store.Revision()
 	switch {
 	case initial:
-		list, err := r.List(context.Background(), ListOptions{Selection: o.Selection})
+		list, err := r.List(ctx, ListOptions{Selection: o.Selection})
 		if err != nil {
 			return nil, err
 		}
