@@ -383,6 +383,7 @@ func TestStopNamesWhatIsStuck(t *testing.T) {
 		free := make(chan struct{})
 		r := recorder(func(context.Context, string, int) (Result, error) { <-free; return Result{}, nil })
 		c := start(t, r, Options[string]{Workers: 2, DrainTimeout: time.Second}, &script{keys: []string{"b", "a"}})
+		want(t, c.InFlight(), []string{"a (running for 0s)", "b (running for 0s)"})
 		err := c.end()
 		var stuck *StuckError
 		if !errors.As(err, &stuck) || stuck.Controller != "test" {

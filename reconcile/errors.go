@@ -38,6 +38,12 @@ func (e *PanicError) Unwrap() error {
 
 // stuck names what is in flight.
 func (c *Controller[K]) stuck() error {
+	return &StuckError{Controller: c.name, Keys: c.InFlight()}
+}
+
+// InFlight names the keys that are being reconciled at this moment, with the time each has been running, sorted. How many
+// there are is in [Stats], too.
+func (c *Controller[K]) InFlight() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	keys := make([]string, 0, len(c.inFlight))
@@ -45,5 +51,5 @@ func (c *Controller[K]) stuck() error {
 		keys = append(keys, fmt.Sprintf("%v (running for %s)", key, time.Since(since).Round(time.Millisecond)))
 	}
 	slices.Sort(keys)
-	return &StuckError{Controller: c.name, Keys: keys}
+	return keys
 }
