@@ -2,6 +2,7 @@ package informer
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 )
 
@@ -67,7 +68,8 @@ type preparedObject[T any] struct {
 // The type of a delta is not believed, the cache is asked: an Upsert of an unknown key adds, one of the state already held does
 // nothing, one of an earlier state does nothing, and one with another UID is a delete and an add, as the first object must
 // have gone for the second to come. A Delete of an unknown key does nothing. A Replace deletes what it does not
-// hold, and does nothing for what it holds unchanged.
+// hold, and does nothing for what it holds unchanged. Of an object that could not be decoded the cache keeps the last readable
+// state until the object is gone.
 //
 // Concurrency: one Apply at a time; it waits for others. Index functions run before readers are locked out.
 //
@@ -130,7 +132,7 @@ func (tx *transaction[T]) prepare(batch []Delta[T]) error {
 	}
 	for i := range batch {
 		d := &batch[i]
-		if d.Type == DeltaUpsert || d.Type == DeltaDelete {
+		if (d.Type == DeltaUpsert || d.Type == DeltaDelete) && d.Unreadable == nil {
 			if err := add(d.Object, d.Type == DeltaUpsert); err != nil {
 				return err
 			}
@@ -159,8 +161,16 @@ func (tx *transaction[T]) commit(batch []Delta[T]) {
 		d := &batch[i]
 		switch d.Type {
 		case DeltaUpsert:
+			if d.Unreadable != nil {
+				tx.upsertUnreadable(d.Unreadable[0])
+				break
+			}
 			tx.upsert(d, tx.take())
 		case DeltaDelete:
+			if d.Unreadable != nil {
+				tx.deleteUnreadable(d.Unreadable[0])
+				break
+			}
 			tx.delete(d, tx.take())
 		case DeltaReplace:
 			tx.replace(d)
@@ -197,7 +207,7 @@ func (tx *transaction[T]) renew(e *entry[T], obj T, p preparedObject[T], accept 
 	if accept != AcceptAll {
 		had, got := identify(e.obj), identify(obj)
 		switch {
-		case had.sameState(got):
+		case e.holds(obj, accept):
 			tx.Duplicates++
 			return
 		case older(got.version, had.version) && accept == AcceptLater:
@@ -214,6 +224,18 @@ func (tx *transaction[T]) renew(e *entry[T], obj T, p preparedObject[T], accept 
 	tx.Changes = append(tx.Changes, Change[T]{Type: ChangeUpdate, Key: e.key, Old: e.obj, New: obj})
 	e.set(obj, p.terms)
 	tx.noteIndexing(p)
+}
+
+// holds says whether obj is the state that e has. Of a history that went back, the same version may have been given twice.
+func (e *entry[T]) holds(obj T, accept Acceptance) bool {
+	switch accept {
+	case AcceptAll:
+		return false
+	case AcceptEarlier:
+		return identify(e.obj).sameState(identify(obj)) && reflect.DeepEqual(e.obj, obj)
+	default:
+		return identify(e.obj).sameState(identify(obj))
+	}
 }
 
 func (tx *transaction[T]) delete(d *Delta[T], p preparedObject[T]) {
@@ -255,6 +277,11 @@ func (tx *transaction[T]) replace(d *Delta[T]) {
 			e.mark = tx.marks
 		}
 	}
+	for _, u := range d.Unreadable {
+		if e := tx.entries[u.Key]; e != nil && e.stands(u, d.Accept) {
+			e.mark = tx.marks
+		}
+	}
 	tx.sweep(d.Scope)
 	initial := !s.listed
 	for i, obj := range d.Objects {
@@ -262,11 +289,41 @@ func (tx *transaction[T]) replace(d *Delta[T]) {
 		switch {
 		case e == nil:
 			tx.add(obj, d.Scope, listed[i], initial)
-		case d.Accept == AcceptAll || !identify(e.obj).sameState(identify(obj)):
+		case !e.holds(obj, d.Accept):
 			tx.renew(e, obj, listed[i], d.Accept)
 		}
 	}
 	s.listed = true
+}
+
+// stands says whether e is an earlier state of the object that cannot be decoded. After history went back a later one never was.
+func (e *entry[T]) stands(u *DecodeError, accept Acceptance) bool {
+	had := identify(e.obj)
+	return had.sameObject(identity{uid: u.UID}) && (accept != AcceptEarlier || older(had.version, u.Version))
+}
+
+// upsertUnreadable keeps the object in its last readable state; one that another took the place of is gone.
+func (tx *transaction[T]) upsertUnreadable(u *DecodeError) {
+	e := tx.entries[u.Key]
+	if e == nil {
+		return
+	}
+	if had := identify(e.obj); !had.sameObject(identity{uid: u.UID}) && !older(u.Version, had.version) {
+		tx.drop(e, e.obj, true)
+	}
+}
+
+// deleteUnreadable deletes an object of which the last readable state is the last known one.
+func (tx *transaction[T]) deleteUnreadable(u *DecodeError) {
+	e := tx.entries[u.Key]
+	switch {
+	case e == nil:
+		tx.Duplicates++
+	case older(u.Version, identify(e.obj).version):
+		tx.Outdated++
+	default:
+		tx.drop(e, e.obj, true)
+	}
 }
 
 // sweep deletes what the Replace under way did not mark.

@@ -1,14 +1,17 @@
 package informer
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
 )
 
@@ -35,12 +38,17 @@ const (
 // unmarshaler is a type that protobuf can be decoded into.
 type unmarshaler interface{ Unmarshal([]byte) error }
 
-// list decodes one page of a list.
-func (d *decoder[T]) list(data []byte, yield func(T) error) (metav1.ListMeta, error) {
-	if bytes.HasPrefix(data, protobufMagic) {
-		return d.listProtobuf(data, yield)
+// list decodes one page of a list. each is given every object, or why it could not be decoded.
+func (d *decoder[T]) list(body io.Reader, each func(T, error) error) (metav1.ListMeta, error) {
+	in := bufio.NewReader(body)
+	if start, _ := in.Peek(len(protobufMagic)); !bytes.Equal(start, protobufMagic) {
+		return d.listJSON(in, each) // It meets the error that Peek met.
 	}
-	return d.listJSON(data, yield)
+	data, err := io.ReadAll(in)
+	if err != nil {
+		return metav1.ListMeta{}, fmt.Errorf("read the list: %w", err)
+	}
+	return d.listProtobuf(data, each)
 }
 
 // event makes an event of a frame.
@@ -54,6 +62,10 @@ func (d *decoder[T]) event(f frame) (ev Event[T], err error) {
 		return ev, &DecodeError{What: "watch event", Err: fmt.Errorf("unknown type %q", f.kind)}
 	}
 	ev.Object, err = d.object(f.object)
+	var unreadable *DecodeError
+	if errors.As(err, &unreadable) && unreadable.Key != "" && unreadable.Version != "" && ev.Type != Bookmark {
+		return Event[T]{Type: ev.Type, ResourceVersion: unreadable.Version, Unreadable: unreadable}, nil
+	}
 	if err != nil {
 		return ev, err
 	}
@@ -141,19 +153,35 @@ func (d *decoder[T]) objectJSON(data []byte) (T, error) {
 		into = &u.Object // Its own UnmarshalJSON refuses what does not say its kind, as the items of a list may not.
 	}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, into); err != nil {
-		return obj, &DecodeError{What: "object " + nameIn(data), Err: err}
+		return obj, unreadable(metadataJSON(data), err)
 	}
 	return obj, d.expect(obj.GetObjectKind().GroupVersionKind().Kind)
 }
 
-// nameIn finds the key of an object that could not be decoded; "" when not even that can be read.
-func nameIn(data []byte) string {
+// unreadable is the error of an object of which m is all that could be read.
+func unreadable(m metav1.ObjectMeta, err error) *DecodeError {
+	e := &DecodeError{What: "object", Err: err}
+	if m.Name != "" {
+		e.Key, e.UID, e.Version = KeyOf(m.Namespace, m.Name), m.UID, m.ResourceVersion
+		e.What += " " + e.Key
+	}
+	return e
+}
+
+// metadataJSON reads what names an object that could not be decoded; empty when not even that can be read.
+func metadataJSON(data []byte) (m metav1.ObjectMeta) {
 	var partial struct {
 		Metadata struct {
-			Namespace string `json:"namespace"`
-			Name      string `json:"name"`
+			Namespace       string    `json:"namespace"`
+			Name            string    `json:"name"`
+			UID             types.UID `json:"uid"`
+			ResourceVersion string    `json:"resourceVersion"`
 		} `json:"metadata"`
 	}
-	_ = kjson.UnmarshalCaseSensitivePreserveInts(data, &partial) // What could be read is in partial.
-	return KeyOf(partial.Metadata.Namespace, partial.Metadata.Name)
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &partial); err != nil {
+		return m
+	}
+	p := partial.Metadata
+	m.Namespace, m.Name, m.UID, m.ResourceVersion = p.Namespace, p.Name, p.UID, p.ResourceVersion
+	return m
 }

@@ -10,34 +10,90 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// listJSON decodes a page item by item, so that no array keeps the items of a page together in memory, and one that cannot be
-// decoded can be named.
-func (d *decoder[T]) listJSON(data []byte, yield func(T) error) (metav1.ListMeta, error) {
-	var page struct {
-		Kind     string            `json:"kind"`
-		Metadata metav1.ListMeta   `json:"metadata"`
-		Items    []json.RawMessage `json:"items"`
+// listJSON decodes a page item by item, as it comes in, so that nothing keeps the items of a page together in memory, and one
+// that cannot be decoded can be named.
+func (d *decoder[T]) listJSON(body io.Reader, each func(T, error) error) (m metav1.ListMeta, err error) {
+	in := json.NewDecoder(body)
+	if begun, err := open(in, '{'); !begun {
+		return m, err
 	}
-	if err := json.Unmarshal(data, &page); err != nil {
-		return page.Metadata, &DecodeError{What: "list", Err: err}
-	}
-	if err := d.expectList(page.Kind); err != nil {
-		return page.Metadata, err
-	}
-	for i, item := range page.Items {
-		obj, err := d.objectJSON(item)
+	for in.More() {
+		name, err := in.Token()
 		if err != nil {
-			return page.Metadata, err
+			return m, readFailed(err)
 		}
-		page.Items[i] = nil
-		if err := d.check(obj); err != nil {
-			return page.Metadata, err
+		switch name {
+		case "kind":
+			var kind string
+			if err = readFailed(in.Decode(&kind)); err == nil {
+				err = d.expectList(kind)
+			}
+		case "metadata":
+			err = readFailed(in.Decode(&m))
+		case "items":
+			err = d.itemsJSON(in, each)
+		default:
+			var ignored json.RawMessage
+			err = readFailed(in.Decode(&ignored))
 		}
-		if err := yield(obj); err != nil {
-			return page.Metadata, err
+		if err != nil {
+			return m, err
 		}
 	}
-	return page.Metadata, nil
+	_, err = in.Token() // The closing brace.
+	return m, readFailed(err)
+}
+
+// itemsJSON decodes the items of a page. Some servers send null for none.
+func (d *decoder[T]) itemsJSON(in *json.Decoder, each func(T, error) error) error {
+	if begun, err := open(in, '['); !begun {
+		return err
+	}
+	var item json.RawMessage // One array for all: decoded objects do not refer to it.
+	for in.More() {
+		if err := in.Decode(&item); err != nil {
+			return readFailed(err)
+		}
+		obj, err := d.objectJSON(item)
+		if err == nil {
+			err = d.check(obj)
+		}
+		if err := each(obj, err); err != nil {
+			return err
+		}
+	}
+	_, err := in.Token() // The closing bracket.
+	return readFailed(err)
+}
+
+// open reads the delimiter that a value begins with; false without an error is a null.
+func open(in *json.Decoder, delim json.Delim) (begun bool, err error) {
+	switch t, err := in.Token(); {
+	case err != nil:
+		return false, readFailed(err)
+	case t == nil && delim == '[':
+		return false, nil
+	case t != delim:
+		return false, &DecodeError{What: "list", Err: fmt.Errorf("%v where %v was expected", t, delim)}
+	}
+	return true, nil
+}
+
+// readFailed tells a list that makes no sense from one that did not come to its end.
+func readFailed(err error) error {
+	var (
+		syntax *json.SyntaxError
+		typ    *json.UnmarshalTypeError
+	)
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &syntax), errors.As(err, &typ):
+		return &DecodeError{What: "list", Err: err}
+	case errors.Is(err, io.EOF):
+		err = io.ErrUnexpectedEOF
+	}
+	return fmt.Errorf("read the list: %w", err)
 }
 
 // expectList is expect for the kind of a list.

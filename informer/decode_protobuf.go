@@ -18,6 +18,9 @@ var protobufMagic = []byte("k8s\x00")
 // maxFrame bounds one watch event, as client-go does: a length beyond it is not a length.
 const maxFrame = 16 << 20
 
+// keptFrame is how large a buffer is kept for the next event: a watch must not hold that of its largest for as long as it lasts.
+const keptFrame = 64 << 10
+
 var errTruncated = errors.New("protobuf message is cut short")
 
 // fields calls each with the number and content of every length-delimited field of a message. Nothing is copied.
@@ -87,7 +90,7 @@ func openEnvelope(data []byte) (e envelope, err error) {
 }
 
 // listProtobuf decodes a page item by item. Every list message of Kubernetes has its metadata in field 1, its items in 2.
-func (d *decoder[T]) listProtobuf(data []byte, yield func(T) error) (meta metav1.ListMeta, err error) {
+func (d *decoder[T]) listProtobuf(data []byte, each func(T, error) error) (meta metav1.ListMeta, err error) {
 	e, err := openEnvelope(data)
 	if err != nil {
 		return meta, &DecodeError{What: "list", Err: err}
@@ -101,7 +104,11 @@ func (d *decoder[T]) listProtobuf(data []byte, yield func(T) error) (meta metav1
 		case 1:
 			return meta.Unmarshal(content)
 		case 2:
-			failed = d.itemProtobuf(content, yield)
+			obj, err := d.objectProtobuf(content)
+			if err == nil {
+				err = d.check(obj)
+			}
+			failed = each(obj, err)
 			return failed
 		}
 		return nil
@@ -112,17 +119,6 @@ func (d *decoder[T]) listProtobuf(data []byte, yield func(T) error) (meta metav1
 	return meta, failed
 }
 
-func (d *decoder[T]) itemProtobuf(data []byte, yield func(T) error) error {
-	obj, err := d.objectProtobuf(data)
-	if err != nil {
-		return err
-	}
-	if err := d.check(obj); err != nil {
-		return err
-	}
-	return yield(obj)
-}
-
 func (d *decoder[T]) objectProtobuf(data []byte) (T, error) {
 	obj := d.new()
 	into, ok := any(obj).(unmarshaler)
@@ -130,9 +126,22 @@ func (d *decoder[T]) objectProtobuf(data []byte) (T, error) {
 		return obj, &DecodeError{What: "object", Err: fmt.Errorf("the server sent protobuf, which a %T cannot hold", obj)}
 	}
 	if err := into.Unmarshal(data); err != nil {
-		return obj, &DecodeError{What: "object", Err: err}
+		return obj, unreadable(metadataProtobuf(data), err)
 	}
 	return obj, nil
+}
+
+// metadataProtobuf reads what names an object that could not be decoded. Every object message has its metadata in field 1.
+func metadataProtobuf(data []byte) (m metav1.ObjectMeta) {
+	first := true
+	_ = fields(data, func(number uint64, content []byte) error {
+		if first && number == 1 && m.Unmarshal(content) != nil {
+			m = metav1.ObjectMeta{}
+		}
+		first = false
+		return nil
+	})
+	return m
 }
 
 // protobufFrames reads messages WatchEvent, each behind its length.
@@ -150,7 +159,7 @@ func (r *protobufFrames) next() (frame, error) {
 	if size > maxFrame {
 		return frame{}, &DecodeError{What: "watch event", Err: fmt.Errorf("a frame of %d bytes", size)}
 	}
-	if cap(r.buf) < int(size) {
+	if cap(r.buf) < int(size) || cap(r.buf) > keptFrame {
 		r.buf = make([]byte, size)
 	}
 	r.buf = r.buf[:size]

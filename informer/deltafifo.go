@@ -47,6 +47,9 @@ type Delta[T any] struct {
 	Object T
 	// Objects is set for Replace. The receiver owns the slice.
 	Objects []T
+	// Unreadable are objects in a state that could not be decoded: of a Replace those that are there beside Objects, of an Upsert or
+	// Delete the one that stands for Object. The cache keeps what it has of them while they exist.
+	Unreadable []*DecodeError
 	// ResourceVersion is the position in the server's history after this delta; "" for Resync.
 	ResourceVersion string
 	// Scope numbers the reflector it came from; see [Indexer].Apply. An informer of one reflector uses 0.

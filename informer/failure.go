@@ -26,8 +26,10 @@ const (
 	failExpired
 	// failAhead: the server has not got so far yet: a replica that lags, or history that went back.
 	failAhead
-	// failServer: the server is there and cannot do it now (429, 500, 503, 504).
+	// failServer: the server is there and cannot do it now (500, 503, 504).
 	failServer
+	// failBusy: the server wants to be asked less (429).
+	failBusy
 	// failRefused: the server will not do it: 401, 403, 404, 405, 406, 415, 422. Asking the same way again only helps
 	// when somebody changes something.
 	failRefused
@@ -42,13 +44,14 @@ const (
 )
 
 func (f failure) String() string {
-	return [...]string{"closed", "silent", "broken", "expired", "ahead", "server error", "refused", "past", "endless", "senseless"}[f]
+	return [...]string{"closed", "silent", "broken", "expired", "ahead", "server error", "busy", "refused", "past", "endless", "senseless"}[f]
 }
 
 var (
 	errSilent  = errors.New("the connection is silent for longer than the server promised")
 	errEndless = errors.New("the server does not end a streamed list")
 	errPast    = errors.New("the server sent a version from the past")
+	errAtOnce  = errors.New("the server closed the watch at once")
 	errStale   = errors.New("the server answered from an earlier state than it was asked for")
 )
 
@@ -62,6 +65,7 @@ func (e *TransformError) Error() string { return fmt.Sprintf("transform %s: %v",
 
 func (e *TransformError) Unwrap() error { return e.Err }
 
+// classify finds out what err means; ctx is that of the request.
 func classify(ctx context.Context, err error) failure {
 	var (
 		decode    *DecodeError
@@ -85,7 +89,9 @@ func classify(ctx context.Context, err error) failure {
 		return failAhead
 	case !errors.As(err, &status):
 		return failBroken
-	case status.Status().Code == 429 || status.Status().Code >= 500:
+	case status.Status().Code == 429:
+		return failBusy
+	case status.Status().Code >= 500:
 		return failServer
 	case status.Status().Code >= 400:
 		return failRefused

@@ -24,6 +24,10 @@ type Health struct {
 	Err error
 	// Since is when the errors began, or, without one, when the connection was last made good; zero before the first attempt.
 	Since time.Time
+	// Unreadable counts objects that could not be decoded: the cache keeps their last readable state, or nothing. UnreadableErr, a
+	// [DecodeError], names one of them.
+	Unreadable    int
+	UnreadableErr error
 	// Unindexed counts objects in the cache that an index function failed on: ByIndex does not find them.
 	Unindexed int
 	// IndexErr is the error of one of those.
@@ -48,9 +52,10 @@ type Stats struct {
 	RelistReasons map[string]int64
 	// Bytes counts what was read from the server, decompressed; 0 when the ListerWatcher does not say.
 	Bytes int64
-	// Objects is the number of objects in the cache now, ResourceVersion its watermark.
-	Objects         int64
-	ResourceVersion string
+	// Objects is the number of objects in the cache now, ResourceVersion its watermark. Unreadable and Unindexed are as in
+	// [Health].
+	Objects, Unreadable, Unindexed int64
+	ResourceVersion                string
 	// LastEvent is when the server was last heard of: an event, a bookmark or a list. Zero: never.
 	LastEvent time.Time
 	// Handlers has one element for each registered handler, in order of registration.

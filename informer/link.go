@@ -2,6 +2,8 @@ package informer
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,6 +27,8 @@ type link struct {
 	// logged and loggedAt are the last failure written to the log.
 	logged   string
 	loggedAt time.Time
+	// unread has, by key, the objects that are there in a state that could not be decoded. Written by the reflector only.
+	unread map[string]*DecodeError
 }
 
 // failed notes a failure. The first of its kind is logged, repetitions only now and then: an outage of an hour is a few
@@ -57,9 +61,38 @@ func (l *link) failed(ctx context.Context, verb string, err error) {
 	}
 }
 
-// listed notes a complete list. It does not take back that watching fails.
-func (l *link) listed(ctx context.Context) {
+// unreadable notes an object that could not be decoded. It is logged once for as long as it stays so.
+func (l *link) unreadable(ctx context.Context, e *DecodeError) {
 	l.mu.Lock()
+	_, known := l.unread[e.Key]
+	if l.unread == nil {
+		l.unread = map[string]*DecodeError{}
+	}
+	l.unread[e.Key] = e
+	l.mu.Unlock()
+	log := klog.FromContext(ctx)
+	if known {
+		log = log.V(4)
+	}
+	log.Info("Object cannot be decoded; the cache keeps its last readable state", "object", e.Key, "resourceVersion", e.Version, "reason", e.Err.Error())
+}
+
+// readable notes that what is under key can be decoded, or is gone.
+func (l *link) readable(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.unread, key)
+}
+
+// listed notes a complete list and what of it could not be decoded. It does not take back that watching fails.
+func (l *link) listed(ctx context.Context, unreadable []*DecodeError) {
+	still := make(map[string]bool, len(unreadable))
+	for _, e := range unreadable {
+		still[e.Key] = true
+		l.unreadable(ctx, e)
+	}
+	l.mu.Lock()
+	maps.DeleteFunc(l.unread, func(key string, _ *DecodeError) bool { return !still[key] })
 	recovered := l.err != nil && l.err.Verb == "list"
 	if recovered || l.since.IsZero() {
 		l.recoverLocked()
@@ -87,6 +120,16 @@ func (l *link) watching(ctx context.Context) {
 
 func (l *link) recoverLocked() {
 	l.err, l.since = nil, time.Now()
+}
+
+// unreadables returns how many objects cannot be decoded, and the error of the first by key.
+func (l *link) unreadables() (n int, first error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.unread) == 0 {
+		return 0, nil
+	}
+	return len(l.unread), l.unread[slices.Min(slices.Collect(maps.Keys(l.unread)))]
 }
 
 // health returns since when which failure lasts, or, with nil, since when there is none.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // ListerWatcher is the server's side of an informer: one resource, in one namespace or all, through one selection.
@@ -50,6 +51,9 @@ type ListOptions struct {
 	Limit int64
 	// Continue is the token of the page before; ResourceVersion is then empty.
 	Continue string
+	// Unreadable, when set, is called instead of yield for an object that exists and cannot be decoded, if at least its key could
+	// be read: one object must not keep all others from being listed. nil makes the list fail.
+	Unreadable func(*DecodeError)
 }
 
 // ListResult is what a page of a list says about itself.
@@ -93,6 +97,8 @@ type Event[T any] struct {
 	ResourceVersion string
 	// InitialEventsEnd marks the Bookmark after the last initial event; see WatchOptions.SendInitialEvents.
 	InitialEventsEnd bool
+	// Unreadable, when set, says why the object could not be decoded, and which it is. Object is then not set.
+	Unreadable *DecodeError
 }
 
 // DecodeError says that the server answered with something that is not an object of the resource.
@@ -100,6 +106,11 @@ type DecodeError struct {
 	// What was being read: "list", "watch event" or an object's key.
 	What string
 	Err  error
+	// Key, UID and Version are those of the object that could not be decoded, as far as they could be. Without a Key
+	// it is not known which object it is.
+	Key     string
+	UID     types.UID
+	Version string
 }
 
 func (e *DecodeError) Error() string { return fmt.Sprintf("decode %s: %v", e.What, e.Err) }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,8 +15,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// FuzzPipeline does to an informer whatever a list of bytes says: changes, deletions, cuts, compactions, refusals, late, slow and
-// leaving handlers. In the end the cache must be what the server holds, and so must be what each handler was told, of
+// FuzzPipeline does to an informer whatever a list of bytes says: changes, deletions, states that cannot be decoded, cuts,
+// compactions, refusals, a server restored from a backup, late, slow and leaving handlers; lists that are streamed or not, all
+// namespaces or several by themselves. In the end the cache must be what the server holds, and so must be what each handler was told, of
 // which no single call may contradict those before.
 func FuzzPipeline(f *testing.F) {
 	f.Add([]byte{})
@@ -25,12 +28,16 @@ func FuzzPipeline(f *testing.F) {
 		all[i] = byte(i * 37)
 	}
 	f.Add(all)
+	f.Add([]byte{0x0a, 0x19, 0x00, 0x38, 0x0a, 0x3d, 0xc1, 0x3a, 0x68, 0x0a, 0x3b, 0x71, 0x39, 0x3f})
 	f.Fuzz(func(t *testing.T, ops []byte) {
 		if len(ops) > 400 {
 			t.Skip("longer is not different")
 		}
-		stream := len(ops) > 0 && ops[0]&1 == 1
-		synctest.Test(t, func(t *testing.T) { newModel(t, stream).run(ops) })
+		var mode byte
+		if len(ops) > 0 {
+			mode = ops[0]
+		}
+		synctest.Test(t, func(t *testing.T) { newModel(t, mode&1 != 0, mode&2 != 0).run(ops) })
 	})
 }
 
@@ -40,12 +47,18 @@ type model struct {
 	server   *server
 	informer *SharedInformer[object]
 	ledgers  []*ledger
+	// restored says that the server's history went back at some time: then versions may, too.
+	restored bool
 }
 
-func newModel(t *testing.T, stream bool) *model {
+func newModel(t *testing.T, stream, split bool) *model {
 	s := newServer()
 	m := &model{t: t, server: s}
-	m.informer = NewSharedInformer[object](s, Options[object]{
+	lws := map[string]ListerWatcher[object]{"": s}
+	if split {
+		lws = map[string]ListerWatcher[object]{"default": within{s, "default"}, "other": within{s, "other"}}
+	}
+	m.informer = NewSharedInformerOfNamespaces(lws, Options[object]{
 		Resource: "pods", PageSize: 2, StreamLists: stream, Backoff: Backoff{Rand: func() float64 { return 0 }},
 		Indexes: map[string]IndexFunc[object]{"odd": func(o object) ([]string, error) {
 			if (o.ResourceVersion[len(o.ResourceVersion)-1]-'0')%2 == 1 {
@@ -59,7 +72,7 @@ func newModel(t *testing.T, stream bool) *model {
 }
 
 func (m *model) join() {
-	l := &ledger{t: m.t, objects: map[string]object{}}
+	l := &ledger{t: m.t, objects: map[string]object{}, restored: &m.restored}
 	var err error
 	if l.reg, err = m.informer.AddHandler(l.handler(), HandlerOptions{Name: fmt.Sprint("handler", len(m.ledgers)), MaxLag: len(m.ledgers)%3 - 1}); err != nil {
 		m.t.Fatal(err)
@@ -80,23 +93,25 @@ func (m *model) run(ops []byte) {
 	for _, l := range m.ledgers {
 		l.release()
 	}
-	m.server.recover()
-	time.Sleep(10 * time.Minute) // All backoffs end, and half-open watches are given up.
-	synctest.Wait()
+	m.settle()
 	m.check()
 	cancel()
 	running.Wait()
 }
 
 func (m *model) do(op byte, arg int) {
-	name := string(rune('a' + arg))
+	name, namespace := string(rune('a'+arg)), []string{"default", "other"}[arg%2]
 	last := m.ledgers[len(m.ledgers)-1]
 	switch op {
 	default:
-		m.server.put(name)
+		m.server.putIn(namespace, name)
+	case 2:
+		m.server.garble(namespace, name)
+	case 3:
+		m.restore(arg)
 	case 4, 5:
-		if m.server.has(name) {
-			m.server.remove(name)
+		if m.server.has(namespace, name) {
+			m.server.removeIn(namespace, name)
 		}
 	case 6:
 		m.server.cut([]error{errClosed, errExpired, scriptedError("reset"), scriptedError("500"), scriptedError("decode"), scriptedError("429"), scriptedError("403"), errClosed}[arg])
@@ -130,6 +145,31 @@ func (m *model) do(op byte, arg int) {
 	}
 }
 
+// settle lets the informer find out where the server is.
+func (m *model) settle() {
+	m.server.recover()
+	time.Sleep(10 * time.Minute) // All backoffs end, and half-open watches are given up.
+	m.server.bookmark(0)
+	synctest.Wait()
+	if rv := m.informer.ResourceVersion(); rv != strconv.Itoa(m.server.rv) {
+		m.t.Errorf("watermark %s, server at %d, health %v", rv, m.server.rv, m.informer.Health().Err)
+	}
+}
+
+// restore takes the server back, and gives versions out again that the informer has seen; fewer, as it could not be noticed otherwise.
+func (m *model) restore(arg int) {
+	m.settle()
+	was := m.server.rv
+	back := min(arg, was-max(1, m.server.compacted))
+	m.server.restore(was - back)
+	m.restored = true
+	for i := 1; i < back && i <= arg/2; i++ {
+		m.server.putIn("default", string(rune('a'+2*(i%3))))
+	}
+	m.server.cut(scriptedError("reset"))
+	m.settle()
+}
+
 // check compares the cache, its indexes and the ledgers with the server.
 func (m *model) check() {
 	m.server.mu.Lock()
@@ -140,6 +180,21 @@ func (m *model) check() {
 	for o := range m.informer.All() {
 		got[Key(o)] = o
 	}
+	unreadable := 0
+	for key, o := range want {
+		if garbled(o) == nil {
+			continue
+		}
+		unreadable++
+		delete(want, key)
+		// The cache may hold an earlier state of that very object.
+		if held := got[key]; held != nil && held.UID == o.UID && garbled(held) == nil && (m.restored || older(held.ResourceVersion, o.ResourceVersion)) {
+			want[key] = held
+		}
+	}
+	if h := m.informer.Health(); h.Unreadable != unreadable {
+		m.t.Errorf("%d objects cannot be decoded, health %+v", unreadable, h)
+	}
 	for _, o := range want {
 		if v := o.ResourceVersion; (v[len(v)-1]-'0')%2 == 1 {
 			odd = append(odd, o.Name)
@@ -147,12 +202,6 @@ func (m *model) check() {
 	}
 	if !maps.Equal(got, want) {
 		m.t.Errorf("cache %v, server %v, health %v", got, want, m.informer.Health().Err)
-	}
-	if rv := m.informer.ResourceVersion(); older(rv, fmt.Sprint(m.server.rv)) && len(want) > 0 && m.server.history != nil {
-		last := m.server.history[len(m.server.history)-1].ResourceVersion
-		if older(rv, last) {
-			m.t.Errorf("watermark %s, server at %s", rv, last)
-		}
 	}
 	indexed, err := m.informer.ByIndex("odd", "odd")
 	if err != nil {
@@ -186,6 +235,8 @@ type ledger struct {
 	mu      sync.Mutex
 	objects map[string]object
 	gate    chan struct{} // As recorder.gate.
+	// restored says that versions may go back; nil is false.
+	restored *bool
 }
 
 func (l *ledger) hold() {
@@ -203,6 +254,11 @@ func (l *ledger) release() {
 		close(l.gate)
 		l.gate = nil
 	}
+}
+
+// mayFollow says whether o may be the state after old.
+func (l *ledger) mayFollow(old, o object) bool {
+	return older(old.ResourceVersion, o.ResourceVersion) || (l.restored != nil && *l.restored && old != o)
 }
 
 func (l *ledger) wait() {
@@ -228,7 +284,7 @@ func (l *ledger) handler() Handler[object] {
 		OnUpdate: func(old, o object) {
 			l.wait()
 			defer l.mu.Unlock()
-			if had := l.objects[Key(o)]; had != old || old.UID != o.UID || !older(old.ResourceVersion, o.ResourceVersion) {
+			if had := l.objects[Key(o)]; had != old || old.UID != o.UID || !l.mayFollow(old, o) {
 				l.t.Errorf("%s: update %s -> %s, but it knows %v", l.reg.Name(), show(old), show(o), had)
 			}
 			l.objects[Key(o)] = o
@@ -242,4 +298,47 @@ func (l *ledger) handler() Handler[object] {
 			delete(l.objects, d.Key)
 		},
 	}
+}
+
+// within is a server as seen by who may see one namespace.
+type within struct {
+	*server
+	namespace string
+}
+
+func (w within) List(ctx context.Context, o ListOptions, yield func(object) error) (ListResult, error) {
+	report := o.Unreadable
+	o.Unreadable = func(e *DecodeError) {
+		if strings.HasPrefix(e.Key, w.namespace+"/") {
+			report(e)
+		}
+	}
+	return w.server.List(ctx, o, func(obj object) error {
+		if obj.Namespace != w.namespace {
+			return nil
+		}
+		return yield(obj)
+	})
+}
+
+func (w within) Watch(ctx context.Context, o WatchOptions) (Watch[object], error) {
+	all, err := w.server.Watch(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return watchFunc(func(ctx context.Context) (Event[object], error) {
+		for {
+			ev, err := all.Next(ctx)
+			key := ""
+			switch {
+			case ev.Unreadable != nil:
+				key = ev.Unreadable.Key
+			case ev.Object != nil:
+				key = Key(ev.Object)
+			}
+			if key == "" || strings.HasPrefix(key, w.namespace+"/") {
+				return ev, err
+			}
+		}
+	}), nil
 }

@@ -75,7 +75,7 @@ func (w *watchdog[T]) check(obj T, handler string) {
 	}
 }
 
-// guard checks after each call of h what the call was given.
+// guard checks after each call of h what the call was given, and before it, so that h is not blamed for what others did.
 func (w *watchdog[T]) guard(h Handler[T], name string) Handler[T] {
 	if w == nil {
 		return h
@@ -83,12 +83,15 @@ func (w *watchdog[T]) guard(h Handler[T], name string) Handler[T] {
 	g := Handler[T]{}
 	if h.OnAdd != nil {
 		g.OnAdd = func(obj T, initial bool) {
+			w.check(obj, "")
 			h.OnAdd(obj, initial)
 			w.check(obj, name)
 		}
 	}
 	if h.OnUpdate != nil {
 		g.OnUpdate = func(old, obj T) {
+			w.check(old, "")
+			w.check(obj, "")
 			h.OnUpdate(old, obj)
 			w.check(old, name)
 			w.check(obj, name)
@@ -96,6 +99,7 @@ func (w *watchdog[T]) guard(h Handler[T], name string) Handler[T] {
 	}
 	if h.OnDelete != nil {
 		g.OnDelete = func(d Deleted[T]) {
+			w.check(d.Object, "")
 			h.OnDelete(d)
 			w.check(d.Object, name)
 		}

@@ -11,7 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestMutationIsNamed: object, field and handler; and a reader's mutation when the object is next replaced.
+// TestMutationIsNamed (case 25): object, field and handler; a reader's mutation is found when the object is next replaced or told,
+// and not blamed on the handler that is told.
 func TestMutationIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -29,7 +30,14 @@ func TestMutationIsNamed(t *testing.T) {
 		o.Generation = 7
 		s.put("a")
 		synctest.Wait()
-		if want := "a reader of the cache changed ObjectMeta.Generation: 0 -> 7 of default/a, which is shared: copy it first"; len(found) != 2 || found[1] != want {
+		if want := "a reader of the cache changed ObjectMeta.Generation: 1 -> 7 of default/a, which is shared: copy it first"; len(found) != 2 || found[1] != want {
+			t.Errorf("found %q", found)
+		}
+		o, _ = inf.Get("default", "a")
+		o.Generation = 8
+		must(inf.AddHandler(Handler[object]{OnAdd: func(object, bool) {}}, HandlerOptions{Name: "innocent"}))
+		synctest.Wait()
+		if want := "a reader of the cache changed ObjectMeta.Generation: 2 -> 8 of default/a, which is shared: copy it first"; len(found) != 3 || found[2] != want {
 			t.Errorf("found %q", found)
 		}
 	})

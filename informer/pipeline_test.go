@@ -152,6 +152,9 @@ func (p *pipeline) dump(_ *testing.T, args []string) string {
 		} else {
 			b.WriteString("ok\n")
 		}
+		if h := p.informer.Health(); h.Unreadable > 0 {
+			fmt.Fprintf(&b, "unreadable: %d, %v\n", h.Unreadable, h.UnreadableErr)
+		}
 	case "stats":
 		s := p.informer.Stats()
 		fmt.Fprintf(&b, "lists %d (again %d, rebuilding %d), watches %d, events %d, bookmarks %d\nduplicates %d, outdated %d, errors %d\n",

@@ -97,15 +97,15 @@ const (
 	// server says that was all, and goes on as stateWatch does. Used instead of stateList when
 	// ReflectorOptions.StreamLists is set.
 	//
-	// Failure: the server cannot, does not end the objects, or ends the stream before: stateList, at once. Expired version:
+	// Failure: the server cannot, or does not end the objects, or the stream ends before: stateList, at once. Expired version:
 	// stateStream, asking for the newest. Anything else: statePause, then stateStream. What came before the failure is
 	// forgotten. After the objects: as stateWatch.
 	stateStream
 	// stateVerify asks for one object of the newest list, and compares the list's version with the position: a server that was
 	// restored from a backup has not got so far, and would keep a watch from there open for hours without an event.
 	//
-	// Failure: the history went back: stateList (or stateStream), asking for the newest. Anything else: statePause, then
-	// stateVerify.
+	// Failure: the history went back: stateList (or stateStream), asking for the newest. Refused: statePause, then stateWatch:
+	// without being able to ask, better that than nothing. Anything else: statePause, then stateVerify.
 	stateVerify
 	// stateWatch opens a watch at the position and appends its events until it ends.
 	//
@@ -201,7 +201,8 @@ func (r *Reflector[T]) wait(ctx context.Context) {
 
 // listed returns what to keep of an object of a list.
 func (r *Reflector[T]) listed(obj T) (T, error) {
-	if r.o.Held != nil {
+	// After history went back the newest list is asked for. Of that a version may say nothing: it may have been given twice.
+	if r.o.Held != nil && !r.newest {
 		if held, found := r.o.Held(obj); found && identify(held).sameState(identify(obj)) {
 			return held, nil
 		}

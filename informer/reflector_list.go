@@ -2,7 +2,7 @@ package informer
 
 import (
 	"context"
-	"fmt"
+	"errors"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
@@ -11,11 +11,11 @@ import (
 // list is stateList.
 func (r *Reflector[T]) list(ctx context.Context) state {
 	r.listing(ctx)
-	objs, version, asked, err := r.pages(ctx)
+	all, asked, err := r.pages(ctx)
 	if err != nil {
 		return r.listFailed(ctx, asked, err)
 	}
-	if !r.replace(ctx, objs, version) {
+	if !r.replace(ctx, all) {
 		return stateList
 	}
 	return stateWatch
@@ -30,10 +30,17 @@ func (r *Reflector[T]) listing(ctx context.Context) {
 	}
 }
 
+// completeList is all that there is at one version.
+type completeList[T any] struct {
+	objects    []T
+	unreadable []*DecodeError
+	version    string
+}
+
 // replace appends a complete list. It returns false when the list may not be used, and another has to be asked for.
-func (r *Reflector[T]) replace(ctx context.Context, objs []T, version string) bool {
+func (r *Reflector[T]) replace(ctx context.Context, all completeList[T]) bool {
 	r.link.heard()
-	back := older(version, r.position)
+	back := older(all.version, r.position)
 	if back && !r.newest {
 		r.newest = true // A replica that lags answered although it was told not to.
 		return false
@@ -42,14 +49,14 @@ func (r *Reflector[T]) replace(ctx context.Context, objs []T, version string) bo
 	if back {
 		accept = AcceptEarlier
 		r.link.rebuilds.Add(1)
-		klog.FromContext(ctx).Info("The server's history went back: rebuilding the cache", "position", r.position, "resourceVersion", version)
+		klog.FromContext(ctx).Info("The server's history went back: rebuilding the cache", "position", r.position, "resourceVersion", all.version)
 	}
-	d := Delta[T]{Type: DeltaReplace, Objects: objs, ResourceVersion: version, Scope: r.o.Scope, Accept: accept}
+	d := Delta[T]{Type: DeltaReplace, Objects: all.objects, Unreadable: all.unreadable, ResourceVersion: all.version, Scope: r.o.Scope, Accept: accept}
 	if r.fifo.Push(ctx, d) != nil {
 		return false
 	}
-	r.position, r.complete, r.newest, r.unpaged, r.progress = version, true, false, false, false
-	r.link.listed(ctx)
+	r.position, r.complete, r.newest, r.unpaged, r.progress = all.version, true, false, false, false
+	r.link.listed(ctx, all.unreadable)
 	return true
 }
 
@@ -57,7 +64,7 @@ func (r *Reflector[T]) replace(ctx context.Context, objs []T, version string) bo
 //
 // Source: the versions asked for are those of client-go v0.37.2: any age at first, later nothing older than what was seen, the
 // newest after a refusal. A list bounded by a version is not paged, so that the server can answer it from its cache.
-func (r *Reflector[T]) pages(ctx context.Context) (objs []T, version string, asked ListOptions, err error) {
+func (r *Reflector[T]) pages(ctx context.Context) (all completeList[T], asked ListOptions, err error) {
 	switch {
 	case r.newest:
 	case r.position == "":
@@ -68,27 +75,28 @@ func (r *Reflector[T]) pages(ctx context.Context) (objs []T, version string, ask
 	if asked.Match == "" && !r.unpaged && r.o.PageSize > 0 {
 		asked.Limit = r.o.PageSize
 	}
+	asked.Unreadable = func(e *DecodeError) { all.unreadable = append(all.unreadable, e) }
 	keep := func(obj T) error {
 		obj, err := r.listed(obj)
 		if err != nil {
 			return err
 		}
-		objs = append(objs, obj)
+		all.objects = append(all.objects, obj)
 		return nil
 	}
 	for {
 		page, err := r.page(ctx, asked, keep)
 		if err != nil {
-			return nil, "", asked, err
+			return all, asked, err
 		}
-		version = page.ResourceVersion
+		all.version = page.ResourceVersion
 		if page.Continue == "" {
-			return objs, version, asked, nil
+			return all, asked, nil
 		}
 		if page.Continue == asked.Continue {
-			return nil, "", asked, &DecodeError{What: "list", Err: fmt.Errorf("the server repeats the continue token")}
+			return all, asked, &DecodeError{What: "list", Err: errors.New("the server repeats the continue token")}
 		}
-		asked = ListOptions{Limit: asked.Limit, Continue: page.Continue}
+		asked = ListOptions{Limit: asked.Limit, Continue: page.Continue, Unreadable: asked.Unreadable}
 	}
 }
 
@@ -105,13 +113,18 @@ func (r *Reflector[T]) page(ctx context.Context, asked ListOptions, keep func(T)
 
 // verify is stateVerify.
 func (r *Reflector[T]) verify(ctx context.Context) state {
-	newest, err := r.page(ctx, ListOptions{Limit: 1}, func(T) error { return nil })
+	one := ListOptions{Limit: 1, Unreadable: func(*DecodeError) {}} // Only the version of the list is looked at.
+	newest, err := r.page(ctx, one, func(T) error { return nil })
 	if ctx.Err() != nil {
 		return stateVerify
 	}
 	if err != nil {
 		r.link.failed(ctx, "list", err)
-		return r.pauseThen(retryAfter(err), stateVerify)
+		then := stateVerify
+		if f := classify(ctx, err); f == failRefused || f == failSense {
+			then = stateWatch // Who may not list may still watch.
+		}
+		return r.pauseThen(retryAfter(err), then)
 	}
 	if older(newest.ResourceVersion, r.position) {
 		r.newest = true
@@ -134,6 +147,9 @@ func (r *Reflector[T]) listFailed(ctx context.Context, asked ListOptions, err er
 	case (f == failExpired || f == failAhead) && asked.ResourceVersion != "":
 		r.newest = true
 		return stateList
+	}
+	if f == failRefused {
+		r.unstreamed = false // Then it was not the streaming that was refused.
 	}
 	r.link.failed(ctx, "list", err)
 	return r.pauseThen(retryAfter(err), stateList)

@@ -3,6 +3,8 @@ package informer
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -15,10 +17,11 @@ func (r *Reflector[T]) stream(ctx context.Context) state {
 	if !r.newest {
 		o.ResourceVersion = r.position // "" at first: a streamed list costs the server little even when it is the newest.
 	}
-	complete := false
-	why, err := r.converse(ctx, o, func(ctx context.Context, w Watch[T], giveUp context.CancelCauseFunc) (int, error) {
+	opened, complete := false, false
+	why, err := r.converse(ctx, o, func(ctx context.Context, w Watch[T], giveUp context.CancelCauseFunc) (bool, error) {
+		opened = true
 		if err := r.initial(ctx, w, giveUp); err != nil {
-			return 0, err
+			return false, err
 		}
 		complete = true
 		return r.follow(ctx, w)
@@ -26,7 +29,7 @@ func (r *Reflector[T]) stream(ctx context.Context) state {
 	if complete {
 		return r.watchFailed(ctx, why, err)
 	}
-	return r.streamFailed(ctx, why, err)
+	return r.streamFailed(ctx, opened, why, err)
 }
 
 // initial collects the objects of a streamed list and appends them as one Replace. Nothing is appended before the server said
@@ -44,12 +47,12 @@ func (r *Reflector[T]) initial(ctx context.Context, w Watch[T], giveUp context.C
 		r.link.heard()
 		if ev.Type == Bookmark && ev.InitialEventsEnd {
 			quiet.Stop()
-			if !r.replace(ctx, list.objs(), ev.ResourceVersion) {
+			if !r.replace(ctx, list.complete(ev.ResourceVersion)) {
 				return errStale
 			}
 			return nil
 		}
-		if ev.Type != Bookmark {
+		if ev.Type != Bookmark && ev.Unreadable == nil {
 			if ev.Object, err = r.listed(ev.Object); err != nil {
 				return err
 			}
@@ -61,25 +64,26 @@ func (r *Reflector[T]) initial(ctx context.Context, w Watch[T], giveUp context.C
 }
 
 // streamFailed decides what comes after a streamed list that was not completed.
-func (r *Reflector[T]) streamFailed(ctx context.Context, why failure, err error) state {
+func (r *Reflector[T]) streamFailed(ctx context.Context, opened bool, why failure, err error) state {
 	if ctx.Err() != nil {
 		return stateStream
 	}
 	log := klog.FromContext(ctx)
 	switch why {
-	case failEndless, failRefused:
+	case failEndless, failRefused: // Of an open watch, too.
 		// What is refused may be the streaming, or all: a list will tell.
 		r.unstreamed = true
 		log.V(2).Info("The server does not stream lists", "reason", reason(err))
-		return stateList
-	case failClosed:
-		log.V(2).Info("The server ended a streamed list too early")
 		return stateList
 	case failExpired, failAhead:
 		if !r.newest {
 			r.newest = true
 			return stateStream
 		}
+	}
+	if opened || why == failClosed {
+		log.V(2).Info("A streamed list ended too early", "reason", reason(err))
+		return stateList
 	}
 	r.link.failed(ctx, "list", err)
 	return r.pauseThen(retryAfter(err), stateStream)
@@ -90,22 +94,37 @@ type streamedList[T any] struct {
 	objects []T
 	// at has the position of each key in objects.
 	at map[string]int
-	// gone marks positions whose object was deleted while the list was under way.
+	// gone marks positions whose object was deleted while the list was under way, or became unreadable.
 	gone map[int]bool
+	// unreadable has the objects whose last state so far could not be decoded.
+	unreadable map[string]*DecodeError
 }
 
 func newStreamedList[T any]() *streamedList[T] {
-	return &streamedList[T]{at: map[string]int{}, gone: map[int]bool{}}
+	return &streamedList[T]{at: map[string]int{}, gone: map[int]bool{}, unreadable: map[string]*DecodeError{}}
 }
 
 func (l *streamedList[T]) take(ev Event[T]) error {
 	if ev.Type == Bookmark {
 		return nil
 	}
-	key := describe(ev.Object)
+	key := ""
+	if u := ev.Unreadable; u != nil {
+		key = u.Key
+	} else {
+		key = describe(ev.Object)
+	}
+	delete(l.unreadable, key)
 	i, known := l.at[key]
 	switch ev.Type {
 	case Added, Modified:
+		if ev.Unreadable != nil {
+			l.unreadable[key] = ev.Unreadable
+			if known {
+				l.gone[i] = true
+			}
+			break
+		}
 		if !known {
 			i = len(l.objects)
 			l.at[key] = i
@@ -123,8 +142,13 @@ func (l *streamedList[T]) take(ev Event[T]) error {
 	return nil
 }
 
-// objs returns what there is. The list is not used after that.
-func (l *streamedList[T]) objs() []T {
+// complete returns what there is at version. The list is not used after that.
+func (l *streamedList[T]) complete(version string) completeList[T] {
+	return completeList[T]{objects: l.there(), unreadable: slices.Collect(maps.Values(l.unreadable)), version: version}
+}
+
+// there returns the objects that are there.
+func (l *streamedList[T]) there() []T {
 	if len(l.gone) == 0 {
 		return l.objects
 	}

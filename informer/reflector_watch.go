@@ -2,7 +2,6 @@ package informer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -11,15 +10,18 @@ import (
 
 // watch is stateWatch.
 func (r *Reflector[T]) watch(ctx context.Context) state {
-	why, err := r.converse(ctx, WatchOptions{ResourceVersion: r.position}, func(ctx context.Context, w Watch[T], _ context.CancelCauseFunc) (int, error) {
+	why, err := r.converse(ctx, WatchOptions{ResourceVersion: r.position}, func(ctx context.Context, w Watch[T], _ context.CancelCauseFunc) (bool, error) {
 		return r.follow(ctx, w)
 	})
 	return r.watchFailed(ctx, why, err)
 }
 
-// converse opens a watch and gives it to f until that returns how many events it followed and why it ended. f may end the watch
-// from elsewhere, too, by giveUp.
-func (r *Reflector[T]) converse(ctx context.Context, o WatchOptions, f func(ctx context.Context, w Watch[T], giveUp context.CancelCauseFunc) (int, error)) (failure, error) {
+// conversation reads a watch until it ends, and returns whether the position moved and why it ended. It may end the watch from
+// elsewhere, too, by giveUp.
+type conversation[T any] func(ctx context.Context, w Watch[T], giveUp context.CancelCauseFunc) (moved bool, err error)
+
+// converse opens a watch and gives it to f.
+func (r *Reflector[T]) converse(ctx context.Context, o WatchOptions, f conversation[T]) (failure, error) {
 	o.Timeout = time.Duration(float64(r.o.WatchTimeout) * (1 + r.delays.Rand()))
 	// A half-open connection says nothing for ever. The server promised to end the watch after the timeout.
 	timed, cancel := context.WithTimeoutCause(ctx, o.Timeout+r.o.Grace, errSilent)
@@ -31,52 +33,54 @@ func (r *Reflector[T]) converse(ctx context.Context, o WatchOptions, f func(ctx 
 	opened := time.Now()
 	w, err := r.lw.Watch(live, o)
 	if err != nil {
-		return classify(live, err), err
+		why := classify(live, err)
+		if why == failClosed && !o.SendInitialEvents {
+			why = failBroken // No answer at all is not the good order in which a watch ends.
+		}
+		return why, err
 	}
 	defer w.Close()
 
-	events, err := f(live, w, giveUp)
-	lived := time.Since(opened)
-	if events > 0 || lived >= shortWatch {
-		r.progress, r.serverErrors = true, 0
-	}
+	moved, err := f(live, w, giveUp)
 	why := classify(live, err)
-	if why == failClosed && lived < shortWatch && events == 0 {
-		return failBroken, errors.New("the server closed the watch at once")
+	if moved || time.Since(opened) >= shortWatch {
+		r.progress, r.serverErrors = true, 0
+	} else if why == failClosed {
+		return failBroken, errAtOnce
 	}
 	return why, err
 }
 
-// follow appends the events of w until it ends, and returns their number and why it ended.
-func (r *Reflector[T]) follow(ctx context.Context, w Watch[T]) (events int, err error) {
+// follow appends the events of w until it ends, and returns whether they moved the position and why it ended.
+func (r *Reflector[T]) follow(ctx context.Context, w Watch[T]) (moved bool, err error) {
 	r.link.watching(ctx)
 	for {
 		ev, err := w.Next(ctx)
 		if err != nil {
-			return events, err
+			return moved, err
 		}
-		events++
 		r.link.heard()
-		d, err := r.delta(ev)
+		d, err := r.delta(ctx, ev)
 		if err != nil {
-			return events, err
+			return moved, err
 		}
 		back := older(ev.ResourceVersion, r.position)
 		if err := r.fifo.Push(ctx, d); err != nil {
-			return events, err
+			return moved, err
 		}
 		if back {
 			// The cache knows what to do with it. The question is what the server is doing.
-			return events, fmt.Errorf("%w: %s after %s", errPast, ev.ResourceVersion, r.position)
+			return moved, fmt.Errorf("%w: %s after %s", errPast, ev.ResourceVersion, r.position)
 		}
 		if ev.ResourceVersion != "" {
+			moved = moved || ev.ResourceVersion != r.position
 			r.position = ev.ResourceVersion
 		}
 	}
 }
 
 // delta makes of an event what goes into the log.
-func (r *Reflector[T]) delta(ev Event[T]) (Delta[T], error) {
+func (r *Reflector[T]) delta(ctx context.Context, ev Event[T]) (Delta[T], error) {
 	d := Delta[T]{ResourceVersion: ev.ResourceVersion, Scope: r.o.Scope}
 	switch ev.Type {
 	case Bookmark:
@@ -91,6 +95,18 @@ func (r *Reflector[T]) delta(ev Event[T]) (Delta[T], error) {
 		return d, &DecodeError{What: "watch event", Err: fmt.Errorf("unknown type %q", ev.Type)}
 	}
 	r.link.events.Add(1)
+	if u := ev.Unreadable; u != nil {
+		d.Unreadable = []*DecodeError{u}
+		if d.Type == DeltaDelete {
+			r.link.readable(u.Key)
+		} else {
+			r.link.unreadable(ctx, u)
+		}
+		return d, nil
+	}
+	if len(r.link.unread) > 0 { // Only this goroutine writes it.
+		r.link.readable(describe(ev.Object))
+	}
 	var err error
 	d.Object, err = r.transform(ev.Object)
 	return d, err
@@ -127,6 +143,9 @@ func (r *Reflector[T]) watchFailed(ctx context.Context, f failure, err error) st
 			r.serverErrors = 0
 			return r.pauseThen(retryAfter(err), r.relistFor(f))
 		}
+		return r.pauseThen(retryAfter(err), stateWatch)
+	case failBusy:
+		r.link.failed(ctx, "watch", err)
 		return r.pauseThen(retryAfter(err), stateWatch)
 	case failBroken, failAhead, failPast:
 		r.link.failed(ctx, "watch", err)

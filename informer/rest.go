@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"reflect"
 	"strconv"
@@ -119,11 +118,18 @@ func (lw *RESTListerWatcher[T]) List(ctx context.Context, o ListOptions, yield f
 		return ListResult{}, err
 	}
 	defer body.Close()
-	data, err := io.ReadAll(countedBody{body, lw.read})
-	if err != nil {
-		return ListResult{}, fmt.Errorf("read the list: %w", err)
-	}
-	m, err := lw.decode.list(data, yield)
+	m, err := lw.decode.list(countedBody{body, lw.read}, func(obj T, err error) error {
+		var unreadable *DecodeError
+		switch {
+		case err == nil:
+			return yield(obj)
+		case o.Unreadable != nil && errors.As(err, &unreadable) && unreadable.Key != "":
+			o.Unreadable(unreadable)
+			return nil
+		default:
+			return err
+		}
+	})
 	return ListResult{ResourceVersion: m.ResourceVersion, Continue: m.Continue}, err
 }
 

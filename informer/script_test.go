@@ -32,6 +32,7 @@ var commands = map[string]func(p *pipeline, t *testing.T, args []string) string{
 	// The server.
 	"apply":      each(func(p *pipeline, name string) { p.server.put(name) }),
 	"delete":     each(func(p *pipeline, name string) { p.server.remove(name) }),
+	"garble":     each(func(p *pipeline, name string) { p.server.garble("default", name) }), // As apply, but nobody can decode it.
 	"bookmark":   func(p *pipeline, _ *testing.T, args []string) string { p.server.bookmark(number(args)); return "" },
 	"cut-watch":  each(func(p *pipeline, how string) { p.server.cut(scriptedError(how)) }),
 	"fail-list":  each(func(p *pipeline, how string) { p.server.fail([]error{scriptedError(how)}, nil) }),

@@ -2,6 +2,7 @@ package informer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -19,13 +20,17 @@ type object = *metav1.PartialObjectMetadata
 
 // server is a scripted API server of one resource, in memory. It is a ListerWatcher; what it is asked is in requests.
 type server struct {
-	mu      sync.Mutex
-	rv      int
-	uids    int
+	mu   sync.Mutex
+	rv   int
+	uids int
+	// writes numbers all that was ever written: an object's generation, which tells states apart that have one version, before and
+	// after history went back.
+	writes  int64
 	objects map[string]object
 	history []Event[object]
-	// compacted is the resource version up to which history is gone.
+	// compacted is the resource version up to which history is gone, base what there was then.
 	compacted int
+	base      map[string]object
 	// listErrs and watchErrs are given out before anything else; a nil element lets one request through.
 	listErrs, watchErrs []error
 	watches             []*serverWatch
@@ -50,7 +55,14 @@ func newServer() *server {
 // put creates or changes an object, in its default namespace, and returns its new resource version.
 func (s *server) put(name string) int { return s.putIn("default", name) }
 
-func (s *server) putIn(namespace, name string) int {
+func (s *server) putIn(namespace, name string) int { return s.write(namespace, name, nil) }
+
+// garble gives an object a state that nobody can decode.
+func (s *server) garble(namespace, name string) {
+	s.write(namespace, name, map[string]string{"garbled": "yes"})
+}
+
+func (s *server) write(namespace, name string, annotations map[string]string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rv++
@@ -62,17 +74,20 @@ func (s *server) putIn(namespace, name string) int {
 		kind = Added
 		obj = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("u" + strconv.Itoa(s.uids))}}
 	}
-	obj.ResourceVersion = strconv.Itoa(s.rv)
+	s.writes++
+	obj.ResourceVersion, obj.Annotations, obj.Generation = strconv.Itoa(s.rv), annotations, s.writes
 	s.objects[key] = obj
 	s.emit(Event[object]{Type: kind, Object: obj})
 	return s.rv
 }
 
 // remove deletes an object.
-func (s *server) remove(name string) {
+func (s *server) remove(name string) { s.removeIn("default", name) }
+
+func (s *server) removeIn(namespace, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := KeyOf("default", name)
+	key := KeyOf(namespace, name)
 	obj := s.objects[key].DeepCopy()
 	delete(s.objects, key)
 	s.rv++
@@ -115,7 +130,7 @@ func (s *server) cut(err error) {
 func (s *server) compact() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.compacted, s.history = s.rv, nil
+	s.compacted, s.history, s.base = s.rv, nil, maps.Clone(s.objects)
 	clear(s.tokens)
 }
 
@@ -124,6 +139,7 @@ func (s *server) restore(rv int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.objects = map[string]object{}
+	maps.Copy(s.objects, s.base)
 	for i, ev := range s.history {
 		if v, _ := strconv.Atoi(ev.ResourceVersion); v > rv {
 			s.history = s.history[:i:i]
@@ -135,7 +151,8 @@ func (s *server) restore(rv int) {
 			s.objects[Key(ev.Object)] = ev.Object
 		}
 	}
-	s.rv, s.compacted = rv, rv
+	s.rv, s.compacted, s.history, s.base = rv, rv, nil, maps.Clone(s.objects)
+	clear(s.tokens)
 }
 
 // fail makes the next lists and watches fail.
@@ -160,10 +177,18 @@ func (s *server) recover() {
 }
 
 // has says whether there is an object of that name.
-func (s *server) has(name string) bool {
+func (s *server) has(namespace, name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.objects[KeyOf("default", name)] != nil
+	return s.objects[KeyOf(namespace, name)] != nil
+}
+
+// garbled returns the error of reading obj; nil when it can be read.
+func garbled(obj object) *DecodeError {
+	if obj == nil || obj.Annotations["garbled"] == "" {
+		return nil
+	}
+	return &DecodeError{What: "object " + Key(obj), Err: errors.New("garbled"), Key: Key(obj), UID: obj.UID, Version: obj.ResourceVersion}
 }
 
 func (s *server) emit(ev Event[object]) {
@@ -180,6 +205,10 @@ func (s *server) List(ctx context.Context, o ListOptions, yield func(object) err
 		return result, err
 	}
 	for _, obj := range page {
+		if e := garbled(obj); e != nil {
+			o.Unreadable(e)
+			continue
+		}
 		if err := yield(obj); err != nil {
 			return result, err
 		}
@@ -309,6 +338,9 @@ func (w *serverWatch) take() (it serverItem, ok bool) {
 		return it, false
 	}
 	it, w.items = w.items[0], w.items[1:]
+	if e := garbled(it.ev.Object); e != nil {
+		it.ev.Object, it.ev.Unreadable = nil, e
+	}
 	return it, true
 }
 

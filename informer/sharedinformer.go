@@ -353,6 +353,10 @@ func (s *SharedInformer[T]) Health() Health {
 		if i == 0 || worse || (h.Err == nil && err == nil && since.Before(h.Since)) {
 			h.Namespace, h.Err, h.Since = src.namespace, err, since
 		}
+		if n, err := src.reflector.link.unreadables(); n > 0 {
+			h.Unreadable += n
+			h.UnreadableErr = err
+		}
 	}
 	h.Unindexed, h.IndexErr = s.indexer.Unindexed()
 	return h
@@ -366,7 +370,11 @@ func (s *SharedInformer[T]) Stats() Stats {
 		if lw, ok := src.reflector.lw.(interface{ BytesRead() int64 }); ok {
 			sum.Bytes += lw.BytesRead()
 		}
+		unreadable, _ := src.reflector.link.unreadables()
+		sum.Unreadable += int64(unreadable)
 	}
+	unindexed, _ := s.indexer.Unindexed()
+	sum.Unindexed = int64(unindexed)
 	sum.Duplicates, sum.Outdated = s.duplicates.Load(), s.outdated.Load()
 	sum.Objects, sum.ResourceVersion = int64(s.indexer.Len()), s.indexer.ResourceVersion()
 	sum.Handlers = s.fan.stats()

@@ -184,8 +184,9 @@ func (s *soak) check() {
 		if st := v.reg.Stats(); v.wrong != "" || st.Pending > 0 || st.Panics > 0 || !v.reg.HasSynced() {
 			s.t.Errorf("handler %d: %s, %+v", n, v.wrong, st)
 		}
-		if n > 1 && v.reg.Stats().Merged > 0 {
-			s.t.Errorf("handler %d is quick, and was not told all: %+v", n, v.reg.Stats())
+		// A list after a pause may bring more at once than may wait for a handler that is not running at that moment.
+		if st := v.reg.Stats(); n > 1 && st.Merged > st.Delivered/100 {
+			s.t.Errorf("handler %d is quick, and was not told all: %+v", n, st)
 		}
 	}
 }
