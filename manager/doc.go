@@ -21,13 +21,19 @@
 //	     ─▶ Run returns; an [UndoneError] lists what was left undone
 //
 // A lost lease and a runnable that fails stop the manager in the same way. When the lease is lost, the work that it guards
-// is cancelled at once, before another process can take over; see package leader.
+// is cancelled at once, before another process can take over; see package leader. With LeaderElection.Survive the manager
+// goes on instead: when all guarded work has returned in time it is a follower again, its caches still warm, and builds what
+// needs leadership anew for its next tenure.
+//
+// A runnable can be added while the manager runs, and taken away by [Manager.Remove], which stops it as above, alone; one of
+// the same name may then take its place.
 //
 // # Runnables
 //
 // A [Runnable] has only Run. What else it has is used: Name() string in logs and errors, Health() error on /readyz,
-// NeedLeaderElection() bool (without it: true), Stats() reconcile.Stats in metrics. A controller of package reconcile has
-// them. The context given to Run ends at the stop; a controller takes from it the one that ends at the deadline.
+// NeedLeaderElection() bool (without it: true), Stats() reconcile.Stats in metrics, InFlight() []string where work is named that
+// was cut short, Release() when it was removed. A controller of package reconcile has most of them; package builder makes
+// one with all. The context given to Run ends at the stop; a controller takes from it the one that ends at the deadline.
 //
 // # Health
 //

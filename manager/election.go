@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/manager/leader"
+	"github.com/flyball-dev/flyball/reconcile"
 )
 
 // LeaderElection configures the lease that runnables wait for. The zero value is off.
@@ -28,6 +30,10 @@ type LeaderElection struct {
 	// WarmUp is how long the caches are waited for before this process becomes a candidate: a leader with warm caches
 	// works at once. Zero means 30 s, after which it is a candidate all the same; negative: not at all.
 	WarmUp time.Duration
+	// Survive makes a process that lost the lease a follower again, with warm caches, when all guarded work has returned
+	// in time; a process that embeds the manager beside other things wants it. Runnables that need leadership must then be
+	// [Rebuilder]s. Without it, and when work does not return, the loss ends Run.
+	Survive bool
 }
 
 const defaultWarmUp = 30 * time.Second
@@ -75,23 +81,94 @@ func newElection(config *rest.Config, o LeaderElection, recorder events.Recorder
 }
 
 // lead warms the caches, campaigns, and while this process leads lets the runnables run that wait for it. It returns when the
-// lease is released or lost, or when intake ends before an election.
+// lease is released, or lost if that is the end, or when intake ends before an election.
 func (m *Manager) lead(intake, work context.Context, stop context.CancelCauseFunc) error {
 	m.warmUp(intake)
+	for {
+		err := m.serveTenure(intake, work, stop)
+		if !m.survives() || intake.Err() != nil || !errors.Is(err, leader.ErrLost) {
+			return err
+		}
+		if err := m.renewGuarded(); err != nil {
+			stop(err)
+			return nil
+		}
+		klog.FromContext(intake).Info("Following again")
+	}
+}
+
+// serveTenure campaigns once, and runs what needs leadership for one tenure.
+func (m *Manager) serveTenure(intake, work context.Context, stop context.CancelCauseFunc) error {
 	return m.election.elector.Run(intake, func(tenure context.Context) error {
 		// Both contexts end at the latest with the tenure; and no write begins with either when the elector says no.
 		ledIntake, endIntake := context.WithCancel(leader.WithFence(intake, m.election.elector.Check))
 		defer endIntake()
 		ledWork, endWork := context.WithCancel(work)
 		defer endWork()
+		over := make(chan struct{}) // closed by the function below when the tenure has ended; nobody sends
 		defer context.AfterFunc(tenure, func() {
-			stop(context.Cause(tenure))
+			if !m.survives() {
+				stop(context.Cause(tenure))
+			}
 			endWork()
 			endIntake()
+			close(over)
 		})()
 		m.runnables.open(withLeader, starter(ledIntake, ledWork, stop))
+		select {
+		case err := <-m.election.finished:
+			return err
+		case <-over:
+		}
+		if m.survives() {
+			err := m.standDown()
+			if err == nil {
+				return nil
+			}
+			stop(fmt.Errorf("%w; %w", context.Cause(tenure), err))
+		}
 		return <-m.election.finished
 	})
+}
+
+// survives says whether the manager goes on when the lease is lost.
+func (m *Manager) survives() bool { return m.election != nil && m.election.options.Survive }
+
+// standDown waits until all guarded work, which is cancelled, has returned.
+//
+// Errors: when it has not before another process may lead: then this one must end.
+func (m *Manager) standDown() error {
+	m.runnables.hold(withLeader)
+	m.election.recordEnd()
+	guarded := m.runnables.activeWith(withLeader)
+	if left := wait(guarded, m.options.LeaderElection.Margin()); len(left) > 0 {
+		return fmt.Errorf("still running: %s", describe(left))
+	}
+	for _, e := range guarded {
+		if stuck := (*reconcile.StuckError)(nil); errors.As(e.err, &stuck) {
+			return stuck
+		}
+	}
+	return nil
+}
+
+// renewGuarded makes anew what ran in the tenure that is over.
+func (m *Manager) renewGuarded() error {
+	for _, old := range m.runnables.activeWith(withLeader) {
+		again, ok := old.runnable.(Rebuilder)
+		if !ok {
+			return fmt.Errorf("%s cannot be built again", old.name)
+		}
+		next, err := again.Rebuild()
+		if err != nil {
+			return fmt.Errorf("build %s again: %w", old.name, err)
+		}
+		fresh := newEntry(next)
+		fresh.name, fresh.needs = old.name, old.needs
+		m.runnables.renew(old, fresh)
+		m.measure(fresh)
+	}
+	return nil
 }
 
 // warmUp waits for the caches, but not for ever: one that cannot be filled should not keep the others from their work.

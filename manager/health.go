@@ -125,7 +125,7 @@ const mostReasons = 5
 
 // checkRunnable asks a runnable that was started and has something to say. What an informer has said already is not repeated.
 func checkRunnable(e *entry, said map[string]bool) (check, bool) {
-	h, ok := e.runnable.(interface{ Health() error })
+	h, ok := as[interface{ Health() error }](e.runnable)
 	if !ok || e.isDone() {
 		return check{}, false
 	}

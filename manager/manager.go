@@ -73,8 +73,9 @@ type Metrics interface {
 	workqueue.MetricsProvider
 	// Informers reports the informers, by resource.
 	Informers(stats func() map[string]informer.Stats)
-	// Controller reports one controller.
+	// Controller reports one controller; a later one takes the place of an earlier of the same name. Forget ends that.
 	Controller(name string, stats func() reconcile.Stats)
+	Forget(name string)
 	// Events reports the event sender.
 	Events(stats func() events.Stats)
 	// Leader reports whether this process leads.
@@ -168,16 +169,28 @@ func (m *Manager) connectMetrics() {
 
 // Add gives the manager something to run. Before Run it waits; while Run it starts at once, or with the leadership.
 //
-// Errors: a name that is taken; a manager that is stopping or has stopped.
+// Errors: a name that is taken; a manager that is stopping or has stopped; with LeaderElection.Survive, a runnable that needs
+// leadership and is no [Rebuilder].
 func (m *Manager) Add(r Runnable) error {
-	name, err := m.runnables.add(r)
-	if err != nil {
-		return fmt.Errorf("manager: add %s: %w", name, err)
+	if r == nil {
+		return errors.New("manager: add: the runnable is nil")
 	}
-	if c, ok := r.(interface{ Stats() reconcile.Stats }); ok && m.options.Metrics != nil {
-		m.options.Metrics.Controller(name, c.Stats)
+	e := newEntry(r)
+	if _, ok := r.(Rebuilder); !ok && e.needs == withLeader && m.survives() {
+		return fmt.Errorf("manager: add %s: with LeaderElection.Survive it must be possible to build it again: give Complete of package builder the reconciler, or wrap its constructor by manager.Rebuilt", e.name)
 	}
+	if err := m.runnables.add(e); err != nil {
+		return fmt.Errorf("manager: add %s: %w", e.name, err)
+	}
+	m.measure(e)
 	return nil
+}
+
+// measure connects a controller to the metrics.
+func (m *Manager) measure(e *entry) {
+	if c, ok := as[interface{ Stats() reconcile.Stats }](e.runnable); ok && m.options.Metrics != nil {
+		m.options.Metrics.Controller(e.name, c.Stats)
+	}
 }
 
 // Informers are the caches that everything in this process shares. They run while [Manager.Run] does.

@@ -154,14 +154,18 @@ func (m *Manager) eventsTimeout() time.Duration {
 }
 
 // starter returns how a runnable is started: with a context that ends at intake's end and carries work, the one for what is in
-// flight. A runnable that fails stops the manager.
+// flight; both can be ended for this runnable alone. A runnable that fails, and was not told to end, stops the manager.
 func starter(intake, work context.Context, stop context.CancelCauseFunc) func(*entry) {
-	ctx := workctx.With(intake, work)
 	return func(e *entry) {
+		own, endIntake := context.WithCancel(intake)
+		ownWork, cancelWork := context.WithCancel(work)
+		e.endIntake, e.cancelWork = endIntake, cancelWork
 		go func() {
 			defer close(e.done)
-			err := e.runnable.Run(ctx)
-			if err != nil && intake.Err() == nil {
+			defer cancelWork()
+			defer endIntake()
+			err := e.runnable.Run(workctx.With(own, ownWork))
+			if err != nil && own.Err() == nil && !errors.Is(err, leader.ErrLost) { // of a lost lease the elector tells
 				stop(fmt.Errorf("%s: %w", e.name, err))
 				return // it is the cause; nothing was left undone
 			}
@@ -183,20 +187,23 @@ func (m *Manager) patience(cause error) time.Duration {
 }
 
 // drain waits until all runnables have returned: with their work alive until the deadline, then without. It returns what
-// they say they left undone, and the names of those that did not return.
+// they say they left undone, and the names of those that did not return, with their keys.
 func (m *Manager) drain(ctx context.Context, patience time.Duration, cancelWork context.CancelFunc) []error {
 	logger := klog.FromContext(ctx)
-	late := m.runnables.wait(patience)
-	cancelWork()
+	active := m.runnables.active()
+	late := wait(active, patience)
 	if len(late) == 0 {
+		cancelWork()
 		return m.runnables.errors()
 	}
-	logger.Info("Cancelling work in flight", "runnables", late, "duration", patience)
-	stuck := m.runnables.wait(abandonAfter)
-	undone := []error{fmt.Errorf("work cut short after %v: %s", patience, strings.Join(late, ", "))}
+	cut := describe(late)
+	cancelWork()
+	logger.Info("Cancelling work in flight", "runnables", cut, "duration", patience)
+	stuck := wait(active, abandonAfter)
+	undone := []error{fmt.Errorf("work cut short after %v: %s", patience, cut)}
 	undone = append(undone, m.runnables.errors()...)
 	if len(stuck) > 0 {
-		undone = append(undone, fmt.Errorf("still running %v later: %s", abandonAfter, strings.Join(stuck, ", ")))
+		undone = append(undone, fmt.Errorf("still running %v later: %s", abandonAfter, describe(stuck)))
 	}
 	return undone
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"time"
+
+	"github.com/flyball-dev/flyball/reconcile"
 )
 
 // Runnable is what a [Manager] runs. Run blocks until ctx is done and everything it started has ended; a nil before that says
@@ -13,6 +13,33 @@ import (
 type Runnable interface {
 	Run(ctx context.Context) error
 }
+
+// Rebuilder is a [Runnable] that can be made anew when it has run: what a controller needs that shall work in more than one
+// tenure of its process, for it runs only once. See LeaderElection.Survive.
+type Rebuilder interface {
+	Runnable
+	// Rebuild returns one that has not run yet, of the same name. It is called when Run has returned.
+	Rebuild() (Runnable, error)
+}
+
+// Rebuilt is the [Rebuilder] of the runnables that build makes: one at once, and one for every further run.
+func Rebuilt(build func() (Runnable, error)) (Rebuilder, error) {
+	first, err := build()
+	if err != nil {
+		return nil, err
+	}
+	return &rebuilt{Runnable: first, build: build}, nil
+}
+
+type rebuilt struct {
+	Runnable
+	build func() (Runnable, error)
+}
+
+// Rebuild implements [Rebuilder].
+func (r *rebuilt) Rebuild() (Runnable, error) { return Rebuilt(r.build) }
+
+func (r *rebuilt) unwrap() Runnable { return r.Runnable }
 
 // ErrStopped is returned when something is added to a manager that is stopping or has stopped.
 var ErrStopped = errors.New("the manager has stopped")
@@ -25,7 +52,7 @@ const (
 	withLeader
 )
 
-// entry is a runnable and what became of it.
+// entry is a runnable and what became of it. One that runs again is another entry.
 type entry struct {
 	runnable Runnable
 	name     string
@@ -33,6 +60,36 @@ type entry struct {
 	started  bool          // guarded by the group's lock
 	done     chan struct{} // closed when Run has returned and err is set; capacity 0
 	err      error
+	// endIntake and cancelWork end the two contexts of this entry alone. They are set when it starts.
+	endIntake, cancelWork context.CancelFunc
+}
+
+func newEntry(r Runnable) *entry {
+	e := &entry{runnable: r, needs: withLeader, done: make(chan struct{})}
+	if n, ok := as[interface{ NeedLeaderElection() bool }](r); ok && !n.NeedLeaderElection() {
+		e.needs = withoutLeader
+	}
+	if n, ok := as[interface{ Name() string }](r); ok {
+		e.name = n.Name()
+	} else {
+		e.name = fmt.Sprintf("%T", r)
+	}
+	return e
+}
+
+// as finds out whether r, or what it is wrapped around, has the methods of T.
+func as[T any](r Runnable) (T, bool) {
+	for {
+		if t, ok := r.(T); ok {
+			return t, true
+		}
+		w, ok := r.(interface{ unwrap() Runnable })
+		if !ok {
+			var none T
+			return none, false
+		}
+		r = w.unwrap()
+	}
 }
 
 func (e *entry) isDone() bool {
@@ -44,137 +101,18 @@ func (e *entry) isDone() bool {
 	}
 }
 
-// group holds the runnables of a manager.
-type group struct {
-	mu      sync.Mutex
-	entries []*entry // in order of Add
-	// start runs an entry's goroutine. Invariant: not nil exactly while entries of that leadership may start; an entry is
-	// started iff it was nil at some time since the entry was added.
-	start  [2]func(*entry)
-	closed bool
+// inFlight names what the runnable is working on, if it can tell.
+func (e *entry) inFlight() []string {
+	if r, ok := as[interface{ InFlight() []string }](e.runnable); ok {
+		return r.InFlight()
+	}
+	return nil
 }
 
-func (g *group) add(r Runnable) (name string, err error) {
-	e := &entry{runnable: r, name: fmt.Sprintf("%T", r), needs: withLeader, done: make(chan struct{})}
-	if n, ok := r.(interface{ Name() string }); ok {
-		e.name = n.Name()
+// stats are the counters of a controller.
+func (e *entry) stats() (reconcile.Stats, bool) {
+	if c, ok := as[interface{ Stats() reconcile.Stats }](e.runnable); ok {
+		return c.Stats(), true
 	}
-	if n, ok := r.(interface{ NeedLeaderElection() bool }); ok && !n.NeedLeaderElection() {
-		e.needs = withoutLeader
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed {
-		return e.name, ErrStopped
-	}
-	for _, other := range g.entries {
-		if other.name == e.name {
-			return e.name, errors.New("a runnable of that name exists")
-		}
-	}
-	g.entries = append(g.entries, e)
-	if start := g.start[e.needs]; start != nil {
-		e.started = true
-		start(e)
-	}
-	return e.name, nil
-}
-
-// open starts the entries of that leadership, and from now on every new one.
-func (g *group) open(which leadership, start func(*entry)) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed {
-		return
-	}
-	g.start[which] = start
-	for _, e := range g.entries {
-		if e.needs == which && !e.started {
-			e.started = true
-			start(e)
-		}
-	}
-}
-
-// close lets nothing start any more.
-func (g *group) close() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.closed = true
-	g.start = [2]func(*entry){}
-}
-
-// active returns the entries that were started.
-func (g *group) active() []*entry {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	var out []*entry
-	for _, e := range g.entries {
-		if e.started {
-			out = append(out, e)
-		}
-	}
-	return out
-}
-
-// wait waits until all have returned, for at most patience, and returns the names of those that have not.
-func (g *group) wait(patience time.Duration) (left []string) {
-	timer := time.NewTimer(max(patience, 0))
-	defer timer.Stop()
-	for _, e := range g.active() {
-		select {
-		case <-e.done:
-			continue
-		default:
-		}
-		select {
-		case <-e.done:
-		case <-timer.C:
-			timer.Reset(0) // for the next one too
-			left = append(left, e.name)
-		}
-	}
-	return left
-}
-
-// unfinished returns the names of those that run still.
-func (g *group) unfinished(which leadership) (names []string) {
-	for _, e := range g.active() {
-		if e.needs == which && !e.isDone() {
-			names = append(names, e.name)
-		}
-	}
-	return names
-}
-
-// errors returns what those that have returned said.
-func (g *group) errors() (errs []error) {
-	for _, e := range g.active() {
-		if e.isDone() && e.err != nil {
-			errs = append(errs, e.err)
-		}
-	}
-	return errs
-}
-
-func (g *group) names() []string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	names := make([]string, 0, len(g.entries))
-	for _, e := range g.entries {
-		names = append(names, e.name)
-	}
-	return names
-}
-
-// find returns the entry of that name and whether it was started.
-func (g *group) find(name string) (e *entry, started bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, e := range g.entries {
-		if e.name == name {
-			return e, e.started
-		}
-	}
-	return nil, false
+	return reconcile.Stats{}, false
 }

@@ -96,7 +96,7 @@ func TestWorkIsCutShortAtTheDeadline(t *testing.T) {
 			t.Errorf("stopped after %v, want 10s", took)
 		}
 		var undone *manager.UndoneError
-		if !errors.As(err, &undone) || err.Error() != "left undone: work cut short after 10s: slow" {
+		if !errors.As(err, &undone) || err.Error() != "left undone: work cut short after 10s: slow: default/work (running for 10s)" {
 			t.Errorf("error %v", err)
 		}
 		writes := w.writes("leases")

@@ -80,6 +80,15 @@ func (r *Registry) Controller(name string, stats func() reconcile.Stats) {
 	r.controllers[name] = stats
 }
 
+// Forget implements manager.Metrics. The queue's gauges go with the controller's; its histograms stay, as counters do that
+// nobody raises any more.
+func (r *Registry) Forget(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.controllers, name)
+	delete(r.queues, name)
+}
+
 // Events implements manager.Metrics.
 func (r *Registry) Events(stats func() events.Stats) {
 	r.mu.Lock()

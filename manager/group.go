@@ -1,0 +1,200 @@
+package manager
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// group holds the runnables of a manager.
+type group struct {
+	mu      sync.Mutex
+	entries []*entry // in order of Add
+	// start runs an entry's goroutine. Invariant: not nil exactly while entries of that leadership may start; an entry is
+	// started iff it was not nil at some time since the entry was added.
+	start  [2]func(*entry)
+	closed bool
+}
+
+// add takes a runnable, and starts it when those of its leadership run.
+func (g *group) add(e *entry) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return ErrStopped
+	}
+	for _, other := range g.entries {
+		if other.name == e.name {
+			return fmt.Errorf("a runnable of that name exists: give this one another, or remove that one first")
+		}
+	}
+	g.entries = append(g.entries, e)
+	g.startLocked(e)
+	return nil
+}
+
+func (g *group) startLocked(e *entry) {
+	if start := g.start[e.needs]; start != nil && !e.started {
+		e.started = true
+		start(e)
+	}
+}
+
+// open starts the entries of that leadership, and from now on every new one.
+func (g *group) open(which leadership, start func(*entry)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return
+	}
+	g.start[which] = start
+	for _, e := range g.entries {
+		g.startLocked(e)
+	}
+}
+
+// hold lets nothing of that leadership start, until it is opened again.
+func (g *group) hold(which leadership) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.start[which] = nil
+}
+
+// close lets nothing start any more.
+func (g *group) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed = true
+	g.start = [2]func(*entry){}
+}
+
+// remove forgets an entry.
+func (g *group) remove(e *entry) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.entries = slices.DeleteFunc(g.entries, func(other *entry) bool { return other == e })
+}
+
+// takeUnstarted forgets the entry if it was not started, and says whether it was not.
+func (g *group) takeUnstarted(e *entry) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if e.started {
+		return false
+	}
+	g.entries = slices.DeleteFunc(g.entries, func(other *entry) bool { return other == e })
+	return true
+}
+
+// renew puts a fresh entry into the place of one that has run. It does nothing when that was removed in the meantime.
+func (g *group) renew(old, fresh *entry) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if i := slices.Index(g.entries, old); i >= 0 {
+		g.entries[i] = fresh
+		g.startLocked(fresh)
+	}
+}
+
+// active returns the entries that were started.
+func (g *group) active() []*entry {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var out []*entry
+	for _, e := range g.entries {
+		if e.started {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// activeWith returns those of one leadership.
+func (g *group) activeWith(which leadership) []*entry {
+	return slices.DeleteFunc(g.active(), func(e *entry) bool { return e.needs != which })
+}
+
+// wait waits until all have returned, for at most patience, and returns those that have not.
+func wait(entries []*entry, patience time.Duration) (left []*entry) {
+	timer := time.NewTimer(max(patience, 0))
+	defer timer.Stop()
+	for _, e := range entries {
+		if e.isDone() {
+			continue
+		}
+		select {
+		case <-e.done:
+		case <-timer.C:
+			timer.Reset(0) // for the next one too
+			left = append(left, e)
+		}
+	}
+	return left
+}
+
+// unfinished returns the names of those that run still.
+func (g *group) unfinished(which leadership) (names []string) {
+	for _, e := range g.activeWith(which) {
+		if !e.isDone() {
+			names = append(names, e.name)
+		}
+	}
+	return names
+}
+
+// errors returns what those that have returned said.
+func (g *group) errors() (errs []error) {
+	for _, e := range g.active() {
+		if e.isDone() && e.err != nil {
+			errs = append(errs, e.err)
+		}
+	}
+	return errs
+}
+
+func (g *group) names() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	names := make([]string, 0, len(g.entries))
+	for _, e := range g.entries {
+		names = append(names, e.name)
+	}
+	return names
+}
+
+// find returns the entry of that name and whether it was started.
+func (g *group) find(name string) (e *entry, started bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, e := range g.entries {
+		if e.name == name {
+			return e, e.started
+		}
+	}
+	return nil, false
+}
+
+// describe names entries, and what each works on: "web (default/a running for 10s), gc".
+func describe(entries []*entry) string {
+	texts := make([]string, 0, len(entries))
+	for _, e := range entries {
+		text := e.name
+		if keys := e.inFlight(); len(keys) > 0 {
+			text += ": " + shorten(keys)
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, "; ")
+}
+
+// mostKeys is how many keys of one runnable are named in an error.
+const mostKeys = 10
+
+func shorten(keys []string) string {
+	if more := len(keys) - mostKeys; more > 0 {
+		keys = append(slices.Clone(keys[:mostKeys]), fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(keys, ", ")
+}

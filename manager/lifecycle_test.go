@@ -1,0 +1,312 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/localapi/gate"
+	"github.com/flyball-dev/flyball/manager"
+	"github.com/flyball-dev/flyball/manager/leader"
+	"github.com/flyball-dev/flyball/manager/metrics"
+	"github.com/flyball-dev/flyball/reconcile"
+)
+
+// steps is a list of what happened, in order.
+type steps struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (s *steps) add(step string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list = append(s.list, step)
+}
+
+func (s *steps) all() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.list)
+}
+
+// The order of the start and the stop that the package comment draws.
+func TestOrderOfStartAndStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		o := elected()
+		o.HealthAddr = "0"
+		m := w.manager(t, o)
+		s := &steps{}
+		w.refuse(func(r *gate.Request) gate.Verdict {
+			switch {
+			case r.Resource == "configmaps" && r.Verb == "list":
+				time.Sleep(time.Second) // a cache that takes its time
+				s.add("cache filled")
+			case r.Resource == "leases" && r.Verb == "create":
+				s.add("lease taken")
+			}
+			return gate.Verdict{}
+		})
+		if _, err := informer.For[*corev1.ConfigMap](m.Informers()); err != nil {
+			t.Fatal(err)
+		}
+		add := func(name string, free bool) {
+			err := m.Add(runnable{name: name, free: free, run: func(ctx context.Context) error {
+				s.add(name + " runs")
+				<-ctx.Done()
+				s.add(name + " is told")
+				time.Sleep(time.Second)
+				for _, h := range m.Informers().Health() {
+					if h.Err != nil {
+						t.Errorf("the caches ended before %s: %v", name, h.Err)
+					}
+				}
+				s.add(name + " has returned")
+				return nil
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		add("free", true)
+		add("guarded", false)
+		l := live(t, m)
+		time.Sleep(5 * time.Second)
+		w.refuse(func(r *gate.Request) gate.Verdict {
+			switch {
+			case r.Resource == "leases" && slices.Contains(s.all(), "event recorded"):
+				s.add("lease given back")
+			case r.Resource == "events":
+				s.add("event recorded")
+			}
+			return gate.Verdict{}
+		})
+		l.mustEnd()
+		got := s.all()
+		start, stop := got[:4], got[4:]
+		if want := []string{"free runs", "cache filled", "lease taken", "guarded runs"}; !slices.Equal(start, want) {
+			t.Errorf("started as %q, want %q", start, want)
+		}
+		slices.Sort(stop[:2]) // the two hear of it at one moment
+		slices.Sort(stop[2:4])
+		want := []string{"free is told", "guarded is told", "free has returned", "guarded has returned", "event recorded", "lease given back"}
+		if !slices.Equal(stop, want) {
+			t.Errorf("stopped as %q, want %q", stop, want)
+		}
+	})
+}
+
+func TestControllersComeAndGoWhileTheManagerRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		m := w.manager(t, manager.Options{Metrics: metrics.New()})
+		l := live(t, m)
+		for round := range 3 {
+			seen := make(chan string, 10)
+			onConfigMaps(t, m, "c", func(_ context.Context, r reconcile.Request) (reconcile.Result, error) {
+				seen <- r.Name
+				return reconcile.Result{}, nil
+			})
+			w.create(t, m, fmt.Sprintf("work-%d", round))
+			synctest.Wait()
+			if got := len(seen); got < round+1 {
+				t.Errorf("round %d: %d reconciles", round, got)
+			}
+			if err := m.Remove(t.Context(), "c"); err != nil {
+				t.Fatal(err)
+			}
+			if err := m.Remove(t.Context(), "c"); err == nil || !strings.Contains(err.Error(), "remove c: unknown") {
+				t.Errorf("removed twice: %v", err)
+			}
+		}
+		if err := m.Ready(); err != nil {
+			t.Error(err)
+		}
+		l.mustEnd()
+	})
+}
+
+func TestRemoveLetsWorkFinishAndNamesWhatDoesNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		m := w.manager(t, manager.Options{})
+		free := make(chan struct{})
+		onConfigMaps(t, m, "slow", func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
+			if r.Name != "work" {
+				return reconcile.Result{}, nil
+			}
+			time.Sleep(5 * time.Second)
+			return reconcile.Result{}, ctx.Err()
+		})
+		onConfigMaps(t, m, "stuck", func(_ context.Context, r reconcile.Request) (reconcile.Result, error) {
+			if r.Name == "work" {
+				<-free
+			}
+			return reconcile.Result{}, nil
+		})
+		w.create(t, m, "work")
+		l := live(t, m)
+		if n := m.InFlight(); n != 2 {
+			t.Errorf("%d in flight, want 2", n)
+		}
+		begin := time.Now()
+		if err := m.Remove(t.Context(), "slow"); err != nil || time.Since(begin) != 5*time.Second {
+			t.Errorf("removed with %v after %v, want the five seconds of its work", err, time.Since(begin))
+		}
+		begin = time.Now()
+		err := m.Remove(t.Context(), "stuck")
+		if err == nil || !strings.Contains(err.Error(), "default/work") || time.Since(begin) != 12*time.Second {
+			t.Errorf("removed with %v after %v", err, time.Since(begin))
+		}
+		close(free)
+		l.mustEnd()
+	})
+}
+
+func TestRemoveBeforeTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newWorld(t).manager(t, elected())
+		ran := false
+		if err := m.Add(runnable{name: "r", run: func(context.Context) error { ran = true; return nil }}); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Remove(t.Context(), "r"); err != nil {
+			t.Fatal(err)
+		}
+		live(t, m).mustEnd()
+		if ran {
+			t.Error("what was removed ran")
+		}
+		if err := m.Add(nil); err == nil {
+			t.Error("a nil runnable was taken")
+		}
+	})
+}
+
+// surviving are the options of a manager that goes on when the lease is lost.
+func surviving() manager.Options {
+	o := elected()
+	o.LeaderElection.Survive = true
+	return o
+}
+
+// guarded adds a controller that is built again for each tenure, and counts the builds.
+func guarded(t *testing.T, m *manager.Manager, builds *int, f reconcile.Func[reconcile.Request]) {
+	t.Helper()
+	maps, err := informer.For[*corev1.ConfigMap](m.Informers())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := manager.Rebuilt(func() (manager.Runnable, error) {
+		*builds++
+		c := reconcile.New("guarded", f, reconcile.Options[reconcile.Request]{})
+		return c, c.Watch(reconcile.Kind(maps, reconcile.EnqueueObject[*corev1.ConfigMap]()))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Add(r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The lease is lost and won again, three times, in one process whose caches list once.
+func TestLostLeaseCanBeSurvived(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		m := w.manager(t, surviving())
+		builds := 0
+		guarded(t, m, &builds, func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
+			if r.Name == "work" {
+				<-ctx.Done() // always in flight
+			}
+			return reconcile.Result{}, ctx.Err()
+		})
+		w.create(t, m, "work")
+		l := live(t, m)
+		for range 3 {
+			time.Sleep(time.Minute)
+			if n := m.InFlight(); n != 1 {
+				t.Fatalf("%d reconciles in flight, want 1: %v", n, m.Ready())
+			}
+			w.refuse(func(r *gate.Request) gate.Verdict {
+				if r.Resource == "leases" {
+					return gate.Verdict{Action: gate.Drop}
+				}
+				return gate.Verdict{}
+			})
+			time.Sleep(11 * time.Second)
+			if n := m.InFlight(); n != 0 {
+				t.Errorf("%d reconciles in flight without the lease", n)
+			}
+			if err := m.Ready(); err == nil || !strings.Contains(err.Error(), "leader: ") {
+				t.Errorf("ready while the lease is out of reach: %v", err)
+			}
+			w.refuse(nil)
+		}
+		time.Sleep(time.Minute)
+		if err := m.Ready(); err != nil || builds != 4 {
+			t.Errorf("%v after %d builds, want 4", err, builds)
+		}
+		if s := m.Informers().Stats()["configmaps"]; s.Lists != 1 {
+			t.Errorf("the cache listed %d times", s.Lists)
+		}
+		l.stop()
+		if err := <-l.done; err == nil || !strings.Contains(err.Error(), "guarded: default/work (running for") {
+			t.Errorf("the stop during the fourth tenure: %v", err)
+		}
+	})
+}
+
+// A process whose guarded work is deaf cannot follow: it ends, while its lease still runs.
+func TestLostLeaseIsNotSurvivedBesideRunningWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		m := w.manager(t, surviving())
+		free, builds := make(chan struct{}), 0
+		guarded(t, m, &builds, func(_ context.Context, r reconcile.Request) (reconcile.Result, error) {
+			if r.Name == "work" {
+				<-free
+			}
+			return reconcile.Result{}, nil
+		})
+		w.create(t, m, "work")
+		l := live(t, m)
+		w.refuse(func(r *gate.Request) gate.Verdict {
+			if r.Resource == "leases" {
+				return gate.Verdict{Action: gate.Drop}
+			}
+			return gate.Verdict{}
+		})
+		err := <-l.done
+		if !errors.Is(err, leader.ErrLost) || !strings.Contains(err.Error(), "default/work") || builds != 1 {
+			t.Errorf("%v after %d builds", err, builds)
+		}
+		close(free)
+	})
+}
+
+func TestSurvivalNeedsRebuilders(t *testing.T) {
+	m := newWorld(t).manager(t, surviving())
+	err := m.Add(runnable{name: "once", run: untilStopped})
+	if err == nil || !strings.Contains(err.Error(), "manager.Rebuilt") {
+		t.Errorf("error %v does not say what to do", err)
+	}
+	if err := m.Add(runnable{name: "free", free: true, run: untilStopped}); err != nil {
+		t.Error(err)
+	}
+	broken := errors.New("no disk")
+	if _, err := manager.Rebuilt(func() (manager.Runnable, error) { return nil, broken }); !errors.Is(err, broken) {
+		t.Errorf("error %v", err)
+	}
+}
