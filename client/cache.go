@@ -1,0 +1,193 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/flyball-dev/flyball/informer"
+)
+
+// CacheOf says which objects of a kind the cache holds.
+type CacheOf struct {
+	// Object says the kind, and whether typed, unstructured or metadata: each has its cache.
+	Object Object
+	// Informer restricts it; its Kind is filled in.
+	Informer informer.InformerOptions
+}
+
+// cache is what the client knows about one informer.
+type cache struct {
+	kind       kind
+	scheme     *runtime.Scheme
+	store      store
+	ledger     *ledger
+	transforms []func(Object) (Object, error)
+	// namespaces are those it follows, nil all. labels and fields are what it selects, nil everything.
+	namespaces []string
+	labels     labels.Selector
+	fields     fields.Selector
+
+	mu      sync.RWMutex
+	indexes map[string]func(Object) []string
+	// highest is the highest watermark seen of each namespace: one that falls below it tells that the server's history
+	// went back.
+	highest map[string]string
+	// floored is the last floor of the ledger that the cache was found to have reached.
+	floored string
+}
+
+// follows says whether the cache holds objects of that namespace ("" of no namespace, or of all it follows).
+func (c *cache) follows(namespace string) bool {
+	return namespace == "" || len(c.namespaces) == 0 || slices.Contains(c.namespaces, namespace)
+}
+
+// holds says whether obj is one that the cache would hold.
+func (c *cache) holds(obj Object) bool {
+	if !c.follows(obj.GetNamespace()) || (c.labels != nil && !c.labels.Matches(labels.Set(obj.GetLabels()))) {
+		return false
+	}
+	if c.fields == nil {
+		return true
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return true
+	}
+	for _, r := range c.fields.Requirements() {
+		if equal := fieldAt(content, r.Field) == r.Value; equal == (r.Operator == "!=") {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *cache) index(field string) func(Object) []string {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.indexes[field]
+}
+
+// addIndex makes an index, unless there is one of that name.
+func (c *cache) addIndex(field string, extract func(Object) []string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.indexes[field] != nil {
+		return fmt.Errorf("index %s of %s: %w", field, c.kind.gvk.Kind, informer.ErrIndexExists)
+	}
+	err := c.store.addIndex(field, func(obj Object) ([]string, error) { return extract(obj), nil })
+	if err == nil {
+		c.indexes[field] = extract
+	}
+	return err
+}
+
+// wentBack says whether the watermark of a namespace is lower than it has been.
+func (c *cache) wentBack(namespace string) bool {
+	mark := c.store.watermark(namespace)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	back := earlier(mark, c.highest[namespace])
+	if back || c.highest[namespace] == "" || earlier(c.highest[namespace], mark) {
+		c.highest[namespace] = mark
+	}
+	return back
+}
+
+// caches are those of one client.
+type caches struct {
+	factory *informer.Factory // nil: there are none
+	scheme  *runtime.Scheme
+	books   *books
+	mapper  *mapper
+	given   []CacheOf
+	live    []kind
+
+	mu   sync.Mutex
+	made map[kind]*cache
+}
+
+// of returns the cache of a kind, and makes it when it is asked for the first time; nil when the kind is not cached.
+func (cs *caches) of(ctx context.Context, k kind) (*cache, error) {
+	if cs.factory == nil || slices.Contains(cs.live, k) {
+		return nil, nil
+	}
+	cs.mu.Lock()
+	c := cs.made[k]
+	cs.mu.Unlock()
+	if c != nil {
+		return c, nil
+	}
+	r, err := cs.mapper.resourceOf(ctx, k.gvk)
+	if err != nil {
+		return nil, err
+	}
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if c := cs.made[k]; c != nil {
+		return c, nil
+	}
+	if c, err = cs.make(k, r); err != nil {
+		return nil, err
+	}
+	cs.made[k] = c
+	c.ledger.join(c)
+	return c, nil
+}
+
+func (cs *caches) make(k kind, r resource) (*cache, error) {
+	o := informer.InformerOptions{}
+	for _, g := range cs.given {
+		if of, err := kindOf(cs.scheme, g.Object); err == nil && of == k {
+			o = g.Informer
+		}
+	}
+	o.Kind, o.ClusterScoped = k.gvk, !r.namespaced
+	c := &cache{
+		kind: k, scheme: cs.scheme, ledger: cs.books.of(r.GroupResource()),
+		indexes: map[string]func(Object) []string{}, highest: map[string]string{},
+	}
+	var err error
+	if o.LabelSelector != "" {
+		if c.labels, err = labels.Parse(o.LabelSelector); err != nil {
+			return nil, err
+		}
+	}
+	if o.FieldSelector != "" {
+		if c.fields, err = fields.ParseSelector(o.FieldSelector); err != nil {
+			return nil, err
+		}
+	}
+	if c.namespaces = o.Namespaces; c.namespaces == nil && r.namespaced {
+		c.namespaces = cs.factory.Options().Namespaces
+	}
+	for _, transform := range []func(Object) (Object, error){cs.factory.Options().Transform, o.Transform} {
+		if transform != nil {
+			c.transforms = append(c.transforms, transform)
+		}
+	}
+	switch k.form {
+	case formUnstructured:
+		c.store, err = storeOf[*unstructured.Unstructured](cs.factory, o)
+	case formMetadata:
+		c.store, err = storeOf[*metav1.PartialObjectMetadata](cs.factory, o)
+	default:
+		c.store, err = storeOf[Object](cs.factory, o)
+	}
+	return c, err
+}
+
+func storeOf[T Object](f *informer.Factory, o informer.InformerOptions) (store, error) {
+	inf, err := informer.ForOptions[T](f, o)
+	if err != nil {
+		return nil, err
+	}
+	return stored[T]{inf}, nil
+}

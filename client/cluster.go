@@ -1,0 +1,158 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/flyball-dev/flyball/informer"
+)
+
+// Options configure a [Cluster]. The zero value reads everything from the server.
+type Options struct {
+	// Informers are the caches to read from. They are run by whoever owns them. Nil: every read is live.
+	Informers *informer.Factory
+	// Scheme tells the kinds of Go types; nil is that of Informers, or client-go's.
+	Scheme *runtime.Scheme
+	// Mapper tells the resources of kinds; nil asks the server, one group and version at a time.
+	Mapper meta.RESTMapper
+	// Caches restricts what is cached of some kinds. Kinds not mentioned are cached whole.
+	Caches []CacheOf
+	// Uncached are kinds that are always read live, in the representation of these objects.
+	Uncached []Object
+	// FieldManager owns the fields that are written, where the call does not say; "" leaves it to the server.
+	FieldManager string
+	// StaleAfter is how long a read waits for an own write; zero means a second.
+	StaleAfter time.Duration
+	// RequestTimeout is how long the server may work on a request whose answer was lost; zero means a minute, the
+	// kube-apiserver's --request-timeout.
+	RequestTimeout time.Duration
+	// WithoutReadYourWrites reads the caches as they are.
+	WithoutReadYourWrites bool
+}
+
+// Cluster is a [Client] of one cluster. See the package comment for what it promises.
+//
+// Concurrency: all methods may be called at any time. One that is shared by a whole process keeps the promise for the whole
+// process; two of them know nothing of each other's writes.
+type Cluster struct {
+	o      Options
+	live   *live
+	books  *books
+	caches *caches
+}
+
+var _ Client = (*Cluster)(nil)
+
+// New returns a client of the cluster that config names. Nothing is asked of the server before the first call.
+func New(config *rest.Config, o Options) (*Cluster, error) {
+	if o.Scheme == nil {
+		o.Scheme = clientscheme.Scheme
+		if o.Informers != nil {
+			o.Scheme = o.Informers.Options().Scheme
+		}
+	}
+	if o.StaleAfter <= 0 {
+		o.StaleAfter = time.Second
+	}
+	if o.RequestTimeout <= 0 {
+		o.RequestTimeout = time.Minute
+	}
+	answers := runtime.NewScheme() // What the REST client itself decodes: the server's errors.
+	metav1.AddToGroupVersion(answers, schema.GroupVersion{Version: "v1"})
+	config = rest.CopyConfig(config)
+	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
+	config.NegotiatedSerializer = serializer.NewCodecFactory(answers).WithoutConversion()
+	if config.UserAgent == "" {
+		config.UserAgent = rest.DefaultKubernetesUserAgent()
+	}
+	server, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("new client: %w", err)
+	}
+	m := &mapper{given: o.Mapper, client: server, known: map[schema.GroupVersionKind]resource{}}
+	c := &Cluster{
+		o:     o,
+		live:  &live{rest: server, scheme: o.Scheme, mapper: m},
+		books: &books{ledgers: map[schema.GroupResource]*ledger{}},
+	}
+	c.caches = &caches{factory: o.Informers, scheme: o.Scheme, books: c.books, mapper: m, given: o.Caches, made: map[kind]*cache{}}
+	for _, obj := range o.Uncached {
+		k, err := kindOf(o.Scheme, obj)
+		if err != nil {
+			return nil, fmt.Errorf("new client: uncached kinds: %w", err)
+		}
+		c.caches.live = append(c.caches.live, k)
+	}
+	return c, nil
+}
+
+// Scheme implements [Client].
+func (c *Cluster) Scheme() *runtime.Scheme { return c.o.Scheme }
+
+// GroupVersionKindFor implements [Client].
+func (c *Cluster) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error) {
+	k, err := kindOf(c.o.Scheme, obj)
+	return k.gvk, err
+}
+
+// IsObjectNamespaced says whether objects of obj's kind live in namespaces.
+func (c *Cluster) IsObjectNamespaced(ctx context.Context, obj runtime.Object) (bool, error) {
+	k, err := kindOf(c.o.Scheme, obj)
+	if err != nil {
+		return false, err
+	}
+	r, err := c.live.mapper.resourceOf(ctx, k.gvk)
+	return r.namespaced, err
+}
+
+// IndexField makes cached lists of obj's kind, in obj's representation, selectable by [MatchingFields] with that field.
+// extract returns the values of an object; it is called for objects of the cache, and for own writes that it has not seen.
+//
+// Errors: [informer.ErrIndexExists].
+func (c *Cluster) IndexField(ctx context.Context, obj Object, field string, extract func(Object) []string) error {
+	k, err := kindOf(c.o.Scheme, obj)
+	if err != nil {
+		return err
+	}
+	cache, err := c.caches.of(ctx, k)
+	if err != nil {
+		return err
+	}
+	if cache == nil {
+		return fmt.Errorf("index %s of %s: the kind is not cached", field, k.gvk.Kind)
+	}
+	return cache.addIndex(field, extract)
+}
+
+// Ready is nil when every cache of this client has seen all that was written in the name of owner (see [WithOwner]), and no such
+// write has an unknown outcome. It is the gate for reconcilers that read by listers or informers, which know nothing of the
+// books: do not reconcile an owner before it is ready. Who reads by the client does not need it.
+//
+// Errors: [ErrStale].
+//
+// Source: the consistency store of kube-controller-manager v1.37.1, KEP-5647.
+func (c *Cluster) Ready(ctx context.Context, owner any) error {
+	for _, l := range c.books.all() {
+		c.resolveDue(ctx, l, owner)
+		if key, version, pending := l.pendingOf(owner); pending {
+			return &StaleError{Resource: l.resource.String(), Key: key, Wanted: version}
+		}
+	}
+	return nil
+}
+
+// resolveDue asks the server about writes of owner that can be asked about by now.
+func (c *Cluster) resolveDue(ctx context.Context, l *ledger, owner any) {
+	if w := l.due(owner); w != nil {
+		_ = l.resolve(ctx, c.live, w.place) // When it fails the write stays unsettled, and is asked about again.
+	}
+}

@@ -1,0 +1,453 @@
+package client_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/localapi/gate"
+)
+
+var configMaps = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+
+func anyMap() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(configMaps)
+	return u
+}
+
+func metaMap() *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(configMaps)
+	return m
+}
+
+// names lists the ConfigMaps that opts select.
+func (w *world) names(opts ...client.ListOption) string {
+	w.t.Helper()
+	var list corev1.ConfigMapList
+	if err := w.List(w.ctx, &list, opts...); err != nil {
+		return err.Error()
+	}
+	names := []string{}
+	for _, item := range list.Items {
+		names = append(names, item.Name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
+}
+
+func (w *world) wantNames(want string, opts ...client.ListOption) {
+	w.t.Helper()
+	if got := w.names(opts...); got != want {
+		w.t.Errorf("list: %q, want %q", got, want)
+	}
+}
+
+// Everything a reconcile does is seen by its next read, in every representation, at once and without a request, while
+// the watch is an hour behind.
+func TestReadsSeeWrites(t *testing.T) {
+	inWorld(t, client.Options{}, func(w *world) {
+		w.set(func() { w.lag = time.Hour })
+		byColor := func(obj client.Object) []string { return []string{obj.GetAnnotations()["color"]} }
+		w.must(w.IndexField(w.ctx, &corev1.ConfigMap{}, "color", byColor))
+		w.warm(&corev1.ConfigMapList{})
+		w.must(w.Get(w.ctx, client.ObjectKey{Namespace: "default", Name: "old"}, anyMap()))
+		w.must(w.Get(w.ctx, client.ObjectKey{Namespace: "default", Name: "old"}, metaMap()))
+		synctest.Wait()
+		w.api.Audit().Reset()
+		start := time.Now()
+
+		a := configMap("a", "app", "web")
+		a.Annotations = map[string]string{"color": "red"}
+		w.must(w.Create(w.ctx, a))
+		w.wantNames("a old")
+		w.wantNames("a", client.InNamespace("default"), client.MatchingLabels{"app": "web"})
+		w.wantNames("a", client.MatchingFields{"color": "red"})
+		w.wantNames("a", client.MatchingFields{"metadata.name": "a"})
+		w.wantNames("", client.InNamespace("kube-system"))
+		for _, obj := range []client.Object{&corev1.ConfigMap{}, anyMap(), metaMap()} {
+			w.must(w.Get(w.ctx, keyOf(a), obj))
+			if obj.GetUID() != a.UID || obj.GetLabels()["app"] != "web" {
+				t.Errorf("%T: %+v", obj, obj)
+			}
+		}
+		// A state that a selector does not match any more is not listed, one that it matches now is.
+		before := a.DeepCopy()
+		a.Labels["app"], a.Annotations["color"] = "db", "blue"
+		w.must(w.Patch(w.ctx, a, client.MergeFrom(before)))
+		w.wantNames("", client.MatchingLabels{"app": "web"})
+		w.wantNames("a", client.MatchingLabels{"app": "db"}, client.MatchingFields{"color": "blue"})
+		w.wantNames("", client.MatchingFields{"color": "red"})
+
+		w.must(w.Delete(w.ctx, a))
+		w.wantNames("old")
+		for _, obj := range []client.Object{&corev1.ConfigMap{}, anyMap(), metaMap()} {
+			if err := w.Get(w.ctx, keyOf(a), obj); !apierrors.IsNotFound(err) {
+				t.Errorf("%T after the deletion: %v", obj, err)
+			}
+		}
+		// The same name again is another object.
+		w.must(w.Create(w.ctx, configMap("a")))
+		w.wantNames("a old")
+		w.must(w.Delete(w.ctx, configMap("old"))) // By name, of what the cache has.
+		w.wantNames("a")
+		if took, reads := time.Since(start), w.calls("get", "list", "watch"); took != 0 || reads != 0 {
+			t.Errorf("reads waited %s and made %d requests", took, reads)
+		}
+	}, configMap("old"))
+}
+
+// What was written stays readable while the watch catches up, and what others do later is seen as soon as it is there.
+func TestOverlayGivesWayToTheCache(t *testing.T) {
+	inWorld(t, client.Options{}, func(w *world) {
+		w.set(func() { w.lag = time.Second })
+		w.warm(&corev1.ConfigMapList{})
+		a := configMap("a", "v", "1")
+		w.must(w.Create(w.ctx, a))
+		others := *a.DeepCopy()
+		others.Labels["v"] = "2"
+		w.must(other(w).Update(w.ctx, &others))
+		for range 30 {
+			var got corev1.ConfigMap
+			w.must(w.Get(w.ctx, keyOf(a), &got))
+			if got.Labels["v"] != "1" && got.Labels["v"] != "2" {
+				t.Fatalf("read %+v", got)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		w.wantNames("a", client.MatchingLabels{"v": "2"})
+		w.must(other(w).Delete(w.ctx, a))
+		time.Sleep(1100 * time.Millisecond)
+		w.wantNames("")
+	})
+}
+
+// other is a client of which w's knows nothing.
+func other(w *world) *client.Cluster {
+	c, err := client.New(w.api.RESTConfig(), client.Options{})
+	w.must(err)
+	return c
+}
+
+// Hole: the watch is cut, a third party deletes the object, the relist does not have it. Its version ends the overlay.
+func TestDeletedByOthersWhileTheWatchWasCut(t *testing.T) {
+	inWorld(t, client.Options{}, func(w *world) {
+		w.warm(&corev1.ConfigMapList{})
+		w.set(func() { w.cut = true })
+		a := configMap("a")
+		w.must(w.Create(w.ctx, a))
+		w.wantNames("a")
+		w.must(other(w).Delete(w.ctx, a))
+		w.must(w.api.Compact(w.ctx))
+		time.Sleep(time.Minute)
+		w.wantNames("") // while the watch still ends at every frame
+		w.set(func() { w.cut = false })
+		if err := w.Get(w.ctx, keyOf(a), &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
+			t.Errorf("get: %v", err)
+		}
+	})
+}
+
+// Hole: created and deleted inside one gap of the watch. No event ever comes, and reads never wait for one.
+func TestCreatedAndDeletedInsideOneGap(t *testing.T) {
+	inWorld(t, client.Options{}, func(w *world) {
+		w.warm(&corev1.ConfigMapList{})
+		w.set(func() { w.cut = true })
+		a := configMap("a")
+		w.must(w.Create(w.ctx, a))
+		w.must(w.Delete(w.ctx, configMap("a"))) // by name, on a cache that never saw it
+		start := time.Now()
+		w.wantNames("")
+		w.set(func() { w.cut = false })
+		w.must(w.api.Compact(w.ctx))
+		w.wantNames("")
+		if took := time.Since(start); took != 0 {
+			t.Errorf("reads waited %s", took)
+		}
+		time.Sleep(time.Hour)
+		w.must(other(w).Create(w.ctx, configMap("a"))) // The slot is not poisoned.
+		time.Sleep(time.Second)
+		w.wantNames("a")
+	})
+}
+
+// A delete in which the watch is faster than the answer leaves nothing behind that could hide the next object.
+func TestDeleteWhoseEventComesFirst(t *testing.T) {
+	inWorld(t, client.Options{}, func(w *world) {
+		w.warm(&corev1.ConfigMapList{})
+		w.set(func() {
+			w.after = func(r *gate.Request) gate.Verdict {
+				if r.Verb == "delete" {
+					time.Sleep(10 * time.Second)
+				}
+				return gate.Verdict{}
+			}
+		})
+		w.must(w.Delete(w.ctx, configMap("a")))
+		w.wantNames("")
+		w.must(other(w).Create(w.ctx, configMap("a")))
+		time.Sleep(time.Second)
+		w.wantNames("a")
+	}, configMap("a"))
+}
+
+// An object with a finalizer is still there after its deletion, and says so; removing the finalizer ends it.
+func TestDeletionWithFinalizer(t *testing.T) {
+	a := configMap("a")
+	a.Finalizers = []string{"example.com/wait"}
+	inWorld(t, client.Options{}, func(w *world) {
+		w.set(func() { w.lag = time.Hour })
+		w.warm(&corev1.ConfigMapList{})
+		w.must(w.Delete(w.ctx, configMap("a")))
+		var got corev1.ConfigMap
+		w.must(w.Get(w.ctx, keyOf(a), &got))
+		if got.DeletionTimestamp == nil {
+			t.Error("the deletion is not seen")
+		}
+		got.Finalizers = nil
+		w.must(w.Update(w.ctx, &got))
+		w.wantNames("")
+	}, a)
+}
+
+// The answer of a create is lost after it took effect. Who reads lists that it could be in is told to wait, until a list begun
+// after the server gave up on the request is in the cache; then the child is there.
+func TestLostAnswerBlocksUntilAListBegunAfterTheTimeout(t *testing.T) {
+	inWorld(t, client.Options{}, func(w *world) {
+		w.set(func() {
+			w.lag = time.Second
+			w.after = func(r *gate.Request) gate.Verdict {
+				if r.Verb == "create" && r.Resource == "configmaps" {
+					return gate.Verdict{Action: gate.Drop}
+				}
+				return gate.Verdict{}
+			}
+		})
+		w.warm(&corev1.ConfigMapList{})
+		start := time.Now()
+		child := configMap("", "of", "a")
+		child.GenerateName = "child-"
+		if err := w.Create(w.ctx, child); err == nil {
+			t.Fatal("the answer was not lost")
+		}
+		synctest.Wait()
+		w.wantNames("", client.MatchingLabels{"of": "b"}) // It cannot be in here,
+		w.wantNames("", client.InNamespace("kube-system"))
+		var stale *client.StaleError
+		err := w.List(w.ctx, &corev1.ConfigMapList{}, client.MatchingLabels{"of": "a"}) // but here it can.
+		if !errors.As(err, &stale) || !errors.Is(err, client.ErrStale) || stale.RetryAfter != time.Minute || stale.Cause == nil {
+			t.Fatalf("got %v", err)
+		}
+		if took := time.Since(start); took != 0 {
+			t.Errorf("the read waited %s for what takes a minute", took)
+		}
+		for client.ErrStale != nil && errors.Is(err, client.ErrStale) {
+			time.Sleep(time.Second)
+			err = w.List(w.ctx, &corev1.ConfigMapList{}, client.MatchingLabels{"of": "a"})
+		}
+		if took := time.Since(start); err != nil || took < time.Minute || took > 65*time.Second {
+			t.Errorf("after %s: %v", took, err)
+		}
+		var list corev1.ConfigMapList
+		w.must(w.List(w.ctx, &list, client.MatchingLabels{"of": "a"}))
+		if len(list.Items) != 1 || w.calls("list") != 1 {
+			t.Errorf("%d children, after %d lists", len(list.Items), w.calls("list"))
+		}
+	})
+}
+
+// An answer that says no, or a server that cannot be reached, changes nothing and blocks nothing.
+func TestRefusedWritesBlockNothing(t *testing.T) {
+	inWorld(t, client.Options{}, func(w *world) {
+		w.warm(&corev1.ConfigMapList{})
+		if err := w.Create(w.ctx, configMap("a")); !apierrors.IsAlreadyExists(err) {
+			t.Errorf("create: %v", err)
+		}
+		stale := configMap("a")
+		stale.ResourceVersion = "1"
+		if err := w.Update(w.ctx, stale); !apierrors.IsConflict(err) {
+			t.Errorf("update: %v", err)
+		}
+		if err := w.Delete(w.ctx, configMap("none")); !apierrors.IsNotFound(err) {
+			t.Errorf("delete: %v", err)
+		}
+		w.must(w.Create(w.ctx, configMap("dry"), client.DryRunAll))
+		w.must(w.Delete(w.ctx, configMap("a"), client.DryRunAll))
+		w.wantNames("a")
+	}, configMap("a"))
+}
+
+// After a server error nobody knows. Reads of that object fail, others do not; a live read is possible by option.
+func TestServerErrorIsUnknown(t *testing.T) {
+	inWorld(t, client.Options{}, func(w *world) {
+		w.warm(&corev1.ConfigMapList{})
+		w.set(func() {
+			w.after = func(r *gate.Request) gate.Verdict {
+				if r.Verb == "delete" {
+					return gate.FailWith(apierrors.NewInternalError(errors.New("etcd: request timed out")))
+				}
+				return gate.Verdict{}
+			}
+		})
+		if err := w.Delete(w.ctx, configMap("a")); err == nil {
+			t.Fatal("no error")
+		}
+		if err := w.Get(w.ctx, keyOf(configMap("a")), &corev1.ConfigMap{}); !errors.Is(err, client.ErrStale) && !apierrors.IsNotFound(err) {
+			t.Errorf("get a: %v", err)
+		}
+		w.must(w.Get(w.ctx, keyOf(configMap("b")), &corev1.ConfigMap{}))
+		if err := w.Get(w.ctx, keyOf(configMap("a")), &corev1.ConfigMap{}, client.LiveIfStale); !apierrors.IsNotFound(err) {
+			t.Errorf("live get: %v", err)
+		}
+		time.Sleep(2 * time.Minute)
+		if err := w.Get(w.ctx, keyOf(configMap("a")), &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
+			t.Errorf("get a after the timeout: %v", err)
+		}
+	}, configMap("a"), configMap("b"))
+}
+
+// DeleteAllOf does not say what became of each object: the next read asks the server once, and waits for the cache.
+func TestDeleteAllOf(t *testing.T) {
+	kept := configMap("kept", "app", "web")
+	kept.Finalizers = []string{"example.com/wait"}
+	inWorld(t, client.Options{}, func(w *world) {
+		w.set(func() { w.lag = 200 * time.Millisecond })
+		w.warm(&corev1.ConfigMapList{})
+		w.must(w.DeleteAllOf(w.ctx, &corev1.ConfigMap{}, client.InNamespace("default"), client.MatchingLabels{"app": "web"}))
+		w.wantNames("db kept")
+		w.wantNames("db kept")
+		if n := w.calls("list"); n != 1 {
+			t.Errorf("%d lists", n)
+		}
+	}, configMap("a", "app", "web"), configMap("b", "app", "web"), configMap("db", "app", "db"), kept)
+}
+
+// A subresource that answers with its own kind, and a Status: the write succeeded, and the next read knows.
+func TestSubresources(t *testing.T) {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}
+	inWorld(t, client.Options{}, func(w *world) {
+		w.set(func() { w.lag = 500 * time.Millisecond })
+		w.warm(&corev1.PodList{})
+		binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "default"}, Target: corev1.ObjectReference{Kind: "Node", Name: "n"}}
+		w.must(w.SubResource("binding").Create(w.ctx, pod, binding))
+		var got corev1.Pod
+		w.must(w.Get(w.ctx, keyOf(pod), &got))
+		if got.Spec.NodeName != "n" {
+			t.Errorf("the pod is on %q", got.Spec.NodeName)
+		}
+		got.Status.Phase = corev1.PodRunning
+		w.must(w.Status().Update(w.ctx, &got))
+		got = corev1.Pod{}
+		w.must(w.Get(w.ctx, keyOf(pod), &got))
+		if got.Status.Phase != corev1.PodRunning {
+			t.Errorf("phase %q", got.Status.Phase)
+		}
+	}, pod)
+}
+
+// Outside what the cache selects, own writes neither appear nor block; an object that leaves the selection is gone.
+func TestWritesOutsideTheCachesSelection(t *testing.T) {
+	o := client.Options{Caches: []client.CacheOf{{Object: &corev1.ConfigMap{}}}}
+	o.Caches[0].Informer.LabelSelector = "app=web"
+	inWorld(t, o, func(w *world) {
+		w.set(func() { w.lag = time.Hour })
+		w.warm(&corev1.ConfigMapList{})
+		in, out := configMap("in", "app", "web"), configMap("out")
+		w.must(w.Create(w.ctx, in))
+		w.must(w.Create(w.ctx, out))
+		w.wantNames("in")
+		if err := w.Get(w.ctx, keyOf(out), &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
+			t.Errorf("get of what the cache does not select: %v", err)
+		}
+		in.Labels = nil
+		w.must(w.Update(w.ctx, in))
+		w.wantNames("")
+		w.must(w.Delete(w.ctx, out))
+	})
+}
+
+// A cache that is made after the write begins with a list that may be older: it is waited for.
+func TestCacheMadeAfterTheWrite(t *testing.T) {
+	inWorld(t, client.Options{}, func(w *world) {
+		w.must(w.Create(w.ctx, configMap("a")))
+		w.set(func() {
+			w.lag = 500 * time.Millisecond
+			w.before = func(r *gate.Request) gate.Verdict {
+				if r.Verb == "list" {
+					return gate.Verdict{AsOf: 5} // A replica that lags.
+				}
+				return gate.Verdict{}
+			}
+		})
+		w.wantNames("a")
+	})
+}
+
+// Ready is the gate for those who read by listers.
+func TestReadyGatesAnOwner(t *testing.T) {
+	inWorld(t, client.Options{}, func(w *world) {
+		w.set(func() { w.lag = time.Second })
+		w.warm(&corev1.ConfigMapList{})
+		ctx := client.WithOwner(w.ctx, "me")
+		w.must(w.Create(ctx, configMap("a")))
+		if err := w.Ready(w.ctx, "me"); !errors.Is(err, client.ErrStale) {
+			t.Errorf("ready: %v", err)
+		}
+		w.must(w.Ready(w.ctx, "you"))
+		time.Sleep(1100 * time.Millisecond)
+		w.must(w.Ready(w.ctx, "me"))
+		w.must(w.Delete(ctx, configMap("a")))
+		if err := w.Ready(w.ctx, "me"); !errors.Is(err, client.ErrStale) {
+			t.Errorf("ready after a delete: %v", err)
+		}
+		time.Sleep(1100 * time.Millisecond)
+		w.must(w.Ready(w.ctx, "me"))
+		// Without an owner in the context it is the controller of the object.
+		isTrue := true
+		child := configMap("child")
+		child.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "u", Controller: &isTrue}}
+		w.must(w.Create(w.ctx, child))
+		owner := client.ControllerOwner{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, ObjectKey: client.ObjectKey{Namespace: "default", Name: "web"}}
+		if err := w.Ready(w.ctx, owner); !errors.Is(err, client.ErrStale) {
+			t.Errorf("ready of the controller: %v", err)
+		}
+	})
+}
+
+// The caller's objects and the cache's share nothing, unless asked for.
+func TestReadsAreCopies(t *testing.T) {
+	inWorld(t, client.Options{}, func(w *world) {
+		w.warm(&corev1.ConfigMapList{})
+		var first, second, shared, again corev1.ConfigMap
+		key := keyOf(configMap("a"))
+		w.must(w.Get(w.ctx, key, &first))
+		first.Labels["app"] = "changed"
+		w.must(w.Get(w.ctx, key, &second))
+		if second.Labels["app"] != "web" {
+			t.Error("a change by the caller reached the cache")
+		}
+		if second.Kind != "ConfigMap" {
+			t.Errorf("kind %q", second.Kind)
+		}
+		w.must(w.Get(w.ctx, key, &shared, client.ReadOnly))
+		w.must(w.Get(w.ctx, key, &again, client.ReadOnly))
+		if fmt.Sprintf("%p", shared.Labels) != fmt.Sprintf("%p", again.Labels) {
+			t.Error("a read-only read copied")
+		}
+	}, configMap("a", "app", "web"))
+}

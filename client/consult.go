@@ -1,0 +1,148 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+// readCache answers q from the cache and the books.
+//
+// Errors: [ErrStale], [ErrNoIndex].
+func (c *Cluster) readCache(ctx context.Context, cache *cache, q *query) ([]Object, error) {
+	if !cache.store.hasSynced() {
+		if err := cache.store.waitForSync(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if q.Lagging || c.o.WithoutReadYourWrites {
+		return cache.read(q)
+	}
+	for {
+		entries, err := c.consult(ctx, cache, q)
+		if err != nil {
+			return nil, err
+		}
+		objs, err := cache.read(q)
+		if err != nil || len(entries) == 0 {
+			return objs, err
+		}
+		// An entry that the cache has caught up with between the two must not be laid over it: the cache may know
+		// more. Entries only go from one look to the next, or are new and then concern a write at the same time.
+		again, err := c.consult(ctx, cache, q)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Equal(entries, again) {
+			return cache.over(q, objs, entries)
+		}
+	}
+}
+
+// consult returns the entries to be laid over what q reads. It waits for what cannot be laid over.
+//
+// Errors: [ErrStale].
+func (c *Cluster) consult(ctx context.Context, cache *cache, q *query) ([]*entry, error) {
+	deadline := time.Now().Add(c.o.StaleAfter)
+	for {
+		p := cache.ledger.look(cache, q)
+		if p.floor != "" && !cache.reachedFloor(q.key.Namespace, p.floor) {
+			if err := c.await(ctx, cache, q, p.floor, deadline); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if i := slices.IndexFunc(p.entries, func(e *entry) bool { return !e.exactFor(cache) }); i >= 0 {
+			if err := c.await(ctx, cache, q, p.entries[i].version, deadline); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		i := slices.IndexFunc(p.unsettled, func(w *write) bool { return w.concerns(ctx, cache, q, cache.ledger) })
+		if i < 0 {
+			return p.entries, nil
+		}
+		if err := c.awaitWrite(ctx, cache, q, p.unsettled[i], deadline); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// reachedFloor says whether the cache has what is below the floor.
+func (c *cache) reachedFloor(namespace, floor string) bool {
+	c.mu.RLock()
+	known := c.floored == floor
+	c.mu.RUnlock()
+	if known {
+		return true
+	}
+	if !reached(c.store.watermark(namespace), floor) {
+		return false
+	}
+	if namespace == "" || len(c.namespaces) == 0 {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.floored = floor
+	}
+	return true
+}
+
+// await waits until the cache has reached a version, or the deadline has.
+func (c *Cluster) await(ctx context.Context, cache *cache, q *query, version string, deadline time.Time) error {
+	stale := &StaleError{Resource: cache.ledger.resource.String(), Key: q.key, Wanted: version}
+	wait, cancel := context.WithDeadlineCause(ctx, deadline, stale)
+	defer cancel()
+	if cache.store.waitForVersion(wait, q.key.Namespace, version) == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	stale.Seen = cache.store.watermark(q.key.Namespace)
+	return stale
+}
+
+// awaitWrite waits until the effect of w is in the cache, or the deadline is over.
+func (c *Cluster) awaitWrite(ctx context.Context, cache *cache, q *query, w *write, deadline time.Time) error {
+	o := w.state()
+	stale := &StaleError{Resource: cache.ledger.resource.String(), Key: q.key, Cause: o.lost}
+	switch {
+	case o.until != "":
+		if err := c.await(ctx, cache, &query{key: w.key}, o.until, deadline); err != nil {
+			stale.Wanted, stale.Seen = o.until, cache.store.watermark(w.key.Namespace)
+			if !errors.Is(err, ErrStale) {
+				return err
+			}
+			return stale
+		}
+		return nil
+	case o.vague && o.after.After(deadline):
+		stale.RetryAfter = time.Until(o.after)
+		return stale
+	case o.vague && !o.after.After(time.Now()):
+		if err := cache.ledger.resolve(ctx, c.live, w.place); err != nil {
+			stale.Cause = errors.Join(o.lost, err)
+			return stale
+		}
+		return nil
+	}
+	over := time.NewTimer(time.Until(deadline))
+	defer over.Stop()
+	done, due := w.done, make(<-chan time.Time)
+	if o.vague {
+		timer := time.NewTimer(time.Until(o.after))
+		defer timer.Stop()
+		done, due = nil, timer.C
+	}
+	select {
+	case <-done:
+		return nil
+	case <-due:
+		return nil
+	case <-over.C:
+		return stale
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,58 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/localapi"
+)
+
+// Reads come from the cache, and see what was just written: no matter whether the watch has brought it yet.
+func ExampleNew() {
+	api, err := localapi.New(localapi.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer api.Close()
+	informers, err := informer.NewFactory(api.RESTConfig(), informer.FactoryOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	c, err := client.New(api.RESTConfig(), client.Options{Informers: informers})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- informers.Run(ctx) }()
+
+	child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", GenerateName: "child-", Labels: map[string]string{"of": "me"},
+	}}
+	if err := c.Create(ctx, child); err != nil {
+		fmt.Println(err)
+	}
+	var children corev1.ConfigMapList
+	if err := c.List(ctx, &children, client.InNamespace("default"), client.MatchingLabels{"of": "me"}); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(len(children.Items), "child")
+	err = c.Delete(ctx, child)
+	fmt.Println("deleted:", err)
+	err = c.Get(ctx, client.ObjectKeyFromObject(child), child)
+	fmt.Println("found:", client.IgnoreNotFound(err) == nil && err == nil)
+	stop()
+	<-done
+	// Output:
+	// 1 child
+	// deleted: <nil>
+	// found: false
+}

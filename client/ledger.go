@@ -1,0 +1,238 @@
+package client
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// maxEntries bounds the books of one resource. What is beyond is not laid over any more, but waited for.
+const maxEntries = 10_000
+
+// ledger has the own writes of one resource.
+//
+// Concurrency: no user's code runs under mu, and no request.
+type ledger struct {
+	resource schema.GroupResource
+	// busy is the number of things below that a read has to look at. Reads of an idle ledger do not take the lock.
+	busy atomic.Int64
+
+	mu sync.Mutex
+	// entries has the newest own write of each object that some cache has not seen.
+	entries map[ObjectKey]*entry
+	// order has the entries, oldest first. Invariant: every entry of entries is in it, and others that were superseded.
+	order []*entry
+	// unsettled are the writes of which nobody knows what came of them: under way, or with their answer lost.
+	unsettled map[*write]struct{}
+	// floor is the highest version of own writes that have no entry: every cache has to reach it. "" if there is none.
+	floor string
+	// caches are those that read with these books.
+	caches []*cache
+}
+
+func (l *ledger) join(c *cache) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.caches = append(l.caches, c)
+}
+
+// countLocked sets busy; it is called before mu is released by who changed something.
+func (l *ledger) countLocked() {
+	n := len(l.entries) + len(l.unsettled)
+	if l.floor != "" {
+		n++
+	}
+	l.busy.Store(int64(n))
+}
+
+// open puts a write into the books before it is sent.
+func (l *ledger) open(w *write) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for old := range l.unsettled {
+		if o := old.state(); o.vague && time.Since(o.after) > forgetDeletedAfter {
+			delete(l.unsettled, old) // Nobody reads what it could have changed.
+		}
+	}
+	l.unsettled[w] = struct{}{}
+	l.countLocked()
+}
+
+// close ends a write: with e as its effect, or with none if e is nil.
+func (l *ledger) close(w *write, e *entry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.countLocked()
+	delete(l.unsettled, w)
+	defer close(w.done)
+	if e == nil {
+		return
+	}
+	if len(l.caches) == 0 && !e.gone {
+		l.floor = later(l.floor, e.version)
+		return
+	}
+	if old := l.entries[e.key]; old != nil && !e.supersedes(old) {
+		return
+	}
+	l.entries[e.key] = e
+	l.order = append(l.order, e)
+	l.pruneLocked()
+}
+
+// pruneLocked drops the oldest entries as far as every cache has seen them.
+func (l *ledger) pruneLocked() {
+	for len(l.order) > 0 {
+		e := l.order[0]
+		current := l.entries[e.key] == e
+		if current && !l.coveredLocked(e) {
+			if len(l.order) <= maxEntries {
+				return
+			}
+			if !e.gone {
+				l.floor = later(l.floor, e.version)
+			}
+		}
+		if current {
+			delete(l.entries, e.key)
+		}
+		l.order[0] = nil
+		l.order = l.order[1:]
+	}
+	l.order = nil
+}
+
+// coveredLocked says whether every cache has seen what e tells. Without any cache, what is gone waits for the first.
+func (l *ledger) coveredLocked(e *entry) bool {
+	if len(l.caches) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(l.caches, func(c *cache) bool { return !e.coveredBy(c) })
+}
+
+// page is what a read has to know of the books.
+type page struct {
+	entries   []*entry
+	unsettled []*write
+	floor     string
+}
+
+// look returns what concerns a read of c.
+func (l *ledger) look(c *cache, q *query) page {
+	if l.busy.Load() == 0 {
+		return page{}
+	}
+	back := c.wentBack(q.key.Namespace)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.countLocked()
+	if back {
+		l.forgetLocked()
+	}
+	l.pruneLocked()
+	p := page{floor: l.floor}
+	if !q.lists() {
+		if e := l.entries[q.key]; e != nil && !e.coveredBy(c) {
+			p.entries = []*entry{e}
+		}
+	} else {
+		for _, e := range l.order { // In order, so that two looks at the same books compare equal.
+			if l.entries[e.key] == e && (q.key.Namespace == "" || q.key.Namespace == e.key.Namespace) && !e.coveredBy(c) {
+				p.entries = append(p.entries, e)
+			}
+		}
+	}
+	for w := range l.unsettled {
+		if w.settled(l.caches) {
+			delete(l.unsettled, w)
+			continue
+		}
+		p.unsettled = append(p.unsettled, w)
+	}
+	return p
+}
+
+// forgetLocked closes the books after the server's history went back.
+func (l *ledger) forgetLocked() {
+	clear(l.entries)
+	l.order, l.floor = nil, ""
+}
+
+// entryOf returns what the books say about an object; nil if nothing.
+func (l *ledger) entryOf(key ObjectKey) *entry {
+	if l.busy.Load() == 0 {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.entries[key]
+}
+
+// resolve asks the server for a list, which shows the effects of all writes whose time has come by now.
+func (l *ledger) resolve(ctx context.Context, server *live, p place) error {
+	start := time.Now()
+	version, err := server.version(ctx, p)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for w := range l.unsettled {
+		w.shownBy(version, start)
+	}
+	return nil
+}
+
+// held returns the object with that key from some cache that has it; nil if none has.
+func (l *ledger) held(key ObjectKey) Object {
+	l.mu.Lock()
+	caches := l.caches
+	l.mu.Unlock()
+	for _, c := range caches {
+		if obj, found := c.store.get(key); found {
+			return obj
+		}
+	}
+	return nil
+}
+
+// pendingOf returns the name of a write of owner that some cache has not seen; "" if there is none.
+func (l *ledger) pendingOf(owner any) (key ObjectKey, version string, pending bool) {
+	if l.busy.Load() == 0 {
+		return key, "", false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.countLocked()
+	l.pruneLocked()
+	for w := range l.unsettled {
+		if w.owner == owner && !w.settled(l.caches) {
+			return w.key, "", true
+		}
+	}
+	for _, e := range l.order {
+		if e.owner == owner && l.entries[e.key] == e && len(l.caches) > 0 && !l.coveredLocked(e) {
+			return e.key, e.version, true
+		}
+	}
+	return key, "", false
+}
+
+// due returns a write of owner whose effect the server can tell now; nil if there is none.
+func (l *ledger) due(owner any) *write {
+	if l.busy.Load() == 0 {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for w := range l.unsettled {
+		if o := w.state(); w.owner == owner && o.vague && o.until == "" && !o.after.After(time.Now()) {
+			return w
+		}
+	}
+	return nil
+}

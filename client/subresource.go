@@ -1,0 +1,77 @@
+package client
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Status implements [Client].
+func (c *Cluster) Status() SubResourceClient { return c.SubResource("status") }
+
+// SubResource implements [Client].
+func (c *Cluster) SubResource(name string) SubResourceClient { return &subresource{c, name} }
+
+// subresource is the client of one.
+type subresource struct {
+	cluster *Cluster
+	name    string
+}
+
+// Get implements [SubResourceClient].
+func (s *subresource) Get(ctx context.Context, obj, sub Object) error {
+	k, err := kindOf(s.cluster.o.Scheme, obj)
+	if err != nil {
+		return fmt.Errorf("get %s of %T: %w", s.name, obj, err)
+	}
+	p, err := s.cluster.live.placeOf(ctx, k.gvk, ObjectKeyFromObject(obj), s.name)
+	if err != nil {
+		return err
+	}
+	data, err := answer(ctx, s.cluster.live.request("GET", p), nil)
+	if err != nil {
+		return err
+	}
+	return s.cluster.live.receive(data, sub)
+}
+
+// Create implements [SubResourceClient].
+func (s *subresource) Create(ctx context.Context, obj, sub Object, opts ...CreateOption) error {
+	var o WriteOptions
+	for _, opt := range opts {
+		opt.ApplyToCreate(&o)
+	}
+	return s.cluster.put(ctx, order{verb: "POST", obj: obj, subresource: s.name, sent: sub, answerTo: sub}, o)
+}
+
+// Update implements [SubResourceClient].
+func (s *subresource) Update(ctx context.Context, obj Object, opts ...UpdateOption) error {
+	var o WriteOptions
+	for _, opt := range opts {
+		opt.ApplyToUpdate(&o)
+	}
+	ord := order{verb: "PUT", obj: obj, subresource: s.name, sent: obj, answerTo: obj}
+	if o.Body != nil {
+		ord.sent, ord.answerTo = o.Body, o.Body
+	}
+	return s.cluster.put(ctx, ord, o)
+}
+
+// Patch implements [SubResourceClient].
+func (s *subresource) Patch(ctx context.Context, obj Object, patch Patch, opts ...PatchOption) error {
+	var o WriteOptions
+	for _, opt := range opts {
+		opt.ApplyToPatch(&o)
+	}
+	ord := order{verb: "PATCH", obj: obj, subresource: s.name, patch: patch, answerTo: obj}
+	if o.Body != nil {
+		ord.answerTo = o.Body
+	}
+	return s.cluster.put(ctx, ord, o)
+}
+
+// Apply implements [SubResourceClient].
+func (s *subresource) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...ApplyOption) error {
+	return s.cluster.apply(ctx, obj, s.name, opts)
+}
