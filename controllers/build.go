@@ -5,10 +5,12 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/client-go/metadata"
 
 	"github.com/flyball-dev/flyball/controllers/deployment"
 	"github.com/flyball-dev/flyball/controllers/endpoints"
+	"github.com/flyball-dev/flyball/controllers/endpointslice"
 	"github.com/flyball-dev/flyball/controllers/garbagecollector"
 	"github.com/flyball-dev/flyball/controllers/replicaset"
 	"github.com/flyball-dev/flyball/informer"
@@ -58,6 +60,23 @@ func newEndpoints(m *manager.Manager, o Options) (manager.Runnable, error) {
 	return endpoints.New(endpoints.Config{
 		Client: m.Client(), Services: services, Pods: pods, Endpoints: written, Recorder: m.Recorder(endpoints.Component),
 	}, o.Endpoints)
+}
+
+func newEndpointSlice(m *manager.Manager, o Options) (manager.Runnable, error) {
+	if o.EndpointSlice.Metrics == nil {
+		o.EndpointSlice.Metrics = m.QueueMetrics()
+	}
+	services, err1 := informer.For[*corev1.Service](m.Informers())
+	pods, err2 := informer.For[*corev1.Pod](m.Informers())
+	nodes, err3 := informer.For[*corev1.Node](m.Informers())
+	slices, err4 := informer.For[*discoveryv1.EndpointSlice](m.Informers())
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		return nil, err
+	}
+	return endpointslice.New(endpointslice.Config{
+		Client: m.Client(), Services: services, Pods: pods, Nodes: nodes, EndpointSlices: slices,
+		Recorder: m.Recorder(endpointslice.Component),
+	}, o.EndpointSlice)
 }
 
 // newGarbageCollector gives the collector clients of its own: it follows every resource there is, by metadata.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/flyball-dev/flyball/controllers/deployment"
 	"github.com/flyball-dev/flyball/controllers/endpoints"
+	"github.com/flyball-dev/flyball/controllers/endpointslice"
 	"github.com/flyball-dev/flyball/controllers/garbagecollector"
 	"github.com/flyball-dev/flyball/controllers/replicaset"
 	"github.com/flyball-dev/flyball/manager"
@@ -33,6 +34,7 @@ type Options struct {
 	Deployment       deployment.Options
 	ReplicaSet       replicaset.Options
 	Endpoints        endpoints.Options
+	EndpointSlice    endpointslice.Options
 	GarbageCollector garbagecollector.Options
 }
 
@@ -47,6 +49,7 @@ func Known() []Descriptor {
 	return []Descriptor{
 		{Name: deployment.Name, Aliases: []string{"deployment"}, New: newDeployment},
 		{Name: endpoints.Name, Aliases: []string{"endpoint", "endpoints"}, New: newEndpoints},
+		{Name: endpointslice.Name, Aliases: []string{"endpointslice"}, New: newEndpointSlice},
 		{Name: garbagecollector.Name, Aliases: []string{"garbagecollector"}, New: newGarbageCollector},
 		{Name: replicaset.Name, Aliases: []string{"replicaset"}, New: newReplicaSet},
 	}

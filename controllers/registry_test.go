@@ -57,7 +57,7 @@ func TestUnknownNames(t *testing.T) {
 		t.Fatalf("error %v", err)
 	}
 	for _, part := range []string{
-		`"nonesuch" is not in the list of known controllers: deployment-controller (deployment), endpoints-controller (endpoint, endpoints), `,
+		`"nonesuch" is not in the list of known controllers: deployment-controller (deployment), endpoints-controller (endpoint, endpoints), endpointslice-controller (endpointslice), `,
 		`"x" is not in the list of known controllers`,
 	} {
 		if !strings.Contains(err.Error(), part) {
@@ -74,6 +74,7 @@ func TestNamesAreKubeControllerManagers(t *testing.T) {
 	want := map[string]string{
 		"deployment-controller":        "deployment",
 		"endpoints-controller":         "endpoint",
+		"endpointslice-controller":     "endpointslice",
 		"garbage-collector-controller": "garbagecollector",
 		"replicaset-controller":        "replicaset",
 	}

@@ -63,12 +63,16 @@ func TestAllControllersRunOnAManager(t *testing.T) {
 		if _, err := m.Client().CoreV1().Endpoints("default").Get(ctx, "web", metav1.GetOptions{}); err != nil {
 			t.Errorf("the endpoints controller did nothing: %v", err)
 		}
+		slices, err := m.Client().DiscoveryV1().EndpointSlices("default").List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=web"})
+		if err != nil || len(slices.Items) != 1 {
+			t.Errorf("the endpointslice controller did nothing: %v, %v", slices.Items, err)
+		}
 		w := httptest.NewRecorder()
 		registry.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 		for _, line := range []string{
 			`workqueue_adds_total{name="endpoints-controller"}`, `workqueue_depth{name="deployment-controller"}`,
 			`workqueue_depth{name="replicaset-controller"}`, `workqueue_depth{name="garbage_collector_attempt_to_delete"}`,
-			`informer_objects{resource="services"} 1`,
+			`informer_objects{resource="services"} 2`,
 		} {
 			if !strings.Contains(w.Body.String(), line) {
 				t.Errorf("metrics lack %s", line)
@@ -83,7 +87,7 @@ func TestAllControllersRunOnAManager(t *testing.T) {
 
 func TestOnlySelectedControllersAreBuilt(t *testing.T) {
 	m := newManager(t, manager.Options{})
-	if err := controllers.Add(m, controllers.Options{Selection: []string{"*", "-endpoints", "-garbagecollector"}}); err != nil {
+	if err := controllers.Add(m, controllers.Options{Selection: []string{"*", "-endpoints", "-endpointslice", "-garbagecollector"}}); err != nil {
 		t.Fatal(err)
 	}
 	var resources []string
@@ -109,8 +113,9 @@ func ExampleEnabled() {
 	fmt.Println(err)
 	// Output:
 	// deployment-controller
+	// endpointslice-controller
 	// garbage-collector-controller
 	// replicaset-controller
 	// <nil>
-	// "deploy" is not in the list of known controllers: deployment-controller (deployment), endpoints-controller (endpoint, endpoints), garbage-collector-controller (garbagecollector), replicaset-controller (replicaset)
+	// "deploy" is not in the list of known controllers: deployment-controller (deployment), endpoints-controller (endpoint, endpoints), endpointslice-controller (endpointslice), garbage-collector-controller (garbagecollector), replicaset-controller (replicaset)
 }

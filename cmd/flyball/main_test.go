@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // flyball runs the program in this process.
@@ -92,6 +94,10 @@ func TestWrongCommandLines(t *testing.T) {
 		{"manager --kube-api-burst 0", "--kube-api-burst 0: it must be at least 1"},
 		{"manager --kube-api-content-type foo/bar", `--kube-api-content-type "foo/bar": it must be one of application/vnd.kubernetes.protobuf, application/json`},
 		{"manager --concurrent-gc-syncs 0", "--concurrent-gc-syncs 0: it must be at least 1"},
+		{"manager --concurrent-service-endpoint-syncs 0", "--concurrent-service-endpoint-syncs 0: it must be at least 1"},
+		{"manager --max-endpoints-per-slice 0", "--max-endpoints-per-slice 0: it must be between 1 and 1000"},
+		{"manager --max-endpoints-per-slice 1001", "--max-endpoints-per-slice 1001: it must be between 1 and 1000"},
+		{"manager --endpointslice-updates-batch-period -1s", "--endpointslice-updates-batch-period -1s: it must not be negative"},
 		{"manager --controller-shutdown-timeout -1s", "--controller-shutdown-timeout -1s: it must not be negative"},
 		{"manager --leader-elect-lease-duration 1s --kubeconfig " + valid, "lease duration 1s must be longer than the renew deadline 10s"},
 		{"manager", "there is no kubeconfig: give one with --kubeconfig or $KUBECONFIG"},
@@ -124,6 +130,15 @@ func TestBindAddressOfIPv6(t *testing.T) {
 	code, _, errs := flyball(t.Context(), "manager", "--leader-elect=false", "--kubeconfig", kubeconfig, "--bind-address", "2001:db8::1", "--port", "10301")
 	if code != 1 || !strings.Contains(errs, "serve health and metrics: listen tcp [2001:db8::1]:10301: ") {
 		t.Errorf("exit code %d: %s", code, errs)
+	}
+}
+
+// The manager's caches do without what none of its controllers reads.
+func TestManagerTrimsItsCaches(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}}}
+	kept, err := new(managerFlags).options().Informers.Transform(pod)
+	if err != nil || kept.GetName() != "p" || kept.GetManagedFields() != nil {
+		t.Errorf("kept %v, %v", kept, err)
 	}
 }
 

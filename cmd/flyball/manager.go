@@ -45,7 +45,7 @@ func newManager() *cobra.Command {
 		Use:   "manager",
 		Short: "Run the controllers against a cluster, beside or instead of kube-controller-manager's own",
 		Long: `Run the controllers against a cluster, beside or instead of kube-controller-manager's own. Switch the same ones off there
-(--controllers=*,-deployment,-replicaset,-endpoint,-garbagecollector): two controllers of one kind get in each other's way.
+(--controllers=*,-deployment,-replicaset,-endpoint,-endpointslice,-garbagecollector): two controllers of one kind get in each other's way.
 
 The first Ctrl-C or SIGTERM stops: work in flight is finished, the lease released, and the exit code is 0. The second ends at once.`,
 		Args: noArgs,
@@ -79,8 +79,11 @@ func (f *managerFlags) add(fs *pflag.FlagSet) {
 	fs.IntVar(&t.Deployment.Workers, "concurrent-deployment-syncs", 5, "how many Deployments are synced at once")
 	fs.IntVar(&t.ReplicaSet.Workers, "concurrent-replicaset-syncs", 5, "how many ReplicaSets are synced at once")
 	fs.IntVar(&t.Endpoints.Workers, "concurrent-endpoint-syncs", 5, "how many Services' Endpoints are synced at once")
+	fs.IntVar(&t.EndpointSlice.Workers, "concurrent-service-endpoint-syncs", 5, "how many Services' EndpointSlices are synced at once")
+	fs.IntVar(&t.EndpointSlice.MaxEndpointsPerSlice, "max-endpoints-per-slice", 100, "how many endpoints are put into one EndpointSlice, 1 to 1000; fewer mean more slices and less to send for each change")
 	fs.IntVar(&t.GarbageCollector.Workers, "concurrent-gc-syncs", 20, "how many objects the garbage collector looks at at once")
 	fs.DurationVar(&t.Endpoints.BatchPeriod, "endpoint-updates-batch-period", 0, "how long changes of pods are gathered before Endpoints are written")
+	fs.DurationVar(&t.EndpointSlice.BatchPeriod, "endpointslice-updates-batch-period", 0, "how long changes of pods are gathered before EndpointSlices are written")
 	logging := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(logging)
 	fs.AddGoFlag(logging.Lookup("v"))
@@ -103,13 +106,7 @@ func (f *managerFlags) run(c *cobra.Command) error {
 	if err != nil {
 		return &usageError{err}
 	}
-	o := f.manager
-	o.Metrics = metrics.New()
-	if f.port != 0 {
-		o.HealthAddr = net.JoinHostPort(f.bindAddress, strconv.Itoa(f.port))
-		o.MetricsAddr = o.HealthAddr
-	}
-	m, err := manager.New(config, o)
+	m, err := manager.New(config, f.options())
 	if err != nil {
 		return &usageError{err} // nothing was started yet: it is about an option or the kubeconfig
 	}
@@ -119,6 +116,18 @@ func (f *managerFlags) run(c *cobra.Command) error {
 	ctx, release := manager.SetupSignals(c.Context())
 	defer release()
 	return m.Run(ctx)
+}
+
+// options are those of the process.
+func (f *managerFlags) options() manager.Options {
+	o := f.manager
+	o.Metrics = metrics.New()
+	o.Informers.Transform = controllers.Trim
+	if f.port != 0 {
+		o.HealthAddr = net.JoinHostPort(f.bindAddress, strconv.Itoa(f.port))
+		o.MetricsAddr = o.HealthAddr
+	}
+	return o
 }
 
 // validate says which flag's value makes no sense, where nobody further down would.
@@ -131,6 +140,9 @@ func (f *managerFlags) validate(fs *pflag.FlagSet) error {
 	}
 	if known := []string{runtime.ContentTypeProtobuf, runtime.ContentTypeJSON}; !slices.Contains(known, f.contentType) {
 		return fmt.Errorf("--kube-api-content-type %q: it must be one of %s", f.contentType, strings.Join(known, ", "))
+	}
+	if n := f.tuning.EndpointSlice.MaxEndpointsPerSlice; n < 1 || n > 1000 {
+		return fmt.Errorf("--max-endpoints-per-slice %d: it must be between 1 and 1000", n)
 	}
 	var errs []error
 	fs.VisitAll(func(flag *pflag.Flag) {

@@ -11,6 +11,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -47,6 +49,7 @@ type view struct {
 	pods        informer.Informer[*corev1.Pod]
 	services    informer.Informer[*corev1.Service]
 	endpoints   informer.Informer[*corev1.Endpoints]
+	slices      informer.Informer[*discoveryv1.EndpointSlice]
 }
 
 // newCluster builds everything and starts nothing.
@@ -153,18 +156,19 @@ func (c *cluster) buildNamespaces() error {
 
 func (c *cluster) buildView() error {
 	f := c.manager.Informers()
-	var errs [5]error
+	var errs [6]error
 	c.view.deployments, errs[0] = informer.For[*appsv1.Deployment](f)
 	c.view.sets, errs[1] = informer.For[*appsv1.ReplicaSet](f)
 	c.view.pods, errs[2] = informer.For[*corev1.Pod](f)
 	c.view.services, errs[3] = informer.For[*corev1.Service](f)
 	c.view.endpoints, errs[4] = informer.For[*corev1.Endpoints](f)
+	c.view.slices, errs[5] = informer.For[*discoveryv1.EndpointSlice](f)
 	if err := errors.Join(errs[:]...); err != nil {
 		return err
 	}
 	return errors.Join(
 		signal(c.view.deployments, c.changed), signal(c.view.sets, c.changed), signal(c.view.pods, c.changed),
-		signal(c.view.services, c.changed), signal(c.view.endpoints, c.changed))
+		signal(c.view.services, c.changed), signal(c.view.endpoints, c.changed), signal(c.view.slices, c.changed))
 }
 
 // signal puts a token into changed, if there is none, whenever inf's cache changes.
@@ -187,6 +191,7 @@ func signal[T informer.Object](inf informer.Informer[T], changed chan<- struct{}
 // step is done only when all agree.
 func (v view) look() state {
 	s := state{sets: v.sets.List(namespace, nil), pods: v.pods.List(namespace, nil)}
+	s.slices = v.slices.List(namespace, labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: name}))
 	s.deployment, _ = v.deployments.Get(namespace, name)
 	_, s.service = v.services.Get(namespace, name)
 	s.endpoint, _ = v.endpoints.Get(namespace, name)

@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -15,6 +16,7 @@ import (
 type state struct {
 	deployment *appsv1.Deployment // nil: there is none
 	endpoint   *corev1.Endpoints
+	slices     []*discoveryv1.EndpointSlice
 	service    bool
 	sets       []*appsv1.ReplicaSet
 	pods       []*corev1.Pod
@@ -99,7 +101,7 @@ func pulling(pod *corev1.Pod) bool {
 	return false
 }
 
-// endpoints: as many ready addresses as wanted, and no other.
+// endpoints: as many ready addresses as wanted, and no other, in Endpoints and EndpointSlices both.
 func (s state) endpoints(want int) progress {
 	p := progress{want: want, missing: "Endpoints of the Service"}
 	if s.endpoint == nil {
@@ -114,13 +116,28 @@ func (s state) endpoints(want int) progress {
 	p.missing = ""
 	if p.have != want || notReady != 0 {
 		p.missing = fmt.Sprintf("%d ready addresses, are %d ready and %d not", want, p.have, notReady)
+	} else if ready, all := s.sliced(); ready != want || all != want {
+		p.missing = fmt.Sprintf("%d ready endpoints in EndpointSlices, are %d ready and %d not", want, ready, all-ready)
 	}
 	return p
 }
 
+// sliced counts the endpoints in EndpointSlices.
+func (s state) sliced() (ready, all int) {
+	for _, slice := range s.slices {
+		for i := range slice.Endpoints {
+			all++
+			if r := slice.Endpoints[i].Conditions.Ready; r != nil && *r {
+				ready++
+			}
+		}
+	}
+	return ready, all
+}
+
 // gone: nothing of the story is left.
 func (s state) gone() progress {
-	left := len(s.sets) + len(s.pods)
+	left := len(s.sets) + len(s.pods) + len(s.slices)
 	for _, there := range []bool{s.deployment != nil, s.service, s.endpoint != nil} {
 		if there {
 			left++
@@ -129,8 +146,8 @@ func (s state) gone() progress {
 	p := progress{left: left, text: "nothing left"}
 	if left > 0 {
 		p.text = fmt.Sprintf("%d objects left", left)
-		p.missing = fmt.Sprintf("no object, are %d: %d pods, %d ReplicaSets; Deployment: %t, Service: %t, Endpoints: %t",
-			left, len(s.pods), len(s.sets), s.deployment != nil, s.service, s.endpoint != nil)
+		p.missing = fmt.Sprintf("no object, are %d: %d pods, %d ReplicaSets, %d EndpointSlices; Deployment: %t, Service: %t, Endpoints: %t",
+			left, len(s.pods), len(s.sets), len(s.slices), s.deployment != nil, s.service, s.endpoint != nil)
 	}
 	return p
 }

@@ -56,7 +56,7 @@ func story(quiet time.Duration) []step {
 			until: func(s state) progress { return s.rolledOut(size, firstImage) },
 		},
 		{
-			title: "the Service's Endpoints are filled",
+			title: "Endpoints and EndpointSlices are filled",
 			do:    nothing,
 			until: func(s state) progress { return s.endpoints(size) },
 		},

@@ -1,0 +1,147 @@
+package endpointslice
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/flyball-dev/flyball/client/events"
+	"github.com/flyball-dev/flyball/controllers/internal/serving"
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/workqueue"
+)
+
+const (
+	// Name is the controller's name, the one it has in kube-controller-manager.
+	Name = "endpointslice-controller"
+	// Component is the source that its events name.
+	Component = "endpoint-slice-controller"
+	// ManagedBy is the value of the label [discoveryv1.LabelManagedBy] on the slices that the controller keeps.
+	ManagedBy = "endpointslice-controller.k8s.io"
+)
+
+const (
+	// maxRetries is how often a Service that fails is tried again before it has to change to be looked at.
+	maxRetries = 15
+	// firstRetry and lastRetry bound the wait before a retry. It begins late: one sync may mean many writes.
+	firstRetry, lastRetry = time.Second, 1000 * time.Second
+	// sliceDelay is how long after somebody else's change of a slice its Service is synced, at the least.
+	sliceDelay = time.Second
+)
+
+// Config is what the controller works on. All fields are required.
+type Config struct {
+	Client         kubernetes.Interface
+	Services       informer.Informer[*corev1.Service]
+	Pods           informer.Informer[*corev1.Pod]
+	Nodes          informer.Informer[*corev1.Node]
+	EndpointSlices informer.Informer[*discoveryv1.EndpointSlice]
+	// Recorder records the events of [Component].
+	Recorder events.Recorder
+}
+
+// Options configures the controller. The zero value works.
+type Options struct {
+	// Workers is how many Services are synced at once. Zero means 5.
+	Workers int
+	// MaxEndpointsPerSlice is how many endpoints are put into a slice. Zero means 100; at most 1000, which is as many
+	// as the API accepts.
+	MaxEndpointsPerSlice int
+	// BatchPeriod puts off the syncs that changes of pods and slices cause, to do one for many. Zero means no delay.
+	BatchPeriod time.Duration
+	// Metrics receives the queue's metrics. Nil: none.
+	Metrics workqueue.MetricsProvider
+}
+
+// maxPerSlice is the API's own limit.
+const maxPerSlice = 1000
+
+func (o *Options) complete() error {
+	if o.Workers <= 0 {
+		o.Workers = 5
+	}
+	if o.MaxEndpointsPerSlice == 0 {
+		o.MaxEndpointsPerSlice = 100
+	}
+	if o.MaxEndpointsPerSlice < 1 || o.MaxEndpointsPerSlice > maxPerSlice {
+		return fmt.Errorf("%s: %d endpoints per slice: it must be between 1 and %d", Name, o.MaxEndpointsPerSlice, maxPerSlice)
+	}
+	return nil
+}
+
+// controller is the reconciler and what it remembers.
+type controller struct {
+	client       kubernetes.Interface
+	services     informer.Informer[*corev1.Service]
+	pods         informer.Informer[*corev1.Pod]
+	nodes        informer.Informer[*corev1.Node]
+	slices       informer.Informer[*discoveryv1.EndpointSlice]
+	recorder     events.Recorder
+	finder       *serving.Finder
+	triggers     *serving.TriggerTimes
+	ledger       *ledger
+	hinted       hintedServices
+	maxEndpoints int
+	// sliceDelay is the delay of syncs that slices and nodes cause.
+	sliceDelay time.Duration
+}
+
+// New makes the controller of all EndpointSlices that have a Service with a selector. It adds an index to the informer
+// of Services and one to that of EndpointSlices. A key is a Service's name.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpointslice/endpointslice_controller.go
+func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) {
+	if c.Client == nil || c.Services == nil || c.Pods == nil || c.Nodes == nil || c.EndpointSlices == nil || c.Recorder == nil {
+		return nil, fmt.Errorf("%s: the config lacks a client, an informer or the recorder", Name)
+	}
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	finder, err := serving.NewFinder(c.Services)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", Name, err)
+	}
+	if err := c.EndpointSlices.AddIndex(serviceIndex, indexByService); err != nil && !errors.Is(err, informer.ErrIndexExists) {
+		return nil, fmt.Errorf("%s: index EndpointSlices by Service: %w", Name, err)
+	}
+	r := &controller{
+		client:       c.Client,
+		services:     c.Services,
+		pods:         c.Pods,
+		nodes:        c.Nodes,
+		slices:       c.EndpointSlices,
+		recorder:     c.Recorder,
+		finder:       finder,
+		triggers:     serving.NewTriggerTimes(),
+		ledger:       newLedger(),
+		maxEndpoints: o.MaxEndpointsPerSlice,
+		sliceDelay:   max(sliceDelay, o.BatchPeriod),
+	}
+	loop := reconcile.New(Name, r, reconcile.Options[reconcile.Request]{
+		Workers: o.Workers, MaxRetries: maxRetries, RateLimiter: retries(), Metrics: o.Metrics,
+	})
+	for _, source := range []reconcile.Source[reconcile.Request]{
+		reconcile.Kind(c.Services, reconcile.EnqueueObject[*corev1.Service]()),
+		reconcile.Kind(c.Pods, finder.PodEvents(o.BatchPeriod)),
+		reconcile.Kind(c.Nodes, r.nodeEvents()),
+		reconcile.Kind(c.EndpointSlices, r.sliceEvents()),
+	} {
+		if err := loop.Watch(source); err != nil {
+			return nil, fmt.Errorf("%s: %w", Name, err)
+		}
+	}
+	return loop, nil
+}
+
+// retries is [workqueue.DefaultControllerRateLimiter] with a later beginning.
+func retries() workqueue.RateLimiter[reconcile.Request] {
+	return workqueue.NewMaxOfRateLimiter[reconcile.Request](
+		workqueue.NewExponentialRateLimiter[reconcile.Request](workqueue.ExponentialOptions{Base: firstRetry, Max: lastRetry}),
+		workqueue.NewBucketRateLimiter[reconcile.Request](workqueue.BucketOptions{Rate: 10, Burst: 100}),
+	)
+}

@@ -1,0 +1,67 @@
+package endpointslice_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/flyball-dev/flyball/client/events"
+	"github.com/flyball-dev/flyball/controllers/endpointslice"
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/localapi"
+)
+
+// A Service gets its first EndpointSlice, which says that nobody is behind it yet.
+func ExampleNew() {
+	server, err := localapi.New(localapi.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close()
+	client := kubernetes.NewForConfigOrDie(server.RESTConfig())
+	factory, err := informer.NewFactory(server.RESTConfig(), informer.FactoryOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	config := endpointslice.Config{Client: client, Recorder: events.New(client.CoreV1(), events.Options{}).Recorder(endpointslice.Component)}
+	config.Services, _ = informer.For[*corev1.Service](factory)
+	config.Pods, _ = informer.For[*corev1.Pod](factory)
+	config.Nodes, _ = informer.For[*corev1.Node](factory)
+	config.EndpointSlices, _ = informer.For[*discoveryv1.EndpointSlice](factory)
+	controller, err := endpointslice.New(config, endpointslice.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 2)
+	go func() { done <- factory.Run(ctx) }()
+	go func() { done <- controller.Run(ctx) }()
+
+	web := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Port: 80}}},
+	}
+	_, _ = client.CoreV1().Services("default").Create(ctx, web, metav1.CreateOptions{})
+	for {
+		list, err := client.DiscoveryV1().EndpointSlices("default").List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=web"})
+		if err == nil && len(list.Items) == 1 {
+			slice := list.Items[0]
+			fmt.Println(slice.GenerateName, slice.AddressType, slice.Labels["endpointslice.kubernetes.io/managed-by"], len(slice.Endpoints))
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	stop()
+	fmt.Println("run:", <-done, <-done)
+	// Output:
+	// web- IPv4 endpointslice-controller.k8s.io 0
+	// run: <nil> <nil>
+}

@@ -1,0 +1,279 @@
+package endpointslice
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// FuzzPlan lets pods, labels, hints and settings change at random, carries out each plan, and holds the outcome to:
+//
+//   - every pod that is to be published is there, in the state it is in, exactly once per family, at its own ports;
+//   - no slice is filled beyond the maximum;
+//   - what is written differs from what is there, and without hints by shares there are no more writes than slices with
+//     something wrong in them, and as many as the new endpoints fill;
+//   - the same plan again writes nothing;
+//   - the caches' objects are as they were.
+func FuzzPlan(f *testing.F) {
+	for seed := range uint64(15) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		w := newWorld(t, seed)
+		for range 12 {
+			w.change()
+			w.step()
+		}
+	})
+}
+
+// world is a Service, its pods, and the slices that the plans have made.
+type world struct {
+	t       *testing.T
+	random  *rand.Rand
+	svc     *corev1.Service
+	pods    map[string]*corev1.Pod
+	next    int
+	maximum int
+	slices  existing
+}
+
+func newWorld(t *testing.T, seed uint64) *world {
+	w := &world{t: t, random: rand.New(rand.NewPCG(seed, 0)), pods: map[string]*corev1.Pod{}}
+	w.maximum = 1 + w.random.IntN(5)
+	w.svc = service(ports(servicePort("http", intstr.FromString("http"))))
+	for _, f := range []func(*corev1.Service){dual, headless, published, topology, distribution("PreferSameNode")} {
+		if w.random.IntN(4) == 0 {
+			f(w.svc)
+		}
+	}
+	return w
+}
+
+// change is one step of the world.
+func (w *world) change() {
+	for range w.random.IntN(8) {
+		p := pod(w.next, func(p *corev1.Pod) { p.Spec.NodeName = fmt.Sprintf("n%d", w.random.IntN(6)) })
+		if w.random.IntN(5) == 0 {
+			named(9090)(p)
+		}
+		w.pods[p.Name], w.next = p, w.next+1
+	}
+	for _, name := range w.names() {
+		p := w.pods[name].DeepCopy() // the old one stays as it was in whatever refers to it
+		w.pods[name] = p
+		switch w.random.IntN(30) {
+		case 0, 1, 2, 3:
+			delete(w.pods, name)
+		case 4, 5:
+			unready(p)
+		case 6:
+			deleting(p)
+		case 7:
+			ended(p)
+		case 8:
+			lost(p)
+		case 9:
+			p.Status.PodIPs = p.Status.PodIPs[:1]
+		case 10:
+			p.UID += "'"
+		}
+	}
+	svc := w.svc.DeepCopy()
+	switch w.random.IntN(20) {
+	case 0:
+		svc.Labels = map[string]string{"team": fmt.Sprint(w.random.IntN(3))}
+	case 1:
+		svc.Annotations = nil
+	case 2:
+		svc.UID += "'"
+	case 3:
+		distribution("PreferClose")(svc)
+	}
+	w.svc = svc
+}
+
+func (w *world) names() []string {
+	var names []string
+	for name := range w.pods {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (w *world) observe() observed {
+	var pods []*corev1.Pod
+	for _, name := range w.names() {
+		pods = append(pods, w.pods[name])
+	}
+	o := seen(w.svc, pods, w.slices...)
+	o.maxEndpoints = w.maximum
+	return o
+}
+
+// step plans, checks, carries the plan out, checks, and plans again.
+func (w *world) step() {
+	o := w.observe()
+	var before existing
+	for _, s := range o.slices {
+		before = append(before, s.DeepCopy())
+	}
+	got := plan(o)
+	if !equality.Semantic.DeepEqual(before, o.slices) {
+		w.t.Fatal("the plan changed the cache")
+	}
+	w.checkWrites(o, got)
+	w.carryOut(got)
+	w.checkOutcome()
+	again := w.observe()
+	again.hinted = got.hinted
+	if second := plan(again); second.writes() != "" {
+		w.t.Fatalf("the same again writes:\n%s\nafter:\n%s", second.writes(), got.writes())
+	}
+}
+
+// checkWrites: see [FuzzPlan].
+func (w *world) checkWrites(o observed, got changes) {
+	byName := map[string]*discoveryv1.EndpointSlice{}
+	for _, s := range o.slices {
+		byName[s.Name] = s
+	}
+	writes := 0
+	for _, b := range got.batches {
+		writes += len(b.create) + len(b.update) + len(b.remove)
+		for _, s := range b.update {
+			if equality.Semantic.DeepEqual(s, byName[s.Name]) {
+				w.t.Fatalf("%s is written as it is: %s", s.Name, describe(s))
+			}
+		}
+		for _, s := range slices.Concat(b.create, b.update) {
+			if old := byName[s.Name]; len(s.Endpoints) > w.maximum && (old == nil || len(s.Endpoints) > len(old.Endpoints)) {
+				w.t.Fatalf("%q has %d endpoints, more than %d", s.Name, len(s.Endpoints), w.maximum)
+			}
+		}
+	}
+	if limit := w.writesNeeded(o); !wantsTopology(w.svc) && writes > limit {
+		w.t.Fatalf("%d writes, where %d would do:\n%s", writes, limit, got.writes())
+	}
+}
+
+// writesNeeded is how many writes carry out a change without moving an endpoint: one for each slice that is wrong, and
+// one for each slice that the endpoints fill that are nowhere yet.
+func (w *world) writesNeeded(o observed) int {
+	n := 0
+	h := trafficHints(w.svc)
+	fresh := map[string]int{} // by group
+	right := map[string]discoveryv1.Endpoint{}
+	p := &planner{observed: o}
+	p.findMembers()
+	for _, kind := range addressTypes(w.svc) {
+		fresh[string(kind)] = 1 // the placeholder
+		for _, m := range p.members {
+			if m.pod == nil {
+				continue
+			}
+			if e, ok := endpointOf(w.svc, m.pod, m.node, kind); ok {
+				e.Hints = h(&e)
+				right[string(kind)+m.key+m.pod.Name] = e
+				fresh[string(kind)+m.key]++
+			}
+		}
+	}
+	for _, s := range o.slices {
+		wrong := !ownedBy(s, w.svc) || !labelsUpToDate(s, w.svc) || !slices.Contains(addressTypes(w.svc), s.AddressType) || len(s.Endpoints) == 0
+		group := string(s.AddressType) + portsKey(s.Ports)
+		for _, e := range s.Endpoints {
+			want, found := right[group+e.TargetRef.Name]
+			if found && ownedBy(s, w.svc) {
+				fresh[group]--
+			}
+			wrong = wrong || !found || !equality.Semantic.DeepEqual(e, want)
+		}
+		if wrong {
+			n++
+		}
+	}
+	for _, missing := range fresh {
+		n += (missing + w.maximum - 1) / w.maximum
+	}
+	return n
+}
+
+// carryOut does what the API server would.
+func (w *world) carryOut(c changes) {
+	for _, b := range c.batches {
+		for _, s := range slices.Concat(b.update, b.remove) {
+			w.slices = slices.DeleteFunc(slices.Clone(w.slices), func(old *discoveryv1.EndpointSlice) bool { return old.Name == s.Name })
+		}
+		for _, s := range b.create {
+			w.next++
+			s.Name, s.UID = fmt.Sprintf("web-%d", w.next), types.UID(fmt.Sprint(w.next))
+		}
+		w.slices = slices.Concat(w.slices, b.update, b.create)
+	}
+}
+
+// checkOutcome: see [FuzzPlan].
+func (w *world) checkOutcome() {
+	for _, kind := range addressTypes(w.svc) {
+		places := map[string]int{}
+		kept := 0
+		for _, s := range w.slices {
+			if s.AddressType != kind {
+				continue
+			}
+			kept++
+			if !ownedBy(s, w.svc) || !labelsUpToDate(s, w.svc) || metav1.GetControllerOf(s) == nil {
+				w.t.Fatalf("metadata %+v", s.ObjectMeta)
+			}
+			for i := range s.Endpoints {
+				w.checkEndpoint(s, &s.Endpoints[i])
+				places[s.Endpoints[i].TargetRef.Name]++
+			}
+		}
+		if kept == 0 {
+			w.t.Fatalf("%s has no slice", kind)
+		}
+		for _, name := range w.names() {
+			want := 0
+			if w.isPublished(w.pods[name], kind) {
+				want = 1
+			}
+			if places[name] != want {
+				w.t.Fatalf("%s pod %s is in %d places, want %d", kind, name, places[name], want)
+			}
+			delete(places, name)
+		}
+		if len(places) > 0 {
+			w.t.Fatalf("pods that are no more: %v", places)
+		}
+	}
+}
+
+// isPublished states the rule anew.
+func (w *world) isPublished(p *corev1.Pod, kind discoveryv1.AddressType) bool {
+	hasFamily := kind == discoveryv1.AddressTypeIPv4 || len(p.Status.PodIPs) > 1
+	return p.Status.Phase == corev1.PodRunning && hasFamily && (p.Spec.NodeName != "lost" || w.svc.Spec.PublishNotReadyAddresses)
+}
+
+func (w *world) checkEndpoint(s *discoveryv1.EndpointSlice, e *discoveryv1.Endpoint) {
+	p := w.pods[e.TargetRef.Name]
+	serving := p.Status.Conditions[0].Status == corev1.ConditionTrue
+	ready := w.svc.Spec.PublishNotReadyAddresses || serving && p.DeletionTimestamp == nil
+	c := e.Conditions
+	if *c.Ready != ready || *c.Serving != serving || *c.Terminating != (p.DeletionTimestamp != nil) || e.TargetRef.UID != p.UID {
+		w.t.Fatalf("endpoint %s of pod %s", e, p.Name)
+	}
+	if *s.Ports[0].Port != p.Spec.Containers[0].Ports[0].ContainerPort {
+		w.t.Fatalf("pod %s is at port %d", p.Name, *s.Ports[0].Port)
+	}
+}

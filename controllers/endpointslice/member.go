@@ -1,0 +1,184 @@
+package endpointslice
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	netutils "k8s.io/utils/net"
+	"k8s.io/utils/ptr"
+
+	"github.com/flyball-dev/flyball/controllers/internal/pods"
+	"github.com/flyball-dev/flyball/controllers/internal/serving"
+)
+
+// addressTypes returns the address families that a Service's slices are kept for, in a fixed order. For a Service
+// that the API server has not defaulted it is the family of the cluster IP, or both: slices of a family that is in
+// use must not vanish because an older API server does not name it.
+//
+// Source: k8s.io/endpointslice v0.37.2 utils.go, getAddressTypesForService
+func addressTypes(svc *corev1.Service) []discoveryv1.AddressType {
+	var found []discoveryv1.AddressType
+	for _, known := range []struct {
+		family corev1.IPFamily
+		kind   discoveryv1.AddressType
+	}{{corev1.IPv4Protocol, discoveryv1.AddressTypeIPv4}, {corev1.IPv6Protocol, discoveryv1.AddressTypeIPv6}} {
+		if slices.Contains(svc.Spec.IPFamilies, known.family) {
+			found = append(found, known.kind)
+		}
+	}
+	switch {
+	case len(found) > 0:
+		return found
+	case !serving.HasClusterIP(svc):
+		return []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6}
+	case netutils.IsIPv6String(svc.Spec.ClusterIP):
+		return []discoveryv1.AddressType{discoveryv1.AddressTypeIPv6}
+	default:
+		return []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4}
+	}
+}
+
+// endpointOf returns what a slice says of a pod, and whether the pod has an address of that family. node is nil if
+// there is none of the pod's node name.
+//
+// Ready is never said of a pod on its way out, unless the Service publishes what is not ready; serving is the Ready
+// condition, on its way out or not.
+//
+// Source: k8s.io/endpointslice v0.37.2 utils.go, podToEndpoint
+func endpointOf(svc *corev1.Service, pod *corev1.Pod, node *corev1.Node, kind discoveryv1.AddressType) (discoveryv1.Endpoint, bool) {
+	addresses := addressesOf(pod, kind)
+	if len(addresses) == 0 {
+		return discoveryv1.Endpoint{}, false
+	}
+	serves, terminating := pods.Ready(pod), pod.DeletionTimestamp != nil
+	endpoint := discoveryv1.Endpoint{
+		Addresses: addresses,
+		Conditions: discoveryv1.EndpointConditions{
+			Ready:       ptr.To(svc.Spec.PublishNotReadyAddresses || (serves && !terminating)),
+			Serving:     &serves,
+			Terminating: &terminating,
+		},
+		TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+	}
+	// Copies: a pointer into the pod would keep all of it alive.
+	if pod.Spec.NodeName != "" {
+		endpoint.NodeName = ptr.To(pod.Spec.NodeName)
+	}
+	if hostname := serving.Hostname(svc, pod); hostname != "" {
+		endpoint.Hostname = ptr.To(hostname)
+	}
+	if node != nil && zoneOf(node) != "" {
+		endpoint.Zone = ptr.To(zoneOf(node))
+	}
+	return endpoint, true
+}
+
+// addressesOf returns the pod's addresses of a family, sorted. Only status.podIPs is looked at. An address is parsed and
+// printed anew, so that irregular spellings become one; what is no address is left out.
+//
+// Source: k8s.io/endpointslice v0.37.2 utils.go, getEndpointAddresses
+func addressesOf(pod *corev1.Pod, kind discoveryv1.AddressType) []string {
+	var addresses []string
+	for i := range pod.Status.PodIPs {
+		ip := netutils.ParseIPSloppy(pod.Status.PodIPs[i].IP)
+		if ip != nil && netutils.IsIPv6(ip) == (kind == discoveryv1.AddressTypeIPv6) {
+			addresses = append(addresses, ip.String())
+		}
+	}
+	slices.Sort(addresses)
+	return addresses
+}
+
+// portsOf returns the ports behind the Service's ports on a pod, in the order in which the real controller writes them,
+// and the names of those that the pod does not have. The former is never nil.
+//
+// Source: k8s.io/endpointslice v0.37.2 utils.go, getEndpointPorts, and util/controller_utils.go, NewPortMapKey
+func portsOf(svc *corev1.Service, pod *corev1.Pod) (ports []discoveryv1.EndpointPort, missing []string) {
+	ports = make([]discoveryv1.EndpointPort, 0, len(svc.Spec.Ports))
+	for i := range svc.Spec.Ports {
+		port := &svc.Spec.Ports[i]
+		number, ok := serving.TargetPort(pod, port)
+		if !ok {
+			missing = append(missing, port.Name)
+			continue
+		}
+		ports = append(ports, discoveryv1.EndpointPort{
+			Name: ptr.To(port.Name), Port: &number, Protocol: ptr.To(port.Protocol), AppProtocol: copied(port.AppProtocol),
+		})
+	}
+	serving.SortByHash(ports)
+	return ports, missing
+}
+
+func copied(s *string) *string {
+	if s == nil {
+		return nil
+	}
+	return ptr.To(*s)
+}
+
+// portsKey is equal for equal sets of ports, in whatever order, and for nothing else.
+func portsKey(ports []discoveryv1.EndpointPort) string {
+	quoted := func(s *string) string {
+		if s == nil {
+			return "-"
+		}
+		return strconv.Quote(*s)
+	}
+	lines := make([]string, 0, len(ports))
+	for i := range ports {
+		p := &ports[i]
+		number := "-"
+		if p.Port != nil {
+			number = strconv.Itoa(int(*p.Port))
+		}
+		lines = append(lines, quoted(p.Name)+" "+number+" "+quoted((*string)(p.Protocol))+" "+quoted(p.AppProtocol))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// endpointKey tells endpoints apart. What is not in it can change without the endpoint becoming another: it stays in
+// its slice.
+//
+// Source: k8s.io/endpointslice v0.37.2 util/endpointset.go, hashEndpoint
+type endpointKey struct{ addresses, hostname, namespace, name string }
+
+func keyOf(e *discoveryv1.Endpoint) endpointKey {
+	addresses := e.Addresses
+	if !slices.IsSorted(addresses) {
+		addresses = slices.Sorted(slices.Values(addresses))
+	}
+	key := endpointKey{addresses: strings.Join(addresses, ",")}
+	if e.Hostname != nil {
+		key.hostname = *e.Hostname
+	}
+	if e.TargetRef != nil {
+		key.namespace, key.name = e.TargetRef.Namespace, e.TargetRef.Name
+	}
+	return key
+}
+
+// sameBeyondKey reports whether two endpoints with equal keys say the same, but for the hints, which are decided later,
+// and the pod's resource version, which changes with things that are not ours.
+//
+// Source: k8s.io/endpointslice v0.37.2 util/controller_utils.go, EndpointsEqualBeyondHash
+func sameBeyondKey(a, b *discoveryv1.Endpoint) bool {
+	return ptr.Equal(a.NodeName, b.NodeName) && ptr.Equal(a.Zone, b.Zone) &&
+		ptr.Equal(a.Conditions.Ready, b.Conditions.Ready) &&
+		ptr.Equal(a.Conditions.Serving, b.Conditions.Serving) &&
+		ptr.Equal(a.Conditions.Terminating, b.Conditions.Terminating) &&
+		sameTarget(a.TargetRef, b.TargetRef)
+}
+
+func sameTarget(a, b *corev1.ObjectReference) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	left, right := *a, *b
+	left.ResourceVersion, right.ResourceVersion = "", ""
+	return left == right
+}

@@ -1,0 +1,287 @@
+package endpointslice
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flyball-dev/flyball/controllers/internal/serving"
+)
+
+// observed is what the controller sees of one Service. The objects are shared with the caches: read only.
+type observed struct {
+	service *corev1.Service
+	// pods are those that the Service's selector matches.
+	pods []*corev1.Pod
+	// nodes has the nodes of these pods, by name, as far as there are any.
+	nodes map[string]*corev1.Node
+	// slices are those that this controller keeps for the Service and that are not on their way out.
+	slices []*discoveryv1.EndpointSlice
+	// trigger is when the change that is being carried out was made; zero if that is not known.
+	trigger time.Time
+	// shares is the zones' share of all CPUs, for a Service that asks for hints by it; see [zoneShares].
+	shares map[string]float64
+	// hinted says that such hints were given the last time.
+	hinted bool
+	// maxEndpoints is how many endpoints are put into a slice. Invariant: at least 1.
+	maxEndpoints int
+}
+
+// changes is all that brings a Service's slices to what they should be.
+type changes struct {
+	// batches are independent of each other. The order within one is create, update, remove, and what fails ends it:
+	// an endpoint must be in its new slice before it leaves the old.
+	batches []batch
+	// missingNodes are pods that were left out because their node is not known.
+	missingNodes []*corev1.Pod
+	// notices are events to be recorded about the Service, after the writes.
+	notices []notice
+	// hinted says that hints by the zones' shares were given, to the family that was looked at last.
+	hinted bool
+	// skipped are pods of which something could not be published. They are for the log.
+	skipped []skippedPod
+}
+
+type skippedPod struct {
+	pod  *corev1.Pod
+	port string
+}
+
+// member is a pod that is to be published.
+type member struct {
+	pod   *corev1.Pod
+	node  *corev1.Node // nil: not known
+	ports []discoveryv1.EndpointPort
+	// key is that of ports.
+	key string
+}
+
+// planner makes the plan for one Service.
+type planner struct {
+	observed
+	members []member
+	out     changes
+}
+
+// plan decides what to do about a Service's slices. The Service has a selector.
+//
+// Source: k8s.io/endpointslice v0.37.2 reconciler.go, Reconcile
+func plan(o observed) changes {
+	p := &planner{observed: o, out: changes{hinted: o.hinted}}
+	p.slices = slices.SortedFunc(slices.Values(o.slices), func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
+	p.findMembers()
+	kinds := addressTypes(o.service)
+	for _, kind := range kinds {
+		p.out.batches = append(p.out.batches, p.planFamily(kind))
+	}
+	var obsolete batch
+	for _, slice := range p.slices {
+		if !slices.Contains(kinds, slice.AddressType) {
+			obsolete.remove = append(obsolete.remove, slice)
+		}
+	}
+	p.out.batches = append(p.out.batches, obsolete)
+	return p.out
+}
+
+// findMembers decides which pods are published, and at which ports. A pod whose node is not known is left out, and an
+// error, so that the Service is tried again: its zone would be missing. What is published in whatever state it is, is
+// published without a zone, too.
+func (p *planner) findMembers() {
+	pods := slices.SortedFunc(slices.Values(p.pods), func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	for _, pod := range pods {
+		if !serving.HasAddress(pod) {
+			continue
+		}
+		ports, missing := portsOf(p.service, pod)
+		for _, name := range missing {
+			p.out.skipped = append(p.out.skipped, skippedPod{pod: pod, port: name})
+		}
+		node := p.nodes[pod.Spec.NodeName]
+		if node == nil && !p.service.Spec.PublishNotReadyAddresses {
+			p.out.missingNodes = append(p.out.missingNodes, pod)
+			// The set of ports is in use all the same, so its slices are kept.
+			p.members = append(p.members, member{ports: ports, key: portsKey(ports)})
+			continue
+		}
+		p.members = append(p.members, member{pod: pod, node: node, ports: ports, key: portsKey(ports)})
+	}
+}
+
+// planFamily decides what to do about the slices of one address family.
+//
+// Source: k8s.io/endpointslice v0.37.2 reconciler.go, reconcileByAddressType and finalize
+func (p *planner) planFamily(kind discoveryv1.AddressType) batch {
+	groups, out := p.groups(kind)
+	for _, key := range slices.Sorted(maps.Keys(groups)) {
+		if g := groups[key]; g.ports != nil {
+			out.add(p.pack(g, kind))
+		} else {
+			out.remove = append(out.remove, g.existing...)
+		}
+	}
+	if len(out.create)+len(out.update)+len(out.keep) == 0 {
+		p.addPlaceholder(&out, kind)
+	}
+	p.setHints(&out, kind)
+	p.recycle(&out)
+	if p.service.DeletionTimestamp != nil {
+		out.create = nil // the garbage collector is removing them
+	}
+	for _, slice := range slices.Concat(out.create, out.update) {
+		setTrigger(slice, p.trigger)
+	}
+	return out
+}
+
+// setHints sets the hints that the Service asks for, by its annotation or else by its field.
+//
+// Source: k8s.io/endpointslice v0.37.2 reconciler.go, reconcileByAddressType
+func (p *planner) setHints(out *batch, kind discoveryv1.AddressType) {
+	before := p.out.hinted
+	if !wantsTopology(p.service) {
+		if p.out.hinted = false; before {
+			p.out.notices = append(p.out.notices, warnDisabled(hintsDisabled, kind))
+		}
+		trafficHints(p.service).apply(out)
+		return
+	}
+	problem := spread(out, p.shares)
+	if p.out.hinted = problem == ""; !p.out.hinted {
+		p.out.notices = append(p.out.notices, warnDisabled(problem, kind))
+	} else if !before {
+		message := fmt.Sprintf("%s, addressType: %s", hintsEnabled, kind)
+		p.out.notices = append(p.out.notices, notice{corev1.EventTypeNormal, "TopologyAwareHintsEnabled", message})
+	}
+}
+
+// groups sorts members and slices of the family by their ports. A group whose ports are nil has no member. Slices of an
+// earlier Service of the same name are in the batch, to be removed.
+func (p *planner) groups(kind discoveryv1.AddressType) (map[string]*group, batch) {
+	var out batch
+	groups := make(map[string]*group)
+	at := func(key string) *group {
+		if groups[key] == nil {
+			groups[key] = &group{}
+		}
+		return groups[key]
+	}
+	for _, m := range p.members {
+		g := at(m.key)
+		g.ports = m.ports
+		if m.pod == nil {
+			continue
+		}
+		if endpoint, ok := endpointOf(p.service, m.pod, m.node, kind); ok {
+			g.wanted.add(endpoint)
+		}
+	}
+	for _, slice := range p.slices {
+		switch {
+		case slice.AddressType != kind:
+		case ownedBy(slice, p.service):
+			g := at(portsKey(slice.Ports))
+			g.existing = append(g.existing, slice)
+		default:
+			out.remove = append(out.remove, slice)
+		}
+	}
+	return groups, out
+}
+
+// addPlaceholder makes sure that a Service without any endpoint has one slice, which says so: without endpoints and
+// without ports. One that is there and would be removed, stays, if its labels are right to the last.
+func (p *planner) addPlaceholder(out *batch, kind discoveryv1.AddressType) {
+	for i, slice := range out.remove {
+		if len(slice.Endpoints)+len(slice.Ports) == 0 && ownedBy(slice, p.service) && maps.Equal(slice.Labels, wantedLabels(p.service)) {
+			out.remove = slices.Delete(out.remove, i, i+1)
+			out.keep = append(out.keep, slice)
+			return
+		}
+	}
+	out.create = append(out.create, p.newSlice(kind, []discoveryv1.EndpointPort{}))
+}
+
+// recycle turns creates into updates of slices that would be removed: one write instead of two. It spares the slices
+// of another Service of the same name, which are being collected.
+func (p *planner) recycle(out *batch) {
+	var remove []*discoveryv1.EndpointSlice
+	for _, slice := range out.remove {
+		if len(out.create) == 0 || !ownedBy(slice, p.service) {
+			remove = append(remove, slice)
+			continue
+		}
+		wanted := out.create[0]
+		out.create = out.create[1:]
+		out.update = append(out.update, p.rewritten(slice, wanted.Ports, wanted.Endpoints))
+	}
+	out.remove = remove
+}
+
+// newSlice returns a slice without endpoints.
+func (p *planner) newSlice(kind discoveryv1.AddressType, ports []discoveryv1.EndpointPort) *discoveryv1.EndpointSlice {
+	return &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:       p.service.Namespace,
+			GenerateName:    namePrefix(p.service),
+			Labels:          wantedLabels(p.service),
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(p.service, corev1.SchemeGroupVersion.WithKind("Service"))},
+		},
+		AddressType: kind,
+		Ports:       ports,
+		Endpoints:   []discoveryv1.Endpoint{},
+	}
+}
+
+// rewritten returns a copy of a slice with other content, and up-to-date labels.
+func (p *planner) rewritten(slice *discoveryv1.EndpointSlice, ports []discoveryv1.EndpointPort, endpoints []discoveryv1.Endpoint) *discoveryv1.EndpointSlice {
+	updated := &discoveryv1.EndpointSlice{
+		TypeMeta:    slice.TypeMeta,
+		ObjectMeta:  *slice.ObjectMeta.DeepCopy(),
+		AddressType: slice.AddressType,
+		Ports:       ports,
+		Endpoints:   endpoints,
+	}
+	if updated.Endpoints == nil {
+		updated.Endpoints = []discoveryv1.Endpoint{}
+	}
+	updated.Labels = wantedLabels(p.service)
+	return updated
+}
+
+// namePrefix is the beginning of the slices' generated names. The dash is left out where it would make it invalid.
+//
+// Source: k8s.io/endpointslice v0.37.2 utils.go, getEndpointSlicePrefix
+func namePrefix(svc *corev1.Service) string {
+	if prefix := svc.Name + "-"; len(validation.NameIsDNSSubdomain(prefix, true)) == 0 {
+		return prefix
+	}
+	return svc.Name
+}
+
+// ownedBy reports whether the slice has the Service, and not another of the same name, among its owners.
+//
+// Source: k8s.io/endpointslice v0.37.2 utils.go, ownedBy
+func ownedBy(slice *discoveryv1.EndpointSlice, svc *corev1.Service) bool {
+	return slices.ContainsFunc(slice.OwnerReferences, func(o metav1.OwnerReference) bool {
+		return o.UID == svc.UID && o.Kind == "Service" && o.APIVersion == "v1"
+	})
+}
+
+func setTrigger(slice *discoveryv1.EndpointSlice, trigger time.Time) {
+	delete(slice.Annotations, corev1.EndpointsLastChangeTriggerTime)
+	if trigger.IsZero() {
+		return
+	}
+	if slice.Annotations == nil {
+		slice.Annotations = make(map[string]string)
+	}
+	slice.Annotations[corev1.EndpointsLastChangeTriggerTime] = trigger.UTC().Format(time.RFC3339Nano)
+}

@@ -1,0 +1,141 @@
+package endpointslice
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/reconcile"
+)
+
+// serviceIndex finds the slices that this controller keeps for a Service, by the Service's namespace and name.
+const serviceIndex = "endpointslice/service"
+
+func indexByService(slice *discoveryv1.EndpointSlice) ([]string, error) {
+	if !managed(slice) {
+		return nil, nil
+	}
+	return []string{serviceOf(slice).String()}, nil
+}
+
+// managed reports whether the slice is marked as this controller's.
+func managed(slice *discoveryv1.EndpointSlice) bool {
+	return slice.Labels[discoveryv1.LabelManagedBy] == ManagedBy
+}
+
+// serviceOf is the Service that the slice says it belongs to. Its name is empty if the slice does not say.
+func serviceOf(slice *discoveryv1.EndpointSlice) types.NamespacedName {
+	return types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}
+}
+
+// sliceEvents queues the Service of a slice that somebody else has created, changed or deleted, after a delay that
+// gathers several. Our own writes come back as events, too: the ledger tells them apart. Those that were there at the
+// start are looked at with their Service.
+//
+// A sync that waits for the cache to show our last writes is queued at once.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpointslice/endpointslice_controller.go, onEndpointSliceAdd,
+// onEndpointSliceUpdate and onEndpointSliceDelete
+func (c *controller) sliceEvents() reconcile.EventHandler[*discoveryv1.EndpointSlice, reconcile.Request] {
+	return reconcile.EventHandler[*discoveryv1.EndpointSlice, reconcile.Request]{
+		OnAdd: func(_ context.Context, slice *discoveryv1.EndpointSlice, initial bool, q reconcile.Enqueuer[reconcile.Request]) {
+			if !managed(slice) {
+				return
+			}
+			c.wake(slice, q)
+			if !initial && !c.ledger.expects(serviceOf(slice), slice) {
+				c.later(slice, q)
+			}
+		},
+		OnUpdate: func(_ context.Context, old, slice *discoveryv1.EndpointSlice, q reconcile.Enqueuer[reconcile.Request]) {
+			if !managed(slice) && !managed(old) {
+				return
+			}
+			c.wake(slice, q)
+			moved := serviceOf(old) != serviceOf(slice)
+			if moved {
+				c.later(old, q)
+			}
+			if moved || managed(old) != managed(slice) || c.changedByOthers(old, slice) {
+				c.later(slice, q)
+			}
+		},
+		OnDelete: func(_ context.Context, gone informer.Deleted[*discoveryv1.EndpointSlice], q reconcile.Enqueuer[reconcile.Request]) {
+			slice := gone.Object
+			if !managed(slice) {
+				return
+			}
+			expected := c.ledger.gone(serviceOf(slice), slice.UID)
+			c.wake(slice, q)
+			if _, served := c.services.Get(slice.Namespace, serviceOf(slice).Name); served && !expected {
+				c.later(slice, q)
+			}
+		},
+	}
+}
+
+// changedByOthers reports whether somebody else has changed what this controller writes, or has deleted a slice that
+// a finalizer holds back. What does not count for the generation is not ours either.
+func (c *controller) changedByOthers(old, slice *discoveryv1.EndpointSlice) bool {
+	changed := old.Generation != slice.Generation || (old.DeletionTimestamp == nil) != (slice.DeletionTimestamp == nil)
+	return changed && !c.ledger.expects(serviceOf(slice), slice)
+}
+
+func (c *controller) later(slice *discoveryv1.EndpointSlice, q reconcile.Enqueuer[reconcile.Request]) {
+	if key := serviceOf(slice); key.Name != "" {
+		q.AddAfter(reconcile.Request{NamespacedName: key}, c.sliceDelay)
+	}
+}
+
+func (c *controller) wake(slice *discoveryv1.EndpointSlice, q reconcile.Enqueuer[reconcile.Request]) {
+	if key := serviceOf(slice); c.ledger.awaited(key) {
+		q.Add(reconcile.Request{NamespacedName: key})
+	}
+}
+
+// nodeEvents queues the Services that have pods on a node that is new, or now in another zone, and those whose hints
+// depend on how many CPUs each zone has. It looks at all pods, which is cheap for something that rare.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpointslice/endpointslice_controller.go, updateNode and
+// checkNodeTopologyDistribution
+func (c *controller) nodeEvents() reconcile.EventHandler[*corev1.Node, reconcile.Request] {
+	queueByPods := func(ctx context.Context, node string, q reconcile.Enqueuer[reconcile.Request]) {
+		for pod := range c.pods.All() {
+			if pod.Spec.NodeName != node {
+				continue
+			}
+			for _, svc := range c.finder.Selecting(ctx, pod.Namespace, pod.Labels) {
+				q.AddAfter(svc, c.sliceDelay)
+			}
+		}
+	}
+	queueHinted := func(q reconcile.Enqueuer[reconcile.Request]) {
+		for _, key := range c.hinted.all() {
+			q.AddAfter(reconcile.Request{NamespacedName: key}, c.sliceDelay)
+		}
+	}
+	return reconcile.EventHandler[*corev1.Node, reconcile.Request]{
+		OnAdd: func(ctx context.Context, node *corev1.Node, initial bool, q reconcile.Enqueuer[reconcile.Request]) {
+			if !initial {
+				queueByPods(ctx, node.Name, q)
+				queueHinted(q)
+			}
+		},
+		OnUpdate: func(ctx context.Context, old, node *corev1.Node, q reconcile.Enqueuer[reconcile.Request]) {
+			if zoneOf(old) != zoneOf(node) {
+				queueByPods(ctx, node.Name, q)
+			}
+			if zoneOf(old) != zoneOf(node) || nodeReady(old) != nodeReady(node) {
+				queueHinted(q)
+			}
+		},
+		OnDelete: func(_ context.Context, _ informer.Deleted[*corev1.Node], q reconcile.Enqueuer[reconcile.Request]) {
+			queueHinted(q)
+		},
+	}
+}
+
+func zoneOf(node *corev1.Node) string { return node.Labels[corev1.LabelTopologyZone] }
