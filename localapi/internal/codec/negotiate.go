@@ -83,7 +83,7 @@ func UnsupportedMediaType(accepted ...string) error {
 func notAcceptable(stream bool) error {
 	accepted := []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf}
 	if stream {
-		accepted = []string{runtime.ContentTypeJSON, runtime.ContentTypeProtobuf + ";stream=watch"}
+		accepted = []string{runtime.ContentTypeJSON + ";stream=watch", runtime.ContentTypeProtobuf + ";stream=watch"}
 	}
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status:  metav1.StatusFailure,

@@ -99,7 +99,7 @@ func (x *exchange) table(listMeta metav1.ListMeta, objects []runtime.Object, col
 	d := x.res.Definition
 	t := &metav1.Table{ListMeta: listMeta, Rows: []metav1.TableRow{}}
 	t.SetGroupVersionKind(x.out.As.GroupVersion().WithKind("Table"))
-	if t.ColumnDefinitions = []metav1.TableColumnDefinition{}; columns {
+	if columns {
 		if t.ColumnDefinitions = d.Columns; d.Row == nil {
 			t.ColumnDefinitions = defaultColumns
 		}

@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
@@ -26,15 +25,16 @@ import (
 func (x *exchange) listOptions() (internalversion.ListOptions, error) {
 	o := internalversion.ListOptions{
 		Watch:                x.info.Verb == "watch",
-		AllowWatchBookmarks:  isTrue(x.query.Get("allowWatchBookmarks")),
+		AllowWatchBookmarks:  isTrue(x.query, "allowWatchBookmarks"),
 		ResourceVersion:      x.query.Get("resourceVersion"),
 		ResourceVersionMatch: metav1.ResourceVersionMatch(x.query.Get("resourceVersionMatch")),
 		Continue:             x.query.Get("continue"),
+		ShardSelector:        x.query.Get("shardSelector"),
 	}
 	var err error
 	if s := x.query.Get("labelSelector"); s != "" {
 		if o.LabelSelector, err = labels.Parse(s); err != nil {
-			return o, apierrors.NewBadRequest(fmt.Sprintf("unable to parse requirement: %v", err))
+			return o, apierrors.NewBadRequest(err.Error())
 		}
 	}
 	if o.FieldSelector, err = x.fieldSelector(); err != nil {
@@ -48,10 +48,11 @@ func (x *exchange) listOptions() (internalversion.ListOptions, error) {
 	if o.TimeoutSeconds, err = x.intParameter("timeoutSeconds"); err != nil {
 		return o, err
 	}
-	if s := x.query.Get("sendInitialEvents"); s != "" {
-		send := isTrue(s)
+	if x.query.Has("sendInitialEvents") {
+		send := isTrue(x.query, "sendInitialEvents")
 		o.SendInitialEvents = &send
 	}
+	internalversion.SetListOptionsDefaults(&o, true)
 	if errs := listvalidation.ValidateListOptions(&o, true); len(errs) > 0 {
 		return o, invalidOptions("ListOptions", errs)
 	}
@@ -73,19 +74,24 @@ func (x *exchange) selection(o internalversion.ListOptions) (registry.Selection,
 		name := fields.OneTermEqualSelector("metadata.name", x.info.Name)
 		if selector == nil || selector.Empty() {
 			selector = name
+		} else if named, ok := selector.RequiresExactMatch("metadata.name"); !ok || named != x.info.Name {
+			return registry.Selection{}, apierrors.NewBadRequest("fieldSelector metadata.name doesn't match requested name")
 		}
 	}
-	return x.res.NewSelection(x.info.Namespace, o.LabelSelector, selector)
+	selection, err := x.res.NewSelection(x.info.Namespace, o.LabelSelector, selector)
+	if err == nil && o.ShardSelector != "" {
+		err = selection.SetShard(o.ShardSelector)
+	}
+	return selection, err
 }
 
 func (x *exchange) intParameter(name string) (*int64, error) {
-	s := x.query.Get(name)
-	if s == "" {
+	if !x.query.Has(name) {
 		return nil, nil
 	}
-	v, err := strconv.ParseInt(s, 10, 64)
+	v, err := strconv.ParseInt(x.query.Get(name), 10, 64)
 	if err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("strconv.ParseInt: parsing %q: invalid syntax", s))
+		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	return &v, nil
 }
@@ -106,8 +112,8 @@ func (x *exchange) patchOptions(t types.PatchType) (o registry.WriteOptions, for
 	p := metav1.PatchOptions{
 		DryRun: x.query["dryRun"], FieldManager: x.query.Get("fieldManager"), FieldValidation: x.query.Get("fieldValidation"),
 	}
-	if s := x.query.Get("force"); s != "" {
-		force = isTrue(s)
+	if x.query.Has("force") {
+		force = isTrue(x.query, "force")
 		p.Force = &force
 	}
 	if errs := validation.ValidatePatchOptions(&p, t); len(errs) > 0 {
@@ -143,8 +149,8 @@ func (x *exchange) deleteOptions() (metav1.DeleteOptions, error) {
 		if p := metav1.DeletionPropagation(x.query.Get("propagationPolicy")); p != "" {
 			o.PropagationPolicy = &p
 		}
-		if s := x.query.Get("orphanDependents"); s != "" {
-			orphan := isTrue(s)
+		if x.query.Has("orphanDependents") {
+			orphan := isTrue(x.query, "orphanDependents")
 			//lint:ignore SA1019 it has to be read as long as it may be sent
 			o.OrphanDependents = &orphan
 		}

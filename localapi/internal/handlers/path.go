@@ -25,9 +25,10 @@ func parseRequest(r *http.Request, query url.Values) (info *gate.Request, ok boo
 	default:
 		return info, false
 	}
-	watch := isTrue(query.Get("watch"))
+	watch := isTrue(query, "watch") // of an object in the path it says nothing: that is a get
+	oldWatch := false
 	if parts[0] == "watch" && len(parts) > 1 { // the old form of ?watch=true
-		watch, parts = true, parts[1:]
+		watch, oldWatch, parts = true, true, parts[1:]
 	}
 	if parts[0] == "namespaces" && len(parts) > 2 && !namespaceSubresource(info.Group, parts) {
 		info.Namespace, parts = parts[1], parts[2:]
@@ -39,7 +40,7 @@ func parseRequest(r *http.Request, query url.Values) (info *gate.Request, ok boo
 	if len(parts) > 2 {
 		info.Subresource = strings.Join(parts[2:], "/")
 	}
-	info.Verb = verb(r.Method, info, watch)
+	info.Verb = verb(r.Method, info, watch, oldWatch)
 	return info, true
 }
 
@@ -48,7 +49,7 @@ func namespaceSubresource(group string, parts []string) bool {
 	return group == "" && len(parts) == 3 && (parts[2] == "status" || parts[2] == "finalize")
 }
 
-func verb(method string, info *gate.Request, watch bool) string {
+func verb(method string, info *gate.Request, watch, oldWatch bool) string {
 	switch method {
 	case http.MethodPost:
 		return "create"
@@ -63,7 +64,7 @@ func verb(method string, info *gate.Request, watch bool) string {
 		return "delete"
 	case http.MethodGet, http.MethodHead:
 		switch {
-		case watch && info.Subresource == "":
+		case watch && info.Subresource == "" && (info.Name == "" || oldWatch):
 			return "watch"
 		case info.Name == "":
 			return "list"
@@ -73,7 +74,10 @@ func verb(method string, info *gate.Request, watch bool) string {
 	return strings.ToLower(method)
 }
 
-// isTrue reads a boolean query parameter as the API does: present without a value is true.
-func isTrue(value string) bool {
-	return value == "true" || value == "1"
+// isTrue reads a boolean query parameter as the API does: what is there is true, unless it says that it is not.
+//
+// Source: k8s.io/apimachinery v0.37.2 pkg/runtime/conversion.go Convert_Slice_string_To_bool.
+func isTrue(query url.Values, name string) bool {
+	values := query[name]
+	return len(values) > 0 && values[0] != "0" && !strings.EqualFold(values[0], "false")
 }

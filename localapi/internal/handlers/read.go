@@ -64,6 +64,9 @@ func (x *exchange) listAnswer(result registry.ListResult) answer {
 	listMeta := metav1.ListMeta{
 		ResourceVersion: strconv.FormatInt(result.Revision, 10), Continue: result.Continue, RemainingItemCount: result.Remaining,
 	}
+	if result.Shard != "" {
+		listMeta.ShardInfo = &metav1.ShardInfo{Selector: result.Shard}
+	}
 	var obj runtime.Object
 	if x.out.As.Kind == "" {
 		obj = listObject(x.res, result.Objects, listMeta)
@@ -82,6 +85,11 @@ func listObject(res *registry.Resource, objects []*watchcache.Object, listMeta m
 		u.SetResourceVersion(listMeta.ResourceVersion)
 		u.SetContinue(listMeta.Continue)
 		u.SetRemainingItemCount(listMeta.RemainingItemCount)
+		if listMeta.ShardInfo != nil {
+			if err := unstructured.SetNestedField(u.Object, listMeta.ShardInfo.Selector, "metadata", "shardInfo", "selector"); err != nil {
+				panic(err) // metadata is a map
+			}
+		}
 		u.Items = make([]unstructured.Unstructured, len(objects))
 		for i, o := range objects {
 			u.Items[i] = *o.Object.(*unstructured.Unstructured)

@@ -7,10 +7,12 @@ import (
 	"strconv"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
 
 	"github.com/flyball-dev/flyball/localapi/gate"
 	"github.com/flyball-dev/flyball/localapi/internal/codec"
@@ -45,10 +47,13 @@ func (x *exchange) serveWatch() {
 	}
 	options := registry.WatchOptions{Selection: selection, ResourceVersion: o.ResourceVersion, SendInitialEvents: o.SendInitialEvents}
 	if x.asOf > 0 && (o.ResourceVersion == "" || o.ResourceVersion == "0") {
-		options.ResourceVersion = strconv.FormatInt(x.asOf, 10)
+		options.AsOf = x.asOf
+		if !x.query.Has("sendInitialEvents") { // but by default
+			options.ResourceVersion, options.SendInitialEvents = strconv.FormatInt(x.asOf, 10), nil
+		}
 	}
 	watcher, err := x.res.Watch(x.r.Context(), options)
-	if err != nil && !isExpired(err) {
+	if err != nil && !isExpired(err) && !apierrors.IsTimeout(err) {
 		x.finish(x.answerError(err))
 		return
 	}
@@ -60,14 +65,22 @@ func (x *exchange) serveWatch() {
 		s.fail(codec.Status(err))
 		return
 	}
-	var timeout <-chan time.Time
-	if o.TimeoutSeconds != nil && *o.TimeoutSeconds > 0 {
-		timer := time.NewTimer(time.Duration(*o.TimeoutSeconds) * time.Second)
-		defer timer.Stop()
-		timeout = timer.C
-	}
 	s.initial(o.SendInitialEvents != nil && *o.SendInitialEvents && o.AllowWatchBookmarks)
-	s.follow(timeout)
+	s.follow(time.Duration(ptr.Deref(o.TimeoutSeconds, 0)) * time.Second)
+}
+
+// lastBookmark is how long before its timeout a watch gets its last bookmark.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/storage/cacher/cache_watcher.go nextBookmarkTime.
+const lastBookmark = 2 * time.Second
+
+// after is a channel that gets a value after d, and nothing if d is not positive. stop releases it.
+func after(d time.Duration) (c <-chan time.Time, stop func() bool) {
+	if d <= 0 {
+		return nil, func() bool { return false }
+	}
+	timer := time.NewTimer(d)
+	return timer.C, timer.Stop
 }
 
 // start sends the response's header.
@@ -118,8 +131,12 @@ func (s *stream) initial(bookmark bool) {
 	s.flush()
 }
 
-// follow sends what happens until the stream ends.
-func (s *stream) follow(timeout <-chan time.Time) {
+// follow sends what happens until the stream ends: after limit, if that is not zero.
+func (s *stream) follow(limit time.Duration) {
+	timeout, stop := after(limit)
+	defer stop()
+	last, stop := after(limit - lastBookmark)
+	defer stop()
 	var tick <-chan time.Time
 	if s.bookmarks && s.api.BookmarkInterval > 0 {
 		ticker := time.NewTicker(s.api.BookmarkInterval)
@@ -145,8 +162,9 @@ func (s *stream) follow(timeout <-chan time.Time) {
 		case <-changed:
 		case <-tick:
 			s.bookmarkIfNews(revision)
-		case <-timeout:
+		case <-last:
 			s.bookmarkIfNews(revision)
+		case <-timeout:
 			return
 		case <-s.r.Context().Done():
 			return

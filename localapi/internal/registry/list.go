@@ -2,14 +2,10 @@ package registry
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"iter"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
@@ -31,6 +27,7 @@ type ListResult struct {
 	Revision  int64
 	Continue  string
 	Remaining *int64
+	Shard     string // the selector, if only a shard of the collection was listed
 }
 
 // List returns the objects of a selection.
@@ -38,7 +35,7 @@ type ListResult struct {
 // Source: k8s.io/apiserver pkg/storage/etcd3/store.go GetList, pkg/storage/continue.go, pkg/storage/cacher/cacher.go
 // computeListLimit.
 func (r *Resource) List(ctx context.Context, o ListOptions) (ListResult, error) {
-	if o.ResourceVersion == "0" && o.Continue == "" {
+	if o.ResourceVersion == "0" {
 		o.Limit = 0 // a list of any version comes from the watch cache, which knows no pages
 	}
 	revision, start, err := r.listPosition(ctx, o)
@@ -65,7 +62,7 @@ func (r *Resource) List(ctx context.Context, o ListOptions) (ListResult, error) 
 // listPosition returns the revision that a list is to show (0: the present) and the key to start from.
 func (r *Resource) listPosition(ctx context.Context, o ListOptions) (revision int64, start string, err error) {
 	if o.Continue != "" {
-		return r.decodeContinue(o.Continue)
+		return decodeContinue(o.Continue, r.key(o.Namespace, "").Prefix())
 	}
 	if err := r.reached(ctx, o.ResourceVersion); err != nil {
 		return 0, "", err
@@ -90,7 +87,7 @@ func (r *Resource) listAt(ctx context.Context, s Selection, revision int64, star
 	}
 	page, err := r.env.Store.List(ctx, prefix, o)
 	if errors.Is(err, storage.ErrCompacted) {
-		return ListResult{}, r.expiredList(start)
+		return ListResult{}, expiredList(start, prefix)
 	}
 	if err != nil {
 		return ListResult{}, err
@@ -110,7 +107,7 @@ func (r *Resource) listAt(ctx context.Context, s Selection, revision int64, star
 	}
 	result := r.page(past, prefix, s, revision, limit)
 	if failed == nil && page.Remaining > 0 {
-		result.Continue = r.encodeContinue(result.Objects[len(result.Objects)-1].Key, revision)
+		result.Continue = encodeContinue(result.Objects[len(result.Objects)-1].Key+"\x00", prefix, revision)
 		result.Remaining = &page.Remaining
 	}
 	return result, failed
@@ -133,6 +130,10 @@ func (r *Resource) past(record storage.Record) (*watchcache.Object, error) {
 // page collects up to limit objects of the selection from objects, whose keys must begin with prefix.
 func (r *Resource) page(objects iter.Seq2[string, *watchcache.Object], prefix string, s Selection, revision, limit int64) ListResult {
 	result := ListResult{Revision: revision}
+	if s.Shard != nil {
+		result.Shard = s.Shard.String()
+	}
+	scope := r.key(s.Namespace, "").Prefix()
 	var remaining int64
 	last := ""
 	for key, o := range objects {
@@ -144,7 +145,7 @@ func (r *Resource) page(objects iter.Seq2[string, *watchcache.Object], prefix st
 		case full && s.all():
 			remaining++
 		case full: // as in a real server, whether or not anything of what follows is selected
-			result.Continue = r.encodeContinue(last, revision)
+			result.Continue = encodeContinue(last+"\x00", scope, revision)
 			return result
 		case !s.matches(r.Definition, o):
 		default:
@@ -153,61 +154,7 @@ func (r *Resource) page(objects iter.Seq2[string, *watchcache.Object], prefix st
 		}
 	}
 	if remaining > 0 {
-		result.Continue, result.Remaining = r.encodeContinue(last, revision), &remaining
+		result.Continue, result.Remaining = encodeContinue(last+"\x00", scope, revision), &remaining
 	}
 	return result
-}
-
-// continueToken is the position after a page, in the form that a kube-apiserver uses.
-type continueToken struct {
-	APIVersion      string `json:"v"`
-	ResourceVersion int64  `json:"rv"` // -1: the present, whatever it is
-	StartKey        string `json:"start"`
-}
-
-const continueVersion = "meta.k8s.io/v1"
-
-func (r *Resource) encodeContinue(last string, revision int64) string {
-	// The smallest key after last, relative to the resource, so that tokens say nothing about tenants.
-	start := strings.TrimPrefix(last, r.key("", "").Prefix()) + "\x00"
-	b, err := json.Marshal(continueToken{APIVersion: continueVersion, ResourceVersion: revision, StartKey: start})
-	if err != nil {
-		panic(err) // two strings and a number
-	}
-	return base64.RawURLEncoding.EncodeToString(b)
-}
-
-func (r *Resource) decodeContinue(token string) (revision int64, start string, err error) {
-	var t continueToken
-	b, err := base64.RawURLEncoding.DecodeString(token)
-	if err == nil {
-		err = json.Unmarshal(b, &t)
-	}
-	switch {
-	case err != nil:
-		return 0, "", apierrors.NewBadRequest(fmt.Sprintf("continue key is not valid: %v", err))
-	case t.APIVersion != continueVersion:
-		return 0, "", apierrors.NewBadRequest(fmt.Sprintf("continue key is not valid: server does not recognize this encoded version %q", t.APIVersion))
-	case t.StartKey == "" || strings.HasPrefix(t.StartKey, "/") || strings.Contains(t.StartKey, "../"):
-		return 0, "", apierrors.NewBadRequest("continue key is not valid: invalid start key")
-	case t.ResourceVersion == 0:
-		return 0, "", apierrors.NewBadRequest("continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
-	}
-	return max(t.ResourceVersion, 0), r.key("", "").Prefix() + t.StartKey, nil
-}
-
-// expiredList is the error for a list whose revision is compacted. One that was being continued gets a token to go on
-// with the present state, for clients that prefer that to starting over.
-//
-// Source: k8s.io/apiserver pkg/storage/etcd3/errors.go.
-func (r *Resource) expiredList(start string) error {
-	if start == "" {
-		return apierrors.NewResourceExpired("The resourceVersion for the provided list is too old.")
-	}
-	err := apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list result. " +
-		"You can start a new list without the continue parameter, or use the continue token in this response to retrieve " +
-		"the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that " +
-		"were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.")
-	err.ErrStatus.ListMeta.Continue = r.encodeContinue(strings.TrimSuffix(start, "\x00"), -1)
-	return err
 }

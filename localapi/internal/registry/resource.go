@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/flyball-dev/flyball/localapi/internal/codec"
 	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
@@ -80,6 +82,9 @@ func (r *Resource) New() runtime.Object {
 // Get returns the current state of an object that is not older than resourceVersion ("" and "0": any). Errors: NotFound,
 // Timeout if the version is not reached.
 func (r *Resource) Get(ctx context.Context, namespace, name, resourceVersion string) (*watchcache.Object, error) {
+	if _, err := plainVersion(resourceVersion); err != nil {
+		return nil, err
+	}
 	if err := r.reached(ctx, resourceVersion); err != nil {
 		return nil, err
 	}
@@ -99,7 +104,7 @@ func (r *Resource) GetAt(ctx context.Context, namespace, name string, revision i
 	page, err := r.env.Store.List(ctx, key, storage.ListOptions{Limit: 1, Revision: revision})
 	switch {
 	case errors.Is(err, storage.ErrCompacted):
-		return nil, r.expiredList("")
+		return nil, expiredList("", "")
 	case err != nil:
 		return nil, err
 	case len(page.Records) == 0 || page.Records[0].Key != key:
@@ -138,16 +143,28 @@ func (r *Resource) reached(ctx context.Context, resourceVersion string) error {
 	return nil
 }
 
+// plainVersion reads the resource version of a get or a watch. What is wrong with it the real server forgets to call a bad
+// request there.
+func plainVersion(s string) (int64, error) {
+	v, err := ParseResourceVersion(s)
+	if err != nil {
+		return 0, plainError(strings.TrimPrefix(err.Error(), invalidVersion))
+	}
+	return v, nil
+}
+
+const invalidVersion = "invalid resource version: "
+
 // ParseResourceVersion reads a client's resource version. Errors: BadRequest.
 func ParseResourceVersion(s string) (int64, error) {
 	if s == "" {
 		return 0, nil
 	}
-	v, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || v < 0 {
-		return 0, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version %q: %v", s, err))
+	v, err := strconv.ParseUint(s, 10, 63)
+	if err != nil {
+		return 0, apierrors.NewBadRequest(invalidVersion + field.Invalid(field.NewPath("resourceVersion"), s, err.Error()).Error())
 	}
-	return v, nil
+	return int64(v), nil
 }
 
 // tooLargeResourceVersion is the error for a version that the store has not reached.

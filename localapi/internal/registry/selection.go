@@ -6,6 +6,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/sharding"
 
 	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
 	"github.com/flyball-dev/flyball/localapi/resource"
@@ -15,8 +16,19 @@ import (
 type Selection struct {
 	Namespace string
 	Name      string
-	Labels    labels.Selector // nil: all
-	Fields    fields.Selector // nil: all; metadata.name and metadata.namespace included
+	Labels    labels.Selector   // nil: all
+	Fields    fields.Selector   // nil: all; metadata.name and metadata.namespace included
+	Shard     sharding.Selector // nil: all
+}
+
+// SetShard restricts the selection to a shard of what it selects. Errors: those of a selector that is none.
+func (s *Selection) SetShard(selector string) error {
+	shard, err := parseShardSelector(selector)
+	if err != nil {
+		return plainError("invalid shard selector: " + err.Error())
+	}
+	s.Shard = shard
+	return nil
 }
 
 // NewSelection builds a selection from a request's namespace and its selectors. Errors: BadRequest for fields that the type cannot be
@@ -57,7 +69,9 @@ func (r *Resource) NewSelection(namespace string, l labels.Selector, f fields.Se
 }
 
 // all reports whether the selection is a whole namespace or collection.
-func (s Selection) all() bool { return s.Name == "" && s.Labels == nil && s.Fields == nil }
+func (s Selection) all() bool {
+	return s.Name == "" && s.Labels == nil && s.Fields == nil && s.Shard == nil
+}
 
 // matches reports whether o belongs to the selection.
 func (s Selection) matches(d *resource.Definition, o *watchcache.Object) bool {
@@ -69,6 +83,11 @@ func (s Selection) matches(d *resource.Definition, o *watchcache.Object) bool {
 	}
 	if s.Labels != nil && !s.Labels.Matches(labels.Set(o.Meta.GetLabels())) {
 		return false
+	}
+	if s.Shard != nil {
+		if in, err := s.Shard.Matches(o.Object); err != nil || !in {
+			return false
+		}
 	}
 	if s.Fields == nil {
 		return true

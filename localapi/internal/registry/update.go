@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/flyball-dev/flyball/localapi/internal/codec"
 	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
 	"github.com/flyball-dev/flyball/localapi/storage"
 )
@@ -87,7 +88,7 @@ func (r *Resource) updateMissing(ctx context.Context, namespace, name string, c 
 	}
 	if c.UID != "" {
 		return nil, apierrors.NewConflict(r.Definition.GroupResource(), name,
-			wrongUID(c.UID, ""))
+			r.wrongUID(&metav1.ObjectMeta{Namespace: namespace, Name: name}, c.UID))
 	}
 	obj, err := c.Next(nil)
 	if err != nil {
@@ -113,7 +114,7 @@ func (r *Resource) updateExisting(ctx context.Context, old *watchcache.Object, c
 	name := old.Meta.GetName()
 	if c.UID != "" && c.UID != old.Meta.GetUID() {
 		return nil, apierrors.NewConflict(r.Definition.GroupResource(), name,
-			wrongUID(c.UID, old.Meta.GetUID()))
+			r.wrongUID(old.Meta, c.UID))
 	}
 	obj, err := c.Next(old.Object)
 	if err != nil {
@@ -149,9 +150,30 @@ func (r *Resource) updateExisting(ctx context.Context, old *watchcache.Object, c
 	return o, err
 }
 
-// wrongUID says, in the real server's words, that an object is not the one that the client means.
-func wrongUID(want, have types.UID) error {
-	return fmt.Errorf("%s: UID in precondition: %v, UID in object meta: %v", "Precondition failed", want, have)
+// wrongUID says, in the real server's words, that an object is not the one that the client means. have may be the
+// metadata of no object: of one that does not exist.
+//
+// Source: k8s.io/apiserver pkg/storage/errors.go StorageError, pkg/storage/interfaces.go Preconditions.Check.
+func (r *Resource) wrongUID(have metav1.Object, want types.UID) error {
+	return fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %v, UID in object meta: %v",
+		r.etcdKey(have.GetNamespace(), have.GetName()), want, have.GetUID())
+}
+
+// etcdKey is the key that the real server stores an object at. It is seen in a few error messages.
+//
+// Source: k8s.io/kubernetes pkg/kubeapiserver/default_storage_factory_builder.go SpecialDefaultResourcePrefixes.
+func (r *Resource) etcdKey(namespace, name string) string {
+	plural := r.Definition.Plural
+	switch {
+	case plural == "endpoints" || plural == "nodes" || plural == "services":
+		plural = map[string]string{"endpoints": "services/endpoints", "nodes": "minions", "services": "services/specs"}[plural]
+	case codec.IsUnstructured(r.New()):
+		plural = r.Definition.GroupVersion.Group + "/" + plural
+	}
+	if r.Definition.Namespaced {
+		plural += "/" + namespace
+	}
+	return "/registry/" + plural + "/" + name
 }
 
 // checkVersion applies optimistic concurrency: the version that the client names must be the current one.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
@@ -20,6 +22,9 @@ type WatchOptions struct {
 	// SendInitialEvents, if not nil, says whether the watch begins with the present state. If nil, it does so when
 	// it starts at no version in particular ("" or "0").
 	SendInitialEvents *bool
+
+	// AsOf, if not zero, is the past revision whose state the watch begins with, instead of the present.
+	AsOf int64
 }
 
 // Watcher is a running watch.
@@ -43,7 +48,7 @@ type Notice struct {
 
 // Watch starts a watch. Errors: Expired, Timeout (version not reached).
 func (r *Resource) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) {
-	version, err := ParseResourceVersion(o.ResourceVersion)
+	version, err := plainVersion(o.ResourceVersion)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +63,11 @@ func (r *Resource) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) 
 	current, _ := r.env.Store.Revision()
 	switch {
 	case initial:
-		list, err := r.List(ctx, ListOptions{Selection: o.Selection})
+		from := ListOptions{Selection: o.Selection}
+		if o.AsOf > 0 {
+			from.ResourceVersion, from.ResourceVersionMatch = strconv.FormatInt(o.AsOf, 10), metav1.ResourceVersionMatchExact
+		}
+		list, err := r.List(ctx, from)
 		if err != nil {
 			return nil, err
 		}
