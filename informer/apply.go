@@ -40,6 +40,8 @@ type Applied[T any] struct {
 	FirstSync bool
 	// Resync says that a DeltaResync was in the batch, after which nothing else may be.
 	Resync bool
+	// IndexErr is the error of an object that the index functions failed on while they had succeeded on all before; nil otherwise.
+	IndexErr error
 	// Duplicates counts events that told nothing new, Outdated objects that the cache had newer.
 	Duplicates, Outdated int
 }
@@ -363,6 +365,9 @@ func (tx *transaction[T]) drop(e *entry[T], last T, stale bool) {
 
 func (tx *transaction[T]) noteIndexing(p preparedObject[T]) {
 	if p.err != nil {
+		if len(tx.unindexed) == 0 {
+			tx.IndexErr = p.err
+		}
 		tx.unindexed[p.key] = p.err
 	} else if len(tx.unindexed) > 0 {
 		delete(tx.unindexed, p.key)

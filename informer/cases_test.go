@@ -4,23 +4,17 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 )
 
-// The tests of this file and of cases_handler_test.go are the cases of docs/informer-cases.md that no other test pins.
+// The tests of this file, of cases_fault_test.go and of cases_handler_test.go are the cases of docs/informer-cases.md that no other test pins.
 
 // caseRun is an informer of a scripted server with a handler that writes down what it is told.
 type caseRun struct {
@@ -337,182 +331,4 @@ func TestWatchesThatTimeOut(t *testing.T) {
 		}
 		c.told(t, "add a@2/u1 (initial)")
 	})
-}
-
-// TestHalfOpenConnection (case 14): a connection on which nothing comes any more is given up, its age can be seen meanwhile, and
-// what was missed is told.
-func TestHalfOpenConnection(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		c, stop := followed(t, s, nil, Options[object]{})
-		defer stop()
-		s.mu.Lock()
-		s.watches = nil // The server's side is gone; the informer's is not told.
-		s.mu.Unlock()
-		s.put("a")
-		time.Sleep(4 * time.Minute)
-		c.told(t)
-		if age := time.Since(c.inf.Stats().LastEvent); age != 4*time.Minute {
-			t.Errorf("last heard %v ago", age)
-		}
-		time.Sleep(7 * time.Minute) // Twice 5 min and half a minute at most.
-		c.told(t, "add a@2/u1")
-		if lists, _, watches := c.counts(); lists != 1 || watches != 2 {
-			t.Errorf("%d lists, %d watches", lists, watches)
-		}
-	})
-}
-
-// TestErrorEvents (case 15): the errors that a server sends in an open watch are dealt with as those that it answers with.
-func TestErrorEvents(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		c, stop := followed(t, s, nil, Options[object]{})
-		defer stop()
-		_ = c.asked()
-		s.cut(errTooManyFor(40))
-		time.Sleep(40*time.Second - 1)
-		if asked := c.asked(); len(asked) > 0 {
-			t.Errorf("asked %q before the server wanted", asked)
-		}
-		time.Sleep(time.Nanosecond)
-		synctest.Wait()
-		if lists, verifies, watches := c.counts(); lists+verifies > 0 || watches != 1 {
-			t.Errorf("after 429: %d lists, %d verifications, %d watches", lists, verifies, watches)
-		}
-		time.Sleep(10 * time.Minute)
-		_ = c.asked()
-		s.fail(nil, []error{scriptedError("500"), scriptedError("500")})
-		s.cut(scriptedError("500"))
-		time.Sleep(30 * time.Second)
-		if lists, verifies, watches := c.counts(); lists != 1 || verifies > 0 || watches != 3 {
-			t.Errorf("after three times 500: %d lists, %d verifications, %d watches", lists, verifies, watches)
-		}
-	})
-}
-
-// TestForbiddenLater (case 15): an informer that loses its rights keeps what it has, says so, asks now and then, and goes on
-// when it gets them back.
-func TestForbiddenLater(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.put("a")
-		c, stop := followed(t, s, nil, Options[object]{})
-		defer stop()
-		s.fail(slices.Repeat([]error{scriptedError("403")}, 1000), slices.Repeat([]error{scriptedError("403")}, 1000))
-		s.cut(scriptedError("403"))
-		time.Sleep(time.Minute)
-		_ = c.asked()
-		for range 60 {
-			time.Sleep(time.Minute)
-			if n := len(c.asked()); n > 3 {
-				t.Errorf("%d requests in a minute", n)
-			}
-		}
-		c.holds(t, "a", "2")
-		h := c.inf.Health()
-		if !h.Synced || h.Err == nil || !strings.Contains(h.Err.Error(), "forbidden") || time.Since(h.Since) < time.Hour {
-			t.Errorf("%+v", h)
-		}
-		s.recover()
-		s.put("a")
-		time.Sleep(2 * time.Minute)
-		c.told(t, "add a@2/u1 (initial)", "update a@2/u1 -> a@3/u1")
-		if err := c.inf.Health().Err; err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// TestTokenIsReadAgain (case 15): after a 401 the informer asks on, and within a minute with what then stands in the token file.
-//
-// Source: NewCachedFileTokenSource in k8s.io/client-go/transport v0.37.2 reads the file again after 50 s.
-func TestTokenIsReadAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		file := filepath.Join(t.TempDir(), "token")
-		must(0, os.WriteFile(file, []byte("old"), 0o600))
-		api := answer(func(r *http.Request) (int, string, []byte) {
-			if r.Header.Get("Authorization") != "Bearer new" {
-				status := apierrors.NewUnauthorized("the token has expired").Status()
-				return http.StatusUnauthorized, "application/json", wires["json"].list(t, &status)
-			}
-			return http.StatusOK, "application/json", wires["json"].list(t, &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}})
-		})
-		f := must(NewFactory(&rest.Config{Host: "http://api.example", Transport: api, BearerTokenFile: file}, FactoryOptions{}))
-		inf := NewSharedInformer(NewRESTListerWatcher[*corev1.Pod](f.client, podResource), Options[*corev1.Pod]{Resource: "pods"})
-		defer start(t, inf.Run)()
-		synctest.Wait()
-		if err := inf.Health().Err; !apierrors.IsUnauthorized(err) {
-			t.Errorf("with the old token: %v", err)
-		}
-		must(0, os.WriteFile(file, []byte("new"), 0o600))
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // A minute, and the delay then under way.
-		defer cancel()
-		if err := inf.WaitForSync(ctx); err != nil {
-			t.Errorf("with the new token: %v", err)
-		}
-	})
-}
-
-// TestEventThatMakesNoSense (cases 16 and 17): an event that cannot be decoded, or of a type that nobody knows, is not skipped:
-// the watermark stays before it until a list tells what it was about.
-func TestEventThatMakesNoSense(t *testing.T) {
-	for name, upset := range map[string]func(*server){
-		"garbage":      func(s *server) { s.cut(scriptedError("decode")) },
-		"unknown type": func(s *server) { s.inject(sent("RENAMED", "a", "u1", "3")) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newServer()
-				s.put("a")
-				c, stop := followed(t, s, nil, Options[object]{})
-				defer stop()
-				c.told(t, "add a@2/u1 (initial)")
-				s.fail([]error{&DecodeError{What: "list", Err: errors.New("still garbage")}}, nil)
-				upset(s)
-				s.watches = nil // Nothing comes through behind it.
-				s.put("a")
-				s.put("b")
-				c.told(t)
-				if rv := c.inf.ResourceVersion(); rv != "2" || c.inf.Health().Err == nil {
-					t.Errorf("watermark %s, %+v", rv, c.inf.Health())
-				}
-				time.Sleep(time.Minute)
-				c.told(t, "update a@2/u1 -> a@3/u1", "add b@4/u2")
-				st := c.inf.Stats()
-				if err := c.inf.Health().Err; err != nil || st.ResourceVersion != "4" || st.RelistReasons["senseless"] != 1 {
-					t.Errorf("%v, %+v", err, st)
-				}
-			})
-		})
-	}
-}
-
-// TestStreamCutBeforeItsEnd (case 22): nothing of a streamed list is published before it is complete.
-func TestStreamCutBeforeItsEnd(t *testing.T) {
-	for _, how := range []string{"reset", "eof", "410", "500", "decode"} {
-		t.Run(how, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newServer()
-				s.put("a")
-				s.put("b")
-				s.endless = true
-				s.fail([]error{scriptedError("500")}, nil) // Where the answer is a list, it comes late.
-				c, stop := followed(t, s, nil, Options[object]{StreamLists: true})
-				defer stop()
-				time.Sleep(time.Second)
-				s.cut(scriptedError(how))
-				synctest.Wait()
-				if c.inf.HasSynced() || len(c.inf.List("", nil)) > 0 {
-					t.Errorf("synced %v with half of a list: %v", c.inf.HasSynced(), c.inf.List("", nil))
-				}
-				c.told(t)
-				s.mu.Lock()
-				s.endless = false
-				s.mu.Unlock()
-				time.Sleep(5 * time.Minute)
-				c.told(t, "add a@2/u1 (initial)", "add b@3/u2 (initial)")
-			})
-		})
-	}
 }

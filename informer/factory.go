@@ -227,6 +227,7 @@ func (f *Factory) Run(ctx context.Context) error {
 	f.mu.Lock()
 	f.done = true
 	f.mu.Unlock()
+	f.start(ctx, &informers) // What was asked for since the last time ends at once, so that nobody waits for it.
 	informers.Wait()
 	return nil
 }

@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 )
 
 // apiTransport answers discovery and lists of pods, nodes, and, once they are defined, widgets; watches stay silent until their
@@ -31,6 +33,8 @@ type apiTransport struct {
 	forbidden map[string]bool
 	asked     map[string]int
 	watching  int
+	// streams are the bodies of all watches.
+	streams []*io.PipeWriter
 }
 
 func (a *apiTransport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -75,6 +79,7 @@ func (a *apiTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 func (a *apiTransport) silence(ctx context.Context) io.ReadCloser {
 	a.watching++
 	r, w := io.Pipe()
+	a.streams = append(a.streams, w)
 	context.AfterFunc(ctx, func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -196,6 +201,50 @@ func TestFactoryCustomResourceAppears(t *testing.T) {
 		a.set(func() { a.widgets = true })
 		if err := f.WaitForSync(t.Context()); err != nil || len(widgets.List("", nil)) != 1 {
 			t.Errorf("defined: %v", err)
+		}
+	})
+}
+
+// TestFactoryCustomResourceDisappears: an informer of what is not defined any more keeps what it had, says why, asks now and then,
+// fills no log, and goes on when it is defined again.
+func TestFactoryCustomResourceDisappears(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &apiTransport{widgets: true}
+		f := newTestFactory(t, a, FactoryOptions{})
+		widgets := must(ForOptions[*unstructured.Unstructured](f, InformerOptions{Kind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}}))
+		log := ktesting.NewLogger(ktesting.NopTL{}, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(2)))
+		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), log))
+		var running sync.WaitGroup
+		running.Go(func() { _ = f.Run(ctx) })
+		defer running.Wait()
+		defer cancel()
+		must(0, f.WaitForSync(ctx))
+		time.Sleep(time.Minute)
+		a.set(func() {
+			a.widgets = false
+			for _, w := range a.streams {
+				_ = w.Close()
+			}
+			clear(a.asked)
+		})
+		time.Sleep(time.Hour)
+		if err := widgets.Health().Err; err == nil || !strings.Contains(err.Error(), "the server has no kind Widget in example.com/v1") {
+			t.Errorf("health: %v", err)
+		}
+		if lines := log.GetSink().(ktesting.Underlier).GetBuffer().String(); strings.Count(lines, "\n") > 20 || !strings.Contains(lines, "no kind Widget") {
+			t.Errorf("the log of an hour:\n%s", lines)
+		}
+		requests := 0
+		for _, n := range a.asked {
+			requests += n
+		}
+		if requests > 150 || len(widgets.List("", nil)) != 1 {
+			t.Errorf("%d requests in an hour, %d objects", requests, len(widgets.List("", nil)))
+		}
+		a.set(func() { a.widgets = true })
+		time.Sleep(2 * time.Minute)
+		if err := widgets.Health().Err; err != nil || a.watching != 1 {
+			t.Errorf("defined again: %v, %d watches", err, a.watching)
 		}
 	})
 }

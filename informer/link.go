@@ -132,6 +132,13 @@ func (l *link) unreadables() (n int, first error) {
 	return len(l.unread), l.unread[slices.Min(slices.Collect(maps.Keys(l.unread)))]
 }
 
+// listFails says whether the last failure, which still lasts, was that of a list.
+func (l *link) listFails() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err != nil && l.err.Verb == "list"
+}
+
 // health returns since when which failure lasts, or, with nil, since when there is none.
 func (l *link) health() (since time.Time, err error) {
 	l.mu.Lock()

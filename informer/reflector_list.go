@@ -26,7 +26,11 @@ func (r *Reflector[T]) listing(ctx context.Context) {
 	r.link.lists.Add(1)
 	if r.complete {
 		r.link.relists.Add(1)
-		klog.FromContext(ctx).V(2).Info("Listing again", "resourceVersion", r.position)
+		level := 2
+		if r.link.listFails() {
+			level = 4 // The failure was logged; that it is tried again is no news.
+		}
+		klog.FromContext(ctx).V(level).Info("Listing again", "resourceVersion", r.position)
 	}
 }
 

@@ -109,6 +109,7 @@ func TestRESTListDecodesBothEncodings(t *testing.T) {
 			}
 			o := podResource
 			o.Namespace, o.LabelSelector, o.FieldSelector = "default", "app=web", "spec.nodeName=n1"
+			o.ShardSelector = "shardRange(object.metadata.uid, '0x0', '0x8')"
 			lw := NewRESTListerWatcher[*corev1.Pod](restClient(t, answer(func(r *http.Request) (int, string, []byte) {
 				asked = r
 				return 200, w.media, w.list(t, list)
@@ -124,7 +125,7 @@ func TestRESTListDecodesBothEncodings(t *testing.T) {
 			if len(got) != 2 || got[0].Spec.Containers[0].Image != "i" || got[1].Labels["app"] != "web" || got[1].Kind != "" {
 				t.Errorf("got %+v", got)
 			}
-			want := "/api/v1/namespaces/default/pods?fieldSelector=spec.nodeName%3Dn1&labelSelector=app%3Dweb&limit=2&resourceVersion=4&resourceVersionMatch=NotOlderThan"
+			want := "/api/v1/namespaces/default/pods?fieldSelector=spec.nodeName%3Dn1&labelSelector=app%3Dweb&limit=2&resourceVersion=4&resourceVersionMatch=NotOlderThan&shardSelector=shardRange%28object.metadata.uid%2C+%270x0%27%2C+%270x8%27%29"
 			if u := asked.URL.RequestURI(); u != want {
 				t.Errorf("asked for %s\nwant      %s", u, want)
 			}

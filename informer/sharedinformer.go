@@ -181,6 +181,9 @@ func (s *SharedInformer[T]) process(ctx context.Context, deltas []Delta[T], due 
 	}
 	s.duplicates.Add(int64(applied.Duplicates))
 	s.outdated.Add(int64(applied.Outdated))
+	if applied.IndexErr != nil {
+		klog.FromContext(ctx).Info("Index function failed; the index does not find the object", "resource", s.o.Resource, "reason", applied.IndexErr.Error())
+	}
 	s.watchdog.keep(applied.Changes)
 	if len(applied.Changes) > 0 || applied.FirstSync {
 		s.fan.publish(batch[T]{changes: applied.Changes, synced: applied.FirstSync})

@@ -57,6 +57,8 @@ var (
 		{desc("informer_duplicate_events_total", "Events that told nothing new."), prometheus.CounterValue, func(s *informer.Stats) float64 { return float64(s.Duplicates) }},
 		{desc("informer_outdated_events_total", "Events from before what the cache held."), prometheus.CounterValue, func(s *informer.Stats) float64 { return float64(s.Outdated) }},
 		{desc("informer_objects", "Objects in the cache."), prometheus.GaugeValue, func(s *informer.Stats) float64 { return float64(s.Objects) }},
+		{desc("informer_unreadable_objects", "Objects that could not be decoded: the cache keeps their last readable state."), prometheus.GaugeValue, func(s *informer.Stats) float64 { return float64(s.Unreadable) }},
+		{desc("informer_unindexed_objects", "Objects that an index function failed on."), prometheus.GaugeValue, func(s *informer.Stats) float64 { return float64(s.Unindexed) }},
 		{desc("informer_store_resource_version", "The last 15 digits of the resource version up to which the cache is complete."), prometheus.GaugeValue, version},
 	}
 

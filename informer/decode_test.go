@@ -1,0 +1,162 @@
+package informer
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// answering returns a source of pods whose every request is answered by body.
+func answering(t *testing.T, media string, body []byte) *RESTListerWatcher[*corev1.Pod] {
+	return NewRESTListerWatcher[*corev1.Pod](restClient(t, answer(func(r *http.Request) (int, string, []byte) { return 200, media, body })), podResource)
+}
+
+// message is a protobuf message of length-delimited fields: number, content, number, content …
+func message(t *testing.T, fields ...any) (m []byte) {
+	t.Helper()
+	for i := 0; i < len(fields); i += 2 {
+		var content []byte
+		switch c := fields[i+1].(type) {
+		case []byte:
+			content = c
+		case interface{ Marshal() ([]byte, error) }:
+			content = must(c.Marshal())
+		}
+		m = binary.AppendUvarint(m, uint64(fields[i].(int))<<3|2)
+		m = append(binary.AppendUvarint(m, uint64(len(content))), content...)
+	}
+	return m
+}
+
+// enveloped is a message as the API sends it.
+func enveloped(t *testing.T, kind string, raw []byte) []byte {
+	t.Helper()
+	u := &runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: kind}, Raw: raw}
+	return append(slices.Clone(protobufMagic), must(u.Marshal())...)
+}
+
+// TestUnreadableIsNamed (case 16): of an object that cannot be decoded, name and version are read all the same; the objects around
+// it are decoded. Who did not ask to be told gets an error, as does everyone when not even the name can be read.
+func TestUnreadableIsNamed(t *testing.T) {
+	meta := &metav1.ObjectMeta{Namespace: "ns", Name: "bad", UID: "u9", ResourceVersion: "6"}
+	protobufPod := message(t, 1, meta, 2, []byte{0xff, 0xff})
+	const jsonPod = `{"kind":"Pod","metadata":{"namespace":"ns","name":"bad","uid":"u9","resourceVersion":"6","labels":{"a":1}},"spec":{"containers":"none"}}`
+	jsonGood := must(json.Marshal(pod("good", "5")))
+	for name, c := range map[string]struct {
+		media            string
+		list, event, not []byte
+	}{
+		"json": {
+			"application/json",
+			fmt.Appendf(nil, `{"kind":"PodList","metadata":{"resourceVersion":"7"},"items":[%s,%s]}`, jsonPod, jsonGood),
+			fmt.Appendf(nil, `{"type":"MODIFIED","object":%s}`, jsonPod),
+			[]byte(`{"kind":"PodList","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":7}}]}`),
+		},
+		"protobuf": {
+			"application/vnd.kubernetes.protobuf",
+			enveloped(t, "PodList", message(t, 1, &metav1.ListMeta{ResourceVersion: "7"}, 2, protobufPod, 2, pod("good", "5"))),
+			framed(message(t, 1, []byte("MODIFIED"), 2, message(t, 1, enveloped(t, "Pod", protobufPod)))),
+			enveloped(t, "PodList", message(t, 2, message(t, 1, []byte{0xff, 0xff}))),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			is := func(e *DecodeError) bool {
+				return e != nil && e.Key == "ns/bad" && e.UID == "u9" && e.Version == "6" && strings.HasPrefix(e.Error(), "decode object ns/bad: ")
+			}
+			var got []string
+			var told []*DecodeError
+			keep := func(p *corev1.Pod) error { got = append(got, p.Name); return nil }
+			tell := func(e *DecodeError) { told = append(told, e) }
+			result, err := answering(t, c.media, c.list).List(t.Context(), ListOptions{Unreadable: tell}, keep)
+			if err != nil || result.ResourceVersion != "7" || !slices.Equal(got, []string{"good"}) || len(told) != 1 || !is(told[0]) {
+				t.Errorf("List = %+v, %v; got %v, told %v", result, err, got, told)
+			}
+			var e *DecodeError
+			if _, err := answering(t, c.media, c.list).List(t.Context(), ListOptions{}, keep); !errors.As(err, &e) || !is(e) {
+				t.Errorf("without asking: %v", err)
+			}
+			if _, err := answering(t, c.media, c.not).List(t.Context(), ListOptions{Unreadable: tell}, keep); !errors.As(err, &e) || e.Key != "" {
+				t.Errorf("without a name: %v", err)
+			}
+			w := must(answering(t, c.media, c.event).Watch(t.Context(), WatchOptions{}))
+			if ev, err := w.Next(t.Context()); err != nil || ev.Type != Modified || ev.ResourceVersion != "6" || !is(ev.Unreadable) {
+				t.Errorf("Next = %+v, %v", ev, err)
+			}
+		})
+	}
+}
+
+func framed(event []byte) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(event))), event...)
+}
+
+// TestJSONLists: in whatever order a server writes a list, and whatever it adds; and what did not come to its end is not taken for
+// senseless.
+func TestJSONLists(t *testing.T) {
+	const item = `{"metadata":{"name":"p","resourceVersion":"1"}}`
+	for name, c := range map[string]struct {
+		body, want string
+		objects    int
+	}{
+		"items first":     {`{"apiVersion":"v1","items":[` + item + `,` + item + `],"kind":"PodList","metadata":{"resourceVersion":"7"}}`, "", 2},
+		"no items":        {`{"kind":"PodList","metadata":{"resourceVersion":"7"},"items":null}`, "", 0},
+		"unknown fields":  {`{"x":{"items":[1]},"metadata":{"resourceVersion":"7","y":[]},"items":[` + item + `],"z":null}`, "", 1},
+		"kind last":       {`{"items":[` + item + `],"metadata":{},"kind":"ServiceList"}`, "the server sent a Service", 1},
+		"truncated":       {`{"metadata":{"resourceVersion":"7"},"items":[` + item + `,{"metadata"`, "unexpected EOF", 1},
+		"no end":          {`{"metadata":{"resourceVersion":"7"},"items":[` + item + `]`, "unexpected EOF", 1},
+		"empty":           {``, "unexpected EOF", 0},
+		"an array":        {`[` + item + `]`, "decode list", 0},
+		"items an object": {`{"items":{}}`, "decode list", 0},
+		"null":            {`null`, "decode list", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := 0
+			result, err := answering(t, "application/json", []byte(c.body)).List(t.Context(), ListOptions{}, func(*corev1.Pod) error { n++; return nil })
+			var decode *DecodeError
+			switch {
+			case n != c.objects:
+				t.Errorf("%d objects", n)
+			case c.want == "" && (err != nil || result.ResourceVersion != "7"):
+				t.Errorf("%+v, %v", result, err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("%v, want %s", err, c.want)
+			case c.want != "" && errors.As(err, &decode) == errors.Is(err, io.ErrUnexpectedEOF):
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// TestJSONListIsNotHeld: of a list that comes as JSON no more than an item is held at a time.
+func TestJSONListIsNotHeld(t *testing.T) {
+	const items = 1000
+	var body bytes.Buffer
+	body.WriteString(`{"items":[`)
+	for i := range items {
+		fmt.Fprintf(&body, `{"metadata":{"name":"p%d","annotations":{"weight":"%s"}}},`, i, strings.Repeat("x", 16<<10))
+	}
+	body.Truncate(body.Len() - 1)
+	body.WriteString(`]}`)
+	lw := answering(t, "application/json", body.Bytes())
+	before, n, peak := heap(), 0, uint64(0)
+	must(lw.List(t.Context(), ListOptions{}, func(*corev1.Pod) error {
+		if n++; n%(items/4) == 0 {
+			peak = max(peak, heap())
+		}
+		return nil
+	}))
+	if n != items || peak > before+1<<20 {
+		t.Errorf("%d items of %d bytes; %d bytes were held", n, body.Len(), peak-before)
+	}
+}
