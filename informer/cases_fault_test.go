@@ -46,6 +46,22 @@ func TestHalfOpenConnection(t *testing.T) {
 	})
 }
 
+// TestSilentList (case 14): a list whose answer does not come is given up, too, and asked for again.
+func TestSilentList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inf := NewSharedInformer[object](&hanging{}, Options[object]{Resource: "pods"})
+		defer start(t, inf.Run)()
+		time.Sleep(5*time.Minute - 1)
+		if err := inf.Health().Err; err != nil {
+			t.Errorf("too early: %v", err)
+		}
+		time.Sleep(time.Minute)
+		if st := inf.Stats(); !errors.Is(inf.Health().Err, errSilent) || st.Lists != 2 || st.Errors != 1 {
+			t.Errorf("%v, %+v", inf.Health().Err, st)
+		}
+	})
+}
+
 // TestErrorEvents (case 15): the errors that a server sends in an open watch are dealt with as those that it answers with.
 func TestErrorEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

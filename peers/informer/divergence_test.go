@@ -3,6 +3,7 @@ package informer
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"syscall"
 	"testing"
@@ -228,6 +229,69 @@ func TestDivergenceStopWhileRefused(t *testing.T) {
 		stop()
 		return []string{fmt.Sprint("at once: ", time.Since(before) == 0)}
 	}, []string{"at once: false"}, []string{"at once: true"})
+}
+
+// TestDivergenceBrokenConnection: what is asked once the server can be reached again.
+func TestDivergenceBrokenConnection(t *testing.T) {
+	differ(t, func(t *testing.T, s side) []string {
+		src := newSource(false, "one")
+		defer running(t, pods(s, src))()
+		time.Sleep(time.Minute)
+		src.refuseWith(&url.Error{Op: "Get", URL: "https://server", Err: syscall.ECONNREFUSED})
+		src.cut()
+		synctest.Wait()
+		src.refuseWith(nil)
+		src.asked()
+		time.Sleep(time.Minute)
+		return src.asked()
+	}, []string{`watch "2"`}, []string{`list ""`, `watch "2"`})
+}
+
+// hangsUp is a server, or what stands before one, that ends every watch before it answers.
+type hangsUp struct{ *source }
+
+func (h hangsUp) Watch(o metav1.ListOptions) (watch.Interface, error) {
+	_, _ = h.source.Watch(o)
+	return nil, &url.Error{Op: "Get", URL: "https://server", Err: io.EOF}
+}
+
+// TestDivergenceHangingUp: how many lists an hour of that costs.
+func TestDivergenceHangingUp(t *testing.T) {
+	unhurried(t)
+	differ(t, func(t *testing.T, s side) []string {
+		src := hangsUp{newSource(false, "one")}
+		defer running(t, pods(s, src))()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		asked := src.asked()
+		if n := counted(asked, "watch"); n < 30 || n > 300 {
+			t.Errorf("%d watches", n)
+		}
+		return []string{fmt.Sprint("lists of all: ", counted(asked, `list "2"`) > 0)}
+	}, []string{"lists of all: true"}, []string{"lists of all: false"})
+}
+
+// TestDivergenceRemoval: what a handler that is removed was told of what had happened by then.
+func TestDivergenceRemoval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src, gate := newSource(false, "one"), make(chan struct{})
+		inf := pods(upstream, src)
+		told := 0
+		handle, err := inf.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { <-gate }, UpdateFunc: func(_, _ any) { told++ }})
+		must(t, err)
+		defer running(t, inf)()
+		for range 50 {
+			src.put("one")
+		}
+		synctest.Wait()
+		go func() { must(t, inf.RemoveEventHandler(handle)) }()
+		synctest.Wait()
+		close(gate)
+		synctest.Wait()
+		if told > 10 {
+			t.Errorf("%d updates were delivered", told)
+		}
+	})
 }
 
 // TestDivergenceResyncPeriods: client-go rounds up to multiples of the shortest one asked for before the start.
