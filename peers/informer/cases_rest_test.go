@@ -69,7 +69,9 @@ func TestCaseUnreadable(t *testing.T) {
 }
 
 // runner runs one of ours.
-type runner struct{ *informer.SharedInformer[*corev1.Pod] }
+type runner struct {
+	*informer.SharedInformer[*corev1.Pod]
+}
 
 func (r runner) RunWithContext(ctx context.Context) { _ = r.Run(ctx) }
 
