@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/client/events"
@@ -89,6 +90,7 @@ type Manager struct {
 	client    kubernetes.Interface
 	informers *informer.Factory
 	events    *events.Broadcaster
+	mapper    *reloading
 	election  *election // nil without leader election
 	runnables *group
 	state     state
@@ -115,6 +117,7 @@ func New(config *rest.Config, o Options) (*Manager, error) {
 	if m.informers, err = informer.NewFactory(config, o.Informers); err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
+	m.mapper = &reloading{discovery: m.client.Discovery()}
 	sender, err := kubernetes.NewForConfig(rest.AddUserAgent(clientConfig(config), "events"))
 	if err != nil {
 		return nil, fmt.Errorf("manager: client of events: %w", err)
@@ -202,6 +205,14 @@ func (m *Manager) Client() kubernetes.Interface { return m.client }
 
 // Config is what Client was made of, for further clients of one's own.
 func (m *Manager) Config() *rest.Config { return rest.CopyConfig(m.config) }
+
+// Scheme tells the kinds of Go types.
+func (m *Manager) Scheme() *runtime.Scheme {
+	if m.options.Informers.Scheme != nil {
+		return m.options.Informers.Scheme
+	}
+	return scheme.Scheme
+}
 
 // Recorder records events in the name of a component.
 func (m *Manager) Recorder(component string) events.Recorder { return m.events.Recorder(component) }

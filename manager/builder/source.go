@@ -1,0 +1,216 @@
+package builder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/reconcile"
+)
+
+// attach takes the informers and makes the sources.
+func (b *Builder) attach(p *parts) error {
+	inputs := b.inputs
+	if b.object != nil {
+		inputs = append([]input{*b.object}, inputs...)
+	}
+	for _, in := range inputs {
+		var owner *ownership
+		handler := in.handler
+		if handler == nil {
+			owner = &ownership{kind: b.object.kind.GroupKind(), every: in.options.EveryOwner, isNamespaced: b.manager.IsNamespaced}
+			h := reconcile.EnqueueMapped(owner.requests)
+			handler = &h
+		}
+		filtered := *handler
+		if filters := append(b.filters[:len(b.filters):len(b.filters)], in.options.Predicates...); len(filters) > 0 {
+			filtered = reconcile.Filter(filtered, filters...)
+		}
+		source, giveBack, err := open(b.manager.Informers(), in, filtered)
+		if err != nil {
+			return fmt.Errorf("%s(%T): %w", in.call, in.object, err)
+		}
+		p.giveBack = append(p.giveBack, giveBack)
+		if owner != nil {
+			source = &owned{Source: source, owner: owner}
+		}
+		if b.syncTimeout > 0 {
+			source = &timed{Source: source, timeout: b.syncTimeout}
+		}
+		p.sources = append(p.sources, source)
+	}
+	p.sources = append(p.sources, b.sources...)
+	return nil
+}
+
+// open makes the source of one input, on the cache of its representation.
+func open(f *informer.Factory, in input, h Handler) (reconcile.Source[reconcile.Request], func(), error) {
+	o := informer.InformerOptions{
+		Kind: in.kind, Namespaces: in.options.Namespaces,
+		LabelSelector: in.options.LabelSelector, FieldSelector: in.options.FieldSelector,
+	}
+	switch in.object.(type) {
+	case *metav1.PartialObjectMetadata:
+		return openAs[*metav1.PartialObjectMetadata](f, o, h)
+	case *unstructured.Unstructured:
+		if !in.options.OnlyMetadata {
+			return openAs[*unstructured.Unstructured](f, o, h)
+		}
+	}
+	if in.options.OnlyMetadata {
+		return openAs[*metav1.PartialObjectMetadata](f, o, h)
+	}
+	return openAs[informer.Object](f, o, h)
+}
+
+func openAs[T informer.Object](f *informer.Factory, o informer.InformerOptions, h Handler) (reconcile.Source[reconcile.Request], func(), error) {
+	inf, err := informer.ForOptions[T](f, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	return reconcile.Kind(inf, lift[T](h)), func() { informer.Release(inf) }, nil
+}
+
+// lift makes a handler of any objects one of T.
+func lift[T informer.Object](h Handler) reconcile.EventHandler[T, reconcile.Request] {
+	var lifted reconcile.EventHandler[T, reconcile.Request]
+	if h.OnAdd != nil {
+		lifted.OnAdd = func(ctx context.Context, obj T, initial bool, q reconcile.Enqueuer[reconcile.Request]) {
+			h.OnAdd(ctx, obj, initial, q)
+		}
+	}
+	if h.OnUpdate != nil {
+		lifted.OnUpdate = func(ctx context.Context, old, obj T, q reconcile.Enqueuer[reconcile.Request]) {
+			h.OnUpdate(ctx, old, obj, q)
+		}
+	}
+	if h.OnDelete != nil {
+		lifted.OnDelete = func(ctx context.Context, gone informer.Deleted[T], q reconcile.Enqueuer[reconcile.Request]) {
+			h.OnDelete(ctx, informer.Deleted[informer.Object]{Key: gone.Key, Object: gone.Object, Stale: gone.Stale}, q)
+		}
+	}
+	return lifted
+}
+
+// ownership turns an object into requests for its owners of one kind.
+type ownership struct {
+	kind         schema.GroupKind
+	every        bool
+	isNamespaced func(schema.GroupKind) (bool, error)
+
+	mu sync.Mutex
+	// known says that the server has told whether the owners live in namespaces. Invariant: set before the first event is heard.
+	known, namespaced bool
+	err               error // why it has not
+}
+
+// requests names the owners. An owner without namespaces may own objects in any.
+func (o *ownership) requests(_ context.Context, obj informer.Object) (found []reconcile.Request) {
+	for _, ref := range obj.GetOwnerReferences() {
+		group, err := schema.ParseGroupVersion(ref.APIVersion)
+		if err != nil || group.Group != o.kind.Group || ref.Kind != o.kind.Kind {
+			continue
+		}
+		if !o.every && (ref.Controller == nil || !*ref.Controller) {
+			continue
+		}
+		r := reconcile.Request{NamespacedName: types.NamespacedName{Name: ref.Name}}
+		if o.hasNamespace() {
+			r.Namespace = obj.GetNamespace()
+		}
+		found = append(found, r)
+	}
+	return found
+}
+
+func (o *ownership) hasNamespace() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.namespaced
+}
+
+// learn asks the server, once it succeeds never again.
+func (o *ownership) learn() bool {
+	o.mu.Lock()
+	known := o.known
+	o.mu.Unlock()
+	if known {
+		return true
+	}
+	namespaced, err := o.isNamespaced(o.kind) // a request, so not under the lock
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.namespaced, o.known, o.err = namespaced, err == nil, err
+	return o.known
+}
+
+// askAgain is the time between two questions whether owners have namespaces.
+const askAgain = time.Second
+
+// owned is a source that first finds out whether the owners live in namespaces.
+type owned struct {
+	reconcile.Source[reconcile.Request]
+	owner *ownership
+}
+
+// Run implements reconcile.Source.
+func (s *owned) Run(ctx context.Context, out *reconcile.Sink[reconcile.Request], synced func()) error {
+	for !s.owner.learn() {
+		pause := time.NewTimer(askAgain)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return nil
+		}
+	}
+	return s.Source.Run(ctx, out, synced)
+}
+
+// Health implements reconcile.Source.
+func (s *owned) Health() error {
+	s.owner.mu.Lock()
+	err := s.owner.err
+	s.owner.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("%s: the kind of their owners: %w", s.Source, err)
+	}
+	return s.Source.Health()
+}
+
+// timed is a source that must sync in time.
+type timed struct {
+	reconcile.Source[reconcile.Request]
+	timeout time.Duration
+}
+
+// Run implements reconcile.Source.
+func (s *timed) Run(ctx context.Context, out *reconcile.Sink[reconcile.Request], synced func()) error {
+	own, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	late := time.AfterFunc(s.timeout, func() {
+		why := s.Health()
+		if why == nil {
+			why = errors.New("the initial objects are still being handled")
+		}
+		cancel(fmt.Errorf("%s did not sync within %v: %w", s.Source, s.timeout, why))
+	})
+	defer late.Stop()
+	err := s.Source.Run(own, out, func() {
+		if late.Stop() {
+			synced()
+		}
+	})
+	if err == nil && ctx.Err() == nil && own.Err() != nil {
+		return context.Cause(own)
+	}
+	return err
+}

@@ -1,0 +1,81 @@
+// Package ctrl is the one import of a program that is a manager and its controllers: the common names of packages manager,
+// builder and reconcile, as people know them.
+//
+//	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{})
+//	err = (&WebReconciler{Client: mgr.Client()}).SetupWithManager(mgr)
+//	err = mgr.Run(ctrl.SetupSignalHandler())
+//
+// Everything here is a name for something elsewhere.
+package ctrl
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/manager"
+	"github.com/flyball-dev/flyball/manager/builder"
+	"github.com/flyball-dev/flyball/reconcile"
+)
+
+// The types of package manager, builder and reconcile that a controller is written with.
+type (
+	Manager           = manager.Manager
+	Options           = manager.Options
+	LeaderElection    = manager.LeaderElection
+	Runnable          = manager.Runnable
+	Builder           = builder.Builder
+	Object            = informer.Object
+	Request           = reconcile.Request
+	Result            = reconcile.Result
+	Reconciler        = reconcile.Reconciler[reconcile.Request]
+	ReconcilerFunc    = reconcile.Func[reconcile.Request]
+	ControllerOptions = reconcile.Options[reconcile.Request]
+)
+
+// NewManager is manager.New.
+func NewManager(config *rest.Config, o Options) (*Manager, error) { return manager.New(config, o) }
+
+// NewControllerManagedBy is builder.ControllerManagedBy.
+func NewControllerManagedBy(m *Manager) *Builder { return builder.ControllerManagedBy(m) }
+
+// SetupSignalHandler returns a context that the first SIGINT or SIGTERM ends; the second ends the process at once, with status
+// 1. It watches until the process ends: where that is not wanted, manager.SetupSignals gives the signals back.
+func SetupSignalHandler() context.Context {
+	ctx, _ := manager.SetupSignals(context.Background())
+	return ctx
+}
+
+// GetConfig returns the config of the cluster that $KUBECONFIG, ~/.kube/config or the service account of this Pod names, in
+// this order.
+func GetConfig() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	return config, nil
+}
+
+// GetConfigOrDie is GetConfig in a program that can do nothing without.
+func GetConfigOrDie() *rest.Config {
+	config, err := GetConfig()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	return config
+}
+
+// LoggerFrom is klog.FromContext: within a reconcile it carries the controller, the key and the reconcile's number.
+func LoggerFrom(ctx context.Context) klog.Logger { return klog.FromContext(ctx) }
+
+// LoggerInto is klog.NewContext.
+func LoggerInto(ctx context.Context, logger klog.Logger) context.Context {
+	return klog.NewContext(ctx, logger)
+}

@@ -1,0 +1,62 @@
+package manager
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	discoveryfake "k8s.io/client-go/discovery/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// A CustomResourceDefinition that comes while the process runs is found, without a flood of questions while it is not there.
+func TestMapperFindsNewKinds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fake := &clienttesting.Fake{Resources: []*metav1.APIResourceList{{
+			GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "nodes", Kind: "Node"}, {Name: "pods", Kind: "Pod", Namespaced: true}},
+		}}}
+		down := true
+		fake.PrependReactor("get", "group", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if down {
+				return true, nil, errors.New("no route to host")
+			}
+			return false, nil, nil
+		})
+		m := &Manager{mapper: &reloading{discovery: &discoveryfake.FakeDiscovery{Fake: fake}}}
+		web := schema.GroupKind{Group: "demo.io", Kind: "Web"}
+		if _, err := m.IsNamespaced(web); err == nil || meta.IsNoMatchError(err) {
+			t.Errorf("while the server is away: %v", err)
+		}
+		down = false
+		for kind, want := range map[string]bool{"Node": false, "Pod": true} {
+			if got, err := m.IsNamespaced(schema.GroupKind{Kind: kind}); err != nil || got != want {
+				t.Errorf("%s: namespaced %v, %v", kind, got, err)
+			}
+		}
+		for range 100 {
+			if _, err := m.IsNamespaced(web); !meta.IsNoMatchError(err) {
+				t.Fatalf("unknown kind: %v", err)
+			}
+		}
+		asked := len(fake.Actions())
+		if asked > 6 {
+			t.Errorf("the server was asked %d times", asked)
+		}
+		fake.Resources = append(fake.Resources, &metav1.APIResourceList{
+			GroupVersion: "demo.io/v1", APIResources: []metav1.APIResource{{Name: "webs", Kind: "Web", Namespaced: true}},
+		})
+		time.Sleep(reloadInterval)
+		if got, err := m.IsNamespaced(web); err != nil || !got {
+			t.Errorf("new kind: %v, %v", got, err)
+		}
+		gvr, err := m.RESTMapper().ResourceFor(schema.GroupVersionResource{Group: "demo.io", Resource: "webs"})
+		if err != nil || gvr.Version != "v1" {
+			t.Errorf("resource %v, %v", gvr, err)
+		}
+	})
+}
