@@ -77,7 +77,7 @@ func (s *Server) ensure(namespace string, obj runtime.Object) error {
 
 // resourceOfKind finds a resource by its kind; nil if the kind is not served.
 func (s *Server) resourceOfKind(kind schema.GroupVersionKind) *registry.Resource {
-	for _, r := range s.resources {
+	for _, r := range s.served.Load().resources {
 		if r.Definition.GroupVersionKind() == kind {
 			return r
 		}

@@ -33,7 +33,7 @@ func newScheme(definitions []*resource.Definition) (*runtime.Scheme, error) {
 		}
 		add(d.GroupVersion)
 		scheme.AddKnownTypeWithName(d.GroupVersionKind(), d.New())
-		scheme.AddKnownTypeWithName(d.GroupVersion.WithKind(d.Kind+"List"), d.NewList())
+		scheme.AddKnownTypeWithName(d.ListGroupVersionKind(), d.NewList())
 		for _, sub := range d.Subresources {
 			if sub.New != nil {
 				scheme.AddKnownTypeWithName(sub.Kind, sub.New())

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -84,7 +83,7 @@ func (s *Server) resourceOf(obj runtime.Object) (*registry.Resource, error) {
 }
 
 func (s *Server) ensureNamespace(r *registry.Resource, name string) error {
-	if !r.Definition.Namespaced || s.resources[corev1.SchemeGroupVersion.WithResource("namespaces")] == nil {
+	if !r.Definition.Namespaced || s.env.Namespaces == nil {
 		return nil
 	}
 	if name == "" {

@@ -7,11 +7,9 @@ import (
 	"sync"
 	"sync/atomic"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flyball-dev/flyball/localapi/internal/codec"
-	"github.com/flyball-dev/flyball/localapi/internal/discovery"
 	"github.com/flyball-dev/flyball/localapi/internal/handlers"
 	"github.com/flyball-dev/flyball/localapi/internal/identity"
 	"github.com/flyball-dev/flyball/localapi/internal/ranges"
@@ -22,9 +20,12 @@ import (
 
 // Server is an API server. All methods may be called concurrently.
 type Server struct {
-	handler   *handlers.API
-	env       *registry.Env
-	resources map[schema.GroupVersionResource]*registry.Resource // read-only after New
+	handler *handlers.API
+	env     *registry.Env
+
+	// served is what the server serves at present. Definitions of custom resources change it.
+	served atomic.Pointer[catalog]
+	custom *customTypes // nil: the server has no CustomResourceDefinitions
 
 	historyLimit int64 // 0: unlimited
 	compacting   atomic.Bool
@@ -69,19 +70,15 @@ func New(o Options) (*Server, error) {
 		Store: store, Tenant: o.Tenant, Codec: codec.New(scheme), Managers: &registry.Managers{BuiltIn: builtInTypes},
 		Allocator: ranges.New(), UID: ids.UID, Suffix: ids.Suffix, Written: s.compactIfDue,
 	}
-	s.resources = make(map[schema.GroupVersionResource]*registry.Resource, len(o.Definitions))
-	for _, d := range o.Definitions {
-		r := registry.NewResource(s.env, d)
-		s.resources[d.GroupVersionResource()] = r
-		if d.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Namespace") {
-			s.env.Namespaces = r
-		}
-	}
+	s.serveFixed(o.Definitions)
 	s.handler = &handlers.API{
 		Codec: s.env.Codec, Gate: o.Gate, Audit: o.Audit, Managers: s.env.Managers,
 		BookmarkInterval: o.bookmarkInterval(), Stopping: s.stopping,
-		Resource: func(gvr schema.GroupVersionResource) *registry.Resource { return s.resources[gvr] },
-		Other:    discovery.New(o.Definitions, s.env.Codec),
+		Resource: func(gvr schema.GroupVersionResource) *registry.Resource { return s.served.Load().resources[gvr] },
+		Other:    http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.served.Load().discovery.ServeHTTP(w, r) }),
+	}
+	if err := s.loadCustomTypes(); err != nil {
+		return nil, err
 	}
 	return s, s.bootstrap(o)
 }
@@ -97,7 +94,7 @@ func (s *Server) Compact(ctx context.Context) error {
 }
 
 func (s *Server) compact(ctx context.Context, revision int64) error {
-	for _, r := range s.resources {
+	for _, r := range s.served.Load().resources {
 		if err := r.Objects.Sync(); err != nil {
 			return err
 		}
@@ -105,7 +102,7 @@ func (s *Server) compact(ctx context.Context, revision int64) error {
 	if err := s.env.Store.Compact(ctx, revision); err != nil {
 		return fmt.Errorf("compact to %d: %w", revision, err)
 	}
-	for _, r := range s.resources {
+	for _, r := range s.served.Load().resources {
 		r.Objects.Trim(revision)
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -24,6 +25,7 @@ type Definition struct {
 	// Singular the lower-case kind. ShortNames and Categories are for discovery ("deploy"; "all").
 	GroupVersion         schema.GroupVersion
 	Kind                 string
+	ListKind             string // "" means Kind with "List" at its end
 	Plural, Singular     string
 	ShortNames           []string
 	Categories           []string
@@ -36,6 +38,19 @@ type Definition struct {
 	CreateOnUpdate       bool                       // PUT of a missing object creates it (Service, Endpoints, Lease, Event)
 	DeleteReturnsObject  bool                       // DELETE answers with the object, not a Status (Pod, Service)
 	NeedsResourceVersion bool                       // PUT without metadata.resourceVersion is refused (Lease, custom resources)
+	Terminating          bool                       // nothing new may be created (custom resources of a definition being deleted)
+
+	// Versions are all versions of a kind without a Go type: they differ in apiVersion only, and are stored in that of
+	// StorageVersion. Both are empty for a type that has but this version.
+	Versions       []string
+	StorageVersion string
+
+	// Coerce brings an object without a Go type into the shape of its schema, as decoding does for the others, and
+	// returns the paths of the fields that it dropped. It runs before Default. Errors: it cannot be.
+	Coerce func(obj runtime.Object) (unknown []string, err error)
+
+	// OpenAPI is the name and the schema of the type in OpenAPI documents. Nil: they follow from the Go type.
+	OpenAPI func() (name string, s *spec.Schema)
 
 	// Deprecation, if not empty, is sent as a Warning header with every answer of the type.
 	Deprecation string
@@ -62,10 +77,11 @@ type Definition struct {
 	// StatusResets are the fields, beside spec, that a write to the status subresource resets, and so cannot own.
 	StatusResets []fieldpath.Path
 
-	// Validate judges a whole object; ValidateUpdate only the transition from old (immutable fields), in addition
+	// Validate judges a whole object, ValidateCreate in addition a new one; ValidateUpdate only the transition from old (immutable fields), in addition
 	// to Validate. ValidateStatusUpdate alone judges a status write. None of them changes its arguments. The
 	// metadata rules that all types share are the server's.
 	Validate             func(obj runtime.Object) field.ErrorList
+	ValidateCreate       func(obj runtime.Object) field.ErrorList
 	ValidateUpdate       func(obj, old runtime.Object) field.ErrorList
 	ValidateStatusUpdate func(obj, old runtime.Object) field.ErrorList
 
@@ -85,6 +101,10 @@ type Definition struct {
 	// Finalizing reports reasons of the type's own, beside metadata.finalizers, for which a deleted object stays
 	// (a Namespace's spec.finalizers).
 	Finalizing func(obj runtime.Object) bool
+
+	// DeletionFinalizer, if not empty, is added by the first delete, so that the object stays until somebody has cleaned
+	// up behind it (a CustomResourceDefinition).
+	DeletionFinalizer string
 
 	// Fields are the selectable fields beyond metadata.name and metadata.namespace. Every selectable field must be
 	// present, with its empty value if unset: a field selector on a name that is missing is a bad request.
@@ -159,6 +179,14 @@ type Allocator interface {
 // GroupVersionKind is the type's full kind.
 func (d *Definition) GroupVersionKind() schema.GroupVersionKind {
 	return d.GroupVersion.WithKind(d.Kind)
+}
+
+// ListGroupVersionKind is the full kind of lists of the type.
+func (d *Definition) ListGroupVersionKind() schema.GroupVersionKind {
+	if d.ListKind != "" {
+		return d.GroupVersion.WithKind(d.ListKind)
+	}
+	return d.GroupVersion.WithKind(d.Kind + "List")
 }
 
 // GroupVersionResource is the type's full resource name.

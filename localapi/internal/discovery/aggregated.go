@@ -1,9 +1,12 @@
 package discovery
 
 import (
+	"crypto/sha512"
+	"encoding/hex"
 	"mime"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
@@ -43,9 +46,24 @@ func (h *Handler) serveAggregated(w http.ResponseWriter, r *http.Request, includ
 		return true
 	}
 	w.Header().Set("Content-Type", runtime.ContentTypeJSON+";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
-	w.Header().Set("Vary", "Accept")
-	_, _ = w.Write(b)
+	serveUnlessKnown(w, r, b)
 	return true
+}
+
+// serveUnlessKnown sends a document, or only says so if the client has it already.
+//
+// Source: k8s.io/apiserver pkg/endpoints/discovery/aggregated/etag.go.
+func serveUnlessKnown(w http.ResponseWriter, r *http.Request, b []byte) {
+	sum := sha512.Sum512(b)
+	etag := strconv.Quote(strings.ToUpper(hex.EncodeToString(sum[:])))
+	w.Header().Set("ETag", etag)
+	w.Header().Set("Vary", "Accept")
+	w.Header().Set("Cache-Control", "public")
+	if r.Header.Get("If-None-Match") == etag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	_, _ = w.Write(b)
 }
 
 // wantsAggregated looks for the aggregated form, in JSON, among the alternatives of an Accept header. Clients that know it
@@ -81,7 +99,7 @@ func resourceDiscovery(d *resource.Definition) apidiscoveryv2.APIResourceDiscove
 	}
 	r := apidiscoveryv2.APIResourceDiscovery{
 		Resource: d.Plural, ResponseKind: kindOf(d.GroupVersionKind()), Scope: scope, SingularResource: d.Singular,
-		Verbs: verbs, ShortNames: d.ShortNames, Categories: d.Categories,
+		Verbs: verbsOf(d), ShortNames: d.ShortNames, Categories: d.Categories,
 	}
 	if d.HasStatus {
 		r.Subresources = append(r.Subresources, apidiscoveryv2.APISubresourceDiscovery{

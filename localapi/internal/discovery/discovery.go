@@ -1,6 +1,9 @@
 package discovery
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
 	"net/http"
 	"slices"
 	"strings"
@@ -8,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/version"
+	apiversion "k8s.io/apimachinery/pkg/version"
 
 	"github.com/flyball-dev/flyball/localapi/internal/codec"
 	"github.com/flyball-dev/flyball/localapi/internal/openapi"
@@ -17,14 +20,40 @@ import (
 
 // Handler serves the paths that are not a resource's.
 type Handler struct {
-	definitions []*resource.Definition
+	definitions []*resource.Definition // the fixed ones first
+	fixed       int                    // how many those are
 	codec       *codec.Codec
+	documents   *openapi.Handler
 	mux         *http.ServeMux
 }
 
 // New returns the handler for a set of types.
 func New(definitions []*resource.Definition, c *codec.Codec) *Handler {
-	h := &Handler{definitions: definitions, codec: c, mux: http.NewServeMux()}
+	return newHandler(&Handler{
+		definitions: definitions, fixed: len(definitions), codec: c, documents: openapi.New(definitions),
+	})
+}
+
+// With returns a handler for h's types and others, which come and go. Their groups follow h's, by name; the versions of a
+// group are in the order in which clients prefer them.
+//
+// Source: k8s.io/apiextensions-apiserver pkg/apiserver/customresource_discovery_controller.go.
+func (h *Handler) With(others []*resource.Definition) *Handler {
+	others = slices.Clone(others)
+	slices.SortStableFunc(others, func(a, b *resource.Definition) int {
+		return cmp.Or(
+			strings.Compare(a.GroupVersion.Group, b.GroupVersion.Group),
+			apiversion.CompareKubeAwareVersionStrings(b.GroupVersion.Version, a.GroupVersion.Version),
+			strings.Compare(a.Plural, b.Plural),
+		)
+	})
+	return newHandler(&Handler{
+		definitions: slices.Concat(h.definitions[:h.fixed], others), fixed: h.fixed, codec: h.codec, documents: h.documents.With(others),
+	})
+}
+
+func newHandler(h *Handler) *Handler {
+	h.mux = http.NewServeMux()
 	h.mux.HandleFunc("GET /api", h.serveLegacy)
 	h.mux.HandleFunc("GET /apis", h.serveGroups)
 	h.mux.HandleFunc("GET /apis/{group}", h.serveGroup)
@@ -34,9 +63,8 @@ func New(definitions []*resource.Definition, c *codec.Codec) *Handler {
 	for _, path := range []string{"/healthz", "/livez", "/readyz"} {
 		h.mux.HandleFunc("GET "+path, serveHealth)
 	}
-	documents := openapi.New(definitions)
-	h.mux.HandleFunc("GET /openapi/v3", documents.ServeRoot)
-	h.mux.HandleFunc("GET /openapi/v3/{path...}", documents.ServeDocument)
+	h.mux.HandleFunc("GET /openapi/v3", h.documents.ServeRoot)
+	h.mux.HandleFunc("GET /openapi/v3/{path...}", h.documents.ServeDocument)
 	h.mux.HandleFunc("GET /{$}", h.serveRoot)
 	return h
 }
@@ -149,17 +177,43 @@ func (h *Handler) serveResources(w http.ResponseWriter, r *http.Request) {
 	h.respond(w, r, list)
 }
 
-// verbs are those of every resource; statusVerbs those of every status.
+// verbs are those of every resource with a Go type; statusVerbs those of every status. Custom resources name theirs in
+// another order, and lack those for change while their definition is being deleted.
 var (
+	customVerbs      = metav1.Verbs{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
+	terminatingVerbs = metav1.Verbs{"delete", "deletecollection", "get", "list", "watch"}
+
 	verbs       = metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 	statusVerbs = metav1.Verbs{"get", "patch", "update"}
 )
 
+func verbsOf(d *resource.Definition) metav1.Verbs {
+	switch {
+	case d.Terminating:
+		return terminatingVerbs
+	case codec.IsUnstructured(d.New()):
+		return customVerbs
+	}
+	return verbs
+}
+
+// storageVersionHash tells clients whether a type is stored differently than before.
+//
+// Source: k8s.io/apiserver pkg/endpoints/discovery/storageversionhash.go.
+func storageVersionHash(d *resource.Definition) string {
+	gv := d.GroupVersion
+	if d.StorageVersion != "" {
+		gv.Version = d.StorageVersion
+	}
+	sum := sha256.Sum256([]byte(gv.Group + "/" + gv.Version + "/" + d.Kind))
+	return base64.StdEncoding.EncodeToString(sum[:8])
+}
+
 // resourcesOf are a type's resource and its subresources, sorted.
 func resourcesOf(d *resource.Definition) []metav1.APIResource {
 	all := []metav1.APIResource{{
-		Name: d.Plural, SingularName: d.Singular, Namespaced: d.Namespaced, Kind: d.Kind, Verbs: verbs,
-		ShortNames: d.ShortNames, Categories: d.Categories, StorageVersionHash: "",
+		Name: d.Plural, SingularName: d.Singular, Namespaced: d.Namespaced, Kind: d.Kind, Verbs: verbsOf(d),
+		ShortNames: d.ShortNames, Categories: d.Categories, StorageVersionHash: storageVersionHash(d),
 	}}
 	if d.HasStatus {
 		all = append(all, metav1.APIResource{Name: d.Plural + "/status", Namespaced: d.Namespaced, Kind: d.Kind, Verbs: statusVerbs})
@@ -178,7 +232,7 @@ func resourcesOf(d *resource.Definition) []metav1.APIResource {
 }
 
 // kubernetesVersion is the version of the API that the server keeps to: that of the libraries it is made of.
-var kubernetesVersion = version.Info{
+var kubernetesVersion = apiversion.Info{
 	Major: "1", Minor: "37", GitVersion: "v1.37.2+flyball", GitTreeState: "clean", Platform: "flyball/localapi",
 }
 

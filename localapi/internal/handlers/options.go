@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
@@ -184,13 +185,33 @@ func (x *exchange) decode(kind schema.GroupVersionKind, into runtime.Object) (ru
 	if err != nil {
 		return nil, err
 	}
-	if len(problems) > 0 {
+	dropped, err := x.coerce(obj)
+	if err != nil {
+		return nil, err
+	}
+	if problems = append(problems, dropped...); len(problems) > 0 && strictness != metav1.FieldValidationIgnore {
 		if strictness == metav1.FieldValidationStrict {
 			return nil, codec.StrictError(kind, problems)
 		}
 		x.warnAll(problems)
 	}
 	return obj, nil
+}
+
+// coerce brings an object without a Go type into the shape of its schema, and says what that dropped.
+func (x *exchange) coerce(obj runtime.Object) (problems []error, err error) {
+	if x.res.Definition.Coerce == nil || !codec.IsUnstructured(obj) {
+		return nil, nil
+	}
+	unknown, err := x.res.Definition.Coerce(obj)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v",
+			x.res.Definition.Kind, x.res.Definition.GroupVersion.Version, x.res.Definition.Kind, err))
+	}
+	for _, path := range unknown {
+		problems = append(problems, fmt.Errorf("unknown field %q", path))
+	}
+	return problems, nil
 }
 
 // warn adds a warning for the client, once.

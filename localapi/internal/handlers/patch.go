@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"slices"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -169,7 +170,11 @@ func (x *exchange) patched(t types.PatchType, old, into runtime.Object) (runtime
 	if err != nil {
 		return nil, invalidPatch(string(after), err)
 	}
-	return obj, x.judgeStrictly(string(after), append(problems, more...))
+	dropped, err := x.coerce(obj)
+	if err != nil {
+		return nil, invalidPatch(string(after), err)
+	}
+	return obj, x.judgeStrictly(string(after), slices.Concat(problems, more, dropped))
 }
 
 // jsonPatchOp is an operation of a JSON patch. Its name stands in an error message.

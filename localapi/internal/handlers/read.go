@@ -80,7 +80,7 @@ func (x *exchange) listAnswer(result registry.ListResult) answer {
 func listObject(res *registry.Resource, objects []*watchcache.Object, listMeta metav1.ListMeta) runtime.Object {
 	d := res.Definition
 	list := d.NewList()
-	list.GetObjectKind().SetGroupVersionKind(d.GroupVersion.WithKind(d.Kind + "List"))
+	list.GetObjectKind().SetGroupVersionKind(d.ListGroupVersionKind())
 	if u, ok := list.(*unstructured.UnstructuredList); ok {
 		u.SetResourceVersion(listMeta.ResourceVersion)
 		u.SetContinue(listMeta.Continue)

@@ -170,6 +170,8 @@ func (s *stream) follow(limit time.Duration) {
 			return
 		case <-s.api.Stopping:
 			return
+		case <-s.res.Retired():
+			return
 		}
 	}
 }

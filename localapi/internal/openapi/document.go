@@ -3,6 +3,7 @@ package openapi
 import (
 	"reflect"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -16,8 +17,12 @@ type document struct {
 	Info       map[string]string                `json:"info"`
 	Paths      map[string]map[string]*operation `json:"paths"`
 	Components struct {
-		Schemas components `json:"schemas"`
+		Schemas map[string]any `json:"schemas"`
 	} `json:"components"`
+
+	// types are the schemas of Go types, custom those of types without one, by name. Together they are the components.
+	types  components
+	custom map[string]any
 }
 
 type operation struct {
@@ -56,11 +61,15 @@ func newDocument(gv runtimeschema.GroupVersion, definitions []*resource.Definiti
 		OpenAPI: "3.0.0", Info: map[string]string{"title": "Kubernetes", "version": "v1.37.2+flyball"},
 		Paths: map[string]map[string]*operation{},
 	}
-	d.Components.Schemas = components{}
+	d.types, d.custom = components{}, map[string]any{}
 	for _, def := range definitions {
-		if def.GroupVersion == gv && !codec.IsUnstructured(def.New()) {
+		if def.GroupVersion == gv && (def.OpenAPI != nil || !codec.IsUnstructured(def.New())) {
 			d.add(def)
 		}
+	}
+	d.Components.Schemas = d.custom
+	for name, s := range d.types {
+		d.Components.Schemas[name] = s
 	}
 	return d
 }
@@ -68,10 +77,12 @@ func newDocument(gv runtimeschema.GroupVersion, definitions []*resource.Definiti
 // add describes a type, its resource and its subresources.
 func (d *document) add(def *resource.Definition) {
 	kind := def.GroupVersionKind()
-	ref := d.addKind(def.New(), kind)
-	listKind := def.GroupVersion.WithKind(def.Kind + "List")
-	list := d.addKind(def.NewList(), listKind)
-
+	var ref, list *schema
+	if def.OpenAPI != nil {
+		ref, list = d.addCustom(def)
+	} else {
+		ref, list = d.addKind(def.New(), kind), d.addKind(def.NewList(), def.ListGroupVersionKind())
+	}
 	root := "/apis/" + def.GroupVersion.String()
 	if def.GroupVersion.Group == "" {
 		root = "/api/" + def.GroupVersion.Version
@@ -120,12 +131,42 @@ func (d *document) addSubresource(path, name string, sub resource.Subresource) {
 
 // addKind adds the schema of a kind and returns a reference to it.
 func (d *document) addKind(obj runtime.Object, kind runtimeschema.GroupVersionKind) *schema {
-	name := d.Components.Schemas.add(reflect.TypeOf(obj).Elem())
-	s := d.Components.Schemas[name]
+	name := d.types.add(reflect.TypeOf(obj).Elem())
+	s := d.types[name]
 	if len(s.Kinds) == 0 {
 		s.Kinds = []groupVersionKind{{Group: kind.Group, Version: kind.Version, Kind: kind.Kind}}
 	}
 	return &schema{Ref: schemaPrefix + name}
+}
+
+// addCustom adds the schemas of a type without a Go type and of its list, and returns references to them.
+//
+// Source: k8s.io/apiextensions-apiserver pkg/controller/openapi/builder/builder.go buildListSchema.
+func (d *document) addCustom(def *resource.Definition) (ref, list *schema) {
+	name, s := def.OpenAPI()
+	d.custom[name] = s
+	d.types.add(objectMeta)
+	ref = &schema{Ref: schemaPrefix + name}
+	listKind := def.ListGroupVersionKind()
+	docs := metav1.TypeMeta{}.SwaggerDoc()
+	listName := name + "List"
+	d.types[listName] = &schema{
+		Type: "object", Description: listKind.Kind + " is a list of " + def.Kind, Required: []string{"items"},
+		Properties: map[string]*schema{
+			"apiVersion": {Type: "string", Description: docs["apiVersion"]},
+			"kind":       {Type: "string", Description: docs["kind"]},
+			"items": {
+				Type: "array", Items: ref,
+				Description: "List of " + def.Plural + ". More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md",
+			},
+			"metadata": {
+				AllOf:       []*schema{{Ref: schemaPrefix + d.types.add(reflect.TypeFor[metav1.ListMeta]())}},
+				Description: metav1.PartialObjectMetadataList{}.SwaggerDoc()["metadata"],
+			},
+		},
+		Kinds: []groupVersionKind{{Group: listKind.Group, Version: listKind.Version, Kind: listKind.Kind}},
+	}
+	return ref, &schema{Ref: schemaPrefix + listName}
 }
 
 // operation describes a verb of a resource; body is what it takes (nil: nothing), answer what it gives (nil: a Status).

@@ -1,11 +1,15 @@
 package openapi
 
 import (
-	"crypto/sha256"
+	"bytes"
+	"crypto/sha512"
 	"encoding/hex"
 	"encoding/json"
 	"net/http"
+	"strconv"
+	"strings"
 	"sync"
+	"time"
 
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -14,7 +18,8 @@ import (
 
 // Handler serves /openapi/v3 and the documents below it. They are built when somebody asks for one.
 type Handler struct {
-	documents func() map[string]served
+	// fixed are the documents of the types that are always there, custom those of the others, by path.
+	fixed, custom func() map[string]served
 }
 
 // served is a document in JSON, and its hash.
@@ -25,7 +30,14 @@ type served struct {
 
 // New returns the handler for a set of types.
 func New(definitions []*resource.Definition) *Handler {
-	return &Handler{documents: sync.OnceValue(func() map[string]served { return build(definitions) })}
+	none := func() map[string]served { return nil }
+	return &Handler{fixed: sync.OnceValue(func() map[string]served { return build(definitions) }), custom: none}
+}
+
+// With returns a handler for h's types and others of group versions of their own. What h has built it does not build
+// again.
+func (h *Handler) With(definitions []*resource.Definition) *Handler {
+	return &Handler{fixed: h.fixed, custom: sync.OnceValue(func() map[string]served { return build(definitions) })}
 }
 
 func build(definitions []*resource.Definition) map[string]served {
@@ -37,10 +49,10 @@ func build(definitions []*resource.Definition) map[string]served {
 		}
 		body, err := json.Marshal(newDocument(d.GroupVersion, definitions))
 		if err != nil {
-			panic(err) // plain structs of strings
+			continue // a schema that is no JSON cannot be told
 		}
-		sum := sha256.Sum256(body)
-		all[path] = served{body: body, hash: hex.EncodeToString(sum[:])}
+		sum := sha512.Sum512(body)
+		all[path] = served{body: body, hash: strings.ToUpper(hex.EncodeToString(sum[:]))}
 	}
 	return all
 }
@@ -59,8 +71,10 @@ func (h *Handler) ServeRoot(w http.ResponseWriter, _ *http.Request) {
 		URL string `json:"serverRelativeURL"`
 	}
 	paths := map[string]link{}
-	for path, doc := range h.documents() {
-		paths[path] = link{URL: "/openapi/v3/" + path + "?hash=" + doc.hash}
+	for _, documents := range []map[string]served{h.fixed(), h.custom()} {
+		for path, doc := range documents {
+			paths[path] = link{URL: "/openapi/v3/" + path + "?hash=" + doc.hash}
+		}
 	}
 	body, err := json.Marshal(map[string]any{"paths": paths})
 	if err != nil {
@@ -71,14 +85,29 @@ func (h *Handler) ServeRoot(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(body)
 }
 
-// ServeDocument answers /openapi/v3/{path} with one document.
+// ServeDocument answers /openapi/v3/{path} with one document. A request for a hash that is not the document's is sent to
+// the one that is, so that what a client has cached under a hash is always what it was.
+//
+// Source: k8s.io/kube-openapi pkg/handler3/handler.go HandleGroupVersion.
 func (h *Handler) ServeDocument(w http.ResponseWriter, r *http.Request) {
-	doc, ok := h.documents()[r.PathValue("path")]
+	path := r.PathValue("path")
+	doc, ok := h.fixed()[path]
+	if !ok {
+		doc, ok = h.custom()[path]
+	}
 	if !ok {
 		http.Error(w, "404 page not found", http.StatusNotFound)
 		return
 	}
+	if asked := r.URL.Query().Get("hash"); asked != "" {
+		if asked != doc.hash {
+			http.Redirect(w, r, "/openapi/v3/"+path+"?hash="+doc.hash, http.StatusMovedPermanently)
+			return
+		}
+		w.Header().Set("Cache-Control", "public, immutable")
+		w.Header().Set("Expires", time.Now().AddDate(1, 0, 0).UTC().Format(http.TimeFormat))
+	}
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Etag", `"`+doc.hash+`"`)
-	_, _ = w.Write(doc.body)
+	w.Header().Set("Etag", strconv.Quote(doc.hash))
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(doc.body))
 }

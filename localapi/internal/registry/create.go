@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
 	"github.com/flyball-dev/flyball/localapi/storage"
@@ -77,6 +78,9 @@ func (r *Resource) create(ctx context.Context, obj runtime.Object, o WriteOption
 		return nil, err
 	}
 	d := r.Definition
+	if d.Terminating {
+		return nil, createWhileTerminating(d.GroupResource(), m.GetName())
+	}
 	m.SetResourceVersion("")
 	m.SetUID(r.env.UID())
 	m.SetCreationTimestamp(now())
@@ -100,7 +104,7 @@ func (r *Resource) create(ctx context.Context, obj runtime.Object, o WriteOption
 	if o.DryRun {
 		return r.dryCreate(obj, key, m.GetName())
 	}
-	value, err := r.env.Codec.Stored(obj)
+	value, err := r.encode(obj)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s %q: %w", d.Kind, m.GetName(), err)
 	}
@@ -110,6 +114,13 @@ func (r *Resource) create(ctx context.Context, obj runtime.Object, o WriteOption
 	}
 	stored = err == nil
 	return created, err
+}
+
+// createWhileTerminating refuses custom resources of a definition that is being deleted.
+//
+// Source: k8s.io/apiextensions-apiserver pkg/apiserver/customresource_handler.go forbidCreateAdmission.
+func createWhileTerminating(gr schema.GroupResource, name string) error {
+	return apierrors.NewForbidden(gr, name, errors.New("create not allowed while custom resource definition is terminating"))
 }
 
 func (r *Resource) dryCreate(obj runtime.Object, key, name string) (*watchcache.Object, error) {

@@ -179,6 +179,9 @@ func markDeleting(m metav1.Object, present metav1.Time) {
 //
 // Source: k8s.io/apiserver pkg/registry/generic/registry/store.go deletionFinalizersForGarbageCollection.
 func (r *Resource) deletionFinalizers(m metav1.Object, o metav1.DeleteOptions) []string {
+	if f := r.Definition.DeletionFinalizer; f != "" && m.GetDeletionTimestamp() == nil {
+		return append(slices.DeleteFunc(slices.Clone(m.GetFinalizers()), func(have string) bool { return have == f }), f)
+	}
 	policy := r.propagation(m, o)
 	finalizers := slices.DeleteFunc(slices.Clone(m.GetFinalizers()), func(f string) bool {
 		return f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents

@@ -115,7 +115,7 @@ func (r *Resource) listAt(ctx context.Context, s Selection, revision int64, star
 
 // past decodes a state from the store.
 func (r *Resource) past(record storage.Record) (*watchcache.Object, error) {
-	obj, err := r.decode(record.Value)
+	obj, err := r.decode(record)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"sync"
 
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/flyball-dev/flyball/localapi/internal/codec"
+	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
 	"github.com/flyball-dev/flyball/localapi/resource"
 )
 
@@ -29,6 +31,9 @@ type Managers struct {
 type managerKey struct {
 	kind        schema.GroupVersionKind
 	subresource string
+
+	// definition is whose objects these are; nil for a view, which is the same below every type.
+	definition *resource.Definition
 }
 
 // Written is objects of one kind as they are written through one endpoint: what field management has to know of them.
@@ -43,6 +48,8 @@ type Written struct {
 
 	// Types converts the objects to typed values; nil: the built-in types' converter.
 	Types func() managedfields.TypeConverter
+
+	definition *resource.Definition // nil for a view
 }
 
 // Written is r's objects as they are written through a subresource, or through the main resource ("").
@@ -50,7 +57,7 @@ func (r *Resource) Written(subresource string) Written {
 	d := r.Definition
 	return Written{
 		Kind: d.GroupVersionKind(), Subresource: subresource, New: r.New, Default: d.Default,
-		Owns: r.owns(subresource), Types: d.Types,
+		Owns: r.owns(subresource), Types: d.Types, definition: d,
 	}
 }
 
@@ -103,7 +110,7 @@ func (s *Managers) Apply(w Written, old runtime.Object, a Application) (runtime.
 
 func (s *Managers) of(w Written) (*managedfields.FieldManager, error) {
 	// A scale is the same kind below every type: what differs between two with one key is how old objects look, not this.
-	key := managerKey{w.Kind, w.Subresource}
+	key := managerKey{w.Kind, w.Subresource, w.definition}
 	types := s.BuiltIn
 	if w.Types != nil {
 		types = w.Types
@@ -121,7 +128,11 @@ func (s *Managers) of(w Written) (*managedfields.FieldManager, error) {
 	var filters map[fieldpath.APIVersion]fieldpath.Filter
 	gv := w.Kind.GroupVersion()
 	if w.Owns != nil {
-		filters = map[fieldpath.APIVersion]fieldpath.Filter{fieldpath.APIVersion(gv.String()): w.Owns}
+		filters = map[fieldpath.APIVersion]fieldpath.Filter{}
+		for _, version := range w.versions() {
+			filters[fieldpath.APIVersion(gv.Group+"/"+version)] = w.Owns
+		}
+		filters[fieldpath.APIVersion(gv.String())] = w.Owns
 	}
 	v := version{w}
 	m, err := build(converter, v, v, v, w.Kind, gv, w.Subresource, filters)
@@ -135,17 +146,45 @@ func (s *Managers) of(w Written) (*managedfields.FieldManager, error) {
 	return m, nil
 }
 
-// version is the one version of a type, as the field manager wants to see it: there is nothing to convert but
-// unstructured content into the Go type.
+// forget drops what is kept for a definition that is not served any more.
+func (s *Managers) forget(d *resource.Definition) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.all, func(key managerKey, _ *managedfields.FieldManager) bool { return key.definition == d })
+}
+
+// versions are the other versions of the kind.
+func (w Written) versions() []string {
+	if w.definition == nil {
+		return nil
+	}
+	return w.definition.Versions
+}
+
+// version is a version of a type, as the field manager wants to see it. Between versions only apiVersion changes;
+// unstructured content becomes the Go type, if there is one.
 type version struct{ Written }
 
 func (v version) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
-	if _, ok := target.KindForGroupVersionKinds([]schema.GroupVersionKind{v.Kind}); !ok {
+	kinds := []schema.GroupVersionKind{v.Kind}
+	for _, other := range v.versions() {
+		kinds = append(kinds, v.Kind.GroupKind().WithVersion(other))
+	}
+	kind, ok := target.KindForGroupVersionKinds(kinds)
+	if !ok {
 		return nil, runtime.NewNotRegisteredErrForTarget("localapi", reflect.TypeOf(in).Elem(), target)
 	}
 	u, ok := in.(*unstructured.Unstructured)
-	if !ok || codec.IsUnstructured(v.Written.New()) {
+	if !ok {
 		return in, nil
+	}
+	if codec.IsUnstructured(v.Written.New()) {
+		if u.GroupVersionKind() == kind {
+			return in, nil
+		}
+		out := watchcache.ShallowCopy(u)
+		out.GetObjectKind().SetGroupVersionKind(kind)
+		return out, nil
 	}
 	obj := v.Written.New()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, obj); err != nil {

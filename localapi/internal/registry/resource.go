@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,16 +47,33 @@ type Resource struct {
 	Definition *resource.Definition
 	Objects    *watchcache.Collection
 
+	// Changed, if not nil, is called after every write, in the writer's goroutine and with no lock held: removed says
+	// that the object is gone. It is set before the resource is used.
+	Changed func(ctx context.Context, o *watchcache.Object, removed bool)
+
 	env       *Env
 	allocated onceSuccessful
+
+	// retired is closed when nothing is served from here any more: the type has changed, or is gone.
+	retired    chan struct{}
+	retireOnce sync.Once
 }
 
 // NewResource returns the operations on the type d.
 func NewResource(env *Env, d *resource.Definition) *Resource {
-	r := &Resource{Definition: d, env: env}
+	r := &Resource{Definition: d, env: env, retired: make(chan struct{})}
 	r.Objects = watchcache.New(env.Store, r.key("", "").Prefix(), r.decode)
 	return r
 }
+
+// Retire ends the resource: its watches end. Requests in flight are not disturbed.
+func (r *Resource) Retire() {
+	r.retireOnce.Do(func() { close(r.retired) })
+	r.env.Managers.forget(r.Definition)
+}
+
+// Retired is closed by [Resource.Retire].
+func (r *Resource) Retired() <-chan struct{} { return r.retired }
 
 // key is the place in the store of an object, or of a collection if the name is empty.
 func (r *Resource) key(namespace, name string) storage.Key {
@@ -68,8 +86,37 @@ func (r *Resource) key(namespace, name string) storage.Key {
 	}
 }
 
-func (r *Resource) decode(value []byte) (runtime.Object, error) {
-	return r.env.Codec.Restore(value, r.New())
+// tag is what a writer knows about the value that it stores.
+type tag struct {
+	definition *resource.Definition // how the object was decoded
+	object     runtime.Object
+}
+
+// decode turns a stored record into an object of this version of the type. What was stored under another version, or by
+// another schema, is decoded anew.
+func (r *Resource) decode(record storage.Record) (runtime.Object, error) {
+	if t, ok := record.Tag.(tag); ok && t.definition == r.Definition {
+		return t.object, nil
+	}
+	obj, err := r.env.Codec.Restore(record.Value, r.New())
+	if err != nil || r.Definition.Coerce == nil {
+		return obj, err
+	}
+	obj.GetObjectKind().SetGroupVersionKind(r.Definition.GroupVersionKind())
+	if _, err := r.Definition.Coerce(obj); err != nil {
+		return nil, err
+	}
+	r.Definition.Default(obj)
+	return obj, nil
+}
+
+// encode is obj as it is stored: in the storage version.
+func (r *Resource) encode(obj runtime.Object) ([]byte, error) {
+	if v := r.Definition.StorageVersion; v != "" && v != r.Definition.GroupVersion.Version {
+		obj = watchcache.ShallowCopy(obj)
+		obj.GetObjectKind().SetGroupVersionKind(r.Definition.GroupVersionKind().GroupKind().WithVersion(v))
+	}
+	return r.env.Codec.Stored(obj)
 }
 
 // New returns an empty object with its kind set.
@@ -212,14 +259,18 @@ func (r *Resource) object(obj runtime.Object, key string, revision int64) (*watc
 
 // put stores obj, which is handed over to the cache, if the key is at the expected revision.
 func (r *Resource) put(ctx context.Context, key string, obj runtime.Object, value []byte, expected int64) (*watchcache.Object, error) {
-	revision, err := r.env.Store.Put(ctx, storage.Write{Key: key, Value: value, Expected: expected, Tag: obj})
+	revision, err := r.env.Store.Put(ctx, storage.Write{Key: key, Value: value, Expected: expected, Tag: tag{r.Definition, obj}})
 	if err != nil {
 		return nil, err
 	}
 	if err := r.written(revision); err != nil {
 		return nil, err
 	}
-	return r.object(obj, key, revision)
+	o, err := r.object(obj, key, revision)
+	if err == nil && r.Changed != nil {
+		r.Changed(ctx, o, false)
+	}
+	return o, err
 }
 
 // remove deletes the stored object o, if it is still at its revision, and returns its last state.
@@ -234,7 +285,11 @@ func (r *Resource) remove(ctx context.Context, o *watchcache.Object) (*watchcach
 	if err := r.written(revision); err != nil {
 		return nil, err
 	}
-	return r.object(o.Object, o.Key, revision)
+	last, err := r.object(o.Object, o.Key, revision)
+	if err == nil && r.Changed != nil {
+		r.Changed(ctx, last, true)
+	}
+	return last, err
 }
 
 // written makes a write visible to watches and gives the server a chance to compact.

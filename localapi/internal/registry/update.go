@@ -242,7 +242,7 @@ func (r *Resource) replace(ctx context.Context, obj runtime.Object, old *watchca
 		return nil, err
 	}
 	m.SetResourceVersion("") // it is not part of what is stored
-	value, err := r.env.Codec.Stored(obj)
+	value, err := r.encode(obj)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", old.Key, err)
 	}

@@ -28,8 +28,10 @@ func (r *Resource) validateCreate(obj runtime.Object, m metav1.Object) error {
 	d := r.Definition
 	errs := validation.ValidateObjectMetaAccessor(m, d.Namespaced, r.validateName(), field.NewPath("metadata"))
 	errs = append(errs, r.unqualifiedFinalizers(m)...)
-	if d.Validate != nil {
-		errs = append(errs, d.Validate(obj)...)
+	for _, validate := range []func(runtime.Object) field.ErrorList{d.Validate, d.ValidateCreate} {
+		if validate != nil {
+			errs = append(errs, validate(obj)...)
+		}
 	}
 	if len(errs) == 0 {
 		errs = pathSegment(m)
@@ -125,7 +127,7 @@ func (r *Resource) allocateStored(ctx context.Context) error {
 		return err
 	}
 	for _, record := range page.Records {
-		obj, err := r.decode(record.Value)
+		obj, err := r.decode(record)
 		if err != nil {
 			return err
 		}

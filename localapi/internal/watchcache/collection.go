@@ -32,7 +32,7 @@ type Event struct {
 type Collection struct {
 	store  storage.Storage
 	prefix string
-	decode func([]byte) (runtime.Object, error)
+	decode func(storage.Record) (runtime.Object, error)
 
 	mu   sync.Mutex
 	feed storage.Watch // nil until the first Sync
@@ -52,8 +52,9 @@ type Collection struct {
 	changed chan struct{}
 }
 
-// New returns the collection of the objects under prefix. decode turns a stored value into an object with its kind set.
-func New(store storage.Storage, prefix string, decode func([]byte) (runtime.Object, error)) *Collection {
+// New returns the collection of the objects under prefix. decode turns a stored record into an object with its kind set,
+// perhaps the one that its tag brings.
+func New(store storage.Storage, prefix string, decode func(storage.Record) (runtime.Object, error)) *Collection {
 	return &Collection{store: store, prefix: prefix, decode: decode}
 }
 
@@ -209,12 +210,9 @@ func (c *Collection) applyLocked(e storage.Event) error {
 }
 
 func (c *Collection) objectOf(r storage.Record) (*Object, error) {
-	decoded, ok := r.Tag.(runtime.Object)
-	if !ok {
-		var err error
-		if decoded, err = c.decode(r.Value); err != nil {
-			return nil, fmt.Errorf("decode %s at revision %d: %w", r.Key, r.Revision, err)
-		}
+	decoded, err := c.decode(r)
+	if err != nil {
+		return nil, fmt.Errorf("decode %s at revision %d: %w", r.Key, r.Revision, err)
 	}
 	return newObject(decoded, r)
 }

@@ -1,0 +1,52 @@
+package localapi
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/flyball-dev/flyball/localapi/internal/crd"
+	"github.com/flyball-dev/flyball/localapi/internal/discovery"
+	"github.com/flyball-dev/flyball/localapi/internal/registry"
+	"github.com/flyball-dev/flyball/localapi/resource"
+)
+
+// catalog is the types that a server serves at one moment. It is immutable.
+type catalog struct {
+	resources map[schema.GroupVersionResource]*registry.Resource
+	discovery *discovery.Handler
+}
+
+// with is the catalog with more types. Those that it has already win.
+func (c *catalog) with(more []*registry.Resource) *catalog {
+	all := maps.Clone(c.resources)
+	var definitions []*resource.Definition
+	for _, r := range more {
+		gvr := r.Definition.GroupVersionResource()
+		if all[gvr] == nil {
+			all[gvr] = r
+			definitions = append(definitions, r.Definition)
+		}
+	}
+	return &catalog{resources: all, discovery: c.discovery.With(definitions)}
+}
+
+// serveFixed has the server serve the types that it was made with.
+func (s *Server) serveFixed(definitions []*resource.Definition) {
+	c := &catalog{
+		resources: make(map[schema.GroupVersionResource]*registry.Resource, len(definitions)),
+		discovery: discovery.New(definitions, s.env.Codec),
+	}
+	for _, d := range definitions {
+		r := registry.NewResource(s.env, d)
+		c.resources[d.GroupVersionResource()] = r
+		switch d.GroupVersionKind() {
+		case corev1.SchemeGroupVersion.WithKind("Namespace"):
+			s.env.Namespaces = r
+		case crd.Kind:
+			s.custom = newCustomTypes(s, r, c)
+		}
+	}
+	s.served.Store(c)
+}

@@ -1,0 +1,464 @@
+package localapi_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/flyball-dev/flyball/localapi"
+)
+
+// gadgetsYAML defines a type with much of what a schema can say.
+const gadgetsYAML = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: gadgets.example.com
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: gadgets, kind: Gadget, shortNames: [gd], categories: [all]}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    additionalPrinterColumns:
+    - {name: Replicas, type: integer, jsonPath: .spec.replicas}
+    - {name: Mode, type: string, jsonPath: .spec.mode}
+    selectableFields:
+    - jsonPath: .spec.mode
+    subresources:
+      status: {}
+      scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas, labelSelectorPath: .status.selector}
+    schema:
+      openAPIV3Schema:
+        type: object
+        required: [spec]
+        properties:
+          spec:
+            type: object
+            required: [mode]
+            properties:
+              replicas: {type: integer, minimum: 0, maximum: 5, default: 1}
+              mode: {type: string, enum: [fast, slow]}
+              port: {x-kubernetes-int-or-string: true}
+              note: {type: string, maxLength: 5, nullable: true}
+              anything: {type: object, x-kubernetes-preserve-unknown-fields: true}
+              labels: {type: object, additionalProperties: {type: string}}
+              template: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}
+              parts:
+                type: array
+                x-kubernetes-list-type: map
+                x-kubernetes-list-map-keys: [name]
+                items:
+                  type: object
+                  required: [name]
+                  properties:
+                    name: {type: string}
+                    size: {type: integer, default: 3, maximum: 10}
+              tags: {type: array, x-kubernetes-list-type: set, items: {type: string}}
+          status:
+            type: object
+            properties:
+              replicas: {type: integer}
+              selector: {type: string}
+              phase: {type: string, enum: [Good, Bad]}
+  - name: v1beta1
+    served: true
+    storage: false
+    deprecated: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
+          status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+`
+
+var (
+	crds      = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
+	gadgetsV1 = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gadgets"}
+)
+
+func fromYAML(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func dynamicClient(t *testing.T, config *rest.Config) dynamic.Interface {
+	t.Helper()
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// gadgets is a server with the type defined, and a client of its v1 in the namespace "default".
+func gadgets(t *testing.T) (dynamic.Interface, dynamic.ResourceInterface) {
+	t.Helper()
+	_, config := start(t, localapi.Options{})
+	client := dynamicClient(t, config)
+	if _, err := client.Resource(crds).Create(t.Context(), fromYAML(t, gadgetsYAML), metav1.CreateOptions{}); err != nil {
+		t.Fatalf("create definition: %v", err)
+	}
+	return client, client.Resource(gadgetsV1).Namespace("default")
+}
+
+func gadget(t *testing.T, name, spec string) *unstructured.Unstructured {
+	t.Helper()
+	return fromYAML(t, fmt.Sprintf("{apiVersion: example.com/v1, kind: Gadget, metadata: {name: %s}, spec: %s}", name, spec))
+}
+
+func value(t *testing.T, u *unstructured.Unstructured, path string) any {
+	t.Helper()
+	v, _, err := unstructured.NestedFieldNoCopy(u.Object, strings.Split(path, ".")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestDefinitionIsEstablishedWhenItIsAnswered(t *testing.T) {
+	client, api := gadgets(t)
+	got, err := client.Resource(crds).Get(t.Context(), "gadgets.example.com", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text []string
+	conditions, _ := value(t, got, "status.conditions").([]any)
+	for _, c := range conditions {
+		c := c.(map[string]any)
+		text = append(text, fmt.Sprintf("%s=%s %s", c["type"], c["status"], c["reason"]))
+	}
+	if want := "NamesAccepted=True NoConflicts, Established=True InitialNamesAccepted"; strings.Join(text, ", ") != want {
+		t.Errorf("conditions: %s, want %s", text, want)
+	}
+	if _, err := api.Create(t.Context(), gadget(t, "a", "{mode: fast}"), metav1.CreateOptions{}); err != nil {
+		t.Errorf("create an object of it: %v", err)
+	}
+}
+
+// TestDefaultsPruningAndCoercion: what comes out of the schema is what a kube-apiserver makes of it.
+func TestDefaultsPruningAndCoercion(t *testing.T) {
+	_, api := gadgets(t)
+	created, err := api.Create(t.Context(), gadget(t, "a",
+		"{mode: fast, note: null, port: 80, what: 1, anything: {x: 1}, labels: {a: b}, parts: [{name: p, other: 1}, {name: q, size: 4}], template: {apiVersion: v1, kind: Pod, metadata: {name: x, odd: 1}, spec: {}}}"),
+		metav1.CreateOptions{FieldValidation: "Ignore"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fromYAML(t, "{anything: {x: 1}, labels: {a: b}, mode: fast, note: null, parts: [{name: p, size: 3}, {name: q, size: 4}], port: 80, replicas: 1, template: {apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {}}}").Object
+	if got := created.Object["spec"]; fmt.Sprint(got) != fmt.Sprint(any(want)) {
+		t.Errorf("spec:\n got %v\nwant %v", got, want)
+	}
+	if created.GetGeneration() != 1 {
+		t.Errorf("generation %d, want 1", created.GetGeneration())
+	}
+}
+
+func TestSchemaViolations(t *testing.T) {
+	_, api := gadgets(t)
+	for _, c := range []struct{ spec, want string }{
+		{"{}", `spec.mode: Required value`},
+		{"{mode: odd}", `spec.mode: Unsupported value: "odd": supported values: "fast", "slow"`},
+		{"{mode: fast, replicas: -1}", `[spec.replicas: Invalid value: -1: spec.replicas in body should be greater than or equal to 0, ` +
+			`.spec.replicas: Invalid value: -1: should be a non-negative integer]`},
+		{"{mode: fast, replicas: many}", `[spec.replicas: Invalid value: "string": spec.replicas in body must be of type integer: "string", ` +
+			`.spec.replicas: Invalid value: 0: .spec.replicas accessor error: many is of the type string, expected int64]`},
+		{"{mode: fast, note: too long}", `spec.note: Too long: may not be more than 5 bytes`},
+		{"{mode: fast, port: 1.5}", `spec.port: Invalid value: "number": spec.port in body must be of type integer,string: "number"`},
+		{"{mode: fast, parts: [{name: a}, {name: a}]}", `spec.parts[1]: Duplicate value: {"name":"a"}`},
+		{"{mode: fast, parts: [{size: 11, name: a}]}", `spec.parts[0].size: Invalid value: 11: spec.parts[0].size in body should be less than or equal to 10`},
+		{"{mode: fast, tags: [a, a]}", `spec.tags[1]: Duplicate value: "a"`},
+		{"{mode: fast, template: {kind: Pod}}", `spec.template.apiVersion: Required value`},
+	} {
+		_, err := api.Create(t.Context(), gadget(t, "a", c.spec), metav1.CreateOptions{})
+		if !apierrors.IsInvalid(err) || err.Error() != `Gadget.example.com "a" is invalid: `+c.want {
+			t.Errorf("%s:\n got %v\nwant %s", c.spec, err, c.want)
+		}
+	}
+	_, err := api.Create(t.Context(), gadget(t, "a", "{mode: fast, what: 1, parts: [{name: a, odd: 1}]}"), metav1.CreateOptions{FieldValidation: "Strict"})
+	want := `Gadget in version "v1" cannot be handled as a Gadget: strict decoding error: unknown field "spec.parts[0].odd", unknown field "spec.what"`
+	if !apierrors.IsBadRequest(err) || err.Error() != want {
+		t.Errorf("strict:\n got %v\nwant %s", err, want)
+	}
+}
+
+// TestRatcheting: a value that the schema has come to forbid does not stop changes elsewhere.
+func TestRatcheting(t *testing.T) {
+	client, api := gadgets(t)
+	ctx := t.Context()
+	if _, err := api.Create(ctx, gadget(t, "a", "{mode: fast, note: abcde, parts: [{name: p, size: 9}]}"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	stricter := `[{"op":"replace","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/note/maxLength","value":2},
+		{"op":"replace","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/parts/items/properties/size/maximum","value":5}]`
+	if _, err := client.Resource(crds).Patch(ctx, "gadgets.example.com", types.JSONPatchType, []byte(stricter), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := api.Patch(ctx, "a", types.MergePatchType, []byte(`{"spec":{"replicas":2,"parts":[{"name":"new"},{"name":"p","size":9}]}}`), metav1.PatchOptions{}); err != nil {
+		t.Errorf("change elsewhere: %v", err)
+	}
+	if _, err := api.Patch(ctx, "a", types.MergePatchType, []byte(`{"spec":{"note":"abcd"}}`), metav1.PatchOptions{}); !apierrors.IsInvalid(err) {
+		t.Errorf("change to another forbidden value: %v", err)
+	}
+	if _, err := api.Patch(ctx, "a", types.MergePatchType, []byte(`{"spec":{"parts":[{"name":"q","size":9}]}}`), metav1.PatchOptions{}); !apierrors.IsInvalid(err) {
+		t.Errorf("a new item with a forbidden value: %v", err)
+	}
+}
+
+func TestCustomStatusAndScale(t *testing.T) {
+	_, api := gadgets(t)
+	ctx := t.Context()
+	obj := gadget(t, "a", "{mode: fast, replicas: 2}")
+	obj.Object["status"] = map[string]any{"phase": "Good"}
+	created, err := api.Create(ctx, obj, metav1.CreateOptions{})
+	if err != nil || created.Object["status"] != nil {
+		t.Fatalf("create: %v, status %v", err, created.Object["status"])
+	}
+	created.Object["status"] = map[string]any{"phase": "Good", "replicas": int64(1), "selector": "a=b"}
+	created.Object["spec"].(map[string]any)["mode"] = "slow"
+	updated, err := api.UpdateStatus(ctx, created, metav1.UpdateOptions{})
+	if err != nil || value(t, updated, "spec.mode") != "fast" || value(t, updated, "status.phase") != "Good" || updated.GetGeneration() != 1 {
+		t.Fatalf("update status: %v, %v", err, updated)
+	}
+	if _, err := api.Patch(ctx, "a", types.MergePatchType, []byte(`{"status":{"phase":"Odd"}}`), metav1.PatchOptions{}, "status"); !apierrors.IsInvalid(err) {
+		t.Errorf("bad status: %v", err)
+	}
+	scale, err := api.Patch(ctx, "a", types.MergePatchType, []byte(`{"spec":{"replicas":4}}`), metav1.PatchOptions{}, "scale")
+	if err != nil || value(t, scale, "spec.replicas") != int64(4) || value(t, scale, "status.replicas") != int64(1) || value(t, scale, "status.selector") != "a=b" {
+		t.Fatalf("scale: %v, %v", err, scale)
+	}
+	if _, err := api.Patch(ctx, "a", types.MergePatchType, []byte(`{"spec":{"replicas":9}}`), metav1.PatchOptions{}, "scale"); err == nil {
+		t.Error("the schema does not bind the scale")
+	}
+	got, err := api.Get(ctx, "a", metav1.GetOptions{})
+	if err != nil || value(t, got, "spec.replicas") != int64(4) || got.GetGeneration() != 2 {
+		t.Errorf("after scaling: %v, %v", err, got)
+	}
+}
+
+// TestCustomApply: lists that are maps and sets merge by their keys, and a field that the schema lacks is refused.
+func TestCustomApply(t *testing.T) {
+	_, api := gadgets(t)
+	ctx := t.Context()
+	apply := func(manager, spec string) (*unstructured.Unstructured, error) {
+		return api.Apply(ctx, "a", gadget(t, "a", spec), metav1.ApplyOptions{FieldManager: manager})
+	}
+	if _, err := apply("one", "{mode: fast, parts: [{name: a}], tags: [one]}"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := apply("two", "{parts: [{name: b, size: 7}], tags: [two]}")
+	if err != nil || fmt.Sprint(value(t, got, "spec.parts")) != "[map[name:a size:3] map[name:b size:7]]" || fmt.Sprint(value(t, got, "spec.tags")) != "[one two]" {
+		t.Errorf("apply: %v, %v", err, got)
+	}
+	if _, err = apply("two", "{mode: slow}"); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), `conflict with "one": .spec.mode`) {
+		t.Errorf("conflict: %v", err)
+	}
+	if _, err = apply("two", "{odd: 1}"); err == nil || !strings.Contains(err.Error(), `.spec.odd: field not declared in schema`) {
+		t.Errorf("unknown field: %v", err)
+	}
+	if got, err = apply("one", "{mode: fast}"); err != nil || fmt.Sprint(value(t, got, "spec.parts")) != "[map[name:b size:7]]" {
+		t.Errorf("an item that nobody wants any more: %v, %v", err, got)
+	}
+}
+
+// TestCustomVersions: the versions of a type are the same objects, whoever wrote them by which.
+func TestCustomVersions(t *testing.T) {
+	client, api := gadgets(t)
+	ctx := t.Context()
+	old := client.Resource(gadgetsV1.GroupResource().WithVersion("v1beta1")).Namespace("default")
+	w, err := api.Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	obj := gadget(t, "a", "{mode: fast, odd: 1}")
+	obj.SetAPIVersion("example.com/v1beta1")
+	created, err := old.Create(ctx, obj, metav1.CreateOptions{})
+	if err != nil || created.GetAPIVersion() != "example.com/v1beta1" || value(t, created, "spec.odd") != int64(1) || value(t, created, "spec.replicas") != nil {
+		t.Fatalf("create by the old version: %v, %v", err, created)
+	}
+	event := (<-w.ResultChan()).Object.(*unstructured.Unstructured)
+	if event.GetAPIVersion() != "example.com/v1" || value(t, event, "spec.odd") != nil || value(t, event, "spec.replicas") != int64(1) {
+		t.Errorf("watched by the new version: %v", event)
+	}
+	if _, err := api.Patch(ctx, "a", types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), metav1.PatchOptions{FieldManager: "new"}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := old.Get(ctx, "a", metav1.GetOptions{})
+	if err != nil || value(t, got, "spec.replicas") != int64(3) {
+		t.Fatalf("read by the old version: %v, %v", err, got)
+	}
+	var managers []string
+	for _, f := range got.GetManagedFields() {
+		managers = append(managers, f.Manager+" "+f.APIVersion)
+	}
+	if len(managers) != 2 || managers[1] != "new example.com/v1" {
+		t.Errorf("managers: %q", managers)
+	}
+}
+
+// TestDefinitionDeletion: the objects go first; one with a finalizer holds the definition, and nothing new comes.
+func TestDefinitionDeletion(t *testing.T) {
+	client, api := gadgets(t)
+	ctx := t.Context()
+	held := gadget(t, "held", "{mode: fast}")
+	held.SetFinalizers([]string{"example.com/hold"})
+	for _, obj := range []*unstructured.Unstructured{held, gadget(t, "free", "{mode: fast}")} {
+		if _, err := api.Create(ctx, obj, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w, err := api.Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	if err := client.Resource(crds).Delete(ctx, "gadgets.example.com", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := client.Resource(crds).Get(ctx, "gadgets.example.com", metav1.GetOptions{})
+	if err != nil || fmt.Sprint(got.GetFinalizers()) != "[customresourcecleanup.apiextensions.k8s.io]" || got.GetDeletionTimestamp() == nil {
+		t.Fatalf("while an object is held: %v, %v", err, got)
+	}
+	if _, err := api.Create(ctx, gadget(t, "late", "{mode: fast}"), metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("create during the deletion: %v", err)
+	}
+	left, err := api.List(ctx, metav1.ListOptions{})
+	if err != nil || len(left.Items) != 1 || left.Items[0].GetName() != "held" {
+		t.Errorf("left: %v, %v", err, left)
+	}
+	if _, err := api.Patch(ctx, "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Resource(crds).Get(ctx, "gadgets.example.com", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("definition after the last object: %v", err)
+	}
+	if _, err := api.List(ctx, metav1.ListOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("list of a type that is gone: %v", err)
+	}
+	for range w.ResultChan() { //nolint:revive // until the server ends the watch
+	}
+}
+
+// TestNameConflicts: a name belongs to who had it first; it is free again when that definition is gone.
+func TestNameConflicts(t *testing.T) {
+	client, _ := gadgets(t)
+	ctx := t.Context()
+	second := fromYAML(t, strings.NewReplacer("gadgets", "gizmos").Replace(gadgetsYAML))
+	if _, err := client.Resource(crds).Create(ctx, second, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	condition := func() string {
+		got, err := client.Resource(crds).Get(ctx, "gizmos.example.com", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := value(t, got, "status.conditions").([]any)[0].(map[string]any)
+		return fmt.Sprint(c["status"], " ", c["reason"], " ", c["message"])
+	}
+	if got := condition(); !strings.HasPrefix(got, "False ShortNamesConflict") && !strings.HasPrefix(got, "False ListKindConflict") {
+		t.Errorf("condition: %s", got)
+	}
+	if err := client.Resource(crds).Delete(ctx, "gadgets.example.com", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := condition(); got != "True NoConflicts no conflicts found" {
+		t.Errorf("condition after the other is gone: %s", got)
+	}
+}
+
+// TestCustomTypesSurvive: a server made on the storage of another serves what that served.
+func TestCustomTypesSurvive(t *testing.T) {
+	store := memoryStore(t)
+	ctx := context.Background()
+	first, config := start(t, localapi.Options{Storage: store})
+	client := dynamicClient(t, config)
+	if _, err := client.Resource(crds).Create(ctx, fromYAML(t, gadgetsYAML), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Resource(gadgetsV1).Namespace("default").Create(ctx, gadget(t, "a", "{mode: fast}"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, config = start(t, localapi.Options{Storage: withoutTags{store}})
+	got, err := dynamicClient(t, config).Resource(gadgetsV1).Namespace("default").Get(ctx, "a", metav1.GetOptions{})
+	if err != nil || value(t, got, "spec.replicas") != int64(1) {
+		t.Errorf("after reopening: %v, %v", err, got)
+	}
+}
+
+// TestInvalidDefinitions: the messages are those of a kube-apiserver.
+func TestInvalidDefinitions(t *testing.T) {
+	_, config := start(t, localapi.Options{})
+	api := dynamicClient(t, config).Resource(crds)
+	for _, c := range []struct{ replace, by, want string }{
+		{"name: gadgets.example.com", "name: widgets.example.com", `metadata.name: Invalid value: "widgets.example.com": must be spec.names.plural+"."+spec.group`},
+		{"scope: Namespaced", "scope: Galaxy", `spec.scope: Unsupported value: "Galaxy": supported values: "Cluster", "Namespaced"`},
+		{"x-kubernetes-int-or-string: true", "nullable: true", `spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[port].type: Required value: must not be empty for specified object fields`},
+		{"default: 1}", "default: 9}", `spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[replicas].default: Invalid value: 9:  in body should be less than or equal to 5`},
+		{"specReplicasPath: .spec.replicas", "specReplicasPath: .status.replicas", `spec.versions[0].subresources.scale.specReplicasPath: Invalid value: ".status.replicas": should be a json path under .spec`},
+		{"type: integer, jsonPath", "type: whole, jsonPath", `spec.versions[0].additionalPrinterColumns[0].type: Invalid value: "whole": must be one of boolean,date,integer,number,string`},
+		{"x-kubernetes-list-map-keys: [name]", "x-kubernetes-list-map-keys: [nome]", `spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[parts].x-kubernetes-list-map-keys: Invalid value: ["nome"]: entries must all be names of item properties`},
+	} {
+		text := strings.Replace(gadgetsYAML, c.replace, c.by, 1)
+		_, err := api.Create(t.Context(), fromYAML(t, text), metav1.CreateOptions{})
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s:\n got %v\nwant %s", c.by, err, c.want)
+		}
+	}
+}
+
+func TestSelectableFieldsOfCustomResources(t *testing.T) {
+	_, api := gadgets(t)
+	for _, spec := range []string{"{mode: fast}", "{mode: slow}"} {
+		obj := gadget(t, "x", spec)
+		obj.SetName("")
+		obj.SetGenerateName("g-")
+		if _, err := api.Create(t.Context(), obj, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := api.List(t.Context(), metav1.ListOptions{FieldSelector: "spec.mode=slow"})
+	if err != nil || len(list.Items) != 1 || value(t, &list.Items[0], "spec.mode") != "slow" {
+		t.Errorf("list by field: %v, %v", err, list)
+	}
+}
+
+// TestUnsupportedIsSaid: what of a definition this server does not do, it says.
+func TestUnsupportedIsSaid(t *testing.T) {
+	_, config := start(t, localapi.Options{})
+	var said []string
+	config.WarningHandler = warningFunc(func(text string) { said = append(said, text) })
+	text := strings.Replace(gadgetsYAML, "mode: {type: string, enum", `mode: {type: string, x-kubernetes-validations: [{rule: "self != 'x'"}], enum`, 1)
+	if _, err := dynamicClient(t, config).Resource(crds).Create(t.Context(), fromYAML(t, text), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	want := "[x-kubernetes-validations: this server does not evaluate CEL: the rules of version v1 (1) are not enforced]"
+	if got := fmt.Sprint(said); got != want {
+		t.Errorf("warnings:\n got %s\nwant %s", got, want)
+	}
+}
+
+type warningFunc func(string)
+
+func (f warningFunc) HandleWarningHeader(_ int, _, text string) { f(text) }

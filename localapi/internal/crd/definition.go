@@ -1,0 +1,82 @@
+package crd
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/flyball-dev/flyball/localapi/resource"
+)
+
+// Kind and Resource name the type.
+var (
+	Kind     = apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
+	Resource = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
+)
+
+// Definition is the type's rules.
+//
+// Source: k8s.io/apiextensions-apiserver pkg/registry/customresourcedefinition/strategy.go, etcd.go.
+func Definition() *resource.Definition {
+	return &resource.Definition{
+		GroupVersion: Kind.GroupVersion(), Kind: Kind.Kind, Plural: Resource.Resource, Singular: "customresourcedefinition",
+		ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"}, HasStatus: true,
+		New:                  func() runtime.Object { return &apiextensionsv1.CustomResourceDefinition{} },
+		NewList:              func() runtime.Object { return &apiextensionsv1.CustomResourceDefinitionList{} },
+		NeedsResourceVersion: true,
+		Default: func(obj runtime.Object) {
+			apiextensionsv1.SetDefaults_CustomResourceDefinition(of(obj))
+			setPorts(of(obj))
+		},
+		PrepareCreate: func(_ context.Context, obj runtime.Object) {
+			crd := of(obj)
+			crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
+			crd.Generation = 1
+			noteStored(crd)
+		},
+		PrepareUpdate:       prepareUpdate,
+		PrepareStatusUpdate: func(_ context.Context, obj, old runtime.Object) { of(obj).Spec = *of(old).Spec.DeepCopy() },
+		PrepareDelete:       func(_ context.Context, obj runtime.Object) { terminating(of(obj), deletionPending) },
+		DeletionFinalizer:   apiextensionsv1.CustomResourceCleanupFinalizer,
+		Finalizing: func(obj runtime.Object) bool {
+			return slices.Contains(of(obj).Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer)
+		},
+		ValidateCreate: func(obj runtime.Object) field.ErrorList { return validateApproval(of(obj), nil) },
+		Validate:       validate, ValidateUpdate: validateUpdate, ValidateStatusUpdate: validateStatusUpdate, Warnings: warnings,
+		Types: managedfields.NewDeducedTypeConverter,
+	}
+}
+
+func of(obj runtime.Object) *apiextensionsv1.CustomResourceDefinition {
+	return obj.(*apiextensionsv1.CustomResourceDefinition)
+}
+
+func prepareUpdate(_ context.Context, obj, old runtime.Object) {
+	crd, before := of(obj), of(old)
+	crd.Status = *before.Status.DeepCopy()
+	if !equality.Semantic.DeepEqual(crd.Spec, before.Spec) {
+		crd.Generation = before.Generation + 1
+	}
+	noteStored(crd)
+}
+
+// noteStored adds the storage version to those that objects may be stored in.
+func noteStored(crd *apiextensionsv1.CustomResourceDefinition) {
+	storage, err := apihelpers.GetCRDStorageVersion(crd)
+	if err == nil && !apihelpers.IsStoredVersion(crd, storage) {
+		crd.Status.StoredVersions = append(crd.Status.StoredVersions, storage)
+	}
+}
+
+// setPorts sets the default port of a conversion webhook.
+func setPorts(crd *apiextensionsv1.CustomResourceDefinition) {
+	if c := crd.Spec.Conversion; c != nil && c.Webhook != nil && c.Webhook.ClientConfig != nil && c.Webhook.ClientConfig.Service != nil {
+		apiextensionsv1.SetDefaults_ServiceReference(c.Webhook.ClientConfig.Service)
+	}
+}

@@ -1,0 +1,133 @@
+package crd
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+var (
+	columnTypes   = []string{"boolean", "date", "integer", "number", "string"}
+	columnFormats = []string{"byte", "date", "date-time", "double", "float", "int32", "int64", "password"}
+)
+
+func validateColumn(c *apiextensions.CustomResourceColumnDefinition, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if c.Name == "" {
+		errs = append(errs, field.Required(path.Child("name"), ""))
+	}
+	oneOf := "must be one of " + strings.Join(columnTypes, ",")
+	if c.Type == "" {
+		errs = append(errs, field.Required(path.Child("type"), oneOf))
+	} else if !slices.Contains(columnTypes, c.Type) {
+		errs = append(errs, field.Invalid(path.Child("type"), c.Type, oneOf))
+	}
+	if c.Format != "" && !slices.Contains(columnFormats, c.Format) {
+		errs = append(errs, field.Invalid(path.Child("format"), c.Format, "must be one of "+strings.Join(columnFormats, ",")))
+	}
+	if c.JSONPath == "" {
+		return append(errs, field.Required(path.Child("JSONPath"), ""))
+	}
+	return append(errs, validatePath(c.JSONPath, path.Child("JSONPath"))...)
+}
+
+// validatePath judges a path of names with dots before them.
+func validatePath(s string, path *field.Path) field.ErrorList {
+	switch {
+	case s == "":
+		return field.ErrorList{field.Invalid(path, s, "must not be empty")}
+	case s[0] != '.':
+		return field.ErrorList{field.Invalid(path, s, "must be a simple json path starting with .")}
+	}
+	return nil
+}
+
+func validateSubresources(s *apiextensions.CustomResourceSubresources, path *field.Path) field.ErrorList {
+	if s == nil || s.Scale == nil {
+		return nil
+	}
+	errs := validateReplicasPath(s.Scale.SpecReplicasPath, ".spec", path.Child("scale.specReplicasPath"))
+	errs = append(errs, validateReplicasPath(s.Scale.StatusReplicasPath, ".status", path.Child("scale.statusReplicasPath"))...)
+	selector := s.Scale.LabelSelectorPath
+	if selector == nil || *selector == "" {
+		return errs
+	}
+	at := path.Child("scale.labelSelectorPath")
+	if problems := validatePath(*selector, at); len(problems) > 0 {
+		return append(errs, problems...)
+	}
+	if !strings.HasPrefix(*selector, ".spec.") && !strings.HasPrefix(*selector, ".status.") {
+		errs = append(errs, field.Invalid(at, selector, "should be a json path under either .spec or .status"))
+	}
+	return errs
+}
+
+func validateReplicasPath(s, under string, path *field.Path) field.ErrorList {
+	if s == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	if errs := validatePath(s, path); len(errs) > 0 {
+		return errs
+	}
+	if !strings.HasPrefix(s, under+".") {
+		return field.ErrorList{field.Invalid(path, s, "should be a json path under "+under)}
+	}
+	return nil
+}
+
+// maxSelectableFields is how many fields of a type may be selected by.
+const maxSelectableFields = 8
+
+func validateSelectable(selectable []apiextensions.SelectableField, v *apiextensions.CustomResourceValidation, path *field.Path) field.ErrorList {
+	if v == nil || v.OpenAPIV3Schema == nil {
+		return field.ErrorList{field.Invalid(path, "", "may only be set when validations.schema is included")}
+	}
+	structural, err := structuralschema.NewStructural(v.OpenAPIV3Schema)
+	if err != nil {
+		return nil // what is wrong with the schema is said elsewhere
+	}
+	var errs field.ErrorList
+	seen := map[string]bool{}
+	for i, s := range selectable {
+		at := path.Index(i).Child("jsonPath")
+		switch found, err := follow(structural, s.JSONPath); {
+		case s.JSONPath == "":
+			errs = append(errs, field.Required(at, ""))
+			continue
+		case err != nil:
+			errs = append(errs, field.Invalid(at, s.JSONPath, fmt.Sprintf("is an invalid path: %v", err)))
+			continue
+		case strings.HasPrefix(s.JSONPath, ".metadata"):
+			errs = append(errs, field.Invalid(at, s.JSONPath, "must not point to fields in metadata"))
+		case !slices.Contains([]string{"string", "boolean", "integer"}, found.Type):
+			errs = append(errs, field.Invalid(at, s.JSONPath, "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed."))
+		}
+		if seen[s.JSONPath] {
+			errs = append(errs, field.Duplicate(at, s.JSONPath))
+		}
+		seen[s.JSONPath] = true
+	}
+	if len(seen) > maxSelectableFields {
+		errs = append(errs, field.TooMany(path, len(seen), maxSelectableFields))
+	}
+	return errs
+}
+
+// follow is the schema that a path of names leads to.
+func follow(s *structuralschema.Structural, path string) (*structuralschema.Structural, error) {
+	if !strings.HasPrefix(path, ".") {
+		return nil, fmt.Errorf("expected a '.' at the start of %q", path)
+	}
+	for _, name := range strings.Split(path[1:], ".") {
+		below, ok := s.Properties[name]
+		if !ok {
+			return nil, fmt.Errorf("does not refer to a valid field")
+		}
+		s = &below
+	}
+	return s, nil
+}

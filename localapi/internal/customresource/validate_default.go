@@ -1,0 +1,48 @@
+package customresource
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// ValidateDefaults holds the defaults in a structural schema against the schema. (Defaults of metadata of embedded
+// resources are judged as the values that they are, not in the object around them.)
+//
+// Source: k8s.io/apiextensions-apiserver pkg/apiserver/schema/defaulting/validation.go ValidateDefaults.
+func ValidateDefaults(path *field.Path, s *structuralschema.Structural) field.ErrorList {
+	if s == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if s.Default.Object != nil {
+		errs = append(errs, validateDefault(path.Child("default"), s)...)
+	}
+	errs = append(errs, ValidateDefaults(path.Child("items"), s.Items)...)
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		property := s.Properties[name]
+		errs = append(errs, ValidateDefaults(path.Child("properties").Key(name), &property)...)
+	}
+	return errs
+}
+
+func validateDefault(path *field.Path, s *structuralschema.Structural) field.ErrorList {
+	var errs field.ErrorList
+	value := s.Default.Object
+	pruned := runtime.DeepCopyJSONValue(value)
+	pruning.Prune(pruned, s, s.XEmbeddedResource)
+	if !reflect.DeepEqual(pruned, value) {
+		errs = append(errs, field.Invalid(path, value, "must not have unknown fields"))
+	}
+	if embedded := validateEmbedded(path, value, s); len(embedded) > 0 {
+		return append(errs, embedded...)
+	}
+	values := s.ToKubeOpenAPI()
+	prepareForJudging(values)
+	return append(errs, judge(path, value, nil, values)...)
+}
