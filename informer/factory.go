@@ -131,8 +131,8 @@ func ForOptions[T Object](f *Factory, o InformerOptions) (Informer[T], error) {
 }
 
 // Release gives back an informer that [For] or [ForOptions] returned, and removes the handlers that were added through it,
-// undelivered notifications included. When nobody uses the cache any more its informer is stopped and its memory freed.
-// Releasing twice does nothing.
+// undelivered notifications included. When nobody uses the cache any more its informer is stopped, and freed with the
+// last reference to what For returned. Releasing twice does nothing.
 func Release[T Object](inf Informer[T]) {
 	if v, ok := inf.(*view[T]); ok {
 		v.release()

@@ -63,6 +63,7 @@ type SharedInformer[T Object] struct {
 	// unnamed counts the handlers that were given no name.
 	unnamed              atomic.Int64
 	duplicates, outdated atomic.Int64
+	batches, processing  atomic.Int64 // See Stats; processing in nanoseconds.
 }
 
 // source is one reflector of an informer and the namespace it follows, "" for all.
@@ -173,6 +174,11 @@ func (s *SharedInformer[T]) dueResync() (due []*listener[T], next time.Time) {
 func (s *SharedInformer[T]) process(ctx context.Context, deltas []Delta[T], due []*listener[T]) {
 	s.joining.Lock()
 	defer s.joining.Unlock()
+	began := time.Now()
+	defer func() {
+		s.batches.Add(1)
+		s.processing.Add(int64(time.Since(began)))
+	}()
 	applied, err := s.indexer.Apply(deltas)
 	if err != nil {
 		// Objects of this type always have a key.
@@ -380,6 +386,7 @@ func (s *SharedInformer[T]) Stats() Stats {
 	sum.Unindexed = int64(unindexed)
 	sum.Duplicates, sum.Outdated = s.duplicates.Load(), s.outdated.Load()
 	sum.Objects, sum.ResourceVersion = int64(s.indexer.Len()), s.indexer.ResourceVersion()
+	sum.Queued, sum.Batches, sum.Processing = int64(s.fifo.Len()), s.batches.Load(), time.Duration(s.processing.Load())
 	sum.Handlers = s.fan.stats()
 	return sum
 }

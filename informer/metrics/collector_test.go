@@ -53,6 +53,16 @@ reflector_relists_total{name="pods",reason="expired"} 2
 	if problems, err := testutil.CollectAndLint(c); err != nil || len(problems) > 0 {
 		t.Errorf("%v %v", problems, err)
 	}
+	for _, name := range []string{
+		"reflector_lists_total", "reflector_watches_total", "reflector_relists_total", "reflector_events_total", "reflector_read_bytes_total",
+		"reflector_last_event_timestamp_seconds", "informer_objects", "informer_queued_items", "informer_processing_seconds_total",
+		"informer_store_resource_version", "informer_unreadable_objects", "informer_unindexed_objects",
+		"informer_handler_pending", "informer_handler_busy_seconds_total", "informer_handler_running_seconds",
+	} {
+		if testutil.CollectAndCount(c, name) == 0 {
+			t.Errorf("no %s", name)
+		}
+	}
 	delete(stats, "pods")
 	if n := testutil.CollectAndCount(c, "informer_objects"); n != 1 {
 		t.Errorf("%d informers left", n)
