@@ -263,6 +263,7 @@ func (c *Controller[K]) Stats() Stats {
 		Panics:   c.stats.panics.Load(),
 		Retries:  c.stats.retries.Load(),
 		Dropped:  c.stats.dropped.Load(),
+		Stale:    c.stats.stale.Load(),
 		Hung:     c.stats.hung.Load(),
 		Deferred: c.stats.deferred.Load(),
 		InFlight: inFlight,

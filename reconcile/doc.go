@@ -8,6 +8,17 @@
 // out, one worker a key at a time, and hand them to the [Reconciler]. What the reconciler returns decides
 // what becomes of the key: done, again after a while, again with backoff, or given up.
 //
+// # Why it ran
+//
+// Every key carries the causes it was queued for, through deduplication, into the reconciler's logger and [Causes]. Every
+// reconcile has a reconcileID in its log lines, and an owner under which package client books what it writes: a read that
+// finds the cache behind such a write returns client.ErrStale, which puts the key off without counting as a failure.
+//
+// # Health
+//
+// [Controller.Health] names sources that are not synced, reconciles that hang, keys that have failed for long, and
+// says so when nothing but panics comes back.
+//
 // # Concurrency
 //
 // One key is never reconciled by two workers at once. A key that is added while it is being reconciled

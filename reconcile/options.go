@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"context"
 	"time"
 
 	"github.com/flyball-dev/flyball/workqueue"
@@ -15,6 +16,9 @@ type Options[K comparable] struct {
 	MaxRetries int
 	// Timeout bounds one reconcile: its context is cancelled then. Zero means no bound.
 	Timeout time.Duration
+	// Ready is asked before each reconcile, with its context. An error puts the key off as an error of the reconciler would:
+	// quietly, if it is a client.ErrStale. Reconcilers that read by listers put client.Cluster.Ready here. Nil: always ready.
+	Ready func(ctx context.Context, key K) error
 	// MinInterval is the least time between the starts of two reconciles of one key, whatever asks for them. Zero means none.
 	MinInterval time.Duration
 	// Debounce makes a key wait until no event has added it for this long, so that a storm of events is one reconcile;
@@ -43,4 +47,8 @@ const (
 	defaultDrainTimeout = 30 * time.Second
 	// abandonAfter is how long a worker may take to return once its context is cancelled.
 	abandonAfter = 2 * time.Second
+	// staleRetry is how soon a reconcile is tried again that found the cache stale, if no event comes before.
+	//
+	// Source: util/controller of Cluster API waits as long.
+	staleRetry = 100 * time.Millisecond
 )

@@ -30,6 +30,7 @@ type Result struct {
 //	error nil, RequeueAfter zero   the key is done; its backoff is forgotten
 //	error nil, RequeueAfter > 0    again after that time; its backoff is forgotten
 //	error from [Terminal]          reported, not retried; its backoff is forgotten
+//	client.ErrStale                again soon, quietly; its backoff stays as it is
 //	any other error                retried with backoff; RequeueAfter is ignored
 //	panic                          as an error that holds the panic's value and stack
 //

@@ -16,6 +16,12 @@ type run struct {
 
 type runKey struct{}
 
+// Owner is the owner, as package client means it, of what the reconciles of one key write.
+type Owner[K comparable] struct {
+	Controller string
+	Key        K
+}
+
 // Causes tells why the reconcile that ctx belongs to was called: what was put into the queue for its key
 // since it last ran, oldest first, bounded in length. Nil outside a reconcile. The slice is the queue's: it
 // is valid until the reconcile returns.

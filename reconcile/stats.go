@@ -11,6 +11,7 @@ type Stats struct {
 	Panics   uint64 // reconciles that panicked
 	Retries  uint64 // keys put back with backoff
 	Dropped  uint64 // keys given up: terminal errors, and those past MaxRetries
+	Stale    uint64 // reconciles put off because the cache was behind a write of this process
 	Hung     uint64 // reconciles that took longer than Options.HungAfter, those that ended after all among them
 	Deferred uint64 // times that a key was put off by Options.MinInterval or Debounce
 	InFlight int    // reconciles running now
@@ -19,7 +20,7 @@ type Stats struct {
 
 // counters is the live form of Stats.
 type counters struct {
-	events, adds, started, syncs, errors, panics, retries, dropped, hung, deferred atomic.Uint64
+	events, adds, started, syncs, errors, panics, retries, dropped, stale, hung, deferred atomic.Uint64
 	// panicking counts the panics since the last reconcile that did not.
 	panicking atomic.Uint64
 }

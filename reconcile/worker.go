@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
@@ -56,6 +57,7 @@ func (c *Controller[K]) syncHandler(ctx context.Context, item workqueue.Item[K])
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "controller", c.name, "key", item.Key,
 		"reconcileID", c.name+"-"+strconv.FormatUint(c.stats.started.Add(1), 10))
 	ctx = context.WithValue(klog.NewContext(ctx, logger), runKey{}, run{controller: c.name, key: item.Key, causes: item.Causes})
+	ctx = client.WithOwner(ctx, Owner[K]{Controller: c.name, Key: item.Key})
 	if c.options.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.options.Timeout)
@@ -71,6 +73,11 @@ func (c *Controller[K]) syncHandler(ctx context.Context, item workqueue.Item[K])
 		}
 		logger.V(4).Info("Reconciled", "duration", time.Since(start), "err", err)
 	}()
+	if c.options.Ready != nil {
+		if err := c.options.Ready(ctx, item.Key); err != nil {
+			return Result{}, err
+		}
+	}
 	result, err = c.reconciler.Reconcile(ctx, item.Key)
 	c.stats.panicking.Store(0)
 	return result, err
@@ -91,6 +98,10 @@ func (c *Controller[K]) settle(work context.Context, item workqueue.Item[K], res
 	}
 	if work.Err() != nil && errors.Is(err, context.Canceled) {
 		return // the process ends, the reconcile did not fail
+	}
+	if errors.Is(err, client.ErrStale) {
+		c.again(work, item, err)
+		return
 	}
 	c.stats.errors.Add(1)
 	logger := klog.LoggerWithValues(klog.FromContext(work), "controller", c.name, "key", key, "attempt", item.Attempt)
@@ -117,6 +128,21 @@ func (c *Controller[K]) settle(work context.Context, item workqueue.Item[K], res
 			Cause: workqueue.Cause{Source: c.name, Event: "Retry", Time: time.Now()},
 		})
 	}
+}
+
+// again puts a key back whose reconcile found the cache behind a write of this process. That is no failure: the backoff
+// stays as it is, and the next event runs the key at once.
+func (c *Controller[K]) again(work context.Context, item workqueue.Item[K], err error) {
+	c.stats.stale.Add(1)
+	wait := staleRetry
+	if stale := (*client.StaleError)(nil); errors.As(err, &stale) {
+		wait = max(wait, stale.RetryAfter)
+	}
+	klog.FromContext(work).V(4).Info("Reconcile waits for the cache", "controller", c.name, "key", item.Key, "delay", wait, "reason", err)
+	c.queue.AddWith(item.Key, workqueue.AddOptions{
+		After: wait, Requeue: true, Priority: &item.Priority,
+		Cause: workqueue.Cause{Source: c.name, Event: "Stale", Time: time.Now()},
+	})
 }
 
 func (c *Controller[K]) drop(key K) {
