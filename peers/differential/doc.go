@@ -1,3 +1,17 @@
-// Package differential runs Flyball's controllers against the real API server, and will compare what they do
-// with what kube-controller-manager does. It holds only tests.
+// Package differential compares Flyball's controllers with kube-controller-manager's, on the real API server. It holds only tests.
+//
+// A scenario is a story: a user creates, changes and deletes, a kubelet starts and finishes pods, one thing at a time. It is played on
+// two control planes, one with the real controllers and one with flyball manager, in lock-step: the next thing happens when the last
+// one's consequences are all there. What every step changed is written down, without what chance or the clock decides, and the two
+// transcripts have to be the same, line by line.
+//
+//	scenario ─▶ env (step, step, …) ─writes─▶ API server ◀─▶ controllers
+//	                 ▲                            │
+//	                 └── settled? ◀── probe ──────┤
+//	                                              ▼
+//	transcript ◀── names, bodies ◀────────── recorder (watches)
+//
+// What chance decides is small, and TestNoiseFloor measures it by playing all scenarios on two real ones: which of several pods that
+// are alike is deleted; how many counts of a status are skipped on the way; when the condition Progressing of a Deployment, which is
+// true before and after, turns from one rollout to the next; and how often a refused write was tried again.
 package differential

@@ -1,0 +1,259 @@
+package differential
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// scenario is a story that is played on both sides, in a namespace named after it.
+type scenario struct {
+	name  string
+	steps []step
+	// retried: something is refused and tried again until it works; how often depends on the time it takes, and so do the counts
+	// of its events. They are not compared.
+	retried bool
+}
+
+// step is one thing that somebody does: the user, or the kubelet. It returns what it did, for the transcript, and whether it wants
+// to be called again when the side has settled. One that did nothing says "".
+//
+// A step may depend on the scenario and on what the side recorded, and on nothing else: both sides then do the same until they
+// differ.
+type step func(ctx context.Context, e *env) (said string, again bool, err error)
+
+// env is a scenario being played on one side.
+type env struct {
+	side     *side
+	scenario scenario
+	ns       string
+	rng      *rand.Rand // seeded by the scenario's name
+	names    *names
+
+	next    int    // the step
+	runs    int    // how often it was taken before
+	doing   string // what a step that waits has begun
+	said    string // what this round's step did
+	waiting time.Time
+	failed  bool
+	started int // how many pods were started: their IPs
+
+	rounds  int
+	text    strings.Builder
+	was     map[string][]body          // by key: the last settled state
+	letters map[string][]body          // by key: bodies that were printed in full
+	decided map[string]map[string]body // by key and part: the last decisions
+}
+
+func newEnv(s *side, sc scenario) *env {
+	h := fnv.New64a()
+	h.Write([]byte(sc.name))
+	return &env{
+		side: s, scenario: sc, ns: sc.name, rng: rand.New(rand.NewPCG(h.Sum64(), 1)), names: newNames(),
+		was: map[string][]body{}, letters: map[string][]body{}, decided: map[string]map[string]body{},
+	}
+}
+
+func (e *env) open(ctx context.Context) error {
+	_, err := e.side.client.CoreV1().Namespaces().Create(ctx, namespace(e.ns), metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	return nil
+}
+
+func (e *env) done() bool { return e.failed || e.next == len(e.scenario.steps) }
+
+// waitAtMost bounds a step that waits.
+const waitAtMost = 90 * time.Second
+
+// advance takes the next step that does something.
+func (e *env) advance(ctx context.Context) {
+	e.said = ""
+	for e.next < len(e.scenario.steps) && e.said == "" {
+		said, again, err := e.scenario.steps[e.next](ctx, e)
+		if err == nil && said == "" && again && !e.waiting.IsZero() && time.Since(e.waiting) > waitAtMost {
+			err = fmt.Errorf("step %d waited for %s", e.next, waitAtMost)
+		}
+		if err != nil {
+			e.said, e.failed = fmt.Sprintf("FAILED: %v", err), true
+			return
+		}
+		e.said = said
+		e.runs++
+		if !again {
+			e.next, e.runs, e.doing = e.next+1, 0, ""
+		}
+		switch {
+		case said != "" || !again:
+			e.waiting = time.Time{}
+		case e.waiting.IsZero():
+			e.waiting = time.Now()
+			return
+		default:
+			return
+		}
+	}
+}
+
+// note writes down what changed since the last time, if a step was taken.
+func (e *env) note() {
+	if e.said == "" {
+		return
+	}
+	e.rounds++
+	fmt.Fprintf(&e.text, "== %d. %s\n", e.rounds, e.said)
+	log := e.side.rec.take(e.ns)
+	for _, c := range log {
+		e.names.learn(c.object)
+	}
+	now := e.settled()
+	keys := map[string]bool{}
+	for key := range now {
+		keys[key] = true
+	}
+	for key := range e.was {
+		keys[key] = true
+	}
+	via := e.via(log)
+	for key := range via {
+		keys[key] = true
+	}
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		e.noteKey(key, e.was[key], now[key], via[key])
+	}
+	e.was = now
+}
+
+// settled is what there is now.
+func (e *env) settled() map[string][]body {
+	now := map[string][]body{}
+	for _, kind := range []string{"Deployment", "ReplicaSet", "Pod", "Service", "Endpoints", "ConfigMap"} {
+		for _, o := range e.side.rec.list(e.ns, kind) {
+			if kind == "ConfigMap" && o.GetName() == "kube-root-ca.crt" {
+				continue
+			}
+			key := e.names.key(o)
+			now[key] = append(now[key], e.names.body(o))
+		}
+	}
+	for _, bodies := range now {
+		slices.SortFunc(bodies, func(a, b body) int { return strings.Compare(a.String(), b.String()) })
+	}
+	return now
+}
+
+// via returns, by key, the decisions that were taken on the way: a line for each part that had several.
+func (e *env) via(log []change) map[string][]string {
+	steps := map[string]map[string][]string{} // by key and part
+	for _, c := range log {
+		if kind := c.object.GetKind(); kind != "Deployment" && kind != "ReplicaSet" {
+			continue
+		}
+		key := e.names.key(c.object)
+		if steps[key] == nil {
+			steps[key] = map[string][]string{}
+		}
+		var now map[string]body
+		if !c.gone {
+			now = e.names.body(c.object).decisions()
+		}
+		for _, part := range slices.Sorted(maps.Keys(now)) {
+			if lines := difference(e.decided[key][part], now[part]); len(lines) > 0 {
+				steps[key][part] = append(steps[key][part], strings.Join(lines, ", "))
+			}
+		}
+		e.decided[key] = now
+	}
+	lines := map[string][]string{}
+	for key, parts := range steps {
+		for _, part := range slices.Sorted(maps.Keys(parts)) {
+			if len(parts[part]) > 1 {
+				lines[key] = append(lines[key], "    via "+strings.Join(parts[part], "; then "))
+			}
+		}
+	}
+	return lines
+}
+
+// noteKey writes down what became of the objects of one key.
+func (e *env) noteKey(key string, was, now []body, via []string) {
+	lines := slices.Clone(via)
+	switch {
+	case len(was) == 1 && len(now) == 1 && len(e.letters[key]) == 0:
+		for _, l := range difference(was[0], now[0]) {
+			lines = append(lines, "    "+l)
+		}
+	case len(was) == 0 && len(now) == 0:
+	case len(now) == 0:
+		lines = append(lines, "    gone")
+	case len(was) == 0 && len(now) == 1 && !strings.HasSuffix(key, "POD"):
+		for _, l := range difference(body{}, now[0]) {
+			lines = append(lines, "    "+l)
+		}
+	default:
+		before, after := e.tally(key, was, &lines), e.tally(key, now, &lines)
+		if before != after {
+			lines = append(lines, fmt.Sprintf("    %s → %s", before, after))
+		}
+	}
+	if len(lines) > 0 {
+		fmt.Fprintf(&e.text, "  %s\n%s\n", key, strings.Join(lines, "\n"))
+	}
+}
+
+// tally is how many there are of each body, by a letter that stands for it. What has no letter yet is printed and gets one.
+func (e *env) tally(key string, bodies []body, lines *[]string) string {
+	counts := map[int]int{}
+	for _, b := range bodies {
+		i := slices.IndexFunc(e.letters[key], func(known body) bool { return maps.Equal(known, b) })
+		if i < 0 {
+			i = len(e.letters[key])
+			from := body{}
+			if i > 0 {
+				from = e.letters[key][0]
+			}
+			e.letters[key] = append(e.letters[key], b)
+			for _, l := range difference(from, b) {
+				*lines = append(*lines, fmt.Sprintf("    %s: %s", letter(i), l))
+			}
+		}
+		counts[i]++
+	}
+	var parts []string
+	for _, i := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%d×%s", counts[i], letter(i)))
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, " ")
+}
+
+func letter(i int) string { return fmt.Sprintf("(%d)", i+1) }
+
+// close adds the events and returns the transcript.
+func (e *env) close() string {
+	counts := map[string]int64{}
+	for _, o := range e.side.rec.list(e.ns, "Event") {
+		n, _, _ := unstructured.NestedInt64(o.Object, "count")
+		counts[e.names.eventKey(o)] += max(1, n)
+		if e.scenario.retried {
+			counts[e.names.eventKey(o)] = 1
+		}
+	}
+	e.text.WriteString("== events\n")
+	for _, key := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Fprintf(&e.text, "  %d× %s\n", counts[key], key)
+	}
+	return e.text.String()
+}
