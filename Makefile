@@ -64,6 +64,14 @@ fuzz: ## run every fuzz test for FUZZTIME (default 10s) each
 soak: ## ten minutes of everything an informer meets, at 100,000 objects, in virtual time
 	FLYBALL_SOAK=10m go test -run TestSoak -timeout 30m -v ./informer
 
+.PHONY: kill
+kill: ## kill -9 flyball manager in the middle of 100 rollouts, against the real API server
+	cd peers && FLYBALL_KILLS=100 go test -run 'TestKill$$' -timeout 60m -v ./differential
+
+.PHONY: idle
+idle: ## ten minutes with 500 Deployments and nothing to do, and a restart: no writes, on the real API server
+	cd peers && FLYBALL_IDLE=10m go test -run 'TestIdle$$' -timeout 60m -v ./differential
+
 .PHONY: docs
 docs: ## check that what the docs link, show and name exists
 	go test -run 'TestDoc' -v ./internal/archtest

@@ -2,6 +2,7 @@ package differential
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -85,7 +86,7 @@ func TestManagerConverges(t *testing.T) {
 }
 
 // TestManagerBesideKubeControllerManager is the walk-through for kind, on a bare control plane: kube-controller-manager with the
-// flag that the documented cluster configuration gives it, our manager with the three controllers that it leaves out.
+// flag that the documented cluster configuration gives it, our manager with the four controllers that it leaves out.
 func TestManagerBesideKubeControllerManager(t *testing.T) {
 	config, err := os.ReadFile("../../docs/kind/cluster.yaml")
 	if err != nil {
@@ -105,7 +106,7 @@ func TestManagerBesideKubeControllerManager(t *testing.T) {
 		}
 	})
 	startKubelet(t, kind)
-	p := startManager(t, kind.Kubeconfig, "--controllers=deployment,replicaset,endpoint")
+	p := startManager(t, kind.Kubeconfig, "--controllers=deployment,replicaset,endpoint,endpointslice")
 	life(t, kind)
 	if err := p.stop(t); err != nil {
 		t.Errorf("after SIGTERM the manager ended with %v", err)
@@ -153,6 +154,13 @@ func life(t *testing.T, on *upstream.ControlPlane) {
 		if len(e.Subsets) != 1 || len(e.Subsets[0].Addresses) != 3 || len(e.Subsets[0].NotReadyAddresses) != 0 {
 			return fmt.Sprintf("the Endpoints are not three ready addresses: %+v", e.Subsets)
 		}
+		list, err := client.DiscoveryV1().EndpointSlices(ns).List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=web"})
+		if err != nil {
+			return err.Error()
+		}
+		if len(list.Items) != 1 || describeSlice(&list.Items[0]) != "3 ready of 3" {
+			return fmt.Sprintf("the EndpointSlices are not three ready endpoints: %+v", list.Items)
+		}
 		return ""
 	}
 	eventually(t, complete)
@@ -170,9 +178,13 @@ func life(t *testing.T, on *upstream.ControlPlane) {
 	eventually(t, func() string {
 		pods, err1 := client.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{})
 		sets, err2 := client.AppsV1().ReplicaSets(ns).List(ctx, metav1.ListOptions{})
-		_, err3 := client.CoreV1().Endpoints(ns).Get(ctx, "web", metav1.GetOptions{})
-		if err1 != nil || err2 != nil || len(pods.Items)+len(sets.Items) > 0 || err3 == nil {
-			return fmt.Sprintf("left are %d pods, %d ReplicaSets, the Endpoints: %v (%v, %v)", len(pods.Items), len(sets.Items), err3 == nil, err1, err2)
+		list, err3 := client.DiscoveryV1().EndpointSlices(ns).List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=web"})
+		_, err4 := client.CoreV1().Endpoints(ns).Get(ctx, "web", metav1.GetOptions{})
+		if err := errors.Join(err1, err2, err3); err != nil {
+			return err.Error()
+		}
+		if len(pods.Items)+len(sets.Items)+len(list.Items) > 0 || err4 == nil {
+			return fmt.Sprintf("left are %d pods, %d ReplicaSets, %d EndpointSlices, the Endpoints: %t", len(pods.Items), len(sets.Items), len(list.Items), err4 == nil)
 		}
 		return ""
 	})
