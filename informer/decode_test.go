@@ -140,7 +140,7 @@ func TestJSONLists(t *testing.T) {
 
 // TestJSONListIsNotHeld: of a list that comes as JSON no more than an item is held at a time.
 func TestJSONListIsNotHeld(t *testing.T) {
-	const items = 1000
+	const items = 200
 	var body bytes.Buffer
 	body.WriteString(`{"items":[`)
 	for i := range items {
@@ -156,7 +156,24 @@ func TestJSONListIsNotHeld(t *testing.T) {
 		}
 		return nil
 	}))
-	if n != items || peak > before+1<<20 {
+	if n != items || peak > before+512<<10 {
 		t.Errorf("%d items of %d bytes; %d bytes were held", n, body.Len(), peak-before)
+	}
+}
+
+// TestServerWithoutShards: a server that takes no notice of a shard selector is found out, before anything is cached.
+func TestServerWithoutShards(t *testing.T) {
+	for name, w := range wires {
+		for _, shard := range []*metav1.ShardInfo{nil, {Selector: "shardRange(object.metadata.uid, '0x0', '0x8')"}} {
+			list := w.list(t, &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "7", ShardInfo: shard}})
+			o := podResource
+			o.ShardSelector = "shardRange(object.metadata.uid, '0x0', '0x8')"
+			lw := NewRESTListerWatcher[*corev1.Pod](restClient(t, answer(func(*http.Request) (int, string, []byte) { return 200, w.media, list })), o)
+			_, err := lw.List(t.Context(), ListOptions{}, func(*corev1.Pod) error { return nil })
+			_, streamErr := lw.Watch(t.Context(), WatchOptions{SendInitialEvents: true})
+			if sharded := shard != nil; (err == nil) != sharded || (streamErr == nil) != sharded || !sharded && !errors.Is(err, ErrNotSharded) {
+				t.Errorf("%s, sharded %v: %v, %v", name, sharded, err, streamErr)
+			}
+		}
 	}
 }

@@ -1,5 +1,7 @@
 package informer
 
+import "reflect"
+
 // merged is what a listener that is too slow has not been told: per object, the state it was told last and the newest.
 //
 // Memory: two states per object that changed, whatever the number of changes.
@@ -82,6 +84,9 @@ func (o *mergedObject[T]) fold(c *Change[T]) {
 		o.lives, o.now, o.initial = true, c.New, c.Initial
 	case ChangeUpdate:
 		o.lives, o.now, o.resync = true, c.New, false
+		if o.told && !o.ended && identify(o.old).sameState(identify(o.now)) && reflect.DeepEqual(o.old, o.now) {
+			o.lives = false // There and back, as when the server's history went back.
+		}
 	case ChangeResync:
 		if !o.lives {
 			o.lives, o.now, o.resync = true, c.New, true

@@ -26,7 +26,8 @@ type RESTOptions struct {
 	Kind string
 	// Namespace restricts to one namespace; "" is all, or a cluster-scoped resource.
 	Namespace string
-	// LabelSelector, FieldSelector and ShardSelector restrict further, on the server; "" does not.
+	// LabelSelector, FieldSelector and ShardSelector restrict further, on the server; "" does not. A server that does not know
+	// shards would take no notice and send everything: that is [ErrNotSharded].
 	LabelSelector, FieldSelector, ShardSelector string
 	// New makes an object to decode into. Needed when the type parameter is an interface; otherwise nil is the zero object.
 	New func() Object
@@ -130,11 +131,26 @@ func (lw *RESTListerWatcher[T]) List(ctx context.Context, o ListOptions, yield f
 			return err
 		}
 	})
+	if err == nil && m.ShardInfo == nil && lw.o.ShardSelector != "" && lw.decode.form != formMetadata {
+		err = ErrNotSharded
+	}
 	return ListResult{ResourceVersion: m.ResourceVersion, Continue: m.Continue}, err
 }
 
+// ErrNotSharded says that a list was not restricted to a shard although it was asked to be.
+//
+// Source: ListMeta.ShardInfo of k8s.io/apimachinery v0.37.2 (KEP-5866). Lists of metadata only do not carry it: there nothing can tell.
+var ErrNotSharded = errors.New("the server took no notice of the shard selector")
+
 // Watch is described at [ListerWatcher].
 func (lw *RESTListerWatcher[T]) Watch(ctx context.Context, o WatchOptions) (Watch[T], error) {
+	if o.SendInitialEvents && lw.o.ShardSelector != "" {
+		// Only a list says whether it is a shard.
+		one := ListOptions{Limit: 1, Unreadable: func(*DecodeError) {}}
+		if _, err := lw.List(ctx, one, func(T) error { return nil }); err != nil {
+			return nil, err
+		}
+	}
 	req := lw.request(answerObjects).Param("watch", "true").Param("allowWatchBookmarks", "true")
 	if o.ResourceVersion != "" {
 		req.Param("resourceVersion", o.ResourceVersion)

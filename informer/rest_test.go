@@ -104,7 +104,7 @@ func TestRESTListDecodesBothEncodings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var asked *http.Request
 			list := &corev1.PodList{
-				ListMeta: metav1.ListMeta{ResourceVersion: "7", Continue: "next"},
+				ListMeta: metav1.ListMeta{ResourceVersion: "7", Continue: "next", ShardInfo: &metav1.ShardInfo{Selector: "s"}},
 				Items:    []corev1.Pod{*pod("a", "5"), *pod("b", "6")},
 			}
 			o := podResource

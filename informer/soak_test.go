@@ -27,7 +27,7 @@ type soakSize struct {
 //
 // It takes seconds. FLYBALL_SOAK=10m makes it that long in virtual time, with 100,000 objects and 5,000 changes a second.
 func TestSoak(t *testing.T) {
-	size := soakSize{objects: 3000, perSecond: 1000, lasts: 100 * time.Second, sampled: 20 * time.Second}
+	size := soakSize{objects: 3000, perSecond: 1000, lasts: 60 * time.Second, sampled: 20 * time.Second}
 	if long := os.Getenv("FLYBALL_SOAK"); long != "" {
 		lasts, err := time.ParseDuration(long)
 		if err != nil {
