@@ -138,7 +138,12 @@ func TestEncodings(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d %s", name, code, body, c.code, c.reason)
 		}
 	}
-	for _, path := range []string{"/api/v1/nonsense", "/apis/nonsense/v1/things", "/nonsense", "/api/v1/namespaces/default/configmaps/a/nonsense"} {
+	for _, path := range []string{"/api/v1/nonsense", "/api/v1/namespaces/default/configmaps/a/nonsense"} {
+		if code, body := answer(t, config, request{path: path}); code != http.StatusNotFound || statusOf(t, body).Reason != metav1.StatusReasonNotFound {
+			t.Errorf("%s: %d %q", path, code, body)
+		}
+	}
+	for _, path := range []string{"/apis/nonsense/v1/things", "/nonsense"} {
 		if code, body := answer(t, config, request{path: path}); code != http.StatusNotFound || body != "404 page not found\n" {
 			t.Errorf("%s: %d %q", path, code, body)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/identity"
 	"github.com/flyball-dev/flyball/localapi/internal/ranges"
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
+	"github.com/flyball-dev/flyball/localapi/resource"
 	"github.com/flyball-dev/flyball/localapi/storage"
 	"github.com/flyball-dev/flyball/localapi/storage/memory"
 )
@@ -74,6 +75,7 @@ func New(o Options) (*Server, error) {
 	s.handler = &handlers.API{
 		Codec: s.env.Codec, Gate: o.Gate, Audit: o.Audit, Managers: s.env.Managers,
 		BookmarkInterval: o.bookmarkInterval(), Stopping: s.stopping,
+		Group:    hasGroup(o.Definitions),
 		Resource: func(gvr schema.GroupVersionResource) *registry.Resource { return s.served.Load().resources[gvr] },
 		Other:    http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.served.Load().discovery.ServeHTTP(w, r) }),
 	}
@@ -81,6 +83,17 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	return s, s.bootstrap(o)
+}
+
+// hasGroup says which groups have types of Go.
+func hasGroup(definitions []*resource.Definition) func(string) bool {
+	groups := map[string]bool{}
+	for _, d := range definitions {
+		if !codec.IsUnstructured(d.New()) {
+			groups[d.GroupVersion.Group] = true
+		}
+	}
+	return func(group string) bool { return groups[group] }
 }
 
 // Handler is the API as a handler.

@@ -149,15 +149,46 @@ func validateEnvSource(v *corev1.EnvVar, path *field.Path) field.ErrorList {
 			sources++
 		}
 	}
+	var errs field.ErrorList
+	if s.FieldRef != nil {
+		errs = validateEnvField(s.FieldRef, path.Child("fieldRef"))
+	}
 	switch {
 	case sources == 0:
-		return field.ErrorList{field.Invalid(path, "", "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`")}
+		errs = append(errs, field.Invalid(path, "", "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"))
 	case v.Value != "":
-		return field.ErrorList{field.Invalid(path, "", "may not be specified when `value` is not empty")}
+		errs = append(errs, field.Invalid(path, "", "may not be specified when `value` is not empty"))
 	case sources > 1:
-		return field.ErrorList{field.Invalid(path, "", "may not have more than one field specified at a time")}
+		errs = append(errs, field.Invalid(path, "", "may not have more than one field specified at a time"))
 	}
-	return nil
+	return errs
+}
+
+// envFields are what of its pod a container can be told in a variable; selectableFields are what else has a name there.
+var (
+	envFields = sets.New("metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
+		"status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs")
+	selectableFields = sets.New("metadata.annotations", "metadata.labels", "spec.restartPolicy", "spec.schedulerName", "status.phase")
+)
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go validateObjectFieldSelector;
+// pkg/apis/core/pods/helpers.go ConvertDownwardAPIFieldLabel.
+func validateEnvField(ref *corev1.ObjectFieldSelector, path *field.Path) field.ErrorList {
+	p, name := path.Child("fieldPath"), ref.FieldPath
+	base, subscript, _ := strings.Cut(name, "['")
+	switch {
+	case ref.APIVersion == "":
+		return field.ErrorList{field.Required(path.Child("apiVersion"), "")}
+	case name == "":
+		return field.ErrorList{field.Required(p, "")}
+	case strings.HasSuffix(subscript, "']") && (base == "metadata.annotations" || base == "metadata.labels"):
+		return nil
+	case envFields.Has(name):
+		return nil
+	case selectableFields.Has(name):
+		return field.ErrorList{field.NotSupported(p, name, sets.List(envFields))}
+	}
+	return field.ErrorList{field.Invalid(p, name, "error converting fieldPath: field label not supported: "+name)}
 }
 
 func validateMounts(mounts []corev1.VolumeMount, volumes sets.Set[string], path *field.Path) field.ErrorList {

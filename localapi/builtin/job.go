@@ -29,6 +29,7 @@ func job() *resource.Definition {
 		NewList: func() runtime.Object { return &batchv1.JobList{} },
 
 		DefaultPropagation: metav1.DeletePropagationOrphan,
+		DeleteWarnings:     warnOfOrphanedPods,
 		Default: mutate(func(j *batchv1.Job) {
 			if len(j.Labels) == 0 {
 				j.Labels = j.Spec.Template.Labels // one map: what is generated into the template shows here too
@@ -40,6 +41,9 @@ func job() *resource.Definition {
 			j.Generation = 1
 			if !*j.Spec.ManualSelector {
 				generateJobSelector(j)
+			}
+			if len(j.Labels) == 0 {
+				j.Labels = j.Spec.Template.Labels // the real server defaults again when it reads what it stored
 			}
 		}),
 		PrepareUpdate: carry(func(j, old *batchv1.Job) {
@@ -57,6 +61,15 @@ func job() *resource.Definition {
 		Columns: jobColumns(),
 		Row:     cells(jobRow),
 	}
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/registry/batch/job/storage/storage.go Delete.
+func warnOfOrphanedPods(o *metav1.DeleteOptions) []string {
+	//lint:ignore SA1019 it counts as long as it may be sent
+	if o.PropagationPolicy != nil || o.OrphanDependents != nil {
+		return nil
+	}
+	return []string{"child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning"}
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/batch/v1/defaults.go SetDefaults_Job.

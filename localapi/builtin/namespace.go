@@ -20,9 +20,9 @@ func namespace() *resource.Definition {
 	return &resource.Definition{
 		GroupVersion: corev1.SchemeGroupVersion, Kind: "Namespace",
 		Plural: "namespaces", Singular: "namespace", ShortNames: []string{"ns"},
-		HasStatus: true,
-		New:       func() runtime.Object { return &corev1.Namespace{} },
-		NewList:   func() runtime.Object { return &corev1.NamespaceList{} },
+		HasStatus: true, NoDeleteCollection: true,
+		New:     func() runtime.Object { return &corev1.Namespace{} },
+		NewList: func() runtime.Object { return &corev1.NamespaceList{} },
 
 		ValidateName:  apivalidation.ValidateNamespaceName,
 		Default:       mutate(defaultNamespace),

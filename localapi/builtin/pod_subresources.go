@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 
 	"github.com/flyball-dev/flyball/localapi/resource"
 )
@@ -48,6 +47,7 @@ func bindPod(pod *corev1.Pod, b *corev1.Binding) error {
 	}
 	resourceName := schema.GroupResource{Resource: "pods/binding"}
 	if err := checkPreconditions(pod, b.UID, b.ResourceVersion); err != nil {
+		err = fmt.Errorf("StorageError: invalid object, Code: 4, Key: /registry/pods/%s/%s, ResourceVersion: 0, AdditionalErrorMsg: %w", pod.Namespace, pod.Name, err)
 		return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, pod.Name, err)
 	}
 	switch {
@@ -62,7 +62,7 @@ func bindPod(pod *corev1.Pod, b *corev1.Binding) error {
 	pod.Status.NominatedNodeName = ""
 	pod.Annotations = merged(pod.Annotations, b.Annotations)
 	pod.Labels = merged(pod.Labels, b.Labels)
-	setScheduled(&pod.Status)
+	setPodCondition(&pod.Status, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue})
 	return nil
 }
 
@@ -77,19 +77,24 @@ func validateBinding(b *corev1.Binding) field.ErrorList {
 	return invalid(path.Child("name"), b.Target.Name, apivalidation.NameIsDNSSubdomain(b.Target.Name, false))
 }
 
-// setScheduled makes the condition true. Its transition time is the moment of the binding.
-func setScheduled(s *corev1.PodStatus) {
-	condition := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}
+// setPodCondition sets a condition. If its status is the one it had, then so is the time of the transition.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/api/pod/util.go UpdatePodCondition.
+func setPodCondition(s *corev1.PodStatus, condition corev1.PodCondition) {
+	condition.LastTransitionTime = metav1.Now()
 	for i := range s.Conditions {
-		if s.Conditions[i].Type == corev1.PodScheduled {
-			s.Conditions[i] = condition
+		if old := &s.Conditions[i]; old.Type == condition.Type {
+			if old.Status == condition.Status {
+				condition.LastTransitionTime = old.LastTransitionTime
+			}
+			*old = condition
 			return
 		}
 	}
 	s.Conditions = append(s.Conditions, condition)
 }
 
-// podEviction is a delete that asks permission. There are no disruption budgets to ask here: it is always granted.
+// podEviction is a delete that says why. Disruption budgets are not asked: it is always granted.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/pod/storage/eviction.go.
 func podEviction() resource.Subresource {
@@ -102,10 +107,39 @@ func podEviction() resource.Subresource {
 			if eviction.Name != pod.Name {
 				return nil, apierrors.NewBadRequest("name in URL does not match name in Eviction object")
 			}
-			options := ptr.Deref(eviction.DeleteOptions, metav1.DeleteOptions{})
-			return &options, nil
+			if eviction.DeleteOptions == nil {
+				return &metav1.DeleteOptions{}, nil
+			}
+			return eviction.DeleteOptions.DeepCopy(), nil
 		},
+		Merge: func(_ context.Context, obj, sub runtime.Object) error {
+			return markEvicted(obj.(*corev1.Pod), sub.(*policyv1.Eviction).DeleteOptions)
+		},
+		Unmanaged: true,
+		Validate:  func(_, _ runtime.Object) field.ErrorList { return nil }, // only a condition changes
 	}
+}
+
+// markEvicted tells those who watch the pod why it will go.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/pod/storage/eviction.go addConditionAndDeletePod.
+func markEvicted(pod *corev1.Pod, o *metav1.DeleteOptions) error {
+	kind := schema.GroupResource{Resource: "Pod"} // so the real server has it
+	if o != nil && o.Preconditions != nil {
+		if uid := o.Preconditions.UID; uid != nil && *uid != "" && *uid != pod.UID {
+			return apierrors.NewConflict(kind, pod.Name, fmt.Errorf(
+				"the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *uid, pod.UID))
+		}
+		if version := o.Preconditions.ResourceVersion; version != nil && *version != "" && *version != pod.ResourceVersion {
+			return apierrors.NewConflict(kind, pod.Name, fmt.Errorf(
+				"the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *version, pod.ResourceVersion))
+		}
+	}
+	setPodCondition(&pod.Status, corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
+		Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting",
+	})
+	return nil
 }
 
 // podEphemeralContainers lets "kubectl debug" add containers to a running pod. Nothing else of the pod changes, although

@@ -1,13 +1,11 @@
 package builtin
 
 import (
-	"strconv"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -36,11 +34,8 @@ func replicaSet() *resource.Definition {
 		Validate:             check(validateReplicaSet),
 		ValidateUpdate:       compare(validateReplicaSetUpdate),
 		ValidateStatusUpdate: compare(validateReplicaSetStatus),
-		Fields: selectable(func(rs *appsv1.ReplicaSet) fields.Set {
-			return fields.Set{"status.replicas": strconv.Itoa(int(rs.Status.Replicas))}
-		}),
-		Columns: replicaSetColumns(),
-		Row:     cells(replicaSetRow),
+		Columns:              replicaSetColumns(),
+		Row:                  cells(replicaSetRow),
 		Subresources: map[string]resource.Subresource{
 			"scale": scaleOf(gr, func(rs *appsv1.ReplicaSet) scalable {
 				return scalable{meta: &rs.ObjectMeta, replicas: &rs.Spec.Replicas, current: rs.Status.Replicas, selector: rs.Spec.Selector}

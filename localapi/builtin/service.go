@@ -29,12 +29,14 @@ func service() *resource.Definition {
 
 		ValidateName:        apivalidation.NameIsDNSLabel,
 		Default:             mutate(defaultService),
-		PrepareCreate:       prepare(func(s *corev1.Service) { s.Status = corev1.ServiceStatus{} }),
+		PrepareCreate:       prepare(prepareServiceCreate),
 		PrepareUpdate:       carry(prepareServiceUpdate),
 		PrepareStatusUpdate: carry(func(s, old *corev1.Service) { s.Spec = old.Spec }),
 		Allocate:            allocateService,
 		Validate:            check(validateService),
 		ValidateUpdate:      compare(validateServiceUpdate),
+
+		ValidateStatusUpdate: compare(validateServiceStatus),
 		Fields: selectable(func(s *corev1.Service) fields.Set {
 			return fields.Set{"spec.clusterIP": s.Spec.ClusterIP, "spec.type": string(s.Spec.Type)}
 		}),
@@ -43,8 +45,7 @@ func service() *resource.Definition {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/defaults.go SetDefaults_Service; pkg/registry/core/service/storage/storage.go
-// defaultOnReadInternalTrafficPolicy.
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/defaults.go SetDefaults_Service.
 func defaultService(s *corev1.Service) {
 	spec := &s.Spec
 	setDefault(&spec.Type, corev1.ServiceTypeClusterIP)
@@ -69,8 +70,6 @@ func defaultService(s *corev1.Service) {
 		setDefault(&spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster)
 	}
 	switch spec.Type {
-	case corev1.ServiceTypeExternalName:
-		spec.InternalTrafficPolicy = nil
 	case corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer:
 		setDefaultPtr(&spec.InternalTrafficPolicy, corev1.ServiceInternalTrafficPolicyCluster)
 	}
@@ -116,12 +115,27 @@ func hasHealthPort(s *corev1.Service) bool {
 	return s.Spec.Type == corev1.ServiceTypeLoadBalancer && s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }
 
+func prepareServiceCreate(s *corev1.Service) {
+	s.Status = corev1.ServiceStatus{}
+	hideInternalTrafficPolicy(s)
+}
+
+// hideInternalTrafficPolicy takes the policy from a Service that is but a name.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/service/storage/storage.go defaultOnReadInternalTrafficPolicy.
+func hideInternalTrafficPolicy(s *corev1.Service) {
+	if s.Spec.Type == corev1.ServiceTypeExternalName {
+		s.Spec.InternalTrafficPolicy = nil
+	}
+}
+
 // prepareServiceUpdate keeps the status and, when the type changes, wipes what the old type was given and the client
 // merely sent back. What the client changed itself stays, for validation to refuse.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/service/strategy.go dropTypeDependentFields.
 func prepareServiceUpdate(s, old *corev1.Service) {
 	s.Status = old.Status
+	hideInternalTrafficPolicy(s)
 	now, was := &s.Spec, &old.Spec
 	if hasClusterIP(old) && !hasClusterIP(s) {
 		if now.ClusterIP == was.ClusterIP && slices.Equal(now.ClusterIPs, was.ClusterIPs) {

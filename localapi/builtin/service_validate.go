@@ -14,6 +14,15 @@ import (
 	"k8s.io/utils/ptr"
 )
 
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateServiceStatusUpdate. It knows where load
+// balancers belong, not what their addresses look like.
+func validateServiceStatus(s, _ *corev1.Service) field.ErrorList {
+	if s.Spec.Type == corev1.ServiceTypeLoadBalancer || len(s.Status.LoadBalancer.Ingress) == 0 {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("status", "loadBalancer", "ingress"), "may only be used when `spec.type` is 'LoadBalancer'")}
+}
+
 // validateService judges a Service after its addresses and ports were allocated.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go validateService.

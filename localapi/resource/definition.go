@@ -55,6 +55,9 @@ type Definition struct {
 	// Deprecation, if not empty, is sent as a Warning header with every answer of the type.
 	Deprecation string
 
+	// NoDeleteCollection takes the verb deletecollection from the type (Namespace).
+	NoDeleteCollection bool
+
 	// ValidateName is the type's rule for metadata.name; prefix is true while a generateName is checked. Nil means
 	// a DNS-1123 subdomain.
 	ValidateName func(name string, prefix bool) []string
@@ -87,6 +90,9 @@ type Definition struct {
 
 	// Warnings are sent to the client as Warning headers; old is nil on create.
 	Warnings func(obj, old runtime.Object) []string
+
+	// DeleteWarnings are sent to a client that deletes with these options.
+	DeleteWarnings func(o *metav1.DeleteOptions) []string
 
 	// Grace makes deletion graceful: it is the number of seconds that a delete leaves the object, with
 	// metadata.deletionTimestamp set, for somebody (a kubelet) to remove it by a second delete with grace 0. 0 marks the object, so
@@ -159,8 +165,8 @@ type Subresource struct {
 	// a field that an update may not. Nil means those two.
 	Validate func(obj, old runtime.Object) field.ErrorList
 
-	// Delete makes a create a request to delete the object, with the options it returns (eviction). It excludes
-	// Merge.
+	// Delete makes a create a request to delete the object, with the options it returns (eviction). Merge, if
+	// there is one, marks the object before.
 	Delete func(ctx context.Context, obj, sub runtime.Object) (*metav1.DeleteOptions, error)
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // rewrite puts the real server's status codes into the scripts.
@@ -92,13 +93,23 @@ func (p *pair) endWatches() {
 // step performs a step on both sides and compares the answers.
 func (p *pair) step(t *testing.T, st *step) {
 	t.Helper()
-	real, err := perform(t.Context(), p.real, st)
+	ctx, cancel := context.WithTimeout(t.Context(), 6*patience)
+	if st.method == "WATCH" {
+		t.Cleanup(cancel)
+	} else {
+		defer cancel()
+	}
+	began := time.Now()
+	real, err := perform(ctx, p.real, st)
 	if err != nil {
 		t.Fatalf("%s.txt:%d: kube-apiserver: %v\n%s", p.script.name, st.line, err, st)
 	}
-	ours, err := perform(t.Context(), p.ours, st)
+	ours, err := perform(ctx, p.ours, st)
 	if err != nil {
 		t.Fatalf("%s.txt:%d: localapi: %v\n%s", p.script.name, st.line, err, st)
+	}
+	if took := time.Since(began); took > time.Second {
+		t.Logf("%s.txt:%d took %s", p.script.name, st.line, took.Round(time.Millisecond))
 	}
 	if *rewrite {
 		st.code = real.code

@@ -3,25 +3,30 @@ package localapi
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // names gives what must differ between two servers a name that does not. A script has one for each server.
 type names struct {
-	text string // of the script: what stands there was chosen by the client, and stays
+	text  string    // of the script: what stands there was chosen by the client, and stays
+	start time.Time // of the script
 
 	versions map[int64]string  // resource versions of objects
 	values   map[string]string // UIDs, addresses, ports
 	count    map[string]int    // values by kind
+	object   string            // UID of the object whose fields are being named
 	ends     []*regexp.Regexp  // names that the server completed
 }
 
 func newNames(text string) *names {
-	return &names{text: text, ends: ends(text), versions: map[int64]string{}, values: map[string]string{}, count: map[string]int{}}
+	return &names{text: text, start: time.Now(), ends: ends(text), versions: map[int64]string{}, values: map[string]string{}, count: map[string]int{}}
 }
 
 // answer names everything in the answer to the step at a line.
@@ -104,14 +109,17 @@ func walkObjects(v any, f func(map[string]any)) {
 func isList(object map[string]any) bool {
 	kind, _ := object["kind"].(string)
 	_, items := object["items"]
-	return items || strings.HasSuffix(kind, "List") || kind == "Table" || kind == "Status"
+	m, _ := object["metadata"].(map[string]any)
+	notes, _ := m["annotations"].(map[string]any)
+	_, bookmark := notes[metav1.InitialEventsAnnotationKey]
+	return items || bookmark || strings.HasSuffix(kind, "List") || kind == "Table" || kind == "Status"
 }
 
 // value names what is in v, which stands under a key.
 func (n *names) value(key string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
-		return n.object(v)
+		return n.fields(v)
 	case []any:
 		list := make([]any, len(v))
 		for i, child := range v {
@@ -125,7 +133,7 @@ func (n *names) value(key string, v any) any {
 		return n.string(v)
 	case float64:
 		if port := strconv.FormatFloat(v, 'f', -1, 64); (key == "nodePort" || key == "healthCheckNodePort") && v != 0 && !strings.Contains(n.text, port) {
-			return n.named("port", port)
+			return n.held("port", port)
 		}
 	}
 	return v
@@ -136,11 +144,16 @@ func encode(v any) string {
 	return string(data)
 }
 
-func (n *names) object(o map[string]any) map[string]any {
+func (n *names) fields(o map[string]any) map[string]any {
 	result := make(map[string]any, len(o))
-	for k, v := range o {
-		result[n.string(k)] = n.value(k, v)
+	outer := n.object
+	if m, ok := o["metadata"].(map[string]any); ok {
+		n.object, _ = m["uid"].(string)
 	}
+	for _, k := range slices.Sorted(maps.Keys(o)) { // names are given in order
+		result[n.string(k)] = n.value(k, o[k])
+	}
+	n.object = outer
 	if o["kind"] == "Table" {
 		n.ages(result)
 	}
@@ -217,7 +230,7 @@ func (n *names) string(text string) string {
 		if err != nil || strings.Contains(n.text, moment) {
 			return moment
 		}
-		return relativeTime(t)
+		return n.moment(t)
 	})
 	text = uuid.ReplaceAllStringFunc(text, func(id string) string { return n.own("uid", id) })
 	text = address.ReplaceAllStringFunc(text, func(ip string) string { return n.own("address", ip) })
@@ -235,10 +248,10 @@ func (n *names) string(text string) string {
 	})
 }
 
-// relativeTime says how far t is from the present, in steps of 30 s: a request may take a while on a loaded machine.
-func relativeTime(t time.Time) string {
-	const step = 30 * time.Second
-	return fmt.Sprintf("now%+d s", int(time.Until(t).Round(step).Seconds()))
+// moment names a time by how long it is after the script's: in steps of 30 s, because no script takes as long as one.
+func (n *names) moment(t time.Time) string {
+	const step, early = 30 * time.Second, 5 * time.Second
+	return fmt.Sprintf("now+%d s", int((t.Sub(n.start)+early)/step*step/time.Second))
 }
 
 // own names a value unless the client chose it.
@@ -246,7 +259,22 @@ func (n *names) own(what, value string) string {
 	if strings.Contains(n.text, value) {
 		return value
 	}
+	if what == "address" {
+		return n.held(what, value)
+	}
 	return n.named(what, value)
+}
+
+// held names an address or port by its holder: whether one that was given back is the next to be given out is the server's affair.
+func (n *names) held(what, value string) string {
+	if n.object == "" {
+		if name := n.values[what+" "+value]; name != "" {
+			return name // the last holder's
+		}
+	}
+	name := n.named(what, value+" "+n.object)
+	n.values[what+" "+value] = name
+	return name
 }
 
 func (n *names) named(what, value string) string {

@@ -13,8 +13,11 @@ import (
 	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 )
 
@@ -277,6 +280,14 @@ func headersOf(resp *http.Response) map[string]any {
 	return headers
 }
 
+// deserializer reads every kind that either server sends in protobuf.
+var deserializer = func() runtime.Decoder {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientscheme.AddToScheme(scheme))
+	utilruntime.Must(metav1.AddMetaToScheme(scheme))
+	return serializer.NewCodecFactory(scheme).UniversalDeserializer()
+}()
+
 // decode reads a body of the given content type.
 func decode(contentType string, data []byte) (any, error) {
 	media, _, _ := mime.ParseMediaType(contentType)
@@ -290,11 +301,16 @@ func decode(contentType string, data []byte) (any, error) {
 		err := yaml.Unmarshal(data, &v)
 		return v, err
 	case "application/vnd.kubernetes.protobuf":
-		obj, _, err := scheme.Codecs.UniversalDeserializer().Decode(data, nil, nil)
+		obj, _, err := deserializer.Decode(data, nil, nil)
 		if err != nil {
 			return nil, err
 		}
-		return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+		if data, err = json.Marshal(obj); err != nil {
+			return nil, err
+		}
+		var v any
+		err = json.Unmarshal(data, &v)
+		return v, err
 	}
 	return string(data), nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 )
@@ -59,14 +60,8 @@ func (s *side) startWatch(ctx context.Context, st *step) (answer, error) {
 func (s *side) catchUp(ctx context.Context, st *step) error {
 	list := *st
 	list.method, list.headers, list.as = http.MethodGet, nil, ""
-	target := st.target
-	for i, c := range target {
-		if c == '?' {
-			target = target[:i]
-			break
-		}
-	}
-	list.target = target + "?limit=1"
+	target, _, _ := strings.Cut(st.target, "?")
+	list.target = strings.Replace(target, "/watch/", "/", 1) + "?limit=1"
 	_, err := s.send(ctx, &list)
 	return err
 }
@@ -102,6 +97,9 @@ func (w *watch) state() (n int, last any) {
 // wait returns when enough events have come (judged by the number so far and the last one), or not in time.
 func (w *watch) wait(enough func(n int, last any) bool) {
 	deadline := time.After(patience)
+	if *rewrite {
+		deadline = time.After(time.Second) // the script may not know the number yet
+	}
 	for !enough(w.state()) {
 		select {
 		case <-w.more:

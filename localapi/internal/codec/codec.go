@@ -160,8 +160,13 @@ func (c *Codec) decode(b Body, kind schema.GroupVersionKind, into runtime.Object
 
 // otherKind is the error for an object of a known kind that is not the one wanted. The real server fails to convert it.
 func otherKind(obj runtime.Object, want schema.GroupVersionKind) error {
-	internal, _, _ := strings.Cut(want.Group, ".") // the name of the Go package of internal types
-	return fmt.Errorf("converting (%v) to (%s.%s): unknown conversion", reflect.TypeOf(obj).Elem(), cmp.Or(internal, "core"), want.Kind)
+	return fmt.Errorf("converting (%v) to (%s): unknown conversion", reflect.TypeOf(obj).Elem(), internalName(want))
+}
+
+// internalName is the name of the Go type that the real server converts a kind to.
+func internalName(kind schema.GroupVersionKind) string {
+	group, _, _ := strings.Cut(kind.Group, ".")
+	return cmp.Or(group, "core") + "." + kind.Kind
 }
 
 // decodeError words a decoding error as the real server does.
@@ -239,8 +244,9 @@ func (c *Codec) DeleteOptions(b Body) (metav1.DeleteOptions, error) {
 	if err != nil {
 		return o, apierrors.NewBadRequest(err.Error())
 	}
-	if obj != &o {
-		return o, apierrors.NewBadRequest("decoded object cannot be converted to DeleteOptions")
+	if obj != &o { // the real server's scheme for options knows no other kinds
+		err := runtime.NewNotRegisteredErrForKind("pkg/runtime/scheme.go:111", obj.GetObjectKind().GroupVersionKind())
+		return o, apierrors.NewBadRequest(err.Error())
 	}
 	return o, nil
 }

@@ -80,6 +80,34 @@ func UnsupportedMediaType(accepted ...string) error {
 	}}
 }
 
+// Representable says whether a client accepts any of the media types there are, whatever it asks of them besides; and if it does
+// not, which they are.
+func Representable(r *http.Request, collection bool) (types string, ok bool) {
+	clauses := parseAccept(r.Header.Get("Accept"))
+	for _, c := range clauses {
+		if _, ok := formatOf(c.mediaType); ok && c.mediaType != "application/*" {
+			return "", true
+		}
+	}
+	accepted := []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf}
+	if collection {
+		accepted = append(accepted, runtime.ContentTypeJSON+";stream=watch", runtime.ContentTypeProtobuf+";stream=watch")
+	}
+	return strings.Join(accepted, ", "), false
+}
+
+// ErrorFormat is the format of errors: that of the first of the client's alternatives that has one and asks for no conversion.
+//
+// Source: k8s.io/apiserver pkg/endpoints/handlers/responsewriters/writers.go ErrorNegotiated.
+func ErrorFormat(r *http.Request) Format {
+	for _, c := range parseAccept(r.Header.Get("Accept")) {
+		if f, ok := formatOf(c.mediaType); ok && c.params["as"] == "" {
+			return f
+		}
+	}
+	return JSON
+}
+
 func notAcceptable(stream bool) error {
 	accepted := []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf}
 	if stream {
@@ -97,16 +125,16 @@ func notAcceptable(stream bool) error {
 // a list, or the one of a list for an object.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/response.go.
-func NotConvertible(as string, obj runtime.Object, list bool) error {
-	what := "is not a list"
+func NotConvertible(as string, kind schema.GroupVersionKind, list bool) error {
+	what, name := "is not a list", kind.Kind
 	if list {
-		what = "is a list"
+		what, name = "is a list", kind.Kind+"List"
 	}
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status:  metav1.StatusFailure,
 		Code:    http.StatusNotAcceptable,
 		Reason:  metav1.StatusReasonNotAcceptable,
-		Message: fmt.Sprintf("you requested %s, but the requested object %s (%T)", as, what, obj),
+		Message: fmt.Sprintf("you requested %s, but the requested object %s (*%s)", as, what, internalName(kind.GroupVersion().WithKind(name))),
 	}}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,6 +32,9 @@ type API struct {
 
 	// Resource finds a resource by its path; nil if there is none.
 	Resource func(schema.GroupVersionResource) *registry.Resource
+
+	// Group says whether a group has built-in types. Asked for what they do not have, it answers with a Status.
+	Group func(string) bool
 
 	// Other serves the paths that are not a resource's: discovery, OpenAPI, health.
 	Other http.Handler
@@ -119,10 +123,14 @@ func (x *exchange) open() error {
 	i := x.info
 	x.res = x.api.Resource(schema.GroupVersionResource{Group: i.Group, Version: i.Version, Resource: i.Resource})
 	if x.res == nil {
-		return errNoSuchPath
+		return x.notServed()
 	}
 	if d := x.res.Definition.Deprecation; d != "" {
 		x.warn(d)
+	}
+	collection := i.Name == "" && (i.Verb == "list" || i.Verb == "watch")
+	if representations, ok := codec.Representable(x.r, collection); !ok {
+		return serviceError(http.StatusNotAcceptable, "\n\nAvailable representations: "+representations)
 	}
 	out, err := codec.Negotiate(x.r, i.Verb == "watch", convertible)
 	if err != nil {
@@ -178,8 +186,13 @@ func (x *exchange) answer() answer {
 
 func (x *exchange) operation(ctx context.Context) (answer, error) {
 	named := x.r.URL.Path != "" && x.pathHasName()
-	if x.res.Definition.Namespaced && x.info.Namespace == "" && x.info.Verb != "list" {
-		return answer{}, x.notAllowed() // what spans all namespaces can be read only
+	switch everywhere := x.res.Definition.Namespaced && x.info.Namespace == ""; {
+	case everywhere && named:
+		return answer{}, serviceError(http.StatusNotFound)
+	case everywhere && x.info.Verb != "list": // what spans all namespaces can be read only
+		return answer{}, x.notAllowed()
+	case x.info.Verb == "deletecollection" && x.res.Definition.NoDeleteCollection:
+		return answer{}, x.notAllowed()
 	}
 	switch x.info.Verb {
 	case "get":
@@ -209,13 +222,21 @@ func (x *exchange) operation(ctx context.Context) (answer, error) {
 // pathHasName tells /pods/a from /pods.
 func (x *exchange) pathHasName() bool { return x.info.Name != "" && x.query.Get("fieldSelector") == "" }
 
+// notServed is the error for a resource that there is not: in a group that there is, or in none.
+func (x *exchange) notServed() error {
+	if x.api.Group(x.info.Group) {
+		return serviceError(http.StatusNotFound)
+	}
+	return errNoSuchPath
+}
+
 // notAllowed is the error for a method that a path does not have.
 func (x *exchange) notAllowed() error { return serviceError(http.StatusMethodNotAllowed) }
 
 // serviceError is an error of the real server's router.
 //
 // Source: k8s.io/apiserver pkg/server/handler.go serviceErrorHandler, github.com/emicklei/go-restful jsr311.go.
-func serviceError(code int) error {
-	message := fmt.Sprintf("%d: %s", code, http.StatusText(code))
+func serviceError(code int, more ...string) error {
+	message := fmt.Sprintf("%d: %s%s", code, http.StatusText(code), strings.Join(more, ""))
 	return apierrors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", message, 0, false)
 }

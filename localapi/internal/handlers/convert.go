@@ -1,13 +1,14 @@
 package handlers
 
 import (
-	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/flyball-dev/flyball/localapi/internal/codec"
 
@@ -56,7 +57,7 @@ func (x *exchange) convert(obj runtime.Object) (runtime.Object, error) {
 		}
 		return x.table(metav1.ListMeta{ResourceVersion: m.GetResourceVersion()}, []runtime.Object{obj}, true)
 	case isList != (x.out.As.Kind == "PartialObjectMetadataList"):
-		return nil, codec.NotConvertible(x.out.As.Kind, obj, isList)
+		return nil, codec.NotConvertible(x.out.As.Kind, x.res.Definition.GroupVersionKind(), isList)
 	case isList:
 		return x.partialList(list)
 	}
@@ -74,7 +75,7 @@ func (x *exchange) partial(obj runtime.Object) (*metav1.PartialObjectMetadata, e
 }
 
 func (x *exchange) partialList(list *convertedLater) (runtime.Object, error) {
-	partials := &metav1.PartialObjectMetadataList{ListMeta: list.ListMeta, Items: []metav1.PartialObjectMetadata{}}
+	partials := &metav1.PartialObjectMetadataList{ListMeta: list.ListMeta}
 	partials.SetGroupVersionKind(x.out.As.GroupVersion().WithKind("PartialObjectMetadataList"))
 	for _, o := range list.objects {
 		partial, err := x.partial(o.Object)
@@ -128,7 +129,8 @@ func (x *exchange) table(listMeta metav1.ListMeta, objects []runtime.Object, col
 				return nil, err
 			}
 		default:
-			return nil, fmt.Errorf("unrecognized includeObject value: %q", include)
+			err := field.Invalid(field.NewPath("includeObject"), string(include), "must be 'Metadata', 'Object', 'None', or empty")
+			return nil, apierrors.NewBadRequest("Unable to convert to Table as requested: " + err.Error())
 		}
 		t.Rows = append(t.Rows, row)
 	}

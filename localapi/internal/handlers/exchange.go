@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/flyball-dev/flyball/localapi/audit"
@@ -57,6 +58,7 @@ func (x *exchange) answerError(err error) answer {
 		return answer{code: http.StatusNotFound, raw: []byte(err.Error() + "\n"), contentType: "text/plain; charset=utf-8"}
 	}
 	status := codec.Status(err)
+	x.out.As, x.out.Format = schema.GroupVersionKind{}, codec.ErrorFormat(x.r)
 	return answer{code: int(status.Code), other: status}
 }
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
 	"github.com/flyball-dev/flyball/localapi/resource"
@@ -31,7 +32,7 @@ func (x *exchange) subresource(ctx context.Context) (answer, error) {
 	}
 	sub, ok := x.res.Definition.Subresources[x.info.Subresource]
 	if !ok {
-		return answer{}, errNoSuchPath
+		return answer{}, x.notServed()
 	}
 	if !slices.Contains(sub.Verbs, x.info.Verb) {
 		return answer{}, x.notAllowed()
@@ -109,6 +110,17 @@ func (x *exchange) deleteBySubresource(ctx context.Context, sub resource.Subreso
 	}
 	if o.DryRun {
 		options.DryRun = []string{metav1.DryRunAll}
+	}
+	if sub.Merge != nil && len(options.DryRun) == 0 {
+		marked, _, err := x.res.Update(ctx, x.info.Namespace, x.info.Name, x.merge(ctx, sub, o, func(runtime.Object) (runtime.Object, error) {
+			return sent, nil
+		}))
+		if err != nil {
+			return answer{}, err
+		}
+		if p := options.Preconditions; p != nil && p.ResourceVersion != nil {
+			p.ResourceVersion = ptr.To(marked.Meta.GetResourceVersion()) // the version asked for was that before the mark
+		}
 	}
 	if _, _, err := x.res.Delete(ctx, x.info.Namespace, x.info.Name, *options); err != nil {
 		return answer{}, err

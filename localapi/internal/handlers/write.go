@@ -116,6 +116,7 @@ func (x *exchange) delete(ctx context.Context) (answer, error) {
 
 func (x *exchange) deleteWith(ctx context.Context, o metav1.DeleteOptions) (answer, error) {
 	d := x.res.Definition
+	x.warnOfDelete(&o)
 	last, removed, err := x.res.Delete(ctx, x.info.Namespace, x.info.Name, o)
 	if err != nil {
 		return answer{}, err
@@ -128,6 +129,16 @@ func (x *exchange) deleteWith(ctx context.Context, o metav1.DeleteOptions) (answ
 		return objectAnswer(code, last), nil
 	}
 	return answer{code: code, other: deletedStatus(x.res, last), resourceVersion: last.Meta.GetResourceVersion()}, nil
+}
+
+// warnOfDelete says what the type has to say about deleting with these options.
+func (x *exchange) warnOfDelete(o *metav1.DeleteOptions) {
+	if x.res.Definition.DeleteWarnings == nil {
+		return
+	}
+	for _, w := range x.res.Definition.DeleteWarnings(o) {
+		x.warn(w)
+	}
 }
 
 // deletedStatus is the answer to a delete of most types.
@@ -152,6 +163,7 @@ func (x *exchange) deleteCollection(ctx context.Context) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	x.warnOfDelete(&o)
 	result, err := x.res.DeleteCollection(ctx, o, list)
 	if err != nil {
 		return answer{}, err

@@ -55,7 +55,7 @@ func (a *Allocator) IP(ipRange, want string) (string, error) {
 		return "", fmt.Errorf("parse IP: %w", err)
 	}
 	if !prefix.Contains(ip) || ip == prefix.Addr() {
-		return "", fmt.Errorf("the provided IP (%s) is not in the valid range. The range of valid IPs is %s", ip, prefix)
+		return "", errors.New("the provided network does not match the current range")
 	}
 	if a.ips[ip] {
 		return "", errTaken

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
@@ -62,6 +63,9 @@ func (r *Resource) List(ctx context.Context, o ListOptions) (ListResult, error) 
 // listPosition returns the revision that a list is to show (0: the present) and the key to start from.
 func (r *Resource) listPosition(ctx context.Context, o ListOptions) (revision int64, start string, err error) {
 	if o.Continue != "" {
+		if v := o.ResourceVersion; v != "" && v != "0" {
+			return 0, "", apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
+		}
 		return decodeContinue(o.Continue, r.key(o.Namespace, "").Prefix())
 	}
 	if err := r.reached(ctx, o.ResourceVersion); err != nil {
