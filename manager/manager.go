@@ -25,6 +25,12 @@ type Options struct {
 	HealthAddr string
 	// MetricsAddr is where /metrics is served. Empty or "0": nowhere. It may equal HealthAddr.
 	MetricsAddr string
+	// DebugAddr is where profiles (/debug/pprof/) and /configz are served. Empty or "0": nowhere. It may equal the others.
+	DebugAddr string
+	// Serving says how the listeners serve.
+	Serving Serving
+	// Configz is shown at /configz, as JSON. It must not hold secrets.
+	Configz any
 	// Metrics receives what is measured and serves it. Nil: nothing is measured, and MetricsAddr must be off.
 	Metrics Metrics
 	// LeaderElection makes runnables wait for a lease.
@@ -59,6 +65,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MetricsAddr == off {
 		o.MetricsAddr = ""
+	}
+	if o.DebugAddr == off {
+		o.DebugAddr = ""
 	}
 	if o.Events.Scheme == nil {
 		o.Events.Scheme = o.Informers.Scheme
@@ -109,6 +118,9 @@ func New(config *rest.Config, o Options) (*Manager, error) {
 	if o.MetricsAddr != "" && o.Metrics == nil {
 		return nil, errors.New("manager: MetricsAddr is set but Metrics is nil")
 	}
+	if err := o.validateServing(); err != nil {
+		return nil, err
+	}
 	m := &Manager{options: o, config: clientConfig(config), runnables: &group{}}
 	var err error
 	if m.client, err = kubernetes.NewForConfig(m.config); err != nil {
@@ -128,7 +140,9 @@ func New(config *rest.Config, o Options) (*Manager, error) {
 			return nil, fmt.Errorf("manager: %w", err)
 		}
 	}
-	m.servers = newServers(m)
+	if m.servers, err = newServers(m, config); err != nil {
+		return nil, fmt.Errorf("manager: %w", err)
+	}
 	m.connectMetrics()
 	return m, nil
 }

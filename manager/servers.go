@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -9,29 +10,50 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 )
 
 // servers are the listeners of a manager, one for each address.
 type servers struct {
 	handlers map[string]*http.ServeMux // by address as configured
+	tls      *tls.Config               // nil: plain HTTP
 
 	mu        sync.Mutex
 	listeners map[string]net.Listener // by address as configured; filled by listen
 }
 
-func newServers(m *Manager) *servers {
+func newServers(m *Manager, config *rest.Config) (*servers, error) {
 	s := &servers{handlers: map[string]*http.ServeMux{}, listeners: map[string]net.Listener{}}
-	if mux := s.mux(m.options.HealthAddr); mux != nil {
+	o := m.options
+	guard := func(h http.Handler) http.Handler { return h }
+	if o.Serving.Review {
+		reviews, err := newReviewer(config)
+		if err != nil {
+			return nil, err
+		}
+		guard = reviews.guard
+	}
+	if mux := s.mux(o.HealthAddr); mux != nil {
 		handler := m.HealthHandler()
 		for _, path := range []string{"/healthz", "/livez", "/readyz", "/healthz/{name}"} {
 			mux.Handle("GET "+path, handler)
 		}
 	}
-	if mux := s.mux(m.options.MetricsAddr); mux != nil {
-		mux.Handle("GET /metrics", m.options.Metrics)
+	if mux := s.mux(o.MetricsAddr); mux != nil {
+		mux.Handle("GET /metrics", guard(o.Metrics))
 	}
-	return s
+	if mux := s.mux(o.DebugAddr); mux != nil {
+		handler := guard(m.debugHandler())
+		mux.Handle("GET /debug/pprof/", handler)
+		mux.Handle("GET /configz", handler)
+	}
+	if len(s.handlers) == 0 {
+		return s, nil
+	}
+	var err error
+	s.tls, err = o.Serving.tlsConfig()
+	return s, err
 }
 
 // mux returns the handler of an address, nil when that is off.
@@ -56,6 +78,9 @@ func (s *servers) listen() error {
 				_ = open.Close()
 			}
 			return fmt.Errorf("serve health and metrics: %w", err)
+		}
+		if s.tls != nil {
+			l = tls.NewListener(l, s.tls)
 		}
 		s.listeners[addr] = l
 	}
@@ -99,6 +124,7 @@ func (s *servers) run(ctx context.Context) error {
 		server := &http.Server{
 			Handler: handler, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 			IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, ErrorLog: klog.NewStandardLogger("WARNING"),
+			TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){}, // no HTTP/2: its streams are cheap to abuse
 		}
 		s.mu.Lock()
 		listener := s.listeners[addr]
@@ -128,3 +154,7 @@ func (m *Manager) HealthAddr() string { return m.servers.addr(m.options.HealthAd
 
 // MetricsAddr is where metrics are served, with the port that ":0" became; empty before Run and when it is off.
 func (m *Manager) MetricsAddr() string { return m.servers.addr(m.options.MetricsAddr) }
+
+// DebugAddr is where profiles and the configuration are served, with the port that ":0" became; empty before Run and when it
+// is off.
+func (m *Manager) DebugAddr() string { return m.servers.addr(m.options.DebugAddr) }

@@ -4,10 +4,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -31,12 +29,9 @@ type managerFlags struct {
 	qps                         float32
 	burst                       int
 	contentType                 string
-	// bindAddress and port are where health and metrics are served, in one place, as plain HTTP. So the address is loopback
-	// unless asked otherwise, where kube-controller-manager serves TLS to everybody (--bind-address, --secure-port).
-	bindAddress string
-	port        int
-	tuning      controllers.Options
-	manager     manager.Options
+	process                     processFlags
+	tuning                      controllers.Options
+	manager                     manager.Options
 }
 
 func newManager() *cobra.Command {
@@ -63,8 +58,7 @@ func (f *managerFlags) add(fs *pflag.FlagSet) {
 	fs.Float32Var(&f.qps, "kube-api-qps", 20, "requests to the API server per second; 0 is the default, negative is no limit")
 	fs.IntVar(&f.burst, "kube-api-burst", 30, "requests to the API server that may come at once")
 	fs.StringVar(&f.contentType, "kube-api-content-type", runtime.ContentTypeProtobuf, "the content type of requests to the API server")
-	fs.StringVar(&f.bindAddress, "bind-address", "127.0.0.1", "the address on which /livez, /readyz, /healthz and /metrics are served, as plain HTTP to whoever reaches it")
-	fs.IntVar(&f.port, "port", 10257, "the port for them; 0 switches them off")
+	f.process.add(fs)
 	fs.DurationVar(&f.manager.GracefulTimeout, "controller-shutdown-timeout", 10*time.Second, "how long work in flight may go on after the stop")
 
 	l := &f.manager.LeaderElection
@@ -102,11 +96,14 @@ func (f *managerFlags) run(c *cobra.Command) error {
 	if err := f.validate(c.Flags()); err != nil {
 		return &usageError{err}
 	}
+	defer f.process.startLogging(c.Flags(), c.ErrOrStderr())()
 	config, err := f.restConfig()
 	if err != nil {
 		return &usageError{err}
 	}
-	m, err := manager.New(config, f.options())
+	o := f.options()
+	f.process.configure(&o, c.Flags())
+	m, err := manager.New(config, o)
 	if err != nil {
 		return &usageError{err} // nothing was started yet: it is about an option or the kubeconfig
 	}
@@ -123,17 +120,13 @@ func (f *managerFlags) options() manager.Options {
 	o := f.manager
 	o.Metrics = metrics.New()
 	o.Informers.Transform = controllers.Trim
-	if f.port != 0 {
-		o.HealthAddr = net.JoinHostPort(f.bindAddress, strconv.Itoa(f.port))
-		o.MetricsAddr = o.HealthAddr
-	}
 	return o
 }
 
 // validate says which flag's value makes no sense, where nobody further down would.
 func (f *managerFlags) validate(fs *pflag.FlagSet) error {
-	if f.port < 0 || f.port > 65535 {
-		return fmt.Errorf("--port %d: it must be between 0 and 65535", f.port)
+	if err := f.process.validate(); err != nil {
+		return err
 	}
 	if f.burst < 0 || f.burst == 0 && f.qps > 0 {
 		return fmt.Errorf("--kube-api-burst %d: it must be at least 1", f.burst)

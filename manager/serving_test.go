@@ -1,0 +1,219 @@
+package manager
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/cert"
+)
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// reviewing is an API server that knows one token and allows one path. The functions may be nil.
+type reviewing struct {
+	asked int
+	down  bool
+}
+
+func (s *reviewing) config() *rest.Config {
+	return &rest.Config{Host: "http://api", ContentConfig: rest.ContentConfig{ContentType: "application/json"}, Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+		s.asked++
+		if s.down {
+			return nil, errors.New("no route to host")
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		status := map[string]any{}
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/tokenreviews") && bytes.Contains(body, []byte(`"good"`)):
+			status = map[string]any{"authenticated": true, "user": map[string]any{"username": "prometheus", "groups": []string{"g"}}}
+		case strings.HasSuffix(r.URL.Path, "/subjectaccessreviews"):
+			allowed := bytes.Contains(body, []byte(`"path":"/metrics","verb":"get"`)) && bytes.Contains(body, []byte(`"user":"prometheus","groups":["g"]`))
+			status = map[string]any{"allowed": allowed}
+		}
+		text, err := json.Marshal(map[string]any{"status": status})
+		if err != nil {
+			return nil, err
+		}
+		return &http.Response{
+			StatusCode: http.StatusCreated, Header: http.Header{"Content-Type": {"application/json"}},
+			Body: io.NopCloser(bytes.NewReader(text)), Request: r,
+		}, nil
+	})}
+}
+
+// Who reads metrics is known and allowed to by the API server, or gets nothing: also when it does not answer.
+func TestReviewFailsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &reviewing{}
+		v, err := newReviewer(server.config())
+		if err != nil {
+			t.Fatal(err)
+		}
+		guarded := v.guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "secret") }))
+		ask := func(path, header string, want int) {
+			t.Helper()
+			w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil)
+			r.Header.Set("Authorization", header)
+			guarded.ServeHTTP(w, r)
+			if w.Code != want || (want != http.StatusOK) == strings.Contains(w.Body.String(), "secret") {
+				t.Errorf("%s with %q: %d %q, want %d", path, header, w.Code, w.Body, want)
+			}
+		}
+		ask("/metrics", "", http.StatusUnauthorized)
+		ask("/metrics", "Basic good", http.StatusUnauthorized)
+		ask("/metrics", "Bearer ", http.StatusUnauthorized)
+		if server.asked != 0 {
+			t.Error("the server was asked about nobody")
+		}
+		ask("/metrics", "Bearer bad", http.StatusUnauthorized)
+		ask("/configz", "Bearer good", http.StatusForbidden)
+		ask("/metrics", "Bearer good", http.StatusOK)
+		before := server.asked
+		for range 10 {
+			ask("/metrics", "Bearer good", http.StatusOK)
+		}
+		if server.asked != before {
+			t.Error("what was allowed a moment ago was asked again")
+		}
+		server.down = true
+		ask("/debug/pprof/", "Bearer good", http.StatusInternalServerError)
+		time.Sleep(allowedFor)
+		ask("/metrics", "Bearer good", http.StatusInternalServerError)
+	})
+}
+
+func TestMetricsForStrangersAreRefused(t *testing.T) {
+	config := &rest.Config{Host: "http://127.0.0.1:1"}
+	secured := Serving{SelfSigned: true, Review: true}
+	for _, c := range []struct {
+		addr string
+		s    Serving
+		says string // "" when it is fine
+	}{
+		{"127.0.0.1:1", Serving{}, ""},
+		{"[::1]:1", Serving{}, ""},
+		{"localhost:1", Serving{}, ""},
+		{":1", Serving{}, "DebugAddr :1 is not loopback: set Serving.Review with CertFile and KeyFile"},
+		{"0.0.0.0:1", Serving{SelfSigned: true}, "is not loopback"},
+		{"0.0.0.0:1", Serving{Insecure: true}, ""},
+		{"0.0.0.0:1", secured, ""},
+		{":1", Serving{Review: true}, "needs TLS"},
+		{":1", Serving{CertFile: "x"}, "CertFile and KeyFile, or neither"},
+		{":1", Serving{CertFile: "x", KeyFile: "x", SelfSigned: true}, "both set"},
+		{":1", Serving{CertFile: "/none", KeyFile: "/none", Review: true}, "certificate: open /none"},
+		{":1", Serving{SelfSigned: true, Review: true, Insecure: true}, "contradict"},
+	} {
+		_, err := New(config, Options{DebugAddr: c.addr, Serving: c.s})
+		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%s with %+v: %v, want %q", c.addr, c.s, err, c.says)
+		}
+	}
+}
+
+// pair writes a new certificate of that name.
+func writePair(t *testing.T, certFile, keyFile, name string) {
+	t.Helper()
+	certPEM, keyPEM, err := cert.GenerateSelfSignedCertKey(name, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.WriteFile(certFile, certPEM, 0o600), os.WriteFile(keyFile, keyPEM, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestCertificatesAreReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		files := &certFiles{cert: filepath.Join(dir, "tls.crt"), key: filepath.Join(dir, "tls.key")}
+		if _, err := files.get(); err == nil {
+			t.Error("a certificate out of nothing")
+		}
+		served := func() string {
+			t.Helper()
+			pair, err := files.get()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return pair.Leaf.DNSNames[0]
+		}
+		writePair(t, files.cert, files.key, "one.example")
+		if got := served(); got != "one.example" {
+			t.Errorf("serving %s", got)
+		}
+		if err := os.WriteFile(files.key, []byte("half a key"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if got := served(); got != "one.example" {
+			t.Errorf("serving %s while the files do not fit together", got)
+		}
+		writePair(t, files.cert, files.key, "two.example.org")
+		time.Sleep(lookInterval)
+		if got := served(); got != "two.example.org" {
+			t.Errorf("serving %s after the change", got)
+		}
+	})
+}
+
+// One address with everything behind TLS: health is open, the rest is not; no HTTP/2.
+func TestServesTLS(t *testing.T) {
+	m, err := New(&rest.Config{Host: "http://127.0.0.1:1"}, Options{
+		HealthAddr: "127.0.0.1:0", DebugAddr: "127.0.0.1:0", ServerTimeout: -1,
+		Serving: Serving{SelfSigned: true, Review: true}, Configz: map[string]int{"workers": 3},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- m.Run(ctx) }()
+	for m.DebugAddr() == "" {
+		runtime.Gosched()
+	}
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true, ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+	}}
+	for path, want := range map[string]int{"/livez": 200, "/configz": 401, "/debug/pprof/": 401, "/metrics": 404} {
+		response, err := client.Get("https://" + m.DebugAddr() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != want || response.ProtoMajor != 1 || response.TLS.Version < tls.VersionTLS12 {
+			t.Errorf("%s: %s by %s", path, response.Status, response.Proto)
+		}
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	w := httptest.NewRecorder()
+	m.debugHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/configz", nil))
+	if w.Code != 200 || w.Body.String() != "{\n  \"workers\": 3\n}\n" {
+		t.Errorf("configz %d %q", w.Code, w.Body)
+	}
+	if _, err := net.Dial("tcp", m.DebugAddr()); err == nil {
+		t.Error("the port is still open")
+	}
+}
