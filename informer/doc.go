@@ -29,7 +29,9 @@
 //     identity is the UID.
 //   - The watermark ([Informer].ResourceVersion) is the resource version up to which the cache is complete. It never moves
 //     backwards, except when the server's own history went back; that is a rebuild, and it is logged and counted.
-//   - Nothing is dropped unnoticed: an object that cannot be decoded or transformed stops the watermark and shows in Health.
+//   - Nothing is dropped unnoticed. An object that cannot be decoded stays in the cache in its last readable state, and shows
+//     in Health, Stats and the log for as long as that is so; all others go on. One that cannot be transformed, or an answer that
+//     makes no sense at all, stops the watermark and shows in Health until a list succeeds.
 //
 // # What is not promised
 //

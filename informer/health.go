@@ -48,7 +48,7 @@ type Stats struct {
 	Duplicates, Outdated int64
 	// Errors counts failed lists and watches.
 	Errors int64
-	// RelistReasons splits Relists by what led to them: "expired", "server error", "refused", "senseless".
+	// RelistReasons splits Relists by what led to them: "expired", "ahead", "server error", "refused", "senseless".
 	RelistReasons map[string]int64
 	// Bytes counts what was read from the server, decompressed; 0 when the ListerWatcher does not say.
 	Bytes int64

@@ -28,7 +28,7 @@ type Reflector[T any] struct {
 	link *link
 
 	// position is the resource version of the last delta appended: where the next watch begins. Invariant: everything up
-	// to it is in the log. An object that could not be decoded or transformed therefore keeps it where it is.
+	// to it is in the log, if only as an object that could not be decoded. One that could not be transformed keeps it where it is.
 	position string
 	// complete says that a list has been appended.
 	complete bool
@@ -104,7 +104,7 @@ const (
 	// stateVerify asks for one object of the newest list, and compares the list's version with the position: a server that was
 	// restored from a backup has not got so far, and would keep a watch from there open for hours without an event.
 	//
-	// Failure: the history went back: stateList (or stateStream), asking for the newest. Refused: statePause, then stateWatch:
+	// Failure: the history went back: stateList (or stateStream), asking for the newest. Refused, or senseless: statePause, then stateWatch:
 	// without being able to ask, better that than nothing. Anything else: statePause, then stateVerify.
 	stateVerify
 	// stateWatch opens a watch at the position and appends its events until it ends.
