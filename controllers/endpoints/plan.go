@@ -122,7 +122,7 @@ func wantedSubsets(svc *corev1.Service, pods []*corev1.Pod) ([]corev1.EndpointSu
 func upToDate(current *corev1.Endpoints, svc *corev1.Service, subsets []corev1.EndpointSubset, truncated bool) bool {
 	return labelsUpToDate(current.Labels, svc) &&
 		capacityUpToDate(current.Annotations, truncated) &&
-		(equalSubsets(current.Subsets, subsets) || equalSubsets(repack(current.Subsets), repack(subsets)))
+		(equalSubsets(current.Subsets, subsets) || equalSubsets(RepackSubsets(current.Subsets), RepackSubsets(subsets)))
 }
 
 // subsetEquality ignores the resource version of the pod, which changes with things that are not ours, and the

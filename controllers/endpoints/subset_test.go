@@ -28,7 +28,7 @@ func TestRepackAsUpstream(t *testing.T) {
 		t.Fatalf("%d cases, %v", len(cases), err)
 	}
 	for i, c := range cases {
-		got, want := asJSON(t, repack(c.In)), asJSON(t, c.Out)
+		got, want := asJSON(t, RepackSubsets(c.In)), asJSON(t, c.Out)
 		if got != want {
 			t.Errorf("case %d:\ngot  %s\nwant %s", i, got, want)
 		}
@@ -103,12 +103,12 @@ func TestRepack(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := repack(tt.in)
+			got := RepackSubsets(tt.in)
 			serving.SortByHash(tt.want) // by which order two subsets come is the recording's matter
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
 			}
-			if diff := cmp.Diff(got, repack(got)); diff != "" {
+			if diff := cmp.Diff(got, RepackSubsets(got)); diff != "" {
 				t.Errorf("not stable: %s", diff)
 			}
 		})
@@ -122,7 +122,7 @@ func TestRepackComparesAppProtocolByValue(t *testing.T) {
 		p.AppProtocol = ptr.To("h2c")
 		return []corev1.EndpointPort{p}
 	}
-	got := repack([]corev1.EndpointSubset{{Addresses: addresses(1), Ports: port()}, {Addresses: addresses(2), Ports: port()}})
+	got := RepackSubsets([]corev1.EndpointSubset{{Addresses: addresses(1), Ports: port()}, {Addresses: addresses(2), Ports: port()}})
 	if want := []corev1.EndpointSubset{{Addresses: addresses(1, 2), Ports: port()}}; !cmp.Equal(want, got) {
 		t.Error(cmp.Diff(want, got))
 	}

@@ -69,10 +69,9 @@ func chooseVictims(o observed, n int) []*corev1.Pod {
 		return slices.Clone(o.active)
 	}
 	ranked := slices.Clone(o.active)
-	order := deletionOrder{now: o.now, colocated: colocation(o.related())}
 	// The order has cycles (deletionOrder tells where), so what a sort makes of it depends on its input: a
 	// stable one on pods sorted by name always comes to the same choice.
-	slices.SortStableFunc(ranked, order.compare)
+	slices.SortStableFunc(ranked, CompareForDeletion(o.related(), o.now))
 	return ranked[:n]
 }
 

@@ -49,6 +49,14 @@ func colocation(related []*corev1.Pod) map[string]int {
 	return count
 }
 
+// CompareForDeletion returns the comparison by which a ReplicaSet that has too many pods chooses: it is negative when a goes before b.
+// related are all pods of the ReplicaSets that share its owner, itself among them.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, ActivePodsWithRanks
+func CompareForDeletion(related []*corev1.Pod, now time.Time) func(a, b *corev1.Pod) int {
+	return deletionOrder{now: now, colocated: colocation(related)}.compare
+}
+
 // compare is negative when a is to be deleted before b.
 func (o deletionOrder) compare(a, b *corev1.Pod) int {
 	if d := falseFirst(a.Spec.NodeName != "", b.Spec.NodeName != ""); d != 0 {
