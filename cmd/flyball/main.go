@@ -1,5 +1,5 @@
-// Command flyball is the framework as a program: a demo in one process, and a manager that runs the reference
-// controllers against a cluster.
+// Command flyball is the framework as a program: a demo and a small cluster in one process, and a manager that runs the
+// reference controllers against a cluster.
 package main
 
 import (
@@ -36,7 +36,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newDemo(), newManager(), newVersion())
+	root.AddCommand(newDemo(), newManager(), newServe(), newVersion())
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return &usageError{fmt.Errorf("%w; the flags are listed by %s --help", err, c.CommandPath())}
 	})

@@ -14,15 +14,14 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
+	"github.com/flyball-dev/flyball/cmd/flyball/nodes"
 	"github.com/flyball-dev/flyball/controllers"
 	"github.com/flyball-dev/flyball/controllers/garbagecollector"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/kubelet"
-	"github.com/flyball-dev/flyball/localapi/namespaces"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/reconcile"
 )
@@ -74,7 +73,7 @@ func (c *cluster) build(delay time.Duration) error {
 	if c.nodes, err = manager.New(c.config(), manager.Options{}); err != nil {
 		return err
 	}
-	if err := errors.Join(c.buildKubelet(delay), c.buildNamespaces()); err != nil {
+	if err := nodes.Add(c.nodes, kubelet.Options{Delay: delay, Spread: delay / 2, Seed: 1}); err != nil {
 		return err
 	}
 	if c.manager, err = manager.New(c.config(), manager.Options{}); err != nil {
@@ -117,41 +116,6 @@ func (c *cluster) config() *rest.Config {
 	config := c.server.RESTConfig()
 	config.QPS = -1
 	return config
-}
-
-func (c *cluster) buildKubelet(delay time.Duration) error {
-	pods, err := informer.For[*corev1.Pod](c.nodes.Informers())
-	if err != nil {
-		return err
-	}
-	nodes, err := informer.For[*corev1.Node](c.nodes.Informers())
-	if err != nil {
-		return err
-	}
-	k, err := kubelet.New(kubelet.Config{Client: c.nodes.Client(), Pods: pods, Nodes: nodes}, kubelet.Options{Delay: delay, Spread: delay / 2, Seed: 1})
-	if err != nil {
-		return err
-	}
-	return c.nodes.Add(k)
-}
-
-// buildNamespaces lets a person delete a namespace, and find its service account.
-func (c *cluster) buildNamespaces() error {
-	f := c.nodes.Informers()
-	config := namespaces.Config{Client: c.nodes.Client()}
-	var errs [4]error
-	config.Metadata, errs[0] = metadata.NewForConfig(c.config())
-	config.Namespaces, errs[1] = informer.For[*corev1.Namespace](f)
-	config.ServiceAccounts, errs[2] = informer.For[*corev1.ServiceAccount](f)
-	config.Pods, errs[3] = informer.For[*corev1.Pod](f)
-	if err := errors.Join(errs[:]...); err != nil {
-		return err
-	}
-	n, err := namespaces.New(config, namespaces.Options{})
-	if err != nil {
-		return err
-	}
-	return c.nodes.Add(n)
 }
 
 func (c *cluster) buildView() error {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flyball-dev/flyball/cmd/flyball/serve"
 	"github.com/flyball-dev/flyball/localapi"
 )
 
@@ -108,7 +109,7 @@ func keep(ctx context.Context, c *cluster, out io.Writer) error {
 		return fmt.Errorf("serve the API on loopback: %w", err)
 	}
 	kubeconfig := filepath.Join(dir, "kubeconfig")
-	if err := writeKubeconfig(kubeconfig, "http://"+listener.Addr().String()); err != nil {
+	if err := serve.WriteKubeconfig(kubeconfig, "http://"+listener.Addr().String()); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, `
@@ -122,25 +123,4 @@ The API now listens on %s, and everything still runs. Try:
 Ctrl-C stops it.
 `, listener.Addr(), kubeconfig)
 	return c.server.Serve(ctx, listener)
-}
-
-// writeKubeconfig writes a kubeconfig for a server that asks nobody who they are.
-func writeKubeconfig(path, server string) error {
-	text := fmt.Sprintf(`apiVersion: v1
-kind: Config
-current-context: flyball
-clusters:
-- name: flyball
-  cluster: {server: %q}
-contexts:
-- name: flyball
-  context: {cluster: flyball, user: flyball}
-users:
-- name: flyball
-  user: {}
-`, server)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		return fmt.Errorf("write the kubeconfig: %w", err)
-	}
-	return nil
 }

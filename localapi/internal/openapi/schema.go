@@ -65,7 +65,11 @@ func (c components) of(t reflect.Type) *schema {
 		t = t.Elem()
 	}
 	if s, ok := reflect.Zero(t).Interface().(schemaTyper); ok {
-		return scalar(s.OpenAPISchemaType(), s.OpenAPISchemaFormat())
+		name := modelName(t)
+		if c[name] == nil {
+			c[name] = scalar(s.OpenAPISchemaType(), s.OpenAPISchemaFormat())
+		}
+		return &schema{Ref: schemaPrefix + name}
 	}
 	switch t.Kind() {
 	case reflect.Bool:

@@ -43,8 +43,8 @@ func (r *Resource) NewSelection(namespace string, l labels.Selector, f fields.Se
 	}
 	s.Fields = f
 	known := fields.Set{"metadata.name": "", "metadata.namespace": ""}
-	typed := r.Definition.Fields != nil
-	if typed {
+	typed := r.Definition.Fields != nil || r.Definition.Coerce != nil
+	if r.Definition.Fields != nil {
 		for k := range r.Definition.Fields(r.New()) {
 			known[k] = ""
 		}

@@ -1,0 +1,56 @@
+// Package nodes is what a cluster has beside its API and its workload controllers, for the commands that embed one: a fake
+// kubelet, and the controller that empties deleted namespaces and gives each its service account.
+package nodes
+
+import (
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/metadata"
+
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/localapi/kubelet"
+	"github.com/flyball-dev/flyball/localapi/namespaces"
+	"github.com/flyball-dev/flyball/manager"
+)
+
+// Add adds both to a manager.
+func Add(m *manager.Manager, o kubelet.Options) error {
+	return errors.Join(AddKubelet(m, o), AddNamespaces(m))
+}
+
+// AddKubelet adds a fake kubelet to a manager.
+func AddKubelet(m *manager.Manager, o kubelet.Options) error {
+	pods, err := informer.For[*corev1.Pod](m.Informers())
+	if err != nil {
+		return err
+	}
+	nodes, err := informer.For[*corev1.Node](m.Informers())
+	if err != nil {
+		return err
+	}
+	k, err := kubelet.New(kubelet.Config{Client: m.Client(), Pods: pods, Nodes: nodes}, o)
+	if err != nil {
+		return err
+	}
+	return m.Add(k)
+}
+
+// AddNamespaces adds the controller of namespaces to a manager.
+func AddNamespaces(m *manager.Manager) error {
+	f := m.Informers()
+	config := namespaces.Config{Client: m.Client()}
+	var errs [4]error
+	config.Metadata, errs[0] = metadata.NewForConfig(m.Config())
+	config.Namespaces, errs[1] = informer.For[*corev1.Namespace](f)
+	config.ServiceAccounts, errs[2] = informer.For[*corev1.ServiceAccount](f)
+	config.Pods, errs[3] = informer.For[*corev1.Pod](f)
+	if err := errors.Join(errs[:]...); err != nil {
+		return err
+	}
+	n, err := namespaces.New(config, namespaces.Options{})
+	if err != nil {
+		return err
+	}
+	return m.Add(n)
+}

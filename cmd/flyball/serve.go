@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/cmd/flyball/serve"
+	"github.com/flyball-dev/flyball/controllers"
+	"github.com/flyball-dev/flyball/manager"
+)
+
+func newServe() *cobra.Command {
+	var o serve.Options
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve an embedded Kubernetes API on a loopback port, with a fake kubelet and the controllers",
+		Long: `Serve an embedded Kubernetes API on a loopback port, with a fake kubelet and the controllers: a cluster in one process, in
+memory, for kubectl and other clients. Whoever reaches the port may do everything. Ctrl-C ends it, and nothing is left.`,
+		Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if _, _, err := net.SplitHostPort(o.Addr); err != nil {
+				return &usageError{fmt.Errorf("--addr: %w", err)}
+			}
+			if len(o.Controllers) == 1 && o.Controllers[0] == "" {
+				o.Controllers = nil
+			}
+			if _, err := controllers.Enabled(o.Controllers); err != nil && len(o.Controllers) > 0 {
+				return &usageError{fmt.Errorf("--controllers: %w", err)}
+			}
+			ctx, release := manager.SetupSignals(klog.NewContext(c.Context(), klog.Background()))
+			defer release()
+			o.Out = c.OutOrStdout()
+			err := serve.Run(ctx, o)
+			if signal := (manager.SignalError{}); errors.As(context.Cause(ctx), &signal) && err != nil {
+				return fmt.Errorf("serve: %v: stopped: %w", signal.Signal, err)
+			}
+			if err != nil {
+				return fmt.Errorf("serve: %w", err)
+			}
+			return nil
+		},
+	}
+	fs := c.Flags()
+	fs.StringVar(&o.Addr, "addr", "127.0.0.1:0", "the loopback address to listen at; port 0 is a free one")
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "where to write a kubeconfig; empty: a temporary file, removed at the end")
+	fs.BoolVar(&o.Kubelet, "kubelet", true, "start pods by a fake kubelet, and empty deleted namespaces")
+	fs.StringSliceVar(&o.Controllers, "controllers", []string{"*"}, "the controllers to run: '*' is all that are on by default, 'foo' is foo, '-foo' is not foo; empty: none. All: "+strings.Join(knownNames(), ", "))
+	return c
+}

@@ -1,0 +1,145 @@
+// Package serve is an embedded Kubernetes API on a port: with a kubelet and the controllers, a cluster in one process.
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/flyball-dev/flyball/cmd/flyball/nodes"
+	"github.com/flyball-dev/flyball/controllers"
+	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/localapi/kubelet"
+	"github.com/flyball-dev/flyball/manager"
+)
+
+// Options configures [Run].
+type Options struct {
+	// Addr is where the API listens: a loopback address, with port 0 for a free one.
+	Addr string
+	// Kubeconfig is where a kubeconfig is written; "": a temporary file, which is removed at the end.
+	Kubeconfig string
+	// Controllers are those to run, in the form of kube-controller-manager's flag; none if empty.
+	Controllers []string
+	// Kubelet is whether pods are started by a fake kubelet, and deleted namespaces emptied.
+	Kubelet bool
+	// Out is told where the API is.
+	Out io.Writer
+}
+
+// podDelay is about how long the fake kubelet takes to start a pod.
+const podDelay = 300 * time.Millisecond
+
+// Run serves until ctx is done, and returns when everything has stopped. Errors: an address that cannot be listened at, a
+// kubeconfig that cannot be written, controllers that do not exist, a part that failed.
+func Run(ctx context.Context, o Options) (err error) {
+	server, err := localapi.New(localapi.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+	managers, err := build(server, o)
+	if err != nil {
+		return err
+	}
+	listener, err := localapi.Listen(ctx, o.Addr)
+	if err != nil {
+		return err
+	}
+	kubeconfig, remove, err := prepareKubeconfig(o.Kubeconfig, "http://"+listener.Addr().String())
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer remove()
+	fmt.Fprintf(o.Out, "The API listens on %s. Ctrl-C stops it.\n\n  export KUBECONFIG=%s\n\n", listener.Addr(), kubeconfig)
+	return run(ctx, managers, func(ctx context.Context) error { return server.Serve(ctx, listener) })
+}
+
+// build makes what runs beside the API: the kubelet's manager and the controllers', as they would be two processes.
+func build(server *localapi.Server, o Options) ([]*manager.Manager, error) {
+	var all []*manager.Manager
+	if o.Kubelet {
+		m, err := manager.New(server.RESTConfig(), manager.Options{})
+		if err != nil {
+			return nil, err
+		}
+		if err := nodes.Add(m, kubelet.Options{Delay: podDelay, Spread: podDelay / 2}); err != nil {
+			return nil, err
+		}
+		all = append(all, m)
+	}
+	if len(o.Controllers) > 0 {
+		m, err := manager.New(server.RESTConfig(), manager.Options{})
+		if err != nil {
+			return nil, err
+		}
+		if err := controllers.Add(m, controllers.Options{Selection: o.Controllers}); err != nil {
+			return nil, err
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+// run runs the managers for as long as serve serves: they have an API as long as they run.
+func run(ctx context.Context, managers []*manager.Manager, serve func(context.Context) error) error {
+	serving, stop := context.WithCancel(ctx)
+	defer stop()
+	running, end := context.WithCancel(context.WithoutCancel(ctx))
+	errs := make([]error, len(managers))
+	var parts sync.WaitGroup
+	for i, m := range managers {
+		parts.Go(func() {
+			defer stop()
+			errs[i] = m.Run(running)
+		})
+	}
+	err := serve(serving)
+	end()
+	parts.Wait()
+	return errors.Join(append(errs, err)...)
+}
+
+// prepareKubeconfig writes the kubeconfig to path, or to a temporary file, which remove removes.
+func prepareKubeconfig(path, server string) (written string, remove func(), err error) {
+	if path != "" {
+		return path, func() {}, WriteKubeconfig(path, server)
+	}
+	dir, err := os.MkdirTemp("", "flyball-")
+	if err != nil {
+		return "", nil, err
+	}
+	remove = func() { _ = os.RemoveAll(dir) }
+	path = filepath.Join(dir, "kubeconfig")
+	if err := WriteKubeconfig(path, server); err != nil {
+		remove()
+		return "", nil, err
+	}
+	return path, remove, nil
+}
+
+// WriteKubeconfig writes a kubeconfig for a server that asks nobody who they are.
+func WriteKubeconfig(path, server string) error {
+	text := fmt.Sprintf(`apiVersion: v1
+kind: Config
+current-context: flyball
+clusters:
+- name: flyball
+  cluster: {server: %q}
+contexts:
+- name: flyball
+  context: {cluster: flyball, user: flyball}
+users:
+- name: flyball
+  user: {}
+`, server)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		return fmt.Errorf("write the kubeconfig: %w", err)
+	}
+	return nil
+}

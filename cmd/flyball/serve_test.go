@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
+)
+
+// TestServe: the kubeconfig leads to an API whose Deployments get pods, and the end of the context ends everything.
+func TestServe(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	type outcome struct {
+		code         int
+		stdout, errs string
+	}
+	ended := make(chan outcome, 1)
+	serving, stop := context.WithCancel(ctx)
+	go func() {
+		code, out, errs := flyball(serving, "serve", "--kubeconfig", kubeconfig)
+		ended <- outcome{code, out, errs}
+	}()
+	client := clientOf(ctx, t, kubeconfig)
+	one := deployment("web")
+	w, err := client.AppsV1().Deployments("default").Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=web"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.AppsV1().Deployments("default").Create(ctx, one, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	available := func(e watch.Event) bool {
+		d, ok := e.Object.(*appsv1.Deployment)
+		return ok && d.Status.AvailableReplicas == 1
+	}
+	for e := range w.ResultChan() {
+		if available(e) {
+			w.Stop()
+			break
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		t.Fatalf("the deployment has no pod: %v", err)
+	}
+	stop()
+	o := <-ended
+	if o.code != 0 || !strings.Contains(o.stdout, "export KUBECONFIG="+kubeconfig) {
+		t.Errorf("exit code %d, stdout %q, stderr %q", o.code, o.stdout, o.errs)
+	}
+}
+
+// clientOf waits for a kubeconfig and returns its client, which keeps no connection.
+func clientOf(ctx context.Context, t *testing.T, path string) kubernetes.Interface {
+	t.Helper()
+	for {
+		if text, err := os.ReadFile(path); err == nil && len(text) > 0 {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatal("no kubeconfig was written")
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+func deployment(name string) *appsv1.Deployment {
+	labels := map[string]string{"app": name}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: ptr.To[int32](1), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: name, Image: "image"}}},
+			},
+		},
+	}
+}
+
+func TestServeRefuses(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"serve", "--addr", "nonsense"}, "--addr"},
+		{[]string{"serve", "--controllers", "nonsense"}, "--controllers"},
+		{[]string{"serve", "more"}, `unexpected argument "more"`},
+	} {
+		if code, _, errs := flyball(t.Context(), c.args...); code != 2 || !strings.Contains(errs, c.want) {
+			t.Errorf("%q: exit code %d, %q, want 2 and %q", c.args, code, errs, c.want)
+		}
+	}
+	if code, _, errs := flyball(t.Context(), "serve", "--addr", "0.0.0.0:0"); code != 1 || !strings.Contains(errs, "not a loopback address") {
+		t.Errorf("an address of the world: exit code %d, %q", code, errs)
+	}
+}
