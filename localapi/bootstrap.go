@@ -29,6 +29,13 @@ func (s *Server) bootstrap(o Options) error {
 			}
 		}
 	}
+	if o.RBAC {
+		for _, obj := range defaultRoles() {
+			if err := s.ensure("", obj); err != nil {
+				return err
+			}
+		}
+	}
 	if o.NoKubernetesService {
 		return nil
 	}

@@ -2,15 +2,20 @@ package localapi
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/flyball-dev/flyball/localapi/auth"
 )
 
-// Listen opens a port for [Server.Serve]. The address's host must be a loopback one ("" is 127.0.0.1): the server
-// knows no users, whoever reaches it may do everything.
+// Listen opens a port for [Server.Serve]. The address's host must be a loopback one ("" is 127.0.0.1): unless told
+// otherwise the server knows no users, and whoever reaches it may do everything.
 func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -32,12 +37,37 @@ const shutdownGrace = 5 * time.Second
 // Serve answers requests on l until ctx ends or the server is closed; then it lets those in flight finish, for a moment, closes l,
 // and returns nil.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	return s.serve(ctx, l, nil)
+}
+
+// ServeTLS is [Server.Serve] over TLS. If the configuration has ClientCAs, users are known by the certificates that those signed
+// (the common name is the user, organisations are groups), and a client without one is system:anonymous, unless it brings a
+// token.
+func (s *Server) ServeTLS(ctx context.Context, l net.Listener, c *tls.Config) error {
+	c = c.Clone()
+	var nobody *auth.User
+	if c.ClientCAs != nil {
+		if c.ClientAuth == tls.NoClientCert {
+			c.ClientAuth = tls.VerifyClientCertIfGiven
+		}
+		u := auth.Nobody()
+		nobody = &u
+	}
+	return s.serve(ctx, tls.NewListener(l, c), nobody)
+}
+
+// serve answers requests; those of which nothing else says who sends them come from user, if that is not nil.
+func (s *Server) serve(ctx context.Context, l net.Listener, user *auth.User) error {
 	streams, endStreams := context.WithCancel(context.WithoutCancel(ctx))
 	defer endStreams()
+	if user != nil {
+		streams = auth.WithUser(streams, user)
+	}
 	server := &http.Server{
 		Handler:           s.handler,
 		ReadHeaderTimeout: 10 * time.Second,
 		BaseContext:       func(net.Listener) context.Context { return streams },
+		ErrorLog:          log.New(io.Discard, "", 0), // of clients whose handshake failed: they know
 	}
 	served := make(chan error, 1) // one send, by the goroutine below
 	go func() { served <- server.Serve(l) }()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/flyball-dev/flyball/localapi/audit"
+	"github.com/flyball-dev/flyball/localapi/auth"
 	"github.com/flyball-dev/flyball/localapi/gate"
 	"github.com/flyball-dev/flyball/localapi/resource"
 	"github.com/flyball-dev/flyball/localapi/storage"
@@ -28,6 +29,18 @@ type Options struct {
 
 	// Definitions are the types to serve; nil: the built-in ones.
 	Definitions []*resource.Definition
+
+	// Tokens are the users known by a bearer token. If there are any, requests over a socket that bring neither a token nor a
+	// client certificate come from system:anonymous. If there are none, everyone is the administrator.
+	Tokens map[string]auth.User
+
+	// RBAC lets users do what Roles and ClusterRoles bound to them allow, and nothing else. The roles that every cluster has
+	// (cluster-admin, admin, edit, view, system:discovery, …) are created. Without it, everyone may do everything.
+	RBAC bool
+
+	// MaxReads and MaxWrites bound the requests answered at once: more are told to come back later (429). Watches do not
+	// count. 0 is no bound.
+	MaxReads, MaxWrites int
 
 	// Gate is asked about every request and every watch frame; nil: everything passes.
 	Gate gate.Gate

@@ -33,7 +33,9 @@ func newScheme(definitions []*resource.Definition) (*runtime.Scheme, error) {
 		}
 		add(d.GroupVersion)
 		scheme.AddKnownTypeWithName(d.GroupVersionKind(), d.New())
-		scheme.AddKnownTypeWithName(d.ListGroupVersionKind(), d.NewList())
+		if d.Review == nil {
+			scheme.AddKnownTypeWithName(d.ListGroupVersionKind(), d.NewList())
+		}
 		for _, sub := range d.Subresources {
 			if sub.New != nil {
 				scheme.AddKnownTypeWithName(sub.Kind, sub.New())

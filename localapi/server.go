@@ -9,11 +9,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/flyball-dev/flyball/localapi/auth"
 	"github.com/flyball-dev/flyball/localapi/internal/codec"
 	"github.com/flyball-dev/flyball/localapi/internal/handlers"
 	"github.com/flyball-dev/flyball/localapi/internal/identity"
 	"github.com/flyball-dev/flyball/localapi/internal/ranges"
+	"github.com/flyball-dev/flyball/localapi/internal/rbac"
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
+	"github.com/flyball-dev/flyball/localapi/internal/reviews"
 	"github.com/flyball-dev/flyball/localapi/resource"
 	"github.com/flyball-dev/flyball/localapi/storage"
 	"github.com/flyball-dev/flyball/localapi/storage/memory"
@@ -28,7 +31,8 @@ type Server struct {
 	served atomic.Pointer[catalog]
 	custom *customTypes // nil: the server has no CustomResourceDefinitions
 
-	historyLimit int64 // 0: unlimited
+	admin        auth.User // of clients in this process that name no user
+	historyLimit int64     // 0: unlimited
 	compacting   atomic.Bool
 	ownsStorage  bool
 
@@ -54,10 +58,15 @@ func New(o Options) (*Server, error) {
 	if err := storage.ValidateTenant(o.Tenant); err != nil {
 		return nil, err
 	}
-	if o.Definitions == nil {
-		o.Definitions = defaultDefinitions()
+	s := &Server{admin: auth.Admin().Known(), historyLimit: o.historyLimit(), stopping: make(chan struct{}), open: map[*response]bool{}}
+	var authorizer *rbac.Authorizer
+	if o.RBAC {
+		authorizer = &rbac.Authorizer{Roles: storedRoles{s}}
 	}
-	s := &Server{historyLimit: o.historyLimit(), stopping: make(chan struct{}), open: map[*response]bool{}}
+	if o.Definitions == nil {
+		reviewer := &reviews.Reviewer{Authorizer: authorizer, Tokens: o.Tokens}
+		o.Definitions = append(defaultDefinitions(), reviewer.Definitions()...)
+	}
 	store := o.Storage
 	if store == nil {
 		store, s.ownsStorage = memory.New(), true
@@ -76,6 +85,7 @@ func New(o Options) (*Server, error) {
 		Codec: s.env.Codec, Gate: o.Gate, Audit: o.Audit, Managers: s.env.Managers,
 		BookmarkInterval: o.bookmarkInterval(), Stopping: s.stopping,
 		Group:    hasGroup(o.Definitions),
+		Access:   handlers.Access{Tokens: o.Tokens, Authorizer: authorizer, Reads: o.MaxReads, Writes: o.MaxWrites},
 		Resource: func(gvr schema.GroupVersionResource) *registry.Resource { return s.served.Load().resources[gvr] },
 		Other:    http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.served.Load().discovery.ServeHTTP(w, r) }),
 	}

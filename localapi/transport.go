@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/flyball-dev/flyball/localapi/auth"
 )
 
 // memoryHost is the host in the URLs of requests that never leave the process.
@@ -19,12 +21,15 @@ const memoryHost = "http://localapi"
 // RESTConfig returns a client configuration that reaches the server without a socket, and without the client-side rate
 // limit that client-go has by default.
 func (s *Server) RESTConfig() *rest.Config {
-	return &rest.Config{Host: memoryHost, Transport: transport{s}, QPS: -1}
+	return &rest.Config{Host: memoryHost, Transport: transport{server: s, user: &s.admin}, QPS: -1}
 }
 
 // transport is an [http.RoundTripper] that calls the server's handler. Each request runs in a goroutine, so that a client
 // that gives up leaves the server at work, as over a network; Close waits for it.
-type transport struct{ server *Server }
+type transport struct {
+	server *Server
+	user   *auth.User
+}
 
 // errServerClosed is what a client gets from a closed server, as from a port that nobody listens at.
 var errServerClosed = &transportError{op: "dial", err: syscall.ECONNREFUSED}
@@ -52,6 +57,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		closeBody(r)
 		return nil, errServerClosed
 	}
+	ctx = auth.WithUser(ctx, t.user)
 	request := r.Clone(ctx)
 	if request.Body == nil {
 		request.Body = http.NoBody

@@ -17,6 +17,7 @@ type Entry struct {
 	Subresource     string
 	Namespace       string
 	Name            string // of a create: the name that the object got, or was to get
+	User            string // who sent it
 	UserAgent       string
 	ContentType     string // of the request's body: tells the kinds of patches apart
 	Code            int

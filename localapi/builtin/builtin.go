@@ -35,5 +35,10 @@ func All() []*resource.Definition {
 		endpointSlice(),
 
 		podDisruptionBudget(),
+
+		clusterRoleBinding(),
+		clusterRole(),
+		roleBinding(),
+		role(),
 	}
 }

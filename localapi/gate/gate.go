@@ -20,6 +20,7 @@ type Request struct {
 	Namespace   string
 	Name        string      // of a create: "" (the name is in the body)
 	UserAgent   string      //
+	User        string      // who sends it
 	Header      http.Header // the request's, read-only
 }
 

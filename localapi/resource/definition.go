@@ -116,6 +116,10 @@ type Definition struct {
 	// present, with its empty value if unset: a field selector on a name that is missing is a bad request.
 	Fields func(obj runtime.Object) fields.Set
 
+	// Review makes the type a question: a create is answered with what Review returns, and nothing is stored or read.
+	// The user who asks is in the context (package auth).
+	Review func(ctx context.Context, obj runtime.Object) (runtime.Object, error)
+
 	// Row are the cells of obj, in the order of Columns. Nil Columns print name and creation time.
 	Row func(obj runtime.Object, now time.Time) []any
 

@@ -189,6 +189,8 @@ var (
 
 func verbsOf(d *resource.Definition) metav1.Verbs {
 	switch {
+	case d.Review != nil:
+		return metav1.Verbs{"create"}
 	case d.Terminating:
 		return terminatingVerbs
 	case codec.IsUnstructured(d.New()):

@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/localapi/audit"
+	"github.com/flyball-dev/flyball/localapi/auth"
 	"github.com/flyball-dev/flyball/localapi/gate"
 	"github.com/flyball-dev/flyball/localapi/internal/codec"
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
@@ -39,6 +40,9 @@ type API struct {
 	// Other serves the paths that are not a resource's: discovery, OpenAPI, health.
 	Other http.Handler
 
+	// Access decides who may do what.
+	Access Access
+
 	// Managers keeps managed fields.
 	Managers *registry.Managers
 
@@ -58,12 +62,27 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	info, isResource := parseRequest(r, query)
 	x := &exchange{api: a, w: w, r: r, query: query, info: info}
 	defer x.recoverPanic()
+	user, refused := a.Access.authenticate(r)
+	x.user, info.User = user, user.Name
+	leave, ok := a.Access.admit(x)
+	if !ok {
+		x.tooMany()
+		return
+	}
+	defer leave()
 	verdict := x.before()
 	switch verdict.Action {
 	case gate.Drop:
 		x.lose()
 	case gate.Fail:
 		x.fail(statusError(verdict.Status))
+		return
+	}
+	if refused == nil {
+		refused = x.authorize(isResource)
+	}
+	if refused != nil {
+		x.fail(refused)
 		return
 	}
 	if !isResource {
@@ -107,6 +126,7 @@ type exchange struct {
 	r     *http.Request
 	query url.Values
 	info  *gate.Request
+	user  auth.User
 
 	res  *registry.Resource
 	out  codec.Output
@@ -193,6 +213,12 @@ func (x *exchange) operation(ctx context.Context) (answer, error) {
 		return answer{}, x.notAllowed()
 	case x.info.Verb == "deletecollection" && x.res.Definition.NoDeleteCollection:
 		return answer{}, x.notAllowed()
+	}
+	if x.res.Definition.Review != nil {
+		if x.info.Verb != "create" || named {
+			return answer{}, x.notAllowed()
+		}
+		return x.review(ctx)
 	}
 	switch x.info.Verb {
 	case "get":

@@ -1,0 +1,119 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/flyball-dev/flyball/localapi/auth"
+	"github.com/flyball-dev/flyball/localapi/internal/rbac"
+)
+
+// Access is who is let in, and how many at once. The zero value lets everyone do everything.
+type Access struct {
+	// Tokens are the users known by a bearer token. If there are any, a token that is none of them is refused.
+	Tokens map[string]auth.User
+
+	// Authorizer decides what a user may do; nil allows everything.
+	Authorizer *rbac.Authorizer
+
+	// Reads and Writes bound the requests answered at once; 0 is no bound. Watches do not count.
+	Reads, Writes int
+
+	reads, writes atomic.Int64
+}
+
+// authenticate says who sends a request. What a client of this process or a listener knows about its users stands in the
+// request's context.
+//
+// Errors: Unauthorized.
+func (a *Access) authenticate(r *http.Request) (auth.User, error) {
+	if header := r.Header.Get("Authorization"); header != "" && len(a.Tokens) > 0 {
+		scheme, token, _ := strings.Cut(header, " ")
+		u, ok := a.Tokens[strings.TrimSpace(token)]
+		if !ok || !strings.EqualFold(scheme, "bearer") {
+			return auth.User{}, apierrors.NewUnauthorized("Unauthorized")
+		}
+		return u.Known(), nil
+	}
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		return auth.FromCertificate(r.TLS.VerifiedChains[0][0]).Known(), nil
+	}
+	if u, ok := auth.UserFrom(r.Context()); ok {
+		return u.Known(), nil
+	}
+	if len(a.Tokens) > 0 {
+		return auth.Nobody(), nil
+	}
+	return auth.Admin().Known(), nil
+}
+
+// admit refuses a request while too many others are answered. leave must be called when an admitted one is.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/server/filters/maxinflight.go.
+func (a *Access) admit(x *exchange) (leave func(), ok bool) {
+	limit, running := a.Reads, &a.reads
+	if x.info.Mutates() {
+		limit, running = a.Writes, &a.writes
+	}
+	if limit <= 0 || x.info.Verb == "watch" {
+		return func() {}, true
+	}
+	leave = func() { running.Add(-1) }
+	if running.Add(1) > int64(limit) {
+		leave()
+		return nil, false
+	}
+	return leave, true
+}
+
+// tooMany tells a client to come back.
+func (x *exchange) tooMany() {
+	x.w.Header().Set("Retry-After", "1")
+	http.Error(x.w, "Too many requests, please try again later.", http.StatusTooManyRequests)
+	x.record(answer{code: http.StatusTooManyRequests})
+}
+
+// authorize refuses what the user may not do. Errors: Forbidden.
+func (x *exchange) authorize(isResource bool) error {
+	z := x.api.Access.Authorizer
+	if z == nil {
+		return nil
+	}
+	i := x.info
+	a := rbac.Attributes{
+		Verb: i.Verb, Group: i.Group, Resource: i.Resource, Subresource: i.Subresource, Namespace: i.Namespace, Name: i.Name,
+	}
+	switch {
+	case !isResource:
+		a = rbac.Attributes{Verb: i.Verb, Path: i.Path, NonResource: true}
+	case i.Resource == "namespaces" && i.Group == "":
+		a.Namespace = i.Name // a namespace is in itself
+	}
+	if isResource && a.Name == "" {
+		a.Name = x.nameFromFieldSelector()
+	}
+	allowed, reason := z.Authorize(x.user, a)
+	if allowed {
+		return nil
+	}
+	return apierrors.NewForbidden(schema.GroupResource{Group: a.Group, Resource: a.Resource}, a.Name, rbac.Denial(x.user, a, reason))
+}
+
+// review answers the creation of a review.
+func (x *exchange) review(ctx context.Context) (answer, error) {
+	d := x.res.Definition
+	obj, err := x.decode(d.GroupVersionKind(), x.res.New())
+	if err != nil {
+		return answer{}, err
+	}
+	reviewed, err := d.Review(auth.WithUser(ctx, &x.user), obj)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{code: http.StatusCreated, other: reviewed}, nil
+}

@@ -1,0 +1,197 @@
+package rbac
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+
+	"github.com/flyball-dev/flyball/localapi/auth"
+)
+
+// Roles is where the rules are. Objects are read-only. A role that there is not is an API status error.
+type Roles interface {
+	Role(namespace, name string) (*rbacv1.Role, error)
+	ClusterRole(name string) (*rbacv1.ClusterRole, error)
+	ClusterRoles() ([]*rbacv1.ClusterRole, error)
+	RoleBindings(namespace string) ([]*rbacv1.RoleBinding, error)
+	ClusterRoleBindings() ([]*rbacv1.ClusterRoleBinding, error)
+}
+
+// Authorizer decides. A nil *Authorizer allows everything.
+type Authorizer struct{ Roles Roles }
+
+// Authorize reports whether a user may do something, and why, or what stood in the way of finding out.
+//
+// Source: k8s.io/kubernetes v1.37.1 plugin/pkg/auth/authorizer/rbac/rbac.go.
+func (z *Authorizer) Authorize(u auth.User, a Attributes) (allowed bool, reason string) {
+	if z == nil || slices.Contains(u.Groups, auth.Masters) {
+		return true, ""
+	}
+	var errs []error
+	z.visit(u, a.Namespace, func(source string, rules []rbacv1.PolicyRule, err error) bool {
+		if err != nil {
+			errs = append(errs, err)
+		}
+		for i := range rules {
+			if Allows(&rules[i], a) {
+				allowed, reason = true, "RBAC: allowed by "+source
+				return false
+			}
+		}
+		return true
+	})
+	if !allowed && len(errs) > 0 {
+		reason = fmt.Sprintf("RBAC: %v", utilerrors.NewAggregate(errs))
+	}
+	return allowed, reason
+}
+
+// everything is what may be done where nobody asks.
+var everything = []rbacv1.PolicyRule{
+	{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
+	{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}},
+}
+
+// RulesFor are a user's rules in a namespace.
+func (z *Authorizer) RulesFor(u auth.User, namespace string) ([]rbacv1.PolicyRule, error) {
+	if z == nil {
+		return everything, nil
+	}
+	var all []rbacv1.PolicyRule
+	if slices.Contains(u.Groups, auth.Masters) {
+		all = append(all, everything...)
+	}
+	var errs []error
+	z.visit(u, namespace, func(_ string, rules []rbacv1.PolicyRule, err error) bool {
+		if err != nil {
+			errs = append(errs, err)
+		}
+		all = append(all, rules...)
+		return true
+	})
+	return all, utilerrors.NewAggregate(errs)
+}
+
+// visit shows the rules of each binding that concerns the user, the cluster's first, until visit says false.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/registry/rbac/validation/rule.go VisitRulesFor.
+func (z *Authorizer) visit(u auth.User, namespace string, visit func(source string, rules []rbacv1.PolicyRule, err error) bool) {
+	bindings, err := z.Roles.ClusterRoleBindings()
+	if err != nil && !visit("", nil, err) {
+		return
+	}
+	for _, b := range bindings {
+		subject, ok := appliesTo(u, b.Subjects, "")
+		if !ok {
+			continue
+		}
+		rules, err := z.rulesOf(b.RoleRef, "")
+		source := fmt.Sprintf("ClusterRoleBinding %q of %s %q to %s", b.Name, b.RoleRef.Kind, b.RoleRef.Name, describe(subject, ""))
+		if !visit(source, rules, err) {
+			return
+		}
+	}
+	if namespace == "" {
+		return
+	}
+	local, err := z.Roles.RoleBindings(namespace)
+	if err != nil && !visit("", nil, err) {
+		return
+	}
+	for _, b := range local {
+		subject, ok := appliesTo(u, b.Subjects, namespace)
+		if !ok {
+			continue
+		}
+		rules, err := z.rulesOf(b.RoleRef, namespace)
+		source := fmt.Sprintf("RoleBinding %q of %s %q to %s", b.Name+"/"+b.Namespace, b.RoleRef.Kind, b.RoleRef.Name, describe(subject, namespace))
+		if !visit(source, rules, err) {
+			return
+		}
+	}
+}
+
+func describe(s *rbacv1.Subject, namespace string) string {
+	if s.Kind != rbacv1.ServiceAccountKind {
+		return fmt.Sprintf("%s %q", s.Kind, s.Name)
+	}
+	if s.Namespace != "" {
+		namespace = s.Namespace
+	}
+	return fmt.Sprintf("%s %q", s.Kind, s.Name+"/"+namespace)
+}
+
+func (z *Authorizer) rulesOf(ref rbacv1.RoleRef, namespace string) ([]rbacv1.PolicyRule, error) {
+	switch ref.Kind {
+	case "Role":
+		role, err := z.Roles.Role(namespace, ref.Name)
+		if err != nil {
+			return nil, err
+		}
+		return role.Rules, nil
+	case "ClusterRole":
+		role, err := z.Roles.ClusterRole(ref.Name)
+		if err != nil {
+			return nil, err
+		}
+		return z.aggregated(role)
+	}
+	return nil, fmt.Errorf("unsupported role reference kind: %q", ref.Kind)
+}
+
+// aggregated are a cluster role's rules, with those of the roles that it is to be made of. (In a cluster a controller writes
+// these into the role; here they are looked up.)
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/clusterroleaggregation.
+func (z *Authorizer) aggregated(role *rbacv1.ClusterRole) ([]rbacv1.PolicyRule, error) {
+	if role.AggregationRule == nil {
+		return role.Rules, nil
+	}
+	all, err := z.Roles.ClusterRoles()
+	if err != nil {
+		return nil, err
+	}
+	rules := slices.Clone(role.Rules)
+	for i := range role.AggregationRule.ClusterRoleSelectors {
+		selector, err := metav1.LabelSelectorAsSelector(&role.AggregationRule.ClusterRoleSelectors[i])
+		if err != nil {
+			return nil, errors.Join(err, fmt.Errorf("aggregation rule of %q", role.Name))
+		}
+		for _, part := range all {
+			if part.Name != role.Name && selector.Matches(labels.Set(part.Labels)) {
+				rules = append(rules, part.Rules...)
+			}
+		}
+	}
+	return rules, nil
+}
+
+// Denial is what a forbidden request is told.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/responsewriters/errors.go forbiddenMessage.
+func Denial(u auth.User, a Attributes, reason string) error {
+	var message string
+	resource := a.Resource
+	if a.Subresource != "" {
+		resource += "/" + a.Subresource
+	}
+	switch {
+	case a.NonResource:
+		message = fmt.Sprintf("User %q cannot %s path %q", u.Name, a.Verb, a.Path)
+	case a.Namespace != "":
+		message = fmt.Sprintf("User %q cannot %s resource %q in API group %q in the namespace %q", u.Name, a.Verb, resource, a.Group, a.Namespace)
+	default:
+		message = fmt.Sprintf("User %q cannot %s resource %q in API group %q at the cluster scope", u.Name, a.Verb, resource, a.Group)
+	}
+	message = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(message)
+	if reason != "" {
+		message += ": " + reason
+	}
+	return errors.New(message)
+}

@@ -1,0 +1,212 @@
+package reviews
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/flyball-dev/flyball/localapi/auth"
+	"github.com/flyball-dev/flyball/localapi/internal/rbac"
+	"github.com/flyball-dev/flyball/localapi/resource"
+)
+
+// Reviewer answers reviews.
+type Reviewer struct {
+	// Authorizer decides; nil allows everything.
+	Authorizer *rbac.Authorizer
+
+	// Tokens are the bearer tokens that are known.
+	Tokens map[string]auth.User
+}
+
+// Definitions are the types of reviews.
+func (v *Reviewer) Definitions() []*resource.Definition {
+	authn, authz := authenticationv1.SchemeGroupVersion, authorizationv1.SchemeGroupVersion
+	return []*resource.Definition{
+		review(authn, "SelfSubjectReview", false, v.self),
+		review(authn, "TokenReview", false, v.token),
+		review(authz, "LocalSubjectAccessReview", true, v.local),
+		review(authz, "SelfSubjectAccessReview", false, v.selfAccess),
+		review(authz, "SelfSubjectRulesReview", false, v.selfRules),
+		review(authz, "SubjectAccessReview", false, v.access),
+	}
+}
+
+// review defines a type *T of reviews.
+func review[T any, P interface {
+	*T
+	runtime.Object
+}](gv schema.GroupVersion, kind string, namespaced bool, answer func(context.Context, P) (runtime.Object, error),
+) *resource.Definition {
+	singular := strings.ToLower(kind)
+	return &resource.Definition{
+		GroupVersion: gv, Kind: kind, Plural: singular + "s", Singular: singular, Namespaced: namespaced,
+		New:     func() runtime.Object { return P(new(T)) },
+		NewList: func() runtime.Object { return &metav1.List{} }, // there is none
+		Review: func(ctx context.Context, obj runtime.Object) (runtime.Object, error) {
+			return answer(ctx, obj.(P))
+		},
+	}
+}
+
+// self answers "who am I".
+func (v *Reviewer) self(ctx context.Context, r *authenticationv1.SelfSubjectReview) (runtime.Object, error) {
+	u, _ := auth.UserFrom(ctx)
+	r.CreationTimestamp = metav1.Now().Rfc3339Copy()
+	r.Status = authenticationv1.SelfSubjectReviewStatus{UserInfo: info(u)}
+	return r, nil
+}
+
+func info(u auth.User) authenticationv1.UserInfo {
+	i := authenticationv1.UserInfo{Username: u.Name, UID: u.UID, Groups: u.Groups}
+	for k, values := range u.Extra {
+		if i.Extra == nil {
+			i.Extra = map[string]authenticationv1.ExtraValue{}
+		}
+		i.Extra[k] = values
+	}
+	return i
+}
+
+// token answers "whose token is this".
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/registry/authentication/tokenreview/storage.go.
+func (v *Reviewer) token(_ context.Context, r *authenticationv1.TokenReview) (runtime.Object, error) {
+	if r.Spec.Token == "" {
+		return nil, apierrors.NewBadRequest("token is required for TokenReview in authentication")
+	}
+	u, ok := v.Tokens[r.Spec.Token]
+	if !ok {
+		r.Status = authenticationv1.TokenReviewStatus{Error: "invalid bearer token"}
+		return r, nil
+	}
+	r.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: info(u.Known())}
+	return r, nil
+}
+
+// selfAccess answers "may I".
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/registry/authorization/selfsubjectaccessreview/rest.go.
+func (v *Reviewer) selfAccess(ctx context.Context, r *authorizationv1.SelfSubjectAccessReview) (runtime.Object, error) {
+	path := field.NewPath("spec")
+	errs := append(exactlyOne(r.Spec.ResourceAttributes, r.Spec.NonResourceAttributes, path), empty(r.ObjectMeta, "must be empty")...)
+	if len(errs) > 0 {
+		return nil, apierrors.NewInvalid(r.GroupVersionKind().GroupKind(), "", errs)
+	}
+	u, _ := auth.UserFrom(ctx)
+	r.Status = v.decide(u, r.Spec.ResourceAttributes, r.Spec.NonResourceAttributes)
+	return r, nil
+}
+
+// access answers "may they".
+func (v *Reviewer) access(_ context.Context, r *authorizationv1.SubjectAccessReview) (runtime.Object, error) {
+	if errs := append(subject(r.Spec), empty(r.ObjectMeta, "must be empty")...); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(r.GroupVersionKind().GroupKind(), "", errs)
+	}
+	r.Status = v.decide(user(r.Spec), r.Spec.ResourceAttributes, r.Spec.NonResourceAttributes)
+	return r, nil
+}
+
+// local answers "may they, in this namespace".
+func (v *Reviewer) local(_ context.Context, r *authorizationv1.LocalSubjectAccessReview) (runtime.Object, error) {
+	m := r.ObjectMeta
+	m.Namespace = ""
+	errs := append(subject(r.Spec), empty(m, "must be empty except for namespace")...)
+	path := field.NewPath("spec")
+	if a := r.Spec.ResourceAttributes; a != nil && a.Namespace != r.Namespace {
+		errs = append(errs, field.Invalid(path.Child("resourceAttributes", "namespace"), a.Namespace, "must match metadata.namespace"))
+	}
+	if a := r.Spec.NonResourceAttributes; a != nil {
+		errs = append(errs, field.Invalid(path.Child("nonResourceAttributes"), a, "disallowed on this kind of request"))
+	}
+	if len(errs) > 0 {
+		return nil, apierrors.NewInvalid(r.GroupVersionKind().GroupKind(), "", errs)
+	}
+	r.Status = v.decide(user(r.Spec), r.Spec.ResourceAttributes, nil)
+	return r, nil
+}
+
+func user(s authorizationv1.SubjectAccessReviewSpec) auth.User {
+	return auth.User{Name: s.User, UID: s.UID, Groups: s.Groups}
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/authorization/validation/validation.go ValidateSubjectAccessReviewSpec.
+func subject(s authorizationv1.SubjectAccessReviewSpec) field.ErrorList {
+	path := field.NewPath("spec")
+	errs := exactlyOne(s.ResourceAttributes, s.NonResourceAttributes, path)
+	if s.User == "" && len(s.Groups) == 0 {
+		errs = append(errs, field.Invalid(path.Child("user"), s.User, "at least one of user or group must be specified"))
+	}
+	return errs
+}
+
+func exactlyOne(r *authorizationv1.ResourceAttributes, n *authorizationv1.NonResourceAttributes, path *field.Path) field.ErrorList {
+	if (r == nil) != (n == nil) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, n, "exactly one of nonResourceAttributes or resourceAttributes must be specified")}
+}
+
+func empty(m metav1.ObjectMeta, message string) field.ErrorList {
+	m.ManagedFields = nil
+	if equality.Semantic.DeepEqual(m, metav1.ObjectMeta{}) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("metadata"), m, message)}
+}
+
+func (v *Reviewer) decide(u auth.User, r *authorizationv1.ResourceAttributes, n *authorizationv1.NonResourceAttributes) authorizationv1.SubjectAccessReviewStatus {
+	var a rbac.Attributes
+	if r != nil {
+		a = rbac.Attributes{
+			Verb: r.Verb, Group: r.Group, Resource: r.Resource, Subresource: r.Subresource, Namespace: r.Namespace, Name: r.Name,
+		}
+	} else {
+		a = rbac.Attributes{Verb: n.Verb, Path: n.Path, NonResource: true}
+	}
+	allowed, reason := v.Authorizer.Authorize(u, a)
+	return authorizationv1.SubjectAccessReviewStatus{Allowed: allowed, Reason: reason}
+}
+
+// selfRules answers "what may I do here".
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/registry/authorization/selfsubjectrulesreview/rest.go.
+func (v *Reviewer) selfRules(ctx context.Context, r *authorizationv1.SelfSubjectRulesReview) (runtime.Object, error) {
+	if r.Spec.Namespace == "" {
+		return nil, apierrors.NewBadRequest("no namespace on request")
+	}
+	u, ok := auth.UserFrom(ctx)
+	if !ok {
+		return nil, apierrors.NewInternalError(errors.New("no user present on request"))
+	}
+	rules, err := v.Authorizer.RulesFor(u, r.Spec.Namespace)
+	status := authorizationv1.SubjectRulesReviewStatus{
+		ResourceRules: []authorizationv1.ResourceRule{}, NonResourceRules: []authorizationv1.NonResourceRule{},
+	}
+	if err != nil {
+		status.EvaluationError = err.Error()
+	}
+	for _, rule := range rules {
+		if len(rule.Resources) > 0 {
+			status.ResourceRules = append(status.ResourceRules, authorizationv1.ResourceRule{
+				Verbs: rule.Verbs, APIGroups: rule.APIGroups, Resources: rule.Resources, ResourceNames: rule.ResourceNames,
+			})
+		}
+		if len(rule.NonResourceURLs) > 0 {
+			status.NonResourceRules = append(status.NonResourceRules, authorizationv1.NonResourceRule{
+				Verbs: rule.Verbs, NonResourceURLs: rule.NonResourceURLs,
+			})
+		}
+	}
+	answer := &authorizationv1.SelfSubjectRulesReview{TypeMeta: r.TypeMeta, Status: status}
+	return answer, nil
+}
