@@ -282,6 +282,15 @@ type DeleteOptions struct {
 	DryRun bool
 }
 
+// params repeats in the address what logs should show. The server goes by the body.
+func (o DeleteOptions) params() url.Values {
+	p := url.Values{}
+	if o.DryRun {
+		p.Set("dryRun", metav1.DryRunAll)
+	}
+	return p
+}
+
 func (o DeleteOptions) body() ([]byte, error) {
 	d := metav1.DeleteOptions{
 		TypeMeta:           metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},

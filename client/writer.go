@@ -182,7 +182,7 @@ func (c *Cluster) Delete(ctx context.Context, obj Object, opts ...DeleteOption) 
 		w.known = c.seen(w, obj)
 	}
 	request := c.live.request("DELETE", p).SetHeader("Content-Type", jsonMedia).Body(body)
-	return c.send(ctx, request, nil, w, func([]byte) error { return nil })
+	return c.send(ctx, request, o.params(), w, func([]byte) error { return nil })
 }
 
 // seen collects the states in which this process has seen the object that w is about to delete.
@@ -223,7 +223,7 @@ func (c *Cluster) DeleteAllOf(ctx context.Context, obj Object, opts ...DeleteAll
 		w.deletes, w.all = true, true
 	}
 	request := c.live.collection("DELETE", p, o.ListOptions).SetHeader("Content-Type", jsonMedia).Body(body)
-	return c.send(ctx, request, nil, w, func([]byte) error { return nil })
+	return c.send(ctx, request, o.params(), w, func([]byte) error { return nil })
 }
 
 // errPanicked is why nobody knows what came of a write whose goroutine panicked.

@@ -1,0 +1,80 @@
+package conditions_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flyball-dev/flyball/client/conditions"
+)
+
+// The time moves with the status only, or with reason and message too.
+func TestRules(t *testing.T) {
+	for _, c := range []struct {
+		rule  conditions.Rule
+		moves bool
+	}{{conditions.OnStatus, false}, {conditions.OnAnyChange, true}} {
+		synctest.Test(t, func(t *testing.T) {
+			var list []metav1.Condition
+			set := func(status metav1.ConditionStatus, message string) bool {
+				time.Sleep(time.Minute)
+				return conditions.Set(&list, 3, metav1.Condition{Type: "Up", Status: status, Reason: "R", Message: message}, c.rule)
+			}
+			at := func() time.Time { return conditions.Get(list, "Up").LastTransitionTime.Time }
+			if !set("True", "a") || list[0].ObservedGeneration != 3 {
+				t.Errorf("first: %+v", list)
+			}
+			first := at()
+			if set("True", "a") || !at().Equal(first) {
+				t.Error("nothing changed, and something did")
+			}
+			if !set("True", "b") || at().Equal(first) == c.moves || list[0].Message != "b" {
+				t.Errorf("message: %+v", list)
+			}
+			second := at()
+			if !set("False", "b") || at().Equal(second) {
+				t.Errorf("status: %+v", list)
+			}
+			if !set("False", strings.Repeat("x", 40000)) || len(list[0].Message) != conditions.MaxMessage {
+				t.Errorf("a message of %d characters", len(list[0].Message))
+			}
+		})
+	}
+}
+
+// An idle object costs no write, and a stall whose cause is gone is gone.
+func TestStates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var list []metav1.Condition
+		status := func() string {
+			words := []string{}
+			for _, c := range list {
+				words = append(words, c.Type+"="+string(c.Status))
+			}
+			return strings.Join(words, " ")
+		}
+		conditions.Set(&list, 1, metav1.Condition{Type: "Another", Status: "True", Reason: "R"}, conditions.OnStatus)
+		for _, c := range []struct {
+			state conditions.State
+			want  string
+		}{
+			{conditions.IsStalled, "Stalled=True Reconciling=False Ready=False Another=True"},
+			{conditions.IsReconciling, "Stalled=False Reconciling=True Ready=Unknown Another=True"},
+			{conditions.IsReady, "Stalled=False Reconciling=False Ready=True Another=True"},
+		} {
+			if !conditions.SetState(&list, 1, c.state, "R", "m", conditions.OnAnyChange) || status() != c.want {
+				t.Errorf("%s, want %s", status(), c.want)
+			}
+			time.Sleep(time.Minute)
+			if conditions.SetState(&list, 1, c.state, "R", "m", conditions.OnAnyChange) {
+				t.Error("the same state again is a change")
+			}
+		}
+		if !conditions.Is(list, conditions.Ready, metav1.ConditionTrue) || !conditions.Remove(&list, "Another") || conditions.Remove(&list, "Another") {
+			t.Errorf("conditions %+v", list)
+		}
+	})
+}

@@ -1,0 +1,62 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ContainsFinalizer says whether obj has the finalizer.
+func ContainsFinalizer(obj metav1.Object, finalizer string) bool {
+	return slices.Contains(obj.GetFinalizers(), finalizer)
+}
+
+// AddFinalizer adds the finalizer to obj, and says whether that changed it. Nothing is written.
+func AddFinalizer(obj metav1.Object, finalizer string) (changed bool) {
+	if ContainsFinalizer(obj, finalizer) {
+		return false
+	}
+	obj.SetFinalizers(append(slices.Clone(obj.GetFinalizers()), finalizer))
+	return true
+}
+
+// RemoveFinalizer removes the finalizer from obj, and says whether that changed it. Nothing is written.
+func RemoveFinalizer(obj metav1.Object, finalizer string) (changed bool) {
+	if !ContainsFinalizer(obj, finalizer) {
+		return false
+	}
+	obj.SetFinalizers(slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return f == finalizer }))
+	return true
+}
+
+// Finalize does what a reconciler has to do about its finalizer, and says whether the object is being deleted: then there is
+// nothing else to do. Deletion comes first:
+//
+//   - obj is being deleted and has the finalizer: cleanup, and when that succeeded, the finalizer is removed.
+//   - obj is being deleted and has it not (any more): nothing. A finalizer could not be added.
+//   - obj lives and has it not: it is added, and only then may the reconciler make what cleanup would have to remove.
+//
+// The writes fail with a conflict when obj is not the newest state: finalizers of others are never lost.
+func Finalize(ctx context.Context, c Client, obj Object, finalizer string, cleanup func(ctx context.Context) error) (deleting bool, err error) {
+	before := obj.DeepCopyObject().(Object)
+	deleting = obj.GetDeletionTimestamp() != nil
+	if deleting {
+		if !ContainsFinalizer(obj, finalizer) {
+			return true, nil
+		}
+		if err := cleanup(ctx); err != nil {
+			return true, fmt.Errorf("clean up %s: %w", ObjectKeyFromObject(obj), err)
+		}
+		RemoveFinalizer(obj, finalizer)
+		err = IgnoreNotFound(c.Patch(ctx, obj, MergeFromOptimistic(before)))
+	} else if AddFinalizer(obj, finalizer) {
+		err = c.Patch(ctx, obj, MergeFromOptimistic(before))
+	}
+	if err != nil {
+		set(obj, before)
+		return deleting, fmt.Errorf("write finalizer of %s: %w", ObjectKeyFromObject(obj), err)
+	}
+	return deleting, nil
+}

@@ -1,0 +1,346 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/flyball-dev/flyball/client"
+)
+
+func writes(r *client.Recording) string {
+	var all []string
+	for _, c := range r.Writes() {
+		all = append(all, c.String())
+	}
+	return strings.Join(all, ", ")
+}
+
+func namespaced(name string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"a": "1", "b": "2"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}
+}
+
+// Calls 0, 1, 1, 2: nothing changed, the object, its status, both.
+func TestPatchHelperCalls(t *testing.T) {
+	label := func(p *corev1.Pod) { p.Labels["a"] = "changed" }
+	phase := func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }
+	for _, c := range []struct {
+		name   string
+		change []func(*corev1.Pod)
+		want   string
+	}{
+		{"nothing", nil, ""},
+		{"object", []func(*corev1.Pod){label}, "patch default/p"},
+		{"status", []func(*corev1.Pod){phase}, "patch status default/p"},
+		{"both", []func(*corev1.Pod){label, phase}, "patch default/p, patch status default/p"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inWorld(t, client.Options{}, func(w *world) {
+				r := client.Record(w.Cluster)
+				var pod corev1.Pod
+				w.must(r.Get(w.ctx, keyOf(namespaced("p")), &pod))
+				helper, err := client.NewPatchHelper(r, &pod)
+				w.must(err)
+				for _, change := range c.change {
+					change(&pod)
+				}
+				wanted := pod.DeepCopy()
+				if has, err := helper.HasChanges(&pod); err != nil || has != (c.want != "") {
+					t.Errorf("has changes: %v, %v", has, err)
+				}
+				w.must(helper.Patch(w.ctx, &pod))
+				w.must(helper.Patch(w.ctx, &pod)) // Nothing is left to send.
+				if got := writes(r); got != c.want {
+					t.Errorf("calls %q, want %q", got, c.want)
+				}
+				// The answer of the first call has not overwritten the status that was wanted.
+				var stored corev1.Pod
+				w.must(other(w).Get(w.ctx, keyOf(&pod), &stored))
+				if stored.Status.Phase != wanted.Status.Phase || stored.Labels["a"] != wanted.Labels["a"] || stored.ResourceVersion != pod.ResourceVersion {
+					t.Errorf("stored %v %v %s, the caller has %s", stored.Status.Phase, stored.Labels, stored.ResourceVersion, pod.ResourceVersion)
+				}
+			}, namespaced("p"))
+		})
+	}
+}
+
+// A key that was given up is allocated anew by somebody else before the patch that removes it: the other's must survive.
+func TestPatchHelperDoesNotRemoveWhatOthersPutThere(t *testing.T) {
+	inWorld(t, client.Options{}, func(w *world) {
+		var mine, theirs corev1.Pod
+		key := keyOf(namespaced("p"))
+		w.must(w.Get(w.ctx, key, &mine))
+		helper, err := client.NewPatchHelper(w.Cluster, &mine)
+		w.must(err)
+		delete(mine.Labels, "b")
+
+		w.must(other(w).Get(w.ctx, key, &theirs))
+		theirs.Labels["b"] = "theirs"
+		w.must(other(w).Update(w.ctx, &theirs))
+		if err := helper.Patch(w.ctx, &mine); !apierrors.IsConflict(err) {
+			t.Errorf("patch: %v", err)
+		}
+		if _, there := mine.Labels["b"]; there || mine.ResourceVersion == theirs.ResourceVersion {
+			t.Error("after an error the object is not as the caller made it")
+		}
+		w.must(other(w).Get(w.ctx, key, &theirs))
+		if theirs.Labels["b"] != "theirs" {
+			t.Errorf("labels %v", theirs.Labels)
+		}
+		// What only adds goes beside others' changes.
+		helper, err = client.NewPatchHelper(w.Cluster, &mine)
+		w.must(err)
+		mine.Labels["c"] = "3"
+		w.must(helper.Patch(w.ctx, &mine))
+		if mine.Labels["b"] != "theirs" || mine.Labels["c"] != "3" {
+			t.Errorf("labels %v", mine.Labels)
+		}
+	}, namespaced("p"))
+}
+
+// 2⁵³ and 2⁵³+1 are one float64.
+func TestPatchHelperTellsLargeIntegersApart(t *testing.T) {
+	inWorld(t, client.Options{}, func(w *world) {
+		r := client.Record(client.DryRun(w.Cluster))
+		u := anyMap()
+		u.SetNamespace("default")
+		u.SetName("a")
+		u.Object["n"] = int64(1) << 53
+		helper, err := client.NewPatchHelper(r, u)
+		w.must(err)
+		u.Object["n"] = int64(1)<<53 + 1
+		if has, err := helper.HasChanges(u); err != nil || !has {
+			t.Errorf("has changes: %v, %v", has, err)
+		}
+		data, err := client.MergeFrom(func() client.Object { o := u.DeepCopy(); o.Object["n"] = int64(1) << 53; return o }()).Data(u)
+		if string(data) != `{"n":9007199254740993}` || err != nil {
+			t.Errorf("patch %s, %v", data, err)
+		}
+	}, configMap("a"))
+}
+
+// A patch that fails surfaces, and the status is not sent after it. One of the status surfaces as well.
+func TestPatchHelperFailures(t *testing.T) {
+	for _, sub := range []string{"", "status"} {
+		inWorld(t, client.Options{}, func(w *world) {
+			boom := errors.New("boom")
+			var calls []string
+			c := client.Intercept(w.Cluster, func(ctx context.Context, call client.Call, next func(context.Context) error) error {
+				if call.Verb == "patch" {
+					calls = append(calls, call.SubResource)
+					if call.SubResource == sub {
+						return boom
+					}
+				}
+				return next(ctx)
+			})
+			var pod corev1.Pod
+			w.must(c.Get(w.ctx, keyOf(namespaced("p")), &pod))
+			helper, err := client.NewPatchHelper(c, &pod)
+			w.must(err)
+			pod.Labels["a"], pod.Status.Phase = "changed", corev1.PodRunning
+			if err := helper.Patch(w.ctx, &pod); !errors.Is(err, boom) {
+				t.Errorf("patch: %v", err)
+			}
+			if got, want := fmt.Sprint(len(calls)), map[string]string{"": "1", "status": "2"}[sub]; got != want || pod.Status.Phase != corev1.PodRunning {
+				t.Errorf("%s calls, want %s; phase %s", got, want, pod.Status.Phase)
+			}
+			if sub == "status" { // What is left is sent by the next try, once.
+				sub = "none"
+				w.must(helper.Patch(w.ctx, &pod))
+				if len(calls) != 3 {
+					t.Errorf("calls %q", calls)
+				}
+			}
+		}, namespaced("p"))
+	}
+	if _, err := client.NewPatchHelper(nil, nil); err == nil {
+		t.Error("a helper of nothing")
+	}
+}
+
+func TestFinalize(t *testing.T) {
+	const finalizer = "example.com/clean"
+	inWorld(t, client.Options{}, func(w *world) {
+		cleaned, failing := 0, errors.New("not yet")
+		finalize := func() (bool, error) {
+			var m corev1.ConfigMap
+			if err := w.Get(w.ctx, keyOf(configMap("a")), &m); err != nil {
+				return false, err
+			}
+			return client.Finalize(w.ctx, w.Cluster, &m, finalizer, func(context.Context) error {
+				cleaned++
+				return failing
+			})
+		}
+		for range 2 { // The second finds it there.
+			if deleting, err := finalize(); deleting || err != nil {
+				t.Fatal(deleting, err)
+			}
+		}
+		w.must(w.Delete(w.ctx, configMap("a")))
+		if deleting, err := finalize(); !deleting || !errors.Is(err, failing) {
+			t.Errorf("cleanup that fails: %v, %v", deleting, err)
+		}
+		failing = nil
+		if deleting, err := finalize(); !deleting || err != nil {
+			t.Errorf("cleanup: %v, %v", deleting, err)
+		}
+		if _, err := finalize(); !apierrors.IsNotFound(err) || cleaned != 2 {
+			t.Errorf("%v, cleaned %d times", err, cleaned)
+		}
+		// No finalizer is added to what is being deleted, nor is anything cleaned up that was never ours.
+		var b corev1.ConfigMap
+		w.must(w.Delete(w.ctx, configMap("b")))
+		w.must(w.Get(w.ctx, keyOf(configMap("b")), &b))
+		if deleting, err := client.Finalize(w.ctx, w.Cluster, &b, finalizer, nil); !deleting || err != nil || len(b.Finalizers) != 1 {
+			t.Errorf("another's finalizer: %v, %v, %v", deleting, err, b.Finalizers)
+		}
+	}, configMap("a"), func() *corev1.ConfigMap { b := configMap("b"); b.Finalizers = []string{"example.com/other"}; return b }())
+}
+
+func TestOwnerReferences(t *testing.T) {
+	owner := configMap("owner")
+	owner.UID = "u"
+	child := configMap("child")
+	for range 2 { // Twice is once.
+		if err := client.SetControllerReference(owner, child, scheme.Scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ref := metav1.GetControllerOf(child)
+	if ref == nil || len(child.OwnerReferences) != 1 || ref.Kind != "ConfigMap" || ref.APIVersion != "v1" || !*ref.BlockOwnerDeletion {
+		t.Errorf("references %+v", child.OwnerReferences)
+	}
+	second := configMap("second")
+	second.UID = "v"
+	var owned *client.AlreadyOwnedError
+	if err := client.SetControllerReference(second, child, scheme.Scheme); !errors.As(err, &owned) || owned.Owner.Name != "owner" {
+		t.Errorf("second controller: %v", err)
+	}
+	if err := client.SetOwnerReference(second, child, scheme.Scheme); err != nil || len(child.OwnerReferences) != 2 || metav1.GetControllerOf(child).Name != "owner" {
+		t.Errorf("second owner: %v, %+v", err, child.OwnerReferences)
+	}
+	elsewhere := configMap("elsewhere")
+	elsewhere.Namespace = "other"
+	if err := client.SetOwnerReference(owner, elsewhere, scheme.Scheme); err == nil {
+		t.Error("an owner in another namespace")
+	}
+	if err := client.SetOwnerReference(configMap("unread"), child, scheme.Scheme); err == nil {
+		t.Error("an owner without UID")
+	}
+	if !client.RemoveOwnerReference(owner, child) || client.RemoveOwnerReference(owner, child) || len(child.OwnerReferences) != 1 {
+		t.Errorf("after removing: %+v", child.OwnerReferences)
+	}
+}
+
+func TestCreateOrUpdateAndPatch(t *testing.T) {
+	for name, ensure := range map[string]func(context.Context, client.Client, client.Object, client.MutateFn) (client.OperationResult, error){
+		"update": client.CreateOrUpdate, "patch": client.CreateOrPatch,
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, client.Options{}, func(w *world) {
+				r := client.Record(w.Cluster)
+				value := "1"
+				run := func() client.OperationResult {
+					m := configMap("a")
+					result, err := ensure(w.ctx, r, m, func() error { m.Data = map[string]string{"k": value}; return nil })
+					w.must(err)
+					return result
+				}
+				got := []client.OperationResult{run(), run()}
+				value = "2"
+				got = append(got, run(), run())
+				if fmt.Sprint(got) != "[created unchanged updated unchanged]" || writes(r) != "create default/a, "+name+" default/a" {
+					t.Errorf("%v by %s", got, writes(r))
+				}
+				m := configMap("a")
+				if _, err := ensure(w.ctx, r, m, func() error { m.Name = "b"; return nil }); err == nil {
+					t.Error("the name may be changed")
+				}
+			})
+		})
+	}
+}
+
+func TestRetryOnConflict(t *testing.T) {
+	inWorld(t, client.Options{}, func(w *world) {
+		tries := 0
+		var m corev1.ConfigMap
+		m.Namespace, m.Name = "default", "a"
+		w.must(client.RetryOnConflict(w.ctx, w.Cluster, &m, func() error {
+			if tries++; tries <= 3 { // Somebody is faster three times.
+				theirs := m.DeepCopy()
+				theirs.Data = map[string]string{"theirs": fmt.Sprint(tries)}
+				w.must(other(w).Update(w.ctx, theirs))
+			}
+			if m.Data == nil {
+				m.Data = map[string]string{}
+			}
+			m.Data["ours"] = "yes"
+			return nil
+		}))
+		if tries != 4 || m.Data["theirs"] != "3" || m.Data["ours"] != "yes" {
+			t.Errorf("%d tries, data %v", tries, m.Data)
+		}
+		if err := client.RetryOnConflict(w.ctx, w.Cluster, configMap("none"), func() error { return nil }); !apierrors.IsNotFound(err) {
+			t.Errorf("got %v", err)
+		}
+	}, configMap("a"))
+}
+
+// Nothing is stored, whatever is called; what the server would refuse is refused.
+func TestDryRun(t *testing.T) {
+	inWorld(t, client.Options{}, func(w *world) {
+		d := client.DryRun(w.Cluster)
+		w.must(d.Create(w.ctx, configMap("new")))
+		if err := d.Create(w.ctx, configMap("a")); !apierrors.IsAlreadyExists(err) {
+			t.Errorf("create: %v", err)
+		}
+		var pod corev1.Pod
+		w.must(d.Get(w.ctx, keyOf(namespaced("p")), &pod))
+		before := pod.DeepCopy()
+		pod.Labels["a"] = "changed"
+		w.must(d.Update(w.ctx, pod.DeepCopy()))
+		w.must(d.Patch(w.ctx, pod.DeepCopy(), client.MergeFrom(before)))
+		pod.Status.Phase = corev1.PodRunning
+		w.must(d.Status().Update(w.ctx, pod.DeepCopy()))
+		w.must(d.Status().Patch(w.ctx, pod.DeepCopy(), client.MergeFrom(before)))
+		w.must(d.Delete(w.ctx, configMap("a")))
+		w.must(d.DeleteAllOf(w.ctx, configMap(""), client.InNamespace("default")))
+		u := anyMap()
+		u.SetNamespace("default")
+		u.SetName("a")
+		u.SetLabels(map[string]string{"x": "y"})
+		w.must(d.Apply(w.ctx, client.ApplyUnstructured(u), client.FieldOwner("me"), client.ForceOwnership))
+		if got := w.api.Audit().Writes(); len(got) != 0 {
+			t.Errorf("stored: %v", got)
+		}
+		w.wantNames("a")
+	}, configMap("a"), namespaced("p"))
+}
+
+func TestApply(t *testing.T) {
+	inWorld(t, client.Options{FieldManager: "me"}, func(w *world) {
+		w.warm(&corev1.ConfigMapList{})
+		u := anyMap()
+		u.SetNamespace("default")
+		u.SetName("a")
+		u.SetLabels(map[string]string{"x": "y"})
+		w.must(w.Apply(w.ctx, client.ApplyUnstructured(u)))
+		if u.GetUID() == "" {
+			t.Error("the answer did not come back")
+		}
+		w.wantNames("a", client.MatchingLabels{"x": "y"})
+	})
+}

@@ -1,0 +1,157 @@
+package client
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Call is a call of a [Client].
+type Call struct {
+	// Verb is get, list, create, update, patch, apply, delete or deleteAllOf.
+	Verb string
+	// SubResource is "" for the object itself.
+	SubResource string
+	// Object is what the call is about: an object, a list, or a runtime.ApplyConfiguration.
+	Object any
+	// Key names the object; it is empty where the call does not, as for a list.
+	Key ObjectKey
+}
+
+func (c Call) String() string {
+	words := []string{c.Verb}
+	if c.SubResource != "" {
+		words = append(words, c.SubResource)
+	}
+	if c.Key != (ObjectKey{}) {
+		words = append(words, c.Key.String())
+	}
+	return strings.Join(words, " ")
+}
+
+// Interceptor stands around a call: it may fail instead of calling next, call it several times, or look at what came of it.
+type Interceptor func(ctx context.Context, call Call, next func(ctx context.Context) error) error
+
+// Intercept returns a client of c whose every call goes through around: for tests, metrics, limits.
+func Intercept(c Client, around Interceptor) Client { return &intercepted{c, around} }
+
+type intercepted struct {
+	Client
+	around Interceptor
+}
+
+func (i *intercepted) about(ctx context.Context, verb string, obj Object, do func(context.Context) error) error {
+	return i.around(ctx, Call{Verb: verb, Object: obj, Key: ObjectKeyFromObject(obj)}, do)
+}
+
+func (i *intercepted) Get(ctx context.Context, key ObjectKey, obj Object, opts ...GetOption) error {
+	return i.around(ctx, Call{Verb: "get", Object: obj, Key: key}, func(ctx context.Context) error { return i.Client.Get(ctx, key, obj, opts...) })
+}
+
+func (i *intercepted) List(ctx context.Context, list ObjectList, opts ...ListOption) error {
+	return i.around(ctx, Call{Verb: "list", Object: list}, func(ctx context.Context) error { return i.Client.List(ctx, list, opts...) })
+}
+
+func (i *intercepted) Create(ctx context.Context, obj Object, opts ...CreateOption) error {
+	return i.about(ctx, "create", obj, func(ctx context.Context) error { return i.Client.Create(ctx, obj, opts...) })
+}
+
+func (i *intercepted) Update(ctx context.Context, obj Object, opts ...UpdateOption) error {
+	return i.about(ctx, "update", obj, func(ctx context.Context) error { return i.Client.Update(ctx, obj, opts...) })
+}
+
+func (i *intercepted) Patch(ctx context.Context, obj Object, patch Patch, opts ...PatchOption) error {
+	return i.about(ctx, "patch", obj, func(ctx context.Context) error { return i.Client.Patch(ctx, obj, patch, opts...) })
+}
+
+func (i *intercepted) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...ApplyOption) error {
+	return i.around(ctx, Call{Verb: "apply", Object: obj}, func(ctx context.Context) error { return i.Client.Apply(ctx, obj, opts...) })
+}
+
+func (i *intercepted) Delete(ctx context.Context, obj Object, opts ...DeleteOption) error {
+	return i.about(ctx, "delete", obj, func(ctx context.Context) error { return i.Client.Delete(ctx, obj, opts...) })
+}
+
+func (i *intercepted) DeleteAllOf(ctx context.Context, obj Object, opts ...DeleteAllOfOption) error {
+	return i.around(ctx, Call{Verb: "deleteAllOf", Object: obj}, func(ctx context.Context) error { return i.Client.DeleteAllOf(ctx, obj, opts...) })
+}
+
+func (i *intercepted) Status() SubResourceClient { return i.SubResource("status") }
+
+func (i *intercepted) SubResource(name string) SubResourceClient {
+	return &interceptedSub{SubResourceClient: i.Client.SubResource(name), name: name, around: i.around}
+}
+
+type interceptedSub struct {
+	SubResourceClient
+	name   string
+	around Interceptor
+}
+
+func (i *interceptedSub) about(ctx context.Context, verb string, obj Object, do func(context.Context) error) error {
+	return i.around(ctx, Call{Verb: verb, SubResource: i.name, Object: obj, Key: ObjectKeyFromObject(obj)}, do)
+}
+
+func (i *interceptedSub) Get(ctx context.Context, obj, sub Object) error {
+	return i.about(ctx, "get", obj, func(ctx context.Context) error { return i.SubResourceClient.Get(ctx, obj, sub) })
+}
+
+func (i *interceptedSub) Create(ctx context.Context, obj, sub Object, opts ...CreateOption) error {
+	return i.about(ctx, "create", obj, func(ctx context.Context) error { return i.SubResourceClient.Create(ctx, obj, sub, opts...) })
+}
+
+func (i *interceptedSub) Update(ctx context.Context, obj Object, opts ...UpdateOption) error {
+	return i.about(ctx, "update", obj, func(ctx context.Context) error { return i.SubResourceClient.Update(ctx, obj, opts...) })
+}
+
+func (i *interceptedSub) Patch(ctx context.Context, obj Object, patch Patch, opts ...PatchOption) error {
+	return i.about(ctx, "patch", obj, func(ctx context.Context) error { return i.SubResourceClient.Patch(ctx, obj, patch, opts...) })
+}
+
+func (i *interceptedSub) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...ApplyOption) error {
+	return i.around(ctx, Call{Verb: "apply", SubResource: i.name, Object: obj}, func(ctx context.Context) error {
+		return i.SubResourceClient.Apply(ctx, obj, opts...)
+	})
+}
+
+// Recording is a client that remembers its calls.
+type Recording struct {
+	Client
+
+	mu    sync.Mutex
+	calls []Call
+}
+
+// Record returns a client of c that remembers what it was asked for.
+func Record(c Client) *Recording {
+	r := &Recording{}
+	r.Client = Intercept(c, func(ctx context.Context, call Call, next func(context.Context) error) error {
+		r.mu.Lock()
+		r.calls = append(r.calls, call)
+		r.mu.Unlock()
+		return next(ctx)
+	})
+	return r
+}
+
+// Calls returns the calls so far, in order of their beginnings.
+func (r *Recording) Calls() []Call {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.calls)
+}
+
+// Writes returns those that are no reads.
+func (r *Recording) Writes() []Call {
+	return slices.DeleteFunc(r.Calls(), func(c Call) bool { return c.Verb == "get" || c.Verb == "list" })
+}
+
+// Reset forgets the calls so far.
+func (r *Recording) Reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls = nil
+}

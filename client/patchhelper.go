@@ -1,0 +1,131 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// PatchHelper writes what a reconciler changed in an object: it keeps the object as it was before, and sends the difference
+// at the end.
+//
+//	helper, err := client.NewPatchHelper(c, obj)
+//	…
+//	defer func() { err = errors.Join(err, helper.Patch(ctx, obj)) }()
+//
+// Nothing changed costs no call; a change of anything but status one merge patch; a change of status one patch of the status
+// subresource; both, both. The patch holds nothing but what changed, so writers of other fields are left alone. Where it
+// removes a field or a key of a map, it demands that the object is still the one that was read: else it could remove what somebody
+// put there since. Numbers are compared exactly.
+type PatchHelper struct {
+	client Client
+	// before is the object as it was, without status and what only the server writes; status is its status.
+	before, status map[string]any
+	// known is the state of the object that the server told last.
+	known metav1.ObjectMeta
+}
+
+// NewPatchHelper takes the picture of obj that changes are measured against.
+func NewPatchHelper(c Client, obj Object) (*PatchHelper, error) {
+	if obj == nil {
+		return nil, errors.New("patch helper: no object")
+	}
+	before, status, err := split(obj)
+	if err != nil {
+		return nil, fmt.Errorf("patch helper: %w", err)
+	}
+	return &PatchHelper{client: c, before: before, status: status, known: stateOf(obj)}, nil
+}
+
+func stateOf(obj Object) metav1.ObjectMeta {
+	return metav1.ObjectMeta{UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion()}
+}
+
+// split encodes an object, exactly, as what a writer may change but its status, and the status.
+func split(obj Object) (main, status map[string]any, err error) {
+	data, err := json.Marshal(obj)
+	if err != nil {
+		return nil, nil, err
+	}
+	if main, err = decodeExactly(data); err != nil {
+		return nil, nil, err
+	}
+	status, _ = main["status"].(map[string]any)
+	delete(main, "status")
+	delete(main, "apiVersion") // Not every Go value says it, and it cannot change.
+	delete(main, "kind")
+	if metadata, is := main["metadata"].(map[string]any); is {
+		for _, servers := range []string{"resourceVersion", "generation", "managedFields", "creationTimestamp", "uid"} {
+			delete(metadata, servers)
+		}
+	}
+	return main, status, nil
+}
+
+// Patch writes the difference between obj and the picture. Then obj is what the server answered, and the picture too: Patch
+// may be called again. After an error obj is as the caller made it.
+//
+// Errors: of the patch, and then the status was not sent; of the status. A conflict where something was removed from an object
+// that others have changed: reconcile again.
+func (h *PatchHelper) Patch(ctx context.Context, obj Object) error {
+	main, status, err := split(obj)
+	if err != nil {
+		return fmt.Errorf("patch %s: %w", obj.GetName(), err)
+	}
+	answer := obj.DeepCopyObject().(Object)
+	sent := false
+	if changes := difference(h.before, main); len(changes) > 0 {
+		if err := h.send(changes, func(p Patch) error { return h.client.Patch(ctx, answer, p) }); err != nil {
+			return fmt.Errorf("patch %s: %w", obj.GetName(), err)
+		}
+		h.before, h.known, sent = main, stateOf(answer), true
+	}
+	if changes := difference(h.status, status); len(changes) > 0 {
+		err := h.send(map[string]any{"status": changes}, func(p Patch) error { return h.client.Status().Patch(ctx, answer, p) })
+		if err != nil {
+			return fmt.Errorf("patch status of %s: %w", obj.GetName(), err)
+		}
+		sent = true
+	}
+	if !sent {
+		return nil
+	}
+	set(obj, answer)
+	h.known = stateOf(obj)
+	h.before, h.status, err = split(obj)
+	return err
+}
+
+// HasChanges says whether Patch would send anything.
+func (h *PatchHelper) HasChanges(obj Object) (bool, error) {
+	main, status, err := split(obj)
+	return len(difference(h.before, main))+len(difference(h.status, status)) > 0, err
+}
+
+// send encodes changes, which hold on to the known state when they remove something, and patches with them.
+func (h *PatchHelper) send(changes map[string]any, patch func(Patch) error) error {
+	data, err := json.Marshal(changes)
+	if err != nil {
+		return err
+	}
+	if removes(changes) {
+		if data, err = withVersion(data, &h.known); err != nil {
+			return err
+		}
+	}
+	return patch(RawPatch(types.MergePatchType, data))
+}
+
+// removes says whether a merge patch removes something.
+func removes(patch map[string]any) bool {
+	for _, value := range patch {
+		if below, isMap := value.(map[string]any); value == nil || (isMap && removes(below)) {
+			return true
+		}
+	}
+	return false
+}
