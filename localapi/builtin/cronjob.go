@@ -61,8 +61,7 @@ func validateCronJob(c *batchv1.CronJob) field.ErrorList {
 	var errs field.ErrorList
 	n := len(strings.Fields(spec.Schedule))
 	switch {
-	case spec.Schedule == "":
-		errs = append(errs, field.Required(path.Child("schedule"), ""))
+	case spec.Schedule == "": // said last, below
 	case !strings.HasPrefix(spec.Schedule, "@") && n != 5:
 		errs = append(errs, field.Invalid(path.Child("schedule"), spec.Schedule,
 			fmt.Sprintf("expected exactly 5 fields, found %d: %v", n, strings.Fields(spec.Schedule))))
@@ -72,7 +71,11 @@ func validateCronJob(c *batchv1.CronJob) field.ErrorList {
 		batchv1.AllowConcurrent, batchv1.ForbidConcurrent, batchv1.ReplaceConcurrent)...)
 	errs = append(errs, validateJobSpec(&spec.JobTemplate.Spec, path.Child("jobTemplate", "spec"))...)
 	errs = append(errs, nonnegative(replicasOf(spec.SuccessfulJobsHistoryLimit), path.Child("successfulJobsHistoryLimit"))...)
-	return append(errs, nonnegative(replicasOf(spec.FailedJobsHistoryLimit), path.Child("failedJobsHistoryLimit"))...)
+	errs = append(errs, nonnegative(replicasOf(spec.FailedJobsHistoryLimit), path.Child("failedJobsHistoryLimit"))...)
+	if spec.Schedule == "" {
+		errs = append(errs, field.Required(path.Child("schedule"), ""))
+	}
+	return errs
 }
 
 func cronJobColumns() []metav1.TableColumnDefinition {

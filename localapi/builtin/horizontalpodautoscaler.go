@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
@@ -79,6 +80,11 @@ func validateAutoscaler(h *autoscalingv2.HorizontalPodAutoscaler) field.ErrorLis
 	}
 	if h.Spec.ScaleTargetRef.Name == "" {
 		errs = append(errs, field.Required(target.Child("name"), ""))
+	}
+	if gv, err := schema.ParseGroupVersion(h.Spec.ScaleTargetRef.APIVersion); err != nil {
+		errs = append(errs, field.Invalid(target.Child("apiVersion"), h.Spec.ScaleTargetRef.APIVersion, err.Error()))
+	} else if gv.Group == "" {
+		errs = append(errs, field.Invalid(target.Child("apiVersion"), h.Spec.ScaleTargetRef.APIVersion, "apiVersion must specify API group"))
 	}
 	if low == 0 && !slices.ContainsFunc(h.Spec.Metrics, countsWithoutPods) {
 		errs = append(errs, field.Forbidden(path.Child("metrics"), "must specify at least one Object or External metric to support scaling to zero replicas"))

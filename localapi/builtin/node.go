@@ -45,6 +45,12 @@ func node() *resource.Definition {
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/defaults.go SetDefaults_NodeStatus.
 func defaultNode(n *corev1.Node) {
+	switch one, all := n.Spec.PodCIDR, n.Spec.PodCIDRs; { // as pkg/apis/core/v1/conversion.go keeps the two the same
+	case one != "" && (len(all) == 0 || all[0] != one):
+		n.Spec.PodCIDRs = []string{one}
+	case one == "" && len(all) > 0:
+		n.Spec.PodCIDR = all[0]
+	}
 	if n.Status.Allocatable == nil && n.Status.Capacity != nil {
 		n.Status.Allocatable = n.Status.Capacity.DeepCopy()
 	}

@@ -1,11 +1,13 @@
 package builtin
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -31,6 +33,7 @@ func persistentVolumeClaim() *resource.Definition {
 		PrepareUpdate:       carry(func(c, old *corev1.PersistentVolumeClaim) { c.Status = old.Status }),
 		PrepareStatusUpdate: carry(func(c, old *corev1.PersistentVolumeClaim) { c.Spec = old.Spec }),
 		Validate:            check(validateClaim),
+		ValidateUpdate:      compare(validateClaimUpdate),
 		Columns:             claimColumns(),
 		Row:                 cells(claimRow),
 	}
@@ -67,6 +70,33 @@ func validateClaim(c *corev1.PersistentVolumeClaim) field.ErrorList {
 		errs = append(errs, field.Invalid(storage, q.String(), "must be greater than zero"))
 	}
 	return errs
+}
+
+// validateClaimUpdate lets a volume be bound once, and a bound claim grow.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidatePersistentVolumeClaimUpdate.
+func validateClaimUpdate(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
+	path := field.NewPath("spec")
+	now, was := c.Spec.DeepCopy(), old.Spec.DeepCopy()
+	if was.VolumeName == "" {
+		was.VolumeName = now.VolumeName
+	}
+	if c.Status.Phase == corev1.ClaimBound {
+		if now.Resources.Requests != nil {
+			now.Resources.Requests[corev1.ResourceStorage] = was.Resources.Requests[corev1.ResourceStorage]
+		}
+		now.VolumeAttributesClassName = was.VolumeAttributesClassName
+	}
+	var errs field.ErrorList
+	if !equality.Semantic.DeepEqual(now, was) {
+		errs = append(errs, field.Forbidden(path, fmt.Sprintf(
+			"spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n%v", shownDiff(*was, *now))))
+	}
+	size, before, have := c.Spec.Resources.Requests.Storage(), old.Spec.Resources.Requests.Storage(), old.Status.Capacity.Storage()
+	if size.Cmp(*before) < 0 && size.Cmp(*have) <= 0 {
+		errs = append(errs, field.Forbidden(path.Child("resources", "requests", "storage"), "field can not be less than status.capacity"))
+	}
+	return append(errs, immutable(c.Spec.VolumeMode, old.Spec.VolumeMode, field.NewPath("volumeMode"))...)
 }
 
 // accessModes are the modes and what they print as.

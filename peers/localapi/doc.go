@@ -38,5 +38,7 @@
 // of generated names, and resource versions. A resource version is named for the line that showed it first, and at the end
 // of a script all versions must stand in the same order on both sides.
 //
+// TestGenerated plays sequences that chance made of a seed in the same way.
+//
 // What is meant to differ is listed in one table, known in known_test.go. A listed difference that no longer occurs fails the test.
 package localapi

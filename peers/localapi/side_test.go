@@ -260,7 +260,7 @@ func (s *side) read(resp *http.Response, st *step) (answer, error) {
 	if a.body, err = decode(resp.Header.Get("Content-Type"), data); err != nil {
 		return a, fmt.Errorf("decode the answer: %w\n%s", err, data)
 	}
-	if st.as != "" {
+	if st.as != "" && a.code < http.StatusBadRequest {
 		s.kept[st.as] = a.body
 	}
 	return a, nil

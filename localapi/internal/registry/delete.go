@@ -104,6 +104,9 @@ func (r *Resource) checkPreconditions(old *watchcache.Object, p *metav1.Precondi
 		return nil
 	}
 	name, have := old.Meta.GetName(), old.Meta
+	if r.Definition.Finalizing != nil {
+		return r.checkNamespacePreconditions(have, p)
+	}
 	conflict := func(format string, args ...any) error {
 		gr := schema.GroupResource{Group: r.Definition.GroupVersion.Group, Resource: r.Definition.Kind}
 		return apierrors.NewConflict(gr, name, fmt.Errorf(format, args...))
@@ -115,6 +118,23 @@ func (r *Resource) checkPreconditions(old *watchcache.Object, p *metav1.Precondi
 	if p.ResourceVersion != nil && *p.ResourceVersion != have.GetResourceVersion() {
 		return conflict("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). "+
 			"The object might have been modified", *p.ResourceVersion, have.GetResourceVersion())
+	}
+	return nil
+}
+
+// checkNamespacePreconditions is what the store of namespaces checks itself, in words of its own.
+//
+// Source: k8s.io/kubernetes pkg/registry/core/namespace/storage/storage.go Delete.
+func (r *Resource) checkNamespacePreconditions(have metav1.Object, p *metav1.Preconditions) error {
+	const format = "%s: %[2]s in precondition: %[3]v, %[2]s in object meta: %[4]v"
+	conflict := func(what string, want, is any) error {
+		return apierrors.NewConflict(r.Definition.GroupResource(), have.GetName(), fmt.Errorf(format, "Precondition failed", what, want, is))
+	}
+	if p.UID != nil && *p.UID != have.GetUID() {
+		return conflict("UID", *p.UID, have.GetUID())
+	}
+	if p.ResourceVersion != nil && *p.ResourceVersion != have.GetResourceVersion() {
+		return conflict("ResourceVersion", *p.ResourceVersion, have.GetResourceVersion())
 	}
 	return nil
 }
