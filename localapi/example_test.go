@@ -2,6 +2,7 @@ package localapi_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/audit"
+	"github.com/flyball-dev/flyball/localapi/auth"
 	"github.com/flyball-dev/flyball/localapi/gate"
 )
 
@@ -97,7 +99,7 @@ func ExampleNewTest() {
 		Status:     corev1.PodStatus{Phase: corev1.PodRunning},
 	}
 	server := localapi.NewTest(t, pod)
-	client := kubernetes.NewForConfigOrDie(server.RESTConfig())
+	client := server.Client()
 
 	got, err := client.CoreV1().Pods("team").Get(context.Background(), "web-1", metav1.GetOptions{})
 	fmt.Println(got.Status.Phase, err)
@@ -109,4 +111,44 @@ func ExampleNewTest() {
 	// Output:
 	// Running <nil>
 	// [delete pods team/web-1 200] <nil>
+}
+
+// A rule makes the second update of a kind fail with a conflict.
+func ExampleTest_Intercept() {
+	t := &failer{} // in a test: its t
+	server := localapi.NewTest(t, configMap("a"))
+	conflict := apierrors.NewConflict(corev1.Resource("configmaps"), "a", errors.New("somebody was faster"))
+	server.Intercept(localapi.Rule{Verb: "update", Resource: "configmaps", Nth: 2, Err: conflict})
+
+	maps := server.Client().CoreV1().ConfigMaps("default")
+	for range 3 {
+		_, err := maps.Update(context.Background(), configMap("a", "k", "v"), metav1.UpdateOptions{})
+		fmt.Println(err)
+	}
+	server.AssertNoWrites(func() {
+		_, _ = maps.Get(context.Background(), "a", metav1.GetOptions{})
+		_ = maps.Delete(context.Background(), "b", metav1.DeleteOptions{})
+	})
+	for _, c := range t.cleanups {
+		c()
+	}
+	// Output:
+	// <nil>
+	// Operation cannot be fulfilled on configmaps "a": somebody was faster
+	// <nil>
+	// a write where there should be none: delete configmaps default/b 404
+}
+
+// A test with roles: what it may not do, it is told.
+func ExampleNewTestWith() {
+	t := &failer{} // in a test: its t
+	server := localapi.NewTestWith(t, localapi.Options{RBAC: true}, configMap("a"))
+	client := kubernetes.NewForConfigOrDie(server.RESTConfigFor(auth.ServiceAccount("default", "operator")))
+	err := client.CoreV1().ConfigMaps("default").Delete(context.Background(), "a", metav1.DeleteOptions{})
+	fmt.Println(err)
+	for _, c := range t.cleanups {
+		c()
+	}
+	// Output:
+	// configmaps "a" is forbidden: User "system:serviceaccount:default:operator" cannot delete resource "configmaps" in API group "" in the namespace "default"
 }

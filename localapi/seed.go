@@ -12,34 +12,6 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
 )
 
-// TB is what [NewTest] needs of a test; *testing.T has it.
-type TB interface {
-	Helper()
-	Cleanup(func())
-	Fatalf(format string, args ...any)
-	Errorf(format string, args ...any)
-}
-
-// NewTest returns a server for a test, with the built-in types and the given objects (see [Server.Seed]), an audit log
-// ([Server.Audit]), and an end: that of the test. In a [testing/synctest] bubble it lives on the bubble's time.
-func NewTest(t TB, objects ...runtime.Object) *Server {
-	t.Helper()
-	s, err := New(Options{Audit: &audit.Log{}})
-	if err != nil {
-		t.Fatalf("new API server: %v", err)
-		return nil
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Errorf("close API server: %v", err)
-		}
-	})
-	if err := s.Seed(context.Background(), objects...); err != nil {
-		t.Fatalf("seed API server: %v", err)
-	}
-	return s
-}
-
 // Audit is the server's audit log; nil if it has none.
 func (s *Server) Audit() *audit.Log { return s.handler.Audit }
 

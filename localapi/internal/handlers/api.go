@@ -134,6 +134,7 @@ type exchange struct {
 	asOf int64
 
 	sentName string // of the object in a create's body
+	dryRun   bool   // asked for in a delete's body
 	warnings []string
 	lost     bool
 }

@@ -121,7 +121,7 @@ func (x *exchange) record(a answer) {
 		Time: time.Now(), Verb: x.info.Verb, Group: x.info.Group, Resource: x.info.Resource,
 		Subresource: x.info.Subresource, Namespace: x.info.Namespace, Name: name, User: x.info.User, UserAgent: x.info.UserAgent,
 		ContentType: x.r.Header.Get("Content-Type"), Code: a.code, ResourceVersion: a.resourceVersion,
-		DryRun: x.query.Get("dryRun") != "", Lost: x.lost,
+		DryRun: x.dryRun || x.query.Get("dryRun") != "", Lost: x.lost,
 	})
 }
 

@@ -156,6 +156,7 @@ func (x *exchange) deleteOptions() (metav1.DeleteOptions, error) {
 			o.OrphanDependents = &orphan
 		}
 	}
+	x.dryRun = len(o.DryRun) > 0
 	if errs := validation.ValidateDeleteOptions(&o); len(errs) > 0 {
 		return o, invalidOptions("DeleteOptions", errs)
 	}
