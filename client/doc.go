@@ -48,5 +48,6 @@
 // # Cost
 //
 // No request is made that would not be made without, except after a lost answer, DeleteAllOf, or a subresource
-// that answers with a Status: then one list of one object, when the next read has to know.
+// that answers with a Status: then one list of one object, when the next read has to know. docs/read-your-writes.md has
+// measurements, and the same scenarios for others.
 package client

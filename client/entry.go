@@ -37,12 +37,16 @@ type entry struct {
 	views map[*cache]Object
 }
 
-// covers says whether the cache has seen all that e tells.
+// coveredBy says whether the cache has seen all that e tells.
 func (e *entry) coveredBy(c *cache) bool {
+	return e.coveredAt(c, c.store.watermark(e.key.Namespace))
+}
+
+// coveredAt is coveredBy for who knows the watermark of e's namespace.
+func (e *entry) coveredAt(c *cache, mark string) bool {
 	if !c.follows(e.key.Namespace) {
 		return true
 	}
-	mark := c.store.watermark(e.key.Namespace)
 	if mark == "" {
 		return false
 	}

@@ -140,11 +140,7 @@ func (l *ledger) look(c *cache, q *query) page {
 			p.entries = []*entry{e}
 		}
 	} else {
-		for _, e := range l.order { // In order, so that two looks at the same books compare equal.
-			if l.entries[e.key] == e && (q.key.Namespace == "" || q.key.Namespace == e.key.Namespace) && !e.coveredBy(c) {
-				p.entries = append(p.entries, e)
-			}
-		}
+		p.entries = l.uncoveredLocked(c, q.key.Namespace)
 	}
 	for w := range l.unsettled {
 		if w.settled(l.caches) {
@@ -154,6 +150,24 @@ func (l *ledger) look(c *cache, q *query) page {
 		p.unsettled = append(p.unsettled, w)
 	}
 	return p
+}
+
+// uncoveredLocked returns the entries of a namespace ("" is all) that c has not seen: in order, so that two looks at the same
+// books compare equal.
+func (l *ledger) uncoveredLocked(c *cache, namespace string) (uncovered []*entry) {
+	of, mark := "", "" // The watermark of the namespace of the entry before: most often it is the same.
+	for i, e := range l.order {
+		if namespace != "" && namespace != e.key.Namespace {
+			continue
+		}
+		if i == 0 || mark == "" || of != e.key.Namespace {
+			of, mark = e.key.Namespace, c.store.watermark(e.key.Namespace)
+		}
+		if !e.coveredAt(c, mark) && l.entries[e.key] == e {
+			uncovered = append(uncovered, e)
+		}
+	}
+	return uncovered
 }
 
 // forgetLocked closes the books after the server's history went back.

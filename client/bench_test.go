@@ -1,0 +1,116 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/localapi/gate"
+)
+
+// BenchmarkGuarantee is what reads and writes cost with the guarantee on and off: 1,000 objects in the cache, 10 of each owner,
+// while nothing is outstanding, and while the watch is stuck and 100 own writes are.
+func BenchmarkGuarantee(b *testing.B) {
+	for _, outstanding := range []int{0, 100} {
+		for _, off := range []bool{false, true} {
+			name := map[bool]string{false: "on", true: "off"}[off]
+			b.Run(fmt.Sprintf("outstanding=%d/%s", outstanding, name), func(b *testing.B) { benchmarkReads(b, outstanding, off) })
+		}
+	}
+	for _, off := range []bool{false, true} {
+		b.Run("write/"+map[bool]string{false: "on", true: "off"}[off], func(b *testing.B) {
+			c := benchmarkClient(b, 0, off)
+			m := configMap("0")
+			for b.Loop() {
+				m.Labels = map[string]string{"n": fmt.Sprint(b.N)}
+				m.ResourceVersion = ""
+				if err := c.Update(b.Context(), m); err != nil {
+					b.Fatal(err)
+				}
+				if err := c.Get(b.Context(), keyOf(m), m); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func benchmarkReads(b *testing.B, outstanding int, off bool) {
+	c := benchmarkClient(b, outstanding, off)
+	b.Run("get", func(b *testing.B) {
+		b.ReportAllocs()
+		var m corev1.ConfigMap
+		for b.Loop() {
+			if err := c.Get(b.Context(), keyOf(configMap("50")), &m); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("list", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			var list corev1.ConfigMapList
+			if err := c.List(b.Context(), &list, client.InNamespace("default"), client.MatchingFields{"owner": "5"}); err != nil || len(list.Items) != 10 {
+				b.Fatal(err, len(list.Items))
+			}
+		}
+	})
+}
+
+func benchmarkClient(b *testing.B, outstanding int, off bool) *client.Cluster {
+	b.Helper()
+	stuck := make(chan struct{}) // Closed at the end; frames of watches wait for it when there is to be something outstanding.
+	g := gate.Funcs{OnFrame: func(ctx context.Context, _ *gate.Request, _ gate.Frame) gate.Verdict {
+		if outstanding > 0 {
+			select {
+			case <-stuck:
+			case <-ctx.Done():
+			}
+		}
+		return gate.Verdict{}
+	}}
+	api, err := localapi.New(localapi.Options{Gate: g})
+	if err != nil {
+		b.Fatal(err)
+	}
+	var objects []runtime.Object
+	for i := range 1000 {
+		objects = append(objects, configMap(fmt.Sprint(i), "owner", fmt.Sprint(i/10)))
+	}
+	ctx, stop := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
+	if err := api.Seed(ctx, objects...); err != nil {
+		b.Fatal(err)
+	}
+	f, err := informer.NewFactory(api.RESTConfig(), informer.FactoryOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	c, err := client.New(api.RESTConfig(), client.Options{Informers: f, WithoutReadYourWrites: off, StaleAfter: time.Minute})
+	if err != nil {
+		b.Fatal(err)
+	}
+	done := make(chan error)
+	go func() { done <- f.Run(ctx) }()
+	b.Cleanup(func() { close(stuck); stop(); <-done; _ = api.Close() })
+	byOwner := func(obj client.Object) []string { return []string{obj.GetLabels()["owner"]} }
+	if err := c.IndexField(ctx, &corev1.ConfigMap{}, "owner", byOwner); err != nil {
+		b.Fatal(err)
+	}
+	if err := c.List(ctx, &corev1.ConfigMapList{}); err != nil {
+		b.Fatal(err)
+	}
+	for i := range outstanding {
+		if err := c.Update(ctx, configMap(fmt.Sprint(i), "owner", fmt.Sprint(i/10), "written", "yes")); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return c
+}
