@@ -27,8 +27,10 @@ const (
 )
 
 // TestKill kills the manager at a random moment of a rollout and starts it anew, until FLYBALL_KILLS of the kills came before
-// the rollout was complete; one in three is killed again while it picks up what the last one left. The outcome is always the same, nothing is left without an owner, and at no moment of the API server's history were there more replicas asked for
-// than maxSurge allows, or fewer available than maxUnavailable does.
+// the rollout was complete; one in three is killed again while it picks up what the last one left. The outcome is always the same,
+// nothing is left without an owner, and at no moment of the API server's history were there more replicas asked for than maxSurge
+// allows, or fewer available than maxUnavailable does. (There may be more pods than asked for, as with kube-controller-manager:
+// those of a ReplicaSet that has just been told to have fewer.)
 func TestKill(t *testing.T) {
 	kills, err := strconv.Atoi(os.Getenv("FLYBALL_KILLS"))
 	if err != nil || kills < 1 {
