@@ -68,14 +68,13 @@ func validateClusterRole(r *rbacv1.ClusterRole) field.ErrorList {
 	return errs
 }
 
+// What the real server says by declarative rules (missing verbs, names) comes after all else.
+//
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/rbac/validation/validation.go ValidatePolicyRule.
 func validateRules(rules []rbacv1.PolicyRule, namespaced bool) field.ErrorList {
 	var errs field.ErrorList
 	for i := range rules {
 		rule, path := &rules[i], field.NewPath("rules").Index(i)
-		if len(rule.Verbs) == 0 {
-			errs = append(errs, field.Required(path.Child("verbs"), "verbs must contain at least one value"))
-		}
 		if urls := rule.NonResourceURLs; len(urls) > 0 {
 			if namespaced {
 				errs = append(errs, field.Invalid(path.Child("nonResourceURLs"), urls, "namespaced rules cannot apply to non-resource URLs"))
@@ -90,6 +89,11 @@ func validateRules(rules []rbacv1.PolicyRule, namespaced bool) field.ErrorList {
 		}
 		if len(rule.Resources) == 0 {
 			errs = append(errs, field.Required(path.Child("resources"), "resource rules must supply at least one resource"))
+		}
+	}
+	for i := range rules {
+		if len(rules[i].Verbs) == 0 {
+			errs = append(errs, field.Required(field.NewPath("rules").Index(i).Child("verbs"), ""))
 		}
 	}
 	return errs
@@ -107,7 +111,7 @@ func roleBinding() *resource.Definition {
 			return validateBindingTo(b.RoleRef, b.Subjects, "Role", "ClusterRole")
 		}),
 		ValidateUpdate: compare(func(b, old *rbacv1.RoleBinding) field.ErrorList {
-			return apivalidation.ValidateImmutableField(b.RoleRef, old.RoleRef, field.NewPath("roleRef"))
+			return sameRole(b.RoleRef, old.RoleRef)
 		}),
 		Columns: bindingColumns(rbacv1.RoleBinding{}.SwaggerDoc()["roleRef"], "roleBinding"),
 		Row: cells(func(b *rbacv1.RoleBinding, now time.Time) []any {
@@ -128,7 +132,7 @@ func clusterRoleBinding() *resource.Definition {
 			return validateBindingTo(b.RoleRef, b.Subjects, "ClusterRole")
 		}),
 		ValidateUpdate: compare(func(b, old *rbacv1.ClusterRoleBinding) field.ErrorList {
-			return apivalidation.ValidateImmutableField(b.RoleRef, old.RoleRef, field.NewPath("roleRef"))
+			return sameRole(b.RoleRef, old.RoleRef)
 		}),
 		Columns: bindingColumns(rbacv1.ClusterRoleBinding{}.SwaggerDoc()["roleRef"], "clusterRoleBinding"),
 		Row: cells(func(b *rbacv1.ClusterRoleBinding, now time.Time) []any {
@@ -152,23 +156,33 @@ func validateBindingTo(ref rbacv1.RoleRef, subjects []rbacv1.Subject, kinds ...s
 	path := field.NewPath("roleRef")
 	errs := oneOf(path.Child("apiGroup"), ref.APIGroup, rbacv1.GroupName)
 	errs = append(errs, oneOf(path.Child("kind"), ref.Kind, kinds...)...)
-	if ref.Name == "" {
-		errs = append(errs, field.Required(path.Child("name"), ""))
-	} else {
+	if ref.Name != "" {
 		errs = append(errs, invalid(path.Child("name"), ref.Name, rbacName(ref.Name, false))...)
 	}
 	namespaced := len(kinds) > 1
 	for i := range subjects {
 		errs = append(errs, validateSubject(&subjects[i], namespaced, field.NewPath("subjects").Index(i))...)
 	}
+	if ref.Name == "" {
+		errs = append(errs, field.Required(path.Child("name"), ""))
+	}
+	for i := range subjects {
+		if subjects[i].Name == "" {
+			errs = append(errs, field.Required(field.NewPath("subjects").Index(i).Child("name"), ""))
+		}
+	}
 	return errs
+}
+
+func sameRole(ref, old rbacv1.RoleRef) field.ErrorList {
+	if ref == old {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("roleRef"), shown(ref), apivalidation.FieldImmutableErrorMsg)}
 }
 
 func validateSubject(s *rbacv1.Subject, namespaced bool, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if s.Name == "" {
-		errs = append(errs, field.Required(path.Child("name"), ""))
-	}
 	switch s.Kind {
 	case rbacv1.ServiceAccountKind:
 		if s.Name != "" {

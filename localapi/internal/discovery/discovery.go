@@ -203,6 +203,9 @@ func verbsOf(d *resource.Definition) metav1.Verbs {
 //
 // Source: k8s.io/apiserver pkg/endpoints/discovery/storageversionhash.go.
 func storageVersionHash(d *resource.Definition) string {
+	if d.Review != nil {
+		return "" // nothing is stored
+	}
 	gv := d.GroupVersion
 	if d.StorageVersion != "" {
 		gv.Version = d.StorageVersion

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flyball-dev/flyball/localapi/auth"
@@ -110,6 +111,9 @@ func (x *exchange) review(ctx context.Context) (answer, error) {
 	obj, err := x.decode(d.GroupVersionKind(), x.res.New())
 	if err != nil {
 		return answer{}, err
+	}
+	if m, err := meta.Accessor(obj); err == nil && d.Namespaced {
+		m.SetNamespace(x.info.Namespace)
 	}
 	reviewed, err := d.Review(auth.WithUser(ctx, &x.user), obj)
 	if err != nil {

@@ -100,7 +100,7 @@ func (v *Reviewer) selfAccess(ctx context.Context, r *authorizationv1.SelfSubjec
 	path := field.NewPath("spec")
 	errs := append(exactlyOne(r.Spec.ResourceAttributes, r.Spec.NonResourceAttributes, path), empty(r.ObjectMeta, "must be empty")...)
 	if len(errs) > 0 {
-		return nil, apierrors.NewInvalid(r.GroupVersionKind().GroupKind(), "", errs)
+		return nil, invalid(errs)
 	}
 	u, _ := auth.UserFrom(ctx)
 	r.Status = v.decide(u, r.Spec.ResourceAttributes, r.Spec.NonResourceAttributes)
@@ -110,7 +110,7 @@ func (v *Reviewer) selfAccess(ctx context.Context, r *authorizationv1.SelfSubjec
 // access answers "may they".
 func (v *Reviewer) access(_ context.Context, r *authorizationv1.SubjectAccessReview) (runtime.Object, error) {
 	if errs := append(subject(r.Spec), empty(r.ObjectMeta, "must be empty")...); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(r.GroupVersionKind().GroupKind(), "", errs)
+		return nil, invalid(errs)
 	}
 	r.Status = v.decide(user(r.Spec), r.Spec.ResourceAttributes, r.Spec.NonResourceAttributes)
 	return r, nil
@@ -129,10 +129,15 @@ func (v *Reviewer) local(_ context.Context, r *authorizationv1.LocalSubjectAcces
 		errs = append(errs, field.Invalid(path.Child("nonResourceAttributes"), a, "disallowed on this kind of request"))
 	}
 	if len(errs) > 0 {
-		return nil, apierrors.NewInvalid(r.GroupVersionKind().GroupKind(), "", errs)
+		return nil, invalid(errs)
 	}
 	r.Status = v.decide(user(r.Spec), r.Spec.ResourceAttributes, nil)
 	return r, nil
+}
+
+// invalid is the refusal of a review; the real server has forgotten its kind by then.
+func invalid(errs field.ErrorList) error {
+	return apierrors.NewInvalid(schema.GroupKind{Group: authorizationv1.GroupName}, "", errs)
 }
 
 func user(s authorizationv1.SubjectAccessReviewSpec) auth.User {
