@@ -462,3 +462,18 @@ func TestUnsupportedIsSaid(t *testing.T) {
 type warningFunc func(string)
 
 func (f warningFunc) HandleWarningHeader(_ int, _, text string) { f(text) }
+
+// TestDefinitionsAreManaged: what the server says of a definition it owns by condition, as a kube-apiserver does.
+func TestDefinitionsAreManaged(t *testing.T) {
+	client, _ := gadgets(t)
+	got, err := client.Resource(crds).Get(t.Context(), "gadgets.example.com", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range got.GetManagedFields() {
+		if f.Manager == "kube-apiserver" && strings.Contains(string(f.FieldsV1.Raw), `k:{\"type\":\"Established\"}`) && f.Subresource == "status" {
+			return
+		}
+	}
+	t.Errorf("managed fields: %v", got.GetManagedFields())
+}

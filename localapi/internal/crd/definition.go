@@ -2,7 +2,9 @@ package crd
 
 import (
 	"context"
+	"reflect"
 	"slices"
+	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -11,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/flyball-dev/flyball/localapi/internal/openapi"
 	"github.com/flyball-dev/flyball/localapi/resource"
 )
 
@@ -49,9 +52,27 @@ func Definition() *resource.Definition {
 		},
 		ValidateCreate: func(obj runtime.Object) field.ErrorList { return validateApproval(of(obj), nil) },
 		Validate:       validate, ValidateUpdate: validateUpdate, ValidateStatusUpdate: validateStatusUpdate, Warnings: warnings,
-		Types: managedfields.NewDeducedTypeConverter,
+		Types: types,
 	}
 }
+
+// types knows the fields of definitions. What of them are lists and maps for apply the Go types do not tell.
+var types = sync.OnceValue(func() managedfields.TypeConverter {
+	name, schemas := openapi.Schemas(reflect.TypeFor[apiextensionsv1.CustomResourceDefinition]())
+	schemas[name].AddExtension("x-kubernetes-group-version-kind", []any{
+		map[string]any{"group": Kind.Group, "version": Kind.Version, "kind": Kind.Kind},
+	})
+	status, _ := openapi.Schemas(reflect.TypeFor[apiextensionsv1.CustomResourceDefinitionStatus]())
+	conditions := schemas[status].Properties["conditions"]
+	conditions.AddExtension("x-kubernetes-list-type", "map")
+	conditions.AddExtension("x-kubernetes-list-map-keys", []any{"type"})
+	schemas[status].Properties["conditions"] = conditions
+	c, err := managedfields.NewTypeConverter(schemas, false)
+	if err != nil {
+		panic(err) // the types are compiled in, and a test reads them
+	}
+	return c
+})
 
 func of(obj runtime.Object) *apiextensionsv1.CustomResourceDefinition {
 	return obj.(*apiextensionsv1.CustomResourceDefinition)

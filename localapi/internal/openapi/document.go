@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flyball-dev/flyball/localapi/internal/codec"
 	"github.com/flyball-dev/flyball/localapi/resource"
@@ -21,8 +22,9 @@ type document struct {
 	} `json:"components"`
 
 	// types are the schemas of Go types, custom those of types without one, by name. Together they are the components.
-	types  components
-	custom map[string]any
+	types   components
+	custom  map[string]any
+	untyped bool // the type being added has no Go type
 }
 
 type operation struct {
@@ -78,7 +80,7 @@ func newDocument(gv runtimeschema.GroupVersion, definitions []*resource.Definiti
 func (d *document) add(def *resource.Definition) {
 	kind := def.GroupVersionKind()
 	var ref, list *schema
-	if def.OpenAPI != nil {
+	if d.untyped = def.OpenAPI != nil; d.untyped {
 		ref, list = d.addCustom(def)
 	} else {
 		ref, list = d.addKind(def.New(), kind), d.addKind(def.NewList(), def.ListGroupVersionKind())
@@ -181,16 +183,28 @@ func (d *document) operation(action string, kind runtimeschema.GroupVersionKind,
 	}
 	op.Responses = map[string]*response{"200": {Description: "OK", content: content{in(answer)}}}
 	switch action {
-	case "post", "put", "patch":
+	case "post", "put":
 		op.Parameters = writeParameters
-		if action == "patch" {
-			op.Parameters = patchParameters
-		}
 		if body != nil {
 			op.RequestBody = &content{in(body)}
 		}
+	case "patch":
+		op.Parameters = patchParameters
+		op.RequestBody = &content{d.patches()}
 	}
 	return op
+}
+
+// patches are the kinds of patch that resources take. Clients choose by them.
+func (d *document) patches() map[string]mediaType {
+	all := map[string]mediaType{}
+	for _, t := range []types.PatchType{types.JSONPatchType, types.MergePatchType, types.ApplyYAMLPatchType} {
+		all[string(t)] = mediaType{Schema: &schema{Type: "object"}}
+	}
+	if !d.untyped {
+		all[string(types.StrategicMergePatchType)] = mediaType{Schema: &schema{Type: "object"}}
+	}
+	return all
 }
 
 func query(name, kind, doc string) *parameter {

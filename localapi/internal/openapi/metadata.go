@@ -15,9 +15,15 @@ var ObjectMetaRef = schemaPrefix + modelName(objectMeta)
 
 // MetadataSchemas are the schema of metadata and those that it refers to, by name. The map is the caller's.
 func MetadataSchemas() map[string]*spec.Schema {
+	_, all := Schemas(objectMeta)
+	return all
+}
+
+// Schemas are the schema of a Go type, with its name, and those that it refers to, by name. The map is the caller's.
+func Schemas(t reflect.Type) (name string, all map[string]*spec.Schema) {
 	types := components{}
-	types.add(objectMeta)
-	all := map[string]*spec.Schema{}
+	name = types.add(t)
+	all = map[string]*spec.Schema{}
 	for name, s := range types {
 		text, err := json.Marshal(s)
 		if err != nil {
@@ -29,5 +35,5 @@ func MetadataSchemas() map[string]*spec.Schema {
 		}
 		all[name] = converted
 	}
-	return all
+	return name, all
 }

@@ -36,7 +36,7 @@ const schemaPrefix = "#/components/schemas/"
 // components collects the schemas of types and of all that they refer to.
 type components map[string]*schema
 
-// modelNamer, documented and schemaTyper are methods that generated API types have.
+// modelNamer, documented, schemaTyper and severalTyper are methods that generated API types have.
 type (
 	modelNamer  interface{ OpenAPIModelName() string }
 	documented  interface{ SwaggerDoc() map[string]string }
@@ -44,6 +44,7 @@ type (
 		OpenAPISchemaType() []string
 		OpenAPISchemaFormat() string
 	}
+	severalTyper interface{ OpenAPIV3OneOfTypes() []string }
 )
 
 // modelName is the name of a type's schema.
@@ -67,7 +68,7 @@ func (c components) of(t reflect.Type) *schema {
 	if s, ok := reflect.Zero(t).Interface().(schemaTyper); ok {
 		name := modelName(t)
 		if c[name] == nil {
-			c[name] = scalar(s.OpenAPISchemaType(), s.OpenAPISchemaFormat())
+			c[name] = scalar(s)
 		}
 		return &schema{Ref: schemaPrefix + name}
 	}
@@ -96,14 +97,16 @@ func (c components) of(t reflect.Type) *schema {
 }
 
 // scalar is the schema of a type that says itself how it looks in JSON.
-func scalar(types []string, format string) *schema {
-	if format == "int-or-string" {
-		return &schema{Format: format, OneOf: []*schema{{Type: "integer"}, {Type: "string"}}}
+func scalar(t schemaTyper) *schema {
+	types, s := t.OpenAPISchemaType(), &schema{Format: t.OpenAPISchemaFormat()}
+	if several, ok := t.(severalTyper); ok {
+		for _, one := range several.OpenAPIV3OneOfTypes() {
+			s.OneOf = append(s.OneOf, &schema{Type: one})
+		}
+	} else if len(types) > 0 {
+		s.Type = types[0]
 	}
-	if len(types) == 0 {
-		return &schema{}
-	}
-	return &schema{Type: types[0], Format: format}
+	return s
 }
 
 // add adds the struct type t, once, and returns its name.
