@@ -24,6 +24,8 @@
 //	@edit NAME      send the answer kept under NAME, with the body merged into it
 //	@bare           do not add apiVersion and kind to the body
 //	@raw            send the body as it stands, not as JSON
+//	@retry          repeat the request until the answer has the stated code
+//	@codeonly       compare nothing but the code
 //	@Header: value  add a header
 //
 // The rest is the body, in YAML. A watch has a name, and takes two blocks:

@@ -145,9 +145,16 @@ func perform(ctx context.Context, s *side, st *step) (a answer, err error) {
 		s.names.keepEvents(&a)
 	default:
 		a, err = s.send(ctx, st)
+		for err == nil && st.retry && a.code != st.code && ctx.Err() == nil {
+			time.Sleep(50 * time.Millisecond)
+			a, err = s.send(ctx, st)
+		}
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return answer{}, fmt.Errorf("%s: %w", st.method, err)
+	case st.codeOnly:
+		return answer{code: a.code}, nil
 	}
 	return s.names.answer(a, st.line), nil
 }

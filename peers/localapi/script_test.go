@@ -23,6 +23,8 @@ type step struct {
 
 	as, edit  string
 	bare, raw bool
+	retry     bool // until the status code is the stated one
+	codeOnly  bool // compare nothing else
 	body      string
 }
 
@@ -159,6 +161,10 @@ func (s *step) parseDirective(line string) error {
 		s.bare = true
 	case word == "raw":
 		s.raw = true
+	case word == "retry":
+		s.retry = true
+	case word == "codeonly":
+		s.codeOnly = true
 	default:
 		return fmt.Errorf("@%s is no directive", line)
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // Format is an encoding on the wire.
@@ -114,6 +115,9 @@ type Body struct {
 // duplicate fields); it is looked for only if wanted. Errors are API status errors.
 func (c *Codec) Decode(b Body, kind schema.GroupVersionKind, into runtime.Object, wantStrict bool) (obj runtime.Object, strict []error, err error) {
 	obj, strict, gvk, err := c.decode(b, kind, into, wantStrict)
+	if apierrors.IsInvalid(err) {
+		return nil, nil, err
+	}
 	if err != nil {
 		return nil, nil, decodeError(err, kind, gvk, b.Bytes)
 	}
@@ -150,6 +154,8 @@ func (c *Codec) decode(b Body, kind schema.GroupVersionKind, into runtime.Object
 	switch {
 	case err != nil:
 		return nil, nil, gvk, err
+	case gvk.Kind != kind.Kind && IsUnstructured(obj):
+		return nil, nil, gvk, otherCustomKind(obj.(*unstructured.Unstructured), kind)
 	case gvk.Kind != kind.Kind:
 		return nil, nil, gvk, otherKind(obj, kind)
 	case gvk.GroupVersion() == kind.GroupVersion():
@@ -161,6 +167,14 @@ func (c *Codec) decode(b Body, kind schema.GroupVersionKind, into runtime.Object
 // otherKind is the error for an object of a known kind that is not the one wanted. The real server fails to convert it.
 func otherKind(obj runtime.Object, want schema.GroupVersionKind) error {
 	return fmt.Errorf("converting (%v) to (%s): unknown conversion", reflect.TypeOf(obj).Elem(), internalName(want))
+}
+
+// otherCustomKind is the same of a kind without a Go type: there is nothing to convert, so validation finds it.
+func otherCustomKind(obj *unstructured.Unstructured, want schema.GroupVersionKind) error {
+	got := obj.GroupVersionKind()
+	return apierrors.NewInvalid(got.GroupKind(), obj.GetName(), field.ErrorList{
+		field.Invalid(field.NewPath("kind"), got.Kind, "must be "+want.Kind),
+	})
 }
 
 // internalName is the name of the Go type that the real server converts a kind to.

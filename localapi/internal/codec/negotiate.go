@@ -36,9 +36,18 @@ type clause struct {
 //
 // Errors: NotAcceptable.
 func Negotiate(r *http.Request, stream bool, convertible func(schema.GroupVersionKind) bool) (Output, error) {
+	return negotiate(r, stream, true, convertible)
+}
+
+// NegotiateCustom is [Negotiate] for a kind without a Go type: only what it is converted to can be protobuf.
+func NegotiateCustom(r *http.Request, stream bool, convertible func(schema.GroupVersionKind) bool) (Output, error) {
+	return negotiate(r, stream, false, convertible)
+}
+
+func negotiate(r *http.Request, stream, marshals bool, convertible func(schema.GroupVersionKind) bool) (Output, error) {
 	for _, c := range parseAccept(r.Header.Get("Accept")) {
 		format, ok := formatOf(c.mediaType)
-		if !ok || stream && format == YAML {
+		if !ok || stream && format == YAML || !marshals && format == Protobuf && c.params["as"] == "" {
 			continue
 		}
 		out := Output{Format: format, Pretty: wantsPretty(r, c)}

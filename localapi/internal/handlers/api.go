@@ -153,7 +153,11 @@ func (x *exchange) open() error {
 	if representations, ok := codec.Representable(x.r, collection); !ok {
 		return serviceError(http.StatusNotAcceptable, "\n\nAvailable representations: "+representations)
 	}
-	out, err := codec.Negotiate(x.r, i.Verb == "watch", convertible)
+	negotiate := codec.Negotiate
+	if codec.IsUnstructured(x.res.New()) {
+		negotiate = codec.NegotiateCustom
+	}
+	out, err := negotiate(x.r, i.Verb == "watch", convertible)
 	if err != nil {
 		return err
 	}

@@ -84,6 +84,9 @@ func (x *exchange) patchType(target runtime.Object) (types.PatchType, error) {
 			}
 		}
 	}
+	if codec.IsUnstructured(target) {
+		return "", codec.UnsupportedMediaType(supported...)
+	}
 	return "", serviceError(http.StatusUnsupportedMediaType)
 }
 
