@@ -15,25 +15,46 @@ import (
 
 func join(all []string) string { return strings.Join(all, ",") }
 
-// TestScenarios plays the scenarios on kube-controller-manager and on flyball manager.
+// TestScenarios plays the scenarios and those of some seeds on kube-controller-manager and on flyball manager.
+//
+// PEERS=all: those that are slow too, and ten times the seeds. FLYBALL_SCENARIOS: only those whose name this regular expression finds.
 func TestScenarios(t *testing.T) {
-	compare(t, startReal(t, "kube-controller-manager"), startOurs(t, "flyball manager"), named(os.Getenv("FLYBALL_SCENARIOS")))
+	left, right := startReal(t, "kube-controller-manager"), startOurs(t, "flyball manager")
+	for batch := range slices.Chunk(chosen(), atOnce) {
+		compare(t, left, right, batch)
+	}
 }
 
 // TestNoiseFloor plays them on two kube-controller-managers: what differs between those two says nothing about ours.
 func TestNoiseFloor(t *testing.T) {
-	if os.Getenv("PEERS") != "all" {
+	if !everything() {
 		t.Skip("only with PEERS=all")
 	}
-	compare(t, startReal(t, "kube-controller-manager"), startReal(t, "another kube-controller-manager"), named(os.Getenv("FLYBALL_SCENARIOS")))
+	left, right := startReal(t, "kube-controller-manager"), startReal(t, "another kube-controller-manager")
+	for batch := range slices.Chunk(chosen(), atOnce) {
+		compare(t, left, right, batch)
+	}
 }
 
-// named are the scenarios whose name the regular expression finds.
-func named(expression string) []scenario {
-	pattern := regexp.MustCompile(expression)
-	return slices.DeleteFunc(slices.Concat(
-		rolloutScenarios(), revisionScenarios(), scaleScenarios(), ownershipScenarios(), podScenarios(),
-	), func(sc scenario) bool { return !pattern.MatchString(sc.name) })
+// atOnce is how many scenarios are played side by side. More make a round longer, which costs less than more rounds.
+const atOnce = 140
+
+func everything() bool { return os.Getenv("PEERS") == "all" }
+
+// chosen are the scenarios to play.
+func chosen() []scenario {
+	scenarios := slices.Concat(
+		rolloutScenarios(), revisionScenarios(), scaleScenarios(), ownershipScenarios(), podScenarios(), endpointsScenarios(), garbageScenarios(),
+	)
+	seeds := 20
+	if everything() {
+		scenarios, seeds = append(scenarios, truncatedScenario()), 200
+	}
+	for seed := range seeds {
+		scenarios = append(scenarios, seeded(seed+1))
+	}
+	pattern := regexp.MustCompile(os.Getenv("FLYBALL_SCENARIOS"))
+	return slices.DeleteFunc(scenarios, func(sc scenario) bool { return !pattern.MatchString(sc.name) })
 }
 
 // compare plays scenarios on both sides at once and fails for each whose transcripts differ.

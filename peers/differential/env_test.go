@@ -44,6 +44,8 @@ type env struct {
 	doing   string // what a step that waits has begun
 	said    string // what this round's step did
 	waiting time.Time
+	turns   int // how often chance has had its turn in this step
+	left    int // how many tasks the kubelet does before the next turn
 	failed  bool
 	started int // how many pods were started: their IPs
 
@@ -74,7 +76,7 @@ func (e *env) open(ctx context.Context) error {
 func (e *env) done() bool { return e.failed || e.next == len(e.scenario.steps) }
 
 // waitAtMost bounds a step that waits.
-const waitAtMost = 90 * time.Second
+const waitAtMost = 3 * time.Minute
 
 // advance takes the next step that does something.
 func (e *env) advance(ctx context.Context) {
@@ -241,19 +243,69 @@ func (e *env) tally(key string, bodies []body, lines *[]string) string {
 
 func letter(i int) string { return fmt.Sprintf("(%d)", i+1) }
 
-// close adds the events and returns the transcript.
+// close adds the EndpointSlices and events and returns the transcript. EndpointSlices are compared at the end only: when its cache
+// lags, the real controller writes them a second later or more.
 func (e *env) close() string {
-	counts := map[string]int64{}
+	e.text.WriteString("== at the end\n")
+	for _, c := range e.side.rec.take(e.ns) {
+		e.names.learn(c.object)
+	}
+	slicesNow := map[string][]body{}
+	for _, o := range e.side.rec.list(e.ns, "EndpointSlice") {
+		key := e.names.key(o)
+		slicesNow[key] = append(slicesNow[key], e.names.body(o))
+	}
+	for _, key := range slices.Sorted(maps.Keys(slicesNow)) {
+		slices.SortFunc(slicesNow[key], func(a, b body) int { return strings.Compare(a.String(), b.String()) })
+		e.noteKey(key, nil, slicesNow[key], nil)
+	}
+	groups := map[string]*eventGroup{}
 	for _, o := range e.side.rec.list(e.ns, "Event") {
-		n, _, _ := unstructured.NestedInt64(o.Object, "count")
-		counts[e.names.eventKey(o)] += max(1, n)
-		if e.scenario.retried {
-			counts[e.names.eventKey(o)] = 1
+		key, message := e.names.event(o)
+		if key == "" {
+			continue
 		}
+		if groups[key] == nil {
+			groups[key] = &eventGroup{messages: map[string]int64{}}
+		}
+		n, _, _ := unstructured.NestedInt64(o.Object, "count")
+		groups[key].add(message, max(1, n))
 	}
 	e.text.WriteString("== events\n")
-	for _, key := range slices.Sorted(maps.Keys(counts)) {
-		fmt.Fprintf(&e.text, "  %d× %s\n", counts[key], key)
+	for _, key := range slices.Sorted(maps.Keys(groups)) {
+		groups[key].print(&e.text, key, e.scenario.retried || retriedEvents.MatchString(key))
 	}
 	return e.text.String()
+}
+
+// eventGroup are the events of one object with one reason.
+type eventGroup struct {
+	messages map[string]int64
+	total    int64
+	// combined: there were so many that the sender combined them. Which ones it does not is chance: client-go's memory of messages is
+	// a set of ten, of which any may be dropped for a new one.
+	combined bool
+}
+
+func (g *eventGroup) add(message string, n int64) {
+	g.messages[message] += n
+	g.total += n
+	g.combined = g.combined || strings.HasPrefix(message, "(combined from similar events)")
+}
+
+func (g *eventGroup) print(to *strings.Builder, key string, uncounted bool) {
+	switch {
+	case g.combined && uncounted:
+		fmt.Fprintf(to, "  many× %s\n", key)
+	case g.combined:
+		fmt.Fprintf(to, "  %d× %s, combined\n", g.total, key)
+	default:
+		for _, message := range slices.Sorted(maps.Keys(g.messages)) {
+			if count := fmt.Sprint(g.messages[message]); uncounted {
+				fmt.Fprintf(to, "  some× %s %q\n", key, message)
+			} else {
+				fmt.Fprintf(to, "  %s× %s %q\n", count, key, message)
+			}
+		}
+	}
 }

@@ -2,7 +2,6 @@ package differential
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
@@ -50,6 +49,8 @@ func (n *names) key(o *unstructured.Unstructured) string {
 	name := o.GetName()
 	if known, ok := n.pods[name]; ok {
 		name = known
+	} else if prefix := o.GetGenerateName(); prefix != "" {
+		name = prefix + strings.ToUpper(o.GetKind())
 	}
 	return o.GetKind() + " " + name
 }
@@ -230,13 +231,18 @@ func (b body) decisions() map[string]body {
 	return parts
 }
 
-// eventKey is what counts about an event object.
-func (n *names) eventKey(o *unstructured.Unstructured) string {
+// event is what counts about an event object: what it is about, and its message. Those of the API server itself do not count.
+func (n *names) event(o *unstructured.Unstructured) (key, message string) {
 	get := func(path ...string) string {
 		s, _, _ := unstructured.NestedString(o.Object, path...)
 		return n.text(s)
 	}
-	message, _ := json.Marshal(get("message"))
-	return fmt.Sprintf("%s %s: %s %s %s (%s)", get("involvedObject", "kind"), get("involvedObject", "name"), get("type"), get("reason"),
-		message, get("source", "component"))
+	if get("source", "component") == "" {
+		return "", ""
+	}
+	return fmt.Sprintf("%s %s: %s %s (%s)", get("involvedObject", "kind"), get("involvedObject", "name"), get("type"), get("reason"),
+		get("source", "component")), get("message")
 }
+
+// retriedEvents are recorded by kube-controller-manager with each retry of a write, by ours with the write: docs/divergence.md.
+var retriedEvents = regexp.MustCompile(`DeploymentRollback(TemplateUnchanged|RevisionNotFound)`)

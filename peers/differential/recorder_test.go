@@ -23,6 +23,7 @@ var watched = []schema.GroupVersionResource{
 	{Version: "v1", Resource: "services"},
 	{Version: "v1", Resource: "endpoints"},
 	{Version: "v1", Resource: "configmaps"},
+	{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"},
 	events,
 }
 
@@ -51,6 +52,8 @@ type recorder struct {
 	probed map[string]bool
 	// eventAt is when the last event object was written.
 	eventAt time.Time
+	// setAt is when a ReplicaSet was last created.
+	setAt time.Time
 	// waiting are closed and dropped with each change.
 	waiting chan struct{}
 }
@@ -111,6 +114,9 @@ func (r *recorder) record(resource schema.GroupVersionResource, c change) {
 	if r.objects[ns] == nil {
 		r.objects[ns] = map[string]*unstructured.Unstructured{}
 	}
+	if c.object.GetKind() == "ReplicaSet" && r.objects[ns][uid] == nil {
+		r.setAt = time.Now()
+	}
 	if c.gone {
 		delete(r.objects[ns], uid)
 	} else {
@@ -152,6 +158,15 @@ func (r *recorder) collected(name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.probed[name]
+}
+
+// nextSecond waits until a ReplicaSet created now would be younger than all that are there, by its creation time. It counts seconds;
+// among those of one second the name decides what is older, and no two runs would be alike.
+func (r *recorder) nextSecond() {
+	r.mu.Lock()
+	last := r.setAt
+	r.mu.Unlock()
+	time.Sleep(time.Until(last.Add(1100 * time.Millisecond)))
 }
 
 // list returns the objects of a namespace and kind. They must not be changed.
@@ -206,7 +221,7 @@ func (r *recorder) until(ctx context.Context, ask func() (missing string)) error
 	}
 }
 
-// eventsQuiet waits until no event was written for two seconds: their senders have nothing left.
+// eventsQuiet waits until no event was written for three seconds: their senders have nothing left.
 func (r *recorder) eventsQuiet(ctx context.Context) error {
 	start := time.Now()
 	for {
@@ -216,7 +231,7 @@ func (r *recorder) eventsQuiet(ctx context.Context) error {
 		if last.Before(start) {
 			last = start
 		}
-		left := 2*time.Second - time.Since(last)
+		left := 3*time.Second - time.Since(last)
 		if left <= 0 {
 			return nil
 		}

@@ -19,7 +19,7 @@ import (
 )
 
 // compared are the controllers that both sides run, by their names in --controllers of either program.
-var compared = []string{"deployment", "replicaset", "endpoint", "garbagecollector"}
+var compared = []string{"deployment", "replicaset", "endpoint", "endpointslice", "garbagecollector"}
 
 // nodeName is the one node that pods are bound to. Its kubelet is the scenario.
 const nodeName = "node-1"
@@ -124,6 +124,7 @@ func (s *side) play(ctx context.Context, scenarios []scenario) (map[string]strin
 	}
 	began, rounds := time.Now(), 0
 	for active := envs; len(active) > 0; rounds++ {
+		s.rec.nextSecond()
 		if err := inParallel(active, func(e *env) error { e.advance(ctx); return nil }); err != nil {
 			return nil, err
 		}
