@@ -1,0 +1,65 @@
+// Command hello is the smallest controller worth the name: for every Deployment it keeps a ConfigMap that greets it. It works on
+// the cluster that $KUBECONFIG or ~/.kube/config names.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/manager/ctrl"
+)
+
+// Greeter greets Deployments.
+type Greeter struct{ client.Client }
+
+// Reconcile makes the greeting of one Deployment what it should be.
+func (g *Greeter) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
+	var deployment appsv1.Deployment
+	if err := g.Get(ctx, r.NamespacedName, &deployment); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	greeting := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name + "-greeting"}}
+	_, err := client.CreateOrUpdate(ctx, g, greeting, func() error {
+		greeting.Data = map[string]string{"text": "hello, " + deployment.Name}
+		return client.SetControllerReference(&deployment, greeting, g.Scheme())
+	})
+	return ctrl.Result{}, err
+}
+
+// SetupWithManager makes the controller: it hears of Deployments, and of the ConfigMaps that they own.
+func (g *Greeter) SetupWithManager(mgr *ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).For(&appsv1.Deployment{}).Owns(&corev1.ConfigMap{}).Complete(g)
+}
+
+// newManager makes the process: caches, a client that reads them, and the controller.
+func newManager(config *rest.Config) (*ctrl.Manager, error) {
+	mgr, err := ctrl.NewManager(config, ctrl.Options{})
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(config, client.Options{Informers: mgr.Informers()})
+	if err != nil {
+		return nil, err
+	}
+	return mgr, (&Greeter{c}).SetupWithManager(mgr)
+}
+
+func main() {
+	config := ctrl.GetConfigOrDie()
+	ctx := ctrl.SetupSignalHandler()
+	mgr, err := newManager(config)
+	if err == nil {
+		err = mgr.Run(ctx)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
