@@ -1,0 +1,276 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/flyball-dev/flyball/manager"
+	"github.com/flyball-dev/flyball/manager/leader"
+	"github.com/flyball-dev/flyball/reconcile"
+)
+
+// TestNoWriteIsAcceptedAfterTheLeasePassedOn runs two processes with one lease. The one that leads is partitioned from the API,
+// stopped as by SIGSTOP, slowed down or killed, with requests that were under way sent when it goes on. The audit log is searched
+// for writes that were accepted from a process after another one had taken the lease; those that the fence or the server refused
+// are counted. FLYBALL_SEEDS=200 runs more seeds.
+func TestNoWriteIsAcceptedAfterTheLeasePassedOn(t *testing.T) {
+	seeds, err := strconv.Atoi(os.Getenv("FLYBALL_SEEDS"))
+	if err != nil {
+		seeds = 10
+	}
+	total := tally{}
+	for seed := range uint64(seeds) {
+		var got tally
+		synctest.Test(t, func(t *testing.T) { got = runTenures(t, seed) })
+		total.writes += got.writes
+		total.handovers += got.handovers
+		total.refused += got.refused
+		total.late += got.late
+		total.slowest = max(total.slowest, got.slowest)
+	}
+	t.Logf("%d seeds: %d writes, %d handovers (the slowest without a leader for %v), %d late writes refused, %d accepted",
+		seeds, total.writes, total.handovers, total.slowest, total.refused, total.late)
+	if total.late > 0 || total.handovers < seeds || total.refused == 0 && seeds >= 10 {
+		t.Error("want no late write accepted, a handover for each seed, and some late writes that were refused")
+	}
+	// A follower sees a renewal 2.4 s after it was made at the latest, and takes the lease 15 s after that; the rest is for requests.
+	if bound := 15*time.Second + 2400*time.Millisecond + 2*time.Second; total.slowest > bound {
+		t.Errorf("without a leader for %v, want at most %v", total.slowest, bound)
+	}
+}
+
+// tally is what became of writes and tenures.
+type tally struct {
+	writes, handovers, refused, late int
+	slowest                          time.Duration
+}
+
+// link is a process's connection to the API: what goes through can be held up or lost.
+type link struct {
+	mu   sync.Mutex
+	lost bool
+	slow time.Duration
+	// open is closed while nothing holds requests up.
+	open chan struct{}
+	// deaf requests do not end with their context while they are held up.
+	deaf bool
+}
+
+func newLink() *link {
+	l := &link{open: make(chan struct{})}
+	close(l.open)
+	return l
+}
+
+func (l *link) set(lost bool, slow time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lost, l.slow = lost, slow
+}
+
+// stopped holds every request until the function that it returns is called.
+func (l *link) stopped() (resume func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	gate := make(chan struct{})
+	l.open = gate
+	return func() { close(gate) }
+}
+
+func (l *link) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		l.mu.Lock()
+		lost, slow, open := l.lost, l.slow, l.open
+		l.mu.Unlock()
+		over := r.Context().Done()
+		if l.deaf {
+			over = nil
+		}
+		select {
+		case <-open:
+		case <-over:
+			return nil, r.Context().Err()
+		}
+		if slow > 0 {
+			time.Sleep(slow)
+		}
+		if lost {
+			return nil, fmt.Errorf("no route to host")
+		}
+		return next.RoundTrip(r)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// candidate is one process: a manager whose controller writes twice a second.
+type candidate struct {
+	life *life
+	// lease is the connection of the elector, work that of the reconciler before the fence: what a stopped process has not
+	// sent yet is judged when it goes on.
+	lease, work *link
+	refused     *int
+}
+
+func newCandidate(t *testing.T, w *world, name string) *candidate {
+	c := &candidate{lease: newLink(), work: newLink(), refused: new(int)}
+	c.work.deaf = true
+	config := w.server.RESTConfig()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			r = r.Clone(r.Context())
+			r.Header.Set("User-Agent", name) // the elector has one of its own
+			if strings.Contains(r.URL.Path, "/leases") {
+				return c.lease.wrap(next).RoundTrip(r)
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	o := surviving()
+	o.LeaderElection.Identity, o.ServerTimeout = name, -1
+	m, err := manager.New(config, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outside := m.Config()
+	outside.QPS = -1
+	outside.Wrap(c.work.wrap) // around the fence
+	client, err := kubernetes.NewForConfig(outside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	builds := 0
+	guarded(t, m, &builds, func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
+		if r.Name != "tick" {
+			return reconcile.Result{}, nil
+		}
+		// A careless reconciler: it does not look whether its context is over.
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "made-by-" + name + "-"}}
+		_, err := client.CoreV1().ConfigMaps("default").Create(context.WithoutCancel(ctx), cm, metav1.CreateOptions{})
+		if err != nil && strings.Contains(err.Error(), "write refused") {
+			*c.refused++
+		}
+		return reconcile.Result{RequeueAfter: 500 * time.Millisecond}, nil
+	})
+	c.life = live(t, m)
+	return c
+}
+
+// runTenures lets the leader fail four times, each in another way, and judges the audit log.
+func runTenures(t *testing.T, seed uint64) tally {
+	random := rand.New(rand.NewPCG(seed, 11))
+	w := newWorld(t)
+	admin := kubernetes.NewForConfigOrDie(w.server.RESTConfig())
+	tick := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "tick"}}
+	if _, err := admin.CoreV1().ConfigMaps("default").Create(t.Context(), tick, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]*candidate{"a": newCandidate(t, w, "a"), "b": newCandidate(t, w, "b")}
+	refused := 0
+	for round := range 4 {
+		// Long enough that whoever lost the lease follows again: the bound is that of a follower.
+		time.Sleep(time.Duration(12_000+random.IntN(20_000)) * time.Millisecond)
+		leads := all[holder(t, admin)]
+		if leads == nil {
+			continue
+		}
+		outage := time.Duration(12_000+random.IntN(20_000)) * time.Millisecond
+		switch (round + int(seed)) % 4 {
+		case 0: // partitioned
+			leads.lease.set(true, 0)
+			leads.work.set(true, 0)
+			time.Sleep(outage)
+		case 1: // partitioned from the lease only: the worst case, its writes would arrive
+			leads.lease.set(true, 0)
+			time.Sleep(outage)
+		case 2: // stopped: neither renewal nor write leaves, until it goes on
+			lease, work := leads.lease.stopped(), leads.work.stopped()
+			time.Sleep(outage)
+			work() // what it was about to send comes first
+			lease()
+		case 3: // slow
+			leads.lease.set(false, time.Duration(random.IntN(8000))*time.Millisecond)
+			leads.work.set(false, time.Duration(random.IntN(3000))*time.Millisecond)
+			time.Sleep(outage)
+		}
+		leads.lease.set(false, 0)
+		leads.work.set(false, 0)
+		synctest.Wait()
+		refused += restartEnded(t, w, all)
+	}
+	time.Sleep(40 * time.Second)
+	result := judgeTenures(w)
+	result.refused = refused
+	for _, c := range all {
+		result.refused += *c.refused
+		if err := c.life.end(); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+	}
+	return result
+}
+
+// restartEnded starts those processes anew that ended because their work, held up, outlived the lease: one that is really stopped
+// finds its timers run out when it goes on. It returns how many writes they were refused.
+func restartEnded(t *testing.T, w *world, all map[string]*candidate) (refused int) {
+	for name, c := range all {
+		select {
+		case err := <-c.life.done:
+			if !errors.Is(err, leader.ErrLost) {
+				t.Errorf("%s ended: %v", name, err)
+			}
+			refused += *c.refused
+			all[name] = newCandidate(t, w, name)
+		default:
+		}
+	}
+	return refused
+}
+
+func holder(t *testing.T, client kubernetes.Interface) string {
+	t.Helper()
+	lease, err := client.CoordinationV1().Leases("kube-system").Get(t.Context(), "flyball-manager", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *lease.Spec.HolderIdentity
+}
+
+// judgeTenures reads the audit log: who wrote the lease last holds it.
+func judgeTenures(w *world) (result tally) {
+	var holds string
+	var renewed time.Time
+	for _, e := range w.audit.Writes() {
+		who := e.UserAgent
+		switch {
+		case e.Resource == "leases":
+			if holds != "" && who != holds {
+				result.handovers++
+				result.slowest = max(result.slowest, e.Time.Sub(renewed))
+			}
+			holds, renewed = who, e.Time
+		case strings.HasPrefix(e.Name, "made-by-"):
+			result.writes++
+			if by := strings.Split(e.Name, "-")[2]; by != holds {
+				result.late++
+			}
+		}
+	}
+	return result
+}
