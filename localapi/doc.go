@@ -31,10 +31,19 @@
 // All time is the time package's. In a [testing/synctest] bubble (create the server inside it), bookmarks, watch timeouts
 // and deletion timestamps are those of the bubble, and a watch that waits for events counts as idle.
 //
+// # Users
+//
+// Unless told otherwise, everyone is the administrator. [Options.Tokens] and [Server.ServeTLS] know users by bearer tokens and client
+// certificates, [Server.RESTConfigFor] makes a client that comes as somebody, and [Options.RBAC] lets Roles decide what they
+// may do. There is no impersonation.
+//
+// # Tests
+//
+// [NewTest] takes the place of a fake client: seeded objects, a client, rules for what goes wrong, a log of requests.
+//
 // # Where it differs from a kube-apiserver
 //
-// It has no users and no admission plugins but what the types' definitions do. A version that the store has not reached is
-// refused at once, not after three seconds. A watch without timeoutSeconds lasts until somebody ends it. Nothing empties
-// a namespace that is being deleted, and no "kubernetes" Service exists. Allocated addresses and ports are the lowest free
-// ones.
+// There are no admission plugins but what the types' definitions do, and no controllers: those of package cluster empty
+// namespaces, create service accounts, collect garbage and play the nodes. A watch without timeoutSeconds lasts until
+// somebody ends it. Allocated addresses and ports are the lowest free ones. docs/divergence.md has the list.
 package localapi

@@ -1,0 +1,126 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/flyball-dev/flyball/client/events"
+	"github.com/flyball-dev/flyball/controllers/garbagecollector"
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/localapi/kubelet"
+	"github.com/flyball-dev/flyball/localapi/namespaces"
+)
+
+// Options say what runs. The zero value is everything.
+type Options struct {
+	// NoNamespaces, NoGarbageCollector and NoKubelet switch a part off.
+	NoNamespaces, NoGarbageCollector, NoKubelet bool
+
+	// Namespaces, GarbageCollector and Kubelet are the parts' own options.
+	Namespaces       namespaces.Options
+	GarbageCollector garbagecollector.Options
+	Kubelet          kubelet.Options
+}
+
+// Cluster is the controllers of a cluster.
+type Cluster struct{ parts []part }
+
+// part is one of what runs together.
+type part struct {
+	name string
+	run  func(context.Context) error
+}
+
+// New makes the controllers that o asks for, on the API that config leads to. Nothing runs before [Cluster.Run].
+func New(config *rest.Config, o Options) (*Cluster, error) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("new client: %w", err)
+	}
+	objects, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("new metadata client: %w", err)
+	}
+	factory, err := informer.NewFactory(config, informer.FactoryOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("new informers: %w", err)
+	}
+	c := &Cluster{parts: []part{{"informers", factory.Run}}}
+	if !o.NoGarbageCollector {
+		broadcaster := events.New(client.CoreV1(), events.Options{})
+		gc, err := garbagecollector.New(garbagecollector.Config{
+			Client: client, Metadata: objects, Recorder: broadcaster.Recorder(garbagecollector.Component),
+		}, o.GarbageCollector)
+		if err != nil {
+			return nil, err
+		}
+		c.parts = append(c.parts, part{"events", broadcaster.Run}, part{"garbage collector", gc.Run})
+	}
+	if !o.NoNamespaces {
+		if err := c.addNamespaces(namespaces.Config{Client: client, Metadata: objects}, factory, o.Namespaces); err != nil {
+			return nil, err
+		}
+	}
+	if !o.NoKubelet {
+		if err := c.addKubelet(kubelet.Config{Client: client}, factory, o.Kubelet); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func (c *Cluster) addNamespaces(config namespaces.Config, factory *informer.Factory, o namespaces.Options) error {
+	var errs [3]error
+	config.Namespaces, errs[0] = informer.For[*corev1.Namespace](factory)
+	config.ServiceAccounts, errs[1] = informer.For[*corev1.ServiceAccount](factory)
+	config.Pods, errs[2] = informer.For[*corev1.Pod](factory)
+	if err := errors.Join(errs[:]...); err != nil {
+		return err
+	}
+	controller, err := namespaces.New(config, o)
+	if err != nil {
+		return err
+	}
+	c.parts = append(c.parts, part{namespaces.Name, controller.Run})
+	return nil
+}
+
+func (c *Cluster) addKubelet(config kubelet.Config, factory *informer.Factory, o kubelet.Options) error {
+	var errs [2]error
+	config.Pods, errs[0] = informer.For[*corev1.Pod](factory)
+	config.Nodes, errs[1] = informer.For[*corev1.Node](factory)
+	if err := errors.Join(errs[:]...); err != nil {
+		return err
+	}
+	nodes, err := kubelet.New(config, o)
+	if err != nil {
+		return err
+	}
+	c.parts = append(c.parts, part{kubelet.Name, nodes.Run})
+	return nil
+}
+
+// Run runs all parts until ctx is done, or one of them fails: then the others stop too. It may be called once.
+func (c *Cluster) Run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	errs := make([]error, len(c.parts))
+	var wg sync.WaitGroup
+	for i, p := range c.parts {
+		wg.Go(func() {
+			defer stop()
+			if err := p.run(ctx); err != nil {
+				errs[i] = fmt.Errorf("%s: %w", p.name, err)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
