@@ -1,0 +1,129 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/client/events"
+	"github.com/flyball-dev/flyball/manager/builder"
+	"github.com/flyball-dev/flyball/manager/ctrl"
+	"github.com/flyball-dev/flyball/reconcile"
+)
+
+const (
+	finalizer   = "examples.flyball.dev/name"
+	domainField = "spec.domain"
+)
+
+// NameServer is outside of the cluster: nothing there is deleted by anybody but us. Its methods are idempotent.
+type NameServer interface {
+	Set(ctx context.Context, domain, target string) error
+	Remove(ctx context.Context, domain, target string) error
+}
+
+// Reconciler keeps Websites.
+type Reconciler struct {
+	client.Client
+	Names    NameServer
+	Recorder events.Recorder
+}
+
+// SetupWithManager makes the controller. Websites that wait for a domain are asked again when another one of that domain changes.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr *ctrl.Manager, c *client.Cluster) error {
+	r.Client = c
+	if err := c.IndexField(ctx, &Website{}, domainField, domainOf); err != nil {
+		return err
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		For(&Website{}).
+		Owns(&corev1.ConfigMap{}).
+		Watches(&Website{}, reconcile.EnqueueMapped(r.rivals), builder.WatchOptions{}).
+		Complete(r)
+}
+
+func domainOf(obj client.Object) []string { return []string{obj.(*Website).Spec.Domain} }
+
+// rivals are the other Websites of a domain.
+func (r *Reconciler) rivals(ctx context.Context, obj client.Object) []ctrl.Request {
+	var requests []ctrl.Request
+	for _, w := range r.sameDomain(ctx, obj.(*Website)) {
+		if w.UID != obj.GetUID() {
+			requests = append(requests, reconcile.RequestFor(&w))
+		}
+	}
+	return requests
+}
+
+// sameDomain lists the Websites of a domain, the one that came first at the front.
+func (r *Reconciler) sameDomain(ctx context.Context, w *Website) []Website {
+	var list WebsiteList
+	// As the cache has it: an event handler must not wait, and the reconciler is asked again by the next event.
+	if err := r.List(ctx, &list, client.MatchingFields{domainField: w.Spec.Domain}, client.Lagging); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Websites of a domain cannot be listed", "domain", w.Spec.Domain)
+	}
+	slices.SortFunc(list.Items, func(a, b Website) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
+	})
+	return list.Items
+}
+
+// Reconcile implements ctrl.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (_ ctrl.Result, err error) {
+	var website Website
+	if err := r.Get(ctx, request.NamespacedName, &website); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	deleting, err := client.Finalize(ctx, r, &website, finalizer, func(ctx context.Context) error {
+		if website.Status.URL == "" {
+			return nil // It never had the domain.
+		}
+		return r.Names.Remove(ctx, website.Spec.Domain, request.String())
+	})
+	if deleting || err != nil {
+		return ctrl.Result{}, err
+	}
+	status, err := client.NewPatchHelper(r, &website)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	state, reason, message, err := r.publish(ctx, &website)
+	if conditions.SetState(&website.Status.Conditions, website.Generation, state, reason, message, conditions.OnStatus) {
+		r.Recorder.Eventf(&website, eventType(state), reason, "%s", message)
+	}
+	return ctrl.Result{}, errors.Join(err, status.Patch(ctx, &website))
+}
+
+// publish makes what belongs to a Website, and says how it went.
+func (r *Reconciler) publish(ctx context.Context, w *Website) (state conditions.State, reason, message string, err error) {
+	if first := r.sameDomain(ctx, w); len(first) > 0 && first[0].UID != w.UID {
+		w.Status.URL = ""
+		return conditions.IsStalled, "DomainTaken", w.Spec.Domain + " belongs to " + client.ObjectKeyFromObject(&first[0]).String(), nil
+	}
+	page := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name + "-page"}}
+	_, err = client.CreateOrUpdate(ctx, r, page, func() error {
+		page.Data = map[string]string{"index.html": w.Spec.HTML}
+		return client.SetControllerReference(w, page, r.Scheme())
+	})
+	if err == nil {
+		err = r.Names.Set(ctx, w.Spec.Domain, client.ObjectKeyFromObject(w).String())
+	}
+	if err != nil {
+		return conditions.IsReconciling, "Publishing", err.Error(), err
+	}
+	w.Status.URL = "http://" + w.Spec.Domain
+	return conditions.IsReady, "Published", w.Status.URL + " shows the page", nil
+}
+
+func eventType(s conditions.State) string {
+	if s == conditions.IsStalled {
+		return corev1.EventTypeWarning
+	}
+	return corev1.EventTypeNormal
+}

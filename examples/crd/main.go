@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/manager/ctrl"
+)
+
+// newManager makes the process.
+func newManager(ctx context.Context, config *rest.Config, names NameServer) (*ctrl.Manager, error) {
+	scheme := runtime.NewScheme()
+	if err := clientscheme.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	addToScheme(scheme)
+	mgr, err := ctrl.NewManager(config, ctrl.Options{Informers: informer.FactoryOptions{Scheme: scheme}})
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(config, client.Options{Informers: mgr.Informers()})
+	if err != nil {
+		return nil, err
+	}
+	r := &Reconciler{Names: names, Recorder: mgr.Recorder("website-controller")}
+	return mgr, r.SetupWithManager(ctx, mgr, c)
+}
+
+// logged is a name server that only says what it would do.
+type logged struct{}
+
+// Set implements [NameServer].
+func (logged) Set(ctx context.Context, domain, target string) error {
+	klog.FromContext(ctx).Info("Set name", "domain", domain, "target", target)
+	return nil
+}
+
+// Remove implements [NameServer].
+func (logged) Remove(ctx context.Context, domain, target string) error {
+	klog.FromContext(ctx).Info("Remove name", "domain", domain, "target", target)
+	return nil
+}
+
+func main() {
+	config := ctrl.GetConfigOrDie()
+	ctx := ctrl.SetupSignalHandler()
+	mgr, err := newManager(ctx, config, logged{})
+	if err == nil {
+		err = mgr.Run(ctx)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
