@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"strings"
 	"sync"
 	"syscall"
@@ -228,5 +229,19 @@ func TestAuditLog(t *testing.T) {
 	log.Reset()
 	if n := len(log.Entries(nil)); n != 0 {
 		t.Errorf("%d entries after a reset", n)
+	}
+}
+
+// TestGateOfOtherPaths: what is no resource passes the gate too.
+func TestGateOfOtherPaths(t *testing.T) {
+	unavailable := gate.FailWith(apierrors.NewServiceUnavailable("not now"))
+	for name, g := range map[string]gate.Funcs{
+		"before": {OnRequest: func(context.Context, *gate.Request) gate.Verdict { return unavailable }},
+		"after":  {OnAnswer: func(context.Context, *gate.Request, gate.Answer) gate.Verdict { return unavailable }},
+	} {
+		_, config := start(t, localapi.Options{Gate: g})
+		if code, body := answer(t, config, request{path: "/apis"}); code != http.StatusServiceUnavailable || statusOf(t, body).Message != "not now" {
+			t.Errorf("discovery failed %s: %d %s", name, code, body)
+		}
 	}
 }

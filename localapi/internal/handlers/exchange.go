@@ -207,8 +207,12 @@ func (r *recorder) WriteHeader(code int) {
 // serveOther answers a path that is not a resource's.
 func (x *exchange) serveOther(h http.Handler) {
 	rec := &recorder{ResponseWriter: x.w, code: http.StatusOK}
-	if v := x.after(answer{code: rec.code}); v.Action == gate.Drop {
+	switch v := x.after(answer{code: rec.code}); v.Action {
+	case gate.Drop:
 		x.lose()
+	case gate.Fail:
+		x.fail(statusError(v.Status))
+		return
 	}
 	h.ServeHTTP(rec, x.r)
 	x.record(answer{code: rec.code})
