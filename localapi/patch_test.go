@@ -1,6 +1,7 @@
 package localapi_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -146,8 +147,20 @@ func TestBindingAndEviction(t *testing.T) {
 	if err := pods.EvictV1(t.Context(), evictionOf("p")); err != nil {
 		t.Fatalf("evict: %v", err)
 	}
-	if pod, err := pods.Get(t.Context(), "p", metav1.GetOptions{}); err != nil || pod.DeletionTimestamp == nil {
-		t.Errorf("evicted pod: %v, deletion timestamp %v", err, pod.DeletionTimestamp)
+	pod, err := pods.Get(t.Context(), "p", metav1.GetOptions{})
+	if err != nil || pod.DeletionTimestamp == nil {
+		t.Fatalf("evicted pod: %v, deletion timestamp %v", err, pod.DeletionTimestamp)
+	}
+	evicted := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == "EvictionByEvictionAPI"
+	})
+	if !evicted {
+		t.Errorf("conditions of an evicted pod: %v", pod.Status.Conditions)
+	}
+	stale := evictionOf("p")
+	stale.DeleteOptions = &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("another")}
+	if err := pods.EvictV1(t.Context(), stale); !apierrors.IsConflict(err) {
+		t.Errorf("eviction of another pod of that name: %v, want Conflict", err)
 	}
 }
 

@@ -194,20 +194,14 @@ func (n *names) floor(version string) string {
 	return "not before " + n.versions[best]
 }
 
-// ages names the cells of a table that change with time.
+// ages names the cells of a table that change with time. A watch sends the columns once, so the cells alone must tell.
 func (n *names) ages(table map[string]any) {
-	columns, _ := table["columnDefinitions"].([]any)
 	rows, _ := table["rows"].([]any)
-	for i, c := range columns {
-		column, _ := c.(map[string]any)
-		switch column["name"] {
-		case "Age", "Duration", "Last Seen", "First Seen", "Last Schedule":
-		default:
-			continue
-		}
-		for _, r := range rows {
-			row, _ := r.(map[string]any)
-			if cells, _ := row["cells"].([]any); i < len(cells) && age.MatchString(fmt.Sprint(cells[i])) {
+	for _, r := range rows {
+		row, _ := r.(map[string]any)
+		cells, _ := row["cells"].([]any)
+		for i, c := range cells {
+			if text, ok := c.(string); ok && age.MatchString(text) {
 				cells[i] = "some time"
 			}
 		}
@@ -215,7 +209,7 @@ func (n *names) ages(table map[string]any) {
 }
 
 var (
-	age          = regexp.MustCompile(`^[0-9]+[smhd]`)
+	age          = regexp.MustCompile(`^([0-9]+[smhdy])+$`)
 	uuid         = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	address      = regexp.MustCompile(`\b10\.(?:0|96)\.[0-9]+\.[0-9]+\b|\bfd00:10::[0-9a-f:]+`)
 	generateName = regexp.MustCompile(`generateName: *"?([^\s",}]+)`)
