@@ -107,7 +107,8 @@ func endpointsScenarios() []scenario {
 		{name: "ep-labelled-by-hand", steps: after(three, create(svc()), patch("Endpoints", "web", `{"metadata":{"labels":{"mine":"x"},"annotations":{"mine":"x"}}}`), unready("a"))},
 		{name: "ep-service-labels", steps: after(three, create(svc(func(s *corev1.Service) { s.Labels = map[string]string{"tier": "front"} })),
 			edit(`{"metadata":{"labels":{"tier":"back","more":"x"}}}`), edit(`{"metadata":{"labels":{"tier":null}}}`))},
-		{name: "ep-made-by-hand", steps: after(three, create(&corev1.Endpoints{ //nolint:staticcheck // what this is about
+		//lint:ignore SA1019 Deprecated they are, and what this is about.
+		{name: "ep-made-by-hand", steps: after(three, create(&corev1.Endpoints{
 			ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{"mine": "x"}, Annotations: map[string]string{"mine": "x"}},
 		}), create(svc()))},
 		{name: "ep-pod-terminates", steps: after(three, create(svc()), patch("Pod", "a", `{"metadata":{"finalizers":["`+held+`"]}}`), remove("Pod", "a"), release(), pods(all))},

@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 Endpoints are deprecated, and one of the things compared.
+
 package functions
 
 import (
