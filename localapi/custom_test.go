@@ -471,7 +471,7 @@ func TestDefinitionsAreManaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range got.GetManagedFields() {
-		if f.Manager == "kube-apiserver" && strings.Contains(string(f.FieldsV1.Raw), `k:{\"type\":\"Established\"}`) && f.Subresource == "status" {
+		if f.Manager == "kube-apiserver" && strings.Contains(f.FieldsV1.GetRawString(), `k:{\"type\":\"Established\"}`) && f.Subresource == "status" {
 			return
 		}
 	}
