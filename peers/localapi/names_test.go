@@ -125,7 +125,7 @@ func (n *names) value(key string, v any) any {
 		for i, child := range v {
 			list[i] = n.value(key, child)
 		}
-		if key == "managedFields" {
+		if key == "managedFields" || key == "causes" && strings.Contains(encode(v), "FieldManagerConflict") { // in no order
 			slices.SortFunc(list, func(a, b any) int { return strings.Compare(encode(a), encode(b)) })
 		}
 		return list
@@ -214,7 +214,7 @@ var (
 	address      = regexp.MustCompile(`\b10\.(?:0|96)\.[0-9]+\.[0-9]+\b|\bfd00:10::[0-9a-f:]+`)
 	generateName = regexp.MustCompile(`generateName: *"?([^\s",}]+)`)
 	moment       = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?Z`)
-	inMessage    = regexp.MustCompile(`([rR]esourceVersion[^:]*: |[rR]esource version[^:]*: |current: |\(|resourceVersion\\?":\\?")([0-9]+)`)
+	inMessage    = regexp.MustCompile(`([rR]esourceVersion[^:]*: |[rR]esource version[^:]*: |current: |ResourceVersion in (?:the precondition|record) \(|resourceVersion\\?":\\?")([0-9]+)`)
 )
 
 // string names what is in a text.
@@ -235,10 +235,14 @@ func (n *names) string(text string) string {
 	}
 	return inMessage.ReplaceAllStringFunc(text, func(match string) string {
 		parts := inMessage.FindStringSubmatch(match)
-		if v, err := strconv.ParseInt(parts[2], 10, 64); err == nil && n.versions[v] != "" {
+		v, err := strconv.ParseInt(parts[2], 10, 64)
+		switch {
+		case err == nil && n.versions[v] != "":
 			return parts[1] + n.versions[v]
+		case strings.Contains(n.text, parts[2]):
+			return match
 		}
-		return match
+		return parts[1] + "a version not seen"
 	})
 }
 
