@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,15 +16,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/klog/v2"
+	"sigs.k8s.io/yaml"
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/audit"
-	"github.com/flyball-dev/flyball/localapi/builtin"
-	"github.com/flyball-dev/flyball/localapi/resource"
 )
 
 // zone is a name server.
@@ -63,15 +62,16 @@ func (z *zone) String() string {
 	return fmt.Sprint(maps.Clone(z.names))
 }
 
-// definition serves Websites as a server does that knows them from crd.yaml.
-func definition() *resource.Definition {
-	return &resource.Definition{
-		GroupVersion: groupVersion, Kind: "Website", Plural: "websites", Singular: "website", Namespaced: true, HasStatus: true,
-		New:                  func() runtime.Object { return &unstructured.Unstructured{Object: map[string]any{}} },
-		NewList:              func() runtime.Object { return &unstructured.UnstructuredList{} },
-		NeedsResourceVersion: true,
-		Types:                managedfields.NewDeducedTypeConverter,
+//go:embed crd.yaml
+var crd []byte
+
+// define makes the server know Websites, from the very file that a cluster is told with.
+func define(ctx context.Context, c *client.Cluster) error {
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(crd, &u.Object); err != nil {
+		return err
 	}
+	return c.Create(ctx, u)
 }
 
 // world is a server, a name server, and the manager at work.
@@ -84,23 +84,27 @@ type world struct {
 
 func run(t *testing.T, test func(ctx context.Context, w *world)) {
 	synctest.Test(t, func(t *testing.T) {
-		api, err := localapi.New(localapi.Options{Definitions: append(builtin.All(), definition()), Audit: &audit.Log{}})
+		api, err := localapi.New(localapi.Options{Audit: &audit.Log{}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer api.Close()
 		ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
-		names := &zone{names: map[string]string{}}
-		mgr, err := newManager(ctx, api.RESTConfig(), names)
-		if err != nil {
-			t.Fatal(err)
-		}
 		scheme := runtime.NewScheme()
 		addToScheme(scheme)
 		if err := corev1.AddToScheme(scheme); err != nil {
 			t.Fatal(err)
 		}
 		them, err := client.New(api.RESTConfig(), client.Options{Scheme: scheme})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := define(ctx, them); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second) // It is established.
+		names := &zone{names: map[string]string{}}
+		mgr, err := newManager(ctx, api.RESTConfig(), names)
 		if err != nil {
 			t.Fatal(err)
 		}
