@@ -14,6 +14,7 @@ TOOL    := go tool -modfile=$(CURDIR)/tools/go.mod
 FUZZTIME ?= 10s
 BENCH    ?= .
 COUNT    ?= 1
+LOAD     ?= 500
 
 .PHONY: help
 help: ## show this help
@@ -71,6 +72,10 @@ kill: ## kill -9 flyball manager in the middle of 100 rollouts, against the real
 .PHONY: idle
 idle: ## ten minutes with 500 Deployments and nothing to do, and a restart: no writes, on the real API server
 	cd peers && FLYBALL_IDLE=10m go test -run 'TestIdle$$' -timeout 60m -v ./differential
+
+.PHONY: load
+load: ## what LOAD (500) Deployments of 10 pods cost: kube-controller-manager's controllers and ours, as a table
+	cd peers && FLYBALL_LOAD=$(LOAD) go test -count 1 -run 'TestLoad$$' -timeout 3h -v ./differential
 
 .PHONY: docs
 docs: ## check that what the docs link, show and name exists

@@ -13,5 +13,9 @@
 //
 // What chance decides is small, and TestNoiseFloor measures it by playing all scenarios on two real ones: which of several pods that
 // are alike is deleted; how many counts of a status are skipped on the way; when the condition Progressing of a Deployment, which is
-// true before and after, turns from one rollout to the next; and how often a refused write was tried again.
+// true before and after, turns from one rollout to the next; and how often a refused write was tried again. EndpointSlices are compared
+// at the end of a scenario only.
+//
+// Beside it: the manager is killed, left idle, and run in bad weather (watches that lag, an API server that goes away), where no two
+// runs are alike, and the rules that hold at every moment are checked on what the API server recorded. TestLoad measures.
 package differential
