@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/flyball-dev/flyball/controllers"
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/localapi/kubelet"
+	"github.com/flyball-dev/flyball/manager"
+	"github.com/flyball-dev/flyball/manager/rbac"
+)
+
+// roleFile grants what the controllers of deploy/manager.yaml need. FLYBALL_UPDATE=1 writes it.
+const roleFile = "../../deploy/role.yaml"
+
+// TestManifestsGrantWhatIsCalled runs the controllers of deploy/manager.yaml through everything that they do, and compares the
+// requests they sent with the role that is shipped: it grants no less and no more.
+func TestManifestsGrantWhatIsCalled(t *testing.T) {
+	manifest, err := os.ReadFile("../../deploy/manager.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const selection = "deployment,replicaset,endpoint,endpointslice"
+	if !strings.Contains(string(manifest), "- --controllers="+selection+"\n") {
+		t.Errorf("deploy/manager.yaml does not run --controllers=%s", selection)
+	}
+	recorder := rbac.NewRecorder()
+	synctest.Test(t, func(t *testing.T) { playEverything(t, recorder, strings.Split(selection, ",")) })
+	got := recorder.ClusterRole("flyball-manager", "leases")
+	text, err := yaml.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Getenv("FLYBALL_UPDATE") != "" {
+		if err := os.WriteFile(roleFile, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shipped, err := os.ReadFile(roleFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want rbacv1.ClusterRole
+	if err := yaml.UnmarshalStrict(shipped, &want); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want.Rules, got.Rules); diff != "" {
+		t.Errorf("role.yaml (-) grants something else than is called (+); FLYBALL_UPDATE=1 writes it anew:\n%s", diff)
+	}
+	var leases []string
+	for _, c := range recorder.Calls() {
+		if c.Resource == "leases" {
+			leases = append(leases, c.Namespace+" "+c.Verb)
+		}
+	}
+	if wanted := []string{"kube-system create", "kube-system get", "kube-system update"}; !slices.Equal(leases, wanted) {
+		t.Errorf("calls of leases %q, want %q as in deploy/manager.yaml", leases, wanted)
+	}
+}
+
+// playEverything makes the controllers send each kind of request that they ever send.
+func playEverything(t *testing.T, recorder *rbac.Recorder, selection []string) {
+	server, err := localapi.New(localapi.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := rest.CopyConfig(server.RESTConfig())
+	config.Wrap(recorder.Wrap)
+	o := manager.Options{LeaderElection: manager.LeaderElection{Enabled: true}}
+	m, err := manager.New(config, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := controllers.Add(m, controllers.Options{Selection: selection}); err != nil {
+		t.Fatal(err)
+	}
+	nodes, err := manager.New(server.RESTConfig(), manager.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	addKubelet(t, nodes)
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 2)
+	for _, m := range []*manager.Manager{nodes, m} {
+		go func() { done <- m.Run(ctx) }()
+	}
+	c := kubernetes.NewForConfigOrDie(server.RESTConfig())
+	play(t, c)
+	stop()
+	for range 2 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if err := server.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func addKubelet(t *testing.T, m *manager.Manager) {
+	t.Helper()
+	pods, err := informer.For[*corev1.Pod](m.Informers())
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes, err := informer.For[*corev1.Node](m.Informers())
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := kubelet.New(kubelet.Config{Client: m.Client(), Pods: pods, Nodes: nodes}, kubelet.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Add(k); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// play is a life of applications: made, rolled out, scaled, adopted, released, removed.
+func play(t *testing.T, c kubernetes.Interface) {
+	ctx := t.Context()
+	step := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+	}
+	labels := map[string]string{"app": "web"}
+	template := corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: labels},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "web:1"}}},
+	}
+	three, one := int32(3), int32(1)
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	d.Spec = appsv1.DeploymentSpec{Replicas: &three, RevisionHistoryLimit: &one, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	service.Spec = corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 80}}}
+	_, err := c.CoreV1().Services("default").Create(ctx, service, metav1.CreateOptions{})
+	step(err)
+	_, err = c.AppsV1().Deployments("default").Create(ctx, d, metav1.CreateOptions{})
+	step(err)
+	for _, image := range []string{"web:2", "web:3", "web:4"} { // more than the history keeps
+		_, err = c.AppsV1().Deployments("default").Patch(ctx, "web", "application/strategic-merge-patch+json",
+			[]byte(`{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"`+image+`"}]}}}}`), metav1.PatchOptions{})
+		step(err)
+	}
+	orphan := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "orphan", Labels: labels}, Spec: template.Spec}
+	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "orphan", Labels: map[string]string{"app": "web", "orphan": "yes"}}}
+	set.Spec = appsv1.ReplicaSetSpec{Replicas: &one, Selector: &metav1.LabelSelector{MatchLabels: set.Labels}, Template: template}
+	set.Spec.Template.Labels = set.Labels
+	orphan.Labels = set.Labels
+	_, err = c.CoreV1().Pods("default").Create(ctx, orphan, metav1.CreateOptions{})
+	step(err)
+	_, err = c.AppsV1().ReplicaSets("default").Create(ctx, set, metav1.CreateOptions{})
+	step(err)
+	stale := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv6}
+	stale.Name, stale.Labels = "web-v6", map[string]string{
+		discoveryv1.LabelServiceName: "web", discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io",
+	}
+	_, err = c.DiscoveryV1().EndpointSlices("default").Create(ctx, stale, metav1.CreateOptions{})
+	step(err)
+	_, err = c.AppsV1().Deployments("default").Patch(ctx, "web", "application/strategic-merge-patch+json",
+		[]byte(`{"metadata":{"annotations":{"deprecated.deployment.rollback.to":"3"}}}`), metav1.PatchOptions{})
+	step(err)
+	step(c.CoreV1().Services("default").Delete(ctx, "web", metav1.DeleteOptions{}))
+	step(c.AppsV1().Deployments("default").Delete(ctx, "web", metav1.DeleteOptions{}))
+}

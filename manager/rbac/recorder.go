@@ -1,0 +1,148 @@
+package rbac
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Call is one kind of request: what access to a resource is decided by, less the object's name.
+type Call struct {
+	Group, Resource, Subresource, Namespace, Verb string
+}
+
+// Recorder notes the kinds of requests that pass through it.
+//
+// Concurrency: all methods may be called from any goroutine.
+type Recorder struct {
+	mu    sync.Mutex
+	calls map[Call]struct{}
+}
+
+// NewRecorder returns one that has noted nothing.
+func NewRecorder() *Recorder { return &Recorder{calls: map[Call]struct{}{}} }
+
+// Wrap is for rest.Config.Wrap.
+func (r *Recorder) Wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		if c, ok := parse(req); ok {
+			r.mu.Lock()
+			r.calls[c] = struct{}{}
+			r.mu.Unlock()
+		}
+		return next.RoundTrip(req)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// parse reads a request as the API server's authorizer does. It is false for what is no resource.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/endpoints/request/requestinfo.go.
+func parse(r *http.Request) (c Call, ok bool) {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	switch {
+	case len(parts) >= 3 && parts[0] == "api":
+		parts = parts[2:]
+	case len(parts) >= 4 && parts[0] == "apis":
+		c.Group, parts = parts[1], parts[3:]
+	default:
+		return c, false
+	}
+	if len(parts) > 2 && parts[0] == "namespaces" && parts[2] != "status" && parts[2] != "finalize" {
+		c.Namespace, parts = parts[1], parts[2:]
+	}
+	c.Resource = parts[0]
+	named := len(parts) > 1
+	if len(parts) > 2 {
+		c.Subresource = parts[2]
+	}
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		switch watch := r.URL.Query().Get("watch"); {
+		case watch == "true" || watch == "1":
+			c.Verb = "watch"
+		case named:
+			c.Verb = "get"
+		default:
+			c.Verb = "list"
+		}
+	case http.MethodPost:
+		c.Verb = "create"
+	case http.MethodPut:
+		c.Verb = "update"
+	case http.MethodPatch:
+		c.Verb = "patch"
+	case http.MethodDelete:
+		c.Verb = "delete"
+		if !named {
+			c.Verb = "deletecollection"
+		}
+	}
+	return c, c.Verb != ""
+}
+
+// Calls returns what was noted, sorted.
+func (r *Recorder) Calls() []Call {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	calls := make([]Call, 0, len(r.calls))
+	for c := range r.calls {
+		calls = append(calls, c)
+	}
+	slices.SortFunc(calls, func(a, b Call) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Subresource, b.Subresource),
+			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Verb, b.Verb))
+	})
+	return calls
+}
+
+// ClusterRole returns the smallest one that allows what was noted, in whatever namespace, but for the resources that except names
+// ("leases"): those belong into a Role.
+func (r *Recorder) ClusterRole(name string, except ...string) *rbacv1.ClusterRole {
+	role := &rbacv1.ClusterRole{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+	}
+	role.Rules = Rules(slices.DeleteFunc(r.Calls(), func(c Call) bool { return slices.Contains(except, c.Resource) }))
+	return role
+}
+
+// Rules returns the smallest rules that allow the calls in all namespaces: one for each group and set of verbs, without "*".
+func Rules(calls []Call) (rules []rbacv1.PolicyRule) {
+	type resource struct{ group, name string }
+	verbs := map[resource][]string{}
+	var order []resource
+	for _, c := range calls {
+		of := resource{c.Group, c.Resource}
+		if c.Subresource != "" {
+			of.name += "/" + c.Subresource
+		}
+		if verbs[of] == nil {
+			order = append(order, of)
+		}
+		if !slices.Contains(verbs[of], c.Verb) {
+			verbs[of] = append(verbs[of], c.Verb)
+			slices.Sort(verbs[of])
+		}
+	}
+	for _, of := range order {
+		i := slices.IndexFunc(rules, func(r rbacv1.PolicyRule) bool {
+			return r.APIGroups[0] == of.group && slices.Equal(r.Verbs, verbs[of])
+		})
+		if i >= 0 {
+			rules[i].Resources = append(rules[i].Resources, of.name)
+			continue
+		}
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{of.group}, Resources: []string{of.name}, Verbs: verbs[of]})
+	}
+	return rules
+}
