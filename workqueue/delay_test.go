@@ -1,0 +1,129 @@
+package workqueue_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/flyball-dev/flyball/workqueue"
+)
+
+func TestDelaysEndInOrderOfDeadlineThenSequence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := workqueue.New(workqueue.Options[string]{})
+		defer q.ShutDown()
+		q.AddAfter("late", 2*time.Second)
+		for i := range 20 {
+			q.AddAfter(fmt.Sprintf("same-%02d", i), time.Second)
+		}
+		q.AddAfter("early", time.Millisecond)
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		wantKeys(t, q, "early")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		got := keys(t, q)
+		if len(got) != 20 || !slices.IsSorted(got) {
+			t.Fatalf("equal deadlines: got %q, want the order of the calls", got)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		wantKeys(t, q, "late")
+	})
+}
+
+// Source: client-go v0.37.2 util/workqueue/delaying_queue.go, insert: the earlier readyAt is kept.
+func TestAddAfterKeepsTheEarliest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := workqueue.New(workqueue.Options[string]{})
+		defer q.ShutDown()
+		for i := 1000; i > 0; i-- {
+			q.AddAfter("a", time.Duration(i)*time.Second)
+			q.AddAfter("a", time.Hour)
+		}
+		if s := q.Stats(); s.Delayed != 1 {
+			t.Fatalf("delays pending: got %d, want 1", s.Delayed)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		wantKeys(t, q, "a")
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		wantKeys(t, q)
+	})
+}
+
+func TestAddCancelsOnlyTheLoopsOwnDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := workqueue.New(workqueue.Options[string]{})
+		defer q.ShutDown()
+		q.RequeueAfter("own", time.Minute)
+		q.AddRateLimited("retry")
+		q.AddAfter("explicit", time.Minute)
+		q.RequeueAfter("both", time.Second)
+		q.AddAfter("both", time.Minute)
+		for _, key := range []string{"own", "retry", "explicit", "both"} {
+			q.Add(key)
+		}
+		wantKeys(t, q, "own", "retry", "explicit", "both")
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		wantKeys(t, q)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		wantKeys(t, q, "explicit", "both")
+	})
+}
+
+func TestDelayEndsWhileProcessing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := workqueue.New(workqueue.Options[string]{})
+		defer q.ShutDown()
+		q.Add("a")
+		get(t, q)
+		q.AddAfter("a", time.Second)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if q.Len() != 0 {
+			t.Fatal("a key that is processing became ready")
+		}
+		q.Done("a")
+		wantKeys(t, q, "a")
+	})
+}
+
+func TestDelayOutOfRange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := workqueue.New(workqueue.Options[string]{})
+		defer q.ShutDown()
+		q.AddAfter("negative", -1<<63)
+		q.AddAfter("zero", 0)
+		q.AddAfter("forever", 1<<63-1)
+		q.RequeueAfter("forever too", 1<<63-1)
+		wantKeys(t, q, "negative", "zero")
+		time.Sleep(1000 * time.Hour)
+		synctest.Wait()
+		wantKeys(t, q)
+	})
+}
+
+// The loop's own delay is what the loop wants now: the last counts, and none is needed for a key that will run anyway.
+func TestOwnDelays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := workqueue.New(workqueue.Options[string]{})
+		defer q.ShutDown()
+		q.RequeueAfter("a", time.Second)
+		q.RequeueAfter("a", time.Minute)
+		q.Add("queued")
+		q.RequeueAfter("queued", time.Second)
+		q.AddRateLimited("queued")
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		wantKeys(t, q, "queued")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		wantKeys(t, q, "a")
+	})
+}
