@@ -25,7 +25,7 @@ func (q *Queue[K]) RequeueAfter(key K, d time.Duration) {
 
 // AddWith adds the key as the options say.
 func (q *Queue[K]) AddWith(key K, o AddOptions) {
-	r := request{after: o.After, failed: o.RateLimited}
+	r := request{after: o.After, failed: o.RateLimited, earliest: o.Earliest}
 	if o.Requeue || o.RateLimited {
 		r.kind = ownDelay
 	}

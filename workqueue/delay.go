@@ -39,7 +39,7 @@ type delays[K comparable] struct {
 const noAlarm = time.Duration(math.MaxInt64)
 
 // delayLocked sets a delay. Of explicit delays the earliest counts: all of them asked for a run no later than theirs.
-// Of the loop's own the last counts: it is what the loop wants now. If the key is dirty, the loop needs none.
+// Of the loop's own the last counts, unless it says otherwise: it is what the loop wants now. If the key is dirty, the loop needs none.
 func (q *Queue[K]) delayLocked(id uint32, e *entry[K], r request) {
 	deadline := q.now()
 	if r.after < noAlarm-1-deadline {
@@ -54,7 +54,7 @@ func (q *Queue[K]) delayLocked(id uint32, e *entry[K], r request) {
 	case place == none:
 		place = len(q.delayed.heap)
 		q.delayed.append(delay{target: id<<1 | uint32(r.kind)})
-	case r.kind == explicitDelay && q.delayed.heap[place].deadline <= deadline:
+	case (r.kind == explicitDelay || r.earliest) && q.delayed.heap[place].deadline <= deadline:
 		return
 	}
 	q.delayed.sequence++

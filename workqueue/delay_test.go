@@ -127,3 +127,26 @@ func TestOwnDelays(t *testing.T) {
 		wantKeys(t, q, "a")
 	})
 }
+
+// A queue for controller-runtime, where handlers and the loop set the same delay, keeps the earliest of both.
+func TestEarliestOwnDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := workqueue.New(workqueue.Options[string]{})
+		defer q.ShutDown()
+		later := workqueue.AddOptions{After: time.Hour, Requeue: true, Earliest: true}
+		q.RequeueAfter("stays", time.Second)
+		q.AddWith("stays", later)
+		q.AddWith("falls", later)
+		q.AddWith("falls", workqueue.AddOptions{After: 2 * time.Second, Requeue: true, Earliest: true})
+		q.RequeueAfter("run", time.Second)
+		q.AddWith("run", later)
+		q.Add("run")
+		wantKeys(t, q, "run")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		wantKeys(t, q, "stays", "falls")
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		wantKeys(t, q)
+	})
+}

@@ -38,6 +38,8 @@ type AddOptions struct {
 	RateLimited bool
 	// Requeue marks After as the loop's own delay, as [Queue.RequeueAfter] does. RateLimited implies it.
 	Requeue bool
+	// Earliest lets an earlier delay of the loop's own stand, which this one would replace: of several, the first to end counts.
+	Earliest bool
 	// Priority is the key's priority; higher runs first, if the queue's order knows priorities. Nil means 0.
 	// A key that is added several times before it runs has the highest of the priorities it was given.
 	Priority *int

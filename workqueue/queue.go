@@ -155,6 +155,8 @@ type request struct {
 	cause    *Cause
 	// failed: the key is added because work on it failed.
 	failed bool
+	// earliest: an own delay that ends earlier stays.
+	earliest bool
 }
 
 // admit is what all Add methods come down to.
