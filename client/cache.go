@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flyball-dev/flyball/informer"
 )
@@ -108,7 +109,9 @@ type caches struct {
 	books   *books
 	mapper  *mapper
 	given   []CacheOf
-	live    []kind
+	// other is for kinds that given does not mention; nil leaves them whole.
+	other func(kind schema.GroupVersionKind, namespaced bool) informer.InformerOptions
+	live  []kind
 
 	mu   sync.Mutex
 	made map[kind]*cache
@@ -144,6 +147,9 @@ func (cs *caches) of(ctx context.Context, k kind) (*cache, error) {
 
 func (cs *caches) make(k kind, r resource) (*cache, error) {
 	o := informer.InformerOptions{}
+	if cs.other != nil {
+		o = cs.other(k.gvk, r.namespaced)
+	}
 	for _, g := range cs.given {
 		if of, err := kindOf(cs.scheme, g.Object); err == nil && of == k {
 			o = g.Informer

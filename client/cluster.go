@@ -26,6 +26,8 @@ type Options struct {
 	Mapper meta.RESTMapper
 	// Caches restricts what is cached of some kinds. Kinds not mentioned are cached whole.
 	Caches []CacheOf
+	// CacheFor restricts what is cached of the kinds that Caches does not mention; nil does not. It must always say the same.
+	CacheFor func(kind schema.GroupVersionKind, namespaced bool) informer.InformerOptions
 	// Uncached are kinds that are always read live, in the representation of these objects.
 	Uncached []Object
 	// FieldManager owns the fields that are written, where the call does not say; "" leaves it to the server.
@@ -84,7 +86,7 @@ func New(config *rest.Config, o Options) (*Cluster, error) {
 		live:  &live{rest: server, scheme: o.Scheme, mapper: m},
 		books: &books{ledgers: map[schema.GroupResource]*ledger{}},
 	}
-	c.caches = &caches{factory: o.Informers, scheme: o.Scheme, books: c.books, mapper: m, given: o.Caches, made: map[kind]*cache{}}
+	c.caches = &caches{factory: o.Informers, scheme: o.Scheme, books: c.books, mapper: m, given: o.Caches, other: o.CacheFor, made: map[kind]*cache{}}
 	for _, obj := range o.Uncached {
 		k, err := kindOf(o.Scheme, obj)
 		if err != nil {
