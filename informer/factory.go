@@ -35,6 +35,8 @@ type FactoryOptions struct {
 	StreamLists bool
 	Backoff     Backoff
 	Panics      PanicPolicy
+	// OnError is told of every failure of a list or watch; see [ReflectorOptions].
+	OnError func(ctx context.Context, err error)
 }
 
 // InformerOptions say which informer of a [Factory] is wanted. The zero value is all objects of the type.
@@ -165,7 +167,7 @@ func (f *Factory) shared(id cacheIdentity, newObject func() Object, o InformerOp
 	}
 	c := &cache{identity: id, users: 1, informer: NewSharedInformerOfNamespaces(lws, Options[Object]{
 		Resource: plural.GroupResource().String(), Transform: both(f.o.Transform, o.Transform),
-		StreamLists: f.o.StreamLists, Backoff: f.o.Backoff, Panics: f.o.Panics,
+		StreamLists: f.o.StreamLists, Backoff: f.o.Backoff, Panics: f.o.Panics, OnError: f.o.OnError,
 	})}
 	f.caches = append(f.caches, c)
 	select {

@@ -253,7 +253,8 @@ func TestFactoryCustomResourceDisappears(t *testing.T) {
 func TestFactoryNamesLaggards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &apiTransport{forbidden: map[string]bool{"pods": true}}
-		f := newTestFactory(t, a, FactoryOptions{})
+		var told error
+		f := newTestFactory(t, a, FactoryOptions{OnError: func(_ context.Context, err error) { told = err }})
 		must(For[*corev1.Pod](f))
 		must(For[*corev1.Node](f))
 		defer start(t, f.Run)()
@@ -262,6 +263,10 @@ func TestFactoryNamesLaggards(t *testing.T) {
 		err := f.WaitForSync(ctx)
 		if err == nil || err.Error() != "cannot list pods at the cluster scope: forbidden: no right to list pods" {
 			t.Errorf("got %v", err)
+		}
+		synctest.Wait()
+		if !apierrors.IsForbidden(told) {
+			t.Errorf("OnError was told %v", told)
 		}
 		if h := f.Health(); h[0].Synced || h[0].Err == nil || !h[1].Synced || h[1].Err != nil {
 			t.Errorf("health %+v", h)
