@@ -398,37 +398,6 @@ func TestCacheMadeAfterTheWrite(t *testing.T) {
 	})
 }
 
-// Ready is the gate for those who read by listers.
-func TestReadyGatesAnOwner(t *testing.T) {
-	inWorld(t, client.Options{}, func(w *world) {
-		w.set(func() { w.lag = time.Second })
-		w.warm(&corev1.ConfigMapList{})
-		ctx := client.WithOwner(w.ctx, "me")
-		w.must(w.Create(ctx, configMap("a")))
-		if err := w.Ready(w.ctx, "me"); !errors.Is(err, client.ErrStale) {
-			t.Errorf("ready: %v", err)
-		}
-		w.must(w.Ready(w.ctx, "you"))
-		time.Sleep(1100 * time.Millisecond)
-		w.must(w.Ready(w.ctx, "me"))
-		w.must(w.Delete(ctx, configMap("a")))
-		if err := w.Ready(w.ctx, "me"); !errors.Is(err, client.ErrStale) {
-			t.Errorf("ready after a delete: %v", err)
-		}
-		time.Sleep(1100 * time.Millisecond)
-		w.must(w.Ready(w.ctx, "me"))
-		// Without an owner in the context it is the controller of the object.
-		isTrue := true
-		child := configMap("child")
-		child.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "u", Controller: &isTrue}}
-		w.must(w.Create(w.ctx, child))
-		owner := client.ControllerOwner{GroupKind: schema.GroupKind{Group: "apps", Kind: "Deployment"}, ObjectKey: client.ObjectKey{Namespace: "default", Name: "web"}}
-		if err := w.Ready(w.ctx, owner); !errors.Is(err, client.ErrStale) {
-			t.Errorf("ready of the controller: %v", err)
-		}
-	})
-}
-
 // The caller's objects and the cache's share nothing, unless asked for.
 func TestReadsAreCopies(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {

@@ -224,12 +224,12 @@ func (l *ledger) pendingOf(owner any) (key ObjectKey, version string, pending bo
 	defer l.countLocked()
 	l.pruneLocked()
 	for w := range l.unsettled {
-		if w.owner == owner && !w.settled(l.caches) {
+		if stands(owner, w.owner) && !w.settled(l.caches) {
 			return w.key, "", true
 		}
 	}
 	for _, e := range l.order {
-		if e.owner == owner && l.entries[e.key] == e && len(l.caches) > 0 && !l.coveredLocked(e) {
+		if stands(owner, e.owner) && l.entries[e.key] == e && len(l.caches) > 0 && !l.coveredLocked(e) {
 			return e.key, e.version, true
 		}
 	}
@@ -244,7 +244,7 @@ func (l *ledger) due(owner any) *write {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for w := range l.unsettled {
-		if o := w.state(); w.owner == owner && o.vague && o.until == "" && !o.after.After(time.Now()) {
+		if o := w.state(); stands(owner, w.owner) && o.vague && o.until == "" && !o.after.After(time.Now()) {
 			return w
 		}
 	}

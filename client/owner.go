@@ -18,10 +18,26 @@ func WithOwner(ctx context.Context, owner any) context.Context {
 // OwnerFrom returns the owner that ctx carries; nil if none.
 func OwnerFrom(ctx context.Context) any { return ctx.Value(ownerKey{}) }
 
-// ControllerOwner is the owner of writes whose context carries none: the controller of the object that is written.
+// ControllerOwner is the owner of writes whose context carries none: the controller of the object that is written. An owner
+// reference does not tell whether the owner lives in a namespace. So one asked for without a namespace, as a Node is, stands
+// for what was written in any.
 type ControllerOwner struct {
 	schema.GroupKind
 	ObjectKey
+}
+
+// stands says whether who asks for owner means what was written in the name of writer.
+func stands(owner, writer any) bool {
+	if owner == writer {
+		return true
+	}
+	asked, is := owner.(ControllerOwner)
+	wrote, has := writer.(ControllerOwner)
+	if !is || !has || asked.Namespace != "" {
+		return false
+	}
+	wrote.Namespace = ""
+	return asked == wrote
 }
 
 // ownerOf says in whose name obj, which may be nil, is written.

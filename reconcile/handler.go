@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,23 +45,6 @@ func RequestFor(obj metav1.Object) Request {
 // [RequestFor].
 func EnqueueObject[T informer.Object]() EventHandler[T, Request] {
 	return EnqueueMapped(func(_ context.Context, obj T) []Request { return []Request{RequestFor(obj)} })
-}
-
-// EnqueueOwner is the handler that queues the controller of an object, if that is of the given kind: the
-// owner reference with controller=true whose API group and kind match, in whatever version. When the
-// reference changes, the old and the new owner are queued.
-func EnqueueOwner[T informer.Object](kind schema.GroupKind) EventHandler[T, Request] {
-	return EnqueueMapped(func(_ context.Context, obj T) []Request {
-		ref := metav1.GetControllerOfNoCopy(obj)
-		if ref == nil || ref.Kind != kind.Kind {
-			return nil
-		}
-		group, err := schema.ParseGroupVersion(ref.APIVersion)
-		if err != nil || group.Group != kind.Group {
-			return nil
-		}
-		return []Request{{types.NamespacedName{Namespace: obj.GetNamespace(), Name: ref.Name}}}
-	})
 }
 
 // EnqueueMapped is the handler that queues what keys returns for the object. On an update it is asked for

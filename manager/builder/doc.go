@@ -11,7 +11,7 @@
 //	pods, err := informer.For[*corev1.Pod](mgr.Informers())
 //	c := reconcile.New("replicaset", reconciler, reconcile.Options[reconcile.Request]{Metrics: mgr.QueueMetrics()})
 //	err = c.Watch(reconcile.Kind(sets, reconcile.EnqueueObject[*appsv1.ReplicaSet]()))
-//	err = c.Watch(reconcile.Kind(pods, reconcile.EnqueueOwner[*corev1.Pod](kindOfSets)))
+//	err = c.Watch(reconcile.Kind(pods, reconcile.EnqueueOwner[*corev1.Pod](kindOfSets, reconcile.OwnerOptions{})))
 //	err = mgr.Add(c)
 //
 // and to what the manager needs to remove the controller, or to run it in a further tenure. The caches are those that

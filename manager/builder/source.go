@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
@@ -112,23 +111,9 @@ type ownership struct {
 	err               error // why it has not
 }
 
-// requests names the owners. An owner without namespaces may own objects in any.
-func (o *ownership) requests(_ context.Context, obj informer.Object) (found []reconcile.Request) {
-	for _, ref := range obj.GetOwnerReferences() {
-		group, err := schema.ParseGroupVersion(ref.APIVersion)
-		if err != nil || group.Group != o.kind.Group || ref.Kind != o.kind.Kind {
-			continue
-		}
-		if !o.every && (ref.Controller == nil || !*ref.Controller) {
-			continue
-		}
-		r := reconcile.Request{NamespacedName: types.NamespacedName{Name: ref.Name}}
-		if o.hasNamespace() {
-			r.Namespace = obj.GetNamespace()
-		}
-		found = append(found, r)
-	}
-	return found
+// requests names the owners.
+func (o *ownership) requests(_ context.Context, obj informer.Object) []reconcile.Request {
+	return reconcile.OwnersOf(obj, o.kind, reconcile.OwnerOptions{ClusterScoped: !o.hasNamespace(), EveryOwner: o.every})
 }
 
 func (o *ownership) hasNamespace() bool {
