@@ -2,6 +2,7 @@ package controllers_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http/httptest"
 	"slices"
@@ -10,11 +11,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flyball-dev/flyball/controllers"
 	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/localapi/audit"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/manager/metrics"
 )
@@ -22,7 +25,13 @@ import (
 // newManager returns a manager on a new API server in memory.
 func newManager(t *testing.T, o manager.Options) *manager.Manager {
 	t.Helper()
-	server, err := localapi.New(localapi.Options{})
+	return newAuditedManager(t, o, nil)
+}
+
+// newAuditedManager is newManager on a server that keeps a log.
+func newAuditedManager(t *testing.T, o manager.Options, log *audit.Log) *manager.Manager {
+	t.Helper()
+	server, err := localapi.New(localapi.Options{Audit: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,6 +85,54 @@ func TestAllControllersRunOnAManager(t *testing.T) {
 		} {
 			if !strings.Contains(w.Body.String(), line) {
 				t.Errorf("metrics lack %s", line)
+			}
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Error("run:", err)
+		}
+	})
+}
+
+// Each controller has a client, and with it the manager's limit on requests, of its own.
+func TestControllersHaveClientsOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &audit.Log{}
+		m := newAuditedManager(t, manager.Options{}, log)
+		if err := controllers.Add(m, controllers.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- m.Run(ctx) }()
+		synctest.Wait()
+		labels := map[string]string{"app": "web"}
+		pod := corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "image:1"}}}
+		_, err1 := m.Client().CoreV1().Services("default").Create(ctx, &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 80}}},
+		}, metav1.CreateOptions{})
+		_, err2 := m.Client().AppsV1().Deployments("default").Create(ctx, &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.DeploymentSpec{
+				Selector: &metav1.LabelSelector{MatchLabels: labels},
+				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod},
+			},
+		}, metav1.CreateOptions{})
+		_, err3 := m.Client().CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Name: "orphan", OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "nobody", UID: "nobody"}},
+		}}, metav1.CreateOptions{})
+		if err := errors.Join(err1, err2, err3); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		for what, name := range map[string]string{
+			"create replicasets": "deployment-controller", "create pods": "replicaset-controller", "create endpoints": "endpoints-controller",
+			"create endpointslices": "endpointslice-controller", "delete configmaps": "garbage-collector-controller",
+		} {
+			wrote := log.Entries(func(e audit.Entry) bool {
+				return e.Verb+" "+e.Resource == what && strings.HasSuffix(e.UserAgent, "/"+name)
+			})
+			if len(wrote) != 1 {
+				t.Errorf("%s: %d times by %s, want 1", what, len(wrote), name)
 			}
 		}
 		stop()
