@@ -145,6 +145,22 @@ func (cs *caches) of(ctx context.Context, k kind) (*cache, error) {
 	return c, nil
 }
 
+// drop forgets the cache of a kind and gives its informer back. Reads that are under way end as they began.
+func (cs *caches) drop(k kind) {
+	cs.mu.Lock()
+	c := cs.made[k]
+	delete(cs.made, k)
+	cs.mu.Unlock()
+	if c == nil {
+		return
+	}
+	l := c.ledger
+	l.mu.Lock()
+	l.caches = slices.DeleteFunc(l.caches, func(other *cache) bool { return other == c })
+	l.mu.Unlock()
+	c.store.release()
+}
+
 func (cs *caches) make(k kind, r resource) (*cache, error) {
 	o := informer.InformerOptions{}
 	if cs.other != nil {

@@ -11,6 +11,21 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 )
 
+func TestUncacheGivesTheInformerBack(t *testing.T) {
+	inWorld(t, client.Options{}, func(w *world) {
+		w.warm(&corev1.ConfigMapList{})
+		w.must(w.IndexField(w.ctx, &corev1.ConfigMap{}, "spec.x", func(client.Object) []string { return nil }))
+		w.must(w.Uncache(&corev1.ConfigMap{}))
+		w.must(w.Uncache(&corev1.ConfigMap{}))
+		if n := len(w.factory.Stats()); n != 0 {
+			t.Errorf("%d informers are left", n)
+		}
+		w.must(w.Create(w.ctx, configMap("while-uncached")))
+		w.wantNames("while-uncached")
+		w.must(w.IndexField(w.ctx, &corev1.ConfigMap{}, "spec.x", func(client.Object) []string { return nil }))
+	})
+}
+
 func TestCacheForRestrictsWhatCachesDoesNotMention(t *testing.T) {
 	o := client.Options{
 		Caches: []client.CacheOf{{Object: &corev1.Secret{}}},

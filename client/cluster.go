@@ -135,6 +135,15 @@ func (c *Cluster) IndexField(ctx context.Context, obj Object, field string, extr
 	return cache.addIndex(field, extract)
 }
 
+// Uncache drops the cache of obj's kind, in obj's representation, with its indexes. The next read makes it again.
+func (c *Cluster) Uncache(obj Object) error {
+	k, err := kindOf(c.o.Scheme, obj)
+	if err == nil {
+		c.caches.drop(k)
+	}
+	return err
+}
+
 // Ready is nil when every cache of this client has seen all that was written in the name of owner (see [WithOwner]), and no such
 // write has an unknown outcome. It is the gate for reconcilers that read by listers or informers, which know nothing of the
 // books: do not reconcile an owner before it is ready. Who reads by the client does not need it.

@@ -18,6 +18,7 @@ type store interface {
 	waitForVersion(ctx context.Context, namespace, version string) error
 	waitForSync(ctx context.Context) error
 	hasSynced() bool
+	release()
 }
 
 // stored is the store of an informer of T.
@@ -50,6 +51,7 @@ func (s stored[T]) waitForVersion(ctx context.Context, namespace, version string
 
 func (s stored[T]) waitForSync(ctx context.Context) error { return s.informer.WaitForSync(ctx) }
 func (s stored[T]) hasSynced() bool                       { return s.informer.HasSynced() }
+func (s stored[T]) release()                              { informer.Release(s.informer) }
 
 // objects makes a slice of the interface, in place where it is one already.
 func objects[T Object](typed []T) []Object {
