@@ -65,6 +65,10 @@ fuzz: ## run every fuzz test for FUZZTIME (default 10s) each
 soak: ## ten minutes of everything an informer meets, at 100,000 objects, in virtual time
 	FLYBALL_SOAK=10m go test -run TestSoak -timeout 30m -v ./informer
 
+.PHONY: children
+children: ## 10,000 lives of a controller that must never have two children, whatever happens to watch and answers
+	FLYBALL_CHILD_RUNS=1000 go test -count 1 -run 'TestExactlyOneChild$$' -timeout 1h -v ./reconcile
+
 .PHONY: kill
 kill: ## kill -9 flyball manager in the middle of 100 rollouts, against the real API server
 	cd peers && FLYBALL_KILLS=100 go test -run 'TestKill$$' -timeout 60m -v ./differential

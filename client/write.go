@@ -24,6 +24,8 @@ type write struct {
 	owner any
 	// sent is what the object is to become; nil if that is not known.
 	sent Object
+	// creates says that there may be no such object before.
+	creates bool
 	// deletes says that the object can only vanish, not change.
 	deletes bool
 	// all says that it concerns every object of the namespace.

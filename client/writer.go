@@ -66,7 +66,7 @@ func (c *Cluster) put(ctx context.Context, ord order, o WriteOptions) error {
 		return err
 	}
 	w := newWrite(p, ownerOf(ctx, ord.obj))
-	if ord.verb == "POST" && ord.subresource == "" {
+	if w.creates = ord.verb == "POST" && ord.subresource == ""; w.creates {
 		p.name = "" // The body has it.
 	}
 	body, media, err := ord.body(c.o.Scheme, k)
@@ -142,6 +142,7 @@ func (c *Cluster) apply(ctx context.Context, obj runtime.ApplyConfiguration, sub
 	var w *write
 	if !o.DryRun {
 		w = newWrite(p, ownerOf(ctx, &head))
+		w.creates = subresource == ""
 	}
 	request := c.live.request("PATCH", p).SetHeader("Content-Type", string(types.ApplyPatchType)).Body(body)
 	return c.send(ctx, request, o.params(), w, func(data []byte) error {
@@ -263,6 +264,7 @@ func (c *Cluster) send(ctx context.Context, r *rest.Request, params url.Values, 
 	why = nil
 	if e, told := w.effect(data); told {
 		l.close(w, e)
+		w.tell(ctx, l, e)
 	} else {
 		w.blur(nil, time.Now())
 	}

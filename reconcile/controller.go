@@ -23,6 +23,7 @@ type Controller[K comparable] struct {
 	queue      *workqueue.Queue[K]
 	stats      counters
 	pace       *pacer[K] // nil when keys are not paced
+	witness    *witness[K]
 
 	mu sync.Mutex
 	// feeds holds every source given to Watch and not taken away.
@@ -70,11 +71,13 @@ func New[K comparable](name string, r Reconciler[K], o Options[K]) *Controller[K
 	if o.FailingAfter == 0 {
 		o.FailingAfter = defaultPatience
 	}
+	queue := workqueue.New(workqueue.Options[K]{Name: name, RateLimiter: o.RateLimiter, Metrics: o.Metrics})
 	return &Controller[K]{
 		name:       name,
 		reconciler: r,
 		options:    o,
-		queue:      workqueue.New(workqueue.Options[K]{Name: name, RateLimiter: o.RateLimiter, Metrics: o.Metrics}),
+		queue:      queue,
+		witness:    newWitness(queue),
 		pace:       newPacer(o),
 		inFlight:   make(map[K]time.Time),
 		failing:    make(map[K]time.Time),
@@ -163,6 +166,7 @@ func (c *Controller[K]) Run(ctx context.Context) error {
 		return err
 	}
 	sources.Go(func() { c.watchHung(intake) })
+	sources.Go(func() { c.witness.run(intake) })
 	if waitSynced(intake, initial) {
 		logger.Info("Starting workers", "workers", c.options.Workers)
 		for range c.options.Workers {

@@ -12,7 +12,8 @@
 //
 // Every key carries the causes it was queued for, through deduplication, into the reconciler's logger and [Causes]. Every
 // reconcile has a reconcileID in its log lines, and an owner under which package client books what it writes: a read that
-// finds the cache behind such a write returns client.ErrStale, which puts the key off without counting as a failure.
+// finds the cache behind such a write returns client.ErrStale, which puts the key off without counting as a failure. What a
+// reconcile created and others deleted, before any cache could tell, runs its key again: no event would.
 //
 // # Health
 //

@@ -58,6 +58,7 @@ func (c *Controller[K]) syncHandler(ctx context.Context, item workqueue.Item[K])
 		"reconcileID", c.name+"-"+strconv.FormatUint(c.stats.started.Add(1), 10))
 	ctx = context.WithValue(klog.NewContext(ctx, logger), runKey{}, run{controller: c.name, key: item.Key, causes: item.Causes})
 	ctx = client.WithOwner(ctx, Owner[K]{Controller: c.name, Key: item.Key})
+	ctx = client.WithCreated(ctx, func(created client.Created) { c.witness.add(item.Key, created) })
 	if c.options.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.options.Timeout)
