@@ -55,6 +55,9 @@ var confined = []struct {
 	{"github.com/vbauerster/mpb/v8", []string{"cmd"}, "terminal output is the binary's business"},
 }
 
+// onDisk brings a storage engine.
+const onDisk = "localapi/storage/pebble"
+
 // TestImports holds every non-test file to the rules above.
 func TestImports(t *testing.T) {
 	for _, s := range sources(t) {
@@ -84,6 +87,9 @@ func judge(dir, path string) []string {
 			wrong = append(wrong, "internal packages stand below all others and import none of them")
 		case to > from:
 			wrong = append(wrong, "the pipeline has one direction: "+strings.Join(pipeline, " < "))
+		}
+		if under(own, onDisk) && !underAny(dir, onDisk, "cmd", "examples") {
+			wrong = append(wrong, "who embeds a controller, or an API, does not want a storage engine")
 		}
 		return wrong
 	}
@@ -129,6 +135,8 @@ func TestJudge(t *testing.T) {
 		{"workqueue", "github.com/prometheus/client_golang/prometheus", true},
 		{"workqueue/metrics", "github.com/prometheus/client_golang/prometheus", false},
 		{"localapi/storage/memory", "github.com/cockroachdb/pebble", true},
+		{"localapi", module + "/localapi/storage/pebble", true},
+		{"cmd/flyball/run", module + "/localapi/storage/pebble", false},
 		{"controllers/deployment", "github.com/spf13/cobra", true},
 		{"cmd/flyball", "github.com/spf13/cobra", false},
 		{"cmd/flyball", module + "/localapi", false},

@@ -11,11 +11,11 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	storagetest.Run(t, func(t *testing.T) storage.Storage {
+	storagetest.Run(t, storagetest.Backend{Open: func(t *testing.T) storage.Storage {
 		s := memory.New()
 		t.Cleanup(func() { _ = s.Close() })
 		return s
-	})
+	}})
 }
 
 func BenchmarkPut(b *testing.B) {

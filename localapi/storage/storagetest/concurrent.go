@@ -97,12 +97,12 @@ func testSlowWatch(_ *testing.T, f fixture) {
 	slow := f.watch("a/", storage.FirstRevision)
 	fast := f.watch("a/", storage.FirstRevision)
 	seen := 0
-	for i := range 10_000 {
+	for i := range 3_000 {
 		f.create(fmt.Sprintf("a/%05d", i), "v")
 		seen += len(f.poll(fast))
 	}
-	f.equal("events seen by the fast watch", seen, 10_000)
-	f.equal("events waiting for the slow watch", len(f.poll(slow)), 10_000)
+	f.equal("events seen by the fast watch", seen, 3_000)
+	f.equal("events waiting for the slow watch", len(f.poll(slow)), 3_000)
 }
 
 func testClosed(_ *testing.T, f fixture) {
@@ -120,4 +120,49 @@ func testClosed(_ *testing.T, f fixture) {
 	_, _, err = w.Next(f.ctx)
 	f.fails("next", err, storage.ErrClosed)
 	f.fails("close again", f.Close(), nil)
+}
+
+// testClosedUnderWriters closes a store while others write and wait: whoever was answered with success is on record.
+func testClosedUnderWriters(t *testing.T, f fixture) {
+	var wg sync.WaitGroup
+	acknowledged := make([]int64, 8)
+	started := make(chan struct{}, len(acknowledged))
+	for i := range acknowledged {
+		wg.Go(func() {
+			key := fmt.Sprintf("a/%d", i)
+			for n := 0; ; n++ {
+				revision, err := f.Put(f.ctx, storage.Write{Key: key, Value: fmt.Append(nil, n), Expected: acknowledged[i]})
+				if n == 0 {
+					started <- struct{}{}
+				}
+				if err != nil {
+					if !errors.Is(err, storage.ErrClosed) {
+						t.Errorf("put: %v", err)
+					}
+					return
+				}
+				acknowledged[i] = revision
+			}
+		})
+	}
+	w := f.watch("b/", storage.FirstRevision)
+	wg.Go(func() {
+		if _, _, err := w.Next(f.ctx); !errors.Is(err, storage.ErrClosed) {
+			t.Errorf("next: %v, want %v", err, storage.ErrClosed)
+		}
+	})
+	for range acknowledged {
+		<-started
+	}
+	f.fails("close", f.Close(), nil)
+	wg.Wait()
+	if f.backend.Reopen == nil {
+		return
+	}
+	f = f.reopened()
+	for i, revision := range acknowledged {
+		r, err := f.Get(f.ctx, fmt.Sprintf("a/%d", i))
+		f.fails("get", err, nil)
+		f.equal(r.Key, r.Revision, revision)
+	}
 }

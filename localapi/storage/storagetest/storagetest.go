@@ -11,8 +11,22 @@ import (
 	"github.com/flyball-dev/flyball/localapi/storage"
 )
 
-// Run tests the stores that open makes. Each subtest opens one empty store; open arranges for it to be closed.
-func Run(t *testing.T, open func(t *testing.T) storage.Storage) {
+// Backend is how the suite gets at the stores of one kind.
+type Backend struct {
+	// Open returns an empty store, and arranges for it to be closed at the end of the test.
+	Open func(t *testing.T) storage.Storage
+
+	// Reopen closes a store that Open or Reopen returned, as the end of its process would, and opens what it left. Nil: the stores do
+	// not outlive their process, and the cases about that are skipped.
+	Reopen func(t *testing.T, s storage.Storage) storage.Storage
+
+	// Second opens a store for a second time, while it is open, and returns the error. Nil: that is not possible.
+	Second func(t *testing.T, s storage.Storage) error
+}
+
+// Run tests a backend: what [storage.Storage] promises, the defects that stores are known for (see the package comment), and the
+// embedded API on top of the backend.
+func Run(t *testing.T, b Backend) {
 	t.Helper()
 	for _, c := range []struct {
 		name string
@@ -24,27 +38,52 @@ func Run(t *testing.T, open func(t *testing.T) storage.Storage) {
 		{"ListPrefix", testListPrefix},
 		{"ListPages", testListPages},
 		{"ListAtRevision", testListAtRevision},
+		{"AnyKey", testAnyKey},
+		{"ManyVersions", testManyVersions},
 		{"WatchFromRevision", testWatch},
 		{"WatchNextWaits", testWatchNext},
 		{"WatchPrevious", testWatchPrevious},
 		{"Compaction", testCompaction},
 		{"CompactionKeepsState", testCompactionKeepsState},
+		{"CompactionBesideReaders", testCompactionBesideReaders},
 		{"ListThenWatchLosesNothing", testListThenWatch},
 		{"ConcurrentGuardedUpdates", testConcurrentUpdates},
 		{"SlowWatchDelaysNobody", testSlowWatch},
 		{"Closed", testClosed},
+		{"ClosedUnderWriters", testClosedUnderWriters},
+		{"Reopened", testReopened},
+		{"ReopenedAfterCompaction", testReopenedAfterCompaction},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			c.test(t, fixture{t: t, ctx: t.Context(), Storage: open(t)})
-		})
+		t.Run(c.name, func(t *testing.T) { c.test(t, newFixture(t, b)) })
 	}
+	for _, d := range defects {
+		t.Run(fmt.Sprintf("Defect%02d", d.number)+d.name, func(t *testing.T) { d.test(t, newFixture(t, b)) })
+	}
+	for _, d := range apiDefects {
+		t.Run(fmt.Sprintf("Defect%02d", d.number)+d.name, func(t *testing.T) { d.test(newAPI(t, b)) })
+	}
+}
+
+func newFixture(t *testing.T, b Backend) fixture {
+	return fixture{t: t, ctx: t.Context(), backend: b, Storage: b.Open(t)}
 }
 
 // fixture is a store whose expected operations fail the test if they fail.
 type fixture struct {
-	t   *testing.T
-	ctx context.Context
+	t       *testing.T
+	ctx     context.Context
+	backend Backend
 	storage.Storage
+}
+
+// reopened is the fixture on what the store left when it was closed.
+func (f fixture) reopened() fixture {
+	f.t.Helper()
+	if f.backend.Reopen == nil {
+		f.t.Skip("the stores of this backend live in memory")
+	}
+	f.Storage = f.backend.Reopen(f.t, f.Storage)
+	return f
 }
 
 func (f fixture) put(key, value string, expected int64) int64 {
@@ -224,104 +263,38 @@ func testListAtRevision(_ *testing.T, f fixture) {
 	f.fails("list in the future", err, storage.ErrFuture)
 }
 
-func testWatch(_ *testing.T, f fixture) {
-	x := f.create("a/x", "1")
-	fromStart, fromX := f.watch("a/", storage.FirstRevision), f.watch("a/", x)
-	f.create("ab/x", "1")
-	x2 := f.put("a/x", "2", x)
-	gone := f.remove("a/x", x2)
-	first := fmt.Sprintf("%d a/x=1", x)
-	rest := []string{fmt.Sprintf("%d a/x=2", x2), fmt.Sprintf("%d a/x=-", gone)}
-	f.equal("from the start", f.poll(fromStart), append([]string{first}, rest...))
-	f.equal("from x", f.poll(fromX), rest)
-	f.equal("nothing twice", f.poll(fromX), []string{})
-	f.create("a/z", "1")
-	events, revision, err := fromX.Poll()
-	f.fails("poll", err, nil)
-	f.equal("later", describe(events), []string{fmt.Sprintf("%d a/z=1", gone+1)})
-	f.equal("revision of the poll", revision, gone+1)
-	_, err = f.Watch(f.ctx, "a/", gone+9)
-	f.fails("watch from the future", err, storage.ErrFuture)
-}
-
-func testWatchNext(t *testing.T, f fixture) {
-	w := f.watch("a/", storage.FirstRevision)
-	got := make(chan []storage.Event, 1)
-	go func() {
-		events, _, err := w.Next(f.ctx)
-		if err != nil {
-			t.Errorf("next: %v", err)
-		}
-		got <- events
-	}()
-	f.create("b/x", "not this one")
-	f.create("a/x", "1")
-	f.equal("next", describe(<-got), []string{"3 a/x=1"})
-	ctx, cancel := context.WithCancel(f.ctx)
-	cancel()
-	_, _, err := w.Next(ctx)
-	f.fails("next with a cancelled context", err, context.Canceled)
-}
-
-func testWatchPrevious(_ *testing.T, f fixture) {
-	w := f.watch("", storage.FirstRevision)
-	x := f.create("a/x", "1")
-	x2 := f.put("a/x", "2", x)
-	f.remove("a/x", x2)
-	f.create("a/x", "3")
-	events, _, err := w.Poll()
-	f.fails("poll", err, nil)
-	var previous []string
-	for _, e := range events {
-		previous = append(previous, fmt.Sprintf("%d %s", e.Previous.Revision, e.Previous.Value))
+// testAnyKey stores keys that look like the parts of a backend's own encoding.
+func testAnyKey(_ *testing.T, f fixture) {
+	keys := []string{"a/", "a/\x00", "a/\x00\x01", "a/\x00\xff", "a/b", "a/b\x00c", "a/\xff", "a/\xff\xff"}
+	want := []string{}
+	for i, key := range keys {
+		f.create(key, fmt.Sprint(i))
+		want = append(want, fmt.Sprintf("%s=%d", key, i))
 	}
-	f.equal("previous states", previous, []string{"0 ", fmt.Sprintf("%d 1", x), fmt.Sprintf("%d 2", x2), "0 "})
+	f.equal("list", f.list("a/", storage.ListOptions{}), want)
+	f.equal("list of a prefix with a zero", f.list("a/\x00", storage.ListOptions{}), want[1:4])
+	f.equal("list from a start with a zero", f.list("a/", storage.ListOptions{Start: "a/b\x00"}), want[5:])
+	f.create("b", "next")
+	f.equal("list of the last prefix", f.list("a/\xff", storage.ListOptions{}), want[6:])
 }
 
-func testCompaction(_ *testing.T, f fixture) {
-	x := f.create("a/x", "1")
-	late := f.watch("a/", storage.FirstRevision)
-	x2 := f.put("a/x", "2", x)
-	x3 := f.put("a/x", "3", x2)
-	f.fails("compact", f.Compact(f.ctx, x2), nil)
-	f.fails("compact again", f.Compact(f.ctx, x), nil)
-	_, compacted := f.Revision()
-	f.equal("compacted revision", compacted, x2)
-	_, err := f.List(f.ctx, "a/", storage.ListOptions{Revision: x})
-	f.fails("list before the compaction", err, storage.ErrCompacted)
-	_, err = f.Watch(f.ctx, "a/", x)
-	f.fails("watch from before the compaction", err, storage.ErrCompacted)
-	_, _, err = late.Poll()
-	f.fails("poll of a watch that the compaction overtook", err, storage.ErrCompacted)
-	f.equal("list at the compaction", f.list("a/", storage.ListOptions{Revision: x2}), []string{"a/x=2"})
-	f.equal("watch from the compaction", f.poll(f.watch("a/", x2)), []string{fmt.Sprintf("%d a/x=3", x3)})
-	f.fails("compact the future", f.Compact(f.ctx, x3+1), storage.ErrFuture)
-}
-
-func testCompactionKeepsState(_ *testing.T, f fixture) {
-	var want []string
+// testManyVersions lists past a key that was written much more often than its neighbours.
+func testManyVersions(_ *testing.T, f fixture) {
+	f.create("a/a", "1")
+	revision := storage.NoRevision
+	revisions := []int64{}
 	for i := range 50 {
-		key := fmt.Sprintf("a/%02d", i)
-		revision := f.create(key, "old")
-		switch i % 3 {
-		case 0:
-			f.remove(key, revision)
-		case 1:
-			f.put(key, "new", revision)
-			want = append(want, key+"=new")
-		default:
-			want = append(want, key+"=old")
-		}
-		if i%10 == 0 {
-			current, _ := f.Revision()
-			f.fails("compact", f.Compact(f.ctx, current), nil)
-		}
+		revision = f.put("a/b", fmt.Sprint(i), revision)
+		revisions = append(revisions, revision)
 	}
-	current, _ := f.Revision()
-	f.fails("compact", f.Compact(f.ctx, current), nil)
-	f.equal("state", f.list("a/", storage.ListOptions{}), want)
-	f.create("a/00", "again")
-	r, err := f.Get(f.ctx, "a/00")
-	f.fails("get", err, nil)
-	f.equal("a key that was compacted away", string(r.Value), "again")
+	f.create("a/c", "1")
+	f.equal("list", f.list("a/", storage.ListOptions{}), []string{"a/a=1", "a/b=49", "a/c=1"})
+	f.equal("list in the middle", f.list("a/", storage.ListOptions{Revision: revisions[20]}), []string{"a/a=1", "a/b=20"})
+	page, err := f.List(f.ctx, "a/", storage.ListOptions{Limit: 1})
+	f.fails("list", err, nil)
+	f.equal("remaining", page.Remaining, int64(2))
+}
+
+func storageKey(tenant, resource, namespace, name string) string {
+	return storage.Key{Tenant: tenant, Resource: resource, Namespace: namespace, Name: name}.String()
 }

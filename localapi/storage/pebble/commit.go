@@ -1,0 +1,203 @@
+package pebble
+
+import (
+	"context"
+	"sync"
+
+	engine "github.com/cockroachdb/pebble/v2"
+
+	"github.com/flyball-dev/flyball/localapi/storage"
+)
+
+// queue is where writers wait for their group.
+type queue struct {
+	mu sync.Mutex
+
+	// waiting are the requests of the next group.
+	waiting []*request
+
+	// led is whether some writer leads: it commits a group, or was told to.
+	// Invariant: while waiting is not empty, led is true.
+	led bool
+}
+
+// request is a write that waits.
+type request struct {
+	storage.Write
+	remove bool // Write has only the key and the expected revision
+
+	// revision and err are the answer.
+	revision int64
+	err      error
+
+	// turn gets one value: true when the writer shall lead the next group, which contains its request; false when the
+	// request was answered. Sent by the leader before; capacity 1, so that it never waits.
+	turn chan bool
+}
+
+// Put implements [storage.Storage].
+func (s *Store) Put(_ context.Context, w storage.Write) (int64, error) {
+	return s.write(&request{Write: w})
+}
+
+// Delete implements [storage.Storage].
+func (s *Store) Delete(_ context.Context, key string, expected int64) (int64, error) {
+	return s.write(&request{Write: storage.Write{Key: key, Expected: expected}, remove: true})
+}
+
+// write returns when r is on disk or refused.
+func (s *Store) write(r *request) (int64, error) {
+	if err := s.enter(); err != nil {
+		return 0, err
+	}
+	defer s.leave()
+	r.turn = make(chan bool, 1)
+	if s.queue.join(r) || <-r.turn {
+		s.commit(s.queue.take())
+		s.queue.handOver()
+	}
+	return r.revision, r.err
+}
+
+// join adds r to the next group and says whether its writer leads that.
+func (q *queue) join(r *request) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting = append(q.waiting, r)
+	leads := !q.led
+	q.led = true
+	return leads
+}
+
+// take returns the group to commit.
+func (q *queue) take() []*request {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	group := q.waiting
+	q.waiting = nil
+	return group
+}
+
+// handOver ends the leadership of the caller.
+func (q *queue) handOver() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.led = len(q.waiting) > 0; q.led {
+		q.waiting[0].turn <- true
+	}
+}
+
+// group is what is being decided together.
+type group struct {
+	batch    *engine.Batch
+	versions *engine.Iterator          // of the state on disk
+	latest   map[string]storage.Record // by key: what this group wrote; revision 0: it deleted
+	entries  []entry
+	revision int64 // of the last write so far
+}
+
+// commit decides and writes a group, and answers everyone in it but its leader, which is the first.
+func (s *Store) commit(requests []*request) {
+	err := s.commitGroup(requests)
+	for i, r := range requests {
+		if err != nil {
+			r.revision, r.err = 0, err
+		}
+		if i > 0 {
+			r.turn <- false
+		}
+	}
+}
+
+func (s *Store) commitGroup(requests []*request) (err error) {
+	g := &group{batch: s.db.NewBatch(), latest: map[string]storage.Record{}, revision: s.published.Load()}
+	defer g.batch.Close()
+	if g.versions, err = s.versions(); err != nil {
+		return err
+	}
+	for _, r := range requests {
+		r.revision, r.err = g.decide(r)
+	}
+	if err := g.versions.Close(); err != nil {
+		return err
+	}
+	if g.batch.Empty() {
+		return nil
+	}
+	if err := g.batch.Commit(engine.Sync); err != nil {
+		return err
+	}
+	s.publish(g.entries)
+	return nil
+}
+
+// decide answers one request, and writes it to the batch if its guard holds.
+func (g *group) decide(r *request) (int64, error) {
+	previous, err := g.current(r.Key)
+	switch {
+	case err != nil:
+		return 0, err
+	case r.remove && previous.Revision == storage.NoRevision:
+		return 0, storage.ErrNotFound
+	case previous.Revision != r.Expected:
+		return 0, storage.ErrConflict
+	}
+	record := storage.Record{Key: r.Key, Value: r.Value, Revision: g.revision + 1, Tag: r.Tag}
+	e := entry{
+		key: r.Key, revision: record.Revision, previous: previous.Revision, deleted: r.remove,
+		event: &storage.Event{Record: record, Deleted: r.remove, Previous: previous},
+	}
+	if err := g.add(e); err != nil {
+		return 0, err
+	}
+	g.revision = record.Revision
+	g.entries = append(g.entries, e)
+	if r.remove {
+		record = storage.Record{}
+	}
+	g.latest[r.Key] = record
+	return g.revision, nil
+}
+
+// current is the state of key that a guard is held against; its revision is 0 if the key does not exist.
+func (g *group) current(key string) (storage.Record, error) {
+	if r, ok := g.latest[key]; ok {
+		return r, nil
+	}
+	r, _, err := seekVersion(g.versions, versionsOf(key), key, g.revision)
+	return r, err
+}
+
+// add writes a version and its log entry to the batch.
+func (g *group) add(e entry) error {
+	key := versionKey(e.key, e.revision)
+	put := g.batch.SetDeferred(len(key), 1+len(e.event.Value))
+	copy(put.Key, key)
+	put.Value[0] = op(e.deleted)
+	copy(put.Value[1:], e.event.Value)
+	if err := put.Finish(); err != nil {
+		return err
+	}
+	return g.batch.Set(logKey(e.revision), logValue(e), nil)
+}
+
+// publish makes what is on disk visible.
+func (s *Store) publish(entries []entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log = append(s.log, entries...)
+	oldest := len(s.log) - s.recent // of those that keep their events
+	for i := max(0, oldest-len(entries)); i < oldest; i++ {
+		s.log[i].event = nil
+	}
+	s.published.Store(entries[len(entries)-1].revision)
+	s.wakeLocked()
+}
+
+// wakeLocked wakes every watch that waits for the log to grow.
+func (s *Store) wakeLocked() {
+	if s.appended != nil {
+		close(s.appended)
+		s.appended = nil
+	}
+}

@@ -1,0 +1,131 @@
+package pebble_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/flyball-dev/flyball/localapi/storage"
+	"github.com/flyball-dev/flyball/localapi/storage/pebble"
+	"github.com/flyball-dev/flyball/localapi/storage/storagetest"
+)
+
+// disk opens stores for the suite and knows where each one is.
+type disk struct {
+	fs   func() vfs.FS
+	dirs map[storage.Storage]place
+}
+
+type place struct {
+	fs  vfs.FS
+	dir string
+}
+
+func (d disk) open(t *testing.T, p place) *pebble.Store {
+	t.Helper()
+	// Few recent writes, so that watches read from the disk, too.
+	s, err := pebble.Open(t.Context(), p.dir, pebble.OnFS(pebble.Options{RecentWrites: 20}, p.fs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.dirs[s] = p
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return s
+}
+
+func backend(fs func() vfs.FS) storagetest.Backend {
+	d := disk{fs: fs, dirs: map[storage.Storage]place{}}
+	return storagetest.Backend{
+		Open: func(t *testing.T) storage.Storage { return d.open(t, place{d.fs(), t.TempDir()}) },
+		Reopen: func(t *testing.T, s storage.Storage) storage.Storage {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return d.open(t, d.dirs[s])
+		},
+		Second: func(t *testing.T, s storage.Storage) error {
+			p := d.dirs[s]
+			second, err := pebble.Open(t.Context(), p.dir, pebble.OnFS(pebble.Options{}, p.fs))
+			if err == nil {
+				_ = second.Close()
+			}
+			return err
+		},
+	}
+}
+
+// TestConformance runs on files in memory: what is tested is our code, not the patience of a disk.
+func TestConformance(t *testing.T) {
+	storagetest.Run(t, backend(func() vfs.FS { return vfs.NewMem() }))
+}
+
+// TestInUse is about real locks and a real OWNER.
+func TestInUse(t *testing.T) {
+	dir := t.TempDir()
+	s, err := pebble.Open(t.Context(), dir, pebble.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = pebble.Open(t.Context(), dir, pebble.Options{})
+	inUse := (*pebble.InUseError)(nil)
+	if !errors.As(err, &inUse) || inUse.Owner != os.Getpid() || !strings.Contains(err.Error(), fmt.Sprintf("in use by process %d", os.Getpid())) {
+		t.Errorf("opened twice: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = pebble.Open(t.Context(), dir, pebble.Options{}); err != nil {
+		t.Fatalf("open what was closed: %v", err)
+	}
+	_ = s.Close()
+}
+
+func TestForeignDirectories(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "thesis.txt"), []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pebble.Open(t.Context(), dir, pebble.Options{}); err == nil || !strings.Contains(err.Error(), "thesis.txt") {
+		t.Errorf("opened a directory with files of others: %v", err)
+	}
+	file := filepath.Join(dir, "thesis.txt")
+	if _, err := pebble.Open(t.Context(), file, pebble.Options{}); err == nil {
+		t.Error("opened a file")
+	}
+}
+
+func ExampleOpen() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "store-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	s, err := pebble.Open(ctx, dir, pebble.Options{})
+	if err != nil {
+		panic(err)
+	}
+	revision, err := s.Put(ctx, storage.Write{Key: "default/core/configmaps/ns/a", Value: []byte("1")})
+	fmt.Println(revision, err, s.Close())
+
+	s, err = pebble.Open(ctx, dir, pebble.Options{}) // as another process would
+	if err != nil {
+		panic(err)
+	}
+	defer s.Close()
+	r, err := s.Get(ctx, "default/core/configmaps/ns/a")
+	fmt.Println(string(r.Value), r.Revision, err)
+	// Output:
+	// 2 <nil> <nil>
+	// 1 2 <nil>
+}

@@ -1,0 +1,139 @@
+package pebble
+
+import (
+	"bytes"
+	"context"
+
+	engine "github.com/cockroachdb/pebble/v2"
+
+	"github.com/flyball-dev/flyball/localapi/storage"
+)
+
+// versions iterates over the versions on disk.
+func (s *Store) versions() (*engine.Iterator, error) {
+	return s.db.NewIter(&engine.IterOptions{LowerBound: []byte{versionSpace}, UpperBound: []byte{versionSpace + 1}})
+}
+
+// seekVersion returns the state of key as of a revision, and whether it exists then. escaped is versionsOf(key). The
+// iterator stands at that version afterwards, or at the next key if there is none.
+func seekVersion(it *engine.Iterator, escaped []byte, key string, revision int64) (storage.Record, bool, error) {
+	if !it.SeekGE(versionKey(key, revision)) || !bytes.HasPrefix(it.Key(), escaped) {
+		return storage.Record{}, false, it.Error()
+	}
+	return versionAt(it, key)
+}
+
+// versionAt is the version at which the iterator stands. A deletion is a zero record.
+func versionAt(it *engine.Iterator, key string) (storage.Record, bool, error) {
+	_, revision, err := parseVersionKey(it.Key())
+	if err != nil {
+		return storage.Record{}, false, err
+	}
+	stored, err := it.ValueAndErr()
+	if err != nil {
+		return storage.Record{}, false, err
+	}
+	value, deleted, err := parseVersion(stored)
+	if err != nil || deleted {
+		return storage.Record{}, false, err
+	}
+	return storage.Record{Key: key, Value: append(make([]byte, 0, len(value)), value...), Revision: revision}, true, nil
+}
+
+// Get implements [storage.Storage].
+func (s *Store) Get(_ context.Context, key string) (storage.Record, error) {
+	if err := s.enter(); err != nil {
+		return storage.Record{}, err
+	}
+	defer s.leave()
+	it, revision, err := s.versionsAt(0)
+	if err != nil {
+		return storage.Record{}, err
+	}
+	r, ok, err := seekVersion(it, versionsOf(key), key, revision)
+	if closeErr := it.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil && !ok {
+		err = storage.ErrNotFound
+	}
+	return r, err
+}
+
+// List implements [storage.Storage].
+func (s *Store) List(ctx context.Context, prefix string, o storage.ListOptions) (storage.Page, error) {
+	if err := s.enter(); err != nil {
+		return storage.Page{}, err
+	}
+	defer s.leave()
+	it, revision, err := s.versionsAt(o.Revision)
+	if err != nil {
+		return storage.Page{}, err
+	}
+	page, err := list(ctx, it, prefix, o, revision)
+	if closeErr := it.Close(); err == nil {
+		err = closeErr
+	}
+	return page, err
+}
+
+// versionsAt iterates over a state that has everything a list at revision (0: now) needs, whatever is compacted meanwhile.
+func (s *Store) versionsAt(revision int64) (*engine.Iterator, int64, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	switch current := s.published.Load(); {
+	case revision == 0:
+		revision = current
+	case revision > current:
+		return nil, 0, storage.ErrFuture
+	case revision < s.compacted:
+		return nil, 0, storage.ErrCompacted
+	}
+	it, err := s.versions()
+	return it, revision, err
+}
+
+// list collects a page. For each key, the first version at or below the revision is its state.
+func list(ctx context.Context, it *engine.Iterator, prefix string, o storage.ListOptions, revision int64) (storage.Page, error) {
+	page := storage.Page{Revision: revision}
+	within := versionPrefix(prefix)
+	for ok := it.SeekGE(versionPrefix(max(prefix, o.Start))); ok && bytes.HasPrefix(it.Key(), within); {
+		if err := ctx.Err(); err != nil {
+			return storage.Page{}, err
+		}
+		escaped, at, err := parseVersionKey(it.Key())
+		if err != nil {
+			return storage.Page{}, err
+		}
+		escaped = bytes.Clone(escaped) // the iterator reuses its memory
+		key := keyOf(escaped)
+		if at <= revision || it.SeekGE(versionKey(key, revision)) && bytes.HasPrefix(it.Key(), escaped) {
+			r, exists, err := versionAt(it, key)
+			switch {
+			case err != nil:
+				return storage.Page{}, err
+			case !exists:
+			case o.Limit > 0 && len(page.Records) == o.Limit:
+				page.Remaining++
+			default:
+				page.Records = append(page.Records, r)
+			}
+		}
+		ok = skip(it, escaped)
+	}
+	return page, it.Error()
+}
+
+// steps is how many versions of a key are passed one by one before a seek is the shorter way.
+const steps = 4
+
+// skip moves the iterator past the versions that begin with escaped, and says whether there is anything.
+func skip(it *engine.Iterator, escaped []byte) bool {
+	for range steps {
+		if !it.Valid() || !bytes.HasPrefix(it.Key(), escaped) {
+			return it.Valid()
+		}
+		it.Next()
+	}
+	return it.SeekGE(after(escaped))
+}
