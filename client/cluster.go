@@ -71,6 +71,7 @@ func New(config *rest.Config, o Options) (*Cluster, error) {
 	answers := runtime.NewScheme() // What the REST client itself decodes: the server's errors.
 	metav1.AddToGroupVersion(answers, schema.GroupVersion{Version: "v1"})
 	config = rest.CopyConfig(config)
+	config.ContentType, config.AcceptContentTypes = jsonMedia, jsonMedia // Whatever others are asked for with this config.
 	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
 	config.NegotiatedSerializer = serializer.NewCodecFactory(answers).WithoutConversion()
 	if config.UserAgent == "" {
