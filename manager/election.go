@@ -155,19 +155,27 @@ func (m *Manager) standDown() error {
 // renewGuarded makes anew what ran in the tenure that is over.
 func (m *Manager) renewGuarded() error {
 	for _, old := range m.runnables.activeWith(withLeader) {
-		again, ok := old.runnable.(Rebuilder)
-		if !ok {
-			return fmt.Errorf("%s cannot be built again", old.name)
+		if err := m.renew(old); err != nil {
+			return err
 		}
-		next, err := again.Rebuild()
-		if err != nil {
-			return fmt.Errorf("build %s again: %w", old.name, err)
-		}
-		fresh := newEntry(next)
-		fresh.name, fresh.needs = old.name, old.needs
-		m.runnables.renew(old, fresh)
-		m.measure(fresh)
 	}
+	return nil
+}
+
+// renew makes a runnable anew that has ended, and runs it when those of its leadership do.
+func (m *Manager) renew(old *entry) error {
+	again, ok := old.runnable.(Rebuilder)
+	if !ok {
+		return fmt.Errorf("%s cannot be built again", old.name)
+	}
+	next, err := again.Rebuild()
+	if err != nil {
+		return fmt.Errorf("build %s again: %w", old.name, err)
+	}
+	fresh := newEntry(next)
+	fresh.name, fresh.needs = old.name, old.needs
+	m.runnables.renew(old, fresh)
+	m.measure(fresh)
 	return nil
 }
 

@@ -3,8 +3,9 @@ package manager
 import (
 	"errors"
 	"fmt"
-	"net/http"
+	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -44,13 +45,18 @@ func (m *Manager) Ready() error {
 func (m *Manager) checks() []check {
 	checks := []check{m.checkStage()}
 	said := map[string]bool{}
-	for _, h := range m.informers.Health() {
+	informers := m.informers.Health()
+	for _, h := range informers {
 		c := checkInformer(h)
+		if c.problem == "" && m.isAlone(h, informers) {
+			c.problem, c.note = fmt.Sprintf("%s, for %v", c.note, time.Since(h.Since).Round(time.Second)), ""
+		}
 		if h.Err != nil {
 			said[h.Err.Error()] = true
 		}
 		checks = append(checks, c)
 	}
+	checks = append(checks, m.checkStuck()...)
 	if m.election != nil {
 		checks = append(checks, m.election.check())
 	}
@@ -94,8 +100,19 @@ func checkInformer(h informer.Health) check {
 		c.problem = "the first list has not been read yet"
 	case h.IndexErr != nil:
 		c.problem = fmt.Sprintf("%d objects are missing from an index: %v", h.Unindexed, h.IndexErr)
+	case h.UnreadableErr != nil:
+		c.note = fmt.Sprintf("%d objects cannot be read: %v", h.Unreadable, h.UnreadableErr)
 	}
 	return c
+}
+
+// isAlone says that an informer has failed for long while another one of this process is well: then it is not the server that is
+// away.
+func (m *Manager) isAlone(h informer.Health, all []informer.Health) bool {
+	if h.Err == nil || m.options.StuckAfter < 0 || time.Since(h.Since) < m.options.StuckAfter {
+		return false
+	}
+	return slices.ContainsFunc(all, func(other informer.Health) bool { return other.Synced && other.Err == nil })
 }
 
 // refuses says that the server answered, and that asking again will not help until somebody changes something.
@@ -146,82 +163,4 @@ func checkRunnable(e *entry, said map[string]bool) (check, bool) {
 		}
 	}
 	return c, true
-}
-
-// HealthHandler serves /livez, /healthz and /readyz, all with ?verbose, and /healthz/NAME for one runnable.
-func (m *Manager) HealthHandler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /livez", m.serveLive)
-	mux.HandleFunc("GET /healthz", m.serveLive)
-	mux.HandleFunc("GET /healthz/{name}", m.serveOne)
-	mux.HandleFunc("GET /readyz", m.serveReady)
-	return mux
-}
-
-// serveLive answers as long as this process can answer. With verbose it tells what serveReady would, but stays green.
-func (m *Manager) serveLive(w http.ResponseWriter, r *http.Request) {
-	if !r.URL.Query().Has("verbose") {
-		answer(w, http.StatusOK, "ok")
-		return
-	}
-	answer(w, http.StatusOK, report(m.checks()), "livez check passed")
-}
-
-func (m *Manager) serveReady(w http.ResponseWriter, r *http.Request) {
-	checks := m.checks()
-	var missing, notes []check
-	for _, c := range checks {
-		if c.problem != "" {
-			missing = append(missing, c)
-		} else if c.note != "" {
-			notes = append(notes, c)
-		}
-	}
-	verbose := r.URL.Query().Has("verbose")
-	switch {
-	case len(missing) > 0 && verbose:
-		answer(w, http.StatusServiceUnavailable, report(checks), "readyz check failed")
-	case len(missing) > 0:
-		answer(w, http.StatusServiceUnavailable, report(missing))
-	case verbose:
-		answer(w, http.StatusOK, report(checks), "readyz check passed")
-	case len(notes) > 0:
-		answer(w, http.StatusOK, "ok", report(notes))
-	default:
-		answer(w, http.StatusOK, "ok")
-	}
-}
-
-func (m *Manager) serveOne(w http.ResponseWriter, r *http.Request) {
-	e, started := m.runnables.find(r.PathValue("name"))
-	switch {
-	case e == nil:
-		answer(w, http.StatusNotFound, "unknown; known are: "+strings.Join(m.runnables.names(), ", "))
-		return
-	case !started:
-		answer(w, http.StatusOK, "[+]"+e.name+": waiting for the leader lease")
-		return
-	}
-	c, _ := checkRunnable(e, nil)
-	c.name = e.name
-	if c.problem != "" {
-		answer(w, http.StatusInternalServerError, c.String())
-		return
-	}
-	answer(w, http.StatusOK, c.String())
-}
-
-func report(checks []check) string {
-	lines := make([]string, 0, len(checks))
-	for _, c := range checks {
-		lines = append(lines, c.String())
-	}
-	return strings.Join(lines, "\n")
-}
-
-func answer(w http.ResponseWriter, code int, paragraphs ...string) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(code)
-	_, _ = fmt.Fprintln(w, strings.Join(paragraphs, "\n"))
 }

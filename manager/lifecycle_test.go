@@ -173,6 +173,59 @@ func TestRemoveLetsWorkFinishAndNamesWhatDoesNot(t *testing.T) {
 	})
 }
 
+// A controller is started anew while the manager runs, on a cache that stays; one that is stuck is not.
+func TestRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		m := w.manager(t, manager.Options{})
+		builds, runs, hang := 0, 0, make(chan struct{})
+		guarded(t, m, &builds, func(_ context.Context, r reconcile.Request) (reconcile.Result, error) {
+			switch r.Name {
+			case "work":
+				runs++
+				time.Sleep(3 * time.Second)
+			case "stuck":
+				<-hang
+			}
+			return reconcile.Result{}, nil
+		})
+		if err := m.Add(runnable{name: "once", run: untilStopped}); err != nil {
+			t.Fatal(err)
+		}
+		w.create(t, m, "work")
+		if err := m.Restart(t.Context(), "guarded"); err != nil || builds != 1 {
+			t.Errorf("before the start: %v, %d builds", err, builds)
+		}
+		l := live(t, m)
+		for want := 2; want < 5; want++ {
+			begin := time.Now()
+			if err := m.Restart(t.Context(), "guarded"); err != nil || time.Since(begin) != 3*time.Second {
+				t.Errorf("%v after %v, want the three seconds of the work in flight", err, time.Since(begin))
+			}
+			synctest.Wait()
+			if builds != want || runs != want {
+				t.Errorf("%d builds, %d runs, want %d", builds, runs, want)
+			}
+		}
+		if s := m.Informers().Stats()["configmaps"]; s.Lists != 1 {
+			t.Errorf("the cache listed %d times", s.Lists)
+		}
+		for name, says := range map[string]string{"nobody": "known are: guarded, once", "once": "manager.Rebuilt"} {
+			if err := m.Restart(t.Context(), name); err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("restart %s: %v", name, err)
+			}
+		}
+		w.create(t, m, "stuck")
+		time.Sleep(4 * time.Second) // the work in flight is done
+		if err := m.Restart(t.Context(), "guarded"); err == nil || !strings.Contains(err.Error(), "default/stuck") || builds != 4 {
+			t.Errorf("restarted beside stuck work: %v, %d builds", err, builds)
+		}
+		close(hang)
+		l.stop()
+		<-l.done
+	})
+}
+
 func TestRemoveBeforeTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newWorld(t).manager(t, elected())

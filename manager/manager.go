@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/manager/leader"
@@ -41,8 +42,14 @@ type Options struct {
 	// ServerTimeout is how long Run waits for the API server to answer for the first time. Zero means 10 s; negative: it
 	// is not asked.
 	ServerTimeout time.Duration
+	// StuckAfter is how long an informer may do nothing, although it says that it is well, before readiness names it: a handler
+	// or transform that does not return, a server that does not even end a watch. Zero means 15 min; negative: for ever.
+	StuckAfter time.Duration
 	// Informers configures the informers.
 	Informers informer.FactoryOptions
+	// Caches restricts what is cached of some kinds, by namespaces, selectors and a transform: for Cluster, and for what
+	// controllers made by package builder watch. Kinds not mentioned are cached as Informers says.
+	Caches []client.CacheOf
 	// Events configures the event sender.
 	Events events.Options
 }
@@ -60,6 +67,9 @@ func (o Options) withDefaults() Options {
 	if o.ServerTimeout == 0 {
 		o.ServerTimeout = defaultServerTimeout
 	}
+	if o.StuckAfter == 0 {
+		o.StuckAfter = defaultStuckAfter
+	}
 	if o.HealthAddr == off {
 		o.HealthAddr = ""
 	}
@@ -76,8 +86,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Metrics is the metrics system behind a [Manager]; package manager/metrics has one for Prometheus. Everything is pulled: the
-// functions may be called at any time and cost little.
+// Metrics is the metrics system behind a [Manager]; package manager/metrics has one for Prometheus. Everything but requests is
+// pulled: the functions may be called at any time and cost little.
 type Metrics interface {
 	http.Handler // serves /metrics
 	workqueue.MetricsProvider
@@ -90,6 +100,8 @@ type Metrics interface {
 	Events(stats func() events.Stats)
 	// Leader reports whether this process leads.
 	Leader(lease string, leading func() bool)
+	// Request reports one request to the API server, when its answer begins. code is 0 when there was none.
+	Request(method, host string, code int, took time.Duration)
 }
 
 // Manager runs controllers and what they share. See the package comment.
@@ -98,6 +110,8 @@ type Manager struct {
 	config    *rest.Config
 	client    kubernetes.Interface
 	informers *informer.Factory
+	cluster   *client.Cluster
+	progress  progress
 	events    *events.Broadcaster
 	mapper    *reloading
 	election  *election // nil without leader election
@@ -111,9 +125,12 @@ type Manager struct {
 // Errors: options that do not fit together, a config that no client can be made of.
 func New(config *rest.Config, o Options) (*Manager, error) {
 	o = o.withDefaults()
+	config = rest.CopyConfig(config)
 	if config.WarningHandler == nil && config.WarningHandlerWithContext == nil {
-		config = rest.CopyConfig(config)
 		config.WarningHandlerWithContext = &warnings{}
+	}
+	if o.Metrics != nil {
+		measureRequests(config, o.Metrics.Request)
 	}
 	if o.MetricsAddr != "" && o.Metrics == nil {
 		return nil, errors.New("manager: MetricsAddr is set but Metrics is nil")
@@ -127,6 +144,9 @@ func New(config *rest.Config, o Options) (*Manager, error) {
 		return nil, fmt.Errorf("manager: client: %w", err)
 	}
 	if m.informers, err = informer.NewFactory(config, o.Informers); err != nil {
+		return nil, fmt.Errorf("manager: %w", err)
+	}
+	if m.cluster, err = newCluster(m.config, m.informers, o); err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
 	m.mapper = &reloading{discovery: m.client.Discovery()}

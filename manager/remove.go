@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/reconcile"
 )
 
 // Remove takes a runnable away and returns when it has ended: it is stopped as at the stop of the manager, with its work in
@@ -36,6 +38,37 @@ func (m *Manager) Remove(ctx context.Context, name string) error {
 	m.forget(e)
 	if e.err != nil && !errors.Is(e.err, context.Canceled) {
 		return fmt.Errorf("manager: remove %s: %w", name, e.err)
+	}
+	return nil
+}
+
+// Restart stops a runnable as [Manager.Remove] does and runs it anew, on the same caches: what a person does whose controller is
+// hung, without losing the others. It does nothing to one that was not started yet.
+//
+// Errors: no runnable of that name; one that is no [Rebuilder]; that it still runs, or says of some of its work that it does
+// (a reconcile.StuckError): no second one runs beside it.
+func (m *Manager) Restart(ctx context.Context, name string) error {
+	e, started := m.runnables.find(name)
+	if e == nil {
+		return fmt.Errorf("manager: restart %s: unknown; known are: %s", name, strings.Join(m.runnables.names(), ", "))
+	}
+	if _, ok := e.runnable.(Rebuilder); !ok {
+		return fmt.Errorf("manager: restart %s: it cannot be built again: give Complete of package builder the reconciler, or wrap its constructor by manager.Rebuilt", name)
+	}
+	if !started {
+		return nil
+	}
+	klog.FromContext(ctx).Info("Restarting", "runnable", name)
+	e.endIntake()
+	m.endWork(ctx, e)
+	if !e.isDone() {
+		return fmt.Errorf("manager: restart %s: still running: %s", name, describe([]*entry{e}))
+	}
+	if stuck := (*reconcile.StuckError)(nil); errors.As(e.err, &stuck) {
+		return fmt.Errorf("manager: restart %s: %w", name, stuck)
+	}
+	if err := m.renew(e); err != nil {
+		return fmt.Errorf("manager: restart %s: %w", name, err)
 	}
 	return nil
 }

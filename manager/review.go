@@ -54,26 +54,47 @@ func newReviewer(config *rest.Config) (*reviewer, error) {
 // guard lets those requests through to next that are allowed.
 func (v *reviewer) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		if !ok || token == "" {
+		switch code := v.decide(r); code {
+		case http.StatusOK:
+			next.ServeHTTP(w, r)
+		case http.StatusUnauthorized:
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			answer(w, http.StatusUnauthorized, "Unauthorized: a bearer token is needed")
+			answer(w, code, "Unauthorized: a bearer token is needed that the API server knows")
+		default:
+			answer(w, code, http.StatusText(code))
+		}
+	})
+}
+
+// choose lets the allowed have the words, and everybody else the brief answer.
+func (v *reviewer) choose(words, brief http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if v.decide(r) == http.StatusOK {
+			words.ServeHTTP(w, r)
 			return
 		}
-		asked := grant{sha256.Sum256([]byte(token)), r.URL.Path}
-		if !v.remembers(asked) {
-			code, err := v.review(r.Context(), token, r.URL.Path)
-			if err != nil {
-				klog.FromContext(r.Context()).Error(err, "Review failed, the request is refused", "path", r.URL.Path)
-			}
-			if code != http.StatusOK {
-				answer(w, code, http.StatusText(code))
-				return
-			}
-			v.remember(asked)
-		}
-		next.ServeHTTP(w, r)
+		brief.ServeHTTP(w, r)
 	})
+}
+
+// decide returns http.StatusOK for a request that is allowed, else why not. Without a token the API server is not asked.
+func (v *reviewer) decide(r *http.Request) int {
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok || token == "" {
+		return http.StatusUnauthorized
+	}
+	asked := grant{sha256.Sum256([]byte(token)), r.URL.Path}
+	if v.remembers(asked) {
+		return http.StatusOK
+	}
+	code, err := v.review(r.Context(), token, r.URL.Path)
+	if err != nil {
+		klog.FromContext(r.Context()).Error(err, "Review failed, the request is refused", "path", r.URL.Path)
+	}
+	if code == http.StatusOK {
+		v.remember(asked)
+	}
+	return code
 }
 
 // review returns http.StatusOK for who may get the path.

@@ -27,17 +27,18 @@ func newServers(m *Manager, config *rest.Config) (*servers, error) {
 	s := &servers{handlers: map[string]*http.ServeMux{}, listeners: map[string]net.Listener{}}
 	o := m.options
 	guard := func(h http.Handler) http.Handler { return h }
+	health := m.HealthHandler()
 	if o.Serving.Review {
 		reviews, err := newReviewer(config)
 		if err != nil {
 			return nil, err
 		}
 		guard = reviews.guard
+		health = reviews.choose(health, m.healthHandler(briefly))
 	}
 	if mux := s.mux(o.HealthAddr); mux != nil {
-		handler := m.HealthHandler()
 		for _, path := range []string{"/healthz", "/livez", "/readyz", "/healthz/{name}"} {
-			mux.Handle("GET "+path, handler)
+			mux.Handle("GET "+path, health)
 		}
 	}
 	if mux := s.mux(o.MetricsAddr); mux != nil {

@@ -30,6 +30,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 type reviewing struct {
 	asked int
 	down  bool
+	paths []string // allowed beside /metrics
 }
 
 func (s *reviewing) config() *rest.Config {
@@ -47,7 +48,11 @@ func (s *reviewing) config() *rest.Config {
 		case strings.HasSuffix(r.URL.Path, "/tokenreviews") && bytes.Contains(body, []byte(`"good"`)):
 			status = map[string]any{"authenticated": true, "user": map[string]any{"username": "prometheus", "groups": []string{"g"}}}
 		case strings.HasSuffix(r.URL.Path, "/subjectaccessreviews"):
-			allowed := bytes.Contains(body, []byte(`"path":"/metrics","verb":"get"`)) && bytes.Contains(body, []byte(`"user":"prometheus","groups":["g"]`))
+			allowed := false
+			for _, path := range append(s.paths, "/metrics") {
+				allowed = allowed || bytes.Contains(body, []byte(`"path":"`+path+`","verb":"get"`))
+			}
+			allowed = allowed && bytes.Contains(body, []byte(`"user":"prometheus","groups":["g"]`))
 			status = map[string]any{"allowed": allowed}
 		}
 		text, err := json.Marshal(map[string]any{"status": status})
@@ -100,6 +105,43 @@ func TestReviewFailsClosed(t *testing.T) {
 		time.Sleep(allowedFor)
 		ask("/metrics", "Bearer good", http.StatusInternalServerError)
 	})
+}
+
+// Strangers hear whether the process is well; why not is for those who may read the path.
+func TestHealthIsBriefForStrangers(t *testing.T) {
+	server := &reviewing{}
+	v, err := newReviewer(server.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := New(&rest.Config{Host: "http://127.0.0.1:1"}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	health := v.choose(m.HealthHandler(), m.healthHandler(briefly))
+	ask := func(path, token string) string {
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil)
+		if token != "" {
+			r.Header.Set("Authorization", "Bearer "+token)
+		}
+		health.ServeHTTP(w, r)
+		return w.Body.String()
+	}
+	const brief = "[-]manager failed: reason withheld\n"
+	if got := ask("/readyz", ""); got != brief || server.asked != 0 {
+		t.Errorf("without a token: %q after %d questions", got, server.asked)
+	}
+	if got := ask("/readyz", "bad"); got != brief {
+		t.Errorf("with a token that nobody knows: %q", got)
+	}
+	server.paths = []string{"/readyz"}
+	if got := ask("/readyz", "good"); got != "[-]manager: not started\n" {
+		t.Errorf("with a token that may: %q", got)
+	}
+	server.down = true
+	if got := ask("/livez?verbose", "good"); !strings.HasPrefix(got, brief) {
+		t.Errorf("while nobody can be asked: %q", got)
+	}
 }
 
 func TestMetricsForStrangersAreRefused(t *testing.T) {

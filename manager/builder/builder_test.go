@@ -19,6 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"k8s.io/client-go/rest"
+
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/gate"
@@ -284,6 +287,52 @@ func TestRebuildKeepsTheCaches(t *testing.T) {
 			t.Error("rebuilt on informers that were released")
 		}
 	})
+}
+
+// TestCachesOfTheManager: what Options.Caches restricts is restricted for controllers and for the client, in one cache; a call
+// of the builder may say otherwise.
+func TestCachesOfTheManager(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		trim := func(obj informer.Object) (informer.Object, error) {
+			obj.(*corev1.ConfigMap).Data = nil
+			return obj, nil
+		}
+		o := manager.Options{Caches: []client.CacheOf{{Object: &corev1.ConfigMap{}, Informer: informer.InformerOptions{
+			Namespaces: []string{"default"}, LabelSelector: "mine=yes", Transform: trim, TransformName: "no data",
+		}}}}
+		m, r, others := newManager(t, nil, o), &requests{}, &requests{}
+		if err := builder.ControllerManagedBy(m).For(&corev1.ConfigMap{}).Complete(r); err != nil {
+			t.Fatal(err)
+		}
+		err := builder.ControllerManagedBy(m).Named("others").For(&corev1.ConfigMap{}, builder.WatchOptions{LabelSelector: "mine=no"}).Complete(others)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, m)
+		for name, mine := range map[string]string{"a": "yes", "b": "no"} {
+			cm := configMap(name)
+			cm.Labels, cm.Data = map[string]string{"mine": mine}, map[string]string{"big": "data"}
+			create(t, m, cm)
+		}
+		r.want(t, "the manager's caches", "default/a")
+		others.want(t, "a call's own", "default/b")
+		var read corev1.ConfigMap
+		if err := m.Cluster().Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "a"}, &read); err != nil || read.Data != nil {
+			t.Errorf("read %v, %v", read.Data, err)
+		}
+		if n := len(m.Informers().Health()); n != 2 {
+			t.Errorf("%d informers, want one for controller and client, and one for the call", n)
+		}
+	})
+	for says, caches := range map[string][]client.CacheOf{
+		"Options.Caches[0]: the object is nil":              {{}},
+		"Options.Caches[1]: /v1, Kind=Pod is there already": {{Object: &corev1.Pod{}}, {Object: &corev1.Pod{}}},
+		"Options.Caches[0]: ":                               {{Object: &strange{}}},
+	} {
+		if _, err := manager.New(&rest.Config{Host: "http://api"}, manager.Options{Caches: caches}); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("error %v, want %q", err, says)
+		}
+	}
 }
 
 // strange is a type that no scheme knows.

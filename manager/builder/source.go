@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
@@ -33,7 +34,7 @@ func (b *Builder) attach(p *parts) error {
 		if filters := append(b.filters[:len(b.filters):len(b.filters)], in.options.Predicates...); len(filters) > 0 {
 			filtered = reconcile.Filter(filtered, filters...)
 		}
-		source, giveBack, err := open(b.manager.Informers(), in, filtered)
+		source, giveBack, err := open(b.manager, in, filtered)
 		if err != nil {
 			return fmt.Errorf("%s(%T): %w", in.call, in.object, err)
 		}
@@ -51,21 +52,21 @@ func (b *Builder) attach(p *parts) error {
 }
 
 // open makes the source of one input, on the cache of its representation.
-func open(f *informer.Factory, in input, h Handler) (reconcile.Source[reconcile.Request], func(), error) {
-	o := informer.InformerOptions{
-		Kind: in.kind, Namespaces: in.options.Namespaces,
-		LabelSelector: in.options.LabelSelector, FieldSelector: in.options.FieldSelector,
+func open(m *manager.Manager, in input, h Handler) (reconcile.Source[reconcile.Request], func(), error) {
+	example := in.object
+	if in.options.OnlyMetadata {
+		bare := &metav1.PartialObjectMetadata{}
+		bare.SetGroupVersionKind(in.kind)
+		example = bare
 	}
-	switch in.object.(type) {
+	o := in.options.restrict(m.CacheOf(example))
+	o.Kind = in.kind
+	f := m.Informers()
+	switch example.(type) {
 	case *metav1.PartialObjectMetadata:
 		return openAs[*metav1.PartialObjectMetadata](f, o, h)
 	case *unstructured.Unstructured:
-		if !in.options.OnlyMetadata {
-			return openAs[*unstructured.Unstructured](f, o, h)
-		}
-	}
-	if in.options.OnlyMetadata {
-		return openAs[*metav1.PartialObjectMetadata](f, o, h)
+		return openAs[*unstructured.Unstructured](f, o, h)
 	}
 	return openAs[informer.Object](f, o, h)
 }

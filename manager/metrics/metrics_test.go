@@ -65,13 +65,15 @@ func TestProcessMetrics(t *testing.T) {
 	r := New()
 	leading := false
 	r.Controller("c", func() reconcile.Stats {
-		return reconcile.Stats{Events: 9, Syncs: 5, Errors: 2, Panics: 1, Dropped: 1, InFlight: 3}
+		return reconcile.Stats{Events: 9, Syncs: 5, Errors: 2, Panics: 1, Dropped: 1, Hung: 1, Stale: 4, InFlight: 3}
 	})
 	r.Informers(func() map[string]informer.Stats {
 		return map[string]informer.Stats{"pods": {Objects: 7, Events: 8, Lists: 2, Relists: 1, Watches: 4, Errors: 3, LastEvent: time.Unix(12, 500e6)}}
 	})
 	r.Events(func() events.Stats { return events.Stats{Sent: 6, Queued: 2, Overflowed: 1} })
 	r.Leader("kube", func() bool { return leading })
+	r.Request("GET", "api:6443", 200, 300*time.Millisecond)
+	r.Request("POST", "api:6443", 0, time.Minute)
 	expect(t, scrape(t, r),
 		`controller_runtime_reconcile_total{controller="c",result="success"} 3`, `controller_runtime_reconcile_total{controller="c",result="error"} 2`,
 		`controller_runtime_reconcile_errors_total{controller="c"} 2`, `controller_runtime_reconcile_panics_total{controller="c"} 1`,
@@ -79,6 +81,11 @@ func TestProcessMetrics(t *testing.T) {
 		`informer_objects{resource="pods"} 7`, `informer_events_total{resource="pods"} 8`, `informer_errors_total{resource="pods"} 3`,
 		`informer_last_event_timestamp_seconds{resource="pods"} 12.5`,
 		`events_total{result="sent"} 6`, `events_total{result="overflowed"} 1`, `events_queued 2`,
+		`controller_reconcile_hung_total{controller="c"} 1`, `controller_reconcile_stale_total{controller="c"} 4`,
+		`rest_client_requests_total{code="200",host="api:6443",method="GET"} 1`,
+		`rest_client_requests_total{code="<error>",host="api:6443",method="POST"} 1`,
+		`rest_client_request_duration_seconds_bucket{host="api:6443",verb="GET",le="0.25"} 0`,
+		`rest_client_request_duration_seconds_bucket{host="api:6443",verb="GET",le="0.5"} 1`,
 		`leader_election_master_status{name="kube"} 0`)
 	leading = true
 	expect(t, scrape(t, r), `leader_election_master_status{name="kube"} 1`)

@@ -17,6 +17,8 @@ var (
 	reconcilePanics = newFamily("controller_runtime_reconcile_panics_total", "Total number of reconciliation panics per controller", "controller")
 	activeWorkers   = newFamily("controller_runtime_active_workers", "Number of currently used workers per controller", "controller")
 	sourceEvents    = newFamily("controller_source_events_total", "Total number of changes that sources turned into keys", "controller")
+	reconcileHung   = newFamily("controller_reconcile_hung_total", "Total number of reconciliations that took longer than they may", "controller")
+	reconcileStale  = newFamily("controller_reconcile_stale_total", "Total number of reconciliations put off because the cache was behind a write of this process", "controller")
 	reconcileDrops  = newFamily("controller_reconcile_dropped_total", "Total number of keys given up until they are added anew", "controller")
 )
 
@@ -25,6 +27,8 @@ func collectController(out chan<- prometheus.Metric, name string, s reconcile.St
 	reconciles.counter(out, float64(s.Errors), name, "error")
 	reconcileErrors.counter(out, float64(s.Errors), name)
 	reconcilePanics.counter(out, float64(s.Panics), name)
+	reconcileHung.counter(out, float64(s.Hung), name)
+	reconcileStale.counter(out, float64(s.Stale), name)
 	reconcileDrops.counter(out, float64(s.Dropped), name)
 	sourceEvents.counter(out, float64(s.Events), name)
 	activeWorkers.gauge(out, float64(s.InFlight), name)

@@ -3,6 +3,7 @@ package metrics
 import (
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -22,6 +23,7 @@ type Registry struct {
 	prometheus *prometheus.Registry
 	handler    http.Handler
 	durations  *queueDurations
+	requests   *requests
 
 	mu sync.Mutex // guards what follows: the functions to read from when scraped
 	// Invariant: one for each name; a later one with the same name replaces the earlier, as a controller that is built again
@@ -40,6 +42,7 @@ func New() *Registry {
 	r := &Registry{
 		prometheus:  prometheus.NewRegistry(),
 		durations:   newQueueDurations(),
+		requests:    newRequests(),
 		queues:      map[string]func() workqueue.Stats{},
 		controllers: map[string]func() reconcile.Stats{},
 		leaders:     map[string]func() bool{},
@@ -47,7 +50,7 @@ func New() *Registry {
 	r.handler = promhttp.HandlerFor(r.prometheus, promhttp.HandlerOpts{Registry: r.prometheus})
 	r.prometheus.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		r.durations.queue, r.durations.work, collector{r},
+		r.durations.queue, r.durations.work, r.requests.total, r.requests.duration, collector{r},
 	)
 	return r
 }
@@ -101,4 +104,9 @@ func (r *Registry) Leader(lease string, leading func() bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.leaders[lease] = leading
+}
+
+// Request implements manager.Metrics.
+func (r *Registry) Request(method, host string, code int, took time.Duration) {
+	r.requests.observe(method, host, code, took)
 }

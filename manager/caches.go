@@ -1,0 +1,78 @@
+package manager
+
+import (
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/informer"
+)
+
+// newCluster makes the client that reads from the informers, and checks Options.Caches on the way.
+func newCluster(config *rest.Config, informers *informer.Factory, o Options) (*client.Cluster, error) {
+	c, err := client.New(config, client.Options{Informers: informers, Mapper: o.Informers.Mapper, Caches: o.Caches})
+	if err != nil {
+		return nil, err
+	}
+	var known []cacheKey
+	for i, of := range o.Caches {
+		key, err := keyOf(c, of.Object)
+		if err != nil {
+			return nil, fmt.Errorf("Options.Caches[%d]: %w", i, err)
+		}
+		for _, other := range known {
+			if other == key {
+				return nil, fmt.Errorf("Options.Caches[%d]: %s is there already", i, key.kind)
+			}
+		}
+		known = append(known, key)
+	}
+	return c, nil
+}
+
+// cacheKey is a kind in one of its three representations.
+type cacheKey struct {
+	kind string
+	form string
+}
+
+func keyOf(c *client.Cluster, example informer.Object) (cacheKey, error) {
+	if example == nil {
+		return cacheKey{}, errors.New("the object is nil; give an empty one, like &corev1.Pod{}")
+	}
+	kind, err := c.GroupVersionKindFor(example)
+	if err != nil {
+		return cacheKey{}, err
+	}
+	key := cacheKey{kind: kind.String(), form: "typed"}
+	switch example.(type) {
+	case *unstructured.Unstructured:
+		key.form = "unstructured"
+	case *metav1.PartialObjectMetadata:
+		key.form = "metadata"
+	}
+	return key, nil
+}
+
+// Cluster reads from the manager's informers and writes to the API server, and sees at once what it wrote; see package client.
+// A write made with the context of a runnable that needs leadership fails when the lease could have passed to another process.
+func (m *Manager) Cluster() *client.Cluster { return m.cluster }
+
+// CacheOf says what Options.Caches has about objects like example, in its representation: the zero value when it has nothing,
+// or when the kind is unknown.
+func (m *Manager) CacheOf(example informer.Object) informer.InformerOptions {
+	wanted, err := keyOf(m.cluster, example)
+	if err != nil {
+		return informer.InformerOptions{}
+	}
+	for _, of := range m.options.Caches {
+		if key, err := keyOf(m.cluster, of.Object); err == nil && key == wanted {
+			return of.Informer
+		}
+	}
+	return informer.InformerOptions{}
+}

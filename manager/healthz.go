@@ -1,0 +1,105 @@
+package manager
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// HealthHandler serves /livez, /healthz and /readyz, all with ?verbose, and /healthz/NAME for one runnable.
+func (m *Manager) HealthHandler() http.Handler { return m.healthHandler(check.String) }
+
+// healthHandler is HealthHandler with a choice of what is said of a check.
+func (m *Manager) healthHandler(say func(check) string) http.Handler {
+	h := &health{m, say}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", h.serveLive)
+	mux.HandleFunc("GET /healthz", h.serveLive)
+	mux.HandleFunc("GET /healthz/{name}", h.serveOne)
+	mux.HandleFunc("GET /readyz", h.serveReady)
+	return mux
+}
+
+// briefly is what strangers hear of a check: whether it is well, not why.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/server/healthz, for the words.
+func briefly(c check) string {
+	if c.problem != "" {
+		return "[-]" + c.name + " failed: reason withheld"
+	}
+	return "[+]" + c.name + " ok"
+}
+
+// health answers probes.
+type health struct {
+	*Manager
+	say func(check) string
+}
+
+// serveLive answers as long as this process can answer. With verbose it tells what serveReady would, but stays green.
+func (h *health) serveLive(w http.ResponseWriter, r *http.Request) {
+	if !r.URL.Query().Has("verbose") {
+		answer(w, http.StatusOK, "ok")
+		return
+	}
+	answer(w, http.StatusOK, h.report(h.checks()), "livez check passed")
+}
+
+func (h *health) serveReady(w http.ResponseWriter, r *http.Request) {
+	checks := h.checks()
+	var missing, notes []check
+	for _, c := range checks {
+		if c.problem != "" {
+			missing = append(missing, c)
+		} else if c.note != "" {
+			notes = append(notes, c)
+		}
+	}
+	verbose := r.URL.Query().Has("verbose")
+	switch {
+	case len(missing) > 0 && verbose:
+		answer(w, http.StatusServiceUnavailable, h.report(checks), "readyz check failed")
+	case len(missing) > 0:
+		answer(w, http.StatusServiceUnavailable, h.report(missing))
+	case verbose:
+		answer(w, http.StatusOK, h.report(checks), "readyz check passed")
+	case len(notes) > 0:
+		answer(w, http.StatusOK, "ok", h.report(notes))
+	default:
+		answer(w, http.StatusOK, "ok")
+	}
+}
+
+func (h *health) serveOne(w http.ResponseWriter, r *http.Request) {
+	e, started := h.runnables.find(r.PathValue("name"))
+	switch {
+	case e == nil:
+		answer(w, http.StatusNotFound, "unknown; known are: "+strings.Join(h.runnables.names(), ", "))
+		return
+	case !started:
+		answer(w, http.StatusOK, h.say(check{name: e.name, note: "waiting for the leader lease"}))
+		return
+	}
+	c, _ := checkRunnable(e, nil)
+	c.name = e.name
+	if c.problem != "" {
+		answer(w, http.StatusInternalServerError, h.say(c))
+		return
+	}
+	answer(w, http.StatusOK, h.say(c))
+}
+
+func (h *health) report(checks []check) string {
+	lines := make([]string, 0, len(checks))
+	for _, c := range checks {
+		lines = append(lines, h.say(c))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func answer(w http.ResponseWriter, code int, paragraphs ...string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(code)
+	_, _ = fmt.Fprintln(w, strings.Join(paragraphs, "\n"))
+}

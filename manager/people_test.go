@@ -1,0 +1,130 @@
+package manager_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/localapi/auth"
+	"github.com/flyball-dev/flyball/manager"
+	"github.com/flyball-dev/flyball/reconcile"
+)
+
+// permissions are what an administrator lets the manager do, one role for each resource.
+type permissions struct {
+	t     *testing.T
+	admin kubernetes.Interface
+	user  auth.User
+}
+
+func (p permissions) grant(resource string, verbs ...string) {
+	p.t.Helper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "may-" + resource}}
+	role.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{resource}, Verbs: verbs}}
+	if _, err := p.admin.RbacV1().ClusterRoles().Create(p.t.Context(), role, metav1.CreateOptions{}); err != nil {
+		p.t.Fatal(err)
+	}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: role.Name}}
+	binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: p.user.Name}}
+	if _, err := p.admin.RbacV1().ClusterRoleBindings().Create(p.t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p permissions) revoke(resource string) {
+	p.t.Helper()
+	if err := p.admin.RbacV1().ClusterRoles().Delete(p.t.Context(), "may-"+resource, metav1.DeleteOptions{}); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := p.admin.RbacV1().ClusterRoleBindings().Delete(p.t.Context(), "may-"+resource, metav1.DeleteOptions{}); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// TestPermissionsComeAndGo: an administrator takes away and grants what the manager needs, by RBAC. The manager says so on
+// /readyz and in one line of its log, goes on with what it may still do, and recovers by itself.
+func TestPermissionsComeAndGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := localapi.NewTestWith(t, localapi.Options{RBAC: true})
+		may := permissions{t, server.Client(), auth.ServiceAccount("kube-system", "manager")}
+		may.grant("pods", "list", "watch")
+		may.grant("configmaps", "list", "watch")
+		may.grant("secrets", "create")
+		m, err := manager.New(server.RESTConfigFor(may.user), manager.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		podController(t, m)
+		worked := 0
+		onConfigMaps(t, m, "worker", func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
+			if !strings.HasPrefix(r.Name, "work") {
+				return reconcile.Result{}, nil
+			}
+			worked++
+			made := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: r.Name + "-"}}
+			_, err := m.Client().CoreV1().Secrets("default").Create(ctx, made, metav1.CreateOptions{})
+			return reconcile.Result{}, err
+		})
+		l := live(t, m)
+		time.Sleep(time.Minute)
+		if err := m.Ready(); err != nil {
+			t.Fatal(err)
+		}
+
+		may.revoke("pods")
+		time.Sleep(12 * time.Minute) // an open watch lasts up to ten: only requests are authorized
+		const words = `informer pods: cannot list pods at the cluster scope: forbidden: User "system:serviceaccount:kube-system:manager" cannot list resource "pods" in API group "" at the cluster scope`
+		if code, body := get(m, "/readyz"); code != 503 || body != "[-]"+words+"\n" {
+			t.Errorf("without pods: %d %s", code, body)
+		}
+		if code, _ := get(m, "/livez"); code != 200 {
+			t.Errorf("livez: %d", code)
+		}
+		if lines := l.logs.with("forbidden"); len(lines) > 3 {
+			t.Errorf("%d lines: one for the watch, one for the list, one reminder after five minutes would do: %q", len(lines), lines)
+		}
+		before := worked
+		createConfigMap(t, server.Client(), "work-0")
+		synctest.Wait()
+		if worked == before {
+			t.Error("what is still allowed stands still")
+		}
+		may.grant("pods", "list", "watch")
+		time.Sleep(2 * time.Minute)
+		if code, body := get(m, "/readyz"); code != 200 {
+			t.Errorf("granted again: %d %s", code, body)
+		}
+
+		may.revoke("secrets")
+		for i := 1; i <= 3; i++ {
+			createConfigMap(t, server.Client(), fmt.Sprint("work-", i))
+		}
+		time.Sleep(11 * time.Minute)
+		if code, body := get(m, "/readyz"); code != 503 || !strings.HasPrefix(body, "[-]worker: worker: 3 keys failing, default/work-1 for 11m0s") {
+			t.Errorf("without secrets: %d %s", code, body)
+		}
+		may.grant("secrets", "create")
+		time.Sleep(17 * time.Minute) // the longest backoff of a key
+		if code, body := get(m, "/readyz"); code != 200 {
+			t.Errorf("granted again: %d %s", code, body)
+		}
+		l.mustEnd()
+	})
+}
+
+func createConfigMap(t *testing.T, c kubernetes.Interface, name string) {
+	t.Helper()
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if _, err := c.CoreV1().ConfigMaps("default").Create(t.Context(), cm, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}

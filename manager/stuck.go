@@ -1,0 +1,103 @@
+package manager
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/flyball-dev/flyball/informer"
+)
+
+// defaultStuckAfter is more than the ten minutes after which every watch is opened anew.
+const defaultStuckAfter = 15 * time.Minute
+
+// progress tells which counters stand still although there is something to do. It looks when it is asked: a probe does that
+// every few seconds.
+type progress struct {
+	mu sync.Mutex
+	// marks holds what was last seen of each counter. Invariant: only of counters that had something to do at the last look.
+	marks map[string]mark
+}
+
+// mark is a counter's value and since when it has had it.
+type mark struct {
+	count int64
+	since time.Time
+}
+
+// counter is something that should count on while it has something to do.
+type counter struct {
+	of       string // what it belongs to, for people
+	name     string // unique within of
+	count    int64
+	waits    bool // it has something to do
+	complain func(still time.Duration) string
+}
+
+// still returns a check for each counter that has stood still for that long.
+func (p *progress) still(counters []counter, after time.Duration) (found []check) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	marks := make(map[string]mark, len(counters))
+	for _, c := range counters {
+		if !c.waits {
+			continue
+		}
+		key := c.of + "\n" + c.name
+		now, ok := p.marks[key]
+		if !ok || now.count != c.count {
+			now = mark{c.count, time.Now()}
+		}
+		marks[key] = now
+		if stood := time.Since(now.since); stood >= after {
+			found = append(found, check{name: c.of, problem: c.complain(stood.Round(time.Second))})
+		}
+	}
+	p.marks = marks
+	return found
+}
+
+// checkStuck finds informers that say they are well and do nothing: a handler that does not return, a transform or index
+// function that does not, a reflector that hears of nothing, not even of the end of its watch.
+func (m *Manager) checkStuck() []check {
+	if m.options.StuckAfter < 0 {
+		return nil
+	}
+	failing := map[string]bool{}
+	for _, h := range m.informers.Health() {
+		if h.Err != nil || !h.Synced {
+			failing[h.Resource] = true // told already
+		}
+	}
+	var counters []counter
+	for name, s := range m.informers.Stats() {
+		resource, _, _ := strings.Cut(name, " (")
+		counters = append(counters, countersOf(name, s, !failing[resource])...)
+	}
+	slices.SortFunc(counters, func(a, b counter) int { return strings.Compare(a.of+a.name, b.of+b.name) })
+	return m.progress.still(counters, m.options.StuckAfter)
+}
+
+func countersOf(name string, s informer.Stats, well bool) []counter {
+	of := "informer " + name
+	counters := []counter{{
+		of: of, name: "server", count: s.Events + s.Bookmarks + s.Lists + s.Watches, waits: well,
+		complain: func(d time.Duration) string { return fmt.Sprintf("nothing was heard of the server for %v", d) },
+	}, {
+		of: of, name: "cache", count: s.Batches, waits: s.Queued > 0,
+		complain: func(d time.Duration) string {
+			return fmt.Sprintf("%d changes have not been taken into the cache for %v: does a transform or an index function hang?", s.Queued, d)
+		},
+	}}
+	for i, h := range s.Handlers {
+		counters = append(counters, counter{
+			of: of, name: fmt.Sprintf("handler %d %s", i, h.Name), count: h.Delivered, waits: h.Running > 0,
+			complain: func(d time.Duration) string {
+				return fmt.Sprintf("handler %s has not returned for %v, %d changes wait", h.Name, d, h.Pending)
+			},
+		})
+	}
+	return counters
+}
