@@ -24,8 +24,10 @@ func (s *Server) RESTConfig() *rest.Config {
 	return &rest.Config{Host: memoryHost, Transport: transport{server: s, user: &s.admin}, QPS: -1}
 }
 
-// transport is an [http.RoundTripper] that calls the server's handler. Each request runs in a goroutine, so that a client
-// that gives up leaves the server at work, as over a network; Close waits for it.
+// transport is an [http.RoundTripper] that calls the server's handler. A request that can take time (a watch, and every
+// request if there is a gate) runs in a goroutine, so that a client that gives up leaves the server at work, as over a
+// network; Close waits for it. What is only computed is computed by the client's goroutine: a change of goroutines, and the
+// growing of a new one's stack, would cost as much as a get.
 type transport struct {
 	server *Server
 	user   *auth.User
@@ -57,18 +59,22 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		closeBody(r)
 		return nil, errServerClosed
 	}
-	ctx = auth.WithUser(ctx, t.user)
-	request := r.Clone(ctx)
+	request := r.WithContext(auth.WithUser(ctx, t.user))
 	if request.Body == nil {
 		request.Body = http.NoBody
 	}
 	request.RequestURI = r.URL.RequestURI()
 	request.RemoteAddr = "memory"
-	go func() {
+	serve := func() {
 		defer s.leave(rw)
 		defer closeBody(r)
 		rw.serve(s.handler, request)
-	}()
+	}
+	if s.handler.AnswersAtOnce(r) {
+		serve()
+	} else {
+		go serve()
+	}
 	select {
 	case <-rw.started:
 		return rw.result(r)

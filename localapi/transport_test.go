@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -74,5 +75,22 @@ func TestRequestsAfterCloseAreRefused(t *testing.T) {
 			_ = response.Body.Close()
 		}
 		t.Errorf("request after close: %v, want a refused connection", err)
+	}
+}
+
+// TestEverySpellingOfAWatchStreams: a request that is answered by the client's own goroutine must not be one that never ends.
+func TestEverySpellingOfAWatchStreams(t *testing.T) {
+	for _, path := range []string{
+		"/api/v1/configmaps?watch=true", "/api/v1/configmaps?watch", "/api/v1/configmaps?w%61tch=1",
+		"/api/v1/watch/configmaps", "/api/v1/watch/namespaces/default/configmaps", "/api/v1/w%61tch/configmaps",
+	} {
+		inBubble(t, localapi.Options{}, func(t *testing.T, s *localapi.Server, client kubernetes.Interface) {
+			response := send(t, s.RESTConfig(), request{path: path})
+			mustCreate(t, client.CoreV1().ConfigMaps("default"), configMap("m"))
+			first := make([]byte, 16)
+			if _, err := io.ReadFull(response.Body, first); err != nil || string(first) != `{"type":"ADDED",` {
+				t.Errorf("%s begins with %q, %v", path, first, err)
+			}
+		})
 	}
 }

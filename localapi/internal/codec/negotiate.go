@@ -1,10 +1,11 @@
 package codec
 
 import (
+	"cmp"
 	"fmt"
 	"mime"
 	"net/http"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -175,15 +176,17 @@ func wantsPretty(r *http.Request, c clause) bool {
 }
 
 func parseAccept(header string) []clause {
-	if header == "" || header == runtime.ContentTypeJSON {
-		return []clause{{mediaType: runtime.ContentTypeJSON}}
-	}
-	if header == runtime.ContentTypeProtobuf {
-		return []clause{{mediaType: runtime.ContentTypeProtobuf}}
+	if header == "" {
+		header = runtime.ContentTypeJSON
 	}
 	var clauses []clause
 	for part := range strings.SplitSeq(header, ",") {
-		mediaType, params, err := mime.ParseMediaType(strings.TrimSpace(part))
+		part = strings.TrimSpace(part)
+		if _, plain := formatOf(part); plain && part != "" { // what most clients send needs no parser
+			clauses = append(clauses, clause{mediaType: part, quality: 1})
+			continue
+		}
+		mediaType, params, err := mime.ParseMediaType(part)
 		if err != nil {
 			continue
 		}
@@ -193,6 +196,8 @@ func parseAccept(header string) []clause {
 		}
 		clauses = append(clauses, c)
 	}
-	sort.SliceStable(clauses, func(i, j int) bool { return clauses[i].quality > clauses[j].quality })
+	if len(clauses) > 1 {
+		slices.SortStableFunc(clauses, func(a, b clause) int { return cmp.Compare(b.quality, a.quality) })
+	}
 	return clauses
 }

@@ -105,6 +105,13 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.finish(answer)
 }
 
+// AnswersAtOnce reports whether a request is known to be answered without waiting for anything but its own context. It errs
+// on the side of no.
+func (a *API) AnswersAtOnce(r *http.Request) bool {
+	return a.Gate == nil && !strings.Contains(r.URL.Path, "/watch") && !strings.ContainsAny(r.URL.RawQuery, "%") &&
+		!strings.Contains(r.URL.RawQuery, "watch")
+}
+
 // recoverPanic answers a request whose handling panicked, as a kube-apiserver does. A connection that is broken on purpose
 // stays broken.
 func (x *exchange) recoverPanic() {
@@ -154,7 +161,7 @@ func (x *exchange) open() error {
 		return serviceError(http.StatusNotAcceptable, "\n\nAvailable representations: "+representations)
 	}
 	negotiate := codec.Negotiate
-	if codec.IsUnstructured(x.res.New()) {
+	if x.res.Unstructured {
 		negotiate = codec.NegotiateCustom
 	}
 	out, err := negotiate(x.r, i.Verb == "watch", convertible)

@@ -121,6 +121,22 @@ func (s *Managers) of(w Written) (*managedfields.FieldManager, error) {
 	if m := s.all[key]; m != nil {
 		return m, nil
 	}
+	if !codec.IsUnstructured(w.New()) {
+		converter = &goType{TypeConverter: converter, kind: w.Kind}
+	}
+	m, err := w.fieldManager(converter)
+	if err != nil {
+		return nil, err
+	}
+	if s.all == nil {
+		s.all = map[managerKey]*managedfields.FieldManager{}
+	}
+	s.all[key] = m
+	return m, nil
+}
+
+// fieldManager returns a new field manager.
+func (w Written) fieldManager(converter managedfields.TypeConverter) (*managedfields.FieldManager, error) {
 	build := managedfields.NewDefaultFieldManager
 	if codec.IsUnstructured(w.New()) {
 		build = managedfields.NewDefaultCRDFieldManager
@@ -139,10 +155,6 @@ func (s *Managers) of(w Written) (*managedfields.FieldManager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("field manager of %s: %w", w.Kind.Kind, err)
 	}
-	if s.all == nil {
-		s.all = map[managerKey]*managedfields.FieldManager{}
-	}
-	s.all[key] = m
 	return m, nil
 }
 

@@ -51,6 +51,9 @@ type Resource struct {
 	// that the object is gone. It is set before the resource is used.
 	Changed func(ctx context.Context, o *watchcache.Object, removed bool)
 
+	// Unstructured says that the kind has no Go type.
+	Unstructured bool
+
 	env       *Env
 	allocated onceSuccessful
 
@@ -61,7 +64,7 @@ type Resource struct {
 
 // NewResource returns the operations on the type d.
 func NewResource(env *Env, d *resource.Definition) *Resource {
-	r := &Resource{Definition: d, env: env, retired: make(chan struct{})}
+	r := &Resource{Definition: d, Unstructured: codec.IsUnstructured(d.New()), env: env, retired: make(chan struct{})}
 	r.Objects = watchcache.New(env.Store, r.key("", "").Prefix(), r.decode)
 	return r
 }
@@ -266,11 +269,22 @@ func (r *Resource) put(ctx context.Context, key string, obj runtime.Object, valu
 	if err := r.written(revision); err != nil {
 		return nil, err
 	}
-	o, err := r.object(obj, key, revision)
+	o, err := r.stored(obj, key, revision)
 	if err == nil && r.Changed != nil {
 		r.Changed(ctx, o, false)
 	}
 	return o, err
+}
+
+// stored is the state that was stored at a revision. If it is current still, it is the one that readers and watchers get, so
+// that all share one encoding.
+func (r *Resource) stored(obj runtime.Object, key string, revision int64) (*watchcache.Object, error) {
+	if current, ok, err := r.Objects.Get(key); err != nil {
+		return nil, err
+	} else if ok && current.Revision == revision {
+		return current, nil
+	}
+	return r.object(obj, key, revision)
 }
 
 // remove deletes the stored object o, if it is still at its revision, and returns its last state.

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/flyball-dev/flyball/localapi/internal/codec"
 	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
 	"github.com/flyball-dev/flyball/localapi/storage"
 )
@@ -167,7 +166,7 @@ func (r *Resource) etcdKey(namespace, name string) string {
 	switch {
 	case plural == "endpoints" || plural == "nodes" || plural == "services":
 		plural = map[string]string{"endpoints": "services/endpoints", "nodes": "minions", "services": "services/specs"}[plural]
-	case codec.IsUnstructured(r.New()):
+	case r.Unstructured:
 		plural = r.Definition.GroupVersion.Group + "/" + plural
 	}
 	if r.Definition.Namespaced {

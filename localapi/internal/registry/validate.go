@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/flyball-dev/flyball/localapi/internal/codec"
 	"github.com/flyball-dev/flyball/localapi/storage"
 )
 
@@ -73,7 +72,7 @@ func (r *Resource) invalid(name string, errs field.ErrorList) error {
 //
 // Source: k8s.io/kubernetes pkg/apis/core/validation ValidateFinalizerName.
 func (r *Resource) unqualifiedFinalizers(m metav1.Object) field.ErrorList {
-	if codec.IsUnstructured(r.New()) {
+	if r.Unstructured {
 		return nil // custom resources may
 	}
 	var errs field.ErrorList
