@@ -39,6 +39,8 @@
 //
 // A write that was answered with success never returns an error because of the books.
 //
+// Who reads by listers has [Cluster.Ready] as a gate before each reconcile, and who writes by a clientset, too, has [Gate].
+//
 // # Resource versions
 //
 // They are compared as numbers, within one resource. A server whose versions are not numbers gets a weaker promise: an own write

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/informer"
@@ -86,4 +87,53 @@ func ExampleNewPatchHelper() {
 	// Output:
 	// <nil> 0 calls
 	// <nil> [patch default/settings]
+}
+
+// A reconciler that reads by informers and writes by a clientset notes what it wrote, and asks before it counts again.
+func ExampleNewGate() {
+	api, err := localapi.New(localapi.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer api.Close()
+	clientset, err := kubernetes.NewForConfig(api.RESTConfig())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	informers, err := informer.NewFactory(api.RESTConfig(), informer.FactoryOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	maps, err := informer.For[*corev1.ConfigMap](informers)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	gate := client.NewGate(client.GateOptions{})
+	written := client.Gated(gate, corev1.Resource("configmaps"), maps)
+
+	ctx, stop := context.WithCancel(context.Background())
+	owner := &metav1.ObjectMeta{Namespace: "default", Name: "owner", UID: "1"}
+	child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "child-"}}
+	child, err = clientset.CoreV1().ConfigMaps("default").Create(ctx, child, metav1.CreateOptions{})
+	if err != nil {
+		fmt.Println(err)
+	}
+	written.Wrote(owner, child)
+	fmt.Println("ready before the cache runs:", gate.Ready(ctx, owner) == nil)
+
+	done := make(chan error)
+	go func() { done <- informers.Run(ctx) }()
+	if err := maps.WaitForResourceVersion(ctx, "default", child.ResourceVersion); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println("ready when it shows the child:", gate.Ready(ctx, owner) == nil)
+	stop()
+	<-done
+	// Output:
+	// ready before the cache runs: false
+	// ready when it shows the child: true
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/controllers/internal/claim"
 	"github.com/flyball-dev/flyball/controllers/internal/pods"
@@ -69,8 +70,9 @@ func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) 
 	if err := addClaimableIndex(c.ReplicaSets); err != nil {
 		return nil, err
 	}
-	ctrl := reconcile.New(Name, &reconciler{Config: c, ledger: newLedger()}, reconcile.Options[reconcile.Request]{
-		Workers: o.Workers, MaxRetries: maxRetries, Metrics: o.QueueMetrics,
+	r := newReconciler(c)
+	ctrl := reconcile.New(Name, r, reconcile.Options[reconcile.Request]{
+		Workers: o.Workers, MaxRetries: maxRetries, Metrics: o.QueueMetrics, Ready: r.ready,
 	})
 	route := router{deployments: c.Deployments, replicaSets: c.ReplicaSets}
 	for _, source := range []reconcile.Source[reconcile.Request]{
@@ -88,7 +90,40 @@ func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) 
 // reconciler brings one Deployment at a time one step closer to what it asks for.
 type reconciler struct {
 	Config
-	ledger *ledger
+	gate *client.Gate
+	// writtenSelf and writtenSets are what was written of Deployments and of ReplicaSets.
+	writtenSelf, writtenSets *client.GatedCache
+}
+
+func newReconciler(c Config) *reconciler {
+	gate := client.NewGate(client.GateOptions{})
+	return &reconciler{
+		Config: c, gate: gate,
+		writtenSelf: client.Gated(gate, appsv1.Resource("deployments"), c.Deployments),
+		writtenSets: client.Gated(gate, appsv1.Resource("replicasets"), c.ReplicaSets),
+	}
+}
+
+// ready puts a sync off that does not see what the last one wrote: it would write against outdated versions, and fail with a
+// conflict; or create again what it created. The event of the missing write wakes the Deployment.
+//
+// Differs: kube-controller-manager's Deployment controller runs into the conflict and retries. The objects go through
+// the same states.
+func (r *reconciler) ready(ctx context.Context, key reconcile.Request) error {
+	d, ok := r.Deployments.Get(key.Namespace, key.Name)
+	if !ok {
+		return nil
+	}
+	return r.gate.Ready(ctx, d)
+}
+
+// wrote notes that obj, d itself or a ReplicaSet of it, has the version it has by our doing.
+func (r *reconciler) wrote(d *appsv1.Deployment, obj metav1.Object) {
+	if obj.GetUID() == d.UID {
+		r.writtenSelf.Wrote(d, obj)
+	} else {
+		r.writtenSets.Wrote(d, obj)
+	}
 }
 
 // Reconcile observes the Deployment named by key, plans and applies.
@@ -98,11 +133,8 @@ type reconciler struct {
 func (r *reconciler) Reconcile(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
 	d, ok := r.Deployments.Get(key.Namespace, key.Name)
 	if !ok {
-		r.ledger.forget(key.NamespacedName)
+		r.gate.Forget(key.NamespacedName)
 		return reconcile.Result{}, nil
-	}
-	if r.ledger.stale(d, r.Deployments, r.ReplicaSets) {
-		return reconcile.Result{RequeueAfter: recheck}, nil
 	}
 	o, err := r.observe(ctx, d)
 	if err != nil {
@@ -119,7 +151,7 @@ func (r *reconciler) Reconcile(ctx context.Context, key reconcile.Request) (reco
 func (r *reconciler) carryOut(ctx context.Context, o Observed) (time.Duration, error) {
 	a := &applier{
 		client: r.Client, recorder: r.Recorder, cached: r.ReplicaSets.Get, observed: o,
-		wrote: func(obj metav1.Object) { r.ledger.record(o.Deployment, obj) },
+		wrote: func(obj metav1.Object) { r.wrote(o.Deployment, obj) },
 	}
 	for {
 		plan, err := NewPlan(a.observed)
@@ -182,7 +214,7 @@ func (r *reconciler) claim(ctx context.Context, d *appsv1.Deployment) ([]*appsv1
 			got, err := r.Client.AppsV1().ReplicaSets(rs.Namespace).Patch(ctx, rs.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
 			if err == nil {
 				patched[rs.UID] = got
-				r.ledger.record(d, got)
+				r.wrote(d, got)
 			}
 			return err
 		},

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/controllers/internal/pods"
 	"github.com/flyball-dev/flyball/reconcile"
 )
@@ -20,15 +21,12 @@ import (
 // reconcilerOver is a reconciler whose caches hold these objects, on a client that acts as in a scene.
 func reconcilerOver(s *scene, podList []*corev1.Pod) *reconciler {
 	d, sets := s.a.observed.Deployment, s.a.observed.ReplicaSets
-	return &reconciler{
-		Config: Config{
-			Client: s.a.client, Recorder: s,
-			Deployments: listed[*appsv1.Deployment]{cacheAt: cacheAt[*appsv1.Deployment]{objects: []*appsv1.Deployment{d}}},
-			ReplicaSets: listed[*appsv1.ReplicaSet]{cacheAt: cacheAt[*appsv1.ReplicaSet]{objects: sets}, index: indexClaimable},
-			Pods:        listed[*corev1.Pod]{cacheAt: cacheAt[*corev1.Pod]{objects: podList}, index: pods.IndexByController},
-		},
-		ledger: newLedger(),
-	}
+	return newReconciler(Config{
+		Client: s.a.client, Recorder: s,
+		Deployments: listed[*appsv1.Deployment]{cacheAt: cacheAt[*appsv1.Deployment]{objects: []*appsv1.Deployment{d}, version: "100"}},
+		ReplicaSets: listed[*appsv1.ReplicaSet]{cacheAt: cacheAt[*appsv1.ReplicaSet]{objects: sets, version: "100"}, index: indexClaimable},
+		Pods:        listed[*corev1.Pod]{cacheAt: cacheAt[*corev1.Pod]{objects: podList}, index: pods.IndexByController},
+	})
 }
 
 func TestNewWantsEverything(t *testing.T) {
@@ -100,17 +98,36 @@ func TestReconcile(t *testing.T) {
 			t.Errorf("%+v, %v, %v", result, err, s.sent)
 		}
 	})
-	t.Run("put off while the cache lags behind", func(t *testing.T) {
-		d := web(1)
-		s := newScene(t, d)
-		r := reconcilerOver(s, nil)
-		r.Deployments = listed[*appsv1.Deployment]{cacheAt: cacheAt[*appsv1.Deployment]{objects: []*appsv1.Deployment{d}, version: "100"}}
-		r.ledger.record(d, at(d.DeepCopy(), "101"))
-		result, err := r.Reconcile(t.Context(), key)
-		equal(t, "error", err, nil)
-		equal(t, "again after", result.RequeueAfter, recheck)
-		equal(t, "requests", len(s.sent), 0)
-	})
+}
+
+// A sync is put off until the caches show what the last one wrote, of the Deployment and of its ReplicaSets; and not for
+// what it wrote for another of its name.
+func TestReadyWaitsForOwnWrites(t *testing.T) {
+	d := web(3)
+	v1 := set(d, 1, "v1", 3)
+	other := d.DeepCopy()
+	other.UID = "another of that name"
+	for name, c := range map[string]struct {
+		wrote func(r *reconciler)
+		want  bool
+	}{
+		"nothing written":              {func(*reconciler) {}, true},
+		"the deployment seen":          {func(r *reconciler) { r.wrote(d, at(d.DeepCopy(), "100")) }, true},
+		"the deployment not seen":      {func(r *reconciler) { r.wrote(d, at(d.DeepCopy(), "101")) }, false},
+		"a replica set not seen":       {func(r *reconciler) { r.wrote(d, at(v1.DeepCopy(), "101")) }, false},
+		"a created one, gone again":    {func(r *reconciler) { r.wrote(d, at(set(d, 2, "v2", 3), "100")) }, true},
+		"versions that do not compare": {func(r *reconciler) { r.wrote(d, at(v1.DeepCopy(), "abc")) }, true},
+		"another of its name":          {func(r *reconciler) { r.wrote(other, at(other.DeepCopy(), "101")) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := reconcilerOver(newScene(t, d, v1), nil)
+			c.wrote(r)
+			err := r.ready(t.Context(), reconcile.RequestFor(d))
+			if (err == nil) != c.want || err != nil && !errors.Is(err, client.ErrStale) {
+				t.Errorf("got %v, want ready: %v", err, c.want)
+			}
+		})
+	}
 }
 
 // Pods are looked up for a Recreate Deployment only, by the ReplicaSet that controls them.

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+
+	"github.com/flyball-dev/flyball/informer"
 )
 
 // epoch is the time of all syncs in these tests; everything observed is older.
@@ -216,4 +218,27 @@ func equal[T any](t *testing.T, what string, got, want T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
+}
+
+// cacheAt is a cache that holds these objects and has come to this version. What it is not asked for it does not have.
+type cacheAt[T informer.Object] struct {
+	informer.Informer[T]
+	version string
+	objects []T
+}
+
+func (c cacheAt[T]) NamespaceResourceVersion(string) string { return c.version }
+
+func (c cacheAt[T]) Get(namespace, name string) (obj T, ok bool) {
+	for _, o := range c.objects {
+		if o.GetNamespace() == namespace && o.GetName() == name {
+			return o, true
+		}
+	}
+	return obj, false
+}
+
+func at[T metav1.Object](obj T, version string) T {
+	obj.SetResourceVersion(version)
+	return obj
 }

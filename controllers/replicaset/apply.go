@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,7 +18,7 @@ import (
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, SlowStartInitialBatchSize
 const slowStart = 1
 
-// apply does what p asks for, and notes in the ledger what the caches have to show before the next plan.
+// apply does what p asks for, and notes at the gate what the caches have to show before the next plan.
 //
 // Errors: the first failure.
 func (r *reconciler) apply(ctx context.Context, o observed, p plan) error {
@@ -64,11 +63,11 @@ func (r *reconciler) createBatch(ctx context.Context, set *appsv1.ReplicaSet, po
 		mine := *pod // encoding a request writes the kind into the object for a moment
 		return r.client.CoreV1().Pods(set.Namespace).Create(ctx, &mine, metav1.CreateOptions{})
 	})
-	record, refused := r.ledger.open(set), false
+	refused := false
 	for i, failure := range errs {
 		switch {
 		case failure == nil:
-			record.createdPods(created[i:i+1], r.pods, time.Now())
+			r.writtenPods.Wrote(set, created[i])
 			r.recorder.Eventf(set, corev1.EventTypeNormal, reasonSuccessfulCreate, "Created pod: %v", created[i].Name)
 		case apierrors.HasStatusCause(failure, corev1.NamespaceTerminatingCause):
 			refused = true
@@ -78,7 +77,7 @@ func (r *reconciler) createBatch(ctx context.Context, set *appsv1.ReplicaSet, po
 		}
 	}
 	if refused {
-		record.refusedPods(time.Now())
+		r.gate.Hold(set)
 	}
 	return err == nil && !refused, err
 }
@@ -93,20 +92,18 @@ func (r *reconciler) deletePods(ctx context.Context, set *appsv1.ReplicaSet, vic
 		return struct{}{}, r.client.CoreV1().Pods(set.Namespace).Delete(ctx, victims[i].Name, options)
 	})
 	var err error
-	var gone []*corev1.Pod
 	for i, failure := range errs {
 		switch {
 		case failure == nil:
-			gone = append(gone, victims[i])
+			r.writtenPods.Deleted(set, victims[i])
 			r.recorder.Eventf(set, corev1.EventTypeNormal, reasonSuccessfulDelete, "Deleted pod: %v", victims[i].Name)
 		case apierrors.IsNotFound(failure) || apierrors.IsConflict(failure): // conflict: another pod has the name
-			gone = append(gone, victims[i])
+			r.writtenPods.Deleted(set, victims[i])
 		default:
 			r.warn(ctx, set, reasonFailedDelete, "Error deleting: %v", failure)
 			err = first(err, fmt.Errorf("unable to delete pods: %w", failure))
 		}
 	}
-	r.ledger.open(set).deletedPods(gone, time.Now())
 	return err
 }
 
@@ -128,13 +125,13 @@ func (r *reconciler) writeStatus(ctx context.Context, set *appsv1.ReplicaSet, st
 	if sameStatus(set.Status, status) {
 		return set, nil
 	}
-	client := r.client.AppsV1().ReplicaSets(set.Namespace)
+	sets := r.client.AppsV1().ReplicaSets(set.Namespace)
 	target := set.DeepCopy()
 	target.Status = status
-	written, err := client.UpdateStatus(ctx, target, metav1.UpdateOptions{})
+	written, err := sets.UpdateStatus(ctx, target, metav1.UpdateOptions{})
 	if err != nil {
 		klog.FromContext(ctx).V(2).Info("Status write failed, trying once more", "object", klog.KObj(set), "err", err)
-		fresh, getErr := client.Get(ctx, set.Name, metav1.GetOptions{})
+		fresh, getErr := sets.Get(ctx, set.Name, metav1.GetOptions{})
 		if getErr != nil {
 			return nil, fmt.Errorf("read replicaset to write its status: %w", getErr)
 		}
@@ -142,14 +139,14 @@ func (r *reconciler) writeStatus(ctx context.Context, set *appsv1.ReplicaSet, st
 			return nil, fmt.Errorf("write status: replicaset %s was replaced: got uid %s, want %s", klog.KObj(set), fresh.UID, set.UID)
 		}
 		fresh.Status = status
-		if written, err = client.UpdateStatus(ctx, fresh, metav1.UpdateOptions{}); err != nil {
+		if written, err = sets.UpdateStatus(ctx, fresh, metav1.UpdateOptions{}); err != nil {
 			return nil, fmt.Errorf("write status: %w", err)
 		}
 	}
 	if status.TerminatingReplicas != nil {
 		r.dropsTerminating.Store(written.Status.TerminatingReplicas == nil)
 	}
-	r.ledger.open(set).wroteSet(written.ResourceVersion, r.sets)
+	r.writtenSets.Wrote(set, written)
 	return written, nil
 }
 

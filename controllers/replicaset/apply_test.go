@@ -53,7 +53,7 @@ func TestCreateBatchesDoubleUntilOneFails(t *testing.T) {
 			}
 			equal(t, "tries", f.named, tt.tries)
 			equal(t, "created", len(f.podsOnServer(t)), tt.created)
-			equal(t, "created that the cache has to show", len(f.ledger.open(newSet(0)).created), tt.created)
+			equal(t, "waits for the cache", f.gate.Reached(newSet(0)) != nil, tt.created > 0)
 			failures := slices.DeleteFunc(f.recorder.events, func(e string) bool { return strings.HasPrefix(e, "Normal") })
 			if len(failures) != tt.tries-tt.created {
 				t.Errorf("events = %q", failures)
@@ -122,7 +122,7 @@ func TestNamespaceTerminating(t *testing.T) {
 		equal(t, "result", f.mustSync(t), reconcile.Result{RequeueAfter: recheck})
 		equal(t, "tries when asked again", f.named, 1)
 
-		time.Sleep(trustAfter + 1)
+		time.Sleep(5*time.Minute + 1)
 		f.mustSync(t)
 		equal(t, "tries later", f.named, 2)
 	})
@@ -187,12 +187,11 @@ func TestDeleteErrors(t *testing.T) {
 		name    string
 		err     error
 		wantErr string
-		waiting int
 		event   string
 	}{
-		{"gone already", apierrors.NewNotFound(gr, "p000"), "", 2, ""},
-		{"replaced by a namesake", apierrors.NewConflict(gr, "p000", errors.New("uid")), "", 2, ""},
-		{"refused", errors.New("refused"), "unable to delete pods: refused", 1, "Warning FailedDelete Error deleting: refused"},
+		{"gone already", apierrors.NewNotFound(gr, "p000"), "", ""},
+		{"replaced by a namesake", apierrors.NewConflict(gr, "p000", errors.New("uid")), "", ""},
+		{"refused", errors.New("refused"), "unable to delete pods: refused", "Warning FailedDelete Error deleting: refused"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -205,7 +204,9 @@ func TestDeleteErrors(t *testing.T) {
 			if (err == nil) != (tt.wantErr == "") || (err != nil && err.Error() != tt.wantErr) {
 				t.Errorf("error = %v, want %q", err, tt.wantErr)
 			}
-			equal(t, "deleted that the cache has to show", len(f.ledger.open(set).deleted), tt.waiting)
+			f.setCache.watermark = "99999"
+			f.podCache.remove(newPod("p001"))
+			equal(t, "waits for p000 to go", f.gate.Ready(t.Context(), set) != nil, tt.wantErr == "")
 			want := []string{"Normal SuccessfulDelete Deleted pod: p001"}
 			if tt.event != "" {
 				want = append([]string{tt.event}, want...)
@@ -249,7 +250,7 @@ func TestStatusWriteIsRetriedOnce(t *testing.T) {
 			t.Errorf("error = %v, want the conflict", err)
 		}
 		equal(t, "requests", f.requests(), []string{"update replicasets/status", "get replicasets", "update replicasets/status"})
-		equal(t, "records", f.ledger.size(), 0)
+		equal(t, "records", f.gate.Len(), 0)
 	})
 	t.Run("unless there is no fresh copy", func(t *testing.T) {
 		f := newFixture(t, set, newPod("p", ownedBy(set)))

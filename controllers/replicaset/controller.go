@@ -9,9 +9,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/klog/v2"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/controllers/internal/pods"
 	"github.com/flyball-dev/flyball/informer"
@@ -67,7 +68,8 @@ func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) 
 	if err := addSetIndex(c.ReplicaSets); err != nil {
 		return nil, err
 	}
-	ctrl := reconcile.New(Name, newReconciler(c, o), reconcile.Options[reconcile.Request]{Workers: o.Workers, Metrics: o.QueueMetrics})
+	r := newReconciler(c, o)
+	ctrl := reconcile.New(Name, r, reconcile.Options[reconcile.Request]{Workers: o.Workers, Metrics: o.QueueMetrics, Ready: r.ready})
 	route := router{sets: c.ReplicaSets}
 	for _, source := range []reconcile.Source[reconcile.Request]{
 		reconcile.Kind(c.ReplicaSets, route.setEvents()),
@@ -88,7 +90,9 @@ type reconciler struct {
 	recorder events.Recorder
 	metrics  Metrics
 	burst    int
-	ledger   *ledger
+	// gate knows what the caches may not show yet of what was written: of pods, and of the status of sets.
+	gate                     *client.Gate
+	writtenPods, writtenSets *client.GatedCache
 	// dropsTerminating tells that the API server does not know status.terminatingReplicas: it answered the last write
 	// of one without it. Then none is written, or every sync would write in vain.
 	//
@@ -99,8 +103,9 @@ type reconciler struct {
 func newReconciler(c Config, o Options) *reconciler {
 	r := &reconciler{
 		client: c.Client, sets: c.ReplicaSets, pods: c.Pods, recorder: c.Recorder,
-		metrics: o.Metrics, burst: o.Burst, ledger: newLedger(),
+		metrics: o.Metrics, burst: o.Burst,
 	}
+	r.remember()
 	if r.metrics == nil {
 		r.metrics = noMetrics{}
 	}
@@ -108,6 +113,13 @@ func newReconciler(c Config, o Options) *reconciler {
 		r.burst = defaultBurst
 	}
 	return r
+}
+
+// remember begins to, with nothing written.
+func (r *reconciler) remember() {
+	r.gate = client.NewGate(client.GateOptions{})
+	r.writtenPods = client.Gated(r.gate, corev1.Resource("pods"), r.pods)
+	r.writtenSets = client.Gated(r.gate, appsv1.Resource("replicasets"), r.sets)
 }
 
 // Reconcile creates or deletes pods of the ReplicaSet named by key and writes its status.
@@ -118,11 +130,8 @@ func newReconciler(c Config, o Options) *reconciler {
 func (r *reconciler) Reconcile(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
 	set, ok := r.sets.Get(key.Namespace, key.Name)
 	if !ok {
-		r.ledger.forget(key.NamespacedName)
+		r.gate.Forget(key.NamespacedName)
 		return reconcile.Result{}, nil
-	}
-	if r.isStale(ctx, set) {
-		return reconcile.Result{RequeueAfter: recheck}, nil
 	}
 	o, err := r.observe(ctx, set)
 	if err != nil {
@@ -138,26 +147,20 @@ func (r *reconciler) Reconcile(ctx context.Context, key reconcile.Request) (reco
 	return r.again(o, written, now), writeErr
 }
 
-// isStale tells whether the caches lag behind what we wrote for set. If they do not, its record shrinks to what the
-// pod cache has yet to show.
-func (r *reconciler) isStale(ctx context.Context, set *appsv1.ReplicaSet) bool {
-	record := r.ledger.find(set)
-	if record == nil {
-		return false
+// ready puts a sync off while the caches lag behind what was written for the set: nothing they say about it can be believed.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, syncReplicaSet, by its consistency store.
+func (r *reconciler) ready(_ context.Context, key reconcile.Request) error {
+	set, ok := r.sets.Get(key.Namespace, key.Name)
+	if !ok {
+		return nil
 	}
-	resource, wrote, read, stale := record.stale(r.pods, r.sets)
-	if stale {
-		r.metrics.StaleSyncSkip(groupOf(resource), resource)
-		klog.FromContext(ctx).V(2).Info("Cache lags behind own writes, sync put off", "resource", resource, "wrote", wrote, "resourceVersion", read)
+	err := r.gate.Reached(set)
+	if stale := (*client.StaleError)(nil); errors.As(err, &stale) {
+		resource := schema.ParseGroupResource(stale.Resource)
+		r.metrics.StaleSyncSkip(resource.Group, resource.Resource)
 	}
-	return stale
-}
-
-func groupOf(resource string) string {
-	if resource == "pods" {
-		return corev1.GroupName
-	}
-	return appsv1.GroupName
+	return err
 }
 
 // again says when the set has to be looked at without an event: when a pod becomes available, or the caches have still

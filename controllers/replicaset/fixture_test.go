@@ -128,9 +128,12 @@ func newCache[T informer.Object](objects ...T) *cache[T] {
 	return c
 }
 
-func (c *cache[T]) put(obj T)                  { c.objects[informer.Key(obj)] = obj }
-func (c *cache[T]) remove(obj T)               { delete(c.objects, informer.Key(obj)) }
-func (c *cache[T]) ResourceVersion() string    { return c.watermark }
+func (c *cache[T]) put(obj T)               { c.objects[informer.Key(obj)] = obj }
+func (c *cache[T]) remove(obj T)            { delete(c.objects, informer.Key(obj)) }
+func (c *cache[T]) ResourceVersion() string { return c.watermark }
+func (c *cache[T]) NamespaceResourceVersion(string) string {
+	return c.watermark
+}
 func (c *cache[T]) All() iter.Seq[T]           { return slices.Values(c.List("", nil)) }
 func (c *cache[T]) Get(ns, n string) (T, bool) { obj, ok := c.objects[ns+"/"+n]; return obj, ok }
 

@@ -30,7 +30,7 @@ func (r *reconciler) observe(ctx context.Context, set *appsv1.ReplicaSet) (obser
 	if err != nil {
 		return observed{}, reconcile.Terminal(err)
 	}
-	o := observed{set: set, now: time.Now(), settled: r.isSettled(set)}
+	o := observed{set: set, now: time.Now(), settled: r.gate.Ready(ctx, set) == nil}
 	candidates, err := r.candidates(set)
 	if err != nil {
 		return observed{}, err
@@ -50,19 +50,6 @@ func (r *reconciler) observe(ctx context.Context, set *appsv1.ReplicaSet) (obser
 	}
 	o.related = func() []*corev1.Pod { return r.relatedPods(set) }
 	return o, nil
-}
-
-// isSettled tells whether the pod cache shows what was created and deleted for set. It drops the record when it does.
-func (r *reconciler) isSettled(set *appsv1.ReplicaSet) bool {
-	record := r.ledger.find(set)
-	if record == nil {
-		return true
-	}
-	if !record.settled(set.Namespace, r.pods, time.Now()) {
-		return false
-	}
-	r.ledger.forget(keyOf(set))
-	return true
 }
 
 // selectorOf is set's selector. The API server lets nothing else through, but a set whose own pods would not match, or whose
@@ -106,7 +93,7 @@ func (r *reconciler) claimer(set *appsv1.ReplicaSet, selector labels.Selector) *
 			if err != nil {
 				return err
 			}
-			r.ledger.open(set).wrotePod(patched.ResourceVersion, r.pods)
+			r.writtenPods.Wrote(set, patched)
 			return nil
 		},
 	}

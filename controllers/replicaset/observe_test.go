@@ -95,7 +95,7 @@ func TestSyncWaitsForItsAdoptions(t *testing.T) {
 	})
 	f.mustSync(t)
 	equal(t, "requests", f.requests(), []string{"get replicasets", "patch pods orphan", "update replicasets/status"})
-	f.mustSync(t)
+	f.mustWait(t)
 	equal(t, "requests while the cache lags", f.requests(), nil)
 	f.podCache.watermark = "77"
 	f.podCache.put(newPod("orphan", ownedBy(newSet(1)), rv("77")))

@@ -21,7 +21,7 @@ func TestSyncWritesNothingWhenNothingChanged(t *testing.T) {
 	equal(t, "requests", f.requests(), nil)
 	equal(t, "events", f.recorder.events, nil)
 	equal(t, "result", result, reconcile.Result{})
-	equal(t, "records", f.ledger.size(), 0)
+	equal(t, "records", f.gate.Len(), 0)
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, manageReplicas and slowStartBatch
@@ -52,14 +52,16 @@ func TestSyncWaitsForWhatItWrote(t *testing.T) {
 		f.requests()
 
 		// The caches have not moved: the sync is put off as a whole.
-		equal(t, "result", f.mustSync(t), reconcile.Result{RequeueAfter: recheck})
+		f.mustWait(t)
 		equal(t, "requests", f.requests(), nil)
 		equal(t, "skips", f.metrics.skips, []string{"pods/"})
 
 		// The pods are seen, the set's own status is not.
 		f.podCache.watermark = "101"
-		f.ledger.open(set).wroteSet("50", f.setCache)
-		f.mustSync(t)
+		written := set.DeepCopy()
+		written.ResourceVersion = "50"
+		f.writtenSets.Wrote(set, written)
+		f.mustWait(t)
 		equal(t, "requests", f.requests(), nil)
 		equal(t, "skips", f.metrics.skips, []string{"pods/", "replicasets/apps"})
 
@@ -90,7 +92,7 @@ func TestSyncCountsNothingBeforeItsPodsAreSeen(t *testing.T) {
 		equal(t, "replicas", f.status(t).Replicas, 1)
 
 		// The cache never shows the others: after a while it is believed.
-		time.Sleep(trustAfter + 1)
+		time.Sleep(5*time.Minute + 1)
 		f.mustSync(t)
 		equal(t, "requests", f.requests(), []string{"create pods", "create pods", "update replicasets/status"})
 	})
@@ -101,10 +103,10 @@ func TestSyncOfASetThatIsGone(t *testing.T) {
 	set := newSet(1)
 	f := newFixture(t, set)
 	f.mustSync(t)
-	equal(t, "records", f.ledger.size(), 1)
+	equal(t, "records", f.gate.Len(), 1)
 	f.setCache.remove(set)
 	equal(t, "result", f.mustSync(t), reconcile.Result{})
-	equal(t, "records", f.ledger.size(), 0)
+	equal(t, "records", f.gate.Len(), 0)
 
 	// One of the same name starts clean.
 	f.recreate(t)

@@ -2,6 +2,7 @@ package replicaset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/controllers/internal/pods"
 	"github.com/flyball-dev/flyball/reconcile"
 )
@@ -98,9 +100,13 @@ func asObjects(list []*corev1.Pod) []runtime.Object {
 	return objects
 }
 
-// sync reconciles ns/web.
+// sync reconciles ns/web, as the loop does.
 func (f *fixture) sync(ctx context.Context) (reconcile.Result, error) {
-	return f.Reconcile(ctx, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "web"}})
+	key := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "web"}}
+	if err := f.ready(ctx, key); err != nil {
+		return reconcile.Result{}, err
+	}
+	return f.Reconcile(ctx, key)
 }
 
 // metricCounts is a [Metrics].
@@ -171,6 +177,14 @@ func (f *fixture) mustSync(t *testing.T) reconcile.Result {
 		t.Fatal(err)
 	}
 	return result
+}
+
+// mustWait requires that the sync is put off.
+func (f *fixture) mustWait(t *testing.T) {
+	t.Helper()
+	if _, err := f.sync(t.Context()); !errors.Is(err, client.ErrStale) {
+		t.Fatalf("error = %v, want that the cache is stale", err)
+	}
 }
 
 // steady is a status that a set of n ready pods has when nothing is to be written.
