@@ -34,11 +34,7 @@ func TestNoWriteIsAcceptedAfterTheLeasePassedOn(t *testing.T) {
 	for seed := range uint64(seeds) {
 		var got tally
 		synctest.Test(t, func(t *testing.T) { got = runTenures(t, seed) })
-		total.writes += got.writes
-		total.handovers += got.handovers
-		total.refused += got.refused
-		total.late += got.late
-		total.slowest = max(total.slowest, got.slowest)
+		total.add(got)
 	}
 	t.Logf("%d seeds: %d writes, %d handovers (the slowest without a leader for %v), %d late writes refused, %d accepted",
 		seeds, total.writes, total.handovers, total.slowest, total.refused, total.late)
@@ -55,6 +51,14 @@ func TestNoWriteIsAcceptedAfterTheLeasePassedOn(t *testing.T) {
 type tally struct {
 	writes, handovers, refused, late int
 	slowest                          time.Duration
+}
+
+func (t *tally) add(other tally) {
+	t.writes += other.writes
+	t.handovers += other.handovers
+	t.refused += other.refused
+	t.late += other.late
+	t.slowest = max(t.slowest, other.slowest)
 }
 
 // candidate is one process: a manager whose controller writes twice a second.
