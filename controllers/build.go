@@ -24,7 +24,14 @@ import (
 //
 // Source: kube-controller-manager v1.37.1 cmd/kube-controller-manager/app/controllermanager.go, ControllerContext.NewClient
 func clientOf(m *manager.Manager, name string) (kubernetes.Interface, error) {
-	return kubernetes.NewForConfig(rest.AddUserAgent(m.Config(), name))
+	return kubernetes.NewForConfig(configOf(m, name))
+}
+
+// configOf is the manager's, with the controller's name in the user agent.
+func configOf(m *manager.Manager, name string) *rest.Config {
+	config := m.Config()
+	config.UserAgent += "/" + name
+	return config
 }
 
 func newDeployment(m *manager.Manager, o Options) (manager.Runnable, error) {
@@ -101,7 +108,7 @@ func newGarbageCollector(m *manager.Manager, o Options) (manager.Runnable, error
 	if o.GarbageCollector.Metrics == nil {
 		o.GarbageCollector.Metrics = m.QueueMetrics()
 	}
-	config := rest.AddUserAgent(m.Config(), garbagecollector.Name)
+	config := configOf(m, garbagecollector.Name)
 	config.QPS *= 2
 	client, err1 := kubernetes.NewForConfig(config)
 	objects, err2 := metadata.NewForConfig(config)
