@@ -38,8 +38,11 @@ type cache struct {
 
 	mu      sync.RWMutex
 	indexes map[string]func(Object) []string
-	// highest is the highest watermark seen of each namespace: one that falls below it tells that the server's history
-	// went back.
+
+	// marks guards what follows. It may be taken while the ledger's lock is held; no user's code runs under it.
+	marks sync.Mutex
+	// highest is the highest watermark seen of each namespace that has one of its own, "" when all have the same: one that
+	// falls below it tells that the server's history went back.
 	highest map[string]string
 	// floored is the last floor of the ledger that the cache was found to have reached.
 	floored string
@@ -90,13 +93,17 @@ func (c *cache) addIndex(field string, extract func(Object) []string) error {
 	return err
 }
 
-// wentBack says whether the watermark of a namespace is lower than it has been.
-func (c *cache) wentBack(namespace string) bool {
-	mark := c.store.watermark(namespace)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	back := earlier(mark, c.highest[namespace])
-	if back || c.highest[namespace] == "" || earlier(c.highest[namespace], mark) {
+// wentBack says whether a watermark is lower than it was when this was last asked.
+func (c *cache) wentBack() (back bool) {
+	namespaces := c.namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{""}
+	}
+	c.marks.Lock()
+	defer c.marks.Unlock()
+	for _, namespace := range namespaces {
+		mark := c.store.watermark(namespace)
+		back = back || earlier(mark, c.highest[namespace])
 		c.highest[namespace] = mark
 	}
 	return back

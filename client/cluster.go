@@ -50,6 +50,7 @@ type Cluster struct {
 	live   *live
 	books  *books
 	caches *caches
+	waits  waits
 }
 
 var _ Client = (*Cluster)(nil)
@@ -155,8 +156,8 @@ func (c *Cluster) Uncache(obj Object) error {
 func (c *Cluster) Ready(ctx context.Context, owner any) error {
 	for _, l := range c.books.all() {
 		c.resolveDue(ctx, l, owner)
-		if key, version, pending := l.pendingOf(owner); pending {
-			return &StaleError{Resource: l.resource.String(), Key: key, Wanted: version}
+		if stale := l.pendingOf(owner); stale != nil {
+			return stale
 		}
 	}
 	return nil

@@ -44,36 +44,44 @@ func (c *Cluster) readCache(ctx context.Context, cache *cache, q *query) ([]Obje
 //
 // Errors: [ErrStale].
 func (c *Cluster) consult(ctx context.Context, cache *cache, q *query) ([]*entry, error) {
-	deadline := time.Now().Add(c.o.StaleAfter)
-	for {
+	start := time.Now()
+	deadline := start.Add(c.o.StaleAfter)
+	for waited := false; ; waited = true {
 		p := cache.ledger.look(cache, q)
-		if p.floor != "" && !cache.reachedFloor(q.key.Namespace, p.floor) {
-			if err := c.await(ctx, cache, q, p.floor, deadline); err != nil {
-				return nil, err
+		wait := c.obstacle(ctx, cache, q, p, deadline)
+		var err error
+		if wait != nil {
+			err = wait()
+		}
+		if wait == nil || err != nil {
+			if waited || err != nil {
+				c.waits.over(time.Since(start), err)
 			}
-			continue
-		}
-		if i := slices.IndexFunc(p.entries, func(e *entry) bool { return !e.exactFor(cache) }); i >= 0 {
-			if err := c.await(ctx, cache, q, p.entries[i].version, deadline); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		i := slices.IndexFunc(p.unsettled, func(w *write) bool { return w.concerns(ctx, cache, q, cache.ledger) })
-		if i < 0 {
-			return p.entries, nil
-		}
-		if err := c.awaitWrite(ctx, cache, q, p.unsettled[i], deadline); err != nil {
-			return nil, err
+			return p.entries, err
 		}
 	}
 }
 
+// obstacle returns the wait for what, on the page, cannot be laid over the cache; nil if everything can.
+func (c *Cluster) obstacle(ctx context.Context, cache *cache, q *query, p page, deadline time.Time) func() error {
+	if p.floor != "" && !cache.reachedFloor(q.key.Namespace, p.floor) {
+		return func() error { return c.await(ctx, cache, q, p.floor, deadline) }
+	}
+	if i := slices.IndexFunc(p.entries, func(e *entry) bool { return !e.exactFor(cache) }); i >= 0 {
+		return func() error { return c.await(ctx, cache, q, p.entries[i].version, deadline) }
+	}
+	i := slices.IndexFunc(p.unsettled, func(w *write) bool { return w.concerns(ctx, cache, q, cache.ledger) })
+	if i < 0 {
+		return nil
+	}
+	return func() error { return c.awaitWrite(ctx, cache, q, p.unsettled[i], deadline) }
+}
+
 // reachedFloor says whether the cache has what is below the floor.
 func (c *cache) reachedFloor(namespace, floor string) bool {
-	c.mu.RLock()
+	c.marks.Lock()
 	known := c.floored == floor
-	c.mu.RUnlock()
+	c.marks.Unlock()
 	if known {
 		return true
 	}
@@ -81,8 +89,8 @@ func (c *cache) reachedFloor(namespace, floor string) bool {
 		return false
 	}
 	if namespace == "" || len(c.namespaces) == 0 {
-		c.mu.Lock()
-		defer c.mu.Unlock()
+		c.marks.Lock()
+		defer c.marks.Unlock()
 		c.floored = floor
 	}
 	return true

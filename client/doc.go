@@ -44,7 +44,7 @@
 // # Resource versions
 //
 // They are compared as numbers, within one resource. A server whose versions are not numbers gets a weaker promise: an own write
-// is laid over the cache until the cache holds exactly that version, or for a minute. When the server's history goes back
+// is laid over the cache until a read finds it to hold exactly that version, or for a minute. When the server's history goes back
 // (a backup was restored), the books are closed: what was written after the backup is gone.
 //
 // # Cost

@@ -76,16 +76,21 @@ func (l *ledger) close(w *write, e *entry) {
 		l.floor = later(l.floor, e.version)
 		return
 	}
+	l.pruneLocked() // What is known by now is from before e.
 	if old := l.entries[e.key]; old != nil && !e.supersedes(old) {
 		return
 	}
 	l.entries[e.key] = e
 	l.order = append(l.order, e)
-	l.pruneLocked()
 }
 
-// pruneLocked drops the oldest entries as far as every cache has seen them.
+// pruneLocked drops the oldest entries as far as every cache has seen them; and all, when the server's history went back.
 func (l *ledger) pruneLocked() {
+	for _, c := range l.caches {
+		if c.wentBack() {
+			l.forgetLocked()
+		}
+	}
 	for len(l.order) > 0 {
 		e := l.order[0]
 		current := l.entries[e.key] == e
@@ -126,13 +131,9 @@ func (l *ledger) look(c *cache, q *query) page {
 	if l.busy.Load() == 0 {
 		return page{}
 	}
-	back := c.wentBack(q.key.Namespace)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer l.countLocked()
-	if back {
-		l.forgetLocked()
-	}
 	l.pruneLocked()
 	p := page{floor: l.floor}
 	if !q.lists() {
@@ -170,10 +171,16 @@ func (l *ledger) uncoveredLocked(c *cache, namespace string) (uncovered []*entry
 	return uncovered
 }
 
-// forgetLocked closes the books after the server's history went back.
+// forgetLocked closes the books after the server's history went back. The cache has a list of the new one, which shows
+// what became of the writes that a list of the old one was waited for. Those whose time to be asked about has not come stay.
 func (l *ledger) forgetLocked() {
 	clear(l.entries)
 	l.order, l.floor = nil, ""
+	for w := range l.unsettled {
+		if w.state().until != "" {
+			delete(l.unsettled, w)
+		}
+	}
 }
 
 // entryOf returns what the books say about an object; nil if nothing.
@@ -214,10 +221,10 @@ func (l *ledger) held(key ObjectKey) Object {
 	return nil
 }
 
-// pendingOf returns the name of a write of owner that some cache has not seen; "" if there is none.
-func (l *ledger) pendingOf(owner any) (key ObjectKey, version string, pending bool) {
+// pendingOf tells of a write of owner that some cache has not seen; nil if there is none.
+func (l *ledger) pendingOf(owner any) *StaleError {
 	if l.busy.Load() == 0 {
-		return key, "", false
+		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -225,15 +232,18 @@ func (l *ledger) pendingOf(owner any) (key ObjectKey, version string, pending bo
 	l.pruneLocked()
 	for w := range l.unsettled {
 		if stands(owner, w.owner) && !w.settled(l.caches) {
-			return w.key, "", true
+			return &StaleError{Resource: l.resource.String(), Key: w.key, Cause: w.state().lost}
 		}
 	}
 	for _, e := range l.order {
-		if stands(owner, e.owner) && l.entries[e.key] == e && len(l.caches) > 0 && !l.coveredLocked(e) {
-			return e.key, e.version, true
+		if !stands(owner, e.owner) || l.entries[e.key] != e {
+			continue
+		}
+		if i := slices.IndexFunc(l.caches, func(c *cache) bool { return !e.coveredBy(c) }); i >= 0 {
+			return &StaleError{Resource: l.resource.String(), Key: e.key, Wanted: e.version, Seen: l.caches[i].store.watermark(e.key.Namespace)}
 		}
 	}
-	return key, "", false
+	return nil
 }
 
 // due returns a write of owner whose effect the server can tell now; nil if there is none.

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/transport"
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/client"
@@ -81,6 +82,19 @@ func (w *world) gate() gate.Gate {
 // inWorld runs test in a bubble with a server, and caches that have nothing yet to hold.
 func inWorld(t *testing.T, o client.Options, test func(w *world), objects ...runtime.Object) {
 	t.Helper()
+	setup{client: o}.run(t, test, objects...)
+}
+
+// setup is a world that is not as usual.
+type setup struct {
+	client client.Options
+	// wrap is between the server and the client with its caches.
+	wrap transport.WrapperFunc
+}
+
+func (s setup) run(t *testing.T, test func(w *world), objects ...runtime.Object) {
+	t.Helper()
+	o := s.client
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t}
 		api, err := localapi.New(localapi.Options{Gate: w.gate(), Audit: &audit.Log{}})
@@ -92,11 +106,13 @@ func inWorld(t *testing.T, o client.Options, test func(w *world), objects ...run
 			t.Fatal(err)
 		}
 		w.api = api
-		if w.factory, err = informer.NewFactory(api.RESTConfig(), informer.FactoryOptions{}); err != nil {
+		config := api.RESTConfig()
+		config.Wrap(s.wrap)
+		if w.factory, err = informer.NewFactory(config, informer.FactoryOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		o.Informers = w.factory
-		if w.Cluster, err = client.New(api.RESTConfig(), o); err != nil {
+		if w.Cluster, err = client.New(config, o); err != nil {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))

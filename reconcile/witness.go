@@ -9,8 +9,13 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// maxSights bounds what a [witness] remembers. Keys beyond run again at once, rather than perhaps never.
-const maxSights = 10_000
+const (
+	// maxSights bounds what a [witness] remembers. Keys beyond run again at once, rather than perhaps never.
+	maxSights = 10_000
+	// sightTimeout is how long it waits. A cache that has not come as far by then may never (the server's history went
+	// back): the key runs again.
+	sightTimeout = 10 * time.Minute
+)
 
 // witness waits for the caches to show what reconciles created, and runs the key again whose object was deleted by others
 // before any cache had it. Of that no event tells: it is the one change that level-triggering cannot see.
@@ -29,6 +34,7 @@ type witness[K comparable] struct {
 type sight[K comparable] struct {
 	key     K
 	created client.Created
+	until   time.Time
 }
 
 func newWitness[K comparable](q *workqueue.Queue[K]) *witness[K] {
@@ -40,7 +46,7 @@ func (w *witness[K]) add(key K, created client.Created) {
 	w.mu.Lock()
 	full := len(w.sights) >= maxSights
 	if !full {
-		w.sights = append(w.sights, sight[K]{key, created})
+		w.sights = append(w.sights, sight[K]{key, created, time.Now().Add(sightTimeout)})
 	}
 	w.mu.Unlock()
 	if full {
@@ -67,11 +73,13 @@ func (w *witness[K]) run(ctx context.Context) {
 		w.sights = nil
 		w.mu.Unlock()
 		for _, s := range sights {
-			vanished, err := s.created.Vanished(ctx)
+			wait, cancel := context.WithDeadline(ctx, s.until)
+			vanished, err := s.created.Vanished(wait)
+			cancel()
 			if ctx.Err() != nil {
 				return
 			}
-			if vanished || err != nil { // An error says that the cache will never tell.
+			if vanished || err != nil { // An error says that the cache may never tell.
 				w.again(s.key, s.created)
 			}
 		}
