@@ -35,6 +35,11 @@
 // was cut short, Release() when it was removed. A controller of package reconcile has most of them; package builder makes
 // one with all. The context given to Run ends at the stop; a controller takes from it the one that ends at the deadline.
 //
+// # Until idle
+//
+// [Manager.RunUntilIdle] runs all this in a process that is to end by itself: a command that applies something, has the controllers
+// do what follows from it, and tells what they did. [Manager.Trigger] asks for more than what the events ask for.
+//
 // # Health
 //
 // /livez and /healthz are about this process alone: an API server that is away does not turn them red, for a restart would

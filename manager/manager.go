@@ -117,6 +117,7 @@ type Manager struct {
 	election  *election // nil without leader election
 	runnables *group
 	state     state
+	writes    writes
 	servers   *servers
 }
 
@@ -139,6 +140,8 @@ func New(config *rest.Config, o Options) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{options: o, config: clientConfig(config), runnables: &group{}}
+	m.writes.objects = map[objectKey]unseen{}
+	m.config.Wrap(m.writes.wrap)
 	var err error
 	if m.client, err = kubernetes.NewForConfig(m.config); err != nil {
 		return nil, fmt.Errorf("manager: client: %w", err)

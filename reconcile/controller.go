@@ -24,6 +24,7 @@ type Controller[K comparable] struct {
 	stats      counters
 	pace       *pacer[K] // nil when keys are not paced
 	witness    *witness[K]
+	failures   failures[K]
 
 	mu sync.Mutex
 	// feeds holds every source given to Watch and not taken away.
@@ -32,6 +33,8 @@ type Controller[K comparable] struct {
 	// inFlight holds the start of every reconcile that is running. Invariant: its keys are those for
 	// which the queue has handed out an item and Done has not been called.
 	inFlight map[K]time.Time
+	// peak is the most there ever were in inFlight.
+	peak int
 	// failing holds, of every key that is being retried, when it failed first since it last succeeded.
 	failing map[K]time.Time
 	phase   phase
@@ -257,7 +260,7 @@ func (c *Controller[K]) drain(work context.Context, idle <-chan struct{}) error 
 // Stats is a snapshot of the counters. It costs one lock, held for no more than the copy.
 func (c *Controller[K]) Stats() Stats {
 	c.mu.Lock()
-	inFlight := len(c.inFlight)
+	inFlight, peak := len(c.inFlight), c.peak
 	c.mu.Unlock()
 	return Stats{
 		Events:   c.stats.events.Load(),
@@ -271,6 +274,7 @@ func (c *Controller[K]) Stats() Stats {
 		Hung:     c.stats.hung.Load(),
 		Deferred: c.stats.deferred.Load(),
 		InFlight: inFlight,
+		Peak:     peak,
 		Queued:   c.queue.Len(),
 	}
 }

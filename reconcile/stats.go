@@ -15,6 +15,7 @@ type Stats struct {
 	Hung     uint64 // reconciles that took longer than Options.HungAfter, those that ended after all among them
 	Deferred uint64 // times that a key was put off by Options.MinInterval or Debounce
 	InFlight int    // reconciles running now
+	Peak     int    // the most that ever ran at once
 	Queued   int    // keys ready to run now
 }
 

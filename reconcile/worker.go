@@ -40,6 +40,7 @@ func (c *Controller[K]) begin(key K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.inFlight[key] = time.Now()
+	c.peak = max(c.peak, len(c.inFlight))
 }
 
 // end gives the key back to the queue last: until then nobody else may have it.
@@ -89,6 +90,7 @@ func (c *Controller[K]) settle(work context.Context, item workqueue.Item[K], res
 	key := item.Key
 	if err == nil {
 		c.recovered(key)
+		c.failures.succeeded(key)
 		if result.RequeueAfter > 0 {
 			c.queue.AddWith(key, workqueue.AddOptions{
 				After: result.RequeueAfter, Requeue: true, Priority: result.Priority,
@@ -113,9 +115,11 @@ func (c *Controller[K]) settle(work context.Context, item workqueue.Item[K], res
 	switch retries := c.queue.NumRequeues(key); {
 	case IsTerminal(err):
 		logger.Error(err, "Reconcile failed and is not retried: the error is terminal")
+		c.failures.failed(item, err, true)
 		c.drop(key)
 	case c.options.MaxRetries > 0 && retries >= c.options.MaxRetries:
 		logger.Error(err, "Reconcile failed and is given up until the key is added anew", "retries", retries)
+		c.failures.failed(item, err, true)
 		c.drop(key)
 	default:
 		if result.RequeueAfter > 0 {
@@ -123,10 +127,11 @@ func (c *Controller[K]) settle(work context.Context, item workqueue.Item[K], res
 		}
 		logger.Error(err, "Reconcile failed and is retried with backoff")
 		c.fails(key)
+		c.failures.failed(item, err, false)
 		c.stats.retries.Add(1)
 		c.queue.AddWith(key, workqueue.AddOptions{
 			RateLimited: true, Priority: result.Priority,
-			Cause: workqueue.Cause{Source: c.name, Event: "Retry", Time: time.Now()},
+			Cause: workqueue.Cause{Source: c.name, Event: WhyRetry, Time: time.Now()},
 		})
 	}
 }
@@ -142,7 +147,7 @@ func (c *Controller[K]) again(work context.Context, item workqueue.Item[K], err 
 	klog.FromContext(work).V(4).Info("Reconcile waits for the cache", "controller", c.name, "key", item.Key, "delay", wait, "reason", err)
 	c.queue.AddWith(item.Key, workqueue.AddOptions{
 		After: wait, Requeue: true, Priority: &item.Priority,
-		Cause: workqueue.Cause{Source: c.name, Event: "Stale", Time: time.Now()},
+		Cause: workqueue.Cause{Source: c.name, Event: WhyStale, Time: time.Now()},
 	})
 }
 

@@ -156,6 +156,9 @@ func (c *Collector) waitForSync(ctx context.Context, found <-chan struct{}) {
 	}
 }
 
+// Loops are the collector's controllers.
+func (c *Collector) Loops() []reconcile.Loop { return []reconcile.Loop{c.deletes, c.orphans} }
+
 // Stats counts what the collector did and knows.
 type Stats struct {
 	// Objects are known, Virtual of them only as an owner of others.

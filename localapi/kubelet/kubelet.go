@@ -130,6 +130,9 @@ func (k *Kubelet) Run(ctx context.Context) error {
 // Health is nil when both loops work.
 func (k *Kubelet) Health() error { return errors.Join(k.nodeLoop.Health(), k.podLoop.Health()) }
 
+// Loops are the kubelet's controllers.
+func (k *Kubelet) Loops() []reconcile.Loop { return []reconcile.Loop{k.nodeLoop, k.podLoop} }
+
 // Stats counts what the kubelet did.
 type Stats struct {
 	// Bound pods were given a node, Started ones were reported running, Removed ones were finally deleted.

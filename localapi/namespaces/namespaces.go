@@ -136,6 +136,15 @@ func (c *Controller) loops() []*reconcile.Controller[reconcile.Request] {
 	return loops
 }
 
+// Loops are the controllers that are switched on.
+func (c *Controller) Loops() []reconcile.Loop {
+	var loops []reconcile.Loop
+	for _, l := range c.loops() {
+		loops = append(loops, l)
+	}
+	return loops
+}
+
 // Run works on namespaces until ctx is done. It may be called once.
 func (c *Controller) Run(ctx context.Context) error {
 	loops := c.loops()

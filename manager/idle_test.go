@@ -1,0 +1,286 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/localapi/gate"
+	"github.com/flyball-dev/flyball/localapi/storage/memory"
+	"github.com/flyball-dev/flyball/manager"
+	"github.com/flyball-dev/flyball/reconcile"
+)
+
+// idleWorld is an API server whose watches are slow, and ConfigMaps in it.
+func idleWorld(t *testing.T, o localapi.Options, names ...string) *rest.Config {
+	t.Helper()
+	o.Gate = gate.Funcs{OnFrame: func(ctx context.Context, _ *gate.Request, _ gate.Frame) gate.Verdict {
+		select {
+		case <-time.After(40 * time.Millisecond): // much longer than between two looks
+		case <-ctx.Done():
+		}
+		return gate.Verdict{}
+	}}
+	server, err := localapi.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, name := range names {
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+		if err := server.Seed(t.Context(), cm); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return server.RESTConfig()
+}
+
+func newManager(t *testing.T, config *rest.Config) *manager.Manager {
+	t.Helper()
+	m, err := manager.New(config, manager.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// climb takes a ConfigMap from one step to the next at every reconcile, up to the last.
+func climb(t *testing.T, m *manager.Manager, last int) *reconcile.Controller[reconcile.Request] {
+	t.Helper()
+	return onConfigMaps(t, m, "steps", func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
+		maps := m.Client().CoreV1().ConfigMaps(r.Namespace)
+		cm, err := maps.Get(ctx, r.Name, metav1.GetOptions{})
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		step := 0
+		if _, err := fmt.Sscan(cm.Data["step"], &step); err != nil && cm.Data["step"] != "" {
+			return reconcile.Result{}, err
+		}
+		if step == last {
+			return reconcile.Result{}, nil
+		}
+		patch := fmt.Sprintf(`{"data":{"step":"%d"}}`, step+1)
+		_, err = maps.Patch(ctx, r.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		return reconcile.Result{}, err
+	})
+}
+
+func stepOf(t *testing.T, config *rest.Config, name string) string {
+	t.Helper()
+	cm, err := newManager(t, config).Client().CoreV1().ConfigMaps("default").Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cm.Data["step"]
+}
+
+// TestRunUntilIdleConverges: every step is begun by the event of the one before, which arrives when all queues are empty.
+func TestRunUntilIdleConverges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config := idleWorld(t, localapi.Options{}, "a", "b")
+		m := newManager(t, config)
+		climb(t, m, 3)
+		var seen []manager.Progress
+		s, err := m.RunUntilIdle(t.Context(), manager.IdleOptions{
+			Progress: func(p manager.Progress) { seen = append(seen, p) }, ProgressEvery: 10 * time.Millisecond,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"a", "b"} {
+			if got := stepOf(t, config, name); got != "3" {
+				t.Errorf("%s is at step %q, want 3", name, got)
+			}
+		}
+		if s.Processed < 8 || s.Errors != 0 || len(s.Failed)+len(s.DueLater)+s.Pending != 0 || s.Peak < 1 || s.Controllers[0].Name != "steps" {
+			t.Errorf("summary %+v", s)
+		}
+		if len(seen) < 3 || seen[len(seen)-1].Processed == 0 {
+			t.Errorf("progress %+v", seen)
+		}
+		again := newManager(t, config)
+		climb(t, again, 3)
+		if s, err = again.RunUntilIdle(t.Context(), manager.IdleOptions{}); err != nil || s.Processed < 2 {
+			t.Errorf("second run: %+v, %v", s, err)
+		}
+	})
+}
+
+func TestRunUntilIdleWithNothingToDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newManager(t, idleWorld(t, localapi.Options{NoKubernetesService: true}))
+		onConfigMaps(t, m, "none", func(context.Context, reconcile.Request) (reconcile.Result, error) {
+			return reconcile.Result{}, nil
+		})
+		s, err := m.RunUntilIdle(t.Context(), manager.IdleOptions{})
+		if err != nil || s.Processed != 0 || s.Duration > 500*time.Millisecond {
+			t.Errorf("summary %+v, %v", s, err)
+		}
+		if _, err := m.RunUntilIdle(t.Context(), manager.IdleOptions{}); err == nil {
+			t.Error("it ran twice")
+		}
+	})
+}
+
+// TestRunUntilIdleDueLater: a key that is due later is listed with its time, or waited for.
+func TestRunUntilIdleDueLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config := idleWorld(t, localapi.Options{}, "a")
+		run := func(o manager.IdleOptions) (s manager.Summary, runs int) {
+			m := newManager(t, config)
+			onConfigMaps(t, m, "later", func(context.Context, reconcile.Request) (reconcile.Result, error) {
+				if runs++; runs == 1 {
+					return reconcile.Result{RequeueAfter: 5 * time.Minute}, nil
+				}
+				return reconcile.Result{}, nil
+			})
+			s, err := m.RunUntilIdle(t.Context(), o)
+			if err != nil {
+				t.Error(err)
+			}
+			return s, runs
+		}
+		s, runs := run(manager.IdleOptions{})
+		if len(s.DueLater) != 1 || s.DueLater[0].Key != "default/a" || s.DueLater[0].Controller != "later" || runs != 1 {
+			t.Fatalf("after %d runs: %+v", runs, s)
+		}
+		if in := time.Until(s.DueLater[0].Due); in < 4*time.Minute || in > 5*time.Minute {
+			t.Errorf("due in %v, want about five minutes", in)
+		}
+		s, runs = run(manager.IdleOptions{Wait: true})
+		if len(s.DueLater) != 0 || runs != 2 || s.Duration < 5*time.Minute {
+			t.Errorf("waited for, after %d runs: %+v", runs, s)
+		}
+	})
+}
+
+// TestRunUntilIdleFailures: a key that fails is retried, and then told with its error and its causes; the others are done.
+func TestRunUntilIdleFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newManager(t, idleWorld(t, localapi.Options{}, "a", "b", "c"))
+		runs := map[string]int{}
+		broken := errors.New("the disk is full")
+		onConfigMaps(t, m, "fails", func(_ context.Context, r reconcile.Request) (reconcile.Result, error) {
+			runs[r.Name]++
+			switch {
+			case r.Name == "a":
+				return reconcile.Result{}, broken
+			case r.Name == "b" && runs["b"] <= 2:
+				return reconcile.Result{}, errors.New("not yet")
+			case r.Name == "c":
+				return reconcile.Result{}, reconcile.Terminal(errors.New("senseless"))
+			}
+			return reconcile.Result{}, nil
+		})
+		s, err := m.RunUntilIdle(t.Context(), manager.IdleOptions{Retries: 3})
+		var failed *manager.FailedError
+		if !errors.As(err, &failed) || !errors.Is(err, broken) || !strings.Contains(err.Error(), "fails default/a: the disk is full") {
+			t.Errorf("error is %v", err)
+		}
+		if runs["a"] != 4 || runs["b"] != 3 || runs["c"] != 1 {
+			t.Errorf("runs %v, want a 4 times, b 3 times, c once", runs)
+		}
+		if len(s.Failed) != 2 || s.Failed[0].Key != "default/a" || s.Failed[0].Attempts != 4 || len(s.Failed[0].Causes) == 0 || s.Failed[1].Key != "default/c" {
+			t.Errorf("failed: %+v", s.Failed)
+		}
+	})
+}
+
+// TestRunUntilIdleDeadline: what was done until the deadline is told, and what is left.
+func TestRunUntilIdleDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newManager(t, idleWorld(t, localapi.Options{}, "a", "b"))
+		onConfigMaps(t, m, "slow", func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
+			if r.Name == "b" {
+				time.Sleep(5 * time.Second)
+			}
+			return reconcile.Result{RequeueAfter: time.Hour}, ctx.Err()
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		s, err := m.RunUntilIdle(ctx, manager.IdleOptions{Wait: true})
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error is %v, want the deadline", err)
+		}
+		if s.Processed != 1 || s.Pending != 1 || len(s.DueLater) != 1 {
+			t.Errorf("summary %+v", s)
+		}
+	})
+}
+
+func TestTrigger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newManager(t, idleWorld(t, localapi.Options{NoKubernetesService: true}))
+		var keys []string
+		onConfigMaps(t, m, "triggered", func(_ context.Context, r reconcile.Request) (reconcile.Result, error) {
+			keys = append(keys, r.String())
+			return reconcile.Result{}, nil
+		})
+		wanted := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "x", Name: "y"}}
+		if err := m.Trigger([]string{"triggered"}, wanted, wanted); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Trigger([]string{"nobody"}, wanted); err == nil || !strings.Contains(err.Error(), "nobody") {
+			t.Errorf("trigger of nobody: %v", err)
+		}
+		if _, err := m.RunUntilIdle(t.Context(), manager.IdleOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if len(keys) != 1 || keys[0] != "x/y" {
+			t.Errorf("reconciled %q, want x/y once", keys)
+		}
+	})
+}
+
+// TestTenantsOfManagers: two managers on one store, each bound to a tenant, reconcile their own objects alone.
+func TestTenantsOfManagers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New()
+		defer store.Close()
+		for _, tenant := range []string{"a", "ab"} {
+			config := idleWorld(t, localapi.Options{Storage: store, Tenant: tenant, NoKubernetesService: true}, "same", "of-"+tenant)
+			m := newManager(t, config)
+			climb(t, m, 1)
+			s, err := m.RunUntilIdle(t.Context(), manager.IdleOptions{})
+			if err != nil || s.Processed != 4 {
+				t.Errorf("tenant %s: %+v, %v", tenant, s, err)
+			}
+			if got := stepOf(t, config, "same"); got != "1" {
+				t.Errorf("tenant %s: step %q", tenant, got)
+			}
+		}
+	})
+}
+
+// TestRunUntilIdleSeesDeletions: a deletion, whose answer has no resource version, is waited for, and so is a binding.
+func TestRunUntilIdleSeesDeletions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newManager(t, idleWorld(t, localapi.Options{NoKubernetesService: true}, "a"))
+		gone := 0
+		onConfigMaps(t, m, "deletes", func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
+			err := m.Client().CoreV1().ConfigMaps(r.Namespace).Delete(ctx, r.Name, metav1.DeleteOptions{})
+			if err != nil {
+				gone++
+			}
+			return reconcile.Result{}, nil
+		})
+		if _, err := m.RunUntilIdle(t.Context(), manager.IdleOptions{}); err != nil || gone != 1 {
+			t.Errorf("the deletion was seen %d times, want once (%v)", gone, err)
+		}
+	})
+}

@@ -1,0 +1,120 @@
+package reconcile
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/flyball-dev/flyball/workqueue"
+)
+
+// Loop is what is common to controllers of all kinds of keys: what they do and what is left to do. [Controller] implements it.
+type Loop interface {
+	Name() string
+	Stats() Stats
+	Work() Work
+}
+
+// Work is what a controller has before it, at one moment.
+type Work struct {
+	// Started says that the workers run: every source has handed over what there was at its start.
+	Started bool
+	// Ready keys could be reconciled now, InFlight ones are.
+	Ready, InFlight int
+	// Delayed are the keys that wait for their time, the earliest first.
+	Delayed []Delayed
+	// Failing are the keys whose last reconcile failed, those given up among them, in no order. A key that is reconciled without an
+	// error leaves.
+	Failing []Failing
+}
+
+// Why a key is delayed: after a failure, and when the cache was behind an own write.
+const (
+	WhyRetry = "Retry"
+	WhyStale = "Stale"
+)
+
+// Delayed is a key that waits for its time.
+type Delayed struct {
+	Key string
+	In  time.Duration
+	// Why is the event of the last cause: WhyRetry, WhyStale, "RequeueAfter" when the reconciler asked for it, "EnqueueAfter" when
+	// something else did; what a source calls it; or "".
+	Why     string
+	Attempt int
+}
+
+// Failing is a key whose last reconcile failed.
+type Failing struct {
+	Key string
+	Err error
+	// Attempts is how often it failed in a row. GivenUp says that it is not retried.
+	Attempts int
+	GivenUp  bool
+	// Causes are why the last reconcile ran.
+	Causes []workqueue.Cause
+}
+
+// Work tells what there is to do. It costs as much as there are delayed keys: ask after Stats says that nothing else is left.
+func (c *Controller[K]) Work() Work {
+	c.mu.Lock()
+	w := Work{Started: c.phase == running, InFlight: len(c.inFlight)}
+	for _, f := range c.feeds {
+		select {
+		case <-f.synced:
+		default:
+			w.Started = false
+		}
+	}
+	c.mu.Unlock()
+	queue := c.queue.Stats()
+	w.Ready, w.InFlight = queue.Depth, max(w.InFlight, queue.Processing)
+	for _, d := range c.queue.View(queue.Delayed).Delayed {
+		delayed := Delayed{Key: fmt.Sprint(d.Key), In: max(d.Time, 0), Attempt: d.Attempt}
+		if n := len(d.Causes); n > 0 {
+			delayed.Why = d.Causes[n-1].Event
+		}
+		w.Delayed = append(w.Delayed, delayed)
+	}
+	w.Failing = c.failures.list()
+	return w
+}
+
+// failures remembers the last error of every key that fails.
+type failures[K comparable] struct {
+	mu   sync.Mutex
+	keys map[K]Failing // nil until something fails
+}
+
+// mostFailures bounds what is remembered, for controllers that live long and give up much.
+const mostFailures = 10_000
+
+func (f *failures[K]) failed(item workqueue.Item[K], err error, givenUp bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.keys == nil {
+		f.keys = map[K]Failing{}
+	}
+	last, known := f.keys[item.Key]
+	if !known && len(f.keys) >= mostFailures {
+		return
+	}
+	f.keys[item.Key] = Failing{
+		Key: fmt.Sprint(item.Key), Err: err, Attempts: last.Attempts + 1, GivenUp: givenUp, Causes: item.Causes,
+	}
+}
+
+func (f *failures[K]) succeeded(key K) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.keys, key)
+}
+
+func (f *failures[K]) list() (all []Failing) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, failing := range f.keys {
+		all = append(all, failing)
+	}
+	return all
+}

@@ -1,0 +1,73 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/flyball-dev/flyball/reconcile"
+)
+
+// TestWork: what a controller has before it, by kind, and when it is no more.
+func TestWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		broken := true
+		c := reconcile.New("work", reconcile.Func[string](func(_ context.Context, key string) (reconcile.Result, error) {
+			switch {
+			case key == "held":
+				<-release
+			case key == "later":
+				return reconcile.Result{RequeueAfter: time.Hour}, nil
+			case key == "fails" && broken:
+				return reconcile.Result{}, errors.New("broken")
+			case key == "senseless":
+				return reconcile.Result{}, reconcile.Terminal(errors.New("senseless"))
+			}
+			return reconcile.Result{}, nil
+		}), reconcile.Options[string]{Workers: 3})
+		if w := c.Work(); w.Started {
+			t.Error("started before Run")
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- c.Run(ctx) }()
+		for _, key := range []string{"held", "later", "fails", "senseless"} {
+			c.Enqueue(key)
+		}
+		synctest.Wait()
+		w := c.Work()
+		if !w.Started || w.InFlight != 1 || w.Ready != 0 {
+			t.Errorf("work is %+v", w)
+		}
+		why := map[string]string{}
+		for _, d := range w.Delayed {
+			why[d.Key] = d.Why
+		}
+		if len(why) != 2 || why["later"] != "RequeueAfter" || why["fails"] != reconcile.WhyRetry {
+			t.Errorf("delayed for %v", why)
+		}
+		failing := map[string]reconcile.Failing{}
+		for _, f := range w.Failing {
+			failing[f.Key] = f
+		}
+		if len(failing) != 2 || failing["fails"].GivenUp || !failing["senseless"].GivenUp || failing["fails"].Attempts != 1 || len(failing["fails"].Causes) != 1 {
+			t.Errorf("failing: %+v", failing)
+		}
+		broken = false
+		close(release)
+		time.Sleep(time.Minute)
+		if w = c.Work(); w.InFlight != 0 || len(w.Failing) != 1 || len(w.Delayed) != 1 {
+			t.Errorf("at the end: %+v", w)
+		}
+		if s := c.Stats(); s.Peak < 1 || s.Peak > 3 {
+			t.Errorf("peak is %d", s.Peak)
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
