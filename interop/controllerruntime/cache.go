@@ -1,0 +1,320 @@
+package controllerruntime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	own "github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/informer"
+)
+
+// Cache is controller-runtime's Cache over Flyball's informers. It is made by [NewCache].
+//
+// Concurrency: all methods may be called at any time.
+type Cache struct {
+	factory  *informer.Factory
+	settings *settings
+	// cluster reads the same informers for [NewClient], own writes included.
+	cluster *own.Cluster
+	// stopped is closed when Start has ended.
+	stopped chan struct{}
+	// begun is closed when Start has begun.
+	begun chan struct{}
+
+	mu      sync.Mutex
+	entries map[kind]*entry
+}
+
+var _ cache.Cache = (*Cache)(nil)
+
+// kind is what has a cache of its own.
+type kind struct {
+	gvk  schema.GroupVersionKind
+	form form
+}
+
+// form is how objects are represented.
+type form uint8
+
+const (
+	formTyped form = iota
+	formUnstructured
+	formMetadata
+)
+
+// NewCache is for [sigs.k8s.io/controller-runtime/pkg/manager.Options].NewCache: Flyball's informers, read by controller-runtime. All
+// options have their meaning, but EnableWatchBookmarks: bookmarks are always asked for. With Options.NewInformer the caller wants
+// informers of its own, so that controller-runtime's cache is returned.
+//
+// What the server refuses is in the error of reads that wait for a cache, in the log once, and in [Cache.Health].
+func NewCache(config *rest.Config, o cache.Options) (cache.Cache, error) {
+	if o.NewInformer != nil {
+		return cache.New(config, o)
+	}
+	if o.Scheme == nil {
+		o.Scheme = scheme.Scheme
+	}
+	if o.HTTPClient == nil {
+		var err error
+		if o.HTTPClient, err = rest.HTTPClientFor(config); err != nil {
+			return nil, fmt.Errorf("new cache: %w", err)
+		}
+	}
+	if o.Mapper == nil {
+		var err error
+		if o.Mapper, err = apiutil.NewDynamicRESTMapper(config, o.HTTPClient); err != nil {
+			return nil, fmt.Errorf("new cache: %w", err)
+		}
+	}
+	s, err := newSettings(o)
+	if err != nil {
+		return nil, err
+	}
+	config, err = over(config, o.HTTPClient)
+	if err != nil {
+		return nil, fmt.Errorf("new cache: %w", err)
+	}
+	c := &Cache{settings: s, stopped: make(chan struct{}), begun: make(chan struct{}), entries: map[kind]*entry{}}
+	c.factory, err = informer.NewFactory(config, informer.FactoryOptions{
+		Scheme: o.Scheme, Mapper: o.Mapper, Panics: informer.CrashOnPanic, OnError: watchError(o.DefaultWatchErrorHandler),
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.cluster, err = own.New(config, own.Options{
+		Informers: c.factory, Scheme: o.Scheme, Mapper: o.Mapper,
+		CacheFor: func(gvk schema.GroupVersionKind, namespaced bool) informer.InformerOptions {
+			return s.of(gvk, namespaced)[0].informer(gvk, namespaced)
+		},
+	})
+	return c, err
+}
+
+// over is the config whose requests go through the transport of client, which authenticates them.
+func over(config *rest.Config, client *http.Client) (*rest.Config, error) {
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return &rest.Config{
+		Host: base.String(), Transport: client.Transport, Timeout: client.Timeout, UserAgent: config.UserAgent,
+		QPS: config.QPS, Burst: config.Burst, RateLimiter: config.RateLimiter,
+		WarningHandler: config.WarningHandler, WarningHandlerWithContext: config.WarningHandlerWithContext,
+	}, nil
+}
+
+// watchError passes on what client-go would have passed.
+func watchError(handler watchErrorHandler) func(context.Context, error) {
+	if handler == nil {
+		return nil
+	}
+	return func(ctx context.Context, err error) {
+		if request := (*informer.RequestError)(nil); errors.As(err, &request) {
+			err = request.Err
+		}
+		handler(ctx, nameless, err)
+	}
+}
+
+// Start runs the informers, also those asked for later, until ctx is done.
+func (c *Cache) Start(ctx context.Context) error {
+	c.mu.Lock()
+	again := closed(c.begun)
+	if !again {
+		close(c.begun)
+	}
+	c.mu.Unlock()
+	if again {
+		return errors.New("the cache was started before")
+	}
+	defer close(c.stopped)
+	return c.factory.Run(ctx)
+}
+
+// NeedLeaderElection says no: followers keep their caches warm.
+func (c *Cache) NeedLeaderElection() bool { return false }
+
+// WaitForCacheSync waits until every cache that there is has synced. What keeps one from it is logged.
+func (c *Cache) WaitForCacheSync(ctx context.Context) bool {
+	select {
+	case <-c.begun:
+	case <-ctx.Done():
+		return false
+	}
+	err := c.factory.WaitForSync(ctx)
+	if err != nil {
+		ctrllog.FromContext(ctx).Error(err, "Caches have not synced")
+	}
+	return err == nil
+}
+
+// Health says how it goes with the server, for each informer.
+func (c *Cache) Health() []informer.Health { return c.factory.Health() }
+
+// Stats counts what each informer did.
+func (c *Cache) Stats() map[string]informer.Stats { return c.factory.Stats() }
+
+// kindOf finds the kind of an object, or of the elements of a list.
+func (c *Cache) kindOf(obj runtime.Object) (kind, error) {
+	gvk, err := apiutil.GVKForObject(obj, c.settings.o.Scheme)
+	if err != nil {
+		return kind{}, err
+	}
+	k := kind{gvk: gvk}
+	if _, list := obj.(client.ObjectList); list {
+		k.gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
+	}
+	switch obj.(type) {
+	case *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
+		k.form = formMetadata
+	case runtime.Unstructured:
+		k.form = formUnstructured
+	}
+	return k, nil
+}
+
+// namespaced asks the mapper.
+func (c *Cache) namespaced(gvk schema.GroupVersionKind) (bool, error) {
+	return apiutil.IsGVKNamespaced(gvk, c.settings.o.Mapper)
+}
+
+// entry is the cache of one kind: one informer, or several where namespaces are treated differently.
+type entry struct {
+	kind       kind
+	namespaced bool
+	parts      []part
+	// removed is closed by RemoveInformer.
+	removed chan struct{}
+
+	mu      sync.RWMutex
+	indexes map[string]client.IndexerFunc
+}
+
+// part is one informer of an entry.
+type part struct {
+	setting
+	source
+}
+
+// of returns the entry of a kind, made when it is asked for the first time.
+func (c *Cache) of(k kind) (*entry, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.entries[k]; e != nil {
+		return e, nil
+	}
+	namespaced, err := c.namespaced(k.gvk)
+	if err != nil {
+		return nil, err
+	}
+	e := &entry{kind: k, namespaced: namespaced, removed: make(chan struct{}), indexes: map[string]client.IndexerFunc{}}
+	for _, s := range c.settings.of(k.gvk, namespaced) {
+		inf, err := c.source(k, s.informer(k.gvk, namespaced))
+		if err != nil {
+			e.release()
+			return nil, err
+		}
+		e.parts = append(e.parts, part{s, inf})
+	}
+	c.entries[k] = e
+	return e, nil
+}
+
+func (c *Cache) source(k kind, o informer.InformerOptions) (source, error) {
+	switch k.form {
+	case formUnstructured:
+		return newSource[*unstructured.Unstructured](c.factory, o)
+	case formMetadata:
+		return newSource[*metav1.PartialObjectMetadata](c.factory, o)
+	default:
+		return newSource[informer.Object](c.factory, o)
+	}
+}
+
+func (e *entry) release() {
+	for _, p := range e.parts {
+		p.release()
+	}
+}
+
+// example is an object of the entry's kind and representation.
+func (e *entry) example(scheme *runtime.Scheme) (own.Object, error) {
+	var obj own.Object
+	switch e.kind.form {
+	case formUnstructured:
+		obj = &unstructured.Unstructured{}
+	case formMetadata:
+		obj = &metav1.PartialObjectMetadata{}
+	default:
+		made, err := scheme.New(e.kind.gvk)
+		if err != nil {
+			return nil, err
+		}
+		obj = made.(own.Object) // The informer is one of such objects.
+	}
+	obj.GetObjectKind().SetGroupVersionKind(e.kind.gvk)
+	return obj, nil
+}
+
+func (e *entry) hasSynced() bool {
+	for _, p := range e.parts {
+		if !p.hasSynced() {
+			return false
+		}
+	}
+	return true
+}
+
+// waitForSync waits for all parts.
+//
+// Errors: one that is a timeout for controller-runtime's users, and says what the server said.
+func (e *entry) waitForSync(ctx context.Context) error {
+	for _, p := range e.parts {
+		if err := p.waitForSync(ctx); err != nil {
+			return &notSynced{kind: e.kind.gvk.Kind, why: err}
+		}
+	}
+	return nil
+}
+
+// notSynced is a timeout, as controller-runtime's error is, with the reason.
+type notSynced struct {
+	kind string
+	why  error
+}
+
+func (e *notSynced) Error() string {
+	return fmt.Sprintf("the cache of %s has not synced: %v", e.kind, e.why)
+}
+func (e *notSynced) Unwrap() error { return e.why }
+
+// Status implements APIStatus, so that errors.IsTimeout of k8s.io/apimachinery says yes.
+func (e *notSynced) Status() metav1.Status {
+	return metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusGatewayTimeout, Reason: metav1.StatusReasonTimeout, Message: e.Error(),
+	}
+}
+
+func closed(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,297 @@
+package controllerruntime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	own "github.com/flyball-dev/flyball/client"
+)
+
+// NewClient is for [sigs.k8s.io/controller-runtime/pkg/manager.Options].NewClient, together with [NewCache]: a client whose cached
+// reads see what it wrote. docs/read-your-writes.md says what that means.
+//
+// A read that cannot tell what became of a write (its answer was lost) is answered by the server. Kinds whose namespaces are cached
+// under different selectors, and caches that NewCache did not make, are read as controller-runtime reads them.
+func NewClient(config *rest.Config, o client.Options) (client.Client, error) {
+	live := o
+	live.Cache = nil
+	server, err := client.New(config, live)
+	if err != nil {
+		return nil, err
+	}
+	if o.Cache == nil || o.Cache.Reader == nil {
+		return server, nil
+	}
+	cache, ok := o.Cache.Reader.(*Cache)
+	if !ok {
+		return client.New(config, o)
+	}
+	c := &consistent{Client: server, cache: cache, unstructured: o.Cache.Unstructured}
+	for _, obj := range o.Cache.DisableFor {
+		k, err := cache.kindOf(obj)
+		if err != nil {
+			return nil, fmt.Errorf("new client: Cache.DisableFor: %w", err)
+		}
+		c.live = append(c.live, k.gvk)
+	}
+	return defaults(c, o), nil
+}
+
+// defaults wraps c as the options of all its writes say.
+func defaults(c client.Client, o client.Options) client.Client {
+	if o.FieldValidation != "" {
+		c = client.WithFieldValidation(c, client.FieldValidation(o.FieldValidation))
+	}
+	if o.FieldOwner != "" {
+		c = client.WithFieldOwner(c, o.FieldOwner)
+	}
+	if isTrue(o.DryRun) {
+		c = client.NewDryRunClient(c)
+	}
+	return c
+}
+
+// consistent is a client that reads its own writes from the cache. What it does not do itself is the embedded client's: live reads.
+type consistent struct {
+	client.Client
+	cache *Cache
+	// live has the kinds that are never read from the cache.
+	live []schema.GroupVersionKind
+	// unstructured says that unstructured objects are.
+	unstructured bool
+}
+
+// cached returns the entry that obj is to be read from; nil if it is to be asked for.
+func (c *consistent) cached(obj runtime.Object) (*entry, error) {
+	k, err := c.cache.kindOf(obj)
+	if err != nil {
+		return nil, err
+	}
+	if slices.Contains(c.live, k.gvk) || (k.form == formUnstructured && !c.unstructured) {
+		return nil, nil
+	}
+	return c.cache.readable(obj)
+}
+
+// Get reads one object.
+func (c *consistent) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	var o client.GetOptions
+	o.ApplyOptions(opts)
+	e, err := c.cached(obj)
+	switch {
+	case err != nil:
+		return err
+	case e == nil:
+		return c.Client.Get(ctx, key, obj, opts...)
+	case len(e.parts) > 1 || !e.follows(key.Namespace):
+		return c.cache.Get(ctx, key, obj, opts...)
+	case !e.namespaced:
+		key.Namespace = ""
+	}
+	return e.timeout(c.cache.cluster.Get(ctx, key, obj, e.reads(o.UnsafeDisableDeepCopy, o.DisableReadYourWritesConsistency)))
+}
+
+// reads says how an entry is read.
+func (e *entry) reads(share *bool, lagging bool) own.ReadOptions {
+	return own.ReadOptions{LiveIfStale: !lagging, Lagging: lagging, ReadOnly: isTrue(share) || e.parts[0].shares()}
+}
+
+// follows says whether an entry of one part holds a namespace.
+func (e *entry) follows(namespace string) bool { return e.partOf(namespace) != nil || namespace == "" }
+
+// timeout words the error of a cache that has not synced as controller-runtime's users expect it.
+func (e *entry) timeout(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return &notSynced{kind: e.kind.gvk.Kind, why: err}
+	}
+	return err
+}
+
+// List reads what the options select.
+func (c *consistent) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	var o client.ListOptions
+	o.ApplyOptions(opts)
+	e, err := c.cached(list)
+	switch {
+	case err != nil:
+		return err
+	case e == nil:
+		return c.Client.List(ctx, list, opts...)
+	case len(e.parts) > 1 || !e.follows(o.Namespace) || o.Continue != "":
+		return c.cache.List(ctx, list, opts...)
+	case !e.namespaced:
+		o.Namespace = ""
+	}
+	query := own.ListOptions{
+		ReadOptions: e.reads(o.UnsafeDisableDeepCopy, o.DisableReadYourWritesConsistency), Namespace: o.Namespace, Labels: o.LabelSelector,
+	}
+	if o.FieldSelector != nil && !o.FieldSelector.Empty() {
+		wanted, err := exact(o.FieldSelector)
+		if err != nil {
+			return err
+		}
+		query.Fields = fields.Set{}
+		for _, r := range wanted {
+			if value, twice := query.Fields[r.Field]; twice && value != r.Value {
+				query.Labels = labels.Nothing()
+			}
+			query.Fields[r.Field] = r.Value
+		}
+	}
+	if err := e.timeout(c.cache.cluster.List(ctx, list, query)); err != nil {
+		return err
+	}
+	list.SetContinue(continueNotSupported)
+	return cut(list, o.Limit)
+}
+
+// cut leaves the first items of a list.
+func cut(list client.ObjectList, limit int64) error {
+	if limit <= 0 || int64(meta.LenList(list)) <= limit {
+		return nil
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return err
+	}
+	return meta.SetList(list, items[:limit])
+}
+
+// writes are options of a write, in Flyball's words.
+type writes own.WriteOptions
+
+func (w writes) ApplyToCreate(o *own.WriteOptions) { *o = own.WriteOptions(w) }
+func (w writes) ApplyToUpdate(o *own.WriteOptions) { *o = own.WriteOptions(w) }
+func (w writes) ApplyToPatch(o *own.WriteOptions)  { *o = own.WriteOptions(w) }
+func (w writes) ApplyToApply(o *own.WriteOptions)  { *o = own.WriteOptions(w) }
+
+// deletions are options of a deletion, in Flyball's words.
+type deletions own.DeleteAllOfOptions
+
+func (d deletions) ApplyToDelete(o *own.DeleteOptions)           { *o = d.DeleteOptions }
+func (d deletions) ApplyToDeleteAllOf(o *own.DeleteAllOfOptions) { *o = own.DeleteAllOfOptions(d) }
+
+func newDeletions(o *client.DeleteOptions) deletions {
+	d := o.AsDeleteOptions()
+	return deletions{DeleteOptions: own.DeleteOptions{
+		GracePeriodSeconds: d.GracePeriodSeconds, Preconditions: d.Preconditions, PropagationPolicy: d.PropagationPolicy, DryRun: len(d.DryRun) > 0,
+	}}
+}
+
+// patch is controller-runtime's in Flyball's words.
+type patch struct{ client.Patch }
+
+func (p patch) Type() types.PatchType               { return p.Patch.Type() }
+func (p patch) Data(obj own.Object) ([]byte, error) { return p.Patch.Data(obj) }
+
+// Create creates obj.
+func (c *consistent) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
+	m := (&client.CreateOptions{}).ApplyOptions(opts).AsCreateOptions()
+	return c.cache.cluster.Create(ctx, obj, writes{FieldManager: m.FieldManager, FieldValidation: m.FieldValidation, DryRun: len(m.DryRun) > 0})
+}
+
+// Update replaces obj.
+func (c *consistent) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
+	m := (&client.UpdateOptions{}).ApplyOptions(opts).AsUpdateOptions()
+	return c.cache.cluster.Update(ctx, obj, writes{FieldManager: m.FieldManager, FieldValidation: m.FieldValidation, DryRun: len(m.DryRun) > 0})
+}
+
+// Patch sends a patch of obj.
+func (c *consistent) Patch(ctx context.Context, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
+	m := (&client.PatchOptions{}).ApplyOptions(opts).AsPatchOptions()
+	return c.cache.cluster.Patch(ctx, obj, patch{p}, writes{
+		FieldManager: m.FieldManager, FieldValidation: m.FieldValidation, DryRun: len(m.DryRun) > 0, Force: isTrue(m.Force),
+	})
+}
+
+// Apply applies a configuration.
+func (c *consistent) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	m := (&client.ApplyOptions{}).ApplyOptions(opts).AsPatchOptions()
+	return c.cache.cluster.Apply(ctx, obj, writes{FieldManager: m.FieldManager, DryRun: len(m.DryRun) > 0, Force: isTrue(m.Force)})
+}
+
+// Delete deletes obj.
+func (c *consistent) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
+	return c.cache.cluster.Delete(ctx, obj, newDeletions((&client.DeleteOptions{}).ApplyOptions(opts)))
+}
+
+// DeleteAllOf deletes what the options select.
+func (c *consistent) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
+	o := (&client.DeleteAllOfOptions{}).ApplyOptions(opts)
+	d := newDeletions(&o.DeleteOptions)
+	d.Namespace, d.Labels = o.Namespace, o.LabelSelector
+	if o.FieldSelector != nil {
+		d.Fields = fields.Set{}
+		wanted, err := exact(o.FieldSelector)
+		if err != nil {
+			return c.Client.DeleteAllOf(ctx, obj, opts...) // Only the server can tell which these are.
+		}
+		for _, r := range wanted {
+			d.Fields[r.Field] = r.Value
+		}
+	}
+	return c.cache.cluster.DeleteAllOf(ctx, obj, d)
+}
+
+// Status writes the status subresource.
+func (c *consistent) Status() client.SubResourceWriter { return c.SubResource("status") }
+
+// SubResource reads and writes a subresource.
+func (c *consistent) SubResource(name string) client.SubResourceClient {
+	return &subresource{SubResourceReader: c.Client.SubResource(name), own: c.cache.cluster.SubResource(name)}
+}
+
+// subresource writes through Flyball's client, and reads as controller-runtime does: from the server.
+type subresource struct {
+	client.SubResourceReader
+	own own.SubResourceClient
+}
+
+func (s *subresource) Create(ctx context.Context, obj, sub client.Object, opts ...client.SubResourceCreateOption) error {
+	m := (&client.SubResourceCreateOptions{}).ApplyOptions(opts).AsCreateOptions()
+	return s.own.Create(ctx, obj, sub, writes{FieldManager: m.FieldManager, FieldValidation: m.FieldValidation, DryRun: len(m.DryRun) > 0})
+}
+
+func (s *subresource) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+	o := (&client.SubResourceUpdateOptions{}).ApplyOptions(opts)
+	m := o.AsUpdateOptions()
+	return s.own.Update(ctx, obj, withBody(o.SubResourceBody, writes{
+		FieldManager: m.FieldManager, FieldValidation: m.FieldValidation, DryRun: len(m.DryRun) > 0,
+	}))
+}
+
+func (s *subresource) Patch(ctx context.Context, obj client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+	o := (&client.SubResourcePatchOptions{}).ApplyOptions(opts)
+	m := o.AsPatchOptions()
+	return s.own.Patch(ctx, obj, patch{p}, withBody(o.SubResourceBody, writes{
+		FieldManager: m.FieldManager, FieldValidation: m.FieldValidation, DryRun: len(m.DryRun) > 0, Force: isTrue(m.Force),
+	}))
+}
+
+func (s *subresource) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+	o := (&client.SubResourceApplyOptions{}).ApplyOpts(opts)
+	m := o.AsPatchOptions()
+	if o.SubResourceBody != nil {
+		obj = o.SubResourceBody
+	}
+	return s.own.Apply(ctx, obj, writes{FieldManager: m.FieldManager, DryRun: len(m.DryRun) > 0, Force: isTrue(m.Force)})
+}
+
+// withBody leaves the body out if there is none: an interface that holds nil would be one.
+func withBody(body client.Object, w writes) writes {
+	if body != nil {
+		w.Body = body
+	}
+	return w
+}

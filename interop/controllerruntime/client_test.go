@@ -1,0 +1,341 @@
+package controllerruntime_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/flyball-dev/flyball/interop/controllerruntime"
+	"github.com/flyball-dev/flyball/localapi/gate"
+)
+
+// weather is a gate that holds up watches of ConfigMaps.
+type weather struct {
+	mu sync.Mutex
+	// lag is how long a frame takes; cut ends watches at their next frame and refuses new ones, lists included.
+	lag time.Duration
+	cut bool
+}
+
+func (w *weather) set(lag time.Duration, cut bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lag, w.cut = lag, cut
+}
+
+func (w *weather) now() (time.Duration, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lag, w.cut
+}
+
+func (w *weather) gate() gate.Gate {
+	return gate.Funcs{
+		OnRequest: func(_ context.Context, r *gate.Request) gate.Verdict {
+			if _, cut := w.now(); cut && r.Resource == "configmaps" && (r.Verb == "list" || r.Verb == "watch") {
+				return gate.FailWith(apierrors.NewServiceUnavailable("cut"))
+			}
+			return gate.Verdict{}
+		},
+		OnFrame: func(ctx context.Context, r *gate.Request, _ gate.Frame) gate.Verdict {
+			lag, cut := w.now()
+			if r.Resource == "configmaps" && cut {
+				return gate.Verdict{Action: gate.Close}
+			}
+			if r.Resource == "configmaps" {
+				select {
+				case <-time.After(lag):
+				case <-ctx.Done():
+				}
+			}
+			return gate.Verdict{}
+		},
+	}
+}
+
+// bothClients runs test with controller-runtime's client, with its own read-your-own-writes where o says so, and with ours.
+func bothClients(t *testing.T, o client.CacheOptions, test func(w *world, c client.Client, sky *weather)) {
+	t.Helper()
+	sky := &weather{}
+	bothCaches(t, cache.Options{}, sky.gate(), func(w *world) {
+		sky.set(0, false)
+		o.Reader = w.Cache
+		options := client.Options{Cache: &o}
+		newClient := controllerruntime.NewClient
+		if w.name != "flyball" {
+			newClient = client.New
+		}
+		c, err := newClient(w.api.RESTConfig(), options)
+		w.must(err)
+		w.start()
+		w.must(c.List(w.ctx, &corev1.ConfigMapList{}))
+		synctest.Wait()
+		test(w, c, sky)
+	}, namespace("a"))
+}
+
+// outcome is what a read came to, and after how long.
+type outcome struct {
+	err  error
+	took time.Duration
+}
+
+func (w *world) within(deadline time.Duration, read func(ctx context.Context) error) outcome {
+	ctx, cancel := context.WithTimeout(w.ctx, deadline)
+	defer cancel()
+	begin := time.Now()
+	err := read(ctx)
+	return outcome{err, time.Since(begin)}
+}
+
+// changed is the complaint about a fault that controller-runtime does not have any more: docs/swap-in.md speaks of it.
+const changed = "controller-runtime behaves better than docs/swap-in.md says"
+
+// TestHolesOfReadYourWrites are the cases in which controller-runtime's guarantee does not hold, or blocks for ever; and ours.
+func TestHolesOfReadYourWrites(t *testing.T) {
+	const deadline = time.Hour
+	theirs := client.CacheOptions{EnableReadYourWritesConsistency: new(true)}
+	unstructuredToo := client.CacheOptions{EnableReadYourWritesConsistency: new(true), Unstructured: true}
+	key := client.ObjectKey{Namespace: "a", Name: "x"}
+	get := func(c client.Client) func(ctx context.Context) error {
+		return func(ctx context.Context) error { return c.Get(ctx, key, &corev1.ConfigMap{}) }
+	}
+	list := func(c client.Client) func(ctx context.Context) error {
+		return func(ctx context.Context) error { return c.List(ctx, &corev1.ConfigMapList{}) }
+	}
+	// relist opens the sky, with a server that has forgotten what happened in the gap.
+	relist := func(w *world, sky *weather) {
+		w.must(w.api.Compact(w.ctx))
+		sky.set(0, false)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+	}
+
+	t.Run("deleted by another in a gap", func(t *testing.T) {
+		bothClients(t, theirs, func(w *world, c client.Client, sky *weather) {
+			sky.set(0, true)
+			w.must(c.Create(w.ctx, configMap("a", "x", nil)))
+			w.must(w.direct.Delete(w.ctx, configMap("a", "x", nil)))
+			relist(w, sky)
+			got, all := w.within(deadline, get(c)), w.within(deadline, list(c))
+			if w.name == "flyball" && (!apierrors.IsNotFound(got.err) || got.took != 0 || all.err != nil || all.took != 0) {
+				w.t.Errorf("get: %v after %v, list: %v after %v", got.err, got.took, all.err, all.took)
+			}
+			if w.name != "flyball" && (got.took < deadline || all.took < deadline) {
+				w.t.Errorf("%s: get after %v, list after %v", changed, got.took, all.took)
+			}
+		})
+	})
+	t.Run("created and deleted in a gap", func(t *testing.T) {
+		bothClients(t, theirs, func(w *world, c client.Client, sky *weather) {
+			sky.set(0, true)
+			m := configMap("a", "x", nil)
+			w.must(c.Create(w.ctx, m))
+			w.must(c.Delete(w.ctx, m))
+			relist(w, sky)
+			w.must(c.Create(w.ctx, configMap("a", "later", nil)))
+			synctest.Wait()
+			all := w.within(deadline, list(c))
+			if w.name == "flyball" && (all.err != nil || all.took != 0) {
+				w.t.Errorf("list: %v after %v", all.err, all.took)
+			}
+			if w.name != "flyball" && all.took < deadline {
+				w.t.Errorf("%s: list after %v", changed, all.took)
+			}
+		})
+	})
+	t.Run("unstructured", func(t *testing.T) {
+		bothClients(t, unstructuredToo, func(w *world, c client.Client, sky *weather) {
+			u := &unstructured.Unstructured{}
+			u.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
+			all := &unstructured.UnstructuredList{}
+			all.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMapList"})
+			w.must(c.List(w.ctx, all))
+			sky.set(time.Minute, false)
+			u.SetNamespace("a")
+			u.SetName("x")
+			w.must(c.Create(w.ctx, u.DeepCopy()))
+			got := w.within(deadline, func(ctx context.Context) error { return c.Get(ctx, key, u) })
+			if w.name == "flyball" && (got.err != nil || got.took != 0) {
+				w.t.Errorf("get: %v after %v", got.err, got.took)
+			}
+			if w.name != "flyball" && !apierrors.IsNotFound(got.err) {
+				w.t.Errorf("%s: %v", changed, got.err)
+			}
+		})
+	})
+	t.Run("deletion by name behind a lagging cache", func(t *testing.T) {
+		bothClients(t, theirs, func(w *world, c client.Client, sky *weather) {
+			sky.set(time.Minute, false)
+			w.must(w.direct.Create(w.ctx, configMap("a", "x", nil)))
+			gone := w.within(deadline, func(ctx context.Context) error { return c.Delete(ctx, configMap("a", "x", nil)) })
+			err := w.direct.Get(w.ctx, key, &corev1.ConfigMap{})
+			if w.name == "flyball" && (gone.err != nil || !apierrors.IsNotFound(err)) {
+				w.t.Errorf("delete: %v, then on the server: %v", gone.err, err)
+			}
+			if w.name != "flyball" && (!apierrors.IsNotFound(gone.err) || err != nil) {
+				w.t.Errorf("%s: delete: %v, then on the server: %v", changed, gone.err, err)
+			}
+		})
+	})
+}
+
+// lag waits until a cache without a guarantee shows what was written.
+func (w *world) lag() {
+	if w.name != "flyball" {
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+	}
+}
+
+// TestWrites sends each write through the options of controller-runtime's client, and reads what came of it.
+func TestWrites(t *testing.T) {
+	bothClients(t, client.CacheOptions{}, func(w *world, c client.Client, sky *weather) {
+		sky.set(time.Second, false)
+		read := func(name string) *corev1.ConfigMap {
+			w.t.Helper()
+			w.lag()
+			var m corev1.ConfigMap
+			w.must(c.Get(w.ctx, client.ObjectKey{Namespace: "a", Name: name}, &m))
+			return &m
+		}
+		m := configMap("a", "x", map[string]string{"app": "web"})
+		w.must(c.Create(w.ctx, m, client.FieldOwner("me")))
+		if got := read("x"); got.ManagedFields[0].Manager != "me" || m.ResourceVersion != got.ResourceVersion {
+			w.t.Errorf("created: %+v", got)
+		}
+		if err := c.Create(w.ctx, configMap("a", "dry", nil), client.DryRunAll); err != nil {
+			w.t.Error(err)
+		}
+		w.lag()
+		if err := c.Get(w.ctx, client.ObjectKey{Namespace: "a", Name: "dry"}, m.DeepCopy()); !apierrors.IsNotFound(err) {
+			w.t.Errorf("dry run: %v", err)
+		}
+		m.Data["k"] = "updated"
+		w.must(c.Update(w.ctx, m))
+		if got := read("x"); got.Data["k"] != "updated" {
+			w.t.Errorf("updated: %v", got.Data)
+		}
+		base := m.DeepCopy()
+		m.Data["k"] = "patched"
+		w.must(c.Patch(w.ctx, m, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})))
+		if got := read("x"); got.Data["k"] != "patched" {
+			w.t.Errorf("patched: %v", got.Data)
+		}
+		if err := c.Patch(w.ctx, base.DeepCopy(), client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); !apierrors.IsConflict(err) {
+			w.t.Errorf("patch of an old state: %v", err)
+		}
+		w.must(c.Patch(w.ctx, m, client.RawPatch(types.JSONPatchType, []byte(`[{"op":"add","path":"/data/j","value":"json"}]`))))
+		if got := read("x"); got.Data["j"] != "json" {
+			w.t.Errorf("JSON patch: %v", got.Data)
+		}
+		w.must(c.Apply(w.ctx, corev1apply.ConfigMap("x", "a").WithData(map[string]string{"k": "applied"}), client.FieldOwner("applier"), client.ForceOwnership))
+		if got := read("x"); got.Data["k"] != "applied" {
+			w.t.Errorf("applied: %v", got.Data)
+		}
+		if err := c.Apply(w.ctx, corev1apply.ConfigMap("x", "a").WithData(map[string]string{"k": "other"}), client.FieldOwner("another")); !apierrors.IsConflict(err) {
+			w.t.Errorf("apply against another owner: %v", err)
+		}
+		ns := &corev1.Namespace{}
+		w.must(c.Get(w.ctx, client.ObjectKey{Name: "a"}, ns))
+		ns.Status.Conditions = []corev1.NamespaceCondition{{Type: "Tested", Status: corev1.ConditionTrue}}
+		w.must(c.Status().Update(w.ctx, ns))
+		w.lag()
+		w.must(c.Get(w.ctx, client.ObjectKey{Name: "a"}, ns))
+		if len(ns.Status.Conditions) != 1 {
+			w.t.Errorf("status: %+v", ns.Status)
+		}
+		before := ns.DeepCopy()
+		ns.Status.Conditions[0].Status = corev1.ConditionFalse
+		w.must(c.Status().Patch(w.ctx, ns, client.MergeFrom(before)))
+		wrong := types.UID("another")
+		if err := c.Delete(w.ctx, m, client.Preconditions{UID: &wrong}); !apierrors.IsConflict(err) {
+			w.t.Errorf("delete of another object: %v", err)
+		}
+		w.must(c.Delete(w.ctx, m, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+		w.lag()
+		if err := c.Get(w.ctx, client.ObjectKeyFromObject(m), m.DeepCopy()); !apierrors.IsNotFound(err) {
+			w.t.Errorf("deleted: %v", err)
+		}
+		w.must(c.Create(w.ctx, configMap("a", "one", map[string]string{"app": "web"})))
+		w.must(c.Create(w.ctx, configMap("a", "two", nil)))
+		w.must(c.DeleteAllOf(w.ctx, &corev1.ConfigMap{}, client.InNamespace("a"), client.MatchingLabels{"app": "web"}))
+		w.lag()
+		var left corev1.ConfigMapList
+		w.must(c.List(w.ctx, &left, client.InNamespace("a")))
+		if len(left.Items) != 1 || left.Items[0].Name != "two" || left.Continue != "continue-not-supported" {
+			w.t.Errorf("left: %v", left.Items)
+		}
+	})
+}
+
+// TestWhereReadsGo: what is not to be read from the cache is not.
+func TestWhereReadsGo(t *testing.T) {
+	o := client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}
+	bothClients(t, o, func(w *world, c client.Client, _ *weather) {
+		requests := func(read func() error) int {
+			w.t.Helper()
+			w.api.Audit().Reset()
+			w.must(read())
+			n := 0
+			for _, e := range w.api.Audit().Entries(nil) {
+				if e.Verb == "list" {
+					n++
+				}
+			}
+			return n
+		}
+		u := &unstructured.UnstructuredList{}
+		u.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMapList"})
+		for what, n := range map[string]int{
+			"cached":       requests(func() error { return c.List(w.ctx, &corev1.ConfigMapList{}) }),
+			"disabled":     requests(func() error { return c.List(w.ctx, &corev1.SecretList{}) }) - 1,
+			"unstructured": requests(func() error { return c.List(w.ctx, u) }) - 1,
+		} {
+			if n != 0 {
+				w.t.Errorf("%s: %d requests more than expected", what, n)
+			}
+		}
+	})
+}
+
+// TestDefaultsOfWrites are those of the client's options.
+func TestDefaultsOfWrites(t *testing.T) {
+	bothCaches(t, cache.Options{}, nil, func(w *world) {
+		newClient := client.New
+		if w.name == "flyball" {
+			newClient = controllerruntime.NewClient
+		}
+		c, err := newClient(w.api.RESTConfig(), client.Options{Cache: &client.CacheOptions{Reader: w.Cache}, FieldOwner: "owner", FieldValidation: "Strict"})
+		w.must(err)
+		w.start()
+		m := configMap("a", "x", nil)
+		w.must(c.Create(w.ctx, m))
+		if m.ManagedFields[0].Manager != "owner" {
+			w.t.Errorf("owned by %s", m.ManagedFields[0].Manager)
+		}
+		dry, err := newClient(w.api.RESTConfig(), client.Options{Cache: &client.CacheOptions{Reader: w.Cache}, DryRun: new(true)})
+		w.must(err)
+		w.must(dry.Create(w.ctx, configMap("a", "dry", nil)))
+		synctest.Wait()
+		w.want("stored", w.names(client.InNamespace("a")), "a/x")
+		if c.Scheme() == nil || c.RESTMapper() == nil {
+			w.t.Error("no scheme or mapper")
+		}
+		if namespaced, err := c.IsObjectNamespaced(m); err != nil || !namespaced {
+			w.t.Errorf("namespaced: %v, %v", namespaced, err)
+		}
+	}, namespace("a"))
+}

@@ -1,0 +1,15 @@
+// Package controllerruntime puts parts of Flyball into operators that are built on controller-runtime:
+//
+//	mgr, err := ctrl.NewManager(config, ctrl.Options{
+//		NewCache:  controllerruntime.NewCache,  // informers: less memory, and errors that say what is missing
+//		NewClient: controllerruntime.NewClient, // cached reads see the operator's own writes
+//	})
+//	err = ctrl.NewControllerManagedBy(mgr).For(&appsv1.Deployment{}).
+//		WithOptions(controller.Options{NewQueue: controllerruntime.NewQueue[reconcile.Request]}).
+//		Complete(reconciler)
+//
+// Each part works without the others, and is taken out again by deleting its line. docs/swap-in.md says what changes.
+//
+// What is promised is controller-runtime's contract: every update reaches every handler and predicate, objects keep their
+// managedFields, and share no memory with one another.
+package controllerruntime

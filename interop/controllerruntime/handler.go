@@ -1,0 +1,246 @@
+package controllerruntime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/flyball-dev/flyball/informer"
+)
+
+// watchErrorHandler is client-go's, which is also given a reflector: nameless is one that never runs.
+type watchErrorHandler = toolscache.WatchErrorHandlerWithContext
+
+var nameless = toolscache.NewReflectorWithOptions(&toolscache.ListWatch{}, nil, nil, toolscache.ReflectorOptions{Name: "flyball", TypeDescription: "objects"})
+
+// GetInformer returns the informer of obj's kind and representation; it waits until that has synced, once the cache runs.
+func (c *Cache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+	k, err := c.kindOf(obj)
+	if err != nil {
+		return nil, err
+	}
+	return c.informer(ctx, k, opts)
+}
+
+// GetInformerForKind is GetInformer for a Go type that the scheme knows.
+func (c *Cache) GetInformerForKind(ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption) (cache.Informer, error) {
+	if _, err := c.settings.o.Scheme.New(gvk); err != nil {
+		return nil, err
+	}
+	return c.informer(ctx, kind{gvk: gvk}, opts)
+}
+
+func (c *Cache) informer(ctx context.Context, k kind, opts []cache.InformerGetOption) (cache.Informer, error) {
+	var o cache.InformerGetOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	e, err := c.of(k)
+	if err != nil {
+		return nil, err
+	}
+	if (o.BlockUntilSynced == nil || *o.BlockUntilSynced) && closed(c.begun) {
+		if err := e.waitForSync(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return &handlers{cache: c, entry: e}, nil
+}
+
+// RemoveInformer stops the informer of obj's kind and representation, and frees its cache. Who reads it again makes another.
+func (c *Cache) RemoveInformer(_ context.Context, obj client.Object) error {
+	k, err := c.kindOf(obj)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	e := c.entries[k]
+	delete(c.entries, k)
+	c.mu.Unlock()
+	if e == nil {
+		return nil
+	}
+	close(e.removed)
+	e.release()
+	example, err := e.example(c.settings.o.Scheme)
+	if err != nil {
+		return err
+	}
+	return c.cluster.Uncache(example)
+}
+
+// handlers is controller-runtime's Informer.
+type handlers struct {
+	cache *Cache
+	entry *entry
+}
+
+var _ cache.Informer = (*handlers)(nil)
+
+func (h *handlers) AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	return h.AddEventHandlerWithOptions(handler, toolscache.HandlerOptions{})
+}
+
+func (h *handlers) AddEventHandlerWithResyncPeriod(handler toolscache.ResourceEventHandler, resync time.Duration) (toolscache.ResourceEventHandlerRegistration, error) {
+	return h.AddEventHandlerWithOptions(handler, toolscache.HandlerOptions{ResyncPeriod: &resync})
+}
+
+// AddEventHandlerWithOptions adds the handler to every part.
+func (h *handlers) AddEventHandlerWithOptions(handler toolscache.ResourceEventHandler, o toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
+	if h.IsStopped() {
+		return nil, fmt.Errorf("handler %v was not added to shared informer because it has stopped already", handler)
+	}
+	r := &registration{of: h.entry}
+	one := &serialized{turn: make(chan struct{}, 1), handler: handler}
+	for _, p := range h.entry.parts {
+		resync := jitter(p.resync())
+		if o.ResyncPeriod != nil {
+			resync = *o.ResyncPeriod
+		}
+		to := handler
+		if len(h.entry.parts) > 1 {
+			to = one
+		}
+		added, err := p.addHandler(to, resync)
+		if err != nil {
+			return nil, errors.Join(err, h.RemoveEventHandler(r))
+		}
+		r.all = append(r.all, added)
+	}
+	return r, nil
+}
+
+// jitter spreads the resyncs of informers.
+//
+// Source: controller-runtime v0.25.2 pkg/cache/internal/informers.go, calculateResyncPeriod.
+func jitter(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (0.9 + rand.Float64()/5))
+}
+
+// serialized lets several informers tell one handler, one at a time.
+type serialized struct {
+	// turn has capacity 1 and holds an element while the handler is called.
+	turn    chan struct{}
+	handler toolscache.ResourceEventHandler
+}
+
+func (s *serialized) take() { s.turn <- struct{}{} }
+func (s *serialized) give() { <-s.turn }
+
+func (s *serialized) OnAdd(obj any, initial bool) {
+	s.take()
+	defer s.give()
+	s.handler.OnAdd(obj, initial)
+}
+
+func (s *serialized) OnUpdate(old, obj any) {
+	s.take()
+	defer s.give()
+	s.handler.OnUpdate(old, obj)
+}
+
+func (s *serialized) OnDelete(obj any) {
+	s.take()
+	defer s.give()
+	s.handler.OnDelete(obj)
+}
+
+// RemoveEventHandler removes at once: what is pending is dropped, a call that runs is not waited for.
+func (h *handlers) RemoveEventHandler(handle toolscache.ResourceEventHandlerRegistration) error {
+	r, ok := handle.(*registration)
+	if !ok {
+		return fmt.Errorf("invalid key type %T", handle)
+	}
+	if r.of != h.entry {
+		return nil
+	}
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	for i, added := range r.all {
+		err := h.entry.parts[i].removeHandler(now, added)
+		if dropped := (*informer.UndeliveredError)(nil); err != nil && !errors.As(err, &dropped) {
+			return err
+		}
+	}
+	return nil
+}
+
+// AddIndexers adds indexes under their own names; see [Cache.IndexField] for those that lists select by.
+func (h *handlers) AddIndexers(indexers toolscache.Indexers) error {
+	if h.IsStopped() {
+		return errors.New("indexer was not added because it has stopped already")
+	}
+	for name, f := range indexers {
+		for _, p := range h.entry.parts {
+			if err := p.addIndex(name, func(obj client.Object) ([]string, error) { return f(obj) }); err != nil {
+				return fmt.Errorf("indexer conflict: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+func (h *handlers) HasSynced() bool { return h.entry.hasSynced() }
+
+// IsStopped says that the cache has stopped, or the informer was removed.
+func (h *handlers) IsStopped() bool { return closed(h.entry.removed) || closed(h.cache.stopped) }
+
+// HasSyncedChecker is done when all parts have synced: a handler that does nothing has then been told of everything.
+func (h *handlers) HasSyncedChecker() toolscache.DoneChecker {
+	none := time.Duration(0)
+	handle, err := h.AddEventHandlerWithOptions(toolscache.ResourceEventHandlerFuncs{}, toolscache.HandlerOptions{ResyncPeriod: &none})
+	if err != nil {
+		return checker{h.entry.kind.gvk.Kind, make(chan struct{})} // Stopped: it never will.
+	}
+	return handle.HasSyncedChecker()
+}
+
+// registration is a handler in all parts of an entry.
+type registration struct {
+	of  *entry
+	all []*informer.Registration
+}
+
+func (r *registration) HasSynced() bool {
+	for _, added := range r.all {
+		if !added.HasSynced() {
+			return false
+		}
+	}
+	return true
+}
+
+// HasSyncedChecker is done when the handler was told of all that was there.
+func (r *registration) HasSyncedChecker() toolscache.DoneChecker {
+	if len(r.all) == 1 {
+		return checker{r.all[0].Name(), r.all[0].Synced()}
+	}
+	done := make(chan struct{})
+	go func() {
+		for _, added := range r.all {
+			select {
+			case <-added.Synced():
+			case <-added.Done():
+				return // It never will.
+			}
+		}
+		close(done)
+	}()
+	return checker{r.of.kind.gvk.Kind, done}
+}
+
+// checker is client-go's DoneChecker.
+type checker struct {
+	name string
+	done <-chan struct{}
+}
+
+func (c checker) Name() string          { return c.name }
+func (c checker) Done() <-chan struct{} { return c.done }

@@ -1,0 +1,113 @@
+package controllerruntime
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	peer "k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+
+	"github.com/flyball-dev/flyball/workqueue"
+)
+
+// NewQueue is for [sigs.k8s.io/controller-runtime/pkg/controller.Options].NewQueue: Flyball's queue in the place of
+// controller-runtime's priority queue. Priorities are kept, and keys age: a low priority is served after a time that can be stated
+// (see [workqueue.PriorityOrder]). The metrics are controller-runtime's own.
+//
+//	controller.Options{NewQueue: controllerruntime.NewQueue[reconcile.Request]}
+func NewQueue[T comparable](name string, limiter peer.TypedRateLimiter[T]) peer.TypedRateLimitingInterface[T] {
+	return NewQueueWithOrder(name, limiter, workqueue.Order[T](workqueue.NewPriorityOrder[T](workqueue.PriorityOptions{})))
+}
+
+// NewQueueWithOrder is NewQueue with an order of the caller's: [workqueue.NewFairOrder] by namespace, say.
+func NewQueueWithOrder[T comparable](name string, limiter peer.TypedRateLimiter[T], order workqueue.Order[T]) priorityqueue.PriorityQueue[T] {
+	if limiter == nil {
+		// Source: controller-runtime v0.25.2 pkg/controller/priorityqueue, New.
+		limiter = workqueue.NewExponentialRateLimiter[T](workqueue.ExponentialOptions{})
+	}
+	q := &queue[T]{limiter: limiter}
+	q.ctx, q.cancel = context.WithCancel(context.Background())
+	q.core = workqueue.New(workqueue.Options[T]{Name: name, Order: order, MaxCauses: -1, Metrics: metricsOf(name, &q.gauges)})
+	q.gauges.start(q.core.Stats)
+	return q
+}
+
+// queue is controller-runtime's PriorityQueue over ours.
+//
+// The contract is that of controller-runtime v0.25.2 pkg/controller/priorityqueue: a key has one entry, with the highest of its
+// priorities and the earliest of its delays; what runs it ends its delay; shutting down drops what is queued. Unlike there, a
+// key that was added is seen by Len at once, and queues may be shut down more than once.
+type queue[T comparable] struct {
+	core    *workqueue.Queue[T]
+	limiter peer.TypedRateLimiter[T]
+	gauges  gauges
+	// ctx ends with ShutDown, so that nothing is handed out after that. It is the queue's life, not a call's.
+	ctx    context.Context
+	cancel context.CancelFunc
+	stop   sync.Once
+}
+
+var _ priorityqueue.PriorityQueue[string] = (*queue[string])(nil)
+
+// AddWithOpts adds items, with the earlier of the delay asked for and the limiter's.
+func (q *queue[T]) AddWithOpts(o priorityqueue.AddOpts, items ...T) {
+	if q.ShuttingDown() {
+		return
+	}
+	for _, item := range items {
+		after := o.After
+		if o.RateLimited {
+			if wait := q.limiter.When(item); after == 0 || wait < after {
+				after = wait
+			}
+		}
+		if after > 0 {
+			q.gauges.retry()
+		}
+		q.core.AddWith(item, workqueue.AddOptions{After: after, Requeue: true, Earliest: true, Priority: o.Priority})
+	}
+}
+
+// GetWithPriority waits for a key.
+func (q *queue[T]) GetWithPriority() (key T, priority int, shutdown bool) {
+	item, err := q.core.Get(q.ctx)
+	return item.Key, item.Priority, err != nil
+}
+
+// Get waits for a key.
+func (q *queue[T]) Get() (key T, shutdown bool) {
+	key, _, shutdown = q.GetWithPriority()
+	return key, shutdown
+}
+
+func (q *queue[T]) Add(item T) { q.AddWithOpts(priorityqueue.AddOpts{}, item) }
+
+func (q *queue[T]) AddAfter(item T, d time.Duration) {
+	q.AddWithOpts(priorityqueue.AddOpts{After: d}, item)
+}
+
+func (q *queue[T]) AddRateLimited(item T) {
+	q.AddWithOpts(priorityqueue.AddOpts{RateLimited: true}, item)
+}
+
+func (q *queue[T]) Done(item T)            { q.core.Done(item) }
+func (q *queue[T]) Forget(item T)          { q.limiter.Forget(item) }
+func (q *queue[T]) NumRequeues(item T) int { return q.limiter.NumRequeues(item) }
+func (q *queue[T]) Len() int               { return q.core.Len() }
+func (q *queue[T]) ShuttingDown() bool     { return q.ctx.Err() != nil || q.core.ShuttingDown() }
+
+// ShutDown makes every Get return; what is queued is dropped. It may be called again.
+func (q *queue[T]) ShutDown() {
+	q.stop.Do(func() {
+		q.cancel()
+		q.core.ShutDown()
+		q.gauges.stop()
+	})
+}
+
+// ShutDownWithDrain waits until all that is ready or in work is done, before it shuts down.
+func (q *queue[T]) ShutDownWithDrain() {
+	_ = q.core.Drain(q.ctx) // It fails when ShutDown is called meanwhile, as it may be.
+	q.ShutDown()
+}

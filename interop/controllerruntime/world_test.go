@@ -1,0 +1,127 @@
+package controllerruntime_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/flyball-dev/flyball/interop/controllerruntime"
+	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/localapi/audit"
+	"github.com/flyball-dev/flyball/localapi/gate"
+)
+
+func TestMain(m *testing.M) {
+	ctrllog.SetLogger(logr.Discard())
+	m.Run()
+}
+
+// makers are the caches that pass the same tests.
+var makers = map[string]cache.NewCacheFunc{
+	"controller-runtime": cache.New,
+	"flyball":            controllerruntime.NewCache,
+	"controller-runtime, our informers": func(config *rest.Config, o cache.Options) (cache.Cache, error) {
+		o.NewInformer = controllerruntime.NewInformer
+		return controllerruntime.NewCache(config, o) // Which returns controller-runtime's.
+	},
+}
+
+// world is a server, a cache over it, and a client without a cache to change things with.
+type world struct {
+	cache.Cache
+	t      *testing.T
+	ctx    context.Context
+	name   string
+	api    *localapi.Server
+	direct client.Client
+	start  func()
+}
+
+// bothCaches runs test in a bubble for each kind of cache. Nothing is started.
+func bothCaches(t *testing.T, o cache.Options, g gate.Gate, test func(w *world), objects ...runtime.Object) {
+	t.Helper()
+	for name, newCache := range makers {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api, err := localapi.New(localapi.Options{Gate: g, Audit: &audit.Log{}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer api.Close()
+				if err := api.Seed(t.Context(), objects...); err != nil {
+					t.Fatal(err)
+				}
+				w := &world{t: t, name: name, api: api}
+				if w.direct, err = client.New(api.RESTConfig(), client.Options{Scheme: o.Scheme}); err != nil {
+					t.Fatal(err)
+				}
+				if w.Cache, err = newCache(api.RESTConfig(), o); err != nil {
+					t.Fatal(err)
+				}
+				var stop context.CancelFunc
+				w.ctx, stop = context.WithCancel(t.Context())
+				var wg sync.WaitGroup
+				w.start = func() {
+					wg.Go(func() {
+						if err := w.Start(w.ctx); err != nil {
+							t.Error(err)
+						}
+					})
+					synctest.Wait()
+				}
+				defer wg.Wait()
+				defer stop()
+				test(w)
+			})
+		})
+	}
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// names lists ConfigMaps.
+func (w *world) names(opts ...client.ListOption) map[string]bool {
+	w.t.Helper()
+	var list corev1.ConfigMapList
+	w.must(w.List(w.ctx, &list, opts...))
+	names := map[string]bool{}
+	for _, m := range list.Items {
+		names[m.Namespace+"/"+m.Name] = true
+	}
+	return names
+}
+
+// want compares what a list finds.
+func (w *world) want(what string, got map[string]bool, names ...string) {
+	w.t.Helper()
+	same := len(got) == len(names)
+	for _, name := range names {
+		same = same && got[name]
+	}
+	if !same {
+		w.t.Errorf("%s: got %v, want %v", what, got, names)
+	}
+}
+
+func configMap(namespace, name string, labels map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}, Data: map[string]string{"kind": name}}
+}
+
+func namespace(name string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
