@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/flyball-dev/flyball/informer/internal/lean"
 )
 
 // decoder makes objects of what the server sent. The encoding is told from the bytes themselves: protobuf begins with a
@@ -24,6 +26,14 @@ type decoder[T Object] struct {
 	kind string
 	gvk  schema.GroupVersionKind
 	form form
+	// lean decodes into little memory; nil leaves all to the standard decoders. See [RESTOptions].StandardDecoding.
+	lean *lean.Decoder
+}
+
+// decodeOptions are the caller's wishes; see [ListOptions].
+type decodeOptions struct {
+	held      func(ObjectState) bool
+	exclusive bool
 }
 
 // form is how much of the objects the decoder keeps.
@@ -38,21 +48,23 @@ const (
 // unmarshaler is a type that protobuf can be decoded into.
 type unmarshaler interface{ Unmarshal([]byte) error }
 
-// list decodes one page of a list. each is given every object, or why it could not be decoded.
-func (d *decoder[T]) list(body io.Reader, each func(T, error) error) (metav1.ListMeta, error) {
-	in := bufio.NewReader(body)
+// listBuffer and watchBuffer are how much of a body is read at once.
+const (
+	listBuffer  = 64 << 10
+	watchBuffer = 4 << 10
+)
+
+// list decodes one page of a list as it comes in. each is given every object, or why it could not be decoded.
+func (d *decoder[T]) list(body io.Reader, o decodeOptions, each func(T, error) error) (metav1.ListMeta, error) {
+	in := bufio.NewReaderSize(body, listBuffer)
 	if start, _ := in.Peek(len(protobufMagic)); !bytes.Equal(start, protobufMagic) {
-		return d.listJSON(in, each) // It meets the error that Peek met.
+		return d.listJSON(in, o, each) // It meets the error that Peek met.
 	}
-	data, err := io.ReadAll(in)
-	if err != nil {
-		return metav1.ListMeta{}, fmt.Errorf("read the list: %w", err)
-	}
-	return d.listProtobuf(data, each)
+	return d.listProtobuf(in, o, each)
 }
 
 // event makes an event of a frame.
-func (d *decoder[T]) event(f frame) (ev Event[T], err error) {
+func (d *decoder[T]) event(f frame, o decodeOptions) (ev Event[T], err error) {
 	ev.Type = EventType(f.kind)
 	switch ev.Type {
 	case Added, Modified, Removed, Bookmark:
@@ -61,7 +73,7 @@ func (d *decoder[T]) event(f frame) (ev Event[T], err error) {
 	default:
 		return ev, &DecodeError{What: "watch event", Err: fmt.Errorf("unknown type %q", f.kind)}
 	}
-	ev.Object, err = d.object(f.object)
+	ev.Object, err = d.object(f, o)
 	var unreadable *DecodeError
 	if errors.As(err, &unreadable) && unreadable.Key != "" && unreadable.Version != "" && ev.Type != Bookmark {
 		return Event[T]{Type: ev.Type, ResourceVersion: unreadable.Version, Unreadable: unreadable}, nil
@@ -99,18 +111,18 @@ func (d *decoder[T]) status(data []byte) error {
 }
 
 // object decodes one object that says its kind: that of a watch event.
-func (d *decoder[T]) object(data []byte) (obj T, err error) {
-	if !bytes.HasPrefix(data, protobufMagic) {
-		return d.objectJSON(data)
+func (d *decoder[T]) object(f frame, o decodeOptions) (obj T, err error) {
+	if !bytes.HasPrefix(f.object, protobufMagic) {
+		return d.objectJSON(f.json, o)
 	}
-	e, err := openEnvelope(data)
+	e, err := openEnvelope(f.object)
 	if err != nil {
 		return obj, &DecodeError{What: "watch event", Err: err}
 	}
 	if err := d.expect(e.kind); err != nil {
 		return obj, err
 	}
-	return d.objectProtobuf(e.raw)
+	return d.objectProtobuf(e.raw, o)
 }
 
 // expect says whether an object of that kind is what was asked for. "" says nothing about itself and is believed.
@@ -145,15 +157,28 @@ func (d *decoder[T]) check(obj T) error {
 }
 
 // objectJSON decodes one object.
-func (d *decoder[T]) objectJSON(data []byte) (T, error) {
+func (d *decoder[T]) objectJSON(v lean.Value, o decodeOptions) (T, error) {
 	obj := d.new()
 	var into any = obj
-	if u, ok := any(obj).(*unstructured.Unstructured); ok {
+	u, tree := any(obj).(*unstructured.Unstructured)
+	switch {
+	case tree && d.lean != nil:
+		var err error
+		if u.Object, err = d.lean.Tree(v, !o.exclusive); err == nil {
+			return obj, d.expect(obj.GetObjectKind().GroupVersionKind().Kind)
+		}
+	case d.lean != nil:
+		v.DropManagedFields()
+	}
+	if tree {
 		u.Object = map[string]any{}
 		into = &u.Object // Its own UnmarshalJSON refuses what does not say its kind, as the items of a list may not.
 	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, into); err != nil {
-		return obj, unreadable(metadataJSON(data), err)
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(v.Bytes(), into); err != nil {
+		return obj, unreadable(metadataJSON(v.Bytes()), err)
+	}
+	if tree && d.lean != nil {
+		unstructured.RemoveNestedField(u.Object, "metadata", "managedFields")
 	}
 	return obj, d.expect(obj.GetObjectKind().GroupVersionKind().Kind)
 }

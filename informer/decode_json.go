@@ -1,95 +1,153 @@
 package informer
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/flyball-dev/flyball/informer/internal/lean"
 )
 
 // listJSON decodes a page item by item, as it comes in, so that nothing keeps the items of a page together in memory, and one
 // that cannot be decoded can be named.
-func (d *decoder[T]) listJSON(body io.Reader, each func(T, error) error) (m metav1.ListMeta, err error) {
-	in := json.NewDecoder(body)
-	if begun, err := open(in, '{'); !begun {
-		return m, err
+func (d *decoder[T]) listJSON(body io.Reader, o decodeOptions, each func(T, error) error) (m metav1.ListMeta, err error) {
+	in := newJSONStream(body, listBuffer)
+	if _, err := in.expect("{"); err != nil {
+		return m, readFailed(err)
 	}
-	for in.More() {
-		name, err := in.Token()
-		if err != nil {
-			return m, readFailed(err)
-		}
-		switch name {
-		case "kind":
-			var kind string
-			if err = readFailed(in.Decode(&kind)); err == nil {
-				err = d.expectList(kind)
+	for sep := byte('{'); ; {
+		if sep, err = in.member(sep, func(name string) error {
+			if name == "items" {
+				return d.itemsJSON(in, o, each)
 			}
-		case "metadata":
-			err = readFailed(in.Decode(&m))
-		case "items":
-			err = d.itemsJSON(in, each)
-		default:
-			var ignored json.RawMessage
-			err = readFailed(in.Decode(&ignored))
-		}
-		if err != nil {
+			v, err := in.value()
+			if err != nil {
+				return readFailed(err)
+			}
+			switch name {
+			case "kind":
+				var kind string
+				if err := fromJSON(v, &kind); err != nil {
+					return err
+				}
+				return d.expectList(kind)
+			case "metadata":
+				return fromJSON(v, &m)
+			}
+			return nil
+		}); err != nil || sep == '}' {
 			return m, err
 		}
 	}
-	_, err = in.Token() // The closing brace.
-	return m, readFailed(err)
+}
+
+// member reads a member of the object under way, whose value is read by f, and returns what stands behind it; before is what stood before it.
+func (s *jsonStream) member(before byte, f func(name string) error) (after byte, err error) {
+	if c, err := s.peek(); err != nil {
+		return 0, readFailed(err)
+	} else if c == '}' && before == '{' {
+		s.begin++
+		return c, nil
+	}
+	key, err := s.value()
+	if err != nil {
+		return 0, readFailed(err)
+	}
+	var name string
+	if err := fromJSON(key, &name); err != nil {
+		return 0, err
+	}
+	if _, err := s.expect(":"); err != nil {
+		return 0, readFailed(err)
+	}
+	if err := f(name); err != nil {
+		return 0, err
+	}
+	after, err = s.expect(",}")
+	return after, readFailed(err)
+}
+
+// fromJSON decodes a small value.
+func fromJSON(v lean.Value, into any) error {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(v.Bytes(), into); err != nil {
+		return &DecodeError{What: "list", Err: err}
+	}
+	return nil
 }
 
 // itemsJSON decodes the items of a page. Some servers send null for none.
-func (d *decoder[T]) itemsJSON(in *json.Decoder, each func(T, error) error) error {
-	if begun, err := open(in, '['); !begun {
-		return err
-	}
-	var item json.RawMessage // One array for all: decoded objects do not refer to it.
-	for in.More() {
-		if err := in.Decode(&item); err != nil {
+func (d *decoder[T]) itemsJSON(in *jsonStream, o decodeOptions, each func(T, error) error) error {
+	if c, err := in.expect("[n"); err != nil {
+		return readFailed(err)
+	} else if c == 'n' {
+		in.begin--
+		v, err := in.value()
+		if err != nil {
 			return readFailed(err)
 		}
-		obj, err := d.objectJSON(item)
-		if err == nil {
-			err = d.check(obj)
+		var none []struct{}
+		return fromJSON(v, &none)
+	}
+	if c, err := in.peek(); err != nil || c == ']' {
+		in.begin++
+		return readFailed(err)
+	}
+	for {
+		item, err := in.value()
+		if err != nil {
+			return readFailed(err)
 		}
-		if err := each(obj, err); err != nil {
-			return err
+		if o.held == nil || !o.held(stateJSON(item)) {
+			obj, err := d.objectJSON(item, o)
+			if err == nil {
+				err = d.check(obj)
+			}
+			if err := each(obj, err); err != nil {
+				return err
+			}
+		}
+		if sep, err := in.expect(",]"); err != nil || sep == ']' {
+			return readFailed(err)
 		}
 	}
-	_, err := in.Token() // The closing bracket.
-	return readFailed(err)
 }
 
-// open reads the delimiter that a value begins with; false without an error is a null.
-func open(in *json.Decoder, delim json.Delim) (begun bool, err error) {
-	switch t, err := in.Token(); {
-	case err != nil:
-		return false, readFailed(err)
-	case t == nil && delim == '[':
-		return false, nil
-	case t != delim:
-		return false, &DecodeError{What: "list", Err: fmt.Errorf("%v where %v was expected", t, delim)}
-	}
-	return true, nil
+// stateJSON reads which state of which object it is, without decoding it.
+func stateJSON(item lean.Value) (s ObjectState) {
+	item.Members(func(key []byte, v lean.Value) bool {
+		if string(key) != "metadata" {
+			return true
+		}
+		v.Members(func(key []byte, v lean.Value) bool {
+			switch string(key) {
+			case "namespace":
+				s.Namespace = v.Text()
+			case "name":
+				s.Name = v.Text()
+			case "uid":
+				s.UID = v.Text()
+			case "resourceVersion":
+				s.ResourceVersion = v.Text()
+			}
+			return true
+		})
+		return false
+	})
+	return s
 }
 
 // readFailed tells a list that makes no sense from one that did not come to its end.
 func readFailed(err error) error {
-	var (
-		syntax *json.SyntaxError
-		typ    *json.UnmarshalTypeError
-	)
+	var senseless *DecodeError
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &syntax), errors.As(err, &typ):
-		return &DecodeError{What: "list", Err: err}
+	case errors.As(err, &senseless):
+		return err
 	case errors.Is(err, io.EOF):
 		err = io.ErrUnexpectedEOF
 	}
@@ -106,44 +164,4 @@ func (d *decoder[T]) expectList(kind string) error {
 		return nil // "List" or nothing: says nothing about the items.
 	}
 	return d.expect(item)
-}
-
-// frame is one event of a watch, not decoded.
-type frame struct {
-	kind   string
-	object []byte
-}
-
-// frameReader cuts the body of a watch into frames. What it returned is valid until the next call.
-type frameReader interface {
-	// Errors: io.EOF at the end of a frame; io.ErrUnexpectedEOF within one; a [DecodeError]; the connection's.
-	next() (frame, error)
-}
-
-// newFrameReader returns the reader for a body that begins with first. A protobuf frame begins with its length in four bytes,
-// big end first, of which the first is 0 for any frame below 16 MiB.
-func newFrameReader(first byte, in io.Reader) frameReader {
-	if first == 0 {
-		return &protobufFrames{in: in}
-	}
-	return &jsonFrames{in: json.NewDecoder(in)}
-}
-
-// jsonFrames reads JSON objects one after the other.
-type jsonFrames struct{ in *json.Decoder }
-
-func (r *jsonFrames) next() (frame, error) {
-	var ev struct {
-		Type   string          `json:"type"`
-		Object json.RawMessage `json:"object"`
-	}
-	err := r.in.Decode(&ev)
-	var (
-		syntax *json.SyntaxError
-		typ    *json.UnmarshalTypeError
-	)
-	if errors.As(err, &syntax) || errors.As(err, &typ) {
-		return frame{}, &DecodeError{What: "watch event", Err: err}
-	}
-	return frame{kind: ev.Type, object: ev.Object}, err
 }

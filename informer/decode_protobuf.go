@@ -1,11 +1,10 @@
 package informer
 
 import (
-	"bytes"
+	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -72,61 +71,158 @@ type envelope struct {
 }
 
 func openEnvelope(data []byte) (e envelope, err error) {
-	err = fields(data[len(protobufMagic):], func(number uint64, content []byte) error {
+	err = fields(data[len(protobufMagic):], func(number uint64, content []byte) (err error) {
 		switch number {
-		case 1: // TypeMeta: 1 apiVersion, 2 kind.
-			return fields(content, func(number uint64, content []byte) error {
-				if number == 2 {
-					e.kind = string(content)
-				}
-				return nil
-			})
+		case 1:
+			e.kind, err = kindOf(content)
 		case 2:
 			e.raw = content
 		}
-		return nil
+		return err
 	})
 	return e, err
 }
 
-// listProtobuf decodes a page item by item. Every list message of Kubernetes has its metadata in field 1, its items in 2.
-func (d *decoder[T]) listProtobuf(data []byte, each func(T, error) error) (meta metav1.ListMeta, err error) {
-	e, err := openEnvelope(data)
-	if err != nil {
-		return meta, &DecodeError{What: "list", Err: err}
-	}
-	if err := d.expectList(e.kind); err != nil {
-		return meta, err
-	}
-	var failed error // An error that is worded already.
-	err = fields(e.raw, func(number uint64, content []byte) error {
-		switch number {
-		case 1:
-			return meta.Unmarshal(content)
-		case 2:
-			obj, err := d.objectProtobuf(content)
-			if err == nil {
-				err = d.check(obj)
-			}
-			failed = each(obj, err)
-			return failed
+// kindOf reads a message TypeMeta: 1 apiVersion, 2 kind.
+func kindOf(data []byte) (kind string, err error) {
+	err = fields(data, func(number uint64, content []byte) error {
+		if number == 2 {
+			kind = string(content)
 		}
 		return nil
 	})
-	if err != nil && failed == nil {
-		return meta, &DecodeError{What: "list", Err: err}
-	}
-	return meta, failed
+	return kind, err
 }
 
-func (d *decoder[T]) objectProtobuf(data []byte) (T, error) {
+// listProtobuf decodes a page item by item, as it comes in. Every list message of Kubernetes has its metadata in field 1, its items in 2.
+func (d *decoder[T]) listProtobuf(in *bufio.Reader, o decodeOptions, each func(T, error) error) (m metav1.ListMeta, err error) {
+	s := &protoStream{in: in, left: -1}
+	if err := s.magic(); err != nil {
+		return m, badList(err)
+	}
+	for { // The fields of the envelope: 1 TypeMeta, 2 the list.
+		number, wire, err := s.tag()
+		if err != nil || number == 0 {
+			return m, badList(err)
+		}
+		if number == 2 && wire == 2 {
+			if err := d.messageList(s, &m, o, each); err != nil {
+				return m, err
+			}
+			continue
+		}
+		content, err := s.content(wire, number == 1)
+		if err != nil {
+			return m, badList(err)
+		}
+		if number == 1 {
+			kind, err := kindOf(content)
+			if err != nil {
+				return m, badList(err)
+			}
+			if err := d.expectList(kind); err != nil {
+				return m, err
+			}
+		}
+	}
+}
+
+// messageList decodes the list itself.
+func (d *decoder[T]) messageList(s *protoStream, m *metav1.ListMeta, o decodeOptions, each func(T, error) error) error {
+	back, err := s.into()
+	if err != nil {
+		return badList(err)
+	}
+	defer back()
+	for {
+		number, wire, err := s.tag()
+		if err != nil || number == 0 {
+			return badList(err)
+		}
+		content, err := s.content(wire, number <= 2)
+		if err != nil {
+			return badList(err)
+		}
+		switch {
+		case wire != 2:
+		case number == 1:
+			if err := m.Unmarshal(content); err != nil {
+				return badList(err)
+			}
+		case number == 2:
+			if err := d.item(content, o, each); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// item decodes an item of a list, unless it is held.
+func (d *decoder[T]) item(content []byte, o decodeOptions, each func(T, error) error) error {
+	if o.held != nil && o.held(stateProtobuf(content)) {
+		return nil
+	}
+	obj, err := d.objectProtobuf(content, o)
+	if err == nil {
+		err = d.check(obj)
+	}
+	return each(obj, err)
+}
+
+// stateProtobuf reads which state of which object it is, without decoding it. Every object message has its metadata in field 1, and that
+// the name in 1, the namespace in 3, the UID in 5 and the resource version in 6.
+func stateProtobuf(data []byte) (s ObjectState) {
+	_ = fields(data, func(number uint64, content []byte) error {
+		if number != 1 {
+			return nil
+		}
+		_ = fields(content, func(number uint64, content []byte) error {
+			switch number {
+			case 1:
+				s.Name = content
+			case 3:
+				s.Namespace = content
+			case 5:
+				s.UID = content
+			case 6:
+				s.ResourceVersion = content
+			}
+			return nil
+		})
+		return errTruncated // Of an object nothing else is needed.
+	})
+	return s
+}
+
+// badList tells a list that makes no sense from one that did not come to its end.
+func badList(err error) error {
+	var broken *brokenError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &broken):
+		return fmt.Errorf("read the list: %w", broken.error)
+	}
+	return &DecodeError{What: "list", Err: err}
+}
+
+func (d *decoder[T]) objectProtobuf(data []byte, o decodeOptions) (T, error) {
 	obj := d.new()
+	if d.lean != nil {
+		if d.lean.Unmarshal(data, obj, !o.exclusive) == nil {
+			return obj, nil
+		}
+		obj = d.new() // The standard decoder knows what to make of it.
+	}
 	into, ok := any(obj).(unmarshaler)
 	if !ok {
 		return obj, &DecodeError{What: "object", Err: fmt.Errorf("the server sent protobuf, which a %T cannot hold", obj)}
 	}
 	if err := into.Unmarshal(data); err != nil {
 		return obj, unreadable(metadataProtobuf(data), err)
+	}
+	if d.lean != nil {
+		obj.SetManagedFields(nil)
 	}
 	return obj, nil
 }
@@ -142,62 +238,4 @@ func metadataProtobuf(data []byte) (m metav1.ObjectMeta) {
 		return nil
 	})
 	return m
-}
-
-// protobufFrames reads messages WatchEvent, each behind its length.
-type protobufFrames struct {
-	in   io.Reader
-	buf  []byte
-	head [4]byte
-}
-
-func (r *protobufFrames) next() (frame, error) {
-	if _, err := io.ReadFull(r.in, r.head[:]); err != nil {
-		return frame{}, err // io.EOF when not even one byte came.
-	}
-	size := binary.BigEndian.Uint32(r.head[:])
-	if size > maxFrame {
-		return frame{}, &DecodeError{What: "watch event", Err: fmt.Errorf("a frame of %d bytes", size)}
-	}
-	if cap(r.buf) < int(size) || cap(r.buf) > keptFrame {
-		r.buf = make([]byte, size)
-	}
-	r.buf = r.buf[:size]
-	if _, err := io.ReadFull(r.in, r.buf); err != nil {
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
-		return frame{}, err
-	}
-	return openEvent(r.buf)
-}
-
-// openEvent reads a message WatchEvent: 1 type, 2 a RawExtension, whose 1 is the object.
-func openEvent(data []byte) (f frame, err error) {
-	// Some servers wrap the event itself in an envelope.
-	if bytes.HasPrefix(data, protobufMagic) {
-		e, err := openEnvelope(data)
-		if err != nil {
-			return f, &DecodeError{What: "watch event", Err: err}
-		}
-		data = e.raw
-	}
-	err = fields(data, func(number uint64, content []byte) error {
-		switch number {
-		case 1:
-			f.kind = string(content)
-		case 2:
-			return fields(content, func(number uint64, content []byte) error {
-				if number == 1 {
-					f.object = content
-				}
-				return nil
-			})
-		}
-		return nil
-	})
-	if err != nil {
-		return f, &DecodeError{What: "watch event", Err: err}
-	}
-	return f, nil
 }

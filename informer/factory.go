@@ -29,6 +29,8 @@ type FactoryOptions struct {
 	Namespaces []string
 	// Transform is applied to every object of every informer; see [ReflectorOptions].
 	Transform func(Object) (Object, error)
+	// StandardDecoding is as in [RESTOptions], for every informer.
+	StandardDecoding bool
 	// Resync is HandlerOptions.Resync for handlers that do not say; 0 is none.
 	Resync time.Duration
 	// StreamLists, Backoff and Panics are as in [Options], for every informer.
@@ -53,6 +55,8 @@ type InformerOptions struct {
 	// compared, so who gives the same name shares a cache, and the function of the first counts.
 	Transform     func(Object) (Object, error)
 	TransformName string
+	// StandardDecoding is as in [RESTOptions].
+	StandardDecoding bool
 }
 
 // Factory shares informers: all who ask for the same objects in the same representation get one cache and one connection.
@@ -162,6 +166,7 @@ func (f *Factory) shared(id cacheIdentity, newObject func() Object, o InformerOp
 			o: RESTOptions{
 				Kind: id.kind.Kind, Namespace: namespace, New: newObject,
 				LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector, ShardSelector: o.ShardSelector,
+				StandardDecoding: id.standard,
 			},
 		}
 	}

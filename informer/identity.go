@@ -18,11 +18,14 @@ type cacheIdentity struct {
 	namespaces                                  string
 	labelSelector, fieldSelector, shardSelector string
 	transform                                   string
+	// standard is RESTOptions.StandardDecoding.
+	standard bool
 }
 
 // identify finds out what is wanted by someone who holds objects like example, and how to make one.
 func (f *Factory) identify(example any, o InformerOptions) (id cacheIdentity, newObject func() Object, err error) {
 	id = cacheIdentity{kind: o.Kind, labelSelector: o.LabelSelector, fieldSelector: o.FieldSelector, shardSelector: o.ShardSelector, transform: o.TransformName}
+	id.standard = o.StandardDecoding || f.o.StandardDecoding
 	if o.Transform != nil && o.TransformName == "" {
 		return id, nil, errors.New("informer with a transform: InformerOptions.TransformName is needed")
 	}
@@ -78,6 +81,9 @@ func (c *cache) name() string {
 		special = append(special, "metadata")
 	}
 	id := c.identity
+	if id.standard {
+		special = append(special, "standard decoding")
+	}
 	for _, s := range []string{id.namespaces, id.labelSelector, id.fieldSelector, id.shardSelector, id.transform} {
 		if s != "" {
 			special = append(special, s)

@@ -136,6 +136,27 @@ func (x *Indexer[T]) Get(key string) (obj T, found bool) {
 	return obj, false
 }
 
+// held returns the object that is there in that very state. It allocates nothing: a list asks for each of its objects.
+func (x *Indexer[T]) held(s ObjectState) (obj T, found bool) {
+	var room [256]byte
+	key := room[:0]
+	if len(s.Namespace) > 0 {
+		key = append(append(key, s.Namespace...), '/')
+	}
+	key = append(key, s.Name...)
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	e := x.entries[string(key)]
+	if e == nil || len(s.ResourceVersion) == 0 {
+		return obj, false
+	}
+	had := identify(e.obj)
+	if had.version != string(s.ResourceVersion) || string(had.uid) != string(s.UID) {
+		return obj, false
+	}
+	return e.obj, true
+}
+
 // List returns the objects of a namespace ("" is all) that sel selects (nil selects all).
 func (x *Indexer[T]) List(namespace string, sel labels.Selector) []T {
 	x.mu.RLock()

@@ -54,7 +54,15 @@ type ListOptions struct {
 	// Unreadable, when set, is called instead of yield for an object that exists and cannot be decoded, if at least its key could
 	// be read: one object must not keep all others from being listed. nil makes the list fail.
 	Unreadable func(*DecodeError)
+	// Held, when set, is asked about each object before it is decoded, whether the caller has it in that very state. Such an object is
+	// not yielded. An implementation may ignore it.
+	Held func(ObjectState) bool
+	// Exclusive says that the caller is going to change the objects: none may share memory with another.
+	Exclusive bool
 }
+
+// ObjectState says which state of which object something is. It is valid only during the call that it is an argument of.
+type ObjectState struct{ Namespace, Name, UID, ResourceVersion []byte }
 
 // ListResult is what a page of a list says about itself.
 type ListResult struct {
@@ -73,6 +81,8 @@ type WatchOptions struct {
 	//
 	// Source: KEP-3157, streaming lists.
 	SendInitialEvents bool
+	// Exclusive is as in [ListOptions].
+	Exclusive bool
 	// Timeout is how long the server should keep the stream open; 0 leaves it to the server.
 	Timeout time.Duration
 }

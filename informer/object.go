@@ -44,6 +44,14 @@ func identify[T any](obj T) identity {
 	return identity{uid: m.GetUID(), version: m.GetResourceVersion()}
 }
 
+// stateOf is the state that obj is; the zero ObjectState when it has no metadata.
+func stateOf[T any](obj T) (s ObjectState) {
+	if m, ok := any(obj).(metav1.Object); ok {
+		s.Namespace, s.Name, s.UID, s.ResourceVersion = []byte(m.GetNamespace()), []byte(m.GetName()), []byte(m.GetUID()), []byte(m.GetResourceVersion())
+	}
+	return s
+}
+
 // sameObject says whether both are states of one object. An absent UID (objects written by hand) matches any.
 func (i identity) sameObject(other identity) bool {
 	return i.uid == other.uid || i.uid == "" || other.uid == ""

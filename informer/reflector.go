@@ -76,9 +76,9 @@ type ReflectorOptions[T any] struct {
 	Grace time.Duration
 	// Backoff is how long to wait after failures.
 	Backoff Backoff
-	// Held returns the state of obj that is in the cache, if there is one. Of a list, what the cache holds in that very state is
-	// dropped at once in favour of the cached object, so that listing again does not double the memory. nil is none.
-	Held func(obj T) (T, bool)
+	// Held returns the object that is in the cache in that very state, if it is. Of a list, what the cache holds is not decoded, or dropped at
+	// once, in favour of the cached object, so that listing again costs little time and memory. nil is none.
+	Held func(ObjectState) (T, bool)
 	// OnError is told of every failed list and watch, by the reflector's goroutine, which waits. nil is ignored; Health and
 	// the log tell in any case.
 	OnError func(ctx context.Context, err error)
@@ -201,13 +201,19 @@ func (r *Reflector[T]) wait(ctx context.Context) {
 
 // listed returns what to keep of an object of a list.
 func (r *Reflector[T]) listed(obj T) (T, error) {
-	// After history went back the newest list is asked for. Of that a version may say nothing: it may have been given twice.
-	if r.o.Held != nil && !r.newest {
-		if held, found := r.o.Held(obj); found && identify(held).sameState(identify(obj)) {
-			return held, nil
-		}
+	if held, found := r.held(stateOf(obj)); found {
+		return held, nil
 	}
 	return r.transform(obj)
+}
+
+// held returns what the cache holds in that state. After history went back the newest list is asked for. Of that a version may say nothing: it may have
+// been given twice.
+func (r *Reflector[T]) held(s ObjectState) (obj T, found bool) {
+	if r.o.Held == nil || r.newest {
+		return obj, false
+	}
+	return r.o.Held(s)
 }
 
 // transform calls Options.Transform.

@@ -80,6 +80,14 @@ func (r *Reflector[T]) pages(ctx context.Context) (all completeList[T], asked Li
 		asked.Limit = r.o.PageSize
 	}
 	asked.Unreadable = func(e *DecodeError) { all.unreadable = append(all.unreadable, e) }
+	asked.Held = func(s ObjectState) bool {
+		held, found := r.held(s)
+		if found {
+			all.objects = append(all.objects, held)
+		}
+		return found
+	}
+	asked.Exclusive = r.o.Transform != nil
 	keep := func(obj T) error {
 		obj, err := r.listed(obj)
 		if err != nil {
@@ -100,7 +108,7 @@ func (r *Reflector[T]) pages(ctx context.Context) (all completeList[T], asked Li
 		if page.Continue == asked.Continue {
 			return all, asked, &DecodeError{What: "list", Err: errors.New("the server repeats the continue token")}
 		}
-		asked = ListOptions{Limit: asked.Limit, Continue: page.Continue, Unreadable: asked.Unreadable}
+		asked.Continue, asked.ResourceVersion, asked.Match = page.Continue, "", ""
 	}
 }
 

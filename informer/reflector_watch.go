@@ -23,6 +23,7 @@ type conversation[T any] func(ctx context.Context, w Watch[T], giveUp context.Ca
 // converse opens a watch and gives it to f.
 func (r *Reflector[T]) converse(ctx context.Context, o WatchOptions, f conversation[T]) (failure, error) {
 	o.Timeout = time.Duration(float64(r.o.WatchTimeout) * (1 + r.delays.Rand()))
+	o.Exclusive = r.o.Transform != nil
 	// A half-open connection says nothing for ever. The server promised to end the watch after the timeout.
 	timed, cancel := context.WithTimeoutCause(ctx, o.Timeout+r.o.Grace, errSilent)
 	defer cancel()

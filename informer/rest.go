@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+
+	"github.com/flyball-dev/flyball/informer/internal/lean"
 )
 
 // RESTOptions say what a [RESTListerWatcher] lists.
@@ -31,6 +33,11 @@ type RESTOptions struct {
 	LabelSelector, FieldSelector, ShardSelector string
 	// New makes an object to decode into. Needed when the type parameter is an interface; otherwise nil is the zero object.
 	New func() Object
+	// StandardDecoding leaves decoding to the decoders of the types. Otherwise objects come without their managed fields, equal strings are one,
+	// and equal parts of objects are one unless [ListOptions].Exclusive asks for objects of one's own: a cache then takes a third of the memory.
+	// What a part is depends on the type: of Go types of the API that come as protobuf, and of *unstructured.Unstructured, everything that refers to memory; other
+	// Go types that come as JSON share nothing.
+	StandardDecoding bool
 }
 
 // RESTListerWatcher lists and watches a resource of a Kubernetes API.
@@ -69,6 +76,9 @@ func NewRESTListerWatcher[T Object](client rest.Interface, o RESTOptions) *RESTL
 	} else {
 		element := reflect.TypeFor[T]().Elem()
 		d.new = func() T { return reflect.New(element).Interface().(T) }
+	}
+	if !o.StandardDecoding {
+		d.lean = lean.NewDecoder()
 	}
 	switch any(d.new()).(type) {
 	case *unstructured.Unstructured:
@@ -119,7 +129,7 @@ func (lw *RESTListerWatcher[T]) List(ctx context.Context, o ListOptions, yield f
 		return ListResult{}, err
 	}
 	defer body.Close()
-	m, err := lw.decode.list(countedBody{body, lw.read}, func(obj T, err error) error {
+	m, err := lw.decode.list(countedBody{body, lw.read}, decodeOptions{held: o.Held, exclusive: o.Exclusive}, func(obj T, err error) error {
 		var unreadable *DecodeError
 		switch {
 		case err == nil:
@@ -167,12 +177,13 @@ func (lw *RESTListerWatcher[T]) Watch(ctx context.Context, o WatchOptions) (Watc
 		return nil, err
 	}
 	body = countedBody{body, lw.read}
-	return &restWatch[T]{decode: &lw.decode, body: body, in: bufio.NewReader(body)}, nil
+	return &restWatch[T]{decode: &lw.decode, o: decodeOptions{exclusive: o.Exclusive}, body: body, in: bufio.NewReader(body)}, nil
 }
 
 // restWatch is the stream of one watch.
 type restWatch[T Object] struct {
 	decode *decoder[T]
+	o      decodeOptions
 	body   io.ReadCloser
 	in     *bufio.Reader
 	// frames reads the next frame; nil until the first byte told the encoding.
@@ -192,7 +203,7 @@ func (w *restWatch[T]) Next(ctx context.Context) (ev Event[T], err error) {
 	if err != nil {
 		return ev, ended(ctx, err)
 	}
-	return w.decode.event(f)
+	return w.decode.event(f, w.o)
 }
 
 // Close is described at [Watch].

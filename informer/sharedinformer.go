@@ -99,7 +99,7 @@ func NewSharedInformerOfNamespaces[T Object](lws map[string]ListerWatcher[T], o 
 		s.sources = append(s.sources, source[T]{namespace, NewReflector(lws[namespace], s.fifo, ReflectorOptions[T]{
 			Resource: o.Resource, Namespace: namespace, Scope: scope, Transform: o.Transform,
 			PageSize: o.PageSize, StreamLists: o.StreamLists, WatchTimeout: o.WatchTimeout, Grace: o.Grace, Backoff: o.Backoff, OnError: o.OnError,
-			Held: func(obj T) (T, bool) { return s.indexer.Get(Key(obj)) },
+			Held: s.indexer.held,
 		})})
 	}
 	for name, f := range o.Indexes {

@@ -1,0 +1,54 @@
+package lean
+
+import (
+	"hash/maphash"
+	"reflect"
+	"sync"
+)
+
+// Decoder decodes objects so that they take little memory: equal strings are one, and so are equal parts of objects.
+type Decoder struct {
+	mu sync.Mutex
+	// share says whether the object under way may refer to parts of others.
+	share bool
+	words words
+
+	// parts has what recurs in messages, sites what is known of their fields.
+	parts table[*part]
+	sites sites
+
+	// The same for objects of maps. Their fields are not known beforehand: keys that have one hash have one site.
+	boxes           boxes
+	trees           table[*tree]
+	keys            site
+	texts, subtrees sites
+}
+
+// part is a value that several messages hold.
+type part struct {
+	// field is the id of the kind of field that it was decoded for.
+	field uint64
+	wire  []byte
+	value reflect.Value
+}
+
+// tree is a part of an object of maps that several objects hold.
+type tree struct {
+	text  []byte
+	value any
+}
+
+// The numbers of places that a decoder may come to have: a few hundred kilobytes, in a cache of that many objects. Tables begin small.
+const (
+	mostWords = 1 << 14
+	mostParts = 1 << 16
+)
+
+// NewDecoder returns a decoder that knows nothing yet.
+func NewDecoder() *Decoder {
+	seed := maphash.MakeSeed()
+	return &Decoder{
+		words: words{seed: seed, table: table[string]{most: mostWords}}, parts: table[*part]{most: mostParts},
+		boxes: boxes{seed: seed, table: table[any]{most: mostWords}}, trees: table[*tree]{most: mostParts},
+	}
+}

@@ -1,0 +1,233 @@
+package lean
+
+import (
+	"bytes"
+	"errors"
+)
+
+// errSyntax says that bytes are not JSON. What the standard decoder makes of them is its business.
+var errSyntax = errors.New("not JSON")
+
+// deepest is how far objects and arrays may be nested before they are left to the standard decoder.
+const deepest = 256
+
+// span is an object or an array in the text of a value.
+type span struct {
+	// start is the position of its opening bracket, end that behind its closing one.
+	start, end int32
+	// next is the index of the first span that does not begin within this one.
+	next int32
+	// commas counts those between its own members.
+	commas int32
+}
+
+// Index finds where the objects and arrays of a JSON value begin and end, so that one can be looked up as a whole before it is taken apart. It may be
+// given the value in pieces.
+//
+// It checks only that brackets and quotes match.
+type Index struct {
+	spans []span
+	// open has the indexes of the spans that have not ended, and what ends them.
+	open []opened
+	// at is how far the text was looked at. quoted says that this is within a string.
+	at     int
+	quoted bool
+	// scalar says that the value is neither object nor array nor string: it ends before what cannot belong to it.
+	scalar bool
+}
+
+type opened struct {
+	span int32
+	end  byte
+}
+
+// Reset begins another value.
+func (x *Index) Reset() {
+	x.spans, x.open, x.at, x.quoted, x.scalar = x.spans[:0], x.open[:0], 0, false, false
+}
+
+// Scan goes on to the end of the value that text begins with, which must not begin with space. done says that it was found: the value is text[:x.Len()].
+// Otherwise Scan is to be called again with more.
+//
+// Errors: the text is not JSON.
+func (x *Index) Scan(text []byte) (done bool, err error) {
+	for x.at < len(text) {
+		if x.quoted {
+			if !x.unquote(text) {
+				return false, nil
+			}
+			if len(x.open) == 0 {
+				return true, nil
+			}
+			continue
+		}
+		c := text[x.at]
+		if x.scalar {
+			if c == ',' || c == '}' || c == ']' || c <= ' ' {
+				return true, nil
+			}
+			x.at++
+			continue
+		}
+		x.at++
+		switch c {
+		case '"':
+			x.quoted = true
+		case '{', '[':
+			if len(x.open) == deepest {
+				return false, errSyntax
+			}
+			x.open = append(x.open, opened{int32(len(x.spans)), c + 2}) // In ASCII the closing bracket is two behind the opening one.
+			x.spans = append(x.spans, span{start: int32(x.at - 1)})
+		case '}', ']':
+			last := len(x.open) - 1
+			if last < 0 || x.open[last].end != c {
+				return false, errSyntax
+			}
+			s := &x.spans[x.open[last].span]
+			s.end, s.next = int32(x.at), int32(len(x.spans))
+			if x.open = x.open[:last]; last == 0 {
+				return true, nil
+			}
+		case ',':
+			if len(x.open) == 0 {
+				return false, errSyntax
+			}
+			x.spans[x.open[len(x.open)-1].span].commas++
+		default:
+			x.scalar = len(x.open) == 0
+		}
+	}
+	return false, nil
+}
+
+// unquote goes to the end of a string; false when that has not come yet.
+func (x *Index) unquote(text []byte) bool {
+	for i := x.at; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			x.at, x.quoted = i+1, false
+			return true
+		case '\\':
+			if i+1 == len(text) {
+				x.at = i // The character behind it has not come.
+				return false
+			}
+			i++
+		}
+	}
+	x.at = len(text)
+	return false
+}
+
+// Len is how much of the text was looked at: all of the value, when Scan said so.
+func (x *Index) Len() int { return x.at }
+
+// Value is a JSON value whose index is known. It is valid as long as its text and index are.
+type Value struct {
+	text []byte
+	// spans are those of all of text; span is the index of the value's own, or the next one's if it is no object or array.
+	spans []span
+	at    int
+	span  int
+	end   int
+}
+
+// Value returns the value that was found at the beginning of text.
+func (x *Index) Value(text []byte) Value {
+	return Value{text: text[:x.at], spans: x.spans, end: x.at}
+}
+
+// ValueOf returns the value that text is.
+//
+// Errors: the text is not JSON.
+func ValueOf(text []byte) (Value, error) {
+	text = bytes.TrimSpace(text)
+	var x Index
+	if done, err := x.Scan(text); err != nil || (!done && !x.scalar) {
+		return Value{}, errSyntax
+	}
+	return x.Value(text), nil
+}
+
+// Bytes is the text of the value.
+func (v Value) Bytes() []byte { return v.text[v.at:v.end] }
+
+// Text is the content of a string that stands for itself; nil when the value is anything else.
+func (v Value) Text() []byte {
+	r := reader{text: v.text, at: v.at}
+	if r.peek() != '"' {
+		return nil
+	}
+	b, simple, err := r.quoted()
+	if err != nil || !simple {
+		return nil
+	}
+	return b[1 : len(b)-1]
+}
+
+// Members calls each with the members of an object, until it returns false. What is no object has none, and of one that is not JSON there may be fewer.
+func (v Value) Members(each func(key []byte, member Value) bool) {
+	r := reader{text: v.text[:v.end], spans: v.spans, at: v.at, span: v.span}
+	if r.peek() != '{' {
+		return
+	}
+	r.at++
+	r.span++
+	for r.peek() == '"' {
+		key, _, err := r.quoted()
+		if err != nil || r.peek() != ':' {
+			return
+		}
+		r.at++
+		member, ok := r.skip()
+		if !ok || !each(key[1:len(key)-1], member) || r.peek() != ',' {
+			return
+		}
+		r.at++
+	}
+}
+
+// skip goes over a value.
+func (r *reader) skip() (v Value, ok bool) {
+	c := r.peek()
+	v = Value{text: r.text, spans: r.spans, at: r.at, span: r.span}
+	switch c {
+	case 0:
+		return v, false
+	case '{', '[':
+		if !r.indexed() {
+			return v, false
+		}
+		r.leap()
+	case '"':
+		if _, _, err := r.quoted(); err != nil {
+			return v, false
+		}
+	default:
+		r.literal()
+	}
+	v.end = r.at
+	return v, r.at <= len(r.text)
+}
+
+// DropManagedFields takes the managed fields out of an object's text, so that no decoder has to look at them: their place becomes null and space.
+func (v Value) DropManagedFields() {
+	v.Members(func(key []byte, metadata Value) bool {
+		if string(key) != metadataKey {
+			return true
+		}
+		metadata.Members(func(key []byte, fields Value) bool {
+			if string(key) != managedFieldsKey {
+				return true
+			}
+			if text := fields.Bytes(); len(text) > len("null") && text[0] == '[' {
+				for i := range text[copy(text, "null"):] {
+					text[len("null")+i] = ' '
+				}
+			}
+			return true
+		})
+		return true
+	})
+}

@@ -1,0 +1,191 @@
+package lean
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestEveryBuiltinType: of all types of the API, random objects are decoded as by their own decoders, whatever was decoded before, and
+// nothing is left to those decoders.
+func TestEveryBuiltinType(t *testing.T) {
+	d := NewDecoder()
+	types := builtins()
+	if len(types) < 150 {
+		t.Fatalf("only %d types", len(types))
+	}
+	for seed, empty := range types {
+		for round := range 6 {
+			f := filler{rand.New(rand.NewPCG(uint64(seed%5), uint64(round/3))), 3}
+			obj := empty()
+			f.fill(reflect.ValueOf(obj).Elem(), 0)
+			data, err := obj.Marshal()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := empty()
+			if err := d.Unmarshal(data, got, round != 2); err != nil {
+				t.Errorf("%T: %v", obj, err)
+			}
+			same(t, data, got, empty())
+		}
+	}
+}
+
+// same checks that got is what the type's own decoder makes of data, without the managed fields.
+func same(t *testing.T, data []byte, got, want message) {
+	t.Helper()
+	if err := want.Unmarshal(data); err != nil {
+		t.Errorf("%T: the standard decoder says %v", want, err)
+		return
+	}
+	trim(reflect.ValueOf(want))
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%T: got\n%+v\nwant\n%+v", want, got, want)
+	}
+}
+
+// trim takes the managed fields from an object and from the objects within it.
+func trim(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			trim(v.Elem())
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			trim(v.Index(i))
+		}
+	case reflect.Struct:
+		if f := v.FieldByName("TypeMeta"); f.IsValid() && f.Type() == typeMeta {
+			if m, ok := v.Addr().Interface().(metav1.Object); ok {
+				m.SetManagedFields(nil)
+			}
+		}
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				trim(v.Field(i))
+			}
+		}
+	}
+}
+
+// FuzzUnmarshal: whatever the bytes, what is decoded is what the type's own decoder makes of them.
+func FuzzUnmarshal(f *testing.F) {
+	types := builtins()
+	slices.SortFunc(types, func(a, b func() message) int { // A map gave them.
+		if fmt.Sprintf("%T", a()) < fmt.Sprintf("%T", b()) {
+			return -1
+		}
+		return 1
+	})
+	for i, empty := range types {
+		obj := empty()
+		filler{rand.New(rand.NewPCG(1, uint64(i))), 2}.fill(reflect.ValueOf(obj).Elem(), 0)
+		if data, err := obj.Marshal(); err == nil && i%4 == 0 && len(data) < 2048 { // TestEveryBuiltinType has the others.
+			f.Add(uint16(i), data)
+		}
+	}
+	d := NewDecoder()
+	f.Fuzz(func(t *testing.T, kind uint16, data []byte) {
+		empty := types[int(kind)%len(types)]
+		for range 3 { // From the third time on parts are shared.
+			got := empty()
+			if err := d.Unmarshal(data, got, true); err != nil {
+				return
+			}
+			plain := withoutManagedFields(data)
+			if err := empty().Unmarshal(data); err != nil && empty().Unmarshal(plain) != nil {
+				t.Fatalf("%T: decoded what the standard decoder refuses: %v", got, err)
+			}
+			same(t, plain, got, empty())
+		}
+	})
+}
+
+// withoutManagedFields removes field 17 of field 1: what is wrong in it is not looked at. (Of lists, metadata has no such field.)
+func withoutManagedFields(data []byte) (kept []byte) {
+	for len(data) > 0 {
+		r, size, err := next(data)
+		if err != nil {
+			return append(kept, data...)
+		}
+		if r.number == 1 && r.wire == wireBytes {
+			var content []byte
+			for rest := r.content; len(rest) > 0; {
+				inner, n, err := next(rest)
+				if err != nil {
+					content = append(content, rest...)
+					break
+				}
+				if inner.number != managedFieldsNumber {
+					content = append(content, rest[:n]...)
+				}
+				rest = rest[n:]
+			}
+			kept = append(kept, 1<<3|wireBytes)
+			kept = appendVarint(kept, uint64(len(content)))
+			kept = append(kept, content...)
+		} else {
+			kept = append(kept, data[:size]...)
+		}
+		data = data[size:]
+	}
+	return kept
+}
+
+func appendVarint(b []byte, v uint64) []byte {
+	for ; v >= 0x80; v >>= 7 {
+		b = append(b, byte(v)|0x80)
+	}
+	return append(b, byte(v))
+}
+
+// TestEqualPartsAreOne: labels, environment and probes of pods of one Deployment are in memory once, and those of a decode
+// that is not to share are its own.
+func TestEqualPartsAreOne(t *testing.T) {
+	d := NewDecoder()
+	decode := func(name string, share bool) *corev1.Pod {
+		p := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "web"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{
+				Env: []corev1.EnvVar{{Name: "A", Value: "b"}}, LivenessProbe: &corev1.Probe{PeriodSeconds: 3}, VolumeMounts: []corev1.VolumeMount{{Name: name}},
+			}}},
+		}
+		data, err := p.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := &corev1.Pod{}
+		if err := d.Unmarshal(data, got, share); err != nil {
+			t.Fatal(err)
+		}
+		if got.ManagedFields != nil {
+			t.Error("managed fields were decoded")
+		}
+		return got
+	}
+	for i := range 20 {
+		decode(fmt.Sprint("a", i), true)
+	}
+	b, c, alone := decode("b", true), decode("c", true), decode("d", false)
+	one := func(x, y *corev1.Pod) bool {
+		return reflect.ValueOf(x.Labels).Pointer() == reflect.ValueOf(y.Labels).Pointer() &&
+			&x.Spec.Containers[0].Env[0] == &y.Spec.Containers[0].Env[0] && x.Spec.Containers[0].LivenessProbe == y.Spec.Containers[0].LivenessProbe
+	}
+	if !one(b, c) {
+		t.Error("equal parts of two pods are not one")
+	}
+	alone.Labels["app"], alone.Spec.Containers[0].Env[0].Value, alone.Spec.Containers[0].LivenessProbe.PeriodSeconds = "db", "c", 4
+	if c.Labels["app"] != "web" || c.Spec.Containers[0].Env[0].Value != "b" || c.Spec.Containers[0].LivenessProbe.PeriodSeconds != 3 {
+		t.Error("a pod that was to be exclusive shares parts")
+	}
+	if &b.Spec.Containers[0] == &c.Spec.Containers[0] {
+		t.Error("different containers are one")
+	}
+}

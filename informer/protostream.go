@@ -1,0 +1,153 @@
+package informer
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// protoStream reads the fields of a message as they come in, and keeps one at a time.
+//
+// Errors of all methods: errTruncated where the body ended too early, but in good order; a brokenError where the connection did.
+type protoStream struct {
+	in *bufio.Reader
+	// left is how much of the message has not been read; negative when the body ends where the message does.
+	left int64
+	buf  []byte
+}
+
+// content reads what is behind a tag: if it is wanted, and of bytes, it is returned, and valid until the next call.
+func (s *protoStream) content(wire uint8, wanted bool) ([]byte, error) {
+	switch wire {
+	case 0:
+		_, err := s.number()
+		return nil, err
+	case 1:
+		return nil, s.skip(8)
+	case 5:
+		return nil, s.skip(4)
+	case 2:
+		size, err := s.length()
+		if err != nil {
+			return nil, err
+		}
+		if wanted {
+			return s.bytes(size)
+		}
+		return nil, s.skip(size)
+	}
+	return nil, fmt.Errorf("protobuf wire type %d", wire)
+}
+
+// tag reads what a field begins with; number 0 is the end of the message.
+func (s *protoStream) tag() (number uint64, wire uint8, err error) {
+	if s.left == 0 {
+		return 0, 0, nil
+	}
+	if s.left < 0 {
+		if _, err := s.in.Peek(1); errors.Is(err, io.EOF) {
+			return 0, 0, nil
+		}
+	}
+	tag, err := s.number()
+	return tag >> 3, uint8(tag & 7), err
+}
+
+// number reads a varint.
+func (s *protoStream) number() (uint64, error) {
+	var value uint64
+	for shift := uint(0); shift < 64; shift += 7 {
+		if s.left == 0 {
+			return 0, errTruncated
+		}
+		c, err := s.in.ReadByte()
+		if err != nil {
+			return 0, truncated(err)
+		}
+		s.left = max(s.left-1, -1)
+		value |= uint64(c&0x7f) << shift
+		if c < 0x80 {
+			return value, nil
+		}
+	}
+	return 0, errTruncated
+}
+
+// length reads the length of a field.
+func (s *protoStream) length() (int64, error) {
+	size, err := s.number()
+	if err == nil && (size > 1<<62 || (s.left >= 0 && int64(size) > s.left)) {
+		err = errTruncated
+	}
+	return int64(size), err
+}
+
+func (s *protoStream) skip(size int64) error {
+	if s.left >= 0 {
+		if size > s.left {
+			return errTruncated
+		}
+		s.left -= size
+	}
+	_, err := io.CopyN(io.Discard, s.in, size)
+	return truncated(err)
+}
+
+// bytes reads the content of a field. A length that is a lie is believed only as far as there is content.
+func (s *protoStream) bytes(size int64) ([]byte, error) {
+	if cap(s.buf) > keptFrame && size <= keptFrame {
+		s.buf = nil
+	}
+	if s.left >= 0 {
+		s.left -= size
+	}
+	s.buf = s.buf[:0]
+	for int64(len(s.buf)) < size {
+		if len(s.buf) == cap(s.buf) {
+			grown := make([]byte, len(s.buf), max(int64(len(s.buf)), min(size, keptFrame))+int64(len(s.buf)))
+			copy(grown, s.buf)
+			s.buf = grown
+		}
+		n, err := s.in.Read(s.buf[len(s.buf):min(int64(cap(s.buf)), size)])
+		s.buf = s.buf[:len(s.buf)+n]
+		if err != nil && int64(len(s.buf)) < size {
+			return nil, truncated(err)
+		}
+	}
+	return s.buf, nil
+}
+
+// truncated tells a message that is too short from a connection that broke.
+func truncated(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case err == io.EOF: //nolint:errorlint // As readers return it; wrapped it is the connection's.
+		return errTruncated
+	}
+	return &brokenError{err}
+}
+
+// brokenError is an error of the connection, not of what came over it.
+type brokenError struct{ error }
+
+// into goes into the field whose tag was just read: what is read from now on are the fields of its message. It returns how to come back.
+func (s *protoStream) into() (back func(), err error) {
+	size, err := s.length()
+	if err != nil {
+		return nil, err
+	}
+	outer := s.left
+	if outer >= 0 {
+		outer -= size
+	}
+	s.left = size
+	return func() { s.left = outer }, nil
+}
+
+// magic reads what every object that Kubernetes encodes as protobuf begins with.
+func (s *protoStream) magic() error {
+	_, err := s.in.Discard(len(protobufMagic))
+	return truncated(err)
+}
