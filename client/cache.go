@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -46,6 +47,9 @@ type cache struct {
 	highest map[string]string
 	// floored is the last floor of the ledger that the cache was found to have reached.
 	floored string
+
+	// prepare makes the indexes that were asked for before the cache was made. It runs once; who comes meanwhile waits.
+	prepare func() error
 }
 
 // follows says whether the cache holds objects of that namespace ("" of no namespace, or of all it follows).
@@ -122,6 +126,41 @@ type caches struct {
 
 	mu   sync.Mutex
 	made map[kind]*cache
+	// wanted are the indexes of caches that are not made yet.
+	wanted map[kind][]wantedIndex
+}
+
+// wantedIndex is an index to be made.
+type wantedIndex struct {
+	field   string
+	extract func(Object) []string
+}
+
+var errNotCached = errors.New("the kind is not cached")
+
+// index makes an index of a cache, or remembers to when the cache is made: neither the server nor the kind's definition needs
+// to be there before.
+func (cs *caches) index(k kind, field string, extract func(Object) []string) error {
+	if cs.factory == nil || slices.Contains(cs.live, k) {
+		return fmt.Errorf("index %s of %s: %w", field, k.gvk.Kind, errNotCached)
+	}
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if c := cs.made[k]; c != nil {
+		cs.mu.Unlock() // It calls extract.
+		defer cs.mu.Lock()
+		if err := c.prepare(); err != nil {
+			return err
+		}
+		return c.addIndex(field, extract)
+	}
+	for _, other := range cs.wanted[k] {
+		if other.field == field {
+			return fmt.Errorf("index %s of %s: %w", field, k.gvk.Kind, informer.ErrIndexExists)
+		}
+	}
+	cs.wanted[k] = append(cs.wanted[k], wantedIndex{field, extract})
+	return nil
 }
 
 // of returns the cache of a kind, and makes it when it is asked for the first time; nil when the kind is not cached.
@@ -132,21 +171,39 @@ func (cs *caches) of(ctx context.Context, k kind) (*cache, error) {
 	cs.mu.Lock()
 	c := cs.made[k]
 	cs.mu.Unlock()
-	if c != nil {
-		return c, nil
+	if c == nil {
+		r, err := cs.mapper.resourceOf(ctx, k.gvk)
+		if err != nil {
+			return nil, err
+		}
+		if c, err = cs.ensure(k, r); err != nil {
+			return nil, err
+		}
 	}
-	r, err := cs.mapper.resourceOf(ctx, k.gvk)
-	if err != nil {
-		return nil, err
-	}
+	return c, c.prepare()
+}
+
+// ensure makes the cache of a kind, unless somebody has meanwhile.
+func (cs *caches) ensure(k kind, r resource) (*cache, error) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if c := cs.made[k]; c != nil {
 		return c, nil
 	}
-	if c, err = cs.make(k, r); err != nil {
+	c, err := cs.make(k, r)
+	if err != nil {
 		return nil, err
 	}
+	wanted := cs.wanted[k]
+	delete(cs.wanted, k)
+	c.prepare = sync.OnceValue(func() error {
+		for _, i := range wanted {
+			if err := c.addIndex(i.field, i.extract); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	cs.made[k] = c
 	c.ledger.join(c)
 	return c, nil

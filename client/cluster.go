@@ -88,7 +88,7 @@ func New(config *rest.Config, o Options) (*Cluster, error) {
 		live:  &live{rest: server, scheme: o.Scheme, mapper: m},
 		books: &books{ledgers: map[schema.GroupResource]*ledger{}},
 	}
-	c.caches = &caches{factory: o.Informers, scheme: o.Scheme, books: c.books, mapper: m, given: o.Caches, other: o.CacheFor, made: map[kind]*cache{}}
+	c.caches = &caches{factory: o.Informers, scheme: o.Scheme, books: c.books, mapper: m, given: o.Caches, other: o.CacheFor, made: map[kind]*cache{}, wanted: map[kind][]wantedIndex{}}
 	for _, obj := range o.Uncached {
 		k, err := kindOf(o.Scheme, obj)
 		if err != nil {
@@ -119,22 +119,31 @@ func (c *Cluster) IsObjectNamespaced(ctx context.Context, obj runtime.Object) (b
 }
 
 // IndexField makes cached lists of obj's kind, in obj's representation, selectable by [MatchingFields] with that field.
-// extract returns the values of an object; it is called for objects of the cache, and for own writes that it has not seen.
+// extract returns the values of an object; it is called for objects of the cache, and for own writes that it has not seen. Nothing
+// is asked of the server: the kind may be defined later. ctx is not used; it is there because people expect it.
 //
-// Errors: [informer.ErrIndexExists].
-func (c *Cluster) IndexField(ctx context.Context, obj Object, field string, extract func(Object) []string) error {
+// Errors: [informer.ErrIndexExists]; one that says so, when the kind is not cached.
+func (c *Cluster) IndexField(_ context.Context, obj Object, field string, extract func(Object) []string) error {
 	k, err := kindOf(c.o.Scheme, obj)
 	if err != nil {
 		return err
 	}
-	cache, err := c.caches.of(ctx, k)
-	if err != nil {
-		return err
-	}
-	if cache == nil {
-		return fmt.Errorf("index %s of %s: the kind is not cached", field, k.gvk.Kind)
-	}
-	return cache.addIndex(field, extract)
+	return c.caches.index(k, field, extract)
+}
+
+// APIReader reads from the server always, never from a cache: before the caches run, say, or for what is read once.
+func (c *Cluster) APIReader() Reader { return apiReader{c} }
+
+type apiReader struct{ cluster *Cluster }
+
+// Get implements [Reader].
+func (r apiReader) Get(ctx context.Context, key ObjectKey, obj Object, opts ...GetOption) error {
+	return r.cluster.Get(ctx, key, obj, append(opts[:len(opts):len(opts)], Live)...)
+}
+
+// List implements [Reader].
+func (r apiReader) List(ctx context.Context, list ObjectList, opts ...ListOption) error {
+	return r.cluster.List(ctx, list, append(opts[:len(opts):len(opts)], Live)...)
 }
 
 // Uncache drops the cache of obj's kind, in obj's representation, with its indexes. The next read makes it again.

@@ -23,11 +23,14 @@ func (c *Cluster) Get(ctx context.Context, key ObjectKey, obj Object, opts ...Ge
 	if key.Name == "" {
 		return fmt.Errorf("get %s: the key has no name", k.gvk.Kind)
 	}
+	if o.Live { // It makes no cache.
+		return c.live.get(ctx, k, key, obj)
+	}
 	cache, err := c.caches.of(ctx, k)
 	if err != nil {
 		return err
 	}
-	if cache == nil || o.Live {
+	if cache == nil {
 		return c.live.get(ctx, k, key, obj)
 	}
 	found, err := c.readCache(ctx, cache, &query{key: key, ListOptions: ListOptions{ReadOptions: o}})
@@ -53,11 +56,14 @@ func (c *Cluster) List(ctx context.Context, list ObjectList, opts ...ListOption)
 	if err != nil {
 		return fmt.Errorf("list %T: %w", list, err)
 	}
+	if o.Live {
+		return c.live.list(ctx, k, list, o)
+	}
 	cache, err := c.caches.of(ctx, k)
 	if err != nil {
 		return err
 	}
-	if cache == nil || o.Live {
+	if cache == nil {
 		return c.live.list(ctx, k, list, o)
 	}
 	version := cache.store.watermark(o.Namespace)

@@ -36,9 +36,8 @@ type Reconciler struct {
 }
 
 // SetupWithManager makes the controller. Websites that wait for a domain are asked again when another one of that domain changes.
-func (r *Reconciler) SetupWithManager(ctx context.Context, mgr *ctrl.Manager, c *client.Cluster) error {
-	r.Client = c
-	if err := c.IndexField(ctx, &Website{}, domainField, domainOf); err != nil {
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr *ctrl.Manager) error {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &Website{}, domainField, domainOf); err != nil {
 		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).

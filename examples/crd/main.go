@@ -10,7 +10,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
-	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/manager/ctrl"
 )
@@ -26,12 +25,8 @@ func newManager(ctx context.Context, config *rest.Config, names NameServer) (*ct
 	if err != nil {
 		return nil, err
 	}
-	c, err := client.New(config, client.Options{Informers: mgr.Informers()})
-	if err != nil {
-		return nil, err
-	}
-	r := &Reconciler{Names: names, Recorder: mgr.Recorder("website-controller")}
-	return mgr, r.SetupWithManager(ctx, mgr, c)
+	r := &Reconciler{Client: mgr.GetClient(), Names: names, Recorder: mgr.Recorder("website-controller")}
+	return mgr, r.SetupWithManager(ctx, mgr)
 }
 
 // logged is a name server that only says what it would do.

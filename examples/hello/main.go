@@ -38,17 +38,13 @@ func (g *Greeter) SetupWithManager(mgr *ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).For(&appsv1.Deployment{}).Owns(&corev1.ConfigMap{}).Complete(g)
 }
 
-// newManager makes the process: caches, a client that reads them, and the controller.
+// newManager makes the process: it has the caches, and the client that reads them.
 func newManager(config *rest.Config) (*ctrl.Manager, error) {
 	mgr, err := ctrl.NewManager(config, ctrl.Options{})
 	if err != nil {
 		return nil, err
 	}
-	c, err := client.New(config, client.Options{Informers: mgr.Informers()})
-	if err != nil {
-		return nil, err
-	}
-	return mgr, (&Greeter{c}).SetupWithManager(mgr)
+	return mgr, (&Greeter{mgr.GetClient()}).SetupWithManager(mgr)
 }
 
 func main() {

@@ -2,7 +2,7 @@
 // builder and reconcile, as people know them.
 //
 //	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{})
-//	err = (&WebReconciler{Client: mgr.Client()}).SetupWithManager(mgr)
+//	err = (&WebReconciler{Client: mgr.GetClient()}).SetupWithManager(mgr)
 //	err = mgr.Run(ctrl.SetupSignalHandler())
 //
 // Everything here is a name for something elsewhere.
