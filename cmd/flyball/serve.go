@@ -20,12 +20,16 @@ func newServe() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve an embedded Kubernetes API on a loopback port, with a fake kubelet and the controllers",
-		Long: `Serve an embedded Kubernetes API on a loopback port, with a fake kubelet and the controllers: a cluster in one process, in
-memory, for kubectl and other clients. Whoever reaches the port may do everything. Ctrl-C ends it, and nothing is left.`,
+		Long: `Serve an embedded Kubernetes API on a loopback port, with a fake kubelet and the controllers: a cluster in one process, for
+kubectl and other clients. Whoever reaches the port may do everything. Ctrl-C ends it, and nothing is left; with --store
+everything is there the next time, for flyball run, too.`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if _, _, err := net.SplitHostPort(o.Addr); err != nil {
 				return &usageError{fmt.Errorf("--addr: %w", err)}
+			}
+			if err := o.Store.Validate(); err != nil {
+				return &usageError{fmt.Errorf("--tenant: %w", err)}
 			}
 			if len(o.Controllers) == 1 && o.Controllers[0] == "" {
 				o.Controllers = nil
@@ -49,6 +53,7 @@ memory, for kubectl and other clients. Whoever reaches the port may do everythin
 	fs := c.Flags()
 	fs.StringVar(&o.Addr, "addr", "127.0.0.1:0", "the loopback address to listen at; port 0 is a free one")
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "where to write a kubeconfig; empty: a temporary file, removed at the end")
+	o.Store.AddFlags(fs)
 	fs.BoolVar(&o.Kubelet, "kubelet", true, "start pods by a fake kubelet, and empty deleted namespaces")
 	fs.StringSliceVar(&o.Controllers, "controllers", []string{"*"}, "the controllers to run: '*' is all that are on by default, 'foo' is foo, '-foo' is not foo; empty: none. All: "+strings.Join(knownNames(), ", "))
 	return c

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -108,6 +110,7 @@ func TestServeRefuses(t *testing.T) {
 	}{
 		{[]string{"serve", "--addr", "nonsense"}, "--addr"},
 		{[]string{"serve", "--controllers", "nonsense"}, "--controllers"},
+		{[]string{"serve", "--tenant", "../a"}, "--tenant"},
 		{[]string{"serve", "more"}, `unexpected argument "more"`},
 	} {
 		if code, _, errs := flyball(t.Context(), c.args...); code != 2 || !strings.Contains(errs, c.want) {
@@ -117,4 +120,50 @@ func TestServeRefuses(t *testing.T) {
 	if code, _, errs := flyball(t.Context(), "serve", "--addr", "0.0.0.0:0"); code != 1 || !strings.Contains(errs, "not a loopback address") {
 		t.Errorf("an address of the world: exit code %d, %q", code, errs)
 	}
+}
+
+// TestServeStore: what was written is there the next time, for its tenant alone; and only one process at a time has the store.
+func TestServeStore(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	dir := filepath.Join(t.TempDir(), "store")
+	serve := func(tenant string, use func(kubernetes.Interface)) {
+		kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+		serving, stop := context.WithCancel(ctx)
+		ended := make(chan string, 1)
+		go func() {
+			_, _, errs := flyball(serving, "serve", "--kubeconfig", kubeconfig, "--store", dir, "--tenant", tenant, "--controllers", "", "--kubelet=false")
+			ended <- errs
+		}()
+		use(clientOf(ctx, t, kubeconfig))
+		stop()
+		if errs := <-ended; errs != "" {
+			t.Error(errs)
+		}
+	}
+	var uid types.UID
+	serve("a", func(c kubernetes.Interface) {
+		d, err := c.AppsV1().Deployments("default").Create(ctx, deployment("web"), metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		uid = d.UID
+		code, _, errs := flyball(ctx, "serve", "--store", dir)
+		if code != 1 || !strings.Contains(errs, "in use by process "+strconv.Itoa(os.Getpid())) {
+			t.Errorf("a second server on the store: exit code %d, %q", code, errs)
+		}
+	})
+	serve("a", func(c kubernetes.Interface) {
+		d, err := c.AppsV1().Deployments("default").Get(ctx, "web", metav1.GetOptions{})
+		if err != nil || d.UID != uid {
+			t.Errorf("the next time: %v, %v", d, err)
+		}
+	})
+	serve("ab", func(c kubernetes.Interface) {
+		list, err := c.AppsV1().Deployments("").List(ctx, metav1.ListOptions{})
+		if err != nil || len(list.Items) != 0 {
+			t.Errorf("another tenant sees %v, %v", list, err)
+		}
+	})
 }

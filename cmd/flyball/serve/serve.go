@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/flyball-dev/flyball/cmd/flyball/nodes"
+	"github.com/flyball-dev/flyball/cmd/flyball/store"
 	"github.com/flyball-dev/flyball/controllers"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/kubelet"
@@ -28,6 +29,8 @@ type Options struct {
 	Controllers []string
 	// Kubelet is whether pods are started by a fake kubelet, and deleted namespaces emptied.
 	Kubelet bool
+	// Store is where the objects are.
+	Store store.Options
 	// Out is told where the API is.
 	Out io.Writer
 }
@@ -35,10 +38,15 @@ type Options struct {
 // podDelay is about how long the fake kubelet takes to start a pod.
 const podDelay = 300 * time.Millisecond
 
-// Run serves until ctx is done, and returns when everything has stopped. Errors: an address that cannot be listened at, a
-// kubeconfig that cannot be written, controllers that do not exist, a part that failed.
+// Run serves until ctx is done, and returns when everything has stopped. Errors: a store that cannot be opened, an address that cannot be
+// listened at, a kubeconfig that cannot be written, controllers that do not exist, a part that failed.
 func Run(ctx context.Context, o Options) (err error) {
-	server, err := localapi.New(localapi.Options{})
+	objects, err := o.Store.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, objects.Close()) }()
+	server, err := localapi.New(localapi.Options{Storage: objects, Tenant: o.Store.Tenant})
 	if err != nil {
 		return err
 	}
