@@ -135,6 +135,11 @@ func TestControllersHaveClientsOfTheirOwn(t *testing.T) {
 				t.Errorf("%s: %d times by %s, want 1", what, len(wrote), name)
 			}
 		}
+		for _, e := range log.Entries(func(e audit.Entry) bool { return e.Mutates() && e.Resource == "events" }) {
+			if !strings.HasSuffix(e.UserAgent, "/events") {
+				t.Errorf("an event was sent by %s", e.UserAgent)
+			}
+		}
 		stop()
 		if err := <-done; err != nil {
 			t.Error("run:", err)

@@ -3,6 +3,7 @@ package garbagecollector
 import (
 	"errors"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -69,5 +70,23 @@ func TestMerge(t *testing.T) {
 		if got := resourceNames(merge(before, of("up", "new"), tt.err)); got != tt.want {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
 		}
+	}
+}
+
+// The graph is made of who an object is, who owns it, and what holds it; labels and annotations are let go.
+func TestStrip(t *testing.T) {
+	now := metav1.Now()
+	whole := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "web", UID: "u", ResourceVersion: "7", DeletionTimestamp: &now, Finalizers: []string{"orphan"},
+		OwnerReferences: []metav1.OwnerReference{{Name: "owner", UID: "o"}}, Labels: map[string]string{"a": "b"},
+		Annotations: map[string]string{"note": "long"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}},
+	}}
+	got, err := strip(whole)
+	want := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "web", UID: "u", ResourceVersion: "7", DeletionTimestamp: &now, Finalizers: []string{"orphan"},
+		OwnerReferences: []metav1.OwnerReference{{Name: "owner", UID: "o"}},
+	}}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v, want %+v", got, err, want)
 	}
 }
