@@ -15,6 +15,7 @@ FUZZTIME ?= 10s
 BENCH    ?= .
 COUNT    ?= 1
 LOAD     ?= 500
+FLAP     ?= 5000
 
 .PHONY: help
 help: ## show this help
@@ -84,6 +85,10 @@ idle: ## ten minutes with 500 Deployments and nothing to do, and a restart: no w
 .PHONY: load
 load: ## what LOAD (500) Deployments of 10 pods cost: kube-controller-manager's controllers and ours, as a table
 	cd peers && FLYBALL_LOAD=$(LOAD) go test -count 1 -run 'TestLoad$$' -timeout 3h -v ./differential
+
+.PHONY: flap
+flap: ## what it costs to keep the Endpoints of FLAP (5000) pods that flap behind one Service: theirs and ours, as a table
+	cd peers && FLYBALL_FLAP=$(FLAP) go test -count 1 -run 'TestFlap$$' -timeout 1h -v ./differential
 
 .PHONY: docs
 docs: ## check that what the docs link, show and name exists

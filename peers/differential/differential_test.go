@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -17,10 +18,15 @@ func join(all []string) string { return strings.Join(all, ",") }
 
 // TestScenarios plays the scenarios and those of some seeds on kube-controller-manager and on flyball manager.
 //
-// PEERS=all: those that are slow too, and ten times the seeds. FLYBALL_SCENARIOS: only those whose name this regular expression finds.
+// PEERS=all: those that are slow too, and ten times the seeds. FLYBALL_SEED: the first seed, instead of 1. FLYBALL_SCENARIOS: only those
+// whose name this regular expression finds.
 func TestScenarios(t *testing.T) {
+	seeds := fewSeeds
+	if everything() {
+		seeds = manySeeds
+	}
 	left, right := startReal(t, "kube-controller-manager"), startOurs(t, "flyball manager")
-	for batch := range slices.Chunk(chosen(), atOnce) {
+	for batch := range slices.Chunk(chosen(t, seeds), atOnce) {
 		compare(t, left, right, batch)
 	}
 }
@@ -31,7 +37,7 @@ func TestNoiseFloor(t *testing.T) {
 		t.Skip("only with PEERS=all")
 	}
 	left, right := startReal(t, "kube-controller-manager"), startReal(t, "another kube-controller-manager")
-	for batch := range slices.Chunk(chosen(), atOnce) {
+	for batch := range slices.Chunk(chosen(t, fewSeeds), atOnce) {
 		compare(t, left, right, batch)
 	}
 }
@@ -41,17 +47,26 @@ const atOnce = 140
 
 func everything() bool { return os.Getenv("PEERS") == "all" }
 
-// chosen are the scenarios to play.
-func chosen() []scenario {
+const fewSeeds, manySeeds = 20, 200
+
+// chosen are the scenarios to play, so many that chance wrote among them.
+func chosen(t *testing.T, seeds int) []scenario {
+	t.Helper()
+	first := 1
+	if text := os.Getenv("FLYBALL_SEED"); text != "" {
+		var err error
+		if first, err = strconv.Atoi(text); err != nil {
+			t.Fatalf("FLYBALL_SEED: %v", err)
+		}
+	}
 	scenarios := slices.Concat(
 		rolloutScenarios(), revisionScenarios(), scaleScenarios(), ownershipScenarios(), podScenarios(), endpointsScenarios(), garbageScenarios(),
 	)
-	seeds := 20
 	if everything() {
-		scenarios, seeds = append(scenarios, truncatedScenario()), 200
+		scenarios = append(scenarios, truncatedScenario())
 	}
-	for seed := range seeds {
-		scenarios = append(scenarios, seeded(seed+1))
+	for i := range seeds {
+		scenarios = append(scenarios, seeded(first+i))
 	}
 	pattern := regexp.MustCompile(os.Getenv("FLYBALL_SCENARIOS"))
 	return slices.DeleteFunc(scenarios, func(sc scenario) bool { return !pattern.MatchString(sc.name) })
@@ -76,13 +91,22 @@ func compare(t *testing.T, left, right *side, scenarios []scenario) {
 		keep(t, name, transcripts[0][name], transcripts[1][name])
 		t.Run(name, func(t *testing.T) {
 			if diff := sideBySide(transcripts[0][name], transcripts[1][name], left.name, right.name); diff != "" {
-				t.Errorf("scenario %s differs\n%s", name, diff)
+				t.Errorf("scenario %s differs; play it again by %s\n%s", name, again(name), diff)
 			}
 			if strings.Contains(transcripts[0][name], "FAILED") {
 				t.Errorf("scenario %s could not be played:\n%s", name, transcripts[0][name])
 			}
 		})
 	}
+}
+
+// again is what to set to play one scenario only.
+func again(name string) string {
+	set := fmt.Sprintf("PEERS=all FLYBALL_SCENARIOS='^%s$'", name)
+	if seed, ok := strings.CutPrefix(name, "seed-"); ok {
+		set = fmt.Sprintf("FLYBALL_SEED=%s FLYBALL_SCENARIOS='^%s$'", seed, name)
+	}
+	return set
 }
 
 // keep writes the transcripts of a scenario into the folder that FLYBALL_TRANSCRIPTS names, if it is set.

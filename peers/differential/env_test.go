@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -54,6 +55,7 @@ type env struct {
 	was     map[string][]body          // by key: the last settled state
 	letters map[string][]body          // by key: bodies that were printed in full
 	decided map[string]map[string]body // by key and part: the last decisions
+	swung   map[string]bool            // by key: ReplicaSets that were raised and lowered again within a round
 }
 
 func newEnv(s *side, sc scenario) *env {
@@ -61,7 +63,7 @@ func newEnv(s *side, sc scenario) *env {
 	h.Write([]byte(sc.name))
 	return &env{
 		side: s, scenario: sc, ns: sc.name, rng: rand.New(rand.NewPCG(h.Sum64(), 1)), names: newNames(),
-		was: map[string][]body{}, letters: map[string][]body{}, decided: map[string]map[string]body{},
+		was: map[string][]body{}, letters: map[string][]body{}, decided: map[string]map[string]body{}, swung: map[string]bool{},
 	}
 }
 
@@ -157,6 +159,7 @@ func (e *env) settled() map[string][]body {
 // via returns, by key, the decisions that were taken on the way: a line for each part that had several.
 func (e *env) via(log []change) map[string][]string {
 	steps := map[string]map[string][]string{} // by key and part
+	e.noteSwings(log)
 	for _, c := range log {
 		if kind := c.object.GetKind(); kind != "Deployment" && kind != "ReplicaSet" {
 			continue
@@ -251,7 +254,7 @@ func (e *env) close() string {
 		e.names.learn(c.object)
 	}
 	slicesNow := map[string][]body{}
-	for _, o := range e.side.rec.list(e.ns, "EndpointSlice") {
+	for _, o := range joined(e.side.rec.list(e.ns, "EndpointSlice")) {
 		key := e.names.key(o)
 		slicesNow[key] = append(slicesNow[key], e.names.body(o))
 	}
@@ -259,53 +262,31 @@ func (e *env) close() string {
 		slices.SortFunc(slicesNow[key], func(a, b body) int { return strings.Compare(a.String(), b.String()) })
 		e.noteKey(key, nil, slicesNow[key], nil)
 	}
-	groups := map[string]*eventGroup{}
-	for _, o := range e.side.rec.list(e.ns, "Event") {
-		key, message := e.names.event(o)
-		if key == "" {
-			continue
-		}
-		if groups[key] == nil {
-			groups[key] = &eventGroup{messages: map[string]int64{}}
-		}
-		n, _, _ := unstructured.NestedInt64(o.Object, "count")
-		groups[key].add(message, max(1, n))
-	}
 	e.text.WriteString("== events\n")
-	for _, key := range slices.Sorted(maps.Keys(groups)) {
-		groups[key].print(&e.text, key, e.scenario.retried || retriedEvents.MatchString(key))
-	}
+	e.noteEvents()
 	return e.text.String()
 }
 
-// eventGroup are the events of one object with one reason.
-type eventGroup struct {
-	messages map[string]int64
-	total    int64
-	// combined: there were so many that the sender combined them. Which ones it does not is chance: client-go's memory of messages is
-	// a set of ten, of which any may be dropped for a new one.
-	combined bool
-}
-
-func (g *eventGroup) add(message string, n int64) {
-	g.messages[message] += n
-	g.total += n
-	g.combined = g.combined || strings.HasPrefix(message, "(combined from similar events)")
-}
-
-func (g *eventGroup) print(to *strings.Builder, key string, uncounted bool) {
-	switch {
-	case g.combined && uncounted:
-		fmt.Fprintf(to, "  many× %s\n", key)
-	case g.combined:
-		fmt.Fprintf(to, "  %d× %s, combined\n", g.total, key)
-	default:
-		for _, message := range slices.Sorted(maps.Keys(g.messages)) {
-			if count := fmt.Sprint(g.messages[message]); uncounted {
-				fmt.Fprintf(to, "  some× %s %q\n", key, message)
-			} else {
-				fmt.Fprintf(to, "  %s× %s %q\n", count, key, message)
-			}
+// joined makes one EndpointSlice of those that differ in nothing but their endpoints: which of them holds which endpoint is in the
+// real controller the order of a map.
+func joined(all []*unstructured.Unstructured) []*unstructured.Unstructured {
+	var merged []*unstructured.Unstructured
+	for _, o := range all {
+		o = o.DeepCopy()
+		endpoints, _, _ := unstructured.NestedSlice(o.Object, "endpoints")
+		delete(o.Object, "endpoints")
+		like := func(m *unstructured.Unstructured) bool {
+			return m.GetGenerateName() == o.GetGenerateName() && maps.Equal(m.GetLabels(), o.GetLabels()) &&
+				m.Object["addressType"] == o.Object["addressType"] && reflect.DeepEqual(m.Object["ports"], o.Object["ports"])
 		}
+		i := slices.IndexFunc(merged, like)
+		if i < 0 {
+			i, merged = len(merged), append(merged, o)
+		}
+		known, _, _ := unstructured.NestedSlice(merged[i].Object, "endpoints")
+		merged[i].Object["endpoints"] = append(known, endpoints...)
+		n, _, _ := unstructured.NestedInt64(merged[i].Object, "slices")
+		merged[i].Object["slices"] = n + 1
 	}
+	return merged
 }

@@ -33,9 +33,9 @@ const held = "flyball.test/hold"
 // task is what the kubelet may do in one step: something to one of several pods that are alike.
 type task struct {
 	does kubeletDoes
-	// set is the normalised name that the pods share.
-	set  string
-	pods []*unstructured.Unstructured // the first created first
+	// set is the normalised name that the pods share, looks what else they are.
+	set, looks string
+	pods       []*unstructured.Unstructured // the first created first
 }
 
 // tasks are what the kubelet could do in the namespace, in an order that both sides share.
@@ -46,14 +46,17 @@ func (e *env) tasks() []task {
 		if does == nothing {
 			continue
 		}
-		set := podName(pod)
-		i := slices.IndexFunc(all, func(t task) bool { return t.does == does && t.set == set })
+		e.names.learn(pod)
+		set, looks := podName(pod), e.names.body(pod).String()
+		i := slices.IndexFunc(all, func(t task) bool { return t.does == does && t.set == set && t.looks == looks })
 		if i < 0 {
-			i, all = len(all), append(all, task{does: does, set: set})
+			i, all = len(all), append(all, task{does: does, set: set, looks: looks})
 		}
 		all[i].pods = append(all[i].pods, pod)
 	}
-	slices.SortFunc(all, func(a, b task) int { return cmp.Or(cmp.Compare(a.set, b.set), cmp.Compare(a.does, b.does)) })
+	slices.SortFunc(all, func(a, b task) int {
+		return cmp.Or(cmp.Compare(a.set, b.set), cmp.Compare(a.does, b.does), cmp.Compare(a.looks, b.looks))
+	})
 	return all
 }
 

@@ -1,12 +1,8 @@
 package differential
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,78 +15,96 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-
-	"github.com/flyball-dev/flyball/peers/upstream"
 )
 
 // TestLoad prints what it costs to create, roll out and delete FLYBALL_LOAD Deployments of ten pods each, with a Service each: with
 // kube-controller-manager and with flyball manager, as both limit themselves by default and without limits. It asserts that both come
 // to the end; the figures are for people, with the machine's load beside them.
 func TestLoad(t *testing.T) {
-	n, err := strconv.Atoi(os.Getenv("FLYBALL_LOAD"))
-	if err != nil || n < 1 {
-		t.Skip("FLYBALL_LOAD does not say how many Deployments")
+	n := size(t, "FLYBALL_LOAD")
+	buildWithoutRace(t)
+	times := []string{
+		fmt.Sprintf("| %d Deployments × 10 | created | rolled | deleted | CPU | outside HTTP and TLS | peak heap | peak resident |", n),
+		"|---|---|---|---|---|---|---|---|",
 	}
-	raced := flyball // the others run with the race detector, which costs
+	calls := []string{"| calls | all | " + strings.Join(verbs, " | ") + " |", "|---|---|" + strings.Repeat("---|", len(verbs))}
+	for _, limit := range limits {
+		for _, ours := range []bool{false, true} {
+			s := startSubject(t, ours, compared, limit)
+			startKubelet(t, s.plane)
+			s.begin(t)
+			created, rolled, deleted := lives(t, s.client, n)
+			c := s.end(t)
+			s.stop(t)
+			name := fmt.Sprintf("%s, %s", s.name, limit)
+			times = append(times, fmt.Sprintf("| %s | %s | %s | %s | %s |", name, created, rolled, deleted, c.cells()))
+			calls = append(calls, fmt.Sprintf("| %s | %s |", name, callCells(c.calls)))
+		}
+	}
+	report(append(append(times, ""), calls...))
+}
+
+// limits are those on requests that are measured with.
+var limits = []limit{{"20", "30"}, {"10000", "10000"}}
+
+// limit is one on requests a second, and at once.
+type limit struct{ qps, burst string }
+
+func (l limit) String() string {
+	if l.qps == "10000" {
+		return "no limit"
+	}
+	return fmt.Sprintf("qps %s, burst %s", l.qps, l.burst)
+}
+
+// cells are the processor times and the memory.
+func (c cost) cells() string {
+	return fmt.Sprintf("%s | %s | %d MiB | %d MiB", c.cpu, c.outside.Round(10*time.Millisecond), c.heap, c.memory)
+}
+
+// verbs are the columns of a table of calls. Events are counted apart.
+var verbs = []string{"create", "update", "patch", "delete", "get", "list", "watch", "events"}
+
+// callCells are all calls, and those of each verb.
+func callCells(calls map[string]int) string {
+	sum := 0
+	for _, n := range calls {
+		sum += n
+	}
+	cells := []string{strconv.Itoa(sum)}
+	for _, verb := range verbs {
+		cells = append(cells, strconv.Itoa(calls[verb]))
+	}
+	return strings.Join(cells, " | ")
+}
+
+// report prints a table, and how busy the machine is.
+func report(lines []string) {
+	load, _ := os.ReadFile("/proc/loadavg")
+	fmt.Printf("%s\n\nload of the machine at the end: %s", strings.Join(lines, "\n"), load)
+}
+
+// size is what the environment says, or the test is skipped.
+func size(t *testing.T, variable string) int {
+	t.Helper()
+	n, err := strconv.Atoi(os.Getenv(variable))
+	if err != nil || n < 1 {
+		t.Skip(variable + " does not say how many")
+	}
+	return n
+}
+
+// buildWithoutRace builds what is measured; the other tests run with the race detector, which costs.
+func buildWithoutRace(t *testing.T) {
+	t.Helper()
+	raced := flyball
+	t.Cleanup(func() { flyball = raced })
 	flyball = filepath.Join(t.TempDir(), "flyball")
-	defer func() { flyball = raced }()
 	build := exec.Command("go", "build", "-o", flyball, "./cmd/flyball")
 	build.Dir = filepath.Join("..", "..")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build flyball: %v\n%s", err, out)
 	}
-	rows := []string{
-		fmt.Sprintf("| %d Deployments × 10 | created | rolled | deleted | CPU | peak memory | calls |", n),
-		"|---|---|---|---|---|---|---|",
-	}
-	for _, limit := range []string{"20", "10000"} {
-		for _, ours := range []bool{false, true} {
-			rows = append(rows, measure(t, n, ours, limit))
-		}
-	}
-	load, _ := os.ReadFile("/proc/loadavg")
-	fmt.Printf("%s\nload of the machine at the end: %s", strings.Join(rows, "\n"), load)
-}
-
-// measure runs one side and returns its row.
-func measure(t *testing.T, n int, ours bool, limit string) string {
-	t.Helper()
-	dir := t.TempDir()
-	policy, log := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "audit.log")
-	text := "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived, ResponseStarted]\nrules: [{level: Metadata}]\n"
-	if err := os.WriteFile(policy, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	o := upstream.Options{Log: os.Stderr, APIServerArgs: []string{"--audit-policy-file=" + policy, "--audit-log-path=" + log}}
-	burst := map[string]string{"20": "30", "10000": "10000"}[limit]
-	flags := []string{"--kube-api-qps=" + limit, "--kube-api-burst=" + burst}
-	program, agent := "kube-controller-manager", "kube-controller-manager/"
-	if ours {
-		program, agent = "flyball", "flyball-manager"
-	} else {
-		o.Controllers, o.ManagerArgs = compared, flags
-	}
-	on, err := upstream.Start(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := on.Stop(); err != nil {
-			t.Error(err)
-		}
-	}()
-	if ours {
-		p := startManager(t, on.Kubeconfig, append(flags, "--leader-elect=false", "--controllers="+join(compared))...)
-		defer func() {
-			if err := p.stop(t); err != nil {
-				t.Error(err)
-			}
-		}()
-	}
-	startKubelet(t, on)
-	created, rolled, deleted := lives(t, kubernetes.NewForConfigOrDie(adminConfig(t, on)), n)
-	cpu, memory := usage(t, program, on.Kubeconfig)
-	return fmt.Sprintf("| %s, qps %s | %s | %s | %s | %s | %d MiB | %s |", program, limit, created, rolled, deleted, cpu, memory, calls(t, log, agent))
 }
 
 // lives creates, rolls and deletes n Deployments and returns how long each took to come to its end.
@@ -146,63 +160,4 @@ func lives(t *testing.T, client kubernetes.Interface, n int) (created, rolled, d
 		return err == nil && len(all)+len(pods.Items) == 0
 	})
 	return created, rolled, deleted
-}
-
-// usage is the CPU time and the peak of resident memory, in MiB, of the program that was given the kubeconfig.
-func usage(t *testing.T, program, kubeconfig string) (time.Duration, int) {
-	t.Helper()
-	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range all {
-		line, err := os.ReadFile(path)
-		command := strings.Split(string(line), "\x00")
-		if err != nil || filepath.Base(command[0]) != program || !slices.Contains(command, "--kubeconfig="+kubeconfig) {
-			continue
-		}
-		stat, err := os.ReadFile(filepath.Join(filepath.Dir(path), "stat"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+2:]))
-		user, _ := strconv.Atoi(fields[11])
-		system, _ := strconv.Atoi(fields[12])
-		status, err := os.ReadFile(filepath.Join(filepath.Dir(path), "status"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, rest, _ := strings.Cut(string(status), "VmHWM:")
-		kib, _ := strconv.Atoi(strings.Fields(rest)[0])
-		return time.Duration(user+system) * 10 * time.Millisecond, kib / 1024
-	}
-	t.Fatalf("%s with %s does not run", program, kubeconfig)
-	return 0, 0
-}
-
-// calls counts the requests of an agent in the audit log, by verb.
-func calls(t *testing.T, log, agent string) string {
-	t.Helper()
-	f, err := os.Open(log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	counts := map[string]int{}
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var entry struct{ Verb, UserAgent string }
-		if err := json.Unmarshal(lines.Bytes(), &entry); err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(entry.UserAgent, agent) {
-			counts[entry.Verb]++
-		}
-	}
-	var parts []string
-	for _, verb := range slices.Sorted(maps.Keys(counts)) {
-		parts = append(parts, fmt.Sprintf("%s %d", verb, counts[verb]))
-	}
-	return strings.Join(parts, ", ")
 }

@@ -112,6 +112,15 @@ func startManager(t *testing.T, kubeconfig string, flags ...string) *program {
 	return p
 }
 
+func (p *program) hasEnded() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 // stop sends SIGTERM and returns how the program ended.
 func (p *program) stop(t *testing.T) error {
 	t.Helper()

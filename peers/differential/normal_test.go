@@ -111,8 +111,15 @@ func (n *names) body(o *unstructured.Unstructured) body {
 		// When exactly the condition moves from one rollout to the next is chance: the first writes of a rollout meet conflicts.
 		b[progressing+".reason"], b[progressing+".message"] = "of a rollout", "of a rollout"
 	}
+	if message, ok := b[progressing+".message"]; ok {
+		// A condition that keeps its status and reason keeps its message. Whether the one of a rollout came in between two "has
+		// successfully progressed" depends on which counts the Deployment's controller saw: so the second may name the first's ReplicaSet.
+		b[progressing+".message"] = progressed.ReplaceAllString(message, "ReplicaSet OF-A-ROLLOUT has successfully progressed.")
+	}
 	return b
 }
+
+var progressed = regexp.MustCompile(`ReplicaSet "[^"]*" has successfully progressed\.`)
 
 const progressing = "status.conditions[Progressing]"
 
@@ -230,19 +237,3 @@ func (b body) decisions() map[string]body {
 	}
 	return parts
 }
-
-// event is what counts about an event object: what it is about, and its message. Those of the API server itself do not count.
-func (n *names) event(o *unstructured.Unstructured) (key, message string) {
-	get := func(path ...string) string {
-		s, _, _ := unstructured.NestedString(o.Object, path...)
-		return n.text(s)
-	}
-	if get("source", "component") == "" {
-		return "", ""
-	}
-	return fmt.Sprintf("%s %s: %s %s (%s)", get("involvedObject", "kind"), get("involvedObject", "name"), get("type"), get("reason"),
-		get("source", "component")), get("message")
-}
-
-// retriedEvents are recorded by kube-controller-manager with each retry of a write, by ours with the write: docs/divergence.md.
-var retriedEvents = regexp.MustCompile(`DeploymentRollback(TemplateUnchanged|RevisionNotFound)`)

@@ -126,9 +126,16 @@ func (e *env) chanceSet() step {
 	}
 	slices.Sort(names)
 	return oneOf(e, func(name string) step { return remove("ReplicaSet", name) },
-		func(name string) step { return patch("ReplicaSet", name, `{"spec":{"replicas":2}}`) },
+		func(name string) step { return e.oneMore(name) },
 		func(name string) step { return patch("ReplicaSet", name, `{"metadata":{"labels":{"app":"other"}}}`) },
 		func(name string) step { return patch("ReplicaSet", name, `{"metadata":{"labels":{"app":"web"}}}`) })(oneOf(e, names...))
+}
+
+// oneMore raises the size of a ReplicaSet. (After lowering it, it would be chance whether its controller deletes pods before the
+// Deployment's controller raises it again.)
+func (e *env) oneMore(name string) step {
+	size, _, _ := unstructured.NestedInt64(e.side.rec.find(e.ns, "ReplicaSet", name).Object, "spec", "replicas")
+	return patch("ReplicaSet", name, fmt.Sprintf(`{"spec":{"replicas":%d}}`, size+1))
 }
 
 // toSomePod does something to one of the pods that pick takes. Those that are alike are one to it.

@@ -131,7 +131,7 @@ func scaleScenarios() []scenario {
 		{name: "scale-to-nothing-during-rollout", steps: running(web(4), image("web", "2"), pods(2), scale("web", 0), pods(all), scale("web", 3), pods(all))},
 		{name: "scale-over-three-sets", steps: running(web(8, rolling("4", "2")), image("web", "2"), pods(3), image("web", "3"), pods(2), scale("web", 16), pods(3), scale("web", 6), pods(all))},
 		{name: "scale-recreate", steps: running(web(3, recreate), image("web", "2"), pods(1), scale("web", 5), pods(all), scale("web", 2), pods(all))},
-		{name: "scale-set-by-hand", steps: running(web(3), patch("ReplicaSet", webHash1, `{"spec":{"replicas":1}}`), pods(all), scale("web", 4), pods(all))},
+		{name: "scale-set-by-hand", steps: running(web(3), patch("ReplicaSet", webHash1, `{"spec":{"replicas":5}}`), pods(all), scale("web", 4), pods(all))},
 		{name: "desired-annotation-tampered", steps: running(web(3),
 			annotate("ReplicaSet", webHash1, "deployment.kubernetes.io/desired-replicas", "9"), pods(all), scale("web", 4), pods(all))},
 		{name: "deletion-cost", steps: running(web(4),

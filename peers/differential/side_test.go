@@ -32,19 +32,23 @@ type side struct {
 	client kubernetes.Interface
 	rec    *recorder
 	probe  *probe
+	// managed is where the program with the compared controllers tells about itself.
+	managed string
 }
 
 // startReal starts a control plane whose controllers are kube-controller-manager's.
 func startReal(t *testing.T, name string) *side {
 	t.Helper()
-	return startSide(t, name, append([]string{"namespace"}, compared...))
+	s := startSide(t, name, append([]string{"namespace"}, compared...))
+	s.managed = s.plane.ManagerURL
+	return s
 }
 
 // startOurs starts a control plane whose controllers are flyball manager's; what is not compared is kube-controller-manager's.
 func startOurs(t *testing.T, name string) *side {
 	t.Helper()
 	s := startSide(t, name, []string{"namespace"})
-	startManager(t, s.plane.Kubeconfig, "--leader-elect=false", "--kube-api-qps=-1", "--controllers="+join(compared))
+	s.managed = startManager(t, s.plane.Kubeconfig, "--leader-elect=false", "--kube-api-qps=-1", "--controllers="+join(compared)).url
 	return s
 }
 
@@ -85,29 +89,29 @@ const (
 	// quietFor is the least time without a change after which a side may count as settled.
 	quietFor = 200 * time.Millisecond
 	// settleWithin is how long a side may take to settle.
-	settleWithin = 2 * time.Minute
+	settleWithin = 5 * time.Minute
 )
 
 // settle waits until no controller has anything left to do.
 //
-// That is so when a probe, which every controller has to work on, went through all of them and nothing else was written
-// meanwhile: their caches then hold everything that was there before the probe, and their queues are in order. A busy machine
-// makes the probe slower, so it does not make this less sure.
+// That is so when a probe, which every controller has to work on, went through all of them, their queues are empty, and nothing else
+// was written meanwhile: their caches then hold everything that was there before the probe, and what they found in it to do was begun
+// before the probe's end, for queues are in order, and is done. A busy machine makes the probe slower, so it does not make this less sure.
 func (s *side) settle(ctx context.Context) error {
-	deadline := time.Now().Add(settleWithin)
+	ctx, cancel := context.WithTimeout(ctx, settleWithin)
+	defer cancel()
 	for {
 		began, seen := time.Now(), s.rec.changes()
 		if err := s.probe.pass(ctx); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
-		if left := quietFor - time.Since(began); left > 0 {
-			time.Sleep(left)
+		busy, err := drained(ctx, s.managed)
+		if err != nil {
+			return fmt.Errorf("%s: %w; the last change was of %s", s.name, err, s.rec.lastChange())
 		}
-		if s.rec.changes() == seen {
+		time.Sleep(max(50*time.Millisecond, quietFor-time.Since(began)))
+		if s.rec.changes() == seen && !busy {
 			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("%s: did not settle within %s; the last change was of %s", s.name, settleWithin, s.rec.lastChange())
 		}
 	}
 }

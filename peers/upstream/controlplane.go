@@ -41,6 +41,10 @@ type ControlPlane struct {
 	URL string
 	// Kubeconfig is the path of a kubeconfig for the user admin.
 	Kubeconfig string
+	// ManagerURL and ManagerPID are kube-controller-manager's, empty without it. It may not be ready yet. Whoever asks gets its
+	// metrics and profiles there; its certificate is its own.
+	ManagerURL string
+	ManagerPID int
 
 	processes []*process // in order of start
 	options   Options
@@ -117,11 +121,18 @@ func (c *ControlPlane) start(ctx context.Context, bin string) error {
 	if err != nil {
 		return err
 	}
-	return c.run(filepath.Join(bin, "kube-controller-manager"), append([]string{
+	c.ManagerURL = fmt.Sprintf("https://127.0.0.1:%d", managerPort[0])
+	err = c.run(filepath.Join(bin, "kube-controller-manager"), append([]string{
 		"--kubeconfig=" + c.Kubeconfig, "--leader-elect=false", "--bind-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", managerPort[0]), "--cert-dir=" + filepath.Join(c.Dir, "manager-certs"),
+		"--authorization-always-allow-paths=/healthz,/metrics,/debug/pprof/*",
 		"--controllers=" + strings.Join(c.options.Controllers, ","),
 	}, c.options.ManagerArgs...)...)
+	if err != nil {
+		return err
+	}
+	c.ManagerPID = c.processes[len(c.processes)-1].cmd.Process.Pid
+	return nil
 }
 
 // writeFiles writes the tokens and the key of the service accounts.
