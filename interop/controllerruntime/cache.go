@@ -66,38 +66,55 @@ func NewCache(config *rest.Config, o cache.Options) (cache.Cache, error) {
 	if o.NewInformer != nil {
 		return cache.New(config, o)
 	}
+	o, err := withDefaults(config, o)
+	if err != nil {
+		return nil, err
+	}
+	if config, err = over(config, o.HTTPClient); err != nil {
+		return nil, fmt.Errorf("new cache: %w", err)
+	}
+	factory, err := informer.NewFactory(config, informers(o))
+	if err != nil {
+		return nil, err
+	}
+	return newCache(config, o, factory)
+}
+
+// withDefaults fills in what NewCache and NewManager need.
+func withDefaults(config *rest.Config, o cache.Options) (cache.Options, error) {
 	if o.Scheme == nil {
 		o.Scheme = scheme.Scheme
 	}
+	var err error
 	if o.HTTPClient == nil {
-		var err error
 		if o.HTTPClient, err = rest.HTTPClientFor(config); err != nil {
-			return nil, fmt.Errorf("new cache: %w", err)
+			return o, fmt.Errorf("new cache: %w", err)
 		}
 	}
 	if o.Mapper == nil {
-		var err error
 		if o.Mapper, err = apiutil.NewDynamicRESTMapper(config, o.HTTPClient); err != nil {
-			return nil, fmt.Errorf("new cache: %w", err)
+			return o, fmt.Errorf("new cache: %w", err)
 		}
 	}
+	return o, nil
+}
+
+// informers are the options of a factory for a cache with these.
+func informers(o cache.Options) informer.FactoryOptions {
+	return informer.FactoryOptions{
+		Scheme: o.Scheme, Mapper: o.Mapper, Panics: informer.CrashOnPanic, OnError: watchError(o.DefaultWatchErrorHandler),
+	}
+}
+
+// newCache returns a cache over a factory, which reads through config.
+func newCache(config *rest.Config, o cache.Options, factory *informer.Factory) (*Cache, error) {
 	s, err := newSettings(o)
 	if err != nil {
 		return nil, err
 	}
-	config, err = over(config, o.HTTPClient)
-	if err != nil {
-		return nil, fmt.Errorf("new cache: %w", err)
-	}
-	c := &Cache{settings: s, stopped: make(chan struct{}), begun: make(chan struct{}), entries: map[kind]*entry{}}
-	c.factory, err = informer.NewFactory(config, informer.FactoryOptions{
-		Scheme: o.Scheme, Mapper: o.Mapper, Panics: informer.CrashOnPanic, OnError: watchError(o.DefaultWatchErrorHandler),
-	})
-	if err != nil {
-		return nil, err
-	}
+	c := &Cache{factory: factory, settings: s, stopped: make(chan struct{}), begun: make(chan struct{}), entries: map[kind]*entry{}}
 	c.cluster, err = own.New(config, own.Options{
-		Informers: c.factory, Scheme: o.Scheme, Mapper: o.Mapper,
+		Informers: factory, Scheme: o.Scheme, Mapper: o.Mapper,
 		CacheFor: func(gvk schema.GroupVersionKind, namespaced bool) informer.InformerOptions {
 			return s.of(gvk, namespaced)[0].informer(gvk, namespaced)
 		},
@@ -133,6 +150,11 @@ func watchError(handler watchErrorHandler) func(context.Context, error) {
 
 // Start runs the informers, also those asked for later, until ctx is done.
 func (c *Cache) Start(ctx context.Context) error {
+	return c.during(func() error { return c.factory.Run(ctx) })
+}
+
+// during makes the cache readable while run runs its factory.
+func (c *Cache) during(run func() error) error {
 	c.mu.Lock()
 	again := closed(c.begun)
 	if !again {
@@ -143,7 +165,7 @@ func (c *Cache) Start(ctx context.Context) error {
 		return errors.New("the cache was started before")
 	}
 	defer close(c.stopped)
-	return c.factory.Run(ctx)
+	return run()
 }
 
 // NeedLeaderElection says no: followers keep their caches warm.
