@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -64,15 +65,61 @@ func TestManifestsGrantWhatIsCalled(t *testing.T) {
 	if diff := cmp.Diff(want.Rules, got.Rules); diff != "" {
 		t.Errorf("role.yaml (-) grants something else than is called (+); FLYBALL_UPDATE=1 writes it anew:\n%s", diff)
 	}
-	var leases []string
-	for _, c := range recorder.Calls() {
-		if c.Resource == "leases" {
-			leases = append(leases, c.Namespace+" "+c.Verb)
+	var lease rbacv1.Role
+	find(t, manifest, "Role", &lease)
+	if diff := cmp.Diff(lease.Rules, recorder.LeaseRole(lease.Name, lease.Namespace).Rules); diff != "" {
+		t.Errorf("the Role of the lease in manager.yaml (-) grants something else than is called (+):\n%s", diff)
+	}
+}
+
+// TestManifestIsRestricted holds the Deployment to the security checklist, and to the time that a stop takes.
+func TestManifestIsRestricted(t *testing.T) {
+	manifest, err := os.ReadFile("../../deploy/manager.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d appsv1.Deployment
+	find(t, manifest, "Deployment", &d)
+	pod := d.Spec.Template.Spec
+	if grace := time.Duration(*pod.TerminationGracePeriodSeconds) * time.Second; grace < 25*time.Second {
+		t.Errorf("%v are less than a stop may take: 10 s for work in flight, and 15 s more", grace)
+	}
+	if !*pod.SecurityContext.RunAsNonRoot || pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+		t.Errorf("pod: %+v", pod.SecurityContext)
+	}
+	c := pod.Containers[0]
+	if s := c.SecurityContext; *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) {
+		t.Errorf("container: %+v", s)
+	}
+	if c.Resources.Limits.Memory().IsZero() || c.Resources.Requests.Cpu().IsZero() || c.LivenessProbe == nil || c.ReadinessProbe == nil {
+		t.Errorf("container without limits or probes: %+v", c)
+	}
+	var account corev1.ServiceAccount
+	if find(t, manifest, "ServiceAccount", &account); account.AutomountServiceAccountToken == nil || *account.AutomountServiceAccountToken {
+		t.Error("every Pod with the service account gets its token")
+	}
+	f := newManagerFlags()
+	set := pflag.NewFlagSet("manager", pflag.ContinueOnError)
+	if f.add(set); set.Parse(c.Args[1:]) != nil || f.validate(set) != nil {
+		t.Errorf("the command line is not understood: %q", c.Args)
+	}
+	if o := f.options(); !o.Serving.Review || !o.LeaderElection.Enabled || strings.Contains(string(manifest), "'*'") {
+		t.Errorf("served as %+v, elected as %+v", o.Serving, o.LeaderElection)
+	}
+}
+
+// find reads the first object of a kind out of a file of several.
+func find(t *testing.T, manifest []byte, kind string, into any) {
+	t.Helper()
+	for document := range strings.SplitSeq(string(manifest), "\n---\n") {
+		if strings.Contains(document, "\nkind: "+kind+"\n") {
+			if err := yaml.UnmarshalStrict([]byte(document), into); err != nil {
+				t.Fatal(err)
+			}
+			return
 		}
 	}
-	if wanted := []string{"kube-system create", "kube-system get", "kube-system update"}; !slices.Equal(leases, wanted) {
-		t.Errorf("calls of leases %q, want %q as in deploy/manager.yaml", leases, wanted)
-	}
+	t.Fatalf("manager.yaml has no %s", kind)
 }
 
 // playEverything makes the controllers send each kind of request that they ever send.

@@ -51,7 +51,7 @@ var confined = []struct {
 	{"github.com/cockroachdb/pebble", []string{"localapi/storage/pebble", "cmd"}, "who embeds a controller does not want a storage engine"},
 	{"github.com/prometheus/client_golang", []string{"workqueue/metrics", "informer/metrics", "reconcile/metrics", "manager", "cmd"}, "metrics are an interface; prometheus is one implementation"},
 	{"github.com/spf13/cobra", []string{"cmd", "examples"}, "flags are the binary's business"},
-	{"github.com/spf13/pflag", []string{"cmd", "examples"}, "flags are the binary's business"},
+	{"github.com/spf13/pflag", []string{"manager/flags", "cmd", "examples"}, "flags are the binary's business"},
 	{"github.com/vbauerster/mpb/v8", []string{"cmd"}, "terminal output is the binary's business"},
 }
 
@@ -105,8 +105,8 @@ func judge(dir, path string) []string {
 		}
 	}
 	standard := !strings.Contains(strings.SplitN(path, "/", 2)[0], ".")
-	metrics := under(path, "github.com/prometheus") // judged by confined
-	if underAny(dir, framework...) && !standard && !metrics && !underAny(path, kubernetesLibraries...) {
+	judged := underAny(path, "github.com/prometheus", "github.com/spf13") // by confined
+	if underAny(dir, framework...) && !standard && !judged && !underAny(path, kubernetesLibraries...) {
 		wrong = append(wrong, "framework packages reach only the Kubernetes libraries")
 	}
 	return wrong
@@ -139,6 +139,8 @@ func TestJudge(t *testing.T) {
 		{"cmd/flyball/run", module + "/localapi/storage/pebble", false},
 		{"controllers/deployment", "github.com/spf13/cobra", true},
 		{"cmd/flyball", "github.com/spf13/cobra", false},
+		{"manager", "github.com/spf13/pflag", true},
+		{"manager/flags", "github.com/spf13/pflag", false},
 		{"cmd/flyball", module + "/localapi", false},
 		{"controllers/deployment", module + "/localapi", true},
 	} {

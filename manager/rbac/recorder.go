@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -22,32 +23,49 @@ type Call struct {
 type Recorder struct {
 	mu    sync.Mutex
 	calls map[Call]struct{}
+	// leases holds the names of the leases that a call was about, by call.
+	leases map[Call]map[string]struct{}
 }
 
 // NewRecorder returns one that has noted nothing.
-func NewRecorder() *Recorder { return &Recorder{calls: map[Call]struct{}{}} }
+func NewRecorder() *Recorder {
+	return &Recorder{calls: map[Call]struct{}{}, leases: map[Call]map[string]struct{}{}}
+}
 
 // Wrap is for rest.Config.Wrap.
 func (r *Recorder) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
-		if c, ok := parse(req); ok {
-			r.mu.Lock()
-			r.calls[c] = struct{}{}
-			r.mu.Unlock()
+		if c, name, ok := parse(req); ok {
+			r.note(c, name)
 		}
 		return next.RoundTrip(req)
 	})
 }
+
+func (r *Recorder) note(c Call, name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls[c] = struct{}{}
+	if c.isLease() && name != "" {
+		if r.leases[c] == nil {
+			r.leases[c] = map[string]struct{}{}
+		}
+		r.leases[c][name] = struct{}{}
+	}
+}
+
+// isLease says whether the call is about a lease: the only resource of which a process needs objects of known names.
+func (c Call) isLease() bool { return c.Group == coordinationv1.GroupName && c.Resource == "leases" }
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// parse reads a request as the API server's authorizer does. It is false for what is no resource.
+// parse reads a request as the API server's authorizer does, and the name of the object. It is false for what is no resource.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/endpoints/request/requestinfo.go.
-func parse(r *http.Request) (c Call, ok bool) {
+func parse(r *http.Request) (c Call, name string, ok bool) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
 	case len(parts) >= 3 && parts[0] == "api":
@@ -55,13 +73,16 @@ func parse(r *http.Request) (c Call, ok bool) {
 	case len(parts) >= 4 && parts[0] == "apis":
 		c.Group, parts = parts[1], parts[3:]
 	default:
-		return c, false
+		return c, "", false
 	}
 	if len(parts) > 2 && parts[0] == "namespaces" && parts[2] != "status" && parts[2] != "finalize" {
 		c.Namespace, parts = parts[1], parts[2:]
 	}
 	c.Resource = parts[0]
 	named := len(parts) > 1
+	if named {
+		name = parts[1]
+	}
 	if len(parts) > 2 {
 		c.Subresource = parts[2]
 	}
@@ -87,7 +108,7 @@ func parse(r *http.Request) (c Call, ok bool) {
 			c.Verb = "deletecollection"
 		}
 	}
-	return c, c.Verb != ""
+	return c, name, c.Verb != ""
 }
 
 // Calls returns what was noted, sorted.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -77,3 +78,54 @@ func TestRequestsAreReadAsTheServerReadsThem(t *testing.T) {
 type answered struct{}
 
 func (answered) RoundTrip(*http.Request) (*http.Response, error) { return &http.Response{}, nil }
+
+// Leases get a Role by name; a process in one namespace gets a Role of its own there.
+func TestRolesOfANamespace(t *testing.T) {
+	recorder := rbac.NewRecorder()
+	pass := recorder.Wrap(answered{})
+	for _, request := range []string{
+		"GET /apis/coordination.k8s.io/v1/namespaces/a/leases/mine", "POST /apis/coordination.k8s.io/v1/namespaces/a/leases",
+		"PUT /apis/coordination.k8s.io/v1/namespaces/a/leases/mine", "GET /api/v1/namespaces/a/pods", "GET /api/v1/namespaces/a/pods?watch=1",
+		"DELETE /api/v1/namespaces/a/pods/p", "GET /api/v1/namespaces/b/pods", "GET /api/v1/nodes",
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		if _, err := pass.RoundTrip(httptest.NewRequest(method, path, nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := yaml.Marshal([]any{recorder.LeaseRole("x", "a").Rules, recorder.Role("x", "a").Rules})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `- - apiGroups:
+    - coordination.k8s.io
+    resources:
+    - leases
+    verbs:
+    - create
+  - apiGroups:
+    - coordination.k8s.io
+    resourceNames:
+    - mine
+    resources:
+    - leases
+    verbs:
+    - get
+    - update
+- - apiGroups:
+    - ""
+    resources:
+    - pods
+    verbs:
+    - delete
+    - list
+    - watch
+`
+	if string(text) != want {
+		t.Errorf("rules\n%s", text)
+	}
+	all, err := recorder.Manifests("x", "a", "account")
+	if n := strings.Count(string(all), "\n---\n"); err != nil || n != 3 || strings.Contains(string(all), "'*'") {
+		t.Errorf("%v, %d objects:\n%s", err, n+1, all)
+	}
+}

@@ -61,6 +61,9 @@ func (d *director) step(ctx context.Context, s step, line line) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, d.timeout, errTooLong)
 	defer cancel()
 	if err := s.do(ctx, d.client); err != nil {
+		if ctx.Err() != nil {
+			return d.ended(ctx, s, "an answer of the API: "+err.Error())
+		}
 		return err
 	}
 	most := 0
@@ -84,10 +87,15 @@ func (d *director) step(ctx context.Context, s step, line line) error {
 		case <-met:
 			return nil
 		case <-ctx.Done():
-			if errors.Is(context.Cause(ctx), errTooLong) {
-				return &unmetError{step: s.title, missing: p.missing, after: d.timeout}
-			}
-			return fmt.Errorf("interrupted at %q: %w", s.title, context.Cause(ctx))
+			return d.ended(ctx, s, p.missing)
 		}
 	}
+}
+
+// ended says why ctx ended before the step did.
+func (d *director) ended(ctx context.Context, s step, missing string) error {
+	if errors.Is(context.Cause(ctx), errTooLong) {
+		return &unmetError{step: s.title, missing: missing, after: d.timeout}
+	}
+	return fmt.Errorf("interrupted at %q: %w", s.title, context.Cause(ctx))
 }

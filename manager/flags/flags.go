@@ -1,0 +1,179 @@
+package flags
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/manager"
+)
+
+// Flags are a manager's flags with their values. Fields that are set between [New] and AddFlags are the defaults.
+type Flags struct {
+	// Name is the program's: of its lease, its user agent and its entry at /configz.
+	Name string
+
+	// Kubeconfig, Context and Master say which cluster.
+	Kubeconfig, Context, Master string
+	// QPS and Burst limit requests to the API server; a negative QPS is no limit.
+	QPS   float32
+	Burst int
+	// ContentType is that of requests to the API server.
+	ContentType string
+
+	// BindAddress and Port are where health, metrics and, with Profiling, profiles are served, in one place. Port 0: nowhere.
+	BindAddress       string
+	Port              int
+	CertFile, KeyFile string
+	Insecure          bool
+	Profiling         bool
+	// LogFormat is text or json.
+	LogFormat string
+
+	// GracefulTimeout and LeaderElection are those of manager.Options.
+	GracefulTimeout time.Duration
+	LeaderElection  manager.LeaderElection
+
+	set *pflag.FlagSet // what AddFlags was given
+}
+
+// The formats of logs.
+const (
+	LogText = "text"
+	LogJSON = "json"
+)
+
+// New returns flags with kube-controller-manager's defaults, the lease being kube-system/name. No port is opened by default but
+// 10257 on loopback.
+func New(name string) *Flags {
+	f := &Flags{
+		Name: name, QPS: 20, Burst: 30, ContentType: runtime.ContentTypeProtobuf,
+		BindAddress: "127.0.0.1", Port: 10257, LogFormat: LogText, GracefulTimeout: 10 * time.Second,
+	}
+	f.LeaderElection = manager.LeaderElection{Enabled: true, Namespace: "kube-system", Name: name}
+	f.LeaderElection.LeaseDuration, f.LeaderElection.RenewDeadline, f.LeaderElection.RetryPeriod = 15*time.Second, 10*time.Second, 2*time.Second
+	return f
+}
+
+// AddFlags adds the flags, with klog's -v and -vmodule.
+//
+// Source: kube-controller-manager v1.37.1, for names and defaults, where it has the flag.
+func (f *Flags) AddFlags(fs *pflag.FlagSet) {
+	f.set = fs
+	fs.StringVar(&f.Kubeconfig, "kubeconfig", f.Kubeconfig, "the kubeconfig file; empty: $KUBECONFIG, then ~/.kube/config, then the service account of the Pod this runs in")
+	fs.StringVar(&f.Context, "context", f.Context, "the context of the kubeconfig; empty: its current one")
+	fs.StringVar(&f.Master, "master", f.Master, "the address of the API server; it overrides the one in the kubeconfig")
+	fs.Float32Var(&f.QPS, "kube-api-qps", f.QPS, "requests to the API server per second; 0 is the default, negative is no limit")
+	fs.IntVar(&f.Burst, "kube-api-burst", f.Burst, "requests to the API server that may come at once")
+	fs.StringVar(&f.ContentType, "kube-api-content-type", f.ContentType, "the content type of requests to the API server")
+
+	fs.StringVar(&f.BindAddress, "bind-address", f.BindAddress, "the address on which /livez, /readyz, /healthz and /metrics are served. On loopback: as plain HTTP; elsewhere by TLS, and all but health only to those whose token the API server knows and allows to get the path")
+	fs.IntVar(&f.Port, "port", f.Port, "the port for them; 0 switches them off")
+	fs.StringVar(&f.CertFile, "tls-cert-file", f.CertFile, "the certificate to serve with, read again when it changes; without one, and not on loopback, one is made that nobody can verify")
+	fs.StringVar(&f.KeyFile, "tls-private-key-file", f.KeyFile, "the certificate's key")
+	fs.BoolVar(&f.Insecure, "insecure-serving", f.Insecure, "serve everything to whoever reaches the address, and without --tls-cert-file as plain HTTP")
+	fs.BoolVar(&f.Profiling, "profiling", f.Profiling, "serve /debug/pprof/ and /configz, too")
+	fs.StringVar(&f.LogFormat, "logging-format", f.LogFormat, "how to log: text or json")
+	fs.DurationVar(&f.GracefulTimeout, "controller-shutdown-timeout", f.GracefulTimeout, "how long work in flight may go on after the stop")
+
+	l := &f.LeaderElection
+	fs.BoolVar(&l.Enabled, "leader-elect", l.Enabled, "work only while holding the lease")
+	fs.DurationVar(&l.LeaseDuration, "leader-elect-lease-duration", l.LeaseDuration, "how long the others wait for a leader that does not renew")
+	fs.DurationVar(&l.RenewDeadline, "leader-elect-renew-deadline", l.RenewDeadline, "how long the leader tries to renew before it stops to work")
+	fs.DurationVar(&l.RetryPeriod, "leader-elect-retry-period", l.RetryPeriod, "the time between two tries")
+	fs.StringVar(&l.Name, "leader-elect-resource-name", l.Name, "the name of the lease")
+	fs.StringVar(&l.Namespace, "leader-elect-resource-namespace", l.Namespace, "the namespace of the lease")
+
+	logging := flag.NewFlagSet("klog", flag.ContinueOnError)
+	klog.InitFlags(logging)
+	fs.AddGoFlag(logging.Lookup("v"))
+	fs.AddGoFlag(logging.Lookup("vmodule"))
+}
+
+// Validate says which flag's value makes no sense, where nobody further down would. Errors: one line that names the flag.
+func (f *Flags) Validate() error {
+	switch {
+	case f.Port < 0 || f.Port > 65535:
+		return fmt.Errorf("--port %d: it must be between 0 and 65535", f.Port)
+	case (f.CertFile == "") != (f.KeyFile == ""):
+		return errors.New("--tls-cert-file and --tls-private-key-file need each other")
+	case !slices.Contains([]string{LogText, LogJSON}, f.LogFormat):
+		return fmt.Errorf("--logging-format %q: it must be %s or %s", f.LogFormat, LogText, LogJSON)
+	case f.Burst < 0 || f.Burst == 0 && f.QPS > 0:
+		return fmt.Errorf("--kube-api-burst %d: it must be at least 1", f.Burst)
+	case f.GracefulTimeout < 0:
+		return fmt.Errorf("--controller-shutdown-timeout %s: it must not be negative", f.GracefulTimeout)
+	}
+	if known := []string{runtime.ContentTypeProtobuf, runtime.ContentTypeJSON}; !slices.Contains(known, f.ContentType) {
+		return fmt.Errorf("--kube-api-content-type %q: it must be one of %s", f.ContentType, strings.Join(known, ", "))
+	}
+	return nil
+}
+
+// ManagerOptions are the options that the flags stand for. metrics may be nil: then there is no /metrics.
+func (f *Flags) ManagerOptions(metrics manager.Metrics) manager.Options {
+	o := manager.Options{GracefulTimeout: f.GracefulTimeout, LeaderElection: f.LeaderElection, Metrics: metrics}
+	if f.GracefulTimeout == 0 {
+		o.GracefulTimeout = -1 // a person who says 0 means it
+	}
+	if f.Port == 0 {
+		return o
+	}
+	o.HealthAddr = net.JoinHostPort(f.BindAddress, strconv.Itoa(f.Port))
+	if metrics != nil {
+		o.MetricsAddr = o.HealthAddr
+	}
+	if f.Profiling {
+		o.DebugAddr = o.HealthAddr
+		o.Configz = map[string]any{f.Name: f.shown()}
+	}
+	ip := net.ParseIP(f.BindAddress)
+	loopback := f.BindAddress == "localhost" || ip != nil && ip.IsLoopback()
+	o.Serving = manager.Serving{CertFile: f.CertFile, KeyFile: f.KeyFile, Insecure: f.Insecure}
+	o.Serving.SelfSigned = f.CertFile == "" && !loopback && !f.Insecure
+	o.Serving.Review = (o.Serving.SelfSigned || f.CertFile != "") && !f.Insecure
+	return o
+}
+
+// shown are all flags of the program with their values. None of them may be a secret: command lines are not.
+func (f *Flags) shown() map[string]string {
+	values := map[string]string{}
+	if f.set != nil {
+		f.set.VisitAll(func(f *pflag.Flag) { values[f.Name] = f.Value.String() })
+	}
+	return values
+}
+
+// RESTConfig reads the kubeconfig. What is wrong with it is said before anything starts.
+func (f *Flags) RESTConfig() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	if f.Kubeconfig != "" {
+		if _, err := os.Stat(f.Kubeconfig); err != nil {
+			return nil, fmt.Errorf("--kubeconfig: %w", err)
+		}
+		rules.ExplicitPath = f.Kubeconfig
+	}
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.Context}
+	overrides.ClusterInfo.Server = f.Master
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, errors.New("there is no kubeconfig: give one with --kubeconfig or $KUBECONFIG")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	config.QPS, config.Burst, config.ContentType = f.QPS, f.Burst, f.ContentType
+	return rest.AddUserAgent(config, f.Name), nil
+}

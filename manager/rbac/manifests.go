@@ -1,0 +1,93 @@
+package rbac
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// Role returns the smallest one that allows what was noted in a namespace, but for leases: see LeaseRole. It is for processes that
+// are restricted to some namespaces; what they ask for beyond those is in no Role.
+func (r *Recorder) Role(name, namespace string) *rbacv1.Role {
+	calls := slices.DeleteFunc(r.Calls(), func(c Call) bool { return c.Namespace != namespace || c.isLease() })
+	return newRole(name, namespace, Rules(calls))
+}
+
+// LeaseRole returns the smallest Role for the leases of a namespace that were noted: they may be created, and those of the noted
+// names read and written. (The name of an object that is created cannot be restricted.)
+func (r *Recorder) LeaseRole(name, namespace string) *rbacv1.Role {
+	verbs := map[string][]string{} // by name; "" is what has none
+	for _, c := range r.Calls() {
+		if !c.isLease() || c.Namespace != namespace {
+			continue
+		}
+		for _, lease := range r.leaseNames(c) {
+			verbs[lease] = append(verbs[lease], c.Verb)
+		}
+	}
+	var rules []rbacv1.PolicyRule
+	for _, lease := range slices.Sorted(maps.Keys(verbs)) {
+		rule := rbacv1.PolicyRule{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: verbs[lease]}
+		if lease != "" {
+			rule.ResourceNames = []string{lease}
+		}
+		rules = append(rules, rule)
+	}
+	return newRole(name, namespace, rules)
+}
+
+// leaseNames returns the names that a kind of call was about; one empty name for a call that has none.
+func (r *Recorder) leaseNames(c Call) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.leases[c]) == 0 {
+		return []string{""}
+	}
+	return slices.Sorted(maps.Keys(r.leases[c]))
+}
+
+func newRole(name, namespace string, rules []rbacv1.PolicyRule) *rbacv1.Role {
+	return &rbacv1.Role{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
+		Rules:      rules,
+	}
+}
+
+// Manifests returns, as YAML, a ClusterRole of that name for all that was noted, in any namespace, a Role for the leases in
+// namespace, and what binds both to a service account there.
+func (r *Recorder) Manifests(name, namespace, account string) ([]byte, error) {
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account, Namespace: namespace}}
+	ref := func(kind, name string) rbacv1.RoleRef {
+		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
+	}
+	typeOf := func(kind string) metav1.TypeMeta {
+		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
+	}
+	objects := []any{r.ClusterRole(name, "leases"), &rbacv1.ClusterRoleBinding{
+		TypeMeta: typeOf("ClusterRoleBinding"), ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: ref("ClusterRole", name), Subjects: subjects,
+	}}
+	if role := r.LeaseRole(name+"-lease", namespace); len(role.Rules) > 0 {
+		objects = append(objects, role, &rbacv1.RoleBinding{
+			TypeMeta: typeOf("RoleBinding"), ObjectMeta: role.ObjectMeta, RoleRef: ref("Role", role.Name), Subjects: subjects,
+		})
+	}
+	var out bytes.Buffer
+	for i, o := range objects {
+		text, err := yaml.Marshal(o)
+		if err != nil {
+			return nil, fmt.Errorf("print the roles: %w", err)
+		}
+		if i > 0 {
+			out.WriteString("---\n")
+		}
+		out.Write(text)
+	}
+	return out.Bytes(), nil
+}
