@@ -1,0 +1,38 @@
+package lean
+
+import (
+	"net/http/httptest"
+	"testing"
+)
+
+// TestMeasure: all systems sync from the replay server, are told of each object once, hear all updates, and of those that list again ours
+// tells its handlers nothing.
+func TestMeasure(t *testing.T) {
+	const n = 200
+	for resource, r := range Resources {
+		file, err := r.Generate(t.TempDir(), n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for system := range Systems {
+			t.Run(resource+"/"+system, func(t *testing.T) {
+				replay, err := NewReplay(r, file, n)
+				if err != nil {
+					t.Fatal(err)
+				}
+				server := httptest.NewServer(replay)
+				defer server.Close()
+				got, err := Measure(t.Context(), Plan{System: system, Resource: resource, Server: server.URL, Objects: n, Handlers: 2, Rates: []int{1000}, Seconds: 1, Relist: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got.Updates[0].Heard < 2000 || got.Steady == 0 {
+					t.Errorf("%+v", got)
+				}
+				if system == "flyball" && got.Relist.Heard != 0 {
+					t.Errorf("%d calls after listing unchanged objects again", got.Relist.Heard)
+				}
+			})
+		}
+	}
+}
