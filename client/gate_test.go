@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/informer"
 )
@@ -141,7 +142,8 @@ func TestGateReady(t *testing.T) {
 				}
 				g.podCache.at, g.podCache.objects = c.at, c.held
 				time.Sleep(c.after)
-				if err := g.Ready(t.Context(), theOwner); (err == nil) != c.want || err != nil && !errors.Is(err, ErrStale) {
+				ctx := klog.NewContext(t.Context(), klog.Logger{})
+				if err := g.Ready(ctx, theOwner); (err == nil) != c.want || err != nil && !errors.Is(err, ErrStale) {
 					t.Errorf("got %v, want ready %v", err, c.want)
 				}
 				if left := g.Len() > 0; left == c.want {

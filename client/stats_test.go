@@ -34,8 +34,8 @@ func TestStats(t *testing.T) {
 		if got := w.Stats(); got != want || got.Waited < 300*time.Millisecond {
 			t.Errorf("after a wait %+v, want %+v", got, want)
 		}
-		w.must(w.Create(w.ctx, configMap("c")))
 		w.set(func() { w.lag = time.Hour })
+		w.must(w.Create(w.ctx, configMap("c")))
 		w.must(w.DeleteAllOf(w.ctx, &corev1.ConfigMap{}, client.InNamespace("default")))
 		if err := w.List(w.ctx, &corev1.ConfigMapList{}); !errors.Is(err, client.ErrStale) {
 			t.Errorf("list: %v", err)

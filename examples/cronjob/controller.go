@@ -143,7 +143,7 @@ func (r *Reconciler) start(ctx context.Context, cron *CronJob, all jobs, run tim
 		}
 	}
 	job := cron.jobFor(run)
-	if err := client.SetControllerReference(cron, job, r.Scheme()); err != nil {
+	if err := ctrl.SetControllerReference(cron, job, r.Scheme()); err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("Starting run", "job", job.Name)

@@ -13,10 +13,13 @@ import (
 	"fmt"
 	"os"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/manager/builder"
@@ -43,6 +46,16 @@ func NewManager(config *rest.Config, o Options) (*Manager, error) { return manag
 
 // NewControllerManagedBy is builder.ControllerManagedBy.
 func NewControllerManagedBy(m *Manager) *Builder { return builder.ControllerManagedBy(m) }
+
+// SetControllerReference is client.SetControllerReference.
+func SetControllerReference(owner client.Object, obj metav1.Object, scheme *runtime.Scheme) error {
+	return client.SetControllerReference(owner, obj, scheme)
+}
+
+// CreateOrUpdate is client.CreateOrUpdate.
+func CreateOrUpdate(ctx context.Context, c client.Client, obj client.Object, mutate client.MutateFn) (client.OperationResult, error) {
+	return client.CreateOrUpdate(ctx, c, obj, mutate)
+}
 
 // SetupSignalHandler returns a context that the first SIGINT or SIGTERM ends; the second ends the process at once, with status
 // 1. It watches until the process ends: where that is not wanted, manager.SetupSignals gives the signals back.
