@@ -1,0 +1,150 @@
+package informer
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// All tests over HTTP run with standard decoding when this is set.
+func init() {
+	podResource.StandardDecoding = os.Getenv("FLYBALL_STANDARD_DECODING") != ""
+}
+
+// templated is a list of pods of one template.
+func templated(names ...string) *corev1.PodList {
+	list := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}
+	for _, name := range names {
+		list.Items = append(list.Items, corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "ns", Name: name, UID: "u", ResourceVersion: "5", Labels: map[string]string{"app": "web"},
+				ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}},
+			},
+			Spec: corev1.PodSpec{NodeName: "n"},
+		})
+	}
+	return list
+}
+
+var fourteen = strings.Split("abcdefghijklmn", "")
+
+// TestSharing: objects of a list share equal parts and have no managed fields, unless standard decoding is asked for; exclusive ones have no
+// managed fields either.
+func TestSharing(t *testing.T) {
+	for media, w := range wires {
+		body := w.list(t, templated(fourteen...))
+		for _, c := range []struct{ standard, exclusive, shared, managed bool }{
+			{shared: media == "protobuf"}, {exclusive: true}, {standard: true, managed: true},
+		} {
+			o := podResource
+			o.StandardDecoding = c.standard
+			lw := NewRESTListerWatcher[*corev1.Pod](restClient(t, answer(func(*http.Request) (int, string, []byte) { return 200, w.media, body })), o)
+			var got []*corev1.Pod
+			must(lw.List(t.Context(), ListOptions{Exclusive: c.exclusive}, func(p *corev1.Pod) error { got = append(got, p); return nil }))
+			last, before := got[len(got)-1], got[len(got)-2]
+			if shared := reflect.ValueOf(last.Labels).Pointer() == reflect.ValueOf(before.Labels).Pointer(); shared != c.shared {
+				t.Errorf("%s %+v: shared %v", media, c, shared)
+			}
+			if managed := last.ManagedFields != nil; managed != c.managed {
+				t.Errorf("%s %+v: managed fields %v", media, c, last.ManagedFields)
+			}
+		}
+		if media != "json" {
+			continue
+		}
+		lw := NewRESTListerWatcher[*unstructured.Unstructured](restClient(t, answer(func(*http.Request) (int, string, []byte) { return 200, w.media, body })), podResource)
+		var got []*unstructured.Unstructured
+		must(lw.List(t.Context(), ListOptions{}, func(u *unstructured.Unstructured) error { got = append(got, u); return nil }))
+		spec := func(i int) uintptr { return reflect.ValueOf(got[len(got)-i].Object["spec"]).Pointer() }
+		if !podResource.StandardDecoding && (spec(1) != spec(2) || got[0].GetManagedFields() != nil) {
+			t.Error("custom resources do not share")
+		}
+	}
+}
+
+// TestTransformMayChangeObjects: an informer with a transform gives it objects that share nothing.
+func TestTransformMayChangeObjects(t *testing.T) {
+	body := wires["protobuf"].list(t, templated(fourteen...))
+	lw := NewRESTListerWatcher[*corev1.Pod](restClient(t, answer(func(r *http.Request) (int, string, []byte) {
+		if r.URL.Query().Get("watch") != "" {
+			<-r.Context().Done()
+		}
+		return 200, wires["protobuf"].media, body
+	})), podResource)
+	inf := NewSharedInformer(lw, Options[*corev1.Pod]{Transform: func(p *corev1.Pod) (*corev1.Pod, error) {
+		p.Labels["name"] = p.Name
+		return p, nil
+	}})
+	defer start(t, inf.Run)()
+	must(0, inf.WaitForSync(t.Context()))
+	for p := range inf.All() {
+		if p.Labels["name"] != p.Name {
+			t.Errorf("%s has the labels %v", p.Name, p.Labels)
+		}
+	}
+}
+
+// TestMutationOfSharedPart: who changes a part that many objects share is named with the object he had.
+func TestMutationOfSharedPart(t *testing.T) {
+	if podResource.StandardDecoding {
+		t.Skip("nothing is shared")
+	}
+	body := wires["protobuf"].list(t, templated(fourteen...))
+	lw := NewRESTListerWatcher[*corev1.Pod](restClient(t, answer(func(r *http.Request) (int, string, []byte) {
+		if r.URL.Query().Get("watch") != "" {
+			<-r.Context().Done()
+		}
+		return 200, wires["protobuf"].media, body
+	})), podResource)
+	found := make(chan Mutation, 100)
+	inf := NewSharedInformer(lw, Options[*corev1.Pod]{OnMutation: func(m Mutation) { found <- m }})
+	must(inf.AddHandler(Handler[*corev1.Pod]{OnAdd: func(p *corev1.Pod, _ bool) {
+		if p.Name == "m" {
+			p.Labels["app"] = "db"
+		}
+	}}, HandlerOptions{Name: "careless"}))
+	defer start(t, inf.Run)()
+	if m := <-found; m.Handler != "careless" || m.Object != "ns/m" || !strings.HasPrefix(m.Field, "ObjectMeta.Labels[app]") {
+		t.Errorf("found %v", m)
+	}
+}
+
+// TestHeldObjectsAreNotDecoded: of a list, what the cache holds in that very state keeps its pointer and is not decoded; no handler hears of it.
+func TestHeldObjectsAreNotDecoded(t *testing.T) {
+	for media, w := range wires {
+		t.Run(media, func(t *testing.T) {
+			list := templated("a", "b")
+			list.Items[1].UID = "v"
+			body := w.list(t, list)
+			var made atomic.Int64
+			o := podResource
+			o.New = func() Object { made.Add(1); return &corev1.Pod{} }
+			lw := NewRESTListerWatcher[*corev1.Pod](restClient(t, answer(func(*http.Request) (int, string, []byte) { return 200, w.media, body })), o)
+			x := NewIndexer(MetaKey[*corev1.Pod], IndexerOptions{})
+			r := NewReflector(lw, NewDeltaFIFO[*corev1.Pod](), ReflectorOptions[*corev1.Pod]{Held: x.held})
+			made.Store(0)
+			all, _, err := r.pages(t.Context())
+			must(0, err)
+			firstMade := made.Load() // The objects, and one to look at its type.
+			first := must(x.Apply([]Delta[*corev1.Pod]{{Type: DeltaReplace, Objects: all.objects, ResourceVersion: "7"}}))
+			a, _ := x.Get("ns/a")
+			list.Items[1].ResourceVersion = "6"
+			body = w.list(t, list)
+			made.Store(0)
+			again, _, err := r.pages(context.Background())
+			must(0, err)
+			second := must(x.Apply([]Delta[*corev1.Pod]{{Type: DeltaReplace, Objects: again.objects, ResourceVersion: "8"}}))
+			if len(first.Changes) != 2 || len(second.Changes) != 1 || second.Changes[0].Key != "ns/b" || again.objects[0] != a || made.Load() != firstMade-1 {
+				t.Errorf("%d objects were made instead of %d; %d and %d changes", made.Load(), firstMade-1, len(first.Changes), len(second.Changes))
+			}
+		})
+	}
+}
