@@ -111,16 +111,9 @@ func defaultRoles() []runtime.Object {
 	return append(objects, userRoles()...)
 }
 
-// userRoles are admin, edit and view, each made of the one below and of whatever is labelled to be part of it.
+// userRoles are admin, edit and view, each made of the one below and of whatever is labelled to be part of it. They name the types
+// that this server has.
 func userRoles() []runtime.Object {
-	read := []string{"get", "list", "watch"}
-	write := []string{"create", "delete", "deletecollection", "patch", "update"}
-	core := []string{
-		"configmaps", "endpoints", "events", "persistentvolumeclaims", "pods", "pods/log", "pods/status", "serviceaccounts", "services", "services/status",
-	}
-	apps := []string{
-		"controllerrevisions", "daemonsets", "deployments", "deployments/scale", "replicasets", "replicasets/scale", "statefulsets", "statefulsets/scale",
-	}
 	aggregate := func(role string) map[string]string {
 		return map[string]string{"rbac.authorization.k8s.io/aggregate-to-" + role: "true"}
 	}
@@ -137,22 +130,57 @@ func userRoles() []runtime.Object {
 		}
 		return r
 	}
-	viewed := func(verbs []string) []rbacv1.PolicyRule {
-		return []rbacv1.PolicyRule{
-			rules("", verbs, core...), rules("apps", verbs, apps...), rules("batch", verbs, "cronjobs", "jobs"),
-			rules("autoscaling", verbs, "horizontalpodautoscalers"), rules("policy", verbs, "poddisruptionbudgets"),
-			rules("discovery.k8s.io", verbs, "endpointslices"), rules("coordination.k8s.io", verbs, "leases"),
-		}
-	}
-	edited := append(viewed(write), viewed(read)...)
-	edited = append(edited, rules("", append(read, write...), "secrets"), rules("", []string{"create"}, "pods/eviction"))
-	administered := append([]rbacv1.PolicyRule{
-		rules("rbac.authorization.k8s.io", append(read, write...), "roles", "rolebindings"),
-		rules("authorization.k8s.io", []string{"create"}, "localsubjectaccessreviews"),
-	}, edited...)
 	return []runtime.Object{
-		whole("admin", ""), whole("edit", ""), whole("view", ""),
-		part("admin", administered...), part("edit", edited...), part("view", append(viewed(read), rules("", read, "namespaces"))...),
+		whole("admin", ""), whole("edit", "admin"), whole("view", "edit"),
+		part("admin",
+			rules("authorization.k8s.io", []string{"create"}, "localsubjectaccessreviews"),
+			rules("rbac.authorization.k8s.io", append(readVerbs(), writeVerbs()...), "roles", "rolebindings"),
+		),
+		part("edit", editorRules()...),
+		part("view", viewerRules()...),
+	}
+}
+
+func readVerbs() []string { return []string{"get", "list", "watch"} }
+func writeVerbs() []string {
+	return []string{"create", "update", "patch", "delete", "deletecollection"}
+}
+
+// viewerRules is what does not lead to more rights.
+//
+// Source: k8s.io/kubernetes v1.37.1 plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go viewRules.
+func viewerRules() []rbacv1.PolicyRule {
+	view := func(group string, resources ...string) rbacv1.PolicyRule {
+		return rules(group, readVerbs(), resources...)
+	}
+	return []rbacv1.PolicyRule{
+		view("", "pods", "pods/status", "pods/log", "serviceaccounts", "services", "services/status", "endpoints",
+			"persistentvolumeclaims", "persistentvolumeclaims/status", "configmaps", "bindings", "namespaces", "namespaces/status", "events"),
+		view("discovery.k8s.io", "endpointslices"),
+		view("apps", "controllerrevisions", "statefulsets", "statefulsets/status", "statefulsets/scale", "daemonsets", "daemonsets/status",
+			"deployments", "deployments/status", "deployments/scale", "replicasets", "replicasets/status", "replicasets/scale"),
+		view("autoscaling", "horizontalpodautoscalers", "horizontalpodautoscalers/status"),
+		view("batch", "jobs", "jobs/status", "cronjobs", "cronjobs/status"),
+		view("policy", "poddisruptionbudgets", "poddisruptionbudgets/status"),
+	}
+}
+
+// editorRules is what a user of a namespace may do beyond looking: not write a status, nor endpoints.
+//
+// Source: k8s.io/kubernetes v1.37.1 plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go editRules.
+func editorRules() []rbacv1.PolicyRule {
+	edit := func(group string, resources ...string) rbacv1.PolicyRule {
+		return rules(group, writeVerbs(), resources...)
+	}
+	return []rbacv1.PolicyRule{
+		rules("", readVerbs(), "secrets"),
+		edit("", "pods", "serviceaccounts", "services", "persistentvolumeclaims", "configmaps", "secrets", "events"),
+		rules("", []string{"create"}, "pods/eviction"),
+		edit("apps", "statefulsets", "statefulsets/scale", "daemonsets", "deployments", "deployments/scale", "replicasets", "replicasets/scale"),
+		edit("autoscaling", "horizontalpodautoscalers"),
+		edit("batch", "jobs", "cronjobs"),
+		edit("policy", "poddisruptionbudgets"),
+		rules("coordination.k8s.io", append(readVerbs(), writeVerbs()...), "leases"),
 	}
 }
 

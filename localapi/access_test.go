@@ -136,7 +136,7 @@ func TestRBACOfBindings(t *testing.T) {
 		t.Errorf("an editor writes: %v", err)
 	}
 	_, err := as(auth.User{Name: "lost"}).CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{})
-	if err == nil || !strings.HasSuffix(err.Error(), `in the namespace "default": RBAC: clusterrole.rbac.authorization.k8s.io "gone" not found`) {
+	if err == nil || !strings.HasSuffix(err.Error(), `in the namespace "default": rbac: RBAC: clusterrole.rbac.authorization.k8s.io "gone" not found`) {
 		t.Errorf("a binding to a role that is missing: %v", err)
 	}
 }

@@ -56,7 +56,7 @@ func TestDiscoveryOfCustomResources(t *testing.T) {
 	for _, r := range list.APIResources {
 		names = append(names, fmt.Sprint(r.Name, r.ShortNames, r.Categories))
 	}
-	if want := "gadgets[gd] [all] gadgets/scale[] [] gadgets/status[] []"; strings.Join(names, " ") != want {
+	if want := "gadgets[gd] [all] gadgets/status[] [] gadgets/scale[] []"; strings.Join(names, " ") != want {
 		t.Errorf("resources: %s, want %s", names, want)
 	}
 	if err := api.Delete(t.Context(), "gadgets.example.com", metav1.DeleteOptions{}); err != nil {

@@ -2,10 +2,13 @@ package localapi_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flyball-dev/flyball/localapi"
@@ -65,6 +68,50 @@ func TestManagersOfSubresources(t *testing.T) {
 	}
 	if got := fieldsOf(t, p, "debug", "ephemeralcontainers"); !strings.Contains(got, `"f:l"`) || !strings.Contains(got, `"f:imagePullPolicy"`) {
 		t.Errorf("a debug container owns %s, want also what was tried and what was defaulted", got)
+	}
+}
+
+// TestEvictionAsksTheBudget: a budget grants as many evictions as its status allows, notes for which pods, and no dry run counts.
+//
+// Source: compared with kube-apiserver v1.37.1.
+func TestEvictionAsksTheBudget(t *testing.T) {
+	running := func(name string) *corev1.Pod {
+		p := newPod(name, "node")
+		p.Labels = map[string]string{"app": "web"}
+		p.Status = corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
+		return p
+	}
+	budget := &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default"},
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+	}
+	client := localapi.NewTest(t, running("a"), running("b"), budget).Client()
+	budgets := client.PolicyV1().PodDisruptionBudgets("default")
+	evict := func(name string, dryRun ...string) error {
+		return client.CoreV1().Pods("default").EvictV1(t.Context(), &policyv1.Eviction{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}, DeleteOptions: &metav1.DeleteOptions{DryRun: dryRun},
+		})
+	}
+	if err := evict("a"); !apierrors.IsTooManyRequests(err) || !apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) {
+		t.Errorf("a budget that nobody has looked at grants an eviction: %v", err)
+	}
+	b, err := budgets.Get(t.Context(), "web", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 1, DisruptionsAllowed: 1, CurrentHealthy: 2, DesiredHealthy: 1}
+	if _, err := budgets.UpdateStatus(t.Context(), b, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(evict("a", metav1.DryRunAll), evict("a")); err != nil {
+		t.Errorf("an eviction that is allowed: %v", err)
+	}
+	if err := evict("b"); !apierrors.IsTooManyRequests(err) {
+		t.Errorf("one eviction more than is allowed: %v", err)
+	}
+	b, err = budgets.Get(t.Context(), "web", metav1.GetOptions{})
+	if _, noted := b.Status.DisruptedPods["a"]; err != nil || b.Status.DisruptionsAllowed != 0 || !noted {
+		t.Errorf("the budget's status: %+v, %v", b.Status, err)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -92,54 +91,6 @@ func setPodCondition(s *corev1.PodStatus, condition corev1.PodCondition) {
 		}
 	}
 	s.Conditions = append(s.Conditions, condition)
-}
-
-// podEviction is a delete that says why. Disruption budgets are not asked: it is always granted.
-//
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/pod/storage/eviction.go.
-func podEviction() resource.Subresource {
-	return resource.Subresource{
-		Kind:  policyv1.SchemeGroupVersion.WithKind("Eviction"),
-		New:   func() runtime.Object { return &policyv1.Eviction{} },
-		Verbs: []string{"create"},
-		Delete: func(_ context.Context, obj, sub runtime.Object) (*metav1.DeleteOptions, error) {
-			pod, eviction := obj.(*corev1.Pod), sub.(*policyv1.Eviction)
-			if eviction.Name != pod.Name {
-				return nil, apierrors.NewBadRequest("name in URL does not match name in Eviction object")
-			}
-			if eviction.DeleteOptions == nil {
-				return &metav1.DeleteOptions{}, nil
-			}
-			return eviction.DeleteOptions.DeepCopy(), nil
-		},
-		Merge: func(_ context.Context, obj, sub runtime.Object) error {
-			return markEvicted(obj.(*corev1.Pod), sub.(*policyv1.Eviction).DeleteOptions)
-		},
-		Unmanaged: true,
-		Validate:  func(_, _ runtime.Object) field.ErrorList { return nil }, // only a condition changes
-	}
-}
-
-// markEvicted tells those who watch the pod why it will go.
-//
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/pod/storage/eviction.go addConditionAndDeletePod.
-func markEvicted(pod *corev1.Pod, o *metav1.DeleteOptions) error {
-	kind := schema.GroupResource{Resource: "Pod"} // so the real server has it
-	if o != nil && o.Preconditions != nil {
-		if uid := o.Preconditions.UID; uid != nil && *uid != "" && *uid != pod.UID {
-			return apierrors.NewConflict(kind, pod.Name, fmt.Errorf(
-				"the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *uid, pod.UID))
-		}
-		if version := o.Preconditions.ResourceVersion; version != nil && *version != "" && *version != pod.ResourceVersion {
-			return apierrors.NewConflict(kind, pod.Name, fmt.Errorf(
-				"the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *version, pod.ResourceVersion))
-		}
-	}
-	setPodCondition(&pod.Status, corev1.PodCondition{
-		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
-		Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting",
-	})
-	return nil
 }
 
 // podEphemeralContainers lets "kubectl debug" add containers to a running pod. Nothing else of the pod changes, although

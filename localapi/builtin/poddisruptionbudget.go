@@ -5,11 +5,13 @@ import (
 
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/flyball-dev/flyball/localapi/resource"
 )
@@ -32,8 +34,9 @@ func podDisruptionBudget() *resource.Definition {
 				b.Generation = old.Generation + 1
 			}
 		}),
-		PrepareStatusUpdate: carry(func(b, old *policyv1.PodDisruptionBudget) { b.Spec = old.Spec }),
-		Validate:            check(validateBudget),
+		PrepareStatusUpdate:  carry(func(b, old *policyv1.PodDisruptionBudget) { b.Spec = old.Spec }),
+		Validate:             check(validateBudget),
+		ValidateStatusUpdate: compare(validateBudgetStatus),
 		Columns: []metav1.TableColumnDefinition{
 			nameColumn(),
 			column("Min Available", "string", "The minimum number of pods that must be available."),
@@ -59,7 +62,32 @@ func validateBudget(b *policyv1.PodDisruptionBudget) field.ErrorList {
 	}
 	errs = append(errs, validateShare(spec.MinAvailable, path.Child("minAvailable"))...)
 	errs = append(errs, validateShare(spec.MaxUnavailable, path.Child("maxUnavailable"))...)
-	return append(errs, metavalidation.ValidateLabelSelector(spec.Selector, metavalidation.LabelSelectorValidationOptions{}, path.Child("selector"))...)
+	errs = append(errs, metavalidation.ValidateLabelSelector(spec.Selector, metavalidation.LabelSelectorValidationOptions{}, path.Child("selector"))...)
+	switch policy := ptr.Deref(spec.UnhealthyPodEvictionPolicy, policyv1.AlwaysAllow); policy {
+	case policyv1.AlwaysAllow, policyv1.IfHealthyBudget:
+	default:
+		errs = append(errs, field.NotSupported(path.Child("unhealthyPodEvictionPolicy"), policy,
+			[]policyv1.UnhealthyPodEvictionPolicyType{policyv1.AlwaysAllow, policyv1.IfHealthyBudget}))
+	}
+	return errs
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/policy/validation/validation.go ValidatePodDisruptionBudgetStatusUpdate.
+func validateBudgetStatus(b, _ *policyv1.PodDisruptionBudget) field.ErrorList {
+	path, s := field.NewPath("status"), &b.Status
+	errs := metavalidation.ValidateConditions(s.Conditions, path.Child("conditions"))
+	for _, count := range []struct {
+		name  string
+		value int32
+	}{
+		{"disruptionsAllowed", s.DisruptionsAllowed},
+		{"currentHealthy", s.CurrentHealthy},
+		{"desiredHealthy", s.DesiredHealthy},
+		{"expectedPods", s.ExpectedPods},
+	} {
+		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(count.value), path.Child(count.name))...)
+	}
+	return errs
 }
 
 func validateShare(v *intstr.IntOrString, path *field.Path) field.ErrorList {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	rbacv1beta1 "k8s.io/api/rbac/v1beta1" // whose documentation the real server's tables show
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -113,7 +114,7 @@ func roleBinding() *resource.Definition {
 		ValidateUpdate: compare(func(b, old *rbacv1.RoleBinding) field.ErrorList {
 			return sameRole(b.RoleRef, old.RoleRef)
 		}),
-		Columns: bindingColumns(rbacv1.RoleBinding{}.SwaggerDoc()["roleRef"], "roleBinding"),
+		Columns: bindingColumns(rbacv1beta1.RoleBinding{}.SwaggerDoc()["roleRef"], "roleBinding"),
 		Row: cells(func(b *rbacv1.RoleBinding, now time.Time) []any {
 			return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects, now)
 		}),
@@ -134,7 +135,7 @@ func clusterRoleBinding() *resource.Definition {
 		ValidateUpdate: compare(func(b, old *rbacv1.ClusterRoleBinding) field.ErrorList {
 			return sameRole(b.RoleRef, old.RoleRef)
 		}),
-		Columns: bindingColumns(rbacv1.ClusterRoleBinding{}.SwaggerDoc()["roleRef"], "clusterRoleBinding"),
+		Columns: bindingColumns(rbacv1beta1.ClusterRoleBinding{}.SwaggerDoc()["roleRef"], "clusterRoleBinding"),
 		Row: cells(func(b *rbacv1.ClusterRoleBinding, now time.Time) []any {
 			return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects, now)
 		}),

@@ -250,7 +250,7 @@ func (p *player) subresource(t *testing.T, name, input string) string {
 		t.Fatal(err)
 	}
 	if sub.Delete != nil {
-		o, err := sub.Delete(t.Context(), p.obj, asked)
+		o, _, err := sub.Delete(t.Context(), resource.Deletion{Object: p.obj, Body: asked})
 		if err != nil {
 			return failure(err)
 		}

@@ -169,9 +169,28 @@ type Subresource struct {
 	// a field that an update may not. Nil means those two.
 	Validate func(obj, old runtime.Object) field.ErrorList
 
-	// Delete makes a create a request to delete the object, with the options it returns (eviction). Merge, if
-	// there is one, marks the object before.
-	Delete func(ctx context.Context, obj, sub runtime.Object) (*metav1.DeleteOptions, error)
+	// Delete makes a create a request to delete the object, with the options it returns (eviction). Merge, if there is one,
+	// marks the object before. again says that a conflict means no more than that the object has changed since it was looked
+	// at: Delete is then asked anew.
+	Delete func(ctx context.Context, d Deletion) (o *metav1.DeleteOptions, again bool, err error)
+}
+
+// Deletion is a request to delete an object through a subresource.
+type Deletion struct {
+	Object runtime.Object // read-only
+	Body   runtime.Object // what the client sent; Delete may change it, and Merge gets it then
+	DryRun bool           // asked for in the query; the body may ask as well
+	Others Others
+}
+
+// Others are the server's objects of other types, for rules that have to look beyond the object at hand.
+type Others interface {
+	// List returns the objects of a namespace. They are read-only.
+	List(ctx context.Context, gvr schema.GroupVersionResource, namespace string) ([]runtime.Object, error)
+
+	// UpdateStatus changes the status of an object as the server itself. change gets a copy, and runs again when another write
+	// came in between. Errors: change's own, NotFound.
+	UpdateStatus(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, change func(obj runtime.Object) error) error
 }
 
 // Allocator hands out values that are unique among the server's objects. Its methods may be called concurrently.

@@ -1,7 +1,9 @@
 package localapi
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"reflect"
 	"regexp"
@@ -142,3 +144,20 @@ func unified(real, ours map[string]any) string {
 	}
 	return diff
 }
+
+// asTree is a value as its JSON.
+func asTree(t *testing.T, v any) any {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tree any
+	if err := json.Unmarshal(data, &tree); err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
+
+// decodeInto reads JSON.
+func decodeInto(r io.Reader, v any) error { return json.NewDecoder(r).Decode(v) }

@@ -42,5 +42,10 @@
 //
 // TestGenerated plays sequences that chance made of a seed in the same way.
 //
+// TestDiscovery compares what both say of themselves, TestAccess what they answer to questions who may do what. The benchmarks
+// measure both:
+//
+//	go test -run '^$' -bench . ./localapi
+//
 // What is meant to differ is listed in one table, known in known_test.go. A listed difference that no longer occurs fails the test.
 package localapi

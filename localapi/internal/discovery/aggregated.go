@@ -94,7 +94,11 @@ func resourceDiscovery(d *resource.Definition) apidiscoveryv2.APIResourceDiscove
 	if d.Namespaced {
 		scope = apidiscoveryv2.ScopeNamespace
 	}
+	custom := codec.IsUnstructured(d.New())
 	kindOf := func(gvk schema.GroupVersionKind) *metav1.GroupVersionKind {
+		if gvk.GroupVersion() == d.GroupVersion && !custom { // what goes without saying is said of custom resources only
+			return &metav1.GroupVersionKind{Kind: gvk.Kind}
+		}
 		return &metav1.GroupVersionKind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind}
 	}
 	r := apidiscoveryv2.APIResourceDiscovery{
@@ -111,8 +115,10 @@ func resourceDiscovery(d *resource.Definition) apidiscoveryv2.APIResourceDiscove
 			Subresource: name, ResponseKind: kindOf(sub.Kind), Verbs: sub.Verbs,
 		})
 	}
-	slices.SortFunc(r.Subresources, func(a, b apidiscoveryv2.APISubresourceDiscovery) int {
-		return strings.Compare(a.Subresource, b.Subresource)
-	})
+	if !custom {
+		slices.SortFunc(r.Subresources, func(a, b apidiscoveryv2.APISubresourceDiscovery) int {
+			return strings.Compare(a.Subresource, b.Subresource)
+		})
+	}
 	return r
 }

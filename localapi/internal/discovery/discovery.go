@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -84,8 +85,25 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func notFound(w http.ResponseWriter) { http.Error(w, "404 page not found", http.StatusNotFound) }
 
+// noVersion answers for a version that a group does not have: groups with Go types do it with a Status.
+func (h *Handler) noVersion(w http.ResponseWriter, r *http.Request, group string) {
+	typed := func(d *resource.Definition) bool {
+		return d.GroupVersion.Group == group && !codec.IsUnstructured(d.New())
+	}
+	if !slices.ContainsFunc(h.definitions, typed) {
+		notFound(w)
+		return
+	}
+	status := codec.Status(apierrors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "", "404: Not Found", 0, false))
+	h.respondCode(w, r, http.StatusNotFound, status)
+}
+
 // respond sends obj, whose kind must be set, as the client wants it.
 func (h *Handler) respond(w http.ResponseWriter, r *http.Request, obj runtime.Object) {
+	h.respondCode(w, r, http.StatusOK, obj)
+}
+
+func (h *Handler) respondCode(w http.ResponseWriter, r *http.Request, code int, obj runtime.Object) {
 	out, err := codec.Negotiate(r, false, nil)
 	if err != nil {
 		out = codec.Output{}
@@ -96,6 +114,7 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request, obj runtime.Ob
 		return
 	}
 	w.Header().Set("Content-Type", out.Format.ContentType())
+	w.WriteHeader(code)
 	_, _ = w.Write(b)
 }
 
@@ -171,7 +190,7 @@ func (h *Handler) serveResources(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if len(list.APIResources) == 0 {
-		notFound(w)
+		h.noVersion(w, r, gv.Group)
 		return
 	}
 	h.respond(w, r, list)
@@ -195,6 +214,8 @@ func verbsOf(d *resource.Definition) metav1.Verbs {
 		return terminatingVerbs
 	case codec.IsUnstructured(d.New()):
 		return customVerbs
+	case d.NoDeleteCollection:
+		return slices.DeleteFunc(slices.Clone(verbs), func(v string) bool { return v == "deletecollection" })
 	}
 	return verbs
 }
@@ -214,7 +235,7 @@ func storageVersionHash(d *resource.Definition) string {
 	return base64.StdEncoding.EncodeToString(sum[:8])
 }
 
-// resourcesOf are a type's resource and its subresources, sorted.
+// resourcesOf are a type's resource and its subresources: sorted, but for custom resources.
 func resourcesOf(d *resource.Definition) []metav1.APIResource {
 	all := []metav1.APIResource{{
 		Name: d.Plural, SingularName: d.Singular, Namespaced: d.Namespaced, Kind: d.Kind, Verbs: verbsOf(d),
@@ -232,7 +253,9 @@ func resourcesOf(d *resource.Definition) []metav1.APIResource {
 		}
 		all = append(all, resource)
 	}
-	slices.SortFunc(all, func(a, b metav1.APIResource) int { return strings.Compare(a.Name, b.Name) })
+	if !codec.IsUnstructured(d.New()) {
+		slices.SortFunc(all, func(a, b metav1.APIResource) int { return strings.Compare(a.Name, b.Name) })
+	}
 	return all
 }
 

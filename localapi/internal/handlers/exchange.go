@@ -214,6 +214,7 @@ func (x *exchange) serveOther(h http.Handler) {
 		x.fail(statusError(v.Status))
 		return
 	}
+	x.w.Header().Set("Cache-Control", "no-cache, private")
 	h.ServeHTTP(rec, x.r)
 	x.record(answer{code: rec.code})
 }

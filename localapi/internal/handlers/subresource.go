@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
 	"github.com/flyball-dev/flyball/localapi/resource"
@@ -94,35 +93,6 @@ func (x *exchange) createSubresource(ctx context.Context, sub resource.Subresour
 		return sent, nil
 	}))
 	if err != nil {
-		return answer{}, err
-	}
-	return otherAnswer(http.StatusCreated, success(http.StatusCreated)), nil
-}
-
-func (x *exchange) deleteBySubresource(ctx context.Context, sub resource.Subresource, sent runtime.Object, o registry.WriteOptions) (answer, error) {
-	current, err := x.res.Get(ctx, x.info.Namespace, x.info.Name, "")
-	if err != nil {
-		return answer{}, err
-	}
-	options, err := sub.Delete(ctx, current.Object, sent)
-	if err != nil {
-		return answer{}, err
-	}
-	if o.DryRun {
-		options.DryRun = []string{metav1.DryRunAll}
-	}
-	if sub.Merge != nil && len(options.DryRun) == 0 {
-		marked, _, err := x.res.Update(ctx, x.info.Namespace, x.info.Name, x.merge(ctx, sub, o, func(runtime.Object) (runtime.Object, error) {
-			return sent, nil
-		}))
-		if err != nil {
-			return answer{}, err
-		}
-		if p := options.Preconditions; p != nil && p.ResourceVersion != nil {
-			p.ResourceVersion = ptr.To(marked.Meta.GetResourceVersion()) // the version asked for was that before the mark
-		}
-	}
-	if _, _, err := x.res.Delete(ctx, x.info.Namespace, x.info.Name, *options); err != nil {
 		return answer{}, err
 	}
 	return otherAnswer(http.StatusCreated, success(http.StatusCreated)), nil

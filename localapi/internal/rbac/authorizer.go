@@ -47,7 +47,7 @@ func (z *Authorizer) Authorize(u auth.User, a Attributes) (allowed bool, reason 
 		return true
 	})
 	if !allowed && len(errs) > 0 {
-		reason = fmt.Sprintf("RBAC: %v", utilerrors.NewAggregate(errs))
+		reason = fmt.Sprintf("rbac: RBAC: %v", utilerrors.NewAggregate(errs))
 	}
 	return allowed, reason
 }
@@ -145,8 +145,8 @@ func (z *Authorizer) rulesOf(ref rbacv1.RoleRef, namespace string) ([]rbacv1.Pol
 	return nil, fmt.Errorf("unsupported role reference kind: %q", ref.Kind)
 }
 
-// aggregated are a cluster role's rules, with those of the roles that it is to be made of. (In a cluster a controller writes
-// these into the role; here they are looked up.)
+// aggregated are a cluster role's rules, with those of the roles that it is to be made of, and of those that these are made of. (In
+// a cluster a controller writes them into the role; here they are looked up.)
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/clusterroleaggregation.
 func (z *Authorizer) aggregated(role *rbacv1.ClusterRole) ([]rbacv1.PolicyRule, error) {
@@ -158,18 +158,41 @@ func (z *Authorizer) aggregated(role *rbacv1.ClusterRole) ([]rbacv1.PolicyRule, 
 		return nil, err
 	}
 	rules := slices.Clone(role.Rules)
+	seen := map[string]bool{role.Name: true}
+	for open := []*rbacv1.ClusterRole{role}; len(open) > 0; open = open[1:] {
+		parts, err := partsOf(open[0], all)
+		if err != nil {
+			return nil, err
+		}
+		for _, part := range parts {
+			if !seen[part.Name] {
+				seen[part.Name] = true
+				rules = append(rules, part.Rules...)
+				open = append(open, part)
+			}
+		}
+	}
+	return rules, nil
+}
+
+// partsOf are the roles that a role's aggregation rule selects.
+func partsOf(role *rbacv1.ClusterRole, all []*rbacv1.ClusterRole) ([]*rbacv1.ClusterRole, error) {
+	if role.AggregationRule == nil {
+		return nil, nil
+	}
+	var parts []*rbacv1.ClusterRole
 	for i := range role.AggregationRule.ClusterRoleSelectors {
 		selector, err := metav1.LabelSelectorAsSelector(&role.AggregationRule.ClusterRoleSelectors[i])
 		if err != nil {
 			return nil, errors.Join(err, fmt.Errorf("aggregation rule of %q", role.Name))
 		}
 		for _, part := range all {
-			if part.Name != role.Name && selector.Matches(labels.Set(part.Labels)) {
-				rules = append(rules, part.Rules...)
+			if selector.Matches(labels.Set(part.Labels)) {
+				parts = append(parts, part)
 			}
 		}
 	}
-	return rules, nil
+	return parts, nil
 }
 
 // Denial is what a forbidden request is told.
