@@ -3,11 +3,13 @@ package controllerruntime
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	peer "k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
+	own "github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
@@ -22,13 +24,18 @@ func NewQueue[T comparable](name string, limiter peer.TypedRateLimiter[T]) peer.
 
 // NewQueueWithOrder is NewQueue with an order of the caller's: [workqueue.NewFairOrder] by namespace, say.
 func NewQueueWithOrder[T comparable](name string, limiter peer.TypedRateLimiter[T], order workqueue.Order[T]) priorityqueue.PriorityQueue[T] {
+	return newQueue(limiter, workqueue.Options[T]{Name: name, Order: order, MaxCauses: -1})
+}
+
+func newQueue[T comparable](limiter peer.TypedRateLimiter[T], o workqueue.Options[T]) *queue[T] {
 	if limiter == nil {
 		// Source: controller-runtime v0.25.2 pkg/controller/priorityqueue, New.
 		limiter = workqueue.NewExponentialRateLimiter[T](workqueue.ExponentialOptions{})
 	}
 	q := &queue[T]{limiter: limiter}
 	q.ctx, q.cancel = context.WithCancel(context.Background())
-	q.core = workqueue.New(workqueue.Options[T]{Name: name, Order: order, MaxCauses: -1, Metrics: metricsOf(name, &q.gauges)})
+	o.Metrics = metricsOf(o.Name, &q.gauges)
+	q.core = workqueue.New(o)
 	q.gauges.start(q.core.Stats)
 	return q
 }
@@ -46,6 +53,8 @@ type queue[T comparable] struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	stop   sync.Once
+	// asked says that a worker has asked for a key.
+	asked atomic.Bool
 }
 
 var _ priorityqueue.PriorityQueue[string] = (*queue[string])(nil)
@@ -54,6 +63,13 @@ var _ priorityqueue.PriorityQueue[string] = (*queue[string])(nil)
 func (q *queue[T]) AddWithOpts(o priorityqueue.AddOpts, items ...T) {
 	if q.ShuttingDown() {
 		return
+	}
+	why := workqueue.Cause{}
+	switch {
+	case o.RateLimited:
+		why.Event = own.WhyRetry
+	case o.After > 0:
+		why.Event = "RequeueAfter"
 	}
 	for _, item := range items {
 		after := o.After
@@ -65,12 +81,13 @@ func (q *queue[T]) AddWithOpts(o priorityqueue.AddOpts, items ...T) {
 		if after > 0 {
 			q.gauges.retry()
 		}
-		q.core.AddWith(item, workqueue.AddOptions{After: after, Requeue: true, Earliest: true, Priority: o.Priority})
+		q.core.AddWith(item, workqueue.AddOptions{After: after, Requeue: true, Earliest: true, Priority: o.Priority, Cause: why})
 	}
 }
 
 // GetWithPriority waits for a key.
 func (q *queue[T]) GetWithPriority() (key T, priority int, shutdown bool) {
+	q.asked.Store(true)
 	item, err := q.core.Get(q.ctx)
 	return item.Key, item.Priority, err != nil
 }

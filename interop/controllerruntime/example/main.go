@@ -1,33 +1,46 @@
 // Command example is an operator on controller-runtime whose cache, client and queue are controller-runtime's, or with --flyball
-// Flyball's. Nothing else in it knows which.
+// Flyball's. With --once it brings everything up to date, tells what it did, and exits. The operator itself does not know which.
 package main
 
 import (
+	"context"
 	"flag"
+	"fmt"
 	"os"
+	"time"
 
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/flyball-dev/flyball/interop/controllerruntime"
+	own "github.com/flyball-dev/flyball/manager"
 )
 
 func main() {
 	var o Options
-	var elect bool
+	var elect, justOnce bool
 	flag.BoolVar(&o.Flyball, "flyball", false, "take cache, client and queue from Flyball")
 	flag.BoolVar(&elect, "leader-elect", false, "work only while holding the lease cards in the namespace default")
+	flag.BoolVar(&justOnce, "once", false, "bring everything up to date and exit")
 	flag.Parse()
 	ctrl.SetLogger(zap.New())
-	if err := run(o, elect); err != nil {
+	if err := run(o, elect, justOnce); err != nil {
 		ctrl.Log.Error(err, "Stopped")
 		os.Exit(1)
 	}
 }
 
-func run(o Options, elect bool) error {
+func run(o Options, elect, justOnce bool) error {
 	config, err := ctrl.GetConfig()
 	if err != nil {
+		return err
+	}
+	if justOnce {
+		summary, err := once(ctrl.SetupSignalHandler(), config)
+		fmt.Printf("%d reconciles, %d of them failed, in %v\n", summary.Processed, summary.Errors, summary.Duration.Round(time.Millisecond))
 		return err
 	}
 	options := ctrl.Options{
@@ -45,4 +58,18 @@ func run(o Options, elect bool) error {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+// once runs the operator until there is nothing more to do.
+func once(ctx context.Context, config *rest.Config) (own.Summary, error) {
+	mgr, err := controllerruntime.NewManager(config, ctrl.Options{
+		Metrics: server.Options{BindAddress: "0"}, Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}},
+	})
+	if err != nil {
+		return own.Summary{}, err
+	}
+	if err := (&Cards{mgr.GetClient()}).SetupWithManager(ctx, mgr, Options{}); err != nil {
+		return own.Summary{}, err
+	}
+	return mgr.RunUntilIdle(ctx, own.IdleOptions{})
 }

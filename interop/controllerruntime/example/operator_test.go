@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/flyball-dev/flyball/interop/controllerruntime"
 	"github.com/flyball-dev/flyball/localapi"
 )
 
@@ -27,14 +28,18 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// kubeconfig names a cluster to test on in the place of an embedded one; namespaces shop-0 and shop-1 are made there.
+// kubeconfig names a cluster to test on in the place of an embedded one; namespaces shop-0 to shop-2 are made there.
 var kubeconfig = flag.String("on", "", "kubeconfig of the cluster to test on")
 
-// TestOperator runs two replicas of the operator with either set of parts through the same life, and compares the cards.
+// TestOperator runs two replicas of the operator with each set of parts through the same life, and compares the cards.
 func TestOperator(t *testing.T) {
-	var outcomes [2]map[string]string
-	for i, o := range []Options{{Flyball: false}, {Flyball: true}} {
-		t.Run(fmt.Sprintf("flyball=%v", o.Flyball), func(t *testing.T) {
+	var outcomes [3]map[string]string
+	for i, o := range []parts{
+		{name: "controller-runtime", make: ctrl.NewManager},
+		{name: "flyball's parts", make: ctrl.NewManager, Options: Options{Flyball: true}},
+		{name: "flyball's manager", make: flyballs},
+	} {
+		t.Run(o.name, func(t *testing.T) {
 			if *kubeconfig == "" {
 				outcomes[i] = life(t, localapi.NewTest(t).RESTConfig(), "shop", o)
 				return
@@ -46,13 +51,45 @@ func TestOperator(t *testing.T) {
 			outcomes[i] = life(t, config, fmt.Sprintf("shop-%d", i), o)
 		})
 	}
-	if !maps.Equal(outcomes[0], outcomes[1]) || len(outcomes[0]) == 0 {
-		t.Errorf("cards of controller-runtime %v, with Flyball's parts %v", outcomes[0], outcomes[1])
+	if !maps.Equal(outcomes[0], outcomes[1]) || !maps.Equal(outcomes[0], outcomes[2]) || len(outcomes[0]) == 0 {
+		t.Errorf("cards of controller-runtime %v, with Flyball's parts %v, with its manager %v", outcomes[0], outcomes[1], outcomes[2])
+	}
+}
+
+// parts are what an operator is made of.
+type parts struct {
+	name string
+	Options
+	make func(*rest.Config, ctrl.Options) (ctrl.Manager, error)
+}
+
+func flyballs(config *rest.Config, o ctrl.Options) (ctrl.Manager, error) {
+	return controllerruntime.NewManager(config, o)
+}
+
+// TestOnce applies the operator to what there is, as --once does: twice, of which the second finds nothing to do.
+func TestOnce(t *testing.T) {
+	api := localapi.NewTest(t, deployment("default", "web", false))
+	for _, wanted := range []bool{true, false} {
+		api.Audit().Reset()
+		summary, err := once(t.Context(), api.RESTConfig())
+		if err != nil || summary.Processed < 1 {
+			t.Errorf("%+v, %v", summary, err)
+		}
+		var count int
+		for _, e := range api.Audit().Entries(nil) {
+			if e.Verb != "get" && e.Verb != "list" && e.Verb != "watch" {
+				count++
+			}
+		}
+		if (count > 0) != wanted {
+			t.Errorf("%d writes", count)
+		}
 	}
 }
 
 // replica starts one and returns what stops it.
-func replica(t *testing.T, config *rest.Config, o Options) (stop func()) {
+func replica(t *testing.T, config *rest.Config, o parts) (stop func()) {
 	t.Helper()
 	options := ctrl.Options{
 		Metrics:        server.Options{BindAddress: "0"},
@@ -61,12 +98,12 @@ func replica(t *testing.T, config *rest.Config, o Options) (stop func()) {
 		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 	}
 	o.Apply(&options)
-	mgr, err := ctrl.NewManager(config, options)
+	mgr, err := o.make(config, options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := (&Cards{mgr.GetClient()}).SetupWithManager(ctx, mgr, o); err != nil {
+	if err := (&Cards{mgr.GetClient()}).SetupWithManager(ctx, mgr, o.Options); err != nil {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
@@ -82,7 +119,7 @@ func replica(t *testing.T, config *rest.Config, o Options) (stop func()) {
 }
 
 // life is what happens to some Deployments of a namespace while replicas come and go. It returns the cards in the end.
-func life(t *testing.T, config *rest.Config, shop string, o Options) map[string]string {
+func life(t *testing.T, config *rest.Config, shop string, o parts) map[string]string {
 	c, err := client.New(config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
