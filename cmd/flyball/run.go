@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"k8s.io/klog/v2"
+
+	oneshot "github.com/flyball-dev/flyball/cmd/flyball/run"
+	"github.com/flyball-dev/flyball/controllers"
+	"github.com/flyball-dev/flyball/manager"
+)
+
+func newRun() *cobra.Command {
+	var o oneshot.Options
+	var verbose bool
+	c := &cobra.Command{
+		Use:   "run [-f FILE|DIR|-]…",
+		Short: "Apply files to an embedded API, run the controllers until there is nothing more to do, and exit",
+		Long: `Apply files (server-side) to an embedded Kubernetes API, run the controllers until there is nothing more to do, print what became
+of the objects, and exit: with 0 when everything was done, with 1 when something failed or the time was over.
+
+Without --store everything happens in memory. With it the next run goes on where this one stopped; a run that has nothing
+to change says so. flyball serve opens the same store to kubectl.`,
+		Example: `  flyball run -f deployment.yaml
+  kustomize build . | flyball run -f - --store ./cluster -o yaml`,
+		Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := checkRun(&o); err != nil {
+				return &usageError{err}
+			}
+			var logger klog.Logger // tells nobody: what matters is in the summary
+			if verbose {
+				logger = klog.Background()
+			}
+			ctx, release := manager.SetupSignals(klog.NewContext(c.Context(), logger))
+			defer release()
+			o.In, o.Out, o.Summary = c.InOrStdin(), c.OutOrStdout(), c.OutOrStdout()
+			if o.Output != oneshot.Table {
+				o.Summary = c.ErrOrStderr()
+			}
+			progress, clearLine := progressOn(c.ErrOrStderr())
+			o.Progress = progress
+			o.Out, o.Summary = &after{clearLine, o.Out}, &after{clearLine, o.Summary}
+			return runError(ctx, oneshot.Run(ctx, o))
+		},
+	}
+	fs := c.Flags()
+	fs.StringArrayVarP(&o.Files, "filename", "f", nil, "a file of objects in YAML or JSON, a directory of such files, or - for standard input; may be repeated. Without one, what is in the store is converged")
+	fs.StringVarP(&o.Namespace, "namespace", "n", "default", "the namespace of objects that name none")
+	fs.StringSliceVar(&o.Controllers, "controllers", []string{"*"}, "the controllers to run: '*' is all that are on by default, 'foo' is foo, '-foo' is not foo; empty: none. All: "+strings.Join(knownNames(), ", "))
+	fs.BoolVar(&o.Kubelet, "kubelet", true, "start pods by a fake kubelet, and empty deleted namespaces")
+	o.Store.AddFlags(fs)
+	fs.BoolVar(&o.Wait, "wait", false, "wait for what controllers want to look at again later, instead of listing it")
+	fs.DurationVar(&o.Timeout, "timeout", time.Minute, "how long all of it may take; then what was done is told, and the exit code is 1")
+	fs.IntVar(&o.Retries, "retries", 5, "how often what fails is tried again; negative: never")
+	fs.StringVarP(&o.Output, "output", "o", oneshot.Table, "how to print the objects: table, json or yaml; what is no table has the summary on standard error")
+	fs.BoolVar(&verbose, "verbose", false, "log what goes on, on standard error")
+	return c
+}
+
+func checkRun(o *oneshot.Options) error {
+	if len(o.Controllers) == 1 && o.Controllers[0] == "" {
+		o.Controllers = nil
+	}
+	if _, err := controllers.Enabled(o.Controllers); err != nil && len(o.Controllers) > 0 {
+		return fmt.Errorf("--controllers: %w", err)
+	}
+	if err := o.Store.Validate(); err != nil {
+		return fmt.Errorf("--tenant: %w", err)
+	}
+	if !slices.Contains([]string{oneshot.Table, oneshot.JSON, oneshot.YAML}, o.Output) {
+		return fmt.Errorf("--output %q: it must be table, json or yaml", o.Output)
+	}
+	if o.Timeout <= 0 {
+		return fmt.Errorf("--timeout %v: it must be more than nothing", o.Timeout)
+	}
+	if len(o.Files) == 0 && o.Store.Dir == "" {
+		return errors.New("nothing to do: -f says what to apply, --store what to go on with")
+	}
+	return nil
+}
+
+func runError(ctx context.Context, err error) error {
+	if signal := (manager.SignalError{}); errors.As(context.Cause(ctx), &signal) && err != nil {
+		return fmt.Errorf("run: %v: stopped: %w", signal.Signal, err)
+	}
+	if err != nil {
+		return fmt.Errorf("run: %w", err)
+	}
+	return nil
+}
+
+// progressOn shows how it goes on one line of a terminal, and returns what wipes that line. Elsewhere it shows nothing.
+func progressOn(out io.Writer) (show func(manager.Progress), wipe func()) {
+	f, ok := out.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil, func() {}
+	}
+	shown := false
+	show = func(p manager.Progress) {
+		shown = true
+		fmt.Fprintf(f, "\r\x1b[K%d reconciles, %d queued, %d in flight, %d errors, %.1fs", p.Processed, p.Queued, p.InFlight, p.Errors, p.Elapsed.Seconds())
+	}
+	wipe = func() {
+		if shown {
+			fmt.Fprint(f, "\r\x1b[K")
+			shown = false
+		}
+	}
+	return show, wipe
+}
+
+// after does something before the first byte is written.
+type after struct {
+	first func()
+	out   io.Writer
+}
+
+// Write implements io.Writer.
+func (a *after) Write(p []byte) (int, error) {
+	a.first()
+	return a.out.Write(p)
+}

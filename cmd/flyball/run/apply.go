@@ -1,0 +1,155 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/discovery"
+	cached "k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/flyball-dev/flyball/localapi/storage"
+)
+
+// manager is whose fields applied ones are.
+const manager = "flyball-run"
+
+// parallel is how many objects are applied at once: on a disk, they share its flushes.
+const parallel = 16
+
+// change is what an apply did.
+type change string
+
+const (
+	created    change = "created"
+	configured change = "configured"
+	unchanged  change = "unchanged"
+)
+
+// applied is an object that was applied.
+type applied struct {
+	*unstructured.Unstructured
+	client dynamic.ResourceInterface
+	change change
+}
+
+// applier applies manifests to an API, whose store it knows.
+type applier struct {
+	client    dynamic.Interface
+	mapper    *restmapper.DeferredDiscoveryRESTMapper
+	objects   storage.Storage
+	tenant    string
+	namespace string // of objects that name none
+}
+
+func newApplier(config *rest.Config, objects storage.Storage, tenant, namespace string) (*applier, error) {
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	found, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return &applier{
+		client: client, mapper: restmapper.NewDeferredDiscoveryRESTMapper(cached.NewMemCacheClient(found)),
+		objects: objects, tenant: tenant, namespace: namespace,
+	}, nil
+}
+
+// apply applies all in their order as far as it matters, and tries each even if another fails.
+func (a *applier) apply(ctx context.Context, all []manifest) ([]applied, error) {
+	sortForApply(all)
+	results, errs := make([]applied, len(all)), make([]error, len(all))
+	first := 0
+	for first < len(all) && slices.Contains([]string{"Namespace", kindOfDefinitions}, all[first].GetKind()) {
+		results[first], errs[first] = a.applyOne(ctx, all[first])
+		first++
+	}
+	a.mapper.Reset() // for the types that were just defined
+	var rest errgroup.Group
+	rest.SetLimit(parallel)
+	for i := first; i < len(all); i++ {
+		rest.Go(func() error {
+			results[i], errs[i] = a.applyOne(ctx, all[i])
+			return nil
+		})
+	}
+	_ = rest.Wait() // the errors are in errs
+	return results, errors.Join(errs...)
+}
+
+func (a *applier) applyOne(ctx context.Context, m manifest) (applied, error) {
+	kind := m.GroupVersionKind()
+	fail := func(err error) (applied, error) {
+		return applied{}, fmt.Errorf("%s: apply %s %s: %w", m.from, kind.Kind, m.GetName(), err)
+	}
+	mapping, err := a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return fail(err)
+	}
+	key := storage.Key{Tenant: a.tenant, Group: mapping.Resource.Group, Resource: mapping.Resource.Resource, Name: m.GetName()}
+	var client dynamic.ResourceInterface = a.client.Resource(mapping.Resource)
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		if m.GetNamespace() == "" {
+			m.SetNamespace(a.namespace)
+		}
+		key.Namespace = m.GetNamespace()
+		client = a.client.Resource(mapping.Resource).Namespace(key.Namespace)
+	}
+	before, err := a.objects.Get(ctx, key.String())
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return fail(err)
+	}
+	if before.Revision != storage.NoRevision && saysNothing(m) {
+		// An API server would note in the managed fields that nobody manages anything, which is a change.
+		obj, err := client.Get(ctx, m.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return fail(err)
+		}
+		return applied{Unstructured: obj, client: client, change: unchanged}, nil
+	}
+	obj, err := client.Apply(ctx, m.GetName(), m.Unstructured, metav1.ApplyOptions{FieldManager: manager, Force: true})
+	if err != nil {
+		return fail(err)
+	}
+	result := applied{Unstructured: obj, client: client, change: configured}
+	switch {
+	case before.Revision == storage.NoRevision:
+		result.change = created
+	case obj.GetResourceVersion() == fmt.Sprint(before.Revision):
+		result.change = unchanged
+	}
+	return result, nil
+}
+
+// saysNothing is true of a manifest that only names an object.
+func saysNothing(m manifest) bool {
+	metadata, ok := m.Object["metadata"].(map[string]any)
+	for key := range metadata {
+		if key != "name" && key != "namespace" {
+			return false
+		}
+	}
+	return ok && len(m.Object) == 3 // with apiVersion and kind
+}
+
+// refresh reads the objects again.
+func refresh(ctx context.Context, all []applied) error {
+	for i, o := range all {
+		obj, err := o.client.Get(ctx, o.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return fmt.Errorf("read %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+		all[i].Unstructured = obj
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// shop is a namespace with an application in it, and a resource of its own, in an order that only works when it is sorted.
+const shop = `apiVersion: examples.flyball.dev/v1
+kind: Shop
+metadata: {name: corner, namespace: shops}
+spec: {owner: ada}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shops}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: nginx, ports: [{containerPort: 80}]}]}
+---
+# nothing but a comment
+---
+apiVersion: v1
+kind: List
+items:
+- apiVersion: v1
+  kind: Service
+  metadata: {name: web, namespace: shops}
+  spec: {selector: {app: web}, ports: [{port: 80}]}
+- apiVersion: v1
+  kind: ConfigMap
+  metadata: {name: settings}
+  data: {color: blue}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: shops}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: shops.examples.flyball.dev}
+spec:
+  group: examples.flyball.dev
+  scope: Namespaced
+  names: {plural: shops, singular: shop, kind: Shop, listKind: ShopList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {owner: {type: string}}}}}}
+`
+
+func write(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestRun applies, converges, tells; does nothing the second time, and says so; and leaves a store that serve serves.
+func TestRun(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	dir, files := filepath.Join(t.TempDir(), "store"), t.TempDir()
+	write(t, files, "shop.yaml", shop)
+	write(t, files, "notes.txt", "not an object")
+	code, out, errs := flyball(t.Context(), "run", "-f", files, "--store", dir)
+	if code != 0 || errs != "" {
+		t.Fatalf("exit code %d: %s\n%s", code, errs, out)
+	}
+	for _, want := range []string{
+		"NAMESPACE   KIND                       NAME                         APPLIED   CONDITIONS",
+		"Available=True", "NamesAccepted=True, Established=True", "default     ConfigMap", "shops       Shop",
+		"2 pods", "1 deployments", "reconciles in ", "deployment-controller ",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("there is no %q in\n%s", want, out)
+		}
+	}
+	code, out, errs = flyball(t.Context(), "run", "-f", files, "--store", dir)
+	if code != 0 || !strings.Contains(out, "Nothing changed.") || strings.Contains(out, "created") || strings.Count(out, "unchanged") != 6 {
+		t.Errorf("second run: exit code %d: %s\n%s", code, errs, out)
+	}
+	code, out, errs = flyball(t.Context(), "run", "--store", dir, "--tenant", "other")
+	if code != 0 || strings.Contains(out, "deployments") {
+		t.Errorf("another tenant: exit code %d: %s\n%s", code, errs, out)
+	}
+	write(t, files, "shop.yaml", strings.Replace(shop, "replicas: 2", "replicas: 3", 1))
+	code, out, errs = flyball(t.Context(), "run", "-f", files, "--store", dir)
+	if code != 0 || strings.Count(out, "configured") != 1 || !strings.Contains(out, "Created 1 pods;") {
+		t.Errorf("changed: exit code %d: %s\n%s", code, errs, out)
+	}
+	served(t, dir)
+}
+
+// served opens the store as kubectl would.
+func served(t *testing.T, dir string) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	serving, stop := context.WithCancel(ctx)
+	ended := make(chan string, 1)
+	go func() {
+		_, _, errs := flyball(serving, "serve", "--kubeconfig", kubeconfig, "--store", dir)
+		ended <- errs
+	}()
+	d, err := clientOf(ctx, t, kubeconfig).AppsV1().Deployments("shops").Get(ctx, "web", metav1.GetOptions{})
+	if err != nil || d.Status.ReadyReplicas != 3 {
+		t.Errorf("served: %v, %v", d, err)
+	}
+	stop()
+	if errs := <-ended; errs != "" {
+		t.Error(errs)
+	}
+}
+
+func TestRunOutputs(t *testing.T) {
+	file := write(t, t.TempDir(), "shop.yaml", shop)
+	for _, c := range []struct {
+		form string
+		read func([]byte, any) error
+	}{{"json", json.Unmarshal}, {"yaml", func(b []byte, into any) error { return yaml.Unmarshal(b, into) }}} {
+		code, out, errs := flyball(t.Context(), "run", "-f", file, "-o", c.form, "--controllers", "deployment,replicaset")
+		var list struct {
+			Kind  string
+			Items []struct{ Kind string }
+		}
+		if err := c.read([]byte(out), &list); err != nil || code != 0 || list.Kind != "List" || len(list.Items) != 6 {
+			t.Errorf("%s: exit code %d, %v, %+v", c.form, code, err, list)
+		}
+		if !strings.Contains(errs, "reconciles in ") || strings.Contains(errs, "endpoint") {
+			t.Errorf("%s: the summary is %q", c.form, errs)
+		}
+	}
+}
+
+// TestRunDueLater: a rollout that does not get on is due at its deadline, which is listed, or waited for until the time is over.
+func TestRunDueLater(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	file := write(t, t.TempDir(), "stuck.yaml", strings.NewReplacer("image: nginx", "image: 'nginx:broken'", "replicas: 2", "replicas: 1").Replace(shop))
+	code, out, errs := flyball(t.Context(), "run", "-f", file)
+	if code != 0 || !strings.Contains(out, "Due later: deployment-controller shops/web in ") || !strings.Contains(out, "Available=False (MinimumReplicasUnavailable)") {
+		t.Errorf("exit code %d: %s\n%s", code, errs, out)
+	}
+	code, out, errs = flyball(t.Context(), "run", "-f", file, "--wait", "--timeout", "3s")
+	if code != 1 || !strings.Contains(errs, "--timeout: 3s are over") || !strings.Contains(out, "Due later: deployment-controller") {
+		t.Errorf("waited: exit code %d: %s\n%s", code, errs, out)
+	}
+}
+
+func TestRunRefuses(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		code int
+		args []string
+		want string
+	}{
+		{2, nil, "nothing to do"},
+		{2, []string{"-f", "x", "-o", "xml"}, "--output"},
+		{2, []string{"-f", "x", "--controllers", "nonsense"}, "--controllers"},
+		{2, []string{"-f", "x", "--tenant", "a/b"}, "--tenant"},
+		{2, []string{"-f", "x", "--timeout", "0s"}, "--timeout"},
+		{1, []string{"-f", filepath.Join(dir, "none.yaml")}, "none.yaml"},
+		{1, []string{"-f", dir}, "no objects in " + dir},
+		{1, []string{"-f", write(t, t.TempDir(), "a.yaml", "a: [")}, "a.yaml, document 1"},
+		{1, []string{"-f", write(t, t.TempDir(), "b.yaml", "apiVersion: v1\nkind: ConfigMap\n")}, "without metadata.name"},
+		{1, []string{"-f", write(t, t.TempDir(), "c.yaml", "---\napiVersion: v1\nkind: Nonsense\nmetadata: {name: a}\n")}, `c.yaml, document 1: apply Nonsense a: no matches for kind "Nonsense"`},
+		{1, []string{"-f", write(t, t.TempDir(), "d.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: A}\n")}, "d.yaml, document 1: apply ConfigMap A: ConfigMap \"A\" is invalid"},
+	} {
+		if code, _, errs := flyball(t.Context(), append([]string{"run"}, c.args...)...); code != c.code || !strings.Contains(errs, c.want) {
+			t.Errorf("%q: exit code %d, %q, want %d and %q", c.args, code, errs, c.code, c.want)
+		}
+	}
+}
