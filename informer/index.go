@@ -53,7 +53,9 @@ type bucket[T any] struct {
 
 // index is a named set of buckets.
 type index[T any] struct {
-	name    string
+	name string
+	// label is the key of the label that it is by; "" unless it is a [LabelIndex].
+	label   string
 	f       IndexFunc[T]
 	buckets map[string]*bucket[T]
 }

@@ -32,6 +32,8 @@ type Indexer[T any] struct {
 	all     *bucket[T]
 	// indexes is in order of addition. indexes[0] is the built-in one, by namespace; users cannot name it.
 	indexes []*index[T]
+	// labelled says that one of them is a [LabelIndex].
+	labelled bool
 	// unindexed has the objects that some index function failed on. Invariant: its keys are keys of entries.
 	unindexed map[string]error
 	// scopes has the state of each reflector that writes here.
@@ -93,7 +95,7 @@ func (x *Indexer[T]) AddIndex(name string, f IndexFunc[T]) error {
 	if x.indexNamed(name) != nil {
 		return fmt.Errorf("add index %s: %w", name, ErrIndexExists)
 	}
-	ix := &index[T]{name: name, f: f, buckets: map[string]*bucket[T]{}}
+	ix := &index[T]{name: name, label: labelOf(name), f: f, buckets: map[string]*bucket[T]{}}
 	found := make([][]term[T], len(x.all.entries))
 	failed := map[string]error{}
 	for i, e := range x.all.entries {
@@ -113,6 +115,7 @@ func (x *Indexer[T]) AddIndex(name string, f IndexFunc[T]) error {
 		x.unindexed[key] = err
 	}
 	x.indexes = append(x.indexes, ix)
+	x.labelled = x.labelled || ix.label != ""
 	return nil
 }
 
@@ -157,25 +160,22 @@ func (x *Indexer[T]) held(s ObjectState) (obj T, found bool) {
 	return e.obj, true
 }
 
-// List returns the objects of a namespace ("" is all) that sel selects (nil selects all).
+// List returns the objects of a namespace ("" is all) that sel selects (nil selects all). See [LabelIndex].
 func (x *Indexer[T]) List(namespace string, sel labels.Selector) []T {
-	x.mu.RLock()
-	b := x.all
-	if namespace != "" {
-		b = x.indexes[0].buckets[namespace]
+	if sel != nil && sel.Empty() {
+		sel = nil
 	}
+	x.mu.RLock()
+	b := x.candidates(namespace, sel)
 	var objs []T
 	if b != nil {
 		objs = slices.Clone(b.objs)
 	}
 	x.mu.RUnlock()
-	if sel == nil || sel.Empty() {
+	if sel == nil {
 		return objs
 	}
-	return slices.DeleteFunc(objs, func(obj T) bool {
-		m, ok := any(obj).(metav1.Object)
-		return !ok || !sel.Matches(labels.Set(m.GetLabels()))
-	})
+	return slices.DeleteFunc(objs, func(obj T) bool { return !selects(obj, namespace, sel) })
 }
 
 // ByIndex returns the objects that have value in the index of that name.
@@ -241,12 +241,35 @@ func (x *Indexer[T]) IndexValues(name string) ([]string, error) {
 	return values, nil
 }
 
+// AllByIndex is [Indexer.ByIndex] as [Indexer.All] is List: nothing is copied.
+//
+// Errors: [ErrNoIndex].
+func (x *Indexer[T]) AllByIndex(name, value string) (iter.Seq[T], error) {
+	x.mu.RLock()
+	ix := x.indexNamed(name)
+	x.mu.RUnlock()
+	if ix == nil {
+		return nil, fmt.Errorf("index %s: %w", name, ErrNoIndex)
+	}
+	return x.sequence(func() *bucket[T] { return ix.buckets[value] }), nil
+}
+
 // All goes through the objects as they are when the loop begins. Nothing is copied, and nothing is locked while the loop
 // runs; the first write during it pays for one copy of the list of pointers.
 func (x *Indexer[T]) All() iter.Seq[T] {
+	return x.sequence(func() *bucket[T] { return x.all })
+}
+
+// sequence goes through the bucket that find returns under the lock.
+func (x *Indexer[T]) sequence(find func() *bucket[T]) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		x.mu.Lock()
-		objs, done := x.all.share()
+		b := find()
+		if b == nil {
+			x.mu.Unlock()
+			return
+		}
+		objs, done := b.share()
 		x.mu.Unlock()
 		defer done()
 		for _, obj := range objs {

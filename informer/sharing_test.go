@@ -34,13 +34,23 @@ func templated(names ...string) *corev1.PodList {
 	return list
 }
 
-var fourteen = strings.Split("abcdefghijklmn", "")
+// hundred are enough objects for parts to be shared: which are depends on hashes, and on what comes in between.
+var hundred = strings.Split(strings.Repeat("abcdefghij", 10), "")
+
+// distinct counts the different pointers to parts.
+func distinct[T any](objs []T, part func(T) any) int {
+	all := map[uintptr]bool{}
+	for _, obj := range objs {
+		all[reflect.ValueOf(part(obj)).Pointer()] = true
+	}
+	return len(all)
+}
 
 // TestSharing: objects of a list share equal parts and have no managed fields, unless standard decoding is asked for; exclusive ones have no
 // managed fields either.
 func TestSharing(t *testing.T) {
 	for media, w := range wires {
-		body := w.list(t, templated(fourteen...))
+		body := w.list(t, templated(hundred...))
 		for _, c := range []struct{ standard, exclusive, shared, managed bool }{
 			{shared: media == "protobuf"}, {exclusive: true}, {standard: true, managed: true},
 		} {
@@ -49,12 +59,11 @@ func TestSharing(t *testing.T) {
 			lw := NewRESTListerWatcher[*corev1.Pod](restClient(t, answer(func(*http.Request) (int, string, []byte) { return 200, w.media, body })), o)
 			var got []*corev1.Pod
 			must(lw.List(t.Context(), ListOptions{Exclusive: c.exclusive}, func(p *corev1.Pod) error { got = append(got, p); return nil }))
-			last, before := got[len(got)-1], got[len(got)-2]
-			if shared := reflect.ValueOf(last.Labels).Pointer() == reflect.ValueOf(before.Labels).Pointer(); shared != c.shared {
-				t.Errorf("%s %+v: shared %v", media, c, shared)
+			if n := distinct(got, func(p *corev1.Pod) any { return p.Labels }); c.shared && n > len(got)/2 || !c.shared && n != len(got) {
+				t.Errorf("%s %+v: %d different labels in %d pods", media, c, n, len(got))
 			}
-			if managed := last.ManagedFields != nil; managed != c.managed {
-				t.Errorf("%s %+v: managed fields %v", media, c, last.ManagedFields)
+			if managed := got[0].ManagedFields != nil; managed != c.managed {
+				t.Errorf("%s %+v: managed fields %v", media, c, managed)
 			}
 		}
 		if media != "json" {
@@ -63,16 +72,16 @@ func TestSharing(t *testing.T) {
 		lw := NewRESTListerWatcher[*unstructured.Unstructured](restClient(t, answer(func(*http.Request) (int, string, []byte) { return 200, w.media, body })), podResource)
 		var got []*unstructured.Unstructured
 		must(lw.List(t.Context(), ListOptions{}, func(u *unstructured.Unstructured) error { got = append(got, u); return nil }))
-		spec := func(i int) uintptr { return reflect.ValueOf(got[len(got)-i].Object["spec"]).Pointer() }
-		if !podResource.StandardDecoding && (spec(1) != spec(2) || got[0].GetManagedFields() != nil) {
-			t.Error("custom resources do not share")
+		n := distinct(got, func(u *unstructured.Unstructured) any { return u.Object["spec"] })
+		if !podResource.StandardDecoding && (n > len(got)/2 || got[0].GetManagedFields() != nil) {
+			t.Errorf("custom resources: %d different specs in %d, managed fields %v", n, len(got), got[0].GetManagedFields())
 		}
 	}
 }
 
 // TestTransformMayChangeObjects: an informer with a transform gives it objects that share nothing.
 func TestTransformMayChangeObjects(t *testing.T) {
-	body := wires["protobuf"].list(t, templated(fourteen...))
+	body := wires["protobuf"].list(t, templated(hundred...))
 	lw := NewRESTListerWatcher[*corev1.Pod](restClient(t, answer(func(r *http.Request) (int, string, []byte) {
 		if r.URL.Query().Get("watch") != "" {
 			<-r.Context().Done()
@@ -97,7 +106,7 @@ func TestMutationOfSharedPart(t *testing.T) {
 	if podResource.StandardDecoding {
 		t.Skip("nothing is shared")
 	}
-	body := wires["protobuf"].list(t, templated(fourteen...))
+	body := wires["protobuf"].list(t, templated(hundred...))
 	lw := NewRESTListerWatcher[*corev1.Pod](restClient(t, answer(func(r *http.Request) (int, string, []byte) {
 		if r.URL.Query().Get("watch") != "" {
 			<-r.Context().Done()
@@ -107,12 +116,12 @@ func TestMutationOfSharedPart(t *testing.T) {
 	found := make(chan Mutation, 100)
 	inf := NewSharedInformer(lw, Options[*corev1.Pod]{OnMutation: func(m Mutation) { found <- m }})
 	must(inf.AddHandler(Handler[*corev1.Pod]{OnAdd: func(p *corev1.Pod, _ bool) {
-		if p.Name == "m" {
+		if p.Name == "j" {
 			p.Labels["app"] = "db"
 		}
 	}}, HandlerOptions{Name: "careless"}))
 	defer start(t, inf.Run)()
-	if m := <-found; m.Handler != "careless" || m.Object != "ns/m" || !strings.HasPrefix(m.Field, "ObjectMeta.Labels[app]") {
+	if m := <-found; m.Handler != "careless" || m.Object != "ns/j" || !strings.HasPrefix(m.Field, "ObjectMeta.Labels[app]") {
 		t.Errorf("found %v", m)
 	}
 }

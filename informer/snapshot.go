@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -103,10 +102,7 @@ func (s *snapshot[T]) List(namespace string, sel labels.Selector) []T {
 	if sel == nil || sel.Empty() {
 		return objs
 	}
-	return slices.DeleteFunc(objs, func(obj T) bool {
-		m, ok := any(obj).(metav1.Object)
-		return !ok || !sel.Matches(labels.Set(m.GetLabels()))
-	})
+	return slices.DeleteFunc(objs, func(obj T) bool { return !selects(obj, namespace, sel) })
 }
 
 func (s *snapshot[T]) ByIndex(name, value string) ([]T, error) {

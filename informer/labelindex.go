@@ -1,0 +1,82 @@
+package informer
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+)
+
+// LabelIndex is the name of an index by the values of one label. Where a cache has one, List looks only at the objects that it finds, when the
+// selector wants one value of that label. It is made by
+//
+//	inf.AddIndex(informer.LabelIndex("app"), informer.ByLabel[*corev1.Pod]("app"))
+//
+// There is none unless asked for: each costs some forty bytes an object, and time at each change of the label.
+func LabelIndex(key string) string { return labelIndexBegin + key + labelIndexEnd }
+
+const (
+	labelIndexBegin = "metadata.labels["
+	labelIndexEnd   = "]"
+)
+
+// ByLabel is the function of a [LabelIndex].
+func ByLabel[T metav1.Object](key string) IndexFunc[T] {
+	return func(obj T) ([]string, error) {
+		if value, has := obj.GetLabels()[key]; has {
+			return []string{value}, nil
+		}
+		return nil, nil
+	}
+}
+
+// labelOf is the key of the label that an index of that name is by; "" when it is no [LabelIndex].
+func labelOf(name string) string {
+	if key, ok := strings.CutPrefix(name, labelIndexBegin); ok {
+		if key, ok = strings.CutSuffix(key, labelIndexEnd); ok {
+			return key
+		}
+	}
+	return ""
+}
+
+// candidates is the smallest bucket known to hold all objects of a namespace ("" is all) that sel selects; nil when there are none. The caller
+// holds a lock.
+func (x *Indexer[T]) candidates(namespace string, sel labels.Selector) *bucket[T] {
+	best := x.all
+	if namespace != "" {
+		best = x.indexes[0].buckets[namespace]
+	}
+	if best == nil || sel == nil || !x.labelled {
+		return best
+	}
+	requirements, _ := sel.Requirements() // Of a selector that selects nothing there are none.
+	for _, r := range requirements {
+		if r.Operator() != selection.Equals && r.Operator() != selection.DoubleEquals && r.Operator() != selection.In || r.Values().Len() != 1 {
+			continue
+		}
+		for _, ix := range x.indexes[1:] {
+			if ix.label != r.Key() {
+				continue
+			}
+			b := ix.buckets[r.Values().UnsortedList()[0]]
+			if b == nil {
+				return nil
+			}
+			if len(b.objs) < len(best.objs) {
+				best = b
+			}
+		}
+	}
+	return best
+}
+
+// selects says whether an object is in a namespace ("" is all) and sel (nil is everything) selects it.
+func selects[T any](obj T, namespace string, sel labels.Selector) bool {
+	m, ok := any(obj).(metav1.Object)
+	if !ok {
+		return sel == nil && namespace == ""
+	}
+	return (namespace == "" || m.GetNamespace() == namespace) && (sel == nil || sel.Matches(labels.Set(m.GetLabels())))
+}
