@@ -1,6 +1,7 @@
 package localapi
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -8,15 +9,20 @@ import (
 	"testing"
 )
 
+// seeds and steps are how much of chance is played.
+var (
+	seeds = flag.Int("seeds", 8, "number of generated sequences")
+	steps = flag.Int("steps", 60, "requests in a generated sequence")
+)
+
 // TestGenerated plays sequences of requests that chance made of a seed: few names, so that requests meet objects that exist, that
 // are being deleted, that were replaced, and that were changed since they were read. Watches see it all.
 func TestGenerated(t *testing.T) {
-	const seeds, steps = 8, 60
 	known := newLedger(known)
-	for seed := range seeds {
+	for seed := range *seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			newPair(t, generate(uint64(seed), steps), known).play(t)
+			newPair(t, generate(uint64(seed), *steps), known).play(t)
 		})
 	}
 }
@@ -48,6 +54,11 @@ var generated = []struct {
 		resource: "pods", create: `spec: {nodeName: node, containers: [{name: c, image: i}]}`,
 		changes: []string{`spec: {activeDeadlineSeconds: 50}`, `spec: {nodeName: other}`, `spec: {activeDeadlineSeconds: 40}`},
 		status:  []string{`status: {phase: Running}`, `status: {phase: Succeeded}`, `status: {conditions: [{type: Ready, status: "True"}]}`},
+	},
+	{
+		resource: "poddisruptionbudgets", create: `spec: {minAvailable: 1, selector: {matchLabels: {g: "1"}}}`,
+		changes: []string{`spec: {minAvailable: 50%}`, `spec: {minAvailable: 2}`, `spec: {selector: {matchLabels: {h: "1"}}}`, `spec: {maxUnavailable: 1}`},
+		status:  []string{`status: {disruptionsAllowed: 1, observedGeneration: 1}`, `status: {disruptionsAllowed: 3, observedGeneration: 2}`, `status: {disruptionsAllowed: -1}`},
 	},
 	{
 		resource: "leases", create: `spec: {holderIdentity: a, leaseDurationSeconds: 10}`,
@@ -93,7 +104,9 @@ func (g *generator) request() {
 	name := pick(g, "a", "b")
 	object := k.resource + "/" + name
 	kept := k.resource + "-" + name
-	switch g.IntN(12) {
+	switch g.IntN(13) {
+	case 12:
+		g.add(http.MethodPost, "pods/"+name+"/eviction"+pick(g, "", "", "?dryRun=All"), "metadata: {name: "+name+"}\ndeleteOptions: "+pick(g, "null", "{gracePeriodSeconds: 0}"))
 	case 0, 1, 2:
 		g.add(http.MethodPost, k.resource+pick(g, "", "", "?dryRun=All"), "metadata: "+g.metadata(name)+"\n"+k.create).as = pick(g, kept, "")
 	case 3:
