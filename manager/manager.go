@@ -96,6 +96,8 @@ type Metrics interface {
 	// Controller reports one controller; a later one takes the place of an earlier of the same name. Forget ends that.
 	Controller(name string, stats func() reconcile.Stats)
 	Forget(name string)
+	// Client reports what it took the manager's client to read its own writes.
+	Client(stats func() client.Stats)
 	// Events reports the event sender.
 	Events(stats func() events.Stats)
 	// Leader reports whether this process leads.
@@ -201,6 +203,7 @@ func (m *Manager) connectMetrics() {
 		return
 	}
 	metrics.Informers(m.informers.Stats)
+	metrics.Client(m.cluster.Stats)
 	metrics.Events(m.events.Stats)
 	if m.election != nil {
 		metrics.Leader(m.options.LeaderElection.Name, func() bool { return m.election.elector.Status().Leading })

@@ -17,7 +17,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	r := c.registry
 	r.mu.Lock()
 	queues, controllers, leaders := maps.Clone(r.queues), maps.Clone(r.controllers), maps.Clone(r.leaders)
-	informers, events := r.informers, r.events
+	informers, client, events := r.informers, r.client, r.events
 	r.mu.Unlock()
 
 	for name, stats := range queues {
@@ -30,6 +30,9 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		for resource, stats := range informers() {
 			collectInformer(out, resource, stats)
 		}
+	}
+	if client != nil {
+		collectClient(out, client())
 	}
 	if events != nil {
 		collectEvents(out, events())

@@ -9,5 +9,6 @@
 //	informer_*            resource    objects in the cache, events, lists, watches, errors
 //	controller_runtime_*  controller  reconciles by result, errors, panics, workers at work
 //	leader_election_*     name        1 while this process leads
+//	client_*              outcome     cached reads that waited for own writes, and own writes that caches do not show yet
 //	events_*              result      what became of recorded events
 package metrics

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
@@ -71,6 +72,9 @@ func TestProcessMetrics(t *testing.T) {
 		return map[string]informer.Stats{"pods": {Objects: 7, Events: 8, Lists: 2, Relists: 1, Watches: 4, Errors: 3, LastEvent: time.Unix(12, 500e6)}}
 	})
 	r.Events(func() events.Stats { return events.Stats{Sent: 6, Queued: 2, Overflowed: 1} })
+	r.Client(func() client.Stats {
+		return client.Stats{Waits: 3, Waited: 1500 * time.Millisecond, Stale: 1, Unseen: 5, Unknown: 2}
+	})
 	r.Leader("kube", func() bool { return leading })
 	r.Request("GET", "api:6443", 200, 300*time.Millisecond)
 	r.Request("POST", "api:6443", 0, time.Minute)
@@ -86,6 +90,8 @@ func TestProcessMetrics(t *testing.T) {
 		`rest_client_requests_total{code="<error>",host="api:6443",method="POST"} 1`,
 		`rest_client_request_duration_seconds_bucket{host="api:6443",verb="GET",le="0.25"} 0`,
 		`rest_client_request_duration_seconds_bucket{host="api:6443",verb="GET",le="0.5"} 1`,
+		`client_own_write_waits_total 3`, `client_own_write_wait_seconds_total 1.5`, `client_stale_reads_total 1`,
+		`client_own_writes_pending{outcome="known"} 5`, `client_own_writes_pending{outcome="unknown"} 2`,
 		`leader_election_master_status{name="kube"} 0`)
 	leading = true
 	expect(t, scrape(t, r), `leader_election_master_status{name="kube"} 1`)

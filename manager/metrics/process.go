@@ -3,6 +3,7 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
@@ -57,6 +58,22 @@ func collectInformer(out chan<- prometheus.Metric, resource string, s informer.S
 	if !s.LastEvent.IsZero() {
 		informerLastEvent.gauge(out, float64(s.LastEvent.UnixNano())/1e9, resource)
 	}
+}
+
+// The metrics of the client that reads its own writes.
+var (
+	clientWaits   = newFamily("client_own_write_waits_total", "Total number of cached reads that waited for an own write to show")
+	clientWaited  = newFamily("client_own_write_wait_seconds_total", "Total time that cached reads waited for own writes to show")
+	clientStale   = newFamily("client_stale_reads_total", "Total number of cached reads that gave up waiting for an own write")
+	clientPending = newFamily("client_own_writes_pending", "Current number of own writes that a cache has not shown, by whether their outcome is known", "outcome")
+)
+
+func collectClient(out chan<- prometheus.Metric, s client.Stats) {
+	clientWaits.counter(out, float64(s.Waits))
+	clientWaited.counter(out, s.Waited.Seconds())
+	clientStale.counter(out, float64(s.Stale))
+	clientPending.gauge(out, float64(s.Unseen), "known")
+	clientPending.gauge(out, float64(s.Unknown), "unknown")
 }
 
 // leaderStatus is 1 while this process leads.

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/manager"
@@ -32,6 +33,7 @@ type Registry struct {
 	controllers map[string]func() reconcile.Stats
 	leaders     map[string]func() bool
 	informers   func() map[string]informer.Stats
+	client      func() client.Stats
 	events      func() events.Stats
 }
 
@@ -90,6 +92,13 @@ func (r *Registry) Forget(name string) {
 	defer r.mu.Unlock()
 	delete(r.controllers, name)
 	delete(r.queues, name)
+}
+
+// Client implements manager.Metrics.
+func (r *Registry) Client(stats func() client.Stats) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.client = stats
 }
 
 // Events implements manager.Metrics.
