@@ -94,8 +94,8 @@ func replica(t *testing.T, config *rest.Config, o parts) (stop func()) {
 	options := ctrl.Options{
 		Metrics:        server.Options{BindAddress: "0"},
 		LeaderElection: true, LeaderElectionID: "cards", LeaderElectionNamespace: "default", LeaderElectionReleaseOnCancel: true,
-		LeaseDuration: new(2 * time.Second), RenewDeadline: new(time.Second), RetryPeriod: new(100 * time.Millisecond),
-		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}},
+		RetryPeriod: new(100 * time.Millisecond), // The lease is released: nobody waits for its end.
+		Client:      client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 	}
 	o.Apply(&options)
 	mgr, err := o.make(config, options)
@@ -203,5 +203,8 @@ func eventually(t *testing.T, c client.Client, shop string, n int, right func(*c
 			return
 		}
 	}
-	t.Fatalf("%d cards, not all of them right: %v", len(list.Items), list.Items)
+	for _, card := range list.Items {
+		t.Logf("%s: %v", card.Name, card.Data)
+	}
+	t.Fatal("not all cards are there and right")
 }
