@@ -78,6 +78,10 @@ lease: ## two managers of one lease whose leader is stopped, killed, cut off or 
 kill: ## kill -9 flyball manager in the middle of 100 rollouts, against the real API server
 	cd peers && FLYBALL_KILLS=100 go test -run 'TestKill$$' -timeout 60m -v ./differential
 
+.PHONY: kill-store
+kill-store: ## kill -9 a process that writes to a store on disk, 200 times
+	FLYBALL_KILLS=200 go test -count 1 -run 'TestKilled$$' -timeout 30m -v ./localapi/storage/pebble
+
 .PHONY: idle
 idle: ## ten minutes with 500 Deployments and nothing to do, and a restart: no writes, on the real API server
 	cd peers && FLYBALL_IDLE=10m go test -run 'TestIdle$$' -timeout 60m -v ./differential
