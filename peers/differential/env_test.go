@@ -77,8 +77,8 @@ func (e *env) open(ctx context.Context) error {
 
 func (e *env) done() bool { return e.failed || e.next == len(e.scenario.steps) }
 
-// waitAtMost bounds a step that waits.
-const waitAtMost = 3 * time.Minute
+// waitAtMost bounds a step that waits, however busy the machine.
+const waitAtMost = 15 * time.Minute
 
 // advance takes the next step that does something.
 func (e *env) advance(ctx context.Context) {

@@ -173,9 +173,9 @@ users:
 
 func (c *ControlPlane) file(name string) string { return filepath.Join(c.Dir, name) }
 
-// waitOK asks url until it answers 200, the named process ends, a minute has passed or ctx is done.
+// waitOK asks url until it answers 200, the named process ends, three minutes have passed or ctx is done.
 func (c *ControlPlane) waitOK(ctx context.Context, name, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	// The certificate is made by the server while it starts; this asks for health only.
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
