@@ -59,7 +59,9 @@ type transaction[T any] struct {
 }
 
 type preparedObject[T any] struct {
-	key   string
+	key string
+	// entry is what was under key when the batch began; nil for nothing.
+	entry *entry[T]
 	terms []term[T]
 	// err is of the index functions that failed.
 	err error
@@ -121,7 +123,7 @@ func (tx *transaction[T]) prepare(batch []Delta[T]) error {
 	tx.prepared = slices.Grow(tx.prepared, n)
 	tx.Changes = make([]Change[T], 0, changes) // Handlers keep it: it cannot be used again.
 	add := func(obj T, lives bool) error {
-		key, err := tx.key(obj)
+		key, e, err := tx.lookup(obj)
 		if err != nil {
 			return fmt.Errorf("key of %s: %w", describe(obj), err)
 		}
@@ -129,7 +131,7 @@ func (tx *transaction[T]) prepare(batch []Delta[T]) error {
 		if lives {
 			tx.pool, err = terms(tx.pool, tx.indexes, obj)
 		}
-		tx.prepared = append(tx.prepared, preparedObject[T]{key: key, terms: tx.pool[start:len(tx.pool):len(tx.pool)], err: err})
+		tx.prepared = append(tx.prepared, preparedObject[T]{key: key, entry: e, terms: tx.pool[start:len(tx.pool):len(tx.pool)], err: err})
 		return nil
 	}
 	for i := range batch {
@@ -196,7 +198,7 @@ func (tx *transaction[T]) advance(d *Delta[T]) {
 }
 
 func (tx *transaction[T]) upsert(d *Delta[T], p preparedObject[T]) {
-	e := tx.entries[p.key]
+	e := tx.find(p)
 	if e == nil {
 		tx.add(d.Object, d.Scope, p, false)
 		return
@@ -241,7 +243,7 @@ func (e *entry[T]) holds(obj T, accept Acceptance) bool {
 }
 
 func (tx *transaction[T]) delete(d *Delta[T], p preparedObject[T]) {
-	e := tx.entries[p.key]
+	e := tx.find(p)
 	if e == nil {
 		tx.Duplicates++
 		return
@@ -271,7 +273,7 @@ func (tx *transaction[T]) replace(d *Delta[T]) {
 	}
 	tx.marks++
 	for i, p := range listed {
-		e := tx.entries[p.key]
+		e := tx.find(p)
 		if e == nil {
 			continue
 		}
@@ -287,7 +289,7 @@ func (tx *transaction[T]) replace(d *Delta[T]) {
 	tx.sweep(d.Scope)
 	initial := !s.listed
 	for i, obj := range d.Objects {
-		e := tx.entries[listed[i].key]
+		e := tx.find(listed[i])
 		switch {
 		case e == nil:
 			tx.add(obj, d.Scope, listed[i], initial)
@@ -355,6 +357,7 @@ func (tx *transaction[T]) add(obj T, scope int, p preparedObject[T], initial boo
 // drop deletes an entry whose last known state is last.
 func (tx *transaction[T]) drop(e *entry[T], last T, stale bool) {
 	tx.preserve(e.key, e)
+	e.gone = true
 	delete(tx.entries, e.key)
 	delete(tx.unindexed, e.key)
 	for i := range e.places {

@@ -1,9 +1,12 @@
 package informer
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // IndexFunc gives the values under which an index finds an object: none, one or many.
@@ -23,6 +26,8 @@ type entry[T any] struct {
 	scope int
 	// mark is the number of the Replace that last saw it.
 	mark uint64
+	// gone says that it is not in the cache any more.
+	gone bool
 	// places are the buckets that hold it. Invariant: for each place p at i, p.bucket.entries[p.pos] is this entry, and
 	// places[0] is in the bucket of all objects.
 	places []place[T]
@@ -55,7 +60,8 @@ type bucket[T any] struct {
 type index[T any] struct {
 	name string
 	// label is the key of the label that it is by; "" unless it is a [LabelIndex].
-	label   string
+	label string
+	// f is nil for the built-in index by namespace.
 	f       IndexFunc[T]
 	buckets map[string]*bucket[T]
 }
@@ -69,6 +75,12 @@ type term[T any] struct {
 // terms appends what the index functions say about obj. Those that fail are left out; err is one of their errors.
 func terms[T any](dst []term[T], indexes []*index[T], obj T) (_ []term[T], err error) {
 	for _, ix := range indexes {
+		if ix.f == nil {
+			if m, ok := any(obj).(metav1.Object); ok && m.GetNamespace() != "" {
+				dst = append(dst, term[T]{index: ix, value: m.GetNamespace()})
+			}
+			continue
+		}
 		values, failed := ix.values(obj)
 		if failed != nil {
 			err = fmt.Errorf("index %s of %s: %w", ix.name, describe(obj), failed)
@@ -83,6 +95,36 @@ func terms[T any](dst []term[T], indexes []*index[T], obj T) (_ []term[T], err e
 		}
 	}
 	return dst, err
+}
+
+// lookup returns the key of obj, and what is under it. The caller holds write. Without a key function it allocates only for what is new.
+func (x *Indexer[T]) lookup(obj T) (key string, e *entry[T], err error) {
+	if x.key != nil {
+		key, err = x.key(obj)
+		return key, x.entries[key], err
+	}
+	m, ok := any(obj).(metav1.Object)
+	if !ok {
+		return "", nil, errors.New("it has no metadata")
+	}
+	var room [256]byte
+	b := room[:0]
+	if namespace := m.GetNamespace(); namespace != "" {
+		b = append(append(b, namespace...), '/')
+	}
+	b = append(b, m.GetName()...)
+	if e := x.entries[string(b)]; e != nil {
+		return e.key, e, nil
+	}
+	return string(b), nil, nil
+}
+
+// find returns what is under the key of p now: something of the same batch may have come in between.
+func (x *Indexer[T]) find(p preparedObject[T]) *entry[T] {
+	if p.entry != nil && !p.entry.gone {
+		return p.entry
+	}
+	return x.entries[p.key]
 }
 
 // values calls the index function.

@@ -19,6 +19,7 @@ import (
 // Concurrency: all methods may be called at any time. Readers wait only while prepared changes are put in place, never
 // for an index function.
 type Indexer[T any] struct {
+	// key is nil for the object's [Key].
 	key func(T) (string, error)
 
 	// write serialises the writers: Apply and AddIndex. It is taken before mu. Whoever holds it may read what mu guards.
@@ -30,7 +31,7 @@ type Indexer[T any] struct {
 	mu      sync.RWMutex
 	entries map[string]*entry[T]
 	all     *bucket[T]
-	// indexes is in order of addition. indexes[0] is the built-in one, by namespace; users cannot name it.
+	// indexes is in order of addition. indexes[0] is the built-in one, by namespace: List of one must not look at all others. Users cannot name it.
 	indexes []*index[T]
 	// labelled says that one of them is a [LabelIndex].
 	labelled bool
@@ -63,13 +64,13 @@ type IndexerOptions struct {
 	Scopes int
 }
 
-// NewIndexer returns an empty cache. key names an object within it; [MetaKey] is the usual one.
+// NewIndexer returns an empty cache. key names an object within it; nil is its [Key], found without an allocation.
 func NewIndexer[T any](key func(T) (string, error), o IndexerOptions) *Indexer[T] {
 	return &Indexer[T]{
 		key:       key,
 		entries:   map[string]*entry[T]{},
 		all:       &bucket[T]{},
-		indexes:   []*index[T]{{name: "namespace", f: namespaceOf[T], buckets: map[string]*bucket[T]{}}},
+		indexes:   []*index[T]{{name: "namespace", buckets: map[string]*bucket[T]{}}},
 		unindexed: map[string]error{},
 		scopes:    make([]scopeState, max(1, o.Scopes)),
 	}
@@ -77,14 +78,6 @@ func NewIndexer[T any](key func(T) (string, error), o IndexerOptions) *Indexer[T
 
 // MetaKey is [Key] in the form that [NewIndexer] takes.
 func MetaKey[T metav1.Object](obj T) (string, error) { return Key(obj), nil }
-
-// namespaceOf is the built-in index function: List of one namespace must not look at all others.
-func namespaceOf[T any](obj T) ([]string, error) {
-	if m, ok := any(obj).(metav1.Object); ok && m.GetNamespace() != "" {
-		return []string{m.GetNamespace()}, nil
-	}
-	return nil, nil
-}
 
 // AddIndex adds an index over what is there and what will come.
 //

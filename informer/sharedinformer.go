@@ -87,7 +87,7 @@ func NewSharedInformerOfNamespaces[T Object](lws map[string]ListerWatcher[T], o 
 	}
 	s := &SharedInformer[T]{
 		o:           o,
-		indexer:     NewIndexer(MetaKey[T], IndexerOptions{Scopes: len(lws)}),
+		indexer:     NewIndexer[T](nil, IndexerOptions{Scopes: len(lws)}),
 		fifo:        NewDeltaFIFO[T](),
 		fan:         newFanout[T](o.Panics),
 		watchdog:    newWatchdog[T](o.OnMutation),
