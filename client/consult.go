@@ -64,17 +64,18 @@ func (c *Cluster) consult(ctx context.Context, cache *cache, q *query) ([]*entry
 
 // obstacle returns the wait for what, on the page, cannot be laid over the cache; nil if everything can.
 func (c *Cluster) obstacle(ctx context.Context, cache *cache, q *query, p page, deadline time.Time) func() error {
-	if p.floor != "" && !cache.reachedFloor(q.key.Namespace, p.floor) {
-		return func() error { return c.await(ctx, cache, q, p.floor, deadline) }
+	key := q.key // The functions keep no more of q, which can stay on the reader's stack.
+	if p.floor != "" && !cache.reachedFloor(key.Namespace, p.floor) {
+		return func() error { return c.await(ctx, cache, key, p.floor, deadline) }
 	}
 	if i := slices.IndexFunc(p.entries, func(e *entry) bool { return !e.exactFor(cache) }); i >= 0 {
-		return func() error { return c.await(ctx, cache, q, p.entries[i].version, deadline) }
+		return func() error { return c.await(ctx, cache, key, p.entries[i].version, deadline) }
 	}
 	i := slices.IndexFunc(p.unsettled, func(w *write) bool { return w.concerns(ctx, cache, q, cache.ledger) })
 	if i < 0 {
 		return nil
 	}
-	return func() error { return c.awaitWrite(ctx, cache, q, p.unsettled[i], deadline) }
+	return func() error { return c.awaitWrite(ctx, cache, key, p.unsettled[i], deadline) }
 }
 
 // reachedFloor says whether the cache has what is below the floor.
@@ -97,27 +98,27 @@ func (c *cache) reachedFloor(namespace, floor string) bool {
 }
 
 // await waits until the cache has reached a version, or the deadline has.
-func (c *Cluster) await(ctx context.Context, cache *cache, q *query, version string, deadline time.Time) error {
-	stale := &StaleError{Resource: cache.ledger.resource.String(), Key: q.key, Wanted: version}
+func (c *Cluster) await(ctx context.Context, cache *cache, key ObjectKey, version string, deadline time.Time) error {
+	stale := &StaleError{Resource: cache.ledger.resource.String(), Key: key, Wanted: version}
 	wait, cancel := context.WithDeadlineCause(ctx, deadline, stale)
 	defer cancel()
-	if cache.store.waitForVersion(wait, q.key.Namespace, version) == nil {
+	if cache.store.waitForVersion(wait, key.Namespace, version) == nil {
 		return nil
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	stale.Seen = cache.store.watermark(q.key.Namespace)
+	stale.Seen = cache.store.watermark(key.Namespace)
 	return stale
 }
 
 // awaitWrite waits until the effect of w is in the cache, or the deadline is over.
-func (c *Cluster) awaitWrite(ctx context.Context, cache *cache, q *query, w *write, deadline time.Time) error {
+func (c *Cluster) awaitWrite(ctx context.Context, cache *cache, key ObjectKey, w *write, deadline time.Time) error {
 	o := w.state()
-	stale := &StaleError{Resource: cache.ledger.resource.String(), Key: q.key, Cause: o.lost}
+	stale := &StaleError{Resource: cache.ledger.resource.String(), Key: key, Cause: o.lost}
 	switch {
 	case o.until != "":
-		if err := c.await(ctx, cache, &query{key: w.key}, o.until, deadline); err != nil {
+		if err := c.await(ctx, cache, w.key, o.until, deadline); err != nil {
 			stale.Wanted, stale.Seen = o.until, cache.store.watermark(w.key.Namespace)
 			if !errors.Is(err, ErrStale) {
 				return err
