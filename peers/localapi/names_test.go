@@ -154,6 +154,9 @@ func (n *names) fields(o map[string]any) map[string]any {
 		result[n.string(k)] = n.value(k, o[k])
 	}
 	n.object = outer
+	if o["deletionTimestamp"] != nil {
+		result["deletionTimestamp"] = n.deletion(o)
+	}
 	if o["kind"] == "Table" {
 		n.ages(result)
 	}
@@ -246,10 +249,28 @@ func (n *names) string(text string) string {
 	})
 }
 
-// moment names a time by how long it is after the script's: in steps of 30 s, because no script takes as long as one.
+// moment names a time by how far it is ahead: how long ago something was depends on how fast the machine is.
 func (n *names) moment(t time.Time) string {
-	const step, early = 30 * time.Second, 5 * time.Second
-	return fmt.Sprintf("now+%d s", int((t.Sub(n.start)+early)/step*step/time.Second))
+	const step, slack = 30 * time.Second, 5 * time.Second
+	switch ahead := time.Until(t); {
+	case t.Before(n.start.Add(-slack)):
+		return "before the script"
+	case ahead < slack:
+		return "now"
+	default:
+		return fmt.Sprintf("in %d s", int((ahead+step/2)/step*step/time.Second))
+	}
+}
+
+// deletion names the time at which a grace period ends by the time at which it began.
+func (n *names) deletion(o map[string]any) any {
+	text, _ := o["deletionTimestamp"].(string)
+	grace, _ := o["deletionGracePeriodSeconds"].(float64)
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil || strings.Contains(n.text, text) {
+		return o["deletionTimestamp"]
+	}
+	return fmt.Sprintf("%v s after %s", grace, n.moment(t.Add(-time.Duration(grace)*time.Second)))
 }
 
 // own names a value unless the client chose it.
