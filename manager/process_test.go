@@ -161,7 +161,7 @@ func TestProcessNamesWhatIsStuck(t *testing.T) {
 		t.Errorf("it used %v of CPU time in a stop of seven seconds", busy)
 	}
 	for _, e := range server.Audit().Writes()[before:] {
-		if e.Resource == "configmaps" {
+		if e.Resource == "configmaps" && e.Name != "begun" { // which is recorded when its answer was sent
 			t.Errorf("a write after the signal: %v", e)
 		}
 	}
