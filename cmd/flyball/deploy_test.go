@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -97,6 +99,17 @@ func TestManifestIsRestricted(t *testing.T) {
 	var account corev1.ServiceAccount
 	if find(t, manifest, "ServiceAccount", &account); account.AutomountServiceAccountToken == nil || *account.AutomountServiceAccountToken {
 		t.Error("every Pod with the service account gets its token")
+	}
+	policy, err := os.ReadFile("../../deploy/networkpolicy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var allowed networkingv1.NetworkPolicy
+	if err := yaml.UnmarshalStrict(policy, &allowed); err != nil {
+		t.Fatal(err)
+	}
+	if port := allowed.Spec.Ingress[0].Ports[0].Port.IntVal; port != c.Ports[0].ContainerPort || !maps.Equal(allowed.Spec.PodSelector.MatchLabels, d.Spec.Selector.MatchLabels) {
+		t.Errorf("the policy is about port %d of %v", port, allowed.Spec.PodSelector)
 	}
 	f := newManagerFlags()
 	set := pflag.NewFlagSet("manager", pflag.ContinueOnError)
