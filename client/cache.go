@@ -220,7 +220,7 @@ func (cs *caches) drop(k kind) {
 	}
 	l := c.ledger
 	l.mu.Lock()
-	l.caches = slices.DeleteFunc(l.caches, func(other *cache) bool { return other == c })
+	l.caches = slices.DeleteFunc(slices.Clone(l.caches), func(other *cache) bool { return other == c }) // Readers may hold the old slice.
 	l.mu.Unlock()
 	c.store.release()
 }

@@ -1,9 +1,11 @@
 package client_test
 
 import (
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -45,4 +47,24 @@ func TestCacheForRestrictsWhatCachesDoesNotMention(t *testing.T) {
 			t.Errorf("%d secrets, want the unlabelled one", len(secrets.Items))
 		}
 	}, configMap("in", "app", "web"), configMap("out"), secret)
+}
+
+// A cache that is dropped while others look into all of them, as a deletion does, is not pulled from under them.
+func TestUncacheWhileOthersLook(t *testing.T) {
+	inWorld(t, client.Options{}, func(w *world) {
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for range 100 {
+				w.must(w.Get(w.ctx, keyOf(configMap("a")), anyMap()))
+				w.must(w.Uncache(anyMap()))
+			}
+		})
+		for range 100 {
+			w.must(w.Get(w.ctx, keyOf(configMap("a")), &corev1.ConfigMap{}))
+			if err := w.Delete(w.ctx, configMap("none")); !apierrors.IsNotFound(err) {
+				t.Fatal(err)
+			}
+		}
+		wg.Wait()
+	}, configMap("a"))
 }
