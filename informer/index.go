@@ -42,15 +42,15 @@ type place[T any] struct {
 // bucket is a set of objects that is read as a slice: all of them, or those under one value of one index. The order is
 // arbitrary but the same for the same history.
 //
-// A map of sets, the obvious design, costs a lookup per object read. Here a read copies a slice, and adding, replacing
-// and removing are still O(1), because each entry knows its positions: removal moves the last object into the hole.
+// A map of sets, the obvious design, costs a lookup per object read. Here a read goes through a slice, and adding and removing are still O(1), because each
+// entry knows its positions: removal moves the last one into the hole. An update that leaves the index values as they are touches no bucket but that of all objects.
 type bucket[T any] struct {
 	// index is nil for the bucket of all objects.
-	index *index[T]
-	value string
-	// objs and entries are parallel: objs[i] is entries[i].obj.
-	objs    []T
+	index   *index[T]
+	value   string
 	entries []*entry[T]
+	// objs is kept for the bucket of all objects only, so that reading all is copying a slice. Invariant: objs[i] is entries[i].obj.
+	objs []T
 	// readers counts iterations over the array of objs that are under way. While there are any the writer must not
 	// change that array: it goes on with a copy, and a count of its own.
 	readers *atomic.Int32
@@ -158,7 +158,22 @@ func (b *bucket[T]) own() {
 	b.readers = nil
 }
 
-// share returns the objects as they are now, and a function to be called when they are not looked at any more. The
+// read returns a copy of the objects. b may be nil.
+func (b *bucket[T]) read() []T {
+	if b == nil {
+		return nil
+	}
+	if b.index == nil {
+		return slices.Clone(b.objs)
+	}
+	objs := make([]T, len(b.entries))
+	for i, e := range b.entries {
+		objs[i] = e.obj
+	}
+	return objs
+}
+
+// share returns the objects as they are now, and a function to be called when they are not looked at any more. It is for the bucket of all objects. The
 // caller holds the write lock or is otherwise alone in reaching readers.
 func (b *bucket[T]) share() ([]T, func()) {
 	if b.readers == nil {
@@ -171,20 +186,27 @@ func (b *bucket[T]) share() ([]T, func()) {
 
 // add puts e into b.
 func (b *bucket[T]) add(e *entry[T]) {
-	e.places = append(e.places, place[T]{bucket: b, pos: len(b.objs)})
-	b.objs = append(b.objs, e.obj) // Behind what any iteration reads: no need to own.
+	e.places = append(e.places, place[T]{bucket: b, pos: len(b.entries)})
 	b.entries = append(b.entries, e)
+	if b.index == nil {
+		b.objs = append(b.objs, e.obj) // Behind what any iteration reads: no need to own.
+	}
 }
 
 // remove takes e.places[i] out of its bucket. It leaves e.places as it is.
 func (e *entry[T]) remove(i int) {
 	p := e.places[i]
 	b := p.bucket
-	b.own()
 	last := len(b.entries) - 1
+	if b.index == nil {
+		b.own()
+		var none T
+		b.objs[p.pos], b.objs[last] = b.objs[last], none
+		b.objs = b.objs[:last]
+	}
 	if p.pos != last {
 		moved := b.entries[last]
-		b.objs[p.pos], b.entries[p.pos] = moved.obj, moved
+		b.entries[p.pos] = moved
 		for j := range moved.places {
 			if moved.places[j].bucket == b {
 				moved.places[j].pos = p.pos
@@ -192,9 +214,8 @@ func (e *entry[T]) remove(i int) {
 			}
 		}
 	}
-	var none T
-	b.objs[last], b.entries[last] = none, nil
-	b.objs, b.entries = b.objs[:last], b.entries[:last]
+	b.entries[last] = nil
+	b.entries = b.entries[:last]
 	if last == 0 && b.index != nil {
 		delete(b.index.buckets, b.value) // An index over unique values must not keep an empty bucket for each.
 	}
@@ -203,11 +224,10 @@ func (e *entry[T]) remove(i int) {
 // set gives e a new state, found under want.
 func (e *entry[T]) set(obj T, want []term[T]) {
 	e.obj = obj
+	all := e.places[0]
+	all.bucket.own()
+	all.bucket.objs[all.pos] = obj
 	if e.indexedAs(want) {
-		for _, p := range e.places {
-			p.bucket.own()
-			p.bucket.objs[p.pos] = obj
-		}
 		return
 	}
 	kept := e.places[:1]
@@ -222,10 +242,6 @@ func (e *entry[T]) set(obj T, want []term[T]) {
 	}
 	clear(e.places[len(kept):])
 	e.places = kept
-	for _, p := range e.places {
-		p.bucket.own()
-		p.bucket.objs[p.pos] = obj
-	}
 	for _, t := range want {
 		if !e.in(t) {
 			t.index.bucket(t.value).add(e)

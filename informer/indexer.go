@@ -159,11 +159,7 @@ func (x *Indexer[T]) List(namespace string, sel labels.Selector) []T {
 		sel = nil
 	}
 	x.mu.RLock()
-	b := x.candidates(namespace, sel)
-	var objs []T
-	if b != nil {
-		objs = slices.Clone(b.objs)
-	}
+	objs := x.candidates(namespace, sel).read()
 	x.mu.RUnlock()
 	if sel == nil {
 		return objs
@@ -181,10 +177,7 @@ func (x *Indexer[T]) ByIndex(name, value string) ([]T, error) {
 	if ix == nil {
 		return nil, fmt.Errorf("index %s: %w", name, ErrNoIndex)
 	}
-	if b := ix.buckets[value]; b != nil {
-		return slices.Clone(b.objs), nil
-	}
-	return nil, nil
+	return ix.buckets[value].read(), nil
 }
 
 // Keys returns the keys of all objects, in no order.
@@ -234,35 +227,31 @@ func (x *Indexer[T]) IndexValues(name string) ([]string, error) {
 	return values, nil
 }
 
-// AllByIndex is [Indexer.ByIndex] as [Indexer.All] is List: nothing is copied.
+// AllByIndex goes through the objects that [Indexer.ByIndex] returns, as they are when the loop begins. Nothing is locked while it runs.
 //
 // Errors: [ErrNoIndex].
 func (x *Indexer[T]) AllByIndex(name, value string) (iter.Seq[T], error) {
 	x.mu.RLock()
-	ix := x.indexNamed(name)
-	x.mu.RUnlock()
-	if ix == nil {
+	defer x.mu.RUnlock()
+	if x.indexNamed(name) == nil {
 		return nil, fmt.Errorf("index %s: %w", name, ErrNoIndex)
 	}
-	return x.sequence(func() *bucket[T] { return ix.buckets[value] }), nil
+	return func(yield func(T) bool) {
+		objs, _ := x.ByIndex(name, value) // An index is never taken away.
+		for _, obj := range objs {
+			if !yield(obj) {
+				return
+			}
+		}
+	}, nil
 }
 
 // All goes through the objects as they are when the loop begins. Nothing is copied, and nothing is locked while the loop
 // runs; the first write during it pays for one copy of the list of pointers.
 func (x *Indexer[T]) All() iter.Seq[T] {
-	return x.sequence(func() *bucket[T] { return x.all })
-}
-
-// sequence goes through the bucket that find returns under the lock.
-func (x *Indexer[T]) sequence(find func() *bucket[T]) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		x.mu.Lock()
-		b := find()
-		if b == nil {
-			x.mu.Unlock()
-			return
-		}
-		objs, done := b.share()
+		objs, done := x.all.share()
 		x.mu.Unlock()
 		defer done()
 		for _, obj := range objs {

@@ -64,7 +64,7 @@ func (x *Indexer[T]) candidates(namespace string, sel labels.Selector) *bucket[T
 			if b == nil {
 				return nil
 			}
-			if len(b.objs) < len(best.objs) {
+			if len(b.entries) < len(best.entries) {
 				best = b
 			}
 		}

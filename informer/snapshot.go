@@ -122,12 +122,12 @@ func (s *snapshot[T]) readTerm(t term[T]) []T {
 // read returns what was in b: what is, less what changed, and of that what was. b may be nil.
 func (s *snapshot[T]) read(b *bucket[T], was func(undone[T]) bool) (objs []T) {
 	if b != nil && len(s.undo) == 0 {
-		return slices.Clone(b.objs)
+		return b.read()
 	}
 	if b != nil {
-		for i, e := range b.entries {
+		for _, e := range b.entries {
 			if _, changed := s.undo[e.key]; !changed {
-				objs = append(objs, b.objs[i])
+				objs = append(objs, e.obj)
 			}
 		}
 	}

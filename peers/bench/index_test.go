@@ -81,39 +81,48 @@ func indexWorks() []indexWork {
 	theirs, ours := clientGoIndexer(), flyballIndexer()
 	sink := 0
 	group := func(i int) string { return strconv.Itoa(i % (indexed / groupSize)) }
+	// Two states of each object, in turns: an update replaces one object by another, as it does in an informer.
 	states := make([]*corev1.Pod, 20_000)
 	for i := range states {
-		states[i] = indexedPod(i, i+2)
+		states[i] = indexedPod(i%10_000, i+2)
 	}
 	one := make([]informer.Delta[*corev1.Pod], 1)
 	selector := labels.SelectorFromSet(labels.Set{"group": "7"})
 	return []indexWork{
-		{"ByIndex, 200 of 100k", 30, 200, func(i int) { all, _ := theirs.ByIndex("group", group(i)); sink += len(all) },
+		{
+			"ByIndex, 200 of 100k", 30, 200, func(i int) { all, _ := theirs.ByIndex("group", group(i)); sink += len(all) },
 			func(i int) { all, _ := ours.ByIndex("group", group(i)); sink += len(all) },
 			func(i int) {
 				all, _ := ours.AllByIndex("group", group(i))
 				for range all {
 					sink++
 				}
-			}},
-		{"List of 100k", 30, 2, func(int) { sink += len(theirs.List()) }, func(int) { sink += len(ours.List("", nil)) },
+			},
+		},
+		{
+			"List of 100k", 30, 2, func(int) { sink += len(theirs.List()) }, func(int) { sink += len(ours.List("", nil)) },
 			func(int) {
 				for range ours.All() {
 					sink++
 				}
-			}},
-		{"List of a namespace", 30, 200,
+			},
+		},
+		{
+			"List of a namespace", 30, 200,
 			func(i int) {
 				_ = cache.ListAllByNamespace(theirs, "namespace-"+group(i), labels.Everything(), func(any) { sink++ })
 			},
-			func(i int) { sink += len(ours.List("namespace-"+group(i), nil)) }, nil},
+			func(i int) { sink += len(ours.List("namespace-"+group(i), nil)) }, nil,
+		},
 		{"List by a label, 200 of 100k", 10, 2, func(int) { _ = cache.ListAll(theirs, selector, func(any) { sink++ }) }, func(int) { sink += len(ours.List("", selector)) }, nil},
-		{"update, two indexes", 30, 20_000, func(i int) { _ = theirs.Update(states[i%len(states)]) },
+		{
+			"update, two indexes", 30, 20_000, func(i int) { _ = theirs.Update(states[i%len(states)]) },
 			func(i int) {
 				p := states[i%len(states)]
 				one[0] = informer.Delta[*corev1.Pod]{Object: p, ResourceVersion: p.ResourceVersion, Accept: informer.AcceptAll}
 				_, _ = ours.Apply(one)
-			}, nil},
+			}, nil,
+		},
 	}
 }
 
