@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
+	"github.com/flyball-dev/flyball/controllers/internal/pods"
 	"github.com/flyball-dev/flyball/controllers/internal/serving"
 	"github.com/flyball-dev/flyball/reconcile"
 )
@@ -21,7 +22,10 @@ const staleRetry = time.Second
 
 // Reconcile implements [reconcile.Reconciler]: observe, plan, apply.
 func (c *controller) Reconcile(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
-	o, current := c.observe(key.NamespacedName)
+	o, current, err := c.observe(key.NamespacedName)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
 	if !current {
 		klog.FromContext(ctx).V(4).Info("The cache lacks the last write, waiting for it")
 		return reconcile.Result{RequeueAfter: staleRetry}, nil
@@ -33,15 +37,19 @@ func (c *controller) Reconcile(ctx context.Context, key reconcile.Request) (reco
 
 // observe reads what the plan is made from. It returns false when the cache does not hold the last write to these
 // Endpoints. The trigger time moves on even if nothing comes of it.
-func (c *controller) observe(key types.NamespacedName) (observed, bool) {
+func (c *controller) observe(key types.NamespacedName) (_ observed, current bool, _ error) {
 	svc, found := c.services.Get(key.Namespace, key.Name)
 	if !found {
-		return observed{}, true
+		return observed{}, true, nil
 	}
 	if !serving.HasSelector(svc) {
-		return observed{service: svc}, true
+		return observed{service: svc}, true, nil
 	}
-	o := observed{service: svc, pods: c.pods.List(key.Namespace, labels.Set(svc.Spec.Selector).AsSelectorPreValidated())}
+	selected, err := pods.Selected(c.pods, key.Namespace, labels.Set(svc.Spec.Selector).AsSelectorPreValidated())
+	if err != nil {
+		return observed{}, false, err
+	}
+	o := observed{service: svc, pods: selected}
 	write, pending := c.writes.await(key)
 	// The watermark is read first: the object is then at least as new.
 	watermark := c.endpoints.ResourceVersion()
@@ -50,12 +58,12 @@ func (c *controller) observe(key types.NamespacedName) (observed, bool) {
 	}
 	if pending {
 		if write.missingFrom(o.current, watermark) {
-			return observed{}, false
+			return observed{}, false, nil
 		}
 		c.writes.settle(key)
 	}
 	o.trigger = c.triggers.Advance(svc, o.pods)
-	return o, true
+	return o, true, nil
 }
 
 func logSkipped(ctx context.Context, skipped []skippedPod) {

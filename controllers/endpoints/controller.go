@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/flyball-dev/flyball/client/events"
+	"github.com/flyball-dev/flyball/controllers/internal/pods"
 	"github.com/flyball-dev/flyball/controllers/internal/serving"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
@@ -68,6 +69,9 @@ func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) 
 	}
 	finder, err := serving.NewFinder(c.Services)
 	if err != nil {
+		return nil, fmt.Errorf("%s: %w", Name, err)
+	}
+	if err := pods.AddLabelIndex(c.Pods); err != nil {
 		return nil, fmt.Errorf("%s: %w", Name, err)
 	}
 	r := &controller{

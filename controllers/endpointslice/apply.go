@@ -14,6 +14,7 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/klog/v2"
 
+	"github.com/flyball-dev/flyball/controllers/internal/pods"
 	"github.com/flyball-dev/flyball/controllers/internal/serving"
 	"github.com/flyball-dev/flyball/reconcile"
 )
@@ -74,9 +75,13 @@ func (c *controller) observe(key types.NamespacedName, svc *corev1.Service) (obs
 	if c.ledger.lacks(key, watermark, kept) {
 		return observed{}, errBehind
 	}
+	selected, err := pods.Selected(c.pods, key.Namespace, labels.Set(svc.Spec.Selector).AsSelectorPreValidated())
+	if err != nil {
+		return observed{}, err
+	}
 	o := observed{
 		service:      svc,
-		pods:         c.pods.List(key.Namespace, labels.Set(svc.Spec.Selector).AsSelectorPreValidated()),
+		pods:         selected,
 		nodes:        make(map[string]*corev1.Node),
 		hinted:       c.hinted.has(key),
 		maxEndpoints: c.maxEndpoints,

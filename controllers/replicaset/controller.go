@@ -65,6 +65,9 @@ func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) 
 	if err := pods.AddControllerIndex(c.Pods); err != nil {
 		return nil, err
 	}
+	if err := pods.AddLabelIndex(c.Pods); err != nil {
+		return nil, err
+	}
 	if err := addSetIndex(c.ReplicaSets); err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func newWorld(t *testing.T) *world {
 	w.setCache, w.podCache = newCache[*appsv1.ReplicaSet](), newCache[*corev1.Pod]()
 	server := fake.NewClientset()
 	server.PrependReactor("*", "*", w.serve)
-	if err := errors.Join(pods.AddControllerIndex(w.podCache), addSetIndex(w.setCache)); err != nil {
+	if err := errors.Join(pods.AddControllerIndex(w.podCache), pods.AddLabelIndex(w.podCache), addSetIndex(w.setCache)); err != nil {
 		t.Fatal(err)
 	}
 	w.reconciler = newReconciler(Config{Client: server, ReplicaSets: w.setCache, Pods: w.podCache, Recorder: &recorder{}}, Options{Burst: 7})

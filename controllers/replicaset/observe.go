@@ -118,7 +118,11 @@ func (r *reconciler) relatedPods(set *appsv1.ReplicaSet) []*corev1.Pod {
 		if err != nil {
 			continue // it selects nothing
 		}
-		related = append(related, r.pods.List(sibling.Namespace, selector)...)
+		selected, err := pods.Selected(r.pods, sibling.Namespace, selector)
+		if err != nil {
+			return nil // no such index: New adds it
+		}
+		related = append(related, selected...)
 	}
 	return distinct(related)
 }

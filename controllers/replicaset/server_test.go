@@ -61,7 +61,7 @@ func newFixture(t *testing.T, set *appsv1.ReplicaSet, list ...*corev1.Pod) *fixt
 		}
 	}
 	f.server.PrependReactor("create", "pods", f.create)
-	if err := pods.AddControllerIndex(f.podCache); err != nil {
+	if err := errors.Join(pods.AddControllerIndex(f.podCache), pods.AddLabelIndex(f.podCache)); err != nil {
 		t.Fatal(err)
 	}
 	if err := addSetIndex(f.setCache); err != nil {
