@@ -42,6 +42,15 @@ var apiDefects = []struct {
 	{20, "EventsInOrderRecorded", testEventsInOrderRecorded},
 }
 
+// apiCases are more of the API on top of a store.
+var apiCases = []struct {
+	name string
+	test func(api)
+}{
+	{"InformerFollows", testInformerFollows},
+	{"ServerReopened", testServerReopened},
+}
+
 // api is an embedded API server on an empty store.
 type api struct {
 	t      *testing.T
@@ -64,10 +73,16 @@ func serve(f fixture, o localapi.Options) api {
 	server, err := localapi.New(o)
 	f.fails("new server", err, nil)
 	f.t.Cleanup(func() { _ = server.Close() })
-	config := server.RESTConfig()
-	client, err := kubernetes.NewForConfig(config)
-	f.fails("new client", err, nil)
-	return api{t: f.t, ctx: f.ctx, store: f, config: config, client: client, maps: client.CoreV1().ConfigMaps("default")}
+	return api{t: f.t, ctx: f.ctx, store: f, config: server.RESTConfig()}.connected()
+}
+
+// connected is the api with clients of its config.
+func (a api) connected() api {
+	a.t.Helper()
+	client, err := kubernetes.NewForConfig(a.config)
+	a.store.fails("new client", err, nil)
+	a.client, a.maps = client, client.CoreV1().ConfigMaps("default")
+	return a
 }
 
 func configMap(name, value string) *corev1.ConfigMap {

@@ -56,6 +56,9 @@ func Run(t *testing.T, b Backend) {
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, newFixture(t, b)) })
 	}
+	for _, c := range apiCases {
+		t.Run(c.name, func(t *testing.T) { c.test(newAPI(t, b)) })
+	}
 	for _, d := range defects {
 		t.Run(fmt.Sprintf("Defect%02d", d.number)+d.name, func(t *testing.T) { d.test(t, newFixture(t, b)) })
 	}
