@@ -23,8 +23,9 @@
 //
 // # Concurrency
 //
-// A server starts no goroutine of its own. A request through the in-memory transport runs in one goroutine, as it would in
-// an HTTP server, and [Server.Close] waits for all of them. Reads see every write that was answered before they were
+// A server starts no goroutine of its own. Through the in-memory transport, the client's goroutine computes its answer itself; a
+// watch, and every request if there is a gate, runs in one goroutine, as it would in an HTTP server, and [Server.Close] waits for
+// all of them. Reads see every write that was answered before they were
 // sent. Watches share one log of events per resource: a client that does not read delays nobody, and is told that its
 // version has expired when the log has moved on without it.
 //
