@@ -73,6 +73,12 @@ func (d *decoder[T]) event(f frame, o decodeOptions) (ev Event[T], err error) {
 	default:
 		return ev, &DecodeError{What: "watch event", Err: fmt.Errorf("unknown type %q", f.kind)}
 	}
+	if ev.Type == Added && o.held != nil {
+		if s := d.state(f); o.held(s) {
+			ev.Held, ev.ResourceVersion = true, string(s.ResourceVersion)
+			return ev, nil
+		}
+	}
 	ev.Object, err = d.object(f, o)
 	var unreadable *DecodeError
 	if errors.As(err, &unreadable) && unreadable.Key != "" && unreadable.Version != "" && ev.Type != Bookmark {
@@ -108,6 +114,17 @@ func (d *decoder[T]) status(data []byte) error {
 		return &DecodeError{What: "the error the server sent", Err: err}
 	}
 	return apierrors.FromObject(&s)
+}
+
+// state reads which state of which object an event is of; the zero ObjectState when it is not of the expected kind.
+func (d *decoder[T]) state(f frame) (s ObjectState) {
+	if !bytes.HasPrefix(f.object, protobufMagic) {
+		return stateJSON(f.json)
+	}
+	if e, err := openEnvelope(f.object); err == nil && d.expect(e.kind) == nil {
+		return stateProtobuf(e.raw)
+	}
+	return s
 }
 
 // object decodes one object that says its kind: that of a watch event.

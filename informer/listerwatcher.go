@@ -81,6 +81,8 @@ type WatchOptions struct {
 	//
 	// Source: KEP-3157, streaming lists.
 	SendInitialEvents bool
+	// Held is as in [ListOptions], for initial events: instead of not being yielded, such an event is marked Held.
+	Held func(ObjectState) bool
 	// Exclusive is as in [ListOptions].
 	Exclusive bool
 	// Timeout is how long the server should keep the stream open; 0 leaves it to the server.
@@ -107,6 +109,8 @@ type Event[T any] struct {
 	ResourceVersion string
 	// InitialEventsEnd marks the Bookmark after the last initial event; see WatchOptions.SendInitialEvents.
 	InitialEventsEnd bool
+	// Held says that WatchOptions.Held said so of the object, at once before. Object is then not set.
+	Held bool
 	// Unreadable, when set, says why the object could not be decoded, and which it is. Object is then not set.
 	Unreadable *DecodeError
 }

@@ -18,9 +18,16 @@ func (r *Reflector[T]) stream(ctx context.Context) state {
 		o.ResourceVersion = r.position // "" at first: a streamed list costs the server little even when it is the newest.
 	}
 	opened, complete := false, false
+	var held T // What the event under way is of, when it is held.
+	o.Held = func(s ObjectState) (found bool) {
+		if !complete {
+			held, found = r.held(s)
+		}
+		return found
+	}
 	why, err := r.converse(ctx, o, func(ctx context.Context, w Watch[T], giveUp context.CancelCauseFunc) (bool, error) {
 		opened = true
-		if err := r.initial(ctx, w, giveUp); err != nil {
+		if err := r.initial(ctx, w, &held, giveUp); err != nil {
 			return false, err
 		}
 		complete = true
@@ -33,8 +40,8 @@ func (r *Reflector[T]) stream(ctx context.Context) state {
 }
 
 // initial collects the objects of a streamed list and appends them as one Replace. Nothing is appended before the server said
-// that it was all.
-func (r *Reflector[T]) initial(ctx context.Context, w Watch[T], giveUp context.CancelCauseFunc) error {
+// that it was all. held is the object of an event marked Held.
+func (r *Reflector[T]) initial(ctx context.Context, w Watch[T], held *T, giveUp context.CancelCauseFunc) error {
 	quiet := time.AfterFunc(r.o.Quiet, func() { giveUp(errEndless) })
 	defer quiet.Stop()
 	list := newStreamedList[T]()
@@ -52,7 +59,10 @@ func (r *Reflector[T]) initial(ctx context.Context, w Watch[T], giveUp context.C
 			}
 			return nil
 		}
-		if ev.Type != Bookmark && ev.Unreadable == nil {
+		switch {
+		case ev.Held:
+			ev.Object = *held
+		case ev.Type != Bookmark && ev.Unreadable == nil:
 			if ev.Object, err = r.listed(ev.Object); err != nil {
 				return err
 			}

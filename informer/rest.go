@@ -177,7 +177,7 @@ func (lw *RESTListerWatcher[T]) Watch(ctx context.Context, o WatchOptions) (Watc
 		return nil, err
 	}
 	body = countedBody{body, lw.read}
-	return &restWatch[T]{decode: &lw.decode, o: decodeOptions{exclusive: o.Exclusive}, body: body, in: bufio.NewReader(body)}, nil
+	return &restWatch[T]{decode: &lw.decode, o: decodeOptions{held: o.Held, exclusive: o.Exclusive}, body: body, in: bufio.NewReader(body)}, nil
 }
 
 // restWatch is the stream of one watch.

@@ -157,3 +157,31 @@ func TestHeldObjectsAreNotDecoded(t *testing.T) {
 		})
 	}
 }
+
+// TestHeldObjectsOfStreams: the same of a streamed list, until it is complete: a change after it is decoded whatever it says.
+func TestHeldObjectsOfStreams(t *testing.T) {
+	for media, w := range wires {
+		list := templated("a", "b")
+		end := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
+		var body []byte
+		for i := range list.Items {
+			body = append(body, w.event(t, "ADDED", &list.Items[i])...)
+		}
+		body = append(append(body, w.event(t, "BOOKMARK", end)...), w.event(t, "ADDED", &list.Items[0])...)
+		lw := NewRESTListerWatcher[*corev1.Pod](restClient(t, answer(func(*http.Request) (int, string, []byte) { return 200, w.media, body })), podResource)
+		x, fifo := NewIndexer(MetaKey[*corev1.Pod], IndexerOptions{}), NewDeltaFIFO[*corev1.Pod]()
+		r := NewReflector(lw, fifo, ReflectorOptions[*corev1.Pod]{Held: x.held, StreamLists: true})
+		r.step(t.Context(), stateStream)
+		first := fifo.Take(nil)
+		must(x.Apply(first))
+		a, _ := x.Get("ns/a")
+		r.step(t.Context(), stateStream)
+		again := fifo.Take(nil)
+		if len(first) != 2 || len(again) != 2 || len(first[0].Objects) != 2 || len(again[0].Objects) != 2 {
+			t.Fatalf("%s: %d and %d deltas", media, len(first), len(again))
+		}
+		if again[0].Objects[0] != a || again[1].Object == a || again[1].Object.Name != "a" {
+			t.Errorf("%s: listed again as %p, changed to %p, held is %p", media, again[0].Objects[0], again[1].Object, a)
+		}
+	}
+}
