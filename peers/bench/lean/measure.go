@@ -150,11 +150,14 @@ func Measure(ctx context.Context, p Plan) (*Result, error) {
 	case err := <-ended:
 		return nil, fmt.Errorf("%s ended: %w", p.System, err)
 	}
+	all := int64(p.Objects * p.Handlers) // That one handler has synced says nothing of the others.
+	for deadline := time.Now().Add(time.Minute); e.calls.Load() < all && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	}
 	r.SyncWall, r.SyncCPU, r.SyncPeak = time.Since(began).Seconds(), cpu()-worked, top()-before
 	runtime.ReadMemStats(&m1)
 	r.Allocated, r.Mallocs, r.GCs = m1.TotalAlloc-m0.TotalAlloc, m1.Mallocs-m0.Mallocs, m1.NumGC-m0.NumGC
 	r.PauseTotal, r.PauseMax = float64(m1.PauseTotalNs-m0.PauseTotalNs)/1e9, longestPause(m0, m1)
-	if got := e.calls.Load(); got != int64(p.Objects*p.Handlers) {
+	if got := e.calls.Load(); got != all {
 		return nil, fmt.Errorf("%s: %d calls for %d objects and %d handlers", p.System, got, p.Objects, p.Handlers)
 	}
 	r.Steady = steady() - before
