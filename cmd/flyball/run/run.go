@@ -65,7 +65,16 @@ func Run(ctx context.Context, o Options) (err error) {
 	defer func() { err = errors.Join(err, server.Close()) }()
 	config := server.RESTConfig()
 	config.QPS = -1 // nobody else is to be protected
-	return converge(ctx, config, objects, manifests, o)
+	return errors.Join(converge(ctx, config, objects, manifests, o), forget(context.WithoutCancel(ctx), objects, o))
+}
+
+// forget drops the history of a store on disk: nobody watches between two runs, and the next one need not read it.
+func forget(ctx context.Context, objects storage.Storage, o Options) error {
+	if o.Store.Dir == "" {
+		return nil
+	}
+	current, _ := objects.Revision()
+	return objects.Compact(ctx, current)
 }
 
 // converge applies the manifests to the API, runs the controllers, and reports.
