@@ -146,7 +146,7 @@ func appendVarint(b []byte, v uint64) []byte {
 	return append(b, byte(v))
 }
 
-// TestEqualPartsAreOne: labels, environment and probes of pods of one Deployment are in memory a few times, not a hundred, and those of a decode
+// TestEqualPartsAreOne: labels, environment and probes of pods of one Deployment are in memory a few times, not a thousand, and those of a decode
 // that is not to share are its own.
 func TestEqualPartsAreOne(t *testing.T) {
 	d := NewDecoder()
@@ -172,14 +172,14 @@ func TestEqualPartsAreOne(t *testing.T) {
 	}
 	labels, env, probes := map[uintptr]bool{}, map[*corev1.EnvVar]bool{}, map[*corev1.Probe]bool{}
 	var c *corev1.Pod
-	for i := range 100 {
+	for i := range 1000 {
 		c = decode(fmt.Sprint("a", i), true)
 		labels[reflect.ValueOf(c.Labels).Pointer()] = true
 		env[&c.Spec.Containers[0].Env[0]] = true
 		probes[c.Spec.Containers[0].LivenessProbe] = true
 	}
-	if len(labels) > 50 || len(env) > 50 || len(probes) > 50 {
-		t.Errorf("of 100 pods there are %d labels, %d environments, %d probes", len(labels), len(env), len(probes))
+	if len(labels) > 500 || len(env) > 500 || len(probes) > 500 {
+		t.Errorf("of 1000 pods there are %d labels, %d environments, %d probes", len(labels), len(env), len(probes))
 	}
 	alone := decode("d", false)
 	alone.Labels["app"], alone.Spec.Containers[0].Env[0].Value, alone.Spec.Containers[0].LivenessProbe.PeriodSeconds = "db", "c", 4

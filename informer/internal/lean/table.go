@@ -43,20 +43,23 @@ func (t *table[V]) find(hash uint64) *place[V] {
 	return nil
 }
 
-// put gives the value a place, if one of the two holds nothing that was met again lately.
+// put gives the value a place, if one of the two holds nothing that was met again lately. Of two that were not, now the older goes, now the
+// newer: three values that recur in turn would drive each other out for ever if one rule chose.
 func (t *table[V]) put(hash uint64, v V) {
 	if t.missed++; t.missed > len(t.places) && len(t.places) < t.most {
 		t.grow()
 	}
-	a, b := t.pair(hash)
+	a, b := t.pair(hash) // a is the newer, unless it was met.
 	switch {
-	case !a.taken || !a.met:
-		*a = place[V]{hash: hash, value: v, taken: true}
-	case !b.taken || !b.met:
-		*b = place[V]{hash: hash, value: v, taken: true}
-	default:
+	case a.taken && a.met && b.taken && b.met:
 		a.met, b.met = false, false
+		return
+	case a.taken && a.met:
+		a = b
+	case a.taken && !b.met && uint32(t.missed)*0x9E3779B1>>31 == 0:
+		*b = *a
 	}
+	*a = place[V]{hash: hash, value: v, taken: true}
 }
 
 // grow doubles the table.
