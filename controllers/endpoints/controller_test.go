@@ -170,6 +170,7 @@ func (c *cluster) service(name string, change ...func(*corev1.Service)) {
 	if _, err := c.client.CoreV1().Services("default").Create(c.ctx, svc, metav1.CreateOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
+	synctest.Wait()
 }
 
 // pod makes a pod, on node n, that is ready at that address.
@@ -208,6 +209,7 @@ func (c *cluster) patchPod(name, patch string, subresources ...string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	synctest.Wait() // What comes next comes later also to the controller, whose informers are not in step.
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller.go, its event handlers, and
@@ -266,6 +268,7 @@ func TestServiceEvents(t *testing.T) {
 			if _, err := services.Patch(c.ctx, "web", types.MergePatchType, []byte(p), metav1.PatchOptions{}); err != nil {
 				t.Fatal(err)
 			}
+			synctest.Wait()
 		}
 		patch(`{"metadata":{"annotations":{"not":"ours"}}}`)
 		c.wantWrites("")

@@ -213,6 +213,7 @@ func (c *cluster) service(name string, change ...func(*corev1.Service)) {
 	if _, err := c.client.CoreV1().Services("default").Create(c.ctx, svc, metav1.CreateOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
+	synctest.Wait()
 }
 
 func (c *cluster) patchService(patch string) {
@@ -220,6 +221,7 @@ func (c *cluster) patchService(patch string) {
 	if _, err := c.client.CoreV1().Services("default").Patch(c.ctx, "web", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
+	synctest.Wait()
 }
 
 func (c *cluster) deleteService() {
@@ -288,6 +290,7 @@ func (c *cluster) patchPod(name, patch string, subresources ...string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	synctest.Wait() // What comes next comes later also to the controller, whose informers are not in step.
 }
 
 // refused is the error of a controller with these options.
