@@ -46,7 +46,7 @@ fmt: ## format every Go file
 
 .PHONY: bench
 bench: ## our parts beside client-go's and controller-runtime's, in one run (BENCH=regexp COUNT=n)
-	cd peers && go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./bench/...
+	cd peers && go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./bench/... ./localapi
 
 .PHONY: controlplane
 controlplane: ## build and start etcd, kube-apiserver and kube-controller-manager on loopback (first build: about 10 minutes)
