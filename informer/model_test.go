@@ -148,7 +148,7 @@ func (m *model) do(op byte, arg int) {
 // settle lets the informer find out where the server is.
 func (m *model) settle() {
 	m.server.recover()
-	time.Sleep(10 * time.Minute) // All backoffs end, and half-open watches are given up.
+	time.Sleep(15 * time.Minute) // All backoffs end, and half-open watches are given up: after 5 to 10 min, and the grace.
 	m.server.bookmark(0)
 	synctest.Wait()
 	if rv := m.informer.ResourceVersion(); rv != strconv.Itoa(m.server.rv) {
