@@ -68,8 +68,8 @@ func TestProcessChild(t *testing.T) {
 	os.Exit(0)
 }
 
-// child starts the other process on an API server of its own, and returns when its reconcile is in flight.
-func child(t *testing.T, work string) (process *exec.Cmd, output *bytes.Buffer, server *localapi.Server) {
+// serveProcesses is an API that other processes reach at the address.
+func serveProcesses(t *testing.T) (server *localapi.Server, address string) {
 	t.Helper()
 	server, err := localapi.New(localapi.Options{Audit: &audit.Log{}, NoKubernetesService: true})
 	if err != nil {
@@ -87,18 +87,23 @@ func child(t *testing.T, work string) (process *exec.Cmd, output *bytes.Buffer, 
 		<-served
 		_ = server.Close()
 	})
-	maps := kubernetes.NewForConfigOrDie(server.RESTConfig()).CoreV1().ConfigMaps("default")
-	if _, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "work"}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	watch, err := maps.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=begun"})
+	return server, listener.Addr().String()
+}
+
+// child starts the other process on an API server of its own, and returns when its reconcile is in flight.
+func child(t *testing.T, work string) (process *exec.Cmd, output *bytes.Buffer, server *localapi.Server) {
+	t.Helper()
+	server, address := serveProcesses(t)
+	client := kubernetes.NewForConfigOrDie(server.RESTConfig())
+	createConfigMap(t, client, "work")
+	watch, err := client.CoreV1().ConfigMaps("default").Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=begun"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer watch.Stop()
 	output = &bytes.Buffer{}
 	process = exec.Command(os.Args[0], "-test.run=^TestProcessChild$")
-	process.Env = append(os.Environ(), childServer+"=http://"+listener.Addr().String(), childWork+"="+work,
+	process.Env = append(os.Environ(), childServer+"=http://"+address, childWork+"="+work,
 		"GOCOVERDIR="+t.TempDir())
 	process.Stdout, process.Stderr = output, output
 	if err := process.Start(); err != nil {

@@ -143,26 +143,11 @@ func runRivals(t *testing.T, seed uint64) tally {
 // serveRivals is an API with the object that the rivals write, and the one that makes them.
 func serveRivals(t *testing.T) (*localapi.Server, string) {
 	t.Helper()
-	server, err := localapi.New(localapi.Options{Audit: &audit.Log{}, NoKubernetesService: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(ctx, listener) }()
-	t.Cleanup(func() {
-		stop()
-		<-served
-		_ = server.Close()
-	})
+	server, address := serveProcesses(t)
 	for _, name := range []string{"tick", "shared"} {
 		createConfigMap(t, kubernetes.NewForConfigOrDie(server.RESTConfig()), name)
 	}
-	return server, listener.Addr().String()
+	return server, address
 }
 
 func startRival(t *testing.T, name, server string, ahead time.Duration) *rival {

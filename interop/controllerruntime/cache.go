@@ -210,11 +210,6 @@ func (c *Cache) kindOf(obj runtime.Object) (kind, error) {
 	return k, nil
 }
 
-// namespaced asks the mapper.
-func (c *Cache) namespaced(gvk schema.GroupVersionKind) (bool, error) {
-	return apiutil.IsGVKNamespaced(gvk, c.settings.o.Mapper)
-}
-
 // entry is the cache of one kind: one informer, or several where namespaces are treated differently.
 type entry struct {
 	kind       kind
@@ -240,7 +235,7 @@ func (c *Cache) of(k kind) (*entry, error) {
 	if e := c.entries[k]; e != nil {
 		return e, nil
 	}
-	namespaced, err := c.namespaced(k.gvk)
+	namespaced, err := apiutil.IsGVKNamespaced(k.gvk, c.settings.o.Mapper)
 	if err != nil {
 		return nil, err
 	}

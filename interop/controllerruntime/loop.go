@@ -28,10 +28,10 @@ type loop struct {
 	// warmed is closed when the sources have been started without the leadership; nil when they start with it.
 	warmed chan struct{}
 
-	syncs, errs, panics atomic.Uint64
-	inFlight, peak      atomic.Int64
-
 	mu sync.Mutex
+	// syncs, errs and panics count; peak is the most that ran at once.
+	syncs, errs, panics uint64
+	peak                int
 	// waiting are requests that came before there was a queue.
 	waiting []reconcile.Request
 	failing map[reconcile.Request]own.Failing
@@ -139,39 +139,36 @@ func (l *loop) Reconcile(ctx context.Context, r reconcile.Request) (result recon
 }
 
 func (l *loop) begin(r reconcile.Request) {
-	n := l.inFlight.Add(1)
-	for most := l.peak.Load(); n > most && !l.peak.CompareAndSwap(most, n); most = l.peak.Load() {
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.running[r] = struct{}{}
+	l.peak = max(l.peak, len(l.running))
 }
 
 func (l *loop) end(r reconcile.Request, err error, panicked bool) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	delete(l.running, r)
+	l.syncs++
 	if panicked {
-		l.panics.Add(1)
+		l.panics++
 		err = errors.New("panic")
 	}
 	if err == nil {
 		delete(l.failing, r)
-	} else {
-		l.errs.Add(1)
-		l.failing[r] = own.Failing{
-			Key: r.String(), Err: err, Attempts: l.failing[r].Attempts + 1, GivenUp: errors.Is(err, reconcile.TerminalError(nil)),
-		}
+		return
 	}
-	l.mu.Unlock()
-	l.inFlight.Add(-1)
-	l.syncs.Add(1)
+	l.errs++
+	l.failing[r] = own.Failing{
+		Key: r.String(), Err: err, Attempts: l.failing[r].Attempts + 1, GivenUp: errors.Is(err, reconcile.TerminalError(nil)),
+	}
 }
 
 // Stats counts what the controller did.
 func (l *loop) Stats() own.Stats {
-	s := own.Stats{
-		Syncs: l.syncs.Load(), Errors: l.errs.Load(), Panics: l.panics.Load(), InFlight: int(l.inFlight.Load()), Peak: int(l.peak.Load()),
-	}
+	l.mu.Lock()
+	s := own.Stats{Syncs: l.syncs, Errors: l.errs, Panics: l.panics, InFlight: len(l.running), Peak: l.peak}
+	l.mu.Unlock()
 	if q := l.queue.Load(); q != nil {
 		queued := q.core.Stats()
 		s.Adds, s.Retries, s.Queued = queued.Adds, queued.Retries, queued.Depth

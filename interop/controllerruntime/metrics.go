@@ -69,7 +69,8 @@ var newFamilies = sync.OnceValue(func() *families {
 	}
 })
 
-// gauges bring controller-runtime's metrics up to date from a queue's statistics: at every scrape's distance is enough.
+// gauges bring controller-runtime's metrics up to date from a queue's statistics, every refreshPeriod: they are read by scrapes, which are
+// farther apart. All fields are nil for a queue without a name, which has no metrics.
 type gauges struct {
 	depth, unfinished, longest prometheus.Gauge
 	adds, retries              prometheus.Counter
@@ -96,7 +97,10 @@ func metricsOf(name string, g *gauges) workqueue.MetricsProvider {
 }
 
 // NewQueueMetrics implements workqueue.MetricsProvider.
-func (g *gauges) NewQueueMetrics(string, func() workqueue.Stats) workqueue.Metrics { return g }
+func (g *gauges) NewQueueMetrics(_ string, stats func() workqueue.Stats) workqueue.Metrics {
+	g.stats = stats
+	return g
+}
 
 // ObserveQueueDuration implements workqueue.Metrics.
 func (g *gauges) ObserveQueueDuration(d time.Duration) { g.latency.Observe(d.Seconds()) }
@@ -120,11 +124,10 @@ func (g *gauges) refresh() {
 }
 
 // start begins to refresh; stop ends it, the last time with what is then.
-func (g *gauges) start(stats func() workqueue.Stats) {
+func (g *gauges) start() {
 	if g.stopped == nil {
 		return
 	}
-	g.stats = stats
 	g.wg.Go(func() {
 		ticker := time.NewTicker(refreshPeriod)
 		defer ticker.Stop()

@@ -36,7 +36,7 @@ func newQueue[T comparable](limiter peer.TypedRateLimiter[T], o workqueue.Option
 	q.ctx, q.cancel = context.WithCancel(context.Background())
 	o.Metrics = metricsOf(o.Name, &q.gauges)
 	q.core = workqueue.New(o)
-	q.gauges.start(q.core.Stats)
+	q.gauges.start()
 	return q
 }
 
