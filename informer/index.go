@@ -42,14 +42,14 @@ type place[T any] struct {
 // bucket is a set of objects that is read as a slice: all of them, or those under one value of one index. The order is
 // arbitrary but the same for the same history.
 //
-// A map of sets, the obvious design, costs a lookup per object read. Here a read goes through a slice, and adding and removing are still O(1), because each
-// entry knows its positions: removal moves the last one into the hole. An update that leaves the index values as they are touches no bucket but that of all objects.
+// A map of sets, the obvious design, costs a lookup per object read. Here a read copies a slice, and adding and removing are still O(1), because each
+// entry knows its positions: removal moves the last one into the hole. An update that leaves the index values as they are writes one pointer to each of its buckets.
 type bucket[T any] struct {
 	// index is nil for the bucket of all objects.
 	index   *index[T]
 	value   string
 	entries []*entry[T]
-	// objs is kept for the bucket of all objects only, so that reading all is copying a slice. Invariant: objs[i] is entries[i].obj.
+	// objs is what is read. Invariant: objs[i] is entries[i].obj.
 	objs []T
 	// readers counts iterations over the array of objs that are under way. While there are any the writer must not
 	// change that array: it goes on with a copy, and a count of its own.
@@ -163,34 +163,23 @@ func (b *bucket[T]) read() []T {
 	if b == nil {
 		return nil
 	}
-	if b.index == nil {
-		return slices.Clone(b.objs)
-	}
-	objs := make([]T, len(b.entries))
-	for i, e := range b.entries {
-		objs[i] = e.obj
-	}
-	return objs
+	return slices.Clone(b.objs)
 }
 
-// share returns the objects as they are now, and a function to be called when they are not looked at any more. It is for the bucket of all objects. The
-// caller holds the write lock or is otherwise alone in reaching readers.
-func (b *bucket[T]) share() ([]T, func()) {
+// share returns the objects as they are now, and the count to be lowered when they are not looked at any more. The caller holds the write lock.
+func (b *bucket[T]) share() ([]T, *atomic.Int32) {
 	if b.readers == nil {
 		b.readers = new(atomic.Int32)
 	}
-	readers := b.readers
-	readers.Add(1)
-	return b.objs[:len(b.objs):len(b.objs)], func() { readers.Add(-1) }
+	b.readers.Add(1)
+	return b.objs, b.readers
 }
 
 // add puts e into b.
 func (b *bucket[T]) add(e *entry[T]) {
 	e.places = append(e.places, place[T]{bucket: b, pos: len(b.entries)})
 	b.entries = append(b.entries, e)
-	if b.index == nil {
-		b.objs = append(b.objs, e.obj) // Behind what any iteration reads: no need to own.
-	}
+	b.objs = append(b.objs, e.obj) // Behind what any iteration reads: no need to own.
 }
 
 // remove takes e.places[i] out of its bucket. It leaves e.places as it is.
@@ -198,12 +187,10 @@ func (e *entry[T]) remove(i int) {
 	p := e.places[i]
 	b := p.bucket
 	last := len(b.entries) - 1
-	if b.index == nil {
-		b.own()
-		var none T
-		b.objs[p.pos], b.objs[last] = b.objs[last], none
-		b.objs = b.objs[:last]
-	}
+	b.own()
+	var none T
+	b.objs[p.pos], b.objs[last] = b.objs[last], none
+	b.objs = b.objs[:last]
 	if p.pos != last {
 		moved := b.entries[last]
 		b.entries[p.pos] = moved
@@ -221,22 +208,27 @@ func (e *entry[T]) remove(i int) {
 	}
 }
 
+// show makes obj what is read at p.
+func (p place[T]) show(obj T) {
+	p.bucket.own()
+	p.bucket.objs[p.pos] = obj
+}
+
 // set gives e a new state, found under want.
 func (e *entry[T]) set(obj T, want []term[T]) {
 	e.obj = obj
-	all := e.places[0]
-	all.bucket.own()
-	all.bucket.objs[all.pos] = obj
 	if e.indexedAs(want) {
+		for _, p := range e.places {
+			p.show(obj)
+		}
 		return
 	}
-	kept := e.places[:1]
+	kept := e.places[:0]
 	for i, p := range e.places {
-		switch {
-		case i == 0:
-		case slices.Contains(want, term[T]{index: p.bucket.index, value: p.bucket.value}):
+		if i == 0 || slices.Contains(want, term[T]{index: p.bucket.index, value: p.bucket.value}) {
+			p.show(obj)
 			kept = append(kept, p)
-		default:
+		} else {
 			e.remove(i)
 		}
 	}

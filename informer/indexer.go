@@ -227,22 +227,19 @@ func (x *Indexer[T]) IndexValues(name string) ([]string, error) {
 	return values, nil
 }
 
-// AllByIndex goes through the objects that [Indexer.ByIndex] returns, as they are when the loop begins. Nothing is locked while it runs.
+// AllByIndex goes through the objects that [Indexer.ByIndex] returns, as [Indexer.All] goes through all.
 //
 // Errors: [ErrNoIndex].
 func (x *Indexer[T]) AllByIndex(name, value string) (iter.Seq[T], error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	if x.indexNamed(name) == nil {
+	ix := x.indexNamed(name) // It is never taken away.
+	if ix == nil {
 		return nil, fmt.Errorf("index %s: %w", name, ErrNoIndex)
 	}
 	return func(yield func(T) bool) {
-		objs, _ := x.ByIndex(name, value) // An index is never taken away.
-		for _, obj := range objs {
-			if !yield(obj) {
-				return
-			}
-		}
+		x.mu.Lock()
+		x.through(ix.buckets[value], yield)
 	}, nil
 }
 
@@ -251,13 +248,22 @@ func (x *Indexer[T]) AllByIndex(name, value string) (iter.Seq[T], error) {
 func (x *Indexer[T]) All() iter.Seq[T] {
 	return func(yield func(T) bool) {
 		x.mu.Lock()
-		objs, done := x.all.share()
+		x.through(x.all, yield)
+	}
+}
+
+// through goes through what b, which may be nil, holds now. The caller holds mu, which through releases.
+func (x *Indexer[T]) through(b *bucket[T], yield func(T) bool) {
+	if b == nil {
 		x.mu.Unlock()
-		defer done()
-		for _, obj := range objs {
-			if !yield(obj) {
-				return
-			}
+		return
+	}
+	objs, readers := b.share()
+	x.mu.Unlock()
+	defer readers.Add(-1)
+	for _, obj := range objs {
+		if !yield(obj) {
+			return
 		}
 	}
 }
