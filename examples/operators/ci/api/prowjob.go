@@ -1,0 +1,104 @@
+package api
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ProwJob is one run of a CI job.
+type ProwJob struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              ProwJobSpec   `json:"spec"`
+	Status            ProwJobStatus `json:"status,omitempty,omitzero"`
+}
+
+// ProwJobSpec is what runs, and where.
+type ProwJobSpec struct {
+	Type ProwJobType `json:"type"`
+	Job  string      `json:"job"`
+	// Cluster is the name of the build cluster.
+	Cluster string `json:"cluster,omitempty"`
+	Refs    *Refs  `json:"refs,omitempty"`
+	// Args and Env are those of the program that runs.
+	Args []string          `json:"args,omitempty"`
+	Env  map[string]string `json:"env,omitempty"`
+}
+
+// ProwJobType says what a job runs for.
+type ProwJobType string
+
+// The types of jobs.
+const (
+	PostsubmitJob ProwJobType = "postsubmit"
+	PresubmitJob  ProwJobType = "presubmit"
+	PeriodicJob   ProwJobType = "periodic"
+)
+
+// Refs is the source that a job runs on.
+type Refs struct {
+	Org     string `json:"org"`
+	Repo    string `json:"repo"`
+	BaseRef string `json:"base_ref,omitempty"`
+	BaseSHA string `json:"base_sha,omitempty"`
+}
+
+// ProwJobState is how far a job is.
+type ProwJobState string
+
+// The states of jobs. The last four are final.
+const (
+	SchedulingState ProwJobState = "scheduling"
+	TriggeredState  ProwJobState = "triggered"
+	PendingState    ProwJobState = "pending"
+	SuccessState    ProwJobState = "success"
+	FailureState    ProwJobState = "failure"
+	AbortedState    ProwJobState = "aborted"
+	ErrorState      ProwJobState = "error"
+)
+
+// ProwJobStatus is how it is.
+type ProwJobStatus struct {
+	State          ProwJobState `json:"state,omitempty"`
+	URL            string       `json:"url,omitempty"`
+	Description    string       `json:"description,omitempty"`
+	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+}
+
+// Complete says whether the job will not go on.
+func (j *ProwJob) Complete() bool {
+	switch j.Status.State {
+	case SuccessState, FailureState, AbortedState, ErrorState:
+		return true
+	}
+	return j.Status.CompletionTime != nil
+}
+
+// Finish puts the job into a final state, for the given reason.
+func (j *ProwJob) Finish(state ProwJobState, description string) {
+	now := metav1.NewTime(time.Now())
+	j.Status.State, j.Status.Description, j.Status.CompletionTime = state, description, &now
+}
+
+// The labels of ProwJobs.
+const (
+	JobLabel       = "prow.demo.io/job"
+	OrgLabel       = "prow.demo.io/refs.org"
+	RepoLabel      = "prow.demo.io/refs.repo"
+	TypeLabel      = "prow.demo.io/type"
+	CreatedByLabel = "openshift.io/created-by"
+	// PromotionLabel marks the jobs that promote images.
+	PromotionLabel = "ci-operator.openshift.io/is-promotion"
+	// EphemeralClusterLabel names the EphemeralCluster that a job runs for.
+	EphemeralClusterLabel = "ci.openshift.io/ephemeral-cluster"
+	// JobIDLabel is that of the namespace in which a job runs, and names the ProwJob.
+	JobIDLabel = "ci.openshift.io/jobid"
+)
+
+// ProwJobList is a list of them.
+type ProwJobList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []ProwJob `json:"items"`
+}
