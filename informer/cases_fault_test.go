@@ -91,13 +91,16 @@ func TestErrorEvents(t *testing.T) {
 }
 
 // TestForbiddenLater (case 15): an informer that loses its rights keeps what it has, says so, asks now and then, and goes on
-// when it gets them back.
+// when it gets them back. Each of the two changes is one line in the log.
 func TestForbiddenLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		s.put("a")
-		c, stop := followed(t, s, nil, Options[object]{})
-		defer stop()
+		log := ktesting.NewLogger(ktesting.NopTL{}, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(0)))
+		c := &caseRun{server: s, recorder: &recorder{}, inf: NewSharedInformer[object](s, Options[object]{Resource: "pods"})}
+		must(c.inf.AddHandler(c.recorder.handler(), HandlerOptions{}))
+		defer start(t, func(ctx context.Context) error { return c.inf.Run(klog.NewContext(ctx, log)) })()
+		synctest.Wait()
 		s.fail(slices.Repeat([]error{scriptedError("403")}, 1000), slices.Repeat([]error{scriptedError("403")}, 1000))
 		s.cut(scriptedError("403"))
 		time.Sleep(time.Minute)
@@ -119,6 +122,10 @@ func TestForbiddenLater(t *testing.T) {
 		c.told(t, "add a@2/u1 (initial)", "update a@2/u1 -> a@3/u1")
 		if err := c.inf.Health().Err; err != nil {
 			t.Error(err)
+		}
+		lines := strings.Split(strings.TrimSpace(log.GetSink().(ktesting.Underlier).GetBuffer().String()), "\n")
+		if len(lines) != 2 || !strings.Contains(lines[0], "cannot watch pods") || !strings.Contains(lines[1], "Following the resource again") {
+			t.Errorf("%d lines: %q", len(lines), lines)
 		}
 	})
 }

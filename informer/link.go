@@ -7,11 +7,17 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 )
 
-// repeatLog is how often a failure that goes on is logged again.
-const repeatLog = 5 * time.Minute
+const (
+	// repeatLog is how often a failure that goes on is logged again.
+	repeatLog = 5 * time.Minute
+	// flapLog is how long a failure that was logged, has ended, and is back with the same words is not logged again.
+	flapLog = time.Minute
+)
 
 // link is how a reflector stands with its server: what [Health] and [Stats] tell, and what is worth a line in the log.
 type link struct {
@@ -24,29 +30,25 @@ type link struct {
 	err *RequestError
 	// since is when the run of failures began, or, when err is nil, when it ended; zero before the first attempt ended.
 	since time.Time
-	// logged and loggedAt are the last failure written to the log.
-	logged   string
-	loggedAt time.Time
+	told told
 	// unread has, by key, the objects that are there in a state that could not be decoded. Written by the reflector only.
 	unread map[string]*DecodeError
 }
 
 // failed notes a failure. The first of its kind is logged, repetitions only now and then: an outage of an hour is a few
-// lines, not thousands.
+// lines, not thousands. What is refused is one line: it stays so until somebody changes something, and Health says it.
 func (l *link) failed(ctx context.Context, verb string, err error) {
 	l.errors.Add(1)
 	e := &RequestError{Verb: verb, Resource: l.resource, Namespace: l.namespace, Err: err}
 	text, now := e.Error(), time.Now()
+	kind := failureKind{classify(ctx, err), apierrors.ReasonForError(err)}
 
 	l.mu.Lock()
 	if l.err == nil {
 		l.since = now
 	}
 	l.err = e
-	fresh := text != l.logged || now.Sub(l.loggedAt) >= repeatLog
-	if fresh {
-		l.logged, l.loggedAt = text, now
-	}
+	fresh := l.told.isNews(kind, text, now)
 	since := l.since
 	l.mu.Unlock()
 
@@ -93,33 +95,29 @@ func (l *link) listed(ctx context.Context, unreadable []*DecodeError) {
 	}
 	l.mu.Lock()
 	maps.DeleteFunc(l.unread, func(key string, _ *DecodeError) bool { return !still[key] })
-	recovered := l.err != nil && l.err.Verb == "list"
-	if recovered || l.since.IsZero() {
+	if l.since.IsZero() || l.err != nil && l.err.Verb == "list" {
 		l.recoverLocked()
 	}
 	l.mu.Unlock()
-	if recovered {
-		klog.FromContext(ctx).Info("Listing the resource succeeds again")
-	}
 }
 
-// watching notes that a watch is open.
+// watching notes that a watch is open. The end of what was logged is logged, too.
 func (l *link) watching(ctx context.Context) {
 	l.mu.Lock()
-	recovered := l.err != nil
-	var lasted time.Duration
-	if recovered {
-		lasted = time.Since(l.since)
+	if l.err != nil {
 		l.recoverLocked()
 	}
+	begun := l.told.begun
+	l.told.begun = time.Time{}
 	l.mu.Unlock()
-	if recovered {
-		klog.FromContext(ctx).V(1).Info("Following the resource again", "duration", lasted)
+	if !begun.IsZero() {
+		klog.FromContext(ctx).Info("Following the resource again", "duration", time.Since(begun))
 	}
 }
 
 func (l *link) recoverLocked() {
 	l.err, l.since = nil, time.Now()
+	clear(l.told.kinds)
 }
 
 // unreadables returns how many objects cannot be decoded, and the error of the first by key.
@@ -147,4 +145,41 @@ func (l *link) health() (since time.Time, err error) {
 		return l.since, nil
 	}
 	return l.since, l.err
+}
+
+// told is what the log was told of failures.
+type told struct {
+	// kinds has when each kind of failure was logged last. Invariant: empty when nothing fails.
+	kinds map[failureKind]time.Time
+	// words and at are the last line.
+	words string
+	at    time.Time
+	// begun is when the first failure was logged that is not over; zero when the log knows of none.
+	begun time.Time
+}
+
+// failureKind tells failures apart that are worth a line each. The verb does not: without a permission a watch fails, and
+// then the list that is tried instead.
+type failureKind struct {
+	failure failure
+	reason  metav1.StatusReason
+}
+
+// isNews says whether a failure is worth a line, and notes that it got one.
+func (t *told) isNews(kind failureKind, words string, now time.Time) bool {
+	if last, before := t.kinds[kind]; before {
+		if kind.failure == failRefused || now.Sub(last) < repeatLog {
+			return false
+		}
+	} else if words == t.words && now.Sub(t.at) < flapLog {
+		return false
+	}
+	if t.kinds == nil {
+		t.kinds = map[failureKind]time.Time{}
+	}
+	if t.begun.IsZero() {
+		t.begun = now
+	}
+	t.kinds[kind], t.words, t.at = now, words, now
+	return true
 }

@@ -89,8 +89,9 @@ func TestPermissionsComeAndGo(t *testing.T) {
 		if code, _ := get(m, "/livez"); code != 200 {
 			t.Errorf("livez: %d", code)
 		}
-		if lines := l.logs.with("forbidden"); len(lines) > 3 {
-			t.Errorf("%d lines: one for the watch, one for the list, one reminder after five minutes would do: %q", len(lines), lines)
+		time.Sleep(time.Hour)
+		if lines := l.logs.with("forbidden"); len(lines) != 1 {
+			t.Errorf("%d lines, want one: %q", len(lines), lines)
 		}
 		before := worked
 		createConfigMap(t, server.Client(), "work-0")
@@ -102,6 +103,9 @@ func TestPermissionsComeAndGo(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		if code, body := get(m, "/readyz"); code != 200 {
 			t.Errorf("granted again: %d %s", code, body)
+		}
+		if lines := l.logs.with("resource=\"pods\""); len(lines) != 2 || !strings.Contains(lines[1], "Following the resource again") {
+			t.Errorf("%d lines about pods, want one more: %q", len(lines), lines)
 		}
 
 		may.revoke("secrets")
