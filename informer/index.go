@@ -86,15 +86,34 @@ func terms[T any](dst []term[T], indexes []*index[T], obj T) (_ []term[T], err e
 			err = fmt.Errorf("index %s of %s: %w", ix.name, describe(obj), failed)
 			continue
 		}
-		start := len(dst)
-		for _, v := range values {
-			t := term[T]{index: ix, value: v}
-			if !slices.Contains(dst[start:], t) {
-				dst = append(dst, t)
-			}
-		}
+		dst = ix.append(dst, values)
 	}
 	return dst, err
+}
+
+// fewTerms is up to how many terms of one object are compared with each other; beyond it a map costs less.
+const fewTerms = 32
+
+// append appends a term for each value, once.
+func (ix *index[T]) append(dst []term[T], values []string) []term[T] {
+	if len(values) > fewTerms {
+		seen := make(map[string]struct{}, len(values))
+		for _, v := range values {
+			if _, again := seen[v]; !again {
+				seen[v] = struct{}{}
+				dst = append(dst, term[T]{index: ix, value: v})
+			}
+		}
+		return dst
+	}
+	start := len(dst)
+	for _, v := range values {
+		t := term[T]{index: ix, value: v}
+		if !slices.Contains(dst[start:], t) {
+			dst = append(dst, t)
+		}
+	}
+	return dst
 }
 
 // lookup returns the key of obj, and what is under it. The caller holds write. Without a key function it allocates only for what is new.
@@ -223,6 +242,10 @@ func (e *entry[T]) set(obj T, want []term[T]) {
 		}
 		return
 	}
+	if max(len(want), len(e.places)) > fewTerms {
+		e.setMany(want)
+		return
+	}
 	kept := e.places[:0]
 	for i, p := range e.places {
 		if i == 0 || slices.Contains(want, term[T]{index: p.bucket.index, value: p.bucket.value}) {
@@ -236,6 +259,32 @@ func (e *entry[T]) set(obj T, want []term[T]) {
 	e.places = kept
 	for _, t := range want {
 		if !e.in(t) {
+			t.index.bucket(t.value).add(e)
+		}
+	}
+}
+
+// setMany moves e, which has its new state, to where it is found under want: as set does, with a map instead of a search for each term.
+func (e *entry[T]) setMany(want []term[T]) {
+	missing := make(map[term[T]]struct{}, len(want))
+	for _, t := range want {
+		missing[t] = struct{}{}
+	}
+	kept := e.places[:0]
+	for i, p := range e.places {
+		t := term[T]{index: p.bucket.index, value: p.bucket.value}
+		if _, wanted := missing[t]; i == 0 || wanted {
+			p.show(e.obj)
+			kept = append(kept, p)
+			delete(missing, t)
+		} else {
+			e.remove(i)
+		}
+	}
+	clear(e.places[len(kept):])
+	e.places = kept
+	for _, t := range want {
+		if _, is := missing[t]; is {
 			t.index.bucket(t.value).add(e)
 		}
 	}

@@ -1,0 +1,82 @@
+package informer
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// keyed is an object that an index finds under every key of its data.
+func keyed(name string, version int, values []string) *corev1.ConfigMap {
+	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u", ResourceVersion: fmt.Sprint(version)}, Data: map[string]string{}}
+	for _, v := range values {
+		m.Data[v] = ""
+	}
+	return m
+}
+
+// byKeys says every value twice: it is found once all the same.
+func byKeys(m *corev1.ConfigMap) (values []string, err error) {
+	for v := range m.Data {
+		values = append(values, v, v)
+	}
+	return values, nil
+}
+
+// TestIndexOfManyValues: objects with few values under an index and objects with many, which come and go, are found under those that
+// they have and no others.
+func TestIndexOfManyValues(t *testing.T) {
+	x := NewIndexer(MetaKey[*corev1.ConfigMap], IndexerOptions{})
+	must(0, x.AddIndex("keys", byKeys))
+	r := rand.New(rand.NewPCG(3, 4))
+	state := map[string][]string{}
+	for version := range 300 {
+		name, values := fmt.Sprint("m", r.IntN(4)), []string{}
+		for v := range 3 * fewTerms {
+			if r.IntN(4) < version%5 { // from none to most
+				values = append(values, fmt.Sprint(v))
+			}
+		}
+		state[name] = values
+		must(x.Apply([]Delta[*corev1.ConfigMap]{{Object: keyed(name, version+1, values)}}))
+		for v := range 3 * fewTerms {
+			var got, want []string
+			for _, m := range must(x.ByIndex("keys", fmt.Sprint(v))) {
+				got = append(got, m.Name)
+			}
+			for name, values := range state {
+				if slices.Contains(values, fmt.Sprint(v)) {
+					want = append(want, name)
+				}
+			}
+			slices.Sort(got)
+			slices.Sort(want)
+			if !slices.Equal(got, want) {
+				t.Fatalf("version %d: under %d are %v, want %v", version, v, got, want)
+			}
+		}
+	}
+}
+
+// TestIndexOfManyValuesIsLinear: an object with 20,000 values under an index that gets one more, and loses one, costs far less than
+// the 400 million comparisons of each with each.
+func TestIndexOfManyValuesIsLinear(t *testing.T) {
+	x := NewIndexer(MetaKey[*corev1.ConfigMap], IndexerOptions{})
+	must(0, x.AddIndex("keys", byKeys))
+	var values []string
+	for v := range 20_000 {
+		values = append(values, fmt.Sprint("value-", v))
+	}
+	begin := time.Now()
+	for version := range 10 {
+		must(x.Apply([]Delta[*corev1.ConfigMap]{{Object: keyed("m", version+1, values[version:len(values)-10+version])}}))
+	}
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("ten updates took %v", took)
+	}
+}
