@@ -30,7 +30,7 @@ type link struct {
 	err *RequestError
 	// since is when the run of failures began, or, when err is nil, when it ended; zero before the first attempt ended.
 	since time.Time
-	told told
+	told  told
 	// unread has, by key, the objects that are there in a state that could not be decoded. Written by the reflector only.
 	unread map[string]*DecodeError
 }
