@@ -101,19 +101,42 @@ func (q *Queue[K]) endDueLocked() {
 	}
 }
 
+// DropDelays drops the pending delays of the keys that match, the loop's own and others. match is called under the queue's lock.
+func (q *Queue[K]) DropDelays(match func(key K) bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var dropped []delay
+	for _, d := range q.delayed.heap {
+		if id, _ := d.owner(); match(q.entries.at(id).key) {
+			dropped = append(dropped, d)
+		}
+	}
+	for _, d := range dropped {
+		id, kind := d.owner()
+		e := q.entries.at(id)
+		q.delayed.remove(int(e.delays[kind]), &q.entries)
+		q.unwantedLocked(id, e)
+	}
+}
+
+// unwantedLocked lets go of what is known of a key's next run, if none is to come.
+func (q *Queue[K]) unwantedLocked(id uint32, e *entry[K]) {
+	if !e.wanted() {
+		q.recycleLocked(e.run)
+		e.run = nil
+	}
+	if e.idle() {
+		q.entries.retire(id, e)
+	}
+}
+
 // stopDelaysLocked drops all delays and the timer.
 func (q *Queue[K]) stopDelaysLocked() {
 	for i := range q.delayed.heap {
 		id, kind := q.delayed.heap[i].owner()
 		e := q.entries.at(id)
 		e.delays[kind] = none
-		if !e.wanted() {
-			q.recycleLocked(e.run)
-			e.run = nil
-		}
-		if e.idle() {
-			q.entries.retire(id, e)
-		}
+		q.unwantedLocked(id, e)
 	}
 	q.delayed.heap = nil
 	if q.delayed.timer != nil && q.delayed.timer.Stop() {

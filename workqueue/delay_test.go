@@ -3,6 +3,7 @@ package workqueue_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -147,6 +148,32 @@ func TestEarliestOwnDelay(t *testing.T) {
 		wantKeys(t, q, "stays", "falls")
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
+		wantKeys(t, q)
+	})
+}
+
+// TestDropDelays: what matches is not handed out when its time comes, and takes no memory; the rest goes on.
+func TestDropDelays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := workqueue.New(workqueue.Options[string]{})
+		defer q.ShutDown()
+		for i := range 50 {
+			q.AddAfter(fmt.Sprint("gone/", i), time.Duration(50-i)*time.Second)
+			q.RequeueAfter(fmt.Sprint("gone/", i), time.Duration(i)*time.Minute)
+			q.AddAfter(fmt.Sprint("here/", i), time.Duration(i+1)*time.Second)
+		}
+		q.Add("gone/1")
+		q.DropDelays(func(key string) bool { return strings.HasPrefix(key, "gone/") })
+		if s := q.Stats(); s.Delayed != 50 || s.Depth != 2 { // gone/0 had an own delay of no time
+			t.Errorf("%+v", s)
+		}
+		wantKeys(t, q, "gone/0", "gone/1")
+		for i := range 50 {
+			time.Sleep(time.Second)
+			synctest.Wait()
+			wantKeys(t, q, fmt.Sprint("here/", i))
+		}
+		time.Sleep(time.Hour)
 		wantKeys(t, q)
 	})
 }

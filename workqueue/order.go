@@ -20,6 +20,25 @@ type Order[K comparable] interface {
 	All() iter.Seq[*Ready[K]]
 }
 
+// Keeper is an [Order] that keeps keys back although they are ready: because enough like them are worked on, say. A [FairOrder]
+// with limits is one.
+type Keeper[K comparable] interface {
+	Order[K]
+	// Open says whether a key may be handed out now. Pop is only called if so.
+	Open() bool
+	// Done says that the work on a key is over which Pop returned.
+	Done(key K)
+}
+
+// Rearrange calls change under the queue's lock: it may tell the Order what the queue does not, such as that a key may be handed
+// out after all that was kept back. What is said of an Order holds for change: it must not block, and must not call the queue.
+func (q *Queue[K]) Rearrange(change func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	change()
+	q.wakeLocked()
+}
+
 // readyKeysLocked yields the ready keys, in queue order if there is no Order.
 func (q *Queue[K]) readyKeysLocked() iter.Seq[K] {
 	return func(yield func(K) bool) {

@@ -1,9 +1,12 @@
 package workqueue_test
 
 import (
+	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -120,5 +123,192 @@ func TestWithoutGroupAllKeysAreOneGroup(t *testing.T) {
 	}
 	if got := keys(t, q); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// fairly makes a queue with limits.
+func fairly(o workqueue.FairOptions[string]) (*workqueue.Queue[string], *workqueue.FairOrder[string]) {
+	o.Group = namespace
+	order := workqueue.NewFairOrder(o)
+	return workqueue.New(workqueue.Options[string]{Order: order}), order
+}
+
+// take gets n keys, without Done.
+func take(t *testing.T, q *workqueue.Queue[string], n int) (keys []string) {
+	t.Helper()
+	for range n {
+		keys = append(keys, get(t, q).Key)
+	}
+	return keys
+}
+
+// wantNothing says that ready keys are kept back.
+func wantNothing(t *testing.T, q *workqueue.Queue[string]) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if item, err := q.Get(ctx); err == nil {
+		t.Errorf("%s was handed out", item.Key)
+	}
+}
+
+// A group at its limit keeps its keys back, and nobody else's.
+func TestFairOrderLimitsGroups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, _ := fairly(workqueue.FairOptions[string]{GroupLimit: 2})
+		for i := range 4 {
+			q.Add(fmt.Sprint("storm/", i))
+		}
+		q.Add("calm/0")
+		if got := take(t, q, 3); !slices.Equal(got, []string{"storm/0", "calm/0", "storm/1"}) {
+			t.Errorf("got %q", got)
+		}
+		wantNothing(t, q)
+		if q.Len() != 2 {
+			t.Errorf("%d are ready, want those kept back, too", q.Len())
+		}
+		woken := make(chan string)
+		go func() { woken <- get(t, q).Key }()
+		synctest.Wait()
+		q.Done("calm/0") // of no use to the others
+		synctest.Wait()
+		q.Done("storm/1")
+		if key := <-woken; key != "storm/2" {
+			t.Errorf("got %s", key)
+		}
+		q.Add("storm/0") // again, while it is worked on
+		q.Done("storm/0")
+		q.Done("storm/2")
+		wantKeys(t, q, "storm/3", "storm/0")
+	})
+}
+
+// A key that is lent gives its place to another, but not in its own group.
+func TestFairOrderLends(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, order := fairly(workqueue.FairOptions[string]{GroupLimit: 1, Limit: 1})
+		for _, key := range []string{"dead/0", "dead/1", "a/0", "b/0"} {
+			q.Add(key)
+		}
+		if got := take(t, q, 1); got[0] != "dead/0" {
+			t.Errorf("got %q", got)
+		}
+		wantNothing(t, q)
+		woken := make(chan string)
+		go func() { woken <- get(t, q).Key }()
+		synctest.Wait()
+		q.Rearrange(func() { order.Lend("dead/0"); order.Lend("dead/0") })
+		if key := <-woken; key != "a/0" {
+			t.Errorf("got %s", key)
+		}
+		wantNothing(t, q)
+		q.Done("a/0")
+		if got := take(t, q, 1); got[0] != "b/0" {
+			t.Errorf("got %q", got)
+		}
+		q.Done("dead/0") // gives nothing back that was not its own
+		wantNothing(t, q)
+		q.Done("b/0")
+		wantKeys(t, q, "dead/1")
+		q.Rearrange(func() {
+			if order.Lent() != 0 {
+				t.Errorf("%d are lent", order.Lent())
+			}
+		})
+	})
+}
+
+// At the end everything that was kept back is handed out, and who waits for it is told when there is no more.
+func TestShutDownHandsOutWhatIsKeptBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, _ := fairly(workqueue.FairOptions[string]{GroupLimit: 1})
+		for i := range 5 {
+			q.Add(fmt.Sprint("a/", i))
+		}
+		var mu sync.Mutex
+		var got []string
+		var workers sync.WaitGroup
+		for range 3 {
+			workers.Go(func() {
+				for {
+					item, err := q.Get(t.Context())
+					if err != nil {
+						return
+					}
+					mu.Lock()
+					got = append(got, item.Key)
+					mu.Unlock()
+					time.Sleep(time.Second)
+					q.Done(item.Key)
+				}
+			})
+		}
+		synctest.Wait()
+		if err := q.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+		workers.Wait()
+		if want := []string{"a/0", "a/1", "a/2", "a/3", "a/4"}; !slices.Equal(got, want) {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+// Against a model: with limits, each key is still handed out once per add, each limit holds, and no key stays that could go.
+func TestFairOrderModel(t *testing.T) {
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		groupLimit, limit := random.IntN(3), random.IntN(4)
+		q, order := fairly(workqueue.FairOptions[string]{GroupLimit: groupLimit, Limit: limit})
+		ready, running, lent := map[string]bool{}, map[string]bool{}, map[string]bool{}
+		count := func(group string) (n int) {
+			for key := range running {
+				if group == "" && !lent[key] || namespace(key) == group {
+					n++
+				}
+			}
+			return n
+		}
+		open := func() bool {
+			if limit > 0 && count("") >= limit {
+				return false
+			}
+			for key := range ready {
+				if !running[key] && (groupLimit == 0 || count(namespace(key)) < groupLimit) {
+					return true
+				}
+			}
+			return false
+		}
+		for range 300 {
+			key := fmt.Sprintf("%c/%d", 'a'+rune(random.IntN(3)), random.IntN(4))
+			switch random.IntN(5) {
+			case 0, 1:
+				q.Add(key)
+				ready[key] = true
+			case 2:
+				if open() {
+					got := get(t, q).Key
+					if !ready[got] || running[got] || groupLimit > 0 && count(namespace(got)) >= groupLimit {
+						t.Fatalf("seed %d: %s was handed out", seed, got)
+					}
+					delete(ready, got)
+					running[got] = true
+				} else if order.Open() {
+					t.Fatalf("seed %d: a key would be handed out, with %v ready and %v worked on", seed, ready, running)
+				}
+			case 3:
+				if running[key] {
+					q.Done(key)
+					delete(running, key)
+					delete(lent, key)
+				}
+			case 4:
+				if running[key] && (limit > 0 || groupLimit > 0) {
+					q.Rearrange(func() { order.Lend(key) })
+					lent[key] = true
+				}
+			}
+		}
 	}
 }

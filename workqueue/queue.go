@@ -34,6 +34,8 @@ type Queue[K comparable] struct {
 	// Invariant: a key is in ready (or order), once, exactly if it is dirty and not processing.
 	ready ring[uint32]
 	order Order[K]
+	// keeper is the order, if that keeps keys back.
+	keeper Keeper[K]
 
 	// processing holds the runs that were handed out and are not done, in no order.
 	//
@@ -76,6 +78,7 @@ func New[K comparable](o Options[K]) *Queue[K] {
 		entries:   newTable[K](),
 		delayed:   delays[K]{alarm: noAlarm},
 	}
+	q.keeper, _ = o.Order.(Keeper[K])
 	if q.limiter == nil {
 		q.limiter = DefaultControllerRateLimiter[K]()
 	}
@@ -95,8 +98,8 @@ func (q *Queue[K]) Get(ctx context.Context) (item Item[K], err error) {
 		return item, err
 	}
 	q.mu.Lock()
-	for q.readyLocked() == 0 {
-		if q.shutdown.begun {
+	for !q.openLocked() {
+		if q.shutdown.begun && q.readyLocked() == 0 {
 			err = ErrShutDown
 		} else {
 			err = q.waitLocked(ctx)
@@ -108,6 +111,9 @@ func (q *Queue[K]) Get(ctx context.Context) (item Item[K], err error) {
 	}
 	q.takeLocked(&item)
 	q.wakeLocked()
+	if q.keeper != nil && q.shutdown.begun && q.readyLocked() == 0 {
+		q.wakeAllLocked() // They waited for keys that were kept back.
+	}
 	q.mu.Unlock()
 	if q.metrics != nil {
 		q.metrics.ObserveQueueDuration(item.Queued)
@@ -125,6 +131,9 @@ func (q *Queue[K]) Done(key K) {
 		return
 	}
 	began := q.finishLocked(place)
+	if q.keeper != nil {
+		q.wakeLocked() // for a key that was kept back
+	}
 	q.reportDrainedLocked()
 	q.mu.Unlock()
 	if q.metrics != nil {
@@ -238,6 +247,14 @@ func (q *Queue[K]) readyLocked() int {
 	return q.ready.len()
 }
 
+// openLocked reports whether a key may be handed out.
+func (q *Queue[K]) openLocked() bool {
+	if q.keeper != nil {
+		return q.keeper.Open()
+	}
+	return q.readyLocked() > 0
+}
+
 // takeLocked moves the first ready key to processing. There must be one. It fills in the caller's item: an Item is large
 // enough for each copy to show in the benchmarks.
 func (q *Queue[K]) takeLocked(item *Item[K]) {
@@ -289,6 +306,9 @@ func (q *Queue[K]) finishLocked(place int32) time.Duration {
 
 	w.entry.place = none
 	q.recycleLocked(w.run)
+	if q.keeper != nil {
+		q.keeper.Done(w.entry.key)
+	}
 	if w.entry.dirty {
 		q.pushLocked(w.id, w.entry)
 	} else if w.entry.idle() {

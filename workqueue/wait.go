@@ -18,7 +18,7 @@ type waiter struct {
 // takes a key, and if there are more keys and more waiters it wakes the next. So workers are woken no
 // faster than they arrive, a burst is taken by the few that are awake, and no key is left lying.
 //
-// Invariant: if a key is ready and a waiter is on the stack, waking is true. (Each way to make one of the two true
+// Invariant: if a key may be handed out and a waiter is on the stack, waking is true. (Each way to make one of the two true
 // ends with wakeLocked.)
 type waiters struct {
 	// stack holds those that wait. The last to come is woken first: its memory is the warmest.
@@ -31,7 +31,7 @@ type waiters struct {
 
 // wakeLocked keeps the invariant of waiters. It is short enough to be inlined where it is called for each key.
 func (q *Queue[K]) wakeLocked() {
-	if len(q.waiters.stack) > 0 && !q.waiters.waking && q.readyLocked() > 0 {
+	if len(q.waiters.stack) > 0 && !q.waiters.waking && q.openLocked() {
 		q.waiters.wakeOne()
 	}
 }
