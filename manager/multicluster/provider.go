@@ -53,6 +53,9 @@ type Announcement struct {
 	// Config says how the cluster is reached. Its Transport, Dial, Proxy and wrappers are not looked at to find out whether it
 	// changed: functions cannot be compared. It is copied. It may be nil while NotReady.
 	Config *rest.Config
+	// Namespace restricts the caches of namespaced kinds to one namespace, where namespaces of one server are clusters. It does
+	// not stop anybody from asking the server for more: that is up to Config. Another Namespace is another Config.
+	Namespace string
 	// Labels are what clusters are selected by; see [MatchLabels]. The map is copied.
 	Labels map[string]string
 	// NotReady is why the cluster cannot be used at the moment, in a few words for people ("being provisioned"). Empty: it can.
