@@ -74,7 +74,7 @@ func New[K comparable](name string, r Reconciler[K], o Options[K]) *Controller[K
 	if o.FailingAfter == 0 {
 		o.FailingAfter = defaultPatience
 	}
-	queue := workqueue.New(workqueue.Options[K]{Name: name, RateLimiter: o.RateLimiter, Metrics: o.Metrics})
+	queue := workqueue.New(workqueue.Options[K]{Name: name, RateLimiter: o.RateLimiter, Metrics: o.Metrics, Order: o.Order})
 	return &Controller[K]{
 		name:       name,
 		reconciler: r,

@@ -38,6 +38,8 @@ type Options[K comparable] struct {
 	DrainTimeout time.Duration
 	// RateLimiter sets the backoff of failing keys. Nil means [workqueue.DefaultControllerRateLimiter].
 	RateLimiter workqueue.RateLimiter[K]
+	// Order decides which key is reconciled next. Nil means first in, first out. It must not be shared with another controller.
+	Order workqueue.Order[K]
 	// Metrics receives the queue's metrics, under the controller's name. Nil: none.
 	Metrics workqueue.MetricsProvider
 }

@@ -22,6 +22,14 @@ type Result struct {
 	Priority *int
 }
 
+// priority is that of a further run of a key that ran with had.
+func (r Result) priority(had int) *int {
+	if r.Priority != nil || had == 0 {
+		return r.Priority
+	}
+	return &had
+}
+
 // Reconciler brings the world one step closer to what the object named by key asks for. It must be
 // idempotent: it is called again for the same key at any time, and after a crash from the start.
 //

@@ -93,7 +93,7 @@ func (c *Controller[K]) settle(work context.Context, item workqueue.Item[K], res
 		c.failures.succeeded(key)
 		if result.RequeueAfter > 0 {
 			c.queue.AddWith(key, workqueue.AddOptions{
-				After: result.RequeueAfter, Requeue: true, Priority: result.Priority,
+				After: result.RequeueAfter, Requeue: true, Priority: result.priority(item.Priority),
 				Cause: workqueue.Cause{Source: c.name, Event: "RequeueAfter", Time: time.Now()},
 			})
 		}
@@ -130,7 +130,7 @@ func (c *Controller[K]) settle(work context.Context, item workqueue.Item[K], res
 		c.failures.failed(item, err, false)
 		c.stats.retries.Add(1)
 		c.queue.AddWith(key, workqueue.AddOptions{
-			RateLimited: true, Priority: result.Priority,
+			RateLimited: true, Priority: result.priority(item.Priority),
 			Cause: workqueue.Cause{Source: c.name, Event: WhyRetry, Time: time.Now()},
 		})
 	}

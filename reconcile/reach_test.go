@@ -1,0 +1,80 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/flyball-dev/flyball/workqueue"
+)
+
+// A key that comes again, by itself or because it failed, keeps its priority, unless the reconciler gives it another one.
+//
+// Source: controller-runtime v0.25.2 pkg/internal/controller, which keeps priorities on requeues.
+func TestPriorityIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		low, high := -100, 5
+		r := Func[string](func(_ context.Context, key string) (Result, error) {
+			switch key {
+			case "fails":
+				return Result{}, errors.New("no")
+			case "raised":
+				return Result{RequeueAfter: time.Hour, Priority: &high}, nil
+			}
+			return Result{RequeueAfter: time.Hour}, nil
+		})
+		c := start(t, r, Options[string]{Order: workqueue.NewPriorityOrder[string](workqueue.PriorityOptions{})})
+		for _, key := range []string{"fails", "again", "raised"} {
+			c.EnqueueWith(key, workqueue.AddOptions{Priority: &low})
+		}
+		synctest.Wait()
+		want := map[string]int{"fails": low, "again": low, "raised": high}
+		for _, d := range c.queue.View(10).Delayed {
+			if d.Priority != want[d.Key] {
+				t.Errorf("%s has priority %d, want %d", d.Key, d.Priority, want[d.Key])
+			}
+			delete(want, d.Key)
+		}
+		if len(want) > 0 {
+			t.Errorf("%v are not delayed", want)
+		}
+		c.stop()
+		<-c.done
+	})
+}
+
+// TestDiscard: what is discarded does not come back, and is not remembered.
+func TestDiscard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ran []string
+		r := Func[string](func(_ context.Context, key string) (Result, error) {
+			ran = append(ran, key)
+			if key == "later" {
+				return Result{RequeueAfter: time.Minute}, nil
+			}
+			return Result{}, errors.New("no")
+		})
+		c := start(t, r, Options[string]{})
+		for _, key := range []string{"fails", "later", "other"} {
+			c.Enqueue(key)
+		}
+		synctest.Wait()
+		c.Discard(func(key string) bool { return key != "other" })
+		ran = nil
+		if n := c.queue.NumRequeues("fails"); n != 0 {
+			t.Errorf("%d failures are remembered", n)
+		}
+		if w := c.Work(); len(w.Delayed) != 1 || len(w.Failing) != 1 || w.Failing[0].Key != "other" {
+			t.Errorf("%+v", w)
+		}
+		time.Sleep(2 * time.Minute)
+		if slices.ContainsFunc(ran, func(key string) bool { return key != "other" }) {
+			t.Errorf("ran %q", ran)
+		}
+		c.stop()
+		<-c.done
+	})
+}
