@@ -287,7 +287,7 @@ func (f *Factory) Health() []Health {
 func (f *Factory) Stats() map[string]Stats {
 	stats := map[string]Stats{}
 	for _, c := range f.all() {
-		stats[c.name()] = c.informer.Stats()
+		stats[f.name(c)] = c.informer.Stats()
 	}
 	return stats
 }

@@ -71,8 +71,8 @@ func (f *Factory) newTyped(kind schema.GroupVersionKind) func() Object {
 	}
 }
 
-// name is the resource, and what is special about the cache.
-func (c *cache) name() string {
+// name is the resource, and what is special about the cache among those of the factory.
+func (f *Factory) name(c *cache) string {
 	var special []string
 	switch c.identity.form {
 	case formUnstructured:
@@ -81,7 +81,7 @@ func (c *cache) name() string {
 		special = append(special, "metadata")
 	}
 	id := c.identity
-	if id.standard {
+	if id.standard && !f.o.StandardDecoding {
 		special = append(special, "standard decoding")
 	}
 	for _, s := range []string{id.namespaces, id.labelSelector, id.fieldSelector, id.shardSelector, id.transform} {

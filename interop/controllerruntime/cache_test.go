@@ -45,7 +45,7 @@ func TestReads(t *testing.T) {
 		}
 		w.start()
 		w.must(w.Get(w.ctx, client.ObjectKey{Namespace: "a", Name: "one"}, &m))
-		if m.Data["kind"] != "one" || m.Kind != "ConfigMap" || m.APIVersion != "v1" || len(m.ManagedFields) == 0 && m.ResourceVersion == "" {
+		if m.Data["kind"] != "one" || m.Kind != "ConfigMap" || m.APIVersion != "v1" || m.ResourceVersion == "" {
 			t.Errorf("get: %+v", m)
 		}
 		m.Data["kind"] = "changed"
@@ -87,6 +87,43 @@ func TestReads(t *testing.T) {
 		synctest.Wait()
 		w.want("after a change", w.names(client.InNamespace("c")), "c/four", "c/five")
 	}, three()...)
+}
+
+// TestManagedFields: they are what the server has, in all representations, but for the cache that is to be lean. It runs outside a
+// bubble: controller-runtime's watch of metadata leaves a goroutine behind.
+func TestManagedFields(t *testing.T) {
+	for name, newCache := range makers {
+		t.Run(name, func(t *testing.T) {
+			api := localapi.NewTest(t, namespace("a"))
+			direct, err1 := client.New(api.RESTConfig(), client.Options{})
+			c, err2 := newCache(api.RESTConfig(), cache.Options{})
+			if err := errors.Join(err1, err2); err != nil {
+				t.Fatal(err)
+			}
+			if err := direct.Create(t.Context(), configMap("a", "one", nil)); err != nil {
+				t.Fatal(err)
+			}
+			var wg sync.WaitGroup
+			defer wg.Wait()
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			wg.Go(func() { _ = c.Start(ctx) })
+			u, m := &unstructured.Unstructured{}, &metav1.PartialObjectMetadata{}
+			u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+			m.SetGroupVersionKind(u.GroupVersionKind())
+			for _, obj := range []client.Object{&corev1.ConfigMap{}, u, m} {
+				if !c.WaitForCacheSync(ctx) {
+					t.Fatal("not synced")
+				}
+				if err := c.Get(ctx, client.ObjectKey{Namespace: "a", Name: "one"}, obj); err != nil {
+					t.Fatal(err)
+				}
+				if n := len(obj.GetManagedFields()); (n > 0) == strings.HasSuffix(name, "lean") {
+					t.Errorf("%T: %d managed fields", obj, n)
+				}
+			}
+		})
+	}
 }
 
 // TestMetadata runs outside a bubble: controller-runtime's watch of metadata leaves a goroutine behind.
@@ -209,7 +246,7 @@ func TestSelection(t *testing.T) {
 func TestWithoutBookmarks(t *testing.T) {
 	o := cache.Options{DefaultEnableWatchBookmarks: new(false), ByObject: map[client.Object]cache.ByObject{&corev1.ConfigMap{}: {EnableWatchBookmarks: new(false)}}}
 	bothCaches(t, o, nil, func(w *world) {
-		if w.name == "flyball" {
+		if w.ours() {
 			w.start()
 			w.want("list", w.names(client.InNamespace("b")), "b/three")
 		}
@@ -379,7 +416,7 @@ func TestHandlers(t *testing.T) {
 func TestHandlersAreCalledOneAtATime(t *testing.T) {
 	o := cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}, "b": {LabelSelector: labels.Everything()}, "c": {LabelSelector: webOnly}}}
 	bothCaches(t, o, nil, func(w *world) {
-		if w.name != "flyball" {
+		if !w.ours() {
 			return
 		}
 		inf, err := w.GetInformer(w.ctx, &corev1.ConfigMap{})
@@ -443,7 +480,7 @@ func TestForbidden(t *testing.T) {
 		if !apierrors.IsTimeout(err) {
 			w.t.Errorf("list: %v", err)
 		}
-		if w.name == "flyball" {
+		if w.ours() {
 			if !strings.Contains(err.Error(), "cannot list configmaps at the cluster scope: forbidden") {
 				w.t.Errorf("the error does not say why: %v", err)
 			}

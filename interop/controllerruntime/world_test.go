@@ -2,6 +2,7 @@ package controllerruntime_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -30,6 +31,7 @@ func TestMain(m *testing.M) {
 var makers = map[string]cache.NewCacheFunc{
 	"controller-runtime": cache.New,
 	"flyball":            controllerruntime.NewCache,
+	"flyball, lean":      controllerruntime.NewLeanCache,
 	"controller-runtime, our informers": func(config *rest.Config, o cache.Options) (cache.Cache, error) {
 		o.NewInformer = controllerruntime.NewInformer
 		return controllerruntime.NewCache(config, o) // Which returns controller-runtime's.
@@ -46,6 +48,12 @@ type world struct {
 	direct client.Client
 	start  func()
 }
+
+// ours says that the cache is NewCache's or NewLeanCache's.
+func (w *world) ours() bool { return strings.HasPrefix(w.name, "flyball") }
+
+// lean says that it is NewLeanCache's.
+func (w *world) lean() bool { return w.name == "flyball, lean" }
 
 // bothCaches runs test in a bubble for each kind of cache. Nothing is started.
 func bothCaches(t *testing.T, o cache.Options, g gate.Gate, test func(w *world), objects ...runtime.Object) {

@@ -37,14 +37,17 @@ type Cards struct{ client.Client }
 
 // Options are where the manager's parts come from.
 type Options struct {
-	// Flyball takes cache, client and queue from Flyball.
-	Flyball bool
+	// Flyball takes cache, client and queue from Flyball, Lean the cache that takes less memory.
+	Flyball, Lean bool
 }
 
 // Apply sets the parts of a manager.
 func (o Options) Apply(m *ctrl.Options) {
 	if o.Flyball {
 		m.NewCache = controllerruntime.NewCache
+		if o.Lean {
+			m.NewCache = controllerruntime.NewLeanCache
+		}
 		m.NewClient = controllerruntime.NewClient
 	}
 }
