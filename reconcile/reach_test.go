@@ -71,6 +71,7 @@ func TestDiscard(t *testing.T) {
 			t.Errorf("%+v", w)
 		}
 		time.Sleep(2 * time.Minute)
+		synctest.Wait()
 		if slices.ContainsFunc(ran, func(key string) bool { return key != "other" }) {
 			t.Errorf("ran %q", ran)
 		}
