@@ -3,11 +3,8 @@ package manager
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
-	"encoding/json"
 	"io"
 	"maps"
-	"mime"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/informer"
@@ -37,7 +33,8 @@ type writes struct {
 // unseen is a write that the caches do not show.
 type unseen struct {
 	informer.Written
-	ask string // where the server tells the version, if the answer did not
+	ask   string      // where the server tells the version, if the answer did not
+	among *collection // those that were deleted together, until it is known what became of each; nil: this one alone
 }
 
 type objectKey struct {
@@ -79,7 +76,12 @@ func (t *writesTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	response.Body = io.NopCloser(bytes.NewReader(body))
-	t.writes.note(r.Method, r.URL.Path, written, identify(response.Header.Get("Content-Type"), body))
+	contentType := response.Header.Get("Content-Type")
+	if r.Method == http.MethodDelete && written.Name == "" {
+		t.writes.noteCollection(r.URL, written, contentType, body)
+		return response, nil
+	}
+	t.writes.note(r.Method, r.URL.Path, written, identify(contentType, body))
 	return response, nil
 }
 
@@ -89,11 +91,15 @@ func (w *writes) note(method, path string, written informer.Written, answer iden
 		written.Name = answer.Name
 	}
 	if written.Name == "" {
-		return // many objects at once, a review: nothing that could be looked for
+		return // a review: nothing that could be looked for
 	}
-	written.UID, written.ResourceVersion = answer.UID, answer.ResourceVersion
+	written.UID = answer.UID
+	gone := answer.gone() || method == http.MethodDelete && answer.DeletionTimestamp == nil
+	if !gone { // else the answer is the last state, which the caches may have shown for long
+		written.ResourceVersion = answer.ResourceVersion
+	}
 	u := unseen{Written: written}
-	if written.ResourceVersion == "" && method != http.MethodDelete {
+	if written.ResourceVersion == "" && !gone {
 		before, after, _ := strings.Cut(path, "/"+written.Resource.Resource+"/")
 		name, _, _ := strings.Cut(after, "/")
 		u.ask = before + "/" + written.Resource.Resource + "/" + name // a binding, an eviction: the answer does not say
@@ -105,19 +111,18 @@ func (w *writes) note(method, path string, written informer.Written, answer iden
 
 // behind returns the writes that the caches do not show.
 func (w *writes) behind(ctx context.Context, c rest.Interface, f *informer.Factory) (left []informer.Written) {
-	for key, noted := range w.snapshot() {
-		u := noted
+	w.resolveCollections(ctx, c, f)
+	for key, u := range w.snapshot() {
 		if u.ask != "" {
-			if u = u.resolve(ctx, c); u.ask != "" {
-				left = append(left, u.Written)
-				continue
-			}
+			noted := u
+			u = u.resolve(ctx, c)
+			w.know(key, noted, u)
 		}
-		if !f.Reflects(u.Written) {
+		if u.ask != "" || !f.Reflects(u.Written) {
 			left = append(left, u.Written)
 			continue
 		}
-		w.seen(key, noted)
+		w.seen(key, u)
 	}
 	return left
 }
@@ -184,100 +189,4 @@ func writtenAt(path string) (informer.Written, bool) {
 		w.Name = parts[1]
 	}
 	return w, true
-}
-
-// identified is what an answer says of the object in it.
-type identified struct {
-	Name            string    `json:"name"`
-	UID             types.UID `json:"uid"`
-	ResourceVersion string    `json:"resourceVersion"`
-}
-
-// identify reads the answer to a write: an object, or a Status that names one. It reads no more of it than it must.
-func identify(contentType string, body []byte) identified {
-	media, _, err := mime.ParseMediaType(contentType)
-	if err == nil && media == runtime.ContentTypeProtobuf {
-		return identifyProtobuf(body)
-	}
-	var object struct {
-		Kind     string     `json:"kind"`
-		Metadata identified `json:"metadata"`
-		Details  identified `json:"details"`
-	}
-	if err := json.Unmarshal(body, &object); err != nil {
-		return identified{}
-	}
-	if object.Kind == "Status" {
-		return object.Details
-	}
-	return object.Metadata
-}
-
-// The numbers of fields in Kubernetes' protobuf.
-//
-// Source: apimachinery v0.37.2 pkg/runtime/generated.proto Unknown, TypeMeta; pkg/apis/meta/v1/generated.proto ObjectMeta, Status, StatusDetails.
-const (
-	protoPrefix       = "k8s\x00"
-	unknownTypeMeta   = 1
-	unknownRaw        = 2
-	typeMetaKind      = 2
-	objectMeta        = 1
-	metaName          = 1
-	metaUID           = 5
-	metaVersion       = 6
-	statusDetails     = 5
-	statusDetailsUID  = 6
-	statusDetailsName = 1
-)
-
-func identifyProtobuf(body []byte) identified {
-	body, ok := bytes.CutPrefix(body, []byte(protoPrefix))
-	if !ok {
-		return identified{}
-	}
-	raw := field(body, unknownRaw)
-	if string(field(field(body, unknownTypeMeta), typeMetaKind)) == "Status" {
-		details := field(raw, statusDetails)
-		return identified{Name: string(field(details, statusDetailsName)), UID: types.UID(field(details, statusDetailsUID))}
-	}
-	metadata := field(raw, objectMeta)
-	return identified{
-		Name: string(field(metadata, metaName)), UID: types.UID(field(metadata, metaUID)),
-		ResourceVersion: string(field(metadata, metaVersion)),
-	}
-}
-
-// field is the first field of that number in a message, if it has bytes.
-func field(message []byte, number uint64) []byte {
-	const varint, fixed64, lengthPrefixed, fixed32 = 0, 1, 2, 5
-	for len(message) > 0 {
-		tag, n := binary.Uvarint(message)
-		if n <= 0 {
-			return nil
-		}
-		message = message[n:]
-		size := uint64(0)
-		switch tag & 7 {
-		case varint:
-			_, n := binary.Uvarint(message)
-			size = uint64(max(n, 0))
-		case fixed64:
-			size = 8
-		case fixed32:
-			size = 4
-		case lengthPrefixed:
-			if size, n = binary.Uvarint(message); n <= 0 {
-				return nil
-			}
-			message = message[n:]
-		}
-		if size == 0 && tag&7 != lengthPrefixed || size > uint64(len(message)) {
-			return nil
-		}
-		if tag>>3 == number && tag&7 == lengthPrefixed {
-			return message[:size]
-		}
-		message = message[size:]
-	}
-	return nil
 }
