@@ -22,21 +22,22 @@ import (
 func main() {
 	var o Options
 	var elect, justOnce bool
-	var metrics string
+	var metrics, pprof string
 	flag.BoolVar(&o.Flyball, "flyball", false, "take cache, client and queue from Flyball")
 	flag.BoolVar(&o.Lean, "lean", false, "with --flyball: objects without managed fields, what is equal in memory once")
 	flag.StringVar(&metrics, "metrics", "127.0.0.1:8080", "where metrics are served; 0 is nowhere")
+	flag.StringVar(&pprof, "pprof", "0", "where profiles are served; 0 is nowhere")
 	flag.BoolVar(&elect, "leader-elect", false, "work only while holding the lease cards in the namespace default")
 	flag.BoolVar(&justOnce, "once", false, "bring everything up to date and exit")
 	flag.Parse()
 	ctrl.SetLogger(zap.New())
-	if err := run(o, metrics, elect, justOnce); err != nil {
+	if err := run(o, metrics, pprof, elect, justOnce); err != nil {
 		ctrl.Log.Error(err, "Stopped")
 		os.Exit(1)
 	}
 }
 
-func run(o Options, metrics string, elect, justOnce bool) error {
+func run(o Options, metrics, pprof string, elect, justOnce bool) error {
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return err
@@ -47,8 +48,9 @@ func run(o Options, metrics string, elect, justOnce bool) error {
 		return err
 	}
 	options := ctrl.Options{
-		Metrics:        server.Options{BindAddress: metrics},
-		LeaderElection: elect, LeaderElectionID: "cards", LeaderElectionNamespace: "default", LeaderElectionReleaseOnCancel: true,
+		Metrics:          server.Options{BindAddress: metrics},
+		PprofBindAddress: pprof,
+		LeaderElection:   elect, LeaderElectionID: "cards", LeaderElectionNamespace: "default", LeaderElectionReleaseOnCancel: true,
 		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 	}
 	o.Apply(&options)
