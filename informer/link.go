@@ -2,6 +2,7 @@ package informer
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -41,7 +42,7 @@ func (l *link) failed(ctx context.Context, verb string, err error) {
 	l.errors.Add(1)
 	e := &RequestError{Verb: verb, Resource: l.resource, Namespace: l.namespace, Err: err}
 	text, now := e.Error(), time.Now()
-	kind := failureKind{classify(ctx, err), apierrors.ReasonForError(err)}
+	kind := failureKind{classify(ctx, err), apierrors.ReasonForError(err), errors.As(err, new(*UnknownKindError))}
 
 	l.mu.Lock()
 	if l.err == nil {
@@ -163,6 +164,8 @@ type told struct {
 type failureKind struct {
 	failure failure
 	reason  metav1.StatusReason
+	// unknown says that the server has no such kind: more than that there is nothing to watch.
+	unknown bool
 }
 
 // isNews says whether a failure is worth a line, and notes that it got one.
