@@ -80,9 +80,10 @@ func newElection(config *rest.Config, o LeaderElection, recorder events.Recorder
 	return &election{options: o, elector: elector, events: recording, finished: make(chan error, 1)}, nil
 }
 
-// lead warms the caches, campaigns, and while this process leads lets the runnables run that wait for it. It returns when the
+// lead warms caches and controllers, campaigns, and while this process leads lets the runnables run that wait for it. It returns when the
 // lease is released, or lost if that is the end, or when intake ends before an election.
 func (m *Manager) lead(intake, work context.Context, stop context.CancelCauseFunc) error {
+	m.runnables.warmUp(m.warmer(intake, stop))
 	m.warmUp(intake)
 	for {
 		err := m.serveTenure(intake, work, stop)

@@ -14,7 +14,9 @@ type group struct {
 	entries []*entry // in order of Add
 	// start runs an entry's goroutine. Invariant: not nil exactly while entries of that leadership may start; an entry is
 	// started iff it was not nil at some time since the entry was added.
-	start  [2]func(*entry)
+	start [2]func(*entry)
+	// warm begins the warm-up of an entry. Invariant: not nil exactly while this process may become the leader.
+	warm   func(*entry)
 	closed bool
 }
 
@@ -36,9 +38,27 @@ func (g *group) add(e *entry) error {
 }
 
 func (g *group) startLocked(e *entry) {
-	if start := g.start[e.needs]; start != nil && !e.started {
+	start := g.start[e.needs]
+	switch {
+	case e.started:
+	case start != nil:
 		e.started = true
 		start(e)
+	case g.warm != nil && e.needs == withLeader && e.warm == nil:
+		g.warm(e)
+	}
+}
+
+// warmUp begins the warm-up of the entries that wait for the leadership, and from now on of every new one.
+func (g *group) warmUp(warm func(*entry)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return
+	}
+	g.warm = warm
+	for _, e := range g.entries {
+		g.startLocked(e)
 	}
 }
 
@@ -67,7 +87,7 @@ func (g *group) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.closed = true
-	g.start = [2]func(*entry){}
+	g.start, g.warm = [2]func(*entry){}, nil
 }
 
 // remove forgets an entry.
@@ -105,6 +125,19 @@ func (g *group) active() []*entry {
 	var out []*entry
 	for _, e := range g.entries {
 		if e.started {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// warming returns the entries that were not started, and whose warm-up goes on.
+func (g *group) warming() []*entry {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var out []*entry
+	for _, e := range g.entries {
+		if !e.started && e.warm != nil && !e.warm.isDone() {
 			out = append(out, e)
 		}
 	}

@@ -60,7 +60,7 @@ func (m *Manager) checks() []check {
 	if m.election != nil {
 		checks = append(checks, m.election.check())
 	}
-	for _, e := range m.runnables.active() {
+	for _, e := range append(m.runnables.active(), m.runnables.warming()...) {
 		if c, ok := checkRunnable(e, said); ok {
 			checks = append(checks, c)
 		}

@@ -3,6 +3,7 @@ package manager
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -76,12 +77,15 @@ func (h *health) serveOne(w http.ResponseWriter, r *http.Request) {
 	case e == nil:
 		answer(w, http.StatusNotFound, "unknown; known are: "+strings.Join(h.runnables.names(), ", "))
 		return
-	case !started:
+	case !started && !slices.Contains(h.runnables.warming(), e):
 		answer(w, http.StatusOK, h.say(check{name: e.name, note: "waiting for the leader lease"}))
 		return
 	}
 	c, _ := checkRunnable(e, nil)
 	c.name = e.name
+	if !started {
+		c.note = "waiting for the leader lease"
+	}
 	if c.problem != "" {
 		answer(w, http.StatusInternalServerError, h.say(c))
 		return

@@ -25,7 +25,11 @@ func (m *Manager) Remove(ctx context.Context, name string) error {
 		return fmt.Errorf("manager: remove %s: unknown; known are: %s", name, strings.Join(m.runnables.names(), ", "))
 	}
 	if m.runnables.takeUnstarted(e) {
+		ended := e.warm.end(abandonAfter)
 		m.forget(e)
+		if !ended {
+			return fmt.Errorf("manager: remove %s: its event handlers did not return within %v", name, abandonAfter)
+		}
 		return nil
 	}
 	klog.FromContext(ctx).Info("Removing", "runnable", name)

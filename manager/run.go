@@ -132,7 +132,7 @@ func (m *Manager) runParts(ctx context.Context, serving *part) (undone []error, 
 	m.state.set(stopping)
 	m.runnables.close()
 	logger.Info("Manager stopping", "reason", context.Cause(intake))
-	undone = m.drain(ctx, m.patience(cause), cancelWork)
+	undone = append(m.drain(ctx, m.patience(cause), cancelWork), m.endWarmups()...)
 	guarded := m.runnables.unfinished(withLeader)
 	if m.election != nil {
 		m.election.recordEnd()
@@ -165,6 +165,10 @@ func starter(intake, work context.Context, stop context.CancelCauseFunc) func(*e
 			defer cancelWork()
 			defer endIntake()
 			err := e.runnable.Run(workctx.With(own, ownWork))
+			if e.warm != nil {
+				e.warm.stop()
+				<-e.warm.done
+			}
 			if err != nil && own.Err() == nil && !errors.Is(err, leader.ErrLost) { // of a lost lease the elector tells
 				stop(fmt.Errorf("%s: %w", e.name, err))
 				return // it is the cause; nothing was left undone

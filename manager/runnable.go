@@ -62,6 +62,8 @@ type entry struct {
 	err      error
 	// endIntake and cancelWork end the two contexts of this entry alone. They are set when it starts.
 	endIntake, cancelWork context.CancelFunc
+	// warm is the warm-up of one that waits for the lease; nil when it had none. Guarded by the group's lock until it starts.
+	warm *warmup
 }
 
 func newEntry(r Runnable) *entry {

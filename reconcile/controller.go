@@ -28,7 +28,7 @@ type Controller[K comparable] struct {
 
 	mu sync.Mutex
 	// feeds holds every source given to Watch and not taken away.
-	// Invariant: while running, each has a goroutine; before, none has.
+	// Invariant: while running, each has a goroutine; before, in a round of Warmup, those have that are Repeaters.
 	feeds []*feed[K]
 	// inFlight holds the start of every reconcile that is running. Invariant: its keys are those for
 	// which the queue has handed out an item and Done has not been called.
@@ -38,8 +38,12 @@ type Controller[K comparable] struct {
 	// failing holds, of every key that is being retried, when it failed first since it last succeeded.
 	failing map[K]time.Time
 	phase   phase
-	// start runs a source's goroutine under Run's wait group. Invariant: not nil exactly while running.
+	// start runs a source's goroutine. Invariant: not nil exactly while running, or in a round.
 	start func(*feed[K])
+	// stop ends Run with an error. Invariant: nil exactly before Run.
+	stop context.CancelCauseFunc
+	// round is that of Warmup; nil when there is none, and when Run has its keys.
+	round *round[K]
 }
 
 // phase is where a controller is in its life; it only moves forward.
@@ -57,6 +61,10 @@ type feed[K comparable] struct {
 	cancel context.CancelFunc // set when the goroutine starts
 	synced chan struct{}      // closed by the source's goroutine, once; capacity 0
 	gone   chan struct{}      // closed when the source's goroutine has ended; capacity 0
+}
+
+func newFeed[K comparable](s Source[K]) *feed[K] {
+	return &feed[K]{source: s, synced: make(chan struct{}), gone: make(chan struct{})}
 }
 
 // New makes a controller with the given name, which must be unique among those whose metrics are read
@@ -111,7 +119,7 @@ func (c *Controller[K]) Watch(s Source[K]) error {
 	if c.phase == stopped {
 		return fmt.Errorf("controller %s: watch %s: %w", c.name, s, ErrStopped)
 	}
-	f := &feed[K]{source: s, synced: make(chan struct{}), gone: make(chan struct{})}
+	f := newFeed(s)
 	c.feeds = append(c.feeds, f)
 	if c.start != nil {
 		c.start(f)
@@ -163,11 +171,12 @@ func (c *Controller[K]) Run(ctx context.Context) error {
 	work, release := workctx.From(intake, c.options.DrainTimeout)
 	defer release()
 
-	var sources, workers sync.WaitGroup
-	initial, err := c.startSources(intake, stop, &sources)
-	if err != nil {
+	if err := c.enter(stop); err != nil {
 		return err
 	}
+	var sources, workers sync.WaitGroup
+	warm := c.takeOver()
+	initial := c.startSources(intake, stop, &sources)
 	sources.Go(func() { c.watchHung(intake) })
 	sources.Go(func() { c.witness.run(intake) })
 	if waitSynced(intake, initial) {
@@ -178,9 +187,16 @@ func (c *Controller[K]) Run(ctx context.Context) error {
 				}
 			})
 		}
+		if warm != nil {
+			c.pour(warm)
+		}
 	}
 	<-intake.Done()
 	c.endIntake()
+	if warm != nil {
+		warm.cancel(nil)
+		sources.Go(func() { <-warm.ended })
+	}
 	idle := make(chan struct{}) // closed below when all workers have returned; nobody sends
 	go func() { workers.Wait(); close(idle) }()
 	stuck := c.drain(work, idle)
@@ -193,31 +209,29 @@ func (c *Controller[K]) Run(ctx context.Context) error {
 	return stuck
 }
 
-// startSources moves to running and starts a goroutine per source, in sources. A source's error stops the
-// controller through stop.
-func (c *Controller[K]) startSources(ctx context.Context, stop context.CancelCauseFunc, sources *sync.WaitGroup) ([]*feed[K], error) {
+// enter moves to running. stop ends Run.
+func (c *Controller[K]) enter(stop context.CancelCauseFunc) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.phase != created {
-		return nil, fmt.Errorf("controller %s: run: %w", c.name, ErrStopped)
+		return fmt.Errorf("controller %s: run: %w", c.name, ErrStopped)
 	}
-	c.phase = running
-	sink := &Sink[K]{queue: c.queue, stats: &c.stats, pace: c.pace}
-	c.start = func(f *feed[K]) {
-		own, cancel := context.WithCancel(ctx)
-		f.cancel = cancel
-		sources.Go(func() {
-			defer close(f.gone)
-			defer cancel()
-			if err := f.source.Run(own, sink, sync.OnceFunc(func() { close(f.synced) })); err != nil {
-				stop(fmt.Errorf("controller %s: %w", c.name, err))
-			}
-		})
-	}
+	c.phase, c.stop = running, stop
+	return nil
+}
+
+// startSources starts a goroutine per source that has none, in sources, and returns all there are. A source's error stops the
+// controller through stop.
+func (c *Controller[K]) startSources(ctx context.Context, stop context.CancelCauseFunc, sources *sync.WaitGroup) []*feed[K] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.start = c.starter(ctx, stop, sources, nil)
 	for _, f := range c.feeds {
-		c.start(f)
+		if f.cancel == nil {
+			c.start(f)
+		}
 	}
-	return append([]*feed[K](nil), c.feeds...), nil
+	return append([]*feed[K](nil), c.feeds...)
 }
 
 // waitSynced returns true when every feed is synced, or was taken away, and false when ctx is done first.
@@ -260,7 +274,10 @@ func (c *Controller[K]) drain(work context.Context, idle <-chan struct{}) error 
 // Stats is a snapshot of the counters. It costs one lock, held for no more than the copy.
 func (c *Controller[K]) Stats() Stats {
 	c.mu.Lock()
-	inFlight, peak := len(c.inFlight), c.peak
+	inFlight, peak, held := len(c.inFlight), c.peak, 0
+	if c.round != nil {
+		held = c.round.backlog.size()
+	}
 	c.mu.Unlock()
 	return Stats{
 		Events:   c.stats.events.Load(),
@@ -276,20 +293,24 @@ func (c *Controller[K]) Stats() Stats {
 		InFlight: inFlight,
 		Peak:     peak,
 		Queued:   c.queue.Len(),
+		Held:     held,
 	}
 }
 
 // Health is nil when the controller reconciles, or could at once, and its keys do well; else it says what it waits for, and
-// which keys hang or fail.
+// which keys hang or fail. In [Controller.Warmup] it is about the sources that run then.
 func (c *Controller[K]) Health() error {
 	c.mu.Lock()
-	feeds, now := append([]*feed[K](nil), c.feeds...), c.phase
+	feeds, now, warming := append([]*feed[K](nil), c.feeds...), c.phase, c.phase == created && c.round != nil
 	c.mu.Unlock()
-	if now != running {
+	if now != running && !warming {
 		return fmt.Errorf("controller %s: not running", c.name)
 	}
 	waiting := c.unwell()
 	for _, f := range feeds {
+		if warming && !Repeats(f.source) {
+			continue
+		}
 		select {
 		case <-f.synced:
 		default:

@@ -160,6 +160,9 @@ type factoryKind[T informer.Object, K comparable] struct {
 
 func (k *factoryKind[T, K]) String() string { return k.name }
 
+// Repeats implements [Repeater].
+func (k *factoryKind[T, K]) Repeats() bool { return true }
+
 // Health implements [Source].
 func (k *factoryKind[T, K]) Health() error {
 	k.mu.Lock()

@@ -32,6 +32,10 @@ type Options[K comparable] struct {
 	// FailingAfter is how long a key may fail, without succeeding once, before [Controller.Health] says so. Terminal
 	// errors do not count: nobody tries again. Zero means 10 min, negative never.
 	FailingAfter time.Duration
+	// EnableWarmup lets [Controller.Warmup], which a manager calls while its process waits for the leadership, run the sources that
+	// tell of caches: the work begins at once then. It costs some hundred bytes for each object, up to twice as many as there were
+	// when it began and at least 10,000, and event handlers are called in processes that do not lead. Nil means true.
+	EnableWarmup *bool
 	// DrainTimeout is how long reconciles in flight may go on after the stop before their context is
 	// cancelled. Zero means 30 s. It does not apply where the process sets the deadline for all its
 	// controllers, as the manager does.

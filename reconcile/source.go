@@ -31,35 +31,61 @@ type Sink[K comparable] struct {
 	queue *workqueue.Queue[K]
 	stats *counters
 	pace  *pacer[K]
+	// backlog holds the keys back while nobody works; nil when somebody does.
+	backlog atomic.Pointer[backlog[K]]
 }
 
 // For is an [Enqueuer] whose keys carry cause.
-func (s *Sink[K]) For(cause workqueue.Cause) Enqueuer[K] {
+func (s *Sink[K]) For(cause workqueue.Cause) Enqueuer[K] { return s.of(cause, true) }
+
+// of is For of something that changed, or else, without news, is there.
+func (s *Sink[K]) of(cause workqueue.Cause, news bool) Enqueuer[K] {
 	s.stats.events.Add(1)
-	return &enqueuer[K]{queue: s.queue, adds: &s.stats.adds, pace: s.pace, cause: cause}
+	return &enqueuer[K]{sink: s, cause: cause, news: news}
 }
 
 type enqueuer[K comparable] struct {
-	queue *workqueue.Queue[K]
-	adds  *atomic.Uint64
-	pace  *pacer[K]
+	sink  *Sink[K]
 	cause workqueue.Cause
+	news  bool
 }
 
 func (e *enqueuer[K]) Add(key K) {
-	e.adds.Add(1)
-	e.pace.heard(key)
-	e.queue.AddWithCause(key, e.cause)
+	if e.held(key, debt{now: true}) {
+		return
+	}
+	e.sink.pace.heard(key)
+	e.sink.queue.AddWithCause(key, e.cause)
 }
 
 func (e *enqueuer[K]) AddAfter(key K, d time.Duration) {
-	e.adds.Add(1)
-	e.queue.AddWith(key, workqueue.AddOptions{After: d, Cause: e.cause})
+	later := debt{now: d <= 0}
+	if d > 0 {
+		later.due = time.Now().Add(d)
+	}
+	if !e.held(key, later) {
+		e.sink.queue.AddWith(key, workqueue.AddOptions{After: d, Cause: e.cause})
+	}
 }
 
 func (e *enqueuer[K]) AddRateLimited(key K) {
-	e.adds.Add(1)
-	e.queue.AddWith(key, workqueue.AddOptions{RateLimited: true, Cause: e.cause})
+	if !e.held(key, debt{limited: true}) {
+		e.sink.queue.AddWith(key, workqueue.AddOptions{RateLimited: true, Cause: e.cause})
+	}
+}
+
+// held counts the key, and says whether it is held back.
+func (e *enqueuer[K]) held(key K, d debt) bool {
+	e.sink.stats.adds.Add(1)
+	b := e.sink.backlog.Load()
+	if b == nil {
+		return false
+	}
+	if b.add(key, d, e.cause, e.news) {
+		return true
+	}
+	e.sink.backlog.Store(nil) // Somebody works now.
+	return false
 }
 
 // Kind is the [Source] of the changes that inf sees, turned into keys by h. The informer is run by whoever
@@ -75,6 +101,9 @@ type kind[T informer.Object, K comparable] struct {
 }
 
 func (k *kind[T, K]) String() string { return k.name }
+
+// Repeats implements [Repeater]: what is in the cache is told anew.
+func (k *kind[T, K]) Repeats() bool { return true }
 
 func (k *kind[T, K]) Health() error {
 	if h := k.informer.Health(); !h.Synced && h.Err != nil {
@@ -112,20 +141,23 @@ func (k *kind[T, K]) Run(ctx context.Context, out *Sink[K], synced func()) error
 const removalTimeout = 10 * time.Second
 
 func (k *kind[T, K]) events(ctx context.Context, out *Sink[K]) informer.Handler[T] {
-	cause := func(event string, obj T) Enqueuer[K] {
-		return out.For(workqueue.Cause{
+	cause := func(event string, obj T, news bool) Enqueuer[K] {
+		return out.of(workqueue.Cause{
 			Source: k.name, Event: event, Object: objectName(obj), ResourceVersion: obj.GetResourceVersion(), Time: time.Now(),
-		})
+		}, news)
 	}
 	var h informer.Handler[T]
 	if k.handler.OnAdd != nil {
-		h.OnAdd = func(obj T, initial bool) { k.handler.OnAdd(ctx, obj, initial, cause("Add", obj)) }
+		h.OnAdd = func(obj T, initial bool) { k.handler.OnAdd(ctx, obj, initial, cause("Add", obj, !initial)) }
 	}
 	if k.handler.OnUpdate != nil {
-		h.OnUpdate = func(old, obj T) { k.handler.OnUpdate(ctx, old, obj, cause("Update", obj)) }
+		h.OnUpdate = func(old, obj T) {
+			changed := old.GetResourceVersion() != obj.GetResourceVersion() // else it is a resync
+			k.handler.OnUpdate(ctx, old, obj, cause("Update", obj, changed))
+		}
 	}
 	if k.handler.OnDelete != nil {
-		h.OnDelete = func(gone informer.Deleted[T]) { k.handler.OnDelete(ctx, gone, cause("Delete", gone.Object)) }
+		h.OnDelete = func(gone informer.Deleted[T]) { k.handler.OnDelete(ctx, gone, cause("Delete", gone.Object, true)) }
 	}
 	return h
 }

@@ -17,6 +17,7 @@ type Stats struct {
 	InFlight int    // reconciles running now
 	Peak     int    // the most that ever ran at once
 	Queued   int    // keys ready to run now
+	Held     int    // keys that Warmup holds back until Run is called
 }
 
 // counters is the live form of Stats.

@@ -58,7 +58,7 @@ type Failing struct {
 // Work tells what there is to do. It costs as much as there are delayed keys: ask after Stats says that nothing else is left.
 func (c *Controller[K]) Work() Work {
 	c.mu.Lock()
-	w := Work{Started: c.phase == running, InFlight: len(c.inFlight)}
+	w := Work{Started: c.phase == running && c.round == nil, InFlight: len(c.inFlight)}
 	for _, f := range c.feeds {
 		select {
 		case <-f.synced:

@@ -161,6 +161,9 @@ func (s *owned) Run(ctx context.Context, out *reconcile.Sink[reconcile.Request],
 	return s.Source.Run(ctx, out, synced)
 }
 
+// Repeats implements reconcile.Repeater.
+func (s *owned) Repeats() bool { return reconcile.Repeats(s.Source) }
+
 // Health implements reconcile.Source.
 func (s *owned) Health() error {
 	s.owner.mu.Lock()
@@ -177,6 +180,9 @@ type timed struct {
 	reconcile.Source[reconcile.Request]
 	timeout time.Duration
 }
+
+// Repeats implements reconcile.Repeater.
+func (s *timed) Repeats() bool { return reconcile.Repeats(s.Source) }
 
 // Run implements reconcile.Source.
 func (s *timed) Run(ctx context.Context, out *reconcile.Sink[reconcile.Request], synced func()) error {
