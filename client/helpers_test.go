@@ -108,6 +108,28 @@ func TestPatchHelperDoesNotRemoveWhatOthersPutThere(t *testing.T) {
 	}, namespaced("p"))
 }
 
+// A list is replaced as a whole: a finalizer that somebody adds before the patch that adds another must survive.
+func TestPatchHelperKeepsWhatOthersAddToLists(t *testing.T) {
+	inWorld(t, client.Options{}, func(w *world) {
+		var mine, theirs corev1.Pod
+		key := keyOf(namespaced("p"))
+		w.must(w.Get(w.ctx, key, &mine))
+		helper, err := client.NewPatchHelper(w.Cluster, &mine)
+		w.must(err)
+		client.AddFinalizer(&mine, "example.com/mine")
+		w.must(other(w).Get(w.ctx, key, &theirs))
+		client.AddFinalizer(&theirs, "example.com/theirs")
+		w.must(other(w).Update(w.ctx, &theirs))
+		if err := helper.Patch(w.ctx, &mine); !apierrors.IsConflict(err) {
+			t.Errorf("patch: %v", err)
+		}
+		w.must(other(w).Get(w.ctx, key, &theirs))
+		if !client.ContainsFinalizer(&theirs, "example.com/theirs") {
+			t.Errorf("finalizers %v", theirs.Finalizers)
+		}
+	}, namespaced("p"))
+}
+
 // 2⁵³ and 2⁵³+1 are one float64.
 func TestPatchHelperTellsLargeIntegersApart(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {

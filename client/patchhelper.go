@@ -20,7 +20,8 @@ import (
 // Nothing changed costs no call; a change of anything but status one merge patch; a change of status one patch of the status
 // subresource; both, both. The patch holds nothing but what changed, so writers of other fields are left alone. Where it
 // removes a field or a key of a map, it demands that the object is still the one that was read: else it could remove what somebody
-// put there since. Numbers are compared exactly.
+// put there since. The same where it changes a list outside of status, as the finalizers and the owners: a list is replaced as a whole,
+// with all that others have added. Lists of status belong to who writes it. Numbers are compared exactly.
 type PatchHelper struct {
 	client Client
 	// before is the object as it was, without status and what only the server writes; status is its status.
@@ -79,13 +80,13 @@ func (h *PatchHelper) Patch(ctx context.Context, obj Object) error {
 	answer := obj.DeepCopyObject().(Object)
 	sent := false
 	if changes := difference(h.before, main); len(changes) > 0 {
-		if err := h.send(changes, func(p Patch) error { return h.client.Patch(ctx, answer, p) }); err != nil {
+		if err := h.send(changes, removes(changes) || replaces(changes), func(p Patch) error { return h.client.Patch(ctx, answer, p) }); err != nil {
 			return fmt.Errorf("patch %s: %w", obj.GetName(), err)
 		}
 		h.before, h.known, sent = main, stateOf(answer), true
 	}
 	if changes := difference(h.status, status); len(changes) > 0 {
-		err := h.send(map[string]any{"status": changes}, func(p Patch) error { return h.client.Status().Patch(ctx, answer, p) })
+		err := h.send(map[string]any{"status": changes}, removes(changes), func(p Patch) error { return h.client.Status().Patch(ctx, answer, p) })
 		if err != nil {
 			return fmt.Errorf("patch status of %s: %w", obj.GetName(), err)
 		}
@@ -106,13 +107,13 @@ func (h *PatchHelper) HasChanges(obj Object) (bool, error) {
 	return len(difference(h.before, main))+len(difference(h.status, status)) > 0, err
 }
 
-// send encodes changes, which hold on to the known state when they remove something, and patches with them.
-func (h *PatchHelper) send(changes map[string]any, patch func(Patch) error) error {
+// send encodes changes, bound to the known state where they must be, and patches with them.
+func (h *PatchHelper) send(changes map[string]any, bound bool, patch func(Patch) error) error {
 	data, err := json.Marshal(changes)
 	if err != nil {
 		return err
 	}
-	if removes(changes) {
+	if bound {
 		if data, err = withVersion(data, &h.known); err != nil {
 			return err
 		}
@@ -124,6 +125,18 @@ func (h *PatchHelper) send(changes map[string]any, patch func(Patch) error) erro
 func removes(patch map[string]any) bool {
 	for _, value := range patch {
 		if below, isMap := value.(map[string]any); value == nil || (isMap && removes(below)) {
+			return true
+		}
+	}
+	return false
+}
+
+// replaces says whether a merge patch replaces a list.
+func replaces(patch map[string]any) bool {
+	for _, value := range patch {
+		below, isMap := value.(map[string]any)
+		_, isList := value.([]any)
+		if isList || (isMap && replaces(below)) {
 			return true
 		}
 	}
