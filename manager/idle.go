@@ -55,7 +55,8 @@ func (o IdleOptions) withDefaults() IdleOptions {
 // Runnables that are no controllers, such as servers, are not waited for. Controllers are seen through the methods Name, Stats
 // and Work of reconcile.Controller, or Loops for those that consist of several.
 //
-// The summary is valid, if partial, whatever the error.
+// When ctx ends first, no further key is begun, what is in flight may finish (see Options.GracefulTimeout), and what was left is in the
+// summary. That is valid, if partial, whatever the error.
 //
 // Errors: what [Manager.Run] fails with; the cause of ctx, if that ended first; a [FailedError] if keys failed.
 func (m *Manager) RunUntilIdle(ctx context.Context, o IdleOptions) (Summary, error) {
@@ -73,6 +74,11 @@ func (m *Manager) RunUntilIdle(ctx context.Context, o IdleOptions) (Summary, err
 	if err == nil {
 		stop()
 		err = <-ended
+		if ctx.Err() != nil { // what was in flight has ended meanwhile, and its queue has dropped what is due later
+			due := summary.DueLater
+			summary = m.summarize(started)
+			summary.DueLater = due
+		}
 	}
 	klog.FromContext(ctx).Info("Ran until idle", "processed", summary.Processed, "failed", len(summary.Failed), "dueLater", len(summary.DueLater), "duration", summary.Duration, "err", err)
 	switch {
@@ -307,6 +313,7 @@ func (m *Manager) summarize(started time.Time) Summary {
 	for _, loop := range m.loops() {
 		w, stats := loop.Work(), loop.Stats()
 		s.add(loop.Name(), stats)
+		s.addLeft(loop)
 		for _, d := range w.Delayed {
 			if d.Why != reconcile.WhyRetry && d.Why != reconcile.WhyStale {
 				s.DueLater = append(s.DueLater, DueKey{Controller: loop.Name(), Key: d.Key, Due: now.Add(d.In)})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -201,10 +202,10 @@ func TestRunUntilIdleFailures(t *testing.T) {
 	})
 }
 
-// TestRunUntilIdleDeadline: what was done until the deadline is told, and what is left.
+// TestRunUntilIdleDeadline: no key is begun after the deadline, what is in flight finishes, what was done is told, and what is left.
 func TestRunUntilIdleDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newManager(t, idleWorld(t, localapi.Options{}, "a", "b"))
+		m := newManager(t, idleWorld(t, localapi.Options{}, "a", "b", "c", "d"))
 		onConfigMaps(t, m, "slow", func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
 			if r.Name == "b" {
 				time.Sleep(5 * time.Second)
@@ -217,8 +218,11 @@ func TestRunUntilIdleDeadline(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error is %v, want the deadline", err)
 		}
-		if s.Processed != 1 || s.Pending != 1 || len(s.DueLater) != 1 {
+		if s.Processed != 2 || s.Errors != 0 || s.Pending != 2 || len(s.DueLater) != 1 || s.Duration < 5*time.Second {
 			t.Errorf("summary %+v", s)
+		}
+		if want := []manager.LeftKey{{Controller: "slow", Key: "default/c"}, {Controller: "slow", Key: "default/d"}}; !slices.Equal(s.Left, want) {
+			t.Errorf("left: %v, want %v", s.Left, want)
 		}
 	})
 }

@@ -18,8 +18,10 @@ type Summary struct {
 	Failed []FailedKey
 	// DueLater are the keys that somebody asked to be reconciled later, the earliest first.
 	DueLater []DueKey
-	// Pending counts the keys that were queued or in flight: 0 unless it was cut short.
+	// Pending counts the keys that were queued, or did not end in time: 0 unless it was cut short. Left names them, each
+	// controller's first hundred.
 	Pending int
+	Left    []LeftKey
 	// Duration is how long it took.
 	Duration time.Duration
 }
@@ -39,6 +41,12 @@ type FailedKey struct {
 	Attempts int
 	Causes   []workqueue.Cause
 }
+
+// LeftKey is a key that was to be reconciled, but nobody came to it before the end.
+type LeftKey struct{ Controller, Key string }
+
+// mostLeft is how many keys of a controller are named.
+const mostLeft = 100
 
 // DueKey is a key that is to be reconciled later.
 type DueKey struct {
@@ -61,6 +69,17 @@ func (s *Summary) add(name string, stats reconcile.Stats) {
 	s.Errors += stats.Errors
 	s.Peak = max(s.Peak, stats.Peak)
 	s.Pending += stats.Queued + stats.InFlight
+}
+
+// addLeft is what a loop has not come to.
+func (s *Summary) addLeft(loop reconcile.Loop) {
+	l, ok := loop.(interface{ Left(limit int) []string })
+	if !ok {
+		return
+	}
+	for _, key := range l.Left(mostLeft) {
+		s.Left = append(s.Left, LeftKey{Controller: loop.Name(), Key: key})
+	}
 }
 
 func (m *Manager) howFar(started time.Time) Progress {

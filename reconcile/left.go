@@ -1,0 +1,19 @@
+package reconcile
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Left are the keys that are queued or in flight, sorted, at most limit of them: after Run has returned, those that were left to
+// the next process. Keys that wait for their time are in [Controller.Work].
+func (c *Controller[K]) Left(limit int) []string {
+	view := c.queue.View(limit)
+	keys := make([]string, 0, len(view.Ready)+len(view.Processing))
+	for _, v := range slices.Concat(view.Processing, view.Ready) {
+		keys = append(keys, fmt.Sprint(v.Key))
+	}
+	slices.Sort(keys)
+	keys = slices.Compact(keys) // one that is in flight may be queued again
+	return keys[:min(limit, len(keys))]
+}

@@ -1,0 +1,42 @@
+package reconcile_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/flyball-dev/flyball/reconcile"
+)
+
+// TestLeft: what is queued and what is in flight has names, also after the stop, when only what nobody came to is left.
+func TestLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := reconcile.New("left", reconcile.Func[string](func(context.Context, string) (reconcile.Result, error) {
+			time.Sleep(time.Second)
+			return reconcile.Result{RequeueAfter: time.Hour}, nil
+		}), reconcile.Options[string]{Workers: 2})
+		for _, key := range []string{"c", "b", "a", "d"} {
+			c.Enqueue(key)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- c.Run(ctx) }()
+		synctest.Wait()
+		c.Enqueue("c") // which is in flight
+		if got, want := c.Left(10), []string{"a", "b", "c", "d"}; !slices.Equal(got, want) {
+			t.Errorf("at work: %q, want %q", got, want)
+		}
+		if got := c.Left(1); len(got) != 1 {
+			t.Errorf("at most one: %q", got)
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if got, want := c.Left(10), []string{"a", "c", "d"}; !slices.Equal(got, want) {
+			t.Errorf("after the stop: %q, want %q", got, want)
+		}
+	})
+}
