@@ -121,6 +121,7 @@ func (tx *transaction[T]) prepare(batch []Delta[T]) error {
 		}
 	}
 	tx.prepared = slices.Grow(tx.prepared, n)
+	tx.pool = slices.Grow(tx.pool, n*len(tx.indexes)) // One value in each index is usual.
 	tx.Changes = make([]Change[T], 0, changes) // Handlers keep it: it cannot be used again.
 	add := func(obj T, lives bool) error {
 		key, e, err := tx.lookup(obj)
@@ -288,6 +289,10 @@ func (tx *transaction[T]) replace(d *Delta[T]) {
 	}
 	tx.sweep(d.Scope)
 	initial := !s.listed
+	if len(tx.entries) == 0 {
+		tx.entries = make(map[string]*entry[T], len(d.Objects))
+		tx.all.grow(len(d.Objects))
+	}
 	for i, obj := range d.Objects {
 		e := tx.find(listed[i])
 		switch {

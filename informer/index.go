@@ -194,6 +194,11 @@ func (b *bucket[T]) share() ([]T, *atomic.Int32) {
 	return b.objs, b.readers
 }
 
+// grow makes room for n entries more.
+func (b *bucket[T]) grow(n int) {
+	b.entries, b.objs = slices.Grow(b.entries, n), slices.Grow(b.objs, n)
+}
+
 // add puts e into b.
 func (b *bucket[T]) add(e *entry[T]) {
 	e.places = append(e.places, place[T]{bucket: b, pos: len(b.entries)})

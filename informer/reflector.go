@@ -201,8 +201,10 @@ func (r *Reflector[T]) wait(ctx context.Context) {
 
 // listed returns what to keep of an object of a list.
 func (r *Reflector[T]) listed(obj T) (T, error) {
-	if held, found := r.held(stateOf(obj)); found {
-		return held, nil
+	if r.position != "" { // Before the first list the cache is empty.
+		if held, found := r.held(stateOf(obj)); found {
+			return held, nil
+		}
 	}
 	return r.transform(obj)
 }
