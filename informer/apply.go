@@ -122,7 +122,7 @@ func (tx *transaction[T]) prepare(batch []Delta[T]) error {
 	}
 	tx.prepared = slices.Grow(tx.prepared, n)
 	tx.pool = slices.Grow(tx.pool, n*len(tx.indexes)) // One value in each index is usual.
-	tx.Changes = make([]Change[T], 0, changes) // Handlers keep it: it cannot be used again.
+	tx.Changes = make([]Change[T], 0, changes)        // Handlers keep it: it cannot be used again.
 	add := func(obj T, lives bool) error {
 		key, e, err := tx.lookup(obj)
 		if err != nil {
