@@ -25,6 +25,7 @@ type Controller[K comparable] struct {
 	pace       *pacer[K] // nil when keys are not paced
 	witness    *witness[K]
 	failures   failures[K]
+	observe    func(took time.Duration) // told of every reconcile
 
 	mu sync.Mutex
 	// feeds holds every source given to Watch and not taken away.
@@ -89,6 +90,7 @@ func New[K comparable](name string, r Reconciler[K], o Options[K]) *Controller[K
 		options:    o,
 		queue:      queue,
 		witness:    newWitness(queue),
+		observe:    observer(name, o.Metrics),
 		pace:       newPacer(o),
 		inFlight:   make(map[K]time.Time),
 		failing:    make(map[K]time.Time),
@@ -205,7 +207,7 @@ func (c *Controller[K]) Run(ctx context.Context) error {
 	if cause := context.Cause(intake); ctx.Err() == nil {
 		return errors.Join(cause, stuck)
 	}
-	logger.Info("Stopped", "queued", c.queue.Len())
+	logger.Info("Stopped", "queued", c.queue.Len(), "left", c.Left(mostLeftInLog))
 	return stuck
 }
 
@@ -283,13 +285,18 @@ func (c *Controller[K]) Stats() Stats {
 		Events:   c.stats.events.Load(),
 		Adds:     c.stats.adds.Load(),
 		Syncs:    c.stats.syncs.Load(),
+		Done:     c.stats.done.Load(),
+		Requeues: c.stats.requeues.Load(),
 		Errors:   c.stats.errors.Load(),
+		Terminal: c.stats.terminal.Load(),
+		Timeouts: c.stats.timeouts.Load(),
 		Panics:   c.stats.panics.Load(),
 		Retries:  c.stats.retries.Load(),
 		Dropped:  c.stats.dropped.Load(),
 		Stale:    c.stats.stale.Load(),
 		Hung:     c.stats.hung.Load(),
 		Deferred: c.stats.deferred.Load(),
+		Workers:  c.options.Workers,
 		InFlight: inFlight,
 		Peak:     peak,
 		Queued:   c.queue.Len(),

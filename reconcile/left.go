@@ -5,6 +5,9 @@ import (
 	"slices"
 )
 
+// mostLeftInLog is how many keys the line of the log names that tells of the stop.
+const mostLeftInLog = 10
+
 // Left are the keys that are queued or in flight, sorted, at most limit of them: after Run has returned, those that were left to
 // the next process. Keys that wait for their time are in [Controller.Work].
 func (c *Controller[K]) Left(limit int) []string {

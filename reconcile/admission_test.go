@@ -1,0 +1,236 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/reconcile"
+)
+
+// gauge counts what is in flight as the reconciler itself sees it.
+type gauge struct {
+	mu            sync.Mutex
+	now, peak     int
+	begun         map[string]int
+	twice         []string // keys that ran beside themselves
+	inFlightByKey map[string]bool
+}
+
+func (g *gauge) begin(key string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.begun == nil {
+		g.begun, g.inFlightByKey = map[string]int{}, map[string]bool{}
+	}
+	if g.inFlightByKey[key] {
+		g.twice = append(g.twice, key)
+	}
+	g.inFlightByKey[key] = true
+	g.begun[key]++
+	g.now++
+	g.peak = max(g.peak, g.now)
+}
+
+func (g *gauge) end(key string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.inFlightByKey[key] = false
+	g.now--
+}
+
+func (g *gauge) total() (n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, runs := range g.begun {
+		n += runs
+	}
+	return n
+}
+
+// running is a controller in a bubble.
+func running(t *testing.T, c *reconcile.Controller[string]) (stop func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	synctest.Wait()
+	return func() error {
+		cancel()
+		return <-done
+	}
+}
+
+// TestWorkIsCountedExactly: a thousand reconciles by fifty workers, some of which fail and some of which panic. What is counted is what
+// the reconciler sees, the peak too, and nothing is left in flight.
+func TestWorkIsCountedExactly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const keys, workers = 1000, 50
+		var seen gauge
+		var failed, panicked atomic.Uint64
+		c := reconcile.New("counted", reconcile.Func[string](func(_ context.Context, key string) (reconcile.Result, error) {
+			seen.begin(key)
+			defer seen.end(key)
+			time.Sleep(time.Millisecond)
+			switch key[len(key)-1] {
+			case '3':
+				failed.Add(1)
+				return reconcile.Result{}, reconcile.Terminal(errors.New("senseless"))
+			case '7':
+				panicked.Add(1)
+				panic(reconcile.Terminal(errors.New("worse")))
+			}
+			return reconcile.Result{}, nil
+		}), reconcile.Options[string]{Workers: workers})
+		for i := range keys {
+			c.Enqueue(fmt.Sprint(i))
+		}
+		stop := running(t, c)
+		if s := c.Stats(); s.InFlight != workers || s.Queued != keys-workers {
+			t.Errorf("at the start %+v", s)
+		}
+		time.Sleep(time.Minute)
+		s := c.Stats()
+		if s.Syncs != keys || s.InFlight != 0 || s.Queued != 0 || s.Peak != workers || seen.peak != workers {
+			t.Errorf("%+v, and the reconciler saw %d at once", s, seen.peak)
+		}
+		if failed.Load() != 100 || panicked.Load() != 100 || s.Errors != 200 || s.Panics != 100 || s.Dropped != 200 {
+			t.Errorf("%+v, of %d errors and %d panics", s, failed.Load(), panicked.Load())
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if s := c.Stats(); s.Syncs != keys || s.InFlight != 0 {
+			t.Errorf("after the stop %+v", s)
+		}
+	})
+}
+
+// TestNeverMoreThanWorkers: three workers are three, however much there is to do, and never on one key.
+func TestNeverMoreThanWorkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen gauge
+		c := reconcile.New("three", reconcile.Func[string](func(_ context.Context, key string) (reconcile.Result, error) {
+			seen.begin(key)
+			defer seen.end(key)
+			time.Sleep(time.Second)
+			return reconcile.Result{}, nil
+		}), reconcile.Options[string]{Workers: 3})
+		stop := running(t, c)
+		for range 5 {
+			for i := range 20 {
+				c.Enqueue(fmt.Sprint(i))
+			}
+			time.Sleep(1500 * time.Millisecond)
+		}
+		time.Sleep(time.Hour)
+		if s := c.Stats(); seen.peak != 3 || s.Peak != 3 || len(seen.twice) != 0 {
+			t.Errorf("%d at once, counted as %d; beside themselves: %q", seen.peak, s.Peak, seen.twice)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestBurstWhileRunningIsOneMoreRun: a hundred reasons to reconcile a key that is in flight are one.
+func TestBurstWhileRunningIsOneMoreRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen gauge
+		c := reconcile.New("burst", reconcile.Func[string](func(_ context.Context, key string) (reconcile.Result, error) {
+			seen.begin(key)
+			defer seen.end(key)
+			time.Sleep(time.Second)
+			return reconcile.Result{}, nil
+		}), reconcile.Options[string]{Workers: 4})
+		stop := running(t, c)
+		c.Enqueue("a")
+		synctest.Wait()
+		for range 100 {
+			c.Enqueue("a")
+		}
+		time.Sleep(time.Hour)
+		if n := seen.total(); n != 2 || len(seen.twice) != 0 {
+			t.Errorf("%d runs, want the one that was in flight and one more", n)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestNothingIsAdmittedAfterTheStop: at a random moment, under keys that keep coming, some of them from reconciles, the controller is
+// stopped. From then on nothing begins; what was in flight ends with a context that is alive; every key has been reconciled since it
+// came last, or is named as left.
+func TestNothingIsAdmittedAfterTheStop(t *testing.T) {
+	for seed := range uint64(50) {
+		synctest.Test(t, func(t *testing.T) { stopUnderLoad(t, rand.New(rand.NewPCG(seed, 4))) })
+	}
+}
+
+func stopUnderLoad(t *testing.T, random *rand.Rand) {
+	var seen gauge
+	var stopped, cut atomic.Bool
+	var c *reconcile.Controller[string]
+	c = reconcile.New("stopped", reconcile.Func[string](func(ctx context.Context, key string) (reconcile.Result, error) {
+		if stopped.Load() {
+			t.Errorf("%s begins after the stop", key)
+		}
+		seen.begin(key)
+		defer seen.end(key)
+		time.Sleep(7 * time.Millisecond)
+		c.Enqueue(key + "'s child")
+		if ctx.Err() != nil {
+			cut.Store(true)
+		}
+		return reconcile.Result{}, nil
+	}), reconcile.Options[string]{Workers: 5})
+	stop := running(t, c)
+	var producers sync.WaitGroup
+	halt := make(chan struct{})
+	added := make([][]string, 3)
+	for p := range added {
+		producers.Go(func() {
+			for i := 0; ; i++ {
+				key := fmt.Sprintf("p%d-%d", p, i)
+				added[p] = append(added[p], key)
+				c.Enqueue(key)
+				select {
+				case <-halt:
+					return
+				case <-time.After(time.Duration(p+1) * time.Millisecond):
+				}
+			}
+		})
+	}
+	time.Sleep(time.Duration(random.Int64N(int64(50 * time.Millisecond))))
+	done := make(chan error, 1)
+	go func() { done <- stop() }()
+	synctest.Wait()
+	stopped.Store(true)
+	inFlight := c.Stats().InFlight
+	close(halt)
+	if err := <-done; err != nil || cut.Load() {
+		t.Errorf("stopped with %v; a context had ended: %v", err, cut.Load())
+	}
+	producers.Wait()
+	s := c.Stats()
+	if n := seen.total(); int(s.Syncs) != n || s.InFlight != 0 || inFlight > 5 || s.Peak > 5 {
+		t.Errorf("%+v, %d begun, %d in flight at the stop", s, n, inFlight)
+	}
+	left := c.Left(1 << 20)
+	for _, key := range slices.Concat(added...) {
+		if _, named := slices.BinarySearch(left, key); !named && seen.begun[key] == 0 {
+			t.Errorf("%s is lost", key)
+		}
+	}
+}
