@@ -1,0 +1,54 @@
+package controller
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/events"
+	"github.com/flyball-dev/flyball/examples/operators/ipam/ranges"
+	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/manager/builder"
+	"github.com/flyball-dev/flyball/manager/ctrl"
+	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/predicate"
+)
+
+// networkReconciler reads network attachment definitions, and says what is wrong with them: they have no status, so it is an event. What
+// they describe is the business of the NodeSlicePools' controller.
+type networkReconciler struct {
+	client.Client
+	recorder events.Recorder
+}
+
+func (r *networkReconciler) setup(mgr *ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("network").
+		For(&v1alpha1.NetworkAttachmentDefinition{}, builder.WithPredicates(predicate.GenerationChanged[informer.Object]())).
+		Complete(r)
+}
+
+// Reconcile implements ctrl.Reconciler.
+func (r *networkReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	var nad v1alpha1.NetworkAttachmentDefinition
+	if err := r.Get(ctx, request.NamespacedName, &nad); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if err := check(&nad); err != nil {
+		r.recorder.Eventf(&nad, corev1.EventTypeWarning, ReasonInvalidConfig, "%v", err)
+		return ctrl.Result{}, reconcile.Terminal(err)
+	}
+	return ctrl.Result{}, nil
+}
+
+// check says what is wrong with a definition.
+func check(nad *v1alpha1.NetworkAttachmentDefinition) error {
+	network, err := nad.Sliced()
+	if err != nil || network == nil {
+		return err
+	}
+	_, err = ranges.Cut(network.Range, network.SliceSize)
+	return err
+}

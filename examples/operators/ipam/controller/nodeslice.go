@@ -1,0 +1,272 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/events"
+	"github.com/flyball-dev/flyball/examples/operators/ipam/ranges"
+	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/manager/builder"
+	"github.com/flyball-dev/flyball/manager/ctrl"
+	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/predicate"
+)
+
+// sliceReconciler keeps NodeSlicePools. The key is the pool's, which exists or should: all network attachment definitions that describe
+// the network are looked at together, so that there is one answer to how the pool is.
+type sliceReconciler struct {
+	client.Client
+	options  Options
+	recorder events.Recorder
+}
+
+func (r *sliceReconciler) setup(mgr *ctrl.Manager) error {
+	added := builder.WithPredicates(func(e predicate.Event[informer.Object]) bool { return e.Type != predicate.Update })
+	all := wake(r, sliced, func(informer.Object) []client.ListOption { return []client.ListOption{} }, requestsForSliced)
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("nodeslicepool").
+		For(&v1alpha1.NodeSlicePool{}).
+		Watches(&v1alpha1.NetworkAttachmentDefinition{}, reconcile.EnqueueMapped(r.poolsOfNetwork)).
+		WatchesMetadata(&corev1.Node{}, all, added).
+		Watches(&v1alpha1.IPPool{}, reconcile.EnqueueMapped(r.poolsOfRange), builder.WithPredicates(shrinks)).
+		WithOptions(ctrl.ControllerOptions{MinInterval: r.options.MinInterval}).
+		Complete(r)
+}
+
+func sliced() *v1alpha1.NodeSlicePoolList { return &v1alpha1.NodeSlicePoolList{} }
+
+func requestsForSliced(list *v1alpha1.NodeSlicePoolList) (requests []ctrl.Request) {
+	for i := range list.Items {
+		requests = append(requests, reconcile.RequestFor(&list.Items[i]))
+	}
+	return requests
+}
+
+// shrinks lets pass what may mean that a slice is not in use any more.
+func shrinks(e predicate.Event[informer.Object]) bool {
+	pool := e.Object.(*v1alpha1.IPPool)
+	switch e.Type {
+	case predicate.Add:
+		return false
+	case predicate.Delete:
+		return true
+	}
+	old := e.Old.(*v1alpha1.IPPool)
+	return old.Spec.Range != pool.Spec.Range || len(old.Spec.Allocations) > len(pool.Spec.Allocations)
+}
+
+// poolsOfNetwork are the pools of the network that a definition describes: its own, and in other namespaces those that must say the
+// same. One that cannot be read concerns the pools that it owns.
+func (r *sliceReconciler) poolsOfNetwork(ctx context.Context, obj informer.Object) (requests []ctrl.Request) {
+	nad := obj.(*v1alpha1.NetworkAttachmentDefinition)
+	var owned v1alpha1.NodeSlicePoolList
+	var same v1alpha1.NetworkAttachmentDefinitionList
+	network, _ := nad.Sliced()
+	err := r.List(ctx, &owned, append([]client.ListOption{client.MatchingFields{ownerField: string(nad.UID)}}, lookup...)...)
+	if err == nil && network != nil {
+		requests = append(requests, request(nad.Namespace, network.Name))
+		err = r.List(ctx, &same, append([]client.ListOption{client.MatchingFields{networkField: network.Name}}, lookup...)...)
+	}
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Objects to wake cannot be listed", "because", informer.Key(nad))
+	}
+	for i := range same.Items {
+		requests = append(requests, request(same.Items[i].Namespace, network.Name))
+	}
+	return append(requests, requestsForSliced(&owned)...)
+}
+
+func request(namespace, name string) ctrl.Request {
+	return ctrl.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}
+}
+
+// poolsOfRange are the pools that an IPPool takes its addresses from.
+func (r *sliceReconciler) poolsOfRange(ctx context.Context, obj informer.Object) (requests []ctrl.Request) {
+	cidr, err := ranges.Parse(obj.(*v1alpha1.IPPool).Spec.Range)
+	if err != nil {
+		return nil
+	}
+	var list v1alpha1.NodeSlicePoolList
+	if err := r.List(ctx, &list, append([]client.ListOption{client.InNamespace(obj.GetNamespace())}, lookup...)...); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Objects to wake cannot be listed", "because", informer.Key(obj))
+	}
+	for i := range list.Items {
+		if whole, err := ranges.Parse(list.Items[i].Spec.Range); err == nil && whole.Overlaps(cidr) {
+			requests = append(requests, reconcile.RequestFor(&list.Items[i]))
+		}
+	}
+	return requests
+}
+
+// Reconcile implements ctrl.Reconciler.
+func (r *sliceReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	var pool v1alpha1.NodeSlicePool
+	err := r.Get(ctx, request.NamespacedName, &pool)
+	exists := err == nil
+	if client.IgnoreNotFound(err) != nil || pool.DeletionTimestamp != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !exists {
+		r.options.Metrics.forgetSliced(request.NamespacedName)
+	}
+	nads, network, err := r.network(ctx, request.NamespacedName)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if network == nil {
+		if !exists {
+			return ctrl.Result{}, nil
+		}
+		s, err := r.abandoned(ctx, &pool)
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+		return ctrl.Result{}, r.tell(ctx, &pool, s)
+	}
+	parts, reason, err := r.cut(ctx, network)
+	if err != nil && reason == "" {
+		return ctrl.Result{}, err
+	}
+	if err != nil {
+		if !exists {
+			r.recorder.Eventf(nads[0], corev1.EventTypeWarning, reason, "%v", err)
+			return ctrl.Result{}, reconcile.Terminal(err)
+		}
+		if failed := r.tell(ctx, &pool, stalled(reason, "%v", err)); failed != nil {
+			return ctrl.Result{}, failed
+		}
+		return ctrl.Result{}, reconcile.Terminal(err)
+	}
+	p := &slicePass{sliceReconciler: r, pool: &pool, nads: nads, network: network, parts: parts}
+	if !exists {
+		return p.create(ctx, request.NamespacedName)
+	}
+	return p.update(ctx)
+}
+
+// network reads what the definitions in a pool's namespace say about it, the oldest of them first; nil if none does.
+func (r *sliceReconciler) network(ctx context.Context, key client.ObjectKey) (nads []*v1alpha1.NetworkAttachmentDefinition, network *v1alpha1.SlicedNetwork, err error) {
+	var list v1alpha1.NetworkAttachmentDefinitionList
+	if err := r.List(ctx, &list, client.InNamespace(key.Namespace), client.MatchingFields{networkField: key.Name}); err != nil {
+		return nil, nil, fmt.Errorf("list network attachment definitions: %w", err)
+	}
+	for i := range list.Items {
+		nads = append(nads, &list.Items[i])
+	}
+	if len(nads) == 0 {
+		return nil, nil, nil
+	}
+	slices.SortFunc(nads, func(a, b *v1alpha1.NetworkAttachmentDefinition) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	network, err = nads[0].Sliced()
+	return nads, network, err
+}
+
+// cut cuts the network's range. All definitions of the network, in whatever namespace, must say the same about it.
+//
+// Errors: with a reason, what somebody has to see to; without one, others.
+func (r *sliceReconciler) cut(ctx context.Context, network *v1alpha1.SlicedNetwork) (parts ranges.Slices, reason string, err error) {
+	var list v1alpha1.NetworkAttachmentDefinitionList
+	if err := r.List(ctx, &list, client.MatchingFields{networkField: network.Name}, client.ReadOnly); err != nil {
+		return parts, "", fmt.Errorf("list network attachment definitions: %w", err)
+	}
+	said := map[string]string{}
+	for i := range list.Items {
+		if other, err := list.Items[i].Sliced(); err == nil && other != nil {
+			said[other.Range+" in slices of /"+strings.TrimPrefix(other.SliceSize, "/")] = informer.Key(&list.Items[i])
+		}
+	}
+	if len(said) > 1 {
+		var all []string
+		for what, who := range said {
+			all = append(all, who+" has "+what)
+		}
+		return parts, ReasonMismatch, fmt.Errorf("definitions of network %s differ: %s", network.Name, some(all))
+	}
+	parts, err = ranges.Cut(network.Range, network.SliceSize)
+	return parts, ReasonInvalidRange, err
+}
+
+// abandoned says why no definition describes the network of a pool. The pool stays as it is: whoever has a slice goes on using it.
+func (r *sliceReconciler) abandoned(ctx context.Context, pool *v1alpha1.NodeSlicePool) (state, error) {
+	for _, owner := range pool.OwnerReferences {
+		nad := &v1alpha1.NetworkAttachmentDefinition{}
+		if err := r.Get(ctx, client.ObjectKey{Namespace: pool.Namespace, Name: owner.Name}, nad); client.IgnoreNotFound(err) != nil {
+			return state{}, fmt.Errorf("get network attachment definition: %w", err)
+		}
+		if _, err := nad.Sliced(); err != nil && nad.UID == owner.UID {
+			return stalled(ReasonInvalidConfig, "%s: %v", nad.Name, err), nil
+		}
+	}
+	return stalled(ReasonNetworkGone, "no network attachment definition describes network %s any more", pool.Name), nil
+}
+
+// tell writes the conditions of a pool that is left as it is.
+func (r *sliceReconciler) tell(ctx context.Context, pool *v1alpha1.NodeSlicePool, s state) error {
+	helper, err := client.NewPatchHelper(r, pool)
+	if err != nil {
+		return err
+	}
+	news := s.set(&pool.Status.Conditions, pool.Generation)
+	if err := helper.Patch(ctx, pool); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if news && s.reason != ReasonReconciled {
+		r.recorder.Eventf(pool, s.eventType(), s.reason, "%s", s.message)
+	}
+	return nil
+}
+
+// nodes are the names of all nodes, in order.
+func (r *sliceReconciler) nodes(ctx context.Context) (names []string, err error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	if err := r.List(ctx, list, client.ReadOnly); err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// users finds the slices with addresses that are in use, and the nodes that use them, as far as the names of the IPPools tell.
+func (r *sliceReconciler) users(ctx context.Context, namespace, network string, parts ranges.Slices) (map[int]string, error) {
+	pools, err := overlapping(ctx, r, namespace, network, parts.Whole())
+	if err != nil {
+		return nil, fmt.Errorf("list pools of the range: %w", err)
+	}
+	slices.SortFunc(pools, func(a, b v1alpha1.IPPool) int { return cmp.Compare(a.Name, b.Name) })
+	used := map[int]string{}
+	for i := range pools {
+		cidr, err := ranges.Parse(pools[i].Spec.Range)
+		if err != nil {
+			continue
+		}
+		_, node := v1alpha1.NetworkAndNode(pools[i].Name, pools[i].Spec.Range)
+		for key := range pools[i].Spec.Allocations {
+			note(used, parts, cidr, key, node)
+		}
+	}
+	return used, nil
+}
+
+func note(used map[int]string, parts ranges.Slices, cidr netip.Prefix, key, node string) {
+	if ip, valid := ranges.At(cidr, key); valid {
+		if n, within := parts.Of(ip); within && used[n] == "" {
+			used[n] = node
+		}
+	}
+}

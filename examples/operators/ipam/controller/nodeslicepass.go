@@ -1,0 +1,133 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/examples/operators/ipam/ranges"
+	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
+	"github.com/flyball-dev/flyball/manager/ctrl"
+)
+
+// slicePass is one reconcile of a pool whose network is described, and by all in the same way.
+type slicePass struct {
+	*sliceReconciler
+	pool    *v1alpha1.NodeSlicePool
+	nads    []*v1alpha1.NetworkAttachmentDefinition
+	network *v1alpha1.SlicedNetwork
+	parts   ranges.Slices
+}
+
+// create makes the pool. The server does not take the status of what is created: it is written after that, and by the next pass if this
+// one does not get so far.
+func (p *slicePass) create(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
+	*p.pool = v1alpha1.NodeSlicePool{}
+	p.pool.Namespace, p.pool.Name = key.Namespace, key.Name
+	p.pool.Spec = v1alpha1.NodeSlicePoolSpec{Range: p.network.Range, SliceSize: p.network.SliceSize}
+	if err := client.SetControllerReference(p.nads[0], p.pool, p.Scheme()); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := p.own(); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := p.Create(ctx, p.pool); err != nil {
+		return ctrl.Result{}, fmt.Errorf("create NodeSlicePool: %w", err)
+	}
+	p.recorder.Eventf(p.pool, corev1.EventTypeNormal, "Created", "range %s, slice size %s", p.pool.Spec.Range, p.pool.Spec.SliceSize)
+	done := ready(ReasonPoolCreated, "created with range %s, slice size %s", p.pool.Spec.Range, p.pool.Spec.SliceSize)
+	return p.assign(ctx, &done)
+}
+
+// update makes the pool as the definitions say.
+func (p *slicePass) update(ctx context.Context) (ctrl.Result, error) {
+	helper, err := client.NewPatchHelper(p, p.pool)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := p.own(); err != nil {
+		return ctrl.Result{}, err
+	}
+	wanted := v1alpha1.NodeSlicePoolSpec{Range: p.network.Range, SliceSize: p.network.SliceSize}
+	changed := p.pool.Spec != wanted
+	p.pool.Spec = wanted
+	if err := helper.Patch(ctx, p.pool); err != nil {
+		return ctrl.Result{}, err
+	}
+	if !changed {
+		return p.assign(ctx, nil)
+	}
+	p.recorder.Eventf(p.pool, corev1.EventTypeNormal, "SpecUpdated", "range %s, slice size %s", wanted.Range, wanted.SliceSize)
+	done := ready(ReasonPoolUpdated, "updated range to %s, slice size %s", wanted.Range, wanted.SliceSize)
+	return p.assign(ctx, &done)
+}
+
+// own makes every definition of the network an owner: the pool goes when the last of them has gone.
+func (p *slicePass) own() error {
+	for _, nad := range p.nads {
+		if isOwner(p.pool, nad) {
+			continue
+		}
+		if err := client.SetOwnerReference(nad, p.pool, p.Scheme()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func isOwner(pool *v1alpha1.NodeSlicePool, nad *v1alpha1.NetworkAttachmentDefinition) bool {
+	for _, ref := range pool.OwnerReferences {
+		if ref.UID == nad.UID {
+			return true
+		}
+	}
+	return false
+}
+
+// assign gives the nodes their slices, and writes the status. done is what this pass has done before, if anything.
+func (p *slicePass) assign(ctx context.Context, done *state) (ctrl.Result, error) {
+	nodes, err := p.nodes(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	a, err := assign(p.parts, p.pool.Status.Allocations, nodes, func() (map[int]string, error) {
+		return p.users(ctx, p.pool.Namespace, p.network.Network, p.parts)
+	})
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	helper, err := client.NewPatchHelper(p, p.pool)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	s, result := p.state(a, len(nodes), done)
+	a.fillSlices(&p.pool.Status, p.parts)
+	news := s.set(&p.pool.Status.Conditions, p.pool.Generation)
+	if err := helper.Patch(ctx, p.pool); err != nil {
+		return ctrl.Result{}, err
+	}
+	if news && s.reason == ReasonPoolFull {
+		p.recorder.Eventf(p.pool, s.eventType(), s.reason, "%s", s.message)
+	}
+	p.options.Metrics.sliced(client.ObjectKeyFromObject(p.pool), p.pool.Status.AssignedSlices, p.pool.Status.TotalSlices)
+	return result, nil
+}
+
+// state says how it is: nodes that wait for slices come first, then what was done, while that is to be seen.
+func (p *slicePass) state(a assignment, nodes int, done *state) (state, ctrl.Result) {
+	switch {
+	case len(a.waiting) > 0 && a.kept > 0:
+		return reconciling(ReasonReconciling, "%d of %d nodes wait for slices of nodes that are gone, whose addresses are in use: %s",
+			len(a.waiting), nodes, some(a.waiting)), ctrl.Result{}
+	case len(a.waiting) > 0:
+		return stalled(ReasonPoolFull, "no slice is free for %d of %d nodes: %s", len(a.waiting), nodes, some(a.waiting)), ctrl.Result{}
+	case done != nil:
+		return *done, ctrl.Result{RequeueAfter: p.options.ShowFor}
+	}
+	if s, rest := announced(p.pool.Status.Conditions, p.options.ShowFor); rest > 0 {
+		return s, ctrl.Result{RequeueAfter: rest}
+	}
+	return ready(ReasonReconciled, "all nodes assigned to slices"), ctrl.Result{}
+}

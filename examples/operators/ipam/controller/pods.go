@@ -1,0 +1,181 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/manager/builder"
+	"github.com/flyball-dev/flyball/reconcile/predicate"
+)
+
+// parsePodRef reads namespace/name. What can be no Pod's name is no reference.
+func parsePodRef(ref string) (client.ObjectKey, bool) {
+	namespace, name, found := strings.Cut(ref, "/")
+	for _, part := range []string{namespace, name} {
+		if !found || part == "" || len(content.IsPathSegmentName(part)) > 0 {
+			return client.ObjectKey{}, false
+		}
+	}
+	return client.ObjectKey{Namespace: namespace, Name: name}, true
+}
+
+// podRef is how a Pod is referred to.
+func podRef(pod metav1.Object) string { return pod.GetNamespace() + "/" + pod.GetName() }
+
+// facts are what matters here of a Pod.
+type facts struct {
+	uid                    types.UID
+	phase                  corev1.PodPhase
+	reason                 string
+	disrupted, terminating bool
+	networks               string
+}
+
+func factsOf(pod *corev1.Pod) facts {
+	f := facts{
+		uid: pod.UID, phase: pod.Status.Phase, reason: pod.Status.Reason,
+		terminating: pod.DeletionTimestamp != nil, networks: pod.Annotations[v1alpha1.NetworkStatusAnnotation],
+	}
+	for _, c := range pod.Status.Conditions {
+		if isDisruption(c) {
+			f.disrupted = true
+		}
+	}
+	return f
+}
+
+func isDisruption(c corev1.PodCondition) bool {
+	return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == "DeletionByTaintManager"
+}
+
+// whenFactsChange drops the many updates of Pods that mean nothing here.
+func whenFactsChange() builder.WatchOptions {
+	return builder.WithPredicates(func(e predicate.Event[informer.Object]) bool {
+		if e.Type != predicate.Update {
+			return true
+		}
+		old, was := e.Old.(*corev1.Pod)
+		pod, is := e.Object.(*corev1.Pod)
+		return !was || !is || factsOf(old) != factsOf(pod)
+	})
+}
+
+// slim keeps of a Pod what [facts] are made of: a cluster has many, and the operator never writes one.
+func slim(obj informer.Object) (informer.Object, error) {
+	pod, is := obj.(*corev1.Pod)
+	if !is {
+		return obj, nil
+	}
+	kept := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, DeletionTimestamp: pod.DeletionTimestamp,
+	}}
+	if networks, found := pod.Annotations[v1alpha1.NetworkStatusAnnotation]; found {
+		kept.Annotations = map[string]string{v1alpha1.NetworkStatusAnnotation: networks}
+	}
+	kept.Status.Phase, kept.Status.Reason = pod.Status.Phase, pod.Status.Reason
+	for _, c := range pod.Status.Conditions {
+		if isDisruption(c) {
+			kept.Status.Conditions = []corev1.PodCondition{{Type: c.Type, Status: c.Status, Reason: c.Reason}}
+		}
+	}
+	return kept, nil
+}
+
+// verdict says whether an address is in use.
+type verdict int
+
+const (
+	inUse verdict = iota
+	// waiting: the Pod does not run yet.
+	waiting
+	// unreadable: the Pod's network status makes no sense. The address counts as in use.
+	unreadable
+	// unlisted: the Pod runs, and its network status does not have the address.
+	unlisted
+	// orphaned: nobody uses it.
+	orphaned
+)
+
+// judgePod tells of a Pod whether it needs addresses at all; nil is one that does not exist. The answer is inUse, waiting or orphaned.
+func (o Options) judgePod(pod *corev1.Pod) verdict {
+	if pod == nil {
+		return orphaned
+	}
+	f := factsOf(pod)
+	switch {
+	case o.CleanupDisrupted && f.disrupted, o.CleanupTerminating && f.terminating:
+		return orphaned
+	case f.phase == corev1.PodSucceeded, f.phase == corev1.PodFailed:
+		return orphaned
+	case f.phase == corev1.PodUnknown && f.reason == "NodeLost":
+		return orphaned
+	case f.phase == corev1.PodPending:
+		return waiting
+	}
+	return inUse
+}
+
+// judge tells of one address and interface of a Pod. An address that is not valid could not be read: it is never unlisted.
+func (o Options) judge(pod *corev1.Pod, ip netip.Addr, ifName string) verdict {
+	if v := o.judgePod(pod); v != inUse || !o.VerifyNetworkStatus || !ip.IsValid() {
+		return v
+	}
+	return judgeNetworks(pod.Annotations[v1alpha1.NetworkStatusAnnotation], ip, ifName)
+}
+
+// bulk is how many Pods of one namespace are asked for one by one; more are listed.
+const bulk = 16
+
+// livePods asks the server for Pods: what is taken away for ever must not depend on how far a cache is. Who does not exist is not in the
+// answer.
+func livePods(ctx context.Context, c client.Reader, keys map[client.ObjectKey]bool) (map[client.ObjectKey]*corev1.Pod, error) {
+	namespaces := map[string][]client.ObjectKey{}
+	for key := range keys {
+		namespaces[key.Namespace] = append(namespaces[key.Namespace], key)
+	}
+	found := map[client.ObjectKey]*corev1.Pod{}
+	for namespace, wanted := range namespaces {
+		if len(wanted) > bulk {
+			if err := listPods(ctx, c, namespace, keys, found); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		for _, key := range wanted {
+			pod := &corev1.Pod{}
+			if err := c.Get(ctx, key, pod, client.Live); client.IgnoreNotFound(err) != nil {
+				return nil, fmt.Errorf("get pod %s: %w", key, err)
+			} else if err == nil {
+				found[key] = pod
+			}
+		}
+	}
+	return found, nil
+}
+
+func listPods(ctx context.Context, c client.Reader, namespace string, wanted map[client.ObjectKey]bool, found map[client.ObjectKey]*corev1.Pod) error {
+	for next := ""; ; {
+		var page corev1.PodList
+		if err := c.List(ctx, &page, client.InNamespace(namespace), client.Live, client.Limit(500), client.Continue(next)); err != nil {
+			return fmt.Errorf("list pods of %s: %w", namespace, err)
+		}
+		for i := range page.Items {
+			if key := client.ObjectKeyFromObject(&page.Items[i]); wanted[key] {
+				found[key] = &page.Items[i]
+			}
+		}
+		if next = page.Continue; next == "" {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package controller
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/examples/operators/ipam/ranges"
+	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
+)
+
+// allocation is an entry of a pool, with what its key and its reference mean.
+type allocation struct {
+	v1alpha1.IPAllocation
+	key string
+	// ip is not valid when the key is no address of the range.
+	ip netip.Addr
+	// pod is the reference's; named says that it is one.
+	pod   client.ObjectKey
+	named bool
+}
+
+// allocationsOf reads the entries of a pool, in order of their addresses; those without one come last.
+func allocationsOf(pool *v1alpha1.IPPool, cidr netip.Prefix) []allocation {
+	all := make([]allocation, 0, len(pool.Spec.Allocations))
+	for key, a := range pool.Spec.Allocations {
+		entry := allocation{IPAllocation: a, key: key}
+		entry.ip, _ = ranges.At(cidr, key)
+		entry.pod, entry.named = parsePodRef(a.PodRef)
+		all = append(all, entry)
+	}
+	slices.SortFunc(all, func(a, b allocation) int {
+		if a.ip.IsValid() != b.ip.IsValid() {
+			return b.ip.Compare(a.ip)
+		}
+		return cmp.Or(a.ip.Compare(b.ip), cmp.Compare(a.key, b.key))
+	})
+	return all
+}
+
+// survey is what is found out about the allocations of a pool.
+type survey struct {
+	// orphans may be taken back, unlisted only when their Pod goes on not to have them.
+	orphans, unlisted []allocation
+	pending           int
+	// unreadable are the Pods whose network status makes no sense.
+	unreadable []string
+	// reserved are the reservations of the orphans, by their keys.
+	reserved map[string][]*v1alpha1.OverlappingRangeIPReservation
+}
+
+// examine looks at each allocation once. podOf returns nil for a Pod that does not exist.
+func (o Options) examine(all []allocation, podOf func(client.ObjectKey) *corev1.Pod) (s survey) {
+	for _, a := range all {
+		v := orphaned // without a Pod that it is for
+		if a.named {
+			v = o.judge(podOf(a.pod), a.ip, a.IfName)
+		}
+		switch v {
+		case orphaned:
+			s.orphans = append(s.orphans, a)
+		case unlisted:
+			s.unlisted = append(s.unlisted, a)
+		case waiting:
+			s.pending++
+		case unreadable:
+			s.unreadable = append(s.unreadable, a.PodRef)
+		}
+	}
+	s.unreadable = slices.Compact(slices.Sorted(slices.Values(s.unreadable)))
+	return s
+}
+
+// fill computes the numbers of a pool's status from its allocations. reserved counts reservations.
+func fill(status *v1alpha1.IPPoolStatus, cidr netip.Prefix, all []allocation, reserved int) {
+	first, last, total := ranges.Usable(cidr)
+	status.FirstIP, status.LastIP, status.TotalIPs = first.String(), last.String(), total
+	status.UsedIPs = int32(len(all))
+	status.FreeIPs = max(0, total-status.UsedIPs)
+	status.OverlappingReservations = int32(reserved)
+	status.AllocatedIPs = nil
+	for _, a := range all {
+		ip := a.key
+		if a.ip.IsValid() {
+			ip = a.ip.String()
+		}
+		status.AllocatedIPs = append(status.AllocatedIPs, v1alpha1.AllocatedIP{IP: ip, PodRef: a.PodRef, IfName: a.IfName})
+	}
+}

@@ -1,0 +1,106 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/events"
+	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/manager/builder"
+	"github.com/flyball-dev/flyball/manager/ctrl"
+	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/predicate"
+)
+
+// reservationReconciler deletes the reservations whose Pod does not need them any more, those among them that no pool knows of.
+type reservationReconciler struct {
+	client.Client
+	options  Options
+	recorder events.Recorder
+}
+
+func (r *reservationReconciler) setup(mgr *ctrl.Manager) error {
+	byPod := wake(r, func() *v1alpha1.OverlappingRangeIPReservationList {
+		return &v1alpha1.OverlappingRangeIPReservationList{}
+	},
+		func(obj informer.Object) []client.ListOption {
+			return []client.ListOption{client.MatchingFields{podField: podRef(obj)}}
+		},
+		func(list *v1alpha1.OverlappingRangeIPReservationList) (requests []ctrl.Request) {
+			for i := range list.Items {
+				requests = append(requests, reconcile.RequestFor(&list.Items[i]))
+			}
+			return requests
+		})
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("overlappingrange").
+		For(&v1alpha1.OverlappingRangeIPReservation{}, builder.WithPredicates(predicate.GenerationChanged[informer.Object]())).
+		Watches(&corev1.Pod{}, byPod, whenFactsChange()).
+		Complete(r)
+}
+
+// Reconcile implements ctrl.Reconciler.
+func (r *reservationReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	var reservation v1alpha1.OverlappingRangeIPReservation
+	if err := r.Get(ctx, request.NamespacedName, &reservation); err != nil || reservation.DeletionTimestamp != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	helper, err := client.NewPatchHelper(r, &reservation)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	s := ready(ReasonValidated, "referenced pod exists")
+	if reservation.Spec.PodRef == "" {
+		s = stalled(ReasonNoPodRef, "spec.podref is empty")
+	} else if needed, err := r.needed(ctx, reservation.Spec.PodRef); err != nil {
+		return ctrl.Result{}, err
+	} else if !needed {
+		return ctrl.Result{}, r.remove(ctx, &reservation)
+	}
+	news := s.set(&reservation.Status.Conditions, reservation.Generation)
+	if err := helper.Patch(ctx, &reservation); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if news && s.reason == ReasonNoPodRef {
+		r.recorder.Eventf(&reservation, s.eventType(), s.reason, "%s", s.message)
+	}
+	return ctrl.Result{}, nil
+}
+
+// needed says whether the Pod that is referred to needs an address. That it does not, only the server may say.
+func (r *reservationReconciler) needed(ctx context.Context, ref string) (bool, error) {
+	key, is := parsePodRef(ref)
+	if !is {
+		return false, nil
+	}
+	for _, o := range []client.ReadOptions{client.ReadOnly, client.Live} {
+		pod := &corev1.Pod{}
+		if err := r.Get(ctx, key, pod, o); client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("get pod %s: %w", key, err)
+		} else if err != nil {
+			pod = nil
+		}
+		if r.options.judgePod(pod) != orphaned {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// remove deletes a reservation, unless it is not any more the one that was read.
+func (r *reservationReconciler) remove(ctx context.Context, reservation *v1alpha1.OverlappingRangeIPReservation) error {
+	switch err := r.Delete(ctx, reservation, unchanged(reservation)); {
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("delete reservation: %w", err)
+	case err != nil:
+		return nil // The pool's pass was faster, and counts it as its own.
+	}
+	r.options.Metrics.reservationDeleted()
+	r.recorder.Eventf(reservation, corev1.EventTypeNormal, "OrphanedReservationDeleted", "pod %q does not need it", reservation.Spec.PodRef)
+	ctrl.LoggerFrom(ctx).Info("Orphaned reservation was deleted", "podRef", reservation.Spec.PodRef)
+	return nil
+}

@@ -1,0 +1,233 @@
+package suite
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
+)
+
+func (w *World) key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: w.NS, Name: name}
+}
+
+func (w *World) ref(pod string) string { return w.NS + "/" + pod }
+
+// Pod creates a Pod in a phase; edit, if not nil, changes it before.
+func (w *World) Pod(name string, phase corev1.PodPhase, edit func(*corev1.Pod)) *corev1.Pod {
+	w.Helper()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.NS, Name: name}}
+	pod.Spec.Containers = []corev1.Container{{Name: "c", Image: "c:1"}}
+	pod.Status.Phase = phase
+	if edit != nil {
+		edit(pod)
+	}
+	status := pod.Status
+	w.must(w.Create(w.ctx, pod))
+	pod.Status = status
+	w.must(w.Status().Update(w.ctx, pod))
+	return pod
+}
+
+// Running creates Pods that run, without a network status.
+func (w *World) Running(names ...string) {
+	w.Helper()
+	for _, name := range names {
+		w.Pod(name, corev1.PodRunning, nil)
+	}
+}
+
+// Phase changes that of a Pod.
+func (w *World) Phase(name string, phase corev1.PodPhase) {
+	w.Helper()
+	pod := &corev1.Pod{}
+	w.must(w.Get(w.ctx, w.key(name), pod))
+	pod.Status.Phase = phase
+	w.must(w.Status().Update(w.ctx, pod))
+}
+
+// networkStatus writes the annotation.
+func networkStatus(entries ...v1alpha1.NetworkStatus) func(*corev1.Pod) {
+	text, _ := json.Marshal(append([]v1alpha1.NetworkStatus{}, entries...))
+	return annotated(string(text))
+}
+
+func annotated(text string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Annotations = map[string]string{v1alpha1.NetworkStatusAnnotation: text} }
+}
+
+// Gone deletes a Pod at once.
+func (w *World) Gone(name string) {
+	w.Helper()
+	w.must(w.Delete(w.ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.NS, Name: name}}, client.GracePeriodSeconds(0)))
+}
+
+// Pool creates an IPPool whose allocations are Pods, or references with a slash, by key.
+func (w *World) Pool(name, cidr string, pods map[string]string) {
+	w.Helper()
+	pool := &v1alpha1.IPPool{ObjectMeta: metav1.ObjectMeta{Namespace: w.NS, Name: name}}
+	pool.Spec = v1alpha1.IPPoolSpec{Range: cidr, Allocations: map[string]v1alpha1.IPAllocation{}}
+	for key, pod := range pods {
+		pool.Spec.Allocations[key] = w.allocation(pod)
+	}
+	w.must(w.Create(w.ctx, pool))
+}
+
+func (w *World) allocation(pod string) v1alpha1.IPAllocation {
+	if pod != "" && !strings.Contains(pod, "/") {
+		pod = w.ref(pod)
+	}
+	return v1alpha1.IPAllocation{ContainerID: "c-" + pod, PodRef: pod, IfName: "net1"}
+}
+
+// Change changes a pool as the CNI plugin does.
+func (w *World) Change(name string, change func(*v1alpha1.IPPoolSpec)) {
+	w.Helper()
+	pool := &v1alpha1.IPPool{ObjectMeta: metav1.ObjectMeta{Namespace: w.NS, Name: name}}
+	w.must(client.RetryOnConflict(w.ctx, w, pool, func() error {
+		change(&pool.Spec)
+		return nil
+	}))
+}
+
+// Reserve creates the reservation of an address for a Pod, or a reference with a slash.
+func (w *World) Reserve(ip, pod string) {
+	w.Helper()
+	a := w.allocation(pod)
+	w.must(w.Create(w.ctx, &v1alpha1.OverlappingRangeIPReservation{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.NS, Name: v1alpha1.ReservationName("", netip.MustParseAddr(ip))},
+		Spec:       v1alpha1.OverlappingRangeIPReservationSpec{ContainerID: a.ContainerID, PodRef: a.PodRef, IfName: a.IfName},
+	}))
+}
+
+// Reservations are the names of those there are.
+func (w *World) Reservations() (names []string) {
+	w.Helper()
+	var list v1alpha1.OverlappingRangeIPReservationList
+	w.must(w.List(w.ctx, &list, client.InNamespace(w.NS)))
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Kept waits until a pool has these allocations and no others, its conditions have that reason and are about this state of it, and the
+// numbers are right.
+func (w *World) Kept(name, reason string, keys ...string) (pool v1alpha1.IPPool) {
+	w.Helper()
+	w.Eventually(func() string {
+		pool = v1alpha1.IPPool{}
+		if err := w.Get(w.ctx, w.key(name), &pool); err != nil {
+			return err.Error()
+		}
+		got := slices.Sorted(maps.Keys(pool.Spec.Allocations))
+		c := conditions.Get(pool.Status.Conditions, conditions.Ready)
+		if !slices.Equal(got, keys) || c == nil || c.Reason != reason || c.ObservedGeneration != pool.Generation {
+			return fmt.Sprintf("pool %s: allocations %q, conditions %+v; want %q, %s", name, got, pool.Status.Conditions, keys, reason)
+		}
+		return ""
+	})
+	if s := pool.Status; int(s.UsedIPs) != len(keys) || s.FreeIPs != max(0, s.TotalIPs-s.UsedIPs) || len(s.AllocatedIPs) != len(keys) {
+		w.Errorf("pool %s: status %+v", name, s)
+	}
+	return pool
+}
+
+// Node creates nodes.
+func (w *World) Node(names ...string) {
+	w.Helper()
+	for _, name := range names {
+		w.must(w.Create(w.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	}
+}
+
+// NoNode deletes one.
+func (w *World) NoNode(name string) {
+	w.Helper()
+	w.must(w.Delete(w.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+}
+
+// Network creates or changes a network attachment definition.
+func (w *World) Network(name, config string) {
+	w.Helper()
+	nad := &v1alpha1.NetworkAttachmentDefinition{ObjectMeta: metav1.ObjectMeta{Namespace: w.NS, Name: name}}
+	_, err := client.CreateOrUpdate(w.ctx, w, nad, func() error {
+		nad.Spec.Config = config
+		return nil
+	})
+	w.must(err)
+}
+
+// config is a CNI configuration of a sliced network.
+func config(network, cidr, size string) string {
+	return fmt.Sprintf(`{"cniVersion":"0.3.1","name":"cni","type":"macvlan","ipam":{"type":"whereabouts","range":%q,"node_slice_size":%q,"network_name":%q}}`, cidr, size, network)
+}
+
+// Sliced waits until a NodeSlicePool has the reason, and these slices, written "node=range".
+func (w *World) Sliced(name, reason string, assigned ...string) (pool v1alpha1.NodeSlicePool) {
+	w.Helper()
+	w.Eventually(func() string {
+		pool = v1alpha1.NodeSlicePool{}
+		if err := w.Get(w.ctx, w.key(name), &pool); err != nil {
+			return err.Error()
+		}
+		var got []string
+		for _, a := range pool.Status.Allocations {
+			got = append(got, a.NodeName+"="+a.SliceRange)
+		}
+		c := conditions.Get(pool.Status.Conditions, conditions.Ready)
+		if !slices.Equal(got, assigned) || c == nil || c.Reason != reason || c.ObservedGeneration != pool.Generation {
+			return fmt.Sprintf("pool %s: slices %q, conditions %+v; want %q, %s", name, got, pool.Status.Conditions, assigned, reason)
+		}
+		return ""
+	})
+	if s := pool.Status; int(s.AssignedSlices) != len(assigned) || s.FreeSlices != s.TotalSlices-s.AssignedSlices {
+		w.Errorf("pool %s: status %+v", name, s)
+	}
+	return pool
+}
+
+// Event waits for an event of that type and reason about an object.
+func (w *World) Event(object, eventType, reason string) {
+	w.Helper()
+	w.Eventually(func() string {
+		var list corev1.EventList
+		if err := w.List(w.ctx, &list, client.InNamespace(w.NS)); err != nil {
+			return err.Error()
+		}
+		for i := range list.Items {
+			if e := &list.Items[i]; e.InvolvedObject.Name == object && e.Type == eventType && e.Reason == reason {
+				return ""
+			}
+		}
+		return fmt.Sprintf("there is no event %s %s about %s", eventType, reason, object)
+	})
+}
+
+// clear takes away what a scenario has left.
+func (w *World) clear() {
+	w.Helper()
+	for _, obj := range []client.Object{
+		&v1alpha1.NetworkAttachmentDefinition{}, &v1alpha1.NodeSlicePool{}, &v1alpha1.IPPool{}, &v1alpha1.OverlappingRangeIPReservation{}, &corev1.Pod{},
+	} {
+		w.must(w.DeleteAllOf(w.ctx, obj, client.InNamespace(w.NS)))
+	}
+	w.must(w.DeleteAllOf(w.ctx, &corev1.Node{}))
+	w.Eventually(func() string {
+		var pools v1alpha1.IPPoolList
+		if err := w.List(w.ctx, &pools, client.InNamespace(w.NS)); err != nil || len(pools.Items) > 0 {
+			return fmt.Sprintf("%d pools are left, %v", len(pools.Items), err)
+		}
+		return ""
+	})
+}

@@ -1,0 +1,203 @@
+package suite
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/examples/operators/ipam/controller"
+	"github.com/flyball-dev/flyball/examples/operators/ipam/manifests"
+	"github.com/flyball-dev/flyball/manager/ctrl"
+)
+
+// Cluster is where scenarios are played.
+type Cluster struct {
+	// Admin may do everything, Operator what its manifests grant. The manifests are applied.
+	Admin, Operator *rest.Config
+	// Idle is how long nothing may be written for when there is nothing to do.
+	Idle time.Duration
+	// Base are the options of the operator's manager.
+	Base ctrl.Options
+}
+
+// World is a cluster with the operator at work, and the one who plays.
+type World struct {
+	*testing.T
+	client.Client // of the administrator, who reads from the server
+	// NS is the scenario's namespace.
+	NS  string
+	ctx context.Context
+
+	cluster Cluster
+	options controller.Options
+	traffic traffic
+	stop    context.CancelFunc
+	done    chan error
+}
+
+// Prepare defines the resources and grants the operator what it needs.
+func Prepare(ctx context.Context, admin *rest.Config) error {
+	c, err := newClient(admin)
+	if err != nil {
+		return err
+	}
+	return manifests.Install(ctx, c, append(append([]string{}, manifests.Definitions...), "operator.yaml", "role.yaml")...)
+}
+
+func newClient(config *rest.Config) (*client.Cluster, error) {
+	scheme, err := controller.NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	return client.New(config, client.Options{Scheme: scheme})
+}
+
+// Play plays a scenario: with a namespace, and an operator, that are gone afterwards.
+func Play(t *testing.T, cluster Cluster, s Scenario) {
+	t.Helper()
+	ctx := klog.NewContext(t.Context(), klog.Logger{})
+	c, err := newClient(cluster.Admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &World{T: t, Client: c, NS: s.Name, ctx: ctx, cluster: cluster, options: controller.Defaults()}
+	w.options.MinInterval = 20 * time.Millisecond
+	w.options.ShowFor, w.options.MismatchGrace = time.Second, 500*time.Millisecond
+	if s.Options != nil {
+		s.Options(&w.options)
+	}
+	w.must(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.NS}}))
+	w.Start()
+	defer func() {
+		w.clear()
+		w.Stop()
+	}()
+	s.Play(w)
+}
+
+// Start starts the operator.
+func (w *World) Start() {
+	w.Helper()
+	config := rest.CopyConfig(w.cluster.Operator)
+	config.Wrap(w.traffic.wrap)
+	ctx, stop := context.WithCancel(w.ctx)
+	mgr, err := controller.New(ctx, config, w.cluster.Base, w.options)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.stop, w.done = stop, make(chan error, 1)
+	go func() { w.done <- mgr.Run(ctx) }()
+}
+
+// Stop stops it.
+func (w *World) Stop() {
+	w.Helper()
+	w.stop()
+	if err := <-w.done; err != nil {
+		w.Error(err)
+	}
+}
+
+func (w *World) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// Eventually asks until the answer is "".
+func (w *World) Eventually(ask func() (missing string)) {
+	w.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		missing := ask()
+		switch {
+		case missing == "":
+			return
+		case time.Now().After(deadline):
+			w.Fatal(missing)
+		}
+	}
+}
+
+// Writes are what the operator has written since it was asked last, without what announces itself only: events and leases.
+func (w *World) Writes() []string { return w.traffic.take() }
+
+// Idle waits until nothing is written any more, then holds the operator to that.
+func (w *World) Idle() {
+	w.Helper()
+	w.settle()
+	time.Sleep(w.cluster.Idle)
+	if writes := w.Writes(); len(writes) > 0 {
+		w.Errorf("idle for %v, and yet: %q", w.cluster.Idle, writes)
+	}
+}
+
+// settle waits until there was nothing to write for longer than conditions say what was done.
+func (w *World) settle() {
+	w.Helper()
+	w.Eventually(func() string {
+		w.Writes()
+		time.Sleep(max(w.options.ShowFor, 0) + 500*time.Millisecond)
+		if writes := w.Writes(); len(writes) > 0 {
+			return fmt.Sprintf("there are still writes: %q", writes)
+		}
+		return ""
+	})
+}
+
+// Before calls do before the operator's requests with that method and part of a path are sent, once.
+func (w *World) Before(method, path string, do func()) {
+	w.traffic.mu.Lock()
+	defer w.traffic.mu.Unlock()
+	w.traffic.method, w.traffic.path, w.traffic.do = method, path, do
+}
+
+// traffic is what the operator sends.
+type traffic struct {
+	mu           sync.Mutex
+	writes       []string
+	method, path string
+	do           func()
+}
+
+func (t *traffic) take() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	writes := t.writes
+	t.writes = nil
+	return writes
+}
+
+func (t *traffic) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		t.mu.Lock()
+		path := r.URL.Path
+		if r.Method != http.MethodGet && !strings.Contains(path, "/events") && !strings.Contains(path, "/leases") {
+			t.writes = append(t.writes, r.Method+" "+path)
+		}
+		var do func()
+		if t.do != nil && r.Method == t.method && strings.Contains(path, t.path) {
+			do, t.do = t.do, nil
+		}
+		t.mu.Unlock()
+		if do != nil {
+			do()
+		}
+		return next.RoundTrip(r)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

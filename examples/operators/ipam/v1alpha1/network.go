@@ -1,0 +1,107 @@
+package v1alpha1
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// NetworkGroupVersion is that of network attachment definitions.
+var NetworkGroupVersion = schema.GroupVersion{Group: "k8s.cni.cncf.io", Version: "v1"}
+
+// NetworkAttachmentDefinition is a network that Pods can be attached to. Multus defines it.
+type NetworkAttachmentDefinition struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              NetworkAttachmentDefinitionSpec `json:"spec"`
+}
+
+// NetworkAttachmentDefinitionSpec holds the configuration of a CNI plugin, or of a list of them, as JSON.
+type NetworkAttachmentDefinitionSpec struct {
+	Config string `json:"config,omitempty"`
+}
+
+// NetworkAttachmentDefinitionList is a list of them.
+type NetworkAttachmentDefinitionList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []NetworkAttachmentDefinition `json:"items"`
+}
+
+// NetworkStatusAnnotation is where Multus says which addresses a Pod has.
+const NetworkStatusAnnotation = "k8s.v1.cni.cncf.io/network-status"
+
+// NetworkStatus is one entry of that annotation: one interface.
+type NetworkStatus struct {
+	Name      string   `json:"name"`
+	Interface string   `json:"interface"`
+	IPs       []string `json:"ips"`
+	// Default marks the interface that every Pod has from the cluster's own network.
+	Default bool `json:"default"`
+}
+
+// SlicedNetwork is what a network attachment definition says about a network whose range is cut into slices.
+type SlicedNetwork struct {
+	// Name is the network's, or that of the CNI configuration.
+	Name string
+	// Network is the network's own name, which stands in the names of its IPPools; it may have none.
+	Network string
+	// Range and SliceSize are as written.
+	Range, SliceSize string
+}
+
+// cniConfig is as much of a CNI configuration as matters here: one plugin, or a list of them.
+type cniConfig struct {
+	Name    string `json:"name"`
+	IPAM    ipam   `json:"ipam"`
+	Plugins []struct {
+		IPAM ipam `json:"ipam"`
+	} `json:"plugins"`
+}
+
+// ipam is whereabouts' part of it.
+type ipam struct {
+	Type        string `json:"type"`
+	Range       string `json:"range"`
+	SliceSize   string `json:"node_slice_size"`
+	NetworkName string `json:"network_name"`
+}
+
+// Sliced returns the sliced network that the definition describes; nil when it describes none: it has no configuration of its own,
+// its addresses are somebody else's business, or it is not sliced.
+//
+// Errors: a configuration that cannot be read, or in which the network has no name that an object can have.
+func (n *NetworkAttachmentDefinition) Sliced() (*SlicedNetwork, error) {
+	if strings.TrimSpace(n.Spec.Config) == "" {
+		return nil, nil
+	}
+	var config cniConfig
+	if err := json.Unmarshal([]byte(n.Spec.Config), &config); err != nil {
+		return nil, fmt.Errorf("spec.config is no CNI configuration: %w", err)
+	}
+	candidates := []ipam{config.IPAM}
+	for _, plugin := range config.Plugins {
+		candidates = append(candidates, plugin.IPAM)
+	}
+	for _, c := range candidates {
+		if c.Type != "whereabouts" {
+			continue
+		}
+		if c.SliceSize == "" || c.Range == "" {
+			return nil, nil
+		}
+		network := &SlicedNetwork{Name: c.NetworkName, Network: c.NetworkName, Range: c.Range, SliceSize: c.SliceSize}
+		if network.Name == "" {
+			network.Name = config.Name
+		}
+		if wrong := validation.IsDNS1123Subdomain(network.Name); len(wrong) > 0 {
+			return nil, fmt.Errorf("network %q cannot name a NodeSlicePool: %s", network.Name, strings.Join(wrong, "; "))
+		}
+		return network, nil
+	}
+	return nil, nil
+}

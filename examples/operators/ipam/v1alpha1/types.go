@@ -1,0 +1,147 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is that of the operator's resources.
+var GroupVersion = schema.GroupVersion{Group: "whereabouts.cni.cncf.io", Version: "v1alpha1"}
+
+// AddToScheme registers the types of this package.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion,
+		&IPPool{}, &IPPoolList{}, &NodeSlicePool{}, &NodeSlicePoolList{},
+		&OverlappingRangeIPReservation{}, &OverlappingRangeIPReservationList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	scheme.AddKnownTypes(NetworkGroupVersion, &NetworkAttachmentDefinition{}, &NetworkAttachmentDefinitionList{})
+	metav1.AddToGroupVersion(scheme, NetworkGroupVersion)
+	return nil
+}
+
+// IPPool is a range of addresses, and who has which. The CNI plugin adds allocations; the operator takes those back whose Pod does
+// not need them any more.
+type IPPool struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              IPPoolSpec   `json:"spec"`
+	Status            IPPoolStatus `json:"status,omitzero"`
+}
+
+// IPPoolSpec is written by the CNI plugin.
+type IPPoolSpec struct {
+	// Range is a CIDR, as 10.0.0.0/24.
+	Range string `json:"range"`
+	// Allocations are by the address' distance from the first of the range, in decimal.
+	Allocations map[string]IPAllocation `json:"allocations"`
+}
+
+// IPAllocation says who has an address.
+type IPAllocation struct {
+	// ContainerID is that of the Pod's sandbox.
+	ContainerID string `json:"id"`
+	// PodRef is namespace/name of the Pod.
+	PodRef string `json:"podref"`
+	// IfName is the interface in the Pod.
+	IfName string `json:"ifname,omitempty"`
+}
+
+// IPPoolStatus is how the pool is.
+type IPPoolStatus struct {
+	// FirstIP and LastIP are the ends of what can be allocated.
+	FirstIP string `json:"firstIP,omitempty"`
+	LastIP  string `json:"lastIP,omitempty"`
+	// TotalIPs is at most 2147483647, however large the range.
+	TotalIPs int32 `json:"totalIPs"`
+	UsedIPs  int32 `json:"usedIPs"`
+	FreeIPs  int32 `json:"freeIPs"`
+	// OrphanedIPs are allocations that nobody needs and that could not be taken back yet.
+	OrphanedIPs int32 `json:"orphanedIPs"`
+	// PendingPods are allocations of Pods that do not run yet.
+	PendingPods int32 `json:"pendingPods"`
+	// OverlappingReservations are the reservations of addresses of this pool.
+	OverlappingReservations int32              `json:"overlappingReservations"`
+	AllocatedIPs            []AllocatedIP      `json:"allocatedIPs,omitempty"`
+	Conditions              []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// AllocatedIP is an allocation with its address written out.
+type AllocatedIP struct {
+	IP     string `json:"ip"`
+	PodRef string `json:"podRef"`
+	IfName string `json:"ifName,omitempty"`
+}
+
+// IPPoolList is a list of them.
+type IPPoolList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []IPPool `json:"items"`
+}
+
+// NodeSlicePool is a network's range, cut into slices of which each node has one.
+type NodeSlicePool struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              NodeSlicePoolSpec   `json:"spec"`
+	Status            NodeSlicePoolStatus `json:"status,omitzero"`
+}
+
+// NodeSlicePoolSpec is what the network attachment definition says.
+type NodeSlicePoolSpec struct {
+	Range string `json:"range"`
+	// SliceSize is the prefix length of a slice: "24" or "/24".
+	SliceSize string `json:"sliceSize"`
+}
+
+// NodeSlicePoolStatus is who has which slice.
+type NodeSlicePoolStatus struct {
+	// Allocations are the slices that somebody has, in order of their addresses.
+	Allocations    []NodeSliceAllocation `json:"allocations,omitempty"`
+	TotalSlices    int32                 `json:"totalSlices"`
+	AssignedSlices int32                 `json:"assignedSlices"`
+	FreeSlices     int32                 `json:"freeSlices"`
+	Conditions     []metav1.Condition    `json:"conditions,omitempty"`
+}
+
+// NodeSliceAllocation is one slice. Its node may be gone: then addresses of the slice are still in use.
+type NodeSliceAllocation struct {
+	NodeName   string `json:"nodeName"`
+	SliceRange string `json:"sliceRange"`
+}
+
+// NodeSlicePoolList is a list of them.
+type NodeSlicePoolList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []NodeSlicePool `json:"items"`
+}
+
+// OverlappingRangeIPReservation reserves one address across all pools: its name is the address, after the network's name and a
+// dash if the network has one. See [ReservationName].
+type OverlappingRangeIPReservation struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              OverlappingRangeIPReservationSpec   `json:"spec"`
+	Status            OverlappingRangeIPReservationStatus `json:"status,omitzero"`
+}
+
+// OverlappingRangeIPReservationSpec says who has the address.
+type OverlappingRangeIPReservationSpec struct {
+	ContainerID string `json:"containerid,omitempty"`
+	PodRef      string `json:"podref"`
+	IfName      string `json:"ifname,omitempty"`
+}
+
+// OverlappingRangeIPReservationStatus is how the reservation is.
+type OverlappingRangeIPReservationStatus struct {
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// OverlappingRangeIPReservationList is a list of them.
+type OverlappingRangeIPReservationList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []OverlappingRangeIPReservation `json:"items"`
+}
