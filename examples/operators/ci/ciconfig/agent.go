@@ -1,0 +1,195 @@
+package ciconfig
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/examples/operators/ci/imagestreamtag"
+)
+
+// Index names an index of the configurations.
+type Index string
+
+const (
+	// ByPromotedTag has a configuration under every tag that it promotes to, "namespace/stream:tag", also where that is disabled.
+	ByPromotedTag Index = "release-build-config-by-image-stream-tag"
+	// ByTestInput has a configuration under every tag that its builds and tests begin with, and under [StreamKey] where they
+	// begin with all of a stream.
+	ByTestInput Index = "config-by-test-input-imagestreamtag"
+)
+
+// StreamKey is the key of [ByTestInput] that means all tags of a stream.
+func StreamKey(namespace, name string) string { return "imagestream_" + namespace + "/" + name }
+
+var indexes = map[Index]func(*Config) []string{
+	ByPromotedTag: func(c *Config) (keys []string) {
+		for _, ref := range c.promoted(func(Target) bool { return true }) {
+			keys = append(keys, ref.String())
+		}
+		return keys
+	},
+	ByTestInput: (*Config).inputs,
+}
+
+// Options configure an [Agent]. The zero value works.
+type Options struct {
+	// Interval is the time between two looks at the folders. Zero means 5 s. (The files of a ConfigMap are behind links that are
+	// exchanged; looking again does not depend on being told of it.)
+	Interval time.Duration
+}
+
+// Agent holds the configuration, as it is in the folders.
+//
+// Concurrency: all methods may be called from any goroutine. What they return is shared and must not be changed.
+type Agent struct {
+	configDir, jobsDir string
+	interval           time.Duration
+
+	mu      sync.RWMutex
+	now     *state
+	byKey   map[Index]map[string][]*Config
+	err     error // of the last look; what was there before stays in force
+	sources map[*source]bool
+}
+
+// New reads the configurations in configDir and the jobs in jobsDir. Nothing reads them again before [Agent.Run].
+//
+// Errors: files that cannot be read, or make no sense.
+func New(configDir, jobsDir string, o Options) (*Agent, error) {
+	if o.Interval == 0 {
+		o.Interval = 5 * time.Second
+	}
+	first, err := load(configDir, jobsDir)
+	if err != nil {
+		return nil, err
+	}
+	a := &Agent{configDir: configDir, jobsDir: jobsDir, interval: o.Interval, sources: map[*source]bool{}}
+	a.now, a.byKey = first, index(first.configs)
+	return a, nil
+}
+
+func index(configs []*Config) map[Index]map[string][]*Config {
+	all := map[Index]map[string][]*Config{}
+	for name, keys := range indexes {
+		all[name] = map[string][]*Config{}
+		for _, c := range configs {
+			for _, key := range keys(c) {
+				all[name][key] = append(all[name][key], c)
+			}
+		}
+	}
+	return all
+}
+
+// Name implements the manager's naming of runnables.
+func (a *Agent) Name() string { return "ci-configuration" }
+
+// NeedLeaderElection says that followers read it, too.
+func (a *Agent) NeedLeaderElection() bool { return false }
+
+// Health is why the last look at the folders failed.
+func (a *Agent) Health() error {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.err
+}
+
+// Run looks at the folders until ctx is done.
+func (a *Agent) Run(ctx context.Context) error {
+	tick := time.NewTicker(a.interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			a.reload(ctx)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// reload puts what the folders say now in force, unless it makes no sense, and tells the sources what was added.
+func (a *Agent) reload(ctx context.Context) {
+	next, err := load(a.configDir, a.jobsDir)
+	a.mu.Lock()
+	if err != nil {
+		if a.err == nil || a.err.Error() != err.Error() {
+			klog.FromContext(ctx).Error(err, "Configuration is not usable, the last one stays in force")
+		}
+		a.err = err
+		a.mu.Unlock()
+		return
+	}
+	a.err = nil
+	if maps.Equal(a.now.text, next.text) {
+		a.mu.Unlock()
+		return
+	}
+	klog.FromContext(ctx).Info("Configuration changed", "configurations", len(next.configs))
+	before := a.byKey
+	a.now, a.byKey = next, index(next.configs)
+	after, sources := a.byKey, slices.Collect(maps.Keys(a.sources))
+	a.mu.Unlock()
+	for _, s := range sources {
+		s.tell(added(before[s.index], after[s.index]))
+	}
+}
+
+// added are the keys under which a configuration stands that did not before, sorted.
+func added(before, after map[string][]*Config) (keys []string) {
+	for key, configs := range after {
+		known := map[Metadata]bool{}
+		for _, c := range before[key] {
+			known[c.Metadata] = true
+		}
+		if slices.ContainsFunc(configs, func(c *Config) bool { return !known[c.Metadata] }) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// Promoters are the configurations that promote to the tag, or would if it were not disabled.
+func (a *Agent) Promoters(tag imagestreamtag.Ref) []*Config {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.byKey[ByPromotedTag][tag.String()]
+}
+
+// IsTestInput says whether some build or test begins with the tag.
+func (a *Agent) IsTestInput(tag imagestreamtag.Ref) bool {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	inputs := a.byKey[ByTestInput]
+	return len(inputs[tag.String()]) > 0 || len(inputs[StreamKey(tag.Namespace, tag.Stream)]) > 0
+}
+
+// PromotionJob is the job that promotes what a branch builds.
+//
+// Errors: when there is none, or more than one.
+func (a *Agent) PromotionJob(org, repo, branch, label string) (*Postsubmit, error) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	var found *Postsubmit
+	for i := range a.now.jobs[org+"/"+repo] {
+		job := &a.now.jobs[org+"/"+repo][i]
+		if job.Labels[label] == "" || !job.ShouldRun(branch) {
+			continue
+		}
+		if found != nil {
+			return nil, fmt.Errorf("branch %s of %s/%s has several promotion jobs: %s, %s", branch, org, repo, found.Name, job.Name)
+		}
+		found = job
+	}
+	if found == nil {
+		return nil, fmt.Errorf("branch %s of %s/%s has no promotion job", branch, org, repo)
+	}
+	return found, nil
+}

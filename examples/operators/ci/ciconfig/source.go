@@ -1,0 +1,106 @@
+package ciconfig
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/workqueue"
+)
+
+// Added is the source of what keys returns for the keys of an index that a configuration was added to: at the start for all that
+// there are, so that nothing is missed while the process is away, then for each change. What is taken away is not told of.
+func Added[K comparable](a *Agent, index Index, keys func(ctx context.Context, key string) []K) reconcile.Source[K] {
+	return &feed[K]{agent: a, source: &source{index: index, changed: make(chan struct{}, 1)}, keys: keys}
+}
+
+// source gets the keys of one index.
+type source struct {
+	index Index
+	// changed has capacity 1 and gets a token, by whoever puts keys into pending, for Run, which takes them. Never closed.
+	changed chan struct{}
+
+	mu      sync.Mutex
+	pending map[string]bool
+}
+
+// tell hands over keys. It never waits.
+func (s *source) tell(keys []string) {
+	if len(keys) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pending == nil {
+		s.pending = map[string]bool{}
+	}
+	for _, key := range keys {
+		s.pending[key] = true
+	}
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (s *source) take() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	keys := slices.Sorted(maps.Keys(s.pending))
+	s.pending = nil
+	return keys
+}
+
+type feed[K comparable] struct {
+	agent  *Agent
+	source *source
+	keys   func(context.Context, string) []K
+}
+
+// String implements reconcile.Source.
+func (f *feed[K]) String() string { return string(f.source.index) }
+
+// Health implements reconcile.Source.
+func (f *feed[K]) Health() error { return nil }
+
+// Run implements reconcile.Source.
+func (f *feed[K]) Run(ctx context.Context, out *reconcile.Sink[K], synced func()) error {
+	f.agent.subscribe(f.source)
+	defer f.agent.unsubscribe(f.source)
+	f.hand(ctx, out)
+	synced()
+	for {
+		select {
+		case <-f.source.changed:
+			f.hand(ctx, out)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (f *feed[K]) hand(ctx context.Context, out *reconcile.Sink[K]) {
+	for _, indexKey := range f.source.take() {
+		q := out.For(workqueue.Cause{Source: f.String(), Event: "Added", Object: indexKey, Time: time.Now()})
+		for _, key := range f.keys(ctx, indexKey) {
+			q.Add(key)
+		}
+	}
+}
+
+// subscribe has s hear of every change from now on, and of all that there is.
+func (a *Agent) subscribe(s *source) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.sources[s] = true
+	s.tell(slices.Collect(maps.Keys(a.byKey[s.index])))
+}
+
+func (a *Agent) unsubscribe(s *source) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.sources, s)
+}

@@ -1,0 +1,189 @@
+package citest
+
+import (
+	"context"
+	"reflect"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/examples/operators/ci/api"
+	"github.com/flyball-dev/flyball/examples/operators/ci/fleet"
+	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/manager"
+)
+
+// The names of the clusters.
+const (
+	Hub     = "app.ci"
+	Build01 = "build01"
+	Build02 = "build02"
+)
+
+// Cluster is an embedded API server with the operators' kinds, and somebody who works at it.
+type Cluster struct {
+	*localapi.Test
+	// Client reads from the server: it sees what is there.
+	Client client.Client
+}
+
+// World is several clusters and, while it runs, the operators that a test starts.
+type World struct {
+	*testing.T
+	Ctx      context.Context
+	Clusters map[string]*Cluster
+}
+
+// In runs test in a bubble of virtual time, with the clusters of those names.
+func In(t *testing.T, test func(w *World), names ...string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(New(t, names...)) })
+}
+
+// New makes a world. In a bubble, it lives on the bubble's time.
+func New(t *testing.T, names ...string) *World {
+	t.Helper()
+	w := &World{T: t, Ctx: klog.NewContext(t.Context(), klog.Logger{}), Clusters: map[string]*Cluster{}}
+	for _, name := range names {
+		server := localapi.NewTestWith(t, localapi.Options{Namespaces: []string{"ci", "ephemeral-cluster", "ocp", "team"}})
+		c, err := client.New(server.RESTConfig(), client.Options{Scheme: api.NewScheme()})
+		w.Must(err)
+		w.Must(Define(w.Ctx, c))
+		w.Clusters[name] = &Cluster{server, c}
+	}
+	return w
+}
+
+// Define creates the operators' kinds in a cluster, unless they are there.
+func Define(ctx context.Context, c client.Client) error {
+	definitions, err := api.CRDs()
+	if err != nil {
+		return err
+	}
+	for _, d := range definitions {
+		if err := client.IgnoreAlreadyExists(c.Create(ctx, d)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Must ends the test if err is an error.
+func (w *World) Must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// Configs lead to the clusters.
+func (w *World) Configs() map[string]*rest.Config {
+	configs := map[string]*rest.Config{}
+	for name, c := range w.Clusters {
+		configs[name] = c.RESTConfig()
+	}
+	return configs
+}
+
+// Seed puts objects into a cluster as they are: old ones, for example.
+func (w *World) Seed(cluster string, objects ...runtime.Object) {
+	w.Helper()
+	w.Must(w.Clusters[cluster].Seed(w.Ctx, objects...))
+}
+
+// Create creates objects, with the status that they have.
+func (w *World) Create(cluster string, objects ...client.Object) {
+	w.Helper()
+	for _, o := range objects {
+		w.Must(CreateWithStatus(w.Ctx, w.Clusters[cluster].Client, o))
+	}
+}
+
+// CreateWithStatus creates obj, and then sets the status that it has: the server drops that of a creation.
+func CreateWithStatus(ctx context.Context, c client.Client, obj client.Object) error {
+	wanted := obj.DeepCopyObject().(client.Object)
+	if err := c.Create(ctx, obj); err != nil {
+		return err
+	}
+	wanted.SetResourceVersion(obj.GetResourceVersion())
+	status := reflect.ValueOf(wanted).Elem().FieldByName("Status")
+	if _, builtin := obj.(*corev1.Namespace); builtin || !status.IsValid() || status.IsZero() {
+		return nil
+	}
+	return c.Status().Update(ctx, wanted)
+}
+
+// Get reads an object as it is on the server.
+func Get[T client.Object](w *World, cluster, namespace, name string, obj T) T {
+	w.Helper()
+	w.Must(w.Clusters[cluster].Client.Get(w.Ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj))
+	return obj
+}
+
+// Exists says whether the object is on the server.
+func (w *World) Exists(cluster, namespace, name string, obj client.Object) bool {
+	w.Helper()
+	err := w.Clusters[cluster].Client.Get(w.Ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj)
+	w.Must(client.IgnoreNotFound(err))
+	return err == nil
+}
+
+// Jobs are the hub's ProwJobs.
+func (w *World) Jobs() []api.ProwJob {
+	w.Helper()
+	var list api.ProwJobList
+	w.Must(w.Clusters[Hub].Client.List(w.Ctx, &list))
+	return list.Items
+}
+
+// Fleet is the world's clusters as an operator has them.
+func (w *World) Fleet() *fleet.Fleet {
+	w.Helper()
+	f, err := fleet.New(w.Configs(), fleet.Options{Hub: Hub, Manager: manager.Options{GracefulTimeout: time.Second}})
+	w.Must(err)
+	return f
+}
+
+// Start runs something, and returns what stops it and waits for its end. It must be stopped before the test ends.
+func (w *World) Start(run func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(w.Ctx)
+	done := make(chan error, 1) // the runner sends what came of it
+	go func() { done <- run(ctx) }()
+	return func() {
+		w.Helper()
+		cancel()
+		if err := <-done; err != nil {
+			w.Errorf("after the stop: %v", err)
+		}
+	}
+}
+
+// Quiet lets time pass and reports every write that a cluster is asked for meanwhile.
+func (w *World) Quiet(d time.Duration) {
+	w.Helper()
+	for _, c := range w.Clusters {
+		c.Audit().Reset()
+	}
+	time.Sleep(d)
+	for name, c := range w.Clusters {
+		for _, e := range c.Audit().Writes() {
+			w.Errorf("%s was written to, with nothing to do: %v", name, e)
+		}
+	}
+}
+
+// Writes are how often the cluster was asked to do verb to the resource, and answered with success.
+func (w *World) Writes(cluster, verb, resource string) (n int) {
+	for _, e := range w.Clusters[cluster].Audit().Writes() {
+		if e.Verb == verb && e.Resource == resource && e.Code < 300 {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,128 @@
+package ephemeralcluster
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/examples/operators/ci/api"
+	"github.com/flyball-dev/flyball/reconcile"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// follow looks what came of ec's job, and says so in the status. The caller writes the status, and then removes the finalizer
+// when that says that it is over.
+func (p *provisioner) follow(ctx context.Context, ec *api.EphemeralCluster) (reconcile.Result, error) {
+	if finished(ec) {
+		return reconcile.Result{}, nil
+	}
+	job, err := p.job(ctx, ec.Status.ProwJobID)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if job == nil {
+		ec.Status.Phase = api.Failed
+		set(ec, api.ProwJobCompleted, true, api.ProwJobFailureReason, "the ProwJob is gone")
+		return reconcile.Result{}, nil
+	}
+	ec.Status.ProwJobURL = job.Status.URL
+	set(ec, api.ProwJobCreating, false, api.ProwJobCreatedReason, "ProwJob has been properly created")
+	if job.Complete() {
+		complete(ec, job)
+		return reconcile.Result{}, nil
+	}
+	build := p.builds[job.Spec.Cluster]
+	if build == nil {
+		err := fmt.Errorf("there is no client for build cluster %q", job.Spec.Cluster)
+		if failed := p.abort(ctx, job, err.Error()); failed != nil {
+			return reconcile.Result{}, failed
+		}
+		complete(ec, job)
+		return reconcile.Result{}, reconcile.Terminal(err)
+	}
+	namespace, err := namespaceOf(ctx, build, job)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if ec.Spec.TearDownCluster || conditions.Is(ec.Status.Conditions, api.TestCompleted, metav1.ConditionTrue) {
+		return p.tearDown(ctx, ec, build, namespace)
+	}
+	return p.provision(ctx, ec, build, namespace)
+}
+
+// job is the job of that name; nil if it is gone. Before that is believed the server is asked.
+func (p *provisioner) job(ctx context.Context, name string) (*api.ProwJob, error) {
+	job, key := &api.ProwJob{}, client.ObjectKey{Namespace: JobNamespace, Name: name}
+	err := p.hub.Get(ctx, key, job)
+	if apierrors.IsNotFound(err) {
+		err = p.hub.Get(ctx, key, job, client.Live)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get ProwJob: %w", err)
+	}
+	return job, nil
+}
+
+// complete says what the end of the job means.
+func complete(ec *api.EphemeralCluster, job *api.ProwJob) {
+	if job.Status.State == api.SuccessState {
+		ec.Status.Phase = api.Deprovisioned
+		set(ec, api.ProwJobCompleted, true, api.ProwJobCompletedReason, "the ProwJob has succeeded")
+		return
+	}
+	ec.Status.Phase = api.Failed
+	message := "the ProwJob has ended as " + string(job.Status.State)
+	if job.Status.Description != "" {
+		message += ": " + job.Status.Description
+	}
+	set(ec, api.ProwJobCompleted, true, api.ProwJobFailureReason, message)
+}
+
+// provision copies the credentials when there are some.
+func (p *provisioner) provision(ctx context.Context, ec *api.EphemeralCluster, build client.Client, namespace string) (reconcile.Result, error) {
+	found, missing, err := credentialsOf(ctx, build, namespace, ec.Spec.CIOperator.Test.ClusterClaim != nil)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if found == nil {
+		if ec.Status.Phase != api.Ready { // the job takes them away itself, at its end
+			ec.Status.Phase = api.Provisioning
+			set(ec, api.ClusterReady, false, api.SecretsFetchFailureReason, missing)
+		}
+		return reconcile.Result{RequeueAfter: p.o.Polling}, nil
+	}
+	name, err := p.keepCredentials(ctx, ec, found)
+	if err != nil {
+		set(ec, api.ClusterReady, false, api.SecretsFetchFailureReason, err.Error())
+		return reconcile.Result{}, err
+	}
+	if ec.Status.Phase != api.Ready {
+		klog.FromContext(ctx).Info("Cluster is ready")
+	}
+	ec.Status.SecretRef, ec.Status.Phase = name, api.Ready
+	set(ec, api.ClusterReady, true, api.ClusterReadyReason, "")
+	return reconcile.Result{}, nil // the next thing to come is an event: of the job, or of ec
+}
+
+// tearDown tells the job that the test is over.
+func (p *provisioner) tearDown(ctx context.Context, ec *api.EphemeralCluster, build client.Client, namespace string) (reconcile.Result, error) {
+	if namespace == "" {
+		set(ec, api.TestCompleted, false, api.CreateTestCompletedSecretFailureReason, api.NamespaceNotFoundMessage)
+		return reconcile.Result{RequeueAfter: p.o.Polling}, nil
+	}
+	if err := signal(ctx, build, namespace); err != nil {
+		set(ec, api.TestCompleted, false, api.CreateTestCompletedSecretFailureReason, err.Error())
+		return reconcile.Result{}, err
+	}
+	ec.Status.Phase = api.Deprovisioning
+	set(ec, api.TestCompleted, true, api.TestCompletedReason, "")
+	return reconcile.Result{}, nil
+}

@@ -1,0 +1,105 @@
+package github
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+)
+
+// maxAnswer bounds what is read of an answer.
+const maxAnswer = 1 << 20
+
+// HTTPOptions configure [NewHTTP]. The zero value asks GitHub itself, without a token.
+type HTTPOptions struct {
+	// Endpoint is the API's address. Empty means https://api.github.com.
+	Endpoint string
+	// TokenFile holds a token; it is read for every request, so that it may be renewed. Empty: requests carry none.
+	TokenFile string
+	// Timeout bounds one request. Zero means 30 s.
+	Timeout time.Duration
+	// Transport makes the requests; nil means Go's default.
+	Transport http.RoundTripper
+}
+
+type client struct {
+	o    HTTPOptions
+	http *http.Client
+}
+
+// NewHTTP returns a [Client] of GitHub's API. Nothing is asked before the first call.
+//
+// Errors: an endpoint that is no URL.
+//
+// Source: https://docs.github.com/en/rest/git/refs; with a prefix of several references GitHub has answered with a list.
+func NewHTTP(o HTTPOptions) (Client, error) {
+	if o.Endpoint == "" {
+		o.Endpoint = "https://api.github.com"
+	}
+	if u, err := url.Parse(o.Endpoint); err != nil || u.Host == "" {
+		return nil, fmt.Errorf("GitHub endpoint %q: want an address such as https://api.github.com", o.Endpoint)
+	}
+	if o.Timeout == 0 {
+		o.Timeout = 30 * time.Second
+	}
+	return &client{o, &http.Client{Transport: o.Transport, Timeout: o.Timeout}}, nil
+}
+
+// GetRef implements [Client].
+func (c *client) GetRef(ctx context.Context, org, repo, ref string) (string, error) {
+	request, err := c.request(ctx, org, repo, ref)
+	if err != nil {
+		return "", err
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return "", fmt.Errorf("ask for %s of %s/%s: %w", ref, org, repo, err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("read the answer about %s of %s/%s: %w", ref, org, repo, err)
+	case response.StatusCode == http.StatusNotFound:
+		return "", fmt.Errorf("%s of %s/%s: %w", ref, org, repo, ErrNotFound)
+	case response.StatusCode != http.StatusOK:
+		return "", fmt.Errorf("ask for %s of %s/%s: %s", ref, org, repo, response.Status)
+	case bytes.HasPrefix(bytes.TrimSpace(body), []byte("[")):
+		return "", fmt.Errorf("%s of %s/%s: %w", ref, org, repo, ErrTooManyRefs)
+	}
+	var answer struct {
+		Object struct {
+			SHA string `json:"sha"`
+		} `json:"object"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return "", fmt.Errorf("read the answer about %s of %s/%s: %w", ref, org, repo, err)
+	}
+	if answer.Object.SHA == "" {
+		return "", fmt.Errorf("%s of %s/%s: the answer names no commit", ref, org, repo)
+	}
+	return answer.Object.SHA, nil
+}
+
+func (c *client) request(ctx context.Context, org, repo, ref string) (*http.Request, error) {
+	address := fmt.Sprintf("%s/repos/%s/%s/git/refs/%s", strings.TrimSuffix(c.o.Endpoint, "/"), url.PathEscape(org), url.PathEscape(repo), ref)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, fmt.Errorf("ask for %s of %s/%s: %w", ref, org, repo, err)
+	}
+	request.Header.Set("Accept", "application/vnd.github+json")
+	if c.o.TokenFile != "" {
+		token, err := os.ReadFile(c.o.TokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("read GitHub token: %w", err)
+		}
+		request.Header.Set("Authorization", "Bearer "+string(bytes.TrimSpace(token)))
+	}
+	return request, nil
+}
