@@ -229,7 +229,7 @@ func (b *Builder) lacking(r reconcile.Reconciler[reconcile.Request]) (wrong []er
 
 // input checks what was given to a call, and notes what is wrong with it.
 func (b *Builder) input(call string, object informer.Object, h *Handler, o []WatchOptions) (input, bool) {
-	in := input{call: call, object: object, handler: h, options: merge(o)}
+	in := input{call: call, object: object, handler: h, options: Merge(o...)}
 	if b.manager == nil {
 		return in, false // said already
 	}

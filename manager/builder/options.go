@@ -32,7 +32,8 @@ var MatchEveryOwner = WatchOptions{EveryOwner: true}
 // WithPredicates lets only the events pass that all of ps let pass.
 func WithPredicates(ps ...Predicate) WatchOptions { return WatchOptions{Predicates: ps} }
 
-func merge(options []WatchOptions) (all WatchOptions) {
+// Merge makes one of several: what is said later counts, and lists grow.
+func Merge(options ...WatchOptions) (all WatchOptions) {
 	for _, o := range options {
 		all.Predicates = append(all.Predicates, o.Predicates...)
 		all.OnlyMetadata = all.OnlyMetadata || o.OnlyMetadata
@@ -51,8 +52,8 @@ func merge(options []WatchOptions) (all WatchOptions) {
 	return all
 }
 
-// restrict says what is cached: as given, where the options do not say.
-func (o WatchOptions) restrict(given informer.InformerOptions) informer.InformerOptions {
+// Restrict says what is cached: as given, where the options do not say.
+func (o WatchOptions) Restrict(given informer.InformerOptions) informer.InformerOptions {
 	if o.Namespaces != nil {
 		given.Namespaces = o.Namespaces
 	}

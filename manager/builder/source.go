@@ -59,7 +59,7 @@ func open(m *manager.Manager, in input, h Handler) (reconcile.Source[reconcile.R
 		bare.SetGroupVersionKind(in.kind)
 		example = bare
 	}
-	o := in.options.restrict(m.CacheOf(example))
+	o := in.options.Restrict(m.CacheOf(example))
 	o.Kind = in.kind
 	f := m.Informers()
 	switch example.(type) {

@@ -9,8 +9,17 @@ import (
 type fenceKey struct{}
 
 // WithFence returns a context with which no write begins when check returns an error. It takes a client whose transport is
-// wrapped by [Fence].
+// wrapped by [Fence]. What fences ctx already is asked, too.
 func WithFence(ctx context.Context, check func() error) context.Context {
+	if outer, fenced := ctx.Value(fenceKey{}).(func() error); fenced {
+		inner := check
+		check = func() error {
+			if err := outer(); err != nil {
+				return err
+			}
+			return inner()
+		}
+	}
 	return context.WithValue(ctx, fenceKey{}, check)
 }
 

@@ -52,3 +52,18 @@ func TestFenceRefusesWritesOnly(t *testing.T) {
 		}
 	}
 }
+
+// A fence within another one: each of both refuses.
+func TestFencesAddUp(t *testing.T) {
+	outer, inner := errors.New("outer"), errors.New("inner")
+	for _, c := range []struct{ outer, inner, want error }{
+		{nil, nil, nil}, {outer, nil, outer}, {nil, inner, inner}, {outer, inner, outer},
+	} {
+		fence := Fence(transport(func(*http.Request) (*http.Response, error) { return nil, nil }))
+		ctx := WithFence(t.Context(), func() error { return c.outer })
+		r := httptest.NewRequest("DELETE", "/api/v1/nodes/a", nil).WithContext(WithFence(ctx, func() error { return c.inner }))
+		if _, err := fence.RoundTrip(r); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+			t.Errorf("outer %v, inner %v: %v", c.outer, c.inner, err)
+		}
+	}
+}
