@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/flyball-dev/flyball/localapi/storage"
 	flyball "github.com/flyball-dev/flyball/manager"
 )
 
@@ -25,7 +26,7 @@ const (
 // report is what is told at the end.
 type report struct {
 	objects []applied
-	changes changes
+	changes storage.Changes
 	summary flyball.Summary
 }
 
@@ -108,6 +109,9 @@ func (r report) writeSummary(out io.Writer) {
 	fmt.Fprintf(out, "%d reconciles in %v, at most %d at once (%s).\n", s.Processed, s.Duration.Round(time.Millisecond), s.Peak, strings.Join(controllers, ", "))
 	if s.Pending > 0 {
 		fmt.Fprintf(out, "Cut short: %d keys were still to do.\n", s.Pending)
+	}
+	for _, l := range s.Left[:min(mostLater, len(s.Left))] {
+		fmt.Fprintf(out, "Left: %s %s\n", l.Controller, l.Key)
 	}
 	for _, f := range s.Failed {
 		cause := ""

@@ -97,7 +97,7 @@ func converge(ctx context.Context, config *rest.Config, objects storage.Storage,
 	if err := refresh(ctx, all); err != nil {
 		return errors.Join(failed, err)
 	}
-	changes, err := changesSince(ctx, objects, o.Store.Tenant, before)
+	changes, err := storage.ChangesSince(ctx, objects, storage.TenantPrefix(o.Store.Tenant), before)
 	if err != nil {
 		return errors.Join(failed, err)
 	}
