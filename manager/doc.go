@@ -30,10 +30,11 @@
 //
 // # Runnables
 //
-// A [Runnable] has only Run. What else it has is used: Name() string in logs and errors, Health() error on /readyz,
-// NeedLeaderElection() bool (without it: true), Stats() reconcile.Stats in metrics, InFlight() []string where work is named that
-// was cut short, Release() when it was removed. A controller of package reconcile has most of them; package builder makes
-// one with all. The context given to Run ends at the stop; a controller takes from it the one that ends at the deadline.
+// A [Runnable] has only Run. What else it has is used: Name() string in logs and errors, Health() error on /readyz, Note() string
+// there when nothing is missing, NeedLeaderElection() bool (without it: true), Stats() reconcile.Stats in metrics, InFlight()
+// []string where work is named that was cut short, Release() when it was removed. A controller of package reconcile has most of
+// them; package builder makes one with all. The context given to Run ends at the stop; a controller takes from it the one that
+// ends at the deadline.
 //
 // # Until idle
 //

@@ -162,5 +162,8 @@ func checkRunnable(e *entry, said map[string]bool) (check, bool) {
 			c.note = "waiting for its informers"
 		}
 	}
+	if n, ok := as[interface{ Note() string }](e.runnable); ok && c.problem == "" && c.note == "" {
+		c.note = n.Note()
+	}
 	return c, true
 }

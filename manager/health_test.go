@@ -222,3 +222,27 @@ func TestManyReasonsAreCutShort(t *testing.T) {
 		l.mustEnd()
 	})
 }
+
+// noting has something to say although nothing is missing.
+type noting struct{ runnable }
+
+func (noting) Note() string { return "48 of 50 buckets are full" }
+
+func TestNotesAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newWorld(t).manager(t, manager.Options{})
+		var health error
+		if err := m.Add(noting{runnable{name: "pump", run: untilStopped, health: func() error { return health }}}); err != nil {
+			t.Fatal(err)
+		}
+		live(t, m)
+		synctest.Wait()
+		if code, body := get(m, "/readyz?verbose"); code != 200 || !strings.Contains(body, "[+]pump: 48 of 50 buckets are full\n") {
+			t.Errorf("readyz: %d %s", code, body)
+		}
+		health = errors.New("no water")
+		if code, body := get(m, "/readyz?verbose"); code != 503 || !strings.Contains(body, "[-]pump: no water\n") {
+			t.Errorf("readyz: %d %s", code, body)
+		}
+	})
+}
