@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/flyball-dev/flyball/localapi/audit"
@@ -31,11 +32,24 @@ func (s *Server) Seed(ctx context.Context, objects ...runtime.Object) error {
 		if err := s.ensureNamespace(r, m.GetNamespace()); err != nil {
 			return err
 		}
-		if err := r.Seed(ctx, obj.DeepCopyObject()); err != nil {
+		if obj, err = typed(r, obj); err != nil {
+			return fmt.Errorf("seed %s %s: %w", r.Definition.Plural, m.GetName(), err)
+		}
+		if err := r.Seed(ctx, obj); err != nil {
 			return fmt.Errorf("seed %s %s: %w", r.Definition.Plural, m.GetName(), err)
 		}
 	}
 	return nil
+}
+
+// typed is a copy of obj in the Go type that the resource is stored in. What was read from a file is unstructured.
+func typed(r *registry.Resource, obj runtime.Object) (runtime.Object, error) {
+	own := r.Definition.New()
+	u, ok := obj.(*unstructured.Unstructured)
+	if _, same := own.(*unstructured.Unstructured); !ok || same {
+		return obj.DeepCopyObject(), nil
+	}
+	return own, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, own)
 }
 
 // resourceOf finds the resource that objects of obj's type belong to.

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
 	"go.uber.org/goleak"
@@ -121,5 +122,14 @@ func TestSeed(t *testing.T) {
 	}
 	if err := server.Seed(t.Context(), configMap("a")); err == nil {
 		t.Error("seeded an object twice")
+	}
+	read := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "b"}, "data": map[string]any{"k": "v"},
+	}}
+	if err := server.Seed(t.Context(), read); err != nil {
+		t.Errorf("seed what was read from a file: %v", err)
+	}
+	if cm, err := client.CoreV1().ConfigMaps("default").Get(t.Context(), "b", metav1.GetOptions{}); err != nil || cm.Data["k"] != "v" {
+		t.Errorf("seeded without a Go type: %v, %+v", err, cm)
 	}
 }
