@@ -15,6 +15,9 @@ import (
 //
 // Concurrency: all methods may be called from any goroutine.
 type Fleet struct {
+	// OnSynced is called by Synced; nil: nothing.
+	OnSynced func()
+
 	mu       sync.Mutex
 	clusters map[string]multicluster.Announcement
 	log      []string
@@ -83,8 +86,11 @@ func (f *Fleet) Leave(name string) {
 // Synced implements multicluster.Fleet. It notes "synced".
 func (f *Fleet) Synced() {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.log = append(f.log, "synced")
+	f.mu.Unlock()
+	if f.OnSynced != nil {
+		f.OnSynced()
+	}
 }
 
 // Log is what happened since it was asked for last, joined by "; ".

@@ -1,0 +1,85 @@
+package project
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"text/template"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+)
+
+// Discovery is how control planes are found.
+type Discovery struct {
+	// Kind is that of the objects.
+	Kind schema.GroupVersionKind
+	// ReadyCondition is the type of the condition in their status.conditions that must be True.
+	ReadyCondition string
+	// Endpoint is a template (text/template) of the URL of a control plane, evaluated with an [Endpoint].
+	Endpoint string
+}
+
+// Endpoint is what a template of endpoints can use.
+type Endpoint struct {
+	// Base is the URL of the server that Options.Config leads to, without a slash at its end.
+	Base string
+	// Name, Namespace and UID are those of the object.
+	Name, Namespace, UID string
+}
+
+// External finds control planes from outside: behind the path that the API server of the Projects routes to them.
+func External() Discovery {
+	return Discovery{
+		Kind:           schema.GroupVersionKind{Group: "resourcemanager.miloapis.com", Version: "v1alpha1", Kind: "Project"},
+		ReadyCondition: "Ready",
+		Endpoint:       "{{.Base}}/apis/resourcemanager.miloapis.com/v1alpha1/projects/{{.Name}}/control-plane",
+	}
+}
+
+// Internal finds control planes from inside the cluster that they run in: by their Services.
+func Internal() Discovery {
+	return Discovery{
+		Kind:           schema.GroupVersionKind{Group: "infrastructure.miloapis.com", Version: "v1alpha1", Kind: "ProjectControlPlane"},
+		ReadyCondition: "ControlPlaneReady",
+		Endpoint:       "https://milo-apiserver.project-{{.Name}}.svc.cluster.local:6443",
+	}
+}
+
+// endpoints makes URLs.
+type endpoints struct {
+	template *template.Template
+	base     string
+}
+
+// newEndpoints checks that the template gives a URL.
+func newEndpoints(text string, config *rest.Config) (*endpoints, error) {
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("the address of the server: %w", err)
+	}
+	t, err := template.New("Endpoint").Option("missingkey=error").Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	e := &endpoints{template: t, base: strings.TrimSuffix(base.String(), "/")}
+	_, err = e.of(Endpoint{Name: "name", Namespace: "namespace", UID: "uid"})
+	return e, err
+}
+
+// of is the URL for an object.
+func (e *endpoints) of(o Endpoint) (string, error) {
+	o.Base = e.base
+	var b strings.Builder
+	if err := e.template.Execute(&b, o); err != nil {
+		return "", fmt.Errorf("endpoint: %w", err)
+	}
+	u, err := url.Parse(b.String())
+	if err != nil {
+		return "", fmt.Errorf("endpoint: %w", err)
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return "", fmt.Errorf("endpoint: %q is no URL of a server", b.String())
+	}
+	return b.String(), nil
+}
