@@ -104,6 +104,8 @@ type Metrics interface {
 	Leader(lease string, leading func() bool)
 	// Request reports one request to the API server, when its answer begins. code is 0 when there was none.
 	Request(method, host string, code int, took time.Duration)
+	// Throttled reports how long the limit on its client's requests held one back, mostly not at all.
+	Throttled(host string, waited time.Duration)
 }
 
 // Manager runs controllers and what they share. See the package comment.
@@ -144,18 +146,22 @@ func New(config *rest.Config, o Options) (*Manager, error) {
 	m := &Manager{options: o, config: clientConfig(config), runnables: &group{}}
 	m.writes.objects = map[objectKey]unseen{}
 	m.config.Wrap(m.writes.wrap)
+	oneClient := func(c *rest.Config) *rest.Config { return c }
+	if o.Metrics != nil {
+		oneClient = func(c *rest.Config) *rest.Config { return measureThrottling(c, o.Metrics.Throttled) }
+	}
 	var err error
-	if m.client, err = kubernetes.NewForConfig(m.config); err != nil {
+	if m.client, err = kubernetes.NewForConfig(oneClient(m.config)); err != nil {
 		return nil, fmt.Errorf("manager: client: %w", err)
 	}
 	if m.informers, err = informer.NewFactory(config, o.Informers); err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
-	if m.cluster, err = newCluster(m.config, m.informers, o); err != nil {
+	if m.cluster, err = newCluster(oneClient(m.config), m.informers, o); err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
 	m.mapper = &reloading{discovery: m.client.Discovery()}
-	sender, err := kubernetes.NewForConfig(rest.AddUserAgent(clientConfig(config), "events"))
+	sender, err := kubernetes.NewForConfig(oneClient(rest.AddUserAgent(clientConfig(config), "events")))
 	if err != nil {
 		return nil, fmt.Errorf("manager: client of events: %w", err)
 	}

@@ -1,10 +1,12 @@
 package manager
 
 import (
+	"context"
 	"net/http"
 	"time"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 )
 
 // measureRequests lets a config's requests be reported.
@@ -32,3 +34,36 @@ func (m *measured) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // WrappedRoundTripper lets client-go find the transport below.
 func (m *measured) WrappedRoundTripper() http.RoundTripper { return m.next }
+
+// measureThrottling returns a config for one client, with the same limit on its requests, which reports how long each had to wait.
+func measureThrottling(config *rest.Config, report func(host string, waited time.Duration)) *rest.Config {
+	limiter := config.RateLimiter
+	if limiter == nil && config.QPS > 0 {
+		limiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, max(config.Burst, 1))
+	}
+	if limiter == nil {
+		return config
+	}
+	host := config.Host
+	if server, _, err := rest.DefaultServerUrlFor(config); err == nil {
+		host = server.Host
+	}
+	own := rest.CopyConfig(config)
+	own.RateLimiter = &throttled{limiter, host, report}
+	return own
+}
+
+// throttled is a rate limiter that reports.
+type throttled struct {
+	flowcontrol.RateLimiter
+	host   string
+	report func(host string, waited time.Duration)
+}
+
+// Wait implements flowcontrol.RateLimiter.
+func (t *throttled) Wait(ctx context.Context) error {
+	begin := time.Now()
+	err := t.RateLimiter.Wait(ctx)
+	t.report(t.host, time.Since(begin))
+	return err
+}

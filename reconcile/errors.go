@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,9 @@ import (
 
 // ErrStopped is returned when something is asked of a controller that has been run already.
 var ErrStopped = errors.New("the controller has been run already, and runs only once")
+
+// errTimeout is the cause of a reconcile's context that ended by Options.Timeout. It is a deadline like any other.
+var errTimeout = fmt.Errorf("the reconcile takes longer than it may: %w", context.DeadlineExceeded)
 
 // StuckError names the reconciles that did not return although their context was cancelled. Their
 // goroutines still run: the process should end.

@@ -62,7 +62,7 @@ func (c *Controller[K]) syncHandler(ctx context.Context, item workqueue.Item[K])
 	ctx = client.WithCreated(ctx, func(created client.Created) { c.witness.add(item.Key, created) })
 	if c.options.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.options.Timeout)
+		ctx, cancel = context.WithTimeoutCause(ctx, c.options.Timeout, errTimeout)
 		defer cancel()
 	}
 	start := time.Now()
@@ -73,6 +73,10 @@ func (c *Controller[K]) syncHandler(ctx context.Context, item workqueue.Item[K])
 			c.stats.panicking.Add(1)
 			result, err = Result{}, &PanicError{Value: value, Stack: debug.Stack()}
 		}
+		if errors.Is(context.Cause(ctx), errTimeout) {
+			c.stats.timeouts.Add(1)
+		}
+		c.observe(time.Since(start))
 		logger.V(4).Info("Reconciled", "duration", time.Since(start), "err", err)
 	}()
 	if c.options.Ready != nil {
@@ -91,7 +95,10 @@ func (c *Controller[K]) settle(work context.Context, item workqueue.Item[K], res
 	if err == nil {
 		c.recovered(key)
 		c.failures.succeeded(key)
-		if result.RequeueAfter > 0 {
+		if result.RequeueAfter <= 0 {
+			c.stats.done.Add(1)
+		} else {
+			c.stats.requeues.Add(1)
 			c.queue.AddWith(key, workqueue.AddOptions{
 				After: result.RequeueAfter, Requeue: true, Priority: result.priority(item.Priority),
 				Cause: workqueue.Cause{Source: c.name, Event: "RequeueAfter", Time: time.Now()},
@@ -114,6 +121,7 @@ func (c *Controller[K]) settle(work context.Context, item workqueue.Item[K], res
 	}
 	switch retries := c.queue.NumRequeues(key); {
 	case IsTerminal(err):
+		c.stats.terminal.Add(1)
 		logger.Error(err, "Reconcile failed and is not retried: the error is terminal")
 		c.failures.failed(item, err, true)
 		c.drop(key)

@@ -66,8 +66,13 @@ func TestProcessMetrics(t *testing.T) {
 	r := New()
 	leading := false
 	r.Controller("c", func() reconcile.Stats {
-		return reconcile.Stats{Events: 9, Syncs: 5, Errors: 2, Panics: 1, Dropped: 1, Hung: 1, Stale: 4, InFlight: 3}
+		return reconcile.Stats{
+			Events: 9, Syncs: 12, Done: 3, Requeues: 3, Errors: 2, Terminal: 1, Timeouts: 1, Panics: 1, Dropped: 1, Hung: 1, Stale: 4,
+			InFlight: 3, Workers: 8, Held: 7,
+		}
 	})
+	r.ReconcileTimes("c")(70 * time.Millisecond)
+	r.Throttled("api:6443", 3*time.Second)
 	r.Informers(func() map[string]informer.Stats {
 		return map[string]informer.Stats{"pods": {Objects: 7, Events: 8, Lists: 2, Relists: 1, Watches: 4, Errors: 3, LastEvent: time.Unix(12, 500e6)}}
 	})
@@ -81,6 +86,11 @@ func TestProcessMetrics(t *testing.T) {
 	expect(t, scrape(t, r),
 		`controller_runtime_reconcile_total{controller="c",result="success"} 3`, `controller_runtime_reconcile_total{controller="c",result="error"} 2`,
 		`controller_runtime_reconcile_errors_total{controller="c"} 2`, `controller_runtime_reconcile_panics_total{controller="c"} 1`,
+		`controller_runtime_reconcile_total{controller="c",result="requeue_after"} 3`, `controller_runtime_reconcile_total{controller="c",result="requeue"} 4`,
+		`controller_runtime_terminal_reconcile_errors_total{controller="c"} 1`, `controller_runtime_reconcile_timeouts_total{controller="c"} 1`,
+		`controller_runtime_reconcile_time_seconds_bucket{controller="c",le="0.05"} 0`, `controller_runtime_reconcile_time_seconds_bucket{controller="c",le="0.1"} 1`,
+		`controller_runtime_max_concurrent_reconciles{controller="c"} 8`, `controller_held_keys{controller="c"} 7`,
+		`rest_client_rate_limiter_duration_seconds_bucket{host="api:6443",le="2"} 0`, `rest_client_rate_limiter_duration_seconds_sum{host="api:6443"} 3`,
 		`controller_runtime_active_workers{controller="c"} 3`, `controller_source_events_total{controller="c"} 9`,
 		`informer_objects{resource="pods"} 7`, `informer_events_total{resource="pods"} 8`, `informer_errors_total{resource="pods"} 3`,
 		`informer_last_event_timestamp_seconds{resource="pods"} 12.5`,
@@ -99,9 +109,9 @@ func TestProcessMetrics(t *testing.T) {
 
 func TestTwoRegistriesAndARebuiltController(t *testing.T) {
 	a, b := New(), New()
-	a.Controller("c", func() reconcile.Stats { return reconcile.Stats{Syncs: 1} })
-	a.Controller("c", func() reconcile.Stats { return reconcile.Stats{Syncs: 2} })
-	b.Controller("c", func() reconcile.Stats { return reconcile.Stats{Syncs: 3} })
+	a.Controller("c", func() reconcile.Stats { return reconcile.Stats{Done: 1} })
+	a.Controller("c", func() reconcile.Stats { return reconcile.Stats{Done: 2} })
+	b.Controller("c", func() reconcile.Stats { return reconcile.Stats{Done: 3} })
 	expect(t, scrape(t, a), `controller_runtime_reconcile_total{controller="c",result="success"} 2`)
 	expect(t, scrape(t, b), `controller_runtime_reconcile_total{controller="c",result="success"} 3`)
 }

@@ -25,6 +25,7 @@ type Registry struct {
 	handler    http.Handler
 	durations  *queueDurations
 	requests   *requests
+	times      *prometheus.HistogramVec
 
 	mu sync.Mutex // guards what follows: the functions to read from when scraped
 	// Invariant: one for each name; a later one with the same name replaces the earlier, as a controller that is built again
@@ -37,7 +38,10 @@ type Registry struct {
 	events      func() events.Stats
 }
 
-var _ manager.Metrics = (*Registry)(nil)
+var (
+	_ manager.Metrics        = (*Registry)(nil)
+	_ reconcile.TimeObserver = (*Registry)(nil)
+)
 
 // New returns an empty registry with the metrics of the Go runtime and of the process.
 func New() *Registry {
@@ -45,6 +49,7 @@ func New() *Registry {
 		prometheus:  prometheus.NewRegistry(),
 		durations:   newQueueDurations(),
 		requests:    newRequests(),
+		times:       newReconcileTimes(),
 		queues:      map[string]func() workqueue.Stats{},
 		controllers: map[string]func() reconcile.Stats{},
 		leaders:     map[string]func() bool{},
@@ -52,7 +57,7 @@ func New() *Registry {
 	r.handler = promhttp.HandlerFor(r.prometheus, promhttp.HandlerOpts{Registry: r.prometheus})
 	r.prometheus.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		r.durations.queue, r.durations.work, r.requests.total, r.requests.duration, collector{r},
+		r.durations.queue, r.durations.work, r.requests.total, r.requests.duration, r.requests.throttled, r.times, collector{r},
 	)
 	return r
 }
@@ -83,6 +88,12 @@ func (r *Registry) Controller(name string, stats func() reconcile.Stats) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.controllers[name] = stats
+}
+
+// ReconcileTimes implements reconcile.TimeObserver.
+func (r *Registry) ReconcileTimes(controller string) func(took time.Duration) {
+	times := r.times.WithLabelValues(controller)
+	return func(took time.Duration) { times.Observe(took.Seconds()) }
 }
 
 // Forget implements manager.Metrics. The queue's gauges go with the controller's; its histograms stay, as counters do that
@@ -118,4 +129,9 @@ func (r *Registry) Leader(lease string, leading func() bool) {
 // Request implements manager.Metrics.
 func (r *Registry) Request(method, host string, code int, took time.Duration) {
 	r.requests.observe(method, host, code, took)
+}
+
+// Throttled implements manager.Metrics.
+func (r *Registry) Throttled(host string, waited time.Duration) {
+	r.requests.throttled.WithLabelValues(host).Observe(waited.Seconds())
 }
