@@ -113,7 +113,7 @@ func (r *poolReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 
 // releaseAll deletes the reservations of a pool that goes.
 func (r *poolReconciler) releaseAll(ctx context.Context, pool *v1alpha1.IPPool, all []allocation) error {
-	reserved, err := r.reservationsOf(ctx, pool.Namespace, all)
+	reserved, err := r.reservationsOf(ctx, pool, all)
 	if err != nil {
 		return err
 	}
@@ -122,18 +122,19 @@ func (r *poolReconciler) releaseAll(ctx context.Context, pool *v1alpha1.IPPool, 
 
 // reservationsOf finds, by the allocations' keys, their reservations: of the same address, for the same interface of the same Pod. Those
 // of addresses that somebody else has by now are none of them.
-func (r *poolReconciler) reservationsOf(ctx context.Context, namespace string, all []allocation) (map[string][]*v1alpha1.OverlappingRangeIPReservation, error) {
+func (r *poolReconciler) reservationsOf(ctx context.Context, pool *v1alpha1.IPPool, all []allocation) (map[string][]*v1alpha1.OverlappingRangeIPReservation, error) {
 	found := map[string][]*v1alpha1.OverlappingRangeIPReservation{}
+	network, _ := v1alpha1.NetworkAndNode(pool.Name, pool.Spec.Range)
 	for _, a := range all {
 		if !a.ip.IsValid() {
 			continue
 		}
 		var list v1alpha1.OverlappingRangeIPReservationList
-		if err := r.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{podField: a.PodRef}, client.ReadOnly); err != nil {
+		if err := r.List(ctx, &list, client.InNamespace(pool.Namespace), client.MatchingFields{podField: a.PodRef}, client.ReadOnly); err != nil {
 			return nil, fmt.Errorf("list reservations: %w", err)
 		}
 		for i := range list.Items {
-			if o := &list.Items[i]; o.Spec.IfName == a.IfName && v1alpha1.ReservationFor(o.Name, a.ip) {
+			if o := &list.Items[i]; o.Spec.IfName == a.IfName && v1alpha1.ReservationFor(o.Name, network, a.ip) {
 				found[a.key] = append(found[a.key], o)
 			}
 		}

@@ -42,7 +42,7 @@ func (p *pass) run(ctx context.Context) (ctrl.Result, error) {
 		}
 		all = allocationsOf(p.pool, p.cidr)
 	}
-	reserved, err := p.reservationsOf(ctx, p.pool.Namespace, all)
+	reserved, err := p.reservationsOf(ctx, p.pool, all)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -98,7 +98,7 @@ func (p *pass) look(ctx context.Context, all []allocation) (found survey, next t
 	if len(candidates) == 0 {
 		return found, next, nil
 	}
-	if found.reserved, err = p.reservationsOf(ctx, p.pool.Namespace, candidates); err != nil {
+	if found.reserved, err = p.reservationsOf(ctx, p.pool, candidates); err != nil {
 		return survey{}, 0, err
 	}
 	asked := map[client.ObjectKey]bool{}

@@ -3,6 +3,7 @@ package suite_test
 import (
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,14 +27,17 @@ import (
 // together they make it send every kind of request that it ever sends: the manifests grant no more than that either.
 // FLYBALL_UPDATE=1 writes the role.
 func TestScenarios(t *testing.T) {
-	recorder := rbac.NewRecorder()
-	all := true
-	for _, s := range suite.Scenarios() {
-		all = t.Run(s.Name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { play(t, s, recorder) })
-		}) && all
-	}
-	if all {
+	recorder, played := rbac.NewRecorder(), atomic.Int32{}
+	t.Run("play", func(t *testing.T) {
+		for _, s := range suite.Scenarios() {
+			t.Run(s.Name, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) { play(t, s, recorder) })
+				played.Add(1)
+			})
+		}
+	})
+	if int(played.Load()) == len(suite.Scenarios()) && !t.Failed() { // not with -run of one of them
 		compareRoles(t, recorder)
 	}
 }
@@ -51,6 +55,7 @@ func play(t *testing.T, s suite.Scenario, recorder *rbac.Recorder) {
 	operator.Wrap(recorder.Wrap)
 	cluster := suite.Cluster{Admin: server.RESTConfig(), Operator: operator, Idle: time.Hour}
 	if s.Name == "slices-in-a-list" { // One leads; the others have no need to renew a lease all the time.
+		cluster.Idle = time.Minute
 		cluster.Base = ctrl.Options{LeaderElection: manager.LeaderElection{Enabled: true, Namespace: "ipam-system", Name: controller.Name}}
 	}
 	suite.Play(t, cluster, s)

@@ -62,16 +62,17 @@ func ReservationName(network string, ip netip.Addr) string {
 	return network + "-" + normalize(ip.String())
 }
 
-// ReservationFor says whether a reservation of that name can be the one of ip, whatever the network.
-//
-// A name that reads as an address is that address in the network without a name. So the reservation "2001-db8--1" is not taken for
-// that of db8::1 in a network called 2001.
-func ReservationFor(name string, ip netip.Addr) bool {
-	if whole, err := netip.ParseAddr(name); err == nil {
-		return whole == ip
+// ReservationFor says whether a reservation of that name is the one of ip in a network. A network without a name is one that is not known:
+// then the reservation may be of any, unless the name as a whole reads as another address. So "2001-db8--1" is not taken for db8::1 in
+// a network called 2001, but by who knows that network.
+func ReservationFor(name, network string, ip netip.Addr) bool {
+	if name == ReservationName(network, ip) {
+		return true
 	}
-	if whole, err := netip.ParseAddr(strings.ReplaceAll(name, "-", ":")); err == nil {
-		return whole == ip
+	for _, text := range []string{name, strings.ReplaceAll(name, "-", ":")} {
+		if whole, err := netip.ParseAddr(text); err == nil {
+			return whole == ip
+		}
 	}
-	return strings.HasSuffix(name, "-"+normalize(ip.String()))
+	return network == "" && strings.HasSuffix(name, "-"+normalize(ip.String()))
 }
