@@ -235,7 +235,7 @@ func TestNotesAreTold(t *testing.T) {
 		if err := m.Add(noting{runnable{name: "pump", run: untilStopped, health: func() error { return health }}}); err != nil {
 			t.Fatal(err)
 		}
-		live(t, m)
+		l := live(t, m)
 		synctest.Wait()
 		if code, body := get(m, "/readyz?verbose"); code != 200 || !strings.Contains(body, "[+]pump: 48 of 50 buckets are full\n") {
 			t.Errorf("readyz: %d %s", code, body)
@@ -244,5 +244,6 @@ func TestNotesAreTold(t *testing.T) {
 		if code, body := get(m, "/readyz?verbose"); code != 503 || !strings.Contains(body, "[-]pump: no water\n") {
 			t.Errorf("readyz: %d %s", code, body)
 		}
+		l.mustEnd()
 	})
 }
