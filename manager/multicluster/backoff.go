@@ -1,0 +1,36 @@
+package multicluster
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/flyball-dev/flyball/informer"
+)
+
+// retries are the pauses between attempts. The zero value is not usable.
+type retries struct {
+	informer.Backoff
+	next time.Duration
+}
+
+func newRetries(b informer.Backoff) *retries {
+	if b.Rand == nil {
+		b.Rand = rand.Float64
+	}
+	return &retries{Backoff: b, next: b.Min}
+}
+
+// pause waits before the next attempt, and says whether there is to be one.
+func (r *retries) pause(ctx context.Context) bool {
+	wait := time.Duration(float64(r.next) * (1 + r.Rand()))
+	r.next = min(2*r.next, r.Max)
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,333 @@
+package multicluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/manager"
+	"github.com/flyball-dev/flyball/manager/leader"
+	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/workqueue"
+)
+
+// key is a request as the queue knows it: of one incarnation of a cluster. Of the same object in another one it is another key.
+type key struct {
+	member  *member
+	request reconcile.Request
+}
+
+func (k key) public() Request { return Request{Cluster: k.member.name, Request: k.request} }
+
+func (k key) String() string { return k.public().String() }
+
+// Controller is a built one: a queue with a lane for each cluster, and workers. It is a runnable of the local manager, with all
+// that those of one cluster have.
+//
+// Concurrency: all methods may be called from any goroutine; Run once, by the local manager.
+type Controller struct {
+	parts *parts
+	inner *reconcile.Controller[key]
+	order *workqueue.FairOrder[key]
+
+	events atomic.Uint64
+	hung   atomic.Uint64
+
+	mu sync.Mutex
+	// engagements are those with the clusters that are meant, from before they are Live until they are gone.
+	engagements map[*member]*engagement
+	phase       phase
+	// attach makes an engagement feed the queue. Not nil exactly while running.
+	attach func(*engagement)
+	// long are the reconciles that hang, since when they run.
+	long map[key]time.Time
+}
+
+// phase is where a controller is in its life; it only moves forward.
+type phase int
+
+const (
+	created phase = iota
+	running
+	ended
+)
+
+var (
+	_ manager.Rebuilder = (*Controller)(nil)
+	_ reconcile.Loop    = (*Controller)(nil)
+)
+
+func newController(p *parts) *Controller {
+	c := &Controller{parts: p, engagements: map[*member]*engagement{}, long: map[key]time.Time{}}
+	c.order = workqueue.NewFairOrder(workqueue.FairOptions[key]{
+		Group:      func(k key) string { return k.member.group },
+		Within:     func() workqueue.Order[key] { return workqueue.NewPriorityOrder[key](workqueue.PriorityOptions{}) },
+		GroupLimit: p.clusterWorkers(),
+		Limit:      p.workers(),
+	})
+	c.inner = reconcile.New(p.name, reconcile.Func[key](c.reconcile), p.innerOptions(c.order))
+	return c
+}
+
+// Name names the controller in logs, metrics and health.
+func (c *Controller) Name() string { return c.parts.name }
+
+// NeedLeaderElection says whether it runs only while its process leads.
+func (c *Controller) NeedLeaderElection() bool { return !c.parts.leaderless }
+
+// Enqueue queues a request at once, for a reason that is outside the clusters. One for a cluster that is not in the fleet, or that
+// the controller does not mean, is dropped; for one that is not Live yet it waits.
+func (c *Controller) Enqueue(r Request) {
+	c.enqueueAcross(r, workqueue.AddOptions{Cause: workqueue.Cause{Source: "manual", Event: "Enqueue", Time: time.Now()}})
+}
+
+// EnqueueAfter is Enqueue after d.
+func (c *Controller) EnqueueAfter(r Request, d time.Duration) {
+	c.enqueueAcross(r, workqueue.AddOptions{After: d, Cause: workqueue.Cause{Source: "manual", Event: "EnqueueAfter", Time: time.Now()}})
+}
+
+// enqueueAcross queues a request for whatever cluster has its name now.
+func (c *Controller) enqueueAcross(r Request, o workqueue.AddOptions) {
+	mem, err := c.parts.fleet.member(r.Cluster)
+	if err != nil {
+		c.parts.fleet.dropped.Add(1)
+		return
+	}
+	c.enqueue(key{mem, r.Request}, o)
+}
+
+func (c *Controller) enqueue(k key, o workqueue.AddOptions) {
+	if e := c.engagement(k.member); e != nil {
+		e.enqueue(k, o)
+		return
+	}
+	c.parts.fleet.dropped.Add(1)
+}
+
+func (c *Controller) engagement(mem *member) *engagement {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.engagements[mem]
+}
+
+// Run reconciles until ctx is done, as reconcile.Controller does.
+func (c *Controller) Run(ctx context.Context) error {
+	engagements, ok := c.begin(ctx)
+	if !ok {
+		return fmt.Errorf("controller %s: run: %w", c.parts.name, reconcile.ErrStopped)
+	}
+	for _, e := range engagements {
+		e.attach(ctx)
+	}
+	err := c.inner.Run(ctx)
+	for _, e := range c.finish() {
+		e.detach()
+	}
+	return err
+}
+
+func (c *Controller) begin(ctx context.Context) ([]*engagement, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.phase != created {
+		return nil, false
+	}
+	c.phase = running
+	c.attach = func(e *engagement) { e.attach(ctx) }
+	return c.engagementsLocked(), true
+}
+
+func (c *Controller) finish() []*engagement {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.phase, c.attach = ended, nil
+	return c.engagementsLocked()
+}
+
+func (c *Controller) engagementsLocked() []*engagement {
+	all := make([]*engagement, 0, len(c.engagements))
+	for _, e := range c.engagements {
+		all = append(all, e)
+	}
+	return all
+}
+
+// admit keeps requests for a member from now on, if the controller means it.
+func (c *Controller) admit(mem *member) {
+	if !c.parts.means(mem) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.engagements[mem] == nil && mem.state() < Draining {
+		c.engagements[mem] = &engagement{controller: c, member: mem}
+	}
+}
+
+// engage watches a member that is Live.
+func (c *Controller) engage(mem *member) {
+	e := c.engagement(mem)
+	if e == nil || mem.state() != Live {
+		return
+	}
+	e.open()
+	c.mu.Lock()
+	attach := c.attach // asked for after open: who begins to run in between attaches what is open
+	c.mu.Unlock()
+	if attach != nil {
+		attach(e)
+	}
+}
+
+// relabel looks again whether the controller means a member.
+func (c *Controller) relabel(mem *member) {
+	if c.parts.means(mem) {
+		c.admit(mem)
+		c.engage(mem)
+		return
+	}
+	c.dismiss(mem)
+}
+
+// dismiss forgets everything about a member.
+func (c *Controller) dismiss(mem *member) {
+	c.mu.Lock()
+	e := c.engagements[mem]
+	delete(c.engagements, mem)
+	c.mu.Unlock()
+	if e != nil {
+		e.close()
+		c.inner.Discard(func(k key) bool { return k.member == mem })
+	}
+}
+
+// Rebuild implements manager.Rebuilder: a fresh controller on the same caches, which stay warm.
+func (c *Controller) Rebuild() (manager.Runnable, error) {
+	fresh := newController(c.parts)
+	if !c.parts.fleet.replace(c, fresh) {
+		return nil, errors.New("it was removed: build it with a Builder again")
+	}
+	c.closeAll()
+	return fresh, nil
+}
+
+// Release gives back the informers that were taken for the controller, in all clusters. The manager calls it when it removes the
+// controller.
+func (c *Controller) Release() {
+	c.parts.fleet.replace(c, nil)
+	c.closeAll()
+}
+
+func (c *Controller) closeAll() {
+	c.mu.Lock()
+	all := c.engagementsLocked()
+	clear(c.engagements)
+	c.mu.Unlock()
+	for _, e := range all {
+		e.close()
+	}
+}
+
+// reconcile is what the queue's keys are handed to.
+func (c *Controller) reconcile(ctx context.Context, k key) (reconcile.Result, error) {
+	e := c.engagement(k.member)
+	if e != nil && e.hold(k) {
+		return reconcile.Result{}, nil
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	u := &use{fleet: c.parts.fleet, name: k.member.name, cancel: cancel}
+	defer u.end()
+	ctx = context.WithValue(ctx, useKey{}, u)
+	leave, err := k.member.enter(cancel)
+	switch {
+	case e == nil || errors.Is(err, ErrClusterGone):
+		if err == nil {
+			leave()
+		}
+		return c.departed(ctx, k, e != nil)
+	case err != nil: // Whether this replica still serves the cluster is in doubt; it will be known soon.
+		return reconcile.Result{}, &client.StaleError{RetryAfter: ownerRetry}
+	}
+	defer leave()
+	u.member = k.member
+	result, err := c.run(ctx, k, e)
+	if k.member.state() >= Draining {
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "Reconcile failed, and is not tried again: its cluster departs")
+		}
+		return reconcile.Result{}, nil
+	}
+	return result, err
+}
+
+// ownerRetry is how soon a key is looked at again whose cluster perhaps is not served here any more.
+const ownerRetry = time.Second
+
+// run calls the reconciler with all that it may use.
+func (c *Controller) run(ctx context.Context, k key, e *engagement) (reconcile.Result, error) {
+	lending := c.watch(ctx, k)
+	defer lending.end()
+	if k.member.name != LocalCluster {
+		ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "cluster", k.member.name))
+		ctx = leader.WithFence(ctx, k.member.mayWrite)
+	}
+	ctx = context.WithValue(ctx, clusterKey{}, k.member.cluster)
+	ctx = client.WithCreated(ctx, func(created client.Created) { e.sight(k, created) })
+	if ready := c.parts.options.Ready; ready != nil {
+		if err := ready(ctx, k.public()); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	return c.parts.reconciler.Reconcile(ctx, k.public())
+}
+
+// departed drops a request, or reports it when the reconciler wants to know, and the controller had meant its cluster.
+func (c *Controller) departed(ctx context.Context, k key, meant bool) (reconcile.Result, error) {
+	c.parts.fleet.dropped.Add(1)
+	if !c.parts.reportGone || !meant {
+		klog.FromContext(ctx).V(4).Info("Request dropped: its cluster has departed")
+		return reconcile.Result{}, nil
+	}
+	_, err := c.parts.reconciler.Reconcile(ctx, k.public())
+	return reconcile.Result{}, err
+}
+
+// replace puts a controller into the place of another one, or nothing. It returns false when that is not there.
+func (m *Manager) replace(old, fresh *Controller) bool {
+	m.mu.Lock()
+	i := slices.Index(m.controllers, old)
+	if i < 0 {
+		m.mu.Unlock()
+		return false
+	}
+	if fresh == nil {
+		m.controllers = slices.Delete(slices.Clone(m.controllers), i, i+1)
+		m.mu.Unlock()
+		return true
+	}
+	m.controllers = slices.Clone(m.controllers)
+	m.controllers[i] = fresh
+	members := append(m.membersLocked(), m.hub)
+	m.mu.Unlock()
+	for _, mem := range members {
+		fresh.admit(mem)
+		fresh.engage(mem)
+	}
+	return true
+}
+
+// enlist takes a new controller in, and shows it the clusters that are there.
+func (m *Manager) enlist(c *Controller) {
+	m.mu.Lock()
+	m.controllers = append(m.controllers, c)
+	m.mu.Unlock()
+	m.replace(c, c)
+}

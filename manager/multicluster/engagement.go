@@ -1,0 +1,263 @@
+package multicluster
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/workqueue"
+)
+
+// engagement is one controller's part in one incarnation of a cluster: what it watches there, and the requests that wait for the
+// caches to be filled.
+//
+//	admitted ─▶ open: the informers fill ─▶ attached: events become requests, which are held ─▶ synced: they are queued
+type engagement struct {
+	controller *Controller
+	member     *member
+
+	mu sync.Mutex
+	// inputs are what is watched; nil before open.
+	inputs []*watch
+	opened bool
+	// synced: every input has told what there was at the start.
+	synced bool
+	closed bool
+	// held are the requests that wait for that, in order, each once; heldAt has their places.
+	held   []heldKey
+	heldAt map[key]int
+	// stop ends the goroutines; nil when none is wanted. Invariant: all of them are in tasks.
+	stop  context.CancelFunc
+	spawn func(task func(ctx context.Context))
+	// sights counts those that wait for a cache to show what a reconcile created.
+	sights int
+	tasks  sync.WaitGroup
+	// problem is why it is not synced, when that is known.
+	problem error
+}
+
+type heldKey struct {
+	key     key
+	options workqueue.AddOptions
+}
+
+// enqueue queues a request, when the time has come.
+func (e *engagement) enqueue(k key, o workqueue.AddOptions) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.closed:
+		e.controller.parts.fleet.dropped.Add(1)
+	case e.synced || o.After > 0:
+		e.controller.inner.EnqueueWith(k, o) // A queue never blocks, and calls nobody back.
+	default:
+		e.holdLocked(k, o)
+	}
+}
+
+// hold keeps back a request that came out of the queue too early.
+func (e *engagement) hold(k key) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.synced || e.closed {
+		return false
+	}
+	e.holdLocked(k, workqueue.AddOptions{})
+	return true
+}
+
+func (e *engagement) holdLocked(k key, o workqueue.AddOptions) {
+	if at, known := e.heldAt[k]; known {
+		if had := e.held[at].options.Priority; had != nil && (o.Priority == nil || *o.Priority > *had) {
+			e.held[at].options.Priority = o.Priority
+		}
+		return
+	}
+	if e.heldAt == nil {
+		e.heldAt = map[key]int{}
+	}
+	e.heldAt[k] = len(e.held)
+	e.held = append(e.held, heldKey{k, o})
+}
+
+// ready queues what was held.
+func (e *engagement) ready() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return
+	}
+	e.synced, e.problem = true, nil
+	for _, h := range e.held {
+		e.controller.inner.EnqueueWith(h.key, h.options)
+	}
+	e.held, e.heldAt = nil, nil
+}
+
+// open takes the informers, which begin to fill.
+func (e *engagement) open() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.opened || e.closed {
+		return
+	}
+	e.opened = true
+	for _, in := range e.controller.parts.inputsOf(e.member) {
+		w, err := e.controller.parts.watch(e.member, in)
+		if err != nil {
+			e.problem = fmt.Errorf("%s(%T): %w", in.call, in.object, err)
+			continue
+		}
+		e.inputs = append(e.inputs, w)
+	}
+}
+
+// attach makes events become requests, until ctx is done or it is detached.
+func (e *engagement) attach(ctx context.Context) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed || !e.opened || e.stop != nil {
+		return
+	}
+	ctx, e.stop = context.WithCancel(context.WithValue(ctx, clusterKey{}, e.member.cluster))
+	if e.member.name != LocalCluster {
+		ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "controller", e.controller.parts.name, "cluster", e.member.name))
+	}
+	e.spawn = func(task func(context.Context)) { e.tasks.Go(func() { task(ctx) }) }
+	inputs := e.inputs
+	e.spawn(func(ctx context.Context) { e.feed(ctx, inputs) })
+}
+
+// feed adds the handlers, and waits until all have told what there was.
+func (e *engagement) feed(ctx context.Context, inputs []*watch) {
+	var added []*informer.Registration
+	for _, w := range inputs {
+		r, err := w.add(ctx, e)
+		if err != nil {
+			if ctx.Err() == nil {
+				e.fail(ctx, err)
+			}
+			return
+		}
+		added = append(added, r)
+	}
+	for _, r := range added {
+		select {
+		case <-r.Synced():
+		case <-ctx.Done():
+			return
+		}
+	}
+	e.ready()
+}
+
+func (e *engagement) fail(ctx context.Context, err error) {
+	klog.FromContext(ctx).Error(err, "A cluster cannot be watched")
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.problem = err
+}
+
+// detach lets no event become a request any more.
+func (e *engagement) detach() {
+	e.mu.Lock()
+	stop, inputs := e.stop, e.inputs
+	e.stop, e.spawn = nil, nil
+	e.mu.Unlock()
+	if stop == nil {
+		return
+	}
+	stop()
+	e.tasks.Wait()
+	for _, w := range inputs {
+		w.remove()
+	}
+}
+
+// close ends it for good, and gives the informers back.
+func (e *engagement) close() {
+	e.mu.Lock()
+	e.closed = true
+	e.held, e.heldAt = nil, nil
+	inputs := e.inputs
+	e.mu.Unlock()
+	e.detach()
+	for _, w := range inputs {
+		w.release()
+	}
+}
+
+const (
+	// mostSights bounds the goroutines of sight. Keys beyond run again at once, rather than perhaps never.
+	mostSights = 1000
+	// sightTimeout is how long one waits. A cache that has not come as far by then may never.
+	sightTimeout = 10 * time.Minute
+)
+
+// sight waits until a cache shows what the reconcile of k created, and runs k again when others have deleted it before that: no
+// event tells of it. Package reconcile does this for one cluster, one after the other; here a cluster that is away must not hold up
+// the others.
+func (e *engagement) sight(k key, created client.Created) {
+	again := func() {
+		e.enqueue(k, workqueue.AddOptions{Cause: workqueue.Cause{
+			Source: created.Resource(), Event: "Vanished", Object: created.Key().String(), Time: time.Now(),
+		}})
+	}
+	e.mu.Lock()
+	full, spawn := e.sights >= mostSights, e.spawn
+	if spawn != nil && !full {
+		e.sights++
+		spawn(func(ctx context.Context) {
+			wait, cancel := context.WithTimeout(ctx, sightTimeout)
+			vanished, err := created.Vanished(wait)
+			cancel()
+			e.mu.Lock()
+			e.sights--
+			e.mu.Unlock()
+			if ctx.Err() == nil && (vanished || err != nil) {
+				again()
+			}
+		})
+	}
+	e.mu.Unlock()
+	if spawn != nil && full {
+		again()
+	}
+}
+
+// waits says whether there is something that is not queued yet, or might be soon.
+func (e *engagement) waits() bool {
+	e.mu.Lock()
+	synced, inputs, problem := e.synced, e.inputs, e.problem
+	e.mu.Unlock()
+	if e.member.state() != Live || problem != nil {
+		return false
+	}
+	for _, w := range inputs {
+		if h := w.health(); h.Err != nil && !h.Synced {
+			return false // It may take for ever.
+		}
+	}
+	return !synced
+}
+
+// why is what it waits for, in words for people; nil when it does not.
+func (e *engagement) why() error {
+	e.mu.Lock()
+	synced, inputs, problem := e.synced, e.inputs, e.problem
+	e.mu.Unlock()
+	if synced || problem != nil {
+		return problem
+	}
+	for _, w := range inputs {
+		if h := w.health(); !h.Synced && h.Err != nil {
+			return h.Err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package multicluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/reconcile"
+)
+
+// Stats are the counters of the controller, all clusters together.
+func (c *Controller) Stats() reconcile.Stats {
+	s := c.inner.Stats()
+	s.Events += c.events.Load()
+	s.Hung += c.hung.Load()
+	return s
+}
+
+// InFlight names the requests that are being reconciled, with the time each has been running, sorted.
+func (c *Controller) InFlight() []string { return c.inner.InFlight() }
+
+// Work tells what there is to do. It counts what the clusters' caches have not handed on yet as ready, and has not started while
+// clusters are being reached for the first time, so that Manager.RunUntilIdle of the local manager waits for what a fleet has to do.
+// It does not wait for a cluster that cannot be reached.
+func (c *Controller) Work() reconcile.Work {
+	w := c.inner.Work()
+	c.mu.Lock()
+	engagements := c.engagementsLocked()
+	c.mu.Unlock()
+	w.Started = w.Started && c.parts.fleet.settled()
+	w.Ready += c.parts.fleet.unseen()
+	for _, e := range engagements {
+		w.Started = w.Started && !e.waits()
+		w.Ready += e.pending()
+	}
+	return w
+}
+
+// Health is nil when the controller reconciles, or could at once. A cluster that cannot be watched, and keys that fail or hang, are
+// told by [Controller.Note].
+func (c *Controller) Health() error { return c.inner.Health() }
+
+// Note says in words what is not well in single clusters; it is empty when all is.
+func (c *Controller) Note() string {
+	c.mu.Lock()
+	engagements := c.engagementsLocked()
+	var notes []string
+	for k, since := range c.long {
+		notes = append(notes, fmt.Sprintf("%v hangs for %v", k, time.Since(since).Round(time.Second)))
+	}
+	c.mu.Unlock()
+	for _, e := range engagements {
+		if err := e.why(); err != nil && e.member.state() == Live {
+			notes = append(notes, fmt.Sprintf("cluster %q: %v", e.member.name, err))
+		}
+	}
+	slices.Sort(notes)
+	if more := len(notes) - mostNoted; more > 0 {
+		notes = append(notes[:mostNoted], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(notes, "; ")
+}
+
+// pending is how many of the caches that the engagement watches have something that no handler has heard of.
+func (e *engagement) pending() (n int) {
+	e.mu.Lock()
+	inputs := e.inputs
+	n = len(e.held)
+	e.mu.Unlock()
+	if e.member.name == LocalCluster {
+		return n // the local manager looks at its caches itself
+	}
+	for _, w := range inputs {
+		s := w.stats()
+		if s.Queued > 0 || slices.ContainsFunc(s.Handlers, func(h informer.HandlerStats) bool { return h.Pending > 0 || h.Running > 0 }) {
+			n++
+		}
+	}
+	return n
+}
+
+// settled says that every cluster that will be here soon is.
+func (m *Manager) settled() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, a := range m.announcers {
+		if !a.synced && a.err == nil {
+			return false
+		}
+	}
+	for _, s := range m.slots {
+		if s.since.IsZero() || s.state == Joining && s.attempts == 0 || s.state >= Draining {
+			return false
+		}
+	}
+	return m.start != nil || m.ran
+}
+
+// unseenPatience is how long nothing must change before own writes that no cache shows are not waited for any more.
+const unseenPatience = time.Second
+
+// unseen is how many own writes the caches of clusters do not show yet, unless they seem never to.
+func (m *Manager) unseen() (n int) {
+	m.mu.Lock()
+	members := m.membersLocked()
+	m.mu.Unlock()
+	for _, mem := range members {
+		n += mem.cluster.Stats().Unseen
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n != m.unseenWrites || m.unseenSince.IsZero() {
+		m.unseenWrites, m.unseenSince = n, time.Now()
+	}
+	if time.Since(m.unseenSince) >= unseenPatience {
+		return 0
+	}
+	return n
+}

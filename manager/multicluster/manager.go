@@ -1,0 +1,302 @@
+package multicluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/workctx"
+	"github.com/flyball-dev/flyball/manager"
+)
+
+// Manager is a fleet: the clusters that its providers announce, and the controllers that work on them. See the package comment.
+//
+// It is a runnable of the local manager, and so is each of its controllers: they start and stop, are watched and measured as
+// those of one cluster are.
+type Manager struct {
+	options Options
+	local   *manager.Manager
+	scheme  *runtime.Scheme
+	// kinds tells kinds of Go types; it asks no server.
+	kinds *client.Cluster
+	// hub is the local cluster's member, which never leaves.
+	hub *member
+
+	incarnations atomic.Uint64
+	dropped      atomic.Uint64
+
+	mu sync.Mutex
+	// slots are the names in the fleet. Invariant: while running, each has a goroutine.
+	slots       map[string]*slot
+	announcers  []*announcer
+	controllers []*Controller
+	indexes     []index
+	counts      counts
+	// start runs a slot. Not nil exactly while the fleet runs.
+	start func(*slot)
+	ran   bool
+	// unseenWrites is how many own writes were not seen when that was asked, and unseenSince since when it is so.
+	unseenWrites int
+	unseenSince  time.Time
+}
+
+// index is one that every cluster has.
+type index struct {
+	object  client.Object
+	field   string
+	extract func(client.Object) []string
+}
+
+// New makes a fleet and gives it to the local manager, which runs it. Nothing is started, and no cluster is asked anything.
+//
+// Errors: options that do not fit together; a name that is taken in the manager.
+func New(local *manager.Manager, o Options) (*Manager, error) {
+	if local == nil {
+		return nil, errors.New("fleet: the local manager is nil; make one with manager.New")
+	}
+	o = o.withDefaults()
+	m := &Manager{
+		options: o, local: local, scheme: o.Scheme,
+		slots:  map[string]*slot{},
+		counts: newCounts(),
+	}
+	if m.scheme == nil {
+		m.scheme = local.Scheme()
+	}
+	if o.UnreadyWithout < 0 || o.UnreadyWithout > 1 {
+		return nil, fmt.Errorf("fleet %s: UnreadyWithout is %v; it is a share of the clusters, from 0 to 1", o.Name, o.UnreadyWithout)
+	}
+	for i, p := range o.Providers {
+		if p == nil {
+			return nil, fmt.Errorf("fleet %s: Providers[%d] is nil", o.Name, i)
+		}
+		m.announcers = append(m.announcers, newAnnouncer(m, p))
+	}
+	m.hub = ClusterOf(local).member
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("fleet %s: %w", o.Name, err)
+	}
+	if err := local.Add(m); err != nil {
+		return nil, fmt.Errorf("fleet %s: %w", o.Name, err)
+	}
+	return m, nil
+}
+
+// check finds out what is wrong with the caches before any cluster comes.
+func (m *Manager) check() (err error) {
+	if m.kinds, err = client.New(&rest.Config{Host: "http://nowhere"}, client.Options{Scheme: m.scheme}); err != nil {
+		return err
+	}
+	for i, of := range m.options.Caches {
+		if of.Object == nil {
+			return fmt.Errorf("Options.Caches[%d]: the object is nil; give an empty one, like &corev1.Pod{}", i)
+		}
+		if _, err := m.kinds.GroupVersionKindFor(of.Object); err != nil {
+			return fmt.Errorf("Options.Caches[%d]: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// Name names the fleet in the local manager.
+func (m *Manager) Name() string { return m.options.Name }
+
+// NeedLeaderElection says whether clusters are joined by the leader alone.
+func (m *Manager) NeedLeaderElection() bool { return m.options.OnlyLeader }
+
+// Local is the manager of the local cluster, for runnables that concern no cluster in particular.
+func (m *Manager) Local() *manager.Manager { return m.local }
+
+// Scheme tells the kinds of Go types, in all clusters.
+func (m *Manager) Scheme() *runtime.Scheme { return m.scheme }
+
+// GetCluster returns a cluster that is Live; that of name "" always is. It answers at once.
+//
+// In a reconcile, the cluster of its request stays the one that it began with: while that drains it can be used, and when another
+// one takes its name it is ErrClusterGone all the same. Another cluster that a reconcile gets stays the same until the
+// reconcile returns, and does not go before.
+//
+// Errors: a [ClusterError].
+func (m *Manager) GetCluster(ctx context.Context, name string) (*Cluster, error) {
+	u := useFrom(ctx)
+	switch {
+	case u == nil || u.fleet != m:
+		mem, err := m.member(name)
+		if err != nil {
+			return nil, err
+		}
+		if err := mem.unusable(); err != nil {
+			return nil, err
+		}
+		return mem.cluster, nil
+	case name != u.name:
+		return u.other(name, func() (*member, error) { return m.member(name) })
+	case u.member == nil:
+		return nil, &ClusterError{Cluster: name, State: Gone, Err: ErrClusterGone}
+	}
+	return u.member.usable()
+}
+
+// member returns that of a name.
+func (m *Manager) member(name string) (*member, error) {
+	if name == LocalCluster {
+		return m.hub, nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.slots[name]
+	switch {
+	case s == nil:
+		return nil, &ClusterError{Cluster: name, State: Gone, Err: ErrClusterNotFound}
+	case s.member == nil:
+		return nil, &ClusterError{Cluster: name, State: s.state, Reason: s.reason, Err: ErrClusterNotLive}
+	}
+	return s.member, nil
+}
+
+// IndexField makes cached lists of obj's kind selectable by client.MatchingFields with that field, in every cluster that is there
+// and in every one that comes, the local one included. extract returns the values of an object.
+//
+// Errors: informer.ErrIndexExists; one that says so, when the kind is not cached.
+func (m *Manager) IndexField(ctx context.Context, obj client.Object, field string, extract func(client.Object) []string) error {
+	if err := m.hub.cluster.IndexField(ctx, obj, field, extract); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	m.indexes = append(m.indexes, index{obj, field, extract})
+	members := m.membersLocked()
+	m.mu.Unlock()
+	var errs []error
+	for _, mem := range members {
+		if err := mem.cluster.IndexField(ctx, obj, field, extract); err != nil && !errors.Is(err, informer.ErrIndexExists) {
+			errs = append(errs, fmt.Errorf("cluster %q: %w", mem.name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (m *Manager) membersLocked() (members []*member) {
+	for _, s := range m.slots {
+		if s.member != nil {
+			members = append(members, s.member)
+		}
+	}
+	return members
+}
+
+// Run joins the clusters that the providers announce, until ctx is done; then it drains them, as the local manager drains the
+// controllers, and returns when all are gone. It may be called once, by the local manager.
+func (m *Manager) Run(ctx context.Context) error {
+	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "fleet", m.options.Name))
+	work, release := workctx.From(ctx, max(m.options.DrainTimeout, 0))
+	defer release()
+	var slots, providers, owner sync.WaitGroup
+	if !m.open(func(s *slot) { slots.Go(func() { s.run(ctx, work) }) }) {
+		return fmt.Errorf("fleet %s: run: %w", m.options.Name, manager.ErrStopped)
+	}
+	owning, endOwner := context.WithCancel(context.WithoutCancel(ctx))
+	defer endOwner()
+	if m.options.Owner != nil {
+		owner.Go(func() { m.runOwner(owning) })
+	}
+	for _, a := range m.announcers {
+		providers.Go(func() { a.run(ctx) })
+	}
+	<-ctx.Done()
+	m.shut()
+	providers.Wait()
+	slots.Wait()
+	endOwner()
+	owner.Wait()
+	return nil
+}
+
+// open lets slots run.
+func (m *Manager) open(start func(*slot)) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ran {
+		return false
+	}
+	m.ran, m.start = true, start
+	return true
+}
+
+// shut lets no further slot run.
+func (m *Manager) shut() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.start = nil
+}
+
+// runOwner runs the owner again when it fails.
+func (m *Manager) runOwner(ctx context.Context) {
+	again := newRetries(m.options.JoinBackoff)
+	for {
+		err := m.options.Owner.Run(ctx)
+		if ctx.Err() != nil || err == nil {
+			return
+		}
+		klog.FromContext(ctx).Error(err, "The owner of clusters failed, and is run again")
+		if !again.pause(ctx) {
+			return
+		}
+	}
+}
+
+// admit makes a member known, and lets controllers keep the requests for it.
+func (m *Manager) admit(s *slot, mem *member) {
+	mem.set(Joining, "being reached")
+	m.mu.Lock()
+	s.member = mem
+	if s.want != nil {
+		mem.cluster.info.Store(&ClusterInfo{Name: s.name, Identity: s.want.Identity, Labels: s.want.Labels})
+	}
+	indexes := slices.Clone(m.indexes)
+	controllers := slices.Clone(m.controllers)
+	m.mu.Unlock()
+	for _, index := range indexes {
+		// Its kind was found when it was declared; another call may have made it since the member is known.
+		_ = mem.cluster.IndexField(context.Background(), index.object, index.field, index.extract)
+	}
+	for _, c := range controllers {
+		c.admit(mem)
+	}
+}
+
+// engage lets controllers watch a member that has become Live.
+func (m *Manager) engage(mem *member) {
+	for _, c := range m.controllersNow() {
+		c.engage(mem)
+	}
+}
+
+// dismiss lets controllers forget a member.
+func (m *Manager) dismiss(mem *member) {
+	for _, c := range m.controllersNow() {
+		c.dismiss(mem)
+	}
+}
+
+// relabel has controllers look again whether they mean a member.
+func (m *Manager) relabel(mem *member) {
+	for _, c := range m.controllersNow() {
+		c.relabel(mem)
+	}
+}
+
+func (m *Manager) controllersNow() []*Controller {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.controllers)
+}

@@ -1,0 +1,176 @@
+package multicluster
+
+import (
+	"context"
+	"time"
+
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/workqueue"
+)
+
+// parts are what a controller is made of, each time. Nothing in it changes once it is built.
+type parts struct {
+	fleet      *Manager
+	name       string
+	reconciler reconcile.Reconciler[Request]
+	options    reconcile.Options[Request]
+	inputs     []*input
+	object     *input // that of For; nil without it
+	filters    []ClusterFilter
+	local      bool
+	leaderless bool
+	reportGone bool
+}
+
+// defaultWorkers is how many reconciles run at once, where the options do not say.
+const defaultWorkers = 8
+
+func (p *parts) workers() int {
+	if p.options.Workers > 0 {
+		return p.options.Workers
+	}
+	return defaultWorkers
+}
+
+func (p *parts) clusterWorkers() int {
+	if n := p.fleet.options.ClusterWorkers; n > 0 {
+		return min(n, p.workers())
+	}
+	return max(1, p.workers()/2)
+}
+
+func (p *parts) hungAfter() time.Duration {
+	if p.options.HungAfter == 0 {
+		return defaultHungAfter
+	}
+	return p.options.HungAfter
+}
+
+// means says whether the controller works on a cluster. On the local one requests can always be made, whether or not it is watched.
+func (p *parts) means(mem *member) bool {
+	if mem == p.fleet.hub {
+		return true
+	}
+	for _, f := range p.filters {
+		if !f(mem.cluster.Info()) {
+			return false
+		}
+	}
+	return true
+}
+
+// inputsOf are what is watched in a cluster.
+func (p *parts) inputsOf(mem *member) (inputs []*input) {
+	for _, in := range p.inputs {
+		switch {
+		case mem != p.fleet.hub && !in.hub, mem == p.fleet.hub && (in.hub || p.local):
+			inputs = append(inputs, in)
+		}
+	}
+	return inputs
+}
+
+// innerOptions are those of the loop below. What its workers and its health are is decided here; what hangs or fails in one cluster
+// must not make the process unready.
+func (p *parts) innerOptions(order workqueue.Order[key]) reconcile.Options[key] {
+	o := p.options
+	inner := reconcile.Options[key]{
+		Workers: p.workers(), MaxRetries: o.MaxRetries, Timeout: o.Timeout,
+		MinInterval: o.MinInterval, Debounce: o.Debounce, MaxDebounce: o.MaxDebounce,
+		HungAfter: -1, FailingAfter: -1, DrainTimeout: o.DrainTimeout, Order: order, Metrics: o.Metrics,
+	}
+	if p.fleet.options.LendAfter > 0 {
+		inner.Workers += mostLent
+	}
+	if o.RateLimiter != nil {
+		inner.RateLimiter = limiter{o.RateLimiter}
+	}
+	return inner
+}
+
+// limiter is a rate limiter of requests for keys.
+type limiter struct {
+	of workqueue.RateLimiter[Request]
+}
+
+func (l limiter) When(k key) time.Duration { return l.of.When(k.public()) }
+func (l limiter) Forget(k key)             { l.of.Forget(k.public()) }
+func (l limiter) NumRequeues(k key) int    { return l.of.NumRequeues(k.public()) }
+
+// input is one call of For, Owns or Watches.
+type input struct {
+	call    string // "For", for messages
+	object  informer.Object
+	kind    kind
+	options WatchOptions
+	// hub says that it is watched in the local cluster alone.
+	hub  bool
+	owns bool
+	// own turns events into requests of the same cluster, across into those of any. One of both is set, or owns.
+	own    *OwnHandler
+	across *Handler
+	// filters are those of the controller and of the call.
+	filters []Predicate
+	// owner is the kind whose requests Owns makes.
+	owner kind
+}
+
+// handler is what the events are given to.
+func (in *input) handler(ownersInNamespaces bool) Handler {
+	var h Handler
+	switch {
+	case in.across != nil:
+		h = *in.across
+	case in.owns:
+		o := reconcile.OwnerOptions{ClusterScoped: !ownersInNamespaces, EveryOwner: in.options.EveryOwner}
+		h = lift(reconcile.EnqueueOwner[informer.Object](in.owner.GroupKind(), o))
+	default:
+		h = lift(*in.own)
+	}
+	if len(in.filters) > 0 {
+		h = reconcile.Filter(h, in.filters...)
+	}
+	return h
+}
+
+// lift makes requests of the cluster that the event is of.
+func lift(h OwnHandler) Handler {
+	var lifted Handler
+	if h.OnAdd != nil {
+		lifted.OnAdd = func(ctx context.Context, obj informer.Object, initial bool, q reconcile.Enqueuer[Request]) {
+			h.OnAdd(ctx, obj, initial, here(ctx, q))
+		}
+	}
+	if h.OnUpdate != nil {
+		lifted.OnUpdate = func(ctx context.Context, old, obj informer.Object, q reconcile.Enqueuer[Request]) {
+			h.OnUpdate(ctx, old, obj, here(ctx, q))
+		}
+	}
+	if h.OnDelete != nil {
+		lifted.OnDelete = func(ctx context.Context, gone informer.Deleted[informer.Object], q reconcile.Enqueuer[Request]) {
+			h.OnDelete(ctx, gone, here(ctx, q))
+		}
+	}
+	return lifted
+}
+
+// here puts the name of the event's cluster to requests.
+func here(ctx context.Context, q reconcile.Enqueuer[Request]) reconcile.Enqueuer[reconcile.Request] {
+	name := LocalCluster
+	if c, ok := ClusterFromContext(ctx); ok {
+		name = c.Name()
+	}
+	return &local{name: name, q: q}
+}
+
+type local struct {
+	name string
+	q    reconcile.Enqueuer[Request]
+}
+
+func (l *local) Add(r reconcile.Request) { l.q.Add(Request{l.name, r}) }
+
+func (l *local) AddAfter(r reconcile.Request, d time.Duration) { l.q.AddAfter(Request{l.name, r}, d) }
+
+func (l *local) AddRateLimited(r reconcile.Request) { l.q.AddRateLimited(Request{l.name, r}) }

@@ -1,0 +1,253 @@
+package multicluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/klog/v2"
+)
+
+// Transition is a change of state, and the reason for it, in one of few fixed wordings.
+type Transition struct {
+	To     State
+	Reason string
+}
+
+// Stats counts what became of a fleet's clusters.
+type Stats struct {
+	// Clusters is how many are in each state now.
+	Clusters map[State]int
+	// Transitions counts changes of state since the start.
+	Transitions map[Transition]uint64
+	// Spent is how long clusters were in the states that they have left, all together, and Left how often they left it.
+	Spent map[State]time.Duration
+	Left  map[State]uint64
+	// Attempts counts attempts to reach a cluster that failed.
+	Attempts uint64
+	// Dropped counts requests that were not reconciled, because their cluster had departed or was not meant any more.
+	Dropped uint64
+}
+
+// counts are those parts of Stats that are not found by looking. Guarded by the fleet's lock.
+type counts struct {
+	transitions map[Transition]uint64
+	spent       map[State]time.Duration
+	left        map[State]uint64
+	attempts    uint64
+}
+
+func newCounts() counts {
+	return counts{transitions: map[Transition]uint64{}, spent: map[State]time.Duration{}, left: map[State]uint64{}}
+}
+
+// Stats is a snapshot.
+func (m *Manager) Stats() Stats {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := Stats{
+		Clusters:    map[State]int{},
+		Transitions: maps.Clone(m.counts.transitions),
+		Spent:       maps.Clone(m.counts.spent),
+		Left:        maps.Clone(m.counts.left),
+		Attempts:    m.counts.attempts,
+		Dropped:     m.dropped.Load(),
+	}
+	for _, slot := range m.slots {
+		s.Clusters[slot.state]++
+	}
+	return s
+}
+
+// move takes a slot to a state, or changes why it is there; one line of log tells of a new state.
+func (s *slot) move(ctx context.Context, to State, reason string) {
+	m := s.fleet
+	m.mu.Lock()
+	from, was, now := s.state, s.since, time.Now()
+	if from == to && !was.IsZero() {
+		s.reason = reason
+		m.mu.Unlock()
+		return
+	}
+	spent := time.Duration(0)
+	if !was.IsZero() {
+		spent = now.Sub(was)
+		m.counts.spent[from] += spent
+		m.counts.left[from]++
+	}
+	s.state, s.since, s.reason = to, now, reason
+	if to == Live {
+		s.attempts = 0
+	}
+	m.counts.transitions[Transition{To: to, Reason: fixed(to, reason)}]++
+	m.mu.Unlock()
+	logger := klog.FromContext(ctx)
+	if spent > 0 {
+		logger = logger.WithValues("before", from, "duration", spent)
+	}
+	logger.Info("Cluster changed its state", "state", to, "reason", reason)
+}
+
+// fixed is the reason as it is counted: free text is not.
+func fixed(to State, reason string) string {
+	switch to {
+	case Live:
+		return "answered"
+	case Joining:
+		return "announced"
+	case Waiting:
+		if strings.HasPrefix(reason, "not ready: ") {
+			return "not ready"
+		}
+		return "not served here"
+	}
+	return reason // of the few that causeOf gives
+}
+
+// failed notes an attempt that failed. It logs what is new: a dead cluster is one line.
+func (s *slot) failed(ctx context.Context, err error) {
+	m := s.fleet
+	m.mu.Lock()
+	news := s.reason != err.Error()
+	s.reason = err.Error()
+	s.attempts++
+	attempts, member := s.attempts, s.member
+	m.counts.attempts++
+	m.mu.Unlock()
+	if member != nil {
+		member.set(Joining, err.Error())
+	}
+	logger := klog.FromContext(ctx)
+	if !news {
+		logger = logger.V(4)
+	}
+	logger.Info("Cluster cannot be reached, and is tried again", "attempt", attempts, "err", err)
+}
+
+// Status tells how a cluster is.
+//
+// Errors: ErrClusterNotFound.
+func (m *Manager) Status(name string) (ClusterStatus, error) {
+	m.mu.Lock()
+	s := m.slots[name]
+	if s == nil {
+		m.mu.Unlock()
+		return ClusterStatus{}, &ClusterError{Cluster: name, State: Gone, Err: ErrClusterNotFound}
+	}
+	status, member := s.statusLocked(), s.member
+	m.mu.Unlock()
+	return status.with(member), nil
+}
+
+// Clusters tells how all are, ordered by name. The local cluster is not among them.
+func (m *Manager) Clusters() []ClusterStatus {
+	m.mu.Lock()
+	statuses, members := make([]ClusterStatus, 0, len(m.slots)), make([]*member, 0, len(m.slots))
+	for _, s := range m.slots {
+		statuses = append(statuses, s.statusLocked())
+		members = append(members, s.member)
+	}
+	m.mu.Unlock()
+	for i := range statuses {
+		statuses[i] = statuses[i].with(members[i])
+	}
+	slices.SortFunc(statuses, func(a, b ClusterStatus) int { return cmp.Compare(a.Name, b.Name) })
+	return statuses
+}
+
+func (s *slot) statusLocked() ClusterStatus {
+	status := ClusterStatus{
+		ClusterInfo: ClusterInfo{Name: s.name},
+		State:       s.state, Since: s.since, Reason: s.reason, Attempts: s.attempts, Provider: s.by.name,
+	}
+	if s.want != nil {
+		status.Identity, status.Labels = s.want.Identity, s.want.Labels
+	}
+	return status
+}
+
+// with adds what only the member knows: that it is Live, and yet its server is away.
+func (c ClusterStatus) with(m *member) ClusterStatus {
+	if m == nil {
+		return c
+	}
+	c.InFlight = m.inFlight()
+	if c.State != Live {
+		return c
+	}
+	for _, h := range m.cluster.informers.Health() {
+		if h.Err != nil {
+			c.Reason = fmt.Sprintf("%v, for %v", h.Err, time.Since(h.Since).Round(time.Second))
+			break
+		}
+	}
+	return c
+}
+
+// Health is nil when the fleet does what it can: every provider has told which clusters there are, and as many are Live as
+// Options.UnreadyWithout asks for. [Manager.Note] has the rest.
+func (m *Manager) Health() error {
+	m.mu.Lock()
+	var wrong []error
+	if m.start == nil {
+		wrong = append(wrong, errors.New("not running"))
+	}
+	for _, a := range m.announcers {
+		switch {
+		case a.synced || m.start == nil:
+		case a.err != nil:
+			wrong = append(wrong, fmt.Errorf("provider %s: %w", a.name, a.err))
+		default:
+			wrong = append(wrong, fmt.Errorf("provider %s has not told yet which clusters there are", a.name))
+		}
+	}
+	live, wanted := 0, 0
+	for _, s := range m.slots {
+		if s.state == Live {
+			live++
+		}
+		if s.state != Waiting {
+			wanted++
+		}
+	}
+	m.mu.Unlock()
+	if float64(live) < m.options.UnreadyWithout*float64(wanted) {
+		wrong = append(wrong, errors.New(m.Note()))
+	}
+	return errors.Join(wrong...)
+}
+
+// mostNoted is how many clusters are named in a note.
+const mostNoted = 3
+
+// Note is how the clusters are, in one line for people: "48 of 50 clusters are live; a: Joining, connection refused; b: …". It is
+// shown at /readyz.
+func (m *Manager) Note() string {
+	all := m.Clusters()
+	live, unwell := 0, []string{}
+	for _, c := range all {
+		if c.State == Live {
+			live++
+		}
+		if c.State != Live || c.Reason != "" {
+			unwell = append(unwell, c.words())
+		}
+	}
+	if more := len(unwell) - mostNoted; more > 0 {
+		unwell = append(unwell[:mostNoted], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(append([]string{fmt.Sprintf("%d of %d clusters are live", live, len(all))}, unwell...), "; ")
+}
+
+func (c ClusterStatus) words() string {
+	text := c.Name + ": " + c.State.String()
+	if c.Reason != "" {
+		text += ", " + c.Reason
+	}
+	return fmt.Sprintf("%s, since %v", text, time.Since(c.Since).Round(time.Second))
+}

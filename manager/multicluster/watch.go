@@ -1,0 +1,243 @@
+package multicluster
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/workqueue"
+)
+
+// watch is one input of a controller in one cluster.
+type watch struct {
+	input *input
+	name  string
+	on    informed
+	// scoped asks whether owners live in namespaces; nil where nobody needs to know.
+	scoped func(ctx context.Context) (bool, error)
+
+	mu sync.Mutex
+	// added is the handler; nil when there is none.
+	added *informer.Registration
+}
+
+// informed is an informer of whatever type.
+type informed interface {
+	add(h informer.Handler[informer.Object]) (*informer.Registration, error)
+	remove(r *informer.Registration)
+	health() informer.Health
+	stats() informer.Stats
+	release()
+}
+
+// watch takes the informer of an input in a cluster.
+func (p *parts) watch(mem *member, in *input) (*watch, error) {
+	example := in.object
+	if in.options.OnlyMetadata {
+		bare := &metav1.PartialObjectMetadata{}
+		bare.SetGroupVersionKind(in.kind)
+		example = bare
+	}
+	o := in.options.Restrict(p.fleet.cacheOf(mem, example))
+	o.Kind = in.kind
+	var on informed
+	var err error
+	switch f := mem.cluster.informers; example.(type) {
+	case *metav1.PartialObjectMetadata:
+		on, err = inform[*metav1.PartialObjectMetadata](f, o)
+	case *unstructured.Unstructured:
+		on, err = inform[*unstructured.Unstructured](f, o)
+	default:
+		on, err = inform[informer.Object](f, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	w := &watch{input: in, name: on.health().Resource, on: on}
+	if mem.name != LocalCluster {
+		w.name = mem.name + " " + w.name
+	}
+	if in.owns {
+		w.scoped = func(ctx context.Context) (bool, error) { return mem.cluster.IsObjectNamespaced(ctx, p.object.object) }
+	}
+	return w, nil
+}
+
+// cacheOf is what is said about the caches of a kind in a cluster.
+func (m *Manager) cacheOf(mem *member, example informer.Object) informer.InformerOptions {
+	if mem == m.hub {
+		return m.local.CacheOf(example)
+	}
+	form := func(o informer.Object) string {
+		kind, err := m.kinds.GroupVersionKindFor(o)
+		switch o.(type) {
+		case *unstructured.Unstructured, *metav1.PartialObjectMetadata:
+			return fmt.Sprintf("%T %v %v", o, kind, err)
+		}
+		return fmt.Sprintf("typed %v %v", kind, err)
+	}
+	for _, of := range m.options.Caches {
+		if form(of.Object) == form(example) {
+			return of.Informer
+		}
+	}
+	return informer.InformerOptions{}
+}
+
+func (w *watch) health() informer.Health { return w.on.health() }
+
+func (w *watch) stats() informer.Stats { return w.on.stats() }
+
+func (w *watch) release() { w.on.release() }
+
+// add makes the events of the cluster requests of the engagement.
+func (w *watch) add(ctx context.Context, e *engagement) (*informer.Registration, error) {
+	namespaced := true
+	if w.scoped != nil {
+		var err error
+		if namespaced, err = w.learn(ctx); err != nil {
+			return nil, err
+		}
+	}
+	r, err := w.on.add(w.events(ctx, e, w.input.handler(namespaced)))
+	if err != nil {
+		return nil, fmt.Errorf("watch %s: %w", w.name, err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.added = r
+	return r, nil
+}
+
+// remove takes the handler away. A call may be under way: what it asks for is ignored.
+func (w *watch) remove() {
+	w.mu.Lock()
+	r := w.added
+	w.added = nil
+	w.mu.Unlock()
+	if r != nil {
+		w.on.remove(r)
+	}
+}
+
+// learn asks the cluster, until it answers, whether the owners live in namespaces.
+func (w *watch) learn(ctx context.Context) (namespaced bool, err error) {
+	again := newRetries(informer.Backoff{Min: time.Second, Max: 30 * time.Second})
+	for {
+		if namespaced, err = w.scoped(ctx); err == nil {
+			return namespaced, nil
+		}
+		if !again.pause(ctx) {
+			return false, context.Cause(ctx)
+		}
+	}
+}
+
+// lowPriority is that of what was there when the watch began, and of what did not change.
+//
+// Source: handler.LowPriority of controller-runtime v0.25.2.
+const lowPriority = -100
+
+// events makes an informer's handler of one that queues requests.
+func (w *watch) events(ctx context.Context, e *engagement, h Handler) informer.Handler[informer.Object] {
+	q := func(event string, obj informer.Object, news bool) reconcile.Enqueuer[Request] {
+		e.controller.events.Add(1)
+		name := obj.GetName()
+		if ns := obj.GetNamespace(); ns != "" {
+			name = ns + "/" + name
+		}
+		q := &enqueuer{engagement: e, cause: workqueue.Cause{
+			Source: w.name, Event: event, Object: name, ResourceVersion: obj.GetResourceVersion(), Time: time.Now(),
+		}}
+		if !news {
+			q.priority = lowPriority
+		}
+		return q
+	}
+	var on informer.Handler[informer.Object]
+	if h.OnAdd != nil {
+		on.OnAdd = func(obj informer.Object, initial bool) { h.OnAdd(ctx, obj, initial, q("Add", obj, !initial)) }
+	}
+	if h.OnUpdate != nil {
+		on.OnUpdate = func(old, obj informer.Object) {
+			h.OnUpdate(ctx, old, obj, q("Update", obj, old.GetResourceVersion() != obj.GetResourceVersion()))
+		}
+	}
+	if h.OnDelete != nil {
+		on.OnDelete = func(gone informer.Deleted[informer.Object]) { h.OnDelete(ctx, gone, q("Delete", gone.Object, true)) }
+	}
+	return on
+}
+
+// enqueuer queues the requests of one event.
+type enqueuer struct {
+	engagement *engagement
+	cause      workqueue.Cause
+	priority   int
+}
+
+// Add implements reconcile.Enqueuer.
+func (q *enqueuer) Add(r Request) { q.with(r, workqueue.AddOptions{}) }
+
+// AddAfter implements reconcile.Enqueuer.
+func (q *enqueuer) AddAfter(r Request, d time.Duration) { q.with(r, workqueue.AddOptions{After: d}) }
+
+// AddRateLimited implements reconcile.Enqueuer.
+func (q *enqueuer) AddRateLimited(r Request) { q.with(r, workqueue.AddOptions{RateLimited: true}) }
+
+func (q *enqueuer) with(r Request, o workqueue.AddOptions) {
+	o.Cause = q.cause
+	if q.priority != 0 {
+		o.Priority = &q.priority
+	}
+	if r.Cluster == q.engagement.member.name { // of this incarnation, whoever has the name now
+		q.engagement.enqueue(key{q.engagement.member, r.Request}, o)
+		return
+	}
+	q.engagement.controller.enqueueAcross(r, o)
+}
+
+// inform is the informer of a type.
+func inform[T informer.Object](f *informer.Factory, o informer.InformerOptions) (informed, error) {
+	inf, err := informer.ForOptions[T](f, o)
+	if err != nil {
+		return nil, err
+	}
+	return &informedOf[T]{inf}, nil
+}
+
+type informedOf[T informer.Object] struct{ informer.Informer[T] }
+
+func (i *informedOf[T]) health() informer.Health { return i.Health() }
+
+func (i *informedOf[T]) stats() informer.Stats { return i.Stats() }
+
+func (i *informedOf[T]) release() { informer.Release(i.Informer) }
+
+func (i *informedOf[T]) remove(r *informer.Registration) {
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = i.RemoveHandler(now, r) // The error counts what nobody wants any more.
+}
+
+func (i *informedOf[T]) add(h informer.Handler[informer.Object]) (*informer.Registration, error) {
+	var on informer.Handler[T]
+	if h.OnAdd != nil {
+		on.OnAdd = func(obj T, initial bool) { h.OnAdd(obj, initial) }
+	}
+	if h.OnUpdate != nil {
+		on.OnUpdate = func(old, obj T) { h.OnUpdate(old, obj) }
+	}
+	if h.OnDelete != nil {
+		on.OnDelete = func(d informer.Deleted[T]) {
+			h.OnDelete(informer.Deleted[informer.Object]{Key: d.Key, Object: d.Object, Stale: d.Stale})
+		}
+	}
+	return i.AddHandler(on, informer.HandlerOptions{})
+}
