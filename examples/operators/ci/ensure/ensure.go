@@ -14,11 +14,13 @@ import (
 	"github.com/flyball-dev/flyball/client"
 )
 
+// The Secret that [PullSecret] copies.
 const (
-	// PullSecretNamespace and PullSecretName name the Secret that [PullSecret] copies.
 	PullSecretNamespace = "ci"
 	PullSecretName      = "registry-pull-credentials"
+)
 
+const (
 	userMonitoring    = "openshift.io/user-monitoring"
 	clusterMonitoring = "openshift.io/cluster-monitoring"
 )

@@ -21,11 +21,14 @@ import (
 	"github.com/flyball-dev/flyball/reconcile/predicate"
 )
 
+// The names of the controllers: of EphemeralClusters, and of ProwJobs whose EphemeralCluster is gone.
 const (
-	// Name is the name of the controller of EphemeralClusters, and OrphansName that of the one of ProwJobs without.
 	Name        = "ephemeral-cluster-provisioner"
 	OrphansName = "ephemeral-cluster-orphans"
-	// Namespace is the only one whose EphemeralClusters are looked at, and JobNamespace that of their ProwJobs.
+)
+
+// The only namespace whose EphemeralClusters are looked at, and that of their ProwJobs.
+const (
 	Namespace    = "ephemeral-cluster"
 	JobNamespace = "ci"
 )

@@ -1,0 +1,21 @@
+package promotion
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Metrics count the jobs that were created. It is a prometheus.Collector.
+//
+// Concurrency: from any goroutine. A nil one counts nothing.
+type Metrics struct{ *prometheus.CounterVec }
+
+// NewMetrics returns metrics that have counted nothing.
+func NewMetrics() *Metrics {
+	return &Metrics{prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "promotion_job_creator_prowjobs_created", Help: "ProwJobs that were created because images were behind their branch.",
+	}, []string{"org", "repo", "branch"})}
+}
+
+func (m *Metrics) created(j Job) {
+	if m != nil {
+		m.WithLabelValues(j.Org, j.Repo, j.Branch).Inc()
+	}
+}
