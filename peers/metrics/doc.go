@@ -1,0 +1,2 @@
+// Package metrics compares the names under which a manager shows itself to Prometheus with controller-runtime's.
+package metrics
