@@ -94,15 +94,29 @@ func (p *Provider) announce(obj *unstructured.Unstructured) ([]multicluster.Anno
 	if name == "" || !p.selector.Matches(labels.Set(obj.GetLabels())) {
 		return nil, nil
 	}
-	host, err := p.endpoints.of(Endpoint{Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: string(obj.GetUID())})
+	notReady := p.notReady(obj)
+	config, err := p.ConfigFor(obj)
+	if err != nil && notReady == "" {
+		return nil, err
+	}
+	return []multicluster.Announcement{{
+		Name: name, Identity: string(obj.GetUID()), Config: config, Labels: obj.GetLabels(), NotReady: notReady,
+	}}, nil
+}
+
+// ConfigFor is how the control plane of an object is reached, ready or not: for who prepares it, or clears it away.
+//
+// Errors: a template that makes no URL of this object.
+func (p *Provider) ConfigFor(obj *unstructured.Unstructured) (*rest.Config, error) {
+	host, err := p.endpoints.of(Endpoint{
+		Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: string(obj.GetUID()), Object: obj.Object,
+	})
 	if err != nil {
 		return nil, err
 	}
 	config := rest.CopyConfig(p.o.Config)
 	config.Host, config.APIPath = host, ""
-	return []multicluster.Announcement{{
-		Name: name, Identity: string(obj.GetUID()), Config: config, Labels: obj.GetLabels(), NotReady: p.notReady(obj),
-	}}, nil
+	return config, nil
 }
 
 // notReady is why a control plane cannot be used; "" when it can.

@@ -274,18 +274,25 @@ func TestAProjectMadeAnewUnseenIsAnotherCluster(t *testing.T) {
 
 func TestAProjectThatMovedIsAnotherCluster(t *testing.T) {
 	d := project.External()
-	d.Endpoint = "https://{{.UID}}.{{.Name}}.example"
+	d.Endpoint = "https://{{.Name}}.{{.Object.spec.zone}}.example"
 	config := &rest.Config{Host: "https://base.example/prefix", BearerToken: "t"}
 	inWorld(t, project.Options{Discovery: d, Config: config}, func(w *world) {
 		shop := w.create("shop")
+		w.wants("join shop (it has no condition Ready)")
 		w.update(ready(shop, w.d, "True"))
-		w.wants("join shop (it has no condition Ready); change shop: readiness")
-		if got, want := w.host("shop"), "https://"+string(shop.GetUID())+".shop.example"; got != want {
-			t.Errorf("the control plane is at %s, want %s", got, want)
+		w.wants("") // It is ready, and nowhere: what was known stays.
+		if err := w.p.Health(); err == nil || !strings.Contains(err.Error(), `shop: endpoint`) {
+			t.Errorf("health is %v", err)
 		}
-		w.must(w.them.Delete(w.ctx, shop))
-		w.update(ready(w.create("shop"), w.d, "True"))
-		w.wants("leave shop; join shop (it has no condition Ready); change shop: readiness")
+		for _, zone := range []string{"eu", "us"} {
+			shop.Object["spec"] = map[string]any{"zone": zone}
+			w.update(shop)
+			w.wants(map[string]string{"eu": "change shop: readiness", "us": "change shop: host"}[zone])
+			if got, want := w.host("shop"), "https://shop."+zone+".example"; got != want {
+				t.Errorf("the control plane is at %s, want %s", got, want)
+			}
+		}
+		w.must(w.p.Health())
 	})
 }
 
