@@ -326,13 +326,16 @@ func (e *Elector) sign(record *resourcelock.LeaderElectionRecord, now time.Time)
 	record.RenewTime = metav1.NewTime(now)
 }
 
-// won notes that a write of ours, sent then, was accepted.
+// won notes that a write of ours, sent then, was accepted. An answer that comes when the tenure is over does not bring it back: a
+// candidate may have looked before the write arrived.
 func (e *Elector) won(record resourcelock.LeaderElectionRecord, sent time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.observed = observation{record: record, at: sent}
-	e.renewedAt = sent
 	e.unanswered = nil
+	if e.renewedAt.IsZero() || time.Since(e.renewedAt) < e.options.RenewDeadline {
+		e.renewedAt = sent
+	}
 }
 
 // observe notes what the lock says, and since when it has said so.

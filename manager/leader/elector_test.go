@@ -83,6 +83,38 @@ func TestStoppedBeforeTheCampaign(t *testing.T) {
 	}
 }
 
+// A renewal is under way for so long that the tenure ends meanwhile. Its answer, when it comes, changes nothing: the process may not
+// have run its timers, and asks only Check.
+func TestALateAnswerDoesNotBringATenureBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lock := &fakeLock{lease: &fakeLease{}, identity: "a"}
+		e, err := New(lock, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		over, result := make(chan struct{}), make(chan error, 1)
+		go func() {
+			result <- e.Run(t.Context(), func(context.Context) error {
+				<-over // deaf to the end of its tenure
+				return nil
+			})
+		}()
+		time.Sleep(3 * time.Second) // renewed at 2 s
+		lock.fail(func(context.Context, string) (bool, error) {
+			time.Sleep(9 * time.Second) // sent at 4 s, answered at 13 s
+			return true, nil
+		})
+		time.Sleep(10*time.Second + time.Millisecond)
+		if e.Check() == nil {
+			t.Error("it may write again 13s after the start, want the tenure to have ended at 12s for good")
+		}
+		close(over)
+		if err := <-result; !errors.Is(err, ErrLost) {
+			t.Errorf("run: %v, want ErrLost", err)
+		}
+	})
+}
+
 func TestAcquiresAFreeLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lease := &fakeLease{}
