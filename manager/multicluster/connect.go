@@ -24,6 +24,9 @@ func (m *Manager) connect(mem *member, a *Announcement) error {
 	config := m.configOf(mem, a.Config)
 	f := m.options.Informers
 	f.Scheme, f.Mapper = m.scheme, m.options.Mapper
+	if a.Namespace != "" {
+		f.Namespaces = []string{a.Namespace}
+	}
 	informers, err := informer.NewFactory(config, f)
 	if err != nil {
 		return err

@@ -54,7 +54,7 @@ var (
 
 // sameCluster says whether what was made for a can go on for b.
 func sameCluster(a, b *Announcement) bool {
-	return b.NotReady == "" && a.Identity == b.Identity && reflect.DeepEqual(static(a.Config), static(b.Config))
+	return b.NotReady == "" && a.Identity == b.Identity && a.Namespace == b.Namespace && reflect.DeepEqual(static(a.Config), static(b.Config))
 }
 
 // static is a config without what cannot be compared.
