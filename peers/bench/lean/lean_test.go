@@ -36,3 +36,19 @@ func TestMeasure(t *testing.T) {
 		}
 	}
 }
+
+// TestPodsAreDistinct: no two pods have the same name, however many there are.
+func TestPodsAreDistinct(t *testing.T) {
+	const n = 1_000_000
+	seen := make(map[string]bool, n)
+	for i := range n {
+		if s := suffix(i); seen[s] || len(s) != 5 {
+			t.Fatalf("pod %d: %s", i, s)
+		} else {
+			seen[s] = true
+		}
+	}
+	if a, b := Pod(7, 1), Pod(7+Services, 1); a.GenerateName != b.GenerateName || a.Name == b.Name {
+		t.Errorf("%s and %s", a.Name, b.Name)
+	}
+}

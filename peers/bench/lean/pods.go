@@ -30,6 +30,7 @@ func Pod(i int, version int) *corev1.Pod {
 	created := metav1.NewTime(epoch.Add(time.Duration(r.IntN(7*24*3600)) * time.Second))
 	token := "kube-api-access-" + letters(r, 5)
 	p := &corev1.Pod{ObjectMeta: s.metadata(r, created), Spec: s.spec(r, token)}
+	p.Name = p.GenerateName + suffix(i/Services)
 	p.ResourceVersion = strconv.Itoa(version)
 	p.Status = s.status(r, p, created, token, i)
 	p.ManagedFields = managedFields(p, created)
@@ -57,7 +58,7 @@ func newService(n int) service {
 func (s service) metadata(r *rand.Rand, created metav1.Time) metav1.ObjectMeta {
 	yes := true
 	return metav1.ObjectMeta{
-		Name: s.name + "-" + s.hash + "-" + letters(r, 5), GenerateName: s.name + "-" + s.hash + "-", Namespace: s.namespace, UID: uid(r), CreationTimestamp: created,
+		GenerateName: s.name + "-" + s.hash + "-", Namespace: s.namespace, UID: uid(r), CreationTimestamp: created,
 		Labels: map[string]string{
 			"app.kubernetes.io/name": s.name, "app.kubernetes.io/instance": s.name + "-prod", "app.kubernetes.io/part-of": "shop",
 			"pod-template-hash": s.hash, "team": s.namespace, "tier": []string{"web", "backend", "batch"}[s.n%3],
@@ -192,9 +193,19 @@ func managedFields(p *corev1.Pod, created metav1.Time) []metav1.ManagedFieldsEnt
 	}
 }
 
-func letters(r *rand.Rand, n int) string {
-	const alphabet = "bcdfghjklmnpqrstvwxz2456789"
-	return pick(r, n, alphabet)
+// alphabet is what names are generated of.
+const alphabet = "bcdfghjklmnpqrstvwxz2456789"
+
+func letters(r *rand.Rand, n int) string { return pick(r, n, alphabet) }
+
+// suffix is what the name of a Deployment's n-th pod ends in. It looks random, and no two of 14 million are the same: of random
+// ones some would be, among 100,000 pods.
+func suffix(n int) string {
+	b := make([]byte, 5)
+	for i, x := 0, n*7_654_321%(27*27*27*27*27); i < len(b); i, x = i+1, x/len(alphabet) {
+		b[i] = alphabet[x%len(alphabet)]
+	}
+	return string(b)
 }
 
 func hex(r *rand.Rand, n int) string { return pick(r, n, "0123456789abcdef") }
