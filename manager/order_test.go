@@ -3,69 +3,103 @@ package manager_test
 import (
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/flyball-dev/flyball/localapi/gate"
-	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
 // TestServersEndLast: while work in flight is finished, and when the lease is released after that, health still answers: alive, and
 // not ready any more. When Run has returned nobody listens.
 func TestServersEndLast(t *testing.T) {
-	w := newWorld(t)
-	o := elected()
-	o.HealthAddr = "127.0.0.1:0"
-	m := w.manager(t, o)
-	begun := make(chan struct{}, 1)
-	var stopping atomic.Bool
-	onConfigMaps(t, m, "slow", func(_ context.Context, r reconcile.Request) (reconcile.Result, error) {
-		if r.Name == "work" {
-			begun <- struct{}{}
-			for !stopping.Load() {
-				time.Sleep(time.Millisecond)
+	synctest.Test(t, func(t *testing.T) {
+		w, port := newWorld(t), newPort()
+		o := elected()
+		o.HealthAddr = "port:1"
+		m := w.manager(t, o)
+		m.ListenOn(port)
+		asked := 0
+		onConfigMaps(t, m, "slow", func(_ context.Context, r reconcile.Request) (reconcile.Result, error) {
+			if r.Name == "work" {
+				time.Sleep(5 * time.Second)
+				if code, body := port.get("/readyz"); code != 503 || !strings.HasPrefix(body, "[-]manager: stopping\n") {
+					t.Errorf("while work is in flight: %d %s", code, body)
+				}
+				asked++
 			}
-			if code, body := askHealth(m, "/readyz"); code != 503 || !strings.HasPrefix(body, "[-]manager: stopping\n") {
-				t.Errorf("while work is in flight: %d %s", code, body)
-			}
+			return reconcile.Result{}, nil
+		})
+		w.create(t, m, "work")
+		l := live(t, m)
+		if code, body := port.get("/readyz"); code != 200 {
+			t.Errorf("while it works: %d %s", code, body)
 		}
-		return reconcile.Result{}, nil
-	})
-	w.create(t, m, "work")
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- m.Run(ctx) }()
-	<-begun
-	var released atomic.Bool
-	w.refuse(func(r *gate.Request) gate.Verdict {
-		if r.Resource == "leases" && r.Verb == "update" && m.InFlight() == 0 {
-			if code, body := askHealth(m, "/livez"); code != 200 {
-				t.Errorf("at the release of the lease: %d %s", code, body)
+		w.refuse(func(r *gate.Request) gate.Verdict {
+			if r.Resource == "leases" && r.Verb == "update" && m.InFlight() == 0 {
+				if code, body := port.get("/livez"); code != 200 {
+					t.Errorf("at the release of the lease: %d %s", code, body)
+				}
+				asked++
 			}
-			released.Store(true)
+			return gate.Verdict{}
+		})
+		l.mustEnd()
+		if asked != 2 {
+			t.Errorf("health was asked %d times during the stop", asked)
 		}
-		return gate.Verdict{}
+		if code, _ := port.get("/livez"); code != 0 {
+			t.Errorf("after the end: %d", code)
+		}
 	})
-	stop()
-	for code := 0; code != 503; { // until it has heard of the stop
-		code, _ = askHealth(m, "/readyz")
-	}
-	stopping.Store(true)
-	if err := <-done; err != nil || !released.Load() {
-		t.Errorf("run: %v; the lease was released: %v", err, released.Load())
-	}
-	if code, _ := askHealth(m, "/livez"); code != 0 {
-		t.Errorf("after the end: %d", code)
+}
+
+// port is a listener in this process alone, so that it can be used in a bubble.
+type port struct {
+	conns  chan net.Conn // sent by dial, received by Accept, never closed; capacity 0
+	closed chan struct{} // closed by Close
+	close  sync.Once
+}
+
+func newPort() *port { return &port{conns: make(chan net.Conn), closed: make(chan struct{})} }
+
+func (p *port) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.conns:
+		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
 	}
 }
 
-// askHealth asks the manager's listener; the code is 0 when nobody answers.
-func askHealth(m *manager.Manager, path string) (int, string) {
-	answer, err := http.Get("http://" + m.HealthAddr() + path)
+func (p *port) Close() error {
+	p.close.Do(func() { close(p.closed) })
+	return nil
+}
+
+func (p *port) Addr() net.Addr { return &net.TCPAddr{Port: 1} }
+
+func (p *port) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	near, far := net.Pipe()
+	select {
+	case p.conns <- far:
+		return near, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// get asks who listens; the code is 0 when nobody answers.
+func (p *port) get(path string) (int, string) {
+	client := &http.Client{Transport: &http.Transport{DialContext: p.dial, DisableKeepAlives: true}}
+	answer, err := client.Get("http://port" + path)
 	if err != nil {
 		return 0, err.Error()
 	}

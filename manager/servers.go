@@ -18,13 +18,15 @@ import (
 type servers struct {
 	handlers map[string]*http.ServeMux // by address as configured
 	tls      *tls.Config               // nil: plain HTTP
+	// open opens a port: net.Listen, but in tests without a network.
+	open func(network, address string) (net.Listener, error)
 
 	mu        sync.Mutex
 	listeners map[string]net.Listener // by address as configured; filled by listen
 }
 
 func newServers(m *Manager, config *rest.Config) (*servers, error) {
-	s := &servers{handlers: map[string]*http.ServeMux{}, listeners: map[string]net.Listener{}}
+	s := &servers{handlers: map[string]*http.ServeMux{}, listeners: map[string]net.Listener{}, open: net.Listen}
 	o := m.options
 	guard := func(h http.Handler) http.Handler { return h }
 	health := m.HealthHandler()
@@ -73,7 +75,7 @@ func (s *servers) listen() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for addr := range s.handlers {
-		l, err := net.Listen("tcp", addr)
+		l, err := s.open("tcp", addr)
 		if err != nil {
 			for _, open := range s.listeners {
 				_ = open.Close()
