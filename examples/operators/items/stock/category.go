@@ -1,0 +1,73 @@
+package stock
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/client/events"
+	"github.com/flyball-dev/flyball/examples/operators/items/api"
+	"github.com/flyball-dev/flyball/manager/ctrl"
+)
+
+// InUse is the finalizer that keeps a category as long as items refer to it.
+const InUse = "stock.flyball.dev/in-use"
+
+// CategoryReconciler numbers the items of a category and sums them up. It alone writes the status of categories, with the resource
+// version that it read: were there two of it for a moment, one would meet a conflict, and no number would be given twice.
+type CategoryReconciler struct {
+	client.Client
+	Events events.Recorder
+}
+
+// Reconcile implements ctrl.Reconciler.
+func (r *CategoryReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	var category api.Category
+	if err := r.Get(ctx, request.NamespacedName, &category); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	var items api.ItemList
+	if err := r.List(ctx, &items, client.InNamespace(request.Namespace), client.MatchingFields{itemCategory: request.Name}); err != nil {
+		return ctrl.Result{}, fmt.Errorf("list items: %w", err)
+	}
+	if category.DeletionTimestamp == nil || len(items.Items) == 0 { // else it stays until the last item's event
+		going, err := client.Finalize(ctx, r, &category, InUse, func(context.Context) error { return nil })
+		if going || err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	var rivals api.CategoryList
+	if err := r.List(ctx, &rivals, client.InNamespace(request.Namespace), client.MatchingFields{categoryPrefix: category.Spec.Prefix}); err != nil {
+		return ctrl.Result{}, fmt.Errorf("list categories: %w", err)
+	}
+	return ctrl.Result{}, r.update(ctx, &category, planCategory(&category, elderOf(&category, rivals.Items), items.Items))
+}
+
+// update writes the status, if it is another, and tells what people should know of.
+func (r *CategoryReconciler) update(ctx context.Context, category *api.Category, status api.CategoryStatus) error {
+	if equality.Semantic.DeepEqual(category.Status, status) {
+		return nil
+	}
+	before := category.Status.Conditions
+	category.Status = status
+	if err := r.Status().Update(ctx, category); err != nil {
+		return fmt.Errorf("update status: %w", err)
+	}
+	for _, about := range []string{conditions.Stalled, api.OverLimit} {
+		if became(before, status.Conditions, about) {
+			c := conditions.Get(status.Conditions, about)
+			r.Events.Eventf(category, corev1.EventTypeWarning, c.Reason, "%s", c.Message)
+		}
+	}
+	return nil
+}
+
+// became says whether a condition is true that was not before.
+func became(before, now []metav1.Condition, about string) bool {
+	return conditions.Is(now, about, metav1.ConditionTrue) && !conditions.Is(before, about, metav1.ConditionTrue)
+}

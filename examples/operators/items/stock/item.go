@@ -1,0 +1,150 @@
+package stock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/client/events"
+	"github.com/flyball-dev/flyball/examples/operators/items/api"
+	"github.com/flyball-dev/flyball/manager/ctrl"
+)
+
+// Labelled is the finalizer that keeps an item until its label is gone.
+const Labelled = "stock.flyball.dev/labelled"
+
+// ItemLabel marks the labels (ConfigMaps) of items: caches hold no others.
+const ItemLabel = "stock.flyball.dev/item"
+
+// Printer prints the label of an item. Printing twice must do no harm: a process that ends before it could note that it printed
+// prints again. An error is retried.
+type Printer func(ctx context.Context, sku, text string) error
+
+// ItemReconciler takes items into the stock: see the package comment.
+type ItemReconciler struct {
+	client.Client
+	Events events.Recorder
+	Print  Printer // nil: labels exist on record only
+}
+
+// Reconcile implements ctrl.Reconciler.
+func (r *ItemReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	var item api.Item
+	if err := r.Get(ctx, request.NamespacedName, &item); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	going, err := client.Finalize(ctx, r, &item, Labelled, func(ctx context.Context) error { return r.removeLabel(ctx, &item) })
+	if going || err != nil {
+		return ctrl.Result{}, err
+	}
+	state := itemState{now: time.Now()}
+	var category api.Category
+	switch err := r.Get(ctx, client.ObjectKey{Namespace: item.Namespace, Name: item.Spec.Category}, &category); {
+	case err == nil:
+		state.category = &category
+	case !apierrors.IsNotFound(err):
+		return ctrl.Result{}, fmt.Errorf("get category: %w", err)
+	}
+	if status, _ := planItem(&item, state); status.SKU != "" && status.SKU == item.Status.SKU && status.Shelf == item.Status.Shelf {
+		if err := r.ensureLabel(ctx, &item); err != nil {
+			return ctrl.Result{}, fmt.Errorf("label: %w", err)
+		}
+		state.labelled = true
+	}
+	status, again := planItem(&item, state)
+	return ctrl.Result{RequeueAfter: again}, r.update(ctx, &item, status)
+}
+
+// update writes the status, if it is another, and tells what people should know of.
+func (r *ItemReconciler) update(ctx context.Context, item *api.Item, status api.ItemStatus) error {
+	if equality.Semantic.DeepEqual(item.Status, status) {
+		return nil
+	}
+	before := item.Status.Conditions
+	item.Status = status
+	if err := r.Status().Update(ctx, item); err != nil {
+		return fmt.Errorf("update status: %w", err)
+	}
+	for about, kind := range map[string]string{
+		conditions.Ready: corev1.EventTypeNormal, conditions.Stalled: corev1.EventTypeWarning, api.RecountDue: corev1.EventTypeWarning,
+	} {
+		if became(before, status.Conditions, about) {
+			c := conditions.Get(status.Conditions, about)
+			r.Events.Eventf(item, kind, c.Reason, "%s", c.Message)
+		}
+	}
+	return nil
+}
+
+// errTaken says that somebody else's ConfigMap has the name of a label. It is retried: that one may go.
+var errTaken = errors.New("a ConfigMap that is not the item's has the name")
+
+// ensureLabel makes the label what it should be, and prints it if it says something new.
+func (r *ItemReconciler) ensureLabel(ctx context.Context, item *api.Item) error {
+	label := r.labelOf(item)
+	if err := ctrl.SetControllerReference(item, label, r.Scheme()); err != nil {
+		return err
+	}
+	var found corev1.ConfigMap
+	err := r.Get(ctx, client.ObjectKeyFromObject(label), &found)
+	if apierrors.IsNotFound(err) { // none, or one that the cache does not hold because its mark is gone
+		err = r.Get(ctx, client.ObjectKeyFromObject(label), &found, client.Live)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		if err := r.print(ctx, label); err != nil {
+			return err
+		}
+		return r.Create(ctx, label)
+	case err != nil:
+		return err
+	case !metav1.IsControlledBy(&found, item):
+		return fmt.Errorf("%s: %w", found.Name, errTaken)
+	case maps.Equal(found.Data, label.Data) && found.Labels[ItemLabel] == item.Name:
+		return nil
+	}
+	if !maps.Equal(found.Data, label.Data) {
+		if err := r.print(ctx, label); err != nil {
+			return err
+		}
+	}
+	found.Data = label.Data
+	metav1.SetMetaDataLabel(&found.ObjectMeta, ItemLabel, item.Name)
+	return r.Update(ctx, &found)
+}
+
+func (r *ItemReconciler) labelOf(item *api.Item) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: item.Namespace, Name: LabelName(item.Name), Labels: map[string]string{ItemLabel: item.Name}},
+		Data:       map[string]string{"sku": item.Status.SKU, "text": item.Name + " / shelf " + item.Status.Shelf},
+	}
+}
+
+// LabelName is the name of an item's label.
+func LabelName(item string) string { return item + "-label" }
+
+func (r *ItemReconciler) print(ctx context.Context, label *corev1.ConfigMap) error {
+	if r.Print == nil {
+		return nil
+	}
+	return r.Print(ctx, label.Data["sku"], label.Data["text"])
+}
+
+// removeLabel deletes the item's label, and nobody else's.
+func (r *ItemReconciler) removeLabel(ctx context.Context, item *api.Item) error {
+	var found corev1.ConfigMap
+	err := r.Get(ctx, client.ObjectKey{Namespace: item.Namespace, Name: LabelName(item.Name)}, &found, client.Live)
+	if err != nil || !metav1.IsControlledBy(&found, item) {
+		return client.IgnoreNotFound(err)
+	}
+	return client.IgnoreNotFound(r.Delete(ctx, &found, client.OnlyThis(&found)))
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/examples/operators/items/api"
+	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/localapi/storage"
+	"github.com/flyball-dev/flyball/localapi/storage/memory"
+	"github.com/flyball-dev/flyball/localapi/storage/pebble"
+)
+
+// stockroom is one tenant's part of a store, with an API on it.
+type stockroom struct {
+	objects storage.Storage
+	server  *localapi.Server
+	config  *rest.Config
+	client  client.Client // reads what is stored, not what is cached
+}
+
+// open opens the store and defines the resources, if that was not done by an earlier call.
+func (o *options) open(ctx context.Context) (s *stockroom, err error) {
+	s = &stockroom{}
+	if s.objects, err = openObjects(ctx, o.dir); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close(ctx))
+		}
+	}()
+	s.server, err = localapi.New(localapi.Options{Storage: s.objects, Tenant: o.tenant, NoKubernetesService: true})
+	if err != nil {
+		return s, err
+	}
+	s.config = s.server.RESTConfig()
+	if s.client, err = client.New(s.config, client.Options{Scheme: api.NewScheme()}); err != nil {
+		return s, err
+	}
+	return s, define(ctx, s.client)
+}
+
+func openObjects(ctx context.Context, dir string) (storage.Storage, error) {
+	if dir == "" {
+		return memory.New(), nil
+	}
+	objects, err := pebble.Open(ctx, dir, pebble.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("--store %s: %w", dir, err)
+	}
+	return objects, nil
+}
+
+// close leaves the store to the next call, without the history: nobody watches in between.
+func (s *stockroom) close(ctx context.Context) (err error) {
+	if s.server != nil {
+		err = s.server.Close()
+	}
+	current, _ := s.objects.Revision()
+	return errors.Join(err, s.objects.Compact(context.WithoutCancel(ctx), current), s.objects.Close())
+}
+
+// definitionHash is the annotation that says which definition a resource was made by.
+const definitionHash = "stock.flyball.dev/definition"
+
+// define makes the resources, or makes them anew when an earlier version of the tool made them. It writes nothing else.
+func define(ctx context.Context, c client.Client) error {
+	definitions, err := api.CRDs()
+	if err != nil {
+		return err
+	}
+	for _, crd := range definitions {
+		text, err := json.Marshal(crd.Object["spec"])
+		if err != nil {
+			return err
+		}
+		hash := fmt.Sprintf("%x", sha256.Sum256(text))
+		found := &unstructured.Unstructured{}
+		found.SetGroupVersionKind(crd.GroupVersionKind())
+		found.SetName(crd.GetName())
+		if _, err = client.CreateOrUpdate(ctx, c, found, func() error {
+			if found.GetAnnotations()[definitionHash] == hash {
+				return nil
+			}
+			found.SetAnnotations(map[string]string{definitionHash: hash})
+			found.Object["spec"] = crd.Object["spec"]
+			return nil
+		}); err != nil {
+			return fmt.Errorf("define %s: %w", crd.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// tenantStock is what a store has of one tenant.
+type tenantStock struct {
+	name              string
+	items, categories int
+}
+
+// tenantsOf counts what is in a store, by tenant.
+func tenantsOf(ctx context.Context, objects storage.Storage) (found []tenantStock, err error) {
+	page, err := objects.List(ctx, "", storage.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range page.Records { // sorted by key, and so by tenant
+		key, err := storage.ParseKey(r.Key)
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 0 || found[len(found)-1].name != key.Tenant {
+			found = append(found, tenantStock{name: key.Tenant})
+		}
+		last := &found[len(found)-1]
+		switch {
+		case key.Group != api.GroupVersion.Group:
+		case key.Resource == "items":
+			last.items++
+		case key.Resource == "categories":
+			last.categories++
+		}
+	}
+	return found, nil
+}
