@@ -242,9 +242,14 @@ func (r *sliceReconciler) nodes(ctx context.Context) (names []string, err error)
 	return names, nil
 }
 
-// users finds the slices with addresses that are in use, and the nodes that use them, as far as the names of the IPPools tell.
-func (r *sliceReconciler) users(ctx context.Context, namespace, network string, parts ranges.Slices) (map[int]string, error) {
-	pools, err := overlapping(ctx, r, namespace, network, parts.Whole())
+// users finds the slices with addresses that are in use, and the nodes that use them, as far as the names of the IPPools tell. live asks
+// the server for the pools, not the cache.
+func (r *sliceReconciler) users(ctx context.Context, namespace, network string, parts ranges.Slices, live bool) (map[int]string, error) {
+	read := func() ([]v1alpha1.IPPool, error) { return overlapping(ctx, r, namespace, network, parts.Whole()) }
+	if live {
+		read = func() ([]v1alpha1.IPPool, error) { return listPools(ctx, r, namespace, network) }
+	}
+	pools, err := read()
 	if err != nil {
 		return nil, fmt.Errorf("list pools of the range: %w", err)
 	}
@@ -261,6 +266,24 @@ func (r *sliceReconciler) users(ctx context.Context, namespace, network string, 
 		}
 	}
 	return used, nil
+}
+
+// listPools asks the server for the pools of a network.
+func listPools(ctx context.Context, c client.Reader, namespace, network string) (found []v1alpha1.IPPool, err error) {
+	for next := ""; ; {
+		var page v1alpha1.IPPoolList
+		if err := c.List(ctx, &page, client.InNamespace(namespace), client.Live, client.Limit(500), client.Continue(next)); err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			if of, _ := v1alpha1.NetworkAndNode(page.Items[i].Name, page.Items[i].Spec.Range); of == network {
+				found = append(found, page.Items[i])
+			}
+		}
+		if next = page.Continue; next == "" {
+			return found, nil
+		}
+	}
 }
 
 func note(used map[int]string, parts ranges.Slices, cidr netip.Prefix, key, node string) {

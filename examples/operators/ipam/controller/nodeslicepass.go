@@ -92,8 +92,8 @@ func (p *slicePass) assign(ctx context.Context, done *state) (ctrl.Result, error
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	a, err := assign(p.parts, p.pool.Status.Allocations, nodes, func() (map[int]string, error) {
-		return p.users(ctx, p.pool.Namespace, p.network.Network, p.parts)
+	a, err := assign(p.parts, p.pool.Status.Allocations, nodes, func(live bool) (map[int]string, error) {
+		return p.users(ctx, p.pool.Namespace, p.network.Network, p.parts, live)
 	})
 	if err != nil {
 		return ctrl.Result{}, err

@@ -145,7 +145,7 @@ func TestAssign(t *testing.T) {
 		},
 	} {
 		asked := false
-		got, err := assign(parts, c.have, strings.Fields(c.nodes), func() (map[int]string, error) { asked = true; return c.used, nil })
+		got, err := assign(parts, c.have, strings.Fields(c.nodes), func(bool) (map[int]string, error) { asked = true; return c.used, nil })
 		if err != nil || !maps.Equal(got.holders, c.want) || strings.Join(got.waiting, " ") != c.waiting || got.kept != c.kept || asked == c.notAsked {
 			t.Errorf("%s: %+v, asked %v, %v", name, got, asked, err)
 		}

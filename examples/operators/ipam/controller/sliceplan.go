@@ -22,8 +22,8 @@ type assignment struct {
 // Other nodes get the first slices that are free, in order of their names.
 //
 // have is what the status says; nodes are in order. used tells the slices in use and the node that uses them, "" if that is not known; it
-// is asked only if somebody lost a slice or wants one.
-func assign(s ranges.Slices, have []v1alpha1.NodeSliceAllocation, nodes []string, used func() (map[int]string, error)) (assignment, error) {
+// is asked only if somebody lost a slice or wants one, and, since what is given away is not taken back, live if somebody lost one.
+func assign(s ranges.Slices, have []v1alpha1.NodeSliceAllocation, nodes []string, used func(live bool) (map[int]string, error)) (assignment, error) {
 	a := assignment{holders: map[int]string{}}
 	exists, served := map[string]bool{}, map[string]bool{}
 	for _, node := range nodes {
@@ -43,7 +43,7 @@ func assign(s ranges.Slices, have []v1alpha1.NodeSliceAllocation, nodes []string
 	if len(gone) == 0 && len(served) == len(nodes) {
 		return a, nil
 	}
-	users, err := used()
+	users, err := used(len(gone) > 0)
 	if err != nil {
 		return assignment{}, err
 	}

@@ -71,13 +71,17 @@ func (s state) eventType() string {
 	return corev1.EventTypeWarning
 }
 
-// announced returns the state that says what was done by the pass before, while it is to be seen; for is how long still.
+// announced returns the state that says what was done by the pass before, while it is to be seen; rest is how long still. Conditions know
+// the second, so it may be one more than showFor.
 func announced(list []metav1.Condition, showFor time.Duration) (s state, rest time.Duration) {
 	c := conditions.Get(list, conditions.Ready)
 	if c == nil || c.Status != metav1.ConditionTrue || !slices.Contains([]string{ReasonOrphansCleaned, ReasonPoolCreated, ReasonPoolUpdated}, c.Reason) {
 		return state{}, 0
 	}
-	return ready(c.Reason, "%s", c.Message), showFor - time.Since(c.LastTransitionTime.Time)
+	if showFor == 0 {
+		return state{}, 0
+	}
+	return ready(c.Reason, "%s", c.Message), showFor + time.Second - time.Since(c.LastTransitionTime.Time)
 }
 
 // warn sets a condition that is there while message is not empty, and says whether that is news that people should hear of.

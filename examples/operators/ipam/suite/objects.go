@@ -102,10 +102,9 @@ func (w *World) Change(name string, change func(*v1alpha1.IPPoolSpec)) {
 // Reserve creates the reservation of an address for a Pod, or a reference with a slash.
 func (w *World) Reserve(ip, pod string) {
 	w.Helper()
-	a := w.allocation(pod)
 	w.must(w.Create(w.ctx, &v1alpha1.OverlappingRangeIPReservation{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.NS, Name: v1alpha1.ReservationName("", netip.MustParseAddr(ip))},
-		Spec:       v1alpha1.OverlappingRangeIPReservationSpec{ContainerID: a.ContainerID, PodRef: a.PodRef, IfName: a.IfName},
+		Spec:       v1alpha1.OverlappingRangeIPReservationSpec(w.allocation(pod)),
 	}))
 }
 

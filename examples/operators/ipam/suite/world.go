@@ -72,7 +72,7 @@ func Play(t *testing.T, cluster Cluster, s Scenario) {
 	}
 	w := &World{T: t, Client: c, NS: s.Name, ctx: ctx, cluster: cluster, options: controller.Defaults()}
 	w.options.MinInterval = 20 * time.Millisecond
-	w.options.ShowFor, w.options.MismatchGrace = time.Second, 500*time.Millisecond
+	w.options.ShowFor, w.options.MismatchGrace = 500*time.Millisecond, 500*time.Millisecond
 	if s.Options != nil {
 		s.Options(&w.options)
 	}
@@ -147,7 +147,7 @@ func (w *World) settle() {
 	w.Helper()
 	w.Eventually(func() string {
 		w.Writes()
-		time.Sleep(max(w.options.ShowFor, 0) + 500*time.Millisecond)
+		time.Sleep(max(w.options.ShowFor, 0) + 1500*time.Millisecond)
 		if writes := w.Writes(); len(writes) > 0 {
 			return fmt.Sprintf("there are still writes: %q", writes)
 		}

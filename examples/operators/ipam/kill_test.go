@@ -1,0 +1,329 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/examples/operators/ipam/controller"
+	"github.com/flyball-dev/flyball/examples/operators/ipam/manifests"
+	"github.com/flyball-dev/flyball/examples/operators/ipam/ranges"
+	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
+	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/manager/ctrl"
+)
+
+// childServer tells a child process the API server's address.
+const childServer = "FLYBALL_IPAM_SERVER"
+
+// TestMain is the operator itself in a child process.
+func TestMain(m *testing.M) {
+	if server := os.Getenv(childServer); server != "" {
+		args := []string{"--master=" + server, "--leader-elect=false", "--port=0", "--kube-api-qps=-1", "--show-for=-1s", "--min-interval=-1s"}
+		if err := run(context.Background(), args, os.Stdout, os.Stderr); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// TestKill kills the operator at a random moment of each round, again and again in some, and starts it anew. The same happens to a
+// second cluster, whose operator is left in peace: after each round both are in the same state. FLYBALL_KILLS is how many rounds.
+func TestKill(t *testing.T) {
+	rounds, err := strconv.Atoi(os.Getenv("FLYBALL_KILLS"))
+	if err != nil {
+		rounds = 2
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	harmed, peaceful := newSide(t), newSide(t)
+	peaceful.inProcess()
+	begin, p := time.Now(), harmed.process()
+	harmed.change(0, seed)
+	peaceful.change(0, seed)
+	want := peaceful.settled()
+	harmed.await(p, want)
+	up := time.Since(begin) / 2 // about what it takes a process to come up
+	kills, midway := 0, 0
+	for round := 1; round <= rounds; round++ {
+		changes := seed + uint64(round)
+		begin = time.Now()
+		peaceful.change(round, changes)
+		took := time.Since(begin)
+		want = peaceful.settled()
+		p.killAfter(time.Duration(random.Int64N(int64(took))), func() { harmed.change(round, changes) })
+		for again := true; again; {
+			if harmed.describe() != want {
+				midway++
+			}
+			kills++
+			p = harmed.process()
+			if again = random.IntN(3) == 0; again { // while it picks up what the last one left
+				p.killAfter(up+time.Duration(random.Int64N(int64(took))), func() {})
+			}
+		}
+		harmed.await(p, want)
+	}
+	p.kill()
+	t.Logf("%d kills in %d rounds, %d of them before the work was done; the last state:\n%s", kills, rounds, midway, harmed.describe())
+}
+
+// side is a cluster.
+type side struct {
+	t *testing.T
+	client.Client
+	server  *localapi.Server
+	address string
+}
+
+func newSide(t *testing.T) *side {
+	t.Helper()
+	server, err := localapi.New(localapi.Options{NoKubernetesService: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ctx, listener) }()
+	t.Cleanup(func() {
+		stop()
+		<-served
+		_ = server.Close()
+	})
+	s := &side{t: t, server: server, address: "http://" + listener.Addr().String()}
+	scheme, err := controller.NewScheme()
+	s.must(err)
+	s.Client, err = client.New(server.RESTConfig(), client.Options{Scheme: scheme})
+	s.must(err)
+	s.must(manifests.Install(t.Context(), s, manifests.Definitions...))
+	return s
+}
+
+func (s *side) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// inProcess runs an operator that is left in peace.
+func (s *side) inProcess() {
+	s.t.Helper()
+	ctx, stop := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
+	o := controller.Defaults()
+	o.ShowFor, o.MinInterval = -1, -1
+	mgr, err := controller.New(ctx, &rest.Config{Host: s.address, QPS: -1}, ctrl.Options{}, o)
+	s.must(err)
+	done := make(chan error, 1)
+	go func() { done <- mgr.Run(ctx) }()
+	s.t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			s.t.Error(err)
+		}
+	})
+}
+
+// process is an operator of its own.
+type process struct {
+	*exec.Cmd
+	output *bytes.Buffer
+}
+
+func (s *side) process() *process {
+	s.t.Helper()
+	p := &process{exec.Command(os.Args[0]), &bytes.Buffer{}}
+	p.Env = append(os.Environ(), childServer+"="+s.address, "GOCOVERDIR="+s.t.TempDir())
+	p.Stdout, p.Stderr = p.output, p.output
+	s.must(p.Start())
+	s.t.Cleanup(p.kill)
+	return p
+}
+
+// kill is kill -9.
+func (p *process) kill() {
+	if p.ProcessState == nil {
+		_ = p.Process.Kill()
+		_ = p.Wait()
+	}
+}
+
+// killAfter kills it after a while, in which do is done.
+func (p *process) killAfter(d time.Duration, do func()) {
+	killed := make(chan struct{})
+	go func() {
+		time.Sleep(d)
+		p.kill()
+		close(killed)
+	}()
+	do()
+	<-killed
+}
+
+const killPods, killPools = 30, 3
+
+// change does a round of changes, the same on every side: Pods end, go and come, their allocations and reservations with them; a pool
+// goes or comes; a node goes or comes, or the network is cut anew.
+func (s *side) change(round int, seed uint64) {
+	s.t.Helper()
+	ctx, r := s.t.Context(), rand.New(rand.NewPCG(seed, 1))
+	if round == 0 { // nothing is harmed yet
+		for n := range 4 {
+			s.must(s.Create(ctx, node(fmt.Sprint("node-", n))))
+		}
+	}
+	for n := range killPods {
+		p := pod(fmt.Sprint("pod-", n), "")
+		found := s.Get(ctx, client.ObjectKeyFromObject(p), p) == nil
+		switch action := r.IntN(4); {
+		case !found && action < 3:
+			s.must(s.Create(ctx, p))
+			p.Status.Phase = []corev1.PodPhase{corev1.PodPending, corev1.PodRunning, corev1.PodRunning}[action]
+			s.must(s.Status().Update(ctx, p))
+		case found && action == 0:
+			p.Status.Phase = corev1.PodSucceeded
+			s.must(s.Status().Update(ctx, p))
+		case found && action == 1:
+			s.must(s.Delete(ctx, p, client.GracePeriodSeconds(0)))
+		}
+	}
+	for n := range killPools {
+		s.changePool(fmt.Sprintf("10.%d.0.0-16", n), fmt.Sprintf("10.%d.0.0/16", n), round, r)
+	}
+	switch round % 3 {
+	case 0:
+		nad := &v1alpha1.NetworkAttachmentDefinition{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "nad"}}
+		_, err := client.CreateOrUpdate(ctx, s, nad, func() error {
+			nad.Spec.Config = fmt.Sprintf(`{"name":"net","ipam":{"type":"whereabouts","range":"11.%d.0.0/16","node_slice_size":"18"}}`, round)
+			return nil
+		})
+		s.must(err)
+	case 1:
+		s.must(s.Create(ctx, node(fmt.Sprint("more-", round))))
+	case 2:
+		s.must(s.Delete(ctx, node(fmt.Sprint("more-", round-1))))
+	}
+}
+
+// changePool allocates addresses to Pods, whether they exist or not, as a CNI plugin that is slow; or deletes the pool.
+func (s *side) changePool(name, cidr string, round int, r *rand.Rand) {
+	s.t.Helper()
+	ctx := s.t.Context()
+	p := &v1alpha1.IPPool{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	if r.IntN(6) == 0 {
+		s.must(client.IgnoreNotFound(s.Delete(ctx, p)))
+		return
+	}
+	fresh := map[string]v1alpha1.IPAllocation{}
+	for n := range 10 {
+		key := fmt.Sprint(1 + round*10 + n)
+		a := v1alpha1.IPAllocation{ContainerID: key, PodRef: fmt.Sprintf("%s/pod-%d", namespace, r.IntN(killPods+5)), IfName: "net1"}
+		fresh[key] = a
+		if r.IntN(2) == 0 {
+			ip, _ := ranges.At(netip.MustParsePrefix(cidr), key)
+			o := &v1alpha1.OverlappingRangeIPReservation{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.ReservationName("", ip)}}
+			o.Spec = v1alpha1.OverlappingRangeIPReservationSpec(a)
+			s.must(client.IgnoreAlreadyExists(s.Create(ctx, o)))
+		}
+	}
+	for { // until a pool that is going has gone
+		*p = v1alpha1.IPPool{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		err := s.Get(ctx, client.ObjectKeyFromObject(p), p)
+		if err == nil && p.DeletionTimestamp != nil {
+			return // It goes with what it has.
+		}
+		p.Spec.Range = cidr
+		if p.Spec.Allocations == nil {
+			p.Spec.Allocations = map[string]v1alpha1.IPAllocation{}
+		}
+		for key, a := range fresh {
+			p.Spec.Allocations[key] = a
+		}
+		if err != nil {
+			s.must(client.IgnoreNotFound(err))
+			s.must(s.Create(ctx, p))
+			return
+		}
+		if err = s.Update(ctx, p); err == nil {
+			return
+		}
+	}
+}
+
+// await waits for a state.
+func (s *side) await(p *process, want string) {
+	s.t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		got := s.describe()
+		if got == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			p.kill()
+			s.t.Fatalf("the state is\n%s\nwant\n%s\nthe operator printed:\n%s", got, want, p.output)
+		}
+	}
+}
+
+// settled is the state once it has not changed for a while.
+func (s *side) settled() (last string) {
+	s.t.Helper()
+	for same := 0; same < 15; time.Sleep(20 * time.Millisecond) {
+		if now := s.describe(); now == last {
+			same++
+		} else {
+			last, same = now, 0
+		}
+	}
+	return last
+}
+
+// describe is all that the operator keeps, without times, identities and versions.
+func (s *side) describe() string {
+	s.t.Helper()
+	ctx, in := s.t.Context(), client.InNamespace(namespace)
+	var pools v1alpha1.IPPoolList
+	var reservations v1alpha1.OverlappingRangeIPReservationList
+	var sliced v1alpha1.NodeSlicePoolList
+	s.must(s.List(ctx, &pools, in))
+	s.must(s.List(ctx, &reservations, in))
+	s.must(s.List(ctx, &sliced, in))
+	var lines []string
+	for _, p := range pools.Items {
+		st := p.Status
+		lines = append(lines, fmt.Sprintf("pool %s: %d allocations %v, finalizers %v, going %v, %d used, %d free, %d pending, %d orphaned, %d reserved; %s",
+			p.Name, len(p.Spec.Allocations), st.AllocatedIPs, p.Finalizers, p.DeletionTimestamp != nil, st.UsedIPs, st.FreeIPs, st.PendingPods, st.OrphanedIPs,
+			st.OverlappingReservations, words(st.Conditions)))
+	}
+	for _, o := range reservations.Items {
+		lines = append(lines, fmt.Sprintf("reservation %s: %s; %s", o.Name, o.Spec.PodRef, words(o.Status.Conditions)))
+	}
+	for _, p := range sliced.Items {
+		lines = append(lines, fmt.Sprintf("slices %s: %v %v, %d owners, %d free; %s", p.Name, p.Spec, p.Status.Allocations, len(p.OwnerReferences), p.Status.FreeSlices, words(p.Status.Conditions)))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}

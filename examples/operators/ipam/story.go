@@ -1,0 +1,322 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/examples/operators/ipam/controller"
+	"github.com/flyball-dev/flyball/examples/operators/ipam/manifests"
+	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
+	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/localapi/audit"
+	"github.com/flyball-dev/flyball/localapi/auth"
+	"github.com/flyball-dev/flyball/localapi/cluster"
+	"github.com/flyball-dev/flyball/manager/ctrl"
+)
+
+const namespace = "default"
+
+// story is a cluster in this process, with the operator at work, and somebody who plays and prints.
+type story struct {
+	client.Client
+	ctx    context.Context
+	out    io.Writer
+	server *localapi.Server
+	// seen counts what was shown.
+	seen int
+}
+
+// tell tells the story of the operator.
+func tell(ctx context.Context, out io.Writer) (err error) {
+	ctx, stop := context.WithCancel(klog.NewContext(ctx, klog.Logger{}))
+	defer stop()
+	server, err := localapi.New(localapi.Options{RBAC: true, Audit: &audit.Log{}, NoKubernetesService: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+	scheme, err := controller.NewScheme()
+	if err != nil {
+		return err
+	}
+	s := &story{ctx: ctx, out: out, server: server}
+	if s.Client, err = client.New(server.RESTConfig(), client.Options{Scheme: scheme}); err != nil {
+		return err
+	}
+	if err := manifests.Install(ctx, s, append(append([]string{}, manifests.Definitions...), "operator.yaml", "role.yaml")...); err != nil {
+		return err
+	}
+	collector, err := cluster.New(server.RESTConfig(), cluster.Options{NoKubelet: true})
+	if err != nil {
+		return err
+	}
+	begin, done := time.Now(), make(chan error, 1)
+	go func() { done <- collector.Run(ctx) }()
+	if err = s.play(); err == nil {
+		fmt.Fprintf(out, "\nShown in %.0f s: %d things that the operator saw to, as the service account of its manifests, and none that it wrote without need.\n",
+			time.Since(begin).Seconds(), s.seen)
+	}
+	stop()
+	return errors.Join(err, <-done)
+}
+
+// operator starts one, which may do what the manifests grant.
+func (s *story) operator() (stop func() error, err error) {
+	ctx, cancel := context.WithCancel(s.ctx)
+	o := controller.Defaults()
+	o.ShowFor = 2 * time.Second
+	mgr, err := controller.New(ctx, s.server.RESTConfigFor(auth.ServiceAccount("ipam-system", controller.Name)), ctrl.Options{}, o)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	done := make(chan error, 1)
+	go func() { done <- mgr.Run(ctx) }()
+	return func() error { cancel(); return <-done }, nil
+}
+
+// play plays the chapters.
+func (s *story) play() error {
+	stop, err := s.operator()
+	if err != nil {
+		return err
+	}
+	for _, chapter := range []func() error{s.orphans, s.finished, s.slices, s.full, s.nonsense} {
+		if err := chapter(); err != nil {
+			return errors.Join(err, stop())
+		}
+	}
+	s.say("The operator is stopped. Meanwhile the Pod db goes, and a node comes. It is started again.")
+	err = errors.Join(stop(), s.Delete(s.ctx, pod("db", ""), client.GracePeriodSeconds(0)), s.Create(s.ctx, node("node-4")))
+	if err != nil {
+		return err
+	}
+	if stop, err = s.operator(); err != nil {
+		return err
+	}
+	err = errors.Join(
+		s.pool("db's address is free", func(p *v1alpha1.IPPool) bool { return p.Status.UsedIPs == 0 }),
+		s.sliced("node-4 waits, for there are four slices", func(p *v1alpha1.NodeSlicePool) bool { return isStalled(p.Status.Conditions) }),
+		s.gone(), s.idle(),
+	)
+	return errors.Join(err, stop())
+}
+
+// orphans is about a Pod that never was.
+func (s *story) orphans() error {
+	s.say("A pool of 254 addresses. The Pods web and db have one each; a third is allocated to a Pod that does not exist.")
+	p := &v1alpha1.IPPool{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "10.0.0.0-24"}}
+	p.Spec = v1alpha1.IPPoolSpec{Range: "10.0.0.0/24", Allocations: map[string]v1alpha1.IPAllocation{}}
+	for i, name := range []string{"web", "db", "ghost"} {
+		if name != "ghost" {
+			if err := s.running(pod(name, "")); err != nil {
+				return err
+			}
+		}
+		p.Spec.Allocations[fmt.Sprint(i+1)] = v1alpha1.IPAllocation{ContainerID: "c", PodRef: namespace + "/" + name, IfName: "net1"}
+	}
+	if err := s.Create(s.ctx, p); err != nil {
+		return err
+	}
+	return s.pool("ghost's is taken back", func(p *v1alpha1.IPPool) bool { return p.Status.UsedIPs == 2 })
+}
+
+// finished is about a Pod that exists, but needs no address.
+func (s *story) finished() error {
+	s.say("The Pod web succeeds. It still exists.")
+	web := pod("web", "")
+	if err := s.Get(s.ctx, client.ObjectKeyFromObject(web), web); err != nil {
+		return err
+	}
+	web.Status.Phase = corev1.PodSucceeded
+	if err := s.Status().Update(s.ctx, web); err != nil {
+		return err
+	}
+	return s.pool("web's is taken back", func(p *v1alpha1.IPPool) bool { return p.Status.UsedIPs == 1 })
+}
+
+func (s *story) network(config string) error {
+	nad := &v1alpha1.NetworkAttachmentDefinition{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "blue"}}
+	_, err := client.CreateOrUpdate(s.ctx, s, nad, func() error { nad.Spec.Config = config; return nil })
+	return err
+}
+
+// blue is a network of four slices.
+const blue = `{"name":"blue","ipam":{"type":"whereabouts","range":"10.1.0.0/22","node_slice_size":"/24"}}`
+
+func (s *story) slices() error {
+	s.say("Three nodes, and a network of four slices.")
+	for _, name := range []string{"node-1", "node-2", "node-3"} {
+		if err := s.Create(s.ctx, node(name)); err != nil {
+			return err
+		}
+	}
+	if err := s.network(blue); err != nil {
+		return err
+	}
+	return s.sliced("each node has a slice", func(p *v1alpha1.NodeSlicePool) bool { return p.Status.AssignedSlices == 3 })
+}
+
+// full is about too many nodes, and one that leaves while its addresses are in use.
+func (s *story) full() error {
+	s.say("Two more nodes.")
+	if err := errors.Join(s.Create(s.ctx, node("node-5")), s.Create(s.ctx, node("node-6"))); err != nil {
+		return err
+	}
+	if err := s.sliced("there is no slice for one of them", func(p *v1alpha1.NodeSlicePool) bool { return isStalled(p.Status.Conditions) }); err != nil {
+		return err
+	}
+	s.say("node-1 is taken away. A Pod still uses an address of its slice.")
+	p := &v1alpha1.IPPool{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "10.1.0.0-24-node-1"}}
+	p.Spec = v1alpha1.IPPoolSpec{Range: "10.1.0.0/24", Allocations: map[string]v1alpha1.IPAllocation{"9": {PodRef: namespace + "/late", ContainerID: "c"}}}
+	if err := errors.Join(s.running(pod("late", "")), s.Create(s.ctx, p), s.Delete(s.ctx, node("node-1"))); err != nil {
+		return err
+	}
+	if err := s.sliced("the slice is kept for it", func(p *v1alpha1.NodeSlicePool) bool {
+		return !isStalled(p.Status.Conditions) && p.Status.Allocations[0].NodeName == "node-1"
+	}); err != nil {
+		return err
+	}
+	s.say("The Pod goes.")
+	if err := s.Delete(s.ctx, pod("late", ""), client.GracePeriodSeconds(0)); err != nil {
+		return err
+	}
+	return s.sliced("node-6 has the slice", func(p *v1alpha1.NodeSlicePool) bool { return p.Status.Allocations[0].NodeName == "node-6" })
+}
+
+// nonsense is about what somebody wrote by mistake.
+func (s *story) nonsense() error {
+	s.say("Somebody breaks the network's configuration.")
+	if err := s.network(`{"name":"blue",`); err != nil {
+		return err
+	}
+	if err := s.sliced("it is said, and nobody loses a slice", func(p *v1alpha1.NodeSlicePool) bool {
+		return isStalled(p.Status.Conditions) && p.Status.AssignedSlices == 4
+	}); err != nil {
+		return err
+	}
+	s.say("It is mended.")
+	if err := s.network(blue); err != nil {
+		return err
+	}
+	return s.sliced("all is well again", func(p *v1alpha1.NodeSlicePool) bool { return !isStalled(p.Status.Conditions) })
+}
+
+// gone is about a network that is not wanted any more. (The garbage collector does the work.)
+func (s *story) gone() error {
+	s.say("The network is deleted.")
+	nad := &v1alpha1.NetworkAttachmentDefinition{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "blue"}}
+	if err := s.Delete(s.ctx, nad); err != nil {
+		return err
+	}
+	return s.await("its slices go with it", func() (bool, string, error) {
+		err := s.Get(s.ctx, client.ObjectKey{Namespace: namespace, Name: "blue"}, &v1alpha1.NodeSlicePool{})
+		return err != nil && client.IgnoreNotFound(err) == nil, "", client.IgnoreNotFound(err)
+	})
+}
+
+// idle counts the writes of three seconds in which nothing happens.
+func (s *story) idle() error {
+	s.say("Nothing happens for three seconds.")
+	time.Sleep(4 * time.Second) // until conditions do not say any more what was done
+	s.server.Audit().Reset()
+	time.Sleep(3 * time.Second)
+	if writes := s.server.Audit().Writes(); len(writes) > 0 {
+		return fmt.Errorf("the idle operator writes: %v", writes)
+	}
+	s.show("nothing is written", "")
+	return nil
+}
+
+func (s *story) say(what string) { fmt.Fprintf(s.out, "\n%s\n", what) }
+
+func (s *story) show(what, how string) {
+	s.seen++
+	fmt.Fprintf(s.out, "  ✓ %-40s %s\n", what, how)
+}
+
+// await waits until something is so, and shows it.
+func (s *story) await(what string, ask func() (so bool, how string, err error)) error {
+	for deadline := time.Now().Add(15 * time.Second); ; {
+		so, how, err := ask()
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s: %w", what, err)
+		case so:
+			s.show(what, how)
+			return nil
+		case time.Now().After(deadline):
+			return fmt.Errorf("%s: it is not so: %s", what, how)
+		}
+		select {
+		case <-s.ctx.Done():
+			return context.Cause(s.ctx)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func (s *story) pool(what string, so func(*v1alpha1.IPPool) bool) error {
+	return s.await(what, func() (bool, string, error) {
+		var p v1alpha1.IPPool
+		err := s.Get(s.ctx, client.ObjectKey{Namespace: namespace, Name: "10.0.0.0-24"}, &p)
+		return so(&p), fmt.Sprintf("%d of %d used; %s", p.Status.UsedIPs, p.Status.TotalIPs, words(p.Status.Conditions)), err
+	})
+}
+
+func (s *story) sliced(what string, so func(*v1alpha1.NodeSlicePool) bool) error {
+	return s.await(what, func() (bool, string, error) {
+		var p v1alpha1.NodeSlicePool
+		if err := s.Get(s.ctx, client.ObjectKey{Namespace: namespace, Name: "blue"}, &p); err != nil {
+			return false, "there is no NodeSlicePool", client.IgnoreNotFound(err)
+		}
+		var holders []string
+		for _, a := range p.Status.Allocations {
+			holders = append(holders, a.NodeName)
+		}
+		return len(holders) > 0 && so(&p), fmt.Sprintf("%s; %s", strings.Join(holders, " "), words(p.Status.Conditions)), nil
+	})
+}
+
+func isStalled(list []metav1.Condition) bool {
+	return conditions.Is(list, conditions.Stalled, metav1.ConditionTrue)
+}
+
+// words are what the conditions say.
+func words(list []metav1.Condition) string {
+	c := conditions.Get(list, conditions.Ready)
+	if c == nil {
+		return ""
+	}
+	return fmt.Sprintf("Ready=%s %s: %s", c.Status, c.Reason, c.Message)
+}
+
+func pod(name string, phase corev1.PodPhase) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	p.Spec.Containers = []corev1.Container{{Name: "c", Image: "c:1"}}
+	p.Status.Phase = phase
+	return p
+}
+
+func node(name string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+// running creates a Pod that runs.
+func (s *story) running(p *corev1.Pod) error {
+	if err := s.Create(s.ctx, p); err != nil {
+		return err
+	}
+	p.Status.Phase = corev1.PodRunning
+	return s.Status().Update(s.ctx, p)
+}
