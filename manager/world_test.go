@@ -27,13 +27,30 @@ type world struct {
 
 	mu   sync.Mutex
 	veto func(*gate.Request) gate.Verdict // nil: everything passes
+	// answers and frames say what becomes of those; nil: they pass. They are set before anything runs.
+	answers func(*gate.Request, gate.Answer) gate.Verdict
+	frames  func(context.Context, gate.Frame)
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{audit: &audit.Log{}}
 	var err error
-	w.server, err = localapi.New(localapi.Options{Audit: w.audit, Gate: gate.Funcs{OnRequest: w.judge}})
+	w.server, err = localapi.New(localapi.Options{Audit: w.audit, Gate: gate.Funcs{
+		OnRequest: w.judge,
+		OnAnswer: func(_ context.Context, r *gate.Request, a gate.Answer) gate.Verdict {
+			if w.answers == nil {
+				return gate.Verdict{}
+			}
+			return w.answers(r, a)
+		},
+		OnFrame: func(ctx context.Context, _ *gate.Request, f gate.Frame) gate.Verdict {
+			if w.frames != nil {
+				w.frames(ctx, f)
+			}
+			return gate.Verdict{}
+		},
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
