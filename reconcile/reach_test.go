@@ -79,3 +79,21 @@ func TestDiscard(t *testing.T) {
 		<-c.done
 	})
 }
+
+// TestCausesOfFailuresStay: the queue has its memory back when they are asked for.
+func TestCausesOfFailuresStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t, Func[string](func(context.Context, string) (Result, error) { return Result{}, Terminal(errors.New("no")) }), Options[string]{})
+		c.EnqueueWith("a", workqueue.AddOptions{Cause: workqueue.Cause{Source: "test", Event: "Add"}})
+		synctest.Wait()
+		c.EnqueueWith("b", workqueue.AddOptions{Cause: workqueue.Cause{Source: "other", Event: "Add"}})
+		synctest.Wait()
+		for _, f := range c.Work().Failing {
+			if want := map[string]string{"a": "test", "b": "other"}[f.Key]; len(f.Causes) != 1 || f.Causes[0].Source != want {
+				t.Errorf("%s failed because of %+v", f.Key, f.Causes)
+			}
+		}
+		c.stop()
+		<-c.done
+	})
+}

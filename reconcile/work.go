@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -100,7 +101,8 @@ func (f *failures[K]) failed(item workqueue.Item[K], err error, givenUp bool) {
 		return
 	}
 	f.keys[item.Key] = Failing{
-		Key: fmt.Sprint(item.Key), Err: err, Attempts: last.Attempts + 1, GivenUp: givenUp, Causes: item.Causes,
+		Key: fmt.Sprint(item.Key), Err: err, Attempts: last.Attempts + 1, GivenUp: givenUp,
+		Causes: slices.Clone(item.Causes), // which are the queue's, and go with the run
 	}
 }
 
