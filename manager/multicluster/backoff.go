@@ -12,6 +12,8 @@ import (
 type retries struct {
 	informer.Backoff
 	next time.Duration
+	// until is when the last pause was to end.
+	until time.Time
 }
 
 func newRetries(b informer.Backoff) *retries {
@@ -21,9 +23,13 @@ func newRetries(b informer.Backoff) *retries {
 	return &retries{Backoff: b, next: b.Min}
 }
 
-// pause waits before the next attempt, and says whether there is to be one.
+// pause waits before the next attempt, and says whether there is to be one. An attempt that went well for long begins anew.
 func (r *retries) pause(ctx context.Context) bool {
+	if !r.until.IsZero() && time.Since(r.until) > 2*r.Max {
+		r.next = r.Min
+	}
 	wait := time.Duration(float64(r.next) * (1 + r.Rand()))
+	r.until = time.Now().Add(wait)
 	r.next = min(2*r.next, r.Max)
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

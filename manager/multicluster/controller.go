@@ -252,7 +252,7 @@ func (c *Controller) reconcile(ctx context.Context, k key) (reconcile.Result, er
 		if err == nil {
 			leave()
 		}
-		return c.departed(ctx, k, e != nil)
+		return c.departed(ctx, k)
 	case err != nil: // Whether this replica still serves the cluster is in doubt; it will be known soon.
 		return reconcile.Result{}, &client.StaleError{RetryAfter: ownerRetry}
 	}
@@ -289,10 +289,10 @@ func (c *Controller) run(ctx context.Context, k key, e *engagement) (reconcile.R
 	return c.parts.reconciler.Reconcile(ctx, k.public())
 }
 
-// departed drops a request, or reports it when the reconciler wants to know, and the controller had meant its cluster.
-func (c *Controller) departed(ctx context.Context, k key, meant bool) (reconcile.Result, error) {
+// departed drops a request, or reports it when the reconciler wants to know, and the controller means its cluster.
+func (c *Controller) departed(ctx context.Context, k key) (reconcile.Result, error) {
 	c.parts.fleet.dropped.Add(1)
-	if !c.parts.reportGone || !meant {
+	if !c.parts.reportGone || !c.parts.means(k.member) {
 		klog.FromContext(ctx).V(4).Info("Request dropped: its cluster has departed")
 		return reconcile.Result{}, nil
 	}

@@ -183,6 +183,7 @@ func (e *engagement) detach() {
 func (e *engagement) close() {
 	e.mu.Lock()
 	e.closed = true
+	e.controller.parts.fleet.dropped.Add(uint64(len(e.held)))
 	e.held, e.heldAt = nil, nil
 	inputs := e.inputs
 	e.mu.Unlock()

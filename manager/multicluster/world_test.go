@@ -17,12 +17,18 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/audit"
 	"github.com/flyball-dev/flyball/localapi/gate"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/manager/multicluster"
 	"github.com/flyball-dev/flyball/reconcile"
+)
+
+type (
+	auditEntry = audit.Entry
+	matching   = client.MatchingFields
 )
 
 // site is the API server of one cluster.
