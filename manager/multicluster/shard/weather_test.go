@@ -1,0 +1,145 @@
+package shard_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// weather is the network between one replica and all servers, and whether its process runs.
+type weather struct {
+	mu     sync.Mutex
+	random *rand.Rand
+	// slow is how long a request takes at most, there and back.
+	slow time.Duration
+	// cut: nothing arrives any more. whole is closed when something does again; nobody sends.
+	cut   bool
+	whole chan struct{}
+	// runs is closed while the process does; it is replaced when that is stopped. Nobody sends.
+	runs chan struct{}
+}
+
+func newWeather(seed uint64) *weather {
+	w := &weather{random: rand.New(rand.NewPCG(seed, 7)), slow: 40 * time.Millisecond, whole: make(chan struct{}), runs: make(chan struct{})}
+	close(w.whole)
+	close(w.runs)
+	return w
+}
+
+// delay says how long packets take from now on.
+func (w *weather) delay(slow time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.slow = slow
+}
+
+// partition lets nothing through until the function that it returns is called.
+func (w *weather) partition() (heal func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	whole := make(chan struct{})
+	w.cut, w.whole = true, whole
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.cut = false
+		close(whole)
+	}
+}
+
+// stop is SIGSTOP, and the function that it returns is SIGCONT.
+func (w *weather) stop() (resume func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	runs := make(chan struct{})
+	w.runs = runs
+	return func() { close(runs) }
+}
+
+// pause is where a process stands still while it is stopped.
+func (w *weather) pause() {
+	w.mu.Lock()
+	runs := w.runs
+	w.mu.Unlock()
+	<-runs
+}
+
+func (w *weather) look() (way time.Duration, cut bool, whole chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Duration(w.random.Int64N(int64(w.slow)/2 + 1)), w.cut, w.whole
+}
+
+var errNoRoute = errors.New("connection timed out")
+
+// lost is what becomes of a request that does not arrive, or whose answer does not.
+func lost(ctx context.Context, whole chan struct{}) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-whole:
+	case <-time.After(30 * time.Second):
+	}
+	return errNoRoute
+}
+
+// over makes a transport one through this weather. What is under way when the client gives up arrives all the same.
+func (w *weather) over(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		there, cut, whole := w.look()
+		time.Sleep(there)
+		if cut {
+			return nil, lost(r.Context(), whole)
+		}
+		arrived := r
+		if r.Method != http.MethodGet {
+			arrived = r.WithContext(context.WithoutCancel(r.Context()))
+		}
+		resp, err := next.RoundTrip(arrived)
+		if err != nil {
+			return nil, err
+		}
+		back, cut, whole := w.look()
+		time.Sleep(back)
+		if cut {
+			_ = resp.Body.Close()
+			return nil, lost(r.Context(), whole)
+		}
+		resp.Body = &stream{ReadCloser: resp.Body, weather: w, ctx: r.Context()}
+		return resp, nil
+	})
+}
+
+// withPauses is for requests whose process may be stopped right before they are sent.
+func (w *weather) withPauses(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		w.pause()
+		resp, err := next.RoundTrip(r)
+		w.pause()
+		return resp, err
+	})
+}
+
+// stream is a body through weather: what comes during a partition is lost, and the connection with it.
+type stream struct {
+	io.ReadCloser
+	weather *weather
+	ctx     context.Context
+}
+
+func (s *stream) Read(p []byte) (int, error) {
+	n, err := s.ReadCloser.Read(p)
+	s.weather.pause()
+	if _, cut, whole := s.weather.look(); cut {
+		return 0, lost(s.ctx, whole)
+	}
+	return n, err
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
