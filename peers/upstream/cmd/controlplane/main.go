@@ -22,13 +22,14 @@ func main() {
 
 func run() error {
 	controllers := flag.String("controllers", "", "run kube-controller-manager with these controllers, comma-separated; empty: do not run it")
+	mode := flag.String("authorization-mode", "", "kube-apiserver's flag, RBAC for example; empty: everybody may do everything")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q; the flags are listed by -help", flag.Arg(0))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	o := upstream.Options{Log: os.Stderr}
+	o := upstream.Options{Log: os.Stderr, AuthorizationMode: *mode}
 	if *controllers != "" {
 		o.Controllers = strings.Split(*controllers, ",")
 	}
