@@ -130,11 +130,12 @@ func (w *world) shares() map[string]int {
 
 // replica is a process with an owner and a fleet that does nothing but write: the simplest there can be that keeps the rules.
 type replica struct {
-	t       *testing.T
-	world   *world
-	name    string
-	owner   *shard.Owner
-	weather *weather
+	t     *testing.T
+	world *world
+	name  string
+	owner *shard.Owner
+	// hub and weather are what is between it and the hub, and between it and the clusters.
+	hub, weather *weather
 	// every is how often it writes to each cluster.
 	every time.Duration
 	// stuck are clusters whose work never ends.
@@ -158,13 +159,13 @@ func (w *world) start(name string, seed uint64, o shard.Options) *replica {
 func (w *world) startKnowing(name string, seed uint64, o shard.Options, clusters []string) *replica {
 	w.t.Helper()
 	r := &replica{
-		t: w.t, world: w, name: name, weather: newWeather(seed), every: time.Second,
+		t: w.t, world: w, name: name, hub: newWeather(seed), weather: newWeather(seed + 1), every: time.Second,
 		killed: make(chan struct{}), done: make(chan struct{}), stuck: map[string]bool{}, said: map[string]string{},
 	}
 	config := w.hub.RESTConfig()
 	config.UserAgent = name
-	config.Wrap(r.weather.over)
-	config.Wrap(r.weather.withPauses)
+	config.Wrap(r.hub.over)
+	config.Wrap(r.hub.withPauses)
 	o.Identity = name
 	var err error
 	if r.owner, err = shard.New(config, o); err != nil {
@@ -277,16 +278,33 @@ func (r *replica) end() {
 
 // kill is SIGKILL: nothing that the process sends arrives any more.
 func (r *replica) kill() {
-	heal := r.weather.partition()
+	r.partition()
 	close(r.killed)
 	r.stop()
 	<-r.done
-	_ = heal // never
+}
+
+// partition cuts it off from everything.
+func (r *replica) partition() (heal func()) {
+	hub, clusters := r.hub.partition(), r.weather.partition()
+	return func() { hub(); clusters() }
+}
+
+// pause is SIGSTOP, and the function that it returns is SIGCONT.
+func (r *replica) pause() (resume func()) {
+	hub, clusters := r.hub.stop(), r.weather.stop()
+	return func() { clusters(); hub() } // what it was about to write comes first
+}
+
+// delay makes all its requests take up to that long.
+func (r *replica) delay(slow time.Duration) {
+	r.hub.delay(slow)
+	r.weather.delay(slow)
 }
 
 // verdict is what the audit logs of the clusters say.
 type verdict struct {
-	writes, late, moves int
+	writes, late, refused, moves int
 	// gap is the longest time in which a cluster was not written to, and where.
 	gap time.Duration
 	at  string

@@ -77,8 +77,8 @@ func TestOnlyTheMovedShareMoves(t *testing.T) {
 func TestAReplicaThatFails(t *testing.T) {
 	for name, fail := range map[string]func(r *replica) (end func()){
 		"killed":      func(r *replica) func() { r.kill(); return func() {} },
-		"partitioned": func(r *replica) func() { return r.weather.partition() },
-		"stopped":     func(r *replica) func() { return r.weather.stop() },
+		"partitioned": func(r *replica) func() { return r.partition() },
+		"stopped":     func(r *replica) func() { return r.pause() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
@@ -280,14 +280,14 @@ func TestAnAnswerIsLost(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, 5)
 		a := w.start("a", 1, shard.Options{})
-		a.weather.delay(6 * time.Second) // half of the answers come when nobody waits any more
+		a.delay(6 * time.Second) // half of the answers come when nobody waits any more
 		time.Sleep(time.Minute)
-		a.weather.delay(0)
+		a.delay(0)
 		time.Sleep(10 * time.Second)
 		if s := w.shares(); s["a"] != 5 {
 			t.Errorf("shares %v: %v", s, a.said)
 		}
-		a.weather.delay(5 * time.Second)
+		a.delay(5 * time.Second)
 		a.end()
 		b := w.start("b", 2, shard.Options{})
 		time.Sleep(25 * time.Second)

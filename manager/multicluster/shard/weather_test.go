@@ -118,6 +118,9 @@ func (w *weather) over(next http.RoundTripper) http.RoundTripper {
 func (w *weather) withPauses(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		w.pause()
+		if err := r.Context().Err(); err != nil { // net/http sends nothing then
+			return nil, err
+		}
 		resp, err := next.RoundTrip(r)
 		w.pause()
 		return resp, err
