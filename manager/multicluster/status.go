@@ -249,5 +249,8 @@ func (c ClusterStatus) words() string {
 	if c.Reason != "" {
 		text += ", " + c.Reason
 	}
+	if c.State == Live {
+		return text
+	}
 	return fmt.Sprintf("%s, since %v", text, time.Since(c.Since).Round(time.Second))
 }

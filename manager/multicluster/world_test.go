@@ -45,7 +45,7 @@ func newSite(t testing.TB) *site {
 	t.Helper()
 	s := &site{log: &audit.Log{}}
 	var err error
-	s.Server, err = localapi.New(localapi.Options{Audit: s.log, NoKubernetesService: true, Gate: gate.Funcs{OnRequest: s.judge}})
+	s.Server, err = localapi.New(localapi.Options{Audit: s.log, NoKubernetesService: true, Gate: gate.Funcs{OnRequest: s.judge, OnFrame: s.judgeFrame}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,17 @@ func (s *site) judge(ctx context.Context, r *gate.Request) gate.Verdict {
 	return veto(ctx, r)
 }
 
-// refuse sets what becomes of requests from now on; nil lets them pass.
+// judgeFrame ends watches while requests are refused.
+func (s *site) judgeFrame(context.Context, *gate.Request, gate.Frame) gate.Verdict {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.veto == nil {
+		return gate.Verdict{}
+	}
+	return gate.Verdict{Action: gate.Close}
+}
+
+// refuse sets what becomes of requests from now on, and ends watches when something is to be sent; nil lets all pass.
 func (s *site) refuse(veto func(ctx context.Context, r *gate.Request) gate.Verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -269,6 +279,16 @@ func (r *recorder) want(t testing.TB, what string, want ...string) {
 	if got := r.take(); !slices.Equal(got, want) {
 		t.Errorf("%s: reconciled %q, want %q", what, got, want)
 	}
+}
+
+// of is how often a request was reconciled. The caller holds the lock.
+func (r *recorder) of(request string) (n int) {
+	for _, each := range r.list {
+		if each == request {
+			n++
+		}
+	}
+	return n
 }
 
 // clusterOf is the cluster in ctx.
