@@ -1,7 +1,9 @@
 package suite_test
 
 import (
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -9,6 +11,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
@@ -20,6 +25,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi/auth"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/manager/ctrl"
+	"github.com/flyball-dev/flyball/manager/flags"
+	"github.com/flyball-dev/flyball/manager/metrics"
 	"github.com/flyball-dev/flyball/manager/rbac"
 )
 
@@ -53,7 +60,10 @@ func play(t *testing.T, s suite.Scenario, recorder *rbac.Recorder) {
 	}
 	operator := rest.CopyConfig(server.RESTConfigFor(auth.ServiceAccount("ipam-system", controller.Name)))
 	operator.Wrap(recorder.Wrap)
-	cluster := suite.Cluster{Admin: server.RESTConfig(), Operator: operator, Idle: time.Hour}
+	cluster := suite.Cluster{Admin: server.RESTConfig(), Operator: operator, Idle: 10 * time.Minute}
+	if s.Name == "pool-orphans" {
+		cluster.Idle = 24 * time.Hour
+	}
 	if s.Name == "slices-in-a-list" { // One leads; the others have no need to renew a lease all the time.
 		cluster.Idle = time.Minute
 		cluster.Base = ctrl.Options{LeaderElection: manager.LeaderElection{Enabled: true, Namespace: "ipam-system", Name: controller.Name}}
@@ -102,4 +112,33 @@ func read(t *testing.T, file, kind string, into any) {
 		}
 	}
 	t.Fatalf("%s has no %s", file, kind)
+}
+
+// TestManifestIsRestricted holds the Deployment to what a careful administrator asks for, and its command line to what the operator
+// understands.
+func TestManifestIsRestricted(t *testing.T) {
+	var d appsv1.Deployment
+	read(t, "operator.yaml", "Deployment", &d)
+	pod := d.Spec.Template.Spec
+	if *pod.TerminationGracePeriodSeconds < 25 || !*pod.SecurityContext.RunAsNonRoot || pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+		t.Errorf("pod: %+v", pod.SecurityContext)
+	}
+	c := pod.Containers[0]
+	if s := c.SecurityContext; *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) {
+		t.Errorf("container: %+v", s)
+	}
+	if c.Resources.Limits.Memory().IsZero() || c.LivenessProbe == nil || c.ReadinessProbe == nil {
+		t.Errorf("container without limits or probes: %+v", c)
+	}
+	process, set := flags.New(controller.Name), pflag.NewFlagSet("ipam", pflag.ContinueOnError)
+	process.AddFlags(set)
+	if err := set.Parse(c.Args); err != nil {
+		t.Fatal(err)
+	}
+	var lease rbacv1.Role
+	read(t, "operator.yaml", "Role", &lease)
+	o := process.ManagerOptions(metrics.New())
+	if !o.LeaderElection.Enabled || o.LeaderElection.Namespace != lease.Namespace || !strings.HasSuffix(o.HealthAddr, fmt.Sprintf(":%d", c.Ports[0].ContainerPort)) {
+		t.Errorf("served at %s, elected as %+v", o.HealthAddr, o.LeaderElection)
+	}
 }

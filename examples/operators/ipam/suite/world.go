@@ -78,10 +78,8 @@ func Play(t *testing.T, cluster Cluster, s Scenario) {
 	}
 	w.must(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.NS}}))
 	w.Start()
-	defer func() {
-		w.clear()
-		w.Stop()
-	}()
+	defer w.Stop()
+	defer w.clear()
 	s.Play(w)
 }
 
