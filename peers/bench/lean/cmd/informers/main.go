@@ -96,16 +96,19 @@ func compare() error {
 		for _, n := range numbers(*objects) {
 			results, err := compareAt(r, n)
 			if err != nil {
+				lean.Print(os.Stdout, all) // Hours of measuring are not lost.
 				return err
 			}
 			all = append(all, results...)
+			if *out != "" {
+				if err := lean.Write(*out, all); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	lean.Print(os.Stdout, all)
-	if *out == "" {
-		return nil
-	}
-	return lean.Write(*out, all)
+	return nil
 }
 
 // compareAt measures all systems in turns against one server.
