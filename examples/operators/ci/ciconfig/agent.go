@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,7 +26,9 @@ const (
 )
 
 // StreamKey is the key of [ByTestInput] that means all tags of a stream.
-func StreamKey(namespace, name string) string { return "imagestream_" + namespace + "/" + name }
+func StreamKey(namespace, name string) string { return streamPrefix + namespace + "/" + name }
+
+const streamPrefix = "imagestream_"
 
 var indexes = map[Index]func(*Config) []string{
 	ByPromotedTag: func(c *Config) (keys []string) {
@@ -192,4 +195,25 @@ func (a *Agent) PromotionJob(org, repo, branch, label string) (*Postsubmit, erro
 		return nil, fmt.Errorf("branch %s of %s/%s has no promotion job", branch, org, repo)
 	}
 	return found, nil
+}
+
+// ParseStreamKey reads what [StreamKey] writes; ok is false for other keys.
+func ParseStreamKey(key string) (namespace, name string, ok bool) {
+	rest, ok := strings.CutPrefix(key, streamPrefix)
+	if !ok {
+		return "", "", false
+	}
+	return strings.Cut(rest, "/")
+}
+
+// PromotedBy are the tags that the configurations of a branch promote to.
+func (a *Agent) PromotedBy(org, repo, branch string) (tags []imagestreamtag.Ref) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	for _, c := range a.now.configs {
+		if m := c.Metadata; m.Org == org && m.Repo == repo && m.Branch == branch {
+			tags = append(tags, c.Promoted()...)
+		}
+	}
+	return tags
 }

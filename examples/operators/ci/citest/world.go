@@ -8,7 +8,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
@@ -51,7 +53,10 @@ func New(t *testing.T, names ...string) *World {
 	t.Helper()
 	w := &World{T: t, Ctx: klog.NewContext(t.Context(), klog.Logger{}), Clusters: map[string]*Cluster{}}
 	for _, name := range names {
-		server := localapi.NewTestWith(t, localapi.Options{Namespaces: []string{"ci", "ephemeral-cluster", "ocp", "team"}})
+		server := localapi.NewTestWith(t, localapi.Options{
+			Namespaces:       []string{"ci", "ephemeral-cluster", "ocp", "team"},
+			BookmarkInterval: 24 * time.Hour, // half a year passes in some tests
+		})
 		c, err := client.New(server.RESTConfig(), client.Options{Scheme: api.NewScheme()})
 		w.Must(err)
 		w.Must(Define(w.Ctx, c))
@@ -91,10 +96,17 @@ func (w *World) Configs() map[string]*rest.Config {
 	return configs
 }
 
-// Seed puts objects into a cluster as they are: old ones, for example.
+// Seed puts objects, which must name their kinds, into a cluster as they are: old ones, for example.
 func (w *World) Seed(cluster string, objects ...runtime.Object) {
 	w.Helper()
-	w.Must(w.Clusters[cluster].Seed(w.Ctx, objects...))
+	for _, o := range objects {
+		if _, err := clientscheme.Scheme.New(o.GetObjectKind().GroupVersionKind()); err != nil { // a custom one: as the server has it
+			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+			w.Must(err)
+			o = &unstructured.Unstructured{Object: content}
+		}
+		w.Must(w.Clusters[cluster].Seed(w.Ctx, o))
+	}
 }
 
 // Create creates objects, with the status that they have.

@@ -1,0 +1,74 @@
+package importcleaner_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flyball-dev/flyball/examples/operators/ci/api"
+	"github.com/flyball-dev/flyball/examples/operators/ci/citest"
+	"github.com/flyball-dev/flyball/examples/operators/ci/importcleaner"
+)
+
+const day = 24 * time.Hour
+
+func seed(w *citest.World, cluster, name string, age time.Duration) {
+	w.Helper()
+	w.Seed(cluster, &api.TestImageStreamTagImport{
+		TypeMeta:   metav1.TypeMeta{APIVersion: api.CIGroup.String(), Kind: "TestImageStreamTagImport"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ci", Name: name, CreationTimestamp: metav1.NewTime(time.Now().Add(-age))},
+		Spec:       api.TestImageStreamTagImportSpec{Namespace: "ocp", Name: "4.21:cli"},
+	})
+}
+
+// start starts a process that cleans both clusters.
+func start(w *citest.World) (stop func()) {
+	w.Helper()
+	f := w.Fleet()
+	for _, c := range f.All() {
+		w.Must(importcleaner.Add(c))
+	}
+	return w.Start(f.Run)
+}
+
+func has(w *citest.World, cluster, name string) bool {
+	w.Helper()
+	return w.Exists(cluster, "ci", name, &api.TestImageStreamTagImport{})
+}
+
+// Source: TestReconcile of pkg/controller/testimagestreamimportcleaner of openshift/ci-tools; and the seconds, and a restart.
+func TestClean(t *testing.T) {
+	citest.In(t, func(w *citest.World) {
+		seed(w, citest.Hub, "old", 8*day)
+		seed(w, citest.Hub, "almost", 7*day-time.Second)
+		seed(w, citest.Hub, "young", 6*day)
+		seed(w, citest.Build01, "young", 5*day)
+		stop := start(w)
+		time.Sleep(500 * time.Millisecond)
+		if has(w, citest.Hub, "old") || !has(w, citest.Hub, "almost") {
+			t.Error("after half a second, the old one is there or the other is not")
+		}
+		time.Sleep(1500 * time.Millisecond)
+		if has(w, citest.Hub, "almost") {
+			t.Error("one that got old is there a second later")
+		}
+		w.Quiet(12 * time.Hour)
+		stop()
+		time.Sleep(6 * time.Hour) // nobody is there
+		stop = start(w)
+		w.Quiet(6*time.Hour - time.Minute)
+		time.Sleep(2 * time.Minute)
+		if has(w, citest.Hub, "young") || !has(w, citest.Build01, "young") {
+			t.Error("a day later, the hub's is there or the build cluster's is not")
+		}
+		time.Sleep(day)
+		if has(w, citest.Build01, "young") {
+			t.Error("the build cluster's is there two days later")
+		}
+		if hub, build := w.Writes(citest.Hub, "delete", "testimagestreamtagimports"), w.Writes(citest.Build01, "delete", "testimagestreamtagimports"); hub != 1 || build != 1 {
+			t.Errorf("%d and %d deletions since the quiet", hub, build)
+		}
+		stop()
+	}, citest.Hub, citest.Build01)
+}

@@ -1,0 +1,252 @@
+package secretrefresher_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/examples/operators/ci/citest"
+	"github.com/flyball-dev/flyball/examples/operators/ci/fleet"
+	"github.com/flyball-dev/flyball/examples/operators/ci/secretrefresher"
+	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/manager"
+)
+
+const day = 24 * time.Hour
+
+// world is a cluster, its refresher and, unless a test makes the secrets itself, its minter.
+type world struct {
+	*citest.World
+	o      secretrefresher.Options
+	minter bool
+}
+
+func in(t *testing.T, test func(w *world)) {
+	t.Helper()
+	citest.In(t, func(w *citest.World) {
+		test(&world{World: w, o: secretrefresher.Options{Namespaces: []string{"team"}, RemoveOld: true}})
+	}, citest.Hub)
+}
+
+func (w *world) start() (stop func()) {
+	w.Helper()
+	f, err := fleet.New(w.Configs(), fleet.Options{Hub: citest.Hub, Manager: manager.Options{GracefulTimeout: time.Second, Caches: secretrefresher.Caches(w.o)}})
+	w.Must(err)
+	w.Must(secretrefresher.Add(f.Hub, w.o))
+	if w.minter {
+		w.Must(secretrefresher.AddMinter(f.Hub, w.o))
+	}
+	return w.Start(f.Run)
+}
+
+// secret seeds a secret of a service account.
+func (w *world) secret(account, name string, age time.Duration, kind corev1.SecretType, annotations ...string) {
+	w.Helper()
+	s := &corev1.Secret{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, CreationTimestamp: metav1.NewTime(time.Now().Add(-age)), Annotations: map[string]string{
+			corev1.ServiceAccountNameKey: account, corev1.ServiceAccountUIDKey: "uid-" + account,
+		}},
+		Type: kind,
+	}
+	for i := 0; i+1 < len(annotations); i += 2 {
+		s.Annotations[annotations[i]] = annotations[i+1]
+	}
+	w.Seed(citest.Hub, s)
+}
+
+// account seeds a service account that refers to secrets, both ways; of those with a "t" only as a token.
+func (w *world) account(name string, secrets ...string) {
+	w.Helper()
+	sa := &corev1.ServiceAccount{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID("uid-" + name)},
+	}
+	for _, s := range secrets {
+		if !strings.HasPrefix(s, "t") {
+			sa.ImagePullSecrets = append(sa.ImagePullSecrets, corev1.LocalObjectReference{Name: s})
+		}
+		sa.Secrets = append(sa.Secrets, corev1.ObjectReference{Name: s})
+	}
+	w.Seed(citest.Hub, sa)
+}
+
+// describe is what the service account refers to, and which of its secrets there are.
+func (w *world) describe(account string) string {
+	w.Helper()
+	sa := citest.Get(w.World, citest.Hub, "team", account, &corev1.ServiceAccount{})
+	var pull, secrets, there []string
+	for _, r := range sa.ImagePullSecrets {
+		pull = append(pull, r.Name)
+	}
+	for _, r := range sa.Secrets {
+		secrets = append(secrets, r.Name)
+	}
+	var list corev1.SecretList
+	w.Must(w.Clusters[citest.Hub].Client.List(w.Ctx, &list, client.InNamespace("team")))
+	for _, s := range list.Items {
+		if s.Annotations[corev1.ServiceAccountNameKey] == account {
+			there = append(there, s.Name)
+		}
+	}
+	slices.Sort(there)
+	return fmt.Sprintf("pull %v secrets %v there %v", pull, secrets, there)
+}
+
+func (w *world) want(account, want string) {
+	w.Helper()
+	if got := w.describe(account); got != want {
+		w.Errorf("%s: %s, want %s", account, got, want)
+	}
+}
+
+// Source: the rows of TestReconcile of openshift/ci-tools.
+func TestRefresh(t *testing.T) {
+	in(t, func(w *world) {
+		dockercfg := corev1.SecretTypeDockercfg
+		// Rotated, and old ones are removed. The new one was made by somebody before.
+		w.account("cleaned", "old", "new", "t0")
+		w.secret("cleaned", "old", 61*day, dockercfg)
+		w.secret("cleaned", "new", day, dockercfg)
+		w.secret("cleaned", "t0", 400*day, corev1.SecretTypeServiceAccountToken)
+		w.secret("cleaned", "t-unused", 400*day, corev1.SecretTypeServiceAccountToken)
+		// Rotated, and not old enough to be removed: that comes later.
+		w.account("rotated", "r-old", "r-new")
+		w.secret("rotated", "r-old", 59*day+time.Hour, dockercfg)
+		w.secret("rotated", "r-new", 0, dockercfg)
+		// Up to date.
+		w.account("current", "c")
+		w.secret("current", "c", 29*day, dockercfg)
+		// Young, but said to be too old.
+		w.account("annotated", "a-short", "a-new")
+		w.secret("annotated", "a-short", day, dockercfg, "serviaccount-secret-rotator.openshift.io/delete-after", time.Now().Add(-time.Hour).Format(time.RFC3339))
+		w.secret("annotated", "a-new", 0, dockercfg)
+		// A reference that leads nowhere.
+		w.account("dangling", "d-gone", "d-new")
+		w.secret("dangling", "d-new", 0, dockercfg)
+		// Nobody gives it a new one: what there is stays.
+		w.account("waiting", "w-old")
+		w.secret("waiting", "w-old", 100*day, dockercfg)
+		stop := w.start()
+		time.Sleep(time.Minute)
+		w.want("cleaned", "pull [new] secrets [new t0] there [new t-unused t0]")
+		w.want("rotated", "pull [r-new] secrets [r-new] there [r-new r-old]")
+		w.want("current", "pull [c] secrets [c] there [c]")
+		w.want("annotated", "pull [a-new] secrets [a-new] there [a-new]")
+		w.want("dangling", "pull [d-new] secrets [d-new] there [d-new]")
+		w.want("waiting", "pull [] secrets [] there [w-old]")
+		w.Quiet(22 * time.Hour)
+		time.Sleep(time.Hour) // 23 hours: what was not old enough is now
+		w.want("rotated", "pull [r-new] secrets [r-new] there [r-new]")
+		w.want("current", "pull [c] secrets [c] there [c]")
+		time.Sleep(time.Hour)
+		w.want("current", "pull [] secrets [] there [c]")
+		stop()
+	})
+}
+
+// Without being asked to, nobody deletes secrets.
+func TestKeepOld(t *testing.T) {
+	in(t, func(w *world) {
+		w.o.RemoveOld = false
+		w.account("cleaned", "old", "new")
+		w.secret("cleaned", "old", 61*day, corev1.SecretTypeDockercfg)
+		w.secret("cleaned", "new", day, corev1.SecretTypeDockercfg)
+		stop := w.start()
+		time.Sleep(time.Minute)
+		w.want("cleaned", "pull [new] secrets [new] there [new old]")
+		stop()
+	})
+}
+
+// Namespaces that are not enabled, and accounts that are ignored, are left alone.
+func TestFilter(t *testing.T) {
+	in(t, func(w *world) {
+		w.o.IgnoreAccounts = []string{"team/ignored"}
+		w.account("ignored", "old")
+		w.secret("ignored", "old", 61*day, corev1.SecretTypeDockercfg)
+		w.Seed(citest.Hub, &corev1.ServiceAccount{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: metav1.ObjectMeta{Namespace: "ocp", Name: "elsewhere"},
+			ImagePullSecrets: []corev1.LocalObjectReference{{Name: "gone"}},
+		})
+		stop := w.start()
+		w.Quiet(day)
+		stop()
+	})
+}
+
+// Half a year with the minter: at every moment there is one pull secret, each is referred to for 30 days and there for 60, and
+// its Secret's events are enough to notice.
+func TestHalfAYear(t *testing.T) {
+	in(t, func(w *world) {
+		w.minter = true
+		w.Create(citest.Hub, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "builder"}})
+		stop := w.start()
+		begin := time.Now()
+		var first string
+		for time.Since(begin) < 180*day {
+			time.Sleep(12*time.Hour + time.Minute)
+			sa := citest.Get(w.World, citest.Hub, "team", "builder", &corev1.ServiceAccount{})
+			if len(sa.ImagePullSecrets) != 1 || len(sa.Secrets) != 1 || sa.ImagePullSecrets[0].Name != sa.Secrets[0].Name {
+				t.Fatalf("after %v: %+v", time.Since(begin), sa)
+			}
+			current := citest.Get(w.World, citest.Hub, "team", sa.Secrets[0].Name, &corev1.Secret{})
+			if age := time.Since(current.CreationTimestamp.Time); age > 30*day+time.Minute {
+				t.Errorf("after %v the current one is %v old", time.Since(begin), age)
+			}
+			if first == "" {
+				first = current.Name
+			}
+			var list corev1.SecretList
+			w.Must(w.Clusters[citest.Hub].Client.List(w.Ctx, &list, client.InNamespace("team")))
+			if want := map[bool]int{true: 1, false: 2}[time.Since(begin) < 30*day]; len(list.Items) != want {
+				t.Errorf("after %v there are %d secrets, want %d", time.Since(begin), len(list.Items), want)
+			}
+			if there := w.Exists(citest.Hub, "team", first, &corev1.Secret{}); there != (time.Since(begin) < 60*day) {
+				t.Errorf("after %v the first one is there: %t", time.Since(begin), there)
+			}
+		}
+		if n := w.Writes(citest.Hub, "create", "secrets"); n != 6 && n != 7 {
+			t.Errorf("%d secrets in half a year", n)
+		}
+		// Somebody deletes the secret: its event leads to another.
+		sa := citest.Get(w.World, citest.Hub, "team", "builder", &corev1.ServiceAccount{})
+		w.Must(w.Clusters[citest.Hub].Client.Delete(w.Ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: sa.Secrets[0].Name}}))
+		time.Sleep(time.Second)
+		after := citest.Get(w.World, citest.Hub, "team", "builder", &corev1.ServiceAccount{})
+		if len(after.ImagePullSecrets) != 1 || after.ImagePullSecrets[0].Name == sa.ImagePullSecrets[0].Name {
+			t.Errorf("after a deletion: %+v", after.ImagePullSecrets)
+		}
+		stop()
+	})
+}
+
+// A minter dies between the secret and the service account: the next one binds that secret. The answer is lost: there is no second.
+func TestMinterCrash(t *testing.T) {
+	in(t, func(w *world) {
+		w.minter = true
+		w.Create(citest.Hub, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "builder"}})
+		remove := w.Clusters[citest.Hub].Intercept(localapi.Rule{Verb: "update", Resource: "serviceaccounts", Err: context.DeadlineExceeded})
+		stop := w.start()
+		time.Sleep(10 * time.Second)
+		stop()
+		remove()
+		stop = w.start()
+		time.Sleep(time.Minute)
+		if n := w.Writes(citest.Hub, "create", "secrets"); n != 1 {
+			t.Errorf("%d secrets", n)
+		}
+		if sa := citest.Get(w.World, citest.Hub, "team", "builder", &corev1.ServiceAccount{}); len(sa.ImagePullSecrets) != 1 {
+			t.Errorf("the service account has %v", sa.ImagePullSecrets)
+		}
+		stop()
+	})
+}
