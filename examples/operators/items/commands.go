@@ -26,6 +26,9 @@ func newApply() *cobra.Command {
 			if len(files) == 0 {
 				return &usageError{errors.New("-f is missing: it says what to apply")}
 			}
+			if err := o.check(); err != nil {
+				return &usageError{err}
+			}
 			manifests, err := readManifests(files, c.InOrStdin())
 			if err != nil {
 				return err
