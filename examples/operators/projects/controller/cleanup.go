@@ -1,0 +1,86 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/examples/operators/projects/api"
+	"github.com/flyball-dev/flyball/examples/operators/projects/purge"
+	"github.com/flyball-dev/flyball/manager/ctrl"
+)
+
+// cleanUp is one step of the end of a Project. Where it is stands in its condition, and when it began, too: whoever is killed in
+// between goes on where it was.
+func (r *projectReconciler) cleanUp(ctx context.Context, p *api.Project) (ctrl.Result, error) {
+	if !client.ContainsFinalizer(p, api.Finalizer) {
+		return ctrl.Result{}, nil
+	}
+	plane := &api.ProjectControlPlane{}
+	err := r.Get(ctx, client.ObjectKey{Name: p.Name}, plane)
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("control plane: %w", err)
+	}
+	none := err != nil || !owns(p, plane)
+	reason, s := "", sight{none: none, promised: !none && answers(plane)}
+	if c := conditions.Get(p.Status.Conditions, api.ResourceCleanup); c != nil {
+		reason = c.Reason
+		s.since = time.Since(c.LastTransitionTime.Time)
+	}
+	if reason == api.ReasonCleanupComplete {
+		return ctrl.Result{}, r.release(ctx, p, plane, none)
+	}
+	if reason != "" && !none {
+		if s.left, s.err = r.purge(ctx, p, plane, s.since); s.err != nil {
+			ctrl.LoggerFrom(ctx).Info("Control plane is not purged yet", "err", s.err)
+		}
+	}
+	now, wait := cleanup(reason, s, r.options.PurgeTimeout)
+	changed, err := r.set(ctx, p, now)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if changed && now.Status == metav1.ConditionFalse {
+		kind := corev1.EventTypeNormal
+		if s.err != nil || !s.left.None() {
+			kind = corev1.EventTypeWarning
+		}
+		r.recorder.Eventf(p, kind, now.Reason, "%s", now.Message)
+	}
+	if wait && !changed {
+		return ctrl.Result{RequeueAfter: r.options.Poll}, nil
+	}
+	return ctrl.Result{}, nil // The change of the condition wakes us.
+}
+
+// purge makes one pass over what is in the control plane.
+func (r *projectReconciler) purge(ctx context.Context, p *api.Project, plane *api.ProjectControlPlane, since time.Duration) (purge.Left, error) {
+	ctx, cancel := context.WithTimeout(ctx, max(r.options.RequestTimeout, r.options.PurgeTimeout-since))
+	defer cancel()
+	config, err := r.configFor(p, plane)
+	if err != nil {
+		return purge.Left{}, err
+	}
+	return purge.Pass(ctx, config, purge.Options{Parallel: r.options.Parallel, Force: since >= r.options.ForceAfter})
+}
+
+// release gives the control plane back, and lets the Project go.
+func (r *projectReconciler) release(ctx context.Context, p *api.Project, plane *api.ProjectControlPlane, none bool) error {
+	if !none && plane.DeletionTimestamp == nil {
+		if err := r.Delete(ctx, plane, client.OnlyThis(plane)); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+			return fmt.Errorf("delete the control plane: %w", err)
+		}
+	}
+	before := p.DeepCopyObject().(*api.Project)
+	client.RemoveFinalizer(p, api.Finalizer)
+	if err := r.Patch(ctx, p, client.MergeFromOptimistic(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("remove the finalizer: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,9 @@
+// Package controller is the operator of Projects. It works in two places:
+//
+//	Project ─▶ project.go ─▶ ProjectControlPlane ─▶ (an infrastructure provider) ─▶ an API server per Project
+//	                                                                                   ▲
+//	Projects that are Ready ─▶ the provider of project control planes ─▶ a fleet ─▶ tenant.go: what every control plane has
+//
+// project.go is the life of a Project and plan.go what follows from what it sees, which knows nothing of clusters; cleanup.go is its
+// end. tenant.go is one controller for all control planes; its requests name the Project.
+package controller

@@ -1,0 +1,87 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/examples/operators/projects/api"
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/manager/ctrl"
+	"github.com/flyball-dev/flyball/manager/multicluster"
+	"github.com/flyball-dev/flyball/reconcile"
+)
+
+// infoName is the ConfigMap in the default namespace of every control plane that tells whose it is.
+const infoName = "project-info"
+
+// tenantReconciler keeps in every control plane what belongs there: the default namespace, with the project-info in it, and a label on
+// each namespace that says of which Project it is. Namespaces of one name are in many control planes: the request says in which.
+type tenantReconciler struct{}
+
+func (r tenantReconciler) setup(fleet *multicluster.Manager) error {
+	toDefault := reconcile.EnqueueMapped[informer.Object](func(_ context.Context, obj informer.Object) []ctrl.Request {
+		if obj.GetNamespace() != metav1.NamespaceDefault {
+			return nil
+		}
+		return []ctrl.Request{reconcile.RequestFor(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceDefault}})}
+	})
+	return multicluster.ControllerManagedBy(fleet).
+		Named("tenant").
+		For(&corev1.Namespace{}).
+		Watches(&corev1.ConfigMap{}, toDefault).
+		Complete(r)
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (tenantReconciler) Reconcile(ctx context.Context, request multicluster.Request) (ctrl.Result, error) {
+	c, ok := multicluster.ClusterFromContext(ctx)
+	if !ok {
+		return ctrl.Result{}, nil // It has departed.
+	}
+	if request.Name == metav1.NamespaceDefault {
+		if err := prepare(ctx, c, c.Name(), c.Info().Identity); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	n := &corev1.Namespace{}
+	if err := c.Get(ctx, request.NamespacedName, n); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if n.Labels[api.ProjectNameLabel] == c.Name() {
+		return ctrl.Result{}, nil
+	}
+	before := n.DeepCopy()
+	metav1.SetMetaDataLabel(&n.ObjectMeta, api.ProjectNameLabel, c.Name())
+	return ctrl.Result{}, client.IgnoreNotFound(c.Patch(ctx, n, client.MergeFrom(before)))
+}
+
+// prepare puts into a control plane what each has, as far as it is not there.
+func prepare(ctx context.Context, c client.Client, name, uid string) error {
+	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceDefault}}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(n), n); apierrors.IsNotFound(err) {
+		n.Labels = map[string]string{api.ProjectNameLabel: name}
+		if err := c.Create(ctx, n); client.IgnoreAlreadyExists(err) != nil {
+			return fmt.Errorf("default namespace: %w", err)
+		}
+	} else if err != nil {
+		return fmt.Errorf("default namespace: %w", err)
+	}
+	want := map[string]string{"name": name, "uid": uid}
+	info := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: infoName}}
+	_, err := client.CreateOrUpdate(ctx, c, info, func() error {
+		if !maps.Equal(info.Data, want) {
+			info.Data = want
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", infoName, err)
+	}
+	return nil
+}

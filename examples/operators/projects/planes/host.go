@@ -1,0 +1,142 @@
+package planes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/examples/operators/projects/api"
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/localapi/audit"
+	"github.com/flyball-dev/flyball/manager/ctrl"
+)
+
+// Host runs control planes.
+//
+// Concurrency: all methods may be called from any goroutine.
+type Host struct {
+	mu     sync.Mutex
+	planes map[string]*plane
+	// silent are the names of those that do not answer.
+	silent map[string]bool
+}
+
+// plane is the API server of a ProjectControlPlane, which the UID is of.
+type plane struct {
+	uid    types.UID
+	server *localapi.Server
+}
+
+// New returns a host of no control planes.
+func New() *Host {
+	return &Host{planes: map[string]*plane{}, silent: map[string]bool{}}
+}
+
+// Run serves the ProjectControlPlanes of a cluster until ctx is done. The servers go on after that, until Close.
+func (h *Host) Run(ctx context.Context, config *rest.Config) error {
+	scheme := runtime.NewScheme()
+	if err := api.AddToScheme(scheme); err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{Informers: informer.FactoryOptions{Scheme: scheme}})
+	if err != nil {
+		return err
+	}
+	r := &reconciler{Client: mgr.GetClient(), host: h}
+	if err := ctrl.NewControllerManagedBy(mgr).For(&api.ProjectControlPlane{}).Complete(r); err != nil {
+		return err
+	}
+	return mgr.Run(ctx)
+}
+
+// Server is the API server of a name; nil when there is none.
+func (h *Host) Server(name string) *localapi.Server {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if p := h.planes[name]; p != nil {
+		return p.server
+	}
+	return nil
+}
+
+// Silence has a control plane not answer any more, or answer again.
+func (h *Host) Silence(name string, silent bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.silent[name] = silent
+}
+
+// Close closes all servers.
+func (h *Host) Close() error {
+	h.mu.Lock()
+	planes := h.planes
+	h.planes = map[string]*plane{}
+	h.mu.Unlock()
+	var errs []error
+	for _, p := range planes {
+		errs = append(errs, p.server.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// keep has the server of a name be that of the UID; "" is none.
+func (h *Host) keep(name string, uid types.UID) error {
+	h.mu.Lock()
+	old := h.planes[name]
+	if old != nil && old.uid == uid || old == nil && uid == "" {
+		h.mu.Unlock()
+		return nil
+	}
+	delete(h.planes, name)
+	h.mu.Unlock()
+	if old != nil {
+		if err := old.server.Close(); err != nil {
+			return fmt.Errorf("close the control plane %s: %w", name, err)
+		}
+	}
+	if uid == "" {
+		return nil
+	}
+	server, err := localapi.New(localapi.Options{Audit: &audit.Log{}})
+	if err != nil {
+		return fmt.Errorf("start the control plane %s: %w", name, err)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.planes[name] = &plane{uid, server}
+	return nil
+}
+
+type reconciler struct {
+	client.Client
+	host *Host
+}
+
+// Reconcile implements ctrl.Reconciler.
+func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	p := &api.ProjectControlPlane{}
+	if err := r.Get(ctx, request.NamespacedName, p); err != nil {
+		if client.IgnoreNotFound(err) != nil {
+			return ctrl.Result{}, err
+		}
+		return ctrl.Result{}, r.host.keep(request.Name, "")
+	}
+	if err := r.host.keep(p.Name, p.UID); err != nil {
+		return ctrl.Result{}, err
+	}
+	ready := metav1.Condition{Type: api.ControlPlaneReady, Status: metav1.ConditionTrue, Reason: "Serving", Message: "The API server answers."}
+	before := p.DeepCopyObject().(*api.ProjectControlPlane)
+	if !conditions.Set(&p.Status.Conditions, p.Generation, ready, conditions.OnStatus) {
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{}, r.Status().Patch(ctx, p, client.MergeFrom(before))
+}

@@ -1,0 +1,248 @@
+package suite
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/examples/operators/projects/api"
+	"github.com/flyball-dev/flyball/manager/multicluster"
+)
+
+// ready: a Project whose control plane does not answer yet is not in the fleet; then it is, and is found at its path.
+func ready(w *World) {
+	w.StopHost()
+	w.Project("a")
+	w.Reason("a", api.ReasonProvisioning)
+	w.State("a", multicluster.Waiting)
+	w.StartHost()
+	p := w.Reason("a", api.ReasonReady)
+	w.State("a", multicluster.Live)
+	c, err := w.Op.Fleet.GetCluster(w.ctx, "a")
+	w.must(err)
+	const path = "/apis/resourcemanager.miloapis.com/v1alpha1/projects/a/control-plane"
+	if got := c.Config().Host; !strings.HasPrefix(got, "http") || !strings.HasSuffix(got, path) {
+		w.Errorf("the control plane is at %s, want the path %s", got, path)
+	}
+	if c.Info().Identity != string(p.UID) {
+		w.Errorf("its identity is %s, want the project's UID %s", c.Info().Identity, p.UID)
+	}
+	plane := &api.ProjectControlPlane{}
+	w.must(w.Get(w.ctx, client.ObjectKey{Name: "a"}, plane))
+	if plane.Labels[api.ProjectNameLabel] != "a" || plane.Labels[api.ProjectUIDLabel] != string(p.UID) || !metav1.IsControlledBy(plane, p) {
+		w.Errorf("the control plane is %+v", plane.ObjectMeta)
+	}
+	if !client.ContainsFinalizer(p, api.Finalizer) || conditions.Get(p.Status.Conditions, api.Ready).ObservedGeneration != p.Generation {
+		w.Errorf("the project is %+v", p)
+	}
+}
+
+// foundByControlPlane: inside of the cluster that they run in, control planes are found without the Projects.
+func foundByControlPlane(w *World) {
+	w.Live("a")
+	w.Remove("a")
+}
+
+// sameNames: objects of one name in three control planes are three requests, and what is written is written where it was read.
+func sameNames(w *World) {
+	names := []string{"a", "b", "c"}
+	w.Live(names...)
+	for _, name := range names {
+		c := w.In(name)
+		w.must(c.Create(w.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}))
+		w.must(c.Create(w.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "same"}}))
+	}
+	for _, name := range names {
+		w.Eventually(func() string {
+			c, s, n, info := w.In(name), &corev1.Secret{}, &corev1.Namespace{}, &corev1.ConfigMap{}
+			w.must(c.Get(w.ctx, client.ObjectKey{Namespace: "team", Name: "same"}, s))
+			w.must(c.Get(w.ctx, client.ObjectKey{Name: "team"}, n))
+			w.must(c.Get(w.ctx, client.ObjectKey{Namespace: "default", Name: "project-info"}, info))
+			if got := []string{string(s.Data["project"]), n.Labels[api.ProjectNameLabel], info.Data["name"]}; !slices.Equal(got, []string{name, name, name}) {
+				return fmt.Sprintf("in %s there is written %q", name, got)
+			}
+			return ""
+		})
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, name := range names {
+		if want := "cluster://" + name + "/team/same"; !slices.Contains(w.secrets, want) {
+			w.Errorf("the requests were %q; %s is missing", w.secrets, want)
+		}
+	}
+}
+
+// rounds: what comes and goes leaves nothing behind, neither in the process nor in health.
+func rounds(w *World) {
+	round := func() {
+		w.Live("a")
+		c := w.In("a")
+		for i := range 3 {
+			w.must(c.Create(w.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("s-", i)}}))
+		}
+		w.Remove("a")
+		time.Sleep(time.Second)
+	}
+	round()
+	before := runtime.NumGoroutine()
+	for range w.cluster.Rounds {
+		round()
+	}
+	w.Eventually(func() string {
+		if after := runtime.NumGoroutine(); after > before {
+			return fmt.Sprintf("%d goroutines after %d rounds, %d before", after, w.cluster.Rounds, before)
+		}
+		return ""
+	})
+	if note := w.Op.Fleet.Note(); strings.Contains(note, "a:") {
+		w.Errorf("the fleet notes %q", note)
+	}
+}
+
+// unreachable: a control plane that does not answer delays nobody.
+func unreachable(w *World) {
+	w.Host.Silence("dead", true)
+	w.Project("dead")
+	w.Live("a")
+	w.Reason("dead", api.ReasonProvisioning)
+	// It becomes ready, and then it is silent, so that the fleet cannot join it.
+	w.Host.Silence("dead", false)
+	w.Reason("dead", api.ReasonReady)
+	w.Host.Silence("dead", true)
+	w.Stop()
+	w.Start()
+	w.State("dead", multicluster.Joining)
+	w.State("a", multicluster.Live)
+	w.Project("b")
+	w.within(w.cluster.Soon, func() string { return w.state("b", multicluster.Live) })
+	before := time.Now()
+	if _, err := w.Op.Fleet.GetCluster(w.ctx, "dead"); !errors.Is(err, multicluster.ErrClusterNotLive) {
+		w.Errorf("the dead cluster is there: %v", err)
+	}
+	if took := time.Since(before); took > w.cluster.Soon {
+		w.Errorf("Get took %v", took)
+	}
+}
+
+// madeAnew: a Project that is deleted and made anew is another cluster, with a control plane of its own.
+func madeAnew(w *World) {
+	w.Live("a")
+	old, err := w.Op.Fleet.GetCluster(w.ctx, "a")
+	w.must(err)
+	w.must(w.In("a").Create(w.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "of-the-old"}}))
+	w.Remove("a")
+	w.Live("a")
+	p := w.Reason("a", api.ReasonReady)
+	now, err := w.Op.Fleet.GetCluster(w.ctx, "a")
+	w.must(err)
+	if now == old || !errors.Is(old.Err(), multicluster.ErrClusterGone) || now.Info().Identity != string(p.UID) {
+		w.Errorf("the old cluster: %v; the new one: %+v", old.Err(), now.Info())
+	}
+	info, secrets := &corev1.ConfigMap{}, &corev1.SecretList{}
+	w.must(now.Get(w.ctx, client.ObjectKey{Namespace: "default", Name: "project-info"}, info))
+	w.must(now.List(w.ctx, secrets))
+	if info.Data["uid"] != string(p.UID) || len(secrets.Items) != 0 {
+		w.Errorf("the new control plane has %v and %d secrets", info.Data, len(secrets.Items))
+	}
+}
+
+// notReadyAnyMore: a control plane that is not ready any more leaves the fleet until it is.
+func notReadyAnyMore(w *World) {
+	w.Live("a")
+	w.StopHost()
+	for _, status := range []metav1.ConditionStatus{metav1.ConditionFalse, metav1.ConditionTrue} {
+		plane := &api.ProjectControlPlane{}
+		w.must(w.Get(w.ctx, client.ObjectKey{Name: "a"}, plane))
+		conditions.Set(&plane.Status.Conditions, plane.Generation, metav1.Condition{Type: api.ControlPlaneReady, Status: status, Reason: "Test"}, conditions.OnStatus)
+		w.must(w.Status().Update(w.ctx, plane))
+		if status == metav1.ConditionFalse {
+			w.Reason("a", api.ReasonProvisioning)
+			w.State("a", multicluster.Waiting)
+		}
+	}
+	w.Reason("a", api.ReasonReady)
+	w.State("a", multicluster.Live)
+	w.StartHost()
+}
+
+// selector: labels decide which Projects are in the fleet, at any time.
+func selector(w *World) {
+	w.Project("a", "env=prod")
+	w.Project("b", "env=test")
+	w.State("a", multicluster.Live)
+	w.Reason("b", api.ReasonReady)
+	w.State("b", multicluster.Gone)
+	for name, value := range map[string]string{"a": "test", "b": "prod"} {
+		p := &api.Project{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		w.must(client.RetryOnConflict(w.ctx, w.Client, p, func() error {
+			p.Labels["env"] = value
+			return nil
+		}))
+	}
+	w.State("a", multicluster.Gone)
+	w.State("b", multicluster.Live)
+}
+
+// indexes: one that is declared applies to the control planes that are there and to those that come.
+func indexes(w *World) {
+	byLetter := func(obj client.Object) []string { return []string{obj.GetName()[:1]} }
+	w.Live("a")
+	w.must(w.Op.Fleet.IndexField(w.ctx, &corev1.Secret{}, "letter", byLetter))
+	w.Live("b")
+	for _, name := range []string{"a", "b"} {
+		for _, secret := range []string{"x1", "x2", "y"} {
+			w.must(w.In(name).Create(w.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: secret}}))
+		}
+		w.Eventually(func() string {
+			c, err := w.Op.Fleet.GetCluster(w.ctx, name)
+			w.must(err)
+			var list corev1.SecretList
+			w.must(c.List(w.ctx, &list, client.MatchingFields{"letter": "x"}))
+			if len(list.Items) != 2 {
+				return fmt.Sprintf("in %s the index has %d, want 2", name, len(list.Items))
+			}
+			return ""
+		})
+	}
+}
+
+// restored: what belongs into a control plane is put back.
+func restored(w *World) {
+	w.Live("a")
+	c := w.In("a")
+	w.must(c.Create(w.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}))
+	w.must(c.Delete(w.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "project-info"}}))
+	w.Eventually(func() string {
+		n := &corev1.Namespace{}
+		if err := c.Get(w.ctx, client.ObjectKey{Namespace: "default", Name: "project-info"}, &corev1.ConfigMap{}); err != nil {
+			return err.Error()
+		}
+		if w.must(c.Get(w.ctx, client.ObjectKey{Name: "team"}, n)); n.Labels[api.ProjectNameLabel] != "a" {
+			return fmt.Sprintf("the namespace has the labels %v", n.Labels)
+		}
+		return ""
+	})
+}
+
+// idle: an operator with nothing to do writes nothing, neither here nor in control planes; nor does one that starts.
+func idle(w *World) {
+	w.Live("a", "b", "c")
+	w.Idle()
+	w.Stop()
+	w.traffic.take()
+	w.Start()
+	w.State("c", multicluster.Live)
+	time.Sleep(w.cluster.Idle)
+	if writes := w.traffic.take(); len(writes) > 0 {
+		w.Errorf("started anew, and yet: %q", writes)
+	}
+}

@@ -1,0 +1,189 @@
+package suite
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/examples/operators/projects/api"
+	"github.com/flyball-dev/flyball/manager/multicluster"
+)
+
+// sequence is what the condition ResourceCleanup goes through.
+const sequence = "True CleanupStarted, True CleanupAwaitingCompletion, False CleanupComplete"
+
+// nameConflict: the control plane of an earlier Project is not taken over; when it is gone the new one is made.
+func nameConflict(w *World) {
+	plane := &api.ProjectControlPlane{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{api.ProjectUIDLabel: "another"}}}
+	plane.Finalizers = []string{"example.com/hold"}
+	w.must(w.Create(w.ctx, plane))
+	w.Project("a")
+	w.Reason("a", api.ReasonNameConflict)
+	w.State("a", multicluster.Waiting)
+	w.must(w.Delete(w.ctx, plane))
+	w.must(client.RetryOnConflict(w.ctx, w.Client, plane, func() error {
+		plane.Finalizers = nil
+		return nil
+	}))
+	w.Reason("a", api.ReasonReady)
+	w.State("a", multicluster.Live)
+}
+
+// deletedBeforeSeen: a Project that is being deleted takes no finalizer, and gets no control plane.
+func deletedBeforeSeen(w *World) {
+	w.Stop()
+	p := &api.Project{ObjectMeta: metav1.ObjectMeta{Name: "a", Finalizers: []string{"example.com/hold"}}}
+	p.Spec.OwnerRef = api.OwnerRef{Kind: "Organization", Name: "acme"}
+	w.must(w.Create(w.ctx, p))
+	w.must(w.Delete(w.ctx, p))
+	w.traffic.take()
+	w.Start()
+	w.State("a", multicluster.Waiting)
+	w.Idle()
+	if err := w.Get(w.ctx, client.ObjectKey{Name: "a"}, &api.ProjectControlPlane{}); !apierrors.IsNotFound(err) {
+		w.Errorf("there is a control plane: %v", err)
+	}
+	w.must(client.RetryOnConflict(w.ctx, w.Client, p, func() error {
+		p.Finalizers = nil
+		return nil
+	}))
+	w.IsGone("a")
+}
+
+// fill puts things into a control plane; one ConfigMap has the finalizers.
+func (w *World) fill(name string, finalizers ...string) client.Client {
+	w.Helper()
+	c := w.In(name)
+	w.must(c.Create(w.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}))
+	for _, ns := range []string{"team", "default"} {
+		for i := range 5 {
+			w.must(c.Create(w.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: fmt.Sprint("s-", i)}}))
+		}
+	}
+	w.must(c.Create(w.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "held", Finalizers: finalizers}}))
+	return c
+}
+
+// purged: what is in a Project is told to go, and the Project waits for it.
+func purged(w *World) {
+	w.Live("a")
+	c := w.fill("a", "example.com/hold")
+	server := w.Host.Server("a")
+	p := &api.Project{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	w.must(w.Delete(w.ctx, p))
+	held := &corev1.ConfigMap{}
+	w.Eventually(func() string {
+		var secrets corev1.SecretList
+		w.must(c.List(w.ctx, &secrets))
+		w.must(c.Get(w.ctx, client.ObjectKey{Namespace: "team", Name: "held"}, held))
+		if len(secrets.Items) > 0 || held.DeletionTimestamp == nil {
+			return fmt.Sprintf("there are still %d secrets, and the config map is told to go: %v", len(secrets.Items), held.DeletionTimestamp)
+		}
+		return ""
+	})
+	time.Sleep(2 * time.Second)
+	w.must(w.Get(w.ctx, client.ObjectKeyFromObject(p), p))
+	if c := conditions.Get(p.Status.Conditions, api.ResourceCleanup); c == nil || c.Reason != api.ReasonCleanupAwaiting {
+		w.Errorf("while something is held, the condition is %+v", c)
+	}
+	w.State("a", multicluster.Waiting)
+	held.Finalizers = nil
+	w.must(c.Update(w.ctx, held))
+	w.IsGone("a")
+	if got := w.Cleanup("a"); got != sequence {
+		w.Errorf("the cleanup went through %s, want %s", got, sequence)
+	}
+	deleted := map[string]int{}
+	for _, e := range server.Audit().Entries(nil) {
+		if e.Verb == "deletecollection" && e.Code == 200 {
+			deleted[e.Namespace+"/"+e.Resource]++
+		}
+	}
+	if deleted["team/secrets"] == 0 || deleted["default/secrets"] == 0 {
+		w.Errorf("deleted were %v", deleted)
+	}
+}
+
+// purgedByForce: when nobody takes off the finalizers of what is in a Project, the operator does.
+func purgedByForce(w *World) {
+	w.Live("a")
+	w.fill("a", "example.com/hold")
+	w.Remove("a")
+	if got := w.Cleanup("a"); got != sequence {
+		w.Errorf("the cleanup went through %s, want %s", got, sequence)
+	}
+}
+
+// purgeUnreachable: a Project whose control plane does not answer goes when its time is over, and says so.
+func purgeUnreachable(w *World) {
+	w.Live("a", "b")
+	w.fill("a")
+	w.Host.Silence("a", true)
+	begin := time.Now()
+	w.must(w.Delete(w.ctx, &api.Project{ObjectMeta: metav1.ObjectMeta{Name: "a"}}))
+	w.Remove("b") // That keeps nobody else.
+	if took := time.Since(begin); took > w.options.PurgeTimeout {
+		w.Errorf("the other project took %v", took)
+	}
+	w.IsGone("a")
+	if took := time.Since(begin); took < w.options.PurgeTimeout-time.Second || took > w.options.PurgeTimeout+8*time.Second {
+		w.Errorf("it took %v, with a deadline of %v", took, w.options.PurgeTimeout)
+	}
+	if got, want := w.Cleanup("a"), "True CleanupStarted, False CleanupComplete"; got != want {
+		w.Errorf("the cleanup went through %s, want %s", got, want)
+	}
+	w.Eventually(func() string {
+		var events corev1.EventList
+		w.must(w.List(w.ctx, &events))
+		for _, e := range events.Items {
+			if e.InvolvedObject.Name == "a" && e.Type == corev1.EventTypeWarning && strings.Contains(e.Message, "Given up after 4s") {
+				return ""
+			}
+		}
+		return "there is no event that says so"
+	})
+	w.Host.Silence("a", false)
+}
+
+// purgeNothing: a Project that never got its control plane has nothing to wait for.
+func purgeNothing(w *World) {
+	w.StopHost()
+	w.Project("a")
+	w.Reason("a", api.ReasonProvisioning)
+	begin := time.Now()
+	w.Remove("a")
+	if took := time.Since(begin); took > 10*time.Second {
+		w.Errorf("it took %v", took)
+	}
+	w.StartHost()
+}
+
+// purgeInterrupted: an operator that stops in the middle of a cleanup goes on with it when it starts.
+func purgeInterrupted(w *World) {
+	w.Live("a")
+	c := w.fill("a", "example.com/hold")
+	w.must(w.Delete(w.ctx, &api.Project{ObjectMeta: metav1.ObjectMeta{Name: "a"}}))
+	w.Eventually(func() string {
+		if got := w.Cleanup("a"); !strings.HasSuffix(got, api.ReasonCleanupAwaiting) {
+			return "the cleanup is at " + got
+		}
+		return ""
+	})
+	w.Stop()
+	held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "held"}}
+	w.must(client.RetryOnConflict(w.ctx, c, held, func() error {
+		held.Finalizers = nil
+		return nil
+	}))
+	w.Start()
+	w.IsGone("a")
+	if got := w.Cleanup("a"); got != sequence {
+		w.Errorf("the cleanup went through %s, want %s", got, sequence)
+	}
+}

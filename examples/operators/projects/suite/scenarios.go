@@ -1,0 +1,45 @@
+package suite
+
+import (
+	"time"
+
+	"github.com/flyball-dev/flyball/examples/operators/projects/controller"
+	"github.com/flyball-dev/flyball/manager/multicluster/providers/project"
+)
+
+// Scenario is something the operator has to be able to.
+type Scenario struct {
+	// Name is that of the test.
+	Name string
+	// Options change the operator's; nil leaves them.
+	Options func(*controller.Options)
+	Play    func(*World)
+}
+
+// Scenarios are all of them.
+func Scenarios() []Scenario {
+	long := func(o *controller.Options) { o.PurgeTimeout, o.ForceAfter = time.Minute, time.Minute }
+	return []Scenario{
+		{Name: "ready", Play: ready},
+		{Name: "found-by-control-plane", Options: func(o *controller.Options) {
+			o.Discovery = project.Internal()
+			o.Discovery.Endpoint = project.External().Endpoint // There is no cluster DNS here.
+		}, Play: foundByControlPlane},
+		{Name: "same-names", Play: sameNames},
+		{Name: "rounds", Play: rounds},
+		{Name: "unreachable", Play: unreachable},
+		{Name: "made-anew", Play: madeAnew},
+		{Name: "not-ready-any-more", Play: notReadyAnyMore},
+		{Name: "selector", Options: func(o *controller.Options) { o.LabelSelector = "env=prod" }, Play: selector},
+		{Name: "indexes", Play: indexes},
+		{Name: "restored", Play: restored},
+		{Name: "name-conflict", Play: nameConflict},
+		{Name: "deleted-before-seen", Play: deletedBeforeSeen},
+		{Name: "idle", Play: idle},
+		{Name: "purge", Options: long, Play: purged},
+		{Name: "purge-by-force", Play: purgedByForce},
+		{Name: "purge-unreachable", Options: func(o *controller.Options) { o.PurgeTimeout = 4 * time.Second }, Play: purgeUnreachable},
+		{Name: "purge-nothing", Options: long, Play: purgeNothing},
+		{Name: "purge-interrupted", Options: long, Play: purgeInterrupted},
+	}
+}
