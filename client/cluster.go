@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -55,6 +56,13 @@ type Cluster struct {
 
 var _ Client = (*Cluster)(nil)
 
+// answers decodes what the REST client itself reads: the server's errors. It never changes, and takes much of a client's memory.
+var answers = sync.OnceValue(func() runtime.NegotiatedSerializer {
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	return serializer.NewCodecFactory(scheme).WithoutConversion()
+})
+
 // New returns a client of the cluster that config names. Nothing is asked of the server before the first call.
 func New(config *rest.Config, o Options) (*Cluster, error) {
 	if o.Scheme == nil {
@@ -69,12 +77,10 @@ func New(config *rest.Config, o Options) (*Cluster, error) {
 	if o.RequestTimeout <= 0 {
 		o.RequestTimeout = time.Minute
 	}
-	answers := runtime.NewScheme() // What the REST client itself decodes: the server's errors.
-	metav1.AddToGroupVersion(answers, schema.GroupVersion{Version: "v1"})
 	config = rest.CopyConfig(config)
 	config.ContentType, config.AcceptContentTypes = jsonMedia, jsonMedia // Whatever others are asked for with this config.
 	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
-	config.NegotiatedSerializer = serializer.NewCodecFactory(answers).WithoutConversion()
+	config.NegotiatedSerializer = answers()
 	if config.UserAgent == "" {
 		config.UserAgent = rest.DefaultKubernetesUserAgent()
 	}

@@ -85,16 +85,21 @@ type cache struct {
 	stop context.CancelFunc
 }
 
+// answers decodes what the client itself reads: the server's errors. It never changes, and is as large as an informer.
+var answers = sync.OnceValue(func() runtime.NegotiatedSerializer {
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	return serializer.NewCodecFactory(scheme).WithoutConversion()
+})
+
 // NewFactory returns a factory for the server that config names. Nothing is asked of the server before Run.
 func NewFactory(config *rest.Config, o FactoryOptions) (*Factory, error) {
 	if o.Scheme == nil {
 		o.Scheme = clientscheme.Scheme
 	}
-	answers := runtime.NewScheme() // What the client itself decodes: the server's errors.
-	metav1.AddToGroupVersion(answers, schema.GroupVersion{Version: "v1"})
 	config = rest.CopyConfig(config)
 	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
-	config.NegotiatedSerializer = serializer.NewCodecFactory(answers).WithoutConversion()
+	config.NegotiatedSerializer = answers()
 	if config.UserAgent == "" {
 		config.UserAgent = rest.DefaultKubernetesUserAgent()
 	}
