@@ -232,6 +232,13 @@ func (l *logs) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// forget drops all lines.
+func (l *logs) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = nil
+}
+
 // with returns the lines that have all these parts.
 func (l *logs) with(parts ...string) (found []string) {
 	l.mu.Lock()
