@@ -142,8 +142,9 @@ type replica struct {
 	stuck map[string]bool
 
 	stop context.CancelFunc
-	// killed is closed when the process is killed: nothing of it goes on.
-	killed chan struct{}
+	// life ends when the process is killed: nothing of it goes on.
+	life   context.Context
+	killed context.CancelFunc
 	done   chan struct{}
 
 	mu      sync.Mutex
@@ -160,12 +161,14 @@ func (w *world) startKnowing(name string, seed uint64, o shard.Options, clusters
 	w.t.Helper()
 	r := &replica{
 		t: w.t, world: w, name: name, hub: newWeather(seed), weather: newWeather(seed + 1), every: time.Second,
-		killed: make(chan struct{}), done: make(chan struct{}), stuck: map[string]bool{}, said: map[string]string{},
+		done: make(chan struct{}), stuck: map[string]bool{}, said: map[string]string{},
 	}
 	config := w.hub.RESTConfig()
 	config.UserAgent = name
 	config.Wrap(r.hub.over)
 	config.Wrap(r.hub.withPauses)
+	r.life, r.killed = context.WithCancel(context.Background())
+	w.t.Cleanup(r.killed)
 	o.Identity = name
 	var err error
 	if r.owner, err = shard.New(config, o); err != nil {
@@ -233,7 +236,7 @@ func (r *replica) serve(ctx context.Context, tenure multicluster.Tenure, name st
 	for {
 		r.weather.pause() // a process is stopped between any two steps: this is the worst one, before it looks at the clock
 		if err := tenure.Check(); err == nil {
-			r.write(tenure, client)
+			r.write(client)
 		} else {
 			r.mu.Lock()
 			r.refused++
@@ -245,7 +248,7 @@ func (r *replica) serve(ctx context.Context, tenure multicluster.Tenure, name st
 		case <-tenure.Ending():
 		case <-tenure.Lost():
 		case <-ctx.Done():
-		case <-r.killed:
+		case <-r.life.Done():
 		}
 		if r.stuck[name] {
 			return fmt.Errorf("work for %s does not end", name)
@@ -254,18 +257,11 @@ func (r *replica) serve(ctx context.Context, tenure multicluster.Tenure, name st
 	}
 }
 
-// write sends one write and waits for its answer, unless the tenure is lost. The server accepts it whatever the object's version is.
-func (r *replica) write(tenure multicluster.Tenure, client kubernetes.Interface) {
-	ctx, cancel := context.WithCancel(context.Background())
+// write sends one write and waits for its answer, whatever becomes of the tenure. The server accepts it whatever the object's version is.
+func (r *replica) write(client kubernetes.Interface) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*slowest)
 	defer cancel()
-	go func() {
-		select {
-		case <-tenure.Lost():
-		case <-r.killed:
-		case <-ctx.Done():
-		}
-		cancel()
-	}()
+	defer context.AfterFunc(r.life, cancel)() // killed
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shared"}, Data: map[string]string{"by": r.name}}
 	_, _ = client.CoreV1().ConfigMaps("default").Update(ctx, cm, metav1.UpdateOptions{})
 }
@@ -279,7 +275,7 @@ func (r *replica) end() {
 // kill is SIGKILL: nothing that the process sends arrives any more.
 func (r *replica) kill() {
 	r.partition()
-	close(r.killed)
+	r.killed()
 	r.stop()
 	<-r.done
 }

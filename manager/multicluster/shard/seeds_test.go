@@ -50,6 +50,11 @@ var failures = []struct {
 	{"killed", true, func(r *replica, _ *rand.Rand) func() { r.kill(); return func() {} }},
 	{"ended", true, func(r *replica, _ *rand.Rand) func() { r.end(); return func() {} }},
 	{"stopped", false, func(r *replica, _ *rand.Rand) func() { return r.pause() }},
+	{"stopped for long", false, func(r *replica, _ *rand.Rand) func() {
+		resume := r.pause()
+		time.Sleep(bound)
+		return resume
+	}},
 	{"partitioned", false, func(r *replica, _ *rand.Rand) func() { return r.partition() }},
 	{"partitioned from the hub: the worst case, its writes would arrive", false, func(r *replica, _ *rand.Rand) func() { return r.hub.partition() }},
 	{"stopped, and then partitioned from the hub", false, func(r *replica, random *rand.Rand) func() {
