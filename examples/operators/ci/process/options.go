@@ -1,0 +1,205 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/yaml"
+
+	"github.com/flyball-dev/flyball/examples/operators/ci/distributor"
+	"github.com/flyball-dev/flyball/examples/operators/ci/ephemeralcluster"
+	"github.com/flyball-dev/flyball/examples/operators/ci/imagestreamtag"
+	"github.com/flyball-dev/flyball/examples/operators/ci/promotion"
+	"github.com/flyball-dev/flyball/examples/operators/ci/secretrefresher"
+	"github.com/flyball-dev/flyball/manager/flags"
+)
+
+// The names of the controllers, as the flag has them.
+const (
+	Promotion   = "promotionreconciler"
+	Distributor = "test_images_distributor"
+	Refresher   = "serviceaccount_secret_refresher"
+	Cleaner     = "testimagestreamimportcleaner"
+	Ephemeral   = "ephemeral_cluster_provisioner"
+	// Those stand in for what a cluster or a CI system has otherwise.
+	Minter   = "serviceaccount_secret_minter"
+	Importer = "fake_importer"
+	Runner   = "fake_job_runner"
+)
+
+var known = []string{Promotion, Distributor, Refresher, Cleaner, Ephemeral, Minter, Importer, Runner}
+
+// Options are what the flags say.
+type Options struct {
+	*flags.Flags
+
+	Controllers []string
+	DryRun      bool
+	// HubContext is the kubeconfig's context that is the main cluster.
+	HubContext string
+	// ConfigDir and JobsDir hold the configuration of the CI system.
+	ConfigDir, JobsDir string
+	// GitHubEndpoint, GitHubTokenFile and GitHubFile say whom to ask about branches.
+	GitHubEndpoint, GitHubTokenFile, GitHubFile string
+	// ProfilesFile has the cluster profiles and their owners.
+	ProfilesFile string
+	// HubResync has everything on the hub looked at again.
+	HubResync time.Duration
+	// Poll is the time between two looks at files.
+	Poll time.Duration
+	// JobsTake is how long a job takes with the fake runner.
+	JobsTake time.Duration
+
+	promotion   promotion.Options
+	distributor distributor.Options
+	refresher   secretrefresher.Options
+	ephemeral   ephemeralcluster.Options
+
+	ignoreStreams, tags, streams, namespaces, ignoreClusters []string
+}
+
+// NewOptions are the defaults.
+func NewOptions() *Options {
+	f := flags.New("ci-controllers")
+	f.LeaderElection.Namespace = "ci"
+	return &Options{
+		Flags: f, Controllers: []string{Promotion}, DryRun: true, HubContext: "app.ci", HubResync: 24 * time.Hour,
+		Poll: 5 * time.Second, JobsTake: 10 * time.Second,
+	}
+}
+
+// AddFlags adds the flags.
+func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	o.Flags.AddFlags(fs)
+	fs.StringSliceVar(&o.Controllers, "controllers", o.Controllers, "the controllers to run: some of "+strings.Join(known, ", "))
+	fs.BoolVar(&o.DryRun, "dry-run", o.DryRun, "change nothing")
+	fs.StringVar(&o.HubContext, "hub-context", o.HubContext, "the kubeconfig's context of the main cluster; all others are build clusters")
+	fs.StringVar(&o.ConfigDir, "ci-operator-config-path", "", "the folder of ci-operator's configurations")
+	fs.StringVar(&o.JobsDir, "job-config-path", "", "the folder of job configurations")
+	fs.StringVar(&o.GitHubEndpoint, "github-endpoint", "https://api.github.com", "GitHub's API")
+	fs.StringVar(&o.GitHubTokenFile, "github-token-path", "", "a file with a token for it")
+	fs.StringVar(&o.GitHubFile, "github-refs-file", "", "a file that says what branches are at, to be asked instead of GitHub")
+	fs.StringVar(&o.ProfilesFile, "cluster-profiles-path", "", "a file with the cluster profiles and their owners")
+	fs.DurationVar(&o.HubResync, "hub-resync", o.HubResync, "how often everything on the main cluster is looked at again")
+	fs.DurationVar(&o.Poll, "file-poll", o.Poll, "how often files are looked at")
+	fs.DurationVar(&o.JobsTake, "fake-jobs-take", o.JobsTake, "how long a job takes with the fake runner")
+
+	fs.StringSliceVar(&o.ignoreStreams, "promotionReconcilerOptions.ignore-image-stream", nil, "image stream tags that are not looked at: regular expressions of namespace/name:tag")
+	fs.DurationVar(&o.promotion.Since, "promotionReconcilerOptions.since", 360*time.Hour, "the age beyond which an image is not looked at")
+
+	fs.StringVar(&o.distributor.RegistryDomain, "testImagesDistributorOptions.registry-domain", "", "where the main cluster's images are pulled from")
+	fs.StringSliceVar(&o.tags, "testImagesDistributorOptions.additional-image-stream-tag", nil, "image stream tags, namespace/name:tag, that are always distributed")
+	fs.StringSliceVar(&o.streams, "testImagesDistributorOptions.additional-image-stream", nil, "image streams, namespace/name, that are always distributed")
+	fs.StringSliceVar(&o.namespaces, "testImagesDistributorOptions.additional-image-stream-namespace", nil, "namespaces whose image streams are always distributed")
+	fs.StringSliceVar(&o.distributor.ForbiddenRegistries, "testImagesDistributorOptions.forbidden-registry", nil, "registries whose images are not distributed")
+	fs.StringSliceVar(&o.ignoreClusters, "testImagesDistributorOptions.ignore-cluster-name", nil, "build clusters that nothing is distributed to")
+
+	fs.StringSliceVar(&o.refresher.Namespaces, "serviceAccountRefresherOptions.enabled-namespace", nil, "namespaces whose service accounts get new secrets")
+	fs.BoolVar(&o.refresher.RemoveOld, "serviceAccountRefresherOptions.remove-old-secrets", false, "delete secrets that are 60 days old")
+	fs.StringSliceVar(&o.refresher.IgnoreAccounts, "serviceAccountRefresherOptions.ignore-service-account", nil, "service accounts, namespace/name, that are left alone")
+
+	fs.DurationVar(&o.ephemeral.Polling, "ephemeralClusterProvisionerOptions.polling", time.Minute, "how often a build cluster is looked at")
+	fs.StringVar(&o.ephemeral.CLIImage, "ephemeralClusterProvisionerOptions.cliISTagRef", "ocp/4.21:cli", "the image stream tag of the CLI")
+	fs.StringSliceVar(&o.ephemeral.PrivilegedTenants, "ephemeralClusterProvisionerOptions.privilegedTenants", nil, "tenants that may use every cluster profile")
+	fs.DurationVar(&o.ephemeral.MetricsInterval, "ephemeralClusterProvisionerOptions.metricsInterval", time.Minute, "how often clusters are counted")
+}
+
+func (o *Options) runs(controllers ...string) bool {
+	return slices.ContainsFunc(controllers, func(c string) bool { return slices.Contains(o.Controllers, c) })
+}
+
+// Complete reads what flags refer to.
+//
+// Errors: all that is wrong, joined.
+func (o *Options) Complete() error {
+	wrong := []error{o.Flags.Validate()}
+	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	for _, c := range o.Controllers {
+		if !slices.Contains(known, c) {
+			say("--controllers: there is no %q; there are %s", c, strings.Join(known, ", "))
+		}
+	}
+	if len(o.Controllers) == 0 {
+		say("--controllers: none is asked for")
+	}
+	if o.ConfigDir == "" && o.runs(Promotion, Distributor) {
+		say("--ci-operator-config-path is required")
+	}
+	if o.JobsDir == "" && o.runs(Promotion) {
+		say("--job-config-path is required with %s", Promotion)
+	}
+	if len(o.refresher.Namespaces) == 0 && o.runs(Refresher, Minter) {
+		say("--serviceAccountRefresherOptions.enabled-namespace is required with %s and %s", Refresher, Minter)
+	}
+	for _, text := range o.ignoreStreams {
+		expression, err := regexp.Compile(text)
+		if err != nil {
+			say("--promotionReconcilerOptions.ignore-image-stream: %w", err)
+			continue
+		}
+		o.promotion.Ignore = append(o.promotion.Ignore, expression)
+	}
+	wrong = append(wrong, o.completeDistributor(), o.completeProfiles())
+	return errors.Join(wrong...)
+}
+
+// completeDistributor reads what is always distributed.
+func (o *Options) completeDistributor() error {
+	var wrong []error
+	const prefix = "--testImagesDistributorOptions."
+	o.distributor.Tags = map[imagestreamtag.Ref]bool{}
+	for _, text := range o.tags {
+		ref, err := imagestreamtag.Parse(text)
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("%sadditional-image-stream-tag: %w", prefix, err))
+		}
+		o.distributor.Tags[ref] = true
+	}
+	for _, text := range o.streams {
+		if namespace, name, ok := strings.Cut(text, "/"); !ok || namespace == "" || name == "" || strings.ContainsAny(name, "/:") {
+			wrong = append(wrong, fmt.Errorf("%sadditional-image-stream: %q is no image stream: want namespace/name", prefix, text))
+		}
+	}
+	o.distributor.Streams, o.distributor.Namespaces, o.distributor.IgnoreClusters = set(o.streams), set(o.namespaces), set(o.ignoreClusters)
+	return errors.Join(wrong...)
+}
+
+func set(texts []string) map[string]bool {
+	return maps.Collect(func(yield func(string, bool) bool) {
+		for _, text := range texts {
+			if !yield(text, true) {
+				return
+			}
+		}
+	})
+}
+
+// completeProfiles reads the cluster profiles.
+func (o *Options) completeProfiles() error {
+	if o.ProfilesFile == "" {
+		return nil
+	}
+	text, err := os.ReadFile(o.ProfilesFile)
+	if err == nil {
+		err = yaml.UnmarshalStrict(text, &o.ephemeral.Profiles)
+	}
+	if err != nil {
+		return fmt.Errorf("--cluster-profiles-path: %w", err)
+	}
+	return nil
+}
+
+// SetNamespaces enables the namespaces in which service accounts get new secrets, and has old ones deleted.
+func (o *Options) SetNamespaces(namespaces ...string) {
+	o.refresher.Namespaces, o.refresher.RemoveOld = namespaces, true
+}
+
+// SetPolling sets how often a build cluster is looked at for an ephemeral cluster.
+func (o *Options) SetPolling(d time.Duration) { o.ephemeral.Polling = d }

@@ -1,0 +1,237 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/examples/operators/ci/api"
+	"github.com/flyball-dev/flyball/examples/operators/ci/ephemeralcluster"
+)
+
+// Play asks for one thing after the other, each when the one before is done.
+func (s *Stage) Play(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{s.promote, s.provision, s.tearDown, s.abandon, s.rotate, s.wish} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// promote has three images that are behind their branch: one job brings them forward, and one of them to the build cluster.
+func (s *Stage) promote(ctx context.Context) error {
+	s.say("acme/widgets is at %s; ocp/4.21 has three images of it that were built from %s", newCommit, oldCommit)
+	image := &api.Image{ObjectMeta: metav1.ObjectMeta{Name: "sha256-old"}, DockerLabels: map[string]string{
+		api.CommitLabel: oldCommit, api.SourceLabel: "https://github.com/acme/widgets.git",
+	}}
+	stream := &api.ImageStream{ObjectMeta: metav1.ObjectMeta{Namespace: "ocp", Name: "4.21"}}
+	if err := errors.Join(s.Hub.Create(ctx, image), s.Hub.Create(ctx, stream)); err != nil {
+		return err
+	}
+	if err := client.RetryOnConflict(ctx, statusWriter{s.Hub}, stream, func() error {
+		for _, tag := range []string{"server", "agent", "cli"} {
+			if stream.Tag(tag) == nil {
+				stream.Point(tag, api.TagEvent{Created: metav1.Now(), Image: "sha256:old"})
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	var commits map[string]string
+	if err := s.until(ctx, "the images are of the new commit", func() (ok bool, err error) {
+		commits, err = s.commits(ctx)
+		return commits["server"] == newCommit && commits["agent"] == newCommit && commits["cli"] == newCommit, err
+	}); err != nil {
+		return err
+	}
+	jobs, err := s.promotionJobs(ctx)
+	if err != nil {
+		return err
+	}
+	s.say("  promotion: %d ProwJob, and they are at %s", len(jobs), commits["cli"])
+	if err := s.until(ctx, "the image is in the build cluster", func() (bool, error) {
+		here, err1 := digest(ctx, s.Hub, "cli")
+		there, err2 := digest(ctx, s.Build, "cli")
+		return here != "" && here == there, errors.Join(err1, err2)
+	}); err != nil {
+		return err
+	}
+	s.say("  distributor: tests of acme/tests begin with ocp/4.21:cli, so %s has it, too, with a namespace, a role and a pull secret", BuildName)
+	return nil
+}
+
+// statusWriter updates the status where the object is updated.
+type statusWriter struct{ client.Client }
+
+func (w statusWriter) Update(ctx context.Context, obj client.Object, _ ...client.UpdateOption) error {
+	return w.Status().Update(ctx, obj)
+}
+
+// provision asks for a cluster and waits until it is there.
+func (s *Stage) provision(ctx context.Context) error {
+	if err := s.Hub.Create(ctx, cluster("for-tests")); err != nil {
+		return err
+	}
+	s.say("team-a asks for a cluster")
+	if err := s.until(ctx, "the cluster is ready", s.phase(ctx, "for-tests", api.Ready)); err != nil {
+		return err
+	}
+	secret := &corev1.Secret{}
+	if err := s.Hub.Get(ctx, client.ObjectKey{Namespace: ephemeralcluster.Namespace, Name: "for-tests-credentials"}, secret); err != nil {
+		return err
+	}
+	s.say("  ephemeral clusters: ready; secret %s has %q", secret.Name, secret.Data["kubeconfig"])
+	return nil
+}
+
+func (s *Stage) phase(ctx context.Context, name string, want api.EphemeralClusterPhase) func() (bool, error) {
+	return func() (bool, error) {
+		ec := &api.EphemeralCluster{}
+		err := s.Hub.Get(ctx, client.ObjectKey{Namespace: ephemeralcluster.Namespace, Name: name}, ec)
+		return ec.Status.Phase == want, err
+	}
+}
+
+// tearDown gives the cluster back.
+func (s *Stage) tearDown(ctx context.Context) error {
+	ec := cluster("for-tests")
+	if err := client.RetryOnConflict(ctx, s.Hub, ec, func() error {
+		ec.Spec.TearDownCluster = true
+		return nil
+	}); err != nil {
+		return err
+	}
+	if err := s.until(ctx, "the cluster is gone", s.phase(ctx, "for-tests", api.Deprovisioned)); err != nil {
+		return err
+	}
+	s.say("  team-a is done with it: the job was told, took it down, and succeeded")
+	return nil
+}
+
+// abandon asks for another cluster and deletes the wish as soon as there is a job.
+func (s *Stage) abandon(ctx context.Context) error {
+	if err := s.Hub.Create(ctx, cluster("abandoned")); err != nil {
+		return err
+	}
+	if err := s.until(ctx, "there is a job", func() (bool, error) {
+		ec := cluster("abandoned")
+		err := s.Hub.Get(ctx, client.ObjectKeyFromObject(ec), ec)
+		return ec.Status.ProwJobID != "", err
+	}); err != nil {
+		return err
+	}
+	if err := s.Hub.Delete(ctx, cluster("abandoned")); err != nil {
+		return err
+	}
+	if err := s.until(ctx, "the other cluster is gone, and its job has ended", func() (bool, error) {
+		ec := cluster("abandoned")
+		err := s.Hub.Get(ctx, client.ObjectKeyFromObject(ec), ec)
+		if !apierrors.IsNotFound(err) {
+			return false, err
+		}
+		var jobs api.ProwJobList
+		err = s.Hub.List(ctx, &jobs, client.MatchingLabels{api.EphemeralClusterLabel: "abandoned"})
+		return len(jobs.Items) == 1 && jobs.Items[0].Complete(), err
+	}); err != nil {
+		return err
+	}
+	s.say("  another one is deleted while it is made: its job has ended, and the finalizer let it go")
+	return nil
+}
+
+// rotate makes a service account, and says of its pull secret that it is too old.
+func (s *Stage) rotate(ctx context.Context) error {
+	builder := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "builder"}}
+	if err := s.Hub.Create(ctx, builder); err != nil {
+		return err
+	}
+	first := ""
+	given := func() (bool, error) {
+		err := s.Hub.Get(ctx, client.ObjectKeyFromObject(builder), builder)
+		return len(builder.ImagePullSecrets) == 1 && builder.ImagePullSecrets[0].Name != first, err
+	}
+	if err := s.until(ctx, "the service account has a pull secret", given); err != nil {
+		return err
+	}
+	first = builder.ImagePullSecrets[0].Name
+	s.say("service account team/builder has pull secret %s, which is now said to be too old", first)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: first}}
+	if err := client.RetryOnConflict(ctx, s.Hub, secret, func() error {
+		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, "serviaccount-secret-rotator.openshift.io/delete-after", time.Now().Add(-time.Hour).Format(time.RFC3339))
+		return nil
+	}); err != nil {
+		return err
+	}
+	if err := s.until(ctx, "the service account has another, and the first is gone", func() (bool, error) {
+		if ok, err := given(); !ok || err != nil {
+			return false, err
+		}
+		err := s.Hub.Get(ctx, client.ObjectKeyFromObject(secret), secret)
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}); err != nil {
+		return err
+	}
+	s.say("  refresher: it has %s, and the old one is deleted", builder.ImagePullSecrets[0].Name)
+	return nil
+}
+
+// wish asks for an image in the build cluster that no configuration names.
+func (s *Stage) wish(ctx context.Context) error {
+	wish := api.WithImportName(&api.TestImageStreamTagImport{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ci"},
+		Spec:       api.TestImageStreamTagImportSpec{ClusterName: BuildName, Namespace: "ocp", Name: "4.21:agent"},
+	})
+	if err := s.Hub.Create(ctx, wish); err != nil {
+		return err
+	}
+	if err := s.until(ctx, "the image that was wished for is there", func() (bool, error) {
+		there, err := digest(ctx, s.Build, "agent")
+		return there != "", err
+	}); err != nil {
+		return err
+	}
+	s.say("somebody wishes for ocp/4.21:agent in %s\n  distributor: it is there; in a week the cleaner deletes the wish", BuildName)
+	return nil
+}
+
+// digest is the image of a tag of ocp/4.21; empty if there is none.
+func digest(ctx context.Context, c client.Client, tag string) (string, error) {
+	stream := &api.ImageStream{}
+	if err := c.Get(ctx, client.ObjectKey{Namespace: "ocp", Name: "4.21"}, stream); err != nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	if t := stream.Tag(tag); t != nil {
+		return t.Items[0].Image, nil
+	}
+	return "", nil
+}
+
+// commits are those that the hub's images were built from, by tag.
+func (s *Stage) commits(ctx context.Context) (map[string]string, error) {
+	stream, commits := &api.ImageStream{}, map[string]string{}
+	if err := s.Hub.Get(ctx, client.ObjectKey{Namespace: "ocp", Name: "4.21"}, stream); err != nil {
+		return nil, err
+	}
+	for _, tag := range stream.Status.Tags {
+		image := &api.Image{}
+		if err := s.Hub.Get(ctx, client.ObjectKey{Name: api.ImageName(tag.Items[0].Image)}, image); err != nil {
+			return nil, fmt.Errorf("image of %s: %w", tag.Tag, err)
+		}
+		commits[tag.Tag] = image.DockerLabels[api.CommitLabel]
+	}
+	return commits, nil
+}
+
+func (s *Stage) promotionJobs(ctx context.Context) ([]api.ProwJob, error) {
+	var jobs api.ProwJobList
+	err := s.Hub.List(ctx, &jobs, client.HasLabels{api.PromotionLabel})
+	return jobs.Items, err
+}
