@@ -214,6 +214,9 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	m.shut()
+	if o, leaves := m.options.Owner.(interface{ Leave() }); leaves {
+		o.Leave()
+	}
 	providers.Wait()
 	slots.Wait()
 	endOwner()

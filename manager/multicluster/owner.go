@@ -7,6 +7,9 @@ import (
 
 // Owner decides which clusters this replica serves, where several replicas share a fleet. Without one, all are served.
 //
+// It may also have Leave(), which is called when the process stops, before clusters drain: the other replicas should be ready to take
+// what is released. It must not wait.
+//
 // The local cluster is not asked about. Package shard has an Owner.
 type Owner interface {
 	// Run does what is to be done for all clusters, until ctx is done: finds out who the other replicas are, say. Its context
