@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
@@ -36,6 +39,17 @@ type LeaderElection struct {
 	Survive bool
 }
 
+// validate says what the server would say of the lease's name, before anything runs.
+func (l LeaderElection) validate() error {
+	if wrong := validation.IsDNS1123Label(l.Namespace); len(wrong) > 0 {
+		return fmt.Errorf("leader election: the namespace %q of the lease: %s", l.Namespace, strings.Join(wrong, ", "))
+	}
+	if wrong := validation.IsDNS1123Subdomain(l.Name); len(wrong) > 0 {
+		return fmt.Errorf("leader election: the name %q of the lease: %s", l.Name, strings.Join(wrong, ", "))
+	}
+	return nil
+}
+
 const defaultWarmUp = 30 * time.Second
 
 func (l LeaderElection) withDefaults() LeaderElection {
@@ -56,12 +70,17 @@ type election struct {
 	options LeaderElection
 	elector *leader.Elector
 	events  *leaseEvents
+	// campaigns says that this process is, or was, a candidate: before that it waits for its caches.
+	campaigns atomic.Bool
 	// finished receives, once, whether guarded work has returned: then the lease is released. Capacity 1, so that it can be
 	// sent also when nobody leads.
 	finished chan error
 }
 
 func newElection(config *rest.Config, o LeaderElection, recorder events.Recorder) (*election, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
 	if o.Identity == "" {
 		var err error
 		if o.Identity, err = leader.Identity(); err != nil {
@@ -85,6 +104,7 @@ func newElection(config *rest.Config, o LeaderElection, recorder events.Recorder
 func (m *Manager) lead(intake, work context.Context, stop context.CancelCauseFunc) error {
 	m.runnables.warmUp(m.warmer(intake, stop))
 	m.warmUp(intake)
+	m.election.campaigns.Store(true)
 	for {
 		err := m.serveTenure(intake, work, stop)
 		if !m.survives() || intake.Err() != nil || !errors.Is(err, leader.ErrLost) {

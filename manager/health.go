@@ -127,6 +127,8 @@ func (e *election) check() check {
 		c.note = "this process, " + e.options.Identity
 	case s.Err != nil:
 		c.problem = s.Err.Error()
+	case !e.campaigns.Load():
+		c.problem = "waiting for the caches before this process becomes a candidate"
 	case !s.Seen:
 		c.problem = "waiting, the lease was not read yet"
 	case s.Holder == "":

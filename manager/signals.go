@@ -7,6 +7,8 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+
+	"k8s.io/klog/v2"
 )
 
 // SignalError is the cause of a context that a signal ended.
@@ -25,6 +27,7 @@ func SetupSignals(parent context.Context) (ctx context.Context, release func()) 
 }
 
 func setupSignals(parent context.Context, exit func(int)) (context.Context, func()) {
+	logger := klog.FromContext(parent)
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 2) // sent to by the runtime, which drops what does not fit: room for both
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -35,9 +38,12 @@ func setupSignals(parent context.Context, exit func(int)) (context.Context, func
 			select {
 			case s := <-signals:
 				if !first {
+					logger.Info("Ending at once: what was in flight is lost", "signal", s.String())
+					klog.Flush()
 					exit(1)
 					return // only in tests, where exit does not end the process
 				}
+				logger.Info("Stopping; another signal ends the process at once", "signal", s.String())
 				cancel(SignalError{s})
 			case <-released:
 				return

@@ -76,6 +76,10 @@ func TestWrongCommandLines(t *testing.T) {
 	if err := os.WriteFile(broken, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	valid := filepath.Join(t.TempDir(), "valid")
 	if err := os.WriteFile(valid, []byte(deadKubeconfig), 0o600); err != nil {
 		t.Fatal(err)
@@ -103,7 +107,10 @@ func TestWrongCommandLines(t *testing.T) {
 		{"manager --endpointslice-updates-batch-period -1s", "--endpointslice-updates-batch-period -1s: it must not be negative"},
 		{"manager --controller-shutdown-timeout -1s", "--controller-shutdown-timeout -1s: it must not be negative"},
 		{"manager --leader-elect-lease-duration 1s --kubeconfig " + valid, "lease duration 1s must be longer than the renew deadline 10s"},
-		{"manager", "there is no kubeconfig: give one with --kubeconfig or $KUBECONFIG"},
+		{"manager", "none, which does not exist"},
+		{"manager --kubeconfig " + empty, "--kubeconfig: " + empty + " names no cluster"},
+		{"manager --leader-elect-resource-name Bad_Name --kubeconfig " + valid, `the name "Bad_Name" of the lease: a lowercase RFC 1123 subdomain`},
+		{"manager --leader-elect-resource-namespace a.b --kubeconfig " + valid, `the namespace "a.b" of the lease: `},
 		{"manager --kubeconfig /no/such/file", "--kubeconfig: stat /no/such/file: no such file or directory"},
 		{"manager --kubeconfig " + broken, "kubeconfig: "},
 		{"rbac --for -1s --kubeconfig " + valid, "--for -1s: it must not be negative"},

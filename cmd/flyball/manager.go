@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -65,7 +67,11 @@ func (f *managerFlags) run(c *cobra.Command, wrap func(*rest.Config)) error {
 	defer f.process.StartLogging(c.ErrOrStderr())()
 	ctx, release := manager.SetupSignals(c.Context())
 	defer release()
-	return m.Run(ctx)
+	err = m.Run(ctx)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w; --port chooses another one, 0 none", err)
+	}
+	return err
 }
 
 // build makes the manager with its controllers.

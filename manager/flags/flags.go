@@ -156,6 +156,22 @@ func (f *Flags) shown() map[string]string {
 	return values
 }
 
+// noConfig says why there is no cluster in the kubeconfig.
+func (f *Flags) noConfig(rules *clientcmd.ClientConfigLoadingRules) error {
+	if f.Kubeconfig != "" {
+		return fmt.Errorf("--kubeconfig: %s names no cluster", f.Kubeconfig)
+	}
+	if named := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); named != "" {
+		for _, path := range rules.Precedence {
+			if _, err := os.Stat(path); err == nil {
+				return fmt.Errorf("$KUBECONFIG: %s names no cluster", path)
+			}
+		}
+		return fmt.Errorf("$KUBECONFIG names %s, which does not exist", named)
+	}
+	return errors.New("there is no kubeconfig: give one with --kubeconfig or $KUBECONFIG")
+}
+
 // RESTConfig reads the kubeconfig. What is wrong with it is said before anything starts.
 func (f *Flags) RESTConfig() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
@@ -169,7 +185,7 @@ func (f *Flags) RESTConfig() (*rest.Config, error) {
 	overrides.ClusterInfo.Server = f.Master
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, errors.New("there is no kubeconfig: give one with --kubeconfig or $KUBECONFIG")
+		return nil, f.noConfig(rules)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)

@@ -90,6 +90,25 @@ func TestRESTConfig(t *testing.T) {
 	}
 }
 
+func TestWithoutAKubeconfig(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOME", t.TempDir())
+	for _, c := range []struct{ env, arg, says string }{
+		{"", "", "there is no kubeconfig: give one with --kubeconfig or $KUBECONFIG"},
+		{"/none", "", "$KUBECONFIG names /none, which does not exist"},
+		{empty, "", "$KUBECONFIG: " + empty + " names no cluster"},
+		{"/none", empty, "--kubeconfig: " + empty + " names no cluster"},
+	} {
+		t.Setenv("KUBECONFIG", c.env)
+		if _, err := parse(t, "--kubeconfig="+c.arg).RESTConfig(); err == nil || err.Error() != c.says {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
 func TestLogsAsJSON(t *testing.T) {
 	var out bytes.Buffer
 	stop := parse(t, "--logging-format=json", "--v=2").StartLogging(&out)
