@@ -71,16 +71,17 @@ func (o *options) list(c *cobra.Command) (err error) {
 	return o.tell(ctx, c, s.client, nil)
 }
 
-// ending is how it ended, in one line: nil when everything was done.
+// ending is how it ended, in one line: nil when everything was done. What is left is at least what was queued: what the events on their way
+// would have led to, nobody knows.
 func ending(ctx context.Context, s manager.Summary, failed error) error {
 	var keys *manager.FailedError
 	switch signal := (manager.SignalError{}); {
 	case failed == nil:
 		return nil
 	case errors.As(context.Cause(ctx), &signal):
-		return fmt.Errorf("stopped by %v, %d left; items run goes on with them", signal.Signal, s.Pending)
+		return fmt.Errorf("stopped by %v, at least %d left; items run goes on with them", signal.Signal, s.Pending)
 	case ctx.Err() != nil:
-		return fmt.Errorf("%w, %d left; items run goes on with them", context.Cause(ctx), s.Pending)
+		return fmt.Errorf("%w, at least %d left; items run goes on with them", context.Cause(ctx), s.Pending)
 	case errors.As(failed, &keys):
 		return fmt.Errorf("%d failed; items run tries again", len(keys.Keys))
 	}

@@ -75,6 +75,7 @@ func words(line string) []string { return strings.Fields(line) }
 
 // TestTool: each call is a process of its own, as far as the store is concerned, and goes on where the last one stopped.
 func TestTool(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	s.ok(words("run"), "Nothing changed.\n0 reconciles")
 	s.ok(words("apply -f stock.yaml"),
@@ -97,10 +98,18 @@ func TestTool(t *testing.T) {
 	if out := s.ok(words("list -o json"), `"sku": "SC-0001"`); strings.Contains(out, "reconciles") {
 		t.Errorf("list did something:\n%s", out)
 	}
+	objects, err := openObjects(context.Background(), s.store) // a second process
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer objects.Close()
+	code, out, errs := s.call("run")
+	s.says(words("run beside another"), code, 1, out+errs, "items: --store "+s.store, "in use")
 }
 
 // TestTenants: two in one store have things of the same names, and neither sees, counts or deletes the other's.
 func TestTenants(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	s.ok(words("apply -f stock.yaml --tenant north"))
 	s.ok(words("list --tenant nort"), "ITEM SKU SHELF PHASE PIECES VALUE STATE\n")
@@ -122,6 +131,7 @@ func TestTenants(t *testing.T) {
 
 // TestFailures: what fails is tried again as often as was said; the exit code, the summary and the next call tell.
 func TestFailures(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	s.ok(words("apply -f stock.yaml"))
 	s.putForeignLabel("saw2")
@@ -133,11 +143,12 @@ func TestFailures(t *testing.T) {
 	s.says(words("apply"), code, 1, out+errs, "saw2 TL-0003 A1 Numbered 1", "3 of them failed", "hammer TL-0001 A1 Shelved",
 		"Failed: item default/saw2, 3 times: label: saw2-label: a ConfigMap that is not the item's has the name", "items: 1 failed; items run tries again")
 	code, out, errs = s.call("run", "--retries", "-1")
-	s.says(words("run"), code, 1, out+errs, "Nothing changed.", "1 of them failed")
+	s.says(words("run"), code, 1, out+errs, "Nothing changed.", "Failed: item default/saw2, ")
 }
 
 // TestDueLater: a count that comes due is listed, or waited for; a run whose time is over says what there is.
 func TestDueLater(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	file := filepath.Join(t.TempDir(), "short.yaml")
 	text := `{apiVersion: stock.flyball.dev/v1, kind: Category, metadata: {name: tools}, spec: {prefix: TL}}
@@ -201,17 +212,4 @@ func TestWrongCommandLines(t *testing.T) {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
 		t.Errorf("something was made: %v, %v", entries, err)
 	}
-}
-
-// TestInUse: a second process is told who has the store.
-func TestInUse(t *testing.T) {
-	s := newShop(t)
-	s.ok(words("apply -f stock.yaml"))
-	objects, err := openObjects(context.Background(), s.store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer objects.Close()
-	code, out, errs := s.call("run")
-	s.says(words("run"), code, 1, out+errs, "items: --store "+s.store, "in use")
 }

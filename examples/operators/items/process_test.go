@@ -64,6 +64,7 @@ func many(n int) string {
 // TestInterrupted: a signal while labels are printed. Those are finished and noted, what nobody came to is named, the exit code is 1, and
 // the next call does the rest.
 func TestInterrupted(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	c := command(t, "apply", "-f", "-", "--store", s.store, "--print-delay", "300ms", "--workers", "2", "--progress")
 	c.Stdin = strings.NewReader(many(12))
@@ -89,6 +90,7 @@ func TestInterrupted(t *testing.T) {
 
 // TestInterruptedTwice: the second signal ends it at once.
 func TestInterruptedTwice(t *testing.T) {
+	t.Parallel()
 	s := newShop(t)
 	c := command(t, "apply", "-f", "-", "--store", s.store, "--print-delay", "1m", "--progress")
 	c.Stdin = strings.NewReader(many(4))
@@ -110,6 +112,7 @@ func TestInterruptedTwice(t *testing.T) {
 // TestKilled: the tool is killed at random moments, over and over, at whatever it is at; FLYBALL_KILLS says how often. The last call, which
 // is left alone, comes to the same state as one that was never disturbed, and one more has nothing to do.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	const items = 20
 	rounds := 2
 	if text := os.Getenv("FLYBALL_KILLS"); text != "" {
@@ -230,6 +233,7 @@ func exit(t *testing.T, c *exec.Cmd, out *bytes.Buffer) int {
 
 // TestStory: what make run tells is true, and ends with a line that says what was shown.
 func TestStory(t *testing.T) {
+	t.Parallel()
 	c := exec.Command("bash", "./story.sh")
 	c.Env = append(os.Environ(), asCommand+"=1", "ITEMS="+os.Args[0])
 	out, err := c.CombinedOutput()

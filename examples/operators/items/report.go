@@ -84,7 +84,10 @@ func (all inventory) writeTables(out io.Writer) error {
 	for _, c := range all.Categories {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\t%s\n", c.Name, c.Spec.Prefix, cmp.Or(c.Spec.Shelf, "-"), c.Status.Items, c.Status.Quantity, money(c.Status.Value), stateOf(c.Status.Conditions))
 	}
-	fmt.Fprintln(w, "\t\t\t\t\t\t")
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
 	fmt.Fprintln(w, "ITEM\tSKU\tSHELF\tPHASE\tPIECES\tVALUE\tSTATE")
 	for _, i := range all.Items {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", i.Name, cmp.Or(i.Status.SKU, "-"), cmp.Or(i.Status.Shelf, "-"), cmp.Or(string(i.Status.Phase), "-"), i.Spec.Quantity, money(i.Status.Value), stateOf(i.Status.Conditions))

@@ -40,7 +40,7 @@ printf '$ items apply -f stock.yaml --tenant south --print-delay 1s --workers 2 
 "$items" apply -f stock.yaml --tenant south --print-delay 1s --workers 2 --progress --store "$store" >"$dir/out" 2>&1 &
 tool=$!
 for _ in $(seq 300); do
-  grep -q '2 in flight' "$dir/out" && break
+  grep -q '^printed' "$dir/out" && break
   sleep 0.1
 done
 kill -INT "$tool"
