@@ -1,0 +1,253 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/examples/operators/projects/api"
+	"github.com/flyball-dev/flyball/examples/operators/projects/controller"
+	"github.com/flyball-dev/flyball/examples/operators/projects/manifests"
+	"github.com/flyball-dev/flyball/examples/operators/projects/planes"
+	"github.com/flyball-dev/flyball/localapi"
+)
+
+// childServer tells a child process the API server's address.
+const childServer = "FLYBALL_PROJECTS_SERVER"
+
+// TestMain is the operator itself in a child process.
+func TestMain(m *testing.M) {
+	if server := os.Getenv(childServer); server != "" {
+		args := []string{"--master=" + server, "--leader-elect=false", "--port=0", "--kube-api-qps=-1", "--poll=100ms", "--purge-timeout=1h"}
+		if err := run(context.Background(), args, os.Stdout, os.Stderr); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// TestKill kills the operator at a random moment of each round, again and again in some, and starts it anew. In a round Projects come
+// and go; what there has to be afterwards is known, whatever happened in between. FLYBALL_KILLS is how many rounds.
+func TestKill(t *testing.T) {
+	rounds, err := strconv.Atoi(os.Getenv("FLYBALL_KILLS"))
+	if err != nil {
+		rounds = 3
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	s := newSide(t)
+	kills, midway := 0, 0
+	wanted := map[string]bool{}
+	for round := range rounds {
+		p := s.process()
+		s.change(wanted, random)
+		want := describeWanted(wanted)
+		for again := true; again; again = random.IntN(3) == 0 {
+			time.Sleep(time.Duration(random.Int64N(int64(800 * time.Millisecond)))) // the process takes some time to come up
+			if s.describe() != want {
+				midway++
+			}
+			kills++
+			p.kill()
+			p = s.process()
+		}
+		deadline := time.Now().Add(2 * time.Minute)
+		for got := ""; got != want; time.Sleep(50 * time.Millisecond) {
+			if got = s.describe(); time.Now().After(deadline) {
+				t.Fatalf("round %d: the state is\n%s\nwant\n%s\nthe operator printed:\n%s", round, got, want, p.output.String())
+			}
+		}
+		p.kill()
+	}
+	t.Logf("%d kills in %d rounds, %d of them before the work was done; the last state:\n%s", kills, rounds, midway, s.describe())
+}
+
+// side is an API server with Projects and a host of their control planes, on one socket.
+type side struct {
+	t *testing.T
+	client.Client
+	host    *planes.Host
+	address string
+}
+
+func newSide(t *testing.T) *side {
+	t.Helper()
+	server, err := localapi.New(localapi.Options{NoKubernetesService: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &side{t: t, host: planes.New(), address: "http://" + listener.Addr().String()}
+	front := &http.Server{Handler: s.host.Handler(server.Handler())}
+	ctx, stop := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
+	done := make(chan error, 2)
+	go func() { done <- front.Serve(listener) }()
+	go func() { done <- s.host.Run(ctx, server.RESTConfig()) }()
+	t.Cleanup(func() {
+		stop()
+		_ = front.Close()
+		<-done
+		<-done
+		s.must(s.host.Close())
+		_ = server.Close()
+	})
+	scheme, err := controller.NewScheme()
+	s.must(err)
+	s.Client, err = client.New(server.RESTConfig(), client.Options{Scheme: scheme})
+	s.must(err)
+	s.must(manifests.Install(t.Context(), s, manifests.Definitions...))
+	return s
+}
+
+func (s *side) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// process is an operator of its own.
+type process struct {
+	*exec.Cmd
+	output *bytes.Buffer
+}
+
+func (s *side) process() *process {
+	s.t.Helper()
+	p := &process{exec.Command(os.Args[0]), &bytes.Buffer{}}
+	p.Env = append(os.Environ(), childServer+"="+s.address, "GOCOVERDIR="+s.t.TempDir())
+	p.Stdout, p.Stderr = p.output, p.output
+	s.must(p.Start())
+	s.t.Cleanup(p.kill)
+	return p
+}
+
+// kill is kill -9.
+func (p *process) kill() {
+	if p.ProcessState == nil {
+		_ = p.Process.Kill()
+		_ = p.Wait()
+	}
+}
+
+// change deletes some Projects, after something was put into them, and creates others.
+func (s *side) change(wanted map[string]bool, r *rand.Rand) {
+	s.t.Helper()
+	ctx := s.t.Context()
+	for n := range 6 {
+		name := fmt.Sprint("p-", n)
+		p := &api.Project{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: api.ProjectSpec{OwnerRef: api.OwnerRef{Kind: "Organization", Name: "acme"}}}
+		switch {
+		case !wanted[name] && r.IntN(3) > 0:
+			s.must(s.Create(ctx, p))
+			wanted[name] = true
+		case wanted[name] && r.IntN(2) == 0:
+			s.fill(name)
+			s.must(s.Delete(ctx, p))
+			wanted[name] = false
+		}
+	}
+}
+
+// fill puts things into a control plane.
+func (s *side) fill(name string) {
+	s.t.Helper()
+	ctx := s.t.Context()
+	c, err := client.New(s.host.Server(name).RESTConfig(), client.Options{Scheme: s.Scheme()})
+	s.must(err)
+	s.must(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}))
+	for i := range 20 {
+		s.must(c.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: fmt.Sprint("s-", i)}}))
+	}
+}
+
+// describeWanted is what describe says when all is done.
+func describeWanted(wanted map[string]bool) string {
+	var lines []string
+	for name, is := range wanted {
+		if is {
+			lines = append(lines, fmt.Sprintf("%s: Ready Ready, finalizers [%s], its own control plane, prepared", name, api.Finalizer))
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// describe is all that the operator keeps, without times, identities and versions.
+func (s *side) describe() string {
+	s.t.Helper()
+	ctx := s.t.Context()
+	var projects api.ProjectList
+	var all api.ProjectControlPlaneList
+	s.must(s.List(ctx, &projects))
+	s.must(s.List(ctx, &all))
+	of := map[string]string{}
+	for _, plane := range all.Items {
+		of[plane.Name] = plane.Labels[api.ProjectUIDLabel]
+	}
+	var lines []string
+	for _, p := range projects.Items {
+		line := p.Name + ":"
+		for _, kind := range []string{api.Ready, api.ResourceCleanup} {
+			if c := conditions.Get(p.Status.Conditions, kind); c != nil {
+				line += " " + kind + " " + c.Reason + ","
+			}
+		}
+		line += fmt.Sprintf(" finalizers %v,", p.Finalizers)
+		if of[p.Name] == string(p.UID) {
+			line += " its own control plane,"
+		}
+		delete(of, p.Name)
+		lines = append(lines, line+" "+s.prepared(&p))
+	}
+	for name := range of {
+		lines = append(lines, name+": a control plane without a project")
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// prepared says whether a control plane has what belongs there.
+func (s *side) prepared(p *api.Project) string {
+	s.t.Helper()
+	server := s.host.Server(p.Name)
+	if server == nil {
+		return "not running"
+	}
+	c, err := client.New(server.RESTConfig(), client.Options{Scheme: s.Scheme()})
+	s.must(err)
+	info, n := &corev1.ConfigMap{}, &corev1.Namespace{}
+	err = c.Get(s.t.Context(), client.ObjectKey{Namespace: "default", Name: "project-info"}, info)
+	if err == nil {
+		err = c.Get(s.t.Context(), client.ObjectKey{Name: "default"}, n)
+	}
+	switch {
+	case err != nil: // or it is being closed
+		return "not prepared"
+	case info.Data["uid"] != string(p.UID) || n.Labels[api.ProjectNameLabel] != p.Name:
+		return "prepared for another"
+	}
+	return "prepared"
+}

@@ -1,0 +1,270 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/examples/operators/projects/api"
+	"github.com/flyball-dev/flyball/examples/operators/projects/controller"
+	"github.com/flyball-dev/flyball/examples/operators/projects/manifests"
+	"github.com/flyball-dev/flyball/examples/operators/projects/planes"
+	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/localapi/audit"
+	"github.com/flyball-dev/flyball/localapi/auth"
+	"github.com/flyball-dev/flyball/manager/ctrl"
+	"github.com/flyball-dev/flyball/manager/multicluster"
+)
+
+// story is an API server with Projects, a host of their control planes and the operator, all in this process, and somebody who plays
+// and prints.
+type story struct {
+	client.Client
+	ctx    context.Context
+	out    io.Writer
+	server *localapi.Server
+	host   *planes.Host
+	op     *controller.Operator
+	// shown counts what was shown.
+	shown int
+}
+
+// tell tells the story of the operator.
+func tell(ctx context.Context, out io.Writer) (err error) {
+	ctx, stop := context.WithCancel(klog.NewContext(ctx, klog.Logger{}))
+	defer stop()
+	server, err := localapi.New(localapi.Options{RBAC: true, Audit: &audit.Log{}})
+	if err != nil {
+		return err
+	}
+	s := &story{ctx: ctx, out: out, server: server, host: planes.New()}
+	defer func() { err = errors.Join(err, s.host.Close(), server.Close()) }()
+	scheme, err := controller.NewScheme()
+	if err != nil {
+		return err
+	}
+	if s.Client, err = client.New(server.RESTConfig(), client.Options{Scheme: scheme}); err != nil {
+		return err
+	}
+	if err := manifests.Install(ctx, s, append(slices.Clone(manifests.Definitions), "operator.yaml", "role.yaml")...); err != nil {
+		return err
+	}
+	config := rest.CopyConfig(server.RESTConfigFor(auth.ServiceAccount("project-system", controller.Name)))
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return s.host.Wrap(next) })
+	s.op, err = controller.New(config, ctrl.Options{}, controller.Options{Poll: time.Second, PurgeTimeout: 6 * time.Second, RequestTimeout: 2 * time.Second})
+	if err != nil {
+		return err
+	}
+	begin, done := time.Now(), make(chan error, 2)
+	go func() { done <- s.host.Run(ctx, server.RESTConfig()) }()
+	go func() { done <- s.op.Run(ctx) }()
+	if err = s.play(); err == nil {
+		fmt.Fprintf(out, "\nShown in %.0f s: %d things that one operator saw to in the API servers of four projects, as the service account of its manifests.\n",
+			time.Since(begin).Seconds(), s.shown)
+	}
+	stop()
+	return errors.Join(err, <-done, <-done)
+}
+
+// say prints what happens next.
+func (s *story) say(format string, args ...any) { fmt.Fprintf(s.out, "\n"+format+"\n", args...) }
+
+// show prints what was seen, and counts it.
+func (s *story) show(format string, args ...any) {
+	s.shown++
+	fmt.Fprintf(s.out, "  ✓ "+format+"\n", args...)
+}
+
+// wait asks until there is an answer.
+func (s *story) wait(what string, answer func() bool) error {
+	for deadline := time.Now().Add(30 * time.Second); !answer(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) || s.ctx.Err() != nil {
+			return fmt.Errorf("waited in vain until %s", what)
+		}
+	}
+	return nil
+}
+
+func (s *story) play() error {
+	for _, act := range []func() error{s.provision, s.work, s.silence, s.purge, s.giveUp, s.anew, s.idle} {
+		if err := act(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *story) create(names ...string) error {
+	for _, name := range names {
+		p := &api.Project{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: api.ProjectSpec{OwnerRef: api.OwnerRef{Kind: "Organization", Name: "acme"}}}
+		if err := s.Create(s.ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *story) remove(name string) error {
+	return s.Delete(s.ctx, &api.Project{ObjectMeta: metav1.ObjectMeta{Name: name}})
+}
+
+func (s *story) live(names ...string) error {
+	return s.wait(strings.Join(names, ", ")+" are in the fleet", func() bool {
+		return !slices.ContainsFunc(names, func(name string) bool {
+			status, err := s.op.Fleet.Status(name)
+			return err != nil || status.State != multicluster.Live
+		})
+	})
+}
+
+func (s *story) gone(name string) error {
+	return s.wait("the project "+name+" is gone", func() bool {
+		return apierrors.IsNotFound(s.Get(s.ctx, client.ObjectKey{Name: name}, &api.Project{})) && s.host.Server(name) == nil
+	})
+}
+
+// in is a client of a project's control plane.
+func (s *story) in(name string) (client.Client, error) {
+	server := s.host.Server(name)
+	if server == nil {
+		return nil, fmt.Errorf("there is no control plane of %s", name)
+	}
+	return client.New(server.RESTConfig(), client.Options{Scheme: s.Scheme()})
+}
+
+func (s *story) provision() error {
+	s.say("Four projects are created: shop, blog, lab and depot. Each asks for an API server of its own.")
+	begin := time.Now()
+	if err := s.create("shop", "blog", "lab", "depot"); err != nil {
+		return err
+	}
+	if err := s.live("shop", "blog", "lab", "depot"); err != nil {
+		return err
+	}
+	for _, c := range s.op.Fleet.Clusters() {
+		s.show("%-5s is %s, as the provider %q announced it", c.Name, c.State, c.Provider)
+	}
+	fmt.Fprintf(s.out, "    after %v\n", time.Since(begin).Round(time.Millisecond))
+	return nil
+}
+
+func (s *story) work() error {
+	s.say("The same namespace, team, is made in all of them. One controller works on all: its requests say where.")
+	for _, name := range []string{"shop", "blog", "lab", "depot"} {
+		c, err := s.in(name)
+		if err != nil {
+			return err
+		}
+		if err := c.Create(s.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}); err != nil {
+			return err
+		}
+		n := &corev1.Namespace{}
+		if err := s.wait("the namespace is labelled", func() bool {
+			return c.Get(s.ctx, client.ObjectKey{Name: "team"}, n) == nil && n.Labels[api.ProjectNameLabel] == name
+		}); err != nil {
+			return err
+		}
+		s.show("%-5s team has the label %s=%s", name, api.ProjectNameLabel, n.Labels[api.ProjectNameLabel])
+	}
+	return nil
+}
+
+func (s *story) silence() error {
+	s.say("The API server of lab does not answer any more. Another project comes meanwhile.")
+	s.host.Silence("lab", true)
+	begin := time.Now()
+	if err := errors.Join(s.create("quick"), s.live("quick")); err != nil {
+		return err
+	}
+	s.show("quick is Live after %v: lab keeps nobody", time.Since(begin).Round(time.Millisecond))
+	return errors.Join(s.remove("quick"), s.gone("quick"))
+}
+
+// cleanup prints the states of the condition ResourceCleanup as they are seen, until the Project is gone.
+func (s *story) cleanup(name string) error {
+	last := ""
+	return s.wait("the project "+name+" is gone", func() bool {
+		p := &api.Project{}
+		if apierrors.IsNotFound(s.Get(s.ctx, client.ObjectKey{Name: name}, p)) {
+			return true
+		}
+		if c := conditions.Get(p.Status.Conditions, api.ResourceCleanup); c != nil {
+			if now := fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message); now != last {
+				last = now
+				fmt.Fprintf(s.out, "    ResourceCleanup %s\n", now)
+			}
+		}
+		return false
+	})
+}
+
+func (s *story) purge() error {
+	s.say("shop is deleted, with 100 secrets in it and a ConfigMap with a finalizer that nobody takes off.")
+	c, err := s.in("shop")
+	if err != nil {
+		return err
+	}
+	for i := range 100 {
+		if err := c.Create(s.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: fmt.Sprint("s-", i)}}); err != nil {
+			return err
+		}
+	}
+	held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "held", Finalizers: []string{"example.com/hold"}}}
+	if err := errors.Join(c.Create(s.ctx, held), s.remove("shop"), s.cleanup("shop"), s.gone("shop")); err != nil {
+		return err
+	}
+	s.show("shop is gone, and so is its API server")
+	return nil
+}
+
+func (s *story) giveUp() error {
+	s.say("lab, which still does not answer, is deleted as well.")
+	if err := errors.Join(s.remove("lab"), s.cleanup("lab"), s.gone("lab")); err != nil {
+		return err
+	}
+	s.show("lab is gone: its contents could not be cleared away, and an event says so")
+	s.host.Silence("lab", false)
+	return nil
+}
+
+func (s *story) anew() error {
+	s.say("depot is deleted, and made anew under its name.")
+	old, err := s.op.Fleet.GetCluster(s.ctx, "depot")
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(s.remove("depot"), s.gone("depot"), s.create("depot"), s.live("depot")); err != nil {
+		return err
+	}
+	now, err := s.op.Fleet.GetCluster(s.ctx, "depot")
+	if err != nil {
+		return err
+	}
+	s.show("depot was %s and is %s: another cluster, of which the old one's requests never hear (%v)", old.Info().Identity, now.Info().Identity, old.Err())
+	return nil
+}
+
+func (s *story) idle() error {
+	s.say("Now there is nothing to do.")
+	time.Sleep(2 * time.Second) // What was on the way arrives.
+	begin := len(s.server.Audit().Writes())
+	time.Sleep(3 * time.Second)
+	if now := len(s.server.Audit().Writes()); now != begin {
+		return fmt.Errorf("there were %d writes in three seconds without need", now-begin)
+	}
+	s.show("no write in three seconds")
+	return nil
+}
