@@ -1,6 +1,7 @@
 package multicluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -104,6 +105,28 @@ func (b *Builder) across(call string, hub bool, object informer.Object, h Handle
 		return b
 	}
 	b.input(&input{call: call, object: object, across: &h, hub: hub}, o)
+	return b
+}
+
+// ClusterHandler turns the coming and going of clusters into requests, of these or of others: what is declared in the local cluster
+// has to be done anew in a cluster that joins, and reported anew when one has left. A nil function ignores it.
+//
+// Concurrency: the functions should only compute requests; what takes long belongs into the reconciler.
+type ClusterHandler struct {
+	// OnLive hears of a cluster that the controller means, when its caches there are filled, and again when its labels change. It is
+	// called again, with backoff, while it fails.
+	OnLive func(ctx context.Context, c *Cluster) ([]Request, error)
+	// OnGone hears of a cluster that has departed, or is not meant any more. It is not called when the process stops.
+	OnGone func(ctx context.Context, c ClusterInfo) []Request
+}
+
+// WatchesClusters watches which clusters there are.
+func (b *Builder) WatchesClusters(h ClusterHandler) *Builder {
+	if h.OnLive == nil && h.OnGone == nil {
+		b.misuse("WatchesClusters: the handler has no function")
+		return b
+	}
+	b.parts.clusters = append(b.parts.clusters, h)
 	return b
 }
 
@@ -237,7 +260,7 @@ func (b *Builder) lacking(r reconcile.Reconciler[Request]) (wrong []error) {
 	case b.parts.object != nil:
 	case owns:
 		wrong = append(wrong, errors.New("Owns without For: whose owner is meant? Call For(&Owner{}), or use Watches with a handler"))
-	case len(b.inputs) == 0:
+	case len(b.inputs) == 0 && len(b.parts.clusters) == 0:
 		wrong = append(wrong, errors.New("nothing would ever be reconciled: call For(&Kind{})"))
 	case !b.named:
 		wrong = append(wrong, errors.New("a controller without For has no name: call Named"))

@@ -82,8 +82,8 @@ func (c *Controller) Name() string { return c.parts.name }
 // NeedLeaderElection says whether it runs only while its process leads.
 func (c *Controller) NeedLeaderElection() bool { return !c.parts.leaderless }
 
-// Enqueue queues a request at once, for a reason that is outside the clusters. One for a cluster that is not in the fleet, or that
-// the controller does not mean, is dropped; for one that is not Live yet it waits.
+// Enqueue queues a request at once, for a reason that is outside the clusters. One for a cluster that is not in the fleet, is
+// Waiting, or is not meant by the controller, is dropped; for one that is Joining it waits.
 func (c *Controller) Enqueue(r Request) {
 	c.enqueueAcross(r, workqueue.AddOptions{Cause: workqueue.Cause{Source: "manual", Event: "Enqueue", Time: time.Now()}})
 }
@@ -188,12 +188,16 @@ func (c *Controller) engage(mem *member) {
 
 // relabel looks again whether the controller means a member.
 func (c *Controller) relabel(mem *member) {
-	if c.parts.means(mem) {
-		c.admit(mem)
-		c.engage(mem)
+	if !c.parts.means(mem) {
+		c.dismiss(mem)
 		return
 	}
-	c.dismiss(mem)
+	if e := c.engagement(mem); e != nil {
+		e.relabeled()
+		return
+	}
+	c.admit(mem)
+	c.engage(mem)
 }
 
 // dismiss forgets everything about a member.
@@ -202,9 +206,13 @@ func (c *Controller) dismiss(mem *member) {
 	e := c.engagements[mem]
 	delete(c.engagements, mem)
 	c.mu.Unlock()
-	if e != nil {
-		e.close()
-		c.inner.Discard(func(k key) bool { return k.member == mem })
+	if e == nil {
+		return
+	}
+	e.close()
+	c.inner.Discard(func(k key) bool { return k.member == mem })
+	if e.gone != nil {
+		e.gone()
 	}
 }
 

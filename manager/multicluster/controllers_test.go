@@ -527,3 +527,46 @@ func TestMisuseIsFoundWhenItIsBuilt(t *testing.T) {
 		t.Errorf("%d informers are left of what could not be built", n)
 	}
 }
+
+// What is declared in the local cluster reaches clusters that join later, and its status those that left.
+func TestClustersThatComeAndGoAreHeardOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, multicluster.Options{}, manager.Options{})
+		r := &recorder{}
+		var failures atomic.Int32
+		declared := multicluster.ClusterHandler{
+			OnLive: func(ctx context.Context, c *multicluster.Cluster) (requests []multicluster.Request, err error) {
+				if failures.Add(1) == 1 {
+					return nil, errors.New("the local cluster is away")
+				}
+				var all corev1.ConfigMapList
+				err = w.local.Cluster().List(ctx, &all)
+				for _, cm := range all.Items {
+					requests = append(requests, multicluster.RequestFor(c.Name(), cm.Namespace, cm.Name+c.Labels()["suffix"]))
+				}
+				return requests, err
+			},
+			OnGone: func(_ context.Context, c multicluster.ClusterInfo) []multicluster.Request {
+				return []multicluster.Request{multicluster.RequestFor(multicluster.LocalCluster, "left", c.Name)}
+			},
+		}
+		if err := multicluster.ControllerManagedBy(w.Manager).Named("sync").WatchesClusters(declared).Complete(r); err != nil {
+			t.Fatal(err)
+		}
+		w.start(t)
+		w.hub.create(t, "x", "y")
+		s := newSite(t)
+		w.join(t, "a", s)
+		r.want(t, "it cannot be found out")
+		time.Sleep(5 * time.Second)
+		r.want(t, "live", "cluster://a/default/x", "cluster://a/default/y")
+		w.joinAs(t, "a", "1", s, map[string]string{"suffix": "-labelled"})
+		r.want(t, "labels", "cluster://a/default/x-labelled", "cluster://a/default/y-labelled")
+		w.fleet.Leave("a")
+		r.want(t, "left", "left/a")
+		w.join(t, "b", s)
+		r.want(t, "another one", "cluster://b/default/x", "cluster://b/default/y")
+		w.end(t)
+		r.want(t, "the end of the process")
+	})
+}

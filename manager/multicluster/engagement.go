@@ -34,6 +34,8 @@ type engagement struct {
 	// stop ends the goroutines; nil when none is wanted. Invariant: all of them are in tasks.
 	stop  context.CancelFunc
 	spawn func(task func(ctx context.Context))
+	// gone tells who watches clusters that this one has departed; nil before it was attached.
+	gone func()
 	// sights counts those that wait for a cache to show what a reconcile created.
 	sights int
 	tasks  sync.WaitGroup
@@ -117,16 +119,22 @@ func (e *engagement) open() {
 	}
 }
 
-// attach makes events become requests, until ctx is done or it is detached.
-func (e *engagement) attach(ctx context.Context) {
+// attach makes events become requests, until base is done or it is detached.
+func (e *engagement) attach(base context.Context) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed || !e.opened || e.stop != nil {
 		return
 	}
-	ctx, e.stop = context.WithCancel(context.WithValue(ctx, clusterKey{}, e.member.cluster))
+	ctx, stop := context.WithCancel(context.WithValue(base, clusterKey{}, e.member.cluster))
+	e.stop = stop
 	if e.member.name != LocalCluster {
 		ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "controller", e.controller.parts.name, "cluster", e.member.name))
+	}
+	e.gone = func() {
+		if base.Err() == nil {
+			e.tellGone(base)
+		}
 	}
 	e.spawn = func(task func(context.Context)) { e.tasks.Go(func() { task(ctx) }) }
 	inputs := e.inputs
@@ -154,6 +162,56 @@ func (e *engagement) feed(ctx context.Context, inputs []*watch) {
 		}
 	}
 	e.ready()
+	e.tellLive(ctx)
+}
+
+// tellLive tells those who watch clusters of this one.
+func (e *engagement) tellLive(ctx context.Context) {
+	p := e.controller.parts
+	if e.member == p.fleet.hub && !p.local {
+		return
+	}
+	for _, h := range p.clusters {
+		again := newRetries(informer.Backoff{Min: time.Second, Max: 30 * time.Second})
+		for h.OnLive != nil {
+			requests, err := h.OnLive(ctx, e.member.cluster)
+			e.enqueueAll("Live", requests)
+			if err == nil {
+				break
+			}
+			klog.FromContext(ctx).Error(err, "What a cluster that is live asks for cannot be found out, and is tried again")
+			if !again.pause(ctx) {
+				return
+			}
+		}
+	}
+}
+
+// tellGone tells those who watch clusters that this one is not there any more, for this controller.
+func (e *engagement) tellGone(ctx context.Context) {
+	for _, h := range e.controller.parts.clusters {
+		if h.OnGone != nil {
+			e.enqueueAll("Gone", h.OnGone(ctx, e.member.cluster.Info()))
+		}
+	}
+}
+
+// enqueueAll queues requests of whatever clusters because of something about this one.
+func (e *engagement) enqueueAll(event string, requests []Request) {
+	for _, r := range requests {
+		e.controller.enqueueAcross(r, workqueue.AddOptions{Cause: workqueue.Cause{
+			Source: "clusters", Event: event, Object: e.member.name, Time: time.Now(),
+		}})
+	}
+}
+
+// relabeled is told when the labels of the cluster have changed.
+func (e *engagement) relabeled() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.synced && e.spawn != nil && len(e.controller.parts.clusters) > 0 {
+		e.spawn(e.tellLive)
+	}
 }
 
 func (e *engagement) fail(ctx context.Context, err error) {

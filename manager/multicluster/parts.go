@@ -18,6 +18,7 @@ type parts struct {
 	inputs     []*input
 	object     *input // that of For; nil without it
 	filters    []ClusterFilter
+	clusters   []ClusterHandler
 	local      bool
 	leaderless bool
 	reportGone bool
