@@ -276,7 +276,7 @@ func (s *side) changePool(name, cidr string, round int, r *rand.Rand) {
 // await waits for a state.
 func (s *side) await(p *process, want string) {
 	s.t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		got := s.describe()
 		if got == want {
 			return

@@ -62,7 +62,7 @@ func play(t *testing.T, s suite.Scenario, recorder *rbac.Recorder) {
 	operator.Wrap(recorder.Wrap)
 	cluster := suite.Cluster{Admin: server.RESTConfig(), Operator: operator, Idle: 10 * time.Minute}
 	if s.Name == "pool-orphans" {
-		cluster.Idle = 24 * time.Hour
+		cluster.Idle = 6 * time.Hour
 	}
 	if s.Name == "slices-in-a-list" { // One leads; the others have no need to renew a lease all the time.
 		cluster.Idle = time.Minute

@@ -45,7 +45,7 @@ func under(t *testing.T, g gate.Gate, test func(w *suite.World, s *sky)) {
 		}
 		suite.Play(t, suite.Cluster{Admin: s.RESTConfig(), Operator: s.RESTConfig(), Idle: 10 * time.Minute}, suite.Scenario{
 			Name:    "weather",
-			Options: func(o *controller.Options) { o.Metrics = own },
+			Options: func(o *controller.Options) { o.Metrics, o.MinInterval = own, 0 },
 			Play:    func(w *suite.World) { test(w, s) },
 		})
 	})
@@ -198,11 +198,11 @@ func TestMetrics(t *testing.T) {
 	})
 }
 
-// A pool of 1000, most of whose Pods are gone, is seen to with one list of Pods and a handful of writes; and a storm of Pods that
+// A pool of 600, most of whose Pods are gone, is seen to with one list of Pods and a handful of writes; and a storm of Pods that
 // end is a few passes, not one for each.
 func TestBigPool(t *testing.T) {
 	under(t, nil, func(w *suite.World, s *sky) {
-		const size, alive = 1000, 100
+		const size, alive = 600, 60
 		pods := map[string]string{}
 		for i := range size {
 			pods[fmt.Sprint(i+1)] = fmt.Sprint("pod-", i)

@@ -116,7 +116,7 @@ func (w *World) must(err error) {
 // Eventually asks until the answer is "".
 func (w *World) Eventually(ask func() (missing string)) {
 	w.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		missing := ask()
 		switch {
 		case missing == "":
