@@ -1,0 +1,234 @@
+package process_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/examples/operators/ci/api"
+	"github.com/flyball-dev/flyball/examples/operators/ci/distributor"
+	"github.com/flyball-dev/flyball/examples/operators/ci/ensure"
+	"github.com/flyball-dev/flyball/examples/operators/ci/importcleaner"
+	"github.com/flyball-dev/flyball/examples/operators/ci/process"
+	"github.com/flyball-dev/flyball/examples/operators/ci/scenario"
+	"github.com/flyball-dev/flyball/manager/rbac"
+)
+
+var update = flag.Bool("update", false, "write the roles into the manifests, instead of comparing them")
+
+const account = "ci-controllers"
+
+// The roles in the manifests are those of a run in which the operators do everything that they can do: no more, no less. The
+// stand-ins run beside them, in a process of their own.
+func TestManifests(t *testing.T) {
+	w := newWorld(t)
+	recorders := map[string]*rbac.Recorder{}
+	plain := w.configs
+	w.configs = map[string]*rest.Config{}
+	for name, config := range plain {
+		recorders[name] = rbac.NewRecorder()
+		w.configs[name] = rest.CopyConfig(config)
+		w.configs[name].Wrap(recorders[name].Wrap)
+	}
+	operators := scenario.Options(w.stage.Dir)
+	operators.Controllers = []string{process.Promotion, process.Distributor, process.Refresher, process.Cleaner, process.Ephemeral}
+	operators.LeaderElection.Enabled = true
+	w.before()
+	stopOperators := w.start(operators)
+	w.orphan()
+	standIns := scenario.Options(w.stage.Dir)
+	standIns.Controllers = []string{process.Minter, process.Importer, process.Runner}
+	w.configs = plain
+	stopStandIns := w.start(standIns)
+	w.must(w.stage.Play(w.ctx))
+	w.corners()
+	stopStandIns()
+	stopOperators()
+
+	compare(t, "hub-role.yaml", recorders[scenario.HubName], nil)
+	compare(t, "build-role.yaml", recorders[scenario.BuildName], &rbacv1.ClusterRole{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
+		ObjectMeta: metav1.ObjectMeta{Name: account + "-handed-on"}, Rules: distributor.Rules(),
+	})
+}
+
+// compare compares what was recorded with a manifest. handedOn is what the process gives to others, and must therefore have.
+func compare(t *testing.T, name string, r *rbac.Recorder, handedOn *rbacv1.ClusterRole) {
+	t.Helper()
+	got, err := r.Manifests(account, "ci", account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if handedOn != nil {
+		binding := &rbacv1.ClusterRoleBinding{
+			TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRoleBinding"},
+			ObjectMeta: metav1.ObjectMeta{Name: handedOn.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: handedOn.Name},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account, Namespace: "ci"}},
+		}
+		for _, o := range []any{handedOn, binding} {
+			text, err := yaml.Marshal(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(append(got, "---\n"...), text...)
+		}
+	}
+	file := filepath.Join("..", "manifests", name)
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s is not what the run needs (-update writes it). The run needs\n%s", name, got)
+	}
+}
+
+// before leaves a wish in each cluster that the cleaner has to delete.
+func (w *world) before() {
+	w.Helper()
+	for _, server := range w.servers {
+		old := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": api.CIGroup.String(), "kind": "TestImageStreamTagImport",
+			"spec": map[string]any{"clusterName": scenario.BuildName, "namespace": "ocp", "name": "4.20:cli"},
+		}}
+		old.SetNamespace("ci")
+		old.SetName("old")
+		old.SetCreationTimestamp(metav1.NewTime(time.Now().Add(-importcleaner.MaxAge)))
+		w.must(server.Seed(w.ctx, old))
+	}
+}
+
+// until waits for something that the operators do.
+func (w *world) until(what string, holds func() bool) {
+	w.Helper()
+	for deadline := time.Now().Add(w.stage.Patience); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			w.Fatalf("not in time: %s", what)
+		}
+	}
+}
+
+// orphan is a job without a cluster, while there is nobody who runs it: it is aborted.
+func (w *world) orphan() {
+	w.Helper()
+	job := &api.ProwJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ci", Name: "orphan", Labels: map[string]string{api.EphemeralClusterLabel: "nobody"}}}
+	job.Spec = api.ProwJobSpec{Type: api.PeriodicJob, Job: "orphan", Cluster: scenario.BuildName}
+	w.must(w.stage.Hub.Create(w.ctx, job))
+	w.until("the orphan is aborted", func() bool {
+		w.must(w.stage.Hub.Get(w.ctx, client.ObjectKeyFromObject(job), job))
+		return job.Status.State == api.AbortedState
+	})
+}
+
+// corners does what the scenario does not: it has the operators repair, and go ways that are seldom gone.
+func (w *world) corners() {
+	w.Helper()
+	hub, build := w.stage.Hub, w.stage.Build
+	// What the distributor made is changed, and has to be made again when there is another image.
+	role, binding := &rbacv1.Role{}, &rbacv1.RoleBinding{}
+	key := client.ObjectKey{Namespace: "ocp", Name: "ci-operator-image-manager"}
+	w.must(errors.Join(build.Get(w.ctx, key, role), build.Get(w.ctx, key, binding)))
+	role.Rules, binding.Subjects = nil, nil
+	secret := &corev1.Secret{}
+	w.must(build.Get(w.ctx, client.ObjectKey{Namespace: "ocp", Name: ensure.PullSecretName}, secret))
+	secret.Data[corev1.DockerConfigJsonKey] = []byte(`{"a":1}`)
+	w.must(errors.Join(build.Update(w.ctx, role), build.Update(w.ctx, binding), build.Update(w.ctx, secret)))
+	image := func(digest string) {
+		stream := &api.ImageStream{}
+		w.must(hub.Get(w.ctx, client.ObjectKey{Namespace: "ocp", Name: "4.21"}, stream))
+		stream.Point("cli", api.TagEvent{Created: metav1.Now(), Image: "sha256:" + digest})
+		w.must(hub.Status().Update(w.ctx, stream))
+		w.until("the other image is there", func() bool {
+			w.must(build.Get(w.ctx, client.ObjectKey{Namespace: "ocp", Name: "4.21"}, stream))
+			return stream.Tag("cli").Items[0].Image == "sha256:"+digest
+		})
+	}
+	image("other")
+	w.must(build.Get(w.ctx, client.ObjectKeyFromObject(secret), secret))
+	if string(secret.Data[corev1.DockerConfigJsonKey]) != "{}" {
+		w.Errorf("the pull secret is still %s", secret.Data)
+	}
+	// The copy is of another type, which cannot be changed.
+	w.must(build.Delete(w.ctx, secret))
+	w.must(build.Create(w.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ocp", Name: ensure.PullSecretName}}))
+	image("third")
+	// A namespace that the build cluster does not have.
+	fresh := &api.ImageStream{ObjectMeta: metav1.ObjectMeta{Namespace: "fresh", Name: "s"}}
+	w.must(hub.Create(w.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "fresh"}}))
+	w.must(hub.Create(w.ctx, fresh))
+	fresh.Point("t", api.TagEvent{Created: metav1.Now(), Image: "sha256:f"})
+	w.must(hub.Status().Update(w.ctx, fresh))
+	w.must(hub.Create(w.ctx, api.WithImportName(&api.TestImageStreamTagImport{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ci"},
+		Spec:       api.TestImageStreamTagImportSpec{ClusterName: scenario.BuildName, Namespace: "fresh", Name: "s:t"},
+	})))
+	w.until("the fresh one is there", func() bool {
+		s := &api.ImageStream{}
+		err := build.Get(w.ctx, client.ObjectKeyFromObject(fresh), s)
+		w.must(client.IgnoreNotFound(err))
+		return err == nil && s.Tag("t") != nil
+	})
+	// A service account of the build cluster whose secret is gone.
+	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "there"}, ImagePullSecrets: []corev1.LocalObjectReference{{Name: "gone"}}}
+	w.must(build.Create(w.ctx, sa))
+	w.until("the reference that leads nowhere is dropped", func() bool {
+		w.must(build.Get(w.ctx, client.ObjectKeyFromObject(sa), sa))
+		return len(sa.ImagePullSecrets) == 0 || sa.ImagePullSecrets[0].Name != "gone"
+	})
+	w.credentials()
+}
+
+// credentials has those of a cluster change, and then its job vanish.
+func (w *world) credentials() {
+	w.Helper()
+	hub, build := w.stage.Hub, w.stage.Build
+	ec := &api.EphemeralCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ephemeral-cluster", Name: "corner"}}
+	ec.Spec.CIOperator.Test = api.TestSpec{Workflow: "w", ClusterProfile: "aws", Env: map[string]string{"A": "1"}}
+	ec.Annotations = map[string]string{api.KonfluxClusterAnnotation: "konflux-1", api.KonfluxTenantAnnotation: "team-a"}
+	ec.Spec.CIOperator.Releases = map[string]runtime.RawExtension{"latest": {Raw: []byte("{}")}}
+	w.must(hub.Create(w.ctx, ec))
+	get := func() *api.EphemeralCluster {
+		w.must(hub.Get(w.ctx, client.ObjectKeyFromObject(ec), ec))
+		return ec
+	}
+	w.until("it is ready", func() bool { return get().Status.Phase == api.Ready })
+	var namespaces corev1.NamespaceList
+	w.must(build.List(w.ctx, &namespaces, client.MatchingLabels{api.JobIDLabel: ec.Status.ProwJobID}))
+	w.must(build.Update(w.ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespaces.Items[0].Name, Name: "cluster-provisioning"}, Data: map[string][]byte{"kubeconfig": []byte("renewed")},
+	}))
+	ec.Spec.CIOperator.Test.Env["A"] = "2"
+	w.must(hub.Update(w.ctx, ec))
+	w.until("the credentials are renewed", func() bool {
+		s := &corev1.Secret{}
+		w.must(hub.Get(w.ctx, client.ObjectKey{Namespace: ec.Namespace, Name: ec.Status.SecretRef}, s))
+		return string(s.Data["kubeconfig"]) == "renewed"
+	})
+	w.must(hub.Delete(w.ctx, &api.ProwJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ci", Name: ec.Status.ProwJobID}}))
+	w.until("it has failed", func() bool { return get().Status.Phase == api.Failed && len(ec.Finalizers) == 0 })
+	for _, c := range []client.Client{hub, build} {
+		err := c.Get(w.ctx, client.ObjectKey{Namespace: "ci", Name: "old"}, &api.TestImageStreamTagImport{})
+		if !apierrors.IsNotFound(err) {
+			w.Errorf("an old wish is still there: %v", err)
+		}
+	}
+}
