@@ -18,7 +18,7 @@ import (
 func TestNoTwoWriters(t *testing.T) {
 	seeds, err := strconv.Atoi(os.Getenv("FLYBALL_FLEETS"))
 	if err != nil {
-		seeds = 4
+		seeds = 3
 	}
 	var total verdict
 	for seed := range uint64(seeds) {

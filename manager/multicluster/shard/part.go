@@ -1,0 +1,124 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/sharding"
+
+	"github.com/flyball-dev/flyball/informer"
+)
+
+// What objects are split by: the fields that servers know shards by.
+//
+// Source: KEP-5866, k8s.io/apimachinery v0.37.2 pkg/sharding.
+const (
+	byUID       = "object.metadata.uid"
+	byNamespace = "object.metadata.namespace"
+)
+
+func (s *Objects) field() string {
+	if s.options.ByNamespace {
+		return byNamespace
+	}
+	return byUID
+}
+
+// Part is one of those that objects are split into, while this replica serves it. [PartInformer] shows its objects and no others.
+type Part struct {
+	// Index is which part it is, from 0, of how many.
+	Index, Of int
+	field     string
+	tenure    *tenure
+}
+
+// Check is nil while a write may begin; see [multicluster.Tenure].
+func (p *Part) Check() error { return p.tenure.Check() }
+
+// Selector is the part as servers know it: a range of the hashes of one field.
+func (p *Part) Selector() string { return p.selector().String() }
+
+func (p *Part) selector() sharding.Selector {
+	from, after := "0x"+hex64(firstOf(p.Index, p.Of)), "0x1"+hex64(0) // 2^64
+	if p.Index < p.Of-1 {
+		after = "0x" + hex64(firstOf(p.Index+1, p.Of))
+	}
+	return sharding.NewSelector(sharding.ShardRangeRequirement{Key: p.field, Start: from, End: after})
+}
+
+func hex64(n uint64) string { return fmt.Sprintf("%016x", n) }
+
+// firstOf is where the index-th of equal ranges of 64 bits begins.
+func firstOf(index, of int) uint64 {
+	first, rest := bits.Div64(uint64(index), 0, uint64(of)) // index < of, so that the quotient fits
+	if rest > 0 {
+		first++
+	}
+	return first
+}
+
+// FNV-1a over 64 bits, which servers hash fields by.
+//
+// Source: HashField of k8s.io/apimachinery v0.37.2 pkg/sharding.
+const (
+	fnvOffset uint64 = 14695981039346656037
+	fnvPrime  uint64 = 1099511628211
+)
+
+// indexOf is the part that a value of the field belongs to.
+func indexOf(value string, of int) int {
+	hash := fnvOffset
+	for i := range len(value) {
+		hash = (hash ^ uint64(value[i])) * fnvPrime
+	}
+	index, _ := bits.Mul64(hash, uint64(of))
+	return int(index)
+}
+
+// Matches says whether an object is of the part. The hash is that of servers.
+func (p *Part) Matches(obj metav1.Object) bool {
+	if p.field == byNamespace {
+		return indexOf(obj.GetNamespace(), p.Of) == p.Index
+	}
+	return indexOf(string(obj.GetUID()), p.Of) == p.Index
+}
+
+// PartInformer returns an informer that shows the objects of a part and no others, and how to give it back. Where the server has
+// shards, nothing else is sent and cached; where it does not, all parts share the cache of all objects, and see their part of it. It waits
+// until the server has shown which, so the factory has to run. [informer.Informer.Stats] are those of the cache.
+//
+// Errors: those of informer.ForOptions; the end of ctx.
+func PartInformer[T informer.Object](ctx context.Context, f *informer.Factory, p *Part, o informer.InformerOptions) (inf informer.Informer[T], release func(), err error) {
+	o.ShardSelector = p.Selector()
+	if inf, err = informer.ForOptions[T](f, o); err != nil {
+		return nil, nil, err
+	}
+	release = func() { informer.Release(inf) }
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for !inf.HasSynced() {
+		if errors.Is(inf.Health().Err, informer.ErrNotSharded) {
+			release()
+			o.ShardSelector = ""
+			all, err := informer.ForOptions[T](f, o)
+			if err != nil {
+				return nil, nil, err
+			}
+			return &view[T]{all, p}, func() { informer.Release(all) }, nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			release()
+			return nil, nil, context.Cause(ctx)
+		}
+	}
+	return inf, release, nil
+}
+
+// lookEvery is how often an informer is looked at for whether its server has shards.
+const lookEvery = 50 * time.Millisecond

@@ -1,0 +1,106 @@
+package shard
+
+import (
+	"iter"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/flyball-dev/flyball/informer"
+)
+
+// view shows a part of what an informer holds. Whether an object is of the part never changes: an object with another UID or
+// namespace is another one, and informers tell of it as a deletion and an addition.
+type view[T informer.Object] struct {
+	informer.Informer[T]
+	part *Part
+}
+
+func (v *view[T]) others(obj T) bool { return !v.part.Matches(obj) }
+
+// AddHandler implements [informer.Informer].
+func (v *view[T]) AddHandler(h informer.Handler[T], o informer.HandlerOptions) (*informer.Registration, error) {
+	mine := informer.Handler[T]{}
+	if h.OnAdd != nil {
+		mine.OnAdd = func(obj T, initial bool) {
+			if v.part.Matches(obj) {
+				h.OnAdd(obj, initial)
+			}
+		}
+	}
+	if h.OnUpdate != nil {
+		mine.OnUpdate = func(old, obj T) {
+			if v.part.Matches(obj) {
+				h.OnUpdate(old, obj)
+			}
+		}
+	}
+	if h.OnDelete != nil {
+		mine.OnDelete = func(d informer.Deleted[T]) {
+			if v.part.Matches(d.Object) {
+				h.OnDelete(d)
+			}
+		}
+	}
+	return v.Informer.AddHandler(mine, o)
+}
+
+// Get implements [informer.Informer].
+func (v *view[T]) Get(namespace, name string) (obj T, found bool) {
+	all, found := v.Informer.Get(namespace, name)
+	if !found || v.others(all) {
+		return obj, false
+	}
+	return all, true
+}
+
+// List implements [informer.Informer].
+func (v *view[T]) List(namespace string, sel labels.Selector) []T {
+	return slices.DeleteFunc(v.Informer.List(namespace, sel), v.others)
+}
+
+// ByIndex implements [informer.Informer].
+func (v *view[T]) ByIndex(name, value string) ([]T, error) {
+	all, err := v.Informer.ByIndex(name, value)
+	return slices.DeleteFunc(all, v.others), err
+}
+
+// All implements [informer.Informer].
+func (v *view[T]) All() iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for obj := range v.Informer.All() {
+			if v.part.Matches(obj) && !yield(obj) {
+				return
+			}
+		}
+	}
+}
+
+// Snapshot implements [informer.Informer].
+func (v *view[T]) Snapshot() informer.Snapshot[T] { return &snapshot[T]{v.Informer.Snapshot(), v} }
+
+// snapshot shows a part of a snapshot.
+type snapshot[T informer.Object] struct {
+	informer.Snapshot[T]
+	view *view[T]
+}
+
+// Get implements [informer.Snapshot].
+func (s *snapshot[T]) Get(namespace, name string) (obj T, found bool) {
+	all, found := s.Snapshot.Get(namespace, name)
+	if !found || s.view.others(all) {
+		return obj, false
+	}
+	return all, true
+}
+
+// List implements [informer.Snapshot].
+func (s *snapshot[T]) List(namespace string, sel labels.Selector) []T {
+	return slices.DeleteFunc(s.Snapshot.List(namespace, sel), s.view.others)
+}
+
+// ByIndex implements [informer.Snapshot].
+func (s *snapshot[T]) ByIndex(name, value string) ([]T, error) {
+	all, err := s.Snapshot.ByIndex(name, value)
+	return slices.DeleteFunc(all, s.view.others), err
+}
