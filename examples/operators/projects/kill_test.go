@@ -71,7 +71,7 @@ func TestKill(t *testing.T) {
 			p = s.process()
 		}
 		deadline := time.Now().Add(2 * time.Minute)
-		for got := ""; got != want; time.Sleep(50 * time.Millisecond) {
+		for got := "not asked yet"; got != want; time.Sleep(50 * time.Millisecond) {
 			if got = s.describe(); time.Now().After(deadline) {
 				t.Fatalf("round %d: the state is\n%s\nwant\n%s\nthe operator printed:\n%s", round, got, want, p.output.String())
 			}

@@ -121,13 +121,13 @@ func TestNamespacesAreClusters(t *testing.T) {
 func TestATerminatingNamespaceStaysUntilItIsGone(t *testing.T) {
 	inWorld(t, func(ctx context.Context, c kubernetes.Interface, fleet *fleettest.Fleet) {
 		namespaces := c.CoreV1().Namespaces()
-		red := must[*corev1.Namespace](t)(namespaces.Create(ctx, tenant("red"), metav1.CreateOptions{}))
+		must[*corev1.Namespace](t)(namespaces.Create(ctx, tenant("red"), metav1.CreateOptions{}))
 		wants(t, fleet, "join red")
 		if err := namespaces.Delete(ctx, "red", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		wants(t, fleet, "")
-		red = must[*corev1.Namespace](t)(namespaces.Get(ctx, "red", metav1.GetOptions{}))
+		red := must[*corev1.Namespace](t)(namespaces.Get(ctx, "red", metav1.GetOptions{}))
 		if red.DeletionTimestamp == nil {
 			t.Fatal("the namespace is not terminating")
 		}
