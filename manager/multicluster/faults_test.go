@@ -195,46 +195,6 @@ func TestDrainLetsWorkEnd(t *testing.T) {
 	}
 }
 
-// A reconcile that does not return although it was cancelled does not keep the name: its client is dead.
-func TestStuckReconcileDoesNotKeepTheName(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, multicluster.Options{DrainTimeout: time.Second}, manager.Options{})
-		release := make(chan struct{})
-		var late error
-		r := &recorder{}
-		r.then = func(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {
-			c, err := clusterOf(ctx)
-			if err != nil || c.Info().Identity != "1" {
-				return reconcile.Result{}, err
-			}
-			<-release
-			late = c.Create(context.WithoutCancel(ctx), configMap("late"))
-			return reconcile.Result{}, nil
-		}
-		w.complete(t, r)
-		w.start(t)
-		old, next := newSite(t), newSite(t)
-		old.create(t, "x")
-		next.create(t, "y")
-		w.joinAs(t, "eu", "1", old, nil)
-		synctest.Wait()
-		w.joinAs(t, "eu", "2", next, nil)
-		time.Sleep(4 * time.Second)
-		r.want(t, "the next one", "cluster://eu/default/x", "cluster://eu/default/y")
-		if lines := w.logs.with("work for it is in flight", "eu"); len(lines) != 1 {
-			t.Errorf("lines %q", lines)
-		}
-		close(release)
-		synctest.Wait()
-		if !errors.Is(late, multicluster.ErrClusterGone) {
-			t.Errorf("the late write: %v", late)
-		}
-		if n := len(old.writes()) + len(next.writes()); n != 2 {
-			t.Errorf("%d writes, want the test's own two", n)
-		}
-	})
-}
-
 // Source: frameworks 4: the life of a cluster hangs on the context of the reconcile that found it. Here announcements have none.
 func TestClustersOutliveReconciles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -256,88 +216,6 @@ func TestClustersOutliveReconciles(t *testing.T) {
 		r.want(t, "the local cluster", "default/spoke")
 		spoke.create(t, "x")
 		r.want(t, "an hour later", "cluster://spoke/default/x")
-	})
-}
-
-// Source: frameworks 4; SYSTEM 3, 003.5 (5): after a replacement under the same name, old requests never run against the new cluster.
-func TestRequestsNeverRunAgainstASuccessor(t *testing.T) {
-	for name, change := range map[string]func(a *multicluster.Announcement){
-		"identity": func(a *multicluster.Announcement) { a.Identity = "2" },
-		"endpoint": func(a *multicluster.Announcement) { a.Config.Host += "/elsewhere/.." },
-		"token":    func(a *multicluster.Announcement) { a.Config.BearerToken = "new" },
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, multicluster.Options{ClusterWorkers: 1, LendAfter: -1}, manager.Options{})
-				var current atomic.Pointer[multicluster.Cluster]
-				r := &recorder{}
-				r.then = func(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {
-					c, err := clusterOf(ctx)
-					if err != nil {
-						return reconcile.Result{}, err
-					}
-					current.Store(c)
-					if r.Name == "later" {
-						return reconcile.Result{RequeueAfter: time.Hour}, nil
-					}
-					time.Sleep(5 * time.Second)
-					if r.Name == "fails" {
-						return reconcile.Result{}, errors.New("not today")
-					}
-					return reconcile.Result{}, nil
-				}
-				w.complete(t, r)
-				w.start(t)
-				old, next := newSite(t), newSite(t)
-				old.create(t, "fails", "later", "queued-1", "queued-2")
-				next.create(t, "new")
-				w.join(t, "eu", old)
-				time.Sleep(6 * time.Second) // "fails" waits for its retry, "later" for its hour; one is in flight and one queued
-				first := current.Load()
-				a := multicluster.Announcement{Name: "eu", Identity: "1", Config: next.RESTConfig()}
-				change(&a)
-				r.take()
-				if err := w.fleet.Join(a); err != nil {
-					t.Fatal(err)
-				}
-				w.wantStates(t, "while the old one drains", "eu Draining")
-				if n := len(next.log.Entries(nil)); n != 1 {
-					t.Errorf("the new one was asked %d times before the old one was gone", n-1)
-				}
-				time.Sleep(2 * time.Hour)
-				r.want(t, "of the new cluster", "cluster://eu/default/new")
-				if c := current.Load(); c == first || first.State() != multicluster.Gone || !errors.Is(first.Err(), multicluster.ErrClusterGone) {
-					t.Errorf("the old one is %v: %v", first.State(), first.Err())
-				}
-				if err := first.APIReader().List(t.Context(), &corev1.ConfigMapList{}); !errors.Is(err, multicluster.ErrClusterGone) {
-					t.Errorf("a read by the old one: %v", err)
-				}
-			})
-		})
-	}
-}
-
-// Announcing again what is known disturbs nothing.
-func TestJoinIsIdempotent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, multicluster.Options{}, manager.Options{})
-		r := &recorder{}
-		w.complete(t, r)
-		w.start(t)
-		s := newSite(t)
-		s.create(t, "x")
-		for i := range 10 {
-			w.joinAs(t, "eu", "1", s, map[string]string{"round": fmt.Sprint(i)})
-			synctest.Wait()
-		}
-		r.want(t, "ten announcements", "cluster://eu/default/x")
-		if n := len(s.log.Entries(func(e auditEntry) bool { return e.Verb == "list" || e.Verb == "watch" })); n != 2 {
-			t.Errorf("%d lists and watches", n)
-		}
-		c, err := w.GetCluster(t.Context(), "eu")
-		if err != nil || c.Labels()["round"] != "9" {
-			t.Errorf("labels %v, %v", c.Labels(), err)
-		}
 	})
 }
 
