@@ -134,6 +134,8 @@ type replica struct {
 	world *world
 	name  string
 	owner *shard.Owner
+	// fleet is not nil where it is a manager's.
+	fleet *multicluster.Manager
 	// hub and weather are what is between it and the hub, and between it and the clusters.
 	hub, weather *weather
 	// every is how often it writes to each cluster.

@@ -22,7 +22,7 @@ func TestNoTwoWriters(t *testing.T) {
 	}
 	var total verdict
 	for seed := range uint64(seeds) {
-		inBubble(t, func(t *testing.T) { total.add(runReplicas(t, seed)) })
+		inBubble(t, func(t *testing.T) { total.add(runFailures(t, seed, 4, startSimple)) })
 	}
 	t.Logf("%d seeds: %d writes, %d tenures, %d writes refused, %d late ones accepted; the longest gap %v, in %s",
 		seeds, total.writes, total.moves, total.refused, total.late, total.gap, total.at)
@@ -74,14 +74,18 @@ var failures = []struct {
 // between RenewDeadline and LeaseDuration.
 const slowest = 6 * time.Second
 
-// runReplicas lets replicas fail, each way once and in a random order, and judges.
-func runReplicas(t *testing.T, seed uint64) verdict {
+func startSimple(w *world, name string, seed uint64) *replica {
+	return w.start(name, seed, shard.Options{})
+}
+
+// runFailures lets replicas fail, each way once and in a random order, and judges.
+func runFailures(t *testing.T, seed uint64, clusters int, start func(w *world, name string, seed uint64) *replica) verdict {
 	random := rand.New(rand.NewPCG(seed, 17))
-	w := newWorld(t, 4)
+	w := newWorld(t, clusters)
 	begin := time.Now()
 	var all []*replica
 	for i, name := range []string{"a", "b", "c"} {
-		all = append(all, w.start(name, seed+uint64(i), shard.Options{}))
+		all = append(all, start(w, name, seed+uint64(i)))
 		time.Sleep(time.Duration(random.IntN(1000)) * time.Millisecond)
 	}
 	var total verdict
@@ -95,7 +99,7 @@ func runReplicas(t *testing.T, seed uint64) verdict {
 		end()
 		if failures[way].fatal {
 			total.refused += all[i].refused
-			all[i] = w.start(all[i].name, seed+uint64(i), shard.Options{})
+			all[i] = start(w, all[i].name, seed+uint64(i))
 		}
 	}
 	time.Sleep(30 * time.Second)
