@@ -271,9 +271,10 @@ func (c *Cluster) send(ctx context.Context, r *rest.Request, params url.Values, 
 	return receive(data)
 }
 
-// isGone says whether an object that the server answered with is not there any more.
+// isGone says whether an object that the server answered with is not there any more. One without a grace period is: a Namespace
+// stays until its spec.finalizers are gone.
 //
 // Source: ShouldDeleteDuringUpdate in k8s.io/apiserver v0.37.2 pkg/registry/generic/registry/store.go.
 func isGone(m *metav1.ObjectMeta) bool {
-	return m.DeletionTimestamp != nil && len(m.Finalizers) == 0 && (m.DeletionGracePeriodSeconds == nil || *m.DeletionGracePeriodSeconds == 0)
+	return m.DeletionTimestamp != nil && len(m.Finalizers) == 0 && m.DeletionGracePeriodSeconds != nil && *m.DeletionGracePeriodSeconds == 0
 }
