@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/manager/multicluster/providers/project"
+)
+
+//go:embed crd.yaml
+var definition []byte
+
+// site is a cluster with Projects, and the control planes of those: API servers in this process. A request goes to that which its
+// host names.
+type site struct {
+	hub client.Client
+
+	mu      sync.Mutex
+	servers map[string]*localapi.Server
+	// silent are the hosts that do not answer.
+	silent map[string]bool
+}
+
+const hubHost = "hub"
+
+// newSite makes the cluster, without Projects.
+func newSite(ctx context.Context) (*site, error) {
+	s := &site{servers: map[string]*localapi.Server{}, silent: map[string]bool{}}
+	if err := s.serve(hubHost); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.hub, err = client.New(s.config(hubHost), client.Options{}); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	crd := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(definition, &crd.Object); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	if err := s.hub.Create(ctx, crd); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+// discovery finds the control plane of a Project at the host of its name.
+func discovery() project.Discovery {
+	d := project.External()
+	d.Endpoint = "http://{{.Name}}"
+	return d
+}
+
+func (s *site) config(host string) *rest.Config {
+	return &rest.Config{Host: "http://" + host, Transport: s, QPS: -1}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s *site) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.mu.Lock()
+	server, silent := s.servers[r.URL.Host], s.silent[r.URL.Host]
+	s.mu.Unlock()
+	switch {
+	case silent:
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	case server == nil:
+		return nil, fmt.Errorf("there is no host %q", r.URL.Host)
+	}
+	return server.RESTConfig().Transport.RoundTrip(r)
+}
+
+func (s *site) serve(host string) error {
+	server, err := localapi.New(localapi.Options{NoKubernetesService: true})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.servers[host] = server
+	return nil
+}
+
+func (s *site) silence(host string, silent bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.silent[host] = silent
+}
+
+// add makes a Project and its control plane, and says that it is ready.
+func (s *site) add(ctx context.Context, name string) error {
+	if err := s.serve(name); err != nil {
+		return err
+	}
+	p := projectOf(name)
+	if err := s.hub.Create(ctx, p); err != nil {
+		return err
+	}
+	p.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}
+	return s.hub.Status().Update(ctx, p)
+}
+
+func projectOf(name string) *unstructured.Unstructured {
+	p := &unstructured.Unstructured{Object: map[string]any{}}
+	p.SetGroupVersionKind(project.External().Kind)
+	p.SetName(name)
+	return p
+}
+
+// in is a client of a cluster.
+func (s *site) in(host string) (client.Client, error) {
+	return client.New(s.config(host), client.Options{})
+}
+
+// text is what the config map default/motd says in a cluster; "" when there is none.
+func (s *site) text(ctx context.Context, host string) (string, error) {
+	c, err := s.in(host)
+	if err != nil {
+		return "", err
+	}
+	m := motd()
+	err = c.Get(ctx, client.ObjectKeyFromObject(m), m)
+	return m.Data["text"], client.IgnoreNotFound(err)
+}
+
+// motd is the config map that the story is about.
+func motd() *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "motd", Labels: map[string]string{originalLabel: "true"}}}
+}
+
+func (s *site) close() error {
+	var errs []error
+	for _, server := range s.servers {
+		errs = append(errs, server.Close())
+	}
+	return errors.Join(errs...)
+}

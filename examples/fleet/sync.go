@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/manager/builder"
+	"github.com/flyball-dev/flyball/manager/ctrl"
+	"github.com/flyball-dev/flyball/manager/multicluster"
+	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/predicate"
+)
+
+// Labels of the originals and of the copies.
+const (
+	originalLabel = "fleet.example.com/sync"
+	copyLabel     = "fleet.example.com/copy"
+)
+
+// patience is how long a copy may take. A cluster that fell silent keeps a request for good otherwise.
+const patience = 15 * time.Second
+
+// Syncer makes the copies.
+type Syncer struct {
+	// Originals reads the local cluster.
+	Originals client.Client
+	Fleet     *multicluster.Manager
+}
+
+// SetupWithFleet makes the controller.
+func (s *Syncer) SetupWithFleet() error {
+	labelled := func(label string) multicluster.WatchOptions {
+		return builder.WithPredicates(predicate.Matching(func(obj informer.Object) bool { return obj.GetLabels()[label] != "" }))
+	}
+	return multicluster.ControllerManagedBy(s.Fleet).
+		Named("sync").
+		For(&corev1.ConfigMap{}, labelled(copyLabel)).
+		Watches(&corev1.Namespace{}, reconcile.EnqueueMapped(s.originalsOf)).
+		WatchesLocal(&corev1.ConfigMap{}, reconcile.EnqueueMapped(s.copiesOf), labelled(originalLabel)).
+		WithOptions(reconcile.Options[multicluster.Request]{Timeout: patience}).
+		Complete(s)
+}
+
+// copiesOf are the requests for the copies of an original: one in every cluster that is in the fleet, or about to be.
+func (s *Syncer) copiesOf(_ context.Context, original informer.Object) (requests []multicluster.Request) {
+	for _, c := range s.Fleet.Clusters() {
+		requests = append(requests, multicluster.RequestFor(c.Name, original.GetNamespace(), original.GetName()))
+	}
+	return requests
+}
+
+// originalsOf are the requests for what there is to copy into a namespace of a cluster.
+func (s *Syncer) originalsOf(ctx context.Context, namespace informer.Object) (requests []ctrl.Request) {
+	var originals corev1.ConfigMapList
+	if err := s.Originals.List(ctx, &originals, client.InNamespace(namespace.GetName()), client.HasLabels{originalLabel}); err != nil {
+		klog.FromContext(ctx).Error(err, "Originals cannot be listed") // It reads the cache: the kind would have to be missing.
+	}
+	for _, o := range originals.Items {
+		requests = append(requests, reconcile.RequestFor(&o))
+	}
+	return requests
+}
+
+// Reconcile makes the copy of one original in one cluster what it should be.
+func (s *Syncer) Reconcile(ctx context.Context, r multicluster.Request) (ctrl.Result, error) {
+	cluster, err := s.Fleet.GetCluster(ctx, r.Cluster)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	original := &corev1.ConfigMap{}
+	err = s.Originals.Get(ctx, r.NamespacedName, original)
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	}
+	twin := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
+	if err != nil || original.Labels[originalLabel] == "" {
+		return ctrl.Result{}, remove(ctx, cluster, twin)
+	}
+	if err := cluster.Get(ctx, client.ObjectKey{Name: r.Namespace}, &corev1.Namespace{}); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err) // It is not this controller that makes namespaces. One that comes wakes us.
+	}
+	did, err := client.CreateOrUpdate(ctx, cluster, twin, func() error {
+		if twin.UID != "" && twin.Labels[copyLabel] == "" {
+			return reconcile.Terminal(fmt.Errorf("there is a config map %s in %s that is no copy", klog.KObj(twin), r.Cluster))
+		}
+		metav1.SetMetaDataLabel(&twin.ObjectMeta, copyLabel, "true")
+		if !maps.Equal(twin.Data, original.Data) {
+			twin.Data = maps.Clone(original.Data)
+		}
+		return nil
+	})
+	if err == nil && did != client.OperationResultNone {
+		ctrl.LoggerFrom(ctx).V(2).Info("Copied", "result", did)
+	}
+	return ctrl.Result{}, err
+}
+
+// remove deletes a copy, and nothing else of its name.
+func remove(ctx context.Context, c client.Client, twin *corev1.ConfigMap) error {
+	err := c.Get(ctx, client.ObjectKeyFromObject(twin), twin)
+	if err != nil || twin.Labels[copyLabel] == "" {
+		return client.IgnoreNotFound(err)
+	}
+	if err := c.Delete(ctx, twin, client.OnlyThis(twin)); !apierrors.IsConflict(err) { // Another of its name wakes us.
+		return client.IgnoreNotFound(err)
+	}
+	return nil
+}
