@@ -32,7 +32,7 @@ func TestFlap(t *testing.T) {
 		fmt.Sprintf("| %d pods, %d changes a second for %s | syncs a second | writes of Endpoints | CPU | outside HTTP and TLS | peak heap | peak resident | CPU a change | right after |", n, flapRate, flapFor),
 		"|---|---|---|---|---|---|---|---|---|",
 	}
-	for _, l := range limits {
+	for _, l := range limits(t) {
 		for _, ours := range []bool{false, true} {
 			rows = append(rows, flap(t, n, ours, l))
 		}
