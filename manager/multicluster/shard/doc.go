@@ -56,8 +56,8 @@
 // # What is not promised
 //
 //   - While the local cluster cannot be reached for longer than RenewDeadline, no cluster is served: nobody can know who should.
-//   - A packet in flight cannot be recalled. A write that a client gave up waiting for may arrive later than all margins; updates
-//     with a resource version are refused then.
+//   - A packet in flight cannot be recalled, nor a write that was checked and not yet sent when its process was stopped. It may arrive later
+//     than all margins; updates with a resource version are refused when the next replica has written.
 //   - A replica that is a member and has taken a cluster, but cannot reach it, keeps it: whom a cluster answers does not count.
 //   - Shares are as equal as a hash makes them: of 500 clusters on three replicas about 167 each, give or take 15.
 //   - A Lease that somebody deletes is lost at once by its holder, who may be in the middle of something. Replicas that have seen it wait for a
