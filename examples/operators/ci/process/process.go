@@ -52,7 +52,7 @@ func (o *Options) caches() (caches []client.CacheOf) {
 		caches = append(caches, distributor.Caches()...)
 	}
 	if o.runs(Refresher, Minter) {
-		caches = append(caches, secretrefresher.Caches(o.refresher)...)
+		caches = append(caches, secretrefresher.Caches()...)
 	}
 	return caches
 }

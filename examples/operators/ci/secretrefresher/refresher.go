@@ -35,10 +35,17 @@ type Options struct {
 	Workers int
 }
 
-// Caches restricts the caches of service accounts and secrets to the namespaces.
-func Caches(o Options) []client.CacheOf {
-	here := informer.InformerOptions{Namespaces: o.Namespaces}
-	return []client.CacheOf{{Object: &corev1.ServiceAccount{}, Informer: here}, {Object: &corev1.Secret{}, Informer: here}}
+// Caches keeps the contents of secrets out of the caches: when they are too old does not depend on them.
+func Caches() []client.CacheOf {
+	return []client.CacheOf{{Object: &corev1.Secret{}, Informer: informer.InformerOptions{TransformName: "without contents", Transform: withoutContents}}}
+}
+
+// withoutContents is called before anybody else has the object.
+func withoutContents(obj informer.Object) (informer.Object, error) {
+	if secret, ok := obj.(*corev1.Secret); ok {
+		secret.Data, secret.StringData = nil, nil
+	}
+	return obj, nil
 }
 
 func (o *Options) wants(namespace, name string) bool {

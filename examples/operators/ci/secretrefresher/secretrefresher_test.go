@@ -38,7 +38,7 @@ func in(t *testing.T, test func(w *world)) {
 
 func (w *world) start() (stop func()) {
 	w.Helper()
-	f, err := fleet.New(w.Configs(), fleet.Options{Hub: citest.Hub, Manager: manager.Options{GracefulTimeout: time.Second, Caches: secretrefresher.Caches(w.o)}})
+	f, err := fleet.New(w.Configs(), fleet.Options{Hub: citest.Hub, Manager: manager.Options{GracefulTimeout: time.Second, Caches: secretrefresher.Caches()}})
 	w.Must(err)
 	w.Must(secretrefresher.Add(f.Hub, w.o))
 	if w.minter {
