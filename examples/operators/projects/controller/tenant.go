@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,6 +36,7 @@ func (r tenantReconciler) setup(fleet *multicluster.Manager) error {
 		Named("tenant").
 		For(&corev1.Namespace{}).
 		Watches(&corev1.ConfigMap{}, toDefault).
+		WithOptions(reconcile.Options[multicluster.Request]{Timeout: 30 * time.Second}). // A control plane may fall silent.
 		Complete(r)
 }
 
