@@ -59,7 +59,7 @@ type decision struct {
 // decide is a pure function.
 //
 //	nobody holds it           the first in line takes it at once, the second after one patience, the third after two, …
-//	a live session holds it   the first in line asks for it, if that is another; everybody waits
+//	a live session holds it   the first in line asks for it, unless its replica is leaving; everybody waits
 //	our own session holds it  take it again: an answer was lost
 func decide(o *outlook) decision {
 	settled := o.began.Add(o.settle)
@@ -85,6 +85,8 @@ func decide(o *outlook) decision {
 	switch {
 	case o.state == silent:
 		return decision{why: fmt.Sprintf("held by %s, which is not heard of", by)}
+	case by != o.self && !slices.Contains(o.replicas, by):
+		return decision{why: fmt.Sprintf("served by %s, which is leaving", by)}
 	case rank > 0 || by == o.self:
 		return decision{why: "served by " + by}
 	case o.wanted != o.session:

@@ -38,6 +38,7 @@ func TestDecide(t *testing.T) {
 		{"held by who should not", first, func(o *outlook) { o.holder = second + "#1" }, ask, "served by " + second + ", which is being asked for it", 0},
 		{"asked already", first, func(o *outlook) { o.holder, o.wanted = second+"#1", first+"#1" }, wait, "served by " + second + ", which was asked for it", 0},
 		{"another one has asked", first, func(o *outlook) { o.holder, o.wanted = second+"#1", third+"#1" }, ask, "served by " + second + ", which is being asked for it", 0},
+		{"held by one that leaves", first, func(o *outlook) { o.holder = "z#1" }, wait, "served by z, which is leaving", 0},
 		{"not its share", third, func(o *outlook) { o.holder = second + "#1" }, wait, "served by " + second, 0},
 		{"held by itself: an answer was lost", second, func(o *outlook) { o.holder = second + "#1" }, take, "being taken", 0},
 		{"held by its own last session", first, func(o *outlook) { o.holder = first + "#0" }, wait, "served by " + first, 0},
