@@ -55,6 +55,7 @@ controlplane: ## build and start etcd, kube-apiserver and kube-controller-manage
 .PHONY: test-peers
 test-peers: ## test against the real control plane (builds it first: about 10 minutes)
 	cd peers && go vet ./... && go test -timeout 60m ./...
+	cd peers/multicluster && go vet ./... && go test ./...
 
 .PHONY: fuzz
 fuzz: ## run every fuzz test for FUZZTIME (default 10s) each
@@ -93,6 +94,13 @@ load: ## what LOAD (500) Deployments of 10 pods cost: kube-controller-manager's 
 .PHONY: flap
 flap: ## what it costs to keep the Endpoints of FLAP (5000) pods that flap behind one Service: theirs and ours, as a table
 	cd peers && FLYBALL_FLAP=$(FLAP) go test -count 1 -run 'TestFlap$$' -timeout 1h -v ./differential
+
+.PHONY: fleet
+fleet: ## fleets at full size: 500 clusters, 50 rounds of 100, replicas that fail in 200 seeded runs; what an idle cluster costs beside multicluster-runtime
+	FLYBALL_FLEET_CLUSTERS=500 go test -count 1 -run 'TestManyClustersJoin$$' -timeout 10m -v ./manager/multicluster
+	FLYBALL_FLEET_CLUSTERS=100 FLYBALL_FLEET_ROUNDS=50 go test -count 1 -run 'TestRoundsLeaveNothing$$' -timeout 15m -v ./manager/multicluster
+	FLYBALL_FLEET_SEEDS=200 go test -count 1 -race -run 'TestRandomFleets$$' -timeout 60m ./manager/multicluster
+	cd peers/multicluster && FLYBALL_CLUSTERS=500 go test -count 1 -v ./...
 
 .PHONY: docs
 docs: ## check that what the docs link, show and name exists

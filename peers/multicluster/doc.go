@@ -1,0 +1,2 @@
+// Package multicluster measures a fleet of clusters beside multicluster-runtime.
+package multicluster
