@@ -25,7 +25,7 @@ func TestProjects(t *testing.T) {
 	operator := as(t, "project-system", controller.Name)
 	for _, s := range suite.Scenarios() {
 		t.Run(s.Name, func(t *testing.T) {
-			suite.Play(t, suite.Cluster{Admin: admin(t), Operator: operator, Idle: time.Second, Rounds: 3, Soon: 5 * time.Second}, s)
+			suite.Play(t, suite.Cluster{Admin: admin(t), Operator: operator, Idle: time.Second, Rounds: 3, Soon: 15 * time.Second}, s)
 		})
 	}
 }

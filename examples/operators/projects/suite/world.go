@@ -203,10 +203,10 @@ func (w *World) must(err error) {
 	}
 }
 
-// Eventually asks until the answer is "", for half a minute.
+// Eventually asks until the answer is "", for two minutes.
 func (w *World) Eventually(ask func() (missing string)) {
 	w.Helper()
-	w.within(30*time.Second, ask)
+	w.within(2*time.Minute, ask)
 }
 
 func (w *World) within(d time.Duration, ask func() (missing string)) {
