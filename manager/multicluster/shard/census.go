@@ -103,7 +103,7 @@ func (o *Owner) sweep(ctx context.Context) {
 func (o *Owner) disown(l *coordinationv1.Lease) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.session == nil || holderOf(l) != o.session.id || o.claims[l.Name] != nil {
+	if o.session == nil || holderOf(l) != o.session.id || o.claims[l.Name] != nil || o.behindLocked(l) {
 		return
 	}
 	k := key{kind(l.Labels[KindLabel]), l.Annotations[NameAnnotation]}

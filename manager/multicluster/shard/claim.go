@@ -156,6 +156,8 @@ func (o *Owner) judge(c *claim) (decision, *coordinationv1.Lease, *session) {
 		return decision{why: "it is being found out who serves it"}, nil, nil
 	case c.owed != nil:
 		return decision{why: "an earlier time of serving it here has not ended yet"}, nil, nil
+	case lease != nil && o.behindLocked(lease):
+		return decision{why: "its lease was just released here", again: o.options.retryAfter()}, nil, nil
 	case lease != nil && lease.Annotations[NameAnnotation] != c.key.name:
 		return decision{why: fmt.Sprintf("lease %s is in use for %q", c.lease, lease.Annotations[NameAnnotation])}, nil, nil
 	case !look.isFree():

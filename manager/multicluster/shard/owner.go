@@ -47,6 +47,8 @@ type Owner struct {
 	claims map[string]*claim
 	// missed are leases that were deleted while somebody held them, and when that was seen.
 	missed map[string]time.Time
+	// released are the versions of leases that this replica has released, until the informer shows them.
+	released map[string]string
 }
 
 var _ multicluster.Owner = (*Owner)(nil)
@@ -74,7 +76,7 @@ func New(config *rest.Config, o Options) (*Owner, error) {
 		limiter:  flowcontrol.NewFakeAlwaysRateLimiter(),
 		replicas: newReplicas(o.LeaseDuration),
 		wake:     make(chan struct{}, 1), left: make(chan struct{}),
-		claims: map[string]*claim{}, missed: map[string]time.Time{},
+		claims: map[string]*claim{}, missed: map[string]time.Time{}, released: map[string]string{},
 		whyNot: "it was not run yet",
 	}
 	if o.QPS > 0 {
@@ -144,6 +146,9 @@ func (o *Owner) see(ctx context.Context, l *coordinationv1.Lease) {
 	o.mu.Lock()
 	c := o.claims[l.Name]
 	delete(o.missed, l.Name)
+	if !o.behindLocked(l) {
+		delete(o.released, l.Name)
+	}
 	o.mu.Unlock()
 	if c != nil {
 		o.review(c, l)
@@ -163,6 +168,7 @@ func (o *Owner) miss(ctx context.Context, l *coordinationv1.Lease) {
 	if holderOf(l) != "" {
 		o.missed[l.Name] = time.Now()
 	}
+	delete(o.released, l.Name)
 	c := o.claims[l.Name]
 	var t *tenure
 	if c != nil {

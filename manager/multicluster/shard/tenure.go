@@ -76,8 +76,26 @@ func (t *tenure) Check() error {
 
 // isNewer says whether the tenure was written after what the informer shows.
 func (t *tenure) isNewer(l *coordinationv1.Lease) bool {
-	order, err := resourceversion.CompareResourceVersion(l.ResourceVersion, t.written.ResourceVersion)
+	return older(l.ResourceVersion, t.written.ResourceVersion)
+}
+
+// older says whether a is a version before b.
+func older(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order < 0
+}
+
+// wrote notes the version that a release has made: until the informer shows it, what it shows is out of date.
+func (o *Owner) wrote(l *coordinationv1.Lease) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.released[l.Name] = l.ResourceVersion
+}
+
+// behindLocked says whether what the informer shows is older than this replica's release.
+func (o *Owner) behindLocked(l *coordinationv1.Lease) bool {
+	version, wrote := o.released[l.Name]
+	return wrote && older(l.ResourceVersion, version)
 }
 
 // take writes this replica's session into a lease that it may have. nil and no error: somebody else was faster.
@@ -230,7 +248,10 @@ func (o *Owner) pay(ctx context.Context, c *claim, d *debt, last *coordinationv1
 			return nil
 		}
 		if err = o.try(ctx, func(ctx context.Context) error {
-			_, err := o.leases.Update(ctx, o.signed(c.key, c.lease, last, to), metav1.UpdateOptions{})
+			written, err := o.leases.Update(ctx, o.signed(c.key, c.lease, last, to), metav1.UpdateOptions{})
+			if err == nil {
+				o.wrote(written)
+			}
 			return err
 		}); err == nil {
 			o.paid(c)
