@@ -5,8 +5,10 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"sync"
+	"syscall"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,15 +31,15 @@ type site struct {
 
 	mu      sync.Mutex
 	servers map[string]*localapi.Server
-	// silent are the hosts that do not answer.
-	silent map[string]bool
+	// away are the hosts that refuse connections.
+	away map[string]bool
 }
 
 const hubHost = "hub"
 
 // newSite makes the cluster, without Projects.
 func newSite(ctx context.Context) (*site, error) {
-	s := &site{servers: map[string]*localapi.Server{}, silent: map[string]bool{}}
+	s := &site{servers: map[string]*localapi.Server{}, away: map[string]bool{}}
 	if err := s.serve(hubHost); err != nil {
 		return nil, err
 	}
@@ -69,12 +71,11 @@ func (s *site) config(host string) *rest.Config {
 // RoundTrip implements http.RoundTripper.
 func (s *site) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.mu.Lock()
-	server, silent := s.servers[r.URL.Host], s.silent[r.URL.Host]
+	server, away := s.servers[r.URL.Host], s.away[r.URL.Host]
 	s.mu.Unlock()
 	switch {
-	case silent:
-		<-r.Context().Done()
-		return nil, r.Context().Err()
+	case away:
+		return nil, &net.OpError{Op: "dial", Net: "memory", Err: syscall.ECONNREFUSED}
 	case server == nil:
 		return nil, fmt.Errorf("there is no host %q", r.URL.Host)
 	}
@@ -92,10 +93,10 @@ func (s *site) serve(host string) error {
 	return nil
 }
 
-func (s *site) silence(host string, silent bool) {
+func (s *site) cut(host string, away bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.silent[host] = silent
+	s.away[host] = away
 }
 
 // add makes a Project and its control plane, and says that it is ready.

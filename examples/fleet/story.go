@@ -52,8 +52,8 @@ func (s *story) play() error {
 	if err := s.expect("good morning", "shop", "blog", "lab"); err != nil {
 		return err
 	}
-	fmt.Fprintln(s.out, "\nThe API server of lab does not answer any more. The original changes, and another project comes.")
-	s.silence("lab", true)
+	fmt.Fprintln(s.out, "\nThe API server of lab refuses connections. The original changes, and another project comes.")
+	s.cut("lab", true)
 	original.Data["text"] = "good evening"
 	if err := errors.Join(s.hub.Update(s.ctx, original), s.add(s.ctx, "depot")); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (s *story) play() error {
 		return err
 	}
 	fmt.Fprintln(s.out, "\nIt answers again.")
-	s.silence("lab", false)
+	s.cut("lab", false)
 	if err := s.expect("good evening", "lab"); err != nil {
 		return err
 	}
