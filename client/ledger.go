@@ -28,8 +28,8 @@ type ledger struct {
 	order []*entry
 	// unsettled are the writes of which nobody knows what came of them: under way, or with their answer lost.
 	unsettled map[*write]struct{}
-	// floor is the highest version of own writes that have no entry: every cache has to reach it. "" if there is none.
-	floor string
+	// floors are of own writes that have no entry.
+	floors floors
 	// caches are those that read with these books.
 	caches []*cache
 }
@@ -43,7 +43,7 @@ func (l *ledger) join(c *cache) {
 // countLocked sets busy; it is called before mu is released by who changed something.
 func (l *ledger) countLocked() {
 	n := len(l.entries) + len(l.unsettled)
-	if l.floor != "" {
+	if !l.floors.none() {
 		n++
 	}
 	l.busy.Store(int64(n))
@@ -73,7 +73,7 @@ func (l *ledger) close(w *write, e *entry) {
 		return
 	}
 	if len(l.caches) == 0 && !e.gone {
-		l.floor = later(l.floor, e.version)
+		l.floors.raise(e.key.Namespace, e.version)
 		return
 	}
 	l.pruneLocked() // What is known by now is from before e.
@@ -99,7 +99,7 @@ func (l *ledger) pruneLocked() {
 				return
 			}
 			if !e.gone {
-				l.floor = later(l.floor, e.version)
+				l.floors.raise(e.key.Namespace, e.version)
 			}
 		}
 		if current {
@@ -123,7 +123,8 @@ func (l *ledger) coveredLocked(e *entry) bool {
 type page struct {
 	entries   []*entry
 	unsettled []*write
-	floor     string
+	// floor is what the cache has to have reached, "" nothing.
+	floor string
 }
 
 // look returns what concerns a read of c.
@@ -135,7 +136,7 @@ func (l *ledger) look(c *cache, q *query) page {
 	defer l.mu.Unlock()
 	defer l.countLocked()
 	l.pruneLocked()
-	p := page{floor: l.floor}
+	p := page{floor: l.floors.below(q.key.Namespace, c.namespaces)}
 	if !q.lists() {
 		if e := l.entries[q.key]; e != nil && !e.coveredBy(c) {
 			p.entries = []*entry{e}
@@ -175,7 +176,7 @@ func (l *ledger) uncoveredLocked(c *cache, namespace string) (uncovered []*entry
 // what became of the writes that a list of the old one was waited for. Those whose time to be asked about has not come stay.
 func (l *ledger) forgetLocked() {
 	clear(l.entries)
-	l.order, l.floor = nil, ""
+	l.order, l.floors = nil, floors{}
 	for w := range l.unsettled {
 		if w.state().until != "" {
 			delete(l.unsettled, w)
