@@ -42,20 +42,33 @@ type World struct {
 	Clusters map[string]*Cluster
 }
 
-// In runs test in a bubble of virtual time, with the clusters of those names.
+// In runs test in a bubble of virtual time, with the clusters of those names. Watches have a bookmark a day: half a year passes in some
+// tests.
 func In(t *testing.T, test func(w *World), names ...string) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(New(t, names...)) })
+	InWithBookmarks(t, 24*time.Hour, test, names...)
+}
+
+// InWithBookmarks is In with bookmarks that come more often, where something is lost: whether a write was applied whose answer did not come,
+// a cache knows by the next bookmark.
+func InWithBookmarks(t *testing.T, every time.Duration, test func(w *World), names ...string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(newWorld(t, every, names...)) })
 }
 
 // New makes a world. In a bubble, it lives on the bubble's time.
 func New(t *testing.T, names ...string) *World {
 	t.Helper()
+	return newWorld(t, 24*time.Hour, names...)
+}
+
+func newWorld(t *testing.T, bookmarks time.Duration, names ...string) *World {
+	t.Helper()
 	w := &World{T: t, Ctx: klog.NewContext(t.Context(), klog.Logger{}), Clusters: map[string]*Cluster{}}
 	for _, name := range names {
 		server := localapi.NewTestWith(t, localapi.Options{
 			Namespaces:       []string{"ci", "ephemeral-cluster", "ocp", "team"},
-			BookmarkInterval: 24 * time.Hour, // half a year passes in some tests
+			BookmarkInterval: bookmarks,
 		})
 		c, err := client.New(server.RESTConfig(), client.Options{Scheme: api.NewScheme()})
 		w.Must(err)
@@ -96,11 +109,11 @@ func (w *World) Configs() map[string]*rest.Config {
 	return configs
 }
 
-// Seed puts objects, which must name their kinds, into a cluster as they are: old ones, for example.
+// Seed puts objects into a cluster as they are: old ones, for example. Those of the operators' kinds must name them.
 func (w *World) Seed(cluster string, objects ...runtime.Object) {
 	w.Helper()
 	for _, o := range objects {
-		if _, err := clientscheme.Scheme.New(o.GetObjectKind().GroupVersionKind()); err != nil { // a custom one: as the server has it
+		if _, _, err := clientscheme.Scheme.ObjectKinds(o); err != nil { // a custom one: as the server has it
 			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 			w.Must(err)
 			o = &unstructured.Unstructured{Object: content}

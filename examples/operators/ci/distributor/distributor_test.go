@@ -259,6 +259,7 @@ func TestWishes(t *testing.T) {
 		}
 		w.has("4.21", "sha256:1", "a", "b", "c")
 		stop := w.start()
+		time.Sleep(time.Minute) // An image that is heard of after somebody has wished for it goes everywhere.
 		w.Create(citest.Hub, wish(citest.Build01, "a"), wish("build99", "c"))
 		w.Create(citest.Build02, wish("whatever", "b"))
 		time.Sleep(time.Minute)

@@ -39,7 +39,7 @@ func (w *world) row(n int) *world {
 
 func in(t *testing.T, test func(w *world)) {
 	t.Helper()
-	citest.In(t, func(w *citest.World) {
+	citest.InWithBookmarks(t, time.Minute, func(w *citest.World) {
 		test(&world{w, ephemeralcluster.Options{
 			Profiles:          map[string][]ephemeralcluster.Owner{"aws": {{Cluster: "k1", Tenant: "team-a"}}, "free": nil},
 			PrivilegedTenants: []string{"root"},
