@@ -46,7 +46,7 @@ func startSubject(t *testing.T, ours bool, controllers []string, l limit) *subje
 	if err := os.WriteFile(policy, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o := upstream.Options{Log: os.Stderr, APIServerArgs: []string{"--audit-policy-file=" + policy, "--audit-log-path=" + s.audit}}
+	o := upstream.Options{Log: os.Stderr, APIServerArgs: []string{"--audit-policy-file=" + policy, "--audit-log-path=" + s.audit, "--audit-log-maxsize=10000"}} // one file: its requests are counted
 	flags := []string{"--kube-api-qps=" + l.qps, "--kube-api-burst=" + l.burst}
 	if !ours {
 		o.Controllers, o.ManagerArgs = controllers, flags

@@ -113,9 +113,14 @@ func operate(t *testing.T, c kubernetes.Interface, n int, operator, kubeconfig s
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	f := footprint{resident: -1}
-	for used := time.Duration(-1); f.cpu != used; time.Sleep(2 * time.Second) { // It rests when it uses nothing.
-		used, f.cpu = f.cpu, processorTime(t, cmd.Process.Pid)
+	var f footprint
+	for rests := 0; rests < 3; time.Sleep(2 * time.Second) { // It rests when it uses nothing, having used something.
+		used := f.cpu
+		if f.cpu = processorTime(t, cmd.Process.Pid); f.cpu > 0 && f.cpu == used {
+			rests++
+		} else {
+			rests = 0
+		}
 	}
 	f.resident = number(t, fmt.Sprintf("/proc/%d/status", cmd.Process.Pid), `VmHWM:\s+(\d+) kB`) / 1000
 	response, err := http.Get("http://" + addr + "/debug/pprof/heap?gc=1&debug=1")
