@@ -56,8 +56,8 @@ type Stats struct {
 	// [Health].
 	Objects, Unreadable, Unindexed int64
 	ResourceVersion                string
-	// Queued is the number of deltas that the reflector appended and the cache does not show yet. Batches counts the transactions, and
-	// Processing is the time they took, the hand-over to the handlers included.
+	// Queued is the number of deltas that the reflector appended and the handlers were not given yet; the cache may show them already.
+	// Batches counts the transactions, and Processing is the time they took, the hand-over to the handlers included.
 	Queued, Batches int64
 	Processing      time.Duration
 	// LastEvent is when the server was last heard of: an event, a bookmark or a list. Zero: never.

@@ -64,6 +64,9 @@ type SharedInformer[T Object] struct {
 	unnamed              atomic.Int64
 	duplicates, outdated atomic.Int64
 	batches, processing  atomic.Int64 // See Stats; processing in nanoseconds.
+	// applying is how many deltas are being applied and handed to the handlers. Raised before the cache shows them, and lowered when the handlers
+	// have them and batches has risen: whoever sees the cache's new state sees the batch, too, wherever it is.
+	applying atomic.Int64
 }
 
 // source is one reflector of an informer and the namespace it follows, "" for all.
@@ -175,9 +178,11 @@ func (s *SharedInformer[T]) process(ctx context.Context, deltas []Delta[T], due 
 	s.joining.Lock()
 	defer s.joining.Unlock()
 	began := time.Now()
+	s.applying.Store(int64(len(deltas)))
 	defer func() {
 		s.batches.Add(1)
 		s.processing.Add(int64(time.Since(began)))
+		s.applying.Store(0)
 	}()
 	applied, err := s.indexer.Apply(deltas)
 	if err != nil {
@@ -386,7 +391,7 @@ func (s *SharedInformer[T]) Stats() Stats {
 	sum.Unindexed = int64(unindexed)
 	sum.Duplicates, sum.Outdated = s.duplicates.Load(), s.outdated.Load()
 	sum.Objects, sum.ResourceVersion = int64(s.indexer.Len()), s.indexer.ResourceVersion()
-	sum.Queued, sum.Batches, sum.Processing = int64(s.fifo.Len()), s.batches.Load(), time.Duration(s.processing.Load())
+	sum.Queued, sum.Batches, sum.Processing = int64(s.fifo.Len())+s.applying.Load(), s.batches.Load(), time.Duration(s.processing.Load())
 	sum.Handlers = s.fan.stats()
 	return sum
 }
