@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -150,6 +151,21 @@ func TestManagerTrimsItsCaches(t *testing.T) {
 	kept, err := newManagerFlags().options().Informers.Transform(pod)
 	if err != nil || kept.GetName() != "p" || kept.GetManagedFields() != nil {
 		t.Errorf("kept %v, %v", kept, err)
+	}
+}
+
+// TestManagerCollectsEarly: unless the environment says when to collect, and then Go has done what it says.
+func TestManagerCollectsEarly(t *testing.T) {
+	for env, want := range map[string]int{"": heapGrowth, "70": 123} {
+		before := debug.SetGCPercent(123)
+		t.Setenv("GOGC", env)
+		restore := spareMemory()
+		during := debug.SetGCPercent(123)
+		debug.SetGCPercent(during)
+		restore()
+		if after := debug.SetGCPercent(before); during != want || after != 123 {
+			t.Errorf("GOGC=%q: %d %% while it runs, want %d; %d %% afterwards, want 123", env, during, want, after)
+		}
 	}
 }
 

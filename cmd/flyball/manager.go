@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -36,7 +38,10 @@ func newManager() *cobra.Command {
 		Long: `Run the controllers against a cluster, beside or instead of kube-controller-manager's own. Switch the same ones off there
 (--controllers=*,-deployment,-replicaset,-endpoint,-endpointslice,-garbagecollector): two controllers of one kind get in each other's way.
 
-The first Ctrl-C or SIGTERM stops: work in flight is finished, the lease released, and the exit code is 0. The second ends at once.`,
+The first Ctrl-C or SIGTERM stops: work in flight is finished, the lease released, and the exit code is 0. The second ends at once.
+
+Memory is collected when the heap has grown by 40 %, not by 100 as Go does by default: a quarter less memory for a twentieth more processor
+time. The environment variable GOGC says another percentage.`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c, nil) },
 	}
@@ -65,6 +70,7 @@ func (f *managerFlags) run(c *cobra.Command, wrap func(*rest.Config)) error {
 		return &usageError{err} // nothing was started yet: it is about an option or the kubeconfig
 	}
 	defer f.process.StartLogging(c.ErrOrStderr())()
+	defer spareMemory()()
 	ctx, release := manager.SetupSignals(c.Context())
 	defer release()
 	err = m.Run(ctx)
@@ -72,6 +78,19 @@ func (f *managerFlags) run(c *cobra.Command, wrap func(*rest.Config)) error {
 		return fmt.Errorf("%w; --port chooses another one, 0 none", err)
 	}
 	return err
+}
+
+// heapGrowth is by how many percent the heap grows before it is collected. A manager's heap is mostly its caches, which stay: with Go's
+// 100 the process would take twice what they need. docs/performance.md has what it costs.
+const heapGrowth = 40
+
+// spareMemory collects garbage early, unless the environment says when to, until restore is called.
+func spareMemory() (restore func()) {
+	if os.Getenv("GOGC") != "" {
+		return func() {}
+	}
+	before := debug.SetGCPercent(heapGrowth)
+	return func() { debug.SetGCPercent(before) }
 }
 
 // build makes the manager with its controllers.
