@@ -89,7 +89,7 @@ type HandlerStats struct {
 	Merged int64
 	// Panics counts calls that panicked.
 	Panics int64
-	// Busy is the time spent in calls. Running is for how long the present run of calls has lasted; 0 when idle.
+	// Busy is the time spent in calls. Running is for how long the present run of calls has lasted; 0 exactly when idle.
 	Busy, Running time.Duration
 }
 

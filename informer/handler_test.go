@@ -143,3 +143,27 @@ func TestSlowHandlerIsBounded(t *testing.T) {
 		}
 	})
 }
+
+// TestHandlerIsRunningFromTheFirstMoment: who looks in the very moment in which a call begins sees that one runs.
+func TestHandlerIsRunningFromTheFirstMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.put("a")
+		inf := NewSharedInformer[object](s, Options[object]{})
+		release := make(chan struct{})
+		r, err := inf.AddHandler(Handler[object]{OnAdd: func(object, bool) { <-release }}, HandlerOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer start(t, inf.Run)()
+		synctest.Wait()
+		if got := r.Stats(); got.Pending != 0 || got.Running <= 0 {
+			t.Errorf("during the call: %+v", got)
+		}
+		close(release)
+		synctest.Wait()
+		if got := r.Stats(); got.Running != 0 {
+			t.Errorf("after the call: %+v", got)
+		}
+	})
+}

@@ -207,7 +207,7 @@ func (l *listener[T]) statsLocked() HandlerStats {
 		Panics: l.panics.Load(), Busy: time.Duration(l.busy.Load()),
 	}
 	if began := l.began.Load(); began != 0 {
-		s.Running = time.Since(time.Unix(0, began))
+		s.Running = max(time.Since(time.Unix(0, began)), 1) // not 0, even within the clock's grain, or when that was set back
 		s.Busy += s.Running
 	}
 	return s
