@@ -9,7 +9,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
@@ -19,14 +18,14 @@ import (
 // flyball runs the program in this process.
 func flyball(ctx context.Context, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	code = run(ctx, args, &out, &errs)
+	code = run(ctx, append([]string{}, args...), &out, &errs) // without arguments, nil would be those of the test
 	return code, out.String(), errs.String()
 }
 
 // TestDemo plays the whole story and sees that nothing of it still runs.
 func TestDemo(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	code, out, errs := flyball(t.Context(), "demo", "--speed", "20")
+	code, out, errs := flyball(t.Context(), "demo", "--speed", "20", "--timeout", "5m")
 	if code != 0 {
 		t.Fatalf("exit code %d: %s\n%s", code, errs, out)
 	}
@@ -58,14 +57,29 @@ func TestDemoThatDoesNotConverge(t *testing.T) {
 	}
 }
 
+// The interruption comes when the first step is on the screen: the next ones have not ended by then.
 func TestInterruptedDemo(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	code, _, errs := flyball(ctx, "demo", "--speed", "0.1")
-	if code != 1 || !strings.Contains(errs, "interrupted at") {
-		t.Errorf("exit code %d: %s", code, errs)
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	var errs bytes.Buffer
+	code := run(ctx, []string{"demo", "--timeout", "5m"}, &tripwire{text: "1  create", f: interrupt}, &errs)
+	if code != 1 || !strings.Contains(errs.String(), "interrupted at") {
+		t.Errorf("exit code %d: %s", code, &errs)
 	}
+}
+
+// tripwire calls f when text is written to it.
+type tripwire struct {
+	text string
+	f    func()
+}
+
+func (w *tripwire) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), w.text) {
+		w.f()
+	}
+	return len(p), nil
 }
 
 // TestWrongCommandLines: each ends with 2 and one line that says what to do, before anything starts.

@@ -5,17 +5,19 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/flyball-dev/flyball/cmd/flyball/serve"
 	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/localapi/audit"
 )
 
-// TestRBACPrintsRoles runs the command against an API on a port, for as long as it takes to be elected.
+// TestRBACPrintsRoles runs the command against an API on a port, until it has been elected and watches, and once more for a moment.
 func TestRBACPrintsRoles(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	server, err := localapi.New(localapi.Options{})
+	server, err := localapi.New(localapi.Options{Audit: &audit.Log{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +32,15 @@ func TestRBACPrintsRoles(t *testing.T) {
 	if err := serve.WriteKubeconfig(kubeconfig, "http://"+listener.Addr().String()); err != nil {
 		t.Fatal(err)
 	}
-	code, out, errs := flyball(t.Context(), "rbac", "--kubeconfig", kubeconfig, "--controllers=replicaset", "--for=2s", "--service-account=operator")
+	running, enough := context.WithCancel(t.Context())
+	go func() {
+		defer enough()
+		for running.Err() == nil && (!sent(server, "watch pods") || !sent(server, "update leases")) {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	code, out, errs := flyball(running, "rbac", "--kubeconfig", kubeconfig, "--controllers=replicaset", "--for=10m", "--service-account=operator")
+	enough()
 	if code != 0 {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
@@ -42,9 +52,17 @@ func TestRBACPrintsRoles(t *testing.T) {
 			t.Errorf("no %q in\n%s", part, out)
 		}
 	}
+	if code, out, errs := flyball(t.Context(), "rbac", "--kubeconfig", kubeconfig, "--controllers=replicaset", "--for=10ms"); code != 0 || !strings.Contains(out, "kind: ClusterRole\n") {
+		t.Errorf("for a moment: exit code %d: %s\n%s", code, errs, out)
+	}
 	stop()
 	<-served
 	if err := server.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// sent is whether there was such a request.
+func sent(server *localapi.Server, request string) bool {
+	return len(server.Audit().Entries(func(e audit.Entry) bool { return e.Verb+" "+e.Resource == request })) > 0
 }

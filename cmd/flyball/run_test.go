@@ -1,17 +1,22 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/yaml"
+
+	oneshot "github.com/flyball-dev/flyball/cmd/flyball/run"
 )
 
 // shop is a namespace with an application in it, and a resource of its own, in an order that only works when it is sorted.
@@ -155,10 +160,18 @@ func TestRunDueLater(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "Due later: deployment-controller shops/web in ") || !strings.Contains(out, "Available=False (MinimumReplicasUnavailable)") {
 		t.Errorf("exit code %d: %s\n%s", code, errs, out)
 	}
-	code, out, errs = flyball(t.Context(), "run", "-f", file, "--wait", "--timeout", "3s")
-	if code != 1 || !strings.Contains(errs, "--timeout: 3s are over") || !strings.Contains(out, "Due later: deployment-controller") {
-		t.Errorf("waited: exit code %d: %s\n%s", code, errs, out)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var out, summary bytes.Buffer
+		o := oneshot.Options{
+			Files: []string{file}, Namespace: "default", Controllers: []string{"*"}, Kubelet: true,
+			Wait: true, Timeout: time.Minute, Output: oneshot.Table, Out: &out, Summary: &summary,
+		}
+		begin := time.Now()
+		err := oneshot.Run(klog.NewContext(t.Context(), klog.Logger{}), o)
+		if err == nil || !strings.Contains(err.Error(), "--timeout: 1m0s are over") || !strings.Contains(summary.String(), "Due later: deployment-controller") {
+			t.Errorf("waited for %v: %v\n%s%s", time.Since(begin), err, &out, &summary)
+		}
+	})
 }
 
 func TestRunRefuses(t *testing.T) {
