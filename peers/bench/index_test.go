@@ -175,7 +175,9 @@ func TestIndexRatios(t *testing.T) {
 			systems = append(systems, work.iterate)
 		}
 		best := interleaved(work.batches, work.calls, systems)
-		us := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 / float64(work.calls*max(1, work.per)) }
+		us := func(d time.Duration) float64 {
+			return float64(d.Nanoseconds()) / 1e3 / float64(work.calls*max(1, work.per))
+		}
 		fmt.Fprintf(w, "%s\t%.2f\t%.2f\t%.1f\t", work.name, us(best[0]), us(best[1]), us(best[0])/us(best[1]))
 		if work.iterate != nil {
 			fmt.Fprintf(w, "%.2f\t%.1f\t", us(best[2]), us(best[0])/us(best[2]))
