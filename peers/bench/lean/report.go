@@ -51,7 +51,19 @@ func mb(n uint64) float64 { return float64(n) / 1e6 }
 
 func ratio(a, b uint64) float64 { return float64(a) / float64(b) }
 
-// Write writes results.json, and the charts of what was measured, into a folder.
+// resultsFile is the file of a folder that has the results.
+const resultsFile = "informer-results.json"
+
+// Read reads what [Write] wrote into a folder.
+func Read(folder string) (all []*Result, err error) {
+	data, err := os.ReadFile(filepath.Join(folder, resultsFile))
+	if err != nil {
+		return nil, err
+	}
+	return all, json.Unmarshal(data, &all)
+}
+
+// Write writes the results, and the charts of what was measured, into a folder.
 func Write(folder string, all []*Result) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
@@ -60,7 +72,7 @@ func Write(folder string, all []*Result) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(folder, "informer-results.json"), append(data, '\n'), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, resultsFile), append(data, '\n'), 0o644); err != nil {
 		return err
 	}
 	for _, c := range charts {

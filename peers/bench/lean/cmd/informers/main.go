@@ -28,9 +28,11 @@ var (
 	rates    = flag.String("rates", "", "updates a second, separated by commas")
 	seconds  = flag.Int("seconds", 10, "how long to update at each rate")
 	relist   = flag.Bool("relist", true, "list again after a 410")
+	most     = flag.Int("relist-most", 100_000, "the most objects that are listed again: client-go then holds two and a half times what it caches")
 	rounds   = flag.Int("rounds", 1, "how often to measure, the systems in turns; the round of least processor time counts")
 	data     = flag.String("data", filepath.Join(os.TempDir(), "flyball-replay"), "where generated objects are kept")
-	out      = flag.String("out", "", "folder for results.json and charts; none are written without")
+	out      = flag.String("out", "", "folder for informer-results.json and charts; none are written without")
+	again    = flag.Bool("add", false, "add to the results that the folder of -out has")
 	serve    = flag.String("serve", "", "be the server of that resource (used by the command itself)")
 	measure  = flag.String("measure", "", "measure the plan in that JSON (used by the command itself)")
 )
@@ -92,6 +94,12 @@ func compare() error {
 		return err
 	}
 	var all []*lean.Result
+	if *again {
+		var err error
+		if all, err = lean.Read(*out); err != nil {
+			return fmt.Errorf("-add: %w", err)
+		}
+	}
 	for _, r := range strings.Split(*resource, ",") {
 		for _, n := range numbers(*objects) {
 			results, err := compareAt(r, n)
@@ -123,7 +131,7 @@ func compareAt(resource string, n int) ([]*lean.Result, error) {
 		at := 0
 		for _, h := range numbers(*handlers) {
 			for _, s := range strings.Split(*systems, ",") {
-				r, err := run(lean.Plan{System: s, Resource: resource, Server: address, Objects: n, Handlers: h, Rates: numbers(*rates), Seconds: *seconds, Relist: *relist})
+				r, err := run(lean.Plan{System: s, Resource: resource, Server: address, Objects: n, Handlers: h, Rates: numbers(*rates), Seconds: *seconds, Relist: *relist && n <= *most})
 				if err != nil {
 					return nil, err
 				}
