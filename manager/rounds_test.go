@@ -19,6 +19,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/manager/ctrl"
+	"github.com/flyball-dev/flyball/manager/leader"
 )
 
 const childRounds = "FLYBALL_TEST_CHILD_ROUNDS"
@@ -44,7 +45,7 @@ func TestRoundsOfStartAndStop(t *testing.T) {
 // The work in flight at the stop, and the deadline for it.
 const (
 	roundWork  = 100 * time.Millisecond
-	roundGrace = 5 * time.Second
+	roundGrace = 30 * time.Second
 )
 
 // TestRoundsChild is the process of the test above.
@@ -93,7 +94,10 @@ func TestRoundsChild(t *testing.T) {
 func startAndStop(t *testing.T, server *localapi.Server, after time.Duration, round int) (wall, busy time.Duration) {
 	o := manager.Options{GracefulTimeout: roundGrace}
 	if round%2 == 0 {
-		o.LeaderElection = manager.LeaderElection{Enabled: true, Identity: fmt.Sprint("round-", round)}
+		o.LeaderElection = manager.LeaderElection{
+			Enabled: true, Identity: fmt.Sprint("round-", round),
+			Options: leader.Options{LeaseDuration: 3 * roundGrace, RenewDeadline: 2 * roundGrace}, // no less for the release
+		}
 	}
 	m, err := manager.New(server.RESTConfig(), o)
 	if err != nil {
