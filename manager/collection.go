@@ -17,6 +17,8 @@ import (
 type collection struct {
 	path  string
 	query string // the selectors of the request
+	// silent: the server does not say which of them are still there.
+	silent bool
 }
 
 // noteCollection remembers the objects that the answer to a deletion lists.
@@ -62,7 +64,7 @@ func (w *writes) resolveCollections(ctx context.Context, c rest.Interface, f *in
 			continue
 		}
 		known := u
-		known.among, known.ResourceVersion = nil, remaining[u.UID]
+		known.among, known.ResourceVersion, known.doubtful = nil, remaining[u.UID], u.among.silent
 		w.know(key, u, known)
 	}
 }
@@ -74,6 +76,7 @@ func (c *collection) remaining(ctx context.Context, client rest.Interface) map[t
 	versions := map[types.UID]string{}
 	switch {
 	case apierrors.IsForbidden(err):
+		c.silent = true
 		return versions // all of them are waited for as if they were gone
 	case err != nil:
 		return nil

@@ -32,9 +32,9 @@ const (
 	// idleTick is how often a working manager is looked at, and delayTick how often one that waits for its delayed keys only.
 	idleTick  = time.Millisecond
 	delayTick = 100 * time.Millisecond
-	// unseenPatience is how long everything must be at rest before a write that no cache shows is given up: one, for example,
-	// whose object no cache selects.
-	unseenPatience = time.Second
+	// unseenPatience is for how many looks everything must be at rest before a write is given up that perhaps no cache will show, because none selects
+	// the object: looks, so that a process that was stopped for a while is as patient as others. At least a second.
+	unseenPatience = int(time.Second / idleTick)
 )
 
 func (o IdleOptions) withDefaults() IdleOptions {
@@ -97,8 +97,9 @@ var errEnded = errors.New("the manager ended before it was idle")
 func (m *Manager) awaitIdle(ctx context.Context, o IdleOptions, started time.Time, ended <-chan error) error {
 	look := time.NewTimer(0)
 	defer look.Stop()
-	var unseenSince, told time.Time
+	var told time.Time
 	var last activity
+	unseen := 0 // how many looks found the same writes missing, and nothing else
 	for {
 		select {
 		case <-ctx.Done():
@@ -121,12 +122,14 @@ func (m *Manager) awaitIdle(ctx context.Context, o IdleOptions, started time.Tim
 		case atRest:
 			return nil
 		case busy:
-			unseenSince = time.Time{}
+			unseen = 0
 		case unseenWrites:
-			if a := m.activity(); a != last || unseenSince.IsZero() {
-				last, unseenSince = a, now
-			} else if now.Sub(unseenSince) >= unseenPatience {
+			if a := m.activity(); a != last {
+				last, unseen = a, 0
+			}
+			if unseen++; unseen > unseenPatience {
 				m.noteUnseen(ctx)
+				unseen = 0
 			}
 		}
 	}
@@ -160,12 +163,15 @@ func (m *Manager) rest(ctx context.Context, o IdleOptions) (found resting, next 
 	return atRest, 0
 }
 
-// noteUnseen gives up waiting for the writes that no cache shows.
+// noteUnseen gives up waiting for the writes that the caches may never show.
 func (m *Manager) noteUnseen(ctx context.Context) {
-	for _, w := range m.writes.snapshot() {
-		klog.FromContext(ctx).V(2).Info("A write does not show in any cache", "resource", w.Resource, "object", klog.KRef(w.Namespace, w.Name))
+	for key, u := range m.writes.snapshot() {
+		if u.certain() && m.informers.WillReflect(u.Written) {
+			continue
+		}
+		klog.FromContext(ctx).V(2).Info("A write does not show in any cache", "resource", u.Resource, "object", klog.KRef(u.Namespace, u.Name))
+		m.writes.seen(key, u)
 	}
-	m.writes.forget()
 }
 
 // activity is the sum of everything that is counted: it changes when anything happens.
@@ -232,10 +238,10 @@ func (m *Manager) settled(o IdleOptions) (settled bool, next time.Duration) {
 // awaits says whether a delayed key is waited for.
 func (o IdleOptions) awaits(d reconcile.Delayed, failing reconcile.Failing) bool {
 	switch d.Why {
-	case reconcile.WhyStale:
+	case reconcile.WhyStale, reconcile.WhyPaced:
 		return true
 	case reconcile.WhyRetry:
-		return failing.Attempts <= o.Retries
+		return max(failing.Attempts, d.Attempt) <= o.Retries // Not every one of very many keys is known to fail.
 	}
 	return o.Wait
 }

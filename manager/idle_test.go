@@ -28,9 +28,14 @@ import (
 // idleWorld is an API server whose watches are slow, and ConfigMaps in it.
 func idleWorld(t *testing.T, o localapi.Options, names ...string) *rest.Config {
 	t.Helper()
+	return laggingWorld(t, 40*time.Millisecond, o, names...) // much longer than between two looks
+}
+
+func laggingWorld(t *testing.T, lag time.Duration, o localapi.Options, names ...string) *rest.Config {
+	t.Helper()
 	o.Gate = gate.Funcs{OnFrame: func(ctx context.Context, _ *gate.Request, _ gate.Frame) gate.Verdict {
 		select {
-		case <-time.After(40 * time.Millisecond): // much longer than between two looks
+		case <-time.After(lag):
 		case <-ctx.Done():
 		}
 		return gate.Verdict{}
@@ -65,7 +70,15 @@ func newManager(t *testing.T, config *rest.Config) *manager.Manager {
 // climb takes a ConfigMap from one step to the next at every reconcile, up to the last.
 func climb(t *testing.T, m *manager.Manager, last int) *reconcile.Controller[reconcile.Request] {
 	t.Helper()
-	return onConfigMaps(t, m, "steps", func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
+	steps := stepsOf(t, m, last)
+	follow(t, m, steps)
+	return steps
+}
+
+// stepsOf is the controller of climb, without sources.
+func stepsOf(t *testing.T, m *manager.Manager, last int) *reconcile.Controller[reconcile.Request] {
+	t.Helper()
+	return reconcile.New("steps", reconcile.Func[reconcile.Request](func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
 		maps := m.Client().CoreV1().ConfigMaps(r.Namespace)
 		cm, err := maps.Get(ctx, r.Name, metav1.GetOptions{})
 		if err != nil {
@@ -81,7 +94,7 @@ func climb(t *testing.T, m *manager.Manager, last int) *reconcile.Controller[rec
 		patch := fmt.Sprintf(`{"data":{"step":"%d"}}`, step+1)
 		_, err = maps.Patch(ctx, r.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 		return reconcile.Result{}, err
-	})
+	}), reconcile.Options[reconcile.Request]{})
 }
 
 func stepOf(t *testing.T, config *rest.Config, name string) string {
@@ -178,6 +191,75 @@ func TestRunUntilIdleBetweenCacheAndHandlers(t *testing.T) {
 			t.Errorf("at step %q, want 3; %d pauses, want 2", got, said.Load())
 		}
 	})
+}
+
+// TestRunUntilIdleIsPatientWithASlowWatch: however late the event of a write is, it is waited for, if it is sure to come; and about a second if
+// nobody can know, since the cache takes labelled objects only.
+func TestRunUntilIdleIsPatientWithASlowWatch(t *testing.T) {
+	for _, c := range []struct {
+		name, selector, step string
+		atLeast, lessThan    time.Duration
+	}{
+		{"all objects", "", "2", 30 * time.Second, time.Minute},
+		{"labelled objects", "app=none", "1", time.Second, 3 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				config := laggingWorld(t, 15*time.Second, localapi.Options{NoKubernetesService: true}, "a")
+				m := newManager(t, config)
+				steps := stepsOf(t, m, 2)
+				if c.selector == "" {
+					follow(t, m, steps)
+				} else {
+					maps, err := informer.ForOptions[*corev1.ConfigMap](m.Informers(), informer.InformerOptions{LabelSelector: c.selector})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := steps.Watch(reconcile.Kind(maps, reconcile.EnqueueObject[*corev1.ConfigMap]())); err != nil {
+						t.Fatal(err)
+					}
+					if err := m.Add(steps); err != nil {
+						t.Fatal(err)
+					}
+					steps.Enqueue(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "a"}})
+				}
+				s, err := m.RunUntilIdle(t.Context(), manager.IdleOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := stepOf(t, config, "a"); got != c.step {
+					t.Errorf("at step %q, want %s", got, c.step)
+				}
+				if s.Duration < c.atLeast || s.Duration >= c.lessThan {
+					t.Errorf("it took %v, want %v to %v", s.Duration, c.atLeast, c.lessThan)
+				}
+			})
+		})
+	}
+}
+
+// TestRunUntilIdleAwaitsWhatIsPaced: a key that its controller puts off, so that it does not run too often, is work of now.
+func TestRunUntilIdleAwaitsWhatIsPaced(t *testing.T) {
+	for name, o := range map[string]reconcile.Options[reconcile.Request]{
+		"debounced": {Debounce: 2 * time.Second}, "at intervals": {MinInterval: 2 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newManager(t, idleWorld(t, localapi.Options{NoKubernetesService: true}, "a"))
+				runs := 0
+				follow(t, m, reconcile.New("paced", reconcile.Func[reconcile.Request](func(context.Context, reconcile.Request) (reconcile.Result, error) {
+					if runs++; runs <= 3 {
+						return reconcile.Result{}, errors.New("not yet")
+					}
+					return reconcile.Result{RequeueAfter: time.Hour}, nil
+				}), o))
+				s, err := m.RunUntilIdle(t.Context(), manager.IdleOptions{})
+				if err != nil || runs != 4 || len(s.DueLater) != 1 {
+					t.Errorf("%d runs, want 4: %+v, %v", runs, s, err)
+				}
+			})
+		})
+	}
 }
 
 func TestRunUntilIdleWithNothingToDo(t *testing.T) {

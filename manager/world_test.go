@@ -158,18 +158,24 @@ func (l *logs) with(part string) (found []string) {
 // onConfigMaps adds a controller of ConfigMaps to the manager.
 func onConfigMaps(t *testing.T, m *manager.Manager, name string, f reconcile.Func[reconcile.Request]) *reconcile.Controller[reconcile.Request] {
 	t.Helper()
+	c := reconcile.New(name, f, reconcile.Options[reconcile.Request]{Metrics: m.QueueMetrics()})
+	follow(t, m, c)
+	return c
+}
+
+// follow gives a controller the ConfigMaps, and the manager the controller.
+func follow(t *testing.T, m *manager.Manager, c *reconcile.Controller[reconcile.Request]) {
+	t.Helper()
 	maps, err := informer.For[*corev1.ConfigMap](m.Informers())
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := reconcile.New(name, f, reconcile.Options[reconcile.Request]{Metrics: m.QueueMetrics()})
 	if err := c.Watch(reconcile.Kind(maps, reconcile.EnqueueObject[*corev1.ConfigMap]())); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.Add(c); err != nil {
 		t.Fatal(err)
 	}
-	return c
 }
 
 func (w *world) create(t *testing.T, m *manager.Manager, name string) {

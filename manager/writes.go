@@ -35,6 +35,8 @@ type unseen struct {
 	informer.Written
 	ask   string      // where the server tells the version, if the answer did not
 	among *collection // those that were deleted together, until it is known what became of each; nil: this one alone
+	// doubtful: it may be gone or not, and nobody says.
+	doubtful bool
 }
 
 type objectKey struct {
@@ -109,6 +111,9 @@ func (w *writes) note(method, path string, written informer.Written, answer iden
 	w.objects[objectKey{written.Resource, written.Namespace, written.Name}] = u
 }
 
+// certain says whether it is known what the caches have to come to.
+func (u unseen) certain() bool { return u.ask == "" && u.among == nil && !u.doubtful }
+
 // behind returns the writes that the caches do not show.
 func (w *writes) behind(ctx context.Context, c rest.Interface, f *informer.Factory) (left []informer.Written) {
 	w.resolveCollections(ctx, c, f)
@@ -154,13 +159,6 @@ func (u unseen) resolve(ctx context.Context, c rest.Interface) unseen {
 		u.ask, u.UID, u.ResourceVersion = "", answer.UID, answer.ResourceVersion
 	}
 	return u
-}
-
-// forget drops what the caches do not show.
-func (w *writes) forget() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	clear(w.objects)
 }
 
 // writtenAt is what the path of a request says. Views of an object whose answers are other objects (a Scale) say nothing of

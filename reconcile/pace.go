@@ -25,8 +25,9 @@ type pace struct {
 	started time.Time
 	// first and last are when it was added since then; zero when it was not, or when nobody debounces.
 	first, last time.Time
-	// causes are those of runs that were put off.
-	causes []workqueue.Cause
+	// waiting says that it was put off and has not run since; causes are those of the runs that were.
+	waiting bool
+	causes  []workqueue.Cause
 }
 
 // maxHeldCauses bounds pace.causes, as the queue bounds those of a key.
@@ -79,11 +80,23 @@ func (p *pacer[K]) admit(item *workqueue.Item[K]) (wait time.Duration) {
 		item.DroppedCauses += over
 	}
 	if wait > 0 {
+		k.waiting = true
 		return wait
 	}
 	item.Causes = slices.Clip(k.causes)
 	*k = pace{started: now}
 	return 0
+}
+
+// holds says whether key was put off and has not run since.
+func (p *pacer[K]) holds(key K) bool {
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k := p.keys[key]
+	return k != nil && k.waiting
 }
 
 func (p *pacer[K]) ofLocked(key K) *pace {
@@ -103,7 +116,7 @@ func (p *pacer[K]) sweepLocked() {
 	}
 	now := time.Now()
 	for key, k := range p.keys {
-		if k.last.IsZero() && k.causes == nil && now.Sub(k.started) >= p.interval {
+		if k.last.IsZero() && !k.waiting && now.Sub(k.started) >= p.interval {
 			delete(p.keys, key)
 		}
 	}

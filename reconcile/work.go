@@ -29,18 +29,21 @@ type Work struct {
 	Failing []Failing
 }
 
-// Why a key is delayed: after a failure, and when the cache was behind an own write.
+// Why a key is delayed: after a failure, when the cache was behind an own write, and by Options.MinInterval or Debounce.
 const (
 	WhyRetry = "Retry"
 	WhyStale = "Stale"
+	WhyPaced = "Paced"
+	// whyRequeue is for [Result].RequeueAfter.
+	whyRequeue = "RequeueAfter"
 )
 
 // Delayed is a key that waits for its time.
 type Delayed struct {
 	Key string
 	In  time.Duration
-	// Why is the event of the last cause: WhyRetry, WhyStale, "RequeueAfter" when the reconciler asked for it, "EnqueueAfter" when
-	// something else did; what a source calls it; or "".
+	// Why is WhyRetry, WhyStale, WhyPaced, or the event of the last cause: "RequeueAfter" when the reconciler asked for it,
+	// "EnqueueAfter" when something else did; what a source calls it; or "". A key that waits twice is listed twice.
 	Why     string
 	Attempt int
 }
@@ -71,14 +74,33 @@ func (c *Controller[K]) Work() Work {
 	queue := c.queue.Stats()
 	w.Ready, w.InFlight = queue.Depth, max(w.InFlight, queue.Processing)
 	for _, d := range c.queue.View(queue.Delayed).Delayed {
-		delayed := Delayed{Key: fmt.Sprint(d.Key), In: max(d.Time, 0), Attempt: d.Attempt}
-		if n := len(d.Causes); n > 0 {
-			delayed.Why = d.Causes[n-1].Event
-		}
-		w.Delayed = append(w.Delayed, delayed)
+		w.Delayed = append(w.Delayed, Delayed{Key: fmt.Sprint(d.Key), In: max(d.Time, 0), Attempt: d.Attempt, Why: c.why(d)})
 	}
 	w.Failing = c.failures.list()
 	return w
+}
+
+// why says why a key is delayed. Its causes alone do not tell: they are those of all that it waits for, and of many the first.
+func (c *Controller[K]) why(d workqueue.KeyView[K]) string {
+	if d.Own && c.pace.holds(d.Key) {
+		return WhyPaced
+	}
+	last := ""
+	for _, cause := range slices.Backward(d.Causes) {
+		if d.Own == c.settled(cause) {
+			last = cause.Event
+			break
+		}
+	}
+	if d.Own && d.Attempt > 0 && last != WhyStale { // A success forgets the attempts.
+		return WhyRetry
+	}
+	return last
+}
+
+// settled says whether a cause is what became of a reconcile.
+func (c *Controller[K]) settled(cause workqueue.Cause) bool {
+	return cause.Source == c.name && (cause.Event == WhyRetry || cause.Event == WhyStale || cause.Event == whyRequeue)
 }
 
 // failures remembers the last error of every key that fails.

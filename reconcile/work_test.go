@@ -71,3 +71,42 @@ func TestWork(t *testing.T) {
 		}
 	})
 }
+
+// TestWhyDelayed: what a key waits for is told, although it waits for several things, and has more causes than are kept.
+func TestWhyDelayed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c *reconcile.Controller[string]
+		c = reconcile.New("why", reconcile.Func[string](func(_ context.Context, key string) (reconcile.Result, error) {
+			for i := range 20 {
+				c.EnqueueAfter(key, time.Hour+time.Duration(i))
+			}
+			return reconcile.Result{}, errors.New("broken")
+		}), reconcile.Options[string]{})
+		paced := reconcile.New("paced", reconcile.Func[string](func(context.Context, string) (reconcile.Result, error) {
+			return reconcile.Result{}, errors.New("broken")
+		}), reconcile.Options[string]{MinInterval: time.Minute})
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 2)
+		go func() { done <- c.Run(ctx) }()
+		go func() { done <- paced.Run(ctx) }()
+		c.Enqueue("a")
+		paced.Enqueue("a")
+		synctest.Wait()
+		for range 3 {
+			delayed := c.Work().Delayed
+			if len(delayed) != 2 || delayed[0].Why != reconcile.WhyRetry || delayed[1].Why != "EnqueueAfter" {
+				t.Errorf("delayed: %+v, want a retry and what was asked for", delayed)
+			}
+			time.Sleep(100 * time.Millisecond)
+			c.EnqueueAfter("a", 2*time.Hour)
+			synctest.Wait()
+		}
+		if delayed := paced.Work().Delayed; len(delayed) != 1 || delayed[0].Why != reconcile.WhyPaced {
+			t.Errorf("delayed: %+v, want what is paced", delayed)
+		}
+		stop()
+		if err := errors.Join(<-done, <-done); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -101,7 +101,7 @@ func (c *Controller[K]) settle(work context.Context, item workqueue.Item[K], res
 			c.stats.requeues.Add(1)
 			c.queue.AddWith(key, workqueue.AddOptions{
 				After: result.RequeueAfter, Requeue: true, Priority: result.priority(item.Priority),
-				Cause: workqueue.Cause{Source: c.name, Event: "RequeueAfter", Time: time.Now()},
+				Cause: workqueue.Cause{Source: c.name, Event: whyRequeue, Time: time.Now()},
 			})
 		}
 		return

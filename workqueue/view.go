@@ -21,6 +21,8 @@ type KeyView[K comparable] struct {
 	Priority, Attempt int
 	// Time is how long the key has been ready or processing, if the queue keeps time; of a delay what is left of it.
 	Time time.Duration
+	// Own says of a delay that the loop itself has set it: its retry, or its periodic run.
+	Own bool
 	// Causes are why the run was asked for. The slice is the caller's.
 	Causes []Cause
 }
@@ -49,10 +51,10 @@ func (q *Queue[K]) View(limit int) View[K] {
 		v.Processing = append(v.Processing, seen)
 	}
 	for _, d := range q.delayed.first(limit) {
-		id, _ := d.owner()
+		id, kind := d.owner()
 		e := q.entries.at(id)
 		seen := viewOf(e, e.run)
-		seen.Time = d.deadline - now
+		seen.Time, seen.Own = d.deadline-now, kind == ownDelay
 		v.Delayed = append(v.Delayed, seen)
 	}
 	return v
