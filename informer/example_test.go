@@ -81,7 +81,7 @@ func ExampleNewFactory() {
 	}
 	defer run(factory.Run)()
 
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := factory.WaitForSync(ctx); err != nil {
 		fmt.Println(err) // Says what is wrong: no right to list, no connection, no such kind.

@@ -297,7 +297,7 @@ func TestNothingIsAllocatedInSteadyState(t *testing.T) {
 func TestNoWakeUpIsLost(t *testing.T) {
 	const rounds, impatient = 2000, 3
 	q := workqueue.New(workqueue.Options[int]{})
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	done := make(chan int, 1)
 	work := func(ctx context.Context) bool {

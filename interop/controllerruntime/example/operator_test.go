@@ -94,8 +94,9 @@ func replica(t *testing.T, config *rest.Config, o parts) (stop func()) {
 	options := ctrl.Options{
 		Metrics:        server.Options{BindAddress: "0"},
 		LeaderElection: true, LeaderElectionID: "cards", LeaderElectionNamespace: "default", LeaderElectionReleaseOnCancel: true,
-		RetryPeriod: new(100 * time.Millisecond), // The lease is released: nobody waits for its end.
-		Client:      client.Options{Cache: &client.CacheOptions{Unstructured: true}},
+		// The lease is released: nobody waits for its end, and nobody loses it on a machine that has much to do.
+		LeaseDuration: new(time.Minute), RenewDeadline: new(40 * time.Second), RetryPeriod: new(100 * time.Millisecond),
+		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 	}
 	o.Apply(&options)
 	mgr, err := o.make(config, options)
@@ -189,7 +190,7 @@ func deployment(shop, name string, secret bool) *appsv1.Deployment {
 func eventually(t *testing.T, c client.Client, shop string, n int, right func(*corev1.ConfigMap) bool) {
 	t.Helper()
 	var list corev1.ConfigMapList
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if err := c.List(t.Context(), &list, client.InNamespace(shop)); err != nil {
 			t.Fatal(err)
 		}
