@@ -52,7 +52,7 @@ everything is there the next time, for flyball run, too.`,
 	}
 	fs := c.Flags()
 	fs.StringVar(&o.Addr, "addr", "127.0.0.1:0", "the loopback address to listen at; port 0 is a free one")
-	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "where to write a kubeconfig; empty: a temporary file, removed at the end")
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "where to write a kubeconfig, never over somebody else's; empty: a temporary file, removed at the end")
 	o.Store.AddFlags(fs)
 	fs.BoolVar(&o.Kubelet, "kubelet", true, "start pods by a fake kubelet, and empty deleted namespaces")
 	fs.StringSliceVar(&o.Controllers, "controllers", []string{"*"}, "the controllers to run: '*' is all that are on by default, 'foo' is foo, '-foo' is not foo; empty: none. All: "+strings.Join(knownNames(), ", "))

@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
+
+	"github.com/flyball-dev/flyball/cmd/flyball/serve"
 )
 
 // TestServe: the kubeconfig leads to an API whose Deployments get pods, and the end of the context ends everything.
@@ -166,4 +168,29 @@ func TestServeStore(t *testing.T) {
 			t.Errorf("another tenant sees %v, %v", list, err)
 		}
 	})
+}
+
+// TestServeKeepsKubeconfigs: a file with somebody's clusters is not overwritten; one that an earlier serve has left is.
+func TestServeKeepsKubeconfigs(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	mine := filepath.Join(t.TempDir(), "config")
+	const precious = "apiVersion: v1\nkind: Config\ncurrent-context: production\n"
+	if err := os.WriteFile(mine, []byte(precious), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := flyball(ctx, "serve", "--kubeconfig", mine); code != 1 || !strings.Contains(errs, mine+": it would be overwritten") {
+		t.Errorf("exit code %d, %q", code, errs)
+	}
+	if text, err := os.ReadFile(mine); err != nil || string(text) != precious {
+		t.Errorf("the file is %q, %v", text, err)
+	}
+	if err := serve.WriteKubeconfig(mine, "http://127.0.0.1:1"); err != nil {
+		t.Fatal(err)
+	}
+	ended, end := context.WithCancel(ctx)
+	end()
+	if code, out, errs := flyball(ended, "serve", "--kubeconfig", mine, "--controllers=", "--kubelet=false"); !strings.Contains(out, mine) {
+		t.Errorf("exit code %d, %q, %q", code, out, errs)
+	}
 }

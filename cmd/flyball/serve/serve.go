@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -116,6 +117,9 @@ func run(ctx context.Context, managers []*manager.Manager, serve func(context.Co
 // prepareKubeconfig writes the kubeconfig to path, or to a temporary file, which remove removes.
 func prepareKubeconfig(path, server string) (written string, remove func(), err error) {
 	if path != "" {
+		if err := mayOverwrite(path); err != nil {
+			return "", nil, err
+		}
 		return path, func() {}, WriteKubeconfig(path, server)
 	}
 	dir, err := os.MkdirTemp("", "flyball-")
@@ -131,9 +135,8 @@ func prepareKubeconfig(path, server string) (written string, remove func(), err 
 	return path, remove, nil
 }
 
-// WriteKubeconfig writes a kubeconfig for a server that asks nobody who they are.
-func WriteKubeconfig(path, server string) error {
-	text := fmt.Sprintf(`apiVersion: v1
+// kubeconfigForm is a kubeconfig; the server's address is missing.
+const kubeconfigForm = `apiVersion: v1
 kind: Config
 current-context: flyball
 clusters:
@@ -145,7 +148,27 @@ contexts:
 users:
 - name: flyball
   user: {}
-`, server)
+`
+
+// mayOverwrite refuses a file that is there, unless it is empty, or was written by WriteKubeconfig: it may have all that somebody needs to
+// reach his clusters.
+func mayOverwrite(path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil || len(text) == 0 {
+		return nil // What is wrong is found by the write.
+	}
+	before, after, _ := strings.Cut(kubeconfigForm, "%q")
+	server, isOurs := strings.CutPrefix(string(text), before)
+	server, endsSo := strings.CutSuffix(server, after)
+	if !isOurs || !endsSo || strings.Contains(server, "\n") {
+		return fmt.Errorf("--kubeconfig %s: it would be overwritten, and was not written by flyball: name another file, or remove it", path)
+	}
+	return nil
+}
+
+// WriteKubeconfig writes a kubeconfig for a server that asks nobody who they are.
+func WriteKubeconfig(path, server string) error {
+	text := fmt.Sprintf(kubeconfigForm, server)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return fmt.Errorf("write the kubeconfig: %w", err)
 	}
