@@ -137,7 +137,7 @@ func joinMany(t *testing.T, n, bad int) time.Duration {
 			t.Fatal(err)
 		}
 	}
-	c.wait(t, time.Minute)
+	c.wait(t, 3*time.Minute)
 	took := time.Since(began)
 	after, more := memory()
 	t.Logf("%d clusters, %d bad: %v, %d KiB and %.1f goroutines a cluster, the server's part included", n, bad, took,
@@ -199,7 +199,7 @@ func TestRoundsLeaveNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		c.wait(t, time.Minute)
+		c.wait(t, 3*time.Minute)
 		for i := range servers {
 			w.fleet.Leave(fmt.Sprint("c-", i))
 		}

@@ -39,8 +39,9 @@ const (
 	childName   = "FLYBALL_TEST_SHARD_NAME"
 )
 
-// processTimes are short, so that a run takes seconds.
-var processTimes = leader.Options{LeaseDuration: 2 * time.Second, RenewDeadline: 1200 * time.Millisecond, RetryPeriod: 300 * time.Millisecond}
+// processTimes are short, so that a run takes seconds. A write that is sent in time arrives before the lease has passed on, unless the
+// machine stands still for the two seconds between.
+var processTimes = leader.Options{LeaseDuration: 4 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 300 * time.Millisecond}
 
 // processClusters all are one server, so that what happened to leases and objects has one order: that of its versions.
 var processClusters = []string{"eu/a", "eu/b", "us/c", "us/d"}
@@ -98,8 +99,13 @@ func runProcesses(t *testing.T, seed uint64) {
 	server, address := serveProcesses(t)
 	held := follow(t, server)
 	replicas := map[string]*process{}
-	for _, name := range []string{"a", "b", "c"} {
+	start := func(name string) {
+		before := requestsOf(server, name)
 		replicas[name] = startProcess(t, name, address)
+		await(t, replicas, name+" to start", func() bool { return requestsOf(server, name) > before })
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		start(name)
 	}
 	await(t, replicas, "all clusters to be shared", func() bool {
 		holders := map[string]bool{}
@@ -131,9 +137,12 @@ func runProcesses(t *testing.T, seed uint64) {
 			time.Sleep(time.Second)
 		} else {
 			_ = r.cmd.Wait()
-			replicas[name] = startProcess(t, name, address)
+			start(name)
 		}
 	}
+	await(t, replicas, "some writes", func() bool {
+		return len(server.Audit().Entries(func(e audit.Entry) bool { return e.Mutates() && strings.HasPrefix(e.Name, "shared-") })) >= enoughWrites
+	})
 	time.Sleep(time.Second)
 	for _, r := range replicas {
 		signal(t, r, syscall.SIGTERM)
@@ -142,6 +151,13 @@ func runProcesses(t *testing.T, seed uint64) {
 		}
 	}
 	judgeProcesses(t, server, held)
+}
+
+// enoughWrites is how many it takes to say something.
+const enoughWrites = 20
+
+func requestsOf(server *localapi.Server, name string) int {
+	return len(server.Audit().Entries(func(e audit.Entry) bool { return e.UserAgent == name }))
 }
 
 // lastWriters are who wrote to each object last.
@@ -183,7 +199,7 @@ func judgeProcesses(t *testing.T, server *localapi.Server, held *trail) {
 		moves += len(states)
 	}
 	t.Logf("%d writes accepted, %d refused by the server, %d changes of leases", writes, refused, moves)
-	if writes < 20 {
+	if writes < enoughWrites {
 		t.Error("want more writes")
 	}
 }
@@ -268,7 +284,7 @@ func signal(t *testing.T, p *process, s syscall.Signal) {
 
 func await(t *testing.T, replicas map[string]*process, what string, happened func() bool) {
 	t.Helper()
-	for range 100 * 60 {
+	for range 100 * 180 {
 		if happened() {
 			return
 		}
@@ -279,7 +295,7 @@ func await(t *testing.T, replicas map[string]*process, what string, happened fun
 		_ = r.cmd.Wait() // its output is complete then
 		t.Logf("%s:\n%s", name, r.output)
 	}
-	t.Fatalf("waited a minute for %s", what)
+	t.Fatalf("waited three minutes for %s", what)
 }
 
 // TestReplicaChild is one of the processes of the test above.
@@ -288,6 +304,7 @@ func TestReplicaChild(t *testing.T) {
 	if name == "" {
 		t.Skip("only as a child")
 	}
+	ctx, _ := manager.SetupSignals(t.Context()) // before anybody can know that it is there
 	config := &rest.Config{Host: os.Getenv(childServer), QPS: -1}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -300,7 +317,7 @@ func TestReplicaChild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	local, err := manager.New(config, manager.Options{GracefulTimeout: 5 * time.Second})
+	local, err := manager.New(config, manager.Options{GracefulTimeout: 2 * time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +339,6 @@ func TestReplicaChild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, _ := manager.SetupSignals(t.Context())
 	if err := local.Run(ctx); err != nil {
 		fmt.Println("run:", err)
 		os.Exit(1)
