@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
+	"github.com/flyball-dev/flyball/client/manifest"
 	"github.com/flyball-dev/flyball/controllers"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/localapi"
@@ -30,45 +31,36 @@ import (
 	"github.com/flyball-dev/flyball/manager/rbac"
 )
 
-// roleFile grants what the controllers of deploy/manager.yaml need. FLYBALL_UPDATE=1 writes it.
-const roleFile = "../../deploy/role.yaml"
-
 // TestManifestsGrantWhatIsCalled runs the controllers of deploy/manager.yaml through everything that they do, and compares the
-// requests they sent with the role that is shipped: it grants no less and no more.
+// requests they sent with the role that is shipped: it grants no less and no more. FLYBALL_UPDATE=1 writes it.
 func TestManifestsGrantWhatIsCalled(t *testing.T) {
-	manifest, err := os.ReadFile("../../deploy/manager.yaml")
+	text, err := os.ReadFile("../../deploy/manager.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	const selection = "deployment,replicaset,endpoint,endpointslice"
-	if !strings.Contains(string(manifest), "- --controllers="+selection+"\n") {
+	if !strings.Contains(string(text), "- --controllers="+selection+"\n") {
 		t.Errorf("deploy/manager.yaml does not run --controllers=%s", selection)
 	}
 	recorder := rbac.NewRecorder()
 	synctest.Test(t, func(t *testing.T) { playEverything(t, recorder, strings.Split(selection, ",")) })
 	got := recorder.ClusterRole("flyball-manager", "leases")
-	text, err := yaml.Marshal(got)
-	if err != nil {
-		t.Fatal(err)
-	}
 	if os.Getenv("FLYBALL_UPDATE") != "" {
-		if err := os.WriteFile(roleFile, text, 0o644); err != nil {
+		role, err := yaml.Marshal(got)
+		if err == nil {
+			err = os.WriteFile("../../deploy/role.yaml", role, 0o644)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	shipped, err := os.ReadFile(roleFile)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var want rbacv1.ClusterRole
-	if err := yaml.UnmarshalStrict(shipped, &want); err != nil {
-		t.Fatal(err)
-	}
+	find(t, "role.yaml", "ClusterRole", &want)
 	if diff := cmp.Diff(want.Rules, got.Rules); diff != "" {
 		t.Errorf("role.yaml (-) grants something else than is called (+); FLYBALL_UPDATE=1 writes it anew:\n%s", diff)
 	}
 	var lease rbacv1.Role
-	find(t, manifest, "Role", &lease)
+	find(t, "manager.yaml", "Role", &lease)
 	if diff := cmp.Diff(lease.Rules, recorder.LeaseRole(lease.Name, lease.Namespace).Rules); diff != "" {
 		t.Errorf("the Role of the lease in manager.yaml (-) grants something else than is called (+):\n%s", diff)
 	}
@@ -76,12 +68,12 @@ func TestManifestsGrantWhatIsCalled(t *testing.T) {
 
 // TestManifestIsRestricted holds the Deployment to the security checklist, and to the time that a stop takes.
 func TestManifestIsRestricted(t *testing.T) {
-	manifest, err := os.ReadFile("../../deploy/manager.yaml")
+	text, err := os.ReadFile("../../deploy/manager.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var d appsv1.Deployment
-	find(t, manifest, "Deployment", &d)
+	find(t, "manager.yaml", "Deployment", &d)
 	pod := d.Spec.Template.Spec
 	if grace := time.Duration(*pod.TerminationGracePeriodSeconds) * time.Second; grace < 25*time.Second {
 		t.Errorf("%v are less than a stop may take: 10 s for work in flight, and 15 s more", grace)
@@ -97,17 +89,11 @@ func TestManifestIsRestricted(t *testing.T) {
 		t.Errorf("container without limits or probes: %+v", c)
 	}
 	var account corev1.ServiceAccount
-	if find(t, manifest, "ServiceAccount", &account); account.AutomountServiceAccountToken == nil || *account.AutomountServiceAccountToken {
+	if find(t, "manager.yaml", "ServiceAccount", &account); account.AutomountServiceAccountToken == nil || *account.AutomountServiceAccountToken {
 		t.Error("every Pod with the service account gets its token")
 	}
-	policy, err := os.ReadFile("../../deploy/networkpolicy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var allowed networkingv1.NetworkPolicy
-	if err := yaml.UnmarshalStrict(policy, &allowed); err != nil {
-		t.Fatal(err)
-	}
+	find(t, "networkpolicy.yaml", "NetworkPolicy", &allowed)
 	if port := allowed.Spec.Ingress[0].Ports[0].Port.IntVal; port != c.Ports[0].ContainerPort || !maps.Equal(allowed.Spec.PodSelector.MatchLabels, d.Spec.Selector.MatchLabels) {
 		t.Errorf("the policy is about port %d of %v", port, allowed.Spec.PodSelector)
 	}
@@ -116,23 +102,21 @@ func TestManifestIsRestricted(t *testing.T) {
 	if f.add(set); set.Parse(c.Args[1:]) != nil || f.validate(set) != nil {
 		t.Errorf("the command line is not understood: %q", c.Args)
 	}
-	if o := f.options(); !o.Serving.Review || !o.LeaderElection.Enabled || strings.Contains(string(manifest), "'*'") {
+	if o := f.options(); !o.Serving.Review || !o.LeaderElection.Enabled || strings.Contains(string(text), "'*'") {
 		t.Errorf("served as %+v, elected as %+v", o.Serving, o.LeaderElection)
 	}
 }
 
-// find reads the first object of a kind out of a file of several.
-func find(t *testing.T, manifest []byte, kind string, into any) {
+// find reads the first object of a kind out of a file of ../../deploy.
+func find(t *testing.T, file, kind string, into any) {
 	t.Helper()
-	for document := range strings.SplitSeq(string(manifest), "\n---\n") {
-		if strings.Contains(document, "\nkind: "+kind+"\n") {
-			if err := yaml.UnmarshalStrict([]byte(document), into); err != nil {
-				t.Fatal(err)
-			}
-			return
-		}
+	objects, err := manifest.ReadFiles([]string{"../../deploy/" + file}, nil)
+	if err == nil {
+		err = manifest.Find(objects, kind, into)
 	}
-	t.Fatalf("manager.yaml has no %s", kind)
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // playEverything makes the controllers send each kind of request that they ever send.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
+	"github.com/flyball-dev/flyball/client/manifest"
 	"github.com/flyball-dev/flyball/localapi/storage"
 )
 
@@ -66,31 +66,29 @@ func newApplier(config *rest.Config, objects storage.Storage, tenant, namespace 
 }
 
 // apply applies all in their order as far as it matters, and tries each even if another fails.
-func (a *applier) apply(ctx context.Context, all []manifest) ([]applied, error) {
-	sortForApply(all)
+func (a *applier) apply(ctx context.Context, all []manifest.Object) ([]applied, error) {
+	first, rest := manifest.Order(all)
 	results, errs := make([]applied, len(all)), make([]error, len(all))
-	first := 0
-	for first < len(all) && slices.Contains([]string{"Namespace", kindOfDefinitions}, all[first].GetKind()) {
-		results[first], errs[first] = a.applyOne(ctx, all[first])
-		first++
+	for i, m := range first {
+		results[i], errs[i] = a.applyOne(ctx, m)
 	}
 	a.mapper.Reset() // for the types that were just defined
-	var rest errgroup.Group
-	rest.SetLimit(parallel)
-	for i := first; i < len(all); i++ {
-		rest.Go(func() error {
-			results[i], errs[i] = a.applyOne(ctx, all[i])
+	var group errgroup.Group
+	group.SetLimit(parallel)
+	for i, m := range rest {
+		group.Go(func() error {
+			results[len(first)+i], errs[len(first)+i] = a.applyOne(ctx, m)
 			return nil
 		})
 	}
-	_ = rest.Wait() // the errors are in errs
+	_ = group.Wait() // the errors are in errs
 	return results, errors.Join(errs...)
 }
 
-func (a *applier) applyOne(ctx context.Context, m manifest) (applied, error) {
+func (a *applier) applyOne(ctx context.Context, m manifest.Object) (applied, error) {
 	kind := m.GroupVersionKind()
 	fail := func(err error) (applied, error) {
-		return applied{}, fmt.Errorf("%s: apply %s %s: %w", m.from, kind.Kind, m.GetName(), err)
+		return applied{}, fmt.Errorf("%s: apply %s %s: %w", m.From, kind.Kind, m.GetName(), err)
 	}
 	mapping, err := a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
@@ -132,7 +130,7 @@ func (a *applier) applyOne(ctx context.Context, m manifest) (applied, error) {
 }
 
 // saysNothing is true of a manifest that only names an object.
-func saysNothing(m manifest) bool {
+func saysNothing(m manifest.Object) bool {
 	metadata, ok := m.Object["metadata"].(map[string]any)
 	for key := range metadata {
 		if key != "name" && key != "namespace" {

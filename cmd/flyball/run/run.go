@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/flyball-dev/flyball/client/manifest"
 	"github.com/flyball-dev/flyball/cmd/flyball/nodes"
 	"github.com/flyball-dev/flyball/cmd/flyball/store"
 	"github.com/flyball-dev/flyball/controllers"
@@ -47,9 +48,9 @@ type Options struct {
 func Run(ctx context.Context, o Options) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("--timeout: %v are over", o.Timeout))
 	defer cancel()
-	var manifests []manifest
+	var manifests []manifest.Object
 	if len(o.Files) > 0 {
-		if manifests, err = readManifests(o.Files, o.In); err != nil {
+		if manifests, err = manifest.ReadFiles(o.Files, o.In); err != nil {
 			return err
 		}
 	}
@@ -78,7 +79,7 @@ func forget(ctx context.Context, objects storage.Storage, o Options) error {
 }
 
 // converge applies the manifests to the API, runs the controllers, and reports.
-func converge(ctx context.Context, config *rest.Config, objects storage.Storage, manifests []manifest, o Options) error {
+func converge(ctx context.Context, config *rest.Config, objects storage.Storage, manifests []manifest.Object, o Options) error {
 	before, _ := objects.Revision()
 	a, err := newApplier(config, objects, o.Store.Tenant, o.Namespace)
 	if err != nil {
