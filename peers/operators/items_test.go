@@ -3,21 +3,17 @@ package operators
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/client/manifest"
 	"github.com/flyball-dev/flyball/examples/operators/items/api"
 	"github.com/flyball-dev/flyball/examples/operators/items/stock"
 	"github.com/flyball-dev/flyball/manager"
@@ -55,30 +51,11 @@ func TestItemsOnTheRealServer(t *testing.T) {
 // prepare creates what is in the manifests, but for the Deployment: there is no kubelet.
 func (s *shop) prepare() {
 	s.Helper()
-	files, err := filepath.Glob(itemsFolder + "/api/crds/*.yaml")
-	if err != nil || len(files) != 2 {
-		s.Fatal(files, err)
-	}
-	for _, file := range append(files, itemsFolder+"/deploy/manager.yaml", itemsFolder+"/deploy/role.yaml") {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			s.Fatal(err)
-		}
-		for document := range strings.SplitSeq(string(text), "\n---\n") {
-			obj := &unstructured.Unstructured{}
-			if err := yaml.Unmarshal([]byte(document), &obj.Object); err != nil {
-				s.Fatal(err)
-			}
-			if obj.GetKind() == "Deployment" {
-				continue
-			}
-			if err := s.Create(s.Context(), obj); err != nil {
-				s.Fatalf("%s: %v", file, err)
-			}
-		}
-	}
+	objects, err := manifest.ReadFiles([]string{itemsFolder + "/api/crds", itemsFolder + "/deploy"}, nil)
+	s.must(err)
+	objects = slices.DeleteFunc(objects, func(o manifest.Object) bool { return o.GetKind() == "Deployment" })
+	s.must(manifest.Install(s.Context(), s, objects))
 	s.must(s.Create(s.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}))
-	s.eventually(func() error { return s.List(s.Context(), &api.ItemList{}) })
 }
 
 // manage runs the manager as its service account, with its lease.

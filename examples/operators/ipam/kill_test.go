@@ -1,16 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/netip"
-	"os"
-	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/examples/operators/internal/optest"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/controller"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/manifests"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/ranges"
@@ -29,39 +25,21 @@ import (
 	"github.com/flyball-dev/flyball/manager/ctrl"
 )
 
-// childServer tells a child process the API server's address.
-const childServer = "FLYBALL_IPAM_SERVER"
-
 // TestMain is the operator itself in a child process.
-func TestMain(m *testing.M) {
-	if server := os.Getenv(childServer); server != "" {
-		args := []string{"--master=" + server, "--leader-elect=false", "--port=0", "--kube-api-qps=-1", "--show-for=-1s", "--min-interval=-1s"}
-		if err := run(context.Background(), args, os.Stdout, os.Stderr); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { optest.Main(m, run, "--show-for=-1s", "--min-interval=-1s") }
 
 // TestKill kills the operator at a random moment of each round, again and again in some, and starts it anew. The same happens to a
 // second cluster, whose operator is left in peace: after each round both are in the same state. FLYBALL_KILLS is how many rounds.
 func TestKill(t *testing.T) {
-	rounds, err := strconv.Atoi(os.Getenv("FLYBALL_KILLS"))
-	if err != nil {
-		rounds = 2
-	}
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	rounds, seed := optest.Rounds(t, "FLYBALL_KILLS", 2), optest.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	harmed, peaceful := newSide(t), newSide(t)
 	peaceful.inProcess()
-	begin, p := time.Now(), harmed.process()
+	begin, p := time.Now(), optest.Start(t, harmed.address)
 	harmed.change(0, seed)
 	peaceful.change(0, seed)
-	want := peaceful.settled()
-	harmed.await(p, want)
+	want := optest.Settled(peaceful.describe)
+	optest.Await(t, p, want, harmed.describe)
 	up := time.Since(begin) / 2 // about what it takes a process to come up
 	kills, midway := 0, 0
 	for round := 1; round <= rounds; round++ {
@@ -69,21 +47,21 @@ func TestKill(t *testing.T) {
 		begin = time.Now()
 		peaceful.change(round, changes)
 		took := time.Since(begin)
-		want = peaceful.settled()
-		p.killAfter(time.Duration(random.Int64N(int64(took))), func() { harmed.change(round, changes) })
+		want = optest.Settled(peaceful.describe)
+		p.KillAfter(time.Duration(random.Int64N(int64(took))), func() { harmed.change(round, changes) })
 		for again := true; again; {
 			if harmed.describe() != want {
 				midway++
 			}
 			kills++
-			p = harmed.process()
+			p = optest.Start(t, harmed.address)
 			if again = random.IntN(3) == 0; again { // while it picks up what the last one left
-				p.killAfter(up+time.Duration(random.Int64N(int64(took))), func() {})
+				p.KillAfter(up+time.Duration(random.Int64N(int64(took))), func() {})
 			}
 		}
-		harmed.await(p, want)
+		optest.Await(t, p, want, harmed.describe)
 	}
-	p.kill()
+	p.Kill()
 	t.Logf("%d kills in %d rounds, %d of them before the work was done; the last state:\n%s", kills, rounds, midway, harmed.describe())
 }
 
@@ -91,34 +69,18 @@ func TestKill(t *testing.T) {
 type side struct {
 	t *testing.T
 	client.Client
-	server  *localapi.Server
 	address string
 }
 
 func newSide(t *testing.T) *side {
 	t.Helper()
-	server, err := localapi.New(localapi.Options{NoKubernetesService: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(ctx, listener) }()
-	t.Cleanup(func() {
-		stop()
-		<-served
-		_ = server.Close()
-	})
-	s := &side{t: t, server: server, address: "http://" + listener.Addr().String()}
+	server := localapi.NewTestWith(t, localapi.Options{NoKubernetesService: true})
+	s := &side{t: t, address: optest.Serve(t, server.Handler())}
 	scheme, err := controller.NewScheme()
 	s.must(err)
 	s.Client, err = client.New(server.RESTConfig(), client.Options{Scheme: scheme})
 	s.must(err)
-	s.must(manifests.Install(t.Context(), s, manifests.Definitions...))
+	s.must(manifests.Install(t.Context(), s))
 	return s
 }
 
@@ -145,42 +107,6 @@ func (s *side) inProcess() {
 			s.t.Error(err)
 		}
 	})
-}
-
-// process is an operator of its own.
-type process struct {
-	*exec.Cmd
-	output *bytes.Buffer
-}
-
-func (s *side) process() *process {
-	s.t.Helper()
-	p := &process{exec.Command(os.Args[0]), &bytes.Buffer{}}
-	p.Env = append(os.Environ(), childServer+"="+s.address, "GOCOVERDIR="+s.t.TempDir())
-	p.Stdout, p.Stderr = p.output, p.output
-	s.must(p.Start())
-	s.t.Cleanup(p.kill)
-	return p
-}
-
-// kill is kill -9.
-func (p *process) kill() {
-	if p.ProcessState == nil {
-		_ = p.Process.Kill()
-		_ = p.Wait()
-	}
-}
-
-// killAfter kills it after a while, in which do is done.
-func (p *process) killAfter(d time.Duration, do func()) {
-	killed := make(chan struct{})
-	go func() {
-		time.Sleep(d)
-		p.kill()
-		close(killed)
-	}()
-	do()
-	<-killed
 }
 
 const killPods, killPools = 30, 3
@@ -271,34 +197,6 @@ func (s *side) changePool(name, cidr string, round int, r *rand.Rand) {
 			return
 		}
 	}
-}
-
-// await waits for a state.
-func (s *side) await(p *process, want string) {
-	s.t.Helper()
-	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		got := s.describe()
-		if got == want {
-			return
-		}
-		if time.Now().After(deadline) {
-			p.kill()
-			s.t.Fatalf("the state is\n%s\nwant\n%s\nthe operator printed:\n%s", got, want, p.output)
-		}
-	}
-}
-
-// settled is the state once it has not changed for a while.
-func (s *side) settled() (last string) {
-	s.t.Helper()
-	for same := 0; same < 15; time.Sleep(20 * time.Millisecond) {
-		if now := s.describe(); now == last {
-			same++
-		} else {
-			last, same = now, 0
-		}
-	}
-	return last
 }
 
 // describe is all that the operator keeps, without times, identities and versions.

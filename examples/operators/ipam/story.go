@@ -14,6 +14,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/examples/operators/internal/storyteller"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/controller"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/manifests"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
@@ -29,17 +30,14 @@ const namespace = "default"
 // story is a cluster in this process, with the operator at work, and somebody who plays and prints.
 type story struct {
 	client.Client
+	*storyteller.Teller
 	ctx    context.Context
-	out    io.Writer
 	server *localapi.Server
-	// seen counts what was shown.
-	seen int
 }
 
 // tell tells the story of the operator.
 func tell(ctx context.Context, out io.Writer) (err error) {
-	ctx, stop := context.WithCancel(klog.NewContext(ctx, klog.Logger{}))
-	defer stop()
+	ctx = klog.NewContext(ctx, klog.Logger{})
 	server, err := localapi.New(localapi.Options{RBAC: true, Audit: &audit.Log{}, NoKubernetesService: true})
 	if err != nil {
 		return err
@@ -49,25 +47,18 @@ func tell(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	s := &story{ctx: ctx, out: out, server: server}
+	s := &story{Teller: storyteller.New(out), ctx: ctx, server: server}
 	if s.Client, err = client.New(server.RESTConfig(), client.Options{Scheme: scheme}); err != nil {
 		return err
 	}
-	if err := manifests.Install(ctx, s, append(append([]string{}, manifests.Definitions...), "operator.yaml", "role.yaml")...); err != nil {
+	if err := manifests.Install(ctx, s); err != nil {
 		return err
 	}
 	collector, err := cluster.New(server.RESTConfig(), cluster.Options{NoKubelet: true})
 	if err != nil {
 		return err
 	}
-	begin, done := time.Now(), make(chan error, 1)
-	go func() { done <- collector.Run(ctx) }()
-	if err = s.play(); err == nil {
-		fmt.Fprintf(out, "\nShown in %.0f s: %d things that the operator saw to, as the service account of its manifests, and none that it wrote without need.\n",
-			time.Since(begin).Seconds(), s.seen)
-	}
-	stop()
-	return errors.Join(err, <-done)
+	return s.Tell(ctx, "that the operator saw to, as the service account of its manifests, and none that it wrote without need.", s.play, collector.Run)
 }
 
 // operator starts one, which may do what the manifests grant.
@@ -96,7 +87,7 @@ func (s *story) play() error {
 			return errors.Join(err, stop())
 		}
 	}
-	s.say("The operator is stopped. Meanwhile the Pod db goes, and a node comes. It is started again.")
+	s.Say("The operator is stopped. Meanwhile the Pod db goes, and a node comes. It is started again.")
 	err = errors.Join(stop(), s.Delete(s.ctx, pod("db", ""), client.GracePeriodSeconds(0)), s.Create(s.ctx, node("node-4")))
 	if err != nil {
 		return err
@@ -114,7 +105,7 @@ func (s *story) play() error {
 
 // orphans is about a Pod that never was.
 func (s *story) orphans() error {
-	s.say("A pool of 254 addresses. The Pods web and db have one each; a third is allocated to a Pod that does not exist.")
+	s.Say("A pool of 254 addresses. The Pods web and db have one each; a third is allocated to a Pod that does not exist.")
 	p := &v1alpha1.IPPool{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "10.0.0.0-24"}}
 	p.Spec = v1alpha1.IPPoolSpec{Range: "10.0.0.0/24", Allocations: map[string]v1alpha1.IPAllocation{}}
 	for i, name := range []string{"web", "db", "ghost"} {
@@ -133,7 +124,7 @@ func (s *story) orphans() error {
 
 // finished is about a Pod that exists, but needs no address.
 func (s *story) finished() error {
-	s.say("The Pod web succeeds. It still exists.")
+	s.Say("The Pod web succeeds. It still exists.")
 	web := pod("web", "")
 	if err := s.Get(s.ctx, client.ObjectKeyFromObject(web), web); err != nil {
 		return err
@@ -155,7 +146,7 @@ func (s *story) network(config string) error {
 const blue = `{"name":"blue","ipam":{"type":"whereabouts","range":"10.1.0.0/22","node_slice_size":"/24"}}`
 
 func (s *story) slices() error {
-	s.say("Three nodes, and a network of four slices.")
+	s.Say("Three nodes, and a network of four slices.")
 	for _, name := range []string{"node-1", "node-2", "node-3"} {
 		if err := s.Create(s.ctx, node(name)); err != nil {
 			return err
@@ -169,14 +160,14 @@ func (s *story) slices() error {
 
 // full is about too many nodes, and one that leaves while its addresses are in use.
 func (s *story) full() error {
-	s.say("Two more nodes.")
+	s.Say("Two more nodes.")
 	if err := errors.Join(s.Create(s.ctx, node("node-5")), s.Create(s.ctx, node("node-6"))); err != nil {
 		return err
 	}
 	if err := s.sliced("there is no slice for one of them", func(p *v1alpha1.NodeSlicePool) bool { return isStalled(p.Status.Conditions) }); err != nil {
 		return err
 	}
-	s.say("node-1 is taken away. A Pod still uses an address of its slice.")
+	s.Say("node-1 is taken away. A Pod still uses an address of its slice.")
 	p := &v1alpha1.IPPool{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "10.1.0.0-24-node-1"}}
 	p.Spec = v1alpha1.IPPoolSpec{Range: "10.1.0.0/24", Allocations: map[string]v1alpha1.IPAllocation{"9": {PodRef: namespace + "/late", ContainerID: "c"}}}
 	if err := errors.Join(s.running(pod("late", "")), s.Create(s.ctx, p), s.Delete(s.ctx, node("node-1"))); err != nil {
@@ -187,7 +178,7 @@ func (s *story) full() error {
 	}); err != nil {
 		return err
 	}
-	s.say("The Pod goes.")
+	s.Say("The Pod goes.")
 	if err := s.Delete(s.ctx, pod("late", ""), client.GracePeriodSeconds(0)); err != nil {
 		return err
 	}
@@ -196,7 +187,7 @@ func (s *story) full() error {
 
 // nonsense is about what somebody wrote by mistake.
 func (s *story) nonsense() error {
-	s.say("Somebody breaks the network's configuration.")
+	s.Say("Somebody breaks the network's configuration.")
 	if err := s.network(`{"name":"blue",`); err != nil {
 		return err
 	}
@@ -205,7 +196,7 @@ func (s *story) nonsense() error {
 	}); err != nil {
 		return err
 	}
-	s.say("It is mended.")
+	s.Say("It is mended.")
 	if err := s.network(blue); err != nil {
 		return err
 	}
@@ -214,60 +205,25 @@ func (s *story) nonsense() error {
 
 // gone is about a network that is not wanted any more. (The garbage collector does the work.)
 func (s *story) gone() error {
-	s.say("The network is deleted.")
+	s.Say("The network is deleted.")
 	nad := &v1alpha1.NetworkAttachmentDefinition{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "blue"}}
 	if err := s.Delete(s.ctx, nad); err != nil {
 		return err
 	}
-	return s.await("its slices go with it", func() (bool, string, error) {
+	return s.Await(s.ctx, "its slices go with it", func() (bool, string, error) {
 		err := s.Get(s.ctx, client.ObjectKey{Namespace: namespace, Name: "blue"}, &v1alpha1.NodeSlicePool{})
 		return err != nil && client.IgnoreNotFound(err) == nil, "", client.IgnoreNotFound(err)
 	})
 }
 
-// idle counts the writes of three seconds in which nothing happens.
+// idle is about nothing at all.
 func (s *story) idle() error {
-	s.say("Nothing happens for three seconds.")
-	time.Sleep(4 * time.Second) // until conditions do not say any more what was done
-	s.server.Audit().Reset()
-	time.Sleep(3 * time.Second)
-	if writes := s.server.Audit().Writes(); len(writes) > 0 {
-		return fmt.Errorf("the idle operator writes: %v", writes)
-	}
-	s.show("nothing is written", "")
-	return nil
-}
-
-func (s *story) say(what string) { fmt.Fprintf(s.out, "\n%s\n", what) }
-
-func (s *story) show(what, how string) {
-	s.seen++
-	fmt.Fprintf(s.out, "  ✓ %-40s %s\n", what, how)
-}
-
-// await waits until something is so, and shows it.
-func (s *story) await(what string, ask func() (so bool, how string, err error)) error {
-	for deadline := time.Now().Add(15 * time.Second); ; {
-		so, how, err := ask()
-		switch {
-		case err != nil:
-			return fmt.Errorf("%s: %w", what, err)
-		case so:
-			s.show(what, how)
-			return nil
-		case time.Now().After(deadline):
-			return fmt.Errorf("%s: it is not so: %s", what, how)
-		}
-		select {
-		case <-s.ctx.Done():
-			return context.Cause(s.ctx)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+	s.Say("Nothing happens any more.")
+	return s.Idle(s.server.Audit(), 4*time.Second) // until conditions do not say any more what was done
 }
 
 func (s *story) pool(what string, so func(*v1alpha1.IPPool) bool) error {
-	return s.await(what, func() (bool, string, error) {
+	return s.Await(s.ctx, what, func() (bool, string, error) {
 		var p v1alpha1.IPPool
 		err := s.Get(s.ctx, client.ObjectKey{Namespace: namespace, Name: "10.0.0.0-24"}, &p)
 		return so(&p), fmt.Sprintf("%d of %d used; %s", p.Status.UsedIPs, p.Status.TotalIPs, words(p.Status.Conditions)), err
@@ -275,7 +231,7 @@ func (s *story) pool(what string, so func(*v1alpha1.IPPool) bool) error {
 }
 
 func (s *story) sliced(what string, so func(*v1alpha1.NodeSlicePool) bool) error {
-	return s.await(what, func() (bool, string, error) {
+	return s.Await(s.ctx, what, func() (bool, string, error) {
 		var p v1alpha1.NodeSlicePool
 		if err := s.Get(s.ctx, client.ObjectKey{Namespace: namespace, Name: "blue"}, &p); err != nil {
 			return false, "there is no NodeSlicePool", client.IgnoreNotFound(err)

@@ -1,16 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
-	"net/http"
-	"os"
-	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +15,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/examples/operators/internal/optest"
 	"github.com/flyball-dev/flyball/examples/operators/projects/api"
 	"github.com/flyball-dev/flyball/examples/operators/projects/controller"
 	"github.com/flyball-dev/flyball/examples/operators/projects/manifests"
@@ -28,55 +23,30 @@ import (
 	"github.com/flyball-dev/flyball/localapi"
 )
 
-// childServer tells a child process the API server's address.
-const childServer = "FLYBALL_PROJECTS_SERVER"
-
 // TestMain is the operator itself in a child process.
-func TestMain(m *testing.M) {
-	if server := os.Getenv(childServer); server != "" {
-		args := []string{"--master=" + server, "--leader-elect=false", "--port=0", "--kube-api-qps=-1", "--poll=100ms", "--purge-timeout=1h"}
-		if err := run(context.Background(), args, os.Stdout, os.Stderr); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { optest.Main(m, run, "--poll=100ms", "--purge-timeout=1h") }
 
 // TestKill kills the operator at a random moment of each round, again and again in some, and starts it anew. In a round Projects come
 // and go; what there has to be afterwards is known, whatever happened in between. FLYBALL_KILLS is how many rounds.
 func TestKill(t *testing.T) {
-	rounds, err := strconv.Atoi(os.Getenv("FLYBALL_KILLS"))
-	if err != nil {
-		rounds = 3
-	}
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	rounds, random := optest.Rounds(t, "FLYBALL_KILLS", 3), rand.New(rand.NewPCG(optest.Seed(t), 0))
 	s := newSide(t)
 	kills, midway := 0, 0
 	wanted := map[string]bool{}
-	for round := range rounds {
-		p := s.process()
+	for range rounds {
+		p := optest.Start(t, s.address)
 		s.change(wanted, random)
 		want := describeWanted(wanted)
 		for again := true; again; again = random.IntN(3) == 0 {
-			time.Sleep(time.Duration(random.Int64N(int64(800 * time.Millisecond)))) // the process takes some time to come up
+			p.KillAfter(time.Duration(random.Int64N(int64(800*time.Millisecond))), func() {}) // the process takes some time to come up
 			if s.describe() != want {
 				midway++
 			}
 			kills++
-			p.kill()
-			p = s.process()
+			p = optest.Start(t, s.address)
 		}
-		deadline := time.Now().Add(2 * time.Minute)
-		for got := "not asked yet"; got != want; time.Sleep(50 * time.Millisecond) {
-			if got = s.describe(); time.Now().After(deadline) {
-				t.Fatalf("round %d: the state is\n%s\nwant\n%s\nthe operator printed:\n%s", round, got, want, p.output.String())
-			}
-		}
-		p.kill()
+		optest.Await(t, p, want, s.describe)
+		p.Kill()
 	}
 	t.Logf("%d kills in %d rounds, %d of them before the work was done; the last state:\n%s", kills, rounds, midway, s.describe())
 }
@@ -91,33 +61,22 @@ type side struct {
 
 func newSide(t *testing.T) *side {
 	t.Helper()
-	server, err := localapi.New(localapi.Options{NoKubernetesService: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &side{t: t, host: planes.New(), address: "http://" + listener.Addr().String()}
-	front := &http.Server{Handler: s.host.Handler(server.Handler())}
+	server := localapi.NewTestWith(t, localapi.Options{NoKubernetesService: true})
+	s := &side{t: t, host: planes.New()}
 	ctx, stop := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
-	done := make(chan error, 2)
-	go func() { done <- front.Serve(listener) }()
+	done := make(chan error, 1) // what came of the host, from the goroutine below
 	go func() { done <- s.host.Run(ctx, server.RESTConfig()) }()
 	t.Cleanup(func() {
 		stop()
-		_ = front.Close()
-		<-done
 		<-done
 		s.must(s.host.Close())
-		_ = server.Close()
 	})
+	s.address = optest.Serve(t, s.host.Handler(server.Handler()))
 	scheme, err := controller.NewScheme()
 	s.must(err)
 	s.Client, err = client.New(server.RESTConfig(), client.Options{Scheme: scheme})
 	s.must(err)
-	s.must(manifests.Install(t.Context(), s, manifests.Definitions...))
+	s.must(manifests.Install(t.Context(), s))
 	return s
 }
 
@@ -125,30 +84,6 @@ func (s *side) must(err error) {
 	s.t.Helper()
 	if err != nil {
 		s.t.Fatal(err)
-	}
-}
-
-// process is an operator of its own.
-type process struct {
-	*exec.Cmd
-	output *bytes.Buffer
-}
-
-func (s *side) process() *process {
-	s.t.Helper()
-	p := &process{exec.Command(os.Args[0]), &bytes.Buffer{}}
-	p.Env = append(os.Environ(), childServer+"="+s.address, "GOCOVERDIR="+s.t.TempDir())
-	p.Stdout, p.Stderr = p.output, p.output
-	s.must(p.Start())
-	s.t.Cleanup(p.kill)
-	return p
-}
-
-// kill is kill -9.
-func (p *process) kill() {
-	if p.ProcessState == nil {
-		_ = p.Process.Kill()
-		_ = p.Wait()
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/examples/operators/internal/storyteller"
 	"github.com/flyball-dev/flyball/examples/operators/projects/api"
 	"github.com/flyball-dev/flyball/examples/operators/projects/controller"
 	"github.com/flyball-dev/flyball/examples/operators/projects/manifests"
@@ -33,24 +34,21 @@ import (
 // and prints.
 type story struct {
 	client.Client
+	*storyteller.Teller
 	ctx    context.Context
-	out    io.Writer
 	server *localapi.Server
 	host   *planes.Host
 	op     *controller.Operator
-	// shown counts what was shown.
-	shown int
 }
 
 // tell tells the story of the operator.
 func tell(ctx context.Context, out io.Writer) (err error) {
-	ctx, stop := context.WithCancel(klog.NewContext(ctx, klog.Logger{}))
-	defer stop()
+	ctx = klog.NewContext(ctx, klog.Logger{})
 	server, err := localapi.New(localapi.Options{RBAC: true, Audit: &audit.Log{}})
 	if err != nil {
 		return err
 	}
-	s := &story{ctx: ctx, out: out, server: server, host: planes.New()}
+	s := &story{Teller: storyteller.New(out), ctx: ctx, server: server, host: planes.New()}
 	defer func() { err = errors.Join(err, s.host.Close(), server.Close()) }()
 	scheme, err := controller.NewScheme()
 	if err != nil {
@@ -59,7 +57,7 @@ func tell(ctx context.Context, out io.Writer) (err error) {
 	if s.Client, err = client.New(server.RESTConfig(), client.Options{Scheme: scheme}); err != nil {
 		return err
 	}
-	if err := manifests.Install(ctx, s, append(slices.Clone(manifests.Definitions), "operator.yaml", "role.yaml")...); err != nil {
+	if err := manifests.Install(ctx, s); err != nil {
 		return err
 	}
 	config := rest.CopyConfig(server.RESTConfigFor(auth.ServiceAccount("project-system", controller.Name)))
@@ -68,34 +66,14 @@ func tell(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	begin, done := time.Now(), make(chan error, 2)
-	go func() { done <- s.host.Run(ctx, server.RESTConfig()) }()
-	go func() { done <- s.op.Run(ctx) }()
-	if err = s.play(); err == nil {
-		fmt.Fprintf(out, "\nShown in %.0f s: %d things that one operator saw to in the API servers of four projects, as the service account of its manifests.\n",
-			time.Since(begin).Seconds(), s.shown)
-	}
-	stop()
-	return errors.Join(err, <-done, <-done)
+	host := func(ctx context.Context) error { return s.host.Run(ctx, server.RESTConfig()) }
+	return s.Tell(ctx, "that one operator saw to in the API servers of four projects, as the service account of its manifests.", s.play, host, s.op.Run)
 }
 
-// say prints what happens next.
-func (s *story) say(format string, args ...any) { fmt.Fprintf(s.out, "\n"+format+"\n", args...) }
-
-// show prints what was seen, and counts it.
-func (s *story) show(format string, args ...any) {
-	s.shown++
-	fmt.Fprintf(s.out, "  ✓ "+format+"\n", args...)
-}
-
-// wait asks until there is an answer.
-func (s *story) wait(what string, answer func() bool) error {
-	for deadline := time.Now().Add(30 * time.Second); !answer(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) || s.ctx.Err() != nil {
-			return fmt.Errorf("waited in vain until %s", what)
-		}
-	}
-	return nil
+// wait asks until it is so.
+func (s *story) wait(what string, so func() bool) error {
+	_, err := storyteller.Wait(s.ctx, what, func() (bool, string, error) { return so(), "", nil })
+	return err
 }
 
 func (s *story) play() error {
@@ -146,7 +124,7 @@ func (s *story) in(name string) (client.Client, error) {
 }
 
 func (s *story) provision() error {
-	s.say("Four projects are created: shop, blog, lab and depot. Each asks for an API server of its own.")
+	s.Say("Four projects are created: shop, blog, lab and depot. Each asks for an API server of its own.")
 	begin := time.Now()
 	if err := s.create("shop", "blog", "lab", "depot"); err != nil {
 		return err
@@ -155,14 +133,14 @@ func (s *story) provision() error {
 		return err
 	}
 	for _, c := range s.op.Fleet.Clusters() {
-		s.show("%-5s is %s, as the provider %q announced it", c.Name, c.State, c.Provider)
+		s.Show("%-5s is %s, as the provider %q announced it", c.Name, c.State, c.Provider)
 	}
-	fmt.Fprintf(s.out, "    after %v\n", time.Since(begin).Round(time.Millisecond))
+	s.Note("after %v", time.Since(begin).Round(time.Millisecond))
 	return nil
 }
 
 func (s *story) work() error {
-	s.say("The same namespace, team, is made in all of them. One controller works on all: its requests say where.")
+	s.Say("The same namespace, team, is made in all of them. One controller works on all: its requests say where.")
 	for _, name := range []string{"shop", "blog", "lab", "depot"} {
 		c, err := s.in(name)
 		if err != nil {
@@ -177,19 +155,19 @@ func (s *story) work() error {
 		}); err != nil {
 			return err
 		}
-		s.show("%-5s team has the label %s=%s", name, api.ProjectNameLabel, n.Labels[api.ProjectNameLabel])
+		s.Show("%-5s team has the label %s=%s", name, api.ProjectNameLabel, n.Labels[api.ProjectNameLabel])
 	}
 	return nil
 }
 
 func (s *story) silence() error {
-	s.say("The API server of lab does not answer any more. Another project comes meanwhile.")
+	s.Say("The API server of lab does not answer any more. Another project comes meanwhile.")
 	s.host.Silence("lab", true)
 	begin := time.Now()
 	if err := errors.Join(s.create("quick"), s.live("quick")); err != nil {
 		return err
 	}
-	s.show("quick is Live after %v: lab keeps nobody", time.Since(begin).Round(time.Millisecond))
+	s.Show("quick is Live after %v: lab keeps nobody", time.Since(begin).Round(time.Millisecond))
 	return errors.Join(s.remove("quick"), s.gone("quick"))
 }
 
@@ -204,7 +182,7 @@ func (s *story) cleanup(name string) error {
 		if c := conditions.Get(p.Status.Conditions, api.ResourceCleanup); c != nil {
 			if now := fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message); now != last {
 				last = now
-				fmt.Fprintf(s.out, "    ResourceCleanup %s\n", now)
+				s.Note("ResourceCleanup %s", now)
 			}
 		}
 		return false
@@ -212,7 +190,7 @@ func (s *story) cleanup(name string) error {
 }
 
 func (s *story) purge() error {
-	s.say("shop is deleted, with 100 secrets in it and a ConfigMap with a finalizer that nobody takes off.")
+	s.Say("shop is deleted, with 100 secrets in it and a ConfigMap with a finalizer that nobody takes off.")
 	c, err := s.in("shop")
 	if err != nil {
 		return err
@@ -226,22 +204,22 @@ func (s *story) purge() error {
 	if err := errors.Join(c.Create(s.ctx, held), s.remove("shop"), s.cleanup("shop"), s.gone("shop")); err != nil {
 		return err
 	}
-	s.show("shop is gone, and so is its API server")
+	s.Show("shop is gone, and so is its API server")
 	return nil
 }
 
 func (s *story) giveUp() error {
-	s.say("lab, which still does not answer, is deleted as well.")
+	s.Say("lab, which still does not answer, is deleted as well.")
 	if err := errors.Join(s.remove("lab"), s.cleanup("lab"), s.gone("lab")); err != nil {
 		return err
 	}
-	s.show("lab is gone: its contents could not be cleared away, and an event says so")
+	s.Show("lab is gone: its contents could not be cleared away, and an event says so")
 	s.host.Silence("lab", false)
 	return nil
 }
 
 func (s *story) anew() error {
-	s.say("depot is deleted, and made anew under its name.")
+	s.Say("depot is deleted, and made anew under its name.")
 	old, err := s.op.Fleet.GetCluster(s.ctx, "depot")
 	if err != nil {
 		return err
@@ -253,18 +231,11 @@ func (s *story) anew() error {
 	if err != nil {
 		return err
 	}
-	s.show("depot was %s and is %s: another cluster, of which the old one's requests never hear (%v)", old.Info().Identity, now.Info().Identity, old.Err())
+	s.Show("depot was %s and is %s: another cluster, of which the old one's requests never hear (%v)", old.Info().Identity, now.Info().Identity, old.Err())
 	return nil
 }
 
 func (s *story) idle() error {
-	s.say("Now there is nothing to do.")
-	time.Sleep(2 * time.Second) // What was on the way arrives.
-	begin := len(s.server.Audit().Writes())
-	time.Sleep(3 * time.Second)
-	if now := len(s.server.Audit().Writes()); now != begin {
-		return fmt.Errorf("there were %d writes in three seconds without need", now-begin)
-	}
-	s.show("no write in three seconds")
-	return nil
+	s.Say("Now there is nothing to do.")
+	return s.Idle(s.server.Audit(), 2*time.Second) // What was on the way arrives.
 }

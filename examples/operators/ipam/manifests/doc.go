@@ -1,2 +1,3 @@
-// Package manifests has what is applied to a cluster: the definitions of the resources, the operator's permissions, the operator.
+// Package manifests is what is applied to a cluster for the operator to work: the definitions of its resources, its permissions, itself.
+// And a way to apply it from a program.
 package manifests

@@ -188,6 +188,7 @@ func TestMetrics(t *testing.T) {
 				w.Fatal(err)
 			}
 		}
+		time.Sleep(time.Second) // The operator must know that the network is gone, or it makes the pool anew. Then the garbage collector comes:
 		if err := w.Delete(w.Context(), &v1alpha1.NodeSlicePool{ObjectMeta: metav1.ObjectMeta{Namespace: w.NS, Name: "net"}}); err != nil {
 			w.Fatal(err)
 		}

@@ -2,7 +2,6 @@ package suite
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/examples/operators/internal/optest"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/controller"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/manifests"
 	"github.com/flyball-dev/flyball/manager/ctrl"
@@ -40,7 +40,8 @@ type World struct {
 
 	cluster Cluster
 	options controller.Options
-	traffic traffic
+	writes  optest.Writes
+	before  before
 	stop    context.CancelFunc
 	done    chan error
 }
@@ -51,7 +52,7 @@ func Prepare(ctx context.Context, admin *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	return manifests.Install(ctx, c, append(append([]string{}, manifests.Definitions...), "operator.yaml", "role.yaml")...)
+	return manifests.Install(ctx, c)
 }
 
 func newClient(config *rest.Config) (*client.Cluster, error) {
@@ -87,7 +88,8 @@ func Play(t *testing.T, cluster Cluster, s Scenario) {
 func (w *World) Start() {
 	w.Helper()
 	config := rest.CopyConfig(w.cluster.Operator)
-	config.Wrap(w.traffic.wrap)
+	config.Wrap(w.before.wrap)
+	config.Wrap(w.writes.Wrap)
 	ctx, stop := context.WithCancel(w.ctx)
 	mgr, err := controller.New(ctx, config, w.cluster.Base, w.options)
 	if err != nil {
@@ -116,86 +118,54 @@ func (w *World) must(err error) {
 // Eventually asks until the answer is "".
 func (w *World) Eventually(ask func() (missing string)) {
 	w.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		missing := ask()
-		switch {
-		case missing == "":
-			return
-		case time.Now().After(deadline):
-			w.Fatal(missing)
-		}
-	}
+	optest.Eventually(w.T, 2*time.Minute, ask)
 }
 
 // Writes are what the operator has written since it was asked last, without what announces itself only: events and leases.
-func (w *World) Writes() []string { return w.traffic.take() }
+func (w *World) Writes() []string { return w.writes.Take() }
 
 // Idle waits until nothing is written any more, then holds the operator to that.
 func (w *World) Idle() {
 	w.Helper()
-	w.settle()
-	time.Sleep(w.cluster.Idle)
-	if writes := w.Writes(); len(writes) > 0 {
-		w.Errorf("idle for %v, and yet: %q", w.cluster.Idle, writes)
-	}
+	w.writes.Idle(w.T, w.quiet(), w.cluster.Idle)
 }
 
-// settle waits until there was nothing to write for longer than conditions say what was done.
 func (w *World) settle() {
 	w.Helper()
-	w.Eventually(func() string {
-		w.Writes()
-		time.Sleep(max(w.options.ShowFor, 0) + 1500*time.Millisecond)
-		if writes := w.Writes(); len(writes) > 0 {
-			return fmt.Sprintf("there are still writes: %q", writes)
-		}
-		return ""
-	})
+	w.writes.Settle(w.T, w.quiet())
 }
+
+// quiet is longer than conditions say what was done.
+func (w *World) quiet() time.Duration { return max(w.options.ShowFor, 0) + 1500*time.Millisecond }
 
 // Before calls do before the operator's requests with that method and part of a path are sent, once.
 func (w *World) Before(method, path string, do func()) {
-	w.traffic.mu.Lock()
-	defer w.traffic.mu.Unlock()
-	w.traffic.method, w.traffic.path, w.traffic.do = method, path, do
+	w.before.mu.Lock()
+	defer w.before.mu.Unlock()
+	w.before.method, w.before.path, w.before.do = method, path, do
 }
 
-// traffic is what the operator sends.
-type traffic struct {
+// before is what is to be done before a request.
+type before struct {
 	mu           sync.Mutex
-	writes       []string
 	method, path string
-	do           func()
+	do           func() // nil: nothing
 }
 
-func (t *traffic) take() []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	writes := t.writes
-	t.writes = nil
-	return writes
-}
-
-func (t *traffic) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		t.mu.Lock()
-		path := r.URL.Path
-		if r.Method != http.MethodGet && !strings.Contains(path, "/events") && !strings.Contains(path, "/leases") {
-			t.writes = append(t.writes, r.Method+" "+path)
-		}
-		var do func()
-		if t.do != nil && r.Method == t.method && strings.Contains(path, t.path) {
-			do, t.do = t.do, nil
-		}
-		t.mu.Unlock()
-		if do != nil {
+func (b *before) wrap(next http.RoundTripper) http.RoundTripper {
+	return optest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+		if do := b.take(r); do != nil {
 			do()
 		}
 		return next.RoundTrip(r)
 	})
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
-
-// RoundTrip implements http.RoundTripper.
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+func (b *before) take(r *http.Request) (do func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.do != nil && r.Method == b.method && strings.Contains(r.URL.Path, b.path) {
+		do, b.do = b.do, nil
+	}
+	return do
+}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/manifest"
 	"github.com/flyball-dev/flyball/examples/operators/items/api"
 	"github.com/flyball-dev/flyball/localapi"
 )
@@ -98,10 +99,8 @@ func TestDefinitionsKeepEveryField(t *testing.T) {
 	if err != nil || len(definitions) != 2 {
 		t.Fatalf("%d definitions, %v", len(definitions), err)
 	}
-	for _, crd := range definitions {
-		if err := c.Create(t.Context(), crd); err != nil {
-			t.Fatal(err)
-		}
+	if err := manifest.Install(t.Context(), c, definitions); err != nil {
+		t.Fatal(err)
 	}
 	for _, want := range []client.Object{fullItem(), fullCategory()} {
 		made, status := want.DeepCopyObject().(client.Object), want.DeepCopyObject().(client.Object)

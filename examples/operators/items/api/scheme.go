@@ -2,15 +2,13 @@ package api
 
 import (
 	"embed"
-	"fmt"
-	"io/fs"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/yaml"
+
+	"github.com/flyball-dev/flyball/client/manifest"
 )
 
 // GroupVersion is that of the kinds here.
@@ -31,22 +29,4 @@ func NewScheme() *runtime.Scheme {
 var crds embed.FS
 
 // CRDs returns the definitions of the resources.
-func CRDs() ([]*unstructured.Unstructured, error) {
-	files, err := fs.Glob(crds, "crds/*.yaml")
-	if err != nil {
-		return nil, err
-	}
-	var out []*unstructured.Unstructured
-	for _, file := range files {
-		text, err := crds.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		crd := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(text, &crd.Object); err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-		out = append(out, crd)
-	}
-	return out, nil
-}
+func CRDs() ([]manifest.Object, error) { return manifest.ReadFS(crds, "crds/*.yaml") }

@@ -3,17 +3,13 @@ package stock_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/yaml"
 
 	"github.com/flyball-dev/flyball/examples/operators/items/api"
 	"github.com/flyball-dev/flyball/examples/operators/items/stock"
@@ -128,40 +124,12 @@ func TestTwoProcesses(t *testing.T) {
 	})
 }
 
-// roleFile grants what the manager needs. FLYBALL_UPDATE=1 writes it.
-const roleFile = "../deploy/role.yaml"
-
 // TestRoleGrantsWhatIsCalled takes the controllers through everything that they do, and compares the requests with the role that is
 // shipped: it grants no less and no more.
 func TestRoleGrantsWhatIsCalled(t *testing.T) {
 	recorder := rbac.NewRecorder()
 	inWorld(t, func(w *world) { playEverything(w, recorder) })
-	role := recorder.ClusterRole("items-manager", "leases")
-	if os.Getenv("FLYBALL_UPDATE") != "" {
-		text, err := yaml.Marshal(role)
-		if err == nil {
-			err = os.WriteFile(roleFile, text, 0o644)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	text, err := os.ReadFile(roleFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var shipped rbacv1.ClusterRole
-	if err := yaml.UnmarshalStrict(text, &shipped); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(shipped.Rules, role.Rules); diff != "" {
-		t.Errorf("role.yaml (-) grants something else than is called (+); FLYBALL_UPDATE=1 writes it anew:\n%s", diff)
-	}
-	var lease rbacv1.Role
-	manifest(t, "Role", &lease)
-	if diff := cmp.Diff(lease.Rules, recorder.LeaseRole(lease.Name, lease.Namespace).Rules); diff != "" {
-		t.Errorf("the Role of the lease in manager.yaml (-) grants something else than is called (+):\n%s", diff)
-	}
+	operator.CompareRoles(t, recorder)
 }
 
 // playEverything makes the controllers send each kind of request that they ever send.

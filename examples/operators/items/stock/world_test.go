@@ -19,6 +19,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/client/manifest"
 	"github.com/flyball-dev/flyball/examples/operators/items/api"
 	"github.com/flyball-dev/flyball/examples/operators/items/stock"
 	"github.com/flyball-dev/flyball/localapi"
@@ -54,9 +55,7 @@ func inWorld(t *testing.T, test func(w *world)) {
 		w.Client = them
 		definitions, err := api.CRDs()
 		w.must(err)
-		for _, crd := range definitions {
-			w.must(w.Create(w.ctx, crd))
-		}
+		w.must(manifest.Install(w.ctx, w.Client, definitions))
 		test(w)
 	})
 }

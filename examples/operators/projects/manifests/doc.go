@@ -1,2 +1,3 @@
-// Package manifests is what is applied to a cluster for the operator to work, and a way to apply it from a program.
+// Package manifests is what is applied to a cluster for the operator to work: the definitions of its resources, its permissions, itself.
+// And a way to apply it from a program.
 package manifests

@@ -238,11 +238,11 @@ func idle(w *World) {
 	w.Live("a", "b", "c")
 	w.Idle()
 	w.Stop()
-	w.traffic.take()
+	w.writes.Take()
 	w.Start()
 	w.State("c", multicluster.Live)
 	time.Sleep(w.cluster.Idle)
-	if writes := w.traffic.take(); len(writes) > 0 {
+	if writes := w.writes.Take(); len(writes) > 0 {
 		w.Errorf("started anew, and yet: %q", writes)
 	}
 }

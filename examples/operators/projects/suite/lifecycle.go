@@ -42,7 +42,7 @@ func deletedBeforeSeen(w *World) {
 	p.Spec.OwnerRef = api.OwnerRef{Kind: "Organization", Name: "acme"}
 	w.must(w.Create(w.ctx, p))
 	w.must(w.Delete(w.ctx, p))
-	w.traffic.take()
+	w.writes.Take()
 	w.Start()
 	w.State("a", multicluster.Waiting)
 	w.Idle()

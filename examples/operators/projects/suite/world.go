@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +17,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/examples/operators/internal/optest"
 	"github.com/flyball-dev/flyball/examples/operators/projects/api"
 	"github.com/flyball-dev/flyball/examples/operators/projects/controller"
 	"github.com/flyball-dev/flyball/examples/operators/projects/manifests"
@@ -53,7 +52,7 @@ type World struct {
 
 	cluster  Cluster
 	options  controller.Options
-	traffic  traffic
+	writes   optest.Writes
 	seen     *history
 	stop     func()
 	stopHost func()
@@ -68,7 +67,7 @@ func Prepare(ctx context.Context, admin *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	return manifests.Install(ctx, c, append(slices.Clone(manifests.Definitions), "operator.yaml", "role.yaml")...)
+	return manifests.Install(ctx, c)
 }
 
 func newClient(config *rest.Config) (*client.Cluster, error) {
@@ -134,7 +133,7 @@ func (w *World) Start() {
 	w.Helper()
 	config := rest.CopyConfig(w.cluster.Operator)
 	config.Wrap(w.Host.Wrap)
-	config.Wrap(w.traffic.wrap)
+	config.Wrap(w.writes.Wrap)
 	var err error
 	w.Op, err = controller.New(config, w.cluster.Base, w.options)
 	w.must(err)
@@ -211,15 +210,7 @@ func (w *World) Eventually(ask func() (missing string)) {
 
 func (w *World) within(d time.Duration, ask func() (missing string)) {
 	w.Helper()
-	for deadline := time.Now().Add(d); ; time.Sleep(20 * time.Millisecond) {
-		missing := ask()
-		switch {
-		case missing == "":
-			return
-		case time.Now().After(deadline):
-			w.Fatal(missing)
-		}
-	}
+	optest.Eventually(w.T, d, ask)
 }
 
 // Project creates one, with labels of the form "a=b".
@@ -325,18 +316,7 @@ func (w *World) clear() {
 // Idle waits until nothing is written any more, then holds the operator to that.
 func (w *World) Idle() {
 	w.Helper()
-	w.Eventually(func() string {
-		w.traffic.take()
-		time.Sleep(time.Second)
-		if writes := w.traffic.take(); len(writes) > 0 {
-			return fmt.Sprintf("there are still writes: %q", writes)
-		}
-		return ""
-	})
-	time.Sleep(w.cluster.Idle)
-	if writes := w.traffic.take(); len(writes) > 0 {
-		w.Errorf("idle for %v, and yet: %q", w.cluster.Idle, writes)
-	}
+	w.writes.Idle(w.T, time.Second, w.cluster.Idle)
 }
 
 // history is what became of Projects.
@@ -365,34 +345,3 @@ func (w *World) Cleanup(name string) string {
 	defer w.seen.mu.Unlock()
 	return strings.Join(w.seen.of[name], ", ")
 }
-
-// traffic is what the operator sends.
-type traffic struct {
-	mu     sync.Mutex
-	writes []string
-}
-
-func (t *traffic) take() []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	writes := t.writes
-	t.writes = nil
-	return writes
-}
-
-// wrap notes writes, without what announces itself only: events and leases.
-func (t *traffic) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		if path := r.URL.Path; r.Method != http.MethodGet && !strings.Contains(path, "/events") && !strings.Contains(path, "/leases") {
-			t.mu.Lock()
-			t.writes = append(t.writes, r.Method+" "+path)
-			t.mu.Unlock()
-		}
-		return next.RoundTrip(r)
-	})
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-// RoundTrip implements http.RoundTripper.
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -1,0 +1,86 @@
+package optest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+)
+
+// childServer tells a child process the API server's address, and that it is one.
+const childServer = "FLYBALL_OPERATOR_SERVER"
+
+// Main is for TestMain. It runs the tests; in a process that [Start] has started it runs the operator, with args.
+func Main(m *testing.M, run func(ctx context.Context, args []string, out, stderr io.Writer) error, args ...string) {
+	server := os.Getenv(childServer)
+	if server == "" {
+		os.Exit(m.Run())
+	}
+	args = append(args, "--master="+server, "--leader-elect=false", "--port=0", "--kube-api-qps=-1")
+	if err := run(context.Background(), args, os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// Serve serves until the test ends.
+func Serve(t *testing.T, handler http.Handler) (address string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, served := &http.Server{Handler: handler}, make(chan error, 1) // what came of serving, from the goroutine below
+	go func() { served <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		_ = server.Close()
+		<-served
+	})
+	return "http://" + listener.Addr().String()
+}
+
+// Process is an operator of its own.
+type Process struct {
+	*exec.Cmd
+	output bytes.Buffer
+}
+
+// Start starts one that works on the API server at address. It is killed at the latest when the test ends.
+func Start(t *testing.T, address string) *Process {
+	t.Helper()
+	p := &Process{Cmd: exec.Command(os.Args[0])}
+	p.Env = append(os.Environ(), childServer+"="+address, "GOCOVERDIR="+t.TempDir())
+	p.Stdout, p.Stderr = &p.output, &p.output
+	if err := p.Cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Kill() })
+	return p
+}
+
+// Kill is kill -9. It returns what the process has printed.
+func (p *Process) Kill() (output string) {
+	if p.ProcessState == nil {
+		_ = p.Process.Kill()
+		_ = p.Wait() // which says that it was killed
+	}
+	return p.output.String()
+}
+
+// KillAfter kills it after a while, in which do is done, and returns when both is over.
+func (p *Process) KillAfter(d time.Duration, do func()) {
+	killed := make(chan struct{}) // closed by the goroutine below when it ends
+	go func() {
+		defer close(killed)
+		time.Sleep(d)
+		p.Kill()
+	}()
+	do()
+	<-killed
+}

@@ -1,0 +1,115 @@
+package optest
+
+import (
+	"context"
+	"os"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/flyball-dev/flyball/client/manifest"
+	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/localapi/auth"
+	"github.com/flyball-dev/flyball/manager/rbac"
+)
+
+// Scenario is something that an operator is taken through.
+type Scenario struct {
+	Name string
+	// Alone is a scenario beside which no other may be played.
+	Alone bool
+	// Play plays it on a server that has the manifests: as an administrator, and with the operator's permissions.
+	Play func(t *testing.T, admin, operator *rest.Config)
+}
+
+// Operator is one whose scenarios are played.
+type Operator struct {
+	// Namespace and Name are those of its service account; Name is that of its ClusterRole too.
+	Namespace, Name string
+	// Prepare applies the manifests. Only Play needs it.
+	Prepare func(ctx context.Context, admin *rest.Config) error
+	// Objects reads them, and RoleFile is the one with the ClusterRole.
+	Objects  func() ([]manifest.Object, error)
+	RoleFile string
+}
+
+// update is whether the roles are to be written, instead of compared. While they are, everybody may do everything.
+func update() bool { return os.Getenv("FLYBALL_UPDATE") != "" }
+
+// Play plays the scenarios, each on a server and in virtual time of its own, where the operator may do what the manifests grant it and
+// nothing else. All together they make it send every kind of request that it ever sends: the manifests grant no more than that either.
+// FLYBALL_UPDATE=1 writes the role.
+func (o Operator) Play(t *testing.T, all []Scenario) {
+	recorder, played := rbac.NewRecorder(), atomic.Int32{}
+	t.Run("play", func(t *testing.T) {
+		for _, s := range all {
+			t.Run(s.Name, func(t *testing.T) {
+				if !s.Alone {
+					t.Parallel()
+				}
+				synctest.Test(t, func(t *testing.T) { o.play(t, s, recorder) })
+				played.Add(1)
+			})
+		}
+	})
+	if int(played.Load()) == len(all) && !t.Failed() { // not with -run of one of them
+		o.CompareRoles(t, recorder)
+	}
+}
+
+func (o Operator) play(t *testing.T, s Scenario, recorder *rbac.Recorder) {
+	server, err := localapi.New(localapi.Options{RBAC: !update(), NoKubernetesService: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	if err := o.Prepare(t.Context(), server.RESTConfig()); err != nil {
+		t.Fatal(err)
+	}
+	operator := server.RESTConfigFor(auth.ServiceAccount(o.Namespace, o.Name))
+	operator.Wrap(recorder.Wrap)
+	s.Play(t, server.RESTConfig(), operator)
+}
+
+// CompareRoles holds the manifests to what was recorded: the ClusterRole, and the Role for the lease. FLYBALL_UPDATE=1 writes the former.
+func (o Operator) CompareRoles(t *testing.T, recorder *rbac.Recorder) {
+	t.Helper()
+	got := recorder.ClusterRole(o.Name, "leases")
+	if update() {
+		text, err := yaml.Marshal(got)
+		if err == nil {
+			err = os.WriteFile(o.RoleFile, text, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	var want rbacv1.ClusterRole
+	o.find(t, "ClusterRole", &want)
+	if diff := cmp.Diff(want.Rules, got.Rules); diff != "" {
+		t.Errorf("%s (-) grants something else than is called (+); FLYBALL_UPDATE=1 writes it anew:\n%s", o.RoleFile, diff)
+	}
+	var lease rbacv1.Role
+	o.find(t, "Role", &lease)
+	if diff := cmp.Diff(lease.Rules, recorder.LeaseRole(lease.Name, lease.Namespace).Rules); diff != "" {
+		t.Errorf("the Role of the lease (-) grants something else than is called (+):\n%s", diff)
+	}
+}
+
+// find reads the first object of a kind out of the manifests.
+func (o Operator) find(t *testing.T, kind string, into any) {
+	t.Helper()
+	objects, err := o.Objects()
+	if err == nil {
+		err = manifest.Find(objects, kind, into)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
