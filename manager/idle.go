@@ -64,15 +64,15 @@ func (m *Manager) RunUntilIdle(ctx context.Context, o IdleOptions) (Summary, err
 	m.writes.active.Store(true)
 	defer m.writes.active.Store(false)
 	started := time.Now()
-	running, stop := context.WithCancel(ctx)
-	defer stop()
+	running, stop := context.WithCancelCause(context.WithoutCancel(ctx)) // ends when what is left was looked at
+	defer stop(nil)
 	ended := make(chan error, 1) // sent once, by the goroutine below
 	go func() { ended <- m.Run(running) }()
 
-	err := m.awaitIdle(running, o, started, ended)
+	err := m.awaitIdle(ctx, o, started, ended)
 	summary := m.summarize(started)
 	if err == nil {
-		stop()
+		stop(context.Cause(ctx))
 		err = <-ended
 		if ctx.Err() != nil { // what was in flight has ended meanwhile, and its queue has dropped what is due later
 			due := summary.DueLater

@@ -367,6 +367,23 @@ func TestRunUntilIdleDeadline(t *testing.T) {
 	})
 }
 
+// TestRunUntilIdleLooksBeforeItStops: what is due later is told although nobody looked at the very moment of the deadline.
+func TestRunUntilIdleLooksBeforeItStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newManager(t, idleWorld(t, localapi.Options{NoKubernetesService: true}, "a"))
+		onConfigMaps(t, m, "later", func(context.Context, reconcile.Request) (reconcile.Result, error) {
+			return reconcile.Result{RequeueAfter: time.Hour}, nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		away := func(manager.Progress) { time.Sleep(1500 * time.Millisecond) }
+		s, err := m.RunUntilIdle(ctx, manager.IdleOptions{Wait: true, Progress: away, ProgressEvery: time.Nanosecond})
+		if !errors.Is(err, context.DeadlineExceeded) || len(s.DueLater) != 1 {
+			t.Errorf("%+v, %v", s, err)
+		}
+	})
+}
+
 func TestTrigger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newManager(t, idleWorld(t, localapi.Options{NoKubernetesService: true}))
