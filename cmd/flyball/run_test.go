@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	oneshot "github.com/flyball-dev/flyball/cmd/flyball/run"
+	"github.com/flyball-dev/flyball/cmd/flyball/store"
+	"github.com/flyball-dev/flyball/localapi"
 )
 
 // shop is a namespace with an application in it, and a resource of its own, in an order that only works when it is sorted.
@@ -164,7 +166,7 @@ func TestRunDueLater(t *testing.T) {
 		var out, summary bytes.Buffer
 		o := oneshot.Options{
 			Files: []string{file}, Namespace: "default", Controllers: []string{"*"}, Kubelet: true,
-			Wait: true, Timeout: time.Minute, Output: oneshot.Table, Out: &out, Summary: &summary,
+			Store: store.Options{Tenant: localapi.DefaultTenant}, Wait: true, Timeout: time.Minute, Output: oneshot.Table, Out: &out, Summary: &summary,
 		}
 		begin := time.Now()
 		err := oneshot.Run(klog.NewContext(t.Context(), klog.Logger{}), o)
