@@ -40,6 +40,9 @@ type World struct {
 	*testing.T
 	Ctx      context.Context
 	Clusters map[string]*Cluster
+
+	lives    map[string]*life // by process, the fleets of that name
+	counters *counters        // of the fleet that was made last
 }
 
 // In runs test in a bubble of virtual time, with the clusters of those names. Watches have a bookmark a day: half a year passes in some
@@ -64,7 +67,7 @@ func New(t *testing.T, names ...string) *World {
 
 func newWorld(t *testing.T, bookmarks time.Duration, names ...string) *World {
 	t.Helper()
-	w := &World{T: t, Ctx: klog.NewContext(t.Context(), klog.Logger{}), Clusters: map[string]*Cluster{}}
+	w := &World{T: t, Ctx: klog.NewContext(t.Context(), klog.Logger{}), Clusters: map[string]*Cluster{}, lives: map[string]*life{}}
 	for _, name := range names {
 		server := localapi.NewTestWith(t, localapi.Options{
 			Namespaces:       []string{"ci", "ephemeral-cluster", "ocp", "team"},
@@ -104,7 +107,7 @@ func (w *World) Must(err error) {
 func (w *World) Configs() map[string]*rest.Config {
 	configs := map[string]*rest.Config{}
 	for name, c := range w.Clusters {
-		configs[name] = c.RESTConfig()
+		configs[name] = rest.CopyConfig(c.RESTConfig())
 	}
 	return configs
 }
@@ -167,10 +170,32 @@ func (w *World) Jobs() []api.ProwJob {
 	return list.Items
 }
 
-// Fleet is the world's clusters as an operator has them.
-func (w *World) Fleet() *fleet.Fleet {
+// Fleet is the world's clusters as an operator has them, with caches restricted to those.
+func (w *World) Fleet(caches ...client.CacheOf) *fleet.Fleet {
 	w.Helper()
-	f, err := fleet.New(w.Configs(), fleet.Options{Hub: Hub, Manager: manager.Options{GracefulTimeout: time.Second}})
+	return w.fleet("operator", manager.Options{Caches: caches})
+}
+
+// Candidate is a fleet that begins when it has the lease, as the process of that name.
+func (w *World) Candidate(process string, caches ...client.CacheOf) *fleet.Fleet {
+	w.Helper()
+	return w.fleet(process, manager.Options{
+		Caches:         caches,
+		LeaderElection: manager.LeaderElection{Enabled: true, Namespace: "ci", Name: "lease", Identity: process},
+	})
+}
+
+func (w *World) fleet(process string, o manager.Options) *fleet.Fleet {
+	w.Helper()
+	configs := w.Configs()
+	w.lives[process] = &life{asked: map[string]int{}}
+	for cluster, config := range configs {
+		config.UserAgent = process
+		config.Wrap(w.lives[process].in(cluster))
+	}
+	w.counters = newCounters()
+	o.GracefulTimeout, o.Metrics = time.Second, w.counters
+	f, err := fleet.New(configs, fleet.Options{Hub: Hub, Manager: o})
 	w.Must(err)
 	return f
 }

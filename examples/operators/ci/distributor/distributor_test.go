@@ -22,11 +22,10 @@ import (
 	"github.com/flyball-dev/flyball/examples/operators/ci/citest"
 	"github.com/flyball-dev/flyball/examples/operators/ci/distributor"
 	"github.com/flyball-dev/flyball/examples/operators/ci/ensure"
-	"github.com/flyball-dev/flyball/examples/operators/ci/fleet"
 	"github.com/flyball-dev/flyball/examples/operators/ci/imagestreamtag"
 	"github.com/flyball-dev/flyball/examples/operators/ci/standin"
 	"github.com/flyball-dev/flyball/localapi"
-	"github.com/flyball-dev/flyball/manager"
+	"github.com/flyball-dev/flyball/reconcile"
 )
 
 func ExampleNewMetrics() {
@@ -91,8 +90,7 @@ func (w *world) start() (stop func()) {
 	w.Helper()
 	agent, err := ciconfig.New(w.dir, "", ciconfig.Options{Interval: 30 * time.Second})
 	w.Must(err)
-	f, err := fleet.New(w.Configs(), fleet.Options{Hub: citest.Hub, Manager: manager.Options{GracefulTimeout: time.Second, Caches: distributor.Caches()}})
-	w.Must(err)
+	f := w.Fleet(distributor.Caches()...)
 	w.Must(f.Hub.Manager.Add(agent))
 	w.Must(distributor.Add(f, agent, w.o))
 	for _, c := range f.Builds {
@@ -259,8 +257,8 @@ func TestWishes(t *testing.T) {
 		}
 		w.has("4.21", "sha256:1", "a", "b", "c")
 		stop := w.start()
-		time.Sleep(time.Minute) // An image that is heard of after somebody has wished for it goes everywhere.
-		w.Create(citest.Hub, wish(citest.Build01, "a"), wish("build99", "c"))
+		time.Sleep(time.Minute)                                               // An image that is heard of after somebody has wished for it goes everywhere.
+		w.Create(citest.Hub, wish(citest.Build01, "a"), wish("build99", "c")) // of which there is more in TestUnknownCluster
 		w.Create(citest.Build02, wish("whatever", "b"))
 		time.Sleep(time.Minute)
 		w.wantImage(citest.Build01, "4.21", "a", "sha256:1")
@@ -275,6 +273,73 @@ func TestWishes(t *testing.T) {
 			}
 		}
 		w.Quiet(time.Hour)
+		stop()
+	})
+}
+
+// A wish for a cluster that nobody knows is looked at once and given up: it is not retried, and is looked at again when it
+// changes.
+func TestUnknownCluster(t *testing.T) {
+	in(t, func(w *world) {
+		w.has("4.21", "sha256:1", "cli")
+		w.o.IgnoreClusters = map[string]bool{"ignored": true}
+		stop := w.start()
+		time.Sleep(time.Minute)
+		before := w.Counted(distributor.Name)
+		want := func(what string, times uint64) {
+			w.Helper()
+			got := w.Counted(distributor.Name)
+			if got.Syncs-before.Syncs != times || got.Terminal-before.Terminal != times || got.Retries != before.Retries || got.Requeues != before.Requeues {
+				t.Errorf("%s: %+v, before it %+v", what, got, before)
+			}
+		}
+		wish := func(cluster string) *api.TestImageStreamTagImport {
+			return api.WithImportName(&api.TestImageStreamTagImport{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ci"}, Spec: api.TestImageStreamTagImportSpec{ClusterName: cluster, Namespace: "ocp", Name: "4.21:cli"},
+			})
+		}
+		unknown := wish("build99")
+		w.Create(citest.Hub, unknown)
+		w.Quiet(time.Hour)
+		want("a cluster that nobody knows", 1)
+		metav1.SetMetaDataAnnotation(&unknown.ObjectMeta, "a", "b")
+		w.Must(w.Clusters[citest.Hub].Client.Update(w.Ctx, unknown))
+		w.Quiet(time.Hour)
+		want("the wish changes", 2)
+		w.Create(citest.Hub, wish("ignored"))
+		w.Quiet(time.Hour)
+		want("a cluster that is ignored", 2)
+		stop()
+	})
+}
+
+// What the configuration adds is one request for every build cluster; what it removes is none.
+func TestConfigurationRequests(t *testing.T) {
+	in(t, func(w *world) {
+		w.has("4.21", "sha256:1", "cli", "tests")
+		for _, cluster := range []string{citest.Build01, citest.Build02} { // so that no import's end is a request, too
+			s := &api.ImageStream{ObjectMeta: metav1.ObjectMeta{Namespace: "ocp", Name: "4.21"}}
+			s.Point("cli", api.TagEvent{Image: "sha256:1"})
+			s.Point("tests", api.TagEvent{Image: "sha256:1"})
+			w.Create(cluster, s)
+		}
+		stop := w.start()
+		reads := func(what string, want reconcile.Stats, tags ...string) {
+			t.Helper()
+			before := w.Counted(distributor.Name)
+			w.inputs(tags...)
+			time.Sleep(5 * time.Minute)
+			if got := w.Counted(distributor.Name); got.Adds-before.Adds != want.Adds || got.Syncs-before.Syncs != want.Syncs {
+				t.Errorf("%s: %+v, before it %+v", what, got, before)
+			}
+		}
+		time.Sleep(time.Minute)
+		const cli, tests = "{namespace: ocp, name: '4.21', tag: cli}", "{namespace: ocp, name: '4.21', tag: tests}"
+		reads("an input is added", reconcile.Stats{Adds: 2, Syncs: 2}, cli, tests)
+		reads("inputs change places", reconcile.Stats{}, tests, cli)
+		reads("one is removed", reconcile.Stats{}, tests)
+		reads("all are removed", reconcile.Stats{})
+		reads("one comes back", reconcile.Stats{Adds: 2, Syncs: 2}, cli)
 		stop()
 	})
 }

@@ -2,18 +2,25 @@ package fleet_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/examples/operators/ci/api"
+	"github.com/flyball-dev/flyball/examples/operators/ci/ciconfig"
 	"github.com/flyball-dev/flyball/examples/operators/ci/citest"
+	"github.com/flyball-dev/flyball/examples/operators/ci/distributor"
+	"github.com/flyball-dev/flyball/examples/operators/ci/ensure"
 	"github.com/flyball-dev/flyball/examples/operators/ci/fleet"
+	"github.com/flyball-dev/flyball/examples/operators/ci/imagestreamtag"
+	"github.com/flyball-dev/flyball/examples/operators/ci/importcleaner"
+	"github.com/flyball-dev/flyball/examples/operators/ci/standin"
 	"github.com/flyball-dev/flyball/informer"
-	"github.com/flyball-dev/flyball/localapi/audit"
-	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
@@ -31,37 +38,138 @@ func add(w *citest.World, c *fleet.Cluster) {
 // Two processes, two clusters: the one that does not lead asks nothing of the build cluster until the leader is gone.
 func TestBuildClustersBeginWithTheLease(t *testing.T) {
 	citest.In(t, func(w *citest.World) {
-		process := func(identity string) *fleet.Fleet {
-			configs := w.Configs()
-			for name, c := range configs {
-				configs[name] = rest.CopyConfig(c)
-				configs[name].UserAgent = identity
-			}
-			f, err := fleet.New(configs, fleet.Options{Hub: citest.Hub, Manager: manager.Options{
-				GracefulTimeout: time.Second,
-				LeaderElection:  manager.LeaderElection{Enabled: true, Namespace: "ci", Name: "lease", Identity: identity},
-			}})
-			w.Must(err)
+		candidate := func(process string) *fleet.Fleet {
+			f := w.Candidate(process)
 			add(w, f.Builds[0])
 			return f
 		}
-		requests := func(identity string) int {
-			return len(w.Clusters[citest.Build01].Audit().Entries(func(e audit.Entry) bool { return strings.HasPrefix(e.UserAgent, identity) }))
-		}
-		stopFirst := w.Start(process("first").Run)
+		stopFirst := w.Start(candidate("first").Run)
 		time.Sleep(time.Minute)
-		stopSecond := w.Start(process("second").Run)
+		stopSecond := w.Start(candidate("second").Run)
 		time.Sleep(10 * time.Minute)
-		if requests("first") == 0 || requests("second") != 0 {
-			t.Errorf("while the first leads: %d and %d requests", requests("first"), requests("second"))
+		if first, second := w.Requests("first", citest.Build01), w.Requests("second", citest.Build01); first == 0 || second != 0 {
+			t.Errorf("while the first leads: %d and %d requests", first, second)
 		}
 		stopFirst()
 		time.Sleep(time.Minute)
-		if requests("second") == 0 {
+		if w.Requests("second", citest.Build01) == 0 {
 			t.Error("the second leads and does not look at the build cluster")
 		}
 		stopSecond()
 	}, citest.Hub, citest.Build01)
+}
+
+// The leader is killed at each of its writes to the build cluster in turn, before the write took effect or after. The next process
+// takes the lease when it has run out, asks the build cluster for nothing before that, and goes on where the dead one stopped: in
+// the end everything is there, and was written once.
+func TestLeaderIsKilled(t *testing.T) {
+	citest.In(t, func(w *citest.World) {
+		r := newRelay(w)
+		r.next()
+		for n, survived := 1, false; !survived; n++ {
+			for _, applied := range []bool{false, true} {
+				leader := r.leader
+				r.next()
+				w.DieAt(leader, citest.Build01, n, applied)
+				tag := r.wish()
+				time.Sleep(9 * time.Second)
+				if survived = !w.IsDead(leader); survived {
+					break
+				}
+				if asked := w.Requests(r.leader, citest.Build01); asked != 0 {
+					t.Errorf("the lease has not run out, and the next one has asked the build cluster for %d things", asked)
+				}
+				time.Sleep(time.Minute)
+				if stream := (&api.ImageStream{}); !w.Exists(citest.Build01, tag.Namespace, tag.Stream, stream) || stream.Tag(tag.Tag) == nil {
+					t.Errorf("killed at write %d (applied: %t), the leader has no heir that brings %v", n, applied, tag)
+				}
+			}
+		}
+		r.stop()
+		if killed := len(r.ends) - 2; killed < 2*6 { // namespace, role, binding, stream, secret, import, and the import's end
+			t.Errorf("only %d leaders were killed", killed)
+		}
+		written := map[string]int{}
+		for _, e := range w.Clusters[citest.Build01].Audit().Writes() {
+			if e.Code < 300 && strings.HasPrefix(e.UserAgent, relayed) {
+				written[fmt.Sprint(e.Verb, " ", e.Resource, " ", e.Namespace, "/", e.Name)]++
+			}
+		}
+		for what, n := range written {
+			if n != 1 {
+				t.Errorf("%d times: %s", n, what)
+			}
+		}
+	}, citest.Hub, citest.Build01)
+}
+
+// relayed is what the names of the processes of a relay begin with.
+const relayed = "process-"
+
+// relay is processes that take the lease from each other, and bring images to the build cluster.
+type relay struct {
+	*citest.World
+	agent *ciconfig.Agent
+	o     distributor.Options
+	// leader is the last process that has begun: it leads when those before it are dead.
+	leader       string
+	wishes       int
+	ends         []func() error
+	stopImporter func()
+}
+
+func newRelay(w *citest.World) *relay {
+	w.Helper()
+	agent, err := ciconfig.New("", "", ciconfig.Options{})
+	w.Must(err)
+	r := &relay{World: w, agent: agent, o: distributor.Options{Streams: map[string]bool{}}}
+	for n := range 100 {
+		r.o.Streams[fmt.Sprint("project-", n, "/stream")] = true
+	}
+	w.Create(citest.Build01, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ensure.PullSecretNamespace, Name: ensure.PullSecretName}})
+	f := w.Fleet()
+	w.Must(standin.AddImporter(f.Builds[0], standin.ImporterOptions{}))
+	r.stopImporter = w.Start(f.Run)
+	return r
+}
+
+// next begins another process.
+func (r *relay) next() {
+	r.Helper()
+	r.leader = fmt.Sprint(relayed, len(r.ends))
+	f := r.Candidate(r.leader, distributor.Caches()...)
+	r.Must(distributor.Add(f, r.agent, r.o))
+	r.Must(importcleaner.Add(f.Builds[0]))
+	ctx, stop := context.WithCancel(r.Ctx)
+	ended := make(chan error, 1) // what came of it
+	go func() { ended <- f.Run(ctx) }()
+	r.ends = append(r.ends, func() error {
+		stop()
+		return <-ended
+	})
+	time.Sleep(time.Minute)
+}
+
+// wish has a tag of the hub point at an image, in a namespace that the build cluster does not have.
+func (r *relay) wish() imagestreamtag.Ref {
+	r.Helper()
+	tag := imagestreamtag.Ref{Namespace: fmt.Sprint("project-", r.wishes), Stream: "stream", Tag: "tag"}
+	r.wishes++
+	s := &api.ImageStream{ObjectMeta: metav1.ObjectMeta{Namespace: tag.Namespace, Name: tag.Stream}}
+	s.Point(tag.Tag, api.TagEvent{Created: metav1.Now(), Image: "sha256:1"})
+	r.Create(citest.Hub, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tag.Namespace}}, s)
+	return tag
+}
+
+// stop ends all processes: only those that were killed end with an error, that of a lease that was lost.
+func (r *relay) stop() {
+	r.Helper()
+	for n, end := range r.ends {
+		if err := end(); (err != nil) != r.IsDead(fmt.Sprint(relayed, n)) {
+			r.Errorf("process %d ended with %v", n, err)
+		}
+	}
+	r.stopImporter()
 }
 
 func TestNoHub(t *testing.T) {

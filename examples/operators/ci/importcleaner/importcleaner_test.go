@@ -37,12 +37,14 @@ func has(w *citest.World, cluster, name string) bool {
 	return w.Exists(cluster, "ci", name, &api.TestImageStreamTagImport{})
 }
 
-// Source: TestReconcile of pkg/controller/testimagestreamimportcleaner of openshift/ci-tools; and the seconds, and a restart.
+// Source: TestReconcile of pkg/controller/testimagestreamimportcleaner of openshift/ci-tools; and the seconds, a restart, and one
+// that is deleted by hand before its time.
 func TestClean(t *testing.T) {
 	citest.In(t, func(w *citest.World) {
 		seed(w, citest.Hub, "old", 8*day)
 		seed(w, citest.Hub, "almost", 7*day-time.Second)
 		seed(w, citest.Hub, "young", 6*day)
+		seed(w, citest.Hub, "by-hand", 7*day-time.Hour)
 		seed(w, citest.Build01, "young", 5*day)
 		stop := start(w)
 		time.Sleep(500 * time.Millisecond)
@@ -53,7 +55,11 @@ func TestClean(t *testing.T) {
 		if has(w, citest.Hub, "almost") {
 			t.Error("one that got old is there a second later")
 		}
+		w.Must(w.Clusters[citest.Hub].Client.Delete(w.Ctx, &api.TestImageStreamTagImport{ObjectMeta: metav1.ObjectMeta{Namespace: "ci", Name: "by-hand"}}))
 		w.Quiet(12 * time.Hour)
+		if s := w.Counted(importcleaner.Name); s.Errors != 0 {
+			t.Errorf("one is not there when its time has come, and somebody minds: %+v", s)
+		}
 		stop()
 		time.Sleep(6 * time.Hour) // nobody is there
 		stop = start(w)
