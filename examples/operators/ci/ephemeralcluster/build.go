@@ -29,9 +29,9 @@ const (
 )
 
 // namespaceOf is the namespace in which the job runs; empty while there is none.
-func namespaceOf(ctx context.Context, build client.Client, job *api.ProwJob) (string, error) {
+func namespaceOf(ctx context.Context, build client.Client, job *api.ProwJob, opts ...client.ListOption) (string, error) {
 	var list corev1.NamespaceList
-	if err := build.List(ctx, &list, client.MatchingLabels{api.JobIDLabel: job.Name}); err != nil {
+	if err := build.List(ctx, &list, append(opts, client.MatchingLabels{api.JobIDLabel: job.Name})...); err != nil {
 		return "", fmt.Errorf("list namespaces of build cluster %s: %w", job.Spec.Cluster, err)
 	}
 	list.Items = slices.DeleteFunc(list.Items, func(n corev1.Namespace) bool { return n.DeletionTimestamp != nil })

@@ -58,6 +58,9 @@ func (p *provisioner) endJob(ctx context.Context, job *api.ProwJob, why string) 
 		return false, p.abort(ctx, job, why+"there is no client for the build cluster")
 	}
 	namespace, err := namespaceOf(ctx, build, job)
+	if err == nil && namespace == "" { // which the server is asked about before it is believed: an abort cannot be undone
+		namespace, err = namespaceOf(ctx, build, job, client.Live)
+	}
 	if err != nil {
 		return true, err
 	}

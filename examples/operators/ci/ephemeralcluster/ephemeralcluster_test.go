@@ -22,6 +22,7 @@ import (
 	"github.com/flyball-dev/flyball/examples/operators/ci/ephemeralcluster"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/audit"
+	"github.com/flyball-dev/flyball/localapi/gate"
 )
 
 // world is a hub and a build cluster, with the controllers when they run.
@@ -39,7 +40,18 @@ func (w *world) row(n int) *world {
 
 func in(t *testing.T, test func(w *world)) {
 	t.Helper()
-	citest.InWithBookmarks(t, time.Minute, func(w *citest.World) {
+	inWithBookmarks(t, 24*time.Hour, test)
+}
+
+// inLossy is in where it is not known what was applied, since an answer was lost or is an error: a bookmark a minute tells.
+func inLossy(t *testing.T, test func(w *world)) {
+	t.Helper()
+	inWithBookmarks(t, time.Minute, test)
+}
+
+func inWithBookmarks(t *testing.T, every time.Duration, test func(w *world)) {
+	t.Helper()
+	citest.InWithBookmarks(t, every, func(w *citest.World) {
 		test(&world{w, ephemeralcluster.Options{
 			Profiles:          map[string][]ephemeralcluster.Owner{"aws": {{Cluster: "k1", Tenant: "team-a"}}, "free": nil},
 			PrivilegedTenants: []string{"root"},
@@ -201,7 +213,7 @@ func TestLife(t *testing.T) {
 // The process dies between the creation of the job and the write of the status, on which its answers are lost: the next one binds
 // the job that there is.
 func TestCrashAfterTheJobWasCreated(t *testing.T) {
-	in(t, func(w *world) {
+	inLossy(t, func(w *world) {
 		remove := w.Clusters[citest.Hub].Intercept(localapi.Rule{Verb: "patch", Resource: "ephemeralclusters", Subresource: "status", Err: context.DeadlineExceeded})
 		stop := w.start()
 		w.Create(citest.Hub, w.wish())
@@ -222,7 +234,7 @@ func TestCrashAfterTheJobWasCreated(t *testing.T) {
 
 // The answer to the creation of the job is lost, and the watch is late: there is one job all the same.
 func TestLostAnswer(t *testing.T) {
-	in(t, func(w *world) {
+	inLossy(t, func(w *world) {
 		w.Clusters[citest.Hub].Intercept(localapi.Rule{Verb: "create", Resource: "prowjobs", Nth: 1, Applied: true, Err: context.DeadlineExceeded})
 		stop := w.start()
 		w.Create(citest.Hub, w.wish())
@@ -300,7 +312,7 @@ func TestBegin(t *testing.T) {
 
 // Errors of the API are tried again, and are in the status meanwhile; what was invalid is looked at again when it was changed.
 func TestSecondThoughts(t *testing.T) {
-	in(t, func(w *world) {
+	inLossy(t, func(w *world) {
 		remove := w.Clusters[citest.Hub].Intercept(localapi.Rule{Verb: "create", Resource: "prowjobs", Err: apierrors.NewInternalError(fmt.Errorf("no disk"))})
 		stop := w.start()
 		w.Create(citest.Hub, w.wish())
@@ -456,7 +468,7 @@ func TestDelete(t *testing.T) {
 
 // The process died between the creation of the job and the status, and the cluster is deleted before the next one begins.
 func TestDeleteAfterCrash(t *testing.T) {
-	in(t, func(w *world) {
+	inLossy(t, func(w *world) {
 		w.Clusters[citest.Hub].Intercept(localapi.Rule{Verb: "patch", Resource: "ephemeralclusters", Subresource: "status", Err: context.DeadlineExceeded})
 		stop := w.start()
 		w.Create(citest.Hub, w.wish())
@@ -522,9 +534,40 @@ func TestOrphans(t *testing.T) {
 					t.Errorf("%s: signalled: %t", name, w.signalled())
 				}
 				w.Quiet(time.Hour)
+				if s := w.Counted(ephemeralcluster.OrphansName); name == "no client of the build cluster" && (s.Terminal != 1 || s.Retries != 0) {
+					t.Errorf("%s: in an hour, %+v", name, s)
+				}
 				stop()
 			}
 		}
+	})
+}
+
+// The watch of the build cluster is late, and does not tell that the job's namespace is there: the job is told to end all the same, and
+// not aborted.
+func TestLateNamespace(t *testing.T) {
+	ends := map[string]func(*world){
+		"deleted":  func(w *world) { w.Must(w.Clusters[citest.Hub].Client.Delete(w.Ctx, w.wish())) },
+		"stripped": (*world).strip,
+	}
+	in(t, func(all *world) {
+		all.Clusters[citest.Build01].Intercept(localapi.Rule{Verb: "watch", Resource: "namespaces", Do: func(ctx context.Context, _ *gate.Request) gate.Verdict {
+			<-ctx.Done()
+			return gate.Verdict{}
+		}})
+		stop := all.start()
+		for n, how := range slices.Sorted(maps.Keys(ends)) {
+			w := all.row(n)
+			w.Create(citest.Hub, w.wish())
+			time.Sleep(time.Second)
+			w.runs()
+			ends[how](w)
+			time.Sleep(time.Second)
+			if job := w.job(); !w.signalled() || job.Complete() {
+				t.Errorf("%s: signalled: %t; the job is %+v", how, w.signalled(), job.Status)
+			}
+		}
+		stop()
 	})
 }
 
