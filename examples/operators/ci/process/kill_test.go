@@ -4,18 +4,32 @@ import (
 	"context"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/flyball-dev/flyball/examples/operators/ci/scenario"
+	"github.com/flyball-dev/flyball/localapi/audit"
 )
 
 // kills is how often TestKill kills, unless FLYBALL_KILLS says.
 const kills = 3
 
+// plenty is about how often the program writes in a play.
+const plenty = 60
+
+// death is when a process is killed: after so many writes, and a moment.
+type death struct {
+	writes int
+	moment time.Duration
+}
+
 // The program is killed at random moments of the scenario and started again, until it was killed often enough. However often that
 // was, the scenario comes to its end, with the outcome that it has when nobody is killed; and then nothing is written any more.
 func TestKill(t *testing.T) {
+	t.Parallel()
 	wanted := kills
 	if n, err := strconv.Atoi(os.Getenv("FLYBALL_KILLS")); err == nil {
 		wanted = n
@@ -23,65 +37,83 @@ func TestKill(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d", seed)
-	want, took := play(t, nil)
-	t.Logf("in peace, it takes %v and the outcome is\n%s", took, want)
 	for done := 0; done < wanted; {
-		left := min(wanted-done, 6)
-		pauses := make([]time.Duration, left)
-		for i := range pauses {
-			pauses[i] = time.Duration(random.Int64N(int64(took) * 2 / int64(left+1)))
+		deaths := make([]death, min(wanted-done, 6))
+		for i := range deaths {
+			deaths[i] = death{random.IntN(2 * plenty / (len(deaths) + 1)), time.Duration(random.Int64N(int64(200 * time.Millisecond)))}
 		}
-		got, _ := play(t, pauses)
-		if done += left; got != want {
-			t.Fatalf("after %d kills, %v apart, the outcome is\n%s\nwant\n%s", left, pauses, got, want)
+		got := play(t, deaths)
+		if done += len(deaths); got != scenario.Ending {
+			t.Fatalf("after %v the outcome is\n%s\nwant\n%s", deaths, got, scenario.Ending)
 		}
 	}
 }
 
-// play plays the scenario to its end while the program lives as long as each of the pauses says, and then in peace.
-func play(t *testing.T, pauses []time.Duration) (outcome string, took time.Duration) {
+// play plays the scenario to its end while the program dies as often as there are deaths, and then in peace.
+func play(t *testing.T, deaths []death) (outcome string) {
 	t.Helper()
 	w := newWorld(t)
-	c := w.spawn("no")
-	begin := time.Now()
-	played := make(chan error, 1) // what came of the play
+	args := scenario.Args(w.stage.Dir)
+	c := w.spawn(first, args...)
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
-	go func() { played <- w.stage.Play(ctx) }()
-	for _, pause := range pauses {
-		time.Sleep(pause)
+	var failed error
+	ended := make(chan struct{}) // closed by the play, when it has set failed
+	go func() {
+		defer close(ended)
+		failed = w.stage.Play(ctx)
+	}()
+	over := func() bool {
+		select {
+		case <-ended:
+			return true
+		default:
+			return false
+		}
+	}
+	written := func() int {
+		return len(slices.DeleteFunc(w.writes(), func(e audit.Entry) bool { return e.User != first }))
+	}
+	for _, d := range deaths {
+		for born := written(); written() < born+d.writes && !over(); {
+			time.Sleep(5 * time.Millisecond)
+		}
+		time.Sleep(d.moment)
 		w.must(c.Process.Kill())
 		_ = c.Wait() // which says that it was killed
 		if strings.Contains(c.output(), "DATA RACE") {
 			t.Errorf("the race detector found something:\n%s", c.output())
 		}
-		c = w.spawn("no")
+		c = w.spawn(first, args...)
 	}
-	if err := <-played; err != nil {
-		t.Fatalf("after %d kills: %v\n%s", len(pauses), err, c.output())
+	if <-ended; failed != nil {
+		t.Fatalf("after %v: %v\n%s", deaths, failed, c.output())
 	}
-	took = time.Since(begin)
+	t.Logf("%d writes", written())
+	w.until("the last one runs", func() bool { return strings.Contains(c.output(), "Manager started") })
 	outcome = w.settled()
 	w.must(c.Process.Kill())
 	_ = c.Wait()
-	return outcome, took
+	return outcome
 }
 
-// settled is the outcome when nothing was written for a second.
-func (w *world) settled() string {
+// settled is the outcome when it is that of the end, and nothing was written for a second: what the last process found it may have to
+// tidy up first. It is any other when that does not come.
+func (w *world) settled() (outcome string) {
 	w.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); ; {
+	var last []audit.Entry
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); {
 		w.forget()
 		time.Sleep(time.Second)
+		var err error
+		outcome, err = w.stage.Outcome(w.ctx)
+		w.must(err)
 		writes := w.writes()
-		if len(writes) == 0 {
-			break
+		if outcome == scenario.Ending && len(writes) == 0 {
+			return outcome
 		}
-		if time.Now().After(deadline) {
-			w.Fatalf("it does not come to rest: %v", writes)
-		}
+		last = writes
 	}
-	outcome, err := w.stage.Outcome(w.ctx)
-	w.must(err)
+	w.Errorf("it does not come to rest: %v", last)
 	return outcome
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -14,11 +13,12 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// clusters are the contexts of the kubeconfig as clusters, by name, and the files that it was read from. Where it has no context
-// of the hub's name, the hub is the cluster that this runs in.
-func (o *Options) clusters() (configs map[string]*rest.Config, files []string, err error) {
+// clusters are the contexts of the kubeconfig as clusters, by name, and the files that it is read from, as they were before. Where
+// it has no context of the hub's name, the hub is the cluster that this runs in.
+func (o *Options) clusters() (configs map[string]*rest.Config, files *watchedFiles, err error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.Kubeconfig
+	files = watch(rules.GetLoadingPrecedence())
 	raw, err := rules.Load()
 	if err != nil {
 		return nil, nil, fmt.Errorf("read kubeconfig: %w", err)
@@ -40,10 +40,7 @@ func (o *Options) clusters() (configs map[string]*rest.Config, files []string, e
 		}
 		configs[o.HubContext] = o.tuned(config)
 	}
-	return configs, slices.DeleteFunc(rules.GetLoadingPrecedence(), func(file string) bool {
-		_, err := os.Stat(file)
-		return err != nil
-	}), errors.Join(wrong...)
+	return configs, files, errors.Join(wrong...)
 }
 
 // tuned is a config with the limits that the flags say.
@@ -55,10 +52,31 @@ func (o *Options) tuned(config *rest.Config) *rest.Config {
 // errKubeconfigChanged is why the process ends when it does.
 var errKubeconfigChanged = errors.New("the kubeconfig has changed")
 
-// fileWatch ends the process when files change. It looks at what is in them: a file of a Secret's volume is behind links that are
-// exchanged.
+// watchedFiles are files and a digest of what was in them; a file that was missing counts as empty.
+type watchedFiles struct {
+	names  []string
+	before [sha256.Size]byte
+}
+
+func watch(names []string) *watchedFiles {
+	f := &watchedFiles{names: names}
+	f.before = f.digest()
+	return f
+}
+
+func (f *watchedFiles) digest() [sha256.Size]byte {
+	h := sha256.New()
+	for _, name := range f.names {
+		text, _ := os.ReadFile(name)
+		fmt.Fprintf(h, "%q %q\n", name, text)
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// fileWatch ends the process when files are not as before. It looks at what is in them: a file of a Secret's volume is behind links
+// that are exchanged.
 type fileWatch struct {
-	files    []string
+	files    *watchedFiles
 	interval time.Duration
 	changed  context.CancelCauseFunc
 }
@@ -71,13 +89,12 @@ func (w *fileWatch) NeedLeaderElection() bool { return false }
 
 // Run looks at the files until ctx is done.
 func (w *fileWatch) Run(ctx context.Context) error {
-	before := w.digest()
 	tick := time.NewTicker(w.interval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			if w.digest() != before {
+			if w.files.digest() != w.files.before {
 				klog.FromContext(ctx).Info("Kubeconfig changed: ending, to be started anew")
 				w.changed(errKubeconfigChanged)
 				return nil
@@ -86,14 +103,4 @@ func (w *fileWatch) Run(ctx context.Context) error {
 			return nil
 		}
 	}
-}
-
-// digest is that of the files' contents; a file that is missing counts as empty.
-func (w *fileWatch) digest() (sum [sha256.Size]byte) {
-	h := sha256.New()
-	for _, file := range w.files {
-		text, _ := os.ReadFile(file)
-		fmt.Fprintf(h, "%q %q\n", file, text)
-	}
-	return [sha256.Size]byte(h.Sum(nil))
 }

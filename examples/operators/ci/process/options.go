@@ -195,11 +195,3 @@ func (o *Options) completeProfiles() error {
 	}
 	return nil
 }
-
-// SetNamespaces enables the namespaces in which service accounts get new secrets, and has old ones deleted.
-func (o *Options) SetNamespaces(namespaces ...string) {
-	o.refresher.Namespaces, o.refresher.RemoveOld = namespaces, true
-}
-
-// SetPolling sets how often a build cluster is looked at for an ephemeral cluster.
-func (o *Options) SetPolling(d time.Duration) { o.ephemeral.Polling = d }

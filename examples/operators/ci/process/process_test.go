@@ -1,33 +1,19 @@
 package process_test
 
 import (
-	"bytes"
-	"context"
-	"fmt"
-	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
+	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/spf13/pflag"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/examples/operators/ci/api"
 	"github.com/flyball-dev/flyball/examples/operators/ci/process"
 	"github.com/flyball-dev/flyball/examples/operators/ci/scenario"
-	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/audit"
-	"github.com/flyball-dev/flyball/manager/ctrl"
 )
 
 // parse reads a command line.
@@ -79,108 +65,77 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// world is a hub and a build cluster, for processes too, and somebody who plays.
-type world struct {
-	*testing.T
-	ctx        context.Context
-	servers    map[string]*localapi.Server
-	configs    map[string]*rest.Config
-	stage      *scenario.Stage
-	kubeconfig string
-}
-
-func newWorld(t *testing.T) *world {
-	t.Helper()
-	w := &world{T: t, ctx: klog.NewContext(t.Context(), klog.Logger{}), servers: map[string]*localapi.Server{}, configs: map[string]*rest.Config{}}
-	w.stage = &scenario.Stage{Dir: t.TempDir(), Patience: 5 * time.Minute}
-	kubeconfig := clientcmdapi.NewConfig()
-	for name, c := range map[string]*client.Client{scenario.HubName: &w.stage.Hub, scenario.BuildName: &w.stage.Build} {
-		server, err := localapi.New(localapi.Options{Audit: &audit.Log{}})
-		w.must(err)
-		w.servers[name], w.configs[name] = server, server.RESTConfig()
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		w.must(err)
-		ctx, stop := context.WithCancel(context.Background())
-		served := make(chan error, 1) // what came of serving
-		go func() { served <- server.Serve(ctx, listener) }()
-		t.Cleanup(func() {
-			stop()
-			<-served
-			_ = server.Close()
+// The program's exit codes: what is wrong with the command line is all on stderr, with the controllers that there are, before any
+// cluster is asked for anything.
+func TestExitCode(t *testing.T) {
+	t.Parallel()
+	for args, c := range map[string]struct {
+		code int
+		want []string
+	}{
+		"--controllers=promotion,testimagestreamimportcleaner,nonsense --cluster-profiles-path=nowhere --port=70000": {1, []string{
+			`--controllers: there is no "promotion"; there are promotionreconciler, test_images_distributor, serviceaccount_secret_refresher, testimagestreamimportcleaner, ` +
+				"ephemeral_cluster_provisioner, serviceaccount_secret_minter, fake_importer, fake_job_runner\n",
+			`--controllers: there is no "nonsense"; there are `, "--cluster-profiles-path: open nowhere", "--port 70000",
+		}},
+		"--controllers=testimagestreamimportcleaner --kubeconfig=nowhere": {1, []string{"read kubeconfig", "nowhere"}},
+		"--dry-run false": {2, []string{`there are no arguments: what is "false"?`}},
+		"--help":          {0, []string{"--controllers"}},
+	} {
+		c, program := c, launch(t, strings.Fields(args)...)
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			_ = program.Wait() // whose error is the code
+			if code := program.ProcessState.ExitCode(); code != c.code {
+				t.Errorf("exit code %d, want %d:\n%s", code, c.code, program.output())
+			}
+			for _, want := range c.want {
+				if !strings.Contains(program.output(), want) {
+					t.Errorf("it does not say %q, but\n%s", want, program.output())
+				}
+			}
 		})
-		kubeconfig.Clusters[name] = &clientcmdapi.Cluster{Server: "http://" + listener.Addr().String()}
-		kubeconfig.Contexts[name] = &clientcmdapi.Context{Cluster: name}
-		direct, err := client.New(w.configs[name], client.Options{Scheme: api.NewScheme()})
-		w.must(err)
-		*c = direct
-	}
-	w.kubeconfig = filepath.Join(w.stage.Dir, "kubeconfig")
-	w.must(clientcmd.WriteToFile(*kubeconfig, w.kubeconfig))
-	w.must(w.stage.SetUp(w.ctx))
-	return w
-}
-
-func (w *world) must(err error) {
-	w.Helper()
-	if err != nil {
-		w.Fatal(err)
 	}
 }
 
-// writes are all writes to both clusters since they were last forgotten.
-func (w *world) writes() (all []audit.Entry) {
-	for _, s := range w.servers {
-		all = append(all, s.Audit().Writes()...)
-	}
-	return all
-}
-
-func (w *world) forget() {
-	for _, s := range w.servers {
-		s.Audit().Reset()
-	}
-}
-
-// start runs a process in this one.
-func (w *world) start(o *process.Options) (stop func()) {
-	w.Helper()
-	w.must(o.Complete())
-	f, err := process.New(w.configs, o)
-	w.must(err)
-	ctx, cancel := context.WithCancel(w.ctx)
-	done := make(chan error, 1) // what came of it
-	go func() { done <- f.Run(ctx) }()
-	return func() {
-		w.Helper()
-		cancel()
-		if err := <-done; err != nil {
-			w.Error(err)
+// Without --controllers only the default one runs: nobody watches what the others work on, and nobody a build cluster.
+func TestDefaultController(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	stop := w.start(parse(t, scenario.Args(w.stage.Dir)[1:]...)) // all but the controllers
+	w.until("there is a promotion job", func() bool {
+		var jobs api.ProwJobList
+		w.must(w.stage.Hub.List(w.ctx, &jobs, client.HasLabels{api.PromotionLabel}))
+		return len(jobs.Items) > 0
+	})
+	stop()
+	watched := map[string][]string{}
+	for cluster, server := range w.servers {
+		for _, e := range server.Audit().Entries(func(e audit.Entry) bool { return e.Verb == "watch" }) {
+			watched[cluster] = append(watched[cluster], e.Resource)
 		}
+		slices.Sort(watched[cluster])
+		watched[cluster] = slices.Compact(watched[cluster])
+	}
+	if want := []string{"imagestreams", "prowjobs"}; !slices.Equal(watched[scenario.HubName], want) || len(watched[scenario.BuildName]) != 0 {
+		t.Errorf("watched are %v, want %v of the hub", watched, want)
 	}
 }
 
 // Dry, everything runs, and nothing changes: what would be written is asked for as a dry run, and no version moves.
 func TestDryRun(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ec := &api.EphemeralCluster{}
 	ec.Namespace, ec.Name, ec.Spec.CIOperator.Test.Workflow = "ephemeral-cluster", "dry", "w"
 	w.must(w.stage.Hub.Create(w.ctx, ec))
-	o := scenario.Options(w.stage.Dir)
-	o.DryRun = true
+	o := parse(t, append(scenario.Args(w.stage.Dir), "--dry-run=true")...)
 	w.forget()
 	stop := w.start(o)
-	deadline := time.Now().Add(time.Minute)
-	asked := func() bool {
-		dry := w.servers[scenario.HubName].Audit().Entries(func(e audit.Entry) bool { return e.DryRun && e.Resource == "ephemeralclusters" })
-		return len(dry) > 0
-	}
-	for !asked() && time.Now().Before(deadline) {
-		time.Sleep(10 * time.Millisecond)
-	}
+	w.until("somebody asks what would become of the cluster", func() bool {
+		return len(w.servers[scenario.HubName].Audit().Entries(func(e audit.Entry) bool { return e.DryRun && e.Resource == "ephemeralclusters" })) > 0
+	})
 	stop()
-	if !asked() {
-		t.Error("nobody asked what would become of the cluster")
-	}
 	for _, e := range w.writes() {
 		if !e.DryRun {
 			t.Errorf("written: %v", e)
@@ -193,92 +148,29 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-const childArgs = "FLYBALL_TEST_CI_ARGS"
-
-// TestChild is the program, as a process of its own.
-func TestChild(t *testing.T) {
-	args := os.Getenv(childArgs)
-	if args == "" {
-		t.Skip("only as a child")
-	}
-	dir, kubeconfig, _ := strings.Cut(args, " ")
-	o := scenario.Options(dir)
-	o.Kubeconfig = kubeconfig
-	o.LeaderElection.Enabled = strings.HasSuffix(os.Getenv("FLYBALL_TEST_CI_LEASE"), "yes")
-	if err := process.Run(ctrl.SetupSignalHandler(), o); err != nil {
-		fmt.Fprintln(os.Stderr, "run:", err)
-		os.Exit(1)
-	}
-	os.Exit(0)
-}
-
-// child is a process of its own.
-type child struct {
-	*exec.Cmd
-	mu  sync.Mutex
-	out bytes.Buffer
-}
-
-// Write takes the process's output.
-func (c *child) Write(b []byte) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.out.Write(b)
-}
-
-func (c *child) output() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.out.String()
-}
-
-// spawn starts the program as a process of its own.
-func (w *world) spawn(lease string) *child {
-	w.Helper()
-	c := &child{Cmd: exec.Command(os.Args[0], "-test.run=^TestChild$")}
-	c.Env = append(os.Environ(), childArgs+"="+w.stage.Dir+" "+w.kubeconfig, "FLYBALL_TEST_CI_LEASE="+lease, "GOCOVERDIR="+w.TempDir())
-	c.Stdout, c.Stderr = c, c
-	w.must(c.Start())
-	w.Cleanup(func() { _ = c.Process.Kill() })
-	return c
-}
-
 // The kubeconfig changes: the program ends without an error and gives the lease away at once.
 func TestKubeconfigChanges(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
-	c := w.spawn("yes")
-	lease := &coordinationv1.Lease{}
-	holder := func() string {
-		w.must(client.IgnoreNotFound(w.stage.Hub.Get(w.ctx, client.ObjectKey{Namespace: "ci", Name: "ci-controllers"}, lease)))
-		if lease.Spec.HolderIdentity == nil {
-			return ""
-		}
-		return *lease.Spec.HolderIdentity
-	}
-	for deadline := time.Now().Add(time.Minute); holder() == "" && time.Now().Before(deadline); {
-		time.Sleep(10 * time.Millisecond)
-	}
-	if holder() == "" {
-		t.Fatalf("nobody took the lease:\n%s", c.output())
-	}
-	text, err := os.ReadFile(w.kubeconfig)
+	c := w.spawn(first, append(scenario.Args(w.stage.Dir), candidate...)...)
+	w.until("it leads", func() bool { return w.holder() != "" })
+	text, err := os.ReadFile(w.kubeconfig(first))
 	w.must(err)
-	w.must(os.WriteFile(w.kubeconfig, append(text, "# changed\n"...), 0o600))
+	w.must(os.WriteFile(w.kubeconfig(first), append(text, "# changed\n"...), 0o600))
 	if err := c.Wait(); err != nil {
 		t.Errorf("it ended with %v:\n%s", err, c.output())
 	}
-	if h := holder(); h != "" {
+	if h := w.holder(); h != "" {
 		t.Errorf("%s holds the lease still", h)
 	}
 }
 
 // A signal ends it without an error.
 func TestSignal(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
-	c := w.spawn("no")
-	for deadline := time.Now().Add(time.Minute); !strings.Contains(c.output(), "Manager started") && time.Now().Before(deadline); {
-		time.Sleep(10 * time.Millisecond)
-	}
+	c := w.spawn(first, scenario.Args(w.stage.Dir)...)
+	w.until("it runs", func() bool { return strings.Contains(c.output(), "Manager started") })
 	w.must(c.Process.Signal(syscall.SIGTERM))
 	if err := c.Wait(); err != nil {
 		t.Errorf("it ended with %v:\n%s", err, c.output())

@@ -35,6 +35,7 @@ const account = "ci-controllers"
 // The roles in the manifests are those of a run in which the operators do everything that they can do: no more, no less. The
 // stand-ins run beside them, in a process of their own.
 func TestManifests(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	recorders := map[string]*rbac.Recorder{}
 	plain := w.configs
@@ -47,6 +48,7 @@ func TestManifests(t *testing.T) {
 	operators := scenario.Options(w.stage.Dir)
 	operators.Controllers = []string{process.Promotion, process.Distributor, process.Refresher, process.Cleaner, process.Ephemeral}
 	operators.LeaderElection.Enabled = true
+	operators.LeaderElection.LeaseDuration, operators.LeaderElection.RenewDeadline = 90*time.Second, time.Minute // the machine may be busy
 	w.before()
 	stopOperators := w.start(operators)
 	w.orphan()
@@ -114,16 +116,6 @@ func (w *world) before() {
 		old.SetName("old")
 		old.SetCreationTimestamp(metav1.NewTime(time.Now().Add(-importcleaner.MaxAge)))
 		w.must(server.Seed(w.ctx, old))
-	}
-}
-
-// until waits for something that the operators do.
-func (w *world) until(what string, holds func() bool) {
-	w.Helper()
-	for deadline := time.Now().Add(w.stage.Patience); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			w.Fatalf("not in time: %s", what)
-		}
 	}
 }
 

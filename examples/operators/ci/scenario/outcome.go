@@ -15,8 +15,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// Ending is the outcome of a play that has come to its end.
+const Ending = `build: ocp/4.21:agent like the hub's: true
+build: ocp/4.21:cli like the hub's: true
+hub: a secret of builder
+hub: builder has 1 pull secrets, 1 secrets
+hub: cluster for-tests Deprovisioned, signalled true, secret for-tests-credentials, 0 finalizers
+hub: job branch-ci-acme-widgets-main-images of bbbbbbb success
+hub: job ephemeralcluster-abandoned ended
+hub: job ephemeralcluster-for-tests success
+hub: ocp/4.21:agent of bbbbbbb
+hub: ocp/4.21:cli of bbbbbbb
+hub: ocp/4.21:server of bbbbbbb`
+
 // Outcome is what there is in the end, without what differs by design: names from hashes and counters, times, versions. However
-// often the operators were killed, it is the same.
+// often the operators were killed, it is [Ending].
 func (s *Stage) Outcome(ctx context.Context) (string, error) {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }

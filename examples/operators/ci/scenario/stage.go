@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -37,20 +39,29 @@ type Stage struct {
 	Patience time.Duration
 }
 
-// Options are those of a process that plays its part: all controllers, the stand-ins among them, quick ones.
+// Args is the command line of a process that plays its part, quickly. Without controllers it is that of all, the stand-ins among them.
+func Args(dir string, controllers ...string) []string {
+	if len(controllers) == 0 {
+		controllers = []string{
+			process.Promotion, process.Distributor, process.Refresher, process.Cleaner, process.Ephemeral, process.Minter, process.Importer, process.Runner,
+		}
+	}
+	return []string{
+		"--controllers=" + strings.Join(controllers, ","),
+		"--dry-run=false", "--kube-api-qps=-1", "--port=0", "--leader-elect=false", "--file-poll=200ms", "--fake-jobs-take=1s",
+		"--ci-operator-config-path=" + filepath.Join(dir, "config"), "--job-config-path=" + filepath.Join(dir, "jobs"),
+		"--github-refs-file=" + filepath.Join(dir, "refs.yaml"), "--cluster-profiles-path=" + filepath.Join(dir, "profiles.yaml"),
+		"--serviceAccountRefresherOptions.enabled-namespace=team", "--serviceAccountRefresherOptions.remove-old-secrets",
+		"--ephemeralClusterProvisionerOptions.polling=200ms",
+	}
+}
+
+// Options are what [Args] say.
 func Options(dir string) *process.Options {
 	o := process.NewOptions()
-	o.Controllers = []string{
-		process.Promotion, process.Distributor, process.Refresher, process.Cleaner, process.Ephemeral,
-		process.Minter, process.Importer, process.Runner,
-	}
-	o.DryRun, o.QPS, o.Port = false, -1, 0
-	o.LeaderElection.Enabled = false
-	o.ConfigDir, o.JobsDir = filepath.Join(dir, "config"), filepath.Join(dir, "jobs")
-	o.GitHubFile, o.ProfilesFile = filepath.Join(dir, "refs.yaml"), filepath.Join(dir, "profiles.yaml")
-	o.Poll, o.JobsTake = 200*time.Millisecond, time.Second
-	o.SetNamespaces("team")
-	o.SetPolling(200 * time.Millisecond)
+	fs := pflag.NewFlagSet("ci", pflag.PanicOnError)
+	o.AddFlags(fs)
+	_ = fs.Parse(Args(dir)) // which panics
 	return o
 }
 

@@ -1,0 +1,40 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/flyball-dev/flyball/manager/ctrl"
+)
+
+// Main is the program with a command line, up to the exit code that it returns: 0 when it was stopped, when the kubeconfig has
+// changed, and for --help; 1 for an error; 2 for a command line that makes no sense. What is wrong is on stderr, all of it.
+func Main(args []string, stderr io.Writer) int {
+	o := NewOptions()
+	fs := pflag.NewFlagSet("ci", pflag.ContinueOnError)
+	fs.SetOutput(stderr)
+	o.AddFlags(fs)
+	err := fs.Parse(args)
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		return 0
+	case err == nil && fs.NArg() > 0: // "--dry-run false" is one: it would run dry
+		err = fmt.Errorf("there are no arguments: what is %q?", strings.Join(fs.Args(), " "))
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		return 2
+	}
+	stop := o.StartLogging(stderr)
+	err = Run(ctrl.SetupSignalHandler(), o)
+	stop()
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		return 1
+	}
+	return 0
+}
