@@ -59,7 +59,7 @@ func (o *options) converge(c *cobra.Command, want func(context.Context, client.C
 
 // list tells what is stored.
 func (o *options) list(c *cobra.Command) (err error) {
-	if err := o.checkTenant(); err != nil {
+	if err := o.checkStore(); err != nil {
 		return &usageError{err}
 	}
 	ctx := klog.NewContext(c.Context(), klog.Logger{})

@@ -186,6 +186,8 @@ func TestWrongCommandLines(t *testing.T) {
 		{"count hammer some", 2, `QUANTITY is "some"`},
 		{"delete shelf x", 2, `"shelf" can not be deleted`},
 		{"manager --workers 0", 2, "--workers"},
+		{"manager --kubeconfig no-such-file", 2, "no-such-file"},
+		{"list -o yaml", 2, `--output "yaml": it must be table or json`},
 		{"manager --port 123456", 2, "port"},
 	} {
 		var out, errs bytes.Buffer

@@ -35,7 +35,7 @@ the resources (api/crds) and the permissions (deploy) must be there.`,
 			defer release()
 			config, err := f.RESTConfig()
 			if err != nil {
-				return err
+				return &usageError{err}
 			}
 			mgr, err := stock.NewManager(ctx, config, stock.Options{Manager: f.ManagerOptions(metrics.New()), Workers: workers})
 			if err != nil {

@@ -62,8 +62,6 @@ func (o *options) addFlags(c *cobra.Command) {
 // check refuses what makes no sense before anything is started.
 func (o *options) check() error {
 	switch {
-	case !slices.Contains([]string{tableForm, jsonForm}, o.output):
-		return fmt.Errorf("--output %q: it must be table or json", o.output)
 	case o.timeout <= 0:
 		return fmt.Errorf("--timeout %v: it must be more than nothing", o.timeout)
 	case o.workers < 1:
@@ -71,10 +69,14 @@ func (o *options) check() error {
 	case o.printDelay < 0:
 		return errors.New("--print-delay: it must not be negative")
 	}
-	return o.checkTenant()
+	return o.checkStore()
 }
 
-func (o *options) checkTenant() error {
+// checkStore is check for the flags of addStoreFlags.
+func (o *options) checkStore() error {
+	if !slices.Contains([]string{tableForm, jsonForm}, o.output) {
+		return fmt.Errorf("--output %q: it must be table or json", o.output)
+	}
 	if err := storage.ValidateTenant(o.tenant); err != nil {
 		return fmt.Errorf("--tenant: %w", err)
 	}
