@@ -91,7 +91,7 @@ func (g *eventGroup) lines(retried, spent, swung bool) []string {
 	retried = retried || retriedEvents.MatchString(g.reason)
 	switch {
 	case swung && podEvents.MatchString(g.reason):
-		return []string{fmt.Sprintf("some× %s: %s of its pods (%s)", g.object, g.kind, g.component)}
+		return nil
 	case spent && !retried:
 		return []string{fmt.Sprintf("%d or more× %s", budget, g.sender)}
 	case g.combined && len(g.messages) > 1 && retried:
@@ -112,7 +112,7 @@ func (g *eventGroup) lines(retried, spent, swung bool) []string {
 
 // noteSwings remembers the ReplicaSets whose size was raised and then lowered within one round. Both sides did so, for that is
 // compared; whether the ReplicaSet's controller saw the size between, and created pods and deleted them at once, is chance. So
-// the events of those pods are not counted.
+// the events of its pods do not count.
 func (e *env) noteSwings(log []change) {
 	raised, size := map[string]bool{}, map[string]int64{}
 	for key, bodies := range e.was {
