@@ -35,12 +35,12 @@ func (o *options) converge(c *cobra.Command, want func(context.Context, client.C
 
 	s, err := o.open(ctx)
 	if err != nil {
-		return err
+		return cutShort(ctx, err)
 	}
 	defer func() { err = errors.Join(err, s.close(ctx)) }()
 	before, _ := s.objects.Revision()
 	if err := want(ctx, s.client); err != nil {
-		return err
+		return cutShort(ctx, err)
 	}
 	p := o.progressOn(c.ErrOrStderr())
 	mgr, err := stock.NewManager(ctx, s.config, stock.Options{Workers: o.workers, Print: o.printer(p)})
@@ -55,6 +55,14 @@ func (o *options) converge(c *cobra.Command, want func(context.Context, client.C
 		err = o.tell(telling, c, s.client, &outcome{summary, changes})
 	}
 	return errors.Join(ending(ctx, summary, failed), err)
+}
+
+// cutShort says why, of an error that came when the time was over, or after a signal.
+func cutShort(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 }
 
 // list tells what is stored.

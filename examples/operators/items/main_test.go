@@ -153,15 +153,18 @@ func TestDueLater(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "short.yaml")
 	text := `{apiVersion: stock.flyball.dev/v1, kind: Category, metadata: {name: tools}, spec: {prefix: TL}}
 ---
-{apiVersion: stock.flyball.dev/v1, kind: Item, metadata: {name: milk}, spec: {category: tools, quantity: 1, recountEvery: 5s}}`
+{apiVersion: stock.flyball.dev/v1, kind: Item, metadata: {name: milk}, spec: {category: tools, quantity: 1, recountEvery: 8s}}`
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.ok(words("apply --wait -f "+file), "Ready, RecountDue (the last count is older than 5s)")
+	s.ok(words("apply --wait -f "+file), "Ready, RecountDue (the last count is older than 8s)")
 	s.ok(words("run"), "Nothing changed.")
 	s.ok(words("count milk 3"), "Due later: item default/milk in ")
-	code, out, errs := s.call("apply", "-f", "stock.yaml", "--wait", "--timeout", "2s") // m4-20 is due in a month
-	s.says(words("--wait"), code, 1, out+errs, "items: --timeout: 2s are over, ", " left; items run goes on")
+	s.ok(words("apply -f stock.yaml"), "Due later: item default/m4-20 in ") // a month
+	code, out, errs := s.call("run", "--wait", "--timeout", "4s")
+	s.says(words("--wait"), code, 1, out+errs, "items: --timeout: 4s are over, ", " left; items run goes on")
+	code, out, errs = s.call("apply", "-f", "stock.yaml", "--timeout", "1ns")
+	s.says(words("apply"), code, 1, out+errs, "items: --timeout: 1ns are over: ")
 }
 
 // TestWrongCommandLines: exit code 2, a line that names what is wrong, and no store is made.
