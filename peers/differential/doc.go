@@ -20,7 +20,9 @@
 //     once: nobody else sees them, but there are events;
 //   - what is counted of events beyond the first 25 about one object.
 //
-// These are left out of the transcripts, each where they are made; nothing else is. EndpointSlices are compared at the end of a
+// These are left out of the transcripts, each where they are made; nothing else is. What is rarer still (in which of two steps a
+// Deployment's sets are resized, say, when the machine is slow) is found by playing a scenario that differs once more: it fails when it
+// differs again. EndpointSlices are compared at the end of a
 // scenario only.
 //
 // Beside it: the manager is killed, left idle, and run in bad weather (watches that lag, an API server that goes away), where no two

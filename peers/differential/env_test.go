@@ -20,6 +20,8 @@ import (
 type scenario struct {
 	name  string
 	steps []step
+	// suffix is what its namespace has behind the name, when it is played again.
+	suffix string
 	// retried: something is refused and tried again until it works; how often depends on the time it takes, and so do the counts
 	// of its events. They are not compared.
 	retried bool
@@ -62,7 +64,7 @@ func newEnv(s *side, sc scenario) *env {
 	h := fnv.New64a()
 	h.Write([]byte(sc.name))
 	return &env{
-		side: s, scenario: sc, ns: sc.name, rng: rand.New(rand.NewPCG(h.Sum64(), 1)), names: newNames(),
+		side: s, scenario: sc, ns: sc.name + sc.suffix, rng: rand.New(rand.NewPCG(h.Sum64(), 1)), names: newNames(),
 		was: map[string][]body{}, letters: map[string][]body{}, decided: map[string]map[string]body{}, swung: map[string]bool{},
 	}
 }
