@@ -215,12 +215,7 @@ func TestRunUntilIdleIsPatientWithASlowWatch(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if err := steps.Watch(reconcile.Kind(maps, reconcile.EnqueueObject[*corev1.ConfigMap]())); err != nil {
-						t.Fatal(err)
-					}
-					if err := m.Add(steps); err != nil {
-						t.Fatal(err)
-					}
+					feed(t, m, steps, maps)
 					steps.Enqueue(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "a"}})
 				}
 				s, err := m.RunUntilIdle(t.Context(), manager.IdleOptions{})

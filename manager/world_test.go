@@ -170,6 +170,12 @@ func follow(t *testing.T, m *manager.Manager, c *reconcile.Controller[reconcile.
 	if err != nil {
 		t.Fatal(err)
 	}
+	feed(t, m, c, maps)
+}
+
+// feed gives a controller what an informer holds, and the manager the controller.
+func feed(t *testing.T, m *manager.Manager, c *reconcile.Controller[reconcile.Request], maps informer.Informer[*corev1.ConfigMap]) {
+	t.Helper()
 	if err := c.Watch(reconcile.Kind(maps, reconcile.EnqueueObject[*corev1.ConfigMap]())); err != nil {
 		t.Fatal(err)
 	}

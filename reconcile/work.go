@@ -87,7 +87,7 @@ func (c *Controller[K]) why(d workqueue.KeyView[K]) string {
 	}
 	last := ""
 	for _, cause := range slices.Backward(d.Causes) {
-		if d.Own == c.settled(cause) {
+		if d.Own == c.ownCause(cause) {
 			last = cause.Event
 			break
 		}
@@ -98,8 +98,8 @@ func (c *Controller[K]) why(d workqueue.KeyView[K]) string {
 	return last
 }
 
-// settled says whether a cause is what became of a reconcile.
-func (c *Controller[K]) settled(cause workqueue.Cause) bool {
+// ownCause says whether a cause is what became of a reconcile.
+func (c *Controller[K]) ownCause(cause workqueue.Cause) bool {
 	return cause.Source == c.name && (cause.Event == WhyRetry || cause.Event == WhyStale || cause.Event == whyRequeue)
 }
 

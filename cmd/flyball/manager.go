@@ -40,8 +40,8 @@ func newManager() *cobra.Command {
 
 The first Ctrl-C or SIGTERM stops: work in flight is finished, the lease released, and the exit code is 0. The second ends at once.
 
-Memory is collected when the heap has grown by 40 %, not by 100 as Go does by default: a quarter less memory for a twentieth more processor
-time. The environment variable GOGC says another percentage.`,
+Memory is collected when the heap has grown by 40 %, not by 100 as Go does by default: about a quarter less memory for a little
+more processor time. The environment variable GOGC says another percentage.`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c, nil) },
 	}

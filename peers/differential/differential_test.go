@@ -72,7 +72,7 @@ func chosen(t *testing.T, seeds int) []scenario {
 	return slices.DeleteFunc(scenarios, func(sc scenario) bool { return !pattern.MatchString(sc.name) })
 }
 
-// fewDiffer is how many scenarios of a batch may be played once more. Of two real ones about one in a thousand differs by chance.
+// fewDiffer is how many scenarios of a batch may be played once more. Two real ones differed by chance, too, in one scenario of one run.
 const fewDiffer = 2
 
 // compare plays scenarios on both sides at once and fails for each whose transcripts differ, twice: a difference that does not come again
