@@ -42,6 +42,7 @@ func (s *subresource) Create(ctx context.Context, obj, sub Object, opts ...Creat
 	for _, opt := range opts {
 		opt.ApplyToCreate(&o)
 	}
+	name(sub, obj)
 	return s.cluster.put(ctx, order{verb: "POST", obj: obj, subresource: s.name, sent: sub, answerTo: sub}, o)
 }
 
@@ -53,9 +54,20 @@ func (s *subresource) Update(ctx context.Context, obj Object, opts ...UpdateOpti
 	}
 	ord := order{verb: "PUT", obj: obj, subresource: s.name, sent: obj, answerTo: obj}
 	if o.Body != nil {
+		name(o.Body, obj)
 		ord.sent, ord.answerTo = o.Body, o.Body
 	}
 	return s.cluster.put(ctx, ord, o)
+}
+
+// name names the body of a subresource as its object, if it has no name: the server refuses one that is not in the right place.
+func name(body, obj Object) {
+	if body.GetName() == "" {
+		body.SetName(obj.GetName())
+	}
+	if body.GetNamespace() == "" {
+		body.SetNamespace(obj.GetNamespace())
+	}
 }
 
 // Patch implements [SubResourceClient].

@@ -49,17 +49,36 @@ type order struct {
 	obj         Object
 	subresource string
 	// sent is the body; nil for a patch.
-	sent  Object
+	sent Object
+	// patch leads to answerTo; nil for a body.
 	patch Patch
 	// answerTo gets what the server answers.
 	answerTo Object
 }
+
+// check refuses what would be sent to another place than meant, or would leave less than there was.
+func (ord order) check(k kind) error {
+	creates := ord.verb == "POST" && ord.subresource == ""
+	if !creates && ord.obj.GetName() == "" {
+		return fmt.Errorf("write %s: %w", k.gvk.Kind, errNoName)
+	}
+	if _, bare := ord.sent.(*metav1.PartialObjectMetadata); bare {
+		return fmt.Errorf("write %s %s: metadata are not the whole object; patch it", k.gvk.Kind, ObjectKeyFromObject(ord.obj))
+	}
+	return nil
+}
+
+// errNoName: the address of an object without a name is that of the collection, which a DELETE empties.
+var errNoName = errors.New("the object has no name")
 
 // put sends an order and keeps the books.
 func (c *Cluster) put(ctx context.Context, ord order, o WriteOptions) error {
 	k, err := kindOf(c.o.Scheme, ord.obj)
 	if err != nil {
 		return fmt.Errorf("write %T: %w", ord.obj, err)
+	}
+	if err := ord.check(k); err != nil {
+		return err
 	}
 	p, err := c.live.placeOf(ctx, k.gvk, ObjectKeyFromObject(ord.obj), ord.subresource)
 	if err != nil {
@@ -89,7 +108,7 @@ func (c *Cluster) put(ctx context.Context, ord order, o WriteOptions) error {
 // body encodes what is sent, and says how.
 func (ord order) body(scheme *runtime.Scheme, k kind) (body []byte, media string, err error) {
 	if ord.patch != nil {
-		body, err = ord.patch.Data(ord.obj)
+		body, err = ord.patch.Data(ord.answerTo)
 		return body, string(ord.patch.Type()), err
 	}
 	if ord.sent != ord.obj { // A subresource's own object.
@@ -135,6 +154,9 @@ func (c *Cluster) apply(ctx context.Context, obj runtime.ApplyConfiguration, sub
 	if err := decode(body, &head); err != nil {
 		return fmt.Errorf("apply: %w", err)
 	}
+	if head.Name == "" {
+		return fmt.Errorf("apply %s: %w", head.Kind, errNoName)
+	}
 	p, err := c.live.placeOf(ctx, head.GroupVersionKind(), ObjectKeyFromObject(&head), subresource)
 	if err != nil {
 		return err
@@ -146,8 +168,8 @@ func (c *Cluster) apply(ctx context.Context, obj runtime.ApplyConfiguration, sub
 	}
 	request := c.live.request("PATCH", p).SetHeader("Content-Type", string(types.ApplyPatchType)).Body(body)
 	return c.send(ctx, request, o.params(), w, func(data []byte) error {
-		if u, is := obj.(*unstructuredApply); is {
-			return decode(data, u.Unstructured)
+		if u, is := obj.(json.Unmarshaler); is { // Unstructured: the caller's own object is changed.
+			return decode(data, u)
 		}
 		fresh := reflect.New(reflect.TypeOf(obj).Elem())
 		if err := decode(data, fresh.Interface()); err != nil {
@@ -167,6 +189,9 @@ func (c *Cluster) Delete(ctx context.Context, obj Object, opts ...DeleteOption) 
 	k, err := kindOf(c.o.Scheme, obj)
 	if err != nil {
 		return fmt.Errorf("delete %T: %w", obj, err)
+	}
+	if obj.GetName() == "" {
+		return fmt.Errorf("delete %s: %w", k.gvk.Kind, errNoName)
 	}
 	p, err := c.live.placeOf(ctx, k.gvk, ObjectKeyFromObject(obj), "")
 	if err != nil {
