@@ -101,41 +101,41 @@ func (r *round) Join(a Announcement) error {
 	if r.closed {
 		return nil
 	}
-	relabeled, err := r.announcer.fleet.join(r, &a)
-	if err != nil {
+	if err := r.announcer.fleet.join(r, &a); err != nil {
 		return fmt.Errorf("join cluster %q: %w", a.Name, err)
-	}
-	if relabeled != nil {
-		r.announcer.fleet.relabel(relabeled)
 	}
 	return nil
 }
 
-// join announces a cluster. It returns the member whose labels have changed, if that goes on.
-func (m *Manager) join(r *round, a *Announcement) (relabeled *member, err error) {
+// join announces a cluster.
+func (m *Manager) join(r *round, a *Announcement) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.start == nil {
-		return nil, nil // The process stops.
+		return nil // The process stops.
 	}
 	s := m.slots[a.Name]
 	if s == nil {
-		s = &slot{fleet: m, name: a.Name, by: r.announcer, want: a, round: r.number, changed: make(chan struct{}, 1)}
+		s = newSlot(m, r, a)
 		m.slots[a.Name] = s
 		m.start(s)
-		return nil, nil
+		return nil
 	}
 	if s.want != nil && s.by != r.announcer {
-		return nil, fmt.Errorf("%w: %s", ErrNameTaken, s.by.name)
+		return fmt.Errorf("%w: %s", ErrNameTaken, s.by.name)
 	}
 	s.by, s.round = r.announcer, r.number
 	was := s.want
 	s.announceLocked(a)
 	if s.member == nil || was == nil || maps.Equal(was.Labels, a.Labels) || !sameCluster(s.serving, a) {
-		return nil, nil
+		return nil
 	}
 	s.member.cluster.info.Store(&ClusterInfo{Name: a.Name, Identity: a.Identity, Labels: a.Labels})
-	return s.member, nil
+	select {
+	case s.relabeled <- struct{}{}:
+	default:
+	}
+	return nil
 }
 
 // Leave implements [Fleet].

@@ -165,14 +165,22 @@ func (c *Controller) admit(mem *member) {
 		return
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.engagements[mem] == nil && mem.state() < Draining {
 		c.engagements[mem] = &engagement{controller: c, member: mem}
 	}
+	c.mu.Unlock()
+	if !c.parts.means(mem) { // Its labels have changed meanwhile, and whoever looked then has found nothing to dismiss.
+		c.dismiss(mem)
+	}
 }
 
-// engage watches a member that is Live.
+// engage watches a member that is Live, if the controller means it.
 func (c *Controller) engage(mem *member) {
+	if !c.parts.means(mem) {
+		c.dismiss(mem)
+		return
+	}
+	c.admit(mem)
 	e := c.engagement(mem)
 	if e == nil || mem.state() != Live {
 		return
@@ -188,15 +196,10 @@ func (c *Controller) engage(mem *member) {
 
 // relabel looks again whether the controller means a member.
 func (c *Controller) relabel(mem *member) {
-	if !c.parts.means(mem) {
-		c.dismiss(mem)
-		return
-	}
-	if e := c.engagement(mem); e != nil {
+	if e := c.engagement(mem); e != nil && c.parts.means(mem) {
 		e.relabeled()
 		return
 	}
-	c.admit(mem)
 	c.engage(mem)
 }
 
@@ -326,7 +329,7 @@ func (m *Manager) replace(old, fresh *Controller) bool {
 	members := append(m.membersLocked(), m.hub)
 	m.mu.Unlock()
 	for _, mem := range members {
-		fresh.admit(mem)
+		fresh.admit(mem) // also of those that are not Live yet
 		fresh.engage(mem)
 	}
 	return true

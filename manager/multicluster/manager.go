@@ -284,17 +284,17 @@ func (m *Manager) engage(mem *member) {
 	}
 }
 
-// dismiss lets controllers forget a member.
-func (m *Manager) dismiss(mem *member) {
-	for _, c := range m.controllersNow() {
-		c.dismiss(mem)
-	}
-}
-
 // relabel has controllers look again whether they mean a member.
 func (m *Manager) relabel(mem *member) {
 	for _, c := range m.controllersNow() {
 		c.relabel(mem)
+	}
+}
+
+// dismiss lets controllers forget a member.
+func (m *Manager) dismiss(mem *member) {
+	for _, c := range m.controllersNow() {
+		c.dismiss(mem)
 	}
 }
 

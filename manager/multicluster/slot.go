@@ -28,6 +28,9 @@ type slot struct {
 	round int
 	// changed has capacity 1: a token for the goroutine that want is not what it was. Sent by whoever announces, never closed.
 	changed chan struct{}
+	// relabeled has capacity 1: a token for it that the labels are not what they were, so that controllers look again whether they
+	// mean the cluster. Sent by whoever announces, never closed.
+	relabeled chan struct{}
 	// end cancels what is done for the incarnation that want does not describe any more; nil when there is none.
 	end context.CancelCauseFunc
 	// serving is what the incarnation was made for; nil when there is none.
@@ -51,6 +54,14 @@ var (
 	errHandOver = errors.New("handed over to another replica")
 	errLost     = errors.New("the right to serve it was lost")
 )
+
+// newSlot is that of a name which was announced for the first time.
+func newSlot(m *Manager, r *round, a *Announcement) *slot {
+	return &slot{
+		fleet: m, name: a.Name, by: r.announcer, want: a, round: r.number,
+		changed: make(chan struct{}, 1), relabeled: make(chan struct{}, 1),
+	}
+}
 
 // sameCluster says whether what was made for a can go on for b.
 func sameCluster(a, b *Announcement) bool {
@@ -92,10 +103,12 @@ func (s *slot) announceLocked(a *Announcement) {
 func (s *slot) run(ctx, work context.Context) {
 	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "cluster", s.name))
 	for ctx.Err() == nil {
-		a, there := s.next()
+		a, free := s.next()
 		switch {
-		case !there:
+		case free:
 			return
+		case a == nil:
+			s.move(ctx, Gone, errLeft.Error())
 		case a.NotReady != "":
 			s.move(ctx, Waiting, "not ready: "+a.NotReady)
 			select {
@@ -108,15 +121,14 @@ func (s *slot) run(ctx, work context.Context) {
 	}
 }
 
-// next is what is to be served. When nothing is, the name is free.
-func (s *slot) next() (a *Announcement, there bool) {
+// next is what is to be served; nil: nothing. The name is free when that is so, and was told.
+func (s *slot) next() (a *Announcement, free bool) {
 	s.fleet.mu.Lock()
 	defer s.fleet.mu.Unlock()
-	if s.want == nil {
+	if free = s.want == nil && (s.state == Gone || s.since.IsZero()); free {
 		delete(s.fleet.slots, s.name)
-		return nil, false
 	}
-	return s.want, true
+	return s.want, free
 }
 
 // begin makes a context that ends when a is not what is wanted any more.
@@ -217,8 +229,7 @@ func (s *slot) live(life, work context.Context, a *Announcement, tenure Tenure) 
 	if s.reach(life, target) {
 		mem.set(Live, "")
 		s.move(life, Live, "")
-		s.fleet.engage(mem)
-		<-life.Done()
+		s.work(life, mem)
 	}
 	cause := causeOf(life)
 	if mem.state() == Live {
@@ -233,6 +244,23 @@ func (s *slot) live(life, work context.Context, a *Announcement, tenure Tenure) 
 	caches.end()
 	mem.set(Gone, cause.Error())
 	return left
+}
+
+// work lets controllers watch the cluster until life is over.
+func (s *slot) work(life context.Context, mem *member) {
+	select {
+	case <-s.relabeled: // before anybody watched
+	default:
+	}
+	s.fleet.engage(mem)
+	for {
+		select {
+		case <-s.relabeled:
+			s.fleet.relabel(mem)
+		case <-life.Done():
+			return
+		}
+	}
 }
 
 // prepare makes the member's clients.
