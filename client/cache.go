@@ -209,11 +209,12 @@ func (cs *caches) ensure(k kind, r resource) (*cache, error) {
 	return c, nil
 }
 
-// drop forgets the cache of a kind and gives its informer back. Reads that are under way end as they began.
+// drop forgets the cache of a kind, and the indexes that it was to have, and gives its informer back. Reads that are under way end as they began.
 func (cs *caches) drop(k kind) {
 	cs.mu.Lock()
 	c := cs.made[k]
 	delete(cs.made, k)
+	delete(cs.wanted, k)
 	cs.mu.Unlock()
 	if c == nil {
 		return

@@ -68,3 +68,20 @@ func TestUncacheWhileOthersLook(t *testing.T) {
 		wg.Wait()
 	}, configMap("a"))
 }
+
+// TestIndexesOfACacheThatNobodyHasRead: they are made with the cache, for who reads the informer itself, and forgotten with it.
+func TestIndexesOfACacheThatNobodyHasRead(t *testing.T) {
+	inWorld(t, client.Options{}, func(w *world) {
+		byName := func(obj client.Object) []string { return []string{obj.GetName()} }
+		w.must(w.IndexField(w.ctx, &corev1.ConfigMap{}, "name", byName))
+		w.must(w.Uncache(&corev1.ConfigMap{}))
+		w.must(w.IndexField(w.ctx, &corev1.ConfigMap{}, "name", byName))
+		w.must(w.Cache(w.ctx, &corev1.ConfigMap{}))
+		inf, err := informer.For[*corev1.ConfigMap](w.factory)
+		w.must(err)
+		w.must(inf.WaitForSync(w.ctx))
+		if found, err := inf.ByIndex("name", "a"); err != nil || len(found) != 1 {
+			t.Errorf("%d found, %v", len(found), err)
+		}
+	}, configMap("a"))
+}

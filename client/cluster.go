@@ -152,6 +152,16 @@ func (r apiReader) List(ctx context.Context, list ObjectList, opts ...ListOption
 	return r.cluster.List(ctx, list, append(opts[:len(opts):len(opts)], Live)...)
 }
 
+// Cache makes the cache of obj's kind, in obj's representation, with the indexes that were asked for; the first read would. It is
+// for who reads the same informer without this client, by those indexes. A kind that is not cached stays so.
+func (c *Cluster) Cache(ctx context.Context, obj Object) error {
+	k, err := kindOf(c.o.Scheme, obj)
+	if err == nil {
+		_, err = c.caches.of(ctx, k)
+	}
+	return err
+}
+
 // Uncache drops the cache of obj's kind, in obj's representation, with its indexes. The next read makes it again.
 func (c *Cluster) Uncache(obj Object) error {
 	k, err := kindOf(c.o.Scheme, obj)
