@@ -223,6 +223,7 @@ func TestGeneratedFactoryAndLister(t *testing.T) {
 		}
 		factory.StartWithContext(ctx)
 		factory.WaitForCacheSync(ctx.Done())
+		synctest.Wait() // The fake clientset forgets what is written between the list and the watch, for every informer.
 		changed := pod("one", "1")
 		changed.Spec.NodeName = "n"
 		for range 3 {
