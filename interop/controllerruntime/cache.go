@@ -127,13 +127,25 @@ func newCache(config *rest.Config, o cache.Options, factory *informer.Factory) (
 		return nil, err
 	}
 	c := &Cache{factory: factory, settings: s, stopped: make(chan struct{}), begun: make(chan struct{}), entries: map[kind]*entry{}}
-	c.cluster, err = own.New(config, own.Options{
+	c.cluster, err = own.New(warned(config), own.Options{
 		Informers: factory, Scheme: o.Scheme, Mapper: o.Mapper,
 		CacheFor: func(gvk schema.GroupVersionKind, namespaced bool) informer.InformerOptions {
 			return s.of(gvk, namespaced)[0].informer(gvk, namespaced)
 		},
 	})
 	return c, err
+}
+
+// warned is the config of a client whose server's warnings are logged, unless somebody else hears them.
+//
+// Source: controller-runtime v0.25.2 pkg/client/client.go, newClient.
+func warned(config *rest.Config) *rest.Config {
+	if config.WarningHandler != nil || config.WarningHandlerWithContext != nil {
+		return config
+	}
+	config = rest.CopyConfig(config)
+	config.WarningHandlerWithContext = ctrllog.NewKubeAPIWarningLogger(ctrllog.KubeAPIWarningLoggerOptions{})
+	return config
 }
 
 // over is the config whose requests go through the transport of client, which authenticates them.

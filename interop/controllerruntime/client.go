@@ -2,11 +2,15 @@ package controllerruntime
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -94,12 +98,16 @@ func (c *consistent) Get(ctx context.Context, key client.ObjectKey, obj client.O
 		return err
 	case e == nil:
 		return c.Client.Get(ctx, key, obj, opts...)
-	case len(e.parts) > 1 || !e.follows(key.Namespace):
-		return c.cache.Get(ctx, key, obj, opts...)
+	case len(e.parts) > 1 || !e.follows(key.Namespace) || key.Name == "" || (e.namespaced && key.Namespace == ""):
+		return c.cache.Get(ctx, key, obj, opts...) // There is no own write of what has no key.
 	case !e.namespaced:
 		key.Namespace = ""
 	}
-	return e.timeout(c.cache.cluster.Get(ctx, key, obj, e.reads(o.UnsafeDisableDeepCopy, o.DisableReadYourWritesConsistency)))
+	err = e.timeout(c.cache.cluster.Get(ctx, key, obj, e.reads(o.UnsafeDisableDeepCopy, o.DisableReadYourWritesConsistency)))
+	if apierrors.IsNotFound(err) {
+		return e.notFound(key.Name)
+	}
+	return err
 }
 
 // reads says how an entry is read.
@@ -136,8 +144,8 @@ func (c *consistent) List(ctx context.Context, list client.ObjectList, opts ...c
 	query := own.ListOptions{
 		ReadOptions: e.reads(o.UnsafeDisableDeepCopy, o.DisableReadYourWritesConsistency), Namespace: o.Namespace, Labels: o.LabelSelector,
 	}
-	if o.FieldSelector != nil && !o.FieldSelector.Empty() {
-		wanted, err := exact(o.FieldSelector)
+	if o.FieldSelector != nil {
+		wanted, err := e.indexed(o.FieldSelector)
 		if err != nil {
 			return err
 		}
@@ -149,9 +157,12 @@ func (c *consistent) List(ctx context.Context, list client.ObjectList, opts ...c
 			query.Fields[r.Field] = r.Value
 		}
 	}
+	said, version := list.GetObjectKind().GroupVersionKind(), list.GetResourceVersion()
 	if err := e.timeout(c.cache.cluster.List(ctx, list, query)); err != nil {
 		return err
 	}
+	list.GetObjectKind().SetGroupVersionKind(said)
+	list.SetResourceVersion(version)
 	list.SetContinue(continueNotSupported)
 	return cut(list, o.Limit)
 }
@@ -184,6 +195,14 @@ func (d deletions) ApplyToDeleteAllOf(o *own.DeleteAllOfOptions) { *o = own.Dele
 
 func newDeletions(o *client.DeleteOptions) deletions {
 	d := o.AsDeleteOptions()
+	//lint:ignore SA1019 Callers may use it.
+	if orphan := d.OrphanDependents; orphan != nil && d.PropagationPolicy == nil { // The server refuses both at once.
+		policy := metav1.DeletePropagationBackground
+		if *orphan {
+			policy = metav1.DeletePropagationOrphan
+		}
+		d.PropagationPolicy = &policy
+	}
 	return deletions{DeleteOptions: own.DeleteOptions{
 		GracePeriodSeconds: d.GracePeriodSeconds, Preconditions: d.Preconditions, PropagationPolicy: d.PropagationPolicy, DryRun: len(d.DryRun) > 0,
 	}}
@@ -231,7 +250,7 @@ func (c *consistent) DeleteAllOf(ctx context.Context, obj client.Object, opts ..
 	o := (&client.DeleteAllOfOptions{}).ApplyOptions(opts)
 	d := newDeletions(&o.DeleteOptions)
 	d.Namespace, d.Labels = o.Namespace, o.LabelSelector
-	if o.FieldSelector != nil {
+	if o.FieldSelector != nil && !o.FieldSelector.Empty() {
 		d.Fields = fields.Set{}
 		wanted, err := exact(o.FieldSelector)
 		if err != nil {
@@ -282,10 +301,42 @@ func (s *subresource) Patch(ctx context.Context, obj client.Object, p client.Pat
 func (s *subresource) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
 	o := (&client.SubResourceApplyOptions{}).ApplyOpts(opts)
 	m := o.AsPatchOptions()
-	if o.SubResourceBody != nil {
-		obj = o.SubResourceBody
+	w := writes{FieldManager: m.FieldManager, DryRun: len(m.DryRun) > 0, Force: isTrue(m.Force)}
+	if o.SubResourceBody == nil {
+		return s.own.Apply(ctx, obj, w)
 	}
-	return s.own.Apply(ctx, obj, writes{FieldManager: m.FieldManager, DryRun: len(m.DryRun) > 0, Force: isTrue(m.Force)})
+	of, err := plain(obj)
+	if err != nil {
+		return err
+	}
+	body, err := plain(o.SubResourceBody)
+	if err != nil {
+		return err
+	}
+	data, err := body.MarshalJSON()
+	if err != nil {
+		return fmt.Errorf("apply: %w", err)
+	}
+	if err := s.own.Patch(ctx, of, patch{client.RawPatch(types.ApplyPatchType, data)}, withBody(body, w)); err != nil {
+		return err
+	}
+	if data, err = body.MarshalJSON(); err != nil {
+		return fmt.Errorf("apply: %w", err)
+	}
+	return json.Unmarshal(data, obj) // As controller-runtime does: into the object, not into the body.
+}
+
+// plain is an apply configuration as an object.
+func plain(configuration runtime.ApplyConfiguration) (*unstructured.Unstructured, error) {
+	data, err := json.Marshal(configuration)
+	if err != nil {
+		return nil, fmt.Errorf("apply: %w", err)
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(data); err != nil {
+		return nil, fmt.Errorf("apply: %w", err)
+	}
+	return u, nil
 }
 
 // withBody leaves the body out if there is none: an interface that holds nil would be one.

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/flyball-dev/flyball/interop/controllerruntime"
 	"github.com/flyball-dev/flyball/localapi/gate"
 )
 
@@ -72,12 +71,7 @@ func bothClients(t *testing.T, o client.CacheOptions, test func(w *world, c clie
 	bothCaches(t, cache.Options{}, sky.gate(), func(w *world) {
 		sky.set(0, false)
 		o.Reader = w.Cache
-		options := client.Options{Cache: &o}
-		newClient := controllerruntime.NewClient
-		if !w.ours() {
-			newClient = client.New
-		}
-		c, err := newClient(w.api.RESTConfig(), options)
+		c, err := w.newClient()(w.api.RESTConfig(), client.Options{Cache: &o})
 		w.must(err)
 		w.start()
 		w.must(c.List(w.ctx, &corev1.ConfigMapList{}))
@@ -314,10 +308,7 @@ func TestWhereReadsGo(t *testing.T) {
 // TestDefaultsOfWrites are those of the client's options.
 func TestDefaultsOfWrites(t *testing.T) {
 	bothCaches(t, cache.Options{}, nil, func(w *world) {
-		newClient := client.New
-		if w.ours() {
-			newClient = controllerruntime.NewClient
-		}
+		newClient := w.newClient()
 		c, err := newClient(w.api.RESTConfig(), client.Options{Cache: &client.CacheOptions{Reader: w.Cache}, FieldOwner: "owner", FieldValidation: "Strict"})
 		w.must(err)
 		w.start()

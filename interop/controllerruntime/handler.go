@@ -172,14 +172,14 @@ func (h *handlers) RemoveEventHandler(handle toolscache.ResourceEventHandlerRegi
 	return nil
 }
 
-// AddIndexers adds indexes under their own names; see [Cache.IndexField] for those that lists select by.
+// AddIndexers adds indexes beside those that lists select by; see [Cache.IndexField]. A field may have the name of one.
 func (h *handlers) AddIndexers(indexers toolscache.Indexers) error {
 	if h.IsStopped() {
 		return errors.New("indexer was not added because it has stopped already")
 	}
 	for name, f := range indexers {
 		for _, p := range h.entry.parts {
-			if err := p.addIndex(name, func(obj client.Object) ([]string, error) { return f(obj) }); err != nil {
+			if err := p.addIndex("indexer:"+name, func(obj client.Object) ([]string, error) { return f(obj) }); err != nil {
 				return fmt.Errorf("indexer conflict: %w", err)
 			}
 		}

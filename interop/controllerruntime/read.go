@@ -71,20 +71,26 @@ func (c *Cache) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 	}
 	found, ok := p.get(key)
 	if !ok {
-		// Source: controller-runtime v0.25.2 pkg/cache/internal/cache_reader.go: the kind stands for the resource.
-		return apierrors.NewNotFound(schema.GroupResource{Group: e.kind.gvk.Group, Resource: e.kind.gvk.Kind}, key.Name)
+		return e.notFound(key.Name)
 	}
 	return hand(e, found, obj, p.shares() || isTrue(o.UnsafeDisableDeepCopy))
 }
 
-// partOf returns the part that holds a namespace; nil if none does.
+// notFound says that there is no object of that name.
+//
+// Source: controller-runtime v0.25.2 pkg/cache/internal/cache_reader.go: the kind stands for the resource.
+func (e *entry) notFound(name string) error {
+	return apierrors.NewNotFound(schema.GroupResource{Group: e.kind.gvk.Group, Resource: e.kind.gvk.Kind}, name)
+}
+
+// partOf returns the part that holds a namespace, or would if the namespace were not left out by a field selector; nil if none does.
 func (e *entry) partOf(namespace string) *part {
 	var rest *part
 	for i := range e.parts {
 		switch p := &e.parts[i]; {
 		case slices.Contains(p.namespaces, namespace) || !e.namespaced:
 			return p
-		case p.namespaces == nil:
+		case p.namespaces == nil || p.narrowed:
 			rest = p
 		}
 	}
@@ -159,25 +165,19 @@ func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client
 
 // find reads one part, as the options select.
 func (e *entry) find(p *part, o *client.ListOptions) ([]client.Object, error) {
-	if o.FieldSelector == nil || o.FieldSelector.Empty() {
+	if o.FieldSelector == nil {
 		return p.list(o.Namespace, o.LabelSelector), nil
 	}
-	wanted, err := exact(o.FieldSelector)
+	wanted, err := e.indexed(o.FieldSelector)
 	if err != nil {
 		return nil, err
 	}
-	var found []client.Object
-	for i, r := range wanted {
+	found, err := p.byIndex(wanted[0].Field, wanted[0].Value)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range wanted[1:] {
 		index := e.index(r.Field)
-		if index == nil {
-			return nil, fmt.Errorf("index with name field:%s does not exist", r.Field)
-		}
-		if i == 0 {
-			if found, err = p.byIndex(r.Field, r.Value); err != nil {
-				return nil, err
-			}
-			continue
-		}
 		found = slices.DeleteFunc(found, func(obj client.Object) bool { return !slices.Contains(index(obj), r.Value) })
 	}
 	return slices.DeleteFunc(found, func(obj client.Object) bool {
@@ -186,15 +186,29 @@ func (e *entry) find(p *part, o *client.ListOptions) ([]client.Object, error) {
 	}), nil
 }
 
-// exact returns the requirements of a selector that asks for nothing but values.
+// exact returns the requirements of a selector that asks for nothing but values, and for one at least.
+//
+// Source: controller-runtime v0.25.2 pkg/internal/field/selector/utils.go, RequiresExactMatch.
 func exact(s fields.Selector) (fields.Requirements, error) {
 	wanted := s.Requirements()
-	for _, r := range wanted {
-		if r.Operator != selection.Equals && r.Operator != selection.DoubleEquals {
-			return nil, errors.New("non-exact field matches are not supported by the cache")
-		}
+	inexact := func(r fields.Requirement) bool {
+		return r.Operator != selection.Equals && r.Operator != selection.DoubleEquals
+	}
+	if len(wanted) == 0 || slices.ContainsFunc(wanted, inexact) {
+		return nil, errors.New("non-exact field matches are not supported by the cache")
 	}
 	return wanted, nil
+}
+
+// indexed is exact for a selector whose fields all have an index: also those that objects have by nature, as their name.
+func (e *entry) indexed(s fields.Selector) (fields.Requirements, error) {
+	wanted, err := exact(s)
+	for _, r := range wanted {
+		if e.index(r.Field) == nil {
+			return nil, fmt.Errorf("index with name field:%s does not exist", r.Field)
+		}
+	}
+	return wanted, err
 }
 
 func (e *entry) index(field string) client.IndexerFunc {
@@ -218,8 +232,10 @@ func (c *Cache) IndexField(ctx context.Context, obj client.Object, field string,
 	if e.indexes[field] != nil {
 		return fmt.Errorf("indexer conflict: field:%s of %s", field, k.gvk.Kind)
 	}
-	if len(e.parts) == 1 { // The client reads this one, too.
-		err = c.cluster.IndexField(ctx, obj, field, func(obj own.Object) []string { return extract(obj) })
+	if len(e.parts) == 1 { // The client reads this one, too, by the same index.
+		if err = c.cluster.Cache(ctx, obj); err == nil {
+			err = c.cluster.IndexField(ctx, obj, field, func(obj own.Object) []string { return extract(obj) })
+		}
 	} else {
 		for _, p := range e.parts {
 			err = errors.Join(err, p.addIndex(field, func(obj client.Object) ([]string, error) { return extract(obj), nil }))

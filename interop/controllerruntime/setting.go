@@ -20,7 +20,9 @@ import (
 type setting struct {
 	// namespaces is nil for all, and for what has none.
 	namespaces []string
-	config     cache.Config
+	// narrowed says that namespaces is what the field selector leaves: the others are empty, not unknown.
+	narrowed bool
+	config   cache.Config
 	// transform names the place that config.Transform comes from; "" if it is nil.
 	transform string
 }
@@ -120,7 +122,7 @@ func resolve(namespaces []string, layers []layer) setting {
 	}
 	if s.config.FieldSelector != nil && len(namespaces) == 0 {
 		if only, exact := s.config.FieldSelector.RequiresExactMatch("metadata.namespace"); exact {
-			s.namespaces = []string{only}
+			s.namespaces, s.narrowed = []string{only}, true
 		}
 	}
 	return s

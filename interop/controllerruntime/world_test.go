@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -54,6 +55,14 @@ func (w *world) ours() bool { return strings.HasPrefix(w.name, "flyball") }
 
 // lean says that it is NewLeanCache's.
 func (w *world) lean() bool { return w.name == "flyball, lean" }
+
+// newClient is NewClient for our caches, controller-runtime's for its own.
+func (w *world) newClient() client.NewClientFunc {
+	if w.ours() {
+		return controllerruntime.NewClient
+	}
+	return client.New
+}
 
 // bothCaches runs test in a bubble for each kind of cache. Nothing is started.
 func bothCaches(t *testing.T, o cache.Options, g gate.Gate, test func(w *world), objects ...runtime.Object) {
@@ -124,6 +133,12 @@ func (w *world) want(what string, got map[string]bool, names ...string) {
 	if !same {
 		w.t.Errorf("%s: got %v, want %v", what, got, names)
 	}
+}
+
+// later waits until whatever happens in d has happened.
+func later(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
 }
 
 func configMap(namespace, name string, labels map[string]string) *corev1.ConfigMap {
