@@ -133,6 +133,8 @@ func (e *election) check() check {
 		c.problem = "waiting, the lease was not read yet"
 	case s.Holder == "":
 		c.note = "waiting, held by nobody"
+	case s.Patience > e.options.Duration():
+		c.note = fmt.Sprintf("waiting, held by %s, who may keep it for another %v without a sign of life", s.Holder, s.Patience.Round(time.Second))
 	default:
 		c.note = "waiting, held by " + s.Holder
 	}

@@ -3,14 +3,17 @@ package manager_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/localapi/gate"
@@ -155,6 +158,26 @@ func TestLeaderInWords(t *testing.T) {
 		}
 		a.mustEnd()
 		b.mustEnd()
+	})
+}
+
+// A lease that somebody made for ever.
+func TestLeaseWithoutEndIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newWorld(t).manager(t, elected())
+		holder, seconds, now := "gone", int32(math.MaxInt32), metav1.NowMicro()
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "flyball-manager"}}
+		lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &now, AcquireTime: &now}
+		if _, err := m.Client().CoordinationV1().Leases("kube-system").Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		l := live(t, m)
+		time.Sleep(time.Hour)
+		const says = "ok\n[+]leader: waiting, held by gone, who may keep it for another 596522h14m7s without a sign of life\n"
+		if code, body := get(m, "/readyz"); code != 200 || body != says {
+			t.Errorf("%d %s", code, body)
+		}
+		l.mustEnd()
 	})
 }
 

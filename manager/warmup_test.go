@@ -74,12 +74,15 @@ func inherit(t *testing.T, o manager.Options, names ...string) *heir {
 	return h
 }
 
-// bequeath writes who holds the lease.
+// bequeath writes who holds the lease; nobody does when it was given back.
 func (h *heir) bequeath(holder string) {
 	h.t.Helper()
 	leases := h.admin.CoordinationV1().Leases("kube-system")
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "flyball-manager"}}
 	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: ptr.To(holder), LeaseDurationSeconds: ptr.To[int32](36_000), RenewTime: ptr.To(metav1.NowMicro())}
+	if holder == "" {
+		lease.Spec.LeaseDurationSeconds = ptr.To[int32](1)
+	}
 	_ = leases.Delete(h.t.Context(), lease.Name, metav1.DeleteOptions{})
 	if _, err := leases.Create(h.t.Context(), lease, metav1.CreateOptions{}); err != nil {
 		h.t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -30,6 +31,9 @@ type Options struct {
 	// Random returns numbers in [0,1). Nil means math/rand/v2; the simulator passes its own.
 	Random func() float64
 }
+
+// Duration is LeaseDuration, or what zero means.
+func (o Options) Duration() time.Duration { return o.withDefaults().LeaseDuration }
 
 // ReleaseTimeout is how long the release of the lease may take.
 func (o Options) ReleaseTimeout() time.Duration { return o.withDefaults().RenewDeadline / 2 }
@@ -92,6 +96,9 @@ type Elector struct {
 	running bool
 	// observed is what the lock was last seen to say.
 	observed observation
+	// rival is the last state of the lock in which somebody else may lead; the zero value when its holder gave it back, and when we
+	// have led since.
+	rival observation
 	// renewedAt is when the last successful acquisition or renewal was sent; the zero time when not leading.
 	renewedAt time.Time
 	// unanswered holds when the last writes since then were sent that may or may not have arrived.
@@ -102,21 +109,6 @@ type Elector struct {
 }
 
 const maxUnanswered = 8
-
-// observation is a state of the lock and when it was first seen, on the monotonic clock.
-type observation struct {
-	record resourcelock.LeaderElectionRecord
-	at     time.Time // zero: the lock was never seen
-}
-
-// expired says whether the lease was unchanged for its whole duration.
-func (o observation) expired(now time.Time) bool {
-	return !now.Before(o.expiry())
-}
-
-func (o observation) expiry() time.Time {
-	return o.at.Add(time.Duration(o.record.LeaseDurationSeconds) * time.Second)
-}
 
 // New returns an elector for the lock, whose identity must be unique among the candidates. It starts nothing.
 //
@@ -140,6 +132,8 @@ type Status struct {
 	Holder string
 	// Seen is false until the lock was read for the first time.
 	Seen bool
+	// Patience is how long the holder, if that is somebody else, may go on without another sign of life.
+	Patience time.Duration
 	// Err is why the lock could not be read or written the last time it was tried; nil when it could.
 	Err error
 }
@@ -153,6 +147,8 @@ func (e *Elector) Status() Status {
 		Holder:  e.observed.record.HolderIdentity,
 		Seen:    !e.observed.at.IsZero(),
 		Err:     e.lastErr,
+
+		Patience: max(0, time.Until(e.rival.expiry(e.options.LeaseDuration))),
 	}
 }
 
@@ -193,7 +189,7 @@ func (e *Elector) Run(ctx context.Context, lead func(tenure context.Context) err
 	}
 	klog.FromContext(ctx).Info("Campaigning for the leader lease", "lease", e.lock.Describe(), "identity", e.lock.Identity())
 	if !e.campaign(ctx) {
-		return nil
+		return e.giveUp(ctx)
 	}
 	klog.FromContext(ctx).Info("Became leader", "lease", e.lock.Describe(), "identity", e.lock.Identity())
 	e.lock.RecordEvent("became leader")
@@ -214,7 +210,7 @@ func (e *Elector) end() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.running = false
-	e.renewedAt, e.unanswered = time.Time{}, nil
+	e.renewedAt = time.Time{}
 }
 
 // campaign looks at the lock until it is acquired (true) or ctx ends (false).
@@ -240,10 +236,17 @@ func (e *Elector) nextLook() time.Duration {
 	wait := time.Duration(float64(e.options.RetryPeriod) * (1 + jitter*e.options.Random()))
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if left := time.Until(e.observed.expiry()); left > 0 {
+	if left := time.Until(e.rival.expiry(e.options.LeaseDuration)); left > 0 {
 		wait = min(wait, left)
 	}
 	return wait
+}
+
+// isHeld says whether somebody else may still lead: his lease has been unchanged for less than its duration, and ours.
+func (e *Elector) isHeld() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return time.Now().Before(e.rival.expiry(e.options.LeaseDuration))
 }
 
 // errHeld says that another candidate holds the lease.
@@ -272,23 +275,27 @@ func (e *Elector) noteError(err error) (isNews bool) {
 	return isNews
 }
 
-// acquire takes the lease if it is free, expired, or already carries our identity (an earlier answer was lost).
+// acquire takes the lease if nobody can lead: it is free, expired, or already carries our identity (an earlier answer was lost).
 func (e *Elector) acquire(ctx context.Context) error {
 	sent := time.Now()
 	record, _, err := e.lock.Get(ctx)
-	if apierrors.IsNotFound(err) {
-		return e.create(ctx, sent)
-	}
-	if err != nil {
+	isMissing := apierrors.IsNotFound(err)
+	switch {
+	case isMissing:
+		record = &resourcelock.LeaderElectionRecord{}
+	case err != nil:
 		return fmt.Errorf("get lease %s: %w", e.lock.Describe(), err)
 	}
-	seen := e.observe(ctx, *record)
+	e.observe(ctx, *record)
+	switch {
+	case e.isHeld():
+		return errHeld
+	case isMissing:
+		return e.create(ctx, sent)
+	}
 	next := *record
 	if record.HolderIdentity != e.lock.Identity() {
-		if record.HolderIdentity != "" && !seen.expired(time.Now()) {
-			return errHeld
-		}
-		next.LeaderTransitions++
+		next.LeaderTransitions = min(next.LeaderTransitions+1, math.MaxInt32) // more is refused by the server
 		next.AcquireTime = metav1.Now()
 	}
 	return e.update(ctx, next)
@@ -298,6 +305,9 @@ func (e *Elector) create(ctx context.Context, sent time.Time) error {
 	record := resourcelock.LeaderElectionRecord{AcquireTime: metav1.NewTime(sent)}
 	e.sign(&record, sent)
 	if err := e.lock.Create(ctx, record); err != nil {
+		if !apierrors.IsAlreadyExists(err) {
+			e.noteUnanswered(sent)
+		}
 		return fmt.Errorf("create lease %s: %w", e.lock.Describe(), err)
 	}
 	e.won(record, sent)
@@ -310,14 +320,18 @@ func (e *Elector) update(ctx context.Context, record resourcelock.LeaderElection
 	e.sign(&record, sent)
 	if err := e.lock.Update(ctx, record); err != nil {
 		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-			e.mu.Lock()
-			e.unanswered = append(e.unanswered[max(0, len(e.unanswered)-maxUnanswered+1):], sent)
-			e.mu.Unlock()
+			e.noteUnanswered(sent)
 		}
 		return fmt.Errorf("update lease %s: %w", e.lock.Describe(), err)
 	}
 	e.won(record, sent)
 	return nil
+}
+
+func (e *Elector) noteUnanswered(sent time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.unanswered = append(e.unanswered[max(0, len(e.unanswered)-maxUnanswered+1):], sent)
 }
 
 func (e *Elector) sign(record *resourcelock.LeaderElectionRecord, now time.Time) {
@@ -331,34 +345,45 @@ func (e *Elector) sign(record *resourcelock.LeaderElectionRecord, now time.Time)
 func (e *Elector) won(record resourcelock.LeaderElectionRecord, sent time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.observed = observation{record: record, at: sent}
+	e.observed, e.rival = observation{record: record, at: sent}, observation{}
 	e.unanswered = nil
 	if e.renewedAt.IsZero() || time.Since(e.renewedAt) < e.options.RenewDeadline {
 		e.renewedAt = sent
 	}
 }
 
-// observe notes what the lock says, and since when it has said so.
-func (e *Elector) observe(ctx context.Context, record resourcelock.LeaderElectionRecord) observation {
+// observe notes what the lock says, or that it is missing, and since when. Whatever was done to it, others than its holder included,
+// somebody may lead who has not noticed yet, unless it is seen for the first time and free, was given back, or was written by us.
+func (e *Elector) observe(ctx context.Context, record resourcelock.LeaderElectionRecord) {
+	holder, own := record.HolderIdentity, e.lock.Identity()
 	e.mu.Lock()
 	before := e.observed
 	if before.at.IsZero() || !sameRecord(before.record, record) {
 		e.observed = observation{record: record, at: time.Now()}
+		isFirst := before.at.IsZero() && (holder == "" || holder == own)
+		switch {
+		case isReleased(record):
+			e.rival = observation{}
+		case !isFirst && (holder != own || e.wroteLocked(record) < 0):
+			e.rival = e.observed
+		}
 	}
-	now := e.observed
 	e.mu.Unlock()
-	holder := now.record.HolderIdentity
-	if holder != "" && holder != before.record.HolderIdentity && holder != e.lock.Identity() {
+	if holder != "" && holder != before.record.HolderIdentity && holder != own {
 		klog.FromContext(ctx).Info("Leader changed", "lease", e.lock.Describe(), "holder", holder)
 	}
-	return now
+}
+
+// wroteLocked tells which of the writes without an answer the record is; -1 if none.
+func (e *Elector) wroteLocked(record resourcelock.LeaderElectionRecord) int {
+	return slices.IndexFunc(e.unanswered, func(sent time.Time) bool { return sameTime(record.RenewTime.Time, sent) })
 }
 
 // arrived notes that the lock carries our name. Only we write that, so when it also carries the time of a write whose answer
 // never came, then that write was accepted.
 func (e *Elector) arrived(record resourcelock.LeaderElectionRecord) {
 	e.mu.Lock()
-	i := slices.IndexFunc(e.unanswered, func(sent time.Time) bool { return sameTime(record.RenewTime.Time, sent) })
+	i := e.wroteLocked(record)
 	var sent time.Time
 	if i >= 0 {
 		sent = e.unanswered[i]
@@ -367,15 +392,4 @@ func (e *Elector) arrived(record resourcelock.LeaderElectionRecord) {
 	if i >= 0 {
 		e.won(record, sent)
 	}
-}
-
-// sameTime compares as times are written into the lease: in microseconds, and without the monotonic clock.
-func sameTime(a, b time.Time) bool {
-	return a.Truncate(time.Microsecond).Equal(b.Truncate(time.Microsecond))
-}
-
-func sameRecord(a, b resourcelock.LeaderElectionRecord) bool {
-	return a.HolderIdentity == b.HolderIdentity && a.LeaderTransitions == b.LeaderTransitions &&
-		a.LeaseDurationSeconds == b.LeaseDurationSeconds &&
-		sameTime(a.RenewTime.Time, b.RenewTime.Time) && sameTime(a.AcquireTime.Time, b.AcquireTime.Time)
 }

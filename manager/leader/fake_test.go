@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -86,6 +87,8 @@ func (l *fakeLock) write(ctx context.Context, verb string, record resourcelock.L
 		return apierrors.NewAlreadyExists(leases, "lock")
 	case verb == "update" && !exists:
 		return apierrors.NewNotFound(leases, "lock")
+	case record.LeaderTransitions > math.MaxInt32: // as it is written into the lease
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "Lease"}, "lock", nil)
 	case verb == "update" && l.seen != l.lease.version:
 		return apierrors.NewConflict(leases, "lock", errors.New("version "+strconv.Itoa(l.seen)))
 	}
@@ -117,4 +120,26 @@ func (s *fakeLease) get() resourcelock.LeaderElectionRecord {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return *s.record
+}
+
+// edit lets a third party change the lease, if it is there.
+func (s *fakeLease) edit(change func(*resourcelock.LeaderElectionRecord) *resourcelock.LeaderElectionRecord) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.record == nil {
+		return
+	}
+	record := *s.record
+	s.record = change(&record)
+	s.version++
+}
+
+// holder is empty also when there is no lease.
+func (s *fakeLease) holder() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.record == nil {
+		return ""
+	}
+	return s.record.HolderIdentity
 }

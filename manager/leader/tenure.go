@@ -7,8 +7,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 )
 
@@ -106,6 +104,28 @@ func (e *Elector) renew(ctx context.Context) error {
 	return e.update(ctx, *current)
 }
 
+// giveUp ends a campaign that was not won as far as is known. When an answer is missing the lease is looked at, for a moment: a
+// process that stops must not leave it to run out in a name that nobody bears any more.
+func (e *Elector) giveUp(ctx context.Context) error {
+	e.mu.Lock()
+	unsure := len(e.unanswered) > 0
+	e.mu.Unlock()
+	if !unsure {
+		return nil
+	}
+	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.options.RetryPeriod)
+	defer cancel()
+	current, _, err := e.lock.Get(look)
+	if err != nil || current.HolderIdentity != e.lock.Identity() {
+		return nil
+	}
+	if err := e.lock.Update(look, emptied(*current)); err != nil {
+		return fmt.Errorf("release lease %s: %w", e.lock.Describe(), err)
+	}
+	klog.FromContext(ctx).Info("Released the leader lease", "lease", e.lock.Describe())
+	return nil
+}
+
 // releaseTries bounds how often a release that is refused or unanswered is tried.
 const releaseTries = 3
 
@@ -134,14 +154,4 @@ func (e *Elector) release(ctx context.Context) error {
 		}
 	}
 	return fmt.Errorf("release lease %s: %w", e.lock.Describe(), err)
-}
-
-// emptied is the record of a lease that nobody holds.
-//
-// Source: client-go v0.37.2 tools/leaderelection, tryRelease.
-func emptied(record resourcelock.LeaderElectionRecord) resourcelock.LeaderElectionRecord {
-	now := metav1.Now()
-	record.HolderIdentity, record.LeaseDurationSeconds = "", 1
-	record.RenewTime, record.AcquireTime = now, now
-	return record
 }

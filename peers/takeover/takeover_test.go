@@ -155,7 +155,7 @@ func takeOver(t *testing.T, server *localapi.Server, config *rest.Config, start 
 	time.Sleep(500 * time.Millisecond) // it reaches the caches
 	before := len(server.Audit().Entries(nil))
 	used := cpuTime()
-	held.Spec.HolderIdentity = ptr.To("")
+	held.Spec.HolderIdentity, held.Spec.LeaseDurationSeconds = ptr.To(""), ptr.To[int32](1) // as a leader gives it back
 	if _, err = leases.Update(t.Context(), held, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
