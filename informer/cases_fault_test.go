@@ -186,7 +186,7 @@ func TestEventThatMakesNoSense(t *testing.T) {
 				time.Sleep(time.Minute)
 				c.told(t, "update a@2/u1 -> a@3/u1", "add b@4/u2")
 				st := c.inf.Stats()
-				if err := c.inf.Health().Err; err != nil || st.ResourceVersion != "4" || st.RelistReasons["senseless"] != 1 {
+				if err := c.inf.Health().Err; err != nil || st.ResourceVersion != "4" || st.RelistReasons["senseless"] != 2 {
 					t.Errorf("%v, %+v", err, st)
 				}
 			})

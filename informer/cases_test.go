@@ -2,7 +2,6 @@ package informer
 
 import (
 	"context"
-	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -310,18 +309,6 @@ func TestWatchesThatTimeOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		s.put("a")
-		timed := func(o WatchOptions, w Watch[object]) Watch[object] {
-			end := time.Now().Add(o.Timeout)
-			return watchFunc(func(ctx context.Context) (Event[object], error) {
-				ctx, cancel := context.WithDeadline(ctx, end)
-				defer cancel()
-				ev, err := w.Next(ctx)
-				if errors.Is(err, context.DeadlineExceeded) {
-					err = io.EOF
-				}
-				return ev, err
-			})
-		}
 		c, stop := followed(t, s, &proxied{server: s, watch: timed}, Options[object]{})
 		defer stop()
 		time.Sleep(24 * time.Hour)

@@ -16,8 +16,11 @@ import (
 type failure int
 
 const (
-	// failClosed: the server ended the stream in good order.
+	// failClosed: the server ended the stream in good order, when it had lasted as long as it was asked for.
 	failClosed failure = iota
+	// failEarly: the server ended the stream in good order, but earlier. It may be going away, or what it reads from has: another
+	// may answer the next request, or the same with another history.
+	failEarly
 	// failSilent: nothing was heard for longer than the server may be silent. The connection is half open.
 	failSilent
 	// failBroken: no connection, or it broke, or whatever is not recognised.
@@ -35,6 +38,9 @@ const (
 	failRefused
 	// failPast: the server sent an event or a bookmark from before the position.
 	failPast
+	// failDoubtful: the server sent, from before the position, an object that the cache does not hold, or that cannot be decoded. It may have
+	// been deleted or changed since, or the server had left it out: both have happened. Only a list tells.
+	failDoubtful
 	// failEndless: the server does not end the objects of a streamed list.
 	failEndless
 	// failSense: the answer made no sense, or a transform failed on it.
@@ -44,15 +50,17 @@ const (
 )
 
 func (f failure) String() string {
-	return [...]string{"closed", "silent", "broken", "expired", "ahead", "server error", "busy", "refused", "past", "endless", "senseless"}[f]
+	return [...]string{"closed", "closed early", "silent", "broken", "expired", "ahead", "server error", "busy", "refused", "past", "doubtful", "endless", "senseless"}[f]
 }
 
 var (
-	errSilent  = errors.New("the connection is silent for longer than the server promised")
-	errEndless = errors.New("the server does not end a streamed list")
-	errPast    = errors.New("the server sent a version from the past")
-	errAtOnce  = errors.New("the server closed the watch at once")
-	errStale   = errors.New("the server answered from an earlier state than it was asked for")
+	errSilent   = errors.New("the connection is silent for longer than the server promised")
+	errEndless  = errors.New("the server does not end a streamed list")
+	errPast     = errors.New("the server sent a version from the past")
+	errDoubtful = errors.New("the server sent an object from the past that the cache does not know")
+	errAtOnce   = errors.New("the server closed the watch at once")
+	errNil      = &DecodeError{What: "object", Err: errors.New("the ListerWatcher gave nil")}
+	errStale    = errors.New("the server answered from an earlier state than it was asked for")
 )
 
 // TransformError says that Options.Transform failed on an object.
@@ -85,6 +93,8 @@ func classify(ctx context.Context, err error) failure {
 		return failExpired
 	case errors.Is(err, errPast):
 		return failPast
+	case errors.Is(err, errDoubtful):
+		return failDoubtful
 	case errors.Is(err, errStale), apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge):
 		return failAhead
 	case !errors.As(err, &status):

@@ -39,7 +39,7 @@ type Stats struct {
 	// Lists counts lists begun, the first included; Relists those after the first complete one; Rebuilds those that took the
 	// cache back to an earlier resource version because the server's history had gone back.
 	Lists, Relists, Rebuilds int64
-	// Watches counts watches opened.
+	// Watches counts watches begun, those that failed to open included.
 	Watches int64
 	// Events counts watch events of objects; Bookmarks those that only move the watermark.
 	Events, Bookmarks int64
@@ -48,7 +48,8 @@ type Stats struct {
 	Duplicates, Outdated int64
 	// Errors counts failed lists and watches.
 	Errors int64
-	// RelistReasons splits Relists by what led to them: "expired", "ahead", "server error", "refused", "senseless".
+	// RelistReasons splits Relists by what led to them, the failure of the list before included: "expired", "ahead", "server error", "refused",
+	// "senseless", "doubtful" and others. Its sum is Relists.
 	RelistReasons map[string]int64
 	// Bytes counts what was read from the server, decompressed; 0 when the ListerWatcher does not say.
 	Bytes int64

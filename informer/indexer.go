@@ -132,6 +132,12 @@ func (x *Indexer[T]) Get(key string) (obj T, found bool) {
 	return obj, false
 }
 
+// known says whether the object is there in some state.
+func (x *Indexer[T]) known(s ObjectState) bool {
+	_, found := x.Get(KeyOf(string(s.Namespace), string(s.Name)))
+	return found
+}
+
 // held returns the object that is there in that very state. It allocates nothing: a list asks for each of its objects.
 func (x *Indexer[T]) held(s ObjectState) (obj T, found bool) {
 	var room [256]byte

@@ -80,11 +80,13 @@ func (l *link) unreadable(ctx context.Context, e *DecodeError) {
 	log.Info("Object cannot be decoded; the cache keeps its last readable state", "object", e.Key, "resourceVersion", e.Version, "reason", e.Err.Error())
 }
 
-// readable notes that what is under key can be decoded, or is gone.
-func (l *link) readable(key string) {
+// readable notes that what is under key can be decoded, or is gone, as of a version.
+func (l *link) readable(key, version string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.unread, key)
+	if e := l.unread[key]; e != nil && !older(version, e.Version) {
+		delete(l.unread, key)
+	}
 }
 
 // listed notes a complete list and what of it could not be decoded. It does not take back that watching fails.

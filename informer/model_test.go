@@ -15,7 +15,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// FuzzPipeline does to an informer whatever a list of bytes says: changes, deletions, states that cannot be decoded, cuts,
+// FuzzPipeline does to an informer whatever a list of bytes says: changes, deletions, states that cannot be decoded, events that come again, cuts,
 // compactions, refusals, a server restored from a backup, late, slow and leaving handlers; lists that are streamed or not, all
 // namespaces or several by themselves. In the end the cache must be what the server holds, and so must be what each handler was told, of
 // which no single call may contradict those before.
@@ -105,6 +105,8 @@ func (m *model) do(op byte, arg int) {
 	switch op {
 	default:
 		m.server.putIn(namespace, name)
+	case 1:
+		m.server.repeat(arg)
 	case 2:
 		m.server.garble(namespace, name)
 	case 3:
@@ -169,7 +171,7 @@ func (m *model) restore(arg int) {
 	for i := 1; i < back && i <= arg/2; i++ {
 		m.server.putIn("default", string(rune('a'+2*(i%3))))
 	}
-	m.server.cut(scriptedError("reset"))
+	m.server.cut([]error{scriptedError("reset"), errClosed}[arg%2])
 	m.settle()
 }
 
@@ -194,6 +196,13 @@ func (m *model) check() {
 		if held := got[key]; held != nil && held.UID == o.UID && garbled(held) == nil && (m.restored || older(held.ResourceVersion, o.ResourceVersion)) {
 			want[key] = held
 		}
+	}
+	var relists int64
+	for _, n := range m.informer.Stats().RelistReasons {
+		relists += n
+	}
+	if st := m.informer.Stats(); st.Relists != relists {
+		m.t.Errorf("not every relist has its reason: %+v", st)
 	}
 	if h := m.informer.Health(); h.Unreadable != unreadable {
 		m.t.Errorf("%d objects cannot be decoded, health %+v", unreadable, h)

@@ -2,6 +2,8 @@ package informer
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -41,6 +43,8 @@ type Reflector[T any] struct {
 	// progress says that something was learnt since the last list. A watch that expires without any gets a pause
 	// before the next list: else a server that compacts too fast would be listed in a loop.
 	progress bool
+	// because is what the next list is for, if it is not the first.
+	because failure
 	// serverErrors counts watches in a row that ended in failServer.
 	serverErrors int
 
@@ -58,7 +62,8 @@ type ReflectorOptions[T any] struct {
 	Scope int
 	// Transform sees every object once, before anything else does, and returns what to keep. It may change it in place.
 	//
-	// Errors: a [TransformError]: the list fails, or the watch falls back to a list, until it succeeds.
+	// Errors: a [TransformError]: the list fails, or the watch falls back to a list, until it succeeds. A panic counts as an
+	// error, and so does nil for an object: to leave objects out is the business of selectors.
 	Transform func(T) (T, error)
 	// PageSize is the number of objects to list at once; 0 means 500, negative all.
 	PageSize int64
@@ -79,6 +84,8 @@ type ReflectorOptions[T any] struct {
 	// Held returns the object that is in the cache in that very state, if it is. Of a list, what the cache holds is not decoded, or dropped at
 	// once, in favour of the cached object, so that listing again costs little time and memory. nil is none.
 	Held func(ObjectState) (T, bool)
+	// Known says whether the cache holds some state of the object of that namespace and name. nil is always.
+	Known func(ObjectState) bool
 	// OnError is told of every failed list and watch, by the reflector's goroutine, which waits. nil is ignored; Health and
 	// the log tell in any case.
 	OnError func(ctx context.Context, err error)
@@ -113,7 +120,8 @@ const (
 	// in a row: statePause, then stateList: when watching is impossible, listing now and then is better than
 	// nothing. Server overloaded: statePause, then stateWatch: the position is still good, and a list is what such a server
 	// needs least. Connection lost, or an event or bookmark from the past: statePause, then stateVerify: it may be
-	// another server now.
+	// another server now. Closed in good order, but early: stateVerify, for the same reason. An unknown object from the past:
+	// statePause, then stateList.
 	stateWatch
 	// statePause waits.
 	//
@@ -201,6 +209,9 @@ func (r *Reflector[T]) wait(ctx context.Context) {
 
 // listed returns what to keep of an object of a list.
 func (r *Reflector[T]) listed(obj T) (T, error) {
+	if missing(obj) {
+		return obj, errNil
+	}
 	if r.position != "" { // Before the first list the cache is empty.
 		if held, found := r.held(stateOf(obj)); found {
 			return held, nil
@@ -219,14 +230,20 @@ func (r *Reflector[T]) held(s ObjectState) (obj T, found bool) {
 }
 
 // transform calls Options.Transform.
-func (r *Reflector[T]) transform(obj T) (T, error) {
+func (r *Reflector[T]) transform(obj T) (kept T, err error) {
 	if r.o.Transform == nil {
 		return obj, nil
 	}
 	name := describe(obj)
-	kept, err := r.o.Transform(obj)
-	if err != nil {
-		return kept, &TransformError{Object: name, Err: err}
-	}
-	return kept, nil
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		} else if err == nil && missing(kept) {
+			err = errors.New("it returned nil")
+		}
+		if err != nil {
+			err = &TransformError{Object: name, Err: err}
+		}
+	}()
+	return r.o.Transform(obj)
 }

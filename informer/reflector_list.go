@@ -26,6 +26,7 @@ func (r *Reflector[T]) listing(ctx context.Context) {
 	r.link.lists.Add(1)
 	if r.complete {
 		r.link.relists.Add(1)
+		r.link.reasons[r.because].Add(1)
 		level := 2
 		if r.link.listFails() {
 			level = 4 // The failure was logged; that it is tried again is no news.
@@ -46,7 +47,7 @@ func (r *Reflector[T]) replace(ctx context.Context, all completeList[T]) bool {
 	r.link.heard()
 	back := older(all.version, r.position)
 	if back && !r.newest {
-		r.newest = true // A replica that lags answered although it was told not to.
+		r.newest, r.because = true, failAhead // A replica that lags answered although it was told not to.
 		return false
 	}
 	accept := AcceptLater
@@ -96,17 +97,19 @@ func (r *Reflector[T]) pages(ctx context.Context) (all completeList[T], asked Li
 		all.objects = append(all.objects, obj)
 		return nil
 	}
-	for {
+	for tokens := map[string]bool{}; ; tokens[asked.Continue] = true {
 		page, err := r.page(ctx, asked, keep)
 		if err != nil {
 			return all, asked, err
 		}
-		all.version = page.ResourceVersion
+		if all.version == "" || older(page.ResourceVersion, all.version) {
+			all.version = page.ResourceVersion // Pages of one version are promised. What a watch tells again is known by its version.
+		}
 		if page.Continue == "" {
 			return all, asked, nil
 		}
-		if page.Continue == asked.Continue {
-			return all, asked, &DecodeError{What: "list", Err: errors.New("the server repeats the continue token")}
+		if tokens[page.Continue] {
+			return all, asked, &DecodeError{What: "list", Err: errors.New("the server repeats a continue token")}
 		}
 		asked.Continue, asked.ResourceVersion, asked.Match = page.Continue, "", ""
 	}
@@ -151,6 +154,7 @@ func (r *Reflector[T]) listFailed(ctx context.Context, asked ListOptions, err er
 		return stateList
 	}
 	f := classify(ctx, err)
+	r.because = f
 	switch {
 	case f == failExpired && asked.Continue != "" && !r.unpaged:
 		// Paging took longer than the server keeps history. All at once does not need any.

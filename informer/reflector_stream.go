@@ -78,6 +78,7 @@ func (r *Reflector[T]) streamFailed(ctx context.Context, opened bool, why failur
 	if ctx.Err() != nil {
 		return stateStream
 	}
+	r.because = why
 	log := klog.FromContext(ctx)
 	switch why {
 	case failEndless, failRefused: // Of an open watch, too.
@@ -91,7 +92,7 @@ func (r *Reflector[T]) streamFailed(ctx context.Context, opened bool, why failur
 			return stateStream
 		}
 	}
-	if opened || why == failClosed {
+	if opened || why == failClosed || why == failEarly {
 		log.V(2).Info("A streamed list ended too early", "reason", reason(err))
 		return stateList
 	}

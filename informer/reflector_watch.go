@@ -44,10 +44,14 @@ func (r *Reflector[T]) converse(ctx context.Context, o WatchOptions, f conversat
 
 	moved, err := f(live, w, giveUp)
 	why := classify(live, err)
-	if moved || time.Since(opened) >= shortWatch {
+	lasted := time.Since(opened)
+	if moved || lasted >= shortWatch {
 		r.progress, r.serverErrors = true, 0
 	} else if why == failClosed {
 		return failBroken, errAtOnce
+	}
+	if why == failClosed && lasted < o.Timeout {
+		why = failEarly
 	}
 	return why, err
 }
@@ -61,11 +65,14 @@ func (r *Reflector[T]) follow(ctx context.Context, w Watch[T]) (moved bool, err 
 			return moved, err
 		}
 		r.link.heard()
+		back := older(ev.ResourceVersion, r.position)
+		if back && r.doubtful(ev) {
+			return moved, fmt.Errorf("%w: %s after %s", errDoubtful, ev.ResourceVersion, r.position)
+		}
 		d, err := r.delta(ctx, ev)
 		if err != nil {
 			return moved, err
 		}
-		back := older(ev.ResourceVersion, r.position)
 		if err := r.fifo.Push(ctx, d); err != nil {
 			return moved, err
 		}
@@ -77,6 +84,16 @@ func (r *Reflector[T]) follow(ctx context.Context, w Watch[T]) (moved bool, err 
 			moved = moved || ev.ResourceVersion != r.position
 			r.position = ev.ResourceVersion
 		}
+	}
+}
+
+// doubtful says whether the cache could not tell what an event from the past is worth.
+func (r *Reflector[T]) doubtful(ev Event[T]) bool {
+	switch ev.Type {
+	case Added, Modified:
+		return ev.Unreadable != nil || !missing(ev.Object) && r.o.Known != nil && !r.o.Known(stateOf(ev.Object))
+	default:
+		return false
 	}
 }
 
@@ -99,23 +116,26 @@ func (r *Reflector[T]) delta(ctx context.Context, ev Event[T]) (Delta[T], error)
 	if u := ev.Unreadable; u != nil {
 		d.Unreadable = []*DecodeError{u}
 		if d.Type == DeltaDelete {
-			r.link.readable(u.Key)
+			r.link.readable(u.Key, ev.ResourceVersion)
 		} else {
 			r.link.unreadable(ctx, u)
 		}
 		return d, nil
 	}
+	if missing(ev.Object) {
+		return d, errNil
+	}
 	if len(r.link.unread) > 0 { // Only this goroutine writes it.
-		r.link.readable(describe(ev.Object))
+		r.link.readable(describe(ev.Object), ev.ResourceVersion)
 	}
 	var err error
 	d.Object, err = r.transform(ev.Object)
 	return d, err
 }
 
-// relistFor is relist, with the reason counted.
+// relistFor is relist, with the reason noted.
 func (r *Reflector[T]) relistFor(why failure) state {
-	r.link.reasons[why].Add(1)
+	r.because = why
 	return r.relist()
 }
 
@@ -127,6 +147,8 @@ func (r *Reflector[T]) watchFailed(ctx context.Context, f failure, err error) st
 	switch f {
 	case failClosed:
 		return stateWatch
+	case failEarly:
+		return stateVerify
 	case failSilent:
 		r.link.failed(ctx, "watch", errSilent)
 		return stateVerify // It took minutes to get here; there is nothing to wait for.
@@ -151,7 +173,7 @@ func (r *Reflector[T]) watchFailed(ctx context.Context, f failure, err error) st
 	case failBroken, failAhead, failPast:
 		r.link.failed(ctx, "watch", err)
 		return r.pauseThen(retryAfter(err), stateVerify)
-	default: // failSense, failRefused
+	default: // failSense, failRefused, failDoubtful
 		r.link.failed(ctx, "watch", err)
 		return r.pauseThen(retryAfter(err), r.relistFor(f))
 	}

@@ -116,6 +116,17 @@ func (s *server) inject(ev Event[object]) {
 	}
 }
 
+// repeat sends an event that happened that many events ago again.
+func (s *server) repeat(ago int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := len(s.history) - 1 - ago; i >= 0 {
+		for _, w := range s.watches {
+			w.send(s.history[i], nil)
+		}
+	}
+}
+
 // cut ends all watches with err.
 func (s *server) cut(err error) {
 	s.mu.Lock()

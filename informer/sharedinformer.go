@@ -102,7 +102,7 @@ func NewSharedInformerOfNamespaces[T Object](lws map[string]ListerWatcher[T], o 
 		s.sources = append(s.sources, source[T]{namespace, NewReflector(lws[namespace], s.fifo, ReflectorOptions[T]{
 			Resource: o.Resource, Namespace: namespace, Scope: scope, Transform: o.Transform,
 			PageSize: o.PageSize, StreamLists: o.StreamLists, WatchTimeout: o.WatchTimeout, Grace: o.Grace, Backoff: o.Backoff, OnError: o.OnError,
-			Held: s.indexer.held,
+			Held: s.indexer.held, Known: s.indexer.known,
 		})})
 	}
 	for name, f := range o.Indexes {

@@ -47,7 +47,7 @@ var (
 
 	perInformer = []metric{
 		{desc("reflector_lists_total", "Lists begun."), prometheus.CounterValue, func(s *informer.Stats) float64 { return float64(s.Lists) }},
-		{desc("reflector_watches_total", "Watches opened."), prometheus.CounterValue, func(s *informer.Stats) float64 { return float64(s.Watches) }},
+		{desc("reflector_watches_total", "Watches begun."), prometheus.CounterValue, func(s *informer.Stats) float64 { return float64(s.Watches) }},
 		{desc("reflector_events_total", "Watch events of objects."), prometheus.CounterValue, func(s *informer.Stats) float64 { return float64(s.Events) }},
 		{desc("reflector_bookmarks_total", "Bookmarks."), prometheus.CounterValue, func(s *informer.Stats) float64 { return float64(s.Bookmarks) }},
 		{desc("reflector_errors_total", "Lists and watches that failed."), prometheus.CounterValue, func(s *informer.Stats) float64 { return float64(s.Errors) }},

@@ -83,7 +83,7 @@ func TestCasesAlike(t *testing.T) {
 			src.compacted, src.history = src.rv, nil
 			src.mu.Unlock()
 			_ = src.asked()
-			src.cut()
+			src.cutInTime()
 			time.Sleep(time.Minute)
 			equal(t, "asked", src.asked(), []string{`watch "3"`})
 			equal(t, "told", told.take(), nil)

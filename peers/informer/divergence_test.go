@@ -247,6 +247,27 @@ func TestDivergenceBrokenConnection(t *testing.T) {
 	}, []string{`watch "2"`}, []string{`list ""`, `watch "2"`})
 }
 
+// TestDivergenceEarlyEnd: what is asked after a watch that the server ended in good order but before its time, and what is in the cache if
+// etcd was restored behind it.
+func TestDivergenceEarlyEnd(t *testing.T) {
+	differ(t, func(t *testing.T, s side) []string {
+		src := newSource(false, "one")
+		inf := pods(s, src)
+		defer running(t, inf)()
+		synctest.Wait()
+		backup := src.current("one")
+		src.put("one")
+		time.Sleep(time.Minute)
+		_ = src.asked()
+		src.mu.Lock()
+		src.rv, src.history, src.pods = 2, nil, map[string]*corev1.Pod{"one": backup}
+		src.mu.Unlock()
+		src.cut()
+		time.Sleep(time.Minute)
+		return append(src.asked(), "one@"+version(t, inf, "one"))
+	}, []string{`watch "3"`, "one@3"}, []string{`list ""`, `list ""`, `watch "2"`, "one@2"})
+}
+
 // hangsUp is a server, or what stands before one, that ends every watch before it answers.
 type hangsUp struct{ *source }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -118,6 +119,20 @@ func (s *source) cutLocked() {
 	s.open = nil
 }
 
+// cutInTime ends all watches when they have lasted as long as they were asked for.
+func (s *source) cutInTime() {
+	s.mu.Lock()
+	due := time.Now()
+	for _, c := range s.open {
+		if c.due.After(due) {
+			due = c.due
+		}
+	}
+	s.mu.Unlock()
+	time.Sleep(time.Until(due))
+	s.cut()
+}
+
 // gap lets f happen while nobody can see it: watches are cut before and the history is forgotten after.
 func (s *source) gap(f func()) {
 	s.mu.Lock()
@@ -168,7 +183,10 @@ func (s *source) List(o metav1.ListOptions) (runtime.Object, error) {
 func (s *source) Watch(o metav1.ListOptions) (watch.Interface, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := &connection{of: s, events: make(chan watch.Event, 10000)}
+	c := &connection{of: s, events: make(chan watch.Event, 10000), due: time.Now()}
+	if o.TimeoutSeconds != nil {
+		c.due = c.due.Add(time.Duration(*o.TimeoutSeconds) * time.Second)
+	}
 	if o.SendInitialEvents != nil && *o.SendInitialEvents {
 		s.requests = append(s.requests, fmt.Sprintf("stream %q", o.ResourceVersion))
 		if s.refuse != nil {
@@ -204,6 +222,8 @@ func (s *source) Watch(o metav1.ListOptions) (watch.Interface, error) {
 type connection struct {
 	of     *source
 	events chan watch.Event
+	// due is when the client wants it to end.
+	due time.Time
 }
 
 func (c *connection) send(ev watch.Event) {

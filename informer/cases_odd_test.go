@@ -1,0 +1,184 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// The tests of this file are of servers that break what the API promises, and of user's code that breaks what it promises the informer.
+
+// TestUnknownObjectFromThePast (case 3): an object from before the watermark that the cache does not hold was deleted since, or was left
+// out by the server. A list tells: the one stays deleted, the other comes.
+//
+// Source: etcd#15271, a watch that went back in time; etcd#15220, a progress notification that ran ahead of the events.
+func TestUnknownObjectFromThePast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.put("deleted")
+		s.put("b")
+		c, stop := followed(t, s, nil, Options[object]{})
+		defer stop()
+		s.remove("deleted")
+		s.put("b")
+		_ = c.take()
+		synctest.Wait()
+		_ = c.take()
+		s.inject(sent(Added, "deleted", "u1", "2"))
+		time.Sleep(time.Minute)
+		c.told(t)
+		c.holds(t, "deleted", "")
+
+		s.mu.Lock()
+		watches := s.watches
+		s.watches = nil
+		s.mu.Unlock()
+		at := s.put("missed")
+		s.mu.Lock()
+		s.watches, s.rv = watches, at+5
+		s.mu.Unlock()
+		s.bookmark(0)
+		s.inject(Event[object]{Type: Added, Object: s.objects["default/missed"], ResourceVersion: s.objects["default/missed"].ResourceVersion})
+		time.Sleep(time.Minute)
+		c.told(t, "add missed@6/u3")
+		if st := c.inf.Stats(); st.RelistReasons["doubtful"] != 2 || st.Relists != 2 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// TestRestoredBehindTheServer (case 26): etcd is restored while the API server runs on. That ends all watches in good order, and then serves
+// them from before the informer's position: in silence, until each has lasted as long as it was asked for.
+//
+// Source: terminateAllWatchers in k8s.io/apiserver/pkg/storage/cacher v0.37.2.
+func TestRestoredBehindTheServer(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newServer()
+			s.put("a")
+			s.put("b")
+			c, stop := followed(t, s, &proxied{server: s, watch: timed}, Options[object]{StreamLists: stream})
+			defer stop()
+			s.put("a")
+			s.put("lost")
+			synctest.Wait()
+			_ = c.take()
+			time.Sleep(time.Minute)
+			s.restore(3)
+			s.cut(io.EOF)
+			c.told(t, "delete lost@5/u3 (last known state)", "update a@4/u1 -> a@2/u1")
+			if st := c.inf.Stats(); st.Rebuilds != 1 || st.ResourceVersion != "3" || c.inf.Health().Err != nil {
+				t.Errorf("%+v, %v", st, c.inf.Health().Err)
+			}
+		})
+	}
+}
+
+// timed ends a watch in good order when it has lasted as long as was asked for.
+func timed(o WatchOptions, w Watch[object]) Watch[object] {
+	end := time.Now().Add(o.Timeout)
+	return watchFunc(func(ctx context.Context) (Event[object], error) {
+		ctx, cancel := context.WithDeadline(ctx, end)
+		defer cancel()
+		ev, err := w.Next(ctx)
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = io.EOF
+		}
+		return ev, err
+	})
+}
+
+// paged answers lists with pages.
+type paged struct {
+	*server
+	pages []ListResult
+	asked int
+}
+
+func (p *paged) List(context.Context, ListOptions, func(object) error) (ListResult, error) {
+	p.asked++
+	return p.pages[(p.asked-1)%len(p.pages)], nil
+}
+
+// TestPagesOfSeveralVersions: where the pages of a list are of several versions, the watch begins at the first of them: what happened to
+// the objects of a page after it was taken would be lost otherwise.
+func TestPagesOfSeveralVersions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		lw := &paged{server: s, pages: []ListResult{{ResourceVersion: "7", Continue: "x"}, {ResourceVersion: "5", Continue: "y"}, {ResourceVersion: "9"}}}
+		c, stop := followed(t, s, lw, Options[object]{})
+		defer stop()
+		if asked := c.server.asked(); !slices.Equal(asked, []string{`watch rv="5"`}) {
+			t.Errorf("asked %q", asked)
+		}
+	})
+}
+
+// TestPagesWithoutEnd: a server that gives out continue tokens in a circle does not fill the memory.
+func TestPagesWithoutEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		lw := &paged{server: s, pages: []ListResult{{ResourceVersion: "5", Continue: "x"}, {ResourceVersion: "5", Continue: "y"}}}
+		c, stop := followed(t, s, lw, Options[object]{})
+		defer stop()
+		if err := c.inf.Health().Err; err == nil || !strings.Contains(err.Error(), "repeats a continue token") || lw.asked > 4 {
+			t.Errorf("asked %d times: %v", lw.asked, err)
+		}
+	})
+}
+
+// TestTransformBreaksItsPromise: nil for an object, or a panic, is an error like any other.
+func TestTransformBreaksItsPromise(t *testing.T) {
+	for want, transform := range map[string]func(object) (object, error){
+		"transform default/a: it returned nil": func(object) (object, error) { return nil, nil },
+		"transform default/a: panic: no a":     func(object) (object, error) { panic("no a") },
+	} {
+		for _, stream := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer()
+				var mended atomic.Bool
+				c, stop := followed(t, s, nil, Options[object]{StreamLists: stream, Transform: func(o object) (object, error) {
+					if !mended.Load() && o.Name == "a" {
+						return transform(o)
+					}
+					return o, nil
+				}})
+				defer stop()
+				s.put("b")
+				s.put("a")
+				c.told(t, "add b@2/u1")
+				var failed *TransformError
+				if err := c.inf.Health().Err; !errors.As(err, &failed) || failed.Error() != want || c.inf.ResourceVersion() != "2" {
+					t.Errorf("%v at %s, want %s", err, c.inf.ResourceVersion(), want)
+				}
+				mended.Store(true)
+				time.Sleep(time.Minute)
+				c.told(t, "add a@3/u2")
+			})
+		}
+	}
+}
+
+// TestListerWatcherGivesNil: what is no object is refused before it reaches the cache.
+func TestListerWatcherGivesNil(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		c, stop := followed(t, s, nil, Options[object]{})
+		defer stop()
+		s.inject(Event[object]{Type: Modified, ResourceVersion: "2"})
+		synctest.Wait()
+		if err := c.inf.Health().Err; !errors.Is(err, errNil) || c.inf.ResourceVersion() != "1" {
+			t.Errorf("%v at %s", err, c.inf.ResourceVersion())
+		}
+		r := NewReflector[object](s, NewDeltaFIFO[object](), ReflectorOptions[object]{})
+		if _, err := r.listed(nil); !errors.Is(err, errNil) {
+			t.Errorf("in a list: %v", err)
+		}
+	})
+}
