@@ -71,6 +71,8 @@ type Factory struct {
 	caches  []*cache
 	running bool
 	done    bool
+	// started is nil unless Start runs the factory.
+	started *background
 	// added has capacity 1 and gets a token for Run when a cache was added. Never closed.
 	added chan struct{}
 }
@@ -219,7 +221,7 @@ func (f *Factory) giveBack(c *cache) {
 
 // Run runs all informers, also those asked for while it runs, until ctx is done; it returns when all have ended.
 //
-// Errors: when called twice.
+// Errors: when called twice, or after Start.
 func (f *Factory) Run(ctx context.Context) error {
 	f.mu.Lock()
 	again := f.running
@@ -228,6 +230,12 @@ func (f *Factory) Run(ctx context.Context) error {
 	if again {
 		return errors.New("informer factory: Run called twice")
 	}
+	f.run(ctx)
+	return nil
+}
+
+// run is Run, for who has set running.
+func (f *Factory) run(ctx context.Context) {
 	var informers sync.WaitGroup
 	for ctx.Err() == nil {
 		f.start(ctx, &informers)
@@ -241,7 +249,6 @@ func (f *Factory) Run(ctx context.Context) error {
 	f.mu.Unlock()
 	f.start(ctx, &informers) // What was asked for since the last time ends at once, so that nobody waits for it.
 	informers.Wait()
-	return nil
 }
 
 // start runs the informers that do not run yet. They are waited for by Run.
@@ -290,9 +297,9 @@ func (f *Factory) Health() []Health {
 // Stats returns those of each informer, by resource. Where several caches hold one resource, their names tell what is
 // special about each: "pods (metadata, app=web)".
 func (f *Factory) Stats() map[string]Stats {
-	stats := map[string]Stats{}
-	for _, c := range f.all() {
-		stats[f.name(c)] = c.informer.Stats()
+	stats, caches := map[string]Stats{}, f.all()
+	for _, c := range caches {
+		stats[f.name(c, caches)] = c.informer.Stats()
 	}
 	return stats
 }

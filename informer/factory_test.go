@@ -182,6 +182,61 @@ func TestFactoryRelease(t *testing.T) {
 	})
 }
 
+// TestFactoryStartAndShutdown: in the background it does what Run does, and Shutdown waits for the last call of a handler.
+func TestFactoryStartAndShutdown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &apiTransport{}
+		f := newTestFactory(t, a, FactoryOptions{})
+		f.Shutdown() // Nothing to wait for.
+		pods := must(For[*corev1.Pod](f))
+		returned := false
+		must(pods.AddHandler(Handler[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) { time.Sleep(time.Minute); returned = true }}, HandlerOptions{}))
+		f.Start(quiet(t))
+		f.Start(quiet(t)) // As people do after each informer.
+		if err := f.Run(t.Context()); err == nil {
+			t.Error("runs twice")
+		}
+		nodes := must(For[*corev1.Node](f))
+		if err := f.WaitForSync(t.Context()); err != nil || !pods.HasSynced() || !nodes.HasSynced() {
+			t.Errorf("not synced: %v", err)
+		}
+		f.Shutdown()
+		if _, err := For[*corev1.Pod](f); err != nil || !returned || a.watching != 0 {
+			t.Errorf("after the end: call returned %v, %d watches, %v", returned, a.watching, err)
+		}
+		if _, err := pods.AddHandler(Handler[*corev1.Pod]{}, HandlerOptions{}); !errors.Is(err, ErrStopped) {
+			t.Errorf("handler after the end: %v", err)
+		}
+		f.Shutdown()
+	})
+}
+
+// TestFactoryNamesDiffer: no two caches have one name in the statistics, or one would hide the other.
+func TestFactoryNamesDiffer(t *testing.T) {
+	f := newTestFactory(t, &apiTransport{}, FactoryOptions{})
+	widget := func(version string) InformerOptions {
+		return InformerOptions{Kind: schema.GroupVersionKind{Group: "example.com", Version: version, Kind: "Widget"}}
+	}
+	byLabel, byField := widget("v1"), widget("v1")
+	byLabel.LabelSelector, byField.FieldSelector = "a=b", "a=b"
+	for _, o := range []InformerOptions{widget("v1"), widget("v2"), byLabel, byField} {
+		must(ForOptions[*unstructured.Unstructured](f, o))
+	}
+	must(For[*corev1.Pod](f))
+	stats := f.Stats()
+	for _, name := range []string{
+		"pods", "widgets.example.com (v1, unstructured)", "widgets.example.com (v2, unstructured)",
+		"widgets.example.com (v1, unstructured, a=b)", "widgets.example.com (v1, unstructured, fields a=b)",
+	} {
+		if _, has := stats[name]; !has {
+			t.Errorf("no %s", name)
+		}
+	}
+	if len(stats) != 5 {
+		t.Errorf("%d of 5 informers: %v", len(stats), stats)
+	}
+}
+
 // TestFactoryCustomResourceAppears: an informer of what is not defined waits for it, and says so.
 func TestFactoryCustomResourceAppears(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

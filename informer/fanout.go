@@ -2,6 +2,7 @@ package informer
 
 import (
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -70,6 +71,7 @@ func (f *fanout[T]) join(l *listener[T], first *batch[T]) error {
 	if f.stopped {
 		return ErrStopped
 	}
+	l.name = f.freeLocked(l.name)
 	l.cursor, l.first = f.open, first
 	l.pending = int64(len(first.changes))
 	f.listeners = append(f.listeners, l)
@@ -77,6 +79,15 @@ func (f *fanout[T]) join(l *listener[T], first *batch[T]) error {
 		f.wakeLocked(l)
 	}
 	return nil
+}
+
+// freeLocked is name, or, where a listener has that, name with a number: metrics tell handlers apart by it.
+func (f *fanout[T]) freeLocked(name string) string {
+	free := name
+	for n := 2; slices.ContainsFunc(f.listeners, func(l *listener[T]) bool { return l.name == free }); n++ {
+		free = name + "-" + strconv.Itoa(n)
+	}
+	return free
 }
 
 // publish appends b to the log and wakes whom it concerns.

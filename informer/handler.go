@@ -33,7 +33,7 @@ type Deleted[T any] struct {
 
 // HandlerOptions say how a handler is served. The zero value works.
 type HandlerOptions struct {
-	// Name stands in logs, metrics and reports; "" is numbered.
+	// Name stands in logs, metrics and reports; "" is numbered, and so is a name that another handler of the informer has.
 	Name string
 	// Resync, when positive, repeats every object of the cache as an update at that interval. It makes no request to the
 	// server: it is for handlers that look at something beside the cache. Minimum: one second. Negative: none, also where

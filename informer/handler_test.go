@@ -167,3 +167,16 @@ func TestHandlerIsRunningFromTheFirstMoment(t *testing.T) {
 		}
 	})
 }
+
+// TestHandlersOfOneName: metrics tell handlers apart by their names.
+func TestHandlersOfOneName(t *testing.T) {
+	inf := NewSharedInformer[object](newServer(), Options[object]{})
+	var names []string
+	for range 3 {
+		r := must(inf.AddHandler(Handler[object]{}, HandlerOptions{Name: "web"}))
+		names = append(names, r.Name())
+	}
+	if want := []string{"web", "web-2", "web-3"}; !slices.Equal(names, want) {
+		t.Errorf("names %q, want %q", names, want)
+	}
+}

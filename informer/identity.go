@@ -71,9 +71,14 @@ func (f *Factory) newTyped(kind schema.GroupVersionKind) func() Object {
 	}
 }
 
-// name is the resource, and what is special about the cache among those of the factory.
-func (f *Factory) name(c *cache) string {
+// name is the resource, and what is special about the cache among others.
+func (f *Factory) name(c *cache, others []*cache) string {
 	var special []string
+	if slices.ContainsFunc(others, func(o *cache) bool {
+		return o.identity.kind.GroupKind() == c.identity.kind.GroupKind() && o.identity.kind.Version != c.identity.kind.Version
+	}) {
+		special = append(special, c.identity.kind.Version)
+	}
 	switch c.identity.form {
 	case formUnstructured:
 		special = append(special, "unstructured")
@@ -84,9 +89,11 @@ func (f *Factory) name(c *cache) string {
 	if id.standard && !f.o.StandardDecoding {
 		special = append(special, "standard decoding")
 	}
-	for _, s := range []string{id.namespaces, id.labelSelector, id.fieldSelector, id.shardSelector, id.transform} {
-		if s != "" {
-			special = append(special, s)
+	for _, s := range []struct{ kind, value string }{
+		{"", id.namespaces}, {"", id.labelSelector}, {"fields ", id.fieldSelector}, {"shard ", id.shardSelector}, {"transform ", id.transform},
+	} {
+		if s.value != "" {
+			special = append(special, s.kind+s.value)
 		}
 	}
 	if special == nil {
