@@ -155,7 +155,7 @@ func checkRunnable(e *entry, said map[string]bool) (check, bool) {
 		var news []string
 		for line := range strings.SplitSeq(err.Error(), "\n") {
 			if !said[line] {
-				news = append(news, line)
+				news = append(news, strings.TrimPrefix(line, e.name+": "))
 			}
 		}
 		if more := len(news) - mostReasons; more > 0 {

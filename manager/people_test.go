@@ -112,14 +112,22 @@ func TestPermissionsComeAndGo(t *testing.T) {
 		for i := 1; i <= 3; i++ {
 			createConfigMap(t, server.Client(), fmt.Sprint("work-", i))
 		}
+		time.Sleep(time.Second)
+		const refused = `[-]worker: 3 keys refused for 1s: User "system:serviceaccount:kube-system:manager" cannot create resource "secrets" in API group ""`
+		if code, body := get(m, "/readyz"); code != 503 || body != refused+"\n" {
+			t.Errorf("without secrets: %d %s", code, body)
+		}
 		time.Sleep(11 * time.Minute)
-		if code, body := get(m, "/readyz"); code != 503 || !strings.HasPrefix(body, "[-]worker: worker: 3 keys failing, default/work-1 for 11m0s") {
+		if code, body := get(m, "/readyz"); code != 503 || !strings.HasPrefix(body, "[-]worker: 3 keys failing, default/work-1 for 11m1s; 3 keys refused for 11m1s: User ") {
 			t.Errorf("without secrets: %d %s", code, body)
 		}
 		may.grant("secrets", "create")
-		time.Sleep(17 * time.Minute) // the longest backoff of a key
+		time.Sleep(time.Minute)
 		if code, body := get(m, "/readyz"); code != 200 {
 			t.Errorf("granted again: %d %s", code, body)
+		}
+		if lines := l.logs.with("refused"); len(lines) != 2 || !strings.Contains(lines[1], "Reconciles are refused no more") {
+			t.Errorf("%d lines about secrets, want two: %q", len(lines), lines)
 		}
 		l.mustEnd()
 	})

@@ -32,6 +32,9 @@ func (c *Controller[K]) unwell() (complaints []error) {
 	if len(failing) > 0 {
 		complaints = append(complaints, fmt.Errorf("%s: %s", c.name, describe(failing, "failing")))
 	}
+	if c.options.FailingAfter >= 0 {
+		complaints = append(complaints, c.refusals.complaints(c.name)...)
+	}
 	if n := c.stats.panicking.Load(); n >= panicsInARow {
 		complaints = append(complaints, fmt.Errorf("%s: the last %d reconciles panicked", c.name, n))
 	}

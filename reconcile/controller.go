@@ -25,6 +25,7 @@ type Controller[K comparable] struct {
 	pace       *pacer[K] // nil when keys are not paced
 	witness    *witness[K]
 	failures   failures[K]
+	refusals   refusals[K]
 	observe    func(took time.Duration) // told of every reconcile
 
 	mu sync.Mutex

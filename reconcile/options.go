@@ -30,7 +30,8 @@ type Options[K comparable] struct {
 	// negative never.
 	HungAfter time.Duration
 	// FailingAfter is how long a key may fail, without succeeding once, before [Controller.Health] says so. Terminal
-	// errors do not count: nobody tries again. Zero means 10 min, negative never.
+	// errors do not count: nobody tries again. A permission that is missing it says at once. Zero means 10 min, negative never
+	// either.
 	FailingAfter time.Duration
 	// EnableWarmup lets [Controller.Warmup], which a manager calls while its process waits for the leadership, run the sources that
 	// tell of caches: the work begins at once then. It costs some hundred bytes for each object, up to twice as many as there were

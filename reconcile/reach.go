@@ -35,6 +35,8 @@ func (c *Controller[K]) Discard(match func(key K) bool) {
 	c.mu.Unlock()
 	for _, key := range failing {
 		c.queue.Forget(key)
+		_, others, _ := c.refusals.settled(key, "")
+		c.askAgain(others)
 	}
 	c.failures.discard(match)
 }

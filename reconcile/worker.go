@@ -94,6 +94,7 @@ func (c *Controller[K]) settle(work context.Context, item workqueue.Item[K], res
 	key := item.Key
 	if err == nil {
 		c.recovered(key)
+		c.allowed(work, key, "")
 		c.failures.succeeded(key)
 		if result.RequeueAfter <= 0 {
 			c.stats.done.Add(1)
@@ -114,6 +115,8 @@ func (c *Controller[K]) settle(work context.Context, item workqueue.Item[K], res
 		return
 	}
 	c.stats.errors.Add(1)
+	permission := lacking(err)
+	c.allowed(work, key, permission)
 	logger := klog.LoggerWithValues(klog.FromContext(work), "controller", c.name, "key", key, "attempt", item.Attempt)
 	var panicked *PanicError
 	if errors.As(err, &panicked) {
@@ -124,23 +127,16 @@ func (c *Controller[K]) settle(work context.Context, item workqueue.Item[K], res
 		c.stats.terminal.Add(1)
 		logger.Error(err, "Reconcile failed and is not retried: the error is terminal")
 		c.failures.failed(item, err, true)
-		c.drop(key)
+		c.drop(work, key)
 	case c.options.MaxRetries > 0 && retries >= c.options.MaxRetries:
 		logger.Error(err, "Reconcile failed and is given up until the key is added anew", "retries", retries)
 		c.failures.failed(item, err, true)
-		c.drop(key)
+		c.drop(work, key)
 	default:
 		if result.RequeueAfter > 0 {
 			logger = logger.WithValues("ignored", result.RequeueAfter)
 		}
-		logger.Error(err, "Reconcile failed and is retried with backoff")
-		c.fails(key)
-		c.failures.failed(item, err, false)
-		c.stats.retries.Add(1)
-		c.queue.AddWith(key, workqueue.AddOptions{
-			RateLimited: true, Priority: result.priority(item.Priority),
-			Cause: workqueue.Cause{Source: c.name, Event: WhyRetry, Time: time.Now()},
-		})
+		c.retry(logger, item, result, err, permission)
 	}
 }
 
@@ -159,9 +155,10 @@ func (c *Controller[K]) again(work context.Context, item workqueue.Item[K], err 
 	})
 }
 
-func (c *Controller[K]) drop(key K) {
+func (c *Controller[K]) drop(work context.Context, key K) {
 	c.stats.dropped.Add(1)
 	c.recovered(key)
+	c.allowed(work, key, "")
 }
 
 // recovered forgets that key failed.

@@ -1,0 +1,179 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
+)
+
+// refuse is what an API server answers whose RBAC does not allow it.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/responsewriters, ForbiddenStatusError.
+func refuse(verb, resource, namespace string) error {
+	return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "",
+		fmt.Errorf("User %q cannot %s resource %q in API group %q in the namespace %q", "system:serviceaccount:a:b", verb, resource, "", namespace))
+}
+
+// startLogged is start with what it logs.
+func startLogged(t *testing.T, r Reconciler[string], o Options[string]) (c *started, lines func() []string) {
+	t.Helper()
+	var out strings.Builder // written to under the logger's lock, read in a bubble at rest
+	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&out)))
+	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), logger))
+	c = &started{Controller: New("test", r, o), stop: stop, done: make(chan error, 1)}
+	go func() { c.done <- c.Run(ctx) }()
+	synctest.Wait()
+	return c, func() []string {
+		synctest.Wait()
+		var told []string
+		for line := range strings.Lines(out.String()) {
+			if strings.Contains(line, "refused") || strings.Contains(line, "failed") {
+				told = append(told, line)
+			}
+		}
+		return told
+	}
+}
+
+// TestMissingPermissionIsOneThing: a permission that a thousand keys in a hundred namespaces need is taken away for two hours. That is one
+// line of the log, and one of Health at once; half a minute after it was granted all is done.
+func TestMissingPermissionIsOneThing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var granted atomic.Bool
+		done := map[string]bool{}
+		c, lines := startLogged(t, Func[string](func(_ context.Context, key string) (Result, error) {
+			if !granted.Load() {
+				return Result{}, fmt.Errorf("make it: %w", refuse("create", "pods", key[:2]))
+			}
+			done[key] = true
+			return Result{}, nil
+		}), Options[string]{})
+		const keys = 1000
+		for i := range keys {
+			c.Enqueue(fmt.Sprintf("%02d/%d", i%100, i))
+		}
+		time.Sleep(time.Second)
+		const says = `test: 1000 keys refused for 1s: User "system:serviceaccount:a:b" cannot create resource "pods" in API group ""`
+		if err := c.Health(); err == nil || err.Error() != says {
+			t.Errorf("health: %v", err)
+		}
+		time.Sleep(2 * time.Hour)
+		if told := lines(); len(told) != 1 || !strings.Contains(told[0], `Reconcile is refused`) {
+			t.Errorf("%d lines: %q", len(told), told)
+		}
+		if err := c.Health(); err == nil || !strings.Contains(err.Error(), "1000 keys refused for 2h0m1s") {
+			t.Errorf("health: %v", err)
+		}
+		granted.Store(true)
+		time.Sleep(refusedRetry)
+		synctest.Wait()
+		if err := c.Health(); len(done) != keys || err != nil {
+			t.Errorf("%d keys done, health %v", len(done), err)
+		}
+		if told := lines(); len(told) != 2 || !strings.Contains(told[1], `Reconciles are refused no more`) {
+			t.Errorf("%d lines: %q", len(told), told)
+		}
+		if err := c.end(); err != nil {
+			t.Error(err)
+		}
+		if n := len(c.refusals.of) + len(c.refusals.missing); n != 0 {
+			t.Errorf("%d are remembered", n)
+		}
+	})
+}
+
+// TestScoutsThatNeedItNoMore: keys that do not need the permission any more leave, one by one; the others are not asked each time.
+func TestScoutsThatNeedItNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls, needs := 0, map[string]bool{}
+		c, lines := startLogged(t, Func[string](func(_ context.Context, key string) (Result, error) {
+			calls++
+			if needs[key] {
+				return Result{}, refuse("update", "services", "x")
+			}
+			return Result{}, nil
+		}), Options[string]{})
+		const keys = 100
+		for i := range keys {
+			key := fmt.Sprint(i)
+			needs[key] = true
+			c.Enqueue(key)
+		}
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		before := calls
+		for i := range keys - 1 {
+			needs[fmt.Sprint(i)] = false
+			c.Enqueue(fmt.Sprint(i))
+			synctest.Wait()
+		}
+		if calls > before+4*keys {
+			t.Errorf("%d calls for %d keys", calls-before, keys)
+		}
+		if err := c.Health(); err == nil || !strings.Contains(err.Error(), "test: 1 key refused for 2h") {
+			t.Errorf("health: %v", err)
+		}
+		c.Discard(func(key string) bool { return key == fmt.Sprint(keys-1) })
+		if err := c.Health(); err != nil {
+			t.Errorf("health: %v", err)
+		}
+		if told := lines(); len(told) != 1 {
+			t.Errorf("%d lines: %q", len(told), told)
+		}
+		if err := c.end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Each permission is told of; so is what else goes wrong, each time. A key that is given up lacks nothing.
+func TestWhatIsNoMissingPermission(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	for says, err := range map[string]error{
+		`User "system:serviceaccount:a:b" cannot get resource "pods" in API group ""`: errors.Join(errors.New("x"), refuse("get", "pods", "n")),
+		`User "y" cannot get path "/x"`:                                               apierrors.NewForbidden(schema.GroupResource{}, "", errors.New(`User "y" cannot get path "/x": RBAC: no such role`)),
+		"":                                                                            apierrors.NewForbidden(pods, "p", errors.New("exceeded quota: q, requested: pods=1")),
+		" ":                                                                           apierrors.NewForbidden(pods, "p", errors.New(`unable to create new content in namespace n because it is being terminated`)),
+		"  ":                                                                          apierrors.NewConflict(pods, "p", errors.New(`User "y" cannot`)),
+		"   ":                                                                         errors.New(`pods is forbidden: User "y" cannot get resource "pods"`),
+	} {
+		if got := lacking(err); got != strings.TrimSpace(says) {
+			t.Errorf("%v: %q", err, got)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c, lines := startLogged(t, Func[string](func(_ context.Context, key string) (Result, error) {
+			switch key {
+			case "terminal":
+				return Result{}, Terminal(refuse("get", "pods", "n"))
+			case "quota":
+				return Result{}, apierrors.NewForbidden(pods, "p", errors.New("exceeded quota"))
+			}
+			return Result{}, refuse(key, "pods", "n")
+		}), Options[string]{MaxRetries: 2})
+		for _, key := range []string{"list", "delete", "terminal", "quota"} {
+			c.Enqueue(key)
+		}
+		time.Sleep(time.Hour)
+		want := 2 + 2 + 1 + 3 // each permission, and each key that is given up; the terminal one; the quota three times
+		if told := lines(); len(told) != want+2 {
+			t.Errorf("%d lines, want %d and that they are refused no more: %q", len(told), want, told)
+		}
+		if err := c.end(); err != nil {
+			t.Error(err)
+		}
+		if n := len(c.refusals.of) + len(c.refusals.missing); n != 0 {
+			t.Errorf("%d are remembered", n)
+		}
+	})
+}
