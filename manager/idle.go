@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/manager/internal/ownwrites"
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
@@ -49,7 +50,7 @@ func (o IdleOptions) withDefaults() IdleOptions {
 
 // RunUntilIdle runs the manager as [Manager.Run] does, until there is nothing more to do, and stops it: every cache is synced, every
 // queue empty, nothing is in flight, and the caches and event handlers are past everything that was written through [Manager.Client]
-// and clients of [Manager.Config]. What was given to [Manager.Trigger] before is done, too. A key that fails counts as done when it
+// and clients of [Manager.Config], and to the clusters of a fleet (package multicluster), unless one cannot be reached. What was given to [Manager.Trigger] before is done, too. A key that fails counts as done when it
 // was retried often enough, one that is due later does at once, unless IdleOptions say otherwise.
 //
 // Runnables that are no controllers, such as servers, are not waited for. Controllers are seen through the methods Name, Stats
@@ -61,10 +62,10 @@ func (o IdleOptions) withDefaults() IdleOptions {
 // Errors: what [Manager.Run] fails with; the cause of ctx, if that ended first; a [FailedError] if keys failed.
 func (m *Manager) RunUntilIdle(ctx context.Context, o IdleOptions) (Summary, error) {
 	o = o.withDefaults()
-	m.writes.active.Store(true)
-	defer m.writes.active.Store(false)
+	m.books.Add(m.writes)
+	defer m.books.Remove(m.writes)
 	started := time.Now()
-	running, stop := context.WithCancelCause(context.WithoutCancel(ctx)) // ends when what is left was looked at
+	running, stop := context.WithCancelCause(ownwrites.With(context.WithoutCancel(ctx), &m.books)) // ends when what is left was looked at
 	defer stop(nil)
 	ended := make(chan error, 1) // sent once, by the goroutine below
 	go func() { ended <- m.Run(running) }()
@@ -152,7 +153,7 @@ func (m *Manager) rest(ctx context.Context, o IdleOptions) (found resting, next 
 		return busy, idleTick
 	}
 	before := m.activity()
-	behind := len(m.writes.behind(ctx, m.client.CoreV1().RESTClient(), m.informers)) > 0
+	behind := m.books.Behind(ctx)
 	settled, next := m.settled(o)
 	if !settled || !m.quiet() || m.activity() != before {
 		return busy, next
@@ -165,12 +166,8 @@ func (m *Manager) rest(ctx context.Context, o IdleOptions) (found resting, next 
 
 // noteUnseen gives up waiting for the writes that the caches may never show.
 func (m *Manager) noteUnseen(ctx context.Context) {
-	for key, u := range m.writes.snapshot() {
-		if u.certain() && m.informers.WillReflect(u.Written) {
-			continue
-		}
-		klog.FromContext(ctx).V(2).Info("A write does not show in any cache", "resource", u.Resource, "object", klog.KRef(u.Namespace, u.Name))
-		m.writes.seen(key, u)
+	for _, w := range m.books.GiveUp() {
+		klog.FromContext(ctx).V(2).Info("A write does not show in any cache", "resource", w.Resource, "object", klog.KRef(w.Namespace, w.Name))
 	}
 }
 
@@ -180,7 +177,7 @@ type activity struct {
 }
 
 func (m *Manager) activity() activity {
-	a := activity{writes: m.writes.begun.Load() + m.writes.ended.Load()}
+	a := activity{writes: m.books.Count()}
 	for _, s := range m.informers.Stats() {
 		a.events += uint64(s.Events + s.Batches + s.Lists)
 		for _, h := range s.Handlers {
@@ -197,7 +194,7 @@ func (m *Manager) activity() activity {
 
 // quiet is the part of the question that costs little: false, while anything obviously goes on.
 func (m *Manager) quiet() bool {
-	if now, _ := m.state.get(); now != running || m.writes.begun.Load() != m.writes.ended.Load() {
+	if now, _ := m.state.get(); now != running || m.books.Moving() {
 		return false
 	}
 	for _, loop := range m.loops() {

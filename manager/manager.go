@@ -15,6 +15,7 @@ import (
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/manager/internal/ownwrites"
 	"github.com/flyball-dev/flyball/manager/leader"
 	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/workqueue"
@@ -121,8 +122,10 @@ type Manager struct {
 	election  *election // nil without leader election
 	runnables *group
 	state     state
-	writes    writes
-	servers   *servers
+	// writes are those of this manager's clients, and books those that RunUntilIdle waits for.
+	writes  *ownwrites.Log
+	books   ownwrites.Books
+	servers *servers
 }
 
 // New returns a manager for the cluster that config names. It starts nothing and asks nothing of the server.
@@ -144,19 +147,22 @@ func New(config *rest.Config, o Options) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{options: o, config: clientConfig(config), runnables: &group{}}
-	m.writes.objects = map[objectKey]unseen{}
-	m.config.Wrap(m.writes.wrap)
+	var err error
+	if m.writes, err = ownwrites.New(m.config); err != nil {
+		return nil, fmt.Errorf("manager: %w", err)
+	}
+	m.config.Wrap(m.writes.Wrap)
 	oneClient := func(c *rest.Config) *rest.Config { return c }
 	if o.Metrics != nil {
 		oneClient = func(c *rest.Config) *rest.Config { return measureThrottling(c, o.Metrics.Throttled) }
 	}
-	var err error
 	if m.client, err = kubernetes.NewForConfig(oneClient(m.config)); err != nil {
 		return nil, fmt.Errorf("manager: client: %w", err)
 	}
 	if m.informers, err = informer.NewFactory(config, o.Informers); err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
+	m.writes.Connect(ownwrites.Peer{Caches: m.informers, Client: func() (rest.Interface, error) { return m.client.CoreV1().RESTClient(), nil }})
 	if m.cluster, err = newCluster(oneClient(m.config), m.informers, o); err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -16,12 +17,18 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/manager/internal/ownwrites"
 	"github.com/flyball-dev/flyball/manager/leader"
 )
 
 // connect makes the clients of a member. Nothing is asked of the server.
 func (m *Manager) connect(mem *member, a *Announcement) error {
 	config := m.configOf(mem, a.Config)
+	writes, err := ownwrites.New(config)
+	if err != nil {
+		return err
+	}
+	config.Wrap(writes.Wrap)
 	f := m.options.Informers
 	f.Scheme, f.Mapper = m.scheme, m.options.Mapper
 	if a.Namespace != "" {
@@ -38,9 +45,22 @@ func (m *Manager) connect(mem *member, a *Announcement) error {
 	cluster := &Cluster{Cluster: c, config: config, informers: informers, member: mem}
 	cluster.info.Store(&ClusterInfo{Name: a.Name, Identity: a.Identity, Labels: a.Labels})
 	cluster.clientset = sync.OnceValues(func() (kubernetes.Interface, error) { return kubernetes.NewForConfig(protobuf(config)) })
-	mem.cluster = cluster
+	writes.Connect(ownwrites.Peer{
+		Caches: informers, Timeout: askTimeout, Away: func() bool { return mem.away(m.options.JoinTimeout) },
+		Client: func() (rest.Interface, error) {
+			c, err := cluster.clientset()
+			if err != nil {
+				return nil, err
+			}
+			return c.CoreV1().RESTClient(), nil
+		},
+	})
+	mem.cluster, mem.writes = cluster, writes
 	return nil
 }
+
+// askTimeout is how long RunUntilIdle waits for one cluster to tell of a write.
+const askTimeout = time.Second
 
 // configOf is the config of all clients of a cluster: with one limit for all of them, and two fences.
 func (m *Manager) configOf(mem *member, given *rest.Config) *rest.Config {

@@ -30,7 +30,6 @@ func (c *Controller) Work() reconcile.Work {
 	engagements := c.engagementsLocked()
 	c.mu.Unlock()
 	w.Started = w.Started && c.parts.fleet.settled()
-	w.Ready += c.parts.fleet.unseen()
 	for _, e := range engagements {
 		w.Started = w.Started && !e.waits()
 		w.Ready += e.pending()
@@ -96,26 +95,4 @@ func (m *Manager) settled() bool {
 		}
 	}
 	return m.start != nil || m.ran
-}
-
-// unseenPatience is how long nothing must change before own writes that no cache shows are not waited for any more.
-const unseenPatience = time.Second
-
-// unseen is how many own writes the caches of clusters do not show yet, unless they seem never to.
-func (m *Manager) unseen() (n int) {
-	m.mu.Lock()
-	members := m.membersLocked()
-	m.mu.Unlock()
-	for _, mem := range members {
-		n += mem.cluster.Stats().Unseen
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if n != m.unseenWrites || m.unseenSince.IsZero() {
-		m.unseenWrites, m.unseenSince = n, time.Now()
-	}
-	if time.Since(m.unseenSince) >= unseenPatience {
-		return 0
-	}
-	return n
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -45,9 +44,6 @@ type Manager struct {
 	// start runs a slot. Not nil exactly while the fleet runs.
 	start func(*slot)
 	ran   bool
-	// unseenWrites is how many own writes were not seen when that was asked, and unseenSince since when it is so.
-	unseenWrites int
-	unseenSince  time.Time
 }
 
 // index is one that every cluster has.

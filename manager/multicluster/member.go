@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/manager/internal/ownwrites"
 )
 
 // member is one incarnation of a cluster. Requests carry it, so that they cannot be mistaken for those of another one.
@@ -16,8 +20,9 @@ type member struct {
 	group string // the name of its lane in queues: no two members have the same
 	// tenure is the time in which this replica serves the cluster; nil where nobody has to be asked.
 	tenure Tenure
-	// cluster is what users see of it. Set before anybody else knows the member.
+	// cluster is what users see of it, and writes what was written to it. Set before anybody else knows the member.
 	cluster *Cluster
+	writes  *ownwrites.Log
 
 	// closed: no request is sent any more.
 	closed atomic.Bool
@@ -43,6 +48,11 @@ func (m *member) inFlight() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.uses)
+}
+
+// away says that the cluster has not answered for long to who watches it.
+func (m *member) away(long time.Duration) bool {
+	return slices.ContainsFunc(m.cluster.informers.Health(), func(h informer.Health) bool { return h.Err != nil && time.Since(h.Since) > long })
 }
 
 // set moves the member on, or tells why it is where it is.

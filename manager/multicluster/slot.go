@@ -11,6 +11,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/manager/internal/ownwrites"
 )
 
 // slot is a name in the fleet: what was announced under it last, and the incarnation of a cluster that lives there, one at a time.
@@ -224,6 +226,10 @@ func (s *slot) live(life, work context.Context, a *Announcement, tenure Tenure) 
 		return nil
 	}
 	defer target.close()
+	if books := ownwrites.From(life); books != nil {
+		books.Add(mem.writes)
+		defer books.Remove(mem.writes)
+	}
 	caches := startCaches(life, mem.cluster)
 	s.fleet.admit(s, mem)
 	if s.reach(life, target) {

@@ -1,4 +1,4 @@
-package manager
+package ownwrites
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 )
 
 // BenchmarkNoteWrite is what RunUntilIdle adds to a write: the answer is looked at and remembered.
@@ -31,9 +32,12 @@ func BenchmarkNoteWrite(b *testing.B) {
 			name = "on"
 		}
 		b.Run(name, func(b *testing.B) {
-			w := &writes{objects: map[objectKey]unseen{}}
+			w, err := New(&rest.Config{Host: "http://localhost"})
+			if err != nil {
+				b.Fatal(err)
+			}
 			w.active.Store(active)
-			transport := w.wrap(answering(func() *http.Response {
+			transport := w.Wrap(answering(func() *http.Response {
 				return &http.Response{StatusCode: http.StatusOK, Header: header, Body: io.NopCloser(bytes.NewReader(body.Bytes()))}
 			}))
 			request, err := http.NewRequest(http.MethodPut, "http://localhost/api/v1/namespaces/default/pods/web-0", http.NoBody)

@@ -1,7 +1,8 @@
-package manager
+package ownwrites
 
 import (
 	"context"
+	"errors"
 	"net/url"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,7 +26,7 @@ type collection struct {
 //
 // A deletion that failed is not looked at, although it may have deleted some: who sent it has an error to deal with, and sends it
 // again.
-func (w *writes) noteCollection(of *url.URL, written informer.Written, contentType string, body []byte) {
+func (w *Log) noteCollection(of *url.URL, written informer.Written, contentType string, body []byte) {
 	c := &collection{path: of.Path, query: selectors(of.Query()).Encode()}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -47,15 +48,15 @@ func selectors(query url.Values) url.Values {
 }
 
 // resolveCollections finds out what became of the objects that were deleted together and that the caches still show.
-func (w *writes) resolveCollections(ctx context.Context, c rest.Interface, f *informer.Factory) {
+func (w *Log) resolveCollections(ctx context.Context) {
 	asked := map[*collection]map[types.UID]string{} // nil where the server did not answer: the next look asks again
 	noted := w.snapshot()
 	for _, u := range noted {
-		if u.among == nil || f.Reflects(u.Written) {
+		if u.among == nil || w.peer.Caches.Reflects(u.Written) {
 			continue
 		}
 		if _, ok := asked[u.among]; !ok {
-			asked[u.among] = u.among.remaining(ctx, c)
+			asked[u.among] = w.remaining(ctx, u.among)
 		}
 	}
 	for key, u := range noted {
@@ -70,12 +71,13 @@ func (w *writes) resolveCollections(ctx context.Context, c rest.Interface, f *in
 }
 
 // remaining are the resource versions of those that are still there; nil if the server does not say.
-func (c *collection) remaining(ctx context.Context, client rest.Interface) map[types.UID]string {
-	const metadata = runtime.ContentTypeJSON + ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-	body, err := client.Get().RequestURI(c.path+"?"+c.query).SetHeader("Accept", metadata).Do(ctx).Raw()
+func (w *Log) remaining(ctx context.Context, c *collection) map[types.UID]string {
+	body, err := w.get(ctx, "PartialObjectMetadataList", func(client rest.Interface) *rest.Request {
+		return client.Get().RequestURI(c.path + "?" + c.query)
+	})
 	versions := map[types.UID]string{}
 	switch {
-	case apierrors.IsForbidden(err):
+	case apierrors.IsForbidden(err), errors.Is(err, errSilent):
 		c.silent = true
 		return versions // all of them are waited for as if they were gone
 	case err != nil:
@@ -88,7 +90,7 @@ func (c *collection) remaining(ctx context.Context, client rest.Interface) map[t
 }
 
 // know puts what is known about a write in the place of what was, unless the object was written again.
-func (w *writes) know(key objectKey, before, now unseen) {
+func (w *Log) know(key objectKey, before, now unseen) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.objects[key] == before {
