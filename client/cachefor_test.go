@@ -3,6 +3,7 @@ package client_test
 import (
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/localapi/auth"
 )
 
 func TestUncacheGivesTheInformerBack(t *testing.T) {
@@ -84,4 +86,21 @@ func TestIndexesOfACacheThatNobodyHasRead(t *testing.T) {
 			t.Errorf("%d found, %v", len(found), err)
 		}
 	}, configMap("a"))
+}
+
+// TestThrough: another user's client sees what this one wrote, and the other way round, and its requests are that user's.
+func TestThrough(t *testing.T) {
+	inWorld(t, client.Options{}, func(w *world) {
+		w.set(func() { w.lag = time.Minute })
+		w.warm(&corev1.ConfigMapList{})
+		other, err := w.Through(w.api.RESTConfigFor(auth.User{Name: "jane", Groups: []string{"system:masters"}}))
+		w.must(err)
+		w.must(w.Create(w.ctx, configMap("mine")))
+		w.must(other.Get(w.ctx, keyOf(configMap("mine")), &corev1.ConfigMap{}))
+		w.must(other.Create(w.ctx, configMap("theirs")))
+		w.wantNames("mine theirs")
+		if writes := w.api.Audit().Writes(); len(writes) != 2 || writes[0].User == writes[1].User || writes[1].User != "jane" {
+			t.Errorf("writes %v", writes)
+		}
+	})
 }

@@ -77,14 +77,7 @@ func New(config *rest.Config, o Options) (*Cluster, error) {
 	if o.RequestTimeout <= 0 {
 		o.RequestTimeout = time.Minute
 	}
-	config = rest.CopyConfig(config)
-	config.ContentType, config.AcceptContentTypes = jsonMedia, jsonMedia // Whatever others are asked for with this config.
-	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
-	config.NegotiatedSerializer = answers()
-	if config.UserAgent == "" {
-		config.UserAgent = rest.DefaultKubernetesUserAgent()
-	}
-	server, err := rest.RESTClientFor(config)
+	server, err := restClient(config)
 	if err != nil {
 		return nil, fmt.Errorf("new client: %w", err)
 	}
@@ -103,6 +96,28 @@ func New(config *rest.Config, o Options) (*Cluster, error) {
 		c.caches.live = append(c.caches.live, k)
 	}
 	return c, nil
+}
+
+// restClient asks the cluster that config names for JSON, whatever others are asked for with this config.
+func restClient(config *rest.Config) (*rest.RESTClient, error) {
+	config = rest.CopyConfig(config)
+	config.ContentType, config.AcceptContentTypes = jsonMedia, jsonMedia
+	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
+	config.NegotiatedSerializer = answers()
+	if config.UserAgent == "" {
+		config.UserAgent = rest.DefaultKubernetesUserAgent()
+	}
+	return rest.RESTClientFor(config)
+}
+
+// Through returns a client of the same caches and the same books, so that each sees what the other wrote, whose own requests are
+// sent as config says: as another user, say.
+func (c *Cluster) Through(config *rest.Config) (*Cluster, error) {
+	server, err := restClient(config)
+	if err != nil {
+		return nil, fmt.Errorf("client through another configuration: %w", err)
+	}
+	return &Cluster{o: c.o, live: &live{rest: server, scheme: c.o.Scheme, mapper: c.live.mapper}, books: c.books, caches: c.caches}, nil
 }
 
 // Scheme implements [Client].
