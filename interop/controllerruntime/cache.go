@@ -29,7 +29,7 @@ import (
 type Cache struct {
 	factory  *informer.Factory
 	settings *settings
-	// cluster reads the same informers for [NewClient], own writes included.
+	// cluster reads the same informers for [NewClient], own writes included. It sends nothing: each client does, through one of its own.
 	cluster *own.Cluster
 	// stopped is closed when Start has ended.
 	stopped chan struct{}
@@ -127,13 +127,24 @@ func newCache(config *rest.Config, o cache.Options, factory *informer.Factory) (
 		return nil, err
 	}
 	c := &Cache{factory: factory, settings: s, stopped: make(chan struct{}), begun: make(chan struct{}), entries: map[kind]*entry{}}
-	c.cluster, err = own.New(warned(config), own.Options{
+	c.cluster, err = own.New(config, own.Options{
 		Informers: factory, Scheme: o.Scheme, Mapper: o.Mapper,
 		CacheFor: func(gvk schema.GroupVersionKind, namespaced bool) informer.InformerOptions {
 			return s.of(gvk, namespaced)[0].informer(gvk, namespaced)
 		},
 	})
 	return c, err
+}
+
+// through is the cluster for a client with a configuration of its own.
+func (c *Cache) through(config *rest.Config, httpClient *http.Client) (*own.Cluster, error) {
+	if httpClient != nil {
+		var err error
+		if config, err = over(config, httpClient); err != nil {
+			return nil, err
+		}
+	}
+	return c.cluster.Through(warned(config))
 }
 
 // warned is the config of a client whose server's warnings are logged, unless somebody else hears them.

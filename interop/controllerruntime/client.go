@@ -41,7 +41,11 @@ func NewClient(config *rest.Config, o client.Options) (client.Client, error) {
 	if !ok {
 		return client.New(config, o)
 	}
-	c := &consistent{Client: server, cache: cache, unstructured: o.Cache.Unstructured}
+	cluster, err := cache.through(config, o.HTTPClient)
+	if err != nil {
+		return nil, fmt.Errorf("new client: %w", err)
+	}
+	c := &consistent{Client: server, cache: cache, cluster: cluster, unstructured: o.Cache.Unstructured}
 	for _, obj := range o.Cache.DisableFor {
 		k, err := cache.kindOf(obj)
 		if err != nil {
@@ -70,6 +74,8 @@ func defaults(c client.Client, o client.Options) client.Client {
 type consistent struct {
 	client.Client
 	cache *Cache
+	// cluster reads the caches, and writes as this client's configuration says.
+	cluster *own.Cluster
 	// live has the kinds that are never read from the cache.
 	live []schema.GroupVersionKind
 	// unstructured says that unstructured objects are.
@@ -103,7 +109,7 @@ func (c *consistent) Get(ctx context.Context, key client.ObjectKey, obj client.O
 	case !e.namespaced:
 		key.Namespace = ""
 	}
-	err = e.timeout(c.cache.cluster.Get(ctx, key, obj, e.reads(o.UnsafeDisableDeepCopy, o.DisableReadYourWritesConsistency)))
+	err = e.timeout(c.cluster.Get(ctx, key, obj, e.reads(o.UnsafeDisableDeepCopy, o.DisableReadYourWritesConsistency)))
 	if apierrors.IsNotFound(err) {
 		return e.notFound(key.Name)
 	}
@@ -158,7 +164,7 @@ func (c *consistent) List(ctx context.Context, list client.ObjectList, opts ...c
 		}
 	}
 	said, version := list.GetObjectKind().GroupVersionKind(), list.GetResourceVersion()
-	if err := e.timeout(c.cache.cluster.List(ctx, list, query)); err != nil {
+	if err := e.timeout(c.cluster.List(ctx, list, query)); err != nil {
 		return err
 	}
 	list.GetObjectKind().SetGroupVersionKind(said)
@@ -217,19 +223,19 @@ func (p patch) Data(obj own.Object) ([]byte, error) { return p.Patch.Data(obj) }
 // Create creates obj.
 func (c *consistent) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
 	m := (&client.CreateOptions{}).ApplyOptions(opts).AsCreateOptions()
-	return c.cache.cluster.Create(ctx, obj, writes{FieldManager: m.FieldManager, FieldValidation: m.FieldValidation, DryRun: len(m.DryRun) > 0})
+	return c.cluster.Create(ctx, obj, writes{FieldManager: m.FieldManager, FieldValidation: m.FieldValidation, DryRun: len(m.DryRun) > 0})
 }
 
 // Update replaces obj.
 func (c *consistent) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
 	m := (&client.UpdateOptions{}).ApplyOptions(opts).AsUpdateOptions()
-	return c.cache.cluster.Update(ctx, obj, writes{FieldManager: m.FieldManager, FieldValidation: m.FieldValidation, DryRun: len(m.DryRun) > 0})
+	return c.cluster.Update(ctx, obj, writes{FieldManager: m.FieldManager, FieldValidation: m.FieldValidation, DryRun: len(m.DryRun) > 0})
 }
 
 // Patch sends a patch of obj.
 func (c *consistent) Patch(ctx context.Context, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
 	m := (&client.PatchOptions{}).ApplyOptions(opts).AsPatchOptions()
-	return c.cache.cluster.Patch(ctx, obj, patch{p}, writes{
+	return c.cluster.Patch(ctx, obj, patch{p}, writes{
 		FieldManager: m.FieldManager, FieldValidation: m.FieldValidation, DryRun: len(m.DryRun) > 0, Force: isTrue(m.Force),
 	})
 }
@@ -237,12 +243,12 @@ func (c *consistent) Patch(ctx context.Context, obj client.Object, p client.Patc
 // Apply applies a configuration.
 func (c *consistent) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 	m := (&client.ApplyOptions{}).ApplyOptions(opts).AsPatchOptions()
-	return c.cache.cluster.Apply(ctx, obj, writes{FieldManager: m.FieldManager, DryRun: len(m.DryRun) > 0, Force: isTrue(m.Force)})
+	return c.cluster.Apply(ctx, obj, writes{FieldManager: m.FieldManager, DryRun: len(m.DryRun) > 0, Force: isTrue(m.Force)})
 }
 
 // Delete deletes obj.
 func (c *consistent) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
-	return c.cache.cluster.Delete(ctx, obj, newDeletions((&client.DeleteOptions{}).ApplyOptions(opts)))
+	return c.cluster.Delete(ctx, obj, newDeletions((&client.DeleteOptions{}).ApplyOptions(opts)))
 }
 
 // DeleteAllOf deletes what the options select.
@@ -260,7 +266,7 @@ func (c *consistent) DeleteAllOf(ctx context.Context, obj client.Object, opts ..
 			d.Fields[r.Field] = r.Value
 		}
 	}
-	return c.cache.cluster.DeleteAllOf(ctx, obj, d)
+	return c.cluster.DeleteAllOf(ctx, obj, d)
 }
 
 // Status writes the status subresource.
@@ -268,7 +274,7 @@ func (c *consistent) Status() client.SubResourceWriter { return c.SubResource("s
 
 // SubResource reads and writes a subresource.
 func (c *consistent) SubResource(name string) client.SubResourceClient {
-	return &subresource{SubResourceReader: c.Client.SubResource(name), own: c.cache.cluster.SubResource(name)}
+	return &subresource{SubResourceReader: c.Client.SubResource(name), own: c.cluster.SubResource(name)}
 }
 
 // subresource writes through Flyball's client, and reads as controller-runtime does: from the server.

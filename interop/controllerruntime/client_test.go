@@ -2,6 +2,7 @@ package controllerruntime_test
 
 import (
 	"context"
+	"net/http"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -9,14 +10,19 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/flyball-dev/flyball/localapi/auth"
 	"github.com/flyball-dev/flyball/localapi/gate"
 )
 
@@ -303,6 +309,52 @@ func TestWhereReadsGo(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestClientsOfTheirOwn: what a client sends goes by its own HTTP client and configuration, not the cache's; and clients of one cache see what
+// the other wrote.
+func TestClientsOfTheirOwn(t *testing.T) {
+	sky := &weather{}
+	bothCaches(t, cache.Options{}, sky.gate(), func(w *world) {
+		sky.set(0, false)
+		sent := &counter{RoundTripper: w.api.RESTConfig().Transport}
+		nowhere := &rest.Config{Host: w.api.RESTConfig().Host, Transport: &http.Transport{DisableKeepAlives: true}}
+		o := client.Options{HTTPClient: &http.Client{Transport: sent}, Scheme: clientscheme.Scheme, Mapper: mapperOf(w), Cache: &client.CacheOptions{Reader: w.Cache}}
+		c, err := w.newClient()(nowhere, o)
+		w.must(err)
+		other, err := w.newClient()(w.api.RESTConfigFor(auth.User{Name: "jane", Groups: []string{"system:masters"}}), client.Options{Cache: o.Cache})
+		w.must(err)
+		w.start()
+		w.must(c.List(w.ctx, &corev1.ConfigMapList{}))
+		sky.set(time.Second, false)
+		w.must(c.Create(w.ctx, configMap("a", "x", nil)))
+		w.must(other.Create(w.ctx, configMap("a", "y", nil)))
+		w.must(c.Status().Update(w.ctx, namespace("a")))
+		w.must(c.Get(w.ctx, client.ObjectKey{Name: "n"}, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Node"}}))
+		if n := sent.count(func(*http.Request) bool { return true }); n != 3 {
+			w.t.Errorf("%d requests by the HTTP client, want three", n)
+		}
+		for _, e := range w.api.Audit().Writes() {
+			if (e.User == "jane") != (e.Name == "y") {
+				w.t.Errorf("%s wrote %s", e.User, e.Name)
+			}
+		}
+		w.lag()
+		for _, name := range []string{"x", "y"} {
+			w.must(c.Get(w.ctx, client.ObjectKey{Namespace: "a", Name: name}, &corev1.ConfigMap{}))
+			w.must(other.Get(w.ctx, client.ObjectKey{Namespace: "a", Name: name}, &corev1.ConfigMap{}))
+		}
+	}, namespace("a"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
+}
+
+// mapperOf knows what the tests need.
+func mapperOf(w *world) meta.RESTMapper {
+	w.t.Helper()
+	c, err := rest.HTTPClientFor(w.api.RESTConfig())
+	w.must(err)
+	mapper, err := apiutil.NewDynamicRESTMapper(w.api.RESTConfig(), c)
+	w.must(err)
+	return mapper
 }
 
 // TestDefaultsOfWrites are those of the client's options.

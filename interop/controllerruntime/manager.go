@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -57,10 +61,14 @@ var _ manager.Manager = (*Manager)(nil)
 // NewManager returns a manager for the cluster that config names. It takes controller-runtime's options.
 //
 // Errors: what own caches and a lock of one's own are set by (NewCache, Cache.NewInformer, LeaderElectionConfig,
-// LeaderElectionResourceLockInterface, EventBroadcaster) is refused: those are Flyball's here.
+// LeaderElectionResourceLock, LeaderElectionResourceLockInterface, LeaderElectionLabels, EventBroadcaster) is refused: those are Flyball's
+// here. With LeaderElection there must be an ID, and a namespace where the process does not run in one.
 func NewManager(config *rest.Config, o manager.Options) (*Manager, error) {
 	if err := refuse(o); err != nil {
 		return nil, err
+	}
+	if err := defaultLease(&o); err != nil {
+		return nil, fmt.Errorf("new manager: %w", err)
 	}
 	if o.Logger.GetSink() == nil {
 		o.Logger = ctrllog.Log
@@ -113,6 +121,8 @@ func refuse(o manager.Options) error {
 	for name, set := range map[string]bool{
 		"NewCache": o.NewCache != nil, "Cache.NewInformer": o.Cache.NewInformer != nil,
 		"LeaderElectionConfig": o.LeaderElectionConfig != nil, "LeaderElectionResourceLockInterface": o.LeaderElectionResourceLockInterface != nil,
+		"LeaderElectionLabels":       len(o.LeaderElectionLabels) > 0,
+		"LeaderElectionResourceLock": o.LeaderElectionResourceLock != "" && o.LeaderElectionResourceLock != resourcelock.LeasesResourceLock,
 		//lint:ignore SA1019 Refused because it may be set.
 		"EventBroadcaster": o.EventBroadcaster != nil,
 	} {
@@ -123,11 +133,46 @@ func refuse(o manager.Options) error {
 	return nil
 }
 
+// namespaceFile is where a Pod finds its namespace.
+const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// defaultLease completes the name of the lease.
+//
+// Source: controller-runtime v0.25.2 pkg/leaderelection/leader_election.go, NewResourceLock.
+func defaultLease(o *manager.Options) error {
+	if !o.LeaderElection {
+		return nil
+	}
+	if o.LeaderElectionID == "" {
+		return errors.New("LeaderElectionID must be configured")
+	}
+	if o.LeaderElectionNamespace != "" {
+		return nil
+	}
+	namespace, err := os.ReadFile(namespaceFile)
+	if err != nil {
+		return fmt.Errorf("not running in a Pod, so LeaderElectionNamespace must be configured: %w", err)
+	}
+	o.LeaderElectionNamespace = strings.TrimSpace(string(namespace))
+	return nil
+}
+
+// The graceful timeout.
+//
+// Source: controller-runtime v0.25.2 pkg/manager/manager.go, defaultGracefulShutdownPeriod and Options.GracefulShutdownTimeout.
+const (
+	defaultGrace = 30 * time.Second
+	endless      = 100 * 365 * 24 * time.Hour
+)
+
 func coreOptions(o manager.Options) own.Options {
-	c := own.Options{Informers: informers(o.Cache), DebugAddr: o.PprofBindAddress}
+	c := own.Options{Informers: informers(o.Cache), DebugAddr: o.PprofBindAddress, GracefulTimeout: defaultGrace}
 	if o.GracefulShutdownTimeout != nil {
-		if c.GracefulTimeout = *o.GracefulShutdownTimeout; c.GracefulTimeout == 0 {
+		switch c.GracefulTimeout = *o.GracefulShutdownTimeout; {
+		case c.GracefulTimeout == 0:
 			c.GracefulTimeout = -1 // There, 0 is not to wait.
+		case c.GracefulTimeout < 0:
+			c.GracefulTimeout = endless // And this is to wait.
 		}
 	}
 	if o.LeaderElection {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -113,9 +114,17 @@ func TestManagerRunsUntilIdle(t *testing.T) {
 
 // TestManagerStopsInTwoSteps: what is in flight at the stop has a live context and a client, and is waited for.
 func TestManagerStopsInTwoSteps(t *testing.T) {
-	for name, c := range map[string]struct{ takes, allowed time.Duration }{"in time": {2 * time.Second, 10 * time.Second}, "stuck": {time.Hour, 3 * time.Second}} {
+	for name, c := range map[string]struct {
+		takes   time.Duration
+		allowed *time.Duration
+	}{
+		"in time":       {2 * time.Second, new(10 * time.Second)},
+		"stuck":         {time.Hour, new(3 * time.Second)},
+		"as by default": {25 * time.Second, nil},
+		"for ever":      {100 * time.Hour, new(time.Duration(-1))},
+	} {
 		t.Run(name, func(t *testing.T) {
-			inManager(t, manager.Options{GracefulShutdownTimeout: &c.allowed}, func(t *testing.T, _ *localapi.Server, mgr *controllerruntime.Manager, direct client.Client) {
+			inManager(t, manager.Options{GracefulShutdownTimeout: c.allowed}, func(t *testing.T, _ *localapi.Server, mgr *controllerruntime.Manager, direct client.Client) {
 				ctx, stop := context.WithCancel(t.Context())
 				var begun atomic.Bool
 				err := setup(mgr, reconcile.Func(func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
@@ -240,61 +249,18 @@ func isClosed(c <-chan struct{}) bool {
 
 func TestManagerRefusesWhatItCannotHonour(t *testing.T) {
 	for name, o := range map[string]manager.Options{
-		"NewCache":             {NewCache: cache.New},
-		"LeaderElectionConfig": {LeaderElectionConfig: &rest.Config{}},
+		"NewCache":                            {NewCache: cache.New},
+		"Cache.NewInformer":                   {Cache: cache.Options{NewInformer: controllerruntime.NewInformer}},
+		"LeaderElectionConfig":                {LeaderElectionConfig: &rest.Config{}},
+		"LeaderElectionResourceLock":          {LeaderElectionResourceLock: "configmaps"},
+		"LeaderElectionResourceLockInterface": {LeaderElectionResourceLockInterface: &resourcelock.LeaseLock{}},
+		"LeaderElectionLabels":                {LeaderElectionLabels: map[string]string{"a": "b"}},
+		"EventBroadcaster":                    {EventBroadcaster: record.NewBroadcaster()}, //nolint:staticcheck // It may be set.
+		"LeaderElectionID":                    {LeaderElection: true, LeaderElectionNamespace: "default"},
+		"LeaderElectionNamespace":             {LeaderElection: true, LeaderElectionID: "id"},
 	} {
 		if _, err := controllerruntime.NewManager(&rest.Config{Host: "http://127.0.0.1:1"}, o); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-}
-
-// TestManagersParts are those that operators ask a manager for.
-func TestManagersParts(t *testing.T) {
-	inManager(t, manager.Options{}, func(t *testing.T, _ *localapi.Server, mgr *controllerruntime.Manager, c client.Client) {
-		ctx, stop := context.WithCancel(t.Context())
-		var m manager.Manager = mgr
-		if m.GetScheme() == nil || m.GetConfig() == nil || m.GetRESTMapper() == nil || m.GetHTTPClient() == nil || m.GetConverterRegistry() == nil || m.GetFieldIndexer() == nil {
-			t.Error("a part is missing")
-		}
-		if err := m.AddMetricsServerExtraHandler("/x", http.NotFoundHandler()); err == nil {
-			t.Error("a handler for metrics that are not served")
-		}
-		started := make(chan string, 2)
-		for _, name := range []string{"one", "two"} { // Of one type.
-			err := m.Add(manager.RunnableFunc(func(ctx context.Context) error {
-				started <- name
-				<-ctx.Done()
-				return nil
-			}))
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			if err := m.Start(ctx); err != nil {
-				t.Error(err)
-			}
-		})
-		<-started
-		<-started
-		x := configMap("default", "x", nil)
-		if err := m.GetClient().Create(ctx, x); err != nil {
-			t.Fatal(err)
-		}
-		if err := m.GetAPIReader().Get(ctx, client.ObjectKeyFromObject(x), x); err != nil {
-			t.Error(err)
-		}
-		//lint:ignore SA1019 Part of the interface.
-		m.GetEventRecorderFor("me").Eventf(x, "Normal", "Seen", "%d times", 1)
-		m.GetEventRecorder("me").Eventf(x, nil, "Normal", "Heard", "Hearing", "%d times", 2)
-		time.Sleep(time.Minute)
-		var list corev1.EventList
-		if err := c.List(ctx, &list, client.InNamespace("default")); err != nil || len(list.Items) != 2 {
-			t.Errorf("events: %v, %v", list.Items, err)
-		}
-		stop()
-		wg.Wait()
-	})
 }

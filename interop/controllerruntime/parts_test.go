@@ -1,0 +1,289 @@
+package controllerruntime_test
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/flyball-dev/flyball/interop/controllerruntime"
+	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/localapi/audit"
+)
+
+// process is a manager of some make, with a server of its own. Nothing is started.
+type process struct {
+	manager.Manager
+	t      *testing.T
+	ctx    context.Context
+	name   string
+	api    *localapi.Server
+	direct client.Client
+	start  func()
+	queue  func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request]
+}
+
+// bothManagers runs test in a bubble with controller-runtime's manager, the same with our parts, and our manager.
+func bothManagers(t *testing.T, o manager.Options, test func(p *process), objects ...runtime.Object) {
+	t.Helper()
+	parts := func(newCache cache.NewCacheFunc) func(*rest.Config, manager.Options) (manager.Manager, error) {
+		return func(config *rest.Config, o manager.Options) (manager.Manager, error) {
+			o.NewCache, o.NewClient = newCache, controllerruntime.NewClient
+			return manager.New(config, o)
+		}
+	}
+	for name, newManager := range map[string]func(*rest.Config, manager.Options) (manager.Manager, error){
+		"controller-runtime": manager.New,
+		"our parts":          parts(controllerruntime.NewCache),
+		"our parts, lean":    parts(controllerruntime.NewLeanCache),
+		"our manager": func(config *rest.Config, o manager.Options) (manager.Manager, error) {
+			return controllerruntime.NewManager(config, o)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api, err := localapi.New(localapi.Options{Audit: &audit.Log{}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer api.Close()
+				if err := api.Seed(t.Context(), objects...); err != nil {
+					t.Fatal(err)
+				}
+				p := &process{t: t, name: name, api: api}
+				if o.Metrics.BindAddress == "" {
+					o.Metrics = server.Options{BindAddress: "0"}
+				}
+				o.Controller.SkipNameValidation = new(true)
+				o.Cache.DefaultWatchErrorHandler = quiet
+				if p.Manager, err = newManager(api.RESTConfig(), o); err != nil {
+					t.Fatal(err)
+				}
+				if p.direct, err = client.New(api.RESTConfig(), client.Options{}); err != nil {
+					t.Fatal(err)
+				}
+				if strings.HasPrefix(name, "our parts") {
+					p.queue = controllerruntime.NewQueue[reconcile.Request]
+				}
+				var stop context.CancelFunc
+				p.ctx, stop = context.WithCancel(t.Context())
+				var wg sync.WaitGroup
+				p.start = func() {
+					wg.Go(func() {
+						if err := p.Start(p.ctx); err != nil {
+							t.Error(err)
+						}
+					})
+					synctest.Wait()
+				}
+				defer wg.Wait()
+				defer stop()
+				test(p)
+			})
+		})
+	}
+}
+
+func (p *process) must(err error) {
+	p.t.Helper()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// controls adds a controller of ConfigMaps that calls f.
+func (p *process) controls(f func(ctx context.Context, name string) (reconcile.Result, error), opts ...builder.ForOption) {
+	p.t.Helper()
+	p.must(ctrl.NewControllerManagedBy(p).For(&corev1.ConfigMap{}, opts...).WithOptions(controller.Options{NewQueue: p.queue}).
+		Complete(reconcile.Func(func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
+			if r.Namespace != "a" {
+				return reconcile.Result{}, nil
+			}
+			return f(ctx, r.Name)
+		})))
+}
+
+// TestPriorityOfEvents: what was there when the process began, and what a resync repeats, waits behind what changes. So does its retry.
+func TestPriorityOfEvents(t *testing.T) {
+	o := manager.Options{Cache: cache.Options{SyncPeriod: new(time.Minute)}}
+	bothManagers(t, o, func(p *process) {
+		begun := make(chan string, 100)
+		turn := make(chan struct{})
+		p.controls(func(_ context.Context, name string) (reconcile.Result, error) {
+			begun <- name
+			<-turn
+			return reconcile.Result{}, nil
+		})
+		p.start()
+		<-begun // One of the three is being worked on.
+		p.must(p.direct.Create(p.ctx, configMap("a", "new", nil)))
+		synctest.Wait()
+		turn <- struct{}{}
+		if name := <-begun; name != "new" {
+			p.t.Errorf("%s goes before the new one", name)
+		}
+		for range 2 {
+			turn <- struct{}{}
+			<-begun
+		}
+		turn <- struct{}{}
+		first := <-begun // A resync: all are repeated.
+		later(10 * time.Second)
+		changed := configMap("a", "new", nil)
+		if first == "new" {
+			changed = configMap("a", "one", nil)
+		}
+		changed.Data["x"] = "y"
+		p.must(p.direct.Update(p.ctx, changed))
+		synctest.Wait()
+		turn <- struct{}{}
+		if name := <-begun; name != changed.Name {
+			p.t.Errorf("after a resync %s goes before %s, which has changed", name, changed.Name)
+		}
+		close(turn)
+	}, namespace("a"), configMap("a", "one", nil), configMap("a", "two", nil), configMap("a", "three", nil))
+}
+
+// TestPredicates see what client-go would have shown: the states before and after, initial lists, resyncs.
+func TestPredicates(t *testing.T) {
+	o := manager.Options{Cache: cache.Options{SyncPeriod: new(time.Minute)}}
+	bothManagers(t, o, func(p *process) {
+		var seen []string
+		note := func(what string, obj client.Object) bool {
+			if obj.GetNamespace() == "a" {
+				seen = append(seen, what+" "+obj.GetName())
+			}
+			return true
+		}
+		spy := predicate.Funcs{
+			CreateFunc: func(e event.CreateEvent) bool {
+				if e.IsInInitialList {
+					return note("initial", e.Object)
+				}
+				return note("create", e.Object)
+			},
+			UpdateFunc: func(e event.UpdateEvent) bool {
+				if e.ObjectOld == e.ObjectNew {
+					return note("resync", e.ObjectNew)
+				}
+				if e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() {
+					return note("the same", e.ObjectNew)
+				}
+				return note("update", e.ObjectNew)
+			},
+			DeleteFunc: func(e event.DeleteEvent) bool { return note("delete", e.Object) },
+		}
+		reconciled := map[string]int{}
+		p.controls(func(_ context.Context, name string) (reconcile.Result, error) {
+			reconciled[name]++
+			return reconcile.Result{}, nil
+		}, builder.WithPredicates(spy, predicate.Or(predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{})))
+		p.start()
+		later(time.Second)
+		m := configMap("a", "x", nil)
+		p.must(p.direct.Create(p.ctx, m))
+		synctest.Wait()
+		m.Data["not"] = "labels"
+		p.must(p.direct.Update(p.ctx, m))
+		synctest.Wait()
+		m.Labels = map[string]string{"now": "labels"}
+		p.must(p.direct.Update(p.ctx, m))
+		synctest.Wait()
+		p.must(p.direct.Delete(p.ctx, m))
+		later(3 * time.Minute)
+		want := []string{"initial one", "create x", "update x", "update x", "delete x", "resync one"}
+		if len(seen) < 6 || !slices.Equal(seen[:6], want) {
+			p.t.Errorf("seen %q, want %q", seen, want)
+		}
+		if reconciled["one"] != 1 || reconciled["x"] != 3 {
+			p.t.Errorf("reconciled %v, want x when it came, had other labels, and went", reconciled)
+		}
+	}, namespace("a"), configMap("a", "one", nil))
+}
+
+// TestPartsOfAManager are those that operators ask for, before it starts and after.
+func TestPartsOfAManager(t *testing.T) {
+	bothManagers(t, manager.Options{}, func(p *process) {
+		key := client.ObjectKey{Namespace: "a", Name: "one"}
+		if p.GetScheme() == nil || p.GetConfig() == nil || p.GetRESTMapper() == nil || p.GetHTTPClient() == nil || p.GetConverterRegistry() == nil {
+			p.t.Error("a part is missing")
+		}
+		if p.GetLogger().GetSink() == nil || !*p.GetControllerOptions().SkipNameValidation {
+			p.t.Error("the logger or the options of controllers are missing")
+		}
+		p.must(p.GetAPIReader().Get(p.ctx, key, &corev1.ConfigMap{}))
+		p.must(p.GetAPIReader().List(p.ctx, &corev1.ConfigMapList{}))
+		if err := p.GetClient().Get(p.ctx, key, &corev1.ConfigMap{}); err == nil || err.Error() != (&cache.ErrCacheNotStarted{}).Error() {
+			p.t.Errorf("a cached read before the start: %v", err)
+		}
+		ctx, cancel := context.WithTimeout(p.ctx, time.Minute)
+		defer cancel()
+		if p.GetCache().WaitForCacheSync(ctx) {
+			p.t.Error("synced before the start")
+		}
+		p.must(p.GetFieldIndexer().IndexField(p.ctx, &corev1.ConfigMap{}, "kind", func(obj client.Object) []string { return []string{obj.(*corev1.ConfigMap).Data["kind"]} }))
+		if err := p.AddMetricsServerExtraHandler("/x", http.NotFoundHandler()); p.name == "our manager" && err == nil {
+			p.t.Error("a handler for metrics that are not served")
+		}
+		p.must(p.AddHealthzCheck("mine", func(*http.Request) error { return nil }))
+		p.must(p.AddReadyzCheck("mine", func(*http.Request) error { return nil }))
+		ran := make(chan string, 3)
+		for _, name := range []string{"one", "two"} { // Of one type.
+			p.must(p.Add(manager.RunnableFunc(func(ctx context.Context) error {
+				ran <- name
+				<-ctx.Done()
+				return nil
+			})))
+		}
+		p.start()
+		<-ran
+		<-ran
+		<-p.Elected()
+		p.must(p.Add(manager.RunnableFunc(func(context.Context) error {
+			ran <- "late"
+			return nil
+		})))
+		<-ran
+		var list corev1.ConfigMapList
+		p.must(p.GetClient().List(p.ctx, &list, client.MatchingFields{"kind": "one"}))
+		if len(list.Items) != 1 {
+			p.t.Errorf("%d by the index", len(list.Items))
+		}
+		if !p.GetCache().WaitForCacheSync(p.ctx) {
+			p.t.Error("not synced")
+		}
+		//lint:ignore SA1019 Part of the interface.
+		p.GetEventRecorderFor("me").Eventf(&list.Items[0], "Normal", "Seen", "%d times", 1)
+		p.GetEventRecorder("me").Eventf(&list.Items[0], nil, "Normal", "Heard", "Hearing", "%d times", 2)
+		later(time.Minute)
+		var events corev1.EventList
+		p.must(p.direct.List(p.ctx, &events, client.InNamespace("a")))
+		reasons := map[string]bool{}
+		for _, e := range events.Items {
+			reasons[e.Reason] = true
+		}
+		// The embedded server has no events.k8s.io, which controller-runtime's own recorder sends those of GetEventRecorder to.
+		if !reasons["Seen"] || (p.name == "our manager" && !reasons["Heard"]) {
+			p.t.Errorf("events: %v", reasons)
+		}
+	}, namespace("a"), configMap("a", "one", nil))
+}
