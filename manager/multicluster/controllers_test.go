@@ -152,7 +152,7 @@ func TestControllersWorkInFurtherTenures(t *testing.T) {
 	})
 }
 
-// Source: SYSTEM 3, 003.5 (6), the part of the fleet: labels that change let controllers in and out.
+// Labels that change let controllers in and out.
 func TestClusterFilterFollowsLabels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})

@@ -72,7 +72,7 @@ func TestHungClustersKeepNoWorkers(t *testing.T) {
 	})
 }
 
-// Source: frameworks 4: a cluster that joins and leaves before the controller starts ends the process.
+// Source: multicluster-runtime v0.24.1 pkg/controller/controller.go: a cluster that joins and leaves before the controller starts ends the process.
 func TestJoinAndLeaveBeforeControllersRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})
@@ -100,7 +100,7 @@ func TestJoinAndLeaveBeforeControllersRun(t *testing.T) {
 	})
 }
 
-// Source: frameworks 4: x leaves, and the watches of y, which were started in its name, die with it.
+// Source: multicluster-runtime v0.24.1, its sharded coordinator: x leaves, and the watches of y, which were started in its name, die with it.
 func TestClustersDoNotShareALife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})
@@ -123,7 +123,7 @@ func TestClustersDoNotShareALife(t *testing.T) {
 	})
 }
 
-// Source: frameworks 4: reconciles finish after the cluster was handed on. Here they finish before it is gone, with a client that
+// Source: multicluster-runtime v0.24.1, its sharded coordinator: reconciles finish after the cluster was handed on. Here they finish before it is gone, with a client that
 // works, and what does not is cancelled; what is queued is not begun.
 func TestDrainLetsWorkEnd(t *testing.T) {
 	for _, c := range []struct {
@@ -195,7 +195,7 @@ func TestDrainLetsWorkEnd(t *testing.T) {
 	}
 }
 
-// Source: frameworks 4: the life of a cluster hangs on the context of the reconcile that found it. Here announcements have none.
+// Source: multicluster-runtime v0.24.1 providers/kubeconfig/provider.go: the life of a cluster hangs on the context of the reconcile that found it. Here announcements have none.
 func TestClustersOutliveReconciles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{EngageLocal: true}, manager.Options{})
@@ -219,7 +219,7 @@ func TestClustersOutliveReconciles(t *testing.T) {
 	})
 }
 
-// Source: frameworks 4: priorities and hints of the initial list are lost. Here handlers and predicates are told, what was there comes
+// Source: multicluster-runtime v0.24.1 pkg/source/kind.go: priorities and hints of the initial list are lost. Here handlers and predicates are told, what was there comes
 // after what changes, and a priority is kept.
 func TestInitialObjectsComeLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -265,7 +265,7 @@ func TestInitialObjectsComeLast(t *testing.T) {
 	})
 }
 
-// Source: frameworks 4: a broken kubeconfig fails late; clusters that are not ready are kept alive. SYSTEM 3, 003.5 (5).
+// Source: scylla-operator#3659: a broken kubeconfig fails late; milo#638: clusters that are not ready are kept alive.
 func TestBrokenAndUnreadyClustersAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})
@@ -309,7 +309,7 @@ func TestBrokenAndUnreadyClustersAreTold(t *testing.T) {
 	})
 }
 
-// Source: SYSTEM 3, 003.5 (7): an index declared before and after clusters joined.
+// An index declared before and after clusters joined.
 func TestIndexesOfPresentAndFutureClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{EngageLocal: true}, manager.Options{})

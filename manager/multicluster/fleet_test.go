@@ -19,7 +19,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// Source: SYSTEM 3, 003.5 (2): clusters with a same-named object make requests that differ in the cluster's name, and what is
+// Clusters with a same-named object make requests that differ in the cluster's name, and what is
 // written for each lands in it.
 func TestWritesLandInTheRightCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestWritesLandInTheRightCluster(t *testing.T) {
 	})
 }
 
-// Source: SYSTEM 3, 003.5 (3): a cluster that leaves takes its informers along, and what was queued for it is dropped without an error.
+// A cluster that leaves takes its informers along, and what was queued for it is dropped without an error.
 func TestLeavingDropsWhatIsQueued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{ClusterWorkers: 1, LendAfter: -1}, manager.Options{})
@@ -99,7 +99,7 @@ func TestLeavingDropsWhatIsQueued(t *testing.T) {
 	})
 }
 
-// Source: SYSTEM 3, 003.5 (4); frameworks 4: an unresponsive cluster blocks every later one.
+// Source: multicluster-runtime v0.24.1 pkg/controller/controller.go: an unresponsive cluster blocks every later one.
 func TestDeadClusterDelaysNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})

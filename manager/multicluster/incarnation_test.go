@@ -16,7 +16,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// Source: frameworks 4; SYSTEM 3, 003.5 (5): after a replacement under the same name, old requests never run against the new cluster.
+// Source: multicluster-runtime v0.24.1 pkg/controller/controller.go: after a replacement under the same name, old requests never run against the new cluster.
 func TestRequestsNeverRunAgainstASuccessor(t *testing.T) {
 	for name, change := range map[string]func(a *multicluster.Announcement){
 		"identity": func(a *multicluster.Announcement) { a.Identity = "2" },

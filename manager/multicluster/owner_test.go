@@ -171,7 +171,7 @@ func TestReleaseComesAfterTheDrain(t *testing.T) {
 	})
 }
 
-// Source: frameworks 4: two writers overlap. When a tenure is lost, what is in flight is cancelled, and nothing is written any more: not
+// Source: multicluster-runtime v0.24.1, its sharded coordinator: two writers overlap. When a tenure is lost, what is in flight is cancelled, and nothing is written any more: not
 // with contexts that are not the reconcile's, and not elsewhere in the name of the request.
 func TestNoWriteWithoutTenure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

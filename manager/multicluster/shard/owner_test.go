@@ -48,6 +48,9 @@ func TestOnlyTheMovedShareMoves(t *testing.T) {
 		c := w.start("c", 3, shard.Options{})
 		time.Sleep(10 * time.Second)
 		three := w.holders()
+		if n := a.owner.Stats().Taken + b.owner.Stats().Taken; n != 24 {
+			t.Errorf("something moved between those that were there: they have taken %d", n)
+		}
 		for _, name := range moved(two, three) {
 			if three[name] != "c" {
 				t.Errorf("%s moved from %s to %s when c came", name, two[name], three[name])
