@@ -175,7 +175,7 @@ func (m *Manager) standDown() error {
 
 // renewGuarded makes anew what ran in the tenure that is over.
 func (m *Manager) renewGuarded() error {
-	for _, old := range m.runnables.activeWith(withLeader) {
+	for _, old := range m.runnables.claimEnded(withLeader) { // who removes or restarts one meanwhile does that
 		if err := m.renew(old); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -97,6 +98,42 @@ func (g *group) remove(e *entry) {
 	g.entries = slices.DeleteFunc(g.entries, func(other *entry) bool { return other == e })
 }
 
+// claim lets one caller at a time remove the entry of that name or run it anew, until unclaim.
+//
+// Errors: no entry of that name; another caller has it.
+func (g *group) claim(name string) (e *entry, started bool, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	i := slices.IndexFunc(g.entries, func(e *entry) bool { return e.name == name })
+	switch {
+	case i < 0:
+		return nil, false, fmt.Errorf("unknown; known are: %s", strings.Join(g.namesLocked(), ", "))
+	case g.entries[i].changing:
+		return nil, false, errors.New("it is being removed or restarted already")
+	}
+	g.entries[i].changing = true
+	return g.entries[i], g.entries[i].started, nil
+}
+
+// claimEnded is claim for those of one leadership that were started, but for those that somebody else has.
+func (g *group) claimEnded(which leadership) (all []*entry) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, e := range g.entries {
+		if e.started && e.needs == which && !e.changing {
+			e.changing = true
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+func (g *group) unclaim(e *entry) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	e.changing = false
+}
+
 // takeUnstarted forgets the entry if it was not started, and says whether it was not.
 func (g *group) takeUnstarted(e *entry) bool {
 	g.mu.Lock()
@@ -190,6 +227,10 @@ func (g *group) errors() (errs []error) {
 func (g *group) names() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	return g.namesLocked()
+}
+
+func (g *group) namesLocked() []string {
 	names := make([]string, 0, len(g.entries))
 	for _, e := range g.entries {
 		names = append(names, e.name)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -17,13 +16,14 @@ import (
 //
 // ctx ends the waiting early: the work in flight is then cancelled at once.
 //
-// Errors: no runnable of that name; what the runnable left undone; that it still runs, and with which keys: it is not removed
+// Errors: no runnable of that name; another call removes or restarts it; what the runnable left undone; that it still runs, and with which keys: it is not removed
 // then, and Remove may be called again.
 func (m *Manager) Remove(ctx context.Context, name string) error {
-	e, _ := m.runnables.find(name)
-	if e == nil {
-		return fmt.Errorf("manager: remove %s: unknown; known are: %s", name, strings.Join(m.runnables.names(), ", "))
+	e, _, err := m.runnables.claim(name)
+	if err != nil {
+		return fmt.Errorf("manager: remove %s: %w", name, err)
 	}
+	defer m.runnables.unclaim(e)
 	if m.runnables.takeUnstarted(e) {
 		ended := e.warm.end(abandonAfter)
 		m.forget(e)
@@ -49,13 +49,14 @@ func (m *Manager) Remove(ctx context.Context, name string) error {
 // Restart stops a runnable as [Manager.Remove] does and runs it anew, on the same caches: what a person does whose controller is
 // hung, without losing the others. It does nothing to one that was not started yet.
 //
-// Errors: no runnable of that name; one that is no [Rebuilder]; that it still runs, or says of some of its work that it does
+// Errors: no runnable of that name; another call removes or restarts it; one that is no [Rebuilder]; that it still runs, or says of some of its work that it does
 // (a reconcile.StuckError): no second one runs beside it.
 func (m *Manager) Restart(ctx context.Context, name string) error {
-	e, started := m.runnables.find(name)
-	if e == nil {
-		return fmt.Errorf("manager: restart %s: unknown; known are: %s", name, strings.Join(m.runnables.names(), ", "))
+	e, started, err := m.runnables.claim(name)
+	if err != nil {
+		return fmt.Errorf("manager: restart %s: %w", name, err)
 	}
+	defer m.runnables.unclaim(e)
 	if _, ok := e.runnable.(Rebuilder); !ok {
 		return fmt.Errorf("manager: restart %s: it cannot be built again: give Complete of package builder the reconciler, or wrap its constructor by manager.Rebuilt", name)
 	}

@@ -164,7 +164,7 @@ func starter(intake, work context.Context, stop context.CancelCauseFunc) func(*e
 			defer close(e.done)
 			defer cancelWork()
 			defer endIntake()
-			err := e.runnable.Run(workctx.With(own, ownWork))
+			err := recovered(workctx.With(own, ownWork), e.name, e.runnable.Run)
 			if e.warm != nil {
 				e.warm.stop()
 				<-e.warm.done

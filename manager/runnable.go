@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
+
+	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
 // Runnable is what a [Manager] runs. Run blocks until ctx is done and everything it started has ended; a nil before that says
-// that there is nothing more to do, an error stops the manager. See the package comment for what else a runnable may have.
+// that there is nothing more to do, an error or a panic stops the manager. See the package comment for what else a runnable may have.
 type Runnable interface {
 	Run(ctx context.Context) error
 }
@@ -41,6 +44,19 @@ func (r *rebuilt) Rebuild() (Runnable, error) { return Rebuilt(r.build) }
 
 func (r *rebuilt) unwrap() Runnable { return r.Runnable }
 
+// recovered calls run for a runnable and makes an error of a panic: what one does wrong ends the manager in order, not the whole
+// process at once, in which others may live. The stack, for which an error has no room, is logged.
+func recovered(ctx context.Context, name string, run func(context.Context) error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			panicked := &reconcile.PanicError{Value: value, Stack: debug.Stack()}
+			klog.FromContext(ctx).Error(panicked, "Runnable panicked", "runnable", name, "stack", string(panicked.Stack))
+			err = panicked
+		}
+	}()
+	return run(ctx)
+}
+
 // ErrStopped is returned when something is added to a manager that is stopping or has stopped.
 var ErrStopped = errors.New("the manager has stopped")
 
@@ -57,7 +73,9 @@ type entry struct {
 	runnable Runnable
 	name     string
 	needs    leadership
-	started  bool          // guarded by the group's lock
+	started  bool // guarded by the group's lock
+	// changing says that somebody removes the entry or runs it anew, which nobody else must do meanwhile. Guarded by the group's lock.
+	changing bool
 	done     chan struct{} // closed when Run has returned and err is set; capacity 0
 	err      error
 	// endIntake and cancelWork end the two contexts of this entry alone. They are set when it starts.

@@ -55,7 +55,7 @@ func (m *Manager) warmer(intake context.Context, stop context.CancelCauseFunc) f
 		go func() {
 			defer close(w.done)
 			defer cancel()
-			if err := r.Warmup(own); err != nil && own.Err() == nil {
+			if err := recovered(own, e.name, r.Warmup); err != nil && own.Err() == nil {
 				stop(fmt.Errorf("%s: %w", e.name, err))
 			}
 		}()
