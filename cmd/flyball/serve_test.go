@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -111,6 +112,9 @@ func TestServeRefuses(t *testing.T) {
 		want string
 	}{
 		{[]string{"serve", "--addr", "nonsense"}, "--addr"},
+		{[]string{"serve", "--addr", "127.0.0.1:70000"}, "--addr: \"127.0.0.1:70000\": the port must be between 0 and 65535"},
+		{[]string{"serve", "--addr", "127.0.0.1:-1"}, "the port must be"},
+		{[]string{"serve", "--addr", "0.0.0.0:0"}, "not a loopback address"},
 		{[]string{"serve", "--controllers", "nonsense"}, "--controllers"},
 		{[]string{"serve", "--tenant", "../a"}, "--tenant"},
 		{[]string{"serve", "more"}, `unexpected argument "more"`},
@@ -119,8 +123,13 @@ func TestServeRefuses(t *testing.T) {
 			t.Errorf("%q: exit code %d, %q, want 2 and %q", c.args, code, errs, c.want)
 		}
 	}
-	if code, _, errs := flyball(t.Context(), "serve", "--addr", "0.0.0.0:0"); code != 1 || !strings.Contains(errs, "not a loopback address") {
-		t.Errorf("an address of the world: exit code %d, %q", code, errs)
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	if code, _, errs := flyball(t.Context(), "serve", "--addr", busy.Addr().String()); code != 1 || !strings.Contains(errs, "address already in use") {
+		t.Errorf("a port in use: exit code %d, %q", code, errs)
 	}
 }
 
