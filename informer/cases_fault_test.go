@@ -194,35 +194,6 @@ func TestEventThatMakesNoSense(t *testing.T) {
 	}
 }
 
-// TestStreamCutBeforeItsEnd (case 22): nothing of a streamed list is published before it is complete.
-func TestStreamCutBeforeItsEnd(t *testing.T) {
-	for _, how := range []string{"reset", "eof", "410", "500", "decode"} {
-		t.Run(how, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newServer()
-				s.put("a")
-				s.put("b")
-				s.endless = true
-				s.fail([]error{scriptedError("500")}, nil) // Where the answer is a list, it comes late.
-				c, stop := followed(t, s, nil, Options[object]{StreamLists: true})
-				defer stop()
-				time.Sleep(time.Second)
-				s.cut(scriptedError(how))
-				synctest.Wait()
-				if c.inf.HasSynced() || len(c.inf.List("", nil)) > 0 {
-					t.Errorf("synced %v with half of a list: %v", c.inf.HasSynced(), c.inf.List("", nil))
-				}
-				c.told(t)
-				s.mu.Lock()
-				s.endless = false
-				s.mu.Unlock()
-				time.Sleep(5 * time.Minute)
-				c.told(t, "add a@2/u1 (initial)", "add b@3/u2 (initial)")
-			})
-		})
-	}
-}
-
 // TestServerHangsUp (case 12): a server, or what stands before it, that takes the connection and ends it without an answer, or after
 // telling what is known already, is not asked in a hot loop.
 func TestServerHangsUp(t *testing.T) {
@@ -282,6 +253,28 @@ func TestBusyServer(t *testing.T) {
 	})
 }
 
+// TestBusyList (cases 15 and 49): the same for lists.
+func TestBusyList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.fail(slices.Repeat([]error{errTooManyFor(90)}, 3), nil)
+		c, stop := followed(t, s, nil, Options[object]{})
+		defer stop()
+		for range 3 {
+			time.Sleep(90*time.Second - 1)
+			synctest.Wait()
+			if lists, _, watches := c.counts(); lists != 1 || watches > 0 || c.inf.HasSynced() {
+				t.Errorf("%d lists, %d watches before the server wanted", lists, watches)
+			}
+			time.Sleep(time.Nanosecond)
+			synctest.Wait()
+		}
+		if !c.inf.HasSynced() {
+			t.Error("not synced when it could be")
+		}
+	})
+}
+
 // TestWatchWithoutList (case 15): who may not list any more may still watch.
 func TestWatchWithoutList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -293,46 +286,6 @@ func TestWatchWithoutList(t *testing.T) {
 		time.Sleep(time.Minute)
 		s.put("a")
 		c.told(t, "add a@2/u1")
-	})
-}
-
-// TestStreamNeverCompletes (case 22): a server, or what stands before it, that ends every streamed list before it is complete is
-// asked for lists.
-func TestStreamNeverCompletes(t *testing.T) {
-	for _, how := range []string{"eof", "reset", "500", "decode"} {
-		synctest.Test(t, func(t *testing.T) {
-			s := newServer()
-			s.put("a")
-			s.endless = true
-			c, stop := followed(t, s, &proxied{server: s, watch: func(o WatchOptions, w Watch[object]) Watch[object] {
-				if o.SendInitialEvents {
-					s.cut(scriptedError(how))
-				}
-				return w
-			}}, Options[object]{StreamLists: true})
-			defer stop()
-			if !c.inf.HasSynced() {
-				t.Errorf("%s: not synced: %v", how, c.inf.Health().Err)
-			}
-			c.told(t, "add a@2/u1 (initial)")
-		})
-	}
-}
-
-// TestStreamIsTriedAgain (case 22): that somebody may not list says nothing about streaming.
-func TestStreamIsTriedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.fail([]error{scriptedError("403")}, []error{scriptedError("403")})
-		c, stop := followed(t, s, nil, Options[object]{StreamLists: true})
-		defer stop()
-		time.Sleep(time.Minute)
-		_ = c.asked()
-		s.cut(errExpired)
-		time.Sleep(time.Minute)
-		if asked := c.asked(); len(asked) != 1 || !strings.Contains(asked[0], "with initial events") {
-			t.Errorf("asked %q", asked)
-		}
 	})
 }
 

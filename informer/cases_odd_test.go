@@ -53,6 +53,41 @@ func TestUnknownObjectFromThePast(t *testing.T) {
 	})
 }
 
+// TestDeletionThatTheWatchLeftOut (case 5): an object of another UID is another object, also when the watch shows no deletion before it.
+//
+// Source: etcd#18089 and etcd#19179, watches that lost deletions.
+func TestDeletionThatTheWatchLeftOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.put("a")
+		c, stop := followed(t, s, nil, Options[object]{})
+		defer stop()
+		c.told(t, "add a@2/u1 (initial)")
+		s.inject(sent(Modified, "a", "u2", "5"))
+		c.told(t, "delete a@2/u1 (last known state)", "add a@5/u2")
+		s.inject(sent(Removed, "a", "u3", "7"))
+		c.told(t, "delete a@5/u2 (last known state)")
+	})
+}
+
+// TestApplyReplaceFromThePast: a list from before the watermark changes nothing, unless history went back.
+func TestApplyReplaceFromThePast(t *testing.T) {
+	x := NewIndexer[object](nil, IndexerOptions{})
+	for _, d := range []Delta[object]{
+		{Type: DeltaReplace, Objects: []object{sent(Added, "a", "u", "5").Object}, ResourceVersion: "7"},
+		{Type: DeltaReplace, Objects: []object{sent(Added, "b", "v", "3").Object}, ResourceVersion: "6"},
+	} {
+		must(x.Apply([]Delta[object]{d}))
+		if _, found := x.Get("default/a"); !found || x.Len() != 1 || x.ResourceVersion() != "7" {
+			t.Errorf("after the list of %s: %v at %s", d.ResourceVersion, x.Keys(), x.ResourceVersion())
+		}
+	}
+	must(x.Apply([]Delta[object]{{Type: DeltaReplace, ResourceVersion: "6", Accept: AcceptEarlier}}))
+	if x.Len() != 0 || x.ResourceVersion() != "6" {
+		t.Errorf("history went back, and the cache holds %v at %s", x.Keys(), x.ResourceVersion())
+	}
+}
+
 // TestRestoredBehindTheServer (case 26): etcd is restored while the API server runs on. That ends all watches in good order, and then serves
 // them from before the informer's position: in silence, until each has lasted as long as it was asked for.
 //

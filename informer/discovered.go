@@ -93,7 +93,7 @@ func (d *discovered) resolve(ctx context.Context) (*RESTListerWatcher[Object], e
 // resourceOf maps a kind to its resource, and says whether that has namespaces.
 func (f *Factory) resourceOf(ctx context.Context, kind schema.GroupVersionKind) (_ schema.GroupVersionResource, namespaced bool, err error) {
 	if f.o.Mapper != nil {
-		m, err := f.o.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		m, err := mapping(ctx, f.o.Mapper, kind)
 		if err != nil {
 			return schema.GroupVersionResource{}, false, fmt.Errorf("discover %s: %w", kind, err)
 		}
@@ -121,6 +121,25 @@ func (f *Factory) resourceOf(ctx context.Context, kind schema.GroupVersionKind) 
 		}
 	}
 	return schema.GroupVersionResource{}, false, &UnknownKindError{Kind: kind, Err: errors.New("not in the list of the version's resources")}
+}
+
+// mapping asks a mapper, which may ask the server, and knows nothing of contexts: then it is left behind when ctx ends.
+func mapping(ctx context.Context, mapper meta.RESTMapper, kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	type answer struct {
+		mapping *meta.RESTMapping
+		err     error
+	}
+	answered := make(chan answer, 1) // Sent to once, by the goroutine, which may have nobody to receive any more.
+	go func() {
+		m, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		answered <- answer{m, err}
+	}()
+	select {
+	case a := <-answered:
+		return a.mapping, a.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // UnknownKindError says that the server does not serve a kind: a custom resource that is not defined, perhaps yet.

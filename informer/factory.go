@@ -23,7 +23,7 @@ import (
 type FactoryOptions struct {
 	// Scheme tells the kinds of Go types; nil is that of client-go, which knows the built-in API types.
 	Scheme *runtime.Scheme
-	// Mapper tells the resources of kinds; nil asks the server's discovery, when an informer first lists.
+	// Mapper tells the resources of kinds; nil asks the server's discovery, when an informer first lists. A call of it may outlast Run.
 	Mapper meta.RESTMapper
 	// Namespaces restricts the informers of namespaced resources; none is all namespaces.
 	Namespaces []string

@@ -122,7 +122,7 @@ func TestFactoryShares(t *testing.T) {
 		again := must(For[*corev1.Pod](f)) // While it runs.
 		byKind := must(ForOptions[Object](f, InformerOptions{Kind: pod}))
 		tree := must(ForOptions[*unstructured.Unstructured](f, InformerOptions{Kind: pod}))
-		meta := must(ForOptions[*metav1.PartialObjectMetadata](f, InformerOptions{Kind: pod, LabelSelector: "app"}))
+		partial := must(ForOptions[*metav1.PartialObjectMetadata](f, InformerOptions{Kind: pod, LabelSelector: "app"}))
 		if err := f.WaitForSync(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +136,7 @@ func TestFactoryShares(t *testing.T) {
 		if u, found := tree.Get("", "p"); !found || u.GetKind() != "Pod" {
 			t.Errorf("unstructured: %v %v", u, found)
 		}
-		if m, found := meta.Get("", "p"); !found || m.Kind != "Pod" {
+		if m, found := partial.Get("", "p"); !found || m.Kind != "Pod" {
 			t.Errorf("metadata: %v %v", m, found)
 		}
 		stats := f.Stats()
@@ -179,35 +179,6 @@ func TestFactoryRelease(t *testing.T) {
 		if st := f.Stats()["pods"]; a.watching != 1 || st.Lists != 1 {
 			t.Errorf("asked for again: %d watches, %+v", a.watching, st)
 		}
-	})
-}
-
-// TestFactoryStartAndShutdown: in the background it does what Run does, and Shutdown waits for the last call of a handler.
-func TestFactoryStartAndShutdown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := &apiTransport{}
-		f := newTestFactory(t, a, FactoryOptions{})
-		f.Shutdown() // Nothing to wait for.
-		pods := must(For[*corev1.Pod](f))
-		returned := false
-		must(pods.AddHandler(Handler[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) { time.Sleep(time.Minute); returned = true }}, HandlerOptions{}))
-		f.Start(quiet(t))
-		f.Start(quiet(t)) // As people do after each informer.
-		if err := f.Run(t.Context()); err == nil {
-			t.Error("runs twice")
-		}
-		nodes := must(For[*corev1.Node](f))
-		if err := f.WaitForSync(t.Context()); err != nil || !pods.HasSynced() || !nodes.HasSynced() {
-			t.Errorf("not synced: %v", err)
-		}
-		f.Shutdown()
-		if _, err := For[*corev1.Pod](f); err != nil || !returned || a.watching != 0 {
-			t.Errorf("after the end: call returned %v, %d watches, %v", returned, a.watching, err)
-		}
-		if _, err := pods.AddHandler(Handler[*corev1.Pod]{}, HandlerOptions{}); !errors.Is(err, ErrStopped) {
-			t.Errorf("handler after the end: %v", err)
-		}
-		f.Shutdown()
 	})
 }
 

@@ -168,6 +168,20 @@ func TestHandlerIsRunningFromTheFirstMoment(t *testing.T) {
 	})
 }
 
+// TestFewLargeBatchesAreMerged: a busy server makes few batches of many changes; those count, too.
+func TestFewLargeBatchesAreMerged(t *testing.T) {
+	f, l := newFanout[object](ContainPanics), newListener(Handler[object]{}, HandlerOptions{})
+	l.served = true // By a goroutine that is stuck.
+	must(0, f.join(l, &batch[object]{}))
+	one, two := sent(Added, "a", "u", "1").Object, sent(Added, "a", "u", "2").Object
+	for range 3 {
+		f.publish(batch[object]{changes: slices.Repeat([]Change[object]{{Type: ChangeUpdate, Key: "default/a", Old: one, New: two}}, maxBehind/2+1)})
+	}
+	if st := f.statsOf(l); st.Pending != 1 || st.Merged != 3*(maxBehind/2+1)-1 {
+		t.Errorf("%+v", st)
+	}
+}
+
 // TestHandlersOfOneName: metrics tell handlers apart by their names.
 func TestHandlersOfOneName(t *testing.T) {
 	inf := NewSharedInformer[object](newServer(), Options[object]{})

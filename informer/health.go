@@ -58,9 +58,9 @@ type Stats struct {
 	Objects, Unreadable, Unindexed int64
 	ResourceVersion                string
 	// Queued is the number of deltas that the reflector appended and the handlers were not given yet; the cache may show them already.
-	// Batches counts the transactions, and Processing is the time they took, the hand-over to the handlers included.
+	// Batches counts the transactions, and Processing is how long they took, the hand-over to the handlers included.
 	Queued, Batches int64
-	Processing      time.Duration
+	Processing      Latency
 	// LastEvent is when the server was last heard of: an event, a bookmark or a list. Zero: never.
 	LastEvent time.Time
 	// Handlers has one element for each registered handler, in order of registration.

@@ -70,7 +70,7 @@ type ReflectorOptions[T any] struct {
 	// StreamLists asks the server to send lists as the beginning of a watch: it then need not hold the whole list in memory,
 	// nor the client its encoding. Servers that cannot are asked for lists.
 	StreamLists bool
-	// Quiet is how long a streamed list may pause between two objects before it is taken to never end; 0 means 10 s.
+	// Quiet is how long a streamed list may pause between two objects, or before the first, before it is taken to never end; 0 means 10 s.
 	Quiet time.Duration
 	// ListTimeout is how long one page of a list may take; 0 means 5 min.
 	ListTimeout time.Duration

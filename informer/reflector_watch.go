@@ -32,7 +32,7 @@ func (r *Reflector[T]) converse(ctx context.Context, o WatchOptions, f conversat
 
 	r.link.watches.Add(1)
 	opened := time.Now()
-	w, err := r.lw.Watch(live, o)
+	w, err := r.open(live, o, giveUp)
 	if err != nil {
 		why := classify(live, err)
 		if why == failClosed && !o.SendInitialEvents {
@@ -54,6 +54,15 @@ func (r *Reflector[T]) converse(ctx context.Context, o WatchOptions, f conversat
 		why = failEarly
 	}
 	return why, err
+}
+
+// open opens a watch. One that is to begin with a list must not take longer for its first word than for any other of the list.
+func (r *Reflector[T]) open(ctx context.Context, o WatchOptions, giveUp context.CancelCauseFunc) (Watch[T], error) {
+	if o.SendInitialEvents {
+		quiet := time.AfterFunc(r.o.Quiet, func() { giveUp(errEndless) })
+		defer quiet.Stop()
+	}
+	return r.lw.Watch(ctx, o)
 }
 
 // follow appends the events of w until it ends, and returns whether they moved the position and why it ended.

@@ -63,7 +63,8 @@ type SharedInformer[T Object] struct {
 	// unnamed counts the handlers that were given no name.
 	unnamed              atomic.Int64
 	duplicates, outdated atomic.Int64
-	batches, processing  atomic.Int64 // See Stats; processing in nanoseconds.
+	batches              atomic.Int64 // See Stats, also for processing.
+	processing           latencies
 	// applying is how many deltas are being applied and handed to the handlers. Raised before the cache shows them, and lowered when the handlers
 	// have them and batches has risen: whoever sees the cache's new state sees the batch, too, wherever it is.
 	applying atomic.Int64
@@ -181,7 +182,7 @@ func (s *SharedInformer[T]) process(ctx context.Context, deltas []Delta[T], due 
 	s.applying.Store(int64(len(deltas)))
 	defer func() {
 		s.batches.Add(1)
-		s.processing.Add(int64(time.Since(began)))
+		s.processing.note(time.Since(began))
 		s.applying.Store(0)
 	}()
 	applied, err := s.indexer.Apply(deltas)
@@ -391,7 +392,7 @@ func (s *SharedInformer[T]) Stats() Stats {
 	sum.Unindexed = int64(unindexed)
 	sum.Duplicates, sum.Outdated = s.duplicates.Load(), s.outdated.Load()
 	sum.Objects, sum.ResourceVersion = int64(s.indexer.Len()), s.indexer.ResourceVersion()
-	sum.Queued, sum.Batches, sum.Processing = int64(s.fifo.Len())+s.applying.Load(), s.batches.Load(), time.Duration(s.processing.Load())
+	sum.Queued, sum.Batches, sum.Processing = int64(s.fifo.Len())+s.applying.Load(), s.batches.Load(), s.processing.snapshot()
 	sum.Handlers = s.fan.stats()
 	return sum
 }

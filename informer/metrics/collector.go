@@ -16,8 +16,8 @@ type collector struct {
 // NewCollector returns a collector of what source returns at the time: the statistics of informers by the name of what they
 // hold. [informer.Factory].Stats is a source.
 //
-// Names that exist in the field are kept: reflector_* as client-go once had them, informer_store_resource_version as
-// it has. Everything is labelled by name, handlers' by handler too.
+// Names that exist in the field are kept: reflector_* as client-go once had them, informer_queued_items, informer_processing_latency_seconds
+// and informer_store_resource_version as it has. Everything is labelled by name, handlers' by handler too.
 //
 // Concurrency: source is called by each collection, perhaps several at once.
 func NewCollector(source func() map[string]informer.Stats) prometheus.Collector {
@@ -43,7 +43,8 @@ type handlerMetric struct {
 }
 
 var (
-	relists = desc("reflector_relists_total", "Lists after the first complete one, by what led to them.", "reason")
+	relists    = desc("reflector_relists_total", "Lists after the first complete one, by what led to them.", "reason")
+	processing = desc("informer_processing_latency_seconds", "How long transactions of the cache took, the hand-over to handlers included.")
 
 	perInformer = []metric{
 		{desc("reflector_lists_total", "Lists begun."), prometheus.CounterValue, func(s *informer.Stats) float64 { return float64(s.Lists) }},
@@ -58,7 +59,6 @@ var (
 		{desc("informer_outdated_events_total", "Events from before what the cache held."), prometheus.CounterValue, func(s *informer.Stats) float64 { return float64(s.Outdated) }},
 		{desc("informer_queued_items", "Deltas that were learnt and that the cache does not show yet."), prometheus.GaugeValue, func(s *informer.Stats) float64 { return float64(s.Queued) }},
 		{desc("informer_batches_total", "Transactions of the cache."), prometheus.CounterValue, func(s *informer.Stats) float64 { return float64(s.Batches) }},
-		{desc("informer_processing_seconds_total", "Time that transactions of the cache took, the hand-over to handlers included."), prometheus.CounterValue, func(s *informer.Stats) float64 { return s.Processing.Seconds() }},
 		{desc("informer_objects", "Objects in the cache."), prometheus.GaugeValue, func(s *informer.Stats) float64 { return float64(s.Objects) }},
 		{desc("informer_unreadable_objects", "Objects that could not be decoded: the cache keeps their last readable state."), prometheus.GaugeValue, func(s *informer.Stats) float64 { return float64(s.Unreadable) }},
 		{desc("informer_unindexed_objects", "Objects that an index function failed on."), prometheus.GaugeValue, func(s *informer.Stats) float64 { return float64(s.Unindexed) }},
@@ -100,6 +100,7 @@ func version(s *informer.Stats) float64 {
 // Describe is described at [prometheus.Collector].
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- relists
+	ch <- processing
 	for _, m := range perInformer {
 		ch <- m.desc
 	}
@@ -114,6 +115,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		for _, m := range perInformer {
 			ch <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(&s), name)
 		}
+		ch <- prometheus.MustNewConstHistogram(processing, s.Processing.Count, s.Processing.Sum.Seconds(), s.Processing.Buckets(), name)
 		for reason, n := range s.RelistReasons {
 			ch <- prometheus.MustNewConstMetric(relists, prometheus.CounterValue, float64(n), name, reason)
 		}

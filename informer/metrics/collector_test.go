@@ -55,7 +55,7 @@ reflector_relists_total{name="pods",reason="expired"} 2
 	}
 	for _, name := range []string{
 		"reflector_lists_total", "reflector_watches_total", "reflector_relists_total", "reflector_events_total", "reflector_read_bytes_total",
-		"reflector_last_event_timestamp_seconds", "informer_objects", "informer_queued_items", "informer_processing_seconds_total",
+		"reflector_last_event_timestamp_seconds", "informer_objects", "informer_queued_items", "informer_processing_latency_seconds",
 		"informer_store_resource_version", "informer_unreadable_objects", "informer_unindexed_objects",
 		"informer_handler_pending", "informer_handler_busy_seconds_total", "informer_handler_running_seconds",
 	} {
