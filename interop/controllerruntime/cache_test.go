@@ -242,13 +242,31 @@ func TestSelection(t *testing.T) {
 // TestWithoutBookmarks: they are asked for all the same. controller-runtime without them never syncs from a server that streams lists:
 // the end of the list is a bookmark.
 func TestWithoutBookmarks(t *testing.T) {
-	o := cache.Options{DefaultEnableWatchBookmarks: new(false), ByObject: map[client.Object]cache.ByObject{&corev1.ConfigMap{}: {EnableWatchBookmarks: new(false)}}}
-	bothCaches(t, o, nil, func(w *world) {
-		if w.ours() {
-			w.start()
-			w.want("list", w.names(client.InNamespace("b")), "b/three")
-		}
-	}, three()...)
+	object := &corev1.ConfigMap{}
+	for name, o := range map[string]cache.Options{
+		"all":            {DefaultEnableWatchBookmarks: new(false)},
+		"of the kind":    {ByObject: map[client.Object]cache.ByObject{object: {EnableWatchBookmarks: new(false)}}},
+		"of a namespace": {DefaultNamespaces: map[string]cache.Config{"b": {EnableWatchBookmarks: new(false)}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothCaches(t, o, nil, func(w *world) {
+				w.start()
+				ctx, cancel := context.WithTimeout(w.ctx, time.Hour)
+				defer cancel()
+				var list corev1.ConfigMapList
+				err := w.List(ctx, &list, client.InNamespace("b"))
+				if w.name == "controller-runtime" {
+					if !apierrors.IsTimeout(err) {
+						w.t.Errorf("%s: %v", changed, err)
+					}
+					return
+				}
+				if err != nil || len(list.Items) != 1 {
+					w.t.Errorf("%d items, %v", len(list.Items), err)
+				}
+			}, three()...)
+		})
+	}
 }
 
 func TestOptionsRefused(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -361,7 +362,7 @@ func mapperOf(w *world) meta.RESTMapper {
 func TestDefaultsOfWrites(t *testing.T) {
 	bothCaches(t, cache.Options{}, nil, func(w *world) {
 		newClient := w.newClient()
-		c, err := newClient(w.api.RESTConfig(), client.Options{Cache: &client.CacheOptions{Reader: w.Cache}, FieldOwner: "owner", FieldValidation: "Strict"})
+		c, err := newClient(w.api.RESTConfig(), client.Options{Cache: &client.CacheOptions{Reader: w.Cache}, FieldOwner: "owner", FieldValidation: "Strict", Log: logr.Discard()})
 		w.must(err)
 		w.start()
 		m := configMap("a", "x", nil)

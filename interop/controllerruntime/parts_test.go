@@ -10,14 +10,18 @@ import (
 	"testing/synctest"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -39,26 +43,31 @@ type process struct {
 	api    *localapi.Server
 	direct client.Client
 	start  func()
+	stop   func() // and waits
 	queue  func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request]
+}
+
+// managerMakers are controller-runtime's manager, the same with our parts, and our manager.
+var managerMakers = map[string]func(*rest.Config, manager.Options) (manager.Manager, error){
+	"controller-runtime": manager.New,
+	"our parts":          withParts(controllerruntime.NewCache),
+	"our parts, lean":    withParts(controllerruntime.NewLeanCache),
+	"our manager": func(config *rest.Config, o manager.Options) (manager.Manager, error) {
+		return controllerruntime.NewManager(config, o)
+	},
+}
+
+func withParts(newCache cache.NewCacheFunc) func(*rest.Config, manager.Options) (manager.Manager, error) {
+	return func(config *rest.Config, o manager.Options) (manager.Manager, error) {
+		o.NewCache, o.NewClient = newCache, controllerruntime.NewClient
+		return manager.New(config, o)
+	}
 }
 
 // bothManagers runs test in a bubble with controller-runtime's manager, the same with our parts, and our manager.
 func bothManagers(t *testing.T, o manager.Options, test func(p *process), objects ...runtime.Object) {
 	t.Helper()
-	parts := func(newCache cache.NewCacheFunc) func(*rest.Config, manager.Options) (manager.Manager, error) {
-		return func(config *rest.Config, o manager.Options) (manager.Manager, error) {
-			o.NewCache, o.NewClient = newCache, controllerruntime.NewClient
-			return manager.New(config, o)
-		}
-	}
-	for name, newManager := range map[string]func(*rest.Config, manager.Options) (manager.Manager, error){
-		"controller-runtime": manager.New,
-		"our parts":          parts(controllerruntime.NewCache),
-		"our parts, lean":    parts(controllerruntime.NewLeanCache),
-		"our manager": func(config *rest.Config, o manager.Options) (manager.Manager, error) {
-			return controllerruntime.NewManager(config, o)
-		},
-	} {
+	for name, newManager := range managerMakers {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api, err := localapi.New(localapi.Options{Audit: &audit.Log{}})
@@ -73,7 +82,7 @@ func bothManagers(t *testing.T, o manager.Options, test func(p *process), object
 				if o.Metrics.BindAddress == "" {
 					o.Metrics = server.Options{BindAddress: "0"}
 				}
-				o.Controller.SkipNameValidation = new(true)
+				o.Controller = config.Controller{SkipNameValidation: new(true)}
 				o.Cache.DefaultWatchErrorHandler = quiet
 				if p.Manager, err = newManager(api.RESTConfig(), o); err != nil {
 					t.Fatal(err)
@@ -95,8 +104,11 @@ func bothManagers(t *testing.T, o manager.Options, test func(p *process), object
 					})
 					synctest.Wait()
 				}
-				defer wg.Wait()
-				defer stop()
+				p.stop = func() {
+					stop()
+					wg.Wait()
+				}
+				defer p.stop()
 				test(p)
 			})
 		})
@@ -284,6 +296,55 @@ func TestPartsOfAManager(t *testing.T) {
 		// The embedded server has no events.k8s.io, which controller-runtime's own recorder sends those of GetEventRecorder to.
 		if !reasons["Seen"] || (p.name == "our manager" && !reasons["Heard"]) {
 			p.t.Errorf("events: %v", reasons)
+		}
+	}, namespace("a"), configMap("a", "one", nil))
+}
+
+// TestLeases: the lease has the name and the times that were asked for, only who holds it works, and who stops gives it back.
+func TestLeases(t *testing.T) {
+	o := manager.Options{
+		Scheme: clientscheme.Scheme, Client: client.Options{FieldOwner: "operator"},
+		LeaderElection: true, LeaderElectionID: "op", LeaderElectionNamespace: "a", LeaderElectionReleaseOnCancel: true,
+		LeaseDuration: new(40 * time.Second), RenewDeadline: new(20 * time.Second), RetryPeriod: new(5 * time.Second),
+		GracefulShutdownTimeout: new(time.Minute),
+	}
+	bothManagers(t, o, func(p *process) {
+		held := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "op"}}
+		held.Spec.HolderIdentity, held.Spec.LeaseDurationSeconds = new("another"), new(int32(40))
+		held.Spec.RenewTime, held.Spec.AcquireTime = new(metav1.NowMicro()), new(metav1.NowMicro())
+		p.must(p.direct.Create(p.ctx, held))
+		work := make(chan string, 10)
+		p.controls(func(ctx context.Context, name string) (reconcile.Result, error) {
+			work <- name
+			var m corev1.ConfigMap
+			if err := p.GetClient().Get(ctx, client.ObjectKey{Namespace: "a", Name: name}, &m); err != nil {
+				return reconcile.Result{}, err
+			}
+			m.Data["seen"] = "yes"
+			return reconcile.Result{}, p.GetClient().Update(ctx, &m)
+		})
+		p.start()
+		later(30 * time.Second)
+		if len(work) > 0 || isClosed(p.Elected()) {
+			p.t.Error("works while another has the lease")
+		}
+		later(time.Minute)
+		if len(work) == 0 || !isClosed(p.Elected()) {
+			p.t.Error("does not work when the lease has run out")
+		}
+		var m corev1.ConfigMap
+		p.must(p.direct.Get(p.ctx, client.ObjectKey{Namespace: "a", Name: "one"}, &m))
+		if m.Data["seen"] != "yes" {
+			p.t.Errorf("written: %v", m.Data)
+		}
+		p.must(p.direct.Get(p.ctx, client.ObjectKeyFromObject(held), held))
+		if *held.Spec.HolderIdentity == "another" || *held.Spec.LeaseDurationSeconds != 40 {
+			p.t.Errorf("the lease: %+v", held.Spec)
+		}
+		p.stop()
+		p.must(p.direct.Get(p.t.Context(), client.ObjectKeyFromObject(held), held))
+		if held.Spec.HolderIdentity != nil && *held.Spec.HolderIdentity != "" {
+			p.t.Errorf("not given back: %+v", held.Spec)
 		}
 	}, namespace("a"), configMap("a", "one", nil))
 }

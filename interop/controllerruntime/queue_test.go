@@ -93,11 +93,12 @@ func TestQueueDelays(t *testing.T) {
 		q.AddAfter("now", time.Minute)
 		q.Add("now")
 		q.AddWithOpts(priorityqueue.AddOpts{After: time.Hour, RateLimited: true}, "limited") // a second, by the limiter
+		q.AddRateLimited("retried")
 		if got := take(q); !slices.Equal(got, []string{"now"}) {
 			t.Errorf("at once: %v", got)
 		}
 		time.Sleep(1500 * time.Millisecond)
-		if got := take(q); len(got) != 2 {
+		if got := take(q); len(got) != 3 {
 			t.Errorf("after a second: %v", got)
 		}
 		time.Sleep(2 * time.Hour)
@@ -157,25 +158,31 @@ func TestQueueShutDown(t *testing.T) {
 	})
 }
 
-// TestQueueDrain: ours waits for the work, as the name says.
+// TestQueueDrain: ours waits for the work, as the name says. controller-runtime's does not.
 func TestQueueDrain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := controllerruntime.NewQueue[string]("", nil)
+	bothQueues(t, func(t *testing.T, ours bool, q priorityqueue.PriorityQueue[string]) {
 		q.Add("a")
 		key, _ := q.Get()
+		q.Add("b")
+		synctest.Wait()
 		done := make(chan struct{})
 		go func() {
 			q.ShutDownWithDrain()
 			close(done)
 		}()
 		synctest.Wait()
-		select {
-		case <-done:
-			t.Error("drained while a key is in work")
-		default:
+		if isClosed(done) == ours {
+			t.Errorf("%s: drained while a key is in work: %v", changed, isClosed(done))
 		}
 		q.Done(key)
+		if ours {
+			key, _ = q.Get() // What was ready is served.
+			q.Done(key)
+		}
 		<-done
+		if !q.ShuttingDown() {
+			t.Error("not shut down")
+		}
 	})
 }
 

@@ -26,7 +26,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/flyball-dev/flyball/interop/controllerruntime"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/gate"
 )
@@ -49,12 +48,7 @@ type key struct{}
 // TestServersOfAManager runs outside a bubble: health, metrics, profiles and webhooks are served also while the caches cannot sync, for what
 // keeps them may be a conversion that this very process has to do.
 func TestServersOfAManager(t *testing.T) {
-	for name, newManager := range map[string]func(*rest.Config, manager.Options) (manager.Manager, error){
-		"controller-runtime": manager.New,
-		"our manager": func(config *rest.Config, o manager.Options) (manager.Manager, error) {
-			return controllerruntime.NewManager(config, o)
-		},
-	} {
+	for name, newManager := range managerMakers {
 		t.Run(name, func(t *testing.T) {
 			var mapped bool
 			api := localapi.NewTestWith(t, localapi.Options{Gate: gate.Funcs{OnRequest: func(_ context.Context, r *gate.Request) gate.Verdict {
@@ -112,8 +106,8 @@ func TestServersOfAManager(t *testing.T) {
 			if !mapped {
 				t.Error("the mapper is another")
 			}
-			if name == "controller-runtime" {
-				return // There, runnables wait for the caches.
+			if name != "our manager" {
+				return // In controller-runtime's, runnables wait for the caches.
 			}
 			if got := <-based; got != "base" {
 				t.Errorf("a runnable's context has %v", got)

@@ -197,13 +197,21 @@ func TestWritesWithoutAName(t *testing.T) {
 	})
 }
 
-// TestRawOptions are passed on.
+// TestRawOptions are passed on, or overruled, as by controller-runtime.
 func TestRawOptions(t *testing.T) {
 	bothClients(t, client.CacheOptions{}, func(w *world, c client.Client, _ *weather) {
 		owner := configMap("a", "owner", nil)
-		w.must(c.Create(w.ctx, owner, &client.CreateOptions{Raw: &metav1.CreateOptions{}, FieldManager: "me"}))
-		w.must(c.Delete(w.ctx, owner, &client.DeleteOptions{Raw: &metav1.DeleteOptions{OrphanDependents: new(true)}}))
+		w.must(c.Create(w.ctx, owner, &client.CreateOptions{Raw: &metav1.CreateOptions{FieldManager: "raw"}, FieldManager: "me"}))
+		if owner.ManagedFields[0].Manager != "me" {
+			w.t.Errorf("owned by %s", owner.ManagedFields[0].Manager)
+		}
 		w.lag()
+		w.must(c.Get(w.ctx, client.ObjectKeyFromObject(owner), owner, &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: "1"}}))
+		w.must(c.List(w.ctx, &corev1.ConfigMapList{}, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "1"}}))
+		w.must(c.Delete(w.ctx, owner, client.DryRunAll, &client.DeleteOptions{DisableReadYourWritesConsistency: true}))
+		w.must(w.direct.Get(w.ctx, client.ObjectKeyFromObject(owner), owner))
+		//lint:ignore SA1019 Operators may have it set.
+		w.must(c.Delete(w.ctx, owner, &client.DeleteOptions{Raw: &metav1.DeleteOptions{OrphanDependents: new(true)}}))
 		w.must(w.direct.Get(w.ctx, client.ObjectKeyFromObject(owner), owner))
 		if len(owner.Finalizers) != 1 || owner.Finalizers[0] != metav1.FinalizerOrphanDependents {
 			w.t.Errorf("finalizers %v", owner.Finalizers)
