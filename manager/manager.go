@@ -101,8 +101,8 @@ type Metrics interface {
 	Client(stats func() client.Stats)
 	// Events reports the event sender.
 	Events(stats func() events.Stats)
-	// Leader reports whether this process leads.
-	Leader(lease string, leading func() bool)
+	// Leader reports how this process stands in the election.
+	Leader(lease string, status func() leader.Status)
 	// Request reports one request to the API server, when its answer begins. code is 0 when there was none.
 	Request(method, host string, code int, took time.Duration)
 	// Throttled reports how long the limit on its client's requests held one back, mostly not at all.
@@ -218,7 +218,7 @@ func (m *Manager) connectMetrics() {
 	metrics.Client(m.cluster.Stats)
 	metrics.Events(m.events.Stats)
 	if m.election != nil {
-		metrics.Leader(m.options.LeaderElection.Name, func() bool { return m.election.elector.Status().Leading })
+		metrics.Leader(m.options.LeaderElection.Name, m.election.elector.Status)
 	}
 }
 

@@ -195,7 +195,7 @@ func (m *Manager) patience(cause error) time.Duration {
 func (m *Manager) drain(ctx context.Context, patience time.Duration, cancelWork context.CancelFunc) []error {
 	logger := klog.FromContext(ctx)
 	active := m.runnables.active()
-	late := wait(active, patience)
+	late := waitTelling(ctx, active, patience)
 	if len(late) == 0 {
 		cancelWork()
 		return m.runnables.errors()
@@ -210,6 +210,25 @@ func (m *Manager) drain(ctx context.Context, patience time.Duration, cancelWork 
 		undone = append(undone, fmt.Errorf("still running %v later: %s", abandonAfter, describe(stuck)))
 	}
 	return undone
+}
+
+// A person who stopped a process hears after tellAfter, and then every tellEvery, what it waits for.
+const (
+	tellAfter = time.Second
+	tellEvery = 5 * time.Second
+)
+
+// waitTelling is wait, and logs who is waited for.
+func waitTelling(ctx context.Context, entries []*entry, patience time.Duration) []*entry {
+	deadline := time.Now().Add(patience)
+	for pause := tellAfter; ; pause = tellEvery {
+		late := wait(entries, min(pause, time.Until(deadline)))
+		left := time.Until(deadline)
+		if len(late) == 0 || left <= 0 {
+			return late
+		}
+		klog.FromContext(ctx).Info("Waiting for work in flight", "runnables", describe(late), "timeout", left.Round(time.Second))
+	}
 }
 
 // UndoneError lists what a manager left undone when it stopped: reconciles that did not end, with their keys, events that were

@@ -95,6 +95,9 @@ func TestWorkIsCutShortAtTheDeadline(t *testing.T) {
 		if took := time.Since(stopped); took != 10*time.Second {
 			t.Errorf("stopped after %v, want 10s", took)
 		}
+		if told := l.logs.with("Waiting for work in flight"); len(told) != 2 || !strings.Contains(told[1], `slow: default/work (running for 6s)`) {
+			t.Errorf("while it waits it says %q", told)
+		}
 		var undone *manager.UndoneError
 		if !errors.As(err, &undone) || err.Error() != "left undone: work cut short after 10s: slow: default/work (running for 10s)" {
 			t.Errorf("error %v", err)

@@ -104,6 +104,8 @@ type Elector struct {
 	// unanswered holds when the last writes since then were sent that may or may not have arrived.
 	// Invariant: len(unanswered) <= maxUnanswered.
 	unanswered []time.Time
+	// slow counts renewals that had to look at the lock first, because somebody else had written it.
+	slow uint64
 	// lastErr is why the lock could not be read or written the last time it was tried.
 	lastErr error
 }
@@ -136,6 +138,8 @@ type Status struct {
 	Patience time.Duration
 	// Err is why the lock could not be read or written the last time it was tried; nil when it could.
 	Err error
+	// SlowRenewals counts, over all tenures, those for which the lock had to be looked at first.
+	SlowRenewals uint64
 }
 
 // Status tells who leads, as far as is known here.
@@ -147,6 +151,8 @@ func (e *Elector) Status() Status {
 		Holder:  e.observed.record.HolderIdentity,
 		Seen:    !e.observed.at.IsZero(),
 		Err:     e.lastErr,
+
+		SlowRenewals: e.slow,
 
 		Patience: max(0, time.Until(e.rival.expiry(e.options.LeaseDuration))),
 	}

@@ -339,6 +339,12 @@ func TestDeletedLeaseIsMadeAgain(t *testing.T) {
 		if got := lease.get().HolderIdentity; got != "a" || tenure.Err() != nil {
 			t.Errorf("held by %q, tenure %v", got, tenure.Err())
 		}
+		record := lease.get()
+		lease.set(&record) // with a label, for example
+		time.Sleep(3 * time.Second)
+		if s := a.Status(); s.SlowRenewals != 1 || !s.Leading {
+			t.Errorf("status %+v", s)
+		}
 		if err := a.leave(); err != nil {
 			t.Error(err)
 		}

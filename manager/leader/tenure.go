@@ -100,6 +100,9 @@ func (e *Elector) renew(ctx context.Context) error {
 		e.observe(ctx, *current)
 		return fmt.Errorf("%w: %s is held by %q", ErrLost, e.lock.Describe(), current.HolderIdentity)
 	}
+	e.mu.Lock()
+	e.slow++
+	e.mu.Unlock()
 	e.arrived(*current)
 	return e.update(ctx, *current)
 }

@@ -37,12 +37,13 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	if events != nil {
 		collectEvents(out, events())
 	}
-	for name, leading := range leaders {
-		value := 0.0
-		if leading() {
+	for name, status := range leaders {
+		s, value := status(), 0.0
+		if s.Leading {
 			value = 1
 		}
 		leaderStatus.gauge(out, value, name)
+		leaderSlow.counter(out, float64(s.SlowRenewals), name)
 	}
 }
 

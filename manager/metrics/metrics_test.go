@@ -11,6 +11,7 @@ import (
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/manager/leader"
 	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/workqueue"
 )
@@ -80,7 +81,7 @@ func TestProcessMetrics(t *testing.T) {
 	r.Client(func() client.Stats {
 		return client.Stats{Waits: 3, Waited: 1500 * time.Millisecond, Stale: 1, Unseen: 5, Unknown: 2}
 	})
-	r.Leader("kube", func() bool { return leading })
+	r.Leader("kube", func() leader.Status { return leader.Status{Leading: leading, SlowRenewals: 3} })
 	r.Request("GET", "api:6443", 200, 300*time.Millisecond)
 	r.Request("POST", "api:6443", 0, time.Minute)
 	expect(t, scrape(t, r),
@@ -102,7 +103,7 @@ func TestProcessMetrics(t *testing.T) {
 		`rest_client_request_duration_seconds_bucket{host="api:6443",verb="GET",le="0.5"} 1`,
 		`client_own_write_waits_total 3`, `client_own_write_wait_seconds_total 1.5`, `client_stale_reads_total 1`,
 		`client_own_writes_pending{outcome="known"} 5`, `client_own_writes_pending{outcome="unknown"} 2`,
-		`leader_election_master_status{name="kube"} 0`)
+		`leader_election_master_status{name="kube"} 0`, `leader_election_slowpath_total{name="kube"} 3`)
 	leading = true
 	expect(t, scrape(t, r), `leader_election_master_status{name="kube"} 1`)
 }

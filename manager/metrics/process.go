@@ -99,11 +99,15 @@ func collectClient(out chan<- prometheus.Metric, s client.Stats) {
 	clientPending.gauge(out, float64(s.Unknown), "unknown")
 }
 
-// leaderStatus is 1 while this process leads.
+// The metrics of the election. The status is 1 while this process leads.
 //
 // Source: k8s.io/component-base v0.37.2 metrics/prometheus/clientgo/leaderelection.
-var leaderStatus = newFamily("leader_election_master_status",
-	"Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master. 'name' is the string used to identify the lease.", "name")
+var (
+	leaderStatus = newFamily("leader_election_master_status",
+		"Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master. 'name' is the string used to identify the lease.", "name")
+	leaderSlow = newFamily("leader_election_slowpath_total",
+		"Total number of slow path exercised in renewing leader leases. 'name' is the string used to identify the lease.", "name")
+)
 
 // The metrics of the event sender.
 var (

@@ -13,6 +13,7 @@ import (
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/manager"
+	"github.com/flyball-dev/flyball/manager/leader"
 	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/workqueue"
 )
@@ -32,7 +33,7 @@ type Registry struct {
 	// replaces the stopped one.
 	queues      map[string]func() workqueue.Stats
 	controllers map[string]func() reconcile.Stats
-	leaders     map[string]func() bool
+	leaders     map[string]func() leader.Status
 	informers   func() map[string]informer.Stats
 	client      func() client.Stats
 	events      func() events.Stats
@@ -52,7 +53,7 @@ func New() *Registry {
 		times:       newReconcileTimes(),
 		queues:      map[string]func() workqueue.Stats{},
 		controllers: map[string]func() reconcile.Stats{},
-		leaders:     map[string]func() bool{},
+		leaders:     map[string]func() leader.Status{},
 	}
 	r.handler = promhttp.HandlerFor(r.prometheus, promhttp.HandlerOpts{Registry: r.prometheus})
 	r.prometheus.MustRegister(
@@ -120,10 +121,10 @@ func (r *Registry) Events(stats func() events.Stats) {
 }
 
 // Leader implements manager.Metrics.
-func (r *Registry) Leader(lease string, leading func() bool) {
+func (r *Registry) Leader(lease string, status func() leader.Status) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.leaders[lease] = leading
+	r.leaders[lease] = status
 }
 
 // Request implements manager.Metrics.
