@@ -105,8 +105,9 @@ func TestScoutsThatNeedItNoMore(t *testing.T) {
 		}), Options[string]{})
 		const keys = 100
 		for i := range keys {
-			key := fmt.Sprint(i)
-			needs[key] = true
+			needs[fmt.Sprint(i)] = true
+		}
+		for key := range needs {
 			c.Enqueue(key)
 		}
 		time.Sleep(2 * time.Hour)
