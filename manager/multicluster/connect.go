@@ -21,14 +21,16 @@ import (
 	"github.com/flyball-dev/flyball/manager/leader"
 )
 
-// connect makes the clients of a member. Nothing is asked of the server.
-func (m *Manager) connect(mem *member, a *Announcement) error {
+// connect makes the clients of a member. Nothing is asked of the server. With noting, its writes are noted.
+func (m *Manager) connect(mem *member, a *Announcement, noting bool) error {
 	config := m.configOf(mem, a.Config)
-	writes, err := ownwrites.New(config)
-	if err != nil {
-		return err
+	if noting {
+		var err error
+		if mem.writes, err = ownwrites.New(config); err != nil {
+			return err
+		}
+		config.Wrap(mem.writes.Wrap)
 	}
-	config.Wrap(writes.Wrap)
 	f := m.options.Informers
 	f.Scheme, f.Mapper = m.scheme, m.options.Mapper
 	if a.Namespace != "" {
@@ -45,18 +47,25 @@ func (m *Manager) connect(mem *member, a *Announcement) error {
 	cluster := &Cluster{Cluster: c, config: config, informers: informers, member: mem}
 	cluster.info.Store(&ClusterInfo{Name: a.Name, Identity: a.Identity, Labels: a.Labels})
 	cluster.clientset = sync.OnceValues(func() (kubernetes.Interface, error) { return kubernetes.NewForConfig(protobuf(config)) })
-	writes.Connect(ownwrites.Peer{
-		Caches: informers, Timeout: askTimeout, Away: func() bool { return mem.away(m.options.JoinTimeout) },
+	mem.cluster = cluster
+	if noting {
+		mem.writes.Connect(m.peer(mem))
+	}
+	return nil
+}
+
+// peer is how RunUntilIdle finds out what became of writes to a cluster.
+func (m *Manager) peer(mem *member) ownwrites.Peer {
+	return ownwrites.Peer{
+		Caches: mem.cluster.informers, Timeout: askTimeout, Away: func() bool { return mem.away(m.options.JoinTimeout) },
 		Client: func() (rest.Interface, error) {
-			c, err := cluster.clientset()
+			c, err := mem.cluster.clientset()
 			if err != nil {
 				return nil, err
 			}
 			return c.CoreV1().RESTClient(), nil
 		},
-	})
-	mem.cluster, mem.writes = cluster, writes
-	return nil
+	}
 }
 
 // askTimeout is how long RunUntilIdle waits for one cluster to tell of a write.

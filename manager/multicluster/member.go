@@ -20,9 +20,10 @@ type member struct {
 	group string // the name of its lane in queues: no two members have the same
 	// tenure is the time in which this replica serves the cluster; nil where nobody has to be asked.
 	tenure Tenure
-	// cluster is what users see of it, and writes what was written to it. Set before anybody else knows the member.
+	// cluster is what users see of it. Set before anybody else knows the member.
 	cluster *Cluster
-	writes  *ownwrites.Log
+	// writes are those to the cluster, for who runs the process until it is idle; nil when nobody does.
+	writes *ownwrites.Log
 
 	// closed: no request is sent any more.
 	closed atomic.Bool

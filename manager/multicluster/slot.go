@@ -219,14 +219,15 @@ func (s *slot) live(life, work context.Context, a *Announcement, tenure Tenure) 
 	s.move(life, Joining, "being reached")
 	defer s.gone(life)
 	mem := &member{name: s.name, group: s.name + "#" + strconv.FormatUint(s.fleet.incarnations.Add(1), 10), tenure: tenure}
-	target, err := s.prepare(mem, a)
+	books := ownwrites.From(life)
+	target, err := s.prepare(mem, a, books != nil)
 	if err != nil {
 		s.failed(life, fmt.Errorf("its config cannot be used: %w", err))
 		<-life.Done()
 		return nil
 	}
 	defer target.close()
-	if books := ownwrites.From(life); books != nil {
+	if books != nil {
 		books.Add(mem.writes)
 		defer books.Remove(mem.writes)
 	}
@@ -270,8 +271,8 @@ func (s *slot) work(life context.Context, mem *member) {
 }
 
 // prepare makes the member's clients.
-func (s *slot) prepare(mem *member, a *Announcement) (*server, error) {
-	if err := s.fleet.connect(mem, a); err != nil {
+func (s *slot) prepare(mem *member, a *Announcement, noting bool) (*server, error) {
+	if err := s.fleet.connect(mem, a, noting); err != nil {
 		return nil, err
 	}
 	return newServer(mem.cluster.config)

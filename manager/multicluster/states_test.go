@@ -247,6 +247,10 @@ func TestProviderIsRunAgain(t *testing.T) {
 		close(again)
 		time.Sleep(10 * time.Second)
 		w.wantStates(t, "the third run", "b Live, c Live")
+		if err := stale.Join(multicluster.Announcement{Name: "z", NotReady: "ghost"}); err != nil {
+			t.Error(err)
+		}
+		w.wantStates(t, "after a run that is over has announced", "b Live, c Live")
 		if err := w.fleet.Join(multicluster.Announcement{Name: "a", NotReady: "free again"}); err != nil {
 			t.Error(err)
 		}
