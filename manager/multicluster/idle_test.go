@@ -66,10 +66,10 @@ func TestRunUntilIdleIsPatientWithASlowWatch(t *testing.T) {
 	for name, read := range map[string]bool{"read": true, "unread": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				slow, quick := lagging(t, 15*time.Second, "a"), lagging(t, 0, "a")
+				slow, quick := lagging(t, 2*time.Second, "a"), lagging(t, 0, "a")
 				clusters := announced{{Name: "slow", Config: slow.RESTConfig()}, {Name: "quick", Config: quick.RESTConfig()}}
 				summary := untilIdle(t, clusters, climber(read))
-				if summary.Duration < 30*time.Second || summary.Duration >= time.Minute {
+				if summary.Duration < 4*time.Second || summary.Duration >= 10*time.Second {
 					t.Errorf("it took %v", summary.Duration)
 				}
 				for name, s := range map[string]*localapi.Server{"slow": slow, "quick": quick} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,7 +24,16 @@ type registrar struct {
 	grants  map[string]chan *lease // by cluster; capacity 1
 	fails   int                    // how often Acquire fails first
 	running bool
+	told    []string // "leave" and "release", in order
 }
+
+func (g *registrar) note(what string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.told = append(g.told, what)
+}
+
+func (g *registrar) Leave() { g.note("leave") }
 
 func newRegistrar() *registrar { return &registrar{grants: map[string]chan *lease{}} }
 
@@ -66,12 +76,13 @@ func (g *registrar) Acquire(ctx context.Context, c multicluster.ClusterInfo, say
 
 // grant lets this replica serve a cluster.
 func (g *registrar) grant(name string) *lease {
-	l := &lease{ending: make(chan struct{}), lost: make(chan struct{}), released: make(chan error, 1)}
+	l := &lease{owner: g, ending: make(chan struct{}), lost: make(chan struct{}), released: make(chan error, 1)}
 	g.of(name) <- l
 	return l
 }
 
 type lease struct {
+	owner        *registrar
 	ending, lost chan struct{} // closed by the test
 	released     chan error    // gets what Release is told; capacity 1
 
@@ -94,7 +105,10 @@ func (l *lease) expire(err error) {
 	l.err = err
 }
 
-func (l *lease) Release(_ context.Context, stuck error) { l.released <- stuck }
+func (l *lease) Release(_ context.Context, stuck error) {
+	l.owner.note("release")
+	l.released <- stuck
+}
 
 // was returns what Release was told, if it was called.
 func (l *lease) was() string {
@@ -167,6 +181,9 @@ func TestReleaseComesAfterTheDrain(t *testing.T) {
 		}
 		if owner.running {
 			t.Error("the owner outlives its process")
+		}
+		if want := []string{"release", "leave", "release"}; !slices.Equal(owner.told, want) { // the others are told before anything drains
+			t.Errorf("the owner was told %q, want %q", owner.told, want)
 		}
 	})
 }
