@@ -3,6 +3,7 @@ package informer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -10,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // The tests of this file are of servers that break what the API promises, and of user's code that breaks what it promises the informer.
@@ -88,30 +91,35 @@ func TestApplyReplaceFromThePast(t *testing.T) {
 	}
 }
 
-// TestRestoredBehindTheServer (case 26): etcd is restored while the API server runs on. That ends all watches in good order, and then serves
-// them from before the informer's position: in silence, until each has lasted as long as it was asked for.
-//
-// Source: terminateAllWatchers in k8s.io/apiserver/pkg/storage/cacher v0.37.2.
-func TestRestoredBehindTheServer(t *testing.T) {
-	for _, stream := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			s := newServer()
-			s.put("a")
-			s.put("b")
-			c, stop := followed(t, s, &proxied{server: s, watch: timed}, Options[object]{StreamLists: stream})
-			defer stop()
-			s.put("a")
-			s.put("lost")
-			synctest.Wait()
-			_ = c.take()
-			time.Sleep(time.Minute)
-			s.restore(3)
-			s.cut(io.EOF)
-			c.told(t, "delete lost@5/u3 (last known state)", "update a@4/u1 -> a@2/u1")
-			if st := c.inf.Stats(); st.Rebuilds != 1 || st.ResourceVersion != "3" || c.inf.Health().Err != nil {
-				t.Errorf("%+v, %v", st, c.inf.Health().Err)
-			}
-		})
+// TestRestoredBehindALoadBalancer (case 26): API servers end all watches in good order and go away, and others that were restored answer in
+// their place, perhaps after a load balancer had nobody to ask. They would serve a watch from before the informer's position in silence,
+// until it has lasted as long as it was asked for.
+func TestRestoredBehindALoadBalancer(t *testing.T) {
+	for name, end := range map[string]error{"in good order": io.EOF, "badly": apierrors.NewServiceUnavailable("nobody is there")} {
+		for _, stream := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", streaming: ", stream), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := newServer()
+					s.put("a")
+					s.put("b")
+					c, stop := followed(t, s, &proxied{server: s, watch: timed}, Options[object]{StreamLists: stream})
+					defer stop()
+					s.put("a")
+					s.put("lost")
+					synctest.Wait()
+					_ = c.take()
+					time.Sleep(time.Minute)
+					s.restore(3)
+					s.fail([]error{apierrors.NewServiceUnavailable("nobody is there")}, nil)
+					s.cut(end)
+					time.Sleep(10 * time.Second)
+					c.told(t, "delete lost@5/u3 (last known state)", "update a@4/u1 -> a@2/u1")
+					if st := c.inf.Stats(); st.Rebuilds != 1 || st.ResourceVersion != "3" || c.inf.Health().Err != nil {
+						t.Errorf("%+v, %v", st, c.inf.Health().Err)
+					}
+				})
+			})
+		}
 	}
 }
 

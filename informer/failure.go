@@ -18,8 +18,8 @@ type failure int
 const (
 	// failClosed: the server ended the stream in good order, when it had lasted as long as it was asked for.
 	failClosed failure = iota
-	// failEarly: the server ended the stream in good order, but earlier. It may be going away, or what it reads from has: another
-	// may answer the next request, or the same with another history.
+	// failEarly: the server ended the stream in good order, but earlier. It may be going away, and what answers the next request, be
+	// it through the same load balancer, may have another history.
 	failEarly
 	// failSilent: nothing was heard for longer than the server may be silent. The connection is half open.
 	failSilent
@@ -108,6 +108,12 @@ func classify(ctx context.Context, err error) failure {
 	default:
 		return failBroken
 	}
+}
+
+// fromGateway says whether it may have been a gateway or a load balancer that answered, for want of a server (502, 503, 504).
+func fromGateway(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code >= 502 && status.Status().Code <= 504
 }
 
 // retryAfter is how long the server asked not to be asked again.

@@ -168,6 +168,23 @@ func TestHandlerIsRunningFromTheFirstMoment(t *testing.T) {
 	})
 }
 
+// TestWhatCameAndWentUnseenIsForgotten: objects that a stuck handler never heard of take no memory once they are gone.
+func TestWhatCameAndWentUnseenIsForgotten(t *testing.T) {
+	m := newMerged[object]()
+	stays := sent(Added, "stays", "u", "1").Object
+	m.fold(&batch[object]{changes: []Change[object]{{Type: ChangeAdd, Key: "default/stays", New: stays}}})
+	for i := range 10_000 {
+		key := fmt.Sprint("default/", i)
+		m.fold(&batch[object]{changes: []Change[object]{{Type: ChangeAdd, Key: key, New: stays}, {Type: ChangeDelete, Key: key, Old: stays, New: stays}}})
+	}
+	if len(m.objects) != 1 || len(m.order) > 4 {
+		t.Errorf("%d objects, %d in order", len(m.objects), len(m.order))
+	}
+	if b := m.batch(); len(b.changes) != 1 || b.changes[0].New != stays {
+		t.Errorf("%d changes", len(b.changes))
+	}
+}
+
 // TestFewLargeBatchesAreMerged: a busy server makes few batches of many changes; those count, too.
 func TestFewLargeBatchesAreMerged(t *testing.T) {
 	f, l := newFanout[object](ContainPanics), newListener(Handler[object]{}, HandlerOptions{})

@@ -120,7 +120,8 @@ const (
 	// in a row: statePause, then stateList: when watching is impossible, listing now and then is better than
 	// nothing. Server overloaded: statePause, then stateWatch: the position is still good, and a list is what such a server
 	// needs least. Connection lost, or an event or bookmark from the past: statePause, then stateVerify: it may be
-	// another server now. Closed in good order, but early: stateVerify, for the same reason. An unknown object from the past:
+	// another server now. A server error that a gateway may have sent in its place: the same, unless there are too many in a row. Closed
+	// in good order, but early: stateVerify at once, for the same reason. An unknown object from the past:
 	// statePause, then stateList.
 	stateWatch
 	// statePause waits.

@@ -175,6 +175,9 @@ func (r *Reflector[T]) watchFailed(ctx context.Context, f failure, err error) st
 			r.serverErrors = 0
 			return r.pauseThen(retryAfter(err), r.relistFor(f))
 		}
+		if fromGateway(err) {
+			return r.pauseThen(retryAfter(err), stateVerify)
+		}
 		return r.pauseThen(retryAfter(err), stateWatch)
 	case failBusy:
 		r.link.failed(ctx, "watch", err)
