@@ -3,6 +3,7 @@ package informer
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,6 +44,14 @@ func picture(t *testing.T, list func() []object, get func(string) (object, bool)
 // FuzzSnapshot: whatever is written, an open snapshot reads as the cache did when it was taken.
 func FuzzSnapshot(f *testing.F) {
 	f.Add([]byte{0x01, 0x42, 0xc1, 0x13, 0x81, 0x01, 0xc2})
+	f.Add([]byte{0x01, 0xc1, 0x01}) // An update.
+	for seed := range uint64(20) {
+		some := make([]byte, 60)
+		for i, source := 0, rand.NewPCG(seed, 0); i < len(some); i++ {
+			some[i] = byte(source.Uint64())
+		}
+		f.Add(some)
+	}
 	f.Fuzz(func(t *testing.T, ops []byte) {
 		if len(ops) > 100 {
 			t.Skip("longer is not different")
