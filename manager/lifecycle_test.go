@@ -57,7 +57,8 @@ func TestOrderOfStartAndStop(t *testing.T) {
 			}
 			return gate.Verdict{}
 		})
-		if _, err := informer.For[*corev1.ConfigMap](m.Informers()); err != nil {
+		maps, err := informer.For[*corev1.ConfigMap](m.Informers())
+		if err != nil {
 			t.Fatal(err)
 		}
 		add := func(name string, free bool) {
@@ -65,11 +66,10 @@ func TestOrderOfStartAndStop(t *testing.T) {
 				s.add(name + " runs")
 				<-ctx.Done()
 				s.add(name + " is told")
+				w.create(t, m, "last-of-"+name)
 				time.Sleep(time.Second)
-				for _, h := range m.Informers().Health() {
-					if h.Err != nil {
-						t.Errorf("the caches ended before %s: %v", name, h.Err)
-					}
+				if _, ok := maps.Get("default", "last-of-"+name); !ok {
+					t.Errorf("the caches ended before %s", name)
 				}
 				s.add(name + " has returned")
 				return nil

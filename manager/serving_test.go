@@ -30,13 +30,15 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 type reviewing struct {
 	asked int
 	down  bool
+	away  string   // the end of the path of what is not answered
 	paths []string // allowed beside /metrics
+	both  bool     // what is allowed is denied, too
 }
 
 func (s *reviewing) config() *rest.Config {
 	return &rest.Config{Host: "http://api", ContentConfig: rest.ContentConfig{ContentType: "application/json"}, Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
 		s.asked++
-		if s.down {
+		if s.down || s.away != "" && strings.HasSuffix(r.URL.Path, s.away) {
 			return nil, errors.New("no route to host")
 		}
 		body, err := io.ReadAll(r.Body)
@@ -53,7 +55,7 @@ func (s *reviewing) config() *rest.Config {
 				allowed = allowed || bytes.Contains(body, []byte(`"path":"`+path+`","verb":"get"`))
 			}
 			allowed = allowed && bytes.Contains(body, []byte(`"user":"prometheus","groups":["g"]`))
-			status = map[string]any{"allowed": allowed}
+			status = map[string]any{"allowed": allowed, "denied": s.both}
 		}
 		text, err := json.Marshal(map[string]any{"status": status})
 		if err != nil {
@@ -104,6 +106,13 @@ func TestReviewFailsClosed(t *testing.T) {
 		ask("/debug/pprof/", "Bearer good", http.StatusInternalServerError)
 		time.Sleep(allowedFor)
 		ask("/metrics", "Bearer good", http.StatusInternalServerError)
+		server.down = false
+		for _, away := range []string{"/tokenreviews", "/subjectaccessreviews"} { // one of the two questions
+			server.away = away
+			ask("/metrics", "Bearer good", http.StatusInternalServerError)
+		}
+		server.away, server.both = "", true
+		ask("/metrics", "Bearer good", http.StatusForbidden)
 	})
 }
 
