@@ -3,6 +3,7 @@ package informer
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"runtime"
@@ -211,10 +212,15 @@ func TestJoinAndLeaveInStorm(t *testing.T) {
 				}
 			}
 		}()
-		for range 200 {
+		var stay []*ledger
+		for i := range 200 {
 			l := &ledger{t: t, objects: map[string]object{}}
 			l.reg = must(c.inf.AddHandler(l.handler(), HandlerOptions{}))
 			<-l.reg.Synced()
+			if i%2 == 0 {
+				stay = append(stay, l)
+				continue
+			}
 			must(0, c.inf.RemoveHandler(t.Context(), l.reg))
 			for key, o := range l.objects {
 				if held, found := c.inf.Get("", key); found && older(held.ResourceVersion, o.ResourceVersion) {
@@ -224,10 +230,45 @@ func TestJoinAndLeaveInStorm(t *testing.T) {
 		}
 		<-done
 		synctest.Wait()
-		if n := len(c.inf.Stats().Handlers); n != 2 {
+		if n := len(c.inf.Stats().Handlers); n != 2+len(stay) {
 			t.Errorf("%d handlers left", n)
 		}
+		held := map[string]object{}
+		for o := range c.inf.All() {
+			held[Key(o)] = o
+		}
+		for _, l := range stay {
+			if !maps.Equal(l.objects, held) {
+				t.Errorf("%s was told %v, the cache holds %v", l.reg.Name(), l.objects, held)
+			}
+		}
 	})
+}
+
+// TestHandlersJoinBetweenBatches (case 21): from the moment in which the cache shows a batch to that in which handlers have it nobody joins:
+// who did would be told of it twice, or, in the other order, never.
+func TestHandlersJoinBetweenBatches(t *testing.T) {
+	s := newServer()
+	inf := NewSharedInformer[object](s, Options[object]{})
+	inf.joining.Lock()
+	joined, applied := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(joined)
+		must(inf.AddHandler(Handler[object]{}, HandlerOptions{}))
+	}()
+	go func() {
+		defer close(applied)
+		inf.process(quiet(t), []Delta[object]{{Type: DeltaReplace, ResourceVersion: "1"}}, nil)
+	}()
+	for range 1000 {
+		runtime.Gosched()
+	}
+	if n := len(inf.Stats().Handlers); n > 0 || inf.HasSynced() {
+		t.Errorf("%d handlers joined, batch applied %v", n, inf.HasSynced())
+	}
+	inf.joining.Unlock()
+	<-joined
+	<-applied
 }
 
 // TestSchedulesAreMonotonic (case 23): what is due when is kept with a monotonic reading, so that setting the clock neither
