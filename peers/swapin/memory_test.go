@@ -68,6 +68,7 @@ func TestMemoryOfTheOperator(t *testing.T) {
 				t.Fatal(err)
 			}
 			config.QPS, config.ContentType = -1, runtime.ContentTypeProtobuf
+			config.WarningHandler = rest.NoWarnings{} // Two containers of each Deployment have one port.
 			c := kubernetes.NewForConfigOrDie(config)
 			fill(t, c, n)
 			for _, p := range parts {
