@@ -98,6 +98,9 @@ func (d *decoder[T]) event(f frame, o decodeOptions) (ev Event[T], err error) {
 	return ev, d.check(ev.Object)
 }
 
+// errNoList says that an answer does not even look like a list.
+var errNoList = &DecodeError{What: "list", Err: errors.New("it has neither items nor the kind of a list")}
+
 // status makes an error of what came with an ERROR event.
 func (d *decoder[T]) status(data []byte) error {
 	var s metav1.Status
@@ -112,6 +115,9 @@ func (d *decoder[T]) status(data []byte) error {
 	}
 	if err != nil {
 		return &DecodeError{What: "the error the server sent", Err: err}
+	}
+	if s.Code == 0 && s.Message == "" && s.Reason == "" {
+		return &DecodeError{What: "the error the server sent", Err: errors.New("it says nothing")}
 	}
 	return apierrors.FromObject(&s)
 }

@@ -19,9 +19,11 @@ func (d *decoder[T]) listJSON(body io.Reader, o decodeOptions, each func(T, erro
 	if _, err := in.expect("{"); err != nil {
 		return m, readFailed(err)
 	}
+	isList := false // Whatever else a proxy says with a 200 must not pass for a list of nothing.
 	for sep := byte('{'); ; {
 		if sep, err = in.member(sep, func(name string) error {
 			if name == "items" {
+				isList = true
 				return d.itemsJSON(in, o, each)
 			}
 			v, err := in.value()
@@ -34,13 +36,20 @@ func (d *decoder[T]) listJSON(body io.Reader, o decodeOptions, each func(T, erro
 				if err := fromJSON(v, &kind); err != nil {
 					return err
 				}
+				isList = isList || kind != ""
 				return d.expectList(kind)
 			case "metadata":
 				return fromJSON(v, &m)
 			}
 			return nil
-		}); err != nil || sep == '}' {
+		}); err != nil {
 			return m, err
+		}
+		if sep == '}' && !isList {
+			return m, errNoList
+		}
+		if sep == '}' {
+			return m, nil
 		}
 	}
 }

@@ -100,12 +100,16 @@ func (d *decoder[T]) listProtobuf(in *bufio.Reader, o decodeOptions, each func(T
 	if err := s.magic(); err != nil {
 		return m, badList(err)
 	}
-	for { // The fields of the envelope: 1 TypeMeta, 2 the list.
+	for isList := false; ; { // The fields of the envelope: 1 TypeMeta, 2 the list.
 		number, wire, err := s.tag()
+		if err == nil && number == 0 && !isList {
+			return m, errNoList
+		}
 		if err != nil || number == 0 {
 			return m, badList(err)
 		}
 		if number == 2 && wire == 2 {
+			isList = true
 			if err := d.messageList(s, &m, o, each); err != nil {
 				return m, err
 			}

@@ -119,6 +119,9 @@ func TestJSONLists(t *testing.T) {
 		"an array":        {`[` + item + `]`, "decode list", 0},
 		"items an object": {`{"items":{}}`, "decode list", 0},
 		"null":            {`null`, "decode list", 0},
+		"no list":         {`{"error":"no upstream","metadata":{"resourceVersion":"7"}}`, "neither items nor the kind", 0},
+		"nothing":         {`{}`, "neither items nor the kind", 0},
+		"kind alone":      {`{"kind":"PodList","metadata":{"resourceVersion":"7"}}`, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := 0

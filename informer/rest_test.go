@@ -213,6 +213,8 @@ func TestRESTSenseless(t *testing.T) {
 		"html":            {false, []byte(`<html>proxy</html>`), "decode list"},
 		"half protobuf":   {false, protobuf.list(t, &corev1.PodList{Items: []corev1.Pod{*pod("a", "1")}})[:40], "cut short"},
 		"bad field":       {false, []byte(`{"kind":"PodList","items":[{"metadata":{"namespace":"ns","name":"p"},"spec":{"containers":"none"}}]}`), "decode object ns/p"},
+		"magic alone":     {false, []byte("k8s\x00"), "neither items nor the kind"},
+		"empty error":     {true, []byte(`{"type":"ERROR","object":null}`), "it says nothing"},
 		"no name":         {false, []byte(`{"kind":"PodList","items":[{"metadata":{}}]}`), "it has no name"},
 		"other event":     {true, []byte(`{"type":"ADDED","object":{"kind":"Service","metadata":{"name":"s"}}}`), "the server sent a Service, wanted is a Pod"},
 		"unknown event":   {true, []byte(`{"type":"RENAMED","object":{"kind":"Pod","metadata":{"name":"s"}}}`), `unknown type "RENAMED"`},
