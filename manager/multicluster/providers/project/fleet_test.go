@@ -399,7 +399,7 @@ func TestProjectsThatGoLeaveNothingBehind(t *testing.T) {
 		for range 50 {
 			round()
 		}
-		if after := runtime.NumGoroutine(); after > before {
+		if after := runtime.NumGoroutine(); after > before+5 { // those of other tests may come and go
 			t.Errorf("%d goroutines after 50 rounds, %d before", after, before)
 		}
 	})
