@@ -255,6 +255,10 @@ func TestServesTLS(t *testing.T) {
 			t.Errorf("%s: %s by %s", path, response.Status, response.Proto)
 		}
 	}
+	old := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
+	if conn, err := tls.Dial("tcp", m.DebugAddr(), old); err == nil || !strings.Contains(err.Error(), "protocol version not supported") {
+		t.Errorf("TLS 1.1: %v, %v", conn, err)
+	}
 	stop()
 	if err := <-done; err != nil {
 		t.Error(err)
