@@ -1,6 +1,7 @@
 package controllerruntime_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -211,15 +212,42 @@ func TestQueueStarvation(t *testing.T) {
 	})
 }
 
-// TestQueueMetrics: they are those that controller-runtime registered.
+// TestQueueMetrics: they are those that controller-runtime registered, and count what its own queue counts.
 func TestQueueMetrics(t *testing.T) {
-	q := controllerruntime.NewQueueWithOrder("of-flyball", nil, workqueue.Order[string](nil))
-	q.Add("a")
-	key, _ := q.Get()
-	q.Done(key)
-	q.AddAfter(key, time.Hour)
-	q.Add("b")
-	q.ShutDown()
+	for make, newQueue := range map[string]func(name string) priorityqueue.PriorityQueue[string]{
+		"controller-runtime": func(name string) priorityqueue.PriorityQueue[string] { return priorityqueue.New[string](name) },
+		"flyball": func(name string) priorityqueue.PriorityQueue[string] {
+			return controllerruntime.NewQueueWithOrder(name, nil, workqueue.Order[string](nil))
+		},
+	} {
+		t.Run(make, func(t *testing.T) {
+			name := fmt.Sprintf("%s-%d", make, time.Now().UnixNano()) // The registry is the process's.
+			q := newQueue(name)
+			q.Add("a")
+			key, _ := q.Get()
+			q.Done(key)
+			q.AddAfter(key, time.Hour)
+			q.Add("b")
+			if q.Len() != 1 { // Which has controller-runtime's queue look at what was added.
+				t.Errorf("length %d", q.Len())
+			}
+			q.ShutDown()
+			got := gathered(t, name)
+			for name, want := range map[string]float64{
+				"depth": 1, "adds_total": 2, "retries_total": 1, "queue_duration_seconds": 1, "work_duration_seconds": 1,
+				"unfinished_work_seconds": 0, "longest_running_processor_seconds": 0,
+			} {
+				if v, ok := got[name]; !ok || v != want {
+					t.Errorf("%s: %v (%v), want %v", name, v, ok, want)
+				}
+			}
+		})
+	}
+}
+
+// gathered returns the metrics of a queue: values of gauges and counters, how often histograms were told something.
+func gathered(t *testing.T, queue string) map[string]float64 {
+	t.Helper()
 	families, err := metrics.Registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -227,19 +255,10 @@ func TestQueueMetrics(t *testing.T) {
 	got := map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.Metric {
-			if len(m.Label) < 2 || m.Label[0].GetValue() != "of-flyball" {
-				continue
+			if len(m.Label) > 1 && m.Label[0].GetValue() == queue {
+				got[strings.TrimPrefix(f.GetName(), "workqueue_")] += m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
 			}
-			name := strings.TrimPrefix(f.GetName(), "workqueue_")
-			got[name] = m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
 		}
 	}
-	for name, want := range map[string]float64{
-		"depth": 1, "adds_total": 2, "retries_total": 1, "queue_duration_seconds": 1, "work_duration_seconds": 1,
-		"unfinished_work_seconds": 0, "longest_running_processor_seconds": 0,
-	} {
-		if v, ok := got[name]; !ok || v != want {
-			t.Errorf("%s: %v (%v), want %v", name, v, ok, want)
-		}
-	}
+	return got
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -230,6 +231,44 @@ func TestRemoveInformer(t *testing.T) {
 		w.must(r.Get(w.ctx, client.ObjectKey{Namespace: "a", Name: "one"}, u))
 		w.must(w.RemoveInformer(w.ctx, &corev1.ConfigMap{}))
 	}, three()...)
+}
+
+// TestKindsDefinedLater are found when they are there, also by an index and a handler.
+func TestKindsDefinedLater(t *testing.T) {
+	bothCaches(t, cache.Options{DefaultWatchErrorHandler: quiet}, nil, func(w *world) {
+		w.start()
+		widget, list := &unstructured.Unstructured{}, &unstructured.UnstructuredList{}
+		widget.SetGroupVersionKind(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"})
+		list.SetGroupVersionKind(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "WidgetList"})
+		byColor := func(obj client.Object) []string { return []string{obj.GetLabels()["color"]} }
+		if _, err := w.GetInformer(w.ctx, widget); !meta.IsNoMatchError(err) {
+			w.t.Errorf("an informer of nothing: %v", err)
+		}
+		if err := w.IndexField(w.ctx, widget, "color", byColor); !meta.IsNoMatchError(err) {
+			w.t.Errorf("an index of nothing: %v", err)
+		}
+		w.must(w.direct.Create(w.ctx, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "widgets.example.com"},
+			"spec": map[string]any{
+				"group": "example.com", "scope": "Namespaced", "names": map[string]any{"kind": "Widget", "plural": "widgets"},
+				"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{
+					"openAPIV3Schema": map[string]any{"type": "object"},
+				}}},
+			},
+		}}))
+		later(time.Minute)
+		w.must(w.IndexField(w.ctx, widget, "color", byColor))
+		widget = widget.DeepCopy() // controller-runtime keeps the one that it was given.
+		widget.SetNamespace("a")
+		widget.SetName("one")
+		widget.SetLabels(map[string]string{"color": "red"})
+		w.must(w.direct.Create(w.ctx, widget))
+		synctest.Wait()
+		w.must(w.List(w.ctx, list, client.MatchingFields{"color": "red"}, client.InNamespace("a")))
+		if len(list.Items) != 1 || list.Items[0].GetKind() != "Widget" {
+			w.t.Errorf("listed: %v", list.Items)
+		}
+	}, namespace("a"))
 }
 
 // counter is a transport that remembers the requests.
