@@ -1,0 +1,27 @@
+package shard
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/flyball-dev/flyball/manager/leader"
+)
+
+// Check looks at the clock by itself: a process that was stopped, and goes on, asks it before any timer has run.
+func TestCheckDoesNotWaitForATimer(t *testing.T) {
+	var over error
+	o := &Owner{}
+	tenure := o.newTenure(&claim{lease: "fleet-cluster-eu"}, &session{id: "a#1", check: func() error { return over }}, nil)
+	if err := tenure.Check(); err != nil {
+		t.Errorf("while the session is held: %v", err)
+	}
+	over = leader.ErrLost
+	if err := tenure.Check(); !errors.Is(err, leader.ErrLost) {
+		t.Errorf("when it may be over, and nobody has said so yet: %v", err)
+	}
+	over = nil
+	tenure.lose(errors.New("its lease was deleted"))
+	if err := tenure.Check(); !errors.Is(err, leader.ErrLost) {
+		t.Errorf("lost: %v", err)
+	}
+}
