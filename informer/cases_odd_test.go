@@ -56,6 +56,21 @@ func TestUnknownObjectFromThePast(t *testing.T) {
 	})
 }
 
+// TestObjectFromThePastRightAfterItsDeletion (case 3): the deletion need not be in the cache yet when the old state comes.
+func TestObjectFromThePastRightAfterItsDeletion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.put("deleted")
+		c, stop := followed(t, s, nil, Options[object]{})
+		defer stop()
+		s.remove("deleted")
+		s.inject(sent(Added, "deleted", "u1", "2"))
+		time.Sleep(time.Minute)
+		c.told(t, "add deleted@2/u1 (initial)", "delete deleted@3/u1")
+		c.holds(t, "deleted", "")
+	})
+}
+
 // TestDeletionThatTheWatchLeftOut (case 5): an object of another UID is another object, also when the watch shows no deletion before it.
 //
 // Source: etcd#18089 and etcd#19179, watches that lost deletions.

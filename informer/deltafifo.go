@@ -87,6 +87,8 @@ type DeltaFIFO[T any] struct {
 	queued []Delta[T]
 	// spare is an empty array for the next log, so that a steady stream allocates nothing.
 	spare []Delta[T]
+	// busy says that the consumer took something and has not come back yet.
+	busy bool
 	// ready has capacity 1 and holds a token whenever something is queued that the consumer was not told of. Sent to
 	// by producers under mu, received by the consumer, never closed.
 	ready chan struct{}
@@ -146,7 +148,8 @@ func (f *DeltaFIFO[T]) Take(done []Delta[T]) []Delta[T] {
 	if done != nil {
 		f.spare = done[:0]
 	}
-	if len(f.queued) == 0 {
+	f.busy = len(f.queued) > 0
+	if !f.busy {
 		return nil
 	}
 	batch := f.queued
@@ -173,6 +176,13 @@ func (f *DeltaFIFO[T]) Pop(ctx context.Context, done []Delta[T]) ([]Delta[T], er
 			return nil, ctx.Err()
 		}
 	}
+}
+
+// Drained says whether the consumer is done with all that was ever appended: it has come back for more, and there is none.
+func (f *DeltaFIFO[T]) Drained() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.busy && len(f.queued) == 0
 }
 
 // Len is the number of deltas queued.

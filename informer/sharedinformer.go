@@ -103,7 +103,8 @@ func NewSharedInformerOfNamespaces[T Object](lws map[string]ListerWatcher[T], o 
 		s.sources = append(s.sources, source[T]{namespace, NewReflector(lws[namespace], s.fifo, ReflectorOptions[T]{
 			Resource: o.Resource, Namespace: namespace, Scope: scope, Transform: o.Transform,
 			PageSize: o.PageSize, StreamLists: o.StreamLists, WatchTimeout: o.WatchTimeout, Grace: o.Grace, Backoff: o.Backoff, OnError: o.OnError,
-			Held: s.indexer.held, Known: s.indexer.known,
+			Held:  s.indexer.held,
+			Known: func(o ObjectState) bool { return s.fifo.Drained() && s.indexer.known(o) },
 		})})
 	}
 	for name, f := range o.Indexes {
