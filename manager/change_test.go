@@ -128,9 +128,13 @@ func TestRemoveWhileTheLeaseIsLost(t *testing.T) {
 		w := newWorld(t)
 		m := w.manager(t, surviving())
 		builds := 0
-		guarded(t, m, &builds, func(_ context.Context, r reconcile.Request) (reconcile.Result, error) {
+		guarded(t, m, &builds, func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
 			if r.Name == "work" {
-				time.Sleep(4 * time.Second) // deaf, but not for longer than the others wait
+				select { // until the tenure is over; then it is deaf for a while, but not for longer than the others wait
+				case <-ctx.Done():
+					time.Sleep(time.Second)
+				case <-time.After(10 * time.Second):
+				}
 			}
 			return reconcile.Result{RequeueAfter: time.Millisecond}, nil
 		})
