@@ -155,10 +155,12 @@ func (m *Manager) rest(ctx context.Context, o IdleOptions) (found resting, next 
 	before := m.activity()
 	behind := m.books.Behind(ctx)
 	settled, next := m.settled(o)
-	if !settled || !m.quiet() || m.activity() != before {
+	switch {
+	case !settled:
 		return busy, next
-	}
-	if behind {
+	case !m.quiet() || m.activity() != before:
+		return busy, idleTick
+	case behind:
 		return unseenWrites, idleTick
 	}
 	return atRest, 0

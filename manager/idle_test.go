@@ -273,6 +273,35 @@ func TestRunUntilIdleWithNothingToDo(t *testing.T) {
 	})
 }
 
+// passing is a controller whose first key is reconciled while it is being looked at.
+type passing struct{ looks atomic.Int64 }
+
+func (p *passing) Name() string                  { return "passing" }
+func (p *passing) Run(ctx context.Context) error { <-ctx.Done(); return nil }
+
+func (p *passing) Stats() reconcile.Stats {
+	return reconcile.Stats{Syncs: uint64(min(p.looks.Load(), 1))}
+}
+
+func (p *passing) Work() reconcile.Work {
+	p.looks.Add(1)
+	return reconcile.Work{Started: true}
+}
+
+// TestRunUntilIdleLooksAgainAtOnce: after a look that something passed by the next comes at once, not when delayed keys are looked for.
+func TestRunUntilIdleLooksAgainAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newManager(t, idleWorld(t, localapi.Options{NoKubernetesService: true}))
+		if err := m.Add(&passing{}); err != nil {
+			t.Fatal(err)
+		}
+		s, err := m.RunUntilIdle(t.Context(), manager.IdleOptions{})
+		if err != nil || s.Processed != 1 || s.Duration > 10*time.Millisecond {
+			t.Errorf("summary %+v, %v", s, err)
+		}
+	})
+}
+
 // TestRunUntilIdleDueLater: a key that is due later is listed with its time, or waited for.
 func TestRunUntilIdleDueLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
