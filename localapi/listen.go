@@ -17,18 +17,39 @@ import (
 // Listen opens a port for [Server.Serve]. The address's host must be a loopback one ("" is 127.0.0.1): unless told
 // otherwise the server knows no users, and whoever reaches it may do everything.
 func Listen(ctx context.Context, addr string) (net.Listener, error) {
-	host, port, err := net.SplitHostPort(addr)
+	host, port, err := split(addr)
 	if err != nil {
-		return nil, fmt.Errorf("listen at %q: %w", addr, err)
+		return nil, fmt.Errorf("listen at %w", err)
+	}
+	var c net.ListenConfig
+	return c.Listen(ctx, "tcp", net.JoinHostPort(host, port))
+}
+
+// CheckAddr says what is wrong with an address for [Listen], where that can be known before it is tried. Nothing is opened.
+func CheckAddr(addr string) error {
+	_, port, err := split(addr)
+	if err != nil {
+		return err
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return fmt.Errorf("%q: the port must be between 0 and 65535", addr)
+	}
+	return nil
+}
+
+// split returns the loopback host and the port of an address. Its errors name the address.
+func split(addr string) (host, port string, err error) {
+	host, port, err = net.SplitHostPort(addr)
+	if err != nil {
+		return "", "", err
 	}
 	if host == "" || host == "localhost" {
 		host = "127.0.0.1"
 	}
 	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-		return nil, fmt.Errorf("listen at %q: not a loopback address", addr)
+		return "", "", fmt.Errorf("%q: not a loopback address", addr)
 	}
-	var c net.ListenConfig
-	return c.Listen(ctx, "tcp", net.JoinHostPort(host, port))
+	return host, port, nil
 }
 
 // shutdownGrace is how long Serve waits for requests in flight after its context ended. Watches end at once.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/flyball-dev/flyball/cmd/flyball/serve"
 	"github.com/flyball-dev/flyball/controllers"
+	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/manager"
 )
 
@@ -25,7 +25,7 @@ kubectl and other clients. Whoever reaches the port may do everything. Ctrl-C en
 everything is there the next time, for flyball run, too.`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := checkLoopback(o.Addr); err != nil {
+			if err := localapi.CheckAddr(o.Addr); err != nil {
 				return &usageError{fmt.Errorf("--addr: %w", err)}
 			}
 			if err := o.Store.Validate(); err != nil {
@@ -57,19 +57,4 @@ everything is there the next time, for flyball run, too.`,
 	fs.BoolVar(&o.Kubelet, "kubelet", true, "start pods by a fake kubelet, and empty deleted namespaces")
 	fs.StringSliceVar(&o.Controllers, "controllers", []string{"*"}, "the controllers to run: '*' is all that are on by default, 'foo' is foo, '-foo' is not foo; empty: none. All: "+strings.Join(knownNames(), ", "))
 	return c
-}
-
-// checkLoopback says what is wrong with an address to listen at, where that can be known before it is tried.
-func checkLoopback(addr string) error {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return err
-	}
-	if _, err := net.LookupPort("tcp", port); err != nil {
-		return fmt.Errorf("%q: the port must be between 0 and 65535", addr)
-	}
-	if ip := net.ParseIP(host); host != "" && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("%q: not a loopback address", addr)
-	}
-	return nil
 }
