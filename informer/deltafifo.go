@@ -87,8 +87,8 @@ type DeltaFIFO[T any] struct {
 	queued []Delta[T]
 	// spare is an empty array for the next log, so that a steady stream allocates nothing.
 	spare []Delta[T]
-	// busy says that the consumer took something and has not come back yet.
-	busy bool
+	// taken is how many deltas the consumer took and has not come back from yet.
+	taken int
 	// ready has capacity 1 and holds a token whenever something is queued that the consumer was not told of. Sent to
 	// by producers under mu, received by the consumer, never closed.
 	ready chan struct{}
@@ -148,8 +148,8 @@ func (f *DeltaFIFO[T]) Take(done []Delta[T]) []Delta[T] {
 	if done != nil {
 		f.spare = done[:0]
 	}
-	f.busy = len(f.queued) > 0
-	if !f.busy {
+	f.taken = len(f.queued)
+	if f.taken == 0 {
 		return nil
 	}
 	batch := f.queued
@@ -178,11 +178,11 @@ func (f *DeltaFIFO[T]) Pop(ctx context.Context, done []Delta[T]) ([]Delta[T], er
 	}
 }
 
-// Drained says whether the consumer is done with all that was ever appended: it has come back for more, and there is none.
-func (f *DeltaFIFO[T]) Drained() bool {
+// Pending is the number of deltas that the consumer is not done with: those queued, and those it took until it comes back for more.
+func (f *DeltaFIFO[T]) Pending() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return !f.busy && len(f.queued) == 0
+	return len(f.queued) + f.taken
 }
 
 // Len is the number of deltas queued.

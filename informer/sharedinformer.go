@@ -65,9 +65,6 @@ type SharedInformer[T Object] struct {
 	duplicates, outdated atomic.Int64
 	batches              atomic.Int64 // See Stats, also for processing.
 	processing           latencies
-	// applying is how many deltas are being applied and handed to the handlers. Raised before the cache shows them, and lowered when the handlers
-	// have them and batches has risen: whoever sees the cache's new state sees the batch, too, wherever it is.
-	applying atomic.Int64
 }
 
 // source is one reflector of an informer and the namespace it follows, "" for all.
@@ -104,7 +101,7 @@ func NewSharedInformerOfNamespaces[T Object](lws map[string]ListerWatcher[T], o 
 			Resource: o.Resource, Namespace: namespace, Scope: scope, Transform: o.Transform,
 			PageSize: o.PageSize, StreamLists: o.StreamLists, WatchTimeout: o.WatchTimeout, Grace: o.Grace, Backoff: o.Backoff, OnError: o.OnError,
 			Held:  s.indexer.held,
-			Known: func(o ObjectState) bool { return s.fifo.Drained() && s.indexer.known(o) },
+			Known: func(o ObjectState) bool { return s.fifo.Pending() == 0 && s.indexer.known(o) },
 		})})
 	}
 	for name, f := range o.Indexes {
@@ -175,16 +172,15 @@ func (s *SharedInformer[T]) dueResync() (due []*listener[T], next time.Time) {
 	return s.fan.dueResync(time.Now())
 }
 
-// process applies a batch and tells the handlers.
+// process applies a batch and tells the handlers. The log counts its deltas as pending until it returned, when batches has risen:
+// whoever sees the cache's new state sees the batch, too, wherever it is.
 func (s *SharedInformer[T]) process(ctx context.Context, deltas []Delta[T], due []*listener[T]) {
 	s.joining.Lock()
 	defer s.joining.Unlock()
 	began := time.Now()
-	s.applying.Store(int64(len(deltas)))
 	defer func() {
 		s.batches.Add(1)
 		s.processing.note(time.Since(began))
-		s.applying.Store(0)
 	}()
 	applied, err := s.indexer.Apply(deltas)
 	if err != nil {
@@ -393,7 +389,7 @@ func (s *SharedInformer[T]) Stats() Stats {
 	sum.Unindexed = int64(unindexed)
 	sum.Duplicates, sum.Outdated = s.duplicates.Load(), s.outdated.Load()
 	sum.Objects, sum.ResourceVersion = int64(s.indexer.Len()), s.indexer.ResourceVersion()
-	sum.Queued, sum.Batches, sum.Processing = int64(s.fifo.Len())+s.applying.Load(), s.batches.Load(), s.processing.snapshot()
+	sum.Queued, sum.Batches, sum.Processing = int64(s.fifo.Pending()), s.batches.Load(), s.processing.snapshot()
 	sum.Handlers = s.fan.stats()
 	return sum
 }
