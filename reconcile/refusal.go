@@ -141,7 +141,7 @@ func (c *Controller[K]) allowed(ctx context.Context, key K, still string) {
 
 func (c *Controller[K]) askAgain(keys []K) {
 	for _, key := range keys {
-		c.queue.AddWith(key, workqueue.AddOptions{Cause: workqueue.Cause{Source: c.name, Event: WhyRetry, Time: time.Now()}})
+		c.queue.AddWith(key, workqueue.AddOptions{Cause: c.cause(WhyRetry)})
 	}
 }
 
@@ -149,7 +149,7 @@ func (c *Controller[K]) askAgain(keys []K) {
 func (c *Controller[K]) retry(logger klog.Logger, item workqueue.Item[K], result Result, err error, permission string) {
 	again := workqueue.AddOptions{
 		RateLimited: true, Priority: result.priority(item.Priority),
-		Cause: workqueue.Cause{Source: c.name, Event: WhyRetry, Time: time.Now()},
+		Cause: c.cause(WhyRetry),
 	}
 	isNews, isScout := true, false
 	if permission != "" {

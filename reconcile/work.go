@@ -98,7 +98,12 @@ func (c *Controller[K]) why(d workqueue.KeyView[K]) string {
 	return last
 }
 
-// ownCause says whether a cause is what became of a reconcile.
+// cause is what became of a reconcile, for the queue.
+func (c *Controller[K]) cause(why string) workqueue.Cause {
+	return workqueue.Cause{Source: c.name, Event: why, Time: time.Now()}
+}
+
+// ownCause says whether a cause is one of [Controller.cause].
 func (c *Controller[K]) ownCause(cause workqueue.Cause) bool {
 	return cause.Source == c.name && (cause.Event == WhyRetry || cause.Event == WhyStale || cause.Event == whyRequeue)
 }

@@ -102,7 +102,7 @@ func (c *Controller[K]) settle(work context.Context, item workqueue.Item[K], res
 			c.stats.requeues.Add(1)
 			c.queue.AddWith(key, workqueue.AddOptions{
 				After: result.RequeueAfter, Requeue: true, Priority: result.priority(item.Priority),
-				Cause: workqueue.Cause{Source: c.name, Event: whyRequeue, Time: time.Now()},
+				Cause: c.cause(whyRequeue),
 			})
 		}
 		return
@@ -151,7 +151,7 @@ func (c *Controller[K]) again(work context.Context, item workqueue.Item[K], err 
 	klog.FromContext(work).V(4).Info("Reconcile waits for the cache", "controller", c.name, "key", item.Key, "delay", wait, "reason", err)
 	c.queue.AddWith(item.Key, workqueue.AddOptions{
 		After: wait, Requeue: true, Priority: &item.Priority,
-		Cause: workqueue.Cause{Source: c.name, Event: WhyStale, Time: time.Now()},
+		Cause: c.cause(WhyStale),
 	})
 }
 
