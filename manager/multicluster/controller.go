@@ -159,27 +159,22 @@ func (c *Controller) engagementsLocked() []*engagement {
 	return all
 }
 
-// admit keeps requests for a member from now on, if the controller means it.
+// admit keeps requests for a member from now on, if the controller means it, and forgets it if not.
 func (c *Controller) admit(mem *member) {
-	if !c.parts.means(mem) {
-		return
+	if c.parts.means(mem) {
+		c.mu.Lock()
+		if c.engagements[mem] == nil && mem.state() < Draining {
+			c.engagements[mem] = &engagement{controller: c, member: mem}
+		}
+		c.mu.Unlock()
 	}
-	c.mu.Lock()
-	if c.engagements[mem] == nil && mem.state() < Draining {
-		c.engagements[mem] = &engagement{controller: c, member: mem}
-	}
-	c.mu.Unlock()
-	if !c.parts.means(mem) { // Its labels have changed meanwhile, and whoever looked then has found nothing to dismiss.
+	if !c.parts.means(mem) { // Its labels may have changed meanwhile: whoever looked then has found nothing to dismiss.
 		c.dismiss(mem)
 	}
 }
 
 // engage watches a member that is Live, if the controller means it.
 func (c *Controller) engage(mem *member) {
-	if !c.parts.means(mem) {
-		c.dismiss(mem)
-		return
-	}
 	c.admit(mem)
 	e := c.engagement(mem)
 	if e == nil || mem.state() != Live {
