@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,21 +92,7 @@ func bothManagers(t *testing.T, o manager.Options, test func(p *process), object
 				if strings.HasPrefix(name, "our parts") {
 					p.queue = controllerruntime.NewQueue[reconcile.Request]
 				}
-				var stop context.CancelFunc
-				p.ctx, stop = context.WithCancel(t.Context())
-				var wg sync.WaitGroup
-				p.start = func() {
-					wg.Go(func() {
-						if err := p.Start(p.ctx); err != nil {
-							t.Error(err)
-						}
-					})
-					synctest.Wait()
-				}
-				p.stop = func() {
-					stop()
-					wg.Wait()
-				}
+				p.ctx, p.start, p.stop = switches(t, func(ctx context.Context) error { return p.Start(ctx) })
 				defer p.stop()
 				test(p)
 			})

@@ -85,23 +85,32 @@ func bothCaches(t *testing.T, o cache.Options, g gate.Gate, test func(w *world),
 				if w.Cache, err = newCache(api.RESTConfig(), o); err != nil {
 					t.Fatal(err)
 				}
-				var stop context.CancelFunc
-				w.ctx, stop = context.WithCancel(t.Context())
-				var wg sync.WaitGroup
-				w.start = func() {
-					wg.Go(func() {
-						if err := w.Start(w.ctx); err != nil {
-							t.Error(err)
-						}
-					})
-					synctest.Wait()
-				}
-				defer wg.Wait()
+				var stop func()
+				w.ctx, w.start, stop = switches(t, func(ctx context.Context) error { return w.Start(ctx) })
 				defer stop()
 				test(w)
 			})
 		})
 	}
+}
+
+// switches returns a context, what calls run with it, and what ends both and waits.
+func switches(t *testing.T, run func(context.Context) error) (ctx context.Context, start, stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	start = func() {
+		wg.Go(func() {
+			if err := run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+	}
+	stop = func() {
+		cancel()
+		wg.Wait()
+	}
+	return ctx, start, stop
 }
 
 func (w *world) must(err error) {
