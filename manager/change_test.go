@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/flyball-dev/flyball/localapi/gate"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/reconcile"
 )
@@ -141,12 +140,7 @@ func TestRemoveWhileTheLeaseIsLost(t *testing.T) {
 		w.create(t, m, "work")
 		l := live(t, m)
 		time.Sleep(time.Minute)
-		w.refuse(func(r *gate.Request) gate.Verdict {
-			if r.Resource == "leases" {
-				return gate.Verdict{Action: gate.Drop}
-			}
-			return gate.Verdict{}
-		})
+		w.refuse(leases)
 		for len(l.logs.with("out of reach")) == 0 {
 			time.Sleep(100 * time.Millisecond)
 		}

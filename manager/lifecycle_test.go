@@ -292,12 +292,7 @@ func TestLostLeaseCanBeSurvived(t *testing.T) {
 			if n := m.InFlight(); n != 1 {
 				t.Fatalf("%d reconciles in flight, want 1: %v", n, m.Ready())
 			}
-			w.refuse(func(r *gate.Request) gate.Verdict {
-				if r.Resource == "leases" {
-					return gate.Verdict{Action: gate.Drop}
-				}
-				return gate.Verdict{}
-			})
+			w.refuse(leases)
 			time.Sleep(11 * time.Second)
 			if n := m.InFlight(); n != 0 {
 				t.Errorf("%d reconciles in flight without the lease", n)
@@ -335,12 +330,7 @@ func TestLostLeaseIsNotSurvivedBesideRunningWork(t *testing.T) {
 		})
 		w.create(t, m, "work")
 		l := live(t, m)
-		w.refuse(func(r *gate.Request) gate.Verdict {
-			if r.Resource == "leases" {
-				return gate.Verdict{Action: gate.Drop}
-			}
-			return gate.Verdict{}
-		})
+		w.refuse(leases)
 		err := <-l.done
 		if !errors.Is(err, leader.ErrLost) || !strings.Contains(err.Error(), "default/work") || builds != 1 {
 			t.Errorf("%v after %d builds", err, builds)

@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/flyball-dev/flyball/localapi/gate"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/manager/leader"
 	"github.com/flyball-dev/flyball/reconcile"
@@ -185,12 +184,7 @@ func TestLostLeaseStopsTheWorkAndTheManager(t *testing.T) {
 		l := live(t, m)
 		time.Sleep(time.Minute)
 		cut := time.Now()
-		w.refuse(func(r *gate.Request) gate.Verdict {
-			if r.Resource == "leases" {
-				return gate.Verdict{Action: gate.Drop}
-			}
-			return gate.Verdict{}
-		})
+		w.refuse(leases)
 		err := <-l.done
 		if !errors.Is(err, leader.ErrLost) {
 			t.Errorf("error %v", err)
@@ -216,12 +210,7 @@ func TestLostLeaseDoesNotWaitLongForTheDeaf(t *testing.T) {
 			t.Fatal(err)
 		}
 		l := live(t, m)
-		w.refuse(func(r *gate.Request) gate.Verdict {
-			if r.Resource == "leases" {
-				return gate.Verdict{Action: gate.Drop}
-			}
-			return gate.Verdict{}
-		})
+		w.refuse(leases)
 		start := time.Now()
 		err := <-l.done
 		// Ten seconds of tenure, the five that others wait, three to give the deaf up.

@@ -79,6 +79,14 @@ func (w *world) refuse(veto func(*gate.Request) gate.Verdict) {
 	w.veto = veto
 }
 
+// leases refuses the requests for leases, and lets the others pass.
+func leases(r *gate.Request) gate.Verdict {
+	if r.Resource == "leases" {
+		return gate.Verdict{Action: gate.Drop}
+	}
+	return gate.Verdict{}
+}
+
 func (w *world) manager(t *testing.T, o manager.Options) *manager.Manager {
 	t.Helper()
 	m, err := manager.New(w.server.RESTConfig(), o)

@@ -30,12 +30,7 @@ func TestANameComesBackAgainAndAgain(t *testing.T) {
 	for name, pause := range map[string]func(){"at once": func() {}, "when others ran": runtime.Gosched, "when all is done": synctest.Wait} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, multicluster.Options{}, manager.Options{})
-				r := &recorder{}
-				w.complete(t, r)
-				w.start(t)
-				s := newSite(t)
-				s.create(t, "x")
+				w, _, s := following(t)
 				synctest.Wait()
 				before := runtime.NumGoroutine()
 				for i := range 50 {
@@ -96,12 +91,7 @@ func TestLeavingAndStoppingWhileJoining(t *testing.T) {
 // Announcements come from many goroutines at once, twice each, and departures of clusters that nobody knows.
 func TestAHundredAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, multicluster.Options{}, manager.Options{})
-		r := &recorder{}
-		w.complete(t, r)
-		w.start(t)
-		s := newSite(t)
-		s.create(t, "x")
+		w, r, s := following(t)
 		var all sync.WaitGroup
 		for i := range 100 {
 			all.Go(func() {

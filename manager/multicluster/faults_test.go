@@ -268,12 +268,7 @@ func TestInitialObjectsComeLast(t *testing.T) {
 // Source: scylla-operator#3659: a broken kubeconfig fails late; milo#638: clusters that are not ready are kept alive.
 func TestBrokenAndUnreadyClustersAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, multicluster.Options{}, manager.Options{})
-		r := &recorder{}
-		w.complete(t, r)
-		w.start(t)
-		s := newSite(t)
-		s.create(t, "x")
+		w, r, s := following(t)
 		config := s.RESTConfig()
 		config.Host, config.TLSClientConfig.CertData, config.TLSClientConfig.KeyData = "https://nowhere", []byte("no certificate"), []byte("no key")
 		config.Transport = nil

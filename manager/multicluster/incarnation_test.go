@@ -77,12 +77,7 @@ func TestRequestsNeverRunAgainstASuccessor(t *testing.T) {
 // Announcing again what is known disturbs nothing.
 func TestJoinIsIdempotent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, multicluster.Options{}, manager.Options{})
-		r := &recorder{}
-		w.complete(t, r)
-		w.start(t)
-		s := newSite(t)
-		s.create(t, "x")
+		w, r, s := following(t)
 		for i := range 10 {
 			w.joinAs(t, "eu", "1", s, map[string]string{"round": fmt.Sprint(i)})
 			synctest.Wait()

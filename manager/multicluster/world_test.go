@@ -177,6 +177,17 @@ func (w *world) start(t testing.TB) {
 	})
 }
 
+// following is a started world whose one controller notes what it is given, and a cluster to join, with a config map x.
+func following(t testing.TB) (*world, *recorder, *site) {
+	t.Helper()
+	w, r := newWorld(t, multicluster.Options{}, manager.Options{}), &recorder{}
+	w.complete(t, r)
+	w.start(t)
+	s := newSite(t)
+	s.create(t, "x")
+	return w, r, s
+}
+
 // end stops the manager and waits for it.
 func (w *world) end(t testing.TB) {
 	t.Helper()
