@@ -242,30 +242,13 @@ func (m *model) check() {
 
 // ledger is a handler that keeps a cache of its own from what it is told, and complains about calls that make no sense.
 type ledger struct {
+	brake
 	t       *testing.T
 	reg     *Registration
 	mu      sync.Mutex
 	objects map[string]object
-	gate    chan struct{} // As recorder.gate.
 	// restored says that versions may go back; nil is false.
 	restored *bool
-}
-
-func (l *ledger) hold() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.gate == nil {
-		l.gate = make(chan struct{})
-	}
-}
-
-func (l *ledger) release() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.gate != nil {
-		close(l.gate)
-		l.gate = nil
-	}
 }
 
 // mayFollow says whether o may be the state after old.
@@ -273,20 +256,11 @@ func (l *ledger) mayFollow(old, o object) bool {
 	return older(old.ResourceVersion, o.ResourceVersion) || (l.restored != nil && *l.restored && old != o)
 }
 
-func (l *ledger) wait() {
-	l.mu.Lock()
-	gate := l.gate
-	l.mu.Unlock()
-	if gate != nil {
-		<-gate
-	}
-	l.mu.Lock()
-}
-
 func (l *ledger) handler() Handler[object] {
 	return Handler[object]{
 		OnAdd: func(o object, _ bool) {
-			l.wait()
+			l.pass()
+			l.mu.Lock()
 			defer l.mu.Unlock()
 			if had := l.objects[Key(o)]; had != nil {
 				l.t.Errorf("%s: add %s, but it knows %s", l.reg.Name(), show(o), show(had))
@@ -294,7 +268,8 @@ func (l *ledger) handler() Handler[object] {
 			l.objects[Key(o)] = o
 		},
 		OnUpdate: func(old, o object) {
-			l.wait()
+			l.pass()
+			l.mu.Lock()
 			defer l.mu.Unlock()
 			if had := l.objects[Key(o)]; had != old || old.UID != o.UID || !l.mayFollow(old, o) {
 				l.t.Errorf("%s: update %s -> %s, but it knows %v", l.reg.Name(), show(old), show(o), had)
@@ -302,7 +277,8 @@ func (l *ledger) handler() Handler[object] {
 			l.objects[Key(o)] = o
 		},
 		OnDelete: func(d Deleted[object]) {
-			l.wait()
+			l.pass()
+			l.mu.Lock()
 			defer l.mu.Unlock()
 			if had := l.objects[d.Key]; had == nil || had.UID != d.Object.UID {
 				l.t.Errorf("%s: delete %s, but it knows %v", l.reg.Name(), show(d.Object), had)

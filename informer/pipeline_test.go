@@ -58,21 +58,48 @@ func (p *pipeline) close() {
 	p.stop = func() {}
 }
 
-// recorder is a handler that writes down what it is told. It can be held up.
-type recorder struct {
-	mu    sync.Mutex
-	lines []string
-	reg   *Registration
-	gate  chan struct{} // Closed when the handler may go on; nil while it is not held. Made and closed by the script.
+// brake holds up whoever passes it, between hold and release.
+type brake struct {
+	holding sync.Mutex    // Held for a moment only.
+	gate    chan struct{} // Closed by release; nil while nobody is held up.
 }
 
-func (r *recorder) note(format string, args ...any) {
-	r.mu.Lock()
-	gate := r.gate
-	r.mu.Unlock()
+func (b *brake) hold() {
+	b.holding.Lock()
+	defer b.holding.Unlock()
+	if b.gate == nil {
+		b.gate = make(chan struct{})
+	}
+}
+
+func (b *brake) release() {
+	b.holding.Lock()
+	defer b.holding.Unlock()
+	if b.gate != nil {
+		close(b.gate)
+		b.gate = nil
+	}
+}
+
+func (b *brake) pass() {
+	b.holding.Lock()
+	gate := b.gate
+	b.holding.Unlock()
 	if gate != nil {
 		<-gate
 	}
+}
+
+// recorder is a handler that writes down what it is told. It can be held up.
+type recorder struct {
+	brake
+	mu    sync.Mutex
+	lines []string
+	reg   *Registration
+}
+
+func (r *recorder) note(format string, args ...any) {
+	r.pass()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lines = append(r.lines, fmt.Sprintf(format, args...))

@@ -136,19 +136,12 @@ func (p *pipeline) removeHandler(t *testing.T, args []string) string {
 }
 
 func (p *pipeline) hold(_ *testing.T, args []string) string {
-	r := p.handlers[args[0]]
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.gate = make(chan struct{})
+	p.handlers[args[0]].hold()
 	return ""
 }
 
 func (p *pipeline) release(_ *testing.T, args []string) string {
-	r := p.handlers[args[0]]
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	close(r.gate)
-	r.gate = nil
+	p.handlers[args[0]].release()
 	return ""
 }
 
