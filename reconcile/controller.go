@@ -35,6 +35,8 @@ type Controller[K comparable] struct {
 	// inFlight holds the start of every reconcile that is running. Invariant: its keys are those for
 	// which the queue has handed out an item and Done has not been called.
 	inFlight map[K]time.Time
+	// discarded are those of them that are to be forgotten when they end.
+	discarded map[K]struct{}
 	// peak is the most there ever were in inFlight.
 	peak int
 	// failing holds, of every key that is being retried, when it failed first since it last succeeded.
@@ -94,6 +96,7 @@ func New[K comparable](name string, r Reconciler[K], o Options[K]) *Controller[K
 		observe:    observer(name, o.Metrics),
 		pace:       newPacer(o),
 		inFlight:   make(map[K]time.Time),
+		discarded:  make(map[K]struct{}),
 		failing:    make(map[K]time.Time),
 	}
 }

@@ -99,6 +99,29 @@ func (p *pacer[K]) holds(key K) bool {
 	return k != nil && k.waiting
 }
 
+func (p *pacer[K]) forget(key K) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.keys, key)
+}
+
+func (p *pacer[K]) matching(match func(K) bool) (keys []K) {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key := range p.keys {
+		if match(key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
 func (p *pacer[K]) ofLocked(key K) *pace {
 	k := p.keys[key]
 	if k == nil {

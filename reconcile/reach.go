@@ -1,8 +1,6 @@
 package reconcile
 
 import (
-	"maps"
-
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
@@ -20,29 +18,60 @@ func (c *Controller[K]) EnqueueWith(key K, o workqueue.AddOptions) {
 // [workqueue.Queue.Rearrange].
 func (c *Controller[K]) Rearrange(change func()) { c.queue.Rearrange(change) }
 
-// Discard forgets the keys that match: their delays, failures and backoff. Those that are queued are handed to the reconciler once
-// more, which should do nothing for them; call it when none of them is in flight.
+// Discard forgets the keys that match: their delays, failures and backoff. Those in flight are forgotten when their run ends, whatever comes
+// of it. Those that are queued are handed to the reconciler once more, which should do nothing for them but call [Controller.DiscardKey].
 func (c *Controller[K]) Discard(match func(key K) bool) {
-	c.queue.DropDelays(match)
+	var known []K
 	c.mu.Lock()
-	var failing []K
+	for key := range c.inFlight { // first: what runs on after this is done with before it leaves
+		if match(key) {
+			c.discarded[key] = struct{}{}
+		}
+	}
 	for key := range c.failing {
 		if match(key) {
-			delete(c.failing, key)
-			failing = append(failing, key)
+			known = append(known, key)
 		}
 	}
 	c.mu.Unlock()
-	for _, key := range failing {
-		c.queue.Forget(key)
-		_, others, _ := c.refusals.settled(key, "")
-		c.askAgain(others)
+	known = append(known, c.failures.matching(match)...)
+	known = append(known, c.pace.matching(match)...)
+	c.queue.DropDelays(match)
+	for _, key := range known {
+		c.forget(key)
 	}
-	c.failures.discard(match)
 }
 
-func (f *failures[K]) discard(match func(K) bool) {
+// DiscardKey is [Controller.Discard] of one key, which does not look at the others.
+func (c *Controller[K]) DiscardKey(key K) {
+	c.mu.Lock()
+	_, runs := c.inFlight[key]
+	if runs {
+		c.discarded[key] = struct{}{}
+	}
+	c.mu.Unlock()
+	if !runs {
+		c.forget(key)
+	}
+}
+
+// forget forgets what became of key's runs.
+func (c *Controller[K]) forget(key K) {
+	c.queue.DropRequeue(key)
+	c.recovered(key)
+	_, others, _ := c.refusals.settled(key, "")
+	c.askAgain(others)
+	c.failures.succeeded(key)
+	c.pace.forget(key)
+}
+
+func (f *failures[K]) matching(match func(K) bool) (keys []K) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	maps.DeleteFunc(f.keys, func(key K, _ Failing) bool { return match(key) })
+	for key := range f.keys {
+		if match(key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,6 +79,73 @@ func TestDiscard(t *testing.T) {
 		c.stop()
 		<-c.done
 	})
+}
+
+// TestDiscardOfWhatIsInFlight: what a run leaves behind that ends after its key was discarded is forgotten with it.
+func TestDiscardOfWhatIsInFlight(t *testing.T) {
+	discards := map[string]func(c *started, match func(string) bool, keys []string){
+		"by what matches": func(c *started, match func(string) bool, _ []string) { c.Discard(match) },
+		"one by one": func(c *started, match func(string) bool, keys []string) {
+			for _, key := range keys {
+				if match(key) {
+					c.DiscardKey(key)
+				}
+			}
+		},
+	}
+	keys := []string{"fails", "later", "other", "refused", "senseless", "succeeds"}
+	for name, discard := range discards {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				turn := make(chan struct{})
+				var mu sync.Mutex // guards runs
+				runs := map[string]int{}
+				r := Func[string](func(_ context.Context, key string) (Result, error) {
+					<-turn
+					mu.Lock()
+					runs[key]++
+					mu.Unlock()
+					switch key {
+					case "fails", "other":
+						return Result{}, errors.New("no")
+					case "later":
+						return Result{RequeueAfter: time.Hour}, nil
+					case "refused":
+						return Result{}, refuse("create", "pods", "x")
+					case "senseless":
+						return Result{}, Terminal(errors.New("no"))
+					}
+					return Result{}, nil
+				})
+				c := start(t, r, Options[string]{Workers: len(keys), MinInterval: time.Millisecond, MaxRetries: 1})
+				for _, key := range keys {
+					c.Enqueue(key)
+				}
+				synctest.Wait()
+				discard(c, func(key string) bool { return key != "other" }, keys)
+				close(turn)
+				synctest.Wait()
+				if w := c.Work(); len(w.Delayed) != 1 || len(w.Failing) != 1 || w.Failing[0].Key != "other" {
+					t.Errorf("%+v", w)
+				}
+				if n := c.queue.NumRequeues("fails") + 10*c.queue.NumRequeues("refused") + 100*c.queue.NumRequeues("other"); n != 100 {
+					t.Errorf("failures remembered: %d", n)
+				}
+				c.mu.Lock()
+				if len(c.pace.keys) != 1 || len(c.failing) != 1 || len(c.refusals.of) != 0 || len(c.discarded) != 0 {
+					t.Errorf("paced %v, failing %v, refused %v, discarded %v", c.pace.keys, c.failing, c.refusals.of, c.discarded)
+				}
+				c.mu.Unlock()
+				time.Sleep(2 * time.Hour)
+				synctest.Wait()
+				if runs["other"] != 2 || len(runs) != len(keys) || runs["fails"]+runs["later"]+runs["refused"]+runs["senseless"] != 4 {
+					t.Errorf("ran %v", runs)
+				}
+				c.stop()
+				<-c.done
+			})
+		})
+	}
 }
 
 // TestCausesOfFailuresStay: the queue has its memory back when they are asked for.

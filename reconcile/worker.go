@@ -47,7 +47,12 @@ func (c *Controller[K]) begin(key K) {
 func (c *Controller[K]) end(key K) {
 	c.mu.Lock()
 	delete(c.inFlight, key)
+	_, discarded := c.discarded[key]
+	delete(c.discarded, key)
 	c.mu.Unlock()
+	if discarded {
+		c.forget(key)
+	}
 	c.stats.syncs.Add(1)
 	c.queue.Done(key)
 }

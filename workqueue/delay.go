@@ -119,6 +119,18 @@ func (q *Queue[K]) DropDelays(match func(key K) bool) {
 	}
 }
 
+// DropRequeue drops the pending retry or periodic run of a key: what AddRateLimited and RequeueAfter asked for.
+func (q *Queue[K]) DropRequeue(key K) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	id, e := q.entries.search(key, q.entries.hash(key))
+	if e == nil || e.delays[ownDelay] == none {
+		return
+	}
+	q.delayed.remove(int(e.delays[ownDelay]), &q.entries)
+	q.unwantedLocked(id, e)
+}
+
 // unwantedLocked lets go of what is known of a key's next run, if none is to come.
 func (q *Queue[K]) unwantedLocked(id uint32, e *entry[K]) {
 	if !e.wanted() {

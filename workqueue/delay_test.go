@@ -152,6 +152,41 @@ func TestEarliestOwnDelay(t *testing.T) {
 	})
 }
 
+// TestDropRequeue: the loop's own delay of the one key ends, and neither what was asked for otherwise nor other keys'.
+func TestDropRequeue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := workqueue.New(workqueue.Options[string]{})
+		defer q.ShutDown()
+		for _, key := range []string{"a", "b"} {
+			q.RequeueAfter(key, time.Minute)
+			q.AddAfter(key, time.Hour)
+			q.RequeueAfter(key+" alone", time.Minute)
+		}
+		q.Add("at work")
+		item, err := q.Get(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.AddRateLimited(item.Key)
+		for range 2 {
+			q.DropRequeue("a")
+			q.DropRequeue("a alone")
+			q.DropRequeue(item.Key)
+			q.DropRequeue("unknown")
+		}
+		q.Done(item.Key)
+		if s := q.Stats(); s.Delayed != 4 || s.Depth != 0 {
+			t.Errorf("%+v", s)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		wantKeys(t, q, "b", "b alone")
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		wantKeys(t, q, "a", "b")
+	})
+}
+
 // TestDropDelays: what matches is not handed out when its time comes, and takes no memory; the rest goes on.
 func TestDropDelays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -33,7 +33,8 @@ type Cluster struct {
 
 // ClusterOf is the cluster of a manager as a fleet sees it: with no name, and always Live.
 func ClusterOf(m *manager.Manager) *Cluster {
-	hub := &member{group: "local", now: Live}
+	hub := newMember(LocalCluster, "local", nil)
+	hub.now = Live
 	hub.cluster = &Cluster{Cluster: m.Cluster(), config: m.Config(), informers: m.Informers(), member: hub}
 	hub.cluster.info.Store(&ClusterInfo{})
 	hub.cluster.clientset = func() (kubernetes.Interface, error) { return m.Client(), nil }

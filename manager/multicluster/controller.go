@@ -295,15 +295,23 @@ func (c *Controller) run(ctx context.Context, k key, e *engagement) (reconcile.R
 	return c.parts.reconciler.Reconcile(ctx, k.public())
 }
 
-// departed drops a request, or reports it when the reconciler wants to know, and the controller means its cluster.
+// departed drops a request, or reports it when the reconciler wants to know, and the controller means its cluster. A report has a key of its
+// own, which holds nothing of the cluster however often the reconciler fails.
 func (c *Controller) departed(ctx context.Context, k key) (reconcile.Result, error) {
+	if k.member.remains == nil {
+		_, err := c.parts.reconciler.Reconcile(ctx, k.public())
+		return reconcile.Result{}, err
+	}
 	c.parts.fleet.dropped.Add(1)
+	c.inner.DiscardKey(k)
 	if !c.parts.reportGone || !c.parts.means(k.member) {
 		klog.FromContext(ctx).V(4).Info("Request dropped: its cluster has departed")
 		return reconcile.Result{}, nil
 	}
-	_, err := c.parts.reconciler.Reconcile(ctx, k.public())
-	return reconcile.Result{}, err
+	for _, cause := range append([]workqueue.Cause{{}}, reconcile.Causes(ctx)...) {
+		c.inner.EnqueueWith(key{k.member.remains, k.request}, workqueue.AddOptions{Cause: cause})
+	}
+	return reconcile.Result{}, nil
 }
 
 // replace puts a controller into the place of another one, or nothing. It returns false when that is not there.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 	"weak"
@@ -51,6 +52,55 @@ func TestTheMemoryOfADepartedClusterIsFree(t *testing.T) {
 	w.join(t, "eu", s)
 	<-reconciled
 	<-reconciled
+	leaves(t, w, func() {})
+}
+
+// Nor do requests that were queued when it left, whatever becomes of their reports.
+func TestReportsDoNotKeepTheMemory(t *testing.T) {
+	w := newWorld(t, multicluster.Options{ClusterWorkers: 1, LendAfter: -1}, manager.Options{})
+	begun, blocked := make(chan struct{}), make(chan struct{})
+	var reports atomic.Int32
+	r := &recorder{then: func(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {
+		if _, ok := multicluster.ClusterFromContext(ctx); ok {
+			close(begun)
+			<-blocked
+			return reconcile.Result{}, errors.New("it departs")
+		}
+		switch reports.Add(1); r.Name {
+		case "fails":
+			return reconcile.Result{}, errors.New("it always does")
+		case "panics":
+			panic("it always does")
+		case "senseless":
+			return reconcile.Result{}, reconcile.Terminal(errors.New("it always does"))
+		}
+		return reconcile.Result{RequeueAfter: time.Hour}, nil
+	}}
+	o := reconcile.Options[multicluster.Request]{Workers: 1, MaxRetries: 2, MinInterval: time.Millisecond}
+	if err := multicluster.ControllerManagedBy(w.Manager).For(&corev1.ConfigMap{}).WithOptions(o).ReportGone(true).Complete(r); err != nil {
+		t.Fatal(err)
+	}
+	w.start(t)
+	s := newSite(t)
+	s.create(t, "a", "fails", "later", "panics", "senseless")
+	w.join(t, "eu", s)
+	<-begun
+	leaves(t, w, func() {
+		for _, err := w.GetCluster(t.Context(), "eu"); !errors.Is(err, multicluster.ErrClusterGone); _, err = w.GetCluster(t.Context(), "eu") {
+			time.Sleep(time.Millisecond)
+		}
+		close(blocked)
+	})
+	for deadline := time.Now().Add(time.Minute); reports.Load() != 3+1+3+1; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d reports", reports.Load())
+		}
+	}
+}
+
+// leaves lets the cluster eu leave, then what is called in between, and waits until its memory is free.
+func leaves(t *testing.T, w *world, then func()) {
+	t.Helper()
 	cluster := func() weak.Pointer[multicluster.Cluster] {
 		c, err := w.GetCluster(t.Context(), "eu")
 		if err != nil {
@@ -59,6 +109,7 @@ func TestTheMemoryOfADepartedClusterIsFree(t *testing.T) {
 		return weak.Make(c)
 	}()
 	w.fleet.Leave("eu")
+	then()
 	for deadline := time.Now().Add(time.Minute); cluster.Value() != nil; time.Sleep(10 * time.Millisecond) {
 		if runtime.GC(); time.Now().After(deadline) {
 			t.Fatalf("it is still there; clusters: %q", w.states())

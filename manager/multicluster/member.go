@@ -25,6 +25,9 @@ type member struct {
 	// writes are those to the cluster, for who runs the process until it is idle; nil when nobody does.
 	writes *ownwrites.Log
 
+	// remains stand for it in requests that are reported after it has departed, and hold nothing. Nil for remains.
+	remains *member
+
 	// closed: no request is sent any more.
 	closed atomic.Bool
 
@@ -37,6 +40,12 @@ type member struct {
 	last uint64
 	// idle is closed when it is not Live any more and uses is empty. Made when the draining begins; nobody sends.
 	idle chan struct{}
+}
+
+func newMember(name, group string, tenure Tenure) *member {
+	remains := &member{name: name, group: group, now: Gone}
+	remains.closed.Store(true)
+	return &member{name: name, group: group, tenure: tenure, remains: remains}
 }
 
 func (m *member) state() State {

@@ -218,7 +218,7 @@ func (s *slot) info() ClusterInfo {
 func (s *slot) live(life, work context.Context, a *Announcement, tenure Tenure) (left error) {
 	s.move(life, Joining, "being reached")
 	defer s.gone(life)
-	mem := &member{name: s.name, group: s.name + "#" + strconv.FormatUint(s.fleet.incarnations.Add(1), 10), tenure: tenure}
+	mem := newMember(s.name, s.name+"#"+strconv.FormatUint(s.fleet.incarnations.Add(1), 10), tenure)
 	books := ownwrites.From(life)
 	target, err := s.prepare(mem, a, books != nil)
 	if err != nil {
