@@ -28,23 +28,6 @@ func (s *Stage) Play(ctx context.Context) error {
 // promote has three images that are behind their branch: one job brings them forward, and one of them to the build cluster.
 func (s *Stage) promote(ctx context.Context) error {
 	s.say("acme/widgets is at %s; ocp/4.21 has three images of it that were built from %s", newCommit, oldCommit)
-	image := &api.Image{ObjectMeta: metav1.ObjectMeta{Name: "sha256-old"}, DockerLabels: map[string]string{
-		api.CommitLabel: oldCommit, api.SourceLabel: "https://github.com/acme/widgets.git",
-	}}
-	stream := &api.ImageStream{ObjectMeta: metav1.ObjectMeta{Namespace: "ocp", Name: "4.21"}}
-	if err := errors.Join(s.Hub.Create(ctx, image), s.Hub.Create(ctx, stream)); err != nil {
-		return err
-	}
-	if err := client.RetryOnConflict(ctx, statusWriter{s.Hub}, stream, func() error {
-		for _, tag := range []string{"server", "agent", "cli"} {
-			if stream.Tag(tag) == nil {
-				stream.Point(tag, api.TagEvent{Created: metav1.Now(), Image: "sha256:old"})
-			}
-		}
-		return nil
-	}); err != nil {
-		return err
-	}
 	var commits map[string]string
 	if err := s.until(ctx, "the images are of the new commit", func() (ok bool, err error) {
 		commits, err = s.commits(ctx)
@@ -66,13 +49,6 @@ func (s *Stage) promote(ctx context.Context) error {
 	}
 	s.say("  distributor: tests of acme/tests begin with ocp/4.21:cli, so %s has it, too, with a namespace, a role and a pull secret", BuildName)
 	return nil
-}
-
-// statusWriter updates the status where the object is updated.
-type statusWriter struct{ client.Client }
-
-func (w statusWriter) Update(ctx context.Context, obj client.Object, _ ...client.UpdateOption) error {
-	return w.Status().Update(ctx, obj)
 }
 
 // provision asks for a cluster and waits until it is there.

@@ -129,10 +129,39 @@ func (s *Stage) SetUp(ctx context.Context) error {
 			return err
 		}
 	}
-	return client.IgnoreAlreadyExists(s.Build.Create(ctx, &corev1.Secret{
+	err = s.Build.Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ensure.PullSecretNamespace, Name: ensure.PullSecretName},
 		Data:       map[string][]byte{corev1.DockerConfigJsonKey: []byte("{}")}, Type: corev1.SecretTypeDockerConfigJson,
-	}))
+	})
+	return errors.Join(client.IgnoreAlreadyExists(err), s.oldImages(ctx))
+}
+
+// oldImages makes images that are behind their branch. They are there before the operators, which would have them built otherwise.
+func (s *Stage) oldImages(ctx context.Context) error {
+	image := &api.Image{ObjectMeta: metav1.ObjectMeta{Name: "sha256-old"}, DockerLabels: map[string]string{
+		api.CommitLabel: oldCommit, api.SourceLabel: "https://github.com/acme/widgets.git",
+	}}
+	stream := &api.ImageStream{ObjectMeta: metav1.ObjectMeta{Namespace: "ocp", Name: "4.21"}}
+	for _, obj := range []client.Object{image, stream} {
+		if err := client.IgnoreAlreadyExists(s.Hub.Create(ctx, obj)); err != nil {
+			return err
+		}
+	}
+	return client.RetryOnConflict(ctx, statusWriter{s.Hub}, stream, func() error {
+		for _, tag := range []string{"server", "agent", "cli"} {
+			if stream.Tag(tag) == nil {
+				stream.Point(tag, api.TagEvent{Created: metav1.Now(), Image: "sha256:old"})
+			}
+		}
+		return nil
+	})
+}
+
+// statusWriter updates the status where the object is updated.
+type statusWriter struct{ client.Client }
+
+func (w statusWriter) Update(ctx context.Context, obj client.Object, _ ...client.UpdateOption) error {
+	return w.Status().Update(ctx, obj)
 }
 
 // until asks until something holds.
