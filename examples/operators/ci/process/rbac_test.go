@@ -104,9 +104,10 @@ func compare(t *testing.T, name string, r *rbac.Recorder, handedOn *rbacv1.Clust
 	}
 }
 
-// before leaves a wish in each cluster that the cleaner has to delete.
+// before makes images that the promotion has to look at closely, and leaves a wish in each cluster that the cleaner has to delete.
 func (w *world) before() {
 	w.Helper()
+	w.must(w.stage.OldImages(w.ctx))
 	for _, server := range w.servers {
 		old := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": api.CIGroup.String(), "kind": "TestImageStreamTagImport",

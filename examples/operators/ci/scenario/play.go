@@ -28,6 +28,9 @@ func (s *Stage) Play(ctx context.Context) error {
 // promote has three images that are behind their branch: one job brings them forward, and one of them to the build cluster.
 func (s *Stage) promote(ctx context.Context) error {
 	s.say("acme/widgets is at %s; ocp/4.21 has three images of it that were built from %s", newCommit, oldCommit)
+	if err := s.OldImages(ctx); err != nil {
+		return err
+	}
 	var commits map[string]string
 	if err := s.until(ctx, "the images are of the new commit", func() (ok bool, err error) {
 		commits, err = s.commits(ctx)

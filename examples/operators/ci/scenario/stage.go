@@ -129,15 +129,15 @@ func (s *Stage) SetUp(ctx context.Context) error {
 			return err
 		}
 	}
-	err = s.Build.Create(ctx, &corev1.Secret{
+	return client.IgnoreAlreadyExists(s.Build.Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ensure.PullSecretNamespace, Name: ensure.PullSecretName},
 		Data:       map[string][]byte{corev1.DockerConfigJsonKey: []byte("{}")}, Type: corev1.SecretTypeDockerConfigJson,
-	})
-	return errors.Join(client.IgnoreAlreadyExists(err), s.oldImages(ctx))
+	}))
 }
 
-// oldImages makes images that are behind their branch. They are there before the operators, which would have them built otherwise.
-func (s *Stage) oldImages(ctx context.Context) error {
+// OldImages makes images that are behind their branch, unless the operators, which find that there are none, were faster. [Stage.Play] calls
+// it, too.
+func (s *Stage) OldImages(ctx context.Context) error {
 	image := &api.Image{ObjectMeta: metav1.ObjectMeta{Name: "sha256-old"}, DockerLabels: map[string]string{
 		api.CommitLabel: oldCommit, api.SourceLabel: "https://github.com/acme/widgets.git",
 	}}
