@@ -209,7 +209,7 @@ func (c *Controller) dismiss(mem *member) {
 	}
 	e.close()
 	c.inner.Discard(func(k key) bool { return k.member == mem })
-	if e.gone != nil {
+	if e.gone != nil && !mem.stays.Load() {
 		e.gone()
 	}
 }

@@ -4,13 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/flyball-dev/flyball/localapi/gate"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/manager/multicluster"
 	"github.com/flyball-dev/flyball/reconcile"
@@ -129,6 +134,68 @@ func TestStuckReconcileDoesNotKeepTheName(t *testing.T) {
 		}
 		if n := len(old.writes()) + len(next.writes()); n != 2 {
 			t.Errorf("%d writes, want the test's own two", n)
+		}
+	})
+}
+
+// A child that is created and deleted while nobody can see it wakes its owner, in its cluster alone.
+func TestVanishedChildWakesItsOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, multicluster.Options{}, manager.Options{})
+		unseen, other := newSite(t), newSite(t)
+		blind := func(_ context.Context, r *gate.Request) gate.Verdict {
+			if r.Resource == "secrets" && r.Verb != "create" {
+				return gate.Verdict{Action: gate.Drop}
+			}
+			return gate.Verdict{}
+		}
+		r := &recorder{}
+		var mu sync.Mutex // guards what follows
+		creates, why := map[string]int{}, []string{}
+		r.then = func(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {
+			c, err := clusterOf(ctx)
+			if err != nil {
+				return reconcile.Result{}, err
+			}
+			var children corev1.SecretList
+			if err := c.List(ctx, &children); err != nil || len(children.Items) > 0 {
+				return reconcile.Result{}, err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if creates[r.Cluster]++; creates["eu"] == 1 && r.Cluster == "eu" {
+				unseen.refuse(blind)
+			}
+			for _, cause := range reconcile.Causes(ctx) {
+				why = append(why, r.Cluster+" "+cause.Source+" "+cause.Event)
+			}
+			child := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "child-"}}
+			return reconcile.Result{}, c.Create(ctx, child)
+		}
+		w.complete(t, r)
+		w.start(t)
+		w.join(t, "us", other)
+		w.join(t, "eu", unseen)
+		other.create(t, "x")
+		unseen.create(t, "x")
+		synctest.Wait()
+		children := unseen.writes()
+		if len(children) != 2 {
+			t.Fatalf("writes: %v", children)
+		}
+		unseen.refuse(nil)
+		child := strings.TrimPrefix(children[1], "create default/")
+		if err := unseen.client(t).CoreV1().Secrets("default").Delete(t.Context(), child, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := unseen.Compact(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		slices.Sort(why)
+		if want := []string{"eu eu configmaps Add", "eu secrets Vanished", "us us configmaps Add"}; !slices.Equal(why, want) {
+			t.Errorf("created because of %q, want %q", why, want)
 		}
 	})
 }

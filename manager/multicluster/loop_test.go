@@ -228,6 +228,11 @@ func TestClustersThatComeAndGoAreHeardOf(t *testing.T) {
 		r.want(t, "left", "left/a")
 		w.join(t, "b", s)
 		r.want(t, "another one", "cluster://b/default/x", "cluster://b/default/y")
+		if err := w.local.Remove(t.Context(), "fleet"); err != nil { // as the end of the process does, but the controller goes on
+			t.Fatal(err)
+		}
+		w.wantStates(t, "the end of the fleet", "b Gone")
+		r.want(t, "the end of the fleet")
 		w.end(t)
 		r.want(t, "the end of the process")
 	})

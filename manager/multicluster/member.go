@@ -30,6 +30,8 @@ type member struct {
 
 	// closed: no request is sent any more.
 	closed atomic.Bool
+	// stays: the process stops to use the cluster, which has not departed. Set before controllers dismiss it.
+	stays atomic.Bool
 
 	mu  sync.Mutex
 	now State

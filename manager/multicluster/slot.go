@@ -247,6 +247,7 @@ func (s *slot) live(life, work context.Context, a *Announcement, tenure Tenure) 
 		mem.set(Draining, cause.Error())
 	}
 	mem.closed.Store(true)
+	mem.stays.Store(errors.Is(cause, errStopping))
 	s.fleet.dismiss(mem)
 	caches.end()
 	mem.set(Gone, cause.Error())
