@@ -308,9 +308,11 @@ func (c *Controller) departed(ctx context.Context, k key) (reconcile.Result, err
 		klog.FromContext(ctx).V(4).Info("Request dropped: its cluster has departed")
 		return reconcile.Result{}, nil
 	}
-	for _, cause := range append([]workqueue.Cause{{}}, reconcile.Causes(ctx)...) {
-		c.inner.EnqueueWith(key{k.member.remains, k.request}, workqueue.AddOptions{Cause: cause})
+	report := workqueue.AddOptions{}
+	if causes := reconcile.Causes(ctx); len(causes) > 0 {
+		report.Cause = causes[0]
 	}
+	c.inner.EnqueueWith(key{k.member.remains, k.request}, report)
 	return reconcile.Result{}, nil
 }
 

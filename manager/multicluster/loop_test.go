@@ -128,7 +128,7 @@ func TestReportGone(t *testing.T) {
 			if !errors.Is(err, multicluster.ErrClusterGone) {
 				t.Errorf("%v: %v", r, err)
 			}
-			reported = append(reported, r.String())
+			reported = append(reported, r.String()+" because of "+reconcile.Causes(ctx)[0].Source)
 			return reconcile.Result{}, nil
 		}
 		b := multicluster.ControllerManagedBy(w.Manager).For(&corev1.ConfigMap{}).WithOptions(reconcile.Options[multicluster.Request]{Workers: 1})
@@ -145,7 +145,7 @@ func TestReportGone(t *testing.T) {
 		w.join(t, "eu", newSite(t)) // a successor does not count
 		close(blocked)
 		synctest.Wait()
-		if want := []string{"cluster://eu/default/y", "cluster://eu/default/z"}; !slices.Equal(reported, want) {
+		if want := []string{"cluster://eu/default/y because of eu configmaps", "cluster://eu/default/z because of eu configmaps"}; !slices.Equal(reported, want) {
 			t.Errorf("reported %q", reported)
 		}
 	})
