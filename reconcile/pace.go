@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -108,18 +109,13 @@ func (p *pacer[K]) forget(key K) {
 	delete(p.keys, key)
 }
 
-func (p *pacer[K]) matching(match func(K) bool) (keys []K) {
+func (p *pacer[K]) discard(match func(K) bool) {
 	if p == nil {
-		return nil
+		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for key := range p.keys {
-		if match(key) {
-			keys = append(keys, key)
-		}
-	}
-	return keys
+	maps.DeleteFunc(p.keys, func(key K, _ *pace) bool { return match(key) })
 }
 
 func (p *pacer[K]) ofLocked(key K) *pace {

@@ -1,6 +1,8 @@
 package reconcile
 
 import (
+	"maps"
+
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
@@ -21,7 +23,7 @@ func (c *Controller[K]) Rearrange(change func()) { c.queue.Rearrange(change) }
 // Discard forgets the keys that match: their delays, failures and backoff. Those in flight are forgotten when their run ends, whatever comes
 // of it. Those that are queued are handed to the reconciler once more, which should do nothing for them but call [Controller.DiscardKey].
 func (c *Controller[K]) Discard(match func(key K) bool) {
-	var known []K
+	var failing []K
 	c.mu.Lock()
 	for key := range c.inFlight { // first: what runs on after this is done with before it leaves
 		if match(key) {
@@ -30,16 +32,16 @@ func (c *Controller[K]) Discard(match func(key K) bool) {
 	}
 	for key := range c.failing {
 		if match(key) {
-			known = append(known, key)
+			failing = append(failing, key)
 		}
 	}
 	c.mu.Unlock()
-	known = append(known, c.failures.matching(match)...)
-	known = append(known, c.pace.matching(match)...)
 	c.queue.DropDelays(match)
-	for _, key := range known {
+	for _, key := range failing {
 		c.forget(key)
 	}
+	c.failures.discard(match)
+	c.pace.discard(match)
 }
 
 // DiscardKey is [Controller.Discard] of one key, which does not look at the others.
@@ -65,13 +67,8 @@ func (c *Controller[K]) forget(key K) {
 	c.pace.forget(key)
 }
 
-func (f *failures[K]) matching(match func(K) bool) (keys []K) {
+func (f *failures[K]) discard(match func(K) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for key := range f.keys {
-		if match(key) {
-			keys = append(keys, key)
-		}
-	}
-	return keys
+	maps.DeleteFunc(f.keys, func(key K, _ Failing) bool { return match(key) })
 }

@@ -141,6 +141,10 @@ func TestDiscardOfWhatIsInFlight(t *testing.T) {
 				if runs["other"] != 2 || len(runs) != len(keys) || runs["fails"]+runs["later"]+runs["refused"]+runs["senseless"] != 4 {
 					t.Errorf("ran %v", runs)
 				}
+				c.DiscardKey("other") // which is not in flight
+				if w := c.Work(); len(w.Failing) != 0 {
+					t.Errorf("%+v", w)
+				}
 				c.stop()
 				<-c.done
 			})
