@@ -196,8 +196,10 @@ func (m *Manager) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "fleet", m.options.Name))
 	work, release := workctx.From(ctx, max(m.options.DrainTimeout, 0))
 	defer release()
+	serving, endServing := context.WithCancel(context.WithoutCancel(ctx)) // ends when the owner knows that it will
+	defer endServing()
 	var slots, providers, owner sync.WaitGroup
-	if !m.open(func(s *slot) { slots.Go(func() { s.run(ctx, work) }) }) {
+	if !m.open(func(s *slot) { slots.Go(func() { s.run(serving, work) }) }) {
 		return fmt.Errorf("fleet %s: run: %w", m.options.Name, manager.ErrStopped)
 	}
 	owning, endOwner := context.WithCancel(context.WithoutCancel(ctx))
@@ -213,6 +215,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	if o, leaves := m.options.Owner.(interface{ Leave() }); leaves {
 		o.Leave()
 	}
+	endServing()
 	providers.Wait()
 	slots.Wait()
 	endOwner()
