@@ -1,7 +1,9 @@
-// Package clientgo is Flyball's informer and cache under the names of k8s.io/client-go/tools/cache. A program that imports
-// this package instead compiles and behaves as before, less the faults:
+// Package clientgo is Flyball's informer and cache under the names of k8s.io/client-go/tools/cache. A controller that imports
+// this package instead behaves as before, less the faults. It compiles as before unless it uses one of the names that
+// docs/swap-in.md lists as absent: most are the concrete types that client-go builds its informers of.
 //
 //	generated factory ──InformerFor──▶ NewSharedIndexInformer ──▶ informer.SharedInformer
+//	NewReflector ─────ReflectorStore────▶ informer.Reflector
 //	generated lister  ──cache.Indexer────────────────────────▶ informer.Indexer
 //
 // The interfaces are client-go's own, so what comes from here fits wherever one of client-go's is asked for: in generated

@@ -3,6 +3,7 @@ package clientgo_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -197,4 +198,29 @@ func ExampleNewTransformingIndexerInformer() {
 	// Output:
 	// add web
 	// [moved]
+}
+
+func ExampleNewReflector() {
+	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	reflector := cache.NewReflector(onePod(), &corev1.Pod{}, store, 0)
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { reflector.RunWithContext(ctx) })
+	for len(store.ListKeys()) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	stop()
+	running.Wait()
+	fmt.Println(store.ListKeys())
+	// Output: [default/web]
+}
+
+func ExampleNewTTLStore() {
+	sessions := cache.NewTTLStore(func(obj any) (string, error) { return obj.(string), nil }, time.Hour)
+	if err := sessions.Add("ann"); err != nil {
+		fmt.Println(err)
+	}
+	_, exists, err := sessions.GetByKey("ann")
+	fmt.Println(exists, err)
+	// Output: true <nil>
 }

@@ -2,12 +2,14 @@ package clientgo
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	peer "k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -142,4 +144,24 @@ func ToListWatcherWithWatchListSemantics(lw *ListWatch, client any) ListerWatche
 // DefaultWatchErrorHandler is client-go's: it logs.
 func DefaultWatchErrorHandler(ctx context.Context, r *peer.Reflector, err error) {
 	peer.DefaultWatchErrorHandler(ctx, r, err)
+}
+
+// NewIntegerResourceVersionMutationCache is client-go's: it lays what a program wrote over any store. Package client does
+// that by itself.
+func NewIntegerResourceVersionMutationCache(
+	logger klog.Logger, store Store, indexer Indexer, ttl time.Duration, includeAdds bool,
+) MutationCache {
+	return peer.NewIntegerResourceVersionMutationCache(logger, store, indexer, ttl, includeAdds)
+}
+
+// NewIntegerResourceVersionMutationCacheWithOptions is client-go's.
+func NewIntegerResourceVersionMutationCacheWithOptions(
+	logger klog.Logger, store Store, o MutationCacheOptions,
+) MutationCache {
+	return peer.NewIntegerResourceVersionMutationCacheWithOptions(logger, store, o)
+}
+
+// NewCacheMutationDetector is client-go's. It does nothing unless KUBE_CACHE_MUTATION_DETECTOR is set.
+func NewCacheMutationDetector(name string) MutationDetector {
+	return peer.NewCacheMutationDetector(name)
 }

@@ -67,9 +67,8 @@ func newInformer(lw ListerWatcher, example runtime.Object, o SharedIndexInformer
 		o: o, example: example, stopped: make(chan struct{}),
 		mutations: peer.NewCacheMutationDetector(o.ObjectDescription),
 	}
-	stream := features.FeatureGates().Enabled(features.WatchListClient) && !watchlist.DoesClientNotSupportWatchListSemantics(lw)
 	s.inf = informer.NewSharedInformer[held](listerWatcher{peer.ToListerWatcherWithContext(lw), example}, informer.Options[held]{
-		Resource: o.ObjectDescription, Transform: s.transformed, OnError: s.failed, StreamLists: stream,
+		Resource: o.ObjectDescription, Transform: s.transformed, OnError: s.failed, StreamLists: streamsLists(lw),
 		WatchTimeout: max(minWatch, 5*time.Minute), Panics: informer.CrashOnPanic,
 	})
 	s.store = newFollowedStore(s.inf.Indexer(), o.Indexers)
@@ -92,7 +91,10 @@ func (s *sharedInformer) AddIndexers(indexers Indexers) error {
 }
 
 // Run is RunWithContext with a channel instead of a context.
-func (s *sharedInformer) Run(stop <-chan struct{}) {
+func (s *sharedInformer) Run(stop <-chan struct{}) { runUntil(stop, s.RunWithContext) }
+
+// runUntil calls run with a context that ends when stop is closed, and returns when run has.
+func runUntil(stop <-chan struct{}, run func(context.Context)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	var waiter sync.WaitGroup
@@ -103,9 +105,14 @@ func (s *sharedInformer) Run(stop <-chan struct{}) {
 		}
 		cancel()
 	})
-	s.RunWithContext(ctx)
+	run(ctx)
 	close(ended)
 	waiter.Wait()
+}
+
+// streamsLists reports whether to ask lw for streamed lists, as client-go does.
+func streamsLists(lw any) bool {
+	return features.FeatureGates().Enabled(features.WatchListClient) && !watchlist.DoesClientNotSupportWatchListSemantics(lw)
 }
 
 // RunWithContext runs until ctx is done, and returns when all has ended. A second call warns and returns at once.

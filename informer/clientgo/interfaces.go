@@ -57,8 +57,27 @@ type (
 	Getter                       = peer.Getter
 	WatchErrorHandler            = peer.WatchErrorHandler
 	WatchErrorHandlerWithContext = peer.WatchErrorHandlerWithContext
-	// Reflector is what watch error handlers are given. Those of this package never run.
+	// Reflector is what watch error handlers are given. Those of this package never run: see [StoreReflector].
 	Reflector = peer.Reflector
+)
+
+// What a [StoreReflector] is made of.
+type (
+	ReflectorOptions       = peer.ReflectorOptions
+	ReflectorStore         = peer.ReflectorStore
+	ReflectorBookmarkStore = peer.ReflectorBookmarkStore
+	ResourceVersionUpdater = peer.ResourceVersionUpdater
+)
+
+// What expires in a store, and what is laid over one.
+type (
+	ExpirationPolicy          = peer.ExpirationPolicy
+	TimestampedEntry          = peer.TimestampedEntry
+	TTLPolicy                 = peer.TTLPolicy
+	MutationCache             = peer.MutationCache
+	MutationCacheOptions      = peer.MutationCacheOptions
+	MutationDetector          = peer.MutationDetector
+	ResourceVersionComparator = peer.ResourceVersionComparator
 )
 
 // The handlers of client-go.

@@ -181,7 +181,11 @@ func (s *stream) event(got watch.Event) (ev informer.Event[held], err error) {
 		ev.Object, ev.ResourceVersion = held{obj, fromList}, obj.GetResourceVersion()
 		return ev, nil
 	}
-	ev.Object, ev.ResourceVersion = held{obj, fromWatch}, s.advance(obj.GetResourceVersion())
+	from := fromWatch
+	if got.Type == watch.Added {
+		from = fromAdded
+	}
+	ev.Object, ev.ResourceVersion = held{obj, from}, s.advance(obj.GetResourceVersion())
 	return ev, nil
 }
 

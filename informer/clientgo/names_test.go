@@ -4,52 +4,28 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// elsewhere has the exported names of client-go's package that are not here, by the reason why. All types are client-go's own, so a
-// program may import its package beside this one.
-var elsewhere = map[string]string{
-	"the parts that an informer is made of: ours are in package informer": `
-		Config New ProcessFunc ProcessBatchFunc PopProcessFunc ShouldResyncFunc Queue QueueWithBatch
-		Delta Deltas DeltaType Added Updated Deleted Replaced ReplacedAll ReplacedAllInfo Sync SyncAll SyncAllInfo Bookmark BookmarkInfo
-		DeltaFIFO DeltaFIFOOptions NewDeltaFIFO NewDeltaFIFOWithOptions KeyLister KeyGetter KeyListerGetter ErrFIFOClosed ErrZeroLengthDeltasObject
-		RealFIFO RealFIFOOptions NewRealFIFO NewRealFIFOWithOptions TransformingStore
-		NewReflector NewNamedReflector NewReflectorWithOptions NewNamespaceKeyedIndexerAndReflector ReflectorOptions ReflectorStore
-		ReflectorBookmarkStore ResourceVersionUpdater ResourceVersionComparator VeryShortWatchError RetryWithDeadline NewRetryWithDeadline
-		Indices ThreadSafeStore ThreadSafeStoreOption ThreadSafeStoreTransaction ThreadSafeStoreWithTransaction NewThreadSafeStore
-		MutationDetector NewCacheMutationDetector`,
-	"other stores, which no informer needs": `
-		FIFO NewFIFO Heap NewHeap LessFunc UndeltaStore NewUndeltaStore
-		ExpirationCache ExpirationPolicy NewExpirationStore NewTTLStore TTLPolicy TimestampedEntry
-		MutationCache MutationCacheOptions NewIntegerResourceVersionMutationCache NewIntegerResourceVersionMutationCacheWithOptions`,
-	"metrics: ours are read from Stats, see package informer/metrics": `
-		InformerMetricsProvider SetInformerMetricsProvider InformerName InformerNameAndResource NewInformerName
-		WithStoreMetrics WithThreadSafeStoreMetrics MetricsProvider SetReflectorMetricsProvider
-		CounterMetric GaugeMetric HistogramMetric SummaryMetric`,
-	"for client-go's own tests": `
-		FakeCustomStore FakeExpirationPolicy NewFakeExpirationStore ResetInformerNamesForTesting`,
-}
+// documented is where the exported names stand that client-go's package has and this one has not: a table row a reason, names
+// in backquotes in its second column.
+const documented = "../../docs/swap-in.md"
 
-// TestNames: every exported name of client-go's package is either here or on the list above, and not both.
+// TestNames: every exported name of client-go's package is either here or in the table of the docs, and not both.
 func TestNames(t *testing.T) {
 	dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", "k8s.io/client-go/tools/cache").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours, left := exported(t, "."), map[string]bool{}
-	for _, names := range elsewhere {
-		for _, name := range strings.Fields(names) {
-			left[name] = true
-		}
-	}
+	ours, left := exported(t, "."), absent(t)
 	for name := range exported(t, strings.TrimSpace(string(dir))) {
 		switch {
 		case ours[name] == left[name]:
-			t.Errorf("%s: here %v, said to be elsewhere %v", name, ours[name], left[name])
+			t.Errorf("%s: here %v, in the docs' list of absent names %v", name, ours[name], left[name])
 		case left[name]:
 			delete(left, name)
 		}
@@ -57,6 +33,31 @@ func TestNames(t *testing.T) {
 	for name := range left {
 		t.Errorf("client-go has no %s", name)
 	}
+}
+
+// absent returns the names of the docs' table under "What informer/clientgo does not have".
+func absent(t *testing.T) map[string]bool {
+	page, err := os.ReadFile(documented)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(page), "### What `informer/clientgo` does not have")
+	if !found {
+		t.Fatalf("%s has no list of absent names", documented)
+	}
+	section, _, _ = strings.Cut(section, "\n#")
+	names := map[string]bool{}
+	for line := range strings.Lines(section) {
+		if !strings.HasPrefix(line, "| ") {
+			continue
+		}
+		for i, part := range strings.Split(line, "`") {
+			if i%2 == 1 {
+				names[part] = true
+			}
+		}
+	}
+	return names
 }
 
 // exported has the exported names of the package in dir, tests and methods excluded.

@@ -24,6 +24,8 @@ type origin uint8
 const (
 	fromList origin = iota
 	fromWatch
+	// fromAdded is for what a watch brought as new.
+	fromAdded
 	// fromWrite is for what a program wrote into the informer's store itself.
 	fromWrite
 )

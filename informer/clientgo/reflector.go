@@ -1,0 +1,181 @@
+package clientgo
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	peer "k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/flyball-dev/flyball/informer"
+)
+
+// StoreReflector keeps a store as the server's objects are, while it runs. It stands for client-go's Reflector, whose
+// type cannot be implemented from outside:
+//
+//	informer.Reflector ──▶ informer.DeltaFIFO ──▶ Replace, Add, Update, Delete, Resync of the store
+//
+// It has no ListAndWatch, which in client-go returns at the first failure: Run goes on until it is told to stop.
+//
+// Concurrency: only the goroutine that Run is called in calls the store. LastSyncResourceVersion, Name and
+// TypeDescription may be called at any time.
+type StoreReflector struct {
+	// WatchListPageSize is the number of objects to list at once; 0 means 500. Set it before Run.
+	WatchListPageSize int64
+	// ShouldResync is asked at every resync period whether to resync; nil means yes. Set it before Run.
+	ShouldResync func() bool
+
+	lw    listerWatcher
+	store ReflectorStore
+	o     ReflectorOptions
+	// stream says whether to ask for streamed lists.
+	stream bool
+
+	mu sync.Mutex
+	// version is the resource version that the store is at.
+	version string
+}
+
+// NewReflector is NewReflectorWithOptions with a resync period.
+func NewReflector(lw ListerWatcher, example any, store ReflectorStore, resync time.Duration) *StoreReflector {
+	return NewReflectorWithOptions(lw, example, store, ReflectorOptions{ResyncPeriod: resync})
+}
+
+// NewNamedReflector is NewReflector with a name for logs.
+func NewNamedReflector(name string, lw ListerWatcher, example any, store ReflectorStore, resync time.Duration) *StoreReflector {
+	return NewReflectorWithOptions(lw, example, store, ReflectorOptions{Name: name, ResyncPeriod: resync})
+}
+
+// NewNamespaceKeyedIndexerAndReflector returns a store with an index by namespace, and what keeps it up to date.
+func NewNamespaceKeyedIndexerAndReflector(lw ListerWatcher, example any, resync time.Duration) (Indexer, *StoreReflector) {
+	indexer := NewIndexer(MetaNamespaceKeyFunc, Indexers{NamespaceIndex: MetaNamespaceIndexFunc})
+	return indexer, NewReflector(lw, example, indexer, resync)
+}
+
+// NewReflectorWithOptions returns a reflector that keeps store up to date with what lw lists. example has the type of
+// the objects; nil allows any. Logger, Name, TypeDescription, ResyncPeriod and MinWatchTimeout are used; pauses after
+// failures are those of package informer. It panics when o has a Clock that is not the real one, or a Backoff:
+// ignoring them would let a test wait for ever.
+func NewReflectorWithOptions(lw ListerWatcher, example any, store ReflectorStore, o ReflectorOptions) *StoreReflector {
+	switch o.Clock.(type) {
+	case nil, clock.RealClock, *clock.RealClock:
+	default:
+		panic("informer/clientgo: Clock is not supported; virtualise time with testing/synctest")
+	}
+	if o.Backoff != nil {
+		panic("informer/clientgo: Backoff is not supported; informer.NewReflector has one")
+	}
+	if o.TypeDescription == "" {
+		o.TypeDescription = "<unspecified>"
+		if example != nil {
+			o.TypeDescription = fmt.Sprintf("%T", example)
+		}
+	}
+	object, _ := example.(runtime.Object)
+	return &StoreReflector{
+		lw: listerWatcher{peer.ToListerWatcherWithContext(lw), object}, store: store, o: o, stream: streamsLists(lw),
+	}
+}
+
+// Name returns the name given; it stands in logs.
+func (r *StoreReflector) Name() string { return r.o.Name }
+
+// TypeDescription returns the type of the objects, for display.
+func (r *StoreReflector) TypeDescription() string { return r.o.TypeDescription }
+
+// LastSyncResourceVersion returns the resource version that the store is at; "" before the first list.
+func (r *StoreReflector) LastSyncResourceVersion() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.version
+}
+
+// Run is RunWithContext with a channel instead of a context.
+func (r *StoreReflector) Run(stop <-chan struct{}) { runUntil(stop, r.RunWithContext) }
+
+// RunWithContext runs until ctx is done, and returns when all has ended. It may be called again after that: it lists
+// anew.
+func (r *StoreReflector) RunWithContext(ctx context.Context) {
+	if r.o.Logger != nil {
+		ctx = klog.NewContext(ctx, *r.o.Logger)
+	}
+	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("reflector", r.o.Name, "type", r.o.TypeDescription))
+	fifo := informer.NewDeltaFIFO[held]()
+	reflector := informer.NewReflector(r.lw, fifo, informer.ReflectorOptions[held]{
+		Resource: r.o.TypeDescription, PageSize: r.WatchListPageSize, StreamLists: r.stream,
+		WatchTimeout: max(r.o.MinWatchTimeout, 5*time.Minute),
+	})
+	var following sync.WaitGroup
+	following.Go(func() { _ = reflector.Run(ctx) }) // It ends with ctx, and returns nil then.
+	r.fill(ctx, fifo)
+	following.Wait()
+}
+
+// fill writes what the reflector learns into the store until ctx is done.
+func (r *StoreReflector) fill(ctx context.Context, fifo *informer.DeltaFIFO[held]) {
+	var resync <-chan time.Time // Never ready without a period.
+	if r.o.ResyncPeriod > 0 {
+		ticker := time.NewTicker(r.o.ResyncPeriod)
+		defer ticker.Stop()
+		resync = ticker.C
+	}
+	var batch []informer.Delta[held]
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-resync:
+			if r.LastSyncResourceVersion() != "" && (r.ShouldResync == nil || r.ShouldResync()) {
+				r.report(ctx, "resync", r.store.Resync())
+			}
+		case <-fifo.Ready():
+			batch = fifo.Take(batch)
+			for i := range batch {
+				r.apply(ctx, &batch[i])
+			}
+		}
+	}
+}
+
+// apply writes one delta. What the store refuses is reported and the rest goes on, as in client-go.
+func (r *StoreReflector) apply(ctx context.Context, d *informer.Delta[held]) {
+	obj := any(d.Object.Object)
+	switch {
+	case d.Type == informer.DeltaReplace:
+		objs := make([]any, len(d.Objects))
+		for i, o := range d.Objects {
+			objs[i] = o.Object
+		}
+		r.report(ctx, "replace", r.store.Replace(objs, d.ResourceVersion))
+	case len(d.Unreadable) > 0: // The informer's reflector has logged it.
+	case d.Type == informer.DeltaUpsert && d.Object.from == fromAdded:
+		r.report(ctx, "add", r.store.Add(obj))
+	case d.Type == informer.DeltaUpsert:
+		r.report(ctx, "update", r.store.Update(obj))
+	case d.Type == informer.DeltaDelete:
+		r.report(ctx, "delete", r.store.Delete(obj))
+	case d.Type == informer.DeltaBookmark:
+		if s, ok := r.store.(ReflectorBookmarkStore); ok {
+			r.report(ctx, "bookmark", s.Bookmark(d.ResourceVersion))
+		}
+	}
+	if d.ResourceVersion != "" {
+		r.mu.Lock()
+		r.version = d.ResourceVersion
+		r.mu.Unlock()
+	}
+	if s, ok := r.store.(ResourceVersionUpdater); ok && d.ResourceVersion != "" && d.Type != informer.DeltaReplace {
+		s.UpdateResourceVersion(d.ResourceVersion) // Replace was told it.
+	}
+}
+
+func (r *StoreReflector) report(ctx context.Context, operation string, err error) {
+	if err != nil {
+		utilruntime.HandleErrorWithContext(ctx, err, "The store refused a write", "operation", operation)
+	}
+}

@@ -1,0 +1,186 @@
+package clientgo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	peer "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// diary is a store that only writes down what it is asked to do.
+type diary struct {
+	mu     sync.Mutex // client-go resyncs from a goroutine of its own.
+	lines  []string
+	refuse error
+}
+
+func (d *diary) note(format string, args ...any) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lines = append(d.lines, fmt.Sprintf(format, args...))
+	return d.refuse
+}
+
+func (d *diary) Add(obj any) error    { return d.note("add %s", obj.(*corev1.Pod).Name) }
+func (d *diary) Update(obj any) error { return d.note("update %s", obj.(*corev1.Pod).Name) }
+func (d *diary) Delete(obj any) error { return d.note("delete %s", obj.(*corev1.Pod).Name) }
+func (d *diary) Resync() error        { return d.note("resync") }
+
+func (d *diary) Replace(objs []any, version string) error {
+	return d.note("replace by %d at %s", len(objs), version)
+}
+
+func (d *diary) Bookmark(version string) error { return d.note("bookmark %s", version) }
+
+func (d *diary) UpdateResourceVersion(version string) { _ = d.note("at %s", version) }
+
+// listThenWatch lists one pod at version 5, and watches w.
+func listThenWatch(w watch.Interface) ListerWatcher {
+	return ToListWatcherWithWatchListSemantics(&ListWatch{
+		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+			return &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "5"}, Items: []corev1.Pod{*pod("one", "4")}}, nil
+		},
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return w, nil },
+	}, noStreams{})
+}
+
+// runner is what client-go's reflector and ours have in common.
+type runner interface {
+	RunWithContext(ctx context.Context)
+	LastSyncResourceVersion() string
+}
+
+// TestReflectorWritesAsClientGos: both makes write the same into the same kind of store.
+func TestReflectorWritesAsClientGos(t *testing.T) {
+	makes := map[string]func(lw ListerWatcher, s ReflectorStore) runner{
+		"client-go": func(lw ListerWatcher, s ReflectorStore) runner {
+			return peer.NewNamedReflector("r", lw, &corev1.Pod{}, s, time.Minute)
+		},
+		"ours": func(lw ListerWatcher, s ReflectorStore) runner {
+			return NewNamedReflector("r", lw, &corev1.Pod{}, s, time.Minute)
+		},
+	}
+	want := strings.Join([]string{
+		"replace by 1 at 5", "add two", "at 6", "update one", "at 7", "delete two", "at 8", "bookmark 9", "at 9", "resync",
+	}, "\n")
+	for name, make := range makes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, store := watch.NewFakeWithChanSize(10, false), &diary{}
+				w.Add(pod("two", "6"))
+				w.Modify(pod("one", "7"))
+				w.Delete(pod("two", "8"))
+				w.Action(watch.Bookmark, pod("", "9"))
+				r := make(listThenWatch(w), store)
+				ctx, stop := context.WithTimeout(t.Context(), 90*time.Second)
+				defer stop()
+				r.RunWithContext(ctx)
+				if got := strings.Join(store.lines, "\n"); got != want {
+					t.Errorf("the store was asked to\n%s\nwant\n%s", got, want)
+				}
+				if got := r.LastSyncResourceVersion(); got != "9" {
+					t.Errorf("the reflector is at %q, want 9", got)
+				}
+			})
+		})
+	}
+}
+
+// TestReflectorFillsAStore: what the store refuses is reported, the rest goes on, and a second run lists anew.
+func TestReflectorFillsAStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, r := NewNamespaceKeyedIndexerAndReflector(listThenWatch(watch.NewFake()), &corev1.Pod{}, 0)
+		r.ShouldResync = func() bool { t.Error("asked without a resync period"); return true }
+		for range 2 {
+			stop := make(chan struct{})
+			time.AfterFunc(time.Second, func() { close(stop) })
+			r.Run(stop)
+			if keys := store.ListKeys(); len(keys) != 1 || keys[0] != "a/one" {
+				t.Fatalf("the store has %v", keys)
+			}
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w, store := watch.NewFakeWithChanSize(2, false), &diary{refuse: errors.New("refused")}
+		w.Add(pod("two", "6"))
+		w.Add(pod("three", "7"))
+		stop := make(chan struct{})
+		time.AfterFunc(time.Second, func() { close(stop) })
+		r := NewReflector(listThenWatch(w), &corev1.Pod{}, store, 0)
+		r.Run(stop)
+		if got, want := strings.Join(store.lines, ", "), "replace by 1 at 5, add two, at 6, add three, at 7"; got != want {
+			t.Errorf("a store that refuses everything was asked to %s, want %s", got, want)
+		}
+	})
+	if got := NewReflector(&ListWatch{}, nil, &diary{}, 0).TypeDescription(); got != "<unspecified>" {
+		t.Errorf("nil is described as %q", got)
+	}
+}
+
+// TestReflectorRefusesWhatItWouldIgnore: a clock or back-off that has no effect would make a test wait for ever.
+func TestReflectorRefusesWhatItWouldIgnore(t *testing.T) {
+	NewReflectorWithOptions(&ListWatch{}, nil, &diary{}, ReflectorOptions{Clock: clock.RealClock{}})
+	defer func() {
+		if p := fmt.Sprint(recover()); !strings.Contains(p, "testing/synctest") {
+			t.Errorf("the panic is %q", p)
+		}
+	}()
+	NewReflectorWithOptions(&ListWatch{}, nil, &diary{}, ReflectorOptions{Clock: clocktesting.NewFakeClock(time.Now())})
+}
+
+// TestExpiringStores: client-go's store of expiring objects and ours are read alike.
+func TestExpiringStores(t *testing.T) {
+	makes := map[string]func(KeyFunc, time.Duration) Store{"client-go": peer.NewTTLStore, "ours": NewTTLStore}
+	for name, make := range makes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := make(MetaNamespaceKeyFunc, time.Minute)
+				if err := s.Add("no object"); !errors.As(err, new(KeyError)) || err.(KeyError).Obj != "no object" { //nolint:errorlint
+					t.Errorf("adding what has no key: %v", err)
+				}
+				check := func(when string, one, two bool) {
+					t.Helper()
+					for name, want := range map[string]bool{"one": one, "two": two} {
+						if _, exists, err := s.Get(pod(name, "")); exists != want || err != nil {
+							t.Errorf("%s: %s exists: %v (%v), want %v", when, name, exists, err, want)
+						}
+					}
+				}
+				must(t, s.Replace([]any{pod("one", "1")}, "1"))
+				time.Sleep(40 * time.Second)
+				must(t, s.Add(pod("two", "2")))
+				check("after 40 s", true, true)
+				time.Sleep(40 * time.Second)
+				if keys := s.ListKeys(); len(keys) != 2 {
+					t.Errorf("before it is read the store has keys %v", keys)
+				}
+				if got := s.List(); len(got) != 1 || got[0].(*corev1.Pod).Name != "two" {
+					t.Errorf("after 80 s there are %v", got)
+				}
+				check("after 80 s", false, true)
+				must(t, s.Update(pod("one", "3")))
+				must(t, s.Delete(pod("two", "2")))
+				check("written again", true, false)
+			})
+		})
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
