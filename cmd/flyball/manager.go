@@ -18,8 +18,8 @@ import (
 	"github.com/flyball-dev/flyball/manager/metrics"
 )
 
-// managerFlags are the flags of flyball manager. Where kube-controller-manager has a flag, ours has its name, meaning and
-// default.
+// managerFlags are the flags of flyball manager. Where kube-controller-manager has a flag, ours has its name and meaning;
+// docs/divergence.md lists the defaults that differ.
 type managerFlags struct {
 	process     *flags.Flags
 	controllers []string

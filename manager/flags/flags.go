@@ -55,8 +55,8 @@ const (
 	LogJSON = "json"
 )
 
-// New returns flags with kube-controller-manager's defaults, the lease being kube-system/name. No port is opened by default but
-// 10257 on loopback.
+// New returns flags with kube-controller-manager's defaults, except that by default only port 10257 on loopback is opened
+// and no profiles are served there. The lease is kube-system/name.
 func New(name string) *Flags {
 	f := &Flags{
 		Name: name, QPS: 20, Burst: 30, ContentType: runtime.ContentTypeProtobuf,
@@ -69,7 +69,8 @@ func New(name string) *Flags {
 
 // AddFlags adds the flags, with klog's -v and -vmodule.
 //
-// Source: kube-controller-manager v1.37.1, for names and defaults, where it has the flag.
+// Source: kube-controller-manager v1.37.1, for the names of flags that it has. docs/divergence.md lists the defaults that
+// differ.
 func (f *Flags) AddFlags(fs *pflag.FlagSet) {
 	f.set = fs
 	fs.StringVar(&f.Kubeconfig, "kubeconfig", f.Kubeconfig, "the kubeconfig file; empty: $KUBECONFIG, then ~/.kube/config, then the service account of the Pod this runs in")
@@ -81,6 +82,7 @@ func (f *Flags) AddFlags(fs *pflag.FlagSet) {
 
 	fs.StringVar(&f.BindAddress, "bind-address", f.BindAddress, "the address on which /livez, /readyz, /healthz and /metrics are served. On loopback: as plain HTTP; elsewhere by TLS, and all but health only to those whose token the API server knows and allows to get the path")
 	fs.IntVar(&f.Port, "port", f.Port, "the port for them; 0 switches them off")
+	fs.IntVar(&f.Port, "secure-port", f.Port, "kube-controller-manager's name for --port")
 	fs.StringVar(&f.CertFile, "tls-cert-file", f.CertFile, "the certificate to serve with, read again when it changes; without one, and not on loopback, one is made that nobody can verify")
 	fs.StringVar(&f.KeyFile, "tls-private-key-file", f.KeyFile, "the certificate's key")
 	fs.BoolVar(&f.Insecure, "insecure-serving", f.Insecure, "serve everything to whoever reaches the address, and without --tls-cert-file as plain HTTP")

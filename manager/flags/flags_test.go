@@ -51,6 +51,7 @@ func TestServingByAddress(t *testing.T) {
 		serving manager.Serving
 	}{
 		{nil, "127.0.0.1:10257", "127.0.0.1:10257", "", manager.Serving{}},
+		{[]string{"--secure-port=9999"}, "127.0.0.1:9999", "127.0.0.1:9999", "", manager.Serving{}},
 		{[]string{"--port=0", "--profiling"}, "", "", "", manager.Serving{}},
 		{[]string{"--bind-address=::1", "--profiling"}, "[::1]:10257", "[::1]:10257", "[::1]:10257", manager.Serving{}},
 		{[]string{"--bind-address=0.0.0.0"}, "0.0.0.0:10257", "0.0.0.0:10257", "", manager.Serving{SelfSigned: true, Review: true}},
