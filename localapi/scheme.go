@@ -23,15 +23,10 @@ func newScheme(definitions []*resource.Definition) (*runtime.Scheme, error) {
 	}
 	v1 := schema.GroupVersion{Version: "v1"}
 	scheme.AddUnversionedTypes(v1, &metav1.Status{}, &metav1.APIVersions{}, &metav1.APIGroupList{}, &metav1.APIGroup{}, &metav1.APIResourceList{})
-	// Clients send the options of a delete as a kind of any group.
-	add := func(gv schema.GroupVersion) { scheme.AddKnownTypes(gv, &metav1.DeleteOptions{}) }
-	add(v1)
-	add(metav1.SchemeGroupVersion)
 	for _, d := range definitions {
 		if codec.IsUnstructured(d.New()) {
 			continue
 		}
-		add(d.GroupVersion)
 		scheme.AddKnownTypeWithName(d.GroupVersionKind(), d.New())
 		if d.Review == nil {
 			scheme.AddKnownTypeWithName(d.ListGroupVersionKind(), d.NewList())

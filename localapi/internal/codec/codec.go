@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metascheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -243,24 +244,24 @@ func Status(err error) *metav1.Status {
 	return &status
 }
 
-// DeleteOptions reads the body of a delete. Clients send it as a kind of meta.k8s.io/v1, of v1, or of their own group.
-func (c *Codec) DeleteOptions(b Body) (metav1.DeleteOptions, error) {
+// DeleteOptions reads the body of a delete. It may name any group version: clients send meta.k8s.io/v1, v1 and that of
+// the resource. Errors: BadRequest.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/delete.go DeleteResource.
+func DeleteOptions(b Body) (metav1.DeleteOptions, error) {
 	var o metav1.DeleteOptions
-	serializer := c.json
-	switch b.Format {
-	case Protobuf:
-		serializer = c.proto
-	case YAML:
-		serializer = c.yaml
-	}
 	kind := metav1.SchemeGroupVersion.WithKind("DeleteOptions")
-	obj, _, err := serializer.Decode(b.Bytes, &kind, &o)
-	if err != nil {
-		return o, apierrors.NewBadRequest(err.Error())
+	info, ok := runtime.SerializerInfoForMediaType(metascheme.Codecs.SupportedMediaTypes(), b.Format.ContentType())
+	if !ok {
+		return o, UnsupportedMediaType(runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf)
 	}
-	if obj != &o { // the real server's scheme for options knows no other kinds
-		err := runtime.NewNotRegisteredErrForKind("pkg/runtime/scheme.go:111", obj.GetObjectKind().GroupVersionKind())
+	decoder := metascheme.Codecs.DecoderToVersion(info.Serializer, kind.GroupVersion())
+	obj, _, err := decoder.Decode(b.Bytes, &kind, &o)
+	switch {
+	case err != nil:
 		return o, apierrors.NewBadRequest(err.Error())
+	case obj != &o:
+		return o, apierrors.NewBadRequest("decoded object cannot be converted to DeleteOptions")
 	}
 	return o, nil
 }

@@ -138,7 +138,7 @@ func (x *exchange) deleteOptions() (metav1.DeleteOptions, error) {
 		if err != nil {
 			return o, err
 		}
-		if o, err = x.api.Codec.DeleteOptions(codec.Body{Bytes: x.body, Format: format}); err != nil {
+		if o, err = codec.DeleteOptions(codec.Body{Bytes: x.body, Format: format}); err != nil {
 			return o, err
 		}
 	} else {
