@@ -3,17 +3,19 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 )
 
 // readCache answers q from the cache and the books.
 //
-// Errors: [ErrStale], [ErrNoIndex].
+// Errors: [ErrStale], [ErrNoIndex]; [informer.ErrRefused] when the cache is empty because the server refuses the list: the
+// reader gets the permission that is missing, in words, and may try again later.
 func (c *Cluster) readCache(ctx context.Context, cache *cache, q *query) ([]Object, error) {
 	if !cache.store.hasSynced() {
 		if err := cache.store.waitForSync(ctx); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("fill the cache of %s: %w", cache.ledger.resource, err)
 		}
 	}
 	if q.Lagging || c.o.WithoutReadYourWrites {

@@ -49,9 +49,11 @@ func (s stored[T]) waitForVersion(ctx context.Context, namespace, version string
 	return s.informer.WaitForResourceVersion(ctx, namespace, version)
 }
 
-func (s stored[T]) waitForSync(ctx context.Context) error { return s.informer.WaitForSync(ctx) }
-func (s stored[T]) hasSynced() bool                       { return s.informer.HasSynced() }
-func (s stored[T]) release()                              { informer.Release(s.informer) }
+func (s stored[T]) waitForSync(ctx context.Context) error {
+	return s.informer.WaitForSyncOrRefusal(ctx)
+}
+func (s stored[T]) hasSynced() bool { return s.informer.HasSynced() }
+func (s stored[T]) release()        { informer.Release(s.informer) }
 
 // objects makes a slice of the interface, in place where it is one already.
 func objects[T Object](typed []T) []Object {

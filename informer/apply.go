@@ -87,7 +87,7 @@ func (x *Indexer[T]) Apply(batch []Delta[T]) (Applied[T], error) {
 		return Applied[T]{}, err
 	}
 	tx.commit(batch)
-	x.announceMove()
+	x.moved.announce()
 	return tx.Applied, nil
 }
 

@@ -143,7 +143,7 @@ type SyncError struct {
 	Cause error
 	// Since is when the errors began.
 	Since time.Time
-	// Err is why the wait ended: the context's error, or [ErrStopped].
+	// Err is why the wait ended: the context's error, [ErrStopped] or [ErrRefused].
 	Err error
 }
 

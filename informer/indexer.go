@@ -44,10 +44,8 @@ type Indexer[T any] struct {
 	// snapshots are those that are open.
 	snapshots []*snapshot[T]
 
-	// waiting guards moved. It is taken with no other lock held.
-	waiting sync.Mutex
-	// moved is nil unless somebody waits for the watermark. Closed by Apply after it moved; nothing is sent.
-	moved chan struct{}
+	// moved is announced by Apply, after the watermark may have moved.
+	moved broadcast
 }
 
 // scopeState is how far the cache has followed one reflector.
@@ -335,7 +333,7 @@ func (x *Indexer[T]) ScopeResourceVersion(scope int) string {
 // Errors: ctx's.
 func (x *Indexer[T]) WaitForResourceVersion(ctx context.Context, scope int, rv string) error {
 	for {
-		moved := x.nextMove() // Before looking: a move in between is then not missed.
+		moved := x.moved.wait()
 		if at := x.ScopeResourceVersion(scope); at == rv || older(rv, at) {
 			return nil
 		}
@@ -344,23 +342,5 @@ func (x *Indexer[T]) WaitForResourceVersion(ctx context.Context, scope int, rv s
 		case <-ctx.Done():
 			return fmt.Errorf("wait for resource version %s: %w", rv, ctx.Err())
 		}
-	}
-}
-
-func (x *Indexer[T]) nextMove() <-chan struct{} {
-	x.waiting.Lock()
-	defer x.waiting.Unlock()
-	if x.moved == nil {
-		x.moved = make(chan struct{})
-	}
-	return x.moved
-}
-
-func (x *Indexer[T]) announceMove() {
-	x.waiting.Lock()
-	defer x.waiting.Unlock()
-	if x.moved != nil {
-		close(x.moved)
-		x.moved = nil
 	}
 }

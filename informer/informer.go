@@ -62,6 +62,11 @@ type Informer[T Object] interface {
 	//
 	// Errors: when ctx ends first, a [SyncError] that names the resource and the last list or watch error.
 	WaitForSync(ctx context.Context) error
+	// WaitForSyncOrRefusal is WaitForSync for callers that must not wait until somebody grants a permission: it returns as soon
+	// as the server refuses to list, and at once while the last answer was a refusal. The informer goes on asking.
+	//
+	// Errors: a [SyncError], as from WaitForSync; when the server refuses, it is an [ErrRefused].
+	WaitForSyncOrRefusal(ctx context.Context) error
 	// Health says how it goes with the server.
 	Health() Health
 	// Stats counts what was done.
@@ -71,6 +76,8 @@ type Informer[T Object] interface {
 var (
 	// ErrStopped says that the informer's Run has ended; it cannot be used again for what was asked.
 	ErrStopped = errors.New("informer has stopped")
+	// ErrRefused says that the server refuses to list: a permission is missing, or the credentials are not accepted.
+	ErrRefused = errors.New("the server refuses to list")
 	// ErrNoIndex says that the informer has no index of that name.
 	ErrNoIndex = errors.New("no such index")
 	// ErrNotFollowed says that a namespace is not one of those that the informer is restricted to.

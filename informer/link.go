@@ -25,6 +25,8 @@ type link struct {
 	counters
 	resource, namespace string
 	onError             func(context.Context, error) // See ReflectorOptions.
+	// news is announced after each failure; nil when nobody listens.
+	news *broadcast
 
 	mu sync.Mutex
 	// err is the last failure since both a list and a watch succeeded; nil when all is well.
@@ -53,6 +55,9 @@ func (l *link) failed(ctx context.Context, verb string, err error) {
 	since := l.since
 	l.mu.Unlock()
 
+	if l.news != nil {
+		l.news.announce()
+	}
 	if l.onError != nil {
 		l.onError(ctx, e)
 	}

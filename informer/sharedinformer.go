@@ -58,6 +58,8 @@ type SharedInformer[T Object] struct {
 	synced chan struct{}
 	// stopped is closed by Run when all has ended.
 	stopped chan struct{}
+	// failed is announced after a list or watch of any source failed.
+	failed  broadcast
 	started atomic.Bool
 
 	// unnamed counts the handlers that were given no name.
@@ -103,6 +105,7 @@ func NewSharedInformerOfNamespaces[T Object](lws map[string]ListerWatcher[T], o 
 			Held:  s.indexer.held,
 			Known: func(o ObjectState) bool { return s.fifo.Pending() == 0 && s.indexer.known(o) },
 		})})
+		s.sources[scope].reflector.link.news = &s.failed
 	}
 	for name, f := range o.Indexes {
 		if err := s.indexer.AddIndex(name, f); err != nil {
@@ -323,37 +326,6 @@ func (s *SharedInformer[T]) WaitForResourceVersion(ctx context.Context, namespac
 		return fmt.Errorf("%s in namespace %s: %w", s.o.Resource, namespace, ErrNotFollowed)
 	}
 	return nil
-}
-
-// HasSynced is described at [Informer].
-func (s *SharedInformer[T]) HasSynced() bool {
-	select {
-	case <-s.synced:
-		return true
-	default:
-		return false
-	}
-}
-
-// Synced is closed when HasSynced becomes true.
-func (s *SharedInformer[T]) Synced() <-chan struct{} { return s.synced }
-
-// WaitForSync is described at [Informer].
-func (s *SharedInformer[T]) WaitForSync(ctx context.Context) error {
-	if s.HasSynced() {
-		return nil
-	}
-	var why error
-	select {
-	case <-s.synced:
-		return nil
-	case <-s.stopped:
-		why = ErrStopped
-	case <-ctx.Done():
-		why = context.Cause(ctx)
-	}
-	h := s.Health()
-	return &SyncError{Resource: h.Resource, Namespace: h.Namespace, Cause: h.Err, Since: h.Since, Err: why}
 }
 
 // Health is described at [Informer]. Over several namespaces it is that of the one that failed first, if one did.

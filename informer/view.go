@@ -157,8 +157,12 @@ func (v *view[T]) NamespaceResourceVersion(namespace string) string {
 func (v *view[T]) ResourceVersion() string               { return v.shared.ResourceVersion() }
 func (v *view[T]) HasSynced() bool                       { return v.shared.HasSynced() }
 func (v *view[T]) WaitForSync(ctx context.Context) error { return v.shared.WaitForSync(ctx) }
-func (v *view[T]) Health() Health                        { return v.shared.Health() }
-func (v *view[T]) Stats() Stats                          { return v.shared.Stats() }
+
+func (v *view[T]) WaitForSyncOrRefusal(ctx context.Context) error {
+	return v.shared.WaitForSyncOrRefusal(ctx)
+}
+func (v *view[T]) Health() Health { return v.shared.Health() }
+func (v *view[T]) Stats() Stats   { return v.shared.Stats() }
 
 func assertAll[T Object](objs []Object) []T {
 	if objs == nil {

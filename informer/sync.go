@@ -1,0 +1,74 @@
+package informer
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// HasSynced is described at [Informer].
+func (s *SharedInformer[T]) HasSynced() bool {
+	select {
+	case <-s.synced:
+		return true
+	default:
+		return false
+	}
+}
+
+// Synced is closed when HasSynced becomes true.
+func (s *SharedInformer[T]) Synced() <-chan struct{} { return s.synced }
+
+// WaitForSync is described at [Informer].
+func (s *SharedInformer[T]) WaitForSync(ctx context.Context) error {
+	if s.HasSynced() {
+		return nil
+	}
+	var why error
+	select {
+	case <-s.synced:
+		return nil
+	case <-s.stopped:
+		why = ErrStopped
+	case <-ctx.Done():
+		why = context.Cause(ctx)
+	}
+	h := s.Health()
+	return &SyncError{Resource: h.Resource, Namespace: h.Namespace, Cause: h.Err, Since: h.Since, Err: why}
+}
+
+// WaitForSyncOrRefusal is described at [Informer].
+func (s *SharedInformer[T]) WaitForSyncOrRefusal(ctx context.Context) error {
+	for {
+		failed := s.failed.wait()
+		if s.HasSynced() {
+			return nil
+		}
+		if err := s.refusal(); err != nil {
+			return err
+		}
+		select {
+		case <-failed:
+		case <-s.synced:
+		case <-s.stopped:
+			return s.WaitForSync(ctx)
+		case <-ctx.Done():
+			return s.WaitForSync(ctx)
+		}
+	}
+}
+
+// refusal returns why the server refuses to fill the cache; nil when it does not.
+func (s *SharedInformer[T]) refusal() error {
+	for _, src := range s.sources {
+		if since, err := src.reflector.link.health(); err != nil && refuses(err) {
+			return &SyncError{Resource: s.o.Resource, Namespace: src.namespace, Cause: err, Since: since, Err: ErrRefused}
+		}
+	}
+	return nil
+}
+
+// refuses reports whether the server will answer so until somebody changes something: a permission is missing, or the
+// credentials are not accepted. A kind that is not defined is no refusal: its error is a NotFound, which a reader of one object
+// would take for the object's.
+func refuses(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }
