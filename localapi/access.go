@@ -155,13 +155,17 @@ func viewerRules() []rbacv1.PolicyRule {
 	}
 	return []rbacv1.PolicyRule{
 		view("", "pods", "pods/status", "pods/log", "serviceaccounts", "services", "services/status", "endpoints",
-			"persistentvolumeclaims", "persistentvolumeclaims/status", "configmaps", "bindings", "namespaces", "namespaces/status", "events"),
+			"persistentvolumeclaims", "persistentvolumeclaims/status", "configmaps", "bindings", "namespaces", "namespaces/status", "events",
+			"limitranges", "resourcequotas", "resourcequotas/status",
+			"replicationcontrollers", "replicationcontrollers/status", "replicationcontrollers/scale"),
+		view("events.k8s.io", "events"),
 		view("discovery.k8s.io", "endpointslices"),
 		view("apps", "controllerrevisions", "statefulsets", "statefulsets/status", "statefulsets/scale", "daemonsets", "daemonsets/status",
 			"deployments", "deployments/status", "deployments/scale", "replicasets", "replicasets/status", "replicasets/scale"),
 		view("autoscaling", "horizontalpodautoscalers", "horizontalpodautoscalers/status"),
 		view("batch", "jobs", "jobs/status", "cronjobs", "cronjobs/status"),
 		view("policy", "poddisruptionbudgets", "poddisruptionbudgets/status"),
+		view("networking.k8s.io", "networkpolicies", "ingresses", "ingresses/status"),
 	}
 }
 
@@ -173,13 +177,16 @@ func editorRules() []rbacv1.PolicyRule {
 		return rules(group, writeVerbs(), resources...)
 	}
 	return []rbacv1.PolicyRule{
-		rules("", readVerbs(), "secrets"),
-		edit("", "pods", "serviceaccounts", "services", "persistentvolumeclaims", "configmaps", "secrets", "events"),
-		rules("", []string{"create"}, "pods/eviction"),
+		rules("", readVerbs(), "pods/attach", "pods/proxy", "pods/exec", "pods/portforward", "secrets", "services/proxy"),
+		edit("", "pods", "pods/attach", "pods/proxy", "pods/exec", "pods/portforward", "serviceaccounts", "services", "services/proxy",
+			"persistentvolumeclaims", "configmaps", "secrets", "events", "replicationcontrollers", "replicationcontrollers/scale"),
+		edit("events.k8s.io", "events"),
+		rules("", []string{"create"}, "pods/eviction", "serviceaccounts/token"),
 		edit("apps", "statefulsets", "statefulsets/scale", "daemonsets", "deployments", "deployments/scale", "replicasets", "replicasets/scale"),
 		edit("autoscaling", "horizontalpodautoscalers"),
 		edit("batch", "jobs", "cronjobs"),
 		edit("policy", "poddisruptionbudgets"),
+		edit("networking.k8s.io", "networkpolicies", "ingresses"),
 		rules("coordination.k8s.io", append(readVerbs(), writeVerbs()...), "leases"),
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
+	"github.com/flyball-dev/flyball/localapi/builtin"
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
 )
 
@@ -27,6 +28,11 @@ func (s *Server) bootstrap(o Options) error {
 			if err := s.createNamespace(name); err != nil {
 				return err
 			}
+		}
+	}
+	for _, class := range builtin.SystemPriorityClasses() {
+		if err := s.ensure("", class); err != nil {
+			return err
 		}
 	}
 	if o.RBAC {

@@ -1,6 +1,7 @@
 package localapi
 
 import (
+	"context"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +10,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/crd"
 	"github.com/flyball-dev/flyball/localapi/internal/discovery"
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
+	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
 	"github.com/flyball-dev/flyball/localapi/resource"
 )
 
@@ -48,5 +50,27 @@ func (s *Server) serveFixed(definitions []*resource.Definition) {
 			s.custom = newCustomTypes(s, r, c)
 		}
 	}
+	for _, r := range c.resources {
+		c.tellFamily(r)
+	}
 	s.served.Store(c)
+}
+
+// tellFamily has the watchers of the other kinds of r's family see what is written to r.
+func (c *catalog) tellFamily(r *registry.Resource) {
+	if r.Definition.Family == nil {
+		return
+	}
+	var others []*registry.Resource
+	for _, m := range r.Definition.Family.Members {
+		other := c.resources[m.Kind.GroupVersion().WithResource(r.Definition.Plural)]
+		if other != nil && other != r {
+			others = append(others, other)
+		}
+	}
+	r.Changed = func(context.Context, *watchcache.Object, bool) {
+		for _, other := range others {
+			_ = other.Objects.SyncIfUsed() // a failure shows itself to whoever reads
+		}
+	}
 }

@@ -7,14 +7,20 @@ import (
 // All returns the definitions of all built-in types. Each call returns new values, so a caller may change them. The
 // order is that of discovery: by group, the core group first.
 func All() []*resource.Definition {
+	events, autoscalers := events(), horizontalPodAutoscalers()
 	return []*resource.Definition{
 		configMap(),
 		endpoints(),
-		event(),
+		events[0],
+		limitRange(),
 		namespace(),
 		node(),
 		persistentVolumeClaim(),
+		persistentVolume(),
 		pod(),
+		podTemplate(),
+		replicationController(),
+		resourceQuota(),
 		secret(),
 		serviceAccount(),
 		service(),
@@ -25,7 +31,8 @@ func All() []*resource.Definition {
 		replicaSet(),
 		statefulSet(),
 
-		horizontalPodAutoscaler(),
+		autoscalers[0],
+		autoscalers[1],
 
 		cronJob(),
 		job(),
@@ -34,11 +41,23 @@ func All() []*resource.Definition {
 
 		endpointSlice(),
 
+		events[1],
+
+		ingressClass(),
+		ingress(),
+		networkPolicy(),
+
+		runtimeClass(),
+
 		podDisruptionBudget(),
 
 		clusterRoleBinding(),
 		clusterRole(),
 		roleBinding(),
 		role(),
+
+		priorityClass(),
+
+		storageClass(),
 	}
 }

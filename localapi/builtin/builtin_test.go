@@ -21,11 +21,11 @@ func TestDefinitionsAreWhole(t *testing.T) {
 	resources := map[string]bool{}
 	for _, d := range All() {
 		t.Run(d.Plural, func(t *testing.T) {
-			gr := d.GroupResource().String()
-			if resources[gr] {
-				t.Errorf("%s is defined twice", gr)
+			gvr := d.GroupVersionResource().String()
+			if resources[gvr] {
+				t.Errorf("%s is defined twice", gvr)
 			}
-			resources[gr] = true
+			resources[gvr] = true
 			if d.Singular != strings.ToLower(d.Kind) {
 				t.Errorf("Singular = %q for kind %s", d.Singular, d.Kind)
 			}
@@ -34,7 +34,7 @@ func TestDefinitionsAreWhole(t *testing.T) {
 			checkEmptyObject(t, d)
 			for name, sub := range d.Subresources {
 				readOnly := slices.Equal(sub.Verbs, []string{"get"})
-				if sub.New == nil || sub.Kind.Empty() || len(sub.Verbs) == 0 || !readOnly && sub.Merge == nil && sub.Delete == nil {
+				if sub.New == nil || sub.Kind.Empty() || len(sub.Verbs) == 0 || !readOnly && sub.Merge == nil && sub.Delete == nil && sub.Connect == nil {
 					t.Errorf("subresource %s is not whole: %+v", name, sub)
 				}
 			}
@@ -61,6 +61,9 @@ func checkType(t *testing.T, d *resource.Definition) {
 // checkTable checks that a row fills its columns, and that each cell has its column's type.
 func checkTable(t *testing.T, d *resource.Definition) {
 	t.Helper()
+	if d.Row == nil {
+		return // name and creation time
+	}
 	row := d.Row(d.New(), time.Unix(0, 0))
 	if len(row) != len(d.Columns) {
 		t.Fatalf("%d cells for %d columns", len(row), len(d.Columns))
@@ -71,7 +74,7 @@ func checkTable(t *testing.T, d *resource.Definition) {
 				t.Errorf("column %q is an integer, its cell a %T", c.Name, row[i])
 			}
 		}
-		if c.Name == "" || c.Description == "" {
+		if c.Name == "" || c.Description == "" && c.Name != "Handler" { // which the real server looks for in the wrong place
 			t.Errorf("column %d has no name or description: %+v", i, c)
 		}
 	}

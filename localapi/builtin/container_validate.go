@@ -238,13 +238,7 @@ func validateResources(r *corev1.ResourceRequirements, path *field.Path) field.E
 }
 
 func validateResource(name corev1.ResourceName, q resource.Quantity, path *field.Path) field.ErrorList {
-	errs := invalid(path, name, validation.IsQualifiedName(string(name)))
-	if len(errs) == 0 && !strings.Contains(string(name), "/") && !isContainerResource(name) {
-		if !isQuotaResource(name) {
-			errs = append(errs, field.Invalid(path, name, "must be a standard resource type or fully qualified"))
-		}
-		errs = append(errs, field.Invalid(path, name, "must be a standard resource for containers"))
-	}
+	errs := validateContainerResourceName(name, path)
 	if q.Sign() < 0 {
 		errs = append(errs, field.Invalid(path, q.String(), apivalidation.IsNegativeErrorMsg))
 	}
@@ -262,22 +256,10 @@ func isContainerResource(name corev1.ResourceName) bool {
 	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
-// isQuotaResource tells whether a resource is one that exists, although no container can ask for it.
-func isQuotaResource(name corev1.ResourceName) bool {
-	switch name {
-	case corev1.ResourceStorage, corev1.ResourcePods, corev1.ResourceServices, corev1.ResourceSecrets, corev1.ResourceConfigMaps,
-		corev1.ResourceQuotas, corev1.ResourceReplicationControllers, corev1.ResourcePersistentVolumeClaims,
-		corev1.ResourceRequestsCPU, corev1.ResourceRequestsMemory, corev1.ResourceLimitsCPU, corev1.ResourceLimitsMemory:
-		return true
-	}
-	return false
-}
-
 // overcommits tells whether more of a resource may be requested of a node than it has: what Kubernetes itself measures
 // may, whole devices and huge pages may not.
 func overcommits(name corev1.ResourceName) bool {
-	native := !strings.Contains(string(name), "/") || strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
-	return native && !strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+	return isNativeResource(name) && !strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
 func portNumOrName(port intstr.IntOrString, path *field.Path) field.ErrorList {

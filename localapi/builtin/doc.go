@@ -11,7 +11,9 @@
 // default and change what a controller sees (default tolerations, priority and service account of a Pod) are part of
 // the types here. Feature gates have the defaults of v1.37.
 //
-// Not copied, because they need other objects or a network: quotas, limit ranges, priority classes, projected service
-// account tokens, disruption budgets during eviction. The validation of volume sources, affinity and security contexts
+// A type that is served as several kinds (autoscalers of two versions, events of two groups) is one [resource.Family].
+//
+// Not copied, because they need other objects or a network: what quotas, limit ranges, priority classes and runtime classes
+// do to pods (they are stored), projected service account tokens. The validation of volume sources, affinity and security contexts
 // covers what breaks a controller, not each of the real server's many hundred rules.
 package builtin

@@ -32,7 +32,10 @@ func event() *resource.Definition {
 // come from a newer recorder, that they say who reports and what was done.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/events.go legacyValidateEvent.
-func validateEvent(e *corev1.Event) field.ErrorList {
+func validateEvent(e *corev1.Event) field.ErrorList { return validateEventAs(e, "reportingComponent") }
+
+// validateEventAs is validateEvent for an API that calls the reporting controller by the given name.
+func validateEventAs(e *corev1.Event, controller string) field.ErrorList {
 	about := e.InvolvedObject.Namespace
 	elsewhere := field.ErrorList{field.Invalid(field.NewPath("involvedObject", "namespace"), about, "does not match event.namespace")}
 	if e.EventTime.IsZero() {
@@ -45,8 +48,8 @@ func validateEvent(e *corev1.Event) field.ErrorList {
 	if about == "" && e.Namespace != metav1.NamespaceDefault && e.Namespace != metav1.NamespaceSystem {
 		errs = elsewhere
 	}
-	errs = append(errs, shortText("reportingComponent", e.ReportingController, 0)...)
-	errs = append(errs, qualifiedName(e.ReportingController, field.NewPath("reportingComponent"))...)
+	errs = append(errs, shortText(controller, e.ReportingController, 0)...)
+	errs = append(errs, qualifiedName(e.ReportingController, field.NewPath(controller))...)
 	errs = append(errs, shortText("reportingInstance", e.ReportingInstance, 128)...)
 	errs = append(errs, shortText("action", e.Action, 128)...)
 	errs = append(errs, shortText("reason", e.Reason, 128)...)

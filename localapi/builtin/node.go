@@ -28,6 +28,8 @@ func node() *resource.Definition {
 		New:       func() runtime.Object { return &corev1.Node{} },
 		NewList:   func() runtime.Object { return &corev1.NodeList{} },
 
+		Subresources: map[string]resource.Subresource{"proxy": nodeProxy()},
+
 		Default:             mutate(defaultNode),
 		PrepareUpdate:       carry(func(n, old *corev1.Node) { n.Status = old.Status }),
 		PrepareStatusUpdate: carry(func(n, old *corev1.Node) { n.Spec = old.Spec }),

@@ -35,12 +35,7 @@ func pod() *resource.Definition {
 		Columns:              podColumns(),
 		Row:                  cells(podRow),
 		RowConditions:        podRowConditions,
-		Subresources: map[string]resource.Subresource{
-			"binding":             podBinding(),
-			"eviction":            podEviction(),
-			"ephemeralcontainers": podEphemeralContainers(),
-			"log":                 podLog(),
-		},
+		Subresources:         podSubresources(),
 	}
 }
 
@@ -69,15 +64,12 @@ func preparePod(pod *corev1.Pod) {
 
 // builtinPriority is the value of the two priority classes that every cluster has, and of no class at all.
 func builtinPriority(class string) int32 {
-	const systemCritical = 2_000_000_000
-	switch class {
-	case "system-cluster-critical":
-		return systemCritical
-	case "system-node-critical":
-		return systemCritical + 1000
-	default:
-		return 0
+	for _, c := range SystemPriorityClasses() {
+		if c.Name == class {
+			return c.Value
+		}
 	}
+	return 0
 }
 
 // addDefaultTolerations lets a pod stay for five minutes on a node that stops answering.

@@ -18,6 +18,14 @@ import (
 	"github.com/flyball-dev/flyball/localapi/resource"
 )
 
+func podSubresources() map[string]resource.Subresource {
+	all := podConnections()
+	all["binding"] = podBinding()
+	all["eviction"] = podEviction()
+	all["ephemeralcontainers"] = podEphemeralContainers()
+	return all
+}
+
 // podBinding is how a scheduler gives a pod to a node.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/pod/storage/storage.go BindingREST.

@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"math"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -160,10 +161,13 @@ func oneOf[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
 	if value == "" {
 		return field.ErrorList{field.Required(path, "")}
 	}
-	for _, a := range allowed {
-		if value == a {
-			return nil
-		}
+	return supported(path, value, allowed...)
+}
+
+// supported requires one of some values.
+func supported[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
+	if slices.Contains(allowed, value) {
+		return nil
 	}
 	return field.ErrorList{field.NotSupported(path, value, allowed)}
 }

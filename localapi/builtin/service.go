@@ -27,6 +27,8 @@ func service() *resource.Definition {
 		New:     func() runtime.Object { return &corev1.Service{} },
 		NewList: func() runtime.Object { return &corev1.ServiceList{} },
 
+		Subresources: map[string]resource.Subresource{"proxy": serviceProxy()},
+
 		ValidateName:        apivalidation.NameIsDNSLabel,
 		Default:             mutate(defaultService),
 		PrepareCreate:       prepare(prepareServiceCreate),

@@ -42,11 +42,17 @@ func validateWorkload(w workload, path *field.Path) field.ErrorList {
 	}
 	template := path.Child("template")
 	errs = append(errs, validateTemplate(w.template, template)...)
-	if p := w.template.Spec.RestartPolicy; p != corev1.RestartPolicyAlways {
-		errs = append(errs, field.NotSupported(template.Child("spec", "restartPolicy"), p, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
+	return append(errs, runsForever(w.template, w.kind, template)...)
+}
+
+// runsForever requires of a template that its pods are restarted, and have no deadline.
+func runsForever(t *corev1.PodTemplateSpec, kind string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if p := t.Spec.RestartPolicy; p != corev1.RestartPolicyAlways {
+		errs = append(errs, field.NotSupported(path.Child("spec", "restartPolicy"), p, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
 	}
-	if w.template.Spec.ActiveDeadlineSeconds != nil {
-		errs = append(errs, field.Forbidden(template.Child("spec", "activeDeadlineSeconds"), "activeDeadlineSeconds in "+w.kind+" is not Supported"))
+	if t.Spec.ActiveDeadlineSeconds != nil {
+		errs = append(errs, field.Forbidden(path.Child("spec", "activeDeadlineSeconds"), "activeDeadlineSeconds in "+kind+" is not Supported"))
 	}
 	return errs
 }

@@ -45,6 +45,9 @@ type Definition struct {
 	Versions       []string
 	StorageVersion string
 
+	// Family is set for a type with a Go type that is served as several kinds; nil for all others.
+	Family *Family
+
 	// Coerce brings an object without a Go type into the shape of its schema, as decoding does for the others, and
 	// returns the paths of the fields that it dropped. It runs before Default. Errors: it cannot be.
 	Coerce func(obj runtime.Object) (unknown []string, err error)
@@ -146,7 +149,7 @@ type Subresource struct {
 	// New makes the empty value of that type.
 	New func() runtime.Object
 
-	// Verbs are those of discovery: get, update, patch (all need Project; the last two Merge) or create.
+	// Verbs are those of discovery: get, update, patch (all need Project; the last two Merge) or create. With Connect: any.
 	Verbs []string
 
 	// Project returns the subresource's view of obj, which it may not change. A subresource that this server cannot
@@ -164,6 +167,15 @@ type Subresource struct {
 	Unmanaged bool
 	Owns      fieldpath.Filter
 	Replicas  fieldpath.Path
+
+	// Connect makes the subresource a connection to what an object stands for (exec, proxy). There
+	// is nothing to connect to here: every request for an object that there is is answered with the API status error that
+	// Connect returns. Such a subresource has nothing else.
+	Connect func(obj runtime.Object) error
+
+	// Answer makes a create a question about an object, to which body is the request (token): what Answer returns is sent, and
+	// nothing is stored. Errors are API status errors.
+	Answer func(ctx context.Context, obj, body runtime.Object) (runtime.Object, error)
 
 	// Validate judges what Merge made of old, instead of the definition's Validate and ValidateUpdate: a binding sets
 	// a field that an update may not. Nil means those two.

@@ -19,12 +19,6 @@ import (
 
 // notServed are the subresources that kube-apiserver has of types that we serve, and we do not have. docs/divergence.md names them.
 var notServed = map[string]string{
-	"pods/attach":           "needs a kubelet",
-	"pods/exec":             "needs a kubelet",
-	"pods/portforward":      "needs a kubelet",
-	"pods/proxy":            "needs a kubelet",
-	"nodes/proxy":           "needs a kubelet",
-	"services/proxy":        "needs a network",
 	"serviceaccounts/token": "needs keys to sign with",
 	"pods/resize":           "needs a kubelet",
 }

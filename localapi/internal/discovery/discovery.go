@@ -64,6 +64,7 @@ func newHandler(h *Handler) *Handler {
 	for _, path := range []string{"/healthz", "/livez", "/readyz"} {
 		h.mux.HandleFunc("GET "+path, serveHealth)
 	}
+	h.mux.HandleFunc("GET /openapi/v2", h.documents.ServeV2)
 	h.mux.HandleFunc("GET /openapi/v3", h.documents.ServeRoot)
 	h.mux.HandleFunc("GET /openapi/v3/{path...}", h.documents.ServeDocument)
 	h.mux.HandleFunc("GET /{$}", h.serveRoot)
@@ -230,6 +231,9 @@ func storageVersionHash(d *resource.Definition) string {
 	gv := d.GroupVersion
 	if d.StorageVersion != "" {
 		gv.Version = d.StorageVersion
+	}
+	if d.Family != nil {
+		gv = d.Family.Stored().Kind.GroupVersion()
 	}
 	sum := sha256.Sum256([]byte(gv.Group + "/" + gv.Version + "/" + d.Kind))
 	return base64.StdEncoding.EncodeToString(sum[:8])

@@ -13,7 +13,7 @@ func (h *Handler) serveVersion(w http.ResponseWriter, _ *http.Request) {
 
 // serveRoot answers / with the paths there are.
 func (h *Handler) serveRoot(w http.ResponseWriter, _ *http.Request) {
-	paths := []string{"/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"}
+	paths := []string{"/api", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"}
 	for _, gv := range h.groupVersions() {
 		if gv.Group == "" {
 			paths = append(paths, "/api/"+gv.Version)

@@ -39,6 +39,9 @@ func parseRequest(r *http.Request, query url.Values) (info *gate.Request, ok boo
 	}
 	if len(parts) > 2 {
 		info.Subresource = strings.Join(parts[2:], "/")
+		if parts[2] == "proxy" { // what follows is a path there
+			info.Subresource = parts[2]
+		}
 	}
 	info.Verb = verb(r.Method, info, watch, oldWatch)
 	return info, true

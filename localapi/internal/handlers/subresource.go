@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
 	"github.com/flyball-dev/flyball/localapi/resource"
@@ -35,6 +36,9 @@ func (x *exchange) subresource(ctx context.Context) (answer, error) {
 	}
 	if !slices.Contains(sub.Verbs, x.info.Verb) {
 		return answer{}, x.notAllowed()
+	}
+	if sub.Connect != nil {
+		return x.connect(ctx, sub)
 	}
 	switch x.info.Verb {
 	case "get":
@@ -73,6 +77,33 @@ func (x *exchange) getSubresource(ctx context.Context, sub resource.Subresource)
 	return otherAnswer(http.StatusOK, view), nil
 }
 
+// connect refuses a connection to an object that there is. The name may have a scheme before it and a port behind it.
+func (x *exchange) connect(ctx context.Context, sub resource.Subresource) (answer, error) {
+	name := x.info.Name
+	if _, plain, _, ok := utilnet.SplitSchemeNamePort(name); ok {
+		name = plain
+	}
+	o, err := x.res.Get(ctx, x.info.Namespace, name, "")
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{}, sub.Connect(o.Object)
+}
+
+// answerSubresource answers a question about an object.
+func (x *exchange) answerSubresource(ctx context.Context, sub resource.Subresource, sent runtime.Object) (answer, error) {
+	o, err := x.res.Get(ctx, x.info.Namespace, x.info.Name, "")
+	if err != nil {
+		return answer{}, err
+	}
+	result, err := sub.Answer(ctx, o.Object, sent)
+	if err != nil {
+		return answer{}, err
+	}
+	result.GetObjectKind().SetGroupVersionKind(sub.Kind)
+	return otherAnswer(http.StatusCreated, result), nil
+}
+
 // createSubresource performs an action (binding, eviction).
 func (x *exchange) createSubresource(ctx context.Context, sub resource.Subresource) (answer, error) {
 	o, err := x.writeOptions("CreateOptions")
@@ -85,6 +116,9 @@ func (x *exchange) createSubresource(ctx context.Context, sub resource.Subresour
 	}
 	if m, err := meta.Accessor(sent); err == nil && m.GetName() != "" && m.GetName() != x.info.Name {
 		return answer{}, apierrors.NewBadRequest("name in URL does not match name in " + sub.Kind.Kind + " object")
+	}
+	if sub.Answer != nil {
+		return x.answerSubresource(ctx, sub, sent)
 	}
 	if sub.Delete != nil {
 		return x.deleteBySubresource(ctx, sub, sent, o)

@@ -58,9 +58,12 @@ type mediaType struct {
 	Schema *schema `json:"schema"`
 }
 
+// info is what all documents say of themselves.
+var info = map[string]string{"title": "Kubernetes", "version": "v1.37.2+flyball"}
+
 func newDocument(gv runtimeschema.GroupVersion, definitions []*resource.Definition) *document {
 	d := &document{
-		OpenAPI: "3.0.0", Info: map[string]string{"title": "Kubernetes", "version": "v1.37.2+flyball"},
+		OpenAPI: "3.0.0", Info: info,
 		Paths: map[string]map[string]*operation{},
 	}
 	d.types, d.custom = components{}, map[string]any{}
@@ -118,7 +121,7 @@ func (d *document) add(def *resource.Definition) {
 var method = map[string]string{"get": "get", "create": "post", "update": "put", "patch": "patch"}
 
 func (d *document) addSubresource(path, name string, sub resource.Subresource) {
-	if sub.New == nil {
+	if sub.New == nil || sub.Connect != nil {
 		return
 	}
 	ref := d.addKind(sub.New(), sub.Kind)

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,43 +17,63 @@ import (
 	"github.com/flyball-dev/flyball/localapi/resource"
 )
 
-// Handler serves /openapi/v3 and the documents below it. They are built when somebody asks for one.
+// Handler serves /openapi/v3, the documents below it, and /openapi/v2. They are built when somebody asks for one.
 type Handler struct {
-	// fixed are the documents of the types that are always there, custom those of the others, by path.
-	fixed, custom func() map[string]served
+	// fixed are the documents of the types that are always there, custom those of the others.
+	fixed, custom func() *documents
+
+	v2 func() encodedV2
 }
 
-// served is a document in JSON, and its hash.
+// documents are some documents of version 3: as values, and encoded, by path.
+type documents struct {
+	all    []*document
+	byPath map[string]served
+}
+
+// served is an encoded document, and its hash.
 type served struct {
 	body []byte
 	hash string
 }
 
+func newServed(body []byte) served {
+	sum := sha512.Sum512(body)
+	return served{body: body, hash: strings.ToUpper(hex.EncodeToString(sum[:]))}
+}
+
 // New returns the handler for a set of types.
 func New(definitions []*resource.Definition) *Handler {
-	none := func() map[string]served { return nil }
-	return &Handler{fixed: sync.OnceValue(func() map[string]served { return build(definitions) }), custom: none}
+	fixed := sync.OnceValue(func() *documents { return build(definitions) })
+	return newHandler(fixed, func() *documents { return &documents{} })
 }
 
 // With returns a handler for h's types and others of group versions of their own. What h has built it does not build
 // again.
 func (h *Handler) With(definitions []*resource.Definition) *Handler {
-	return &Handler{fixed: h.fixed, custom: sync.OnceValue(func() map[string]served { return build(definitions) })}
+	return newHandler(h.fixed, sync.OnceValue(func() *documents { return build(definitions) }))
 }
 
-func build(definitions []*resource.Definition) map[string]served {
-	all := map[string]served{}
+func newHandler(fixed, custom func() *documents) *Handler {
+	return &Handler{fixed: fixed, custom: custom, v2: sync.OnceValue(func() encodedV2 {
+		return encodeV2(slices.Concat(fixed().all, custom().all))
+	})}
+}
+
+func build(definitions []*resource.Definition) *documents {
+	all := &documents{byPath: map[string]served{}}
 	for _, d := range definitions {
 		path := pathOf(d.GroupVersion)
-		if _, done := all[path]; done {
+		if _, done := all.byPath[path]; done {
 			continue
 		}
-		body, err := json.Marshal(newDocument(d.GroupVersion, definitions))
+		doc := newDocument(d.GroupVersion, definitions)
+		body, err := json.Marshal(doc)
 		if err != nil {
 			continue // a schema that is no JSON cannot be told
 		}
-		sum := sha512.Sum512(body)
-		all[path] = served{body: body, hash: strings.ToUpper(hex.EncodeToString(sum[:]))}
+		all.all = append(all.all, doc)
+		all.byPath[path] = newServed(body)
 	}
 	return all
 }
@@ -71,8 +92,8 @@ func (h *Handler) ServeRoot(w http.ResponseWriter, _ *http.Request) {
 		URL string `json:"serverRelativeURL"`
 	}
 	paths := map[string]link{}
-	for _, documents := range []map[string]served{h.fixed(), h.custom()} {
-		for path, doc := range documents {
+	for _, documents := range []*documents{h.fixed(), h.custom()} {
+		for path, doc := range documents.byPath {
 			paths[path] = link{URL: "/openapi/v3/" + path + "?hash=" + doc.hash}
 		}
 	}
@@ -91,9 +112,9 @@ func (h *Handler) ServeRoot(w http.ResponseWriter, _ *http.Request) {
 // Source: k8s.io/kube-openapi pkg/handler3/handler.go HandleGroupVersion.
 func (h *Handler) ServeDocument(w http.ResponseWriter, r *http.Request) {
 	path := r.PathValue("path")
-	doc, ok := h.fixed()[path]
+	doc, ok := h.fixed().byPath[path]
 	if !ok {
-		doc, ok = h.custom()[path]
+		doc, ok = h.custom().byPath[path]
 	}
 	if !ok {
 		http.Error(w, "404 page not found", http.StatusNotFound)
@@ -107,7 +128,12 @@ func (h *Handler) ServeDocument(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "public, immutable")
 		w.Header().Set("Expires", time.Now().AddDate(1, 0, 0).UTC().Format(http.TimeFormat))
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Etag", strconv.Quote(doc.hash))
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(doc.body))
+	doc.serve(w, r, "application/json")
+}
+
+// serve sends a document, unless the client has it already.
+func (s served) serve(w http.ResponseWriter, r *http.Request, contentType string) {
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Etag", strconv.Quote(s.hash))
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(s.body))
 }

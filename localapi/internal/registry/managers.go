@@ -145,8 +145,8 @@ func (w Written) fieldManager(converter managedfields.TypeConverter) (*managedfi
 	gv := w.Kind.GroupVersion()
 	if w.Owns != nil {
 		filters = map[fieldpath.APIVersion]fieldpath.Filter{}
-		for _, version := range w.versions() {
-			filters[fieldpath.APIVersion(gv.Group+"/"+version)] = w.Owns
+		for _, kind := range w.others() {
+			filters[fieldpath.APIVersion(kind.GroupVersion().String())] = w.Owns
 		}
 		filters[fieldpath.APIVersion(gv.String())] = w.Owns
 	}
@@ -165,26 +165,35 @@ func (s *Managers) forget(d *resource.Definition) {
 	maps.DeleteFunc(s.all, func(key managerKey, _ *managedfields.FieldManager) bool { return key.definition == d })
 }
 
-// versions are the other versions of the kind.
-func (w Written) versions() []string {
+// others are the kinds under which the objects are served as well.
+func (w Written) others() []schema.GroupVersionKind {
 	if w.definition == nil {
 		return nil
 	}
-	return w.definition.Versions
+	var kinds []schema.GroupVersionKind
+	for _, version := range w.definition.Versions {
+		kinds = append(kinds, w.Kind.GroupKind().WithVersion(version))
+	}
+	if f := w.definition.Family; f != nil {
+		for _, m := range f.Members {
+			kinds = append(kinds, m.Kind)
+		}
+	}
+	return kinds
 }
 
-// version is a version of a type, as the field manager wants to see it. Between versions only apiVersion changes;
-// unstructured content becomes the Go type, if there is one.
+// version is a version of a type, as the field manager wants to see it. Between versions of a type without a Go type only
+// apiVersion changes; unstructured content becomes the Go type, if there is one.
 type version struct{ Written }
 
 func (v version) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
-	kinds := []schema.GroupVersionKind{v.Kind}
-	for _, other := range v.versions() {
-		kinds = append(kinds, v.Kind.GroupKind().WithVersion(other))
-	}
+	kinds := append([]schema.GroupVersionKind{v.Kind}, v.others()...)
 	kind, ok := target.KindForGroupVersionKinds(kinds)
 	if !ok {
 		return nil, runtime.NewNotRegisteredErrForTarget("localapi", reflect.TypeOf(in).Elem(), target)
+	}
+	if v.definition != nil && v.definition.Family != nil {
+		return v.convertMember(in, kind)
 	}
 	u, ok := in.(*unstructured.Unstructured)
 	if !ok {
@@ -198,12 +207,36 @@ func (v version) ConvertToVersion(in runtime.Object, target runtime.GroupVersion
 		out.GetObjectKind().SetGroupVersionKind(kind)
 		return out, nil
 	}
-	obj := v.Written.New()
+	return structured(u, v.Written.New(), v.Kind)
+}
+
+// structured is unstructured content as an object of a Go type.
+func structured(u *unstructured.Unstructured, obj runtime.Object, kind schema.GroupVersionKind) (runtime.Object, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, obj); err != nil {
 		return nil, err
 	}
-	obj.GetObjectKind().SetGroupVersionKind(v.Kind)
+	obj.GetObjectKind().SetGroupVersionKind(kind)
 	return obj, nil
+}
+
+// convertMember converts between the members of a family.
+func (v version) convertMember(in runtime.Object, kind schema.GroupVersionKind) (runtime.Object, error) {
+	f := v.definition.Family
+	if u, ok := in.(*unstructured.Unstructured); ok {
+		m, ok := f.Member(u.GroupVersionKind())
+		if !ok {
+			return nil, runtime.NewNotRegisteredErrForKind("localapi", u.GroupVersionKind())
+		}
+		var err error
+		if in, err = structured(u, m.New(), m.Kind); err != nil {
+			return nil, err
+		}
+	}
+	out, ok := f.Convert(in, kind)
+	if !ok {
+		return nil, runtime.NewNotRegisteredErrForKind("localapi", kind)
+	}
+	return out, nil
 }
 
 func (version) Convert(in, out, _ any) error {

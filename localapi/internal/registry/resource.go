@@ -83,8 +83,12 @@ func (r *Resource) key(namespace, name string) storage.Key {
 	if !r.Definition.Namespaced {
 		namespace = ""
 	}
+	group := r.Definition.GroupVersion.Group
+	if f := r.Definition.Family; f != nil {
+		group = f.Stored().Kind.Group
+	}
 	return storage.Key{
-		Tenant: r.env.Tenant, Group: r.Definition.GroupVersion.Group, Resource: r.Definition.Plural,
+		Tenant: r.env.Tenant, Group: group, Resource: r.Definition.Plural,
 		Namespace: namespace, Name: name,
 	}
 }
@@ -101,6 +105,9 @@ func (r *Resource) decode(record storage.Record) (runtime.Object, error) {
 	if t, ok := record.Tag.(tag); ok && t.definition == r.Definition {
 		return t.object, nil
 	}
+	if f := r.Definition.Family; f != nil {
+		return r.restoreMember(record.Value, f)
+	}
 	obj, err := r.env.Codec.Restore(record.Value, r.New())
 	if err != nil || r.Definition.Coerce == nil {
 		return obj, err
@@ -113,8 +120,28 @@ func (r *Resource) decode(record storage.Record) (runtime.Object, error) {
 	return obj, nil
 }
 
+// restoreMember is decode for a member of a family.
+func (r *Resource) restoreMember(value []byte, f *resource.Family) (runtime.Object, error) {
+	obj, err := r.env.Codec.Restore(value, f.Stored().New())
+	if err != nil {
+		return nil, err
+	}
+	converted, ok := f.Convert(obj, r.Definition.GroupVersionKind())
+	if !ok {
+		return nil, fmt.Errorf("stored %v is no %v", obj.GetObjectKind().GroupVersionKind(), r.Definition.GroupVersionKind())
+	}
+	return converted, nil
+}
+
 // encode is obj as it is stored: in the storage version.
 func (r *Resource) encode(obj runtime.Object) ([]byte, error) {
+	if f := r.Definition.Family; f != nil {
+		stored, ok := f.Convert(obj, f.Stored().Kind)
+		if !ok {
+			return nil, fmt.Errorf("%v is no member of its family", obj.GetObjectKind().GroupVersionKind())
+		}
+		return r.env.Codec.Stored(stored)
+	}
 	if v := r.Definition.StorageVersion; v != "" && v != r.Definition.GroupVersion.Version {
 		obj = watchcache.ShallowCopy(obj)
 		obj.GetObjectKind().SetGroupVersionKind(r.Definition.GroupVersionKind().GroupKind().WithVersion(v))

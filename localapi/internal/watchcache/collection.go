@@ -65,6 +65,16 @@ func (c *Collection) Sync() error {
 	return c.syncLocked()
 }
 
+// SyncIfUsed is Sync for a collection that somebody has read already. Others are brought up to date by their first reader.
+func (c *Collection) SyncIfUsed() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.feed == nil {
+		return nil
+	}
+	return c.syncLocked()
+}
+
 // Get returns the current state of the object under key.
 func (c *Collection) Get(key string) (*Object, bool, error) {
 	c.mu.Lock()
