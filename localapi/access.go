@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/localapi/auth"
+	"github.com/flyball-dev/flyball/localapi/internal/handlers"
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
 )
 
@@ -92,7 +93,7 @@ func defaultRoles() []runtime.Object {
 	urls := func(urls ...string) []rbacv1.PolicyRule {
 		return []rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: urls}}
 	}
-	health := []string{"/healthz", "/livez", "/readyz", "/version", "/version/"}
+	health := handlers.PublicPaths()
 	discovery := append([]string{"/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*"}, health...)
 	reviews := []rbacv1.PolicyRule{
 		rules("authorization.k8s.io", []string{"create"}, "selfsubjectaccessreviews", "selfsubjectrulesreviews"),

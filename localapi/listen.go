@@ -15,7 +15,7 @@ import (
 )
 
 // Listen opens a port for [Server.Serve]. The address's host must be a loopback one ("" is 127.0.0.1): unless told
-// otherwise the server knows no users, and whoever reaches it may do everything.
+// otherwise the server knows no users, and everyone on this machine may do everything.
 func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	host, port, err := split(addr)
 	if err != nil {
@@ -57,6 +57,10 @@ const shutdownGrace = 5 * time.Second
 
 // Serve answers requests on l until ctx ends or the server is closed; then it lets those in flight finish, for a moment, closes l,
 // and returns nil.
+//
+// It answers what is asked of the address that l listens at, of localhost, or of [Options.AllowedHosts], and refuses what a web
+// page from elsewhere may have had a browser send. A header may take 10 seconds, a body 30, an answer (but a watch) a minute; a
+// connection that is idle for a minute is closed.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return s.serve(ctx, l, nil)
 }
@@ -85,8 +89,10 @@ func (s *Server) serve(ctx context.Context, l net.Listener, user *auth.User) err
 		streams = auth.WithUser(streams, user)
 	}
 	server := &http.Server{
-		Handler:           s.handler,
-		ReadHeaderTimeout: 10 * time.Second,
+		Handler:           &guard{api: s.handler, codec: s.env.Codec, allowed: s.allowedHosts},
+		ReadHeaderTimeout: readHeaderTimeout,
+		WriteTimeout:      answerTimeout,
+		IdleTimeout:       idleTimeout,
 		BaseContext:       func(net.Listener) context.Context { return streams },
 		ErrorLog:          log.New(io.Discard, "", 0), // of clients whose handshake failed: they know
 	}

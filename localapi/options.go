@@ -31,11 +31,16 @@ type Options struct {
 	Definitions []*resource.Definition
 
 	// Tokens are the users known by a bearer token. If there are any, requests over a socket that bring neither a token nor a
-	// client certificate come from system:anonymous. If there are none, everyone is the administrator.
+	// client certificate come from system:anonymous: with RBAC it may do what roles allow it, without it read health and version.
+	// If there are none, everyone is the administrator.
 	Tokens map[string]auth.User
 
+	// AllowedHosts are names of the server over a socket, beside localhost and the address that it listens at, without a port.
+	// Requests for any other name are refused.
+	AllowedHosts []string
+
 	// RBAC lets users do what Roles and ClusterRoles bound to them allow, and nothing else. The roles that every cluster has
-	// (cluster-admin, admin, edit, view, system:discovery, …) are created. Without it, everyone may do everything.
+	// (cluster-admin, admin, edit, view, system:discovery, …) are created. Without it, everyone who is known may do everything.
 	RBAC bool
 
 	// MaxReads and MaxWrites bound the requests answered at once: more are told to come back later (429). Watches do not

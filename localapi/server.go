@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -32,6 +33,7 @@ type Server struct {
 	custom *customTypes // nil: the server has no CustomResourceDefinitions
 
 	admin        auth.User // of clients in this process that name no user
+	allowedHosts []string  // see [Options.AllowedHosts]
 	historyLimit int64     // 0: unlimited
 	compacting   atomic.Bool
 	ownsStorage  bool
@@ -58,7 +60,10 @@ func New(o Options) (*Server, error) {
 	if err := storage.ValidateTenant(o.Tenant); err != nil {
 		return nil, err
 	}
-	s := &Server{admin: auth.Admin().Known(), historyLimit: o.historyLimit(), stopping: make(chan struct{}), open: map[*response]bool{}}
+	s := &Server{
+		admin: auth.Admin().Known(), allowedHosts: slices.Clone(o.AllowedHosts), historyLimit: o.historyLimit(),
+		stopping: make(chan struct{}), open: map[*response]bool{},
+	}
 	var authorizer *rbac.Authorizer
 	if o.RBAC {
 		authorizer = &rbac.Authorizer{Roles: storedRoles{s}}

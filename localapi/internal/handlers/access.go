@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -28,11 +29,31 @@ type Access struct {
 	reads, writes atomic.Int64
 }
 
-// authenticate says who sends a request. What a client of this process or a listener knows about its users stands in the
-// request's context.
+// authenticate says who sends a request. If no roles decide what a user without credentials may do, that user may read what is
+// public.
 //
 // Errors: Unauthorized.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/kubeapiserver/options/authentication.go ApplyAuthorization, which knows no anonymous user
+// when everything is allowed.
 func (a *Access) authenticate(r *http.Request) (auth.User, error) {
+	u, err := a.identify(r)
+	if err == nil && u.Name == auth.Anonymous && a.Authorizer == nil && (r.Method != http.MethodGet || !slices.Contains(PublicPaths(), r.URL.Path)) {
+		err = apierrors.NewUnauthorized("Unauthorized")
+	}
+	return u, err
+}
+
+// PublicPaths are the paths that everyone may read.
+//
+// Source: k8s.io/kubernetes v1.37.1 plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go system:public-info-viewer.
+func PublicPaths() []string {
+	return []string{"/healthz", "/livez", "/readyz", "/version", "/version/"}
+}
+
+// identify says who sends a request. What a client of this process or a listener knows about its users stands in the request's
+// context.
+func (a *Access) identify(r *http.Request) (auth.User, error) {
 	if header := r.Header.Get("Authorization"); header != "" && len(a.Tokens) > 0 {
 		scheme, token, _ := strings.Cut(header, " ")
 		u, ok := a.Tokens[strings.TrimSpace(token)]

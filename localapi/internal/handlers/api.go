@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -176,6 +177,9 @@ func (x *exchange) open() error {
 		return nil
 	}
 	body, err := io.ReadAll(io.LimitReader(x.r.Body, maxBody+1))
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return serviceError(http.StatusRequestTimeout, ": the body did not arrive in time")
+	}
 	if err != nil {
 		return apierrors.NewBadRequest("read request body: " + err.Error())
 	}

@@ -104,6 +104,7 @@ func (s *stream) start() bool {
 	s.w.Header().Set("Content-Type", contentType)
 	s.w.Header().Set("Cache-Control", "no-cache, private")
 	s.addWarnings(s.w.Header())
+	_ = http.NewResponseController(s.w).SetWriteDeadline(time.Time{}) // a listener's limit is for answers that have an end
 	s.w.WriteHeader(http.StatusOK)
 	s.flusher, _ = s.w.(http.Flusher)
 	s.flush()
