@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -66,6 +68,32 @@ func TestInterruptedDemo(t *testing.T) {
 	code := run(ctx, []string{"demo", "--timeout", "5m"}, &tripwire{text: "1  create", f: interrupt}, &errs)
 	if code != 1 || !strings.Contains(errs.String(), "interrupted at") {
 		t.Errorf("exit code %d: %s", code, &errs)
+	}
+}
+
+// TestDemoKeeps: after the story the kubeconfig that is told leads to the API, until the end.
+func TestDemoKeeps(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	told, out := io.Pipe()
+	code := make(chan int, 1)
+	go func() {
+		defer out.Close()
+		code <- run(ctx, []string{"demo", "--speed", "50", "--timeout", "5m", "--keep"}, out, io.Discard)
+	}()
+	for lines := bufio.NewScanner(told); lines.Scan(); {
+		path, found := strings.CutPrefix(lines.Text(), "  export KUBECONFIG=")
+		if !found {
+			continue
+		}
+		if _, err := clientOf(ctx, t, path).CoreV1().Namespaces().List(ctx, metav1.ListOptions{}); err != nil {
+			t.Error(err)
+		}
+		end()
+	}
+	if c := <-code; c != 0 {
+		t.Errorf("exit code %d", c)
 	}
 }
 

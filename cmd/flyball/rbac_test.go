@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -9,7 +10,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/flyball-dev/flyball/cmd/flyball/serve"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/audit"
 )
@@ -29,7 +29,8 @@ func TestRBACPrintsRoles(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	go func() { served <- server.Serve(ctx, listener) }()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := serve.WriteKubeconfig(kubeconfig, "http://"+listener.Addr().String()); err != nil {
+	text := strings.ReplaceAll(deadKubeconfig, "127.0.0.1:1", listener.Addr().String())
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	running, enough := context.WithCancel(t.Context())

@@ -21,8 +21,8 @@ func newServe() *cobra.Command {
 		Use:   "serve",
 		Short: "Serve an embedded Kubernetes API on a loopback port, with a fake kubelet and the controllers",
 		Long: `Serve an embedded Kubernetes API on a loopback port, with a fake kubelet and the controllers: a cluster in one process, for
-kubectl and other clients. Whoever reaches the port may do everything. Ctrl-C ends it, and nothing is left; with --store
-everything is there the next time, for flyball run, too.`,
+kubectl and other clients. Whoever has the token in the kubeconfig that is written may do everything, and nobody else anything.
+Ctrl-C ends it, and nothing is left; with --store everything is there the next time, for flyball run, too.`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := localapi.CheckAddr(o.Addr); err != nil {
@@ -52,7 +52,8 @@ everything is there the next time, for flyball run, too.`,
 	}
 	fs := c.Flags()
 	fs.StringVar(&o.Addr, "addr", "127.0.0.1:0", "the loopback address to listen at; port 0 is a free one")
-	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "where to write a kubeconfig, never over somebody else's; empty: a temporary file, removed at the end")
+	fs.StringSliceVar(&o.AllowedHosts, "allowed-hosts", nil, "names, beside localhost and the address, under which clients may ask for the API, without a port")
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "where to write a kubeconfig with a new token, never over somebody else's; empty: a temporary file, removed at the end")
 	o.Store.AddFlags(fs)
 	fs.BoolVar(&o.Kubelet, "kubelet", true, "start pods by a fake kubelet, and empty deleted namespaces")
 	fs.StringSliceVar(&o.Controllers, "controllers", []string{"*"}, "the controllers to run: '*' is all that are on by default, 'foo' is foo, '-foo' is not foo; empty: none. All: "+strings.Join(knownNames(), ", "))

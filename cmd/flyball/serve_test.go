@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -17,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 
@@ -68,8 +71,69 @@ func TestServe(t *testing.T) {
 	}
 }
 
+// TestServeAsksForTheToken: it is in the kubeconfig, which nobody else may read, and another one the next time.
+func TestServeAsksForTheToken(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	tokens := map[string]bool{}
+	for range 2 {
+		serving, stop := context.WithCancel(ctx)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			flyball(serving, "serve", "--kubeconfig", kubeconfig, "--controllers=", "--kubelet=false", "--allowed-hosts=api.test")
+		}()
+		config := configOf(ctx, t, kubeconfig)
+		trust, err := rest.TLSConfigFor(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for token, want := range map[string]int{"": 401, "guess": 401, config.BearerToken: 200} {
+			for host, code := range map[string]int{"": want, "api.test": want, "page.example": 403} {
+				r, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+"/api/v1/namespaces", nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if r.Host = host; token != "" {
+					r.Header.Set("Authorization", "Bearer "+token)
+				}
+				answer, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: trust}}).Do(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _ = answer.Body.Close(); answer.StatusCode != code {
+					t.Errorf("token %q, host %q: %d, want %d", token, host, answer.StatusCode, code)
+				}
+			}
+		}
+		if i, err := os.Stat(kubeconfig); err != nil || i.Mode().Perm() != 0o600 {
+			t.Errorf("the kubeconfig has mode %v, %v", i.Mode(), err)
+		}
+		tokens[config.BearerToken] = true
+		stop()
+		<-ended
+		if err := os.Truncate(kubeconfig, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(tokens) != 2 || tokens[""] {
+		t.Errorf("tokens: %v", tokens)
+	}
+}
+
 // clientOf waits for a kubeconfig and returns its client, which keeps no connection.
 func clientOf(ctx context.Context, t *testing.T, path string) kubernetes.Interface {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(configOf(ctx, t, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// configOf waits for a kubeconfig.
+func configOf(ctx context.Context, t *testing.T, path string) *rest.Config {
 	t.Helper()
 	for {
 		if text, err := os.ReadFile(path); err == nil && len(text) > 0 {
@@ -85,11 +149,7 @@ func clientOf(ctx context.Context, t *testing.T, path string) kubernetes.Interfa
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client
+	return config
 }
 
 func deployment(name string) *appsv1.Deployment {
@@ -194,8 +254,18 @@ func TestServeKeepsKubeconfigs(t *testing.T) {
 	if text, err := os.ReadFile(mine); err != nil || string(text) != precious {
 		t.Errorf("the file is %q, %v", text, err)
 	}
-	if err := serve.WriteKubeconfig(mine, "http://127.0.0.1:1"); err != nil {
+	if err := errors.Join(os.WriteFile(mine, nil, 0o600), os.Chmod(mine, 0o644)); err != nil {
 		t.Fatal(err)
+	}
+	earlier, err := serve.Open(ctx, "127.0.0.1:0", serve.NewToken(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(earlier.WriteKubeconfig(mine), earlier.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if i, err := os.Stat(mine); err != nil || i.Mode().Perm() != 0o600 {
+		t.Errorf("a file that was there has mode %v, %v", i.Mode(), err)
 	}
 	ended, end := context.WithCancel(ctx)
 	end()

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/cmd/flyball/nodes"
+	"github.com/flyball-dev/flyball/cmd/flyball/serve"
 	"github.com/flyball-dev/flyball/controllers"
 	"github.com/flyball-dev/flyball/controllers/garbagecollector"
 	"github.com/flyball-dev/flyball/informer"
@@ -31,6 +32,7 @@ import (
 // controller of namespaces, of which the story tells nothing, runs there, too.
 type cluster struct {
 	server  *localapi.Server
+	token   string // the administrator's, over a socket
 	nodes   *manager.Manager
 	manager *manager.Manager
 	client  kubernetes.Interface // the person's
@@ -53,11 +55,12 @@ type view struct {
 
 // newCluster builds everything and starts nothing.
 func newCluster(delay time.Duration) (*cluster, error) {
-	server, err := localapi.New(localapi.Options{})
+	token := serve.NewToken()
+	server, err := localapi.New(localapi.Options{Tokens: serve.Tokens(token)})
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{server: server, changed: make(chan struct{}, 1)}
+	c := &cluster{server: server, token: token, changed: make(chan struct{}, 1)}
 	if err := c.build(delay); err != nil {
 		return nil, errors.Join(err, server.Close())
 	}

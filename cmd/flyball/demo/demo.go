@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,7 +11,6 @@ import (
 	"time"
 
 	"github.com/flyball-dev/flyball/cmd/flyball/serve"
-	"github.com/flyball-dev/flyball/localapi"
 )
 
 // Options configures the demo.
@@ -104,13 +104,13 @@ func keep(ctx context.Context, c *cluster, out io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	listener, err := localapi.Listen(ctx, "127.0.0.1:0")
+	socket, err := serve.Open(ctx, "127.0.0.1:0", c.token, nil)
 	if err != nil {
 		return fmt.Errorf("serve the API on loopback: %w", err)
 	}
 	kubeconfig := filepath.Join(dir, "kubeconfig")
-	if err := serve.WriteKubeconfig(kubeconfig, "http://"+listener.Addr().String()); err != nil {
-		return err
+	if err := socket.WriteKubeconfig(kubeconfig); err != nil {
+		return errors.Join(err, socket.Close())
 	}
 	fmt.Fprintf(out, `
 The API now listens on %s, and everything still runs. Try:
@@ -121,6 +121,6 @@ The API now listens on %s, and everything still runs. Try:
   kubectl set image deployment/hello nginx=nginx:1.29 && kubectl get pods --watch
 
 Ctrl-C stops it.
-`, listener.Addr(), kubeconfig)
-	return c.server.Serve(ctx, listener)
+`, socket.Addr(), kubeconfig)
+	return socket.Serve(ctx, c.server)
 }

@@ -1,4 +1,3 @@
-// Package serve is an embedded Kubernetes API on a port: with a kubelet and the controllers, a cluster in one process.
 package serve
 
 import (
@@ -6,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -24,7 +20,10 @@ import (
 type Options struct {
 	// Addr is where the API listens: a loopback address, with port 0 for a free one.
 	Addr string
-	// Kubeconfig is where a kubeconfig is written; "": a temporary file, which is removed at the end.
+	// AllowedHosts are further names that clients may ask for; see [localapi.Options].
+	AllowedHosts []string
+	// Kubeconfig is where a kubeconfig is written, with the token that every client needs; "": a temporary file, which is removed
+	// at the end.
 	Kubeconfig string
 	// Controllers are those to run, in the form of kube-controller-manager's flag; none if empty.
 	Controllers []string
@@ -47,7 +46,10 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, objects.Close()) }()
-	server, err := localapi.New(localapi.Options{Storage: objects, Tenant: o.Store.Tenant})
+	token := NewToken()
+	server, err := localapi.New(localapi.Options{
+		Storage: objects, Tenant: o.Store.Tenant, Tokens: Tokens(token), AllowedHosts: o.AllowedHosts,
+	})
 	if err != nil {
 		return err
 	}
@@ -56,17 +58,17 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	listener, err := localapi.Listen(ctx, o.Addr)
+	socket, err := Open(ctx, o.Addr, token, o.AllowedHosts)
 	if err != nil {
 		return err
 	}
-	kubeconfig, remove, err := prepareKubeconfig(o.Kubeconfig, "http://"+listener.Addr().String())
+	kubeconfig, remove, err := prepareKubeconfig(o.Kubeconfig, socket)
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		return errors.Join(err, socket.Close())
 	}
 	defer remove()
-	fmt.Fprintf(o.Out, "The API listens on %s. Ctrl-C stops it.\n\n  export KUBECONFIG=%s\n\n", listener.Addr(), kubeconfig)
-	return run(ctx, managers, func(ctx context.Context) error { return server.Serve(ctx, listener) })
+	fmt.Fprintf(o.Out, "The API listens on %s. Ctrl-C stops it.\n\n  export KUBECONFIG=%s\n\n", socket.Addr(), kubeconfig)
+	return run(ctx, managers, func(ctx context.Context) error { return socket.Serve(ctx, server) })
 }
 
 // build makes what runs beside the API: the kubelet's manager and the controllers', as they would be two processes.
@@ -112,65 +114,4 @@ func run(ctx context.Context, managers []*manager.Manager, serve func(context.Co
 	end()
 	parts.Wait()
 	return errors.Join(append(errs, err)...)
-}
-
-// prepareKubeconfig writes the kubeconfig to path, or to a temporary file, which remove removes.
-func prepareKubeconfig(path, server string) (written string, remove func(), err error) {
-	if path != "" {
-		if err := mayOverwrite(path); err != nil {
-			return "", nil, err
-		}
-		return path, func() {}, WriteKubeconfig(path, server)
-	}
-	dir, err := os.MkdirTemp("", "flyball-")
-	if err != nil {
-		return "", nil, err
-	}
-	remove = func() { _ = os.RemoveAll(dir) }
-	path = filepath.Join(dir, "kubeconfig")
-	if err := WriteKubeconfig(path, server); err != nil {
-		remove()
-		return "", nil, err
-	}
-	return path, remove, nil
-}
-
-// kubeconfigForm is a kubeconfig; the server's address is missing.
-const kubeconfigForm = `apiVersion: v1
-kind: Config
-current-context: flyball
-clusters:
-- name: flyball
-  cluster: {server: %q}
-contexts:
-- name: flyball
-  context: {cluster: flyball, user: flyball}
-users:
-- name: flyball
-  user: {}
-`
-
-// mayOverwrite refuses a file that is there, unless it is empty, or was written by WriteKubeconfig: it may have all that somebody needs to
-// reach his clusters.
-func mayOverwrite(path string) error {
-	text, err := os.ReadFile(path)
-	if err != nil || len(text) == 0 {
-		return nil // What is wrong is found by the write.
-	}
-	before, after, _ := strings.Cut(kubeconfigForm, "%q")
-	server, isOurs := strings.CutPrefix(string(text), before)
-	server, endsSo := strings.CutSuffix(server, after)
-	if !isOurs || !endsSo || strings.Contains(server, "\n") {
-		return fmt.Errorf("--kubeconfig %s: it would be overwritten, and was not written by flyball: name another file, or remove it", path)
-	}
-	return nil
-}
-
-// WriteKubeconfig writes a kubeconfig for a server that asks nobody who they are.
-func WriteKubeconfig(path, server string) error {
-	text := fmt.Sprintf(kubeconfigForm, server)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		return fmt.Errorf("write the kubeconfig: %w", err)
-	}
-	return nil
 }
