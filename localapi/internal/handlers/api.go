@@ -187,6 +187,9 @@ func (x *exchange) open() error {
 		return apierrors.NewRequestEntityTooLargeError("limit is 3145728")
 	}
 	x.body = body
+	if format, err := codec.InputFormat(x.r); err == nil && format == codec.YAML || i.Verb == "patch" {
+		return codec.CheckAliases(body, maxBody)
+	}
 	return nil
 }
 

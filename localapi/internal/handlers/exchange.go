@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -56,6 +57,9 @@ func otherAnswer(code int, obj runtime.Object) answer {
 func (x *exchange) answerError(err error) answer {
 	if errors.Is(err, errNoSuchPath) {
 		return answer{code: http.StatusNotFound, raw: []byte(err.Error() + "\n"), contentType: "text/plain; charset=utf-8"}
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		err = apierrors.NewTimeoutError("request did not complete within requested timeout - "+err.Error(), 0)
 	}
 	status := codec.Status(err)
 	x.out.As, x.out.Format = schema.GroupVersionKind{}, codec.ErrorFormat(x.r)

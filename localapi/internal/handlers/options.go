@@ -120,7 +120,9 @@ func (x *exchange) patchOptions(t types.PatchType) (o registry.WriteOptions, for
 	if errs := validation.ValidatePatchOptions(&p, t); len(errs) > 0 {
 		return registry.WriteOptions{}, false, invalidOptions("PatchOptions", errs)
 	}
-	return x.optionsOf(p.DryRun, p.FieldManager), force, nil
+	o = x.optionsOf(p.DryRun, p.FieldManager)
+	o.Apply = t == types.ApplyYAMLPatchType
+	return o, force, nil
 }
 
 func (x *exchange) optionsOf(dryRun []string, manager string) registry.WriteOptions {

@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"slices"
+	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,11 +29,15 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
 )
 
-// maxJSONPatchOperations bounds a JSON patch, as in a kube-apiserver.
-const maxJSONPatchOperations = 10000
+// patchTimeout ends a patch that takes longer, whatever its client waits for.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/patch.go, requestTimeoutUpperBound.
+const patchTimeout = 34 * time.Second
 
 // patch handles a PATCH of the object or of its status.
 func (x *exchange) patch(ctx context.Context, part registry.Part) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, patchTimeout)
+	defer cancel()
 	patchType, err := x.patchType(x.res.New())
 	if err != nil {
 		return answer{}, err
@@ -53,7 +58,7 @@ func (x *exchange) patch(ctx context.Context, part registry.Part) (answer, error
 		return x.change(ctx, change)
 	}
 	change.Next = func(old runtime.Object) (runtime.Object, error) {
-		obj, err := x.patched(patchType, old, x.res.New())
+		obj, err := x.patched(ctx, patchType, old, x.res.New())
 		if err != nil {
 			return nil, err
 		}
@@ -156,7 +161,7 @@ func (x *exchange) appliedConfiguration() (*unstructured.Unstructured, error) {
 }
 
 // patched applies the body, a patch of the given type, to old and decodes the result into the empty object into.
-func (x *exchange) patched(t types.PatchType, old, into runtime.Object) (runtime.Object, error) {
+func (x *exchange) patched(ctx context.Context, t types.PatchType, old, into runtime.Object) (runtime.Object, error) {
 	if t == types.StrategicMergePatchType {
 		return x.strategic(old, into)
 	}
@@ -165,7 +170,7 @@ func (x *exchange) patched(t types.PatchType, old, into runtime.Object) (runtime
 	if err != nil {
 		return nil, err
 	}
-	after, problems, err := x.jsonPatched(t, before)
+	after, problems, err := x.jsonPatched(ctx, t, before)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +194,7 @@ type jsonPatchOp struct {
 }
 
 // jsonPatched applies a JSON patch or a JSON merge patch. problems are what a strict reading of the patch finds.
-func (x *exchange) jsonPatched(t types.PatchType, before []byte) (after []byte, problems []error, err error) {
+func (x *exchange) jsonPatched(ctx context.Context, t types.PatchType, before []byte) (after []byte, problems []error, err error) {
 	if t == types.JSONPatchType {
 		var operations []jsonPatchOp
 		if problems, err = kjson.UnmarshalStrict(x.body, &operations); err != nil {
@@ -202,15 +207,8 @@ func (x *exchange) jsonPatched(t types.PatchType, before []byte) (after []byte, 
 		if err != nil {
 			return nil, nil, apierrors.NewBadRequest(err.Error())
 		}
-		if len(patch) > maxJSONPatchOperations {
-			return nil, nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf(
-				"The allowed maximum operations in a JSON patch is %d, got %d", maxJSONPatchOperations, len(patch)))
-		}
-		after, err := patch.Apply(before)
-		if err != nil {
-			return nil, nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
-		}
-		return after, problems, nil
+		after, err := applyJSONPatch(ctx, patch, before)
+		return after, problems, err
 	}
 	if problems, err = kjson.UnmarshalStrict(x.body, &map[string]any{}); err != nil {
 		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
@@ -242,7 +240,7 @@ func (x *exchange) strategic(old, into runtime.Object) (runtime.Object, error) {
 		errors.Is(err, mergepatch.ErrUnsupportedStrategicMergePatchFormat):
 		return nil, apierrors.NewBadRequest(err.Error())
 	case errors.Is(err, mergepatch.ErrNoListOfLists), errors.Is(err, mergepatch.ErrPatchContentNotMatchRetainKeys):
-		return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+		return nil, unprocessable(err)
 	case err != nil:
 		return nil, err
 	}

@@ -158,6 +158,8 @@ func (x *exchange) updateSubresource(ctx context.Context, sub resource.Subresour
 }
 
 func (x *exchange) patchSubresource(ctx context.Context, sub resource.Subresource) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, patchTimeout)
+	defer cancel()
 	patchType, err := x.patchType(sub.New())
 	if err != nil {
 		return answer{}, err
@@ -170,7 +172,7 @@ func (x *exchange) patchSubresource(ctx context.Context, sub resource.Subresourc
 		return x.applySubresource(ctx, sub, o, force)
 	}
 	return x.storeView(ctx, sub, x.merge(ctx, sub, o, func(old runtime.Object) (runtime.Object, error) {
-		obj, err := x.patched(patchType, old, sub.New())
+		obj, err := x.patched(ctx, patchType, old, sub.New())
 		if err != nil {
 			return nil, err
 		}

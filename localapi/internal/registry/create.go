@@ -24,6 +24,9 @@ type WriteOptions struct {
 	// Manager owns the fields that the write sets; "" leaves the managed fields alone.
 	Manager string
 
+	// Apply says that the write is a server-side apply: it is nothing without managed fields.
+	Apply bool
+
 	// Warn takes warnings for the client; never nil.
 	Warn func(string)
 }
@@ -104,9 +107,9 @@ func (r *Resource) create(ctx context.Context, obj runtime.Object, o WriteOption
 	if o.DryRun {
 		return r.dryCreate(obj, key, m.GetName())
 	}
-	value, err := r.encode(obj)
+	value, err := r.value(obj, m, o)
 	if err != nil {
-		return nil, fmt.Errorf("encode %s %q: %w", d.Kind, m.GetName(), err)
+		return nil, err
 	}
 	created, err := r.put(ctx, key, obj, value, storage.NoRevision)
 	if errors.Is(err, storage.ErrConflict) {

@@ -149,6 +149,31 @@ func (r *Resource) encode(obj runtime.Object) ([]byte, error) {
 	return r.env.Codec.Stored(obj)
 }
 
+// maxStored bounds an object as it is stored, in bytes: what etcd takes in one request, unless it is told otherwise.
+//
+// Source: go.etcd.io/etcd server/embed DefaultMaxRequestBytes.
+const maxStored = 3 << 19
+
+// value is obj, with metadata m, as it is to be written to the store. The managed fields of an object that is too large
+// with them are dropped, unless they are what the write is about. Errors: RequestEntityTooLarge.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/create.go isTooLargeError.
+func (r *Resource) value(obj runtime.Object, m metav1.Object, o WriteOptions) ([]byte, error) {
+	value, err := r.encode(obj)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s %q: %w", r.Definition.Kind, m.GetName(), err)
+	}
+	if o.DryRun || len(value) <= maxStored {
+		return value, nil
+	}
+	if len(m.GetManagedFields()) > 0 && !o.Apply {
+		m.SetManagedFields(nil)
+		return r.value(obj, m, o)
+	}
+	return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("%s %q has %d bytes as it is stored, the limit is %d",
+		r.Definition.Kind, m.GetName(), len(value), maxStored))
+}
+
 // New returns an empty object with its kind set.
 func (r *Resource) New() runtime.Object {
 	obj := r.Definition.New()

@@ -241,9 +241,9 @@ func (r *Resource) replace(ctx context.Context, obj runtime.Object, old *watchca
 		return nil, err
 	}
 	m.SetResourceVersion("") // it is not part of what is stored
-	value, err := r.encode(obj)
+	value, err := r.value(obj, m, o)
 	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", old.Key, err)
+		return nil, err
 	}
 	if bytes.Equal(value, old.Value) {
 		// Nothing to write. Yet if old was replaced meanwhile, then what obj was computed from is out of date.
