@@ -3,6 +3,7 @@ package localapi
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +13,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/auth"
 	"github.com/flyball-dev/flyball/localapi/internal/handlers"
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
+	"github.com/flyball-dev/flyball/localapi/internal/tokens"
 )
 
 // RESTConfigFor is [Server.RESTConfig] for a client that comes as user u: what it may do, with [Options.RBAC], the roles that
@@ -19,6 +21,27 @@ import (
 func (s *Server) RESTConfigFor(u auth.User) *rest.Config {
 	u = u.Known()
 	return &rest.Config{Host: memoryHost, Transport: transport{server: s, user: &u}, QPS: -1}
+}
+
+// coreObject finds an object of the core group; NotFound if its type is not served.
+func (s *Server) coreObject(plural, namespace, name string) (metav1.Object, error) {
+	r := s.served.Load().resources[corev1.SchemeGroupVersion.WithResource(plural)]
+	if r == nil {
+		return nil, apierrors.NewNotFound(corev1.Resource(plural), name)
+	}
+	o, err := r.Get(context.Background(), namespace, name, "")
+	if err != nil {
+		return nil, err
+	}
+	return o.Meta, nil
+}
+
+// issued knows the users of an issuer's tokens that are meant for this server.
+func issued(i *tokens.Issuer) func(token string) (auth.User, bool, error) {
+	return func(token string) (auth.User, bool, error) {
+		u, _, ok, err := i.User(token, []string{tokens.Audience})
+		return u, ok, err
+	}
 }
 
 // storedRoles are the roles and bindings that the server serves.

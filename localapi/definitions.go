@@ -1,10 +1,21 @@
 package localapi
 
 import (
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/flyball-dev/flyball/localapi/builtin"
 	"github.com/flyball-dev/flyball/localapi/internal/crd"
+	"github.com/flyball-dev/flyball/localapi/internal/tokens"
 	"github.com/flyball-dev/flyball/localapi/resource"
 )
 
-// defaultDefinitions are the types that a server serves unless told otherwise.
-func defaultDefinitions() []*resource.Definition { return append(builtin.All(), crd.Definition()) }
+// defaultDefinitions are the types that a server serves unless told otherwise; issuer gives service accounts their tokens.
+func defaultDefinitions(issuer *tokens.Issuer) []*resource.Definition {
+	all := append(builtin.All(), crd.Definition())
+	for _, d := range all {
+		if d.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("ServiceAccount") {
+			d.Subresources = map[string]resource.Subresource{"token": issuer.Subresource()}
+		}
+	}
+	return all
+}

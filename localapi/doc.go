@@ -38,6 +38,9 @@
 // certificates, [Server.RESTConfigFor] makes a client that comes as somebody, and [Options.RBAC] lets Roles decide what they
 // may do. There is no impersonation.
 //
+// Service accounts get tokens by the subresource token ("kubectl create token"): the server signs them with a key that it
+// makes at the start, and knows its own again.
+//
 // # Tests
 //
 // [NewTest] takes the place of a fake client: seeded objects, a client, rules for what goes wrong, a log of requests.

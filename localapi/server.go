@@ -18,6 +18,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/rbac"
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
 	"github.com/flyball-dev/flyball/localapi/internal/reviews"
+	"github.com/flyball-dev/flyball/localapi/internal/tokens"
 	"github.com/flyball-dev/flyball/localapi/resource"
 	"github.com/flyball-dev/flyball/localapi/storage"
 	"github.com/flyball-dev/flyball/localapi/storage/memory"
@@ -68,15 +69,16 @@ func New(o Options) (*Server, error) {
 	if o.RBAC {
 		authorizer = &rbac.Authorizer{Roles: storedRoles{s}}
 	}
+	ids := identity.New(o.Rand)
+	issuer := &tokens.Issuer{Object: s.coreObject, ID: ids.UID}
 	if o.Definitions == nil {
-		reviewer := &reviews.Reviewer{Authorizer: authorizer, Tokens: o.Tokens}
-		o.Definitions = append(defaultDefinitions(), reviewer.Definitions()...)
+		reviewer := &reviews.Reviewer{Authorizer: authorizer, Tokens: o.Tokens, Issuer: issuer}
+		o.Definitions = append(defaultDefinitions(issuer), reviewer.Definitions()...)
 	}
 	store := o.Storage
 	if store == nil {
 		store, s.ownsStorage = memory.New(), true
 	}
-	ids := identity.New(o.Rand)
 	scheme, err := newScheme(o.Definitions)
 	if err != nil {
 		return nil, err
@@ -90,7 +92,7 @@ func New(o Options) (*Server, error) {
 		Codec: s.env.Codec, Gate: o.Gate, Audit: o.Audit, Managers: s.env.Managers,
 		BookmarkInterval: o.bookmarkInterval(), Stopping: s.stopping,
 		Group:    hasGroup(o.Definitions),
-		Access:   handlers.Access{Tokens: o.Tokens, Authorizer: authorizer, Reads: o.MaxReads, Writes: o.MaxWrites},
+		Access:   handlers.Access{Tokens: o.Tokens, Issued: issued(issuer), Authorizer: authorizer, Reads: o.MaxReads, Writes: o.MaxWrites},
 		Resource: func(gvr schema.GroupVersionResource) *registry.Resource { return s.served.Load().resources[gvr] },
 		Other:    http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.served.Load().discovery.ServeHTTP(w, r) }),
 	}

@@ -37,6 +37,8 @@ func All() []*resource.Definition {
 		cronJob(),
 		job(),
 
+		certificateSigningRequest(),
+
 		lease(),
 
 		endpointSlice(),

@@ -19,8 +19,7 @@ import (
 
 // notServed are the subresources that kube-apiserver has of types that we serve, and we do not have. docs/divergence.md names them.
 var notServed = map[string]string{
-	"serviceaccounts/token": "needs keys to sign with",
-	"pods/resize":           "needs a kubelet",
+	"pods/resize": "needs a kubelet",
 }
 
 // bothServers are the real server and a new one of ours, as clients see them without any script.

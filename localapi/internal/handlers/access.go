@@ -20,6 +20,10 @@ type Access struct {
 	// Tokens are the users known by a bearer token. If there are any, a token that is none of them is refused.
 	Tokens map[string]auth.User
 
+	// Issued knows the users of the tokens that the server has issued itself: ok is false for any other token. Errors: what makes a
+	// token of its own worthless.
+	Issued func(token string) (u auth.User, ok bool, err error)
+
 	// Authorizer decides what a user may do; nil allows everything.
 	Authorizer *rbac.Authorizer
 
@@ -54,13 +58,10 @@ func PublicPaths() []string {
 // identify says who sends a request. What a client of this process or a listener knows about its users stands in the request's
 // context.
 func (a *Access) identify(r *http.Request) (auth.User, error) {
-	if header := r.Header.Get("Authorization"); header != "" && len(a.Tokens) > 0 {
-		scheme, token, _ := strings.Cut(header, " ")
-		u, ok := a.Tokens[strings.TrimSpace(token)]
-		if !ok || !strings.EqualFold(scheme, "bearer") {
-			return auth.User{}, apierrors.NewUnauthorized("Unauthorized")
+	if header := r.Header.Get("Authorization"); header != "" {
+		if u, ok, err := a.bearer(header); ok || err != nil {
+			return u, err
 		}
-		return u.Known(), nil
 	}
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		return auth.FromCertificate(r.TLS.VerifiedChains[0][0]).Known(), nil
@@ -72,6 +73,27 @@ func (a *Access) identify(r *http.Request) (auth.User, error) {
 		return auth.Nobody(), nil
 	}
 	return auth.Admin().Known(), nil
+}
+
+// bearer is the user of an Authorization header; ok is false if it says nothing to this server. Errors: Unauthorized.
+func (a *Access) bearer(header string) (u auth.User, ok bool, err error) {
+	refused := apierrors.NewUnauthorized("Unauthorized")
+	scheme, token, _ := strings.Cut(header, " ")
+	token = strings.TrimSpace(token)
+	if strings.EqualFold(scheme, "bearer") {
+		if u, ok := a.Tokens[token]; ok {
+			return u.Known(), true, nil
+		}
+		if u, ok, err := a.Issued(token); err != nil {
+			return u, false, refused
+		} else if ok {
+			return u.Known(), true, nil
+		}
+	}
+	if len(a.Tokens) > 0 {
+		return u, false, refused
+	}
+	return u, false, nil
 }
 
 // admit refuses a request while too many others are answered. leave must be called when an admitted one is.
@@ -136,7 +158,7 @@ func (x *exchange) review(ctx context.Context) (answer, error) {
 	if m, err := meta.Accessor(obj); err == nil && d.Namespaced {
 		m.SetNamespace(x.info.Namespace)
 	}
-	reviewed, err := d.Review(auth.WithUser(ctx, &x.user), obj)
+	reviewed, err := d.Review(ctx, obj)
 	if err != nil {
 		return answer{}, err
 	}

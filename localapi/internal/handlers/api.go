@@ -208,7 +208,7 @@ func (x *exchange) nameFromFieldSelector() string {
 
 // answer performs the operation.
 func (x *exchange) answer() answer {
-	ctx := x.r.Context()
+	ctx := auth.WithUser(x.r.Context(), &x.user)
 	var a answer
 	var err error
 	switch {

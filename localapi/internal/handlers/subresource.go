@@ -114,11 +114,11 @@ func (x *exchange) createSubresource(ctx context.Context, sub resource.Subresour
 	if err != nil {
 		return answer{}, err
 	}
-	if m, err := meta.Accessor(sent); err == nil && m.GetName() != "" && m.GetName() != x.info.Name {
-		return answer{}, apierrors.NewBadRequest("name in URL does not match name in " + sub.Kind.Kind + " object")
-	}
 	if sub.Answer != nil {
 		return x.answerSubresource(ctx, sub, sent)
+	}
+	if m, err := meta.Accessor(sent); err == nil && m.GetName() != "" && m.GetName() != x.info.Name {
+		return answer{}, apierrors.NewBadRequest("name in URL does not match name in " + sub.Kind.Kind + " object")
 	}
 	if sub.Delete != nil {
 		return x.deleteBySubresource(ctx, sub, sent, o)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/flyball-dev/flyball/localapi/auth"
 	"github.com/flyball-dev/flyball/localapi/internal/rbac"
+	"github.com/flyball-dev/flyball/localapi/internal/tokens"
 	"github.com/flyball-dev/flyball/localapi/resource"
 )
 
@@ -26,6 +27,9 @@ type Reviewer struct {
 
 	// Tokens are the bearer tokens that are known.
 	Tokens map[string]auth.User
+
+	// Issuer knows the tokens that the server has issued itself.
+	Issuer *tokens.Issuer
 }
 
 // Definitions are the types of reviews.
@@ -84,12 +88,22 @@ func (v *Reviewer) token(_ context.Context, r *authenticationv1.TokenReview) (ru
 	if r.Spec.Token == "" {
 		return nil, apierrors.NewBadRequest("token is required for TokenReview in authentication")
 	}
-	u, ok := v.Tokens[r.Spec.Token]
-	if !ok {
-		r.Status = authenticationv1.TokenReviewStatus{Error: "invalid bearer token"}
+	if u, ok := v.Tokens[r.Spec.Token]; ok {
+		r.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: info(u.Known())}
 		return r, nil
 	}
-	r.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: info(u.Known())}
+	audiences := r.Spec.Audiences
+	if len(audiences) == 0 {
+		audiences = []string{tokens.Audience}
+	}
+	switch u, meant, ok, err := v.Issuer.User(r.Spec.Token, audiences); {
+	case !ok:
+		r.Status = authenticationv1.TokenReviewStatus{Error: "invalid bearer token"}
+	case err != nil:
+		r.Status = authenticationv1.TokenReviewStatus{Error: "[invalid bearer token, " + err.Error() + "]"}
+	default:
+		r.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: info(u.Known()), Audiences: meant}
+	}
 	return r, nil
 }
 
