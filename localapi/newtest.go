@@ -30,8 +30,8 @@ type Test struct {
 	rules  *ruleGate
 }
 
-// NewTest returns a server for a test, with the built-in types and the given objects (see [Server.Seed]). It ends with the
-// test. In a [testing/synctest] bubble it lives on the bubble's time.
+// NewTest returns a server for a test, with the built-in types and the given objects, definitions of custom resources among them
+// (see [Server.Seed]). It ends with the test. In a [testing/synctest] bubble it lives on the bubble's time.
 //
 // It takes the place of a fake client: what is written is defaulted, validated and versioned, conflicts are real, and watches
 // see what a watch would see.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,7 +14,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/manifest"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/gate"
 )
@@ -88,6 +94,62 @@ func TestInterceptInABubble(t *testing.T) {
 			t.Errorf("the get took %v, the other gate was asked %d times", waited, asked)
 		}
 	})
+}
+
+// TestSeedCustomResources: typed or read from a file, with their definition and namespace in any order, as they are.
+func TestSeedCustomResources(t *testing.T) {
+	definitions, err := manifest.ReadFiles([]string{"testdata/backups.yaml"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheme := runtime.NewScheme()
+	addBackups(scheme)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"a": "b"}}}
+	typed := &Backup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "typed", UID: "fixed", Finalizers: []string{"example.com/f"}},
+		Spec:       BackupSpec{Schedule: "@daily", Keep: 5}, Status: BackupStatus{Kept: 4},
+	}
+	read := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Backup", "metadata": map[string]any{"name": "read", "namespace": "shop"}, "spec": map[string]any{},
+	}}
+	said := typed.DeepCopyObject().(*Backup)
+	said.TypeMeta, said.Name = metav1.TypeMeta{APIVersion: "example.com/v1", Kind: "Backup"}, "said"
+	seeded := []runtime.Object{definitions[0], namespace, typed, read, said}
+	for first := range seeded {
+		objects := slices.Concat(seeded[first:], seeded[:first])
+		server := localapi.NewTestWith(t, localapi.Options{Scheme: scheme}, objects...)
+		c, err := client.New(server.RESTConfig(), client.Options{Scheme: scheme})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]Backup{"typed": *typed, "said": *said, "read": {Spec: BackupSpec{Keep: 3}}} {
+			var got Backup
+			if err := c.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: name}, &got); err != nil {
+				t.Fatalf("%s, with %d first: %v", name, first, err)
+			}
+			if got.Spec != want.Spec && name != "read" || got.Spec.Keep != want.Spec.Keep || got.Status != want.Status ||
+				len(got.Finalizers) != len(want.Finalizers) || want.UID != "" && got.UID != want.UID {
+				t.Errorf("%s, with %d first: %+v", name, first, got)
+			}
+		}
+		if ns, err := server.Client().CoreV1().Namespaces().Get(t.Context(), "shop", metav1.GetOptions{}); err != nil || ns.Labels["a"] != "b" {
+			t.Errorf("the namespace, with %d first: %v, %v", first, ns.Labels, err)
+		}
+		if writes := server.Audit().Writes(); len(writes) != 0 {
+			t.Errorf("seeding was recorded as %v", writes)
+		}
+	}
+	if typed.ResourceVersion != "" {
+		t.Error("the test's own object was changed")
+	}
+
+	server := localapi.NewTest(t)
+	if err := server.Seed(t.Context(), typed); err == nil || !strings.Contains(err.Error(), "a Scheme that knows it") {
+		t.Errorf("a type that nobody knows: %v", err)
+	}
+	if err := server.Seed(t.Context(), said); err == nil || !strings.Contains(err.Error(), "does not serve example.com/v1, Kind=Backup: a custom resource needs its definition") {
+		t.Errorf("a type without a definition: %v", err)
+	}
 }
 
 // tattler notes what a test would have failed with.

@@ -4,6 +4,9 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+
 	"github.com/flyball-dev/flyball/localapi/audit"
 	"github.com/flyball-dev/flyball/localapi/auth"
 	"github.com/flyball-dev/flyball/localapi/gate"
@@ -29,6 +32,9 @@ type Options struct {
 
 	// Definitions are the types to serve; nil: the built-in ones.
 	Definitions []*resource.Definition
+
+	// Scheme knows the Go types, beside the built-in ones, of objects that [Server.Seed] is given; nil is client-go's.
+	Scheme *runtime.Scheme
 
 	// Tokens are the users known by a bearer token. If there are any, requests over a socket that bring neither a token nor a
 	// client certificate come from system:anonymous: with RBAC it may do what roles allow it, without it read health and version.
@@ -71,6 +77,13 @@ type Options struct {
 	// Rand makes UIDs and the ends of generated names; nil: unpredictable ones. A seeded source makes them the same in
 	// every run. The server serialises its use.
 	Rand rand.Source
+}
+
+func (o Options) scheme() *runtime.Scheme {
+	if o.Scheme == nil {
+		return clientscheme.Scheme
+	}
+	return o.Scheme
 }
 
 func (o Options) historyLimit() int64 {

@@ -3,13 +3,18 @@ package localapi
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flyball-dev/flyball/localapi/audit"
+	"github.com/flyball-dev/flyball/localapi/internal/crd"
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
 )
 
@@ -19,11 +24,19 @@ func (s *Server) Audit() *audit.Log { return s.handler.Audit }
 // Seed stores objects as they are, as if they had been there all along: with the status, UID, finalizers and deletion
 // timestamp they have. What they lack (UID, creation time, defaults, their namespace) they get. They are not validated,
 // their managed fields are what they bring, and no request is recorded.
+//
+// Definitions of custom resources come first, whatever the order, and then namespaces. An object may be of a Go type of its own
+// that [Options.Scheme] knows.
 func (s *Server) Seed(ctx context.Context, objects ...runtime.Object) error {
-	for _, obj := range objects {
+	inOrder := slices.Clone(objects)
+	slices.SortStableFunc(inOrder, func(a, b runtime.Object) int { return s.rank(a) - s.rank(b) })
+	for _, obj := range inOrder {
 		r, err := s.resourceOf(obj)
 		if err != nil {
 			return err
+		}
+		if obj, err = typed(r, obj); err != nil {
+			return fmt.Errorf("seed %s: %w", r.Definition.Plural, err)
 		}
 		m, err := meta.Accessor(obj)
 		if err != nil {
@@ -32,9 +45,6 @@ func (s *Server) Seed(ctx context.Context, objects ...runtime.Object) error {
 		if err := s.ensureNamespace(r, m.GetNamespace()); err != nil {
 			return err
 		}
-		if obj, err = typed(r, obj); err != nil {
-			return fmt.Errorf("seed %s %s: %w", r.Definition.Plural, m.GetName(), err)
-		}
 		if err := r.Seed(ctx, obj); err != nil {
 			return fmt.Errorf("seed %s %s: %w", r.Definition.Plural, m.GetName(), err)
 		}
@@ -42,30 +52,63 @@ func (s *Server) Seed(ctx context.Context, objects ...runtime.Object) error {
 	return nil
 }
 
-// typed is a copy of obj in the Go type that the resource is stored in. What was read from a file is unstructured.
+// rank is the place of obj among objects that are seeded together: what others need comes first.
+func (s *Server) rank(obj runtime.Object) int {
+	kinds, err := s.kindsOf(obj)
+	switch {
+	case err == nil && kinds[0] == crd.Kind:
+		return 0
+	case err == nil && kinds[0] == corev1.SchemeGroupVersion.WithKind("Namespace"):
+		return 1
+	}
+	return 2
+}
+
+// typed is a copy of obj in the Go type that the resource is stored in. What was read from a file has none, and neither has a
+// custom resource here, whatever it has in its clients.
 func typed(r *registry.Resource, obj runtime.Object) (runtime.Object, error) {
 	own := r.Definition.New()
-	u, ok := obj.(*unstructured.Unstructured)
-	if _, same := own.(*unstructured.Unstructured); !ok || same {
+	if reflect.TypeOf(own) == reflect.TypeOf(obj) {
 		return obj.DeepCopyObject(), nil
 	}
-	return own, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, own)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return nil, err
+	}
+	if u, ok := own.(*unstructured.Unstructured); ok {
+		u.Object = content
+		return u, nil
+	}
+	return own, runtime.DefaultUnstructuredConverter.FromUnstructured(content, own)
+}
+
+// kindsOf are the kinds that obj may be of: the one it says, or those of its Go type. There is at least one.
+func (s *Server) kindsOf(obj runtime.Object) ([]schema.GroupVersionKind, error) {
+	if kind := obj.GetObjectKind().GroupVersionKind(); !kind.Empty() {
+		return []schema.GroupVersionKind{kind}, nil
+	}
+	kinds, _, err := s.env.Codec.Scheme().ObjectKinds(obj)
+	if err == nil {
+		return kinds, nil
+	}
+	if kinds, _, err = s.scheme.ObjectKinds(obj); err != nil {
+		return nil, fmt.Errorf("seed %T: %w: set its apiVersion and kind, or give the server a Scheme that knows it", obj, err)
+	}
+	return kinds, nil
 }
 
 // resourceOf finds the resource that objects of obj's type belong to.
 func (s *Server) resourceOf(obj runtime.Object) (*registry.Resource, error) {
-	kind := obj.GetObjectKind().GroupVersionKind()
-	if kind.Empty() {
-		kinds, _, err := s.env.Codec.Scheme().ObjectKinds(obj)
-		if err != nil {
-			return nil, fmt.Errorf("seed %T: %w", obj, err)
+	kinds, err := s.kindsOf(obj)
+	if err != nil {
+		return nil, err
+	}
+	for _, kind := range kinds {
+		if r := s.resourceOfKind(kind); r != nil {
+			return r, nil
 		}
-		kind = kinds[0]
 	}
-	if r := s.resourceOfKind(kind); r != nil {
-		return r, nil
-	}
-	return nil, fmt.Errorf("seed %T: the server does not serve %s", obj, kind)
+	return nil, fmt.Errorf("seed %T: the server does not serve %s: a custom resource needs its definition", obj, kinds[0])
 }
 
 func (s *Server) ensureNamespace(r *registry.Resource, name string) error {

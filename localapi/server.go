@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flyball-dev/flyball/localapi/auth"
@@ -33,9 +34,10 @@ type Server struct {
 	served atomic.Pointer[catalog]
 	custom *customTypes // nil: the server has no CustomResourceDefinitions
 
-	admin        auth.User // of clients in this process that name no user
-	allowedHosts []string  // see [Options.AllowedHosts]
-	historyLimit int64     // 0: unlimited
+	admin        auth.User       // of clients in this process that name no user
+	scheme       *runtime.Scheme // of Go types that clients have and the server has not
+	allowedHosts []string        // see [Options.AllowedHosts]
+	historyLimit int64           // 0: unlimited
 	compacting   atomic.Bool
 	ownsStorage  bool
 
@@ -62,7 +64,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		admin: auth.Admin().Known(), allowedHosts: slices.Clone(o.AllowedHosts), historyLimit: o.historyLimit(),
+		admin: auth.Admin().Known(), scheme: o.scheme(), allowedHosts: slices.Clone(o.AllowedHosts), historyLimit: o.historyLimit(),
 		stopping: make(chan struct{}), open: map[*response]bool{},
 	}
 	var authorizer *rbac.Authorizer
