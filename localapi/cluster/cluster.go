@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -23,7 +24,8 @@ type Options struct {
 	// NoNamespaces, NoGarbageCollector and NoKubelet switch a part off.
 	NoNamespaces, NoGarbageCollector, NoKubelet bool
 
-	// Namespaces, GarbageCollector and Kubelet are the parts' own options.
+	// Namespaces, GarbageCollector and Kubelet are the parts' own options. If Kubelet.Stop is zero, it is a second: a pod that is
+	// deleted can be seen to terminate, as on a real node. Negative is zero there.
 	Namespaces       namespaces.Options
 	GarbageCollector garbagecollector.Options
 	Kubelet          kubelet.Options
@@ -98,6 +100,9 @@ func (c *Cluster) addKubelet(config kubelet.Config, factory *informer.Factory, o
 	config.Nodes, errs[1] = informer.For[*corev1.Node](factory)
 	if err := errors.Join(errs[:]...); err != nil {
 		return err
+	}
+	if o.Stop == 0 {
+		o.Stop = time.Second
 	}
 	nodes, err := kubelet.New(config, o)
 	if err != nil {

@@ -11,9 +11,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
 
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/cluster"
+	"github.com/flyball-dev/flyball/localapi/kubelet"
 )
 
 // TestCluster: with all parts, a pod with an owner runs in a new namespace, and all goes with the namespace.
@@ -73,6 +75,61 @@ func TestCluster(t *testing.T) {
 			t.Errorf("run: %v", err)
 		}
 	})
+}
+
+// TestPodsCanBeSeenToTerminate by who looks every tenth of a second, unless the pod is not to be waited for.
+func TestPodsCanBeSeenToTerminate(t *testing.T) {
+	for _, c := range []struct {
+		stop  time.Duration // option
+		grace *int64        // of the deletion; nil: the pod's own
+		want  time.Duration
+	}{
+		{0, nil, time.Second},
+		{5 * time.Second, nil, 5 * time.Second},
+		{time.Hour, nil, 30 * time.Second},
+		{5 * time.Second, ptr.To[int64](2), 2 * time.Second},
+		{0, ptr.To[int64](0), 0},
+		{-1, nil, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			server := localapi.NewTest(t)
+			all, err := cluster.New(server.RESTConfig(), cluster.Options{Kubelet: kubelet.Options{Stop: c.stop}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- all.Run(ctx) }()
+			pods := server.Client().CoreV1().Pods("default")
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "nginx"}}}}
+			if _, err := pods.Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			if err := pods.Delete(ctx, "p", metav1.DeleteOptions{GracePeriodSeconds: c.grace}); err != nil {
+				t.Error(err)
+			}
+			begin := time.Now()
+			for {
+				synctest.Wait()
+				p, err := pods.Get(ctx, "p", metav1.GetOptions{})
+				if err != nil {
+					break
+				}
+				if p.DeletionTimestamp == nil {
+					t.Error("it is not being deleted")
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			if seen := time.Since(begin); seen != c.want {
+				t.Errorf("%+v: terminating for %v", c, seen)
+			}
+			stop()
+			if err := <-done; err != nil {
+				t.Errorf("run: %v", err)
+			}
+		})
+	}
 }
 
 // TestNothingRuns: what is switched off does nothing.

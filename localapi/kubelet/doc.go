@@ -11,6 +11,8 @@
 // pulled keeps its pod Pending, in ErrImagePull and then ImagePullBackOff. The two halves of each loop are pure plans
 // (status.go, placement.go, node.go) and what carries them out (podloop.go, nodeloop.go).
 //
+// A pod that is ready here is not run. Options.Message puts that into the status of each.
+//
 // It writes only what changes: there are no heartbeats. A node lifecycle controller, if one runs, would in the end
 // take the nodes for dead.
 package kubelet

@@ -38,6 +38,11 @@ type Options struct {
 	// Delay is how long a pod takes to start once it is bound, how long a failing pull takes, and how long a pod takes
 	// to stop, if its grace period is not shorter. Zero means no time at all.
 	Delay time.Duration
+	// Stop is how long a pod takes to stop at least, if its grace period is not shorter: who looks now and then sees it
+	// terminate. Zero means no longer than Delay says.
+	Stop time.Duration
+	// Message is the message of the status of every pod that is on one of the nodes; empty leaves it out.
+	Message string
 	// Spread is added to the delay, a part of it that depends on the pod's name, the stage and Seed only.
 	Spread time.Duration
 	Seed   uint64

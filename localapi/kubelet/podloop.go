@@ -120,7 +120,9 @@ func (k *Kubelet) reportUnschedulable(ctx context.Context, pod *corev1.Pod, reas
 
 // report brings a bound pod's status to what it should be by now.
 func (k *Kubelet) report(ctx context.Context, pod *corev1.Pod, hostIP string) (reconcile.Result, error) {
-	s := situation{stage: reached(pod), hostIP: hostIP, now: metav1.Now().Rfc3339Copy(), pullable: k.options.Pullable}
+	s := situation{
+		stage: reached(pod), hostIP: hostIP, now: metav1.Now().Rfc3339Copy(), pullable: k.options.Pullable, message: k.options.Message,
+	}
 	wait := k.advance(pod, &s.stage)
 	if s.stage != creating {
 		ips, err := k.addresses(pod, hostIP)
@@ -201,7 +203,7 @@ func (k *Kubelet) stop(ctx context.Context, pod *corev1.Pod) (reconcile.Result, 
 	if k.ledger.finished(pod.UID) || (pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0) {
 		return reconcile.Result{}, nil
 	}
-	takes := k.delay(pod, "stop")
+	takes := max(k.delay(pod, "stop"), k.options.Stop)
 	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
 		takes = min(takes, time.Duration(*grace)*time.Second)
 	}

@@ -57,6 +57,7 @@ type situation struct {
 	podIPs   []string // empty while creating
 	now      metav1.Time
 	pullable func(image string) bool
+	message  string // empty leaves the one that the pod has
 }
 
 // wantedStatus returns the status that a kubelet reports for a pod. What it does not own is kept: fields of others,
@@ -68,6 +69,9 @@ func wantedStatus(pod *corev1.Pod, s situation) corev1.PodStatus {
 	status.ObservedGeneration = pod.Generation
 	if status.StartTime == nil {
 		status.StartTime = &s.now
+	}
+	if s.message != "" {
+		status.Message = s.message
 	}
 	status.HostIP, status.HostIPs = s.hostIP, []corev1.HostIP{{IP: s.hostIP}}
 	if s.stage != creating {
