@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 
+	"github.com/flyball-dev/flyball/cmd/flyball/nodes"
 	"github.com/flyball-dev/flyball/controllers"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/manager/flags"
@@ -110,6 +111,7 @@ func (f *managerFlags) build(c *cobra.Command, wrap func(*rest.Config)) (*manage
 	if err != nil {
 		return nil, err
 	}
+	nodes.Quiet(config)
 	if wrap != nil {
 		wrap(config)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/klog/v2"
 
 	oneshot "github.com/flyball-dev/flyball/cmd/flyball/run"
@@ -57,7 +58,7 @@ to change says so. flyball serve opens the same store to kubectl.`,
 	fs.StringArrayVarP(&o.Files, "filename", "f", nil, "a file of objects in YAML or JSON, a directory of such files, or - for standard input; may be repeated. Without one, what is in the store is converged")
 	fs.StringVarP(&o.Namespace, "namespace", "n", "default", "the namespace of objects that name none")
 	fs.StringSliceVar(&o.Controllers, "controllers", []string{"*"}, "the controllers to run: '*' is all that are on by default, 'foo' is foo, '-foo' is not foo; empty: none. All: "+strings.Join(knownNames(), ", "))
-	fs.BoolVar(&o.Kubelet, "kubelet", true, "start pods by a fake kubelet, and empty deleted namespaces")
+	addKubeletFlag(fs, &o.Kubelet)
 	o.Store.AddFlags(fs)
 	fs.BoolVar(&o.Wait, "wait", false, "wait for what controllers want to look at again later, instead of listing it")
 	fs.DurationVar(&o.Timeout, "timeout", time.Minute, "how long all of it may take; then what was done is told, and the exit code is 1")
@@ -79,6 +80,9 @@ func checkRun(o *oneshot.Options) error {
 	}
 	if !slices.Contains([]string{oneshot.Table, oneshot.JSON, oneshot.YAML}, o.Output) {
 		return fmt.Errorf("--output %q: it must be table, json or yaml", o.Output)
+	}
+	if wrong := validation.ValidateNamespaceName(o.Namespace, false); len(wrong) > 0 {
+		return fmt.Errorf("--namespace %q: %s", o.Namespace, wrong[0])
 	}
 	if o.Timeout <= 0 {
 		return fmt.Errorf("--timeout %v: it must be more than nothing", o.Timeout)

@@ -19,14 +19,17 @@ func newServe() *cobra.Command {
 	var o serve.Options
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve an embedded Kubernetes API on a loopback port, with a fake kubelet and the controllers",
-		Long: `Serve an embedded Kubernetes API on a loopback port, with a fake kubelet and the controllers: a cluster in one process, for
-kubectl and other clients. Whoever has the token in the kubeconfig that is written may do everything, and nobody else anything.
+		Short: "Serve an embedded Kubernetes API on a loopback port, with the controllers and pretended pods",
+		Long: `Serve an embedded Kubernetes API on a loopback port, with the controllers: a cluster in one process, for kubectl and other
+clients. No pod is run: a fake kubelet only reports that they run, or nobody does (--kubelet=off). Whoever has the token in the kubeconfig that is written may do everything, and nobody else anything.
 Ctrl-C ends it, and nothing is left; with --store everything is there the next time, for flyball run, too.`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := localapi.CheckAddr(o.Addr); err != nil {
 				return &usageError{fmt.Errorf("--addr: %w", err)}
+			}
+			if err := serve.CheckHosts(o.AllowedHosts); err != nil {
+				return &usageError{fmt.Errorf("--allowed-hosts: %w", err)}
 			}
 			if err := o.Store.Validate(); err != nil {
 				return &usageError{fmt.Errorf("--tenant: %w", err)}
@@ -55,7 +58,8 @@ Ctrl-C ends it, and nothing is left; with --store everything is there the next t
 	fs.StringSliceVar(&o.AllowedHosts, "allowed-hosts", nil, "names, beside localhost and the address, under which clients may ask for the API, without a port")
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "where to write a kubeconfig with a new token, never over somebody else's; empty: a temporary file, removed at the end")
 	o.Store.AddFlags(fs)
-	fs.BoolVar(&o.Kubelet, "kubelet", true, "start pods by a fake kubelet, and empty deleted namespaces")
+	addKubeletFlag(fs, &o.Kubelet)
+	fs.BoolVar(&o.RBAC, "rbac", false, "let users do what roles bound to them allow, and nothing else; the kubeconfig's user may do everything")
 	fs.StringSliceVar(&o.Controllers, "controllers", []string{"*"}, "the controllers to run: '*' is all that are on by default, 'foo' is foo, '-foo' is not foo; empty: none. All: "+strings.Join(knownNames(), ", "))
 	return c
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -21,8 +20,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 	"k8s.io/utils/ptr"
 
+	"github.com/flyball-dev/flyball/cmd/flyball/nodes"
 	"github.com/flyball-dev/flyball/cmd/flyball/serve"
 )
 
@@ -31,6 +33,7 @@ func TestServe(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
+	logged := captureLog(t)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	type outcome struct {
 		code         int
@@ -43,6 +46,9 @@ func TestServe(t *testing.T) {
 		ended <- outcome{code, out, errs}
 	}()
 	client := clientOf(ctx, t, kubeconfig)
+	if log := logged(); strings.Contains(log, "deprecated") {
+		t.Errorf("the controllers were warned:\n%s", log)
+	}
 	one := deployment("web")
 	w, err := client.AppsV1().Deployments("default").Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=web"})
 	if err != nil {
@@ -64,61 +70,70 @@ func TestServe(t *testing.T) {
 	if err := ctx.Err(); err != nil {
 		t.Fatalf("the deployment has no pod: %v", err)
 	}
+	pods, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{})
+	if err != nil || len(pods.Items) != 1 || pods.Items[0].Status.Message != nodes.NotRun {
+		t.Errorf("the pods do not say that they are not run: %v, %v", pods, err)
+	}
+	if log := logged(); !strings.Contains(log, "Manager started") || strings.Contains(log, "deprecated") {
+		t.Errorf("the log has a warning, or nothing:\n%s", log)
+	}
 	stop()
 	o := <-ended
-	if o.code != 0 || !strings.Contains(o.stdout, "export KUBECONFIG="+kubeconfig) {
+	if o.code != 0 || !strings.Contains(o.stdout, "export KUBECONFIG="+kubeconfig) || !strings.Contains(o.stdout, "\nPods are not run: a fake kubelet only reports that they are") {
 		t.Errorf("exit code %d, stdout %q, stderr %q", o.code, o.stdout, o.errs)
 	}
 }
 
-// TestServeAsksForTheToken: it is in the kubeconfig, which nobody else may read, and another one the next time.
-func TestServeAsksForTheToken(t *testing.T) {
+// captureLog has the log of this process written to what the function returns, for the time of a test.
+func captureLog(t *testing.T) func() string {
+	t.Helper()
+	state := klog.CaptureState()
+	t.Cleanup(state.Restore)
+	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+	klog.SetLogger(logger)
+	return func() string { return logger.GetSink().(ktesting.Underlier).GetBuffer().String() }
+}
+
+// TestServeWithoutKubelet: pods stay as they are and say so, and namespaces can be deleted all the same.
+func TestServeWithoutKubelet(t *testing.T) {
+	defer goleak.VerifyNone(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	tokens := map[string]bool{}
-	for range 2 {
-		serving, stop := context.WithCancel(ctx)
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			flyball(serving, "serve", "--kubeconfig", kubeconfig, "--controllers=", "--kubelet=false", "--allowed-hosts=api.test")
-		}()
-		config := configOf(ctx, t, kubeconfig)
-		trust, err := rest.TLSConfigFor(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for token, want := range map[string]int{"": 401, "guess": 401, config.BearerToken: 200} {
-			for host, code := range map[string]int{"": want, "api.test": want, "page.example": 403} {
-				r, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+"/api/v1/namespaces", nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if r.Host = host; token != "" {
-					r.Header.Set("Authorization", "Bearer "+token)
-				}
-				answer, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: trust}}).Do(r)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _ = answer.Body.Close(); answer.StatusCode != code {
-					t.Errorf("token %q, host %q: %d, want %d", token, host, answer.StatusCode, code)
-				}
-			}
-		}
-		if i, err := os.Stat(kubeconfig); err != nil || i.Mode().Perm() != 0o600 {
-			t.Errorf("the kubeconfig has mode %v, %v", i.Mode(), err)
-		}
-		tokens[config.BearerToken] = true
-		stop()
-		<-ended
-		if err := os.Truncate(kubeconfig, 0); err != nil {
-			t.Fatal(err)
+	serving, stop := context.WithCancel(ctx)
+	said := make(chan string, 1)
+	go func() {
+		_, out, _ := flyball(serving, "serve", "--kubeconfig", kubeconfig, "--controllers=", "--kubelet=off")
+		said <- out
+	}()
+	core := clientOf(ctx, t, kubeconfig).CoreV1()
+	if _, err := core.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "nginx"}}}}
+	if _, err := core.Pods("shop").Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w, err := core.Namespaces().Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=shop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := core.Pods("shop").Get(ctx, "web", metav1.GetOptions{}); err != nil || p.Status.Phase != corev1.PodPending || p.Spec.NodeName != "" {
+		t.Errorf("the pod: %v, %v", p, err)
+	}
+	if err := core.Namespaces().Delete(ctx, "shop", metav1.DeleteOptions{}); err != nil {
+		t.Error(err)
+	}
+	gone := false
+	for e := range w.ResultChan() {
+		if gone = e.Type == watch.Deleted; gone {
+			w.Stop()
+			break
 		}
 	}
-	if len(tokens) != 2 || tokens[""] {
-		t.Errorf("tokens: %v", tokens)
+	stop()
+	if out := <-said; !gone || !strings.Contains(out, "\nPods are not run: they stay Pending") {
+		t.Errorf("namespace gone: %v; said: %q", gone, out)
 	}
 }
 

@@ -109,6 +109,8 @@ func (f *Flags) Validate() error {
 	switch {
 	case f.Port < 0 || f.Port > 65535:
 		return fmt.Errorf("--port %d: it must be between 0 and 65535", f.Port)
+	case f.BindAddress != "" && f.BindAddress != "localhost" && net.ParseIP(f.BindAddress) == nil:
+		return fmt.Errorf("--bind-address %q: it must be an IP address or localhost; empty: all addresses", f.BindAddress)
 	case (f.CertFile == "") != (f.KeyFile == ""):
 		return errors.New("--tls-cert-file and --tls-private-key-file need each other")
 	case !slices.Contains([]string{LogText, LogJSON}, f.LogFormat):

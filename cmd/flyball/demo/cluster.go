@@ -116,7 +116,7 @@ func loops(r manager.Runnable) []func() reconcile.Stats {
 
 // config has no limit on requests: the server is in this process.
 func (c *cluster) config() *rest.Config {
-	config := c.server.RESTConfig()
+	config := nodes.Quiet(c.server.RESTConfig())
 	config.QPS = -1
 	return config
 }

@@ -1,5 +1,3 @@
-// Package nodes is what a cluster has beside its API and its workload controllers, for the commands that embed one: a fake
-// kubelet, and the controller that empties deleted namespaces and gives each its service account.
 package nodes
 
 import (
@@ -14,6 +12,9 @@ import (
 	"github.com/flyball-dev/flyball/manager"
 )
 
+// NotRun is what the status of every pod says.
+const NotRun = "Nothing of this pod is run: a fake kubelet only reports that it is."
+
 // Add adds both to a manager.
 func Add(m *manager.Manager, o kubelet.Options) error {
 	return errors.Join(AddKubelet(m, o), AddNamespaces(m))
@@ -21,6 +22,7 @@ func Add(m *manager.Manager, o kubelet.Options) error {
 
 // AddKubelet adds a fake kubelet to a manager.
 func AddKubelet(m *manager.Manager, o kubelet.Options) error {
+	o.Message = NotRun
 	pods, err := informer.For[*corev1.Pod](m.Informers())
 	if err != nil {
 		return err

@@ -64,7 +64,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	config := server.RESTConfig()
+	config := nodes.Quiet(server.RESTConfig())
 	config.QPS = -1 // nobody else is to be protected
 	return errors.Join(converge(ctx, config, objects, manifests, o), forget(context.WithoutCancel(ctx), objects, o))
 }

@@ -27,16 +27,22 @@ type Options struct {
 	Kubeconfig string
 	// Controllers are those to run, in the form of kube-controller-manager's flag; none if empty.
 	Controllers []string
-	// Kubelet is whether pods are started by a fake kubelet, and deleted namespaces emptied.
+	// Kubelet is whether a fake kubelet reports that pods run; without it they stay pending.
 	Kubelet bool
+	// RBAC lets roles decide what users may do. The kubeconfig's user may do everything.
+	RBAC bool
 	// Store is where the objects are.
 	Store store.Options
 	// Out is told where the API is.
 	Out io.Writer
 }
 
-// podDelay is about how long the fake kubelet takes to start a pod.
-const podDelay = 300 * time.Millisecond
+// podDelay is about how long the fake kubelet takes to start a pod, and podStop at least to stop one: who looks every second sees it
+// terminate.
+const (
+	podDelay = 300 * time.Millisecond
+	podStop  = 1500 * time.Millisecond
+)
 
 // Run serves until ctx is done, and returns when everything has stopped. Errors: a store that cannot be opened, an address that cannot be
 // listened at, a kubeconfig that cannot be written, controllers that do not exist, a part that failed.
@@ -48,7 +54,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	defer func() { err = errors.Join(err, objects.Close()) }()
 	token := NewToken()
 	server, err := localapi.New(localapi.Options{
-		Storage: objects, Tenant: o.Store.Tenant, Tokens: Tokens(token), AllowedHosts: o.AllowedHosts,
+		Storage: objects, Tenant: o.Store.Tenant, Tokens: Tokens(token), RBAC: o.RBAC, AllowedHosts: o.AllowedHosts,
 	})
 	if err != nil {
 		return err
@@ -67,25 +73,36 @@ func Run(ctx context.Context, o Options) (err error) {
 		return errors.Join(err, socket.Close())
 	}
 	defer remove()
-	fmt.Fprintf(o.Out, "The API listens on %s. Ctrl-C stops it.\n\n  export KUBECONFIG=%s\n\n", socket.Addr(), kubeconfig)
+	fmt.Fprintf(o.Out, "The API listens on %s. Ctrl-C stops it.\n%s\n\n  export KUBECONFIG=%s\n\n", socket.Addr(), o.fate(), kubeconfig)
 	return run(ctx, managers, func(ctx context.Context) error { return socket.Serve(ctx, server) })
 }
 
-// build makes what runs beside the API: the kubelet's manager and the controllers', as they would be two processes.
-func build(server *localapi.Server, o Options) ([]*manager.Manager, error) {
-	var all []*manager.Manager
+// fate says what becomes of pods.
+func (o Options) fate() string {
 	if o.Kubelet {
-		m, err := manager.New(server.RESTConfig(), manager.Options{})
-		if err != nil {
-			return nil, err
-		}
-		if err := nodes.Add(m, kubelet.Options{Delay: podDelay, Spread: podDelay / 2}); err != nil {
-			return nil, err
-		}
-		all = append(all, m)
+		return "Pods are not run: a fake kubelet only reports that they are, on nodes that do not exist (--kubelet=off: they stay Pending)."
 	}
+	return "Pods are not run: they stay Pending (--kubelet=pretend: a fake kubelet reports that they run)."
+}
+
+// build makes what runs beside the API: the nodes' manager and the controllers', as they would be two processes.
+func build(server *localapi.Server, o Options) ([]*manager.Manager, error) {
+	m, err := manager.New(nodes.Quiet(server.RESTConfig()), manager.Options{})
+	if err != nil {
+		return nil, err
+	}
+	add := nodes.AddNamespaces
+	if o.Kubelet {
+		add = func(m *manager.Manager) error {
+			return nodes.Add(m, kubelet.Options{Delay: podDelay, Spread: podDelay / 2, Stop: podStop})
+		}
+	}
+	if err := add(m); err != nil {
+		return nil, err
+	}
+	all := []*manager.Manager{m}
 	if len(o.Controllers) > 0 {
-		m, err := manager.New(server.RESTConfig(), manager.Options{})
+		m, err := manager.New(nodes.Quiet(server.RESTConfig()), manager.Options{})
 		if err != nil {
 			return nil, err
 		}

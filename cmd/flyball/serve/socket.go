@@ -15,6 +15,8 @@ import (
 	"net"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/validation"
+
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/auth"
 )
@@ -24,6 +26,16 @@ func NewToken() string { return rand.Text() }
 
 // Tokens are the users of a server whose administrator has the token.
 func Tokens(token string) map[string]auth.User { return map[string]auth.User{token: auth.Admin()} }
+
+// CheckHosts says what is wrong with names of the server.
+func CheckHosts(names []string) error {
+	for _, name := range names {
+		if wrong := validation.NameIsDNSSubdomain(name, false); len(wrong) > 0 {
+			return fmt.Errorf("%q: it must be a name without scheme and port: %s", name, wrong[0])
+		}
+	}
+	return nil
+}
 
 // Socket is a loopback port at which an API is served to whoever has the kubeconfig. It is served over TLS: clients send the
 // token of a kubeconfig over nothing else.
