@@ -12,10 +12,11 @@ import (
 )
 
 const (
-	jsonPatch  = "application/json-patch+json"
-	mergePatch = "application/merge-patch+json"
-	applyPatch = "application/apply-patch+yaml"
-	yamlBody   = "application/yaml"
+	jsonPatch      = "application/json-patch+json"
+	mergePatch     = "application/merge-patch+json"
+	applyPatch     = "application/apply-patch+yaml"
+	strategicPatch = "application/strategic-merge-patch+json"
+	yamlBody       = "application/yaml"
 )
 
 // laughs is YAML that is 10 KB times n with its aliases written out.

@@ -80,7 +80,7 @@ func TestShardSelectorErrors(t *testing.T) {
 		lowHalf + " && " + highHalf: "only shardRange() and || are allowed",
 	} {
 		code, body := answer(t, config, request{path: "/api/v1/configmaps?shardSelector=" + url.QueryEscape(selector)})
-		if status := statusOf(t, body); code != 500 || !strings.Contains(status.Message, want) || !strings.HasPrefix(status.Message, "invalid shard selector: ") {
+		if status := statusOf(t, body); code != 400 || !strings.Contains(status.Message, want) || !strings.HasPrefix(status.Message, "invalid shard selector: ") {
 			t.Errorf("%s: %d %q, want %q", selector, code, status.Message, want)
 		}
 	}

@@ -233,7 +233,7 @@ func (x *exchange) strategic(old, into runtime.Object) (runtime.Object, error) {
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	after, err := strategicpatch.StrategicMergeMapPatch(before, patch, into)
+	after, err := mergeStrategically(before, patch, into)
 	switch {
 	case errors.Is(err, mergepatch.ErrBadJSONDoc), errors.Is(err, mergepatch.ErrBadPatchFormatForPrimitiveList),
 		errors.Is(err, mergepatch.ErrBadPatchFormatForRetainKeys), errors.Is(err, mergepatch.ErrBadPatchFormatForSetElementOrderList),
@@ -254,6 +254,16 @@ func (x *exchange) strategic(old, into runtime.Object) (runtime.Object, error) {
 	}
 	into.GetObjectKind().SetGroupVersionKind(old.GetObjectKind().GroupVersionKind())
 	return into, x.judgeStrictly(fmt.Sprintf("%+v", patch), problems)
+}
+
+// mergeStrategically merges with the library, which panics over directives of types that it does not expect.
+func mergeStrategically(before, patch map[string]any, schema runtime.Object) (after map[string]any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = apierrors.NewBadRequest(fmt.Sprintf("the strategic merge patch does not apply: %v", p))
+		}
+	}()
+	return strategicpatch.StrategicMergeMapPatch(before, patch, schema)
 }
 
 // judgeStrictly turns what a strict reading found into an error or warnings, as the client asked.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -45,9 +46,6 @@ func (r *Resource) Create(ctx context.Context, namespace string, obj runtime.Obj
 	if err := r.matchNamespace(namespace, m); err != nil {
 		return nil, err
 	}
-	if m.GetResourceVersion() != "" && m.GetResourceVersion() != "0" {
-		return nil, plainError("resourceVersion should not be set on objects to be created")
-	}
 	wipe(m)
 	dedupOwnerReferences(m, o.Warn)
 	if o.Manager != "" {
@@ -84,6 +82,7 @@ func (r *Resource) create(ctx context.Context, obj runtime.Object, o WriteOption
 	if d.Terminating {
 		return nil, createWhileTerminating(d.GroupResource(), m.GetName())
 	}
+	version := m.GetResourceVersion()
 	m.SetResourceVersion("")
 	m.SetUID(r.env.UID())
 	m.SetCreationTimestamp(now())
@@ -105,7 +104,11 @@ func (r *Resource) create(ctx context.Context, obj runtime.Object, o WriteOption
 	r.warn(obj, nil, o)
 	key := r.key(m.GetNamespace(), m.GetName()).String()
 	if o.DryRun {
+		m.SetResourceVersion(version)
 		return r.dryCreate(obj, key, m.GetName())
+	}
+	if err := checkNoVersion(version); err != nil {
+		return nil, err
 	}
 	value, err := r.value(obj, m, o)
 	if err != nil {
@@ -117,6 +120,17 @@ func (r *Resource) create(ctx context.Context, obj runtime.Object, o WriteOption
 	}
 	stored = err == nil
 	return created, err
+}
+
+// checkNoVersion refuses to store a new object that has a version. The real server's storage does that last, so a dry run
+// does not meet it; and what is no number is no version to it.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/storage/etcd3/store.go Create.
+func checkNoVersion(version string) error {
+	if v, err := strconv.ParseUint(version, 10, 64); err != nil || v == 0 {
+		return nil
+	}
+	return plainError("resourceVersion should not be set on objects to be created")
 }
 
 // createWhileTerminating refuses custom resources of a definition that is being deleted.

@@ -21,11 +21,11 @@ type Selection struct {
 	Shard     sharding.Selector // nil: all
 }
 
-// SetShard restricts the selection to a shard of what it selects. Errors: those of a selector that is none.
+// SetShard restricts the selection to a shard of what it selects. Errors: BadRequest.
 func (s *Selection) SetShard(selector string) error {
 	shard, err := parseShardSelector(selector)
 	if err != nil {
-		return plainError("invalid shard selector: " + err.Error())
+		return apierrors.NewBadRequest("invalid shard selector: " + err.Error())
 	}
 	s.Shard = shard
 	return nil

@@ -105,6 +105,7 @@ func (r *Resource) updateMissing(ctx context.Context, namespace, name string, c 
 		return nil, err
 	}
 	wipe(m)
+	m.SetResourceVersion("")
 	return r.create(ctx, obj, c.WriteOptions)
 }
 
