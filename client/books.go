@@ -4,13 +4,26 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/flyball-dev/flyball/informer"
 )
 
 // books hold what this process wrote and some cache has not seen, by resource: typed, unstructured and metadata caches, and all
 // versions of an API, share a page.
 type books struct {
+	// history returns the number of the server's history.
+	history func() int64
+
 	mu      sync.Mutex
 	ledgers map[schema.GroupResource]*ledger
+}
+
+// historyOf returns what numbers the histories of the server that a factory follows. Without a factory there is one.
+func historyOf(f *informer.Factory) func() int64 {
+	if f == nil {
+		return func() int64 { return 0 }
+	}
+	return f.History
 }
 
 func (b *books) of(r schema.GroupResource) *ledger {
@@ -18,7 +31,7 @@ func (b *books) of(r schema.GroupResource) *ledger {
 	defer b.mu.Unlock()
 	l := b.ledgers[r]
 	if l == nil {
-		l = &ledger{resource: r, entries: map[ObjectKey]*entry{}, unsettled: map[*write]struct{}{}}
+		l = &ledger{resource: r, history: b.history, entries: map[ObjectKey]*entry{}, unsettled: map[*write]struct{}{}}
 		b.ledgers[r] = l
 	}
 	return l

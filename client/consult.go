@@ -71,7 +71,13 @@ func (c *Cluster) obstacle(ctx context.Context, cache *cache, q *query, p page, 
 		return func() error { return c.await(ctx, cache, key, p.floor, deadline) }
 	}
 	if i := slices.IndexFunc(p.entries, func(e *entry) bool { return !e.exactFor(cache) }); i >= 0 {
-		return func() error { return c.await(ctx, cache, key, p.entries[i].version, deadline) }
+		e := p.entries[i]
+		if cache.store.history(e.key.Namespace) < e.history {
+			return func() error {
+				return &StaleError{Resource: cache.ledger.resource.String(), Key: key, Wanted: e.version}
+			}
+		}
+		return func() error { return c.await(ctx, cache, key, e.version, deadline) }
 	}
 	i := slices.IndexFunc(p.unsettled, func(w *write) bool { return w.concerns(ctx, cache, q, cache.ledger) })
 	if i < 0 {

@@ -29,6 +29,8 @@ type entry struct {
 	gone bool
 	// version is that of the state in raw. Of what is gone, one at which it was there; "" if none is known.
 	version string
+	// history is the number of the server's history that version is of.
+	history int64
 	// raw is the object, as the server sent it; nil when it did not send the object itself.
 	raw []byte
 
@@ -49,6 +51,9 @@ func (e *entry) coveredAt(c *cache, mark string) bool {
 	}
 	if mark == "" {
 		return false
+	}
+	if held := c.store.history(e.key.Namespace); held != e.history {
+		return held > e.history // A list of a later history shows what became of it, one of an earlier does not.
 	}
 	if e.gone {
 		if held, found := c.store.get(e.key); found && held.GetUID() == e.uid {
@@ -103,6 +108,9 @@ func (e *entry) view(c *cache) (Object, error) {
 
 // supersedes says whether e is to replace old, an entry of the same key.
 func (e *entry) supersedes(old *entry) bool {
+	if e.history != old.history {
+		return e.history > old.history
+	}
 	if old.uid == e.uid {
 		return e.gone || (!old.gone && !earlier(e.version, old.version))
 	}

@@ -72,6 +72,8 @@ type mark struct {
 	// read is the watermark of the cache when that was noted. Should the watermark ever be lower, then the server's history
 	// went back, as after restoring a backup, and wrote means nothing any more.
 	read string
+	// history is the number of the server's history that the cache was of. In a later one, too, wrote means nothing.
+	history int64
 }
 
 // awaited is an object that was written or deleted.
@@ -81,6 +83,7 @@ type awaited struct {
 	uid     types.UID
 	version string // "" of what was deleted
 	deleted bool
+	history int64 // as in mark
 }
 
 // NewGate returns an open gate.
@@ -110,7 +113,7 @@ func (c *GatedCache) Wrote(owner, obj metav1.Object) {
 	c.gate.note(owner, func(r *gated) {
 		r.raise(c, key.Namespace, version)
 		if !found || held.GetUID() != obj.GetUID() {
-			r.objects = append(r.objects, awaited{cache: c, key: key, uid: obj.GetUID(), version: version})
+			r.objects = append(r.objects, awaited{cache: c, key: key, uid: obj.GetUID(), version: version, history: c.store.history(key.Namespace)})
 		}
 	})
 }
@@ -118,7 +121,8 @@ func (c *GatedCache) Wrote(owner, obj metav1.Object) {
 // Deleted notes that obj was deleted for owner, or found to be gone.
 func (c *GatedCache) Deleted(owner, obj metav1.Object) {
 	c.gate.note(owner, func(r *gated) {
-		r.objects = append(r.objects, awaited{cache: c, key: ObjectKeyFromObject(obj), uid: obj.GetUID(), deleted: true})
+		key := ObjectKeyFromObject(obj)
+		r.objects = append(r.objects, awaited{cache: c, key: key, uid: obj.GetUID(), deleted: true, history: c.store.history(key.Namespace)})
 	})
 }
 
@@ -210,25 +214,28 @@ func (r *gated) raise(c *GatedCache, namespace, version string) {
 	i := slices.IndexFunc(r.marks, func(m mark) bool { return m.cache == c && m.namespace == namespace })
 	switch {
 	case i < 0:
-		r.marks = append(r.marks, mark{c, namespace, version, c.store.watermark(namespace)})
-	case earlier(r.marks[i].wrote, version):
-		r.marks[i].wrote, r.marks[i].read = version, c.store.watermark(namespace)
+		r.marks = append(r.marks, mark{c, namespace, version, c.store.watermark(namespace), c.store.history(namespace)})
+	case earlier(r.marks[i].wrote, version), r.marks[i].history != c.store.history(namespace):
+		r.marks[i] = mark{c, namespace, version, c.store.watermark(namespace), c.store.history(namespace)}
 	}
 }
 
 // reached says which cache is behind, if one is.
 func (r *gated) reached() error {
 	for _, m := range r.marks {
-		if at := m.cache.store.watermark(m.namespace); earlier(at, m.wrote) && !earlier(at, m.read) {
+		if at := m.cache.store.watermark(m.namespace); earlier(at, m.wrote) && !earlier(at, m.read) && m.cache.store.history(m.namespace) == m.history {
 			return &StaleError{Resource: m.cache.resource.String(), Key: ObjectKey{Namespace: m.namespace}, Wanted: m.wrote, Seen: at}
 		}
 	}
 	return nil
 }
 
-// seen says whether the cache shows what was done; of versions that compare, only once they are reached: an object that is
+// seen says whether the cache shows what was done, or holds another history of the server, which shows what became of it; of versions that compare, only once they are reached: an object that is
 // not there then has come and gone.
 func (a awaited) seen() bool {
+	if a.cache.store.history(a.key.Namespace) > a.history {
+		return true
+	}
 	obj, found := a.cache.store.get(a.key)
 	switch same := found && obj.GetUID() == a.uid; {
 	case a.deleted:

@@ -22,6 +22,7 @@ type shown[T Object] struct {
 }
 
 func (s *shown[T]) NamespaceResourceVersion(string) string { return s.at }
+func (s *shown[T]) History(string) int64                   { return 0 }
 
 func (s *shown[T]) Get(namespace, name string) (obj T, found bool) {
 	for _, o := range s.objects {

@@ -18,6 +18,8 @@ const maxEntries = 10_000
 // Concurrency: no user's code runs under mu, and no request.
 type ledger struct {
 	resource schema.GroupResource
+	// history returns the number of the server's history.
+	history func() int64
 	// busy is the number of things below that a read has to look at. Reads of an idle ledger do not take the lock.
 	busy atomic.Int64
 
@@ -28,8 +30,9 @@ type ledger struct {
 	order []*entry
 	// unsettled are the writes of which nobody knows what came of them: under way, or with their answer lost.
 	unsettled map[*write]struct{}
-	// floors are of own writes that have no entry.
-	floors floors
+	// floors are of own writes that have no entry, in the server's history of number floored.
+	floors  floors
+	floored int64
 	// caches are those that read with these books.
 	caches []*cache
 }
@@ -72,8 +75,9 @@ func (l *ledger) close(w *write, e *entry) {
 	if e == nil {
 		return
 	}
+	e.history = l.history()
 	if len(l.caches) == 0 && !e.gone {
-		l.floors.raise(e.key.Namespace, e.version)
+		l.raiseLocked(e)
 		return
 	}
 	l.pruneLocked() // What is known by now is from before e.
@@ -99,7 +103,7 @@ func (l *ledger) pruneLocked() {
 				return
 			}
 			if !e.gone {
-				l.floors.raise(e.key.Namespace, e.version)
+				l.raiseLocked(e)
 			}
 		}
 		if current {
@@ -109,6 +113,14 @@ func (l *ledger) pruneLocked() {
 		l.order = l.order[1:]
 	}
 	l.order = nil
+}
+
+// raiseLocked puts e among the floors. Those of an earlier history of the server tell nothing any more.
+func (l *ledger) raiseLocked(e *entry) {
+	if e.history != l.floored {
+		l.floors, l.floored = floors{}, e.history
+	}
+	l.floors.raise(e.key.Namespace, e.version)
 }
 
 // coveredLocked says whether every cache has seen what e tells. Without any cache, what is gone waits for the first.
@@ -136,7 +148,10 @@ func (l *ledger) look(c *cache, q *query) page {
 	defer l.mu.Unlock()
 	defer l.countLocked()
 	l.pruneLocked()
-	p := page{floor: l.floors.below(q.key.Namespace, c.namespaces)}
+	p := page{}
+	if c.store.history(q.key.Namespace) <= l.floored {
+		p.floor = l.floors.below(q.key.Namespace, c.namespaces)
+	}
 	if !q.lists() {
 		if e := l.entries[q.key]; e != nil && !e.coveredBy(c) {
 			p.entries = []*entry{e}
@@ -196,7 +211,7 @@ func (l *ledger) entryOf(key ObjectKey) *entry {
 
 // resolve asks the server for a list, which shows the effects of all writes whose time has come by now.
 func (l *ledger) resolve(ctx context.Context, server *live, p place) error {
-	start := time.Now()
+	start, history := time.Now(), l.history()
 	version, err := server.version(ctx, p)
 	if err != nil {
 		return err
@@ -204,7 +219,7 @@ func (l *ledger) resolve(ctx context.Context, server *live, p place) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for w := range l.unsettled {
-		w.shownBy(version, start)
+		w.shownBy(version, history, start)
 	}
 	return nil
 }

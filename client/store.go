@@ -15,6 +15,8 @@ type store interface {
 	byIndex(name, value string) ([]Object, error)
 	addIndex(name string, f func(Object) ([]string, error)) error
 	watermark(namespace string) string
+	// history is as [informer.Informer].History.
+	history(namespace string) int64
 	waitForVersion(ctx context.Context, namespace, version string) error
 	waitForSync(ctx context.Context) error
 	hasSynced() bool
@@ -44,6 +46,8 @@ func (s stored[T]) addIndex(name string, f func(Object) ([]string, error)) error
 func (s stored[T]) watermark(namespace string) string {
 	return s.informer.NamespaceResourceVersion(namespace)
 }
+
+func (s stored[T]) history(namespace string) int64 { return s.informer.History(namespace) }
 
 func (s stored[T]) waitForVersion(ctx context.Context, namespace, version string) error {
 	return s.informer.WaitForResourceVersion(ctx, namespace, version)

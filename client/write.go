@@ -48,8 +48,9 @@ type outcome struct {
 	lost error
 	// after is when a list must begin to be sure to show its effect.
 	after time.Time
-	// until is the version of such a list; "" before.
-	until string
+	// until is the version of such a list, in the server's history of that number; "" before.
+	until   string
+	history int64
 }
 
 // identity is one state of one object.
@@ -65,9 +66,9 @@ func newWrite(p place, owner any) *write {
 
 // settled says whether each of the caches has reached a state in which the write's effect shows.
 func (w *write) settled(caches []*cache) bool {
-	until := w.state().until
-	return until != "" && !slices.ContainsFunc(caches, func(c *cache) bool {
-		return c.follows(w.key.Namespace) && !reached(c.store.watermark(w.key.Namespace), until)
+	o := w.state()
+	return o.until != "" && !slices.ContainsFunc(caches, func(c *cache) bool {
+		return c.follows(w.key.Namespace) && c.store.history(w.key.Namespace) <= o.history && !reached(c.store.watermark(w.key.Namespace), o.until)
 	})
 }
 
@@ -86,12 +87,12 @@ func (w *write) state() outcome {
 	return w.outcome
 }
 
-// shownBy notes the version of a list that began at start, if it shows the effect.
-func (w *write) shownBy(version string, start time.Time) {
+// shownBy notes the version of a list that began at start, in that history of the server, if it shows the effect.
+func (w *write) shownBy(version string, history int64, start time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if o := &w.outcome; o.vague && o.until == "" && !o.after.After(start) {
-		o.until = version
+		o.until, o.history = version, history
 	}
 }
 

@@ -116,6 +116,6 @@ func newGarbageCollector(m *manager.Manager, o Options) (manager.Runnable, error
 		return nil, err
 	}
 	return garbagecollector.New(garbagecollector.Config{
-		Client: client, Metadata: objects, Recorder: m.Recorder(garbagecollector.Component),
+		Client: client, Metadata: objects, Informers: m.Informers(), Recorder: m.Recorder(garbagecollector.Component),
 	}, o.GarbageCollector)
 }

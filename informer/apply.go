@@ -302,7 +302,7 @@ func (tx *transaction[T]) replace(d *Delta[T]) {
 			tx.renew(e, obj, listed[i], d.Accept)
 		}
 	}
-	s.listed = true
+	s.listed, s.history = true, d.History
 }
 
 // stands says whether e is an earlier state of the object that cannot be decoded. After history went back a later one never was.

@@ -56,6 +56,8 @@ type Delta[T any] struct {
 	Scope int
 	// Accept says what the cache does with states that are not later than its own.
 	Accept Acceptance
+	// History is set for Replace: the number of the server's history that it is of; see [Informer].History.
+	History int64
 }
 
 // Acceptance says which states a cache takes over its own.

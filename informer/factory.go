@@ -63,8 +63,9 @@ type InformerOptions struct {
 //
 // Concurrency: all methods and [For] may be called at any time; an informer asked for while the factory runs starts at once.
 type Factory struct {
-	o      FactoryOptions
-	client rest.Interface
+	o       FactoryOptions
+	client  rest.Interface
+	history *history
 
 	mu sync.Mutex
 	// caches is in order of creation. Those that nobody uses any more are not in it.
@@ -109,7 +110,9 @@ func NewFactory(config *rest.Config, o FactoryOptions) (*Factory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("informer factory: %w", err)
 	}
-	return &Factory{o: o, client: client, added: make(chan struct{}, 1)}, nil
+	f := &Factory{o: o, client: client, added: make(chan struct{}, 1)}
+	f.history = newHistory(f.identity)
+	return f, nil
 }
 
 // Options are those that the factory was made with, the scheme filled in.
@@ -180,6 +183,7 @@ func (f *Factory) shared(id cacheIdentity, newObject func() Object, o InformerOp
 	c := &cache{identity: id, users: 1, informer: NewSharedInformerOfNamespaces(lws, Options[Object]{
 		Resource: plural.GroupResource().String(), Transform: both(f.o.Transform, o.Transform),
 		StreamLists: f.o.StreamLists, Backoff: f.o.Backoff, Panics: f.o.Panics, OnError: f.o.OnError,
+		Server: f,
 	})}
 	f.caches = append(f.caches, c)
 	select {

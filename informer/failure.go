@@ -43,6 +43,8 @@ const (
 	failDoubtful
 	// failEndless: the server does not end the objects of a streamed list.
 	failEndless
+	// failHistory: the server's history has ended, as another informer has noticed.
+	failHistory
 	// failSense: the answer made no sense, or a transform failed on it.
 	failSense
 	// failures is their number.
@@ -50,7 +52,7 @@ const (
 )
 
 func (f failure) String() string {
-	return [...]string{"closed", "closed early", "silent", "broken", "expired", "ahead", "server error", "busy", "refused", "past", "doubtful", "endless", "senseless"}[f]
+	return [...]string{"closed", "closed early", "silent", "broken", "expired", "ahead", "server error", "busy", "refused", "past", "doubtful", "endless", "history", "senseless"}[f]
 }
 
 var (
@@ -59,6 +61,7 @@ var (
 	errPast     = errors.New("the server sent a version from the past")
 	errDoubtful = errors.New("the server sent an object from the past that the cache does not know")
 	errAtOnce   = errors.New("the server closed the watch at once")
+	errHistory  = errors.New("the server's history has ended")
 	errNil      = &DecodeError{What: "object", Err: errors.New("the ListerWatcher gave nil")}
 	errStale    = errors.New("the server answered from an earlier state than it was asked for")
 )
@@ -87,6 +90,8 @@ func classify(ctx context.Context, err error) failure {
 		return failSilent
 	case errors.Is(context.Cause(ctx), errEndless):
 		return failEndless
+	case errors.Is(context.Cause(ctx), errHistory):
+		return failHistory
 	case errors.As(err, &decode), errors.As(err, &transform):
 		return failSense
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):

@@ -24,6 +24,9 @@ type Health struct {
 	Err error
 	// Since is when the errors began, or, without one, when the connection was last made good; zero before the first attempt.
 	Since time.Time
+	// Doubt is why the cache is known to be wrong, until it has been listed anew: an [ErrAnotherHistory], or a
+	// [ContradictionError]; nil when nothing is known against it.
+	Doubt error
 	// Unreadable counts objects that could not be decoded: the cache keeps their last readable state, or nothing. UnreadableErr, a
 	// [DecodeError], names one of them.
 	Unreadable    int

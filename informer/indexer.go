@@ -52,8 +52,9 @@ type Indexer[T any] struct {
 type scopeState struct {
 	// watermark is the highest resource version applied. Invariant: grows, except by a Replace with AcceptEarlier.
 	watermark string
-	// listed says that a Replace was applied.
-	listed bool
+	// listed says that a Replace was applied, history which history of the server the last one was of.
+	listed  bool
+	history int64
 }
 
 // IndexerOptions configure an [Indexer]. The zero value works.
@@ -325,6 +326,13 @@ func (x *Indexer[T]) ScopeResourceVersion(scope int) string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.scopes[scope].watermark
+}
+
+// ScopeHistory is the number of the server's history that the cache of one scope is of.
+func (x *Indexer[T]) ScopeHistory(scope int) int64 {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.scopes[scope].history
 }
 
 // WaitForResourceVersion waits until the watermark of scope is rv or later. A server whose versions cannot be compared is

@@ -49,6 +49,10 @@ type Informer[T Object] interface {
 	// NamespaceResourceVersion is the watermark of one namespace ("" is as ResourceVersion): "" before its first list, and when
 	// the informer does not follow it.
 	NamespaceResourceVersion(namespace string) string
+	// History numbers the histories of the server: it is that of which the cache holds a namespace ("" is all that the informer
+	// follows: the lowest). It rises when the cache was rebuilt because the server's history went back or another server took its
+	// place. Resource versions of different histories tell nothing about one another. See [Factory.History].
+	History(namespace string) int64
 
 	// WaitForResourceVersion waits until the cache holds all of a namespace ("" is all that the informer follows) up to rv,
 	// the version of something just written, say.
@@ -76,6 +80,8 @@ type Informer[T Object] interface {
 var (
 	// ErrStopped says that the informer's Run has ended; it cannot be used again for what was asked.
 	ErrStopped = errors.New("informer has stopped")
+	// ErrAnotherHistory says that the server's history has ended, and that the cache is of the last one.
+	ErrAnotherHistory = errors.New("the server's history went back, or another server has taken its place: the cache is of before and is listed anew")
 	// ErrRefused says that the server refuses to list: a permission is missing, or the credentials are not accepted.
 	ErrRefused = errors.New("the server refuses to list")
 	// ErrNoIndex says that the informer has no index of that name.

@@ -22,7 +22,8 @@ import (
 //	│                                                         │
 //	└────────────────────── statePause ◀──── any failure ─────┘
 //
-// Each state's comment says where failure goes. Nothing stops the machine but its context.
+// Each state's comment says where failure goes. Nothing stops the machine but its context. An interruption (see history) ends a
+// watch or a pause, and leads from every state to stateList, which asks for the newest then.
 type Reflector[T any] struct {
 	lw   ListerWatcher[T]
 	fifo *DeltaFIFO[T]
@@ -45,6 +46,13 @@ type Reflector[T any] struct {
 	progress bool
 	// because is what the next list is for, if it is not the first.
 	because failure
+	// history is that of the server. The position is in the one of number seen; the list under way began in listingIn.
+	history         *history
+	seen, listingIn int64
+	// interrupter is told by history, and by whoever finds that the cache is wrong. rebuild makes the next list one that is believed
+	// over the cache whatever its versions are.
+	interrupter *interrupter
+	rebuild     bool
 	// serverErrors counts watches in a row that ended in failServer.
 	serverErrors int
 
@@ -112,6 +120,8 @@ const (
 	// stateVerify asks for one object of the newest list, and compares the list's version with the position: a server that was
 	// restored from a backup has not got so far, and would keep a watch from there open for hours without an event.
 	//
+	// Then the server is asked whether it is another one, once for all informers that lost it: see history.
+	//
 	// Failure: the history went back: stateList (or stateStream), asking for the newest. Refused, or senseless: statePause, then stateWatch:
 	// without being able to ask, better that than nothing. Anything else: statePause, then stateVerify.
 	stateVerify
@@ -155,7 +165,7 @@ func NewReflector[T any](lw ListerWatcher[T], fifo *DeltaFIFO[T], o ReflectorOpt
 		o.ListTimeout = 5 * time.Minute
 	}
 	return &Reflector[T]{
-		lw: lw, fifo: fifo, o: o, delays: newDelays(o.Backoff),
+		lw: lw, fifo: fifo, o: o, delays: newDelays(o.Backoff), history: newHistory(nil), interrupter: newInterrupter(),
 		link: &link{resource: o.Resource, namespace: o.Namespace, onError: o.OnError},
 	}
 }
@@ -163,10 +173,20 @@ func NewReflector[T any](lw ListerWatcher[T], fifo *DeltaFIFO[T], o ReflectorOpt
 // Run follows the resource until ctx is done, and returns nil then.
 func (r *Reflector[T]) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("resource", r.o.Resource, "namespace", r.o.Namespace))
+	defer r.history.join(r.interrupter)()
 	for s := r.relist(); ctx.Err() == nil; {
-		s = r.step(ctx, s)
+		s = r.step(ctx, r.turn(s))
 	}
 	return nil
+}
+
+// turn returns s, or the state that fetches everything when the machine was interrupted.
+func (r *Reflector[T]) turn(s state) state {
+	if !r.interrupter.take() {
+		return s
+	}
+	r.newest, r.rebuild = true, true
+	return r.relistFor(failHistory)
 }
 
 // step does what s says, and returns what comes next.
@@ -205,6 +225,8 @@ func (r *Reflector[T]) wait(ctx context.Context) {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+	case <-r.interrupter.woken:
+		r.interrupter.interrupt() // For turn.
 	case <-ctx.Done():
 	}
 }

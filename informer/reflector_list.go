@@ -24,6 +24,7 @@ func (r *Reflector[T]) list(ctx context.Context) state {
 // listing counts a list that begins.
 func (r *Reflector[T]) listing(ctx context.Context) {
 	r.link.lists.Add(1)
+	r.listingIn = r.history.current()
 	if r.complete {
 		r.link.relists.Add(1)
 		r.link.reasons[r.because].Add(1)
@@ -51,18 +52,42 @@ func (r *Reflector[T]) replace(ctx context.Context, all completeList[T]) bool {
 		return false
 	}
 	accept := AcceptLater
-	if back {
+	if r.complete && (back || r.rebuild) {
+		if back && !r.ends(ctx, all.version) {
+			r.because = failAhead
+			return false // Listed again: what this process wrote before all were told is in that list.
+		}
 		accept = AcceptEarlier
 		r.link.rebuilds.Add(1)
-		klog.FromContext(ctx).Info("The server's history went back: rebuilding the cache", "position", r.position, "resourceVersion", all.version)
+		klog.FromContext(ctx).V(2).Info("Rebuilding the cache", "position", r.position, "resourceVersion", all.version)
 	}
-	d := Delta[T]{Type: DeltaReplace, Objects: all.objects, Unreadable: all.unreadable, ResourceVersion: all.version, Scope: r.o.Scope, Accept: accept}
+	d := Delta[T]{Type: DeltaReplace, Objects: all.objects, Unreadable: all.unreadable, ResourceVersion: all.version, Scope: r.o.Scope, Accept: accept, History: r.listingIn}
 	if r.fifo.Push(ctx, d) != nil {
 		return false
 	}
-	r.position, r.complete, r.newest, r.unpaged, r.progress = all.version, true, false, false, false
+	r.position, r.complete, r.newest, r.unpaged, r.progress, r.rebuild = all.version, true, false, false, false, false
+	r.seen = r.listingIn
 	r.link.listed(ctx, all.unreadable)
+	r.history.verify(ctx)
 	return true
+}
+
+// ends deals with a newest list of an earlier version than the position. It reports whether the list may be used: the end of the
+// history is known, or concerns this resource alone.
+func (r *Reflector[T]) ends(ctx context.Context, version string) bool {
+	if r.listingIn != r.seen {
+		r.history.confirm(r.o.Resource)
+		return true
+	}
+	return !r.goneBack(ctx, version)
+}
+
+// goneBack tells the others that the newest version is before the position, and reports whether they believe it. The next list is a rebuild.
+func (r *Reflector[T]) goneBack(ctx context.Context, version string) bool {
+	believed := r.history.ended(ctx, r.o.Resource, r.position, version)
+	r.interrupter.take() // It knows.
+	r.newest, r.rebuild = true, true
+	return believed
 }
 
 // pages fetches all pages of one list. asked is the request that failed.
@@ -134,6 +159,7 @@ func (r *Reflector[T]) verify(ctx context.Context) state {
 		return stateVerify
 	}
 	if err != nil {
+		r.history.lost()
 		r.link.failed(ctx, "list", err)
 		then := stateVerify
 		if f := classify(ctx, err); f == failRefused || f == failSense {
@@ -142,9 +168,10 @@ func (r *Reflector[T]) verify(ctx context.Context) state {
 		return r.pauseThen(retryAfter(err), then)
 	}
 	if older(newest.ResourceVersion, r.position) {
-		r.newest = true
+		r.goneBack(ctx, newest.ResourceVersion)
 		return r.relistFor(failAhead)
 	}
+	r.history.verify(ctx)
 	return stateWatch
 }
 

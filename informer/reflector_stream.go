@@ -81,6 +81,8 @@ func (r *Reflector[T]) streamFailed(ctx context.Context, opened bool, why failur
 	r.because = why
 	log := klog.FromContext(ctx)
 	switch why {
+	case failHistory:
+		return stateStream // Asking for the newest: see turn.
 	case failEndless, failRefused: // Of an open watch, too.
 		// What is refused may be the streaming, or all: a list will tell.
 		r.unstreamed = true

@@ -29,6 +29,7 @@ func (r *Reflector[T]) converse(ctx context.Context, o WatchOptions, f conversat
 	defer cancel()
 	live, giveUp := context.WithCancelCause(timed)
 	defer giveUp(nil)
+	defer r.interrupter.during(giveUp)()
 
 	r.link.watches.Add(1)
 	opened := time.Now()
@@ -153,9 +154,12 @@ func (r *Reflector[T]) watchFailed(ctx context.Context, f failure, err error) st
 	if ctx.Err() != nil {
 		return stateWatch
 	}
+	if f != failClosed && f != failHistory {
+		r.history.lost()
+	}
 	switch f {
-	case failClosed:
-		return stateWatch
+	case failClosed, failHistory:
+		return stateWatch // An interruption is seen to by turn.
 	case failEarly:
 		return stateVerify
 	case failSilent:

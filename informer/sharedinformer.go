@@ -35,6 +35,9 @@ type Options[T Object] struct {
 	// OnMutation, when set, is told when somebody changed an object of the cache. It costs a copy of every state and a
 	// comparison after every call of a handler: for tests.
 	OnMutation func(Mutation)
+	// Server is a factory of informers of the same server: what one of them notices of an end of the server's history, all are told.
+	// nil: the informer has only itself to go by.
+	Server *Factory
 }
 
 // SharedInformer is the pipeline from the server to the handlers for one resource. See the package comment for what it
@@ -46,6 +49,8 @@ type SharedInformer[T Object] struct {
 	fan     *fanout[T]
 	// watchdog is nil unless Options.OnMutation is set.
 	watchdog *watchdog[T]
+	// history is that of the server.
+	history *history
 	// sources is sorted by namespace; its order gives the scopes of the indexer. Not changed after construction.
 	sources []source[T]
 
@@ -59,8 +64,10 @@ type SharedInformer[T Object] struct {
 	// stopped is closed by Run when all has ended.
 	stopped chan struct{}
 	// failed is announced after a list or watch of any source failed.
-	failed  broadcast
-	started atomic.Bool
+	failed broadcast
+	// contradictions are what the server says against the cache.
+	contradictions contradictions
+	started        atomic.Bool
 
 	// unnamed counts the handlers that were given no name.
 	unnamed              atomic.Int64
@@ -88,6 +95,10 @@ func NewSharedInformerOfNamespaces[T Object](lws map[string]ListerWatcher[T], o 
 	if o.Resource == "" {
 		o.Resource = "objects"
 	}
+	server := newHistory(nil)
+	if o.Server != nil {
+		server = o.Server.history
+	}
 	s := &SharedInformer[T]{
 		o:           o,
 		indexer:     NewIndexer[T](nil, IndexerOptions{Scopes: len(lws)}),
@@ -97,6 +108,7 @@ func NewSharedInformerOfNamespaces[T Object](lws map[string]ListerWatcher[T], o 
 		rescheduled: make(chan struct{}, 1),
 		synced:      make(chan struct{}),
 		stopped:     make(chan struct{}),
+		history:     server,
 	}
 	for scope, namespace := range slices.Sorted(maps.Keys(lws)) {
 		s.sources = append(s.sources, source[T]{namespace, NewReflector(lws[namespace], s.fifo, ReflectorOptions[T]{
@@ -105,7 +117,8 @@ func NewSharedInformerOfNamespaces[T Object](lws map[string]ListerWatcher[T], o 
 			Held:  s.indexer.held,
 			Known: func(o ObjectState) bool { return s.fifo.Pending() == 0 && s.indexer.known(o) },
 		})})
-		s.sources[scope].reflector.link.news = &s.failed
+		r := s.sources[scope].reflector
+		r.link.news, r.history = &s.failed, server
 	}
 	for name, f := range o.Indexes {
 		if err := s.indexer.AddIndex(name, f); err != nil {
@@ -310,6 +323,19 @@ func (s *SharedInformer[T]) NamespaceResourceVersion(namespace string) string {
 	return ""
 }
 
+// History is described at [Informer].
+func (s *SharedInformer[T]) History(namespace string) int64 {
+	number := int64(-1)
+	for scope, src := range s.sources {
+		if namespace == "" || src.namespace == "" || src.namespace == namespace {
+			if of := s.indexer.ScopeHistory(scope); number < 0 || of < number {
+				number = of
+			}
+		}
+	}
+	return number
+}
+
 // WaitForResourceVersion is described at [Informer].
 func (s *SharedInformer[T]) WaitForResourceVersion(ctx context.Context, namespace, rv string) error {
 	followed := false
@@ -343,6 +369,7 @@ func (s *SharedInformer[T]) Health() Health {
 		}
 	}
 	h.Unindexed, h.IndexErr = s.indexer.Unindexed()
+	h.Doubt = s.doubt()
 	return h
 }
 

@@ -94,6 +94,8 @@ func checkInformer(h informer.Health) check {
 	switch {
 	case h.Err != nil && (!h.Synced || errors.As(h.Err, &status) && refuses(h.Err)):
 		c.problem = h.Err.Error()
+	case h.Doubt != nil:
+		c.problem = h.Doubt.Error()
 	case h.Err != nil:
 		c.note = h.Err.Error()
 	case !h.Synced:

@@ -33,6 +33,7 @@ func (c *Controller[K]) unwell() (complaints []error) {
 		complaints = append(complaints, fmt.Errorf("%s: %s", c.name, describe(failing, "failing")))
 	}
 	if c.options.FailingAfter >= 0 {
+		complaints = append(complaints, c.contradictions.complaints(c.name)...)
 		complaints = append(complaints, c.refusals.complaints(c.name)...)
 	}
 	if n := c.stats.panicking.Load(); n >= panicsInARow {

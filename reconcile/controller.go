@@ -17,16 +17,17 @@ import (
 //
 // Concurrency: all methods may be called from any goroutine; Run once.
 type Controller[K comparable] struct {
-	name       string
-	reconciler Reconciler[K]
-	options    Options[K]
-	queue      *workqueue.Queue[K]
-	stats      counters
-	pace       *pacer[K] // nil when keys are not paced
-	witness    *witness[K]
-	failures   failures[K]
-	refusals   refusals[K]
-	observe    func(took time.Duration) // told of every reconcile
+	name           string
+	reconciler     Reconciler[K]
+	options        Options[K]
+	queue          *workqueue.Queue[K]
+	stats          counters
+	pace           *pacer[K] // nil when keys are not paced
+	witness        *witness[K]
+	failures       failures[K]
+	refusals       refusals[K]
+	contradictions contradictions[K]
+	observe        func(took time.Duration) // told of every reconcile
 
 	mu sync.Mutex
 	// feeds holds every source given to Watch and not taken away.

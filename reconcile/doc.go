@@ -18,7 +18,7 @@
 // # Health
 //
 // [Controller.Health] names sources that are not synced, reconciles that hang, keys that have failed for long, and
-// says so when nothing but panics comes back.
+// says so when nothing but panics comes back, or when the server says that it does not have what a cache holds: see [Contradicted].
 //
 // # Concurrency
 //

@@ -2,7 +2,9 @@ package reconcile
 
 import (
 	"maps"
+	"sync/atomic"
 
+	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
@@ -41,6 +43,7 @@ func (c *Controller[K]) Discard(match func(key K) bool) {
 		c.forget(key)
 	}
 	c.failures.discard(match)
+	c.contradictions.discard(match)
 	c.pace.discard(match)
 }
 
@@ -65,6 +68,7 @@ func (c *Controller[K]) forget(key K) {
 	c.askAgain(others)
 	c.failures.succeeded(key)
 	c.pace.forget(key)
+	c.contradictions.ran(key, &atomic.Pointer[informer.ContradictionError]{}, nil)
 }
 
 func (f *failures[K]) discard(match func(K) bool) {

@@ -3,7 +3,9 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
+	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
@@ -12,6 +14,8 @@ type run struct {
 	controller string
 	key        any
 	causes     []workqueue.Cause
+	// contradicted has what [Contradicted] was told last.
+	contradicted *atomic.Pointer[informer.ContradictionError]
 }
 
 type runKey struct{}

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"runtime/debug"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
@@ -23,10 +25,12 @@ func (c *Controller[K]) processNextWorkItem(intake, work context.Context) bool {
 	if err != nil {
 		return false
 	}
+	if wait := c.contradictions.wait(item.Key); wait > 0 {
+		c.putOff(item, workqueue.AddOptions{After: wait, Cause: c.cause(WhyRetry)})
+		return true
+	}
 	if wait := c.pace.admit(&item); wait > 0 {
-		c.stats.deferred.Add(1)
-		c.queue.AddWith(item.Key, workqueue.AddOptions{After: wait, Requeue: true, Priority: &item.Priority})
-		c.queue.Done(item.Key)
+		c.putOff(item, workqueue.AddOptions{After: wait})
 		return true
 	}
 	c.begin(item.Key)
@@ -34,6 +38,14 @@ func (c *Controller[K]) processNextWorkItem(intake, work context.Context) bool {
 	result, err := c.syncHandler(work, item)
 	c.settle(work, item, result, err)
 	return true
+}
+
+// putOff gives back a key that may not run yet.
+func (c *Controller[K]) putOff(item workqueue.Item[K], o workqueue.AddOptions) {
+	c.stats.deferred.Add(1)
+	o.Requeue, o.Priority = true, &item.Priority
+	c.queue.AddWith(item.Key, o)
+	c.queue.Done(item.Key)
 }
 
 func (c *Controller[K]) begin(key K) {
@@ -62,7 +74,10 @@ func (c *Controller[K]) end(key K) {
 func (c *Controller[K]) syncHandler(ctx context.Context, item workqueue.Item[K]) (result Result, err error) {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "controller", c.name, "key", item.Key,
 		"reconcileID", c.name+"-"+strconv.FormatUint(c.stats.started.Add(1), 10))
-	ctx = context.WithValue(klog.NewContext(ctx, logger), runKey{}, run{controller: c.name, key: item.Key, causes: item.Causes})
+	contradicted := &atomic.Pointer[informer.ContradictionError]{}
+	defer func() { c.contradictions.ran(item.Key, contradicted, err) }()
+	ctx = context.WithValue(klog.NewContext(ctx, logger), runKey{},
+		run{controller: c.name, key: item.Key, causes: item.Causes, contradicted: contradicted})
 	ctx = client.WithOwner(ctx, Owner[K]{Controller: c.name, Key: item.Key})
 	ctx = client.WithCreated(ctx, func(created client.Created) { c.witness.add(item.Key, created) })
 	if c.options.Timeout > 0 {

@@ -19,6 +19,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/client/events"
+	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/workqueue"
 )
@@ -36,6 +37,8 @@ type Config struct {
 	Client kubernetes.Interface
 	// Metadata reads and writes the objects of all of them.
 	Metadata metadata.Interface
+	// Informers are others of the same server; see [informer.Options].Server. Nil: there are none.
+	Informers *informer.Factory
 	// Mapper finds the resource of an owner reference's kind. If it can be reset, it is when the server's resources
 	// change. Nil means one made from the client's discovery.
 	Mapper meta.RESTMapper
@@ -102,6 +105,7 @@ func New(c Config, o Options) (*Collector, error) {
 		graph:     newGraph(),
 	}
 	gc.monitors = &monitors{
+		server: c.Informers,
 		client: c.Client.CoreV1().RESTClient(),
 		see:    func(ctx context.Context, o object) { gc.follow(ctx, gc.graph.see(o)) },
 		gone:   func(ctx context.Context, id identity) { gc.follow(ctx, gc.graph.forget(id)) },

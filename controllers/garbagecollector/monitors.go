@@ -19,6 +19,8 @@ import (
 type monitors struct {
 	// client lends its connection to the informers of all groups.
 	client rest.Interface
+	// server is a factory of the same server; nil if there is none.
+	server *informer.Factory
 	// see and gone are told of the objects of each resource, in their order, with no lock held.
 	see  func(ctx context.Context, o object)
 	gone func(ctx context.Context, id identity)
@@ -70,7 +72,7 @@ func (m *monitors) start(ctx context.Context, resource schema.GroupVersionResour
 	ctx, stop := context.WithCancel(ctx)
 	lw := informer.NewRESTListerWatcher[*metav1.PartialObjectMetadata](m.client, informer.RESTOptions{Resource: resource, Kind: kind.Kind})
 	inf := informer.NewSharedInformer(lw, informer.Options[*metav1.PartialObjectMetadata]{
-		Resource: resource.GroupResource().String(), Transform: strip,
+		Resource: resource.GroupResource().String(), Transform: strip, Server: m.server,
 	})
 	id := func(o *metav1.PartialObjectMetadata) identity {
 		version, name := kind.ToAPIVersionAndKind()

@@ -35,11 +35,17 @@ func NewRecorder() *Recorder {
 // Wrap is for rest.Config.Wrap.
 func (r *Recorder) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
-		if c, name, ok := parse(req); ok {
+		if c, name, ok := parse(req); ok && !identifies(c, name) {
 			r.note(c, name)
 		}
 		return next.RoundTrip(req)
 	})
+}
+
+// identifies reports whether the call is how informers find out whether the server is another one. They do without where they may
+// not, so it is in no role; deploy/manager.yaml has one for it.
+func identifies(c Call, name string) bool {
+	return c == Call{Resource: "namespaces", Verb: "get"} && name == metav1.NamespaceSystem
 }
 
 func (r *Recorder) note(c Call, name string) {

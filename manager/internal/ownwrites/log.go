@@ -95,12 +95,22 @@ func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 // RoundTrip implements [http.RoundTripper].
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	path, ours := t.log.below(r.URL)
-	if r.Method == http.MethodGet || !ours || !t.log.active.Load() {
+	if !ours {
 		return t.next.RoundTrip(r)
+	}
+	if r.Method == http.MethodGet || !t.log.active.Load() {
+		response, err := t.next.RoundTrip(r)
+		if err == nil {
+			t.log.contradicted(r, path, response)
+		}
+		return response, err
 	}
 	t.log.begun.Add(1)
 	defer t.log.ended.Add(1)
 	response, err := t.next.RoundTrip(r)
+	if err == nil && response.StatusCode >= 300 {
+		t.log.contradicted(r, path, response)
+	}
 	if err != nil || response.StatusCode >= 300 {
 		return response, err
 	}

@@ -1,0 +1,93 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// interruptedOf joins a history and returns how often it was interrupted since last asked.
+func interruptedOf(h *history) func() bool {
+	i := newInterrupter()
+	h.join(i)
+	return i.take
+}
+
+// TestHistoryOfAnotherStorage: what an API group reports is believed once. If no other group sees the same then further reports are its own
+// business for an hour: a storm of lists would be worse.
+func TestHistoryOfAnotherStorage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHistory(nil)
+		interrupted := interruptedOf(h)
+		ctx := t.Context()
+		if !h.ended(ctx, "widgets.example.com", "9", "1") || !interrupted() || h.current() != 1 {
+			t.Fatal("the first report is not believed")
+		}
+		h.confirm("gadgets.example.com") // The same group, and so the same storage.
+		for range 5 {
+			if h.ended(ctx, "widgets.example.com", "9", "1") || interrupted() || h.current() != 1 {
+				t.Fatal("a report is believed that nobody confirmed before")
+			}
+		}
+		if !h.ended(ctx, "pods", "9", "1") || !interrupted() {
+			t.Error("another group is not believed")
+		}
+		h.confirm("deployments.apps")
+		if !h.ended(ctx, "pods", "9", "1") || !interrupted() {
+			t.Error("a group is not believed whose report was confirmed")
+		}
+		time.Sleep(trustAgain)
+		if !h.ended(ctx, "pods", "9", "1") {
+			t.Error("a group is not believed an hour later")
+		}
+	})
+}
+
+// TestIdentityIsAskedOncePerOutage: the server is asked who it is at the start and once after each loss of the connection, however many
+// informers lost it. One that refuses to say is taken for the same, as is one that does not answer.
+func TestIdentityIsAskedOncePerOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		asked, identity, fails := 0, "a", error(nil)
+		h := newHistory(func(context.Context) (string, error) {
+			asked++
+			time.Sleep(time.Second)
+			return identity, fails
+		})
+		interrupted := interruptedOf(h)
+		outage := func(what string, wantAsked int, wantTold bool) {
+			t.Helper()
+			asked = 0
+			for range 10 {
+				h.lost()
+			}
+			done := make(chan struct{}) // Closed by each of the ten, by a send; nobody closes it.
+			for range 10 {
+				go func() { h.verify(ctx); done <- struct{}{} }()
+			}
+			for range 10 {
+				<-done
+			}
+			if got := interrupted(); asked != wantAsked || got != wantTold {
+				t.Errorf("%s: asked %d times, told %v", what, asked, got)
+			}
+		}
+		outage("at the start", 1, false)
+		outage("the same server", 1, false)
+		identity = "b"
+		outage("another server", 1, true)
+		fails = apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "kube-system", errors.New("no"))
+		outage("one that refuses", 1, false)
+		fails = errors.New("connection refused")
+		outage("one that is away again", 10, false)
+		fails, identity = nil, absent
+		outage("one that has no namespaces yet", 1, true)
+		identity = "c"
+		outage("and has them now", 1, false)
+	})
+}

@@ -1,0 +1,61 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/flyball-dev/flyball/informer"
+)
+
+// TestContradictedKeysAreHeldBack: what a reconcile wrote was refused because the server does not have what the cache holds, and what others
+// do about the rest of it runs the key again at once, whether it failed or not. It is held back longer and longer, is named, and is as
+// before when a reconcile was not contradicted.
+func TestContradictedKeysAreHeldBack(t *testing.T) {
+	for name, answer := range map[string]error{"an error": errors.New("not found"), "ignored": nil} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var runs atomic.Int64
+				var mended atomic.Bool
+				c := start(t, Func[string](func(ctx context.Context, _ string) (Result, error) {
+					runs.Add(1)
+					if mended.Load() {
+						return Result{}, nil
+					}
+					Contradicted(ctx, &informer.ContradictionError{Resource: "deployments.apps", Key: "default/web", Since: time.Now()})
+					return Result{}, answer
+				}), Options[string]{})
+				for range 1200 { // a minute
+					c.Enqueue("a")
+					time.Sleep(50 * time.Millisecond)
+				}
+				if n := runs.Load(); n < 5 || n > 10 {
+					t.Errorf("%d runs", n)
+				}
+				const says = "test: 1 key contradicted by the server, a for 1m0s: the server has had no deployments.apps default/web"
+				if err := c.Health(); err == nil || !strings.HasPrefix(err.Error(), says) {
+					t.Errorf("health: %v", err)
+				}
+				mended.Store(true)
+				time.Sleep(contradictedMax)
+				synctest.Wait()
+				if err := c.Health(); err != nil {
+					t.Errorf("health: %v", err)
+				}
+				before := runs.Load()
+				c.Enqueue("a")
+				synctest.Wait()
+				if runs.Load() != before+1 {
+					t.Error("it is held back still")
+				}
+				if err := c.end(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
