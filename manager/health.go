@@ -127,8 +127,10 @@ func (e *election) check() check {
 	switch s := e.elector.Status(); {
 	case s.Leading:
 		c.note = "this process, " + e.options.Identity
-	case s.Err != nil:
+	case s.Err != nil && (!s.Seen || refuses(s.Err)):
 		c.problem = s.Err.Error()
+	case s.Err != nil: // As of an informer: a server that is away does not make this process unready.
+		c.note = "waiting, " + s.Err.Error()
 	case !e.campaigns.Load():
 		c.problem = "waiting for the caches before this process becomes a candidate"
 	case !s.Seen:

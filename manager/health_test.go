@@ -161,6 +161,44 @@ func TestLeaderInWords(t *testing.T) {
 	})
 }
 
+// A follower's readiness does not depend on the server, as a leader's does not: restarting it, or taking its metrics and webhooks out of
+// service, would mend nothing, and it has warm caches to lose. One that never read the lease is not ready.
+func TestOutageDoesNotMakeAFollowerUnready(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		o := elected()
+		leader := live(t, w.manager(t, o))
+		o.LeaderElection.Identity = "host-2"
+		o.LeaderElection.Survive = true
+		m := w.manager(t, o)
+		follower := live(t, m)
+		time.Sleep(time.Minute)
+		w.refuse(func(*gate.Request) gate.Verdict { return gate.Verdict{Action: gate.Drop} })
+		for range 60 {
+			time.Sleep(10 * time.Second)
+			if code, body := get(m, "/readyz"); code != 200 {
+				t.Fatalf("readyz: %d %s", code, body)
+			}
+		}
+		if _, body := get(m, "/readyz"); !strings.Contains(body, "[+]leader: waiting, get lease") {
+			t.Errorf("readyz does not say why it waits: %s", body)
+		}
+		w.refuse(leases)
+		fresh := live(t, w.manager(t, o))
+		time.Sleep(time.Minute)
+		if err := fresh.Ready(); err == nil || !strings.Contains(err.Error(), "leader: ") {
+			t.Errorf("one that never read the lease is ready: %v", err)
+		}
+		w.refuse(nil)
+		time.Sleep(time.Minute)
+		follower.mustEnd()
+		fresh.mustEnd()
+		if err := leader.end(); err == nil {
+			t.Error("the leader kept the lease")
+		}
+	})
+}
+
 // A lease that somebody made for ever.
 func TestLeaseWithoutEndIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

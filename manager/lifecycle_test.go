@@ -297,8 +297,8 @@ func TestLostLeaseCanBeSurvived(t *testing.T) {
 			if n := m.InFlight(); n != 0 {
 				t.Errorf("%d reconciles in flight without the lease", n)
 			}
-			if err := m.Ready(); err == nil || !strings.Contains(err.Error(), "leader: ") {
-				t.Errorf("ready while the lease is out of reach: %v", err)
+			if code, body := get(m, "/readyz"); code != 200 || !strings.Contains(body, "[+]leader: waiting, ") {
+				t.Errorf("while the lease is out of reach: %d %s", code, body)
 			}
 			w.refuse(nil)
 		}
