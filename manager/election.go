@@ -24,7 +24,8 @@ import (
 // LeaderElection configures the lease that runnables wait for. The zero value is off.
 type LeaderElection struct {
 	Enabled bool
-	// Namespace and Name are those of the Lease. Empty means "kube-system" and "flyball-manager".
+	// Namespace and Name are those of the Lease, which all replicas of one operator share and no other operator has. An empty
+	// Namespace means "kube-system"; Name is required when Enabled, and is best a domain: "greeter.example.com".
 	Namespace, Name string
 	// Identity names this process in the lease. Empty means the host's name and a random part.
 	Identity string
@@ -39,8 +40,11 @@ type LeaderElection struct {
 	Survive bool
 }
 
-// validate says what the server would say of the lease's name, before anything runs.
+// validate reports what is missing, and what the server would say of the lease's name, before anything runs.
 func (l LeaderElection) validate() error {
+	if l.Name == "" {
+		return errors.New(`leader election: the lease has no name: set LeaderElection.Name to one that all replicas of this operator share and no other operator has, for example "greeter.example.com"`)
+	}
 	if wrong := validation.IsDNS1123Label(l.Namespace); len(wrong) > 0 {
 		return fmt.Errorf("leader election: the namespace %q of the lease: %s", l.Namespace, strings.Join(wrong, ", "))
 	}
@@ -50,14 +54,14 @@ func (l LeaderElection) validate() error {
 	return nil
 }
 
+// lease names the Lease.
+func (l LeaderElection) lease() string { return l.Namespace + "/" + l.Name }
+
 const defaultWarmUp = 30 * time.Second
 
 func (l LeaderElection) withDefaults() LeaderElection {
 	if l.Namespace == "" {
 		l.Namespace = "kube-system"
-	}
-	if l.Name == "" {
-		l.Name = "flyball-manager"
 	}
 	if l.WarmUp == 0 {
 		l.WarmUp = defaultWarmUp
@@ -105,6 +109,7 @@ func (m *Manager) lead(intake, work context.Context, stop context.CancelCauseFun
 	m.runnables.warmUp(m.warmer(intake, stop))
 	m.warmUp(intake)
 	m.election.campaigns.Store(true)
+	klog.FromContext(intake).Info("Runnables wait for the leader lease", "lease", m.election.options.lease(), "runnables", m.runnables.namesOf(withLeader))
 	for {
 		err := m.serveTenure(intake, work, stop)
 		if !m.survives() || intake.Err() != nil || !errors.Is(err, leader.ErrLost) {
@@ -216,7 +221,7 @@ func (m *Manager) warmUp(ctx context.Context) {
 func (e *election) handOver(campaign *part, workRemains bool) error {
 	var result error
 	if workRemains {
-		result = fmt.Errorf("%w: lease %s/%s runs out by itself", leader.ErrWorkRemains, e.options.Namespace, e.options.Name)
+		result = fmt.Errorf("%w: lease %s runs out by itself", leader.ErrWorkRemains, e.options.lease())
 	}
 	e.finished <- result
 	return campaign.end(e.options.ReleaseTimeout() + partTimeout)

@@ -230,6 +230,18 @@ func (g *group) names() []string {
 	return g.namesLocked()
 }
 
+// namesOf returns the names of the entries of that leadership.
+func (g *group) namesOf(which leadership) (names []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, e := range g.entries {
+		if e.needs == which {
+			names = append(names, e.name)
+		}
+	}
+	return names
+}
+
 func (g *group) namesLocked() []string {
 	names := make([]string, 0, len(g.entries))
 	for _, e := range g.entries {

@@ -41,7 +41,7 @@ func TestProcessChild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := manager.Options{GracefulTimeout: grace, LeaderElection: manager.LeaderElection{Enabled: true, Identity: "child"}}
+	o := manager.Options{GracefulTimeout: grace, LeaderElection: manager.LeaderElection{Enabled: true, Name: "flyball-manager", Identity: "child"}}
 	mgr, err := ctrl.NewManager(&rest.Config{Host: host}, o)
 	if err != nil {
 		t.Fatal(err)

@@ -255,7 +255,7 @@ func TestRivalChild(t *testing.T) {
 	})
 	m, err := ctrl.NewManager(config, ctrl.Options{
 		GracefulTimeout: time.Second, ServerTimeout: time.Minute,
-		LeaderElection: manager.LeaderElection{Enabled: true, Identity: name, Survive: true, Options: rivalTimes},
+		LeaderElection: manager.LeaderElection{Enabled: true, Name: "rivals", Identity: name, Survive: true, Options: rivalTimes},
 	})
 	if err != nil {
 		t.Fatal(err)

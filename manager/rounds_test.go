@@ -95,7 +95,7 @@ func startAndStop(t *testing.T, server *localapi.Server, after time.Duration, ro
 	o := manager.Options{GracefulTimeout: roundGrace}
 	if round%2 == 0 {
 		o.LeaderElection = manager.LeaderElection{
-			Enabled: true, Identity: fmt.Sprint("round-", round),
+			Enabled: true, Name: "rounds", Identity: fmt.Sprint("round-", round),
 			Options: leader.Options{LeaseDuration: 3 * roundGrace, RenewDeadline: 2 * roundGrace}, // no less for the release
 		}
 	}

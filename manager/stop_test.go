@@ -20,7 +20,7 @@ import (
 )
 
 func elected() manager.Options {
-	return manager.Options{LeaderElection: manager.LeaderElection{Enabled: true, Identity: "host-1"}}
+	return manager.Options{LeaderElection: manager.LeaderElection{Enabled: true, Name: "flyball-manager", Identity: "host-1"}}
 }
 
 // The stop of case 42: what is in flight finishes with a context that is alive, then events are sent, then the lease is released.

@@ -127,7 +127,7 @@ func playEverything(t *testing.T, recorder *rbac.Recorder, selection []string) {
 	}
 	config := rest.CopyConfig(server.RESTConfig())
 	config.Wrap(recorder.Wrap)
-	o := manager.Options{LeaderElection: manager.LeaderElection{Enabled: true}}
+	o := manager.Options{LeaderElection: manager.LeaderElection{Enabled: true, Name: "flyball-manager"}}
 	m, err := manager.New(config, o)
 	if err != nil {
 		t.Fatal(err)

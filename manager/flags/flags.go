@@ -95,7 +95,7 @@ func (f *Flags) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&l.LeaseDuration, "leader-elect-lease-duration", l.LeaseDuration, "how long the others wait for a leader that does not renew")
 	fs.DurationVar(&l.RenewDeadline, "leader-elect-renew-deadline", l.RenewDeadline, "how long the leader tries to renew before it stops to work")
 	fs.DurationVar(&l.RetryPeriod, "leader-elect-retry-period", l.RetryPeriod, "the time between two tries")
-	fs.StringVar(&l.Name, "leader-elect-resource-name", l.Name, "the name of the lease")
+	fs.StringVar(&l.Name, "leader-elect-resource-name", l.Name, "the name of the lease: all replicas of one program have the same, other programs have others")
 	fs.StringVar(&l.Namespace, "leader-elect-resource-namespace", l.Namespace, "the namespace of the lease")
 
 	logging := flag.NewFlagSet("klog", flag.ContinueOnError)
@@ -117,6 +117,8 @@ func (f *Flags) Validate() error {
 		return fmt.Errorf("--logging-format %q: it must be %s or %s", f.LogFormat, LogText, LogJSON)
 	case f.Burst < 0 || f.Burst == 0 && f.QPS > 0:
 		return fmt.Errorf("--kube-api-burst %d: it must be at least 1", f.Burst)
+	case f.LeaderElection.Enabled && f.LeaderElection.Name == "":
+		return errors.New("--leader-elect-resource-name is empty: give the lease a name that no other program's lease has")
 	case f.GracefulTimeout < 0:
 		return fmt.Errorf("--controller-shutdown-timeout %s: it must not be negative", f.GracefulTimeout)
 	}

@@ -131,6 +131,7 @@ func TestValidateNamesTheFlag(t *testing.T) {
 		{"--logging-format=xml", `--logging-format "xml": it must be text or json`},
 		{"--kube-api-burst=0", "--kube-api-burst 0: it must be at least 1"},
 		{"--kube-api-content-type=foo", `--kube-api-content-type "foo"`},
+		{"--leader-elect-resource-name=", "--leader-elect-resource-name is empty: give the lease a name"},
 		{"--controller-shutdown-timeout=-1s", "--controller-shutdown-timeout -1s: it must not be negative"},
 	} {
 		if err := parse(t, c.arg).Validate(); err == nil || !strings.Contains(err.Error(), c.says) {

@@ -375,8 +375,14 @@ func (e *Elector) observe(ctx context.Context, record resourcelock.LeaderElectio
 		}
 	}
 	e.mu.Unlock()
-	if holder != "" && holder != before.record.HolderIdentity && holder != own {
-		klog.FromContext(ctx).Info("Leader changed", "lease", e.lock.Describe(), "holder", holder)
+	if holder == "" || holder == before.record.HolderIdentity || holder == own {
+		return
+	}
+	logger := klog.LoggerWithValues(klog.FromContext(ctx), "lease", e.lock.Describe(), "holder", holder, "identity", own)
+	if before.at.IsZero() {
+		logger.Info("Another process leads")
+	} else {
+		logger.Info("Leader changed")
 	}
 }
 

@@ -21,7 +21,7 @@ func TestWhoLeadsAndWhoJoins(t *testing.T) {
 	for _, onlyLeader := range []bool{false, true} {
 		t.Run(fmt.Sprintf("only the leader: %v", onlyLeader), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, multicluster.Options{OnlyLeader: onlyLeader}, manager.Options{LeaderElection: manager.LeaderElection{Enabled: true, WarmUp: -1}})
+				w := newWorld(t, multicluster.Options{OnlyLeader: onlyLeader}, manager.Options{LeaderElection: manager.LeaderElection{Enabled: true, Name: "flyball-manager", WarmUp: -1}})
 				other, seconds, now := "other", int32(15), metav1.NowMicro()
 				if err := w.hub.Seed(t.Context(), &coordinationv1.Lease{
 					ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "flyball-manager"},
