@@ -28,7 +28,8 @@ import (
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/certificates/certificates/strategy.go.
 func certificateSigningRequest() *resource.Definition {
 	type csr = certificatesv1.CertificateSigningRequest
-	d := typed[csr, certificatesv1.CertificateSigningRequestList](certificatesv1.SchemeGroupVersion, "certificatesigningrequests", "csr")
+	d := typed[csr, certificatesv1.CertificateSigningRequestList](certificatesv1.SchemeGroupVersion,
+		"certificatesigningrequests", "csr")
 	d.HasStatus = true
 	d.ValidateName = func(string, bool) []string { return nil }
 	d.PrepareCreate = func(ctx context.Context, obj runtime.Object) { prepareSigningRequest(ctx, obj.(*csr)) }
@@ -85,7 +86,10 @@ func prepareSigningStatus(r, old *certificatesv1.CertificateSigningRequest) {
 }
 
 // decisions are the conditions that only those who approve may write.
-var decisions = []certificatesv1.RequestConditionType{certificatesv1.CertificateApproved, certificatesv1.CertificateDenied}
+var decisions = []certificatesv1.RequestConditionType{
+	certificatesv1.CertificateApproved,
+	certificatesv1.CertificateDenied,
+}
 
 // approval is how a request is approved or denied: a write of its conditions.
 func approval() resource.Subresource {
@@ -164,7 +168,8 @@ func validateSigningRequest(r *certificatesv1.CertificateSigningRequest) field.E
 	}
 	errs = append(errs, validateSigner(r.Spec.SignerName, path.Child("signerName"))...)
 	if s := r.Spec.ExpirationSeconds; s != nil && *s < 600 {
-		errs = append(errs, field.Invalid(path.Child("expirationSeconds"), *s, "may not specify a duration less than 600 seconds (10 minutes)"))
+		errs = append(errs,
+			field.Invalid(path.Child("expirationSeconds"), *s, "may not specify a duration less than 600 seconds (10 minutes)"))
 	}
 	return append(errs, validateDecision(r)...)
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // nothingRuns ends every refusal of something that needs a running container.
-const nothingRuns = "this embedded API server runs no containers. Run the program by itself, or use a cluster that runs containers (kind, for example)"
+const nothingRuns = "this embedded API server runs no containers. " +
+	"Run the program by itself, or use a cluster that runs containers (kind, for example)"
 
 // podConnections are the subresources that lead to the containers of a pod, of which there are none.
 //
@@ -28,7 +29,9 @@ func podConnections() map[string]resource.Subresource {
 				return nil, notRunning(obj, "has no logs")
 			},
 		},
-		"proxy": proxy[corev1.PodProxyOptions](func(obj runtime.Object) error { return notRunning(obj, "cannot be reached") }),
+		"proxy": proxy[corev1.PodProxyOptions](func(obj runtime.Object) error {
+			return notRunning(obj, "cannot be reached")
+		}),
 	}
 	maps.Copy(all, map[string]resource.Subresource{
 		"attach":      connection[corev1.PodAttachOptions]("cannot be attached to"),
@@ -67,12 +70,14 @@ func notRunning(obj runtime.Object, what string) error {
 // nodeProxy and serviceProxy would lead to a kubelet, and to the pods of a Service.
 func nodeProxy() resource.Subresource {
 	return proxy[corev1.NodeProxyOptions](func(obj runtime.Object) error {
-		return apierrors.NewBadRequest(fmt.Sprintf("node %s cannot be reached: no kubelet listens there, and %s", obj.(*corev1.Node).Name, nothingRuns))
+		return apierrors.NewBadRequest(fmt.Sprintf("node %s cannot be reached: no kubelet listens there, and %s",
+			obj.(*corev1.Node).Name, nothingRuns))
 	})
 }
 
 func serviceProxy() resource.Subresource {
 	return proxy[corev1.ServiceProxyOptions](func(obj runtime.Object) error {
-		return apierrors.NewBadRequest(fmt.Sprintf("service %s cannot be reached: %s", obj.(*corev1.Service).Name, nothingRuns))
+		return apierrors.NewBadRequest(fmt.Sprintf("service %s cannot be reached: %s", obj.(*corev1.Service).Name,
+			nothingRuns))
 	})
 }

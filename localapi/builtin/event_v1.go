@@ -25,7 +25,9 @@ func events() []*resource.Definition {
 	})
 	d := all[1]
 	d.NewList = func() runtime.Object { return &eventsv1.EventList{} }
-	d.Validate = check(func(e *eventsv1.Event) field.ErrorList { return validateEventAs(coreEvent(e), "reportingController") })
+	d.Validate = check(func(e *eventsv1.Event) field.ErrorList {
+		return validateEventAs(coreEvent(e), "reportingController")
+	})
 	d.ValidateCreate = check(validateNewEvent)
 	d.ValidateUpdate = compare(validateNewEventUpdate)
 	d.Fields = selectable(func(e *eventsv1.Event) fields.Set { return newEventFields(coreEvent(e)) })

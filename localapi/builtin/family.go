@@ -60,7 +60,9 @@ func change(m resource.Member, f func(runtime.Object)) func(runtime.Object) {
 	}
 }
 
-func changeFrom(m resource.Member, f func(ctx context.Context, obj, old runtime.Object)) func(ctx context.Context, obj, old runtime.Object) {
+func changeFrom(
+	m resource.Member, f func(ctx context.Context, obj, old runtime.Object),
+) func(ctx context.Context, obj, old runtime.Object) {
 	if f == nil {
 		return nil
 	}
@@ -78,7 +80,9 @@ func judge(m resource.Member, f func(runtime.Object) field.ErrorList) func(runti
 	return func(obj runtime.Object) field.ErrorList { return f(m.ToFirst(obj)) }
 }
 
-func judgeFrom(m resource.Member, f func(obj, old runtime.Object) field.ErrorList) func(obj, old runtime.Object) field.ErrorList {
+func judgeFrom(
+	m resource.Member, f func(obj, old runtime.Object) field.ErrorList,
+) func(obj, old runtime.Object) field.ErrorList {
 	if f == nil {
 		return nil
 	}

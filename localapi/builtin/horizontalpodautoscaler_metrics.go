@@ -17,12 +17,14 @@ func metricV1(m *autoscalingv2.MetricSpec) autoscalingv1.MetricSpec {
 	if s := m.Object; s != nil {
 		out.Object = &autoscalingv1.ObjectMetricSource{
 			Target: autoscalingv1.CrossVersionObjectReference(s.DescribedObject), MetricName: s.Metric.Name,
-			TargetValue: ptr.Deref(s.Target.Value, resource.Quantity{}), Selector: s.Metric.Selector, AverageValue: s.Target.AverageValue,
+			TargetValue: ptr.Deref(s.Target.Value, resource.Quantity{}), Selector: s.Metric.Selector,
+			AverageValue: s.Target.AverageValue,
 		}
 	}
 	if s := m.Pods; s != nil {
 		out.Pods = &autoscalingv1.PodsMetricSource{
-			MetricName: s.Metric.Name, TargetAverageValue: ptr.Deref(s.Target.AverageValue, resource.Quantity{}), Selector: s.Metric.Selector,
+			MetricName: s.Metric.Name, TargetAverageValue: ptr.Deref(s.Target.AverageValue, resource.Quantity{}),
+			Selector: s.Metric.Selector,
 		}
 	}
 	if s := m.Resource; s != nil {
@@ -32,12 +34,14 @@ func metricV1(m *autoscalingv2.MetricSpec) autoscalingv1.MetricSpec {
 	}
 	if s := m.ContainerResource; s != nil {
 		out.ContainerResource = &autoscalingv1.ContainerResourceMetricSource{
-			Name: s.Name, TargetAverageUtilization: s.Target.AverageUtilization, TargetAverageValue: s.Target.AverageValue, Container: s.Container,
+			Name: s.Name, TargetAverageUtilization: s.Target.AverageUtilization, TargetAverageValue: s.Target.AverageValue,
+			Container: s.Container,
 		}
 	}
 	if s := m.External; s != nil {
 		out.External = &autoscalingv1.ExternalMetricSource{
-			MetricName: s.Metric.Name, MetricSelector: s.Metric.Selector, TargetValue: s.Target.Value, TargetAverageValue: s.Target.AverageValue,
+			MetricName: s.Metric.Name, MetricSelector: s.Metric.Selector, TargetValue: s.Target.Value,
+			TargetAverageValue: s.Target.AverageValue,
 		}
 	}
 	return out
@@ -54,7 +58,8 @@ func metricV2(m *autoscalingv1.MetricSpec) autoscalingv2.MetricSpec {
 			}
 		}
 		out.Object = &autoscalingv2.ObjectMetricSource{
-			DescribedObject: autoscalingv2.CrossVersionObjectReference(s.Target), Target: target, Metric: metricID(s.MetricName, s.Selector),
+			DescribedObject: autoscalingv2.CrossVersionObjectReference(s.Target), Target: target,
+			Metric: metricID(s.MetricName, s.Selector),
 		}
 	}
 	if s := m.Pods; s != nil {
@@ -64,7 +69,10 @@ func metricV2(m *autoscalingv1.MetricSpec) autoscalingv2.MetricSpec {
 		}
 	}
 	if s := m.Resource; s != nil {
-		out.Resource = &autoscalingv2.ResourceMetricSource{Name: s.Name, Target: utilization(s.TargetAverageUtilization, s.TargetAverageValue)}
+		out.Resource = &autoscalingv2.ResourceMetricSource{
+			Name:   s.Name,
+			Target: utilization(s.TargetAverageUtilization, s.TargetAverageValue),
+		}
 	}
 	if s := m.ContainerResource; s != nil {
 		out.ContainerResource = &autoscalingv2.ContainerResourceMetricSource{
@@ -72,7 +80,10 @@ func metricV2(m *autoscalingv1.MetricSpec) autoscalingv2.MetricSpec {
 		}
 	}
 	if s := m.External; s != nil {
-		target := autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, Value: s.TargetValue, AverageValue: s.TargetAverageValue}
+		target := autoscalingv2.MetricTarget{
+			Type: autoscalingv2.AverageValueMetricType, Value: s.TargetValue,
+			AverageValue: s.TargetAverageValue,
+		}
 		if s.TargetValue != nil {
 			target.Type = autoscalingv2.ValueMetricType
 		}
@@ -86,7 +97,10 @@ func metricID(name string, selector *metav1.LabelSelector) autoscalingv2.MetricI
 }
 
 func utilization(percent *int32, average *resource.Quantity) autoscalingv2.MetricTarget {
-	target := autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: percent, AverageValue: average}
+	target := autoscalingv2.MetricTarget{
+		Type: autoscalingv2.UtilizationMetricType, AverageUtilization: percent,
+		AverageValue: average,
+	}
 	if percent == nil {
 		target.Type = autoscalingv2.AverageValueMetricType
 	}
@@ -109,7 +123,8 @@ func metricStatusV1(m *autoscalingv2.MetricStatus) autoscalingv1.MetricStatus {
 	}
 	if s := m.Resource; s != nil {
 		out.Resource = &autoscalingv1.ResourceMetricStatus{
-			Name: s.Name, CurrentAverageUtilization: s.Current.AverageUtilization, CurrentAverageValue: or0(s.Current.AverageValue),
+			Name: s.Name, CurrentAverageUtilization: s.Current.AverageUtilization,
+			CurrentAverageValue: or0(s.Current.AverageValue),
 		}
 	}
 	if s := m.ContainerResource; s != nil {
@@ -137,7 +152,8 @@ func metricStatusV2(m *autoscalingv1.MetricStatus) autoscalingv2.MetricStatus {
 	}
 	if s := m.Pods; s != nil {
 		out.Pods = &autoscalingv2.PodsMetricStatus{
-			Metric: metricID(s.MetricName, s.Selector), Current: autoscalingv2.MetricValueStatus{AverageValue: &s.CurrentAverageValue},
+			Metric:  metricID(s.MetricName, s.Selector),
+			Current: autoscalingv2.MetricValueStatus{AverageValue: &s.CurrentAverageValue},
 		}
 	}
 	if s := m.Resource; s != nil {

@@ -41,8 +41,8 @@ func horizontalPodAutoscalers() []*resource.Definition {
 
 // countsCPU reports whether a metric is the one that autoscaling/v1 has a field for.
 func countsCPU(m *autoscalingv2.MetricSpec) bool {
-	return m.Type == autoscalingv2.ResourceMetricSourceType && m.Resource != nil && m.Resource.Name == corev1.ResourceCPU &&
-		m.Resource.Target.AverageUtilization != nil
+	return m.Type == autoscalingv2.ResourceMetricSourceType && m.Resource != nil &&
+		m.Resource.Name == corev1.ResourceCPU && m.Resource.Target.AverageUtilization != nil
 }
 
 func cpuMetric(percent int32) autoscalingv2.MetricSpec {
@@ -100,15 +100,16 @@ func autoscalerV1(in *autoscalingv2.HorizontalPodAutoscaler) *autoscalingv1.Hori
 	annotate(out, currentMetricsAnnotation, current, len(current) > 0)
 	annotate(out, conditionsAnnotation, conditions, len(conditions) > 0)
 	if in.Spec.Behavior != nil {
-		annotate(out, behaviorAnnotation, shown(in.Spec.Behavior), true) // in Go's names: the real server encodes its internal type
+		// In Go's names: the real server encodes its internal type.
+		annotate(out, behaviorAnnotation, shown(in.Spec.Behavior), true)
 	}
 	return out
 }
 
-// annotate keeps a value in an annotation. What autoscaling/v2 cannot be encoded is not lost silently: no such value exists.
+// annotate keeps a value in an annotation, if it is needed.
 func annotate(h *autoscalingv1.HorizontalPodAutoscaler, key string, value any, needed bool) {
 	text, err := json.Marshal(value)
-	if !needed || err != nil {
+	if !needed || err != nil { // API types always marshal
 		return
 	}
 	if h.Annotations == nil {
@@ -147,8 +148,9 @@ func autoscalerV2(in *autoscalingv1.HorizontalPodAutoscaler) *autoscalingv2.Hori
 	case len(out.Spec.Metrics) == 0:
 		out.Spec.Metrics = []autoscalingv2.MetricSpec{cpuMetric(defaultPercent)}
 	}
-	if b := annotation[autoscalingv2.HorizontalPodAutoscalerBehavior](in, behaviorAnnotation); b != (autoscalingv2.HorizontalPodAutoscalerBehavior{}) {
-		out.Spec.Behavior = &b
+	if b := annotation[*autoscalingv2.HorizontalPodAutoscalerBehavior](in, behaviorAnnotation); b != nil &&
+		*b != (autoscalingv2.HorizontalPodAutoscalerBehavior{}) {
+		out.Spec.Behavior = b
 	}
 	out.Status = autoscalingv2.HorizontalPodAutoscalerStatus{
 		ObservedGeneration: in.Status.ObservedGeneration, LastScaleTime: in.Status.LastScaleTime,

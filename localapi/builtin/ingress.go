@@ -35,7 +35,8 @@ func ingress() *resource.Definition {
 		if _, ok := i.Annotations[ingressClassAnnotation]; old != nil || !ok || i.Spec.IngressClassName != nil {
 			return nil
 		}
-		return []string{fmt.Sprintf("annotation %q is deprecated, please use 'spec.ingressClassName' instead", ingressClassAnnotation)}
+		return []string{fmt.Sprintf("annotation %q is deprecated, please use 'spec.ingressClassName' instead",
+			ingressClassAnnotation)}
 	}
 	d.Columns = []metav1.TableColumnDefinition{
 		nameColumn(),
@@ -70,7 +71,8 @@ func validateIngress(i *networkingv1.Ingress) field.ErrorList {
 		errs = append(errs, optionalName(tls.SecretName, apivalidation.NameIsDNSSubdomain, at.Child("secretName"))...)
 	}
 	if class := spec.IngressClassName; class != nil {
-		errs = append(errs, invalid(path.Child("ingressClassName"), *class, apivalidation.NameIsDNSSubdomain(*class, false))...)
+		errs = append(errs,
+			invalid(path.Child("ingressClassName"), *class, apivalidation.NameIsDNSSubdomain(*class, false))...)
 	}
 	return errs
 }
@@ -146,7 +148,10 @@ func validateIngressPath(p *networkingv1.HTTPIngressPath, path *field.Path) fiel
 		}
 	default:
 		errs = append(errs, field.NotSupported(path.Child("pathType"), kind,
-			[]networkingv1.PathType{networkingv1.PathTypeExact, networkingv1.PathTypeImplementationSpecific, networkingv1.PathTypePrefix}))
+			[]networkingv1.PathType{
+				networkingv1.PathTypeExact, networkingv1.PathTypeImplementationSpecific,
+				networkingv1.PathTypePrefix,
+			}))
 	}
 	return append(errs, validateBackend(&p.Backend, path.Child("backend"))...)
 }
@@ -166,7 +171,8 @@ func validateBackend(b *networkingv1.IngressBackend, path *field.Path) field.Err
 	if b.Service.Name == "" {
 		errs = append(errs, field.Required(service.Child("name"), ""))
 	} else {
-		errs = append(errs, invalid(service.Child("name"), b.Service.Name, apivalidation.NameIsDNSLabel(b.Service.Name, false))...)
+		errs = append(errs,
+			invalid(service.Child("name"), b.Service.Name, apivalidation.NameIsDNSLabel(b.Service.Name, false))...)
 	}
 	switch port := b.Service.Port; {
 	case port.Name != "" && port.Number != 0:
@@ -174,7 +180,8 @@ func validateBackend(b *networkingv1.IngressBackend, path *field.Path) field.Err
 	case port.Name != "":
 		errs = append(errs, invalid(service.Child("port", "name"), port.Name, validation.IsValidPortName(port.Name))...)
 	case port.Number != 0:
-		errs = append(errs, invalid(service.Child("port", "number"), port.Number, validation.IsValidPortNum(int(port.Number)))...)
+		errs = append(errs,
+			invalid(service.Child("port", "number"), port.Number, validation.IsValidPortNum(int(port.Number)))...)
 	default:
 		errs = append(errs, field.Required(path, "port name or number is required"))
 	}

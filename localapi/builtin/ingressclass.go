@@ -50,7 +50,8 @@ func validateIngressClass(c *networkingv1.IngressClass) field.ErrorList {
 	return append(errs, validateClassParameters(c.Spec.Parameters, path.Child("parameters"))...)
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/networking/validation/validation.go validateIngressClassParametersReference.
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/networking/validation/validation.go
+// validateIngressClassParametersReference.
 func validateClassParameters(p *networkingv1.IngressClassParametersReference, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if p.APIGroup != nil {

@@ -20,7 +20,9 @@ type pointerTo[T any] interface {
 }
 
 // typed begins the definition of the API type that has the Go type T and lists of the Go type L. It is not namespaced.
-func typed[T, L any, P pointerTo[T], PL pointerTo[L]](gv schema.GroupVersion, plural string, shortNames ...string) *resource.Definition {
+func typed[T, L any, P pointerTo[T], PL pointerTo[L]](
+	gv schema.GroupVersion, plural string, shortNames ...string,
+) *resource.Definition {
 	kind := kindOf[T]()
 	return &resource.Definition{
 		GroupVersion: gv, Kind: kind, Plural: plural, Singular: strings.ToLower(kind), ShortNames: shortNames,
@@ -33,7 +35,9 @@ func typed[T, L any, P pointerTo[T], PL pointerTo[L]](gv schema.GroupVersion, pl
 func kindOf[T any]() string { return reflect.TypeFor[T]().Name() }
 
 // namespaced is typed for a namespaced type.
-func namespaced[T, L any, P pointerTo[T], PL pointerTo[L]](gv schema.GroupVersion, plural string, shortNames ...string) *resource.Definition {
+func namespaced[T, L any, P pointerTo[T], PL pointerTo[L]](
+	gv schema.GroupVersion, plural string, shortNames ...string,
+) *resource.Definition {
 	d := typed[T, L, P, PL](gv, plural, shortNames...)
 	d.Namespaced = true
 	return d
@@ -62,7 +66,8 @@ func withGeneration(d *resource.Definition, name string) {
 		if update != nil {
 			update(ctx, obj, old)
 		}
-		if m, err := meta.Accessor(old); err == nil && !equality.Semantic.DeepEqual(part(obj, name).Interface(), part(old, name).Interface()) {
+		same := equality.Semantic.DeepEqual(part(obj, name).Interface(), part(old, name).Interface())
+		if m, err := meta.Accessor(old); err == nil && !same {
 			setGeneration(obj, m.GetGeneration()+1)
 		}
 	}

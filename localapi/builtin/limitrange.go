@@ -121,7 +121,8 @@ func validateLimits(l *corev1.LimitRangeItem, path *field.Path) field.ErrorList 
 		_, low := l.Min[corev1.ResourceStorage]
 		_, high := l.Max[corev1.ResourceStorage]
 		if !low && !high {
-			errs = append(errs, field.Required(path.Child("limits"), "either minimum or maximum storage value is required, but neither was provided"))
+			errs = append(errs, field.Required(path.Child("limits"),
+				"either minimum or maximum storage value is required, but neither was provided"))
 		}
 	}
 	judge("maxLimitRequestRatio", l.MaxLimitRequestRatio)
@@ -157,7 +158,8 @@ func validateLimit(l *corev1.LimitRangeItem, name corev1.ResourceName, path *fie
 				fmt.Sprintf("%s value %s is greater than %s value %s", rule.lowName, rule.low, rule.highName, rule.high)))
 		}
 	}
-	errs = append(errs, validateRatio(quantityOf(l.MaxLimitRequestRatio, name), least, most, path.Child("maxLimitRequestRatio").Key(string(name)))...)
+	errs = append(errs, validateRatio(quantityOf(l.MaxLimitRequestRatio, name), least, most,
+		path.Child("maxLimitRequestRatio").Key(string(name)))...)
 	if !overcommits(name) && limit != nil && request != nil && limit.Cmp(*request) != 0 {
 		errs = append(errs, field.Invalid(path.Child("defaultRequest").Key(string(name)), *request,
 			fmt.Sprintf("default value %s must equal to defaultRequest value %s in %s", limit, request, name)))

@@ -17,7 +17,8 @@ import (
 )
 
 func networkPolicy() *resource.Definition {
-	d := namespaced[networkingv1.NetworkPolicy, networkingv1.NetworkPolicyList](networkingv1.SchemeGroupVersion, "networkpolicies", "netpol")
+	d := namespaced[networkingv1.NetworkPolicy, networkingv1.NetworkPolicyList](networkingv1.SchemeGroupVersion,
+		"networkpolicies", "netpol")
 	withGeneration(d, "Spec")
 	d.Default = mutate(defaultPolicy)
 	d.Validate = check(validatePolicy)
@@ -75,7 +76,8 @@ func policyRules(p *networkingv1.NetworkPolicy) []policyRule {
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/networking/validation/validation.go ValidateNetworkPolicySpec.
 func validatePolicy(p *networkingv1.NetworkPolicy) field.ErrorList {
 	path := field.NewPath("spec")
-	errs := metavalidation.ValidateLabelSelector(&p.Spec.PodSelector, metavalidation.LabelSelectorValidationOptions{}, path.Child("podSelector"))
+	errs := metavalidation.ValidateLabelSelector(&p.Spec.PodSelector, metavalidation.LabelSelectorValidationOptions{},
+		path.Child("podSelector"))
 	for _, rule := range policyRules(p) {
 		for i := range rule.ports {
 			errs = append(errs, validatePolicyPort(&rule.ports[i], rule.portPath.Index(i))...)
@@ -99,7 +101,8 @@ func validatePolicy(p *networkingv1.NetworkPolicy) field.ErrorList {
 func validatePolicyPort(p *networkingv1.NetworkPolicyPort, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if p.Protocol != nil {
-		errs = append(errs, supported(path.Child("protocol"), *p.Protocol, corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)...)
+		errs = append(errs,
+			supported(path.Child("protocol"), *p.Protocol, corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)...)
 	}
 	end := path.Child("endPort")
 	switch {

@@ -28,6 +28,9 @@ func persistentVolume() *resource.Definition {
 		setDefault(&v.Status.Phase, corev1.VolumePending)
 		setDefault(&v.Spec.PersistentVolumeReclaimPolicy, corev1.PersistentVolumeReclaimRetain)
 		setDefaultPtr(&v.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+		if v.Spec.HostPath != nil {
+			setDefaultPtr(&v.Spec.HostPath.Type, corev1.HostPathUnset)
+		}
 		roundToMilli(v.Spec.Capacity)
 	})
 	d.PrepareCreate = prepare(func(v *corev1.PersistentVolume) {
@@ -76,15 +79,18 @@ func validateVolume(v *corev1.PersistentVolume) field.ErrorList {
 	}
 	if p := spec.PersistentVolumeReclaimPolicy; p != "" {
 		errs = append(errs, supported(path.Child("persistentVolumeReclaimPolicy"), p,
-			corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRecycle, corev1.PersistentVolumeReclaimRetain)...)
+			corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRecycle,
+			corev1.PersistentVolumeReclaimRetain)...)
 	}
 	if n := spec.NodeAffinity; n != nil && n.Required == nil {
 		errs = append(errs, field.Required(path.Child("nodeAffinity", "required"), "must specify required node constraints"))
 	}
 	errs = append(errs, validateVolumeSources(spec, path)...)
-	errs = append(errs, optionalName(spec.StorageClassName, apivalidation.NameIsDNSSubdomain, path.Child("storageClassName"))...)
+	errs = append(errs,
+		optionalName(spec.StorageClassName, apivalidation.NameIsDNSSubdomain, path.Child("storageClassName"))...)
 	if m := spec.VolumeMode; m != nil {
-		errs = append(errs, supported(path.Child("volumeMode"), *m, corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem)...)
+		errs = append(errs,
+			supported(path.Child("volumeMode"), *m, corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem)...)
 	}
 	return errs
 }
@@ -130,7 +136,8 @@ func validateVolumeSources(spec *corev1.PersistentVolumeSpec, path *field.Path) 
 			errs = append(errs, field.Required(path.Child("hostPath", "path"), ""))
 		}
 		if h.Path == "/" && spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
-			errs = append(errs, field.Forbidden(path.Child("persistentVolumeReclaimPolicy"), "may not be 'recycle' for a hostPath mount of '/'"))
+			errs = append(errs,
+				field.Forbidden(path.Child("persistentVolumeReclaimPolicy"), "may not be 'recycle' for a hostPath mount of '/'"))
 		}
 	}
 	if spec.Local != nil && spec.NodeAffinity == nil {
@@ -148,14 +155,16 @@ func validateVolumeUpdate(v, old *corev1.PersistentVolume) field.ErrorList {
 	var errs field.ErrorList
 	if !equality.Semantic.DeepEqual(now.PersistentVolumeSource, was.PersistentVolumeSource) {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "persistentvolumesource"), fmt.Sprintf(
-			"spec.persistentvolumesource is immutable after creation\n%v", shownDiff(was.PersistentVolumeSource, now.PersistentVolumeSource))))
+			"spec.persistentvolumesource is immutable after creation\n%v", shownDiff(was.PersistentVolumeSource,
+				now.PersistentVolumeSource))))
 	}
 	errs = append(errs, immutable(now.VolumeMode, was.VolumeMode, field.NewPath("volumeMode"))...)
 	if was.NodeAffinity != nil {
 		errs = append(errs, immutable(now.NodeAffinity, was.NodeAffinity, field.NewPath("nodeAffinity"))...)
 	}
 	if was.VolumeAttributesClassName != nil && now.VolumeAttributesClassName == nil {
-		errs = append(errs, field.Forbidden(field.NewPath("spec", "volumeAttributesClassName"), "update from non-nil value to nil is forbidden"))
+		errs = append(errs,
+			field.Forbidden(field.NewPath("spec", "volumeAttributesClassName"), "update from non-nil value to nil is forbidden"))
 	}
 	return errs
 }

@@ -34,14 +34,18 @@ func SystemPriorityClasses() []*schedulingv1.PriorityClass {
 		},
 		{
 			ObjectMeta: metav1.ObjectMeta{Name: "system-cluster-critical"}, Value: systemPriority,
-			Description: "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+			Description: "Used for system critical pods that must run in the cluster, " +
+				"but can be moved to another node if necessary.",
 		},
 	}
 }
 
 func priorityClass() *resource.Definition {
-	d := typed[schedulingv1.PriorityClass, schedulingv1.PriorityClassList](schedulingv1.SchemeGroupVersion, "priorityclasses", "pc")
-	d.Default = mutate(func(c *schedulingv1.PriorityClass) { setDefaultPtr(&c.PreemptionPolicy, corev1.PreemptLowerPriority) })
+	d := typed[schedulingv1.PriorityClass, schedulingv1.PriorityClassList](schedulingv1.SchemeGroupVersion,
+		"priorityclasses", "pc")
+	d.Default = mutate(func(c *schedulingv1.PriorityClass) {
+		setDefaultPtr(&c.PreemptionPolicy, corev1.PreemptLowerPriority)
+	})
 	d.PrepareCreate = func(_ context.Context, obj runtime.Object) { setGeneration(obj, 1) }
 	d.Validate = check(validatePriorityClass)
 	d.ValidateUpdate = compare(func(c, old *schedulingv1.PriorityClass) field.ErrorList {
@@ -60,7 +64,10 @@ func priorityClass() *resource.Definition {
 		column("PreemptionPolicy", "string", doc["preemptionPolicy"]),
 	}
 	d.Row = cells(func(c *schedulingv1.PriorityClass, now time.Time) []any {
-		return []any{c.Name, int64(c.Value), c.GlobalDefault, age(c.CreationTimestamp, now), string(ptr.Deref(c.PreemptionPolicy, ""))}
+		return []any{
+			c.Name, int64(c.Value), c.GlobalDefault, age(c.CreationTimestamp, now),
+			string(ptr.Deref(c.PreemptionPolicy, "")),
+		}
 	})
 	return d
 }
@@ -80,7 +87,8 @@ func validatePriorityClass(c *schedulingv1.PriorityClass) field.ErrorList {
 	if c.PreemptionPolicy == nil {
 		return errs
 	}
-	return append(errs, oneOf(field.NewPath("preemptionPolicy"), *c.PreemptionPolicy, corev1.PreemptLowerPriority, corev1.PreemptNever)...)
+	return append(errs,
+		oneOf(field.NewPath("preemptionPolicy"), *c.PreemptionPolicy, corev1.PreemptLowerPriority, corev1.PreemptNever)...)
 }
 
 // notSystemClass says what keeps c from being one of the classes that every cluster has.

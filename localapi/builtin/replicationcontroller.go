@@ -17,7 +17,8 @@ import (
 
 // replicationController is stored; no controller here makes its pods.
 func replicationController() *resource.Definition {
-	d := namespaced[corev1.ReplicationController, corev1.ReplicationControllerList](corev1.SchemeGroupVersion, "replicationcontrollers", "rc")
+	d := namespaced[corev1.ReplicationController, corev1.ReplicationControllerList](corev1.SchemeGroupVersion,
+		"replicationcontrollers", "rc")
 	d.Categories = []string{"all"}
 	d.DefaultPropagation = metav1.DeletePropagationOrphan
 	withStatus(d)
@@ -30,8 +31,8 @@ func replicationController() *resource.Definition {
 		if old != nil || len(problems) == 0 {
 			return nil
 		}
-		return []string{fmt.Sprintf("metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; "+
-			"a DNS label is recommended: %v", problems)}
+		return []string{fmt.Sprintf("metadata.name: this is used in Pod names and hostnames, "+
+			"which can result in surprising behavior; a DNS label is recommended: %v", problems)}
 	}
 	d.Fields = selectable(func(rc *corev1.ReplicationController) fields.Set {
 		return fields.Set{"status.replicas": fmt.Sprint(rc.Status.Replicas)}
@@ -87,7 +88,8 @@ func validateReplicationController(rc *corev1.ReplicationController) field.Error
 		return append(errs, field.Required(template, ""))
 	}
 	if !labels.SelectorFromSet(spec.Selector).Matches(labels.Set(spec.Template.Labels)) {
-		errs = append(errs, field.Invalid(template.Child("metadata", "labels"), spec.Template.Labels, "`selector` does not match template `labels`"))
+		errs = append(errs, field.Invalid(template.Child("metadata", "labels"), spec.Template.Labels,
+			"`selector` does not match template `labels`"))
 	}
 	errs = append(errs, validateTemplate(spec.Template, template)...)
 	return append(errs, runsForever(spec.Template, "ReplicationController", template)...)
@@ -96,7 +98,9 @@ func validateReplicationController(rc *corev1.ReplicationController) field.Error
 func validateReplicationControllerStatus(rc, _ *corev1.ReplicationController) field.ErrorList {
 	s := &rc.Status
 	pods := [3]counter{
-		{"fullyLabeledReplicas", int64(s.FullyLabeledReplicas)}, {"readyReplicas", int64(s.ReadyReplicas)}, {"availableReplicas", int64(s.AvailableReplicas)},
+		{"fullyLabeledReplicas", int64(s.FullyLabeledReplicas)},
+		{"readyReplicas", int64(s.ReadyReplicas)},
+		{"availableReplicas", int64(s.AvailableReplicas)},
 	}
 	return validateCounters([]counter{
 		{"replicas", int64(s.Replicas)},
@@ -111,7 +115,8 @@ func replicationControllerRow(rc *corev1.ReplicationController, now time.Time) [
 		template = &corev1.PodTemplateSpec{}
 	}
 	row := []any{
-		rc.Name, replicasOf(rc.Spec.Replicas), int64(rc.Status.Replicas), int64(rc.Status.ReadyReplicas), age(rc.CreationTimestamp, now),
+		rc.Name, replicasOf(rc.Spec.Replicas), int64(rc.Status.Replicas), int64(rc.Status.ReadyReplicas),
+		age(rc.CreationTimestamp, now),
 	}
 	row = append(row, containerCells(template)...)
 	return append(row, labels.FormatLabels(rc.Spec.Selector))

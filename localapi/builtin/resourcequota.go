@@ -34,7 +34,8 @@ func resourceQuota() *api.Definition {
 	d.Columns = []metav1.TableColumnDefinition{
 		nameColumn(),
 		column("Request", "string", "Request represents a minimum amount of cpu/memory that a container may consume."),
-		column("Limit", "string", "Limits control the maximum amount of cpu/memory that a container may use independent of contention on the node."),
+		column("Limit", "string",
+			"Limits control the maximum amount of cpu/memory that a container may use independent of contention on the node."),
 		ageColumn(),
 	}
 	d.Row = cells(quotaRow)
@@ -97,7 +98,9 @@ var quotaScopes = func() map[corev1.ResourceQuotaScope]sets.Set[corev1.ResourceN
 }()
 
 // fitsScope judges that a quota's limits are about what a scope has; what names in errors.
-func fitsScope(scope corev1.ResourceQuotaScope, spec *corev1.ResourceQuotaSpec, path *field.Path, what any) field.ErrorList {
+func fitsScope(
+	scope corev1.ResourceQuotaScope, spec *corev1.ResourceQuotaSpec, path *field.Path, what any,
+) field.ErrorList {
 	fits, ok := quotaScopes[scope]
 	if !ok {
 		return nil
@@ -111,7 +114,9 @@ func fitsScope(scope corev1.ResourceQuotaScope, spec *corev1.ResourceQuotaSpec, 
 	return errs
 }
 
-func validateScopes(scopes []corev1.ResourceQuotaScope, spec *corev1.ResourceQuotaSpec, path *field.Path) field.ErrorList {
+func validateScopes(
+	scopes []corev1.ResourceQuotaScope, spec *corev1.ResourceQuotaSpec, path *field.Path,
+) field.ErrorList {
 	var errs field.ErrorList
 	for _, scope := range scopes {
 		if _, ok := quotaScopes[scope]; !ok {
@@ -157,11 +162,13 @@ func validateScopeRequirement(
 	switch r.Operator {
 	case corev1.ScopeSelectorOpIn, corev1.ScopeSelectorOpNotIn:
 		if len(r.Values) == 0 {
-			errs = append(errs, field.Required(values, "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"))
+			errs = append(errs,
+				field.Required(values, "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"))
 		}
 	case corev1.ScopeSelectorOpExists, corev1.ScopeSelectorOpDoesNotExist:
 		if len(r.Values) > 0 {
-			errs = append(errs, field.Invalid(values, r.Values, "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"))
+			errs = append(errs,
+				field.Invalid(values, r.Values, "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"))
 		}
 	default:
 		errs = append(errs, field.Invalid(path.Child("operator"), r.Operator, "not a valid selector operator"))
@@ -174,7 +181,8 @@ func validateQuotaUpdate(q, old *corev1.ResourceQuota) field.ErrorList {
 	if sets.New(q.Spec.Scopes...).Equal(sets.New(old.Spec.Scopes...)) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(field.NewPath("spec", "scopes"), q.Spec.Scopes, apivalidation.FieldImmutableErrorMsg)}
+	return field.ErrorList{field.Invalid(field.NewPath("spec", "scopes"), q.Spec.Scopes,
+		apivalidation.FieldImmutableErrorMsg)}
 }
 
 func validateQuotaStatus(q, _ *corev1.ResourceQuota) field.ErrorList {
@@ -201,7 +209,8 @@ func quotaWarnings(obj, old runtime.Object) []string {
 			request, ok = hard[requests]
 		}
 		if limit, limited := hard[limits]; ok && limited && request.Cmp(limit) > 0 {
-			warnings = append(warnings, fmt.Sprintf("ResourceQuota %s (%s) should be less than %s (%s)", requests, amount(request), limits, amount(limit)))
+			warnings = append(warnings,
+				fmt.Sprintf("ResourceQuota %s (%s) should be less than %s (%s)", requests, amount(request), limits, amount(limit)))
 		}
 	}
 	return append(warnings, "this server stores ResourceQuotas and does not enforce them")

@@ -42,7 +42,8 @@ func validateRuntimeClass(c *nodev1.RuntimeClass) field.ErrorList {
 		errs = field.ErrorList{field.Required(handler, "")}
 	}
 	if c.Overhead != nil {
-		errs = append(errs, validateResources(&corev1.ResourceRequirements{Limits: c.Overhead.PodFixed}, field.NewPath("overhead"))...)
+		errs = append(errs,
+			validateResources(&corev1.ResourceRequirements{Limits: c.Overhead.PodFixed}, field.NewPath("overhead"))...)
 	}
 	if c.Scheduling == nil {
 		return errs

@@ -17,7 +17,8 @@ var keyUsages = slices.Sorted(slices.Values([]certificatesv1.KeyUsage{
 	certificatesv1.UsageDecipherOnly, certificatesv1.UsageDigitalSignature, certificatesv1.UsageEmailProtection,
 	certificatesv1.UsageEncipherOnly, certificatesv1.UsageIPsecEndSystem, certificatesv1.UsageIPsecTunnel,
 	certificatesv1.UsageIPsecUser, certificatesv1.UsageKeyAgreement, certificatesv1.UsageKeyEncipherment,
-	certificatesv1.UsageMicrosoftSGC, certificatesv1.UsageNetscapeSGC, certificatesv1.UsageOCSPSigning, certificatesv1.UsageSMIME,
+	certificatesv1.UsageMicrosoftSGC, certificatesv1.UsageNetscapeSGC, certificatesv1.UsageOCSPSigning,
+	certificatesv1.UsageSMIME,
 	certificatesv1.UsageServerAuth, certificatesv1.UsageSigning, certificatesv1.UsageTimestamping,
 }))
 
@@ -34,7 +35,8 @@ func validateSigner(name string, path *field.Path) field.ErrorList {
 	}
 	domain, rest, ok := strings.Cut(name, "/")
 	if !ok || strings.Contains(rest, "/") {
-		return field.ErrorList{field.Invalid(path, name, "must be a fully qualified domain and path of the form 'example.com/signer-name'")}
+		return field.ErrorList{field.Invalid(path, name,
+			"must be a fully qualified domain and path of the form 'example.com/signer-name'")}
 	}
 	const longestDomain = validation.DNS1123SubdomainMaxLength
 	var errs field.ErrorList

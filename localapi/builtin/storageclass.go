@@ -53,7 +53,8 @@ func validateStorageClass(c *storagev1.StorageClass) field.ErrorList {
 	}
 	errs = append(errs, validateParameters(c.Parameters, field.NewPath("parameters"))...)
 	if p := ptr.Deref(c.ReclaimPolicy, ""); p != "" {
-		errs = append(errs, supported(field.NewPath("reclaimPolicy"), p, corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain)...)
+		errs = append(errs, supported(field.NewPath("reclaimPolicy"), p, corev1.PersistentVolumeReclaimDelete,
+			corev1.PersistentVolumeReclaimRetain)...)
 	}
 	if c.VolumeBindingMode == nil {
 		errs = append(errs, field.Required(field.NewPath("volumeBindingMode"), ""))

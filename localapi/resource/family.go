@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Family is one type that is served as several kinds: versions of one group, or kinds of two groups. The objects are the
-// same, and are stored as the first member. All members have one resource name.
+// Family is one type that is served as several kinds: versions of one group, or kinds of two groups. The objects are
+// the same, and are stored as the first member. All members have one resource name.
 type Family struct {
 	Members []Member
 }

@@ -26,6 +26,14 @@ var known = []knownDifference{
 		reason: "the finalizer `kubernetes.io/pvc-protection` of new claims",
 	},
 	{
+		request: "POST (resourcequotas|limitranges)", path: `headers\.Warning.*`,
+		reason: "stored, not enforced: who creates one is warned",
+	},
+	{
+		request: "(POST|GET|MERGE) persistentvolumes.*", path: `body.*metadata\.finalizers`,
+		reason: "the finalizer `kubernetes.io/pv-protection` of new volumes",
+	},
+	{
 		request: ".* nodes.*", path: `body.*spec\.taints`,
 		reason: "the not-ready taint of new nodes",
 	},

@@ -80,6 +80,17 @@ var kinds = map[string]kind{
 	"leases":                   {kind: "Lease", apiVersion: "coordination.k8s.io/v1"},
 	"endpointslices":           {kind: "EndpointSlice", apiVersion: "discovery.k8s.io/v1"},
 	"poddisruptionbudgets":     {kind: "PodDisruptionBudget", apiVersion: "policy/v1"},
+	"limitranges":              {kind: "LimitRange", apiVersion: "v1"},
+	"persistentvolumes":        {kind: "PersistentVolume", apiVersion: "v1", cluster: true},
+	"podtemplates":             {kind: "PodTemplate", apiVersion: "v1"},
+	"replicationcontrollers":   {kind: "ReplicationController", apiVersion: "v1"},
+	"resourcequotas":           {kind: "ResourceQuota", apiVersion: "v1"},
+	"ingressclasses":           {kind: "IngressClass", apiVersion: "networking.k8s.io/v1", cluster: true},
+	"ingresses":                {kind: "Ingress", apiVersion: "networking.k8s.io/v1"},
+	"networkpolicies":          {kind: "NetworkPolicy", apiVersion: "networking.k8s.io/v1"},
+	"runtimeclasses":           {kind: "RuntimeClass", apiVersion: "node.k8s.io/v1", cluster: true},
+	"priorityclasses":          {kind: "PriorityClass", apiVersion: "scheduling.k8s.io/v1", cluster: true},
+	"storageclasses":           {kind: "StorageClass", apiVersion: "storage.k8s.io/v1", cluster: true},
 }
 
 // subresourceKinds are the bodies of subresources that are not the object itself.

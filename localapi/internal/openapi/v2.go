@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// The document of OpenAPI v2 tells of all types at once. Clients that cannot find a type in version 3, or do not know that
-// version, read it: in protobuf, or in JSON.
+// The document of OpenAPI v2 tells of all types at once. Clients that cannot find a type in version 3, or do not know
+// that version, read it: in protobuf, or in JSON.
 
 const (
 	protobufV2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
@@ -60,7 +60,8 @@ func treeOf(s any) (map[string]any, error) {
 // keywordsV2 are the keywords whose values are the same in both versions.
 var keywordsV2 = []string{
 	"default", "description", "enum", "example", "exclusiveMaximum", "exclusiveMinimum", "format", "maxItems", "maxLength",
-	"maxProperties", "maximum", "minItems", "minLength", "minProperties", "minimum", "multipleOf", "pattern", "required", "title", "type",
+	"maxProperties", "maximum", "minItems", "minLength", "minProperties", "minimum", "multipleOf", "pattern", "required",
+	"title", "type",
 	"uniqueItems",
 }
 

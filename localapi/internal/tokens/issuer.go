@@ -74,7 +74,8 @@ func (i *Issuer) issue(account *corev1.ServiceAccount, r *authenticationv1.Token
 		r.Spec.Audiences = []string{Audience}
 	}
 	now := time.Now()
-	r.Name, r.Namespace, r.UID, r.CreationTimestamp = account.Name, account.Namespace, account.UID, metav1.NewTime(now).Rfc3339Copy()
+	r.Name, r.Namespace, r.UID = account.Name, account.Namespace, account.UID
+	r.CreationTimestamp = metav1.NewTime(now).Rfc3339Copy()
 	r.Status = authenticationv1.TokenRequestStatus{}
 	if errs := validate(&r.Spec); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(kind.GroupKind(), "", errs)
@@ -104,7 +105,8 @@ func matches(account *corev1.ServiceAccount, r *authenticationv1.TokenRequest) e
 	case r.Name != "" && r.Name != account.Name:
 		errs = field.ErrorList{field.Invalid(path.Child("name"), r.Name, "must match the service account name if specified")}
 	case r.Namespace != "" && r.Namespace != account.Namespace:
-		errs = field.ErrorList{field.Invalid(path.Child("namespace"), r.Namespace, "must match the service account namespace if specified")}
+		errs = field.ErrorList{field.Invalid(path.Child("namespace"), r.Namespace,
+			"must match the service account namespace if specified")}
 	case r.UID != "" && r.UID != account.UID:
 		return apierrors.NewConflict(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, account.Name, fmt.Errorf(
 			"the UID in the token request (%s) does not match the UID of the service account (%s)", r.UID, account.UID))
@@ -158,8 +160,9 @@ func (i *Issuer) bind(account *corev1.ServiceAccount, to *authenticationv1.Bound
 		a.Node = i.nodeOf(pod)
 	}
 	if to.UID != "" && to.UID != obj.GetUID() {
-		return a, apierrors.NewConflict(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, to.Name, fmt.Errorf("the UID in the bound "+
-			"object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", to.UID))
+		return a, apierrors.NewConflict(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, to.Name, fmt.Errorf(
+			"the UID in the bound object reference (%s) does not match the UID in record. "+
+				"The object might have been deleted and then recreated", to.UID))
 	}
 	*at = &ref{obj.GetName(), obj.GetUID()}
 	return a, nil
@@ -213,7 +216,11 @@ func (i *Issuer) stillThere(a *about) error {
 		resource, namespace string
 		ref                 *ref
 	}
-	bound := []part{{"serviceaccounts", a.Namespace, &a.ServiceAccount}, {"secrets", a.Namespace, a.Secret}, {"pods", a.Namespace, a.Pod}}
+	bound := []part{
+		{"serviceaccounts", a.Namespace, &a.ServiceAccount},
+		{"secrets", a.Namespace, a.Secret},
+		{"pods", a.Namespace, a.Pod},
+	}
 	if a.Pod == nil { // of a pod's token, the node is only told
 		bound = append(bound, part{"nodes", "", a.Node})
 	}
