@@ -58,6 +58,22 @@ func defaultAutoscaler(h *autoscalingv2.HorizontalPodAutoscaler) {
 			},
 		}}
 	}
+	if b := h.Spec.Behavior; b != nil {
+		const period = 15
+		pods := autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PodsScalingPolicy, Value: 4, PeriodSeconds: period}
+		percent := autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: period}
+		defaultScaling(&b.ScaleUp, pods, percent)
+		setDefaultPtr(&b.ScaleUp.StabilizationWindowSeconds, 0)
+		defaultScaling(&b.ScaleDown, percent)
+	}
+}
+
+func defaultScaling(rules **autoscalingv2.HPAScalingRules, policies ...autoscalingv2.HPAScalingPolicy) {
+	setDefaultPtr(rules, autoscalingv2.HPAScalingRules{})
+	setDefaultPtr(&(*rules).SelectPolicy, autoscalingv2.MaxChangePolicySelect)
+	if (*rules).Policies == nil {
+		(*rules).Policies = policies
+	}
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/autoscaling/validation/validation.go validateHorizontalPodAutoscalerSpec.

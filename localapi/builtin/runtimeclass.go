@@ -25,7 +25,7 @@ func runtimeClass() *resource.Definition {
 	})
 	d.Validate = check(validateRuntimeClass)
 	d.ValidateUpdate = compare(func(c, old *nodev1.RuntimeClass) field.ErrorList {
-		return immutable(c.Handler, old.Handler, field.NewPath("handler"))
+		return unchanged(c.Handler, old.Handler, field.NewPath("handler"))
 	})
 	d.Columns = []metav1.TableColumnDefinition{nameColumn(), column("Handler", "string", ""), ageColumn()}
 	d.Row = cells(func(c *nodev1.RuntimeClass, now time.Time) []any {

@@ -25,10 +25,10 @@ func storageClass() *resource.Definition {
 	})
 	d.Validate = check(validateStorageClass)
 	d.ValidateUpdate = compare(func(c, old *storagev1.StorageClass) field.ErrorList {
-		errs := immutable(c.Parameters, old.Parameters, field.NewPath("parameters"))
-		errs = append(errs, immutable(c.Provisioner, old.Provisioner, field.NewPath("provisioner"))...)
-		errs = append(errs, immutable(c.ReclaimPolicy, old.ReclaimPolicy, field.NewPath("reclaimPolicy"))...)
-		return append(errs, immutable(c.VolumeBindingMode, old.VolumeBindingMode, field.NewPath("volumeBindingMode"))...)
+		errs := unchanged(c.Parameters, old.Parameters, field.NewPath("parameters"))
+		errs = append(errs, unchanged(c.Provisioner, old.Provisioner, field.NewPath("provisioner"))...)
+		errs = append(errs, unchanged(c.ReclaimPolicy, old.ReclaimPolicy, field.NewPath("reclaimPolicy"))...)
+		return append(errs, unchanged(c.VolumeBindingMode, old.VolumeBindingMode, field.NewPath("volumeBindingMode"))...)
 	})
 	doc := storagev1.StorageClass{}.SwaggerDoc()
 	d.Columns = []metav1.TableColumnDefinition{

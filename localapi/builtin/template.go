@@ -84,6 +84,15 @@ func immutable(value, old any, path *field.Path) field.ErrorList {
 	return apivalidation.ValidateImmutableField(value, old, path)
 }
 
+// unchanged is immutable for a field whose rule the real server's declarations hold: those do not tell the value.
+func unchanged(value, old any, path *field.Path) field.ErrorList {
+	errs := immutable(value, old, path)
+	for _, err := range errs {
+		err.BadValue = nil
+	}
+	return errs
+}
+
 // counter is a number in a status, with the name that errors give it.
 type counter struct {
 	name  string

@@ -235,7 +235,15 @@ func (d *Definition) GroupVersionResource() schema.GroupVersionResource {
 	return d.GroupVersion.WithResource(d.Plural)
 }
 
-// GroupResource is the type's resource name without a version, as errors print it.
+// GroupResource is the type's resource name without a version, as errors print it: all members of a family have one.
 func (d *Definition) GroupResource() schema.GroupResource {
-	return d.GroupVersion.WithResource(d.Plural).GroupResource()
+	return schema.GroupResource{Group: d.GroupKind().Group, Resource: d.Plural}
+}
+
+// GroupKind is the type's kind without a version, as errors print it.
+func (d *Definition) GroupKind() schema.GroupKind {
+	if d.Family != nil {
+		return d.Family.Stored().Kind.GroupKind()
+	}
+	return d.GroupVersionKind().GroupKind()
 }

@@ -64,7 +64,13 @@ func (x *exchange) convert(obj runtime.Object) (runtime.Object, error) {
 	return x.partial(obj)
 }
 
+// partial is the metadata of obj, without what a member of a family keeps there for want of fields.
 func (x *exchange) partial(obj runtime.Object) (*metav1.PartialObjectMetadata, error) {
+	if f := x.res.Definition.Family; f != nil {
+		if stored, ok := f.Convert(obj, f.Stored().Kind); ok {
+			obj = stored
+		}
+	}
 	m, err := meta.Accessor(obj)
 	if err != nil {
 		return nil, err

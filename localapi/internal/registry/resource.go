@@ -83,12 +83,8 @@ func (r *Resource) key(namespace, name string) storage.Key {
 	if !r.Definition.Namespaced {
 		namespace = ""
 	}
-	group := r.Definition.GroupVersion.Group
-	if f := r.Definition.Family; f != nil {
-		group = f.Stored().Kind.Group
-	}
 	return storage.Key{
-		Tenant: r.env.Tenant, Group: group, Resource: r.Definition.Plural,
+		Tenant: r.env.Tenant, Group: r.Definition.GroupKind().Group, Resource: r.Definition.Plural,
 		Namespace: namespace, Name: name,
 	}
 }

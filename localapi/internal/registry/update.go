@@ -187,7 +187,7 @@ func (r *Resource) checkVersion(m metav1.Object, old *watchcache.Object, name st
 		}
 		return r.conflict(name)
 	case r.Definition.NeedsResourceVersion:
-		kind := r.Definition.GroupVersionKind().GroupKind()
+		kind := r.Definition.GroupKind()
 		kind.Kind = r.Definition.Plural // as the real server prints it
 		return apierrors.NewInvalid(kind, name, field.ErrorList{
 			field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update"),

@@ -65,7 +65,7 @@ func (r *Resource) invalid(name string, errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	return apierrors.NewInvalid(r.Definition.GroupVersionKind().GroupKind(), name, errs)
+	return apierrors.NewInvalid(r.Definition.GroupKind(), name, errs)
 }
 
 // unqualifiedFinalizers refuses finalizers of nobody's domain, but for those that Kubernetes began with.
