@@ -184,7 +184,7 @@ func replaceServer(t *testing.T, round int, said map[string]int) {
 	}
 	settled(t, m, second)
 	writes := slices.DeleteFunc(log.Writes(), func(e audit.Entry) bool { return e.Resource == "configmaps" || e.Resource == "events" })
-	if len(writes) > 60 {
+	if len(writes) > 100 { // 23 without anything to tidy up, 67 seen; of a fight it is as many in a second
 		t.Errorf("%d writes to the second server", len(writes))
 	}
 	stop()

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// contradictedRuns is how many reconciles of a key in a row the server must contradict before the key is held back.
-	contradictedRuns = 3
+	// contradictedRuns is how many reconciles of a key the server must contradict before the key is held back.
+	contradictedRuns = 2
 	// A key is held back for contradictedMin then, and for twice as long each time, up to contradictedMax.
 	contradictedMin = time.Second
 	contradictedMax = time.Minute
@@ -32,37 +32,44 @@ func Contradicted(ctx context.Context, why *informer.ContradictionError) {
 // is. The delay of a key ends early when the cache no longer holds the object.
 type contradictions[K comparable] struct {
 	mu sync.Mutex
-	// keys has those of which the last reconcile was contradicted.
+	// keys has those that were contradicted and may be again: one of their reconciles that wrote nothing says little.
 	keys map[K]*contradiction
 }
 
 // contradiction is what is known of one key.
 type contradiction struct {
 	why  *informer.ContradictionError
-	runs int // in a row
-	// since is when the first of them ended, until when the next may begin.
-	since, until time.Time
+	runs int // that were contradicted
+	// since is when the first of them ended, last when the last did, until when the next may begin.
+	since, last, until time.Time
 }
 
-// ran notes how a reconcile ended: with a contradiction, or, when why is nil, without one.
-func (c *contradictions[K]) ran(key K, contradicted *atomic.Pointer[informer.ContradictionError], err error) {
+// stands reports whether the key may be contradicted again: the cache holds the object, and the last time was not long ago.
+func (c *contradiction) stands() bool {
+	return c.why.Stands() && (time.Since(c.last) < contradictedMax || time.Until(c.until) > 0)
+}
+
+// ran notes how a reconcile ended: with a contradiction, or, when there is none, without one.
+func (c *contradictions[K]) ran(key K, contradicted *atomic.Pointer[informer.ContradictionError]) {
 	why := contradicted.Load()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known := c.keys[key]
-	switch {
-	case why == nil && (err == nil || known == nil):
+	if known != nil && !known.stands() {
 		delete(c.keys, key)
+		known = nil
+	}
+	if why == nil {
 		return
-	case why == nil:
-		return // It failed before it could be contradicted.
-	case known == nil:
+	}
+	if known == nil {
 		known = &contradiction{since: time.Now()}
 		if c.keys == nil {
 			c.keys = map[K]*contradiction{}
 		}
 		c.keys[key] = known
 	}
+	known.last = time.Now()
 	known.why = why
 	if known.runs++; known.runs >= contradictedRuns {
 		delay := contradictedMin << min(known.runs-contradictedRuns, 10)
@@ -78,11 +85,18 @@ func (c *contradictions[K]) wait(key K) time.Duration {
 	if known == nil {
 		return 0
 	}
-	if !known.why.Stands() {
+	if !known.stands() {
 		delete(c.keys, key)
 		return 0
 	}
 	return time.Until(known.until)
+}
+
+// forget forgets a key.
+func (c *contradictions[K]) forget(key K) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.keys, key)
 }
 
 // discard forgets the keys that match.
@@ -98,7 +112,10 @@ func (c *contradictions[K]) complaints(name string) []error {
 	defer c.mu.Unlock()
 	times := map[K]time.Time{}
 	for key, known := range c.keys {
-		if known.runs >= contradictedRuns && known.why.Stands() {
+		switch {
+		case !known.stands():
+			delete(c.keys, key)
+		case known.runs >= contradictedRuns:
 			times[key] = known.since
 		}
 	}

@@ -2,9 +2,7 @@ package reconcile
 
 import (
 	"maps"
-	"sync/atomic"
 
-	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
@@ -68,7 +66,7 @@ func (c *Controller[K]) forget(key K) {
 	c.askAgain(others)
 	c.failures.succeeded(key)
 	c.pace.forget(key)
-	c.contradictions.ran(key, &atomic.Pointer[informer.ContradictionError]{}, nil)
+	c.contradictions.forget(key)
 }
 
 func (f *failures[K]) discard(match func(K) bool) {

@@ -75,7 +75,7 @@ func (c *Controller[K]) syncHandler(ctx context.Context, item workqueue.Item[K])
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "controller", c.name, "key", item.Key,
 		"reconcileID", c.name+"-"+strconv.FormatUint(c.stats.started.Add(1), 10))
 	contradicted := &atomic.Pointer[informer.ContradictionError]{}
-	defer func() { c.contradictions.ran(item.Key, contradicted, err) }()
+	defer func() { c.contradictions.ran(item.Key, contradicted) }()
 	ctx = context.WithValue(klog.NewContext(ctx, logger), runKey{},
 		run{controller: c.name, key: item.Key, causes: item.Causes, contradicted: contradicted})
 	ctx = client.WithOwner(ctx, Owner[K]{Controller: c.name, Key: item.Key})
