@@ -80,8 +80,8 @@ kill: ## kill -9 flyball manager in the middle of 100 rollouts, against the real
 	cd peers && FLYBALL_KILLS=100 go test -run 'TestKill$$' -timeout 60m -v ./differential
 
 .PHONY: kill-store
-kill-store: ## kill -9 a process that writes to a store on disk, 200 times
-	FLYBALL_KILLS=200 go test -count 1 -run 'TestKilled$$' -timeout 30m -v ./localapi/storage/pebble
+kill-store: ## kill -9 a process that writes to a store on disk, 200 times; fail every single operation of a disk, in four ways
+	FLYBALL_KILLS=200 FLYBALL_FAULTS=all go test -count 1 -run 'TestKilled$$|TestFaults$$' -timeout 30m -v ./localapi/storage/pebble
 
 .PHONY: idle
 idle: ## ten minutes with 500 Deployments and nothing to do, and a restart: no writes, on the real API server

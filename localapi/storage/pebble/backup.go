@@ -15,6 +15,9 @@ func (s *Store) Backup(_ context.Context, to string) error {
 		return err
 	}
 	defer s.leave()
+	if err := s.disk.failure(); err != nil {
+		return fmt.Errorf("back up to %s: %w", to, err) // files that the engine believes to be on disk may be in memory
+	}
 	if err := s.db.Checkpoint(to, engine.WithFlushedWAL()); err != nil {
 		return fmt.Errorf("back up to %s: %w", to, err)
 	}

@@ -51,6 +51,9 @@ func (s *Store) write(r *request) (int64, error) {
 		return 0, err
 	}
 	defer s.leave()
+	if err := s.disk.failure(); err != nil {
+		return 0, err
+	}
 	r.turn = make(chan bool, 1)
 	if s.queue.join(r) || <-r.turn {
 		s.commit(s.queue.take())
@@ -110,6 +113,9 @@ func (s *Store) commit(requests []*request) {
 }
 
 func (s *Store) commitGroup(requests []*request) (err error) {
+	if err := s.disk.failure(); err != nil {
+		return err // also to those whose guard does not hold: the state that they should see may never be on disk
+	}
 	g := &group{batch: s.db.NewBatch(), latest: map[string]storage.Record{}, revision: s.published.Load()}
 	defer g.batch.Close()
 	if g.versions, err = s.versions(); err != nil {
@@ -124,11 +130,22 @@ func (s *Store) commitGroup(requests []*request) (err error) {
 	if g.batch.Empty() {
 		return nil
 	}
-	if err := g.batch.Commit(engine.Sync); err != nil {
+	if err := s.makeRoom(g.batch); err != nil {
+		return err
+	}
+	if err := s.apply(g.batch, engine.Sync); err != nil {
 		return err
 	}
 	s.publish(g.entries)
 	return nil
+}
+
+// apply returns when the batch is on disk, or given to it, as how says. Errors: the disk's failure; the batch may be there in part.
+func (s *Store) apply(batch *engine.Batch, how *engine.WriteOptions) error {
+	if err := s.disk.guard(func() error { return batch.Commit(how) }); err != nil {
+		return err
+	}
+	return s.disk.failure() // of which the engine has not heard
 }
 
 // decide answers one request, and writes it to the batch if its guard holds.

@@ -18,6 +18,9 @@ func (s *Store) Compact(ctx context.Context, revision int64) error {
 		return err
 	}
 	defer s.leave()
+	if err := s.disk.failure(); err != nil {
+		return err
+	}
 	if revision > s.published.Load() {
 		return storage.ErrFuture
 	}
@@ -78,5 +81,5 @@ func (s *Store) compactOnDisk(entries []entry) error {
 	if err := b.Set(compactedKey, binary.BigEndian.AppendUint64(nil, uint64(last)), nil); err != nil {
 		return err
 	}
-	return b.Commit(engine.NoSync)
+	return s.apply(b, engine.NoSync)
 }

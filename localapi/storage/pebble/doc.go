@@ -39,4 +39,15 @@
 // Reads are as of the published revision: that of the last group that is on disk. The log's keys and revisions are in memory,
 // too, from the compacted revision on, and the last thousands of writes whole, with their tags: a watch that keeps up never reads
 // from the disk.
+//
+// # When the disk fails
+//
+// The first operation on the disk that fails, because it is full, read-only or broken, ends all writing: the write in progress and every
+// later one get a [FailedError], at once. Reads and watches go on, with everything that was answered, until the store is closed. On
+// disk is what a crash at that moment would have left, so that opening the store again, when there is room, loses nothing. (See disk
+// for how the engine is kept from hearing of it.) A write that got the error may be there then, as after a crash.
+//
+// A file that does not hold what was written to it ends all writing, too, with a [DamagedError] that names it. Logs and manifest are
+// checked before the store is opened, because the engine would take damage for their end. One thing cannot be told from a crash: damage to
+// the very last write of a process that was killed.
 package pebble

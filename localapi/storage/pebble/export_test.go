@@ -7,3 +7,9 @@ func OnFS(o Options, fs vfs.FS) Options {
 	o.fs = fs
 	return o
 }
+
+// WithMemTable returns o with tables of a size.
+func WithMemTable(o Options, size uint64) Options {
+	o.memTableSize = size
+	return o
+}

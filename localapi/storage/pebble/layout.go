@@ -2,7 +2,6 @@ package pebble
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"strings"
 )
@@ -23,8 +22,6 @@ var (
 	formatKey    = []byte("mformat")
 	compactedKey = []byte("mcompacted")
 )
-
-var errDamaged = errors.New("the store is damaged")
 
 // appendEscaped appends key so that the order is kept and no escaped key is the beginning of another plus a terminator.
 func appendEscaped(b []byte, key string) []byte {

@@ -57,7 +57,7 @@ func (s *Store) Get(_ context.Context, key string) (storage.Record, error) {
 	if err == nil && !ok {
 		err = storage.ErrNotFound
 	}
-	return r, err
+	return r, s.disk.damaged(err)
 }
 
 // List implements [storage.Storage].
@@ -74,7 +74,7 @@ func (s *Store) List(ctx context.Context, prefix string, o storage.ListOptions) 
 	if closeErr := it.Close(); err == nil {
 		err = closeErr
 	}
-	return page, err
+	return page, s.disk.damaged(err)
 }
 
 // versionsAt iterates over a state that has everything a list at revision (0: now) needs, whatever is compacted meanwhile.

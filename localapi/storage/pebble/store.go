@@ -27,6 +27,9 @@ type Options struct {
 	// RecentWrites is how many of the last writes are kept in memory, whole and with their tags, for watches. 0 is 4096.
 	RecentWrites int
 
+	// memTableSize is how much the engine collects before it writes a table. Units: bytes. 0 is its default, 4 MiB.
+	memTableSize uint64
+
 	// fs is where the store is; nil: the operating system's files.
 	fs vfs.FS
 }
@@ -67,6 +70,7 @@ func (e *InUseError) Error() string {
 // Store is a [storage.Storage] on disk.
 type Store struct {
 	db     *engine.DB
+	disk   *disk
 	lock   *engine.Lock
 	recent int
 
@@ -76,6 +80,10 @@ type Store struct {
 
 	// queue is where writers meet; see commit.go.
 	queue queue
+
+	// progress and unchecked belong to the leader; see stall.go. unchecked is what was written since the last look.
+	progress  progress
+	unchecked int
 
 	// published is the revision of the last write on disk. It rises under mu and may be read without it.
 	published atomic.Int64
@@ -109,42 +117,93 @@ var _ storage.Storage = (*Store)(nil)
 // Open opens the store in dir, and makes it if there is none. What the engine has to tell goes to the logger of ctx; nothing
 // else of ctx outlives the call. The caller closes the store.
 //
-// Errors: an [InUseError] while it is open elsewhere; a directory that holds something else; a damaged store. When the disk
-// fails later, in the middle of a write, the engine panics: what was not answered is not promised, and what was is safe.
+// Errors: an [InUseError] while it is open elsewhere; a directory that holds something else; a [DamagedError]; a [FailedError] when
+// the disk cannot be written. When it fails later, see [Store.Failed].
 func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	o = o.withDefaults()
-	s, err := open(ctx, dir, o)
-	if err != nil {
-		return nil, fmt.Errorf("open the store in %s: %w", dir, err)
+	d := newDisk(o.fs, dir)
+	s, err := open(ctx, d, o)
+	if err = d.explain(err); err != nil {
+		return nil, err
 	}
 	return s, nil
 }
 
-func open(ctx context.Context, dir string, o Options) (_ *Store, err error) {
-	if err := o.fs.MkdirAll(dir, 0o700); err != nil {
+func open(ctx context.Context, d *disk, o Options) (*Store, error) {
+	if err := o.fs.MkdirAll(d.dir, 0o700); err != nil {
 		return nil, err
 	}
-	if err := refuseForeign(o.fs, dir); err != nil {
+	if err := refuseForeign(o.fs, d.dir); err != nil {
 		return nil, err
 	}
-	lock, err := engine.LockDirectory(dir, o.fs)
+	lock, err := engine.LockDirectory(d.dir, o.fs)
 	if err != nil {
-		return nil, lockError(o.fs, dir, err)
+		return nil, lockError(o.fs, d.dir, err)
 	}
-	cache := engine.NewCache(o.CacheSize)
-	defer cache.Unref()
-	db, err := engine.Open(dir, &engine.Options{
-		FS: o.fs, Lock: lock, Cache: cache, Logger: logger{klog.FromContext(ctx)},
-		FormatMajorVersion: engine.FormatWALSyncChunks,
-	})
-	if err != nil {
+	if err := d.verify(); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	s := &Store{db: db, lock: lock, recent: o.RecentWrites}
-	if err := errors.Join(s.load(), writeOwner(o.fs, dir)); err != nil {
-		return nil, errors.Join(err, db.Close(), lock.Close())
+	s := &Store{disk: d, lock: lock, recent: o.RecentWrites}
+	if err := s.start(ctx, o); err != nil {
+		if failure := d.failure(); failure != nil {
+			err = failure // the engine's words for it say less
+		}
+		return nil, errors.Join(err, lock.Close())
 	}
 	return s, nil
+}
+
+// start opens the engine. If it fails, nothing is open.
+func (s *Store) start(ctx context.Context, o Options) (err error) {
+	cache := engine.NewCache(o.CacheSize)
+	defer cache.Unref()
+	log := logger{klog.FromContext(ctx), s.disk}
+	err = s.disk.guard(func() (err error) {
+		s.db, err = engine.Open(s.disk.dir, &engine.Options{
+			FS: s.disk, Lock: s.lock, Cache: cache, Logger: log, EventListener: s.listener(log),
+			FormatMajorVersion:          engine.FormatWALSyncChunks,
+			MemTableSize:                o.memTableSize,
+			MemTableStopWritesThreshold: noLimit, L0StopWritesThreshold: noLimit,
+		})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.disk.opened.Store(true)
+	if err := errors.Join(s.load(), writeOwner(s.disk, s.disk.dir)); err != nil {
+		return errors.Join(err, s.stop())
+	}
+	if err := s.disk.failure(); err != nil { // of which the engine has not heard
+		return errors.Join(err, s.stop())
+	}
+	return nil
+}
+
+// listener hears what the engine does in the background.
+func (s *Store) listener(log logger) *engine.EventListener {
+	return &engine.EventListener{
+		FlushEnd:      func(engine.FlushInfo) { s.progress.tell() },
+		CompactionEnd: func(engine.CompactionInfo) { s.progress.tell() },
+		DataCorruption: func(info engine.DataCorruptionInfo) {
+			s.disk.freeze(&DamagedError{Dir: s.disk.dir, File: filepath.Base(info.Path), Err: info.Details})
+		},
+		BackgroundError: func(err error) {
+			if s.disk.failure() == nil { // else it is known why
+				log.Errorf("background error: %v", err)
+			}
+			s.disk.freeze(s.disk.failureOf(err))
+		},
+	}
+}
+
+// stop closes the engine, unless nothing may be asked of it any more.
+func (s *Store) stop() error {
+	close(s.disk.closing)
+	if s.disk.broken.Load() {
+		return nil
+	}
+	return s.db.Close()
 }
 
 // refuseForeign refuses a directory with files of others, which the engine would mix its own with.
@@ -245,7 +304,10 @@ func (s *Store) loadFormat() error {
 	if foreign {
 		return errors.New("the directory holds a database of somebody else")
 	}
-	return s.db.Set(formatKey, []byte(format), engine.Sync)
+	return s.disk.guard(func() error {
+		// The engine begins a new store in an old format, in whose logs damage cannot be told from a crash; a flush begins a new log.
+		return errors.Join(s.db.Set(formatKey, []byte(format), engine.Sync), s.db.Flush())
+	})
 }
 
 // get returns a copy of what is stored under an engine's key.
@@ -264,7 +326,34 @@ func (s *Store) Revision() (current, compacted int64) {
 	return s.published.Load(), s.compacted
 }
 
-// Close implements [storage.Storage]. It waits for calls in flight, but not for watches.
+// Failed is closed when the store takes no more writes, because the disk failed or damage was found. [Store.Err] says why. Reads go
+// on, and return everything that was answered; so do watches, which end with that error when they have told everything. To write
+// again, close the store and open it.
+func (s *Store) Failed() <-chan struct{} { return s.disk.failed }
+
+// Err is why the store takes no more writes, a [FailedError] or a [DamagedError]; nil while it does.
+func (s *Store) Err() error { return s.disk.failure() }
+
+// UntilFailed returns a context that ends when the store takes no more writes, with [Store.Err] as its cause: for work that makes no
+// sense then. release gives up what it takes; the context ends with it, too.
+func (s *Store) UntilFailed(parent context.Context) (ctx context.Context, release func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		select {
+		case <-s.Failed():
+			cancel(s.Err())
+		case <-ctx.Done():
+		}
+	})
+	return ctx, func() {
+		cancel(nil)
+		wg.Wait()
+	}
+}
+
+// Close implements [storage.Storage]. It waits for calls in flight, but not for watches. Errors: those of [Store.Err], so that who
+// opens a store and closes it hears of them in any case.
 func (s *Store) Close() error {
 	s.life.Lock()
 	defer s.life.Unlock()
@@ -274,7 +363,11 @@ func (s *Store) Close() error {
 	s.mu.Lock()
 	s.wakeLocked()
 	s.mu.Unlock()
-	return errors.Join(s.db.Close(), s.lock.Close())
+	err := s.stop()
+	if failure := s.disk.failure(); failure != nil {
+		err = failure
+	}
+	return errors.Join(err, s.lock.Close())
 }
 
 // enter lets Close wait for the caller, who calls leave when it has done with the engine.
@@ -283,6 +376,10 @@ func (s *Store) enter() error {
 	if s.closed.Load() {
 		s.life.RUnlock()
 		return storage.ErrClosed
+	}
+	if s.disk.broken.Load() {
+		s.life.RUnlock()
+		return s.disk.failure()
 	}
 	return nil
 }

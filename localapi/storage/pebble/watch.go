@@ -48,6 +48,11 @@ func (w *watch) Next(ctx context.Context) ([]storage.Event, int64, error) {
 		}
 		select {
 		case <-appended:
+		case <-w.store.disk.failed:
+			if events, _, err := w.poll(false); len(events) > 0 || err != nil {
+				return events, w.after, err
+			}
+			return nil, w.after, w.store.disk.failure()
 		case <-ctx.Done():
 			return nil, w.after, ctx.Err()
 		}
@@ -75,7 +80,7 @@ func (w *watch) poll(wait bool) (events []storage.Event, appended <-chan struct{
 		return nil, nil, err
 	}
 	if events, err = s.events(entries, snapshot); err != nil {
-		return nil, nil, err
+		return nil, nil, s.disk.damaged(err)
 	}
 	w.after = revision
 	if len(events) == 0 && wait {

@@ -1,0 +1,276 @@
+package pebble
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// disk is the file system that a store's engine works on. It stands between the engine and the real one, for when that fails.
+//
+// The obvious design gives the error to the engine. The engine then ends the process, where it wrote its log or its manifest; where
+// it wrote a table it tries again, for ever and without a pause, while writers wait for room in memory, and so does Open.
+//
+// Here the engine never hears of a write that failed. At the first one the directory is frozen: nothing in it changes any more, as
+// if the process had been killed at that moment, which is what an engine recovers from. What it creates from then on is in memory,
+// where it can be read, so that reads go on. The store refuses every write that was not answered before the failure.
+//
+// Invariant: an operation that reported success before failed is closed was done by the real file system. So a caller that writes,
+// and then finds failed open, knows that its write was done.
+type disk struct {
+	vfs.FS
+	dir string
+
+	// memory has what was created after the failure.
+	memory *vfs.MemFS
+
+	// failed is closed when the first write has failed, or damage was found; err is why, and never changes afterwards.
+	failed chan struct{}
+	err    error
+	once   sync.Once
+
+	// closing is closed when the store is closed. Compactions that begin after the failure wait for it, and fail: they would copy
+	// the store into memory, and the engine tries one that fails again and again. But not before opened is set: Open waits for
+	// those that it finds running, and lets no others begin.
+	closing chan struct{}
+	opened  atomic.Bool
+
+	// broken is whether the engine stopped in the middle of something, with its locks held: nothing may be asked of it any more,
+	// not even to close.
+	broken atomic.Bool
+
+	// read is the name of the file in dir that was read last: where damage is, unless the engine says more.
+	read atomic.Pointer[string]
+}
+
+func newDisk(fs vfs.FS, dir string) *disk {
+	return &disk{FS: fs, dir: filepath.Clean(dir), memory: vfs.NewMem(), failed: make(chan struct{}), closing: make(chan struct{})}
+}
+
+// failure is why the store takes no more writes, or nil.
+func (d *disk) failure() error {
+	select {
+	case <-d.failed:
+		return d.err
+	default:
+		return nil
+	}
+}
+
+// freeze has the store take no more writes, because of err. Only the first call counts.
+func (d *disk) freeze(err error) {
+	d.once.Do(func() {
+		_ = d.memory.MkdirAll(d.dir, 0o700) // in memory, nothing can go wrong
+		d.err = err
+		close(d.failed)
+	})
+}
+
+// try does what changes a file of the store, and says whether it was done. If not, the directory is frozen.
+func (d *disk) try(op, name string, do func() error) bool {
+	if d.failure() != nil {
+		return false
+	}
+	err := do()
+	if err != nil {
+		d.freeze(&FailedError{Dir: d.dir, Err: pathError(op, name, err)})
+	}
+	return err == nil
+}
+
+// holds reports whether the file is in the store's directory. What is not belongs to a backup, whose failure is its own.
+func (d *disk) holds(name string) bool { return filepath.Dir(filepath.Clean(name)) == d.dir }
+
+func (d *disk) lastRead() string {
+	if name := d.read.Load(); name != nil {
+		return *name
+	}
+	return ""
+}
+
+// Create implements vfs.FS.
+func (d *disk) Create(name string, category vfs.DiskWriteCategory) (created vfs.File, err error) {
+	if !d.holds(name) {
+		return d.FS.Create(name, category)
+	}
+	if d.try("create", name, func() (err error) { created, err = d.FS.Create(name, category); return err }) {
+		return &file{File: created, disk: d, name: name}, nil
+	}
+	if category == "pebble-compaction" || category == "pebble-blob-file-rewrite" {
+		if d.opened.Load() {
+			<-d.closing
+		}
+		return nil, d.err
+	}
+	return d.memory.Create(name, category)
+}
+
+// ReuseForWrite implements vfs.FS.
+func (d *disk) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (reused vfs.File, err error) {
+	if d.try("reuse", to, func() (err error) { reused, err = d.FS.ReuseForWrite(from, to, category); return err }) {
+		return &file{File: reused, disk: d, name: to}, nil
+	}
+	return d.memory.Create(to, category)
+}
+
+// Rename implements vfs.FS.
+func (d *disk) Rename(from, to string) error {
+	if !d.holds(to) {
+		return d.FS.Rename(from, to)
+	}
+	if !d.try("rename", from, func() error { return d.FS.Rename(from, to) }) {
+		_ = d.memory.Rename(from, to) // unless the file is on disk, where it stays
+	}
+	return nil
+}
+
+// MkdirAll implements vfs.FS.
+func (d *disk) MkdirAll(dir string, mode fs.FileMode) error {
+	if filepath.Clean(dir) != d.dir {
+		return d.FS.MkdirAll(dir, mode)
+	}
+	d.try("make", dir, func() error { return d.FS.MkdirAll(dir, mode) })
+	return nil
+}
+
+// Remove implements vfs.FS. A file that cannot be removed does no harm, so it does not fail the store.
+func (d *disk) Remove(name string) error {
+	if d.holds(name) && d.failure() != nil {
+		_ = d.memory.Remove(name) // unless the file is on disk, where it stays
+		return nil
+	}
+	return d.FS.Remove(name)
+}
+
+// Open implements vfs.FS.
+func (d *disk) Open(name string, options ...vfs.OpenOption) (vfs.File, error) {
+	if d.failure() != nil {
+		if f, err := d.memory.Open(name, options...); err == nil {
+			return f, nil
+		}
+	}
+	f, err := d.FS.Open(name, options...)
+	if err != nil || !d.holds(name) {
+		return f, err
+	}
+	return &file{File: f, disk: d, name: name}, nil
+}
+
+// OpenDir implements vfs.FS.
+func (d *disk) OpenDir(name string) (vfs.File, error) {
+	f, err := d.FS.OpenDir(name)
+	if err != nil || filepath.Clean(name) != d.dir {
+		return f, err
+	}
+	return &file{File: f, disk: d, name: name}, nil
+}
+
+// List implements vfs.FS.
+func (d *disk) List(dir string) ([]string, error) {
+	names, err := d.FS.List(dir)
+	if err != nil || d.failure() == nil || filepath.Clean(dir) != d.dir {
+		return names, err
+	}
+	inMemory, err := d.memory.List(d.dir)
+	names = append(names, inMemory...)
+	slices.Sort(names)
+	return slices.Compact(names), err
+}
+
+// Stat implements vfs.FS.
+func (d *disk) Stat(name string) (vfs.FileInfo, error) {
+	if d.failure() != nil {
+		if info, err := d.memory.Stat(name); err == nil {
+			return info, nil
+		}
+	}
+	return d.FS.Stat(name)
+}
+
+// Unwrap implements vfs.FS.
+func (d *disk) Unwrap() vfs.FS { return d.FS }
+
+// file is a file of a store.
+type file struct {
+	vfs.File
+	disk *disk
+	name string
+}
+
+// write does what changes the file. The engine hears of a failure only of a table's: it gives that up, and writes another. Of its
+// other files nothing is read while the store is open.
+func (f *file) write(op string, do func() error) error {
+	if !f.disk.try(op, f.name, do) && (strings.HasSuffix(f.name, ".sst") || strings.HasSuffix(f.name, ".blob")) {
+		return f.disk.err
+	}
+	return nil
+}
+
+// Write implements vfs.File.
+func (f *file) Write(p []byte) (int, error) {
+	n := len(p)
+	if err := f.write("write", func() error { _, err := f.File.Write(p); return err }); err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// WriteAt implements vfs.File.
+func (f *file) WriteAt(p []byte, at int64) (int, error) {
+	n := len(p)
+	if err := f.write("write", func() error { _, err := f.File.WriteAt(p, at); return err }); err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// Sync implements vfs.File.
+func (f *file) Sync() error { return f.write("sync", f.File.Sync) }
+
+// SyncData implements vfs.File.
+func (f *file) SyncData() error { return f.write("sync", f.File.SyncData) }
+
+// SyncTo implements vfs.File.
+func (f *file) SyncTo(length int64) (full bool, err error) {
+	err = f.write("sync", func() (err error) { full, err = f.File.SyncTo(length); return err })
+	return full && err == nil, err
+}
+
+// Preallocate implements vfs.File. It only helps: a disk that is too full for it is found by the write.
+func (f *file) Preallocate(offset, length int64) error {
+	if f.disk.failure() != nil {
+		return nil
+	}
+	return f.File.Preallocate(offset, length)
+}
+
+// Close implements vfs.File.
+func (f *file) Close() error {
+	if err := f.File.Close(); err != nil && !errors.Is(err, fs.ErrClosed) {
+		return f.write("close", func() error { return err })
+	}
+	return nil
+}
+
+// Read implements vfs.File.
+func (f *file) Read(p []byte) (int, error) {
+	f.note()
+	return f.File.Read(p)
+}
+
+// ReadAt implements vfs.File.
+func (f *file) ReadAt(p []byte, at int64) (int, error) {
+	f.note()
+	return f.File.ReadAt(p, at)
+}
+
+func (f *file) note() {
+	name := filepath.Base(f.name)
+	f.disk.read.Store(&name)
+}

@@ -1,0 +1,93 @@
+package pebble
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	engine "github.com/cockroachdb/pebble/v2"
+)
+
+// FailedError says that the disk under a store failed: it is full, read-only, or broken. The store takes no writes until it is
+// opened again; what was answered before is stored. A write that got this error may be stored, too.
+type FailedError struct {
+	Dir string
+	Err error
+}
+
+func (e *FailedError) Error() string {
+	advice := "see to the disk"
+	if errors.Is(e.Err, syscall.ENOSPC) || errors.Is(e.Err, syscall.EDQUOT) {
+		advice = "make room"
+	}
+	return fmt.Sprintf("the store in %s takes no more writes: %v. What it answered before is stored: %s, and start again", e.Dir, e.Err, advice)
+}
+
+func (e *FailedError) Unwrap() error { return e.Err }
+
+// DamagedError says that a file of a store does not hold what was written to it.
+type DamagedError struct {
+	Dir string
+	// File is the name of the file in Dir; "": it is not known.
+	File string
+	Err  error
+}
+
+func (e *DamagedError) Error() string {
+	file := e.File
+	if file == "" {
+		file = "some file"
+	}
+	return fmt.Sprintf("the store in %s is damaged, in %s: %v. Put a backup in its place; without one, move the directory away and apply the objects anew",
+		e.Dir, file, e.Err)
+}
+
+func (e *DamagedError) Unwrap() error { return e.Err }
+
+// errDamaged marks what is wrong in our own entries.
+var errDamaged = errors.New("it does not hold what was written")
+
+// damaged makes a DamagedError of an error that says so, and leaves others as they are.
+func (d *disk) damaged(err error) error {
+	var is *DamagedError
+	if err == nil || errors.As(err, &is) || !errors.Is(err, errDamaged) && !engine.IsCorruptionError(err) {
+		return err
+	}
+	if info := engine.ExtractDataCorruptionInfo(err); info != nil {
+		return &DamagedError{Dir: d.dir, File: filepath.Base(info.Path), Err: info.Details}
+	}
+	return &DamagedError{Dir: d.dir, File: d.lastRead(), Err: err}
+}
+
+// failureOf is the reason to take no more writes after an error in the background.
+func (d *disk) failureOf(err error) error {
+	if err := d.damaged(err); errors.As(err, new(*DamagedError)) {
+		return err
+	}
+	return &FailedError{Dir: d.dir, Err: err}
+}
+
+// explain tells what is wrong when a store cannot be opened.
+func (d *disk) explain(err error) error {
+	err = d.damaged(err)
+	switch {
+	case err == nil, errors.As(err, new(*DamagedError)), errors.As(err, new(*FailedError)), errors.As(err, new(*InUseError)):
+		return err
+	case errors.As(err, new(syscall.Errno)) && !errors.Is(err, syscall.ENOTDIR):
+		return &FailedError{Dir: d.dir, Err: pathError("open", d.dir, err)}
+	case strings.HasPrefix(d.lastRead(), "OPTIONS-"):
+		return &DamagedError{Dir: d.dir, File: d.lastRead(), Err: err}
+	}
+	return fmt.Errorf("open the store in %s: %w", d.dir, err)
+}
+
+// pathError names the operation and the file, unless err does.
+func pathError(op, name string, err error) error {
+	if path := (*fs.PathError)(nil); errors.As(err, &path) {
+		return err
+	}
+	return &fs.PathError{Op: op, Path: name, Err: err}
+}
