@@ -60,8 +60,8 @@ func (tr *trial) flip(image *vfs.MemFS, wasClosed bool) map[string]int {
 	for _, name := range names {
 		text := readFile(tr.t, image, name)
 		for at := 0; at < len(text); at += max(1, len(text)/19) {
-			if name == newestLog && !wasClosed && at >= len(text)-tr.lastWrite {
-				continue // it looks as if the process had been killed in the middle of the write
+			if name == newestLog && !wasClosed && at >= len(text)-tr.lastWrites[0]-tr.lastWrites[1] {
+				continue // it may look as if the process had been killed in the middle of the write
 			}
 			damaged := bytes.Clone(text)
 			damaged[at] ^= 0x10

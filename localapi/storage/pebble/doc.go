@@ -49,5 +49,5 @@
 //
 // A file that does not hold what was written to it ends all writing, too, with a [DamagedError] that names it. Logs and manifest are
 // checked before the store is opened, because the engine would take damage for their end. One thing cannot be told from a crash: damage to
-// the very last write of a process that was killed.
+// the last writes of a process that was killed.
 package pebble

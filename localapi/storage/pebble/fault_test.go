@@ -59,7 +59,7 @@ type trial struct {
 	answered map[string]storage.Record // by key: what was acknowledged; revision 0: it was deleted
 	inDoubt  map[string]bool           // keys with a write that failed
 
-	lastWrite int // about how long the log's last record is
+	lastWrites [2]int // about how long the log's last records are
 }
 
 func newTrial(t *testing.T, fault fault, n int) *trial {
@@ -151,7 +151,7 @@ func (tr *trial) work(s *pebble.Store, writes int) {
 			continue
 		}
 		tr.answered[key] = r
-		tr.lastWrite = len(r.Value) + 100 // with what the engine adds
+		tr.lastWrites = [2]int{tr.lastWrites[1], len(r.Value) + 100} // with what the engine adds
 		if current, _ := s.Revision(); i%8 == 7 {
 			if err := s.Compact(ctx, current); err != nil {
 				tr.sentence("compact", err)

@@ -23,7 +23,8 @@ import (
 //   - in a manifest, the beginning of another record, because each is flushed before the next is written; and, as the last one,
 //     a chunk that has all its bytes, but not those of its checksum.
 //
-// What it cannot tell from a crash is damage to the last write of a log that was not closed.
+// What it cannot tell from a crash is damage to the last write of a log that was not closed, and sometimes to the one before: the last
+// may have been begun when the log did not know yet that the other was on disk.
 //
 // Source: github.com/cockroachdb/pebble/v2 v2.1.7 record/record.go, record/log_writer.go.
 
