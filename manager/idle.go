@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,9 @@ type IdleOptions struct {
 	Retries int
 	// Wait makes keys that are due later be waited for, as long as the context allows; they are only listed otherwise.
 	Wait bool
+	// Enough ends the waiting for keys that are due later as soon as it returns true. It is asked now and then while nothing else is left
+	// to do. Nil: it never does.
+	Enough func(context.Context) bool
 	// Progress is told how it goes, from one goroutine, at most every ProgressEvery. Nil: nobody is.
 	Progress func(Progress)
 	// ProgressEvery is at most how often. 0 is 100 ms.
@@ -154,7 +158,7 @@ func (m *Manager) rest(ctx context.Context, o IdleOptions) (found resting, next 
 	}
 	before := m.activity()
 	behind := m.books.Behind(ctx)
-	settled, next := m.settled(o)
+	settled, next := m.settled(ctx, o)
 	switch {
 	case !settled:
 		return busy, next
@@ -209,7 +213,7 @@ func (m *Manager) quiet() bool {
 
 // settled says whether caches are synced, handlers are done, controllers have started, and no delayed key is waited for; else,
 // if that is all that is missing, when the first of those is due.
-func (m *Manager) settled(o IdleOptions) (settled bool, next time.Duration) {
+func (m *Manager) settled(ctx context.Context, o IdleOptions) (settled bool, next time.Duration) {
 	if slices.ContainsFunc(m.informers.Health(), func(h informer.Health) bool { return !h.Synced }) {
 		return false, 0
 	}
@@ -218,7 +222,9 @@ func (m *Manager) settled(o IdleOptions) (settled bool, next time.Duration) {
 			return false, 0
 		}
 	}
+	const forever = time.Duration(math.MaxInt64)
 	settled, next = true, delayTick
+	later := forever // until the first key that Enough decides about
 	for _, loop := range m.loops() {
 		w := loop.Work()
 		if !w.Started || w.Ready > 0 || w.InFlight > 0 {
@@ -226,12 +232,24 @@ func (m *Manager) settled(o IdleOptions) (settled bool, next time.Duration) {
 		}
 		failing := failingOf(w)
 		for _, d := range w.Delayed {
-			if o.awaits(d, failing[d.Key]) {
+			switch {
+			case !o.awaits(d, failing[d.Key]):
+			case o.mayHaveEnough(d):
+				later = min(later, d.In)
+			default:
 				settled, next = false, min(next, d.In)
 			}
 		}
 	}
+	if settled && later < forever && !o.Enough(ctx) {
+		return false, min(next, later)
+	}
 	return settled, next
+}
+
+// mayHaveEnough reports whether Enough decides about a delayed key that is waited for: a failing one is retried in any case.
+func (o IdleOptions) mayHaveEnough(d reconcile.Delayed) bool {
+	return o.Enough != nil && d.Why != reconcile.WhyStale && d.Why != reconcile.WhyPaced && d.Why != reconcile.WhyRetry
 }
 
 // awaits says whether a delayed key is waited for.

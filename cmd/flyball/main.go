@@ -10,6 +10,8 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/flyball-dev/flyball/cmd/flyball/store"
 )
 
 func main() {
@@ -17,7 +19,7 @@ func main() {
 }
 
 // run is main with its world passed in. It returns the exit code: 0 when all went well, 1 when something failed
-// while it ran, 2 when the command line is wrong and nothing was started.
+// while it ran, 2 when the command line is wrong and nothing was started, and those of [store.ExitCode].
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := &cobra.Command{
 		Use:           "flyball",
@@ -47,6 +49,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	fmt.Fprintf(stderr, "flyball: %v\n", err)
 	if usage := (*usageError)(nil); errors.As(err, &usage) {
 		return 2
+	}
+	if code, is := store.ExitCode(err); is {
+		return code
 	}
 	return 1
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	oneshot "github.com/flyball-dev/flyball/cmd/flyball/run"
+	"github.com/flyball-dev/flyball/cmd/flyball/store"
 	"github.com/flyball-dev/flyball/controllers"
 	"github.com/flyball-dev/flyball/manager"
 )
@@ -27,7 +28,8 @@ func newRun() *cobra.Command {
 		Use:   "run [-f FILE|DIR|-]…",
 		Short: "Apply files to an embedded API, run the controllers until there is nothing more to do, and exit",
 		Long: `Apply files (server-side) to an embedded Kubernetes API, run the controllers until there is nothing more to do, print what became
-of the objects, and exit: with 0 when everything was done, with 1 when something failed or the time was over.
+of the objects, and exit: with 0 when everything was done, 1 when something failed or the time was over, 2 when the command line is
+wrong, ` + store.ExitCodes + `.
 
 Without --store everything happens in memory. With it the next run goes on where this one stopped; a run that has nothing
 to change says so. flyball serve opens the same store to kubectl.`,
@@ -60,7 +62,9 @@ to change says so. flyball serve opens the same store to kubectl.`,
 	fs.StringSliceVar(&o.Controllers, "controllers", []string{"*"}, "the controllers to run: '*' is all that are on by default, 'foo' is foo, '-foo' is not foo; empty: none. All: "+strings.Join(knownNames(), ", "))
 	addKubeletFlag(fs, &o.Kubelet)
 	o.Store.AddFlags(fs)
-	fs.BoolVar(&o.Wait, "wait", false, "wait for what controllers want to look at again later, instead of listing it")
+	fs.BoolVar(&o.SkipUnknown, "skip-unknown-kinds", false, "leave out objects of kinds that are not known, and name them; without it they are an error, and nothing is applied")
+	fs.BoolVar(&o.Wait, "wait", false, "wait until every object is current, as kstatus has it: ready, and what its spec asks for; if one is not in the end, the exit code is 1. Without it, what controllers want to look at again later is only listed")
+	fs.BoolVar(&o.AcceptUnhandled, "accept-unhandled", false, "with --wait: store objects of kinds that nobody handles here, and do not wait for them; without it they are an error, and nothing is applied")
 	fs.DurationVar(&o.Timeout, "timeout", time.Minute, "how long all of it may take; then what was done is told, and the exit code is 1")
 	fs.IntVar(&o.Retries, "retries", 5, "how often what fails is tried again; negative: never")
 	fs.StringVarP(&o.Output, "output", "o", oneshot.Table, "how to print the objects: table, json or yaml; what is no table has the summary on standard error")

@@ -154,13 +154,18 @@ func TestRunOutputs(t *testing.T) {
 	}
 }
 
-// TestRunDueLater: a rollout that does not get on is due at its deadline, which is listed, or waited for until the time is over.
+// TestRunDueLater: a rollout that does not get on is due at its deadline, which is listed, or waited for until the time is over; then
+// what is not current is named.
 func TestRunDueLater(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	file := write(t, t.TempDir(), "stuck.yaml", strings.NewReplacer("image: nginx", "image: 'nginx:broken'", "replicas: 2", "replicas: 1").Replace(shop))
 	code, out, errs := flyball(t.Context(), "run", "-f", file)
 	if code != 0 || !strings.Contains(out, "Due later: deployment-controller shops/web in ") || !strings.Contains(out, "Available=False (MinimumReplicasUnavailable)") {
 		t.Errorf("exit code %d: %s\n%s", code, errs, out)
+	}
+	code, _, errs = flyball(t.Context(), "run", "-f", write(t, t.TempDir(), "shop.yaml", shop), "--wait")
+	if code != 0 {
+		t.Errorf("what becomes current: exit code %d: %s", code, errs)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		var out, summary bytes.Buffer
@@ -170,10 +175,69 @@ func TestRunDueLater(t *testing.T) {
 		}
 		begin := time.Now()
 		err := oneshot.Run(klog.NewContext(t.Context(), klog.Logger{}), o)
-		if err == nil || !strings.Contains(err.Error(), "--timeout: 1m0s are over") || !strings.Contains(summary.String(), "Due later: deployment-controller") {
+		if err == nil || !strings.Contains(err.Error(), "--timeout: 1m0s are over") ||
+			!strings.Contains(err.Error(), "Deployment shops/web is InProgress: 0 of 1 pods are available") || !strings.Contains(summary.String(), "Due later: deployment-controller") {
 			t.Errorf("waited for %v: %v\n%s%s", time.Since(begin), err, &out, &summary)
 		}
 	})
+}
+
+// TestRunUnhandled: nobody waits for what nobody does, unless told to.
+func TestRunUnhandled(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	const pod = "{metadata: {labels: {app: a}}, spec: {containers: [{name: a, image: a}]}}"
+	const sets = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db}\nspec: {serviceName: db, selector: {matchLabels: {app: a}}, template: " + pod + "}\n" +
+		"---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: agent}\nspec: {selector: {matchLabels: {app: a}}, template: " + pod + "}\n" +
+		"---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}\n"
+	file := write(t, t.TempDir(), "sets.yaml", sets)
+	want := []string{"StatefulSet (no statefulset-controller runs): db (", "DaemonSet (no daemonset-controller runs): agent (", "Job (no job-controller runs): once ("}
+	for _, c := range []struct {
+		args []string
+		code int
+	}{{nil, 0}, {[]string{"--wait"}, 1}, {[]string{"--wait", "--accept-unhandled"}, 0}} {
+		code, out, errs := flyball(t.Context(), append([]string{"run", "-f", file}, c.args...)...)
+		for _, w := range want {
+			if code != c.code || !strings.Contains(out+errs, w) {
+				t.Errorf("%q: exit code %d, there is no %q in %s%s", c.args, code, w, out, errs)
+			}
+		}
+		if (code != 0) != strings.Contains(errs, "nothing was applied") {
+			t.Errorf("%q: exit code %d: %s", c.args, code, errs)
+		}
+	}
+	withStatus := strings.Replace(shop, "storage: true\n", "storage: true\n    subresources: {status: {}}\n", 1)
+	for _, args := range [][]string{{write(t, t.TempDir(), "shop.yaml", withStatus)}, {write(t, t.TempDir(), "d.yaml", shop), "--controllers", "-replicaset,*"}} {
+		code, _, errs := flyball(t.Context(), append([]string{"run", "--wait", "-f"}, args...)...)
+		if code != 1 || !strings.Contains(errs, "Shop (no controller of examples.flyball.dev runs)") && !strings.Contains(errs, "Deployment (no replicaset-controller runs)") {
+			t.Errorf("%q: exit code %d: %s", args, code, errs)
+		}
+	}
+}
+
+// TestRunUnknownKinds: all of them are named, and nothing is applied, unless they are to be skipped.
+func TestRunUnknownKinds(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	dir := filepath.Join(t.TempDir(), "store")
+	file := write(t, t.TempDir(), "mixed.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: b}\n"+
+		"---\napiVersion: v1\nkind: Nonsense\nmetadata: {name: c}\n")
+	want := []string{"Certificate of cert-manager.io/v1: b (", "Nonsense of v1: c ("}
+	code, out, errs := flyball(t.Context(), "run", "-f", file, "--store", dir)
+	if code != 1 || !strings.Contains(errs, want[0]) || !strings.Contains(errs, want[1]) || out != "" {
+		t.Errorf("exit code %d: %s\n%s", code, errs, out)
+	}
+	code, out, errs = flyball(t.Context(), "run", "-f", file, "--store", dir, "--skip-unknown-kinds")
+	if code != 0 || !strings.Contains(out, want[0]) || !strings.Contains(out, want[1]) || strings.Count(out, "created") != 1 {
+		t.Errorf("skipping: exit code %d: %s\n%s", code, errs, out)
+	}
+}
+
+// TestRunTellsWhatWasApplied: one object that is refused does not hide what became of the others.
+func TestRunTellsWhatWasApplied(t *testing.T) {
+	file := write(t, t.TempDir(), "two.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: good}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: BAD}\n")
+	code, out, errs := flyball(t.Context(), "run", "-f", file)
+	if code != 1 || !strings.Contains(out, "good") || !strings.Contains(out, "Created 1 configmaps.\nThe controllers were not run") || !strings.Contains(errs, "BAD") {
+		t.Errorf("exit code %d: %s\n%s", code, errs, out)
+	}
 }
 
 func TestRunRefuses(t *testing.T) {
@@ -192,7 +256,7 @@ func TestRunRefuses(t *testing.T) {
 		{1, []string{"-f", dir}, "no objects in " + dir},
 		{1, []string{"-f", write(t, t.TempDir(), "a.yaml", "a: [")}, "a.yaml, document 1"},
 		{1, []string{"-f", write(t, t.TempDir(), "b.yaml", "apiVersion: v1\nkind: ConfigMap\n")}, "without metadata.name"},
-		{1, []string{"-f", write(t, t.TempDir(), "c.yaml", "---\napiVersion: v1\nkind: Nonsense\nmetadata: {name: a}\n")}, `c.yaml, document 1: apply Nonsense a: no matches for kind "Nonsense"`},
+		{1, []string{"-f", write(t, t.TempDir(), "c.yaml", "---\napiVersion: v1\nkind: Nonsense\nmetadata: {name: a}\n")}, "nothing was applied, because these kinds are not known:\n  Nonsense of v1: a ("},
 		{1, []string{"-f", write(t, t.TempDir(), "d.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: A}\n")}, "d.yaml, document 1: apply ConfigMap A: ConfigMap \"A\" is invalid"},
 	} {
 		if code, _, errs := flyball(t.Context(), append([]string{"run"}, c.args...)...); code != c.code || !strings.Contains(errs, c.want) {

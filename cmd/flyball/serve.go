@@ -10,6 +10,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/cmd/flyball/serve"
+	"github.com/flyball-dev/flyball/cmd/flyball/store"
 	"github.com/flyball-dev/flyball/controllers"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/manager"
@@ -22,7 +23,8 @@ func newServe() *cobra.Command {
 		Short: "Serve an embedded Kubernetes API on a loopback port, with the controllers and pretended pods",
 		Long: `Serve an embedded Kubernetes API on a loopback port, with the controllers: a cluster in one process, for kubectl and other
 clients. No pod is run: a fake kubelet only reports that they run, or nobody does (--kubelet=off). Whoever has the token in the kubeconfig that is written may do everything, and nobody else anything.
-Ctrl-C ends it, and nothing is left; with --store everything is there the next time, for flyball run, too.`,
+Ctrl-C ends it, and nothing is left; with --store everything is there the next time, for flyball run, too. The exit code is 0 after
+Ctrl-C, 1 when something failed, 2 when the command line is wrong, ` + store.ExitCodes + `.`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := localapi.CheckAddr(o.Addr); err != nil {

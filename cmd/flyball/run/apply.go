@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,6 +18,7 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	"github.com/flyball-dev/flyball/client/manifest"
+	"github.com/flyball-dev/flyball/cmd/flyball/store"
 	"github.com/flyball-dev/flyball/localapi/storage"
 )
 
@@ -65,7 +68,7 @@ func newApplier(config *rest.Config, objects storage.Storage, tenant, namespace 
 	}, nil
 }
 
-// apply applies all in their order as far as it matters, and tries each even if another fails.
+// apply applies all in their order as far as it matters, and tries each even if another fails. It returns those that were applied.
 func (a *applier) apply(ctx context.Context, all []manifest.Object) ([]applied, error) {
 	first, rest := manifest.Order(all)
 	results, errs := make([]applied, len(all)), make([]error, len(all))
@@ -82,7 +85,31 @@ func (a *applier) apply(ctx context.Context, all []manifest.Object) ([]applied, 
 		})
 	}
 	_ = group.Wait() // the errors are in errs
-	return results, errors.Join(errs...)
+	results = slices.DeleteFunc(results, func(r applied) bool { return r.Unstructured == nil })
+	return results, a.explain(ctx, errs)
+}
+
+// explain joins the errors of objects. Those that all have one cause, the end of the time or of the store, are one.
+func (a *applier) explain(ctx context.Context, errs []error) error {
+	cause := store.Failure(a.objects)
+	if cause == nil {
+		cause = context.Cause(ctx)
+	}
+	if cause == nil {
+		return errors.Join(errs...)
+	}
+	ended := 0
+	others := slices.DeleteFunc(slices.Clone(errs), func(err error) bool {
+		is := err != nil && (ctx.Err() != nil && errors.Is(err, ctx.Err()) || strings.Contains(err.Error(), cause.Error()))
+		if is {
+			ended++
+		}
+		return err == nil || is
+	})
+	if ended > 0 {
+		others = append(others, fmt.Errorf("%d of %d objects were not applied: %w", ended, len(errs), cause))
+	}
+	return errors.Join(others...)
 }
 
 func (a *applier) applyOne(ctx context.Context, m manifest.Object) (applied, error) {
@@ -150,4 +177,23 @@ func refresh(ctx context.Context, all []applied) error {
 		all[i].Unstructured = obj
 	}
 	return nil
+}
+
+// notCurrent returns what is not current, a line each. What nobody handles is left out.
+func notCurrent(all []applied, o Options) (lines []string) {
+	running, _ := runningOf(o) // the selection has been checked
+	for _, obj := range all {
+		handled := !slices.ContainsFunc(handlers[obj.GroupVersionKind().GroupKind()], func(h string) bool { return !running[h] })
+		if s, why := standingOf(obj.Unstructured); s != current && handled {
+			lines = append(lines, fmt.Sprintf("%s %s is %s: %s", obj.GetKind(), nameOf(obj.Unstructured), s, why))
+		}
+	}
+	return lines
+}
+
+func nameOf(o *unstructured.Unstructured) string {
+	if o.GetNamespace() == "" {
+		return o.GetName()
+	}
+	return o.GetNamespace() + "/" + o.GetName()
 }

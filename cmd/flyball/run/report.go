@@ -27,6 +27,10 @@ const (
 type report struct {
 	objects []applied
 	changes storage.Changes
+	// skipped and unhandled name objects that were not applied, because their kinds are not known, and that nothing comes of.
+	skipped, unhandled []string
+	// ran is whether the controllers were run; summary is theirs.
+	ran     bool
 	summary flyball.Summary
 }
 
@@ -100,12 +104,22 @@ func conditions(o *unstructured.Unstructured) string {
 const mostLater = 10
 
 func (r report) writeSummary(out io.Writer) {
+	fmt.Fprintf(out, "\n%s.\n", upper(r.changes.String()))
+	for _, line := range r.skipped {
+		fmt.Fprintf(out, "Skipped, of a kind that is not known: %s\n", line)
+	}
+	for _, line := range r.unhandled {
+		fmt.Fprintf(out, "Only stored, nobody handles it: %s\n", line)
+	}
+	if !r.ran {
+		fmt.Fprintln(out, "The controllers were not run, because not everything was applied.")
+		return
+	}
 	s := r.summary
 	var controllers []string
 	for _, c := range s.Controllers {
 		controllers = append(controllers, fmt.Sprintf("%s %d", c.Name, c.Processed))
 	}
-	fmt.Fprintf(out, "\n%s.\n", upper(r.changes.String()))
 	fmt.Fprintf(out, "%d reconciles in %v, at most %d at once (%s).\n", s.Processed, s.Duration.Round(time.Millisecond), s.Peak, strings.Join(controllers, ", "))
 	if s.Pending > 0 {
 		fmt.Fprintf(out, "Cut short: %d keys were still to do.\n", s.Pending)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -32,8 +33,12 @@ type Options struct {
 	Kubelet     bool
 	// Store is where the objects are.
 	Store store.Options
-	// Wait makes keys that are due later be waited for. Timeout bounds all of the run. Retries is how often a failing key is tried again.
-	Wait    bool
+	// SkipUnknown leaves out objects of kinds that are not known. Without it they are an error, and nothing is applied.
+	SkipUnknown bool
+	// Wait makes keys that are due later be waited for, until every object is what its spec asks for; when one is not in the end, that
+	// is an error. So are, before anything is applied, kinds that nobody handles, unless AcceptUnhandled.
+	Wait, AcceptUnhandled bool
+	// Timeout bounds all of the run. Retries is how often a failing key is tried again.
 	Timeout time.Duration
 	Retries int
 	// Output is the form of what is written to Out: table, json or yaml. Progress is told how it goes; nil: nobody is.
@@ -43,8 +48,8 @@ type Options struct {
 	Progress func(flyball.Progress)
 }
 
-// Run applies, converges and reports. Errors: objects that cannot be read or applied, keys that failed, the end of the time. What can
-// be told of the objects is, all the same.
+// Run applies, converges and reports. Errors: objects that cannot be read or applied, keys that failed, objects that Wait waited for in
+// vain, the end of the time, a store that fails. What can be told of the objects is, all the same.
 func Run(ctx context.Context, o Options) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("--timeout: %v are over", o.Timeout))
 	defer cancel()
@@ -58,7 +63,13 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, objects.Close()) }()
+	defer func() {
+		if closeErr := objects.Close(); !errors.Is(err, closeErr) { // it tells again why a store failed
+			err = errors.Join(err, closeErr)
+		}
+	}()
+	ctx, release := store.UntilFailed(ctx, objects)
+	defer release()
 	server, err := localapi.New(localapi.Options{Storage: objects, Tenant: o.Store.Tenant})
 	if err != nil {
 		return err
@@ -66,7 +77,11 @@ func Run(ctx context.Context, o Options) (err error) {
 	defer func() { err = errors.Join(err, server.Close()) }()
 	config := nodes.Quiet(server.RESTConfig())
 	config.QPS = -1 // nobody else is to be protected
-	return errors.Join(converge(ctx, config, objects, manifests, o), forget(context.WithoutCancel(ctx), objects, o))
+	err = converge(ctx, config, objects, manifests, o)
+	if store.Failure(objects) != nil {
+		return err
+	}
+	return errors.Join(err, forget(context.WithoutCancel(ctx), objects, o))
 }
 
 // forget drops the history of a store on disk: nobody watches between two runs, and the next one need not read it.
@@ -80,29 +95,63 @@ func forget(ctx context.Context, objects storage.Storage, o Options) error {
 
 // converge applies the manifests to the API, runs the controllers, and reports.
 func converge(ctx context.Context, config *rest.Config, objects storage.Storage, manifests []manifest.Object, o Options) error {
-	before, _ := objects.Revision()
 	a, err := newApplier(config, objects, o.Store.Tenant, o.Namespace)
 	if err != nil {
 		return err
 	}
-	all, err := a.apply(ctx, manifests)
-	if err != nil {
+	var r report
+	if manifests, err = a.check(ctx, manifests, o, &r); err != nil {
 		return err
 	}
-	m, err := build(config, o)
-	if err != nil {
-		return err
+	before, _ := objects.Revision()
+	all, failed := a.apply(ctx, manifests)
+	if r.objects = all; failed == nil {
+		r.ran = true
+		r.summary, failed = runControllers(ctx, config, all, o)
 	}
-	summary, failed := m.RunUntilIdle(ctx, flyball.IdleOptions{Wait: o.Wait, Retries: o.Retries, Progress: o.Progress})
 	ctx = context.WithoutCancel(ctx) // what there is is told, even when the time is over
 	if err := refresh(ctx, all); err != nil {
 		return errors.Join(failed, err)
 	}
-	changes, err := storage.ChangesSince(ctx, objects, storage.TenantPrefix(o.Store.Tenant), before)
-	if err != nil {
+	if lines := notCurrent(all, o); o.Wait && r.ran && len(lines) > 0 {
+		failed = errors.Join(failed, errors.New("not everything is current:\n  "+strings.Join(lines, "\n  ")))
+	}
+	if r.changes, err = storage.ChangesSince(ctx, objects, storage.TenantPrefix(o.Store.Tenant), before); err != nil {
 		return errors.Join(failed, err)
 	}
-	return errors.Join(failed, report{objects: all, changes: changes, summary: summary}.write(o))
+	return errors.Join(failed, r.write(o))
+}
+
+// check returns the manifests to apply, and tells r of the others, and of those that nobody handles. Errors: what o does not accept.
+func (a *applier) check(ctx context.Context, all []manifest.Object, o Options, r *report) ([]manifest.Object, error) {
+	known, unknown, err := a.split(all)
+	if err != nil {
+		return nil, err
+	}
+	if len(unknown) > 0 && !o.SkipUnknown {
+		return nil, unknownError(unknown)
+	}
+	unhandled, err := a.unhandled(ctx, known, o)
+	if err != nil {
+		return nil, err
+	}
+	if len(unhandled) > 0 && o.Wait && !o.AcceptUnhandled {
+		return nil, unhandledError(unhandled)
+	}
+	r.skipped, r.unhandled = unknown.lines(), unhandled.lines()
+	return known, nil
+}
+
+// runControllers runs the controllers until there is nothing more to do for the objects.
+func runControllers(ctx context.Context, config *rest.Config, all []applied, o Options) (flyball.Summary, error) {
+	m, err := build(config, o)
+	if err != nil {
+		return flyball.Summary{}, err
+	}
+	return m.RunUntilIdle(ctx, flyball.IdleOptions{
+		Wait: o.Wait, Retries: o.Retries, Progress: o.Progress,
+		Enough: func(ctx context.Context) bool { return refresh(ctx, all) == nil && len(notCurrent(all, o)) == 0 },
+	})
 }
 
 // build makes the manager of everything that works.

@@ -8,11 +8,14 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/klog/v2"
+
 	"github.com/flyball-dev/flyball/cmd/flyball/nodes"
 	"github.com/flyball-dev/flyball/cmd/flyball/store"
 	"github.com/flyball-dev/flyball/controllers"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/kubelet"
+	"github.com/flyball-dev/flyball/localapi/storage"
 	"github.com/flyball-dev/flyball/manager"
 )
 
@@ -52,6 +55,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, objects.Close()) }()
+	defer tellOfFailure(ctx, objects)()
 	token := NewToken()
 	server, err := localapi.New(localapi.Options{
 		Storage: objects, Tenant: o.Store.Tenant, Tokens: Tokens(token), RBAC: o.RBAC, AllowedHosts: o.AllowedHosts,
@@ -75,6 +79,23 @@ func Run(ctx context.Context, o Options) (err error) {
 	defer remove()
 	fmt.Fprintf(o.Out, "The API listens on %s. Ctrl-C stops it.\n%s\n\n  export KUBECONFIG=%s\n\n", socket.Addr(), o.fate(), kubeconfig)
 	return run(ctx, managers, func(ctx context.Context) error { return socket.Serve(ctx, server) })
+}
+
+// tellOfFailure logs when the store takes no more writes: reads go on, so nothing ends. The function it returns
+// gives up what it takes.
+func tellOfFailure(ctx context.Context, objects storage.Storage) func() {
+	until, release := store.UntilFailed(context.WithoutCancel(ctx), objects)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		<-until.Done()
+		if err := store.Failure(objects); err != nil {
+			klog.FromContext(ctx).Error(err, "The API only answers reads from now on")
+		}
+	})
+	return func() {
+		release()
+		wg.Wait()
+	}
 }
 
 // fate says what becomes of pods.

@@ -3,6 +3,7 @@ package store
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/pflag"
 
@@ -36,3 +37,40 @@ func (o *Options) Open(ctx context.Context) (storage.Storage, error) {
 	}
 	return pebble.Open(ctx, o.Dir, pebble.Options{})
 }
+
+// UntilFailed returns a context that ends when the store takes no more writes, with the reason as its cause. release gives up what it
+// takes.
+func UntilFailed(ctx context.Context, objects storage.Storage) (until context.Context, release func()) {
+	if onDisk, ok := objects.(*pebble.Store); ok {
+		return onDisk.UntilFailed(ctx)
+	}
+	return context.WithCancel(ctx)
+}
+
+// Failure is why the store takes no more writes; nil while it does.
+func Failure(objects storage.Storage) error {
+	if onDisk, ok := objects.(*pebble.Store); ok {
+		return onDisk.Err()
+	}
+	return nil
+}
+
+// ExitCode is the code of a process that ends with err, if that is about a store: the first when the disk failed, the second when the
+// store is damaged.
+func ExitCode(err error) (code int, is bool) {
+	switch {
+	case errors.As(err, new(*pebble.FailedError)):
+		return exitFailed, true
+	case errors.As(err, new(*pebble.DamagedError)):
+		return exitDamaged, true
+	}
+	return 0, false
+}
+
+const (
+	exitFailed  = 3
+	exitDamaged = 4
+)
+
+// ExitCodes are the codes of ExitCode, for people.
+const ExitCodes = `3 when the disk of --store cannot be written, 4 when the store is damaged`
