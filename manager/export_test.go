@@ -6,3 +6,8 @@ import "net"
 func (m *Manager) ListenOn(l net.Listener) {
 	m.servers.open = func(string, string) (net.Listener, error) { return l, nil }
 }
+
+// WatchSignals and OneSignal are what SetupSignals does with signals.
+var WatchSignals = watchSignals
+
+const OneSignal = oneSignal

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -247,13 +248,16 @@ func TestSignals(t *testing.T) {
 				t.Fatal(err)
 			}
 			var output strings.Builder
-			for _, s := range c.signals { // one for each line that the child writes
+			for i, s := range c.signals { // one for each line that the child writes
 				line := make([]byte, 64)
 				n, err := out.Read(line)
 				if err != nil {
 					t.Fatal(err)
 				}
 				output.Write(line[:n])
+				if i > 0 {
+					time.Sleep(manager.OneSignal) // sooner, it would be one with the first
+				}
 				if err := child.Process.Signal(s); err != nil {
 					t.Fatal(err)
 				}
@@ -273,6 +277,34 @@ func TestSignals(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSignalsOfOneWish: what comes within a second of the first signal is the same wish.
+func TestSignalsOfOneWish(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		signals, released := make(chan os.Signal), make(chan struct{})
+		var heard []string
+		begin := time.Now()
+		note := func(what string) func(os.Signal) {
+			return func(s os.Signal) { heard = append(heard, fmt.Sprintf("%s by %v after %v", what, s, time.Since(begin))) }
+		}
+		go manager.WatchSignals(signals, released, note("stop"), note("end"))
+		for _, pause := range []time.Duration{0, time.Millisecond, 998 * time.Millisecond} {
+			time.Sleep(pause)
+			signals <- syscall.SIGTERM
+			synctest.Wait()
+		}
+		want := []string{"stop by terminated after 0s"}
+		if !slices.Equal(heard, want) {
+			t.Errorf("within a second: %q", heard)
+		}
+		time.Sleep(time.Millisecond)
+		signals <- syscall.SIGINT
+		synctest.Wait()
+		if want = append(want, "end by interrupt after 1s"); !slices.Equal(heard, want) {
+			t.Errorf("after a second: %q", heard)
+		}
+	})
 }
 
 // TestSignalChild is the process of TestSignals: it says that it is waiting, and after the first signal finishes its work, which

@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 
 	"k8s.io/klog/v2"
 )
@@ -17,8 +18,12 @@ type SignalError struct{ Signal os.Signal }
 // Error names the signal.
 func (e SignalError) Error() string { return fmt.Sprintf("received %v", e.Signal) }
 
-// SetupSignals returns a context that the first SIGINT or SIGTERM ends, with a [SignalError] as its cause. The second one ends the
-// process at once, with status 1: what was in flight is lost.
+// oneSignal is how long signals after the first count as one with it. One wish often comes twice at about the same time: timeout of
+// coreutils signals the process and then its group, and a terminal's Ctrl-C reaches a process that its parent passes it on to as well.
+const oneSignal = time.Second
+
+// SetupSignals returns a context that the first SIGINT or SIGTERM ends, with a [SignalError] as its cause. Another one, a second or more
+// later, ends the process at once, with status 1: what was in flight is lost.
 //
 // release gives the signals back and returns when no goroutine is left; call it when the work is done. Calling SetupSignals
 // several times is fine: every context ends with the first signal.
@@ -34,21 +39,14 @@ func setupSignals(parent context.Context, exit func(int)) (context.Context, func
 	released := make(chan struct{}) // closed by release
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		for first := true; ; first = false {
-			select {
-			case s := <-signals:
-				if !first {
-					logger.Info("Ending at once: what was in flight is lost", "signal", s.String())
-					klog.Flush()
-					exit(1)
-					return // only in tests, where exit does not end the process
-				}
-				logger.Info("Stopping; another signal ends the process at once", "signal", s.String())
-				cancel(SignalError{s})
-			case <-released:
-				return
-			}
-		}
+		watchSignals(signals, released, func(s os.Signal) {
+			logger.Info("Stopping; another signal, after a second, ends the process at once", "signal", s.String())
+			cancel(SignalError{s})
+		}, func(s os.Signal) {
+			logger.Info("Ending at once: what was in flight is lost", "signal", s.String())
+			klog.Flush()
+			exit(1)
+		})
 	})
 	return ctx, sync.OnceFunc(func() {
 		signal.Stop(signals)
@@ -56,4 +54,25 @@ func setupSignals(parent context.Context, exit func(int)) (context.Context, func
 		wg.Wait()
 		cancel(nil)
 	})
+}
+
+// watchSignals calls stop for the first signal and end for the next that is none with it. It returns after that, or when released is
+// closed.
+func watchSignals(signals <-chan os.Signal, released <-chan struct{}, stop, end func(os.Signal)) {
+	var first time.Time
+	for {
+		select {
+		case s := <-signals:
+			switch {
+			case first.IsZero():
+				first = time.Now()
+				stop(s)
+			case time.Since(first) >= oneSignal:
+				end(s)
+				return
+			}
+		case <-released:
+			return
+		}
+	}
 }

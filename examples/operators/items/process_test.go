@@ -99,7 +99,7 @@ func TestInterruptedTwice(t *testing.T) {
 		if err := c.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(200 * time.Millisecond) // equal signals at one moment are one
+		time.Sleep(1100 * time.Millisecond) // signals within a second are one
 	}
 	began := time.Now()
 	if code := exit(t, c, out); code != 1 || time.Since(began) > 8*time.Second {
