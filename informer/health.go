@@ -60,6 +60,8 @@ type Stats struct {
 	// [Health].
 	Objects, Unreadable, Unindexed int64
 	ResourceVersion                string
+	// Expected is the number of states that writers wait for the cache to show; see [Expected].
+	Expected int64
 	// Queued is the number of deltas that the reflector appended and the handlers were not given yet; the cache may show them already.
 	// Batches counts the transactions, and Processing is how long they took, the hand-over to the handlers included.
 	Queued, Batches int64

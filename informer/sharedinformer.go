@@ -68,6 +68,8 @@ type SharedInformer[T Object] struct {
 	// contradictions are what the server says against the cache.
 	contradictions contradictions
 	started        atomic.Bool
+	// expected are the states that writers wait for the cache to show.
+	expected expectations
 
 	// unnamed counts the handlers that were given no name.
 	unnamed              atomic.Int64
@@ -164,7 +166,7 @@ func (s *SharedInformer[T]) consume(ctx context.Context) {
 			if due != nil {
 				batch = append(batch, Delta[T]{Type: DeltaResync})
 			}
-			s.process(ctx, batch, due)
+			s.passed(s.process(ctx, batch, due))
 			continue
 		}
 		select {
@@ -190,7 +192,9 @@ func (s *SharedInformer[T]) dueResync() (due []*listener[T], next time.Time) {
 
 // process applies a batch and tells the handlers. The log counts its deltas as pending until it returned, when batches has risen:
 // whoever sees the cache's new state sees the batch, too, wherever it is.
-func (s *SharedInformer[T]) process(ctx context.Context, deltas []Delta[T], due []*listener[T]) {
+//
+// It returns what changed.
+func (s *SharedInformer[T]) process(ctx context.Context, deltas []Delta[T], due []*listener[T]) []Change[T] {
 	s.joining.Lock()
 	defer s.joining.Unlock()
 	began := time.Now()
@@ -202,7 +206,7 @@ func (s *SharedInformer[T]) process(ctx context.Context, deltas []Delta[T], due 
 	if err != nil {
 		// Objects of this type always have a key.
 		klog.FromContext(ctx).Error(err, "Batch not applied", "resource", s.o.Resource)
-		return
+		return nil
 	}
 	s.duplicates.Add(int64(applied.Duplicates))
 	s.outdated.Add(int64(applied.Outdated))
@@ -219,6 +223,7 @@ func (s *SharedInformer[T]) process(ctx context.Context, deltas []Delta[T], due 
 	if applied.Resync {
 		s.fan.publish(batch[T]{changes: s.indexer.everything(ChangeResync), only: due})
 	}
+	return applied.Changes
 }
 
 // Indexer returns the cache itself. Who writes to it tells no handler.
@@ -389,6 +394,6 @@ func (s *SharedInformer[T]) Stats() Stats {
 	sum.Duplicates, sum.Outdated = s.duplicates.Load(), s.outdated.Load()
 	sum.Objects, sum.ResourceVersion = int64(s.indexer.Len()), s.indexer.ResourceVersion()
 	sum.Queued, sum.Batches, sum.Processing = int64(s.fifo.Pending()), s.batches.Load(), s.processing.snapshot()
-	sum.Handlers = s.fan.stats()
+	sum.Handlers, sum.Expected = s.fan.stats(), int64(s.expected.count())
 	return sum
 }
