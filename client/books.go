@@ -13,6 +13,8 @@ import (
 type books struct {
 	// history returns the number of the server's history.
 	history func() int64
+	// informers are those of all caches; nil when there are none.
+	informers *informer.Factory
 
 	mu      sync.Mutex
 	ledgers map[schema.GroupResource]*ledger
@@ -31,7 +33,7 @@ func (b *books) of(r schema.GroupResource) *ledger {
 	defer b.mu.Unlock()
 	l := b.ledgers[r]
 	if l == nil {
-		l = &ledger{resource: r, history: b.history, entries: map[ObjectKey]*entry{}, unsettled: map[*write]struct{}{}}
+		l = &ledger{resource: r, history: b.history, informers: b.informers, entries: map[ObjectKey]*entry{}, unsettled: map[*write]struct{}{}}
 		b.ledgers[r] = l
 	}
 	return l

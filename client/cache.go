@@ -69,7 +69,12 @@ func (c *cache) holds(obj Object) bool {
 	if err != nil {
 		return true
 	}
-	for _, r := range c.fields.Requirements() {
+	return selects(c.fields, content)
+}
+
+// selects reports whether sel selects an object by its content.
+func selects(sel fields.Selector, content map[string]any) bool {
+	for _, r := range sel.Requirements() {
 		if equal := fieldAt(content, r.Field) == r.Value; equal == (r.Operator == "!=") {
 			return false
 		}

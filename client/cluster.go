@@ -85,7 +85,7 @@ func New(config *rest.Config, o Options) (*Cluster, error) {
 	c := &Cluster{
 		o:     o,
 		live:  &live{rest: server, scheme: o.Scheme, mapper: m},
-		books: &books{history: historyOf(o.Informers), ledgers: map[schema.GroupResource]*ledger{}},
+		books: &books{history: historyOf(o.Informers), informers: o.Informers, ledgers: map[schema.GroupResource]*ledger{}},
 	}
 	c.caches = &caches{factory: o.Informers, scheme: o.Scheme, books: c.books, mapper: m, given: o.Caches, other: o.CacheFor, made: map[kind]*cache{}, wanted: map[kind][]wantedIndex{}}
 	for _, obj := range o.Uncached {

@@ -36,8 +36,12 @@ func (c *Cluster) readCache(ctx context.Context, cache *cache, q *query) ([]Obje
 		if err != nil {
 			return nil, err
 		}
-		if slices.Equal(entries, again) {
-			return cache.over(q, objs, entries)
+		if !slices.Equal(entries, again) {
+			continue
+		}
+		objs, shown, err := cache.over(q, objs, entries)
+		if err != nil || known(shown, wakerFrom(ctx)) {
+			return objs, err
 		}
 	}
 }
@@ -70,7 +74,9 @@ func (c *Cluster) obstacle(ctx context.Context, cache *cache, q *query, p page, 
 	if p.floor != "" && !cache.reachedFloor(key.Namespace, p.floor) {
 		return func() error { return c.await(ctx, cache, key, p.floor, deadline) }
 	}
-	if i := slices.IndexFunc(p.entries, func(e *entry) bool { return !e.exactFor(cache) }); i >= 0 {
+	// What another cache has missed is most likely not as it was written any more, and who read it now would not be told.
+	i := slices.IndexFunc(p.entries, func(e *entry) bool { return !e.exactFor(cache) || e.knowers.hasMissed() })
+	if i >= 0 {
 		e := p.entries[i]
 		if cache.store.history(e.key.Namespace) < e.history {
 			return func() error {
@@ -79,7 +85,7 @@ func (c *Cluster) obstacle(ctx context.Context, cache *cache, q *query, p page, 
 		}
 		return func() error { return c.await(ctx, cache, key, e.version, deadline) }
 	}
-	i := slices.IndexFunc(p.unsettled, func(w *write) bool { return w.concerns(ctx, cache, q, cache.ledger) })
+	i = slices.IndexFunc(p.unsettled, func(w *write) bool { return w.concerns(ctx, cache, q, cache.ledger) })
 	if i < 0 {
 		return nil
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flyball-dev/flyball/informer"
 )
 
 // forgetAfter is how long an entry is kept whose end cannot be seen: a deletion of something that no cache ever held, and
@@ -33,6 +35,10 @@ type entry struct {
 	history int64
 	// raw is the object, as the server sent it; nil when it did not send the object itself.
 	raw []byte
+
+	// expected is what the informers know the state by; knowers are woken if one of them never shows it.
+	expected informer.Expected
+	knowers  knowers
 
 	mu sync.Mutex
 	// views has the object as each cache would hold it.
@@ -117,11 +123,8 @@ func (e *entry) supersedes(old *entry) bool {
 	return !earlier(e.version, old.version)
 }
 
-// over lays entries over what was read from the cache.
-func (c *cache) over(q *query, objs []Object, entries []*entry) ([]Object, error) {
-	if len(entries) == 0 {
-		return objs, nil
-	}
+// over lays entries over what was read from the cache. It returns those, too, that are shown.
+func (c *cache) over(q *query, objs []Object, entries []*entry) (_ []Object, shown []*entry, err error) {
 	byKey := make(map[ObjectKey]*entry, len(entries))
 	for _, e := range entries {
 		byKey[e.key] = e
@@ -146,13 +149,13 @@ func (c *cache) over(q *query, objs []Object, entries []*entry) ([]Object, error
 		}
 		obj, err := e.view(c)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if c.matches(q, obj) {
-			objs = append(objs, obj)
+			objs, shown = append(objs, obj), append(shown, e)
 		}
 	}
-	return objs, nil
+	return objs, shown, nil
 }
 
 // fieldAt returns the text of the scalar at a path like "spec.nodeName".

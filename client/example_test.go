@@ -122,7 +122,7 @@ func ExampleNewGate() {
 	if err != nil {
 		fmt.Println(err)
 	}
-	written.Wrote(owner, child)
+	written.Wrote(ctx, owner, child)
 	fmt.Println("ready before the cache runs:", gate.Ready(ctx, owner) == nil)
 
 	done := make(chan error)

@@ -99,15 +99,19 @@ type GatedCache struct {
 	gate     *Gate
 	resource schema.GroupResource
 	store    store
+	// expect is [Expect] for the informer.
+	expect func(ctx context.Context, obj metav1.Object)
 }
 
 // Gated puts the cache of a resource behind the gate.
 func Gated[T Object](g *Gate, resource schema.GroupResource, inf informer.Informer[T]) *GatedCache {
-	return &GatedCache{gate: g, resource: resource, store: stored[T]{inf}}
+	expect := func(ctx context.Context, obj metav1.Object) { Expect(ctx, inf, resource, obj) }
+	return &GatedCache{gate: g, resource: resource, store: stored[T]{inf}, expect: expect}
 }
 
-// Wrote notes that obj is as the server answered to a write for owner.
-func (c *GatedCache) Wrote(owner, obj metav1.Object) {
+// Wrote notes that obj is as the server answered to a write for owner. If the cache never shows that then the reconcile that ctx is of
+// runs again; see [Expect].
+func (c *GatedCache) Wrote(ctx context.Context, owner, obj metav1.Object) {
 	key, version := ObjectKeyFromObject(obj), obj.GetResourceVersion()
 	held, found := c.store.get(key)
 	c.gate.note(owner, func(r *gated) {
@@ -116,6 +120,7 @@ func (c *GatedCache) Wrote(owner, obj metav1.Object) {
 			r.objects = append(r.objects, awaited{cache: c, key: key, uid: obj.GetUID(), version: version, history: c.store.history(key.Namespace)})
 		}
 	})
+	c.expect(ctx, obj)
 }
 
 // Deleted notes that obj was deleted for owner, or found to be gone.

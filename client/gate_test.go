@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -64,7 +65,9 @@ func newGates(podsAt, ownersAt string, held ...*corev1.Pod) *gates {
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/util/consistency/consistency.go, EnsureReady and WroteAt
 func TestGateReached(t *testing.T) {
 	type g = *gates
-	wrote := func(version string) func(g) { return func(g g) { g.pods.Wrote(theOwner, pod("p", "", version)) } }
+	wrote := func(version string) func(g) {
+		return func(g g) { g.pods.Wrote(context.Background(), theOwner, pod("p", "", version)) }
+	}
 	for name, c := range map[string]struct {
 		at         string // where the caches are when it is written
 		write      func(g)
@@ -74,8 +77,8 @@ func TestGateReached(t *testing.T) {
 		"nothing written":             {"5", func(g) {}, "5", "5", ""},
 		"pod not seen yet":            {"5", wrote("10"), "9", "99", "pods"},
 		"pod seen":                    {"5", wrote("10"), "10", "5", ""},
-		"set not seen yet":            {"5", func(g g) { g.owners.Wrote(theOwner, pod("owner", "", "10")) }, "99", "9", "owners"},
-		"set seen":                    {"5", func(g g) { g.owners.Wrote(theOwner, pod("owner", "", "10")) }, "5", "11", ""},
+		"set not seen yet":            {"5", func(g g) { g.owners.Wrote(context.Background(), theOwner, pod("owner", "", "10")) }, "99", "9", "owners"},
+		"set seen":                    {"5", func(g g) { g.owners.Wrote(context.Background(), theOwner, pod("owner", "", "10")) }, "5", "11", ""},
 		"versions compare as numbers": {"5", wrote("10"), "9", "9", "pods"},
 		"the newest write counts":     {"5", func(g g) { wrote("10")(g); wrote("12")(g); wrote("11")(g) }, "11", "5", "pods"},
 		"versions that do not compare hold nothing up": {"5", wrote("abc"), "9", "5", ""},
@@ -136,7 +139,7 @@ func TestGateReady(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := newGates("5", "5")
 				for _, p := range c.created {
-					g.pods.Wrote(theOwner, p)
+					g.pods.Wrote(context.Background(), theOwner, p)
 				}
 				for _, p := range c.deleted {
 					g.pods.Deleted(theOwner, p)
@@ -159,8 +162,8 @@ func TestGateReady(t *testing.T) {
 func TestGateRemembersWhatWasSeen(t *testing.T) {
 	one, two := pod("one", "", "a"), pod("two", "", "b")
 	g := newGates("x", "x")
-	g.pods.Wrote(theOwner, one)
-	g.pods.Wrote(theOwner, two)
+	g.pods.Wrote(context.Background(), theOwner, one)
+	g.pods.Wrote(context.Background(), theOwner, two)
 	g.podCache.objects = []*corev1.Pod{one}
 	if g.Ready(t.Context(), theOwner) == nil {
 		t.Error("ready although two was not seen")
@@ -193,11 +196,11 @@ func TestGateHolds(t *testing.T) {
 func TestGateKeepsOwnersOfOneNameApart(t *testing.T) {
 	g := newGates("1", "1")
 	recreated := &metav1.ObjectMeta{Namespace: "ns", Name: "owner", UID: "other"}
-	g.pods.Wrote(theOwner, pod("one", "", "10"))
+	g.pods.Wrote(context.Background(), theOwner, pod("one", "", "10"))
 	if g.Reached(theOwner) == nil || g.Reached(recreated) != nil {
 		t.Error("the new owner waits for what was written for the old, or the old does not")
 	}
-	g.owners.Wrote(recreated, pod("owner", "other", "5"))
+	g.owners.Wrote(context.Background(), recreated, pod("owner", "other", "5"))
 	if g.Reached(theOwner) != nil || g.Reached(recreated) == nil || g.Len() != 1 {
 		t.Error("what was noted of the old owner is not void")
 	}

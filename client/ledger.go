@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/flyball-dev/flyball/informer"
 )
 
 // maxEntries bounds the books of one resource. What is beyond is not laid over any more, but waited for.
@@ -20,13 +22,15 @@ type ledger struct {
 	resource schema.GroupResource
 	// history returns the number of the server's history.
 	history func() int64
+	// informers are told what they are to show; nil when there are none.
+	informers *informer.Factory
 	// busy is the number of things below that a read has to look at. Reads of an idle ledger do not take the lock.
 	busy atomic.Int64
 
 	mu sync.Mutex
 	// entries has the newest own write of each object that some cache has not seen.
 	entries map[ObjectKey]*entry
-	// order has the entries, oldest first. Invariant: every entry of entries is in it, and others that were superseded.
+	// order has the entries, oldest first. Invariant: it has those of entries, each once.
 	order []*entry
 	// unsettled are the writes of which nobody knows what came of them: under way, or with their answer lost.
 	unsettled map[*write]struct{}
@@ -56,36 +60,58 @@ func (l *ledger) countLocked() {
 func (l *ledger) open(w *write) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for old := range l.unsettled {
-		if o := old.state(); o.vague && time.Since(o.after) > forgetDeletedAfter {
-			delete(l.unsettled, old) // Nobody reads what it could have changed.
-		}
-	}
+	l.forgetOldLocked()
 	l.unsettled[w] = struct{}{}
 	l.countLocked()
 }
 
+// forgetOldLocked drops the writes of which nobody knows what came of them, nor reads what they could have changed.
+func (l *ledger) forgetOldLocked() {
+	for w := range l.unsettled {
+		if o := w.state(); o.vague && time.Since(o.after) > forgetDeletedAfter {
+			delete(l.unsettled, w)
+		}
+	}
+}
+
 // close ends a write: with e as its effect, or with none if e is nil.
 func (l *ledger) close(w *write, e *entry) {
+	defer close(w.done)
+	if e != nil {
+		e.knowers.add(w.waker)
+	}
+	if old := l.enter(w, e); old != nil {
+		l.outdate(w, old)
+	}
+	if e != nil && !e.gone {
+		l.expect(w, e)
+	}
+}
+
+// enter puts the effect of w into the books, if that is not nil. It returns the entry that it superseded.
+func (l *ledger) enter(w *write, e *entry) (old *entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer l.countLocked()
 	delete(l.unsettled, w)
-	defer close(w.done)
 	if e == nil {
-		return
+		return nil
 	}
 	e.history = l.history()
 	if len(l.caches) == 0 && !e.gone {
 		l.raiseLocked(e)
-		return
+		return nil
 	}
 	l.pruneLocked() // What is known by now is from before e.
-	if old := l.entries[e.key]; old != nil && !e.supersedes(old) {
-		return
+	if old = l.entries[e.key]; old != nil {
+		if !e.supersedes(old) {
+			return nil
+		}
+		l.order = slices.DeleteFunc(l.order, func(other *entry) bool { return other == old })
 	}
 	l.entries[e.key] = e
 	l.order = append(l.order, e)
+	return old
 }
 
 // pruneLocked drops the oldest entries as far as every cache has seen them; and all, when the server's history went back.
@@ -97,8 +123,7 @@ func (l *ledger) pruneLocked() {
 	}
 	for len(l.order) > 0 {
 		e := l.order[0]
-		current := l.entries[e.key] == e
-		if current && !l.coveredLocked(e) {
+		if !l.coveredLocked(e) {
 			if len(l.order) <= maxEntries {
 				return
 			}
@@ -106,9 +131,7 @@ func (l *ledger) pruneLocked() {
 				l.raiseLocked(e)
 			}
 		}
-		if current {
-			delete(l.entries, e.key)
-		}
+		delete(l.entries, e.key)
 		l.order[0] = nil
 		l.order = l.order[1:]
 	}
@@ -180,7 +203,7 @@ func (l *ledger) uncoveredLocked(c *cache, namespace string) (uncovered []*entry
 		if i == 0 || mark == "" || of != e.key.Namespace {
 			of, mark = e.key.Namespace, c.store.watermark(e.key.Namespace)
 		}
-		if !e.coveredAt(c, mark) && l.entries[e.key] == e {
+		if !e.coveredAt(c, mark) {
 			uncovered = append(uncovered, e)
 		}
 	}
@@ -252,7 +275,7 @@ func (l *ledger) pendingOf(owner any) *StaleError {
 		}
 	}
 	for _, e := range l.order {
-		if !stands(owner, e.owner) || l.entries[e.key] != e {
+		if !stands(owner, e.owner) {
 			continue
 		}
 		if i := slices.IndexFunc(l.caches, func(c *cache) bool { return !e.coveredBy(c) }); i >= 0 {

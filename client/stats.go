@@ -50,6 +50,7 @@ func (l *ledger) sizes() (unseen, unknown int) {
 	defer l.mu.Unlock()
 	defer l.countLocked()
 	l.pruneLocked()
+	l.forgetOldLocked()
 	for w := range l.unsettled {
 		if w.settled(l.caches) {
 			delete(l.unsettled, w)

@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
@@ -22,10 +23,11 @@ type write struct {
 	// place is the collection that the object is in.
 	place place
 	owner any
+	// kind is the object's, which a subresource may answer with another one than, and waker who made the write.
+	kind  schema.GroupKind
+	waker Waker
 	// sent is what the object is to become; nil if that is not known.
 	sent Object
-	// creates says that there may be no such object before.
-	creates bool
 	// deletes says that the object can only vanish, not change.
 	deletes bool
 	// all says that it concerns every object of the namespace.
@@ -60,8 +62,9 @@ type identity struct {
 }
 
 // newWrite returns a write that is not sent yet.
-func newWrite(p place, owner any) *write {
-	return &write{key: ObjectKey{Namespace: p.namespace, Name: p.name}, place: p, owner: owner, done: make(chan struct{})}
+func newWrite(ctx context.Context, p place, kind schema.GroupVersionKind, owner any) *write {
+	key := ObjectKey{Namespace: p.namespace, Name: p.name}
+	return &write{key: key, place: p, owner: owner, kind: kind.GroupKind(), waker: wakerFrom(ctx), done: make(chan struct{})}
 }
 
 // settled says whether each of the caches has reached a state in which the write's effect shows.

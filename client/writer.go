@@ -84,8 +84,8 @@ func (c *Cluster) put(ctx context.Context, ord order, o WriteOptions) error {
 	if err != nil {
 		return err
 	}
-	w := newWrite(p, ownerOf(ctx, ord.obj))
-	if w.creates = ord.verb == "POST" && ord.subresource == ""; w.creates {
+	w := newWrite(ctx, p, k.gvk, ownerOf(ctx, ord.obj))
+	if ord.verb == "POST" && ord.subresource == "" {
 		p.name = "" // The body has it.
 	}
 	body, media, err := ord.body(c.o.Scheme, k)
@@ -163,8 +163,7 @@ func (c *Cluster) apply(ctx context.Context, obj runtime.ApplyConfiguration, sub
 	}
 	var w *write
 	if !o.DryRun {
-		w = newWrite(p, ownerOf(ctx, &head))
-		w.creates = subresource == ""
+		w = newWrite(ctx, p, head.GroupVersionKind(), ownerOf(ctx, &head))
 	}
 	request := c.live.request("PATCH", p).SetHeader("Content-Type", string(types.ApplyPatchType)).Body(body)
 	return c.send(ctx, request, o.params(), w, func(data []byte) error {
@@ -203,7 +202,7 @@ func (c *Cluster) Delete(ctx context.Context, obj Object, opts ...DeleteOption) 
 	}
 	var w *write
 	if !o.DryRun {
-		w = newWrite(p, ownerOf(ctx, obj))
+		w = newWrite(ctx, p, k.gvk, ownerOf(ctx, obj))
 		w.deletes = true
 		w.known = c.seen(w, obj)
 	}
@@ -245,7 +244,7 @@ func (c *Cluster) DeleteAllOf(ctx context.Context, obj Object, opts ...DeleteAll
 	}
 	var w *write
 	if !o.DryRun {
-		w = newWrite(p, ownerOf(ctx, nil))
+		w = newWrite(ctx, p, k.gvk, ownerOf(ctx, nil))
 		w.deletes, w.all = true, true
 	}
 	request := c.live.collection("DELETE", p, o.ListOptions).SetHeader("Content-Type", jsonMedia).Body(body)
@@ -289,7 +288,6 @@ func (c *Cluster) send(ctx context.Context, r *rest.Request, params url.Values, 
 	why = nil
 	if e, told := w.effect(data); told {
 		l.close(w, e)
-		w.tell(ctx, l, e)
 	} else {
 		w.blur(nil, time.Now())
 	}

@@ -23,7 +23,6 @@ type Controller[K comparable] struct {
 	queue          *workqueue.Queue[K]
 	stats          counters
 	pace           *pacer[K] // nil when keys are not paced
-	witness        *witness[K]
 	failures       failures[K]
 	refusals       refusals[K]
 	contradictions contradictions[K]
@@ -87,13 +86,11 @@ func New[K comparable](name string, r Reconciler[K], o Options[K]) *Controller[K
 	if o.FailingAfter == 0 {
 		o.FailingAfter = defaultPatience
 	}
-	queue := workqueue.New(workqueue.Options[K]{Name: name, RateLimiter: o.RateLimiter, Metrics: o.Metrics, Order: o.Order})
 	return &Controller[K]{
 		name:       name,
 		reconciler: r,
 		options:    o,
-		queue:      queue,
-		witness:    newWitness(queue),
+		queue:      workqueue.New(workqueue.Options[K]{Name: name, RateLimiter: o.RateLimiter, Metrics: o.Metrics, Order: o.Order}),
 		observe:    observer(name, o.Metrics),
 		pace:       newPacer(o),
 		inFlight:   make(map[K]time.Time),
@@ -185,7 +182,6 @@ func (c *Controller[K]) Run(ctx context.Context) error {
 	warm := c.takeOver()
 	initial := c.startSources(intake, stop, &sources)
 	sources.Go(func() { c.watchHung(intake) })
-	sources.Go(func() { c.witness.run(intake) })
 	if waitSynced(intake, initial) {
 		logger.Info("Starting workers", "workers", c.options.Workers)
 		for range c.options.Workers {

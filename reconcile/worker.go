@@ -79,7 +79,7 @@ func (c *Controller[K]) syncHandler(ctx context.Context, item workqueue.Item[K])
 	ctx = context.WithValue(klog.NewContext(ctx, logger), runKey{},
 		run{controller: c.name, key: item.Key, causes: item.Causes, contradicted: contradicted})
 	ctx = client.WithOwner(ctx, Owner[K]{Controller: c.name, Key: item.Key})
-	ctx = client.WithCreated(ctx, func(created client.Created) { c.witness.add(item.Key, created) })
+	ctx = client.WithWaker(ctx, waker[K]{c.queue, item.Key})
 	if c.options.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, c.options.Timeout, errTimeout)

@@ -118,11 +118,11 @@ func (r *reconciler) ready(ctx context.Context, key reconcile.Request) error {
 }
 
 // wrote notes that obj, d itself or a ReplicaSet of it, has the version it has by our doing.
-func (r *reconciler) wrote(d *appsv1.Deployment, obj metav1.Object) {
+func (r *reconciler) wrote(ctx context.Context, d *appsv1.Deployment, obj metav1.Object) {
 	if obj.GetUID() == d.UID {
-		r.writtenSelf.Wrote(d, obj)
+		r.writtenSelf.Wrote(ctx, d, obj)
 	} else {
-		r.writtenSets.Wrote(d, obj)
+		r.writtenSets.Wrote(ctx, d, obj)
 	}
 }
 
@@ -151,7 +151,7 @@ func (r *reconciler) Reconcile(ctx context.Context, key reconcile.Request) (reco
 func (r *reconciler) carryOut(ctx context.Context, o Observed) (time.Duration, error) {
 	a := &applier{
 		client: r.Client, recorder: r.Recorder, cached: r.ReplicaSets.Get, observed: o,
-		wrote: func(obj metav1.Object) { r.wrote(o.Deployment, obj) },
+		wrote: func(obj metav1.Object) { r.wrote(ctx, o.Deployment, obj) },
 	}
 	for {
 		plan, err := NewPlan(a.observed)
@@ -214,7 +214,7 @@ func (r *reconciler) claim(ctx context.Context, d *appsv1.Deployment) ([]*appsv1
 			got, err := r.Client.AppsV1().ReplicaSets(rs.Namespace).Patch(ctx, rs.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
 			if err == nil {
 				patched[rs.UID] = got
-				r.wrote(d, got)
+				r.wrote(ctx, d, got)
 			}
 			return err
 		},

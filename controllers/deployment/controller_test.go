@@ -1,6 +1,7 @@
 package deployment
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"testing"
@@ -112,12 +113,12 @@ func TestReadyWaitsForOwnWrites(t *testing.T) {
 		want  bool
 	}{
 		"nothing written":              {func(*reconciler) {}, true},
-		"the deployment seen":          {func(r *reconciler) { r.wrote(d, at(d.DeepCopy(), "100")) }, true},
-		"the deployment not seen":      {func(r *reconciler) { r.wrote(d, at(d.DeepCopy(), "101")) }, false},
-		"a replica set not seen":       {func(r *reconciler) { r.wrote(d, at(v1.DeepCopy(), "101")) }, false},
-		"a created one, gone again":    {func(r *reconciler) { r.wrote(d, at(set(d, 2, "v2", 3), "100")) }, true},
-		"versions that do not compare": {func(r *reconciler) { r.wrote(d, at(v1.DeepCopy(), "abc")) }, true},
-		"another of its name":          {func(r *reconciler) { r.wrote(other, at(other.DeepCopy(), "101")) }, true},
+		"the deployment seen":          {func(r *reconciler) { r.wrote(context.Background(), d, at(d.DeepCopy(), "100")) }, true},
+		"the deployment not seen":      {func(r *reconciler) { r.wrote(context.Background(), d, at(d.DeepCopy(), "101")) }, false},
+		"a replica set not seen":       {func(r *reconciler) { r.wrote(context.Background(), d, at(v1.DeepCopy(), "101")) }, false},
+		"a created one, gone again":    {func(r *reconciler) { r.wrote(context.Background(), d, at(set(d, 2, "v2", 3), "100")) }, true},
+		"versions that do not compare": {func(r *reconciler) { r.wrote(context.Background(), d, at(v1.DeepCopy(), "abc")) }, true},
+		"another of its name":          {func(r *reconciler) { r.wrote(context.Background(), other, at(other.DeepCopy(), "101")) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := reconcilerOver(newScene(t, d, v1), nil)

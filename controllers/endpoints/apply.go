@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/controllers/internal/pods"
 	"github.com/flyball-dev/flyball/controllers/internal/serving"
 	"github.com/flyball-dev/flyball/reconcile"
@@ -102,7 +103,7 @@ func (c *controller) create(ctx context.Context, svc *corev1.Service, ep *corev1
 			"Failed to create endpoint for service %v/%v: %v", svc.Namespace, svc.Name, err)
 		return fmt.Errorf("create endpoints: %w", err)
 	}
-	c.writes.wrote(nameOf(ep), "", created.ResourceVersion)
+	c.wrote(ctx, "", created)
 	return nil
 }
 
@@ -113,8 +114,14 @@ func (c *controller) update(ctx context.Context, current, ep *corev1.Endpoints) 
 			"Failed to update endpoint %v/%v: %v", ep.Namespace, ep.Name, err)
 		return fmt.Errorf("update endpoints: %w", err)
 	}
-	c.writes.wrote(nameOf(ep), current.ResourceVersion, updated.ResourceVersion)
+	c.wrote(ctx, current.ResourceVersion, updated)
 	return nil
+}
+
+// wrote notes the answer to a write. The Service is synced again should others undo it before the cache shows it.
+func (c *controller) wrote(ctx context.Context, before string, ep *corev1.Endpoints) {
+	c.writes.wrote(nameOf(ep), before, ep.ResourceVersion)
+	client.Expect(ctx, c.endpoints, corev1.Resource("endpoints"), ep)
 }
 
 // remove deletes the Endpoints of a Service that is gone, if there are any, whoever wrote them.

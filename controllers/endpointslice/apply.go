@@ -14,6 +14,7 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/klog/v2"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/controllers/internal/pods"
 	"github.com/flyball-dev/flyball/controllers/internal/serving"
 	"github.com/flyball-dev/flyball/reconcile"
@@ -158,7 +159,7 @@ func (c *controller) create(ctx context.Context, key types.NamespacedName, slice
 	if err != nil {
 		return true, fmt.Errorf("failed to create EndpointSlice for Service %s: %w", key, err)
 	}
-	c.ledger.wrote(key, created, floor)
+	c.wrote(ctx, key, created, floor)
 	return false, nil
 }
 
@@ -168,8 +169,14 @@ func (c *controller) update(ctx context.Context, key types.NamespacedName, slice
 	if err != nil {
 		return fmt.Errorf("failed to update %s EndpointSlice for Service %s: %w", slice.Name, key, err)
 	}
-	c.ledger.wrote(key, updated, floor)
+	c.wrote(ctx, key, updated, floor)
 	return nil
+}
+
+// wrote notes the answer to a write. The Service is synced again should others undo it before the cache shows it.
+func (c *controller) wrote(ctx context.Context, key types.NamespacedName, slice *discoveryv1.EndpointSlice, floor string) {
+	c.ledger.wrote(key, slice, floor)
+	client.Expect(ctx, c.slices, discoveryv1.Resource("endpointslices"), slice)
 }
 
 // remove deletes a slice, but not another that has taken its name.

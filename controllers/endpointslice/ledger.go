@@ -125,8 +125,12 @@ func (l *ledger) lacks(key types.NamespacedName, watermark string, cached []*dis
 		byUID[slice.UID] = slice
 	}
 	for uid, w := range e.slices {
-		if w.missingFrom(byUID[uid], watermark) {
+		cached := byUID[uid]
+		if w.missingFrom(cached, watermark) {
 			return true
+		}
+		if cached == nil && !w.deleted {
+			delete(e.slices, uid) // It came and went in a gap of the watch: no event will tell that it is gone.
 		}
 	}
 	e.awaited = false

@@ -67,7 +67,7 @@ func (r *reconciler) createBatch(ctx context.Context, set *appsv1.ReplicaSet, po
 	for i, failure := range errs {
 		switch {
 		case failure == nil:
-			r.writtenPods.Wrote(set, created[i])
+			r.writtenPods.Wrote(ctx, set, created[i])
 			r.recorder.Eventf(set, corev1.EventTypeNormal, reasonSuccessfulCreate, "Created pod: %v", created[i].Name)
 		case apierrors.HasStatusCause(failure, corev1.NamespaceTerminatingCause):
 			refused = true
@@ -146,7 +146,7 @@ func (r *reconciler) writeStatus(ctx context.Context, set *appsv1.ReplicaSet, st
 	if status.TerminatingReplicas != nil {
 		r.dropsTerminating.Store(written.Status.TerminatingReplicas == nil)
 	}
-	r.writtenSets.Wrote(set, written)
+	r.writtenSets.Wrote(ctx, set, written)
 	return written, nil
 }
 

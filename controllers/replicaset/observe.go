@@ -93,7 +93,7 @@ func (r *reconciler) claimer(set *appsv1.ReplicaSet, selector labels.Selector) *
 			if err != nil {
 				return err
 			}
-			r.writtenPods.Wrote(set, patched)
+			r.writtenPods.Wrote(ctx, set, patched)
 			return nil
 		},
 	}

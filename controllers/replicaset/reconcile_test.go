@@ -1,6 +1,7 @@
 package replicaset
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,7 +61,7 @@ func TestSyncWaitsForWhatItWrote(t *testing.T) {
 		f.podCache.watermark = "101"
 		written := set.DeepCopy()
 		written.ResourceVersion = "50"
-		f.writtenSets.Wrote(set, written)
+		f.writtenSets.Wrote(context.Background(), set, written)
 		f.mustWait(t)
 		equal(t, "requests", f.requests(), nil)
 		equal(t, "skips", f.metrics.skips, []string{"pods/", "replicasets/apps"})

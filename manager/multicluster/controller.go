@@ -264,7 +264,7 @@ func (c *Controller) reconcile(ctx context.Context, k key) (reconcile.Result, er
 	}
 	defer leave()
 	u.member = k.member
-	result, err := c.run(ctx, k, e)
+	result, err := c.run(ctx, k)
 	if k.member.state() >= Draining {
 		if err != nil {
 			klog.FromContext(ctx).Error(err, "Reconcile failed, and is not tried again: its cluster departs")
@@ -278,7 +278,7 @@ func (c *Controller) reconcile(ctx context.Context, k key) (reconcile.Result, er
 const ownerRetry = time.Second
 
 // run calls the reconciler with all that it may use.
-func (c *Controller) run(ctx context.Context, k key, e *engagement) (reconcile.Result, error) {
+func (c *Controller) run(ctx context.Context, k key) (reconcile.Result, error) {
 	lending := c.watch(ctx, k)
 	defer lending.end()
 	if k.member.name != LocalCluster {
@@ -286,7 +286,6 @@ func (c *Controller) run(ctx context.Context, k key, e *engagement) (reconcile.R
 		ctx = leader.WithFence(ctx, k.member.mayWrite)
 	}
 	ctx = context.WithValue(ctx, clusterKey{}, k.member.cluster)
-	ctx = client.WithCreated(ctx, func(created client.Created) { e.sight(k, created) })
 	if ready := c.parts.options.Ready; ready != nil {
 		if err := ready(ctx, k.public()); err != nil {
 			return reconcile.Result{}, err

@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/workqueue"
 )
@@ -35,10 +34,8 @@ type engagement struct {
 	stop  context.CancelFunc
 	spawn func(task func(ctx context.Context))
 	// gone tells who watches clusters that this one has departed; nil before it was attached.
-	gone func()
-	// sights counts those that wait for a cache to show what a reconcile created.
-	sights int
-	tasks  sync.WaitGroup
+	gone  func()
+	tasks sync.WaitGroup
 	// problem is why it is not synced, when that is known.
 	problem error
 }
@@ -248,44 +245,6 @@ func (e *engagement) close() {
 	e.detach()
 	for _, w := range inputs {
 		w.release()
-	}
-}
-
-const (
-	// mostSights bounds the goroutines of sight. Keys beyond run again at once, rather than perhaps never.
-	mostSights = 1000
-	// sightTimeout is how long one waits. A cache that has not come as far by then may never.
-	sightTimeout = 10 * time.Minute
-)
-
-// sight waits until a cache shows what the reconcile of k created, and runs k again when others have deleted it before that: no
-// event tells of it. Package reconcile does this for one cluster, one after the other; here a cluster that is away must not hold up
-// the others.
-func (e *engagement) sight(k key, created client.Created) {
-	again := func() {
-		e.enqueue(k, workqueue.AddOptions{Cause: workqueue.Cause{
-			Source: created.Resource(), Event: "Vanished", Object: created.Key().String(), Time: time.Now(),
-		}})
-	}
-	e.mu.Lock()
-	full, spawn := e.sights >= mostSights, e.spawn
-	if spawn != nil && !full {
-		e.sights++
-		spawn(func(ctx context.Context) {
-			wait, cancel := context.WithTimeout(ctx, sightTimeout)
-			vanished, err := created.Vanished(wait)
-			cancel()
-			e.mu.Lock()
-			e.sights--
-			e.mu.Unlock()
-			if ctx.Err() == nil && (vanished || err != nil) {
-				again()
-			}
-		})
-	}
-	e.mu.Unlock()
-	if spawn != nil && full {
-		again()
 	}
 }
 

@@ -195,7 +195,7 @@ func TestVanishedChildWakesItsOwner(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		slices.Sort(why)
-		if want := []string{"eu eu configmaps Add", "eu secrets Vanished", "us us configmaps Add"}; !slices.Equal(why, want) {
+		if want := []string{"eu eu configmaps Add", "eu secrets Missed", "us us configmaps Add"}; !slices.Equal(why, want) {
 			t.Errorf("created because of %q, want %q", why, want)
 		}
 	})
