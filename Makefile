@@ -71,6 +71,10 @@ soak: ## ten minutes of everything an informer meets, at 100,000 objects, in vir
 children: ## 10,000 lives of a controller that must never have two children, whatever happens to watch and answers
 	FLYBALL_CHILD_RUNS=1000 go test -count 1 -run 'TestExactlyOneChild$$' -timeout 1h -v ./reconcile
 
+.PHONY: chaos
+chaos: ## 1,000 seeds of two processes of one lease to which everything happens that may, and an operator that must get all right in the end
+	FLYBALL_CHAOS_SEEDS=1000 go test -count 1 -run 'TestChaos$$' -timeout 3h ./manager | grep -vE '^[EIW][0-9]{4} '
+
 .PHONY: lease
 lease: ## two managers of one lease whose leader is stopped, killed, cut off or on another clock: 200 seeds in virtual time, 200 with processes
 	FLYBALL_SEEDS=200 FLYBALL_RIVALS=200 go test -count 1 -run 'TestNoWriteIsAcceptedAfterTheLeasePassedOn|TestProcessesOfOneLease' -timeout 90m -v ./manager | grep -vE '^[IEW][0-9]{4} '

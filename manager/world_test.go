@@ -30,6 +30,8 @@ type world struct {
 	// answers and frames say what becomes of those; nil: they pass. They are set before anything runs.
 	answers func(*gate.Request, gate.Answer) gate.Verdict
 	frames  func(context.Context, gate.Frame)
+	// cuts says whether a watch ends before its next frame; nil: none does. It is set before anything runs.
+	cuts func(*gate.Request) bool
 }
 
 func newWorld(t *testing.T) *world {
@@ -44,9 +46,12 @@ func newWorld(t *testing.T) *world {
 			}
 			return w.answers(r, a)
 		},
-		OnFrame: func(ctx context.Context, _ *gate.Request, f gate.Frame) gate.Verdict {
+		OnFrame: func(ctx context.Context, r *gate.Request, f gate.Frame) gate.Verdict {
 			if w.frames != nil {
 				w.frames(ctx, f)
+			}
+			if w.cuts != nil && w.cuts(r) {
+				return gate.Verdict{Action: gate.Close}
 			}
 			return gate.Verdict{}
 		},
