@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flyball-dev/flyball/client"
 )
@@ -23,7 +24,14 @@ func (c *chaos) judge() {
 	c.must(c.admin.List(ctx, &secrets, client.HasLabels{"of"}))
 	c.must(c.admin.List(ctx, &records))
 	children, recorded := map[string][]corev1.Secret{}, map[string]string{}
+	lives := map[string]bool{}
+	for _, p := range parents.Items {
+		lives[p.Name] = true
+	}
 	for _, s := range secrets.Items {
+		if metav1.GetControllerOf(&s) != nil && !lives[s.Labels["of"]] {
+			continue // Made by a new leader that had not heard of the end of its owner: the garbage collector deletes it.
+		}
 		children[s.Labels["of"]] = append(children[s.Labels["of"]], s)
 	}
 	for _, r := range records.Items {

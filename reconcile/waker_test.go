@@ -66,6 +66,7 @@ func TestMissedWriteWakesWhoKnowsIt(t *testing.T) {
 				time.Sleep(time.Minute)
 				cut.Store(false)
 				time.Sleep(24 * time.Hour)
+				synctest.Wait()
 				must(t, them.Get(ctx, client.ObjectKeyFromObject(child), &made))
 				if !slices.Equal(why, v.want) || made.Labels["of"] != "owner" {
 					t.Errorf("ran because of %v, want %v; the child has the labels %v", why, v.want, made.Labels)
@@ -183,6 +184,7 @@ func TestMissedWriteWakesOtherReaders(t *testing.T) {
 		time.Sleep(time.Minute)
 		cut.Store(false)
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		slices.Sort(why)
 		if got := strings.Join(why, " "); got != "gets lists writer" {
 			t.Errorf("woken are %q", got)
