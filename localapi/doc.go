@@ -34,9 +34,10 @@
 //
 // # Users
 //
-// Unless told otherwise, everyone is the administrator. [Options.Tokens] and [Server.ServeTLS] know users by bearer tokens and client
-// certificates, [Server.RESTConfigFor] makes a client that comes as somebody, and [Options.RBAC] lets Roles decide what they
-// may do. There is no impersonation.
+// Unless told otherwise, everyone is the administrator. [Options.Tokens] and [Server.ServeTLS] know users by bearer
+// tokens and client certificates, [Server.RESTConfigFor] makes a client that comes as somebody, and [Options.RBAC] lets
+// Roles decide what they may do. A user may act as another by impersonation (kubectl --as), if Roles allow it; without
+// [Options.RBAC] everyone may.
 //
 // Service accounts get tokens by the subresource token ("kubectl create token"): the server signs them with a key that it
 // makes at the start, and knows its own again.

@@ -45,8 +45,9 @@ type Options struct {
 	// Requests for any other name are refused.
 	AllowedHosts []string
 
-	// RBAC lets users do what Roles and ClusterRoles bound to them allow, and nothing else. The roles that every cluster has
-	// (cluster-admin, admin, edit, view, system:discovery, …) are created. Without it, everyone who is known may do everything.
+	// RBAC lets users do what Roles and ClusterRoles bound to them allow, and nothing else. The roles that every cluster
+	// has (cluster-admin, admin, edit, view, system:discovery, …) are created. Nobody may grant more than they have.
+	// Without it, everyone who is known may do everything.
 	RBAC bool
 
 	// MaxReads and MaxWrites bound the requests answered at once: more are told to come back later (429). Watches do not

@@ -24,6 +24,9 @@ type Entry struct {
 	ResourceVersion string // of the object or list in the answer
 	DryRun          bool
 	Lost            bool // the gate kept the answer from the client
+
+	// ImpersonatedUser is as whom the sender acted; "" if as nobody else.
+	ImpersonatedUser string
 }
 
 // Mutates reports whether the request was a write that succeeded in changing, or would have changed, something: a

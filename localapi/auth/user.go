@@ -4,6 +4,9 @@ import (
 	"context"
 	"crypto/x509"
 	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validation"
 )
 
 // The names and groups that mean something to every API server.
@@ -15,7 +18,8 @@ const (
 	Unauthenticated = "system:unauthenticated" // the others
 	Anonymous       = "system:anonymous"       // the user of a request without credentials
 
-	serviceAccounts = "system:serviceaccounts"
+	serviceAccounts      = "system:serviceaccounts"
+	serviceAccountPrefix = "system:serviceaccount:"
 )
 
 // User is who sends a request.
@@ -35,9 +39,26 @@ func Nobody() User { return User{Name: Anonymous, Groups: []string{Unauthenticat
 // ServiceAccount is the user as whom the pods of a service account come.
 func ServiceAccount(namespace, name string) User {
 	return User{
-		Name:   "system:serviceaccount:" + namespace + ":" + name,
+		Name:   serviceAccountPrefix + namespace + ":" + name,
 		Groups: []string{serviceAccounts, serviceAccounts + ":" + namespace},
 	}
+}
+
+// SplitServiceAccount returns the service account whose user has this name; ok is false if none can.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/authentication/serviceaccount/util.go SplitUsername.
+func SplitServiceAccount(user string) (namespace, name string, ok bool) {
+	account, ok := strings.CutPrefix(user, serviceAccountPrefix)
+	if !ok {
+		return "", "", false
+	}
+	namespace, name, _ = strings.Cut(account, ":")
+	valid := len(validation.ValidateNamespaceName(namespace, false)) == 0 &&
+		len(validation.ValidateServiceAccountName(name, false)) == 0
+	if !valid {
+		return "", "", false
+	}
+	return namespace, name, true
 }
 
 // FromCertificate is the user that a client certificate names: its common name, in the groups that are its organisations.
@@ -51,6 +72,22 @@ func (u User) Known() User {
 		return u
 	}
 	u.Groups = append(slices.Clone(u.Groups), Authenticated)
+	return u
+}
+
+// Grouped is u, whose groups somebody chose, with the one of the two that everyone is in: all who are known, unless u
+// is Anonymous, or was put into the group of the others.
+func (u User) Grouped() User {
+	group := Authenticated
+	switch {
+	case u.Name == Anonymous:
+		group = Unauthenticated
+	case slices.Contains(u.Groups, Unauthenticated):
+		return u
+	}
+	if !slices.Contains(u.Groups, group) {
+		u.Groups = append(slices.Clone(u.Groups), group)
+	}
 	return u
 }
 

@@ -11,7 +11,7 @@ import (
 
 // Request is an operation, as the server understood it.
 type Request struct {
-	Verb        string // get, list, watch, create, update, patch, delete, deletecollection; for other paths the lower-case method
+	Verb        string // get, list, watch, create, update, patch, delete, deletecollection; "" for other methods; for other paths the lower-case method
 	Path        string
 	Group       string
 	Version     string
@@ -20,7 +20,7 @@ type Request struct {
 	Namespace   string
 	Name        string      // of a create: "" (the name is in the body)
 	UserAgent   string      //
-	User        string      // who sends it
+	User        string      // who sends it, though it may ask, in Header, to act as another
 	Header      http.Header // the request's, read-only
 }
 

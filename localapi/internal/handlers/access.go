@@ -9,9 +9,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/flyball-dev/flyball/localapi/auth"
+	"github.com/flyball-dev/flyball/localapi/internal/impersonation"
 	"github.com/flyball-dev/flyball/localapi/internal/rbac"
 )
 
@@ -122,30 +123,36 @@ func (x *exchange) tooMany() {
 	x.record(answer{code: http.StatusTooManyRequests})
 }
 
+// impersonate makes the user the one that the request's headers ask for. Errors: Forbidden, BadRequest.
+func (x *exchange) impersonate() error {
+	a := x.target.attributes(x.info.Path)
+	user, ok, err := impersonation.Impersonate(x.api.Access.Authorizer, x.user, x.r.Header, a)
+	if err != nil || !ok {
+		return err
+	}
+	x.user, x.impersonated = user, true
+	return nil
+}
+
 // authorize refuses what the user may not do. Errors: Forbidden.
-func (x *exchange) authorize(isResource bool) error {
-	z := x.api.Access.Authorizer
-	if z == nil {
-		return nil
-	}
-	i := x.info
-	a := rbac.Attributes{
-		Verb: i.Verb, Group: i.Group, Resource: i.Resource, Subresource: i.Subresource, Namespace: i.Namespace, Name: i.Name,
-	}
-	switch {
-	case !isResource:
-		a = rbac.Attributes{Verb: i.Verb, Path: i.Path, NonResource: true}
-	case i.Resource == "namespaces" && i.Group == "":
-		a.Namespace = i.Name // a namespace is in itself
-	}
-	if isResource && a.Name == "" {
-		a.Name = x.nameFromFieldSelector()
-	}
-	allowed, reason := z.Authorize(x.user, a)
-	if allowed {
-		return nil
-	}
-	return apierrors.NewForbidden(schema.GroupResource{Group: a.Group, Resource: a.Resource}, a.Name, rbac.Denial(x.user, a, reason))
+func (x *exchange) authorize() error {
+	return x.api.Access.Authorizer.Check(x.user, x.target.attributes(x.info.Path))
+}
+
+// mayCreate refuses the creation of an object by an update or an apply, which were authorized as such. Errors:
+// Forbidden.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/update.go withAuthorization.
+func (x *exchange) mayCreate() error {
+	a := x.target.attributes(x.info.Path)
+	a.Verb = "create"
+	return x.api.Access.Authorizer.Check(x.user, a)
+}
+
+// mayGrant refuses a role or binding that would give away more than the user has. Errors: Forbidden, and what stood in
+// the way of finding out.
+func (x *exchange) mayGrant(obj, old runtime.Object) error {
+	return x.api.Access.Authorizer.CheckGrant(x.user, x.target.attributes(x.info.Path), obj, old)
 }
 
 // review answers the creation of a review.

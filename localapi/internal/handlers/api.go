@@ -60,9 +60,13 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.RawQuery != "" {
 		query = r.URL.Query()
 	}
-	info, isResource := parseRequest(r, query)
-	x := &exchange{api: a, w: w, r: r, query: query, info: info}
+	info, target, err := parseRequest(r, query)
+	x := &exchange{api: a, w: w, r: r, query: query, info: info, target: target}
 	defer x.recoverPanic()
+	if err != nil {
+		x.unreadable(err)
+		return
+	}
 	user, refused := a.Access.authenticate(r)
 	x.user, info.User = user, user.Name
 	leave, ok := a.Access.admit(x)
@@ -80,22 +84,34 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if refused == nil {
-		refused = x.authorize(isResource)
+		refused = x.impersonate()
+	}
+	if refused == nil {
+		refused = x.authorize()
 	}
 	if refused != nil {
 		x.fail(refused)
 		return
 	}
-	if !isResource {
-		x.serveOther(a.Other)
+	x.serve(verdict)
+}
+
+// serve performs what the user may do.
+func (x *exchange) serve(verdict gate.Verdict) {
+	if !x.target.IsResource {
+		x.serveOther(x.api.Other)
 		return
 	}
-	if err := x.open(); err != nil {
+	err := x.open()
+	if err == nil {
+		err = x.watchable()
+	}
+	if err != nil {
 		x.finish(x.answerError(err))
 		return
 	}
 	x.asOf = verdict.AsOf
-	if info.Verb == "watch" {
+	if x.info.Verb == "watch" {
 		x.serveWatch()
 		return
 	}
@@ -134,7 +150,13 @@ type exchange struct {
 	r     *http.Request
 	query url.Values
 	info  *gate.Request
-	user  auth.User
+
+	// target is what is authorized: info is the same request, as gates see it.
+	target target
+
+	// user is who acts. It is info.User unless that one impersonates another.
+	user         auth.User
+	impersonated bool
 
 	res  *registry.Resource
 	out  codec.Output
@@ -151,13 +173,14 @@ type exchange struct {
 func (x *exchange) open() error {
 	i := x.info
 	x.res = x.api.Resource(schema.GroupVersionResource{Group: i.Group, Version: i.Version, Resource: i.Resource})
-	if x.res == nil {
+	if x.res == nil || i.Namespace != "" && !x.res.Definition.Namespaced {
+		// A type that is in no namespace must not be reached through one: a Role there has nothing to say about it.
 		return x.notServed()
 	}
 	if d := x.res.Definition.Deprecation; d != "" {
 		x.warn(d)
 	}
-	collection := i.Name == "" && (i.Verb == "list" || i.Verb == "watch")
+	collection := !x.target.Named && (i.Verb == "list" || i.Verb == "watch")
 	if representations, ok := codec.Representable(x.r, collection); !ok {
 		return serviceError(http.StatusNotAcceptable, "\n\nAvailable representations: "+representations)
 	}
@@ -170,9 +193,6 @@ func (x *exchange) open() error {
 		return err
 	}
 	x.out = out
-	if i.Name == "" {
-		i.Name = x.nameFromFieldSelector()
-	}
 	if !i.Mutates() || x.r.Body == nil {
 		return nil
 	}
@@ -193,19 +213,6 @@ func (x *exchange) open() error {
 	return nil
 }
 
-// nameFromFieldSelector is the name that a list or watch is restricted to. Only the gate and the audit log want to know.
-func (x *exchange) nameFromFieldSelector() string {
-	if x.query.Get("fieldSelector") == "" {
-		return ""
-	}
-	selector, err := x.fieldSelector()
-	if err != nil {
-		return ""
-	}
-	name, _ := selector.RequiresExactMatch("metadata.name")
-	return name
-}
-
 // answer performs the operation.
 func (x *exchange) answer() answer {
 	ctx := auth.WithUser(x.r.Context(), &x.user)
@@ -224,7 +231,7 @@ func (x *exchange) answer() answer {
 }
 
 func (x *exchange) operation(ctx context.Context) (answer, error) {
-	named := x.r.URL.Path != "" && x.pathHasName()
+	named := x.target.Named
 	switch everywhere := x.res.Definition.Namespaced && x.info.Namespace == ""; {
 	case everywhere && named:
 		return answer{}, serviceError(http.StatusNotFound)
@@ -264,8 +271,20 @@ func (x *exchange) operation(ctx context.Context) (answer, error) {
 	return answer{}, x.notAllowed()
 }
 
-// pathHasName tells /pods/a from /pods.
-func (x *exchange) pathHasName() bool { return x.info.Name != "" && x.query.Get("fieldSelector") == "" }
+// watchable refuses the watches, and what else has its verb in the path, that no route leads to.
+func (x *exchange) watchable() error {
+	switch d := x.res.Definition; {
+	case x.info.Verb == "proxy":
+		return x.notServed()
+	case x.info.Verb != "watch":
+		return nil
+	case x.info.Subresource != "", x.target.Named && d.Namespaced && x.info.Namespace == "":
+		return x.notServed()
+	case x.r.Method != http.MethodGet && x.r.Method != http.MethodHead, d.Review != nil:
+		return x.notAllowed()
+	}
+	return nil
+}
 
 // notServed is the error for a resource that there is not: in a group that there is, or in none.
 func (x *exchange) notServed() error {

@@ -120,10 +120,14 @@ func (x *exchange) record(a answer) {
 	if x.api.Audit == nil {
 		return
 	}
-	name := cmp.Or(x.info.Name, a.name, x.sentName)
+	name, impersonated := cmp.Or(x.info.Name, a.name, x.sentName), ""
+	if x.impersonated {
+		impersonated = x.user.Name
+	}
 	x.api.Audit.Record(audit.Entry{
 		Time: time.Now(), Verb: x.info.Verb, Group: x.info.Group, Resource: x.info.Resource,
-		Subresource: x.info.Subresource, Namespace: x.info.Namespace, Name: name, User: x.info.User, UserAgent: x.info.UserAgent,
+		Subresource: x.info.Subresource, Namespace: x.info.Namespace, Name: name, User: x.info.User, ImpersonatedUser: impersonated,
+		UserAgent:   x.info.UserAgent,
 		ContentType: x.r.Header.Get("Content-Type"), Code: a.code, ResourceVersion: a.resourceVersion,
 		DryRun: x.dryRun || x.query.Get("dryRun") != "", Lost: x.lost,
 	})

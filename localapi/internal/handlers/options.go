@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/flyball-dev/flyball/internal/requestinfo"
 	"github.com/flyball-dev/flyball/localapi/internal/codec"
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
 )
@@ -26,7 +27,7 @@ import (
 func (x *exchange) listOptions() (internalversion.ListOptions, error) {
 	o := internalversion.ListOptions{
 		Watch:                x.info.Verb == "watch",
-		AllowWatchBookmarks:  isTrue(x.query, "allowWatchBookmarks"),
+		AllowWatchBookmarks:  requestinfo.IsTrue(x.query, "allowWatchBookmarks"),
 		ResourceVersion:      x.query.Get("resourceVersion"),
 		ResourceVersionMatch: metav1.ResourceVersionMatch(x.query.Get("resourceVersionMatch")),
 		Continue:             x.query.Get("continue"),
@@ -50,7 +51,7 @@ func (x *exchange) listOptions() (internalversion.ListOptions, error) {
 		return o, err
 	}
 	if x.query.Has("sendInitialEvents") {
-		send := isTrue(x.query, "sendInitialEvents")
+		send := requestinfo.IsTrue(x.query, "sendInitialEvents")
 		o.SendInitialEvents = &send
 	}
 	internalversion.SetListOptionsDefaults(&o, true)
@@ -71,7 +72,7 @@ func (x *exchange) fieldSelector() (fields.Selector, error) {
 // selection is what a list or watch is about.
 func (x *exchange) selection(o internalversion.ListOptions) (registry.Selection, error) {
 	selector := o.FieldSelector
-	if x.pathHasName() { // a watch of one object, named in the path
+	if x.target.Named { // a watch of one object, named in the path
 		name := fields.OneTermEqualSelector("metadata.name", x.info.Name)
 		if selector == nil || selector.Empty() {
 			selector = name
@@ -114,7 +115,7 @@ func (x *exchange) patchOptions(t types.PatchType) (o registry.WriteOptions, for
 		DryRun: x.query["dryRun"], FieldManager: x.query.Get("fieldManager"), FieldValidation: x.query.Get("fieldValidation"),
 	}
 	if x.query.Has("force") {
-		force = isTrue(x.query, "force")
+		force = requestinfo.IsTrue(x.query, "force")
 		p.Force = &force
 	}
 	if errs := validation.ValidatePatchOptions(&p, t); len(errs) > 0 {
@@ -129,7 +130,7 @@ func (x *exchange) optionsOf(dryRun []string, manager string) registry.WriteOpti
 	if manager == "" {
 		manager = managerOfUserAgent(x.info.UserAgent)
 	}
-	return registry.WriteOptions{DryRun: len(dryRun) > 0, Manager: manager, Warn: x.warn}
+	return registry.WriteOptions{DryRun: len(dryRun) > 0, Manager: manager, Warn: x.warn, Admit: x.mayGrant}
 }
 
 // deleteOptions reads the body of a delete, or its query if there is no body.
@@ -153,7 +154,7 @@ func (x *exchange) deleteOptions() (metav1.DeleteOptions, error) {
 			o.PropagationPolicy = &p
 		}
 		if x.query.Has("orphanDependents") {
-			orphan := isTrue(x.query, "orphanDependents")
+			orphan := requestinfo.IsTrue(x.query, "orphanDependents")
 			//lint:ignore SA1019 it has to be read as long as it may be sent
 			o.OrphanDependents = &orphan
 		}

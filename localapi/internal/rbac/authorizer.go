@@ -7,14 +7,16 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"github.com/flyball-dev/flyball/localapi/auth"
 )
 
-// Roles is where the rules are. Objects are read-only. A role that there is not is an API status error.
+// Roles is where the rules are. Objects are read-only. A role that there is not is the NotFound of its resource.
 type Roles interface {
 	Role(namespace, name string) (*rbacv1.Role, error)
 	ClusterRole(name string) (*rbacv1.ClusterRole, error)
@@ -36,7 +38,7 @@ func (z *Authorizer) Authorize(u auth.User, a Attributes) (allowed bool, reason 
 	var errs []error
 	z.visit(u, a.Namespace, func(source string, rules []rbacv1.PolicyRule, err error) bool {
 		if err != nil {
-			errs = append(errs, err)
+			errs = append(errs, bySingular(err))
 		}
 		for i := range rules {
 			if Allows(&rules[i], a) {
@@ -50,6 +52,17 @@ func (z *Authorizer) Authorize(u auth.User, a Attributes) (allowed bool, reason 
 		reason = fmt.Sprintf("rbac: RBAC: %v", utilerrors.NewAggregate(errs))
 	}
 	return allowed, reason
+}
+
+// Check refuses what a user may not do. Errors: Forbidden.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/responsewriters/errors.go ForbiddenStatusError.
+func (z *Authorizer) Check(u auth.User, a Attributes) error {
+	allowed, reason := z.Authorize(u, a)
+	if allowed {
+		return nil
+	}
+	return Forbidden(u, a, reason)
 }
 
 // everything is what may be done where nobody asks.
@@ -67,7 +80,15 @@ func (z *Authorizer) RulesFor(u auth.User, namespace string) ([]rbacv1.PolicyRul
 	if slices.Contains(u.Groups, auth.Masters) {
 		all = append(all, everything...)
 	}
-	var errs []error
+	bound, errs := z.bound(u, namespace)
+	for i, err := range errs {
+		errs[i] = bySingular(err)
+	}
+	return append(all, bound...), utilerrors.NewAggregate(errs)
+}
+
+// bound are the rules that bindings give a user in a namespace, and what stood in the way of finding all.
+func (z *Authorizer) bound(u auth.User, namespace string) (all []rbacv1.PolicyRule, errs []error) {
 	z.visit(u, namespace, func(_ string, rules []rbacv1.PolicyRule, err error) bool {
 		if err != nil {
 			errs = append(errs, err)
@@ -75,7 +96,17 @@ func (z *Authorizer) RulesFor(u auth.User, namespace string) ([]rbacv1.PolicyRul
 		all = append(all, rules...)
 		return true
 	})
-	return all, utilerrors.NewAggregate(errs)
+	return all, errs
+}
+
+// bySingular names a role that is missing as the real server's authorizer does, whose cache does not know the plural.
+func bySingular(err error) error {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok || !apierrors.IsNotFound(err) || status.ErrStatus.Details == nil {
+		return err
+	}
+	d := status.ErrStatus.Details
+	return apierrors.NewNotFound(rbacv1.Resource(strings.TrimSuffix(d.Kind, "s")), d.Name)
 }
 
 // visit shows the rules of each binding that concerns the user, the cluster's first, until visit says false.
@@ -145,8 +176,9 @@ func (z *Authorizer) rulesOf(ref rbacv1.RoleRef, namespace string) ([]rbacv1.Pol
 	return nil, fmt.Errorf("unsupported role reference kind: %q", ref.Kind)
 }
 
-// aggregated are a cluster role's rules, with those of the roles that it is to be made of, and of those that these are made of. (In
-// a cluster a controller writes them into the role; here they are looked up.)
+// aggregated are a cluster role's rules: its own or, if it is to be made of other roles, theirs alone, and those of the
+// roles that these are made of. (In a cluster a controller writes them into the role, in the place of any others; here
+// they are looked up.)
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/clusterroleaggregation.
 func (z *Authorizer) aggregated(role *rbacv1.ClusterRole) ([]rbacv1.PolicyRule, error) {
@@ -157,7 +189,7 @@ func (z *Authorizer) aggregated(role *rbacv1.ClusterRole) ([]rbacv1.PolicyRule, 
 	if err != nil {
 		return nil, err
 	}
-	rules := slices.Clone(role.Rules)
+	var rules []rbacv1.PolicyRule
 	seen := map[string]bool{role.Name: true}
 	for open := []*rbacv1.ClusterRole{role}; len(open) > 0; open = open[1:] {
 		parts, err := partsOf(open[0], all)
@@ -167,7 +199,9 @@ func (z *Authorizer) aggregated(role *rbacv1.ClusterRole) ([]rbacv1.PolicyRule, 
 		for _, part := range parts {
 			if !seen[part.Name] {
 				seen[part.Name] = true
-				rules = append(rules, part.Rules...)
+				if part.AggregationRule == nil {
+					rules = append(rules, part.Rules...)
+				}
 				open = append(open, part)
 			}
 		}
@@ -195,10 +229,10 @@ func partsOf(role *rbacv1.ClusterRole, all []*rbacv1.ClusterRole) ([]*rbacv1.Clu
 	return parts, nil
 }
 
-// Denial is what a forbidden request is told.
+// Forbidden is what a user is told who may not do something.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/responsewriters/errors.go forbiddenMessage.
-func Denial(u auth.User, a Attributes, reason string) error {
+func Forbidden(u auth.User, a Attributes, reason string) error {
 	var message string
 	resource := a.Resource
 	if a.Subresource != "" {
@@ -212,9 +246,14 @@ func Denial(u auth.User, a Attributes, reason string) error {
 	default:
 		message = fmt.Sprintf("User %q cannot %s resource %q in API group %q at the cluster scope", u.Name, a.Verb, resource, a.Group)
 	}
-	message = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(message)
+	message = Sanitize(message)
 	if reason != "" {
 		message += ": " + reason
 	}
-	return errors.New(message)
+	return apierrors.NewForbidden(schema.GroupResource{Group: a.Group, Resource: a.Resource}, a.Name, errors.New(message))
+}
+
+// Sanitize keeps a message that repeats what a client sent from being read as HTML.
+func Sanitize(message string) string {
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(message)
 }

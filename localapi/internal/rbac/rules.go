@@ -26,12 +26,10 @@ func Allows(rule *rbacv1.PolicyRule, a Attributes) bool {
 		return false
 	}
 	if a.NonResource {
-		return slices.ContainsFunc(rule.NonResourceURLs, func(url string) bool {
-			prefix, open := strings.CutSuffix(url, "*")
-			return url == a.Path || open && strings.HasPrefix(a.Path, prefix)
-		})
+		return coversURL(rule.NonResourceURLs, a.Path)
 	}
-	return contains(rule.APIGroups, rbacv1.APIGroupAll, a.Group) && coversResource(rule, a) &&
+	return contains(rule.APIGroups, rbacv1.APIGroupAll, a.Group) &&
+		coversResource(rule.Resources, a.Resource, a.Subresource) &&
 		(len(rule.ResourceNames) == 0 || slices.Contains(rule.ResourceNames, a.Name))
 }
 
@@ -39,11 +37,19 @@ func contains(list []string, all, value string) bool {
 	return slices.Contains(list, all) || slices.Contains(list, value)
 }
 
-func coversResource(rule *rbacv1.PolicyRule, a Attributes) bool {
-	if a.Subresource == "" {
-		return contains(rule.Resources, rbacv1.ResourceAll, a.Resource)
+// coversResource reports whether a resource, or a subresource if that is not empty, is among those of a rule.
+func coversResource(list []string, resource, subresource string) bool {
+	if subresource == "" {
+		return contains(list, rbacv1.ResourceAll, resource)
 	}
-	return contains(rule.Resources, rbacv1.ResourceAll, a.Resource+"/"+a.Subresource) || slices.Contains(rule.Resources, "*/"+a.Subresource)
+	return contains(list, rbacv1.ResourceAll, resource+"/"+subresource) || slices.Contains(list, "*/"+subresource)
+}
+
+// coversURL reports whether a path is among those of a rule. Those that end in stars are the beginnings of others.
+func coversURL(list []string, path string) bool {
+	return slices.ContainsFunc(list, func(url string) bool {
+		return url == path || strings.HasSuffix(url, "*") && strings.HasPrefix(path, strings.TrimRight(url, "*"))
+	})
 }
 
 // appliesTo reports whether one of a binding's subjects is the user. namespace is the binding's.

@@ -30,6 +30,9 @@ type WriteOptions struct {
 
 	// Warn takes warnings for the client; never nil.
 	Warn func(string)
+
+	// Admit, if not nil, judges an object before anything else does, as the client sent it; old is nil if it is new.
+	Admit func(obj, old runtime.Object) error
 }
 
 // nameAttempts is how often a create with a generated name is tried with another name.
@@ -53,8 +56,11 @@ func (r *Resource) Create(ctx context.Context, namespace string, obj runtime.Obj
 			return nil, err
 		}
 	}
+	if err := r.admitNew(obj, m, o); err != nil {
+		return nil, err
+	}
 	if m.GetName() != "" || m.GetGenerateName() == "" {
-		return r.create(ctx, obj, o)
+		return r.create(ctx, obj, nil, o)
 	}
 	for range nameAttempts {
 		attempt := obj.DeepCopyObject()
@@ -63,7 +69,7 @@ func (r *Resource) Create(ctx context.Context, namespace string, obj runtime.Obj
 			return nil, err
 		}
 		a.SetName(r.generateName(a.GetGenerateName()))
-		created, err := r.create(ctx, attempt, o)
+		created, err := r.create(ctx, attempt, nil, o)
 		if !apierrors.IsAlreadyExists(err) {
 			return created, err
 		}
@@ -72,23 +78,34 @@ func (r *Resource) Create(ctx context.Context, namespace string, obj runtime.Obj
 	return nil, apierrors.NewGenerateNameConflict(r.Definition.GroupResource(), m.GetName(), 1)
 }
 
-// create stores obj, which has its name, its namespace and its managed fields.
-func (r *Resource) create(ctx context.Context, obj runtime.Object, o WriteOptions) (_ *watchcache.Object, err error) {
+// admitNew judges whether obj may come to be where it is to be.
+func (r *Resource) admitNew(obj runtime.Object, m metav1.Object, o WriteOptions) error {
+	if r.Definition.Terminating {
+		return createWhileTerminating(r.Definition.GroupResource(), m.GetName())
+	}
+	if err := r.namespaceTakesContent(m); err != nil {
+		return err
+	}
+	if o.Admit != nil {
+		return o.Admit(obj, nil)
+	}
+	return nil
+}
+
+// create stores obj, which has its name, its namespace and its managed fields and is admitted. A mayCreate that is not
+// nil is asked when obj is known to be valid.
+func (r *Resource) create(
+	ctx context.Context, obj runtime.Object, mayCreate func() error, o WriteOptions,
+) (_ *watchcache.Object, err error) {
 	m, err := meta.Accessor(obj)
 	if err != nil {
 		return nil, err
 	}
 	d := r.Definition
-	if d.Terminating {
-		return nil, createWhileTerminating(d.GroupResource(), m.GetName())
-	}
 	version := m.GetResourceVersion()
 	m.SetResourceVersion("")
 	m.SetUID(r.env.UID())
 	m.SetCreationTimestamp(now())
-	if err := r.namespaceTakesContent(m); err != nil {
-		return nil, err
-	}
 	if d.PrepareCreate != nil {
 		d.PrepareCreate(ctx, obj)
 	}
@@ -102,6 +119,11 @@ func (r *Resource) create(ctx context.Context, obj runtime.Object, o WriteOption
 		return nil, err
 	}
 	r.warn(obj, nil, o)
+	if mayCreate != nil {
+		if err := mayCreate(); err != nil {
+			return nil, err
+		}
+	}
 	key := r.key(m.GetNamespace(), m.GetName()).String()
 	if o.DryRun {
 		m.SetResourceVersion(version)

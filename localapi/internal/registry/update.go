@@ -39,8 +39,10 @@ type Change struct {
 	// to create it.
 	Next func(old runtime.Object) (runtime.Object, error)
 
-	// AllowCreate lets Next see a nil old.
+	// AllowCreate lets Next see a nil old. MayCreate, if not nil, then judges, last of all, whether the object may be
+	// made.
 	AllowCreate bool
+	MayCreate   func() error
 
 	// Validate, if not nil, judges the next state instead of the definition's rules for the part.
 	Validate func(obj, old runtime.Object) field.ErrorList
@@ -106,7 +108,10 @@ func (r *Resource) updateMissing(ctx context.Context, namespace, name string, c 
 	}
 	wipe(m)
 	m.SetResourceVersion("")
-	return r.create(ctx, obj, c.WriteOptions)
+	if err := r.admitNew(obj, m, c.WriteOptions); err != nil {
+		return nil, err
+	}
+	return r.create(ctx, obj, c.MayCreate, c.WriteOptions)
 }
 
 // updateExisting tries once to replace old. storage.ErrConflict and ErrNotFound say that old is not current any more.
@@ -123,6 +128,11 @@ func (r *Resource) updateExisting(ctx context.Context, old *watchcache.Object, c
 	m, err := meta.Accessor(obj)
 	if err != nil {
 		return nil, err
+	}
+	if c.Admit != nil {
+		if err := c.Admit(obj, old.Object); err != nil {
+			return nil, err
+		}
 	}
 	if err := r.checkVersion(m, old, name); err != nil {
 		return nil, err

@@ -1,0 +1,126 @@
+// Package requestinfo reads from a request's method and URL what it asks of an API server: the attributes by which its
+// authorizer decides.
+package requestinfo
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Info is what a request is about.
+type Info struct {
+	// IsResource reports whether the path has the shape of a resource's. If not, only Verb, the lower-case method, is set.
+	IsResource bool
+
+	// Verb is get, list, watch, create, update, patch, delete, deletecollection or proxy; "" for another method. It can
+	// stand in the path, as in the deprecated /api/v1/watch/pods.
+	Verb string
+
+	Group, Version, Resource, Subresource string
+
+	// Namespace is that of the resource; of an object at /namespaces/{name}, for which Within is false, it is the object
+	// itself.
+	Namespace string
+	Within    bool
+
+	// Name is the object's: the one in the path, or the one that the field selector of a list or watch asks for.
+	Name string
+
+	// Named reports whether the name stands in the path.
+	Named bool
+
+	// Rest are the segments of the path after the subresource. No resource of the API itself has any.
+	Rest []string
+}
+
+// Parse reads a request. query is that of u. Errors: the path begins like that of a resource and names none.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/endpoints/request/requestinfo.go.
+func Parse(method string, u *url.URL, query url.Values) (Info, error) {
+	parts := strings.Split(strings.Trim(u.Path, "/"), "/")
+	i := Info{Verb: strings.ToLower(method)}
+	switch {
+	case len(parts) >= 3 && parts[0] == "api":
+		i.Version, parts = parts[1], parts[2:]
+	case len(parts) >= 4 && parts[0] == "apis":
+		i.Group, i.Version, parts = parts[1], parts[2], parts[3:]
+	default:
+		return i, nil
+	}
+	i.IsResource, i.Verb = true, verbs[method]
+	if parts[0] == "watch" || parts[0] == "proxy" {
+		if len(parts) < 2 {
+			return i, fmt.Errorf("unable to determine kind and namespace from url, %v", u)
+		}
+		i.Verb, parts = parts[0], parts[1:] // the deprecated form, whatever the method
+	}
+	if parts[0] == "namespaces" && len(parts) > 1 {
+		i.Namespace = parts[1]
+		if len(parts) > 2 && parts[2] != "status" && parts[2] != "finalize" { // which are subresources of the namespace
+			i.Within, parts = true, parts[2:]
+		}
+	}
+	i.Resource = parts[0]
+	if len(parts) > 1 {
+		i.Name, i.Named = parts[1], parts[1] != ""
+	}
+	if len(parts) > 2 && i.Verb != "proxy" {
+		i.Subresource, i.Rest = parts[2], parts[3:]
+	}
+	if !i.Named {
+		i.ofCollection(query)
+	}
+	return i, nil
+}
+
+var verbs = map[string]string{
+	http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
+	http.MethodGet: "get", http.MethodHead: "get",
+}
+
+// ofCollection turns the verb for one object into that for a collection.
+func (i *Info) ofCollection(query url.Values) {
+	switch i.Verb {
+	case "delete":
+		i.Verb = "deletecollection"
+	case "get":
+		i.Verb = "list"
+		if IsTrue(query, "watch") {
+			i.Verb = "watch"
+		}
+		i.Name = selectedName(query)
+	}
+}
+
+// selectedName returns the name that a list or watch is restricted to. A query that cannot be read as a whole restricts
+// nothing.
+func selectedName(query url.Values) string {
+	if query.Get("fieldSelector") == "" {
+		return ""
+	}
+	var o internalversion.ListOptions
+	err := scheme.ParameterCodec.DecodeParameters(query, metav1.SchemeGroupVersion, &o)
+	if err != nil || o.FieldSelector == nil {
+		return ""
+	}
+	name, ok := o.FieldSelector.RequiresExactMatch("metadata.name")
+	if !ok || len(content.IsPathSegmentName(name)) > 0 {
+		return ""
+	}
+	return name
+}
+
+// IsTrue reads a boolean query parameter as the API does: what is there is true, unless it says that it is not.
+//
+// Source: k8s.io/apimachinery v0.37.2 pkg/runtime/conversion.go Convert_Slice_string_To_bool.
+func IsTrue(query url.Values, name string) bool {
+	values := query[name]
+	return len(values) > 0 && values[0] != "0" && !strings.EqualFold(values[0], "false")
+}

@@ -1,0 +1,156 @@
+package localapi
+
+import (
+	"maps"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/flyball-dev/flyball/localapi/auth"
+	"github.com/flyball-dev/flyball/localapi/internal/handlers"
+)
+
+// defaultRoles are the roles that every cluster has, as far as users meet them, and what binds them.
+//
+// Source: k8s.io/kubernetes v1.37.1 plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go.
+func defaultRoles() []runtime.Object {
+	urls := func(urls ...string) []rbacv1.PolicyRule {
+		return []rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: urls}}
+	}
+	health := handlers.PublicPaths()
+	discovery := append([]string{"/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*"}, health...)
+	reviews := []rbacv1.PolicyRule{
+		rules("authorization.k8s.io", []string{"create"}, "selfsubjectaccessreviews", "selfsubjectrulesreviews"),
+		rules("authentication.k8s.io", []string{"create"}, "selfsubjectreviews"),
+	}
+	everything := []rbacv1.PolicyRule{
+		rules("*", []string{"*"}, "*"), {Verbs: []string{"*"}, NonResourceURLs: []string{"*"}},
+	}
+	objects := []runtime.Object{
+		clusterRole("cluster-admin", everything...), bound("cluster-admin", auth.Masters),
+		clusterRole("system:discovery", urls(discovery...)...), bound("system:discovery", auth.Authenticated),
+		clusterRole("system:basic-user", reviews...), bound("system:basic-user", auth.Authenticated),
+		clusterRole("system:public-info-viewer", urls(health...)...),
+		bound("system:public-info-viewer", auth.Authenticated, auth.Unauthenticated),
+	}
+	return append(objects, userRoles()...)
+}
+
+// userRoles are admin, edit and view, each made of the one below and of whatever is labelled to be part of it. They
+// name types that this server does not have, too: an admin of a namespace may grant what is in them, and nothing else.
+func userRoles() []runtime.Object {
+	aggregate := func(role string) map[string]string {
+		return map[string]string{"rbac.authorization.k8s.io/aggregate-to-" + role: "true"}
+	}
+	part := func(role string, rules ...rbacv1.PolicyRule) runtime.Object {
+		r := clusterRole("system:aggregate-to-"+role, rules...)
+		maps.Copy(r.Labels, aggregate(role))
+		return r
+	}
+	whole := func(role, partOf string) runtime.Object {
+		r := clusterRole(role)
+		r.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: aggregate(role)}}}
+		if partOf != "" {
+			maps.Copy(r.Labels, aggregate(partOf))
+		}
+		return r
+	}
+	return []runtime.Object{
+		whole("admin", ""), whole("edit", "admin"), whole("view", "edit"),
+		part("admin",
+			rules("authorization.k8s.io", []string{"create"}, "localsubjectaccessreviews"),
+			rules("rbac.authorization.k8s.io", append(readVerbs(), writeVerbs()...), "roles", "rolebindings"),
+		),
+		part("edit", editorRules()...),
+		part("view", viewerRules()...),
+	}
+}
+
+func readVerbs() []string { return []string{"get", "list", "watch"} }
+func writeVerbs() []string {
+	return []string{"create", "update", "patch", "delete", "deletecollection"}
+}
+
+// viewerRules is what does not lead to more rights.
+//
+// Source: k8s.io/kubernetes v1.37.1 plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go viewRules.
+func viewerRules() []rbacv1.PolicyRule {
+	view := func(group string, resources ...string) rbacv1.PolicyRule {
+		return rules(group, readVerbs(), resources...)
+	}
+	return []rbacv1.PolicyRule{
+		view("", "pods", "pods/status", "pods/log", "serviceaccounts", "services", "services/status", "endpoints", "configmaps",
+			"persistentvolumeclaims", "persistentvolumeclaims/status", "bindings", "namespaces", "namespaces/status", "events",
+			"replicationcontrollers", "replicationcontrollers/scale", "replicationcontrollers/status",
+			"limitranges", "resourcequotas", "resourcequotas/status"),
+		view("events.k8s.io", "events"),
+		view("discovery.k8s.io", "endpointslices"),
+		view("apps", "controllerrevisions", "statefulsets", "statefulsets/status", "statefulsets/scale", "daemonsets", "daemonsets/status",
+			"deployments", "deployments/status", "deployments/scale", "replicasets", "replicasets/status", "replicasets/scale"),
+		view("autoscaling", "horizontalpodautoscalers", "horizontalpodautoscalers/status"),
+		view("batch", "jobs", "jobs/status", "cronjobs", "cronjobs/status"),
+		view("extensions", "daemonsets", "daemonsets/status", "deployments", "deployments/scale", "deployments/status",
+			"ingresses", "ingresses/status", "replicasets", "replicasets/scale", "replicasets/status",
+			"replicationcontrollers/scale", "networkpolicies"),
+		view("policy", "poddisruptionbudgets", "poddisruptionbudgets/status"),
+		view("networking.k8s.io", "networkpolicies", "ingresses", "ingresses/status"),
+		view("resource.k8s.io", "resourceclaims", "resourceclaims/status", "resourceclaimtemplates"),
+	}
+}
+
+// editorRules is what a user of a namespace may do beyond looking: not write a status, nor endpoints.
+//
+// Source: k8s.io/kubernetes v1.37.1 plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go editRules.
+func editorRules() []rbacv1.PolicyRule {
+	edit := func(group string, resources ...string) rbacv1.PolicyRule {
+		return rules(group, writeVerbs(), resources...)
+	}
+	return []rbacv1.PolicyRule{
+		rules("", readVerbs(), "secrets", "pods/attach", "pods/proxy", "pods/exec", "pods/portforward", "services/proxy"),
+		rules("", []string{"impersonate"}, "serviceaccounts"),
+		edit("", "pods", "pods/attach", "pods/proxy", "pods/exec", "pods/portforward", "serviceaccounts", "services", "services/proxy",
+			"persistentvolumeclaims", "configmaps", "secrets", "events", "replicationcontrollers", "replicationcontrollers/scale"),
+		rules("", []string{"create"}, "pods/eviction", "serviceaccounts/token"),
+		edit("events.k8s.io", "events"),
+		edit("apps", "statefulsets", "statefulsets/scale", "daemonsets", "deployments", "deployments/scale", "deployments/rollback",
+			"replicasets", "replicasets/scale"),
+		edit("autoscaling", "horizontalpodautoscalers"),
+		edit("batch", "jobs", "cronjobs"),
+		edit("extensions", "daemonsets", "deployments", "deployments/scale", "deployments/rollback", "ingresses",
+			"replicasets", "replicasets/scale", "replicationcontrollers/scale", "networkpolicies"),
+		edit("policy", "poddisruptionbudgets"),
+		edit("networking.k8s.io", "networkpolicies", "ingresses"),
+		rules("coordination.k8s.io", append(readVerbs(), writeVerbs()...), "leases"),
+		edit("resource.k8s.io", "resourceclaims", "resourceclaimtemplates"),
+	}
+}
+
+func rules(group string, verbs []string, resources ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{Verbs: verbs, APIGroups: []string{group}, Resources: resources}
+}
+
+func clusterRole(name string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
+	return &rbacv1.ClusterRole{ObjectMeta: bootstrapped(name), Rules: rules}
+}
+
+// bootstrapped marks what is there from the start.
+func bootstrapped(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name:        name,
+		Labels:      map[string]string{"kubernetes.io/bootstrapping": "rbac-defaults"},
+		Annotations: map[string]string{rbacv1.AutoUpdateAnnotationKey: "true"},
+	}
+}
+
+// bound binds a cluster role to groups, in a binding of its name.
+func bound(role string, groups ...string) runtime.Object {
+	b := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: bootstrapped(role),
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+	}
+	for _, group := range groups {
+		b.Subjects = append(b.Subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group})
+	}
+	return b
+}
