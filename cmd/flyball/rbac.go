@@ -22,7 +22,8 @@ func newRBAC() *cobra.Command {
 		Short: "Run the manager and print the smallest roles that allow what it asked of the API server",
 		Long: `Run the manager as flyball manager does, with its flags, and when it ends (Ctrl-C, SIGTERM, --for) print what it needs as YAML: a
 ClusterRole, a Role for the one lease, and their bindings to the service account. Run it with permissions that are wide enough, on a
-cluster where what the controllers do happens in the meantime: only what was asked for is known. What was refused counts as well.`,
+cluster where what the controllers do happens in the meantime: only what was asked for is known. What was refused counts as well.
+An apply counts as patch and create: it may make the object.`,
 		Example: "  flyball rbac --kubeconfig admin.kubeconfig --controllers=deployment,replicaset --for=10m > role.yaml",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

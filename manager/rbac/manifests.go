@@ -20,36 +20,37 @@ func (r *Recorder) Role(name, namespace string) *rbacv1.Role {
 }
 
 // LeaseRole returns the smallest Role for the leases of a namespace that were noted: they may be created, and those of the noted
-// names read and written. (The name of an object that is created cannot be restricted.)
+// names read and written. (The name of an object that is created by POST cannot be restricted.)
 func (r *Recorder) LeaseRole(name, namespace string) *rbacv1.Role {
-	verbs := map[string][]string{} // by name; "" is what has none
-	for _, c := range r.Calls() {
-		if !c.isLease() || c.Namespace != namespace {
-			continue
-		}
-		for _, lease := range r.leaseNames(c) {
-			verbs[lease] = append(verbs[lease], c.Verb)
-		}
-	}
+	verbs := r.leaseVerbs(namespace)
 	var rules []rbacv1.PolicyRule
 	for _, lease := range slices.Sorted(maps.Keys(verbs)) {
 		rule := rbacv1.PolicyRule{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: verbs[lease]}
 		if lease != "" {
 			rule.ResourceNames = []string{lease}
+			rule.Verbs = slices.DeleteFunc(rule.Verbs, func(v string) bool { return slices.Contains(verbs[""], v) })
 		}
-		rules = append(rules, rule)
+		if len(rule.Verbs) > 0 {
+			rules = append(rules, rule)
+		}
 	}
 	return newRole(name, namespace, rules)
 }
 
-// leaseNames returns the names that a kind of call was about; one empty name for a call that has none.
-func (r *Recorder) leaseNames(c Call) []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.leases[c]) == 0 {
-		return []string{""}
+// leaseVerbs returns what was done to the leases of a namespace, by name; "" is the name of all.
+func (r *Recorder) leaseVerbs(namespace string) map[string][]string {
+	verbs := map[string][]string{}
+	for _, c := range r.Calls() {
+		if !c.isLease() || c.Namespace != namespace {
+			continue
+		}
+		r.mu.Lock()
+		for lease := range r.leases[c] {
+			verbs[lease] = append(verbs[lease], c.Verb)
+		}
+		r.mu.Unlock()
 	}
-	return slices.Sorted(maps.Keys(r.leases[c]))
+	return verbs
 }
 
 func newRole(name, namespace string, rules []rbacv1.PolicyRule) *rbacv1.Role {
@@ -59,6 +60,11 @@ func newRole(name, namespace string, rules []rbacv1.PolicyRule) *rbacv1.Role {
 		Rules:      rules,
 	}
 }
+
+// grantsNote stands before manifests for a process that writes roles or bindings: what these grant was not noted.
+const grantsNote = `# The process writes roles or bindings. An API server lets nobody grant what they do not have: add the rules
+# that it grants, or the verbs "escalate" (to write any role) and "bind" (to bind a role), for resourceNames where possible.
+`
 
 // Manifests returns, as YAML, a ClusterRole of that name for all that was noted, in any namespace, a Role for the leases in
 // namespace, and what binds both to a service account there.
@@ -79,6 +85,9 @@ func (r *Recorder) Manifests(name, namespace, account string) ([]byte, error) {
 		})
 	}
 	var out bytes.Buffer
+	if slices.ContainsFunc(r.Calls(), Call.grants) {
+		out.WriteString(grantsNote)
+	}
 	for i, o := range objects {
 		text, err := yaml.Marshal(o)
 		if err != nil {

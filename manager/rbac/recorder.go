@@ -2,14 +2,17 @@ package rbac
 
 import (
 	"cmp"
+	"mime"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flyball-dev/flyball/internal/requestinfo"
 )
 
 // Call is one kind of request: what access to a resource is decided by, less the object's name.
@@ -23,7 +26,7 @@ type Call struct {
 type Recorder struct {
 	mu    sync.Mutex
 	calls map[Call]struct{}
-	// leases holds the names of the leases that a call was about, by call.
+	// leases holds the names of the leases that a call was about, by call; "" is that of a call that names none.
 	leases map[Call]map[string]struct{}
 }
 
@@ -33,12 +36,26 @@ func NewRecorder() *Recorder {
 }
 
 // Wrap is for rest.Config.Wrap.
+//
+// A request to apply an object is an update or a creation, as it turns out: both are noted, whichever it was this time.
+// A PUT that was answered with "201 Created" is both too.
 func (r *Recorder) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
-		if c, name, ok := parse(req); ok && !identifies(c, name) {
-			r.note(c, name)
+		c, name, ok := parse(req)
+		if !ok || identifies(c, name) {
+			return next.RoundTrip(req)
 		}
-		return next.RoundTrip(req)
+		r.note(c, name)
+		create := c
+		create.Verb = "create"
+		if isApply(req) && c.Subresource == "" {
+			r.note(create, name)
+		}
+		resp, err := next.RoundTrip(req)
+		if err == nil && c.Verb == "update" && resp.StatusCode == http.StatusCreated {
+			r.note(create, name)
+		}
+		return resp, err
 	})
 }
 
@@ -48,11 +65,17 @@ func identifies(c Call, name string) bool {
 	return c == Call{Resource: "namespaces", Verb: "get"} && name == metav1.NamespaceSystem
 }
 
+func isApply(req *http.Request) bool {
+	mediaType, _, err := mime.ParseMediaType(req.Header.Get("Content-Type"))
+	return err == nil && req.Method == http.MethodPatch &&
+		(mediaType == string(types.ApplyYAMLPatchType) || mediaType == string(types.ApplyCBORPatchType))
+}
+
 func (r *Recorder) note(c Call, name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.calls[c] = struct{}{}
-	if c.isLease() && name != "" {
+	if c.isLease() {
 		if r.leases[c] == nil {
 			r.leases[c] = map[string]struct{}{}
 		}
@@ -60,8 +83,13 @@ func (r *Recorder) note(c Call, name string) {
 	}
 }
 
-// isLease says whether the call is about a lease: the only resource of which a process needs objects of known names.
+// isLease reports whether the call is about a lease: the only resource of which a process needs objects of known names.
 func (c Call) isLease() bool { return c.Group == coordinationv1.GroupName && c.Resource == "leases" }
+
+// grants reports whether the call can give rights to somebody.
+func (c Call) grants() bool {
+	return c.Group == rbacv1.GroupName && slices.Contains([]string{"create", "update", "patch"}, c.Verb)
+}
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
@@ -69,52 +97,16 @@ type roundTripper func(*http.Request) (*http.Response, error)
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // parse reads a request as the API server's authorizer does, and the name of the object. It is false for what is no resource.
-//
-// Source: k8s.io/apiserver v0.37.2 pkg/endpoints/request/requestinfo.go.
 func parse(r *http.Request) (c Call, name string, ok bool) {
-	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-	switch {
-	case len(parts) >= 3 && parts[0] == "api":
-		parts = parts[2:]
-	case len(parts) >= 4 && parts[0] == "apis":
-		c.Group, parts = parts[1], parts[3:]
-	default:
-		return c, "", false
+	i, err := requestinfo.Parse(r.Method, r.URL, r.URL.Query())
+	if err != nil || !i.IsResource || i.Verb == "" {
+		return Call{}, "", false
 	}
-	if len(parts) > 2 && parts[0] == "namespaces" && parts[2] != "status" && parts[2] != "finalize" {
-		c.Namespace, parts = parts[1], parts[2:]
+	c = Call{Group: i.Group, Resource: i.Resource, Subresource: i.Subresource, Verb: i.Verb}
+	if i.Within {
+		c.Namespace = i.Namespace
 	}
-	c.Resource = parts[0]
-	named := len(parts) > 1
-	if named {
-		name = parts[1]
-	}
-	if len(parts) > 2 {
-		c.Subresource = parts[2]
-	}
-	switch r.Method {
-	case http.MethodGet, http.MethodHead:
-		switch watch := r.URL.Query().Get("watch"); {
-		case watch == "true" || watch == "1":
-			c.Verb = "watch"
-		case named:
-			c.Verb = "get"
-		default:
-			c.Verb = "list"
-		}
-	case http.MethodPost:
-		c.Verb = "create"
-	case http.MethodPut:
-		c.Verb = "update"
-	case http.MethodPatch:
-		c.Verb = "patch"
-	case http.MethodDelete:
-		c.Verb = "delete"
-		if !named {
-			c.Verb = "deletecollection"
-		}
-	}
-	return c, name, c.Verb != ""
+	return c, i.Name, true
 }
 
 // Calls returns what was noted, sorted.

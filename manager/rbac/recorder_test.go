@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,10 +13,13 @@ import (
 	"sigs.k8s.io/yaml"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/localapi/auth"
 	"github.com/flyball-dev/flyball/manager/rbac"
 )
 
@@ -63,7 +67,7 @@ func TestRequestsAreReadAsTheServerReadsThem(t *testing.T) {
 		{"DELETE", "/apis/apps/v1/namespaces/a/deployments", rbac.Call{Group: "apps", Resource: "deployments", Namespace: "a", Verb: "deletecollection"}},
 	} {
 		recorder := rbac.NewRecorder()
-		pass := recorder.Wrap(answered{})
+		pass := recorder.Wrap(answered{http.StatusOK})
 		for _, path := range []string{c.path, "/version", "/apis", "/api/v1", "/apis/apps/v1"} {
 			if _, err := pass.RoundTrip(httptest.NewRequest(c.method, path, nil)); err != nil {
 				t.Fatal(err)
@@ -75,14 +79,129 @@ func TestRequestsAreReadAsTheServerReadsThem(t *testing.T) {
 	}
 }
 
-type answered struct{}
+// TestWritesThatMayCreate: an apply is a creation too, and so is a PUT that was answered as one.
+func TestWritesThatMayCreate(t *testing.T) {
+	const apply = "application/apply-patch+yaml"
+	maps := rbac.Call{Resource: "configmaps", Namespace: "a"}
+	with := func(c rbac.Call, verb string) rbac.Call { c.Verb = verb; return c }
+	status := maps
+	status.Subresource = "status"
+	for _, c := range []struct {
+		method, path, contentType string
+		code                      int
+		want                      []rbac.Call
+	}{
+		{"PATCH", "configmaps/m", apply, 200, []rbac.Call{with(maps, "create"), with(maps, "patch")}},
+		{"PATCH", "configmaps/m", apply + "; charset=utf-8", 403, []rbac.Call{with(maps, "create"), with(maps, "patch")}},
+		{"PATCH", "configmaps/m", "application/apply-patch+cbor", 201, []rbac.Call{with(maps, "create"), with(maps, "patch")}},
+		{"PATCH", "configmaps/m/status", apply, 200, []rbac.Call{with(status, "patch")}},
+		{"PATCH", "configmaps/m", "application/merge-patch+json", 200, []rbac.Call{with(maps, "patch")}},
+		{"PUT", "configmaps/m", "application/json", 200, []rbac.Call{with(maps, "update")}},
+		{"PUT", "configmaps/m", "application/json", 201, []rbac.Call{with(maps, "create"), with(maps, "update")}},
+	} {
+		recorder := rbac.NewRecorder()
+		req := httptest.NewRequest(c.method, "/api/v1/namespaces/a/"+c.path, nil)
+		req.Header.Set("Content-Type", c.contentType)
+		if _, err := recorder.Wrap(answered{c.code}).RoundTrip(req); err != nil {
+			t.Fatal(err)
+		}
+		if got := recorder.Calls(); !slices.Equal(got, c.want) {
+			t.Errorf("%s %s as %s, answered with %d: %+v, want %+v", c.method, c.path, c.contentType, c.code, got, c.want)
+		}
+	}
+}
 
-func (answered) RoundTrip(*http.Request) (*http.Response, error) { return &http.Response{}, nil }
+// TestARoleIsEnough: a process that applies objects may do so again with the role that was recorded.
+func TestARoleIsEnough(t *testing.T) {
+	server, err := localapi.New(localapi.Options{RBAC: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	recorder := rbac.NewRecorder()
+	run := func(config *rest.Config, name string) error {
+		maps := kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps("default")
+		_, err := maps.Apply(t.Context(), applycorev1.ConfigMap(name, "default"), metav1.ApplyOptions{FieldManager: "m"})
+		return err
+	}
+	recorded := rest.CopyConfig(server.RESTConfig())
+	recorded.Wrap(recorder.Wrap)
+	if err := run(recorded, "a"); err != nil {
+		t.Fatal(err)
+	}
+	admin := kubernetes.NewForConfigOrDie(server.RESTConfig())
+	if _, err := admin.RbacV1().ClusterRoles().Create(t.Context(), recorder.ClusterRole("x"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "x"}, Subjects: []rbacv1.Subject{{Kind: "User", Name: "x"}},
+		RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "x"},
+	}
+	if _, err := admin.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(server.RESTConfigFor(auth.User{Name: "x"}), "b"); err != nil {
+		t.Errorf("with the role that was recorded: %v", err)
+	}
+}
+
+// TestLeaseRoleOfPostAndApply: who creates any lease may create those of known names.
+func TestLeaseRoleOfPostAndApply(t *testing.T) {
+	recorder := rbac.NewRecorder()
+	pass := recorder.Wrap(answered{http.StatusOK})
+	const leases = "/apis/coordination.k8s.io/v1/namespaces/a/leases"
+	apply := httptest.NewRequest("PATCH", leases+"/mine", nil)
+	apply.Header.Set("Content-Type", "application/apply-patch+yaml")
+	for _, step := range []struct {
+		req  *http.Request
+		want string
+	}{
+		{apply, "[mine]:create,patch"},
+		{httptest.NewRequest("POST", leases, nil), "[]:create [mine]:patch"},
+	} {
+		if _, err := pass.RoundTrip(step.req); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, rule := range recorder.LeaseRole("x", "a").Rules {
+			got = append(got, fmt.Sprintf("%v:%s", rule.ResourceNames, strings.Join(rule.Verbs, ",")))
+		}
+		if text := strings.Join(got, " "); text != step.want {
+			t.Errorf("after %s: %s, want %s", step.req.Method, text, step.want)
+		}
+	}
+}
+
+// TestManifestsOfAProcessThatGrants: what such a process needs besides is said.
+func TestManifestsOfAProcessThatGrants(t *testing.T) {
+	recorder := rbac.NewRecorder()
+	for _, c := range []struct {
+		path string
+		said bool
+	}{
+		{"/api/v1/namespaces/a/pods", false},
+		{"/apis/rbac.authorization.k8s.io/v1/namespaces/a/roles", true},
+	} {
+		if _, err := recorder.Wrap(answered{http.StatusCreated}).RoundTrip(httptest.NewRequest("POST", c.path, nil)); err != nil {
+			t.Fatal(err)
+		}
+		text, err := recorder.Manifests("x", "a", "account")
+		if err != nil || strings.HasPrefix(string(text), "# The process writes roles or bindings.") != c.said {
+			t.Errorf("%v after %s\n%s", err, c.path, text)
+		}
+	}
+}
+
+type answered struct{ code int }
+
+func (a answered) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: a.code}, nil
+}
 
 // Leases get a Role by name; a process in one namespace gets a Role of its own there.
 func TestRolesOfANamespace(t *testing.T) {
 	recorder := rbac.NewRecorder()
-	pass := recorder.Wrap(answered{})
+	pass := recorder.Wrap(answered{http.StatusOK})
 	for _, request := range []string{
 		"GET /apis/coordination.k8s.io/v1/namespaces/a/leases/mine", "POST /apis/coordination.k8s.io/v1/namespaces/a/leases",
 		"PUT /apis/coordination.k8s.io/v1/namespaces/a/leases/mine", "GET /api/v1/namespaces/a/pods", "GET /api/v1/namespaces/a/pods?watch=1",
