@@ -29,6 +29,9 @@ import (
 //go:embed crd.yaml
 var crd []byte
 
+//go:embed sample.yaml
+var sample []byte
+
 // world is a server whose watches lag, somebody who works at it, and, while it runs, the manager.
 type world struct {
 	t    *testing.T
@@ -37,6 +40,8 @@ type world struct {
 	them *client.Cluster
 	lag  atomic.Int64 // nanoseconds that each frame of a watch takes
 	stop func()
+	// pretend is how long Jobs take; 0: a test ends them.
+	pretend time.Duration
 }
 
 // inWorld runs test at midnight of 2000-01-01, with the manager running.
@@ -75,7 +80,7 @@ func inWorld(t *testing.T, test func(w *world)) {
 func (w *world) start() {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.ctx)
-	mgr, err := newManager(ctx, w.api.RESTConfig())
+	mgr, err := newManager(ctx, w.api.RESTConfig(), w.pretend)
 	w.must(err)
 	done := make(chan error)
 	go func() { done <- mgr.Run(ctx) }()
@@ -347,5 +352,36 @@ func TestJobsOfOthers(t *testing.T) {
 		if active := w.cron().Status.Active; len(active) != 1 {
 			t.Errorf("active %v", active)
 		}
+	})
+}
+
+// TestSampleWithPretendedJobs: what the package's comment says to type has a Job at every minute, which ends, and keeps two.
+func TestSampleWithPretendedJobs(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.stop()
+		w.pretend = 20 * time.Second
+		w.start()
+		object := &unstructured.Unstructured{}
+		w.must(yaml.Unmarshal(sample, &object.Object))
+		w.must(w.them.Create(w.ctx, object))
+		check := func(active, done int) {
+			t.Helper()
+			var list batchv1.JobList
+			w.must(w.them.List(w.ctx, &list, client.InNamespace("default")))
+			if all := sortJobs(list.Items); len(all.active) != active || len(all.successful) != done || len(all.failed) != 0 {
+				t.Errorf("%s: %d active, %d successful, %d failed Jobs, want %d, %d, 0", time.Now().Format(time.TimeOnly),
+					len(all.active), len(all.successful), len(all.failed), active, done)
+			}
+		}
+		w.until("00:02")
+		time.Sleep(10 * time.Second)
+		check(1, 0)
+		time.Sleep(20 * time.Second)
+		check(0, 1)
+		w.until("00:05")
+		time.Sleep(10 * time.Second)
+		check(1, 2)
+		time.Sleep(20 * time.Second)
+		check(0, 2)
 	})
 }

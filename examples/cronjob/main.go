@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
@@ -13,8 +15,8 @@ import (
 	"github.com/flyball-dev/flyball/manager/ctrl"
 )
 
-// newManager makes the process.
-func newManager(ctx context.Context, config *rest.Config) (*ctrl.Manager, error) {
+// newManager makes the process. With pretend, Jobs end by themselves after that long.
+func newManager(ctx context.Context, config *rest.Config, pretend time.Duration) (*ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	if err := clientscheme.AddToScheme(scheme); err != nil {
 		return nil, err
@@ -24,13 +26,21 @@ func newManager(ctx context.Context, config *rest.Config) (*ctrl.Manager, error)
 	if err != nil {
 		return nil, err
 	}
-	return mgr, (&Reconciler{Client: mgr.GetClient()}).SetupWithManager(ctx, mgr)
+	if err := (&Reconciler{Client: mgr.GetClient()}).SetupWithManager(ctx, mgr); err != nil {
+		return nil, err
+	}
+	if pretend > 0 {
+		return mgr, (&pretender{mgr.GetClient(), pretend}).SetupWithManager(mgr)
+	}
+	return mgr, nil
 }
 
 func main() {
+	pretend := flag.Duration("pretend-jobs", 0, "complete every Job after that long, where no Job controller runs; 0 leaves Jobs alone")
+	flag.Parse()
 	config := ctrl.GetConfigOrDie()
 	ctx := ctrl.SetupSignalHandler()
-	mgr, err := newManager(ctx, config)
+	mgr, err := newManager(ctx, config, *pretend)
 	if err == nil {
 		err = mgr.Run(ctx)
 	}

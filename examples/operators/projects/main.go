@@ -28,8 +28,11 @@ func main() {
 
 // run is main with its world passed in.
 func run(ctx context.Context, args []string, out, stderr io.Writer) error {
-	if len(args) == 1 && args[0] == "story" {
+	switch {
+	case len(args) == 1 && args[0] == "story":
 		return tell(ctx, out)
+	case len(args) == 2 && args[0] == "onserve":
+		return onServe(ctx, args[1], out)
 	}
 	process, more := flags.New(controller.Name), extra{}
 	set := pflag.NewFlagSet("projects", pflag.ContinueOnError)

@@ -1,9 +1,23 @@
 package main
 
 import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/client/manifest"
 	"github.com/flyball-dev/flyball/examples/operators/internal/optest"
+	"github.com/flyball-dev/flyball/examples/operators/internal/storyteller"
+	"github.com/flyball-dev/flyball/examples/operators/projects/api"
+	"github.com/flyball-dev/flyball/examples/operators/projects/controller"
 )
 
 func TestStory(t *testing.T) { optest.Story(t, tell, 13) }
@@ -18,4 +32,52 @@ func TestFlags(t *testing.T) {
 		"--master=http://127.0.0.1:1 --leader-elect=false --port=0 --control-plane-url={{": "unclosed action",
 		"--master=http://127.0.0.1:1 --leader-elect=false --port=0 --project-selector=!!":  "LabelSelector",
 	})
+}
+
+// TestOnServe: on a cluster in a process of its own the sample's projects become ready, and everything ends when it is told to.
+func TestOnServe(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	flyball := optest.Flyball(t)
+	reader, writer := io.Pipe()
+	ended := make(chan error, 1) // the end of onServe, from its goroutine
+	go func() {
+		err := onServe(ctx, flyball, writer)
+		_ = writer.CloseWithError(err)
+		ended <- err
+	}()
+	kubeconfig := ""
+	for lines := bufio.NewScanner(reader); kubeconfig == "" && lines.Scan(); {
+		_, kubeconfig, _ = strings.Cut(lines.Text(), "KUBECONFIG=")
+	}
+	go func() { _, _ = io.Copy(io.Discard, reader) }()
+	if kubeconfig == "" {
+		t.Fatal(<-ended)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	must(t, err)
+	scheme, err := controller.NewScheme()
+	must(t, err)
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	must(t, err)
+	objects, err := manifest.ReadFiles([]string{"sample.yaml"}, nil)
+	must(t, err)
+	must(t, manifest.Install(ctx, c, objects))
+	for _, name := range []string{"shop", "blog"} {
+		_, err := storyteller.Wait(ctx, name+" is ready", func() (bool, string, error) {
+			var p api.Project
+			err := c.Get(ctx, client.ObjectKey{Name: name}, &p)
+			return conditions.Is(p.Status.Conditions, api.Ready, metav1.ConditionTrue), fmt.Sprint(p.Status.Conditions), err
+		})
+		must(t, err)
+	}
+	stop()
+	must(t, <-ended)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -104,6 +104,10 @@ func (i *TestImageStreamTagImport) DeepCopyObject() runtime.Object {
 func (c *EphemeralCluster) DeepCopyObject() runtime.Object {
 	d := *c
 	d.ObjectMeta = *c.ObjectMeta.DeepCopy()
+	if c.Spec.TimeToLive != nil {
+		ttl := *c.Spec.TimeToLive
+		d.Spec.TimeToLive = &ttl
+	}
 	from, to := &c.Spec.CIOperator, &d.Spec.CIOperator
 	to.BuildRoot = from.BuildRoot.DeepCopy()
 	to.BaseImages, to.ExternalImages = raws(from.BaseImages), raws(from.ExternalImages)

@@ -16,8 +16,10 @@ type EphemeralCluster struct {
 // EphemeralClusterSpec is what is asked for.
 type EphemeralClusterSpec struct {
 	// TearDownCluster says that the cluster is not needed any more.
-	TearDownCluster bool           `json:"tearDownCluster,omitempty"`
-	CIOperator      CIOperatorSpec `json:"ciOperator"`
+	TearDownCluster bool `json:"tearDownCluster,omitempty"`
+	// TimeToLive is the age at which the cluster is torn down, whether it is needed or not. Nil is what the operator says.
+	TimeToLive *metav1.Duration `json:"timeToLive,omitempty"`
+	CIOperator CIOperatorSpec   `json:"ciOperator"`
 }
 
 // CIOperatorSpec is the part of a ci-operator configuration that the owner writes. What is free form is passed on as it is.
@@ -82,6 +84,7 @@ const (
 	SecretsFetchFailureReason              = "SecretsFetchFailure"
 	CreateTestCompletedSecretFailureReason = "CreateTestCompletedSecretFailure"
 	ValidationFailureReason                = "EphemeralClusterValidationFailure"
+	TimeToLiveOverReason                   = "TimeToLiveOver"
 )
 
 // The messages that people look for.

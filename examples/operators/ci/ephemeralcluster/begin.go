@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
@@ -35,6 +36,11 @@ func (p *provisioner) begin(ctx context.Context, ec *api.EphemeralCluster) (reco
 			return reconcile.Result{}, err
 		}
 		return p.bind(ec, &jobs[0]), nil
+	}
+	if life := p.o.lifeOf(ec, time.Now()); life.over() { // nobody was there to make it in time
+		ec.Status.Phase = api.Failed
+		set(ec, api.ProwJobCreating, false, api.TimeToLiveOverReason, life.String())
+		return reconcile.Result{}, nil
 	}
 	job, err := p.o.jobFor(ec)
 	if err != nil {

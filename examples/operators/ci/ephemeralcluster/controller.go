@@ -37,6 +37,8 @@ const (
 type Options struct {
 	// Polling is the time between two looks at a build cluster, of which nothing tells. Zero means a minute.
 	Polling time.Duration
+	// TimeToLive is the age at which a cluster is torn down whose spec does not say. Zero means never.
+	TimeToLive time.Duration
 	// BuildCluster is where jobs run. Empty means build01.
 	BuildCluster string
 	// CLIImage is the tag of the image with the oc command, that every job gets. Empty means ocp/4.21:cli.

@@ -7,6 +7,8 @@
 //	    │              │                     │                    │
 //	    └ invalid      └─────────────────────┴────────────────────┴── job failed, aborted ──▶ Failed
 //
+// A cluster whose time to live is over is torn down as if it were not needed any more.
+//
 // There are two controllers, one of EphemeralClusters and one of ProwJobs whose EphemeralCluster is gone; both on the hub.
 //
 // # Crashes
@@ -16,7 +18,8 @@
 // next one goes on from; a second job cannot be created, whoever tries.
 //
 // Files: controller.go says what is done when; begin.go makes the job, follow.go looks what came of it, end.go is deletion;
-// build.go is what happens in the build cluster, config.go what the job is told, validate.go who may have what; orphans.go is the
+// build.go is what happens in the build cluster, config.go what the job is told, validate.go who may have what, life.go how
+// long; orphans.go is the
 // second controller.
 //
 // Source: pkg/controller/ephemeralcluster of openshift/ci-tools.

@@ -602,3 +602,48 @@ func TestFilters(t *testing.T) {
 		stop()
 	})
 }
+
+// A cluster is torn down in the second in which its time to live is over, be it its own or the operator's, and not written to
+// before. What nobody made in time is not begun.
+func TestTimeToLive(t *testing.T) {
+	in(t, func(w *world) {
+		w.o.TimeToLive = 3 * time.Hour
+		hour := func(ec *api.EphemeralCluster) { ec.Spec.TimeToLive = &metav1.Duration{Duration: time.Hour} }
+		w.Create(citest.Hub, w.row(0).wish(hour))
+		time.Sleep(2 * time.Hour)
+		stop := w.start()
+		defer stop()
+		time.Sleep(time.Second)
+		w.row(0).want("Failed ProwJobCreating=False(TimeToLiveOver)")
+		if jobs := w.row(0).jobs(); len(jobs) > 0 {
+			t.Errorf("a job was begun too late: %v", jobs)
+		}
+		w.Create(citest.Hub, w.row(1).wish(hour), w.row(2).wish(), w.row(3).wish(func(ec *api.EphemeralCluster) {
+			ec.Spec.TimeToLive = &metav1.Duration{}
+		}))
+		time.Sleep(time.Second)
+		w.row(3).want("Failed ProwJobCreating=False(EphemeralClusterValidationFailure)")
+		for _, row := range []*world{w.row(1), w.row(2)} {
+			row.runs()
+			row.provides(ephemeralcluster.Credentials, "kubeconfig")
+		}
+		time.Sleep(61 * time.Second)
+		w.row(1).want(ready)
+		w.Quiet(time.Hour - 63*time.Second)
+		time.Sleep(2 * time.Second)
+		const over = "Deprovisioning ClusterReady=True(ClusterReady) ProwJobCreating=False(ProwJobCreated) TestCompleted=True(TimeToLiveOver) +finalizer"
+		if w.row(1).want(over); !w.row(1).signalled() {
+			t.Error("nobody told the job that the time is over")
+		}
+		c := conditions.Get(w.row(1).cluster().Status.Conditions, api.TestCompleted)
+		if want := "the time to live of 1h0m0s is over"; c.Message != want {
+			t.Errorf("the message is %q, want %q", c.Message, want)
+		}
+		w.row(2).want(ready)
+		time.Sleep(2 * time.Hour)
+		w.row(2).want(over)
+		w.row(2).finish(api.SuccessState)
+		time.Sleep(time.Second)
+		w.Quiet(24 * time.Hour)
+	})
+}

@@ -3,6 +3,7 @@ package ephemeralcluster
 import (
 	"context"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
@@ -49,10 +50,13 @@ func (p *provisioner) follow(ctx context.Context, ec *api.EphemeralCluster) (rec
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if ec.Spec.TearDownCluster || conditions.Is(ec.Status.Conditions, api.TestCompleted, metav1.ConditionTrue) {
+	life := p.o.lifeOf(ec, time.Now())
+	if ec.Spec.TearDownCluster || life.over() || conditions.Is(ec.Status.Conditions, api.TestCompleted, metav1.ConditionTrue) {
 		return p.tearDown(ctx, ec, build, namespace)
 	}
-	return p.provision(ctx, ec, build, namespace)
+	result, err := p.provision(ctx, ec, build, namespace)
+	result.RequeueAfter = life.sooner(result.RequeueAfter)
+	return result, err
 }
 
 // job is the job of that name; nil if it is gone. Before that is believed the server is asked.
@@ -112,7 +116,7 @@ func (p *provisioner) provision(ctx context.Context, ec *api.EphemeralCluster, b
 	return reconcile.Result{}, nil // the next thing to come is an event: of the job, or of ec
 }
 
-// tearDown tells the job that the test is over.
+// tearDown tells the job that the cluster is not needed any more.
 func (p *provisioner) tearDown(ctx context.Context, ec *api.EphemeralCluster, build client.Client, namespace string) (reconcile.Result, error) {
 	if namespace == "" {
 		set(ec, api.TestCompleted, false, api.CreateTestCompletedSecretFailureReason, api.NamespaceNotFoundMessage)
@@ -123,6 +127,10 @@ func (p *provisioner) tearDown(ctx context.Context, ec *api.EphemeralCluster, bu
 		return reconcile.Result{}, err
 	}
 	ec.Status.Phase = api.Deprovisioning
-	set(ec, api.TestCompleted, true, api.TestCompletedReason, "")
+	reason, message := api.TestCompletedReason, ""
+	if life := p.o.lifeOf(ec, time.Now()); life.over() && !ec.Spec.TearDownCluster {
+		reason, message = api.TimeToLiveOverReason, life.String()
+	}
+	set(ec, api.TestCompleted, true, reason, message)
 	return reconcile.Result{}, nil
 }

@@ -15,6 +15,9 @@ type Owner struct {
 
 // validate says why ec may not have what it asks for.
 func (o *Options) validate(ec *api.EphemeralCluster) error {
+	if ttl := ec.Spec.TimeToLive; ttl != nil && ttl.Duration <= 0 {
+		return fmt.Errorf("timeToLive is %v: it must be positive", ttl.Duration)
+	}
 	test := ec.Spec.CIOperator.Test
 	if test.ClusterClaim != nil {
 		return nil // it takes a cluster from a pool, not an account

@@ -34,6 +34,7 @@ const (
 	Runner   = "fake_job_runner"
 )
 
+// known are all controllers. People write them without the underscores, too: see controllerNamed.
 var known = []string{Promotion, Distributor, Refresher, Cleaner, Ephemeral, Minter, Importer, Runner}
 
 // Options are what the flags say.
@@ -105,10 +106,22 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.refresher.RemoveOld, "serviceAccountRefresherOptions.remove-old-secrets", false, "delete secrets that are 60 days old")
 	fs.StringSliceVar(&o.refresher.IgnoreAccounts, "serviceAccountRefresherOptions.ignore-service-account", nil, "service accounts, namespace/name, that are left alone")
 
+	fs.DurationVar(&o.ephemeral.TimeToLive, "ephemeralClusterProvisionerOptions.timeToLive", 0, "how long a cluster lives whose spec.timeToLive does not say; 0 is until it is torn down")
 	fs.DurationVar(&o.ephemeral.Polling, "ephemeralClusterProvisionerOptions.polling", time.Minute, "how often a build cluster is looked at")
 	fs.StringVar(&o.ephemeral.CLIImage, "ephemeralClusterProvisionerOptions.cliISTagRef", "ocp/4.21:cli", "the image stream tag of the CLI")
 	fs.StringSliceVar(&o.ephemeral.PrivilegedTenants, "ephemeralClusterProvisionerOptions.privilegedTenants", nil, "tenants that may use every cluster profile")
 	fs.DurationVar(&o.ephemeral.MetricsInterval, "ephemeralClusterProvisionerOptions.metricsInterval", time.Minute, "how often clusters are counted")
+}
+
+// controllerNamed returns the controller that a command line means: underscores do not count. It returns "" if there is
+// none.
+func controllerNamed(text string) string {
+	plain := func(s string) string { return strings.ReplaceAll(s, "_", "") }
+	i := slices.IndexFunc(known, func(name string) bool { return plain(name) == plain(text) })
+	if i < 0 {
+		return ""
+	}
+	return known[i]
 }
 
 func (o *Options) runs(controllers ...string) bool {
@@ -121,10 +134,13 @@ func (o *Options) runs(controllers ...string) bool {
 func (o *Options) Complete() error {
 	wrong := []error{o.Flags.Validate()}
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
-	for _, c := range o.Controllers {
-		if !slices.Contains(known, c) {
-			say("--controllers: there is no %q; there are %s", c, strings.Join(known, ", "))
+	for i, text := range o.Controllers {
+		name := controllerNamed(text)
+		if name == "" {
+			say("--controllers: there is no %q; there are %s", text, strings.Join(known, ", "))
+			continue
 		}
+		o.Controllers[i] = name
 	}
 	if len(o.Controllers) == 0 {
 		say("--controllers: none is asked for")
@@ -137,6 +153,9 @@ func (o *Options) Complete() error {
 	}
 	if len(o.refresher.Namespaces) == 0 && o.runs(Refresher, Minter) {
 		say("--serviceAccountRefresherOptions.enabled-namespace is required with %s and %s", Refresher, Minter)
+	}
+	if o.ephemeral.TimeToLive < 0 {
+		say("--ephemeralClusterProvisionerOptions.timeToLive %v: it must not be negative", o.ephemeral.TimeToLive)
 	}
 	for _, text := range o.ignoreStreams {
 		expression, err := regexp.Compile(text)

@@ -65,6 +65,17 @@ func TestComplete(t *testing.T) {
 	}
 }
 
+// Names of controllers that were spelled without underscores are known.
+func TestOtherSpellings(t *testing.T) {
+	o := parse(t, "--controllers=promotionreconciler,testimagesdistributor,ephemeralclusterprovisioner", "--ci-operator-config-path=c", "--job-config-path=j")
+	if err := o.Complete(); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{process.Promotion, process.Distributor, process.Ephemeral}; !slices.Equal(o.Controllers, want) {
+		t.Errorf("the controllers are %v, want %v", o.Controllers, want)
+	}
+}
+
 // The program's exit codes: what is wrong with the command line is all on stderr, with the controllers that there are, before any
 // cluster is asked for anything.
 func TestExitCode(t *testing.T) {

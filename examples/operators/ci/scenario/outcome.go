@@ -11,6 +11,7 @@ import (
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
 	"github.com/flyball-dev/flyball/examples/operators/ci/api"
+	"github.com/flyball-dev/flyball/examples/operators/ci/secretrefresher"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -19,6 +20,7 @@ import (
 const Ending = `build: ocp/4.21:agent like the hub's: true
 build: ocp/4.21:cli like the hub's: true
 hub: a secret of builder
+hub: app is rolled to them: true
 hub: builder has 1 pull secrets, 1 secrets
 hub: cluster for-tests Deprovisioned, signalled true, secret for-tests-credentials, 0 finalizers
 hub: job branch-ci-acme-widgets-main-images of bbbbbbb success
@@ -63,6 +65,12 @@ func (s *Stage) Outcome(ctx context.Context) (string, error) {
 	for _, a := range accounts.Items {
 		if a.Name == "builder" {
 			add("hub: %s has %d pull secrets, %d secrets", a.Name, len(a.ImagePullSecrets), len(a.Secrets))
+			app := runsAs(&a)
+			if err := s.Hub.Get(ctx, client.ObjectKeyFromObject(app), app); err != nil {
+				return "", err
+			}
+			made := app.Spec.Template.Annotations[secretrefresher.PullSecretsAnnotation]
+			add("hub: app is rolled to them: %t", len(a.ImagePullSecrets) == 1 && made == a.ImagePullSecrets[0].Name)
 		}
 	}
 	if err := s.Hub.List(ctx, &secrets, client.InNamespace("team")); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/examples/operators/ci/api"
 	"github.com/flyball-dev/flyball/examples/operators/ci/ephemeralcluster"
+	"github.com/flyball-dev/flyball/examples/operators/ci/secretrefresher"
 )
 
 // Play asks for one thing after the other, each when the one before is done.
@@ -129,7 +131,7 @@ func (s *Stage) abandon(ctx context.Context) error {
 // rotate makes a service account, and says of its pull secret that it is too old.
 func (s *Stage) rotate(ctx context.Context) error {
 	builder := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "builder"}}
-	if err := s.Hub.Create(ctx, builder); err != nil {
+	if err := errors.Join(s.Hub.Create(ctx, builder), s.Hub.Create(ctx, runsAs(builder))); err != nil {
 		return err
 	}
 	first := ""
@@ -159,7 +161,28 @@ func (s *Stage) rotate(ctx context.Context) error {
 		return err
 	}
 	s.say("  refresher: it has %s, and the old one is deleted", builder.ImagePullSecrets[0].Name)
+	app := runsAs(builder)
+	if err := s.until(ctx, "the Pods are replaced that had the first", func() (bool, error) {
+		err := s.Hub.Get(ctx, client.ObjectKeyFromObject(app), app)
+		return app.Spec.Template.Annotations[secretrefresher.PullSecretsAnnotation] == builder.ImagePullSecrets[0].Name, err
+	}); err != nil {
+		return err
+	}
+	s.say("  refresher: Deployment team/app, which asked for it, is rolled, so that its Pods have the new one")
 	return nil
+}
+
+// runsAs is a Deployment whose Pods run as a service account, and are to be replaced when its pull secrets are others.
+func runsAs(account *corev1.ServiceAccount) *appsv1.Deployment {
+	labels := map[string]string{"app": "app"}
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+		Namespace: account.Namespace, Name: "app", Annotations: map[string]string{secretrefresher.RollAnnotation: "true"},
+	}}
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+	d.Spec.Template.Labels = labels
+	d.Spec.Template.Spec.ServiceAccountName = account.Name
+	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:1"}}
+	return d
 }
 
 // wish asks for an image in the build cluster that no configuration names.

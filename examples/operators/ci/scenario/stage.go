@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -19,6 +17,7 @@ import (
 	"github.com/flyball-dev/flyball/examples/operators/ci/ensure"
 	"github.com/flyball-dev/flyball/examples/operators/ci/ephemeralcluster"
 	"github.com/flyball-dev/flyball/examples/operators/ci/process"
+	"github.com/flyball-dev/flyball/examples/operators/ci/sample"
 )
 
 // The names of the clusters.
@@ -31,7 +30,7 @@ const (
 type Stage struct {
 	// Hub and Build read from the servers and write to them, as people who may do everything.
 	Hub, Build client.Client
-	// Dir has the configuration, which [Stage.SetUp] writes.
+	// Dir has the configuration of package sample, which [Stage.SetUp] writes.
 	Dir string
 	// Say is told what happens; nil: nobody.
 	Say func(format string, args ...any)
@@ -46,14 +45,11 @@ func Args(dir string, controllers ...string) []string {
 			process.Promotion, process.Distributor, process.Refresher, process.Cleaner, process.Ephemeral, process.Minter, process.Importer, process.Runner,
 		}
 	}
-	return []string{
+	return append([]string{
 		"--controllers=" + strings.Join(controllers, ","),
 		"--dry-run=false", "--kube-api-qps=-1", "--port=0", "--leader-elect=false", "--file-poll=200ms", "--fake-jobs-take=1s",
-		"--ci-operator-config-path=" + filepath.Join(dir, "config"), "--job-config-path=" + filepath.Join(dir, "jobs"),
-		"--github-refs-file=" + filepath.Join(dir, "refs.yaml"), "--cluster-profiles-path=" + filepath.Join(dir, "profiles.yaml"),
-		"--serviceAccountRefresherOptions.enabled-namespace=team", "--serviceAccountRefresherOptions.remove-old-secrets",
-		"--ephemeralClusterProvisionerOptions.polling=200ms",
-	}
+		"--serviceAccountRefresherOptions.remove-old-secrets", "--ephemeralClusterProvisionerOptions.polling=200ms",
+	}, sample.Args(dir)...)
 }
 
 // Options are what [Args] say.
@@ -65,45 +61,15 @@ func Options(dir string) *process.Options {
 	return o
 }
 
-// The commits that images are built from.
+// The commits that images are built from: newCommit is the branch's in package sample.
 const (
 	oldCommit = "aaaaaaa"
 	newCommit = "bbbbbbb"
 )
 
-var files = map[string]string{
-	"config/widgets.yaml": `metadata: {org: acme, repo: widgets, branch: main}
-images: [{to: server}, {to: agent}, {to: cli}]
-promotion: {to: [{namespace: ocp, name: "4.21"}]}
-`,
-	"config/tests.yaml": `metadata: {org: acme, repo: tests, branch: main}
-base_images: {cli: {namespace: ocp, name: "4.21", tag: cli}}
-`,
-	"jobs/jobs.yaml": `postsubmits:
-  acme/widgets:
-  - {name: branch-ci-acme-widgets-main-images, cluster: build01, branches: ["^main$"], labels: {ci-operator.openshift.io/is-promotion: "true"}}
-`,
-	"refs.yaml":     "acme/widgets: {heads/main: " + newCommit + "}\nacme/tests: {heads/main: ccccccc}\n",
-	"profiles.yaml": "aws: [{cluster: konflux-1, tenant: team-a}]\n",
-}
-
-// WriteFiles writes the configuration.
-func (s *Stage) WriteFiles() error {
-	for name, text := range files {
-		path := filepath.Join(s.Dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return err
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // SetUp defines the kinds, and makes what is there before the operators come.
 func (s *Stage) SetUp(ctx context.Context) error {
-	if err := s.WriteFiles(); err != nil {
+	if err := sample.Write(s.Dir); err != nil {
 		return err
 	}
 	definitions, err := api.CRDs()

@@ -6,6 +6,8 @@
 //	      referred to       not any more; a new one      deleted, if Options.RemoveOld
 //
 // A secret may say itself when it is too old, by an annotation. plan.go decides, without a cluster; refresher.go does it.
+// Pods keep the secrets that they were created with: roller.go has Deployments, StatefulSets and DaemonSets that ask for it
+// replace theirs when the service account has others.
 //
 // Source: pkg/controller/serviceaccount_secret_refresher of openshift/ci-tools.
 package secretrefresher

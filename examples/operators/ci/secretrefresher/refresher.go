@@ -2,6 +2,7 @@ package secretrefresher
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -83,9 +84,9 @@ type refresher struct {
 	o Options
 }
 
-// Add adds the refresher to a cluster's manager.
+// Add adds the refresher to a cluster's manager, and what rolls the owners of Pods that ask for it.
 func Add(c *fleet.Cluster, o Options) error {
-	return watch(c, Name, o).Complete(&refresher{c.Client, o})
+	return errors.Join(watch(c, Name, o).Complete(&refresher{c.Client, o}), addRollers(c, o))
 }
 
 // Reconcile drops references to old secrets, then old secrets.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -243,5 +244,68 @@ func TestMinterCrash(t *testing.T) {
 			t.Errorf("the service account has %v", sa.ImagePullSecrets)
 		}
 		stop()
+	})
+}
+
+// runs makes a Deployment, a StatefulSet and a DaemonSet of a name whose Pods run as an account.
+func (w *world) runs(name, account string, annotations map[string]string) {
+	w.Helper()
+	m := metav1.ObjectMeta{Namespace: "team", Name: name, Annotations: annotations}
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
+	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: selector.MatchLabels}}
+	template.Spec.ServiceAccountName = account
+	template.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:1"}}
+	w.Create(citest.Hub, &appsv1.Deployment{ObjectMeta: m, Spec: appsv1.DeploymentSpec{Selector: selector, Template: template}})
+	w.Create(citest.Hub, &appsv1.StatefulSet{ObjectMeta: m, Spec: appsv1.StatefulSetSpec{Selector: selector, Template: template, ServiceName: name}})
+	w.Create(citest.Hub, &appsv1.DaemonSet{ObjectMeta: m, Spec: appsv1.DaemonSetSpec{Selector: selector, Template: template}})
+}
+
+// rolledTo returns the pull secrets that the templates of that name were last rolled to.
+func (w *world) rolledTo(name string) string {
+	w.Helper()
+	var all []string
+	for _, t := range []*corev1.PodTemplateSpec{
+		&citest.Get(w.World, citest.Hub, "team", name, &appsv1.Deployment{}).Spec.Template,
+		&citest.Get(w.World, citest.Hub, "team", name, &appsv1.StatefulSet{}).Spec.Template,
+		&citest.Get(w.World, citest.Hub, "team", name, &appsv1.DaemonSet{}).Spec.Template,
+	} {
+		all = append(all, t.Annotations[secretrefresher.PullSecretsAnnotation])
+	}
+	return strings.Join(all, " ")
+}
+
+// What asks for it is rolled when its service account has other pull secrets, once, and not while it has none; nothing else is.
+func TestRoll(t *testing.T) {
+	in(t, func(w *world) {
+		w.o.IgnoreAccounts = []string{"team/ignored"}
+		asks := map[string]string{secretrefresher.RollAnnotation: "true"}
+		for _, name := range []string{"builder", "ignored"} {
+			w.account(name, "one-of-"+name)
+			w.secret(name, "one-of-"+name, 29*day, corev1.SecretTypeDockercfg)
+		}
+		w.runs("asks", "builder", asks)
+		w.runs("does-not", "builder", nil)
+		w.runs("of-ignored", "ignored", asks)
+		stop := w.start()
+		defer stop()
+		check := func(when, want string) {
+			w.Helper()
+			time.Sleep(time.Minute)
+			if got := w.rolledTo("asks"); got != want {
+				w.Errorf("%s: rolled to %q, want %q", when, got, want)
+			}
+			if got := w.rolledTo("does-not") + w.rolledTo("of-ignored"); strings.TrimSpace(got) != "" {
+				w.Errorf("%s: what did not ask, or runs as an account that is left alone, was rolled to %q", when, got)
+			}
+			w.Quiet(time.Hour)
+		}
+		check("at first", "one-of-builder one-of-builder one-of-builder")
+		time.Sleep(day)
+		check("without a pull secret", "one-of-builder one-of-builder one-of-builder")
+		w.secret("builder", "two-of-builder", 0, corev1.SecretTypeDockercfg)
+		sa := citest.Get(w.World, citest.Hub, "team", "builder", &corev1.ServiceAccount{})
+		sa.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "two-of-builder"}}
+		w.Must(w.Clusters[citest.Hub].Client.Update(w.Ctx, sa))
+		check("with a new one", "two-of-builder two-of-builder two-of-builder")
 	})
 }

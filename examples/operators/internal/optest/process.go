@@ -18,6 +18,7 @@ const childServer = "FLYBALL_OPERATOR_SERVER"
 
 // Main is for TestMain. It runs the tests; in a process that [Start] has started it runs the operator, with args.
 func Main(m *testing.M, run func(ctx context.Context, args []string, out, stderr io.Writer) error, args ...string) {
+	serveIfFlyball()
 	server := os.Getenv(childServer)
 	if server == "" {
 		os.Exit(m.Run())

@@ -17,6 +17,8 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/audit"
+	"github.com/flyball-dev/flyball/localapi/storage"
+	"github.com/flyball-dev/flyball/localapi/storage/memory"
 	"github.com/flyball-dev/flyball/manager/ctrl"
 )
 
@@ -24,6 +26,9 @@ import (
 //
 // Concurrency: all methods may be called from any goroutine.
 type Host struct {
+	// objects are those of all control planes: each is a tenant of it, whose name is the UID.
+	objects storage.Storage
+
 	mu     sync.Mutex
 	planes map[string]*plane
 	// silent are the names of those that do not answer.
@@ -38,7 +43,7 @@ type plane struct {
 
 // New returns a host of no control planes.
 func New() *Host {
-	return &Host{planes: map[string]*plane{}, silent: map[string]bool{}}
+	return &Host{objects: memory.New(), planes: map[string]*plane{}, silent: map[string]bool{}}
 }
 
 // Run serves the ProjectControlPlanes of a cluster until ctx is done. The servers go on after that, until Close.
@@ -85,11 +90,11 @@ func (h *Host) Close() error {
 	for _, p := range planes {
 		errs = append(errs, p.server.Close())
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, h.objects.Close())...)
 }
 
 // keep has the server of a name be that of the UID; "" is none.
-func (h *Host) keep(name string, uid types.UID) error {
+func (h *Host) keep(ctx context.Context, name string, uid types.UID) error {
 	h.mu.Lock()
 	old := h.planes[name]
 	if old != nil && old.uid == uid || old == nil && uid == "" {
@@ -99,20 +104,34 @@ func (h *Host) keep(name string, uid types.UID) error {
 	delete(h.planes, name)
 	h.mu.Unlock()
 	if old != nil {
-		if err := old.server.Close(); err != nil {
+		if err := errors.Join(old.server.Close(), h.clear(ctx, old.uid)); err != nil {
 			return fmt.Errorf("close the control plane %s: %w", name, err)
 		}
 	}
 	if uid == "" {
 		return nil
 	}
-	server, err := localapi.New(localapi.Options{Audit: &audit.Log{}})
+	server, err := localapi.New(localapi.Options{Storage: h.objects, Tenant: string(uid), Audit: &audit.Log{}})
 	if err != nil {
 		return fmt.Errorf("start the control plane %s: %w", name, err)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.planes[name] = &plane{uid, server}
+	return nil
+}
+
+// clear deletes what is left of a control plane that is closed.
+func (h *Host) clear(ctx context.Context, uid types.UID) error {
+	left, err := h.objects.List(ctx, storage.TenantPrefix(string(uid)), storage.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, r := range left.Records {
+		if _, err := h.objects.Delete(ctx, r.Key, r.Revision); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -128,9 +147,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		if client.IgnoreNotFound(err) != nil {
 			return ctrl.Result{}, err
 		}
-		return ctrl.Result{}, r.host.keep(request.Name, "")
+		return ctrl.Result{}, r.host.keep(ctx, request.Name, "")
 	}
-	if err := r.host.keep(p.Name, p.UID); err != nil {
+	if err := r.host.keep(ctx, p.Name, p.UID); err != nil {
 		return ctrl.Result{}, err
 	}
 	ready := metav1.Condition{Type: api.ControlPlaneReady, Status: metav1.ConditionTrue, Reason: "Serving", Message: "The API server answers."}

@@ -1,0 +1,142 @@
+package secretrefresher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/examples/operators/ci/fleet"
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/manager/builder"
+	"github.com/flyball-dev/flyball/manager/ctrl"
+	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/predicate"
+)
+
+// A Pod is given the pull secrets of its service account when it is created, and keeps them. The roller replaces the Pods
+// of a Deployment, StatefulSet or DaemonSet when those secrets are others.
+const (
+	// RollAnnotation on the Deployment, StatefulSet or DaemonSet, with the value "true", asks for that. Its Pods are
+	// replaced once when it is set: nobody knows which secrets they have.
+	RollAnnotation = "ci.demo.io/roll-on-new-pull-secret"
+	// PullSecretsAnnotation of a pod template names the pull secrets that its Pods were made for.
+	PullSecretsAnnotation = "ci.demo.io/pull-secrets"
+)
+
+// owners are the kinds whose Pods are replaced when their template changes.
+var owners = map[string]struct {
+	object client.Object
+	list   client.ObjectList
+}{
+	"deployments":  {&appsv1.Deployment{}, &appsv1.DeploymentList{}},
+	"statefulsets": {&appsv1.StatefulSet{}, &appsv1.StatefulSetList{}},
+	"daemonsets":   {&appsv1.DaemonSet{}, &appsv1.DaemonSetList{}},
+}
+
+// templateOf returns the pod template of an object of owners.
+func templateOf(obj any) *corev1.PodTemplateSpec {
+	switch o := obj.(type) {
+	case *appsv1.Deployment:
+		return &o.Spec.Template
+	case *appsv1.StatefulSet:
+		return &o.Spec.Template
+	case *appsv1.DaemonSet:
+		return &o.Spec.Template
+	default:
+		panic(fmt.Sprintf("a %T has no pod template", obj))
+	}
+}
+
+// accountIn returns the service account that the Pods of a template run as.
+func accountIn(t *corev1.PodTemplateSpec) string {
+	if name := t.Spec.ServiceAccountName; name != "" {
+		return name
+	}
+	return "default"
+}
+
+// roller rolls the objects of one of owners.
+type roller struct {
+	client.Client
+	kind string
+	o    Options
+}
+
+// addRollers adds a controller for each of owners to a cluster's manager.
+func addRollers(c *fleet.Cluster, o Options) error {
+	var wrong []error
+	for kind, owner := range owners {
+		r := &roller{c.Client, kind, o}
+		asked := predicate.Matching(func(obj informer.Object) bool {
+			return slices.Contains(o.Namespaces, obj.GetNamespace()) && obj.GetAnnotations()[RollAnnotation] == "true"
+		})
+		wanted := predicate.Matching(func(obj informer.Object) bool { return o.wants(obj.GetNamespace(), obj.GetName()) })
+		wrong = append(wrong, ctrl.NewControllerManagedBy(c.Manager).Named(Name+"-"+kind).
+			For(owner.object, builder.WithPredicates(asked)).
+			Watches(&corev1.ServiceAccount{}, reconcile.EnqueueMapped(r.ownersFor), builder.WithPredicates(wanted)).
+			Complete(r))
+	}
+	return errors.Join(wrong...)
+}
+
+// ownersFor returns the objects whose Pods run as a service account.
+func (r *roller) ownersFor(ctx context.Context, account informer.Object) (all []ctrl.Request) {
+	list := owners[r.kind].list.DeepCopyObject().(client.ObjectList)
+	if err := r.List(ctx, list, client.InNamespace(account.GetNamespace()), client.ReadOnly); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot list what runs as a service account", "kind", r.kind)
+		return nil
+	}
+	_ = meta.EachListItem(list, func(item runtime.Object) error { // which fails only if the function does
+		obj := item.(client.Object)
+		if obj.GetAnnotations()[RollAnnotation] == "true" && accountIn(templateOf(obj)) == account.GetName() {
+			all = append(all, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
+		}
+		return nil
+	})
+	return all
+}
+
+// Reconcile writes the names of the service account's pull secrets into the template: where they are others, its Pods are
+// replaced.
+func (r *roller) Reconcile(ctx context.Context, q ctrl.Request) (ctrl.Result, error) {
+	obj := owners[r.kind].object.DeepCopyObject().(client.Object)
+	if err := r.Get(ctx, q.NamespacedName, obj); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if obj.GetDeletionTimestamp() != nil || obj.GetAnnotations()[RollAnnotation] != "true" {
+		return ctrl.Result{}, nil
+	}
+	template, account := templateOf(obj), &corev1.ServiceAccount{}
+	key := client.ObjectKey{Namespace: q.Namespace, Name: accountIn(template)}
+	if !r.o.wants(key.Namespace, key.Name) {
+		return ctrl.Result{}, nil
+	}
+	if err := r.Get(ctx, key, account); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	var names []string
+	for _, ref := range account.ImagePullSecrets {
+		names = append(names, ref.Name)
+	}
+	slices.Sort(names)
+	wanted := strings.Join(names, ",")
+	if wanted == "" || template.Annotations[PullSecretsAnnotation] == wanted { // without any, it waits for new ones
+		return ctrl.Result{}, nil
+	}
+	base := obj.DeepCopyObject().(client.Object)
+	metav1.SetMetaDataAnnotation(&template.ObjectMeta, PullSecretsAnnotation, wanted)
+	if err := r.Patch(ctx, obj, client.MergeFromOptimistic(base)); err != nil {
+		return ctrl.Result{}, fmt.Errorf("roll: %w", err)
+	}
+	ctrl.LoggerFrom(ctx).Info("Rolled because of new pull secrets", "account", account.Name, "secrets", wanted)
+	return ctrl.Result{}, nil
+}

@@ -1,0 +1,91 @@
+// Package served runs "flyball serve" beside an example: a cluster in a process of its own.
+package served
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// patience is how long the API may take to answer.
+const patience = time.Minute
+
+// Cluster is a "flyball serve" that runs.
+type Cluster struct {
+	// Kubeconfig is the file that leads to it, and Config what is in it.
+	Kubeconfig string
+	Config     *rest.Config
+
+	cmd *exec.Cmd
+	// ended has the end of the process, once. Sent by the goroutine that waits for it; capacity 1, so that it need not
+	// wait for a receiver.
+	ended chan error
+}
+
+// Start runs the flyball program with "serve" in a process of its own, which writes its kubeconfig to a file, and returns
+// when its API answers. Call Stop on what it returns.
+//
+// Errors: ctx's; the program cannot be started, has ended, or does not answer, with what it printed.
+func Start(ctx context.Context, flyball, kubeconfig string) (*Cluster, error) {
+	var out bytes.Buffer
+	c := &Cluster{Kubeconfig: kubeconfig, cmd: exec.Command(flyball, "serve", "--kubeconfig", kubeconfig), ended: make(chan error, 1)}
+	c.cmd.Stdout, c.cmd.Stderr = &out, &out
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the example, which stops it when it is done.
+	if err := c.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s serve: %w", flyball, err)
+	}
+	go func() { c.ended <- c.cmd.Wait() }()
+	deadline, stop := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no answer within %v", patience))
+	defer stop()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for !c.answers() {
+		select {
+		case err := <-c.ended:
+			return nil, fmt.Errorf("%s serve has ended: %w\n%s", flyball, err, out.Bytes())
+		case <-deadline.Done():
+			return nil, errors.Join(fmt.Errorf("%s serve: %w", flyball, context.Cause(deadline)), c.Stop())
+		case <-tick.C:
+		}
+	}
+	return c, nil
+}
+
+// answers reports whether there is a kubeconfig, and a server where it leads to.
+func (c *Cluster) answers() bool {
+	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
+	if err != nil {
+		return false
+	}
+	config.Timeout = time.Second
+	asks, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return false
+	}
+	if _, err := asks.ServerVersion(); err != nil {
+		return false
+	}
+	config.Timeout = 0
+	c.Config = config
+	return true
+}
+
+// Stop asks the process to end, and waits until it has.
+func (c *Cluster) Stop() error {
+	if err := c.cmd.Process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("stop flyball serve: %w", err)
+	}
+	if err := <-c.ended; err != nil {
+		return fmt.Errorf("flyball serve: %w", err)
+	}
+	return nil
+}
