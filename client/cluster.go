@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -63,8 +64,14 @@ var answers = sync.OnceValue(func() runtime.NegotiatedSerializer {
 	return serializer.NewCodecFactory(scheme).WithoutConversion()
 })
 
+// errNoConfig: nobody knows which cluster is meant.
+var errNoConfig = errors.New("the config is nil: GetConfig of manager/ctrl makes one of a kubeconfig or of the Pod's service account")
+
 // New returns a client of the cluster that config names. Nothing is asked of the server before the first call.
 func New(config *rest.Config, o Options) (*Cluster, error) {
+	if config == nil {
+		return nil, fmt.Errorf("new client: %w", errNoConfig)
+	}
 	if o.Scheme == nil {
 		o.Scheme = clientscheme.Scheme
 		if o.Informers != nil {
@@ -88,6 +95,11 @@ func New(config *rest.Config, o Options) (*Cluster, error) {
 		books: &books{history: historyOf(o.Informers), informers: o.Informers, ledgers: map[schema.GroupResource]*ledger{}},
 	}
 	c.caches = &caches{factory: o.Informers, scheme: o.Scheme, books: c.books, mapper: m, given: o.Caches, other: o.CacheFor, made: map[kind]*cache{}, wanted: map[kind][]wantedIndex{}}
+	for i, of := range o.Caches {
+		if _, err := kindOf(o.Scheme, of.Object); err != nil {
+			return nil, fmt.Errorf("new client: Options.Caches[%d]: %w", i, err)
+		}
+	}
 	for _, obj := range o.Uncached {
 		k, err := kindOf(o.Scheme, obj)
 		if err != nil {
@@ -113,6 +125,9 @@ func restClient(config *rest.Config) (*rest.RESTClient, error) {
 // Through returns a client of the same caches and the same books, so that each sees what the other wrote, whose own requests are
 // sent as config says: as another user, say.
 func (c *Cluster) Through(config *rest.Config) (*Cluster, error) {
+	if config == nil {
+		return nil, fmt.Errorf("client through another configuration: %w", errNoConfig)
+	}
 	server, err := restClient(config)
 	if err != nil {
 		return nil, fmt.Errorf("client through another configuration: %w", err)
@@ -148,6 +163,9 @@ func (c *Cluster) IndexField(_ context.Context, obj Object, field string, extrac
 	k, err := kindOf(c.o.Scheme, obj)
 	if err != nil {
 		return err
+	}
+	if field == "" || extract == nil {
+		return fmt.Errorf("index field %q of %s: give the name of a field and a function that returns its values", field, k.gvk.Kind)
 	}
 	return c.caches.index(k, field, extract)
 }

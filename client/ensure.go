@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
 // OperationResult is what was done to an object.
@@ -21,7 +23,7 @@ const (
 )
 
 // MutateFn makes an object what it should be. It is called with the state that was read, or with the object as given if there
-// is none, and must not change its name or namespace.
+// is none, and must not change its name or namespace. Nil changes nothing.
 type MutateFn func() error
 
 // CreateOrUpdate makes the object that obj names what mutate makes of obj: it is created, updated if mutate changes it, or left
@@ -42,6 +44,9 @@ func CreateOrPatch(ctx context.Context, c Client, obj Object, mutate MutateFn) (
 }
 
 func ensure(ctx context.Context, c Client, obj Object, mutate MutateFn, change func(before Object) error) (OperationResult, error) {
+	if err := usable(c, obj); err != nil {
+		return OperationResultNone, fmt.Errorf("create or change: %w", err)
+	}
 	key := ObjectKeyFromObject(obj)
 	err := c.Get(ctx, key, obj)
 	if apierrors.IsNotFound(err) {
@@ -69,7 +74,21 @@ func ensure(ctx context.Context, c Client, obj Object, mutate MutateFn, change f
 	return OperationResultUpdated, nil
 }
 
+// usable reports what of a helper's arguments is nil.
+func usable(c Client, obj Object) error {
+	switch {
+	case misuse.IsNil(c):
+		return errors.New("the client is nil")
+	case misuse.IsNil(obj):
+		return errNoObject
+	}
+	return nil
+}
+
 func mutated(obj Object, key ObjectKey, mutate MutateFn) error {
+	if mutate == nil {
+		return nil
+	}
 	if err := mutate(); err != nil {
 		return err
 	}
@@ -87,6 +106,9 @@ const conflictRetries = 8
 //
 // Errors: the last conflict, after some tries with growing pauses; all others at once.
 func RetryOnConflict(ctx context.Context, c Client, obj Object, mutate MutateFn) error {
+	if err := usable(c, obj); err != nil {
+		return fmt.Errorf("retry on conflict: %w", err)
+	}
 	key := ObjectKeyFromObject(obj)
 	for try := 0; ; try++ {
 		if err := c.Get(ctx, key, obj, Live); err != nil {

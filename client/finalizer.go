@@ -40,6 +40,12 @@ func RemoveFinalizer(obj metav1.Object, finalizer string) (changed bool) {
 //
 // The writes fail with a conflict when obj is not the newest state: finalizers of others are never lost.
 func Finalize(ctx context.Context, c Client, obj Object, finalizer string, cleanup func(ctx context.Context) error) (deleting bool, err error) {
+	if err := usable(c, obj); err != nil {
+		return false, fmt.Errorf("finalize: %w", err)
+	}
+	if finalizer == "" || cleanup == nil {
+		return false, fmt.Errorf(`finalize %s: give the finalizer a name like "example.com/cleanup", and a function that cleans up`, ObjectKeyFromObject(obj))
+	}
 	before := obj.DeepCopyObject().(Object)
 	deleting = obj.GetDeletionTimestamp() != nil
 	if deleting {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
 // Gate keeps the reconcile of an owner from beginning before caches show what earlier ones wrote. It is for reconcilers that
@@ -105,6 +106,9 @@ type GatedCache struct {
 
 // Gated puts the cache of a resource behind the gate.
 func Gated[T Object](g *Gate, resource schema.GroupResource, inf informer.Informer[T]) *GatedCache {
+	if g == nil || misuse.IsNil(inf) {
+		panic("client: Gated: the gate or the informer is nil")
+	}
 	expect := func(ctx context.Context, obj metav1.Object) { Expect(ctx, inf, resource, obj) }
 	return &GatedCache{gate: g, resource: resource, store: stored[T]{inf}, expect: expect}
 }

@@ -225,7 +225,7 @@ func TestFinalize(t *testing.T) {
 		var b corev1.ConfigMap
 		w.must(w.Delete(w.ctx, configMap("b")))
 		w.must(w.Get(w.ctx, keyOf(configMap("b")), &b))
-		if deleting, err := client.Finalize(w.ctx, w.Cluster, &b, finalizer, nil); !deleting || err != nil || len(b.Finalizers) != 1 {
+		if deleting, err := client.Finalize(w.ctx, w.Cluster, &b, finalizer, func(context.Context) error { return errors.New("called") }); !deleting || err != nil || len(b.Finalizers) != 1 {
 			t.Errorf("another's finalizer: %v, %v, %v", deleting, err, b.Finalizers)
 		}
 	}, configMap("a"), func() *corev1.ConfigMap { b := configMap("b"); b.Finalizers = []string{"example.com/other"}; return b }())

@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
 // Call is a call of a [Client].
@@ -36,7 +38,20 @@ func (c Call) String() string {
 type Interceptor func(ctx context.Context, call Call, next func(ctx context.Context) error) error
 
 // Intercept returns a client of c whose every call goes through around: for tests, metrics, limits.
-func Intercept(c Client, around Interceptor) Client { return &intercepted{c, around} }
+func Intercept(c Client, around Interceptor) Client {
+	mustHave(c, "Intercept")
+	if around == nil {
+		panic("client: Intercept: the interceptor is nil")
+	}
+	return &intercepted{c, around}
+}
+
+// mustHave panics where a wrapper, which has no error to return, is given no client to wrap: its calls would, far from the mistake.
+func mustHave(c Client, wrapper string) {
+	if misuse.IsNil(c) {
+		panic("client: " + wrapper + ": the client is nil")
+	}
+}
 
 type intercepted struct {
 	Client
@@ -127,6 +142,7 @@ type Recording struct {
 
 // Record returns a client of c that remembers what it was asked for.
 func Record(c Client) *Recording {
+	mustHave(c, "Record")
 	r := &Recording{}
 	r.Client = Intercept(c, func(ctx context.Context, call Call, next func(context.Context) error) error {
 		r.mu.Lock()

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
 // Object is what can be read and written: a Go type of the API, *unstructured.Unstructured or *metav1.PartialObjectMetadata.
@@ -26,8 +27,11 @@ type ObjectList interface {
 // ObjectKey names an object within its resource. Namespace is empty for cluster-scoped ones.
 type ObjectKey = types.NamespacedName
 
-// ObjectKeyFromObject returns the key of obj.
+// ObjectKeyFromObject returns the key of obj; an empty one of nil, which every call refuses.
 func ObjectKeyFromObject(obj metav1.Object) ObjectKey {
+	if misuse.IsNil(obj) {
+		return ObjectKey{}
+	}
 	return ObjectKey{Namespace: obj.GetNamespace(), Name: obj.GetName()}
 }
 

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
 // form is how an object is represented in this process.
@@ -35,8 +36,14 @@ type kind struct {
 	form form
 }
 
+// errNoObject: there is nothing to read into, or to write.
+var errNoObject = errors.New("the object is nil: give a pointer to one, like &corev1.Pod{}")
+
 // kindOf finds the kind of an object, or of the elements of a list.
 func kindOf(scheme *runtime.Scheme, obj runtime.Object) (kind, error) {
+	if misuse.IsNil(obj) {
+		return kind{}, errNoObject
+	}
 	k := kind{gvk: obj.GetObjectKind().GroupVersionKind()}
 	switch obj.(type) {
 	case *unstructured.Unstructured, *unstructured.UnstructuredList:
@@ -44,6 +51,9 @@ func kindOf(scheme *runtime.Scheme, obj runtime.Object) (kind, error) {
 	case *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
 		k.form = formMetadata
 	default:
+		if scheme == nil {
+			return k, fmt.Errorf("the scheme, which tells the kind of %T, is nil: give the one of the client, Scheme()", obj)
+		}
 		kinds, _, err := scheme.ObjectKinds(obj)
 		if err != nil {
 			return k, err

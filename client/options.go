@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
 // Each option is a small type that says by its methods where it applies. The zero value of every struct below is no option.
@@ -262,6 +264,16 @@ func WithSubResourceBody(body Object) interface {
 	PatchOption
 } {
 	return writeOption(func(o *WriteOptions) { o.Body = body })
+}
+
+// given are the options but those that are nil, as client-go's callers write where there are none.
+func given[O any](opts []O) []O {
+	for i, o := range opts {
+		if misuse.IsNil(o) {
+			return append(opts[:i:i], given(opts[i+1:])...)
+		}
+	}
+	return opts
 }
 
 // DeleteOption is an option of Delete.

@@ -1,12 +1,15 @@
 package client
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
 // AlreadyOwnedError says that an object has another controller.
@@ -58,6 +61,9 @@ func RemoveOwnerReference(owner metav1.Object, obj metav1.Object) (changed bool)
 }
 
 func ownerReference(owner Object, obj metav1.Object, scheme *runtime.Scheme) (metav1.OwnerReference, error) {
+	if misuse.IsNil(obj) {
+		return metav1.OwnerReference{}, errors.New("set owner: the object that is to be owned is nil")
+	}
 	k, err := kindOf(scheme, owner)
 	if err != nil {
 		return metav1.OwnerReference{}, fmt.Errorf("owner of %s: %w", ObjectKeyFromObject(obj), err)

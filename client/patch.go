@@ -2,6 +2,7 @@ package client
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -9,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
 // Patch is a change of an object.
@@ -55,6 +58,9 @@ func (p mergeFrom) Type() types.PatchType {
 
 // Data implements [Patch].
 func (p mergeFrom) Data(obj Object) ([]byte, error) {
+	if misuse.IsNil(p.base) {
+		return nil, errors.New("the base of the patch is nil: give MergeFrom a copy of the object, taken before it was changed")
+	}
 	before, err := json.Marshal(p.base)
 	if err != nil {
 		return nil, fmt.Errorf("encode the base of a patch: %w", err)
@@ -107,6 +113,9 @@ func withVersion(patch []byte, base metav1.Object) ([]byte, error) {
 // ApplyUnstructured makes an object that is to be applied of u: what is set in u is what is applied. Resource version, managed
 // fields and status are the caller's to leave out.
 func ApplyUnstructured(u *unstructured.Unstructured) runtime.ApplyConfiguration {
+	if u == nil {
+		return nil // Apply refuses it, in words.
+	}
 	return &unstructuredApply{Unstructured: u}
 }
 

@@ -3,11 +3,12 @@ package client
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
 // PatchHelper writes what a reconciler changed in an object: it keeps the object as it was before, and sends the difference
@@ -32,8 +33,8 @@ type PatchHelper struct {
 
 // NewPatchHelper takes the picture of obj that changes are measured against.
 func NewPatchHelper(c Client, obj Object) (*PatchHelper, error) {
-	if obj == nil {
-		return nil, errors.New("patch helper: no object")
+	if err := usable(c, obj); err != nil {
+		return nil, fmt.Errorf("patch helper: %w", err)
 	}
 	before, status, err := split(obj)
 	if err != nil {
@@ -73,6 +74,9 @@ func split(obj Object) (main, status map[string]any, err error) {
 // Errors: of the patch, and then the status was not sent; of the status. A conflict where something was removed from an object
 // that others have changed: reconcile again.
 func (h *PatchHelper) Patch(ctx context.Context, obj Object) error {
+	if misuse.IsNil(obj) {
+		return fmt.Errorf("patch: %w", errNoObject)
+	}
 	main, status, err := split(obj)
 	if err != nil {
 		return fmt.Errorf("patch %s: %w", obj.GetName(), err)

@@ -13,7 +13,7 @@ import (
 // Get implements [Reader].
 func (c *Cluster) Get(ctx context.Context, key ObjectKey, obj Object, opts ...GetOption) error {
 	var o ReadOptions
-	for _, opt := range opts {
+	for _, opt := range given(opts) {
 		opt.ApplyToGet(&o)
 	}
 	k, err := kindOf(c.o.Scheme, obj)
@@ -49,7 +49,7 @@ func (c *Cluster) Get(ctx context.Context, key ObjectKey, obj Object, opts ...Ge
 // List implements [Reader].
 func (c *Cluster) List(ctx context.Context, list ObjectList, opts ...ListOption) error {
 	var o ListOptions
-	for _, opt := range opts {
+	for _, opt := range given(opts) {
 		opt.ApplyToList(&o)
 	}
 	k, err := kindOf(c.o.Scheme, list)

@@ -5,13 +5,20 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
 // Status implements [Client].
 func (c *Cluster) Status() SubResourceClient { return c.SubResource("status") }
 
 // SubResource implements [Client].
-func (c *Cluster) SubResource(name string) SubResourceClient { return &subresource{c, name} }
+func (c *Cluster) SubResource(name string) SubResourceClient {
+	if name == "" {
+		panic(`client: SubResource: the name is empty; give one like "status" or "scale"`) // It would write the object itself.
+	}
+	return &subresource{c, name}
+}
 
 // subresource is the client of one.
 type subresource struct {
@@ -39,8 +46,11 @@ func (s *subresource) Get(ctx context.Context, obj, sub Object) error {
 // Create implements [SubResourceClient].
 func (s *subresource) Create(ctx context.Context, obj, sub Object, opts ...CreateOption) error {
 	var o WriteOptions
-	for _, opt := range opts {
+	for _, opt := range given(opts) {
 		opt.ApplyToCreate(&o)
+	}
+	if misuse.IsNil(sub) {
+		return fmt.Errorf("create %s of %s: %w", s.name, ObjectKeyFromObject(obj), errNoObject)
 	}
 	name(sub, obj)
 	return s.cluster.put(ctx, order{verb: "POST", obj: obj, subresource: s.name, sent: sub, answerTo: sub}, o)
@@ -49,7 +59,7 @@ func (s *subresource) Create(ctx context.Context, obj, sub Object, opts ...Creat
 // Update implements [SubResourceClient].
 func (s *subresource) Update(ctx context.Context, obj Object, opts ...UpdateOption) error {
 	var o WriteOptions
-	for _, opt := range opts {
+	for _, opt := range given(opts) {
 		opt.ApplyToUpdate(&o)
 	}
 	ord := order{verb: "PUT", obj: obj, subresource: s.name, sent: obj, answerTo: obj}
@@ -62,6 +72,9 @@ func (s *subresource) Update(ctx context.Context, obj Object, opts ...UpdateOpti
 
 // name names the body of a subresource as its object, if it has no name: the server refuses one that is not in the right place.
 func name(body, obj Object) {
+	if misuse.IsNil(obj) {
+		return // The write refuses it.
+	}
 	if body.GetName() == "" {
 		body.SetName(obj.GetName())
 	}
@@ -73,7 +86,7 @@ func name(body, obj Object) {
 // Patch implements [SubResourceClient].
 func (s *subresource) Patch(ctx context.Context, obj Object, patch Patch, opts ...PatchOption) error {
 	var o WriteOptions
-	for _, opt := range opts {
+	for _, opt := range given(opts) {
 		opt.ApplyToPatch(&o)
 	}
 	ord := order{verb: "PATCH", obj: obj, subresource: s.name, patch: patch, answerTo: obj}

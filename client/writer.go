@@ -13,12 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
 // Create implements [Writer].
 func (c *Cluster) Create(ctx context.Context, obj Object, opts ...CreateOption) error {
 	var o WriteOptions
-	for _, opt := range opts {
+	for _, opt := range given(opts) {
 		opt.ApplyToCreate(&o)
 	}
 	return c.put(ctx, order{verb: "POST", obj: obj, sent: obj, answerTo: obj}, o)
@@ -27,7 +29,7 @@ func (c *Cluster) Create(ctx context.Context, obj Object, opts ...CreateOption) 
 // Update implements [Writer].
 func (c *Cluster) Update(ctx context.Context, obj Object, opts ...UpdateOption) error {
 	var o WriteOptions
-	for _, opt := range opts {
+	for _, opt := range given(opts) {
 		opt.ApplyToUpdate(&o)
 	}
 	return c.put(ctx, order{verb: "PUT", obj: obj, sent: obj, answerTo: obj}, o)
@@ -36,7 +38,7 @@ func (c *Cluster) Update(ctx context.Context, obj Object, opts ...UpdateOption) 
 // Patch implements [Writer].
 func (c *Cluster) Patch(ctx context.Context, obj Object, patch Patch, opts ...PatchOption) error {
 	var o WriteOptions
-	for _, opt := range opts {
+	for _, opt := range given(opts) {
 		opt.ApplyToPatch(&o)
 	}
 	return c.put(ctx, order{verb: "PATCH", obj: obj, patch: patch, answerTo: obj}, o)
@@ -58,6 +60,9 @@ type order struct {
 
 // check refuses what would be sent to another place than meant, or would leave less than there was.
 func (ord order) check(k kind) error {
+	if ord.verb == "PATCH" && misuse.IsNil(ord.patch) {
+		return fmt.Errorf("patch %s %s: the patch is nil: client.MergeFrom makes one", k.gvk.Kind, ObjectKeyFromObject(ord.obj))
+	}
 	creates := ord.verb == "POST" && ord.subresource == ""
 	if !creates && ord.obj.GetName() == "" {
 		return fmt.Errorf("write %s: %w", k.gvk.Kind, errNoName)
@@ -140,11 +145,14 @@ func (c *Cluster) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opt
 
 func (c *Cluster) apply(ctx context.Context, obj runtime.ApplyConfiguration, subresource string, opts []ApplyOption) error {
 	var o WriteOptions
-	for _, opt := range opts {
+	for _, opt := range given(opts) {
 		opt.ApplyToApply(&o)
 	}
 	if o.FieldManager == "" {
 		o.FieldManager = c.o.FieldManager
+	}
+	if misuse.IsNil(obj) {
+		return errors.New("apply: the apply configuration is nil: make one with k8s.io/client-go/applyconfigurations, or ApplyUnstructured")
 	}
 	body, err := json.Marshal(obj)
 	if err != nil {
@@ -182,7 +190,7 @@ func (c *Cluster) apply(ctx context.Context, obj runtime.ApplyConfiguration, sub
 // Delete implements [Writer].
 func (c *Cluster) Delete(ctx context.Context, obj Object, opts ...DeleteOption) error {
 	var o DeleteOptions
-	for _, opt := range opts {
+	for _, opt := range given(opts) {
 		opt.ApplyToDelete(&o)
 	}
 	k, err := kindOf(c.o.Scheme, obj)
@@ -226,7 +234,7 @@ func (c *Cluster) seen(w *write, obj Object) []identity {
 // DeleteAllOf implements [Writer].
 func (c *Cluster) DeleteAllOf(ctx context.Context, obj Object, opts ...DeleteAllOfOption) error {
 	var o DeleteAllOfOptions
-	for _, opt := range opts {
+	for _, opt := range given(opts) {
 		opt.ApplyToDeleteAllOf(&o)
 	}
 	k, err := kindOf(c.o.Scheme, obj)

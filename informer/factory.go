@@ -97,6 +97,9 @@ var answers = sync.OnceValue(func() runtime.NegotiatedSerializer {
 
 // NewFactory returns a factory for the server that config names. Nothing is asked of the server before Run.
 func NewFactory(config *rest.Config, o FactoryOptions) (*Factory, error) {
+	if config == nil {
+		return nil, errors.New("informer factory: the config is nil: it says which cluster to follow")
+	}
 	if o.Scheme == nil {
 		o.Scheme = clientscheme.Scheme
 	}
@@ -134,6 +137,9 @@ func ForOptions[T Object](f *Factory, o InformerOptions) (Informer[T], error) {
 	var example any // Stays nil when T is the interface.
 	if t := reflect.TypeFor[T](); t.Kind() == reflect.Pointer {
 		example = reflect.New(t.Elem()).Interface()
+	}
+	if f == nil {
+		return nil, fmt.Errorf("informer of %v: the factory is nil: NewFactory makes one, Informers of a manager is one", reflect.TypeFor[T]())
 	}
 	id, newObject, err := f.identify(example, o)
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	fieldselector "k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -28,6 +30,9 @@ func (f *Factory) identify(example any, o InformerOptions) (id cacheIdentity, ne
 	id.standard = o.StandardDecoding || f.o.StandardDecoding
 	if o.Transform != nil && o.TransformName == "" {
 		return id, nil, errors.New("informer with a transform: InformerOptions.TransformName is needed")
+	}
+	if err := o.checkSelectors(); err != nil {
+		return id, nil, err
 	}
 	namespaces := slices.Clone(o.Namespaces)
 	if namespaces == nil && !o.ClusterScoped {
@@ -59,6 +64,17 @@ func (f *Factory) identify(example any, o InformerOptions) (id cacheIdentity, ne
 		return id, nil, fmt.Errorf("informer of %s: the scheme does not know the kind", id.kind)
 	}
 	return id, newObject, nil
+}
+
+// checkSelectors parses the selectors: the server would refuse a malformed one with every try.
+func (o InformerOptions) checkSelectors() error {
+	if _, err := labels.Parse(o.LabelSelector); err != nil {
+		return fmt.Errorf("informer: LabelSelector %q: %w", o.LabelSelector, err)
+	}
+	if _, err := fieldselector.ParseSelector(o.FieldSelector); err != nil {
+		return fmt.Errorf("informer: FieldSelector %q: %w", o.FieldSelector, err)
+	}
+	return nil
 }
 
 func (f *Factory) newTyped(kind schema.GroupVersionKind) func() Object {

@@ -80,12 +80,15 @@ func MetaKey[T metav1.Object](obj T) (string, error) { return Key(obj), nil }
 
 // AddIndex adds an index over what is there and what will come.
 //
-// Errors: [ErrIndexExists]. Objects that f fails on are no error here: see [IndexFunc].
+// Errors: [ErrIndexExists]; no name or function. Objects that f fails on are no error here: see [IndexFunc].
 func (x *Indexer[T]) AddIndex(name string, f IndexFunc[T]) error {
 	x.write.Lock()
 	defer x.write.Unlock()
-	if x.indexNamed(name) != nil {
+	switch {
+	case x.indexNamed(name) != nil:
 		return fmt.Errorf("add index %s: %w", name, ErrIndexExists)
+	case name == "" || f == nil:
+		return fmt.Errorf("add index %q: give it a name and a function that returns an object's values", name)
 	}
 	ix := &index[T]{name: name, label: labelOf(name), f: f, buckets: map[string]*bucket[T]{}}
 	found := make([][]term[T], len(x.all.entries))

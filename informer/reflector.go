@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
 // Reflector follows one resource: it lists it, watches it, and appends what it learns to a [DeltaFIFO], for as long as its
@@ -149,6 +151,9 @@ const shortWatch = time.Second
 
 // NewReflector returns a reflector that appends to fifo.
 func NewReflector[T any](lw ListerWatcher[T], fifo *DeltaFIFO[T], o ReflectorOptions[T]) *Reflector[T] {
+	if misuse.IsNil(lw) || fifo == nil {
+		panic("informer: NewReflector: the ListerWatcher or the DeltaFIFO is nil: there is nothing to follow, or nowhere to put it")
+	}
 	if o.PageSize == 0 {
 		o.PageSize = 500
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/informer/internal/lean"
+	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
 // RESTOptions say what a [RESTListerWatcher] lists.
@@ -70,6 +71,9 @@ func (b countedBody) Read(p []byte) (int, error) {
 // NewRESTListerWatcher returns a ListerWatcher over client. Of the client only the transport and base URL are used: not its
 // group and version, its codecs, or its rate limiter (an informer makes few requests, and has a backoff of its own).
 func NewRESTListerWatcher[T Object](client rest.Interface, o RESTOptions) *RESTListerWatcher[T] {
+	if misuse.IsNil(client) {
+		panic("informer: NewRESTListerWatcher: the client is nil: one like CoreV1().RESTClient() of a clientset is needed")
+	}
 	d := decoder[T]{kind: o.Kind, gvk: o.Resource.GroupVersion().WithKind(o.Kind)}
 	if o.New != nil {
 		d.new = func() T { return o.New().(T) }

@@ -259,6 +259,9 @@ func (s *SharedInformer[T]) AddHandler(h Handler[T], o HandlerOptions) (*Registr
 
 // RemoveHandler is described at [Informer].
 func (s *SharedInformer[T]) RemoveHandler(ctx context.Context, r *Registration) error {
+	if r == nil {
+		return fmt.Errorf("remove handler from informer of %s: the registration is nil: give what AddHandler returned", s.o.Resource)
+	}
 	return r.remove(ctx)
 }
 

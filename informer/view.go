@@ -83,6 +83,9 @@ func (v *view[T]) RemoveHandler(ctx context.Context, r *Registration) error {
 }
 
 func (v *view[T]) AddIndex(name string, f IndexFunc[T]) error {
+	if f == nil {
+		return v.shared.AddIndex(name, nil) // It says what is wrong.
+	}
 	return v.shared.AddIndex(name, func(obj Object) ([]string, error) {
 		t, ok := obj.(T)
 		if !ok {

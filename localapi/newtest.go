@@ -36,12 +36,17 @@ type Test struct {
 // It takes the place of a fake client: what is written is defaulted, validated and versioned, conflicts are real, and watches
 // see what a watch would see.
 func NewTest(t TB, objects ...runtime.Object) *Test {
-	t.Helper()
+	if t != nil {
+		t.Helper()
+	}
 	return NewTestWith(t, Options{}, objects...)
 }
 
 // NewTestWith is [NewTest] with options. It adds an audit log, if there is none.
 func NewTestWith(t TB, o Options, objects ...runtime.Object) *Test {
+	if t == nil {
+		panic("localapi: NewTest: the test is nil: outside of tests, New makes a server")
+	}
 	t.Helper()
 	r := &ruleGate{next: o.Gate}
 	if o.Gate = r; o.Audit == nil {

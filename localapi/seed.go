@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/flyball-dev/flyball/internal/misuse"
 	"github.com/flyball-dev/flyball/localapi/audit"
 	"github.com/flyball-dev/flyball/localapi/internal/crd"
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
@@ -28,6 +29,11 @@ func (s *Server) Audit() *audit.Log { return s.handler.Audit }
 // Definitions of custom resources come first, whatever the order, and then namespaces. An object may be of a Go type of its own
 // that [Options.Scheme] knows.
 func (s *Server) Seed(ctx context.Context, objects ...runtime.Object) error {
+	for i, obj := range objects {
+		if err := misuse.Nil(fmt.Sprintf("object %d of %d", i+1, len(objects)), obj); err != nil {
+			return err
+		}
+	}
 	inOrder := slices.Clone(objects)
 	slices.SortStableFunc(inOrder, func(a, b runtime.Object) int { return s.rank(a) - s.rank(b) })
 	for _, obj := range inOrder {
@@ -41,6 +47,9 @@ func (s *Server) Seed(ctx context.Context, objects ...runtime.Object) error {
 		m, err := meta.Accessor(obj)
 		if err != nil {
 			return fmt.Errorf("seed %T: %w", obj, err)
+		}
+		if m.GetName() == "" {
+			return fmt.Errorf("seed %s: an object has no name", r.Definition.Plural)
 		}
 		if err := s.ensureNamespace(r, m.GetNamespace()); err != nil {
 			return err

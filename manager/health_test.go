@@ -43,7 +43,7 @@ func podController(t *testing.T, m *manager.Manager) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := reconcile.New("pod-controller", reconcile.Func[reconcile.Request](nil), reconcile.Options[reconcile.Request]{})
+	c := reconcile.New("pod-controller", reconcile.Func[reconcile.Request](func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil }), reconcile.Options[reconcile.Request]{})
 	if err := c.Watch(reconcile.Kind(pods, reconcile.EnqueueObject[*corev1.Pod]())); err != nil {
 		t.Fatal(err)
 	}

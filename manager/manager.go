@@ -15,6 +15,7 @@ import (
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/misuse"
 	"github.com/flyball-dev/flyball/manager/internal/ownwrites"
 	"github.com/flyball-dev/flyball/manager/leader"
 	"github.com/flyball-dev/flyball/reconcile"
@@ -132,6 +133,12 @@ type Manager struct {
 //
 // Errors: options that do not fit together, a config that no client can be made of.
 func New(config *rest.Config, o Options) (*Manager, error) {
+	if config == nil {
+		return nil, errors.New("manager: the config is nil: GetConfig of manager/ctrl makes one of a kubeconfig or of the Pod's service account")
+	}
+	if o.Metrics != nil && misuse.IsNil(o.Metrics) {
+		return nil, fmt.Errorf("manager: Options.Metrics is a nil %T: leave it out, or give one", o.Metrics)
+	}
 	o = o.withDefaults()
 	config = rest.CopyConfig(config)
 	if config.WarningHandler == nil && config.WarningHandlerWithContext == nil {
@@ -227,10 +234,13 @@ func (m *Manager) connectMetrics() {
 // Errors: a name that is taken; a manager that is stopping or has stopped; with LeaderElection.Survive, a runnable that needs
 // leadership and is no [Rebuilder].
 func (m *Manager) Add(r Runnable) error {
-	if r == nil {
-		return errors.New("manager: add: the runnable is nil")
+	if err := misuse.Nil("the runnable", r); err != nil {
+		return fmt.Errorf("manager: add: %w", err)
 	}
 	e := newEntry(r)
+	if e.name == "" {
+		return fmt.Errorf("manager: add: Name of the runnable %T is empty: logs, health and Remove name it by that", r)
+	}
 	if _, ok := r.(Rebuilder); !ok && e.needs == withLeader && m.survives() {
 		return fmt.Errorf("manager: add %s: with LeaderElection.Survive it must be possible to build it again: give Complete of package builder the reconciler, or wrap its constructor by manager.Rebuilt", e.name)
 	}
@@ -277,7 +287,8 @@ func (m *Manager) QueueMetrics() workqueue.MetricsProvider {
 	return m.options.Metrics
 }
 
-// Run runs everything until ctx is done, and stops it in order. It may be called once.
+// Run runs everything until ctx is done, and stops it in order. It may be called once. A manager without runnables serves its
+// caches, and those that Add gives it later; one that has neither says so in the log.
 //
 // Errors: nil after a stop in which everything was finished; else why the manager stopped (the server did not answer, a
 // runnable failed, the lease was lost), what was left undone (an [UndoneError]), or both.

@@ -119,7 +119,11 @@ func (m *Manager) runParts(ctx context.Context, serving *part) (undone []error, 
 	} else {
 		campaign = startPart(ctx, "leader election", func(context.Context) error { return m.lead(intake, work, stop) })
 	}
-	logger.Info("Manager started", "runnables", m.runnables.names())
+	names := m.runnables.names()
+	logger.Info("Manager started", "runnables", names)
+	if len(names) == 0 && len(m.informers.Health()) == 0 {
+		logger.Info("Nothing to do: the manager has no controller, no other runnable and no cache. Was Complete or Add called for this manager?")
+	}
 
 	select {
 	case <-intake.Done():

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/flyball-dev/flyball/internal/misuse"
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
@@ -27,9 +28,15 @@ type Rebuilder interface {
 
 // Rebuilt is the [Rebuilder] of the runnables that build makes: one at once, and one for every further run.
 func Rebuilt(build func() (Runnable, error)) (Rebuilder, error) {
+	if build == nil {
+		return nil, errors.New("manager: Rebuilt: the function that builds the runnable is nil")
+	}
 	first, err := build()
 	if err != nil {
 		return nil, err
+	}
+	if misuse.IsNil(first) {
+		return nil, errors.New("manager: Rebuilt: the function built no runnable, and returned no error")
 	}
 	return &rebuilt{Runnable: first, build: build}, nil
 }

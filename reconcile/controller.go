@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/flyball-dev/flyball/internal/misuse"
 	"github.com/flyball-dev/flyball/internal/workctx"
 	"github.com/flyball-dev/flyball/workqueue"
 )
@@ -17,7 +18,9 @@ import (
 //
 // Concurrency: all methods may be called from any goroutine; Run once.
 type Controller[K comparable] struct {
-	name           string
+	name string
+	// wrong is what was wrong with the arguments of New, for Run to return.
+	wrong          error
 	reconciler     Reconciler[K]
 	options        Options[K]
 	queue          *workqueue.Queue[K]
@@ -72,7 +75,8 @@ func newFeed[K comparable](s Source[K]) *feed[K] {
 }
 
 // New makes a controller with the given name, which must be unique among those whose metrics are read
-// together. Nothing runs before [Controller.Run].
+// together; it consists of letters, digits and, between them, - _ . / : (it stands in logs, metrics and URLs). Nothing runs before
+// [Controller.Run], which also returns what is wrong with the arguments.
 func New[K comparable](name string, r Reconciler[K], o Options[K]) *Controller[K] {
 	if o.Workers <= 0 {
 		o.Workers = 1
@@ -88,6 +92,7 @@ func New[K comparable](name string, r Reconciler[K], o Options[K]) *Controller[K
 	}
 	return &Controller[K]{
 		name:       name,
+		wrong:      errors.Join(misuse.Name(name), misuse.Nil("the reconciler", r)),
 		reconciler: r,
 		options:    o,
 		queue:      workqueue.New(workqueue.Options[K]{Name: name, RateLimiter: o.RateLimiter, Metrics: o.Metrics, Order: o.Order}),
@@ -118,6 +123,9 @@ func (c *Controller[K]) EnqueueAfter(key K, d time.Duration) {
 // Watch adds a source. A source added before Run is synced before the first key is reconciled; one added
 // to a running controller starts at once.
 func (c *Controller[K]) Watch(s Source[K]) error {
+	if misuse.IsNil(s) {
+		return fmt.Errorf("controller %s: watch: the source is nil: Kind, FactoryKind, Chan and Every make some", c.name)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.phase == stopped {
@@ -135,6 +143,9 @@ func (c *Controller[K]) Watch(s Source[K]) error {
 //
 // Errors: one that says so, if the source is not watched; that of ctx.
 func (c *Controller[K]) Unwatch(ctx context.Context, s Source[K]) error {
+	if misuse.IsNil(s) {
+		return fmt.Errorf("controller %s: stop watching: the source is nil", c.name)
+	}
 	f := c.takeFeed(s)
 	if f == nil {
 		return fmt.Errorf("controller %s: %s is not watched", c.name, s)
@@ -167,8 +178,11 @@ func (c *Controller[K]) takeFeed(s Source[K]) *feed[K] {
 // ctx is done; then it drains, as the package comment says. It may be called once.
 //
 // Errors: nil after a stop in which everything in flight ended; [StuckError] if something did not; that of
-// a source that failed; [ErrStopped] when called again.
+// a source that failed; [ErrStopped] when called again; what is wrong with the arguments of [New].
 func (c *Controller[K]) Run(ctx context.Context) error {
+	if c.wrong != nil {
+		return fmt.Errorf("controller %q: %w", c.name, c.wrong)
+	}
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "controller", c.name)
 	intake, stop := context.WithCancelCause(klog.NewContext(ctx, logger))
 	defer stop(nil)

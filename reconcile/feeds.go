@@ -31,6 +31,9 @@ type channel[K comparable] struct {
 
 // Run implements [Source].
 func (c *channel[K]) Run(ctx context.Context, out *Sink[K], synced func()) error {
+	if c.keys == nil {
+		return fmt.Errorf("source %q: the channel is nil: nothing would ever come", c.String())
+	}
 	synced()
 	for {
 		select {
@@ -59,6 +62,9 @@ type ticker[K comparable] struct {
 
 // Run implements [Source].
 func (t *ticker[K]) Run(ctx context.Context, out *Sink[K], synced func()) error {
+	if t.interval <= 0 || t.keys == nil {
+		return fmt.Errorf("source %q: Every takes an interval above 0 and a function that returns keys", t.String())
+	}
 	tick := time.NewTicker(t.interval)
 	defer tick.Stop()
 	for first := true; ; first = false {

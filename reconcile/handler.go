@@ -48,8 +48,12 @@ func EnqueueObject[T informer.Object]() EventHandler[T, Request] {
 }
 
 // EnqueueMapped is the handler that queues what keys returns for the object. On an update it is asked for
-// the old and for the new object, so that a key which lost the object is queued too.
+// the old and for the new object, so that a key which lost the object is queued too. Of a nil function there is no handler, which
+// those that take handlers refuse.
 func EnqueueMapped[T informer.Object, K comparable](keys func(ctx context.Context, obj T) []K) EventHandler[T, K] {
+	if keys == nil {
+		return EventHandler[T, K]{}
+	}
 	add := func(q Enqueuer[K], found []K) {
 		for _, key := range found {
 			q.Add(key)

@@ -26,6 +26,9 @@ type OwnerOptions struct {
 //
 // Builder.Owns of manager/builder finds out itself whether the owners live in namespaces.
 func EnqueueOwner[T informer.Object](kind schema.GroupKind, o OwnerOptions) EventHandler[T, Request] {
+	if kind.Kind == "" {
+		panic(`reconcile: EnqueueOwner: the kind is empty; give one like schema.GroupKind{Group: "apps", Kind: "Deployment"}`)
+	}
 	return EnqueueMapped(func(_ context.Context, obj T) []Request { return OwnersOf(obj, kind, o) })
 }
 

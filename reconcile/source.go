@@ -2,7 +2,9 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"reflect"
 	"sync/atomic"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/misuse"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
@@ -91,13 +94,25 @@ func (e *enqueuer[K]) held(key K, d debt) bool {
 // Kind is the [Source] of the changes that inf sees, turned into keys by h. The informer is run by whoever
 // owns it, for example its factory.
 func Kind[T informer.Object, K comparable](inf informer.Informer[T], h EventHandler[T, K]) Source[K] {
-	return &kind[T, K]{informer: inf, handler: h, name: inf.Health().Resource}
+	k := &kind[T, K]{informer: inf, handler: h}
+	switch {
+	case misuse.IsNil(inf):
+		k.name = reflect.TypeFor[T]().String()
+		k.wrong = errors.New("the informer is nil: informer.For makes one")
+	case h.OnAdd == nil && h.OnUpdate == nil && h.OnDelete == nil:
+		k.name = inf.Health().Resource
+		k.wrong = errors.New("the handler has no function: EnqueueObject, EnqueueOwner and EnqueueMapped make handlers")
+	default:
+		k.name = inf.Health().Resource
+	}
+	return k
 }
 
 type kind[T informer.Object, K comparable] struct {
 	informer informer.Informer[T]
 	handler  EventHandler[T, K]
 	name     string
+	wrong    error // what was wrong with the arguments of Kind, for Run to return
 }
 
 func (k *kind[T, K]) String() string { return k.name }
@@ -106,6 +121,9 @@ func (k *kind[T, K]) String() string { return k.name }
 func (k *kind[T, K]) Repeats() bool { return true }
 
 func (k *kind[T, K]) Health() error {
+	if k.wrong != nil {
+		return fmt.Errorf("watch %s: %w", k.name, k.wrong)
+	}
 	if h := k.informer.Health(); !h.Synced && h.Err != nil {
 		return h.Err
 	}
@@ -117,6 +135,9 @@ func (k *kind[T, K]) Health() error {
 
 // Run registers the handler for as long as ctx lives.
 func (k *kind[T, K]) Run(ctx context.Context, out *Sink[K], synced func()) error {
+	if k.wrong != nil {
+		return fmt.Errorf("watch %s: %w", k.name, k.wrong)
+	}
 	reg, err := k.informer.AddHandler(k.events(ctx, out), informer.HandlerOptions{})
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", k.name, err)

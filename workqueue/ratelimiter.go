@@ -1,6 +1,11 @@
 package workqueue
 
-import "time"
+import (
+	"fmt"
+	"time"
+
+	"github.com/flyball-dev/flyball/internal/misuse"
+)
 
 // RateLimiter decides how long a key that failed waits before it is tried again.
 //
@@ -32,6 +37,14 @@ type MaxOfRateLimiter[K comparable] struct {
 
 // NewMaxOfRateLimiter returns a limiter that charges all the given ones and waits for the slowest.
 func NewMaxOfRateLimiter[K comparable](limiters ...RateLimiter[K]) *MaxOfRateLimiter[K] {
+	if len(limiters) == 0 {
+		panic("workqueue: NewMaxOfRateLimiter: there is no limiter: keys that fail would be tried again at once, for ever")
+	}
+	for i, limiter := range limiters {
+		if misuse.IsNil(limiter) {
+			panic(fmt.Sprintf("workqueue: NewMaxOfRateLimiter: limiter %d is nil", i+1))
+		}
+	}
 	return &MaxOfRateLimiter[K]{limiters: limiters}
 }
 
@@ -68,6 +81,9 @@ type MaxWaitRateLimiter[K comparable] struct {
 
 // NewMaxWaitRateLimiter returns a limiter that answers as the given one does, but never with more than longest.
 func NewMaxWaitRateLimiter[K comparable](limiter RateLimiter[K], longest time.Duration) *MaxWaitRateLimiter[K] {
+	if misuse.IsNil(limiter) || longest <= 0 {
+		panic(fmt.Sprintf("workqueue: NewMaxWaitRateLimiter: the limiter is nil or the longest wait, %v, is not above 0", longest))
+	}
 	return &MaxWaitRateLimiter[K]{RateLimiter: limiter, longest: longest}
 }
 

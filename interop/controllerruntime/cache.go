@@ -76,6 +76,9 @@ func NewLeanCache(config *rest.Config, o cache.Options) (cache.Cache, error) {
 }
 
 func cacheOver(config *rest.Config, o cache.Options, how informer.FactoryOptions) (cache.Cache, error) {
+	if config == nil {
+		return nil, fmt.Errorf("new cache: %w", errNoConfig)
+	}
 	if o.NewInformer != nil {
 		return cache.New(config, o)
 	}
@@ -93,6 +96,9 @@ func cacheOver(config *rest.Config, o cache.Options, how informer.FactoryOptions
 	}
 	return newCache(config, o, factory)
 }
+
+// errNoConfig: nobody knows which cluster is meant. Controller-runtime's words are "must specify Config".
+var errNoConfig = errors.New("must specify Config: it is nil; ctrl.GetConfig makes one")
 
 // withDefaults fills in what NewCache and NewManager need.
 func withDefaults(config *rest.Config, o cache.Options) (cache.Options, error) {

@@ -28,6 +28,9 @@ import (
 // A read that cannot tell what became of a write (its answer was lost) is answered by the server. Kinds whose namespaces are cached
 // under different selectors, and caches that NewCache did not make, are read as controller-runtime reads them.
 func NewClient(config *rest.Config, o client.Options) (client.Client, error) {
+	if config == nil {
+		return nil, fmt.Errorf("new client: %w", errNoConfig)
+	}
 	live := o
 	live.Cache = nil
 	server, err := client.New(config, live)

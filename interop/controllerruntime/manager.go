@@ -64,6 +64,9 @@ var _ manager.Manager = (*Manager)(nil)
 // LeaderElectionResourceLock, LeaderElectionResourceLockInterface, LeaderElectionLabels, EventBroadcaster) is refused: those are Flyball's
 // here. With LeaderElection there must be an ID, and a namespace where the process does not run in one.
 func NewManager(config *rest.Config, o manager.Options) (*Manager, error) {
+	if config == nil {
+		return nil, fmt.Errorf("new manager: %w", errNoConfig)
+	}
 	if err := refuse(o); err != nil {
 		return nil, err
 	}
@@ -252,6 +255,9 @@ func (m *Manager) Core() *own.Manager { return m.core }
 
 // Add takes a runnable. Controllers get Flyball's queue.
 func (m *Manager) Add(r manager.Runnable) error {
+	if r == nil {
+		return errors.New("add: the runnable is nil")
+	}
 	if l, ok := adopt(r); ok {
 		if w, ok := r.(warmer); ok && m.o.LeaderElection && needsLeader(r) {
 			l.warmed = make(chan struct{})

@@ -3,7 +3,7 @@ package builder
 import (
 	"errors"
 	"fmt"
-	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/misuse"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/reconcile/predicate"
@@ -110,7 +111,7 @@ func (b *Builder) WatchesMetadata(object informer.Object, h Handler, o ...WatchO
 
 // WatchesRawSource adds a source of requests that is none of the others. WithEventFilter does not concern it.
 func (b *Builder) WatchesRawSource(s reconcile.Source[reconcile.Request]) *Builder {
-	if s == nil {
+	if misuse.IsNil(s) {
 		b.misuse("WatchesRawSource: the source is nil")
 		return b
 	}
@@ -142,8 +143,8 @@ func (b *Builder) WithOptions(o reconcile.Options[reconcile.Request]) *Builder {
 
 // Named names the controller in logs, metrics and health. Without it the name is the kind given to For, in lower case.
 func (b *Builder) Named(name string) *Builder {
-	if name == "" {
-		b.misuse("Named: the name is empty; leave the call out to have the kind's")
+	if err := misuse.Name(name); err != nil {
+		b.misuse("Named: %w; without Named it is the kind's", err)
 	}
 	b.name, b.named = name, true
 	return b
@@ -208,8 +209,11 @@ func (b *Builder) Build(r reconcile.Reconciler[reconcile.Request]) (*Controller,
 
 // lacking says what should have been called and was not.
 func (b *Builder) lacking(r reconcile.Reconciler[reconcile.Request]) (wrong []error) {
-	if r == nil {
-		wrong = append(wrong, errors.New("the reconciler is nil"))
+	if b.manager == nil && len(b.wrong) == 0 {
+		wrong = append(wrong, errors.New("there is no manager: begin with ControllerManagedBy"))
+	}
+	if err := misuse.Nil("the reconciler", r); err != nil {
+		wrong = append(wrong, err)
 	}
 	owns := false
 	for _, in := range b.inputs {
@@ -233,13 +237,17 @@ func (b *Builder) input(call string, object informer.Object, h *Handler, o []Wat
 	if b.manager == nil {
 		return in, false // said already
 	}
-	if value := reflect.ValueOf(object); !value.IsValid() || value.Kind() == reflect.Pointer && value.IsNil() {
+	if misuse.IsNil(object) {
 		b.misuse("%s: the object is nil; give an empty one, like &corev1.Pod{}", call)
 		return in, false
 	}
 	var err error
 	if in.kind, err = b.kindOf(object); err != nil {
 		b.misuse("%s(%T): %w", call, object, err)
+		return in, false
+	}
+	if slices.ContainsFunc(in.options.Predicates, func(p Predicate) bool { return p == nil }) {
+		b.misuse("%s(%T): a predicate is nil", call, object)
 		return in, false
 	}
 	if in.options.EveryOwner && call != "Owns" {

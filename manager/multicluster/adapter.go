@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/flyball-dev/flyball/internal/misuse"
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
@@ -14,6 +15,9 @@ import (
 //
 // Errors of build are those of the reconcile; it is called again with the next request.
 func Each(build func(c *Cluster) (reconcile.Reconciler[reconcile.Request], error)) reconcile.Reconciler[Request] {
+	if build == nil {
+		panic("multicluster: Each: the function that builds reconcilers is nil")
+	}
 	return &each{build: build}
 }
 
@@ -63,7 +67,7 @@ func (r *reconcilers) of(e *each, c *Cluster) (reconcile.Reconciler[reconcile.Re
 		return b.one, nil
 	}
 	one, err := e.build(c)
-	if err == nil && one == nil {
+	if err == nil && misuse.IsNil(one) {
 		err = errors.New("none was built")
 	}
 	if err == nil {
@@ -75,6 +79,9 @@ func (r *reconcilers) of(e *each, c *Cluster) (reconcile.Reconciler[reconcile.Re
 // One makes a reconciler for one cluster of one for a fleet: it is called with the requests of c, and finds c in its context. So a
 // controller written for many runs on one, too; [ClusterOf] is the cluster of a manager.
 func One(c *Cluster, r reconcile.Reconciler[Request]) reconcile.Reconciler[reconcile.Request] {
+	if c == nil || misuse.IsNil(r) {
+		panic("multicluster: One: the cluster or the reconciler is nil; ClusterOf makes a cluster of a manager")
+	}
 	return reconcile.Func[reconcile.Request](func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 		return r.Reconcile(WithCluster(ctx, c), Request{Cluster: c.Name(), Request: request})
 	})

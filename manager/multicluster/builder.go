@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/misuse"
 	"github.com/flyball-dev/flyball/manager/builder"
 	"github.com/flyball-dev/flyball/reconcile"
 )
@@ -183,8 +184,8 @@ func (b *Builder) WithOptions(o reconcile.Options[Request]) *Builder {
 
 // Named names the controller in logs, metrics and health. Without it the name is the kind given to For, in lower case.
 func (b *Builder) Named(name string) *Builder {
-	if name == "" {
-		b.misuse("Named: the name is empty; leave the call out to have the kind's")
+	if err := misuse.Name(name); err != nil {
+		b.misuse("Named: %w; without Named it is the kind's", err)
 	}
 	b.parts.name, b.named = name, true
 	return b
@@ -249,8 +250,11 @@ func (b *Builder) Build(r reconcile.Reconciler[Request]) (*Controller, error) {
 
 // lacking says what should have been called and was not.
 func (b *Builder) lacking(r reconcile.Reconciler[Request]) (wrong []error) {
-	if r == nil {
-		wrong = append(wrong, errors.New("the reconciler is nil"))
+	if b.parts.fleet == nil && len(b.wrong) == 0 {
+		wrong = append(wrong, errors.New("there is no fleet: begin with ControllerManagedBy"))
+	}
+	if err := misuse.Nil("the reconciler", r); err != nil {
+		wrong = append(wrong, err)
 	}
 	owns := false
 	for _, in := range b.inputs {
@@ -274,7 +278,7 @@ func (b *Builder) input(in *input, o []WatchOptions) *input {
 	if b.parts.fleet == nil {
 		return in // said already
 	}
-	if value := reflect.ValueOf(in.object); !value.IsValid() || value.Kind() == reflect.Pointer && value.IsNil() {
+	if misuse.IsNil(in.object) {
 		b.misuse("%s: the object is nil; give an empty one, like &corev1.Pod{}", in.call)
 		return in
 	}
@@ -289,6 +293,10 @@ func (b *Builder) input(in *input, o []WatchOptions) *input {
 	var err error
 	if in.kind, err = b.parts.fleet.kinds.GroupVersionKindFor(in.object); err != nil {
 		b.misuse("%s(%T): the fleet's scheme does not know the type: call AddToScheme of its package, and give the scheme in Options.Scheme (%w)", in.call, in.object, err)
+		return in
+	}
+	if slices.ContainsFunc(in.options.Predicates, func(p Predicate) bool { return p == nil }) {
+		b.misuse("%s(%T): a predicate is nil", in.call, in.object)
 		return in
 	}
 	if in.options.EveryOwner && !in.owns {

@@ -33,6 +33,9 @@ type Cluster struct {
 
 // ClusterOf is the cluster of a manager as a fleet sees it: with no name, and always Live.
 func ClusterOf(m *manager.Manager) *Cluster {
+	if m == nil {
+		panic("multicluster: ClusterOf: the manager is nil; make one with manager.New")
+	}
 	hub := newMember(LocalCluster, "local", nil)
 	hub.now = Live
 	hub.cluster = &Cluster{Cluster: m.Cluster(), config: m.Config(), informers: m.Informers(), member: hub}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/misuse"
 	"github.com/flyball-dev/flyball/internal/workctx"
 	"github.com/flyball-dev/flyball/manager"
 )
@@ -73,7 +74,7 @@ func New(local *manager.Manager, o Options) (*Manager, error) {
 		return nil, fmt.Errorf("fleet %s: UnreadyWithout is %v; it is a share of the clusters, from 0 to 1", o.Name, o.UnreadyWithout)
 	}
 	for i, p := range o.Providers {
-		if p == nil {
+		if misuse.IsNil(p) {
 			return nil, fmt.Errorf("fleet %s: Providers[%d] is nil", o.Name, i)
 		}
 		m.announcers = append(m.announcers, newAnnouncer(m, p))
@@ -94,7 +95,7 @@ func (m *Manager) check() (err error) {
 		return err
 	}
 	for i, of := range m.options.Caches {
-		if of.Object == nil {
+		if misuse.IsNil(of.Object) {
 			return fmt.Errorf("Options.Caches[%d]: the object is nil; give an empty one, like &corev1.Pod{}", i)
 		}
 		if _, err := m.kinds.GroupVersionKindFor(of.Object); err != nil {

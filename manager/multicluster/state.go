@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
 // State is where a cluster is in its life; the package comment has the order.
@@ -79,6 +81,9 @@ func MatchLabels(want map[string]string) ClusterFilter {
 
 // MatchSelector is the filter of the clusters whose labels s selects.
 func MatchSelector(s labels.Selector) ClusterFilter {
+	if misuse.IsNil(s) {
+		panic("multicluster: MatchSelector: the selector is nil; labels.Everything means all clusters")
+	}
 	return func(c ClusterInfo) bool { return s.Matches(labels.Set(c.Labels)) }
 }
 

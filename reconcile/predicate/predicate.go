@@ -1,6 +1,7 @@
 package predicate
 
 import (
+	"fmt"
 	"maps"
 
 	"github.com/flyball-dev/flyball/informer"
@@ -36,6 +37,9 @@ type Predicate[T informer.Object] func(Event[T]) bool
 //
 // Source: NewPredicateFuncs of controller-runtime v0.25.2 looks at the new state only.
 func Matching[T informer.Object](matches func(obj T) bool) Predicate[T] {
+	if matches == nil {
+		panic("predicate: Matching: the function is nil")
+	}
 	return func(e Event[T]) bool { return matches(e.Object) || (e.Type == Update && matches(e.Old)) }
 }
 
@@ -76,6 +80,7 @@ func onUpdate[T informer.Object](changed func(old, obj T) bool) Predicate[T] {
 
 // And lets pass what all of ps do. It asks them in order, up to the first that does not.
 func And[T informer.Object](ps ...Predicate[T]) Predicate[T] {
+	mustHave("And", ps)
 	return func(e Event[T]) bool {
 		for _, p := range ps {
 			if !p(e) {
@@ -88,6 +93,7 @@ func And[T informer.Object](ps ...Predicate[T]) Predicate[T] {
 
 // Or lets pass what one of ps does.
 func Or[T informer.Object](ps ...Predicate[T]) Predicate[T] {
+	mustHave("Or", ps)
 	return func(e Event[T]) bool {
 		for _, p := range ps {
 			if p(e) {
@@ -100,5 +106,15 @@ func Or[T informer.Object](ps ...Predicate[T]) Predicate[T] {
 
 // Not lets pass what p does not. Mind that it turns every answer: Not of [GenerationChanged] drops all adds and deletes.
 func Not[T informer.Object](p Predicate[T]) Predicate[T] {
+	mustHave("Not", []Predicate[T]{p})
 	return func(e Event[T]) bool { return !p(e) }
+}
+
+// mustHave panics when one of ps is nil, here and not in an event handler.
+func mustHave[T informer.Object](of string, ps []Predicate[T]) {
+	for i, p := range ps {
+		if p == nil {
+			panic(fmt.Sprintf("predicate: %s: predicate %d is nil", of, i+1))
+		}
+	}
 }

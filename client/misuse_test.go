@@ -1,0 +1,94 @@
+package client_test
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/internal/misuse/misusetest"
+)
+
+func TestMisuse(t *testing.T) {
+	ctx := context.Background()
+	c, err := client.New(&rest.Config{Host: "http://127.0.0.1:1"}, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var (
+		none   client.Client
+		typed  *client.Cluster
+		nobody *corev1.ConfigMap
+		key    = client.ObjectKey{Namespace: "default", Name: "a"}
+		owner  = configMap("owner")
+		noop   = func() error { return nil }
+		clean  = func(context.Context) error { return nil }
+		sub    = c.Status()
+	)
+	owner.UID = "1"
+	with := func(o client.Options) func() error {
+		return func() error { _, err := client.New(&rest.Config{Host: "http://127.0.0.1:1"}, o); return err }
+	}
+	const noObject = "the object is nil: give a pointer to one"
+	misusetest.Run(t, []misusetest.Call{
+		{"New", func() error { _, err := client.New(nil, client.Options{}); return err }, "new client: the config is nil: GetConfig"},
+		{"New with a cache of nil", with(client.Options{Caches: []client.CacheOf{{}}}), "Caches[0]: " + noObject},
+		{"New with nil uncached", with(client.Options{Uncached: []client.Object{nobody}}), "uncached kinds: " + noObject},
+		{"Through", func() error { _, err := c.Through(nil); return err }, "the config is nil"},
+		{"Get", func() error { return c.Get(ctx, key, nil) }, noObject},
+		{"Get typed nil", func() error { return c.Get(ctx, key, nobody) }, noObject},
+		{"Get without a name", func() error { return c.Get(ctx, client.ObjectKeyFromObject(nobody), &corev1.ConfigMap{}) }, "the key has no name"},
+		{"List", func() error { return c.List(ctx, nil) }, noObject},
+		{"Create", func() error { return c.Create(ctx, nil) }, noObject},
+		{"Update", func() error { return c.Update(ctx, nobody) }, noObject},
+		{"Update without a name", func() error { return c.Update(ctx, &corev1.ConfigMap{}, nil) }, "the object has no name"},
+		{"Delete", func() error { return c.Delete(ctx, nobody) }, noObject},
+		{"DeleteAllOf", func() error { return c.DeleteAllOf(ctx, nil) }, noObject},
+		{"Patch", func() error { return c.Patch(ctx, owner, nil) }, "the patch is nil: client.MergeFrom makes one"},
+		{"Apply", func() error { return c.Apply(ctx, nil) }, "the apply configuration is nil"},
+		{"Apply nothing", func() error { return c.Apply(ctx, client.ApplyUnstructured(nil)) }, "the apply configuration is nil"},
+		{"MergeFrom", func() error { _, err := client.MergeFrom(nobody).Data(owner); return err }, "give MergeFrom a copy of the object"},
+		{"SubResource", misusetest.Constructs(func() client.SubResourceClient { return c.SubResource("") }), `give one like "status"`},
+		{"Status().Update", func() error { return sub.Update(ctx, nobody) }, noObject},
+		{"Status().Patch", func() error { return sub.Patch(ctx, owner, nil) }, "the patch is nil"},
+		{"Status().Create", func() error { return sub.Create(ctx, owner, nobody) }, noObject},
+		{"Status().Create of nil", func() error { return sub.Create(ctx, nobody, owner) }, noObject},
+		{"IndexField", func() error { return c.IndexField(ctx, owner, "f", nil) }, "a function that returns its values"},
+		{"IndexField of nil", func() error { return c.IndexField(ctx, nil, "f", func(client.Object) []string { return nil }) }, noObject},
+		{"Cache", func() error { return c.Cache(ctx, nil) }, noObject},
+		{"CreateOrUpdate", func() error { _, err := client.CreateOrUpdate(ctx, none, owner, noop); return err }, "the client is nil"},
+		{"CreateOrPatch", func() error { _, err := client.CreateOrPatch(ctx, c, nobody, noop); return err }, noObject},
+		{"RetryOnConflict", func() error { return client.RetryOnConflict(ctx, typed, owner, noop) }, "the client is nil"},
+		{"Finalize", func() error { _, err := client.Finalize(ctx, c, nobody, "f", clean); return err }, noObject},
+		{"Finalize without a name", func() error { _, err := client.Finalize(ctx, c, owner, "", clean); return err }, "give the finalizer a name"},
+		{"Finalize without cleanup", func() error { _, err := client.Finalize(ctx, c, owner, "f", nil); return err }, "a function that cleans up"},
+		{"NewPatchHelper", func() error { _, err := client.NewPatchHelper(nil, owner); return err }, "the client is nil"},
+		{"NewPatchHelper of nil", func() error { _, err := client.NewPatchHelper(c, nobody); return err }, noObject},
+		{"SetControllerReference", func() error { return client.SetControllerReference(nil, owner, c.Scheme()) }, noObject},
+		{"SetControllerReference of nil", func() error { return client.SetControllerReference(owner, nobody, c.Scheme()) }, "that is to be owned is nil"},
+		{"SetControllerReference without a scheme", func() error { return client.SetControllerReference(owner, configMap("a"), nil) }, "the scheme, which tells the kind of *v1.ConfigMap, is nil"},
+		{"SetOwnerReference without a scheme", func() error { return client.SetOwnerReference(owner, configMap("a"), nil) }, "the scheme"},
+		{"DryRun", misusetest.Constructs(func() client.Client { return client.DryRun(nil) }), "client: DryRun: the client is nil"},
+		{"Intercept", misusetest.Constructs(func() client.Client { return client.Intercept(c, nil) }), "client: Intercept: the interceptor is nil"},
+		{"Record", misusetest.Constructs(func() *client.Recording { return client.Record(typed) }), "client: Record: the client is nil"},
+		{"Gated", misusetest.Constructs(func() *client.GatedCache {
+			return client.Gated[*corev1.Pod](client.NewGate(client.GateOptions{}), schema.GroupResource{}, nil)
+		}), "the gate or the informer is nil"},
+	})
+}
+
+// A nil function changes nothing: the object is as it is, or made as given.
+//
+// Source: controller-runtime v0.25.2 pkg/controller/controllerutil, CreateOrUpdate.
+func TestCreateOrUpdateWithoutAChange(t *testing.T) {
+	inWorld(t, client.Options{}, func(w *world) {
+		for _, want := range []client.OperationResult{client.OperationResultCreated, client.OperationResultNone} {
+			if got, err := client.CreateOrUpdate(w.ctx, w, configMap("a"), nil); got != want || err != nil {
+				t.Errorf("%s, %v, want %s", got, err, want)
+			}
+		}
+	})
+}

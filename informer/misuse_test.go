@@ -1,0 +1,44 @@
+package informer_test
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/misuse/misusetest"
+)
+
+func TestMisuse(t *testing.T) {
+	factory, err := informer.NewFactory(&rest.Config{Host: "http://127.0.0.1:1"}, informer.FactoryOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods, err := informer.For[*corev1.Pod](factory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := func(o informer.InformerOptions) func() error {
+		return func() error { _, err := informer.ForOptions[*corev1.Pod](factory, o); return err }
+	}
+	misusetest.Run(t, []misusetest.Call{
+		{"NewFactory", func() error { _, err := informer.NewFactory(nil, informer.FactoryOptions{}); return err }, "the config is nil"},
+		{"For", func() error { _, err := informer.For[*corev1.Pod](nil); return err }, "informer of *v1.Pod: the factory is nil"},
+		{"ForOptions with half a selector", with(informer.InformerOptions{LabelSelector: "app in (a"}), `LabelSelector "app in (a"`},
+		{"ForOptions with half a field", with(informer.InformerOptions{FieldSelector: "spec.nodeName"}), `FieldSelector "spec.nodeName"`},
+		{"AddIndex", func() error { return pods.AddIndex("node", nil) }, "a function that returns an object's values"},
+		{"AddIndex without a name", func() error { return pods.AddIndex("", informer.ByLabel[*corev1.Pod]("a")) }, "give it a name"},
+		{"RemoveHandler", func() error { return pods.RemoveHandler(context.Background(), nil) }, "the registration is nil"},
+		{"NewReflector", misusetest.Constructs(func() *informer.Reflector[*corev1.Pod] {
+			return informer.NewReflector(nil, informer.NewDeltaFIFO[*corev1.Pod](), informer.ReflectorOptions[*corev1.Pod]{})
+		}), "the ListerWatcher or the DeltaFIFO is nil"},
+		{"NewSharedInformer", misusetest.Constructs(func() *informer.SharedInformer[*corev1.Pod] {
+			return informer.NewSharedInformer[*corev1.Pod](nil, informer.Options[*corev1.Pod]{})
+		}), "the ListerWatcher or the DeltaFIFO is nil"},
+		{"NewRESTListerWatcher", misusetest.Constructs(func() *informer.RESTListerWatcher[*corev1.Pod] {
+			return informer.NewRESTListerWatcher[*corev1.Pod](nil, informer.RESTOptions{})
+		}), "the client is nil"},
+	})
+}

@@ -1,0 +1,79 @@
+package reconcile_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/misuse/misusetest"
+	"github.com/flyball-dev/flyball/reconcile"
+	"github.com/flyball-dev/flyball/reconcile/predicate"
+)
+
+// pointed is a reconciler whose methods need the value that it points to.
+type pointed struct{ calls int }
+
+// Reconcile implements reconcile.Reconciler.
+func (p *pointed) Reconcile(context.Context, reconcile.Request) (reconcile.Result, error) {
+	p.calls++
+	return reconcile.Result{}, nil
+}
+
+func TestMisuse(t *testing.T) {
+	type (
+		handler = reconcile.EventHandler[*corev1.Pod, reconcile.Request]
+		filter  = predicate.Predicate[*corev1.Pod]
+		source  = reconcile.Source[reconcile.Request]
+	)
+	runs := func(name string, r reconcile.Reconciler[reconcile.Request], s ...source) func() error {
+		return func() error {
+			c := reconcile.New(name, r, reconcile.Options[reconcile.Request]{})
+			for _, source := range s {
+				if err := c.Watch(source); err != nil {
+					return err
+				}
+			}
+			return c.Run(t.Context())
+		}
+	}
+	var nobody *pointed
+	factory, err := informer.NewFactory(&rest.Config{Host: "http://127.0.0.1:1"}, informer.FactoryOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods, err := informer.For[*corev1.Pod](factory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var function reconcile.Func[reconcile.Request]
+	any := func(context.Context, *corev1.Pod) []reconcile.Request { return nil }
+	misusetest.Run(t, []misusetest.Call{
+		{"New without a name", runs("", &pointed{}), "the name is empty"},
+		{"New with a name for nobody", runs("a b/ö\"", &pointed{}), "use letters, digits and, between them"},
+		{"New without a reconciler", runs("a", nil), "the reconciler is nil"},
+		{"New with a typed nil", runs("a", nobody), "the reconciler is a nil *reconcile_test.pointed"},
+		{"New with a nil function", runs("a", function), "the reconciler is a nil reconcile.Func["},
+		{"Watch", runs("a", &pointed{}, nil), "controller a: watch: the source is nil"},
+		{"Unwatch", func() error {
+			return reconcile.New("a", &pointed{}, reconcile.Options[reconcile.Request]{}).Unwatch(t.Context(), nil)
+		}, "the source is nil"},
+		{"Chan", runs("a", &pointed{}, reconcile.Chan[reconcile.Request]("news", nil)), "the channel is nil"},
+		{"Every", runs("a", &pointed{}, reconcile.Every[reconcile.Request](time.Second, nil)), "a function that returns keys"},
+		{"Every at once", runs("a", &pointed{}, reconcile.Every(0, func(context.Context) []reconcile.Request { return nil })), "an interval above 0"},
+		{"Kind", runs("a", &pointed{}, reconcile.Kind(nil, reconcile.EnqueueMapped(any))), "watch *v1.Pod: the informer is nil"},
+		{"Kind without functions", runs("a", &pointed{}, reconcile.Kind[*corev1.Pod, reconcile.Request](pods, handler{})), "the handler has no function"},
+		{"EnqueueMapped", runs("a", &pointed{}, reconcile.Kind(pods, reconcile.EnqueueMapped[*corev1.Pod, reconcile.Request](nil))), "the handler has no function"},
+		{"FactoryKind", runs("a", &pointed{}, reconcile.FactoryKind(nil, informer.InformerOptions{}, reconcile.EnqueueMapped(any))), "the factory is nil"},
+		{"EnqueueOwner", misusetest.Constructs(func() handler {
+			return reconcile.EnqueueOwner[*corev1.Pod](schema.GroupKind{}, reconcile.OwnerOptions{})
+		}), "the kind is empty"},
+		{"Filter", misusetest.Constructs(func() handler { return reconcile.Filter(reconcile.EnqueueMapped(any), nil) }), "predicate 1 is nil"},
+		{"Not", misusetest.Constructs(func() filter { return predicate.Not[*corev1.Pod](nil) }), "predicate: Not: predicate 1 is nil"},
+		{"Matching", misusetest.Constructs(func() filter { return predicate.Matching[*corev1.Pod](nil) }), "the function is nil"},
+	})
+}

@@ -1,0 +1,22 @@
+package workqueue_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/flyball-dev/flyball/internal/misuse/misusetest"
+	"github.com/flyball-dev/flyball/workqueue"
+)
+
+func TestMisuse(t *testing.T) {
+	var nobody *workqueue.BucketRateLimiter[string]
+	type limiter = workqueue.RateLimiter[string]
+	misusetest.Run(t, []misusetest.Call{
+		{"NewMaxOfRateLimiter", misusetest.Constructs(func() limiter { return workqueue.NewMaxOfRateLimiter[string]() }), "there is no limiter"},
+		{"NewMaxOfRateLimiter of nil", misusetest.Constructs(func() limiter { return workqueue.NewMaxOfRateLimiter[string](nobody) }), "limiter 1 is nil"},
+		{"NewMaxWaitRateLimiter", misusetest.Constructs(func() limiter { return workqueue.NewMaxWaitRateLimiter[string](nil, time.Second) }), "the limiter is nil"},
+		{"NewMaxWaitRateLimiter of nothing", misusetest.Constructs(func() limiter {
+			return workqueue.NewMaxWaitRateLimiter(workqueue.DefaultControllerRateLimiter[string](), 0)
+		}), "0s, is not above 0"},
+	})
+}
