@@ -63,7 +63,8 @@ func (o IdleOptions) withDefaults() IdleOptions {
 // When ctx ends first, no further key is begun, what is in flight may finish (see Options.GracefulTimeout), and what was left is in the
 // summary. That is valid, if partial, whatever the error.
 //
-// Errors: what [Manager.Run] fails with; the cause of ctx, if that ended first; a [FailedError] if keys failed.
+// Errors: what [Manager.Run] fails with; the cause of ctx, if that ended first; a [FailedError] if keys failed; a
+// reconcile.SelfTriggeredError if the reconciles of a key cause each other, so that it would never come to rest.
 func (m *Manager) RunUntilIdle(ctx context.Context, o IdleOptions) (Summary, error) {
 	o = o.withDefaults()
 	m.books.Add(m.writes)
@@ -78,7 +79,7 @@ func (m *Manager) RunUntilIdle(ctx context.Context, o IdleOptions) (Summary, err
 	summary := m.summarize(started)
 	if err == nil {
 		stop(context.Cause(ctx))
-		err = <-ended
+		err = errors.Join(m.selfTriggered(), <-ended)
 		if ctx.Err() != nil { // what was in flight has ended meanwhile, and its queue has dropped what is due later
 			due := summary.DueLater
 			summary = m.summarize(started)
@@ -98,7 +99,19 @@ func (m *Manager) RunUntilIdle(ctx context.Context, o IdleOptions) (Summary, err
 // errEnded says that the manager ended before it was idle.
 var errEnded = errors.New("the manager ended before it was idle")
 
-// awaitIdle returns nil when there is nothing more to do, or ctx is done; an error when the manager has ended.
+// selfTriggered is the error of a controller that never comes to rest; nil if there is none.
+func (m *Manager) selfTriggered() error {
+	for _, loop := range m.loops() {
+		if l, ok := loop.(interface{ SelfTriggered() error }); ok {
+			if err := l.SelfTriggered(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// awaitIdle returns nil when there is nothing more to do, or never will be, or ctx is done; an error when the manager has ended.
 func (m *Manager) awaitIdle(ctx context.Context, o IdleOptions, started time.Time, ended <-chan error) error {
 	look := time.NewTimer(0)
 	defer look.Stop()
@@ -115,6 +128,9 @@ func (m *Manager) awaitIdle(ctx context.Context, o IdleOptions, started time.Tim
 			}
 			return err
 		case <-look.C:
+		}
+		if m.selfTriggered() != nil {
+			return nil
 		}
 		now := time.Now()
 		if o.Progress != nil && now.Sub(told) >= o.ProgressEvery {

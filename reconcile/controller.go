@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"sync"
 	"time"
 
@@ -30,6 +31,7 @@ type Controller[K comparable] struct {
 	refusals       refusals[K]
 	contradictions contradictions[K]
 	observe        func(took time.Duration) // told of every reconcile
+	restless       restless[K]              // guarded by mu
 
 	mu sync.Mutex
 	// feeds holds every source given to Watch and not taken away.
@@ -101,6 +103,7 @@ func New[K comparable](name string, r Reconciler[K], o Options[K]) *Controller[K
 		inFlight:   make(map[K]time.Time),
 		discarded:  make(map[K]struct{}),
 		failing:    make(map[K]time.Time),
+		restless:   restless[K]{seed: maphash.MakeSeed()},
 	}
 }
 

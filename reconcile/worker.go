@@ -33,9 +33,10 @@ func (c *Controller[K]) processNextWorkItem(intake, work context.Context) bool {
 		c.putOff(item, workqueue.AddOptions{After: wait})
 		return true
 	}
-	c.begin(item.Key)
+	now := time.Now()
+	c.begin(item.Key, now)
 	defer c.end(item.Key)
-	result, err := c.syncHandler(work, item)
+	result, err := c.syncHandler(c.watchRow(work, &item, now), item)
 	c.settle(work, item, result, err)
 	return true
 }
@@ -48,10 +49,10 @@ func (c *Controller[K]) putOff(item workqueue.Item[K], o workqueue.AddOptions) {
 	c.queue.Done(item.Key)
 }
 
-func (c *Controller[K]) begin(key K) {
+func (c *Controller[K]) begin(key K, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.inFlight[key] = time.Now()
+	c.inFlight[key] = now
 	c.peak = max(c.peak, len(c.inFlight))
 }
 

@@ -25,20 +25,20 @@ func TestMisuse(t *testing.T) {
 	pods := func() *builder.Builder { return builder.ControllerManagedBy(m).For(&corev1.Pod{}) }
 	nothing := reconcile.EnqueueMapped[informer.Object, reconcile.Request](nil)
 	misusetest.Run(t, []misusetest.Call{
-		{"ControllerManagedBy", func() error { return builder.ControllerManagedBy(nil).For(&corev1.Pod{}).Complete(r) }, "the manager is nil; make one with manager.New"},
-		{"no ControllerManagedBy", func() error { return new(builder.Builder).Complete(r) }, "begin with ControllerManagedBy"},
-		{"Complete", func() error { return pods().Complete(nil) }, "the reconciler is nil"},
-		{"Complete with a typed nil", func() error { return pods().Complete(nobody) }, "the reconciler is a nil *builder_test.requests"},
-		{"Complete with a nil function", func() error { return pods().Complete(function) }, "the reconciler is a nil reconcile.Func["},
-		{"Named for nobody", func() error { return pods().Named("a b/ö\"").Complete(r) }, `Named: the name "a b/ö\"" stands in logs, metrics and URLs`},
-		{"Named nothing", func() error { return pods().Named("").Complete(r) }, "without Named it is the kind's"},
-		{"For typed nil", func() error { return builder.ControllerManagedBy(m).For((*corev1.Pod)(nil)).Complete(r) }, "For: the object is nil"},
-		{"Owns", func() error { return pods().Owns(nil).Complete(r) }, "Owns: the object is nil"},
-		{"Watches nothing", func() error { return pods().Watches(&corev1.Node{}, nothing).Complete(r) }, "the handler has no function"},
-		{"WatchesRawSource", func() error { return pods().WatchesRawSource(output).Complete(r) }, "WatchesRawSource: the source is nil"},
-		{"WithPredicates", func() error { return pods().Owns(&corev1.Secret{}, builder.WithPredicates(nil)).Complete(r) }, "Owns(*v1.Secret): a predicate is nil"},
-		{"half a selector", func() error {
+		misusetest.Of("ControllerManagedBy", func() error { return builder.ControllerManagedBy(nil).For(&corev1.Pod{}).Complete(r) }, "the manager is nil; make one with manager.New"),
+		misusetest.Of("no ControllerManagedBy", func() error { return new(builder.Builder).Complete(r) }, "begin with ControllerManagedBy"),
+		misusetest.Of("Complete", func() error { return pods().Complete(nil) }, "the reconciler is nil"),
+		misusetest.Of("Complete with a typed nil", func() error { return pods().Complete(nobody) }, "the reconciler is a nil *builder_test.requests"),
+		misusetest.Of("Complete with a nil function", func() error { return pods().Complete(function) }, "the reconciler is a nil reconcile.Func["),
+		misusetest.Of("Named for nobody", func() error { return pods().Named("a b/ö\"").Complete(r) }, `Named: the name "a b/ö\"" stands in logs, metrics and URLs`),
+		misusetest.Of("Named nothing", func() error { return pods().Named("").Complete(r) }, "without Named it is the kind's"),
+		misusetest.Of("For typed nil", func() error { return builder.ControllerManagedBy(m).For((*corev1.Pod)(nil)).Complete(r) }, "For: the object is nil"),
+		misusetest.Of("Owns", func() error { return pods().Owns(nil).Complete(r) }, "Owns: the object is nil"),
+		misusetest.Of("Watches nothing", func() error { return pods().Watches(&corev1.Node{}, nothing).Complete(r) }, "the handler has no function"),
+		misusetest.Of("WatchesRawSource", func() error { return pods().WatchesRawSource(output).Complete(r) }, "WatchesRawSource: the source is nil"),
+		misusetest.Of("WithPredicates", func() error { return pods().Owns(&corev1.Secret{}, builder.WithPredicates(nil)).Complete(r) }, "Owns(*v1.Secret): a predicate is nil"),
+		misusetest.Of("half a selector", func() error {
 			return pods().Owns(&corev1.Secret{}, builder.WatchOptions{LabelSelector: "a in (b"}).Complete(r)
-		}, `LabelSelector "a in (b"`},
+		}, `LabelSelector "a in (b"`),
 	})
 }

@@ -34,21 +34,21 @@ func TestMisuse(t *testing.T) {
 	pods := func() *multicluster.Builder { return multicluster.ControllerManagedBy(fleet).For(&corev1.Pod{}) }
 	type one = reconcile.Reconciler[reconcile.Request]
 	misusetest.Run(t, []misusetest.Call{
-		{"New", func() error { _, err := multicluster.New(nil, multicluster.Options{}); return err }, "the local manager is nil"},
-		{"New with a nil provider", func() error {
+		misusetest.Of("New", func() error { _, err := multicluster.New(nil, multicluster.Options{}); return err }, "the local manager is nil"),
+		misusetest.Of("New with a nil provider", func() error {
 			_, err := multicluster.New(local, multicluster.Options{Name: "other", Providers: []multicluster.Provider{nobody}})
 			return err
-		}, "Providers[0] is nil"},
-		{"ControllerManagedBy", func() error { return multicluster.ControllerManagedBy(nil).For(&corev1.Pod{}).Complete(idle) }, "the fleet is nil"},
-		{"no ControllerManagedBy", func() error { return new(multicluster.Builder).Complete(idle) }, "begin with ControllerManagedBy"},
-		{"Complete", func() error { return pods().Complete(nothing) }, "the reconciler is a nil reconcile.Func["},
-		{"Named for nobody", func() error { return pods().Named("a b").Complete(idle) }, `the name "a b" stands in logs`},
-		{"For typed nil", func() error { return multicluster.ControllerManagedBy(fleet).For((*corev1.Pod)(nil)).Complete(idle) }, "For: the object is nil"},
-		{"WithPredicates", func() error { return pods().Owns(&corev1.Secret{}, builder.WithPredicates(nil)).Complete(idle) }, "a predicate is nil"},
-		{"Each", misusetest.Constructs(func() reconcile.Reconciler[multicluster.Request] { return multicluster.Each(nil) }), "the function that builds reconcilers is nil"},
-		{"One", misusetest.Constructs(func() one { return multicluster.One(nil, idle) }), "the cluster or the reconciler is nil"},
-		{"One of nothing", misusetest.Constructs(func() one { return multicluster.One(multicluster.ClusterOf(local), nothing) }), "the cluster or the reconciler is nil"},
-		{"ClusterOf", misusetest.Constructs(func() *multicluster.Cluster { return multicluster.ClusterOf(nil) }), "the manager is nil"},
-		{"MatchSelector", misusetest.Constructs(func() multicluster.ClusterFilter { return multicluster.MatchSelector(nil) }), "labels.Everything means all"},
+		}, "Providers[0] is nil"),
+		misusetest.Of("ControllerManagedBy", func() error { return multicluster.ControllerManagedBy(nil).For(&corev1.Pod{}).Complete(idle) }, "the fleet is nil"),
+		misusetest.Of("no ControllerManagedBy", func() error { return new(multicluster.Builder).Complete(idle) }, "begin with ControllerManagedBy"),
+		misusetest.Of("Complete", func() error { return pods().Complete(nothing) }, "the reconciler is a nil reconcile.Func["),
+		misusetest.Of("Named for nobody", func() error { return pods().Named("a b").Complete(idle) }, `the name "a b" stands in logs`),
+		misusetest.Of("For typed nil", func() error { return multicluster.ControllerManagedBy(fleet).For((*corev1.Pod)(nil)).Complete(idle) }, "For: the object is nil"),
+		misusetest.Of("WithPredicates", func() error { return pods().Owns(&corev1.Secret{}, builder.WithPredicates(nil)).Complete(idle) }, "a predicate is nil"),
+		misusetest.Of("Each", misusetest.Constructs(func() reconcile.Reconciler[multicluster.Request] { return multicluster.Each(nil) }), "the function that builds reconcilers is nil"),
+		misusetest.Of("One", misusetest.Constructs(func() one { return multicluster.One(nil, idle) }), "the cluster or the reconciler is nil"),
+		misusetest.Of("One of nothing", misusetest.Constructs(func() one { return multicluster.One(multicluster.ClusterOf(local), nothing) }), "the cluster or the reconciler is nil"),
+		misusetest.Of("ClusterOf", misusetest.Constructs(func() *multicluster.Cluster { return multicluster.ClusterOf(nil) }), "the manager is nil"),
+		misusetest.Of("MatchSelector", misusetest.Constructs(func() multicluster.ClusterFilter { return multicluster.MatchSelector(nil) }), "labels.Everything means all"),
 	})
 }

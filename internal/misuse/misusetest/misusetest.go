@@ -17,6 +17,9 @@ type Call struct {
 	Says string
 }
 
+// Of is a Call.
+func Of(of string, do func() error, says string) Call { return Call{Of: of, Do: do, Says: says} }
+
 // Constructs is a Do of a function that has no error to return.
 func Constructs[T any](construct func() T) func() error {
 	return func() error { construct(); return nil }

@@ -2,6 +2,7 @@ package ownwrites
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/trail"
 )
 
 // Log notes what was written to one server, as long as it is in [Books].
@@ -98,15 +100,19 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !ours {
 		return t.next.RoundTrip(r)
 	}
-	if r.Method == http.MethodGet || !t.log.active.Load() {
+	watched := trail.From(r.Context())
+	active := t.log.active.Load()
+	if r.Method == http.MethodGet || !active && watched == nil {
 		response, err := t.next.RoundTrip(r)
 		if err == nil {
 			t.log.contradicted(r, path, response)
 		}
 		return response, err
 	}
-	t.log.begun.Add(1)
-	defer t.log.ended.Add(1)
+	if active {
+		t.log.begun.Add(1)
+		defer t.log.ended.Add(1)
+	}
 	response, err := t.next.RoundTrip(r)
 	if err == nil && response.StatusCode >= 300 {
 		t.log.contradicted(r, path, response)
@@ -126,11 +132,37 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	response.Body = io.NopCloser(bytes.NewReader(body))
 	contentType := response.Header.Get("Content-Type")
 	if r.Method == http.MethodDelete && written.Name == "" {
+		if !active {
+			return response, nil
+		}
 		t.log.noteCollection(r.URL, written, contentType, body)
 		return response, nil
 	}
-	t.log.note(r.Method, r.URL.Path, written, identify(contentType, body))
+	answer := identify(contentType, body)
+	if active {
+		t.log.note(r.Method, r.URL.Path, written, answer)
+	}
+	if watched != nil {
+		watched.Note(asWrite(r, written, answer))
+	}
 	return response, nil
+}
+
+// asWrite is a request that was answered, for those who want to know whose change they hear of.
+func asWrite(r *http.Request, written informer.Written, answer identified) trail.Write {
+	w := trail.Write{Verb: r.Method, Resource: written.Resource.String(), Object: cmp.Or(written.Name, answer.Name), Version: answer.ResourceVersion}
+	if r.Method == http.MethodPut || r.Method == http.MethodPost {
+		w.Verb = map[string]string{http.MethodPut: "update", http.MethodPost: "create"}[r.Method]
+	}
+	if written.Namespace != "" {
+		w.Object = written.Namespace + "/" + w.Object
+	}
+	// Without the parameter the server takes the program's name.
+	//
+	// Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers, managerOrUserAgent.
+	program, _, _ := strings.Cut(r.UserAgent(), "/")
+	w.Manager = cmp.Or(r.URL.Query().Get("fieldManager"), program)
+	return w
 }
 
 // below is the path of a request below that of the server; ok is false when it goes elsewhere.
