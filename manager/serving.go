@@ -136,7 +136,7 @@ func (c *certFiles) get() (*tls.Certificate, error) {
 	case err == nil:
 		c.pair, c.stamps = &pair, now
 	case c.pair == nil:
-		return nil, fmt.Errorf("certificate: %w", err)
+		return nil, fmt.Errorf("certificate %s with key %s: %w", c.cert, c.key, err)
 	default:
 		klog.Background().Error(err, "Certificate cannot be read again, the old one is served", "file", c.cert)
 	}

@@ -171,7 +171,7 @@ func TestMetricsForStrangersAreRefused(t *testing.T) {
 		{":1", Serving{Review: true}, "needs TLS"},
 		{":1", Serving{CertFile: "x"}, "CertFile and KeyFile, or neither"},
 		{":1", Serving{CertFile: "x", KeyFile: "x", SelfSigned: true}, "both set"},
-		{":1", Serving{CertFile: "/none", KeyFile: "/none", Review: true}, "certificate: open /none"},
+		{":1", Serving{CertFile: "/none", KeyFile: "/none", Review: true}, "certificate /none with key /none: open /none"},
 		{":1", Serving{SelfSigned: true, Review: true, Insecure: true}, "contradict"},
 	} {
 		_, err := New(config, Options{DebugAddr: c.addr, Serving: c.s})

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"io"
 	"time"
 
@@ -23,7 +20,7 @@ func newDemo() *cobra.Command {
 and the real controllers. Nothing is needed, nothing is left behind.
 
 The last line begins with "demo: ok" and the exit code is 0; if a step does not come to what it should, the exit
-code is 1 and the last line says what was expected and what is.`,
+code is 1 and the last line says what was expected and what is. Ctrl-C stops it; the exit code is then 130.`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.Validate(); err != nil {
@@ -35,14 +32,7 @@ code is 1 and the last line says what was expected and what is.`,
 			ctx, release := manager.SetupSignals(klog.NewContext(c.Context(), klog.Logger{}))
 			defer release()
 			o.Out = c.OutOrStdout()
-			err := demo.Run(ctx, o)
-			if signal := (manager.SignalError{}); errors.As(context.Cause(ctx), &signal) && err != nil {
-				return fmt.Errorf("demo: %v: stopped: %w", signal.Signal, err)
-			}
-			if err != nil {
-				return fmt.Errorf("demo: %w", err)
-			}
-			return nil
+			return ended(ctx, "demo", demo.Run(ctx, o))
 		},
 	}
 	c.Flags().Float64Var(&o.Speed, "speed", 1, "how fast the fake kubelet is: 1 starts or stops a pod in about half a second, 2 in a quarter")

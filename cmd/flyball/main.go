@@ -8,10 +8,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/flyball-dev/flyball/cmd/flyball/store"
+	"github.com/flyball-dev/flyball/manager"
 )
 
 func main() {
@@ -19,7 +22,8 @@ func main() {
 }
 
 // run is main with its world passed in. It returns the exit code: 0 when all went well, 1 when something failed
-// while it ran, 2 when the command line is wrong and nothing was started, and those of [store.ExitCode].
+// while it ran, 2 when the command line is wrong and nothing was started, those of [store.ExitCode], and 128 and the
+// signal's number (130 for Ctrl-C) when a person ended what would have ended by itself.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := &cobra.Command{
 		Use:           "flyball",
@@ -53,7 +57,38 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if code, is := store.ExitCode(err); is {
 		return code
 	}
+	if stopped := (*stoppedError)(nil); errors.As(err, &stopped) {
+		return stopped.code()
+	}
 	return 1
+}
+
+// stoppedError says that a signal ended a command before it was done. That was asked for: it is no failure.
+type stoppedError struct {
+	signal os.Signal
+	text   string
+}
+
+func (e *stoppedError) Error() string { return e.text }
+
+// code is what a shell says of a process that a signal ended.
+func (e *stoppedError) code() int {
+	number, _ := e.signal.(syscall.Signal)
+	return 128 + int(number)
+}
+
+// ended is how a command ended that ends by itself: err in its name, or, when a signal ended ctx, a [stoppedError] on one line.
+func ended(ctx context.Context, command string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var signal manager.SignalError
+	_, storeFailed := store.ExitCode(err)
+	if storeFailed || !errors.As(context.Cause(ctx), &signal) {
+		return fmt.Errorf("%s: %w", command, err)
+	}
+	text := strings.ReplaceAll(err.Error(), ": "+signal.Error(), "") // Whoever sent the signal knows.
+	return &stoppedError{signal: signal.Signal, text: command + ": " + strings.ReplaceAll(text, "\n", "; ")}
 }
 
 // usageError is a command line that cannot be run.

@@ -4,17 +4,22 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
 	"strings"
+	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flyball-dev/flyball/manager"
 )
 
 // flyball runs the program in this process.
@@ -59,6 +64,44 @@ func TestDemoThatDoesNotConverge(t *testing.T) {
 	}
 }
 
+// Ctrl-C is no failure: the code is the shell's for it, and one line says where the story was.
+func TestCtrlCIsNoFailure(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	var errs bytes.Buffer
+	out := &tripwire{text: "1  create", f: func() { _ = syscall.Kill(os.Getpid(), syscall.SIGINT) }}
+	code := run(t.Context(), []string{"demo", "--timeout", "5m", "--speed", "0.3"}, out, &errs)
+	if want := regexp.MustCompile(`^flyball: demo: stopped at "[^"\n]+"\n$`); code != 130 || !want.MatchString(errs.String()) {
+		t.Errorf("exit code %d: %q", code, &errs)
+	}
+}
+
+// What a signal ends has a code and a line of its own; what a signal does not end fails as ever.
+func TestEnded(t *testing.T) {
+	for _, c := range []struct {
+		cause error
+		code  int
+		says  string
+	}{
+		{manager.SignalError{Signal: syscall.SIGINT}, 130, "run: stopped before everything was done; more"},
+		{manager.SignalError{Signal: syscall.SIGTERM}, 143, "run: stopped before everything was done; more"},
+		{errors.New("other"), 0, "run: stopped before everything was done: other\nmore"},
+	} {
+		ctx, stop := context.WithCancelCause(t.Context())
+		stop(c.cause)
+		err := ended(ctx, "run", errors.Join(fmt.Errorf("stopped before everything was done: %w", c.cause), errors.New("more")))
+		code := 0
+		if stopped := (*stoppedError)(nil); errors.As(err, &stopped) {
+			code = stopped.code()
+		}
+		if code != c.code || err.Error() != c.says {
+			t.Errorf("%v: code %d, %q", c.cause, code, err)
+		}
+		if ended(ctx, "run", nil) != nil {
+			t.Error("what was done before the signal is an error")
+		}
+	}
+}
+
 // The interruption comes when the first step is on the screen: the next ones have not ended by then.
 func TestInterruptedDemo(t *testing.T) {
 	defer goleak.VerifyNone(t)
@@ -66,7 +109,7 @@ func TestInterruptedDemo(t *testing.T) {
 	defer interrupt()
 	var errs bytes.Buffer
 	code := run(ctx, []string{"demo", "--timeout", "5m"}, &tripwire{text: "1  create", f: interrupt}, &errs)
-	if code != 1 || !strings.Contains(errs.String(), "interrupted at") {
+	if code != 1 || !strings.Contains(errs.String(), "stopped at") {
 		t.Errorf("exit code %d: %s", code, &errs)
 	}
 }
@@ -149,7 +192,7 @@ func TestWrongCommandLines(t *testing.T) {
 		{"serve --kubelet=pause", `invalid argument "pause" for "--kubelet" flag: it must be pretend or off`},
 		{"serve --allowed-hosts=api.test:80", `--allowed-hosts: "api.test:80": it must be a name without scheme and port`},
 		{"manager --tls-cert-file x", "--tls-cert-file and --tls-private-key-file need each other"},
-		{"manager --tls-cert-file /none --tls-private-key-file /none --kubeconfig " + valid, "certificate: open /none"},
+		{"manager --tls-cert-file /none --tls-private-key-file /none --kubeconfig " + valid, "certificate /none with key /none: open /none"},
 		{"manager --logging-format xml", `--logging-format "xml": it must be text or json`},
 		{"manager --kube-api-burst 0", "--kube-api-burst 0: it must be at least 1"},
 		{"manager --kube-api-content-type foo/bar", `--kube-api-content-type "foo/bar": it must be one of application/vnd.kubernetes.protobuf, application/json`},

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -29,7 +28,7 @@ func newRun() *cobra.Command {
 		Short: "Apply files to an embedded API, run the controllers until there is nothing more to do, and exit",
 		Long: `Apply files (server-side) to an embedded Kubernetes API, run the controllers until there is nothing more to do, print what became
 of the objects, and exit: with 0 when everything was done, 1 when something failed or the time was over, 2 when the command line is
-wrong, ` + store.ExitCodes + `.
+wrong, 130 after Ctrl-C, ` + store.ExitCodes + `.
 
 Without --store everything happens in memory. With it the next run goes on where this one stopped; a run that has nothing
 to change says so. flyball serve opens the same store to kubectl.`,
@@ -53,7 +52,7 @@ to change says so. flyball serve opens the same store to kubectl.`,
 			progress, clearLine := progressOn(c.ErrOrStderr())
 			o.Progress = progress
 			o.Out, o.Summary = &after{clearLine, o.Out}, &after{clearLine, o.Summary}
-			return runError(ctx, oneshot.Run(ctx, o))
+			return ended(ctx, "run", oneshot.Run(ctx, o))
 		},
 	}
 	fs := c.Flags()
@@ -93,16 +92,6 @@ func checkRun(o *oneshot.Options) error {
 	}
 	if len(o.Files) == 0 && o.Store.Dir == "" {
 		return errors.New("nothing to do: -f says what to apply, --store what to go on with")
-	}
-	return nil
-}
-
-func runError(ctx context.Context, err error) error {
-	if signal := (manager.SignalError{}); errors.As(context.Cause(ctx), &signal) && err != nil {
-		return fmt.Errorf("run: %v: stopped: %w", signal.Signal, err)
-	}
-	if err != nil {
-		return fmt.Errorf("run: %w", err)
 	}
 	return nil
 }

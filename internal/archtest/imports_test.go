@@ -52,7 +52,7 @@ var confined = []struct {
 	{"github.com/prometheus/client_golang", []string{"workqueue/metrics", "informer/metrics", "reconcile/metrics", "manager", "cmd", "examples"}, "metrics are an interface; prometheus is one implementation"},
 	{"github.com/spf13/cobra", []string{"cmd", "examples"}, "flags are the binary's business"},
 	{"github.com/spf13/pflag", []string{"manager/flags", "cmd", "examples"}, "flags are the binary's business"},
-	{"github.com/vbauerster/mpb/v8", []string{"cmd"}, "terminal output is the binary's business"},
+	{"golang.org/x/term", []string{"cmd", "examples"}, "terminal output is the binary's business"},
 }
 
 // onDisk brings a storage engine.

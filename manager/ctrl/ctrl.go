@@ -21,6 +21,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/kubeconfig"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/manager/builder"
 	"github.com/flyball-dev/flyball/reconcile"
@@ -66,13 +67,11 @@ func SetupSignalHandler() context.Context {
 
 // GetConfig returns the config of the cluster that $KUBECONFIG, ~/.kube/config or the service account of this Pod names, in
 // this order.
+//
+// Errors: one line that names the file and the field.
 func GetConfig() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w", err)
-	}
-	return config, nil
+	return kubeconfig.Load(rules, nil, "")
 }
 
 // GetConfigOrDie is GetConfig in a program that can do nothing without.

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"net"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
+	"github.com/flyball-dev/flyball/internal/kubeconfig"
 	"github.com/flyball-dev/flyball/manager"
 )
 
@@ -162,39 +162,15 @@ func (f *Flags) shown() map[string]string {
 	return values
 }
 
-// noConfig says why there is no cluster in the kubeconfig.
-func (f *Flags) noConfig(rules *clientcmd.ClientConfigLoadingRules) error {
-	if f.Kubeconfig != "" {
-		return fmt.Errorf("--kubeconfig: %s names no cluster", f.Kubeconfig)
-	}
-	if named := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); named != "" {
-		for _, path := range rules.Precedence {
-			if _, err := os.Stat(path); err == nil {
-				return fmt.Errorf("$KUBECONFIG: %s names no cluster", path)
-			}
-		}
-		return fmt.Errorf("$KUBECONFIG names %s, which does not exist", named)
-	}
-	return errors.New("there is no kubeconfig: give one with --kubeconfig or $KUBECONFIG")
-}
-
 // RESTConfig reads the kubeconfig. What is wrong with it is said before anything starts.
 func (f *Flags) RESTConfig() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	if f.Kubeconfig != "" {
-		if _, err := os.Stat(f.Kubeconfig); err != nil {
-			return nil, fmt.Errorf("--kubeconfig: %w", err)
-		}
-		rules.ExplicitPath = f.Kubeconfig
-	}
+	rules.ExplicitPath = f.Kubeconfig
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.Context}
 	overrides.ClusterInfo.Server = f.Master
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
-	if clientcmd.IsEmptyConfig(err) {
-		return nil, f.noConfig(rules)
-	}
+	config, err := kubeconfig.Load(rules, overrides, "--kubeconfig")
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w", err)
+		return nil, err
 	}
 	config.QPS, config.Burst, config.ContentType = f.QPS, f.Burst, f.ContentType
 	return rest.AddUserAgent(config, f.Name), nil

@@ -18,7 +18,7 @@ type director struct {
 	// already waiting; never closed; capacity 1.
 	changed <-chan struct{}
 	counts  func() counts
-	screen  screen
+	screen  *screen
 	timeout time.Duration // of each step
 }
 
@@ -42,13 +42,35 @@ func (e *unmetError) Error() string {
 // errTooLong is the cause of a step's context that ended by itself, not with the demo.
 var errTooLong = errors.New("the step took too long")
 
+// errStopped: somebody ended the demo before its story did.
+var errStopped = errors.New("stopped")
+
+// outcome is how a step ended.
+type outcome int
+
+const (
+	converged outcome = iota
+	stopped           // nobody waited for it
+	failed
+)
+
+func outcomeOf(err error) outcome {
+	switch {
+	case err == nil:
+		return converged
+	case errors.Is(err, errStopped):
+		return stopped
+	}
+	return failed
+}
+
 // play does the steps in order and ends with the first that fails.
 func (d *director) play(ctx context.Context, steps []step) error {
 	for i, s := range steps {
 		line := d.screen.begin(i+1, s.title)
 		before, start := d.counts(), time.Now()
 		err := d.step(ctx, s, line)
-		line.end(err, d.counts().minus(before), time.Since(start))
+		line.end(outcomeOf(err), d.counts().minus(before), time.Since(start))
 		if err != nil {
 			return err
 		}
@@ -57,7 +79,7 @@ func (d *director) play(ctx context.Context, steps []step) error {
 }
 
 // step does s and waits until the outcome has lasted as long as it must.
-func (d *director) step(ctx context.Context, s step, line line) error {
+func (d *director) step(ctx context.Context, s step, line *line) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, d.timeout, errTooLong)
 	defer cancel()
 	if err := s.do(ctx, d.client); err != nil {
@@ -97,5 +119,5 @@ func (d *director) ended(ctx context.Context, s step, missing string) error {
 	if errors.Is(context.Cause(ctx), errTooLong) {
 		return &unmetError{step: s.title, missing: missing, after: d.timeout}
 	}
-	return fmt.Errorf("interrupted at %q: %w", s.title, context.Cause(ctx))
+	return fmt.Errorf("%w at %q: %w", errStopped, s.title, context.Cause(ctx))
 }

@@ -28,7 +28,7 @@ func newStage() *stage {
 		look:    func() state { return state{} },
 		changed: s.changes,
 		counts:  func() counts { n := uint64(s.n.Load()); return counts{watch: 3 * n, queue: 2 * n, sync: n} },
-		screen:  &lines{&s.out},
+		screen:  &screen{w: &s.out},
 		timeout: 10 * time.Second,
 	}
 	return s
@@ -112,7 +112,7 @@ func TestInterruptedStepSaysSo(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, stop)
 		err := s.play(ctx, []step{s.reach(2, 0)})
-		if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), `interrupted at "reach it"`) {
+		if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), `stopped at "reach it"`) {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -4,116 +4,124 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"sync"
+	"strings"
 	"time"
+	"unicode/utf8"
 
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
 )
 
 // screen shows a line per step.
-type screen interface {
-	begin(number int, title string) line
-	// close returns when everything is written.
-	close()
+type screen struct {
+	w io.Writer
+	// width returns the columns of the terminal; nil: w is none, and gets each step once, when it has ended.
+	width func() int
+	// drawn is the live line that stands on the terminal now; "" is none.
+	drawn string
 }
 
-// line is a step on the screen.
-type line interface {
-	show(p progress)
-	end(err error, c counts, took time.Duration)
-}
-
-// newScreen is live bars if w is a terminal, plain lines otherwise.
-func newScreen(w io.Writer) screen {
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
-		return &bars{mpb.New(mpb.WithOutput(w), mpb.WithWidth(24), mpb.WithRefreshRate(80*time.Millisecond), mpb.WithAutoRefresh())}
+// newScreen shows steps live if w is a terminal.
+func newScreen(w io.Writer) *screen {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
+		return &screen{w: w}
 	}
-	return &lines{w}
+	return &screen{w: w, width: func() int {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+			return width
+		}
+		return defaultWidth
+	}}
 }
 
 const (
 	titleWidth = 50
 	textWidth  = 28
+	barWidth   = 12
+	// defaultWidth is that of a terminal that does not say, and the most that a live line takes: one that is no wider than any usual window
+	// stays one line when the window is resized.
+	defaultWidth = 80
+	// fullWidth is what a step takes on one line with what stands behind it.
+	fullWidth = 3 + titleWidth + 1 + textWidth + 1 + 50
 )
 
-// summary is what stands behind a step that has ended.
-func summary(err error, c counts, took time.Duration) string {
-	if err != nil {
-		return "FAILED after " + took.Round(time.Millisecond).String()
-	}
-	return fmt.Sprintf("watch %4d → queue %4d → sync %4d  %6s", c.watch, c.queue, c.sync, took.Round(10*time.Millisecond))
-}
-
-// lines writes each step once, when it has ended.
-type lines struct{ w io.Writer }
-
-func (l *lines) begin(number int, title string) line {
-	return &plainLine{w: l.w, number: number, title: title}
-}
-func (l *lines) close() {}
-
-type plainLine struct {
-	w      io.Writer
+// line is a step on the screen.
+type line struct {
+	screen *screen
 	number int
 	title  string
 	last   progress
 }
 
-func (l *plainLine) show(p progress) { l.last = p }
-
-func (l *plainLine) end(err error, c counts, took time.Duration) {
-	fmt.Fprintf(l.w, "%d  %-*s %-*s %s\n", l.number, titleWidth, l.title, textWidth, l.last.text, summary(err, c, took))
+func (s *screen) begin(number int, title string) *line {
+	return &line{screen: s, number: number, title: title}
 }
 
-// bars shows each step as a bar that moves while the step runs.
-type bars struct{ p *mpb.Progress }
-
-func (b *bars) begin(number int, title string) line {
-	l := &barLine{} // its total is 0 at first, so that only end completes it
-	l.bar = b.p.New(0, mpb.BarStyle().Lbound("▕").Filler("█").Tip("█").Padding("░").Rbound("▏"),
-		mpb.PrependDecorators(decor.Name(fmt.Sprintf("%d  %-*s ", number, titleWidth, title))),
-		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return l.suffix() })))
-	return l
-}
-
-// close waits until the last state of every bar is on the terminal.
-func (b *bars) close() { b.p.Wait() }
-
-type barLine struct {
-	bar *mpb.Bar
-
-	mu   sync.Mutex
-	text string // read by the bars' own goroutine
-}
-
-func (l *barLine) suffix() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return " " + l.text
-}
-
-func (l *barLine) say(text string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.text = text
-}
-
-func (l *barLine) show(p progress) {
-	l.say(p.text)
-	l.bar.SetTotal(int64(max(p.want, 1)), false)
-	l.bar.SetCurrent(int64(min(p.have, p.want)))
-}
-
-func (l *barLine) end(err error, c counts, took time.Duration) {
-	l.mu.Lock()
-	text := l.text
-	l.mu.Unlock()
-	l.say(fmt.Sprintf("%-*s %s", textWidth, text, summary(err, c, took)))
-	if err != nil {
-		l.bar.Abort(false)
+// show draws how far the step is, if somebody watches.
+func (l *line) show(p progress) {
+	l.last = p
+	if l.screen.width == nil {
 		return
 	}
-	l.bar.SetTotal(1, true)
+	width := min(l.screen.width(), defaultWidth) - 1 // the last column makes some terminals wrap
+	done := 0
+	if p.want > 0 {
+		done = barWidth * min(max(p.have, 0), p.want) / p.want
+	}
+	bar := " ▕" + strings.Repeat("█", done) + strings.Repeat("░", barWidth-done) + "▏ " + p.text
+	l.screen.draw(cut(fit(fmt.Sprintf("%d  %s", l.number, l.title), width-utf8.RuneCountInString(bar))+bar, width))
+}
+
+// end leaves the step on the screen, with what stands behind it. One that was stopped leaves nothing: it did not end.
+func (l *line) end(outcome outcome, c counts, took time.Duration) {
+	l.screen.draw("")
+	if outcome == stopped {
+		return
+	}
+	behind := "FAILED after " + took.Round(time.Millisecond).String()
+	if outcome == converged {
+		behind = fmt.Sprintf("watch %4d → queue %4d → sync %4d  %6s", c.watch, c.queue, c.sync, took.Round(10*time.Millisecond))
+	}
+	width := fullWidth
+	if l.screen.width != nil {
+		width = l.screen.width()
+	}
+	if width >= fullWidth {
+		fmt.Fprintf(l.screen.w, "%d  %-*s %-*s %s\n", l.number, titleWidth, l.title, textWidth, l.last.text, behind)
+		return
+	}
+	width = min(width, defaultWidth)
+	text := " " + l.last.text
+	title := fit(fmt.Sprintf("%d  %-*s", l.number, titleWidth, l.title), width-1-utf8.RuneCountInString(text))
+	fmt.Fprintf(l.screen.w, "%s\n%s\n", cut(title+text, width-1), cut("   "+behind, width-1))
+}
+
+// draw puts text in the place of the live line. A line that was drawn in a wider window may have been wrapped since: it goes with all of
+// its rows.
+func (s *screen) draw(text string) {
+	if s.width == nil || text == s.drawn {
+		return
+	}
+	up := ""
+	if rows := (utf8.RuneCountInString(s.drawn) - 1) / s.width(); rows > 0 {
+		up = fmt.Sprintf("\x1b[%dA", rows)
+	}
+	fmt.Fprint(s.w, up, "\r\x1b[J", text)
+	s.drawn = text
+}
+
+// fit makes text, which may end in spaces, as wide as there is room: spaces go first, then its end.
+func fit(text string, width int) string {
+	for utf8.RuneCountInString(text) > width && strings.HasSuffix(text, " ") {
+		text = text[:len(text)-1]
+	}
+	return cut(text, width)
+}
+
+// cut shortens text to width, and shows that it did.
+func cut(text string, width int) string {
+	if runes := []rune(text); len(runes) > width {
+		return string(runes[:max(width-1, 0)]) + "…"
+	}
+	return text
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/flyball-dev/flyball/examples/operators/projects/controller"
+	"github.com/flyball-dev/flyball/internal/kubeconfig"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/manager/flags"
 	"github.com/flyball-dev/flyball/manager/metrics"
@@ -92,8 +93,9 @@ func (e *extra) options() (controller.Options, error) {
 		return o, nil
 	}
 	var err error
-	if o.Config, err = clientcmd.BuildConfigFromFlags("", e.kubeconfig); err != nil {
-		return o, fmt.Errorf("--control-plane-kubeconfig: %w", err)
+	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: e.kubeconfig}
+	if o.Config, err = kubeconfig.Load(rules, nil, "--control-plane-kubeconfig"); err != nil {
+		return o, err
 	}
 	return o, nil
 }

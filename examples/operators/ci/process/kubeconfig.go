@@ -11,6 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/internal/kubeconfig"
 )
 
 // clusters are the contexts of the kubeconfig as clusters, by name, and the files that it is read from, as they were before. Where
@@ -26,6 +28,10 @@ func (o *Options) clusters() (configs map[string]*rest.Config, files *watchedFil
 	configs = map[string]*rest.Config{}
 	var wrong []error
 	for name := range raw.Contexts {
+		if err := kubeconfig.Check(raw, name); err != nil {
+			wrong = append(wrong, err)
+			continue
+		}
 		config, err := clientcmd.NewNonInteractiveClientConfig(*raw, name, &clientcmd.ConfigOverrides{}, rules).ClientConfig()
 		if err != nil {
 			wrong = append(wrong, fmt.Errorf("kubeconfig context %s: %w", name, err))

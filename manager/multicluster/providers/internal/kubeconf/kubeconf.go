@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/flyball-dev/flyball/internal/kubeconfig"
 )
 
 // Context is a context of a kubeconfig.
@@ -78,6 +80,9 @@ func read(config *api.Config, name string, from Source) Context {
 		if err := harmless(alone); err != nil {
 			return fail(err)
 		}
+	}
+	if err := kubeconfig.Check(alone, name); err != nil {
+		return fail(err)
 	}
 	var err error
 	if c.Config, err = clientcmd.NewNonInteractiveClientConfig(*alone, name, &clientcmd.ConfigOverrides{}, nil).ClientConfig(); err != nil {
