@@ -35,8 +35,8 @@ func TestMisuse(t *testing.T) {
 	const noObject = "the object is nil: give a pointer to one"
 	misusetest.Run(t, []misusetest.Call{
 		misusetest.Of("New", func() error { _, err := client.New(nil, client.Options{}); return err }, "new client: the config is nil: GetConfig"),
-		misusetest.Of("New with a cache of nil", with(client.Options{Caches: []client.CacheOf{{}}}), "Caches[0]: " + noObject),
-		misusetest.Of("New with nil uncached", with(client.Options{Uncached: []client.Object{nobody}}), "uncached kinds: " + noObject),
+		misusetest.Of("New with a cache of nil", with(client.Options{Caches: []client.CacheOf{{}}}), "Caches[0]: "+noObject),
+		misusetest.Of("New with nil uncached", with(client.Options{Uncached: []client.Object{nobody}}), "uncached kinds: "+noObject),
 		misusetest.Of("Through", func() error { _, err := c.Through(nil); return err }, "the config is nil"),
 		misusetest.Of("Get", func() error { return c.Get(ctx, key, nil) }, noObject),
 		misusetest.Of("Get typed nil", func() error { return c.Get(ctx, key, nobody) }, noObject),
