@@ -38,19 +38,24 @@ func RemoveFinalizer(obj metav1.Object, finalizer string) (changed bool) {
 //   - obj is being deleted and has it not (any more): nothing. A finalizer could not be added.
 //   - obj lives and has it not: it is added, and only then may the reconciler make what cleanup would have to remove.
 //
+// cleanup may be nil where obj is known to live.
+//
 // The writes fail with a conflict when obj is not the newest state: finalizers of others are never lost.
 func Finalize(ctx context.Context, c Client, obj Object, finalizer string, cleanup func(ctx context.Context) error) (deleting bool, err error) {
 	if err := usable(c, obj); err != nil {
 		return false, fmt.Errorf("finalize: %w", err)
 	}
-	if finalizer == "" || cleanup == nil {
-		return false, fmt.Errorf(`finalize %s: give the finalizer a name like "example.com/cleanup", and a function that cleans up`, ObjectKeyFromObject(obj))
+	if finalizer == "" {
+		return false, fmt.Errorf(`finalize %s: give the finalizer a name like "example.com/cleanup"`, ObjectKeyFromObject(obj))
 	}
 	before := obj.DeepCopyObject().(Object)
 	deleting = obj.GetDeletionTimestamp() != nil
 	if deleting {
 		if !ContainsFinalizer(obj, finalizer) {
 			return true, nil
+		}
+		if cleanup == nil {
+			return true, fmt.Errorf("finalize %s: it is being deleted: give a function that cleans up", ObjectKeyFromObject(obj))
 		}
 		if err := cleanup(ctx); err != nil {
 			return true, fmt.Errorf("clean up %s: %w", ObjectKeyFromObject(obj), err)

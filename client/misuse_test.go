@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
@@ -24,11 +25,14 @@ func TestMisuse(t *testing.T) {
 		nobody *corev1.ConfigMap
 		key    = client.ObjectKey{Namespace: "default", Name: "a"}
 		owner  = configMap("owner")
+		going  = configMap("going")
 		noop   = func() error { return nil }
 		clean  = func(context.Context) error { return nil }
 		sub    = c.Status()
 	)
 	owner.UID = "1"
+	now := metav1.Now()
+	going.DeletionTimestamp, going.Finalizers = &now, []string{"f"}
 	with := func(o client.Options) func() error {
 		return func() error { _, err := client.New(&rest.Config{Host: "http://127.0.0.1:1"}, o); return err }
 	}
@@ -64,7 +68,7 @@ func TestMisuse(t *testing.T) {
 		misusetest.Of("RetryOnConflict", func() error { return client.RetryOnConflict(ctx, typed, owner, noop) }, "the client is nil"),
 		misusetest.Of("Finalize", func() error { _, err := client.Finalize(ctx, c, nobody, "f", clean); return err }, noObject),
 		misusetest.Of("Finalize without a name", func() error { _, err := client.Finalize(ctx, c, owner, "", clean); return err }, "give the finalizer a name"),
-		misusetest.Of("Finalize without cleanup", func() error { _, err := client.Finalize(ctx, c, owner, "f", nil); return err }, "a function that cleans up"),
+		misusetest.Of("Finalize without cleanup", func() error { _, err := client.Finalize(ctx, c, going, "f", nil); return err }, "a function that cleans up"),
 		misusetest.Of("NewPatchHelper", func() error { _, err := client.NewPatchHelper(nil, owner); return err }, "the client is nil"),
 		misusetest.Of("NewPatchHelper of nil", func() error { _, err := client.NewPatchHelper(c, nobody); return err }, noObject),
 		misusetest.Of("SetControllerReference", func() error { return client.SetControllerReference(nil, owner, c.Scheme()) }, noObject),

@@ -11,7 +11,7 @@ import (
 // What a cache shows is not missed: by a watch, whatever comes later in the same batch, or by a list. What it comes past is missed, once:
 // a state that nothing shows, one that another took the place of, and all when the history goes back.
 func TestExpected(t *testing.T) {
-	inf := NewSharedInformer[object](nil, Options[object]{})
+	inf := NewSharedInformer[object](struct{ ListerWatcher[object] }{}, Options[object]{})
 	var missed []string
 	expect := func(name, uid, version string) {
 		e := &Expected{Namespace: "ns", Name: name, UID: types.UID(uid), ResourceVersion: version}

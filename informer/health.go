@@ -215,3 +215,23 @@ func innermost(err error) string {
 		err = next
 	}
 }
+
+// Stats is described at [Informer].
+func (s *SharedInformer[T]) Stats() Stats {
+	var sum Stats
+	for _, src := range s.sources {
+		sum.add(src.reflector.link.snapshot())
+		if lw, ok := src.reflector.lw.(interface{ BytesRead() int64 }); ok {
+			sum.Bytes += lw.BytesRead()
+		}
+		unreadable, _ := src.reflector.link.unreadables()
+		sum.Unreadable += int64(unreadable)
+	}
+	unindexed, _ := s.indexer.Unindexed()
+	sum.Unindexed = int64(unindexed)
+	sum.Duplicates, sum.Outdated = s.duplicates.Load(), s.outdated.Load()
+	sum.Objects, sum.ResourceVersion = int64(s.indexer.Len()), s.indexer.ResourceVersion()
+	sum.Queued, sum.Batches, sum.Processing = int64(s.fifo.Pending()), s.batches.Load(), s.processing.snapshot()
+	sum.Handlers, sum.Expected = s.fan.stats(), int64(s.expected.count())
+	return sum
+}
