@@ -54,7 +54,7 @@ func TestMisuse(t *testing.T) {
 	any := func(context.Context, *corev1.Pod) []reconcile.Request { return nil }
 	misusetest.Run(t, []misusetest.Call{
 		misusetest.Of("New without a name", runs("", &pointed{}), "the name is empty"),
-		misusetest.Of("New with a name for nobody", runs("a b/ö\"", &pointed{}), "use letters, digits and, between them"),
+		misusetest.Of("New with a name for nobody", runs("a b/ö\"", &pointed{}), "use letters and digits, and any of"),
 		misusetest.Of("New without a reconciler", runs("a", nil), "the reconciler is nil"),
 		misusetest.Of("New with a typed nil", runs("a", nobody), "the reconciler is a nil *reconcile_test.pointed"),
 		misusetest.Of("New with a nil function", runs("a", function), "the reconciler is a nil reconcile.Func["),
