@@ -62,6 +62,8 @@ type Informer[T Object] interface {
 
 	// HasSynced says whether the cache has held a complete list.
 	HasSynced() bool
+	// Synced is closed when HasSynced becomes true; it is the same channel at every call.
+	Synced() <-chan struct{}
 	// WaitForSync waits for that.
 	//
 	// Errors: when ctx ends first, a [SyncError] that names the resource and the last list or watch error.

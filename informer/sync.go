@@ -16,7 +16,7 @@ func (s *SharedInformer[T]) HasSynced() bool {
 	}
 }
 
-// Synced is closed when HasSynced becomes true.
+// Synced is described at [Informer].
 func (s *SharedInformer[T]) Synced() <-chan struct{} { return s.synced }
 
 // WaitForSync is described at [Informer].

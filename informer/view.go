@@ -159,6 +159,7 @@ func (v *view[T]) NamespaceResourceVersion(namespace string) string {
 
 func (v *view[T]) ResourceVersion() string        { return v.shared.ResourceVersion() }
 func (v *view[T]) HasSynced() bool                { return v.shared.HasSynced() }
+func (v *view[T]) Synced() <-chan struct{}        { return v.shared.Synced() }
 func (v *view[T]) History(namespace string) int64 { return v.shared.History(namespace) }
 
 func (v *view[T]) WaitForSync(ctx context.Context) error { return v.shared.WaitForSync(ctx) }

@@ -260,6 +260,8 @@ type entry struct {
 	parts      []part
 	// removed is closed by RemoveInformer.
 	removed chan struct{}
+	// synced is done when all parts have synced.
+	synced *allDone
 
 	mu      sync.RWMutex
 	indexes map[string]client.IndexerFunc
@@ -290,6 +292,10 @@ func (c *Cache) of(k kind) (*entry, error) {
 			return nil, err
 		}
 		e.parts = append(e.parts, part{s, inf})
+	}
+	e.synced = newAllDone("cache of "+k.gvk.Kind, c.stopped, e.removed)
+	for _, p := range e.parts {
+		e.synced.add(p.synced(), nil)
 	}
 	c.entries[k] = e
 	return e, nil
@@ -329,15 +335,6 @@ func (e *entry) example(scheme *runtime.Scheme) (own.Object, error) {
 	}
 	obj.GetObjectKind().SetGroupVersionKind(e.kind.gvk)
 	return obj, nil
-}
-
-func (e *entry) hasSynced() bool {
-	for _, p := range e.parts {
-		if !p.hasSynced() {
-			return false
-		}
-	}
-	return true
 }
 
 // waitForSync waits for all parts.

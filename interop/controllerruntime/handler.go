@@ -97,7 +97,7 @@ func (h *handlers) AddEventHandlerWithOptions(handler toolscache.ResourceEventHa
 	if h.IsStopped() {
 		return nil, fmt.Errorf("handler %v was not added to shared informer because it has stopped already", handler)
 	}
-	r := &registration{of: h.entry}
+	r := &registration{of: h.entry, synced: newAllDone("handler of "+h.entry.kind.gvk.Kind, h.cache.stopped, h.entry.removed)}
 	one := &serialized{turn: make(chan struct{}, 1), handler: handler}
 	for _, p := range h.entry.parts {
 		resync := jitter(p.resync())
@@ -113,6 +113,7 @@ func (h *handlers) AddEventHandlerWithOptions(handler toolscache.ResourceEventHa
 			return nil, errors.Join(err, h.RemoveEventHandler(r))
 		}
 		r.all = append(r.all, added)
+		r.synced.add(added.Synced(), added.Done())
 	}
 	return r, nil
 }
@@ -187,60 +188,22 @@ func (h *handlers) AddIndexers(indexers toolscache.Indexers) error {
 	return nil
 }
 
-func (h *handlers) HasSynced() bool { return h.entry.hasSynced() }
+func (h *handlers) HasSynced() bool { return h.entry.synced.isDone() }
 
 // IsStopped says that the cache has stopped, or the informer was removed.
 func (h *handlers) IsStopped() bool { return closed(h.entry.removed) || closed(h.cache.stopped) }
 
-// HasSyncedChecker is done when all parts have synced: a handler that does nothing has then been told of everything.
-func (h *handlers) HasSyncedChecker() toolscache.DoneChecker {
-	none := time.Duration(0)
-	handle, err := h.AddEventHandlerWithOptions(toolscache.ResourceEventHandlerFuncs{}, toolscache.HandlerOptions{ResyncPeriod: &none})
-	if err != nil {
-		return checker{h.entry.kind.gvk.Kind, make(chan struct{})} // Stopped: it never will.
-	}
-	return handle.HasSyncedChecker()
-}
+// HasSyncedChecker is done when all parts have synced.
+func (h *handlers) HasSyncedChecker() toolscache.DoneChecker { return h.entry.synced }
 
 // registration is a handler in all parts of an entry.
 type registration struct {
-	of  *entry
-	all []*informer.Registration
+	of     *entry
+	all    []*informer.Registration
+	synced *allDone
 }
 
-func (r *registration) HasSynced() bool {
-	for _, added := range r.all {
-		if !added.HasSynced() {
-			return false
-		}
-	}
-	return true
-}
+func (r *registration) HasSynced() bool { return r.synced.isDone() }
 
 // HasSyncedChecker is done when the handler was told of all that was there.
-func (r *registration) HasSyncedChecker() toolscache.DoneChecker {
-	if len(r.all) == 1 {
-		return checker{r.all[0].Name(), r.all[0].Synced()}
-	}
-	done := make(chan struct{})
-	go func() {
-		for _, added := range r.all {
-			select {
-			case <-added.Synced():
-			case <-added.Done():
-				return // It never will.
-			}
-		}
-		close(done)
-	}()
-	return checker{r.of.kind.gvk.Kind, done}
-}
-
-// checker is client-go's DoneChecker.
-type checker struct {
-	name string
-	done <-chan struct{}
-}
-
-func (c checker) Name() string          { return c.name }
-func (c checker) Done() <-chan struct{} { return c.done }
+func (r *registration) HasSyncedChecker() toolscache.DoneChecker { return r.synced }

@@ -17,6 +17,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/flyball-dev/flyball/interop/controllerruntime"
 )
 
 // events records what a handler is told. The lock is for controller-runtime's cache: over several namespaces it calls a handler
@@ -119,6 +121,47 @@ func TestHandlers(t *testing.T) {
 					w.t.Error("a stopped informer takes a handler")
 				}
 				w.want("anew", w.names(client.InNamespace("b")), "b/three", "b/six")
+			}, three()...)
+		})
+	}
+}
+
+// TestSyncedCheckers: what has synced is done at the first look, of an informer and of a handler, whoever asks how often; and a look at an
+// informer adds nothing to it.
+func TestSyncedCheckers(t *testing.T) {
+	for name, o := range map[string]cache.Options{
+		"one informer":      {},
+		"several informers": {DefaultNamespaces: map[string]cache.Config{"a": {}, "b": {LabelSelector: webOnly}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothCaches(t, o, nil, func(w *world) {
+				early, err := w.GetInformer(w.ctx, &corev1.ConfigMap{})
+				w.must(err)
+				w.start()
+				inf, err := w.GetInformer(w.ctx, &corev1.ConfigMap{})
+				w.must(err)
+				var seen events
+				r, err := inf.AddEventHandler(seen.handler())
+				w.must(err)
+				synctest.Wait()
+				for what, checker := range map[string]func() toolscache.DoneChecker{
+					"early": early.HasSyncedChecker, "informer": inf.HasSyncedChecker, "handler": r.HasSyncedChecker,
+				} {
+					if !toolscache.IsDone(checker()) {
+						w.t.Errorf("%s: synced, and not done", what)
+					}
+					if w.ours() && (checker().Done() != checker().Done() || checker().Name() == "") {
+						w.t.Errorf("%s: another channel at each call, or no name", what)
+					}
+				}
+				if ours, ok := w.Cache.(*controllerruntime.Cache); ok {
+					for _, s := range ours.Stats() {
+						if len(s.Handlers) != 1 {
+							w.t.Errorf("%d handlers, one was added", len(s.Handlers))
+						}
+					}
+				}
+				w.must(inf.RemoveEventHandler(r))
 			}, three()...)
 		})
 	}

@@ -20,7 +20,7 @@ type source interface {
 	addIndex(name string, f func(client.Object) ([]string, error)) error
 	addHandler(h toolscache.ResourceEventHandler, resync time.Duration) (*informer.Registration, error)
 	removeHandler(ctx context.Context, r *informer.Registration) error
-	hasSynced() bool
+	synced() <-chan struct{}
 	waitForSync(ctx context.Context) error
 	health() informer.Health
 	release()
@@ -53,7 +53,7 @@ func (t typed[T]) addIndex(name string, f func(client.Object) ([]string, error))
 	return t.inf.AddIndex(name, func(obj T) ([]string, error) { return f(obj) })
 }
 
-func (t typed[T]) hasSynced() bool                       { return t.inf.HasSynced() }
+func (t typed[T]) synced() <-chan struct{}               { return t.inf.Synced() }
 func (t typed[T]) waitForSync(ctx context.Context) error { return t.inf.WaitForSync(ctx) }
 func (t typed[T]) health() informer.Health               { return t.inf.Health() }
 func (t typed[T]) release()                              { informer.Release(t.inf) }

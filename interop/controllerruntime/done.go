@@ -1,0 +1,76 @@
+package controllerruntime
+
+import (
+	"sync"
+
+	toolscache "k8s.io/client-go/tools/cache"
+)
+
+// allDone is a DoneChecker of client-go that is done when all of its parts are.
+//
+// One part's channel is handed out as it is. Several have a channel of their own, made once: whoever asks closes it when all parts are
+// done, and a goroutine does when nobody asks. That goroutine starts with the first call that comes too early, and ends, too, when
+// the parts cannot be done any more.
+//
+// Concurrency: add must not be called with anything else; the other methods may be called at any time.
+type allDone struct {
+	name  string
+	parts []donePart
+	// stopped and removed: when one is closed, what is not done never will be.
+	stopped, removed <-chan struct{}
+
+	waits, closes sync.Once
+	all           chan struct{} // closed once, when all parts are done; nothing is sent
+}
+
+// donePart is a channel that is closed when the part is done, and one that is closed when it will not be any more (nil: there is none).
+type donePart struct{ done, ends <-chan struct{} }
+
+var _ toolscache.DoneChecker = (*allDone)(nil)
+
+func newAllDone(name string, stopped, removed <-chan struct{}) *allDone {
+	return &allDone{name: name, stopped: stopped, removed: removed, all: make(chan struct{})}
+}
+
+func (d *allDone) add(done, ends <-chan struct{}) { d.parts = append(d.parts, donePart{done, ends}) }
+
+func (d *allDone) isDone() bool {
+	for _, p := range d.parts {
+		if !closed(p.done) {
+			return false
+		}
+	}
+	return true
+}
+
+// Name is for logs.
+func (d *allDone) Name() string { return d.name }
+
+// Done returns the same channel at every call.
+func (d *allDone) Done() <-chan struct{} {
+	switch {
+	case len(d.parts) == 1:
+		return d.parts[0].done
+	case d.isDone():
+		d.close()
+	default:
+		d.waits.Do(func() { go d.wait() })
+	}
+	return d.all
+}
+
+func (d *allDone) close() { d.closes.Do(func() { close(d.all) }) }
+
+func (d *allDone) wait() {
+	for _, p := range d.parts {
+		select {
+		case <-p.done:
+		case <-p.ends:
+		case <-d.stopped:
+		case <-d.removed:
+		}
+	}
+	if d.isDone() {
+		d.close()
+	}
+}
