@@ -9,6 +9,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/flyball-dev/flyball/localapi/auth"
@@ -96,6 +97,8 @@ func (s *Server) serve(ctx context.Context, l net.Listener, user *auth.User) err
 		BaseContext:       func(net.Listener) context.Context { return streams },
 		ErrorLog:          log.New(io.Discard, "", 0), // of clients whose handshake failed: they know
 	}
+	var unasked unasked
+	server.ConnState = unasked.note
 	served := make(chan error, 1) // one send, by the goroutine below
 	go func() { served <- server.Serve(l) }()
 	select {
@@ -107,15 +110,49 @@ func (s *Server) serve(ctx context.Context, l net.Listener, user *auth.User) err
 	// Watches see their context end; so do slow requests, which is why they get their moment first only if none is
 	// a watch: a shutdown that waited for watches would never return.
 	endStreams()
+	now, cancelNow := context.WithCancel(context.WithoutCancel(ctx))
+	cancelNow()
+	_ = server.Shutdown(now) // closes the listener, and waits for nobody
+	<-served
+	unasked.close()
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
 	defer cancel()
 	err := server.Shutdown(grace)
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = server.Close()
 	}
-	<-served
 	if err != nil {
 		return fmt.Errorf("shut down: %w", err)
 	}
 	return nil
+}
+
+// unasked are the connections on which nothing has been asked yet. Clients open some in reserve, and a shutdown takes each for
+// one whose request is on its way, for five seconds.
+type unasked struct {
+	mu    sync.Mutex
+	conns map[net.Conn]bool
+}
+
+// note is the server's hook for states of connections.
+func (u *unasked) note(c net.Conn, state http.ConnState) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if state != http.StateNew {
+		delete(u.conns, c)
+		return
+	}
+	if u.conns == nil {
+		u.conns = map[net.Conn]bool{}
+	}
+	u.conns[c] = true
+}
+
+// close closes them.
+func (u *unasked) close() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for c := range u.conns {
+		_ = c.Close() // The client notices, if it is still there.
+	}
 }

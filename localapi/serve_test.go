@@ -3,8 +3,10 @@ package localapi_test
 import (
 	"bufio"
 	"context"
+	"net"
 	"net/http"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,6 +66,43 @@ func TestCloseStopsServing(t *testing.T) {
 	}
 	if err := <-served; err != nil {
 		t.Errorf("serve: %v", err)
+	}
+}
+
+// TestStopDoesNotWaitForUnaskedConnections: clients keep connections in reserve on which they have not asked anything.
+func TestStopDoesNotWaitForUnaskedConnections(t *testing.T) {
+	server, err := localapi.New(localapi.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	l, err := localapi.Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ctx, l) }()
+	for range 3 {
+		unasked, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unasked.Close()
+	}
+	response, err := http.Get("http://" + l.Addr().String() + "/readyz") // Accepted after the others.
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	http.DefaultClient.CloseIdleConnections()
+	begin := time.Now()
+	stop()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begin); took > 4*time.Second {
+		t.Errorf("it took %v", took)
 	}
 }
 
