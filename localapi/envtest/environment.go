@@ -1,0 +1,231 @@
+package envtest
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/internal/kubeconfig"
+	"github.com/flyball-dev/flyball/localapi"
+)
+
+// Environment is an API server for a suite, with the definitions that the suite needs. The zero value is one without
+// definitions. Fields are set before [Environment.Start], and those that are outputs are read after it.
+//
+// Source: sigs.k8s.io/controller-runtime v0.25.2 pkg/envtest/server.go, whose names these are.
+type Environment struct {
+	// Scheme is kept for the suite; nil becomes client-go's at the start. The server does not need it.
+	Scheme *runtime.Scheme
+
+	// Config is for clients that may do everything. Start sets it, unless an existing cluster is used: then it says which, and
+	// nil is the one that kubectl would use.
+	Config *rest.Config
+
+	// KubeConfig is a kubeconfig with what is in Config. Start sets it, if it is empty.
+	KubeConfig []byte
+
+	// CRDInstallOptions say how definitions are installed.
+	CRDInstallOptions CRDInstallOptions
+
+	// WebhookInstallOptions must be empty: webhooks are not served.
+	WebhookInstallOptions WebhookInstallOptions
+
+	// ErrorIfCRDPathMissing makes a path that does not exist an error; else it is passed over.
+	ErrorIfCRDPathMissing bool
+
+	// CRDs are definitions to install, beside those in CRDInstallOptions. After Start they are all that are installed, as the
+	// server has them.
+	CRDs []*apiextensionsv1.CustomResourceDefinition
+
+	// CRDDirectoryPaths are directories and files with definitions, beside the Paths in CRDInstallOptions.
+	CRDDirectoryPaths []string
+
+	// UseExistingCluster installs the definitions into the cluster of Config, and starts nothing. Nil: the environment
+	// variable USE_EXISTING_CLUSTER is "true".
+	UseExistingCluster *bool
+
+	// These are about binaries and processes, of which there are none. They are accepted, so that nothing but the import has
+	// to change, and ignored; Start logs which of them are set.
+	BinaryAssetsDirectory        string
+	DownloadBinaryAssets         bool
+	DownloadBinaryAssetsVersion  string
+	DownloadBinaryAssetsIndexURL string
+	ControlPlaneStartTimeout     time.Duration
+	ControlPlaneStopTimeout      time.Duration
+	AttachControlPlaneOutput     bool
+
+	running *running // nil: not started, or stopped
+}
+
+// running is a server at its port.
+type running struct {
+	server    *localapi.Server
+	authority *authority
+	host      string // https://127.0.0.1:port
+
+	// served has one send, by the goroutine that serves, when it has ended. Capacity 1: nobody has to receive.
+	served chan error
+	stop   context.CancelFunc
+}
+
+// Start serves the API and installs the definitions. When it returns they can be used. After an error nothing runs.
+func (e *Environment) Start() (_ *rest.Config, err error) {
+	if e.running != nil {
+		return nil, errors.New("the environment is started already: Stop comes first")
+	}
+	if err := e.WebhookInstallOptions.validate(); err != nil {
+		return nil, err
+	}
+	if ignored := e.ignored(); len(ignored) > 0 {
+		klog.Background().Info("Ignored: there are no binaries and no processes", "fields", ignored)
+	}
+	if err := e.connect(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, e.end())
+		}
+	}()
+	if len(e.KubeConfig) == 0 {
+		if e.KubeConfig, err = kubeConfig(e.Config); err != nil {
+			return nil, err
+		}
+	}
+	if e.Scheme == nil {
+		e.Scheme = scheme.Scheme
+	}
+	o := &e.CRDInstallOptions
+	o.CRDs, o.Paths = append(o.CRDs, e.CRDs...), append(o.Paths, e.CRDDirectoryPaths...)
+	o.ErrorIfPathMissing = o.ErrorIfPathMissing || e.ErrorIfCRDPathMissing
+	if e.CRDs, err = InstallCRDs(e.Config, *o); err != nil {
+		return nil, err
+	}
+	o.CRDs = e.CRDs
+	return e.Config, nil
+}
+
+// Stop ends the server and all its connections. It first removes the definitions if CRDInstallOptions.CleanUpAfterUse is set,
+// which matters in an existing cluster. An environment that does not run has nothing to stop.
+func (e *Environment) Stop() error {
+	var errs []error
+	if e.CRDInstallOptions.CleanUpAfterUse && e.Config != nil {
+		errs = append(errs, UninstallCRDs(e.Config, e.CRDInstallOptions))
+	}
+	return errors.Join(append(errs, e.end())...)
+}
+
+// AddUser returns a user of the server, which may be called by several names at once. What the user may do is what roles bound
+// to its name and groups allow. The configuration has the settings of base, which may be nil.
+func (e *Environment) AddUser(user User, base *rest.Config) (*AuthenticatedUser, error) {
+	if e.running == nil {
+		return nil, errors.New("users are added to an environment that was started, and that is no existing cluster")
+	}
+	return e.running.user(user, base)
+}
+
+// connect sets Config: it finds the existing cluster, or starts a server.
+func (e *Environment) connect() (err error) {
+	if e.useExistingCluster() {
+		if e.Config == nil {
+			e.Config, err = kubeconfig.Load(clientcmd.NewDefaultClientConfigLoadingRules(), nil, "")
+		}
+		return err
+	}
+	if e.running, err = serve(); err != nil {
+		return fmt.Errorf("start the API server: %w", err)
+	}
+	// A suite is not to wait for its own client: these are the limits of the package whose shape this one has.
+	admin, err := e.AddUser(User{Name: "admin", Groups: []string{"system:masters"}}, &rest.Config{QPS: 1000, Burst: 2000})
+	if err != nil {
+		return errors.Join(err, e.end())
+	}
+	e.Config = admin.Config()
+	return nil
+}
+
+func (e *Environment) useExistingCluster() bool {
+	if e.UseExistingCluster != nil {
+		return *e.UseExistingCluster
+	}
+	return strings.EqualFold(os.Getenv("USE_EXISTING_CLUSTER"), "true")
+}
+
+// ignored are the fields that are set and mean nothing here.
+func (e *Environment) ignored() (fields []string) {
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"BinaryAssetsDirectory", e.BinaryAssetsDirectory != ""},
+		{"DownloadBinaryAssets", e.DownloadBinaryAssets},
+		{"DownloadBinaryAssetsVersion", e.DownloadBinaryAssetsVersion != ""},
+		{"DownloadBinaryAssetsIndexURL", e.DownloadBinaryAssetsIndexURL != ""},
+		{"ControlPlaneStartTimeout", e.ControlPlaneStartTimeout != 0},
+		{"ControlPlaneStopTimeout", e.ControlPlaneStopTimeout != 0},
+		{"AttachControlPlaneOutput", e.AttachControlPlaneOutput},
+	} {
+		if f.set {
+			fields = append(fields, f.name)
+		}
+	}
+	return fields
+}
+
+// serve starts a server at a free port of the loopback interface.
+func serve() (_ *running, err error) {
+	a, err := newAuthority()
+	if err != nil {
+		return nil, err
+	}
+	server, err := localapi.New(localapi.Options{RBAC: true})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, server.Close())
+		}
+	}()
+	ctx, stop := context.WithCancel(context.Background())
+	l, err := localapi.Listen(ctx, "127.0.0.1:0")
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	certificate, err := a.forServer(l.Addr().(*net.TCPAddr).IP)
+	if err != nil {
+		stop()
+		return nil, errors.Join(err, l.Close())
+	}
+	r := &running{server: server, authority: a, host: "https://" + l.Addr().String(), served: make(chan error, 1), stop: stop}
+	go func() {
+		r.served <- server.ServeTLS(ctx, l, &tls.Config{
+			Certificates: []tls.Certificate{certificate}, ClientCAs: a.pool, MinVersion: tls.VersionTLS12,
+		})
+	}()
+	return r, nil
+}
+
+// end stops the server, if there is one.
+func (e *Environment) end() error {
+	if e.running == nil {
+		return nil
+	}
+	r := e.running
+	e.running = nil
+	r.stop()
+	return errors.Join(<-r.served, r.server.Close())
+}
