@@ -66,6 +66,8 @@ type Factory struct {
 	o       FactoryOptions
 	client  rest.Interface
 	history *history
+	// outage joins their failures to one when the server is away.
+	outage outage
 
 	mu sync.Mutex
 	// caches is in order of creation. Those that nobody uses any more are not in it.

@@ -27,6 +27,8 @@ type link struct {
 	onError             func(context.Context, error) // See ReflectorOptions.
 	// news is announced after each failure; nil when nobody listens.
 	news *broadcast
+	// outage is shared by all informers of the server.
+	outage *outage
 
 	mu sync.Mutex
 	// err is the last failure since both a list and a watch succeeded; nil when all is well.
@@ -39,19 +41,28 @@ type link struct {
 }
 
 // failed notes a failure. The first of its kind is logged, repetitions only now and then: an outage of an hour is a few
-// lines, not thousands. What is refused is one line: it stays so until somebody changes something, and Health says it.
+// lines, not thousands, however many informers the server has; see outage. What is refused is one line: it stays so until
+// somebody changes something, and Health says it.
 func (l *link) failed(ctx context.Context, verb string, err error) {
 	l.errors.Add(1)
 	e := &RequestError{Verb: verb, Resource: l.resource, Namespace: l.namespace, Err: err}
 	text, now := e.Error(), time.Now()
 	kind := failureKind{classify(ctx, err), apierrors.ReasonForError(err), errors.As(err, new(*UnknownKindError))}
+	n := noNews
+	if kind.failure.unreachable() {
+		n = l.outage.failed(l, err.Error(), now)
+	} else {
+		l.answered(ctx) // With a refusal, for example.
+	}
 
 	l.mu.Lock()
 	if l.err == nil {
 		l.since = now
 	}
 	l.err = e
-	fresh := l.told.isNews(kind, text, now)
+	if !kind.failure.unreachable() && l.told.isNews(kind, text, now) {
+		n = resourceNews
+	}
 	since := l.since
 	l.mu.Unlock()
 
@@ -62,10 +73,23 @@ func (l *link) failed(ctx context.Context, verb string, err error) {
 		l.onError(ctx, e)
 	}
 	log := klog.FromContext(ctx)
-	if fresh {
+	switch n {
+	case serverNews:
+		log.Info("Cannot follow the API server", "reason", text, "duration", now.Sub(since))
+	case resourceNews:
 		log.Info("Cannot follow the resource", "reason", text, "duration", now.Sub(since))
-	} else {
+	default:
 		log.V(4).Info("Still cannot follow the resource", "reason", text)
+	}
+}
+
+// answered notes that the server is there. The end of an outage is logged.
+func (l *link) answered(ctx context.Context) {
+	switch n, begun := l.outage.recovered(l, true); n {
+	case serverNews:
+		klog.FromContext(ctx).Info("Following the API server again", "duration", time.Since(begun))
+	case resourceNews:
+		klog.FromContext(ctx).Info("Following the resource again", "duration", time.Since(begun))
 	}
 }
 
@@ -111,6 +135,7 @@ func (l *link) listed(ctx context.Context, unreadable []*DecodeError) {
 
 // watching notes that a watch is open. The end of what was logged is logged, too.
 func (l *link) watching(ctx context.Context) {
+	l.answered(ctx)
 	l.mu.Lock()
 	if l.err != nil {
 		l.recoverLocked()

@@ -171,7 +171,7 @@ func NewReflector[T any](lw ListerWatcher[T], fifo *DeltaFIFO[T], o ReflectorOpt
 	}
 	return &Reflector[T]{
 		lw: lw, fifo: fifo, o: o, delays: newDelays(o.Backoff), history: newHistory(nil), interrupter: newInterrupter(),
-		link: &link{resource: o.Resource, namespace: o.Namespace, onError: o.OnError},
+		link: &link{resource: o.Resource, namespace: o.Namespace, onError: o.OnError, outage: &outage{}},
 	}
 }
 
@@ -179,6 +179,7 @@ func NewReflector[T any](lw ListerWatcher[T], fifo *DeltaFIFO[T], o ReflectorOpt
 func (r *Reflector[T]) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("resource", r.o.Resource, "namespace", r.o.Namespace))
 	defer r.history.join(r.interrupter)()
+	defer r.link.outage.recovered(r.link, false)
 	for s := r.relist(); ctx.Err() == nil; {
 		s = r.step(ctx, r.turn(s))
 	}

@@ -97,9 +97,9 @@ func NewSharedInformerOfNamespaces[T Object](lws map[string]ListerWatcher[T], o 
 	if o.Resource == "" {
 		o.Resource = "objects"
 	}
-	server := newHistory(nil)
+	server, lost := newHistory(nil), &outage{}
 	if o.Server != nil {
-		server = o.Server.history
+		server, lost = o.Server.history, &o.Server.outage
 	}
 	s := &SharedInformer[T]{
 		o:           o,
@@ -120,7 +120,7 @@ func NewSharedInformerOfNamespaces[T Object](lws map[string]ListerWatcher[T], o 
 			Known: func(o ObjectState) bool { return s.fifo.Pending() == 0 && s.indexer.known(o) },
 		})})
 		r := s.sources[scope].reflector
-		r.link.news, r.history = &s.failed, server
+		r.link.news, r.link.outage, r.history = &s.failed, lost, server
 	}
 	for name, f := range o.Indexes {
 		if err := s.indexer.AddIndex(name, f); err != nil {
