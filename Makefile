@@ -56,6 +56,11 @@ controlplane: ## build and start etcd, kube-apiserver and kube-controller-manage
 test-peers: ## test against the real control plane (builds it first: about 10 minutes)
 	cd peers && go vet ./... && go test -timeout 60m ./...
 	cd peers/multicluster && go vet ./... && go test ./...
+	cd peers/suites && go vet ./... && go test ./...
+
+.PHONY: test-suites
+test-suites: ## controller-runtime's own test suites on localapi and kube-apiserver, with its parts and with ours, as a table (test-peers: the fast ones, unmodified, on localapi)
+	cd peers/suites && go vet ./... && FLYBALL_SUITES=all go test -count 1 -timeout 90m
 
 .PHONY: fuzz
 fuzz: ## run every fuzz test for FUZZTIME (default 10s) each

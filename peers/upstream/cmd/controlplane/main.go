@@ -23,12 +23,20 @@ func main() {
 func run() error {
 	controllers := flag.String("controllers", "", "run kube-controller-manager with these controllers, comma-separated; empty: do not run it")
 	mode := flag.String("authorization-mode", "", "kube-apiserver's flag, RBAC for example; empty: everybody may do everything")
+	build := flag.Bool("build", false, "build the binaries, print the folder that holds them, and start nothing")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q; the flags are listed by -help", flag.Arg(0))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if *build {
+		dir, err := upstream.Build(ctx, os.Stderr)
+		if err == nil {
+			fmt.Println(dir)
+		}
+		return err
+	}
 	o := upstream.Options{Log: os.Stderr, AuthorizationMode: *mode}
 	if *controllers != "" {
 		o.Controllers = strings.Split(*controllers, ",")

@@ -1,0 +1,109 @@
+package suites
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flyball-dev/flyball/peers/suites/parts"
+)
+
+// theirs names the parts of an unmodified suite.
+const theirs = "theirs"
+
+// suite is one of controller-runtime's packages of tests.
+type suite struct {
+	// path is the package's, below sigs.k8s.io/controller-runtime/pkg.
+	path string
+	// parts are the sets that it is run with, beside theirs.
+	parts []string
+	// swaps are the replacements in its own files; those of [defaults] come with any set of parts.
+	swaps []swap
+	// slow suites run with FLYBALL_SUITES=all only.
+	slow bool
+}
+
+// name is the path as one part of a test's name.
+func (s *suite) name() string { return strings.ReplaceAll(s.path, "/", "-") }
+
+var (
+	caches  = []string{parts.Cache, parts.Lean}
+	managed = []string{parts.Cache, parts.Lean, parts.Manager}
+)
+
+// suites are those that need a server, or construct what Flyball has a part for.
+var suites = []suite{
+	{path: "builder", parts: managed, swaps: []swap{{"controller_test.go", "manager"}, {"webhook_test.go", "manager"}}},
+	{path: "cache", parts: caches, slow: true, swaps: []swap{{"cache_test.go", "cache"}, {"informer_cache_test.go", "cache"}}},
+	{path: "client", parts: []string{parts.Cache, parts.Writes}, swaps: []swap{
+		{"client_test.go", "client"}, {"dryrun_test.go", "client"}, {"fieldvalidation_test.go", "client"}, {"namespaced_client_test.go", "client"},
+	}},
+	{path: "client/apiutil"},
+	{path: "client/config"},
+	{path: "cluster", parts: caches},
+	{path: "controller", parts: managed, swaps: []swap{{"controller_test.go", "manager"}, {"controller_integration_test.go", "manager"}}},
+	{path: "controller/controllerutil"},
+	{path: "envtest"},
+	{path: "handler"},
+	{path: "internal/controller", parts: managed, swaps: []swap{{"controller_test.go", "manager"}, {"controller_test.go", "cache"}}},
+	{path: "internal/recorder", parts: managed, swaps: []swap{{"recorder_integration_test.go", "manager"}}},
+	{path: "internal/source"},
+	{path: "manager", parts: managed, slow: true, swaps: []swap{{"manager_test.go", "manager"}}},
+	{path: "manager/internal/integration", parts: managed, swaps: []swap{{"manager_test.go", "manager"}}},
+	{path: "metrics/filters", parts: managed, swaps: []swap{{"filters_test.go", "manager"}}},
+	{path: "reconcile"},
+	{path: "source", parts: caches, swaps: []swap{{"source_suite_test.go", "cache"}}},
+	{path: "webhook", parts: managed, swaps: []swap{{"webhook_integration_test.go", "manager"}}},
+	{path: "webhook/admission"},
+}
+
+// run is a suite on a server with a set of parts.
+type run struct {
+	suite  *suite
+	server string
+	parts  string
+}
+
+func (r run) String() string { return r.suite.path + " on " + r.server + " with " + r.parts }
+
+// runs are those to do: the baseline first, so that a failure elsewhere can be told apart.
+func runs(all bool) []run {
+	var out []run
+	for _, set := range []string{theirs, parts.Cache, parts.Lean, parts.Writes, parts.Manager} {
+		for _, server := range []string{apiserver, local} {
+			for i := range suites {
+				s := &suites[i]
+				if set != theirs && !slices.Contains(s.parts, set) {
+					continue
+				}
+				if !all && (s.slow || set != theirs || server != local) {
+					continue
+				}
+				out = append(out, run{suite: s, server: server, parts: set})
+			}
+		}
+	}
+	return out
+}
+
+// TestSuites runs the suites and compares their failures with the exceptions. It logs a table of the results.
+func TestSuites(t *testing.T) {
+	known := readExceptions(t)
+	b := newBench(t)
+	var results table
+	for _, r := range runs(os.Getenv("FLYBALL_SUITES") == "all") {
+		t.Run(strings.Join([]string{r.parts, r.server, r.suite.name()}, "/"), func(t *testing.T) {
+			binary := b.build(t, r)
+			start := time.Now()
+			got := b.run(t, r, binary)
+			results.add(r, got, time.Since(start))
+			for _, problem := range known.judge(r, got, results.baseline(r.suite)) {
+				t.Error(problem)
+			}
+		})
+	}
+	fmt.Print(results.String())
+}
