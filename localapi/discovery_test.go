@@ -121,6 +121,11 @@ func TestHealth(t *testing.T) {
 			t.Errorf("%s: %d %q", path, code, body)
 		}
 	}
+	for path, want := range map[string]int{
+		"/healthz/": 404, "/readyz/": 404, "/openapi/v2/": 404, "/version/": 200, "/api/": 200, "/apis/": 200, "/apis/apps/": 200, "/apis/apps/v1/": 200,
+	} {
+		wantCode(t, config, want, request{path: path})
+	}
 	if code, body := answer(t, config, request{path: "/"}); code != 200 || !strings.Contains(body, `"/apis/apps/v1"`) {
 		t.Errorf("/: %d %s", code, body)
 	}

@@ -73,7 +73,7 @@ func newHandler(h *Handler) *Handler {
 
 // ServeHTTP implements [http.Handler].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if path := r.URL.Path; len(path) > 1 && strings.HasSuffix(path, "/") {
+	if path := r.URL.Path; strings.HasSuffix(path, "/") && takesSlash(path) {
 		r = r.Clone(r.Context())
 		r.URL.Path = strings.TrimRight(path, "/")
 	}
@@ -82,6 +82,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.mux.ServeHTTP(w, r)
+}
+
+// takesSlash reports whether a path may have a slash at its end: one below the API's roots, or of the version. Health and OpenAPI
+// are served at their exact paths.
+func takesSlash(path string) bool {
+	return strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, "/apis/") || path == "/version/"
 }
 
 func notFound(w http.ResponseWriter) { http.Error(w, "404 page not found", http.StatusNotFound) }
