@@ -120,6 +120,10 @@ func TestEventGroups(t *testing.T) {
 	if _, err := events.Create(ctx, strict, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	_, err = events.Get(ctx, "none", metav1.GetOptions{})
+	if err == nil || err.Error() != `events.events.k8s.io "none" not found` {
+		t.Errorf("an event that there is not: %v", err)
+	}
 	core, err := client.CoreV1().Events("default").Get(ctx, "strict", metav1.GetOptions{})
 	if err != nil || core.Message != "Again." || core.InvolvedObject.Name != "web" {
 		t.Errorf("in the core group: %+v, %v", core, err)

@@ -235,12 +235,12 @@ func (d *Definition) GroupVersionResource() schema.GroupVersionResource {
 	return d.GroupVersion.WithResource(d.Plural)
 }
 
-// GroupResource is the type's resource name without a version, as errors print it: all members of a family have one.
+// GroupResource is the type's resource name without a version, as errors print it: that of the request.
 func (d *Definition) GroupResource() schema.GroupResource {
-	return schema.GroupResource{Group: d.GroupKind().Group, Resource: d.Plural}
+	return schema.GroupResource{Group: d.GroupVersion.Group, Resource: d.Plural}
 }
 
-// GroupKind is the type's kind without a version, as errors print it.
+// GroupKind is the type's kind without a version, as errors print it: all members of a family have that of the first.
 func (d *Definition) GroupKind() schema.GroupKind {
 	if d.Family != nil {
 		return d.Family.Stored().Kind.GroupKind()
