@@ -66,6 +66,12 @@ const grantsNote = `# The process writes roles or bindings. An API server lets n
 # that it grants, or the verbs "escalate" (to write any role) and "bind" (to bind a role), for resourceNames where possible.
 `
 
+// signsNote stands before manifests for a process that approves requests for certificates or issues them: for which signers was
+// not noted.
+const signsNote = `# The process approves requests for certificates, or issues them. That needs the verbs "approve" (for the
+# subresource approval) and "sign" (for status) on signers.certificates.k8s.io: add them, with the signers as resourceNames.
+`
+
 // Manifests returns, as YAML, a ClusterRole of that name for all that was noted, in any namespace, a Role for the leases in
 // namespace, and what binds both to a service account there.
 func (r *Recorder) Manifests(name, namespace, account string) ([]byte, error) {
@@ -87,6 +93,9 @@ func (r *Recorder) Manifests(name, namespace, account string) ([]byte, error) {
 	var out bytes.Buffer
 	if slices.ContainsFunc(r.Calls(), Call.grants) {
 		out.WriteString(grantsNote)
+	}
+	if slices.ContainsFunc(r.Calls(), Call.signs) {
+		out.WriteString(signsNote)
 	}
 	for i, o := range objects {
 		text, err := yaml.Marshal(o)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -89,6 +90,12 @@ func (c Call) isLease() bool { return c.Group == coordinationv1.GroupName && c.R
 // grants reports whether the call can give rights to somebody.
 func (c Call) grants() bool {
 	return c.Group == rbacv1.GroupName && slices.Contains([]string{"create", "update", "patch"}, c.Verb)
+}
+
+// signs reports whether the call can approve a request for a certificate, or issue the certificate.
+func (c Call) signs() bool {
+	return c.Group == certificatesv1.GroupName && slices.Contains([]string{"approval", "status"}, c.Subresource) &&
+		slices.Contains([]string{"update", "patch"}, c.Verb)
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

@@ -172,22 +172,26 @@ func TestLeaseRoleOfPostAndApply(t *testing.T) {
 	}
 }
 
-// TestManifestsOfAProcessThatGrants: what such a process needs besides is said.
-func TestManifestsOfAProcessThatGrants(t *testing.T) {
-	recorder := rbac.NewRecorder()
-	for _, c := range []struct {
-		path string
-		said bool
-	}{
-		{"/api/v1/namespaces/a/pods", false},
-		{"/apis/rbac.authorization.k8s.io/v1/namespaces/a/roles", true},
+// TestManifestsSayWhatNoCallShows: a process that grants, or that signs, needs more than its calls.
+func TestManifestsSayWhatNoCallShows(t *testing.T) {
+	const grants, signs = "# The process writes roles or bindings.", "# The process approves requests for certificates"
+	const roles, certificates = "/apis/rbac.authorization.k8s.io/v1/namespaces/a/roles", "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+	for _, c := range []struct{ method, path, said string }{
+		{"POST", "/api/v1/namespaces/a/pods", ""},
+		{"GET", roles, ""},
+		{"POST", roles, grants},
+		{"POST", certificates, ""},
+		{"GET", certificates + "/c/approval", ""},
+		{"PUT", certificates + "/c/approval", signs},
+		{"PATCH", certificates + "/c/status", signs},
 	} {
-		if _, err := recorder.Wrap(answered{http.StatusCreated}).RoundTrip(httptest.NewRequest("POST", c.path, nil)); err != nil {
+		recorder := rbac.NewRecorder()
+		if _, err := recorder.Wrap(answered{http.StatusOK}).RoundTrip(httptest.NewRequest(c.method, c.path, nil)); err != nil {
 			t.Fatal(err)
 		}
 		text, err := recorder.Manifests("x", "a", "account")
-		if err != nil || strings.HasPrefix(string(text), "# The process writes roles or bindings.") != c.said {
-			t.Errorf("%v after %s\n%s", err, c.path, text)
+		if err != nil || !strings.HasPrefix(string(text), c.said) || strings.HasPrefix(string(text), "#") != (c.said != "") {
+			t.Errorf("%v after %s %s\n%s", err, c.method, c.path, text)
 		}
 	}
 }
