@@ -2,12 +2,14 @@ package localapi_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -113,6 +115,14 @@ func TestNobodyGrantsMoreThanTheyHave(t *testing.T) {
 	grant(t, admin, "", "x", roles, rule("get,list", "pods"), rule("get", "configmaps", "one"), rule("*", "*/scale"))
 	grant(t, admin, "", "escalator", roles, special("escalate", "clusterroles"))
 	grant(t, admin, "", "binder", roles, special("bind", "clusterroles", "edit"))
+	grant(t, admin, "", "lost", roles)
+	lost := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "to-gone"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "gone"},
+		Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "lost"}},
+	}
+	if _, err := admin.RbacV1().ClusterRoleBindings().Create(t.Context(), lost, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	grant(t, admin, "", "all", roles, rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
 		rbacv1.PolicyRule{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}})
 	aggregated := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "sum"}, AggregationRule: &rbacv1.AggregationRule{
@@ -175,7 +185,12 @@ func TestNobodyGrantsMoreThanTheyHave(t *testing.T) {
 		},
 		{
 			user: "x", method: "POST", path: api + "namespaces/y/rolebindings", body: binding("RoleBinding", "a", "Role", "gone"), code: 404,
-			message: `roles.rbac.authorization.k8s.io "gone" not found`,
+			message: `rolebindings.rbac.authorization.k8s.io "gone" not found`, // it is the request's resource that is named
+		},
+		{
+			user: "lost", method: "POST", path: api + "namespaces/y/roles", body: role("Role", "a", urls), code: 403,
+			message: strings.Replace(`roles.rbac.authorization.k8s.io "a"`+missing, `"x"`, `"lost"`, 1) + `{NonResourceURLs:["/metrics"], Verbs:["get"]}` +
+				`; resolution errors: [roles.rbac.authorization.k8s.io "gone" not found]`,
 		},
 		{user: "x", method: "POST", path: api + "namespaces/y/rolebindings", body: binding("RoleBinding", "own", "Role", "own"), code: 201},
 		// Those who may.
@@ -197,6 +212,70 @@ func TestNobodyGrantsMoreThanTheyHave(t *testing.T) {
 		{user: "x", method: "PATCH", path: api + "clusterrolebindings/c", body: `{"metadata":{"finalizers":["a/b"]}}`, code: 200},
 		{user: "x", method: "PATCH", path: api + "clusterroles/a", body: `{"metadata":{"labels":{"a":"b"}}}`, code: 403},
 		{user: "x", method: "DELETE", path: api + "clusterroles/cluster-admin", code: 200},
+	})
+}
+
+// TestWhoMaySign: who approves a request for a certificate, or issues it, needs a verb for its signer; nobody may ask for one that
+// makes them a member of system:masters.
+//
+// Source: k8s.io/kubernetes v1.37.1 plugin/pkg/admission/certificates.
+func TestWhoMaySign(t *testing.T) {
+	server, config := start(t, localapi.Options{RBAC: true})
+	admin := clientset(t, config)
+	of := func(verbs []string, resources []string, names ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{Verbs: verbs, APIGroups: []string{certificatesv1.GroupName}, Resources: resources, ResourceNames: names}
+	}
+	all := of([]string{"*"}, []string{"certificatesigningrequests", "certificatesigningrequests/approval", "certificatesigningrequests/status"})
+	signers := []string{"signers"}
+	grant(t, admin, "", "clerk", all)
+	grant(t, admin, "", "approver", all, of([]string{"approve"}, signers, "example.com/a"))
+	grant(t, admin, "", "domain", all, of([]string{"approve", "sign"}, signers, "example.com/*"))
+	ask := func(name, signer string, request []byte) *certificatesv1.CertificateSigningRequest {
+		return &certificatesv1.CertificateSigningRequest{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "certificates.k8s.io/v1", Kind: "CertificateSigningRequest"},
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: certificatesv1.CertificateSigningRequestSpec{
+				Request: request, SignerName: signer, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},
+			},
+		}
+	}
+	for _, name := range []string{"a", "b"} {
+		_, err := admin.CertificatesV1().CertificateSigningRequests().Create(t.Context(), ask(name, "example.com/"+name, requestPEM(t)), metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	const root = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+	condition := func(kind string) string {
+		return fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":"True"}]}}`, kind)
+	}
+	noMasters, err := json.Marshal(ask("new", certificatesv1.KubeAPIServerClientSignerName, requestPEM(t, auth.Masters)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const refused = `certificatesigningrequests.certificates.k8s.io %q is forbidden: user not permitted to %s requests with signerName %q`
+	expect(t, server, []asked{
+		{
+			user: "clerk", method: "PATCH", path: root + "/a/approval", body: condition("Approved"), code: 403,
+			message: fmt.Sprintf(refused, "a", "approve", "example.com/a"),
+		},
+		{user: "approver", method: "PATCH", path: root + "/b/approval?dryRun=All", body: condition("Approved"), code: 403},
+		{user: "approver", method: "PATCH", path: root + "/a/approval?dryRun=All", body: condition("Approved"), code: 200},
+		{user: "domain", method: "PATCH", path: root + "/a/approval", body: condition("Approved"), code: 200},
+		{user: "root", method: "PATCH", path: root + "/b/approval", body: condition("Denied"), code: 200},
+		{
+			user: "approver", method: "PATCH", path: root + "/a/status", body: condition("Failed"), code: 422, // it would take back the approval
+		},
+		{
+			user: "approver", method: "PATCH", path: root + "/b/status", body: `{"status":{"conditions":[{"type":"Denied","status":"True"},{"type":"Failed","status":"True"}]}}`,
+			code: 403, message: fmt.Sprintf(refused, "b", "sign", "example.com/b"),
+		},
+		{user: "clerk", method: "PATCH", path: root + "/b/status", body: `{"metadata":{"labels":{"a":"b"}}}`, code: 200},
+		{user: "domain", method: "PATCH", path: root + "/b/status", body: `{"status":{"conditions":[{"type":"Denied","status":"True"},{"type":"Failed","status":"True"}]}}`, code: 200},
+		{
+			user: "root", method: "POST", path: root, body: string(noMasters), code: 403,
+			message: `certificatesigningrequests.certificates.k8s.io "new" is forbidden: use of kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed`,
+		},
 	})
 }
 

@@ -2,6 +2,7 @@ package localapi
 
 import (
 	"maps"
+	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -126,7 +127,9 @@ func editorRules() []rbacv1.PolicyRule {
 	}
 }
 
+// rules is a rule whose verbs are in the order in which the real server has them.
 func rules(group string, verbs []string, resources ...string) rbacv1.PolicyRule {
+	slices.Sort(verbs)
 	return rbacv1.PolicyRule{Verbs: verbs, APIGroups: []string{group}, Resources: resources}
 }
 

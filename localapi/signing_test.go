@@ -70,13 +70,14 @@ func TestSigningRequest(t *testing.T) {
 	}
 }
 
-func requestPEM(t *testing.T) []byte {
+// requestPEM is a request for a certificate of a user in these groups.
+func requestPEM(t *testing.T, groups ...string) []byte {
 	t.Helper()
 	_, key, err := ed25519.GenerateKey(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	der, err := x509.CreateCertificateRequest(nil, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "ann"}}, key)
+	der, err := x509.CreateCertificateRequest(nil, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "ann", Organization: groups}}, key)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -202,14 +202,15 @@ func validateDecision(r *certificatesv1.CertificateSigningRequest) field.ErrorLi
 			allowed = []corev1.ConditionStatus{corev1.ConditionTrue}
 		}
 		errs = append(errs, oneOf(at.Child("status"), c.Status, allowed...)...)
-		if seen[certificatesv1.CertificateApproved] && c.Type == certificatesv1.CertificateDenied ||
-			seen[certificatesv1.CertificateDenied] && c.Type == certificatesv1.CertificateApproved {
-			errs = append(errs, field.Invalid(path, c.Type, "Approved and Denied conditions are mutually exclusive"))
-		}
 		if seen[c.Type] {
 			errs = append(errs, field.Duplicate(at.Child("type"), c.Type))
 		}
 		seen[c.Type] = true
+	}
+	if seen[certificatesv1.CertificateApproved] && seen[certificatesv1.CertificateDenied] {
+		const approved, denied = `conditions[{"type": "Approved"}]`, `conditions[{"type": "Denied"}]`
+		errs = append(errs, field.Invalid(path, "{"+approved+", "+denied+"}",
+			fmt.Sprintf("must specify at most one of: `%s`, `%s`", approved, denied)))
 	}
 	return errs
 }

@@ -42,8 +42,8 @@
 //
 // TestGenerated plays sequences that chance made of a seed in the same way.
 //
-// TestDiscovery compares what both say of themselves, TestAccess what they answer to questions who may do what. The benchmarks
-// measure both:
+// TestDiscovery compares what both say of themselves, TestDeleteOptions what they make of the bodies of deletes, TestAuthorization
+// what users may do, by asking and by doing. The benchmarks measure both:
 //
 //	go test -run '^$' -bench . ./localapi
 //

@@ -139,20 +139,25 @@ func (x *exchange) authorize() error {
 	return x.api.Access.Authorizer.Check(x.user, x.target.attributes(x.info.Path))
 }
 
-// mayCreate refuses the creation of an object by an update or an apply, which were authorized as such. Errors:
-// Forbidden.
-//
-// Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/update.go withAuthorization.
-func (x *exchange) mayCreate() error {
-	a := x.target.attributes(x.info.Path)
-	a.Verb = "create"
-	return x.api.Access.Authorizer.Check(x.user, a)
-}
-
 // mayGrant refuses a role or binding that would give away more than the user has. Errors: Forbidden, and what stood in
 // the way of finding out.
 func (x *exchange) mayGrant(obj, old runtime.Object) error {
 	return x.api.Access.Authorizer.CheckGrant(x.user, x.target.attributes(x.info.Path), obj, old)
+}
+
+// permitted refuses the creation of an object by an update or an apply, which were authorized as such, and the signing of
+// a certificate by who may not sign for its signer. Errors: Forbidden.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/update.go withAuthorization.
+func (x *exchange) permitted(obj, old runtime.Object) error {
+	a := x.target.attributes(x.info.Path)
+	if old == nil && a.Verb != "create" {
+		a.Verb = "create"
+		if err := x.api.Access.Authorizer.Check(x.user, a); err != nil {
+			return err
+		}
+	}
+	return x.api.Access.Authorizer.CheckSigning(x.user, a, obj, old)
 }
 
 // review answers the creation of a review.

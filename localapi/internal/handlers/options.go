@@ -130,7 +130,7 @@ func (x *exchange) optionsOf(dryRun []string, manager string) registry.WriteOpti
 	if manager == "" {
 		manager = managerOfUserAgent(x.info.UserAgent)
 	}
-	return registry.WriteOptions{DryRun: len(dryRun) > 0, Manager: manager, Warn: x.warn, Admit: x.mayGrant}
+	return registry.WriteOptions{DryRun: len(dryRun) > 0, Manager: manager, Warn: x.warn, Admit: x.mayGrant, Permit: x.permitted}
 }
 
 // deleteOptions reads the body of a delete, or its query if there is no body.

@@ -73,7 +73,6 @@ func (x *exchange) update(ctx context.Context, part registry.Part) (answer, erro
 
 // change performs a change of the named object.
 func (x *exchange) change(ctx context.Context, c registry.Change) (answer, error) {
-	c.MayCreate = x.mayCreate
 	obj, created, err := x.res.Update(ctx, x.info.Namespace, x.info.Name, c)
 	if err != nil {
 		return answer{}, err

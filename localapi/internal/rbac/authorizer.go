@@ -101,12 +101,19 @@ func (z *Authorizer) bound(u auth.User, namespace string) (all []rbacv1.PolicyRu
 
 // bySingular names a role that is missing as the real server's authorizer does, whose cache does not know the plural.
 func bySingular(err error) error {
+	if status, ok := errors.AsType[*apierrors.StatusError](err); ok && status.ErrStatus.Details != nil {
+		return missingAs(strings.TrimSuffix(status.ErrStatus.Details.Kind, "s"), err)
+	}
+	return err
+}
+
+// missingAs is err with another resource if it is the NotFound of a role.
+func missingAs(resource string, err error) error {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok || !apierrors.IsNotFound(err) || status.ErrStatus.Details == nil {
 		return err
 	}
-	d := status.ErrStatus.Details
-	return apierrors.NewNotFound(rbacv1.Resource(strings.TrimSuffix(d.Kind, "s")), d.Name)
+	return apierrors.NewNotFound(rbacv1.Resource(resource), status.ErrStatus.Details.Name)
 }
 
 // visit shows the rules of each binding that concerns the user, the cluster's first, until visit says false.

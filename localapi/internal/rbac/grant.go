@@ -86,7 +86,7 @@ func (g *grant) binding(ref rbacv1.RoleRef) error {
 	}
 	rules, err := g.rulesOf(ref, g.request.Namespace)
 	if err != nil {
-		return err
+		return g.byRequest(err)
 	}
 	return g.forbidden(g.confirm(rules))
 }
@@ -128,6 +128,9 @@ func (g *grant) may(verb, resource, name string) bool {
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/rbac/validation/rule.go ConfirmNoEscalation.
 func (g *grant) confirm(rules []rbacv1.PolicyRule) error {
 	held, errs := g.bound(g.user, g.request.Namespace)
+	for i, err := range errs {
+		errs[i] = g.byRequest(err)
+	}
 	missing := uncovered(held, rules)
 	if len(missing) == 0 {
 		return nil
@@ -139,6 +142,12 @@ func (g *grant) confirm(rules []rbacv1.PolicyRule) error {
 	}
 	return errors.New(message)
 }
+
+// byRequest names a role that is missing as the real server does, whose storage takes the resource from the request that
+// it looks for the role on behalf of.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/registry/generic/registry/store.go qualifiedResourceFromContext.
+func (g *grant) byRequest(err error) error { return missingAs(g.request.Resource, err) }
 
 func (g *grant) forbidden(err error) error {
 	m, unnamed := meta.Accessor(g.obj)

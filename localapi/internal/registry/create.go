@@ -33,6 +33,9 @@ type WriteOptions struct {
 
 	// Admit, if not nil, judges an object before anything else does, as the client sent it; old is nil if it is new.
 	Admit func(obj, old runtime.Object) error
+
+	// Permit, if not nil, judges an object last of all: as it is to be stored, when it is known to be valid.
+	Permit func(obj, old runtime.Object) error
 }
 
 // nameAttempts is how often a create with a generated name is tried with another name.
@@ -60,7 +63,7 @@ func (r *Resource) Create(ctx context.Context, namespace string, obj runtime.Obj
 		return nil, err
 	}
 	if m.GetName() != "" || m.GetGenerateName() == "" {
-		return r.create(ctx, obj, nil, o)
+		return r.create(ctx, obj, o)
 	}
 	for range nameAttempts {
 		attempt := obj.DeepCopyObject()
@@ -69,7 +72,7 @@ func (r *Resource) Create(ctx context.Context, namespace string, obj runtime.Obj
 			return nil, err
 		}
 		a.SetName(r.generateName(a.GetGenerateName()))
-		created, err := r.create(ctx, attempt, nil, o)
+		created, err := r.create(ctx, attempt, o)
 		if !apierrors.IsAlreadyExists(err) {
 			return created, err
 		}
@@ -92,11 +95,8 @@ func (r *Resource) admitNew(obj runtime.Object, m metav1.Object, o WriteOptions)
 	return nil
 }
 
-// create stores obj, which has its name, its namespace and its managed fields and is admitted. A mayCreate that is not
-// nil is asked when obj is known to be valid.
-func (r *Resource) create(
-	ctx context.Context, obj runtime.Object, mayCreate func() error, o WriteOptions,
-) (_ *watchcache.Object, err error) {
+// create stores obj, which has its name, its namespace and its managed fields and is admitted.
+func (r *Resource) create(ctx context.Context, obj runtime.Object, o WriteOptions) (_ *watchcache.Object, err error) {
 	m, err := meta.Accessor(obj)
 	if err != nil {
 		return nil, err
@@ -119,8 +119,8 @@ func (r *Resource) create(
 		return nil, err
 	}
 	r.warn(obj, nil, o)
-	if mayCreate != nil {
-		if err := mayCreate(); err != nil {
+	if o.Permit != nil {
+		if err := o.Permit(obj, nil); err != nil {
 			return nil, err
 		}
 	}

@@ -39,10 +39,8 @@ type Change struct {
 	// to create it.
 	Next func(old runtime.Object) (runtime.Object, error)
 
-	// AllowCreate lets Next see a nil old. MayCreate, if not nil, then judges, last of all, whether the object may be
-	// made.
+	// AllowCreate lets Next see a nil old.
 	AllowCreate bool
-	MayCreate   func() error
 
 	// Validate, if not nil, judges the next state instead of the definition's rules for the part.
 	Validate func(obj, old runtime.Object) field.ErrorList
@@ -111,7 +109,7 @@ func (r *Resource) updateMissing(ctx context.Context, namespace, name string, c 
 	if err := r.admitNew(obj, m, c.WriteOptions); err != nil {
 		return nil, err
 	}
-	return r.create(ctx, obj, c.MayCreate, c.WriteOptions)
+	return r.create(ctx, obj, c.WriteOptions)
 }
 
 // updateExisting tries once to replace old. storage.ErrConflict and ErrNotFound say that old is not current any more.
@@ -154,6 +152,11 @@ func (r *Resource) updateExisting(ctx context.Context, old *watchcache.Object, c
 	}
 	if c.Part == Main {
 		r.warn(obj, old.Object, c.WriteOptions)
+	}
+	if c.Permit != nil {
+		if err := c.Permit(obj, old.Object); err != nil {
+			return nil, err
+		}
 	}
 	o, err := r.replace(ctx, obj, old, c.WriteOptions)
 	stored = err == nil && !c.DryRun
