@@ -279,6 +279,32 @@ func TestWhoMaySign(t *testing.T) {
 	})
 }
 
+// TestDeletingWhatCannotBeReadNeedsAVerb: it is another right than to delete, and there is nothing here that cannot be read.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/delete.go authorizeUnsafeDelete.
+func TestDeletingWhatCannotBeReadNeedsAVerb(t *testing.T) {
+	server, config := start(t, localapi.Options{RBAC: true, Namespaces: []string{"y"}})
+	admin := clientset(t, config)
+	mustCreate(t, admin.CoreV1().ConfigMaps("y"), configMap("a"))
+	grant(t, admin, "y", "x", rule("delete,deletecollection", "configmaps"))
+	const maps, unsafe = "/api/v1/namespaces/y/configmaps", "?ignoreStoreReadErrorWithClusterBreakingPotential=true"
+	expect(t, server, []asked{
+		{
+			user: "x", method: "DELETE", path: maps + "/a" + unsafe, code: 403,
+			message: `configmaps "a" is forbidden: not permitted to do "unsafe-delete-ignore-read-errors", reason: `,
+		},
+		{
+			user: "root", method: "DELETE", path: maps + "/a" + unsafe, code: 409,
+			message: `Operation cannot be fulfilled on configmaps "a": StorageError: invalid object, Code: 4, Key: /registry/configmaps/y/a, ResourceVersion: 0, ` +
+				`AdditionalErrorMsg: unsafe deletion is not allowed because the object is decodable from storage`,
+		},
+		{user: "root", method: "DELETE", path: maps + "/none" + unsafe, code: 404},
+		{user: "root", method: "DELETE", path: maps + unsafe, code: 422},
+		{user: "x", method: "GET", path: maps + "/a", code: 403},
+		{user: "root", method: "GET", path: maps + "/a", code: 200},
+	})
+}
+
 var writeVerbs = []string{"get", "create", "update", "patch", "delete"}
 
 // TestRequestsAreAuthorizedByWhatTheyDo: no form of a request gets around a rule that is narrower than it.

@@ -104,3 +104,30 @@ func TestDeleteCollectionOptionsOfOwnGroupVersion(t *testing.T) {
 		t.Errorf("left: %d, %v", len(left.Items), err)
 	}
 }
+
+// TestQueryOptions: the query is read as a whole, also by the verbs and paths for which it is rare.
+//
+// Source: k8s.io/apimachinery v0.37.2 pkg/apis/meta/internalversion/scheme ParameterCodec, pkg/apis/meta/v1/validation.
+func TestQueryOptions(t *testing.T) {
+	server, config := start(t, localapi.Options{})
+	if err := server.Seed(t.Context(), configMap("a")); err != nil {
+		t.Fatal(err)
+	}
+	const maps, table = "/api/v1/namespaces/default/configmaps", "application/json;as=Table;g=meta.k8s.io;v=v1"
+	for _, c := range []struct {
+		request
+		code int
+	}{
+		{request{method: "DELETE", path: maps + "/a?uid=another"}, 409},
+		{request{method: "DELETE", path: maps + "/a?resourceVersion=1"}, 409},
+		{request{method: "DELETE", path: maps + "?uid=another"}, 409},
+		{request{method: "DELETE", path: maps + "/a", contentType: runtime.ContentTypeCBOR, body: "{}"}, 415},
+		{request{path: "/api/v1/watch/namespaces/default/configmaps?sendInitialEvents=true"}, 422},
+		{request{path: maps + "?labelSelector=no=thing&includeObject=x", accept: table}, 400},
+		{request{path: maps + "?includeObject=x"}, 200},
+		{request{method: "DELETE", path: maps + "?resourceVersion=1&dryRun=All"}, 200},
+		{request{path: maps + "/a"}, 200},
+	} {
+		wantCode(t, config, c.code, c.request)
+	}
+}

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -158,6 +159,19 @@ func (x *exchange) permitted(obj, old runtime.Object) error {
 		}
 	}
 	return x.api.Access.Authorizer.CheckSigning(x.user, a, obj, old)
+}
+
+// mayDeleteUnsafely refuses the deletion of what cannot be read, which needs a verb of its own. Errors: Forbidden.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/delete.go authorizeUnsafeDelete.
+func (x *exchange) mayDeleteUnsafely() error {
+	a := x.target.attributes(x.info.Path)
+	a.Verb = "unsafe-delete-ignore-read-errors"
+	allowed, reason := x.api.Access.Authorizer.Authorize(x.user, a)
+	if allowed {
+		return nil
+	}
+	return apierrors.NewForbidden(x.res.Definition.GroupResource(), a.Name, fmt.Errorf("not permitted to do %q, reason: %s", a.Verb, reason))
 }
 
 // review answers the creation of a review.

@@ -1,17 +1,17 @@
 package handlers
 
 import (
+	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/flyball-dev/flyball/localapi/internal/codec"
-
 	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
 )
 
@@ -103,6 +103,10 @@ var defaultColumns = []metav1.TableColumnDefinition{
 //
 // Source: k8s.io/apiserver pkg/endpoints/handlers/response.go asTable.
 func (x *exchange) table(listMeta metav1.ListMeta, objects []runtime.Object, columns bool) (runtime.Object, error) {
+	o := metav1.TableOptions{IncludeObject: metav1.IncludeObjectPolicy(x.query.Get("includeObject"))}
+	if errs := validation.ValidateTableOptions(&o); len(errs) > 0 {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("Unable to convert to Table as requested: %v", errs.ToAggregate()))
+	}
 	d := x.res.Definition
 	t := &metav1.Table{ListMeta: listMeta, Rows: []metav1.TableRow{}}
 	t.SetGroupVersionKind(x.out.As.GroupVersion().WithKind("Table"))
@@ -126,17 +130,14 @@ func (x *exchange) table(listMeta metav1.ListMeta, objects []runtime.Object, col
 		if d.RowConditions != nil {
 			row.Conditions = d.RowConditions(obj)
 		}
-		switch include := metav1.IncludeObjectPolicy(x.query.Get("includeObject")); include {
+		switch o.IncludeObject {
 		case metav1.IncludeNone:
 		case metav1.IncludeObject:
 			row.Object.Object = obj
-		case metav1.IncludeMetadata, "":
+		default:
 			if row.Object.Object, err = x.partial(obj); err != nil {
 				return nil, err
 			}
-		default:
-			err := field.Invalid(field.NewPath("includeObject"), string(include), "must be 'Metadata', 'Object', 'None', or empty")
-			return nil, apierrors.NewBadRequest("Unable to convert to Table as requested: " + err.Error())
 		}
 		t.Rows = append(t.Rows, row)
 	}

@@ -2,71 +2,47 @@ package handlers
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"unicode"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metascheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	listvalidation "k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
-	"github.com/flyball-dev/flyball/internal/requestinfo"
 	"github.com/flyball-dev/flyball/localapi/internal/codec"
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
 )
 
+// queryOptions reads the query into the options of a verb. Errors: BadRequest.
+func (x *exchange) queryOptions(o runtime.Object) error {
+	if len(x.query) == 0 {
+		return nil
+	}
+	if err := metascheme.ParameterCodec.DecodeParameters(x.query, metav1.SchemeGroupVersion, o); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	return nil
+}
+
 // listOptions reads the query of a list, watch or deletecollection.
-func (x *exchange) listOptions() (internalversion.ListOptions, error) {
-	o := internalversion.ListOptions{
-		Watch:                x.info.Verb == "watch",
-		AllowWatchBookmarks:  requestinfo.IsTrue(x.query, "allowWatchBookmarks"),
-		ResourceVersion:      x.query.Get("resourceVersion"),
-		ResourceVersionMatch: metav1.ResourceVersionMatch(x.query.Get("resourceVersionMatch")),
-		Continue:             x.query.Get("continue"),
-		ShardSelector:        x.query.Get("shardSelector"),
-	}
-	var err error
-	if s := x.query.Get("labelSelector"); s != "" {
-		if o.LabelSelector, err = labels.Parse(s); err != nil {
-			return o, apierrors.NewBadRequest(err.Error())
-		}
-	}
-	if o.FieldSelector, err = x.fieldSelector(); err != nil {
-		return o, apierrors.NewBadRequest(err.Error())
-	}
-	if limit, err := x.intParameter("limit"); err != nil {
+func (x *exchange) listOptions() (o internalversion.ListOptions, err error) {
+	if err := x.queryOptions(&o); err != nil {
 		return o, err
-	} else if limit != nil {
-		o.Limit = *limit
-	}
-	if o.TimeoutSeconds, err = x.intParameter("timeoutSeconds"); err != nil {
-		return o, err
-	}
-	if x.query.Has("sendInitialEvents") {
-		send := requestinfo.IsTrue(x.query, "sendInitialEvents")
-		o.SendInitialEvents = &send
 	}
 	internalversion.SetListOptionsDefaults(&o, true)
 	if errs := listvalidation.ValidateListOptions(&o, true); len(errs) > 0 {
 		return o, invalidOptions("ListOptions", errs)
 	}
 	return o, nil
-}
-
-func (x *exchange) fieldSelector() (fields.Selector, error) {
-	s := x.query.Get("fieldSelector")
-	if s == "" {
-		return nil, nil
-	}
-	return fields.ParseSelector(s)
 }
 
 // selection is what a list or watch is about.
@@ -87,21 +63,11 @@ func (x *exchange) selection(o internalversion.ListOptions) (registry.Selection,
 	return selection, err
 }
 
-func (x *exchange) intParameter(name string) (*int64, error) {
-	if !x.query.Has(name) {
-		return nil, nil
-	}
-	v, err := strconv.ParseInt(x.query.Get(name), 10, 64)
-	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	return &v, nil
-}
-
-// writeOptions reads the query of a create or update.
+// writeOptions reads the query of a create or update, which have the same options.
 func (x *exchange) writeOptions(kind string) (registry.WriteOptions, error) {
-	o := metav1.UpdateOptions{
-		DryRun: x.query["dryRun"], FieldManager: x.query.Get("fieldManager"), FieldValidation: x.query.Get("fieldValidation"),
+	var o metav1.UpdateOptions
+	if err := x.queryOptions(&o); err != nil {
+		return registry.WriteOptions{}, err
 	}
 	if errs := validation.ValidateUpdateOptions(&o); len(errs) > 0 {
 		return registry.WriteOptions{}, invalidOptions(kind, errs)
@@ -111,19 +77,16 @@ func (x *exchange) writeOptions(kind string) (registry.WriteOptions, error) {
 
 // patchOptions reads the query of a patch.
 func (x *exchange) patchOptions(t types.PatchType) (o registry.WriteOptions, force bool, err error) {
-	p := metav1.PatchOptions{
-		DryRun: x.query["dryRun"], FieldManager: x.query.Get("fieldManager"), FieldValidation: x.query.Get("fieldValidation"),
-	}
-	if x.query.Has("force") {
-		force = requestinfo.IsTrue(x.query, "force")
-		p.Force = &force
+	var p metav1.PatchOptions
+	if err := x.queryOptions(&p); err != nil {
+		return registry.WriteOptions{}, false, err
 	}
 	if errs := validation.ValidatePatchOptions(&p, t); len(errs) > 0 {
 		return registry.WriteOptions{}, false, invalidOptions("PatchOptions", errs)
 	}
 	o = x.optionsOf(p.DryRun, p.FieldManager)
 	o.Apply = t == types.ApplyYAMLPatchType
-	return o, force, nil
+	return o, ptr.Deref(p.Force, false), nil
 }
 
 func (x *exchange) optionsOf(dryRun []string, manager string) registry.WriteOptions {
@@ -134,8 +97,7 @@ func (x *exchange) optionsOf(dryRun []string, manager string) registry.WriteOpti
 }
 
 // deleteOptions reads the body of a delete, or its query if there is no body.
-func (x *exchange) deleteOptions() (metav1.DeleteOptions, error) {
-	var o metav1.DeleteOptions
+func (x *exchange) deleteOptions() (o metav1.DeleteOptions, err error) {
 	if len(x.body) > 0 {
 		format, err := codec.InputFormat(x.r)
 		if err != nil {
@@ -144,20 +106,8 @@ func (x *exchange) deleteOptions() (metav1.DeleteOptions, error) {
 		if o, err = codec.DeleteOptions(codec.Body{Bytes: x.body, Format: format}); err != nil {
 			return o, err
 		}
-	} else {
-		o.DryRun = x.query["dryRun"]
-		var err error
-		if o.GracePeriodSeconds, err = x.intParameter("gracePeriodSeconds"); err != nil {
-			return o, err
-		}
-		if p := metav1.DeletionPropagation(x.query.Get("propagationPolicy")); p != "" {
-			o.PropagationPolicy = &p
-		}
-		if x.query.Has("orphanDependents") {
-			orphan := requestinfo.IsTrue(x.query, "orphanDependents")
-			//lint:ignore SA1019 it has to be read as long as it may be sent
-			o.OrphanDependents = &orphan
-		}
+	} else if err := x.queryOptions(&o); err != nil {
+		return o, err
 	}
 	x.dryRun = len(o.DryRun) > 0
 	if errs := validation.ValidateDeleteOptions(&o); len(errs) > 0 {

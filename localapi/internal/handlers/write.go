@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
 	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
@@ -111,10 +113,11 @@ func (x *exchange) delete(ctx context.Context) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return x.deleteWith(ctx, o)
-}
-
-func (x *exchange) deleteWith(ctx context.Context, o metav1.DeleteOptions) (answer, error) {
+	if ignoresReadErrors(o) {
+		if err := x.mayDeleteUnsafely(); err != nil {
+			return answer{}, err
+		}
+	}
 	d := x.res.Definition
 	x.warnOfDelete(&o)
 	last, removed, err := x.res.Delete(ctx, x.info.Namespace, x.info.Name, o)
@@ -129,6 +132,11 @@ func (x *exchange) deleteWith(ctx context.Context, o metav1.DeleteOptions) (answ
 		return objectAnswer(code, last), nil
 	}
 	return answer{code: code, other: deletedStatus(x.res, last), resourceVersion: last.Meta.GetResourceVersion()}, nil
+}
+
+// ignoresReadErrors reports whether a delete asks to remove what cannot be read.
+func ignoresReadErrors(o metav1.DeleteOptions) bool {
+	return ptr.Deref(o.IgnoreStoreReadErrorWithClusterBreakingPotential, false)
 }
 
 // warnOfDelete says what the type has to say about deleting with these options.
@@ -162,6 +170,11 @@ func (x *exchange) deleteCollection(ctx context.Context) (answer, error) {
 	o, err := x.deleteOptions()
 	if err != nil {
 		return answer{}, err
+	}
+	if ignoresReadErrors(o) {
+		return answer{}, invalidOptions("DeleteOptions", field.ErrorList{field.Invalid(
+			field.NewPath("ignoreStoreReadErrorWithClusterBreakingPotential"), true,
+			"is not allowed with DELETECOLLECTION, try again after removing the option")})
 	}
 	x.warnOfDelete(&o)
 	result, err := x.res.DeleteCollection(ctx, o, list)

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
 	"github.com/flyball-dev/flyball/localapi/storage"
@@ -23,7 +24,8 @@ import (
 var immortal = []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic}
 
 // Delete removes an object, or begins to: removed is false if it stays for a grace period or for finalizers. The object
-// returned is its last state, or its present one.
+// returned is its last state, or its present one. What is asked to be deleted because it cannot be read is not: all objects
+// here can be.
 //
 // Source: k8s.io/apiserver pkg/registry/generic/registry/store.go Delete.
 func (r *Resource) Delete(ctx context.Context, namespace, name string, o metav1.DeleteOptions) (_ *watchcache.Object, removed bool, err error) {
@@ -38,6 +40,10 @@ func (r *Resource) Delete(ctx context.Context, namespace, name string, o metav1.
 		}
 		if !ok {
 			return nil, false, r.notFound(name)
+		}
+		if ptr.Deref(o.IgnoreStoreReadErrorWithClusterBreakingPotential, false) {
+			return nil, false, apierrors.NewConflict(r.Definition.GroupResource(), name, r.storageError(old.Meta,
+				"unsafe deletion is not allowed because the object is decodable from storage"))
 		}
 		obj, removed, err := r.deleteOnce(ctx, old, *o.DeepCopy())
 		if !errors.Is(err, storage.ErrConflict) && !errors.Is(err, storage.ErrNotFound) {
@@ -244,6 +250,9 @@ func (r *Resource) propagation(m metav1.Object, o metav1.DeleteOptions) metav1.D
 
 // DeleteCollection deletes every object that a list with the given options returns.
 func (r *Resource) DeleteCollection(ctx context.Context, o metav1.DeleteOptions, list ListOptions) (ListResult, error) {
+	if v := list.ResourceVersion; v != "" && v != "0" && list.ResourceVersionMatch == "" {
+		list.ResourceVersionMatch = metav1.ResourceVersionMatchExact // as of a list in pages, which the real server reads here
+	}
 	result, err := r.List(ctx, list)
 	if err != nil {
 		return ListResult{}, err

@@ -166,10 +166,17 @@ func (r *Resource) updateExisting(ctx context.Context, old *watchcache.Object, c
 // wrongUID says, in the real server's words, that an object is not the one that the client means. have may be the
 // metadata of no object: of one that does not exist.
 //
-// Source: k8s.io/apiserver pkg/storage/errors.go StorageError, pkg/storage/interfaces.go Preconditions.Check.
+// Source: k8s.io/apiserver pkg/storage/interfaces.go Preconditions.Check.
 func (r *Resource) wrongUID(have metav1.Object, want types.UID) error {
-	return fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %v, UID in object meta: %v",
-		r.etcdKey(have.GetNamespace(), have.GetName()), want, have.GetUID())
+	return r.storageError(have, fmt.Sprintf("Precondition failed: UID in precondition: %v, UID in object meta: %v", want, have.GetUID()))
+}
+
+// storageError is an error of the real server's storage about an object.
+//
+// Source: k8s.io/apiserver pkg/storage/errors.go StorageError.
+func (r *Resource) storageError(of metav1.Object, message string) error {
+	return fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: %s",
+		r.etcdKey(of.GetNamespace(), of.GetName()), message)
 }
 
 // etcdKey is the key that the real server stores an object at. It is seen in a few error messages.
