@@ -24,6 +24,7 @@
 //	@edit NAME      send the answer kept under NAME, with the body merged into it
 //	@bare           do not add apiVersion and kind to the body
 //	@raw            send the body as it stands, not as JSON
+//	@protobuf       send the body in protobuf
 //	@retry          repeat the request until the answer has the stated code
 //	@codeonly       compare nothing but the code
 //	@Header: value  add a header
@@ -39,6 +40,10 @@
 // Before two answers are compared, what must differ gets a name: UIDs, times, addresses and ports that the server chose, the ends
 // of generated names, and resource versions. A resource version is named for the line that showed it first, and at the end
 // of a script all versions must stand in the same order on both sides.
+//
+// TestTraffic plays in the same way what real clients sent. It was recorded once: for clients in Go and for commands by
+//
+//	go test ./localapi -run TestRecordTraffic -record=go,kubectl-1.37=/bin/kubectl,python=/usr/bin/python3
 //
 // TestGenerated plays sequences that chance made of a seed in the same way.
 //

@@ -26,12 +26,16 @@ var known = []knownDifference{
 		reason: "the finalizer `kubernetes.io/pvc-protection` of new claims",
 	},
 	{
-		request: "POST (resourcequotas|limitranges)", path: `headers\.Warning.*`,
+		request: `POST (.*/)?(resourcequotas|limitranges)(\?.*)?`, path: `headers\.Warning.*`,
 		reason: "stored, not enforced: who creates one is warned",
 	},
 	{
 		request: "(POST|GET|MERGE) persistentvolumes.*", path: `body.*metadata\.finalizers`,
 		reason: "the finalizer `kubernetes.io/pv-protection` of new volumes",
+	},
+	{
+		request: `POST /apis/authorization.k8s.io/v1/.*`, path: `body\.metadata\.managedFields`,
+		reason: "access reviews, token reviews and token requests carry managed fields",
 	},
 	{
 		request: ".* nodes.*", path: `body.*spec\.taints`,

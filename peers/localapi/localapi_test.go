@@ -16,7 +16,7 @@ var rewrite = flag.Bool("rewrite", false, "write the status codes that kube-apis
 
 // TestScripts plays the scripts in testdata against both servers. They hold at least 300 requests.
 func TestScripts(t *testing.T) {
-	scripts := readScripts(t)
+	scripts := readScripts(t, "testdata")
 	requests := 0
 	known := newLedger(known)
 	t.Run("script", func(t *testing.T) {

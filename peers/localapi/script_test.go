@@ -23,6 +23,7 @@ type step struct {
 
 	as, edit  string
 	bare, raw bool
+	protobuf  bool // send the body in protobuf
 	retry     bool // until the status code is the stated one
 	codeOnly  bool // compare nothing else
 	body      string
@@ -46,9 +47,9 @@ var patches = map[string]string{
 	"APPLY":     "application/apply-patch+yaml",
 }
 
-func readScripts(t *testing.T) []*script {
+func readScripts(t *testing.T, dir string) []*script {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("testdata", "*.txt"))
+	files, err := filepath.Glob(filepath.Join(dir, "*.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,6 +162,8 @@ func (s *step) parseDirective(line string) error {
 		s.bare = true
 	case word == "raw":
 		s.raw = true
+	case word == "protobuf":
+		s.protobuf = true
 	case word == "retry":
 		s.retry = true
 	case word == "codeonly":

@@ -1,6 +1,7 @@
 package localapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
@@ -167,8 +169,11 @@ func (s *side) path(st *step) (string, kind) {
 // body is what a step sends.
 func (s *side) body(st *step, k kind) (string, error) {
 	text := s.expand(st.body)
-	if st.raw {
+	switch {
+	case st.raw:
 		return text, nil
+	case st.protobuf:
+		return inProtobuf(text)
 	}
 	if st.body == "" && st.edit == "" {
 		return "", nil
@@ -194,6 +199,17 @@ func (s *side) body(st *step, k kind) (string, error) {
 	}
 	data, err := json.Marshal(value)
 	return string(data), err
+}
+
+// inProtobuf encodes an object that stands there as JSON.
+func inProtobuf(text string) (string, error) {
+	obj, _, err := deserializer.Decode([]byte(text), nil, nil)
+	if err != nil {
+		return "", err
+	}
+	var b bytes.Buffer
+	err = protobuf.NewSerializer(nil, nil).Encode(obj, &b)
+	return b.String(), err
 }
 
 // nameIn is the name in a target: of "configmaps/a/status?x=y", it is a.
