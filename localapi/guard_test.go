@@ -209,6 +209,14 @@ func (p *pipes) dial(t *testing.T, text string) net.Conn {
 	return near
 }
 
+// dialed serves to a connection on which text has been sent.
+func dialed(t *testing.T, server *localapi.Server, text string) net.Conn {
+	t.Helper()
+	l := newPipes()
+	serving(t, server, l)
+	return l.dial(t, text)
+}
+
 // end returns what is still read of a connection, and how long it then lasts.
 func end(t *testing.T, r io.Reader) (text string, lasts time.Duration) {
 	t.Helper()
@@ -241,9 +249,7 @@ func TestSlowClients(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server, _ := start(t, localapi.Options{})
-				l := newPipes()
-				serving(t, server, l)
-				text, lasts := end(t, l.dial(t, c.sent))
+				text, lasts := end(t, dialed(t, server, c.sent))
 				if !strings.HasPrefix(text, c.answers) || lasts != c.within {
 					t.Errorf("after %v: %q", lasts, text)
 				}
@@ -256,9 +262,7 @@ func TestSlowClients(t *testing.T) {
 func TestUnreadAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, _ := start(t, localapi.Options{})
-		l := newPipes()
-		serving(t, server, l)
-		c := l.dial(t, "GET /api/v1/namespaces HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		c := dialed(t, server, "GET /api/v1/namespaces HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		time.Sleep(2 * time.Minute)
 		if text, _ := end(t, c); text != "" {
 			t.Errorf("still sent after two minutes: %q", text)
@@ -270,9 +274,7 @@ func TestUnreadAnswer(t *testing.T) {
 func TestLongWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, config := start(t, localapi.Options{})
-		l := newPipes()
-		serving(t, server, l)
-		c := l.dial(t, "GET /api/v1/namespaces/default/configmaps?watch=true HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		c := dialed(t, server, "GET /api/v1/namespaces/default/configmaps?watch=true HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		time.Sleep(24 * time.Hour)
 		mustCreate(t, clientset(t, config).CoreV1().ConfigMaps("default"), configMap("late"))
 		response, err := http.ReadResponse(bufio.NewReader(c), nil)
@@ -296,9 +298,7 @@ func TestSlowAnswer(t *testing.T) {
 			return gate.Verdict{}
 		}}
 		server, _ := start(t, localapi.Options{Gate: g})
-		l := newPipes()
-		serving(t, server, l)
-		c := l.dial(t, post+`{"metadata":{"name":"a"}}`)
+		c := dialed(t, server, post+`{"metadata":{"name":"a"}}`)
 		response, err := http.ReadResponse(bufio.NewReader(c), nil)
 		if err != nil || cut != nil {
 			t.Fatalf("%v, the request ended with %v", err, cut)

@@ -99,13 +99,7 @@ func TestServeWithoutKubelet(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	serving, stop := context.WithCancel(ctx)
-	said := make(chan string, 1)
-	go func() {
-		_, out, _ := flyball(serving, "serve", "--kubeconfig", kubeconfig, "--controllers=", "--kubelet=off")
-		said <- out
-	}()
+	kubeconfig, stop := startServe(ctx, t, "--controllers=", "--kubelet=off")
 	core := clientOf(ctx, t, kubeconfig).CoreV1()
 	if _, err := core.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -131,9 +125,27 @@ func TestServeWithoutKubelet(t *testing.T) {
 			break
 		}
 	}
-	stop()
-	if out := <-said; !gone || !strings.Contains(out, "\nPods are not run: they stay Pending") {
+	if out, _ := stop(); !gone || !strings.Contains(out, "\nPods are not run: they stay Pending") {
 		t.Errorf("namespace gone: %v; said: %q", gone, out)
+	}
+}
+
+// startServe runs flyball serve, which writes a kubeconfig. stop ends it and returns what it has said.
+func startServe(ctx context.Context, t *testing.T, flags ...string) (kubeconfig string, stop func() (stdout, errs string)) {
+	t.Helper()
+	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	serving, cancel := context.WithCancel(ctx)
+	t.Cleanup(cancel)
+	var stdout, errs string
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, stdout, errs = flyball(serving, append([]string{"serve", "--kubeconfig", kubeconfig}, flags...)...)
+	}()
+	return kubeconfig, func() (string, string) {
+		cancel()
+		<-ended
+		return stdout, errs
 	}
 }
 

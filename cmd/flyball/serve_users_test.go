@@ -24,13 +24,7 @@ func TestServeWithRoles(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	serving, stop := context.WithCancel(ctx)
-	ended := make(chan string, 1)
-	go func() {
-		_, _, errs := flyball(serving, "serve", "--kubeconfig", kubeconfig, "--controllers=", "--rbac")
-		ended <- errs
-	}()
+	kubeconfig, stop := startServe(ctx, t, "--controllers=", "--rbac")
 	config := configOf(ctx, t, kubeconfig)
 	admin, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -68,8 +62,7 @@ func TestServeWithRoles(t *testing.T) {
 	if err := account.CoreV1().ConfigMaps("default").Delete(ctx, "x", metav1.DeleteOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("what the role does not allow: %v", err)
 	}
-	stop()
-	if errs := <-ended; errs != "" {
+	if _, errs := stop(); errs != "" {
 		t.Error(errs)
 	}
 }
