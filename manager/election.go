@@ -38,10 +38,18 @@ type LeaderElection struct {
 	// in time; a process that embeds the manager beside other things wants it. Runnables that need leadership must then be
 	// [Rebuilder]s. Without it, and when work does not return, the loss ends Run.
 	Survive bool
+	// NewLock makes a lock of another kind than the Lease of Namespace and Name, which then only stand in reports; recorder records
+	// events about its object. Nil: that Lease.
+	NewLock func(recorder resourcelock.EventRecorder) (resourcelock.Interface, error)
+	// After keeps this process from being a candidate until it is closed. Nil: nothing does.
+	After <-chan struct{}
 }
 
 // validate reports what is missing, and what the server would say of the lease's name, before anything runs.
 func (l LeaderElection) validate() error {
+	if l.NewLock != nil {
+		return nil // Whoever makes the lock knows its name.
+	}
 	if l.Name == "" {
 		return errors.New(`leader election: the lease has no name: set LeaderElection.Name to one that all replicas of this operator share and no other operator has, for example "greeter.example.com"`)
 	}
@@ -53,9 +61,6 @@ func (l LeaderElection) validate() error {
 	}
 	return nil
 }
-
-// lease names the Lease.
-func (l LeaderElection) lease() string { return l.Namespace + "/" + l.Name }
 
 const defaultWarmUp = 30 * time.Second
 
@@ -72,6 +77,7 @@ func (l LeaderElection) withDefaults() LeaderElection {
 // election is the manager's part in an election.
 type election struct {
 	options LeaderElection
+	lock    resourcelock.Interface
 	elector *leader.Elector
 	events  *leaseEvents
 	// campaigns says that this process is, or was, a candidate: before that it waits for its caches.
@@ -85,31 +91,46 @@ func newElection(config *rest.Config, o LeaderElection, recorder events.Recorder
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	if o.Identity == "" {
-		var err error
-		if o.Identity, err = leader.Identity(); err != nil {
-			return nil, err
-		}
-	}
-	recording := &leaseEvents{recorder: recorder, identity: o.Identity}
-	lock, err := leader.NewLeaseLock(config, o.Namespace, o.Name, resourcelock.ResourceLockConfig{Identity: o.Identity, EventRecorder: recording})
+	recording := &leaseEvents{recorder: recorder}
+	lock, err := o.newLock(config, recording)
 	if err != nil {
 		return nil, err
 	}
+	recording.identity = lock.Identity()
 	elector, err := leader.New(lock, o.Options)
 	if err != nil {
 		return nil, err
 	}
-	return &election{options: o, elector: elector, events: recording, finished: make(chan error, 1)}, nil
+	return &election{options: o, lock: lock, elector: elector, events: recording, finished: make(chan error, 1)}, nil
+}
+
+func (l LeaderElection) newLock(config *rest.Config, recorder resourcelock.EventRecorder) (resourcelock.Interface, error) {
+	if l.NewLock != nil {
+		return l.NewLock(recorder)
+	}
+	if l.Identity == "" {
+		var err error
+		if l.Identity, err = leader.Identity(); err != nil {
+			return nil, err
+		}
+	}
+	return leader.NewLeaseLock(config, l.Namespace, l.Name, resourcelock.ResourceLockConfig{Identity: l.Identity, EventRecorder: recorder})
 }
 
 // lead warms caches and controllers, campaigns, and while this process leads lets the runnables run that wait for it. It returns when the
 // lease is released, or lost if that is the end, or when intake ends before an election.
 func (m *Manager) lead(intake, work context.Context, stop context.CancelCauseFunc) error {
+	if after := m.election.options.After; after != nil {
+		select {
+		case <-after:
+		case <-intake.Done():
+			return nil
+		}
+	}
 	m.runnables.warmUp(m.warmer(intake, stop))
 	m.warmUp(intake)
 	m.election.campaigns.Store(true)
-	klog.FromContext(intake).Info("Runnables wait for the leader lease", "lease", m.election.options.lease(), "runnables", m.runnables.namesOf(withLeader))
+	klog.FromContext(intake).Info("Runnables wait for the leader lease", "lease", m.election.lock.Describe(), "runnables", m.runnables.namesOf(withLeader))
 	for {
 		err := m.serveTenure(intake, work, stop)
 		if !m.survives() || intake.Err() != nil || !errors.Is(err, leader.ErrLost) {
@@ -221,7 +242,7 @@ func (m *Manager) warmUp(ctx context.Context) {
 func (e *election) handOver(campaign *part, workRemains bool) error {
 	var result error
 	if workRemains {
-		result = fmt.Errorf("%w: lease %s runs out by itself", leader.ErrWorkRemains, e.options.lease())
+		result = fmt.Errorf("%w: lease %s runs out by itself", leader.ErrWorkRemains, e.lock.Describe())
 	}
 	e.finished <- result
 	return campaign.end(e.options.ReleaseTimeout() + partTimeout)
@@ -233,7 +254,7 @@ func (e *election) recordEnd() { e.events.recordEnd() }
 // leaseEvents records events about the lease, and remembers the lease for the last of them.
 type leaseEvents struct {
 	recorder events.Recorder
-	identity string
+	identity string // set before the first event
 
 	mu    sync.Mutex
 	lease runtime.Object // nil: never led

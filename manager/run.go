@@ -135,7 +135,7 @@ func (m *Manager) runParts(ctx context.Context, serving *part) (undone []error, 
 	}
 	m.state.set(stopping)
 	m.runnables.close()
-	logger.Info("Manager stopping", "reason", context.Cause(intake))
+	logger.Info("Manager stopping", "reason", reasonOf(intake))
 	undone = append(m.drain(ctx, m.patience(cause), cancelWork), m.endWarmups()...)
 	guarded := m.runnables.unfinished(withLeader)
 	if m.election != nil {
@@ -150,6 +150,15 @@ func (m *Manager) runParts(ctx context.Context, serving *part) (undone []error, 
 	}
 	undone = appendError(undone, informers.end(partTimeout))
 	return undone, cause
+}
+
+// reasonOf says in words why ctx has ended. Operators look for the words "context canceled" as a sign of a fault; a stop that was asked for
+// is none.
+func reasonOf(ctx context.Context) string {
+	if cause := context.Cause(ctx); cause != context.Canceled { //nolint:errorlint // An error that wraps it has something to say.
+		return cause.Error()
+	}
+	return "asked to stop"
 }
 
 // eventsTimeout is more than the event sender allows itself.
@@ -208,13 +217,19 @@ func (m *Manager) drain(ctx context.Context, patience time.Duration, cancelWork 
 	cancelWork()
 	logger.Info("Cancelling work in flight", "runnables", cut, "duration", patience)
 	stuck := wait(active, abandonAfter)
-	undone := []error{fmt.Errorf("work cut short after %v: %s", patience, cut)}
+	undone := []error{cutShort(fmt.Sprintf("work cut short after %v: %s", patience, cut))}
 	undone = append(undone, m.runnables.errors()...)
 	if len(stuck) > 0 {
 		undone = append(undone, fmt.Errorf("still running %v later: %s", abandonAfter, describe(stuck)))
 	}
 	return undone
 }
+
+// cutShort is the error of work that was cancelled because the time for the stop was over: for errors.Is, a deadline that was exceeded.
+type cutShort string
+
+func (c cutShort) Error() string      { return string(c) }
+func (cutShort) Is(target error) bool { return target == context.DeadlineExceeded }
 
 // A person who stopped a process hears after tellAfter, and then every tellEvery, what it waits for.
 const (

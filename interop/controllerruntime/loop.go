@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	peer "k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -20,10 +24,18 @@ import (
 // loop is one of controller-runtime's controllers, with our queue, as a reconcile.Loop: the manager sees what it does, and what is
 // left to do.
 type loop struct {
-	name  string
-	peer  manager.Runnable
-	next  reconcile.Reconciler
-	queue atomic.Pointer[queue[reconcile.Request]]
+	manager *Manager
+	name    string
+	peer    manager.Runnable
+	next    reconcile.Reconciler
+	// makes is the controller's NewQueue, and custom says that it is the caller's.
+	makes  func(string, peer.TypedRateLimiter[reconcile.Request]) requests
+	custom bool
+	// queue is nil before the controller has started; own is the same if it is one of this package.
+	queue requests
+	own   *queue[reconcile.Request]
+	// asked is set when a worker has asked for a key.
+	asked atomic.Bool
 
 	// warmed is closed when the sources have been started without the leadership; nil when they start with it.
 	warmed chan struct{}
@@ -43,15 +55,15 @@ var _ own.Loop = (*loop)(nil)
 // adopt makes a loop of a controller of reconcile.Request; false for any other runnable.
 //
 // A controller's type is internal to controller-runtime, but its fields are not hidden: NewQueue makes its queue when it starts, Do is
-// the reconciler. Both are replaced here.
+// the reconciler. Both are replaced here; a NewQueue of the caller's goes on to make the queue.
 //
 // Source: controller-runtime v0.25.2 pkg/internal/controller/controller.go, Controller.
-func adopt(r manager.Runnable) (*loop, bool) {
+func (m *Manager) adopt(r manager.Runnable) (*loop, bool) {
 	v := reflect.ValueOf(r)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
 		return nil, false
 	}
-	newQueue, ok := fieldOf[func(string, peer.TypedRateLimiter[reconcile.Request]) peer.TypedRateLimitingInterface[reconcile.Request]](v, "NewQueue")
+	newQueue, ok := fieldOf[func(string, peer.TypedRateLimiter[reconcile.Request]) requests](v, "NewQueue")
 	if !ok {
 		return nil, false
 	}
@@ -63,7 +75,12 @@ func adopt(r manager.Runnable) (*loop, bool) {
 	if !ok {
 		return nil, false
 	}
-	l := &loop{name: *name, peer: r, next: *do, failing: map[reconcile.Request]own.Failing{}, running: map[reconcile.Request]struct{}{}}
+	l := &loop{
+		manager: m, name: m.unique(*name), peer: r, next: *do, makes: *newQueue,
+		failing: map[reconcile.Request]own.Failing{}, running: map[reconcile.Request]struct{}{},
+	}
+	// The default is a function in the package of the options.
+	l.custom = !strings.HasPrefix(nameOfFunc(*newQueue), reflect.TypeFor[controller.Options]().PkgPath()+".")
 	*do, *newQueue = l, l.newQueue
 	return l, true
 }
@@ -77,18 +94,60 @@ func fieldOf[T any](v reflect.Value, name string) (*T, bool) {
 	return p, ok
 }
 
-func (l *loop) newQueue(name string, limiter peer.TypedRateLimiter[reconcile.Request]) peer.TypedRateLimitingInterface[reconcile.Request] {
-	q := newQueue(limiter, workqueue.Options[reconcile.Request]{
-		Name: name, Order: workqueue.NewPriorityOrder[reconcile.Request](workqueue.PriorityOptions{}), MaxCauses: 1,
-	})
+// requests are a queue.
+type requests = peer.TypedRateLimitingInterface[reconcile.Request]
+
+func nameOfFunc(f any) string { return runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name() }
+
+func (l *loop) newQueue(name string, limiter peer.TypedRateLimiter[reconcile.Request]) requests {
+	metrics := name
+	if !l.custom {
+		metrics = "" // It is made to see of which kind it is: UsePriorityQueue is known to the function only.
+	}
+	made := l.makes(metrics, limiter)
+	_, byPriority := made.(priorityqueue.PriorityQueue[reconcile.Request])
+	if !l.custom {
+		made.ShutDown()
+		o := workqueue.Options[reconcile.Request]{Name: name, MaxCauses: 1}
+		if byPriority {
+			o.Order = workqueue.NewPriorityOrder[reconcile.Request](workqueue.PriorityOptions{})
+		}
+		made = newQueue(limiter, o)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.queue.Store(q)
+	l.queue = made
+	l.own, _ = made.(*queue[reconcile.Request])
 	for _, r := range l.waiting {
-		q.Add(r)
+		made.Add(r)
 	}
 	l.waiting = nil
-	return q
+	if byPriority {
+		return askedByPriority{made.(priorityqueue.PriorityQueue[reconcile.Request]), &l.asked} //nolint:forcetypeassert // Ours is one.
+	}
+	return asked{made, &l.asked}
+}
+
+// asked notes that a queue was asked for a key: the controller has started its sources, and its workers.
+type asked struct {
+	requests
+	once *atomic.Bool
+}
+
+func (a asked) Get() (reconcile.Request, bool) {
+	a.once.Store(true)
+	return a.requests.Get()
+}
+
+// askedByPriority is asked for a priority queue.
+type askedByPriority struct {
+	priorityqueue.PriorityQueue[reconcile.Request]
+	once *atomic.Bool
+}
+
+func (a askedByPriority) GetWithPriority() (reconcile.Request, int, bool) {
+	a.once.Store(true)
+	return a.PriorityQueue.GetWithPriority()
 }
 
 // Name is the controller's.
@@ -96,6 +155,19 @@ func (l *loop) Name() string { return l.name }
 
 // NeedLeaderElection is the controller's.
 func (l *loop) NeedLeaderElection() bool { return needsLeader(l.peer) }
+
+// warmUp starts the sources before this process leads.
+func (l *loop) warmUp(w warmer) func(context.Context) error {
+	l.warmed = make(chan struct{})
+	return func(ctx context.Context) error {
+		err := w.Warmup(ctx)
+		close(l.warmed)
+		if err == nil {
+			<-ctx.Done() // The sources live as long as this context.
+		}
+		return err
+	}
+}
 
 // Run runs the controller. The stop ends its queue; what is in flight lives until the manager's deadline.
 func (l *loop) Run(ctx context.Context) error {
@@ -106,7 +178,7 @@ func (l *loop) Run(ctx context.Context) error {
 			return nil
 		}
 	}
-	return l.peer.Start(ctx)
+	return l.manager.run(ctx, l.name, l.peer.Start)
 }
 
 // Enqueue asks for a reconcile.
@@ -114,8 +186,8 @@ func (l *loop) Enqueue(r own.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	request := reconcile.Request{NamespacedName: r.NamespacedName}
-	if q := l.queue.Load(); q != nil {
-		q.Add(request)
+	if l.queue != nil {
+		l.queue.Add(request)
 		return
 	}
 	l.waiting = append(l.waiting, request)
@@ -164,39 +236,46 @@ func (l *loop) end(r reconcile.Request, err error, panicked bool) {
 	}
 }
 
-// Stats counts what the controller did.
+// Stats counts what the controller did. What was added to a queue of the caller's is not known.
 func (l *loop) Stats() own.Stats {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	s := own.Stats{Syncs: l.syncs, Errors: l.errs, Panics: l.panics, InFlight: len(l.running), Peak: l.peak}
-	l.mu.Unlock()
-	if q := l.queue.Load(); q != nil {
-		queued := q.core.Stats()
+	switch {
+	case l.own != nil:
+		queued := l.own.core.Stats()
 		s.Adds, s.Retries, s.Queued = queued.Adds, queued.Retries, queued.Depth
 		s.InFlight = max(s.InFlight, queued.Processing)
+	case l.queue != nil:
+		s.Queued = l.queue.Len()
 	}
 	return s
 }
 
-// Work tells what there is to do.
+// Work tells what there is to do. What a queue of the caller's delays is not known.
 func (l *loop) Work() own.Work {
-	var w own.Work
-	q := l.queue.Load()
-	if q == nil {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := own.Work{Started: l.asked.Load(), InFlight: len(l.running)}
+	for _, f := range l.failing {
+		w.Failing = append(w.Failing, f)
+	}
+	if l.own == nil {
+		if l.queue != nil {
+			w.Ready = l.queue.Len()
+		}
 		return w
 	}
-	stats := q.core.Stats()
-	w.Started, w.Ready, w.InFlight = q.asked.Load(), stats.Depth, stats.Processing
-	for _, d := range q.core.View(stats.Delayed).Delayed {
+	stats := l.own.core.Stats()
+	w.Ready, w.InFlight = stats.Depth, stats.Processing
+	for _, d := range l.own.core.View(stats.Delayed).Delayed {
 		delayed := own.Delayed{Key: fmt.Sprint(d.Key), In: max(d.Time, 0)}
 		if len(d.Causes) > 0 {
 			delayed.Why = d.Causes[len(d.Causes)-1].Event
+		} else if _, fails := l.failing[d.Key]; fails { // NewQueue keeps no causes.
+			delayed.Why = own.WhyRetry
 		}
 		w.Delayed = append(w.Delayed, delayed)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, f := range l.failing {
-		w.Failing = append(w.Failing, f)
 	}
 	return w
 }

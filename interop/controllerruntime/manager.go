@@ -1,21 +1,21 @@
 package controllerruntime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"strings"
+	"reflect"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	kerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,11 +24,11 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/recorder"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 
 	own "github.com/flyball-dev/flyball/manager"
+	"github.com/flyball-dev/flyball/manager/leader"
 )
 
 // Manager is controller-runtime's Manager over Flyball's: an unchanged SetupWithManager gets its two-step stop, in which what is in
@@ -40,17 +40,23 @@ type Manager struct {
 	o      manager.Options
 	config *rest.Config
 	http   *http.Client
-	cache  *Cache
+	cache  cache.Cache
 	client client.Client
 	reader client.Reader
 	// metrics is nil when the address is "0".
 	metrics  server.Server
 	registry conversion.Registry
-	elected  chan struct{}
+	series   *series
+	// first are the servers, webhooks and caches: what everything else needs.
+	first first
+	// synced is closed when the caches have synced that were there at the start; elected, when this process leads. Everything that is not
+	// in first waits for synced.
+	synced, elected chan struct{}
+	started         atomic.Bool
+	// fail stops the manager with an error. It is set before anything is run.
+	fail context.CancelCauseFunc
 
-	mu sync.Mutex
-	// webhooks is made when it is asked for.
-	webhooks      webhook.Server
+	mu            sync.Mutex
 	webhooksAdded bool
 	names         map[string]int
 	live, ready   map[string]healthz.Checker
@@ -60,56 +66,83 @@ var _ manager.Manager = (*Manager)(nil)
 
 // NewManager returns a manager for the cluster that config names. It takes controller-runtime's options.
 //
-// Errors: what own caches and a lock of one's own are set by (NewCache, Cache.NewInformer, LeaderElectionConfig,
-// LeaderElectionResourceLock, LeaderElectionResourceLockInterface, LeaderElectionLabels, EventBroadcaster) is refused: those are Flyball's
-// here. With LeaderElection there must be an ID, and a namespace where the process does not run in one.
+// A cache of the caller's (Options.NewCache, or Options.Cache.NewInformer) is taken as it is; then RunUntilIdle is an error, for it could
+// not tell what that cache has still to show. [NewCache] and [NewLeanCache] are no such: they are what NewManager has.
+//
+// Errors: controller-runtime's; an election whose times do not fit together.
 func NewManager(config *rest.Config, o manager.Options) (*Manager, error) {
 	if config == nil {
 		return nil, fmt.Errorf("new manager: %w", errNoConfig)
 	}
-	if err := refuse(o); err != nil {
+	m := &Manager{
+		registry: conversion.NewRegistry(), synced: make(chan struct{}), elected: make(chan struct{}),
+		names: map[string]int{}, live: map[string]healthz.Checker{}, ready: map[string]healthz.Checker{},
+	}
+	var err error
+	if m.o, err = complete(config, o); err != nil {
 		return nil, err
 	}
-	if err := defaultLease(&o); err != nil {
-		return nil, fmt.Errorf("new manager: %w", err)
+	election, err := m.election(config)
+	if err != nil {
+		return nil, err
 	}
+	if m.core, err = own.New(config, m.coreOptions(election)); err != nil {
+		return nil, err
+	}
+	m.config = m.core.Config()
+	m.config.ContentType, m.config.AcceptContentTypes = config.ContentType, config.AcceptContentTypes // Chosen by kind.
+	if m.http, err = rest.HTTPClientFor(m.config); err != nil {
+		return nil, err
+	}
+	if m.series, err = newSeries(config, m.o.Cache.Scheme); err != nil {
+		return nil, err
+	}
+	if err := m.makeCache(config); err != nil {
+		return nil, err
+	}
+	if err := m.makeClients(); err != nil {
+		return nil, err
+	}
+	if err := m.makeServers(); err != nil {
+		return nil, err
+	}
+	return m, m.Add(manager.RunnableFunc(func(ctx context.Context) error { // A new manager takes it.
+		close(m.elected)
+		<-ctx.Done()
+		return nil
+	}))
+}
+
+// complete fills in what is not set, as controller-runtime does.
+func complete(config *rest.Config, o manager.Options) (manager.Options, error) {
 	if o.Logger.GetSink() == nil {
 		o.Logger = ctrllog.Log
 	}
 	if o.Controller.Logger.GetSink() == nil {
 		o.Controller.Logger = o.Logger
 	}
-	if o.Controller.EnableWarmup == nil {
-		o.Controller.EnableWarmup = &o.LeaderElection // Followers keep what their controllers watch warm.
+	if o.Controller.EnableWarmup == nil && o.LeaderElection {
+		o.Controller.EnableWarmup = new(true) // Followers keep what their controllers watch warm.
+	}
+	if o.WebhookServer == nil {
+		o.WebhookServer = webhook.NewServer(webhook.Options{})
+	}
+	if o.Cache.NewInformer != nil && o.NewCache == nil {
+		o.NewCache = cache.New
 	}
 	o.Cache.Scheme = firstOf(o.Cache.Scheme, o.Scheme)
 	if o.MapperProvider != nil && o.Cache.Mapper == nil {
 		httpClient, err := rest.HTTPClientFor(config)
 		if err != nil {
-			return nil, fmt.Errorf("new manager: %w", err)
+			return o, err
 		}
 		if o.Cache.Mapper, err = o.MapperProvider(config, httpClient); err != nil {
-			return nil, fmt.Errorf("new manager: %w", err)
+			return o, err
 		}
 	}
 	var err error
-	if o.Cache, err = withDefaults(config, o.Cache); err != nil {
-		return nil, fmt.Errorf("new manager: %w", err)
-	}
-	core, err := own.New(config, coreOptions(o))
-	if err != nil {
-		return nil, err
-	}
-	m := &Manager{
-		core: core, o: o, registry: conversion.NewRegistry(), elected: make(chan struct{}), webhooks: o.WebhookServer,
-		names: map[string]int{}, live: map[string]healthz.Checker{}, ready: map[string]healthz.Checker{},
-	}
-	m.config = core.Config()
-	m.config.ContentType, m.config.AcceptContentTypes = config.ContentType, config.AcceptContentTypes // Chosen by kind.
-	if m.http, err = rest.HTTPClientFor(m.config); err != nil {
-		return nil, fmt.Errorf("new manager: %w", err)
-	}
-	return m, m.build()
+	o.Cache, err = withDefaults(config, o.Cache)
+	return o, err
 }
 
 func firstOf(a, b *runtime.Scheme) *runtime.Scheme {
@@ -117,47 +150,6 @@ func firstOf(a, b *runtime.Scheme) *runtime.Scheme {
 		return a
 	}
 	return b
-}
-
-// refuse says which options have no meaning here.
-func refuse(o manager.Options) error {
-	for name, set := range map[string]bool{
-		"NewCache": o.NewCache != nil, "Cache.NewInformer": o.Cache.NewInformer != nil,
-		"LeaderElectionConfig": o.LeaderElectionConfig != nil, "LeaderElectionResourceLockInterface": o.LeaderElectionResourceLockInterface != nil,
-		"LeaderElectionLabels":       len(o.LeaderElectionLabels) > 0,
-		"LeaderElectionResourceLock": o.LeaderElectionResourceLock != "" && o.LeaderElectionResourceLock != resourcelock.LeasesResourceLock,
-		//lint:ignore SA1019 Refused because it may be set.
-		"EventBroadcaster": o.EventBroadcaster != nil,
-	} {
-		if set {
-			return fmt.Errorf("new manager: %s is not for Flyball's manager, which has its own: leave it out, or use controller-runtime's manager with NewCache and NewClient of this package", name)
-		}
-	}
-	return nil
-}
-
-// namespaceFile is where a Pod finds its namespace.
-const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-
-// defaultLease completes the name of the lease.
-//
-// Source: controller-runtime v0.25.2 pkg/leaderelection/leader_election.go, NewResourceLock.
-func defaultLease(o *manager.Options) error {
-	if !o.LeaderElection {
-		return nil
-	}
-	if o.LeaderElectionID == "" {
-		return errors.New("LeaderElectionID must be configured")
-	}
-	if o.LeaderElectionNamespace != "" {
-		return nil
-	}
-	namespace, err := os.ReadFile(namespaceFile)
-	if err != nil {
-		return fmt.Errorf("not running in a Pod, so LeaderElectionNamespace must be configured: %w", err)
-	}
-	o.LeaderElectionNamespace = strings.TrimSpace(string(namespace))
-	return nil
 }
 
 // The graceful timeout.
@@ -168,47 +160,53 @@ const (
 	endless      = 100 * 365 * 24 * time.Hour
 )
 
-func coreOptions(o manager.Options) own.Options {
-	c := own.Options{Informers: informers(o.Cache), DebugAddr: o.PprofBindAddress, GracefulTimeout: defaultGrace}
-	if o.GracefulShutdownTimeout != nil {
-		switch c.GracefulTimeout = *o.GracefulShutdownTimeout; {
-		case c.GracefulTimeout == 0:
-			c.GracefulTimeout = -1 // There, 0 is not to wait.
-		case c.GracefulTimeout < 0:
-			c.GracefulTimeout = endless // And this is to wait.
-		}
+func (m *Manager) coreOptions(election own.LeaderElection) own.Options {
+	o := own.Options{Informers: informers(m.o.Cache), LeaderElection: election, GracefulTimeout: m.grace()}
+	o.Informers.StandardDecoding = !is(m.o.NewCache, NewLeanCache)
+	if o.GracefulTimeout == 0 {
+		o.GracefulTimeout = -1 // For the core, 0 is the default.
 	}
-	if o.LeaderElection {
-		c.LeaderElection.Enabled = true
-		c.LeaderElection.Namespace, c.LeaderElection.Name = o.LeaderElectionNamespace, o.LeaderElectionID
-		if o.LeaseDuration != nil {
-			c.LeaderElection.LeaseDuration = *o.LeaseDuration
-		}
-		if o.RenewDeadline != nil {
-			c.LeaderElection.RenewDeadline = *o.RenewDeadline
-		}
-		if o.RetryPeriod != nil {
-			c.LeaderElection.RetryPeriod = *o.RetryPeriod
-		}
-	}
-	return c
+	return o
 }
 
-// build makes the parts.
-func (m *Manager) build() error {
+// grace is how long the stop may take.
+func (m *Manager) grace() time.Duration {
+	switch o := m.o.GracefulShutdownTimeout; {
+	case o == nil:
+		return defaultGrace
+	case *o < 0:
+		return endless
+	default:
+		return *o
+	}
+}
+
+// is reports whether f is one of this package's functions.
+func is(f, ours cache.NewCacheFunc) bool {
+	return reflect.ValueOf(f).Pointer() == reflect.ValueOf(ours).Pointer()
+}
+
+func (m *Manager) makeCache(config *rest.Config) error {
+	if f := m.o.NewCache; f != nil && !is(f, NewCache) && !is(f, NewLeanCache) {
+		var err error
+		if m.cache, err = f(config, m.o.Cache); err != nil {
+			return err
+		}
+		return m.first.add(m.cache, m.cache)
+	}
 	through, err := over(m.config, m.http)
 	if err != nil {
-		return fmt.Errorf("new manager: %w", err)
+		return err
 	}
-	if m.cache, err = newCache(through, m.o.Cache, m.core.Informers()); err != nil {
-		return fmt.Errorf("new manager: %w", err)
+	m.cache, err = newCache(through, m.o.Cache, m.core.Informers())
+	return err
+}
+
+func (m *Manager) makeClients() error {
+	var err error
+	if m.reader, err = client.New(m.config, client.Options{HTTPClient: m.http, Scheme: m.o.Cache.Scheme, Mapper: m.o.Cache.Mapper}); err != nil {
+		return err
 	}
-	direct := client.Options{HTTPClient: m.http, Scheme: m.o.Cache.Scheme, Mapper: m.o.Cache.Mapper}
-	reader, err := client.New(m.config, direct)
-	if err != nil {
-		return fmt.Errorf("new manager: %w", err)
-	}
-	m.reader = reader
 	o := m.o.Client
 	if o.HTTPClient == nil {
 		o.HTTPClient = m.http
@@ -227,94 +225,86 @@ func (m *Manager) build() error {
 	if newClient == nil {
 		newClient = NewClient
 	}
-	if m.client, err = newClient(m.config, o); err != nil {
-		return fmt.Errorf("new manager: %w", err)
-	}
-	if m.metrics, err = server.NewServer(m.o.Metrics, m.config, m.http); err != nil {
-		return fmt.Errorf("new manager: %w", err)
-	}
-	if m.metrics != nil {
-		if err := m.core.Add(&runnable{name: "metrics server", start: m.metrics.Start}); err != nil {
-			return err
-		}
-	}
-	if address := m.o.HealthProbeBindAddress; address != "" && address != "0" {
-		if err := m.core.Add(&runnable{name: "health probes", start: m.serveHealth}); err != nil {
-			return err
-		}
-	}
-	return m.core.Add(&runnable{name: "elected", guarded: true, start: func(ctx context.Context) error {
-		close(m.elected)
-		<-ctx.Done()
-		return nil
-	}})
+	m.client, err = newClient(m.config, o)
+	return err
 }
 
 // Core is the manager underneath.
 func (m *Manager) Core() *own.Manager { return m.core }
 
-// Add takes a runnable. Controllers get Flyball's queue.
-func (m *Manager) Add(r manager.Runnable) error {
-	if r == nil {
-		return errors.New("add: the runnable is nil")
-	}
-	if l, ok := adopt(r); ok {
-		if w, ok := r.(warmer); ok && m.o.LeaderElection && needsLeader(r) {
-			l.warmed = make(chan struct{})
-			if err := m.core.Add(&runnable{name: l.name + " warm-up", start: func(ctx context.Context) error {
-				err := w.Warmup(ctx)
-				close(l.warmed)
-				if err == nil {
-					<-ctx.Done() // The sources live as long as this context.
-				}
-				return err
-			}}); err != nil {
-				return err
-			}
-		}
-		return m.core.Add(l)
-	}
-	return m.core.Add(&runnable{name: m.nameOf(r), guarded: needsLeader(r), start: r.Start})
-}
-
-// warmer is a controller that can start its sources without its workers.
-type warmer interface {
-	Warmup(ctx context.Context) error
-}
-
-// nameOf names a runnable by its type, and counts.
-func (m *Manager) nameOf(r manager.Runnable) string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	name := fmt.Sprintf("%T", r)
-	m.names[name]++
-	return fmt.Sprintf("%s %d", name, m.names[name])
-}
-
-// runnable is one of controller-runtime's as one of Flyball's.
-type runnable struct {
-	name    string
-	guarded bool
-	start   func(context.Context) error
-}
-
-func (r *runnable) Name() string                  { return r.name }
-func (r *runnable) NeedLeaderElection() bool      { return r.guarded }
-func (r *runnable) Run(ctx context.Context) error { return r.start(ctx) }
-
 // Start runs everything until ctx is done, as [own.Manager.Run] of package manager does. It may be called once.
-func (m *Manager) Start(ctx context.Context) error {
-	return m.cache.during(func() error { return m.core.Run(m.logged(ctx)) })
-}
+//
+// Errors: of a runnable that failed, as it is; of what was left undone (see [own.UndoneError]), unless GracefulShutdownTimeout is 0.
+func (m *Manager) Start(ctx context.Context) error { return m.during(ctx, m.core.Run) }
 
 // RunUntilIdle runs everything until there is nothing more to do; see RunUntilIdle of package manager. Controllers of other keys than
-// reconcile.Request are not waited for.
+// reconcile.Request are not waited for, nor is what a queue of the caller's delays.
+//
+// Errors: see Start; a cache of the caller's.
 func (m *Manager) RunUntilIdle(ctx context.Context, o own.IdleOptions) (summary own.Summary, err error) {
-	err = m.cache.during(func() error {
-		summary, err = m.core.RunUntilIdle(m.logged(ctx), o)
+	if cache, ok := m.cache.(*Cache); !ok || cache.factory != m.core.Informers() {
+		return summary, errors.New("run until idle: Options.NewCache, or Cache.NewInformer, made a cache of which the manager cannot tell what it has still to show: leave it out")
+	}
+	err = m.during(ctx, func(ctx context.Context) error {
+		summary, err = m.core.RunUntilIdle(ctx, o)
 		return err
 	})
 	return summary, err
+}
+
+// during runs the core, and around it what the core's runnables need as long as they run: servers, webhooks, caches, events.
+func (m *Manager) during(ctx context.Context, run func(context.Context) error) error {
+	if m.started.Swap(true) {
+		return errors.New("manager already started")
+	}
+	ctx, fail := context.WithCancelCause(m.logged(ctx))
+	defer fail(nil)
+	var mu sync.Mutex
+	var failure error
+	m.fail = func(err error) {
+		if ctx.Err() != nil {
+			m.o.Logger.Error(err, "Failed during the stop")
+			return
+		}
+		mu.Lock()
+		failure = cmp.Or(failure, err)
+		mu.Unlock()
+		fail(err)
+	}
+	cached := func(run func() error) error { return run() }
+	if own, ok := m.cache.(*Cache); ok && own.factory == m.core.Informers() {
+		cached = own.during
+	}
+	err := cached(func() error {
+		synced, end := m.first.begin(ctx, m.fail)
+		var sync sync.WaitGroup
+		sync.Go(func() {
+			if m.cache.WaitForCacheSync(ctx) && synced(ctx) {
+				close(m.synced)
+			}
+		})
+		err := run(ctx)
+		fail(nil)
+		sync.Wait()
+		m.series.end()
+		if errors.Is(err, leader.ErrLost) {
+			err = fmt.Errorf("leader election lost: %w", err) // What controller-runtime says, and scripts look for.
+		}
+		return errors.Join(err, end(m.grace()))
+	})
+	if undone := (*own.UndoneError)(nil); m.grace() == 0 && errors.As(err, &undone) {
+		m.o.Logger.Info("Not waited for what was in flight", "reason", err.Error())
+		err = nil
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	switch {
+	case failure == nil || errors.Is(err, failure):
+		return err
+	case err == nil:
+		return failure
+	}
+	return kerrors.NewAggregate([]error{failure, err})
 }
 
 func (m *Manager) logged(ctx context.Context) context.Context {
@@ -353,37 +343,3 @@ func (m *Manager) GetControllerOptions() config.Controller { return m.o.Controll
 
 // GetConverterRegistry returns the registry of the conversion webhook.
 func (m *Manager) GetConverterRegistry() conversion.Registry { return m.registry }
-
-// GetEventRecorderFor records events in the name of a component. Annotations of events are not kept.
-func (m *Manager) GetEventRecorderFor(name string) record.EventRecorder {
-	return eventRecorder{m.core.Recorder(name)}
-}
-
-// GetEventRecorder is GetEventRecorderFor under the interface of the newer API; action and related object are not kept.
-func (m *Manager) GetEventRecorder(name string) recorder.EventRecorder {
-	return record.NewEventRecorderAdapter(eventRecorder{m.core.Recorder(name)})
-}
-
-// GetWebhookServer returns the server of webhooks, and has it run.
-func (m *Manager) GetWebhookServer() webhook.Server {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.webhooks == nil {
-		m.webhooks = webhook.NewServer(webhook.Options{})
-	}
-	if !m.webhooksAdded {
-		m.webhooksAdded = true
-		if err := m.core.Add(&runnable{name: "webhooks", start: m.webhooks.Start}); err != nil {
-			m.o.Logger.Error(err, "Webhooks are not served")
-		}
-	}
-	return m.webhooks
-}
-
-// AddMetricsServerExtraHandler serves something beside the metrics.
-func (m *Manager) AddMetricsServerExtraHandler(path string, handler http.Handler) error {
-	if m.metrics == nil {
-		return errors.New("metrics are not served: Options.Metrics.BindAddress is 0")
-	}
-	return m.metrics.AddExtraHandler(path, handler)
-}

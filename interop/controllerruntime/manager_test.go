@@ -14,10 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
-	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -160,7 +157,7 @@ func TestManagerStopsInTwoSteps(t *testing.T) {
 				took := time.Since(began)
 				if name == "stuck" {
 					var undone *own.UndoneError
-					if !errors.As(err, &undone) || !strings.Contains(err.Error(), "default/m") || !strings.Contains(err.Error(), "configmap") || took > 20*time.Second {
+					if !errors.As(err, &undone) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "default/m") || !strings.Contains(err.Error(), "configmap") || took > 20*time.Second {
 						t.Errorf("after %v: %v", took, err)
 					}
 					time.Sleep(time.Hour) // The reconcile ends, and the bubble with it.
@@ -247,20 +244,31 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-func TestManagerRefusesWhatItCannotHonour(t *testing.T) {
+func TestLeaseWithoutAName(t *testing.T) {
 	for name, o := range map[string]manager.Options{
-		"NewCache":                            {NewCache: cache.New},
-		"Cache.NewInformer":                   {Cache: cache.Options{NewInformer: controllerruntime.NewInformer}},
-		"LeaderElectionConfig":                {LeaderElectionConfig: &rest.Config{}},
-		"LeaderElectionResourceLock":          {LeaderElectionResourceLock: "configmaps"},
-		"LeaderElectionResourceLockInterface": {LeaderElectionResourceLockInterface: &resourcelock.LeaseLock{}},
-		"LeaderElectionLabels":                {LeaderElectionLabels: map[string]string{"a": "b"}},
-		"EventBroadcaster":                    {EventBroadcaster: record.NewBroadcaster()}, //nolint:staticcheck // It may be set.
-		"LeaderElectionID":                    {LeaderElection: true, LeaderElectionNamespace: "default"},
-		"LeaderElectionNamespace":             {LeaderElection: true, LeaderElectionID: "id"},
+		"LeaderElectionID":        {LeaderElection: true, LeaderElectionNamespace: "default"},
+		"LeaderElectionNamespace": {LeaderElection: true, LeaderElectionID: "id"},
 	} {
-		if _, err := controllerruntime.NewManager(&rest.Config{Host: "http://127.0.0.1:1"}, o); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: %v", name, err)
+		for maker, newManager := range managerMakers {
+			if m, err := newManager(&rest.Config{Host: "http://127.0.0.1:1"}, o); m != nil || err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s: %s: %v, %v", maker, name, m, err)
+			}
+		}
+	}
+}
+
+// TestLeaseTimes: times that do not fit together are found by NewManager; controller-runtime's own finds them at the start.
+func TestLeaseTimes(t *testing.T) {
+	o := manager.Options{
+		LeaderElection: true, LeaderElectionID: "op", LeaderElectionNamespace: "a", RenewDeadline: new(time.Hour), Metrics: server.Options{BindAddress: "0"},
+	}
+	for maker, newManager := range managerMakers {
+		m, err := newManager(localapi.NewTest(t).RESTConfig(), o)
+		if err == nil && maker != "our manager" {
+			err = m.Start(t.Context())
+		}
+		if err == nil || !strings.Contains(strings.ToLower(err.Error()), "renew") {
+			t.Errorf("%s: %v", maker, err)
 		}
 	}
 }

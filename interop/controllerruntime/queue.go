@@ -3,7 +3,6 @@ package controllerruntime
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	peer "k8s.io/client-go/util/workqueue"
@@ -53,8 +52,6 @@ type queue[T comparable] struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	stop   sync.Once
-	// asked says that a worker has asked for a key.
-	asked atomic.Bool
 }
 
 var _ priorityqueue.PriorityQueue[string] = (*queue[string])(nil)
@@ -87,7 +84,6 @@ func (q *queue[T]) AddWithOpts(o priorityqueue.AddOpts, items ...T) {
 
 // GetWithPriority waits for a key.
 func (q *queue[T]) GetWithPriority() (key T, priority int, shutdown bool) {
-	q.asked.Store(true)
 	item, err := q.core.Get(q.ctx)
 	return item.Key, item.Priority, err != nil
 }

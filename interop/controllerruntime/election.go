@@ -1,0 +1,76 @@
+package controllerruntime
+
+import (
+	"cmp"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/leaderelection"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
+
+	"github.com/flyball-dev/flyball/client/events"
+	own "github.com/flyball-dev/flyball/manager"
+)
+
+// defaultRenewDeadline is controller-runtime's, and ours: the timeout of a request depends on it.
+const defaultRenewDeadline = 10 * time.Second
+
+// election is the core's election for the lock that the options ask for, which controller-runtime makes.
+func (m *Manager) election(config *rest.Config) (own.LeaderElection, error) {
+	o := m.o
+	e := own.LeaderElection{Enabled: o.LeaderElection, Namespace: o.LeaderElectionNamespace, Name: cmp.Or(o.LeaderElectionID, "leader-election"), After: m.synced}
+	for to, from := range map[*time.Duration]*time.Duration{
+		&e.LeaseDuration: o.LeaseDuration, &e.RenewDeadline: o.RenewDeadline, &e.RetryPeriod: o.RetryPeriod,
+	} {
+		if from != nil {
+			*to = *from
+		}
+	}
+	var elsewhere events.Recorder
+	if o.LeaderElectionConfig != nil {
+		config = o.LeaderElectionConfig
+		var err error
+		if elsewhere, err = m.recorderOf(config); err != nil {
+			return e, err
+		}
+	}
+	config = rest.CopyConfig(config)
+	config.QPS, config.RateLimiter = -1, nil // A renewal does not wait behind other requests.
+	e.NewLock = func(here resourcelock.EventRecorder) (resourcelock.Interface, error) {
+		if o.LeaderElectionResourceLockInterface != nil {
+			return o.LeaderElectionResourceLockInterface, nil
+		}
+		to := events.Recorder(here)
+		if elsewhere != nil {
+			to = elsewhere
+		}
+		return leaderelection.NewResourceLock(config, leaseRecorders{to: to}, leaderelection.Options{
+			LeaderElection: true, LeaderElectionResourceLock: o.LeaderElectionResourceLock, LeaderElectionID: o.LeaderElectionID,
+			LeaderElectionNamespace: o.LeaderElectionNamespace, LeaderLabels: o.LeaderElectionLabels, RenewDeadline: cmp.Or(e.RenewDeadline, defaultRenewDeadline),
+		})
+	}
+	return e, nil
+}
+
+// recorderOf records events in another cluster than the manager's, where the lease is.
+func (m *Manager) recorderOf(config *rest.Config) (events.Recorder, error) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	sender := events.New(client.CoreV1(), events.Options{Scheme: m.o.Cache.Scheme})
+	return sender.Recorder(m.o.LeaderElectionID), m.first.add(manager.RunnableFunc(sender.Run), nil)
+}
+
+// leaseRecorders is controller-runtime's provider of recorders, of which a lock has one.
+type leaseRecorders struct {
+	recorder.Provider
+	to events.Recorder
+}
+
+// GetEventRecorderFor returns the recorder of events about the lease.
+func (l leaseRecorders) GetEventRecorderFor(string) record.EventRecorder { return eventRecorder{l.to} }

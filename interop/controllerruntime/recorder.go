@@ -1,0 +1,180 @@
+package controllerruntime
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	peer "k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
+
+	own "github.com/flyball-dev/flyball/client/events"
+)
+
+// GetEventRecorderFor records events in the name of a component: through Options.EventBroadcaster, or through Flyball's sender, which does
+// not keep annotations.
+func (m *Manager) GetEventRecorderFor(name string) record.EventRecorder {
+	//lint:ignore SA1019 It may be set.
+	if b := m.o.EventBroadcaster; b != nil {
+		m.series.sinkOf(b)
+		return b.NewRecorder(m.o.Cache.Scheme, corev1.EventSource{Component: name})
+	}
+	return eventRecorder{m.core.Recorder(name)}
+}
+
+// GetEventRecorder records events of the newer API, whose repetitions client-go gathers into series.
+func (m *Manager) GetEventRecorder(name string) recorder.EventRecorder {
+	return &seriesRecorder{series: m.series, name: name}
+}
+
+// eventRecorder is client-go's recorder over ours.
+type eventRecorder struct{ own own.Recorder }
+
+var _ record.EventRecorderLogger = eventRecorder{}
+
+func (r eventRecorder) Event(obj runtime.Object, eventType, reason, message string) {
+	r.own.Eventf(obj, eventType, reason, "%s", message)
+}
+
+func (r eventRecorder) Eventf(obj runtime.Object, eventType, reason, format string, args ...any) {
+	r.own.Eventf(obj, eventType, reason, format, args...)
+}
+
+func (r eventRecorder) AnnotatedEventf(obj runtime.Object, _ map[string]string, eventType, reason, format string, args ...any) {
+	r.own.Eventf(obj, eventType, reason, format, args...)
+}
+
+func (r eventRecorder) WithLogger(klog.Logger) record.EventRecorderLogger { return r }
+
+// series are the events of the newer API. client-go's broadcaster sends them; it is made for the first event, for it starts goroutines.
+type series struct {
+	client kubernetes.Interface
+	scheme *runtime.Scheme
+	sunk   sync.Once
+
+	mu          sync.Mutex
+	broadcaster peer.EventBroadcaster // nil before the first event
+	stop        context.CancelFunc    // of its requests
+	// ended: nothing is recorded any more; closed: nor sent.
+	ended, closed bool
+	// sending are the requests on their way. Invariant: none is added once closed is set.
+	sending sync.WaitGroup
+}
+
+func newSeries(config *rest.Config, scheme *runtime.Scheme) (*series, error) {
+	client, err := kubernetes.NewForConfig(config)
+	return &series{client: client, scheme: scheme}, err
+}
+
+// sinkOf has a broadcaster of the caller's send its events. It is the caller's who stops it.
+func (s *series) sinkOf(b record.EventBroadcaster) {
+	s.sunk.Do(func() {
+		b.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: s.client.CoreV1().Events("")})
+	})
+}
+
+// running returns the broadcaster; nil after the end.
+func (s *series) running() peer.EventBroadcaster {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.broadcaster == nil && !s.ended {
+		s.broadcaster = peer.NewBroadcaster(&sink{&peer.EventSinkImpl{Interface: s.client.EventsV1()}, s})
+		var ctx context.Context
+		ctx, s.stop = context.WithCancel(context.Background())
+		if err := s.broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+			klog.Background().Error(err, "Events are not recorded")
+		}
+	}
+	if s.ended {
+		return nil
+	}
+	return s.broadcaster
+}
+
+const (
+	// settles is how long the broadcaster may take to hand an event on. It cannot be asked whether it has.
+	settles = 100 * time.Millisecond
+	// eventsTimeout is how long requests on their way are waited for.
+	eventsTimeout = 5 * time.Second
+)
+
+// end sends what was recorded, and ends the broadcaster. Nothing is recorded after it.
+func (s *series) end() {
+	s.mu.Lock()
+	s.ended = true
+	b := s.broadcaster
+	s.mu.Unlock()
+	if b == nil {
+		return
+	}
+	time.Sleep(settles)
+	b.Shutdown()
+	time.Sleep(settles)
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	enough := time.AfterFunc(eventsTimeout, s.stop)
+	s.sending.Wait()
+	enough.Stop()
+	s.stop()
+}
+
+// begin counts a request; false after the end.
+func (s *series) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.sending.Add(1)
+	}
+	return !s.closed
+}
+
+// sink counts what is on its way.
+type sink struct {
+	*peer.EventSinkImpl
+	of *series
+}
+
+func (s *sink) Create(ctx context.Context, e *eventsv1.Event) (*eventsv1.Event, error) {
+	if !s.of.begin() {
+		return e, nil
+	}
+	defer s.of.sending.Done()
+	return s.EventSinkImpl.Create(ctx, e)
+}
+
+func (s *sink) Patch(ctx context.Context, e *eventsv1.Event, patch []byte) (*eventsv1.Event, error) {
+	if !s.of.begin() {
+		return e, nil
+	}
+	defer s.of.sending.Done()
+	return s.EventSinkImpl.Patch(ctx, e, patch)
+}
+
+// seriesRecorder is the recorder of one component.
+type seriesRecorder struct {
+	series *series
+	name   string
+}
+
+var _ recorder.EventRecorder = (*seriesRecorder)(nil)
+
+func (r *seriesRecorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
+	if b := r.series.running(); b != nil {
+		b.NewRecorder(r.series.scheme, r.name).Eventf(regarding, related, eventType, reason, action, note, args...)
+	}
+}
+
+func (r *seriesRecorder) AnnotatedEventf(regarding, related runtime.Object, annotations map[string]string, eventType, reason, action, note string, args ...any) {
+	if b := r.series.running(); b != nil {
+		b.NewRecorder(r.series.scheme, r.name).(peer.AnnotatedEventRecorder).AnnotatedEventf(regarding, related, annotations, eventType, reason, action, note, args...) //nolint:forcetypeassert // client-go's has it.
+	}
+}
