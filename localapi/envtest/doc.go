@@ -15,5 +15,6 @@
 //
 // # Reading order
 //
-// environment.go is the environment, crds.go how definitions are installed, users.go who may come in, webhooks.go what is refused.
+// environment.go is the environment, crds.go how definitions are installed, users.go who may come in, pace.go when watches
+// hear of removed pods, webhooks.go what is refused.
 package envtest

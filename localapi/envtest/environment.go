@@ -19,6 +19,7 @@ import (
 
 	"github.com/flyball-dev/flyball/internal/kubeconfig"
 	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/localapi/gate"
 )
 
 // Environment is an API server for a suite, with the definitions that the suite needs. The zero value is one without
@@ -51,6 +52,10 @@ type Environment struct {
 
 	// CRDDirectoryPaths are directories and files with definitions, beside the Paths in CRDInstallOptions.
 	CRDDirectoryPaths []string
+
+	// Gate is what the other package has not: it is asked about every request and every watch frame, and may hold them, or have
+	// them fail. Nil: everything passes.
+	Gate gate.Gate
 
 	// UseExistingCluster installs the definitions into the cluster of Config, and starts nothing. Nil: the environment
 	// variable USE_EXISTING_CLUSTER is "true".
@@ -144,7 +149,7 @@ func (e *Environment) connect() (err error) {
 		}
 		return err
 	}
-	if e.running, err = serve(); err != nil {
+	if e.running, err = serve(e.Gate); err != nil {
 		return fmt.Errorf("start the API server: %w", err)
 	}
 	// A suite is not to wait for its own client: these are the limits of the package whose shape this one has.
@@ -185,12 +190,12 @@ func (e *Environment) ignored() (fields []string) {
 }
 
 // serve starts a server at a free port of the loopback interface.
-func serve() (_ *running, err error) {
+func serve(g gate.Gate) (_ *running, err error) {
 	a, err := newAuthority()
 	if err != nil {
 		return nil, err
 	}
-	server, err := localapi.New(localapi.Options{RBAC: true})
+	server, err := localapi.New(localapi.Options{RBAC: true, Gate: paced(g)})
 	if err != nil {
 		return nil, err
 	}
