@@ -62,6 +62,10 @@ test-peers: ## test against the real control plane (builds it first: about 10 mi
 test-suites: ## controller-runtime's own test suites on localapi and kube-apiserver, with its parts and with ours, as a table (test-peers: the fast ones, unmodified, on localapi)
 	cd peers/suites && go vet ./... && FLYBALL_SUITES=all go test -count 1 -timeout 90m
 
+.PHONY: test-operators
+test-operators: ## other people's operators: their suites on kube-apiserver and localapi, with their parts and ours, as a table (over an hour)
+	cd peers && FLYBALL_OPERATORS=1 go test -count 1 -run 'TestOperators$$' -timeout 4h -v ./others
+
 .PHONY: fuzz
 fuzz: ## run every fuzz test for FUZZTIME (default 10s) each
 	@go list -f '{{.Dir}}' ./... | while read -r dir; do \

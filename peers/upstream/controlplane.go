@@ -202,6 +202,14 @@ func (c *ControlPlane) waitOK(ctx context.Context, name, url string) error {
 	}
 }
 
+// PIDs are the processes, in the order in which they were started.
+func (c *ControlPlane) PIDs() (pids []int) {
+	for _, p := range c.processes {
+		pids = append(pids, p.cmd.Process.Pid)
+	}
+	return pids
+}
+
 // Stop ends all processes, the last started first, and removes the files.
 func (c *ControlPlane) Stop() error {
 	var errs []error

@@ -1,0 +1,219 @@
+package others
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// operator is somebody's operator with a suite.
+type operator struct {
+	name, module, version string
+
+	// project is one that kubebuilder writes; "": the module itself.
+	project string
+
+	// made is a folder that the project's Makefile makes of the folder of, and of what its webhooks need. Here it is a copy.
+	made, of string
+
+	// suite is the folder of the suite in the module, and args what its program is given.
+	suite string
+	args  []string
+
+	// notSwapped is why the suite is not run with our parts; "": it is.
+	notSwapped string
+
+	// known are the specs that fail. Each fails where it says, and nowhere else.
+	known []exception
+}
+
+// exception is a spec that fails, and why.
+type exception struct {
+	spec   string
+	on     []string // the runs in which it fails, by the end of their names; nil: all
+	reason string
+
+	// sometimes: the spec itself is a race, so it may pass.
+	sometimes bool
+}
+
+const lwsController = "LeaderWorkerSet controller leaderWorkerSet creating or updating "
+
+var operators = []operator{
+	{
+		name: "jobset", module: "sigs.k8s.io/jobset", version: "v0.12.0", suite: "./test/integration/controller",
+		known: []exception{{
+			spec: "JobSet controller when the ElasticJobSet feature gate is disabled Elastic scaling behavior is blocked " +
+				"rejects updates to parallelism and completions",
+			reason:    "the operator's webhook would refuse the update, and the suite starts none; it only fails when it meets a conflict",
+			sometimes: true,
+		}, {
+			spec: "JobSet controller when the ElasticJobSet feature gate is enabled Elastic scaling behavior " +
+				"dynamic horizontal pod scaling propagates parallelism and completions to child jobs",
+			reason:    "reads and updates once, while the controller writes the status of the same object",
+			sometimes: true,
+		}},
+	},
+	{
+		name: "lws", module: "sigs.k8s.io/lws", version: "v0.9.0", suite: "./test/integration/controllers",
+		known: []exception{{
+			spec:      lwsController + "resize should update the size of the replicas",
+			reason:    "timed out in one run on each server, on a busy machine",
+			sometimes: true,
+		}, {
+			spec:      lwsController + "rolling update with maxSurge set",
+			reason:    "timed out in one of three runs on localapi, on a busy machine; to be looked into",
+			sometimes: true,
+		}, {
+			spec:      lwsController + "replicas decreases during rolling update",
+			reason:    "timed out in one of three runs on localapi, on a busy machine; to be looked into",
+			sometimes: true,
+		}, {
+			spec:      lwsController + "rolling update with replicas scaled down and maxSurge set",
+			reason:    "timed out in one of three runs on localapi, on a busy machine; to be looked into",
+			sometimes: true,
+		}},
+	},
+	{
+		name: "kubebuilder project-v4", module: kubebuilder, version: "v4.10.1", project: "project-v4", suite: "./internal/controller",
+	},
+	{
+		name: "kubebuilder project-v4-with-plugins", module: kubebuilder, version: "v4.10.1", project: "project-v4-with-plugins", suite: "./internal/controller",
+	},
+	{
+		name: "kro", module: "github.com/kubernetes-sigs/kro", version: "v0.9.4", suite: "./test/integration/suites/core",
+		notSwapped: "not tried yet",
+		known: []exception{{
+			spec:   "Webhook Denial should report webhook denial in status and recover when policy is removed",
+			on:     []string{"on localapi"},
+			reason: "there is no ValidatingAdmissionPolicy: admissionregistration.k8s.io is not served",
+		}, {
+			spec:   "GraphRevision Spec Immutability should reject updates to an existing GraphRevision spec",
+			on:     []string{"on localapi"},
+			reason: "the rule is in CEL, which is not evaluated",
+		}, {
+			spec:      "Collection Watch should not react to externally created resources after collection shrinks",
+			reason:    "updates once, while the controller writes the same object",
+			sometimes: true,
+		}, {
+			spec:      "Readiness should should wait for the last node in the DAG to be ready",
+			reason:    "expects a state at once that takes a while on a busy machine",
+			sometimes: true,
+		}},
+	},
+	{
+		name: "kueue, jobs", module: "sigs.k8s.io/kueue", version: "v0.15.0", suite: "./test/integration/singlecluster/controller/jobs/job",
+		made: "config/components/crd/_output", of: "config/components/crd/bases",
+		notSwapped: "not tried yet; it is made for Kubernetes 0.34",
+	},
+}
+
+// TestOperators runs each suite on both servers, as it is and with our parts.
+func TestOperators(t *testing.T) {
+	if os.Getenv("FLYBALL_OPERATORS") == "" {
+		t.Skip("other people's suites take most of an hour: make test-operators")
+	}
+	var rows []row
+	for _, o := range operators {
+		t.Run(o.name, func(t *testing.T) {
+			module := o.folder(t)
+			for _, parts := range []string{"theirs", "ours"} {
+				if parts == "ours" && o.notSwapped != "" {
+					t.Logf("not with our parts: %s", o.notSwapped)
+					continue
+				}
+				t.Run(parts, func(t *testing.T) { rows = append(rows, o.judge(t, module, parts)...) })
+			}
+		})
+	}
+	fmt.Print(table(rows))
+}
+
+// judge runs the suite on both servers.
+func (o operator) judge(t *testing.T, module, parts string) (rows []row) {
+	t.Helper()
+	suite := ""
+	if parts == "ours" {
+		suite = swapped(t, module, o.suite)
+	} else {
+		suite = program(t, module, o.suite)
+	}
+	for _, server := range sides {
+		t.Run(server.name, func(t *testing.T) {
+			s := server.start(t)
+			result := run(t, suite, filepath.Join(module, o.suite), s.kubeconfig, o.args)
+			r := row{o, server.name, parts, s.start, result, s.stop()}
+			for _, complaint := range r.unexpected() {
+				t.Error(complaint)
+			}
+			rows = append(rows, r)
+		})
+	}
+	return rows
+}
+
+// folder is that of the operator's module.
+func (o operator) folder(t *testing.T) string {
+	t.Helper()
+	if o.project != "" {
+		return scaffolded(t, o.project, o.version)
+	}
+	dir := source(t, o.module, o.version)
+	if o.made == "" {
+		return dir
+	}
+	if _, err := os.Stat(filepath.Join(dir, o.made)); err != nil {
+		if err := copyTree(filepath.Join(dir, o.made), filepath.Join(dir, o.of)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// unexpected returns what differs from what is known of the operator.
+func (r row) unexpected() (wrong []string) {
+	var listed []string
+	for _, e := range r.operator.known {
+		if e.on != nil && !slices.ContainsFunc(e.on, func(name string) bool { return strings.HasSuffix(r.name(), name) }) {
+			continue
+		}
+		listed = append(listed, e.spec)
+		if _, failed := r.outcome.failed[e.spec]; !failed && !e.sometimes {
+			wrong = append(wrong, fmt.Sprintf("it passes, and is listed as failing: %q (%s)", e.spec, e.reason))
+		}
+	}
+	for spec, message := range r.outcome.failed {
+		if !slices.Contains(listed, spec) {
+			wrong = append(wrong, fmt.Sprintf("it fails, and is not listed: %q: %.1500s", spec, message))
+		}
+	}
+	slices.Sort(wrong)
+	return wrong
+}
+
+// TestUnexpected: the list is checked both ways.
+func TestUnexpected(t *testing.T) {
+	r := row{
+		operator: operator{known: []exception{
+			{spec: "known everywhere"},
+			{spec: "known elsewhere", on: []string{"theirs on kube-apiserver"}},
+			{spec: "passes", on: []string{"on localapi"}},
+			{spec: "passes today", sometimes: true},
+		}},
+		server: "localapi", parts: "theirs",
+		outcome: outcome{failed: map[string]string{"known everywhere": "x", "known elsewhere": "x", "new": "x"}},
+	}
+	got := strings.Join(r.unexpected(), "\n")
+	want := []string{`it fails, and is not listed: "known elsewhere"`, `it fails, and is not listed: "new"`, `it passes, and is listed as failing: "passes"`}
+	if strings.Count(got, "\n") != len(want)-1 {
+		t.Errorf("got\n%s", got)
+	}
+	for _, w := range want {
+		if !strings.Contains(got, w) {
+			t.Errorf("%s is missing in\n%s", w, got)
+		}
+	}
+}
