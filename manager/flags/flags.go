@@ -108,7 +108,11 @@ func (f *Flags) AddFlags(fs *pflag.FlagSet) {
 func (f *Flags) Validate() error {
 	switch {
 	case f.Port < 0 || f.Port > 65535:
-		return fmt.Errorf("--port %d: it must be between 0 and 65535", f.Port)
+		name := "port"
+		if f.set != nil && f.set.Changed("secure-port") {
+			name = "secure-port"
+		}
+		return fmt.Errorf("--%s %d: it must be between 0 and 65535", name, f.Port)
 	case f.BindAddress != "" && f.BindAddress != "localhost" && net.ParseIP(f.BindAddress) == nil:
 		return fmt.Errorf("--bind-address %q: it must be an IP address or localhost; empty: all addresses", f.BindAddress)
 	case (f.CertFile == "") != (f.KeyFile == ""):

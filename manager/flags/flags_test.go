@@ -127,6 +127,7 @@ func TestLogsAsJSON(t *testing.T) {
 func TestValidateNamesTheFlag(t *testing.T) {
 	for _, c := range []struct{ arg, says string }{
 		{"--port=70000", "--port 70000: it must be between 0 and 65535"},
+		{"--secure-port=70000", "--secure-port 70000: it must be between 0 and 65535"},
 		{"--tls-cert-file=x", "need each other"},
 		{"--logging-format=xml", `--logging-format "xml": it must be text or json`},
 		{"--kube-api-burst=0", "--kube-api-burst 0: it must be at least 1"},
