@@ -33,13 +33,17 @@ const (
 )
 
 // owners are the kinds whose Pods are replaced when their template changes.
-var owners = map[string]struct {
-	object client.Object
-	list   client.ObjectList
-}{
-	"deployments":  {&appsv1.Deployment{}, &appsv1.DeploymentList{}},
-	"statefulsets": {&appsv1.StatefulSet{}, &appsv1.StatefulSetList{}},
-	"daemonsets":   {&appsv1.DaemonSet{}, &appsv1.DaemonSetList{}},
+var owners = []owner{
+	{"deployments", &appsv1.Deployment{}, &appsv1.DeploymentList{}},
+	{"statefulsets", &appsv1.StatefulSet{}, &appsv1.StatefulSetList{}},
+	{"daemonsets", &appsv1.DaemonSet{}, &appsv1.DaemonSetList{}},
+}
+
+// owner is a kind that owns Pods, directly or not.
+type owner struct {
+	resource string
+	object   client.Object
+	list     client.ObjectList
 }
 
 // templateOf returns the pod template of an object of owners.
@@ -64,23 +68,23 @@ func accountIn(t *corev1.PodTemplateSpec) string {
 	return "default"
 }
 
-// roller rolls the objects of one of owners.
+// roller rolls the objects of one owner.
 type roller struct {
 	client.Client
-	kind string
-	o    Options
+	owner owner
+	o     Options
 }
 
-// addRollers adds a controller for each of owners to a cluster's manager.
+// addRollers adds a controller for each owner to a cluster's manager.
 func addRollers(c *fleet.Cluster, o Options) error {
 	var wrong []error
-	for kind, owner := range owners {
-		r := &roller{c.Client, kind, o}
+	for _, owner := range owners {
+		r := &roller{c.Client, owner, o}
 		asked := predicate.Matching(func(obj informer.Object) bool {
 			return slices.Contains(o.Namespaces, obj.GetNamespace()) && obj.GetAnnotations()[RollAnnotation] == "true"
 		})
 		wanted := predicate.Matching(func(obj informer.Object) bool { return o.wants(obj.GetNamespace(), obj.GetName()) })
-		wrong = append(wrong, ctrl.NewControllerManagedBy(c.Manager).Named(Name+"-"+kind).
+		wrong = append(wrong, ctrl.NewControllerManagedBy(c.Manager).Named(Name+"-"+owner.resource).
 			For(owner.object, builder.WithPredicates(asked)).
 			Watches(&corev1.ServiceAccount{}, reconcile.EnqueueMapped(r.ownersFor), builder.WithPredicates(wanted)).
 			Complete(r))
@@ -90,9 +94,9 @@ func addRollers(c *fleet.Cluster, o Options) error {
 
 // ownersFor returns the objects whose Pods run as a service account.
 func (r *roller) ownersFor(ctx context.Context, account informer.Object) (all []ctrl.Request) {
-	list := owners[r.kind].list.DeepCopyObject().(client.ObjectList)
+	list := r.owner.list.DeepCopyObject().(client.ObjectList)
 	if err := r.List(ctx, list, client.InNamespace(account.GetNamespace()), client.ReadOnly); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot list what runs as a service account", "kind", r.kind)
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot list what runs as a service account", "kind", r.owner.resource)
 		return nil
 	}
 	_ = meta.EachListItem(list, func(item runtime.Object) error { // which fails only if the function does
@@ -108,7 +112,7 @@ func (r *roller) ownersFor(ctx context.Context, account informer.Object) (all []
 // Reconcile writes the names of the service account's pull secrets into the template: where they are others, its Pods are
 // replaced.
 func (r *roller) Reconcile(ctx context.Context, q ctrl.Request) (ctrl.Result, error) {
-	obj := owners[r.kind].object.DeepCopyObject().(client.Object)
+	obj := r.owner.object.DeepCopyObject().(client.Object)
 	if err := r.Get(ctx, q.NamespacedName, obj); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
