@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -90,9 +91,17 @@ func together(ctx context.Context, all ...func(context.Context) error) error {
 	return errors.Join(errs...)
 }
 
-// serve serves until ctx is done.
+// serve serves until ctx is done, and only to those who ask for the listener's own address: a web page under another name does not
+// get at the control planes.
 func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
-	server := &http.Server{Handler: handler}
+	guarded := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Host != listener.Addr().String() {
+			http.Error(w, fmt.Sprintf("ask for %s", listener.Addr()), http.StatusForbidden)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	})
+	server := &http.Server{Handler: guarded, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -46,9 +47,14 @@ func TestOnServe(t *testing.T) {
 		_ = writer.CloseWithError(err)
 		ended <- err
 	}()
-	kubeconfig := ""
-	for lines := bufio.NewScanner(reader); kubeconfig == "" && lines.Scan(); {
-		_, kubeconfig, _ = strings.Cut(lines.Text(), "KUBECONFIG=")
+	kubeconfig, planes := "", ""
+	for lines := bufio.NewScanner(reader); planes == "" && lines.Scan(); {
+		if _, file, ok := strings.Cut(lines.Text(), "KUBECONFIG="); ok {
+			kubeconfig = file
+		}
+		if _, url, ok := strings.Cut(lines.Text(), "--server "); ok {
+			planes, _, _ = strings.Cut(url, " ")
+		}
 	}
 	go func() { _, _ = io.Copy(io.Discard, reader) }()
 	if kubeconfig == "" {
@@ -70,6 +76,19 @@ func TestOnServe(t *testing.T) {
 			return conditions.Is(p.Status.Conditions, api.Ready, metav1.ConditionTrue), fmt.Sprint(p.Status.Conditions), err
 		})
 		must(t, err)
+	}
+	for host, want := range map[string]int{"": http.StatusOK, "evil.example": http.StatusForbidden} {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, planes+"/api/v1/configmaps", nil)
+		must(t, err)
+		if host != "" {
+			r.Host = host
+		}
+		answer, err := http.DefaultClient.Do(r)
+		must(t, err)
+		must(t, answer.Body.Close())
+		if answer.StatusCode != want {
+			t.Errorf("the control plane of shop, asked for as %q: %s, want %d", host, answer.Status, want)
+		}
 	}
 	stop()
 	must(t, <-ended)
