@@ -6,6 +6,8 @@ import "time"
 type Stats struct {
 	// Depth is the number of ready keys, Delayed of delays pending, Processing of keys handed out and not done.
 	Depth, Delayed, Processing int
+	// Again is the number of keys in processing that were added meanwhile: they are ready when they are done.
+	Again int
 	// Adds counts the keys that became wanted: an Add of a key that is already queued is not counted.
 	Adds uint64
 	// Retries counts AddRateLimited calls.
@@ -29,6 +31,11 @@ func (q *Queue[K]) Stats() Stats {
 	s := Stats{
 		Depth: q.readyLocked(), Delayed: len(q.delayed.heap), Processing: len(q.processing),
 		Adds: q.adds, Retries: q.retries,
+	}
+	for i := range q.processing {
+		if q.processing[i].entry.dirty {
+			s.Again++
+		}
 	}
 	if !q.keepsTime {
 		return s

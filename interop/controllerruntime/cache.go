@@ -187,7 +187,7 @@ func watchError(handler watchErrorHandler) func(context.Context, error) {
 		if request := (*informer.RequestError)(nil); errors.As(err, &request) {
 			err = request.Err
 		}
-		handler(ctx, nameless, err)
+		handler(ctx, nameless(), err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,10 +16,13 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 )
 
-// watchErrorHandler is client-go's, which is also given a reflector: nameless is one that never runs.
+// watchErrorHandler is client-go's, which is also given a reflector: nameless makes one that never runs. It is made when it is needed, for
+// that reads client-go's feature gates, which do not change any more once they were read.
 type watchErrorHandler = toolscache.WatchErrorHandlerWithContext
 
-var nameless = toolscache.NewReflectorWithOptions(&toolscache.ListWatch{}, nil, nil, toolscache.ReflectorOptions{Name: "flyball", TypeDescription: "objects"})
+var nameless = sync.OnceValue(func() *toolscache.Reflector {
+	return toolscache.NewReflectorWithOptions(&toolscache.ListWatch{}, nil, nil, toolscache.ReflectorOptions{Name: "flyball", TypeDescription: "objects"})
+})
 
 // GetInformer returns the informer of obj's kind and representation; it waits until that has synced, once the cache runs.
 func (c *Cache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {

@@ -107,8 +107,13 @@ func (q *queue[T]) AddRateLimited(item T) {
 func (q *queue[T]) Done(item T)            { q.core.Done(item) }
 func (q *queue[T]) Forget(item T)          { q.limiter.Forget(item) }
 func (q *queue[T]) NumRequeues(item T) int { return q.limiter.NumRequeues(item) }
-func (q *queue[T]) Len() int               { return q.core.Len() }
 func (q *queue[T]) ShuttingDown() bool     { return q.ctx.Err() != nil || q.core.ShuttingDown() }
+
+// Len counts what is ready, and what will be when it is done because it was added again while it was worked on.
+func (q *queue[T]) Len() int {
+	s := q.core.Stats()
+	return s.Depth + s.Again
+}
 
 // ShutDown makes every Get return; what is queued is dropped. It may be called again.
 func (q *queue[T]) ShutDown() {

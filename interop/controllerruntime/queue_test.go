@@ -121,8 +121,8 @@ func TestQueueOneWorkerForAKey(t *testing.T) {
 			got <- key
 		}()
 		synctest.Wait()
-		if len(got) != 0 {
-			t.Error("handed out twice at once")
+		if len(got) != 0 || q.Len() != 1 {
+			t.Errorf("handed out twice at once, or not counted: length %d", q.Len())
 		}
 		q.Done(key)
 		synctest.Wait()

@@ -2,6 +2,7 @@ package controllerruntime_test
 
 import (
 	"context"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +25,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv(gates) != "" {
+		setGates()
+		return
+	}
 	ctrllog.SetLogger(logr.Discard())
 	m.Run()
 }
