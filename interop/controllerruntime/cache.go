@@ -205,7 +205,7 @@ func (c *Cache) during(run func() error) error {
 	}
 	c.mu.Unlock()
 	if again {
-		return errors.New("the cache was started before")
+		return errors.New("informer already started") // As controller-runtime says it.
 	}
 	defer close(c.stopped)
 	return run()

@@ -357,3 +357,13 @@ func TestForbidden(t *testing.T) {
 		}
 	}, three()...)
 }
+
+// TestCacheStartedTwice: the second start is an error, in controller-runtime's words.
+func TestCacheStartedTwice(t *testing.T) {
+	bothCaches(t, cache.Options{}, nil, func(w *world) {
+		w.start()
+		if err := w.Start(w.ctx); err == nil || !strings.Contains(err.Error(), "informer already started") {
+			w.t.Errorf("a second start: %v", err)
+		}
+	})
+}
