@@ -20,7 +20,7 @@ type result struct {
 	// passed has the specs' full texts, failed their reasons. What a suite skips is in neither.
 	passed map[string]bool
 	failed map[string]string
-	// unrun is how many did not run, because what prepares the suite failed.
+	// unrun is how many did not run, because what prepares the suite failed; that is in failed.
 	unrun int
 	// output is all that it printed.
 	output string
@@ -153,6 +153,7 @@ func (r *result) readTests(events io.Reader, runners map[string]bool) error {
 // readReport reads the report of ginkgo. A node that is no spec counts if it fails: the preparation of a suite, say.
 func (r *result) readReport(text []byte) error {
 	var reports []struct {
+		PreRunStats struct{ SpecsThatWillRun int }
 		SpecReports []struct {
 			ContainerHierarchyTexts                   []string
 			LeafNodeType, LeafNodeText, State, Output string
@@ -168,7 +169,6 @@ func (r *result) readReport(text []byte) error {
 	if err := json.Unmarshal(text, &reports); err != nil {
 		return err
 	}
-	skipped, unprepared := 0, false
 	for _, report := range reports {
 		for _, s := range report.SpecReports {
 			spec := strings.Join(append(s.ContainerHierarchyTexts, s.LeafNodeText), " ")
@@ -176,20 +176,17 @@ func (r *result) readReport(text []byte) error {
 				spec = strings.TrimSpace("[" + s.LeafNodeType + "] " + spec)
 			}
 			switch {
-			case s.State == "skipped":
-				skipped++
-			case s.State == "pending":
+			case s.State == "skipped" || s.State == "pending":
 			case s.State == "passed" && s.LeafNodeType == "It":
 				r.add(spec, true, "")
 			case s.State != "passed":
-				unprepared = unprepared || s.LeafNodeType == "BeforeSuite"
+				if s.LeafNodeType == "BeforeSuite" {
+					r.unrun = report.PreRunStats.SpecsThatWillRun - 1 // it counts as one itself
+				}
 				at := fmt.Sprintf("%s:%d", filepath.Base(s.Failure.Location.FileName), s.Failure.Location.LineNumber)
 				r.add(spec, false, fmt.Sprintf("%s at %s: %s %s", s.State, at, s.Failure.Message, s.Failure.ForwardedPanic))
 			}
 		}
-	}
-	if unprepared {
-		r.unrun = skipped
 	}
 	return nil
 }

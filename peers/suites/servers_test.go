@@ -4,11 +4,16 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"k8s.io/client-go/tools/clientcmd"
@@ -35,8 +40,8 @@ func start(t *testing.T, server string) (env []string, stop func()) {
 		if err != nil {
 			t.Fatalf("build kube-apiserver: %v", err)
 		}
-		bin := strings.TrimSpace(string(out))
-		return []string{"USE_EXISTING_CLUSTER=false", "KUBEBUILDER_ASSETS=" + bin, "KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m"}, func() {}
+		assets, stop := wrap(t, strings.TrimSpace(string(out)))
+		return []string{"USE_EXISTING_CLUSTER=false", "KUBEBUILDER_ASSETS=" + assets, "KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m"}, stop
 	}
 	const token = "suites"
 	api, err := localapi.New(localapi.Options{Tokens: map[string]auth.User{token: auth.Admin()}, RBAC: true})
@@ -72,6 +77,36 @@ func start(t *testing.T, server string) (env []string, stop func()) {
 		}
 		if err := api.Close(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// wrap returns a folder of scripts that run the programs of bin, and a function that ends those that still run: a suite that dies leaves
+// its servers behind, and one of theirs does so when it passes.
+func wrap(t *testing.T, bin string) (folder string, stop func()) {
+	t.Helper()
+	folder = t.TempDir()
+	started := filepath.Join(folder, "started")
+	for _, program := range []string{"etcd", "kube-apiserver"} {
+		script := fmt.Sprintf("#!/bin/sh\necho $$ >>%s\nexec %s \"$@\"\n", started, filepath.Join(bin, program))
+		if err := os.WriteFile(filepath.Join(folder, program), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder, func() {
+		text, err := os.ReadFile(started)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Error(err)
+		}
+		for _, field := range strings.Fields(string(text)) {
+			pid, err := strconv.Atoi(field)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// One that ended may have left its number to something else.
+			if command, err := exec.Command("ps", "-o", "command=", "-p", field).Output(); err == nil && strings.HasPrefix(string(command), bin) {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
 		}
 	}
 }

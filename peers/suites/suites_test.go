@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/flyball-dev/flyball/peers/suites/parts"
 )
@@ -24,6 +23,8 @@ type suite struct {
 	swaps []swap
 	// slow suites run with FLYBALL_SUITES=all only.
 	slow bool
+	// metrics suites have managers that serve metrics at :8080. Where something else does, they hang.
+	metrics bool
 }
 
 // name is the path as one part of a test's name.
@@ -48,15 +49,15 @@ var suites = []suite{
 	{path: "controller/controllerutil"},
 	{path: "envtest"},
 	{path: "handler"},
-	{path: "internal/controller", parts: managed, swaps: []swap{{"controller_test.go", "manager"}, {"controller_test.go", "cache"}}},
-	{path: "internal/recorder", parts: managed, swaps: []swap{{"recorder_integration_test.go", "manager"}}},
+	{path: "internal/controller", parts: managed, slow: true, metrics: true, swaps: []swap{{"controller_test.go", "manager"}, {"controller_test.go", "cache"}}},
+	{path: "internal/recorder", parts: managed, slow: true, metrics: true, swaps: []swap{{"recorder_integration_test.go", "manager"}}},
 	{path: "internal/source"},
 	{path: "manager", parts: managed, slow: true, swaps: []swap{{"manager_test.go", "manager"}}},
 	{path: "manager/internal/integration", parts: managed, swaps: []swap{{"manager_test.go", "manager"}}},
 	{path: "metrics/filters", parts: managed, swaps: []swap{{"filters_test.go", "manager"}}},
 	{path: "reconcile"},
 	{path: "source", parts: caches, swaps: []swap{{"source_suite_test.go", "cache"}}},
-	{path: "webhook", parts: managed, swaps: []swap{{"webhook_integration_test.go", "manager"}}},
+	{path: "webhook", parts: managed, slow: true, metrics: true, swaps: []swap{{"webhook_integration_test.go", "manager"}}},
 	{path: "webhook/admission"},
 }
 
@@ -96,10 +97,8 @@ func TestSuites(t *testing.T) {
 	var results table
 	for _, r := range runs(os.Getenv("FLYBALL_SUITES") == "all") {
 		t.Run(strings.Join([]string{r.parts, r.server, r.suite.name()}, "/"), func(t *testing.T) {
-			binary := b.build(t, r)
-			start := time.Now()
-			got := b.run(t, r, binary)
-			results.add(r, got, time.Since(start))
+			got, took := b.run(t, r)
+			results.add(r, got, took)
 			for _, problem := range known.judge(r, got, results.baseline(r.suite)) {
 				t.Error(problem)
 			}

@@ -2,11 +2,11 @@ package suites
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,17 +17,17 @@ type swap struct {
 	file, of string
 }
 
-// edit replaces a text in a file of controller-runtime's, as often as it is there. The path is below its folder pkg.
+// edit replaces what matches an expression in a file of controller-runtime's, as often as it is there. The path is below its folder pkg.
 type edit struct {
 	path, old, new string
 }
 
 // defaults are the edits for what managers and controllers make where their options name nothing.
 var defaults = []edit{
-	{"cluster/cluster.go", "options.NewCache = cache.New\n", "options.NewCache = FlyballNewCache\n"},
-	{"cluster/cluster.go", "options.NewClient = client.New\n", "options.NewClient = FlyballNewClient\n"},
+	{"cluster/cluster.go", `options\.NewCache = cache\.New\b`, "options.NewCache = FlyballNewCache"},
+	{"cluster/cluster.go", `options\.NewClient = client\.New\b`, "options.NewClient = FlyballNewClient"},
 	{
-		"controller/controller.go", "return priorityqueue.New(controllerName,",
+		"controller/controller.go", `return priorityqueue\.New\(controllerName,`,
 		"if f, ok := FlyballNewQueue.(func(string, workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request]); ok {\n" +
 			"return f(controllerName, rateLimiter)\n}\nreturn priorityqueue.New(controllerName,",
 	},
@@ -44,58 +44,58 @@ var hooks = map[string]string{
 // module is the path of controller-runtime's packages.
 const module = "sigs.k8s.io/controller-runtime/pkg"
 
-// overlay writes the changed and the added files into dir and returns the file for go test -overlay. Folder is that of
-// controller-runtime's packages.
-func overlay(folder, dir string, s *suite) (string, error) {
-	texts := maps.Clone(hooks) // by path below folder
-	edits, more, err := s.edits(folder)
-	if err != nil {
-		return "", err
-	}
-	maps.Copy(texts, more)
-	for _, e := range append(slices.Clone(defaults), edits...) {
-		text, ok := texts[e.path]
-		if !ok {
-			original, err := os.ReadFile(filepath.Join(folder, e.path))
-			if err != nil {
-				return "", fmt.Errorf("swap in %s: %w", e.path, err)
-			}
-			text = string(original)
+// change makes the edits of all suites in a copy of controller-runtime. Folder is that of the copy's packages. (go test -overlay would
+// spare the copy, but it refuses files of the module cache.)
+func change(folder string) error {
+	edits, files := slices.Clone(defaults), maps.Clone(hooks)
+	for i := range suites {
+		if len(suites[i].parts) == 0 {
+			continue
 		}
-		if !strings.Contains(text, e.old) {
-			return "", fmt.Errorf("controller-runtime's %s has no %q any more: the replacement has to be written anew", e.path, e.old)
+		own, more, err := suites[i].edits(folder)
+		if err != nil {
+			return err
 		}
-		texts[e.path] = strings.ReplaceAll(text, e.old, e.new)
+		edits = append(edits, own...)
+		maps.Copy(files, more)
 	}
-	replace := map[string]string{}
-	for path, text := range texts {
-		name := filepath.Join(dir, strings.ReplaceAll(path, "/", "_"))
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			return "", err
+	for _, e := range edits {
+		name := filepath.Join(folder, e.path)
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return fmt.Errorf("swap in %s: %w", e.path, err)
 		}
-		replace[filepath.Join(folder, path)] = name
+		old := regexp.MustCompile(e.old)
+		if !old.Match(text) {
+			return fmt.Errorf("controller-runtime's %s has nothing that matches %q any more: the replacement has to be written anew", e.path, e.old)
+		}
+		if err := os.WriteFile(name, old.ReplaceAllLiteral(text, []byte(e.new)), 0o600); err != nil {
+			return err
+		}
 	}
-	out, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		return "", err
+	for path, text := range files {
+		if err := os.WriteFile(filepath.Join(folder, path), []byte(text), 0o600); err != nil {
+			return err
+		}
 	}
-	name := filepath.Join(dir, "overlay.json")
-	return name, os.WriteFile(name, out, 0o600)
+	return nil
 }
 
 // edits returns the edits of the suite's own files, and the files to add to its folder: one of its external test package, which
-// imports Flyball's parts, and one of the package itself if a call is there.
+// imports Flyball's parts, and one of the package itself, which cannot.
 func (s *suite) edits(folder string) ([]edit, map[string]string, error) {
 	name := filepath.Base(s.path)
 	var edits []edit
-	inner, external := fileOf{name: name}, fileOf{name: name + "_test", imports: []string{
+	inner, external := goFile{name: name}, goFile{name: name + "_test", imports: []string{
 		"inner " + strconv.Quote(module+"/"+s.path), "theirCluster " + strconv.Quote(module+"/cluster"),
 		"theirController " + strconv.Quote(module+"/controller"), strconv.Quote("github.com/flyball-dev/flyball/peers/suites/parts"),
 	}}
 	set := []string{
 		"theirCluster.FlyballNewCache, theirCluster.FlyballNewClient = parts.NewCache, parts.NewClient",
 		"theirController.FlyballNewQueue = parts.Queue()",
+		"inner.FlyballIsHere = true",
 	}
+	inner.declare("FlyballIsHere bool") // so that the external file has a use for its import in any case
 	for _, w := range s.swaps {
 		path := s.path + "/" + w.file
 		text, err := os.ReadFile(filepath.Join(folder, path))
@@ -104,12 +104,12 @@ func (s *suite) edits(folder string) ([]edit, map[string]string, error) {
 		}
 		constructor := "New" + strings.ToUpper(w.of[:1]) + w.of[1:]
 		variable := "Flyball" + constructor
-		e := edit{path, w.of + ".New(", variable + "("}
+		e := edit{path, `\b` + w.of + `\.New\b`, variable}
 		switch {
 		case bytes.Contains(text, []byte("\npackage "+name+"_test\n")):
 			external.declare(variable + " = parts." + constructor)
 		case w.of == name:
-			e = edit{path, "= New(", "= " + variable + "("}
+			e = edit{path, `= New\(`, "= " + variable + "("}
 			inner.declare(variable + " = New")
 			set = append(set, "inner."+variable+" = parts."+constructor)
 		default:
@@ -119,29 +119,28 @@ func (s *suite) edits(folder string) ([]edit, map[string]string, error) {
 		}
 		edits = append(edits, e)
 	}
-	inner.declare("FlyballIsHere bool") // so that the external file has a use for its import in any case
-	external.rest = "func init() {\n\t" + strings.Join(set, "\n\t") + "\n\tinner.FlyballIsHere = true\n}\n"
+	external.rest = "func init() {\n\t" + strings.Join(set, "\n\t") + "\n}\n"
 	return edits, map[string]string{
 		s.path + "/flyball_test.go": inner.String(), s.path + "/flyball_external_test.go": external.String(),
 	}, nil
 }
 
-// fileOf is a Go file to be written.
-type fileOf struct {
+// goFile is a Go file to be written.
+type goFile struct {
 	name          string
 	imports, vars []string
 	rest          string
 }
 
 // declare adds a variable, once.
-func (f *fileOf) declare(v string) {
+func (f *goFile) declare(v string) {
 	if !slices.Contains(f.vars, v) {
 		f.vars = append(f.vars, v)
 	}
 }
 
-func (f *fileOf) String() string {
-	slices.Sort(f.imports)
-	return "package " + f.name + "\n\nimport (\n\t" + strings.Join(slices.Compact(f.imports), "\n\t") + "\n)\n\nvar (\n\t" +
+func (f *goFile) String() string {
+	imports := slices.Compact(slices.Sorted(slices.Values(f.imports)))
+	return "package " + f.name + "\n\nimport (\n\t" + strings.Join(imports, "\n\t") + "\n)\n\nvar (\n\t" +
 		strings.Join(f.vars, "\n\t") + "\n)\n\n" + f.rest
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -30,12 +31,26 @@ const (
 	Manager = "NewManager"
 )
 
-// Env is the variable that names the set.
-const Env = "FLYBALL_PARTS"
+// The variables of the environment: Env names the set, and EnvUsed a file that is made when one of its constructors is called.
+const (
+	Env     = "FLYBALL_PARTS"
+	EnvUsed = "FLYBALL_PARTS_USED"
+)
+
+// chosen returns the set, of which a constructor is about to be called if it is one of those given.
+func chosen(sets ...string) string {
+	set, file := os.Getenv(Env), os.Getenv(EnvUsed)
+	if file != "" && slices.Contains(sets, set) {
+		if err := os.WriteFile(file, []byte(set), 0o600); err != nil {
+			fmt.Fprintln(os.Stderr, "note that a part is used:", err)
+		}
+	}
+	return set
+}
 
 // NewCache is in the place of cache.New.
 func NewCache(config *rest.Config, o cache.Options) (cache.Cache, error) {
-	switch os.Getenv(Env) {
+	switch chosen(Cache, Lean) {
 	case Cache:
 		return controllerruntime.NewCache(config, o)
 	case Lean:
@@ -46,7 +61,7 @@ func NewCache(config *rest.Config, o cache.Options) (cache.Cache, error) {
 
 // NewClient is in the place of client.New.
 func NewClient(config *rest.Config, o client.Options) (client.Client, error) {
-	switch os.Getenv(Env) {
+	switch chosen(Cache, Lean, Writes) {
 	case Cache, Lean:
 		return controllerruntime.NewClient(config, o)
 	case Writes:
@@ -57,7 +72,7 @@ func NewClient(config *rest.Config, o client.Options) (client.Client, error) {
 
 // NewManager is in the place of manager.New.
 func NewManager(config *rest.Config, o manager.Options) (manager.Manager, error) {
-	if os.Getenv(Env) == Manager {
+	if chosen(Manager) == Manager {
 		m, err := controllerruntime.NewManager(config, o)
 		if err != nil {
 			return nil, err
