@@ -150,7 +150,7 @@ func TestSyncedCheckers(t *testing.T) {
 					if !toolscache.IsDone(checker()) {
 						w.t.Errorf("%s: synced, and not done", what)
 					}
-					if w.ours() && (checker().Done() != checker().Done() || checker().Name() == "") {
+					if first, second := checker().Done(), checker().Done(); w.ours() && (first != second || checker().Name() == "") {
 						w.t.Errorf("%s: another channel at each call, or no name", what)
 					}
 				}
