@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/url"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -140,11 +141,10 @@ func TestPanicsAgain(t *testing.T) {
 	boom := ResourceEventHandlerFuncs{
 		AddFunc: func(any) { panic("add") }, UpdateFunc: func(any, any) { panic("update") }, DeleteFunc: func(any) { panic("delete") },
 	}
-	d := delivery{to: boom, log: klog.Background()}
 	for want, call := range map[string]func(){
-		"add":    func() { d.add(held{pod("one", "1"), fromList}, true) },
-		"update": func() { d.update(held{pod("one", "1"), fromWatch}, held{pod("one", "2"), fromWatch}) },
-		"delete": func() { d.delete(informer.Deleted[held]{Key: "a/one", Stale: true}) },
+		"add":    func() { newDelivery(boom).add(held{pod("one", "1"), fromList}, true) },
+		"update": func() { newDelivery(boom).update(held{pod("one", "1"), fromWatch}, held{pod("one", "2"), fromWatch}) },
+		"delete": func() { newDelivery(boom).delete(informer.Deleted[held]{Key: "a/one", Stale: true}) },
 	} {
 		func() {
 			defer func() {
@@ -157,6 +157,40 @@ func TestPanicsAgain(t *testing.T) {
 	}
 	if (&sharedInformer{}).set(func() {}) != nil {
 		t.Error("not settable")
+	}
+}
+
+func newDelivery(to ResourceEventHandler) *delivery { return &delivery{to: to, log: klog.Background()} }
+
+// TestPauseAfterAPanic: where a panic does not end the process, the handler is called again a second later, as client-go does.
+func TestPauseAfterAPanic(t *testing.T) {
+	defer func(crash bool, handlers []func(context.Context, any)) {
+		utilruntime.ReallyCrash, utilruntime.PanicHandlers = crash, handlers
+	}(utilruntime.ReallyCrash, utilruntime.PanicHandlers)
+	utilruntime.ReallyCrash, utilruntime.PanicHandlers = false, nil
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		var calls []time.Duration
+		d := newDelivery(ResourceEventHandlerFuncs{AddFunc: func(any) {
+			if calls = append(calls, time.Since(start)); len(calls) == 2 {
+				panic("the second")
+			}
+		}})
+		for range 4 {
+			d.add(held{pod("one", "1"), fromList}, true)
+		}
+		if want := []time.Duration{0, 0, time.Second, time.Second}; !slices.Equal(calls, want) {
+			t.Errorf("called at %v, want %v", calls, want)
+		}
+	})
+}
+
+// TestNothingOfATransactionSucceeds: lists of a failed transaction are empty, not nil, as client-go's are.
+func TestNothingOfATransactionSucceeds(t *testing.T) {
+	s := NewStore(MetaNamespaceKeyFunc).(TransactionStore)
+	err := s.Transaction(Transaction{Type: TransactionTypeAdd, Object: "no object"})
+	if err == nil || err.SuccessfulIndices == nil || len(err.Errors) != 1 {
+		t.Errorf("%#v", err)
 	}
 }
 

@@ -41,13 +41,13 @@ func (s *sharedInformer) AddEventHandlerWithOptions(h ResourceEventHandler, o Ha
 	s.handlers++
 	name := fmt.Sprintf("%T-%s", h, strconv.Itoa(s.handlers))
 	s.mu.Unlock()
-	d := delivery{h, log, early}
+	d := &delivery{to: h, log: log, early: early}
 	r, err := s.inf.AddHandler(
 		informer.Handler[held]{OnAdd: d.add, OnUpdate: d.update, OnDelete: d.delete},
 		informer.HandlerOptions{Name: name, Resync: resync, MaxLag: -1},
 	)
-	if err != nil {
-		return nil, fmt.Errorf("handler %v was not added to shared informer because it has stopped already: %w", h, err)
+	if err != nil { // It is the only one: the informer has stopped.
+		return nil, fmt.Errorf("handler %v was not added to shared informer because it has stopped already", h)
 	}
 	return &registration{r, s}, nil
 }
@@ -55,38 +55,52 @@ func (s *sharedInformer) AddEventHandlerWithOptions(h ResourceEventHandler, o Ha
 // delivery tells one of client-go's handlers what one of ours is told.
 //
 // A panic is client-go's affair: utilruntime.HandleCrash calls the program's panic handlers, and panics again, which ends the
-// process, unless ReallyCrash is false. Then delivery goes on with the next notification.
+// process, unless ReallyCrash is false. Then delivery goes on with the next notification, after a second.
+//
+// Concurrency: the core makes one call at a time.
+//
+// Source: processorListener.run in k8s.io/client-go/tools/cache v0.37.2.
 type delivery struct {
 	to  ResourceEventHandler
 	log klog.Logger
 	// early says that the handler was added before the informer ran. What a program wrote into the store before that, as tests
 	// of controllers do, the handler is not told.
 	early bool
+	// crashed reports whether the last call panicked.
+	crashed bool
 }
 
-func (d delivery) add(h held, initial bool) {
+// call makes a call of the handler.
+func (d *delivery) call(f func()) {
+	if d.crashed {
+		time.Sleep(time.Second)
+	}
+	d.crashed = true
+	defer utilruntime.HandleCrashWithLogger(d.log)
+	f()
+	d.crashed = false
+}
+
+func (d *delivery) add(h held, initial bool) {
 	if d.early && h.from == fromWrite {
 		return
 	}
-	defer utilruntime.HandleCrashWithLogger(d.log)
-	d.to.OnAdd(h.Object, initial)
+	d.call(func() { d.to.OnAdd(h.Object, initial) })
 }
 
-func (d delivery) update(old, h held) {
+func (d *delivery) update(old, h held) {
 	if listedAgain(old, h) {
 		return
 	}
-	defer utilruntime.HandleCrashWithLogger(d.log)
-	d.to.OnUpdate(old.Object, h.Object)
+	d.call(func() { d.to.OnUpdate(old.Object, h.Object) })
 }
 
-func (d delivery) delete(gone informer.Deleted[held]) {
-	defer utilruntime.HandleCrashWithLogger(d.log)
+func (d *delivery) delete(gone informer.Deleted[held]) {
+	var obj any = gone.Object.Object
 	if gone.Stale {
-		d.to.OnDelete(DeletedFinalStateUnknown{Key: gone.Key, Obj: gone.Object.Object})
-		return
+		obj = DeletedFinalStateUnknown{Key: gone.Key, Obj: gone.Object.Object}
 	}
-	d.to.OnDelete(gone.Object.Object)
+	d.call(func() { d.to.OnDelete(obj) })
 }
 
 // RemoveEventHandler removes at once, as client-go does: what is pending is dropped, the call that runs is not waited for.

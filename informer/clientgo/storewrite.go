@@ -117,7 +117,7 @@ func (s *store[T]) Bookmark(version string) {
 //
 // Source: cache.Transaction in k8s.io/client-go/tools/cache v0.37.2.
 func (s *store[T]) Transaction(txns ...Transaction) *TransactionError {
-	failed := &TransactionError{TotalTransactions: len(txns)}
+	failed := &TransactionError{TotalTransactions: len(txns), SuccessfulIndices: []int{}, Errors: []error{}}
 	deltas := make([]informer.Delta[T], 0, len(txns))
 	for i, txn := range txns {
 		d, err := s.delta(txn)
@@ -129,7 +129,7 @@ func (s *store[T]) Transaction(txns ...Transaction) *TransactionError {
 		deltas = append(deltas, d)
 	}
 	if err := s.apply(deltas...); err != nil {
-		failed.SuccessfulIndices, failed.Errors = nil, append(failed.Errors, err)
+		failed.SuccessfulIndices, failed.Errors = []int{}, append(failed.Errors, err)
 	}
 	if len(failed.Errors) > 0 {
 		return failed
