@@ -15,7 +15,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/tools/record"
@@ -310,8 +312,13 @@ func TestLocks(t *testing.T) {
 					api := localapi.NewTest(t, namespace("a"))
 					configs[i] = api.RESTConfig()
 				}
+				// With LeaderElectionConfig, controller-runtime adds kinds to the scheme, which is the one of the whole process unless it is given.
+				scheme := runtime.NewScheme()
+				if err := clientscheme.AddToScheme(scheme); err != nil {
+					t.Fatal(err)
+				}
 				o := manager.Options{
-					Metrics: server.Options{BindAddress: "0"}, LeaderElection: true, LeaderElectionReleaseOnCancel: true,
+					Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, LeaderElection: true, LeaderElectionReleaseOnCancel: true,
 					LeaderElectionID: "op", LeaderElectionNamespace: "a",
 				}
 				prepare(&o, configs[1])
