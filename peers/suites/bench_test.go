@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -104,8 +105,15 @@ func (b *bench) run(t *testing.T, r run) (*result, time.Duration) {
 	report, used := filepath.Join(dir, "report.json"), filepath.Join(dir, "used")
 	ctx, cancel := context.WithTimeout(t.Context(), limit+2*time.Minute)
 	defer cancel()
-	c := exec.CommandContext(ctx, "go", "tool", "test2json", binary, "-test.v=test2json", "-test.timeout="+(limit+90*time.Second).String(),
-		"-ginkgo.timeout="+limit.String(), "-ginkgo.no-color", "-ginkgo.json-report="+report)
+	args := []string{
+		"tool", "test2json", binary, "-test.v=test2json", "-test.timeout=" + (limit + 90*time.Second).String(),
+		"-ginkgo.timeout=" + limit.String(), "-ginkgo.no-color", "-ginkgo.json-report=" + report,
+	}
+	hangs := r.suite.hangs[r.parts]
+	if hangs != "" {
+		args = append(args, "-ginkgo.skip="+regexp.QuoteMeta(hangs))
+	}
+	c := exec.CommandContext(ctx, "go", args...)
 	c.Dir = folder // for their testdata
 	c.Env = append(append(os.Environ(), env...), parts.Env+"="+r.parts, parts.EnvUsed+"="+used)
 	var out, problems bytes.Buffer
@@ -122,6 +130,9 @@ func (b *bench) run(t *testing.T, r run) (*result, time.Duration) {
 	}
 	if err != nil && len(got.failed) == 0 {
 		got.add(died, false, fmt.Sprintf("%v\n%s", err, tail(got.output, 4000)))
+	}
+	if hangs != "" {
+		got.add(hangs, false, "it does not end, and was not run")
 	}
 	took := time.Since(began)
 	if _, err := os.Stat(used); r.parts != theirs && got.unrun == 0 && err != nil {

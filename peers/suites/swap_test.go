@@ -17,7 +17,8 @@ type swap struct {
 	file, of string
 }
 
-// edit replaces what matches an expression in a file of controller-runtime's, as often as it is there. The path is below its folder pkg.
+// edit replaces what matches an expression in a file of controller-runtime's, as often as it is there. The path is below its folder pkg;
+// new may name groups of the match.
 type edit struct {
 	path, old, new string
 }
@@ -47,7 +48,8 @@ const module = "sigs.k8s.io/controller-runtime/pkg"
 // change makes the edits of all suites in a copy of controller-runtime. Folder is that of the copy's packages. (go test -overlay would
 // spare the copy, but it refuses files of the module cache.)
 func change(folder string) error {
-	edits, files := slices.Clone(defaults), maps.Clone(hooks)
+	edits, files := slices.Concat(defaults, shellEdits), maps.Clone(hooks)
+	files["manager/flyball.go"] = shell
 	for i := range suites {
 		if len(suites[i].parts) == 0 {
 			continue
@@ -69,9 +71,17 @@ func change(folder string) error {
 		if !old.Match(text) {
 			return fmt.Errorf("controller-runtime's %s has nothing that matches %q any more: the replacement has to be written anew", e.path, e.old)
 		}
-		if err := os.WriteFile(name, old.ReplaceAllLiteral(text, []byte(e.new)), 0o600); err != nil {
+		if err := os.WriteFile(name, old.ReplaceAll(text, []byte(e.new)), 0o600); err != nil {
 			return err
 		}
+	}
+	internal := filepath.Join(folder, "manager/internal.go")
+	text, err := os.ReadFile(internal)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(internal, []byte(delegate(string(text))), 0o600); err != nil {
+		return err
 	}
 	for path, text := range files {
 		if err := os.WriteFile(filepath.Join(folder, path), []byte(text), 0o600); err != nil {
@@ -109,9 +119,8 @@ func (s *suite) edits(folder string) ([]edit, map[string]string, error) {
 		case bytes.Contains(text, []byte("\npackage "+name+"_test\n")):
 			external.declare(variable + " = parts." + constructor)
 		case w.of == name:
-			e = edit{path, `= New\(`, "= " + variable + "("}
-			inner.declare(variable + " = New")
-			set = append(set, "inner."+variable+" = parts."+constructor)
+			e = edit{path, `= New\(`, "= " + variable + "("} // It is manager, and its variable is in the shell.
+			set = append(set, "inner.FlyballManager = parts."+constructor)
 		default:
 			inner.imports = append(inner.imports, strconv.Quote(module+"/"+w.of))
 			inner.declare(variable + " = " + w.of + ".New")
