@@ -110,10 +110,10 @@ flap: ## what it costs to keep the Endpoints of FLAP (5000) pods that flap behin
 
 .PHONY: fleet
 fleet: ## fleets at full size: 500 clusters, 50 rounds of 100, replicas that fail in 200 seeded runs; what an idle cluster costs beside multicluster-runtime
-	FLYBALL_FLEET_CLUSTERS=500 go test -count 1 -run 'TestManyClustersJoin$$' -timeout 10m -v ./manager/multicluster
-	FLYBALL_FLEET_CLUSTERS=100 FLYBALL_FLEET_ROUNDS=50 go test -count 1 -run 'TestRoundsLeaveNothing$$' -timeout 15m -v ./manager/multicluster
-	FLYBALL_FLEET_SEEDS=200 go test -count 1 -race -run 'TestRandomFleets$$' -timeout 60m ./manager/multicluster
-	FLYBALL_FLEETS=200 FLYBALL_REAL_FLEETS=50 FLYBALL_FLEET_PROCESSES=20 go test -count 1 -run 'TestNoTwoWriters|TestProcessesOfOneFleet' -timeout 90m -v ./manager/multicluster/shard | grep -vE '^[IEW][0-9]{4} '
+	FLYBALL_FLEET_CLUSTERS=500 go test -count 1 -run 'TestManyClustersJoin$$' -timeout 10m -v ./multicluster
+	FLYBALL_FLEET_CLUSTERS=100 FLYBALL_FLEET_ROUNDS=50 go test -count 1 -run 'TestRoundsLeaveNothing$$' -timeout 15m -v ./multicluster
+	FLYBALL_FLEET_SEEDS=200 go test -count 1 -race -run 'TestRandomFleets$$' -timeout 60m ./multicluster
+	FLYBALL_FLEETS=200 FLYBALL_REAL_FLEETS=50 FLYBALL_FLEET_PROCESSES=20 go test -count 1 -run 'TestNoTwoWriters|TestProcessesOfOneFleet' -timeout 90m -v ./multicluster/shard | grep -vE '^[IEW][0-9]{4} '
 	cd peers/multicluster && FLYBALL_CLUSTERS=500 go test -count 1 -v ./...
 
 .PHONY: docs

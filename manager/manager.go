@@ -16,7 +16,7 @@ import (
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/internal/misuse"
-	"github.com/flyball-dev/flyball/manager/internal/ownwrites"
+	"github.com/flyball-dev/flyball/internal/ownwrites"
 	"github.com/flyball-dev/flyball/manager/leader"
 	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/workqueue"

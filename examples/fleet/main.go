@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/manager/ctrl"
-	"github.com/flyball-dev/flyball/manager/multicluster"
-	"github.com/flyball-dev/flyball/manager/multicluster/providers/project"
+	"github.com/flyball-dev/flyball/multicluster"
+	"github.com/flyball-dev/flyball/multicluster/providers/project"
 )
 
 // newFleet makes the process: a manager of the cluster with the Projects and the originals, and the fleet that it runs.

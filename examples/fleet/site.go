@@ -18,7 +18,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/localapi"
-	"github.com/flyball-dev/flyball/manager/multicluster/providers/project"
+	"github.com/flyball-dev/flyball/multicluster/providers/project"
 )
 
 //go:embed crd.yaml

@@ -15,7 +15,7 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/manager/builder"
 	"github.com/flyball-dev/flyball/manager/ctrl"
-	"github.com/flyball-dev/flyball/manager/multicluster"
+	"github.com/flyball-dev/flyball/multicluster"
 	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/reconcile/predicate"
 )

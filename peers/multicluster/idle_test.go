@@ -35,7 +35,7 @@ import (
 
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/manager"
-	"github.com/flyball-dev/flyball/manager/multicluster"
+	"github.com/flyball-dev/flyball/multicluster"
 	"github.com/flyball-dev/flyball/reconcile"
 )
 

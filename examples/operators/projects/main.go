@@ -15,7 +15,7 @@ import (
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/manager/flags"
 	"github.com/flyball-dev/flyball/manager/metrics"
-	"github.com/flyball-dev/flyball/manager/multicluster/providers/project"
+	"github.com/flyball-dev/flyball/multicluster/providers/project"
 )
 
 func main() {

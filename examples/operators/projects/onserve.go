@@ -21,7 +21,7 @@ import (
 	"github.com/flyball-dev/flyball/examples/operators/projects/manifests"
 	"github.com/flyball-dev/flyball/examples/operators/projects/planes"
 	"github.com/flyball-dev/flyball/manager/ctrl"
-	"github.com/flyball-dev/flyball/manager/multicluster/providers/project"
+	"github.com/flyball-dev/flyball/multicluster/providers/project"
 )
 
 // onServe runs the operator on a "flyball serve" of its own until ctx is done. The control planes are served by this

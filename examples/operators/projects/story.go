@@ -27,7 +27,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/audit"
 	"github.com/flyball-dev/flyball/localapi/auth"
 	"github.com/flyball-dev/flyball/manager/ctrl"
-	"github.com/flyball-dev/flyball/manager/multicluster"
+	"github.com/flyball-dev/flyball/multicluster"
 )
 
 // story is an API server with Projects, a host of their control planes and the operator, all in this process, and somebody who plays

@@ -12,8 +12,8 @@ import (
 	"github.com/flyball-dev/flyball/examples/operators/projects/api"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/manager/ctrl"
-	"github.com/flyball-dev/flyball/manager/multicluster"
-	"github.com/flyball-dev/flyball/manager/multicluster/providers/project"
+	"github.com/flyball-dev/flyball/multicluster"
+	"github.com/flyball-dev/flyball/multicluster/providers/project"
 )
 
 // Name is the operator's: of its events, its lease and its manifests.

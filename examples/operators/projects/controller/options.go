@@ -5,8 +5,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/flyball-dev/flyball/manager/multicluster"
-	"github.com/flyball-dev/flyball/manager/multicluster/providers/project"
+	"github.com/flyball-dev/flyball/multicluster"
+	"github.com/flyball-dev/flyball/multicluster/providers/project"
 )
 
 // Options are the operator's. The zero value works.

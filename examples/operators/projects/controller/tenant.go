@@ -14,7 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/examples/operators/projects/api"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/manager/ctrl"
-	"github.com/flyball-dev/flyball/manager/multicluster"
+	"github.com/flyball-dev/flyball/multicluster"
 	"github.com/flyball-dev/flyball/reconcile"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
 	"github.com/flyball-dev/flyball/examples/operators/projects/api"
-	"github.com/flyball-dev/flyball/manager/multicluster"
+	"github.com/flyball-dev/flyball/multicluster"
 )
 
 // ready: a Project whose control plane does not answer yet is not in the fleet; then it is, and is found at its path.

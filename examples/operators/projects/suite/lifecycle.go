@@ -12,7 +12,7 @@ import (
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
 	"github.com/flyball-dev/flyball/examples/operators/projects/api"
-	"github.com/flyball-dev/flyball/manager/multicluster"
+	"github.com/flyball-dev/flyball/multicluster"
 )
 
 // sequence is what the condition ResourceCleanup goes through.

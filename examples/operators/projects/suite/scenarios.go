@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/flyball-dev/flyball/examples/operators/projects/controller"
-	"github.com/flyball-dev/flyball/manager/multicluster/providers/project"
+	"github.com/flyball-dev/flyball/multicluster/providers/project"
 )
 
 // Scenario is something the operator has to be able to.

@@ -1,0 +1,164 @@
+package multicluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/ownwrites"
+	"github.com/flyball-dev/flyball/manager/leader"
+)
+
+// connect makes the clients of a member. Nothing is asked of the server. With noting, its writes are noted.
+func (m *Manager) connect(mem *member, a *Announcement, noting bool) error {
+	config := m.configOf(mem, a.Config)
+	if noting {
+		var err error
+		if mem.writes, err = ownwrites.New(config); err != nil {
+			return err
+		}
+		config.Wrap(mem.writes.Wrap)
+	}
+	f := m.options.Informers
+	f.Scheme, f.Mapper = m.scheme, m.options.Mapper
+	if a.Namespace != "" {
+		f.Namespaces = []string{a.Namespace}
+	}
+	informers, err := informer.NewFactory(config, f)
+	if err != nil {
+		return err
+	}
+	c, err := client.New(config, client.Options{Informers: informers, Mapper: m.options.Mapper, Caches: m.options.Caches})
+	if err != nil {
+		return err
+	}
+	cluster := &Cluster{Cluster: c, config: config, informers: informers, member: mem}
+	cluster.info.Store(&ClusterInfo{Name: a.Name, Identity: a.Identity, Labels: a.Labels})
+	cluster.clientset = sync.OnceValues(func() (kubernetes.Interface, error) { return kubernetes.NewForConfig(protobuf(config)) })
+	mem.cluster = cluster
+	if noting {
+		mem.writes.Connect(m.peer(mem))
+	}
+	return nil
+}
+
+// peer is how RunUntilIdle finds out what became of writes to a cluster.
+func (m *Manager) peer(mem *member) ownwrites.Peer {
+	return ownwrites.Peer{
+		Caches: mem.cluster.informers, Timeout: askTimeout, Away: func() bool { return mem.away(m.options.JoinTimeout) },
+		Client: func() (rest.Interface, error) {
+			c, err := mem.cluster.clientset()
+			if err != nil {
+				return nil, err
+			}
+			return c.CoreV1().RESTClient(), nil
+		},
+	}
+}
+
+// askTimeout is how long RunUntilIdle waits for one cluster to tell of a write.
+const askTimeout = time.Second
+
+// configOf is the config of all clients of a cluster: with one limit for all of them, and two fences.
+func (m *Manager) configOf(mem *member, given *rest.Config) *rest.Config {
+	config := rest.CopyConfig(given)
+	if config.QPS == 0 && config.RateLimiter == nil {
+		config.QPS, config.Burst = m.options.QPS, m.options.Burst
+	}
+	if config.QPS > 0 && config.RateLimiter == nil {
+		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, max(config.Burst, 1))
+	}
+	if config.UserAgent == "" {
+		config.UserAgent = rest.DefaultKubernetesUserAgent()
+	}
+	config.Wrap(mem.fence)
+	config.Wrap(leader.Fence)
+	return config
+}
+
+func protobuf(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	if config.ContentType == "" {
+		config.ContentType = runtime.ContentTypeProtobuf
+		config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	}
+	return config
+}
+
+// server asks a cluster whether it is there.
+type server struct {
+	http    *http.Client
+	version *url.URL
+}
+
+func newServer(config *rest.Config) (*server, error) {
+	c, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("host %q: %w", config.Host, err)
+	}
+	return &server{http: c, version: base.JoinPath("version")}, nil
+}
+
+// reach asks for the version, which everybody may know. Any answer will do but for one that says that the server cannot work, or
+// does not accept the credentials.
+func (s *server) reach(ctx context.Context) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.version.String(), nil)
+	if err != nil {
+		return err
+	}
+	answer, err := s.http.Do(r)
+	if err != nil {
+		return s.why(ctx, err)
+	}
+	if err := answer.Body.Close(); err != nil {
+		return err
+	}
+	if answer.StatusCode == http.StatusUnauthorized || answer.StatusCode >= http.StatusInternalServerError {
+		return fmt.Errorf("%s answers %s", s.name(), answer.Status)
+	}
+	return nil
+}
+
+// why is one line without the request's path and the layers below.
+func (s *server) why(ctx context.Context, err error) error {
+	if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%s does not answer in time", s.name())
+	}
+	if failed := (*url.Error)(nil); errors.As(err, &failed) {
+		err = failed.Err
+	}
+	return fmt.Errorf("cannot reach %s: %w", s.name(), err)
+}
+
+func (s *server) name() string { return s.version.Scheme + "://" + s.version.Host }
+
+// close frees the connections that nobody uses.
+func (s *server) close() {
+	for t := s.http.Transport; t != nil; {
+		if c, ok := t.(interface{ CloseIdleConnections() }); ok {
+			c.CloseIdleConnections()
+			return
+		}
+		w, ok := t.(utilnet.RoundTripperWrapper)
+		if !ok {
+			return
+		}
+		t = w.WrappedRoundTripper()
+	}
+}

@@ -1,0 +1,136 @@
+package multicluster_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/localapi/gate"
+	"github.com/flyball-dev/flyball/manager"
+	"github.com/flyball-dev/flyball/multicluster"
+	"github.com/flyball-dev/flyball/reconcile"
+)
+
+// lagging is a server whose watches are slow, with config maps.
+func lagging(t *testing.T, lag time.Duration, names ...string) *localapi.Server {
+	t.Helper()
+	s, err := localapi.New(localapi.Options{NoKubernetesService: true, Gate: gate.Funcs{OnFrame: func(ctx context.Context, _ *gate.Request, _ gate.Frame) gate.Verdict {
+		select {
+		case <-time.After(lag):
+		case <-ctx.Done():
+		}
+		return gate.Verdict{}
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	for _, name := range names {
+		if err := s.Seed(t.Context(), configMap(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// climber takes a config map from one step to the next at every reconcile, up to the second, by reading first or without.
+func climber(read bool) reconcile.Func[multicluster.Request] {
+	seen := map[string]int{}
+	return func(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {
+		c, err := clusterOf(ctx)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		cm := configMap(r.Name)
+		if seen[r.String()]++; seen[r.String()] > 2 {
+			return reconcile.Result{}, nil
+		}
+		if read {
+			if err := c.Get(ctx, r.NamespacedName, cm); err != nil {
+				return reconcile.Result{}, err
+			}
+		}
+		patch := fmt.Appendf(nil, `{"data":{"step":"%d"}}`, seen[r.String()])
+		return reconcile.Result{}, c.Patch(ctx, cm, client.RawPatch("application/merge-patch+json", patch))
+	}
+}
+
+// However late the event of a write to a cluster is, it is waited for; that of a cluster that is away is not.
+func TestRunUntilIdleIsPatientWithASlowWatch(t *testing.T) {
+	for name, read := range map[string]bool{"read": true, "unread": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				slow, quick := lagging(t, 2*time.Second, "a"), lagging(t, 0, "a")
+				clusters := announced{{Name: "slow", Config: slow.RESTConfig()}, {Name: "quick", Config: quick.RESTConfig()}}
+				summary := untilIdle(t, clusters, climber(read))
+				if summary.Duration < 4*time.Second || summary.Duration >= 10*time.Second {
+					t.Errorf("it took %v", summary.Duration)
+				}
+				for name, s := range map[string]*localapi.Server{"slow": slow, "quick": quick} {
+					if got := stepIn(t, s); got != "2" {
+						t.Errorf("%s is at step %q", name, got)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestRunUntilIdleDoesNotWaitForWhatIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		s.create(t, "a")
+		step := climber(false)
+		summary := untilIdle(t, announced{{Name: "eu", Config: s.RESTConfig()}}, func(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {
+			result, err := step(ctx, r)
+			s.refuse(broken) // the watch ends before it shows the write, or with it
+			return result, err
+		})
+		if summary.Duration > time.Minute {
+			t.Errorf("it took %v", summary.Duration)
+		}
+	})
+}
+
+// untilIdle runs a fleet with a controller of config maps until there is nothing more to do.
+func untilIdle(t *testing.T, clusters announced, r reconcile.Func[multicluster.Request]) manager.Summary {
+	t.Helper()
+	local, err := manager.New(newSite(t).RESTConfig(), manager.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fleet, err := multicluster.New(local, multicluster.Options{Providers: []multicluster.Provider{clusters}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := multicluster.ControllerManagedBy(fleet).For(&corev1.ConfigMap{}).WithOptions(reconcile.Options[multicluster.Request]{Workers: 1}).Complete(r); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	summary, err := local.RunUntilIdle(ctx, manager.IdleOptions{})
+	if err != nil {
+		t.Error(err)
+	}
+	return summary
+}
+
+// stepIn is how far the config map of climber is.
+func stepIn(t *testing.T, s *localapi.Server) string {
+	t.Helper()
+	c, err := client.New(s.RESTConfig(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cm := configMap("a")
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(cm), cm); err != nil {
+		t.Fatal(err)
+	}
+	return cm.Data["step"]
+}

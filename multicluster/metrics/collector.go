@@ -1,0 +1,62 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/flyball-dev/flyball/multicluster"
+)
+
+// family is a metric's name, help and labels.
+type family struct{ desc *prometheus.Desc }
+
+func newFamily(name, help string, labels ...string) family {
+	return family{prometheus.NewDesc(name, help, append([]string{"fleet"}, labels...), nil)}
+}
+
+var (
+	clusters    = newFamily("fleet_clusters", "Current number of clusters in a state", "state")
+	state       = newFamily("fleet_cluster_state", "1 for the state that a cluster is in", "cluster", "state")
+	since       = newFamily("fleet_cluster_state_since_timestamp_seconds", "Since when a cluster is in its state", "cluster")
+	attempts    = newFamily("fleet_cluster_join_attempts", "Attempts to reach a cluster that failed since it was live last", "cluster")
+	inFlight    = newFamily("fleet_cluster_in_flight", "Current number of reconciles that use a cluster", "cluster")
+	transitions = newFamily("fleet_transitions_total", "Total number of changes of state, by the new one and the reason", "to", "reason")
+	spent       = newFamily("fleet_state_seconds", "How long clusters were in the states that they have left", "state")
+	failures    = newFamily("fleet_join_failures_total", "Total number of failed attempts to reach a cluster")
+	dropped     = newFamily("fleet_requests_dropped_total", "Total number of requests that were dropped because their cluster had departed")
+)
+
+// Collector reads a fleet when it is scraped. Register it with the Registerer of manager/metrics.
+//
+// Concurrency: all methods may be called from any goroutine.
+type Collector struct{ fleet *multicluster.Manager }
+
+// New returns the collector of a fleet.
+func New(fleet *multicluster.Manager) *Collector { return &Collector{fleet: fleet} }
+
+// Describe announces nothing: which clusters there are changes.
+func (c *Collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (c *Collector) Collect(out chan<- prometheus.Metric) {
+	send := func(f family, kind prometheus.ValueType, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(f.desc, kind, value, append([]string{c.fleet.Name()}, labels...)...)
+	}
+	s := c.fleet.Stats()
+	for _, each := range multicluster.States {
+		send(clusters, prometheus.GaugeValue, float64(s.Clusters[each]), each.String())
+		if left := s.Left[each]; left > 0 {
+			out <- prometheus.MustNewConstSummary(spent.desc, left, s.Spent[each].Seconds(), nil, c.fleet.Name(), each.String())
+		}
+	}
+	for t, n := range s.Transitions {
+		send(transitions, prometheus.CounterValue, float64(n), t.To.String(), t.Reason)
+	}
+	send(failures, prometheus.CounterValue, float64(s.Attempts))
+	send(dropped, prometheus.CounterValue, float64(s.Dropped))
+	for _, cluster := range c.fleet.Clusters() {
+		send(state, prometheus.GaugeValue, 1, cluster.Name, cluster.State.String())
+		send(since, prometheus.GaugeValue, float64(cluster.Since.UnixMilli())/1000, cluster.Name)
+		send(attempts, prometheus.GaugeValue, float64(cluster.Attempts), cluster.Name)
+		send(inFlight, prometheus.GaugeValue, float64(cluster.InFlight), cluster.Name)
+	}
+}

@@ -1,0 +1,285 @@
+package multicluster_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flyball-dev/flyball/manager"
+	"github.com/flyball-dev/flyball/multicluster"
+	"github.com/flyball-dev/flyball/reconcile"
+)
+
+// registrar is an owner that the test moves.
+type registrar struct {
+	mu      sync.Mutex
+	grants  map[string]chan *lease // by cluster; capacity 1
+	fails   int                    // how often Acquire fails first
+	running bool
+	told    []string // "leave" and "release", in order
+}
+
+func (g *registrar) note(what string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.told = append(g.told, what)
+}
+
+func (g *registrar) Leave() {
+	time.Sleep(time.Millisecond) // Clusters wait for it.
+	g.note("leave")
+}
+
+func newRegistrar() *registrar { return &registrar{grants: map[string]chan *lease{}} }
+
+func (g *registrar) Run(ctx context.Context) error {
+	g.mu.Lock()
+	g.running = true
+	g.mu.Unlock()
+	<-ctx.Done()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.running = false
+	return nil
+}
+
+func (g *registrar) of(name string) chan *lease {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.grants[name] == nil {
+		g.grants[name] = make(chan *lease, 1)
+	}
+	return g.grants[name]
+}
+
+func (g *registrar) Acquire(ctx context.Context, c multicluster.ClusterInfo, say func(string)) (multicluster.Tenure, error) {
+	g.mu.Lock()
+	fails := g.fails > 0
+	g.fails--
+	g.mu.Unlock()
+	if fails {
+		return nil, errors.New("the registry is away")
+	}
+	say("served by replica-2")
+	select {
+	case l := <-g.of(c.Name):
+		return l, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// grant lets this replica serve a cluster.
+func (g *registrar) grant(name string) *lease {
+	l := &lease{owner: g, ending: make(chan struct{}), lost: make(chan struct{}), released: make(chan error, 1)}
+	g.of(name) <- l
+	return l
+}
+
+type lease struct {
+	owner        *registrar
+	ending, lost chan struct{} // closed by the test
+	released     chan error    // gets what Release is told; capacity 1
+
+	mu  sync.Mutex
+	err error
+}
+
+func (l *lease) Ending() <-chan struct{} { return l.ending }
+func (l *lease) Lost() <-chan struct{}   { return l.lost }
+
+func (l *lease) Check() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+func (l *lease) expire(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.err = err
+}
+
+func (l *lease) Release(_ context.Context, stuck error) {
+	l.owner.note("release")
+	l.released <- stuck
+}
+
+// was returns what Release was told, if it was called.
+func (l *lease) was() string {
+	synctest.Wait()
+	select {
+	case err := <-l.released:
+		return fmt.Sprint(err)
+	default:
+		return "not released"
+	}
+}
+
+// A cluster is served when this replica may, and another replica may when it has drained: the lease is released last.
+func TestReleaseComesAfterTheDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		owner := newRegistrar()
+		owner.fails = 1
+		w := newWorld(t, multicluster.Options{Owner: owner}, manager.Options{})
+		r := &recorder{then: func(ctx context.Context, _ multicluster.Request) (reconcile.Result, error) {
+			c, err := clusterOf(ctx)
+			if err != nil {
+				return reconcile.Result{}, err
+			}
+			time.Sleep(5 * time.Second)
+			return reconcile.Result{}, c.Create(ctx, configMap(fmt.Sprint("written-", time.Now().Unix())))
+		}}
+		b := multicluster.ControllerManagedBy(w.Manager).For(&corev1.ConfigMap{}).WithEventFilter(named("x"))
+		if err := b.Complete(r); err != nil {
+			t.Fatal(err)
+		}
+		w.start(t)
+		s := newSite(t)
+		s.create(t, "x")
+		w.join(t, "eu", s)
+		synctest.Wait()
+		if status, err := w.Status("eu"); err != nil || !strings.Contains(status.Reason, "the registry is away") {
+			t.Errorf("%+v, %v", status, err)
+		}
+		time.Sleep(5 * time.Second)
+		if status, err := w.Status("eu"); err != nil || status.State != multicluster.Waiting || status.Reason != "served by replica-2" {
+			t.Errorf("%+v, %v", status, err)
+		}
+		if _, err := w.GetCluster(t.Context(), "eu"); !errors.Is(err, multicluster.ErrClusterNotLive) || !strings.Contains(err.Error(), "served by replica-2") {
+			t.Errorf("cluster of another: %v", err)
+		}
+		if n := len(s.log.Entries(nil)); n != 1 {
+			t.Errorf("a cluster that others serve was asked %d times", n-1)
+		}
+		l := owner.grant("eu")
+		r.want(t, "granted", "cluster://eu/default/x")
+		close(l.ending)
+		w.wantStates(t, "handing over", "eu Draining")
+		if got := l.was(); got != "not released" {
+			t.Errorf("with a reconcile in flight: %s", got)
+		}
+		time.Sleep(5 * time.Second)
+		w.wantStates(t, "handed over", "eu Waiting")
+		if got := l.was(); got != "<nil>" {
+			t.Errorf("drained: %s", got)
+		}
+		if n := len(s.writes()); n != 2 {
+			t.Errorf("%d writes, want that of the drain, too", n)
+		}
+		l = owner.grant("eu") // again
+		r.want(t, "granted again", "cluster://eu/default/x")
+		time.Sleep(10 * time.Second)
+		w.end(t)
+		if got := l.was(); got != "<nil>" {
+			t.Errorf("at the end of the process: %s", got)
+		}
+		if owner.running {
+			t.Error("the owner outlives its process")
+		}
+		if want := []string{"release", "leave", "release"}; !slices.Equal(owner.told, want) { // the others are told before anything drains
+			t.Errorf("the owner was told %q, want %q", owner.told, want)
+		}
+	})
+}
+
+// Source: multicluster-runtime v0.24.1, its sharded coordinator: two writers overlap. When a tenure is lost, what is in flight is cancelled, and nothing is written any more: not
+// with contexts that are not the reconcile's, and not elsewhere in the name of the request.
+func TestNoWriteWithoutTenure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		owner := newRegistrar()
+		w := newWorld(t, multicluster.Options{Owner: owner}, manager.Options{})
+		var refused []error
+		r := &recorder{then: func(ctx context.Context, _ multicluster.Request) (reconcile.Result, error) {
+			c, err := clusterOf(ctx)
+			if err != nil {
+				return reconcile.Result{}, err
+			}
+			time.Sleep(5 * time.Second)
+			clients, err := c.Clientset()
+			if err != nil {
+				return reconcile.Result{}, err
+			}
+			hub, err := w.GetCluster(ctx, multicluster.LocalCluster)
+			if err != nil {
+				return reconcile.Result{}, err
+			}
+			refused = append(refused, c.Create(ctx, configMap("by-client")), c.Create(context.Background(), configMap("by-other-context")),
+				clients.CoreV1().ConfigMaps("default").Delete(context.Background(), "x", deleteNow), hub.Create(ctx, configMap("in-the-hub")))
+			refused = append(refused, c.APIReader().Get(ctx, keyOf("x"), &corev1.ConfigMap{}))
+			<-ctx.Done()
+			return reconcile.Result{}, ctx.Err()
+		}}
+		b := multicluster.ControllerManagedBy(w.Manager).For(&corev1.ConfigMap{})
+		if err := b.Complete(r); err != nil {
+			t.Fatal(err)
+		}
+		w.start(t)
+		s := newSite(t)
+		s.create(t, "x")
+		w.join(t, "eu", s)
+		l := owner.grant("eu")
+		r.want(t, "granted", "cluster://eu/default/x")
+		l.expire(errors.New("the lease may have run out"))
+		s.create(t, "y")
+		time.Sleep(10 * time.Second)
+		r.want(t, "a request while it is in doubt")
+		if len(refused) != 5 {
+			t.Fatalf("refused: %v", refused)
+		}
+		for i, err := range refused[:4] {
+			if !errors.Is(err, multicluster.ErrNotOwner) {
+				t.Errorf("write %d: %v", i, err)
+			}
+		}
+		if refused[4] != nil {
+			t.Errorf("a read: %v", refused[4])
+		}
+		close(l.lost)
+		synctest.Wait()
+		if got := l.was(); got != "<nil>" {
+			t.Errorf("lost: %s", got)
+		}
+		w.wantStates(t, "lost", "eu Waiting")
+		if n, hub := len(s.writes()), len(w.hub.writes()); n != 2 || hub != 0 {
+			t.Errorf("%d writes, %d in the local cluster", n, hub)
+		}
+	})
+}
+
+// What does not return is told to the owner: its lease must run out by itself.
+func TestReleaseIsToldOfStuckWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		owner := newRegistrar()
+		w := newWorld(t, multicluster.Options{Owner: owner}, manager.Options{})
+		blocked := make(chan struct{})
+		r := &recorder{then: func(context.Context, multicluster.Request) (reconcile.Result, error) {
+			<-blocked
+			return reconcile.Result{}, nil
+		}}
+		w.complete(t, r)
+		w.start(t)
+		s := newSite(t)
+		s.create(t, "x")
+		w.join(t, "eu", s)
+		l := owner.grant("eu")
+		synctest.Wait()
+		close(l.ending)
+		time.Sleep(5 * time.Second)
+		close(l.lost) // while it drains
+		time.Sleep(5 * time.Second)
+		if got := l.was(); !strings.Contains(got, "1 reconciles did not return") {
+			t.Errorf("released with %q", got)
+		}
+		close(blocked)
+		synctest.Wait()
+	})
+}

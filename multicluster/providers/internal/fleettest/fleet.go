@@ -1,0 +1,121 @@
+// Package fleettest is a fleet that connects to nothing and notes what a provider tells it.
+package fleettest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/flyball-dev/flyball/multicluster"
+)
+
+// Fleet notes what it is told.
+//
+// Concurrency: all methods may be called from any goroutine.
+type Fleet struct {
+	// OnSynced is called by Synced; nil: nothing.
+	OnSynced func()
+
+	mu       sync.Mutex
+	clusters map[string]multicluster.Announcement
+	log      []string
+	taken    map[string]bool
+}
+
+// Take has the names refused, as those of another provider are; with no names, nothing is any more.
+func (f *Fleet) Take(names ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.taken = map[string]bool{}
+	for _, n := range names {
+		f.taken[n] = true
+	}
+}
+
+// Join implements multicluster.Fleet. It notes "join NAME", and "change NAME: …" for an announcement that is not as the one before.
+func (f *Fleet) Join(a multicluster.Announcement) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.taken[a.Name] {
+		return multicluster.ErrNameTaken
+	}
+	old, known := f.clusters[a.Name]
+	if f.clusters == nil {
+		f.clusters = map[string]multicluster.Announcement{}
+	}
+	f.clusters[a.Name] = a
+	state := ""
+	if a.NotReady != "" {
+		state = " (" + a.NotReady + ")"
+	}
+	if !known {
+		f.log = append(f.log, "join "+a.Name+state)
+		return nil
+	}
+	var what []string
+	if old.Identity != a.Identity {
+		what = append(what, "identity")
+	}
+	if old.Config != nil && a.Config != nil && old.Config.Host != a.Config.Host {
+		what = append(what, "host")
+	}
+	if !maps.Equal(old.Labels, a.Labels) {
+		what = append(what, "labels")
+	}
+	if old.NotReady != a.NotReady {
+		what = append(what, "readiness"+state)
+	}
+	if len(what) > 0 {
+		f.log = append(f.log, "change "+a.Name+": "+strings.Join(what, ", "))
+	}
+	return nil
+}
+
+// Leave implements multicluster.Fleet. It notes "leave NAME".
+func (f *Fleet) Leave(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, known := f.clusters[name]; known {
+		delete(f.clusters, name)
+		f.log = append(f.log, "leave "+name)
+	}
+}
+
+// Synced implements multicluster.Fleet. It notes "synced".
+func (f *Fleet) Synced() {
+	f.mu.Lock()
+	f.log = append(f.log, "synced")
+	f.mu.Unlock()
+	if f.OnSynced != nil {
+		f.OnSynced()
+	}
+}
+
+// Log is what happened since it was asked for last, joined by "; ".
+func (f *Fleet) Log() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	log := strings.Join(f.log, "; ")
+	f.log = nil
+	return log
+}
+
+// Cluster is the last announcement of a cluster.
+func (f *Fleet) Cluster(name string) (multicluster.Announcement, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	a, ok := f.clusters[name]
+	if !ok {
+		return a, fmt.Errorf("there is no cluster %q", name)
+	}
+	return a, nil
+}
+
+// Names are those of the clusters, in order, joined by spaces.
+func (f *Fleet) Names() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return strings.Join(slices.Sorted(maps.Keys(f.clusters)), " ")
+}

@@ -1,0 +1,100 @@
+package kubeconf_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flyball-dev/flyball/multicluster/providers/internal/kubeconf"
+)
+
+// text is a kubeconfig with one context, c, whose cluster and user have these lines.
+func text(cluster, user string) []byte {
+	return []byte(`apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{name: c, context: {cluster: k, user: u, namespace: somewhere}}]
+clusters: [{name: k, cluster: {` + cluster + `}}]
+users: [{name: u, user: {` + user + `}}]
+`)
+}
+
+func TestUntrustedKubeconfigsRunAndReadNothing(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const server = "server: https://x"
+	for _, c := range []struct{ cluster, user, says string }{
+		{server, "token: t", ""},
+		{server, "exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/sh, interactiveMode: Never}", "runs a command"},
+		{server, "auth-provider: {name: oidc}", "runs a command"},
+		{server, "tokenFile: " + file, "tokenFile"},
+		{server, "client-certificate: " + file + ", client-key: " + file, "client-certificate-data"},
+		{server + ", certificate-authority: " + file, "token: t", "certificate-authority-data"},
+	} {
+		contexts, _, err := kubeconf.Read(text(c.cluster, c.user), kubeconf.Source{Untrusted: true})
+		if err != nil || len(contexts) != 1 {
+			t.Fatalf("%s: %v, %v", c.user, contexts, err)
+		}
+		err = contexts[0].Err
+		if (err == nil) != (c.says == "") || err != nil && (!strings.Contains(err.Error(), c.says) || contexts[0].Config != nil) {
+			t.Errorf("%s; %s: %v, want %q", c.cluster, c.user, err, c.says)
+		}
+	}
+	trusted, _, err := kubeconf.Read(text(server, "tokenFile: token"), kubeconf.Source{Path: filepath.Join(filepath.Dir(file), "config")})
+	if err != nil || trusted[0].Err != nil || trusted[0].Config.BearerTokenFile != file {
+		t.Errorf("a file beside a trusted one: %+v, %v", trusted, err)
+	}
+}
+
+func TestIdentityIsOfClusterAndUser(t *testing.T) {
+	identity := func(data []byte) string {
+		t.Helper()
+		contexts, _, err := kubeconf.Read(data, kubeconf.Source{})
+		if err != nil || contexts[0].Err != nil {
+			t.Fatal(contexts, err)
+		}
+		return contexts[0].Identity
+	}
+	base := string(text("server: https://x", "token: t"))
+	for change, same := range map[[2]string]bool{
+		{"namespace: somewhere", "namespace: elsewhere"}: true,
+		{"token: t", "token: other"}:                     false,
+		{"https://x", "https://y"}:                       false,
+		{"server:", "proxy-url: http://p, server:"}:      false,
+	} {
+		if now := identity([]byte(strings.Replace(base, change[0], change[1], 1))); (now == identity([]byte(base))) != same {
+			t.Errorf("%q: the identity is the same: %t, want %t", change, !same, same)
+		}
+	}
+}
+
+func TestWhatIsNoKubeconfig(t *testing.T) {
+	for in, says := range map[string]string{
+		"": "empty", " \n": "empty", "a: [": "no kubeconfig", "kind: Pod\napiVersion: v1\n": "no kubeconfig",
+	} {
+		if _, _, err := kubeconf.Read([]byte(in), kubeconf.Source{}); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v, want %q", in, err, says)
+		}
+	}
+	contexts, current, err := kubeconf.Read([]byte(strings.Replace(string(text("server: https://x", "token: t")), "user: u,", "user: nobody,", 1)), kubeconf.Source{})
+	if err != nil || current != "c" || len(contexts) != 1 || contexts[0].Err == nil || !strings.Contains(contexts[0].Err.Error(), `context "c": `) {
+		t.Errorf("a context without a user: %+v, %v", contexts, err)
+	}
+}
+
+func TestClusterName(t *testing.T) {
+	for in, want := range map[string]string{
+		"eu":                                "eu",
+		"kubernetes-admin@kind-1":           "kubernetes-admin-kind-1",
+		"default/api-x.example:6443/kube:A": "default/api-x.example-6443/kube-a",
+		"arn:aws:eks:eu-1:12:cluster/Shop":  "arn-aws-eks-eu-1-12-cluster/shop",
+		"_/@/":                              "", "": "",
+	} {
+		if got := kubeconf.ClusterName(in); got != want {
+			t.Errorf("%q becomes %q, want %q", in, got, want)
+		}
+	}
+}

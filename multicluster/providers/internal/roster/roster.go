@@ -1,0 +1,274 @@
+// Package roster is the bookkeeping of a provider that finds clusters in several places: files, or objects.
+//
+//	a place is read ─▶ Found    ─▶ what is new in it joins, what is not in it any more leaves
+//	it makes no sense ─▶ Broken ─▶ what it held stays, and Health says what is wrong
+//	it is gone ─▶ Gone          ─▶ what it held leaves
+//
+// A name that two places give belongs to the one that had it first; the other gets it when that one gives it up.
+package roster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/multicluster"
+)
+
+// retryInterval is how often clusters are announced again that the fleet has refused: another provider may have given up the name.
+const retryInterval = 10 * time.Second
+
+// Roster tells a fleet what a provider has found. It outlives the provider's runs: what is broken in one may have been well in the
+// one before. The zero value is empty.
+//
+// Concurrency: all methods may be called from any goroutine.
+type Roster struct {
+	// mu is held while the fleet is told, whose methods do not wait: it keeps what is told in the order of what was found.
+	mu     sync.Mutex
+	fleet  multicluster.Fleet
+	places map[string]*place
+	// holders are the places whose announcements the fleet was told, by the name of the cluster.
+	holders map[string]string
+}
+
+// place is where clusters are found.
+type place struct {
+	clusters map[string]multicluster.Announcement
+	// wrong is what the place itself suffers from; refused, by cluster, why the fleet does not take it.
+	wrong   error
+	refused map[string]error
+	// said is what was logged last.
+	said string
+	// seen says that the place was read, with or without success, since the run began.
+	seen bool
+}
+
+// Begin begins a run: the fleet is told of all clusters that are known. [Roster.Complete] ends its first round.
+func (r *Roster) Begin(fleet multicluster.Fleet) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fleet = fleet
+	if r.places == nil {
+		r.places, r.holders = map[string]*place{}, map[string]string{}
+	}
+	for _, p := range r.places {
+		p.seen = false
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.holders)) {
+		r.settleName(name)
+	}
+}
+
+// Complete says that the fleet knows all clusters. With all, every place that there is was read since the run began: the others are
+// gone.
+func (r *Roster) Complete(all bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, where := range slices.Sorted(maps.Keys(r.places)) {
+		if all && !r.places[where].seen {
+			r.goneLocked(where)
+		}
+	}
+	r.fleet.Synced()
+}
+
+// placeLocked is the place of that name, which was read just now.
+func (r *Roster) placeLocked(where string) *place {
+	p := r.places[where]
+	if p == nil {
+		p = &place{refused: map[string]error{}}
+		r.places[where] = p
+	}
+	p.seen = true
+	return p
+}
+
+// Unusable is a cluster of which only the name could be found out.
+type Unusable struct {
+	Name string
+	Err  error
+}
+
+// Found says which clusters are in a place. Those that are unusable stay as they were, if they were known.
+func (r *Roster) Found(ctx context.Context, where string, clusters []multicluster.Announcement, unusable ...Unusable) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.placeLocked(where)
+	before, now := p.clusters, map[string]multicluster.Announcement{}
+	var wrong []error
+	for _, a := range clusters {
+		if _, twice := now[a.Name]; twice {
+			wrong = append(wrong, fmt.Errorf("there are two clusters of the name %q", a.Name))
+			continue
+		}
+		now[a.Name] = a
+	}
+	for _, u := range unusable {
+		wrong = append(wrong, u.Err)
+		if a, known := before[u.Name]; known {
+			now[u.Name] = a
+		}
+	}
+	p.clusters, p.wrong = now, errors.Join(wrong...)
+	r.settle(before, now)
+	r.report(ctx, where)
+}
+
+// Broken says that what is in a place cannot be understood. It returns whether that is news.
+func (r *Roster) Broken(ctx context.Context, where string, err error) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.placeLocked(where).wrong = err
+	return r.report(ctx, where)
+}
+
+// Gone says that a place is no more.
+func (r *Roster) Gone(where string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.goneLocked(where)
+}
+
+func (r *Roster) goneLocked(where string) {
+	if p := r.places[where]; p != nil {
+		delete(r.places, where)
+		r.settle(p.clusters, nil)
+	}
+}
+
+// Places are those that are known, in order.
+func (r *Roster) Places() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Sorted(maps.Keys(r.places))
+}
+
+// Run announces again, now and then, what the fleet has refused, until ctx is done.
+func (r *Roster) Run(ctx context.Context) {
+	tick := time.NewTicker(retryInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			r.retry(ctx)
+		}
+	}
+}
+
+func (r *Roster) retry(ctx context.Context) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for where, p := range r.places {
+		if len(p.refused) == 0 {
+			continue
+		}
+		for name := range maps.Clone(p.refused) {
+			r.settleName(name)
+		}
+		r.report(ctx, where)
+	}
+}
+
+// settle tells the fleet how it stands with all these names.
+func (r *Roster) settle(some, more map[string]multicluster.Announcement) {
+	names := slices.Collect(maps.Keys(some))
+	names = slices.AppendSeq(names, maps.Keys(more))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		r.settleName(name)
+	}
+}
+
+func (r *Roster) settleName(name string) {
+	where, held := r.holders[name]
+	if held && !r.has(where, name) {
+		if p := r.places[where]; p != nil {
+			delete(p.refused, name)
+		}
+		where = ""
+	}
+	for _, other := range slices.Sorted(maps.Keys(r.places)) {
+		if where == "" && r.has(other, name) {
+			where = other
+		}
+	}
+	if where == "" {
+		if held {
+			delete(r.holders, name)
+			r.fleet.Leave(name)
+		}
+		return
+	}
+	r.holders[name] = where
+	p := r.places[where]
+	if err := r.fleet.Join(p.clusters[name]); err != nil {
+		p.refused[name] = fmt.Errorf("cluster %q: %w", name, err)
+	} else {
+		delete(p.refused, name)
+	}
+}
+
+func (r *Roster) has(where, name string) bool {
+	p := r.places[where]
+	if p == nil {
+		return false
+	}
+	_, ok := p.clusters[name]
+	return ok
+}
+
+// report logs what is wrong with a place when that is new, and that it is well again.
+func (r *Roster) report(ctx context.Context, where string) bool {
+	p, err := r.places[where], r.health(where)
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if p.said == text {
+		return false
+	}
+	p.said = text
+	logger := klog.FromContext(ctx)
+	if err != nil {
+		logger.Error(err, "Clusters cannot all be read", "source", where, "kept", len(p.clusters))
+		return true
+	}
+	logger.Info("Clusters can all be read again", "source", where)
+	return false
+}
+
+// health says what is wrong with a place.
+func (r *Roster) health(where string) error {
+	p := r.places[where]
+	wrong := []error{p.wrong}
+	for _, name := range slices.Sorted(maps.Keys(p.refused)) {
+		wrong = append(wrong, p.refused[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.clusters)) {
+		if holder := r.holders[name]; holder != where {
+			wrong = append(wrong, fmt.Errorf("cluster %q: the name is that of a cluster of %s", name, holder))
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// Health says what is wrong, place by place.
+func (r *Roster) Health() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var wrong []error
+	for _, where := range slices.Sorted(maps.Keys(r.places)) {
+		if err := r.health(where); err != nil {
+			wrong = append(wrong, fmt.Errorf("%s: %w", where, err))
+		}
+	}
+	return errors.Join(wrong...)
+}

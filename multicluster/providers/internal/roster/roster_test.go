@@ -1,0 +1,141 @@
+package roster_test
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
+
+	"github.com/flyball-dev/flyball/multicluster"
+	"github.com/flyball-dev/flyball/multicluster/providers/internal/fleettest"
+	"github.com/flyball-dev/flyball/multicluster/providers/internal/roster"
+)
+
+func cluster(name, host string) multicluster.Announcement {
+	return multicluster.Announcement{Name: name, Identity: host, Config: &rest.Config{Host: host}}
+}
+
+func clusters(names ...string) (all []multicluster.Announcement) {
+	for _, name := range names {
+		all = append(all, cluster(name, "h"))
+	}
+	return all
+}
+
+func wantLog(t *testing.T, fleet *fleettest.Fleet, want string) {
+	t.Helper()
+	if got := fleet.Log(); got != want {
+		t.Errorf("the fleet heard %q, want %q", got, want)
+	}
+}
+
+func wantHealth(t *testing.T, r *roster.Roster, want string) {
+	t.Helper()
+	got := ""
+	if err := r.Health(); err != nil {
+		got = err.Error()
+	}
+	if got != want {
+		t.Errorf("health is %q, want %q", got, want)
+	}
+}
+
+func TestWhatIsFoundJoinsAndWhatIsNotFoundAgainLeaves(t *testing.T) {
+	var r roster.Roster
+	fleet := &fleettest.Fleet{}
+	r.Begin(fleet)
+	r.Found(t.Context(), "x", clusters("a", "b"))
+	r.Found(t.Context(), "y", clusters("c"))
+	r.Complete(true)
+	wantLog(t, fleet, "join a; join b; join c; synced")
+	r.Found(t.Context(), "x", clusters("b"))
+	r.Gone("y")
+	wantLog(t, fleet, "leave a; leave c")
+	wantHealth(t, &r, "")
+}
+
+func TestABrokenPlaceKeepsItsClusters(t *testing.T) {
+	var log bytes.Buffer
+	ctx := klog.NewContext(t.Context(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&log))))
+	var r roster.Roster
+	fleet := &fleettest.Fleet{}
+	r.Begin(fleet)
+	r.Found(ctx, "x", clusters("a", "b"))
+	fleet.Log()
+	for i := range 3 {
+		if news := r.Broken(ctx, "x", errors.New("no sense")); news != (i == 0) {
+			t.Errorf("time %d: that is news: %t", i, news)
+		}
+	}
+	if n := strings.Count(log.String(), "no sense"); n != 1 {
+		t.Errorf("it was logged %d times:\n%s", n, &log)
+	}
+	wantHealth(t, &r, "x: no sense")
+	r.Found(ctx, "x", clusters("b"), roster.Unusable{Name: "a", Err: errors.New("half of it")}, roster.Unusable{Name: "new", Err: errors.New("all of it")})
+	wantHealth(t, &r, "x: half of it\nall of it")
+	wantLog(t, fleet, "")
+	r.Found(ctx, "x", clusters("a", "b"))
+	wantHealth(t, &r, "")
+	if !strings.Contains(log.String(), "can all be read again") {
+		t.Errorf("the end of it was not logged:\n%s", &log)
+	}
+}
+
+func TestANameBelongsToWhoHadItFirst(t *testing.T) {
+	var r roster.Roster
+	fleet := &fleettest.Fleet{}
+	r.Begin(fleet)
+	r.Found(t.Context(), "y", []multicluster.Announcement{cluster("a", "first")})
+	r.Found(t.Context(), "x", []multicluster.Announcement{cluster("a", "second")})
+	wantLog(t, fleet, "join a")
+	wantHealth(t, &r, `x: cluster "a": the name is that of a cluster of y`)
+	r.Gone("y")
+	wantLog(t, fleet, "change a: identity, host")
+	wantHealth(t, &r, "")
+	r.Found(t.Context(), "z", clusters("b", "b"))
+	wantHealth(t, &r, `z: there are two clusters of the name "b"`)
+}
+
+func TestWhatTheFleetRefusesIsAnnouncedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r roster.Roster
+		fleet := &fleettest.Fleet{}
+		fleet.Take("a")
+		r.Begin(fleet)
+		r.Found(t.Context(), "x", clusters("a", "b"))
+		wantHealth(t, &r, `x: cluster "a": another provider has announced a cluster of that name`)
+		go r.Run(t.Context())
+		time.Sleep(time.Minute)
+		fleet.Take()
+		time.Sleep(time.Minute)
+		wantLog(t, fleet, "join b; join a")
+		wantHealth(t, &r, "")
+	})
+}
+
+// A run knows what the one before knew, and gives up what it does not find again.
+func TestAnotherRunBeginsWithWhatWasKnown(t *testing.T) {
+	var r roster.Roster
+	r.Begin(&fleettest.Fleet{})
+	r.Found(t.Context(), "x", clusters("a"))
+	r.Found(t.Context(), "y", clusters("b"))
+	r.Found(t.Context(), "z", clusters("c"))
+
+	fleet := &fleettest.Fleet{}
+	r.Begin(fleet)
+	r.Broken(t.Context(), "x", errors.New("no sense"))
+	r.Found(t.Context(), "y", clusters("b"))
+	r.Complete(true)
+	wantLog(t, fleet, "join a; join b; join c; leave c; synced")
+
+	blind := &fleettest.Fleet{}
+	r.Begin(blind)
+	r.Complete(false)
+	wantLog(t, blind, "join a; join b; synced")
+}

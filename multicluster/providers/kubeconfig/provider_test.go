@@ -1,0 +1,290 @@
+package kubeconfig_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
+
+	"github.com/flyball-dev/flyball/multicluster/providers/internal/fleettest"
+	"github.com/flyball-dev/flyball/multicluster/providers/kubeconfig"
+)
+
+// config is a kubeconfig with these contexts, each followed by the host of its cluster. The first one is the current one.
+func config(contextsAndHosts ...string) string {
+	var contexts, clusters string
+	for i := 0; i < len(contextsAndHosts); i += 2 {
+		name, host := contextsAndHosts[i], contextsAndHosts[i+1]
+		contexts += fmt.Sprintf("- {name: %q, context: {cluster: %q, user: u}}\n", name, name)
+		clusters += fmt.Sprintf("- {name: %q, cluster: {server: %q}}\n", name, "https://"+host)
+	}
+	return fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: %q\nusers: [{name: u, user: {token: t}}]\ncontexts:\n%sclusters:\n%s", contextsAndHosts[0], contexts, clusters)
+}
+
+func ExampleNew() {
+	file := filepath.Join(os.TempDir(), fmt.Sprintf("kubeconfig-%d", os.Getpid()))
+	if err := os.WriteFile(file, []byte(config("eu", "eu.example", "admin@us", "us.example")), 0o600); err != nil {
+		log.Fatal(err)
+	}
+	defer os.Remove(file)
+	provider := kubeconfig.New(file, kubeconfig.Options{})
+	fleet := &fleettest.Fleet{} // takes the place of a multicluster.Manager's
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	fmt.Println(provider.Run(ctx, fleet), fleet.Names())
+	// Output: <nil> admin-us eu
+}
+
+// world is a provider that runs, and a folder.
+type world struct {
+	t     *testing.T
+	dir   string
+	fleet *fleettest.Fleet
+	p     *kubeconfig.Provider
+	log   bytes.Buffer
+}
+
+// inWorld runs test in a bubble. prepare makes what is there at the start, and returns what the provider looks at.
+func inWorld(t *testing.T, o kubeconfig.Options, prepare func(w *world) string, test func(w *world)) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, dir: t.TempDir(), fleet: &fleettest.Fleet{}}
+		w.p = kubeconfig.New(filepath.Join(w.dir, prepare(w)), o)
+		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&w.log)))))
+		done := make(chan error)
+		go func() { done <- w.p.Run(ctx, w.fleet) }()
+		synctest.Wait()
+		test(w)
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// put replaces a file in one step.
+func (w *world) put(name, text string) {
+	w.t.Helper()
+	path := filepath.Join(w.dir, name)
+	w.must(os.MkdirAll(filepath.Dir(path), 0o755))
+	w.must(os.WriteFile(path+".new", []byte(text), 0o600))
+	w.must(os.Rename(path+".new", path))
+}
+
+func (w *world) remove(name string) {
+	w.t.Helper()
+	w.must(os.Remove(filepath.Join(w.dir, name)))
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// wants says what the fleet has heard since it was asked for last, three looks later.
+func (w *world) wants(want string) {
+	w.t.Helper()
+	time.Sleep(3*time.Second + time.Millisecond)
+	synctest.Wait()
+	if got := w.fleet.Log(); got != want {
+		w.t.Errorf("the fleet heard %q, want %q", got, want)
+	}
+}
+
+// wantsHealth says that each line of Health contains one of these texts.
+func (w *world) wantsHealth(texts ...string) {
+	w.t.Helper()
+	var lines []string
+	if err := w.p.Health(); err != nil {
+		lines = strings.Split(err.Error(), "\n")
+	}
+	ok := len(lines) == len(texts)
+	for i := range min(len(lines), len(texts)) {
+		ok = ok && strings.Contains(lines[i], texts[i])
+	}
+	if !ok {
+		w.t.Errorf("health is %q, want %q", lines, texts)
+	}
+}
+
+func TestContextsOfAFileAreClusters(t *testing.T) {
+	inWorld(t, kubeconfig.Options{}, func(w *world) string {
+		w.put("config", config("eu", "1", "us", "2"))
+		return "config"
+	}, func(w *world) {
+		w.wants("join eu; join us; synced")
+		w.put("config", config("eu", "1", "us", "2")) // the same in other clothes
+		w.wants("")
+		w.put("config", config("eu", "1", "us", "9", "ap", "3"))
+		w.wants("join ap; change us: identity, host")
+		w.put("config", config("ap", "3"))
+		w.wants("leave eu; leave us")
+		w.wantsHealth()
+	})
+}
+
+func TestAMalformedFileTakesNothingAway(t *testing.T) {
+	inWorld(t, kubeconfig.Options{}, func(w *world) string {
+		w.put("config", config("eu", "1", "us", "2"))
+		return "config"
+	}, func(w *world) {
+		w.wants("join eu; join us; synced")
+		for text, says := range map[string]string{"{{{": "no kubeconfig", "": "empty", "kind: Pod": "no kubeconfig"} {
+			w.put("config", text)
+			w.wants("")
+			w.wantsHealth("config: it is " + says)
+			w.wants("")
+		}
+		w.remove("config")
+		w.wants("")
+		w.wantsHealth("config: stat: no such file")
+		w.put("config", config("us", "2"))
+		w.wants("leave eu")
+		w.wantsHealth()
+		if n := strings.Count(w.log.String(), "Clusters cannot all be read"); n != 4 {
+			w.t.Errorf("four faults were logged %d times:\n%s", n, &w.log)
+		}
+	})
+}
+
+// One context that makes no sense does not spoil the others, and stays as it was.
+func TestAMalformedContextTakesNothingAway(t *testing.T) {
+	inWorld(t, kubeconfig.Options{}, func(w *world) string {
+		w.put("config", config("eu", "1", "us", "2"))
+		return "config"
+	}, func(w *world) {
+		w.wants("join eu; join us; synced")
+		broken := strings.Replace(config("eu", "1", "us", "3"), `cluster: "eu", user: u`, `cluster: "eu", user: nobody`, 1)
+		w.put("config", broken)
+		w.wants("change us: identity, host")
+		w.wantsHealth(`context "eu"`)
+	})
+}
+
+func TestFilesOfADirectoryAreClusters(t *testing.T) {
+	inWorld(t, kubeconfig.Options{}, func(w *world) string {
+		w.put("d/eu.yaml", config("x", "1", "not-current", "7"))
+		w.put("d/us.kubeconfig", config("x", "2"))
+		w.put("d/.hidden", config("x", "2"))
+		w.must(os.MkdirAll(filepath.Join(w.dir, "d/folder"), 0o755))
+		return "d"
+	}, func(w *world) {
+		w.wants("join eu; join us; synced")
+		w.put("d/ap.yaml", config("x", "3"))
+		w.wants("join ap")
+		w.put("d/eu.yaml", config("x", "9"))
+		w.wants("change eu: identity, host")
+		w.put("d/us.kubeconfig", "{{{")
+		w.remove("d/ap.yaml")
+		w.wants("leave ap")
+		w.wantsHealth("d/us.kubeconfig: it is no kubeconfig")
+		w.remove("d/us.kubeconfig")
+		w.wants("leave us")
+		w.wantsHealth()
+		w.put("d/eu.yaml", strings.Replace(config("x", "9"), `current-context: "x"`, "current-context: nowhere", 1))
+		w.wants("")
+		w.wantsHealth(`its current context "nowhere" is not in it`)
+	})
+}
+
+func TestADirectoryThatIsAwayTakesNothingAway(t *testing.T) {
+	inWorld(t, kubeconfig.Options{}, func(w *world) string {
+		w.put("d/eu.yaml", config("x", "1"))
+		return "d"
+	}, func(w *world) {
+		w.wants("join eu; synced")
+		w.must(os.Rename(filepath.Join(w.dir, "d"), filepath.Join(w.dir, "away")))
+		w.wants("")
+		w.wantsHealth("d: stat: no such file")
+		w.must(os.Rename(filepath.Join(w.dir, "away"), filepath.Join(w.dir, "d")))
+		w.wants("")
+		w.wantsHealth()
+	})
+}
+
+func TestNothingIsThereYet(t *testing.T) {
+	inWorld(t, kubeconfig.Options{}, func(*world) string { return "d" }, func(w *world) {
+		w.wants("synced")
+		w.wantsHealth("d: stat: no such file")
+		w.put("d/eu.yaml", config("x", "1"))
+		w.wants("join eu")
+		w.wantsHealth()
+	})
+}
+
+// The kubelet writes what it mounts into a new folder, and then has the link ..data lead there: all files change at once.
+//
+// Source: AtomicWriter of Kubernetes v1.37, pkg/volume/util.
+func TestMountedSecret(t *testing.T) {
+	inWorld(t, kubeconfig.Options{}, func(w *world) string {
+		w.put("d/..2026_1/eu.yaml", config("x", "1"))
+		w.must(os.Symlink("..2026_1", filepath.Join(w.dir, "d/..data")))
+		w.must(os.Symlink("..data/eu.yaml", filepath.Join(w.dir, "d/eu.yaml")))
+		return "d"
+	}, func(w *world) {
+		w.wants("join eu; synced")
+		w.put("d/..2026_2/eu.yaml", config("x", "2")) // of the same size, and perhaps the same time
+		w.put("d/..2026_2/us.yaml", config("x", "3"))
+		w.must(os.Symlink("..2026_2", filepath.Join(w.dir, "d/..data_tmp")))
+		w.must(os.Rename(filepath.Join(w.dir, "d/..data_tmp"), filepath.Join(w.dir, "d/..data")))
+		w.must(os.Symlink("..data/us.yaml", filepath.Join(w.dir, "d/us.yaml")))
+		w.must(os.RemoveAll(filepath.Join(w.dir, "d/..2026_1")))
+		w.wants("change eu: identity, host; join us")
+		w.remove("d/us.yaml")
+		w.wants("leave us")
+		w.wantsHealth()
+	})
+}
+
+// Whoever writes a file in place has a shorter one there for a while, which may make sense.
+func TestAHalfWrittenFileIsNotRead(t *testing.T) {
+	inWorld(t, kubeconfig.Options{}, func(w *world) string {
+		w.put("config", config("eu", "1", "us", "2"))
+		return "config"
+	}, func(w *world) {
+		w.wants("join eu; join us; synced")
+		path := filepath.Join(w.dir, "config")
+		w.must(os.WriteFile(path, []byte(config("eu", "1")), 0o600))
+		time.Sleep(time.Second) // one look
+		w.must(os.WriteFile(path, []byte(config("eu", "1", "us", "2", "ap", "3")), 0o600))
+		w.wants("join ap")
+		w.wantsHealth()
+	})
+}
+
+func TestNamesAndLabels(t *testing.T) {
+	o := kubeconfig.Options{
+		EveryContext: true,
+		Labels: func(file, context string) map[string]string {
+			return map[string]string{"file": file, "context": context}
+		},
+	}
+	inWorld(t, o, func(w *world) string {
+		w.put("d/eu.yaml", config("Admin@1", "1", "admin:1", "2", "b", "3"))
+		w.put("d/us.yaml", config("b", "4"))
+		return "d"
+	}, func(w *world) {
+		w.wants("join eu/admin-1; join eu/b; join us/b; synced")
+		w.wantsHealth(`two clusters of the name "eu/admin-1"`)
+		a, err := w.fleet.Cluster("eu/b")
+		w.must(err)
+		if a.Labels["file"] != "eu" || a.Labels["context"] != "b" {
+			w.t.Errorf("labels are %v", a.Labels)
+		}
+	})
+	o = kubeconfig.Options{Name: func(_, context string) string { return strings.TrimPrefix(context, "skip") }}
+	inWorld(t, o, func(w *world) string {
+		w.put("config", config("skip", "1", "b", "3"))
+		return "config"
+	}, func(w *world) { w.wants("join b; synced") })
+}

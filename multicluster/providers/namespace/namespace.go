@@ -1,0 +1,113 @@
+// Package namespace is the provider of clusters that are namespaces of the local one: small tenants, or a fleet to try things with.
+//
+// What such a cluster caches is of its namespace, and its client makes no request that names another. Cluster-scoped kinds are there
+// whole. That keeps mistakes from reaching a neighbour; it is no wall: a list that is read live, and over all namespaces, goes through.
+//
+// A namespace that is being deleted stays a cluster until it is gone: whoever has finalizers in it must be able to take them off. One
+// that is made anew under its name is another cluster.
+package namespace
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
+
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/manager"
+	"github.com/flyball-dev/flyball/multicluster"
+	"github.com/flyball-dev/flyball/multicluster/providers/internal/objects"
+	"github.com/flyball-dev/flyball/multicluster/providers/internal/roster"
+)
+
+// Options say which namespaces are clusters. The zero value is all of them.
+type Options struct {
+	// LabelSelector selects them, evaluated by the server.
+	LabelSelector string
+	// Name names the cluster of a namespace; "" leaves it out. Nil: after the namespace.
+	Name func(*metav1.PartialObjectMetadata) string
+}
+
+// Provider announces namespaces as clusters.
+type Provider struct {
+	local  *manager.Manager
+	o      Options
+	roster roster.Roster
+}
+
+// New returns the provider of the namespaces of local's cluster that o describes.
+//
+// Errors: a selector that is none.
+func New(local *manager.Manager, o Options) (*Provider, error) {
+	if _, err := labels.Parse(o.LabelSelector); err != nil {
+		return nil, fmt.Errorf("namespace provider: Options.LabelSelector: %w", err)
+	}
+	if o.Name == nil {
+		o.Name = func(n *metav1.PartialObjectMetadata) string { return n.Name }
+	}
+	return &Provider{local: local, o: o}, nil
+}
+
+// Name implements what multicluster.Provider may have.
+func (p *Provider) Name() string { return "namespace" }
+
+// Health names the namespaces that the fleet has not taken, and why.
+func (p *Provider) Health() error { return p.roster.Health() }
+
+// Run implements multicluster.Provider. The local manager runs the informer.
+func (p *Provider) Run(ctx context.Context, fleet multicluster.Fleet) error {
+	see := func(key string, n *metav1.PartialObjectMetadata) {
+		var found []multicluster.Announcement
+		if name := p.o.Name(n); name != "" {
+			found = append(found, multicluster.Announcement{
+				Name: name, Identity: string(n.UID), Config: confined(p.local.Config(), n.Name), Namespace: n.Name, Labels: n.Labels,
+			})
+		}
+		p.roster.Found(ctx, key, found)
+	}
+	o := informer.InformerOptions{Kind: corev1.SchemeGroupVersion.WithKind("Namespace"), LabelSelector: p.o.LabelSelector}
+	return objects.Follow(ctx, p.local.Informers(), o, &p.roster, fleet, see)
+}
+
+// confined is a configuration whose requests stay in a namespace.
+func confined(config *rest.Config, namespace string) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &confinement{namespace: namespace, next: next} })
+	return config
+}
+
+// confinement is a transport that refuses requests about other namespaces.
+type confinement struct {
+	namespace string
+	next      http.RoundTripper
+}
+
+// WrappedRoundTripper is how client-go finds what is below.
+func (c *confinement) WrappedRoundTripper() http.RoundTripper { return c.next }
+
+// RoundTrip implements http.RoundTripper.
+func (c *confinement) RoundTrip(r *http.Request) (*http.Response, error) {
+	if other, named := namespaceOf(r.URL.Path); named && other != c.namespace {
+		if r.Body != nil {
+			_ = r.Body.Close()
+		}
+		return nil, fmt.Errorf("the cluster is the namespace %q: requests about %q are not made", c.namespace, other)
+	}
+	return c.next.RoundTrip(r)
+}
+
+// namespaceOf is the namespace that the path of a request names: …/namespaces/NAME and everything below.
+func namespaceOf(path string) (string, bool) {
+	parts := strings.Split(path, "/")
+	for i, part := range parts {
+		if part == "namespaces" && i+1 < len(parts) && parts[i+1] != "" {
+			return parts[i+1], true
+		}
+	}
+	return "", false
+}

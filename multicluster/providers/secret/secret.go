@@ -1,0 +1,121 @@
+// Package secret is the provider of clusters whose kubeconfigs are in Secrets of the local cluster: each Secret with the label is a
+// cluster, named after it, with its labels, reached by the current context.
+//
+// A Secret whose kubeconfig cannot be understood takes nothing away: its cluster stays as it was until the Secret is mended or
+// deleted. Health says in words what is wrong, and so does an event on the Secret.
+//
+// Who may write such a Secret decides where this process connects to. By default that is all: a kubeconfig that names a command, or a
+// file of this process, is refused, for it could have the process run something, or send its own token to somebody.
+package secret
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/manager"
+	"github.com/flyball-dev/flyball/multicluster"
+	"github.com/flyball-dev/flyball/multicluster/providers/internal/kubeconf"
+	"github.com/flyball-dev/flyball/multicluster/providers/internal/objects"
+	"github.com/flyball-dev/flyball/multicluster/providers/internal/roster"
+)
+
+// DefaultLabel and DefaultKey are what Secrets are found and read by where Options do not say.
+const (
+	DefaultLabel = "multicluster.flyball.dev/kubeconfig"
+	DefaultKey   = "kubeconfig"
+)
+
+// Options say which Secrets are meant. Namespace is required.
+type Options struct {
+	// Namespace is where the Secrets are.
+	Namespace string
+	// LabelSelector selects them, evaluated by the server: others are not read. Empty means DefaultLabel=true.
+	LabelSelector string
+	// Key is where in a Secret's data the kubeconfig is. Empty means DefaultKey.
+	Key string
+	// Name names the cluster of a Secret; "" leaves it out. Nil: after the Secret.
+	Name func(*corev1.Secret) string
+	// Trusted allows kubeconfigs that run commands and read files. See the package comment.
+	Trusted bool
+}
+
+// Provider announces the clusters of Secrets.
+type Provider struct {
+	local  *manager.Manager
+	o      Options
+	roster roster.Roster
+}
+
+// New returns the provider of the Secrets of local's cluster that o describes.
+//
+// Errors: no namespace, or a selector that is none.
+func New(local *manager.Manager, o Options) (*Provider, error) {
+	if o.Namespace == "" {
+		return nil, errors.New("secret provider: Options.Namespace is empty")
+	}
+	if o.LabelSelector == "" {
+		o.LabelSelector = DefaultLabel + "=true"
+	}
+	if _, err := labels.Parse(o.LabelSelector); err != nil {
+		return nil, fmt.Errorf("secret provider: Options.LabelSelector: %w", err)
+	}
+	if o.Key == "" {
+		o.Key = DefaultKey
+	}
+	if o.Name == nil {
+		o.Name = func(s *corev1.Secret) string { return s.Name }
+	}
+	return &Provider{local: local, o: o}, nil
+}
+
+// Name implements what multicluster.Provider may have.
+func (p *Provider) Name() string { return "secret" }
+
+// Health says which Secrets cannot be used, and why.
+func (p *Provider) Health() error { return p.roster.Health() }
+
+// Run implements multicluster.Provider. The local manager runs the informer.
+func (p *Provider) Run(ctx context.Context, fleet multicluster.Fleet) error {
+	recorder := p.local.Recorder("secret-provider")
+	see := func(key string, s *corev1.Secret) {
+		found, err := p.read(s)
+		if err == nil {
+			p.roster.Found(ctx, key, found)
+		} else if p.roster.Broken(ctx, key, err) {
+			recorder.Eventf(s, corev1.EventTypeWarning, "InvalidKubeconfig", "The kubeconfig cannot be used: %v", err)
+		}
+	}
+	o := informer.InformerOptions{Namespaces: []string{p.o.Namespace}, LabelSelector: p.o.LabelSelector}
+	return objects.Follow(ctx, p.local.Informers(), o, &p.roster, fleet, see)
+}
+
+// read returns the cluster of a Secret, or none where that is wanted.
+func (p *Provider) read(s *corev1.Secret) ([]multicluster.Announcement, error) {
+	name := p.o.Name(s)
+	if name == "" {
+		return nil, nil
+	}
+	data, ok := s.Data[p.o.Key]
+	if !ok {
+		return nil, fmt.Errorf("there is no %q in its data", p.o.Key)
+	}
+	contexts, current, err := kubeconf.Read(data, kubeconf.Source{Untrusted: !p.o.Trusted})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.o.Key, err)
+	}
+	i := slices.IndexFunc(contexts, func(c kubeconf.Context) bool { return c.Name == current })
+	if i < 0 {
+		return nil, fmt.Errorf("%s: its current context %q is not in it", p.o.Key, current)
+	}
+	c := contexts[i]
+	if c.Err != nil {
+		return nil, fmt.Errorf("%s: %w", p.o.Key, c.Err)
+	}
+	return []multicluster.Announcement{{Name: name, Identity: c.Identity, Config: c.Config, Labels: s.Labels}}, nil
+}

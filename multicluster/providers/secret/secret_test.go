@@ -1,0 +1,228 @@
+package secret_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/localapi"
+	"github.com/flyball-dev/flyball/manager"
+	"github.com/flyball-dev/flyball/multicluster/providers/internal/fleettest"
+	"github.com/flyball-dev/flyball/multicluster/providers/secret"
+)
+
+// kubeconfig leads to a host.
+func kubeconfig(host string) string {
+	return "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n" +
+		"clusters: [{name: k, cluster: {server: https://" + host + "}}]\nusers: [{name: u, user: {token: t}}]\n"
+}
+
+// secretOf is a Secret with a kubeconfig.
+func secretOf(name, text string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: name, Labels: map[string]string{secret.DefaultLabel: "true", "env": "test"}},
+		Data:       map[string][]byte{secret.DefaultKey: []byte(text)},
+	}
+}
+
+func ExampleNew() {
+	server, err := localapi.New(localapi.Options{Namespaces: []string{"fleet"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
+	if err := server.Seed(ctx, secretOf("eu", kubeconfig("eu.example"))); err != nil {
+		log.Fatal(err)
+	}
+	local, err := manager.New(server.RESTConfig(), manager.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	provider, err := secret.New(local, secret.Options{Namespace: "fleet"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fleet := &fleettest.Fleet{OnSynced: cancel} // takes the place of a multicluster.Manager's
+	done := make(chan error)
+	go func() { done <- local.Run(ctx) }()
+	fmt.Println(provider.Run(ctx, fleet), <-done, fleet.Names())
+	// Output: <nil> <nil> eu
+}
+
+// world is a server, and a provider that runs.
+type world struct {
+	t     *testing.T
+	ctx   context.Context
+	them  kubernetes.Interface
+	fleet *fleettest.Fleet
+	p     *secret.Provider
+}
+
+func inWorld(t *testing.T, o secret.Options, test func(w *world)) {
+	synctest.Test(t, func(t *testing.T) {
+		api := localapi.NewTestWith(t, localapi.Options{Namespaces: []string{"fleet", "other"}})
+		local, err := manager.New(api.RESTConfig(), manager.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := secret.New(local, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
+		w := &world{t: t, ctx: ctx, them: api.Client(), fleet: &fleettest.Fleet{}, p: p}
+		done := make(chan error, 2)
+		go func() { done <- local.Run(ctx) }()
+		go func() { done <- p.Run(ctx, w.fleet) }()
+		w.wants("synced")
+		test(w)
+		cancel()
+		for range 2 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// put writes a Secret.
+func (w *world) put(s *corev1.Secret) {
+	w.t.Helper()
+	if _, err := w.them.CoreV1().Secrets(s.Namespace).Create(w.ctx, s, metav1.CreateOptions{}); err == nil {
+		return
+	}
+	if _, err := w.them.CoreV1().Secrets(s.Namespace).Update(w.ctx, s, metav1.UpdateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) remove(name string) {
+	w.t.Helper()
+	if err := w.them.CoreV1().Secrets("fleet").Delete(w.ctx, name, metav1.DeleteOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// wants says what the fleet has heard since it was asked for last.
+func (w *world) wants(want string) {
+	w.t.Helper()
+	time.Sleep(time.Second)
+	synctest.Wait()
+	if got := w.fleet.Log(); got != want {
+		w.t.Errorf("the fleet heard %q, want %q", got, want)
+	}
+}
+
+// wantsHealth says what Health contains; "" for nothing at all.
+func (w *world) wantsHealth(want string) {
+	w.t.Helper()
+	switch err := w.p.Health(); {
+	case (err == nil) != (want == ""), err != nil && !strings.Contains(err.Error(), want):
+		w.t.Errorf("health is %v, want %q", err, want)
+	}
+}
+
+func TestSecretsAreClusters(t *testing.T) {
+	inWorld(t, secret.Options{Namespace: "fleet"}, func(w *world) {
+		w.put(secretOf("eu", kubeconfig("1")))
+		w.wants("join eu")
+		if a, err := w.fleet.Cluster("eu"); err != nil || a.Config.Host != "https://1" || a.Labels["env"] != "test" {
+			t.Errorf("the cluster is %+v, %v", a, err)
+		}
+		unlabelled, elsewhere := secretOf("us", kubeconfig("2")), secretOf("ap", kubeconfig("3"))
+		unlabelled.Labels, elsewhere.Namespace = nil, "other"
+		w.put(unlabelled)
+		w.put(elsewhere)
+		w.wants("")
+		w.put(secretOf("us", kubeconfig("2")))
+		w.wants("join us")
+		w.put(secretOf("eu", kubeconfig("9")))
+		w.wants("change eu: identity, host")
+		w.put(unlabelled)
+		w.wants("leave us")
+		w.remove("eu")
+		w.wants("leave eu")
+		w.wantsHealth("")
+	})
+}
+
+func TestAMalformedSecretTakesNothingAway(t *testing.T) {
+	inWorld(t, secret.Options{Namespace: "fleet"}, func(w *world) {
+		w.put(secretOf("eu", kubeconfig("1")))
+		w.wants("join eu")
+		w.put(secretOf("eu", "{{{"))
+		w.put(secretOf("us", ""))
+		w.wants("")
+		w.wantsHealth("fleet/eu: kubeconfig: it is no kubeconfig")
+		w.wantsHealth("fleet/us: kubeconfig: it is empty")
+		again := secretOf("eu", "{{{")
+		again.Labels["more"] = "labels"
+		w.put(again) // the same fault
+		w.wants("")
+		events, err := w.them.CoreV1().Events("fleet").List(w.ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=eu"})
+		if err != nil || len(events.Items) != 1 || events.Items[0].Count != 1 || events.Items[0].Reason != "InvalidKubeconfig" {
+			t.Errorf("there are events %v, %v, want one of the fault", events, err)
+		}
+		w.put(secretOf("eu", kubeconfig("2")))
+		w.wants("change eu: identity, host")
+		w.remove("us")
+		w.wants("")
+		w.wantsHealth("")
+		w.put(secretOf("eu", "{{{"))
+		w.remove("eu")
+		w.wants("leave eu")
+		w.wantsHealth("")
+	})
+}
+
+// Who may write a Secret must not get at the process's own token by it, nor have it run something.
+func TestASecretIsNotTrusted(t *testing.T) {
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reads := strings.Replace(kubeconfig("1"), "token: t", "tokenFile: "+token, 1)
+	inWorld(t, secret.Options{Namespace: "fleet"}, func(w *world) {
+		w.put(secretOf("eu", reads))
+		w.wants("")
+		w.wantsHealth("tokenFile names a file")
+	})
+	inWorld(t, secret.Options{Namespace: "fleet", Trusted: true}, func(w *world) {
+		w.put(secretOf("eu", reads))
+		w.wants("join eu")
+		w.wantsHealth("")
+	})
+}
+
+func TestOptions(t *testing.T) {
+	o := secret.Options{
+		Namespace: "fleet", LabelSelector: "env in (test)", Key: "value",
+		Name: func(s *corev1.Secret) string { return map[string]string{"x-eu": "eu", "us": "us"}[s.Name] },
+	}
+	inWorld(t, o, func(w *world) {
+		s := secretOf("x-eu", "")
+		s.Data = map[string][]byte{"value": []byte(kubeconfig("1"))}
+		w.put(s)
+		w.put(secretOf("x-none", ""))
+		w.put(secretOf("us", kubeconfig("1")))
+		w.wants("join eu")
+		w.wantsHealth(`fleet/us: there is no "value" in its data`)
+	})
+	for _, o := range []secret.Options{{}, {Namespace: "fleet", LabelSelector: "!!"}} {
+		if _, err := secret.New(nil, o); err == nil {
+			t.Errorf("%+v are taken", o)
+		}
+	}
+}

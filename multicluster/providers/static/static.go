@@ -1,0 +1,37 @@
+// Package static is the provider of a fleet whose clusters are known from the start.
+package static
+
+import (
+	"context"
+	"slices"
+
+	"github.com/flyball-dev/flyball/multicluster"
+	"github.com/flyball-dev/flyball/multicluster/providers/internal/roster"
+)
+
+// Provider announces a list of clusters, and nothing after that.
+type Provider struct {
+	clusters []multicluster.Announcement
+	roster   roster.Roster
+}
+
+// New returns the provider of these clusters. Those that the fleet does not take are named by Health, and announced again now and
+// then: their names may have been another provider's.
+func New(clusters ...multicluster.Announcement) *Provider {
+	return &Provider{clusters: slices.Clone(clusters)}
+}
+
+// Name implements what multicluster.Provider may have.
+func (p *Provider) Name() string { return "static" }
+
+// Health names the clusters that the fleet has not taken, and why.
+func (p *Provider) Health() error { return p.roster.Health() }
+
+// Run implements multicluster.Provider.
+func (p *Provider) Run(ctx context.Context, fleet multicluster.Fleet) error {
+	p.roster.Begin(fleet)
+	p.roster.Found(ctx, "the list", p.clusters)
+	p.roster.Complete(true)
+	p.roster.Run(ctx)
+	return nil
+}

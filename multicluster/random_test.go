@@ -1,0 +1,194 @@
+package multicluster_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/manager"
+	"github.com/flyball-dev/flyball/multicluster"
+	"github.com/flyball-dev/flyball/reconcile"
+)
+
+// TestRandomFleets: names are announced, replaced, not ready, dead, slow and gone at random, while controllers come and go. No two
+// incarnations of a name are ever worked on at once, each request reaches the cluster that its event came from, and when the
+// storm is over every object of every cluster is reconciled. The bubble tells when a goroutine is left.
+func TestRandomFleets(t *testing.T) {
+	for seed := range uint64(size(t, "FLYBALL_FLEET_SEEDS", 6)) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { newStorm(t, seed).run(t) })
+		})
+	}
+}
+
+// storm is what happens to a fleet.
+type storm struct {
+	*rand.Rand
+	world *world
+	sites []*site
+
+	mu sync.Mutex
+	// announced is the site of each name, by number; absent when the name left or is not ready.
+	announced map[string]int
+	// working is how many reconciles run for each name, by identity of the incarnation.
+	working map[string]map[string]int
+	done    map[string]bool
+	wrong   []string
+}
+
+const stormSites = 6
+
+func newStorm(t *testing.T, seed uint64) *storm {
+	s := &storm{
+		Rand: rand.New(rand.NewPCG(seed, 2)), announced: map[string]int{},
+		working: map[string]map[string]int{}, done: map[string]bool{},
+	}
+	o := multicluster.Options{DrainTimeout: time.Duration(s.IntN(20)) * time.Second, ClusterWorkers: 1 + s.IntN(3)}
+	s.world = newWorld(t, o, manager.Options{})
+	for i := range stormSites {
+		s.sites = append(s.sites, newSite(t))
+		s.sites[i].create(t, fmt.Sprint("at-", i), fmt.Sprint("also-at-", i))
+	}
+	return s
+}
+
+func (s *storm) Reconcile(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {
+	c, err := clusterOf(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	identity := c.Info().Identity
+	s.begin(r, identity)
+	defer s.end(r, identity)
+	if !strings.HasSuffix(r.Name, "at-"+identity) {
+		s.note("%v was asked of %s", r, identity)
+	}
+	s.mu.Lock()
+	wait := time.Duration(s.IntN(3000)) * time.Millisecond
+	again := time.Duration(s.IntN(3)) * time.Minute
+	s.mu.Unlock()
+	select {
+	case <-time.After(wait):
+	case <-ctx.Done():
+		return reconcile.Result{}, ctx.Err()
+	}
+	if err := c.Get(ctx, r.NamespacedName, &corev1.ConfigMap{}, client.Live); err != nil {
+		return reconcile.Result{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done[r.String()] = true
+	return reconcile.Result{RequeueAfter: again}, nil
+}
+
+func (s *storm) begin(r multicluster.Request, identity string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.working[r.Cluster] == nil {
+		s.working[r.Cluster] = map[string]int{}
+	}
+	s.working[r.Cluster][identity]++
+	for other, n := range s.working[r.Cluster] {
+		if other != identity && n > 0 {
+			s.wrong = append(s.wrong, fmt.Sprintf("%s is worked on as %s and as %s", r.Cluster, identity, other))
+		}
+	}
+}
+
+func (s *storm) end(r multicluster.Request, identity string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.working[r.Cluster][identity]--
+}
+
+func (s *storm) note(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wrong = append(s.wrong, fmt.Sprintf(format, args...))
+}
+
+// number is a random one, which reconciles draw, too.
+func (s *storm) number(n int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.IntN(n)
+}
+
+func (s *storm) run(t *testing.T) {
+	s.world.complete(t, s)
+	s.world.start(t)
+	for range 60 {
+		s.step(t)
+		time.Sleep(time.Duration(s.number(4000)) * time.Millisecond)
+	}
+	for _, site := range s.sites {
+		site.refuse(nil)
+	}
+	time.Sleep(5 * time.Minute) // whoever waits for another attempt has had one
+	for name := range s.announced {
+		s.announce(t, name, s.number(stormSites))
+	}
+	for i, site := range s.sites {
+		site.create(t, fmt.Sprint("finally-at-", i))
+	}
+	time.Sleep(5 * time.Minute)
+	s.check(t)
+	s.world.end(t)
+}
+
+// step does one thing to the fleet.
+func (s *storm) step(t *testing.T) {
+	name, at := fmt.Sprint("c-", s.number(4)), s.number(stormSites)
+	switch s.number(9) {
+	case 0, 1, 2:
+		s.announce(t, name, at)
+	case 3:
+		s.world.fleet.Leave(name)
+		delete(s.announced, name)
+	case 4:
+		if err := s.world.fleet.Join(multicluster.Announcement{Name: name, NotReady: "upgrading"}); err != nil {
+			t.Error(err)
+		}
+		delete(s.announced, name)
+	case 5:
+		s.sites[at].refuse(dead)
+	case 6:
+		s.sites[at].refuse(broken)
+	case 7:
+		s.sites[at].refuse(nil)
+	default:
+		if err := s.world.local.Remove(t.Context(), "configmap"); err != nil {
+			t.Error(err)
+		}
+		s.world.complete(t, s)
+	}
+}
+
+func (s *storm) announce(t *testing.T, name string, at int) {
+	t.Helper()
+	s.announced[name] = at
+	s.world.joinAs(t, name, fmt.Sprint(at), s.sites[at], map[string]string{"at": fmt.Sprint(at)})
+}
+
+func (s *storm) check(t *testing.T) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, wrong := range s.wrong {
+		t.Error(wrong)
+	}
+	for name, at := range s.announced {
+		for _, object := range []string{"at-", "also-at-", "finally-at-"} {
+			if request := fmt.Sprintf("cluster://%s/default/%s%d", name, object, at); !s.done[request] {
+				t.Errorf("%s was not reconciled; clusters: %s", request, s.world.Note())
+			}
+		}
+	}
+}

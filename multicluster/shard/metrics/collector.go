@@ -1,0 +1,68 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/flyball-dev/flyball/multicluster/shard"
+)
+
+func newDesc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("fleet_shard_"+name, help, labels, nil)
+}
+
+var (
+	member    = newDesc("member", "1 while this replica is one of those that share the fleet")
+	replicas  = newDesc("replicas", "Current number of replicas that share the fleet, as far as this one knows")
+	leases    = newDesc("leases", "Current number of leases that this replica serves, waits for, or has not given back yet", "state")
+	tenures   = newDesc("tenures_total", "Total number of times of serving that ended, by how", "end")
+	stuck     = newDesc("stuck_total", "Total number of times of serving after which work went on, so that the lease had to run out")
+	taken     = newDesc("taken_total", "Total number of leases taken")
+	asked     = newDesc("asked_total", "Total number of requests to other replicas to hand over")
+	conflicts = newDesc("conflicts_total", "Total number of leases that another replica was faster to take")
+	errors    = newDesc("errors_total", "Total number of requests on leases that failed")
+	dead      = newDesc("dead_total", "Total number of sessions of replicas that were held to be over")
+)
+
+// Collector reads an owner when it is scraped. Register it with the Registerer of manager/metrics.
+//
+// Concurrency: all methods may be called from any goroutine.
+type Collector struct{ owner *shard.Owner }
+
+// New returns the collector of an owner.
+func New(owner *shard.Owner) *Collector { return &Collector{owner: owner} }
+
+// Describe implements prometheus.Collector.
+func (c *Collector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{member, replicas, leases, tenures, stuck, taken, asked, conflicts, errors, dead} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *Collector) Collect(out chan<- prometheus.Metric) {
+	s := c.owner.Stats()
+	gauge := func(d *prometheus.Desc, value int, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), labels...)
+	}
+	counter := func(d *prometheus.Desc, value uint64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value), labels...)
+	}
+	is := 0
+	if s.Member {
+		is = 1
+	}
+	gauge(member, is)
+	gauge(replicas, s.Replicas)
+	gauge(leases, s.Serving, "serving")
+	gauge(leases, s.Waiting, "waiting")
+	gauge(leases, s.Owing, "owing")
+	counter(tenures, s.Released, "released")
+	counter(tenures, s.HandedOver, "handed over")
+	counter(tenures, s.Lost, "lost")
+	counter(stuck, s.Stuck)
+	counter(taken, s.Taken)
+	counter(asked, s.Asked)
+	counter(conflicts, s.Conflicts)
+	counter(errors, s.Errors)
+	counter(dead, s.Dead)
+}

@@ -1,0 +1,297 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+
+	"github.com/flyball-dev/flyball/manager/leader"
+	"github.com/flyball-dev/flyball/multicluster"
+)
+
+// tenure is a time in which this replica serves what a lease is for. It implements [multicluster.Tenure].
+//
+// Invariant: the lease names its session from before it began until Release has written into it, or somebody else has because the
+// session cannot be held any more.
+type tenure struct {
+	owner   *Owner
+	claim   *claim
+	session *session
+	// written is the lease as this tenure wrote it.
+	written *coordinationv1.Lease
+
+	// ending and lost are closed by yield and lose, once; nobody sends.
+	ending, lost         chan struct{}
+	endingOnce, lostOnce sync.Once
+	// released: Release was called.
+	released atomic.Bool
+	// cause is why it was lost; set before lost is closed.
+	cause error
+}
+
+var _ multicluster.Tenure = (*tenure)(nil)
+
+func (o *Owner) newTenure(c *claim, s *session, written *coordinationv1.Lease) *tenure {
+	return &tenure{owner: o, claim: c, session: s, written: written, ending: make(chan struct{}), lost: make(chan struct{})}
+}
+
+// Ending implements [multicluster.Tenure].
+func (t *tenure) Ending() <-chan struct{} { return t.ending }
+
+// Lost implements [multicluster.Tenure].
+func (t *tenure) Lost() <-chan struct{} { return t.lost }
+
+func (t *tenure) yield() { t.endingOnce.Do(func() { close(t.ending) }) }
+
+func (t *tenure) lose(cause error) {
+	t.lostOnce.Do(func() {
+		t.cause = cause
+		t.owner.counts.lost.Add(1)
+		close(t.lost)
+	})
+}
+
+// Check implements [multicluster.Tenure]. It looks at the clock at the moment of the call.
+func (t *tenure) Check() error {
+	if t.released.Load() {
+		return fmt.Errorf("%w: lease %s was released", leader.ErrLost, t.claim.lease)
+	}
+	select {
+	case <-t.lost:
+		return fmt.Errorf("%w: lease %s: %w", leader.ErrLost, t.claim.lease, t.cause)
+	default:
+		return t.session.check()
+	}
+}
+
+// isNewer says whether the tenure was written after what the informer shows.
+func (t *tenure) isNewer(l *coordinationv1.Lease) bool {
+	return older(l.ResourceVersion, t.written.ResourceVersion)
+}
+
+// older says whether a is a version before b.
+func older(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order < 0
+}
+
+// wrote notes the version that a release has made: until the informer shows it, what it shows is out of date.
+func (o *Owner) wrote(l *coordinationv1.Lease) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.released[l.Name] = l.ResourceVersion
+}
+
+// behindLocked says whether what the informer shows is older than this replica's release.
+func (o *Owner) behindLocked(l *coordinationv1.Lease) bool {
+	version, wrote := o.released[l.Name]
+	return wrote && older(l.ResourceVersion, version)
+}
+
+// take writes this replica's session into a lease that it may have. nil and no error: somebody else was faster.
+func (o *Owner) take(ctx context.Context, c *claim, lease *coordinationv1.Lease, s *session) (*tenure, error) {
+	if err := o.limiter.Wait(ctx); err != nil {
+		return nil, fmt.Errorf("wait for the rate limit of leases: %w", err)
+	}
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	// Not ctx: a write that may arrive has to be waited for.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.options.retryAfter())
+	defer cancel()
+	written, err := o.write(ctx, o.signed(c.key, c.lease, lease, s.id))
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
+		o.counts.conflicts.Add(1)
+		return nil, nil
+	case err != nil:
+		o.counts.errors.Add(1)
+		return nil, fmt.Errorf("its lease cannot be written: %w", err)
+	}
+	o.counts.taken.Add(1)
+	klog.FromContext(ctx).V(2).Info("Took the lease", "lease", c.lease, "before", holderBefore(lease))
+	t := o.newTenure(c, s, written)
+	o.mu.Lock()
+	c.tenure, c.waited = t, false
+	over := o.session != s
+	o.mu.Unlock()
+	if over {
+		t.lose(errors.New("the membership was lost meanwhile"))
+	} else if l, found := o.informer.Get(o.options.Namespace, c.lease); found {
+		o.review(c, l) // what came between the write and the tenure
+	}
+	return t, nil
+}
+
+func holderBefore(l *coordinationv1.Lease) string {
+	if l == nil {
+		return ""
+	}
+	return holderOf(l)
+}
+
+// signed is a lease with a holder; before is what there is, nil: nothing.
+func (o *Owner) signed(k key, name string, before *coordinationv1.Lease, holder string) *coordinationv1.Lease {
+	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: o.options.Namespace, Name: name}}
+	now := metav1.NowMicro()
+	if before != nil {
+		l = before.DeepCopy()
+	}
+	if l.Labels == nil {
+		l.Labels = map[string]string{}
+	}
+	if l.Annotations == nil {
+		l.Annotations = map[string]string{}
+	}
+	l.Labels[FleetLabel], l.Labels[KindLabel] = o.options.Fleet, string(k.kind)
+	l.Annotations[NameAnnotation] = k.name
+	delete(l.Annotations, WantedAnnotation)
+	if before != nil && holderOf(before) != holder {
+		l.Spec.LeaseTransitions = ptr.To(ptr.Deref(before.Spec.LeaseTransitions, 0) + 1)
+	}
+	l.Spec.HolderIdentity = &holder
+	l.Spec.LeaseDurationSeconds = ptr.To(int32(o.options.LeaseDuration.Seconds()))
+	l.Spec.RenewTime = &now
+	if before == nil || holderOf(before) != holder {
+		l.Spec.AcquireTime = &now
+	}
+	return l
+}
+
+// write creates a lease that has no version, and updates one that has, if that is the version there is.
+func (o *Owner) write(ctx context.Context, l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	if l.ResourceVersion == "" {
+		return o.leases.Create(ctx, l, metav1.CreateOptions{})
+	}
+	return o.leases.Update(ctx, l, metav1.UpdateOptions{})
+}
+
+// ask tells the holder of a lease that this replica is ready to serve what it is for.
+func (o *Owner) ask(ctx context.Context, lease *coordinationv1.Lease, s *session) error {
+	if err := o.limiter.Wait(ctx); err != nil {
+		return fmt.Errorf("wait for the rate limit of leases: %w", err)
+	}
+	o.counts.asked.Add(1)
+	return o.annotate(ctx, lease.Name, WantedAnnotation, s.id)
+}
+
+func (o *Owner) annotate(ctx context.Context, lease, annotation, value string) error {
+	ctx, cancel := context.WithTimeout(ctx, o.options.retryAfter())
+	defer cancel()
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, annotation, value)
+	if _, err := o.leases.Patch(ctx, lease, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		o.counts.errors.Add(1)
+		return fmt.Errorf("annotate lease %s: %w", lease, err)
+	}
+	return nil
+}
+
+// Release implements [multicluster.Tenure]. What cannot be written now is written by [Owner.Run] later, as long as this replica's
+// session lives; when that ends, the lease runs out.
+func (t *tenure) Release(ctx context.Context, stuck error) {
+	if t.released.Swap(true) {
+		return
+	}
+	o, c := t.owner, t.claim
+	d := &debt{session: t.session.id, stuck: stuck != nil}
+	o.mu.Lock()
+	c.tenure = nil
+	if o.session == t.session {
+		c.owed = d
+	} else {
+		o.dropLocked(c)
+	}
+	owes := c.owed != nil
+	o.mu.Unlock()
+	o.counts.ended(t, stuck)
+	if !owes {
+		return
+	}
+	last := t.written
+	if l, found := o.informer.Get(o.options.Namespace, c.lease); found && !t.isNewer(l) {
+		last = l
+	}
+	if err := o.pay(ctx, c, d, last); err != nil {
+		klog.FromContext(ctx).Error(err, "Lease is not released yet, and is tried again", "lease", c.lease)
+	}
+	o.mu.Lock()
+	d.late = true // whether it is paid or not: the sweep looks
+	o.mu.Unlock()
+}
+
+// payTries bounds how often a release that is refused is tried at once.
+const payTries = 3
+
+// pay writes what is owed. last is the lease as it was last seen.
+func (o *Owner) pay(ctx context.Context, c *claim, d *debt, last *coordinationv1.Lease) error {
+	if err := o.limiter.Wait(ctx); err != nil {
+		return fmt.Errorf("wait for the rate limit of leases: %w", err)
+	}
+	to := ""
+	if d.stuck {
+		to = stuckHolder(d.session)
+	}
+	var err error
+	for range payTries {
+		if last == nil || holderOf(last) != d.session {
+			o.paid(c)
+			return nil
+		}
+		if err = o.try(ctx, func(ctx context.Context) error {
+			written, err := o.leases.Update(ctx, o.signed(c.key, c.lease, last, to), metav1.UpdateOptions{})
+			if err == nil {
+				o.wrote(written)
+			}
+			return err
+		}); err == nil {
+			o.paid(c)
+			return nil
+		}
+		if getErr := o.try(ctx, func(ctx context.Context) error {
+			last, err = o.leases.Get(ctx, c.lease, metav1.GetOptions{})
+			return err
+		}); apierrors.IsNotFound(getErr) {
+			last = nil
+		} else if getErr != nil {
+			return fmt.Errorf("release lease %s: %w", c.lease, getErr)
+		}
+	}
+	return fmt.Errorf("release lease %s: %w", c.lease, err)
+}
+
+// try bounds one request.
+func (o *Owner) try(ctx context.Context, request func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, o.options.retryAfter())
+	defer cancel()
+	err := request(ctx)
+	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		o.counts.errors.Add(1)
+	}
+	return err
+}
+
+// paid notes that nothing is owed any more, and lets who waits for the lease go on.
+func (o *Owner) paid(c *claim) {
+	o.mu.Lock()
+	c.owed = nil
+	o.dropLocked(c)
+	o.mu.Unlock()
+	c.nudge()
+}
+
+// dropLocked forgets a claim that nobody has.
+func (o *Owner) dropLocked(c *claim) {
+	if c.tenure == nil && c.owed == nil && !c.waited {
+		delete(o.claims, c.lease)
+	}
+}

@@ -1,0 +1,347 @@
+package multicluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/internal/ownwrites"
+)
+
+// slot is a name in the fleet: what was announced under it last, and the incarnation of a cluster that lives there, one at a time.
+// It has one goroutine, which does everything that waits: only it makes members and ends them.
+type slot struct {
+	fleet *Manager
+	name  string
+
+	// What follows is guarded by the fleet's lock.
+
+	by *announcer
+	// want is what was announced last; nil when the cluster left.
+	want *Announcement
+	// round is that of its provider in which it was announced last.
+	round int
+	// changed has capacity 1: a token for the goroutine that want is not what it was. Sent by whoever announces, never closed.
+	changed chan struct{}
+	// relabeled has capacity 1: a token for it that the labels are not what they were, so that controllers look again whether they
+	// mean the cluster. Sent by whoever announces, never closed.
+	relabeled chan struct{}
+	// end cancels what is done for the incarnation that want does not describe any more; nil when there is none.
+	end context.CancelCauseFunc
+	// serving is what the incarnation was made for; nil when there is none.
+	serving *Announcement
+	// member is the incarnation; nil before its clients are made and after it has gone.
+	member *member
+
+	// state is where the cluster is since when, and reason why; attempts counts those to reach it since it was Live last.
+	state    State
+	since    time.Time
+	reason   string
+	attempts int
+}
+
+// Why a cluster leaves a state; these are the reasons in metrics.
+var (
+	errLeft     = errors.New("left the fleet")
+	errReplaced = errors.New("replaced by another cluster or endpoint")
+	errNotReady = errors.New("not ready any more")
+	errStopping = errors.New("the process stops")
+	errHandOver = errors.New("handed over to another replica")
+	errLost     = errors.New("the right to serve it was lost")
+)
+
+// newSlot is that of a name which was announced for the first time.
+func newSlot(m *Manager, r *round, a *Announcement) *slot {
+	return &slot{
+		fleet: m, name: a.Name, by: r.announcer, want: a, round: r.number,
+		changed: make(chan struct{}, 1), relabeled: make(chan struct{}, 1),
+	}
+}
+
+// sameCluster says whether what was made for a can go on for b.
+func sameCluster(a, b *Announcement) bool {
+	return b.NotReady == "" && a.Identity == b.Identity && a.Namespace == b.Namespace && reflect.DeepEqual(static(a.Config), static(b.Config))
+}
+
+// static is a config without what cannot be compared.
+func static(c *rest.Config) *rest.Config {
+	if c == nil {
+		return nil
+	}
+	c = rest.CopyConfig(c)
+	c.Transport, c.WrapTransport, c.Dial, c.Proxy = nil, nil, nil, nil
+	c.RateLimiter, c.WarningHandler, c.WarningHandlerWithContext, c.AuthConfigPersister = nil, nil, nil, nil
+	c.NegotiatedSerializer = nil
+	return c
+}
+
+// announceLocked takes in what a provider says; nil: the cluster leaves.
+func (s *slot) announceLocked(a *Announcement) {
+	s.want = a
+	if s.serving != nil && s.end != nil {
+		switch {
+		case a == nil:
+			s.end(errLeft)
+		case a.NotReady != "":
+			s.end(errNotReady)
+		case !sameCluster(s.serving, a):
+			s.end(errReplaced)
+		}
+	}
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// run lives as long as the name does, or until ctx is done. work is done when what is in flight may not go on.
+func (s *slot) run(ctx, work context.Context) {
+	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "cluster", s.name))
+	for ctx.Err() == nil {
+		a, free := s.next()
+		switch {
+		case free:
+			return
+		case a == nil:
+			s.move(ctx, Gone, errLeft.Error())
+		case a.NotReady != "":
+			s.move(ctx, Waiting, "not ready: "+a.NotReady)
+			select {
+			case <-s.changed:
+			case <-ctx.Done():
+			}
+		default:
+			s.serve(ctx, work, a)
+		}
+	}
+}
+
+// next is what is to be served; nil: nothing. The name is free when that is so, and was told.
+func (s *slot) next() (a *Announcement, free bool) {
+	s.fleet.mu.Lock()
+	defer s.fleet.mu.Unlock()
+	if free = s.want == nil && (s.state == Gone || s.since.IsZero()); free {
+		delete(s.fleet.slots, s.name)
+	}
+	return s.want, free
+}
+
+// begin makes a context that ends when a is not what is wanted any more.
+func (s *slot) begin(ctx context.Context, a *Announcement) (context.Context, context.CancelCauseFunc) {
+	life, end := context.WithCancelCause(ctx)
+	s.fleet.mu.Lock()
+	defer s.fleet.mu.Unlock()
+	s.serving, s.end = a, end
+	if s.want == nil {
+		end(errLeft)
+	} else if !sameCluster(a, s.want) {
+		end(errReplaced)
+	}
+	return life, end
+}
+
+// serve is the life of one incarnation: until a is not what is wanted any more, the tenure ends, or ctx is done.
+func (s *slot) serve(ctx, work context.Context, a *Announcement) {
+	life, end := s.begin(ctx, a)
+	defer end(nil)
+	tenure, err := s.acquire(life)
+	if err != nil {
+		return
+	}
+	ends := func() {}
+	if tenure != nil {
+		var watch sync.WaitGroup
+		watch.Go(func() { watchTenure(life, tenure, end) })
+		ends = func() { end(nil); watch.Wait() }
+	}
+	left := s.live(life, work, a, tenure)
+	ends()
+	if tenure != nil {
+		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+		defer cancel()
+		tenure.Release(release, left)
+	}
+}
+
+// watchTenure ends the life of an incarnation with its tenure.
+func watchTenure(life context.Context, t Tenure, end context.CancelCauseFunc) {
+	select {
+	case <-life.Done():
+	case <-t.Lost():
+		end(errLost)
+	case <-t.Ending():
+		end(errHandOver)
+	}
+}
+
+// acquire waits for the right to serve the cluster; the error says that life is over.
+func (s *slot) acquire(life context.Context) (Tenure, error) {
+	owner := s.fleet.options.Owner
+	if owner == nil {
+		return nil, nil
+	}
+	again := newRetries(s.fleet.options.JoinBackoff)
+	for {
+		s.move(life, Waiting, "whether this replica serves it is being found out")
+		tenure, err := owner.Acquire(life, s.info(), func(why string) { s.move(life, Waiting, why) })
+		if err == nil && tenure != nil {
+			return tenure, nil
+		}
+		if life.Err() != nil {
+			return nil, context.Cause(life)
+		}
+		s.move(life, Waiting, fmt.Sprintf("whether this replica serves it cannot be found out: %v", err))
+		if !again.pause(life) {
+			return nil, context.Cause(life)
+		}
+	}
+}
+
+func (s *slot) info() ClusterInfo {
+	s.fleet.mu.Lock()
+	defer s.fleet.mu.Unlock()
+	info := ClusterInfo{Name: s.name}
+	if s.want != nil {
+		info.Identity, info.Labels = s.want.Identity, s.want.Labels
+	}
+	return info
+}
+
+// live reaches the cluster, lets controllers work on it until life is over, and takes it apart. It returns what would not end.
+func (s *slot) live(life, work context.Context, a *Announcement, tenure Tenure) (left error) {
+	s.move(life, Joining, "being reached")
+	defer s.gone(life)
+	mem := newMember(s.name, s.name+"#"+strconv.FormatUint(s.fleet.incarnations.Add(1), 10), tenure)
+	books := ownwrites.From(life)
+	target, err := s.prepare(mem, a, books != nil)
+	if err != nil {
+		s.failed(life, fmt.Errorf("its config cannot be used: %w", err))
+		<-life.Done()
+		return nil
+	}
+	defer target.close()
+	if books != nil {
+		books.Add(mem.writes)
+		defer books.Remove(mem.writes)
+	}
+	caches := startCaches(life, mem.cluster)
+	s.fleet.admit(s, mem)
+	if s.reach(life, target) {
+		mem.set(Live, "")
+		s.move(life, Live, "")
+		s.work(life, mem)
+	}
+	cause := causeOf(life)
+	if mem.state() == Live {
+		s.move(life, Draining, cause.Error())
+		left = s.drain(work, mem, cause)
+		caches.endSender()
+	} else {
+		mem.set(Draining, cause.Error())
+	}
+	mem.closed.Store(true)
+	mem.stays.Store(errors.Is(cause, errStopping))
+	s.fleet.dismiss(mem)
+	caches.end()
+	mem.set(Gone, cause.Error())
+	return left
+}
+
+// work lets controllers watch the cluster until life is over.
+func (s *slot) work(life context.Context, mem *member) {
+	select {
+	case <-s.relabeled: // before anybody watched
+	default:
+	}
+	s.fleet.engage(mem)
+	for {
+		select {
+		case <-s.relabeled:
+			s.fleet.relabel(mem)
+		case <-life.Done():
+			return
+		}
+	}
+}
+
+// prepare makes the member's clients.
+func (s *slot) prepare(mem *member, a *Announcement, noting bool) (*server, error) {
+	if err := s.fleet.connect(mem, a, noting); err != nil {
+		return nil, err
+	}
+	return newServer(mem.cluster.config)
+}
+
+// causeOf says why life is over.
+func causeOf(life context.Context) error {
+	cause := context.Cause(life)
+	for _, known := range []error{errLeft, errReplaced, errNotReady, errHandOver, errLost} {
+		if errors.Is(cause, known) {
+			return known
+		}
+	}
+	return errStopping
+}
+
+// gone says that there is no incarnation any more.
+func (s *slot) gone(life context.Context) {
+	s.fleet.mu.Lock()
+	s.member, s.serving, s.end = nil, nil, nil
+	s.fleet.mu.Unlock()
+	s.move(life, Gone, causeOf(life).Error())
+}
+
+// reach asks the cluster until it answers, or life is over.
+func (s *slot) reach(life context.Context, target *server) bool {
+	again := newRetries(s.fleet.options.JoinBackoff)
+	for {
+		attempt, cancel := context.WithTimeout(life, s.fleet.options.JoinTimeout)
+		err := target.reach(attempt)
+		cancel()
+		if err == nil && life.Err() == nil {
+			return true
+		}
+		if life.Err() != nil {
+			return false
+		}
+		s.failed(life, err)
+		if !again.pause(life) {
+			return false
+		}
+	}
+}
+
+// drain waits for what is in flight: as long as options and process allow, and not at all when the tenure is lost.
+func (s *slot) drain(work context.Context, mem *member, cause error) error {
+	patience, cancel := context.WithCancel(work)
+	defer cancel()
+	switch timeout := s.fleet.options.DrainTimeout; {
+	case errors.Is(cause, errLost) || timeout < 0 && !errors.Is(cause, errStopping):
+		cancel()
+	case !errors.Is(cause, errStopping):
+		defer time.AfterFunc(timeout, cancel).Stop()
+	}
+	if mem.tenure != nil {
+		lost := make(chan struct{}) // closed below when this function returns; nobody sends
+		defer close(lost)
+		go func() {
+			select {
+			case <-mem.tenure.Lost():
+				cancel()
+			case <-lost:
+			}
+		}()
+	}
+	err := mem.drain(patience.Done(), cause.Error())
+	if err != nil {
+		klog.FromContext(work).Error(err, "Cluster leaves although work for it is in flight", "cluster", s.name)
+	}
+	return err
+}
