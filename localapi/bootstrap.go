@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
-	"github.com/flyball-dev/flyball/localapi/builtin"
+	"github.com/flyball-dev/flyball/localapi/internal/builtin"
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
 )
 

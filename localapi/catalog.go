@@ -10,8 +10,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/crd"
 	"github.com/flyball-dev/flyball/localapi/internal/discovery"
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
 	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
-	"github.com/flyball-dev/flyball/localapi/resource"
 )
 
 // catalog is the types that a server serves at one moment. It is immutable.

@@ -3,10 +3,10 @@ package localapi
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/flyball-dev/flyball/localapi/builtin"
+	"github.com/flyball-dev/flyball/localapi/internal/builtin"
 	"github.com/flyball-dev/flyball/localapi/internal/crd"
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
 	"github.com/flyball-dev/flyball/localapi/internal/tokens"
-	"github.com/flyball-dev/flyball/localapi/resource"
 )
 
 // defaultDefinitions are the types that a server serves unless told otherwise; issuer gives service accounts their tokens.

@@ -10,7 +10,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/audit"
 	"github.com/flyball-dev/flyball/localapi/auth"
 	"github.com/flyball-dev/flyball/localapi/gate"
-	"github.com/flyball-dev/flyball/localapi/resource"
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
 	"github.com/flyball-dev/flyball/localapi/storage"
 )
 
@@ -30,8 +30,8 @@ type Options struct {
 	// storage never see each other's objects. A storage has at most one server per tenant at a time.
 	Tenant string
 
-	// Definitions are the types to serve; nil: the built-in ones.
-	Definitions []*resource.Definition
+	// definitions are the types to serve; nil: the built-in ones. Tests set it.
+	definitions []*resource.Definition
 
 	// Scheme knows the Go types, beside the built-in ones, of objects that [Server.Seed] is given; nil is client-go's.
 	Scheme *runtime.Scheme

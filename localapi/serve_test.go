@@ -17,7 +17,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/localapi"
-	"github.com/flyball-dev/flyball/localapi/resource"
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -134,7 +134,7 @@ func TestPanicsAreAnswered(t *testing.T) {
 		New: newConfigMap, NewList: newConfigMapList,
 		Default: func(object) { panic("out of order") },
 	}
-	_, config := start(t, localapi.Options{Definitions: []*resource.Definition{bad}})
+	_, config := start(t, localapi.Options{}.Serving(bad))
 	code, body := answer(t, config, request{
 		ctx:    klog.NewContext(t.Context(), klog.Logger{}), // the stack is logged
 		method: "POST", path: "/api/v1/namespaces/default/configmaps", body: `{"metadata":{"name":"a"}}`,

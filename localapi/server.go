@@ -18,9 +18,9 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/ranges"
 	"github.com/flyball-dev/flyball/localapi/internal/rbac"
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
 	"github.com/flyball-dev/flyball/localapi/internal/reviews"
 	"github.com/flyball-dev/flyball/localapi/internal/tokens"
-	"github.com/flyball-dev/flyball/localapi/resource"
 	"github.com/flyball-dev/flyball/localapi/storage"
 	"github.com/flyball-dev/flyball/localapi/storage/memory"
 )
@@ -73,15 +73,15 @@ func New(o Options) (*Server, error) {
 	}
 	ids := identity.New(o.Rand)
 	issuer := &tokens.Issuer{Object: s.coreObject, ID: ids.UID}
-	if o.Definitions == nil {
+	if o.definitions == nil {
 		reviewer := &reviews.Reviewer{Authorizer: authorizer, Tokens: o.Tokens, Issuer: issuer}
-		o.Definitions = append(defaultDefinitions(issuer), reviewer.Definitions()...)
+		o.definitions = append(defaultDefinitions(issuer), reviewer.Definitions()...)
 	}
 	store := o.Storage
 	if store == nil {
 		store, s.ownsStorage = memory.New(), true
 	}
-	scheme, err := newScheme(o.Definitions)
+	scheme, err := newScheme(o.definitions)
 	if err != nil {
 		return nil, err
 	}
@@ -89,11 +89,11 @@ func New(o Options) (*Server, error) {
 		Store: store, Tenant: o.Tenant, Codec: codec.New(scheme), Managers: &registry.Managers{BuiltIn: builtInTypes},
 		Allocator: ranges.New(), UID: ids.UID, Suffix: ids.Suffix, Written: s.compactIfDue,
 	}
-	s.serveFixed(o.Definitions)
+	s.serveFixed(o.definitions)
 	s.handler = &handlers.API{
 		Codec: s.env.Codec, Gate: o.Gate, Audit: o.Audit, Managers: s.env.Managers,
 		BookmarkInterval: o.bookmarkInterval(), Stopping: s.stopping,
-		Group:    hasGroup(o.Definitions),
+		Group:    hasGroup(o.definitions),
 		Access:   handlers.Access{Tokens: o.Tokens, Issued: issued(issuer), Authorizer: authorizer, Reads: o.MaxReads, Writes: o.MaxWrites},
 		Resource: func(gvr schema.GroupVersionResource) *registry.Resource { return s.served.Load().resources[gvr] },
 		Other:    http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.served.Load().discovery.ServeHTTP(w, r) }),

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/flyball-dev/flyball/localapi"
-	"github.com/flyball-dev/flyball/localapi/builtin"
-	"github.com/flyball-dev/flyball/localapi/resource"
+	"github.com/flyball-dev/flyball/localapi/internal/builtin"
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
 // widgets is a type without a Go type, as custom resources are.
@@ -40,7 +40,7 @@ func newWidget(name string, size int64) *unstructured.Unstructured {
 func TestTypesWithoutAGoType(t *testing.T) {
 	store := memoryStore(t)
 	definitions := append(builtin.All(), widgets())
-	first, config := start(t, localapi.Options{Definitions: definitions, Storage: store})
+	first, config := start(t, localapi.Options{Storage: store}.Serving(definitions...))
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestTypesWithoutAGoType(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	_, config = start(t, localapi.Options{Definitions: definitions, Storage: withoutTags{store}})
+	_, config = start(t, localapi.Options{Storage: withoutTags{store}}.Serving(definitions...))
 	if client, err = dynamic.NewForConfig(config); err != nil {
 		t.Fatal(err)
 	}

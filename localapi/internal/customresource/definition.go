@@ -18,7 +18,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/flyball-dev/flyball/localapi/resource"
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
 // Definitions are the types that a definition has the server serve: one for each served version.

@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/flyball-dev/flyball/localapi/resource"
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
 // scale is where a scale finds its values in an object. Paths are without the first dot.

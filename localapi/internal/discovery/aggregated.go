@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flyball-dev/flyball/localapi/internal/codec"
-	"github.com/flyball-dev/flyball/localapi/resource"
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
 // serveAggregated answers a discovery of everything at once, if the client asks for that form, and reports whether it

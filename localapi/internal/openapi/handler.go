@@ -14,7 +14,7 @@ import (
 
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/flyball-dev/flyball/localapi/resource"
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
 // Handler serves /openapi/v3, the documents below it, and /openapi/v2. They are built when somebody asks for one.

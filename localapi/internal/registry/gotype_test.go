@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/applyconfigurations"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/flyball-dev/flyball/localapi/builtin"
+	"github.com/flyball-dev/flyball/localapi/internal/builtin"
 )
 
 // TestUncheckedObjectsHaveTheSameManagers fills objects of every built-in type by chance, and compares who owns their fields

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/flyball-dev/flyball/localapi/internal/codec"
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
 	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
-	"github.com/flyball-dev/flyball/localapi/resource"
 )
 
 // Managers keeps metadata.managedFields: who set which field by which kind of write.

@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/flyball-dev/flyball/localapi/internal/codec"
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
 	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
-	"github.com/flyball-dev/flyball/localapi/resource"
 	"github.com/flyball-dev/flyball/localapi/storage"
 )
 

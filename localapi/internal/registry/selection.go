@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/sharding"
 
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
 	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
-	"github.com/flyball-dev/flyball/localapi/resource"
 )
 
 // Selection is which objects of a resource a list or watch is about. The zero value is all.

@@ -16,8 +16,8 @@ import (
 
 	"github.com/flyball-dev/flyball/localapi/auth"
 	"github.com/flyball-dev/flyball/localapi/internal/rbac"
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
 	"github.com/flyball-dev/flyball/localapi/internal/tokens"
-	"github.com/flyball-dev/flyball/localapi/resource"
 )
 
 // Reviewer answers reviews.

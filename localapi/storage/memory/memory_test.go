@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/flyball-dev/flyball/localapi/storage"
+	"github.com/flyball-dev/flyball/localapi/storage/internal/storagetest"
 	"github.com/flyball-dev/flyball/localapi/storage/memory"
-	"github.com/flyball-dev/flyball/localapi/storage/storagetest"
 )
 
 func TestConformance(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/flyball-dev/flyball/localapi/storage"
+	"github.com/flyball-dev/flyball/localapi/storage/internal/storagetest"
 	"github.com/flyball-dev/flyball/localapi/storage/pebble"
-	"github.com/flyball-dev/flyball/localapi/storage/storagetest"
 )
 
 // TestKilled kills a process with the store on a real disk; FLYBALL_KILLS says how often.

@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/flyball-dev/flyball/localapi/storage"
+	"github.com/flyball-dev/flyball/localapi/storage/internal/storagetest"
 	"github.com/flyball-dev/flyball/localapi/storage/pebble"
-	"github.com/flyball-dev/flyball/localapi/storage/storagetest"
 )
 
 // disk opens stores for the suite and knows where each one is.

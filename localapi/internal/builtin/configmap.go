@@ -1,0 +1,92 @@
+package builtin
+
+import (
+	"cmp"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
+)
+
+func configMap() *resource.Definition {
+	return &resource.Definition{
+		GroupVersion: corev1.SchemeGroupVersion, Kind: "ConfigMap",
+		Plural: "configmaps", Singular: "configmap", ShortNames: []string{"cm"},
+		Namespaced: true,
+		New:        func() runtime.Object { return &corev1.ConfigMap{} },
+		NewList:    func() runtime.Object { return &corev1.ConfigMapList{} },
+
+		Validate:       check(validateConfigMap),
+		ValidateUpdate: compare(validateConfigMapUpdate),
+		Columns: []metav1.TableColumnDefinition{
+			nameColumn(),
+			column("Data", "string", corev1.ConfigMap{}.SwaggerDoc()["data"]),
+			ageColumn(),
+		},
+		Row: cells(func(cm *corev1.ConfigMap, now time.Time) []any {
+			return []any{cm.Name, int64(len(cm.Data) + len(cm.BinaryData)), age(cm.CreationTimestamp, now)}
+		}),
+	}
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateConfigMap.
+func validateConfigMap(cm *corev1.ConfigMap) field.ErrorList {
+	var errs field.ErrorList
+	size := 0
+	for _, key := range sortedKeys(cm.Data) {
+		path := field.NewPath("data").Key(key)
+		errs = append(errs, invalid(path, key, validation.IsConfigMapKey(key))...)
+		if _, ok := cm.BinaryData[key]; ok {
+			errs = append(errs, field.Invalid(path, key, "duplicate of key present in binaryData"))
+		}
+		size += len(cm.Data[key])
+	}
+	for _, key := range sortedKeys(cm.BinaryData) {
+		errs = append(errs, invalid(field.NewPath("binaryData").Key(key), key, validation.IsConfigMapKey(key))...)
+		size += len(cm.BinaryData[key])
+	}
+	if size > corev1.MaxSecretSize {
+		errs = append(errs, field.TooLong(field.NewPath(""), "", corev1.MaxSecretSize))
+	}
+	return errs
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateConfigMapUpdate.
+func validateConfigMapUpdate(cm, old *corev1.ConfigMap) field.ErrorList {
+	if old.Immutable == nil || !*old.Immutable {
+		return nil
+	}
+	errs := staysImmutable(cm.Immutable)
+	errs = append(errs, unchangedData(cm.Data, old.Data, "data")...)
+	errs = append(errs, unchangedData(cm.BinaryData, old.BinaryData, "binaryData")...)
+	return errs
+}
+
+const immutableMessage = "field is immutable when `immutable` is set"
+
+func staysImmutable(flag *bool) field.ErrorList {
+	if flag == nil || !*flag {
+		return field.ErrorList{field.Forbidden(field.NewPath("immutable"), immutableMessage)}
+	}
+	return nil
+}
+
+func unchangedData[V any](data, old map[string]V, name string) field.ErrorList {
+	if len(data)+len(old) == 0 || reflect.DeepEqual(data, old) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath(name), immutableMessage)}
+}
+
+// sortedKeys makes errors about a map come in one order.
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
+	return slices.Sorted(maps.Keys(m))
+}

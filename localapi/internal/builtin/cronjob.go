@@ -1,0 +1,108 @@
+package builtin
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
+)
+
+func cronJob() *resource.Definition {
+	return &resource.Definition{
+		GroupVersion: batchv1.SchemeGroupVersion, Kind: "CronJob",
+		Plural: "cronjobs", Singular: "cronjob", ShortNames: []string{"cj"}, Categories: []string{"all"},
+		Namespaced: true, HasStatus: true,
+		New:     func() runtime.Object { return &batchv1.CronJob{} },
+		NewList: func() runtime.Object { return &batchv1.CronJobList{} },
+
+		Default: mutate(defaultCronJob),
+		PrepareCreate: prepare(func(c *batchv1.CronJob) {
+			c.Status = batchv1.CronJobStatus{}
+			c.Generation = 1
+		}),
+		PrepareUpdate: carry(func(c, old *batchv1.CronJob) {
+			c.Status = old.Status
+			if !equality.Semantic.DeepEqual(c.Spec, old.Spec) {
+				c.Generation = old.Generation + 1
+			}
+		}),
+		PrepareStatusUpdate: carry(func(c, old *batchv1.CronJob) { c.Spec = old.Spec }),
+		Validate:            check(validateCronJob),
+		Columns:             cronJobColumns(),
+		Row:                 cells(cronJobRow),
+	}
+}
+
+// defaultCronJob defaults the pods of the job template, but not the job itself: its Jobs get those defaults when they
+// are created.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/batch/v1/defaults.go SetDefaults_CronJob.
+func defaultCronJob(c *batchv1.CronJob) {
+	setDefault(&c.Spec.ConcurrencyPolicy, batchv1.AllowConcurrent)
+	setDefaultPtr(&c.Spec.Suspend, false)
+	setDefaultPtr(&c.Spec.SuccessfulJobsHistoryLimit, 3)
+	setDefaultPtr(&c.Spec.FailedJobsHistoryLimit, 1)
+	defaultPodTemplate(&c.Spec.JobTemplate.Spec.Template)
+}
+
+// validateCronJob counts the fields of the schedule; it does not parse them.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/batch/validation/validation.go ValidateCronJobSpec.
+func validateCronJob(c *batchv1.CronJob) field.ErrorList {
+	path, spec := field.NewPath("spec"), &c.Spec
+	var errs field.ErrorList
+	n := len(strings.Fields(spec.Schedule))
+	switch {
+	case spec.Schedule == "": // said last, below
+	case !strings.HasPrefix(spec.Schedule, "@") && n != 5:
+		errs = append(errs, field.Invalid(path.Child("schedule"), spec.Schedule,
+			fmt.Sprintf("expected exactly 5 fields, found %d: %v", n, strings.Fields(spec.Schedule))))
+	}
+	errs = append(errs, nonnegative(ptr.Deref(spec.StartingDeadlineSeconds, 0), path.Child("startingDeadlineSeconds"))...)
+	errs = append(errs, oneOf(path.Child("concurrencyPolicy"), spec.ConcurrencyPolicy,
+		batchv1.AllowConcurrent, batchv1.ForbidConcurrent, batchv1.ReplaceConcurrent)...)
+	errs = append(errs, validateJobSpec(&spec.JobTemplate.Spec, path.Child("jobTemplate", "spec"))...)
+	errs = append(errs, nonnegative(replicasOf(spec.SuccessfulJobsHistoryLimit), path.Child("successfulJobsHistoryLimit"))...)
+	errs = append(errs, nonnegative(replicasOf(spec.FailedJobsHistoryLimit), path.Child("failedJobsHistoryLimit"))...)
+	if spec.Schedule == "" {
+		errs = append(errs, field.Required(path.Child("schedule"), ""))
+	}
+	return errs
+}
+
+func cronJobColumns() []metav1.TableColumnDefinition {
+	spec, status := batchv1.CronJobSpec{}.SwaggerDoc(), batchv1.CronJobStatus{}.SwaggerDoc()
+	return append([]metav1.TableColumnDefinition{
+		nameColumn(),
+		column("Schedule", "string", spec["schedule"]),
+		column("Timezone", "string", spec["timeZone"]),
+		column("Suspend", "boolean", spec["suspend"]),
+		column("Active", "integer", status["active"]),
+		column("Last Schedule", "string", status["lastScheduleTime"]),
+		ageColumn(),
+	}, append(containerColumns(), wideColumn("Selector", "string", batchv1.JobSpec{}.SwaggerDoc()["selector"]))...)
+}
+
+func cronJobRow(c *batchv1.CronJob, now time.Time) []any {
+	last, suspend := "<none>", "<unset>"
+	if c.Status.LastScheduleTime != nil {
+		last = age(*c.Status.LastScheduleTime, now)
+	}
+	if c.Spec.Suspend != nil {
+		// A word with a capital, although the column's type is boolean.
+		suspend = map[bool]string{true: "True", false: "False"}[*c.Spec.Suspend]
+	}
+	row := []any{
+		c.Name, c.Spec.Schedule, ptr.Deref(c.Spec.TimeZone, "<none>"), suspend, int64(len(c.Status.Active)), last, age(c.CreationTimestamp, now),
+	}
+	row = append(row, containerCells(&c.Spec.JobTemplate.Spec.Template)...)
+	return append(row, metav1.FormatLabelSelector(c.Spec.JobTemplate.Spec.Selector))
+}

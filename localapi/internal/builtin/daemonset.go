@@ -1,0 +1,116 @@
+package builtin
+
+import (
+	"strconv"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
+)
+
+func daemonSet() *resource.Definition {
+	return &resource.Definition{
+		GroupVersion: appsv1.SchemeGroupVersion, Kind: "DaemonSet",
+		Plural: "daemonsets", Singular: "daemonset", ShortNames: []string{"ds"}, Categories: []string{"all"},
+		Namespaced: true, HasStatus: true,
+		New:     func() runtime.Object { return &appsv1.DaemonSet{} },
+		NewList: func() runtime.Object { return &appsv1.DaemonSetList{} },
+
+		Default: mutate(defaultDaemonSet),
+		PrepareCreate: prepare(func(d *appsv1.DaemonSet) {
+			d.Status = appsv1.DaemonSetStatus{}
+			d.Generation = 1
+			setTemplateGeneration(d, 1)
+		}),
+		PrepareUpdate:       carry(prepareDaemonSetUpdate),
+		PrepareStatusUpdate: carry(func(d, old *appsv1.DaemonSet) { d.Spec = old.Spec }),
+		Validate:            check(validateDaemonSet),
+		ValidateUpdate: compare(func(d, old *appsv1.DaemonSet) field.ErrorList {
+			return immutable(d.Spec.Selector, old.Spec.Selector, field.NewPath("spec", "selector"))
+		}),
+		Columns: daemonSetColumns(),
+		Row:     cells(daemonSetRow),
+	}
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/v1/defaults.go SetDefaults_DaemonSet; pkg/apis/apps/v1/conversion.go, for the
+// template generation, which a client therefore owns.
+func defaultDaemonSet(d *appsv1.DaemonSet) {
+	if _, ok := d.Annotations[appsv1.DeprecatedTemplateGeneration]; !ok {
+		setTemplateGeneration(d, 0)
+	}
+	u := &d.Spec.UpdateStrategy
+	setDefault(&u.Type, appsv1.RollingUpdateDaemonSetStrategyType)
+	if u.Type == appsv1.RollingUpdateDaemonSetStrategyType {
+		setDefaultPtr(&u.RollingUpdate, appsv1.RollingUpdateDaemonSet{})
+		setDefaultPtr(&u.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
+		setDefaultPtr(&u.RollingUpdate.MaxSurge, intstr.FromInt32(0))
+	}
+	setDefaultPtr(&d.Spec.RevisionHistoryLimit, 10)
+	defaultPodTemplate(&d.Spec.Template)
+}
+
+// prepareDaemonSetUpdate also counts changes of the template. The count is a field in the server and an annotation
+// in apps/v1.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/registry/apps/daemonset/strategy.go PrepareForUpdate; pkg/apis/apps/v1/conversion.go.
+func prepareDaemonSetUpdate(d, old *appsv1.DaemonSet) {
+	d.Status = old.Status
+	n, _ := strconv.ParseInt(old.Annotations[appsv1.DeprecatedTemplateGeneration], 10, 64)
+	if !equality.Semantic.DeepEqual(d.Spec.Template, old.Spec.Template) {
+		n++
+	}
+	setTemplateGeneration(d, n)
+	if !equality.Semantic.DeepEqual(d.Spec, old.Spec) {
+		d.Generation = old.Generation + 1
+	}
+}
+
+func setTemplateGeneration(d *appsv1.DaemonSet, n int64) {
+	d.Annotations = merged(d.Annotations, map[string]string{appsv1.DeprecatedTemplateGeneration: strconv.FormatInt(n, 10)})
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/validation/validation.go ValidateDaemonSetSpec.
+func validateDaemonSet(d *appsv1.DaemonSet) field.ErrorList {
+	path, spec := field.NewPath("spec"), &d.Spec
+	errs := validateWorkload(workload{spec.Selector, &spec.Template, "daemonset", "DaemonSet"}, path)
+	errs = append(errs, nonnegative(int64(spec.MinReadySeconds), path.Child("minReadySeconds"))...)
+	if u := spec.UpdateStrategy; u.Type != appsv1.RollingUpdateDaemonSetStrategyType && u.Type != appsv1.OnDeleteDaemonSetStrategyType {
+		errs = append(errs, field.NotSupported(path.Child("updateStrategy"), shown(u),
+			[]appsv1.DaemonSetUpdateStrategyType{appsv1.RollingUpdateDaemonSetStrategyType, appsv1.OnDeleteDaemonSetStrategyType}))
+	}
+	return append(errs, nonnegative(replicasOf(spec.RevisionHistoryLimit), path.Child("revisionHistoryLimit"))...)
+}
+
+func daemonSetColumns() []metav1.TableColumnDefinition {
+	doc := appsv1.DaemonSetStatus{}.SwaggerDoc()
+	return append([]metav1.TableColumnDefinition{
+		nameColumn(),
+		column("Desired", "integer", doc["desiredNumberScheduled"]),
+		column("Current", "integer", doc["currentNumberScheduled"]),
+		column("Ready", "integer", doc["numberReady"]),
+		column("Up-to-date", "integer", doc["updatedNumberScheduled"]),
+		column("Available", "integer", doc["numberAvailable"]),
+		column("Node Selector", "string", corev1.PodSpec{}.SwaggerDoc()["nodeSelector"]),
+		ageColumn(),
+	}, append(containerColumns(), wideColumn("Selector", "string", appsv1.DaemonSetSpec{}.SwaggerDoc()["selector"]))...)
+}
+
+func daemonSetRow(d *appsv1.DaemonSet, now time.Time) []any {
+	s := &d.Status
+	row := []any{
+		d.Name, int64(s.DesiredNumberScheduled), int64(s.CurrentNumberScheduled), int64(s.NumberReady),
+		int64(s.UpdatedNumberScheduled), int64(s.NumberAvailable),
+		labels.FormatLabels(d.Spec.Template.Spec.NodeSelector), age(d.CreationTimestamp, now),
+	}
+	row = append(row, containerCells(&d.Spec.Template)...)
+	return append(row, metav1.FormatLabelSelector(d.Spec.Selector))
+}

@@ -1,0 +1,191 @@
+package builtin
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
+)
+
+func deployment() *resource.Definition {
+	gr := appsv1.Resource("deployments")
+	return &resource.Definition{
+		GroupVersion: appsv1.SchemeGroupVersion, Kind: "Deployment",
+		Plural: "deployments", Singular: "deployment", ShortNames: []string{"deploy"}, Categories: []string{"all"},
+		Namespaced: true, HasStatus: true,
+		New:     func() runtime.Object { return &appsv1.Deployment{} },
+		NewList: func() runtime.Object { return &appsv1.DeploymentList{} },
+
+		Default:              mutate(defaultDeployment),
+		PrepareCreate:        prepare(prepareDeployment),
+		PrepareUpdate:        carry(prepareDeploymentUpdate),
+		PrepareStatusUpdate:  carry(prepareDeploymentStatus),
+		StatusResets:         []fieldpath.Path{fieldpath.MakePathOrDie("metadata", "labels")},
+		Validate:             check(validateDeployment),
+		ValidateUpdate:       compare(validateDeploymentUpdate),
+		ValidateStatusUpdate: compare(validateDeploymentStatus),
+		Columns:              deploymentColumns(),
+		Row:                  cells(deploymentRow),
+		Subresources: map[string]resource.Subresource{
+			"scale": scaleOf(gr, func(d *appsv1.Deployment) scalable {
+				return scalable{meta: &d.ObjectMeta, replicas: &d.Spec.Replicas, current: d.Status.Replicas, selector: d.Spec.Selector}
+			}),
+		},
+	}
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/v1/defaults.go SetDefaults_Deployment.
+func defaultDeployment(d *appsv1.Deployment) {
+	defaultReplicas(&d.Spec.Replicas, &d.Spec.RevisionHistoryLimit)
+	setDefaultPtr(&d.Spec.ProgressDeadlineSeconds, 600)
+	s := &d.Spec.Strategy
+	setDefault(&s.Type, appsv1.RollingUpdateDeploymentStrategyType)
+	if s.Type == appsv1.RollingUpdateDeploymentStrategyType {
+		setDefaultPtr(&s.RollingUpdate, appsv1.RollingUpdateDeployment{})
+		setDefaultPtr(&s.RollingUpdate.MaxUnavailable, intstr.FromString("25%"))
+		setDefaultPtr(&s.RollingUpdate.MaxSurge, intstr.FromString("25%"))
+	}
+	defaultPodTemplate(&d.Spec.Template)
+}
+
+func prepareDeployment(d *appsv1.Deployment) {
+	d.Status = appsv1.DeploymentStatus{}
+	d.Generation = 1
+}
+
+// prepareDeploymentUpdate bumps the generation for annotations too: the controller copies them to its ReplicaSets, so
+// they are part of what is desired.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/registry/apps/deployment/strategy.go PrepareForUpdate.
+func prepareDeploymentUpdate(d, old *appsv1.Deployment) {
+	d.Status = old.Status
+	if !equality.Semantic.DeepEqual(d.Spec, old.Spec) || !equality.Semantic.DeepEqual(d.Annotations, old.Annotations) {
+		d.Generation = old.Generation + 1
+	}
+}
+
+// prepareDeploymentStatus leaves annotations to a status write: the controller records the revision in the same write.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/registry/apps/deployment/strategy.go deploymentStatusStrategy.
+func prepareDeploymentStatus(d, old *appsv1.Deployment) {
+	d.Spec = old.Spec
+	d.Labels = old.Labels
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/validation/validation.go ValidateDeploymentSpec.
+func validateDeployment(d *appsv1.Deployment) field.ErrorList {
+	path, spec := field.NewPath("spec"), &d.Spec
+	errs := nonnegative(replicasOf(spec.Replicas), path.Child("replicas"))
+	errs = append(errs, validateWorkload(workload{spec.Selector, &spec.Template, "deployment", "ReplicaSet"}, path)...)
+	errs = append(errs, validateDeploymentStrategy(&spec.Strategy, path.Child("strategy"))...)
+	errs = append(errs, nonnegative(int64(spec.MinReadySeconds), path.Child("minReadySeconds"))...)
+	errs = append(errs, nonnegative(replicasOf(spec.RevisionHistoryLimit), path.Child("revisionHistoryLimit"))...)
+	if deadline := spec.ProgressDeadlineSeconds; deadline != nil {
+		p := path.Child("progressDeadlineSeconds")
+		errs = append(errs, nonnegative(int64(*deadline), p)...)
+		if *deadline <= spec.MinReadySeconds {
+			errs = append(errs, field.Invalid(p, *deadline, "must be greater than minReadySeconds"))
+		}
+	}
+	return errs
+}
+
+func validateDeploymentStrategy(s *appsv1.DeploymentStrategy, path *field.Path) field.ErrorList {
+	switch s.Type {
+	case appsv1.RecreateDeploymentStrategyType:
+		if s.RollingUpdate != nil {
+			return field.ErrorList{field.Forbidden(path.Child("rollingUpdate"), "may not be specified when strategy `type` is 'Recreate'")}
+		}
+		return nil
+	case appsv1.RollingUpdateDeploymentStrategyType:
+		return validateRollingUpdate(s.RollingUpdate, path.Child("rollingUpdate"))
+	default:
+		return field.ErrorList{field.NotSupported(path, shown(s),
+			[]appsv1.DeploymentStrategyType{appsv1.RecreateDeploymentStrategyType, appsv1.RollingUpdateDeploymentStrategyType})}
+	}
+}
+
+func validateRollingUpdate(u *appsv1.RollingUpdateDeployment, path *field.Path) field.ErrorList {
+	unavailable, surge := ptr.Deref(u.MaxUnavailable, intstr.IntOrString{}), ptr.Deref(u.MaxSurge, intstr.IntOrString{})
+	errs := validateIntOrPercent(unavailable, path.Child("maxUnavailable"))
+	errs = append(errs, validateIntOrPercent(surge, path.Child("maxSurge"))...)
+	n, isPercent := intOrPercent(unavailable)
+	if s, _ := intOrPercent(surge); n == 0 && s == 0 {
+		errs = append(errs, field.Invalid(path.Child("maxUnavailable"), unavailable, "may not be 0 when `maxSurge` is 0"))
+	}
+	if isPercent && n > 100 {
+		errs = append(errs, field.Invalid(path.Child("maxUnavailable"), unavailable, "must not be greater than 100%"))
+	}
+	return errs
+}
+
+func validateIntOrPercent(v intstr.IntOrString, path *field.Path) field.ErrorList {
+	if v.Type == intstr.String {
+		return invalid(path, v, validation.IsValidPercent(v.StrVal))
+	}
+	return nonnegative(int64(v.IntValue()), path)
+}
+
+// intOrPercent is the number in v, without its percent sign.
+func intOrPercent(v intstr.IntOrString) (n int, isPercent bool) {
+	if v.Type == intstr.String && len(validation.IsValidPercent(v.StrVal)) == 0 {
+		n, _ = strconv.Atoi(v.StrVal[:len(v.StrVal)-1])
+		return n, true
+	}
+	return v.IntValue(), false
+}
+
+func validateDeploymentUpdate(d, old *appsv1.Deployment) field.ErrorList {
+	return immutable(d.Spec.Selector, old.Spec.Selector, field.NewPath("spec", "selector"))
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/validation/validation.go ValidateDeploymentStatusUpdate.
+func validateDeploymentStatus(d, old *appsv1.Deployment) field.ErrorList {
+	path, s := field.NewPath("status"), &d.Status
+	pods := [3]counter{
+		{"updatedReplicas", int64(s.UpdatedReplicas)}, {"readyReplicas", int64(s.ReadyReplicas)}, {"availableReplicas", int64(s.AvailableReplicas)},
+	}
+	errs := validateCounters([]counter{
+		{"observedGeneration", s.ObservedGeneration},
+		{"replicas", int64(s.Replicas)},
+		pods[0], pods[1], pods[2],
+		{"unavailableReplicas", int64(s.UnavailableReplicas)},
+		{"terminatingReplicas", replicasOf(s.TerminatingReplicas)},
+		{"collisionCount", replicasOf(s.CollisionCount)},
+	}, s.Replicas, pods, path)
+	now, was := replicasOf(s.CollisionCount), replicasOf(old.Status.CollisionCount)
+	if now < was {
+		errs = append(errs, field.Invalid(path.Child("collisionCount"), int32(now), "cannot be decremented"))
+	}
+	return errs
+}
+
+func deploymentColumns() []metav1.TableColumnDefinition {
+	return append([]metav1.TableColumnDefinition{
+		nameColumn(),
+		column("Ready", "string", "Number of the pod with ready state"),
+		column("Up-to-date", "string", appsv1.DeploymentStatus{}.SwaggerDoc()["updatedReplicas"]),
+		column("Available", "string", appsv1.DeploymentStatus{}.SwaggerDoc()["availableReplicas"]),
+		ageColumn(),
+	}, append(containerColumns(), wideColumn("Selector", "string", appsv1.DeploymentSpec{}.SwaggerDoc()["selector"]))...)
+}
+
+func deploymentRow(d *appsv1.Deployment, now time.Time) []any {
+	row := []any{
+		d.Name, fmt.Sprintf("%d/%d", d.Status.ReadyReplicas, replicasOf(d.Spec.Replicas)),
+		int64(d.Status.UpdatedReplicas), int64(d.Status.AvailableReplicas), age(d.CreationTimestamp, now),
+	}
+	row = append(row, containerCells(&d.Spec.Template)...)
+	return append(row, selectorString(d.Spec.Selector))
+}

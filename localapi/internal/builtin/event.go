@@ -1,0 +1,144 @@
+package builtin
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
+)
+
+func event() *resource.Definition {
+	return &resource.Definition{
+		GroupVersion: corev1.SchemeGroupVersion, Kind: "Event",
+		Plural: "events", Singular: "event", ShortNames: []string{"ev"},
+		Namespaced: true, CreateOnUpdate: true,
+		New:     func() runtime.Object { return &corev1.Event{} },
+		NewList: func() runtime.Object { return &corev1.EventList{} },
+
+		Validate: check(validateEvent),
+		Fields:   selectable(eventFields),
+		Columns:  eventColumns(),
+		Row:      cells(eventRow),
+	}
+}
+
+// validateEvent requires an event to be in the namespace of its object, and, of events that have an eventTime and so
+// come from a newer recorder, that they say who reports and what was done.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/events.go legacyValidateEvent.
+func validateEvent(e *corev1.Event) field.ErrorList { return validateEventAs(e, "reportingComponent") }
+
+// validateEventAs is validateEvent for an API that calls the reporting controller by the given name.
+func validateEventAs(e *corev1.Event, controller string) field.ErrorList {
+	about := e.InvolvedObject.Namespace
+	elsewhere := field.ErrorList{field.Invalid(field.NewPath("involvedObject", "namespace"), about, "does not match event.namespace")}
+	if e.EventTime.IsZero() {
+		if e.Namespace != about && (about != "" || e.Namespace != metav1.NamespaceDefault) {
+			return elsewhere
+		}
+		return nil
+	}
+	var errs field.ErrorList
+	if about == "" && e.Namespace != metav1.NamespaceDefault && e.Namespace != metav1.NamespaceSystem {
+		errs = elsewhere
+	}
+	errs = append(errs, shortText(controller, e.ReportingController, 0)...)
+	errs = append(errs, qualifiedName(e.ReportingController, field.NewPath(controller))...)
+	errs = append(errs, shortText("reportingInstance", e.ReportingInstance, 128)...)
+	errs = append(errs, shortText("action", e.Action, 128)...)
+	errs = append(errs, shortText("reason", e.Reason, 128)...)
+	if len(e.Message) > 1024 {
+		errs = append(errs, field.Invalid(field.NewPath("message"), "", "can have at most 1024 characters"))
+	}
+	return errs
+}
+
+// shortText requires a value of at most limit characters; 0 is no limit.
+func shortText(name, value string, limit int) field.ErrorList {
+	switch {
+	case value == "":
+		return field.ErrorList{field.Required(field.NewPath(name), "")}
+	case limit > 0 && len(value) > limit:
+		return field.ErrorList{field.Invalid(field.NewPath(name), "", "can have at most 128 characters")}
+	}
+	return nil
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/event/strategy.go ToSelectableFields.
+func eventFields(e *corev1.Event) fields.Set {
+	return fields.Set{
+		"involvedObject.kind":            e.InvolvedObject.Kind,
+		"involvedObject.namespace":       e.InvolvedObject.Namespace,
+		"involvedObject.name":            e.InvolvedObject.Name,
+		"involvedObject.uid":             string(e.InvolvedObject.UID),
+		"involvedObject.apiVersion":      e.InvolvedObject.APIVersion,
+		"involvedObject.resourceVersion": e.InvolvedObject.ResourceVersion,
+		"involvedObject.fieldPath":       e.InvolvedObject.FieldPath,
+		"reason":                         e.Reason,
+		"reportingComponent":             e.ReportingController,
+		"source":                         firstNonEmpty(e.Source.Component, e.ReportingController),
+		"type":                           e.Type,
+	}
+}
+
+func eventColumns() []metav1.TableColumnDefinition {
+	doc := corev1.Event{}.SwaggerDoc()
+	name := nameColumn()
+	name.Priority = 1
+	return []metav1.TableColumnDefinition{
+		column("Last Seen", "string", doc["lastTimestamp"]),
+		column("Type", "string", doc["type"]),
+		column("Reason", "string", doc["reason"]),
+		column("Object", "string", doc["involvedObject"]),
+		wideColumn("Subobject", "string", corev1.ObjectReference{}.SwaggerDoc()["fieldPath"]),
+		wideColumn("Source", "string", doc["source"]),
+		column("Message", "string", doc["message"]),
+		wideColumn("First Seen", "string", doc["firstTimestamp"]),
+		wideColumn("Count", "string", doc["count"]),
+		name,
+	}
+}
+
+func eventRow(e *corev1.Event, now time.Time) []any {
+	first := age(e.FirstTimestamp, now)
+	if e.FirstTimestamp.IsZero() {
+		first = age(metav1.Time(e.EventTime), now)
+	}
+	last := age(e.LastTimestamp, now)
+	if e.LastTimestamp.IsZero() {
+		last = first
+	}
+	count := max(e.Count, 1)
+	if e.Series != nil {
+		last, count = age(metav1.Time(e.Series.LastObservedTime), now), e.Series.Count
+	}
+	object := strings.ToLower(e.InvolvedObject.Kind)
+	if e.InvolvedObject.Name != "" {
+		object += "/" + e.InvolvedObject.Name
+	}
+	return []any{
+		last, e.Type, e.Reason, object, e.InvolvedObject.FieldPath, eventSource(e),
+		strings.TrimSpace(e.Message), first, int64(count), e.Name,
+	}
+}
+
+func eventSource(e *corev1.Event) string {
+	source := firstNonEmpty(e.Source.Component, e.ReportingController)
+	if instance := firstNonEmpty(e.Source.Host, e.ReportingInstance); instance != "" {
+		source += ", " + instance
+	}
+	return source
+}
+
+func firstNonEmpty(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}

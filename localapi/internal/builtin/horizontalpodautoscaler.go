@@ -1,0 +1,221 @@
+package builtin
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	api "github.com/flyball-dev/flyball/localapi/internal/resource"
+)
+
+func horizontalPodAutoscaler() *api.Definition {
+	return &api.Definition{
+		GroupVersion: autoscalingv2.SchemeGroupVersion, Kind: "HorizontalPodAutoscaler",
+		Plural: "horizontalpodautoscalers", Singular: "horizontalpodautoscaler", ShortNames: []string{"hpa"}, Categories: []string{"all"},
+		Namespaced: true, HasStatus: true,
+		New:     func() runtime.Object { return &autoscalingv2.HorizontalPodAutoscaler{} },
+		NewList: func() runtime.Object { return &autoscalingv2.HorizontalPodAutoscalerList{} },
+
+		Default: mutate(defaultAutoscaler),
+		PrepareCreate: prepare(func(h *autoscalingv2.HorizontalPodAutoscaler) {
+			h.Status = autoscalingv2.HorizontalPodAutoscalerStatus{}
+			h.Generation = 1
+		}),
+		PrepareUpdate: carry(func(h, old *autoscalingv2.HorizontalPodAutoscaler) {
+			h.Status = old.Status
+			if !equality.Semantic.DeepEqual(h.Spec, old.Spec) {
+				h.Generation = old.Generation + 1
+			}
+		}),
+		PrepareStatusUpdate: carry(func(h, old *autoscalingv2.HorizontalPodAutoscaler) { h.Spec = old.Spec }),
+		Validate:            check(validateAutoscaler),
+		Columns:             autoscalerColumns(),
+		Row:                 cells(autoscalerRow),
+	}
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/autoscaling/v2/defaults.go SetDefaults_HorizontalPodAutoscaler.
+func defaultAutoscaler(h *autoscalingv2.HorizontalPodAutoscaler) {
+	const cpuUtilization = 80
+	setDefaultPtr(&h.Spec.MinReplicas, 1)
+	if len(h.Spec.Metrics) == 0 {
+		h.Spec.Metrics = []autoscalingv2.MetricSpec{{
+			Type: autoscalingv2.ResourceMetricSourceType,
+			Resource: &autoscalingv2.ResourceMetricSource{
+				Name:   corev1.ResourceCPU,
+				Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: ptr.To[int32](cpuUtilization)},
+			},
+		}}
+	}
+	if b := h.Spec.Behavior; b != nil {
+		const period = 15
+		pods := autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PodsScalingPolicy, Value: 4, PeriodSeconds: period}
+		percent := autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: period}
+		defaultScaling(&b.ScaleUp, pods, percent)
+		setDefaultPtr(&b.ScaleUp.StabilizationWindowSeconds, 0)
+		defaultScaling(&b.ScaleDown, percent)
+	}
+}
+
+func defaultScaling(rules **autoscalingv2.HPAScalingRules, policies ...autoscalingv2.HPAScalingPolicy) {
+	setDefaultPtr(rules, autoscalingv2.HPAScalingRules{})
+	setDefaultPtr(&(*rules).SelectPolicy, autoscalingv2.MaxChangePolicySelect)
+	if (*rules).Policies == nil {
+		(*rules).Policies = policies
+	}
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/autoscaling/validation/validation.go validateHorizontalPodAutoscalerSpec.
+func validateAutoscaler(h *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
+	path := field.NewPath("spec")
+	var errs field.ErrorList
+	low := ptr.Deref(h.Spec.MinReplicas, 1)
+	if low < 0 {
+		errs = append(errs, field.Invalid(path.Child("minReplicas"), low, "must be greater than or equal to 0"))
+	}
+	if n := h.Spec.MaxReplicas; n < 0 {
+		errs = append(errs, field.Invalid(path.Child("maxReplicas"), n, "must be greater than or equal to 1"))
+	}
+	if h.Spec.MaxReplicas < low {
+		errs = append(errs, field.Invalid(path.Child("maxReplicas"), h.Spec.MaxReplicas, "must be greater than or equal to `minReplicas`"))
+	}
+	target := path.Child("scaleTargetRef")
+	if h.Spec.ScaleTargetRef.Kind == "" {
+		errs = append(errs, field.Required(target.Child("kind"), ""))
+	}
+	if h.Spec.ScaleTargetRef.Name == "" {
+		errs = append(errs, field.Required(target.Child("name"), ""))
+	}
+	if gv, err := schema.ParseGroupVersion(h.Spec.ScaleTargetRef.APIVersion); err != nil {
+		errs = append(errs, field.Invalid(target.Child("apiVersion"), h.Spec.ScaleTargetRef.APIVersion, err.Error()))
+	} else if gv.Group == "" {
+		errs = append(errs, field.Invalid(target.Child("apiVersion"), h.Spec.ScaleTargetRef.APIVersion, "apiVersion must specify API group"))
+	}
+	if low == 0 && !slices.ContainsFunc(h.Spec.Metrics, countsWithoutPods) {
+		errs = append(errs, field.Forbidden(path.Child("metrics"), "must specify at least one Object or External metric to support scaling to zero replicas"))
+	}
+	if h.Spec.MaxReplicas == 0 {
+		errs = append(errs, field.Required(path.Child("maxReplicas"), ""))
+	}
+	return errs
+}
+
+// countsWithoutPods tells whether a metric has a value while there is no pod to measure.
+func countsWithoutPods(m autoscalingv2.MetricSpec) bool {
+	return m.Type == autoscalingv2.ObjectMetricSourceType || m.Type == autoscalingv2.ExternalMetricSourceType
+}
+
+func autoscalerColumns() []metav1.TableColumnDefinition {
+	spec := autoscalingv2.HorizontalPodAutoscalerSpec{}.SwaggerDoc()
+	return []metav1.TableColumnDefinition{
+		nameColumn(),
+		column("Reference", "string", spec["scaleTargetRef"]),
+		column("Targets", "string", spec["metrics"]),
+		column("MinPods", "string", spec["minReplicas"]),
+		column("MaxPods", "string", spec["maxReplicas"]),
+		column("Replicas", "string", autoscalingv2.HorizontalPodAutoscalerStatus{}.SwaggerDoc()["currentReplicas"]),
+		ageColumn(),
+	}
+}
+
+func autoscalerRow(h *autoscalingv2.HorizontalPodAutoscaler, now time.Time) []any {
+	low := "<unset>"
+	if h.Spec.MinReplicas != nil {
+		low = fmt.Sprint(*h.Spec.MinReplicas)
+	}
+	return []any{
+		h.Name, h.Spec.ScaleTargetRef.Kind + "/" + h.Spec.ScaleTargetRef.Name, autoscalerTargets(h),
+		low, int64(h.Spec.MaxReplicas), int64(h.Status.CurrentReplicas), age(h.CreationTimestamp, now),
+	}
+}
+
+// autoscalerTargets prints the first two metrics as "current/target".
+func autoscalerTargets(h *autoscalingv2.HorizontalPodAutoscaler) string {
+	const shown = 2
+	var list []string
+	for i := range h.Spec.Metrics {
+		var status autoscalingv2.MetricStatus
+		if i < len(h.Status.CurrentMetrics) {
+			status = h.Status.CurrentMetrics[i]
+		}
+		list = append(list, metricTarget(&h.Spec.Metrics[i], &status))
+	}
+	switch n := len(list); {
+	case n == 0:
+		return "<none>"
+	case n > shown:
+		return fmt.Sprintf("%s + %d more...", strings.Join(list[:shown], ", "), n-shown)
+	default:
+		return strings.Join(list, ", ")
+	}
+}
+
+func metricTarget(m *autoscalingv2.MetricSpec, s *autoscalingv2.MetricStatus) string {
+	var current autoscalingv2.MetricValueStatus
+	switch {
+	case m.External != nil:
+		if s.External != nil {
+			current = s.External.Current
+		}
+		return averageOrValue(m.External.Target, current)
+	case m.Object != nil:
+		if s.Object != nil {
+			current = s.Object.Current
+		}
+		return averageOrValue(m.Object.Target, current)
+	case m.Pods != nil:
+		if s.Pods != nil {
+			current = s.Pods.Current
+		}
+		return quantity(current.AverageValue) + "/" + quantity(m.Pods.Target.AverageValue)
+	case m.Resource != nil:
+		if s.Resource != nil {
+			current = s.Resource.Current
+		}
+		return m.Resource.Name.String() + ": " + averageOrUtilization(m.Resource.Target, current)
+	case m.ContainerResource != nil:
+		if s.ContainerResource != nil {
+			current = s.ContainerResource.Current
+		}
+		return m.ContainerResource.Name.String() + ": " + averageOrUtilization(m.ContainerResource.Target, current)
+	}
+	return "<unknown type>"
+}
+
+func averageOrValue(target autoscalingv2.MetricTarget, current autoscalingv2.MetricValueStatus) string {
+	if target.AverageValue != nil {
+		return quantity(current.AverageValue) + "/" + target.AverageValue.String() + " (avg)"
+	}
+	return quantity(current.Value) + "/" + quantity(target.Value)
+}
+
+func averageOrUtilization(target autoscalingv2.MetricTarget, current autoscalingv2.MetricValueStatus) string {
+	if target.AverageValue != nil {
+		return quantity(current.AverageValue) + "/" + target.AverageValue.String()
+	}
+	percent := func(p *int32, missing string) string {
+		if p == nil {
+			return missing
+		}
+		return fmt.Sprintf("%d%%", *p)
+	}
+	return percent(current.AverageUtilization, "<unknown>") + "/" + percent(target.AverageUtilization, "<auto>")
+}
+
+func quantity(q *resource.Quantity) string {
+	if q == nil {
+		return "<unknown>"
+	}
+	return q.String()
+}

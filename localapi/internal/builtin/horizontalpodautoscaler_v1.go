@@ -1,0 +1,188 @@
+package builtin
+
+import (
+	"encoding/json"
+	"maps"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
+)
+
+// What autoscaling/v1 has no fields for stands in annotations there.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/autoscaling/annotations.go.
+const (
+	metricsAnnotation        = "autoscaling.alpha.kubernetes.io/metrics"
+	currentMetricsAnnotation = "autoscaling.alpha.kubernetes.io/current-metrics"
+	conditionsAnnotation     = "autoscaling.alpha.kubernetes.io/conditions"
+	behaviorAnnotation       = "autoscaling.alpha.kubernetes.io/behavior"
+)
+
+// horizontalPodAutoscalers are autoscaling/v2, which is stored, and autoscaling/v1.
+func horizontalPodAutoscalers() []*resource.Definition {
+	all := family(horizontalPodAutoscaler(), resource.Member{
+		Kind: autoscalingv1.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler"),
+		New:  func() runtime.Object { return &autoscalingv1.HorizontalPodAutoscaler{} },
+		ToFirst: func(obj runtime.Object) runtime.Object {
+			return autoscalerV2(obj.(*autoscalingv1.HorizontalPodAutoscaler))
+		},
+		FromFirst: func(obj runtime.Object) runtime.Object {
+			return autoscalerV1(obj.(*autoscalingv2.HorizontalPodAutoscaler))
+		},
+	})
+	all[1].NewList = func() runtime.Object { return &autoscalingv1.HorizontalPodAutoscalerList{} }
+	return all
+}
+
+// countsCPU reports whether a metric is the one that autoscaling/v1 has a field for.
+func countsCPU(m *autoscalingv2.MetricSpec) bool {
+	return m.Type == autoscalingv2.ResourceMetricSourceType && m.Resource != nil &&
+		m.Resource.Name == corev1.ResourceCPU && m.Resource.Target.AverageUtilization != nil
+}
+
+func cpuMetric(percent int32) autoscalingv2.MetricSpec {
+	return autoscalingv2.MetricSpec{
+		Type: autoscalingv2.ResourceMetricSourceType,
+		Resource: &autoscalingv2.ResourceMetricSource{
+			Name:   corev1.ResourceCPU,
+			Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: &percent},
+		},
+	}
+}
+
+// autoscalerV1 converts to autoscaling/v1.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/autoscaling/v1/conversion.go
+// Convert_autoscaling_HorizontalPodAutoscaler_To_v1_HorizontalPodAutoscaler.
+func autoscalerV1(in *autoscalingv2.HorizontalPodAutoscaler) *autoscalingv1.HorizontalPodAutoscaler {
+	out := &autoscalingv1.HorizontalPodAutoscaler{ObjectMeta: in.ObjectMeta}
+	out.Annotations = withoutConverted(in.Annotations)
+	out.Spec = autoscalingv1.HorizontalPodAutoscalerSpec{
+		ScaleTargetRef: autoscalingv1.CrossVersionObjectReference(in.Spec.ScaleTargetRef),
+		MinReplicas:    in.Spec.MinReplicas, MaxReplicas: in.Spec.MaxReplicas,
+	}
+	var metrics []autoscalingv1.MetricSpec
+	for i := range in.Spec.Metrics {
+		switch m := &in.Spec.Metrics[i]; {
+		case !countsCPU(m):
+			metrics = append(metrics, metricV1(m))
+		case out.Spec.TargetCPUUtilizationPercentage == nil:
+			out.Spec.TargetCPUUtilizationPercentage = ptr.To(*m.Resource.Target.AverageUtilization)
+		}
+	}
+	out.Status = autoscalingv1.HorizontalPodAutoscalerStatus{
+		ObservedGeneration: in.Status.ObservedGeneration, LastScaleTime: in.Status.LastScaleTime,
+		CurrentReplicas: in.Status.CurrentReplicas, DesiredReplicas: in.Status.DesiredReplicas,
+	}
+	var current []autoscalingv1.MetricStatus
+	for i := range in.Status.CurrentMetrics {
+		m := &in.Status.CurrentMetrics[i]
+		current = append(current, metricStatusV1(m))
+		if m.Type == autoscalingv2.ResourceMetricSourceType && m.Resource != nil && m.Resource.Name == corev1.ResourceCPU {
+			if percent := m.Resource.Current.AverageUtilization; percent != nil {
+				out.Status.CurrentCPUUtilizationPercentage = ptr.To(*percent)
+			}
+		}
+	}
+	var conditions []autoscalingv1.HorizontalPodAutoscalerCondition
+	for _, c := range in.Status.Conditions {
+		conditions = append(conditions, autoscalingv1.HorizontalPodAutoscalerCondition{
+			Type: autoscalingv1.HorizontalPodAutoscalerConditionType(c.Type), Status: c.Status,
+			LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
+		})
+	}
+	annotate(out, metricsAnnotation, metrics, len(metrics) > 0)
+	annotate(out, currentMetricsAnnotation, current, len(current) > 0)
+	annotate(out, conditionsAnnotation, conditions, len(conditions) > 0)
+	if in.Spec.Behavior != nil {
+		// In Go's names: the real server encodes its internal type.
+		annotate(out, behaviorAnnotation, shown(in.Spec.Behavior), true)
+	}
+	return out
+}
+
+// annotate keeps a value in an annotation, if it is needed.
+func annotate(h *autoscalingv1.HorizontalPodAutoscaler, key string, value any, needed bool) {
+	text, err := json.Marshal(value)
+	if !needed || err != nil { // API types always marshal
+		return
+	}
+	if h.Annotations == nil {
+		h.Annotations = map[string]string{}
+	}
+	h.Annotations[key] = string(text)
+}
+
+// withoutConverted is a copy of annotations without those that stand for fields.
+func withoutConverted(annotations map[string]string) map[string]string {
+	out := maps.Clone(annotations)
+	for _, key := range []string{metricsAnnotation, currentMetricsAnnotation, conditionsAnnotation, behaviorAnnotation} {
+		delete(out, key)
+	}
+	return out
+}
+
+// autoscalerV2 converts from autoscaling/v1. An annotation that cannot be read counts as none.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/autoscaling/v1/conversion.go
+// Convert_v1_HorizontalPodAutoscaler_To_autoscaling_HorizontalPodAutoscaler.
+func autoscalerV2(in *autoscalingv1.HorizontalPodAutoscaler) *autoscalingv2.HorizontalPodAutoscaler {
+	const defaultPercent = 80
+	out := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: in.ObjectMeta}
+	out.Annotations = withoutConverted(in.Annotations)
+	out.Spec = autoscalingv2.HorizontalPodAutoscalerSpec{
+		ScaleTargetRef: autoscalingv2.CrossVersionObjectReference(in.Spec.ScaleTargetRef),
+		MinReplicas:    in.Spec.MinReplicas, MaxReplicas: in.Spec.MaxReplicas,
+	}
+	for _, m := range annotation[[]autoscalingv1.MetricSpec](in, metricsAnnotation) {
+		out.Spec.Metrics = append(out.Spec.Metrics, metricV2(&m))
+	}
+	switch percent := in.Spec.TargetCPUUtilizationPercentage; {
+	case percent != nil:
+		out.Spec.Metrics = append(out.Spec.Metrics, cpuMetric(*percent))
+	case len(out.Spec.Metrics) == 0:
+		out.Spec.Metrics = []autoscalingv2.MetricSpec{cpuMetric(defaultPercent)}
+	}
+	if b := annotation[*autoscalingv2.HorizontalPodAutoscalerBehavior](in, behaviorAnnotation); b != nil &&
+		*b != (autoscalingv2.HorizontalPodAutoscalerBehavior{}) {
+		out.Spec.Behavior = b
+	}
+	out.Status = autoscalingv2.HorizontalPodAutoscalerStatus{
+		ObservedGeneration: in.Status.ObservedGeneration, LastScaleTime: in.Status.LastScaleTime,
+		CurrentReplicas: in.Status.CurrentReplicas, DesiredReplicas: in.Status.DesiredReplicas,
+	}
+	if percent := in.Status.CurrentCPUUtilizationPercentage; percent != nil {
+		out.Status.CurrentMetrics = []autoscalingv2.MetricStatus{{
+			Type: autoscalingv2.ResourceMetricSourceType,
+			Resource: &autoscalingv2.ResourceMetricStatus{
+				Name: corev1.ResourceCPU, Current: autoscalingv2.MetricValueStatus{AverageUtilization: ptr.To(*percent)},
+			},
+		}}
+	}
+	if current := annotation[[]autoscalingv1.MetricStatus](in, currentMetricsAnnotation); current != nil {
+		out.Status.CurrentMetrics = nil // the annotation knows more
+		for _, m := range current {
+			out.Status.CurrentMetrics = append(out.Status.CurrentMetrics, metricStatusV2(&m))
+		}
+	}
+	for _, c := range annotation[[]autoscalingv1.HorizontalPodAutoscalerCondition](in, conditionsAnnotation) {
+		out.Status.Conditions = append(out.Status.Conditions, autoscalingv2.HorizontalPodAutoscalerCondition{
+			Type: autoscalingv2.HorizontalPodAutoscalerConditionType(c.Type), Status: c.Status,
+			LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
+		})
+	}
+	return out
+}
+
+func annotation[T any](h *autoscalingv1.HorizontalPodAutoscaler, key string) (value T) {
+	var none T
+	if text, ok := h.Annotations[key]; ok && json.Unmarshal([]byte(text), &value) != nil {
+		return none
+	}
+	return value
+}

@@ -1,0 +1,221 @@
+package builtin
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
+)
+
+func job() *resource.Definition {
+	return &resource.Definition{
+		GroupVersion: batchv1.SchemeGroupVersion, Kind: "Job",
+		Plural: "jobs", Singular: "job", Categories: []string{"all"},
+		Namespaced: true, HasStatus: true,
+		New:     func() runtime.Object { return &batchv1.Job{} },
+		NewList: func() runtime.Object { return &batchv1.JobList{} },
+
+		DefaultPropagation: metav1.DeletePropagationOrphan,
+		DeleteWarnings:     warnOfOrphanedPods,
+		Default: mutate(func(j *batchv1.Job) {
+			if len(j.Labels) == 0 {
+				j.Labels = j.Spec.Template.Labels // one map: what is generated into the template shows here too
+			}
+			defaultJobSpec(&j.Spec)
+		}),
+		PrepareCreate: prepare(func(j *batchv1.Job) {
+			j.Status = batchv1.JobStatus{}
+			j.Generation = 1
+			if !*j.Spec.ManualSelector {
+				generateJobSelector(j)
+			}
+			if len(j.Labels) == 0 {
+				j.Labels = j.Spec.Template.Labels // the real server defaults again when it reads what it stored
+			}
+		}),
+		PrepareUpdate: carry(func(j, old *batchv1.Job) {
+			j.Status = old.Status
+			if !equality.Semantic.DeepEqual(j.Spec, old.Spec) {
+				j.Generation = old.Generation + 1
+			}
+		}),
+		PrepareStatusUpdate: carry(func(j, old *batchv1.Job) { j.Spec = old.Spec }),
+		Validate:            check(validateJob),
+		ValidateUpdate:      compare(validateJobUpdate),
+		Fields: selectable(func(j *batchv1.Job) fields.Set {
+			return fields.Set{"status.successful": strconv.Itoa(int(j.Status.Succeeded))}
+		}),
+		Columns: jobColumns(),
+		Row:     cells(jobRow),
+	}
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/registry/batch/job/storage/storage.go Delete.
+func warnOfOrphanedPods(o *metav1.DeleteOptions) []string {
+	//lint:ignore SA1019 it counts as long as it may be sent
+	if o.PropagationPolicy != nil || o.OrphanDependents != nil {
+		return nil
+	}
+	return []string{"child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning"}
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/batch/v1/defaults.go SetDefaults_Job.
+func defaultJobSpec(spec *batchv1.JobSpec) {
+	if spec.Completions == nil && spec.Parallelism == nil {
+		spec.Completions = ptr.To[int32](1)
+	}
+	setDefaultPtr(&spec.Parallelism, 1)
+	backoff, replacement := int32(6), batchv1.TerminatingOrFailed
+	if spec.BackoffLimitPerIndex != nil {
+		backoff = math.MaxInt32
+	}
+	if spec.PodFailurePolicy != nil {
+		replacement = batchv1.Failed
+	}
+	setDefaultPtr(&spec.BackoffLimit, backoff)
+	setDefaultPtr(&spec.PodReplacementPolicy, replacement)
+	setDefaultPtr(&spec.CompletionMode, batchv1.NonIndexedCompletion)
+	setDefaultPtr(&spec.Suspend, false)
+	setDefaultPtr(&spec.ManualSelector, false)
+	defaultPodTemplate(&spec.Template)
+}
+
+// generateJobSelector makes a Job select its own pods and no others: by its UID.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/registry/batch/job/strategy.go generateSelector.
+func generateJobSelector(j *batchv1.Job) {
+	uid := string(j.UID)
+	if j.Spec.Template.Labels == nil {
+		j.Spec.Template.Labels = map[string]string{}
+	}
+	for k, v := range map[string]string{
+		"job-name": j.Name, batchv1.JobNameLabel: j.Name,
+		"controller-uid": uid, batchv1.ControllerUidLabel: uid,
+	} {
+		if _, ok := j.Spec.Template.Labels[k]; !ok {
+			j.Spec.Template.Labels[k] = v
+		}
+	}
+	if j.Spec.Selector == nil {
+		j.Spec.Selector = &metav1.LabelSelector{}
+	}
+	j.Spec.Selector.MatchLabels = merged(map[string]string{batchv1.ControllerUidLabel: uid}, j.Spec.Selector.MatchLabels)
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/batch/validation/validation.go ValidateJobSpec.
+func validateJob(j *batchv1.Job) field.ErrorList {
+	path, spec := field.NewPath("spec"), &j.Spec
+	errs := validateJobSpec(spec, path)
+	selectorErrs, _ := validateSelector(workload{selector: spec.Selector, template: &spec.Template, name: "job"}, path)
+	return append(errs, selectorErrs...)
+}
+
+func validateJobSpec(spec *batchv1.JobSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	errs = append(errs, nonnegative(replicasOf(spec.Parallelism), path.Child("parallelism"))...)
+	errs = append(errs, nonnegative(replicasOf(spec.Completions), path.Child("completions"))...)
+	errs = append(errs, nonnegative(ptr.Deref(spec.ActiveDeadlineSeconds, 0), path.Child("activeDeadlineSeconds"))...)
+	errs = append(errs, nonnegative(replicasOf(spec.BackoffLimit), path.Child("backoffLimit"))...)
+	errs = append(errs, nonnegative(replicasOf(spec.TTLSecondsAfterFinished), path.Child("ttlSecondsAfterFinished"))...)
+	errs = append(errs, validateTemplate(&spec.Template, path.Child("template"))...)
+	if p := spec.Template.Spec.RestartPolicy; p == corev1.RestartPolicyAlways {
+		errs = append(errs, field.Required(path.Child("template", "spec", "restartPolicy"), `valid values: "OnFailure", "Never"`))
+	}
+	return errs
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/batch/validation/validation.go ValidateJobSpecUpdate. A suspended job that
+// never started may still change the scheduling of its template.
+func validateJobUpdate(j, old *batchv1.Job) field.ErrorList {
+	path := field.NewPath("spec")
+	errs := immutable(j.Spec.Selector, old.Spec.Selector, path.Child("selector"))
+	errs = append(errs, immutable(j.Spec.CompletionMode, old.Spec.CompletionMode, path.Child("completionMode"))...)
+	if ptr.Deref(j.Spec.CompletionMode, "") != batchv1.IndexedCompletion {
+		errs = append(errs, immutable(j.Spec.Completions, old.Spec.Completions, path.Child("completions"))...)
+	}
+	template := old.Spec.Template.DeepCopy()
+	if ptr.Deref(old.Spec.Suspend, false) && old.Status.StartTime == nil {
+		now := &j.Spec.Template
+		template.Labels, template.Annotations = now.Labels, now.Annotations
+		template.Spec.NodeSelector, template.Spec.Affinity = now.Spec.NodeSelector, now.Spec.Affinity
+		template.Spec.Tolerations, template.Spec.SchedulingGates = now.Spec.Tolerations, now.Spec.SchedulingGates
+	}
+	if !equality.Semantic.DeepEqual(j.Spec.Template, *template) {
+		errs = append(errs, field.Invalid(path.Child("template"), shown(j.Spec.Template), apivalidation.FieldImmutableErrorMsg))
+	}
+	return errs
+}
+
+func jobColumns() []metav1.TableColumnDefinition {
+	return append([]metav1.TableColumnDefinition{
+		nameColumn(),
+		column("Status", "string", "Status of the job."),
+		column("Completions", "string", batchv1.JobStatus{}.SwaggerDoc()["succeeded"]),
+		column("Duration", "string", "Time required to complete the job."),
+		ageColumn(),
+	}, append(containerColumns(), wideColumn("Selector", "string", batchv1.JobSpec{}.SwaggerDoc()["selector"]))...)
+}
+
+func jobRow(j *batchv1.Job, now time.Time) []any {
+	row := []any{j.Name, jobStatus(j), jobCompletions(j), jobDuration(j, now), age(j.CreationTimestamp, now)}
+	row = append(row, containerCells(&j.Spec.Template)...)
+	return append(row, metav1.FormatLabelSelector(j.Spec.Selector))
+}
+
+func jobStatus(j *batchv1.Job) string {
+	has := map[batchv1.JobConditionType]bool{}
+	for _, c := range j.Status.Conditions {
+		has[c.Type] = c.Status == corev1.ConditionTrue
+	}
+	switch {
+	case has[batchv1.JobComplete]:
+		return "Complete"
+	case has[batchv1.JobFailed]:
+		return "Failed"
+	case j.DeletionTimestamp != nil:
+		return "Terminating"
+	case has[batchv1.JobSuspended]:
+		return "Suspended"
+	case has[batchv1.JobFailureTarget]:
+		return "FailureTarget"
+	case has[batchv1.JobSuccessCriteriaMet]:
+		return "SuccessCriteriaMet"
+	default:
+		return "Running"
+	}
+}
+
+func jobCompletions(j *batchv1.Job) string {
+	parallelism := replicasOf(j.Spec.Parallelism)
+	switch {
+	case j.Spec.Completions != nil:
+		return fmt.Sprintf("%d/%d", j.Status.Succeeded, *j.Spec.Completions)
+	case parallelism > 1:
+		return fmt.Sprintf("%d/1 of %d", j.Status.Succeeded, parallelism)
+	default:
+		return fmt.Sprintf("%d/1", j.Status.Succeeded)
+	}
+}
+
+func jobDuration(j *batchv1.Job, now time.Time) string {
+	if j.Status.StartTime == nil {
+		return ""
+	}
+	if end := j.Status.CompletionTime; end != nil {
+		now = end.Time
+	}
+	return duration.HumanDuration(now.Sub(j.Status.StartTime.Time))
+}

@@ -1,0 +1,85 @@
+package builtin
+
+import (
+	"context"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
+)
+
+// pointerTo is a pointer to the Go type T of an API object.
+type pointerTo[T any] interface {
+	*T
+	runtime.Object
+}
+
+// typed begins the definition of the API type that has the Go type T and lists of the Go type L. It is not namespaced.
+func typed[T, L any, P pointerTo[T], PL pointerTo[L]](
+	gv schema.GroupVersion, plural string, shortNames ...string,
+) *resource.Definition {
+	kind := kindOf[T]()
+	return &resource.Definition{
+		GroupVersion: gv, Kind: kind, Plural: plural, Singular: strings.ToLower(kind), ShortNames: shortNames,
+		New:     func() runtime.Object { return P(new(T)) },
+		NewList: func() runtime.Object { return PL(new(L)) },
+	}
+}
+
+// kindOf is the kind of the API type that has the Go type T.
+func kindOf[T any]() string { return reflect.TypeFor[T]().Name() }
+
+// namespaced is typed for a namespaced type.
+func namespaced[T, L any, P pointerTo[T], PL pointerTo[L]](
+	gv schema.GroupVersion, plural string, shortNames ...string,
+) *resource.Definition {
+	d := typed[T, L, P, PL](gv, plural, shortNames...)
+	d.Namespaced = true
+	return d
+}
+
+// withStatus gives a type with a Spec and a Status the subresource status: the type itself is written without its
+// status, and its status without its spec.
+func withStatus(d *resource.Definition) {
+	d.HasStatus = true
+	d.PrepareCreate = func(_ context.Context, obj runtime.Object) { part(obj, "Status").SetZero() }
+	d.PrepareUpdate = func(_ context.Context, obj, old runtime.Object) { part(obj, "Status").Set(part(old, "Status")) }
+	d.PrepareStatusUpdate = func(_ context.Context, obj, old runtime.Object) { part(obj, "Spec").Set(part(old, "Spec")) }
+}
+
+// withGeneration counts the changes of one field of a type in metadata.generation. It keeps what the definition does
+// before writes already.
+func withGeneration(d *resource.Definition, name string) {
+	create, update := d.PrepareCreate, d.PrepareUpdate
+	d.PrepareCreate = func(ctx context.Context, obj runtime.Object) {
+		if create != nil {
+			create(ctx, obj)
+		}
+		setGeneration(obj, 1)
+	}
+	d.PrepareUpdate = func(ctx context.Context, obj, old runtime.Object) {
+		if update != nil {
+			update(ctx, obj, old)
+		}
+		same := equality.Semantic.DeepEqual(part(obj, name).Interface(), part(old, name).Interface())
+		if m, err := meta.Accessor(old); err == nil && !same {
+			setGeneration(obj, m.GetGeneration()+1)
+		}
+	}
+}
+
+func setGeneration(obj runtime.Object, n int64) {
+	if m, err := meta.Accessor(obj); err == nil {
+		m.SetGeneration(n)
+	}
+}
+
+// part is a field of the struct that obj points to.
+func part(obj runtime.Object, name string) reflect.Value {
+	return reflect.ValueOf(obj).Elem().FieldByName(name)
+}

@@ -1,0 +1,60 @@
+package builtin
+
+import (
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
+)
+
+func lease() *resource.Definition {
+	return &resource.Definition{
+		GroupVersion: coordinationv1.SchemeGroupVersion, Kind: "Lease",
+		Plural: "leases", Singular: "lease",
+		Namespaced: true, CreateOnUpdate: true, NeedsResourceVersion: true,
+		New:     func() runtime.Object { return &coordinationv1.Lease{} },
+		NewList: func() runtime.Object { return &coordinationv1.LeaseList{} },
+
+		PrepareCreate: prepare(func(l *coordinationv1.Lease) { dropCoordination(l, &coordinationv1.Lease{}) }),
+		PrepareUpdate: carry(dropCoordination),
+		Validate:      check(validateLease),
+		Columns: []metav1.TableColumnDefinition{
+			nameColumn(),
+			column("Holder", "string", coordinationv1.LeaseSpec{}.SwaggerDoc()["holderIdentity"]),
+			ageColumn(),
+		},
+		Row: cells(func(l *coordinationv1.Lease, now time.Time) []any {
+			return []any{l.Name, ptr.Deref(l.Spec.HolderIdentity, ""), age(l.CreationTimestamp, now)}
+		}),
+	}
+}
+
+// dropCoordination drops what only coordinated leader election uses, which is off by default.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/registry/coordination/lease/strategy.go PrepareForUpdate.
+func dropCoordination(l, old *coordinationv1.Lease) {
+	if old.Spec.Strategy == nil {
+		l.Spec.Strategy = nil
+	}
+	if old.Spec.PreferredHolder == nil {
+		l.Spec.PreferredHolder = nil
+	}
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/coordination/validation/validation.go ValidateLeaseSpec.
+func validateLease(l *coordinationv1.Lease) field.ErrorList {
+	var errs field.ErrorList
+	path := field.NewPath("spec")
+	if s := l.Spec.LeaseDurationSeconds; s != nil && *s <= 0 {
+		errs = append(errs, field.Invalid(path.Child("leaseDurationSeconds"), *s, "must be greater than 0"))
+	}
+	if n := l.Spec.LeaseTransitions; n != nil && *n < 0 {
+		errs = append(errs, field.Invalid(path.Child("leaseTransitions"), *n, "must be greater than or equal to 0"))
+	}
+	return errs
+}

@@ -1,0 +1,198 @@
+package builtin
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	api "github.com/flyball-dev/flyball/localapi/internal/resource"
+)
+
+// limitRange is stored, and changes no pod.
+func limitRange() *api.Definition {
+	d := namespaced[corev1.LimitRange, corev1.LimitRangeList](corev1.SchemeGroupVersion, "limitranges", "limits")
+	d.CreateOnUpdate = true
+	d.Default = mutate(func(l *corev1.LimitRange) {
+		for i := range l.Spec.Limits {
+			defaultLimits(&l.Spec.Limits[i])
+		}
+	})
+	d.Validate = check(validateLimitRange)
+	d.Warnings = func(_, old runtime.Object) []string {
+		if old != nil {
+			return nil
+		}
+		return []string{"this server stores LimitRanges and does not apply them to pods"}
+	}
+	return d
+}
+
+// defaultLimits fills in the defaults of containers from what is said otherwise.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/defaults.go SetDefaults_LimitRangeItem.
+func defaultLimits(l *corev1.LimitRangeItem) {
+	if l.Type == corev1.LimitTypeContainer {
+		setDefaultList(&l.Default, l.Max)
+		setDefaultList(&l.DefaultRequest, l.Default)
+		setDefaultList(&l.DefaultRequest, l.Min)
+	}
+	for _, list := range []corev1.ResourceList{l.Max, l.Min, l.Default, l.DefaultRequest, l.MaxLimitRequestRatio} {
+		roundToMilli(list)
+	}
+}
+
+// setDefaultList adds to list what it lacks of values.
+func setDefaultList(list *corev1.ResourceList, values corev1.ResourceList) {
+	if *list == nil {
+		*list = corev1.ResourceList{}
+	}
+	for name, q := range values {
+		if _, ok := (*list)[name]; !ok {
+			(*list)[name] = q.DeepCopy()
+		}
+	}
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateLimitRange.
+func validateLimitRange(r *corev1.LimitRange) field.ErrorList {
+	var errs field.ErrorList
+	seen := sets.New[corev1.LimitType]()
+	for i := range r.Spec.Limits {
+		path, l := field.NewPath("spec", "limits").Index(i), &r.Spec.Limits[i]
+		errs = append(errs, validateLimitType(l.Type, path.Child("type"))...)
+		if seen.Has(l.Type) {
+			errs = append(errs, field.Duplicate(path.Child("type"), l.Type))
+		}
+		seen.Insert(l.Type)
+		errs = append(errs, validateLimits(l, path)...)
+	}
+	return errs
+}
+
+func validateLimitType(t corev1.LimitType, path *field.Path) field.ErrorList {
+	if errs := invalid(path, t, validation.IsQualifiedName(string(t))); len(errs) > 0 {
+		return errs
+	}
+	switch t {
+	case corev1.LimitTypePod, corev1.LimitTypeContainer, corev1.LimitTypePersistentVolumeClaim:
+		return nil
+	}
+	if strings.Contains(string(t), "/") {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, t, "must be a standard limit type or fully qualified")}
+}
+
+func validateLimits(l *corev1.LimitRangeItem, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	names := sets.New[corev1.ResourceName]()
+	judge := func(field string, list corev1.ResourceList) {
+		for _, name := range sortedKeys(list) {
+			names.Insert(name)
+			rule := validateResourceName
+			if l.Type == corev1.LimitTypePod || l.Type == corev1.LimitTypeContainer {
+				rule = validateContainerResourceName
+			}
+			errs = append(errs, rule(name, path.Child(field).Key(string(name)))...)
+		}
+	}
+	judge("max", l.Max)
+	judge("min", l.Min)
+	if l.Type == corev1.LimitTypePod {
+		for _, d := range []struct {
+			name string
+			list corev1.ResourceList
+		}{{"default", l.Default}, {"defaultRequest", l.DefaultRequest}} {
+			if len(d.list) > 0 {
+				errs = append(errs, field.Forbidden(path.Child(d.name), "may not be specified when `type` is 'Pod'"))
+			}
+		}
+	} else {
+		judge("default", l.Default)
+		judge("defaultRequest", l.DefaultRequest)
+	}
+	if l.Type == corev1.LimitTypePersistentVolumeClaim {
+		_, low := l.Min[corev1.ResourceStorage]
+		_, high := l.Max[corev1.ResourceStorage]
+		if !low && !high {
+			errs = append(errs, field.Required(path.Child("limits"),
+				"either minimum or maximum storage value is required, but neither was provided"))
+		}
+	}
+	judge("maxLimitRequestRatio", l.MaxLimitRequestRatio)
+	for _, name := range sets.List(names) {
+		errs = append(errs, validateLimit(l, name, path)...)
+	}
+	return errs
+}
+
+// validateLimit judges what is said of one resource.
+func validateLimit(l *corev1.LimitRangeItem, name corev1.ResourceName, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	least, most := quantityOf(l.Min, name), quantityOf(l.Max, name)
+	var limit, request *resource.Quantity
+	if l.Type != corev1.LimitTypePod { // of which those are refused
+		limit, request = quantityOf(l.Default, name), quantityOf(l.DefaultRequest, name)
+	}
+	for _, rule := range []struct {
+		low, high         *resource.Quantity
+		lowName, highName string
+		field             string
+		shown             *resource.Quantity
+	}{
+		{least, most, "min", "max", "min", least},
+		{least, request, "min", "default request", "defaultRequest", request},
+		{request, most, "default request", "max", "defaultRequest", request},
+		{request, limit, "default request", "default limit", "defaultRequest", request},
+		{least, limit, "min", "default", "default", least},
+		{limit, most, "default", "max", "default", limit},
+	} {
+		if rule.low != nil && rule.high != nil && rule.low.Cmp(*rule.high) > 0 {
+			errs = append(errs, field.Invalid(path.Child(rule.field).Key(string(name)), *rule.shown,
+				fmt.Sprintf("%s value %s is greater than %s value %s", rule.lowName, rule.low, rule.highName, rule.high)))
+		}
+	}
+	errs = append(errs, validateRatio(quantityOf(l.MaxLimitRequestRatio, name), least, most,
+		path.Child("maxLimitRequestRatio").Key(string(name)))...)
+	if !overcommits(name) && limit != nil && request != nil && limit.Cmp(*request) != 0 {
+		errs = append(errs, field.Invalid(path.Child("defaultRequest").Key(string(name)), *request,
+			fmt.Sprintf("default value %s must equal to defaultRequest value %s in %s", limit, request, name)))
+	}
+	return errs
+}
+
+func quantityOf(list corev1.ResourceList, name corev1.ResourceName) *resource.Quantity {
+	q, ok := list[name]
+	if !ok {
+		return nil
+	}
+	return &q
+}
+
+// validateRatio judges how much more a limit may be than a request: what the bounds leave room for.
+func validateRatio(ratio, least, most *resource.Quantity, path *field.Path) field.ErrorList {
+	if ratio == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if ratio.Cmp(*resource.NewQuantity(1, resource.DecimalSI)) < 0 {
+		errs = append(errs, field.Invalid(path, *ratio, fmt.Sprintf("ratio %s is less than 1", ratio)))
+	}
+	if least == nil || most == nil {
+		return errs
+	}
+	value, low, high := float64(ratio.Value()), least.Value(), most.Value()
+	if ratio.Value() < resource.MaxMilliValue && low < resource.MaxMilliValue && high < resource.MaxMilliValue {
+		value, low, high = float64(ratio.MilliValue())/1000, least.MilliValue(), most.MilliValue()
+	}
+	if room := float64(high) / float64(low); value > room {
+		errs = append(errs, field.Invalid(path, *ratio, fmt.Sprintf("ratio %s is greater than max/min = %f", ratio, room)))
+	}
+	return errs
+}

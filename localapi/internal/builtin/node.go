@@ -1,0 +1,179 @@
+package builtin
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
+)
+
+// node does not put the taint node.kubernetes.io/not-ready on a new Node, as admission does in a cluster: there it is
+// for the node lifecycle controller to take off again, and here is none.
+func node() *resource.Definition {
+	return &resource.Definition{
+		GroupVersion: corev1.SchemeGroupVersion, Kind: "Node",
+		Plural: "nodes", Singular: "node", ShortNames: []string{"no"},
+		HasStatus: true,
+		New:       func() runtime.Object { return &corev1.Node{} },
+		NewList:   func() runtime.Object { return &corev1.NodeList{} },
+
+		Subresources: map[string]resource.Subresource{"proxy": nodeProxy()},
+
+		Default:             mutate(defaultNode),
+		PrepareUpdate:       carry(func(n, old *corev1.Node) { n.Status = old.Status }),
+		PrepareStatusUpdate: carry(func(n, old *corev1.Node) { n.Spec = old.Spec }),
+		Validate:            check(validateNode),
+		ValidateUpdate:      compare(validateNodeUpdate),
+		Fields: selectable(func(n *corev1.Node) fields.Set {
+			return fields.Set{"spec.unschedulable": strconv.FormatBool(n.Spec.Unschedulable)}
+		}),
+		Columns: nodeColumns(),
+		Row:     cells(nodeRow),
+	}
+}
+
+// defaultNode lets pods have all that the node has, unless the kubelet keeps some for itself.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/defaults.go SetDefaults_NodeStatus.
+func defaultNode(n *corev1.Node) {
+	switch one, all := n.Spec.PodCIDR, n.Spec.PodCIDRs; { // as pkg/apis/core/v1/conversion.go keeps the two the same
+	case one != "" && (len(all) == 0 || all[0] != one):
+		n.Spec.PodCIDRs = []string{one}
+	case one == "" && len(all) > 0:
+		n.Spec.PodCIDR = all[0]
+	}
+	if n.Status.Allocatable == nil && n.Status.Capacity != nil {
+		n.Status.Allocatable = n.Status.Capacity.DeepCopy()
+	}
+	roundToMilli(n.Status.Capacity)
+	roundToMilli(n.Status.Allocatable)
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateNode, validateNodeTaints.
+func validateNode(n *corev1.Node) field.ErrorList {
+	var errs field.ErrorList
+	path := field.NewPath("metadata", "taints") // the real path, although taints are in the spec
+	seen := map[corev1.TaintEffect]map[string]bool{}
+	for i := range n.Spec.Taints {
+		t, p := &n.Spec.Taints[i], path.Index(i)
+		errs = append(errs, metavalidation.ValidateLabelName(t.Key, p.Child("key"))...)
+		errs = append(errs, invalid(p.Child("value"), t.Value, validation.IsValidLabelValue(t.Value))...)
+		errs = append(errs, oneOf(p.Child("effect"), t.Effect,
+			corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute)...)
+		if seen[t.Effect][t.Key] {
+			duplicate := field.Duplicate(p, shown(t))
+			duplicate.Detail = "taints must be unique by key and effect pair"
+			errs = append(errs, duplicate)
+			continue
+		}
+		if seen[t.Effect] == nil {
+			seen[t.Effect] = map[string]bool{}
+		}
+		seen[t.Effect][t.Key] = true
+	}
+	return errs
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateNodeUpdate.
+func validateNodeUpdate(n, old *corev1.Node) field.ErrorList {
+	var errs field.ErrorList
+	path := field.NewPath("spec")
+	if len(old.Spec.PodCIDRs) > 0 && !slices.Equal(n.Spec.PodCIDRs, old.Spec.PodCIDRs) {
+		errs = append(errs, field.Forbidden(path.Child("podCIDRs"), "node updates may not change podCIDR except from \"\" to valid"))
+	}
+	if was, now := old.Spec.ProviderID, n.Spec.ProviderID; was != "" && was != now {
+		message := "field cannot be modified once set"
+		if now == "" {
+			message = "field cannot be cleared once set"
+		}
+		errs = append(errs, field.Invalid(path.Child("providerID"), nil, message))
+	}
+	return errs
+}
+
+func nodeColumns() []metav1.TableColumnDefinition {
+	info, status := corev1.NodeSystemInfo{}.SwaggerDoc(), corev1.NodeStatus{}.SwaggerDoc()
+	return []metav1.TableColumnDefinition{
+		nameColumn(),
+		column("Status", "string", "The status of the node"),
+		column("Roles", "string", "The roles of the node"),
+		ageColumn(),
+		column("Version", "string", info["kubeletVersion"]),
+		wideColumn("Internal-IP", "string", status["addresses"]),
+		wideColumn("External-IP", "string", status["addresses"]),
+		wideColumn("OS-Image", "string", info["osImage"]),
+		wideColumn("Kernel-Version", "string", info["kernelVersion"]),
+		wideColumn("Container-Runtime", "string", info["containerRuntimeVersion"]),
+	}
+}
+
+func nodeRow(n *corev1.Node, now time.Time) []any {
+	info := n.Status.NodeInfo
+	kernel := orUnknown(info.KernelVersion)
+	if info.Architecture != "" {
+		kernel += " (" + info.Architecture + ")"
+	}
+	return []any{
+		n.Name, nodeStatus(n), orNone(strings.Join(nodeRoles(n), ",")), age(n.CreationTimestamp, now), info.KubeletVersion,
+		nodeAddress(n, corev1.NodeInternalIP), nodeAddress(n, corev1.NodeExternalIP),
+		orUnknown(info.OSImage), kernel, orUnknown(info.ContainerRuntimeVersion),
+	}
+}
+
+func nodeStatus(n *corev1.Node) string {
+	status := "Unknown"
+	for _, c := range n.Status.Conditions {
+		if c.Type != corev1.NodeReady {
+			continue
+		}
+		status = "NotReady"
+		if c.Status == corev1.ConditionTrue {
+			status = "Ready"
+		}
+	}
+	if n.Spec.Unschedulable {
+		status += ",SchedulingDisabled"
+	}
+	return status
+}
+
+// nodeRoles reads the roles off the labels, sorted: node-role.kubernetes.io/<role>, and the older kubernetes.io/role.
+func nodeRoles(n *corev1.Node) []string {
+	roles := map[string]bool{}
+	for k, v := range n.Labels {
+		if role, ok := strings.CutPrefix(k, "node-role.kubernetes.io/"); ok && role != "" {
+			roles[role] = true
+		}
+		if k == "kubernetes.io/role" && v != "" {
+			roles[v] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(roles))
+}
+
+func nodeAddress(n *corev1.Node, kind corev1.NodeAddressType) string {
+	for _, a := range n.Status.Addresses {
+		if a.Type == kind {
+			return a.Address
+		}
+	}
+	return "<none>"
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "<unknown>"
+	}
+	return s
+}

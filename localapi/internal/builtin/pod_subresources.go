@@ -1,0 +1,162 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
+)
+
+func podSubresources() map[string]resource.Subresource {
+	all := podConnections()
+	all["binding"] = podBinding()
+	all["eviction"] = podEviction()
+	all["ephemeralcontainers"] = podEphemeralContainers()
+	return all
+}
+
+// podBinding is how a scheduler gives a pod to a node.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/pod/storage/storage.go BindingREST.
+func podBinding() resource.Subresource {
+	return resource.Subresource{
+		Kind:  corev1.SchemeGroupVersion.WithKind("Binding"),
+		New:   func() runtime.Object { return &corev1.Binding{} },
+		Verbs: []string{"create"},
+		Merge: func(_ context.Context, obj, sub runtime.Object) error {
+			return bindPod(obj.(*corev1.Pod), sub.(*corev1.Binding))
+		},
+		Unmanaged: true,
+		Validate:  func(_, _ runtime.Object) field.ErrorList { return nil }, // bindPod judges; nothing else changes
+	}
+}
+
+func bindPod(pod *corev1.Pod, b *corev1.Binding) error {
+	if b.Name != pod.Name {
+		return apierrors.NewBadRequest("name in URL does not match name in Binding object")
+	}
+	if errs := validateBinding(b); len(errs) > 0 {
+		// Not a 422, but a bare 500: the real server forgot to wrap it, and so it stays.
+		return &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: errs.ToAggregate().Error(),
+		}}
+	}
+	resourceName := schema.GroupResource{Resource: "pods/binding"}
+	if err := checkPreconditions(pod, b.UID, b.ResourceVersion); err != nil {
+		err = fmt.Errorf("StorageError: invalid object, Code: 4, Key: /registry/pods/%s/%s, ResourceVersion: 0, AdditionalErrorMsg: %w", pod.Namespace, pod.Name, err)
+		return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, pod.Name, err)
+	}
+	switch {
+	case pod.DeletionTimestamp != nil:
+		return apierrors.NewConflict(resourceName, pod.Name, fmt.Errorf("pod %s is being deleted, cannot be assigned to a host", pod.Name))
+	case pod.Spec.NodeName != "":
+		return apierrors.NewConflict(resourceName, pod.Name, fmt.Errorf("pod %v is already assigned to node %q", pod.Name, pod.Spec.NodeName))
+	case len(pod.Spec.SchedulingGates) > 0:
+		return apierrors.NewConflict(resourceName, pod.Name, fmt.Errorf("pod %v has non-empty .spec.schedulingGates", pod.Name))
+	}
+	pod.Spec.NodeName = b.Target.Name
+	pod.Status.NominatedNodeName = ""
+	pod.Annotations = merged(pod.Annotations, b.Annotations)
+	pod.Labels = merged(pod.Labels, b.Labels)
+	setPodCondition(&pod.Status, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue})
+	return nil
+}
+
+func validateBinding(b *corev1.Binding) field.ErrorList {
+	path := field.NewPath("target")
+	if k := b.Target.Kind; k != "" && k != "Node" {
+		return field.ErrorList{field.NotSupported(path.Child("kind"), k, []string{"Node", "<empty>"})}
+	}
+	if b.Target.Name == "" {
+		return field.ErrorList{field.Required(path.Child("name"), "")}
+	}
+	return invalid(path.Child("name"), b.Target.Name, apivalidation.NameIsDNSSubdomain(b.Target.Name, false))
+}
+
+// setPodCondition sets a condition. If its status is the one it had, then so is the time of the transition.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/api/pod/util.go UpdatePodCondition.
+func setPodCondition(s *corev1.PodStatus, condition corev1.PodCondition) {
+	condition.LastTransitionTime = metav1.Now()
+	for i := range s.Conditions {
+		if old := &s.Conditions[i]; old.Type == condition.Type {
+			if old.Status == condition.Status {
+				condition.LastTransitionTime = old.LastTransitionTime
+			}
+			*old = condition
+			return
+		}
+	}
+	s.Conditions = append(s.Conditions, condition)
+}
+
+// podEphemeralContainers lets "kubectl debug" add containers to a running pod. Nothing else of the pod changes, although
+// who tries becomes an owner of what was tried: the real server's filter for these writes is not connected.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/pod/strategy.go podEphemeralContainersStrategy.
+func podEphemeralContainers() resource.Subresource {
+	return resource.Subresource{
+		Kind:    corev1.SchemeGroupVersion.WithKind("Pod"),
+		New:     func() runtime.Object { return &corev1.Pod{} },
+		Verbs:   []string{"get", "patch", "update"},
+		Project: func(_ context.Context, obj runtime.Object) (runtime.Object, error) { return obj, nil },
+		Merge: func(_ context.Context, obj, sub runtime.Object) error {
+			pod, asked := obj.(*corev1.Pod), sub.(*corev1.Pod)
+			old := pod.DeepCopy()
+			pod.Spec.EphemeralContainers = asked.Spec.EphemeralContainers
+			pod.ResourceVersion = asked.ResourceVersion
+			defaultPod(pod)
+			bumpPodGeneration(pod, old)
+			return nil
+		},
+		Validate: func(obj, old runtime.Object) field.ErrorList {
+			return validateEphemeralUpdate(obj.(*corev1.Pod), old.(*corev1.Pod))
+		},
+	}
+}
+
+// validateEphemeralUpdate lets ephemeral containers only be added.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidatePodEphemeralContainersUpdate.
+func validateEphemeralUpdate(pod, old *corev1.Pod) field.ErrorList {
+	path := field.NewPath("spec", "ephemeralContainers")
+	errs := validatePodSpec(&pod.Spec, field.NewPath("spec"))
+	now := map[string]*corev1.EphemeralContainer{}
+	for i := range pod.Spec.EphemeralContainers {
+		now[pod.Spec.EphemeralContainers[i].Name] = &pod.Spec.EphemeralContainers[i]
+	}
+	for i := range old.Spec.EphemeralContainers {
+		was := &old.Spec.EphemeralContainers[i]
+		switch c := now[was.Name]; {
+		case c == nil:
+			errs = append(errs, field.Forbidden(path, fmt.Sprintf("existing ephemeral containers %q may not be removed\n", was.Name)))
+		case !equality.Semantic.DeepEqual(c, was):
+			errs = append(errs, field.Forbidden(path, fmt.Sprintf("existing ephemeral containers %q may not be changed\n%v", was.Name, shownDiff(*was, *c))))
+		}
+	}
+	return errs
+}
+
+// merged returns base with add's entries on top, or base itself if there are none.
+func merged(base, add map[string]string) map[string]string {
+	if len(add) == 0 {
+		return base
+	}
+	out := maps.Clone(base)
+	if out == nil {
+		out = map[string]string{}
+	}
+	maps.Copy(out, add)
+	return out
+}

@@ -1,0 +1,109 @@
+package builtin
+
+import (
+	"time"
+
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
+)
+
+func podDisruptionBudget() *resource.Definition {
+	return &resource.Definition{
+		GroupVersion: policyv1.SchemeGroupVersion, Kind: "PodDisruptionBudget",
+		Plural: "poddisruptionbudgets", Singular: "poddisruptionbudget", ShortNames: []string{"pdb"},
+		Namespaced: true, HasStatus: true, NeedsResourceVersion: true,
+		New:     func() runtime.Object { return &policyv1.PodDisruptionBudget{} },
+		NewList: func() runtime.Object { return &policyv1.PodDisruptionBudgetList{} },
+
+		PrepareCreate: prepare(func(b *policyv1.PodDisruptionBudget) {
+			b.Status = policyv1.PodDisruptionBudgetStatus{}
+			b.Generation = 1
+		}),
+		PrepareUpdate: carry(func(b, old *policyv1.PodDisruptionBudget) {
+			b.Status = old.Status
+			if !equality.Semantic.DeepEqual(b.Spec, old.Spec) {
+				b.Generation = old.Generation + 1
+			}
+		}),
+		PrepareStatusUpdate:  carry(func(b, old *policyv1.PodDisruptionBudget) { b.Spec = old.Spec }),
+		Validate:             check(validateBudget),
+		ValidateStatusUpdate: compare(validateBudgetStatus),
+		Columns: []metav1.TableColumnDefinition{
+			nameColumn(),
+			column("Min Available", "string", "The minimum number of pods that must be available."),
+			column("Max Unavailable", "string", "The maximum number of pods that may be unavailable."),
+			column("Allowed Disruptions", "integer", "Calculated number of pods that may be disrupted at this time."),
+			ageColumn(),
+		},
+		Row: cells(func(b *policyv1.PodDisruptionBudget, now time.Time) []any {
+			return []any{
+				b.Name, intOrNA(b.Spec.MinAvailable), intOrNA(b.Spec.MaxUnavailable),
+				int64(b.Status.DisruptionsAllowed), age(b.CreationTimestamp, now),
+			}
+		}),
+	}
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/policy/validation/validation.go ValidatePodDisruptionBudgetSpec.
+func validateBudget(b *policyv1.PodDisruptionBudget) field.ErrorList {
+	path, spec := field.NewPath("spec"), &b.Spec
+	var errs field.ErrorList
+	if spec.MinAvailable != nil && spec.MaxUnavailable != nil {
+		errs = append(errs, field.Invalid(path, shown(spec), "minAvailable and maxUnavailable cannot be both set"))
+	}
+	errs = append(errs, validateShare(spec.MinAvailable, path.Child("minAvailable"))...)
+	errs = append(errs, validateShare(spec.MaxUnavailable, path.Child("maxUnavailable"))...)
+	errs = append(errs, metavalidation.ValidateLabelSelector(spec.Selector, metavalidation.LabelSelectorValidationOptions{}, path.Child("selector"))...)
+	switch policy := ptr.Deref(spec.UnhealthyPodEvictionPolicy, policyv1.AlwaysAllow); policy {
+	case policyv1.AlwaysAllow, policyv1.IfHealthyBudget:
+	default:
+		errs = append(errs, field.NotSupported(path.Child("unhealthyPodEvictionPolicy"), policy,
+			[]policyv1.UnhealthyPodEvictionPolicyType{policyv1.AlwaysAllow, policyv1.IfHealthyBudget}))
+	}
+	return errs
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/policy/validation/validation.go ValidatePodDisruptionBudgetStatusUpdate.
+func validateBudgetStatus(b, _ *policyv1.PodDisruptionBudget) field.ErrorList {
+	path, s := field.NewPath("status"), &b.Status
+	errs := metavalidation.ValidateConditions(s.Conditions, path.Child("conditions"))
+	for _, count := range []struct {
+		name  string
+		value int32
+	}{
+		{"disruptionsAllowed", s.DisruptionsAllowed},
+		{"currentHealthy", s.CurrentHealthy},
+		{"desiredHealthy", s.DesiredHealthy},
+		{"expectedPods", s.ExpectedPods},
+	} {
+		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(count.value), path.Child(count.name))...)
+	}
+	return errs
+}
+
+func validateShare(v *intstr.IntOrString, path *field.Path) field.ErrorList {
+	if v == nil {
+		return nil
+	}
+	errs := validateIntOrPercent(*v, path)
+	if n, isPercent := intOrPercent(*v); isPercent && n > 100 {
+		errs = append(errs, field.Invalid(path, *v, "must not be greater than 100%"))
+	}
+	return errs
+}
+
+func intOrNA(v *intstr.IntOrString) string {
+	if v == nil {
+		return "N/A"
+	}
+	return v.String()
+}

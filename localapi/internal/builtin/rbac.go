@@ -1,0 +1,231 @@
+package builtin
+
+import (
+	"strings"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	rbacv1beta1 "k8s.io/api/rbac/v1beta1" // whose documentation the real server's tables show
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
+)
+
+// rbacName is any name that can stand in a path: "system:masters" is one.
+func rbacName(name string, _ bool) []string { return content.IsPathSegmentName(name) }
+
+func role() *resource.Definition {
+	return &resource.Definition{
+		GroupVersion: rbacv1.SchemeGroupVersion, Kind: "Role", Plural: "roles", Singular: "role",
+		Namespaced: true, CreateOnUpdate: true, ValidateName: rbacName,
+		New:     func() runtime.Object { return &rbacv1.Role{} },
+		NewList: func() runtime.Object { return &rbacv1.RoleList{} },
+
+		Validate: check(func(r *rbacv1.Role) field.ErrorList { return validateRules(r.Rules, true) }),
+		Columns:  roleColumns(),
+		Row:      cells(func(r *rbacv1.Role, _ time.Time) []any { return roleRow(&r.ObjectMeta) }),
+	}
+}
+
+func clusterRole() *resource.Definition {
+	return &resource.Definition{
+		GroupVersion: rbacv1.SchemeGroupVersion, Kind: "ClusterRole", Plural: "clusterroles", Singular: "clusterrole",
+		CreateOnUpdate: true, ValidateName: rbacName,
+		New:     func() runtime.Object { return &rbacv1.ClusterRole{} },
+		NewList: func() runtime.Object { return &rbacv1.ClusterRoleList{} },
+
+		Validate: check(validateClusterRole),
+		Columns:  roleColumns(),
+		Row:      cells(func(r *rbacv1.ClusterRole, _ time.Time) []any { return roleRow(&r.ObjectMeta) }),
+	}
+}
+
+func roleColumns() []metav1.TableColumnDefinition {
+	return []metav1.TableColumnDefinition{nameColumn(), column("Created At", "date", metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"])}
+}
+
+func roleRow(m *metav1.ObjectMeta) []any {
+	return []any{m.Name, m.CreationTimestamp.UTC().Format(time.RFC3339)}
+}
+
+func validateClusterRole(r *rbacv1.ClusterRole) field.ErrorList {
+	errs := validateRules(r.Rules, false)
+	if r.AggregationRule == nil {
+		return errs
+	}
+	path := field.NewPath("aggregationRule", "clusterRoleSelectors")
+	if len(r.AggregationRule.ClusterRoleSelectors) == 0 {
+		errs = append(errs, field.Required(path, "at least one clusterRoleSelector required if aggregationRule is non-nil"))
+	}
+	for i := range r.AggregationRule.ClusterRoleSelectors {
+		s := &r.AggregationRule.ClusterRoleSelectors[i]
+		errs = append(errs, metavalidation.ValidateLabelSelector(s, metavalidation.LabelSelectorValidationOptions{}, path.Index(i))...)
+	}
+	return errs
+}
+
+// What the real server says by declarative rules (missing verbs, names) comes after all else.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/rbac/validation/validation.go ValidatePolicyRule.
+func validateRules(rules []rbacv1.PolicyRule, namespaced bool) field.ErrorList {
+	var errs field.ErrorList
+	for i := range rules {
+		rule, path := &rules[i], field.NewPath("rules").Index(i)
+		if urls := rule.NonResourceURLs; len(urls) > 0 {
+			if namespaced {
+				errs = append(errs, field.Invalid(path.Child("nonResourceURLs"), urls, "namespaced rules cannot apply to non-resource URLs"))
+			}
+			if len(rule.APIGroups) > 0 || len(rule.Resources) > 0 || len(rule.ResourceNames) > 0 {
+				errs = append(errs, field.Invalid(path.Child("nonResourceURLs"), urls, "rules cannot apply to both regular resources and non-resource URLs"))
+			}
+			continue
+		}
+		if len(rule.APIGroups) == 0 {
+			errs = append(errs, field.Required(path.Child("apiGroups"), "resource rules must supply at least one api group"))
+		}
+		if len(rule.Resources) == 0 {
+			errs = append(errs, field.Required(path.Child("resources"), "resource rules must supply at least one resource"))
+		}
+	}
+	for i := range rules {
+		if len(rules[i].Verbs) == 0 {
+			errs = append(errs, field.Required(field.NewPath("rules").Index(i).Child("verbs"), ""))
+		}
+	}
+	return errs
+}
+
+func roleBinding() *resource.Definition {
+	return &resource.Definition{
+		GroupVersion: rbacv1.SchemeGroupVersion, Kind: "RoleBinding", Plural: "rolebindings", Singular: "rolebinding",
+		Namespaced: true, CreateOnUpdate: true, ValidateName: rbacName,
+		New:     func() runtime.Object { return &rbacv1.RoleBinding{} },
+		NewList: func() runtime.Object { return &rbacv1.RoleBindingList{} },
+
+		Default: mutate(func(b *rbacv1.RoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) }),
+		Validate: check(func(b *rbacv1.RoleBinding) field.ErrorList {
+			return validateBindingTo(b.RoleRef, b.Subjects, "Role", "ClusterRole")
+		}),
+		ValidateUpdate: compare(func(b, old *rbacv1.RoleBinding) field.ErrorList {
+			return sameRole(b.RoleRef, old.RoleRef)
+		}),
+		Columns: bindingColumns(rbacv1beta1.RoleBinding{}.SwaggerDoc()["roleRef"], "roleBinding"),
+		Row: cells(func(b *rbacv1.RoleBinding, now time.Time) []any {
+			return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects, now)
+		}),
+	}
+}
+
+func clusterRoleBinding() *resource.Definition {
+	return &resource.Definition{
+		GroupVersion: rbacv1.SchemeGroupVersion, Kind: "ClusterRoleBinding", Plural: "clusterrolebindings", Singular: "clusterrolebinding",
+		CreateOnUpdate: true, ValidateName: rbacName,
+		New:     func() runtime.Object { return &rbacv1.ClusterRoleBinding{} },
+		NewList: func() runtime.Object { return &rbacv1.ClusterRoleBindingList{} },
+
+		Default: mutate(func(b *rbacv1.ClusterRoleBinding) { defaultBinding(&b.RoleRef, b.Subjects) }),
+		Validate: check(func(b *rbacv1.ClusterRoleBinding) field.ErrorList {
+			return validateBindingTo(b.RoleRef, b.Subjects, "ClusterRole")
+		}),
+		ValidateUpdate: compare(func(b, old *rbacv1.ClusterRoleBinding) field.ErrorList {
+			return sameRole(b.RoleRef, old.RoleRef)
+		}),
+		Columns: bindingColumns(rbacv1beta1.ClusterRoleBinding{}.SwaggerDoc()["roleRef"], "clusterRoleBinding"),
+		Row: cells(func(b *rbacv1.ClusterRoleBinding, now time.Time) []any {
+			return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects, now)
+		}),
+	}
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/rbac/v1/defaults.go.
+func defaultBinding(ref *rbacv1.RoleRef, subjects []rbacv1.Subject) {
+	setDefault(&ref.APIGroup, rbacv1.GroupName)
+	for i := range subjects {
+		if s := &subjects[i]; s.Kind == rbacv1.UserKind || s.Kind == rbacv1.GroupKind {
+			setDefault(&s.APIGroup, rbacv1.GroupName)
+		}
+	}
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/rbac/validation/validation.go ValidateRoleBinding.
+func validateBindingTo(ref rbacv1.RoleRef, subjects []rbacv1.Subject, kinds ...string) field.ErrorList {
+	path := field.NewPath("roleRef")
+	errs := oneOf(path.Child("apiGroup"), ref.APIGroup, rbacv1.GroupName)
+	errs = append(errs, oneOf(path.Child("kind"), ref.Kind, kinds...)...)
+	if ref.Name != "" {
+		errs = append(errs, invalid(path.Child("name"), ref.Name, rbacName(ref.Name, false))...)
+	}
+	namespaced := len(kinds) > 1
+	for i := range subjects {
+		errs = append(errs, validateSubject(&subjects[i], namespaced, field.NewPath("subjects").Index(i))...)
+	}
+	if ref.Name == "" {
+		errs = append(errs, field.Required(path.Child("name"), ""))
+	}
+	for i := range subjects {
+		if subjects[i].Name == "" {
+			errs = append(errs, field.Required(field.NewPath("subjects").Index(i).Child("name"), ""))
+		}
+	}
+	return errs
+}
+
+func sameRole(ref, old rbacv1.RoleRef) field.ErrorList {
+	if ref == old {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("roleRef"), shown(ref), apivalidation.FieldImmutableErrorMsg)}
+}
+
+func validateSubject(s *rbacv1.Subject, namespaced bool, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	switch s.Kind {
+	case rbacv1.ServiceAccountKind:
+		if s.Name != "" {
+			errs = append(errs, invalid(path.Child("name"), s.Name, apivalidation.ValidateServiceAccountName(s.Name, false))...)
+		}
+		if s.APIGroup != "" {
+			errs = append(errs, field.NotSupported(path.Child("apiGroup"), s.APIGroup, []string{""}))
+		}
+		if !namespaced && s.Namespace == "" {
+			errs = append(errs, field.Required(path.Child("namespace"), ""))
+		}
+	case rbacv1.UserKind, rbacv1.GroupKind:
+		errs = append(errs, oneOf(path.Child("apiGroup"), s.APIGroup, rbacv1.GroupName)...)
+	default:
+		errs = append(errs, field.NotSupported(path.Child("kind"), s.Kind, []string{rbacv1.ServiceAccountKind, rbacv1.UserKind, rbacv1.GroupKind}))
+	}
+	return errs
+}
+
+func bindingColumns(roleDoc, kind string) []metav1.TableColumnDefinition {
+	return []metav1.TableColumnDefinition{
+		nameColumn(),
+		column("Role", "string", roleDoc),
+		ageColumn(),
+		wideColumn("Users", "string", "Users in the "+kind),
+		wideColumn("Groups", "string", "Groups in the "+kind),
+		wideColumn("ServiceAccounts", "string", "ServiceAccounts in the "+kind),
+	}
+}
+
+func bindingRow(m *metav1.ObjectMeta, ref rbacv1.RoleRef, subjects []rbacv1.Subject, now time.Time) []any {
+	named := map[string][]string{}
+	for i := range subjects {
+		name := subjects[i].Name
+		if subjects[i].Kind == rbacv1.ServiceAccountKind {
+			name = subjects[i].Namespace + "/" + name
+		}
+		named[subjects[i].Kind] = append(named[subjects[i].Kind], name)
+	}
+	of := func(kind string) string { return strings.Join(named[kind], ", ") }
+	return []any{
+		m.Name, ref.Kind + "/" + ref.Name, age(m.CreationTimestamp, now),
+		of(rbacv1.UserKind), of(rbacv1.GroupKind), of(rbacv1.ServiceAccountKind),
+	}
+}

@@ -1,0 +1,99 @@
+package builtin
+
+import (
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
+)
+
+func replicaSet() *resource.Definition {
+	gr := appsv1.Resource("replicasets")
+	return &resource.Definition{
+		GroupVersion: appsv1.SchemeGroupVersion, Kind: "ReplicaSet",
+		Plural: "replicasets", Singular: "replicaset", ShortNames: []string{"rs"}, Categories: []string{"all"},
+		Namespaced: true, HasStatus: true,
+		New:     func() runtime.Object { return &appsv1.ReplicaSet{} },
+		NewList: func() runtime.Object { return &appsv1.ReplicaSetList{} },
+
+		Default: mutate(func(rs *appsv1.ReplicaSet) {
+			defaultReplicas(&rs.Spec.Replicas, nil)
+			defaultPodTemplate(&rs.Spec.Template)
+		}),
+		PrepareCreate: prepare(func(rs *appsv1.ReplicaSet) {
+			rs.Status = appsv1.ReplicaSetStatus{}
+			rs.Generation = 1
+		}),
+		PrepareUpdate:        carry(prepareReplicaSetUpdate),
+		PrepareStatusUpdate:  carry(func(rs, old *appsv1.ReplicaSet) { rs.Spec = old.Spec }),
+		Validate:             check(validateReplicaSet),
+		ValidateUpdate:       compare(validateReplicaSetUpdate),
+		ValidateStatusUpdate: compare(validateReplicaSetStatus),
+		Columns:              replicaSetColumns(),
+		Row:                  cells(replicaSetRow),
+		Subresources: map[string]resource.Subresource{
+			"scale": scaleOf(gr, func(rs *appsv1.ReplicaSet) scalable {
+				return scalable{meta: &rs.ObjectMeta, replicas: &rs.Spec.Replicas, current: rs.Status.Replicas, selector: rs.Spec.Selector}
+			}),
+		},
+	}
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/registry/apps/replicaset/strategy.go PrepareForUpdate.
+func prepareReplicaSetUpdate(rs, old *appsv1.ReplicaSet) {
+	rs.Status = old.Status
+	if !equality.Semantic.DeepEqual(rs.Spec, old.Spec) {
+		rs.Generation = old.Generation + 1
+	}
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/validation/validation.go ValidateReplicaSetSpec.
+func validateReplicaSet(rs *appsv1.ReplicaSet) field.ErrorList {
+	path, spec := field.NewPath("spec"), &rs.Spec
+	errs := nonnegative(replicasOf(spec.Replicas), path.Child("replicas"))
+	errs = append(errs, nonnegative(int64(spec.MinReadySeconds), path.Child("minReadySeconds"))...)
+	// "deployment" is the real server's word here too.
+	return append(errs, validateWorkload(workload{spec.Selector, &spec.Template, "deployment", "ReplicaSet"}, path)...)
+}
+
+func validateReplicaSetUpdate(rs, old *appsv1.ReplicaSet) field.ErrorList {
+	return immutable(rs.Spec.Selector, old.Spec.Selector, field.NewPath("spec", "selector"))
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/validation/validation.go ValidateReplicaSetStatus.
+func validateReplicaSetStatus(rs, _ *appsv1.ReplicaSet) field.ErrorList {
+	path, s := field.NewPath("status"), &rs.Status
+	pods := [3]counter{
+		{"fullyLabeledReplicas", int64(s.FullyLabeledReplicas)}, {"readyReplicas", int64(s.ReadyReplicas)}, {"availableReplicas", int64(s.AvailableReplicas)},
+	}
+	return validateCounters([]counter{
+		{"replicas", int64(s.Replicas)},
+		pods[0], pods[1], pods[2],
+		{"observedGeneration", s.ObservedGeneration},
+		{"terminatingReplicas", replicasOf(s.TerminatingReplicas)},
+	}, s.Replicas, pods, path)
+}
+
+func replicaSetColumns() []metav1.TableColumnDefinition {
+	status := appsv1.ReplicaSetStatus{}.SwaggerDoc()
+	return append([]metav1.TableColumnDefinition{
+		nameColumn(),
+		column("Desired", "integer", appsv1.ReplicaSetSpec{}.SwaggerDoc()["replicas"]),
+		column("Current", "integer", status["replicas"]),
+		column("Ready", "integer", status["readyReplicas"]),
+		ageColumn(),
+	}, append(containerColumns(), wideColumn("Selector", "string", appsv1.ReplicaSetSpec{}.SwaggerDoc()["selector"]))...)
+}
+
+func replicaSetRow(rs *appsv1.ReplicaSet, now time.Time) []any {
+	row := []any{
+		rs.Name, replicasOf(rs.Spec.Replicas), int64(rs.Status.Replicas), int64(rs.Status.ReadyReplicas), age(rs.CreationTimestamp, now),
+	}
+	row = append(row, containerCells(&rs.Spec.Template)...)
+	return append(row, metav1.FormatLabelSelector(rs.Spec.Selector))
+}

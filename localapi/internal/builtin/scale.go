@@ -1,0 +1,75 @@
+package builtin
+
+import (
+	"context"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
+)
+
+// scalable is what the scale subresource sees of a workload.
+type scalable struct {
+	meta     *metav1.ObjectMeta
+	replicas **int32 // spec.replicas
+	current  int32   // status.replicas
+	selector *metav1.LabelSelector
+}
+
+// scaleOf is the scale subresource of a type whose objects view reads. What a client writes to it is a new number of
+// replicas, and a new generation if the number differs.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/registry/apps/deployment/storage/storage.go ScaleREST.
+func scaleOf[T runtime.Object](gr schema.GroupResource, view func(T) scalable) resource.Subresource {
+	return resource.Subresource{
+		Kind:  autoscalingv1.SchemeGroupVersion.WithKind("Scale"),
+		New:   func() runtime.Object { return &autoscalingv1.Scale{} },
+		Verbs: []string{"get", "patch", "update"},
+
+		Replicas: fieldpath.MakePathOrDie("spec", "replicas"),
+		Project: func(_ context.Context, obj runtime.Object) (runtime.Object, error) {
+			return projectScale(view(obj.(T)))
+		},
+		Merge: func(_ context.Context, obj, sub runtime.Object) error {
+			return mergeScale(view(obj.(T)), sub.(*autoscalingv1.Scale), gr)
+		},
+	}
+}
+
+func projectScale(w scalable) (runtime.Object, error) {
+	selector, err := metav1.LabelSelectorAsSelector(w.selector)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	return &autoscalingv1.Scale{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: w.meta.Name, Namespace: w.meta.Namespace, UID: w.meta.UID,
+			ResourceVersion: w.meta.ResourceVersion, CreationTimestamp: w.meta.CreationTimestamp,
+		},
+		Spec:   autoscalingv1.ScaleSpec{Replicas: int32(replicasOf(*w.replicas))},
+		Status: autoscalingv1.ScaleStatus{Replicas: w.current, Selector: selector.String()},
+	}, nil
+}
+
+func mergeScale(w scalable, scale *autoscalingv1.Scale, gr schema.GroupResource) error {
+	if errs := nonnegative(int64(scale.Spec.Replicas), field.NewPath("spec", "replicas")); len(errs) > 0 {
+		return apierrors.NewInvalid(autoscalingv1.SchemeGroupVersion.WithKind("Scale").GroupKind(), w.meta.Name, errs)
+	}
+	if err := checkPreconditions(w.meta, scale.UID, ""); err != nil {
+		gr.Resource += "/scale"
+		return apierrors.NewConflict(gr, w.meta.Name, err)
+	}
+	w.meta.ResourceVersion = scale.ResourceVersion
+	if *w.replicas == nil || **w.replicas != scale.Spec.Replicas {
+		replicas := scale.Spec.Replicas
+		*w.replicas = &replicas
+		w.meta.Generation++
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+package builtin
+
+import (
+	"encoding/json"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
+)
+
+func secret() *resource.Definition {
+	return &resource.Definition{
+		GroupVersion: corev1.SchemeGroupVersion, Kind: "Secret",
+		Plural: "secrets", Singular: "secret",
+		Namespaced: true,
+		New:        func() runtime.Object { return &corev1.Secret{} },
+		NewList:    func() runtime.Object { return &corev1.SecretList{} },
+
+		Default: mutate(defaultSecret),
+		PrepareUpdate: carry(func(s, old *corev1.Secret) {
+			setDefault(&s.Type, old.Type)
+		}),
+		Validate:       check(validateSecret),
+		ValidateUpdate: compare(validateSecretUpdate),
+		Fields: selectable(func(s *corev1.Secret) fields.Set {
+			return fields.Set{"type": string(s.Type)}
+		}),
+		Columns: []metav1.TableColumnDefinition{
+			nameColumn(),
+			column("Type", "string", corev1.Secret{}.SwaggerDoc()["type"]),
+			column("Data", "string", corev1.Secret{}.SwaggerDoc()["data"]),
+			ageColumn(),
+		},
+		Row: cells(func(s *corev1.Secret, now time.Time) []any {
+			return []any{s.Name, string(s.Type), int64(len(s.Data)), age(s.CreationTimestamp, now)}
+		}),
+	}
+}
+
+// defaultSecret also merges stringData, which clients write but never read, into data.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/defaults.go SetDefaults_Secret; conversion.go Convert_v1_Secret_To_core_Secret.
+func defaultSecret(s *corev1.Secret) {
+	setDefault(&s.Type, corev1.SecretTypeOpaque)
+	if len(s.StringData) > 0 && s.Data == nil {
+		s.Data = make(map[string][]byte, len(s.StringData))
+	}
+	for k, v := range s.StringData {
+		s.Data[k] = []byte(v)
+	}
+	s.StringData = nil
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateSecret.
+func validateSecret(s *corev1.Secret) field.ErrorList {
+	var errs field.ErrorList
+	path := field.NewPath("data")
+	size := 0
+	for _, key := range sortedKeys(s.Data) {
+		errs = append(errs, invalid(path.Key(key), key, validation.IsConfigMapKey(key))...)
+		size += len(s.Data[key])
+	}
+	if size > corev1.MaxSecretSize {
+		errs = append(errs, field.TooLong(path, "", corev1.MaxSecretSize))
+	}
+	return append(errs, validateSecretType(s, path)...)
+}
+
+func validateSecretType(s *corev1.Secret, path *field.Path) field.ErrorList {
+	switch s.Type {
+	case corev1.SecretTypeServiceAccountToken:
+		if s.Annotations[corev1.ServiceAccountNameKey] == "" {
+			return field.ErrorList{field.Required(field.NewPath("metadata", "annotations").Key(corev1.ServiceAccountNameKey), "")}
+		}
+	case corev1.SecretTypeDockercfg:
+		return requireJSON(s, corev1.DockerConfigKey, path)
+	case corev1.SecretTypeDockerConfigJson:
+		return requireJSON(s, corev1.DockerConfigJsonKey, path)
+	case corev1.SecretTypeBasicAuth:
+		_, user := s.Data[corev1.BasicAuthUsernameKey]
+		_, password := s.Data[corev1.BasicAuthPasswordKey]
+		if !user && !password {
+			return requireKeys(s, path, corev1.BasicAuthUsernameKey, corev1.BasicAuthPasswordKey)
+		}
+	case corev1.SecretTypeSSHAuth:
+		if len(s.Data[corev1.SSHAuthPrivateKey]) == 0 {
+			return field.ErrorList{field.Required(path.Key(corev1.SSHAuthPrivateKey), "")}
+		}
+	case corev1.SecretTypeTLS:
+		return requireKeys(s, path, corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
+	}
+	return nil
+}
+
+func requireKeys(s *corev1.Secret, path *field.Path, keys ...string) field.ErrorList {
+	var errs field.ErrorList
+	for _, key := range keys {
+		if _, ok := s.Data[key]; !ok {
+			errs = append(errs, field.Required(path.Key(key), ""))
+		}
+	}
+	return errs
+}
+
+func requireJSON(s *corev1.Secret, key string, path *field.Path) field.ErrorList {
+	if errs := requireKeys(s, path, key); len(errs) > 0 {
+		return errs
+	}
+	if err := json.Unmarshal(s.Data[key], &map[string]any{}); err != nil {
+		return field.ErrorList{field.Invalid(path.Key(key), "<secret contents redacted>", err.Error())}
+	}
+	return nil
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateSecretUpdate.
+func validateSecretUpdate(s, old *corev1.Secret) field.ErrorList {
+	errs := immutable(s.Type, old.Type, field.NewPath("type"))
+	if old.Immutable != nil && *old.Immutable {
+		errs = append(errs, staysImmutable(s.Immutable)...)
+		errs = append(errs, unchangedData(s.Data, old.Data, "data")...)
+	}
+	return errs
+}

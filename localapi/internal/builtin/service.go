@@ -1,0 +1,248 @@
+package builtin
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
+
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
+)
+
+func service() *resource.Definition {
+	return &resource.Definition{
+		GroupVersion: corev1.SchemeGroupVersion, Kind: "Service",
+		Plural: "services", Singular: "service", ShortNames: []string{"svc"}, Categories: []string{"all"},
+		Namespaced: true, HasStatus: true, CreateOnUpdate: true, DeleteReturnsObject: true,
+		New:     func() runtime.Object { return &corev1.Service{} },
+		NewList: func() runtime.Object { return &corev1.ServiceList{} },
+
+		Subresources: map[string]resource.Subresource{"proxy": serviceProxy()},
+
+		ValidateName:        apivalidation.NameIsDNSLabel,
+		Default:             mutate(defaultService),
+		PrepareCreate:       prepare(prepareServiceCreate),
+		PrepareUpdate:       carry(prepareServiceUpdate),
+		PrepareStatusUpdate: carry(func(s, old *corev1.Service) { s.Spec = old.Spec }),
+		Allocate:            allocateService,
+		Validate:            check(validateService),
+		ValidateUpdate:      compare(validateServiceUpdate),
+
+		ValidateStatusUpdate: compare(validateServiceStatus),
+		Fields: selectable(func(s *corev1.Service) fields.Set {
+			return fields.Set{"spec.clusterIP": s.Spec.ClusterIP, "spec.type": string(s.Spec.Type)}
+		}),
+		Columns: serviceColumns(),
+		Row:     cells(serviceRow),
+	}
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/defaults.go SetDefaults_Service.
+func defaultService(s *corev1.Service) {
+	spec := &s.Spec
+	setDefault(&spec.Type, corev1.ServiceTypeClusterIP)
+	setDefault(&spec.SessionAffinity, corev1.ServiceAffinityNone)
+	switch spec.SessionAffinity {
+	case corev1.ServiceAffinityNone:
+		spec.SessionAffinityConfig = nil
+	case corev1.ServiceAffinityClientIP:
+		if c := spec.SessionAffinityConfig; c == nil || c.ClientIP == nil || c.ClientIP.TimeoutSeconds == nil {
+			timeout := corev1.DefaultClientIPServiceAffinitySeconds
+			spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: &timeout}}
+		}
+	}
+	for i := range spec.Ports {
+		p := &spec.Ports[i]
+		setDefault(&p.Protocol, corev1.ProtocolTCP)
+		if p.TargetPort == intstr.FromInt32(0) || p.TargetPort == intstr.FromString("") {
+			p.TargetPort = intstr.FromInt32(p.Port)
+		}
+	}
+	if reachableFromOutside(s) {
+		setDefault(&spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster)
+	}
+	switch spec.Type {
+	case corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer:
+		setDefaultPtr(&spec.InternalTrafficPolicy, corev1.ServiceInternalTrafficPolicyCluster)
+	}
+	if spec.Type == corev1.ServiceTypeLoadBalancer {
+		setDefaultPtr(&spec.AllocateLoadBalancerNodePorts, true)
+		defaultIPMode(s.Status.LoadBalancer.Ingress)
+	}
+}
+
+func defaultIPMode(ingress []corev1.LoadBalancerIngress) {
+	for i := range ingress {
+		if ingress[i].IP != "" {
+			setDefaultPtr(&ingress[i].IPMode, corev1.LoadBalancerIPModeVIP)
+		}
+	}
+}
+
+// reachableFromOutside tells whether traffic from outside the cluster can arrive at the Service.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/api/v1/service/util.go ExternallyAccessible.
+func reachableFromOutside(s *corev1.Service) bool {
+	switch s.Spec.Type {
+	case corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort:
+		return true
+	case corev1.ServiceTypeClusterIP:
+		return len(s.Spec.ExternalIPs) > 0
+	}
+	return false
+}
+
+func isHeadless(s *corev1.Service) bool {
+	return len(s.Spec.ClusterIPs) == 1 && s.Spec.ClusterIPs[0] == corev1.ClusterIPNone
+}
+
+func hasClusterIP(s *corev1.Service) bool { return s.Spec.Type != corev1.ServiceTypeExternalName }
+
+func hasNodePorts(s *corev1.Service) bool {
+	return s.Spec.Type == corev1.ServiceTypeNodePort || s.Spec.Type == corev1.ServiceTypeLoadBalancer
+}
+
+// hasHealthPort tells whether load balancers need a port of their own to ask a node for local endpoints.
+func hasHealthPort(s *corev1.Service) bool {
+	return s.Spec.Type == corev1.ServiceTypeLoadBalancer && s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
+}
+
+func prepareServiceCreate(s *corev1.Service) {
+	s.Status = corev1.ServiceStatus{}
+	hideInternalTrafficPolicy(s)
+}
+
+// hideInternalTrafficPolicy takes the policy from a Service that is but a name.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/service/storage/storage.go defaultOnReadInternalTrafficPolicy.
+func hideInternalTrafficPolicy(s *corev1.Service) {
+	if s.Spec.Type == corev1.ServiceTypeExternalName {
+		s.Spec.InternalTrafficPolicy = nil
+	}
+}
+
+// prepareServiceUpdate keeps the status and, when the type changes, wipes what the old type was given and the client
+// merely sent back. What the client changed itself stays, for validation to refuse.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/service/strategy.go dropTypeDependentFields.
+func prepareServiceUpdate(s, old *corev1.Service) {
+	s.Status = old.Status
+	hideInternalTrafficPolicy(s)
+	now, was := &s.Spec, &old.Spec
+	if hasClusterIP(old) && !hasClusterIP(s) {
+		if now.ClusterIP == was.ClusterIP && slices.Equal(now.ClusterIPs, was.ClusterIPs) {
+			now.ClusterIP, now.ClusterIPs = "", nil
+		}
+		if slices.Equal(now.IPFamilies, was.IPFamilies) {
+			now.IPFamilies = nil
+		}
+		if ptr.Equal(now.IPFamilyPolicy, was.IPFamilyPolicy) {
+			now.IPFamilyPolicy = nil
+		}
+	}
+	if hasNodePorts(old) && !hasNodePorts(s) && nodePortsOf(old).IsSuperset(nodePortsOf(s)) {
+		for i := range now.Ports {
+			now.Ports[i].NodePort = 0
+		}
+	}
+	if hasHealthPort(old) && !hasHealthPort(s) && now.HealthCheckNodePort == was.HealthCheckNodePort {
+		now.HealthCheckNodePort = 0
+	}
+	if was.Type == corev1.ServiceTypeLoadBalancer && now.Type != corev1.ServiceTypeLoadBalancer {
+		if ptr.Equal(now.AllocateLoadBalancerNodePorts, was.AllocateLoadBalancerNodePorts) {
+			now.AllocateLoadBalancerNodePorts = nil
+		}
+		if ptr.Equal(now.LoadBalancerClass, was.LoadBalancerClass) {
+			now.LoadBalancerClass = nil
+		}
+	}
+	if reachableFromOutside(old) && !reachableFromOutside(s) && now.ExternalTrafficPolicy == was.ExternalTrafficPolicy {
+		now.ExternalTrafficPolicy = ""
+	}
+	if now.Type != corev1.ServiceTypeLoadBalancer {
+		s.Status.LoadBalancer = corev1.LoadBalancerStatus{}
+	}
+}
+
+func nodePortsOf(s *corev1.Service) sets.Set[int32] {
+	ports := sets.New[int32]()
+	for i := range s.Spec.Ports {
+		if p := s.Spec.Ports[i].NodePort; p != 0 {
+			ports.Insert(p)
+		}
+	}
+	return ports
+}
+
+func serviceColumns() []metav1.TableColumnDefinition {
+	doc := corev1.ServiceSpec{}.SwaggerDoc()
+	return []metav1.TableColumnDefinition{
+		nameColumn(),
+		column("Type", "string", doc["type"]),
+		column("Cluster-IP", "string", doc["clusterIP"]),
+		column("External-IP", "string", doc["externalIPs"]),
+		column("Port(s)", "string", doc["ports"]),
+		ageColumn(),
+		wideColumn("Selector", "string", doc["selector"]),
+	}
+}
+
+func serviceRow(s *corev1.Service, now time.Time) []any {
+	ip := ""
+	if len(s.Spec.ClusterIPs) > 0 {
+		ip = s.Spec.ClusterIPs[0]
+	}
+	return []any{
+		s.Name, string(s.Spec.Type), orNone(ip), externalIP(s), orNone(portList(s.Spec.Ports)), age(s.CreationTimestamp, now),
+		labels.FormatLabels(s.Spec.Selector),
+	}
+}
+
+func externalIP(s *corev1.Service) string {
+	external := slices.Clone(s.Spec.ExternalIPs)
+	switch s.Spec.Type {
+	case corev1.ServiceTypeExternalName:
+		return s.Spec.ExternalName
+	case corev1.ServiceTypeLoadBalancer:
+		all := append(loadBalancerAddresses(s), external...)
+		if len(all) == 0 {
+			return "<pending>"
+		}
+		return strings.Join(all, ",")
+	default:
+		return orNone(strings.Join(external, ","))
+	}
+}
+
+func loadBalancerAddresses(s *corev1.Service) []string {
+	found := sets.New[string]()
+	for _, ingress := range s.Status.LoadBalancer.Ingress {
+		if a := firstNonEmpty(ingress.IP, ingress.Hostname); a != "" {
+			found.Insert(a)
+		}
+	}
+	return sets.List(found)
+}
+
+func portList(ports []corev1.ServicePort) string {
+	list := make([]string, len(ports))
+	for i := range ports {
+		p := &ports[i]
+		list[i] = strconv.Itoa(int(p.Port))
+		if p.NodePort > 0 {
+			list[i] += ":" + strconv.Itoa(int(p.NodePort))
+		}
+		list[i] += "/" + string(p.Protocol)
+	}
+	return strings.Join(list, ",")
+}

@@ -1,0 +1,333 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"github.com/flyball-dev/flyball/localapi/internal/resource"
+)
+
+// portRange is the one range that node ports and health check ports come from.
+const portRange = "nodePort"
+
+// allocateService gives a Service its cluster IPs and node ports, or takes them back.
+//
+// The cluster is single-stack IPv4: a Service that prefers both families gets one, a Service that requires both is
+// refused, as on any such cluster.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/service/storage/alloc.go, storage.go.
+func allocateService(_ context.Context, a resource.Allocator, obj, old runtime.Object) (func(stored bool), error) {
+	was, _ := old.(*corev1.Service)
+	l := &ledger{allocator: a}
+	if obj == nil {
+		l.returnAll(was, nil)
+		return l.done, nil
+	}
+	s := obj.(*corev1.Service)
+	if was != nil {
+		adoptAllocated(s, was)
+		adoptClusterIPs(s, was)
+	} else if s.Spec.ClusterIP != "" && len(s.Spec.ClusterIPs) == 0 {
+		s.Spec.ClusterIPs = []string{s.Spec.ClusterIP}
+	}
+	if err := l.allocate(s, was); err != nil {
+		l.done(false)
+		return nil, err
+	}
+	if was != nil {
+		l.returnAll(was, s)
+	}
+	return l.done, nil
+}
+
+// ledger remembers what one write took and what it gives back, until it is known whether the write was stored.
+type ledger struct {
+	allocator            resource.Allocator
+	tookIPs, freedIPs    []string
+	tookPorts, freedPort []int32
+}
+
+func (l *ledger) done(stored bool) {
+	ips, ports := l.tookIPs, l.tookPorts
+	if stored {
+		ips, ports = l.freedIPs, l.freedPort
+	}
+	for _, ip := range ips {
+		l.allocator.ReleaseIP(ip)
+	}
+	for _, p := range ports {
+		l.allocator.ReleasePort(portRange, p)
+	}
+}
+
+func (l *ledger) allocate(s, old *corev1.Service) error {
+	if err := settleFamilies(s, old); err != nil {
+		return err
+	}
+	if err := l.takeIPs(s, old); err != nil {
+		return err
+	}
+	if err := l.takePorts(s, old); err != nil {
+		return err
+	}
+	return l.takeHealthPort(s, old)
+}
+
+// adoptAllocated keeps what the Service was given where the client left it out.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/service/storage/storage.go patchAllocatedValues.
+func adoptAllocated(s, old *corev1.Service) {
+	now, was := &s.Spec, &old.Spec
+	if hasClusterIP(old) && hasClusterIP(s) {
+		setDefault(&now.ClusterIP, was.ClusterIP)
+		if len(now.ClusterIPs) == 0 {
+			now.ClusterIPs = slices.Clone(was.ClusterIPs)
+		}
+	}
+	if wantsNodePorts(old) && wantsNodePorts(s) {
+		used := nodePortsOf(old).Intersection(nodePortsOf(s))
+		byName := map[string]int32{}
+		for i := range was.Ports {
+			byName[was.Ports[i].Name] = was.Ports[i].NodePort
+		}
+		for i := range now.Ports {
+			if p := &now.Ports[i]; p.NodePort == 0 && !used.Has(byName[p.Name]) {
+				p.NodePort = byName[p.Name]
+			}
+		}
+	}
+	if hasHealthPort(old) && hasHealthPort(s) {
+		setDefault(&now.HealthCheckNodePort, was.HealthCheckNodePort)
+	}
+}
+
+// adoptClusterIPs guesses what a client meant that changed only one of clusterIP and clusterIPs.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/service/storage/storage.go normalizeClusterIPs.
+func adoptClusterIPs(s, old *corev1.Service) {
+	now, was := &s.Spec, &old.Spec
+	if len(was.ClusterIPs) > 0 && len(now.ClusterIPs) == 0 && now.ClusterIP == was.ClusterIP {
+		now.ClusterIPs = slices.Clone(was.ClusterIPs)
+	}
+	if now.ClusterIP == was.ClusterIP || !slices.Equal(now.ClusterIPs, was.ClusterIPs) {
+		return
+	}
+	if now.ClusterIP == "" {
+		now.ClusterIPs = nil
+	} else {
+		now.ClusterIPs = []string{now.ClusterIP}
+	}
+}
+
+func wantsNodePorts(s *corev1.Service) bool {
+	return s.Spec.Type == corev1.ServiceTypeNodePort ||
+		(s.Spec.Type == corev1.ServiceTypeLoadBalancer && ptr.Deref(s.Spec.AllocateLoadBalancerNodePorts, true))
+}
+
+// settleFamilies fills in ipFamilyPolicy and ipFamilies.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/service/storage/alloc.go initIPFamilyFields.
+func settleFamilies(s, old *corev1.Service) error {
+	if !hasClusterIP(s) {
+		return nil
+	}
+	path, spec := field.NewPath("spec"), &s.Spec
+	withoutSelector := spec.ClusterIP == corev1.ClusterIPNone && len(spec.Selector) == 0
+	switch {
+	case spec.IPFamilyPolicy != nil:
+	case old != nil && old.Spec.IPFamilyPolicy != nil:
+		spec.IPFamilyPolicy = ptr.To(*old.Spec.IPFamilyPolicy)
+	case withoutSelector:
+		spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyRequireDualStack)
+	default:
+		spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicySingleStack)
+	}
+	errs := validateClusterIPs(s, path)
+	if len(errs) == 0 && *spec.IPFamilyPolicy == corev1.IPFamilyPolicySingleStack && len(spec.IPFamilies) == 2 {
+		errs = append(errs, field.Invalid(path.Child("ipFamilyPolicy"), spec.IPFamilyPolicy,
+			"must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified"))
+	}
+	if len(errs) > 0 {
+		return invalidService(s, errs)
+	}
+	if withoutSelector {
+		settleHeadless(spec)
+		return nil
+	}
+	if *spec.IPFamilyPolicy == corev1.IPFamilyPolicyRequireDualStack {
+		errs = append(errs, field.Invalid(path.Child("ipFamilyPolicy"), spec.IPFamilyPolicy, "this cluster is not configured for dual-stack services"))
+	}
+	for i, ip := range spec.ClusterIPs {
+		if ip != corev1.ClusterIPNone && i >= len(spec.IPFamilies) && familyOf(ip) != corev1.IPv4Protocol {
+			errs = append(errs, field.Invalid(path.Child("clusterIPs").Index(i), spec.ClusterIPs, fmt.Sprintf("%s is not configured on this cluster", familyOf(ip))))
+		}
+	}
+	for i, f := range spec.IPFamilies {
+		if f != corev1.IPv4Protocol {
+			errs = append(errs, field.Invalid(path.Child("ipFamilies").Index(i), f, "not configured on this cluster"))
+		}
+	}
+	if len(errs) > 0 {
+		return invalidService(s, errs)
+	}
+	spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
+	return nil
+}
+
+// settleHeadless gives a headless Service without a selector the families that its endpoints may have: any.
+func settleHeadless(spec *corev1.ServiceSpec) {
+	if len(spec.IPFamilies) == 0 {
+		spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
+	}
+	if len(spec.IPFamilies) == 2 || *spec.IPFamilyPolicy == corev1.IPFamilyPolicySingleStack {
+		return
+	}
+	second := corev1.IPv6Protocol
+	if spec.IPFamilies[0] == corev1.IPv6Protocol {
+		second = corev1.IPv4Protocol
+	}
+	spec.IPFamilies = append(spec.IPFamilies, second)
+}
+
+// takeIPs reserves the addresses that the Service does not have yet. An address that replaces another is left to
+// validation, which refuses it.
+func (l *ledger) takeIPs(s, old *corev1.Service) error {
+	spec := &s.Spec
+	if !hasClusterIP(s) || isHeadless(s) || (old != nil && hasClusterIP(old)) {
+		return nil
+	}
+	if len(spec.ClusterIPs) == 0 {
+		spec.ClusterIPs = make([]string, len(spec.IPFamilies))
+	}
+	for i, want := range spec.ClusterIPs {
+		ip, err := l.allocator.IP(string(spec.IPFamilies[i]), want)
+		if err != nil {
+			detail := fmt.Sprintf("failed to allocate IP: %v", err)
+			if want != "" {
+				detail = fmt.Sprintf("failed to allocate IP %v: %v", want, err)
+			}
+			return invalidService(s, field.ErrorList{field.Invalid(field.NewPath("spec", "clusterIPs"), spec.ClusterIPs, detail)})
+		}
+		l.tookIPs = append(l.tookIPs, ip)
+		spec.ClusterIPs[i] = ip
+	}
+	spec.ClusterIP = spec.ClusterIPs[0]
+	return nil
+}
+
+// takePorts reserves node ports: those asked for, and one for each port that needs one. Ports of one number and
+// different protocols share theirs.
+func (l *ledger) takePorts(s, old *corev1.Service) error {
+	if !hasNodePorts(s) {
+		return nil
+	}
+	held := map[int32]bool{}
+	if old != nil && hasNodePorts(old) {
+		for p := range nodePortsOf(old) {
+			held[p] = true
+		}
+	}
+	shared := map[int32]int32{} // node port by service port, for a create
+	for i := range s.Spec.Ports {
+		p := &s.Spec.Ports[i]
+		if p.NodePort == 0 && !wantsNodePorts(s) {
+			continue
+		}
+		if p.NodePort == 0 && old == nil {
+			p.NodePort = firstNonZero(shared[p.Port], askedNodePort(s, p.Port))
+		}
+		if !held[p.NodePort] {
+			if err := l.takePort(s, i); err != nil {
+				return err
+			}
+			held[p.NodePort] = true
+		}
+		shared[p.Port] = p.NodePort
+	}
+	return nil
+}
+
+func (l *ledger) takePort(s *corev1.Service, i int) error {
+	p := &s.Spec.Ports[i]
+	port, err := l.allocator.Port(portRange, p.NodePort)
+	switch {
+	case err != nil && p.NodePort == 0:
+		return apierrors.NewInternalError(fmt.Errorf("failed to allocate a nodePort: %w", err))
+	case err != nil:
+		return invalidService(s, field.ErrorList{field.Invalid(field.NewPath("spec", "ports").Index(i).Child("nodePort"), p.NodePort, err.Error())})
+	}
+	l.tookPorts = append(l.tookPorts, port)
+	p.NodePort = port
+	return nil
+}
+
+// askedNodePort is the node port that the client gave another protocol of the same service port.
+func askedNodePort(s *corev1.Service, port int32) int32 {
+	for i := range s.Spec.Ports {
+		if p := &s.Spec.Ports[i]; p.Port == port && p.NodePort != 0 {
+			return p.NodePort
+		}
+	}
+	return 0
+}
+
+func (l *ledger) takeHealthPort(s, old *corev1.Service) error {
+	if !hasHealthPort(s) || (old != nil && hasHealthPort(old)) {
+		return nil
+	}
+	want := s.Spec.HealthCheckNodePort
+	port, err := l.allocator.Port(portRange, want)
+	if err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("failed to allocate requested HealthCheck NodePort %v: %w", want, err))
+	}
+	l.tookPorts = append(l.tookPorts, port)
+	s.Spec.HealthCheckNodePort = port
+	return nil
+}
+
+// returnAll notes what old held and s, which may be nil, no longer does.
+func (l *ledger) returnAll(old, s *corev1.Service) {
+	keptIPs, keptPorts := map[string]bool{}, map[int32]bool{}
+	if s != nil {
+		for _, ip := range s.Spec.ClusterIPs {
+			keptIPs[ip] = true
+		}
+		for p := range nodePortsOf(s) {
+			keptPorts[p] = true
+		}
+		keptPorts[s.Spec.HealthCheckNodePort] = true
+	}
+	for _, ip := range old.Spec.ClusterIPs {
+		if ip != corev1.ClusterIPNone && !keptIPs[ip] {
+			l.freedIPs = append(l.freedIPs, ip)
+		}
+	}
+	ports := nodePortsOf(old)
+	if p := old.Spec.HealthCheckNodePort; p != 0 {
+		ports.Insert(p)
+	}
+	for _, p := range sets.List(ports) {
+		if !keptPorts[p] {
+			l.freedPort = append(l.freedPort, p)
+		}
+	}
+}
+
+func invalidService(s *corev1.Service, errs field.ErrorList) error {
+	return apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Service").GroupKind(), s.Name, errs)
+}
+
+func firstNonZero(a, b int32) int32 {
+	if a != 0 {
+		return a
+	}
+	return b
+}
