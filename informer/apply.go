@@ -4,47 +4,10 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+
+	"github.com/flyball-dev/flyball/informer/deltafifo"
+	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
-
-// ChangeType is what a [Change] says.
-type ChangeType uint8
-
-// The types of changes.
-const (
-	ChangeAdd ChangeType = iota
-	ChangeUpdate
-	ChangeDelete
-	// ChangeResync repeats an object that did not change.
-	ChangeResync
-)
-
-// Change is one difference between two states of the cache.
-type Change[T any] struct {
-	Type ChangeType
-	// Initial marks an Add by the first list.
-	Initial bool
-	// Stale marks a Delete that was concluded from a list, not seen.
-	Stale bool
-	Key   string
-	// Old is the state before; unset for Add.
-	Old T
-	// New is the state after; for Delete the last known state, from the deletion's event if there was one.
-	New T
-}
-
-// Applied is what became of a batch.
-type Applied[T any] struct {
-	// Changes is in the order of the batch. Nobody changes it any more.
-	Changes []Change[T]
-	// FirstSync says that with this batch each scope has been listed for the first time.
-	FirstSync bool
-	// Resync says that a DeltaResync was in the batch, after which nothing else may be.
-	Resync bool
-	// IndexErr is the error of an object that the index functions failed on while they had succeeded on all before; nil otherwise.
-	IndexErr error
-	// Duplicates counts events that told nothing new, Outdated objects that the cache had newer.
-	Duplicates, Outdated int
-}
 
 // transaction is one Apply.
 type transaction[T any] struct {
@@ -78,7 +41,7 @@ type preparedObject[T any] struct {
 // Concurrency: one Apply at a time; it waits for others. Index functions run before readers are locked out.
 //
 // Errors: when an object has no key. Nothing was applied then.
-func (x *Indexer[T]) Apply(batch []Delta[T]) (Applied[T], error) {
+func (x *Indexer[T]) Apply(batch []deltafifo.Delta[T]) (Applied[T], error) {
 	x.write.Lock()
 	defer x.write.Unlock()
 	tx := transaction[T]{Indexer: x, prepared: x.scratch.prepared[:0], pool: x.scratch.pool[:0]}
@@ -87,7 +50,7 @@ func (x *Indexer[T]) Apply(batch []Delta[T]) (Applied[T], error) {
 		return Applied[T]{}, err
 	}
 	tx.commit(batch)
-	x.moved.announce()
+	x.moved.Announce()
 	return tx.Applied, nil
 }
 
@@ -111,7 +74,7 @@ func (tx *transaction[T]) giveBack() {
 }
 
 // prepare does all that calls into user's code.
-func (tx *transaction[T]) prepare(batch []Delta[T]) error {
+func (tx *transaction[T]) prepare(batch []deltafifo.Delta[T]) error {
 	n, changes := 0, 0
 	for i := range batch {
 		n += 1 + len(batch[i].Objects)
@@ -126,7 +89,7 @@ func (tx *transaction[T]) prepare(batch []Delta[T]) error {
 	add := func(obj T, lives bool) error {
 		key, e, err := tx.lookup(obj)
 		if err != nil {
-			return fmt.Errorf("key of %s: %w", describe(obj), err)
+			return fmt.Errorf("key of %s: %w", objects.Describe(obj), err)
 		}
 		start := len(tx.pool) // The terms before stay valid, in an earlier array perhaps.
 		if lives {
@@ -137,8 +100,8 @@ func (tx *transaction[T]) prepare(batch []Delta[T]) error {
 	}
 	for i := range batch {
 		d := &batch[i]
-		if (d.Type == DeltaUpsert || d.Type == DeltaDelete) && d.Unreadable == nil {
-			if err := add(d.Object, d.Type == DeltaUpsert); err != nil {
+		if (d.Type == deltafifo.Upsert || d.Type == deltafifo.Delete) && d.Unreadable == nil {
+			if err := add(d.Object, d.Type == deltafifo.Upsert); err != nil {
 				return err
 			}
 		}
@@ -158,28 +121,28 @@ func (tx *transaction[T]) take() preparedObject[T] {
 }
 
 // commit puts the batch in place, under the lock.
-func (tx *transaction[T]) commit(batch []Delta[T]) {
+func (tx *transaction[T]) commit(batch []deltafifo.Delta[T]) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
 	before := tx.syncedLocked()
 	for i := range batch {
 		d := &batch[i]
 		switch d.Type {
-		case DeltaUpsert:
+		case deltafifo.Upsert:
 			if d.Unreadable != nil {
 				tx.upsertUnreadable(d.Unreadable[0])
 				break
 			}
 			tx.upsert(d, tx.take())
-		case DeltaDelete:
+		case deltafifo.Delete:
 			if d.Unreadable != nil {
 				tx.deleteUnreadable(d.Unreadable[0])
 				break
 			}
 			tx.delete(d, tx.take())
-		case DeltaReplace:
+		case deltafifo.Replace:
 			tx.replace(d)
-		case DeltaResync:
+		case deltafifo.Resync:
 			tx.Resync = true
 			continue
 		}
@@ -189,16 +152,16 @@ func (tx *transaction[T]) commit(batch []Delta[T]) {
 }
 
 // advance moves the watermark to that of an applied delta.
-func (tx *transaction[T]) advance(d *Delta[T]) {
+func (tx *transaction[T]) advance(d *deltafifo.Delta[T]) {
 	s := &tx.scopes[d.Scope]
-	back := older(d.ResourceVersion, s.watermark)
-	if d.ResourceVersion == "" || (back && (d.Type != DeltaReplace || d.Accept == AcceptLater)) {
+	back := objects.Older(d.ResourceVersion, s.watermark)
+	if d.ResourceVersion == "" || (back && (d.Type != deltafifo.Replace || d.Accept == deltafifo.AcceptLater)) {
 		return
 	}
 	s.watermark = d.ResourceVersion
 }
 
-func (tx *transaction[T]) upsert(d *Delta[T], p preparedObject[T]) {
+func (tx *transaction[T]) upsert(d *deltafifo.Delta[T], p preparedObject[T]) {
 	e := tx.find(p)
 	if e == nil {
 		tx.add(d.Object, d.Scope, p, false)
@@ -208,17 +171,17 @@ func (tx *transaction[T]) upsert(d *Delta[T], p preparedObject[T]) {
 }
 
 // renew gives an entry the state obj, if that is to be accepted.
-func (tx *transaction[T]) renew(e *entry[T], obj T, p preparedObject[T], accept Acceptance) {
-	if accept != AcceptAll {
-		had, got := identify(e.obj), identify(obj)
+func (tx *transaction[T]) renew(e *entry[T], obj T, p preparedObject[T], accept deltafifo.Acceptance) {
+	if accept != deltafifo.AcceptAll {
+		had, got := objects.Identify(e.obj), objects.Identify(obj)
 		switch {
 		case e.holds(obj, accept):
 			tx.Duplicates++
 			return
-		case older(got.version, had.version) && accept == AcceptLater:
+		case objects.Older(got.Version, had.Version) && accept == deltafifo.AcceptLater:
 			tx.Outdated++
 			return
-		case !had.sameObject(got):
+		case !had.SameObject(got):
 			scope := e.scope
 			tx.drop(e, e.obj, true)
 			tx.add(obj, scope, p, false)
@@ -232,30 +195,30 @@ func (tx *transaction[T]) renew(e *entry[T], obj T, p preparedObject[T], accept 
 }
 
 // holds says whether obj is the state that e has. Of a history that went back, the same version may have been given twice.
-func (e *entry[T]) holds(obj T, accept Acceptance) bool {
+func (e *entry[T]) holds(obj T, accept deltafifo.Acceptance) bool {
 	switch accept {
-	case AcceptAll:
+	case deltafifo.AcceptAll:
 		return false
-	case AcceptEarlier:
-		return identify(e.obj).sameState(identify(obj)) && reflect.DeepEqual(e.obj, obj)
+	case deltafifo.AcceptEarlier:
+		return objects.Identify(e.obj).SameState(objects.Identify(obj)) && reflect.DeepEqual(e.obj, obj)
 	default:
-		return identify(e.obj).sameState(identify(obj))
+		return objects.Identify(e.obj).SameState(objects.Identify(obj))
 	}
 }
 
-func (tx *transaction[T]) delete(d *Delta[T], p preparedObject[T]) {
+func (tx *transaction[T]) delete(d *deltafifo.Delta[T], p preparedObject[T]) {
 	e := tx.find(p)
 	if e == nil {
 		tx.Duplicates++
 		return
 	}
-	had, got := identify(e.obj), identify(d.Object)
+	had, got := objects.Identify(e.obj), objects.Identify(d.Object)
 	switch {
-	case d.Accept == AcceptAll:
+	case d.Accept == deltafifo.AcceptAll:
 		tx.drop(e, d.Object, false)
-	case older(got.version, had.version):
+	case objects.Older(got.Version, had.Version):
 		tx.Outdated++ // The deletion of an earlier object of that name, or of a state long replaced.
-	case !had.sameObject(got):
+	case !had.SameObject(got):
 		tx.drop(e, e.obj, true)
 	default:
 		tx.drop(e, d.Object, false)
@@ -264,11 +227,11 @@ func (tx *transaction[T]) delete(d *Delta[T], p preparedObject[T]) {
 
 // replace makes the scope hold what d lists. Deletes come first, so that a handler that keeps resources of unique names
 // frees before it takes.
-func (tx *transaction[T]) replace(d *Delta[T]) {
+func (tx *transaction[T]) replace(d *deltafifo.Delta[T]) {
 	listed := tx.prepared[tx.next : tx.next+len(d.Objects)]
 	tx.next += len(d.Objects)
 	s := &tx.scopes[d.Scope]
-	if older(d.ResourceVersion, s.watermark) && d.Accept == AcceptLater {
+	if objects.Older(d.ResourceVersion, s.watermark) && d.Accept == deltafifo.AcceptLater {
 		tx.Outdated += len(d.Objects) // A list from the past must not take the cache back.
 		return
 	}
@@ -278,7 +241,7 @@ func (tx *transaction[T]) replace(d *Delta[T]) {
 		if e == nil {
 			continue
 		}
-		if had, got := identify(e.obj), identify(d.Objects[i]); d.Accept == AcceptAll || had.sameObject(got) || older(got.version, had.version) {
+		if had, got := objects.Identify(e.obj), objects.Identify(d.Objects[i]); d.Accept == deltafifo.AcceptAll || had.SameObject(got) || objects.Older(got.Version, had.Version) {
 			e.mark = tx.marks
 		}
 	}
@@ -306,29 +269,29 @@ func (tx *transaction[T]) replace(d *Delta[T]) {
 }
 
 // stands says whether e is an earlier state of the object that cannot be decoded. After history went back a later one never was.
-func (e *entry[T]) stands(u *DecodeError, accept Acceptance) bool {
-	had := identify(e.obj)
-	return had.sameObject(identity{uid: u.UID}) && (accept != AcceptEarlier || older(had.version, u.Version))
+func (e *entry[T]) stands(u *objects.DecodeError, accept deltafifo.Acceptance) bool {
+	had := objects.Identify(e.obj)
+	return had.SameObject(objects.Identity{UID: u.UID}) && (accept != deltafifo.AcceptEarlier || objects.Older(had.Version, u.Version))
 }
 
 // upsertUnreadable keeps the object in its last readable state; one that another took the place of is gone.
-func (tx *transaction[T]) upsertUnreadable(u *DecodeError) {
+func (tx *transaction[T]) upsertUnreadable(u *objects.DecodeError) {
 	e := tx.entries[u.Key]
 	if e == nil {
 		return
 	}
-	if had := identify(e.obj); !had.sameObject(identity{uid: u.UID}) && !older(u.Version, had.version) {
+	if had := objects.Identify(e.obj); !had.SameObject(objects.Identity{UID: u.UID}) && !objects.Older(u.Version, had.Version) {
 		tx.drop(e, e.obj, true)
 	}
 }
 
 // deleteUnreadable deletes an object of which the last readable state is the last known one.
-func (tx *transaction[T]) deleteUnreadable(u *DecodeError) {
+func (tx *transaction[T]) deleteUnreadable(u *objects.DecodeError) {
 	e := tx.entries[u.Key]
 	switch {
 	case e == nil:
 		tx.Duplicates++
-	case older(u.Version, identify(e.obj).version):
+	case objects.Older(u.Version, objects.Identify(e.obj).Version):
 		tx.Outdated++
 	default:
 		tx.drop(e, e.obj, true)

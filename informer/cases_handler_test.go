@@ -15,6 +15,9 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flyball-dev/flyball/informer/deltafifo"
+	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
 // TestCrashOnPanic (case 18): where the policy is to crash, the process ends, after the log named handler and object.
@@ -223,7 +226,7 @@ func TestJoinAndLeaveInStorm(t *testing.T) {
 			}
 			must(0, c.inf.RemoveHandler(t.Context(), l.reg))
 			for key, o := range l.objects {
-				if held, found := c.inf.Get("", key); found && older(held.ResourceVersion, o.ResourceVersion) {
+				if held, found := c.inf.Get("", key); found && objects.Older(held.ResourceVersion, o.ResourceVersion) {
 					t.Errorf("told of %s, the cache holds %s", show(o), show(held))
 				}
 			}
@@ -258,7 +261,7 @@ func TestHandlersJoinBetweenBatches(t *testing.T) {
 	}()
 	go func() {
 		defer close(applied)
-		inf.process(quiet(t), []Delta[object]{{Type: DeltaReplace, ResourceVersion: "1"}}, nil)
+		inf.process(quiet(t), []Delta[object]{{Type: deltafifo.Replace, ResourceVersion: "1"}}, nil)
 	}()
 	for range 1000 {
 		runtime.Gosched()

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/flyball-dev/flyball/informer/deltafifo"
 )
 
 // The tests of this file are of servers that break what the API promises, and of user's code that breaks what it promises the informer.
@@ -92,15 +94,15 @@ func TestDeletionThatTheWatchLeftOut(t *testing.T) {
 func TestApplyReplaceFromThePast(t *testing.T) {
 	x := NewIndexer[object](nil, IndexerOptions{})
 	for _, d := range []Delta[object]{
-		{Type: DeltaReplace, Objects: []object{sent(Added, "a", "u", "5").Object}, ResourceVersion: "7"},
-		{Type: DeltaReplace, Objects: []object{sent(Added, "b", "v", "3").Object}, ResourceVersion: "6"},
+		{Type: deltafifo.Replace, Objects: []object{sent(Added, "a", "u", "5").Object}, ResourceVersion: "7"},
+		{Type: deltafifo.Replace, Objects: []object{sent(Added, "b", "v", "3").Object}, ResourceVersion: "6"},
 	} {
 		must(x.Apply([]Delta[object]{d}))
 		if _, found := x.Get("default/a"); !found || x.Len() != 1 || x.ResourceVersion() != "7" {
 			t.Errorf("after the list of %s: %v at %s", d.ResourceVersion, x.Keys(), x.ResourceVersion())
 		}
 	}
-	must(x.Apply([]Delta[object]{{Type: DeltaReplace, ResourceVersion: "6", Accept: AcceptEarlier}}))
+	must(x.Apply([]Delta[object]{{Type: deltafifo.Replace, ResourceVersion: "6", Accept: deltafifo.AcceptEarlier}}))
 	if x.Len() != 0 || x.ResourceVersion() != "6" {
 		t.Errorf("history went back, and the cache holds %v at %s", x.Keys(), x.ResourceVersion())
 	}
@@ -234,7 +236,7 @@ func TestListerWatcherGivesNil(t *testing.T) {
 		if err := c.inf.Health().Err; !errors.Is(err, errNil) || c.inf.ResourceVersion() != "1" {
 			t.Errorf("%v at %s", err, c.inf.ResourceVersion())
 		}
-		r := NewReflector[object](s, NewDeltaFIFO[object](), ReflectorOptions[object]{})
+		r := NewReflector[object](s, deltafifo.New[object](), ReflectorOptions[object]{})
 		if _, err := r.listed(nil); !errors.Is(err, errNil) {
 			t.Errorf("in a list: %v", err)
 		}

@@ -11,6 +11,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
 // The tests of this file, of cases_fault_test.go and of cases_handler_test.go are the cases of docs/informer-cases.md that no other test pins.
@@ -150,7 +152,7 @@ func TestOrderAndCacheBeforeHandlers(t *testing.T) {
 
 func inCache(t *testing.T, inf Informer[object], told object) {
 	held, found := inf.Get(told.Namespace, told.Name)
-	if found && older(held.ResourceVersion, told.ResourceVersion) || !found && !older(told.ResourceVersion, inf.ResourceVersion()) {
+	if found && objects.Older(held.ResourceVersion, told.ResourceVersion) || !found && !objects.Older(told.ResourceVersion, inf.ResourceVersion()) {
 		t.Errorf("told of %s, the cache holds %v up to %s", show(told), held, inf.ResourceVersion())
 	}
 }

@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
 const (
@@ -100,7 +102,7 @@ func (s *SharedInformer[T]) contradicted(namespace, name string) (err *Contradic
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.forgetLocked()
-	what, now := contradicted{KeyOf(namespace, name), obj.GetUID()}, time.Now()
+	what, now := contradicted{objects.KeyOf(namespace, name), obj.GetUID()}, time.Now()
 	known, before := c.said[what]
 	if !before {
 		known = said{first: now, rebuilds: s.rebuilds()}

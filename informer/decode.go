@@ -15,11 +15,12 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/flyball-dev/flyball/informer/internal/lean"
+	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
 // decoder makes objects of what the server sent. The encoding is told from the bytes themselves: protobuf begins with a
 // magic number (a list) or a length (a frame of a watch), neither of which begins JSON.
-type decoder[T Object] struct {
+type decoder[T objects.Object] struct {
 	// new returns an empty object.
 	new func() T
 	// kind is the kind expected; "" expects nothing.
@@ -32,7 +33,7 @@ type decoder[T Object] struct {
 
 // decodeOptions are the caller's wishes; see [ListOptions].
 type decodeOptions struct {
-	held      func(ObjectState) bool
+	held      func(objects.State) bool
 	exclusive bool
 }
 
@@ -71,7 +72,7 @@ func (d *decoder[T]) event(f frame, o decodeOptions) (ev Event[T], err error) {
 	case "ERROR":
 		return ev, d.status(f.object)
 	default:
-		return ev, &DecodeError{What: "watch event", Err: fmt.Errorf("unknown type %q", f.kind)}
+		return ev, &objects.DecodeError{What: "watch event", Err: fmt.Errorf("unknown type %q", f.kind)}
 	}
 	if ev.Type == Added && o.held != nil {
 		if s := d.state(f); o.held(s) {
@@ -80,7 +81,7 @@ func (d *decoder[T]) event(f frame, o decodeOptions) (ev Event[T], err error) {
 		}
 	}
 	ev.Object, err = d.object(f, o)
-	var unreadable *DecodeError
+	var unreadable *objects.DecodeError
 	if errors.As(err, &unreadable) && unreadable.Key != "" && unreadable.Version != "" && ev.Type != Bookmark {
 		return Event[T]{Type: ev.Type, ResourceVersion: unreadable.Version, Unreadable: unreadable}, nil
 	}
@@ -91,7 +92,7 @@ func (d *decoder[T]) event(f frame, o decodeOptions) (ev Event[T], err error) {
 	if ev.Type == Bookmark {
 		ev.InitialEventsEnd = ev.Object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
 		if ev.ResourceVersion == "" {
-			return ev, &DecodeError{What: "bookmark", Err: errors.New("it has no resource version")}
+			return ev, &objects.DecodeError{What: "bookmark", Err: errors.New("it has no resource version")}
 		}
 		return ev, nil
 	}
@@ -99,7 +100,7 @@ func (d *decoder[T]) event(f frame, o decodeOptions) (ev Event[T], err error) {
 }
 
 // errNoList says that an answer does not even look like a list.
-var errNoList = &DecodeError{What: "list", Err: errors.New("it has neither items nor the kind of a list")}
+var errNoList = &objects.DecodeError{What: "list", Err: errors.New("it has neither items nor the kind of a list")}
 
 // status makes an error of what came with an ERROR event.
 func (d *decoder[T]) status(data []byte) error {
@@ -114,16 +115,16 @@ func (d *decoder[T]) status(data []byte) error {
 		err = kjson.UnmarshalCaseSensitivePreserveInts(data, &s)
 	}
 	if err != nil {
-		return &DecodeError{What: "the error the server sent", Err: err}
+		return &objects.DecodeError{What: "the error the server sent", Err: err}
 	}
 	if s.Code == 0 && s.Message == "" && s.Reason == "" {
-		return &DecodeError{What: "the error the server sent", Err: errors.New("it says nothing")}
+		return &objects.DecodeError{What: "the error the server sent", Err: errors.New("it says nothing")}
 	}
 	return apierrors.FromObject(&s)
 }
 
 // state reads which state of which object an event is of; the zero ObjectState when it is not of the expected kind.
-func (d *decoder[T]) state(f frame) (s ObjectState) {
+func (d *decoder[T]) state(f frame) (s objects.State) {
 	if !bytes.HasPrefix(f.object, protobufMagic) {
 		return stateJSON(f.json)
 	}
@@ -140,7 +141,7 @@ func (d *decoder[T]) object(f frame, o decodeOptions) (obj T, err error) {
 	}
 	e, err := openEnvelope(f.object)
 	if err != nil {
-		return obj, &DecodeError{What: "watch event", Err: err}
+		return obj, &objects.DecodeError{What: "watch event", Err: err}
 	}
 	if err := d.expect(e.kind); err != nil {
 		return obj, err
@@ -158,13 +159,13 @@ func (d *decoder[T]) expect(kind string) error {
 	case d.kind == "" && kind != "Table" && kind != "Status":
 		return nil
 	}
-	return &DecodeError{What: "object", Err: fmt.Errorf("the server sent a %s, wanted is a %s", kind, d.kind)}
+	return &objects.DecodeError{What: "object", Err: fmt.Errorf("the server sent a %s, wanted is a %s", kind, d.kind)}
 }
 
 // check refuses an object that the cache could not keep, and gives the others the kind they should say.
 func (d *decoder[T]) check(obj T) error {
 	if obj.GetName() == "" {
-		return &DecodeError{What: "object", Err: errors.New("it has no name")}
+		return &objects.DecodeError{What: "object", Err: errors.New("it has no name")}
 	}
 	switch d.form {
 	case formTyped:
@@ -207,10 +208,10 @@ func (d *decoder[T]) objectJSON(v lean.Value, o decodeOptions) (T, error) {
 }
 
 // unreadable is the error of an object of which m is all that could be read.
-func unreadable(m metav1.ObjectMeta, err error) *DecodeError {
-	e := &DecodeError{What: "object", Err: err}
+func unreadable(m metav1.ObjectMeta, err error) *objects.DecodeError {
+	e := &objects.DecodeError{What: "object", Err: err}
 	if m.Name != "" {
-		e.Key, e.UID, e.Version = KeyOf(m.Namespace, m.Name), m.UID, m.ResourceVersion
+		e.Key, e.UID, e.Version = objects.KeyOf(m.Namespace, m.Name), m.UID, m.ResourceVersion
 		e.What += " " + e.Key
 	}
 	return e

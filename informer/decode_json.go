@@ -10,6 +10,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/flyball-dev/flyball/informer/internal/lean"
+	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
 // listJSON decodes a page item by item, as it comes in, so that nothing keeps the items of a page together in memory, and one
@@ -83,7 +84,7 @@ func (s *jsonStream) member(before byte, f func(name string) error) (after byte,
 // fromJSON decodes a small value.
 func fromJSON(v lean.Value, into any) error {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(v.Bytes(), into); err != nil {
-		return &DecodeError{What: "list", Err: err}
+		return &objects.DecodeError{What: "list", Err: err}
 	}
 	return nil
 }
@@ -126,7 +127,7 @@ func (d *decoder[T]) itemsJSON(in *jsonStream, o decodeOptions, each func(T, err
 }
 
 // stateJSON reads which state of which object it is, without decoding it.
-func stateJSON(item lean.Value) (s ObjectState) {
+func stateJSON(item lean.Value) (s objects.State) {
 	item.Members(func(key []byte, v lean.Value) bool {
 		if string(key) != "metadata" {
 			return true
@@ -151,7 +152,7 @@ func stateJSON(item lean.Value) (s ObjectState) {
 
 // readFailed tells a list that makes no sense from one that did not come to its end.
 func readFailed(err error) error {
-	var senseless *DecodeError
+	var senseless *objects.DecodeError
 	switch {
 	case err == nil:
 		return nil
@@ -167,7 +168,7 @@ func readFailed(err error) error {
 func (d *decoder[T]) expectList(kind string) error {
 	item, isList := strings.CutSuffix(kind, "List")
 	if !isList && kind != "" {
-		return &DecodeError{What: "list", Err: fmt.Errorf("the server sent a %s", kind)}
+		return &objects.DecodeError{What: "list", Err: fmt.Errorf("the server sent a %s", kind)}
 	}
 	if item == "" {
 		return nil // "List" or nothing: says nothing about the items.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
 // protobufMagic begins every object that Kubernetes encodes as protobuf. An envelope follows: message runtime.Unknown.
@@ -175,7 +177,7 @@ func (d *decoder[T]) item(content []byte, o decodeOptions, each func(T, error) e
 
 // stateProtobuf reads which state of which object it is, without decoding it. Every object message has its metadata in field 1, and that
 // the name in 1, the namespace in 3, the UID in 5 and the resource version in 6.
-func stateProtobuf(data []byte) (s ObjectState) {
+func stateProtobuf(data []byte) (s objects.State) {
 	_ = fields(data, func(number uint64, content []byte) error {
 		if number != 1 {
 			return nil
@@ -207,7 +209,7 @@ func badList(err error) error {
 	case errors.As(err, &broken):
 		return fmt.Errorf("read the list: %w", broken.error)
 	}
-	return &DecodeError{What: "list", Err: err}
+	return &objects.DecodeError{What: "list", Err: err}
 }
 
 func (d *decoder[T]) objectProtobuf(data []byte, o decodeOptions) (T, error) {
@@ -220,7 +222,7 @@ func (d *decoder[T]) objectProtobuf(data []byte, o decodeOptions) (T, error) {
 	}
 	into, ok := any(obj).(unmarshaler)
 	if !ok {
-		return obj, &DecodeError{What: "object", Err: fmt.Errorf("the server sent protobuf, which a %T cannot hold", obj)}
+		return obj, &objects.DecodeError{What: "object", Err: fmt.Errorf("the server sent protobuf, which a %T cannot hold", obj)}
 	}
 	if err := into.Unmarshal(data); err != nil {
 		return obj, unreadable(metadataProtobuf(data), err)

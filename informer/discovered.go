@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
 // discovered is a ListerWatcher that knows a kind and asks the server for its resource, when it is first used. So an
@@ -27,14 +29,14 @@ type discovered struct {
 	// read counts the bytes of all that rest ever was.
 	read atomic.Int64
 	// rest is nil until discovery succeeded, and again when the server does not know the resource any more.
-	rest *RESTListerWatcher[Object]
+	rest *RESTListerWatcher[objects.Object]
 }
 
 // BytesRead is how much was read from the server.
 func (d *discovered) BytesRead() int64 { return d.read.Load() }
 
 // List is described at [ListerWatcher].
-func (d *discovered) List(ctx context.Context, o ListOptions, yield func(Object) error) (ListResult, error) {
+func (d *discovered) List(ctx context.Context, o ListOptions, yield func(objects.Object) error) (ListResult, error) {
 	lw, err := d.resolve(ctx)
 	if err != nil {
 		return ListResult{}, err
@@ -45,7 +47,7 @@ func (d *discovered) List(ctx context.Context, o ListOptions, yield func(Object)
 }
 
 // Watch is described at [ListerWatcher].
-func (d *discovered) Watch(ctx context.Context, o WatchOptions) (Watch[Object], error) {
+func (d *discovered) Watch(ctx context.Context, o WatchOptions) (Watch[objects.Object], error) {
 	lw, err := d.resolve(ctx)
 	if err != nil {
 		return nil, err
@@ -66,7 +68,7 @@ func (d *discovered) doubt(err error) {
 }
 
 // resolve finds the resource. Two callers at once may both ask; they get the same answer.
-func (d *discovered) resolve(ctx context.Context) (*RESTListerWatcher[Object], error) {
+func (d *discovered) resolve(ctx context.Context) (*RESTListerWatcher[objects.Object], error) {
 	d.mu.Lock()
 	known := d.rest
 	d.mu.Unlock()
@@ -82,7 +84,7 @@ func (d *discovered) resolve(ctx context.Context) (*RESTListerWatcher[Object], e
 	}
 	o := d.o
 	o.Resource = resource
-	lw := NewRESTListerWatcher[Object](d.factory.client, o)
+	lw := NewRESTListerWatcher[objects.Object](d.factory.client, o)
 	lw.read = &d.read
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -113,7 +115,7 @@ func (f *Factory) resourceOf(ctx context.Context, kind schema.GroupVersionKind) 
 	}
 	var list metav1.APIResourceList
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &list); err != nil {
-		return schema.GroupVersionResource{}, false, &DecodeError{What: "discovery of " + kind.GroupVersion().String(), Err: err}
+		return schema.GroupVersionResource{}, false, &objects.DecodeError{What: "discovery of " + kind.GroupVersion().String(), Err: err}
 	}
 	for _, r := range list.APIResources {
 		if r.Kind == kind.Kind && !strings.Contains(r.Name, "/") {

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
 // Expected is one state of one object, as the answer to a write told it. Caches that follow the object are expected to
@@ -36,9 +38,9 @@ const maxExpected = 10_000
 
 // Expect calls e.Missed if the cache of inf comes past the state e and never shows it. It is for informers that [For]
 // or [ForOptions] returned; of others nothing is expected.
-func Expect[T Object](inf Informer[T], e *Expected) {
+func Expect[T objects.Object](inf Informer[T], e *Expected) {
 	if v, ok := inf.(*view[T]); ok {
-		if shared, ok := v.shared.(*SharedInformer[Object]); ok {
+		if shared, ok := v.shared.(*SharedInformer[objects.Object]); ok {
 			shared.expect(e)
 		}
 	}
@@ -113,7 +115,7 @@ func (s *SharedInformer[T]) misses(e *Expected) bool {
 	switch {
 	case e.passedAt(mark): // A batch that is applied now is not looked at any more.
 		held, found := s.Get(e.Namespace, e.Name)
-		return !found || identify(held) != identity{e.UID, e.ResourceVersion}
+		return !found || objects.Identify(held) != objects.Identity{UID: e.UID, Version: e.ResourceVersion}
 	case len(x.open) >= maxExpected:
 		return true
 	case x.open == nil:
@@ -125,7 +127,7 @@ func (s *SharedInformer[T]) misses(e *Expected) bool {
 
 // passedAt reports whether a cache with that watermark is at the state or past it.
 func (e *Expected) passedAt(mark string) bool {
-	return mark == e.ResourceVersion || older(e.ResourceVersion, mark)
+	return mark == e.ResourceVersion || objects.Older(e.ResourceVersion, mark)
 }
 
 // passed tells of the states that the cache came past with these changes and did not show. A watermark that went back
@@ -137,7 +139,7 @@ func (s *SharedInformer[T]) passed(changes []Change[T]) {
 	}
 	for i := range changes {
 		if t := changes[i].Type; t == ChangeAdd || t == ChangeUpdate {
-			delete(due, identify(changes[i].New))
+			delete(due, objects.Identify(changes[i].New))
 		}
 	}
 	var missed []*Expected
@@ -154,21 +156,21 @@ func (s *SharedInformer[T]) passed(changes []Change[T]) {
 }
 
 // due takes the states that the cache is past.
-func (s *SharedInformer[T]) due() map[identity][]*Expected {
+func (s *SharedInformer[T]) due() map[objects.Identity][]*Expected {
 	x := &s.expected
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	var due map[identity][]*Expected
+	var due map[objects.Identity][]*Expected
 	for e, before := range x.open {
 		mark := s.NamespaceResourceVersion(e.Namespace)
-		if !e.passedAt(mark) && !older(mark, before) {
+		if !e.passedAt(mark) && !objects.Older(mark, before) {
 			continue
 		}
 		delete(x.open, e)
 		if due == nil {
-			due = map[identity][]*Expected{}
+			due = map[objects.Identity][]*Expected{}
 		}
-		state := identity{e.UID, e.ResourceVersion}
+		state := objects.Identity{UID: e.UID, Version: e.ResourceVersion}
 		due[state] = append(due[state], e)
 	}
 	return due

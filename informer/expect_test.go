@@ -6,6 +6,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flyball-dev/flyball/informer/deltafifo"
 )
 
 // What a cache shows is not missed: by a watch, whatever comes later in the same batch, or by a list. What it comes past is missed, once:
@@ -22,7 +24,7 @@ func TestExpected(t *testing.T) {
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(uid), ResourceVersion: version}}
 	}
 	upsert := func(name, uid, version string) Delta[object] {
-		return Delta[object]{Type: DeltaUpsert, Object: state(name, uid, version), ResourceVersion: version}
+		return Delta[object]{Type: deltafifo.Upsert, Object: state(name, uid, version), ResourceVersion: version}
 	}
 	apply := func(deltas ...Delta[object]) { inf.passed(inf.process(quiet(t), deltas, nil)) }
 	want := func(what string, names ...string) {
@@ -34,7 +36,7 @@ func TestExpected(t *testing.T) {
 	}
 	expect("a", "1", "10")
 	want("before the first list")
-	apply(Delta[object]{Type: DeltaReplace, ResourceVersion: "10", Objects: []object{state("a", "1", "10")}})
+	apply(Delta[object]{Type: deltafifo.Replace, ResourceVersion: "10", Objects: []object{state("a", "1", "10")}})
 	want("listed")
 	expect("a", "1", "10")
 	want("held already")
@@ -47,10 +49,10 @@ func TestExpected(t *testing.T) {
 	expect("c", "3", "14")
 	expect("b", "2", "15")
 	expect("d", "4", "16")
-	apply(Delta[object]{Type: DeltaReplace, ResourceVersion: "20", Objects: []object{state("b", "2", "17"), state("d", "5", "18")}})
+	apply(Delta[object]{Type: deltafifo.Replace, ResourceVersion: "20", Objects: []object{state("b", "2", "17"), state("d", "5", "18")}})
 	want("a list after a gap", "c@14", "b@15", "d@16")
 	expect("e", "6", "30")
-	apply(Delta[object]{Type: DeltaReplace, ResourceVersion: "5", Accept: AcceptEarlier})
+	apply(Delta[object]{Type: deltafifo.Replace, ResourceVersion: "5", Accept: deltafifo.AcceptEarlier})
 	want("the history went back", "e@30")
 	expect("e", "6", "opaque")
 	for range maxExpected {

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+
+	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
 // FactoryOptions configure a [Factory]. The zero value works.
@@ -28,7 +30,7 @@ type FactoryOptions struct {
 	// Namespaces restricts the informers of namespaced resources; none is all namespaces.
 	Namespaces []string
 	// Transform is applied to every object of every informer; see [ReflectorOptions].
-	Transform func(Object) (Object, error)
+	Transform func(objects.Object) (objects.Object, error)
 	// StandardDecoding is as in [RESTOptions], for every informer.
 	StandardDecoding bool
 	// Resync is HandlerOptions.Resync for handlers that do not say; 0 is none.
@@ -53,7 +55,7 @@ type InformerOptions struct {
 	LabelSelector, FieldSelector, ShardSelector string
 	// Transform is applied to every object after that of the factory. TransformName is then required: functions cannot be
 	// compared, so who gives the same name shares a cache, and the function of the first counts.
-	Transform     func(Object) (Object, error)
+	Transform     func(objects.Object) (objects.Object, error)
 	TransformName string
 	// StandardDecoding is as in [RESTOptions].
 	StandardDecoding bool
@@ -83,7 +85,7 @@ type Factory struct {
 // cache is one informer of a factory.
 type cache struct {
 	identity cacheIdentity
-	informer *SharedInformer[Object]
+	informer *SharedInformer[objects.Object]
 	// users counts those that have not given it back. Guarded by the factory's mu, as is stop.
 	users int
 	// stop ends the informer's Run; nil before that.
@@ -128,14 +130,16 @@ func (f *Factory) Options() FactoryOptions { return f.o }
 // It is shared: give it back by [Release] when it is not needed any more, if that is before the end.
 //
 // Errors: when the scheme does not know T; [ErrStopped] after the factory's Run.
-func For[T Object](f *Factory) (Informer[T], error) { return ForOptions[T](f, InformerOptions{}) }
+func For[T objects.Object](f *Factory) (Informer[T], error) {
+	return ForOptions[T](f, InformerOptions{})
+}
 
 // ForOptions returns the informer of the objects of type T that o describes. T may be *unstructured.Unstructured or
 // *metav1.PartialObjectMetadata: those are caches of their own, the latter far smaller. T may be Object, for the cache
 // that users of the Go type share.
 //
 // Errors: as [For].
-func ForOptions[T Object](f *Factory, o InformerOptions) (Informer[T], error) {
+func ForOptions[T objects.Object](f *Factory, o InformerOptions) (Informer[T], error) {
 	var example any // Stays nil when T is the interface.
 	if t := reflect.TypeFor[T](); t.Kind() == reflect.Pointer {
 		example = reflect.New(t.Elem()).Interface()
@@ -157,14 +161,14 @@ func ForOptions[T Object](f *Factory, o InformerOptions) (Informer[T], error) {
 // Release gives back an informer that [For] or [ForOptions] returned, and removes the handlers that were added through it,
 // undelivered notifications included. When nobody uses the cache any more its informer is stopped, and freed with the
 // last reference to what For returned. Releasing twice does nothing.
-func Release[T Object](inf Informer[T]) {
+func Release[T objects.Object](inf Informer[T]) {
 	if v, ok := inf.(*view[T]); ok {
 		v.release()
 	}
 }
 
 // shared returns the cache of that identity, making it when there is none.
-func (f *Factory) shared(id cacheIdentity, newObject func() Object, o InformerOptions) (*cache, error) {
+func (f *Factory) shared(id cacheIdentity, newObject func() objects.Object, o InformerOptions) (*cache, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, c := range f.caches {
@@ -177,7 +181,7 @@ func (f *Factory) shared(id cacheIdentity, newObject func() Object, o InformerOp
 		return nil, fmt.Errorf("informer of %s: %w", id.kind, ErrStopped)
 	}
 	plural, _ := meta.UnsafeGuessKindToResource(id.kind) // A name for messages; discovery is asked later.
-	lws := map[string]ListerWatcher[Object]{}
+	lws := map[string]ListerWatcher[objects.Object]{}
 	for namespace := range strings.SplitSeq(id.namespaces, ",") {
 		lws[namespace] = &discovered{
 			factory: f, kind: id.kind,
@@ -188,7 +192,7 @@ func (f *Factory) shared(id cacheIdentity, newObject func() Object, o InformerOp
 			},
 		}
 	}
-	c := &cache{identity: id, users: 1, informer: NewSharedInformerOfNamespaces(lws, Options[Object]{
+	c := &cache{identity: id, users: 1, informer: NewSharedInformerOfNamespaces(lws, Options[objects.Object]{
 		Resource: plural.GroupResource().String(), Transform: both(f.o.Transform, o.Transform),
 		StreamLists: f.o.StreamLists, Backoff: f.o.Backoff, Panics: f.o.Panics, OnError: f.o.OnError,
 		Server: f,
@@ -202,14 +206,14 @@ func (f *Factory) shared(id cacheIdentity, newObject func() Object, o InformerOp
 }
 
 // both applies two transforms, either of which may be nil.
-func both(first, second func(Object) (Object, error)) func(Object) (Object, error) {
+func both(first, second func(objects.Object) (objects.Object, error)) func(objects.Object) (objects.Object, error) {
 	if first == nil || second == nil {
 		if first == nil {
 			return second
 		}
 		return first
 	}
-	return func(obj Object) (Object, error) {
+	return func(obj objects.Object) (objects.Object, error) {
 		obj, err := first(obj)
 		if err != nil {
 			return nil, err

@@ -9,6 +9,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
 // failure is what a failed list or watch means to a reflector. The server says one thing in many forms; this is the one
@@ -62,7 +64,7 @@ var (
 	errDoubtful = errors.New("the server sent an object from the past that the cache does not know")
 	errAtOnce   = errors.New("the server closed the watch at once")
 	errHistory  = errors.New("the server's history has ended")
-	errNil      = &DecodeError{What: "object", Err: errors.New("the ListerWatcher gave nil")}
+	errNil      = &objects.DecodeError{What: "object", Err: errors.New("the ListerWatcher gave nil")}
 	errStale    = errors.New("the server answered from an earlier state than it was asked for")
 )
 
@@ -79,7 +81,7 @@ func (e *TransformError) Unwrap() error { return e.Err }
 // classify finds out what err means; ctx is that of the request.
 func classify(ctx context.Context, err error) failure {
 	var (
-		decode    *DecodeError
+		decode    *objects.DecodeError
 		transform *TransformError
 		status    apierrors.APIStatus
 	)

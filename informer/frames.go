@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/flyball-dev/flyball/informer/internal/lean"
+	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
 // frame is one event of a watch, not decoded.
@@ -38,9 +39,9 @@ type jsonFrames struct{ in *jsonStream }
 
 func (r *jsonFrames) next() (f frame, err error) {
 	v, err := r.in.value()
-	var senseless *DecodeError
+	var senseless *objects.DecodeError
 	if errors.As(err, &senseless) {
-		return f, &DecodeError{What: "watch event", Err: senseless.Err}
+		return f, &objects.DecodeError{What: "watch event", Err: senseless.Err}
 	}
 	if err != nil {
 		return f, err
@@ -55,7 +56,7 @@ func (r *jsonFrames) next() (f frame, err error) {
 		return true
 	})
 	if f.object == nil {
-		return f, &DecodeError{What: "watch event", Err: errors.New("it has no object")}
+		return f, &objects.DecodeError{What: "watch event", Err: errors.New("it has no object")}
 	}
 	return f, nil
 }
@@ -73,7 +74,7 @@ func (r *protobufFrames) next() (frame, error) {
 	}
 	size := binary.BigEndian.Uint32(r.head[:])
 	if size > maxFrame {
-		return frame{}, &DecodeError{What: "watch event", Err: fmt.Errorf("a frame of %d bytes", size)}
+		return frame{}, &objects.DecodeError{What: "watch event", Err: fmt.Errorf("a frame of %d bytes", size)}
 	}
 	if cap(r.buf) < int(size) || cap(r.buf) > keptFrame {
 		r.buf = make([]byte, size)
@@ -94,7 +95,7 @@ func openEvent(data []byte) (f frame, err error) {
 	if bytes.HasPrefix(data, protobufMagic) {
 		e, err := openEnvelope(data)
 		if err != nil {
-			return f, &DecodeError{What: "watch event", Err: err}
+			return f, &objects.DecodeError{What: "watch event", Err: err}
 		}
 		data = e.raw
 	}
@@ -116,7 +117,7 @@ func openEvent(data []byte) (f frame, err error) {
 		f.json, err = lean.ValueOf(f.object)
 	}
 	if err != nil {
-		return f, &DecodeError{What: "watch event", Err: err}
+		return f, &objects.DecodeError{What: "watch event", Err: err}
 	}
 	return f, nil
 }

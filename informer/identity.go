@@ -11,6 +11,8 @@ import (
 	fieldselector "k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
 // cacheIdentity is what two users must agree on to share a cache.
@@ -25,7 +27,7 @@ type cacheIdentity struct {
 }
 
 // identify finds out what is wanted by someone who holds objects like example, and how to make one.
-func (f *Factory) identify(example any, o InformerOptions) (id cacheIdentity, newObject func() Object, err error) {
+func (f *Factory) identify(example any, o InformerOptions) (id cacheIdentity, newObject func() objects.Object, err error) {
 	id = cacheIdentity{kind: o.Kind, labelSelector: o.LabelSelector, fieldSelector: o.FieldSelector, shardSelector: o.ShardSelector, transform: o.TransformName}
 	id.standard = o.StandardDecoding || f.o.StandardDecoding
 	if o.Transform != nil && o.TransformName == "" {
@@ -43,11 +45,11 @@ func (f *Factory) identify(example any, o InformerOptions) (id cacheIdentity, ne
 	switch example := example.(type) {
 	case *unstructured.Unstructured:
 		id.form = formUnstructured
-		newObject = func() Object { return &unstructured.Unstructured{} }
+		newObject = func() objects.Object { return &unstructured.Unstructured{} }
 	case *metav1.PartialObjectMetadata:
 		id.form = formMetadata
-		newObject = func() Object { return &metav1.PartialObjectMetadata{} }
-	case Object:
+		newObject = func() objects.Object { return &metav1.PartialObjectMetadata{} }
+	case objects.Object:
 		kinds, _, err := f.o.Scheme.ObjectKinds(example)
 		if err != nil {
 			return id, nil, fmt.Errorf("informer of %T: %w", example, err)
@@ -77,13 +79,13 @@ func (o InformerOptions) checkSelectors() error {
 	return nil
 }
 
-func (f *Factory) newTyped(kind schema.GroupVersionKind) func() Object {
-	return func() Object {
+func (f *Factory) newTyped(kind schema.GroupVersionKind) func() objects.Object {
+	return func() objects.Object {
 		obj, err := f.o.Scheme.New(kind)
 		if err != nil {
 			panic(err) // identify made sure that the scheme knows it.
 		}
-		return obj.(Object)
+		return obj.(objects.Object)
 	}
 }
 

@@ -9,6 +9,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/flyball-dev/flyball/informer/internal/broadcast"
+	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
 // Indexer is the cache: objects by key, indexes over them, and the watermark up to which they are complete, all three
@@ -45,7 +48,7 @@ type Indexer[T any] struct {
 	snapshots []*snapshot[T]
 
 	// moved is announced by Apply, after the watermark may have moved.
-	moved broadcast
+	moved broadcast.Broadcast
 }
 
 // scopeState is how far the cache has followed one reflector.
@@ -76,7 +79,7 @@ func NewIndexer[T any](key func(T) (string, error), o IndexerOptions) *Indexer[T
 }
 
 // MetaKey is [Key] in the form that [NewIndexer] takes.
-func MetaKey[T metav1.Object](obj T) (string, error) { return Key(obj), nil }
+func MetaKey[T metav1.Object](obj T) (string, error) { return objects.Key(obj), nil }
 
 // AddIndex adds an index over what is there and what will come.
 //
@@ -135,13 +138,13 @@ func (x *Indexer[T]) Get(key string) (obj T, found bool) {
 }
 
 // known says whether the object is there in some state.
-func (x *Indexer[T]) known(s ObjectState) bool {
-	_, found := x.Get(KeyOf(string(s.Namespace), string(s.Name)))
+func (x *Indexer[T]) known(s objects.State) bool {
+	_, found := x.Get(objects.KeyOf(string(s.Namespace), string(s.Name)))
 	return found
 }
 
 // held returns the object that is there in that very state. It allocates nothing: a list asks for each of its objects.
-func (x *Indexer[T]) held(s ObjectState) (obj T, found bool) {
+func (x *Indexer[T]) held(s objects.State) (obj T, found bool) {
 	var room [256]byte
 	key := room[:0]
 	if len(s.Namespace) > 0 {
@@ -154,8 +157,8 @@ func (x *Indexer[T]) held(s ObjectState) (obj T, found bool) {
 	if e == nil || len(s.ResourceVersion) == 0 {
 		return obj, false
 	}
-	had := identify(e.obj)
-	if had.version != string(s.ResourceVersion) || string(had.uid) != string(s.UID) {
+	had := objects.Identify(e.obj)
+	if had.Version != string(s.ResourceVersion) || string(had.UID) != string(s.UID) {
 		return obj, false
 	}
 	return e.obj, true
@@ -317,7 +320,7 @@ func (x *Indexer[T]) resourceVersionLocked() string {
 	}
 	lowest := x.scopes[0].watermark
 	for _, s := range x.scopes[1:] {
-		if older(s.watermark, lowest) {
+		if objects.Older(s.watermark, lowest) {
 			lowest = s.watermark
 		}
 	}
@@ -344,8 +347,8 @@ func (x *Indexer[T]) ScopeHistory(scope int) int64 {
 // Errors: ctx's.
 func (x *Indexer[T]) WaitForResourceVersion(ctx context.Context, scope int, rv string) error {
 	for {
-		moved := x.moved.wait()
-		if at := x.ScopeResourceVersion(scope); at == rv || older(rv, at) {
+		moved := x.moved.Wait()
+		if at := x.ScopeResourceVersion(scope); at == rv || objects.Older(rv, at) {
 			return nil
 		}
 		select {

@@ -6,6 +6,8 @@ import (
 	"iter"
 
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
 // Informer is a cache of one resource and the way to hear of its changes. [SharedInformer] is one; [For] gives typed views
@@ -15,7 +17,7 @@ import (
 // cache is being written, and may only read).
 //
 // Objects are shared between the cache, its readers and all handlers: they are read-only. Slices belong to the caller.
-type Informer[T Object] interface {
+type Informer[T objects.Object] interface {
 	// AddHandler makes h hear of every object in the cache, as initial adds, and of every change after that. It may be
 	// called before, while and long after the informer starts, and holds nobody up.
 	//

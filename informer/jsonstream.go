@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/flyball-dev/flyball/informer/internal/lean"
+	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
 // jsonStream cuts a body into JSON values as it comes in, and keeps one at a time.
@@ -77,7 +78,7 @@ func (s *jsonStream) value() (lean.Value, error) {
 		text := s.buf[s.begin:s.end]
 		done, err := s.index.Scan(text)
 		if err != nil {
-			return lean.Value{}, &DecodeError{What: "list", Err: err}
+			return lean.Value{}, &objects.DecodeError{What: "list", Err: err}
 		}
 		if done {
 			s.begin += s.index.Len()
@@ -104,5 +105,5 @@ func (s *jsonStream) expect(these string) (byte, error) {
 			return c, nil
 		}
 	}
-	return 0, &DecodeError{What: "list", Err: fmt.Errorf("%q where one of %q was expected", c, these)}
+	return 0, &objects.DecodeError{What: "list", Err: fmt.Errorf("%q where one of %q was expected", c, these)}
 }

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/flyball-dev/flyball/informer/deltafifo"
 )
 
 func names(objs []*corev1.Pod) (all []string) {
@@ -37,7 +39,7 @@ func TestLabelIndex(t *testing.T) {
 		}
 		d := Delta[*corev1.Pod]{Object: p, ResourceVersion: p.ResourceVersion}
 		if r.IntN(5) == 0 {
-			d.Type = DeltaDelete
+			d.Type = deltafifo.Delete
 		}
 		must(plain.Apply([]Delta[*corev1.Pod]{d}))
 		must(indexed.Apply([]Delta[*corev1.Pod]{d}))

@@ -11,6 +11,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/informer/internal/broadcast"
+	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
 const (
@@ -26,7 +29,7 @@ type link struct {
 	resource, namespace string
 	onError             func(context.Context, error) // See ReflectorOptions.
 	// news is announced after each failure; nil when nobody listens.
-	news *broadcast
+	news *broadcast.Broadcast
 	// outage is shared by all informers of the server.
 	outage *outage
 
@@ -37,7 +40,7 @@ type link struct {
 	since time.Time
 	told  told
 	// unread has, by key, the objects that are there in a state that could not be decoded. Written by the reflector only.
-	unread map[string]*DecodeError
+	unread map[string]*objects.DecodeError
 }
 
 // failed notes a failure. The first of its kind is logged, repetitions only now and then: an outage of an hour is a few
@@ -67,7 +70,7 @@ func (l *link) failed(ctx context.Context, verb string, err error) {
 	l.mu.Unlock()
 
 	if l.news != nil {
-		l.news.announce()
+		l.news.Announce()
 	}
 	if l.onError != nil {
 		l.onError(ctx, e)
@@ -94,11 +97,11 @@ func (l *link) answered(ctx context.Context) {
 }
 
 // unreadable notes an object that could not be decoded. It is logged once for as long as it stays so.
-func (l *link) unreadable(ctx context.Context, e *DecodeError) {
+func (l *link) unreadable(ctx context.Context, e *objects.DecodeError) {
 	l.mu.Lock()
 	_, known := l.unread[e.Key]
 	if l.unread == nil {
-		l.unread = map[string]*DecodeError{}
+		l.unread = map[string]*objects.DecodeError{}
 	}
 	l.unread[e.Key] = e
 	l.mu.Unlock()
@@ -113,20 +116,20 @@ func (l *link) unreadable(ctx context.Context, e *DecodeError) {
 func (l *link) readable(key, version string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if e := l.unread[key]; e != nil && !older(version, e.Version) {
+	if e := l.unread[key]; e != nil && !objects.Older(version, e.Version) {
 		delete(l.unread, key)
 	}
 }
 
 // listed notes a complete list and what of it could not be decoded. It does not take back that watching fails.
-func (l *link) listed(ctx context.Context, unreadable []*DecodeError) {
+func (l *link) listed(ctx context.Context, unreadable []*objects.DecodeError) {
 	still := make(map[string]bool, len(unreadable))
 	for _, e := range unreadable {
 		still[e.Key] = true
 		l.unreadable(ctx, e)
 	}
 	l.mu.Lock()
-	maps.DeleteFunc(l.unread, func(key string, _ *DecodeError) bool { return !still[key] })
+	maps.DeleteFunc(l.unread, func(key string, _ *objects.DecodeError) bool { return !still[key] })
 	if l.since.IsZero() || l.err != nil && l.err.Verb == "list" {
 		l.recoverLocked()
 	}

@@ -2,11 +2,11 @@ package informer
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
 // ListerWatcher is the server's side of an informer: one resource, in one namespace or all, through one selection.
@@ -53,16 +53,13 @@ type ListOptions struct {
 	Continue string
 	// Unreadable, when set, is called instead of yield for an object that exists and cannot be decoded, if at least its key could
 	// be read: one object must not keep all others from being listed. nil makes the list fail.
-	Unreadable func(*DecodeError)
+	Unreadable func(*objects.DecodeError)
 	// Held, when set, is asked about each object before it is decoded, whether the caller has it in that very state. Such an object is
 	// not yielded. An implementation may ignore it.
-	Held func(ObjectState) bool
+	Held func(objects.State) bool
 	// Exclusive says that the caller is going to change the objects: none may share memory with another.
 	Exclusive bool
 }
-
-// ObjectState says which state of which object something is. It is valid only during the call that it is an argument of.
-type ObjectState struct{ Namespace, Name, UID, ResourceVersion []byte }
 
 // ListResult is what a page of a list says about itself.
 type ListResult struct {
@@ -82,7 +79,7 @@ type WatchOptions struct {
 	// Source: KEP-3157, streaming lists.
 	SendInitialEvents bool
 	// Held is as in [ListOptions], for initial events: instead of not being yielded, such an event is marked Held.
-	Held func(ObjectState) bool
+	Held func(objects.State) bool
 	// Exclusive is as in [ListOptions].
 	Exclusive bool
 	// Timeout is how long the server should keep the stream open; 0 leaves it to the server.
@@ -112,21 +109,5 @@ type Event[T any] struct {
 	// Held says that WatchOptions.Held said so of the object, at once before. Object is then not set.
 	Held bool
 	// Unreadable, when set, says why the object could not be decoded, and which it is. Object is then not set.
-	Unreadable *DecodeError
+	Unreadable *objects.DecodeError
 }
-
-// DecodeError says that the server answered with something that is not an object of the resource.
-type DecodeError struct {
-	// What was being read: "list", "watch event" or an object's key.
-	What string
-	Err  error
-	// Key, UID and Version are those of the object that could not be decoded, as far as they could be. Without a Key
-	// it is not known which object it is.
-	Key     string
-	UID     types.UID
-	Version string
-}
-
-func (e *DecodeError) Error() string { return fmt.Sprintf("decode %s: %v", e.What, e.Err) }
-
-func (e *DecodeError) Unwrap() error { return e.Err }

@@ -1,5 +1,9 @@
 package informer
 
+import (
+	"github.com/flyball-dev/flyball/informer/internal/objects"
+)
+
 import "reflect"
 
 // merged is what a listener that is too slow has not been told: per object, the state it was told last and the newest.
@@ -84,7 +88,7 @@ func (o *mergedObject[T]) fold(c *Change[T]) {
 		o.lives, o.now, o.initial = true, c.New, c.Initial
 	case ChangeUpdate:
 		o.lives, o.now, o.resync = true, c.New, false
-		if o.told && !o.ended && identify(o.old).sameState(identify(o.now)) && reflect.DeepEqual(o.old, o.now) {
+		if o.told && !o.ended && objects.Identify(o.old).SameState(objects.Identify(o.now)) && reflect.DeepEqual(o.old, o.now) {
 			o.lives = false // There and back, as when the server's history went back.
 		}
 	case ChangeResync:

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
 // FuzzPipeline does to an informer whatever a list of bytes says: changes, deletions, states that cannot be decoded, events that come again, cuts,
@@ -193,7 +195,7 @@ func (m *model) check() {
 		unreadable++
 		delete(want, key)
 		// The cache may hold an earlier state of that very object.
-		if held := got[key]; held != nil && held.UID == o.UID && garbled(held) == nil && (m.restored || older(held.ResourceVersion, o.ResourceVersion)) {
+		if held := got[key]; held != nil && held.UID == o.UID && garbled(held) == nil && (m.restored || objects.Older(held.ResourceVersion, o.ResourceVersion)) {
 			want[key] = held
 		}
 	}
@@ -253,7 +255,7 @@ type ledger struct {
 
 // mayFollow says whether o may be the state after old.
 func (l *ledger) mayFollow(old, o object) bool {
-	return older(old.ResourceVersion, o.ResourceVersion) || (l.restored != nil && *l.restored && old != o)
+	return objects.Older(old.ResourceVersion, o.ResourceVersion) || (l.restored != nil && *l.restored && old != o)
 }
 
 func (l *ledger) handler() Handler[object] {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
+
+	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
 // Mutation says that somebody changed an object of the cache, which is read-only.
@@ -23,7 +25,7 @@ func (m Mutation) String() string {
 }
 
 // watchdog finds mutations: it keeps a copy of every object and compares. Expensive, and without end: for tests.
-type watchdog[T Object] struct {
+type watchdog[T objects.Object] struct {
 	report func(Mutation)
 
 	mu sync.Mutex
@@ -31,7 +33,7 @@ type watchdog[T Object] struct {
 	pristine map[any]any
 }
 
-func newWatchdog[T Object](report func(Mutation)) *watchdog[T] {
+func newWatchdog[T objects.Object](report func(Mutation)) *watchdog[T] {
 	if report == nil {
 		return nil
 	}
@@ -71,7 +73,7 @@ func (w *watchdog[T]) check(obj T, handler string) {
 	}
 	w.mu.Unlock()
 	if field != "" {
-		w.report(Mutation{Object: Key(obj), Field: field, Handler: handler})
+		w.report(Mutation{Object: objects.Key(obj), Field: field, Handler: handler})
 	}
 }
 

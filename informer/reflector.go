@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/flyball-dev/flyball/informer/deltafifo"
+	"github.com/flyball-dev/flyball/informer/internal/objects"
 	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
@@ -28,7 +30,7 @@ import (
 // watch or a pause, and leads from every state to stateList, which asks for the newest then.
 type Reflector[T any] struct {
 	lw   ListerWatcher[T]
-	fifo *DeltaFIFO[T]
+	fifo *deltafifo.DeltaFIFO[T]
 	o    ReflectorOptions[T]
 	link *link
 
@@ -93,10 +95,10 @@ type ReflectorOptions[T any] struct {
 	Backoff Backoff
 	// Held returns the object that is in the cache in that very state, if it is. Of a list, what the cache holds is not decoded, or dropped at
 	// once, in favour of the cached object, so that listing again costs little time and memory. nil is none.
-	Held func(ObjectState) (T, bool)
+	Held func(objects.State) (T, bool)
 	// Known says whether the cache holds some state of the object of that namespace and name, and everything appended is in the
 	// cache: its deletion may be on the way. nil is always.
-	Known func(ObjectState) bool
+	Known func(objects.State) bool
 	// OnError is told of every failed list and watch, by the reflector's goroutine, which waits. nil is ignored; Health and
 	// the log tell in any case.
 	OnError func(ctx context.Context, err error)
@@ -150,7 +152,7 @@ const maxServerErrors = 3
 const shortWatch = time.Second
 
 // NewReflector returns a reflector that appends to fifo.
-func NewReflector[T any](lw ListerWatcher[T], fifo *DeltaFIFO[T], o ReflectorOptions[T]) *Reflector[T] {
+func NewReflector[T any](lw ListerWatcher[T], fifo *deltafifo.DeltaFIFO[T], o ReflectorOptions[T]) *Reflector[T] {
 	if misuse.IsNil(lw) || fifo == nil {
 		panic("informer: NewReflector: the ListerWatcher or the DeltaFIFO is nil: there is nothing to follow, or nowhere to put it")
 	}
@@ -239,11 +241,11 @@ func (r *Reflector[T]) wait(ctx context.Context) {
 
 // listed returns what to keep of an object of a list.
 func (r *Reflector[T]) listed(obj T) (T, error) {
-	if missing(obj) {
+	if objects.Missing(obj) {
 		return obj, errNil
 	}
 	if r.position != "" { // Before the first list the cache is empty.
-		if held, found := r.held(stateOf(obj)); found {
+		if held, found := r.held(objects.StateOf(obj)); found {
 			return held, nil
 		}
 	}
@@ -252,7 +254,7 @@ func (r *Reflector[T]) listed(obj T) (T, error) {
 
 // held returns what the cache holds in that state. After history went back the newest list is asked for. Of that a version may say nothing: it may have
 // been given twice.
-func (r *Reflector[T]) held(s ObjectState) (obj T, found bool) {
+func (r *Reflector[T]) held(s objects.State) (obj T, found bool) {
 	if r.o.Held == nil || r.newest {
 		return obj, false
 	}
@@ -264,11 +266,11 @@ func (r *Reflector[T]) transform(obj T) (kept T, err error) {
 	if r.o.Transform == nil {
 		return obj, nil
 	}
-	name := describe(obj)
+	name := objects.Describe(obj)
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
-		} else if err == nil && missing(kept) {
+		} else if err == nil && objects.Missing(kept) {
 			err = errors.New("it returned nil")
 		}
 		if err != nil {

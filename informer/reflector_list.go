@@ -6,6 +6,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/informer/deltafifo"
+	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
 // list is stateList.
@@ -39,29 +42,29 @@ func (r *Reflector[T]) listing(ctx context.Context) {
 // completeList is all that there is at one version.
 type completeList[T any] struct {
 	objects    []T
-	unreadable []*DecodeError
+	unreadable []*objects.DecodeError
 	version    string
 }
 
 // replace appends a complete list. It returns false when the list may not be used, and another has to be asked for.
 func (r *Reflector[T]) replace(ctx context.Context, all completeList[T]) bool {
 	r.link.heard()
-	back := older(all.version, r.position)
+	back := objects.Older(all.version, r.position)
 	if back && !r.newest {
 		r.newest, r.because = true, failAhead // A replica that lags answered although it was told not to.
 		return false
 	}
-	accept := AcceptLater
+	accept := deltafifo.AcceptLater
 	if r.complete && (back || r.rebuild) {
 		if back && !r.ends(ctx, all.version) {
 			r.because = failAhead
 			return false // Listed again: what this process wrote before all were told is in that list.
 		}
-		accept = AcceptEarlier
+		accept = deltafifo.AcceptEarlier
 		r.link.rebuilds.Add(1)
 		klog.FromContext(ctx).V(2).Info("Rebuilding the cache", "position", r.position, "resourceVersion", all.version)
 	}
-	d := Delta[T]{Type: DeltaReplace, Objects: all.objects, Unreadable: all.unreadable, ResourceVersion: all.version, Scope: r.o.Scope, Accept: accept, History: r.listingIn}
+	d := deltafifo.Delta[T]{Type: deltafifo.Replace, Objects: all.objects, Unreadable: all.unreadable, ResourceVersion: all.version, Scope: r.o.Scope, Accept: accept, History: r.listingIn}
 	if r.fifo.Push(ctx, d) != nil {
 		return false
 	}
@@ -105,8 +108,8 @@ func (r *Reflector[T]) pages(ctx context.Context) (all completeList[T], asked Li
 	if asked.Match == "" && !r.unpaged && r.o.PageSize > 0 {
 		asked.Limit = r.o.PageSize
 	}
-	asked.Unreadable = func(e *DecodeError) { all.unreadable = append(all.unreadable, e) }
-	asked.Held = func(s ObjectState) bool {
+	asked.Unreadable = func(e *objects.DecodeError) { all.unreadable = append(all.unreadable, e) }
+	asked.Held = func(s objects.State) bool {
 		held, found := r.held(s)
 		if found {
 			all.objects = append(all.objects, held)
@@ -127,14 +130,14 @@ func (r *Reflector[T]) pages(ctx context.Context) (all completeList[T], asked Li
 		if err != nil {
 			return all, asked, err
 		}
-		if all.version == "" || older(page.ResourceVersion, all.version) {
+		if all.version == "" || objects.Older(page.ResourceVersion, all.version) {
 			all.version = page.ResourceVersion // Pages of one version are promised. What a watch tells again is known by its version.
 		}
 		if page.Continue == "" {
 			return all, asked, nil
 		}
 		if tokens[page.Continue] {
-			return all, asked, &DecodeError{What: "list", Err: errors.New("the server repeats a continue token")}
+			return all, asked, &objects.DecodeError{What: "list", Err: errors.New("the server repeats a continue token")}
 		}
 		asked.Continue, asked.ResourceVersion, asked.Match = page.Continue, "", ""
 	}
@@ -153,7 +156,7 @@ func (r *Reflector[T]) page(ctx context.Context, asked ListOptions, keep func(T)
 
 // verify is stateVerify.
 func (r *Reflector[T]) verify(ctx context.Context) state {
-	one := ListOptions{Limit: 1, Unreadable: func(*DecodeError) {}} // Only the version of the list is looked at.
+	one := ListOptions{Limit: 1, Unreadable: func(*objects.DecodeError) {}} // Only the version of the list is looked at.
 	newest, err := r.page(ctx, one, func(T) error { return nil })
 	if ctx.Err() != nil {
 		return stateVerify
@@ -167,7 +170,7 @@ func (r *Reflector[T]) verify(ctx context.Context) state {
 		}
 		return r.pauseThen(retryAfter(err), then)
 	}
-	if older(newest.ResourceVersion, r.position) {
+	if objects.Older(newest.ResourceVersion, r.position) {
 		r.goneBack(ctx, newest.ResourceVersion)
 		return r.relistFor(failAhead)
 	}

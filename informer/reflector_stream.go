@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
 // stream is stateStream.
@@ -19,7 +21,7 @@ func (r *Reflector[T]) stream(ctx context.Context) state {
 	}
 	opened, complete := false, false
 	var held T // What the event under way is of, when it is held.
-	o.Held = func(s ObjectState) (found bool) {
+	o.Held = func(s objects.State) (found bool) {
 		if !complete {
 			held, found = r.held(s)
 		}
@@ -110,11 +112,11 @@ type streamedList[T any] struct {
 	// gone marks positions whose object was deleted while the list was under way, or became unreadable.
 	gone map[int]bool
 	// unreadable has the objects whose last state so far could not be decoded.
-	unreadable map[string]*DecodeError
+	unreadable map[string]*objects.DecodeError
 }
 
 func newStreamedList[T any]() *streamedList[T] {
-	return &streamedList[T]{at: map[string]int{}, gone: map[int]bool{}, unreadable: map[string]*DecodeError{}}
+	return &streamedList[T]{at: map[string]int{}, gone: map[int]bool{}, unreadable: map[string]*objects.DecodeError{}}
 }
 
 func (l *streamedList[T]) take(ev Event[T]) error {
@@ -125,7 +127,7 @@ func (l *streamedList[T]) take(ev Event[T]) error {
 	if u := ev.Unreadable; u != nil {
 		key = u.Key
 	} else {
-		key = describe(ev.Object)
+		key = objects.Describe(ev.Object)
 	}
 	delete(l.unreadable, key)
 	i, known := l.at[key]
@@ -150,7 +152,7 @@ func (l *streamedList[T]) take(ev Event[T]) error {
 			l.gone[i] = true
 		}
 	default:
-		return &DecodeError{What: "watch event", Err: fmt.Errorf("unknown type %q", ev.Type)}
+		return &objects.DecodeError{What: "watch event", Err: fmt.Errorf("unknown type %q", ev.Type)}
 	}
 	return nil
 }

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/informer/deltafifo"
+	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
 // watch is stateWatch.
@@ -75,7 +78,7 @@ func (r *Reflector[T]) follow(ctx context.Context, w Watch[T]) (moved bool, err 
 			return moved, err
 		}
 		r.link.heard()
-		back := older(ev.ResourceVersion, r.position)
+		back := objects.Older(ev.ResourceVersion, r.position)
 		if back && r.doubtful(ev) {
 			return moved, fmt.Errorf("%w: %s after %s", errDoubtful, ev.ResourceVersion, r.position)
 		}
@@ -101,42 +104,42 @@ func (r *Reflector[T]) follow(ctx context.Context, w Watch[T]) (moved bool, err 
 func (r *Reflector[T]) doubtful(ev Event[T]) bool {
 	switch ev.Type {
 	case Added, Modified:
-		return ev.Unreadable != nil || !missing(ev.Object) && r.o.Known != nil && !r.o.Known(stateOf(ev.Object))
+		return ev.Unreadable != nil || !objects.Missing(ev.Object) && r.o.Known != nil && !r.o.Known(objects.StateOf(ev.Object))
 	default:
 		return false
 	}
 }
 
 // delta makes of an event what goes into the log.
-func (r *Reflector[T]) delta(ctx context.Context, ev Event[T]) (Delta[T], error) {
-	d := Delta[T]{ResourceVersion: ev.ResourceVersion, Scope: r.o.Scope}
+func (r *Reflector[T]) delta(ctx context.Context, ev Event[T]) (deltafifo.Delta[T], error) {
+	d := deltafifo.Delta[T]{ResourceVersion: ev.ResourceVersion, Scope: r.o.Scope}
 	switch ev.Type {
 	case Bookmark:
 		r.link.bookmarks.Add(1)
-		d.Type = DeltaBookmark
+		d.Type = deltafifo.Bookmark
 		return d, nil
 	case Added, Modified:
-		d.Type = DeltaUpsert
+		d.Type = deltafifo.Upsert
 	case Removed:
-		d.Type = DeltaDelete
+		d.Type = deltafifo.Delete
 	default:
-		return d, &DecodeError{What: "watch event", Err: fmt.Errorf("unknown type %q", ev.Type)}
+		return d, &objects.DecodeError{What: "watch event", Err: fmt.Errorf("unknown type %q", ev.Type)}
 	}
 	r.link.events.Add(1)
 	if u := ev.Unreadable; u != nil {
-		d.Unreadable = []*DecodeError{u}
-		if d.Type == DeltaDelete {
+		d.Unreadable = []*objects.DecodeError{u}
+		if d.Type == deltafifo.Delete {
 			r.link.readable(u.Key, ev.ResourceVersion)
 		} else {
 			r.link.unreadable(ctx, u)
 		}
 		return d, nil
 	}
-	if missing(ev.Object) {
+	if objects.Missing(ev.Object) {
 		return d, errNil
 	}
 	if len(r.link.unread) > 0 { // Only this goroutine writes it.
-		r.link.readable(describe(ev.Object), ev.ResourceVersion)
+		r.link.readable(objects.Describe(ev.Object), ev.ResourceVersion)
 	}
 	var err error
 	d.Object, err = r.transform(ev.Object)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/informer/internal/lean"
+	"github.com/flyball-dev/flyball/informer/internal/objects"
 	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
@@ -33,7 +34,7 @@ type RESTOptions struct {
 	// shards would take no notice and send everything: that is [ErrNotSharded].
 	LabelSelector, FieldSelector, ShardSelector string
 	// New makes an object to decode into. Needed when the type parameter is an interface; otherwise nil is the zero object.
-	New func() Object
+	New func() objects.Object
 	// StandardDecoding leaves decoding to the decoders of the types. Otherwise objects come without their managed fields, equal strings are one,
 	// and equal parts of objects are one unless [ListOptions].Exclusive asks for objects of one's own: a cache then takes a third of the memory.
 	// What a part is depends on the type: of Go types of the API that come as protobuf, and of *unstructured.Unstructured, everything that refers to memory; other
@@ -46,7 +47,7 @@ type RESTOptions struct {
 // The representation follows the object's type: Go types of the API come as protobuf where the type and the server have it, else
 // as JSON; *unstructured.Unstructured as JSON; *metav1.PartialObjectMetadata asks the server for nothing but metadata.
 // Objects are decoded one by one as they are taken, straight from the body of the response.
-type RESTListerWatcher[T Object] struct {
+type RESTListerWatcher[T objects.Object] struct {
 	client rest.Interface
 	o      RESTOptions
 	decode decoder[T]
@@ -70,7 +71,7 @@ func (b countedBody) Read(p []byte) (int, error) {
 
 // NewRESTListerWatcher returns a ListerWatcher over client. Of the client only the transport and base URL are used: not its
 // group and version, its codecs, or its rate limiter (an informer makes few requests, and has a backoff of its own).
-func NewRESTListerWatcher[T Object](client rest.Interface, o RESTOptions) *RESTListerWatcher[T] {
+func NewRESTListerWatcher[T objects.Object](client rest.Interface, o RESTOptions) *RESTListerWatcher[T] {
 	if misuse.IsNil(client) {
 		panic("informer: NewRESTListerWatcher: the client is nil: one like CoreV1().RESTClient() of a clientset is needed")
 	}
@@ -134,7 +135,7 @@ func (lw *RESTListerWatcher[T]) List(ctx context.Context, o ListOptions, yield f
 	}
 	defer body.Close()
 	m, err := lw.decode.list(countedBody{body, lw.read}, decodeOptions{held: o.Held, exclusive: o.Exclusive}, func(obj T, err error) error {
-		var unreadable *DecodeError
+		var unreadable *objects.DecodeError
 		switch {
 		case err == nil:
 			return yield(obj)
@@ -160,7 +161,7 @@ var ErrNotSharded = errors.New("the server took no notice of the shard selector"
 func (lw *RESTListerWatcher[T]) Watch(ctx context.Context, o WatchOptions) (Watch[T], error) {
 	if o.SendInitialEvents && lw.o.ShardSelector != "" {
 		// Only a list says whether it is a shard.
-		one := ListOptions{Limit: 1, Unreadable: func(*DecodeError) {}}
+		one := ListOptions{Limit: 1, Unreadable: func(*objects.DecodeError) {}}
 		if _, err := lw.List(ctx, one, func(T) error { return nil }); err != nil {
 			return nil, err
 		}
@@ -185,7 +186,7 @@ func (lw *RESTListerWatcher[T]) Watch(ctx context.Context, o WatchOptions) (Watc
 }
 
 // restWatch is the stream of one watch.
-type restWatch[T Object] struct {
+type restWatch[T objects.Object] struct {
 	decode *decoder[T]
 	o      decodeOptions
 	body   io.ReadCloser

@@ -6,6 +6,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
 // History numbers the histories of the server, as far as the factory's informers have noticed: it rises when the history went
@@ -36,7 +38,7 @@ func (f *Factory) identity(ctx context.Context) (string, error) {
 	}
 	var namespace metav1.PartialObjectMetadata
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &namespace); err != nil {
-		return "", &DecodeError{What: "namespace " + metav1.NamespaceSystem, Err: err}
+		return "", &objects.DecodeError{What: "namespace " + metav1.NamespaceSystem, Err: err}
 	}
 	return string(namespace.UID), nil
 }

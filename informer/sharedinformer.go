@@ -13,10 +13,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/informer/deltafifo"
+	"github.com/flyball-dev/flyball/informer/internal/broadcast"
+	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
 // Options configure a [SharedInformer]. The zero value works.
-type Options[T Object] struct {
+type Options[T objects.Object] struct {
 	// Resource is the plural name with the group ("deployments.apps"), for errors, logs and metrics; "" is "objects".
 	Resource string
 	// Indexes to begin with; see [Informer].AddIndex.
@@ -42,10 +46,10 @@ type Options[T Object] struct {
 
 // SharedInformer is the pipeline from the server to the handlers for one resource. See the package comment for what it
 // promises.
-type SharedInformer[T Object] struct {
+type SharedInformer[T objects.Object] struct {
 	o       Options[T]
 	indexer *Indexer[T]
-	fifo    *DeltaFIFO[T]
+	fifo    *deltafifo.DeltaFIFO[T]
 	fan     *fanout[T]
 	// watchdog is nil unless Options.OnMutation is set.
 	watchdog *watchdog[T]
@@ -64,7 +68,7 @@ type SharedInformer[T Object] struct {
 	// stopped is closed by Run when all has ended.
 	stopped chan struct{}
 	// failed is announced after a list or watch of any source failed.
-	failed broadcast
+	failed broadcast.Broadcast
 	// contradictions are what the server says against the cache.
 	contradictions contradictions
 	started        atomic.Bool
@@ -79,21 +83,21 @@ type SharedInformer[T Object] struct {
 }
 
 // source is one reflector of an informer and the namespace it follows, "" for all.
-type source[T Object] struct {
+type source[T objects.Object] struct {
 	namespace string
 	reflector *Reflector[T]
 }
 
-var _ Informer[Object] = (*SharedInformer[Object])(nil)
+var _ Informer[objects.Object] = (*SharedInformer[objects.Object])(nil)
 
 // NewSharedInformer returns an informer of what lw lists. Nothing happens before Run.
-func NewSharedInformer[T Object](lw ListerWatcher[T], o Options[T]) *SharedInformer[T] {
+func NewSharedInformer[T objects.Object](lw ListerWatcher[T], o Options[T]) *SharedInformer[T] {
 	return NewSharedInformerOfNamespaces(map[string]ListerWatcher[T]{"": lw}, o)
 }
 
 // NewSharedInformerOfNamespaces returns one informer over several namespaces, for programs that may not list all: each
 // key of lws is a namespace, and its value lists that one only. It has synced when each has.
-func NewSharedInformerOfNamespaces[T Object](lws map[string]ListerWatcher[T], o Options[T]) *SharedInformer[T] {
+func NewSharedInformerOfNamespaces[T objects.Object](lws map[string]ListerWatcher[T], o Options[T]) *SharedInformer[T] {
 	if o.Resource == "" {
 		o.Resource = "objects"
 	}
@@ -104,7 +108,7 @@ func NewSharedInformerOfNamespaces[T Object](lws map[string]ListerWatcher[T], o 
 	s := &SharedInformer[T]{
 		o:           o,
 		indexer:     NewIndexer[T](nil, IndexerOptions{Scopes: len(lws)}),
-		fifo:        NewDeltaFIFO[T](),
+		fifo:        deltafifo.New[T](),
 		fan:         newFanout[T](o.Panics),
 		watchdog:    newWatchdog[T](o.OnMutation),
 		rescheduled: make(chan struct{}, 1),
@@ -117,7 +121,7 @@ func NewSharedInformerOfNamespaces[T Object](lws map[string]ListerWatcher[T], o 
 			Resource: o.Resource, Namespace: namespace, Scope: scope, Transform: o.Transform,
 			PageSize: o.PageSize, StreamLists: o.StreamLists, WatchTimeout: o.WatchTimeout, Grace: o.Grace, Backoff: o.Backoff, OnError: o.OnError,
 			Held:  s.indexer.held,
-			Known: func(o ObjectState) bool { return s.fifo.Pending() == 0 && s.indexer.known(o) },
+			Known: func(o objects.State) bool { return s.fifo.Pending() == 0 && s.indexer.known(o) },
 		})})
 		r := s.sources[scope].reflector
 		r.link.news, r.link.outage, r.history = &s.failed, lost, server
@@ -152,7 +156,7 @@ func (s *SharedInformer[T]) Run(ctx context.Context) error {
 
 // consume takes from the log until ctx is done.
 func (s *SharedInformer[T]) consume(ctx context.Context) {
-	var batch []Delta[T]
+	var batch []deltafifo.Delta[T]
 	resync := time.NewTimer(time.Hour)
 	defer resync.Stop()
 	for {
@@ -164,7 +168,7 @@ func (s *SharedInformer[T]) consume(ctx context.Context) {
 		}
 		if batch = s.fifo.Take(batch); batch != nil || due != nil {
 			if due != nil {
-				batch = append(batch, Delta[T]{Type: DeltaResync})
+				batch = append(batch, deltafifo.Delta[T]{Type: deltafifo.Resync})
 			}
 			s.passed(s.process(ctx, batch, due))
 			continue
@@ -194,7 +198,7 @@ func (s *SharedInformer[T]) dueResync() (due []*listener[T], next time.Time) {
 // whoever sees the cache's new state sees the batch, too, wherever it is.
 //
 // It returns what changed.
-func (s *SharedInformer[T]) process(ctx context.Context, deltas []Delta[T], due []*listener[T]) []Change[T] {
+func (s *SharedInformer[T]) process(ctx context.Context, deltas []deltafifo.Delta[T], due []*listener[T]) []Change[T] {
 	s.joining.Lock()
 	defer s.joining.Unlock()
 	began := time.Now()
@@ -296,7 +300,7 @@ func (s *SharedInformer[T]) AddIndex(name string, f IndexFunc[T]) error {
 
 // Get is described at [Informer].
 func (s *SharedInformer[T]) Get(namespace, name string) (T, bool) {
-	return s.indexer.Get(KeyOf(namespace, name))
+	return s.indexer.Get(objects.KeyOf(namespace, name))
 }
 
 // List is described at [Informer].

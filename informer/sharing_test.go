@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/flyball-dev/flyball/informer/deltafifo"
 )
 
 // All tests over HTTP run with standard decoding when this is set.
@@ -138,19 +140,19 @@ func TestHeldObjectsAreNotDecoded(t *testing.T) {
 			o.New = func() Object { made.Add(1); return &corev1.Pod{} }
 			lw := NewRESTListerWatcher[*corev1.Pod](restClient(t, answer(func(*http.Request) (int, string, []byte) { return 200, w.media, body })), o)
 			x := NewIndexer(MetaKey[*corev1.Pod], IndexerOptions{})
-			r := NewReflector(lw, NewDeltaFIFO[*corev1.Pod](), ReflectorOptions[*corev1.Pod]{Held: x.held})
+			r := NewReflector(lw, deltafifo.New[*corev1.Pod](), ReflectorOptions[*corev1.Pod]{Held: x.held})
 			made.Store(0)
 			all, _, err := r.pages(t.Context())
 			must(0, err)
 			firstMade := made.Load() // The objects, and one to look at its type.
-			first := must(x.Apply([]Delta[*corev1.Pod]{{Type: DeltaReplace, Objects: all.objects, ResourceVersion: "7"}}))
+			first := must(x.Apply([]Delta[*corev1.Pod]{{Type: deltafifo.Replace, Objects: all.objects, ResourceVersion: "7"}}))
 			a, _ := x.Get("ns/a")
 			list.Items[1].ResourceVersion = "6"
 			body = w.list(t, list)
 			made.Store(0)
 			again, _, err := r.pages(context.Background())
 			must(0, err)
-			second := must(x.Apply([]Delta[*corev1.Pod]{{Type: DeltaReplace, Objects: again.objects, ResourceVersion: "8"}}))
+			second := must(x.Apply([]Delta[*corev1.Pod]{{Type: deltafifo.Replace, Objects: again.objects, ResourceVersion: "8"}}))
 			if len(first.Changes) != 2 || len(second.Changes) != 1 || second.Changes[0].Key != "ns/b" || again.objects[0] != a || made.Load() != firstMade-1 {
 				t.Errorf("%d objects were made instead of %d; %d and %d changes", made.Load(), firstMade-1, len(first.Changes), len(second.Changes))
 			}
@@ -169,7 +171,7 @@ func TestHeldObjectsOfStreams(t *testing.T) {
 		}
 		body = append(append(body, w.event(t, "BOOKMARK", end)...), w.event(t, "ADDED", &list.Items[0])...)
 		lw := NewRESTListerWatcher[*corev1.Pod](restClient(t, answer(func(*http.Request) (int, string, []byte) { return 200, w.media, body })), podResource)
-		x, fifo := NewIndexer(MetaKey[*corev1.Pod], IndexerOptions{}), NewDeltaFIFO[*corev1.Pod]()
+		x, fifo := NewIndexer(MetaKey[*corev1.Pod], IndexerOptions{}), deltafifo.New[*corev1.Pod]()
 		r := NewReflector(lw, fifo, ReflectorOptions[*corev1.Pod]{Held: x.held, StreamLists: true})
 		r.step(t.Context(), stateStream)
 		first := fifo.Take(nil)

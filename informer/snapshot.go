@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
 // Snapshot is the cache at one resource version: reads of it fit together, however long they take and whatever is written
@@ -77,7 +79,7 @@ func (s *snapshot[T]) Close() {
 func (s *snapshot[T]) ResourceVersion() string { return s.version }
 
 func (s *snapshot[T]) Get(namespace, name string) (obj T, found bool) {
-	key := KeyOf(namespace, name)
+	key := objects.KeyOf(namespace, name)
 	s.indexer.mu.RLock()
 	defer s.indexer.mu.RUnlock()
 	if u, changed := s.undo[key]; changed {

@@ -11,6 +11,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flyball-dev/flyball/informer/deltafifo"
 )
 
 // picture is everything that a reader can see, in order.
@@ -76,12 +78,12 @@ func FuzzSnapshot(f *testing.F) {
 			d := Delta[object]{Object: obj, ResourceVersion: obj.ResourceVersion}
 			switch op >> 6 {
 			case 2:
-				d.Type = DeltaDelete
+				d.Type = deltafifo.Delete
 			case 3:
 				open = append(open, taken{x.Snapshot(), now()})
-				d = Delta[object]{Type: DeltaBookmark, ResourceVersion: obj.ResourceVersion}
+				d = Delta[object]{Type: deltafifo.Bookmark, ResourceVersion: obj.ResourceVersion}
 				if op&7 == 0 {
-					d = Delta[object]{Type: DeltaReplace, ResourceVersion: obj.ResourceVersion, Objects: []object{obj}}
+					d = Delta[object]{Type: deltafifo.Replace, ResourceVersion: obj.ResourceVersion, Objects: []object{obj}}
 				}
 			}
 			if _, err := x.Apply([]Delta[object]{d}); err != nil {

@@ -40,7 +40,7 @@ func (s *SharedInformer[T]) WaitForSync(ctx context.Context) error {
 // WaitForSyncOrRefusal is described at [Informer].
 func (s *SharedInformer[T]) WaitForSyncOrRefusal(ctx context.Context) error {
 	for {
-		failed := s.failed.wait()
+		failed := s.failed.Wait()
 		if s.HasSynced() {
 			return nil
 		}

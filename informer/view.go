@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
 // view is an informer of T over one of Object: the factory runs one engine for all types, so that who asks by Go type and who
 // asks by an object at run time share one cache. It asserts the type of each element, which the factory has made sure of.
-type view[T Object] struct {
-	shared Informer[Object]
+type view[T objects.Object] struct {
+	shared Informer[objects.Object]
 	// resync is that of handlers that do not say.
 	resync time.Duration
 
@@ -59,16 +61,16 @@ func (v *view[T]) AddHandler(h Handler[T], o HandlerOptions) (*Registration, err
 }
 
 // untyped makes of a handler of T one of Object.
-func untyped[T Object](h Handler[T]) Handler[Object] {
-	var w Handler[Object]
+func untyped[T objects.Object](h Handler[T]) Handler[objects.Object] {
+	var w Handler[objects.Object]
 	if h.OnAdd != nil {
-		w.OnAdd = func(obj Object, initial bool) { h.OnAdd(obj.(T), initial) }
+		w.OnAdd = func(obj objects.Object, initial bool) { h.OnAdd(obj.(T), initial) }
 	}
 	if h.OnUpdate != nil {
-		w.OnUpdate = func(old, obj Object) { h.OnUpdate(old.(T), obj.(T)) }
+		w.OnUpdate = func(old, obj objects.Object) { h.OnUpdate(old.(T), obj.(T)) }
 	}
 	if h.OnDelete != nil {
-		w.OnDelete = func(d Deleted[Object]) {
+		w.OnDelete = func(d Deleted[objects.Object]) {
 			h.OnDelete(Deleted[T]{Key: d.Key, Object: d.Object.(T), Stale: d.Stale})
 		}
 	}
@@ -86,7 +88,7 @@ func (v *view[T]) AddIndex(name string, f IndexFunc[T]) error {
 	if f == nil {
 		return v.shared.AddIndex(name, nil) // It says what is wrong.
 	}
-	return v.shared.AddIndex(name, func(obj Object) ([]string, error) {
+	return v.shared.AddIndex(name, func(obj objects.Object) ([]string, error) {
 		t, ok := obj.(T)
 		if !ok {
 			return nil, fmt.Errorf("object is a %T", obj)
@@ -126,7 +128,7 @@ func (v *view[T]) All() iter.Seq[T] {
 func (v *view[T]) Snapshot() Snapshot[T] { return snapshotView[T]{v.shared.Snapshot()} }
 
 // snapshotView is to a snapshot what view is to an informer.
-type snapshotView[T Object] struct{ shared Snapshot[Object] }
+type snapshotView[T objects.Object] struct{ shared Snapshot[objects.Object] }
 
 func (v snapshotView[T]) Get(namespace, name string) (T, bool) {
 	obj, found := v.shared.Get(namespace, name)
@@ -170,7 +172,7 @@ func (v *view[T]) WaitForSyncOrRefusal(ctx context.Context) error {
 func (v *view[T]) Health() Health { return v.shared.Health() }
 func (v *view[T]) Stats() Stats   { return v.shared.Stats() }
 
-func assertAll[T Object](objs []Object) []T {
+func assertAll[T objects.Object](objs []objects.Object) []T {
 	if objs == nil {
 		return nil
 	}

@@ -1,19 +1,20 @@
-package informer
+// Package broadcast wakes everybody who waits for something to change.
+package broadcast
 
 import "sync"
 
-// broadcast wakes everybody who waits for something to change. The zero value works.
+// Broadcast wakes everybody who waits for something to change. The zero value works.
 //
 // Concurrency: both methods at any time. No other lock is taken while mu is held.
-type broadcast struct {
+type Broadcast struct {
 	mu sync.Mutex
 	// next is nil unless somebody waits. It is closed by announce; nothing is sent.
 	next chan struct{}
 }
 
-// wait returns a channel that the next announce closes. Call it before looking at what may change: an announcement in
+// Wait returns a channel that the next announce closes. Call it before looking at what may change: an announcement in
 // between is then not missed.
-func (b *broadcast) wait() <-chan struct{} {
+func (b *Broadcast) Wait() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.next == nil {
@@ -22,7 +23,8 @@ func (b *broadcast) wait() <-chan struct{} {
 	return b.next
 }
 
-func (b *broadcast) announce() {
+// Announce wakes everybody who waits.
+func (b *Broadcast) Announce() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.next != nil {

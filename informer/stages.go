@@ -1,0 +1,46 @@
+package informer
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flyball-dev/flyball/informer/deltafifo"
+	"github.com/flyball-dev/flyball/informer/internal/objects"
+)
+
+// The names of the stages that users of an informer meet. Each is described at its stage.
+
+// Object is what an informer can hold: anything with object metadata.
+type Object = objects.Object
+
+// ObjectState names one state of one object; see [ListOptions].
+type ObjectState = objects.State
+
+// DecodeError reports that the server sent something that is not an object of the resource.
+type DecodeError = objects.DecodeError
+
+// Key is the name of obj within its resource: "namespace/name", or "name" for a cluster-scoped object.
+func Key(obj metav1.Object) string { return objects.Key(obj) }
+
+// KeyOf is the [Key] of the object with that namespace ("" when cluster-scoped) and name.
+func KeyOf(namespace, name string) string { return objects.KeyOf(namespace, name) }
+
+// The log between reflector and cache; see package deltafifo.
+type (
+	// DeltaFIFO is the ordered log between a reflector and the cache.
+	DeltaFIFO[T any] = deltafifo.DeltaFIFO[T]
+	// Delta is one thing learnt about the resource.
+	Delta[T any] = deltafifo.Delta[T]
+)
+
+// The types of deltas, and AcceptAll for callers that write into a cache themselves.
+const (
+	DeltaUpsert   = deltafifo.Upsert
+	DeltaDelete   = deltafifo.Delete
+	DeltaReplace  = deltafifo.Replace
+	DeltaBookmark = deltafifo.Bookmark
+	DeltaResync   = deltafifo.Resync
+	AcceptAll     = deltafifo.AcceptAll
+)
+
+// NewDeltaFIFO returns an empty log.
+func NewDeltaFIFO[T any]() *DeltaFIFO[T] { return deltafifo.New[T]() }
