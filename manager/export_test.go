@@ -4,7 +4,7 @@ import "net"
 
 // ListenOn has the manager listen on l, whatever its addresses are.
 func (m *Manager) ListenOn(l net.Listener) {
-	m.servers.open = func(string, string) (net.Listener, error) { return l, nil }
+	m.http.Open = func(string, string) (net.Listener, error) { return l, nil }
 }
 
 // WatchSignals and OneSignal are what SetupSignals does with signals.

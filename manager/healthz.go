@@ -1,10 +1,11 @@
 package manager
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/flyball-dev/flyball/manager/internal/serving"
 )
 
 // HealthHandler serves /livez, /healthz and /readyz, all with ?verbose, and /healthz/NAME for one runnable.
@@ -40,10 +41,10 @@ type health struct {
 // serveLive answers as long as this process can answer. With verbose it tells what serveReady would, but stays green.
 func (h *health) serveLive(w http.ResponseWriter, r *http.Request) {
 	if !r.URL.Query().Has("verbose") {
-		answer(w, http.StatusOK, "ok")
+		serving.Answer(w, http.StatusOK, "ok")
 		return
 	}
-	answer(w, http.StatusOK, h.report(h.checks()), "livez check passed")
+	serving.Answer(w, http.StatusOK, h.report(h.checks()), "livez check passed")
 }
 
 func (h *health) serveReady(w http.ResponseWriter, r *http.Request) {
@@ -59,15 +60,15 @@ func (h *health) serveReady(w http.ResponseWriter, r *http.Request) {
 	verbose := r.URL.Query().Has("verbose")
 	switch {
 	case len(missing) > 0 && verbose:
-		answer(w, http.StatusServiceUnavailable, h.report(checks), "readyz check failed")
+		serving.Answer(w, http.StatusServiceUnavailable, h.report(checks), "readyz check failed")
 	case len(missing) > 0:
-		answer(w, http.StatusServiceUnavailable, h.report(missing))
+		serving.Answer(w, http.StatusServiceUnavailable, h.report(missing))
 	case verbose:
-		answer(w, http.StatusOK, h.report(checks), "readyz check passed")
+		serving.Answer(w, http.StatusOK, h.report(checks), "readyz check passed")
 	case len(notes) > 0:
-		answer(w, http.StatusOK, "ok", h.report(notes))
+		serving.Answer(w, http.StatusOK, "ok", h.report(notes))
 	default:
-		answer(w, http.StatusOK, "ok")
+		serving.Answer(w, http.StatusOK, "ok")
 	}
 }
 
@@ -75,10 +76,10 @@ func (h *health) serveOne(w http.ResponseWriter, r *http.Request) {
 	e, started := h.runnables.find(r.PathValue("name"))
 	switch {
 	case e == nil:
-		answer(w, http.StatusNotFound, "unknown; known are: "+strings.Join(h.runnables.names(), ", "))
+		serving.Answer(w, http.StatusNotFound, "unknown; known are: "+strings.Join(h.runnables.names(), ", "))
 		return
 	case !started && !slices.Contains(h.runnables.warming(), e):
-		answer(w, http.StatusOK, h.say(check{name: e.name, note: "waiting for the leader lease"}))
+		serving.Answer(w, http.StatusOK, h.say(check{name: e.name, note: "waiting for the leader lease"}))
 		return
 	}
 	c, _ := checkRunnable(e, nil)
@@ -87,10 +88,10 @@ func (h *health) serveOne(w http.ResponseWriter, r *http.Request) {
 		c.note = "waiting for the leader lease"
 	}
 	if c.problem != "" {
-		answer(w, http.StatusInternalServerError, h.say(c))
+		serving.Answer(w, http.StatusInternalServerError, h.say(c))
 		return
 	}
-	answer(w, http.StatusOK, h.say(c))
+	serving.Answer(w, http.StatusOK, h.say(c))
 }
 
 func (h *health) report(checks []check) string {
@@ -99,11 +100,4 @@ func (h *health) report(checks []check) string {
 		lines = append(lines, h.say(c))
 	}
 	return strings.Join(lines, "\n")
-}
-
-func answer(w http.ResponseWriter, code int, paragraphs ...string) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(code)
-	_, _ = fmt.Fprintln(w, strings.Join(paragraphs, "\n"))
 }

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"net"
 	"runtime"
 	"strings"
 	"testing"
@@ -14,15 +15,17 @@ func TestBrokenListenerStopsTheManager(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.ListenOn(listener)
 	done := make(chan error, 1)
 	go func() { done <- m.Run(t.Context()) }()
 	for m.HealthAddr() == "" {
 		runtime.Gosched()
 	}
-	m.servers.mu.Lock()
-	err = m.servers.listeners["127.0.0.1:0"].Close()
-	m.servers.mu.Unlock()
-	if err != nil {
+	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-done; err == nil || !strings.HasPrefix(err.Error(), "serve on 127.0.0.1:0: ") {

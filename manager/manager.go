@@ -17,6 +17,7 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/internal/misuse"
 	"github.com/flyball-dev/flyball/internal/ownwrites"
+	"github.com/flyball-dev/flyball/manager/internal/serving"
 	"github.com/flyball-dev/flyball/manager/leader"
 	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/workqueue"
@@ -124,9 +125,9 @@ type Manager struct {
 	runnables *group
 	state     state
 	// writes are those of this manager's clients, and books those that RunUntilIdle waits for.
-	writes  *ownwrites.Log
-	books   ownwrites.Books
-	servers *servers
+	writes *ownwrites.Log
+	books  ownwrites.Books
+	http   *serving.Server
 }
 
 // New returns a manager for the cluster that config names. It starts nothing and asks nothing of the server.
@@ -184,7 +185,7 @@ func New(config *rest.Config, o Options) (*Manager, error) {
 			return nil, fmt.Errorf("manager: %w", err)
 		}
 	}
-	if m.servers, err = newServers(m, config); err != nil {
+	if m.http, err = newServer(m, config); err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
 	m.connectMetrics()
@@ -298,18 +299,18 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 	defer m.state.set(ended)
 	defer m.runnables.close()
-	if err := m.servers.listen(); err != nil {
+	if err := m.http.Listen(); err != nil {
 		return err
 	}
-	serving := startPart(ctx, "servers", m.servers.run)
+	served := startPart(ctx, "servers", m.http.Run)
 	if err := m.awaitServer(ctx); err != nil {
-		return errors.Join(err, serving.end(partTimeout))
+		return errors.Join(err, served.end(partTimeout))
 	}
 	if ctx.Err() != nil { // stopped while the server was away
-		return serving.end(partTimeout)
+		return served.end(partTimeout)
 	}
-	undone, cause := m.runParts(ctx, serving)
-	if err := serving.end(partTimeout); err != nil && !errors.Is(cause, err) {
+	undone, cause := m.runParts(ctx, served)
+	if err := served.end(partTimeout); err != nil && !errors.Is(cause, err) {
 		undone = append(undone, err)
 	}
 	if len(undone) > 0 {

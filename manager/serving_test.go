@@ -10,8 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -19,7 +17,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/cert"
+
+	"github.com/flyball-dev/flyball/manager/internal/serving"
 )
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -68,15 +67,15 @@ func (s *reviewing) config() *rest.Config {
 	})}
 }
 
-// Who reads metrics is known and allowed to by the API server, or gets nothing: also when it does not answer.
+// Metrics are for users that the API server knows and allows to read them. When it does not answer, nobody reads them.
 func TestReviewFailsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &reviewing{}
-		v, err := newReviewer(server.config())
+		v, err := serving.NewReviewer(server.config())
 		if err != nil {
 			t.Fatal(err)
 		}
-		guarded := v.guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "secret") }))
+		guarded := v.Guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { serving.Answer(w, http.StatusOK, "secret") }))
 		ask := func(path, header string, want int) {
 			t.Helper()
 			w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil)
@@ -104,7 +103,7 @@ func TestReviewFailsClosed(t *testing.T) {
 		}
 		server.down = true
 		ask("/debug/pprof/", "Bearer good", http.StatusInternalServerError)
-		time.Sleep(allowedFor)
+		time.Sleep(10 * time.Second) // what was allowed is forgotten
 		ask("/metrics", "Bearer good", http.StatusInternalServerError)
 		server.down = false
 		for _, away := range []string{"/tokenreviews", "/subjectaccessreviews"} { // one of the two questions
@@ -119,7 +118,7 @@ func TestReviewFailsClosed(t *testing.T) {
 // Strangers hear whether the process is well; why not is for those who may read the path.
 func TestHealthIsBriefForStrangers(t *testing.T) {
 	server := &reviewing{}
-	v, err := newReviewer(server.config())
+	v, err := serving.NewReviewer(server.config())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +126,7 @@ func TestHealthIsBriefForStrangers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	health := v.choose(m.HealthHandler(), m.healthHandler(briefly))
+	health := v.Choose(m.HealthHandler(), m.healthHandler(briefly))
 	ask := func(path, token string) string {
 		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil)
 		if token != "" {
@@ -181,52 +180,6 @@ func TestMetricsForStrangersAreRefused(t *testing.T) {
 	}
 }
 
-// pair writes a new certificate of that name.
-func writePair(t *testing.T, certFile, keyFile, name string) {
-	t.Helper()
-	certPEM, keyPEM, err := cert.GenerateSelfSignedCertKey(name, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(os.WriteFile(certFile, certPEM, 0o600), os.WriteFile(keyFile, keyPEM, 0o600)); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestCertificatesAreReadAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		files := &certFiles{cert: filepath.Join(dir, "tls.crt"), key: filepath.Join(dir, "tls.key")}
-		if _, err := files.get(); err == nil {
-			t.Error("a certificate out of nothing")
-		}
-		served := func() string {
-			t.Helper()
-			pair, err := files.get()
-			if err != nil {
-				t.Fatal(err)
-			}
-			return pair.Leaf.DNSNames[0]
-		}
-		writePair(t, files.cert, files.key, "one.example")
-		if got := served(); got != "one.example" {
-			t.Errorf("serving %s", got)
-		}
-		if err := os.WriteFile(files.key, []byte("half a key"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Minute)
-		if got := served(); got != "one.example" {
-			t.Errorf("serving %s while the files do not fit together", got)
-		}
-		writePair(t, files.cert, files.key, "two.example.org")
-		time.Sleep(lookInterval)
-		if got := served(); got != "two.example.org" {
-			t.Errorf("serving %s after the change", got)
-		}
-	})
-}
-
 // One address with everything behind TLS: health is open, the rest is not; no HTTP/2.
 func TestServesTLS(t *testing.T) {
 	m, err := New(&rest.Config{Host: "http://127.0.0.1:1"}, Options{
@@ -264,7 +217,7 @@ func TestServesTLS(t *testing.T) {
 		t.Error(err)
 	}
 	w := httptest.NewRecorder()
-	m.debugHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/configz", nil))
+	serving.Debug(m.options.Configz).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/configz", nil))
 	if w.Code != 200 || w.Body.String() != "{\n  \"workers\": 3\n}\n" {
 		t.Errorf("configz %d %q", w.Code, w.Body)
 	}

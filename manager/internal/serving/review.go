@@ -1,4 +1,4 @@
-package manager
+package serving
 
 import (
 	"context"
@@ -17,15 +17,15 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// reviewer asks the API server who somebody is, and whether he may read a path. Whatever goes wrong, the answer is no.
+// Reviewer asks the API server who sent a request, and whether that user may get its path. If a review fails, the answer is no.
 //
 // Source: the filter of controller-runtime v0.25.2 pkg/metrics/filters, for what is asked.
-type reviewer struct {
-	// client has a rate limit of its own: who floods us with tokens does not slow the controllers down.
+type Reviewer struct {
+	// client has a rate limit of its own: a flood of tokens does not slow the controllers down.
 	client kubernetes.Interface
 
 	mu sync.Mutex
-	// allowed holds, for what was allowed, until when nobody is asked again. Invariant: at most mostAllowed elements.
+	// allowed holds how long each allowed request is allowed without a further review. Invariant: at most mostAllowed elements.
 	allowed map[grant]time.Time
 }
 
@@ -41,33 +41,34 @@ const (
 	mostAllowed   = 1000
 )
 
-func newReviewer(config *rest.Config) (*reviewer, error) {
+// NewReviewer returns a reviewer that asks the API server of config.
+func NewReviewer(config *rest.Config) (*Reviewer, error) {
 	own := rest.AddUserAgent(rest.CopyConfig(config), "review")
 	own.QPS, own.Burst, own.RateLimiter, own.Timeout = 5, 10, nil, reviewTimeout
 	client, err := kubernetes.NewForConfig(own)
 	if err != nil {
 		return nil, fmt.Errorf("client of reviews: %w", err)
 	}
-	return &reviewer{client: client, allowed: map[grant]time.Time{}}, nil
+	return &Reviewer{client: client, allowed: map[grant]time.Time{}}, nil
 }
 
-// guard lets those requests through to next that are allowed.
-func (v *reviewer) guard(next http.Handler) http.Handler {
+// Guard returns a handler that passes on to next the requests that are allowed, and refuses the others.
+func (v *Reviewer) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch code := v.decide(r); code {
 		case http.StatusOK:
 			next.ServeHTTP(w, r)
 		case http.StatusUnauthorized:
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			answer(w, code, "Unauthorized: a bearer token is needed that the API server knows")
+			Answer(w, code, "Unauthorized: a bearer token is needed that the API server knows")
 		default:
-			answer(w, code, http.StatusText(code))
+			Answer(w, code, http.StatusText(code))
 		}
 	})
 }
 
-// choose lets the allowed have the words, and everybody else the brief answer.
-func (v *reviewer) choose(words, brief http.Handler) http.Handler {
+// Choose returns a handler that answers requests that are allowed by words, and all others by brief.
+func (v *Reviewer) Choose(words, brief http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if v.decide(r) == http.StatusOK {
 			words.ServeHTTP(w, r)
@@ -78,7 +79,7 @@ func (v *reviewer) choose(words, brief http.Handler) http.Handler {
 }
 
 // decide returns http.StatusOK for a request that is allowed, else why not. Without a token the API server is not asked.
-func (v *reviewer) decide(r *http.Request) int {
+func (v *Reviewer) decide(r *http.Request) int {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok || token == "" {
 		return http.StatusUnauthorized
@@ -98,7 +99,7 @@ func (v *reviewer) decide(r *http.Request) int {
 }
 
 // review returns http.StatusOK for who may get the path.
-func (v *reviewer) review(ctx context.Context, token, path string) (int, error) {
+func (v *Reviewer) review(ctx context.Context, token, path string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	who, err := v.client.AuthenticationV1().TokenReviews().Create(ctx,
@@ -129,13 +130,13 @@ func (v *reviewer) review(ctx context.Context, token, path string) (int, error) 
 	return http.StatusOK, nil
 }
 
-func (v *reviewer) remembers(g grant) bool {
+func (v *Reviewer) remembers(g grant) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return time.Now().Before(v.allowed[g])
 }
 
-func (v *reviewer) remember(g grant) {
+func (v *Reviewer) remember(g grant) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if len(v.allowed) >= mostAllowed {
