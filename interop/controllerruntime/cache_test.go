@@ -3,6 +3,7 @@ package controllerruntime_test
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -87,8 +88,9 @@ func TestReads(t *testing.T) {
 	}, three()...)
 }
 
-// TestManagedFields: they are what the server has, in all representations, but for the cache that is to be lean. It runs outside a
-// bubble: controller-runtime's watch of metadata leaves a goroutine behind.
+// TestManagedFields: objects are what the server answers, in all representations, when they are read and when a handler is given them.
+// The lean cache's differ in their managed fields alone. The test runs outside a bubble: controller-runtime's watch of metadata leaves
+// a goroutine behind.
 func TestManagedFields(t *testing.T) {
 	for name, newCache := range makers {
 		t.Run(name, func(t *testing.T) {
@@ -116,8 +118,30 @@ func TestManagedFields(t *testing.T) {
 				if err := c.Get(ctx, client.ObjectKey{Namespace: "a", Name: "one"}, obj); err != nil {
 					t.Fatal(err)
 				}
-				if n := len(obj.GetManagedFields()); (n > 0) == strings.HasSuffix(name, "lean") {
-					t.Errorf("%T: %d managed fields", obj, n)
+				want := obj.DeepCopyObject().(client.Object)
+				if err := direct.Get(ctx, client.ObjectKeyFromObject(obj), want); err != nil {
+					t.Fatal(err)
+				}
+				if n := len(want.GetManagedFields()); n == 0 {
+					t.Fatalf("%T: the server has no managed fields", obj)
+				}
+				if strings.HasSuffix(name, "lean") {
+					want.SetManagedFields(nil)
+				}
+				handed := make(chan any, 1)
+				inf, err := c.GetInformer(ctx, obj)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := inf.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: func(obj any) { handed <- obj }}); err != nil {
+					t.Fatal(err)
+				}
+				if got := <-handed; !reflect.DeepEqual(got, want) {
+					t.Errorf("a handler is given\n%v\nwant\n%v", got, want)
+				}
+				want.GetObjectKind().SetGroupVersionKind(u.GroupVersionKind()) // A cached typed object that is read has its kind.
+				if !reflect.DeepEqual(obj, want) {
+					t.Errorf("read\n%v\nwant\n%v", obj, want)
 				}
 			}
 		})

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/flyball-dev/flyball/interop/controllerruntime"
+	"github.com/flyball-dev/flyball/localapi"
 )
 
 // events records what a handler is told. The lock is for controller-runtime's cache: over several namespaces it calls a handler
@@ -164,6 +165,53 @@ func TestSyncedCheckers(t *testing.T) {
 				w.must(inf.RemoveEventHandler(r))
 			}, three()...)
 		})
+	}
+}
+
+// TestInformersAreSyncedWhenTheyAreReturned: GetInformer of a cache that runs returns an informer that has synced, and whose checker is
+// done at the first look, also where namespaces have informers of their own. There controller-runtime's checker is done a moment later,
+// when a goroutine has looked. The test runs outside a bubble, which would let that goroutine run first.
+func TestInformersAreSyncedWhenTheyAreReturned(t *testing.T) {
+	for name, o := range map[string]cache.Options{
+		"all namespaces":                 {},
+		"one informer of two namespaces": {DefaultNamespaces: map[string]cache.Config{"a": {}, "b": {}}},
+		"two informers":                  {DefaultNamespaces: map[string]cache.Config{"a": {}, "b": {LabelSelector: webOnly}}},
+		"three informers": {DefaultNamespaces: map[string]cache.Config{
+			"a": {}, "b": {LabelSelector: webOnly}, cache.AllNamespaces: {LabelSelector: labels.Everything(), UnsafeDisableDeepCopy: new(true)},
+		}},
+	} {
+		for kind, newCache := range makers {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				api := localapi.NewTest(t, three()...)
+				c, err := newCache(api.RESTConfig(), o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var wg sync.WaitGroup
+				defer wg.Wait()
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				wg.Go(func() { _ = c.Start(ctx) })
+				if !c.WaitForCacheSync(ctx) {
+					t.Fatal("not started")
+				}
+				for range 5 {
+					inf, err := c.GetInformer(ctx, &corev1.ConfigMap{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if !inf.HasSynced() {
+						t.Fatal("returned before it synced")
+					}
+					if !toolscache.IsDone(inf.HasSyncedChecker()) && strings.HasPrefix(kind, "flyball") {
+						t.Fatal("its checker is not done when it is returned")
+					}
+					if err := c.RemoveInformer(ctx, &corev1.ConfigMap{}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package controllerruntime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,7 +77,7 @@ func (m *Manager) adopt(r manager.Runnable) (*loop, bool) {
 		return nil, false
 	}
 	l := &loop{
-		manager: m, name: m.unique(*name), peer: r, next: *do, makes: *newQueue,
+		manager: m, name: m.unique(cmp.Or(*name, fmt.Sprintf("%T", r))), peer: r, next: *do, makes: *newQueue,
 		failing: map[reconcile.Request]own.Failing{}, running: map[reconcile.Request]struct{}{},
 	}
 	// The default is a function in the package of the options.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,10 +26,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/flyball-dev/flyball/interop/controllerruntime"
 	"github.com/flyball-dev/flyball/localapi"
@@ -151,6 +155,26 @@ func TestControllersOfOneName(t *testing.T) {
 		later(time.Minute)
 		if calls[0].Load() != 1 || calls[1].Load() != 1 {
 			p.t.Errorf("reconciles: %d and %d", calls[0].Load(), calls[1].Load())
+		}
+	}, namespace("a"), configMap("a", "one", nil))
+}
+
+// TestControllersWithoutAName run, as with controller-runtime's manager, if somebody has taken the name away.
+func TestControllersWithoutAName(t *testing.T) {
+	bothManagers(t, manager.Options{}, func(p *process) {
+		var calls atomic.Int32
+		c, err := controller.NewUnmanaged("passing", controller.Options{SkipNameValidation: new(true), Reconciler: reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
+			calls.Add(1)
+			return reconcile.Result{}, nil
+		})})
+		p.must(err)
+		reflect.ValueOf(c).Elem().FieldByName("Name").SetString("")
+		p.must(c.Watch(source.Kind(p.GetCache(), &corev1.ConfigMap{}, &handler.TypedEnqueueRequestForObject[*corev1.ConfigMap]{})))
+		p.must(p.Add(c))
+		p.start()
+		later(time.Minute)
+		if calls.Load() == 0 {
+			p.t.Error("never called")
 		}
 	}, namespace("a"), configMap("a", "one", nil))
 }
