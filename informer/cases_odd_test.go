@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/flyball-dev/flyball/informer/deltafifo"
+	"github.com/flyball-dev/flyball/informer/indexer"
 )
 
 // The tests of this file are of servers that break what the API promises, and of user's code that breaks what it promises the informer.
@@ -92,7 +93,7 @@ func TestDeletionThatTheWatchLeftOut(t *testing.T) {
 
 // TestApplyReplaceFromThePast: a list from before the watermark changes nothing, unless history went back.
 func TestApplyReplaceFromThePast(t *testing.T) {
-	x := NewIndexer[object](nil, IndexerOptions{})
+	x := indexer.New[object](nil, indexer.Options{})
 	for _, d := range []Delta[object]{
 		{Type: deltafifo.Replace, Objects: []object{sent(Added, "a", "u", "5").Object}, ResourceVersion: "7"},
 		{Type: deltafifo.Replace, Objects: []object{sent(Added, "b", "v", "3").Object}, ResourceVersion: "6"},

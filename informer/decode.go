@@ -149,7 +149,7 @@ func (d *decoder[T]) object(f frame, o decodeOptions) (obj T, err error) {
 	return d.objectProtobuf(e.raw, o)
 }
 
-// expect says whether an object of that kind is what was asked for. "" says nothing about itself and is believed.
+// expect reports whether an object of that kind is what was asked for. "" says nothing about itself and is believed.
 func (d *decoder[T]) expect(kind string) error {
 	switch {
 	case kind == "" || kind == d.kind:

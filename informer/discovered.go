@@ -92,7 +92,7 @@ func (d *discovered) resolve(ctx context.Context) (*RESTListerWatcher[objects.Ob
 	return lw, nil
 }
 
-// resourceOf maps a kind to its resource, and says whether that has namespaces.
+// resourceOf maps a kind to its resource, and reports whether that has namespaces.
 func (f *Factory) resourceOf(ctx context.Context, kind schema.GroupVersionKind) (_ schema.GroupVersionResource, namespaced bool, err error) {
 	if f.o.Mapper != nil {
 		m, err := mapping(ctx, f.o.Mapper, kind)

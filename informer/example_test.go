@@ -141,36 +141,15 @@ func ExampleNewRESTListerWatcher() {
 }
 
 func ExampleNewIndexer() {
-	byLabel := func(m *metav1.PartialObjectMetadata) ([]string, error) { return []string{m.Labels["app"]}, nil }
-	cache := informer.NewIndexer(informer.MetaKey[*metav1.PartialObjectMetadata], informer.IndexerOptions{})
-	if err := cache.AddIndex("app", byLabel); err != nil {
-		fmt.Println(err)
-		return
-	}
-	object := func(name, version string) *metav1.PartialObjectMetadata {
-		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version, Labels: map[string]string{"app": "web"}}}
-	}
+	cache := informer.NewIndexer[*metav1.PartialObjectMetadata](nil, informer.IndexerOptions{})
+	a := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "1"}}
 	type delta = informer.Delta[*metav1.PartialObjectMetadata]
-	applied, err := cache.Apply([]delta{
-		{Type: informer.DeltaReplace, Objects: []*metav1.PartialObjectMetadata{object("a", "1"), object("b", "2")}, ResourceVersion: "2"},
-		{Type: informer.DeltaUpsert, Object: object("b", "3"), ResourceVersion: "3"},
-		{Type: informer.DeltaUpsert, Object: object("b", "3"), ResourceVersion: "3"}, // Once more: no change.
-		{Type: informer.DeltaBookmark, ResourceVersion: "9"},
-	})
-	if err != nil {
+	if _, err := cache.Apply([]delta{{Type: informer.DeltaUpsert, Object: a, ResourceVersion: "1"}}); err != nil {
 		fmt.Println(err)
-		return
 	}
-	for _, c := range applied.Changes {
-		fmt.Println(c.Key, c.New.ResourceVersion, c.Initial)
-	}
-	web, err := cache.ByIndex("app", "web")
-	fmt.Println(len(web), "objects, complete up to", cache.ResourceVersion(), err)
-	// Output:
-	// a 1 true
-	// b 2 true
-	// b 3 false
-	// 2 objects, complete up to 9 <nil>
+	_, found := cache.Get("a")
+	fmt.Println(found)
+	// Output: true
 }
 
 func ExampleNewDeltaFIFO() {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"github.com/flyball-dev/flyball/informer/indexer"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
@@ -132,13 +133,13 @@ func (e *Expected) passedAt(mark string) bool {
 
 // passed tells of the states that the cache came past with these changes and did not show. A watermark that went back
 // has passed everything: those states are of a history that is no more.
-func (s *SharedInformer[T]) passed(changes []Change[T]) {
+func (s *SharedInformer[T]) passed(changes []indexer.Change[T]) {
 	due := s.due()
 	if len(due) == 0 {
 		return
 	}
 	for i := range changes {
-		if t := changes[i].Type; t == ChangeAdd || t == ChangeUpdate {
+		if t := changes[i].Type; t == indexer.ChangeAdd || t == indexer.ChangeUpdate {
 			delete(due, objects.Identify(changes[i].New))
 		}
 	}

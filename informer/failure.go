@@ -117,7 +117,7 @@ func classify(ctx context.Context, err error) failure {
 	}
 }
 
-// fromGateway says whether it may have been a gateway or a load balancer that answered, for want of a server (502, 503, 504).
+// fromGateway reports whether it may have been a gateway or a load balancer that answered, for want of a server (502, 503, 504).
 func fromGateway(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code >= 502 && status.Status().Code <= 504

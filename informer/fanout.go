@@ -7,13 +7,15 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/informer/indexer"
 )
 
 // batch is what one transaction changed: a link of the log that all handlers read. The link at the end of the log is
 // empty, to be filled by the next transaction: a handler that has read all stands there, and pins nothing.
 type batch[T any] struct {
 	// changes is never changed once the batch is filled.
-	changes []Change[T]
+	changes []indexer.Change[T]
 	// synced says that whoever has been told these changes has been told the whole initial list.
 	synced bool
 	// only restricts the batch to some listeners (a resync); nil is all.
@@ -29,7 +31,7 @@ func (b *batch[T]) concerns(l *listener[T]) bool {
 // delivery is a batch off the log. A handler that is stuck in it holds these changes; had it the link, it would hold all links
 // that came after.
 type delivery[T any] struct {
-	changes []Change[T]
+	changes []indexer.Change[T]
 	synced  bool
 }
 

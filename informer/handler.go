@@ -59,7 +59,7 @@ type Registration struct {
 // Name is the handler's name in logs and metrics.
 func (r *Registration) Name() string { return r.name }
 
-// HasSynced says whether the handler was told of all objects that were there when it began, and returned.
+// HasSynced reports whether the handler was told of all objects that were there when it began, and returned.
 func (r *Registration) HasSynced() bool {
 	select {
 	case <-r.synced:

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/flyball-dev/flyball/informer/indexer"
 )
 
 // TestHandlerPanicIsContained: the handler goes on with the next object, and has synced.
@@ -172,10 +174,10 @@ func TestHandlerIsRunningFromTheFirstMoment(t *testing.T) {
 func TestWhatCameAndWentUnseenIsForgotten(t *testing.T) {
 	m := newMerged[object]()
 	stays := sent(Added, "stays", "u", "1").Object
-	m.fold(&batch[object]{changes: []Change[object]{{Type: ChangeAdd, Key: "default/stays", New: stays}}})
+	m.fold(&batch[object]{changes: []indexer.Change[object]{{Type: indexer.ChangeAdd, Key: "default/stays", New: stays}}})
 	for i := range 10_000 {
 		key := fmt.Sprint("default/", i)
-		m.fold(&batch[object]{changes: []Change[object]{{Type: ChangeAdd, Key: key, New: stays}, {Type: ChangeDelete, Key: key, Old: stays, New: stays}}})
+		m.fold(&batch[object]{changes: []indexer.Change[object]{{Type: indexer.ChangeAdd, Key: key, New: stays}, {Type: indexer.ChangeDelete, Key: key, Old: stays, New: stays}}})
 	}
 	if len(m.objects) != 1 || len(m.order) > 4 {
 		t.Errorf("%d objects, %d in order", len(m.objects), len(m.order))
@@ -192,7 +194,7 @@ func TestFewLargeBatchesAreMerged(t *testing.T) {
 	must(0, f.join(l, &batch[object]{}))
 	one, two := sent(Added, "a", "u", "1").Object, sent(Added, "a", "u", "2").Object
 	for range 3 {
-		f.publish(batch[object]{changes: slices.Repeat([]Change[object]{{Type: ChangeUpdate, Key: "default/a", Old: one, New: two}}, maxBehind/2+1)})
+		f.publish(batch[object]{changes: slices.Repeat([]indexer.Change[object]{{Type: indexer.ChangeUpdate, Key: "default/a", Old: one, New: two}}, maxBehind/2+1)})
 	}
 	if st := f.statsOf(l); st.Pending != 1 || st.Merged != 3*(maxBehind/2+1)-1 {
 		t.Errorf("%+v", st)

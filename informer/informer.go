@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/flyball-dev/flyball/informer/indexer"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
@@ -30,7 +31,7 @@ type Informer[T objects.Object] interface {
 	// AddIndex adds an index to the cache, filled or not.
 	//
 	// Errors: when the name is taken.
-	AddIndex(name string, f IndexFunc[T]) error
+	AddIndex(name string, f indexer.IndexFunc[T]) error
 
 	// Get returns an object; namespace is "" for cluster-scoped ones.
 	Get(namespace, name string) (T, bool)
@@ -44,7 +45,7 @@ type Informer[T objects.Object] interface {
 	// long as it likes.
 	All() iter.Seq[T]
 	// Snapshot returns the cache as it is now, for several reads that must fit together. Close it.
-	Snapshot() Snapshot[T]
+	Snapshot() indexer.Snapshot[T]
 	// ResourceVersion is the watermark: the cache holds everything up to it. "" before the first list. Over several
 	// namespaces it is the lowest.
 	ResourceVersion() string
@@ -62,7 +63,7 @@ type Informer[T objects.Object] interface {
 	// Errors: ctx's; [ErrNotFollowed].
 	WaitForResourceVersion(ctx context.Context, namespace, rv string) error
 
-	// HasSynced says whether the cache has held a complete list.
+	// HasSynced reports whether the cache has held a complete list.
 	HasSynced() bool
 	// Synced is closed when HasSynced becomes true; it is the same channel at every call.
 	Synced() <-chan struct{}
@@ -88,10 +89,6 @@ var (
 	ErrAnotherHistory = errors.New("the server's history went back, or another server has taken its place: the cache is of before and is listed anew")
 	// ErrRefused says that the server refuses to list: a permission is missing, or the credentials are not accepted.
 	ErrRefused = errors.New("the server refuses to list")
-	// ErrNoIndex says that the informer has no index of that name.
-	ErrNoIndex = errors.New("no such index")
 	// ErrNotFollowed says that a namespace is not one of those that the informer is restricted to.
 	ErrNotFollowed = errors.New("namespace not followed")
-	// ErrIndexExists says that the informer already has an index of that name.
-	ErrIndexExists = errors.New("index exists")
 )

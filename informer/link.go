@@ -166,7 +166,7 @@ func (l *link) unreadables() (n int, first error) {
 	return len(l.unread), l.unread[slices.Min(slices.Collect(maps.Keys(l.unread)))]
 }
 
-// listFails says whether the last failure, which still lasts, was that of a list.
+// listFails reports whether the last failure, which still lasts, was that of a list.
 func (l *link) listFails() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -203,7 +203,7 @@ type failureKind struct {
 	unknown bool
 }
 
-// isNews says whether a failure is worth a line, and notes that it got one.
+// isNews reports whether a failure is worth a line, and notes that it got one.
 func (t *told) isNews(kind failureKind, words string, now time.Time) bool {
 	if last, before := t.kinds[kind]; before {
 		if kind.failure == failRefused || now.Sub(last) < repeatLog {

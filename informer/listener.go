@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/informer/indexer"
 )
 
 // defaultMaxLag is HandlerOptions.MaxLag when that is 0.
@@ -81,7 +83,7 @@ func newListener[T any](h Handler[T], o HandlerOptions) *listener[T] {
 	return l
 }
 
-// late says whether l is to leave the log, or has left it.
+// late reports whether l is to leave the log, or has left it.
 func (l *listener[T]) late() bool {
 	return l.merged != nil || (l.maxLag > 0 && (l.lag > l.maxLag || (l.lag > 1 && l.behind > maxBehind)))
 }
@@ -147,7 +149,7 @@ func (l *listener[T]) markSynced() {
 }
 
 // deliver calls the handler. It returns false when l was cut off: before the call, which then does not happen, or during it.
-func (l *listener[T]) deliver(c *Change[T], policy PanicPolicy, log klog.Logger) bool {
+func (l *listener[T]) deliver(c *indexer.Change[T], policy PanicPolicy, log klog.Logger) bool {
 	if !l.call.CompareAndSwap(0, calling) {
 		return false
 	}
@@ -161,13 +163,13 @@ func (l *listener[T]) ended() {
 	l.busy.Add(time.Now().UnixNano() - l.began.Swap(0))
 }
 
-// cut keeps calls from beginning, and says whether one is running.
+// cut keeps calls from beginning, and reports whether one is running.
 func (l *listener[T]) cut() (running bool) {
 	return l.call.Or(cutOff)&calling != 0
 }
 
 // guarded makes the call under the panic policy.
-func (l *listener[T]) guarded(c *Change[T], policy PanicPolicy, log klog.Logger) {
+func (l *listener[T]) guarded(c *indexer.Change[T], policy PanicPolicy, log klog.Logger) {
 	defer func() {
 		r := recover()
 		if r == nil {
@@ -182,18 +184,18 @@ func (l *listener[T]) guarded(c *Change[T], policy PanicPolicy, log klog.Logger)
 	l.tell(c)
 }
 
-func (l *listener[T]) tell(c *Change[T]) {
+func (l *listener[T]) tell(c *indexer.Change[T]) {
 	h := &l.handler
 	switch c.Type {
-	case ChangeAdd:
+	case indexer.ChangeAdd:
 		if h.OnAdd != nil {
 			h.OnAdd(c.New, c.Initial)
 		}
-	case ChangeUpdate, ChangeResync:
+	case indexer.ChangeUpdate, indexer.ChangeResync:
 		if h.OnUpdate != nil {
 			h.OnUpdate(c.Old, c.New)
 		}
-	case ChangeDelete:
+	case indexer.ChangeDelete:
 		if h.OnDelete != nil {
 			h.OnDelete(Deleted[T]{Key: c.Key, Object: c.New, Stale: c.Stale})
 		}

@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"github.com/flyball-dev/flyball/informer/indexer"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
@@ -49,7 +50,7 @@ func (m *merged[T]) fold(b *batch[T]) (away int64) {
 		o := m.objects[c.Key]
 		if o == nil {
 			o = &mergedObject[T]{key: c.Key}
-			if c.Type != ChangeAdd {
+			if c.Type != indexer.ChangeAdd {
 				o.told, o.old = true, c.Old
 			}
 			m.objects[c.Key] = o
@@ -82,20 +83,20 @@ func (m *merged[T]) forget(o *mergedObject[T]) {
 	m.order, m.dead = live, 0
 }
 
-func (o *mergedObject[T]) fold(c *Change[T]) {
+func (o *mergedObject[T]) fold(c *indexer.Change[T]) {
 	switch c.Type {
-	case ChangeAdd:
+	case indexer.ChangeAdd:
 		o.lives, o.now, o.initial = true, c.New, c.Initial
-	case ChangeUpdate:
+	case indexer.ChangeUpdate:
 		o.lives, o.now, o.resync = true, c.New, false
 		if o.told && !o.ended && objects.Identify(o.old).SameState(objects.Identify(o.now)) && reflect.DeepEqual(o.old, o.now) {
 			o.lives = false // There and back, as when the server's history went back.
 		}
-	case ChangeResync:
+	case indexer.ChangeResync:
 		if !o.lives {
 			o.lives, o.now, o.resync = true, c.New, true
 		}
-	case ChangeDelete:
+	case indexer.ChangeDelete:
 		var none T
 		o.lives, o.now, o.resync = false, none, false
 		if o.told && !o.ended {
@@ -117,24 +118,24 @@ func (o *mergedObject[T]) calls() (n int64) {
 
 // batch is what the listener has to be told.
 func (m *merged[T]) batch() *batch[T] {
-	b := &batch[T]{synced: m.synced, changes: make([]Change[T], 0, len(m.objects))}
+	b := &batch[T]{synced: m.synced, changes: make([]indexer.Change[T], 0, len(m.objects))}
 	for _, o := range m.order {
 		if o.dead {
 			continue
 		}
 		if o.ended {
-			b.changes = append(b.changes, Change[T]{Type: ChangeDelete, Key: o.key, Old: o.old, New: o.last, Stale: o.stale})
+			b.changes = append(b.changes, indexer.Change[T]{Type: indexer.ChangeDelete, Key: o.key, Old: o.old, New: o.last, Stale: o.stale})
 		}
 		if !o.lives {
 			continue
 		}
 		switch {
 		case !o.told || o.ended:
-			b.changes = append(b.changes, Change[T]{Type: ChangeAdd, Key: o.key, New: o.now, Initial: o.initial})
+			b.changes = append(b.changes, indexer.Change[T]{Type: indexer.ChangeAdd, Key: o.key, New: o.now, Initial: o.initial})
 		case o.resync:
-			b.changes = append(b.changes, Change[T]{Type: ChangeResync, Key: o.key, Old: o.old, New: o.now})
+			b.changes = append(b.changes, indexer.Change[T]{Type: indexer.ChangeResync, Key: o.key, Old: o.old, New: o.now})
 		default:
-			b.changes = append(b.changes, Change[T]{Type: ChangeUpdate, Key: o.key, Old: o.old, New: o.now})
+			b.changes = append(b.changes, indexer.Change[T]{Type: indexer.ChangeUpdate, Key: o.key, Old: o.old, New: o.now})
 		}
 	}
 	return b

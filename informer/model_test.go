@@ -253,7 +253,7 @@ type ledger struct {
 	restored *bool
 }
 
-// mayFollow says whether o may be the state after old.
+// mayFollow reports whether o may be the state after old.
 func (l *ledger) mayFollow(old, o object) bool {
 	return objects.Older(old.ResourceVersion, o.ResourceVersion) || (l.restored != nil && *l.restored && old != o)
 }

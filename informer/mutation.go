@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"sync"
 
+	"github.com/flyball-dev/flyball/informer/indexer"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
@@ -41,13 +42,13 @@ func newWatchdog[T objects.Object](report func(Mutation)) *watchdog[T] {
 }
 
 // keep copies the objects that come with changes, and looks a last time at those that go.
-func (w *watchdog[T]) keep(changes []Change[T]) {
+func (w *watchdog[T]) keep(changes []indexer.Change[T]) {
 	if w == nil {
 		return
 	}
 	for i := range changes {
 		c := &changes[i]
-		if c.Type == ChangeUpdate || c.Type == ChangeDelete {
+		if c.Type == indexer.ChangeUpdate || c.Type == indexer.ChangeDelete {
 			w.check(c.Old, "")
 		}
 		w.mu.Lock()

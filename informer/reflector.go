@@ -96,7 +96,7 @@ type ReflectorOptions[T any] struct {
 	// Held returns the object that is in the cache in that very state, if it is. Of a list, what the cache holds is not decoded, or dropped at
 	// once, in favour of the cached object, so that listing again costs little time and memory. nil is none.
 	Held func(objects.State) (T, bool)
-	// Known says whether the cache holds some state of the object of that namespace and name, and everything appended is in the
+	// Known reports whether the cache holds some state of the object of that namespace and name, and everything appended is in the
 	// cache: its deletion may be on the way. nil is always.
 	Known func(objects.State) bool
 	// OnError is told of every failed list and watch, by the reflector's goroutine, which waits. nil is ignored; Health and

@@ -100,7 +100,7 @@ func (r *Reflector[T]) follow(ctx context.Context, w Watch[T]) (moved bool, err 
 	}
 }
 
-// doubtful says whether the cache could not tell what an event from the past is worth.
+// doubtful reports whether the cache could not tell what an event from the past is worth.
 func (r *Reflector[T]) doubtful(ev Event[T]) bool {
 	switch ev.Type {
 	case Added, Modified:

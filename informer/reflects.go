@@ -19,7 +19,7 @@ type Written struct {
 	ResourceVersion string
 }
 
-// Reflects says whether every cache of the resource is past the write, or is none that would hold the object. A cache whose
+// Reflects reports whether every cache of the resource is past the write, or is none that would hold the object. A cache whose
 // selectors leave the object out is told from one that is behind only when something else moves its watermark: do not wait for
 // ever, but for what [Factory.WillReflect].
 func (f *Factory) Reflects(w Written) bool {
@@ -31,7 +31,7 @@ func (f *Factory) Reflects(w Written) bool {
 	return true
 }
 
-// WillReflect says whether a cache that is behind the write is sure to come past it, however slow the watch: it takes every object of the
+// WillReflect reports whether a cache that is behind the write is sure to come past it, however slow the watch: it takes every object of the
 // namespace, and the answer said what to look for.
 func (f *Factory) WillReflect(w Written) bool {
 	for _, c := range f.holding(w) {
@@ -53,12 +53,12 @@ func (f *Factory) holding(w Written) (all []*cache) {
 	return all
 }
 
-// takesAll says whether no selector leaves objects out.
+// takesAll reports whether no selector leaves objects out.
 func (id cacheIdentity) takesAll() bool {
 	return id.labelSelector == "" && id.fieldSelector == "" && id.shardSelector == ""
 }
 
-// follows says whether a cache with that identity holds objects of the namespace.
+// follows reports whether a cache with that identity holds objects of the namespace.
 func (id cacheIdentity) follows(namespace string) bool {
 	return namespace == "" || id.namespaces == "" || slices.Contains(strings.Split(id.namespaces, ","), namespace)
 }
@@ -76,7 +76,7 @@ func (s *SharedInformer[T]) reflects(w Written) bool {
 	return err != nil && found && obj.GetResourceVersion() == w.ResourceVersion
 }
 
-// willReflect says whether there is a state in which reflects is true for ever after: not if the versions cannot be compared, nor if an
+// willReflect reports whether there is a state in which reflects is true for ever after: not if the versions cannot be compared, nor if an
 // object of that name that was made since cannot be told from the one that was deleted.
 func (s *SharedInformer[T]) willReflect(w Written) bool {
 	if w.ResourceVersion == "" {

@@ -160,7 +160,7 @@ var ErrNotSharded = errors.New("the server took no notice of the shard selector"
 // Watch is described at [ListerWatcher].
 func (lw *RESTListerWatcher[T]) Watch(ctx context.Context, o WatchOptions) (Watch[T], error) {
 	if o.SendInitialEvents && lw.o.ShardSelector != "" {
-		// Only a list says whether it is a shard.
+		// Only a list reports whether it is a shard.
 		one := ListOptions{Limit: 1, Unreadable: func(*objects.DecodeError) {}}
 		if _, err := lw.List(ctx, one, func(T) error { return nil }); err != nil {
 			return nil, err

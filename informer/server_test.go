@@ -187,7 +187,7 @@ func (s *server) recover() {
 	s.listErrs, s.watchErrs = nil, nil
 }
 
-// has says whether there is an object of that name.
+// has reports whether there is an object of that name.
 func (s *server) has(namespace, name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/informer/deltafifo"
+	"github.com/flyball-dev/flyball/informer/indexer"
 	"github.com/flyball-dev/flyball/informer/internal/broadcast"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
@@ -24,7 +25,7 @@ type Options[T objects.Object] struct {
 	// Resource is the plural name with the group ("deployments.apps"), for errors, logs and metrics; "" is "objects".
 	Resource string
 	// Indexes to begin with; see [Informer].AddIndex.
-	Indexes map[string]IndexFunc[T]
+	Indexes map[string]indexer.IndexFunc[T]
 	// Transform, PageSize, StreamLists, WatchTimeout, Grace and Backoff are as in [ReflectorOptions].
 	Transform    func(T) (T, error)
 	PageSize     int64
@@ -48,7 +49,7 @@ type Options[T objects.Object] struct {
 // promises.
 type SharedInformer[T objects.Object] struct {
 	o       Options[T]
-	indexer *Indexer[T]
+	indexer *indexer.Indexer[T]
 	fifo    *deltafifo.DeltaFIFO[T]
 	fan     *fanout[T]
 	// watchdog is nil unless Options.OnMutation is set.
@@ -107,7 +108,7 @@ func NewSharedInformerOfNamespaces[T objects.Object](lws map[string]ListerWatche
 	}
 	s := &SharedInformer[T]{
 		o:           o,
-		indexer:     NewIndexer[T](nil, IndexerOptions{Scopes: len(lws)}),
+		indexer:     indexer.New[T](nil, indexer.Options{Scopes: len(lws)}),
 		fifo:        deltafifo.New[T](),
 		fan:         newFanout[T](o.Panics),
 		watchdog:    newWatchdog[T](o.OnMutation),
@@ -120,8 +121,8 @@ func NewSharedInformerOfNamespaces[T objects.Object](lws map[string]ListerWatche
 		s.sources = append(s.sources, source[T]{namespace, NewReflector(lws[namespace], s.fifo, ReflectorOptions[T]{
 			Resource: o.Resource, Namespace: namespace, Scope: scope, Transform: o.Transform,
 			PageSize: o.PageSize, StreamLists: o.StreamLists, WatchTimeout: o.WatchTimeout, Grace: o.Grace, Backoff: o.Backoff, OnError: o.OnError,
-			Held:  s.indexer.held,
-			Known: func(o objects.State) bool { return s.fifo.Pending() == 0 && s.indexer.known(o) },
+			Held:  s.indexer.Held,
+			Known: func(o objects.State) bool { return s.fifo.Pending() == 0 && s.indexer.Known(o) },
 		})})
 		r := s.sources[scope].reflector
 		r.link.news, r.link.outage, r.history = &s.failed, lost, server
@@ -198,7 +199,7 @@ func (s *SharedInformer[T]) dueResync() (due []*listener[T], next time.Time) {
 // whoever sees the cache's new state sees the batch, too, wherever it is.
 //
 // It returns what changed.
-func (s *SharedInformer[T]) process(ctx context.Context, deltas []deltafifo.Delta[T], due []*listener[T]) []Change[T] {
+func (s *SharedInformer[T]) process(ctx context.Context, deltas []deltafifo.Delta[T], due []*listener[T]) []indexer.Change[T] {
 	s.joining.Lock()
 	defer s.joining.Unlock()
 	began := time.Now()
@@ -225,13 +226,13 @@ func (s *SharedInformer[T]) process(ctx context.Context, deltas []deltafifo.Delt
 		close(s.synced)
 	}
 	if applied.Resync {
-		s.fan.publish(batch[T]{changes: s.indexer.everything(ChangeResync), only: due})
+		s.fan.publish(batch[T]{changes: s.indexer.Everything(indexer.ChangeResync), only: due})
 	}
 	return applied.Changes
 }
 
 // Indexer returns the cache itself. Who writes to it tells no handler.
-func (s *SharedInformer[T]) Indexer() *Indexer[T] { return s.indexer }
+func (s *SharedInformer[T]) Indexer() *indexer.Indexer[T] { return s.indexer }
 
 // AddHandler is described at [Informer].
 func (s *SharedInformer[T]) AddHandler(h Handler[T], o HandlerOptions) (*Registration, error) {
@@ -240,7 +241,7 @@ func (s *SharedInformer[T]) AddHandler(h Handler[T], o HandlerOptions) (*Registr
 	}
 	l := newListener(s.watchdog.guard(h, o.Name), o)
 	s.joining.Lock()
-	first := &batch[T]{changes: s.indexer.everything(ChangeAdd), synced: s.indexer.Synced()}
+	first := &batch[T]{changes: s.indexer.Everything(indexer.ChangeAdd), synced: s.indexer.Synced()}
 	err := s.fan.join(l, first)
 	s.joining.Unlock()
 	if err != nil {
@@ -294,7 +295,7 @@ func (s *SharedInformer[T]) remove(ctx context.Context, l *listener[T]) error {
 }
 
 // AddIndex is described at [Informer].
-func (s *SharedInformer[T]) AddIndex(name string, f IndexFunc[T]) error {
+func (s *SharedInformer[T]) AddIndex(name string, f indexer.IndexFunc[T]) error {
 	return s.indexer.AddIndex(name, f)
 }
 
@@ -317,7 +318,7 @@ func (s *SharedInformer[T]) ByIndex(name, value string) ([]T, error) {
 func (s *SharedInformer[T]) All() iter.Seq[T] { return s.indexer.All() }
 
 // Snapshot is described at [Informer].
-func (s *SharedInformer[T]) Snapshot() Snapshot[T] { return s.indexer.Snapshot() }
+func (s *SharedInformer[T]) Snapshot() indexer.Snapshot[T] { return s.indexer.Snapshot() }
 
 // ResourceVersion is described at [Informer].
 func (s *SharedInformer[T]) ResourceVersion() string { return s.indexer.ResourceVersion() }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/flyball-dev/flyball/informer/deltafifo"
+	"github.com/flyball-dev/flyball/informer/indexer"
 )
 
 // All tests over HTTP run with standard decoding when this is set.
@@ -139,8 +140,8 @@ func TestHeldObjectsAreNotDecoded(t *testing.T) {
 			o := podResource
 			o.New = func() Object { made.Add(1); return &corev1.Pod{} }
 			lw := NewRESTListerWatcher[*corev1.Pod](restClient(t, answer(func(*http.Request) (int, string, []byte) { return 200, w.media, body })), o)
-			x := NewIndexer(MetaKey[*corev1.Pod], IndexerOptions{})
-			r := NewReflector(lw, deltafifo.New[*corev1.Pod](), ReflectorOptions[*corev1.Pod]{Held: x.held})
+			x := indexer.New(MetaKey[*corev1.Pod], indexer.Options{})
+			r := NewReflector(lw, deltafifo.New[*corev1.Pod](), ReflectorOptions[*corev1.Pod]{Held: x.Held})
 			made.Store(0)
 			all, _, err := r.pages(t.Context())
 			must(0, err)
@@ -171,8 +172,8 @@ func TestHeldObjectsOfStreams(t *testing.T) {
 		}
 		body = append(append(body, w.event(t, "BOOKMARK", end)...), w.event(t, "ADDED", &list.Items[0])...)
 		lw := NewRESTListerWatcher[*corev1.Pod](restClient(t, answer(func(*http.Request) (int, string, []byte) { return 200, w.media, body })), podResource)
-		x, fifo := NewIndexer(MetaKey[*corev1.Pod], IndexerOptions{}), deltafifo.New[*corev1.Pod]()
-		r := NewReflector(lw, fifo, ReflectorOptions[*corev1.Pod]{Held: x.held, StreamLists: true})
+		x, fifo := indexer.New(MetaKey[*corev1.Pod], indexer.Options{}), deltafifo.New[*corev1.Pod]()
+		r := NewReflector(lw, fifo, ReflectorOptions[*corev1.Pod]{Held: x.Held, StreamLists: true})
 		r.step(t.Context(), stateStream)
 		first := fifo.Take(nil)
 		must(x.Apply(first))

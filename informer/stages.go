@@ -4,6 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flyball-dev/flyball/informer/deltafifo"
+	"github.com/flyball-dev/flyball/informer/indexer"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
@@ -44,3 +45,37 @@ const (
 
 // NewDeltaFIFO returns an empty log.
 func NewDeltaFIFO[T any]() *DeltaFIFO[T] { return deltafifo.New[T]() }
+
+// The cache; see package indexer.
+type (
+	// Indexer is the cache: objects by key, indexes over them, and the watermark up to which they are complete.
+	Indexer[T any] = indexer.Indexer[T]
+	// IndexerOptions configure an [Indexer].
+	IndexerOptions = indexer.Options
+	// IndexFunc gives the values under which an index finds an object: none, one or many.
+	IndexFunc[T any] = indexer.IndexFunc[T]
+	// Snapshot is the cache at one resource version.
+	Snapshot[T any] = indexer.Snapshot[T]
+)
+
+var (
+	// ErrNoIndex reports that the informer has no index of that name.
+	ErrNoIndex = indexer.ErrNoIndex
+	// ErrIndexExists reports that the informer already has an index of that name.
+	ErrIndexExists = indexer.ErrIndexExists
+)
+
+// NewIndexer returns an empty cache. key names an object within it; nil is its [Key], found without an allocation.
+func NewIndexer[T any](key func(T) (string, error), o IndexerOptions) *Indexer[T] {
+	return indexer.New(key, o)
+}
+
+// MetaKey is [Key] in the form that [NewIndexer] takes.
+func MetaKey[T metav1.Object](obj T) (string, error) { return Key(obj), nil }
+
+// LabelIndex is the name of an index by the values of one label. Where a cache has one, List looks only at the objects
+// that the index finds.
+func LabelIndex(key string) string { return indexer.LabelIndex(key) }
+
+// ByLabel is the function of a [LabelIndex].
+func ByLabel[T metav1.Object](key string) IndexFunc[T] { return indexer.ByLabel[T](key) }

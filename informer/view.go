@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/flyball-dev/flyball/informer/indexer"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
@@ -84,7 +85,7 @@ func (v *view[T]) RemoveHandler(ctx context.Context, r *Registration) error {
 	return v.shared.RemoveHandler(ctx, r)
 }
 
-func (v *view[T]) AddIndex(name string, f IndexFunc[T]) error {
+func (v *view[T]) AddIndex(name string, f indexer.IndexFunc[T]) error {
 	if f == nil {
 		return v.shared.AddIndex(name, nil) // It says what is wrong.
 	}
@@ -125,10 +126,12 @@ func (v *view[T]) All() iter.Seq[T] {
 	}
 }
 
-func (v *view[T]) Snapshot() Snapshot[T] { return snapshotView[T]{v.shared.Snapshot()} }
+func (v *view[T]) Snapshot() indexer.Snapshot[T] { return snapshotView[T]{v.shared.Snapshot()} }
 
 // snapshotView is to a snapshot what view is to an informer.
-type snapshotView[T objects.Object] struct{ shared Snapshot[objects.Object] }
+type snapshotView[T objects.Object] struct {
+	shared indexer.Snapshot[objects.Object]
+}
 
 func (v snapshotView[T]) Get(namespace, name string) (T, bool) {
 	obj, found := v.shared.Get(namespace, name)

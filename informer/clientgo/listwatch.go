@@ -91,7 +91,7 @@ func (lw listerWatcher) Watch(ctx context.Context, o informer.WatchOptions) (inf
 	}
 }
 
-// ofNoServer says whether err came neither from a server nor from a connection to one.
+// ofNoServer reports whether err came neither from a server nor from a connection to one.
 func ofNoServer(err error) bool {
 	var (
 		status     apierrors.APIStatus

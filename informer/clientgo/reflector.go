@@ -33,7 +33,7 @@ type StoreReflector struct {
 	lw    listerWatcher
 	store ReflectorStore
 	o     ReflectorOptions
-	// stream says whether to ask for streamed lists.
+	// stream reports whether to ask for streamed lists.
 	stream bool
 
 	mu sync.Mutex

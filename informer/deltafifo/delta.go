@@ -44,12 +44,13 @@ type Delta[T any] struct {
 	Object T
 	// Objects is set for Replace. The receiver owns the slice.
 	Objects []T
-	// Unreadable are objects in a state that could not be decoded. In a Replace they exist beside Objects; in an Upsert or
-	// Delete the one element stands for Object. The cache keeps what it has of them while they exist.
+	// Unreadable are objects in a state that could not be decoded. In a Replace they exist beside Objects; in an
+	// Upsert or Delete the one element stands for Object. The cache keeps what it has of them while they exist.
 	Unreadable []*objects.DecodeError
 	// ResourceVersion is the position in the server's history after this delta; "" for Resync.
 	ResourceVersion string
-	// Scope numbers the reflector it came from; an indexer has a watermark for each. An informer of one reflector uses 0.
+	// Scope numbers the reflector it came from; an indexer has a watermark for each. An informer of one reflector
+	// uses 0.
 	Scope int
 	// Accept says what the cache does with states that are not later than its own.
 	Accept Acceptance

@@ -9,17 +9,17 @@ import (
 // one transaction, and small enough that a stuck consumer costs megabytes, not all memory.
 const Limit = 4096
 
-// DeltaFIFO is an ordered log of deltas between the reflector, which appends, and one consumer, which takes everything
-// queued in one step. It is not the DeltaFIFO of client-go, which keeps a queue of keys with a list of deltas for each: it
-// merges the deltas of a key, and loses the order between keys. It is nearer to client-go's RealFIFO, an ordered log too,
-// whose consumer takes one delta at a time or a batch of bounded size.
+// DeltaFIFO is an ordered log of deltas between the reflector, which appends, and one consumer, which takes
+// everything queued in one step. It is not the DeltaFIFO of client-go, which keeps a queue of keys with a list of
+// deltas for each: it merges the deltas of a key, and loses the order between keys. It is nearer to client-go's
+// RealFIFO, an ordered log too, whose consumer takes one delta at a time or a batch of bounded size.
 //
-// The log is ordered, and merges nothing, for three reasons. The cache then passes through the states that the server
-// had, so one resource version says how far it has come. Appending costs no map and no key. And only a handler that lags
-// needs merging, so it is done there, for that handler alone.
+// The log is ordered, and merges nothing, for three reasons. The cache then passes through the states that the
+// server had, so one resource version says how far it has come. Appending costs no map and no key. And only a
+// handler that lags needs merging, so it is done there, for that handler alone.
 //
-// Taking all at once makes the batches: while one is applied, the next fills, and the busier the server, the larger they
-// get.
+// Taking all at once makes the batches: while one is applied, the next fills, and the busier the server, the larger
+// they get.
 //
 // Concurrency: any number of producers, one consumer.
 //
@@ -35,7 +35,8 @@ type DeltaFIFO[T any] struct {
 	// ready has capacity 1 and holds a token whenever something is queued that the consumer was not told of. Sent to
 	// by producers under mu, received by the consumer, never closed.
 	ready chan struct{}
-	// room is nil unless a producer waits. Made by the first that waits, closed by the consumer's Take; nothing is sent.
+	// room is nil unless a producer waits. Made by the first that waits, closed by the consumer's Take; nothing is
+	// sent.
 	room chan struct{}
 }
 

@@ -9,7 +9,7 @@ import (
 // Decoder decodes objects so that they take little memory: equal strings are one, and so are equal parts of objects.
 type Decoder struct {
 	mu sync.Mutex
-	// share says whether the object under way may refer to parts of others.
+	// share reports whether the object under way may refer to parts of others.
 	share bool
 	words words
 

@@ -55,7 +55,7 @@ const (
 	metadataKey      = "metadata"
 )
 
-// indexed says whether the next span begins at the position, as it does in whatever is JSON.
+// indexed reports whether the next span begins at the position, as it does in whatever is JSON.
 func (r *reader) indexed() bool {
 	return r.span < len(r.spans) && int(r.spans[r.span].start) == r.at
 }

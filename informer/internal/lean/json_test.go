@@ -162,7 +162,7 @@ func FuzzTree(f *testing.F) {
 	})
 }
 
-// malformedManagedFields says whether text is right when its managed fields are taken out, which nobody looks at.
+// malformedManagedFields reports whether text is right when its managed fields are taken out, which nobody looks at.
 func malformedManagedFields(text []byte) bool {
 	v, err := ValueOf(bytes.Clone(text))
 	if err != nil {

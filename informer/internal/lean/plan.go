@@ -176,7 +176,7 @@ func (*field) part(into **field, t reflect.Type) bool {
 	return ok
 }
 
-// refers says whether values of a type refer to memory outside themselves, strings not counted: those are kept once anyway.
+// refers reports whether values of a type refer to memory outside themselves, strings not counted: those are kept once anyway.
 func refers(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map, reflect.Interface:

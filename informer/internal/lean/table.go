@@ -89,7 +89,7 @@ type site struct {
 // A field is judged by this many values.
 const judged = 4096
 
-// worth says whether a value with that hash is to be looked up.
+// worth reports whether a value with that hash is to be looked up.
 func (s *site) worth(hash uint64) bool {
 	if s.unique && hash>>60 != 0 {
 		return false

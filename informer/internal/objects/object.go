@@ -48,26 +48,27 @@ func Identify[T any](obj T) Identity {
 	return Identity{UID: m.GetUID(), Version: m.GetResourceVersion()}
 }
 
-// StateOf is the state that obj is; the zero ObjectState when it has no metadata.
+// StateOf is the state that obj is; the zero State when it has no metadata.
 func StateOf[T any](obj T) (s State) {
 	if m, ok := any(obj).(metav1.Object); ok {
-		s.Namespace, s.Name, s.UID, s.ResourceVersion = []byte(m.GetNamespace()), []byte(m.GetName()), []byte(m.GetUID()), []byte(m.GetResourceVersion())
+		s.Namespace, s.Name = []byte(m.GetNamespace()), []byte(m.GetName())
+		s.UID, s.ResourceVersion = []byte(m.GetUID()), []byte(m.GetResourceVersion())
 	}
 	return s
 }
 
-// SameObject says whether both are states of one object. An absent UID (objects written by hand) matches any.
+// SameObject reports whether both are states of one object. An absent UID (objects written by hand) matches any.
 func (i Identity) SameObject(other Identity) bool {
 	return i.UID == other.UID || i.UID == "" || other.UID == ""
 }
 
-// SameState says whether both are the same state of one object.
+// SameState reports whether both are the same state of one object.
 func (i Identity) SameState(other Identity) bool {
 	return i.UID == other.UID && i.Version == other.Version && i.Version != ""
 }
 
-// Older says whether resource version a is known to come before b. Versions that cannot be compared are not older: the
-// later arrival then counts.
+// Older reports whether resource version a is known to come before b. Versions that cannot be compared are not older:
+// the later arrival then counts.
 //
 // Source: KEP-5504, resource versions of one resource are comparable as integers.
 func Older(a, b string) bool {
@@ -75,7 +76,7 @@ func Older(a, b string) bool {
 	return err == nil && c < 0
 }
 
-// Missing says whether obj is nothing, of whatever type.
+// Missing reports whether obj is nothing, of whatever type.
 func Missing(obj any) bool {
 	if obj == nil {
 		return true

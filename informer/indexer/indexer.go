@@ -1,7 +1,8 @@
-package informer
+package indexer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -19,13 +20,14 @@ import (
 //
 // It has one writer, [Indexer.Apply], which makes a whole batch visible at once, and any number of readers.
 //
-// Concurrency: all methods may be called at any time. Readers wait only while prepared changes are put in place, never
-// for an index function.
+// Concurrency: all methods may be called at any time. Readers wait only while prepared changes are put in place,
+// never for an index function.
 type Indexer[T any] struct {
-	// key is nil for the object's [Key].
+	// key is nil for the namespace and name.
 	key func(T) (string, error)
 
-	// write serialises the writers: Apply and AddIndex. It is taken before mu. Whoever holds it may read what mu guards.
+	// write serialises the writers: Apply and AddIndex. It is taken before mu. Whoever holds it may read what mu
+	// guards.
 	write sync.Mutex
 	// scratch is guarded by write.
 	scratch scratch[T]
@@ -34,7 +36,8 @@ type Indexer[T any] struct {
 	mu      sync.RWMutex
 	entries map[string]*entry[T]
 	all     *bucket[T]
-	// indexes is in order of addition. indexes[0] is the built-in one, by namespace: List of one must not look at all others. Users cannot name it.
+	// indexes is in order of addition. indexes[0] is the built-in one, by namespace: List of one must not look at
+	// all others. Users cannot name it.
 	indexes []*index[T]
 	// labelled says that one of them is a [LabelIndex].
 	labelled bool
@@ -61,13 +64,14 @@ type scopeState struct {
 }
 
 // IndexerOptions configure an [Indexer]. The zero value works.
-type IndexerOptions struct {
+type Options struct {
 	// Scopes is the number of reflectors that write to it; 0 means 1.
 	Scopes int
 }
 
-// NewIndexer returns an empty cache. key names an object within it; nil is its [Key], found without an allocation.
-func NewIndexer[T any](key func(T) (string, error), o IndexerOptions) *Indexer[T] {
+// New returns an empty cache. key names an object within it; nil is its namespace and name, found without an
+// allocation.
+func New[T any](key func(T) (string, error), o Options) *Indexer[T] {
 	return &Indexer[T]{
 		key:       key,
 		entries:   map[string]*entry[T]{},
@@ -78,8 +82,15 @@ func NewIndexer[T any](key func(T) (string, error), o IndexerOptions) *Indexer[T
 	}
 }
 
-// MetaKey is [Key] in the form that [NewIndexer] takes.
+// MetaKey is an object's namespace and name in the form that [New] takes.
 func MetaKey[T metav1.Object](obj T) (string, error) { return objects.Key(obj), nil }
+
+var (
+	// ErrNoIndex reports that the cache has no index of that name.
+	ErrNoIndex = errors.New("no such index")
+	// ErrIndexExists reports that the cache already has an index of that name.
+	ErrIndexExists = errors.New("index exists")
+)
 
 // AddIndex adds an index over what is there and what will come.
 //
@@ -137,14 +148,15 @@ func (x *Indexer[T]) Get(key string) (obj T, found bool) {
 	return obj, false
 }
 
-// known says whether the object is there in some state.
-func (x *Indexer[T]) known(s objects.State) bool {
+// Known reports whether the cache holds the object, in any state.
+func (x *Indexer[T]) Known(s objects.State) bool {
 	_, found := x.Get(objects.KeyOf(string(s.Namespace), string(s.Name)))
 	return found
 }
 
-// held returns the object that is there in that very state. It allocates nothing: a list asks for each of its objects.
-func (x *Indexer[T]) held(s objects.State) (obj T, found bool) {
+// Held returns the object that is there in that very state. It allocates nothing: a list asks for each of its
+// objects.
+func (x *Indexer[T]) Held(s objects.State) (obj T, found bool) {
 	var room [256]byte
 	key := room[:0]
 	if len(s.Namespace) > 0 {
@@ -254,8 +266,8 @@ func (x *Indexer[T]) AllByIndex(name, value string) (iter.Seq[T], error) {
 	}, nil
 }
 
-// All goes through the objects as they are when the loop begins. Nothing is copied, and nothing is locked while the loop
-// runs; the first write during it pays for one copy of the list of pointers.
+// All goes through the objects as they are when the loop begins. Nothing is copied, and nothing is locked while the
+// loop runs; the first write during it pays for one copy of the list of pointers.
 func (x *Indexer[T]) All() iter.Seq[T] {
 	return func(yield func(T) bool) {
 		x.mu.Lock()
@@ -296,7 +308,7 @@ func (x *Indexer[T]) Unindexed() (n int, err error) {
 	return len(x.unindexed), err
 }
 
-// Synced says whether each scope has been listed.
+// Synced reports whether each scope has been listed.
 func (x *Indexer[T]) Synced() bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -341,8 +353,8 @@ func (x *Indexer[T]) ScopeHistory(scope int) int64 {
 	return x.scopes[scope].history
 }
 
-// WaitForResourceVersion waits until the watermark of scope is rv or later. A server whose versions cannot be compared is
-// waited for until it is exactly rv.
+// WaitForResourceVersion waits until the watermark of scope is rv or later. A server whose versions cannot be
+// compared is waited for until it is exactly rv.
 //
 // Errors: ctx's.
 func (x *Indexer[T]) WaitForResourceVersion(ctx context.Context, scope int, rv string) error {

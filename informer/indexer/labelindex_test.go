@@ -1,4 +1,4 @@
-package informer
+package indexer
 
 import (
 	"fmt"
@@ -11,19 +11,21 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/flyball-dev/flyball/informer/deltafifo"
+	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
 func names(objs []*corev1.Pod) (all []string) {
 	for _, p := range objs {
-		all = append(all, Key(p))
+		all = append(all, objects.Key(p))
 	}
 	slices.Sort(all)
 	return all
 }
 
-// TestLabelIndex: a cache with indexes by label lists the same as one without, for any selector, namespace and history.
+// TestLabelIndex: a cache with indexes by label lists the same as one without, for any selector, namespace and
+// history.
 func TestLabelIndex(t *testing.T) {
-	plain, indexed := NewIndexer(MetaKey[*corev1.Pod], IndexerOptions{}), NewIndexer(MetaKey[*corev1.Pod], IndexerOptions{})
+	plain, indexed := New(MetaKey[*corev1.Pod], Options{}), New(MetaKey[*corev1.Pod], Options{})
 	for _, key := range []string{"app", "tier"} {
 		must(0, indexed.AddIndex(LabelIndex(key), ByLabel[*corev1.Pod](key)))
 	}
@@ -37,12 +39,12 @@ func TestLabelIndex(t *testing.T) {
 				p.Labels[key] = fmt.Sprint(r.IntN(3))
 			}
 		}
-		d := Delta[*corev1.Pod]{Object: p, ResourceVersion: p.ResourceVersion}
+		d := deltafifo.Delta[*corev1.Pod]{Object: p, ResourceVersion: p.ResourceVersion}
 		if r.IntN(5) == 0 {
 			d.Type = deltafifo.Delete
 		}
-		must(plain.Apply([]Delta[*corev1.Pod]{d}))
-		must(indexed.Apply([]Delta[*corev1.Pod]{d}))
+		must(plain.Apply([]deltafifo.Delta[*corev1.Pod]{d}))
+		must(indexed.Apply([]deltafifo.Delta[*corev1.Pod]{d}))
 		if version%20 != 0 {
 			continue
 		}

@@ -1,4 +1,4 @@
-package informer
+package indexer
 
 import (
 	"errors"
@@ -58,7 +58,7 @@ func FuzzSnapshot(f *testing.F) {
 		if len(ops) > 100 {
 			t.Skip("longer is not different")
 		}
-		x := NewIndexer(MetaKey[object], IndexerOptions{})
+		x := New(MetaKey[object], Options{})
 		must(0, x.AddIndex("value", func(o object) ([]string, error) { return []string{o.Labels["value"]}, nil }))
 		now := func() string {
 			return picture(t, func() []object { return x.List("n", nil) },
@@ -75,18 +75,18 @@ func FuzzSnapshot(f *testing.F) {
 				Namespace: "n", Name: fmt.Sprint("o", int(op&7)%6), UID: types.UID(strconv.Itoa(int(op>>3) & 1)),
 				ResourceVersion: strconv.Itoa(i + 1), Labels: map[string]string{"value": strconv.Itoa(i % 3)},
 			}}
-			d := Delta[object]{Object: obj, ResourceVersion: obj.ResourceVersion}
+			d := deltafifo.Delta[object]{Object: obj, ResourceVersion: obj.ResourceVersion}
 			switch op >> 6 {
 			case 2:
 				d.Type = deltafifo.Delete
 			case 3:
 				open = append(open, taken{x.Snapshot(), now()})
-				d = Delta[object]{Type: deltafifo.Bookmark, ResourceVersion: obj.ResourceVersion}
+				d = deltafifo.Delta[object]{Type: deltafifo.Bookmark, ResourceVersion: obj.ResourceVersion}
 				if op&7 == 0 {
-					d = Delta[object]{Type: deltafifo.Replace, ResourceVersion: obj.ResourceVersion, Objects: []object{obj}}
+					d = deltafifo.Delta[object]{Type: deltafifo.Replace, ResourceVersion: obj.ResourceVersion, Objects: []object{obj}}
 				}
 			}
-			if _, err := x.Apply([]Delta[object]{d}); err != nil {
+			if _, err := x.Apply([]deltafifo.Delta[object]{d}); err != nil {
 				t.Fatal(err)
 			}
 			for _, s := range open {

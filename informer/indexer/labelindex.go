@@ -1,4 +1,4 @@
-package informer
+package indexer
 
 import (
 	"strings"
@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// LabelIndex is the name of an index by the values of one label. Where a cache has one, List looks only at the objects that it finds, when the
-// selector wants one value of that label. It is made by
+// LabelIndex is the name of an index by the values of one label. Where a cache has one, List looks only at the
+// objects that it finds, when the selector wants one value of that label. It is made by
 //
 //	inf.AddIndex(informer.LabelIndex("app"), informer.ByLabel[*corev1.Pod]("app"))
 //
@@ -41,8 +41,8 @@ func labelOf(name string) string {
 	return ""
 }
 
-// candidates is the smallest bucket known to hold all objects of a namespace ("" is all) that sel selects; nil when there are none. The caller
-// holds a lock.
+// candidates is the smallest bucket known to hold all objects of a namespace ("" is all) that sel selects; nil when
+// there are none. The caller holds a lock.
 func (x *Indexer[T]) candidates(namespace string, sel labels.Selector) *bucket[T] {
 	best := x.all
 	if namespace != "" {
@@ -53,7 +53,9 @@ func (x *Indexer[T]) candidates(namespace string, sel labels.Selector) *bucket[T
 	}
 	requirements, _ := sel.Requirements() // Of a selector that selects nothing there are none.
 	for _, r := range requirements {
-		if r.Operator() != selection.Equals && r.Operator() != selection.DoubleEquals && r.Operator() != selection.In || r.Values().Len() != 1 {
+		op := r.Operator()
+		equality := op == selection.Equals || op == selection.DoubleEquals || op == selection.In
+		if !equality || r.Values().Len() != 1 {
 			continue
 		}
 		for _, ix := range x.indexes[1:] {
@@ -72,7 +74,7 @@ func (x *Indexer[T]) candidates(namespace string, sel labels.Selector) *bucket[T
 	return best
 }
 
-// selects says whether an object is in a namespace ("" is all) and sel (nil is everything) selects it.
+// selects reports whether an object is in a namespace ("" is all) and sel (nil is everything) selects it.
 func selects[T any](obj T, namespace string, sel labels.Selector) bool {
 	m, ok := any(obj).(metav1.Object)
 	if !ok {

@@ -1,4 +1,4 @@
-package informer
+package indexer
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flyball-dev/flyball/informer/deltafifo"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -28,10 +29,10 @@ func byKeys(m *corev1.ConfigMap) (values []string, err error) {
 	return values, nil
 }
 
-// TestIndexOfManyValues: objects with few values under an index and objects with many, which come and go, are found under those that
-// they have and no others.
+// TestIndexOfManyValues: objects with few values under an index and objects with many, which come and go, are found
+// under those that they have and no others.
 func TestIndexOfManyValues(t *testing.T) {
-	x := NewIndexer(MetaKey[*corev1.ConfigMap], IndexerOptions{})
+	x := New(MetaKey[*corev1.ConfigMap], Options{})
 	must(0, x.AddIndex("keys", byKeys))
 	r := rand.New(rand.NewPCG(3, 4))
 	state := map[string][]string{}
@@ -43,7 +44,7 @@ func TestIndexOfManyValues(t *testing.T) {
 			}
 		}
 		state[name] = values
-		must(x.Apply([]Delta[*corev1.ConfigMap]{{Object: keyed(name, version+1, values)}}))
+		must(x.Apply([]deltafifo.Delta[*corev1.ConfigMap]{{Object: keyed(name, version+1, values)}}))
 		for v := range 3 * fewTerms {
 			var got, want []string
 			for _, m := range must(x.ByIndex("keys", fmt.Sprint(v))) {
@@ -63,10 +64,10 @@ func TestIndexOfManyValues(t *testing.T) {
 	}
 }
 
-// TestIndexOfManyValuesIsLinear: an object with 20,000 values under an index that gets one more, and loses one, costs far less than
-// the 400 million comparisons of each with each.
+// TestIndexOfManyValuesIsLinear: an object with 20,000 values under an index that gets one more, and loses one,
+// costs far less than the 400 million comparisons of each with each.
 func TestIndexOfManyValuesIsLinear(t *testing.T) {
-	x := NewIndexer(MetaKey[*corev1.ConfigMap], IndexerOptions{})
+	x := New(MetaKey[*corev1.ConfigMap], Options{})
 	must(0, x.AddIndex("keys", byKeys))
 	var values []string
 	for v := range 20_000 {
@@ -75,7 +76,7 @@ func TestIndexOfManyValuesIsLinear(t *testing.T) {
 	fastest := time.Hour // of several: the machine has other things to do
 	for version := range 10 {
 		begin := time.Now()
-		must(x.Apply([]Delta[*corev1.ConfigMap]{{Object: keyed("m", version+1, values[version:len(values)-10+version])}}))
+		must(x.Apply([]deltafifo.Delta[*corev1.ConfigMap]{{Object: keyed("m", version+1, values[version:len(values)-10+version])}}))
 		fastest = min(fastest, time.Since(begin))
 	}
 	if fastest > time.Second {

@@ -1,4 +1,4 @@
-package informer
+package indexer
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
-// Snapshot is the cache at one resource version: reads of it fit together, however long they take and whatever is written
-// meanwhile. Close it: until then every object that changes is kept in its earlier state as well.
+// Snapshot is the cache at one resource version: reads of it fit together, however long they take and whatever is
+// written meanwhile. Close it: until then every object that changes is kept in its earlier state as well.
 //
 // Concurrency: as [Informer].
 type Snapshot[T any] interface {
@@ -24,8 +24,8 @@ type Snapshot[T any] interface {
 	Close()
 }
 
-// snapshot is the cache of now, seen through what has been undone since: taking one costs nothing, keeping it costs as much
-// as changes, and those who write pay only while there is one.
+// snapshot is the cache of now, seen through what has been undone since: taking one costs nothing, keeping it costs
+// as much as changes, and those who write pay only while there is one.
 type snapshot[T any] struct {
 	indexer *Indexer[T]
 	version string
@@ -47,12 +47,15 @@ type undone[T any] struct {
 func (x *Indexer[T]) Snapshot() Snapshot[T] {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	s := &snapshot[T]{indexer: x, version: x.resourceVersionLocked(), indexes: len(x.indexes), undo: map[string]undone[T]{}}
+	s := &snapshot[T]{
+		indexer: x, version: x.resourceVersionLocked(), indexes: len(x.indexes), undo: map[string]undone[T]{},
+	}
 	x.snapshots = append(x.snapshots, s)
 	return s
 }
 
-// preserve notes for the snapshots what is under key before it changes. e is nil when nothing is. The caller holds mu.
+// preserve notes for the snapshots what is under key before it changes. e is nil when nothing is. The caller holds
+// mu.
 func (x *Indexer[T]) preserve(key string, e *entry[T]) {
 	for _, s := range x.snapshots {
 		if _, known := s.undo[key]; known {

@@ -1,4 +1,4 @@
-package informer
+package indexer
 
 import (
 	"fmt"
@@ -32,11 +32,11 @@ type preparedObject[T any] struct {
 
 // Apply makes a batch visible in one step: whoever reads sees all of it or nothing. It returns what really changed.
 //
-// The type of a delta is not believed, the cache is asked: an Upsert of an unknown key adds, one of the state already held does
-// nothing, one of an earlier state does nothing, and one with another UID is a delete and an add, as the first object must
-// have gone for the second to come. A Delete of an unknown key does nothing. A Replace deletes what it does not
-// hold, and does nothing for what it holds unchanged. Of an object that could not be decoded the cache keeps the last readable
-// state until the object is gone.
+// The type of a delta is not believed, the cache is asked: an Upsert of an unknown key adds, one of the state
+// already held does nothing, one of an earlier state does nothing, and one with another UID is a delete and an add,
+// as the first object must have gone for the second to come. A Delete of an unknown key does nothing. A Replace
+// deletes what it does not hold, and does nothing for what it holds unchanged. Of an object that could not be
+// decoded the cache keeps the last readable state until the object is gone.
 //
 // Concurrency: one Apply at a time; it waits for others. Index functions run before readers are locked out.
 //
@@ -95,7 +95,8 @@ func (tx *transaction[T]) prepare(batch []deltafifo.Delta[T]) error {
 		if lives {
 			tx.pool, err = terms(tx.pool, tx.indexes, obj)
 		}
-		tx.prepared = append(tx.prepared, preparedObject[T]{key: key, entry: e, terms: tx.pool[start:len(tx.pool):len(tx.pool)], err: err})
+		found := tx.pool[start:len(tx.pool):len(tx.pool)]
+		tx.prepared = append(tx.prepared, preparedObject[T]{key: key, entry: e, terms: found, err: err})
 		return nil
 	}
 	for i := range batch {
@@ -194,7 +195,8 @@ func (tx *transaction[T]) renew(e *entry[T], obj T, p preparedObject[T], accept 
 	tx.noteIndexing(p)
 }
 
-// holds says whether obj is the state that e has. Of a history that went back, the same version may have been given twice.
+// holds reports whether obj is the state that e has. Of a history that went back, the same version may have been
+// given twice.
 func (e *entry[T]) holds(obj T, accept deltafifo.Acceptance) bool {
 	switch accept {
 	case deltafifo.AcceptAll:
@@ -225,8 +227,8 @@ func (tx *transaction[T]) delete(d *deltafifo.Delta[T], p preparedObject[T]) {
 	}
 }
 
-// replace makes the scope hold what d lists. Deletes come first, so that a handler that keeps resources of unique names
-// frees before it takes.
+// replace makes the scope hold what d lists. Deletes come first, so that a handler that keeps resources of unique
+// names frees before it takes.
 func (tx *transaction[T]) replace(d *deltafifo.Delta[T]) {
 	listed := tx.prepared[tx.next : tx.next+len(d.Objects)]
 	tx.next += len(d.Objects)
@@ -241,7 +243,8 @@ func (tx *transaction[T]) replace(d *deltafifo.Delta[T]) {
 		if e == nil {
 			continue
 		}
-		if had, got := objects.Identify(e.obj), objects.Identify(d.Objects[i]); d.Accept == deltafifo.AcceptAll || had.SameObject(got) || objects.Older(got.Version, had.Version) {
+		had, got := objects.Identify(e.obj), objects.Identify(d.Objects[i])
+		if d.Accept == deltafifo.AcceptAll || had.SameObject(got) || objects.Older(got.Version, had.Version) {
 			e.mark = tx.marks
 		}
 	}
@@ -268,10 +271,12 @@ func (tx *transaction[T]) replace(d *deltafifo.Delta[T]) {
 	s.listed, s.history = true, d.History
 }
 
-// stands says whether e is an earlier state of the object that cannot be decoded. After history went back a later one never was.
+// stands reports whether e is an earlier state of the object that cannot be decoded. After history went back a later
+// one never was.
 func (e *entry[T]) stands(u *objects.DecodeError, accept deltafifo.Acceptance) bool {
 	had := objects.Identify(e.obj)
-	return had.SameObject(objects.Identity{UID: u.UID}) && (accept != deltafifo.AcceptEarlier || objects.Older(had.Version, u.Version))
+	later := accept != deltafifo.AcceptEarlier || objects.Older(had.Version, u.Version)
+	return had.SameObject(objects.Identity{UID: u.UID}) && later
 }
 
 // upsertUnreadable keeps the object in its last readable state; one that another took the place of is gone.
@@ -280,7 +285,8 @@ func (tx *transaction[T]) upsertUnreadable(u *objects.DecodeError) {
 	if e == nil {
 		return
 	}
-	if had := objects.Identify(e.obj); !had.SameObject(objects.Identity{UID: u.UID}) && !objects.Older(u.Version, had.Version) {
+	had := objects.Identify(e.obj)
+	if !had.SameObject(objects.Identity{UID: u.UID}) && !objects.Older(u.Version, had.Version) {
 		tx.drop(e, e.obj, true)
 	}
 }
@@ -345,8 +351,8 @@ func (tx *transaction[T]) noteIndexing(p preparedObject[T]) {
 	}
 }
 
-// everything returns the cache as changes of one type, ChangeAdd or ChangeResync.
-func (x *Indexer[T]) everything(t ChangeType) []Change[T] {
+// Everything returns the cache as changes of one type, ChangeAdd or ChangeResync.
+func (x *Indexer[T]) Everything(t ChangeType) []Change[T] {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	all := make([]Change[T], 0, len(x.all.entries))

@@ -1,4 +1,4 @@
-package informer
+package indexer
 
 // ChangeType is what a [Change] says.
 type ChangeType uint8
@@ -34,7 +34,8 @@ type Applied[T any] struct {
 	FirstSync bool
 	// Resync says that a DeltaResync was in the batch, after which nothing else may be.
 	Resync bool
-	// IndexErr is the error of an object that the index functions failed on while they had succeeded on all before; nil otherwise.
+	// IndexErr is the error of an object that the index functions failed on while they had succeeded on all before;
+	// nil otherwise.
 	IndexErr error
 	// Duplicates counts events that told nothing new, Outdated objects that the cache had newer.
 	Duplicates, Outdated int

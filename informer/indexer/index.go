@@ -1,4 +1,4 @@
-package informer
+package indexer
 
 import (
 	"errors"
@@ -13,11 +13,11 @@ import (
 
 // IndexFunc gives the values under which an index finds an object: none, one or many.
 //
-// Concurrency: called by the cache's one writer while no reader is locked out, once per new state of an object. It may read
-// the cache but not add indexes. Readers of the cache may not change what it returned.
+// Concurrency: called by the cache's one writer while no reader is locked out, once per new state of an object. It
+// may read the cache but not add indexes. Readers of the cache may not change what it returned.
 //
-// Errors: the object stays in the cache, is left out of this index only, and shows in [Health].Unindexed. A panic counts as
-// an error.
+// Errors: the object stays in the cache, is left out of this index only, and shows in the informer's Health. A panic
+// counts as an error.
 type IndexFunc[T any] func(obj T) ([]string, error)
 
 // entry is one object in the cache.
@@ -30,8 +30,8 @@ type entry[T any] struct {
 	mark uint64
 	// gone says that it is not in the cache any more.
 	gone bool
-	// places are the buckets that hold it. Invariant: for each place p at i, p.bucket.entries[p.pos] is this entry, and
-	// places[0] is in the bucket of all objects.
+	// places are the buckets that hold it. Invariant: for each place p at i, p.bucket.entries[p.pos] is this entry,
+	// and places[0] is in the bucket of all objects.
 	places []place[T]
 }
 
@@ -41,11 +41,12 @@ type place[T any] struct {
 	pos    int
 }
 
-// bucket is a set of objects that is read as a slice: all of them, or those under one value of one index. The order is
-// arbitrary but the same for the same history.
+// bucket is a set of objects that is read as a slice: all of them, or those under one value of one index. The order
+// is arbitrary but the same for the same history.
 //
-// A map of sets, the obvious design, costs a lookup per object read. Here a read copies a slice, and adding and removing are still O(1), because each
-// entry knows its positions: removal moves the last one into the hole. An update that leaves the index values as they are writes one pointer to each of its buckets.
+// A map of sets, the obvious design, costs a lookup per object read. Here a read copies a slice, and adding and
+// removing are still O(1), because each entry knows its positions: removal moves the last one into the hole. An
+// update that leaves the index values as they are writes one pointer to each of its buckets.
 type bucket[T any] struct {
 	// index is nil for the bucket of all objects.
 	index   *index[T]
@@ -118,7 +119,8 @@ func (ix *index[T]) append(dst []term[T], values []string) []term[T] {
 	return dst
 }
 
-// lookup returns the key of obj, and what is under it. The caller holds write. Without a key function it allocates only for what is new.
+// lookup returns the key of obj, and what is under it. The caller holds write. Without a key function it allocates
+// only for what is new.
 func (x *Indexer[T]) lookup(obj T) (key string, e *entry[T], err error) {
 	if x.key != nil {
 		key, err = x.key(obj)
@@ -187,7 +189,8 @@ func (b *bucket[T]) read() []T {
 	return slices.Clone(b.objs)
 }
 
-// share returns the objects as they are now, and the count to be lowered when they are not looked at any more. The caller holds the write lock.
+// share returns the objects as they are now, and the count to be lowered when they are not looked at any more. The
+// caller holds the write lock.
 func (b *bucket[T]) share() ([]T, *atomic.Int32) {
 	if b.readers == nil {
 		b.readers = new(atomic.Int32)
@@ -271,7 +274,8 @@ func (e *entry[T]) set(obj T, want []term[T]) {
 	}
 }
 
-// setMany moves e, which has its new state, to where it is found under want: as set does, with a map instead of a search for each term.
+// setMany moves e, which has its new state, to where it is found under want: as set does, with a map instead of a
+// search for each term.
 func (e *entry[T]) setMany(want []term[T]) {
 	missing := make(map[term[T]]struct{}, len(want))
 	for _, t := range want {
@@ -297,7 +301,7 @@ func (e *entry[T]) setMany(want []term[T]) {
 	}
 }
 
-// indexedAs says whether e is in the buckets of want and no others: the usual case of an update.
+// indexedAs reports whether e is in the buckets of want and no others: the usual case of an update.
 func (e *entry[T]) indexedAs(want []term[T]) bool {
 	if len(e.places) != len(want)+1 {
 		return false
