@@ -1,5 +1,5 @@
-// Command hello is the smallest controller worth the name: for every Deployment it keeps a ConfigMap that greets it. It works on
-// the cluster that $KUBECONFIG or ~/.kube/config names.
+// Command hello is a minimal but complete controller: for every Deployment it keeps a ConfigMap with a greeting.
+// It connects to the cluster that $KUBECONFIG or ~/.kube/config names.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 // Greeter greets Deployments.
 type Greeter struct{ client.Client }
 
-// Reconcile makes the greeting of one Deployment what it should be.
+// Reconcile creates or updates the greeting of one Deployment.
 func (g *Greeter) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
 	var deployment appsv1.Deployment
 	if err := g.Get(ctx, r.NamespacedName, &deployment); err != nil {
@@ -33,12 +33,12 @@ func (g *Greeter) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, e
 	return ctrl.Result{}, err
 }
 
-// SetupWithManager makes the controller: it hears of Deployments, and of the ConfigMaps that they own.
+// SetupWithManager builds the controller. It watches Deployments, and the ConfigMaps that they own.
 func (g *Greeter) SetupWithManager(mgr *ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).For(&appsv1.Deployment{}).Owns(&corev1.ConfigMap{}).Complete(g)
 }
 
-// newManager makes the process: it has the caches, and the client that reads them.
+// newManager returns a manager that runs Greeter.
 func newManager(config *rest.Config) (*ctrl.Manager, error) {
 	mgr, err := ctrl.NewManager(config, ctrl.Options{})
 	if err != nil {
