@@ -8,19 +8,19 @@ import (
 
 // BucketOptions configures a [BucketRateLimiter].
 type BucketOptions struct {
-	// Rate is the number of retries per second that the bucket refills. Zero means 10.
+	// Rate is the number of tokens added to the bucket per second; each retry takes one. Zero means 10.
 	Rate float64
 	// Burst is the bucket's size. Zero means 100.
 	Burst int
-	// MaxDelay bounds how far ahead the bucket may be booked; see [BucketRateLimiter]. Zero means a minute.
+	// MaxDelay bounds how far ahead tokens are reserved; see [BucketRateLimiter]. Zero means one minute.
 	MaxDelay time.Duration
 }
 
-// BucketRateLimiter limits retries over all keys together: one token bucket, no memory of keys.
+// BucketRateLimiter limits the retries of all keys together by one token bucket. It keeps no state per key.
 //
-// Each retry books the next free token. Without a bound, a storm of n retries books the bucket n/Rate seconds ahead, and
-// a key that fails long after still waits behind the whole storm. So a booking farther ahead than MaxDelay is
-// handed back, and the key waits MaxDelay.
+// Each retry reserves the next free token. Without a bound, a burst of n retries would reserve the tokens of the next
+// n/Rate seconds, and a key that fails much later would still wait behind the whole burst. So a reservation farther
+// ahead than MaxDelay is cancelled, and the key waits MaxDelay.
 type BucketRateLimiter[K comparable] struct {
 	limiter  *rate.Limiter
 	maxDelay time.Duration
@@ -40,7 +40,7 @@ func NewBucketRateLimiter[K comparable](o BucketOptions) *BucketRateLimiter[K] {
 	return &BucketRateLimiter[K]{limiter: rate.NewLimiter(rate.Limit(o.Rate), o.Burst), maxDelay: o.MaxDelay}
 }
 
-// When books a token and returns the wait for it.
+// When reserves a token and returns how long to wait for it.
 func (l *BucketRateLimiter[K]) When(K) time.Duration {
 	now := time.Now()
 	booking := l.limiter.ReserveN(now, 1)
@@ -52,8 +52,8 @@ func (l *BucketRateLimiter[K]) When(K) time.Duration {
 	return delay
 }
 
-// Forget does nothing: a bucket remembers no keys.
+// Forget does nothing: a bucket has no state per key.
 func (l *BucketRateLimiter[K]) Forget(K) {}
 
-// NumRequeues returns 0: a bucket remembers no keys.
+// NumRequeues returns 0: a bucket has no state per key.
 func (l *BucketRateLimiter[K]) NumRequeues(K) int { return 0 }

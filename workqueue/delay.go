@@ -6,40 +6,43 @@ import (
 	"time"
 )
 
-// delayKind tells who asked for a delay. A key has at most one pending delay of each kind.
+// delayKind tells the two sources of a delay apart. A key has at most one pending delay of each kind.
 type delayKind uint32
 
 const (
-	// explicitDelay was asked for by AddAfter. Nothing but its end, or ShutDown, ends it.
+	// explicitDelay was set by AddAfter. It stays until it expires, or until ShutDown, Drain or DropDelays drops it.
 	explicitDelay delayKind = iota
-	// ownDelay was set by the loop that works on the key: its retry or periodic run. Any run that comes earlier ends it.
+	// ownDelay was set by the loop that works on the key: its retry or periodic run. Any run that comes earlier cancels
+	// it.
 	ownDelay
 	delayKinds
 )
 
-// delays are the pending delays of a queue and the one timer that ends them.
+// delays holds the pending delays of a queue and the one timer that expires them.
 type delays[K comparable] struct {
-	// heap is a heap of four children per node, ordered by (deadline, sequence).
+	// heap is a heap with four children per node, ordered by (deadline, sequence).
 	//
 	// Invariant: the entry of heap[i] has i in its delays, under heap[i]'s kind.
 	heap []delay
-	// sequence is that of the newest delay.
+	// sequence is the sequence number of the newest delay.
 	sequence uint32
 
-	// timer runs Queue.endDelays in a goroutine of its own, at the first deadline or earlier. Nil until there is a delay.
+	// timer runs Queue.endDelays in its own goroutine, at the first deadline or earlier. It is nil until the first
+	// delay.
 	timer *time.Timer
 	// alarm is the deadline the timer is set to; noAlarm if it is not set.
 	//
-	// Invariant: alarm ≤ heap[0].deadline. An alarm that comes too early sets the next one.
+	// Invariant: alarm ≤ heap[0].deadline. If the timer fires too early, endDelays sets it again.
 	alarm time.Duration
-	// running counts the alarm that is set and the goroutines of those that went off, so that ShutDown can wait for them.
+	// running counts the armed timer and the goroutines of timers that have fired, so that ShutDown can wait for them.
 	running sync.WaitGroup
 }
 
 const noAlarm = time.Duration(math.MaxInt64)
 
-// delayLocked sets a delay. Of explicit delays the earliest counts: all of them asked for a run no later than theirs.
-// Of the loop's own the last counts, unless it says otherwise: it is what the loop wants now. If the key is dirty, the loop needs none.
+// delayLocked sets a delay. If a key has several explicit delays, the earliest wins, because each of them asks for a
+// run no later than its deadline. Of the loop's own delays the last one wins, unless request.earliest is set, because
+// it is what the loop wants now. A dirty key needs no delay of the loop's own.
 func (q *Queue[K]) delayLocked(id uint32, e *entry[K], r request) {
 	deadline := q.now()
 	if r.after < noAlarm-1-deadline {
@@ -63,7 +66,7 @@ func (q *Queue[K]) delayLocked(id uint32, e *entry[K], r request) {
 	q.setAlarmLocked()
 }
 
-// setAlarmLocked sets the timer if the first deadline is earlier than its alarm.
+// setAlarmLocked resets the timer if the first deadline is earlier than the one the timer is set to.
 func (q *Queue[K]) setAlarmLocked() {
 	d := &q.delayed
 	if len(d.heap) == 0 || d.heap[0].deadline >= d.alarm {
@@ -75,12 +78,12 @@ func (q *Queue[K]) setAlarmLocked() {
 		d.running.Add(1)
 		d.timer = time.AfterFunc(wait, q.endDelays)
 	} else if !d.timer.Reset(wait) {
-		// The alarm before has gone off, and its goroutine accounts for itself.
+		// The timer had already fired, and that goroutine has its own count in running.
 		d.running.Add(1)
 	}
 }
 
-// endDelays is what the timer runs: it marks the keys whose deadline has come and sets the next alarm.
+// endDelays is the timer's function. It marks the keys whose deadline has passed and sets the timer again.
 func (q *Queue[K]) endDelays() {
 	defer q.delayed.running.Done()
 	q.mu.Lock()
@@ -93,7 +96,7 @@ func (q *Queue[K]) endDelays() {
 	q.setAlarmLocked()
 }
 
-// endDueLocked marks the keys whose deadline has come, in order of (deadline, sequence).
+// endDueLocked marks the keys whose deadline has passed, in order of (deadline, sequence).
 func (q *Queue[K]) endDueLocked() {
 	for now := q.now(); len(q.delayed.heap) > 0 && q.delayed.heap[0].deadline <= now; {
 		id := q.delayed.remove(0, &q.entries)
@@ -101,7 +104,8 @@ func (q *Queue[K]) endDueLocked() {
 	}
 }
 
-// DropDelays drops the pending delays of the keys that match, the loop's own and others. match is called under the queue's lock.
+// DropDelays drops all pending delays of the keys that match, explicit ones included. It calls match under the queue's
+// lock.
 func (q *Queue[K]) DropDelays(match func(key K) bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -119,7 +123,7 @@ func (q *Queue[K]) DropDelays(match func(key K) bool) {
 	}
 }
 
-// DropRequeue drops the pending retry or periodic run of a key: what AddRateLimited and RequeueAfter asked for.
+// DropRequeue drops the pending retry or periodic run of a key: the delay that AddRateLimited or RequeueAfter set.
 func (q *Queue[K]) DropRequeue(key K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -131,7 +135,7 @@ func (q *Queue[K]) DropRequeue(key K) {
 	q.unwantedLocked(id, e)
 }
 
-// unwantedLocked lets go of what is known of a key's next run, if none is to come.
+// unwantedLocked recycles the record of the key's next run if no run is wanted, and retires an idle entry.
 func (q *Queue[K]) unwantedLocked(id uint32, e *entry[K]) {
 	if !e.wanted() {
 		q.recycleLocked(e.run)
@@ -142,7 +146,7 @@ func (q *Queue[K]) unwantedLocked(id uint32, e *entry[K]) {
 	}
 }
 
-// stopDelaysLocked drops all delays and the timer.
+// stopDelaysLocked drops all delays and stops the timer.
 func (q *Queue[K]) stopDelaysLocked() {
 	for i := range q.delayed.heap {
 		id, kind := q.delayed.heap[i].owner()

@@ -2,11 +2,12 @@ package workqueue
 
 import "time"
 
-// delay is one wait of one key. It holds no pointer, so that the garbage collector need not look at a heap of a million.
+// delay is one pending delay of one key. It holds no pointer, so the garbage collector does not scan a heap of a
+// million delays.
 type delay struct {
-	// deadline is when the key is to become dirty, on the queue's clock.
+	// deadline is when the key becomes dirty, on the queue's clock.
 	deadline time.Duration
-	// sequence orders delays with equal deadlines: first asked for, first out. It is compared modulo 2³².
+	// sequence orders delays with equal deadlines: first in, first out. It is compared modulo 2³².
 	sequence uint32
 	// target is the id of the key's entry, times two, plus the delayKind.
 	target uint32
@@ -31,7 +32,7 @@ func (d *delays[K]) append(element delay) {
 	d.heap = append(d.heap, element)
 }
 
-// remove takes the element at i out and returns the id of its entry.
+// remove removes the element at i and returns the id of its entry.
 func (d *delays[K]) remove(i int, entries *table[K]) uint32 {
 	id, kind := d.heap[i].owner()
 	entries.at(id).delays[kind] = none
@@ -48,7 +49,7 @@ func (d *delays[K]) remove(i int, entries *table[K]) uint32 {
 	return id
 }
 
-// fix moves the element at i to where its order wants it, and tells all entries whose place changes.
+// fix moves the element at i to its place in the heap, and updates every entry whose place changes.
 func (d *delays[K]) fix(i int, entries *table[K]) {
 	element := d.heap[i]
 	set := func(i int, element delay) {

@@ -1,4 +1,4 @@
-// Package workqueue decides which key is worked on next, and when.
+// Package workqueue decides which key is processed next, and when.
 //
 //	informer ─▶ event handlers ──Add──────────▶ ┌──────────────────────────┐
 //	                                            │ ready ───▶ processing    │──Get──▶ worker ─▶ Reconcile
@@ -7,26 +7,32 @@
 //	    a worker's own retries ─AddRateLimited▶ │ delayed                  │
 //	                                            └──────────────────────────┘
 //
-// It stands between the event handlers of the informers, which know that something changed, and the workers of a
-// controller, which make it so. A [Queue] holds keys, not events: what the key's object looks like is read when the work
-// begins. So adding a key that already waits changes nothing but the list of its causes.
+// A [Queue] stands between the event handlers of the informers, which observe changes, and the workers of a controller,
+// which act on them. It holds keys, not events: a worker reads the state of the key's object when it processes the key.
+// So adding a key that is already queued changes nothing but the list of its causes.
 //
 // # What is promised
 //
-//   - A key that is added is handed out after that, at least once, unless the queue is shut down first.
-//   - A key is never handed to two workers at once. Added while it is worked on, it is handed out once more after Done.
-//   - Ready keys are handed out first in, first out, or as the [Order] says. Delays end in the order of their deadlines, and
-//     those of one instant in the order in which they were set.
-//   - Add ends a delay that the loop set itself, never one that was asked for with AddAfter.
-//   - When ShutDown or Drain returns, no goroutine of the queue is left. Before, there is one at most, while delays end.
+//   - After a key is added, it is handed out at least once, unless the queue is shut down first.
+//   - A key is never handed to two workers at once. A key that is added while a worker processes it is handed out once
+//     more after Done.
+//   - Ready keys are handed out first in, first out, or in the order that the [Order] decides. Delays expire in the
+//     order of their deadlines; delays with the same deadline expire in the order in which they were set.
+//   - Add cancels a delay that the loop itself set (a retry or a periodic run). It never cancels a delay set by
+//     AddAfter.
+//   - When ShutDown or Drain returns, no goroutine of the queue is left. Before that there is at most one, while a
+//     delay expires.
 //
-// Less formally: call Add as often as you like, from anywhere; it does not block. Nothing is promised about which worker gets
-// a key, nor that as many runs happen as there were adds, nor that a delay ends exactly on time when the
-// process is busy.
+// Less formally: call Add as often as you like, from anywhere; it does not block. The queue does not promise which
+// worker gets a key, that each Add has a run of its own, or that a delay expires exactly on time when the process is
+// busy.
 //
-// # Where to begin
+// # Reading order
 //
-// queue.go and entry.go are the algorithm; delay.go and delayheap.go the waiting; drain.go the end. wait.go says who is woken.
-// table.go makes it fast and can be skipped. stats.go and view.go look inside. order.go, priority.go and fair.go are the orders; ratelimiter.go and the files it
-// names are the limiters. testdata shows each rule as a short script with its outcome.
+// Read the algorithm first: queue.go, entry.go, add.go and ready.go. delay.go and delayheap.go hold the delays, wait.go
+// decides which worker wakes up, and drain.go shuts the queue down. options.go and cause.go define what goes in and
+// what comes out; stats.go, view.go and metrics.go report what is inside. order.go defines the Order, with two
+// implementations in priority.go and fair.go. ratelimiter.go defines the rate limiters; they are in bucket.go,
+// exponential.go and fastslow.go, and failures.go counts for the last two. table.go and ring.go are the data
+// structures, and a first reading can skip them. testdata shows each rule as a short script with its outcome.
 package workqueue

@@ -5,20 +5,19 @@ import (
 	"fmt"
 )
 
-// shutdown is how far a queue is from its end.
+// shutdown is the state of a queue's shutdown.
 type shutdown struct {
-	// begun: nothing is taken in any more.
+	// begun: the queue ignores adds.
 	begun bool
-	// drained is closed when nothing is ready or processing. Nil if no Drain waits.
+	// drained is closed when no key is ready or processing. It is nil if no Drain waits.
 	drained chan struct{}
-	// aborted is closed by a ShutDown that finds Drains waiting. Nil if no Drain waits.
+	// aborted is closed by ShutDown, to end the Drains that wait. It is nil if no Drain waits.
 	aborted chan struct{}
 }
 
-// ShutDown stops intake: from now on every add is ignored, and delays that have not ended are dropped. Keys that are
-// ready, or are added again already while processing, are still handed out; then Get returns [ErrShutDown].
-// ShutDown makes a Drain that waits give up. It may be called any number of times; when it returns, no
-// goroutine of the queue is left.
+// ShutDown stops intake: the queue ignores every later add, and drops pending delays. Keys that are ready, or that were
+// added again while processing, are still handed out; then Get returns [ErrShutDown]. A waiting Drain gives up.
+// ShutDown may be called any number of times. When it returns, no goroutine of the queue is left.
 func (q *Queue[K]) ShutDown() {
 	q.mu.Lock()
 	q.stopIntakeLocked()
@@ -37,11 +36,12 @@ func (q *Queue[K]) ShuttingDown() bool {
 	return q.shutdown.begun
 }
 
-// Drain stops intake as ShutDown does, and waits until every key that was ready, due, processing or added again
-// while processing has been worked on. It needs workers that go on calling Get and Done.
+// Drain stops intake as ShutDown does, and waits until all remaining keys have been processed: those that were ready or
+// due, those in processing, and those added again while processing. It needs workers that go on calling Get and Done.
 //
-// Any number of Drains may wait; each returns nil when the queue is drained. Errors: a [*DrainError] when ctx ends first,
-// or when ShutDown is called meanwhile. Delays not yet due are no work left undone: they are dropped.
+// Several calls of Drain may wait at once; each returns nil when the queue is drained. Errors: a [*DrainError] if keys
+// are left when ctx ends or ShutDown is called. Delays that are not yet due do not count as work left: they are
+// dropped.
 func (q *Queue[K]) Drain(ctx context.Context) error {
 	q.mu.Lock()
 	q.stopIntakeLocked()
@@ -69,7 +69,7 @@ func (q *Queue[K]) Drain(ctx context.Context) error {
 	return q.left(cause)
 }
 
-// stopIntakeLocked is the common beginning of ShutDown and Drain.
+// stopIntakeLocked is the first step of ShutDown and of Drain.
 func (q *Queue[K]) stopIntakeLocked() {
 	if q.shutdown.begun {
 		return
@@ -84,7 +84,7 @@ func (q *Queue[K]) drainedLocked() bool {
 	return q.readyLocked() == 0 && len(q.processing) == 0
 }
 
-// reportDrainedLocked releases the Drains that wait if the queue is drained.
+// reportDrainedLocked releases the waiting Drains if the queue is drained.
 func (q *Queue[K]) reportDrainedLocked() {
 	if q.shutdown.drained != nil && q.drainedLocked() {
 		close(q.shutdown.drained)
@@ -92,7 +92,8 @@ func (q *Queue[K]) reportDrainedLocked() {
 	}
 }
 
-// left says what is in the queue, or returns nil if nothing is. A key that is processing and was added again is listed once.
+// left returns a DrainError that lists the keys in the queue, or nil if there are none. It lists a key that is
+// processing and was added again once.
 func (q *Queue[K]) left(cause error) error {
 	var queued, processing []K
 	q.mu.Lock()

@@ -4,40 +4,42 @@ package workqueue
 type entry[K comparable] struct {
 	key K
 
-	// run is what is known of the key's next run. Nil where nothing is: the run was asked for without cause and
-	// priority, in a queue that keeps neither time nor order.
+	// run describes the key's next run. It is nil if there is nothing to describe: the run has neither cause nor
+	// priority, and the queue measures no time and has no Order.
 	//
-	// Invariant: nil if the next run has not been asked for.
+	// Invariant: nil if no run is wanted.
 	run *Ready[K]
 
-	// place is the index of the key's run in Queue.processing; none if nobody works on the key.
+	// place is the index of the key's run in Queue.processing; none if no worker has the key.
 	place int32
 
-	// delays are the places of the key's pending delays in Queue.delayed, by kind; none where there is none.
+	// delays are the places of the key's pending delays in Queue.delayed, by kind; none where no delay is pending.
 	//
-	// Invariant: dirty implies delays[ownDelay] == none. The loop's own delay ends where a run is certain anyway.
+	// Invariant: dirty implies delays[ownDelay] == none. The loop's own delay is dropped as soon as a run is certain
+	// anyway.
 	delays [delayKinds]int32
 
-	// attempt counts the AddRateLimited calls since the last Forget, up to what it can hold.
+	// attempt counts the AddRateLimited calls since the last Forget. It stops at the maximum of its type.
 	attempt uint16
 
-	// dirty: the key has to be worked on, as soon as possible.
+	// dirty: the key must be processed as soon as possible.
 	//
-	// Invariant: the key is in Queue.ready, once, exactly if it is dirty and not processing. So a key that is added
-	// again while it is worked on waits for Done, which moves it to ready: once, however often it was added.
+	// Invariant: the key is in Queue.ready exactly once if it is dirty and not processing, and not at all otherwise. So
+	// a key that is added again during processing waits for Done, which moves it to ready once, however often it was
+	// added.
 	dirty bool
 
 	// retired: the entry's id is in table.retired.
 	retired bool
 }
 
-// none is a place in no list.
+// none is the place of an element that is not in a list.
 const none = -1
 
 // processing reports whether the key was handed out and is not done.
 func (e *entry[K]) processing() bool { return e.place != none }
 
-// wanted reports whether a run of the key is to come.
+// wanted reports whether a run of the key is due, now or after a delay.
 func (e *entry[K]) wanted() bool {
 	return e.dirty || e.delays[explicitDelay] != none || e.delays[ownDelay] != none
 }

@@ -11,8 +11,8 @@ type ExponentialOptions struct {
 	Base time.Duration
 	// Max bounds every wait, jitter included. Zero means 1000 s.
 	Max time.Duration
-	// Jitter lengthens each wait by a random share of itself between 0 and Jitter, so that keys that failed
-	// together do not come back together. Zero means none.
+	// Jitter lengthens each wait by a random fraction between 0 and Jitter, so that keys that failed together are not
+	// retried together. Zero means no jitter.
 	Jitter float64
 	// Random returns numbers in [0, 1) for the jitter. Nil means math/rand/v2. It must be safe for concurrent use.
 	Random func() float64
@@ -24,7 +24,7 @@ type ExponentialRateLimiter[K comparable] struct {
 	o ExponentialOptions
 }
 
-// NewExponentialRateLimiter returns a limiter that waits Base·2ⁿ after n earlier failures, never more than Max.
+// NewExponentialRateLimiter returns a limiter that waits Base·2ⁿ after n earlier failures, and at most Max.
 func NewExponentialRateLimiter[K comparable](o ExponentialOptions) *ExponentialRateLimiter[K] {
 	if o.Base == 0 {
 		o.Base = 5 * time.Millisecond
@@ -51,7 +51,8 @@ func (l *ExponentialRateLimiter[K]) When(key K) time.Duration {
 	return time.Duration(jittered)
 }
 
-// backoff doubles Base n times. It compares with Max before each step, not after: no step can overflow.
+// backoff doubles Base n times, up to Max. It compares with Max before each step rather than after, so that no step can
+// overflow.
 func (l *ExponentialRateLimiter[K]) backoff(n int) time.Duration {
 	wait := l.o.Base
 	for ; n > 0 && wait < l.o.Max; n-- {

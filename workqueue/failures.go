@@ -2,7 +2,7 @@ package workqueue
 
 import "sync"
 
-// failures counts failures per key. A key that was never counted, or was forgotten, takes no memory.
+// failures counts failures per key. A key without failures takes no memory.
 type failures[K comparable] struct {
 	mu     sync.Mutex
 	counts map[K]int

@@ -7,32 +7,34 @@ import (
 
 // FairOptions configures a [FairOrder].
 type FairOptions[K comparable] struct {
-	// Group names the group of a key, for example its namespace. It is called under the queue's lock and must be a pure
-	// function of the key. Nil puts all keys in one group.
+	// Group returns the name of a key's group, for example its namespace. The queue calls it with its lock held; it
+	// must be a pure function of the key. Nil puts all keys in one group.
 	Group func(key K) string
-	// Within makes the order of one group's keys. Nil means first in, first out.
+	// Within returns a new Order for the keys of one group. Nil means first in, first out.
 	Within func() Order[K]
-	// GroupLimit is how many keys of one group are worked on at once, at most: the others of the group are kept back, and no
-	// other group waits for them. Zero: any number.
+	// GroupLimit is the maximum number of keys of one group that are processed at once. Further keys of the group are
+	// held back; other groups do not wait for them. Zero means no limit.
 	GroupLimit int
-	// Limit is how many keys are worked on at once, at most, those lent (see [FairOrder.Lend]) not counted. Zero: any number.
+	// Limit is the maximum number of keys that are processed at once. Keys that were lent (see [FairOrder.Lend]) do not
+	// count. Zero means no limit.
 	Limit int
 }
 
-// FairOrder takes one key of each group in turn, so that one group's storm does not delay another group's single key:
-// with g groups waiting, a group's first key is handed out after at most g-1 others.
+// FairOrder takes one key of each group in turn, so that a burst in one group does not delay the single key of another.
+// With g groups waiting, a group's first key is handed out after at most g-1 others.
 type FairOrder[K comparable] struct {
 	o FairOptions[K]
-	// lanes are the groups with keys that are ready or, if there are limits, worked on; by name.
+	// lanes holds, by name, the groups that have ready keys or, if there are limits, keys in processing.
 	lanes map[string]*lane[K]
-	// turns has each lane once that has ready keys and may have one more worked on, the next first.
+	// turns holds each lane that has ready keys and is below its group's limit, once, in the order of their turns.
 	turns ring[*lane[K]]
-	// kept has the lanes with ready keys that are at the limit of their group, in no order. Invariant: kept[l.kept-1] == l.
+	// kept holds the lanes that have ready keys and are at their group's limit, in no particular order. Invariant:
+	// kept[l.kept-1] == l.
 	kept []*lane[K]
-	// spare are lanes that no group uses.
+	// spare holds lanes for reuse.
 	spare []*lane[K]
 	count int
-	// running is how many keys are worked on that count for the limit; lent are those that do not.
+	// running is the number of keys in processing that count towards the limit; lent holds those that do not count.
 	running int
 	lent    map[K]bool
 }
@@ -41,14 +43,15 @@ type FairOrder[K comparable] struct {
 type lane[K comparable] struct {
 	group string
 	order Order[K]
-	// running is how many keys of the group are worked on. It is not counted without limits.
+	// running is the number of keys of the group in processing. It is not maintained if there are no limits.
 	running int
-	// waits says that the lane is in turns; kept is its place in FairOrder.kept, counted from 1, or 0.
+	// waits reports whether the lane is in turns. kept is its place in FairOrder.kept, counted from 1, or 0 if it is
+	// not there.
 	waits bool
 	kept  int
 }
 
-// keepLanes is how many unused lanes a FairOrder keeps.
+// keepLanes is the maximum number of spare lanes.
 const keepLanes = 64
 
 // NewFairOrder returns an empty order.
@@ -62,7 +65,7 @@ func NewFairOrder[K comparable](o FairOptions[K]) *FairOrder[K] {
 	return &FairOrder[K]{o: o, lanes: make(map[string]*lane[K]), lent: make(map[K]bool)}
 }
 
-// Push takes in a run at the end of its group. A group that had no keys has its turn after those that have.
+// Push adds a run at the end of its group. A group that had no ready keys takes its turn after the groups that wait.
 func (f *FairOrder[K]) Push(run *Ready[K]) {
 	group := f.o.Group(run.Key)
 	l := f.lanes[group]
@@ -89,12 +92,12 @@ func (f *FairOrder[K]) Pop() *Ready[K] {
 	return run
 }
 
-// Open says whether the limits let a key be handed out now.
+// Open reports whether the limits allow a key to be handed out now.
 func (f *FairOrder[K]) Open() bool {
 	return f.turns.len() > 0 && (f.o.Limit <= 0 || f.running < f.o.Limit)
 }
 
-// Done makes room, within the limits, for another key.
+// Done frees the key's slot for another key.
 func (f *FairOrder[K]) Done(key K) {
 	if !f.limited() {
 		return
@@ -109,10 +112,11 @@ func (f *FairOrder[K]) Done(key K) {
 	f.place(l)
 }
 
-// Lend lets another key be worked on in the place of one that is, until that is done: it takes long, because it waits for
-// something, and others need not. It counts for the limit of its group as before. Call it by [Queue.Rearrange].
+// Lend releases the slot of a key in processing, so that another key can be handed out in its place: use it when a
+// reconcile spends its time waiting. The key still counts towards the limit of its group. Call Lend from within
+// [Queue.Rearrange].
 //
-// A key that is not worked on must not be lent.
+// A key that is not in processing must not be lent.
 func (f *FairOrder[K]) Lend(key K) {
 	if f.limited() && !f.lent[key] {
 		f.lent[key] = true
@@ -120,13 +124,13 @@ func (f *FairOrder[K]) Lend(key K) {
 	}
 }
 
-// Lent is how many keys are lent. Call it by [Queue.Rearrange].
+// Lent returns the number of keys that are lent. Call it from within [Queue.Rearrange].
 func (f *FairOrder[K]) Lent() int { return len(f.lent) }
 
-// Touch passes a change of priority on to the group. It does not change whose turn it is.
+// Touch passes a change of priority on to the group's Order. It does not change the order of the groups.
 func (f *FairOrder[K]) Touch(run *Ready[K]) { f.lanes[f.o.Group(run.Key)].order.Touch(run) }
 
-// Len returns the number of runs, those kept back included.
+// Len returns the number of runs, including those held back.
 func (f *FairOrder[K]) Len() int { return f.count }
 
 // All yields the runs in any order.
@@ -146,7 +150,7 @@ func (f *FairOrder[K]) All() iter.Seq[*Ready[K]] {
 
 func (f *FairOrder[K]) limited() bool { return f.o.GroupLimit > 0 || f.o.Limit > 0 }
 
-// place puts a lane where it belongs now: into the row of those that wait for their turn, among those kept back, or away.
+// place moves a lane to where it belongs: to turns, to kept, or, if it has no keys left, to spare.
 func (f *FairOrder[K]) place(l *lane[K]) {
 	ready, full := l.order.Len() > 0, f.o.GroupLimit > 0 && l.running >= f.o.GroupLimit
 	if keep := ready && full; keep != (l.kept > 0) {
@@ -187,7 +191,7 @@ func (f *FairOrder[K]) newLane(group string) *lane[K] {
 	return l
 }
 
-// fifoOrder is first in, first out, as an Order.
+// fifoOrder is an Order that is first in, first out.
 type fifoOrder[K comparable] struct{ runs ring[*Ready[K]] }
 
 func (f *fifoOrder[K]) Push(run *Ready[K])       { f.runs.push(run) }

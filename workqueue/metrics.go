@@ -2,11 +2,11 @@ package workqueue
 
 import "time"
 
-// MetricsProvider connects queues to a metrics system. It is asked once per queue, by [New].
+// MetricsProvider connects queues to a metrics system. [New] calls it once per queue.
 //
-// Counters and gauges are pulled: stats may be called at any time, from any goroutine, and is how a provider learns
-// depth, adds, retries and unfinished work when it is scraped. So a stuck worker is visible while it is stuck, and
-// no goroutine refreshes gauges nobody reads. Only the two durations are pushed, to the returned [Metrics].
+// Counters and gauges are pulled: when a provider is scraped, it calls stats for depth, adds, retries and unfinished
+// work. It may call stats at any time, from any goroutine. So a stuck worker is visible while it is stuck, and no
+// goroutine refreshes gauges that nobody reads. Only the two durations are pushed, to the returned [Metrics].
 type MetricsProvider interface {
 	NewQueueMetrics(name string, stats func() Stats) Metrics
 }

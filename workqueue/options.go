@@ -16,60 +16,63 @@ type Options[K comparable] struct {
 	Name string
 	// RateLimiter decides how long [Queue.AddRateLimited] waits. Nil means [DefaultControllerRateLimiter].
 	RateLimiter RateLimiter[K]
-	// Metrics receives the queue's measurements. Nil means none are taken, and none are paid for.
+	// Metrics receives the queue's measurements. Nil means the queue takes none.
 	Metrics MetricsProvider
-	// QueueingTime makes the queue read the clock when a key is queued and when it is handed out, so that
-	// [Item.Queued] is known. Metrics imply it. False means Item.Queued is always zero.
+	// QueueingTime makes the queue read the clock when a key becomes ready and when it is handed out, to fill in
+	// [Item.Queued]. Metrics and an Order imply it. Without it, Item.Queued is always zero.
 	QueueingTime bool
 	// Order decides which ready key is handed out next. Nil means first in, first out. It must not be shared with
 	// another queue.
 	Order Order[K]
-	// MaxCauses bounds the causes kept for one key. Zero means 8; negative means none are kept.
+	// MaxCauses is the maximum number of causes kept for one key. Zero means 8; negative means none are kept.
 	MaxCauses int
 }
 
 const defaultMaxCauses = 8
 
-// AddOptions says how [Queue.AddWith] adds a key. The zero value means [Queue.Add].
+// AddOptions configures [Queue.AddWith]. The zero value means [Queue.Add].
 type AddOptions struct {
-	// After delays the key. Zero or less means no delay of its own.
+	// After delays the key. Zero or less means no delay.
 	After time.Duration
-	// RateLimited asks the rate limiter for a delay, as [Queue.AddRateLimited] does; the longer of it and After counts.
+	// RateLimited asks the rate limiter for a delay, as [Queue.AddRateLimited] does. The longer of that delay and After
+	// counts.
 	RateLimited bool
-	// Requeue marks After as the loop's own delay, as [Queue.RequeueAfter] does. RateLimited implies it.
+	// Requeue marks After as a delay of the loop's own, as [Queue.RequeueAfter] does. RateLimited implies it.
 	Requeue bool
-	// Earliest lets an earlier delay of the loop's own stand, which this one would replace: of several, the first to end counts.
+	// Earliest keeps an earlier delay of the loop's own, which this one would otherwise replace. So of several delays
+	// the earliest counts.
 	Earliest bool
-	// Priority is the key's priority; higher runs first, if the queue's order knows priorities. Nil means 0.
-	// A key that is added several times before it runs has the highest of the priorities it was given.
+	// Priority is the key's priority; higher runs first, if the queue's order knows priorities. Nil means 0. A key that
+	// is added several times before it runs has the highest of its priorities.
 	Priority *int
-	// Cause says why the key is added. The zero Cause is not recorded.
+	// Cause is why the key is added. The zero Cause is not recorded.
 	Cause Cause
 }
 
-// Item is a key as [Queue.Get] hands it out, with what the queue knows about it.
+// Item is a key that [Queue.Get] hands out, with what the queue knows about it.
 type Item[K comparable] struct {
 	// Key is what was added.
 	Key K
-	// Causes are the reasons that were merged into this one run, oldest first. The slice belongs to the queue again
-	// once [Queue.Done] is called for the key: copy what has to live longer.
+	// Causes are the reasons that were merged into this run, oldest first. The queue reuses the slice after
+	// [Queue.Done]: callers that need the causes longer must copy them.
 	Causes []Cause
-	// DroppedCauses counts the causes that found the list full.
+	// DroppedCauses is the number of causes that were dropped because the list was full.
 	DroppedCauses int
-	// Attempt is the number of [Queue.AddRateLimited] calls for the key since the last [Queue.Forget]: 0 on the first try.
+	// Attempt is the number of [Queue.AddRateLimited] calls for the key since the last [Queue.Forget]; it is 0 on the
+	// first try.
 	Attempt int
-	// Queued is how long the key was ready to run before it was handed out, if [Options.QueueingTime] is on.
+	// Queued is how long the key was ready before it was handed out, if [Options.QueueingTime] is set.
 	Queued time.Duration
 	// Priority is the highest priority the key was added with.
 	Priority int
 }
 
-// DrainError says what was left in a queue when [Queue.Drain] gave up.
+// DrainError lists the keys that were left in a queue when [Queue.Drain] gave up.
 type DrainError struct {
-	// Queued are the keys that were ready and never handed out; Processing those handed out without a [Queue.Done].
-	// Both are formatted with fmt.Sprint, Queued in queue order.
+	// Queued holds the keys that were ready and were not handed out, Processing those that were handed out and are not
+	// done. Both are formatted with fmt.Sprint, Queued in queue order.
 	Queued, Processing []string
-	// Cause is why Drain stopped waiting: the context's error, or [ErrShutDown] when ShutDown was called meanwhile.
+	// Cause is why Drain stopped waiting: the context's error, or [ErrShutDown] if ShutDown was called.
 	Cause error
 }
 

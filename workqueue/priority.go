@@ -8,18 +8,18 @@ import (
 
 // PriorityOptions configures a [PriorityOrder].
 type PriorityOptions struct {
-	// Age is the waiting time that is worth one step of priority. Zero means 100 ms; it cannot be negative.
+	// Age is the waiting time that counts as one step of priority. Zero means 100 ms; a negative Age counts as 1 ns.
 	Age time.Duration
 }
 
 const defaultAge = 100 * time.Millisecond
 
-// PriorityOrder hands out keys of higher priority first, and keys of equal priority first in, first out. Keys age:
-// a key of priority p that is ready since t comes before all keys of priority p+n that become ready after t + n·Age.
-// So high priorities overtake low ones, but only for a time that can be stated.
+// PriorityOrder hands out keys of higher priority first, and keys of equal priority first in, first out. Keys age: a
+// key of priority p that became ready at t comes before all keys of priority p+n that become ready after t + n·Age. So
+// a key of high priority overtakes keys of low priority, but the time by which it delays them is bounded.
 //
-// No key's rank has to be changed while it ages: all age equally fast, so which of two comes first never changes.
-// The order is that of Since - Priority·Age: a step of priority is as good as having come Age earlier.
+// A key's rank never changes while it ages: all keys age equally fast, so their relative order stays the same. The
+// order is that of Since - Priority·Age: one step of priority is worth as much as having become ready Age earlier.
 type PriorityOrder[K comparable] struct {
 	age time.Duration
 	// heap is a binary heap by (rank, sequence). Invariant: heap[i].run.Slot == i.
@@ -49,14 +49,14 @@ func NewPriorityOrder[K comparable](o PriorityOptions) *PriorityOrder[K] {
 	return &PriorityOrder[K]{age: max(o.Age, 1)}
 }
 
-// rank returns Since - Priority·Age, or, where that overflows, the nearest that does not. Since is not negative.
+// rank returns Since - Priority·Age, clamped so that it does not overflow. Since is not negative.
 func (o *PriorityOrder[K]) rank(run *Ready[K]) time.Duration {
 	most := int(math.MaxInt64/2) / int(o.age)
 	ahead := time.Duration(min(max(run.Priority, -most), most)) * o.age
 	return min(run.Since, math.MaxInt64/2) - ahead
 }
 
-// Push takes in a run.
+// Push adds a run.
 func (o *PriorityOrder[K]) Push(run *Ready[K]) {
 	o.sequence++
 	run.Slot = len(o.heap)
@@ -64,7 +64,7 @@ func (o *PriorityOrder[K]) Push(run *Ready[K]) {
 	o.up(run.Slot)
 }
 
-// Pop returns the run that comes first.
+// Pop removes and returns the first run.
 func (o *PriorityOrder[K]) Pop() *Ready[K] {
 	first := o.heap[0].run
 	last := len(o.heap) - 1
@@ -77,7 +77,7 @@ func (o *PriorityOrder[K]) Pop() *Ready[K] {
 	return first
 }
 
-// Touch moves a run whose priority rose.
+// Touch moves a run whose priority has risen.
 func (o *PriorityOrder[K]) Touch(run *Ready[K]) {
 	if rank := o.rank(run); rank < o.heap[run.Slot].rank {
 		o.heap[run.Slot].rank = rank
@@ -104,7 +104,7 @@ func (o *PriorityOrder[K]) set(i int, r ranked[K]) {
 	r.run.Slot = i
 }
 
-// up moves the element at i towards the root as far as its rank takes it.
+// up moves the element at i towards the root until its parent comes before it.
 func (o *PriorityOrder[K]) up(i int) {
 	r := o.heap[i]
 	for i > 0 && r.before(&o.heap[(i-1)/2]) {
@@ -114,7 +114,7 @@ func (o *PriorityOrder[K]) up(i int) {
 	o.set(i, r)
 }
 
-// down puts an element in at the root and moves it to where it belongs.
+// down puts an element at the root and moves it down to its place.
 func (o *PriorityOrder[K]) down(r ranked[K]) {
 	i := 0
 	for {

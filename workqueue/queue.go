@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Queue hands keys to workers: each key that was added is handed out, never to two workers at once, and once for
-// all the adds it got while it waited.
+// Queue hands keys to workers. Every key that is added is handed out, once for all the adds it received while it
+// waited, and never to two workers at once.
 //
-// Concurrency: all methods may be called from any goroutine. Only Get and Drain block. Rate limiter and metrics are
-// called without a lock held; an Order is called under the queue's lock.
+// Concurrency: all methods may be called from any goroutine. Only Get and Drain block. The queue calls its rate limiter
+// and its metrics without holding a lock, and its Order under the queue's lock.
 //
-// Source: the algorithm is that of client-go v0.37.2 util/workqueue/queue.go; docs/divergence.md says where this differs.
+// Source: the algorithm is that of client-go v0.37.2 util/workqueue/queue.go; docs/divergence.md lists the differences.
 type Queue[K comparable] struct {
 	limiter   RateLimiter[K]
 	metrics   Metrics
@@ -25,27 +25,27 @@ type Queue[K comparable] struct {
 	// mu guards everything below.
 	mu sync.Mutex
 
-	// entries has one entry for each key that is ready, processing or delayed, and for some that lately were.
+	// entries has one entry for each key that is ready, processing or delayed, and for some keys that recently were.
 	entries table[K]
 
-	// ready holds the keys that may be handed out, in the order they will be: ids of entries, or, if there is an order,
-	// nothing, for the order has them.
+	// ready holds the ids of the entries that are ready to be handed out, in queue order. It stays empty if there is an
+	// Order, which then holds the ready keys.
 	//
-	// Invariant: a key is in ready (or order), once, exactly if it is dirty and not processing.
+	// Invariant: a key is in ready (or order) exactly once if it is dirty and not processing, and not at all otherwise.
 	ready ring[uint32]
 	order Order[K]
-	// keeper is the order, if that keeps keys back.
+	// keeper is order, if order can hold keys back; otherwise nil.
 	keeper Keeper[K]
 
-	// processing holds the runs that were handed out and are not done, in no order.
+	// processing holds the runs that were handed out and are not done, in no particular order.
 	//
-	// Invariant: processing[i].entry.place == i. So a key is in it once at most.
+	// Invariant: processing[i].entry.place == i. So a key is in it at most once.
 	processing []work[K]
 
-	// delayed holds the delays that have not ended, the earliest first.
+	// delayed holds the pending delays, earliest first.
 	delayed delays[K]
 
-	// waiters are the Gets that wait for a key.
+	// waiters are the Get calls that wait for a key.
 	waiters waiters
 
 	shutdown shutdown
@@ -53,7 +53,7 @@ type Queue[K comparable] struct {
 	// adds and retries are counted for Stats.
 	adds, retries uint64
 
-	// spare are records that no run uses.
+	// spare holds Ready records for reuse.
 	spare []*Ready[K]
 }
 
@@ -61,13 +61,13 @@ type Queue[K comparable] struct {
 type work[K comparable] struct {
 	id    uint32
 	entry *entry[K]
-	// run is the entry's of before; the worker reads its causes until Done.
+	// run is the Ready record that the entry had before it was handed out. The worker reads its causes until Done.
 	run *Ready[K]
-	// began is when the key was handed out; zero if the queue keeps no time.
+	// began is when the key was handed out; zero if the queue does not measure time.
 	began time.Duration
 }
 
-// New returns an empty queue. It starts nothing: a queue has no goroutine of its own.
+// New returns an empty queue. It starts no goroutine.
 func New[K comparable](o Options[K]) *Queue[K] {
 	q := &Queue[K]{
 		limiter:   o.RateLimiter,
@@ -112,7 +112,7 @@ func (q *Queue[K]) Get(ctx context.Context) (item Item[K], err error) {
 	q.takeLocked(&item)
 	q.wakeLocked()
 	if q.keeper != nil && q.shutdown.begun && q.readyLocked() == 0 {
-		q.wakeAllLocked() // They waited for keys that were kept back.
+		q.wakeAllLocked() // They waited for keys that were held back.
 	}
 	q.mu.Unlock()
 	if q.metrics != nil {
@@ -121,8 +121,8 @@ func (q *Queue[K]) Get(ctx context.Context) (item Item[K], err error) {
 	return item, nil
 }
 
-// Done says that the work on a key is over. If the key was added meanwhile, it becomes ready. Done of a key that is not
-// being processed does nothing.
+// Done marks the processing of a key as finished. If the key was added in the meantime, it becomes ready. Done does
+// nothing for a key that is not being processed.
 func (q *Queue[K]) Done(key K) {
 	q.mu.Lock()
 	place := q.placeLocked(key)
@@ -132,7 +132,7 @@ func (q *Queue[K]) Done(key K) {
 	}
 	began := q.finishLocked(place)
 	if q.keeper != nil {
-		q.wakeLocked() // for a key that was kept back
+		q.wakeLocked() // a key may have been held back
 	}
 	q.reportDrainedLocked()
 	q.mu.Unlock()
@@ -141,7 +141,8 @@ func (q *Queue[K]) Done(key K) {
 	}
 }
 
-// Forget says that the key's work succeeded, or was given up: the next failure is the first again.
+// Forget resets the failure count of the key. Call it when processing succeeded or was given up: the next failure then
+// counts as the first.
 func (q *Queue[K]) Forget(key K) {
 	q.limiter.Forget(key)
 	q.mu.Lock()
@@ -153,24 +154,24 @@ func (q *Queue[K]) Forget(key K) {
 	}
 }
 
-// NumRequeues returns the failures the rate limiter has counted since the last Forget.
+// NumRequeues returns how many failures the rate limiter has counted since the last Forget.
 func (q *Queue[K]) NumRequeues(key K) int { return q.limiter.NumRequeues(key) }
 
-// request is one wish that a key be worked on, as the Add methods state it.
+// request is the common form of what the Add methods ask for.
 type request struct {
 	after    time.Duration
 	kind     delayKind
 	priority int
 	cause    *Cause
-	// failed: the key is added because work on it failed.
+	// failed: processing the key failed, so it is retried.
 	failed bool
-	// earliest: an own delay that ends earlier stays.
+	// earliest: do not replace a delay of the loop's own that expires earlier.
 	earliest bool
 }
 
-// admit is what all Add methods come down to.
+// admit implements all Add methods.
 func (q *Queue[K]) admit(key K, r request) {
-	h := q.entries.hash(key) // panics for a key that cannot be hashed: not under the lock
+	h := q.entries.hash(key) // before locking: it panics for a key that cannot be hashed
 	q.mu.Lock()
 	if !q.shutdown.begun {
 		q.admitLocked(key, h, r)
@@ -194,7 +195,7 @@ func (q *Queue[K]) admitLocked(key K, h uint64, r request) {
 	}
 }
 
-// describeLocked records the priority and cause of a request. Of priorities the highest counts.
+// describeLocked records the priority and cause of a request. The highest priority wins.
 func (q *Queue[K]) describeLocked(id uint32, e *entry[K], r request) {
 	asked := e.wanted()
 	run := q.runLocked(id, e)
@@ -255,8 +256,8 @@ func (q *Queue[K]) openLocked() bool {
 	return q.readyLocked() > 0
 }
 
-// takeLocked moves the first ready key to processing. There must be one. It fills in the caller's item: an Item is large
-// enough for each copy to show in the benchmarks.
+// takeLocked moves the first ready key to processing. At least one key must be ready. It fills in the caller's item
+// rather than returning one, because an Item is so large that each copy shows in the benchmarks.
 func (q *Queue[K]) takeLocked(item *Item[K]) {
 	var id uint32
 	if q.order != nil {
@@ -279,7 +280,8 @@ func (q *Queue[K]) takeLocked(item *Item[K]) {
 	q.processing = append(q.processing, w)
 }
 
-// placeLocked returns the place of the key's run in processing, or none. With few runs it is faster to look at all.
+// placeLocked returns the place of the key's run in processing, or none. With few runs, a linear search is faster than
+// the table.
 func (q *Queue[K]) placeLocked(key K) int32 {
 	if len(q.processing) <= 4 {
 		for i := range q.processing {
@@ -295,7 +297,7 @@ func (q *Queue[K]) placeLocked(key K) int32 {
 	return none
 }
 
-// finishLocked ends the run at a place and returns when it began. A key that is dirty becomes ready.
+// finishLocked ends the run at the given place and returns when it began. If the key is dirty, it becomes ready.
 func (q *Queue[K]) finishLocked(place int32) time.Duration {
 	w := q.processing[place]
 	last := len(q.processing) - 1

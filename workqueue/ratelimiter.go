@@ -7,20 +7,21 @@ import (
 	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
-// RateLimiter decides how long a key that failed waits before it is tried again.
+// RateLimiter decides how long a key that failed waits before it is retried.
 //
-// Concurrency: a queue calls its limiter from many goroutines at once, and holds no lock while it does.
+// Concurrency: a queue calls its limiter from several goroutines at once, without holding a lock.
 type RateLimiter[K comparable] interface {
 	// When counts one more failure of the key and returns how long to wait.
 	When(key K) time.Duration
-	// Forget drops what is remembered of the key.
+	// Forget resets the key's failure count.
 	Forget(key K)
-	// NumRequeues returns the failures counted since the last Forget.
+	// NumRequeues returns the number of failures since the last Forget.
 	NumRequeues(key K) int
 }
 
-// DefaultControllerRateLimiter is what controllers use: per key 5 ms doubling up to 1000 s, and over all keys a
-// bucket of 100 that refills at 10 per second; the longer wait counts.
+// DefaultControllerRateLimiter returns the rate limiter that controllers use by default. Each key waits 5 ms after its
+// first failure, doubling up to 1000 s. All keys together share a bucket of 100 tokens that refills at 10 per second.
+// The longer wait counts.
 //
 // Source: client-go v0.37.2 util/workqueue, DefaultTypedControllerRateLimiter.
 func DefaultControllerRateLimiter[K comparable]() RateLimiter[K] {
@@ -30,12 +31,13 @@ func DefaultControllerRateLimiter[K comparable]() RateLimiter[K] {
 	)
 }
 
-// MaxOfRateLimiter answers with the longest wait of several limiters.
+// MaxOfRateLimiter returns the longest wait of several limiters.
 type MaxOfRateLimiter[K comparable] struct {
 	limiters []RateLimiter[K]
 }
 
-// NewMaxOfRateLimiter returns a limiter that charges all the given ones and waits for the slowest.
+// NewMaxOfRateLimiter returns a limiter that counts a failure with every given limiter and waits for the longest of
+// their waits.
 func NewMaxOfRateLimiter[K comparable](limiters ...RateLimiter[K]) *MaxOfRateLimiter[K] {
 	if len(limiters) == 0 {
 		panic("workqueue: NewMaxOfRateLimiter: there is no limiter: keys that fail would be tried again at once, for ever")
@@ -48,7 +50,7 @@ func NewMaxOfRateLimiter[K comparable](limiters ...RateLimiter[K]) *MaxOfRateLim
 	return &MaxOfRateLimiter[K]{limiters: limiters}
 }
 
-// When asks every limiter and returns the longest answer.
+// When asks every limiter and returns the longest wait.
 func (l *MaxOfRateLimiter[K]) When(key K) time.Duration {
 	var longest time.Duration
 	for _, limiter := range l.limiters {
@@ -57,7 +59,7 @@ func (l *MaxOfRateLimiter[K]) When(key K) time.Duration {
 	return longest
 }
 
-// Forget forgets the key everywhere.
+// Forget forgets the key in every limiter.
 func (l *MaxOfRateLimiter[K]) Forget(key K) {
 	for _, limiter := range l.limiters {
 		limiter.Forget(key)
@@ -79,7 +81,7 @@ type MaxWaitRateLimiter[K comparable] struct {
 	longest time.Duration
 }
 
-// NewMaxWaitRateLimiter returns a limiter that answers as the given one does, but never with more than longest.
+// NewMaxWaitRateLimiter returns a limiter whose waits are those of the given one, capped at longest.
 func NewMaxWaitRateLimiter[K comparable](limiter RateLimiter[K], longest time.Duration) *MaxWaitRateLimiter[K] {
 	if misuse.IsNil(limiter) || longest <= 0 {
 		panic(fmt.Sprintf("workqueue: NewMaxWaitRateLimiter: the limiter is nil or the longest wait, %v, is not above 0", longest))
@@ -87,7 +89,7 @@ func NewMaxWaitRateLimiter[K comparable](limiter RateLimiter[K], longest time.Du
 	return &MaxWaitRateLimiter[K]{RateLimiter: limiter, longest: longest}
 }
 
-// When returns the limiter's answer, capped.
+// When returns the limiter's wait, capped.
 func (l *MaxWaitRateLimiter[K]) When(key K) time.Duration {
 	return min(l.RateLimiter.When(key), l.longest)
 }

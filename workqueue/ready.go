@@ -2,31 +2,31 @@ package workqueue
 
 import "time"
 
-// Ready is a run of a key that has been asked for: what an [Order] sees of it, and what becomes an [Item] when it is
+// Ready describes a run of a key that is to come: what an [Order] sees of it, and what becomes an [Item] when it is
 // handed out.
 type Ready[K comparable] struct {
 	// Key is the key to run. An Order must not change it.
 	Key K
-	// Priority is the highest of those the run was asked for with.
+	// Priority is the highest priority that the key was added with.
 	Priority int
-	// Since is when the key became ready, as the time since the queue was made.
+	// Since is when the key became ready, as the time since the queue was created.
 	Since time.Duration
-	// Slot belongs to the Order the run is in, to find it again when its priority rises.
+	// Slot is for the use of the Order that holds the run: it finds the run by it when Touch is called.
 	Slot int
 
 	id uint32
-	// causes are the reasons for the run, at most Queue.maxCauses; dropped counts those that came after.
+	// causes are the reasons for the run, at most Queue.maxCauses of them; dropped counts the rest.
 	causes  []Cause
 	dropped int
 }
 
-// Ready records are reused: while the run is to come its entry owns the record, while it goes on the worker that
-// reads Item.Causes does, and Done gives it back.
+// Ready records are reused. While the run is to come, its entry owns the record; while the run goes on, the worker that
+// reads Item.Causes owns it; Done gives it back to the queue.
 
-// keepSpare is how many unused records a queue keeps.
+// keepSpare is the maximum number of spare records.
 const keepSpare = 1024
 
-// runLocked returns the record of the key's next run, a new one if there is none.
+// runLocked returns the record of the key's next run. It makes one if there is none.
 func (q *Queue[K]) runLocked(id uint32, e *entry[K]) *Ready[K] {
 	if e.run != nil {
 		return e.run
@@ -40,7 +40,7 @@ func (q *Queue[K]) runLocked(id uint32, e *entry[K]) *Ready[K] {
 	return e.run
 }
 
-// recycleLocked takes back the record of a run that is over or will not be.
+// recycleLocked takes back the record of a run that is over or no longer wanted.
 func (q *Queue[K]) recycleLocked(run *Ready[K]) {
 	if run == nil || len(q.spare) == keepSpare {
 		return
@@ -50,7 +50,7 @@ func (q *Queue[K]) recycleLocked(run *Ready[K]) {
 	q.spare = append(q.spare, run)
 }
 
-// noteLocked records why the key's next run is wanted. The oldest causes are kept: they say what began it.
+// noteLocked records a cause of the key's next run. The oldest causes are kept, because they tell what started it.
 func (q *Queue[K]) noteLocked(run *Ready[K], c *Cause) {
 	if len(run.causes) < q.maxCauses {
 		run.causes = append(run.causes, *c)

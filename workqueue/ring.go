@@ -6,7 +6,7 @@ import "iter"
 type ring[T any] struct {
 	// slots holds the elements. Invariant: its length is zero or a power of two.
 	slots []T
-	// head counts pops and tail pushes, so tail-head is the length. Modulo len(slots) they are indexes.
+	// head counts pops and tail pushes, so tail-head is the length. Modulo len(slots) they are indexes of slots.
 	head, tail uint
 }
 

@@ -4,16 +4,17 @@ import "time"
 
 // Stats is a snapshot of a queue.
 type Stats struct {
-	// Depth is the number of ready keys, Delayed of delays pending, Processing of keys handed out and not done.
+	// Depth is the number of keys that are ready, Delayed the number of pending delays, and Processing the number of
+	// keys that were handed out and are not done.
 	Depth, Delayed, Processing int
-	// Again is the number of keys in processing that were added meanwhile: they are ready when they are done.
+	// Again is the number of keys in processing that have been added again: they become ready when they are done.
 	Again int
-	// Adds counts the keys that became wanted: an Add of a key that is already queued is not counted.
+	// Adds counts the adds that queued a key. An Add of a key that is already queued does not count.
 	Adds uint64
 	// Retries counts AddRateLimited calls.
 	Retries uint64
-	// UnfinishedWork is the sum, LongestRunning the maximum, of how long the keys in processing have been so.
-	// Both are zero unless the queue keeps time ([Options.QueueingTime] or [Options.Metrics]).
+	// UnfinishedWork is the total time that the keys in processing have been there, and LongestRunning the longest of
+	// these times. Both are zero unless the queue measures time ([Options.QueueingTime], [Options.Metrics] or [Options.Order]).
 	UnfinishedWork, LongestRunning time.Duration
 }
 

@@ -7,43 +7,44 @@ import (
 
 // table finds the entry of a key.
 //
-// The obvious design is a Go map from key to *entry. It costs 50 to 90 bytes a key at a million keys, because it holds
-// a second copy of the key, and an insertion and a deletion for each run of a key. Here the entries themselves hold
-// the keys, the index holds 4 bytes for each, and a key that comes back soon finds its entry still in place.
+// The obvious design is a Go map from key to *entry. At a million keys it costs 50 to 90 bytes a key, because it holds
+// a second copy of the key, and each run of a key costs an insertion and a deletion. Here the entries themselves hold
+// the keys, the index takes 4 bytes for each, and a key that soon comes back finds its entry still in place.
 // docs/decisions/0002-queue-core.md has the numbers.
 type table[K comparable] struct {
 	// seed never changes, so that keys can be hashed without the queue's lock.
 	seed maphash.Seed
 
-	// index is a hash table with open addressing and linear probing. A slot is 0 if free; else its low bits are
-	// an entry's id plus one, and its high bits are bits of the key's hash, which tell most keys apart without a look
-	// at the entry. The mask len(index)-1 separates the two.
+	// index is a hash table with open addressing and linear probing. A slot is 0 if it is free. Otherwise its low bits
+	// are an entry's id plus one, and its high bits are bits of the key's hash, which tell most keys apart without
+	// reading the entry. The mask len(index)-1 separates the two.
 	//
-	// Invariant: its length is zero or a power of two, and at most half of its slots are taken. So ways are short, and ids,
-	// which are dense, fit in the low bits.
+	// Invariant: its length is zero or a power of two, and at most half of its slots are taken. So probe sequences are
+	// short, and ids, which are dense, fit in the low bits.
 	index []uint32
 
 	// blocks hold the entries: id i is blocks[i/blockSize][i%blockSize]. Entries never move.
 	blocks []*[blockSize]entry[K]
-	// next is the id after the highest that was ever used; free are the lower ones not in use.
+	// next is one more than the highest id that was ever used; free holds the lower ids that are not in use.
 	next uint32
 	free []uint32
 
-	// idle counts the entries that hold nothing but their key. Up to keep are kept for keys that come back.
+	// idle counts the entries that hold nothing but their key. At most keep of them are kept, for keys that come back.
 	idle, keep int
-	// retired are ids in the order in which their entries became idle. Entries that are used again are left in it, and
-	// passed over when their turn comes.
+	// retired holds ids in the order in which their entries became idle. An entry that is used again stays in it, and
+	// is skipped when its turn comes.
 	//
-	// Invariant: an id is in it, once, exactly if entry.retired is true; an idle entry's is.
+	// Invariant: an id is in it exactly once if entry.retired is true, and not at all otherwise. Every idle entry is
+	// retired.
 	retired ring[uint32]
 }
 
 const (
 	// blockSize keeps the memory of a small queue small; blocks of this many entries fill Go's size classes well.
 	blockSize = 32
-	// keepIdle is table.keep, for keys that are plain data. 1024 of them take about 60 KB.
+	// keepIdle is table.keep for keys that are plain data. 1024 of them take about 60 KB.
 	keepIdle = 1024
-	// keepIndex is the largest index that a table without keys in use keeps.
+	// keepIndex is the size of the largest index that a table keeps when none of its keys is in use.
 	keepIndex = 4 * keepIdle
 )
 
@@ -55,8 +56,8 @@ func newTable[K comparable]() table[K] {
 	return t
 }
 
-// plain reports whether values of a type refer to nothing but text. What other keys refer to would be kept alive by
-// an idle entry: such keys are dropped at once.
+// plain reports whether values of a type hold no references other than strings. An idle entry would keep alive whatever
+// its key refers to, so entries with other keys are dropped at once.
 func plain(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Interface, reflect.Chan, reflect.UnsafePointer:
@@ -77,7 +78,7 @@ func (t *table[K]) at(id uint32) *entry[K] { return &t.blocks[id/blockSize][id%b
 
 func (t *table[K]) hash(key K) uint64 { return maphash.Comparable(t.seed, key) }
 
-// used is the number of entries in the table.
+// used returns the number of entries in the table.
 func (t *table[K]) used() int { return int(t.next) - len(t.free) }
 
 // find returns the key's entry, or nil. The entry may be idle.
@@ -107,7 +108,8 @@ func (t *table[K]) search(key K, h uint64) (uint32, *entry[K]) {
 	}
 }
 
-// obtain returns the key's entry to be used: the caller makes it something other than idle. h is the key's hash.
+// obtain returns the key's entry, which it inserts if there is none. The caller must not leave it idle. h is the key's
+// hash.
 func (t *table[K]) obtain(key K, h uint64) (uint32, *entry[K]) {
 	id, e := t.search(key, h)
 	if e == nil {
@@ -140,7 +142,7 @@ func (t *table[K]) insert(key K, h uint64) (uint32, *entry[K]) {
 	return id, e
 }
 
-// link puts an id into the first free slot from its hash's home on.
+// link puts an id into the first free slot at or after the home slot of its hash.
 func (t *table[K]) link(id uint32, h uint64) {
 	mask := uint32(len(t.index) - 1)
 	i := uint32(h) & mask
@@ -162,7 +164,8 @@ func (t *table[K]) grow() {
 	}
 }
 
-// retire takes back an entry that has become idle. It stays in the table until some others have become idle after it.
+// retire takes back an entry that has become idle. The entry stays in the table until enough others have become idle
+// after it.
 func (t *table[K]) retire(id uint32, e *entry[K]) {
 	e.attempt = 0
 	t.idle++
@@ -179,7 +182,7 @@ func (t *table[K]) retire(id uint32, e *entry[K]) {
 	}
 }
 
-// evict drops the entry that has been idle longest.
+// evict drops the entry that has been idle for the longest time.
 func (t *table[K]) evict() {
 	for {
 		id := t.retired.pop()
@@ -195,8 +198,8 @@ func (t *table[K]) evict() {
 	}
 }
 
-// unlink takes an id out of the index. Ids behind it that would no longer be found, because their way leads over the
-// slot that is now free, move up.
+// unlink removes an id from the index. Ids behind the freed slot move up if their probe sequence crosses it: they would
+// no longer be found.
 func (t *table[K]) unlink(id uint32, key K) {
 	mask := uint32(len(t.index) - 1)
 	gap := uint32(t.hash(key)) & mask

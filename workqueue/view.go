@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// View is what a queue holds at one moment, for people to look at.
+// View is a snapshot of the contents of a queue, for people to look at.
 type View[K comparable] struct {
-	// Ready are the keys that may be handed out, in queue order if the queue has no [Order].
+	// Ready holds the ready keys, in queue order if the queue has no [Order].
 	Ready []KeyView[K]
-	// Processing are the keys that were handed out, in no order.
+	// Processing holds the keys that were handed out and are not done, in no particular order.
 	Processing []KeyView[K]
-	// Delayed are the pending delays, those that end first.
+	// Delayed holds the pending delays, earliest first.
 	Delayed []KeyView[K]
 }
 
@@ -19,15 +19,16 @@ type View[K comparable] struct {
 type KeyView[K comparable] struct {
 	Key               K
 	Priority, Attempt int
-	// Time is how long the key has been ready or processing, if the queue keeps time; of a delay what is left of it.
+	// Time is how long the key has been ready or processing, if the queue measures time. For a delay it is the time
+	// left.
 	Time time.Duration
-	// Own says of a delay that the loop itself has set it: its retry, or its periodic run.
+	// Own reports whether the loop itself set the delay, for a retry or a periodic run.
 	Own bool
-	// Causes are why the run was asked for. The slice is the caller's.
+	// Causes are the reasons for the run. The caller owns the slice.
 	Causes []Cause
 }
 
-// View copies at most limit keys of each kind. It holds the queue's lock meanwhile: ask for as many as can be looked at.
+// View copies at most limit keys of each kind. It holds the queue's lock while it does, so limit should be small.
 func (q *Queue[K]) View(limit int) View[K] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -68,8 +69,8 @@ func viewOf[K comparable](e *entry[K], run *Ready[K]) KeyView[K] {
 	return v
 }
 
-// first returns the n earliest delays in order. The next earliest is always a child of one that was taken, so few of
-// a large heap are looked at.
+// first returns the n earliest delays in order. The next earliest is always a child of one that was already taken, so
+// first visits only a small part of a large heap.
 func (d *delays[K]) first(n int) []delay {
 	var taken []delay
 	candidates := []int{0}

@@ -2,34 +2,34 @@ package workqueue
 
 import "context"
 
-// waiter is one Get that waits for a key.
+// waiter is one Get call that waits for a key.
 type waiter struct {
-	// wake has capacity 1. The queue sends to it, once per wait, under the lock; the waiting Get receives.
-	// Capacity 1 lets the queue send without blocking. It is never closed, so that waiters can be reused.
+	// wake carries one signal per wait: the queue sends it under the lock, and the waiting Get receives it. Capacity 1
+	// lets the queue send without blocking. The channel is never closed, so that waiters can be reused.
 	wake chan struct{}
-	// place is the waiter's index in waiters.stack, none once it was woken.
+	// place is the waiter's index in waiters.stack; none once it has been woken.
 	place int
 }
 
-// waiters are the Gets that wait for a key.
+// waiters holds the Get calls that wait for a key.
 //
-// The obvious design wakes one waiter per key that becomes ready. With many workers and short work that is what
-// bounds the queue: each waking costs more than the work. Here one waiter at a time is being woken. When it arrives it
-// takes a key, and if there are more keys and more waiters it wakes the next. So workers are woken no
-// faster than they arrive, a burst is taken by the few that are awake, and no key is left lying.
+// The obvious design wakes one waiter for each key that becomes ready. With many workers and short work, that limits
+// the throughput of the queue: a wake-up costs more than the work. Here at most one waiter is being woken at a time.
+// When it runs, it takes a key; if there are more keys and more waiters, it wakes the next. So workers are woken no
+// faster than they start running, a burst is handled by the few that are awake, and no key is left behind.
 //
-// Invariant: if a key may be handed out and a waiter is on the stack, waking is true. (Each way to make one of the two true
-// ends with wakeLocked.)
+// Invariant: if a key may be handed out and a waiter is on the stack, waking is true. Every operation that can make
+// either condition true ends with wakeLocked.
 type waiters struct {
-	// stack holds those that wait. The last to come is woken first: its memory is the warmest.
+	// stack holds the waiters. The last one pushed is woken first, because its memory is most likely still cached.
 	stack []*waiter
-	// waking: a waiter was woken and has not yet looked for a key.
+	// waking: a waiter has been woken and has not yet looked for a key.
 	waking bool
-	// spare are waiters that nobody uses.
+	// spare holds waiters for reuse.
 	spare []*waiter
 }
 
-// wakeLocked keeps the invariant of waiters. It is short enough to be inlined where it is called for each key.
+// wakeLocked maintains the invariant of waiters. It is short enough to be inlined on the path of every key.
 func (q *Queue[K]) wakeLocked() {
 	if len(q.waiters.stack) > 0 && !q.waiters.waking && q.openLocked() {
 		q.waiters.wakeOne()
@@ -46,7 +46,8 @@ func (w *waiters) wakeOne() {
 	top.wake <- struct{}{}
 }
 
-// wakeAllLocked wakes everybody: the queue was shut down. Each of them looks for a key by itself, so none is "the" waking one.
+// wakeAllLocked wakes all waiters because the queue was shut down. Each of them looks for a key, so waking stays as it
+// is.
 func (q *Queue[K]) wakeAllLocked() {
 	w := &q.waiters
 	for _, each := range w.stack {
@@ -57,7 +58,8 @@ func (q *Queue[K]) wakeAllLocked() {
 	w.stack = w.stack[:0]
 }
 
-// waitLocked gives up the lock until something is there to look for, or ctx is done, and returns ctx's error then.
+// waitLocked releases the lock and waits until it is woken to look for a key, or until ctx is done, in which case it
+// returns ctx's error. It returns with the lock held.
 func (q *Queue[K]) waitLocked(ctx context.Context) error {
 	w := q.waiters.push()
 	q.mu.Unlock()
@@ -74,7 +76,7 @@ func (q *Queue[K]) waitLocked(ctx context.Context) error {
 	case w.place != none:
 		q.waiters.remove(w)
 	default:
-		// Woken, but leaving: the key it was woken for is another's.
+		// Woken, but ctx is done as well: leave the key to another waiter.
 		<-w.wake
 		q.waiters.waking = false
 		q.wakeLocked()

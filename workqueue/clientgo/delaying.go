@@ -13,8 +13,8 @@ func NewTypedDelayingQueue[T comparable]() TypedDelayingInterface[T] {
 	return NewTypedDelayingQueueWithConfig(TypedDelayingQueueConfig[T]{})
 }
 
-// NewTypedDelayingQueueWithConfig returns a queue with delays. A config.Queue that is not of this package is served too:
-// keys whose delay is over are added to it.
+// NewTypedDelayingQueueWithConfig returns a queue with delays. If config.Queue is of another package, keys are added to
+// it when their delay is over.
 func NewTypedDelayingQueueWithConfig[T comparable](config TypedDelayingQueueConfig[T]) TypedDelayingInterface[T] {
 	refuseClock(config.Clock)
 	retries := newRetries(config.Name, config.MetricsProvider)
@@ -29,13 +29,13 @@ func NewTypedDelayingQueueWithConfig[T comparable](config TypedDelayingQueueConf
 	}
 }
 
-// delaying is a queue of this package with delays, which it has anyway.
+// delaying exposes the delays that a queue of this package has anyway.
 type delaying[T comparable] struct {
 	*Typed[T]
 	retries CounterMetric
 }
 
-// AddAfter adds the key when d has passed. Of several delays of a key the earliest counts.
+// AddAfter adds the key after d has passed. If a key has several delays, the earliest counts.
 func (q *delaying[T]) AddAfter(key T, d time.Duration) {
 	if q.ShuttingDown() {
 		return
@@ -44,18 +44,18 @@ func (q *delaying[T]) AddAfter(key T, d time.Duration) {
 	q.addAfter(key, d)
 }
 
-// foreign adds delays to somebody else's queue.
+// foreign adds delays to a queue of another package.
 type foreign[T comparable] struct {
 	TypedInterface[T]
 	retries CounterMetric
-	// delays holds the keys that wait. What becomes ready there is added to the queue by the pump.
+	// delays holds the waiting keys. The pump takes those that become ready and adds them to the queue.
 	delays *workqueue.Queue[T]
-	// pump is started by the first delay, and waited for by both shutdowns.
+	// pump is started by the first delay. Both shutdown methods wait for it.
 	start sync.Once
 	pump  sync.WaitGroup
 }
 
-// AddAfter adds the key when d has passed. Of several delays of a key the earliest counts.
+// AddAfter adds the key after d has passed. If a key has several delays, the earliest counts.
 func (q *foreign[T]) AddAfter(key T, d time.Duration) {
 	if q.ShuttingDown() {
 		return

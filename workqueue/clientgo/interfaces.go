@@ -28,7 +28,7 @@ type TypedDelayingQueueConfig[T comparable] = peer.TypedDelayingQueueConfig[T]
 // TypedRateLimitingQueueConfig configures [NewTypedRateLimitingQueueWithConfig].
 type TypedRateLimitingQueueConfig[T comparable] = peer.TypedRateLimitingQueueConfig[T]
 
-// MetricsProvider makes the metrics of a queue, and the others are what it makes.
+// MetricsProvider creates the metrics of a queue; the other types are the metrics that it creates.
 type (
 	MetricsProvider     = peer.MetricsProvider
 	GaugeMetric         = peer.GaugeMetric

@@ -8,7 +8,8 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// DefaultTypedControllerRateLimiter is 5 ms doubling to 1000 s per key, and 10 per second with a burst of 100 over all.
+// DefaultTypedControllerRateLimiter waits 5 ms per key, doubling up to 1000 s, and limits all keys together to 10 per
+// second with a burst of 100.
 func DefaultTypedControllerRateLimiter[T comparable]() TypedRateLimiter[T] {
 	return NewTypedMaxOfRateLimiter(
 		NewTypedItemExponentialFailureRateLimiter[T](5*time.Millisecond, 1000*time.Second),
@@ -16,12 +17,12 @@ func DefaultTypedControllerRateLimiter[T comparable]() TypedRateLimiter[T] {
 	)
 }
 
-// TypedBucketRateLimiter limits retries over all keys together. Its waits have no bound.
+// TypedBucketRateLimiter limits the retries of all keys together. Its waits are not bounded.
 type TypedBucketRateLimiter[T comparable] struct {
 	*rate.Limiter
 }
 
-// When books the next token.
+// When reserves the next token.
 func (r *TypedBucketRateLimiter[T]) When(T) time.Duration { return r.Reserve().Delay() }
 
 // NumRequeues returns 0.
@@ -38,14 +39,14 @@ type TypedItemExponentialFailureRateLimiter[T comparable] struct {
 // NewTypedItemExponentialFailureRateLimiter returns a limiter that waits baseDelay·2ⁿ, at most maxDelay.
 func NewTypedItemExponentialFailureRateLimiter[T comparable](baseDelay, maxDelay time.Duration) TypedRateLimiter[T] {
 	if baseDelay <= 0 || maxDelay <= 0 {
-		return NewTypedItemFastSlowRateLimiter[T](0, 0, 0) // the wait is nothing, however often it is doubled
+		return NewTypedItemFastSlowRateLimiter[T](0, 0, 0) // zero stays zero, however often it is doubled
 	}
 	return &TypedItemExponentialFailureRateLimiter[T]{
 		workqueue.NewExponentialRateLimiter[T](workqueue.ExponentialOptions{Base: baseDelay, Max: maxDelay}),
 	}
 }
 
-// DefaultTypedItemBasedRateLimiter is 1 ms doubling to 1000 s per key.
+// DefaultTypedItemBasedRateLimiter waits 1 ms per key, doubling up to 1000 s.
 func DefaultTypedItemBasedRateLimiter[T comparable]() TypedRateLimiter[T] {
 	return NewTypedItemExponentialFailureRateLimiter[T](time.Millisecond, 1000*time.Second)
 }
@@ -62,12 +63,12 @@ func NewTypedItemFastSlowRateLimiter[T comparable](fastDelay, slowDelay time.Dur
 	}
 }
 
-// TypedMaxOfRateLimiter answers with the longest wait of several limiters.
+// TypedMaxOfRateLimiter returns the longest wait of several limiters.
 type TypedMaxOfRateLimiter[T comparable] struct {
 	*workqueue.MaxOfRateLimiter[T]
 }
 
-// NewTypedMaxOfRateLimiter returns a limiter that charges all the given ones.
+// NewTypedMaxOfRateLimiter returns a limiter that combines the given ones.
 func NewTypedMaxOfRateLimiter[T comparable](limiters ...TypedRateLimiter[T]) TypedRateLimiter[T] {
 	own := make([]workqueue.RateLimiter[T], len(limiters))
 	for i, limiter := range limiters {
@@ -81,7 +82,7 @@ type TypedWithMaxWaitRateLimiter[T comparable] struct {
 	*workqueue.MaxWaitRateLimiter[T]
 }
 
-// NewTypedWithMaxWaitRateLimiter returns a limiter that never answers with more than maxDelay.
+// NewTypedWithMaxWaitRateLimiter returns a limiter whose waits are capped at maxDelay.
 func NewTypedWithMaxWaitRateLimiter[T comparable](limiter TypedRateLimiter[T], maxDelay time.Duration) TypedRateLimiter[T] {
 	return &TypedWithMaxWaitRateLimiter[T]{workqueue.NewMaxWaitRateLimiter[T](limiter, maxDelay)}
 }

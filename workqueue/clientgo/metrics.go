@@ -8,11 +8,12 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// provider is what SetProvider set. client-go's function is global, so this is: the one global state of Flyball.
+// provider is the value that SetProvider stored. It is Flyball's only global state: client-go's function is global too.
 var provider atomic.Pointer[MetricsProvider]
 
-// SetProvider sets the metrics of queues made later without a provider of their own. Only the first call has an effect.
-// It concerns queues of this package only: what client-go's function of that name was given cannot be seen from here.
+// SetProvider sets the metrics provider of queues that are created later without a provider of their own. Only the
+// first call has an effect. It affects only queues of this package, which cannot see the provider that client-go's
+// function of the same name was given.
 func SetProvider(p MetricsProvider) { provider.CompareAndSwap(nil, &p) }
 
 // chooseProvider returns nil if a queue has no metrics.
@@ -38,12 +39,13 @@ func newRetries(name string, own MetricsProvider) CounterMetric {
 	return p.NewRetriesMetric(name)
 }
 
-// refreshPeriod is how often gauges are refreshed while nobody calls the queue.
+// refreshPeriod is the interval at which the gauges are refreshed, whether or not the queue is in use.
 //
 // Source: client-go v0.37.2 util/workqueue/queue.go, defaultUnfinishedWorkUpdatePeriod.
 const refreshPeriod = 500 * time.Millisecond
 
-// gauges push the counters and gauges that Flyball's queue lets others pull. All methods do nothing on nil.
+// gauges pushes to client-go's metrics what Flyball's queue offers to be pulled. sync, start and stop do nothing on
+// nil.
 type gauges struct {
 	depth               GaugeMetric
 	adds                CounterMetric
@@ -53,11 +55,11 @@ type gauges struct {
 	stats func() workqueue.Stats
 
 	mu sync.Mutex
-	// pushed is what the metrics show.
+	// pushed is what the metrics show now.
 	pushed workqueue.Stats
 
 	stopOnce sync.Once
-	// stopped is closed by stop, to end the goroutine.
+	// stopped is closed by stop to end the goroutine.
 	stopped chan struct{}
 	wg      sync.WaitGroup
 }
@@ -75,7 +77,7 @@ func newGauges(name string, own MetricsProvider) *gauges {
 	}
 }
 
-// NewQueueMetrics makes gauges the metrics of a workqueue.Queue.
+// NewQueueMetrics makes gauges the metrics of a [workqueue.Queue].
 func (g *gauges) NewQueueMetrics(_ string, stats func() workqueue.Stats) workqueue.Metrics {
 	g.stats = stats
 	return g
@@ -87,7 +89,8 @@ func (g *gauges) ObserveQueueDuration(d time.Duration) { g.latency.Observe(d.Sec
 // ObserveWorkDuration passes the duration on.
 func (g *gauges) ObserveWorkDuration(d time.Duration) { g.work.Observe(d.Seconds()) }
 
-// sync brings depth and adds up to date. The snapshot is taken under the lock, so that an older one never follows.
+// sync brings depth and adds up to date. It takes the snapshot under the lock, so that an older one never follows a
+// newer one.
 func (g *gauges) sync() {
 	if g == nil {
 		return
@@ -119,7 +122,7 @@ func (g *gauges) refresh() {
 	g.longest.Set(now.LongestRunning.Seconds())
 }
 
-// start begins to refresh; stop ends it and waits.
+// start starts the goroutine that refreshes the gauges; stop ends it and waits.
 func (g *gauges) start() {
 	if g == nil {
 		return

@@ -16,13 +16,13 @@ type parallel struct{ chunkSize int }
 // Options is an option of [ParallelizeUntil].
 type Options func(*parallel)
 
-// WithChunkSize makes a worker take c pieces at a time: for many pieces that are little work each.
+// WithChunkSize makes a worker take c pieces at a time, for many small pieces.
 func WithChunkSize(c int) func(*parallel) {
 	return func(o *parallel) { o.chunkSize = c }
 }
 
-// ParallelizeUntil does the pieces 0 to pieces-1 with a number of workers, until all are done or ctx is. A piece that
-// panics is handled as utilruntime.HandleCrash does, and ends its worker.
+// ParallelizeUntil calls doWorkPiece for the pieces 0 to pieces-1 from several workers, until all are done or ctx is
+// done. A piece that panics is handled as utilruntime.HandleCrash does, and ends its worker.
 func ParallelizeUntil(ctx context.Context, workers, pieces int, doWorkPiece DoWorkPieceFunc, opts ...Options) {
 	if ctx == nil {
 		ctx = context.Background()

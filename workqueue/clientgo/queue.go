@@ -19,7 +19,7 @@ type Typed[T comparable] struct {
 // NewTyped returns an unnamed queue.
 func NewTyped[T comparable]() *Typed[T] { return NewTypedWithConfig(TypedQueueConfig[T]{}) }
 
-// NewTypedWithConfig returns a queue. If it has a name and metrics, a goroutine refreshes them until ShutDown.
+// NewTypedWithConfig returns a queue. If it has a name and metrics, a goroutine refreshes the metrics until ShutDown.
 func NewTypedWithConfig[T comparable](config TypedQueueConfig[T]) *Typed[T] {
 	refuseClock(config.Clock)
 	o := workqueue.Options[T]{Name: config.Name, MaxCauses: -1}
@@ -35,7 +35,7 @@ func NewTypedWithConfig[T comparable](config TypedQueueConfig[T]) *Typed[T] {
 	return q
 }
 
-// refuseClock panics for a clock that the queue would not follow.
+// refuseClock panics for a clock that the queue would not read.
 func refuseClock(c clock.WithTicker) {
 	switch c.(type) {
 	case nil, clock.RealClock, *clock.RealClock:
@@ -50,7 +50,7 @@ func (q *Typed[T]) Add(key T) {
 	q.gauges.sync()
 }
 
-// addAfter makes the key ready when d has passed.
+// addAfter makes the key ready after d has passed.
 func (q *Typed[T]) addAfter(key T, d time.Duration) {
 	q.core.AddAfter(key, d)
 	q.gauges.sync()
@@ -59,20 +59,20 @@ func (q *Typed[T]) addAfter(key T, d time.Duration) {
 // Len returns the number of ready keys.
 func (q *Typed[T]) Len() int { return q.core.Len() }
 
-// Get waits for a key. It returns true if there will be none: the queue is shut down and empty.
+// Get waits for a key. It returns true if the queue is shut down and empty, so that there will be no more keys.
 func (q *Typed[T]) Get() (key T, shutdown bool) {
 	item, err := q.core.Get(context.Background())
 	q.gauges.sync()
 	return item.Key, err != nil
 }
 
-// Done says that the work on a key is over.
+// Done marks the processing of a key as finished.
 func (q *Typed[T]) Done(key T) {
 	q.core.Done(key)
 	q.gauges.sync()
 }
 
-// ShutDown stops intake; what is ready is still handed out. It ends a ShutDownWithDrain that waits.
+// ShutDown stops intake; ready keys are still handed out. It ends a waiting ShutDownWithDrain.
 func (q *Typed[T]) ShutDown() {
 	q.core.ShutDown()
 	q.gauges.stop()
@@ -80,10 +80,10 @@ func (q *Typed[T]) ShutDown() {
 
 // ShutDownWithDrain stops intake and waits until all work is done, or ShutDown is called.
 func (q *Typed[T]) ShutDownWithDrain() {
-	// The only error is that ShutDown was called, which client-go's callers expect to end the wait.
+	// The only possible error is that ShutDown was called. client-go's callers expect that to end the wait.
 	_ = q.core.Drain(context.Background())
 	q.gauges.stop()
 }
 
-// ShuttingDown reports whether the queue was told to shut down.
+// ShuttingDown reports whether ShutDown or ShutDownWithDrain was called.
 func (q *Typed[T]) ShuttingDown() bool { return q.core.ShuttingDown() }

@@ -21,15 +21,16 @@ type rateLimiting[T comparable] struct {
 	limiter TypedRateLimiter[T]
 }
 
-// AddRateLimited adds the key when the limiter says so. A queue that is shut down does not charge the limiter.
+// AddRateLimited adds the key after the delay that the limiter returns. A queue that is shut down does not call the
+// limiter.
 func (q *rateLimiting[T]) AddRateLimited(key T) {
 	if !q.ShuttingDown() {
 		q.AddAfter(key, q.limiter.When(key))
 	}
 }
 
-// Forget drops what the limiter remembers of the key.
+// Forget resets the limiter's failure count of the key.
 func (q *rateLimiting[T]) Forget(key T) { q.limiter.Forget(key) }
 
-// NumRequeues returns the failures the limiter has counted.
+// NumRequeues returns how many failures the limiter has counted.
 func (q *rateLimiting[T]) NumRequeues(key T) int { return q.limiter.NumRequeues(key) }

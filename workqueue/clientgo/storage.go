@@ -7,10 +7,10 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// storage makes an Order of client-go's custom storage, which knows keys only.
+// storage adapts client-go's custom storage, which knows only keys, to an Order.
 type storage[T comparable] struct {
 	queue Queue[T]
-	// runs has the run of each key in queue.
+	// runs holds the run of each key in queue.
 	runs map[T]*workqueue.Ready[T]
 }
 
@@ -36,7 +36,7 @@ func (s *storage[T]) Len() int { return s.queue.Len() }
 
 func (s *storage[T]) All() iter.Seq[*workqueue.Ready[T]] { return maps.Values(s.runs) }
 
-// DefaultQueue returns storage that is first in, first out.
+// DefaultQueue returns a storage that is first in, first out.
 func DefaultQueue[T comparable]() Queue[T] { return new(fifo[T]) }
 
 type fifo[T comparable] struct{ keys []T }

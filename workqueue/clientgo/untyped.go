@@ -6,8 +6,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Interface and the others are the names from before client-go had type parameters. They are deprecated there; new code uses
-// the Typed names.
+// Interface and the other aliases are the names from before client-go had type parameters. client-go deprecates them;
+// new code uses the Typed names.
 type (
 	Interface                         = TypedInterface[any]
 	DelayingInterface                 = TypedDelayingInterface[any]
@@ -56,7 +56,8 @@ func NewNamedDelayingQueue(name string) DelayingInterface {
 	return NewTypedDelayingQueueWithConfig(DelayingQueueConfig{Name: name})
 }
 
-// NewDelayingQueueWithCustomClock is [NewTypedDelayingQueueWithConfig] of any, with a name and a clock, which must be real.
+// NewDelayingQueueWithCustomClock is [NewTypedDelayingQueueWithConfig] of any, with a name and a clock, which must be
+// real.
 func NewDelayingQueueWithCustomClock(c clock.WithTicker, name string) DelayingInterface {
 	return NewTypedDelayingQueueWithConfig(DelayingQueueConfig{Name: name, Clock: c})
 }

@@ -1,8 +1,8 @@
-// Package metrics shows queues to prometheus, under the names the field has agreed on:
+// Package metrics exports the metrics of queues to Prometheus, under the names that Kubernetes components use:
 //
 //	workqueue.Queue ──durations──▶ Provider ◀──scrape── prometheus
 //	                ◀───Stats────┘
 //
-// Durations are pushed when they are known. Everything else is read from the queues when somebody scrapes: a stuck
-// worker shows in workqueue_unfinished_work_seconds while it is stuck, and an unwatched queue pays nothing.
+// Durations are pushed when they are measured. Everything else is read from the queues at a scrape: a stuck worker
+// shows in workqueue_unfinished_work_seconds while it is stuck, and a queue that is not scraped pays nothing.
 package metrics

@@ -11,15 +11,16 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// Provider is a [workqueue.MetricsProvider] and a [prometheus.Collector]. Each metric has one label, name: the queue's.
+// Provider is a [workqueue.MetricsProvider] and a [prometheus.Collector]. Each metric has one label, name, which is the
+// queue's name.
 //
-// Source: names, help texts' meaning and buckets are those of kubernetes v1.37.1,
+// Source: names, meanings and buckets are those of kubernetes v1.37.1,
 // component-base/metrics/prometheus/workqueue/metrics.go, which dashboards expect.
 type Provider struct {
 	queued, worked *prometheus.HistogramVec
 
 	mu sync.Mutex
-	// queues has the newest queue of each name. One that is replaced is not shown any more, and not kept alive.
+	// queues holds the newest queue of each name. A queue that was replaced is no longer reported, nor kept in memory.
 	queues map[string]func() workqueue.Stats
 }
 
@@ -47,7 +48,7 @@ var readings = []reading{
 		func(s workqueue.Stats) float64 { return s.LongestRunning.Seconds() }),
 }
 
-// New returns a provider without queues. The caller registers it.
+// New returns a provider without queues. The caller registers it with Prometheus.
 func New() *Provider {
 	histogram := func(name, help string) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -61,7 +62,7 @@ func New() *Provider {
 	}
 }
 
-// NewQueueMetrics takes in a queue. One of the same name that was there before is replaced.
+// NewQueueMetrics adds a queue. It replaces an earlier queue of the same name.
 func (p *Provider) NewQueueMetrics(name string, stats func() workqueue.Stats) workqueue.Metrics {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,7 +94,7 @@ func (p *Provider) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// durations are the metrics of one queue.
+// durations is the [workqueue.Metrics] of one queue.
 type durations struct{ queued, worked prometheus.Observer }
 
 func (d durations) ObserveQueueDuration(took time.Duration) { d.queued.Observe(took.Seconds()) }
