@@ -15,14 +15,14 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/tokens"
 )
 
-// RESTConfigFor is [Server.RESTConfig] for a client that comes as user u: what it may do, with [Options.RBAC], the roles that
-// are bound to u decide.
+// RESTConfigFor is like [Server.RESTConfig], but the client acts as user u. With [Options.RBAC], the roles bound to u
+// decide what it may do.
 func (s *Server) RESTConfigFor(u auth.User) *rest.Config {
 	u = u.Known()
 	return &rest.Config{Host: memoryHost, Transport: transport{server: s, user: &u}, QPS: -1}
 }
 
-// coreObject finds an object of the core group; NotFound if its type is not served.
+// coreObject returns an object of the core group, or NotFound if the server does not serve its type.
 func (s *Server) coreObject(plural, namespace, name string) (metav1.Object, error) {
 	r := s.served.Load().resources[corev1.SchemeGroupVersion.WithResource(plural)]
 	if r == nil {
@@ -35,7 +35,7 @@ func (s *Server) coreObject(plural, namespace, name string) (metav1.Object, erro
 	return o.Meta, nil
 }
 
-// issued knows the users of an issuer's tokens that are meant for this server.
+// issued returns a function that maps the issuer's tokens to their users. It accepts only tokens meant for this server.
 func issued(i *tokens.Issuer) func(token string) (auth.User, bool, error) {
 	return func(token string) (auth.User, bool, error) {
 		u, _, ok, err := i.User(token, []string{tokens.Audience})
@@ -88,7 +88,7 @@ func find[T runtime.Object](r *registry.Resource, plural, namespace, name string
 	return o.Object.(T), nil
 }
 
-// all returns the stored objects of a namespace, or all.
+// all returns the stored objects of a namespace, or those of all namespaces.
 func all[T runtime.Object](r *registry.Resource, namespace string) ([]T, error) {
 	if r == nil {
 		return nil, nil

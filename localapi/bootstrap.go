@@ -18,9 +18,10 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
 )
 
-// What every cluster has is created when the server is made, and found again when it is made on storage that has it.
+// The objects that every cluster has are created when the server is made. A server made on storage that has them
+// already leaves them as they are.
 
-// bootstrap creates the namespaces that a cluster always has and those asked for, and the Service of the API itself.
+// bootstrap creates the namespaces that every cluster has, those asked for, and the Service of the API itself.
 func (s *Server) bootstrap(o Options) error {
 	if s.env.Namespaces != nil {
 		names := append([]string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease}, o.Namespaces...)
@@ -88,7 +89,7 @@ func (s *Server) ensure(namespace string, obj runtime.Object) error {
 	return nil
 }
 
-// resourceOfKind finds a resource by its kind; nil if the kind is not served.
+// resourceOfKind returns the resource of a kind, or nil if the kind is not served.
 func (s *Server) resourceOfKind(kind schema.GroupVersionKind) *registry.Resource {
 	for _, r := range s.served.Load().resources {
 		if r.Definition.GroupVersionKind() == kind {
@@ -98,8 +99,8 @@ func (s *Server) resourceOfKind(kind schema.GroupVersionKind) *registry.Resource
 	return nil
 }
 
-// Where the API is said to be: the first address of the range of cluster IPs, and behind it one that is reserved for
-// documentation, since an address that the validation accepts is not known.
+// The addresses that the Service of the API claims: the first address of the cluster IP range, and behind it one that is
+// reserved for documentation. The server has no address of its own that validation would accept.
 const (
 	kubernetesName    = "kubernetes"
 	kubernetesIP      = "10.96.0.1"
@@ -108,9 +109,10 @@ const (
 	securePort        = 6443
 )
 
-// kubernetesService is the Service by which the pods of a cluster find its API, and what stands behind it.
+// kubernetesService returns the Service through which the pods of a cluster find its API, and its endpoints.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controlplane/controller/kubernetesservice, pkg/controlplane/reconcilers/endpointsadapter.go.
+// Source: k8s.io/kubernetes v1.37.1 pkg/controlplane/controller/kubernetesservice,
+// pkg/controlplane/reconcilers/endpointsadapter.go.
 func kubernetesService() []runtime.Object {
 	named := func(labels map[string]string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Name: kubernetesName, Namespace: metav1.NamespaceDefault, Labels: labels}
@@ -127,7 +129,7 @@ func kubernetesService() []runtime.Object {
 				SessionAffinity: corev1.ServiceAffinityNone, Type: corev1.ServiceTypeClusterIP,
 			},
 		},
-		//lint:ignore SA1019 whoever does not know EndpointSlices still reads them
+		//lint:ignore SA1019 clients that do not know EndpointSlices still read them
 		&corev1.Endpoints{
 			ObjectMeta: named(map[string]string{discoveryv1.LabelSkipMirror: "true"}),
 			//lint:ignore SA1019 see above

@@ -14,13 +14,13 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
 )
 
-// catalog is the types that a server serves at one moment. It is immutable.
+// catalog holds the types that a server serves at one moment. It is immutable.
 type catalog struct {
 	resources map[schema.GroupVersionResource]*registry.Resource
 	discovery *discovery.Handler
 }
 
-// with is the catalog with more types. Those that it has already win.
+// with returns the catalog extended by more types. A type that is already in the catalog wins over a new one.
 func (c *catalog) with(more []*registry.Resource) *catalog {
 	all := maps.Clone(c.resources)
 	var definitions []*resource.Definition
@@ -34,7 +34,7 @@ func (c *catalog) with(more []*registry.Resource) *catalog {
 	return &catalog{resources: all, discovery: c.discovery.With(definitions)}
 }
 
-// serveFixed has the server serve the types that it was made with.
+// serveFixed makes the server serve the types that it was created with.
 func (s *Server) serveFixed(definitions []*resource.Definition) {
 	c := &catalog{
 		resources: make(map[schema.GroupVersionResource]*registry.Resource, len(definitions)),
@@ -56,7 +56,7 @@ func (s *Server) serveFixed(definitions []*resource.Definition) {
 	s.served.Store(c)
 }
 
-// tellFamily has the watchers of the other kinds of r's family see what is written to r.
+// tellFamily wakes the watchers of the other kinds in r's family when r is written to.
 func (c *catalog) tellFamily(r *registry.Resource) {
 	if r.Definition.Family == nil {
 		return
@@ -70,7 +70,7 @@ func (c *catalog) tellFamily(r *registry.Resource) {
 	}
 	r.Changed = func(context.Context, *watchcache.Object, bool) {
 		for _, other := range others {
-			_ = other.Objects.SyncIfUsed() // a failure shows itself to whoever reads
+			_ = other.Objects.SyncIfUsed() // readers get the error themselves
 		}
 	}
 }

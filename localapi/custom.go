@@ -21,23 +21,24 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
 )
 
-// customTypes has a server serve what its CustomResourceDefinitions define.
+// customTypes makes a server serve what its CustomResourceDefinitions define.
 //
-// In a kube-apiserver, controllers do this some time after a definition was written. Here the request that writes one does
-// it before it is answered, by the same writes to the definition's status, so that watchers see the same history: whoever
-// has created a definition may use it. No goroutine is needed.
+// In a kube-apiserver, controllers do this some time after a definition was written. Here the request that writes the
+// definition does it before it is answered, so a client that has created a definition can use it at once, and no
+// goroutine is needed. The writes to the definition's status are the same as upstream's, so watchers see the same
+// history.
 type customTypes struct {
 	server      *Server
 	definitions *registry.Resource
-	fixed       *catalog // the types that are always there
+	fixed       *catalog // the types that are always served
 
 	mu     sync.Mutex
 	served map[string]*servedType // by the definition's name
 }
 
-// servedType is what became of one definition.
+// servedType is what the server made of one definition.
 type servedType struct {
-	definition *apiextensionsv1.CustomResourceDefinition // as it was when this was made
+	definition *apiextensionsv1.CustomResourceDefinition // as it was when the resources were made
 	resources  []*registry.Resource                      // one for each served version
 }
 
@@ -47,7 +48,7 @@ func newCustomTypes(s *Server, definitions *registry.Resource, fixed *catalog) *
 	return c
 }
 
-// loadCustomTypes serves what the definitions in the storage define.
+// loadCustomTypes makes the server serve what the definitions in the storage define.
 func (s *Server) loadCustomTypes() error {
 	if s.custom == nil {
 		return nil
@@ -65,11 +66,11 @@ func (s *Server) loadCustomTypes() error {
 // settling marks the contexts of writes that settle itself causes.
 type settling struct{}
 
-// settle does what has to be done after a change of a definition, or of objects that its deletion waits for. The write
-// that led here has been done: what fails here is only logged, and is tried again after the next write.
+// settle follows up a change of a definition, or of objects that the definition's deletion waits for. The write that
+// caused the change is already done, so settle only logs a failure. The next write tries again.
 func (c *customTypes) settle(ctx context.Context, name string) {
 	if ctx.Value(settling{}) != nil {
-		return // the one who caused this goes on
+		return // the settle that caused this write continues with it
 	}
 	ctx = context.WithValue(context.WithoutCancel(ctx), settling{}, true)
 	c.mu.Lock()
@@ -88,7 +89,7 @@ func (c *customTypes) settle(ctx context.Context, name string) {
 	}
 }
 
-// settleLocked returns the definitions that may now have names that they could not have before.
+// settleLocked settles one definition. It returns the other definitions that may now get names that were taken before.
 func (c *customTypes) settleLocked(ctx context.Context, name string) (others []string, err error) {
 	o, err := c.definitions.Get(ctx, "", name, "")
 	if apierrors.IsNotFound(err) {
@@ -123,7 +124,7 @@ func (c *customTypes) settleLocked(ctx context.Context, name string) (others []s
 	return nil, c.serveLocked(definition)
 }
 
-// list returns all definitions, by name.
+// list returns all definitions, sorted by name.
 func (c *customTypes) list() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	result, err := c.definitions.List(context.Background(), registry.ListOptions{})
 	if err != nil {
@@ -136,10 +137,10 @@ func (c *customTypes) list() ([]*apiextensionsv1.CustomResourceDefinition, error
 	return all, nil
 }
 
-// controllerManager is the field manager of what a kube-apiserver's controllers write.
+// controllerManager is the field manager of writes that controllers do in a kube-apiserver.
 const controllerManager = "kube-apiserver"
 
-// updateStatus writes the definition that change makes of d, if it says that it differs.
+// updateStatus writes what change returns for d, if change reports that it differs from d.
 func (c *customTypes) updateStatus(
 	ctx context.Context, d *apiextensionsv1.CustomResourceDefinition,
 	change func(*apiextensionsv1.CustomResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, bool),
@@ -159,7 +160,7 @@ func (c *customTypes) updateStatus(
 	return updated.Object.(*apiextensionsv1.CustomResourceDefinition), nil
 }
 
-// serveLocked has the server serve what d defines, as d is now.
+// serveLocked makes the server serve d in its present state.
 func (c *customTypes) serveLocked(d *apiextensionsv1.CustomResourceDefinition) error {
 	before := c.served[d.Name]
 	if !crd.Served(d) {
@@ -191,18 +192,18 @@ func (c *customTypes) serveLocked(d *apiextensionsv1.CustomResourceDefinition) e
 	return nil
 }
 
-// wake lets the watchers of all versions of d's type see a write by one of them.
+// wake lets the watchers of all versions of d's type see a write to one of them.
 func (c *customTypes) wake(d *apiextensionsv1.CustomResourceDefinition) {
 	served := c.server.served.Load()
 	for _, v := range d.Spec.Versions {
 		gvr := schema.GroupVersionResource{Group: d.Spec.Group, Version: v.Name, Resource: d.Status.AcceptedNames.Plural}
 		if r := served.resources[gvr]; r != nil {
-			_ = r.Objects.Sync() // a failure shows itself to whoever reads
+			_ = r.Objects.Sync() // readers get the error themselves
 		}
 	}
 }
 
-// sameService reports whether two states of a definition lead to the same service.
+// sameService reports whether the server serves the same for both states of a definition.
 func sameService(a, b *apiextensionsv1.CustomResourceDefinition) bool {
 	return crd.Terminating(a) == crd.Terminating(b) &&
 		equality.Semantic.DeepEqual(a.Spec, b.Spec) && equality.Semantic.DeepEqual(a.Status.AcceptedNames, b.Status.AcceptedNames)
@@ -222,7 +223,8 @@ func (c *customTypes) publishLocked() {
 	c.server.served.Store(c.fixed.with(all))
 }
 
-// withdrawLocked ends the service of a definition that is gone. Its names are free for others of its group.
+// withdrawLocked stops serving a definition that is gone. It returns the other definitions of the group, which may now
+// use its names.
 func (c *customTypes) withdrawLocked(name string) (others []string, err error) {
 	t := c.served[name]
 	if t == nil {
@@ -240,8 +242,8 @@ func (c *customTypes) withdrawLocked(name string) (others []string, err error) {
 	return others, err
 }
 
-// cleanLocked deletes the objects of a definition that is being deleted. When none are left, it lets the definition go;
-// else the last of them will lead here again.
+// cleanLocked deletes the objects of a definition that is being deleted. When none are left it removes the definition's
+// finalizer. Otherwise the deletion of the last object calls it again.
 func (c *customTypes) cleanLocked(ctx context.Context, d *apiextensionsv1.CustomResourceDefinition) error {
 	d, err := c.updateStatus(ctx, d, crd.Cleaning)
 	if err != nil {
@@ -251,7 +253,7 @@ func (c *customTypes) cleanLocked(ctx context.Context, d *apiextensionsv1.Custom
 		return err
 	}
 	if t := c.served[d.Name]; t != nil && len(t.resources) > 0 {
-		r := t.resources[0] // all versions have the same objects
+		r := t.resources[0] // all versions share their objects
 		if _, err := r.DeleteCollection(ctx, metav1.DeleteOptions{}, registry.ListOptions{}); err != nil {
 			return fmt.Errorf("delete objects: %w", err)
 		}

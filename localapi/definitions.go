@@ -9,7 +9,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/tokens"
 )
 
-// defaultDefinitions are the types that a server serves unless told otherwise; issuer gives service accounts their tokens.
+// defaultDefinitions returns the types that a server serves by default. issuer issues the tokens of service accounts.
 func defaultDefinitions(issuer *tokens.Issuer) []*resource.Definition {
 	all := append(builtin.All(), crd.Definition())
 	for _, d := range all {

@@ -17,7 +17,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/codec"
 )
 
-// Limits of a connection to [Server.Serve]. A watch has none but the first: it lasts until somebody ends it.
+// Time limits of a connection to [Server.Serve]. Only the first applies to a watch, which lasts until the client or the
+// server ends it.
 const (
 	readHeaderTimeout = 10 * time.Second
 	bodyTimeout       = 30 * time.Second // from the end of the header to the end of the body
@@ -25,13 +26,13 @@ const (
 	idleTimeout       = time.Minute      // from the end of an answer to the next request
 )
 
-// guard stands before the API on a socket. It refuses requests that a web page may have had a browser send, and bounds how
-// long a request's body may take.
+// guard stands in front of the API on a socket. It refuses requests that a web page may have made a browser send, and
+// bounds how long a request's body may take.
 //
-// A browser reaches the loopback ports of its machine for every page that it shows. What it sends for a page of elsewhere
-// differs from what the server's own clients send in three ways. The host is a name of the page's choice, if the page lets
-// its name stand for 127.0.0.1 to be taken for a page of the server. The Origin header says where the page comes from. And
-// without asking the server first, a browser sends only the content types that a form can have, or none.
+// Any page that a browser shows can make it send requests to the loopback ports of its machine. Such a request differs
+// in three ways from those of the server's own clients. Its host is a name that the page chose, if the page's own name
+// was made to resolve to 127.0.0.1 (DNS rebinding). Its Origin header names the site of the page. And unless it asks
+// the server first (preflight), a browser sends only the content types that an HTML form can have, or none.
 type guard struct {
 	api     http.Handler
 	codec   *codec.Codec
@@ -73,7 +74,8 @@ func (g *guard) refuse(w http.ResponseWriter, status *metav1.Status) {
 	_, _ = w.Write(body)
 }
 
-// isOurs reports whether the request asks for a name of this server. No browser reaches what is no TCP connection.
+// isOurs reports whether the request's host is a name of this server. It accepts any host on a connection that is not
+// TCP, since a browser cannot reach that.
 func (g *guard) isOurs(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	if !ok {
@@ -88,7 +90,7 @@ func (g *guard) isOurs(r *http.Request) bool {
 	return err == nil && ip.Unmap() == local.AddrPort().Addr().Unmap().WithZone("")
 }
 
-// sameOrigin reports whether the request comes from no web page, or from one of this server.
+// sameOrigin reports whether the request comes from no web page, or from one that this server served.
 func sameOrigin(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" {
@@ -101,15 +103,16 @@ func sameOrigin(r *http.Request) bool {
 	return strings.EqualFold(origin, scheme+"://"+r.Host)
 }
 
-// lacksContentType reports whether a body is of no content type, which a kube-apiserver takes for JSON. That of a request with
-// an Authorization header (of kubectl create --raw) is none that a web page could send without asking.
+// lacksContentType reports whether the request has a body without a content type. A kube-apiserver takes such a body
+// for JSON. A request with an Authorization header (kubectl create --raw sends one) passes: a web page could not send
+// it without a preflight.
 func lacksContentType(r *http.Request) bool {
 	return r.Body != http.NoBody && r.Method != http.MethodGet && r.Method != http.MethodDelete &&
 		r.Header.Get("Content-Type") == "" && r.Header.Get("Authorization") == ""
 }
 
-// limitBody bounds how long the body may take. Once it is read, the connection may be silent again: the read that stays
-// pending tells that the client has left.
+// limitBody bounds how long the body may take. The deadline is lifted once the body has been read: net/http then keeps
+// a read pending to notice when the client leaves, and that read may take arbitrarily long.
 func limitBody(w http.ResponseWriter, r *http.Request) {
 	if r.Body == http.NoBody {
 		return
@@ -120,7 +123,7 @@ func limitBody(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// timedBody is a body with a deadline, which ends with it.
+// timedBody is a request's body. Its read deadline is lifted at its end.
 type timedBody struct {
 	io.ReadCloser
 	connection *http.ResponseController

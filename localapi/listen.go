@@ -15,8 +15,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi/auth"
 )
 
-// Listen opens a port for [Server.Serve]. The address's host must be a loopback one ("" is 127.0.0.1): unless told
-// otherwise the server knows no users, and everyone on this machine may do everything.
+// Listen opens a port for [Server.Serve]. The host of addr must be a loopback address ("" is 127.0.0.1), because by
+// default the server knows no users, and everyone on this machine may do everything.
 func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	host, port, err := split(addr)
 	if err != nil {
@@ -26,7 +26,8 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	return c.Listen(ctx, "tcp", net.JoinHostPort(host, port))
 }
 
-// CheckAddr says what is wrong with an address for [Listen], where that can be known before it is tried. Nothing is opened.
+// CheckAddr returns the error that [Listen] would return for an address, as far as that can be known without opening a
+// port.
 func CheckAddr(addr string) error {
 	_, port, err := split(addr)
 	if err != nil {
@@ -53,22 +54,22 @@ func split(addr string) (host, port string, err error) {
 	return host, port, nil
 }
 
-// shutdownGrace is how long Serve waits for requests in flight after its context ended. Watches end at once.
+// shutdownGrace is how long Serve waits for requests in flight after its context has ended. Watches end at once.
 const shutdownGrace = 5 * time.Second
 
-// Serve answers requests on l until ctx ends or the server is closed; then it lets those in flight finish, for a moment, closes l,
-// and returns nil.
+// Serve answers requests on l until ctx ends or the server is closed. It then gives requests in flight a few seconds to
+// finish, closes l, and returns nil.
 //
-// It answers what is asked of the address that l listens at, of localhost, or of [Options.AllowedHosts], and refuses what a web
-// page from elsewhere may have had a browser send. A header may take 10 seconds, a body 30, an answer (but a watch) a minute; a
-// connection that is idle for a minute is closed.
+// It answers requests for the address that l listens on, for localhost, and for [Options.AllowedHosts]. It refuses
+// requests that a web page from another site may have made a browser send. A header may take 10 seconds, a body 30, and
+// an answer (except a watch) a minute. A connection that is idle for a minute is closed.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return s.serve(ctx, l, nil)
 }
 
-// ServeTLS is [Server.Serve] over TLS. If the configuration has ClientCAs, users are known by the certificates that those signed
-// (the common name is the user, organisations are groups), and a client without one is system:anonymous, unless it brings a
-// token.
+// ServeTLS is [Server.Serve] over TLS. If the configuration has ClientCAs, the client certificates that these signed
+// identify users: the common name is the user, and organizations are groups. A client without a certificate is
+// system:anonymous, unless it sends a token.
 func (s *Server) ServeTLS(ctx context.Context, l net.Listener, c *tls.Config) error {
 	c = c.Clone()
 	var nobody *auth.User
@@ -82,7 +83,7 @@ func (s *Server) ServeTLS(ctx context.Context, l net.Listener, c *tls.Config) er
 	return s.serve(ctx, tls.NewListener(l, c), nobody)
 }
 
-// serve answers requests; those of which nothing else says who sends them come from user, if that is not nil.
+// serve answers requests. If user is not nil, it is the user of requests that bring no credentials.
 func (s *Server) serve(ctx context.Context, l net.Listener, user *auth.User) error {
 	streams, endStreams := context.WithCancel(context.WithoutCancel(ctx))
 	defer endStreams()
@@ -95,7 +96,7 @@ func (s *Server) serve(ctx context.Context, l net.Listener, user *auth.User) err
 		WriteTimeout:      answerTimeout,
 		IdleTimeout:       idleTimeout,
 		BaseContext:       func(net.Listener) context.Context { return streams },
-		ErrorLog:          log.New(io.Discard, "", 0), // of clients whose handshake failed: they know
+		ErrorLog:          log.New(io.Discard, "", 0), // drops errors of handshakes, which the clients see themselves
 	}
 	var unasked unasked
 	server.ConnState = unasked.note
@@ -107,12 +108,12 @@ func (s *Server) serve(ctx context.Context, l net.Listener, user *auth.User) err
 	case <-ctx.Done():
 	case <-s.stopping:
 	}
-	// Watches see their context end; so do slow requests, which is why they get their moment first only if none is
-	// a watch: a shutdown that waited for watches would never return.
+	// Ending the contexts ends the watches; a shutdown that waited for them would never return. Slow requests lose
+	// their context too.
 	endStreams()
 	now, cancelNow := context.WithCancel(context.WithoutCancel(ctx))
 	cancelNow()
-	_ = server.Shutdown(now) // closes the listener, and waits for nobody
+	_ = server.Shutdown(now) // closes the listener without waiting
 	<-served
 	unasked.close()
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
@@ -127,14 +128,14 @@ func (s *Server) serve(ctx context.Context, l net.Listener, user *auth.User) err
 	return nil
 }
 
-// unasked are the connections on which nothing has been asked yet. Clients open some in reserve, and a shutdown takes each for
-// one whose request is on its way, for five seconds.
+// unasked holds the connections on which no request has arrived yet. Clients open some in reserve, and
+// [http.Server.Shutdown] would wait five seconds for a request on each.
 type unasked struct {
 	mu    sync.Mutex
 	conns map[net.Conn]bool
 }
 
-// note is the server's hook for states of connections.
+// note is the server's ConnState hook.
 func (u *unasked) note(c net.Conn, state http.ConnState) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -148,11 +149,11 @@ func (u *unasked) note(c net.Conn, state http.ConnState) {
 	u.conns[c] = true
 }
 
-// close closes them.
+// close closes the connections.
 func (u *unasked) close() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for c := range u.conns {
-		_ = c.Close() // The client notices, if it is still there.
+		_ = c.Close() // the client notices, if it is still there
 	}
 }

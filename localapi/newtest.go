@@ -14,7 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/gate"
 )
 
-// TB is what [NewTest] needs of a test; *testing.T has it.
+// TB is the part of *testing.T that [NewTest] uses.
 type TB interface {
 	Helper()
 	Cleanup(func())
@@ -22,7 +22,7 @@ type TB interface {
 	Errorf(format string, args ...any)
 }
 
-// Test is a server that belongs to a test: with a client, a log of requests, and rules for what is to go wrong.
+// Test is a server that belongs to a test. It has a client, a log of requests, and rules that inject failures.
 type Test struct {
 	*Server
 	t      TB
@@ -30,11 +30,12 @@ type Test struct {
 	rules  *ruleGate
 }
 
-// NewTest returns a server for a test, with the built-in types and the given objects, definitions of custom resources among them
-// (see [Server.Seed]). It ends with the test. In a [testing/synctest] bubble it lives on the bubble's time.
+// NewTest returns a server for a test. It has the built-in types and the given objects, which may include definitions
+// of custom resources (see [Server.Seed]). The server is closed when the test ends. In a [testing/synctest] bubble it
+// uses the bubble's time.
 //
-// It takes the place of a fake client: what is written is defaulted, validated and versioned, conflicts are real, and watches
-// see what a watch would see.
+// It takes the place of a fake client: writes are defaulted, validated and versioned, conflicts are real, and watches
+// deliver what a real watch would.
 func NewTest(t TB, objects ...runtime.Object) *Test {
 	if t != nil {
 		t.Helper()
@@ -42,7 +43,7 @@ func NewTest(t TB, objects ...runtime.Object) *Test {
 	return NewTestWith(t, Options{}, objects...)
 }
 
-// NewTestWith is [NewTest] with options. It adds an audit log, if there is none.
+// NewTestWith is [NewTest] with options. It adds an audit log if o has none.
 func NewTestWith(t TB, o Options, objects ...runtime.Object) *Test {
 	if t == nil {
 		panic("localapi: NewTest: the test is nil: outside of tests, New makes a server")
@@ -74,14 +75,14 @@ func NewTestWith(t TB, o Options, objects ...runtime.Object) *Test {
 	return &Test{Server: server, t: t, client: client, rules: r}
 }
 
-// Client is a client of the server. Others are made of [Server.RESTConfig].
+// Client returns a client of the server. Use [Server.RESTConfig] to make others.
 func (s *Test) Client() kubernetes.Interface { return s.client }
 
-// Requests are the requests answered so far, oldest first.
+// Requests returns the requests answered so far, oldest first.
 func (s *Test) Requests() []audit.Entry { return s.Audit().Entries(nil) }
 
-// AssertNoWrites runs f and reports every write that the server is asked for meanwhile, successful or not. Dry runs and
-// reviews (may I do this?) are none.
+// AssertNoWrites runs f and reports every write that the server receives meanwhile, successful or not. Dry runs and
+// reviews (such as SelfSubjectAccessReview) do not count.
 func (s *Test) AssertNoWrites(f func()) {
 	s.t.Helper()
 	before := len(s.Audit().Entries(wantsToWrite))
@@ -99,15 +100,16 @@ func wantsToWrite(e audit.Entry) bool {
 	return false
 }
 
-// Rule is something that is to go wrong, or to be looked at: what happens to the requests that match all fields set.
+// Rule describes a failure to inject, or a request to observe. It applies to the requests that match all fields that
+// are set.
 type Rule struct {
 	Verb, Group, Resource, Subresource string
-	Namespace, Name                    string // of a create, the name is not known
+	Namespace, Name                    string // Name never matches a create, whose name is not known
 
-	// Nth is which of the matching requests it is, from 1; 0 is all.
+	// Nth selects one of the matching requests, counted from 1. 0 selects all.
 	Nth int
 
-	// Err is what to answer. An API error is answered as it is; any other breaks the connection.
+	// Err is the error to answer with. An API error is sent as it is; any other error breaks the connection.
 	Err error
 
 	// Applied lets the request take effect before it fails.
@@ -117,8 +119,8 @@ type Rule struct {
 	Do func(ctx context.Context, r *gate.Request) gate.Verdict
 }
 
-// Intercept adds a rule, which takes precedence over those added before, and returns how to take it away again. A rule without
-// Subresource is about requests that have none.
+// Intercept adds a rule, which takes precedence over those added before, and returns a function that removes it. A rule
+// without Subresource matches only requests without one.
 func (s *Test) Intercept(r Rule) (remove func()) {
 	added := &countedRule{Rule: r}
 	s.rules.mu.Lock()
@@ -136,7 +138,7 @@ type countedRule struct {
 	seen int // matching requests so far
 }
 
-// matches counts a request, and reports whether the rule applies to it.
+// matches counts the request if it matches, and reports whether the rule applies to it.
 func (r *countedRule) matches(q *gate.Request) bool {
 	match := func(want, have string) bool { return want == "" || want == have }
 	if !match(r.Verb, q.Verb) || !match(r.Group, q.Group) || !match(r.Resource, q.Resource) || r.Subresource != q.Subresource ||
@@ -147,18 +149,18 @@ func (r *countedRule) matches(q *gate.Request) bool {
 	return r.Nth == 0 || r.Nth == r.seen
 }
 
-// ruleGate is the gate of a [Test]: its own rules, and behind them the gate that was asked for.
+// ruleGate is the gate of a [Test]. It applies the test's own rules, and then the gate that the options name.
 type ruleGate struct {
 	next gate.Gate // may be nil
 
 	mu   sync.Mutex
 	list []*countedRule
-	late map[*gate.Request]*countedRule // rules for what has taken effect, by request
+	late map[*gate.Request]*countedRule // rules to apply after the request took effect
 }
 
 var _ gate.Gate = (*ruleGate)(nil)
 
-// find returns the first rule for a request; nil if there is none.
+// find returns the first rule that applies to a request, or nil.
 func (r *ruleGate) find(q *gate.Request) *countedRule {
 	r.mu.Lock()
 	defer r.mu.Unlock()

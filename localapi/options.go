@@ -23,60 +23,61 @@ const (
 
 // Options configure a server. The zero value is an empty server in memory with the built-in types.
 type Options struct {
-	// Storage holds the objects; nil: a new store in memory, which Close closes. A store that was given is left open.
+	// Storage holds the objects. Nil means a new store in memory, which Close closes. The server does not close a store
+	// that was given.
 	Storage storage.Storage
 
-	// Tenant is whose objects in the storage these are; "" is DefaultTenant. Servers with different tenants on one
-	// storage never see each other's objects. A storage has at most one server per tenant at a time.
+	// Tenant is the owner of this server's objects in the storage; "" is DefaultTenant. Servers with different tenants
+	// on one storage never see each other's objects. A storage may have at most one server per tenant at a time.
 	Tenant string
 
-	// definitions are the types to serve; nil: the built-in ones. Tests set it.
+	// definitions are the types to serve. Nil means the built-in types. Only tests set it.
 	definitions []*resource.Definition
 
-	// Scheme knows the Go types, beside the built-in ones, of objects that [Server.Seed] is given; nil is client-go's.
+	// Scheme has the Go types, besides the built-in ones, of objects passed to [Server.Seed]. Nil is client-go's.
 	Scheme *runtime.Scheme
 
-	// Tokens are the users known by a bearer token. If there are any, requests over a socket that bring neither a token nor a
-	// client certificate come from system:anonymous: with RBAC it may do what roles allow it, without it read health and version.
-	// If there are none, everyone is the administrator.
+	// Tokens maps bearer tokens to users. If there are any, a request over a socket that brings neither a token nor a
+	// client certificate comes from system:anonymous: with RBAC it may do what roles allow, without RBAC it may read
+	// health and version. If there are none, every client is the administrator.
 	Tokens map[string]auth.User
 
-	// AllowedHosts are names of the server over a socket, beside localhost and the address that it listens at, without a port.
-	// Requests for any other name are refused.
+	// AllowedHosts are further names of the server on a socket, besides localhost and the address that it listens on.
+	// They have no port. The server refuses requests for any other name.
 	AllowedHosts []string
 
-	// RBAC lets users do what Roles and ClusterRoles bound to them allow, and nothing else. The roles that every cluster
-	// has (cluster-admin, admin, edit, view, system:discovery, …) are created. Nobody may grant more than they have.
-	// Without it, everyone who is known may do everything.
+	// RBAC lets users do only what the Roles and ClusterRoles bound to them allow. The server creates the roles that
+	// every cluster has (cluster-admin, admin, edit, view, system:discovery, …). No user may grant more than they have.
+	// Without RBAC, every known user may do everything.
 	RBAC bool
 
-	// MaxReads and MaxWrites bound the requests answered at once: more are told to come back later (429). Watches do not
-	// count. 0 is no bound.
+	// MaxReads and MaxWrites bound the number of requests answered at once. Requests beyond the bound get status 429,
+	// Too Many Requests. Watches do not count. 0 is no bound.
 	MaxReads, MaxWrites int
 
-	// Gate is asked about every request and every watch frame; nil: everything passes.
+	// Gate is asked about every request and every watch frame. Nil lets everything pass.
 	Gate gate.Gate
 
-	// Audit takes a record of every request; nil: none is made.
+	// Audit records every request. Nil records none.
 	Audit *audit.Log
 
-	// HistoryLimit is the number of past writes that are kept for watches and lists at a past version, at least; up to
-	// twice as many are. 0 is DefaultHistoryLimit; negative: all are kept, until [Server.Compact].
+	// HistoryLimit is the least number of past writes that are kept for watches and for lists at a past version; up to
+	// twice as many are kept. 0 is DefaultHistoryLimit. A negative limit keeps all until [Server.Compact].
 	HistoryLimit int
 
-	// BookmarkInterval is how often a watch that allows bookmarks gets one if the version has risen. 0 is
-	// DefaultBookmarkInterval; negative: never.
+	// BookmarkInterval is how often a watch that allows bookmarks gets one, if the version has risen. 0 is
+	// DefaultBookmarkInterval. A negative interval sends none.
 	BookmarkInterval time.Duration
 
-	// Namespaces are created at the start, if missing, along with "default" and the "kube-" ones.
+	// Namespaces are created at start-up if they are missing, along with "default" and those that begin with "kube-".
 	Namespaces []string
 
-	// NoKubernetesService leaves out the Service "kubernetes" in "default", its Endpoints and its EndpointSlice. (Nothing listens
-	// at the addresses that they name.)
+	// NoKubernetesService leaves out the Service "kubernetes" in "default", its Endpoints and its EndpointSlice.
+	// (Nothing listens at the addresses that they name.)
 	NoKubernetesService bool
 
-	// Rand makes UIDs and the ends of generated names; nil: unpredictable ones. A seeded source makes them the same in
-	// every run. The server serialises its use.
+	// Rand generates UIDs and the suffixes of generated names. Nil makes them unpredictable; a seeded source makes them
+	// the same in every run. The server serializes its calls of Rand.
 	Rand rand.Source
 }
 

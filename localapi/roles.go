@@ -12,7 +12,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/handlers"
 )
 
-// defaultRoles are the roles that every cluster has, as far as users meet them, and what binds them.
+// defaultRoles returns the default roles of a cluster that users meet, and their bindings.
 //
 // Source: k8s.io/kubernetes v1.37.1 plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go.
 func defaultRoles() []runtime.Object {
@@ -38,8 +38,9 @@ func defaultRoles() []runtime.Object {
 	return append(objects, userRoles()...)
 }
 
-// userRoles are admin, edit and view, each made of the one below and of whatever is labelled to be part of it. They
-// name types that this server does not have, too: an admin of a namespace may grant what is in them, and nothing else.
+// userRoles returns the roles admin, edit and view. Each aggregates the one below it and every role that is labelled
+// for it. They also name types that this server does not have, because an admin of a namespace may grant exactly what
+// its role lists.
 func userRoles() []runtime.Object {
 	aggregate := func(role string) map[string]string {
 		return map[string]string{"rbac.authorization.k8s.io/aggregate-to-" + role: "true"}
@@ -73,7 +74,7 @@ func writeVerbs() []string {
 	return []string{"create", "update", "patch", "delete", "deletecollection"}
 }
 
-// viewerRules is what does not lead to more rights.
+// viewerRules returns the read permissions that cannot be used to gain further rights.
 //
 // Source: k8s.io/kubernetes v1.37.1 plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go viewRules.
 func viewerRules() []rbacv1.PolicyRule {
@@ -100,7 +101,7 @@ func viewerRules() []rbacv1.PolicyRule {
 	}
 }
 
-// editorRules is what a user of a namespace may do beyond looking: not write a status, nor endpoints.
+// editorRules returns what a user of a namespace may do beyond reading. It excludes writing status and endpoints.
 //
 // Source: k8s.io/kubernetes v1.37.1 plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go editRules.
 func editorRules() []rbacv1.PolicyRule {
@@ -127,7 +128,7 @@ func editorRules() []rbacv1.PolicyRule {
 	}
 }
 
-// rules is a rule whose verbs are in the order in which the real server has them.
+// rules returns a rule whose verbs are sorted, as the real server has them.
 func rules(group string, verbs []string, resources ...string) rbacv1.PolicyRule {
 	slices.Sort(verbs)
 	return rbacv1.PolicyRule{Verbs: verbs, APIGroups: []string{group}, Resources: resources}
@@ -137,7 +138,7 @@ func clusterRole(name string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
 	return &rbacv1.ClusterRole{ObjectMeta: bootstrapped(name), Rules: rules}
 }
 
-// bootstrapped marks what is there from the start.
+// bootstrapped returns the metadata of a role or binding that the server creates at start-up.
 func bootstrapped(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name:        name,
@@ -146,7 +147,7 @@ func bootstrapped(name string) metav1.ObjectMeta {
 	}
 }
 
-// bound binds a cluster role to groups, in a binding of its name.
+// bound returns a binding of a cluster role to groups. The binding has the name of the role.
 func bound(role string, groups ...string) runtime.Object {
 	b := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: bootstrapped(role),

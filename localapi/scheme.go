@@ -40,8 +40,8 @@ func newScheme(definitions []*resource.Definition) (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// builtInTypes is the type converter of the built-in types. It parses the schemas of all of them, which takes more than a
-// hundred milliseconds, so it is made on first use, once per process; it is immutable.
+// builtInTypes returns the type converter of the built-in types. To make it, all their schemas must be parsed, which
+// takes more than a hundred milliseconds. So it is made on first use, once per process. It is immutable.
 var builtInTypes = sync.OnceValue(func() managedfields.TypeConverter {
 	return applyconfigurations.NewTypeConverter(clientscheme.Scheme)
 })

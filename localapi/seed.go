@@ -19,15 +19,15 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
 )
 
-// Audit is the server's audit log; nil if it has none.
+// Audit returns the server's audit log, or nil if it has none.
 func (s *Server) Audit() *audit.Log { return s.handler.Audit }
 
-// Seed stores objects as they are, as if they had been there all along: with the status, UID, finalizers and deletion
-// timestamp they have. What they lack (UID, creation time, defaults, their namespace) they get. They are not validated,
-// their managed fields are what they bring, and no request is recorded.
+// Seed stores objects as they are, with their status, UID, finalizers and deletion timestamp, as if they had always
+// existed. Seed adds what they lack (UID, creation time, defaults, namespace). It does not validate them, it keeps the
+// managed fields that they bring, and it records no request.
 //
-// Definitions of custom resources come first, whatever the order, and then namespaces. An object may be of a Go type of its own
-// that [Options.Scheme] knows.
+// Definitions of custom resources are stored first, whatever the order, and then namespaces. An object may have any Go
+// type that [Options.Scheme] knows.
 func (s *Server) Seed(ctx context.Context, objects ...runtime.Object) error {
 	for i, obj := range objects {
 		if err := misuse.Nil(fmt.Sprintf("object %d of %d", i+1, len(objects)), obj); err != nil {
@@ -61,7 +61,7 @@ func (s *Server) Seed(ctx context.Context, objects ...runtime.Object) error {
 	return nil
 }
 
-// rank is the place of obj among objects that are seeded together: what others need comes first.
+// rank returns the position of obj among objects that are seeded together. Those that others need come first.
 func (s *Server) rank(obj runtime.Object) int {
 	kinds, err := s.kindsOf(obj)
 	switch {
@@ -73,8 +73,8 @@ func (s *Server) rank(obj runtime.Object) int {
 	return 2
 }
 
-// typed is a copy of obj in the Go type that the resource is stored in. What was read from a file has none, and neither has a
-// custom resource here, whatever it has in its clients.
+// typed returns a copy of obj in the Go type that the resource is stored in. An object read from a file has no Go type
+// yet, and custom resources are stored as unstructured objects whatever type their clients use.
 func typed(r *registry.Resource, obj runtime.Object) (runtime.Object, error) {
 	own := r.Definition.New()
 	if reflect.TypeOf(own) == reflect.TypeOf(obj) {
@@ -91,7 +91,8 @@ func typed(r *registry.Resource, obj runtime.Object) (runtime.Object, error) {
 	return own, runtime.DefaultUnstructuredConverter.FromUnstructured(content, own)
 }
 
-// kindsOf are the kinds that obj may be of: the one it says, or those of its Go type. There is at least one.
+// kindsOf returns the kinds that obj may have: the one that it states, or else those of its Go type. There is at least
+// one.
 func (s *Server) kindsOf(obj runtime.Object) ([]schema.GroupVersionKind, error) {
 	if kind := obj.GetObjectKind().GroupVersionKind(); !kind.Empty() {
 		return []schema.GroupVersionKind{kind}, nil
@@ -106,7 +107,7 @@ func (s *Server) kindsOf(obj runtime.Object) ([]schema.GroupVersionKind, error) 
 	return kinds, nil
 }
 
-// resourceOf finds the resource that objects of obj's type belong to.
+// resourceOf returns the resource of obj's type.
 func (s *Server) resourceOf(obj runtime.Object) (*registry.Resource, error) {
 	kinds, err := s.kindsOf(obj)
 	if err != nil {

@@ -30,18 +30,18 @@ type Server struct {
 	handler *handlers.API
 	env     *registry.Env
 
-	// served is what the server serves at present. Definitions of custom resources change it.
+	// served holds what the server serves at present. Definitions of custom resources change it.
 	served atomic.Pointer[catalog]
 	custom *customTypes // nil: the server has no CustomResourceDefinitions
 
 	admin        auth.User       // of clients in this process that name no user
-	scheme       *runtime.Scheme // of Go types that clients have and the server has not
+	scheme       *runtime.Scheme // Go types that clients have and the server does not
 	allowedHosts []string        // see [Options.AllowedHosts]
 	historyLimit int64           // 0: unlimited
 	compacting   atomic.Bool
 	ownsStorage  bool
 
-	// stopping is closed by Close; watches and requests in flight end then.
+	// stopping is closed by Close. It ends watches and requests in flight.
 	stopping  chan struct{}
 	closeOnce sync.Once
 	closeErr  error
@@ -49,13 +49,13 @@ type Server struct {
 	mu     sync.Mutex
 	closed bool
 
-	// open are the requests in flight that came through the in-memory transport, and inFlight their number. Neither
+	// open holds the requests in flight that came through the in-memory transport, and inFlight counts them. Neither
 	// grows once closed is set.
 	open     map[*response]bool
 	inFlight sync.WaitGroup
 }
 
-// New returns a server. It starts nothing: a server costs no goroutine until it is asked something.
+// New returns a server. It starts nothing: a server has no goroutine until a request arrives.
 func New(o Options) (*Server, error) {
 	if o.Tenant == "" {
 		o.Tenant = DefaultTenant
@@ -104,7 +104,7 @@ func New(o Options) (*Server, error) {
 	return s, s.bootstrap(o)
 }
 
-// hasGroup says which groups have types of Go.
+// hasGroup returns a function that reports whether a group has Go types.
 func hasGroup(definitions []*resource.Definition) func(string) bool {
 	groups := map[string]bool{}
 	for _, d := range definitions {
@@ -115,11 +115,11 @@ func hasGroup(definitions []*resource.Definition) func(string) bool {
 	return func(group string) bool { return groups[group] }
 }
 
-// Handler is the API as a handler.
+// Handler returns the API as an [http.Handler].
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Compact forgets the history before the present: watches and lists at earlier versions are told that those have
-// expired, as they are by a real server every few minutes.
+// Compact forgets the history before the present. Watches and lists at earlier versions then fail because their version
+// has expired, as they do on a real server, which compacts every few minutes.
 func (s *Server) Compact(ctx context.Context) error {
 	current, _ := s.env.Store.Revision()
 	return s.compact(ctx, current)
@@ -149,15 +149,15 @@ func (s *Server) compactIfDue(revision int64) {
 		return
 	}
 	if !s.compacting.CompareAndSwap(false, true) {
-		return // somebody else is at it
+		return // another goroutine compacts already
 	}
 	defer s.compacting.Store(false)
 	// A failure only delays the compaction: the next write tries again.
 	_ = s.compact(context.Background(), revision-s.historyLimit)
 }
 
-// Close ends the watches and the contexts of requests, and waits for those in flight that came through the in-memory
-// transport. Requests after it fail. (A server started with [Server.Serve] is stopped by its context.)
+// Close ends the watches and the contexts of requests, and waits for the requests in flight that came through the
+// in-memory transport. Later requests fail. (The context of [Server.Serve] stops that server.)
 func (s *Server) Close() error {
 	s.closeOnce.Do(func() {
 		s.mu.Lock()
@@ -175,7 +175,7 @@ func (s *Server) Close() error {
 	return s.closeErr
 }
 
-// enter counts a request in, unless the server is closed.
+// enter registers a request in flight. It reports false if the server is closed.
 func (s *Server) enter(request *response) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,7 +187,7 @@ func (s *Server) enter(request *response) bool {
 	return true
 }
 
-// leave counts a request out.
+// leave ends what enter began.
 func (s *Server) leave(request *response) {
 	s.mu.Lock()
 	delete(s.open, request)

@@ -24,16 +24,19 @@ func (s *Server) RESTConfig() *rest.Config {
 	return &rest.Config{Host: memoryHost, Transport: transport{server: s, user: &s.admin}, QPS: -1}
 }
 
-// transport is an [http.RoundTripper] that calls the server's handler. A request that can take time (a watch, and every
-// request if there is a gate) runs in a goroutine, so that a client that gives up leaves the server at work, as over a
-// network; Close waits for it. What is only computed is computed by the client's goroutine: a change of goroutines, and the
-// growing of a new one's stack, would cost as much as a get.
+// transport is an [http.RoundTripper] that calls the server's handler.
+//
+// A request that can take time runs in a goroutine of its own, which Close waits for. These are watches and, if there
+// is a gate, all requests. A client that gives up then leaves the server at work, as over a network. Any other request
+// is only computation and runs in the client's goroutine: switching goroutines and growing a new stack would cost as
+// much as a get.
 type transport struct {
 	server *Server
 	user   *auth.User
 }
 
-// errServerClosed is what a client gets from a closed server, as from a port that nobody listens at.
+// errServerClosed is the error that a client of a closed server gets. It is the same as from a port that nobody listens
+// on.
 var errServerClosed = &transportError{op: "dial", err: syscall.ECONNREFUSED}
 
 // transportError is a failure of the connection.
@@ -91,22 +94,23 @@ func closeBody(r *http.Request) {
 	}
 }
 
-// streamBuffer is how much of a stream the server sends ahead of the client's reading, as a socket's buffers would hold.
+// streamBuffer is how many bytes of a stream the server may send ahead of the client's reading, as a socket's buffers
+// would hold.
 const streamBuffer = 64 << 10
 
 // response is both ends of an answer: the [http.ResponseWriter] of the handler, and the body that the client reads.
 //
-// A handler that never flushes is answered when it returns, with everything it wrote. The first flush turns the response
-// into a stream.
+// If the handler never flushes, the client gets the whole answer when the handler returns. The first flush turns the
+// response into a stream.
 type response struct {
 	header http.Header
 
-	// cancel ends the handler's context, whose channel cancelled is.
+	// cancel ends the handler's context. cancelled is that context's Done channel.
 	cancel    context.CancelFunc
 	cancelled <-chan struct{}
 
-	// started is closed by the handler's goroutine when the client can have its answer: at the first flush, at the
-	// return, or when the connection breaks before either.
+	// started is closed by the handler's goroutine when the client can have its answer: at the first flush, when the
+	// handler returns, or when the connection breaks before either.
 	started chan struct{}
 
 	mu      sync.Mutex
@@ -114,7 +118,7 @@ type response struct {
 	buf     bytes.Buffer
 	stream  bool
 	done    bool  // the handler has returned
-	broken  error // how the connection ended, if not in an orderly way
+	broken  error // why the connection broke; nil after an orderly end
 	closed  bool  // the client has closed the body
 	changed chan struct{}
 }
@@ -153,7 +157,7 @@ func (w *response) WriteHeader(code int) {
 	}
 }
 
-// Write implements [http.ResponseWriter]. On a stream it waits while the client is far behind.
+// Write implements [http.ResponseWriter]. On a stream it blocks while the client is far behind.
 func (w *response) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -192,7 +196,7 @@ func (w *response) startLocked() {
 	}
 }
 
-// result is the answer as the client sees it.
+// result returns the answer as the client sees it.
 func (w *response) result(r *http.Request) (*http.Response, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -218,7 +222,8 @@ func (w *response) abandon() {
 	w.wakeLocked()
 }
 
-// waitLocked waits, without the lock, for a change of the response, or for giveUp, which it reports.
+// waitLocked releases the lock and waits until the response changes or giveUp is closed. It reports whether giveUp
+// ended the wait.
 func (w *response) waitLocked(giveUp <-chan struct{}) (gaveUp bool) {
 	if w.changed == nil {
 		w.changed = make(chan struct{})
@@ -245,7 +250,7 @@ func (w *response) wakeLocked() {
 type body struct {
 	w *response
 
-	// abandoned is closed when the client's context ends; cause then says why.
+	// abandoned is closed when the client's context ends; cause then returns the reason.
 	abandoned <-chan struct{}
 	cause     func() error
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Entry is one answered request. A watch is recorded when it was opened.
+// Entry is one answered request. A watch is recorded when it is opened.
 type Entry struct {
 	Time            time.Time
 	Verb            string
@@ -16,21 +16,21 @@ type Entry struct {
 	Resource        string
 	Subresource     string
 	Namespace       string
-	Name            string // of a create: the name that the object got, or was to get
-	User            string // who sent it
+	Name            string // of a create: the name that the object got, or would have got
+	User            string // the sender
 	UserAgent       string
-	ContentType     string // of the request's body: tells the kinds of patches apart
+	ContentType     string // of the request's body; tells the kinds of patches apart
 	Code            int
 	ResourceVersion string // of the object or list in the answer
 	DryRun          bool
 	Lost            bool // the gate kept the answer from the client
 
-	// ImpersonatedUser is as whom the sender acted; "" if as nobody else.
+	// ImpersonatedUser is the user that the sender acted as; "" if there was no impersonation.
 	ImpersonatedUser string
 }
 
-// Mutates reports whether the request was a write that succeeded in changing, or would have changed, something: a
-// mutating verb, a success code, no dry run.
+// Mutates reports whether the request was a write that changed something, or would have: a mutating verb and a success
+// code, and not a dry run.
 func (e Entry) Mutates() bool {
 	switch e.Verb {
 	case "create", "update", "patch", "delete", "deletecollection":
@@ -39,7 +39,7 @@ func (e Entry) Mutates() bool {
 	return false
 }
 
-// String is the entry in one line, without its time.
+// String returns the entry in one line, without its time.
 func (e Entry) String() string {
 	var b strings.Builder
 	b.WriteString(e.Verb + " " + e.Resource)
@@ -53,9 +53,9 @@ func (e Entry) String() string {
 	return b.String()
 }
 
-// Log is a list of entries. The zero value is empty and ready; all methods may be called concurrently.
+// Log is a list of entries. The zero value is empty and ready to use. All methods may be called concurrently.
 type Log struct {
-	// Limit bounds the number of entries kept: the oldest go first. 0 keeps all. Set it before use.
+	// Limit bounds the number of entries kept; the oldest are dropped first. 0 keeps all. Set it before use.
 	Limit int
 
 	mu      sync.Mutex
@@ -72,7 +72,7 @@ func (l *Log) Record(e Entry) {
 	}
 }
 
-// Entries returns the entries for which match is true (nil: all), oldest first.
+// Entries returns the entries for which match returns true, oldest first. A nil match selects all.
 func (l *Log) Entries(match func(Entry) bool) []Entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()

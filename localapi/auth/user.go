@@ -9,20 +9,20 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 )
 
-// The names and groups that mean something to every API server.
+// Names and groups that every API server treats specially.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/authentication/user/user.go.
 const (
 	Masters         = "system:masters"         // may do everything
-	Authenticated   = "system:authenticated"   // all users that are known
-	Unauthenticated = "system:unauthenticated" // the others
+	Authenticated   = "system:authenticated"   // all users that the server knows
+	Unauthenticated = "system:unauthenticated" // all others
 	Anonymous       = "system:anonymous"       // the user of a request without credentials
 
 	serviceAccounts      = "system:serviceaccounts"
 	serviceAccountPrefix = "system:serviceaccount:"
 )
 
-// User is who sends a request.
+// User is the sender of a request.
 type User struct {
 	Name   string
 	UID    string
@@ -30,13 +30,13 @@ type User struct {
 	Extra  map[string][]string
 }
 
-// Admin is a user who may do everything. Clients inside the process that name no user are it.
+// Admin returns a user that may do everything. Clients inside the process that name no user act as Admin.
 func Admin() User { return User{Name: "system:admin", Groups: []string{Masters}} }
 
-// Nobody is the user of a request without credentials.
+// Nobody returns the user of a request without credentials.
 func Nobody() User { return User{Name: Anonymous, Groups: []string{Unauthenticated}} }
 
-// ServiceAccount is the user as whom the pods of a service account come.
+// ServiceAccount returns the user that the pods of a service account act as.
 func ServiceAccount(namespace, name string) User {
 	return User{
 		Name:   serviceAccountPrefix + namespace + ":" + name,
@@ -44,7 +44,8 @@ func ServiceAccount(namespace, name string) User {
 	}
 }
 
-// SplitServiceAccount returns the service account whose user has this name; ok is false if none can.
+// SplitServiceAccount returns the service account whose user has this name. ok is false if the name is not that of a
+// service account's user.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/authentication/serviceaccount/util.go SplitUsername.
 func SplitServiceAccount(user string) (namespace, name string, ok bool) {
@@ -61,12 +62,13 @@ func SplitServiceAccount(user string) (namespace, name string, ok bool) {
 	return namespace, name, true
 }
 
-// FromCertificate is the user that a client certificate names: its common name, in the groups that are its organisations.
+// FromCertificate returns the user that a client certificate names: the common name is the user, and each organization
+// is a group.
 func FromCertificate(c *x509.Certificate) User {
 	return User{Name: c.Subject.CommonName, Groups: slices.Clone(c.Subject.Organization)}
 }
 
-// Known is u as the server knows it: with the group of all who are known, unless it is Nobody.
+// Known returns u as a user known to the server, which adds the group [Authenticated]. It returns Nobody unchanged.
 func (u User) Known() User {
 	if u.Name == Anonymous || slices.Contains(u.Groups, Authenticated) {
 		return u
@@ -75,8 +77,8 @@ func (u User) Known() User {
 	return u
 }
 
-// Grouped is u, whose groups somebody chose, with the one of the two that everyone is in: all who are known, unless u
-// is Anonymous, or was put into the group of the others.
+// Grouped completes the groups of u when a client chose them: it adds [Unauthenticated] if u is Anonymous, and
+// [Authenticated] otherwise. It leaves u alone if u is in Unauthenticated already.
 func (u User) Grouped() User {
 	group := Authenticated
 	switch {
@@ -93,13 +95,12 @@ func (u User) Grouped() User {
 
 type userKey struct{}
 
-// WithUser returns a context of requests that u sends.
-// It keeps u, which must not change any more.
+// WithUser returns a context for requests sent by u. The context keeps u, which must not change after that.
 func WithUser(ctx context.Context, u *User) context.Context {
 	return context.WithValue(ctx, userKey{}, u)
 }
 
-// UserFrom returns the user of [WithUser].
+// UserFrom returns the user that [WithUser] put into ctx.
 func UserFrom(ctx context.Context) (User, bool) {
 	if u, ok := ctx.Value(userKey{}).(*User); ok {
 		return *u, true

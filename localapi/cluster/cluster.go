@@ -19,28 +19,28 @@ import (
 	"github.com/flyball-dev/flyball/localapi/namespaces"
 )
 
-// Options say what runs. The zero value is everything.
+// Options select what runs. The zero value runs everything.
 type Options struct {
 	// NoNamespaces, NoGarbageCollector and NoKubelet switch a part off.
 	NoNamespaces, NoGarbageCollector, NoKubelet bool
 
-	// Namespaces, GarbageCollector and Kubelet are the parts' own options. If Kubelet.Stop is zero, it is a second: a pod that is
-	// deleted can be seen to terminate, as on a real node. Negative is zero there.
+	// Namespaces, GarbageCollector and Kubelet are the options of the parts. A Kubelet.Stop of zero means one second
+	// here, so that clients can see a deleted pod terminate, as on a real node. A negative Stop means zero.
 	Namespaces       namespaces.Options
 	GarbageCollector garbagecollector.Options
 	Kubelet          kubelet.Options
 }
 
-// Cluster is the controllers of a cluster.
+// Cluster runs the controllers of a cluster.
 type Cluster struct{ parts []part }
 
-// part is one of what runs together.
+// part is one of the things that run together.
 type part struct {
 	name string
 	run  func(context.Context) error
 }
 
-// New makes the controllers that o asks for, on the API that config leads to. Nothing runs before [Cluster.Run].
+// New makes the controllers that o asks for. They use the API at config. Nothing runs before [Cluster.Run].
 func New(config *rest.Config, o Options) (*Cluster, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -112,7 +112,7 @@ func (c *Cluster) addKubelet(config kubelet.Config, factory *informer.Factory, o
 	return nil
 }
 
-// Run runs all parts until ctx is done, or one of them fails: then the others stop too. It may be called once.
+// Run runs all parts until ctx is done or one of them fails. If one fails, Run stops the others. It may be called once.
 func (c *Cluster) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

@@ -1,5 +1,6 @@
-// Package cluster runs beside an embedded API server what makes a cluster of it: namespaces that get service accounts and can be
-// deleted, garbage collection, and nodes that run pods. Each can be switched off; each is a controller of this module's framework.
+// Package cluster turns an embedded API server into a cluster. It adds controllers that create the service accounts of
+// namespaces and empty deleted namespaces, collect garbage, and play nodes that run pods. Each can be switched off;
+// each is a controller built on this module's framework.
 //
 //	server, err := localapi.New(localapi.Options{})
 //	…

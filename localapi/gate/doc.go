@@ -1,16 +1,17 @@
 // Package gate is the one seam through which every request to the embedded API and every frame of every watch passes.
 //
-// A [Gate] decides what becomes of each: pass, be delayed or held (the gate simply takes its time), fail with a status,
-// get lost before or after it took effect, be repeated, be cut short. It is what fault injection, interceptors in tests,
-// and a deterministic simulator are made of. A simulator parks every operation in its gate, waits until everything else
-// is idle ([testing/synctest]), and releases one at a time.
+// A [Gate] decides what happens to each. It may pass, be delayed or held (the gate simply blocks), fail with a status,
+// get lost before or after it took effect, be repeated, or be cut short. Fault injection, interceptors in tests, and a
+// deterministic simulator are built on it. A simulator parks every operation in its gate, waits until everything else
+// is idle ([testing/synctest]), and releases one operation at a time.
 //
-// A unary request passes twice: Before, when nothing has happened yet, and After, when its effect is stored and its
-// answer is ready but not sent. A watch passes both as it is opened, and then Frame once for each frame.
+// A unary request passes the gate twice: Before is called when nothing has happened yet, and After when the effect is
+// stored and the answer is ready but not sent. For a watch, both are called while it is opened, and then Frame once for
+// each frame.
 //
 // # Concurrency
 //
-// A gate's methods are called by the goroutine that serves the request, concurrently for different requests, in order for
-// the frames of one watch. They may block; the server holds no lock meanwhile. ctx ends when the client gives up or the
-// server closes: a gate that returns then, with any verdict, leaves no goroutine behind.
+// The goroutine that serves a request calls the gate's methods: concurrently for different requests, in order for the
+// frames of one watch. The methods may block; the server holds no lock meanwhile. ctx ends when the client gives up or
+// the server closes. A gate that then returns, with any verdict, leaves no goroutine behind.
 package gate

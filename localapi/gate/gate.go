@@ -9,18 +9,18 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Request is an operation, as the server understood it.
+// Request is an operation as the server understood it.
 type Request struct {
 	Verb        string // get, list, watch, create, update, patch, delete, deletecollection; "" for other methods; for other paths the lower-case method
 	Path        string
 	Group       string
 	Version     string
-	Resource    string // "" for paths that are not a resource's
+	Resource    string // "" for paths outside resources
 	Subresource string
 	Namespace   string
-	Name        string      // of a create: "" (the name is in the body)
+	Name        string      // "" for a create, whose name is in the body
 	UserAgent   string      //
-	User        string      // who sends it, though it may ask, in Header, to act as another
+	User        string      // the sender, which may ask in Header to act as another user
 	Header      http.Header // the request's, read-only
 }
 
@@ -33,48 +33,49 @@ func (r *Request) Mutates() bool {
 	return false
 }
 
-// Answer is what is about to be sent for a request.
+// Answer is the response that the server is about to send.
 type Answer struct {
 	Code            int
 	ResourceVersion string // of the object or list in the answer; "" if there is none
 }
 
-// Frame is one event of a watch that is about to be sent.
+// Frame is one event of a watch that the server is about to send.
 type Frame struct {
 	Type            watch.EventType
 	Namespace, Name string
 	ResourceVersion string
 }
 
-// Action is what becomes of a request, an answer or a frame.
+// Action says what the server does with a request, an answer or a frame.
 type Action int
 
-// The actions. Where one makes no sense, it is [Pass].
+// The actions. Where an action makes no sense, it means [Pass].
 const (
-	// Pass: nothing special. The zero verdict.
+	// Pass lets it through. It is the zero verdict.
 	Pass Action = iota
 
-	// Fail answers with Verdict.Status instead. Before: nothing takes effect. After: it did. Frame: the status is sent as
-	// an ERROR event, and the watch ends.
+	// Fail answers with Verdict.Status instead. Before: the request has no effect. After: the effect stays. Frame: the
+	// status is sent as an ERROR event, and the watch ends.
 	Fail
 
-	// Drop loses it. Before: the connection breaks, and nothing takes effect. After: it took effect, and the connection
-	// breaks. Frame: this frame is left out, the watch goes on.
+	// Drop loses it. Before: the connection breaks, and the request has no effect. After: the connection breaks, and
+	// the effect stays. Frame: this frame is left out, and the watch goes on.
 	Drop
 
 	// Truncate breaks the connection in the middle of the answer (After) or of the frame.
 	Truncate
 
-	// Repeat does it twice. Before: the operation takes effect twice, the second answer is sent. Frame: it is sent twice.
+	// Repeat does it twice. Before: the operation takes effect twice, and the second answer is sent. Frame: the frame
+	// is sent twice.
 	Repeat
 
 	// Close ends a watch before this frame, in an orderly way.
 	Close
 
-	// Garbage sends bytes that cannot be decoded instead of this frame, and goes on.
+	// Garbage sends bytes that cannot be decoded instead of this frame, and the watch goes on.
 	Garbage
 
-	// Bookmark sends a bookmark before this frame, even to a client that did not ask for any.
+	// Bookmark sends a bookmark before this frame, even to a client that did not ask for bookmarks.
 	Bookmark
 )
 
@@ -82,22 +83,22 @@ const (
 type Verdict struct {
 	Action Action
 
-	// Status is what to fail with.
+	// Status is the status to fail with.
 	Status *metav1.Status
 
-	// AsOf, if not 0, makes a get or list (Before) answer with the state as of that revision, as a lagging replica
-	// does, and a watch without a resource version start there.
+	// AsOf, if not 0, is the revision to answer from. A get or list (Before) returns the state as of that revision, as
+	// a lagging replica does, and a watch without a resource version starts there.
 	AsOf int64
 }
 
-// Gate decides.
+// Gate decides what happens to requests, answers and frames.
 type Gate interface {
 	Before(ctx context.Context, r *Request) Verdict
 	After(ctx context.Context, r *Request, a Answer) Verdict
 	Frame(ctx context.Context, r *Request, f Frame) Verdict
 }
 
-// Funcs is a [Gate] made of functions; a nil one lets everything pass.
+// Funcs is a [Gate] made of functions. A nil function lets everything pass.
 type Funcs struct {
 	OnRequest func(ctx context.Context, r *Request) Verdict
 	OnAnswer  func(ctx context.Context, r *Request, a Answer) Verdict
@@ -130,7 +131,7 @@ func (g Funcs) Frame(ctx context.Context, r *Request, f Frame) Verdict {
 	return g.OnFrame(ctx, r, f)
 }
 
-// FailWith is the verdict that answers with an API error's status.
+// FailWith returns the verdict that answers with an API error's status.
 func FailWith(err apierrors.APIStatus) Verdict {
 	s := err.Status()
 	return Verdict{Action: Fail, Status: &s}
