@@ -99,8 +99,8 @@ func (s *Server) resourceOfKind(kind schema.GroupVersionKind) *registry.Resource
 	return nil
 }
 
-// The addresses that the Service of the API claims: the first address of the cluster IP range, and behind it one that is
-// reserved for documentation. The server has no address of its own that validation would accept.
+// The addresses that the Service of the API claims: the first address of the cluster IP range, and behind it one that
+// is reserved for documentation. The server has no address of its own that validation would accept.
 const (
 	kubernetesName    = "kubernetes"
 	kubernetesIP      = "10.96.0.1"

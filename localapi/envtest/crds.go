@@ -26,36 +26,36 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// CRDInstallOptions say which definitions of custom resources are installed, and how.
+// CRDInstallOptions select the definitions of custom resources to install, and how to install them.
 type CRDInstallOptions struct {
-	// Scheme says, in the other package, which types have conversion webhooks. It is ignored: none are called.
+	// Scheme names, in the other package, the types with conversion webhooks. It is ignored: no webhooks are called.
 	Scheme *runtime.Scheme
 
-	// Paths are directories and files with definitions, in YAML or JSON. Of a directory, what lies below it is not read;
-	// objects of other kinds are passed over.
+	// Paths are files with definitions, in YAML or JSON, and directories of such files. Subdirectories are not read;
+	// objects of other kinds are skipped.
 	Paths []string
 
-	// CRDs are definitions.
+	// CRDs are definitions to install.
 	CRDs []*apiextensionsv1.CustomResourceDefinition
 
-	// ErrorIfPathMissing makes a path that does not exist an error; else it is passed over.
+	// ErrorIfPathMissing makes a missing path an error. Otherwise it is skipped.
 	ErrorIfPathMissing bool
 
 	// MaxTime is how long to wait until the definitions are in effect. 0 is 10 seconds.
 	MaxTime time.Duration
 
-	// PollInterval is how often to look meanwhile. 0 is 100 ms.
+	// PollInterval is how often to check meanwhile. 0 is 100 ms.
 	PollInterval time.Duration
 
-	// CleanUpAfterUse has Stop remove the definitions.
+	// CleanUpAfterUse makes Stop remove the definitions.
 	CleanUpAfterUse bool
 
 	// WebhookOptions must be empty: conversion webhooks are not called.
 	WebhookOptions WebhookInstallOptions
 }
 
-// InstallCRDs reads the definitions, creates or updates them, and waits until they are in effect. It returns them as the server
-// has them.
+// InstallCRDs reads the definitions, creates or updates them, and waits until they are in effect. It returns them as
+// the server stores them.
 func InstallCRDs(config *rest.Config, o CRDInstallOptions) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	if err := o.WebhookOptions.validate(); err != nil {
 		return nil, err
@@ -72,7 +72,8 @@ func InstallCRDs(config *rest.Config, o CRDInstallOptions) ([]*apiextensionsv1.C
 	return o.CRDs, nil
 }
 
-// ReadCRDFiles reads what Paths name and adds it to CRDs. Of definitions with one name, the last counts.
+// ReadCRDFiles reads the definitions in Paths and adds them to CRDs. If several definitions have one name, the last one
+// counts.
 func ReadCRDFiles(o *CRDInstallOptions) error {
 	for _, path := range o.Paths {
 		files, err := filesIn(path)
@@ -104,7 +105,7 @@ func ReadCRDFiles(o *CRDInstallOptions) error {
 	return nil
 }
 
-// filesIn are the files that a path stands for.
+// filesIn returns the files that a path stands for.
 func filesIn(path string) (files []string, err error) {
 	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {
@@ -119,8 +120,8 @@ func filesIn(path string) (files []string, err error) {
 	return files, err
 }
 
-// readFile returns the definitions in a file. Other kinds are let through unread: what lies beside definitions may be meant for
-// other programs.
+// readFile returns the definitions in a file. It skips objects of other kinds without decoding them, since files beside
+// definitions may be meant for other programs.
 func readFile(name string) (all []*apiextensionsv1.CustomResourceDefinition, err error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -149,7 +150,7 @@ func readFile(name string) (all []*apiextensionsv1.CustomResourceDefinition, err
 	}
 }
 
-// CreateCRDs creates definitions, or updates those that are there. Each becomes what the server has.
+// CreateCRDs creates definitions, or updates those that exist. It replaces each by what the server stored.
 func CreateCRDs(config *rest.Config, crds []*apiextensionsv1.CustomResourceDefinition) error {
 	c, err := clientOf(config)
 	if err != nil {
@@ -163,7 +164,7 @@ func CreateCRDs(config *rest.Config, crds []*apiextensionsv1.CustomResourceDefin
 	return nil
 }
 
-// put creates or updates one.
+// put creates or updates one definition.
 func put(ctx context.Context, c rest.Interface, d *apiextensionsv1.CustomResourceDefinition) error {
 	d.ResourceVersion = ""
 	err := c.Post().Resource(plural).Body(d).Do(ctx).Into(d)
@@ -198,7 +199,7 @@ func WaitForCRDs(config *rest.Config, crds []*apiextensionsv1.CustomResourceDefi
 	return nil
 }
 
-// missingFrom names a resource that is defined and not served; "" if there is none.
+// missingFrom names a resource that is defined but not served, or returns "" if there is none.
 func missingFrom(d discovery.DiscoveryInterface, crds []*apiextensionsv1.CustomResourceDefinition) string {
 	served := map[string]*metav1.APIResourceList{} // by group and version; nil: not served
 	for _, crd := range crds {
@@ -208,7 +209,7 @@ func missingFrom(d discovery.DiscoveryInterface, crds []*apiextensionsv1.CustomR
 			}
 			version := schema.GroupVersion{Group: crd.Spec.Group, Version: v.Name}.String()
 			if _, asked := served[version]; !asked {
-				served[version], _ = d.ServerResourcesForGroupVersion(version) // Whatever the error is, it is looked at again.
+				served[version], _ = d.ServerResourcesForGroupVersion(version) // after any error, the next poll looks again
 			}
 			named := func(r metav1.APIResource) bool { return r.Name == crd.Spec.Names.Plural }
 			if list := served[version]; list == nil || !slices.ContainsFunc(list.APIResources, named) {
@@ -219,7 +220,7 @@ func missingFrom(d discovery.DiscoveryInterface, crds []*apiextensionsv1.CustomR
 	return ""
 }
 
-// UninstallCRDs deletes the definitions, and with them their objects. That one is not there is no error.
+// UninstallCRDs deletes the definitions, and with them their objects. A missing definition is not an error.
 func UninstallCRDs(config *rest.Config, o CRDInstallOptions) error {
 	if err := ReadCRDFiles(&o); err != nil {
 		return fmt.Errorf("read definitions: %w", err)
@@ -239,7 +240,7 @@ func UninstallCRDs(config *rest.Config, o CRDInstallOptions) error {
 
 const plural = "customresourcedefinitions"
 
-// clientOf is a client of definitions.
+// clientOf returns a client of definitions.
 func clientOf(config *rest.Config) (rest.Interface, error) {
 	scheme := runtime.NewScheme()
 	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
@@ -251,7 +252,7 @@ func clientOf(config *rest.Config) (rest.Interface, error) {
 	return rest.RESTClientFor(c)
 }
 
-// or is d, or what zero means.
+// or returns d, or zero if d is 0.
 func or(d, zero time.Duration) time.Duration {
 	if d == 0 {
 		return zero

@@ -22,47 +22,47 @@ import (
 	"github.com/flyball-dev/flyball/localapi/gate"
 )
 
-// Environment is an API server for a suite, with the definitions that the suite needs. The zero value is one without
-// definitions. Fields are set before [Environment.Start], and those that are outputs are read after it.
+// Environment is an API server for a suite, with the definitions that the suite needs. The zero value has no
+// definitions. Set its fields before [Environment.Start], and read those that are outputs after it.
 //
 // Source: sigs.k8s.io/controller-runtime v0.25.2 pkg/envtest/server.go, whose names these are.
 type Environment struct {
-	// Scheme is kept for the suite; nil becomes client-go's at the start. The server does not need it.
+	// Scheme is kept for the suite. Start sets it to client-go's if it is nil. The server does not need it.
 	Scheme *runtime.Scheme
 
-	// Config is for clients that may do everything. Start sets it, unless an existing cluster is used: then it says which, and
-	// nil is the one that kubectl would use.
+	// Config is for clients that may do everything. Start sets it, except with an existing cluster: then Config names
+	// that cluster, and nil means the one that kubectl would use.
 	Config *rest.Config
 
-	// KubeConfig is a kubeconfig with what is in Config. Start sets it, if it is empty.
+	// KubeConfig is Config as a kubeconfig. Start sets it if it is empty.
 	KubeConfig []byte
 
-	// CRDInstallOptions say how definitions are installed.
+	// CRDInstallOptions control how definitions are installed.
 	CRDInstallOptions CRDInstallOptions
 
-	// WebhookInstallOptions must be empty: webhooks are not served.
+	// WebhookInstallOptions must be empty: webhooks are not called.
 	WebhookInstallOptions WebhookInstallOptions
 
-	// ErrorIfCRDPathMissing makes a path that does not exist an error; else it is passed over.
+	// ErrorIfCRDPathMissing makes a missing path an error. Otherwise it is skipped.
 	ErrorIfCRDPathMissing bool
 
-	// CRDs are definitions to install, beside those in CRDInstallOptions. After Start they are all that are installed, as the
-	// server has them.
+	// CRDs are definitions to install, besides those in CRDInstallOptions. After Start they are all installed
+	// definitions, as the server stores them.
 	CRDs []*apiextensionsv1.CustomResourceDefinition
 
-	// CRDDirectoryPaths are directories and files with definitions, beside the Paths in CRDInstallOptions.
+	// CRDDirectoryPaths are directories and files with definitions, besides the Paths in CRDInstallOptions.
 	CRDDirectoryPaths []string
 
-	// Gate is what the other package has not: it is asked about every request and every watch frame, and may hold them, or have
-	// them fail. Nil: everything passes.
+	// Gate does not exist in the other package. It is asked about every request and every watch frame, and may hold
+	// them or make them fail. Nil lets everything pass.
 	Gate gate.Gate
 
-	// UseExistingCluster installs the definitions into the cluster of Config, and starts nothing. Nil: the environment
-	// variable USE_EXISTING_CLUSTER is "true".
+	// UseExistingCluster installs the definitions into the cluster of Config, and starts no server. Nil means true if
+	// the environment variable USE_EXISTING_CLUSTER is "true".
 	UseExistingCluster *bool
 
-	// These are about binaries and processes, of which there are none. They are accepted, so that nothing but the import has
-	// to change, and ignored; Start logs which of them are set.
+	// The following fields are about binaries and processes, which do not exist here. They are accepted and ignored, so
+	// that a suite has to change only its import. Start logs which of them are set.
 	BinaryAssetsDirectory        string
 	DownloadBinaryAssets         bool
 	DownloadBinaryAssetsVersion  string
@@ -74,18 +74,18 @@ type Environment struct {
 	running *running // nil: not started, or stopped
 }
 
-// running is a server at its port.
+// running is a server on its port.
 type running struct {
 	server    *localapi.Server
 	authority *authority
 	host      string // https://127.0.0.1:port
 
-	// served has one send, by the goroutine that serves, when it has ended. Capacity 1: nobody has to receive.
+	// served receives one value from the goroutine that serves, when it has ended. Capacity 1: nobody has to receive.
 	served chan error
 	stop   context.CancelFunc
 }
 
-// Start serves the API and installs the definitions. When it returns they can be used. After an error nothing runs.
+// Start serves the API and installs the definitions, which can be used when it returns. After an error nothing runs.
 func (e *Environment) Start() (_ *rest.Config, err error) {
 	if e.running != nil {
 		return nil, errors.New("the environment is started already: Stop comes first")
@@ -122,8 +122,8 @@ func (e *Environment) Start() (_ *rest.Config, err error) {
 	return e.Config, nil
 }
 
-// Stop ends the server and all its connections. It first removes the definitions if CRDInstallOptions.CleanUpAfterUse is set,
-// which matters in an existing cluster. An environment that does not run has nothing to stop.
+// Stop ends the server and all its connections. If CRDInstallOptions.CleanUpAfterUse is set, it first removes the
+// definitions, which matters in an existing cluster. If the environment does not run, Stop does nothing.
 func (e *Environment) Stop() error {
 	var errs []error
 	if e.CRDInstallOptions.CleanUpAfterUse && e.Config != nil {
@@ -132,8 +132,8 @@ func (e *Environment) Stop() error {
 	return errors.Join(append(errs, e.end())...)
 }
 
-// AddUser returns a user of the server, which may be called by several names at once. What the user may do is what roles bound
-// to its name and groups allow. The configuration has the settings of base, which may be nil.
+// AddUser returns a user of the server. The roles bound to the user's name and groups decide what the user may do. The
+// user's configuration has the settings of base, which may be nil. AddUser may be called concurrently.
 func (e *Environment) AddUser(user User, base *rest.Config) (*AuthenticatedUser, error) {
 	if e.running == nil {
 		return nil, errors.New("users are added to an environment that was started, and that is no existing cluster")
@@ -152,7 +152,7 @@ func (e *Environment) connect() (err error) {
 	if e.running, err = serve(e.Gate); err != nil {
 		return fmt.Errorf("start the API server: %w", err)
 	}
-	// A suite is not to wait for its own client: these are the limits of the package whose shape this one has.
+	// A suite should not wait for its own client's rate limit. The limits are those of controller-runtime's envtest.
 	admin, err := e.AddUser(User{Name: "admin", Groups: []string{"system:masters"}}, &rest.Config{QPS: 1000, Burst: 2000})
 	if err != nil {
 		return errors.Join(err, e.end())
@@ -168,7 +168,7 @@ func (e *Environment) useExistingCluster() bool {
 	return strings.EqualFold(os.Getenv("USE_EXISTING_CLUSTER"), "true")
 }
 
-// ignored are the fields that are set and mean nothing here.
+// ignored returns the names of the fields that are set and have no effect here.
 func (e *Environment) ignored() (fields []string) {
 	for _, f := range []struct {
 		name string
@@ -189,7 +189,7 @@ func (e *Environment) ignored() (fields []string) {
 	return fields
 }
 
-// serve starts a server at a free port of the loopback interface.
+// serve starts a server on a free port of the loopback interface.
 func serve(g gate.Gate) (_ *running, err error) {
 	a, err := newAuthority()
 	if err != nil {

@@ -9,17 +9,19 @@ import (
 	"github.com/flyball-dev/flyball/localapi/gate"
 )
 
-// removalDelay is how much later than it happens a watch hears that a pod is gone.
+// removalDelay is how long the news that a pod is gone is held back from watches.
 const removalDelay = 10 * time.Millisecond
 
-// pace is the gate of an environment: that of its user, and one habit of a kube-apiserver that suites count on.
+// pace is the gate of an environment. It wraps the user's gate and imitates one habit of a kube-apiserver that suites
+// count on.
 //
-// A pod without a node is marked for deletion and removed by one request. For kube-apiserver these are two writes to etcd, some
-// milliseconds apart, in which a controller finds the marked pod in its cache; suites have specs that pass only then. Here both
-// happen at once, so the cache would have lost the pod before the controller looks.
+// One request both marks a pod without a node for deletion and removes it. For kube-apiserver these are two writes to
+// etcd, some milliseconds apart. In between, a controller finds the marked pod in its cache, and some suites have specs
+// that pass only then. Here both happen at once, so without the delay the cache would lose the pod before the
+// controller looks.
 type pace struct{ gate.Gate }
 
-// paced returns the gate of an environment whose user gave g, which may be nil.
+// paced returns the gate of an environment whose user set the gate g, which may be nil.
 func paced(g gate.Gate) gate.Gate {
 	if g == nil {
 		g = gate.Funcs{}

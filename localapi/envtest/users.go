@@ -19,22 +19,22 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// User is somebody to come as.
+// User is the name and groups that a client acts as.
 type User struct {
 	Name   string
 	Groups []string
 }
 
-// AuthenticatedUser is a user that the server knows, by a client certificate.
+// AuthenticatedUser is a user that the server identifies by a client certificate.
 type AuthenticatedUser struct{ config *rest.Config }
 
-// Config is for clients that come as the user.
+// Config returns a configuration for clients that act as the user.
 func (u *AuthenticatedUser) Config() *rest.Config { return u.config }
 
-// KubeConfig is a kubeconfig for kubectl to come as the user.
+// KubeConfig returns a kubeconfig with which kubectl acts as the user.
 func (u *AuthenticatedUser) KubeConfig() ([]byte, error) { return kubeConfig(u.config) }
 
-// user makes a client configuration of one who comes as u.
+// user makes a configuration for clients that act as u.
 func (r *running) user(u User, base *rest.Config) (*AuthenticatedUser, error) {
 	if u.Name == "" {
 		return nil, errors.New("a user needs a name")
@@ -63,7 +63,7 @@ func (r *running) user(u User, base *rest.Config) (*AuthenticatedUser, error) {
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
-	pool        *x509.CertPool // of itself
+	pool        *x509.CertPool // has only this authority
 }
 
 func newAuthority() (*authority, error) {
@@ -89,7 +89,7 @@ func newAuthority() (*authority, error) {
 	return a, nil
 }
 
-// forServer is the certificate of a server at an address, which is also called localhost.
+// forServer returns the certificate of a server at an IP address and at localhost.
 func (a *authority) forServer(ip net.IP) (tls.Certificate, error) {
 	return a.issue(&x509.Certificate{
 		Subject: pkix.Name{CommonName: "flyball"}, IPAddresses: []net.IP{ip}, DNSNames: []string{"localhost"},
@@ -111,7 +111,7 @@ func (a *authority) issue(template *x509.Certificate) (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}, err
 }
 
-// fill gives a certificate a number, and a time that outlasts any suite.
+// fill gives a certificate a serial number, and a lifetime that outlasts any suite.
 func fill(template *x509.Certificate) (_ *x509.Certificate, err error) {
 	template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	now := time.Now()
@@ -123,7 +123,7 @@ func inPEM(kind string, data []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: data})
 }
 
-// kubeConfig is a kubeconfig with what is in c. Errors: what a kubeconfig has no place for.
+// kubeConfig returns c as a kubeconfig. It fails if c has a setting that a kubeconfig cannot express.
 func kubeConfig(c *rest.Config) ([]byte, error) {
 	if c.Transport != nil || c.WrapTransport != nil || c.Dial != nil {
 		return nil, errors.New("write a kubeconfig: the configuration has a transport of its own, which no file can hold")

@@ -7,20 +7,20 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// WebhookInstallOptions name webhooks to install, in the other package. The server calls none, so these must be empty: a suite
-// that needs webhooks would else pass without what they check. Start sets none of the fields.
+// WebhookInstallOptions name, in the other package, webhooks to install. This server calls none, so the options must be
+// empty: otherwise a suite would pass without the checks that its webhooks make. Start sets none of the fields.
 type WebhookInstallOptions struct {
-	// Paths are directories and files with configurations of webhooks.
+	// Paths are files with webhook configurations, and directories of such files.
 	Paths []string
 
-	// MutatingWebhooks and ValidatingWebhooks are configurations of webhooks.
+	// MutatingWebhooks and ValidatingWebhooks are webhook configurations.
 	MutatingWebhooks   []*admissionv1.MutatingWebhookConfiguration
 	ValidatingWebhooks []*admissionv1.ValidatingWebhookConfiguration
 
 	// IgnoreSchemeConvertible asks for conversion webhooks of types that the scheme does not have.
 	IgnoreSchemeConvertible bool
 
-	// These say how webhooks are served and waited for. They are ignored.
+	// The following fields control how webhooks are served and waited for. They are ignored.
 	IgnoreErrorIfPathMissing     bool
 	LocalServingHost             string
 	LocalServingPort             int
@@ -31,7 +31,7 @@ type WebhookInstallOptions struct {
 	PollInterval                 time.Duration
 }
 
-// validate refuses webhooks.
+// validate returns an error if there are webhooks.
 func (o *WebhookInstallOptions) validate() error {
 	if len(o.Paths)+len(o.MutatingWebhooks)+len(o.ValidatingWebhooks) > 0 || o.IgnoreSchemeConvertible {
 		return errors.New("WebhookInstallOptions: the embedded API calls no webhooks yet: it does not serve admissionregistration.k8s.io; " +

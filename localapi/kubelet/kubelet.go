@@ -16,52 +16,54 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// Name is the name of the whole; its loops are called "fake-kubelet-nodes" and "fake-kubelet-pods".
+// Name is the name of the kubelet. Its loops are called "fake-kubelet-nodes" and "fake-kubelet-pods".
 const Name = "fake-kubelet"
 
-// Config is what the kubelet works on. All fields are required.
+// Config holds the client and the informers that the kubelet uses. All fields are required.
 type Config struct {
 	Client kubernetes.Interface
 	Pods   informer.Informer[*corev1.Pod]
 	Nodes  informer.Informer[*corev1.Node]
 }
 
-// Options configures the kubelet. The zero value works: three nodes, where everything happens at once.
+// Options configures the kubelet. The zero value means three nodes, on which everything happens at once.
 type Options struct {
-	// Nodes is how many nodes there are: node-1, node-2 and so on. Zero means 3.
+	// Nodes is the number of nodes: node-1, node-2 and so on. Zero means 3.
 	Nodes int
-	// PodsPerNode is how many pods a node takes. Zero means 1000: more than a real one, so that a demo does not meet
-	// the limit unawares.
+	// PodsPerNode is how many pods a node takes. Zero means 1000. That is more than a real node takes, so that a demo
+	// does not run into the limit by surprise.
 	PodsPerNode int
-	// PodCIDRs are the ranges of the pods' addresses; a pod has one of each, in this order. Empty means 10.244.0.0/16.
+	// PodCIDRs are the ranges of the pods' addresses. A pod gets one address of each range, in this order. Empty means
+	// 10.244.0.0/16.
 	PodCIDRs []string
-	// Delay is how long a pod takes to start once it is bound, how long a failing pull takes, and how long a pod takes
-	// to stop, if its grace period is not shorter. Zero means no time at all.
+	// Delay is how long a bound pod takes to start, how long a failing pull takes, and how long a pod takes to stop
+	// unless its grace period is shorter. Zero means no time at all.
 	Delay time.Duration
-	// Stop is how long a pod takes to stop at least, if its grace period is not shorter: who looks now and then sees it
-	// terminate. Zero means no longer than Delay says.
+	// Stop is the least time that a pod takes to stop, unless its grace period is shorter. It lets clients that poll
+	// see the pod terminate. Zero means that only Delay counts.
 	Stop time.Duration
-	// Message is the message of the status of every pod that is on one of the nodes; empty leaves it out.
+	// Message is the message in the status of every pod on the nodes. Empty leaves it out.
 	Message string
-	// Spread is added to the delay, a part of it that depends on the pod's name, the stage and Seed only.
+	// Spread is an upper bound for a random time added to Delay. The time depends only on the pod's name, the stage and
+	// Seed.
 	Spread time.Duration
 	Seed   uint64
-	// Concurrency is how many pods are worked on at once. Zero means 8. With 1 and pods created one by one, who gets
-	// which node and address is the same each time.
+	// Concurrency is how many pods are worked on at once. Zero means 8. With 1, and pods created one by one, each pod
+	// gets the same node and address in every run.
 	Concurrency int
-	// Pullable tells which images can be pulled. Nil means all but those of [DefaultPullable].
+	// Pullable reports whether an image can be pulled. Nil means [DefaultPullable].
 	Pullable func(image string) bool
 }
 
-// DefaultPullable is false for images meant to fail: with the tag "bad" or "broken", or "does-not-exist" anywhere in
-// the name.
+// DefaultPullable returns false for images that are meant to fail: those with the tag "bad" or "broken", or with
+// "does-not-exist" anywhere in the name.
 func DefaultPullable(image string) bool {
 	return !strings.HasSuffix(image, ":bad") && !strings.HasSuffix(image, ":broken") && !strings.Contains(image, "does-not-exist")
 }
 
-// Kubelet is all nodes' kubelets, and the scheduler.
+// Kubelet is the kubelets of all nodes, and the scheduler.
 //
-// Concurrency: all methods may be called from any goroutine; Run once.
+// Concurrency: all methods may be called from any goroutine; Run only once.
 type Kubelet struct {
 	client  kubernetes.Interface
 	pods    informer.Informer[*corev1.Pod]
@@ -78,9 +80,9 @@ type Kubelet struct {
 
 type counters struct{ bound, started, removed, writes atomic.Int64 }
 
-// New makes the kubelet. Nothing runs before [Kubelet.Run]; the informers are run by whoever owns them.
+// New makes the kubelet. Nothing runs before [Kubelet.Run]. The caller runs the informers.
 //
-// Errors: a range of addresses that is none.
+// Errors: an invalid range of addresses.
 func New(c Config, o Options) (*Kubelet, error) {
 	if c.Client == nil || c.Pods == nil || c.Nodes == nil {
 		return nil, fmt.Errorf("%s: the config lacks the client or an informer", Name)
@@ -116,10 +118,10 @@ func orDefault(value, byDefault int) int {
 	return value
 }
 
-// Name is [Name].
+// Name returns [Name].
 func (k *Kubelet) Name() string { return Name }
 
-// Run keeps the nodes and works on the pods until ctx is done. It may be called once.
+// Run maintains the nodes and works on the pods until ctx is done. It may be called once.
 func (k *Kubelet) Run(ctx context.Context) error {
 	for i := range k.options.Nodes {
 		k.nodeLoop.Enqueue(requestForNode(i))
@@ -132,19 +134,20 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	return errors.Join(errs[:]...)
 }
 
-// Health is nil when both loops work.
+// Health returns nil if both loops work.
 func (k *Kubelet) Health() error { return errors.Join(k.nodeLoop.Health(), k.podLoop.Health()) }
 
-// Loops are the kubelet's controllers.
+// Loops returns the kubelet's controllers.
 func (k *Kubelet) Loops() []reconcile.Loop { return []reconcile.Loop{k.nodeLoop, k.podLoop} }
 
 // Stats counts what the kubelet did.
 type Stats struct {
-	// Bound pods were given a node, Started ones were reported running, Removed ones were finally deleted.
+	// Bound counts the pods that were given a node, Started those that were reported running, and Removed those that
+	// were finally deleted.
 	Bound, Started, Removed int64
-	// Writes are all requests that changed something, those for nodes included.
+	// Writes counts all requests that changed something, including those for nodes.
 	Writes int64
-	// Addresses are in use.
+	// Addresses is the number of addresses in use.
 	Addresses int
 	// Nodes and Pods are the counters of the two loops.
 	Nodes, Pods reconcile.Stats

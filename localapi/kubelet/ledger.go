@@ -13,29 +13,29 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// ledger is what the pod loop remembers of pods from their first to their last event: where they are placed, which
-// addresses they have, when they entered a stage, what was written last.
+// ledger is what the pod loop remembers of pods from their first to their last event: their node, their addresses, when
+// they entered a stage, and the last write.
 //
 // Concurrency: safe for concurrent use.
 type ledger struct {
 	mu    sync.Mutex
 	pools []*pool
-	// entries has one for each pod that has anything in here.
+	// entries has an entry for each pod that the ledger remembers anything about.
 	entries map[types.UID]*entry
-	// load is how many entries have the node. Invariant: no zero values.
+	// load counts the entries of each node. Invariant: no zero values.
 	load map[string]int
-	// unplaced are the pods that no node had room for when they were last looked at.
+	// unplaced holds the pods that no node had room for when they were last tried.
 	unplaced map[reconcile.Request]bool
 }
 
 type entry struct {
 	node string
 	ips  []netip.Addr // one of each pool, or none
-	// entered is when the pod was first seen in a stage of its life.
+	// entered holds when the pod was first seen in each stage of its life.
 	entered map[string]time.Time
-	// written is the resource version of the last write. Older states in the cache are of no interest.
+	// written is the resource version of the last write. Older states in the cache are ignored.
 	written string
-	// done says that its last request was sent: nothing is to be done but wait for its end.
+	// done means that the last request for the pod was sent: it remains only to wait for its end.
 	done bool
 }
 
@@ -60,7 +60,7 @@ func (l *ledger) entryLocked(uid types.UID) *entry {
 	return e
 }
 
-// adopt takes in what a pod has already: its node, and its addresses.
+// adopt records the node and addresses that a pod already has.
 func (l *ledger) adopt(pod *corev1.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,8 +103,8 @@ func (l *ledger) unloadLocked(e *entry) {
 	e.node = ""
 }
 
-// place chooses among the candidates, whose pods it fills in, and holds the place. It returns the node, and whether
-// the pod had been placed before; or why there is none.
+// place chooses a node among the candidates, whose pods field it fills in, and reserves room on it. It returns the node
+// and whether the pod had been placed before, or else the reason why no node fits.
 func (l *ledger) place(pod *corev1.Pod, candidates []candidate) (node string, before bool, reason string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,7 +124,7 @@ func (l *ledger) place(pod *corev1.Pod, candidates []candidate) (node string, be
 	return node, false, ""
 }
 
-// unplace gives the place back: the pod could not be bound.
+// unplace gives the room back after a failed bind.
 func (l *ledger) unplace(uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -133,7 +133,7 @@ func (l *ledger) unplace(uid types.UID) {
 	}
 }
 
-// addresses returns the pod's addresses, its own from the first call on.
+// addresses returns the pod's addresses. The first call reserves them.
 func (l *ledger) addresses(uid types.UID) ([]string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -152,7 +152,7 @@ func (l *ledger) addresses(uid types.UID) ([]string, error) {
 	return ips, nil
 }
 
-// since returns how long the pod has been in a stage; the first call for it begins it.
+// since returns how long the pod has been in a stage. The stage begins with the first call for it.
 func (l *ledger) since(uid types.UID, stage string, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -163,14 +163,14 @@ func (l *ledger) since(uid types.UID, stage string, now time.Time) time.Duration
 	return now.Sub(e.entered[stage])
 }
 
-// wrote notes the resource version after a write.
+// wrote records the resource version after a write.
 func (l *ledger) wrote(uid types.UID, version string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.entryLocked(uid).written = version
 }
 
-// overtaken reports whether the cache shows a pod as it was before the last write.
+// overtaken reports whether the cache shows the pod as it was before the last write.
 func (l *ledger) overtaken(pod *corev1.Pod) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -182,7 +182,7 @@ func (l *ledger) overtaken(pod *corev1.Pod) bool {
 	return err == nil && c < 0
 }
 
-// finish notes that the last request for a pod was sent, and returns whether it had been before.
+// finished reports whether the last request for a pod was sent.
 func (l *ledger) finished(uid types.UID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -195,7 +195,7 @@ func (l *ledger) finish(uid types.UID) {
 	l.entryLocked(uid).done = true
 }
 
-// forget releases all that a pod had, and returns the pods that may now find a place.
+// forget releases all that a pod had, and returns the pods that may now find room.
 func (l *ledger) forget(pod *corev1.Pod) []reconcile.Request {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// nodeName is the name of the i-th node, counted from 0.
+// nodeName returns the name of the i-th node, counted from 0.
 func nodeName(i int) string { return "node-" + itoa(i+1) }
 
-// nodeIP is its address: 172.18.0.2 and so on, as in a cluster of containers.
+// nodeIP returns the address of the i-th node: 172.18.0.2 and so on, as in a cluster whose nodes are containers.
 func nodeIP(i int) string {
 	n := i + 2
 	return netip.AddrFrom4([4]byte{172, 18, byte(n >> 8), byte(n)}).String()
@@ -29,8 +29,8 @@ func newNode(i, pods int, now time.Time) *corev1.Node {
 	return node
 }
 
-// wantedNodeStatus returns the status that the node should report: Ready, with room for so many pods. Conditions of
-// others and what else there is are kept, times too where nothing changed.
+// wantedNodeStatus returns the status that the node should report: Ready, with room for the given number of pods. It
+// keeps what others wrote, and the times of conditions that do not change.
 func wantedNodeStatus(node *corev1.Node, i, pods int, now metav1.Time) corev1.NodeStatus {
 	status := *node.Status.DeepCopy()
 	status.Capacity = corev1.ResourceList{

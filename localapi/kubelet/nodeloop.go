@@ -18,7 +18,7 @@ func requestForNode(i int) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: nodeName(i)}}
 }
 
-// nodeEvents queues our nodes.
+// nodeEvents queues the nodes that belong to this kubelet.
 func (k *Kubelet) nodeEvents() reconcile.EventHandler[*corev1.Node, reconcile.Request] {
 	return reconcile.EnqueueMapped(func(_ context.Context, node *corev1.Node) []reconcile.Request {
 		if _, ours := k.index[node.Name]; !ours {
@@ -28,7 +28,7 @@ func (k *Kubelet) nodeEvents() reconcile.EventHandler[*corev1.Node, reconcile.Re
 	})
 }
 
-// placeEvents queues the pods without a place when a node that may have one comes, or changes in what decides that.
+// placeEvents queues the unplaced pods when a node appears, or changes in a way that may make room for them.
 func (k *Kubelet) placeEvents() reconcile.EventHandler[*corev1.Node, reconcile.Request] {
 	wake := func(q reconcile.Enqueuer[reconcile.Request]) {
 		for _, request := range k.ledger.waiting() {
@@ -44,7 +44,7 @@ func (k *Kubelet) placeEvents() reconcile.EventHandler[*corev1.Node, reconcile.R
 	}
 }
 
-// reconcileNode creates one of our nodes if there is none, and puts its status right.
+// reconcileNode creates one of the kubelet's nodes if it is missing, and brings its status up to date.
 func (k *Kubelet) reconcileNode(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
 	i, ours := k.index[key.Name]
 	if !ours {
@@ -54,7 +54,7 @@ func (k *Kubelet) reconcileNode(ctx context.Context, key reconcile.Request) (rec
 	if !found {
 		_, err := k.client.CoreV1().Nodes().Create(ctx, newNode(i, k.options.PodsPerNode, time.Now()), metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
-			return reconcile.Result{}, nil // its event is to come
+			return reconcile.Result{}, nil // the node's event will queue it again
 		}
 		if err != nil {
 			return reconcile.Result{}, fmt.Errorf("create node: %w", err)
@@ -73,7 +73,7 @@ func (k *Kubelet) reconcileNode(ctx context.Context, key reconcile.Request) (rec
 	node.Status = status
 	if _, err := k.client.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{}); err != nil {
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-			return reconcile.Result{}, nil // the event of the change is to come
+			return reconcile.Result{}, nil // the event of the change will queue it again
 		}
 		return reconcile.Result{}, fmt.Errorf("update status of node: %w", err)
 	}

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
-// statusPatch is the strategic merge patch that takes a pod from the status it has to this one, and does so only to
-// this very pod.
+// statusPatch returns the strategic merge patch that changes a pod's status from its present one to status. It names
+// the UID, so that it cannot change another pod of the same name.
 func statusPatch(pod *corev1.Pod, status corev1.PodStatus) ([]byte, error) {
 	before, err := json.Marshal(corev1.Pod{Status: pod.Status})
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 // candidate is a node as the scheduler sees it.
 type candidate struct {
 	node *corev1.Node
-	// pods are bound to it, or about to be.
+	// pods is the number of pods that are bound to the node, or about to be.
 	pods int
-	// capacity is how many it takes.
+	// capacity is the number of pods that the node takes.
 	capacity int
 }
 
-// place returns the candidate for a pod: of those that take it, the one with the fewest pods, and of these the first.
-// If there is none it says why, in the scheduler's words.
+// place returns the candidate for a pod: among those that can take it, the one with the fewest pods, and among equals
+// the first. If none can, it returns the reason in the scheduler's words.
 func place(pod *corev1.Pod, candidates []candidate) (name, reason string) {
 	best := -1
 	var full, cordoned, mismatched int
@@ -59,7 +59,7 @@ func unavailable(all, full, cordoned, mismatched int) string {
 	return "0/" + itoa(all) + " nodes are available: " + strings.Join(why, ", ") + "."
 }
 
-// schedulable reports whether the pod is this scheduler's to bind now.
+// schedulable reports whether this scheduler should bind the pod now.
 func schedulable(pod *corev1.Pod) bool {
 	mine := pod.Spec.SchedulerName == "" || pod.Spec.SchedulerName == corev1.DefaultSchedulerName
 	return mine && pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0 && !terminal(pod)

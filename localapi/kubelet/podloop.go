@@ -17,7 +17,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// podEvents queues pods, and keeps the ledger.
+// podEvents queues pods and maintains the ledger.
 func (k *Kubelet) podEvents() reconcile.EventHandler[*corev1.Pod, reconcile.Request] {
 	return reconcile.EventHandler[*corev1.Pod, reconcile.Request]{
 		OnAdd: func(_ context.Context, pod *corev1.Pod, _ bool, q reconcile.Enqueuer[reconcile.Request]) {
@@ -36,11 +36,11 @@ func (k *Kubelet) podEvents() reconcile.EventHandler[*corev1.Pod, reconcile.Requ
 	}
 }
 
-// reconcilePod takes a pod one step on.
+// reconcilePod moves a pod one step forward.
 func (k *Kubelet) reconcilePod(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
 	pod, found := k.pods.Get(key.Namespace, key.Name)
 	if !found || k.ledger.overtaken(pod) {
-		return reconcile.Result{}, nil // the event of what is newer is to come
+		return reconcile.Result{}, nil // the event of the newer state will queue the pod again
 	}
 	defer k.settle(pod)
 	if schedulable(pod) {
@@ -59,17 +59,18 @@ func (k *Kubelet) reconcilePod(ctx context.Context, key reconcile.Request) (reco
 	}
 }
 
-// settle forgets a pod whose end was heard of while it was worked on: what was noted since would stay for ever.
+// settle forgets a pod whose end was reported while it was worked on. Otherwise what was recorded since then would stay
+// in the ledger for ever.
 func (k *Kubelet) settle(pod *corev1.Pod) {
 	if now, found := k.pods.Get(pod.Namespace, pod.Name); found && now.UID == pod.UID {
-		return // its end, if it has come, is heard of later
+		return // an end that has come meanwhile is still to be reported
 	}
 	for _, request := range k.ledger.forget(pod) {
 		k.podLoop.Enqueue(request)
 	}
 }
 
-// schedule binds a pod to a node, or says that there is none.
+// schedule binds a pod to a node, or reports that no node fits.
 func (k *Kubelet) schedule(ctx context.Context, pod *corev1.Pod) error {
 	var candidates []candidate
 	for i := range k.options.Nodes {
@@ -82,7 +83,7 @@ func (k *Kubelet) schedule(ctx context.Context, pod *corev1.Pod) error {
 		return k.reportUnschedulable(ctx, pod, reason)
 	}
 	if before {
-		return nil // bound, and its event is to come
+		return nil // already bound; the event will queue it again
 	}
 	err := k.client.CoreV1().Pods(pod.Namespace).Bind(ctx, &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
@@ -91,7 +92,7 @@ func (k *Kubelet) schedule(ctx context.Context, pod *corev1.Pod) error {
 	if err != nil {
 		k.ledger.unplace(pod.UID)
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-			return nil // deleted, or bound by another: its event is to come
+			return nil // deleted, or bound by another scheduler; the event will queue it again
 		}
 		return fmt.Errorf("bind pod to %s: %w", node, err)
 	}
@@ -118,7 +119,7 @@ func (k *Kubelet) reportUnschedulable(ctx context.Context, pod *corev1.Pod, reas
 	return k.writeStatus(ctx, pod, status)
 }
 
-// report brings a bound pod's status to what it should be by now.
+// report brings a bound pod's status up to date.
 func (k *Kubelet) report(ctx context.Context, pod *corev1.Pod, hostIP string) (reconcile.Result, error) {
 	s := situation{
 		stage: reached(pod), hostIP: hostIP, now: metav1.Now().Rfc3339Copy(), pullable: k.options.Pullable, message: k.options.Message,
@@ -141,7 +142,8 @@ func (k *Kubelet) report(ctx context.Context, pod *corev1.Pod, hostIP string) (r
 	return reconcile.Result{RequeueAfter: wait}, nil
 }
 
-// advance moves a pod to the next stage if its time in this one is over, and returns how much of that is left.
+// advance moves a pod to the next stage if its time in the present one is over. Otherwise it returns the time that is
+// left.
 func (k *Kubelet) advance(pod *corev1.Pod, at *stage) time.Duration {
 	var name string
 	switch {
@@ -159,7 +161,7 @@ func (k *Kubelet) advance(pod *corev1.Pod, at *stage) time.Duration {
 	return 0
 }
 
-// addresses are those that the pod has, or gets now.
+// addresses returns the pod's addresses, and reserves them if it has none yet.
 func (k *Kubelet) addresses(pod *corev1.Pod, hostIP string) ([]string, error) {
 	if pod.Spec.HostNetwork {
 		return []string{hostIP}, nil
@@ -174,7 +176,7 @@ func (k *Kubelet) addresses(pod *corev1.Pod, hostIP string) ([]string, error) {
 	return ips, nil
 }
 
-// writeStatus patches what differs, as the kubelet does: bound to the UID, whatever the resource version.
+// writeStatus patches what differs, as the kubelet does: it requires the UID, but no resource version.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/util/pod/pod.go, PatchPodStatus
 func (k *Kubelet) writeStatus(ctx context.Context, pod *corev1.Pod, status corev1.PodStatus) error {
@@ -187,7 +189,7 @@ func (k *Kubelet) writeStatus(ctx context.Context, pod *corev1.Pod, status corev
 	}
 	patched, err := k.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{}, "status")
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // gone, or another pod by now: its event is to come
+		return nil // gone, or replaced by another pod; the event will queue it again
 	}
 	if err != nil {
 		return fmt.Errorf("patch status of pod: %w", err)
@@ -197,8 +199,8 @@ func (k *Kubelet) writeStatus(ctx context.Context, pod *corev1.Pod, status corev
 	return nil
 }
 
-// stop ends a pod that is being deleted: its containers take their time, and then it is gone. One that a finalizer
-// holds back is told so once.
+// stop ends a pod that is being deleted: its containers take some time to stop, and then the pod is removed. If a
+// finalizer holds the pod back, the removal is requested only once.
 func (k *Kubelet) stop(ctx context.Context, pod *corev1.Pod) (reconcile.Result, error) {
 	if k.ledger.finished(pod.UID) || (pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0) {
 		return reconcile.Result{}, nil
@@ -225,12 +227,12 @@ func (k *Kubelet) stop(ctx context.Context, pod *corev1.Pod) (reconcile.Result, 
 	return reconcile.Result{}, nil
 }
 
-// remaining is how much is left of the time that a stage takes.
+// remaining returns the time that is left of a stage that takes takes.
 func (k *Kubelet) remaining(pod *corev1.Pod, stage string, takes time.Duration) time.Duration {
 	return takes - k.ledger.since(pod.UID, stage, time.Now())
 }
 
-// delay is how long a stage of the pod takes.
+// delay returns how long a stage of the pod takes.
 func (k *Kubelet) delay(pod *corev1.Pod, stage string) time.Duration {
 	if k.options.Spread <= 0 {
 		return k.options.Delay

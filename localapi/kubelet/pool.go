@@ -5,13 +5,13 @@ import (
 	"net/netip"
 )
 
-// pool hands out the addresses of one range, each to one holder at a time. It goes round: an address that was given
-// back is given out again as late as possible, so that what still remembers it is not misled.
+// pool hands out the addresses of one range, each to one holder at a time. It goes round the range, so that a released
+// address is reused as late as possible: clients may still remember its last holder.
 //
-// Concurrency: not safe; its owner locks.
+// Concurrency: not safe; the owner holds its lock.
 type pool struct {
 	prefix netip.Prefix
-	last   netip.Addr // the one handed out last
+	last   netip.Addr // the address handed out last
 	taken  map[netip.Addr]bool
 }
 
@@ -27,8 +27,8 @@ func newPool(cidr string) (*pool, error) {
 	return &pool{prefix: prefix, last: prefix.Addr(), taken: make(map[netip.Addr]bool)}, nil
 }
 
-// take returns a free address. The first of the range, which is the network's own, is never given out, and neither is
-// the last of an IPv4 range, to which a broadcast would go.
+// take returns a free address. It never returns the first address of the range, which is that of the network itself,
+// nor the last address of an IPv4 range, which is the broadcast address.
 func (p *pool) take() (netip.Addr, error) {
 	start := p.after(p.last)
 	for a := start; ; {
@@ -42,7 +42,7 @@ func (p *pool) take() (netip.Addr, error) {
 	}
 }
 
-// after returns the address that follows a, all round.
+// after returns the address after a, and the first one after the last.
 func (p *pool) after(a netip.Addr) netip.Addr {
 	next := a.Next()
 	if !p.prefix.Contains(next) || (next.Is4() && !p.prefix.Contains(next.Next())) {
@@ -51,7 +51,7 @@ func (p *pool) after(a netip.Addr) netip.Addr {
 	return next
 }
 
-// reserve marks an address that a pod has from before; it does nothing with one of another range.
+// reserve marks an address that a pod already has. It does nothing for an address outside the range.
 func (p *pool) reserve(a netip.Addr) bool {
 	if !p.prefix.Contains(a) {
 		return false

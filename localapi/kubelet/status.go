@@ -17,11 +17,11 @@ type stage int
 
 const (
 	creating  stage = iota // its sandbox is being set up; no container runs
-	pulling                // containers run, where the image could be pulled; the others have just failed
+	pulling                // containers run if their image could be pulled; the others have just failed
 	backedOff              // the same, a while later
 )
 
-// reached is the stage that a pod's status shows.
+// reached returns the stage that a pod's status shows.
 func reached(pod *corev1.Pod) stage {
 	switch {
 	case pod.Status.PodIP == "":
@@ -38,8 +38,8 @@ const (
 	reasonBackOff = "ImagePullBackOff"
 )
 
-// pullFailureOf returns the reason that a container waits for, if it is that its image could not be pulled; the
-// gravest, if there are several.
+// pullFailureOf returns the reason of a container that waits because its image could not be pulled, or "" if there is
+// none. If there are several, ImagePullBackOff wins.
 func pullFailureOf(pod *corev1.Pod) string {
 	found := ""
 	for _, cs := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
@@ -50,17 +50,17 @@ func pullFailureOf(pod *corev1.Pod) string {
 	return found
 }
 
-// situation is what a pod's status is made from, beside the pod.
+// situation is what a pod's status is computed from, besides the pod itself.
 type situation struct {
 	stage    stage
 	hostIP   string
 	podIPs   []string // empty while creating
 	now      metav1.Time
 	pullable func(image string) bool
-	message  string // empty leaves the one that the pod has
+	message  string // empty keeps the pod's present message
 }
 
-// wantedStatus returns the status that a kubelet reports for a pod. What it does not own is kept: fields of others,
+// wantedStatus returns the status that a kubelet reports for a pod. It keeps what the kubelet does not own: fields and
 // conditions of others, restart counts, and the times of what has not changed.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/kubelet/kubelet_pods.go, generateAPIPodStatus
@@ -106,7 +106,7 @@ func isSidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-// hasDoneItsPart reports whether the init container lets those after it start.
+// hasDoneItsPart reports whether the init container allows the next ones to start.
 func hasDoneItsPart(c *corev1.Container, cs *corev1.ContainerStatus) bool {
 	if isSidecar(c) {
 		return cs.State.Running != nil
@@ -114,7 +114,8 @@ func hasDoneItsPart(c *corev1.Container, cs *corev1.ContainerStatus) bool {
 	return cs.State.Terminated != nil
 }
 
-// containerStatus is the status of one container. It may start if all before it have done their part.
+// containerStatus returns the status of one container. mayStart tells whether all containers before it have done their
+// part.
 func containerStatus(pod *corev1.Pod, c *corev1.Container, old []corev1.ContainerStatus, s situation, mayStart bool) corev1.ContainerStatus {
 	cs := corev1.ContainerStatus{Name: c.Name, Image: c.Image}
 	if i := slices.IndexFunc(old, func(o corev1.ContainerStatus) bool { return o.Name == c.Name }); i >= 0 {
@@ -128,8 +129,8 @@ func containerStatus(pod *corev1.Pod, c *corev1.Container, old []corev1.Containe
 		cs.Ready, cs.Started, cs.ContainerID, cs.ImageID = false, &no, "", ""
 	}
 	switch {
-	case cs.State.Running != nil && s.pullable(c.Image): // goes on
-	case isInit && cs.State.Terminated != nil: // is through
+	case cs.State.Running != nil && s.pullable(c.Image): // goes on running
+	case isInit && cs.State.Terminated != nil: // has finished
 	case (!mayStart || s.stage == creating) && len(pod.Spec.InitContainers) > 0:
 		waits("PodInitializing", "")
 	case s.stage == creating:
@@ -142,7 +143,7 @@ func containerStatus(pod *corev1.Pod, c *corev1.Container, old []corev1.Containe
 	return cs
 }
 
-// run makes the container one that has started; an init container has ended, too.
+// run marks the container as started, and as finished if it is an init container.
 func run(pod *corev1.Pod, c *corev1.Container, cs *corev1.ContainerStatus, now metav1.Time, isInit bool) {
 	yes, no := true, false
 	cs.ContainerID = "containerd://" + digest(string(pod.UID), c.Name, strconv.Itoa(int(cs.RestartCount)))
@@ -170,7 +171,8 @@ func pullFailure(image string, s stage) (reason, message string) {
 
 // conditions returns all conditions of the pod: first those of others, then the kubelet's own, in its order.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/kubelet/kubelet_pods.go, generateAPIPodStatus, and pkg/kubelet/status/generate.go
+// Source: k8s.io/kubernetes v1.37.1 pkg/kubelet/kubelet_pods.go, generateAPIPodStatus, and
+// pkg/kubelet/status/generate.go
 func conditions(pod *corev1.Pod, status *corev1.PodStatus, s situation) []corev1.PodCondition {
 	own := []corev1.PodCondition{
 		condition(corev1.PodReadyToStartContainers, s.stage != creating, "", ""),
@@ -229,7 +231,8 @@ func containersReadyCondition(pod *corev1.Pod, status *corev1.PodStatus) corev1.
 	return condition(corev1.ContainersReady, len(unready) == 0, "ContainersNotReady", fmt.Sprintf("containers with unready status: %s", unready))
 }
 
-// readyCondition is that of the containers, unless a readiness gate is closed.
+// readyCondition returns the condition Ready. It follows the containers' readiness, unless a readiness gate is not
+// satisfied.
 func readyCondition(pod *corev1.Pod, containers corev1.PodCondition) corev1.PodCondition {
 	if containers.Status != corev1.ConditionTrue {
 		containers.Type = corev1.PodReady
@@ -256,7 +259,7 @@ func findCondition(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondit
 	return nil
 }
 
-// digest makes the same 64 hexadecimal digits of the same parts.
+// digest returns 64 hexadecimal digits that depend only on parts.
 func digest(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(sum[:])

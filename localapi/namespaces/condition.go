@@ -12,10 +12,11 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// fine are the conditions of a deletion that nothing stands in the way of, in the order in which they are reported.
-// Every one is false when all is well.
+// fine returns the conditions of a deletion that nothing blocks, in the order in which they are reported. All of them
+// are false.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/namespace/deletion/status_condition_utils.go, conditionTypes, okMessages.
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/namespace/deletion/status_condition_utils.go, conditionTypes,
+// okMessages.
 func fine() []corev1.NamespaceCondition {
 	condition := func(t corev1.NamespaceConditionType, reason, message string) corev1.NamespaceCondition {
 		return corev1.NamespaceCondition{Type: t, Status: corev1.ConditionFalse, Reason: reason, Message: message}
@@ -29,9 +30,9 @@ func fine() []corev1.NamespaceCondition {
 	}
 }
 
-// conditions says what a round found out.
+// conditions returns what a pass found out as conditions.
 //
-// While there are pods, it says neither that content remains nor that finalizers do, as kube-controller-manager.
+// While there are pods, it reports neither that content remains nor that finalizers do, like kube-controller-manager.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/namespace/deletion/status_condition_utils.go.
 func (c contents) conditions() []corev1.NamespaceCondition {
@@ -89,8 +90,8 @@ func sortedMessages(failures []failure) []string {
 	return messages
 }
 
-// setConditions brings wanted into a status, and reports whether that changed anything. A condition keeps the time of its
-// last transition until its status changes.
+// setConditions sets the wanted conditions in a status, and reports whether that changed anything. A condition keeps
+// the time of its last transition until its status changes.
 func setConditions(status *corev1.NamespaceStatus, wanted []corev1.NamespaceCondition, now metav1.Time) bool {
 	changed := false
 	for _, want := range wanted {

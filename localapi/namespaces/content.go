@@ -17,19 +17,19 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// contents is what a round of deletion found out.
+// contents is what one pass of a deletion found out.
 type contents struct {
-	discovery error     // of the server's resources: what is behind it is unknown
+	discovery error     // of discovery: resources may be missing
 	parsing   error     // of group versions that the server named
 	failed    []failure // of deletes and lists
-	podsFirst bool      // the round ended with the pods: of the rest nothing is known
+	podsFirst bool      // the pass stopped at the pods and did not look at the rest
 
-	wait       time.Duration                       // the content that is left may take so long
-	remaining  map[schema.GroupVersionResource]int // objects left
-	finalizers map[string]int                      // objects left, by each finalizer that they have
+	wait       time.Duration                       // how long the remaining content may take
+	remaining  map[schema.GroupVersionResource]int // number of objects left
+	finalizers map[string]int                      // number of objects left, by finalizer
 }
 
-// failure is that the content of one resource could not be dealt with.
+// failure is an error about the content of one resource.
 type failure struct {
 	resource schema.GroupResource
 	err      error
@@ -49,7 +49,7 @@ func (c contents) err() error {
 	return errors.Join(errs...)
 }
 
-// add counts in what is left of one resource.
+// add adds what is left of one resource.
 func (c *contents) add(r deletable, left leftover) {
 	c.wait = max(c.wait, left.wait)
 	if left.count == 0 {
@@ -61,13 +61,13 @@ func (c *contents) add(r deletable, left leftover) {
 	}
 }
 
-// deletable is a resource that a namespace can have content of.
+// deletable is a resource whose objects a namespace can contain.
 type deletable struct {
 	schema.GroupVersionResource
-	list, deleteCollection bool // supported, says the server
+	list, deleteCollection bool // supported, according to the server
 }
 
-// deletables are the resources that can be deleted, sorted, so that every round goes the same way.
+// deletables returns the resources that can be deleted, sorted, so that every pass has the same order.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/namespace/deletion/namespaced_resources_deleter.go, initOpCache.
 func deletables(lists []*metav1.APIResourceList) ([]deletable, error) {
@@ -92,10 +92,11 @@ func deletables(lists []*metav1.APIResourceList) ([]deletable, error) {
 
 var pods = corev1.SchemeGroupVersion.WithResource("pods")
 
-// deleteContent deletes what there is in a namespace: the pods first, as what they use must not go before they do; while
-// there are any, nothing else.
+// deleteContent deletes the content of a namespace. It deletes the pods first, because what they use must not go before
+// they do. While there are pods, it deletes nothing else.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/namespace/deletion/namespaced_resources_deleter.go, deleteAllContent.
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/namespace/deletion/namespaced_resources_deleter.go,
+// deleteAllContent.
 func (c *Controller) deleteContent(ctx context.Context, ns *corev1.Namespace) contents {
 	found := contents{remaining: map[schema.GroupVersionResource]int{}, finalizers: map[string]int{}}
 	server := discovery.ToDiscoveryInterfaceWithContext(c.config.Client.Discovery())
@@ -132,11 +133,11 @@ type leftover struct {
 	finalizers map[string]int
 }
 
-// finalizersWait is how long finalizers may take, for want of a better guess.
+// finalizersWait is the guess for how long finalizers take.
 const finalizersWait = 15 * time.Second
 
-// deleteResource deletes what a namespace has of one resource. Its errors become part of a condition, in upstream's words:
-// that is why they are not wrapped.
+// deleteResource deletes the objects of one resource in a namespace. Its errors are not wrapped, because they become
+// part of a condition, in upstream's words.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/namespace/deletion/namespaced_resources_deleter.go,
 // deleteAllContentForGroupVersionResource.
@@ -175,7 +176,7 @@ func (c *Controller) deleteResource(ctx context.Context, r deletable, ns *corev1
 	return left, nil
 }
 
-// deleteAll asks for the deletion of all objects, with one request if the server can do that.
+// deleteAll requests the deletion of all objects, with one request if the server supports that.
 func deleteAll(ctx context.Context, client metadata.ResourceInterface, r deletable) error {
 	o := metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}
 	if r.deleteCollection {
@@ -195,7 +196,7 @@ func deleteAll(ctx context.Context, client metadata.ResourceInterface, r deletab
 	return nil
 }
 
-// list returns the objects, or that they cannot be listed.
+// list returns the objects. The bool is false if they cannot be listed.
 func list(ctx context.Context, client metadata.ResourceInterface, r deletable) ([]metav1.PartialObjectMetadata, bool, error) {
 	if !r.list {
 		return nil, false, nil
@@ -210,8 +211,8 @@ func list(ctx context.Context, client metadata.ResourceInterface, r deletable) (
 	return l.Items, true, nil
 }
 
-// unsupported reports that there is nothing of the kind, or no way to do this to it. (Some servers answer an unknown verb
-// with 404, and a resource may have gone since discovery.)
+// unsupported reports whether err means that the resource does not exist or does not support the verb. (Some servers
+// answer an unknown verb with 404, and a resource may have gone since discovery.)
 func unsupported(err error) bool {
 	return apierrors.IsMethodNotSupported(err) || apierrors.IsNotFound(err)
 }
@@ -226,7 +227,7 @@ func countFinalizers(items []metav1.PartialObjectMetadata) map[string]int {
 	return counts
 }
 
-// podsGrace is the longest grace period of the pods that have not ended yet.
+// podsGrace returns the longest grace period of the pods that have not ended yet.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/namespace/deletion/namespaced_resources_deleter.go,
 // estimateGracefulTerminationForPods.

@@ -32,10 +32,10 @@ func deletedNamespaces() reconcile.EventHandler[*corev1.Namespace, reconcile.Req
 	}
 }
 
-// lastPods queues a namespace that is being deleted when its last pod is gone: kube-controller-manager would look
-// again only after half of the pods' grace period.
+// lastPods queues a namespace that is being deleted when its last pod is gone. kube-controller-manager would look again
+// only after half of the pods' grace period.
 //
-// A namespace that is not known to be deleted yet is queued by its own event, which is still to come.
+// A namespace that the cache does not show as being deleted yet is queued later by its own event.
 func (c *Controller) lastPods() reconcile.EventHandler[*corev1.Pod, reconcile.Request] {
 	return reconcile.EventHandler[*corev1.Pod, reconcile.Request]{
 		OnDelete: func(_ context.Context, d informer.Deleted[*corev1.Pod], q reconcile.Enqueuer[reconcile.Request]) {
@@ -48,10 +48,10 @@ func (c *Controller) lastPods() reconcile.EventHandler[*corev1.Pod, reconcile.Re
 	}
 }
 
-// reconcileDeletion does one round of a namespace's deletion: delete what there is, say what is left, let go if that is
-// nothing.
+// reconcileDeletion makes one pass over a namespace's deletion. It deletes the content, reports what is left, and
+// removes the finalizer if nothing is left.
 //
-// A conflict ends the round: the event of the change that caused it is to come.
+// A conflict ends the pass: the event of the conflicting change will start another.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/namespace/deletion/namespaced_resources_deleter.go, Delete.
 func (c *Controller) reconcileDeletion(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
@@ -85,8 +85,8 @@ func (c *Controller) reconcileDeletion(ctx context.Context, key reconcile.Reques
 	return reconcile.Result{}, c.finalize(ctx, ns)
 }
 
-// markTerminating sets the phase, for a server that has not done so itself. The namespace returned is nil on an error, and
-// when this round is over.
+// markTerminating sets the phase, for a server that has not done so itself. It returns a nil namespace on an error, and
+// when the pass is over.
 func (c *Controller) markTerminating(ctx context.Context, ns *corev1.Namespace) (*corev1.Namespace, error) {
 	if ns.Status.Phase == corev1.NamespaceTerminating {
 		return ns, nil
@@ -102,8 +102,8 @@ func (c *Controller) markTerminating(ctx context.Context, ns *corev1.Namespace) 
 	return updated, nil
 }
 
-// report brings the conditions up to date, and returns the namespace as it is then. That it fails is no reason to stop:
-// the next round reports again.
+// report brings the conditions up to date, and returns the resulting namespace. A failure does not stop the pass: the
+// next pass reports again.
 func (c *Controller) report(ctx context.Context, ns *corev1.Namespace, found contents) *corev1.Namespace {
 	if !setConditions(&ns.Status, found.conditions(), metav1.Now()) {
 		return ns
@@ -116,7 +116,8 @@ func (c *Controller) report(ctx context.Context, ns *corev1.Namespace, found con
 	return updated
 }
 
-// finalize takes our finalizer from an empty namespace. Without any other, the server removes it.
+// finalize removes this controller's finalizer from an empty namespace. If there is no other finalizer, the server then
+// removes the namespace.
 func (c *Controller) finalize(ctx context.Context, ns *corev1.Namespace) error {
 	ns = ns.DeepCopy()
 	ns.Spec.Finalizers = slices.DeleteFunc(ns.Spec.Finalizers, func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes })

@@ -1,16 +1,16 @@
-// Package namespaces does for namespaces what clients expect of a cluster: every active one has its default service
-// account, and one that is deleted is emptied before it goes. An API server alone does neither: a namespace deleted
-// there stays Terminating for ever.
+// Package namespaces does for namespaces what clients expect of a cluster: every active namespace has its default
+// service account, and a deleted one is emptied before it goes. An API server alone does neither: there, a deleted
+// namespace stays Terminating for ever.
 //
-//	Namespaces, ServiceAccounts ─▶ account loop:  active     ─▶ create what accounts it lacks
+//	Namespaces, ServiceAccounts ─▶ account loop:  active     ─▶ create the accounts that are missing
 //	Namespaces, Pods            ─▶ deletion loop: terminating ─▶ delete all pods, wait for them
 //	                                                          ─▶ delete the rest, resource by resource
-//	                                                          ─▶ say in the conditions what is left, come back
-//	                                                          ─▶ nothing left: take the finalizer "kubernetes" away
+//	                                                          ─▶ report in the conditions what is left, come back
+//	                                                          ─▶ nothing left: remove the finalizer "kubernetes"
 //
-// They are namespace-controller and serviceaccount-controller of kube-controller-manager, on this module's framework,
-// and work on any API server. Each can be switched off.
+// The loops do the work of kube-controller-manager's namespace-controller and serviceaccount-controller, on this
+// module's framework, and work on any API server. Each can be switched off.
 //
-// Files: account.go and deletion.go are the loops; content.go deletes what one resource has in a namespace;
-// condition.go is the pure part, the conditions that say how far it is.
+// Files: account.go and deletion.go are the loops. content.go deletes the objects of one resource in a namespace.
+// condition.go is the pure part, the conditions that report progress.
 package namespaces

@@ -17,47 +17,47 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// Name is the name of the whole; its loops have the names of kube-controller-manager.
+// Name is the name of the controller. Its loops have the names of kube-controller-manager's.
 const (
 	Name         = "namespaces"
 	deletionName = "namespace-controller"
 	accountName  = "serviceaccount-controller"
 )
 
-// Config is what the controller works on. Client and Namespaces are required; Metadata and Pods unless the content is
-// kept, ServiceAccounts unless there are none to create.
+// Config holds the clients and informers that the controller uses. Client and Namespaces are required. Metadata and
+// Pods are required unless KeepContent is set, ServiceAccounts unless NoServiceAccounts is.
 type Config struct {
-	// Client writes, and asks the server for its resources.
+	// Client writes, and discovers the server's resources.
 	Client kubernetes.Interface
 	// Metadata lists and deletes the content, of whatever type.
 	Metadata        metadata.Interface
 	Namespaces      informer.Informer[*corev1.Namespace]
 	ServiceAccounts informer.Informer[*corev1.ServiceAccount]
-	// Pods wakes the deletion when the last pod is gone.
+	// Pods queue a deleted namespace again when its last pod is gone.
 	Pods informer.Informer[*corev1.Pod]
 }
 
-// Options configures the controller. The zero value works: both loops, at once.
+// Options configures the controller. The zero value runs both loops without delay.
 type Options struct {
-	// Workers is how many namespaces are worked on at once, in each loop. Zero means 10.
+	// Workers is how many namespaces each loop works on at once. Zero means 10.
 	Workers int
-	// KeepContent switches the deletion loop off: a deleted namespace stays as it is.
+	// KeepContent switches the deletion loop off: the content of a deleted namespace stays.
 	KeepContent bool
-	// DeletionDelay is how long after its deletion a namespace is first touched. Zero means no time. Where several
-	// API servers share a store, one may let new content in for a moment after another has accepted the deletion;
-	// kube-controller-manager waits 5 s.
+	// DeletionDelay is how long the controller waits after a namespace's deletion before it deletes content. Zero means
+	// no time. Where several API servers share a store, one of them may accept new content for a moment after another
+	// has accepted the deletion; kube-controller-manager waits 5 s.
 	DeletionDelay time.Duration
 	// NoServiceAccounts switches the account loop off.
 	NoServiceAccounts bool
-	// ServiceAccounts are the names that each namespace is to have. Nil means "default".
+	// ServiceAccounts are the names of the accounts that each namespace gets. Nil means "default".
 	ServiceAccounts []string
-	// Metrics receives the queues' metrics. Nil: none.
+	// Metrics receives the queues' metrics. Nil means none.
 	Metrics workqueue.MetricsProvider
 }
 
-// Controller is both loops.
+// Controller runs both loops.
 //
-// Concurrency: all methods may be called from any goroutine; Run once.
+// Concurrency: all methods may be called from any goroutine; Run only once.
 type Controller struct {
 	config  Config
 	options Options
@@ -69,7 +69,7 @@ type Controller struct {
 	finalized, created atomic.Int64
 }
 
-// New makes the controller. Nothing runs before [Controller.Run]; the informers are run by whoever owns them.
+// New makes the controller. Nothing runs before [Controller.Run]. The caller runs the informers.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/namespace/namespace_controller.go, NewNamespaceController,
 // pkg/controller/serviceaccount/serviceaccounts_controller.go, NewServiceAccountsController.
@@ -92,7 +92,7 @@ func New(config Config, o Options) (*Controller, error) {
 	return c, errors.Join(c.buildDeletions(), c.buildAccounts())
 }
 
-// longestRetry bounds the backoff of a deletion that fails: it is tried every minute at least.
+// longestRetry bounds the backoff of a deletion that fails: it is retried at least every minute.
 const longestRetry = time.Minute
 
 func (c *Controller) buildDeletions() error {
@@ -122,10 +122,10 @@ func (c *Controller) buildAccounts() error {
 	)
 }
 
-// Name is [Name].
+// Name returns [Name].
 func (c *Controller) Name() string { return Name }
 
-// loops are those that are switched on.
+// loops returns the controllers that are switched on.
 func (c *Controller) loops() []*reconcile.Controller[reconcile.Request] {
 	var loops []*reconcile.Controller[reconcile.Request]
 	for _, l := range []*reconcile.Controller[reconcile.Request]{c.deletions, c.accounts} {
@@ -136,7 +136,7 @@ func (c *Controller) loops() []*reconcile.Controller[reconcile.Request] {
 	return loops
 }
 
-// Loops are the controllers that are switched on.
+// Loops returns the controllers that are switched on.
 func (c *Controller) Loops() []reconcile.Loop {
 	var loops []reconcile.Loop
 	for _, l := range c.loops() {
@@ -157,7 +157,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Health is nil when the loops work.
+// Health returns nil if the loops work.
 func (c *Controller) Health() error {
 	var errs []error
 	for _, loop := range c.loops() {
@@ -168,7 +168,8 @@ func (c *Controller) Health() error {
 
 // Stats counts what the controller did.
 type Stats struct {
-	// Finalized namespaces were empty and let go; Created service accounts were missing.
+	// Finalized counts the empty namespaces whose finalizer was removed, and Created the service accounts that were
+	// created.
 	Finalized, Created int64
 	// Deletions and Accounts are the counters of the two loops.
 	Deletions, Accounts reconcile.Stats

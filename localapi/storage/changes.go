@@ -8,17 +8,18 @@ import (
 	"strings"
 )
 
-// Changes are what was written to a store since some moment, for people: how many times what was done to objects of which resource.
+// Changes summarizes for people what was written to a store: how many objects of each resource were created, updated
+// and deleted.
 type Changes struct {
 	Created, Updated, Deleted map[string]int
-	// Untold says that there was more than the store remembers.
+	// Untold means that there were more changes than the store remembers.
 	Untold bool
 }
 
-// ChangesSince reads what was written after a revision under a prefix, a tenant's for example. Kubernetes' events are left out: those
-// only tell.
+// ChangesSince counts what was written after a revision under a prefix, such as that of a tenant. It leaves out
+// Kubernetes' events, which only report other changes.
 //
-// Errors: those of Watch, but for [ErrCompacted], which is Untold.
+// Errors: those of Watch, except [ErrCompacted], which sets Untold.
 func ChangesSince(ctx context.Context, s Storage, prefix string, revision int64) (Changes, error) {
 	c := Changes{Created: map[string]int{}, Updated: map[string]int{}, Deleted: map[string]int{}}
 	w, err := s.Watch(ctx, prefix, revision)
@@ -56,12 +57,12 @@ func (c Changes) unlessCompacted(err error) (Changes, error) {
 	return c, nil
 }
 
-// None says whether nothing changed.
+// None reports whether nothing changed.
 func (c Changes) None() bool {
 	return !c.Untold && len(c.Created)+len(c.Updated)+len(c.Deleted) == 0
 }
 
-// String is one line: "created 2 pods; updated 1 deployments, 4 pods", or "nothing changed".
+// String returns one line: "created 2 pods; updated 1 deployments, 4 pods", or "nothing changed".
 func (c Changes) String() string {
 	if c.Untold {
 		return "more changes than the store remembers"

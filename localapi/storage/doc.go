@@ -1,19 +1,19 @@
-// Package storage is what the embedded API server needs of a store: a sorted map from keys to bytes with a revision
+// Package storage defines the store that the embedded API server needs: a sorted map from keys to bytes with a revision
 // counter, guarded writes, and a history that can be read and watched from any revision not yet compacted.
 //
 // It knows nothing of objects, versions of types or HTTP. [github.com/flyball-dev/flyball/localapi/storage/memory] is
-// the in-memory implementation, [github.com/flyball-dev/flyball/localapi/storage/pebble] the one on disk; storagetest holds the tests
-// that every implementation has to pass. Keys are those of [Key].
+// the in-memory implementation, [github.com/flyball-dev/flyball/localapi/storage/pebble] the one on disk; storagetest
+// holds the tests that every implementation has to pass. The keys are those of [Key].
 //
 // # Revisions
 //
-// Every successful write takes the next revision: the counter is shared by all keys and rises by exactly one, so the
-// order of revisions is the order of writes. A fresh store is at [FirstRevision], never at zero, because the API gives
+// Every successful write takes the next revision. All keys share the counter, and it rises by exactly one, so the order
+// of revisions is the order of writes. A fresh store is at [FirstRevision], never at zero, because the API gives
 // resource version "0" a meaning of its own. A reopened store continues where it stopped.
 //
 // # Concurrency
 //
-// All methods may be called concurrently. A write is visible to every read, list and poll that starts after it
-// returned. No watcher, however slow, delays a write or another watcher: a watch is a position in the history, and one
-// that compaction overtakes gets [ErrCompacted].
+// All methods may be called concurrently. A write is visible to every read, list and poll that starts after the write
+// returned. No watcher, however slow, delays a write or another watcher: a watch is a position in the history, and if
+// compaction overtakes it, it returns [ErrCompacted].
 package storage

@@ -7,14 +7,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Key is the address of an object in a store. The one layout, for every backend, is
+// Key is the address of an object in a store. Every backend uses the same layout:
 //
 //	<tenant>/<group>/<resource>/<namespace>/<name>   for namespaced resources
 //	<tenant>/<group>/<resource>/<name>               for cluster-scoped ones
 //
-// with "core" for the empty group. Versions are not part of it: the versions of a type are views of one object. No part
-// is empty or contains a slash, so every prefix that ends with a slash selects exactly one tenant, resource or
-// namespace, and never a sibling whose name begins alike. Sorted by key is sorted as a kube-apiserver sorts its lists.
+// The empty group is written as "core". The version is not part of the key, because the versions of a type are views of
+// one object. No part is empty or contains a slash. So every prefix that ends with a slash selects exactly one tenant,
+// resource or namespace, and never a sibling whose name begins alike. Sorting by key gives the order of a
+// kube-apiserver's lists.
 type Key struct {
 	Tenant    string
 	Group     string
@@ -25,12 +26,13 @@ type Key struct {
 
 const coreGroup = "core"
 
-// String is the key in a store.
+// String returns the key as a store holds it.
 func (k Key) String() string {
 	return k.Prefix() + k.Name
 }
 
-// Prefix is what the keys of all objects of the resource begin with; of those in the namespace, if the key has one.
+// Prefix returns the common prefix of the keys of all objects of the resource. If the key has a namespace, it is that
+// of the objects in the namespace.
 func (k Key) Prefix() string {
 	group := k.Group
 	if group == "" {
@@ -64,10 +66,10 @@ func ParseKey(s string) (Key, error) {
 	return k, nil
 }
 
-// TenantPrefix is what all keys of a tenant begin with.
+// TenantPrefix returns the common prefix of all keys of a tenant.
 func TenantPrefix(tenant string) string { return tenant + "/" }
 
-// ValidateTenant says whether a tenant's name can be part of a key: it must be a DNS label, as a namespace is.
+// ValidateTenant returns an error unless the name can be part of a key. It must be a DNS label, as a namespace must.
 func ValidateTenant(tenant string) error {
 	if problems := validation.IsDNS1123Label(tenant); len(problems) > 0 {
 		return fmt.Errorf("tenant %q: %s", tenant, strings.Join(problems, "; "))

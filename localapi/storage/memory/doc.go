@@ -1,3 +1,3 @@
-// Package memory is a store in the memory of the process: every version of every key since the last compaction, and the
-// log of writes that produced them.
+// Package memory is a store in the memory of the process. It holds every version of every key since the last
+// compaction, and the log of writes that produced them.
 package memory

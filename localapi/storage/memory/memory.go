@@ -12,8 +12,8 @@ import (
 
 // Store is an in-memory [storage.Storage].
 type Store struct {
-	// current is the revision of the last write, closed whether Close was called. Both change under mu and may be read
-	// without it.
+	// current is the revision of the last write, and closed is true once Close was called. Both change under mu and may
+	// be read without it.
 	current atomic.Int64
 	closed  atomic.Bool
 
@@ -27,13 +27,13 @@ type Store struct {
 	log       []storage.Event
 	compacted int64
 
-	// appended is closed, and replaced on demand, when the log grows or the store closes. Closed by the writer;
-	// waited for by watches; nil while nobody waits.
+	// appended is closed, and replaced on demand, when the log grows or the store closes. The writer closes it; watches
+	// wait for it. It is nil while nobody waits.
 	appended chan struct{}
 }
 
-// versions are the states of one key, oldest first.
-// Invariant: at most the first is at or below the compacted revision; none but the last may be followed by nothing.
+// versions are the states of one key, oldest first. Invariant: never empty. At most the first is at or below the
+// compacted revision, and that one is not a deletion.
 type versions []version
 
 type version struct {
@@ -139,7 +139,7 @@ func (s *Store) Revision() (current, compacted int64) {
 	return s.current.Load(), s.compacted
 }
 
-// Compact implements [storage.Storage]. Its cost is that of the writes it forgets.
+// Compact implements [storage.Storage]. Its cost is proportional to the number of writes it forgets.
 func (s *Store) Compact(_ context.Context, revision int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +156,7 @@ func (s *Store) Compact(_ context.Context, revision int64) error {
 	for i := range s.log[:n] {
 		s.forgetLocked(s.log[i].Key, revision)
 	}
-	// A copy, so that what was compacted is garbage even while later events are referenced.
+	// A copy, so that the compacted events become garbage even while later ones are referenced.
 	s.log = append(make([]storage.Event, 0, len(s.log)-n+n/2), s.log[n:]...)
 	s.compacted = revision
 	return nil
@@ -171,7 +171,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// baseLocked is the revision just before the first event of the log.
+// baseLocked returns the revision just before the first event of the log.
 func (s *Store) baseLocked() int64 { return max(s.compacted, storage.FirstRevision) }
 
 // latestLocked returns the current state of key, or a zero record.

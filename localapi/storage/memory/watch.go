@@ -11,7 +11,7 @@ import (
 type watch struct {
 	store  *Store
 	prefix string
-	after  int64 // the revision up to which the log was read
+	after  int64 // the revision up to which the log has been read
 	closed bool
 }
 

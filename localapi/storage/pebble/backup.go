@@ -7,9 +7,9 @@ import (
 	engine "github.com/cockroachdb/pebble/v2"
 )
 
-// Backup copies the store to the directory to, which must not exist, while it is in use. The copy is the store as of one
-// revision, at or after the one that was current when Backup was called, and can be opened with [Open]. Where both are on one file
-// system the copy shares files that never change, and costs little.
+// Backup copies the store, while it is in use, to the directory to, which must not exist. The copy is the store as of
+// one revision, which is not older than the current one when Backup was called. [Open] opens it. If both are on one
+// file system, the copy shares files that never change, and costs little.
 func (s *Store) Backup(_ context.Context, to string) error {
 	if err := s.enter(); err != nil {
 		return err

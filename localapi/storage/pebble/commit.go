@@ -16,22 +16,22 @@ type queue struct {
 	// waiting are the requests of the next group.
 	waiting []*request
 
-	// led is whether some writer leads: it commits a group, or was told to.
-	// Invariant: while waiting is not empty, led is true.
+	// led means that some writer is the leader: it commits a group, or was told to. Invariant: while waiting is not
+	// empty, led is true.
 	led bool
 }
 
 // request is a write that waits.
 type request struct {
 	storage.Write
-	remove bool // Write has only the key and the expected revision
+	remove bool // a delete: Write has only the key and the expected revision
 
 	// revision and err are the answer.
 	revision int64
 	err      error
 
-	// turn gets one value: true when the writer shall lead the next group, which contains its request; false when the
-	// request was answered. Sent by the leader before; capacity 1, so that it never waits.
+	// turn receives one value: true if the writer must lead the next group, which contains its request; false if the
+	// request was answered. The previous leader sends it. Capacity 1, so that the leader never blocks.
 	turn chan bool
 }
 
@@ -45,7 +45,7 @@ func (s *Store) Delete(_ context.Context, key string, expected int64) (int64, er
 	return s.write(&request{Write: storage.Write{Key: key, Expected: expected}, remove: true})
 }
 
-// write returns when r is on disk or refused.
+// write returns when r is on disk or rejected.
 func (s *Store) write(r *request) (int64, error) {
 	if err := s.enter(); err != nil {
 		return 0, err
@@ -62,7 +62,7 @@ func (s *Store) write(r *request) (int64, error) {
 	return r.revision, r.err
 }
 
-// join adds r to the next group and says whether its writer leads that.
+// join adds r to the next group and reports whether its writer leads that group.
 func (q *queue) join(r *request) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -81,7 +81,7 @@ func (q *queue) take() []*request {
 	return group
 }
 
-// handOver ends the leadership of the caller.
+// handOver ends the caller's leadership.
 func (q *queue) handOver() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -90,16 +90,16 @@ func (q *queue) handOver() {
 	}
 }
 
-// group is what is being decided together.
+// group is a set of requests that are decided and committed together.
 type group struct {
 	batch    *engine.Batch
 	versions *engine.Iterator          // of the state on disk
-	latest   map[string]storage.Record // by key: what this group wrote; revision 0: it deleted
+	latest   map[string]storage.Record // what this group wrote, by key; revision 0: it deleted the key
 	entries  []entry
 	revision int64 // of the last write so far
 }
 
-// commit decides and writes a group, and answers everyone in it but its leader, which is the first.
+// commit decides and writes a group. It answers every request in it except the leader's own, which is the first.
 func (s *Store) commit(requests []*request) {
 	err := s.commitGroup(requests)
 	for i, r := range requests {
@@ -114,7 +114,7 @@ func (s *Store) commit(requests []*request) {
 
 func (s *Store) commitGroup(requests []*request) (err error) {
 	if err := s.disk.failure(); err != nil {
-		return err // also to those whose guard does not hold: the state that they should see may never be on disk
+		return err // also for requests whose guard failed: the state that they should see may never reach the disk
 	}
 	g := &group{batch: s.db.NewBatch(), latest: map[string]storage.Record{}, revision: s.published.Load()}
 	defer g.batch.Close()
@@ -140,12 +140,13 @@ func (s *Store) commitGroup(requests []*request) (err error) {
 	return nil
 }
 
-// apply returns when the batch is on disk, or given to it, as how says. Errors: the disk's failure; the batch may be there in part.
+// apply returns when the batch is on disk, or handed to it, depending on how. Errors: the disk's failure; a part of the
+// batch may then be there.
 func (s *Store) apply(batch *engine.Batch, how *engine.WriteOptions) error {
 	if err := s.disk.guard(func() error { return batch.Commit(how) }); err != nil {
 		return err
 	}
-	return s.disk.failure() // of which the engine has not heard
+	return s.disk.failure() // the engine has not heard of it
 }
 
 // decide answers one request, and writes it to the batch if its guard holds.
@@ -176,7 +177,7 @@ func (g *group) decide(r *request) (int64, error) {
 	return g.revision, nil
 }
 
-// current is the state of key that a guard is held against; its revision is 0 if the key does not exist.
+// current returns the state of key that guards are checked against. Its revision is 0 if the key does not exist.
 func (g *group) current(key string) (storage.Record, error) {
 	if r, ok := g.latest[key]; ok {
 		return r, nil
@@ -203,7 +204,7 @@ func (s *Store) publish(entries []entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.log = append(s.log, entries...)
-	oldest := len(s.log) - s.recent // of those that keep their events
+	oldest := len(s.log) - s.recent // of the entries that keep their events
 	for i := max(0, oldest-len(entries)); i < oldest; i++ {
 		s.log[i].event = nil
 	}

@@ -9,10 +9,11 @@ import (
 	"github.com/flyball-dev/flyball/localapi/storage"
 )
 
-// compactionStep is how many writes are forgotten at once: each step is a whole compaction, to a lower revision.
+// compactionStep is how many writes are forgotten at once. Each step is a complete compaction, to a lower revision.
 const compactionStep = 1000
 
-// Compact implements [storage.Storage]. Its cost is that of the writes it forgets. A crash may undo the end of it.
+// Compact implements [storage.Storage]. Its cost is proportional to the number of writes it forgets. A crash may undo
+// its last part.
 func (s *Store) Compact(ctx context.Context, revision int64) error {
 	if err := s.enter(); err != nil {
 		return err
@@ -40,8 +41,8 @@ func (s *Store) Compact(ctx context.Context, revision int64) error {
 	}
 }
 
-// forget takes the oldest entries up to revision out of the log. From then on nobody starts to read what they replaced; whoever
-// has started reads from a state of the disk before it is deleted.
+// forget removes the oldest entries, up to revision, from the log. After that, no reader starts to read the versions
+// that they replaced. A reader that has started reads from a snapshot taken before these are deleted.
 func (s *Store) forget(revision int64) []entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,13 +53,14 @@ func (s *Store) forget(revision int64) []entry {
 	entries := s.log[:n]
 	s.log = s.log[n:]
 	if len(s.log) < cap(s.log)/4 || revision == entries[n-1].revision {
-		s.log = append(make([]entry, 0, len(s.log)+len(s.log)/2), s.log...) // so that what was forgotten is garbage
+		s.log = append(make([]entry, 0, len(s.log)+len(s.log)/2), s.log...) // a copy, so that the rest is garbage
 	}
 	s.compacted = entries[n-1].revision
 	return entries
 }
 
-// compactOnDisk deletes the entries, and the versions that nobody can ask for any more: each write's predecessor, and deletions.
+// compactOnDisk deletes the entries, and the versions that nobody can ask for any more: the predecessor of each write,
+// and deletions.
 func (s *Store) compactOnDisk(entries []entry) error {
 	b := s.db.NewBatch()
 	defer b.Close()

@@ -12,40 +12,45 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// disk is the file system that a store's engine works on. It stands between the engine and the real one, for when that fails.
+// disk is the file system that a store's engine works on. It stands between the engine and the real file system, and
+// takes over when that fails.
 //
-// The obvious design gives the error to the engine. The engine then ends the process, where it wrote its log or its manifest; where
-// it wrote a table it tries again, for ever and without a pause, while writers wait for room in memory, and so does Open.
+// The obvious design returns the error to the engine. If the engine was writing its log or its manifest, it then ends
+// the process. If it was writing a table, it retries for ever and without a pause, while writers wait for room in
+// memory, and so does Open.
 //
-// Here the engine never hears of a write that failed. At the first one the directory is frozen: nothing in it changes any more, as
-// if the process had been killed at that moment, which is what an engine recovers from. What it creates from then on is in memory,
-// where it can be read, so that reads go on. The store refuses every write that was not answered before the failure.
+// Here the engine never hears of a failed write. At the first failure the directory is frozen: nothing in it changes
+// any more, as if the process had been killed at that moment, and engines recover from that. What the engine creates
+// after that is in memory, where it can be read, so reads go on. The store rejects every write that was not answered
+// before the failure.
 //
-// Invariant: an operation that reported success before failed is closed was done by the real file system. So a caller that writes,
-// and then finds failed open, knows that its write was done.
+// Invariant: the real file system did every operation that reported success before failed was closed. So a caller that
+// writes, and then finds failed open, knows that its write was done.
 type disk struct {
 	vfs.FS
 	dir string
 
-	// memory has what was created after the failure.
+	// memory has the files created after the failure.
 	memory *vfs.MemFS
 
-	// failed is closed when the first write has failed, or damage was found; err is why, and never changes afterwards.
+	// failed is closed when the first write has failed or damage was found. err is the reason, and never changes
+	// afterwards.
 	failed chan struct{}
 	err    error
 	once   sync.Once
 
-	// closing is closed when the store is closed. Compactions that begin after the failure wait for it, and fail: they would copy
-	// the store into memory, and the engine tries one that fails again and again. But not before opened is set: Open waits for
-	// those that it finds running, and lets no others begin.
+	// closing is closed when the store is closed. Compactions that begin after the failure wait for it, and then fail:
+	// otherwise they would copy the store into memory, and the engine retries a failed compaction again and again. They
+	// do not wait before opened is set, because Open waits for the compactions that it finds running, and starts no
+	// others.
 	closing chan struct{}
 	opened  atomic.Bool
 
-	// broken is whether the engine stopped in the middle of something, with its locks held: nothing may be asked of it any more,
-	// not even to close.
+	// broken means that the engine stopped in the middle of something, with its locks held. It must not be called any
+	// more, not even to close it.
 	broken atomic.Bool
 
-	// read is the name of the file in dir that was read last: where damage is, unless the engine says more.
+	// read is the name of the file in dir that was read last. Damage is in that file, unless the engine says more.
 	read atomic.Pointer[string]
 }
 
@@ -53,7 +58,7 @@ func newDisk(fs vfs.FS, dir string) *disk {
 	return &disk{FS: fs, dir: filepath.Clean(dir), memory: vfs.NewMem(), failed: make(chan struct{}), closing: make(chan struct{})}
 }
 
-// failure is why the store takes no more writes, or nil.
+// failure returns the reason why the store takes no more writes, or nil.
 func (d *disk) failure() error {
 	select {
 	case <-d.failed:
@@ -63,16 +68,16 @@ func (d *disk) failure() error {
 	}
 }
 
-// freeze has the store take no more writes, because of err. Only the first call counts.
+// freeze makes the store reject all further writes, because of err. Only the first call counts.
 func (d *disk) freeze(err error) {
 	d.once.Do(func() {
-		_ = d.memory.MkdirAll(d.dir, 0o700) // in memory, nothing can go wrong
+		_ = d.memory.MkdirAll(d.dir, 0o700) // cannot fail in memory
 		d.err = err
 		close(d.failed)
 	})
 }
 
-// try does what changes a file of the store, and says whether it was done. If not, the directory is frozen.
+// try calls do, which changes a file of the store, and reports whether it was done. If not, the directory is frozen.
 func (d *disk) try(op, name string, do func() error) bool {
 	if d.failure() != nil {
 		return false
@@ -84,7 +89,8 @@ func (d *disk) try(op, name string, do func() error) bool {
 	return err == nil
 }
 
-// holds reports whether the file is in the store's directory. What is not belongs to a backup, whose failure is its own.
+// holds reports whether the file is in the store's directory. Files elsewhere belong to a backup, whose failure does
+// not affect the store.
 func (d *disk) holds(name string) bool { return filepath.Dir(filepath.Clean(name)) == d.dir }
 
 func (d *disk) lastRead() string {
@@ -125,7 +131,7 @@ func (d *disk) Rename(from, to string) error {
 		return d.FS.Rename(from, to)
 	}
 	if !d.try("rename", from, func() error { return d.FS.Rename(from, to) }) {
-		_ = d.memory.Rename(from, to) // unless the file is on disk, where it stays
+		_ = d.memory.Rename(from, to) // fails if the file is on disk, where it stays
 	}
 	return nil
 }
@@ -142,7 +148,7 @@ func (d *disk) MkdirAll(dir string, mode fs.FileMode) error {
 // Remove implements vfs.FS. A file that cannot be removed does no harm, so it does not fail the store.
 func (d *disk) Remove(name string) error {
 	if d.holds(name) && d.failure() != nil {
-		_ = d.memory.Remove(name) // unless the file is on disk, where it stays
+		_ = d.memory.Remove(name) // fails if the file is on disk, where it stays
 		return nil
 	}
 	return d.FS.Remove(name)
@@ -203,8 +209,8 @@ type file struct {
 	name string
 }
 
-// write does what changes the file. The engine hears of a failure only of a table's: it gives that up, and writes another. Of its
-// other files nothing is read while the store is open.
+// write calls do, which changes the file. The engine hears of the failure only if the file is a table: it abandons the
+// table and writes another. It does not read its other files while the store is open.
 func (f *file) write(op string, do func() error) error {
 	if !f.disk.try(op, f.name, do) && (strings.HasSuffix(f.name, ".sst") || strings.HasSuffix(f.name, ".blob")) {
 		return f.disk.err
@@ -242,7 +248,7 @@ func (f *file) SyncTo(length int64) (full bool, err error) {
 	return full && err == nil, err
 }
 
-// Preallocate implements vfs.File. It only helps: a disk that is too full for it is found by the write.
+// Preallocate implements vfs.File. It is only an optimization: if the disk is too full for it, the write will find out.
 func (f *file) Preallocate(offset, length int64) error {
 	if f.disk.failure() != nil {
 		return nil

@@ -11,8 +11,8 @@ import (
 	engine "github.com/cockroachdb/pebble/v2"
 )
 
-// FailedError says that the disk under a store failed: it is full, read-only, or broken. The store takes no writes until it is
-// opened again; what was answered before is stored. A write that got this error may be stored, too.
+// FailedError means that the disk under a store failed: it is full, read-only, or broken. The store takes no writes
+// until it is opened again. What was answered before is stored; a write that got this error may be stored, too.
 type FailedError struct {
 	Dir string
 	Err error
@@ -28,10 +28,10 @@ func (e *FailedError) Error() string {
 
 func (e *FailedError) Unwrap() error { return e.Err }
 
-// DamagedError says that a file of a store does not hold what was written to it.
+// DamagedError means that a file of a store does not hold what was written to it.
 type DamagedError struct {
 	Dir string
-	// File is the name of the file in Dir; "": it is not known.
+	// File is the name of the file in Dir, or "" if it is not known.
 	File string
 	Err  error
 }
@@ -47,10 +47,10 @@ func (e *DamagedError) Error() string {
 
 func (e *DamagedError) Unwrap() error { return e.Err }
 
-// errDamaged marks what is wrong in our own entries.
+// errDamaged marks damage in this package's own entries.
 var errDamaged = errors.New("it does not hold what was written")
 
-// damaged makes a DamagedError of an error that says so, and leaves others as they are.
+// damaged converts an error that reports damage into a DamagedError, and returns others unchanged.
 func (d *disk) damaged(err error) error {
 	var is *DamagedError
 	if err == nil || errors.As(err, &is) || !errors.Is(err, errDamaged) && !engine.IsCorruptionError(err) {
@@ -62,7 +62,7 @@ func (d *disk) damaged(err error) error {
 	return &DamagedError{Dir: d.dir, File: d.lastRead(), Err: err}
 }
 
-// failureOf is the reason to take no more writes after an error in the background.
+// failureOf returns the reason to take no more writes after an error in the background.
 func (d *disk) failureOf(err error) error {
 	if err := d.damaged(err); errors.As(err, new(*DamagedError)) {
 		return err
@@ -70,7 +70,7 @@ func (d *disk) failureOf(err error) error {
 	return &FailedError{Dir: d.dir, Err: err}
 }
 
-// explain tells what is wrong when a store cannot be opened.
+// explain returns the reason why a store cannot be opened.
 func (d *disk) explain(err error) error {
 	err = d.damaged(err)
 	switch {
@@ -84,7 +84,7 @@ func (d *disk) explain(err error) error {
 	return fmt.Errorf("open the store in %s: %w", d.dir, err)
 }
 
-// pathError names the operation and the file, unless err does.
+// pathError adds the operation and the file, unless err names them already.
 func pathError(op, name string, err error) error {
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
 		return err

@@ -23,7 +23,8 @@ var (
 	compactedKey = []byte("mcompacted")
 )
 
-// appendEscaped appends key so that the order is kept and no escaped key is the beginning of another plus a terminator.
+// appendEscaped appends key so that the order of keys is kept, and no escaped key is a prefix of another one plus its
+// terminator.
 func appendEscaped(b []byte, key string) []byte {
 	for {
 		i := strings.IndexByte(key, 0)
@@ -35,20 +36,20 @@ func appendEscaped(b []byte, key string) []byte {
 	}
 }
 
-// versionPrefix is what all versions of all keys that begin with prefix begin with.
+// versionPrefix returns the common prefix of all versions of all keys that begin with prefix.
 func versionPrefix(prefix string) []byte {
 	return appendEscaped(append(make([]byte, 0, len(prefix)+16), versionSpace), prefix)
 }
 
-// versionsOf is what all versions of one key begin with.
+// versionsOf returns the common prefix of all versions of one key.
 func versionsOf(key string) []byte { return append(versionPrefix(key), 0, 1) }
 
-// versionKey is the place of one version.
+// versionKey returns the engine's key of one version.
 func versionKey(key string, revision int64) []byte {
 	return binary.BigEndian.AppendUint64(versionsOf(key), ^uint64(revision))
 }
 
-// parseVersionKey is the inverse of versionKey. escaped is what versionsOf(key) is, and aliases b.
+// parseVersionKey is the inverse of versionKey. escaped equals versionsOf(key), and aliases b.
 func parseVersionKey(b []byte) (escaped []byte, revision int64, err error) {
 	at := len(b) - 8
 	if at < 3 || b[0] != versionSpace || b[at-2] != 0 || b[at-1] != 1 {
@@ -57,12 +58,12 @@ func parseVersionKey(b []byte) (escaped []byte, revision int64, err error) {
 	return b[:at], int64(^binary.BigEndian.Uint64(b[at:])), nil
 }
 
-// keyOf is the key whose versionsOf is escaped.
+// keyOf returns the key whose versionsOf is escaped.
 func keyOf(escaped []byte) string {
 	return strings.ReplaceAll(string(escaped[1:len(escaped)-2]), "\x00\xff", "\x00")
 }
 
-// parseVersion splits what is stored under a version key. value aliases b.
+// parseVersion splits the value stored under a version key. value aliases b.
 func parseVersion(b []byte) (value []byte, deleted bool, err error) {
 	if len(b) == 0 || b[0] != opPut && b[0] != opDelete {
 		return nil, false, fmt.Errorf("%w: a version of %d bytes", errDamaged, len(b))
@@ -81,7 +82,7 @@ func logKey(revision int64) []byte {
 	return binary.BigEndian.AppendUint64([]byte{logSpace}, uint64(revision))
 }
 
-// logValue is what is stored under the log key of e.
+// logValue returns the value stored under the log key of e.
 func logValue(e entry) []byte {
 	b := append(make([]byte, 0, 9+len(e.key)), op(e.deleted))
 	return append(binary.BigEndian.AppendUint64(b, uint64(e.previous)), e.key...)
@@ -99,7 +100,7 @@ func parseLog(key, value []byte) (entry, error) {
 	}, nil
 }
 
-// after is the smallest key that is greater than all that begin with prefix, or nil if there is none.
+// after returns the smallest key that is greater than all that begin with prefix, or nil if there is none.
 func after(prefix []byte) []byte {
 	for i := len(prefix) - 1; i >= 0; i-- {
 		if prefix[i] < 0xff {

@@ -9,27 +9,28 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// logger is the engine's log as lines of ours.
+// logger passes the engine's log on to ours, line by line.
 type logger struct {
 	klog.Logger
 	disk *disk
 }
 
-// Infof tells what the engine does: flushes, compactions, new files.
+// Infof logs what the engine does: flushes, compactions, new files.
 func (l logger) Infof(format string, args ...any) {
 	if l := l.V(5); l.Enabled() {
 		l.Info("Storage engine", "message", line(format, args))
 	}
 }
 
-// Errorf tells what went wrong in the background and is tried again.
+// Errorf logs failures in the background that the engine retries.
 func (l logger) Errorf(format string, args ...any) {
 	l.Error(nil, "Storage engine", "message", line(format, args))
 }
 
-// Fatalf must not return: the engine does not know what is on disk. A call of ours is ended by a panic, which [disk.guard] makes an
-// error; a goroutine of the engine's own, where nobody could recover, just ends. What disk keeps from the engine is not among the
-// causes, so this is a defect of the engine, or damage that it took for data.
+// Fatalf must not return: the engine no longer knows what is on disk. If the store called the engine, Fatalf panics,
+// and [disk.guard] converts the panic into an error. In a goroutine of the engine, where nobody could recover, it ends
+// the goroutine. Failures of the disk never get here, because disk keeps them from the engine. So the cause is a defect
+// of the engine, or damage that it took for data.
 func (l logger) Fatalf(format string, args ...any) {
 	err := errors.New("storage engine: " + line(format, args))
 	l.disk.broken.Store(true)
@@ -54,7 +55,7 @@ func guarded() bool {
 	return false
 }
 
-// guard calls the engine, and makes an error of a panic in it.
+// guard calls the engine, and converts a panic in it into an error.
 func (d *disk) guard(call func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -9,13 +9,13 @@ import (
 	"github.com/flyball-dev/flyball/localapi/storage"
 )
 
-// versions iterates over the versions on disk.
+// versions returns an iterator over the versions on disk.
 func (s *Store) versions() (*engine.Iterator, error) {
 	return s.db.NewIter(&engine.IterOptions{LowerBound: []byte{versionSpace}, UpperBound: []byte{versionSpace + 1}})
 }
 
-// seekVersion returns the state of key as of a revision, and whether it exists then. escaped is versionsOf(key). The
-// iterator stands at that version afterwards, or at the next key if there is none.
+// seekVersion returns the state of key as of a revision, and whether it exists then. escaped is versionsOf(key).
+// Afterwards the iterator is at that version, or at the next key if there is none.
 func seekVersion(it *engine.Iterator, escaped []byte, key string, revision int64) (storage.Record, bool, error) {
 	if !it.SeekGE(versionKey(key, revision)) || !bytes.HasPrefix(it.Key(), escaped) {
 		return storage.Record{}, false, it.Error()
@@ -23,7 +23,7 @@ func seekVersion(it *engine.Iterator, escaped []byte, key string, revision int64
 	return versionAt(it, key)
 }
 
-// versionAt is the version at which the iterator stands. A deletion is a zero record.
+// versionAt returns the version that the iterator is at. A deletion is a zero record.
 func versionAt(it *engine.Iterator, key string) (storage.Record, bool, error) {
 	_, revision, err := parseVersionKey(it.Key())
 	if err != nil {
@@ -77,7 +77,8 @@ func (s *Store) List(ctx context.Context, prefix string, o storage.ListOptions) 
 	return page, s.disk.damaged(err)
 }
 
-// versionsAt iterates over a state that has everything a list at revision (0: now) needs, whatever is compacted meanwhile.
+// versionsAt returns an iterator over a snapshot that has everything that a list at revision (0: now) needs, whatever
+// is compacted meanwhile.
 func (s *Store) versionsAt(revision int64) (*engine.Iterator, int64, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -93,7 +94,7 @@ func (s *Store) versionsAt(revision int64) (*engine.Iterator, int64, error) {
 	return it, revision, err
 }
 
-// list collects a page. For each key, the first version at or below the revision is its state.
+// list collects a page. The state of each key is its first version at or below the revision.
 func list(ctx context.Context, it *engine.Iterator, prefix string, o storage.ListOptions, revision int64) (storage.Page, error) {
 	page := storage.Page{Revision: revision}
 	within := versionPrefix(prefix)
@@ -124,10 +125,10 @@ func list(ctx context.Context, it *engine.Iterator, prefix string, o storage.Lis
 	return page, it.Error()
 }
 
-// steps is how many versions of a key are passed one by one before a seek is the shorter way.
+// steps is how many versions of a key are skipped one by one before a seek is cheaper.
 const steps = 4
 
-// skip moves the iterator past the versions that begin with escaped, and says whether there is anything.
+// skip moves the iterator past the versions that begin with escaped, and reports whether an entry follows.
 func skip(it *engine.Iterator, escaped []byte) bool {
 	for range steps {
 		if !it.Valid() || !bytes.HasPrefix(it.Key(), escaped) {

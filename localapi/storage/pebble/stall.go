@@ -6,20 +6,22 @@ import (
 	engine "github.com/cockroachdb/pebble/v2"
 )
 
-// The engine slows writers down that are faster than its flushes and compactions: they wait, under its locks, until it has caught up.
-// When the disk has failed it never does, and not even Close gets past them. So its own limits are out of reach, and the store keeps
-// these, where a writer can be told of the failure instead.
+// If writers are faster than the engine's flushes and compactions, the engine makes them wait, under its locks, until
+// it has caught up. After a failure of the disk it never catches up, and then not even Close gets past them. So the
+// engine's own limits are set out of reach, and the store enforces the following ones instead, where a waiting writer
+// can learn of the failure.
 const (
-	// noLimit is what the engine's own limits are set to.
+	// noLimit is the value of the engine's own limits.
 	noLimit = 1 << 20
 
-	// mostUnflushed is how much may wait in memory to be flushed. Units: bytes.
+	// mostUnflushed is how much data may wait in memory to be flushed. Units: bytes.
 	mostUnflushed = 8 << 20
 
-	// mostSublevels is how many tables a read may have to look into before those of the first level are compacted.
+	// mostSublevels is how many tables of the first level a read may have to look into before writers wait for their
+	// compaction.
 	mostSublevels = 12
 
-	// checkEvery is how much is written between two looks. Units: bytes.
+	// checkEvery is how much is written between two checks. Units: bytes.
 	checkEvery = 1 << 20
 )
 
@@ -27,8 +29,8 @@ const (
 type progress struct {
 	mu sync.Mutex
 
-	// made is closed, and replaced on demand, when there is some. Closed by the engine's goroutines; waited for by the writer
-	// that leads; nil while nobody waits.
+	// made is closed, and replaced on demand, when the engine has made progress. The engine's goroutines close it; the
+	// leading writer waits for it. It is nil while nobody waits.
 	made chan struct{}
 }
 
@@ -50,7 +52,8 @@ func (p *progress) tell() {
 	}
 }
 
-// makeRoom returns when the engine can take a batch. Only one writer at a time calls it: the leader. Errors: the disk's failure.
+// makeRoom returns when the engine can take a batch. Only the leader calls it, so there is one call at a time. Errors:
+// the disk's failure.
 func (s *Store) makeRoom(batch *engine.Batch) error {
 	if s.unchecked += batch.Len(); s.unchecked < checkEvery {
 		return s.disk.failure()

@@ -24,13 +24,13 @@ type Options struct {
 	// CacheSize bounds the memory for blocks read from disk. Units: bytes. 0 is 8 MiB.
 	CacheSize int64
 
-	// RecentWrites is how many of the last writes are kept in memory, whole and with their tags, for watches. 0 is 4096.
+	// RecentWrites is how many of the last writes are kept in memory for watches, whole and with their tags. 0 is 4096.
 	RecentWrites int
 
 	// memTableSize is how much the engine collects before it writes a table. Units: bytes. 0 is its default, 4 MiB.
 	memTableSize uint64
 
-	// fs is where the store is; nil: the operating system's files.
+	// fs is the file system of the store. Nil is the operating system's.
 	fs vfs.FS
 }
 
@@ -53,10 +53,10 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// InUseError says that another process, or this one, has the store open.
+// InUseError means that another process, or this one, has the store open.
 type InUseError struct {
 	Dir string
-	// Owner is the process, 0 if it is not known.
+	// Owner is the id of the process, or 0 if it is not known.
 	Owner int
 }
 
@@ -74,14 +74,15 @@ type Store struct {
 	lock   *engine.Lock
 	recent int
 
-	// life is held for reading by whatever uses db, and for writing by Close.
+	// life is held for reading by every user of db, and for writing by Close.
 	life   sync.RWMutex
 	closed atomic.Bool
 
-	// queue is where writers meet; see commit.go.
+	// queue is where writers wait for their group; see commit.go.
 	queue queue
 
-	// progress and unchecked belong to the leader; see stall.go. unchecked is what was written since the last look.
+	// progress and unchecked belong to the leader; see stall.go. unchecked is how much was written since the last
+	// check.
 	progress  progress
 	unchecked int
 
@@ -90,17 +91,16 @@ type Store struct {
 
 	mu sync.RWMutex
 
-	// log holds the writes after the compacted revision, in order.
-	// Invariant: log[i].revision == base + 1 + i, and the last one's is published. Only the last Options.RecentWrites
-	// have their event.
+	// log holds the writes after the compacted revision, in order. Invariant: log[i].revision == base + 1 + i, and the
+	// last one's is published. Only the last Options.RecentWrites entries have their event.
 	log       []entry
 	compacted int64
 
-	// appended is closed, and replaced on demand, when the log grows or the store closes. Closed by the writer;
-	// waited for by watches; nil while nobody waits.
+	// appended is closed, and replaced on demand, when the log grows or the store closes. The writer closes it; watches
+	// wait for it. It is nil while nobody waits.
 	appended chan struct{}
 
-	// compacting is held by Compact, so that one walks the log at a time.
+	// compacting is held by Compact, so that only one call walks the log at a time.
 	compacting sync.Mutex
 }
 
@@ -109,16 +109,16 @@ type entry struct {
 	key                string
 	revision, previous int64
 	deleted            bool
-	event              *storage.Event // nil: to be read from disk
+	event              *storage.Event // nil: must be read from disk
 }
 
 var _ storage.Storage = (*Store)(nil)
 
-// Open opens the store in dir, and makes it if there is none. What the engine has to tell goes to the logger of ctx; nothing
-// else of ctx outlives the call. The caller closes the store.
+// Open opens the store in dir, and creates it if it does not exist. The engine logs to the logger of ctx; nothing else
+// of ctx outlives the call. The caller closes the store.
 //
-// Errors: an [InUseError] while it is open elsewhere; a directory that holds something else; a [DamagedError]; a [FailedError] when
-// the disk cannot be written. When it fails later, see [Store.Failed].
+// Errors: an [InUseError] while the store is open elsewhere; a [DamagedError]; a [FailedError] if the disk cannot be
+// written; another error if the directory holds something else. For later failures, see [Store.Failed].
 func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	o = o.withDefaults()
 	d := newDisk(o.fs, dir)
@@ -146,7 +146,7 @@ func open(ctx context.Context, d *disk, o Options) (*Store, error) {
 	s := &Store{disk: d, lock: lock, recent: o.RecentWrites}
 	if err := s.start(ctx, o); err != nil {
 		if failure := d.failure(); failure != nil {
-			err = failure // the engine's words for it say less
+			err = failure // more precise than the engine's error
 		}
 		return nil, errors.Join(err, lock.Close())
 	}
@@ -174,13 +174,13 @@ func (s *Store) start(ctx context.Context, o Options) (err error) {
 	if err := errors.Join(s.load(), writeOwner(s.disk, s.disk.dir)); err != nil {
 		return errors.Join(err, s.stop())
 	}
-	if err := s.disk.failure(); err != nil { // of which the engine has not heard
+	if err := s.disk.failure(); err != nil { // the engine has not heard of it
 		return errors.Join(err, s.stop())
 	}
 	return nil
 }
 
-// listener hears what the engine does in the background.
+// listener returns the callbacks for what the engine does in the background.
 func (s *Store) listener(log logger) *engine.EventListener {
 	return &engine.EventListener{
 		FlushEnd:      func(engine.FlushInfo) { s.progress.tell() },
@@ -189,7 +189,7 @@ func (s *Store) listener(log logger) *engine.EventListener {
 			s.disk.freeze(&DamagedError{Dir: s.disk.dir, File: filepath.Base(info.Path), Err: info.Details})
 		},
 		BackgroundError: func(err error) {
-			if s.disk.failure() == nil { // else it is known why
+			if s.disk.failure() == nil { // else the reason is known
 				log.Errorf("background error: %v", err)
 			}
 			s.disk.freeze(s.disk.failureOf(err))
@@ -197,7 +197,7 @@ func (s *Store) listener(log logger) *engine.EventListener {
 	}
 }
 
-// stop closes the engine, unless nothing may be asked of it any more.
+// stop closes the engine, unless it is broken and must not be called any more.
 func (s *Store) stop() error {
 	close(s.disk.closing)
 	if s.disk.broken.Load() {
@@ -206,7 +206,8 @@ func (s *Store) stop() error {
 	return s.db.Close()
 }
 
-// refuseForeign refuses a directory with files of others, which the engine would mix its own with.
+// refuseForeign returns an error for a directory that has other programs' files, which the engine would mix with its
+// own.
 func refuseForeign(fs vfs.FS, dir string) error {
 	names, err := fs.List(dir)
 	if err != nil {
@@ -223,7 +224,7 @@ func refuseForeign(fs vfs.FS, dir string) error {
 	return nil
 }
 
-// lockError tells a lock that somebody holds from a directory that cannot be written.
+// lockError distinguishes a lock that another process holds from a directory that cannot be written.
 func lockError(fs vfs.FS, dir string, err error) error {
 	if path := (*os.PathError)(nil); errors.As(err, &path) {
 		return err
@@ -238,7 +239,8 @@ func lockError(fs vfs.FS, dir string, err error) error {
 	return inUse
 }
 
-// writeOwner says who has the store, for the error that others get. It is a hint: the lock is what counts.
+// writeOwner records which process has the store, for the error that others get. It is only a hint: the lock is what
+// counts.
 func writeOwner(fs vfs.FS, dir string) error {
 	f, err := fs.Create(filepath.Join(dir, ownerFile), vfs.WriteCategoryUnspecified)
 	if err != nil {
@@ -248,7 +250,7 @@ func writeOwner(fs vfs.FS, dir string) error {
 	return errors.Join(err, f.Close())
 }
 
-// load reads what is kept in memory, and writes the marks of a new store.
+// load reads what is kept in memory, and writes the metadata of a new store.
 func (s *Store) load() error {
 	if err := s.loadFormat(); err != nil {
 		return err
@@ -305,12 +307,13 @@ func (s *Store) loadFormat() error {
 		return errors.New("the directory holds a database of somebody else")
 	}
 	return s.disk.guard(func() error {
-		// The engine begins a new store in an old format, in whose logs damage cannot be told from a crash; a flush begins a new log.
+		// The engine begins a new store in an old format. In the logs of that format, damage cannot be told from a
+		// crash. A flush begins a new log, in the new format.
 		return errors.Join(s.db.Set(formatKey, []byte(format), engine.Sync), s.db.Flush())
 	})
 }
 
-// get returns a copy of what is stored under an engine's key.
+// get returns a copy of the value under an engine's key.
 func (s *Store) get(key []byte) ([]byte, error) {
 	value, closer, err := s.db.Get(key)
 	if err != nil {
@@ -326,16 +329,17 @@ func (s *Store) Revision() (current, compacted int64) {
 	return s.published.Load(), s.compacted
 }
 
-// Failed is closed when the store takes no more writes, because the disk failed or damage was found. [Store.Err] says why. Reads go
-// on, and return everything that was answered; so do watches, which end with that error when they have told everything. To write
-// again, close the store and open it.
+// Failed returns a channel that is closed when the store takes no more writes, because the disk failed or damage was
+// found. [Store.Err] returns the reason. Reads go on, and return everything that was answered. Watches deliver
+// everything and then end with that error. To write again, close the store and open it.
 func (s *Store) Failed() <-chan struct{} { return s.disk.failed }
 
-// Err is why the store takes no more writes, a [FailedError] or a [DamagedError]; nil while it does.
+// Err returns the reason why the store takes no more writes, a [FailedError] or a [DamagedError]. It returns nil while
+// the store takes writes.
 func (s *Store) Err() error { return s.disk.failure() }
 
-// UntilFailed returns a context that ends when the store takes no more writes, with [Store.Err] as its cause: for work that makes no
-// sense then. release gives up what it takes; the context ends with it, too.
+// UntilFailed returns a context that ends when the store takes no more writes, with [Store.Err] as its cause. It is for
+// work that is pointless after that. release frees the context's resources and ends it.
 func (s *Store) UntilFailed(parent context.Context) (ctx context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	var wg sync.WaitGroup
@@ -352,8 +356,8 @@ func (s *Store) UntilFailed(parent context.Context) (ctx context.Context, releas
 	}
 }
 
-// Close implements [storage.Storage]. It waits for calls in flight, but not for watches. Errors: those of [Store.Err], so that who
-// opens a store and closes it hears of them in any case.
+// Close implements [storage.Storage]. It waits for calls in flight, but not for watches. Errors: those of [Store.Err],
+// so that callers that only open and close a store learn of them in any case.
 func (s *Store) Close() error {
 	s.life.Lock()
 	defer s.life.Unlock()
@@ -370,7 +374,7 @@ func (s *Store) Close() error {
 	return errors.Join(err, s.lock.Close())
 }
 
-// enter lets Close wait for the caller, who calls leave when it has done with the engine.
+// enter makes Close wait for the caller, which must call leave when it has finished with the engine.
 func (s *Store) enter() error {
 	s.life.RLock()
 	if s.closed.Load() {
@@ -386,5 +390,5 @@ func (s *Store) enter() error {
 
 func (s *Store) leave() { s.life.RUnlock() }
 
-// baseLocked is the revision just before the first entry of the log.
+// baseLocked returns the revision just before the first entry of the log.
 func (s *Store) baseLocked() int64 { return max(s.compacted, storage.FirstRevision) }

@@ -13,35 +13,37 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A log and a manifest are read until the first chunk that is not whole. The engine takes that for the end, as a crash leaves one, unless
-// a chunk in a later block of 32 KiB proves otherwise. But the end is also what a damaged chunk looks like, and then everything
-// behind it would be given up, what was answered included, and the files that the manifest does not name any more would be deleted.
-// So before the engine opens a store, verify looks for what a crash does not leave behind:
+// A log and a manifest are read up to the first chunk that is not whole. The engine takes that for the end, as a crash
+// leaves one, unless a chunk in a later block of 32 KiB proves otherwise. But a damaged chunk looks like the end, too.
+// Then everything behind it would be lost, including writes that were answered, and the files that the manifest does
+// not name any more would be deleted. So before the engine opens a store, verify looks for what a crash does not leave
+// behind:
 //
-//   - in a log, a whole chunk behind the broken one which says that the broken one was flushed to the disk before, or the mark of
-//     a log that was closed;
-//   - in a manifest, the beginning of another record, because each is flushed before the next is written; and, as the last one,
-//     a chunk that has all its bytes, but not those of its checksum.
+//   - in a log, a whole chunk behind the broken one which says that the broken one was flushed to the disk before it,
+//     or the mark of a log that was closed;
+//   - in a manifest, the beginning of another record, because each is flushed before the next is written; and, as the
+//     last one, a chunk that has all its bytes, but not those of its checksum.
 //
-// What it cannot tell from a crash is damage to the last write of a log that was not closed, and sometimes to the one before: the last
-// may have been begun when the log did not know yet that the other was on disk.
+// What verify cannot tell from a crash is damage to the last write of a log that was not closed, and sometimes to the
+// one before it: the last may have been begun before the log knew that the other was on disk.
 //
 // Source: github.com/cockroachdb/pebble/v2 v2.1.7 record/record.go, record/log_writer.go.
 
 const (
 	blockSize = 32 << 10
 
-	// A chunk begins with a checksum (4 bytes) of what follows the length, a length (2) and an encoding (1). In a log the number of
-	// the log (4) follows, and, but for the first log of a store, the offset up to which the log was on disk (8).
+	// A chunk begins with a checksum (4 bytes) of what follows the length, a length (2) and an encoding (1). In a log
+	// follow the number of the log (4) and, except in the first log of a store, the offset up to which the log was on
+	// disk (8).
 	shortHeader = 7
 	markHeader  = 11
 	logHeader   = 19
 
-	markEncoding = 5 // of a log that was closed; its number is the log's plus one, the rest is zero
+	markEncoding = 5 // the mark of a log that was closed; its number is the log's plus one, the rest is zero
 )
 
-// headers are the sizes of headers by encoding. Of each size there are four encodings: a whole record, its first part, one in the
-// middle, the last.
+// headers are the sizes of headers by encoding. Each size has four encodings: a whole record, its first part, a middle
+// part, and the last.
 var headers = [13]int{
 	1: shortHeader, 2: shortHeader, 3: shortHeader, 4: shortHeader,
 	5: markHeader, 6: markHeader, 7: markHeader, 8: markHeader,
@@ -83,7 +85,8 @@ func (d *disk) verify() error {
 	return nil
 }
 
-// currentManifest is the one that the newest of the engine's markers names: marker.manifest.<iteration>.<name>.
+// currentManifest returns the manifest that the newest of the engine's markers names. A marker is called
+// marker.manifest.<iteration>.<name>.
 func currentManifest(names []string) (manifest string) {
 	newest := uint64(0)
 	for _, name := range names {
@@ -105,9 +108,9 @@ func readAll(fs vfs.FS, path string) (text []byte, err error) {
 	return io.ReadAll(f)
 }
 
-// damage returns the first chunk that was whole once and is not any more.
+// damage returns the offset of the first chunk that was whole once and is not any more.
 func (c *chunked) damage() (at int, is bool) {
-	end := 0 // of the whole chunks
+	end := 0 // end of the whole chunks
 	for next, ok := c.chunk(end); ok; next, ok = c.chunk(end) {
 		end = next
 		if left := blockSize - end%blockSize; left < logHeader && end+left <= len(c.text) && isZero(c.text[end:end+left]) {
@@ -125,7 +128,7 @@ func (c *chunked) damage() (at int, is bool) {
 	return end, !c.isLog && hasAllBytes(c.text[end:])
 }
 
-// chunk returns where the chunk at an offset ends, if there is a whole one.
+// chunk returns the end of the chunk at an offset. ok is false if there is no whole chunk.
 func (c *chunked) chunk(at int) (end int, ok bool) {
 	if at+shortHeader > len(c.text) || int(c.text[at+6]) >= len(headers) {
 		return 0, false
@@ -142,7 +145,8 @@ func (c *chunked) chunk(at int) (end int, ok bool) {
 	return end, binary.LittleEndian.Uint32(head) == checksum(c.text[at+6:end])
 }
 
-// proves reports whether there is a whole chunk at an offset that was written when what begins at broken was on disk.
+// proves reports whether there is a whole chunk at offset at that can only have been written when the data at broken
+// was already on disk.
 func (c *chunked) proves(at, broken int) bool {
 	if _, ok := c.chunk(at); !ok {
 		return false
@@ -151,10 +155,10 @@ func (c *chunked) proves(at, broken int) bool {
 	if c.isLog {
 		return headers[encoding] == logHeader && binary.LittleEndian.Uint64(c.text[at+11:]) > uint64(broken)
 	}
-	return encoding <= 2 // the first of a record
+	return encoding <= 2 // the first chunk of a record
 }
 
-// isMark reports whether the end of a closed log is at an offset.
+// isMark reports whether the mark of a closed log is at an offset.
 func (c *chunked) isMark(at int) bool {
 	if !c.isLog || at+markHeader > len(c.text) {
 		return false
@@ -165,8 +169,8 @@ func (c *chunked) isMark(at int) bool {
 	return bytes.Equal(c.text[at:at+markHeader], mark[:])
 }
 
-// hasAllBytes reports whether a manifest's last chunk is as long as it says, or its checksum is that of what is there. A crash leaves
-// one that is too short, or that ends with zeros.
+// hasAllBytes reports whether a manifest's last chunk is as long as its header says, or its checksum is that of the
+// bytes that are there. A crash leaves a chunk that is too short or ends with zeros.
 func hasAllBytes(chunk []byte) bool {
 	if len(chunk) < shortHeader {
 		return false
@@ -180,7 +184,7 @@ func isZero(b []byte) bool { return len(bytes.TrimLeft(b, "\x00")) == 0 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum is the engine's.
+// checksum computes the engine's checksum.
 //
 // Source: github.com/cockroachdb/pebble/v2 v2.1.7 internal/crc.
 func checksum(b []byte) uint32 {

@@ -14,7 +14,7 @@ import (
 type watch struct {
 	store  *Store
 	prefix string
-	after  int64 // the revision up to which the log was read
+	after  int64 // the revision up to which the log has been read
 	closed bool
 }
 
@@ -62,7 +62,8 @@ func (w *watch) Next(ctx context.Context) ([]storage.Event, int64, error) {
 // Close implements [storage.Watch].
 func (w *watch) Close() { w.closed = true }
 
-// poll returns the events that are there and, if there are none and it is asked for, what is closed when there may be more.
+// poll returns the events that are there. If there are none and wait is set, it returns a channel that is closed when
+// there may be more.
 func (w *watch) poll(wait bool) (events []storage.Event, appended <-chan struct{}, err error) {
 	s := w.store
 	if w.closed || s.closed.Load() {
@@ -89,8 +90,8 @@ func (w *watch) poll(wait bool) (events []storage.Event, appended <-chan struct{
 	return events, appended, nil
 }
 
-// since returns the log's entries with the prefix after a revision, and the revision up to which these are all. The snapshot, if
-// there is one, has the versions of entries without an event; the caller closes it.
+// since returns the log's entries with the prefix after a revision, and the revision up to which they are complete. If
+// there is a snapshot, it has the versions of the entries without an event; the caller closes it.
 func (s *Store) since(prefix string, after int64) (entries []entry, snapshot *engine.Snapshot, revision int64, err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -110,7 +111,7 @@ func (s *Store) since(prefix string, after int64) (entries []entry, snapshot *en
 	return entries, snapshot, s.published.Load(), nil
 }
 
-// events are the entries with what they wrote.
+// events returns the entries as events with their values.
 func (s *Store) events(entries []entry, snapshot *engine.Snapshot) (events []storage.Event, err error) {
 	if snapshot != nil {
 		defer func() { err = errors.Join(err, snapshot.Close()) }()
@@ -148,7 +149,7 @@ func read(snapshot *engine.Snapshot, key string, revision int64) ([]byte, error)
 	return value, errors.Join(err, closer.Close())
 }
 
-// grownAfter is closed when the log has grown beyond a revision, or the store was closed.
+// grownAfter returns a channel that is closed when the log has grown beyond a revision or the store is closed.
 func (s *Store) grownAfter(revision int64) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
