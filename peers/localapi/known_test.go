@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// known are all differences that are meant. The reason of each stands in docs/divergence.md, word for word.
+// known lists all intended differences. The reason of each occurs verbatim in docs/divergence.md.
 var known = []knownDifference{
 	{
 		path: `body\..*spec\.serviceAccount(Name)?`, ours: `"default"`,
@@ -27,7 +27,7 @@ var known = []knownDifference{
 	},
 	{
 		request: `POST (.*/)?(resourcequotas|limitranges)(\?.*)?`, path: `headers\.Warning.*`,
-		reason: "stored, not enforced: who creates one is warned",
+		reason: "stored, not enforced: creating one returns a warning",
 	},
 	{
 		request: "(POST|GET|MERGE) persistentvolumes.*", path: `body.*metadata\.finalizers`,
