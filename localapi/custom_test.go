@@ -153,6 +153,29 @@ func TestDefaultsPruningAndCoercion(t *testing.T) {
 	}
 }
 
+// TestAppliedScale: a whole number that is applied is one for the scale, too. Helm applies the number of replicas.
+func TestAppliedScale(t *testing.T) {
+	_, api := gadgets(t)
+	for i, replicas := range []string{"2", "2.0"} {
+		name := fmt.Sprint("a", i)
+		text := `{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"` + name + `"},"spec":{"mode":"fast","replicas":` + replicas + `}}`
+		applied, err := api.Patch(t.Context(), name, types.ApplyYAMLPatchType, []byte(text), metav1.PatchOptions{FieldManager: "helm"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := value(t, applied, "spec.replicas"); got != int64(2) {
+			t.Errorf("%s replicas are %T %v", replicas, got, got)
+		}
+		scale, err := api.Get(t.Context(), name, metav1.GetOptions{}, "scale")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := value(t, scale, "spec.replicas"); got != int64(2) {
+			t.Errorf("the scale has %v replicas", got)
+		}
+	}
+}
+
 func TestSchemaViolations(t *testing.T) {
 	_, api := gadgets(t)
 	for _, c := range []struct{ spec, want string }{

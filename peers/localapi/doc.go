@@ -43,7 +43,7 @@
 //
 // TestTraffic plays in the same way what real clients sent. It was recorded once: for clients in Go and for commands by
 //
-//	go test ./localapi -run TestRecordTraffic -record=go,kubectl-1.37=/bin/kubectl,python=/usr/bin/python3
+//	go test ./localapi -run TestRecordTraffic -record=go,kubectl-1.37=/bin/kubectl,helm-4.3=/bin/helm,python=/usr/bin/python3
 //
 // TestGenerated plays sequences that chance made of a seed in the same way.
 //

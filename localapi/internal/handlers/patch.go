@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/mergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -145,7 +146,11 @@ func (x *exchange) applyConfiguration(part registry.Part, manager string, force 
 // appliedConfiguration reads the body of a server-side apply.
 func (x *exchange) appliedConfiguration() (*unstructured.Unstructured, error) {
 	applied := &unstructured.Unstructured{Object: map[string]any{}}
-	if err := yaml.Unmarshal(x.body, &applied.Object); err != nil {
+	if err := yaml.Unmarshal(x.body, &applied.Object, numbers); err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
+	}
+	// Whole numbers become int64, as the rest of the server has them: a scale has to be one.
+	if err := utiljson.ConvertMapNumbers(applied.Object, 0); err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 	}
 	if x.strictness() == metav1.FieldValidationIgnore {
@@ -158,6 +163,12 @@ func (x *exchange) appliedConfiguration() (*unstructured.Unstructured, error) {
 		x.warn(err.Error())
 	}
 	return applied, nil
+}
+
+// numbers has a decoder keep the text of numbers.
+func numbers(d *json.Decoder) *json.Decoder {
+	d.UseNumber()
+	return d
 }
 
 // patched applies the body, a patch of the given type, to old and decodes the result into the empty object into.
