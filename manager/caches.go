@@ -12,7 +12,7 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 )
 
-// newCluster makes the client that reads from the informers, and checks Options.Caches on the way.
+// newCluster validates Options.Caches and returns the client that reads from the informers.
 func newCluster(config *rest.Config, informers *informer.Factory, o Options) (*client.Cluster, error) {
 	c, err := client.New(config, client.Options{Informers: informers, Mapper: o.Informers.Mapper, Caches: o.Caches})
 	if err != nil {
@@ -58,12 +58,13 @@ func keyOf(c *client.Cluster, example informer.Object) (cacheKey, error) {
 	return key, nil
 }
 
-// Cluster reads from the manager's informers and writes to the API server, and sees at once what it wrote; see package client.
-// A write made with the context of a runnable that needs leadership fails when the lease could have passed to another process.
+// Cluster returns a client that reads from the manager's informers, writes to the API server, and sees its own writes
+// at once; see package client. A write with the context of a runnable that needs leadership fails once another process
+// could have acquired the lease.
 func (m *Manager) Cluster() *client.Cluster { return m.cluster }
 
-// CacheOf says what Options.Caches has about objects like example, in its representation: the zero value when it has nothing,
-// or when the kind is unknown.
+// CacheOf returns what Options.Caches holds for objects like example, in its representation. It returns the zero value
+// if there is no entry or the kind is unknown.
 func (m *Manager) CacheOf(example informer.Object) informer.InformerOptions {
 	wanted, err := keyOf(m.cluster, example)
 	if err != nil {

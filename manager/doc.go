@@ -1,52 +1,61 @@
-// Package manager is the process around controllers: it starts what they need, says how they are, elects a leader, and stops
-// everything in an order in which nothing is cut off.
+// Package manager runs controllers in a process. It starts what they need, reports their health, elects a leader, and
+// stops everything in an order that cuts off no work.
 //
 // # Start
 //
-//	health and metrics answer ─▶ the API server answers ─▶ informers, event sender ─▶ runnables that need no leader
-//	                                                                               └▶ caches warm ─▶ lease acquired ─▶ the others
+//	health and metrics answer ─▶ the API server answers ─▶ informers, events ─▶ runnables that need no leader
+//	                                                                         └▶ caches warm ─▶ lease acquired ─▶ the others
 //
 // # Stop
 //
-// There are two moments. The stop ends the context of [Manager.Run]; the drain deadline comes Options.GracefulTimeout later. What
-// a reconciler is given lives until the second:
+// Stopping has two phases. The stop is when the context of [Manager.Run] ends; the drain deadline comes
+// Options.GracefulTimeout later. What a reconciler uses stays usable until the deadline:
 //
-//	stop ─▶ intake ends: no key is started any more; every Run is told
-//	     ─▶ reconciles in flight go on: caches, clients and the lease are alive
-//	deadline ─▶ their contexts are cancelled; who still does not return is named
+//	stop ─▶ intake ends: no key is started any more; the contexts of all Runs end
+//	     ─▶ reconciles in flight go on: caches, clients and the lease still work
+//	deadline ─▶ their contexts are cancelled; those that still do not return are named
 //	     ─▶ queued events are sent
 //	     ─▶ the lease is released, unless guarded work still runs
 //	     ─▶ informers end
 //	     ─▶ health and metrics end
 //	     ─▶ Run returns; an [UndoneError] lists what was left undone
 //
-// A lost lease and a runnable that fails stop the manager in the same way. When the lease is lost, the work that it guards
-// is cancelled at once, before another process can take over; see package leader. With LeaderElection.Survive the manager
-// goes on instead: when all guarded work has returned in time it is a follower again, its caches still warm, and builds what
-// needs leadership anew for its next tenure.
+// A lost lease or a failing runnable stops the manager in the same way. When the lease is lost, the work that it guards
+// is cancelled at once, before another process can take over; see package leader. With LeaderElection.Survive the
+// manager goes on instead. Once all guarded work has returned, if it returns in time, the manager is a follower again
+// with warm caches, and rebuilds what needs leadership for its next term.
 //
-// A runnable can be added while the manager runs, and taken away by [Manager.Remove], which stops it as above, alone; one of
-// the same name may then take its place.
+// A runnable can be added while the manager runs. [Manager.Remove] stops a single runnable in the same way and removes
+// it; its name can then be used again.
 //
 // # Runnables
 //
-// A [Runnable] has only Run. What else it has is used: Name() string in logs and errors, Health() error on /readyz, Note() string
-// there when nothing is missing, NeedLeaderElection() bool (without it: true), Stats() reconcile.Stats in metrics, InFlight()
-// []string where work is named that was cut short, Release() when it was removed. A controller of package reconcile has most of
-// them; package builder makes one with all. The context given to Run ends at the stop; a controller takes from it the one that
-// ends at the deadline.
+// A [Runnable] needs only the method Run. The manager also uses these methods if the runnable has them:
+//
+//   - Name() string: its name in logs and errors.
+//   - NeedLeaderElection() bool: whether it waits for the lease. Without the method it does.
+//   - Health() error: shown on /readyz.
+//   - Note() string: shown on /readyz when nothing is missing.
+//   - Stats() reconcile.Stats: reported in the metrics.
+//   - InFlight() []string: the work to name when it was cut short.
+//   - Release(): called after the runnable was removed.
+//
+// A controller of package reconcile has most of them; package builder makes controllers with all of them. The context
+// passed to Run ends at the stop; a controller derives from it the context that ends at the deadline.
 //
 // # Until idle
 //
-// [Manager.RunUntilIdle] runs all this in a process that is to end by itself: a command that applies something, has the controllers
-// do what follows from it, and tells what they did. [Manager.Trigger] asks for more than what the events ask for.
+// [Manager.RunUntilIdle] does all this in a process that ends by itself: a command that applies objects, runs the
+// controllers until they have nothing left to do, and reports what they did. [Manager.Trigger] adds requests to those
+// that events cause.
 //
 // # Health
 //
-// /livez and /healthz are about this process alone: an API server that is away does not turn them red, for a restart would
-// not bring it back. /readyz says in words what is missing. A follower with warm caches is ready: it says who leads.
+// /livez and /healthz describe this process alone: an unreachable API server does not turn them red, because a restart
+// would not bring it back. /readyz says in words what is missing. A follower with warm caches is ready, and says who
+// leads.
 //
 // # Concurrency
 //
-// There is no state outside a [Manager]: several may live in one process. Its methods may be called from any goroutine.
+// All state belongs to a [Manager], so several can run in one process. Its methods may be called from any goroutine.
 package manager

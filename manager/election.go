@@ -24,31 +24,33 @@ import (
 // LeaderElection configures the lease that runnables wait for. The zero value is off.
 type LeaderElection struct {
 	Enabled bool
-	// Namespace and Name are those of the Lease, which all replicas of one operator share and no other operator has. An empty
-	// Namespace means "kube-system"; Name is required when Enabled, and is best a domain: "greeter.example.com".
+	// Namespace and Name identify the Lease. All replicas of one operator must share it, and no other operator may use
+	// it. An empty Namespace means "kube-system". Name is required if Enabled is set, and is best a domain:
+	// "greeter.example.com".
 	Namespace, Name string
-	// Identity names this process in the lease. Empty means the host's name and a random part.
+	// Identity names this process in the lease. Empty means the host name followed by a random suffix.
 	Identity string
-	// Options holds the times: 15 s, 10 s and 2 s.
+	// Options holds the durations, by default 15 s, 10 s and 2 s.
 	leader.Options
-	// WarmUp is how long the caches are waited for before this process becomes a candidate: a leader with warm caches
-	// works at once. Zero means 30 s, after which it is a candidate all the same; negative: not at all.
+	// WarmUp is how long this process waits for its caches before it becomes a candidate, because a leader with warm
+	// caches can work at once. After that time it becomes a candidate in any case. Zero means 30 s; negative means that
+	// it does not wait.
 	WarmUp time.Duration
-	// Survive makes a process that lost the lease a follower again, with warm caches, when all guarded work has returned
-	// in time; a process that embeds the manager beside other things wants it. Runnables that need leadership must then be
-	// [Rebuilder]s. Without it, and when work does not return, the loss ends Run.
+	// Survive makes a process that lost the lease a follower again, with warm caches, once all guarded work has
+	// returned in time. It is for a process that does other things besides running the manager. Runnables that need
+	// leadership must then be [Rebuilder]s. Without Survive, or if work does not return, losing the lease ends Run.
 	Survive bool
-	// NewLock makes a lock of another kind than the Lease of Namespace and Name, which then only stand in reports; recorder records
-	// events about its object. Nil: that Lease.
+	// NewLock returns a lock other than the Lease of Namespace and Name, which are then used only in reports. recorder
+	// records events about the lock's object. Nil means that Lease.
 	NewLock func(recorder resourcelock.EventRecorder) (resourcelock.Interface, error)
-	// After keeps this process from being a candidate until it is closed. Nil: nothing does.
+	// After delays the candidacy of this process until the channel is closed. Nil means no delay.
 	After <-chan struct{}
 }
 
-// validate reports what is missing, and what the server would say of the lease's name, before anything runs.
+// validate checks the names before anything runs, including what the server would reject.
 func (l LeaderElection) validate() error {
 	if l.NewLock != nil {
-		return nil // Whoever makes the lock knows its name.
+		return nil // NewLock names its own object.
 	}
 	if l.Name == "" {
 		return errors.New(`leader election: the lease has no name: set LeaderElection.Name to one that all replicas of this operator share and no other operator has, for example "greeter.example.com"`)
@@ -74,16 +76,16 @@ func (l LeaderElection) withDefaults() LeaderElection {
 	return l
 }
 
-// election is the manager's part in an election.
+// election is the state of a manager's leader election.
 type election struct {
 	options LeaderElection
 	lock    resourcelock.Interface
 	elector *leader.Elector
 	events  *leaseEvents
-	// campaigns says that this process is, or was, a candidate: before that it waits for its caches.
+	// campaigns is true once this process has become a candidate. Before that it waits for its caches.
 	campaigns atomic.Bool
-	// finished receives, once, whether guarded work has returned: then the lease is released. Capacity 1, so that it can be
-	// sent also when nobody leads.
+	// finished receives one value when the manager stops: nil if all guarded work has returned, so that the lease can
+	// be released. Capacity 1 lets it be sent even if this process is not the leader.
 	finished chan error
 }
 
@@ -117,8 +119,9 @@ func (l LeaderElection) newLock(config *rest.Config, recorder resourcelock.Event
 	return leader.NewLeaseLock(config, l.Namespace, l.Name, resourcelock.ResourceLockConfig{Identity: l.Identity, EventRecorder: recorder})
 }
 
-// lead warms caches and controllers, campaigns, and while this process leads lets the runnables run that wait for it. It returns when the
-// lease is released, or lost if that is the end, or when intake ends before an election.
+// lead warms the caches and controllers, campaigns, and runs the runnables that need leadership while this process
+// leads. It returns when the lease is released, when it is lost for good, or when intake ends before this process was
+// elected.
 func (m *Manager) lead(intake, work context.Context, stop context.CancelCauseFunc) error {
 	if after := m.election.options.After; after != nil {
 		select {
@@ -144,15 +147,16 @@ func (m *Manager) lead(intake, work context.Context, stop context.CancelCauseFun
 	}
 }
 
-// serveTenure campaigns once, and runs what needs leadership for one tenure.
+// serveTenure campaigns once, and runs what needs leadership for one term.
 func (m *Manager) serveTenure(intake, work context.Context, stop context.CancelCauseFunc) error {
 	return m.election.elector.Run(intake, func(tenure context.Context) error {
-		// Both contexts end at the latest with the tenure; and no write begins with either when the elector says no.
+		// Both contexts end with the term at the latest, and the fence rejects writes with either of them once the
+		// lease may have passed to another process.
 		ledIntake, endIntake := context.WithCancel(leader.WithFence(intake, m.election.elector.Check))
 		defer endIntake()
 		ledWork, endWork := context.WithCancel(work)
 		defer endWork()
-		over := make(chan struct{}) // closed by the function below when the tenure has ended; nobody sends
+		over := make(chan struct{}) // closed by the function below when the term has ended
 		defer context.AfterFunc(tenure, func() {
 			if !m.survives() {
 				stop(context.Cause(tenure))
@@ -178,12 +182,12 @@ func (m *Manager) serveTenure(intake, work context.Context, stop context.CancelC
 	})
 }
 
-// survives says whether the manager goes on when the lease is lost.
+// survives reports whether the manager goes on after the lease was lost.
 func (m *Manager) survives() bool { return m.election != nil && m.election.options.Survive }
 
-// standDown waits until all guarded work, which is cancelled, has returned.
+// standDown waits until all guarded work has returned. The work has already been cancelled.
 //
-// Errors: when it has not before another process may lead: then this one must end.
+// Errors: some work has not returned by the time another process may lead; this process must then end.
 func (m *Manager) standDown() error {
 	m.runnables.hold(withLeader)
 	m.election.recordEnd()
@@ -199,9 +203,9 @@ func (m *Manager) standDown() error {
 	return nil
 }
 
-// renewGuarded makes anew what ran in the tenure that is over.
+// renewGuarded rebuilds the runnables that ran in the term that is over.
 func (m *Manager) renewGuarded() error {
-	for _, old := range m.runnables.claimEnded(withLeader) { // who removes or restarts one meanwhile does that
+	for _, old := range m.runnables.claimEnded(withLeader) { // entries that another caller removes or restarts are left to it
 		if err := m.renew(old); err != nil {
 			return err
 		}
@@ -209,7 +213,7 @@ func (m *Manager) renewGuarded() error {
 	return nil
 }
 
-// renew makes a runnable anew that has ended, and runs it when those of its leadership do.
+// renew rebuilds a runnable that has ended. The new one starts as soon as runnables of its leadership may start.
 func (m *Manager) renew(old *entry) error {
 	again, ok := old.runnable.(Rebuilder)
 	if !ok {
@@ -226,7 +230,8 @@ func (m *Manager) renew(old *entry) error {
 	return nil
 }
 
-// warmUp waits for the caches, but not for ever: one that cannot be filled should not keep the others from their work.
+// warmUp waits for the caches, for at most LeaderElection.WarmUp: a cache that cannot be filled must not keep the
+// others from working.
 func (m *Manager) warmUp(ctx context.Context) {
 	if m.election.options.WarmUp < 0 {
 		return
@@ -238,7 +243,7 @@ func (m *Manager) warmUp(ctx context.Context) {
 	}
 }
 
-// handOver lets the elector release the lease, unless guarded work still runs, and returns how that ended.
+// handOver makes the elector release the lease unless guarded work is still running, and returns the elector's error.
 func (e *election) handOver(campaign *part, workRemains bool) error {
 	var result error
 	if workRemains {
@@ -248,10 +253,10 @@ func (e *election) handOver(campaign *part, workRemains bool) error {
 	return campaign.end(e.options.ReleaseTimeout() + partTimeout)
 }
 
-// recordEnd records that this process led and does no more.
+// recordEnd records an event that this process stopped leading.
 func (e *election) recordEnd() { e.events.recordEnd() }
 
-// leaseEvents records events about the lease, and remembers the lease for the last of them.
+// leaseEvents records events about the lease. It keeps the lease object for the last event.
 type leaseEvents struct {
 	recorder events.Recorder
 	identity string // set before the first event
@@ -268,7 +273,8 @@ func (l *leaseEvents) Eventf(lease runtime.Object, eventType, reason, message st
 	l.recorder.Eventf(lease, eventType, reason, message, args...)
 }
 
-// recordEnd records it before events are drained, which is before the lease is released.
+// recordEnd records the end of leadership, if this process led. It is called before events are drained, and so before
+// the lease is released.
 //
 // Source: client-go v0.37.2 tools/leaderelection/resourcelock/leaselock.go.
 func (l *leaseEvents) recordEnd() {

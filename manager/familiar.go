@@ -9,8 +9,8 @@ import (
 	"github.com/flyball-dev/flyball/client/events"
 )
 
-// The names that controller-runtime's manager has for these things, so that SetupWithManager methods written for it compile. Each
-// is a name for a method that is here as well.
+// These methods have the names of controller-runtime's manager, so that SetupWithManager methods written for it
+// compile. Each is another name for a method of [Manager].
 
 // GetClient is [Manager.Cluster].
 func (m *Manager) GetClient() *client.Cluster { return m.cluster }
@@ -18,7 +18,7 @@ func (m *Manager) GetClient() *client.Cluster { return m.cluster }
 // GetFieldIndexer is [Manager.Cluster], for its IndexField.
 func (m *Manager) GetFieldIndexer() *client.Cluster { return m.cluster }
 
-// GetAPIReader is APIReader of [Manager.Cluster]: it reads from the server, also before the manager runs.
+// GetAPIReader is APIReader of [Manager.Cluster]. It reads from the server, even before the manager runs.
 func (m *Manager) GetAPIReader() client.Reader { return m.cluster.APIReader() }
 
 // GetScheme is [Manager.Scheme].

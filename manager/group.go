@@ -13,15 +13,16 @@ import (
 type group struct {
 	mu      sync.Mutex
 	entries []*entry // in order of Add
-	// start runs an entry's goroutine. Invariant: not nil exactly while entries of that leadership may start; an entry is
-	// started iff it was not nil at some time since the entry was added.
+	// start starts an entry's goroutine, by leadership. Invariant: start is not nil exactly while entries of that
+	// leadership may start, and an entry is started if and only if it was not nil at some time since the entry was
+	// added.
 	start [2]func(*entry)
-	// warm begins the warm-up of an entry. Invariant: not nil exactly while this process may become the leader.
+	// warm starts the warm-up of an entry. Invariant: it is not nil exactly while this process may become the leader.
 	warm   func(*entry)
 	closed bool
 }
 
-// add takes a runnable, and starts it when those of its leadership run.
+// add adds an entry, and starts it if entries of its leadership may start.
 func (g *group) add(e *entry) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -50,7 +51,7 @@ func (g *group) startLocked(e *entry) {
 	}
 }
 
-// warmUp begins the warm-up of the entries that wait for the leadership, and from now on of every new one.
+// warmUp starts the warm-up of the entries that wait for leadership, and of every such entry that is added later.
 func (g *group) warmUp(warm func(*entry)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -63,7 +64,7 @@ func (g *group) warmUp(warm func(*entry)) {
 	}
 }
 
-// open starts the entries of that leadership, and from now on every new one.
+// open starts the entries of that leadership, and every one that is added later.
 func (g *group) open(which leadership, start func(*entry)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -76,14 +77,14 @@ func (g *group) open(which leadership, start func(*entry)) {
 	}
 }
 
-// hold lets nothing of that leadership start, until it is opened again.
+// hold prevents new starts of entries of that leadership until the next open.
 func (g *group) hold(which leadership) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.start[which] = nil
 }
 
-// close lets nothing start any more.
+// close prevents all further starts.
 func (g *group) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -91,16 +92,16 @@ func (g *group) close() {
 	g.start, g.warm = [2]func(*entry){}, nil
 }
 
-// remove forgets an entry.
+// remove removes an entry.
 func (g *group) remove(e *entry) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.entries = slices.DeleteFunc(g.entries, func(other *entry) bool { return other == e })
 }
 
-// claim lets one caller at a time remove the entry of that name or run it anew, until unclaim.
+// claim reserves the entry of that name for a caller that removes or restarts it, until unclaim.
 //
-// Errors: no entry of that name; another caller has it.
+// Errors: there is no entry of that name; another caller has claimed it.
 func (g *group) claim(name string) (e *entry, started bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -115,7 +116,7 @@ func (g *group) claim(name string) (e *entry, started bool, err error) {
 	return g.entries[i], g.entries[i].started, nil
 }
 
-// claimEnded is claim for those of one leadership that were started, but for those that somebody else has.
+// claimEnded claims all started entries of one leadership, except those that another caller has claimed.
 func (g *group) claimEnded(which leadership) (all []*entry) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -134,7 +135,7 @@ func (g *group) unclaim(e *entry) {
 	e.changing = false
 }
 
-// takeUnstarted forgets the entry if it was not started, and says whether it was not.
+// takeUnstarted removes the entry if it was not started, and reports whether it did.
 func (g *group) takeUnstarted(e *entry) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -145,7 +146,7 @@ func (g *group) takeUnstarted(e *entry) bool {
 	return true
 }
 
-// renew puts a fresh entry into the place of one that has run. It does nothing when that was removed in the meantime.
+// renew replaces an entry that has run by a fresh one. It does nothing if the old entry was removed in the meantime.
 func (g *group) renew(old, fresh *entry) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -155,7 +156,7 @@ func (g *group) renew(old, fresh *entry) {
 	}
 }
 
-// active returns the entries that were started.
+// active returns the started entries.
 func (g *group) active() []*entry {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -168,7 +169,7 @@ func (g *group) active() []*entry {
 	return out
 }
 
-// warming returns the entries that were not started, and whose warm-up goes on.
+// warming returns the entries that were not started and whose warm-up is still going on.
 func (g *group) warming() []*entry {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -181,12 +182,12 @@ func (g *group) warming() []*entry {
 	return out
 }
 
-// activeWith returns those of one leadership.
+// activeWith returns the started entries of one leadership.
 func (g *group) activeWith(which leadership) []*entry {
 	return slices.DeleteFunc(g.active(), func(e *entry) bool { return e.needs != which })
 }
 
-// wait waits until all have returned, for at most patience, and returns those that have not.
+// wait waits for at most patience until all entries have returned, and returns those that have not.
 func wait(entries []*entry, patience time.Duration) (left []*entry) {
 	timer := time.NewTimer(max(patience, 0))
 	defer timer.Stop()
@@ -197,14 +198,14 @@ func wait(entries []*entry, patience time.Duration) (left []*entry) {
 		select {
 		case <-e.done:
 		case <-timer.C:
-			timer.Reset(0) // for the next one too
+			timer.Reset(0) // so that the next wait ends at once too
 			left = append(left, e)
 		}
 	}
 	return left
 }
 
-// unfinished returns the names of those that run still.
+// unfinished returns the names of the entries of one leadership that are still running.
 func (g *group) unfinished(which leadership) (names []string) {
 	for _, e := range g.activeWith(which) {
 		if !e.isDone() {
@@ -214,7 +215,7 @@ func (g *group) unfinished(which leadership) (names []string) {
 	return names
 }
 
-// errors returns what those that have returned said.
+// errors returns the errors of the entries that have returned.
 func (g *group) errors() (errs []error) {
 	for _, e := range g.active() {
 		if e.isDone() && e.err != nil {
@@ -262,7 +263,7 @@ func (g *group) find(name string) (e *entry, started bool) {
 	return nil, false
 }
 
-// describe names entries, and what each works on: "web (default/a running for 10s), gc".
+// describe returns the names of entries, each with what it works on: "web: default/a running for 10s; gc".
 func describe(entries []*entry) string {
 	texts := make([]string, 0, len(entries))
 	for _, e := range entries {
@@ -275,7 +276,7 @@ func describe(entries []*entry) string {
 	return strings.Join(texts, "; ")
 }
 
-// mostKeys is how many keys of one runnable are named in an error.
+// mostKeys is the maximum number of keys of one runnable that an error names.
 const mostKeys = 10
 
 func shorten(keys []string) string {

@@ -12,11 +12,11 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 )
 
-// check is one line of a health report. With neither problem nor note all is well.
+// check is one line of a health report. A check with neither a problem nor a note passes without comment.
 type check struct {
 	name    string
-	problem string // what is missing: the process is not ready
-	note    string // what a person may want to know all the same
+	problem string // why the process is not ready
+	note    string // what a person may want to know although the process is ready
 }
 
 func (c check) String() string {
@@ -29,8 +29,8 @@ func (c check) String() string {
 	return "[+]" + c.name + " ok"
 }
 
-// Ready is nil when this process does its work, or could at once if it led. Else the error says in words what is missing, one
-// line each.
+// Ready returns nil if this process does its work, or could do so at once if it became the leader. Otherwise the error
+// says what is missing, one line each.
 func (m *Manager) Ready() error {
 	var missing []error
 	for _, c := range m.checks() {
@@ -41,7 +41,7 @@ func (m *Manager) Ready() error {
 	return errors.Join(missing...)
 }
 
-// checks asks everything that has a say in readiness.
+// checks returns the checks of everything that counts for readiness.
 func (m *Manager) checks() []check {
 	checks := []check{m.checkStage()}
 	said := map[string]bool{}
@@ -83,8 +83,8 @@ func (m *Manager) checkStage() check {
 	return c
 }
 
-// checkInformer: a cache that was never filled is a problem, and so is a server that refuses. A server that does not answer is
-// its own problem, not one of this process: the cache serves on.
+// checkInformer reports a problem if the cache was never filled, or if the server rejects the requests. A server that
+// does not answer is not a problem of this process, because the cache goes on serving.
 func checkInformer(h informer.Health) check {
 	c := check{name: "informer " + h.Resource}
 	if h.Namespace != "" {
@@ -108,8 +108,8 @@ func checkInformer(h informer.Health) check {
 	return c
 }
 
-// isAlone says that an informer has failed for long while another one of this process is well: then it is not the server that is
-// away.
+// isAlone reports whether an informer has failed for long while another informer of this process works. Then the server
+// is not unreachable.
 func (m *Manager) isAlone(h informer.Health, all []informer.Health) bool {
 	if h.Err == nil || m.options.StuckAfter < 0 || time.Since(h.Since) < m.options.StuckAfter {
 		return false
@@ -117,7 +117,7 @@ func (m *Manager) isAlone(h informer.Health, all []informer.Health) bool {
 	return slices.ContainsFunc(all, func(other informer.Health) bool { return other.Synced && other.Err == nil })
 }
 
-// refuses says that the server answered, and that asking again will not help until somebody changes something.
+// refuses reports whether the server answered with an error that no retry will mend until somebody changes something.
 func refuses(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err)
 }
@@ -129,7 +129,7 @@ func (e *election) check() check {
 		c.note = "this process, " + e.options.Identity
 	case s.Err != nil && (!s.Seen || refuses(s.Err)):
 		c.problem = s.Err.Error()
-	case s.Err != nil: // As of an informer: a server that is away does not make this process unready.
+	case s.Err != nil: // As with informers, an unreachable server does not make this process unready.
 		c.note = "waiting, " + s.Err.Error()
 	case !e.campaigns.Load():
 		c.problem = "waiting for the caches before this process becomes a candidate"
@@ -145,10 +145,12 @@ func (e *election) check() check {
 	return c
 }
 
-// mostReasons is how many reasons of one runnable are told: the garbage collector without permissions has one for each resource.
+// mostReasons is the maximum number of reasons listed for one runnable. A garbage collector without permissions has one
+// for each resource.
 const mostReasons = 5
 
-// checkRunnable asks a runnable that was started and has something to say. What an informer has said already is not repeated.
+// checkRunnable returns the check of a runnable that has the method Health and has not ended. It leaves out what an
+// informer has already reported.
 func checkRunnable(e *entry, said map[string]bool) (check, bool) {
 	h, ok := as[interface{ Health() error }](e.runnable)
 	if !ok || e.isDone() {

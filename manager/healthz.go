@@ -8,10 +8,11 @@ import (
 	"github.com/flyball-dev/flyball/manager/internal/serving"
 )
 
-// HealthHandler serves /livez, /healthz and /readyz, all with ?verbose, and /healthz/NAME for one runnable.
+// HealthHandler returns a handler for /livez, /healthz and /readyz, all with ?verbose, and for /healthz/NAME, which
+// reports one runnable.
 func (m *Manager) HealthHandler() http.Handler { return m.healthHandler(check.String) }
 
-// healthHandler is HealthHandler with a choice of what is said of a check.
+// healthHandler is HealthHandler with say to format a check.
 func (m *Manager) healthHandler(say func(check) string) http.Handler {
 	h := &health{m, say}
 	mux := http.NewServeMux()
@@ -22,7 +23,7 @@ func (m *Manager) healthHandler(say func(check) string) http.Handler {
 	return mux
 }
 
-// briefly is what strangers hear of a check: whether it is well, not why.
+// briefly formats a check for unauthenticated readers: whether it passed, but not why.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/server/healthz, for the words.
 func briefly(c check) string {
@@ -32,13 +33,14 @@ func briefly(c check) string {
 	return "[+]" + c.name + " ok"
 }
 
-// health answers probes.
+// health serves the probes.
 type health struct {
 	*Manager
 	say func(check) string
 }
 
-// serveLive answers as long as this process can answer. With verbose it tells what serveReady would, but stays green.
+// serveLive succeeds as long as this process can answer. With verbose it reports the same checks as serveReady, and
+// still succeeds.
 func (h *health) serveLive(w http.ResponseWriter, r *http.Request) {
 	if !r.URL.Query().Has("verbose") {
 		serving.Answer(w, http.StatusOK, "ok")

@@ -16,29 +16,34 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// IdleOptions configure [Manager.RunUntilIdle]. The zero value works.
+// IdleOptions configures [Manager.RunUntilIdle]. The zero value works.
 type IdleOptions struct {
-	// Retries is how often a failing key is tried again before nobody waits for it any more. 0 is 5; negative: not at all.
+	// Retries is how often a failing key is retried before RunUntilIdle stops waiting for it. Zero means 5; negative
+	// means no retries.
 	Retries int
-	// Wait makes keys that are due later be waited for, as long as the context allows; they are only listed otherwise.
+	// Wait makes RunUntilIdle wait for keys that are due later, as long as the context allows. Without it, they are
+	// only listed.
 	Wait bool
-	// Enough ends the waiting for keys that are due later as soon as it returns true. It is asked now and then while nothing else is left
-	// to do. Nil: it never does.
+	// Enough stops the waiting for keys that are due later once it returns true. It is called now and then while
+	// nothing else is left to do. Nil means that it never returns true.
 	Enough func(context.Context) bool
-	// Progress is told how it goes, from one goroutine, at most every ProgressEvery. Nil: nobody is.
+	// Progress is called with the progress so far, from one goroutine, at most once every ProgressEvery. Nil means no
+	// reports.
 	Progress func(Progress)
-	// ProgressEvery is at most how often. 0 is 100 ms.
+	// ProgressEvery is the minimum interval between calls of Progress. Zero means 100 ms.
 	ProgressEvery time.Duration
 }
 
 const (
 	defaultRetries       = 5
 	defaultProgressEvery = 100 * time.Millisecond
-	// idleTick is how often a working manager is looked at, and delayTick how often one that waits for its delayed keys only.
+	// idleTick is the interval at which a working manager is polled; delayTick is the interval for one that waits only
+	// for delayed keys.
 	idleTick  = time.Millisecond
 	delayTick = 100 * time.Millisecond
-	// unseenPatience is for how many looks everything must be at rest before a write is given up that perhaps no cache will show, because none selects
-	// the object: looks, so that a process that was stopped for a while is as patient as others. At least a second.
+	// unseenPatience is the number of polls for which everything must be at rest before a write is given up because no
+	// cache may ever show it: no cache may select the object. It counts polls rather than time, so that a process that
+	// was suspended for a while is as patient as others. It amounts to at least a second.
 	unseenPatience = int(time.Second / idleTick)
 )
 
@@ -52,25 +57,28 @@ func (o IdleOptions) withDefaults() IdleOptions {
 	return o
 }
 
-// RunUntilIdle runs the manager as [Manager.Run] does, until there is nothing more to do, and stops it: every cache is synced, every
-// queue empty, nothing is in flight, and the caches and event handlers are past everything that was written through [Manager.Client]
-// and clients of [Manager.Config], and to the clusters of a fleet (package multicluster), unless one cannot be reached. What was given to [Manager.Trigger] before is done, too. A key that fails counts as done when it
-// was retried often enough, one that is due later does at once, unless IdleOptions say otherwise.
+// RunUntilIdle runs the manager as [Manager.Run] does until there is nothing more to do, and then stops it. There is
+// nothing more to do when every cache is synced, every queue is empty, no reconcile is in flight, every request given
+// to [Manager.Trigger] has been processed, and the caches and event handlers have seen all writes: those made through
+// [Manager.Client], through clients of [Manager.Config], and to the reachable clusters of a fleet (package
+// multicluster). Unless IdleOptions say otherwise, RunUntilIdle does not wait for a key that is due later, nor for one
+// that has been retried often enough.
 //
-// Runnables that are no controllers, such as servers, are not waited for. Controllers are seen through the methods Name, Stats
-// and Work of reconcile.Controller, or Loops for those that consist of several.
+// RunUntilIdle does not wait for runnables that are not controllers, such as servers. It recognizes controllers by the
+// methods Name, Stats and Work of reconcile.Controller, or by Loops for those that consist of several.
 //
-// When ctx ends first, no further key is begun, what is in flight may finish (see Options.GracefulTimeout), and what was left is in the
-// summary. That is valid, if partial, whatever the error.
+// If ctx ends first, no further key is started, work in flight may finish (see Options.GracefulTimeout), and the
+// summary lists what was left. The summary is valid, if partial, whatever the error.
 //
-// Errors: what [Manager.Run] fails with; the cause of ctx, if that ended first; a [FailedError] if keys failed; a
-// reconcile.SelfTriggeredError if the reconciles of a key cause each other, so that it would never come to rest.
+// Errors: an error of [Manager.Run]; the cause of ctx, if it ended first; a [FailedError] if keys failed; a
+// reconcile.SelfTriggeredError if the reconciles of a key trigger each other, so that the controller would never come
+// to rest.
 func (m *Manager) RunUntilIdle(ctx context.Context, o IdleOptions) (Summary, error) {
 	o = o.withDefaults()
 	m.books.Add(m.writes)
 	defer m.books.Remove(m.writes)
 	started := time.Now()
-	running, stop := context.WithCancelCause(ownwrites.With(context.WithoutCancel(ctx), &m.books)) // ends when what is left was looked at
+	running, stop := context.WithCancelCause(ownwrites.With(context.WithoutCancel(ctx), &m.books)) // ends once the summary is made
 	defer stop(nil)
 	ended := make(chan error, 1) // sent once, by the goroutine below
 	go func() { ended <- m.Run(running) }()
@@ -80,7 +88,7 @@ func (m *Manager) RunUntilIdle(ctx context.Context, o IdleOptions) (Summary, err
 	if err == nil {
 		stop(context.Cause(ctx))
 		err = errors.Join(m.selfTriggered(), <-ended)
-		if ctx.Err() != nil { // what was in flight has ended meanwhile, and its queue has dropped what is due later
+		if ctx.Err() != nil { // work in flight has ended since, and the queues have dropped their delayed keys
 			due := summary.DueLater
 			summary = m.summarize(started)
 			summary.DueLater = due
@@ -96,10 +104,10 @@ func (m *Manager) RunUntilIdle(ctx context.Context, o IdleOptions) (Summary, err
 	return summary, err
 }
 
-// errEnded says that the manager ended before it was idle.
+// errEnded is returned when the manager ended before it was idle.
 var errEnded = errors.New("the manager ended before it was idle")
 
-// selfTriggered is the error of a controller that never comes to rest; nil if there is none.
+// selfTriggered returns the error of a controller that never comes to rest, or nil if there is none.
 func (m *Manager) selfTriggered() error {
 	for _, loop := range m.loops() {
 		if l, ok := loop.(interface{ SelfTriggered() error }); ok {
@@ -111,13 +119,14 @@ func (m *Manager) selfTriggered() error {
 	return nil
 }
 
-// awaitIdle returns nil when there is nothing more to do, or never will be, or ctx is done; an error when the manager has ended.
+// awaitIdle returns nil when there is nothing more to do, when a controller would never come to rest, or when ctx is
+// done. It returns an error when the manager has ended.
 func (m *Manager) awaitIdle(ctx context.Context, o IdleOptions, started time.Time, ended <-chan error) error {
 	look := time.NewTimer(0)
 	defer look.Stop()
 	var told time.Time
 	var last activity
-	unseen := 0 // how many looks found the same writes missing, and nothing else
+	unseen := 0 // the number of polls that found only the same writes missing
 	for {
 		select {
 		case <-ctx.Done():
@@ -156,18 +165,18 @@ func (m *Manager) awaitIdle(ctx context.Context, o IdleOptions, started time.Tim
 	}
 }
 
-// resting is what a look at a manager finds.
+// resting is the result of polling a manager.
 type resting int
 
 const (
 	busy         resting = iota
-	unseenWrites         // nothing moves, but some writes did not come back
+	unseenWrites         // nothing moves, but the caches do not show some writes
 	atRest
 )
 
-// rest says whether there is anything left to do, and when to look again. Work moves from a write to the cache, the handlers, the
-// queue, the reconcile and the next write, and is counted at every step by something that only rises: if nothing is left at two
-// looks, and nothing rose between, then nothing had just moved past the look.
+// rest reports whether there is anything left to do, and when to poll again. Work moves from a write to the cache, the
+// handlers, the queue, the reconcile and the next write. Each step increments a counter. If two polls find nothing left
+// and no counter rose between them, then no work slipped past the polls.
 func (m *Manager) rest(ctx context.Context, o IdleOptions) (found resting, next time.Duration) {
 	if !m.quiet() {
 		return busy, idleTick
@@ -186,14 +195,14 @@ func (m *Manager) rest(ctx context.Context, o IdleOptions) (found resting, next 
 	return atRest, 0
 }
 
-// noteUnseen gives up waiting for the writes that the caches may never show.
+// noteUnseen stops waiting for the writes that the caches may never show.
 func (m *Manager) noteUnseen(ctx context.Context) {
 	for _, w := range m.books.GiveUp() {
 		klog.FromContext(ctx).V(2).Info("A write does not show in any cache", "resource", w.Resource, "object", klog.KRef(w.Namespace, w.Name))
 	}
 }
 
-// activity is the sum of everything that is counted: it changes when anything happens.
+// activity sums up all counters. It changes whenever anything happens.
 type activity struct {
 	writes, events, delivered, adds, syncs uint64
 }
@@ -214,7 +223,7 @@ func (m *Manager) activity() activity {
 	return a
 }
 
-// quiet is the part of the question that costs little: false, while anything obviously goes on.
+// quiet is the cheap part of the check: it returns false while anything obviously goes on.
 func (m *Manager) quiet() bool {
 	if now, _ := m.state.get(); now != running || m.books.Moving() {
 		return false
@@ -227,8 +236,8 @@ func (m *Manager) quiet() bool {
 	return true
 }
 
-// settled says whether caches are synced, handlers are done, controllers have started, and no delayed key is waited for; else,
-// if that is all that is missing, when the first of those is due.
+// settled reports whether the caches are synced, the handlers are done, the controllers have started, and no delayed
+// key has to be waited for. If only delayed keys are missing, next is when the first of them is due.
 func (m *Manager) settled(ctx context.Context, o IdleOptions) (settled bool, next time.Duration) {
 	if slices.ContainsFunc(m.informers.Health(), func(h informer.Health) bool { return !h.Synced }) {
 		return false, 0
@@ -240,7 +249,7 @@ func (m *Manager) settled(ctx context.Context, o IdleOptions) (settled bool, nex
 	}
 	const forever = time.Duration(math.MaxInt64)
 	settled, next = true, delayTick
-	later := forever // until the first key that Enough decides about
+	later := forever // time until the first key that Enough decides about
 	for _, loop := range m.loops() {
 		w := loop.Work()
 		if !w.Started || w.Ready > 0 || w.InFlight > 0 {
@@ -263,18 +272,19 @@ func (m *Manager) settled(ctx context.Context, o IdleOptions) (settled bool, nex
 	return settled, next
 }
 
-// mayHaveEnough reports whether Enough decides about a delayed key that is waited for: a failing one is retried in any case.
+// mayHaveEnough reports whether Enough decides about a delayed key. It does not decide about failing keys, which are
+// always retried.
 func (o IdleOptions) mayHaveEnough(d reconcile.Delayed) bool {
 	return o.Enough != nil && d.Why != reconcile.WhyStale && d.Why != reconcile.WhyPaced && d.Why != reconcile.WhyRetry
 }
 
-// awaits says whether a delayed key is waited for.
+// awaits reports whether RunUntilIdle waits for a delayed key.
 func (o IdleOptions) awaits(d reconcile.Delayed, failing reconcile.Failing) bool {
 	switch d.Why {
 	case reconcile.WhyStale, reconcile.WhyPaced:
 		return true
 	case reconcile.WhyRetry:
-		return max(failing.Attempts, d.Attempt) <= o.Retries // Not every one of very many keys is known to fail.
+		return max(failing.Attempts, d.Attempt) <= o.Retries // d.Attempt serves where there are so many failing keys that not all are listed.
 	}
 	return o.Wait
 }
@@ -287,7 +297,7 @@ func failingOf(w reconcile.Work) map[string]reconcile.Failing {
 	return failing
 }
 
-// loops are all controllers that were given to the manager.
+// loops returns all controllers of the manager.
 func (m *Manager) loops() (loops []reconcile.Loop) {
 	m.runnables.mu.Lock()
 	defer m.runnables.mu.Unlock()
@@ -301,10 +311,10 @@ func (m *Manager) loops() (loops []reconcile.Loop) {
 	return loops
 }
 
-// Trigger has every controller whose keys are requests reconcile these: those named, or all if controllers is empty. It may be called
-// before Run and while it runs.
+// Trigger enqueues the requests in the named controllers, or in all controllers whose keys are requests if controllers
+// is empty. It may be called before Run and during Run.
 //
-// Errors: a controller that does not exist, or whose keys are something else.
+// Errors: a named controller does not exist, or its keys are not requests.
 func (m *Manager) Trigger(controllers []string, requests ...reconcile.Request) error {
 	found := map[string]bool{}
 	for _, loop := range m.loops() {
@@ -325,7 +335,7 @@ func (m *Manager) Trigger(controllers []string, requests ...reconcile.Request) e
 	return nil
 }
 
-// FailedError says that keys failed until nobody waited for them any more.
+// FailedError lists the keys that still failed when RunUntilIdle stopped waiting for them.
 type FailedError struct{ Keys []FailedKey }
 
 func (e *FailedError) Error() string {
@@ -345,7 +355,7 @@ func (e *FailedError) Unwrap() []error {
 	return errs
 }
 
-// summarize is how it stands.
+// summarize returns the summary so far.
 func (m *Manager) summarize(started time.Time) Summary {
 	now := time.Now()
 	s := Summary{Duration: now.Sub(started)}

@@ -25,33 +25,36 @@ import (
 
 // Options configures a [Manager]. The zero value runs without leader election and opens no port.
 type Options struct {
-	// HealthAddr is where /livez, /healthz and /readyz are served, "127.0.0.1:10257". Empty or "0": nowhere.
+	// HealthAddr is the address that serves /livez, /healthz and /readyz, for example "127.0.0.1:10257". Empty or "0"
+	// means none.
 	HealthAddr string
-	// MetricsAddr is where /metrics is served. Empty or "0": nowhere. It may equal HealthAddr.
+	// MetricsAddr is the address that serves /metrics. Empty or "0" means none. It may equal HealthAddr.
 	MetricsAddr string
-	// DebugAddr is where profiles (/debug/pprof/) and /configz are served. Empty or "0": nowhere. It may equal the others.
+	// DebugAddr is the address that serves profiles (/debug/pprof/) and /configz. Empty or "0" means none. It may equal
+	// the others.
 	DebugAddr string
-	// Serving says how the listeners serve.
+	// Serving configures the listeners.
 	Serving Serving
-	// Configz is shown at /configz, as JSON. It must not hold secrets.
+	// Configz is served at /configz as JSON. It must not contain secrets.
 	Configz any
-	// Metrics receives what is measured and serves it. Nil: nothing is measured, and MetricsAddr must be off.
+	// Metrics collects the metrics and serves them. Nil means that nothing is measured; MetricsAddr must then be off.
 	Metrics Metrics
 	// LeaderElection makes runnables wait for a lease.
 	LeaderElection LeaderElection
-	// GracefulTimeout is how long work in flight may go on after the stop. Zero means 10 s; negative: not at all. The end of
-	// the whole process comes at most 15 s later, which a Pod's terminationGracePeriodSeconds should allow for.
+	// GracefulTimeout is how long work in flight may go on after the stop. Zero means 10 s; negative means not at all.
+	// The process ends at most 15 s after that, which a Pod's terminationGracePeriodSeconds must allow for.
 	GracefulTimeout time.Duration
-	// ServerTimeout is how long Run waits for the API server to answer for the first time. Zero means 10 s; negative: it
-	// is not asked.
+	// ServerTimeout is how long Run waits for the first answer of the API server. Zero means 10 s; negative means that
+	// Run does not wait.
 	ServerTimeout time.Duration
-	// StuckAfter is how long an informer may do nothing, although it says that it is well, before readiness names it: a handler
-	// or transform that does not return, a server that does not even end a watch. Zero means 15 min; negative: for ever.
+	// StuckAfter is how long an informer that reports itself healthy may make no progress before readiness names it.
+	// The cause may be a handler or transform that does not return, or a server that does not even end a watch. Zero
+	// means 15 min; negative means for ever.
 	StuckAfter time.Duration
 	// Informers configures the informers.
 	Informers informer.FactoryOptions
-	// Caches restricts what is cached of some kinds, by namespaces, selectors and a transform: for Cluster, and for what
-	// controllers made by package builder watch. Kinds not mentioned are cached as Informers says.
+	// Caches restricts what is cached of some kinds, by namespace, selector and transform. It applies to Cluster and to
+	// what controllers made by package builder watch. Other kinds are cached as Informers says.
 	Caches []client.CacheOf
 	// Events configures the event sender.
 	Events events.Options
@@ -89,29 +92,29 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Metrics is the metrics system behind a [Manager]; package manager/metrics has one for Prometheus. Everything but requests is
-// pulled: the functions may be called at any time and cost little.
+// Metrics is the metrics system of a [Manager]; package manager/metrics implements it for Prometheus. Everything but
+// requests is pulled: the functions passed in may be called at any time and are cheap.
 type Metrics interface {
 	http.Handler // serves /metrics
 	workqueue.MetricsProvider
 	// Informers reports the informers, by resource.
 	Informers(stats func() map[string]informer.Stats)
-	// Controller reports one controller; a later one takes the place of an earlier of the same name. Forget ends that.
+	// Controller reports one controller. It replaces an earlier controller of the same name. Forget stops reporting it.
 	Controller(name string, stats func() reconcile.Stats)
 	Forget(name string)
-	// Client reports what it took the manager's client to read its own writes.
+	// Client reports what read-your-own-writes costs the manager's client.
 	Client(stats func() client.Stats)
 	// Events reports the event sender.
 	Events(stats func() events.Stats)
-	// Leader reports how this process stands in the election.
+	// Leader reports the state of this process in the leader election.
 	Leader(lease string, status func() leader.Status)
-	// Request reports one request to the API server, when its answer begins. code is 0 when there was none.
+	// Request reports one request to the API server when its response begins. code is 0 if there was no response.
 	Request(method, host string, code int, took time.Duration)
-	// Throttled reports how long the limit on its client's requests held one back, mostly not at all.
+	// Throttled reports how long the client's rate limit delayed a request, usually not at all.
 	Throttled(host string, waited time.Duration)
 }
 
-// Manager runs controllers and what they share. See the package comment.
+// Manager runs controllers and the caches, clients and servers that they share. See the package comment.
 type Manager struct {
 	options   Options
 	config    *rest.Config
@@ -124,15 +127,15 @@ type Manager struct {
 	election  *election // nil without leader election
 	runnables *group
 	state     state
-	// writes are those of this manager's clients, and books those that RunUntilIdle waits for.
+	// writes records the writes of this manager's clients; books holds the records that RunUntilIdle waits for.
 	writes *ownwrites.Log
 	books  ownwrites.Books
 	http   *serving.Server
 }
 
-// New returns a manager for the cluster that config names. It starts nothing and asks nothing of the server.
+// New returns a manager for the cluster that config names. It starts no goroutine and sends no request.
 //
-// Errors: options that do not fit together, a config that no client can be made of.
+// Errors: options that contradict each other; a config from which no client can be made.
 func New(config *rest.Config, o Options) (*Manager, error) {
 	if config == nil {
 		return nil, errors.New("manager: the config is nil: GetConfig of manager/ctrl makes one of a kubeconfig or of the Pod's service account")
@@ -192,7 +195,7 @@ func New(config *rest.Config, o Options) (*Manager, error) {
 	return m, nil
 }
 
-// The limits on requests of kube-controller-manager's client, where config has none.
+// The default limits on requests, for a config that has none: those of kube-controller-manager's client.
 //
 // Source: kube-controller-manager v1.37.1, --kube-api-qps and --kube-api-burst.
 const (
@@ -200,7 +203,8 @@ const (
 	defaultBurst = 30
 )
 
-// clientConfig is config with the manager's defaults: protobuf, kube-controller-manager's limits, and the fence.
+// clientConfig returns a copy of config with the manager's defaults: protobuf, kube-controller-manager's limits, and
+// the fence.
 func clientConfig(config *rest.Config) *rest.Config {
 	own := rest.CopyConfig(config)
 	if own.ContentType == "" {
@@ -230,10 +234,11 @@ func (m *Manager) connectMetrics() {
 	}
 }
 
-// Add gives the manager something to run. Before Run it waits; while Run it starts at once, or with the leadership.
+// Add adds a runnable. Before Run, it is started by Run; during Run, it starts at once. A runnable that needs
+// leadership starts when this process leads.
 //
-// Errors: a name that is taken; a manager that is stopping or has stopped; with LeaderElection.Survive, a runnable that needs
-// leadership and is no [Rebuilder].
+// Errors: a name that is taken; a manager that is stopping or has stopped; with LeaderElection.Survive, a runnable that
+// needs leadership and is not a [Rebuilder].
 func (m *Manager) Add(r Runnable) error {
 	if err := misuse.Nil("the runnable", r); err != nil {
 		return fmt.Errorf("manager: add: %w", err)
@@ -259,17 +264,17 @@ func (m *Manager) measure(e *entry) {
 	}
 }
 
-// Informers are the caches that everything in this process shares. They run while [Manager.Run] does.
+// Informers returns the caches that everything in this process shares. They run while [Manager.Run] runs.
 func (m *Manager) Informers() *informer.Factory { return m.informers }
 
-// Client reads from and writes to the API server directly. A write made with the context of a runnable that needs leadership
-// fails when the lease could have passed to another process.
+// Client returns a client that talks to the API server directly. A write with the context of a runnable that needs
+// leadership fails once another process could have acquired the lease.
 func (m *Manager) Client() kubernetes.Interface { return m.client }
 
-// Config is what Client was made of, for further clients of one's own.
+// Config returns a copy of the configuration of Client, for creating further clients.
 func (m *Manager) Config() *rest.Config { return rest.CopyConfig(m.config) }
 
-// Scheme tells the kinds of Go types.
+// Scheme returns the scheme, which maps Go types to kinds.
 func (m *Manager) Scheme() *runtime.Scheme {
 	if m.options.Informers.Scheme != nil {
 		return m.options.Informers.Scheme
@@ -277,10 +282,10 @@ func (m *Manager) Scheme() *runtime.Scheme {
 	return scheme.Scheme
 }
 
-// Recorder records events in the name of a component.
+// Recorder returns a recorder of events for the named component.
 func (m *Manager) Recorder(component string) events.Recorder { return m.events.Recorder(component) }
 
-// QueueMetrics is what the queues of controllers report to; nil when nothing is measured.
+// QueueMetrics returns the metrics provider for the queues of controllers, or nil if nothing is measured.
 func (m *Manager) QueueMetrics() workqueue.MetricsProvider {
 	if m.options.Metrics == nil {
 		return nil
@@ -288,11 +293,11 @@ func (m *Manager) QueueMetrics() workqueue.MetricsProvider {
 	return m.options.Metrics
 }
 
-// Run runs everything until ctx is done, and stops it in order. It may be called once. A manager without runnables serves its
-// caches, and those that Add gives it later; one that has neither says so in the log.
+// Run runs everything until ctx is done, and then stops it in order. It may be called once. A manager without runnables
+// serves its caches, and runs what is added later; a manager with neither runnables nor caches logs that.
 //
-// Errors: nil after a stop in which everything was finished; else why the manager stopped (the server did not answer, a
-// runnable failed, the lease was lost), what was left undone (an [UndoneError]), or both.
+// Errors: nil if everything was finished when ctx ended; otherwise why the manager stopped (the server did not answer,
+// a runnable failed, the lease was lost), what was left undone (an [UndoneError]), or both.
 func (m *Manager) Run(ctx context.Context) error {
 	if !m.state.begin() {
 		return errors.New("manager: Run called twice")
@@ -306,7 +311,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	if err := m.awaitServer(ctx); err != nil {
 		return errors.Join(err, served.end(partTimeout))
 	}
-	if ctx.Err() != nil { // stopped while the server was away
+	if ctx.Err() != nil { // stopped before the server answered
 		return served.end(partTimeout)
 	}
 	undone, cause := m.runParts(ctx, served)

@@ -12,17 +12,17 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// reloadInterval is the least time between two readings of the server's discovery.
+// reloadInterval is the minimum time between two reads of the server's discovery.
 const reloadInterval = 5 * time.Second
 
-// reloading is a REST mapper that reads the server's discovery when it is first asked, and again when it is asked for a kind or
-// resource that it does not know: a CustomResourceDefinition may have come. A question that nobody can answer does not flood
-// the server: it is read again only after reloadInterval.
+// reloading is a REST mapper that reads the server's discovery when it is first used. It reads it again when it is
+// asked for a kind or resource that it does not know, because a CustomResourceDefinition may have been added. It waits
+// at least reloadInterval between two reads, so that requests for an unknown kind do not flood the server.
 type reloading struct {
 	discovery discovery.DiscoveryInterface
 
 	mu sync.Mutex
-	// known is what was read; nil before that.
+	// known is the result of the last read; nil before the first.
 	known meta.RESTMapper
 	// read is when known was read.
 	read time.Time
@@ -30,14 +30,14 @@ type reloading struct {
 
 var _ meta.ResettableRESTMapper = (*reloading)(nil)
 
-// Reset makes the next question read the server's discovery anew.
+// Reset makes the next call read the server's discovery again.
 func (r *reloading) Reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.known = nil
 }
 
-// mapper returns what is known, having read it if nothing is. renewed says that this was just now.
+// mapper returns known, which it reads first if it is nil. renewed reports whether it did.
 func (r *reloading) mapper() (known meta.RESTMapper, renewed bool, err error) {
 	r.mu.Lock()
 	known = r.known
@@ -55,7 +55,7 @@ func (r *reloading) mapper() (known meta.RESTMapper, renewed bool, err error) {
 	return r.known, true, nil
 }
 
-// outdated forgets what is known, if it was not read a moment ago.
+// outdated drops known and returns true, unless it was read less than reloadInterval ago.
 func (r *reloading) outdated() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,7 +66,7 @@ func (r *reloading) outdated() bool {
 	return true
 }
 
-// asked asks what is known, and if that has no answer what the server says now.
+// asked answers question from what is known. If that has no match, it reads discovery again and retries once.
 func asked[T any](r *reloading, question func(meta.RESTMapper) (T, error)) (T, error) {
 	var none T
 	known, renewed, err := r.mapper()
@@ -115,11 +115,11 @@ func (r *reloading) RESTMappings(kind schema.GroupKind, versions ...string) ([]*
 	})
 }
 
-// errNoScope is what IsNamespaced returns for a mapping without one.
+// errNoScope is the error of IsNamespaced for a mapping without a scope.
 var errNoScope = errors.New("the server does not say whether the kind has namespaces")
 
-// RESTMapper tells the resources of kinds, as the server has them at the time: one that it did not know is looked for again, so
-// that CustomResourceDefinitions may come while the manager runs. It asks the server when it is first used.
+// RESTMapper returns a mapper between kinds and the server's resources. It reads the server's discovery at first use,
+// and again for a kind that it does not know, so that CustomResourceDefinitions can be added while the manager runs.
 func (m *Manager) RESTMapper() meta.RESTMapper {
 	if m.options.Informers.Mapper != nil {
 		return m.options.Informers.Mapper
@@ -127,7 +127,7 @@ func (m *Manager) RESTMapper() meta.RESTMapper {
 	return m.mapper
 }
 
-// IsNamespaced asks the RESTMapper whether objects of that kind live in namespaces.
+// IsNamespaced reports whether objects of that kind live in namespaces. It asks the RESTMapper.
 func (m *Manager) IsNamespaced(kind schema.GroupKind) (bool, error) {
 	mapping, err := m.RESTMapper().RESTMapping(kind)
 	if err != nil {

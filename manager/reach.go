@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	reachInterval = time.Second     // between two questions
-	reachTimeout  = 5 * time.Second // for one answer
+	reachInterval = time.Second     // between two requests
+	reachTimeout  = 5 * time.Second // for one response
 )
 
-// awaitServer waits until the API server answers, for at most Options.ServerTimeout. Any answer of an API server will do, but
-// for one that refuses the credentials.
+// awaitServer waits until the API server answers, for at most Options.ServerTimeout. Any response of an API server will
+// do, except one that rejects the credentials.
 //
-// Errors: one line that says what is wrong. Nil when ctx ended.
+// Errors: one line that describes the problem. The error is nil if ctx ended.
 func (m *Manager) awaitServer(ctx context.Context) error {
 	if m.options.ServerTimeout < 0 {
 		return nil
@@ -41,7 +41,7 @@ func (m *Manager) awaitServer(ctx context.Context) error {
 				klog.FromContext(ctx).Info("Waiting for the API server", "err", err, "timeout", m.options.ServerTimeout)
 			}
 		} else if _, last := m.state.get(); last != nil {
-			return last // not the one that our impatience cut short
+			return last // not the error of the request that the timeout cut short
 		} else {
 			return err
 		}
@@ -54,7 +54,7 @@ func (m *Manager) awaitServer(ctx context.Context) error {
 	}
 }
 
-// askServer asks for the server's version, which everybody may know.
+// askServer requests the server's version, which every user may read.
 func (m *Manager) askServer(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
@@ -68,12 +68,13 @@ func (m *Manager) askServer(ctx context.Context) error {
 	case errors.As(err, &status) && status.Status().Code == http.StatusBadRequest:
 		return fmt.Errorf("%s does not answer as an API server: %s", m.server(), said(status.Status()))
 	case errors.As(err, &status) && !apierrors.IsServiceUnavailable(err) && !apierrors.IsInternalError(err):
-		return nil // it is there; what it forbids is told by those who ask for it
+		return nil // the server is there; whoever needs what it forbids reports that
 	}
 	return &UnreachableError{Server: m.server(), Err: err}
 }
 
-// said is the text that the server sent, if it was no Status: "Client sent an HTTP request to an HTTPS server.", for example.
+// said returns the text of a response that is not a Status, for example "Client sent an HTTP request to an HTTPS
+// server."
 func said(s metav1.Status) string {
 	if s.Details != nil {
 		for _, cause := range s.Details.Causes {
@@ -85,7 +86,7 @@ func said(s metav1.Status) string {
 	return s.Message
 }
 
-// server is the address in the config, as a URL.
+// server returns the address in the config as a URL.
 func (m *Manager) server() string {
 	if base, _, err := rest.DefaultServerUrlFor(m.config); err == nil {
 		return base.Scheme + "://" + base.Host
@@ -93,13 +94,14 @@ func (m *Manager) server() string {
 	return m.config.Host
 }
 
-// UnreachableError says that the API server did not answer.
+// UnreachableError is the error of an API server that did not answer.
 type UnreachableError struct {
 	Server string // scheme and host
 	Err    error
 }
 
-// Error is one line without the request's path and the layers below: "cannot reach https://10.0.0.1:6443: connection refused".
+// Error returns one line without the request's path and the layers below, for example "cannot reach
+// https://10.0.0.1:6443: connection refused".
 func (e *UnreachableError) Error() string {
 	return fmt.Sprintf("cannot reach %s: %s", e.Server, reason(e.Err))
 }
@@ -115,7 +117,7 @@ func reason(err error) string {
 		err = unreachable.Err
 	}
 	if op := (*net.OpError)(nil); !errors.As(err, &op) {
-		return err.Error() // of TLS, for example: it says what it is about
+		return err.Error() // for example of TLS, which is clear by itself
 	}
 	for errors.Unwrap(err) != nil {
 		err = errors.Unwrap(err)

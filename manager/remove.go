@@ -11,13 +11,14 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// Remove takes a runnable away and returns when it has ended: it is stopped as at the stop of the manager, with its work in
-// flight alive for Options.GracefulTimeout. Then its name is free, and the like of it may be added again.
+// Remove stops and removes a runnable, and returns when it has ended. Like the stop of the manager, it lets work in
+// flight go on for Options.GracefulTimeout. After that, another runnable of the same name may be added.
 //
-// ctx ends the waiting early: the work in flight is then cancelled at once.
+// When ctx ends, Remove cancels the work in flight at once.
 //
-// Errors: no runnable of that name; another call removes or restarts it; what the runnable left undone; that it still runs, and with which keys: it is not removed
-// then, and Remove may be called again.
+// Errors: there is no runnable of that name; another call is removing or restarting it; what the runnable left undone;
+// the runnable is still running, with the keys it works on. In the last case it is not removed, and Remove may be
+// called again.
 func (m *Manager) Remove(ctx context.Context, name string) error {
 	e, _, err := m.runnables.claim(name)
 	if err != nil {
@@ -46,11 +47,12 @@ func (m *Manager) Remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// Restart stops a runnable as [Manager.Remove] does and runs it anew, on the same caches: what a person does whose controller is
-// hung, without losing the others. It does nothing to one that was not started yet.
+// Restart stops a runnable as [Manager.Remove] does and runs it again on the same caches. It serves to restart one hung
+// controller without losing the others. It does nothing to a runnable that was not started yet.
 //
-// Errors: no runnable of that name; another call removes or restarts it; one that is no [Rebuilder]; that it still runs, or says of some of its work that it does
-// (a reconcile.StuckError): no second one runs beside it.
+// Errors: there is no runnable of that name; another call is removing or restarting it; the runnable is not a
+// [Rebuilder]; the runnable is still running, or reports that some of its work is (a reconcile.StuckError). In the last
+// case no second one is started beside it.
 func (m *Manager) Restart(ctx context.Context, name string) error {
 	e, started, err := m.runnables.claim(name)
 	if err != nil {
@@ -78,7 +80,7 @@ func (m *Manager) Restart(ctx context.Context, name string) error {
 	return nil
 }
 
-// endWork waits for the entry, whose intake has ended, first with its work alive, then without.
+// endWork waits for an entry whose intake has ended. When the grace period or ctx ends, it cancels the entry's work.
 func (m *Manager) endWork(ctx context.Context, e *entry) {
 	grace := time.NewTimer(max(m.options.GracefulTimeout, 0))
 	defer grace.Stop()
@@ -92,7 +94,7 @@ func (m *Manager) endWork(ctx context.Context, e *entry) {
 	wait([]*entry{e}, abandonAfter)
 }
 
-// forget lets go of what the manager and the runnable hold for one that is gone.
+// forget releases what the manager and the runnable hold for a removed entry.
 func (m *Manager) forget(e *entry) {
 	if r, ok := as[interface{ Release() }](e.runnable); ok {
 		r.Release()
@@ -102,7 +104,7 @@ func (m *Manager) forget(e *entry) {
 	}
 }
 
-// InFlight is how many reconciles run at this moment, in all controllers. It may be asked at any time and costs next to nothing.
+// InFlight returns how many reconciles are running in all controllers. It may be called at any time and is cheap.
 func (m *Manager) InFlight() int {
 	n := 0
 	for _, e := range m.runnables.active() {

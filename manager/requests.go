@@ -9,12 +9,13 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// measureRequests lets a config's requests be reported.
+// measureRequests makes clients of config report their requests.
 func measureRequests(config *rest.Config, report func(method, host string, code int, took time.Duration)) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &measured{next: next, report: report} })
 }
 
-// measured is a transport that reports each request when its answer begins: a watch does not count for as long as it lasts.
+// measured is a transport that reports each request when its response begins, so that the duration of a watch does not
+// count.
 type measured struct {
 	next   http.RoundTripper
 	report func(method, host string, code int, took time.Duration)
@@ -32,10 +33,11 @@ func (m *measured) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// WrappedRoundTripper lets client-go find the transport below.
+// WrappedRoundTripper lets client-go find the wrapped transport.
 func (m *measured) WrappedRoundTripper() http.RoundTripper { return m.next }
 
-// measureThrottling returns a config for one client, with the same limit on its requests, which reports how long each had to wait.
+// measureThrottling returns a config for one client, with a rate limiter of the same limit that reports how long each
+// request waited.
 func measureThrottling(config *rest.Config, report func(host string, waited time.Duration)) *rest.Config {
 	limiter := config.RateLimiter
 	if limiter == nil && config.QPS > 0 {
@@ -53,7 +55,7 @@ func measureThrottling(config *rest.Config, report func(host string, waited time
 	return own
 }
 
-// throttled is a rate limiter that reports.
+// throttled is a rate limiter that reports how long each request waited.
 type throttled struct {
 	flowcontrol.RateLimiter
 	host   string

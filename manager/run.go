@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// abandonAfter is how long a runnable may take to return once the context of its work is cancelled. It is more than
-	// what a controller takes to find out which of its keys are stuck.
+	// abandonAfter is how long a runnable may take to return after the context of its work is cancelled. It is longer
+	// than a controller needs to find out which of its keys are stuck.
 	abandonAfter = 3 * time.Second
-	// partTimeout is how long informers and servers may take to end. They have nothing to finish.
+	// partTimeout is how long informers and servers may take to end. They have no work to finish.
 	partTimeout = 2 * time.Second
 )
 
-// stage is where a manager is in its life; it only moves forward.
+// stage is a stage of a manager's life. It only moves forward.
 type stage int
 
 const (
@@ -37,7 +37,7 @@ const (
 type state struct {
 	mu  sync.Mutex
 	now stage
-	err error // why the server does not answer, while reaching
+	err error // while reaching: why the server does not answer
 }
 
 func (s *state) begin() bool {
@@ -68,7 +68,7 @@ func (s *state) get() (stage, error) {
 	return s.now, s.err
 }
 
-// part is one of the manager's own goroutines, each of which outlives the stop until its turn comes.
+// part is one of the manager's own goroutines. It outlives the stop until it is ended in its turn.
 type part struct {
 	name string
 	stop context.CancelFunc
@@ -76,7 +76,7 @@ type part struct {
 	err  error
 }
 
-// startPart runs something with a context that holds the values of ctx but does not end with it.
+// startPart calls run in a goroutine, with a context that has the values of ctx but does not end with it.
 func startPart(ctx context.Context, name string, run func(context.Context) error) *part {
 	own, stop := context.WithCancel(context.WithoutCancel(ctx))
 	p := &part{name: name, stop: stop, done: make(chan struct{})}
@@ -87,7 +87,7 @@ func startPart(ctx context.Context, name string, run func(context.Context) error
 	return p
 }
 
-// end stops the part and waits for it, but not for ever.
+// end stops the part and waits for it, for at most patience.
 func (p *part) end(patience time.Duration) error {
 	p.stop()
 	timer := time.NewTimer(patience)
@@ -100,8 +100,8 @@ func (p *part) end(patience time.Duration) error {
 	}
 }
 
-// runParts starts informers, events and runnables, waits for the stop, and ends them in order. cause is why they stopped if
-// it was not ctx. They stop, too, when serving ends.
+// runParts starts informers, the event sender and runnables, waits for the stop, and ends them in order. If something
+// other than ctx caused the stop, cause is what it was. The parts also stop when serving ends.
 func (m *Manager) runParts(ctx context.Context, serving *part) (undone []error, cause error) {
 	logger := klog.FromContext(ctx)
 	intake, stop := context.WithCancelCause(ctx)
@@ -144,7 +144,7 @@ func (m *Manager) runParts(ctx context.Context, serving *part) (undone []error, 
 	undone = appendError(undone, sender.end(m.eventsTimeout()))
 	if campaign != nil {
 		err := m.election.handOver(campaign, len(guarded) > 0)
-		if !errors.Is(err, leader.ErrLost) || !errors.Is(cause, leader.ErrLost) { // else it is told as the cause
+		if !errors.Is(err, leader.ErrLost) || !errors.Is(cause, leader.ErrLost) { // otherwise cause reports it
 			undone = appendError(undone, err)
 		}
 	}
@@ -152,22 +152,23 @@ func (m *Manager) runParts(ctx context.Context, serving *part) (undone []error, 
 	return undone, cause
 }
 
-// reasonOf says in words why ctx has ended. Operators look for the words "context canceled" as a sign of a fault; a stop that was asked for
-// is none.
+// reasonOf returns in words why ctx has ended. Operators read "context canceled" as a sign of a fault; a requested stop
+// is not a fault.
 func reasonOf(ctx context.Context) string {
-	if cause := context.Cause(ctx); cause != context.Canceled { //nolint:errorlint // An error that wraps it has something to say.
+	if cause := context.Cause(ctx); cause != context.Canceled { //nolint:errorlint // An error that wraps it says more.
 		return cause.Error()
 	}
 	return "asked to stop"
 }
 
-// eventsTimeout is more than the event sender allows itself.
+// eventsTimeout returns a timeout longer than the event sender's own.
 func (m *Manager) eventsTimeout() time.Duration {
 	return max(m.options.Events.DrainTimeout, 5*time.Second) + partTimeout
 }
 
-// starter returns how a runnable is started: with a context that ends at intake's end and carries work, the one for what is in
-// flight; both can be ended for this runnable alone. A runnable that fails, and was not told to end, stops the manager.
+// starter returns the function that starts a runnable. The context of the runnable ends when intake ends, and carries
+// work, the context for work in flight. Both can also be ended for one runnable alone. A runnable that fails without
+// having been told to end stops the manager.
 func starter(intake, work context.Context, stop context.CancelCauseFunc) func(*entry) {
 	return func(e *entry) {
 		own, endIntake := context.WithCancel(intake)
@@ -182,9 +183,9 @@ func starter(intake, work context.Context, stop context.CancelCauseFunc) func(*e
 				e.warm.stop()
 				<-e.warm.done
 			}
-			if err != nil && own.Err() == nil && !errors.Is(err, leader.ErrLost) { // of a lost lease the elector tells
+			if err != nil && own.Err() == nil && !errors.Is(err, leader.ErrLost) { // the elector reports a lost lease
 				stop(fmt.Errorf("%s: %w", e.name, err))
-				return // it is the cause; nothing was left undone
+				return // reported as the cause, not as work left undone
 			}
 			if err != nil && !errors.Is(err, context.Canceled) {
 				e.err = err
@@ -193,8 +194,8 @@ func starter(intake, work context.Context, stop context.CancelCauseFunc) func(*e
 	}
 }
 
-// patience is how long work in flight may go on after the stop. After the lease is lost it is no longer than another process
-// still has to wait for it.
+// patience returns how long work in flight may go on after the stop. After the lease was lost, it is at most as long as
+// another process still has to wait for the lease.
 func (m *Manager) patience(cause error) time.Duration {
 	patience := max(m.options.GracefulTimeout, 0)
 	if errors.Is(cause, leader.ErrLost) {
@@ -203,8 +204,8 @@ func (m *Manager) patience(cause error) time.Duration {
 	return patience
 }
 
-// drain waits until all runnables have returned: with their work alive until the deadline, then without. It returns what
-// they say they left undone, and the names of those that did not return, with their keys.
+// drain waits until all runnables have returned. It cancels their work when patience is over. It returns the errors of
+// the runnables, and one error that names those that did not return, with their keys.
 func (m *Manager) drain(ctx context.Context, patience time.Duration, cancelWork context.CancelFunc) []error {
 	logger := klog.FromContext(ctx)
 	active := m.runnables.active()
@@ -225,19 +226,20 @@ func (m *Manager) drain(ctx context.Context, patience time.Duration, cancelWork 
 	return undone
 }
 
-// cutShort is the error of work that was cancelled because the time for the stop was over: for errors.Is, a deadline that was exceeded.
+// cutShort is the error of work that was cancelled because the time for the stop was over. errors.Is matches it with
+// context.DeadlineExceeded.
 type cutShort string
 
 func (c cutShort) Error() string      { return string(c) }
 func (cutShort) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// A person who stopped a process hears after tellAfter, and then every tellEvery, what it waits for.
+// While a manager waits for work in flight, it logs what it waits for: after tellAfter, and then every tellEvery.
 const (
 	tellAfter = time.Second
 	tellEvery = 5 * time.Second
 )
 
-// waitTelling is wait, and logs who is waited for.
+// waitTelling is wait, and logs which runnables it waits for.
 func waitTelling(ctx context.Context, entries []*entry, patience time.Duration) []*entry {
 	deadline := time.Now().Add(patience)
 	for pause := tellAfter; ; pause = tellEvery {
@@ -250,13 +252,13 @@ func waitTelling(ctx context.Context, entries []*entry, patience time.Duration) 
 	}
 }
 
-// UndoneError lists what a manager left undone when it stopped: reconciles that did not end, with their keys, events that were
-// not sent, a lease that was not released.
+// UndoneError lists what a manager left undone when it stopped: reconciles that did not end, with their keys; events
+// that were not sent; a lease that was not released.
 type UndoneError struct {
 	Left []error
 }
 
-// Error is one line.
+// Error returns the list on one line.
 func (e *UndoneError) Error() string {
 	texts := make([]string, 0, len(e.Left))
 	for _, err := range e.Left {
@@ -265,7 +267,7 @@ func (e *UndoneError) Error() string {
 	return "left undone: " + strings.Join(texts, "; ")
 }
 
-// Unwrap returns the parts.
+// Unwrap returns Left.
 func (e *UndoneError) Unwrap() []error { return e.Left }
 
 func appendError(errs []error, err error) []error {

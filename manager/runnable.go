@@ -12,21 +12,23 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// Runnable is what a [Manager] runs. Run blocks until ctx is done and everything it started has ended; a nil before that says
-// that there is nothing more to do, an error or a panic stops the manager. See the package comment for what else a runnable may have.
+// Runnable is something that a [Manager] runs. Run blocks until ctx is done and everything that it started has ended.
+// If it returns nil before that, there is nothing more to do; an error or a panic stops the manager. The package
+// comment lists the optional methods of a runnable.
 type Runnable interface {
 	Run(ctx context.Context) error
 }
 
-// Rebuilder is a [Runnable] that can be made anew when it has run: what a controller needs that shall work in more than one
-// tenure of its process, for it runs only once. See LeaderElection.Survive.
+// Rebuilder is a [Runnable] that can be built again after it has run. A controller runs only once, so it must be
+// rebuilt to work in more than one term of leadership. See LeaderElection.Survive.
 type Rebuilder interface {
 	Runnable
-	// Rebuild returns one that has not run yet, of the same name. It is called when Run has returned.
+	// Rebuild returns a runnable of the same name that has not run yet. It is called after Run has returned.
 	Rebuild() (Runnable, error)
 }
 
-// Rebuilt is the [Rebuilder] of the runnables that build makes: one at once, and one for every further run.
+// Rebuilt returns a [Rebuilder] that gets its runnables from build: it calls build at once, and again for every further
+// run.
 func Rebuilt(build func() (Runnable, error)) (Rebuilder, error) {
 	if build == nil {
 		return nil, errors.New("manager: Rebuilt: the function that builds the runnable is nil")
@@ -51,8 +53,8 @@ func (r *rebuilt) Rebuild() (Runnable, error) { return Rebuilt(r.build) }
 
 func (r *rebuilt) unwrap() Runnable { return r.Runnable }
 
-// recovered calls run for a runnable and makes an error of a panic: what one does wrong ends the manager in order, not the whole
-// process at once, in which others may live. The stack, for which an error has no room, is logged.
+// recovered calls run and turns a panic into an error, so that one faulty runnable ends its manager in order rather
+// than the whole process, which may run other managers. It logs the stack, for which an error has no room.
 func recovered(ctx context.Context, name string, run func(context.Context) error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -67,7 +69,7 @@ func recovered(ctx context.Context, name string, run func(context.Context) error
 // ErrStopped is returned when something is added to a manager that is stopping or has stopped.
 var ErrStopped = errors.New("the manager has stopped")
 
-// leadership says whether a runnable waits for the lease.
+// leadership is whether a runnable waits for the lease.
 type leadership int
 
 const (
@@ -75,19 +77,21 @@ const (
 	withLeader
 )
 
-// entry is a runnable and what became of it. One that runs again is another entry.
+// entry is a runnable and its state. A runnable that is rebuilt gets a new entry.
 type entry struct {
 	runnable Runnable
 	name     string
 	needs    leadership
 	started  bool // guarded by the group's lock
-	// changing says that somebody removes the entry or runs it anew, which nobody else must do meanwhile. Guarded by the group's lock.
+	// changing is true while a caller removes or restarts the entry; no other caller may do so meanwhile. Guarded by
+	// the group's lock.
 	changing bool
-	done     chan struct{} // closed when Run has returned and err is set; capacity 0
+	done     chan struct{} // closed once Run has returned and err is set; unbuffered
 	err      error
-	// endIntake and cancelWork end the two contexts of this entry alone. They are set when it starts.
+	// endIntake and cancelWork end the two contexts of this entry. They are set when it starts.
 	endIntake, cancelWork context.CancelFunc
-	// warm is the warm-up of one that waits for the lease; nil when it had none. Guarded by the group's lock until it starts.
+	// warm is the warm-up of an entry that waits for the lease; nil if it has none. Guarded by the group's lock until
+	// the entry starts.
 	warm *warmup
 }
 
@@ -104,7 +108,7 @@ func newEntry(r Runnable) *entry {
 	return e
 }
 
-// as finds out whether r, or what it is wrapped around, has the methods of T.
+// as returns r, or what it wraps, as a T, if it implements T.
 func as[T any](r Runnable) (T, bool) {
 	for {
 		if t, ok := r.(T); ok {
@@ -128,7 +132,7 @@ func (e *entry) isDone() bool {
 	}
 }
 
-// inFlight names what the runnable is working on, if it can tell.
+// inFlight returns the names of what the runnable is working on, if it has the method InFlight.
 func (e *entry) inFlight() []string {
 	if r, ok := as[interface{ InFlight() []string }](e.runnable); ok {
 		return r.InFlight()
@@ -136,7 +140,7 @@ func (e *entry) inFlight() []string {
 	return nil
 }
 
-// stats are the counters of a controller.
+// stats returns the statistics of a controller.
 func (e *entry) stats() (reconcile.Stats, bool) {
 	if c, ok := as[interface{ Stats() reconcile.Stats }](e.runnable); ok {
 		return c.Stats(), true

@@ -12,24 +12,25 @@ import (
 	"github.com/flyball-dev/flyball/manager/internal/serving"
 )
 
-// Serving configures how the manager's listeners serve. The zero value is plain HTTP, which is refused for metrics and debugging on
-// an address that is not loopback.
+// Serving configures the manager's listeners. The zero value means plain HTTP, which metrics and debugging may use only
+// on a loopback address.
 type Serving struct {
-	// CertFile and KeyFile are a certificate and its key, in PEM. They are read again when they change.
+	// CertFile and KeyFile are a certificate and its key, in PEM. They are reloaded when they change.
 	CertFile, KeyFile string
-	// SelfSigned serves TLS with a certificate made at the start, which clients cannot verify: not for production.
+	// SelfSigned serves TLS with a certificate made at start-up. Clients cannot verify it, so it is not for production.
 	SelfSigned bool
-	// Review asks the API server about each reader of metrics, profiles and configuration: the bearer token must be
-	// valid, and the user allowed to get the path (by a ClusterRole with nonResourceURLs). It needs TLS. Health is open to
-	// everybody. When the API server does not answer, the request is refused.
+	// Review asks the API server to authenticate and authorize each reader of metrics, profiles and configuration. The
+	// bearer token must be valid, and the user must be allowed to get the path (by a ClusterRole with nonResourceURLs).
+	// A request is refused if the API server does not answer. Review needs TLS. Health stays open to everyone.
 	Review bool
-	// Insecure serves metrics, profiles and configuration to everybody that reaches the address.
+	// Insecure serves metrics, profiles and configuration to everyone who can reach the address.
 	Insecure bool
 }
 
 func (s Serving) tls() bool { return s.CertFile != "" || s.SelfSigned }
 
-// validateServing refuses options that contradict each other or would show more than health to strangers.
+// validateServing returns an error for options that contradict each other or would expose more than health without
+// authentication.
 func (o Options) validateServing() error {
 	s := o.Serving
 	switch {
@@ -71,7 +72,7 @@ func (s Serving) tlsConfig() (*tls.Config, error) {
 	}
 }
 
-// newServer returns what serves the manager's health, metrics, profiles and configuration.
+// newServer returns the server of the manager's health, metrics, profiles and configuration.
 func newServer(m *Manager, config *rest.Config) (*serving.Server, error) {
 	o := m.options
 	guard := func(h http.Handler) http.Handler { return h }
@@ -108,12 +109,14 @@ func newServer(m *Manager, config *rest.Config) (*serving.Server, error) {
 	return s, nil
 }
 
-// HealthAddr is where health is served, with the port that ":0" became; empty before Run and when it is off.
+// HealthAddr returns the address that serves health, with the actual port for ":0". It is empty before Run, and if
+// health is off.
 func (m *Manager) HealthAddr() string { return m.http.Addr(m.options.HealthAddr) }
 
-// MetricsAddr is where metrics are served, with the port that ":0" became; empty before Run and when it is off.
+// MetricsAddr returns the address that serves metrics, with the actual port for ":0". It is empty before Run, and if
+// metrics are off.
 func (m *Manager) MetricsAddr() string { return m.http.Addr(m.options.MetricsAddr) }
 
-// DebugAddr is where profiles and the configuration are served, with the port that ":0" became; empty before Run and when it
-// is off.
+// DebugAddr returns the address that serves profiles and the configuration, with the actual port for ":0". It is empty
+// before Run, and if debugging is off.
 func (m *Manager) DebugAddr() string { return m.http.Addr(m.options.DebugAddr) }

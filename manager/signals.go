@@ -12,21 +12,22 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// SignalError is the cause of a context that a signal ended.
+// SignalError is the cause of a context that was ended by a signal.
 type SignalError struct{ Signal os.Signal }
 
-// Error names the signal.
+// Error returns a text that names the signal.
 func (e SignalError) Error() string { return fmt.Sprintf("received %v", e.Signal) }
 
-// oneSignal is how long signals after the first count as one with it. One wish often comes twice at about the same time: timeout of
-// coreutils signals the process and then its group, and a terminal's Ctrl-C reaches a process that its parent passes it on to as well.
+// oneSignal is how long after the first signal further ones count as the same. One request often arrives twice at about
+// the same time: timeout of coreutils signals the process and then its process group, and a terminal's Ctrl-C may reach
+// a process directly and again through its parent.
 const oneSignal = time.Second
 
-// SetupSignals returns a context that the first SIGINT or SIGTERM ends, with a [SignalError] as its cause. Another one, a second or more
-// later, ends the process at once, with status 1: what was in flight is lost.
+// SetupSignals returns a context that ends at the first SIGINT or SIGTERM, with a [SignalError] as its cause. Another
+// signal, a second or more later, ends the process at once with status 1; work in flight is lost.
 //
-// release gives the signals back and returns when no goroutine is left; call it when the work is done. Calling SetupSignals
-// several times is fine: every context ends with the first signal.
+// release stops catching signals, and returns when no goroutine is left. Call it when the work is done. SetupSignals
+// may be called several times: every context ends at the first signal.
 func SetupSignals(parent context.Context) (ctx context.Context, release func()) {
 	return setupSignals(parent, os.Exit)
 }
@@ -34,7 +35,7 @@ func SetupSignals(parent context.Context) (ctx context.Context, release func()) 
 func setupSignals(parent context.Context, exit func(int)) (context.Context, func()) {
 	logger := klog.FromContext(parent)
 	ctx, cancel := context.WithCancelCause(parent)
-	signals := make(chan os.Signal, 2) // sent to by the runtime, which drops what does not fit: room for both
+	signals := make(chan os.Signal, 2) // capacity 2, because the runtime drops signals that do not fit
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	released := make(chan struct{}) // closed by release
 	var wg sync.WaitGroup
@@ -56,8 +57,8 @@ func setupSignals(parent context.Context, exit func(int)) (context.Context, func
 	})
 }
 
-// watchSignals calls stop for the first signal and end for the next that is none with it. It returns after that, or when released is
-// closed.
+// watchSignals calls stop for the first signal, and end for the next one that comes at least oneSignal later. It
+// returns after that, or when released is closed.
 func watchSignals(signals <-chan os.Signal, released <-chan struct{}, stop, end func(os.Signal)) {
 	var first time.Time
 	for {

@@ -10,29 +10,30 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 )
 
-// defaultStuckAfter is more than the ten minutes after which every watch is opened anew.
+// defaultStuckAfter is longer than ten minutes, because every watch is reopened after at most that time.
 const defaultStuckAfter = 15 * time.Minute
 
-// progress tells which counters stand still although there is something to do. It looks when it is asked: a probe does that
-// every few seconds.
+// progress detects counters that stand still although there is something to do. It compares them only when it is
+// called, which a readiness probe does every few seconds.
 type progress struct {
 	mu sync.Mutex
-	// marks holds what was last seen of each counter. Invariant: only of counters that had something to do at the last look.
+	// marks holds the last seen value of each counter. Invariant: it holds only counters that had something to do at
+	// the last call.
 	marks map[string]mark
 }
 
-// mark is a counter's value and since when it has had it.
+// mark is a counter's value and the time at which it reached that value.
 type mark struct {
 	count int64
 	since time.Time
 }
 
-// counter is something that should count on while it has something to do.
+// counter is a counter that should rise while there is something to do.
 type counter struct {
-	of       string // what it belongs to, for people
+	of       string // what the counter belongs to, for people
 	name     string // unique within of
 	count    int64
-	waits    bool // it has something to do
+	waits    bool // there is something to do
 	complain func(still time.Duration) string
 }
 
@@ -59,8 +60,8 @@ func (p *progress) still(counters []counter, after time.Duration) (found []check
 	return found
 }
 
-// checkStuck finds informers that say they are well and do nothing: a handler that does not return, a transform or index
-// function that does not, a reflector that hears of nothing, not even of the end of its watch.
+// checkStuck finds informers that report themselves healthy and make no progress: a handler, transform or index
+// function does not return, or the reflector receives nothing, not even the end of its watch.
 func (m *Manager) checkStuck() []check {
 	if m.options.StuckAfter < 0 {
 		return nil
@@ -68,7 +69,7 @@ func (m *Manager) checkStuck() []check {
 	failing := map[string]bool{}
 	for _, h := range m.informers.Health() {
 		if h.Err != nil || !h.Synced {
-			failing[h.Resource] = true // told already
+			failing[h.Resource] = true // already reported
 		}
 	}
 	var counters []counter

@@ -7,26 +7,27 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// Summary is what a manager has done, and what is left.
+// Summary reports what a manager has done and what is left to do.
 type Summary struct {
-	// Controllers are those of the manager, in the order in which they were added.
+	// Controllers are the manager's controllers, in the order in which they were added.
 	Controllers []ControllerSummary
-	// Processed counts reconciles, Errors those that failed, Peak is the most that ran at once in one controller.
+	// Processed counts the reconciles and Errors those that failed. Peak is the largest number that ran at once in one
+	// controller.
 	Processed, Errors uint64
 	Peak              int
 	// Failed are the keys whose last reconcile failed.
 	Failed []FailedKey
-	// DueLater are the keys that somebody asked to be reconciled later, the earliest first.
+	// DueLater are the keys that are to be reconciled later, earliest first.
 	DueLater []DueKey
-	// Pending counts the keys that were queued, or did not end in time: 0 unless it was cut short. Left names them, each
-	// controller's first hundred.
+	// Pending counts the keys that were still queued or in flight; it is 0 unless the run was cut short. Left names the
+	// first hundred of each controller.
 	Pending int
 	Left    []LeftKey
-	// Duration is how long it took.
+	// Duration is how long the run took.
 	Duration time.Duration
 }
 
-// ControllerSummary is one controller's part.
+// ControllerSummary is the summary of one controller.
 type ControllerSummary struct {
 	Name              string
 	Processed, Errors uint64
@@ -37,15 +38,15 @@ type ControllerSummary struct {
 type FailedKey struct {
 	Controller, Key string
 	Err             error
-	// Attempts is how often it failed in a row, Causes are why it ran for the last time.
+	// Attempts is how often the key failed in a row. Causes are the reasons for its last run.
 	Attempts int
 	Causes   []workqueue.Cause
 }
 
-// LeftKey is a key that was to be reconciled, but nobody came to it before the end.
+// LeftKey is a key that was waiting to be reconciled when the run ended.
 type LeftKey struct{ Controller, Key string }
 
-// mostLeft is how many keys of a controller are named.
+// mostLeft is the maximum number of keys listed for one controller.
 const mostLeft = 100
 
 // DueKey is a key that is to be reconciled later.
@@ -54,10 +55,10 @@ type DueKey struct {
 	Due             time.Time
 }
 
-// Progress is how it goes.
+// Progress is an interim report of [Manager.RunUntilIdle].
 type Progress struct {
-	// Processed counts reconciles so far, Errors those that failed. Queued keys wait, InFlight ones run; Peak is the most that ran at once
-	// in one controller.
+	// Processed counts the reconciles so far and Errors those that failed. Queued is the number of waiting keys,
+	// InFlight the number of running reconciles, and Peak the largest number that ran at once in one controller.
 	Processed, Errors      uint64
 	Queued, InFlight, Peak int
 	Elapsed                time.Duration
@@ -71,7 +72,7 @@ func (s *Summary) add(name string, stats reconcile.Stats) {
 	s.Pending += stats.Queued + stats.InFlight
 }
 
-// addLeft is what a loop has not come to.
+// addLeft adds the keys that a loop has not processed.
 func (s *Summary) addLeft(loop reconcile.Loop) {
 	l, ok := loop.(interface{ Left(limit int) []string })
 	if !ok {

@@ -8,11 +8,11 @@ import (
 	"github.com/flyball-dev/flyball/manager/leader"
 )
 
-// warmup is the warm-up of a runnable that waits for the lease: Warmup(ctx) error, if it has that. It goes on beside Run, and
-// ends before the entry is done.
+// warmup is the warm-up of a runnable that waits for the lease: a call of its method Warmup(ctx) error, if it has one.
+// It goes on while Run runs, and ends before the entry is done.
 type warmup struct {
 	stop context.CancelFunc
-	done chan struct{} // closed by the warm-up's goroutine when it has returned; capacity 0
+	done chan struct{} // closed by the warm-up's goroutine when Warmup has returned; unbuffered
 }
 
 func (w *warmup) isDone() bool {
@@ -24,7 +24,7 @@ func (w *warmup) isDone() bool {
 	}
 }
 
-// end stops the warm-up and waits for it, for at most patience. It says whether it has ended.
+// end stops the warm-up and waits for it, for at most patience. It reports whether the warm-up has ended.
 func (w *warmup) end(patience time.Duration) bool {
 	if w == nil {
 		return true
@@ -40,8 +40,8 @@ func (w *warmup) end(patience time.Duration) bool {
 	}
 }
 
-// warmer returns how a warm-up is begun: with a context with which nothing is written unless this process leads. One that fails
-// stops the manager.
+// warmer returns the function that starts a warm-up. The fence rejects writes with the warm-up's context unless this
+// process leads. A warm-up that fails stops the manager.
 func (m *Manager) warmer(intake context.Context, stop context.CancelCauseFunc) func(*entry) {
 	fenced := leader.WithFence(intake, m.election.elector.Check)
 	return func(e *entry) {
@@ -62,7 +62,8 @@ func (m *Manager) warmer(intake context.Context, stop context.CancelCauseFunc) f
 	}
 }
 
-// endWarmups waits for the warm-ups of those that were never started. Errors: one for each that does not end.
+// endWarmups ends the warm-ups of the entries that were never started. It returns an error for each that does not end
+// in time.
 func (m *Manager) endWarmups() (left []error) {
 	for _, e := range m.runnables.warming() {
 		if !e.warm.end(partTimeout) {

@@ -7,17 +7,18 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// warnings logs each text that the API server puts into a Warning header once: a deprecated resource is told of with every
-// request, and once is enough to know it.
+// warnings logs the text of each Warning header once: the server repeats the warning about a deprecated resource with
+// every response.
 type warnings struct {
 	mu sync.Mutex
-	// seen holds the texts that were logged. Invariant: at most maxWarnings; what comes after that is not logged.
+	// seen holds the texts that were logged. Invariant: it holds at most maxWarnings texts; further ones are not
+	// logged.
 	seen map[string]struct{}
 }
 
 const (
 	maxWarnings = 1000
-	// miscellaneous is the only code of a warning that the server sends on purpose.
+	// miscellaneous is the only warning code that the API server itself sends.
 	//
 	// Source: RFC 7234 section 5.5.7; client-go v0.37.2 rest/warnings.go.
 	miscellaneous = 299

@@ -14,7 +14,8 @@ type Stats struct {
 	// Retries counts AddRateLimited calls.
 	Retries uint64
 	// UnfinishedWork is the total time that the keys in processing have been there, and LongestRunning the longest of
-	// these times. Both are zero unless the queue measures time ([Options.QueueingTime], [Options.Metrics] or [Options.Order]).
+	// them. Both are zero unless the queue measures time ([Options.QueueingTime], [Options.Metrics] or
+	// [Options.Order]).
 	UnfinishedWork, LongestRunning time.Duration
 }
 

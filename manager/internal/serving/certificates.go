@@ -12,8 +12,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// SelfSigned returns the TLS configuration of a server with a certificate made now for this host and loopback, which
-// clients cannot verify.
+// SelfSigned returns the TLS configuration of a server with a new self-signed certificate for this host and loopback.
+// Clients cannot verify it.
 func SelfSigned() (*tls.Config, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -32,10 +32,10 @@ func SelfSigned() (*tls.Config, error) {
 	return config, nil
 }
 
-// FromFiles returns the TLS configuration of a server whose certificate and key are read from PEM files, and read again
-// when the files change.
+// FromFiles returns the TLS configuration of a server whose certificate and key are in PEM files. The files are
+// reloaded when they change.
 //
-// Errors: files that cannot be read now, or do not fit together.
+// Errors: the files cannot be read, or the key does not belong to the certificate.
 func FromFiles(certFile, keyFile string) (*tls.Config, error) {
 	files := &certFiles{cert: certFile, key: keyFile}
 	if _, err := files.get(); err != nil {
@@ -50,12 +50,12 @@ func serverConfig() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 }
 
-// certFiles is a certificate in files that somebody else replaces now and then.
+// certFiles is a certificate in files that another process replaces now and then.
 type certFiles struct {
 	cert, key string
 
 	mu sync.Mutex
-	// pair is what was read last without an error, when the files had the stamps.
+	// pair is the last pair that was loaded without an error, when the files had these stamps.
 	pair   *tls.Certificate
 	stamps [2]stamp
 	looked time.Time
@@ -67,11 +67,11 @@ type stamp struct {
 	size     int64
 }
 
-// lookInterval is the least time between two looks at the files.
+// lookInterval is the minimum time between two checks of the files.
 const lookInterval = time.Second
 
-// get returns the certificate, read again when the files have changed. While what they hold does not fit together (one was
-// replaced, the other is about to be) the last good pair is served.
+// get returns the certificate, which it reloads if the files have changed. It returns the last good pair while the
+// files do not match, for example because only one of them has been replaced.
 func (c *certFiles) get() (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

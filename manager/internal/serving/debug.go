@@ -6,7 +6,7 @@ import (
 	"net/http/pprof"
 )
 
-// Debug serves profiles below /debug/pprof/, and configuration as JSON at /configz.
+// Debug returns a handler that serves profiles below /debug/pprof/, and configuration as JSON at /configz.
 func Debug(configuration any) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)

@@ -17,19 +17,21 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Reviewer asks the API server who sent a request, and whether that user may get its path. If a review fails, the answer is no.
+// Reviewer asks the API server which user sent a request, and whether that user may get its path. If the review fails,
+// the request is refused.
 //
 // Source: the filter of controller-runtime v0.25.2 pkg/metrics/filters, for what is asked.
 type Reviewer struct {
-	// client has a rate limit of its own: a flood of tokens does not slow the controllers down.
+	// client has its own rate limit, so that a flood of tokens does not slow down the controllers.
 	client kubernetes.Interface
 
 	mu sync.Mutex
-	// allowed holds how long each allowed request is allowed without a further review. Invariant: at most mostAllowed elements.
+	// allowed holds the time until which each allowed request needs no further review. Invariant: it holds at most
+	// mostAllowed elements.
 	allowed map[grant]time.Time
 }
 
-// grant is a path and a token, of which only the hash is kept.
+// grant is a path and the hash of a token.
 type grant struct {
 	token [sha256.Size]byte
 	path  string
@@ -52,7 +54,7 @@ func NewReviewer(config *rest.Config) (*Reviewer, error) {
 	return &Reviewer{client: client, allowed: map[grant]time.Time{}}, nil
 }
 
-// Guard returns a handler that passes on to next the requests that are allowed, and refuses the others.
+// Guard returns a handler that passes allowed requests to next and refuses the others.
 func (v *Reviewer) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch code := v.decide(r); code {
@@ -67,7 +69,7 @@ func (v *Reviewer) Guard(next http.Handler) http.Handler {
 	})
 }
 
-// Choose returns a handler that answers requests that are allowed by words, and all others by brief.
+// Choose returns a handler that passes allowed requests to words and all others to brief.
 func (v *Reviewer) Choose(words, brief http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if v.decide(r) == http.StatusOK {
@@ -78,7 +80,8 @@ func (v *Reviewer) Choose(words, brief http.Handler) http.Handler {
 	})
 }
 
-// decide returns http.StatusOK for a request that is allowed, else why not. Without a token the API server is not asked.
+// decide returns http.StatusOK for an allowed request, or else the status with which to refuse it. It does not ask the
+// API server about a request without a token.
 func (v *Reviewer) decide(r *http.Request) int {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok || token == "" {
@@ -98,7 +101,7 @@ func (v *Reviewer) decide(r *http.Request) int {
 	return code
 }
 
-// review returns http.StatusOK for who may get the path.
+// review returns http.StatusOK if the token's user may get the path.
 func (v *Reviewer) review(ctx context.Context, token, path string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()

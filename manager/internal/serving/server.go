@@ -14,13 +14,13 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Server serves one handler for each of its addresses.
+// Server serves one handler on each of its addresses.
 //
-// Concurrency: Mux is called before Listen, by one goroutine. The other methods may be called from any goroutine.
+// Concurrency: Mux must be called before Listen, by one goroutine. The other methods may be called from any goroutine.
 type Server struct {
 	handlers map[string]*http.ServeMux // by address as configured
 	tls      *tls.Config               // nil: plain HTTP
-	// Open opens a port. It is net.Listen but in tests without a network.
+	// Open opens a port. It is net.Listen, except in tests without a network.
 	Open func(network, address string) (net.Listener, error)
 
 	mu        sync.Mutex
@@ -32,7 +32,7 @@ func New(config *tls.Config) *Server {
 	return &Server{Open: net.Listen, tls: config, handlers: map[string]*http.ServeMux{}, listeners: map[string]net.Listener{}}
 }
 
-// Mux returns the handler of an address, which it makes at the first call. It returns nil for an empty address.
+// Mux returns the handler of an address, which the first call creates. It returns nil for an empty address.
 func (s *Server) Mux(addr string) *http.ServeMux {
 	if addr == "" {
 		return nil
@@ -43,7 +43,7 @@ func (s *Server) Mux(addr string) *http.ServeMux {
 	return s.handlers[addr]
 }
 
-// Listen opens all ports or none.
+// Listen opens all ports, or none if one cannot be opened.
 func (s *Server) Listen() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,8 +63,8 @@ func (s *Server) Listen() error {
 	return nil
 }
 
-// Addr returns the address that is served in the place of a configured one, with the port that ":0" became. It is empty
-// before Listen, and for an address without a handler.
+// Addr returns the actual address for a configured one, with the actual port for ":0". It is empty before Listen, and
+// for an address without a handler.
 func (s *Server) Addr(configured string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +74,7 @@ func (s *Server) Addr(configured string) string {
 	return ""
 }
 
-// Limits of a connection: probes and scrapes are small and quick.
+// Limits of a connection. Probes and scrapes are small and quick.
 const (
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 10 * time.Second
@@ -84,7 +84,7 @@ const (
 	shutdownTimeout   = time.Second
 )
 
-// Run serves until ctx ends or a listener breaks. It then waits a second for answers that are being sent.
+// Run serves until ctx ends or a listener fails. It then waits a second for responses that are being sent.
 func (s *Server) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
