@@ -3,8 +3,8 @@
 //
 // # Start
 //
-//	health and metrics answer ─▶ the API server answers ─▶ informers, events ─▶ runnables that need no leader
-//	                                                                         └▶ caches warm ─▶ lease acquired ─▶ the others
+//	health and metrics answer ─▶ API server answers ─▶ informers, events ─▶ runnables that need no leader
+//	                                                                     └▶ caches warm ─▶ lease acquired ─▶ others
 //
 // # Stop
 //
@@ -23,7 +23,7 @@
 // A lost lease or a failing runnable stops the manager in the same way. When the lease is lost, the work that it guards
 // is cancelled at once, before another process can take over; see package leader. With LeaderElection.Survive the
 // manager goes on instead. Once all guarded work has returned, if it returns in time, the manager is a follower again
-// with warm caches, and rebuilds what needs leadership for its next term.
+// with warm caches, and rebuilds what needs leadership for its next tenure.
 //
 // A runnable can be added while the manager runs. [Manager.Remove] stops a single runnable in the same way and removes
 // it; its name can then be used again.

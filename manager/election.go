@@ -147,16 +147,16 @@ func (m *Manager) lead(intake, work context.Context, stop context.CancelCauseFun
 	}
 }
 
-// serveTenure campaigns once, and runs what needs leadership for one term.
+// serveTenure campaigns once, and runs what needs leadership for one tenure.
 func (m *Manager) serveTenure(intake, work context.Context, stop context.CancelCauseFunc) error {
 	return m.election.elector.Run(intake, func(tenure context.Context) error {
-		// Both contexts end with the term at the latest, and the fence rejects writes with either of them once the
+		// Both contexts end with the tenure at the latest, and the fence rejects writes with either of them once the
 		// lease may have passed to another process.
 		ledIntake, endIntake := context.WithCancel(leader.WithFence(intake, m.election.elector.Check))
 		defer endIntake()
 		ledWork, endWork := context.WithCancel(work)
 		defer endWork()
-		over := make(chan struct{}) // closed by the function below when the term has ended
+		over := make(chan struct{}) // closed by the function below when the tenure has ended
 		defer context.AfterFunc(tenure, func() {
 			if !m.survives() {
 				stop(context.Cause(tenure))
@@ -203,7 +203,7 @@ func (m *Manager) standDown() error {
 	return nil
 }
 
-// renewGuarded rebuilds the runnables that ran in the term that is over.
+// renewGuarded rebuilds the runnables that ran in the tenure that is over.
 func (m *Manager) renewGuarded() error {
 	for _, old := range m.runnables.claimEnded(withLeader) { // entries that another caller removes or restarts are left to it
 		if err := m.renew(old); err != nil {

@@ -20,7 +20,7 @@ type Runnable interface {
 }
 
 // Rebuilder is a [Runnable] that can be built again after it has run. A controller runs only once, so it must be
-// rebuilt to work in more than one term of leadership. See LeaderElection.Survive.
+// rebuilt to work in more than one tenure as leader. See LeaderElection.Survive.
 type Rebuilder interface {
 	Runnable
 	// Rebuild returns a runnable of the same name that has not run yet. It is called after Run has returned.

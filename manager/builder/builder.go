@@ -21,12 +21,12 @@ import (
 // Handler turns the events of objects into requests.
 type Handler = reconcile.EventHandler[informer.Object, reconcile.Request]
 
-// Predicate tells which events are worth hearing of.
+// Predicate decides which events a controller receives.
 type Predicate = predicate.Predicate[informer.Object]
 
-// Builder collects what a controller is made of. Its methods return it, so that they can be chained.
+// Builder collects the parts of a controller. Its methods return the Builder, so that calls can be chained.
 //
-// Concurrency: one goroutine at a time.
+// Concurrency: a Builder must not be used by several goroutines at once.
 type Builder struct {
 	manager *manager.Manager
 	name    string
@@ -50,11 +50,11 @@ type input struct {
 	object  informer.Object
 	kind    schema.GroupVersionKind
 	options WatchOptions
-	// handler is nil for Owns until it is known who the owner is.
+	// handler is nil for Owns, whose handler depends on the kind given to For.
 	handler *Handler
 }
 
-// ControllerManagedBy begins a controller that the manager will run.
+// ControllerManagedBy returns a Builder of a controller that the manager will run.
 func ControllerManagedBy(m *manager.Manager) *Builder {
 	b := &Builder{manager: m}
 	if m == nil {
@@ -67,8 +67,8 @@ func (b *Builder) misuse(format string, args ...any) {
 	b.wrong = append(b.wrong, fmt.Errorf(format, args...))
 }
 
-// For says which objects the controller reconciles: each of their events is a request that names the object. It must be called
-// once, unless the controller has only Watches and a name.
+// For sets the kind of objects that the controller reconciles: each of their events becomes a request that names the
+// object. It must be called exactly once, unless the controller has a name and uses only Watches.
 func (b *Builder) For(object informer.Object, o ...WatchOptions) *Builder {
 	if b.object != nil {
 		b.misuse("For was called twice: a controller reconciles one kind; let it Watch the other, or build a second controller")
@@ -78,13 +78,13 @@ func (b *Builder) For(object informer.Object, o ...WatchOptions) *Builder {
 	if in, ok := b.input("For", object, &handler, o); ok {
 		b.object = &in
 	} else {
-		b.object = &input{call: "For"} // wrong, but not missing
+		b.object = &input{call: "For"} // so that For does not count as missing
 	}
 	return b
 }
 
-// Owns watches objects that are made by the controller: each of their events is a request that names the controller that owns
-// the object, if that is of the kind given to For. See [MatchEveryOwner].
+// Owns watches objects that the controller creates. Each of their events becomes a request that names the object's
+// controller owner, if that owner is of the kind given to For. See [MatchEveryOwner].
 func (b *Builder) Owns(object informer.Object, o ...WatchOptions) *Builder {
 	if in, ok := b.input("Owns", object, nil, o); ok {
 		b.inputs = append(b.inputs, in)
@@ -92,7 +92,8 @@ func (b *Builder) Owns(object informer.Object, o ...WatchOptions) *Builder {
 	return b
 }
 
-// Watches watches other objects, whose events h turns into requests; reconcile.EnqueueMapped makes one of a function.
+// Watches watches other objects. The handler h turns their events into requests; reconcile.EnqueueMapped makes a
+// handler from a function.
 func (b *Builder) Watches(object informer.Object, h Handler, o ...WatchOptions) *Builder {
 	if h.OnAdd == nil && h.OnUpdate == nil && h.OnDelete == nil {
 		b.misuse("Watches(%T): the handler has no function; make one with reconcile.EnqueueMapped", object)
@@ -104,12 +105,12 @@ func (b *Builder) Watches(object informer.Object, h Handler, o ...WatchOptions) 
 	return b
 }
 
-// WatchesMetadata is Watches of the objects' metadata alone: their cache is a small one.
+// WatchesMetadata is Watches for the metadata of the objects alone, which needs a much smaller cache.
 func (b *Builder) WatchesMetadata(object informer.Object, h Handler, o ...WatchOptions) *Builder {
 	return b.Watches(object, h, append(o, OnlyMetadata)...)
 }
 
-// WatchesRawSource adds a source of requests that is none of the others. WithEventFilter does not concern it.
+// WatchesRawSource adds any other source of requests. WithEventFilter does not apply to it.
 func (b *Builder) WatchesRawSource(s reconcile.Source[reconcile.Request]) *Builder {
 	if misuse.IsNil(s) {
 		b.misuse("WatchesRawSource: the source is nil")
@@ -119,7 +120,8 @@ func (b *Builder) WatchesRawSource(s reconcile.Source[reconcile.Request]) *Build
 	return b
 }
 
-// WithEventFilter lets the controller hear only of the events of For, Owns and Watches that p lets pass. Called again, both must.
+// WithEventFilter restricts the events of For, Owns and Watches to those that p accepts. If it is called several times,
+// all predicates must accept an event.
 func (b *Builder) WithEventFilter(p Predicate) *Builder {
 	if p == nil {
 		b.misuse("WithEventFilter: the predicate is nil")
@@ -129,7 +131,7 @@ func (b *Builder) WithEventFilter(p Predicate) *Builder {
 	return b
 }
 
-// WithOptions sets the options of the loop. Metrics, when nil, are the manager's.
+// WithOptions sets the options of the reconcile loop. If Metrics is nil, the manager's metrics are used.
 func (b *Builder) WithOptions(o reconcile.Options[reconcile.Request]) *Builder {
 	if b.optionsSet {
 		b.misuse("WithOptions was called twice: the second would undo the first; put all options into one")
@@ -141,7 +143,7 @@ func (b *Builder) WithOptions(o reconcile.Options[reconcile.Request]) *Builder {
 	return b
 }
 
-// Named names the controller in logs, metrics and health. Without it the name is the kind given to For, in lower case.
+// Named sets the controller's name in logs, metrics and health. The default is the kind given to For, in lower case.
 func (b *Builder) Named(name string) *Builder {
 	if err := misuse.Name(name); err != nil {
 		b.misuse("Named: %w; without Named it is the kind's", err)
@@ -150,14 +152,14 @@ func (b *Builder) Named(name string) *Builder {
 	return b
 }
 
-// NeedLeaderElection says whether the controller runs only while its process leads. It does unless told otherwise.
+// NeedLeaderElection sets whether the controller runs only while its process leads. The default is true.
 func (b *Builder) NeedLeaderElection(needs bool) *Builder {
 	b.leaderless = !needs
 	return b
 }
 
-// CacheSyncTimeout makes the controller fail, and with it the manager, when a cache is not filled that long after its start.
-// Zero, which is the default: it waits, and the manager's readiness says what for.
+// CacheSyncTimeout makes the controller fail, and with it the manager, if a cache is not filled within d after the
+// start. Zero, the default, means that the controller waits, and the manager's readiness says for what.
 func (b *Builder) CacheSyncTimeout(d time.Duration) *Builder {
 	if d < 0 {
 		b.misuse("CacheSyncTimeout %v is negative; 0 means to wait", d)
@@ -168,7 +170,7 @@ func (b *Builder) CacheSyncTimeout(d time.Duration) *Builder {
 
 // Complete builds the controller and adds it to the manager.
 //
-// Errors: those of [Builder.Build]; a name that is taken in the manager.
+// Errors: those of [Builder.Build]; the manager has a runnable of that name.
 func (b *Builder) Complete(r reconcile.Reconciler[reconcile.Request]) error {
 	c, err := b.Build(r)
 	if err != nil {
@@ -181,9 +183,9 @@ func (b *Builder) Complete(r reconcile.Reconciler[reconcile.Request]) error {
 	return nil
 }
 
-// Build makes the controller without adding it to the manager. It may be called again, for another controller.
+// Build builds the controller without adding it to the manager. It may be called again to build another controller.
 //
-// Errors: everything that was wrong in the calls before, joined.
+// Errors: all mistakes in the preceding calls, joined.
 func (b *Builder) Build(r reconcile.Reconciler[reconcile.Request]) (*Controller, error) {
 	name := b.name
 	if !b.named && b.object != nil {
@@ -207,7 +209,7 @@ func (b *Builder) Build(r reconcile.Reconciler[reconcile.Request]) (*Controller,
 	return parts.controller()
 }
 
-// lacking says what should have been called and was not.
+// lacking returns an error for each call that is missing.
 func (b *Builder) lacking(r reconcile.Reconciler[reconcile.Request]) (wrong []error) {
 	if b.manager == nil && len(b.wrong) == 0 {
 		wrong = append(wrong, errors.New("there is no manager: begin with ControllerManagedBy"))
@@ -231,11 +233,11 @@ func (b *Builder) lacking(r reconcile.Reconciler[reconcile.Request]) (wrong []er
 	return wrong
 }
 
-// input checks what was given to a call, and notes what is wrong with it.
+// input checks the arguments of a call and records what is wrong with them.
 func (b *Builder) input(call string, object informer.Object, h *Handler, o []WatchOptions) (input, bool) {
 	in := input{call: call, object: object, handler: h, options: Merge(o...)}
 	if b.manager == nil {
-		return in, false // said already
+		return in, false // already recorded
 	}
 	if misuse.IsNil(object) {
 		b.misuse("%s: the object is nil; give an empty one, like &corev1.Pod{}", call)
@@ -257,7 +259,7 @@ func (b *Builder) input(call string, object informer.Object, h *Handler, o []Wat
 	return in, true
 }
 
-// kindOf returns the kind of an example.
+// kindOf returns the kind of an example object.
 func (b *Builder) kindOf(object informer.Object) (schema.GroupVersionKind, error) {
 	told := object.GetObjectKind().GroupVersionKind()
 	switch object.(type) {

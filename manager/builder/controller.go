@@ -7,7 +7,8 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// Controller is a built one: a reconcile.Controller, and what the manager needs to run it in several tenures and to remove it.
+// Controller is a controller made by a [Builder]: a reconcile.Controller that the manager can also run in several
+// tenures and remove.
 type Controller struct {
 	*reconcile.Controller[reconcile.Request]
 	parts *parts
@@ -15,10 +16,10 @@ type Controller struct {
 
 var _ manager.Rebuilder = (*Controller)(nil)
 
-// NeedLeaderElection says whether it runs only while the process leads.
+// NeedLeaderElection reports whether the controller runs only while the process leads.
 func (c *Controller) NeedLeaderElection() bool { return !c.parts.leaderless }
 
-// Rebuild implements manager.Rebuilder: a fresh controller on the same caches, which stay warm.
+// Rebuild implements manager.Rebuilder. It returns a fresh controller on the same caches, which stay warm.
 func (c *Controller) Rebuild() (manager.Runnable, error) {
 	if c.parts.released {
 		return nil, errors.New("its informers were released: build it with a Builder again")
@@ -26,11 +27,12 @@ func (c *Controller) Rebuild() (manager.Runnable, error) {
 	return c.parts.controller()
 }
 
-// Release gives the informers back that were taken for the controller and those it was rebuilt as; one that nobody else uses
-// ends. Call it when they do not run any more; the manager does when it removes them.
+// Release releases the informers of this controller and of those that Rebuild made from it. An informer that nobody
+// else uses ends. Call Release only after all these controllers have ended; the manager calls it when it removes a
+// controller.
 func (c *Controller) Release() { c.parts.release() }
 
-// parts are what a controller is made of, each time.
+// parts is what a controller is built from, the first time and by Rebuild.
 type parts struct {
 	name       string
 	reconciler reconcile.Reconciler[reconcile.Request]

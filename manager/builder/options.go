@@ -2,37 +2,37 @@ package builder
 
 import "github.com/flyball-dev/flyball/informer"
 
-// WatchOptions say what of a kind is watched, and how. Several are merged; [WithPredicates], [OnlyMetadata] and
-// [MatchEveryOwner] are short forms. The zero value is all objects, whole.
+// WatchOptions configures what of a kind is watched, and how. Several are merged; [WithPredicates], [OnlyMetadata] and
+// [MatchEveryOwner] are short forms. The zero value means all objects, in full.
 type WatchOptions struct {
-	// Predicates must all let an event pass.
+	// Predicates must all accept an event for it to pass.
 	Predicates []Predicate
-	// OnlyMetadata has the objects' metadata alone in the cache: events are of *metav1.PartialObjectMetadata.
+	// OnlyMetadata caches only the metadata of the objects. Events then hold *metav1.PartialObjectMetadata.
 	OnlyMetadata bool
-	// EveryOwner makes Owns ask for each owner of the right kind, not only for the one that is the controller.
+	// EveryOwner makes Owns enqueue every owner of the right kind, not only the controller owner.
 	EveryOwner bool
-	// Namespaces restricts the cache; nil means the manager's. What is not said here about the cache, and is in Options.Caches
-	// of the manager, is as there.
+	// Namespaces restricts the cache; nil means the manager's namespaces. Options of the cache that are not set here
+	// are those of Options.Caches of the manager.
 	Namespaces []string
-	// LabelSelector and FieldSelector restrict the cache, evaluated by the server. Caches of different selectors are
-	// different caches: who reads must ask for the same.
+	// LabelSelector and FieldSelector restrict the cache; the server evaluates them. Caches with different selectors
+	// are different caches, so readers must ask for the same selectors.
 	LabelSelector, FieldSelector string
-	// Transform is applied to every object before it is cached, after that of the manager. TransformName is then required:
-	// who gives the same name shares a cache.
+	// Transform is applied to every object before it is cached, after the manager's transform. It requires a
+	// TransformName: inputs with the same name share a cache.
 	Transform     func(informer.Object) (informer.Object, error)
 	TransformName string
 }
 
-// OnlyMetadata watches metadata alone.
+// OnlyMetadata watches only the metadata.
 var OnlyMetadata = WatchOptions{OnlyMetadata: true}
 
-// MatchEveryOwner makes Owns ask for each owner, not only for the controller.
+// MatchEveryOwner makes Owns enqueue every owner, not only the controller owner.
 var MatchEveryOwner = WatchOptions{EveryOwner: true}
 
-// WithPredicates lets only the events pass that all of ps let pass.
+// WithPredicates restricts the events to those that all of ps accept.
 func WithPredicates(ps ...Predicate) WatchOptions { return WatchOptions{Predicates: ps} }
 
-// Merge makes one of several: what is said later counts, and lists grow.
+// Merge combines several options: later values override earlier ones, and lists are concatenated.
 func Merge(options ...WatchOptions) (all WatchOptions) {
 	for _, o := range options {
 		all.Predicates = append(all.Predicates, o.Predicates...)
@@ -52,7 +52,7 @@ func Merge(options ...WatchOptions) (all WatchOptions) {
 	return all
 }
 
-// Restrict says what is cached: as given, where the options do not say.
+// Restrict returns given with the cache options that are set in o.
 func (o WatchOptions) Restrict(given informer.InformerOptions) informer.InformerOptions {
 	if o.Namespaces != nil {
 		given.Namespaces = o.Namespaces

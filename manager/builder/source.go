@@ -16,7 +16,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// attach takes the informers and makes the sources.
+// attach gets the informers and creates the sources.
 func (b *Builder) attach(p *parts) error {
 	inputs := b.inputs
 	if b.object != nil {
@@ -51,7 +51,7 @@ func (b *Builder) attach(p *parts) error {
 	return nil
 }
 
-// open makes the source of one input, on the cache of its representation.
+// open returns the source of one input, on the cache of its representation.
 func open(m *manager.Manager, in input, h Handler) (reconcile.Source[reconcile.Request], func(), error) {
 	example := in.object
 	if in.options.OnlyMetadata {
@@ -79,7 +79,7 @@ func openAs[T informer.Object](f *informer.Factory, o informer.InformerOptions, 
 	return reconcile.Kind(inf, lift[T](h)), func() { informer.Release(inf) }, nil
 }
 
-// lift makes a handler of any objects one of T.
+// lift converts a handler of any objects to a handler of T.
 func lift[T informer.Object](h Handler) reconcile.EventHandler[T, reconcile.Request] {
 	var lifted reconcile.EventHandler[T, reconcile.Request]
 	if h.OnAdd != nil {
@@ -107,12 +107,13 @@ type ownership struct {
 	isNamespaced func(schema.GroupKind) (bool, error)
 
 	mu sync.Mutex
-	// known says that the server has told whether the owners live in namespaces. Invariant: set before the first event is heard.
+	// known is true once the server has said whether the owners live in namespaces. Invariant: it is true before the
+	// first event is handled.
 	known, namespaced bool
-	err               error // why it has not
+	err               error // why it has not said so yet
 }
 
-// requests names the owners.
+// requests returns a request for each owner.
 func (o *ownership) requests(_ context.Context, obj informer.Object) []reconcile.Request {
 	return reconcile.OwnersOf(obj, o.kind, reconcile.OwnerOptions{ClusterScoped: !o.hasNamespace(), EveryOwner: o.every})
 }
@@ -123,7 +124,7 @@ func (o *ownership) hasNamespace() bool {
 	return o.namespaced
 }
 
-// learn asks the server, once it succeeds never again.
+// learn asks the server until it has succeeded once. It reports whether the answer is known.
 func (o *ownership) learn() bool {
 	o.mu.Lock()
 	known := o.known
@@ -138,7 +139,7 @@ func (o *ownership) learn() bool {
 	return o.known
 }
 
-// askAgain is the time between two questions whether owners have namespaces.
+// askAgain is the time between two attempts to learn whether owners have namespaces.
 const askAgain = time.Second
 
 // owned is a source that first finds out whether the owners live in namespaces.
@@ -175,7 +176,7 @@ func (s *owned) Health() error {
 	return s.Source.Health()
 }
 
-// timed is a source that must sync in time.
+// timed is a source that fails if it does not sync within a timeout.
 type timed struct {
 	reconcile.Source[reconcile.Request]
 	timeout time.Duration

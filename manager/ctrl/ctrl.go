@@ -1,11 +1,11 @@
-// Package ctrl is the one import of a program that is a manager and its controllers: the common names of packages manager,
-// builder and reconcile, as people know them.
+// Package ctrl gathers the common names of packages manager, builder and reconcile under the names that users of
+// controller-runtime know, so that a simple program needs only one import:
 //
 //	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{})
 //	err = (&WebReconciler{Client: mgr.GetClient()}).SetupWithManager(mgr)
 //	err = mgr.Run(ctrl.SetupSignalHandler())
 //
-// Everything here is a name for something elsewhere.
+// Everything here is an alias of something elsewhere.
 package ctrl
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// The types of package manager, builder and reconcile that a controller is written with.
+// The types of packages manager, builder and reconcile that a controller needs.
 type (
 	Manager           = manager.Manager
 	Options           = manager.Options
@@ -58,15 +58,16 @@ func CreateOrUpdate(ctx context.Context, c client.Client, obj client.Object, mut
 	return client.CreateOrUpdate(ctx, c, obj, mutate)
 }
 
-// SetupSignalHandler returns a context that the first SIGINT or SIGTERM ends; the second ends the process at once, with status
+// SetupSignalHandler returns a context that ends at the first SIGINT or SIGTERM; the second ends the process at once
+// with status 1. It catches signals until the process ends; use manager.SetupSignals to stop earlier.
 // 1. It watches until the process ends: where that is not wanted, manager.SetupSignals gives the signals back.
 func SetupSignalHandler() context.Context {
 	ctx, _ := manager.SetupSignals(context.Background())
 	return ctx
 }
 
-// GetConfig returns the config of the cluster that $KUBECONFIG, ~/.kube/config or the service account of this Pod names, in
-// this order.
+// GetConfig returns the config of a cluster. It reads $KUBECONFIG, ~/.kube/config or the service account of this Pod,
+// in this order.
 //
 // Errors: one line that names the file and the field.
 func GetConfig() (*rest.Config, error) {
@@ -74,7 +75,7 @@ func GetConfig() (*rest.Config, error) {
 	return kubeconfig.Load(rules, nil, "")
 }
 
-// GetConfigOrDie is GetConfig in a program that can do nothing without.
+// GetConfigOrDie is GetConfig for a program that cannot work without a config: it exits on an error.
 func GetConfigOrDie() *rest.Config {
 	config, err := GetConfig()
 	if err != nil {
@@ -84,7 +85,8 @@ func GetConfigOrDie() *rest.Config {
 	return config
 }
 
-// LoggerFrom is klog.FromContext: within a reconcile it carries the controller, the key and the reconcile's number.
+// LoggerFrom is klog.FromContext. During a reconcile the logger carries the controller, the key and the number of the
+// reconcile.
 func LoggerFrom(ctx context.Context) klog.Logger { return klog.FromContext(ctx) }
 
 // LoggerInto is klog.NewContext.

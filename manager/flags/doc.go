@@ -1,4 +1,4 @@
-// Package flags are the flags of a program that is a manager, under kube-controller-manager's names, and what they mean:
+// Package flags defines the command-line flags of a program that runs a manager, under kube-controller-manager's names:
 //
 //	f := flags.New("my-operator")
 //	f.AddFlags(pflag.CommandLine)
@@ -8,5 +8,6 @@
 //	config, err := f.RESTConfig()
 //	mgr, err := manager.New(config, f.ManagerOptions(metrics.New()))
 //
-// The defaults are safe: health and metrics on loopback; elsewhere by TLS, and metrics only to those whom the API server allows.
+// The defaults are safe: health and metrics are served on loopback. On other addresses they are served by TLS, and
+// metrics only to users that the API server allows.
 package flags

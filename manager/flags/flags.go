@@ -20,20 +20,21 @@ import (
 	"github.com/flyball-dev/flyball/manager"
 )
 
-// Flags are a manager's flags with their values. Fields that are set between [New] and AddFlags are the defaults.
+// Flags holds the values of a manager's flags. Values set between [New] and AddFlags become the defaults.
 type Flags struct {
-	// Name is the program's: of its lease, its user agent and its entry at /configz.
+	// Name is the name of the program, used for its lease, its user agent and its entry at /configz.
 	Name string
 
-	// Kubeconfig, Context and Master say which cluster.
+	// Kubeconfig, Context and Master select the cluster.
 	Kubeconfig, Context, Master string
-	// QPS and Burst limit requests to the API server; a negative QPS is no limit.
+	// QPS and Burst limit the requests to the API server; a negative QPS means no limit.
 	QPS   float32
 	Burst int
-	// ContentType is that of requests to the API server.
+	// ContentType is the content type of requests to the API server.
 	ContentType string
 
-	// BindAddress and Port are where health, metrics and, with Profiling, profiles are served, in one place. Port 0: nowhere.
+	// BindAddress and Port are the address that serves health, metrics and, with Profiling, profiles. Port 0 means
+	// none.
 	BindAddress       string
 	Port              int
 	CertFile, KeyFile string
@@ -46,17 +47,17 @@ type Flags struct {
 	GracefulTimeout time.Duration
 	LeaderElection  manager.LeaderElection
 
-	set *pflag.FlagSet // what AddFlags was given
+	set *pflag.FlagSet // the flag set given to AddFlags
 }
 
-// The formats of logs.
+// The log formats.
 const (
 	LogText = "text"
 	LogJSON = "json"
 )
 
-// New returns flags with kube-controller-manager's defaults, except that by default only port 10257 on loopback is opened
-// and no profiles are served there. The lease is kube-system/name.
+// New returns flags with kube-controller-manager's defaults, except that by default only port 10257 on loopback is
+// opened and no profiles are served there. The lease is kube-system/name.
 func New(name string) *Flags {
 	f := &Flags{
 		Name: name, QPS: 20, Burst: 30, ContentType: runtime.ContentTypeProtobuf,
@@ -69,8 +70,8 @@ func New(name string) *Flags {
 
 // AddFlags adds the flags, with klog's -v and -vmodule.
 //
-// Source: kube-controller-manager v1.37.1, for the names of flags that it has. docs/divergence.md lists the defaults that
-// differ.
+// Source: kube-controller-manager v1.37.1, for the names of flags that it has. docs/divergence.md lists the defaults
+// that differ.
 func (f *Flags) AddFlags(fs *pflag.FlagSet) {
 	f.set = fs
 	fs.StringVar(&f.Kubeconfig, "kubeconfig", f.Kubeconfig, "the kubeconfig file; empty: $KUBECONFIG, then ~/.kube/config, then the service account of the Pod this runs in")
@@ -104,7 +105,7 @@ func (f *Flags) AddFlags(fs *pflag.FlagSet) {
 	fs.AddGoFlag(logging.Lookup("vmodule"))
 }
 
-// Validate says which flag's value makes no sense, where nobody further down would. Errors: one line that names the flag.
+// Validate checks the values that nothing else checks. Errors: one line that names the flag.
 func (f *Flags) Validate() error {
 	switch {
 	case f.Port < 0 || f.Port > 65535:
@@ -132,11 +133,11 @@ func (f *Flags) Validate() error {
 	return nil
 }
 
-// ManagerOptions are the options that the flags stand for. metrics may be nil: then there is no /metrics.
+// ManagerOptions returns the manager options that the flags describe. If metrics is nil, /metrics is not served.
 func (f *Flags) ManagerOptions(metrics manager.Metrics) manager.Options {
 	o := manager.Options{GracefulTimeout: f.GracefulTimeout, LeaderElection: f.LeaderElection, Metrics: metrics}
 	if f.GracefulTimeout == 0 {
-		o.GracefulTimeout = -1 // a person who says 0 means it
+		o.GracefulTimeout = -1 // an explicit 0 means no time at all
 	}
 	if f.Port == 0 {
 		return o
@@ -157,7 +158,7 @@ func (f *Flags) ManagerOptions(metrics manager.Metrics) manager.Options {
 	return o
 }
 
-// shown are all flags of the program with their values. None of them may be a secret: command lines are not.
+// shown returns all flags of the program with their values. None of them may be secret, as command lines are public.
 func (f *Flags) shown() map[string]string {
 	values := map[string]string{}
 	if f.set != nil {
@@ -166,7 +167,7 @@ func (f *Flags) shown() map[string]string {
 	return values
 }
 
-// RESTConfig reads the kubeconfig. What is wrong with it is said before anything starts.
+// RESTConfig reads the kubeconfig, so that a mistake in it is reported before anything starts.
 func (f *Flags) RESTConfig() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.Kubeconfig

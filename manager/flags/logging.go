@@ -8,8 +8,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// StartLogging sets how this process logs, libraries included, and returns what undoes it. It is the one thing here that concerns
-// the whole process, for klog is the process's.
+// StartLogging configures logging for this process, libraries included, and returns a function that undoes it. It is
+// the only function here with an effect on the whole process, because klog is global.
 func (f *Flags) StartLogging(stderr io.Writer) (stop func()) {
 	if f.LogFormat != LogJSON {
 		return func() {}
@@ -17,7 +17,7 @@ func (f *Flags) StartLogging(stderr io.Writer) (stop func()) {
 	verbosity := 0
 	if f.set != nil {
 		if v := f.set.Lookup("v"); v != nil {
-			verbosity, _ = strconv.Atoi(v.Value.String()) // klog has checked it
+			verbosity, _ = strconv.Atoi(v.Value.String()) // klog has validated it
 		}
 	}
 	klog.SetSlogLogger(slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: slog.Level(-verbosity)})))

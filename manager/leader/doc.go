@@ -1,32 +1,34 @@
-// Package leader elects one of several processes by a Lease object, and tells the elected one in time when to stop.
+// Package leader elects one of several processes by a Lease object, and tells the elected process in time when to stop.
+// The time during which a process leads is its tenure.
 //
 // # What is promised
 //
-// A candidate takes the lease over only when it has seen it unchanged for the whole lease duration, measured on its own
-// monotonic clock from the moment it saw it: the wall clocks of the processes are never compared. A leader counts from the
-// moment it sent its last successful renewal, which is before any candidate can have seen it:
+// A candidate takes over the lease only after it has seen it unchanged for the whole lease duration. It measures that
+// time on its own monotonic clock, from the moment at which it saw the lease: wall clocks of different processes are
+// never compared. A leader counts from the moment at which it sent its last successful renewal, which is before any
+// candidate can have seen it:
 //
 //	leader     renew sent ├───────── RenewDeadline 10 s ────────┤ tenure ends
 //	candidate      renewal seen ├──────────────── LeaseDuration 15 s ───────────────┤ may take over
 //
-// So the tenure of one leader ends at least LeaseDuration - RenewDeadline before the next one's begins, as long as the
-// clocks of both run equally fast to within that ratio (a third, by default). That margin is for requests on their way: no
-// client can recall a packet. The tenure ends by a timer of its own, also while a renewal hangs.
+// So the tenure of one leader ends at least LeaseDuration - RenewDeadline before the next one begins, provided that the
+// rates of their clocks differ by less than that ratio (a third, by default). The margin is for requests in flight,
+// because no client can recall a packet. The tenure is ended by its own timer, even while a renewal hangs.
 //
-// A person may delete the lease, empty it, shorten it, or write another name into it. The holder learns of it with its next renewal;
-// until then, and for LeaseDuration from when it saw what was done, a candidate leaves the lease alone.
+// A person may delete the lease, empty it, shorten it, or write another name into it. The holder notices at its next
+// renewal. Until then, and for LeaseDuration after it saw the change, a candidate leaves the lease alone.
 //
-// The lease is released only after the work that it guards has returned, so that the next leader begins at once and never
-// beside the last one.
+// The lease is released only after the work that it guards has returned. So the next leader can begin at once, and
+// never runs beside the last one.
 //
-// # What is not
+// # What is not promised
 //
-// A candidate that has never seen the lease takes one that is missing at once: if it was deleted a moment ago, its holder goes on for
-// up to RetryPeriod.
+// A candidate that has never seen the lease creates a missing lease at once. If the lease was deleted a moment before,
+// its holder goes on for up to RetryPeriod.
 //
-// A machine that is suspended may stop its monotonic clock. A process that was stopped (SIGSTOP) and resumes runs its timers
-// late: work must ask [Elector.Check] immediately before a write for "no write begins after the lease could be lost" to
-// hold there as well.
+// A suspended machine may stop its monotonic clock. A process that was stopped (SIGSTOP) and resumes runs its timers
+// late. To make sure that no write begins after the lease could be lost even then, call [Elector.Check] immediately
+// before each write.
 //
-// Source: client-go v0.37.2 tools/leaderelection, for the record's meaning and the times.
+// Source: client-go v0.37.2 tools/leaderelection, for the meaning of the record and the durations.
 package leader

@@ -16,35 +16,35 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Options are the times of an [Elector]. The zero value is kube-controller-manager's.
+// Options holds the durations of an [Elector]. The zero value means those of kube-controller-manager.
 //
 // LeaseDuration > RenewDeadline > RetryPeriod × 1.2 must hold.
 type Options struct {
-	// LeaseDuration is how long candidates wait since they last saw the lease change. Whole seconds, for that is how it is
-	// written into the lease. Zero means 15 s.
+	// LeaseDuration is how long candidates wait after they last saw the lease change. It must be a whole number of
+	// seconds, because the lease holds seconds. Zero means 15 s.
 	LeaseDuration time.Duration
 	// RenewDeadline is how long a leader goes on without a successful renewal. Zero means 10 s.
 	RenewDeadline time.Duration
-	// RetryPeriod is the time between two renewals, and between two looks of a candidate, which adds up to a fifth at
+	// RetryPeriod is the time between two renewals, and between two reads by a candidate, which adds up to a fifth at
 	// random. Zero means 2 s.
 	RetryPeriod time.Duration
 	// Random returns numbers in [0,1). Nil means math/rand/v2; the simulator passes its own.
 	Random func() float64
 }
 
-// Duration is LeaseDuration, or what zero means.
+// Duration returns LeaseDuration, or its default.
 func (o Options) Duration() time.Duration { return o.withDefaults().LeaseDuration }
 
-// ReleaseTimeout is how long the release of the lease may take.
+// ReleaseTimeout returns how long releasing the lease may take.
 func (o Options) ReleaseTimeout() time.Duration { return o.withDefaults().RenewDeadline / 2 }
 
-// Margin is the time between the end of one leader's tenure and the earliest beginning of the next one's.
+// Margin returns the time between the end of one leader's tenure and the earliest start of the next.
 func (o Options) Margin() time.Duration {
 	o = o.withDefaults()
 	return o.LeaseDuration - o.RenewDeadline
 }
 
-// jitter is the share of RetryPeriod that a candidate adds at random.
+// jitter is the maximum fraction of RetryPeriod that a candidate adds at random.
 const jitter = 0.2
 
 func (o Options) withDefaults() Options {
@@ -77,14 +77,14 @@ func (o Options) validate() error {
 	return nil
 }
 
-// ErrLost is found in the error of a tenure that ended because the lease could no longer be vouched for.
+// ErrLost is wrapped by the error of a tenure that ended because another process could soon have acquired the lease.
 var ErrLost = errors.New("leader lease lost")
 
-// ErrWorkRemains, returned by the lead function, says that guarded work did not return. The lease is then not released: it runs
-// out by itself, and the next leader waits for that.
+// ErrWorkRemains is returned by the lead function if guarded work did not return. The lease is then not released: it
+// expires, and the next leader waits for that.
 var ErrWorkRemains = errors.New("guarded work still runs")
 
-// Elector runs for the leadership of one lock.
+// Elector is a candidate for the leadership of one lock.
 //
 // Concurrency: Status and Check may be called from any goroutine at any time; one Run at a time.
 type Elector struct {
@@ -92,29 +92,30 @@ type Elector struct {
 	options Options
 
 	mu sync.Mutex
-	// running is set while Run is.
+	// running is true while Run runs.
 	running bool
-	// observed is what the lock was last seen to say.
+	// observed is the last seen state of the lock.
 	observed observation
-	// rival is the last state of the lock in which somebody else may lead; the zero value when its holder gave it back, and when we
-	// have led since.
+	// rival is the last seen state of the lock in which another process may lead. It is the zero value if the holder
+	// released the lock, or if this process has led since.
 	rival observation
-	// renewedAt is when the last successful acquisition or renewal was sent; the zero time when not leading.
+	// renewedAt is when the last successful acquisition or renewal was sent; zero when not leading.
 	renewedAt time.Time
-	// unanswered holds when the last writes since then were sent that may or may not have arrived.
-	// Invariant: len(unanswered) <= maxUnanswered.
+	// unanswered holds the send times of the last writes since then whose outcome is unknown. Invariant:
+	// len(unanswered) <= maxUnanswered.
 	unanswered []time.Time
-	// slow counts renewals that had to look at the lock first, because somebody else had written it.
+	// slow counts renewals that had to read the lock first, because somebody else had written it.
 	slow uint64
-	// lastErr is why the lock could not be read or written the last time it was tried.
+	// lastErr is the error of the last attempt to read or write the lock; nil if it succeeded.
 	lastErr error
 }
 
 const maxUnanswered = 8
 
-// New returns an elector for the lock, whose identity must be unique among the candidates. It starts nothing.
+// New returns an elector for the lock. The lock's identity must be unique among the candidates. New starts no
+// goroutine.
 //
-// Errors: times that do not fit together, or no identity.
+// Errors: durations that contradict each other; an empty identity.
 func New(lock resourcelock.Interface, o Options) (*Elector, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -126,23 +127,23 @@ func New(lock resourcelock.Interface, o Options) (*Elector, error) {
 	return &Elector{lock: lock, options: o}, nil
 }
 
-// Status says how an [Elector] stands.
+// Status is the state of an [Elector].
 type Status struct {
 	// Leading is true from the acquisition to the end of the tenure.
 	Leading bool
-	// Holder is the identity in the lease when it was last seen; empty when it is free or was not seen yet.
+	// Holder is the last seen identity in the lease; empty if the lease is free or was not read yet.
 	Holder string
-	// Seen is false until the lock was read for the first time.
+	// Seen is true once the lock has been read.
 	Seen bool
-	// Patience is how long the holder, if that is somebody else, may go on without another sign of life.
+	// Patience is how long another process, if it is the holder, may go on leading without a further renewal.
 	Patience time.Duration
-	// Err is why the lock could not be read or written the last time it was tried; nil when it could.
+	// Err is the error of the last attempt to read or write the lock; nil if it succeeded.
 	Err error
-	// SlowRenewals counts, over all tenures, those for which the lock had to be looked at first.
+	// SlowRenewals counts, over all tenures, the renewals that had to read the lock first.
 	SlowRenewals uint64
 }
 
-// Status tells who leads, as far as is known here.
+// Status returns who leads, as far as this process knows.
 func (e *Elector) Status() Status {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -158,8 +159,8 @@ func (e *Elector) Status() Status {
 	}
 }
 
-// Check is nil while no other process can hold the lease. It looks at the clock at the moment of the call, so it is right
-// also in a process that was stopped for a while and whose timers are late.
+// Check returns nil while no other process can hold the lease. It reads the clock at the time of the call, so it is
+// right even in a process that was stopped for a while and whose timers are late.
 func (e *Elector) Check() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -176,15 +177,15 @@ func (e *Elector) checkLocked() error {
 	return nil
 }
 
-// Run waits to be elected, then calls lead, renews the lease until lead returns, and releases it after that, unless lead returned
-// [ErrWorkRemains]. It may be called again afterwards, to be a candidate once more.
+// Run waits until this process is elected, then calls lead, and renews the lease until lead returns. It then releases
+// the lease, unless lead returned [ErrWorkRemains]. Run may be called again to become a candidate once more.
 //
-// tenure, which lead is given, ends when the lease could soon be lost, with a cause that is [ErrLost]: lead must then return
-// without writing anything more. It does not end with ctx: lead looks out for that itself and may take its time, the lease
-// is renewed as long as it runs.
+// The context tenure, which lead receives, ends when the lease could soon be lost, with a cause that wraps [ErrLost];
+// lead must then return without any further write. tenure does not end with ctx: lead must watch ctx itself, and may
+// take its time, because the lease is renewed until it returns.
 //
-// Errors: nil when ctx ended before an election; else what lead returned, joined with [ErrLost] when the tenure ended early and
-// with the reason when the lease could not be released.
+// Errors: nil if ctx ended before an election; otherwise the error of lead, joined with [ErrLost] if the tenure ended
+// early and with the reason if the lease could not be released.
 func (e *Elector) Run(ctx context.Context, lead func(tenure context.Context) error) error {
 	if err := e.begin(); err != nil {
 		return err
@@ -219,7 +220,7 @@ func (e *Elector) end() {
 	e.renewedAt = time.Time{}
 }
 
-// campaign looks at the lock until it is acquired (true) or ctx ends (false).
+// campaign tries to acquire the lock until it succeeds, and returns true, or ctx ends, and returns false.
 func (e *Elector) campaign(ctx context.Context) bool {
 	for {
 		if e.attempt(ctx, e.acquire) == nil {
@@ -237,7 +238,8 @@ func (e *Elector) campaign(ctx context.Context) bool {
 	}
 }
 
-// nextLook is how long a candidate waits: about a retry period, but not past the moment when the lease runs out.
+// nextLook returns how long a candidate waits before its next attempt: about a retry period, but not past the time at
+// which the lease expires.
 func (e *Elector) nextLook() time.Duration {
 	wait := time.Duration(float64(e.options.RetryPeriod) * (1 + jitter*e.options.Random()))
 	e.mu.Lock()
@@ -248,26 +250,27 @@ func (e *Elector) nextLook() time.Duration {
 	return wait
 }
 
-// isHeld says whether somebody else may still lead: his lease has been unchanged for less than its duration, and ours.
+// isHeld reports whether another process may still lead. It may if its lease has been unchanged for less than the
+// lease's duration or ours, whichever is longer.
 func (e *Elector) isHeld() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return time.Now().Before(e.rival.expiry(e.options.LeaseDuration))
 }
 
-// errHeld says that another candidate holds the lease.
+// errHeld is returned when another candidate holds the lease.
 var errHeld = errors.New("the lease is held")
 
-// attempt runs one exchange with the lock, keeps the books of errors, and logs the first of a row of equal ones.
+// attempt runs one exchange with the lock, records its error, and logs the first of a series of equal errors.
 func (e *Elector) attempt(parent context.Context, exchange func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(parent, e.options.RenewDeadline/2) // so that a request that hangs is not the last one
+	ctx, cancel := context.WithTimeout(parent, e.options.RenewDeadline/2) // leaves time for another request after one that hangs
 	defer cancel()
 	err := exchange(ctx)
 	if errors.Is(err, errHeld) || errors.Is(err, ErrLost) {
 		e.noteError(nil)
 		return err
 	}
-	if isNews := e.noteError(err); isNews && !errors.Is(parent.Err(), context.Canceled) { // else it is our own stop
+	if isNews := e.noteError(err); isNews && !errors.Is(parent.Err(), context.Canceled) { // otherwise this process is stopping
 		klog.FromContext(ctx).Error(err, "Leader lease is out of reach", "lease", e.lock.Describe())
 	}
 	return err
@@ -281,7 +284,8 @@ func (e *Elector) noteError(err error) (isNews bool) {
 	return isNews
 }
 
-// acquire takes the lease if nobody can lead: it is free, expired, or already carries our identity (an earlier answer was lost).
+// acquire takes the lease if no other process can lead: the lease is free, has expired, or already carries our identity
+// because the response to an earlier write was lost.
 func (e *Elector) acquire(ctx context.Context) error {
 	sent := time.Now()
 	record, _, err := e.lock.Get(ctx)
@@ -301,7 +305,7 @@ func (e *Elector) acquire(ctx context.Context) error {
 	}
 	next := *record
 	if record.HolderIdentity != e.lock.Identity() {
-		next.LeaderTransitions = min(next.LeaderTransitions+1, math.MaxInt32) // more is refused by the server
+		next.LeaderTransitions = min(next.LeaderTransitions+1, math.MaxInt32) // the server rejects larger values
 		next.AcquireTime = metav1.Now()
 	}
 	return e.update(ctx, next)
@@ -320,7 +324,7 @@ func (e *Elector) create(ctx context.Context, sent time.Time) error {
 	return nil
 }
 
-// update writes the record under our name. The lock refuses it when somebody else wrote since the last Get.
+// update writes the record under our name. The lock rejects it if somebody else has written since the last Get.
 func (e *Elector) update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	sent := time.Now()
 	e.sign(&record, sent)
@@ -346,8 +350,8 @@ func (e *Elector) sign(record *resourcelock.LeaderElectionRecord, now time.Time)
 	record.RenewTime = metav1.NewTime(now)
 }
 
-// won notes that a write of ours, sent then, was accepted. An answer that comes when the tenure is over does not bring it back: a
-// candidate may have looked before the write arrived.
+// won records that a write of ours, sent at the given time, was accepted. A response that arrives after the end of the
+// tenure does not revive it: a candidate may have read the lock before the write arrived.
 func (e *Elector) won(record resourcelock.LeaderElectionRecord, sent time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -358,8 +362,9 @@ func (e *Elector) won(record resourcelock.LeaderElectionRecord, sent time.Time) 
 	}
 }
 
-// observe notes what the lock says, or that it is missing, and since when. Whatever was done to it, others than its holder included,
-// somebody may lead who has not noticed yet, unless it is seen for the first time and free, was given back, or was written by us.
+// observe records the state of the lock, or that it is missing, and since when. After any change, even one not made by
+// the holder, another process may lead that has not noticed the change yet. There are three exceptions: the lock is
+// free when it is seen for the first time, its holder released it, or the change is our own write.
 func (e *Elector) observe(ctx context.Context, record resourcelock.LeaderElectionRecord) {
 	holder, own := record.HolderIdentity, e.lock.Identity()
 	e.mu.Lock()
@@ -386,13 +391,13 @@ func (e *Elector) observe(ctx context.Context, record resourcelock.LeaderElectio
 	}
 }
 
-// wroteLocked tells which of the writes without an answer the record is; -1 if none.
+// wroteLocked returns the index of the unanswered write that wrote the record, or -1.
 func (e *Elector) wroteLocked(record resourcelock.LeaderElectionRecord) int {
 	return slices.IndexFunc(e.unanswered, func(sent time.Time) bool { return sameTime(record.RenewTime.Time, sent) })
 }
 
-// arrived notes that the lock carries our name. Only we write that, so when it also carries the time of a write whose answer
-// never came, then that write was accepted.
+// arrived records that the lock carries our identity. Only this process writes that. So if the lock also carries the
+// time of an unanswered write, that write was accepted.
 func (e *Elector) arrived(record resourcelock.LeaderElectionRecord) {
 	e.mu.Lock()
 	i := e.wroteLocked(record)

@@ -8,8 +8,8 @@ import (
 
 type fenceKey struct{}
 
-// WithFence returns a context with which no write begins when check returns an error. It takes a client whose transport is
-// wrapped by [Fence]. What fences ctx already is asked, too.
+// WithFence returns a context with which no write begins while check returns an error. It works with clients whose
+// transport is wrapped by [Fence]. If ctx has a fence already, both checks must pass.
 func WithFence(ctx context.Context, check func() error) context.Context {
 	if outer, fenced := ctx.Value(fenceKey{}).(func() error); fenced {
 		inner := check
@@ -23,8 +23,9 @@ func WithFence(ctx context.Context, check func() error) context.Context {
 	return context.WithValue(ctx, fenceKey{}, check)
 }
 
-// Fence wraps a transport so that it refuses writes made with a context of [WithFence] when its check does. The check is asked
-// at the last moment before the request, which holds also in a process that was stopped for a while. Reads pass.
+// Fence wraps a transport so that it rejects a write whose context is from [WithFence] if the check returns an error.
+// It calls the check immediately before the request, so that it is right even in a process that was stopped for a
+// while. Reads pass.
 func Fence(next http.RoundTripper) http.RoundTripper { return &fence{next: next} }
 
 type fence struct{ next http.RoundTripper }
@@ -37,12 +38,12 @@ func (f *fence) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if err := check(); err != nil {
 		if r.Body != nil {
-			_ = r.Body.Close() // a transport always closes it
+			_ = r.Body.Close() // a RoundTripper must close the body, even on errors
 		}
 		return nil, fmt.Errorf("write refused: %w", err)
 	}
 	return f.next.RoundTrip(r)
 }
 
-// WrappedRoundTripper lets client-go find the transport below.
+// WrappedRoundTripper lets client-go find the wrapped transport.
 func (f *fence) WrappedRoundTripper() http.RoundTripper { return f.next }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Identity returns a name for this candidate that no other has: the host's and a random part, "node-7_1b4e…".
+// Identity returns a unique name for this candidate: the host name and a random suffix, for example "node-7_1b4e…".
 //
 // Source: kube-controller-manager v1.37.1 cmd/kube-controller-manager/app.
 func Identity() (string, error) {
@@ -21,8 +21,8 @@ func Identity() (string, error) {
 	return host + "_" + string(uuid.NewUUID()), nil
 }
 
-// NewLeaseLock returns a lock on a Lease object. It has a client of its own, with no limit on its rate: a renewal never waits
-// behind the requests of the controllers.
+// NewLeaseLock returns a lock on a Lease object. The lock has its own client without a rate limit, so that a renewal
+// never waits behind the requests of the controllers.
 func NewLeaseLock(config *rest.Config, namespace, name string, o resourcelock.ResourceLockConfig) (*resourcelock.LeaseLock, error) {
 	own := rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
 	own.QPS, own.RateLimiter = -1, nil

@@ -7,14 +7,15 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// observation is a state of the lock and when it was first seen, on the monotonic clock.
+// observation is a state of the lock and the time at which it was first seen, on the monotonic clock.
 type observation struct {
 	record resourcelock.LeaderElectionRecord
-	at     time.Time // zero: never
+	at     time.Time // zero if never seen
 }
 
-// expiry is when nobody leads any more by an unchanged lease. What the lease says itself counts only if it names a holder, and is longer
-// than what candidates agree on: a person may have shortened it, of which the holder knows nothing.
+// expiry returns the time from which nobody leads by this lease if it stays unchanged. The duration in the lease counts
+// only if it is longer than the agreed one and the lease names a holder: a person may have shortened it without the
+// holder's knowledge.
 func (o observation) expiry(agreed time.Duration) time.Time {
 	switch {
 	case o.at.IsZero():
@@ -25,12 +26,12 @@ func (o observation) expiry(agreed time.Duration) time.Time {
 	return o.at.Add(max(agreed, time.Duration(o.record.LeaseDurationSeconds)*time.Second))
 }
 
-// releasedSeconds is the duration in a lease that its holder gave back.
+// releasedSeconds is the duration in a lease that its holder released.
 //
 // Source: client-go v0.37.2 tools/leaderelection, tryRelease.
 const releasedSeconds = 1
 
-// emptied is the record of a lease that its holder gives back.
+// emptied returns the record with which a holder releases the lease.
 func emptied(record resourcelock.LeaderElectionRecord) resourcelock.LeaderElectionRecord {
 	now := metav1.Now()
 	record.HolderIdentity, record.LeaseDurationSeconds = "", releasedSeconds
@@ -38,12 +39,13 @@ func emptied(record resourcelock.LeaderElectionRecord) resourcelock.LeaderElecti
 	return record
 }
 
-// isReleased says that the holder gave the lease back: nobody else took his name out of it.
+// isReleased reports whether the holder itself released the lease. Somebody else who removed its name would not set the
+// duration to releasedSeconds.
 func isReleased(record resourcelock.LeaderElectionRecord) bool {
 	return record.HolderIdentity == "" && record.LeaseDurationSeconds == releasedSeconds
 }
 
-// sameTime compares as times are written into the lease: in microseconds, and without the monotonic clock.
+// sameTime compares times with the precision of the lease: in microseconds, without the monotonic clock.
 func sameTime(a, b time.Time) bool {
 	return a.Truncate(time.Microsecond).Equal(b.Truncate(time.Microsecond))
 }

@@ -10,15 +10,15 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// serve is one tenure: lead runs, the lease is renewed beside it, and given back when lead has returned.
+// serve runs one tenure: it runs lead, renews the lease meanwhile, and releases it after lead has returned.
 func (e *Elector) serve(ctx context.Context, lead func(context.Context) error) error {
 	tenure, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	// The alarm ends the tenure whatever renewals are doing. Every success winds it up again.
+	// The alarm ends the tenure even while a renewal hangs. Every successful renewal resets it.
 	alarm := time.AfterFunc(time.Until(e.deadline()), func() { cancel(e.lost()) })
 	defer alarm.Stop()
 
-	returned := make(chan error, 1) // sent to once, by the goroutine that runs lead; it never blocks
+	returned := make(chan error, 1) // capacity 1: the goroutine that runs lead sends once and never blocks
 	go func() { returned <- lead(tenure) }()
 	err, lost := e.renewUntil(tenure, cancel, alarm, returned)
 	if lost != nil {
@@ -31,7 +31,8 @@ func (e *Elector) serve(ctx context.Context, lead func(context.Context) error) e
 	return errors.Join(err, e.release(ctx))
 }
 
-// renewUntil renews until lead has returned, whose error is err. lost is why the tenure ended before that, if it did.
+// renewUntil renews the lease until lead has returned, and returns lead's error as err. If the tenure ended before
+// that, lost is the reason.
 func (e *Elector) renewUntil(tenure context.Context, cancel context.CancelCauseFunc, alarm *time.Timer, returned <-chan error) (err, lost error) {
 	ticker := time.NewTicker(e.options.RetryPeriod)
 	defer ticker.Stop()
@@ -50,19 +51,19 @@ func (e *Elector) renewUntil(tenure context.Context, cancel context.CancelCauseF
 			e.resign()
 			cancel(err)
 		} else if tenure.Err() == nil {
-			alarm.Reset(time.Until(e.deadline())) // also after an error: it may have shown that an earlier renewal arrived
+			alarm.Reset(time.Until(e.deadline())) // also after an error: the attempt may have found that an earlier renewal arrived
 		}
 	}
 }
 
-// deadline is when the tenure ends without another renewal.
+// deadline returns when the tenure ends unless the lease is renewed.
 func (e *Elector) deadline() time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.renewedAt.Add(e.options.RenewDeadline)
 }
 
-// lost makes the cause of a tenure that the alarm ends.
+// lost returns the cause of a tenure that the alarm ends.
 func (e *Elector) lost() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -79,8 +80,9 @@ func (e *Elector) resign() {
 	e.renewedAt = time.Time{}
 }
 
-// renew writes the lease on top of what it last saw. When that is refused it looks again: an earlier renewal may have
-// arrived without its answer, somebody may have added a label, or the lease may have gone to another.
+// renew writes the lease based on its last seen state. If the write is rejected, renew reads the lease again: an
+// earlier renewal may have arrived although its response was lost, somebody may have added a label, or another process
+// may have taken the lease.
 func (e *Elector) renew(ctx context.Context) error {
 	e.mu.Lock()
 	record := e.observed.record
@@ -93,7 +95,7 @@ func (e *Elector) renew(ctx context.Context) error {
 	current, _, err := e.lock.Get(ctx)
 	switch {
 	case apierrors.IsNotFound(err):
-		return e.create(ctx, sent) // deleted by someone, and not taken by another yet
+		return e.create(ctx, sent) // deleted, and not yet taken by another process
 	case err != nil:
 		return fmt.Errorf("get lease %s: %w", e.lock.Describe(), err)
 	case current.HolderIdentity != e.lock.Identity():
@@ -107,8 +109,9 @@ func (e *Elector) renew(ctx context.Context) error {
 	return e.update(ctx, *current)
 }
 
-// giveUp ends a campaign that was not won as far as is known. When an answer is missing the lease is looked at, for a moment: a
-// process that stops must not leave it to run out in a name that nobody bears any more.
+// giveUp ends a campaign that was not won, as far as this process knows. If the outcome of a write is unknown, it reads
+// the lease and releases it if it carries our identity: otherwise the lease would stay held in the name of a process
+// that has ended.
 func (e *Elector) giveUp(ctx context.Context) error {
 	e.mu.Lock()
 	unsure := len(e.unanswered) > 0
@@ -129,10 +132,11 @@ func (e *Elector) giveUp(ctx context.Context) error {
 	return nil
 }
 
-// releaseTries bounds how often a release that is refused or unanswered is tried.
+// releaseTries is how often a release is tried if it is rejected or gets no response.
 const releaseTries = 3
 
-// release empties the lease, so that another need not wait for it to run out. The work has returned; the tenure is over.
+// release empties the lease, so that the next leader need not wait for it to expire. The work has returned, and the
+// tenure is over.
 func (e *Elector) release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.options.ReleaseTimeout())
 	defer cancel()
@@ -150,7 +154,7 @@ func (e *Elector) release(ctx context.Context) error {
 		}
 		current, _, getErr := e.lock.Get(ctx)
 		if apierrors.IsNotFound(getErr) || getErr == nil && current.HolderIdentity != e.lock.Identity() {
-			return nil // nothing of ours to release: it is gone, or an earlier try arrived
+			return nil // nothing to release: the lease is gone, or an earlier try arrived
 		}
 		if getErr == nil {
 			record = *current

@@ -6,13 +6,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// collector reads all counters and gauges at the moment of a scrape.
+// collector reads all counters and gauges at each scrape.
 type collector struct{ registry *Registry }
 
-// Describe announces nothing: which names exist changes as controllers come and go. Prometheus calls such a collector unchecked.
+// Describe sends nothing, because the set of metrics changes as controllers come and go. Prometheus calls such a
+// collector unchecked.
 func (c collector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect implements prometheus.Collector. The functions are called without a lock.
+// Collect implements prometheus.Collector. It calls the functions without holding a lock.
 func (c collector) Collect(out chan<- prometheus.Metric) {
 	r := c.registry
 	r.mu.Lock()

@@ -83,7 +83,7 @@ func collectInformer(out chan<- prometheus.Metric, resource string, s informer.S
 	}
 }
 
-// The metrics of the client that reads its own writes.
+// The metrics of the read-your-own-writes client.
 var (
 	clientWaits   = newFamily("client_own_write_waits_total", "Total number of cached reads that waited for an own write to show")
 	clientWaited  = newFamily("client_own_write_wait_seconds_total", "Total time that cached reads waited for own writes to show")
@@ -99,7 +99,7 @@ func collectClient(out chan<- prometheus.Metric, s client.Stats) {
 	clientPending.gauge(out, float64(s.Unknown), "unknown")
 }
 
-// The metrics of the election. The status is 1 while this process leads.
+// The metrics of leader election. The status is 1 while this process leads.
 //
 // Source: k8s.io/component-base v0.37.2 metrics/prometheus/clientgo/leaderelection.
 var (

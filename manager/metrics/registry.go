@@ -28,9 +28,9 @@ type Registry struct {
 	requests   *requests
 	times      *prometheus.HistogramVec
 
-	mu sync.Mutex // guards what follows: the functions to read from when scraped
-	// Invariant: one for each name; a later one with the same name replaces the earlier, as a controller that is built again
-	// replaces the stopped one.
+	mu sync.Mutex // guards the functions below, which a scrape calls
+	// Invariant: there is one for each name. A later one replaces an earlier one of the same name, as a rebuilt
+	// controller replaces the one that ended.
 	queues      map[string]func() workqueue.Stats
 	controllers map[string]func() reconcile.Stats
 	leaders     map[string]func() leader.Status
@@ -63,10 +63,10 @@ func New() *Registry {
 	return r
 }
 
-// ServeHTTP serves the metrics as Prometheus reads them.
+// ServeHTTP serves the metrics in the Prometheus format.
 func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.handler.ServeHTTP(w, req) }
 
-// Registerer takes further metrics of one's own.
+// Registerer returns a registerer for the program's own metrics.
 func (r *Registry) Registerer() prometheus.Registerer { return r.prometheus }
 
 // NewQueueMetrics implements [workqueue.MetricsProvider].
@@ -97,8 +97,8 @@ func (r *Registry) ReconcileTimes(controller string) func(took time.Duration) {
 	return func(took time.Duration) { times.Observe(took.Seconds()) }
 }
 
-// Forget implements manager.Metrics. The queue's gauges go with the controller's; its histograms stay, as counters do that
-// nobody raises any more.
+// Forget implements manager.Metrics. It removes the counters and gauges of the controller and of its queue. Their
+// histograms stay, and no longer change.
 func (r *Registry) Forget(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -32,7 +32,7 @@ func newRequests() *requests {
 	}
 }
 
-// observe counts one request; code 0 is one without an answer.
+// observe counts one request; code 0 means no response.
 func (r *requests) observe(method, host string, code int, took time.Duration) {
 	text := "<error>"
 	if code != 0 {

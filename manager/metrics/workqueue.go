@@ -20,7 +20,7 @@ var (
 			"Large values indicate stuck threads. One can deduce the number of stuck threads by observing the rate at which this increases.", "name")
 	queueLongest = newFamily("workqueue_longest_running_processor_seconds",
 		"How many seconds has the longest running processor for workqueue been running.", "name")
-	// Not known to client-go, whose delayed keys are invisible.
+	// client-go has no such metrics: its delayed keys are not visible.
 	queueDelayed    = newFamily("workqueue_delayed", "Current number of keys that wait for their time to come", "name")
 	queueProcessing = newFamily("workqueue_processing", "Current number of keys that are being worked on", "name")
 )

@@ -12,15 +12,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Role returns the smallest one that allows what was noted in a namespace, but for leases: see LeaseRole. It is for processes that
-// are restricted to some namespaces; what they ask for beyond those is in no Role.
+// Role returns the smallest Role that allows the recorded calls in a namespace, except for leases: see LeaseRole. It is
+// for processes that are restricted to some namespaces. Calls outside those namespaces are in no Role.
 func (r *Recorder) Role(name, namespace string) *rbacv1.Role {
 	calls := slices.DeleteFunc(r.Calls(), func(c Call) bool { return c.Namespace != namespace || c.isLease() })
 	return newRole(name, namespace, Rules(calls))
 }
 
-// LeaseRole returns the smallest Role for the leases of a namespace that were noted: they may be created, and those of the noted
-// names read and written. (The name of an object that is created by POST cannot be restricted.)
+// LeaseRole returns the smallest Role for the recorded leases of a namespace: it allows creating leases, and reading
+// and writing those of the recorded names. RBAC cannot restrict the name of an object that is created by POST.
 func (r *Recorder) LeaseRole(name, namespace string) *rbacv1.Role {
 	verbs := r.leaseVerbs(namespace)
 	var rules []rbacv1.PolicyRule
@@ -37,7 +37,7 @@ func (r *Recorder) LeaseRole(name, namespace string) *rbacv1.Role {
 	return newRole(name, namespace, rules)
 }
 
-// leaseVerbs returns what was done to the leases of a namespace, by name; "" is the name of all.
+// leaseVerbs returns the recorded verbs on the leases of a namespace, by name; "" stands for all names.
 func (r *Recorder) leaseVerbs(namespace string) map[string][]string {
 	verbs := map[string][]string{}
 	for _, c := range r.Calls() {
@@ -61,19 +61,20 @@ func newRole(name, namespace string, rules []rbacv1.PolicyRule) *rbacv1.Role {
 	}
 }
 
-// grantsNote stands before manifests for a process that writes roles or bindings: what these grant was not noted.
+// grantsNote precedes the manifests of a process that writes roles or bindings, because the rights that these grant
+// were not recorded.
 const grantsNote = `# The process writes roles or bindings. An API server lets nobody grant what they do not have: add the rules
 # that it grants, or the verbs "escalate" (to write any role) and "bind" (to bind a role), for resourceNames where possible.
 `
 
-// signsNote stands before manifests for a process that approves requests for certificates or issues them: for which signers was
-// not noted.
+// signsNote precedes the manifests of a process that approves or signs certificate requests, because the signers were
+// not recorded.
 const signsNote = `# The process approves requests for certificates, or issues them. That needs the verbs "approve" (for the
 # subresource approval) and "sign" (for status) on signers.certificates.k8s.io: add them, with the signers as resourceNames.
 `
 
-// Manifests returns, as YAML, a ClusterRole of that name for all that was noted, in any namespace, a Role for the leases in
-// namespace, and what binds both to a service account there.
+// Manifests returns, as YAML, a ClusterRole of that name for all recorded calls in any namespace, a Role for the leases
+// in namespace, and bindings of both to a service account there.
 func (r *Recorder) Manifests(name, namespace, account string) ([]byte, error) {
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account, Namespace: namespace}}
 	ref := func(kind, name string) rbacv1.RoleRef {

@@ -16,30 +16,30 @@ import (
 	"github.com/flyball-dev/flyball/internal/requestinfo"
 )
 
-// Call is one kind of request: what access to a resource is decided by, less the object's name.
+// Call is one kind of request: what RBAC decides access to a resource by, except for the object's name.
 type Call struct {
 	Group, Resource, Subresource, Namespace, Verb string
 }
 
-// Recorder notes the kinds of requests that pass through it.
+// Recorder records the kinds of requests that pass through it.
 //
 // Concurrency: all methods may be called from any goroutine.
 type Recorder struct {
 	mu    sync.Mutex
 	calls map[Call]struct{}
-	// leases holds the names of the leases that a call was about, by call; "" is that of a call that names none.
+	// leases holds the names of the leases by call; "" stands for a call without a name.
 	leases map[Call]map[string]struct{}
 }
 
-// NewRecorder returns one that has noted nothing.
+// NewRecorder returns an empty Recorder.
 func NewRecorder() *Recorder {
 	return &Recorder{calls: map[Call]struct{}{}, leases: map[Call]map[string]struct{}{}}
 }
 
-// Wrap is for rest.Config.Wrap.
+// Wrap wraps a transport; pass it to rest.Config.Wrap.
 //
-// A request to apply an object is an update or a creation, as it turns out: both are noted, whichever it was this time.
-// A PUT that was answered with "201 Created" is both too.
+// An apply request creates or updates the object, depending on whether it exists, so it is recorded as both. So is a
+// PUT that was answered with "201 Created".
 func (r *Recorder) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		c, name, ok := parse(req)
@@ -60,8 +60,8 @@ func (r *Recorder) Wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// identifies reports whether the call is how informers find out whether the server is another one. They do without where they may
-// not, so it is in no role; deploy/manager.yaml has one for it.
+// identifies reports whether the call is the one by which informers detect that the server was replaced. It is in no
+// role, because informers work without it; deploy/manager.yaml has a role for it.
 func identifies(c Call, name string) bool {
 	return c == Call{Resource: "namespaces", Verb: "get"} && name == metav1.NamespaceSystem
 }
@@ -84,15 +84,16 @@ func (r *Recorder) note(c Call, name string) {
 	}
 }
 
-// isLease reports whether the call is about a lease: the only resource of which a process needs objects of known names.
+// isLease reports whether the call is about a lease. Leases are the only resource of which a process needs objects of
+// known names.
 func (c Call) isLease() bool { return c.Group == coordinationv1.GroupName && c.Resource == "leases" }
 
-// grants reports whether the call can give rights to somebody.
+// grants reports whether the call can grant rights.
 func (c Call) grants() bool {
 	return c.Group == rbacv1.GroupName && slices.Contains([]string{"create", "update", "patch"}, c.Verb)
 }
 
-// signs reports whether the call can approve a request for a certificate, or issue the certificate.
+// signs reports whether the call can approve or sign a certificate request.
 func (c Call) signs() bool {
 	return c.Group == certificatesv1.GroupName && slices.Contains([]string{"approval", "status"}, c.Subresource) &&
 		slices.Contains([]string{"update", "patch"}, c.Verb)
@@ -103,7 +104,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// parse reads a request as the API server's authorizer does, and the name of the object. It is false for what is no resource.
+// parse interprets a request as the API server's authorizer does, and returns the name of the object. ok is false if
+// the request is not for a resource.
 func parse(r *http.Request) (c Call, name string, ok bool) {
 	i, err := requestinfo.Parse(r.Method, r.URL, r.URL.Query())
 	if err != nil || !i.IsResource || i.Verb == "" {
@@ -116,7 +118,7 @@ func parse(r *http.Request) (c Call, name string, ok bool) {
 	return c, i.Name, true
 }
 
-// Calls returns what was noted, sorted.
+// Calls returns the recorded calls, sorted.
 func (r *Recorder) Calls() []Call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,8 +133,8 @@ func (r *Recorder) Calls() []Call {
 	return calls
 }
 
-// ClusterRole returns the smallest one that allows what was noted, in whatever namespace, but for the resources that except names
-// ("leases"): those belong into a Role.
+// ClusterRole returns the smallest ClusterRole that allows the recorded calls in any namespace, except for those on the
+// resources in except (such as "leases"), which belong in a Role.
 func (r *Recorder) ClusterRole(name string, except ...string) *rbacv1.ClusterRole {
 	role := &rbacv1.ClusterRole{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
@@ -142,7 +144,8 @@ func (r *Recorder) ClusterRole(name string, except ...string) *rbacv1.ClusterRol
 	return role
 }
 
-// Rules returns the smallest rules that allow the calls in all namespaces: one for each group and set of verbs, without "*".
+// Rules returns the smallest rules that allow the calls in all namespaces: one for each group and set of verbs, without
+// "*".
 func Rules(calls []Call) (rules []rbacv1.PolicyRule) {
 	type resource struct{ group, name string }
 	verbs := map[resource][]string{}
