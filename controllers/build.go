@@ -29,7 +29,7 @@ func clientOf(m *manager.Manager, name string) (kubernetes.Interface, error) {
 
 // configOf is the manager's, with the controller's name in the user agent.
 func configOf(m *manager.Manager, name string) *rest.Config {
-	config := m.Config()
+	config := m.GetConfig()
 	config.UserAgent += "/" + name
 	return config
 }
@@ -46,7 +46,7 @@ func newDeployment(m *manager.Manager, o Options) (manager.Runnable, error) {
 		return nil, err
 	}
 	return deployment.New(deployment.Config{
-		Client: client, Deployments: deployments, ReplicaSets: sets, Pods: pods, Recorder: m.Recorder(deployment.Name),
+		Client: client, Deployments: deployments, ReplicaSets: sets, Pods: pods, Recorder: m.GetEventRecorderFor(deployment.Name),
 	}, o.Deployment)
 }
 
@@ -61,7 +61,7 @@ func newReplicaSet(m *manager.Manager, o Options) (manager.Runnable, error) {
 		return nil, err
 	}
 	return replicaset.New(replicaset.Config{
-		Client: client, ReplicaSets: sets, Pods: pods, Recorder: m.Recorder(replicaset.Name),
+		Client: client, ReplicaSets: sets, Pods: pods, Recorder: m.GetEventRecorderFor(replicaset.Name),
 	}, o.ReplicaSet)
 }
 
@@ -78,7 +78,7 @@ func newEndpoints(m *manager.Manager, o Options) (manager.Runnable, error) {
 		return nil, err
 	}
 	return endpoints.New(endpoints.Config{
-		Client: client, Services: services, Pods: pods, Endpoints: written, Recorder: m.Recorder(endpoints.Component),
+		Client: client, Services: services, Pods: pods, Endpoints: written, Recorder: m.GetEventRecorderFor(endpoints.Component),
 	}, o.Endpoints)
 }
 
@@ -96,7 +96,7 @@ func newEndpointSlice(m *manager.Manager, o Options) (manager.Runnable, error) {
 	}
 	return endpointslice.New(endpointslice.Config{
 		Client: client, Services: services, Pods: pods, Nodes: nodes, EndpointSlices: slices,
-		Recorder: m.Recorder(endpointslice.Component),
+		Recorder: m.GetEventRecorderFor(endpointslice.Component),
 	}, o.EndpointSlice)
 }
 
@@ -116,6 +116,6 @@ func newGarbageCollector(m *manager.Manager, o Options) (manager.Runnable, error
 		return nil, err
 	}
 	return garbagecollector.New(garbagecollector.Config{
-		Client: client, Metadata: objects, Informers: m.Informers(), Recorder: m.Recorder(garbagecollector.Component),
+		Client: client, Metadata: objects, Informers: m.Informers(), Recorder: m.GetEventRecorderFor(garbagecollector.Component),
 	}, o.GarbageCollector)
 }

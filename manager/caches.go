@@ -58,10 +58,16 @@ func keyOf(c *client.Cluster, example informer.Object) (cacheKey, error) {
 	return key, nil
 }
 
-// Cluster returns a client that reads from the manager's informers, writes to the API server, and sees its own writes
+// GetClient returns a client that reads from the manager's informers, writes to the API server, and sees its own writes
 // at once; see package client. A write with the context of a runnable that needs leadership fails once another process
 // could have acquired the lease.
-func (m *Manager) Cluster() *client.Cluster { return m.cluster }
+func (m *Manager) GetClient() *client.Cluster { return m.cluster }
+
+// GetFieldIndexer returns what GetClient returns, for its IndexField.
+func (m *Manager) GetFieldIndexer() *client.Cluster { return m.cluster }
+
+// GetAPIReader returns a reader that asks the API server instead of the caches, also before the manager runs.
+func (m *Manager) GetAPIReader() client.Reader { return m.cluster.APIReader() }
 
 // CacheOf returns what Options.Caches holds for objects like example, in its representation. It returns the zero value
 // if there is no entry or the kind is unknown.

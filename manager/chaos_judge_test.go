@@ -70,7 +70,7 @@ func (c *chaos) judgeProcess(p *chaosProcess) {
 	if code, body := get(p.life.Manager, "/readyz"); code != http.StatusOK {
 		c.t.Errorf("process %s: %d %s", p.name, code, body)
 	}
-	cached := p.life.Cluster()
+	cached := p.life.GetClient()
 	for _, list := range []client.ObjectList{&appsv1.ReplicaSetList{}, &corev1.SecretList{}, &corev1.ConfigMapList{}} {
 		err := cached.List(c.t.Context(), list) // It settles the writes whose answers were lost.
 		if errors.Is(err, client.ErrStale) {

@@ -37,7 +37,7 @@ type chaosOperator struct{ *client.Cluster }
 
 // chaosControllers gives a manager the operator, and a second controller that reads what the first one makes.
 func chaosControllers(m *manager.Manager) error {
-	operator := chaosOperator{m.Cluster()}
+	operator := chaosOperator{m.GetClient()}
 	err := builder.ControllerManagedBy(m).Named("operator").For(&appsv1.ReplicaSet{}).Owns(&corev1.Secret{}).
 		WithOptions(reconcile.Options[reconcile.Request]{Workers: 2}).Complete(reconcile.Func[reconcile.Request](operator.reconcile))
 	if err != nil {

@@ -184,7 +184,7 @@ func New(config *rest.Config, o Options) (*Manager, error) {
 	}
 	m.events = events.New(sender.CoreV1(), o.Events)
 	if o.LeaderElection.Enabled {
-		if m.election, err = newElection(config, o.LeaderElection, m.Recorder(o.LeaderElection.Name)); err != nil {
+		if m.election, err = newElection(config, o.LeaderElection, m.GetEventRecorderFor(o.LeaderElection.Name)); err != nil {
 			return nil, fmt.Errorf("manager: %w", err)
 		}
 	}
@@ -271,19 +271,21 @@ func (m *Manager) Informers() *informer.Factory { return m.informers }
 // leadership fails once another process could have acquired the lease.
 func (m *Manager) Client() kubernetes.Interface { return m.client }
 
-// Config returns a copy of the configuration of Client, for creating further clients.
-func (m *Manager) Config() *rest.Config { return rest.CopyConfig(m.config) }
+// GetConfig returns a copy of the configuration of Client, for creating further clients.
+func (m *Manager) GetConfig() *rest.Config { return rest.CopyConfig(m.config) }
 
-// Scheme returns the scheme, which maps Go types to kinds.
-func (m *Manager) Scheme() *runtime.Scheme {
+// GetScheme returns the scheme, which maps Go types to kinds.
+func (m *Manager) GetScheme() *runtime.Scheme {
 	if m.options.Informers.Scheme != nil {
 		return m.options.Informers.Scheme
 	}
 	return scheme.Scheme
 }
 
-// Recorder returns a recorder of events for the named component.
-func (m *Manager) Recorder(component string) events.Recorder { return m.events.Recorder(component) }
+// GetEventRecorderFor returns a recorder of events for the named component.
+func (m *Manager) GetEventRecorderFor(component string) events.Recorder {
+	return m.events.Recorder(component)
+}
 
 // QueueMetrics returns the metrics provider for the queues of controllers, or nil if nothing is measured.
 func (m *Manager) QueueMetrics() workqueue.MetricsProvider {

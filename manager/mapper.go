@@ -118,9 +118,9 @@ func (r *reloading) RESTMappings(kind schema.GroupKind, versions ...string) ([]*
 // errNoScope is the error of IsNamespaced for a mapping without a scope.
 var errNoScope = errors.New("the server does not say whether the kind has namespaces")
 
-// RESTMapper returns a mapper between kinds and the server's resources. It reads the server's discovery at first use,
+// GetRESTMapper returns a mapper between kinds and the server's resources. It reads the server's discovery at first use,
 // and again for a kind that it does not know, so that CustomResourceDefinitions can be added while the manager runs.
-func (m *Manager) RESTMapper() meta.RESTMapper {
+func (m *Manager) GetRESTMapper() meta.RESTMapper {
 	if m.options.Informers.Mapper != nil {
 		return m.options.Informers.Mapper
 	}
@@ -129,7 +129,7 @@ func (m *Manager) RESTMapper() meta.RESTMapper {
 
 // IsNamespaced reports whether objects of that kind live in namespaces. It asks the RESTMapper.
 func (m *Manager) IsNamespaced(kind schema.GroupKind) (bool, error) {
-	mapping, err := m.RESTMapper().RESTMapping(kind)
+	mapping, err := m.GetRESTMapper().RESTMapping(kind)
 	if err != nil {
 		return false, err
 	}

@@ -54,7 +54,7 @@ func TestMapperFindsNewKinds(t *testing.T) {
 		if got, err := m.IsNamespaced(web); err != nil || !got {
 			t.Errorf("new kind: %v, %v", got, err)
 		}
-		gvr, err := m.RESTMapper().ResourceFor(schema.GroupVersionResource{Group: "demo.io", Resource: "webs"})
+		gvr, err := m.GetRESTMapper().ResourceFor(schema.GroupVersionResource{Group: "demo.io", Resource: "webs"})
 		if err != nil || gvr.Version != "v1" {
 			t.Errorf("resource %v, %v", gvr, err)
 		}

@@ -45,14 +45,14 @@ func missedOverTenures(t *testing.T, next func(t *testing.T, w *world, l *life))
 	err := builder.ControllerManagedBy(m).For(&corev1.ConfigMap{}).Owns(&corev1.Secret{}).Complete(
 		reconcile.Func[reconcile.Request](func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
 			var parent corev1.ConfigMap
-			if err := m.Cluster().Get(ctx, r.NamespacedName, &parent); err != nil || r.Name != "parent" {
+			if err := m.GetClient().Get(ctx, r.NamespacedName, &parent); err != nil || r.Name != "parent" {
 				return reconcile.Result{}, client.IgnoreNotFound(err)
 			}
 			runs++
 			child := &corev1.Secret{}
 			child.Namespace, child.Name = r.Namespace, "child"
-			_, err := client.CreateOrUpdate(ctx, m.Cluster(), child, func() error {
-				return client.SetControllerReference(&parent, child, m.Scheme())
+			_, err := client.CreateOrUpdate(ctx, m.GetClient(), child, func() error {
+				return client.SetControllerReference(&parent, child, m.GetScheme())
 			})
 			return reconcile.Result{}, err
 		}))

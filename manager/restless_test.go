@@ -28,11 +28,11 @@ func restless(t *testing.T, server *localapi.Server) *manager.Manager {
 	err = ctrl.NewControllerManagedBy(m).For(&corev1.ConfigMap{}).Complete(ctrl.ReconcilerFunc(
 		func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
 			var cm corev1.ConfigMap
-			if err := m.Cluster().Get(ctx, r.NamespacedName, &cm); err != nil {
+			if err := m.GetClient().Get(ctx, r.NamespacedName, &cm); err != nil {
 				return ctrl.Result{}, client.IgnoreNotFound(err)
 			}
 			cm.Data = map[string]string{"seen": cm.ResourceVersion}
-			return ctrl.Result{}, m.Cluster().Update(ctx, &cm, client.FieldOwner("greeter"))
+			return ctrl.Result{}, m.GetClient().Update(ctx, &cm, client.FieldOwner("greeter"))
 		}))
 	if err == nil {
 		_, err = m.Client().CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, metav1.CreateOptions{})

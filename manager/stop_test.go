@@ -37,7 +37,7 @@ func TestStopLetsWorkFinishThenEventsThenTheLease(t *testing.T) {
 				return reconcile.Result{}, nil
 			}
 			_, err := m.Client().CoreV1().ConfigMaps("default").Create(ctx, cm, metav1.CreateOptions{})
-			m.Recorder("slow").Eventf(cm, corev1.EventTypeNormal, "Done", "created %s", cm.Name)
+			m.GetEventRecorderFor("slow").Eventf(cm, corev1.EventTypeNormal, "Done", "created %s", cm.Name)
 			return reconcile.Result{}, err
 		})
 		w.create(t, m, "work")

@@ -91,7 +91,7 @@ func newCandidate(t *testing.T, w *world, name string) *candidate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	outside := m.Config()
+	outside := m.GetConfig()
 	outside.QPS = -1
 	outside.Wrap(c.work.wrap) // around the fence
 	client, err := kubernetes.NewForConfig(outside)

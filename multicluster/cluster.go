@@ -38,10 +38,10 @@ func ClusterOf(m *manager.Manager) *Cluster {
 	}
 	hub := newMember(LocalCluster, "local", nil)
 	hub.now = Live
-	hub.cluster = &Cluster{Cluster: m.Cluster(), config: m.Config(), informers: m.Informers(), member: hub}
+	hub.cluster = &Cluster{Cluster: m.GetClient(), config: m.GetConfig(), informers: m.Informers(), member: hub}
 	hub.cluster.info.Store(&ClusterInfo{})
 	hub.cluster.clientset = func() (kubernetes.Interface, error) { return m.Client(), nil }
-	hub.cluster.recorders.of = m.Recorder
+	hub.cluster.recorders.of = m.GetEventRecorderFor
 	return hub.cluster
 }
 

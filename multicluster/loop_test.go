@@ -202,7 +202,7 @@ func TestClustersThatComeAndGoAreHeardOf(t *testing.T) {
 					return nil, errors.New("the local cluster is away")
 				}
 				var all corev1.ConfigMapList
-				err = w.local.Cluster().List(ctx, &all)
+				err = w.local.GetClient().List(ctx, &all)
 				for _, cm := range all.Items {
 					requests = append(requests, multicluster.RequestFor(c.Name(), cm.Namespace, cm.Name+c.Labels()["suffix"]))
 				}

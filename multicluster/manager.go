@@ -68,7 +68,7 @@ func New(local *manager.Manager, o Options) (*Manager, error) {
 		counts: newCounts(),
 	}
 	if m.scheme == nil {
-		m.scheme = local.Scheme()
+		m.scheme = local.GetScheme()
 	}
 	if o.UnreadyWithout < 0 || o.UnreadyWithout > 1 {
 		return nil, fmt.Errorf("fleet %s: UnreadyWithout is %v; it is a share of the clusters, from 0 to 1", o.Name, o.UnreadyWithout)

@@ -25,7 +25,7 @@ func newManager(ctx context.Context, config *rest.Config, names NameServer) (*ct
 	if err != nil {
 		return nil, err
 	}
-	r := &Reconciler{Client: mgr.GetClient(), Names: names, Recorder: mgr.Recorder("website-controller")}
+	r := &Reconciler{Client: mgr.GetClient(), Names: names, Recorder: mgr.GetEventRecorderFor("website-controller")}
 	return mgr, r.SetupWithManager(ctx, mgr)
 }
 

@@ -89,7 +89,7 @@ func NewManager(config *rest.Config, o manager.Options) (*Manager, error) {
 	if m.core, err = own.New(config, m.coreOptions(election)); err != nil {
 		return nil, err
 	}
-	m.config = m.core.Config()
+	m.config = m.core.GetConfig()
 	m.config.ContentType, m.config.AcceptContentTypes = config.ContentType, config.AcceptContentTypes // Chosen by kind.
 	if m.http, err = rest.HTTPClientFor(m.config); err != nil {
 		return nil, err

@@ -27,7 +27,7 @@ func (m *Manager) GetEventRecorderFor(name string) record.EventRecorder {
 		m.series.sinkOf(b)
 		return b.NewRecorder(m.o.Cache.Scheme, corev1.EventSource{Component: name})
 	}
-	return eventRecorder{m.core.Recorder(name)}
+	return eventRecorder{m.core.GetEventRecorderFor(name)}
 }
 
 // GetEventRecorder records events of the newer API, whose repetitions client-go gathers into series.

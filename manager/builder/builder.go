@@ -269,7 +269,7 @@ func (b *Builder) kindOf(object informer.Object) (schema.GroupVersionKind, error
 		}
 		return told, nil
 	}
-	kinds, _, err := b.manager.Scheme().ObjectKinds(object)
+	kinds, _, err := b.manager.GetScheme().ObjectKinds(object)
 	if err != nil {
 		return told, fmt.Errorf("the manager's scheme does not know the type: call AddToScheme of its package, and give the scheme to the manager in Options.Informers.Scheme (%w)", err)
 	}

@@ -317,7 +317,7 @@ func TestCachesOfTheManager(t *testing.T) {
 		r.want(t, "the manager's caches", "default/a")
 		others.want(t, "a call's own", "default/b")
 		var read corev1.ConfigMap
-		if err := m.Cluster().Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "a"}, &read); err != nil || read.Data != nil {
+		if err := m.GetClient().Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "a"}, &read); err != nil || read.Data != nil {
 			t.Errorf("read %v, %v", read.Data, err)
 		}
 		if n := len(m.Informers().Health()); n != 2 {

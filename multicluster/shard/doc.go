@@ -1,6 +1,6 @@
 // Package shard spreads a fleet's clusters over the replicas of a process, and the objects of one big cluster.
 //
-//	fleet := multicluster.Options{Owner: owner, …}      // owner, err := shard.New(mgr.Config(), shard.Options{Identity: podName})
+//	fleet := multicluster.Options{Owner: owner, …}      // owner, err := shard.New(mgr.GetConfig(), shard.Options{Identity: podName})
 //
 // # How
 //

@@ -211,7 +211,7 @@ func startOurs(t *testing.T, config *rest.Config) func(context.Context) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := m.Cluster()
+	c := m.GetClient()
 	err = ctrl.NewControllerManagedBy(m).For(&corev1.ConfigMap{}).Complete(ctrl.ReconcilerFunc(
 		func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
 			var cm corev1.ConfigMap

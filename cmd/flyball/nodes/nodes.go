@@ -43,7 +43,7 @@ func AddNamespaces(m *manager.Manager) error {
 	f := m.Informers()
 	config := namespaces.Config{Client: m.Client()}
 	var errs [4]error
-	config.Metadata, errs[0] = metadata.NewForConfig(m.Config())
+	config.Metadata, errs[0] = metadata.NewForConfig(m.GetConfig())
 	config.Namespaces, errs[1] = informer.For[*corev1.Namespace](f)
 	config.ServiceAccounts, errs[2] = informer.For[*corev1.ServiceAccount](f)
 	config.Pods, errs[3] = informer.For[*corev1.Pod](f)

@@ -65,7 +65,7 @@ func (p *Provider) Run(ctx context.Context, fleet multicluster.Fleet) error {
 		var found []multicluster.Announcement
 		if name := p.o.Name(n); name != "" {
 			found = append(found, multicluster.Announcement{
-				Name: name, Identity: string(n.UID), Config: confined(p.local.Config(), n.Name), Namespace: n.Name, Labels: n.Labels,
+				Name: name, Identity: string(n.UID), Config: confined(p.local.GetConfig(), n.Name), Namespace: n.Name, Labels: n.Labels,
 			})
 		}
 		p.roster.Found(ctx, key, found)

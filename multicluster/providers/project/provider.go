@@ -49,7 +49,7 @@ func New(local *manager.Manager, o Options) (*Provider, error) {
 		o.Discovery = External()
 	}
 	if o.Config == nil {
-		o.Config = local.Config()
+		o.Config = local.GetConfig()
 	}
 	if o.Name == nil {
 		o.Name = (*unstructured.Unstructured).GetName

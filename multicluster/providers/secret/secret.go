@@ -82,7 +82,7 @@ func (p *Provider) Health() error { return p.roster.Health() }
 
 // Run implements multicluster.Provider. The local manager runs the informer.
 func (p *Provider) Run(ctx context.Context, fleet multicluster.Fleet) error {
-	recorder := p.local.Recorder("secret-provider")
+	recorder := p.local.GetEventRecorderFor("secret-provider")
 	see := func(key string, s *corev1.Secret) {
 		found, err := p.read(s)
 		if err == nil {

@@ -42,7 +42,7 @@ func New(ctx context.Context, config *rest.Config, base ctrl.Options, o Options)
 		return nil, fmt.Errorf("add indexes: %w", err)
 	}
 	o = o.withDefaults()
-	c, recorder := mgr.GetClient(), mgr.Recorder(Name)
+	c, recorder := mgr.GetClient(), mgr.GetEventRecorderFor(Name)
 	return mgr, errors.Join(
 		(&poolReconciler{Client: c, options: o, recorder: recorder}).setup(mgr),
 		(&sliceReconciler{Client: c, options: o, recorder: recorder}).setup(mgr),

@@ -55,7 +55,7 @@ func New(config *rest.Config, base ctrl.Options, o Options) (*Operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	projects := &projectReconciler{Client: mgr.GetClient(), options: o, provider: provider, recorder: mgr.Recorder(Name)}
+	projects := &projectReconciler{Client: mgr.GetClient(), options: o, provider: provider, recorder: mgr.GetEventRecorderFor(Name)}
 	if err := projects.setup(mgr); err != nil {
 		return nil, fmt.Errorf("projects: %w", err)
 	}

@@ -282,7 +282,7 @@ func testNothingExpires(a api) {
 // testEventsAndStart: a manager with an event recorder starts, records while it starts, and stops.
 func testEventsAndStart(a api) {
 	a.runManager(func(m *manager.Manager) {
-		m.Recorder("early").Eventf(configMap("x", "1"), corev1.EventTypeNormal, "Started", "while the manager runs")
+		m.GetEventRecorderFor("early").Eventf(configMap("x", "1"), corev1.EventTypeNormal, "Started", "while the manager runs")
 	})
 	a.store.equal("events", a.recorded(), []string{"Started"})
 }
@@ -294,7 +294,7 @@ func testEventsInOrderRecorded(a api) {
 		subject := a.create(configMap("x", "1"))
 		for i := range 20 {
 			want = append(want, fmt.Sprintf("Step%02d", i))
-			m.Recorder("test").Eventf(subject, corev1.EventTypeNormal, want[i], "done")
+			m.GetEventRecorderFor("test").Eventf(subject, corev1.EventTypeNormal, want[i], "done")
 		}
 	})
 	a.store.equal("events", a.recorded(), want)
