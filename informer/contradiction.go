@@ -38,7 +38,8 @@ type ContradictionError struct {
 func (e *ContradictionError) Stands() bool { return e.holds == nil || e.holds() }
 
 func (e *ContradictionError) Error() string {
-	return fmt.Sprintf("the server has had no %s %s for %v, which the cache holds: it is listed anew", e.Resource, e.Key, time.Since(e.Since).Round(time.Second))
+	return fmt.Sprintf("the server has had no %s %s for %v, but the cache holds it: relisting",
+		e.Resource, e.Key, time.Since(e.Since).Round(time.Second))
 }
 
 // Contradicted is told that the server refused the request w because it has no such object, or another one under its name. It returns nil
@@ -57,7 +58,7 @@ func (f *Factory) Contradicted(ctx context.Context, w Written) *ContradictionErr
 		if !act {
 			continue
 		}
-		klog.FromContext(ctx).Info("The server contradicts the cache, which is listed anew", "resource", err.Resource, "object", err.Key, "duration", time.Since(err.Since))
+		klog.FromContext(ctx).Info("The server contradicts the cache: relisting", "resource", err.Resource, "object", err.Key, "duration", time.Since(err.Since))
 		f.history.lost() // Whoever lists next asks who the server is.
 		for _, src := range c.informer.sources {
 			if src.namespace == "" || src.namespace == w.Namespace {

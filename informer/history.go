@@ -71,7 +71,7 @@ func (h *history) ended(ctx context.Context, resource, position, version string)
 	h.uncertain = map[string]time.Time{group: time.Now()}
 	members := h.nextLocked()
 	h.mu.Unlock()
-	klog.FromContext(ctx).Info("The server's history went back: all caches are listed anew", "position", position, "resourceVersion", version)
+	klog.FromContext(ctx).Info("The server's history went back: relisting all caches", "position", position, "resourceVersion", version)
 	interruptAll(members)
 	return true
 }
@@ -133,7 +133,7 @@ func (h *history) verify(ctx context.Context) {
 	}
 	last, members := h.identified(identity, losses)
 	if members != nil {
-		klog.FromContext(ctx).Info("Another server has taken the place of the last one: all caches are listed anew",
+		klog.FromContext(ctx).Info("Another server has taken the place of the last one: relisting all caches",
 			"identity", identity, "lastIdentity", last)
 		interruptAll(members)
 	}

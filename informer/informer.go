@@ -86,7 +86,8 @@ var (
 	// ErrStopped says that the informer's Run has ended; it cannot be used again for what was asked.
 	ErrStopped = errors.New("informer has stopped")
 	// ErrAnotherHistory says that the server's history has ended, and that the cache is of the last one.
-	ErrAnotherHistory = errors.New("the server's history went back, or another server has taken its place: the cache is of before and is listed anew")
+	ErrAnotherHistory = errors.New("the server's history went back, or another server has taken its place: " +
+		"the cache is outdated, relisting")
 	// ErrRefused says that the server refuses to list: a permission is missing, or the credentials are not accepted.
 	ErrRefused = errors.New("the server refuses to list")
 	// ErrNotFollowed says that a namespace is not one of those that the informer is restricted to.

@@ -56,7 +56,10 @@ func ExampleNewTestWith_customResource() {
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	nightly := &Backup{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "nightly"}, Spec: BackupSpec{Schedule: "@daily"}}
+	nightly := &Backup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "nightly"},
+		Spec:       BackupSpec{Schedule: "@daily"},
+	}
 	server := localapi.NewTestWith(t, localapi.Options{Scheme: scheme}, nightly, definitions[0])
 
 	c, err := client.New(server.RESTConfig(), client.Options{Scheme: scheme})

@@ -66,7 +66,7 @@ func TestContradictionIsSettledByAList(t *testing.T) {
 		})
 		time.Sleep(time.Second)
 		write()
-		const says = "informer configmaps: the server has had no configmaps default/a for 2s, which the cache holds: it is listed anew"
+		const says = "informer configmaps: the server has had no configmaps default/a for 2s, but the cache holds it: relisting"
 		if err := m.Ready(); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("ready: %v", err)
 		}
