@@ -22,20 +22,22 @@ const (
 	domainField = "spec.domain"
 )
 
-// NameServer is outside of the cluster: nothing there is deleted by anybody but us. Its methods are idempotent.
+// NameServer is outside the cluster, so garbage collection does not reach it: only this controller deletes its entries.
+// Its methods are idempotent.
 type NameServer interface {
 	Set(ctx context.Context, domain, target string) error
 	Remove(ctx context.Context, domain, target string) error
 }
 
-// Reconciler keeps Websites.
+// Reconciler reconciles Websites.
 type Reconciler struct {
 	client.Client
 	Names    NameServer
 	Recorder events.Recorder
 }
 
-// SetupWithManager makes the controller. Websites that wait for a domain are asked again when another one of that domain changes.
+// SetupWithManager builds the controller. When a Website changes, the other Websites of its domain are reconciled too,
+// because they may be waiting for the domain.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr *ctrl.Manager) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &Website{}, domainField, domainOf); err != nil {
 		return err
@@ -49,7 +51,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr *ctrl.Manager) er
 
 func domainOf(obj client.Object) []string { return []string{obj.(*Website).Spec.Domain} }
 
-// rivals are the other Websites of a domain.
+// rivals returns requests for the other Websites of a domain.
 func (r *Reconciler) rivals(ctx context.Context, obj client.Object) []ctrl.Request {
 	var requests []ctrl.Request
 	for _, w := range r.sameDomain(ctx, obj.(*Website)) {
@@ -60,10 +62,11 @@ func (r *Reconciler) rivals(ctx context.Context, obj client.Object) []ctrl.Reque
 	return requests
 }
 
-// sameDomain lists the Websites of a domain, the one that came first at the front.
+// sameDomain lists the Websites of a domain, oldest first. The oldest one has the domain.
 func (r *Reconciler) sameDomain(ctx context.Context, w *Website) []Website {
 	var list WebsiteList
-	// As the cache has it: an event handler must not wait, and the reconciler is asked again by the next event.
+	// Lagging: a read from the cache as it is, because an event handler must not block. The next event triggers another
+	// reconcile.
 	if err := r.List(ctx, &list, client.MatchingFields{domainField: w.Spec.Domain}, client.Lagging); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Websites of a domain cannot be listed", "domain", w.Spec.Domain)
 	}
@@ -81,7 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (_ ctr
 	}
 	deleting, err := client.Finalize(ctx, r, &website, finalizer, func(ctx context.Context) error {
 		if website.Status.URL == "" {
-			return nil // It never had the domain.
+			return nil // it never had the domain
 		}
 		return r.Names.Remove(ctx, website.Spec.Domain, request.String())
 	})
@@ -99,7 +102,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (_ ctr
 	return ctrl.Result{}, errors.Join(err, status.Patch(ctx, &website))
 }
 
-// publish makes what belongs to a Website, and says how it went.
+// publish creates what belongs to a Website, and returns its condition.
 func (r *Reconciler) publish(ctx context.Context, w *Website) (state conditions.State, reason, message string, err error) {
 	if first := r.sameDomain(ctx, w); len(first) > 0 && first[0].UID != w.UID {
 		w.Status.URL = ""

@@ -1,6 +1,7 @@
-// Command crd is a controller of a resource of its own: a Website has a domain, which no other Website may have, and a page. The
-// controller keeps a ConfigMap with the page and an entry in a name server outside the cluster, tells in the status how it
-// goes and in events what it did, and takes the entry back, by a finalizer, before a Website goes.
+// Command crd is a controller of a custom resource. A Website has a page and a domain, which no other Website may have.
+// The controller maintains a ConfigMap with the page and an entry in a name server outside the cluster. It reports its
+// progress in the status and its actions as events. A finalizer makes sure that it removes the entry before a Website
+// is gone.
 //
-// website.go is the type, crd.yaml its definition, controller.go what is done about it.
+// website.go has the type, crd.yaml its definition, and controller.go the controller.
 package main

@@ -14,7 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/manager/ctrl"
 )
 
-// newManager makes the process.
+// newManager returns a manager that runs the controller.
 func newManager(ctx context.Context, config *rest.Config, names NameServer) (*ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	if err := clientscheme.AddToScheme(scheme); err != nil {
@@ -29,7 +29,7 @@ func newManager(ctx context.Context, config *rest.Config, names NameServer) (*ct
 	return mgr, r.SetupWithManager(ctx, mgr)
 }
 
-// logged is a name server that only says what it would do.
+// logged is a name server that only logs what it would do.
 type logged struct{}
 
 // Set implements [NameServer].

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// groupVersion is that of the Website.
+// groupVersion is the group and version of Website.
 var groupVersion = schema.GroupVersion{Group: "examples.flyball.dev", Version: "v1"}
 
 // Website is a page under a domain.
@@ -17,19 +17,19 @@ type Website struct {
 	Status            WebsiteStatus `json:"status,omitempty,omitzero"`
 }
 
-// WebsiteSpec is what is asked for.
+// WebsiteSpec is the desired state of a Website.
 type WebsiteSpec struct {
 	Domain string `json:"domain"`
 	HTML   string `json:"html"`
 }
 
-// WebsiteStatus is how it is.
+// WebsiteStatus is the observed state of a Website.
 type WebsiteStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	URL        string             `json:"url,omitempty"`
 }
 
-// WebsiteList is a list of them.
+// WebsiteList is a list of Websites.
 type WebsiteList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`

@@ -23,7 +23,7 @@ const jobOwner = ".metadata.controller"
 // Reconciler reconciles CronJobs.
 type Reconciler struct{ client.Client }
 
-// SetupWithManager makes the controller: it hears of CronJobs, and of the Jobs that they own.
+// SetupWithManager builds the controller. It watches CronJobs, and the Jobs that they own.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr *ctrl.Manager) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &batchv1.Job{}, jobOwner, ownerOf); err != nil {
 		return err
@@ -35,7 +35,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr *ctrl.Manager) er
 		Complete(r)
 }
 
-// ownerOf is the index function: the name of the CronJob, and nothing for the Jobs of others, those of Kubernetes' CronJobs too.
+// ownerOf is the index function. It returns the name of the CronJob that controls a Job, and nothing for other Jobs,
+// including those of Kubernetes' own CronJobs.
 func ownerOf(obj client.Object) []string {
 	owner := metav1.GetControllerOf(obj)
 	if owner == nil || owner.APIVersion != groupVersion.String() || owner.Kind != "CronJob" {
@@ -46,12 +47,12 @@ func ownerOf(obj client.Object) []string {
 
 // Reconcile implements ctrl.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	// 1. The CronJob.
+	// 1. Load the CronJob.
 	var cron CronJob
 	if err := r.Get(ctx, request.NamespacedName, &cron); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	// 2. Its Jobs, and the status that follows from them.
+	// 2. List its Jobs, and update the status.
 	var list batchv1.JobList
 	if err := r.List(ctx, &list, client.InNamespace(request.Namespace), client.MatchingFields{jobOwner: request.Name}); err != nil {
 		return ctrl.Result{}, fmt.Errorf("list jobs: %w", err)
@@ -60,15 +61,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.updateStatus(ctx, &cron, all); err != nil {
 		return ctrl.Result{}, fmt.Errorf("update status: %w", err)
 	}
-	// 3. The history.
+	// 3. Clean up the history.
 	if err := r.cleanUp(ctx, &cron, all); err != nil {
 		return ctrl.Result{}, fmt.Errorf("clean up: %w", err)
 	}
-	// 4. A suspended one waits for its next change. So does one that goes.
+	// 4. Stop if the CronJob is suspended or being deleted. Its next change triggers another reconcile.
 	if cron.Spec.Suspend || cron.DeletionTimestamp != nil {
 		return ctrl.Result{}, nil
 	}
-	// 5. The run that is due.
+	// 5. Find the run that is due.
 	schedule, err := ParseSchedule(cron.Spec.Schedule)
 	if err != nil {
 		return ctrl.Result{}, reconcile.Terminal(err)
@@ -78,20 +79,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, reconcile.Terminal(err)
 	}
-	// 6. Its Job, if it may begin.
+	// 6. Start its Job, if it may still begin.
 	if !missed.IsZero() && !cron.tooLate(missed, now) {
 		if err := r.start(ctx, &cron, all, missed); err != nil {
 			return ctrl.Result{}, fmt.Errorf("start the run of %s: %w", missed.Format(time.RFC3339), err)
 		}
 	}
-	// 7. The next one.
+	// 7. Requeue for the next run.
 	if next.IsZero() {
 		return ctrl.Result{}, nil
 	}
 	return ctrl.Result{RequeueAfter: next.Sub(now)}, nil
 }
 
-// updateStatus says which Jobs are active, and when the newest was due. That never goes back: the newest Job may be deleted.
+// updateStatus records which Jobs are active, and the scheduled time of the newest. That time never goes back, even if
+// the newest Job is deleted.
 func (r *Reconciler) updateStatus(ctx context.Context, cron *CronJob, all jobs) error {
 	status := CronJobStatus{LastScheduleTime: cron.Status.LastScheduleTime}
 	if all.newest != nil && (status.LastScheduleTime == nil || status.LastScheduleTime.Before(all.newest)) {
@@ -113,7 +115,7 @@ func (r *Reconciler) updateStatus(ctx context.Context, cron *CronJob, all jobs) 
 	return r.Status().Update(ctx, cron)
 }
 
-// cleanUp deletes the oldest of the finished Jobs that are too many.
+// cleanUp deletes the oldest finished Jobs beyond the history limits.
 func (r *Reconciler) cleanUp(ctx context.Context, cron *CronJob, all jobs) error {
 	var failed []error
 	for _, job := range append(surplus(all.successful, cron.Spec.SuccessfulJobsHistoryLimit), surplus(all.failed, cron.Spec.FailedJobsHistoryLimit)...) {
@@ -122,18 +124,18 @@ func (r *Reconciler) cleanUp(ctx context.Context, cron *CronJob, all jobs) error
 	return errors.Join(failed...)
 }
 
-// remove deletes a Job, and its Pods after it.
+// remove deletes a Job, and its Pods in the background.
 func (r *Reconciler) remove(ctx context.Context, job *batchv1.Job) error {
 	return client.IgnoreNotFound(r.Delete(ctx, job, client.OnlyThis(job), client.PropagationPolicy(metav1.DeletePropagationBackground)))
 }
 
-// start makes the Job of a run, as the concurrency policy allows.
+// start creates the Job of a run, if the concurrency policy allows it.
 func (r *Reconciler) start(ctx context.Context, cron *CronJob, all jobs, run time.Time) error {
 	if len(all.active) > 0 {
 		switch cron.Spec.ConcurrencyPolicy {
 		case ForbidConcurrent:
 			ctrl.LoggerFrom(ctx).V(2).Info("Run waits for the one before", "active", len(all.active))
-			return nil // The end of the active Job wakes us.
+			return nil // the end of the active Job triggers another reconcile
 		case ReplaceConcurrent:
 			for _, job := range all.active {
 				if err := r.remove(ctx, job); err != nil {

@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// groupVersion is that of the CronJob here. The one of Kubernetes is in batch/v1.
+// groupVersion is the group and version of this CronJob. Kubernetes' own is in batch/v1.
 var groupVersion = schema.GroupVersion{Group: "batch.examples.flyball.dev", Version: "v1"}
 
-// CronJob makes Jobs at the times of a schedule.
+// CronJob creates Jobs at the times of a schedule.
 type CronJob struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -19,40 +19,40 @@ type CronJob struct {
 	Status            CronJobStatus `json:"status,omitempty,omitzero"`
 }
 
-// ConcurrencyPolicy says what happens when a run is due while the one before is active.
+// ConcurrencyPolicy decides what happens when a run is due while the previous one is active.
 type ConcurrencyPolicy string
 
-// The policies. The empty one is Allow.
+// The policies. The empty policy means Allow.
 const (
 	AllowConcurrent   ConcurrencyPolicy = "Allow"
-	ForbidConcurrent  ConcurrencyPolicy = "Forbid"  // the run waits until the other is over
-	ReplaceConcurrent ConcurrencyPolicy = "Replace" // the other is deleted
+	ForbidConcurrent  ConcurrencyPolicy = "Forbid"  // the run waits until the previous one has finished
+	ReplaceConcurrent ConcurrencyPolicy = "Replace" // the previous run is deleted
 )
 
-// CronJobSpec is what is asked for.
+// CronJobSpec is the desired state of a CronJob.
 type CronJobSpec struct {
-	// Schedule has five fields, as cron has them, in UTC; see [ParseSchedule].
+	// Schedule has the five fields of cron, in UTC; see [ParseSchedule].
 	Schedule string `json:"schedule"`
-	// StartingDeadlineSeconds is how late a run may begin; nil: as late as it likes.
+	// StartingDeadlineSeconds is how late a run may begin. Nil means any time.
 	StartingDeadlineSeconds *int64            `json:"startingDeadlineSeconds,omitempty"`
 	ConcurrencyPolicy       ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
-	// Suspend stops further runs. Those that are active go on.
+	// Suspend stops further runs. Active ones continue.
 	Suspend     bool                    `json:"suspend,omitempty"`
 	JobTemplate batchv1.JobTemplateSpec `json:"jobTemplate"`
-	// SuccessfulJobsHistoryLimit and FailedJobsHistoryLimit are how many finished Jobs are kept; nil: all.
+	// SuccessfulJobsHistoryLimit and FailedJobsHistoryLimit are how many finished Jobs are kept. Nil keeps all.
 	SuccessfulJobsHistoryLimit *int32 `json:"successfulJobsHistoryLimit,omitempty"`
 	FailedJobsHistoryLimit     *int32 `json:"failedJobsHistoryLimit,omitempty"`
 }
 
-// CronJobStatus is how it is.
+// CronJobStatus is the observed state of a CronJob.
 type CronJobStatus struct {
-	// Active are the Jobs that are not finished.
+	// Active lists the Jobs that have not finished.
 	Active []corev1.ObjectReference `json:"active,omitempty"`
-	// LastScheduleTime is the time in the schedule of the newest Job.
+	// LastScheduleTime is the scheduled time of the newest Job.
 	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
 }
 
-// CronJobList is a list of them.
+// CronJobList is a list of CronJobs.
 type CronJobList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`

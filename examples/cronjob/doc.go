@@ -1,9 +1,11 @@
-// Command cronjob is the controller of kubebuilder's tutorial, written afresh: a CronJob of its own API group makes a Job at each
-// time of its schedule, keeps as many finished ones as it is told, and lists the active ones in its status.
+// Command cronjob is the controller of kubebuilder's tutorial, written for this framework. A CronJob of its own API
+// group creates a Job at each time of its schedule, keeps a limited number of finished Jobs, and lists the active ones
+// in its status.
 //
-// cronjob.go is the type, crd.yaml its definition, schedule.go reads a schedule, due.go says which run is due: both know
-// nothing of clusters. pretend.go completes Jobs where nobody runs them. controller.go does the tutorial's seven steps. docs/coming-from-controller-runtime.md tells where it reads
-// differently from what is known, and why.
+// cronjob.go has the type and crd.yaml its definition. schedule.go parses a schedule and due.go finds the run that is
+// due; neither knows of clusters. pretend.go completes Jobs on clusters that do not run them. controller.go follows the
+// tutorial's seven steps. docs/coming-from-controller-runtime.md describes the differences from the tutorial, and the
+// reasons for them.
 //
 // To see it at work:
 //
@@ -13,5 +15,6 @@
 //	go run ./examples/cronjob --pretend-jobs 20s &
 //	kubectl get jobs -w
 //
-// Source: the CronJob tutorial of the kubebuilder book, https://book.kubebuilder.io/cronjob-tutorial/controller-implementation.
+// Source: the CronJob tutorial of the kubebuilder book,
+// https://book.kubebuilder.io/cronjob-tutorial/controller-implementation.
 package main

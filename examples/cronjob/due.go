@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// maxMissed is how many runs may have been missed. A schedule of which more were is more likely to be the fault of a clock than a
-// controller that slept, and nobody should count for hours.
+// maxMissed is how many runs may have been missed. If there are more, a wrong clock is a likelier cause than a
+// controller that was down, and counting them could take very long.
 const maxMissed = 100
 
-// errTooManyMissed asks for somebody to decide.
+// errTooManyMissed asks the user to decide.
 var errTooManyMissed = errors.New("more than 100 runs were missed: set or lower startingDeadlineSeconds, or check the clocks")
 
-// due returns the newest run that should have begun by now and has not (zero if there is none), and the next one after now (zero
-// if there is none any more). Runs before the newest are lost.
+// due returns the newest run that should have begun by now and has not, and the next one after now. Each is zero if
+// there is none. Missed runs before the newest are lost.
 func (c *CronJob) due(s Schedule, now time.Time) (missed, next time.Time, err error) {
 	since := c.CreationTimestamp.Time
 	if c.Status.LastScheduleTime != nil {
 		since = c.Status.LastScheduleTime.Time
 	}
 	if c.Spec.StartingDeadlineSeconds != nil {
-		// What should have begun before this will not.
+		// Runs due before this are too late to begin.
 		if earliest := now.Add(-time.Duration(*c.Spec.StartingDeadlineSeconds) * time.Second); earliest.After(since) {
 			since = earliest
 		}
@@ -36,7 +36,7 @@ func (c *CronJob) due(s Schedule, now time.Time) (missed, next time.Time, err er
 	return missed, next, nil
 }
 
-// tooLate says whether the run of that time must not begin any more.
+// tooLate reports whether the run of that time must not begin any more.
 func (c *CronJob) tooLate(run, now time.Time) bool {
 	d := c.Spec.StartingDeadlineSeconds
 	return d != nil && run.Add(time.Duration(*d)*time.Second).Before(now)

@@ -12,17 +12,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// scheduledAt is the annotation of a Job that has its time in the schedule.
+// scheduledAt is the annotation of a Job with its time in the schedule.
 const scheduledAt = "batch.examples.flyball.dev/scheduled-at"
 
-// jobs are those of one CronJob, by how they are; the finished ones oldest first.
+// jobs are the Jobs of one CronJob, by state. The finished ones are sorted, oldest first.
 type jobs struct {
 	active, successful, failed []*batchv1.Job
-	// newest is the time in the schedule of the newest; nil when there is none.
+	// newest is the scheduled time of the newest Job, or nil if there is none.
 	newest *metav1.Time
 }
 
-// sortJobs looks at every Job once.
+// sortJobs sorts Jobs by state, in one pass.
 func sortJobs(list []batchv1.Job) (all jobs) {
 	for i := range list {
 		job := &list[i]
@@ -48,7 +48,7 @@ func sortJobs(list []batchv1.Job) (all jobs) {
 	return all
 }
 
-// outcomeOf is the condition that says a Job is finished; "" while it is not.
+// outcomeOf returns the condition that marks a Job as finished, or "" if it has not finished.
 func outcomeOf(job *batchv1.Job) batchv1.JobConditionType {
 	for _, c := range job.Status.Conditions {
 		if (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue {
@@ -58,7 +58,7 @@ func outcomeOf(job *batchv1.Job) batchv1.JobConditionType {
 	return ""
 }
 
-// surplus are the finished Jobs beyond limit, oldest first.
+// surplus returns the finished Jobs beyond limit, oldest first.
 func surplus(finished []*batchv1.Job, limit *int32) []*batchv1.Job {
 	if limit == nil {
 		return nil
@@ -66,7 +66,8 @@ func surplus(finished []*batchv1.Job, limit *int32) []*batchv1.Job {
 	return finished[:max(len(finished)-int(*limit), 0)]
 }
 
-// jobFor makes the Job of one run. Its name says which: a second one for the same run cannot be created, whoever tries.
+// jobFor returns the Job of one run. Its name is derived from the time of the run, so a second Job for the same run
+// cannot be created.
 func (c *CronJob) jobFor(run time.Time) *batchv1.Job {
 	template := c.Spec.JobTemplate.DeepCopy()
 	job := &batchv1.Job{

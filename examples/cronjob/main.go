@@ -15,7 +15,8 @@ import (
 	"github.com/flyball-dev/flyball/manager/ctrl"
 )
 
-// newManager makes the process. With pretend, Jobs end by themselves after that long.
+// newManager returns a manager that runs the controller. If pretend is not zero, Jobs complete by themselves after that
+// time.
 func newManager(ctx context.Context, config *rest.Config, pretend time.Duration) (*ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	if err := clientscheme.AddToScheme(scheme); err != nil {

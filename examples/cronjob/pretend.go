@@ -12,15 +12,15 @@ import (
 	"github.com/flyball-dev/flyball/manager/ctrl"
 )
 
-// pretender completes Jobs some time after they were created, as if their Pods had run. It stands in for Kubernetes' Job
-// controller on clusters that have none, such as a "flyball serve".
+// pretender completes Jobs some time after their creation, as if their Pods had run. It stands in for Kubernetes' Job
+// controller on clusters without one, such as "flyball serve".
 type pretender struct {
 	client.Client
 	// after is how long a Job takes.
 	after time.Duration
 }
 
-// SetupWithManager makes the controller.
+// SetupWithManager builds the controller.
 func (p *pretender) SetupWithManager(mgr *ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).For(&batchv1.Job{}).Named("pretended-jobs").Complete(p)
 }

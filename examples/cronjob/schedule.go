@@ -7,14 +7,15 @@ import (
 	"time"
 )
 
-// Schedule is a set of minutes: those whose minute, hour, month and day are in it. Each field is a set of bits.
+// Schedule is a set of minutes: those whose minute, hour, month and day are in the respective field. Each field is a
+// bit set.
 type Schedule struct {
 	minutes, hours, days, months, weekdays uint64
-	// either says that a day need only be one of days or one of weekdays: both were restricted.
+	// either means that a day matches if it is in days or in weekdays. It is set if both were restricted.
 	either bool
 }
 
-// field is one of the five, and what numbers it may have.
+// field describes one of the five fields and the numbers it may have.
 type field struct {
 	name     string
 	min, max int
@@ -26,9 +27,9 @@ var shorthands = map[string]string{
 	"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *",
 }
 
-// ParseSchedule reads a schedule as crontab(5) has it: minute, hour, day of the month, month and day of the week, each a list
-// of numbers and ranges, or *, with a step after a slash; or a shorthand, as @daily. Sunday is 0 and 7. When both days are
-// restricted, one of them suffices.
+// ParseSchedule parses a schedule in the format of crontab(5): minute, hour, day of the month, month and day of the
+// week. Each is a list of numbers and ranges, or *, with an optional step after a slash. Shorthands such as @daily are
+// accepted. Sunday is 0 or 7. If both kinds of day are restricted, a match of either suffices.
 func ParseSchedule(text string) (Schedule, error) {
 	if long, known := shorthands[text]; known {
 		text = long
@@ -53,7 +54,7 @@ func ParseSchedule(text string) (Schedule, error) {
 	}, nil
 }
 
-// parse reads a list of ranges.
+// parse parses a list of ranges.
 func (f field) parse(word string) (set uint64, err error) {
 	for part := range strings.SplitSeq(word, ",") {
 		span, stepText, stepped := strings.Cut(part, "/")
@@ -96,10 +97,11 @@ func (f field) number(text string) (int, error) {
 	return n, nil
 }
 
-// horizon is how far Next looks: a 29th of February is there every eight years at the latest.
+// horizon is how far Next looks. Two 29ths of February are at most eight years apart.
 const horizon = 9 * 366 * 24 * time.Hour
 
-// Next returns the first minute of the schedule after t, in UTC; zero when there is none, as on a 30th of February.
+// Next returns the first minute of the schedule after t, in UTC. It returns the zero time if there is none, as for a
+// 30th of February.
 func (s Schedule) Next(t time.Time) time.Time {
 	t = t.UTC()
 	end := t.Add(horizon)

@@ -12,7 +12,8 @@ import (
 	"github.com/flyball-dev/flyball/multicluster/providers/project"
 )
 
-// newFleet makes the process: a manager of the cluster with the Projects and the originals, and the fleet that it runs.
+// newFleet builds the process: a manager of the cluster with the Projects and the originals, and the fleet that it
+// runs.
 func newFleet(config *rest.Config, d project.Discovery) (*multicluster.Manager, error) {
 	mgr, err := ctrl.NewManager(config, ctrl.Options{})
 	if err != nil {

@@ -24,20 +24,20 @@ import (
 //go:embed crd.yaml
 var definition []byte
 
-// site is a cluster with Projects, and the control planes of those: API servers in this process. A request goes to that which its
-// host names.
+// site is a cluster with Projects, together with their control planes. All are API servers in this process. The host of
+// a request selects the server.
 type site struct {
 	hub client.Client
 
 	mu      sync.Mutex
 	servers map[string]*localapi.Server
-	// away are the hosts that refuse connections.
+	// away holds the hosts that refuse connections.
 	away map[string]bool
 }
 
 const hubHost = "hub"
 
-// newSite makes the cluster, without Projects.
+// newSite creates the cluster, without Projects.
 func newSite(ctx context.Context) (*site, error) {
 	s := &site{servers: map[string]*localapi.Server{}, away: map[string]bool{}}
 	if err := s.serve(hubHost); err != nil {
@@ -57,7 +57,7 @@ func newSite(ctx context.Context) (*site, error) {
 	return s, nil
 }
 
-// discovery finds the control plane of a Project at the host of its name.
+// discovery finds the control plane of a Project at the host of the same name.
 func discovery() project.Discovery {
 	d := project.External()
 	d.Endpoint = "http://{{.Name}}"
@@ -99,7 +99,7 @@ func (s *site) cut(host string, away bool) {
 	s.away[host] = away
 }
 
-// add makes a Project and its control plane, and says that it is ready.
+// add creates a Project and its control plane, and marks it as ready.
 func (s *site) add(ctx context.Context, name string) error {
 	if err := s.serve(name); err != nil {
 		return err
@@ -119,12 +119,12 @@ func projectOf(name string) *unstructured.Unstructured {
 	return p
 }
 
-// in is a client of a cluster.
+// in returns a client of a cluster.
 func (s *site) in(host string) (client.Client, error) {
 	return client.New(s.config(host), client.Options{})
 }
 
-// text is what the config map default/motd says in a cluster; "" when there is none.
+// text returns the content of the config map default/motd in a cluster, or "" if it does not exist.
 func (s *site) text(ctx context.Context, host string) (string, error) {
 	c, err := s.in(host)
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *site) text(ctx context.Context, host string) (string, error) {
 	return m.Data["text"], client.IgnoreNotFound(err)
 }
 
-// motd is the config map that the story is about.
+// motd returns the config map that the story is about.
 func motd() *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "motd", Labels: map[string]string{originalLabel: "true"}}}
 }

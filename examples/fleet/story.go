@@ -10,16 +10,16 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// story is a site with the fleet at work, and somebody who plays and prints.
+// story is a site on which the fleet runs, and the means to change and print it.
 type story struct {
 	*site
 	ctx context.Context
 	out io.Writer
-	// shown counts what was shown.
+	// shown counts how often the copies were shown.
 	shown int
 }
 
-// tell tells the story.
+// tell plays the story and prints it to out.
 func tell(ctx context.Context, out io.Writer) (err error) {
 	ctx, stop := context.WithCancel(klog.NewContext(ctx, klog.Logger{}))
 	defer stop()
@@ -84,7 +84,7 @@ func (s *story) play() error {
 	return errors.Join(s.expect("", "shop", "lab", "depot"), s.expect("good evening", "blog"))
 }
 
-// settle lets the fleet see that a Project is gone.
+// settle waits until the fleet has noticed that a Project is gone.
 func (s *story) settle() error {
 	select {
 	case <-time.After(time.Second):
@@ -94,7 +94,7 @@ func (s *story) settle() error {
 	}
 }
 
-// expect waits until the copies say so.
+// expect waits until the copies on the hosts say want.
 func (s *story) expect(want string, hosts ...string) error {
 	for _, host := range hosts {
 		begin := time.Now()

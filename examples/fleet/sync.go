@@ -26,7 +26,7 @@ const (
 	copyLabel     = "fleet.example.com/copy"
 )
 
-// patience is how long a copy may take. A cluster that fell silent keeps a request for good otherwise.
+// patience bounds the time for one copy. Without it, a cluster that does not answer would block a request for ever.
 const patience = 15 * time.Second
 
 // Syncer makes the copies.
@@ -36,7 +36,7 @@ type Syncer struct {
 	Fleet     *multicluster.Manager
 }
 
-// SetupWithFleet makes the controller.
+// SetupWithFleet builds the controller.
 func (s *Syncer) SetupWithFleet() error {
 	labelled := func(label string) multicluster.WatchOptions {
 		return builder.WithPredicates(predicate.Matching(func(obj informer.Object) bool { return obj.GetLabels()[label] != "" }))
@@ -50,7 +50,7 @@ func (s *Syncer) SetupWithFleet() error {
 		Complete(s)
 }
 
-// copiesOf are the requests for the copies of an original: one in every cluster that is in the fleet, or about to be.
+// copiesOf returns requests for the copies of an original, one in every cluster that is in the fleet or is joining it.
 func (s *Syncer) copiesOf(_ context.Context, original informer.Object) (requests []multicluster.Request) {
 	for _, c := range s.Fleet.Clusters() {
 		requests = append(requests, multicluster.RequestFor(c.Name, original.GetNamespace(), original.GetName()))
@@ -58,11 +58,12 @@ func (s *Syncer) copiesOf(_ context.Context, original informer.Object) (requests
 	return requests
 }
 
-// originalsOf are the requests for what there is to copy into a namespace of a cluster.
+// originalsOf returns requests for the originals to copy into a namespace of a cluster.
 func (s *Syncer) originalsOf(ctx context.Context, namespace informer.Object) (requests []ctrl.Request) {
 	var originals corev1.ConfigMapList
 	if err := s.Originals.List(ctx, &originals, client.InNamespace(namespace.GetName()), client.HasLabels{originalLabel}); err != nil {
-		klog.FromContext(ctx).Error(err, "Originals cannot be listed") // It reads the cache: the kind would have to be missing.
+		// The list reads the cache, so it fails only if the kind is missing.
+		klog.FromContext(ctx).Error(err, "Originals cannot be listed")
 	}
 	for _, o := range originals.Items {
 		requests = append(requests, reconcile.RequestFor(&o))
@@ -70,7 +71,7 @@ func (s *Syncer) originalsOf(ctx context.Context, namespace informer.Object) (re
 	return requests
 }
 
-// Reconcile makes the copy of one original in one cluster what it should be.
+// Reconcile brings the copy of one original in one cluster up to date.
 func (s *Syncer) Reconcile(ctx context.Context, r multicluster.Request) (ctrl.Result, error) {
 	cluster, err := s.Fleet.GetCluster(ctx, r.Cluster)
 	if err != nil {
@@ -86,7 +87,8 @@ func (s *Syncer) Reconcile(ctx context.Context, r multicluster.Request) (ctrl.Re
 		return ctrl.Result{}, remove(ctx, cluster, twin)
 	}
 	if err := cluster.Get(ctx, client.ObjectKey{Name: r.Namespace}, &corev1.Namespace{}); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err) // It is not this controller that makes namespaces. One that comes wakes us.
+		// This controller does not create namespaces; a new one triggers another reconcile.
+		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	did, err := client.CreateOrUpdate(ctx, cluster, twin, func() error {
 		if twin.UID != "" && twin.Labels[copyLabel] == "" {
@@ -104,13 +106,14 @@ func (s *Syncer) Reconcile(ctx context.Context, r multicluster.Request) (ctrl.Re
 	return ctrl.Result{}, err
 }
 
-// remove deletes a copy, and nothing else of its name.
+// remove deletes a copy, but not another object of the same name.
 func remove(ctx context.Context, c client.Client, twin *corev1.ConfigMap) error {
 	err := c.Get(ctx, client.ObjectKeyFromObject(twin), twin)
 	if err != nil || twin.Labels[copyLabel] == "" {
 		return client.IgnoreNotFound(err)
 	}
-	if err := c.Delete(ctx, twin, client.OnlyThis(twin)); !apierrors.IsConflict(err) { // Another of its name wakes us.
+	// On a conflict, the other object's event triggers another reconcile.
+	if err := c.Delete(ctx, twin, client.OnlyThis(twin)); !apierrors.IsConflict(err) {
 		return client.IgnoreNotFound(err)
 	}
 	return nil

@@ -11,16 +11,16 @@ import (
 	"github.com/flyball-dev/flyball/manager/ctrl"
 )
 
-// Reconciler takes digests of folders.
+// Reconciler computes digests of folders.
 type Reconciler struct{ client.Client }
 
-// SetupWithManager makes the controller.
+// SetupWithManager builds the controller.
 func (r *Reconciler) SetupWithManager(mgr *ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).For(&Folder{}).Complete(r)
 }
 
-// Reconcile does the next step of a round. Its write is the event that leads to the one after: a process that is killed between
-// two goes on there the next time.
+// Reconcile does the next step of a round. Its write is an event that triggers the step after it. A process that is
+// killed between two steps resumes there the next time.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var folder Folder
 	if err := r.Get(ctx, request.NamespacedName, &folder); err != nil {
@@ -37,7 +37,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, r.Status().Update(ctx, &folder)
 }
 
-// step is the status after the next step.
+// step returns the status after the next step.
 func step(f Folder) (FolderStatus, error) {
 	s := f.Status
 	switch {
@@ -54,7 +54,7 @@ func step(f Folder) (FolderStatus, error) {
 	}
 }
 
-// list returns the regular files below path, in order.
+// list returns the regular files below path, sorted.
 func list(path string) (files []string, err error) {
 	err = fs.WalkDir(os.DirFS(path), ".", func(name string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
@@ -65,7 +65,7 @@ func list(path string) (files []string, err error) {
 	return files, err
 }
 
-// hash is a digest of names and contents.
+// hash returns a digest of the names and contents of files.
 func hash(path string) (string, error) {
 	files, err := list(path)
 	if err != nil {

@@ -1,11 +1,11 @@
-// Command oneshot is a command-line tool with controllers inside, to start one's own from: it keeps the digests of folders, and
-// tells which have changed.
+// Command oneshot is a command-line tool with controllers inside, meant as a template for your own. It records digests
+// of folders, and reports which folders have changed.
 //
-//	oneshot -store DIR add NAME PATH    remember a folder, and take its digest
-//	oneshot -store DIR check            take all digests again
+//	oneshot -store DIR add NAME PATH    remember a folder, and compute its digest
+//	oneshot -store DIR check            compute all digests again
 //
-// There is no cluster and no daemon. Every call opens the store, an embedded Kubernetes API on it, writes what is wanted, runs the
-// controller until there is nothing more to do, prints what became of it, and exits: 1 if something failed. The resource is
-// defined in crd.yaml; the controller (controller.go) would run on a cluster as it is. flyball serve --store DIR opens the store
-// to kubectl.
+// There is no cluster and no daemon. Every call opens the store with an embedded Kubernetes API on it, writes the
+// desired state, runs the controller until there is nothing more to do, prints the result, and exits: with 1 if
+// something failed. The resource is defined in crd.yaml. The controller (controller.go) would run on a cluster
+// unchanged. flyball serve --store DIR gives kubectl access to the store.
 package main

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// groupVersion is that of the Folder.
+// groupVersion is the group and version of Folder.
 var groupVersion = schema.GroupVersion{Group: "examples.flyball.dev", Version: "v1"}
 
 // Folder is a folder of this machine.
@@ -17,7 +17,7 @@ type Folder struct {
 	Status            FolderStatus `json:"status,omitempty,omitzero"`
 }
 
-// FolderSpec is which folder, and for the how manieth time its digest is wanted.
+// FolderSpec names a folder, and counts how often its digest was asked for.
 type FolderSpec struct {
 	Path  string `json:"path"`
 	Round int    `json:"round,omitempty"`
@@ -30,7 +30,7 @@ const (
 	Compared = "Compared"
 )
 
-// FolderStatus is how far the round is, and what is known.
+// FolderStatus records how far the round is, and its result.
 type FolderStatus struct {
 	Step     string `json:"step,omitempty"`
 	Round    int    `json:"round,omitempty"`
@@ -40,7 +40,7 @@ type FolderStatus struct {
 	Changed  bool   `json:"changed,omitempty"`
 }
 
-// FolderList is a list of them.
+// FolderList is a list of Folders.
 type FolderList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`

@@ -39,7 +39,7 @@ func main() {
 
 const usage = "usage: oneshot [-store DIR] add NAME PATH | check"
 
-// run is main with its world passed in.
+// run is main with its environment passed in.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("oneshot", flag.ContinueOnError)
 	store := flags.String("store", ".oneshot", "where the digests are kept")
@@ -58,7 +58,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return errors.New(usage)
 }
 
-// withStore is a whole life: open the store, have want write what is wanted, converge, and tell.
+// withStore is the whole run: open the store, let want write the desired state, run the controllers until they are
+// idle, and print the result.
 func withStore(ctx context.Context, dir string, out io.Writer, want func(client.Client) error) (err error) {
 	store, err := pebble.Open(ctx, dir, pebble.Options{})
 	if err != nil {
@@ -75,7 +76,8 @@ func withStore(ctx context.Context, dir string, out io.Writer, want func(client.
 		return err
 	}
 	addToScheme(scheme)
-	direct, err := client.New(server.RESTConfig(), client.Options{Scheme: scheme}) // without caches: the manager does not run yet
+	// Without caches: the manager does not run yet.
+	direct, err := client.New(server.RESTConfig(), client.Options{Scheme: scheme})
 	if err != nil {
 		return err
 	}
@@ -93,7 +95,7 @@ func withStore(ctx context.Context, dir string, out io.Writer, want func(client.
 	return errors.Join(err, tell(context.WithoutCancel(ctx), direct, out, summary))
 }
 
-// define makes the resource, if this is the first time.
+// define creates the resource definition on the first run.
 func define(ctx context.Context, c client.Client) error {
 	crd := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal(definition, &crd.Object); err != nil {
@@ -110,7 +112,7 @@ func add(ctx context.Context, c client.Client, name, path string) error {
 	return c.Create(ctx, &Folder{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: FolderSpec{Path: path, Round: 1}})
 }
 
-// check asks for a new round for all folders.
+// check requests a new round for all folders.
 func check(ctx context.Context, c client.Client) error {
 	var folders FolderList
 	if err := c.List(ctx, &folders); err != nil {
@@ -125,7 +127,7 @@ func check(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// tell prints what is known.
+// tell prints the results.
 func tell(ctx context.Context, c client.Client, out io.Writer, summary manager.Summary) error {
 	var folders FolderList
 	if err := c.List(ctx, &folders); err != nil {

@@ -209,7 +209,7 @@ func missingFrom(d discovery.DiscoveryInterface, crds []*apiextensionsv1.CustomR
 			}
 			version := schema.GroupVersion{Group: crd.Spec.Group, Version: v.Name}.String()
 			if _, asked := served[version]; !asked {
-				served[version], _ = d.ServerResourcesForGroupVersion(version) // after any error, the next poll looks again
+				served[version], _ = d.ServerResourcesForGroupVersion(version) // the next poll retries after any error
 			}
 			named := func(r metav1.APIResource) bool { return r.Name == crd.Spec.Names.Plural }
 			if list := served[version]; list == nil || !slices.ContainsFunc(list.APIResources, named) {
