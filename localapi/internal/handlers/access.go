@@ -17,13 +17,13 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/rbac"
 )
 
-// Access is who is let in, and how many at once. The zero value lets everyone do everything.
+// Access controls who may send requests, and how many at once. The zero value lets every client do everything.
 type Access struct {
-	// Tokens are the users known by a bearer token. If there are any, a token that is none of them is refused.
+	// Tokens maps bearer tokens to users. If there are any, an unknown token is rejected.
 	Tokens map[string]auth.User
 
-	// Issued knows the users of the tokens that the server has issued itself: ok is false for any other token. Errors: what makes a
-	// token of its own worthless.
+	// Issued returns the user of a token that the server itself has issued. ok is false for any other token. Errors:
+	// the reason why a token of this server is invalid.
 	Issued func(token string) (u auth.User, ok bool, err error)
 
 	// Authorizer decides what a user may do; nil allows everything.
@@ -35,13 +35,13 @@ type Access struct {
 	reads, writes atomic.Int64
 }
 
-// authenticate says who sends a request. If no roles decide what a user without credentials may do, that user may read what is
-// public.
+// authenticate returns the sender of a request. If no roles decide what a user without credentials may do, that user
+// may read what is public.
 //
 // Errors: Unauthorized.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/kubeapiserver/options/authentication.go ApplyAuthorization, which knows no anonymous user
-// when everything is allowed.
+// Source: k8s.io/kubernetes v1.37.1 pkg/kubeapiserver/options/authentication.go ApplyAuthorization, which knows no
+// anonymous user when everything is allowed.
 func (a *Access) authenticate(r *http.Request) (auth.User, error) {
 	u, err := a.identify(r)
 	if err == nil && u.Name == auth.Anonymous && a.Authorizer == nil && (r.Method != http.MethodGet || !slices.Contains(PublicPaths(), r.URL.Path)) {
@@ -50,15 +50,16 @@ func (a *Access) authenticate(r *http.Request) (auth.User, error) {
 	return u, err
 }
 
-// PublicPaths are the paths that everyone may read.
+// PublicPaths returns the paths that every client may read.
 //
-// Source: k8s.io/kubernetes v1.37.1 plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go system:public-info-viewer.
+// Source: k8s.io/kubernetes v1.37.1 plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go
+// system:public-info-viewer.
 func PublicPaths() []string {
 	return []string{"/healthz", "/livez", "/readyz", "/version", "/version/"}
 }
 
-// identify says who sends a request. What a client of this process or a listener knows about its users stands in the request's
-// context.
+// identify returns the sender of a request. A client of this process, or a listener that knows its users, puts the user
+// into the request's context.
 func (a *Access) identify(r *http.Request) (auth.User, error) {
 	if header := r.Header.Get("Authorization"); header != "" {
 		if u, ok, err := a.bearer(header); ok || err != nil {
@@ -77,7 +78,8 @@ func (a *Access) identify(r *http.Request) (auth.User, error) {
 	return auth.Admin().Known(), nil
 }
 
-// bearer is the user of an Authorization header; ok is false if it says nothing to this server. Errors: Unauthorized.
+// bearer returns the user of an Authorization header. ok is false if the header has no meaning for this server. Errors:
+// Unauthorized.
 func (a *Access) bearer(header string) (u auth.User, ok bool, err error) {
 	refused := apierrors.NewUnauthorized("Unauthorized")
 	scheme, token, _ := strings.Cut(header, " ")
@@ -98,7 +100,8 @@ func (a *Access) bearer(header string) (u auth.User, ok bool, err error) {
 	return u, false, nil
 }
 
-// admit refuses a request while too many others are answered. leave must be called when an admitted one is.
+// admit rejects a request while too many others are being answered. If ok, the caller must call leave when the request
+// is answered.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/server/filters/maxinflight.go.
 func (a *Access) admit(x *exchange) (leave func(), ok bool) {
@@ -117,14 +120,14 @@ func (a *Access) admit(x *exchange) (leave func(), ok bool) {
 	return leave, true
 }
 
-// tooMany tells a client to come back.
+// tooMany tells a client to retry later.
 func (x *exchange) tooMany() {
 	x.w.Header().Set("Retry-After", "1")
 	http.Error(x.w, "Too many requests, please try again later.", http.StatusTooManyRequests)
 	x.record(answer{code: http.StatusTooManyRequests})
 }
 
-// impersonate makes the user the one that the request's headers ask for. Errors: Forbidden, BadRequest.
+// impersonate switches to the user that the request's headers ask for. Errors: Forbidden, BadRequest.
 func (x *exchange) impersonate() error {
 	a := x.target.attributes(x.info.Path)
 	user, ok, err := impersonation.Impersonate(x.api.Access.Authorizer, x.user, x.r.Header, a)
@@ -135,19 +138,20 @@ func (x *exchange) impersonate() error {
 	return nil
 }
 
-// authorize refuses what the user may not do. Errors: Forbidden.
+// authorize rejects what the user may not do. Errors: Forbidden.
 func (x *exchange) authorize() error {
 	return x.api.Access.Authorizer.Check(x.user, x.target.attributes(x.info.Path))
 }
 
-// mayGrant refuses a role or binding that would give away more than the user has. Errors: Forbidden, and what stood in
-// the way of finding out.
+// mayGrant rejects a role or binding that would grant more than the user has. Errors: Forbidden, and failures to find
+// out.
 func (x *exchange) mayGrant(obj, old runtime.Object) error {
 	return x.api.Access.Authorizer.CheckGrant(x.user, x.target.attributes(x.info.Path), obj, old)
 }
 
-// permitted refuses the creation of an object by an update or an apply, which were authorized as such, and the signing of
-// a certificate by who may not sign for its signer. Errors: Forbidden.
+// permitted makes the checks that need the object. An update or apply that creates an object was authorized only as an
+// update or apply, so the creation is checked here. So is the permission to sign a certificate for its signer. Errors:
+// Forbidden.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/update.go withAuthorization.
 func (x *exchange) permitted(obj, old runtime.Object) error {
@@ -161,7 +165,8 @@ func (x *exchange) permitted(obj, old runtime.Object) error {
 	return x.api.Access.Authorizer.CheckSigning(x.user, a, obj, old)
 }
 
-// mayDeleteUnsafely refuses the deletion of what cannot be read, which needs a verb of its own. Errors: Forbidden.
+// mayDeleteUnsafely rejects the deletion of unreadable objects unless the user has the verb that it needs. Errors:
+// Forbidden.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/delete.go authorizeUnsafeDelete.
 func (x *exchange) mayDeleteUnsafely() error {

@@ -32,25 +32,25 @@ type API struct {
 	Gate  gate.Gate // nil: everything passes
 	Audit *audit.Log
 
-	// Resource finds a resource by its path; nil if there is none.
+	// Resource returns the resource of a path, or nil if there is none.
 	Resource func(schema.GroupVersionResource) *registry.Resource
 
-	// Group says whether a group has built-in types. Asked for what they do not have, it answers with a Status.
+	// Group reports whether a group has built-in types. For other types of such a group, the answer is a Status.
 	Group func(string) bool
 
-	// Other serves the paths that are not a resource's: discovery, OpenAPI, health.
+	// Other serves the paths outside resources: discovery, OpenAPI, health.
 	Other http.Handler
 
 	// Access decides who may do what.
 	Access Access
 
-	// Managers keeps managed fields.
+	// Managers maintains managed fields.
 	Managers *registry.Managers
 
 	// BookmarkInterval is how often a watch that allows bookmarks gets one, if anything happened.
 	BookmarkInterval time.Duration
 
-	// Stopping is closed when the server closes; watches end then.
+	// Stopping is closed when the server closes. Watches then end.
 	Stopping <-chan struct{}
 }
 
@@ -122,15 +122,15 @@ func (x *exchange) serve(verdict gate.Verdict) {
 	x.finish(answer)
 }
 
-// AnswersAtOnce reports whether a request is known to be answered without waiting for anything but its own context. It errs
-// on the side of no.
+// AnswersAtOnce reports whether a request is known to be answered without waiting for anything but its own context.
+// When in doubt it returns false.
 func (a *API) AnswersAtOnce(r *http.Request) bool {
 	return a.Gate == nil && !strings.Contains(r.URL.Path, "/watch") && !strings.ContainsAny(r.URL.RawQuery, "%") &&
 		!strings.Contains(r.URL.RawQuery, "watch")
 }
 
-// recoverPanic answers a request whose handling panicked, as a kube-apiserver does. A connection that is broken on purpose
-// stays broken.
+// recoverPanic answers a request whose handling panicked, as a kube-apiserver does. It lets a panic that breaks the
+// connection on purpose pass.
 func (x *exchange) recoverPanic() {
 	p := recover()
 	if p == nil {
@@ -151,10 +151,10 @@ type exchange struct {
 	query url.Values
 	info  *gate.Request
 
-	// target is what is authorized: info is the same request, as gates see it.
+	// target is what is authorized. info is the same request as gates see it.
 	target target
 
-	// user is who acts. It is info.User unless that one impersonates another.
+	// user is the acting user: info.User, or the user that it impersonates.
 	user         auth.User
 	impersonated bool
 
@@ -163,18 +163,19 @@ type exchange struct {
 	body []byte
 	asOf int64
 
-	sentName string // of the object in a create's body
-	dryRun   bool   // asked for in a delete's body
+	sentName string // name of the object in a create's body
+	dryRun   bool   // requested in a delete's body
 	warnings []string
 	lost     bool
 }
 
-// open finds the resource, agrees on the answer's encoding and reads the body.
+// open finds the resource, negotiates the answer's encoding and reads the body.
 func (x *exchange) open() error {
 	i := x.info
 	x.res = x.api.Resource(schema.GroupVersionResource{Group: i.Group, Version: i.Version, Resource: i.Resource})
 	if x.res == nil || i.Namespace != "" && !x.res.Definition.Namespaced {
-		// A type that is in no namespace must not be reached through one: a Role there has nothing to say about it.
+		// A cluster-scoped type must not be reached through a namespace, because a Role there must not grant access to
+		// it.
 		return x.notServed()
 	}
 	if d := x.res.Definition.Deprecation; d != "" {
@@ -235,7 +236,7 @@ func (x *exchange) operation(ctx context.Context) (answer, error) {
 	switch everywhere := x.res.Definition.Namespaced && x.info.Namespace == ""; {
 	case everywhere && named:
 		return answer{}, serviceError(http.StatusNotFound)
-	case everywhere && x.info.Verb != "list": // what spans all namespaces can be read only
+	case everywhere && x.info.Verb != "list": // across all namespaces objects can only be read
 		return answer{}, x.notAllowed()
 	case x.info.Verb == "deletecollection" && x.res.Definition.NoDeleteCollection:
 		return answer{}, x.notAllowed()
@@ -271,7 +272,7 @@ func (x *exchange) operation(ctx context.Context) (answer, error) {
 	return answer{}, x.notAllowed()
 }
 
-// watchable refuses the watches, and what else has its verb in the path, that no route leads to.
+// watchable rejects watches, and other requests with their verb in the path, that have no route.
 func (x *exchange) watchable() error {
 	switch d := x.res.Definition; {
 	case x.info.Verb == "proxy":
@@ -286,7 +287,7 @@ func (x *exchange) watchable() error {
 	return nil
 }
 
-// notServed is the error for a resource that there is not: in a group that there is, or in none.
+// notServed returns the error for a resource that does not exist, in a group that does or does not exist.
 func (x *exchange) notServed() error {
 	if x.api.Group(x.info.Group) {
 		return serviceError(http.StatusNotFound)
@@ -294,10 +295,10 @@ func (x *exchange) notServed() error {
 	return errNoSuchPath
 }
 
-// notAllowed is the error for a method that a path does not have.
+// notAllowed returns the error for a method that a path does not have.
 func (x *exchange) notAllowed() error { return serviceError(http.StatusMethodNotAllowed) }
 
-// serviceError is an error of the real server's router.
+// serviceError returns an error of the real server's router.
 //
 // Source: k8s.io/apiserver pkg/server/handler.go serviceErrorHandler, github.com/emicklei/go-restful jsr311.go.
 func serviceError(code int, more ...string) error {

@@ -15,7 +15,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
 )
 
-// convertedLater is a list on its way to being converted: it is never encoded itself.
+// convertedLater is a list before its conversion. It is never encoded itself.
 type convertedLater struct {
 	metav1.TypeMeta
 	metav1.ListMeta
@@ -64,7 +64,8 @@ func (x *exchange) convert(obj runtime.Object) (runtime.Object, error) {
 	return x.partial(obj)
 }
 
-// partial is the metadata of obj, without what a member of a family keeps there for want of fields.
+// partial returns the metadata of obj. It leaves out the annotations in which a member of a family stores what it has
+// no fields for.
 func (x *exchange) partial(obj runtime.Object) (*metav1.PartialObjectMetadata, error) {
 	if f := x.res.Definition.Family; f != nil {
 		if stored, ok := f.Convert(obj, f.Stored().Kind); ok {
@@ -93,7 +94,7 @@ func (x *exchange) partialList(list *convertedLater) (runtime.Object, error) {
 	return partials, nil
 }
 
-// defaultColumns are those of types that define none.
+// defaultColumns are the columns of types that define none.
 var defaultColumns = []metav1.TableColumnDefinition{
 	{Name: "Name", Type: "string", Format: "name", Description: metav1.ObjectMeta{}.SwaggerDoc()["name"]},
 	{Name: "Created At", Type: "date", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"]},

@@ -14,13 +14,12 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
-// deletionAttempts is how often a deletion that was granted for a state of the object is decided again because the object
-// has changed since.
+// deletionAttempts is how often a deletion is decided again because the object has changed since it was decided.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/pod/storage/eviction.go EvictionsRetry.
 const deletionAttempts = 20
 
-// deleteBySubresource deletes the object if the subresource has nothing against it.
+// deleteBySubresource deletes the object if the subresource allows it.
 func (x *exchange) deleteBySubresource(ctx context.Context, sub resource.Subresource, sent runtime.Object, o registry.WriteOptions) (answer, error) {
 	var err error
 	for range deletionAttempts {
@@ -35,7 +34,7 @@ func (x *exchange) deleteBySubresource(ctx context.Context, sub resource.Subreso
 	return answer{}, err
 }
 
-// tryDelete decides and deletes once. again says that the object was not what the decision was about.
+// tryDelete decides and deletes once. again means that the object changed after the decision.
 func (x *exchange) tryDelete(ctx context.Context, sub resource.Subresource, sent runtime.Object, o registry.WriteOptions) (again bool, err error) {
 	current, err := x.res.Get(ctx, x.info.Namespace, x.info.Name, "")
 	if err != nil {
@@ -57,14 +56,15 @@ func (x *exchange) tryDelete(ctx context.Context, sub resource.Subresource, sent
 			return again && apierrors.IsConflict(err), err
 		}
 		if p := options.Preconditions; p != nil && p.ResourceVersion != nil {
-			p.ResourceVersion = ptr.To(marked.Meta.GetResourceVersion()) // the version asked for was that before the mark
+			// The client's precondition was about the version before the mark.
+			p.ResourceVersion = ptr.To(marked.Meta.GetResourceVersion())
 		}
 	}
 	_, _, err = x.res.Delete(ctx, x.info.Namespace, x.info.Name, *options)
 	return again && apierrors.IsConflict(err), err
 }
 
-// others are the objects that the API serves, to the rules of its types.
+// others gives the rules of a type access to the objects that the API serves.
 type others struct{ api *API }
 
 // serverManager owns the fields that the server itself writes.

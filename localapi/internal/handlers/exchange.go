@@ -21,10 +21,10 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
 )
 
-// errNoSuchPath is the answer to a path that nothing is served at: not a Status, as in a kube-apiserver.
+// errNoSuchPath is the answer for a path that is not served. As in a kube-apiserver, it is not a Status.
 var errNoSuchPath = errors.New("404 page not found")
 
-// answer is what a request is to be answered with: an object, or bytes.
+// answer is the answer to a request: an object, or bytes.
 type answer struct {
 	code int
 
@@ -81,7 +81,7 @@ func (x *exchange) fail(err error) {
 	x.write(a, false)
 }
 
-// finish lets the answer pass the gate and sends it.
+// finish passes the answer through the gate and sends it.
 func (x *exchange) finish(a answer) {
 	verdict := x.after(a)
 	switch verdict.Action {
@@ -133,7 +133,7 @@ func (x *exchange) record(a answer) {
 	})
 }
 
-// write encodes and sends the answer; half of it only, if truncate.
+// write encodes and sends the answer. If truncate, it sends only half of it.
 func (x *exchange) write(a answer, truncate bool) {
 	body, contentType, err := x.encode(a)
 	if err != nil {
@@ -189,7 +189,7 @@ func (x *exchange) encode(a answer) (body []byte, contentType string, err error)
 	return body, x.out.Format.ContentType(), err
 }
 
-// encodeStored encodes a stored object, once for all who ask for it.
+// encodeStored encodes a stored object, once for all clients.
 func (x *exchange) encodeStored(o *watchcache.Object) ([]byte, error) {
 	encode := func(obj runtime.Object) ([]byte, error) { return x.api.Codec.Encode(obj, x.out.Format, false) }
 	switch x.out.Format {
@@ -201,7 +201,7 @@ func (x *exchange) encodeStored(o *watchcache.Object) ([]byte, error) {
 	return encode(o.Object)
 }
 
-// recorder keeps the status code of an answer that something else writes.
+// recorder records the status code of an answer that another handler writes.
 type recorder struct {
 	http.ResponseWriter
 	code int
@@ -212,7 +212,7 @@ func (r *recorder) WriteHeader(code int) {
 	r.ResponseWriter.WriteHeader(code)
 }
 
-// serveOther answers a path that is not a resource's.
+// serveOther answers a path outside resources.
 func (x *exchange) serveOther(h http.Handler) {
 	rec := &recorder{ResponseWriter: x.w, code: http.StatusOK}
 	switch v := x.after(answer{code: rec.code}); v.Action {

@@ -19,19 +19,19 @@ import (
 // JSONPatchMaxCopyBytes.
 const (
 	maxPatchOperations = 10000
-	maxPatchCopies     = 3 << 20 // bytes that all copies of a patch add together
+	maxPatchCopies     = 3 << 20 // bytes that all copies of a patch may add together
 )
 
-// operationsAtOnce is how many operations of a JSON patch run before the patch looks whether its client is still there.
+// operationsAtOnce is how many operations of a JSON patch run between two checks whether the client is still there.
 const operationsAtOnce = 100
 
 // applyJSONPatch applies a JSON patch to a document.
 //
-// The library bounds the size of copies by a variable of the whole process, which is not this package's to set. So the
-// patch is applied in pieces, and each piece has at most one copy, as its first operation: what a copy adds is known
+// The library bounds the size of copies with a variable of the whole process, which this package must not set. So the
+// patch is applied in pieces. Each piece has at most one copy, as its first operation, so the size of the copy is known
 // before it is made.
 //
-// Errors: RequestEntityTooLarge, 422 for a patch that does not apply, ctx's.
+// Errors: RequestEntityTooLarge, 422 for a patch that does not apply, and ctx's.
 func applyJSONPatch(ctx context.Context, patch jsonpatch.Patch, document []byte) ([]byte, error) {
 	if len(patch) > maxPatchOperations {
 		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf(
@@ -56,7 +56,7 @@ func applyJSONPatch(ctx context.Context, patch jsonpatch.Patch, document []byte)
 	}
 }
 
-// applyPiece applies operations with the library, which panics where a value that an operation goes into is null.
+// applyPiece applies operations with the library, which panics if an operation adds to a null.
 func applyPiece(patch jsonpatch.Patch, document []byte) (after []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -66,7 +66,7 @@ func applyPiece(patch jsonpatch.Patch, document []byte) (after []byte, err error
 	return patch.Apply(document)
 }
 
-// pieceOf is the number of operations to apply at once: up to the next copy.
+// pieceOf returns the number of operations to apply at once: those before the next copy.
 func pieceOf(patch jsonpatch.Patch) int {
 	for i := 1; i < len(patch); i++ {
 		if i == operationsAtOnce || patch[i].Kind() == "copy" {
@@ -76,7 +76,7 @@ func pieceOf(patch jsonpatch.Patch) int {
 	return len(patch)
 }
 
-// copiedBy is the size of what a patch copies with its first operation. A copy that cannot be made copies nothing.
+// copiedBy returns the size of what a patch copies with its first operation. It is 0 if the copy will fail.
 func copiedBy(patch jsonpatch.Patch, document []byte) int64 {
 	if len(patch) == 0 || patch[0].Kind() != "copy" {
 		return 0
@@ -88,7 +88,7 @@ func copiedBy(patch jsonpatch.Patch, document []byte) int64 {
 	return int64(len(valueAt(document, from)))
 }
 
-// valueAt is the value that a JSON pointer leads to; nil if there is none.
+// valueAt returns the value that a JSON pointer leads to, or nil if there is none.
 func valueAt(document json.RawMessage, pointer string) json.RawMessage {
 	keys := strings.Split(pointer, "/")
 	for _, key := range keys[1:] {
@@ -104,7 +104,7 @@ func valueAt(document json.RawMessage, pointer string) json.RawMessage {
 			return nil
 		}
 		if i < 0 {
-			i += len(elements) // as the library counts: -1 is the last
+			i += len(elements) // like the library: -1 is the last
 		}
 		if i < 0 || i >= len(elements) {
 			return nil
@@ -114,7 +114,7 @@ func valueAt(document json.RawMessage, pointer string) json.RawMessage {
 	return document
 }
 
-// unprocessable is the error for a patch that can be read, but not be applied.
+// unprocessable returns the error for a patch that can be parsed, but not applied.
 func unprocessable(err error) error {
 	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
 )
 
-// queryOptions reads the query into the options of a verb. Errors: BadRequest.
+// queryOptions parses the query into the options of a verb. Errors: BadRequest.
 func (x *exchange) queryOptions(o runtime.Object) error {
 	if len(x.query) == 0 {
 		return nil
@@ -33,7 +33,7 @@ func (x *exchange) queryOptions(o runtime.Object) error {
 	return nil
 }
 
-// listOptions reads the query of a list, watch or deletecollection.
+// listOptions parses the query of a list, watch or deletecollection.
 func (x *exchange) listOptions() (o internalversion.ListOptions, err error) {
 	if err := x.queryOptions(&o); err != nil {
 		return o, err
@@ -45,7 +45,7 @@ func (x *exchange) listOptions() (o internalversion.ListOptions, err error) {
 	return o, nil
 }
 
-// selection is what a list or watch is about.
+// selection returns the selection of a list or watch.
 func (x *exchange) selection(o internalversion.ListOptions) (registry.Selection, error) {
 	selector := o.FieldSelector
 	if x.target.Named { // a watch of one object, named in the path
@@ -63,7 +63,7 @@ func (x *exchange) selection(o internalversion.ListOptions) (registry.Selection,
 	return selection, err
 }
 
-// writeOptions reads the query of a create or update, which have the same options.
+// writeOptions parses the query of a create or update, which have the same options.
 func (x *exchange) writeOptions(kind string) (registry.WriteOptions, error) {
 	var o metav1.UpdateOptions
 	if err := x.queryOptions(&o); err != nil {
@@ -75,7 +75,7 @@ func (x *exchange) writeOptions(kind string) (registry.WriteOptions, error) {
 	return x.optionsOf(o.DryRun, o.FieldManager), nil
 }
 
-// patchOptions reads the query of a patch.
+// patchOptions parses the query of a patch.
 func (x *exchange) patchOptions(t types.PatchType) (o registry.WriteOptions, force bool, err error) {
 	var p metav1.PatchOptions
 	if err := x.queryOptions(&p); err != nil {
@@ -96,7 +96,7 @@ func (x *exchange) optionsOf(dryRun []string, manager string) registry.WriteOpti
 	return registry.WriteOptions{DryRun: len(dryRun) > 0, Manager: manager, Warn: x.warn, Admit: x.mayGrant, Permit: x.permitted}
 }
 
-// deleteOptions reads the body of a delete, or its query if there is no body.
+// deleteOptions parses the body of a delete, or its query if there is no body.
 func (x *exchange) deleteOptions() (o metav1.DeleteOptions, err error) {
 	if len(x.body) > 0 {
 		format, err := codec.InputFormat(x.r)
@@ -120,7 +120,7 @@ func invalidOptions(kind string, errs field.ErrorList) error {
 	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
 }
 
-// strictness says what to do about unknown and duplicate fields.
+// strictness returns how to treat unknown and duplicate fields.
 func (x *exchange) strictness() string {
 	if v := x.query.Get("fieldValidation"); v != "" {
 		return v
@@ -152,7 +152,7 @@ func (x *exchange) decode(kind schema.GroupVersionKind, into runtime.Object) (ru
 	return obj, nil
 }
 
-// coerce brings an object without a Go type into the shape of its schema, and says what that dropped.
+// coerce makes an object without a Go type conform to its schema, and returns what it dropped.
 func (x *exchange) coerce(obj runtime.Object) (problems []error, err error) {
 	if x.res.Definition.Coerce == nil || !codec.IsUnstructured(obj) {
 		return nil, nil
@@ -184,7 +184,7 @@ func (x *exchange) warnAll(problems []error) {
 	}
 }
 
-// managerOfUserAgent is the field manager of a client that names none: its program's name.
+// managerOfUserAgent returns the field manager of a client that names none: its program's name.
 //
 // Source: k8s.io/apiserver pkg/endpoints/handlers/create.go prefixFromUserAgent.
 func managerOfUserAgent(agent string) string {

@@ -30,7 +30,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/registry"
 )
 
-// patchTimeout ends a patch that takes longer, whatever its client waits for.
+// patchTimeout ends a patch that takes longer, whatever timeout the client set.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/patch.go, requestTimeoutUpperBound.
 const patchTimeout = 34 * time.Second
@@ -76,7 +76,7 @@ func (x *exchange) patch(ctx context.Context, part registry.Part) (answer, error
 	return x.change(ctx, change)
 }
 
-// patchType is the kind of the patch. Errors: UnsupportedMediaType.
+// patchType returns the kind of the patch. Errors: UnsupportedMediaType.
 func (x *exchange) patchType(target runtime.Object) (types.PatchType, error) {
 	supported := []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.ApplyYAMLPatchType)}
 	if !codec.IsUnstructured(target) {
@@ -96,7 +96,7 @@ func (x *exchange) patchType(target runtime.Object) (types.PatchType, error) {
 	return "", serviceError(http.StatusUnsupportedMediaType)
 }
 
-// readablePatch refuses a patch that has no syntax to be read by, whatever it is for.
+// readablePatch rejects a patch that cannot be parsed, whatever it applies to.
 //
 // Source: k8s.io/apiserver pkg/endpoints/handlers/patch.go validateAndTranscodePatch.
 func (x *exchange) readablePatch(t types.PatchType) error {
@@ -112,7 +112,7 @@ func (x *exchange) readablePatch(t types.PatchType) error {
 	return nil
 }
 
-// applyConfiguration is the change that server-side apply makes.
+// applyConfiguration returns the change that server-side apply makes.
 //
 // Source: k8s.io/apiserver pkg/endpoints/handlers/patch.go applyPatcher.
 func (x *exchange) applyConfiguration(part registry.Part, manager string, force bool) (func(runtime.Object) (runtime.Object, error), error) {
@@ -143,13 +143,13 @@ func (x *exchange) applyConfiguration(part registry.Part, manager string, force 
 	}, nil
 }
 
-// appliedConfiguration reads the body of a server-side apply.
+// appliedConfiguration parses the body of a server-side apply.
 func (x *exchange) appliedConfiguration() (*unstructured.Unstructured, error) {
 	applied := &unstructured.Unstructured{Object: map[string]any{}}
 	if err := yaml.Unmarshal(x.body, &applied.Object, numbers); err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 	}
-	// Whole numbers become int64, as the rest of the server has them: a scale has to be one.
+	// Whole numbers become int64, as in the rest of the server: a scale needs that.
 	if err := utiljson.ConvertMapNumbers(applied.Object, 0); err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 	}
@@ -165,7 +165,7 @@ func (x *exchange) appliedConfiguration() (*unstructured.Unstructured, error) {
 	return applied, nil
 }
 
-// numbers has a decoder keep the text of numbers.
+// numbers makes a decoder keep the text of numbers.
 func numbers(d *json.Decoder) *json.Decoder {
 	d.UseNumber()
 	return d
@@ -196,7 +196,7 @@ func (x *exchange) patched(ctx context.Context, t types.PatchType, old, into run
 	return obj, x.judgeStrictly(string(after), slices.Concat(problems, more, dropped))
 }
 
-// jsonPatchOp is an operation of a JSON patch. Its name stands in an error message.
+// jsonPatchOp is an operation of a JSON patch. The name of the type appears in an error message.
 type jsonPatchOp struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
@@ -204,7 +204,7 @@ type jsonPatchOp struct {
 	Value any    `json:"value"`
 }
 
-// jsonPatched applies a JSON patch or a JSON merge patch. problems are what a strict reading of the patch finds.
+// jsonPatched applies a JSON patch or a JSON merge patch. problems lists the unknown and duplicate fields of the patch.
 func (x *exchange) jsonPatched(ctx context.Context, t types.PatchType, before []byte) (after []byte, problems []error, err error) {
 	if t == types.JSONPatchType {
 		var operations []jsonPatchOp
@@ -267,7 +267,7 @@ func (x *exchange) strategic(old, into runtime.Object) (runtime.Object, error) {
 	return into, x.judgeStrictly(fmt.Sprintf("%+v", patch), problems)
 }
 
-// mergeStrategically merges with the library, which panics over directives of types that it does not expect.
+// mergeStrategically merges with the library, which panics if a directive has an unexpected type.
 func mergeStrategically(before, patch map[string]any, schema runtime.Object) (after map[string]any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -277,7 +277,7 @@ func mergeStrategically(before, patch map[string]any, schema runtime.Object) (af
 	return strategicpatch.StrategicMergeMapPatch(before, patch, schema)
 }
 
-// judgeStrictly turns what a strict reading found into an error or warnings, as the client asked.
+// judgeStrictly turns unknown and duplicate fields into an error or warnings, as the client asked.
 func (x *exchange) judgeStrictly(patch string, problems []error) error {
 	switch {
 	case len(problems) == 0 || x.strictness() == metav1.FieldValidationIgnore:

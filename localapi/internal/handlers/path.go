@@ -12,10 +12,10 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/rbac"
 )
 
-// target is what a request is about, to the authorizer.
+// target describes a request to the authorizer.
 type target struct{ requestinfo.Info }
 
-// parseRequest reads a request as a kube-apiserver does. Errors: its path names no resource where one is due.
+// parseRequest parses a request as a kube-apiserver does. Errors: the path names no resource where it must.
 func parseRequest(r *http.Request, query url.Values) (*gate.Request, target, error) {
 	i, err := requestinfo.Parse(r.Method, r.URL, query)
 	info := &gate.Request{
@@ -26,13 +26,13 @@ func parseRequest(r *http.Request, query url.Values) (*gate.Request, target, err
 		info.Namespace = i.Namespace
 	}
 	info.Subresource = i.Subresource
-	if len(i.Rest) > 0 && i.Subresource != "proxy" { // what follows is a path there
+	if len(i.Rest) > 0 && i.Subresource != "proxy" { // the rest of a proxy's path is a path on its target
 		info.Subresource = strings.Join(slices.Concat([]string{i.Subresource}, i.Rest), "/")
 	}
 	return info, target{i}, err
 }
 
-// attributes are what a rule has to allow for the request.
+// attributes returns what a rule has to allow for the request.
 func (t *target) attributes(path string) rbac.Attributes {
 	if !t.IsResource {
 		return rbac.Attributes{Verb: t.Verb, Path: path, NonResource: true}
@@ -42,9 +42,10 @@ func (t *target) attributes(path string) rbac.Attributes {
 	}
 }
 
-// unreadable answers a request whose path makes no sense.
+// unreadable answers a request whose path is malformed.
 //
-// Source: k8s.io/apiserver v0.37.2 pkg/endpoints/filters/requestinfo.go, pkg/endpoints/handlers/responsewriters/errors.go InternalError.
+// Source: k8s.io/apiserver v0.37.2 pkg/endpoints/filters/requestinfo.go,
+// pkg/endpoints/handlers/responsewriters/errors.go InternalError.
 func (x *exchange) unreadable(err error) {
 	message := fmt.Sprintf("Internal Server Error: %q: failed to create RequestInfo: %v", x.r.RequestURI, err)
 	http.Error(x.w, rbac.Sanitize(message), http.StatusInternalServerError)

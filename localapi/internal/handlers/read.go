@@ -76,7 +76,7 @@ func (x *exchange) listAnswer(result registry.ListResult) answer {
 	return answer{code: http.StatusOK, other: obj, resourceVersion: listMeta.ResourceVersion}
 }
 
-// listObject makes the list of a type out of its objects.
+// listObject returns the list object of a type with the given items.
 func listObject(res *registry.Resource, objects []*watchcache.Object, listMeta metav1.ListMeta) runtime.Object {
 	d := res.Definition
 	list := d.NewList()
@@ -87,7 +87,7 @@ func listObject(res *registry.Resource, objects []*watchcache.Object, listMeta m
 		u.SetRemainingItemCount(listMeta.RemainingItemCount)
 		if listMeta.ShardInfo != nil {
 			if err := unstructured.SetNestedField(u.Object, listMeta.ShardInfo.Selector, "metadata", "shardInfo", "selector"); err != nil {
-				panic(err) // metadata is a map
+				panic(err) // cannot fail: metadata is a map
 			}
 		}
 		u.Items = make([]unstructured.Unstructured, len(objects))
@@ -102,7 +102,7 @@ func listObject(res *registry.Resource, objects []*watchcache.Object, listMeta m
 	for i, o := range objects {
 		item := items.Index(i)
 		item.Set(reflect.ValueOf(o.Object).Elem())
-		// Items of a typed list carry no kind of their own.
+		// The items of a typed list have no kind of their own.
 		item.Addr().Interface().(runtime.Object).GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	}
 	v.FieldByName("Items").Set(items)

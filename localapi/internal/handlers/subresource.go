@@ -17,7 +17,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
-// subresource performs an operation below an object.
+// subresource performs an operation on a subresource.
 func (x *exchange) subresource(ctx context.Context) (answer, error) {
 	if x.info.Subresource == "status" && x.res.Definition.HasStatus {
 		switch x.info.Verb {
@@ -52,7 +52,8 @@ func (x *exchange) subresource(ctx context.Context) (answer, error) {
 	}
 }
 
-// project is the subresource's view of an object, with its kind set. It is the caller's; obj stays as it is.
+// project returns the subresource's view of an object, with its kind set. The caller owns the view; obj does not
+// change.
 func project(ctx context.Context, sub resource.Subresource, obj runtime.Object) (runtime.Object, error) {
 	view, err := sub.Project(ctx, obj)
 	if err != nil {
@@ -77,7 +78,7 @@ func (x *exchange) getSubresource(ctx context.Context, sub resource.Subresource)
 	return otherAnswer(http.StatusOK, view), nil
 }
 
-// connect refuses a connection to an object that there is. The name may have a scheme before it and a port behind it.
+// connect rejects a connection to an existing object. The name may have a scheme before it and a port after it.
 func (x *exchange) connect(ctx context.Context, sub resource.Subresource) (answer, error) {
 	name := x.info.Name
 	if _, plain, _, ok := utilnet.SplitSchemeNamePort(name); ok {
@@ -180,7 +181,7 @@ func (x *exchange) patchSubresource(ctx context.Context, sub resource.Subresourc
 	}))
 }
 
-// applySubresource is a server-side apply to a view.
+// applySubresource performs a server-side apply on a view.
 func (x *exchange) applySubresource(ctx context.Context, sub resource.Subresource, o registry.WriteOptions, force bool) (answer, error) {
 	applied, err := x.appliedConfiguration()
 	if err != nil {
@@ -198,8 +199,8 @@ func (x *exchange) applySubresource(ctx context.Context, sub resource.Subresourc
 	}))
 }
 
-// managedView gives a view that is to replace old its managed fields. They are computed from what the client sent, before
-// Merge takes over what it may: as the real server does it.
+// managedView sets the managed fields of a view that replaces old. Like the real server, it computes them from what the
+// client sent, before Merge takes over the fields that may be written.
 func (x *exchange) managedView(sub resource.Subresource, old, view runtime.Object, manager string) (runtime.Object, error) {
 	as := x.res.Written(x.info.Subresource)
 	if sub.Replicas != nil {
@@ -210,7 +211,7 @@ func (x *exchange) managedView(sub resource.Subresource, old, view runtime.Objec
 	return x.api.Managers.Update(as, old, view, manager)
 }
 
-// merge is the change that writes the view that next computes from the current one into the object.
+// merge returns the change that writes a view into the object. next computes the view from the current one.
 func (x *exchange) merge(ctx context.Context, sub resource.Subresource, o registry.WriteOptions, next func(old runtime.Object) (runtime.Object, error)) registry.Change {
 	return registry.Change{Part: registry.Subresource, Validate: sub.Validate, WriteOptions: o, Next: func(old runtime.Object) (runtime.Object, error) {
 		obj := old.DeepCopyObject()
@@ -244,7 +245,7 @@ func (x *exchange) merge(ctx context.Context, sub resource.Subresource, o regist
 	}}
 }
 
-// currentView is the view before a change, with managed fields; nil if the subresource has none.
+// currentView returns the view before a change, with managed fields, or nil if the subresource has none.
 func currentView(ctx context.Context, sub resource.Subresource, obj runtime.Object, managers *registry.ViewManagers) (runtime.Object, error) {
 	if sub.Project == nil {
 		return nil, nil

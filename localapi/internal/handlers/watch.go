@@ -25,8 +25,8 @@ type stream struct {
 	*exchange
 	flusher   http.Flusher
 	watcher   *registry.Watcher
-	bookmarks bool  // the client wants them
-	sent      int64 // the revision that the client knows it is at
+	bookmarks bool  // requested by the client
+	sent      int64 // the revision that the client has been told
 	columns   bool  // a table's columns have been sent
 	done      bool
 }
@@ -48,7 +48,7 @@ func (x *exchange) serveWatch() {
 	options := registry.WatchOptions{Selection: selection, ResourceVersion: o.ResourceVersion, SendInitialEvents: o.SendInitialEvents}
 	if x.asOf > 0 && (o.ResourceVersion == "" || o.ResourceVersion == "0") {
 		options.AsOf = x.asOf
-		if !x.query.Has("sendInitialEvents") { // but by default
+		if !x.query.Has("sendInitialEvents") { // set by default, not by the client
 			options.ResourceVersion, options.SendInitialEvents = strconv.FormatInt(x.asOf, 10), nil
 		}
 	}
@@ -61,7 +61,7 @@ func (x *exchange) serveWatch() {
 	if !s.start() {
 		return
 	}
-	if err != nil { // as a real server: a stream with one event
+	if err != nil { // like a real server: a stream with one event
 		s.fail(codec.Status(err))
 		return
 	}
@@ -74,7 +74,7 @@ func (x *exchange) serveWatch() {
 // Source: k8s.io/apiserver v0.37.2 pkg/storage/cacher/cache_watcher.go nextBookmarkTime.
 const lastBookmark = 2 * time.Second
 
-// after is a channel that gets a value after d, and nothing if d is not positive. stop releases it.
+// after returns a channel that gets a value after d, or never if d is not positive. stop releases it.
 func after(d time.Duration) (c <-chan time.Time, stop func() bool) {
 	if d <= 0 {
 		return nil, func() bool { return false }
@@ -104,7 +104,7 @@ func (s *stream) start() bool {
 	s.w.Header().Set("Content-Type", contentType)
 	s.w.Header().Set("Cache-Control", "no-cache, private")
 	s.addWarnings(s.w.Header())
-	_ = http.NewResponseController(s.w).SetWriteDeadline(time.Time{}) // a listener's limit is for answers that have an end
+	_ = http.NewResponseController(s.w).SetWriteDeadline(time.Time{}) // the listener's limit is for answers that end
 	s.w.WriteHeader(http.StatusOK)
 	s.flusher, _ = s.w.(http.Flusher)
 	s.flush()
@@ -117,8 +117,8 @@ func (s *stream) flush() {
 	}
 }
 
-// initial announces the objects that were there when the watch began; a bookmark says that they were all, if the client
-// asked for a list in the form of a watch.
+// initial announces the objects that existed when the watch began. If the client asked for a list in the form of a
+// watch, a bookmark marks the end.
 func (s *stream) initial(bookmark bool) {
 	for _, o := range s.watcher.Initial {
 		if s.send(registry.Notice{Type: watch.Added, Object: o}); s.done {
@@ -132,7 +132,7 @@ func (s *stream) initial(bookmark bool) {
 	s.flush()
 }
 
-// follow sends what happens until the stream ends: after limit, if that is not zero.
+// follow sends events until the stream ends: after limit, if that is not zero.
 func (s *stream) follow(limit time.Duration) {
 	timeout, stop := after(limit)
 	defer stop()
@@ -184,7 +184,7 @@ func (s *stream) bookmarkIfNews(revision int64) {
 	}
 }
 
-// bookmark tells the client the revision that it has seen everything up to.
+// bookmark tells the client the revision up to which it has seen everything.
 func (s *stream) bookmark(revision int64, annotations map[string]string) {
 	obj := s.res.New()
 	m, err := meta.Accessor(obj)
@@ -208,7 +208,7 @@ func (s *stream) fail(status *metav1.Status) {
 	s.flush()
 }
 
-// send lets one event pass the gate and sends it.
+// send passes one event through the gate and sends it.
 func (s *stream) send(n registry.Notice) {
 	verdict := s.pass(n)
 	switch verdict.Action {
@@ -302,12 +302,12 @@ func (s *stream) frame(t watch.EventType, raw []byte) {
 	}
 }
 
-// framed is the event on the wire: a line of JSON, or a protobuf message after its length.
+// framed returns the event as it is sent: a line of JSON, or a protobuf message preceded by its length.
 func (s *stream) framed(t watch.EventType, raw []byte) []byte {
 	if s.out.Format != codec.Protobuf {
 		name, err := json.Marshal(string(t))
 		if err != nil {
-			panic(err) // a string
+			panic(err) // cannot fail: a string
 		}
 		b := make([]byte, 0, len(raw)+len(name)+24)
 		b = append(b, `{"type":`...)
@@ -321,7 +321,7 @@ func (s *stream) framed(t watch.EventType, raw []byte) []byte {
 	b := make([]byte, 4+size)
 	binary.BigEndian.PutUint32(b, uint32(size))
 	if _, err := event.MarshalToSizedBuffer(b[4:]); err != nil {
-		panic(err) // the buffer has the message's size
+		panic(err) // cannot fail: the buffer has the message's size
 	}
 	return b
 }

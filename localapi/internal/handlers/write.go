@@ -134,12 +134,12 @@ func (x *exchange) delete(ctx context.Context) (answer, error) {
 	return answer{code: code, other: deletedStatus(x.res, last), resourceVersion: last.Meta.GetResourceVersion()}, nil
 }
 
-// ignoresReadErrors reports whether a delete asks to remove what cannot be read.
+// ignoresReadErrors reports whether a delete asks to remove objects that cannot be read.
 func ignoresReadErrors(o metav1.DeleteOptions) bool {
 	return ptr.Deref(o.IgnoreStoreReadErrorWithClusterBreakingPotential, false)
 }
 
-// warnOfDelete says what the type has to say about deleting with these options.
+// warnOfDelete sends the type's warnings about deleting with these options.
 func (x *exchange) warnOfDelete(o *metav1.DeleteOptions) {
 	if x.res.Definition.DeleteWarnings == nil {
 		return
@@ -149,7 +149,7 @@ func (x *exchange) warnOfDelete(o *metav1.DeleteOptions) {
 	}
 }
 
-// deletedStatus is the answer to a delete of most types.
+// deletedStatus returns the answer to a delete of most types.
 //
 // Source: k8s.io/apiserver pkg/registry/generic/registry/store.go finalizeDelete.
 func deletedStatus(res *registry.Resource, last *watchcache.Object) *metav1.Status {

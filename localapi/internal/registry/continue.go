@@ -21,11 +21,11 @@ type continueToken struct {
 
 const continueVersion = "meta.k8s.io/v1"
 
-// encodeContinue is the token to go on at key, in a list of the keys that begin with prefix.
+// encodeContinue returns the token to continue at key, in a list of the keys that begin with prefix.
 func encodeContinue(key, prefix string, revision int64) string {
 	b, err := json.Marshal(continueToken{APIVersion: continueVersion, ResourceVersion: revision, StartKey: strings.TrimPrefix(key, prefix)})
 	if err != nil {
-		panic(err) // two strings and a number
+		panic(err) // cannot fail: two strings and a number
 	}
 	return base64.RawURLEncoding.EncodeToString(b)
 }
@@ -51,14 +51,14 @@ func decodeContinue(token, prefix string) (revision int64, start string, err err
 		return invalid("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
 	case t.StartKey == "":
 		return invalid("encoded start key empty (version meta.k8s.io/v1)")
-	case path.Clean(key) != key: // nobody climbs out of the prefix
+	case path.Clean(key) != key: // the key must not leave the prefix
 		return invalid("%v", t.StartKey)
 	}
 	return max(t.ResourceVersion, 0), prefix + key[1:], nil
 }
 
-// expiredList is the error for a list whose revision is compacted. One that was being continued gets a token to go on
-// with the present state, for clients that prefer that to starting over.
+// expiredList returns the error for a list whose revision is compacted. If the list was being continued, the error has
+// a token to continue from the present state, for clients that prefer that to starting over.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/storage/etcd3/errors.go.
 func expiredList(start, prefix string) error {

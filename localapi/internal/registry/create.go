@@ -17,33 +17,33 @@ import (
 	"github.com/flyball-dev/flyball/localapi/storage"
 )
 
-// WriteOptions are what all writes have in common.
+// WriteOptions are the options that all writes share.
 type WriteOptions struct {
-	// DryRun computes and validates the result, and stores nothing.
+	// DryRun computes and validates the result, but stores nothing.
 	DryRun bool
 
-	// Manager owns the fields that the write sets; "" leaves the managed fields alone.
+	// Manager is the owner of the fields that the write sets. "" leaves the managed fields alone.
 	Manager string
 
-	// Apply says that the write is a server-side apply: it is nothing without managed fields.
+	// Apply means that the write is a server-side apply, which is useless without managed fields.
 	Apply bool
 
-	// Warn takes warnings for the client; never nil.
+	// Warn receives warnings for the client. It is never nil.
 	Warn func(string)
 
-	// Admit, if not nil, judges an object before anything else does, as the client sent it; old is nil if it is new.
+	// Admit, if not nil, checks an object first of all, as the client sent it. old is nil for a create.
 	Admit func(obj, old runtime.Object) error
 
-	// Permit, if not nil, judges an object last of all: as it is to be stored, when it is known to be valid.
+	// Permit, if not nil, checks an object last of all: as it will be stored, once it is known to be valid.
 	Permit func(obj, old runtime.Object) error
 }
 
-// nameAttempts is how often a create with a generated name is tried with another name.
+// nameAttempts is how often a create with a generated name is tried, each time with another name.
 //
 // Source: k8s.io/apiserver pkg/registry/generic/registry/store.go maxNameGenerationCreateAttempts.
 const nameAttempts = 8
 
-// Create stores a new object. obj is the server's from here on.
+// Create stores a new object. It takes ownership of obj.
 func (r *Resource) Create(ctx context.Context, namespace string, obj runtime.Object, o WriteOptions) (*watchcache.Object, error) {
 	m, err := meta.Accessor(obj)
 	if err != nil {
@@ -81,7 +81,7 @@ func (r *Resource) Create(ctx context.Context, namespace string, obj runtime.Obj
 	return nil, apierrors.NewGenerateNameConflict(r.Definition.GroupResource(), m.GetName(), 1)
 }
 
-// admitNew judges whether obj may come to be where it is to be.
+// admitNew returns an error if obj must not be created in its namespace.
 func (r *Resource) admitNew(obj runtime.Object, m metav1.Object, o WriteOptions) error {
 	if r.Definition.Terminating {
 		return createWhileTerminating(r.Definition.GroupResource(), m.GetName())
@@ -95,7 +95,7 @@ func (r *Resource) admitNew(obj runtime.Object, m metav1.Object, o WriteOptions)
 	return nil
 }
 
-// create stores obj, which has its name, its namespace and its managed fields and is admitted.
+// create stores obj, which is admitted and has its name, its namespace and its managed fields.
 func (r *Resource) create(ctx context.Context, obj runtime.Object, o WriteOptions) (_ *watchcache.Object, err error) {
 	m, err := meta.Accessor(obj)
 	if err != nil {
@@ -144,8 +144,8 @@ func (r *Resource) create(ctx context.Context, obj runtime.Object, o WriteOption
 	return created, err
 }
 
-// checkNoVersion refuses to store a new object that has a version. The real server's storage does that last, so a dry run
-// does not meet it; and what is no number is no version to it.
+// checkNoVersion rejects a new object that has a resource version. The real server's storage checks this last, so a dry
+// run does not get the error, and ignores a version that is not a number.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/storage/etcd3/store.go Create.
 func checkNoVersion(version string) error {
@@ -155,7 +155,7 @@ func checkNoVersion(version string) error {
 	return plainError("resourceVersion should not be set on objects to be created")
 }
 
-// createWhileTerminating refuses custom resources of a definition that is being deleted.
+// createWhileTerminating returns the error for custom resources of a definition that is being deleted.
 //
 // Source: k8s.io/apiextensions-apiserver pkg/apiserver/customresource_handler.go forbidCreateAdmission.
 func createWhileTerminating(gr schema.GroupResource, name string) error {
@@ -181,7 +181,7 @@ func (r *Resource) alreadyExists(key, name string) error {
 	return err
 }
 
-// generateName appends a random suffix to base, which is cut so that the whole is a valid name.
+// generateName appends a random suffix to base, which it cuts so that the result is a valid name.
 //
 // Source: k8s.io/apiserver pkg/storage/names/generate.go.
 func (r *Resource) generateName(base string) string {
@@ -192,7 +192,7 @@ func (r *Resource) generateName(base string) string {
 	return base + r.env.Suffix()
 }
 
-// matchNamespace gives an object the request's namespace, or refuses one of its own that differs.
+// matchNamespace sets an object's namespace to that of the request, and returns an error if the object names another.
 //
 // Source: k8s.io/apiserver pkg/registry/rest/meta.go EnsureObjectNamespaceMatchesRequestNamespace.
 func (r *Resource) matchNamespace(namespace string, m metav1.Object) error {
@@ -209,7 +209,7 @@ func (r *Resource) matchNamespace(namespace string, m metav1.Object) error {
 	return nil
 }
 
-// namespaceTakesContent refuses objects in namespaces that do not exist or are being deleted.
+// namespaceTakesContent rejects objects in namespaces that do not exist or are being deleted.
 //
 // Source: k8s.io/apiserver pkg/admission/plugin/namespace/lifecycle.
 func (r *Resource) namespaceTakesContent(m metav1.Object) error {
@@ -238,7 +238,7 @@ func (r *Resource) namespaceTakesContent(m metav1.Object) error {
 	return forbidden
 }
 
-// wipe clears what only the server may set.
+// wipe clears the fields that only the server may set.
 func wipe(m metav1.Object) {
 	m.SetCreationTimestamp(metav1.Time{})
 	m.SetUID("")
@@ -247,7 +247,7 @@ func wipe(m metav1.Object) {
 	m.SetSelfLink("")
 }
 
-// now is the present, as precise as it is stored.
+// now returns the present time with the precision that is stored.
 func now() metav1.Time { return metav1.Now().Rfc3339Copy() }
 
 // dedupOwnerReferences drops owner references that are equal to an earlier one.

@@ -23,9 +23,9 @@ import (
 // Source: k8s.io/apiserver pkg/admission/plugin/namespace/lifecycle.
 var immortal = []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic}
 
-// Delete removes an object, or begins to: removed is false if it stays for a grace period or for finalizers. The object
-// returned is its last state, or its present one. What is asked to be deleted because it cannot be read is not: all objects
-// here can be.
+// Delete removes an object, or begins to. removed is false if the object stays for a grace period or for finalizers.
+// The object returned is its last or its present state. Delete ignores the option to delete objects that cannot be
+// read, since all objects here can be.
 //
 // Source: k8s.io/apiserver pkg/registry/generic/registry/store.go Delete.
 func (r *Resource) Delete(ctx context.Context, namespace, name string, o metav1.DeleteOptions) (_ *watchcache.Object, removed bool, err error) {
@@ -69,7 +69,7 @@ func (r *Resource) deleteOnce(ctx context.Context, old *watchcache.Object, o met
 	}
 	graceful, pending := r.beginDelete(obj, m, &o)
 	if pending {
-		return old, false, nil // under way already, and the request does not make it any shorter
+		return old, false, nil // under way already, and the request does not shorten it
 	}
 	m.SetFinalizers(r.deletionFinalizers(m, o))
 	finalizing := r.Definition.Finalizing != nil && r.Definition.Finalizing(obj)
@@ -95,7 +95,7 @@ func (r *Resource) deleteOnce(ctx context.Context, old *watchcache.Object, o met
 	if grace := m.GetDeletionGracePeriodSeconds(); err != nil || stays || grace != nil && *grace > 0 {
 		return marked, false, err
 	}
-	// A grace period cut to zero: watchers have seen the mark, now the object goes.
+	// A grace period cut to zero: watchers have seen the mark, so the object can go.
 	if dryRun(o) {
 		return marked, true, nil
 	}
@@ -128,7 +128,7 @@ func (r *Resource) checkPreconditions(old *watchcache.Object, p *metav1.Precondi
 	return nil
 }
 
-// checkNamespacePreconditions is what the store of namespaces checks itself, in words of its own.
+// checkNamespacePreconditions checks what the store of namespaces checks itself, with its own messages.
 //
 // Source: k8s.io/kubernetes pkg/registry/core/namespace/storage/storage.go Delete.
 func (r *Resource) checkNamespacePreconditions(have metav1.Object, p *metav1.Preconditions) error {
@@ -145,7 +145,7 @@ func (r *Resource) checkNamespacePreconditions(have metav1.Object, p *metav1.Pre
 	return nil
 }
 
-// beginDelete marks obj for a graceful deletion, if its type has one. pending says that there is nothing to do: an
+// beginDelete marks obj for a graceful deletion, if its type has one. pending means that there is nothing to do: an
 // earlier deletion with a shorter period is under way.
 //
 // Source: k8s.io/apiserver pkg/registry/rest/delete.go BeforeDelete.
@@ -189,7 +189,7 @@ func shortenGrace(m metav1.Object, o *metav1.DeleteOptions) (graceful, pending b
 	return true, false
 }
 
-// markDeleting marks an object that has no grace period, but finalizers.
+// markDeleting marks an object that has finalizers, but no grace period.
 func markDeleting(m metav1.Object, present metav1.Time) {
 	if m.GetDeletionTimestamp() == nil && m.GetGeneration() > 0 {
 		m.SetGeneration(m.GetGeneration() + 1)
@@ -201,7 +201,7 @@ func markDeleting(m metav1.Object, present metav1.Time) {
 	m.SetDeletionGracePeriodSeconds(&zero)
 }
 
-// deletionFinalizers are obj's finalizers, with those of the garbage collector as the options ask.
+// deletionFinalizers returns obj's finalizers, with the garbage collector's added or removed as the options ask.
 //
 // Source: k8s.io/apiserver pkg/registry/generic/registry/store.go deletionFinalizersForGarbageCollection.
 func (r *Resource) deletionFinalizers(m metav1.Object, o metav1.DeleteOptions) []string {
@@ -221,13 +221,14 @@ func (r *Resource) deletionFinalizers(m metav1.Object, o metav1.DeleteOptions) [
 	return finalizers
 }
 
-// OrphanDependents is the old form of a propagation policy, which clients still send.
+// OrphanDependents returns the old form of a propagation policy, which clients still send.
 func OrphanDependents(o metav1.DeleteOptions) *bool {
-	//lint:ignore SA1019 it has to be read as long as it may be sent
+	//lint:ignore SA1019 clients may still send it
 	return o.OrphanDependents
 }
 
-// propagation decides, in this order: the options, finalizers the object has already, the type's default.
+// propagation returns the propagation policy. It looks, in this order, at the options, the finalizers that the object
+// has, and the type's default.
 func (r *Resource) propagation(m metav1.Object, o metav1.DeleteOptions) metav1.DeletionPropagation {
 	switch orphan := OrphanDependents(o); {
 	case orphan != nil && *orphan:
@@ -251,7 +252,8 @@ func (r *Resource) propagation(m metav1.Object, o metav1.DeleteOptions) metav1.D
 // DeleteCollection deletes every object that a list with the given options returns.
 func (r *Resource) DeleteCollection(ctx context.Context, o metav1.DeleteOptions, list ListOptions) (ListResult, error) {
 	if v := list.ResourceVersion; v != "" && v != "0" && list.ResourceVersionMatch == "" {
-		list.ResourceVersionMatch = metav1.ResourceVersionMatchExact // as of a list in pages, which the real server reads here
+		// A list as of a version is paged, and the real server reads in pages here.
+		list.ResourceVersionMatch = metav1.ResourceVersionMatchExact
 	}
 	result, err := r.List(ctx, list)
 	if err != nil {

@@ -12,17 +12,17 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// goType is the converter of one kind with a Go type. It does not check its objects against the schema, as the converter
-// that it stands before would: the schema describes the Go type, so the compiler has done that. What the compiler cannot know
-// (a list's items need their keys) the comparison that follows finds as well. The check would be a third of the time that
-// finding out the managers takes.
+// goType is the converter of one kind with a Go type. Unlike the converter that it wraps, it does not check its objects
+// against the schema. The schema describes the Go type, so the compiler has checked almost everything. The one thing
+// that it cannot check is that a list's items have their keys, and the comparison that follows finds that too. The
+// check would take a third of the time that computing the managers takes.
 //
-// What is applied is checked all the same: it is unstructured, and must not have duplicates.
+// Applied configurations are checked nevertheless: they are unstructured, and must not have duplicates.
 type goType struct {
 	managedfields.TypeConverter
 	kind schema.GroupVersionKind
 
-	// schema is the kind's, known once an object was converted.
+	// schema is the kind's schema. It is known once an object has been converted.
 	schema atomic.Pointer[typed.ParseableType]
 }
 
@@ -44,6 +44,6 @@ func (t *goType) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptio
 	if err != nil {
 		return nil, err
 	}
-	//lint:ignore SA1019 deprecated because checking has become cheap, which is not cheap enough here
+	//lint:ignore SA1019 deprecated because checking has become cheap, but it is not cheap enough here
 	return typed.AsTypedUnvalidated(v, s.Schema, s.TypeRef), nil
 }

@@ -28,16 +28,16 @@ type ListResult struct {
 	Revision  int64
 	Continue  string
 	Remaining *int64
-	Shard     string // the selector, if only a shard of the collection was listed
+	Shard     string // the selector, if the list is restricted to a shard of the collection
 }
 
-// List returns the objects of a selection.
+// List returns the selected objects.
 //
 // Source: k8s.io/apiserver pkg/storage/etcd3/store.go GetList, pkg/storage/continue.go, pkg/storage/cacher/cacher.go
 // computeListLimit.
 func (r *Resource) List(ctx context.Context, o ListOptions) (ListResult, error) {
 	if o.ResourceVersion == "0" {
-		o.Limit = 0 // a list of any version comes from the watch cache, which knows no pages
+		o.Limit = 0 // a list of any version comes from the watch cache, which has no pages
 	}
 	revision, start, err := r.listPosition(ctx, o)
 	if err != nil {
@@ -60,7 +60,7 @@ func (r *Resource) List(ctx context.Context, o ListOptions) (ListResult, error) 
 	return r.page(snapshot.From(max(prefix, start)), prefix, o.Selection, revision, o.Limit), nil
 }
 
-// listPosition returns the revision that a list is to show (0: the present) and the key to start from.
+// listPosition returns the revision to list (0: the present) and the key to start from.
 func (r *Resource) listPosition(ctx context.Context, o ListOptions) (revision int64, start string, err error) {
 	if o.Continue != "" {
 		if v := o.ResourceVersion; v != "" && v != "0" {
@@ -87,7 +87,7 @@ func (r *Resource) listAt(ctx context.Context, s Selection, revision int64, star
 	prefix := r.key(s.Namespace, "").Prefix()
 	o := storage.ListOptions{Start: start, Revision: revision}
 	if s.all() {
-		o.Limit = int(limit) // else the selection decides how many records a page takes
+		o.Limit = int(limit) // otherwise the selection decides how many records fill a page
 	}
 	page, err := r.env.Store.List(ctx, prefix, o)
 	if errors.Is(err, storage.ErrCompacted) {
@@ -117,7 +117,7 @@ func (r *Resource) listAt(ctx context.Context, s Selection, revision int64, star
 	return result, failed
 }
 
-// past decodes a state from the store.
+// past decodes a past state from the store.
 func (r *Resource) past(record storage.Record) (*watchcache.Object, error) {
 	obj, err := r.decode(record)
 	if err != nil {
@@ -131,7 +131,7 @@ func (r *Resource) past(record storage.Record) (*watchcache.Object, error) {
 	return o, nil
 }
 
-// page collects up to limit objects of the selection from objects, whose keys must begin with prefix.
+// page collects up to limit selected objects from objects, whose keys must begin with prefix.
 func (r *Resource) page(objects iter.Seq2[string, *watchcache.Object], prefix string, s Selection, revision, limit int64) ListResult {
 	result := ListResult{Revision: revision}
 	if s.Shard != nil {
@@ -148,7 +148,7 @@ func (r *Resource) page(objects iter.Seq2[string, *watchcache.Object], prefix st
 		switch {
 		case full && s.all():
 			remaining++
-		case full: // as in a real server, whether or not anything of what follows is selected
+		case full: // as in a real server, whether or not any later object is selected
 			result.Continue = encodeContinue(last+"\x00", scope, revision)
 			return result
 		case !s.matches(r.Definition, o):

@@ -17,11 +17,12 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
 )
 
-// Managers keeps metadata.managedFields: who set which field by which kind of write.
+// Managers maintains metadata.managedFields, which records who set which field with which kind of write.
 //
-// The merging is apimachinery's and structured-merge-diff's; this type gives them the types' schemas, built on first use.
+// apimachinery and structured-merge-diff do the merging. This type gives them the types' schemas, which it builds on
+// first use.
 type Managers struct {
-	// BuiltIn returns the converter of the built-in types. It is slow the first time.
+	// BuiltIn returns the converter of the built-in types. The first call is slow.
 	BuiltIn func() managedfields.TypeConverter
 
 	mu  sync.Mutex
@@ -32,27 +33,28 @@ type managerKey struct {
 	kind        schema.GroupVersionKind
 	subresource string
 
-	// definition is whose objects these are; nil for a view, which is the same below every type.
+	// definition is the type of the objects. It is nil for a view, which is the same below every type.
 	definition *resource.Definition
 }
 
-// Written is objects of one kind as they are written through one endpoint: what field management has to know of them.
+// Written describes the objects of one kind as written through one endpoint: it is what field management has to know of
+// them.
 type Written struct {
 	Kind        schema.GroupVersionKind
 	Subresource string
 	New         func() runtime.Object
 	Default     func(runtime.Object) // may be nil
 
-	// Owns is which fields a write can own; nil: all.
+	// Owns selects the fields that a write can own. Nil selects all.
 	Owns fieldpath.Filter
 
-	// Types converts the objects to typed values; nil: the built-in types' converter.
+	// Types returns the converter of the objects to typed values. Nil means the built-in types' converter.
 	Types func() managedfields.TypeConverter
 
 	definition *resource.Definition // nil for a view
 }
 
-// Written is r's objects as they are written through a subresource, or through the main resource ("").
+// Written describes r's objects as written through a subresource, or through the main resource ("").
 func (r *Resource) Written(subresource string) Written {
 	d := r.Definition
 	return Written{
@@ -61,7 +63,7 @@ func (r *Resource) Written(subresource string) Written {
 	}
 }
 
-// owns is which fields a write can own. What a write resets to its old value is nobody's by that write.
+// owns selects the fields that a write can own. A write does not own the fields that it resets to their old values.
 //
 // Source: k8s.io/apiserver pkg/registry/rest ResetFieldsStrategy, and the strategies of all types.
 func (r *Resource) owns(subresource string) fieldpath.Filter {
@@ -76,14 +78,14 @@ func (r *Resource) owns(subresource string) fieldpath.Filter {
 	return d.Subresources[subresource].Owns
 }
 
-// WrittenView is the kind of a subresource that is written as an object of its own (scale). It has no lists, so that its
-// type is what its fields look like.
+// WrittenView describes the view of a subresource that is written as an object of its own (scale). The view has no
+// lists, so its types can be deduced from the values of its fields.
 func WrittenView(name string, sub resource.Subresource) Written {
 	return Written{Kind: sub.Kind, Subresource: name, New: sub.New, Types: managedfields.NewDeducedTypeConverter}
 }
 
-// Update returns obj with the managed fields that follow from manager replacing old by it. Should they not be computable,
-// then obj keeps old's.
+// Update returns obj with the managed fields that result when manager replaces old by it. If they cannot be computed,
+// obj keeps those of old.
 func (s *Managers) Update(w Written, old, obj runtime.Object, manager string) (runtime.Object, error) {
 	fields, err := s.of(w)
 	if err != nil {
@@ -92,14 +94,14 @@ func (s *Managers) Update(w Written, old, obj runtime.Object, manager string) (r
 	return fields.UpdateNoErrors(old, obj, manager), nil
 }
 
-// Application is what a server-side apply sends.
+// Application is the content of a server-side apply.
 type Application struct {
 	Configuration *unstructured.Unstructured
 	Manager       string
 	Force         bool // take fields from other managers
 }
 
-// Apply merges an applied configuration into old. Errors: Conflict, naming the fields and their managers.
+// Apply merges an applied configuration into old. Errors: Conflict, which names the fields and their managers.
 func (s *Managers) Apply(w Written, old runtime.Object, a Application) (runtime.Object, error) {
 	fields, err := s.of(w)
 	if err != nil {
@@ -109,13 +111,14 @@ func (s *Managers) Apply(w Written, old runtime.Object, a Application) (runtime.
 }
 
 func (s *Managers) of(w Written) (*managedfields.FieldManager, error) {
-	// A scale is the same kind below every type: what differs between two with one key is how old objects look, not this.
+	// Scales of different types share a kind and so a key. The old objects differ between types, but the manager does
+	// not.
 	key := managerKey{w.Kind, w.Subresource, w.definition}
 	types := s.BuiltIn
 	if w.Types != nil {
 		types = w.Types
 	}
-	converter := types() // not under the lock: it may take its time, and is cached by its owner
+	converter := types() // not under the lock: it may take long, and its owner caches it
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if m := s.all[key]; m != nil {
@@ -158,14 +161,14 @@ func (w Written) fieldManager(converter managedfields.TypeConverter) (*managedfi
 	return m, nil
 }
 
-// forget drops what is kept for a definition that is not served any more.
+// forget drops the managers of a definition that is no longer served.
 func (s *Managers) forget(d *resource.Definition) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.all, func(key managerKey, _ *managedfields.FieldManager) bool { return key.definition == d })
 }
 
-// others are the kinds under which the objects are served as well.
+// others returns the other kinds under which the objects are served.
 func (w Written) others() []schema.GroupVersionKind {
 	if w.definition == nil {
 		return nil
@@ -182,8 +185,8 @@ func (w Written) others() []schema.GroupVersionKind {
 	return kinds
 }
 
-// version is a version of a type, as the field manager wants to see it. Between versions of a type without a Go type only
-// apiVersion changes; unstructured content becomes the Go type, if there is one.
+// version converts objects between versions in the way the field manager expects. Between versions of a type without a
+// Go type, only apiVersion changes. Unstructured content is converted to the Go type, if there is one.
 type version struct{ Written }
 
 func (v version) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
@@ -210,7 +213,7 @@ func (v version) ConvertToVersion(in runtime.Object, target runtime.GroupVersion
 	return structured(u, v.Written.New(), v.Kind)
 }
 
-// structured is unstructured content as an object of a Go type.
+// structured converts unstructured content to an object of a Go type.
 func structured(u *unstructured.Unstructured, obj runtime.Object, kind schema.GroupVersionKind) (runtime.Object, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, obj); err != nil {
 		return nil, err

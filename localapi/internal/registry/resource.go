@@ -23,7 +23,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/storage"
 )
 
-// Env is what all resources of a server share.
+// Env holds what all resources of a server share.
 type Env struct {
 	Store     storage.Storage
 	Tenant    string
@@ -31,33 +31,34 @@ type Env struct {
 	Managers  *Managers
 	Allocator resource.Allocator
 
-	// UID makes the identity of a new object, Suffix the random end of a generated name.
+	// UID returns the identity of a new object, Suffix the random end of a generated name.
 	UID    func() types.UID
 	Suffix func() string
 
-	// Namespaces is the resource in which a namespaced object's namespace must exist; nil: any namespace does.
+	// Namespaces is the resource of the namespaces in which namespaced objects must be. If it is nil, any namespace
+	// exists.
 	Namespaces *Resource
 
 	// Written is called after every write, with no lock held.
 	Written func(revision int64)
 }
 
-// Resource is the operations on one type.
+// Resource performs the operations on one type.
 type Resource struct {
 	Definition *resource.Definition
 	Objects    *watchcache.Collection
 
-	// Changed, if not nil, is called after every write, in the writer's goroutine and with no lock held: removed says
+	// Changed, if not nil, is called after every write, in the writer's goroutine and with no lock held. removed means
 	// that the object is gone. It is set before the resource is used.
 	Changed func(ctx context.Context, o *watchcache.Object, removed bool)
 
-	// Unstructured says that the kind has no Go type.
+	// Unstructured means that the kind has no Go type.
 	Unstructured bool
 
 	env       *Env
 	allocated onceSuccessful
 
-	// retired is closed when nothing is served from here any more: the type has changed, or is gone.
+	// retired is closed when the resource is no longer served, because the type has changed or is gone.
 	retired    chan struct{}
 	retireOnce sync.Once
 }
@@ -69,16 +70,16 @@ func NewResource(env *Env, d *resource.Definition) *Resource {
 	return r
 }
 
-// Retire ends the resource: its watches end. Requests in flight are not disturbed.
+// Retire ends the resource and its watches. Requests in flight continue.
 func (r *Resource) Retire() {
 	r.retireOnce.Do(func() { close(r.retired) })
 	r.env.Managers.forget(r.Definition)
 }
 
-// Retired is closed by [Resource.Retire].
+// Retired returns a channel that [Resource.Retire] closes.
 func (r *Resource) Retired() <-chan struct{} { return r.retired }
 
-// key is the place in the store of an object, or of a collection if the name is empty.
+// key returns the key of an object in the store, or that of a collection if the name is empty.
 func (r *Resource) key(namespace, name string) storage.Key {
 	if !r.Definition.Namespaced {
 		namespace = ""
@@ -89,14 +90,14 @@ func (r *Resource) key(namespace, name string) storage.Key {
 	}
 }
 
-// tag is what a writer knows about the value that it stores.
+// tag is what a writer knows of the value that it stores.
 type tag struct {
 	definition *resource.Definition // how the object was decoded
 	object     runtime.Object
 }
 
-// decode turns a stored record into an object of this version of the type. What was stored under another version, or by
-// another schema, is decoded anew.
+// decode turns a stored record into an object of this version of the type. It ignores the decoded form if that belongs
+// to another version or another schema.
 func (r *Resource) decode(record storage.Record) (runtime.Object, error) {
 	if t, ok := record.Tag.(tag); ok && t.definition == r.Definition {
 		return t.object, nil
@@ -129,7 +130,7 @@ func (r *Resource) restoreMember(value []byte, f *resource.Family) (runtime.Obje
 	return converted, nil
 }
 
-// encode is obj as it is stored: in the storage version.
+// encode returns obj as it is stored, in the storage version.
 func (r *Resource) encode(obj runtime.Object) ([]byte, error) {
 	if f := r.Definition.Family; f != nil {
 		stored, ok := f.Convert(obj, f.Stored().Kind)
@@ -145,13 +146,13 @@ func (r *Resource) encode(obj runtime.Object) ([]byte, error) {
 	return r.env.Codec.Stored(obj)
 }
 
-// maxStored bounds an object as it is stored, in bytes: what etcd takes in one request, unless it is told otherwise.
+// maxStored bounds the size of a stored object, in bytes. It is the default limit of etcd for one request.
 //
 // Source: go.etcd.io/etcd server/embed DefaultMaxRequestBytes.
 const maxStored = 3 << 19
 
-// value is obj, with metadata m, as it is to be written to the store. The managed fields of an object that is too large
-// with them are dropped, unless they are what the write is about. Errors: RequestEntityTooLarge.
+// value returns obj, whose metadata is m, as it will be written to the store. If an object is too large with its
+// managed fields, it drops them, unless the write is about them. Errors: RequestEntityTooLarge.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/create.go isTooLargeError.
 func (r *Resource) value(obj runtime.Object, m metav1.Object, o WriteOptions) ([]byte, error) {
@@ -177,8 +178,8 @@ func (r *Resource) New() runtime.Object {
 	return obj
 }
 
-// Get returns the current state of an object that is not older than resourceVersion ("" and "0": any). Errors: NotFound,
-// Timeout if the version is not reached.
+// Get returns the current state of an object, which must not be older than resourceVersion ("" and "0": any). Errors:
+// NotFound, Timeout if the version is not reached.
 func (r *Resource) Get(ctx context.Context, namespace, name, resourceVersion string) (*watchcache.Object, error) {
 	if _, err := plainVersion(resourceVersion); err != nil {
 		return nil, err
@@ -216,7 +217,7 @@ func (r *Resource) GetAt(ctx context.Context, namespace, name string, revision i
 // Source: k8s.io/apiserver v0.37.2 pkg/storage/cacher/watch_cache.go blockTimeout.
 const freshWait = 3 * time.Second
 
-// reached waits, for a moment, until the store is at resourceVersion or later. Errors: Timeout.
+// reached waits up to freshWait until the store is at resourceVersion or later. Errors: Timeout.
 func (r *Resource) reached(ctx context.Context, resourceVersion string) error {
 	want, err := ParseResourceVersion(resourceVersion)
 	if err != nil {
@@ -241,8 +242,8 @@ func (r *Resource) reached(ctx context.Context, resourceVersion string) error {
 	return nil
 }
 
-// plainVersion reads the resource version of a get or a watch. What is wrong with it the real server forgets to call a bad
-// request there.
+// plainVersion parses the resource version of a get or a watch. Its error is not a BadRequest, because the real server
+// returns a plain error here.
 func plainVersion(s string) (int64, error) {
 	v, err := ParseResourceVersion(s)
 	if err != nil {
@@ -253,7 +254,7 @@ func plainVersion(s string) (int64, error) {
 
 const invalidVersion = "invalid resource version: "
 
-// ParseResourceVersion reads a client's resource version. Errors: BadRequest.
+// ParseResourceVersion parses a client's resource version. Errors: BadRequest.
 func ParseResourceVersion(s string) (int64, error) {
 	if s == "" {
 		return 0, nil
@@ -265,7 +266,7 @@ func ParseResourceVersion(s string) (int64, error) {
 	return int64(v), nil
 }
 
-// tooLargeResourceVersion is the error for a version that the store has not reached.
+// tooLargeResourceVersion returns the error for a version that the store has not reached.
 //
 // Source: k8s.io/apiserver pkg/storage/errors.go NewTooLargeResourceVersionError.
 func tooLargeResourceVersion(want, current int64) error {
@@ -286,14 +287,14 @@ func (r *Resource) conflict(name string) error {
 	return apierrors.NewConflict(r.Definition.GroupResource(), name, errors.New(optimisticLock))
 }
 
-// plainError is an error that the real server returns without a reason.
+// plainError returns an error that the real server sends without a reason.
 func plainError(message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonUnknown, Message: message,
 	}}
 }
 
-// object wraps a computed state that is not, or not yet, what the collection holds.
+// object wraps a computed state that the collection does not hold, or does not hold yet.
 func (r *Resource) object(obj runtime.Object, key string, revision int64) (*watchcache.Object, error) {
 	if revision > 0 {
 		var err error
@@ -308,7 +309,7 @@ func (r *Resource) object(obj runtime.Object, key string, revision int64) (*watc
 	return &watchcache.Object{Object: obj, Meta: m, Record: storage.Record{Key: key, Revision: revision}}, nil
 }
 
-// put stores obj, which is handed over to the cache, if the key is at the expected revision.
+// put stores obj, and hands it over to the cache, if the key is at the expected revision.
 func (r *Resource) put(ctx context.Context, key string, obj runtime.Object, value []byte, expected int64) (*watchcache.Object, error) {
 	revision, err := r.env.Store.Put(ctx, storage.Write{Key: key, Value: value, Expected: expected, Tag: tag{r.Definition, obj}})
 	if err != nil {
@@ -324,8 +325,8 @@ func (r *Resource) put(ctx context.Context, key string, obj runtime.Object, valu
 	return o, err
 }
 
-// stored is the state that was stored at a revision. If it is current still, it is the one that readers and watchers get, so
-// that all share one encoding.
+// stored returns the state that was stored at a revision. If it is still current, it is the same object that readers
+// and watchers get, so that all share one encoding.
 func (r *Resource) stored(obj runtime.Object, key string, revision int64) (*watchcache.Object, error) {
 	if current, ok, err := r.Objects.Get(key); err != nil {
 		return nil, err

@@ -12,8 +12,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi/storage"
 )
 
-// Seed stores obj, which is the server's from here on, as it is, but for what every stored object has. It neither
-// validates nor allocates: allocations are taken from the stored objects before the first that a client causes.
+// Seed stores obj as it is, and adds only what every stored object has. It takes ownership of obj. It neither validates
+// nor allocates: before the first allocation for a client, the allocations of all stored objects are read.
 func (r *Resource) Seed(ctx context.Context, obj runtime.Object) error {
 	m, err := meta.Accessor(obj)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/watchcache"
 )
 
-// Selection is which objects of a resource a list or watch is about. The zero value is all.
+// Selection selects the objects of a resource for a list or watch. The zero value selects all.
 type Selection struct {
 	Namespace string
 	Name      string
@@ -21,7 +21,7 @@ type Selection struct {
 	Shard     sharding.Selector // nil: all
 }
 
-// SetShard restricts the selection to a shard of what it selects. Errors: BadRequest.
+// SetShard restricts the selection to one of its shards. Errors: BadRequest.
 func (s *Selection) SetShard(selector string) error {
 	shard, err := parseShardSelector(selector)
 	if err != nil {
@@ -31,8 +31,8 @@ func (s *Selection) SetShard(selector string) error {
 	return nil
 }
 
-// NewSelection builds a selection from a request's namespace and its selectors. Errors: BadRequest for fields that the type cannot be
-// selected by.
+// NewSelection builds a selection from a request's namespace and selectors. Errors: BadRequest for fields that the type
+// cannot be selected by.
 func (r *Resource) NewSelection(namespace string, l labels.Selector, f fields.Selector) (Selection, error) {
 	s := Selection{Namespace: namespace}
 	if l != nil && !l.Empty() {
@@ -73,7 +73,7 @@ func (s Selection) all() bool {
 	return s.Name == "" && s.Labels == nil && s.Fields == nil && s.Shard == nil
 }
 
-// matches reports whether o belongs to the selection.
+// matches reports whether o is selected.
 func (s Selection) matches(d *resource.Definition, o *watchcache.Object) bool {
 	if s.Namespace != "" && d.Namespaced && o.Meta.GetNamespace() != s.Namespace {
 		return false

@@ -12,8 +12,8 @@ import (
 // shardRange is one term of a shard selector: shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000').
 var shardRange = regexp.MustCompile(`^\s*shardRange\(\s*([A-Za-z_][A-Za-z0-9_.]*)\s*,\s*(?:'([^']*)'|"([^"]*)")\s*,\s*(?:'([^']*)'|"([^"]*)")\s*\)\s*$`)
 
-// parseShardSelector reads a shard selector: ranges of one field's hash, joined by ||. (A real server parses it as CEL, and then
-// allows nothing but these; what is no such term is refused here in other words.)
+// parseShardSelector parses a shard selector: ranges of one field's hash, joined by ||. (A real server parses it as CEL
+// and then allows only such ranges. So its errors for other terms have other messages.)
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/sharding/parser.go, KEP-5866.
 func parseShardSelector(s string) (sharding.Selector, error) {
@@ -56,7 +56,7 @@ func parseShardRange(term string) (sharding.ShardRangeRequirement, error) {
 	return r, nil
 }
 
-// checkHash refuses what is not a bound of 64 bits: 16 hexadecimal digits, or 2^64.
+// checkHash returns an error unless s is a bound of 64 bits: 16 hexadecimal digits, or 2^64.
 func checkHash(s, name string) error {
 	const digits, afterLast = 16, "0x10000000000000000"
 	hex, ok := strings.CutPrefix(s, "0x")

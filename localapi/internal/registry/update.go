@@ -20,32 +20,32 @@ import (
 	"github.com/flyball-dev/flyball/localapi/storage"
 )
 
-// Part is what of an object a write is about.
+// Part is the part of an object that a write changes.
 type Part int
 
 // The parts.
 const (
 	Main        Part = iota // everything but status
 	Status                  // the status subresource
-	Subresource             // another subresource: the change itself says what it touches
+	Subresource             // another subresource: the change itself decides what it touches
 )
 
-// Change is a write to an existing object, or, where allowed, to one that does not exist yet.
+// Change is a write to an existing object or, if allowed, to one that does not exist yet.
 type Change struct {
 	Part Part
 
-	// Next computes the state to store from the current one, which is shared and must not be changed. It runs again
-	// when another write came in between. old is nil if the object does not exist: then a NotFound error refuses
-	// to create it.
+	// Next computes the state to store from the current one, which is shared and must not be changed. It runs again if
+	// another write came in between. old is nil if the object does not exist; a NotFound error then means not to create
+	// it.
 	Next func(old runtime.Object) (runtime.Object, error)
 
-	// AllowCreate lets Next see a nil old.
+	// AllowCreate allows Next to be called with a nil old.
 	AllowCreate bool
 
-	// Validate, if not nil, judges the next state instead of the definition's rules for the part.
+	// Validate, if not nil, validates the next state in place of the definition's rules for the part.
 	Validate func(obj, old runtime.Object) field.ErrorList
 
-	// UID is the identity the object must have; "" is any.
+	// UID is the identity that the object must have; "" is any.
 	UID types.UID
 
 	WriteOptions
@@ -80,7 +80,7 @@ func (r *Resource) Update(ctx context.Context, namespace, name string, c Change)
 	return nil, false, r.conflict(name)
 }
 
-// updateMissing creates the object that an update or apply is about.
+// updateMissing creates the object of an update or apply.
 func (r *Resource) updateMissing(ctx context.Context, namespace, name string, c Change) (*watchcache.Object, error) {
 	if !c.AllowCreate {
 		return nil, r.notFound(name)
@@ -112,7 +112,7 @@ func (r *Resource) updateMissing(ctx context.Context, namespace, name string, c 
 	return r.create(ctx, obj, c.WriteOptions)
 }
 
-// updateExisting tries once to replace old. storage.ErrConflict and ErrNotFound say that old is not current any more.
+// updateExisting tries once to replace old. storage.ErrConflict and ErrNotFound mean that old is no longer current.
 func (r *Resource) updateExisting(ctx context.Context, old *watchcache.Object, c Change) (_ *watchcache.Object, err error) {
 	name := old.Meta.GetName()
 	if c.UID != "" && c.UID != old.Meta.GetUID() {
@@ -163,15 +163,15 @@ func (r *Resource) updateExisting(ctx context.Context, old *watchcache.Object, c
 	return o, err
 }
 
-// wrongUID says, in the real server's words, that an object is not the one that the client means. have may be the
-// metadata of no object: of one that does not exist.
+// wrongUID returns the real server's error for an object that is not the one that the client means. have is empty
+// metadata if the object does not exist.
 //
 // Source: k8s.io/apiserver pkg/storage/interfaces.go Preconditions.Check.
 func (r *Resource) wrongUID(have metav1.Object, want types.UID) error {
 	return r.storageError(have, fmt.Sprintf("Precondition failed: UID in precondition: %v, UID in object meta: %v", want, have.GetUID()))
 }
 
-// storageError is an error of the real server's storage about an object.
+// storageError returns an error of the real server's storage about an object.
 //
 // Source: k8s.io/apiserver pkg/storage/errors.go StorageError.
 func (r *Resource) storageError(of metav1.Object, message string) error {
@@ -179,7 +179,7 @@ func (r *Resource) storageError(of metav1.Object, message string) error {
 		r.etcdKey(of.GetNamespace(), of.GetName()), message)
 }
 
-// etcdKey is the key that the real server stores an object at. It is seen in a few error messages.
+// etcdKey returns the key at which the real server stores an object. A few error messages contain it.
 //
 // Source: k8s.io/kubernetes pkg/kubeapiserver/default_storage_factory_builder.go SpecialDefaultResourcePrefixes.
 func (r *Resource) etcdKey(namespace, name string) string {
@@ -196,14 +196,14 @@ func (r *Resource) etcdKey(namespace, name string) string {
 	return "/registry/" + plural + "/" + name
 }
 
-// checkVersion applies optimistic concurrency: the version that the client names must be the current one.
+// checkVersion implements optimistic concurrency: the version that the client names must be the current one.
 func (r *Resource) checkVersion(m metav1.Object, old *watchcache.Object, name string) error {
 	switch version := m.GetResourceVersion(); {
 	case version == strconv.FormatInt(old.Revision, 10):
 		return nil
 	case version != "" && version != "0":
 		if _, err := strconv.ParseUint(version, 10, 64); err != nil {
-			return err // as the real server: without a reason
+			return err // without a reason, like the real server
 		}
 		return r.conflict(name)
 	case r.Definition.NeedsResourceVersion:
@@ -216,12 +216,12 @@ func (r *Resource) checkVersion(m metav1.Object, old *watchcache.Object, name st
 	return nil
 }
 
-// prepareUpdate restores what a client may not change.
+// prepareUpdate restores the fields that a client may not change.
 //
 // Source: k8s.io/apiserver pkg/registry/rest/update.go BeforeUpdate.
 func (r *Resource) prepareUpdate(ctx context.Context, obj runtime.Object, old *watchcache.Object, m metav1.Object, part Part) {
 	d, o := r.Definition, old.Meta
-	if part != Subresource { // a subresource's Merge answers for the generation itself
+	if part != Subresource { // a subresource's Merge sets the generation itself
 		m.SetGeneration(o.GetGeneration())
 	}
 	switch {
@@ -246,7 +246,8 @@ func (r *Resource) prepareUpdate(ctx context.Context, obj runtime.Object, old *w
 	m.SetResourceVersion(o.GetResourceVersion())
 }
 
-// replace stores obj in place of old; or nothing, if they are equal; or removes it, if all that kept it was a finalizer.
+// replace stores obj in place of old. If they are equal it stores nothing; if only a finalizer kept the object, it
+// removes it.
 func (r *Resource) replace(ctx context.Context, obj runtime.Object, old *watchcache.Object, o WriteOptions) (*watchcache.Object, error) {
 	if r.finished(obj, old) {
 		if !o.DryRun {
@@ -261,13 +262,13 @@ func (r *Resource) replace(ctx context.Context, obj runtime.Object, old *watchca
 	if err != nil {
 		return nil, err
 	}
-	m.SetResourceVersion("") // it is not part of what is stored
+	m.SetResourceVersion("") // it is not stored
 	value, err := r.value(obj, m, o)
 	if err != nil {
 		return nil, err
 	}
 	if bytes.Equal(value, old.Value) {
-		// Nothing to write. Yet if old was replaced meanwhile, then what obj was computed from is out of date.
+		// There is nothing to write. But if old was replaced meanwhile, obj was computed from an outdated state.
 		if current, ok, err := r.Objects.Get(old.Key); err != nil || !ok || current.Revision != old.Revision {
 			return nil, errors.Join(err, storage.ErrConflict)
 		}
@@ -279,7 +280,7 @@ func (r *Resource) replace(ctx context.Context, obj runtime.Object, old *watchca
 	return r.put(ctx, old.Key, obj, value, old.Revision)
 }
 
-// finished reports whether a write took away the last reason for a deleted object to stay.
+// finished reports whether a write removed the last reason for a deleted object to stay.
 //
 // Source: k8s.io/apiserver pkg/registry/generic/registry/store.go ShouldDeleteDuringUpdate.
 func (r *Resource) finished(obj runtime.Object, old *watchcache.Object) bool {
@@ -294,8 +295,8 @@ func (r *Resource) finished(obj runtime.Object, old *watchcache.Object) bool {
 	return grace == nil || *grace == 0
 }
 
-// keepTimesOfEqualManagedFields gives obj the times of old's managed fields if those are all that differs, so that a write
-// that changes nothing stays one.
+// keepTimesOfEqualManagedFields gives obj the times of old's managed fields if nothing else differs. Otherwise a write
+// without changes would change the times.
 //
 // Source: k8s.io/apiserver pkg/endpoints/handlers/fieldmanager/equality.go.
 func keepTimesOfEqualManagedFields(obj, old runtime.Object, m, oldMeta metav1.Object) {

@@ -38,10 +38,10 @@ func (r *Resource) validateCreate(obj runtime.Object, m metav1.Object) error {
 	return r.invalid(m.GetName(), errs)
 }
 
-// validateUpdate judges obj as the successor of old.
+// validateUpdate validates obj as the successor of old.
 func (r *Resource) validateUpdate(obj, old runtime.Object, m, oldMeta metav1.Object, c Change) error {
 	d := r.Definition
-	// The name was judged at creation and cannot change, so only the rest of the metadata is judged by rule.
+	// The name was validated at creation and cannot change, so only the rest of the metadata is validated.
 	anyName := func(string, bool) []string { return nil }
 	errs := validation.ValidateObjectMetaAccessor(m, d.Namespaced, anyName, field.NewPath("metadata"))
 	errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(m, oldMeta, field.NewPath("metadata"))...)
@@ -68,12 +68,12 @@ func (r *Resource) invalid(name string, errs field.ErrorList) error {
 	return apierrors.NewInvalid(r.Definition.GroupKind(), name, errs)
 }
 
-// unqualifiedFinalizers refuses finalizers of nobody's domain, but for those that Kubernetes began with.
+// unqualifiedFinalizers rejects finalizers without a domain, except those that Kubernetes itself has.
 //
 // Source: k8s.io/kubernetes pkg/apis/core/validation ValidateFinalizerName.
 func (r *Resource) unqualifiedFinalizers(m metav1.Object) field.ErrorList {
 	if r.Unstructured {
-		return nil // custom resources may
+		return nil // custom resources may have them
 	}
 	var errs field.ErrorList
 	for i, f := range m.GetFinalizers() {
@@ -85,7 +85,7 @@ func (r *Resource) unqualifiedFinalizers(m metav1.Object) field.ErrorList {
 	return errs
 }
 
-// pathSegment refuses names that could not stand in a URL or a storage key.
+// pathSegment rejects names that cannot be part of a URL or a storage key.
 func pathSegment(m metav1.Object) field.ErrorList {
 	var errs field.ErrorList
 	for _, problem := range content.IsPathSegmentName(m.GetName()) {
@@ -103,7 +103,7 @@ func (r *Resource) warn(obj, old runtime.Object, o WriteOptions) {
 	}
 }
 
-// allocate reserves what the definition wants reserved. done is never nil.
+// allocate reserves what the definition asks for. done is never nil.
 func (r *Resource) allocate(ctx context.Context, obj, old runtime.Object) (done func(bool), err error) {
 	nothing := func(bool) {}
 	if r.Definition.Allocate == nil {
@@ -141,7 +141,7 @@ func (r *Resource) allocateStored(ctx context.Context) error {
 	return nil
 }
 
-// release gives back what a removed object held.
+// release frees what a removed object held.
 func (r *Resource) release(ctx context.Context, old runtime.Object) error {
 	if r.Definition.Allocate == nil {
 		return nil

@@ -9,15 +9,15 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
-// ViewManagers carries managed fields between an object and a view of it that is written as an object of its own: in a
-// scale, spec.replicas belongs to those who own the field that it stands for.
+// ViewManagers carries managed fields between an object and a view of it that is written as an object of its own. In a
+// scale, the owners of spec.replicas are those of the field that it stands for.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/apps/deployment/storage/storage.go scaleUpdatedObjectInfo.
 type ViewManagers struct {
-	scale *managedfields.ScaleHandler // nil: the view is the object, and so are its managed fields
+	scale *managedfields.ScaleHandler // nil: the view is the object, with the object's managed fields
 }
 
-// NewViewManagers begins with the managed fields of an object before a change.
+// NewViewManagers starts from the managed fields of an object before a change.
 func NewViewManagers(r *Resource, sub resource.Subresource, obj metav1.Object) *ViewManagers {
 	if sub.Replicas == nil {
 		return &ViewManagers{}

@@ -19,24 +19,24 @@ type WatchOptions struct {
 	Selection
 	ResourceVersion string
 
-	// SendInitialEvents, if not nil, says whether the watch begins with the present state. If nil, it does so when
-	// it starts at no version in particular ("" or "0").
+	// SendInitialEvents, if not nil, decides whether the watch begins with the present state. If it is nil, the watch
+	// does so if it starts at no particular version ("" or "0").
 	SendInitialEvents *bool
 
-	// AsOf, if not zero, is the past revision whose state the watch begins with, instead of the present.
+	// AsOf, if not zero, is the past revision whose state the watch begins with, in place of the present.
 	AsOf int64
 }
 
 // Watcher is a running watch.
 type Watcher struct {
-	// Initial are the objects to announce as added before anything else, as of InitialRevision.
+	// Initial are the objects to announce as added before any event, as of InitialRevision.
 	Initial         []*watchcache.Object
 	InitialRevision int64
 
 	resource  *Resource
 	selection Selection
 	prefix    string
-	after     int64 // events at or before this revision are not the client's
+	after     int64 // the client does not get events at or before this revision
 	cursor    *watchcache.Cursor
 }
 
@@ -88,8 +88,8 @@ func (r *Resource) expiredWatch(version int64) error {
 	return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", version, compacted))
 }
 
-// Next returns the notices there are, without waiting, and the revision up to which they are complete. If there are no events,
-// changed is closed when there may be some. Errors: Expired.
+// Next returns the notices that are there, without waiting, and the revision up to which they are complete. If there
+// are none, changed is closed when there may be some. Errors: Expired.
 func (w *Watcher) Next() (notices []Notice, revision int64, changed <-chan struct{}, err error) {
 	events, revision, changed, err := w.cursor.Next()
 	if errors.Is(err, watchcache.ErrExpired) {
@@ -110,8 +110,8 @@ func (w *Watcher) Next() (notices []Notice, revision int64, changed <-chan struc
 	return notices, revision, changed, nil
 }
 
-// notice is what an event means to someone who only sees the selection: objects that enter it are added, those that
-// leave it are deleted.
+// notice returns what an event means to a client that sees only the selection: objects that enter it are added, and
+// objects that leave it are deleted.
 func (w *Watcher) notice(e *watchcache.Event) (Notice, bool, error) {
 	if e.Revision <= w.after || !strings.HasPrefix(e.Key, w.prefix) {
 		return Notice{}, false, nil

@@ -12,7 +12,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi/storage"
 )
 
-// ErrExpired is returned for a revision whose events are no longer known. ErrFuture is returned for one not reached.
+// ErrExpired is returned for a revision whose events are no longer known, and ErrFuture for one that has not been
+// reached.
 var (
 	ErrExpired = errors.New("revision expired")
 	ErrFuture  = errors.New("revision in the future")
@@ -20,7 +21,7 @@ var (
 
 // Event is one change of one object.
 type Event struct {
-	// Object is the state after the change; for a deletion the last state, with the revision of the deletion.
+	// Object is the state after the change. For a deletion it is the last state, with the revision of the deletion.
 	*Object
 	Deleted bool
 
@@ -28,7 +29,7 @@ type Event struct {
 	Previous *Object
 }
 
-// Collection is the objects of one resource.
+// Collection holds the objects of one resource.
 type Collection struct {
 	store  storage.Storage
 	prefix string
@@ -48,24 +49,25 @@ type Collection struct {
 	log    []*Event
 	oldest int64
 
-	// changed is closed, and replaced on demand, when the log grows. Closed by Sync; waited for by watches.
+	// changed is closed, and replaced on demand, when the log grows. Sync closes it; watches wait for it.
 	changed chan struct{}
 }
 
-// New returns the collection of the objects under prefix. decode turns a stored record into an object with its kind set,
-// perhaps the one that its tag brings.
+// New returns the collection of the objects under prefix. decode turns a stored record into an object with its kind
+// set; it may use the one in the record's tag.
 func New(store storage.Storage, prefix string, decode func(storage.Record) (runtime.Object, error)) *Collection {
 	return &Collection{store: store, prefix: prefix, decode: decode}
 }
 
-// Sync brings the collection up to the present of the store.
+// Sync brings the collection up to the store's present revision.
 func (c *Collection) Sync() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.syncLocked()
 }
 
-// SyncIfUsed is Sync for a collection that somebody has read already. Others are brought up to date by their first reader.
+// SyncIfUsed is Sync for a collection that has been read before. The first reader brings any other collection up to
+// date.
 func (c *Collection) SyncIfUsed() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,7 +98,8 @@ func (c *Collection) Snapshot() (*ordered.Map[*Object], int64, error) {
 	return c.objects.Snapshot(), c.revision, nil
 }
 
-// UnchangedSince reports whether the collection at revision is what it is now, and so can be listed from a snapshot.
+// UnchangedSince reports whether the collection has not changed since revision, so that a snapshot can serve a list at
+// revision.
 func (c *Collection) UnchangedSince(revision int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,7 +124,7 @@ func (c *Collection) Trim(revision int64) {
 	c.oldest = revision
 }
 
-// indexLocked is the position in the log of the first event after revision.
+// indexLocked returns the position in the log of the first event after revision.
 func (c *Collection) indexLocked(revision int64) int {
 	lo, hi := 0, len(c.log)
 	for lo < hi {
@@ -157,7 +160,7 @@ func (c *Collection) syncLocked() error {
 	for _, e := range events {
 		if err := c.applyLocked(e); err != nil {
 			c.feed.Close()
-			c.feed = nil // start over: nothing may be skipped unnoticed
+			c.feed = nil // start over, so that no event is skipped silently
 			return err
 		}
 	}
@@ -171,7 +174,8 @@ func (c *Collection) syncLocked() error {
 
 // loadLocked starts from the oldest state that the store still has, so that the log reaches as far back as the store's.
 func (c *Collection) loadLocked() error {
-	ctx := context.Background() // an embedded store answers or fails; no caller's deadline may leave a half-loaded cache
+	// An embedded store answers or fails; a caller's deadline must not leave a half-loaded cache.
+	ctx := context.Background()
 	_, compacted := c.store.Revision()
 	page := storage.Page{}
 	if compacted > 0 {

@@ -22,11 +22,11 @@ func (c *Collection) Watch(revision int64) (*Cursor, error) {
 	return &Cursor{collection: c, after: revision}, nil
 }
 
-// batch bounds what Next returns at once, so that a consumer that got stuck pins little memory.
+// batch bounds what Next returns at once, so that a consumer that is stuck pins little memory.
 const batch = 256
 
-// Next returns some of the events there are, without waiting, and the revision up to which they are complete. If there
-// are none, changed is closed when there may be some. The events are read-only. Errors: ErrExpired.
+// Next returns some of the events that are there, without waiting, and the revision up to which they are complete. If
+// there are none, changed is closed when there may be some. The events are read-only. Errors: ErrExpired.
 func (w *Cursor) Next() (events []*Event, revision int64, changed <-chan struct{}, err error) {
 	c := w.collection
 	c.mu.Lock()

@@ -13,7 +13,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/storage"
 )
 
-// Object is one state of one object: decoded, with its resource version set, read-only and shared by everyone.
+// Object is one state of one object. It is decoded, has its resource version set, and is shared and read-only.
 type Object struct {
 	runtime.Object               // kind and apiVersion are set
 	Meta           metav1.Object // the same object's metadata
@@ -33,7 +33,7 @@ const (
 	encodings
 )
 
-// Encoded returns the object in the given encoding, which encode produces if nobody has before. The result is read-only.
+// Encoded returns the object in the given encoding. The first call produces it with encode. The result is read-only.
 func (o *Object) Encoded(e Encoding, encode func(runtime.Object) ([]byte, error)) ([]byte, error) {
 	if b := o.encoded[e].Load(); b != nil {
 		return *b, nil
@@ -53,7 +53,7 @@ func (o *Object) forget() {
 	}
 }
 
-// newObject wraps decoded, which stays untouched, as the state stored in r.
+// newObject wraps decoded as the state stored in r. It does not change decoded.
 func newObject(decoded runtime.Object, r storage.Record) (*Object, error) {
 	obj, err := WithRevision(decoded, r.Revision)
 	if err != nil {
@@ -66,8 +66,8 @@ func newObject(decoded runtime.Object, r storage.Record) (*Object, error) {
 	return &Object{Object: obj, Meta: m, Record: r}, nil
 }
 
-// WithRevision returns a shallow copy of obj whose resource version is revision. Everything below the metadata is shared
-// with obj: both are read-only from here on.
+// WithRevision returns a shallow copy of obj whose resource version is revision. The copy shares everything below the
+// metadata with obj: both are read-only from here on.
 func WithRevision(obj runtime.Object, revision int64) (runtime.Object, error) {
 	clone := ShallowCopy(obj)
 	m, err := meta.Accessor(clone)
@@ -78,7 +78,8 @@ func WithRevision(obj runtime.Object, revision int64) (runtime.Object, error) {
 	return clone, nil
 }
 
-// ShallowCopy copies an object so far that its type and metadata fields can be set without a trace in the original.
+// ShallowCopy copies an object to the depth at which its type and metadata fields can be set without changing the
+// original.
 func ShallowCopy(obj runtime.Object) runtime.Object {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		content := make(map[string]any, len(u.Object))
