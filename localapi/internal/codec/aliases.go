@@ -8,14 +8,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// CheckAliases refuses a YAML document that is larger than limit, in bytes, with its aliases written out. A few kilobytes
-// of YAML can stand for gigabytes: each alias of a text is another copy of it in JSON, which everything is turned into.
-// What is no YAML passes: the decoder says it better.
+// CheckAliases rejects a YAML document that is larger than limit, in bytes, with its aliases expanded. A few kilobytes
+// of YAML can stand for gigabytes, because everything is converted to JSON, where each alias becomes another copy of
+// its text. Text that is not YAML passes: the decoder has the better error.
 //
 // Errors: RequestEntityTooLarge.
 func CheckAliases(document []byte, limit int) error {
 	if !bytes.ContainsRune(document, '&') {
-		return nil // no anchor, no alias
+		return nil // no anchors, no aliases
 	}
 	var root yaml.Node
 	if err := yaml.Unmarshal(document, &root); err != nil {
@@ -29,13 +29,13 @@ func CheckAliases(document []byte, limit int) error {
 	return nil
 }
 
-// measure is the sizes of YAML nodes with their aliases written out.
+// measure computes the sizes of YAML nodes with their aliases expanded.
 type measure struct {
 	limit int
 	sizes map[*yaml.Node]int // of anchored nodes; -1 while one is being measured
 }
 
-// size is the size of a node. Above the limit it is not exact.
+// size returns the size of a node. Above the limit it is not exact.
 func (m *measure) size(n *yaml.Node) int {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -50,13 +50,13 @@ func (m *measure) size(n *yaml.Node) int {
 		size = m.sum(n)
 		m.sizes[n] = size
 	case size < 0:
-		return 0 // an anchor within itself, which the decoder refuses
+		return 0 // an anchor within itself, which the decoder rejects
 	}
 	return size
 }
 
 func (m *measure) sum(n *yaml.Node) int {
-	size := len(n.Value) + 1 // and a separator
+	size := len(n.Value) + 1 // plus a separator
 	for _, child := range n.Content {
 		if size > m.limit {
 			break

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Format is an encoding on the wire.
+// Format is a wire encoding.
 type Format int
 
 // The formats.
@@ -29,7 +29,7 @@ const (
 	Protobuf
 )
 
-// ContentType is the format's media type.
+// ContentType returns the format's media type.
 func (f Format) ContentType() string {
 	switch f {
 	case YAML:
@@ -49,7 +49,7 @@ type Codec struct {
 	proto                runtime.Serializer
 }
 
-// New returns the codec of the kinds in scheme. Kinds that it does not know are decoded as unstructured.
+// New returns the codec of the kinds in scheme. Other kinds are decoded as unstructured.
 func New(scheme *runtime.Scheme) *Codec {
 	of := func(o json.SerializerOptions) runtime.Serializer {
 		o.StreamingCollectionsEncoding = !o.Yaml && !o.Pretty
@@ -106,14 +106,14 @@ func (c *Codec) Restore(value []byte, into runtime.Object) (runtime.Object, erro
 	return obj, nil
 }
 
-// Body is what a client sent.
+// Body is a body that a client sent.
 type Body struct {
 	Bytes  []byte
 	Format Format
 }
 
-// Decode turns a body into an object of the given kind. strict lists what a strict reading objects to (unknown and
-// duplicate fields); it is looked for only if wanted. Errors are API status errors.
+// Decode decodes a body into an object of the given kind. If wantStrict, strict lists unknown and duplicate fields.
+// Errors are API status errors.
 func (c *Codec) Decode(b Body, kind schema.GroupVersionKind, into runtime.Object, wantStrict bool) (obj runtime.Object, strict []error, err error) {
 	obj, strict, gvk, err := c.decode(b, kind, into, wantStrict)
 	if apierrors.IsInvalid(err) {
@@ -129,13 +129,13 @@ func (c *Codec) Decode(b Body, kind schema.GroupVersionKind, into runtime.Object
 	return obj, strict, nil
 }
 
-// DecodePatched is [Codec.Decode] for what a JSON patch made of an object. Errors are those of decoding.
+// DecodePatched is [Codec.Decode] for the result of a JSON patch. Errors are those of decoding.
 func (c *Codec) DecodePatched(data []byte, kind schema.GroupVersionKind, into runtime.Object, wantStrict bool) (obj runtime.Object, strict []error, err error) {
 	obj, strict, _, err = c.decode(Body{Bytes: data, Format: JSON}, kind, into, wantStrict)
 	return obj, strict, err
 }
 
-// decode also returns the kind that the body says it is; nil if that could not be read.
+// decode also returns the kind that the body states, or nil if that could not be read.
 func (c *Codec) decode(b Body, kind schema.GroupVersionKind, into runtime.Object, wantStrict bool) (_ runtime.Object, strict []error, gvk *schema.GroupVersionKind, err error) {
 	serializer := c.json
 	switch {
@@ -165,12 +165,14 @@ func (c *Codec) decode(b Body, kind schema.GroupVersionKind, into runtime.Object
 	return obj, strict, gvk, nil
 }
 
-// otherKind is the error for an object of a known kind that is not the one wanted. The real server fails to convert it.
+// otherKind returns the error for an object of a known kind other than the wanted one. The real server fails to convert
+// it.
 func otherKind(obj runtime.Object, want schema.GroupVersionKind) error {
 	return fmt.Errorf("converting (%v) to (%s): unknown conversion", reflect.TypeOf(obj).Elem(), internalName(want))
 }
 
-// otherCustomKind is the same of a kind without a Go type: there is nothing to convert, so validation finds it.
+// otherCustomKind is otherKind for a kind without a Go type. There is nothing to convert, so validation finds the
+// error.
 func otherCustomKind(obj *unstructured.Unstructured, want schema.GroupVersionKind) error {
 	got := obj.GroupVersionKind()
 	return apierrors.NewInvalid(got.GroupKind(), obj.GetName(), field.ErrorList{
@@ -178,7 +180,7 @@ func otherCustomKind(obj *unstructured.Unstructured, want schema.GroupVersionKin
 	})
 }
 
-// internalName is the name of the Go type that the real server converts a kind to.
+// internalName returns the name of the Go type that the real server converts a kind to.
 func internalName(kind schema.GroupVersionKind) string {
 	group, _, _ := strings.Cut(kind.Group, ".")
 	return cmp.Or(group, "core") + "." + kind.Kind
@@ -194,7 +196,7 @@ func decodeError(err error, want schema.GroupVersionKind, got *schema.GroupVersi
 	return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", want.Kind, err, summary(body)))
 }
 
-// summary is the beginning of a body.
+// summary returns the beginning of a body.
 func summary(body []byte) string {
 	const longest = 30
 	if len(body) == 0 {
@@ -210,7 +212,7 @@ func summary(body []byte) string {
 	return show(body)
 }
 
-// StrictError is the bad request that a strict reading leads to.
+// StrictError returns the bad request for unknown and duplicate fields.
 func StrictError(kind schema.GroupVersionKind, problems []error) error {
 	return decodeError(runtime.NewStrictDecodingError(problems), kind, &kind, nil)
 }
@@ -221,10 +223,10 @@ func IsUnstructured(obj runtime.Object) bool {
 	return ok
 }
 
-// Scheme is the scheme the codec was made of.
+// Scheme returns the scheme that the codec was made with.
 func (c *Codec) Scheme() *runtime.Scheme { return c.scheme }
 
-// Status returns err as the Status object to send. An error that is no API status has no reason.
+// Status returns err as the Status object to send. An error that is not an API status has no reason.
 //
 // Source: k8s.io/apiserver pkg/endpoints/handlers/responsewriters/status.go ErrorToAPIStatus.
 func Status(err error) *metav1.Status {
@@ -244,8 +246,8 @@ func Status(err error) *metav1.Status {
 	return &status
 }
 
-// DeleteOptions reads the body of a delete. It may name any group version: clients send meta.k8s.io/v1, v1 and that of
-// the resource. Errors: BadRequest.
+// DeleteOptions parses the body of a delete. It accepts several group versions: clients send meta.k8s.io/v1, v1 and
+// that of the resource. Errors: BadRequest.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/delete.go DeleteResource.
 func DeleteOptions(b Body) (metav1.DeleteOptions, error) {

@@ -1,3 +1,3 @@
-// Package codec speaks the encodings of the Kubernetes API: JSON, YAML and protobuf, what clients may ask for, and what
-// the errors of malformed bodies look like.
+// Package codec implements the encodings of the Kubernetes API: JSON, YAML and protobuf. It negotiates them with
+// clients, and words the errors of malformed bodies.
 package codec

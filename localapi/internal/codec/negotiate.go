@@ -15,12 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Output is how a client wants to be answered.
+// Output is the form in which a client wants its answer.
 type Output struct {
 	Format Format
 	Pretty bool
 
-	// As is the kind the answer is to be converted to (Table, PartialObjectMetadata, PartialObjectMetadataList,
+	// As is the kind to convert the answer to (Table, PartialObjectMetadata, PartialObjectMetadataList,
 	// APIGroupDiscoveryList), or empty.
 	As schema.GroupVersionKind
 }
@@ -32,15 +32,16 @@ type clause struct {
 	quality   float64
 }
 
-// Negotiate picks the first acceptable of the client's alternatives, best quality first. convertible says which kinds the
-// resource at hand can be converted to; nil means none. A stream cannot be YAML.
+// Negotiate picks the first acceptable one of the client's alternatives, best quality first. convertible reports
+// whether the resource at hand can be converted to a kind; nil means that it cannot be converted. A stream cannot be
+// YAML.
 //
 // Errors: NotAcceptable.
 func Negotiate(r *http.Request, stream bool, convertible func(schema.GroupVersionKind) bool) (Output, error) {
 	return negotiate(r, stream, true, convertible)
 }
 
-// NegotiateCustom is [Negotiate] for a kind without a Go type: only what it is converted to can be protobuf.
+// NegotiateCustom is [Negotiate] for a kind without a Go type, which has no protobuf encoding unless it is converted.
 func NegotiateCustom(r *http.Request, stream bool, convertible func(schema.GroupVersionKind) bool) (Output, error) {
 	return negotiate(r, stream, false, convertible)
 }
@@ -63,7 +64,7 @@ func negotiate(r *http.Request, stream, marshals bool, convertible func(schema.G
 	return Output{}, notAcceptable(stream)
 }
 
-// InputFormat is the format of a request's body. Without a content type it is JSON. Errors: UnsupportedMediaType.
+// InputFormat returns the format of a request's body. Without a content type it is JSON. Errors: UnsupportedMediaType.
 func InputFormat(r *http.Request) (Format, error) {
 	header := r.Header.Get("Content-Type")
 	if header == "" {
@@ -78,7 +79,7 @@ func InputFormat(r *http.Request) (Format, error) {
 	return JSON, UnsupportedMediaType(runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf)
 }
 
-// UnsupportedMediaType is the error for a body in none of the accepted media types.
+// UnsupportedMediaType returns the error for a body in none of the accepted media types.
 //
 // Source: k8s.io/apiserver pkg/endpoints/handlers/negotiation/errors.go.
 func UnsupportedMediaType(accepted ...string) error {
@@ -90,8 +91,8 @@ func UnsupportedMediaType(accepted ...string) error {
 	}}
 }
 
-// Representable says whether a client accepts any of the media types there are, whatever it asks of them besides; and if it does
-// not, which they are.
+// Representable reports whether a client accepts any of the server's media types, whatever conversion it asks for. If
+// it does not, types lists the media types.
 func Representable(r *http.Request, collection bool) (types string, ok bool) {
 	clauses := parseAccept(r.Header.Get("Accept"))
 	for _, c := range clauses {
@@ -106,7 +107,8 @@ func Representable(r *http.Request, collection bool) (types string, ok bool) {
 	return strings.Join(accepted, ", "), false
 }
 
-// ErrorFormat is the format of errors: that of the first of the client's alternatives that has one and asks for no conversion.
+// ErrorFormat returns the format of errors: that of the first of the client's alternatives that has one and asks for no
+// conversion.
 //
 // Source: k8s.io/apiserver pkg/endpoints/handlers/responsewriters/writers.go ErrorNegotiated.
 func ErrorFormat(r *http.Request) Format {
@@ -131,8 +133,8 @@ func notAcceptable(stream bool) error {
 	}}
 }
 
-// NotConvertible is the error for metadata asked for in the shape that the answer does not have: the one of an object for
-// a list, or the one of a list for an object.
+// NotConvertible returns the error for metadata requested in the wrong shape: that of an object for a list, or that of
+// a list for an object.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/response.go.
 func NotConvertible(as string, kind schema.GroupVersionKind, list bool) error {
@@ -160,7 +162,7 @@ func formatOf(mediaType string) (Format, bool) {
 	return JSON, false
 }
 
-// wantsPretty says whether a person is likely to read the answer.
+// wantsPretty reports whether a person is likely to read the answer.
 func wantsPretty(r *http.Request, c clause) bool {
 	if strings.Contains(r.URL.RawQuery, "pretty") {
 		if p := r.URL.Query().Get("pretty"); p != "" {

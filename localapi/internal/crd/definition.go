@@ -23,7 +23,7 @@ var (
 	Resource = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 )
 
-// Definition is the type's rules.
+// Definition returns the rules of the type.
 //
 // Source: k8s.io/apiextensions-apiserver pkg/registry/customresourcedefinition/strategy.go, etcd.go.
 func Definition() *resource.Definition {
@@ -56,7 +56,8 @@ func Definition() *resource.Definition {
 	}
 }
 
-// types knows the fields of definitions. What of them are lists and maps for apply the Go types do not tell.
+// types converts definitions to typed values. It states which lists are sets or maps for apply, since the Go types do
+// not.
 var types = sync.OnceValue(func() managedfields.TypeConverter {
 	name, schemas := openapi.Schemas(reflect.TypeFor[apiextensionsv1.CustomResourceDefinition]())
 	schemas[name].AddExtension("x-kubernetes-group-version-kind", []any{
@@ -69,7 +70,7 @@ var types = sync.OnceValue(func() managedfields.TypeConverter {
 	schemas[status].Properties["conditions"] = conditions
 	c, err := managedfields.NewTypeConverter(schemas, false)
 	if err != nil {
-		panic(err) // the types are compiled in, and a test reads them
+		panic(err) // cannot fail: the types are compiled in, and a test reads them
 	}
 	return c
 })
@@ -87,7 +88,7 @@ func prepareUpdate(_ context.Context, obj, old runtime.Object) {
 	noteStored(crd)
 }
 
-// noteStored adds the storage version to those that objects may be stored in.
+// noteStored adds the storage version to the versions that objects may be stored in.
 func noteStored(crd *apiextensionsv1.CustomResourceDefinition) {
 	storage, err := apihelpers.GetCRDStorageVersion(crd)
 	if err == nil && !apihelpers.IsStoredVersion(crd, storage) {

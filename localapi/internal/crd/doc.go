@@ -1,3 +1,3 @@
-// Package crd is the type CustomResourceDefinition: its rules ([Definition]) and what becomes of a definition once it is
-// stored ([Accept], [Establish]). What it defines is package customresource's.
+// Package crd is the type CustomResourceDefinition: its rules ([Definition]) and the life of a definition once it is
+// stored ([Accept], [Establish]). Package customresource implements the types that it defines.
 package crd

@@ -11,8 +11,8 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
-// Accept decides, beside the other definitions, whether crd has the names that it asks for. It returns crd with the names
-// it has and conditions that say so, and whether that differs from what it said before.
+// Accept decides whether crd gets the names that it asks for, given the other definitions. It returns crd with its
+// accepted names and the resulting conditions, and whether these differ from the previous ones.
 //
 // Source: k8s.io/apiextensions-apiserver pkg/controller/status/naming_controller.go.
 func Accept(crd *apiextensionsv1.CustomResourceDefinition, others []*apiextensionsv1.CustomResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, bool) {
@@ -40,7 +40,7 @@ func Accept(crd *apiextensionsv1.CustomResourceDefinition, others []*apiextensio
 	return result, true
 }
 
-// taken are the names in a group that are somebody else's.
+// taken holds the names in a group that other definitions have.
 type taken struct{ resources, kinds []string }
 
 func takenNames(crd *apiextensionsv1.CustomResourceDefinition, others []*apiextensionsv1.CustomResourceDefinition) taken {
@@ -56,7 +56,7 @@ func takenNames(crd *apiextensionsv1.CustomResourceDefinition, others []*apiexte
 	return t
 }
 
-// choose keeps the names that crd has and adds those it asks for that are free.
+// choose keeps the names that crd has and adds the requested ones that are free.
 func choose(crd *apiextensionsv1.CustomResourceDefinition, t taken) (apiextensionsv1.CustomResourceDefinitionNames, apiextensionsv1.CustomResourceDefinitionCondition) {
 	wanted, names := crd.Spec.Names, *crd.Status.AcceptedNames.DeepCopy()
 	condition := apiextensionsv1.CustomResourceDefinitionCondition{
@@ -104,7 +104,7 @@ func free(wanted, has string, taken []string) error {
 	return fmt.Errorf("%q is already in use", wanted)
 }
 
-// Establish returns crd in service, and whether it was not before. Its names must be accepted.
+// Establish returns crd marked as established, and whether that is a change. Its names must be accepted.
 //
 // Source: k8s.io/apiextensions-apiserver pkg/controller/establish/establishing_controller.go.
 func Establish(crd *apiextensionsv1.CustomResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, bool) {
@@ -119,7 +119,7 @@ func Establish(crd *apiextensionsv1.CustomResourceDefinition) (*apiextensionsv1.
 	return result, true
 }
 
-// Served reports whether requests for what crd defines are answered.
+// Served reports whether the server answers requests for what crd defines.
 func Served(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.NamesAccepted) || apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established)
 }
@@ -143,16 +143,17 @@ func Terminating(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Terminating)
 }
 
-// ToClean reports whether crd is being deleted and its objects are still to go.
+// ToClean reports whether crd is being deleted and its objects must be deleted first.
 func ToClean(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return crd.DeletionTimestamp != nil && apihelpers.CRDHasFinalizer(crd, apiextensionsv1.CustomResourceCleanupFinalizer)
 }
 
 const cleaning = "InstanceDeletionInProgress"
 
-// Cleaning returns crd, which is being deleted, with the word that its objects are, and whether it did not say so before.
+// Cleaning returns crd, which is being deleted, with the condition that its objects are being deleted, and whether that
+// is a change.
 //
-// Source: k8s.io/apiextensions-apiserver pkg/controller/finalizer/crd_finalizer.go, also for the next.
+// Source: k8s.io/apiextensions-apiserver pkg/controller/finalizer/crd_finalizer.go, also for Cleaned.
 func Cleaning(crd *apiextensionsv1.CustomResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, bool) {
 	if c := apihelpers.FindCRDCondition(crd, apiextensionsv1.Terminating); c != nil && c.Reason == cleaning {
 		return crd, false
@@ -162,7 +163,8 @@ func Cleaning(crd *apiextensionsv1.CustomResourceDefinition) (*apiextensionsv1.C
 	return result, true
 }
 
-// Cleaned returns crd, which is being deleted and has no objects left, without its finalizer, and whether it had it.
+// Cleaned returns crd, which is being deleted and has no objects left, without its finalizer, and whether that is a
+// change.
 func Cleaned(crd *apiextensionsv1.CustomResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, bool) {
 	if !ToClean(crd) {
 		return crd, false

@@ -16,11 +16,11 @@ import (
 )
 
 // The rules of this file and the next are those of k8s.io/apiextensions-apiserver v0.37.2
-// pkg/apis/apiextensions/validation/validation.go for new definitions; leniency towards those that were stored by older
-// servers is left out. As there, definitions are judged in their internal form, where what all versions have in common
-// stands above them: that is what the paths in errors refer to.
+// pkg/apis/apiextensions/validation/validation.go for new definitions. Leniency towards definitions that older servers
+// stored is left out. As there, definitions are validated in their internal form, in which the fields that all versions
+// share are at the top. The paths in errors refer to that form.
 
-// validate judges a whole definition.
+// validate validates a whole definition.
 func validate(obj runtime.Object) field.ErrorList {
 	crd := of(obj)
 	internal, err := internalForm(crd)
@@ -47,7 +47,7 @@ func internalForm(crd *apiextensionsv1.CustomResourceDefinition) (*apiextensions
 	return internal, err
 }
 
-// validateUpdate judges what changed; old is nil for nothing.
+// validateUpdate validates what changed. old is nil for a create.
 func validateUpdate(obj, old runtime.Object) field.ErrorList {
 	crd, before := of(obj), of(old)
 	var errs field.ErrorList
@@ -69,7 +69,7 @@ func validateStatusUpdate(obj, _ runtime.Object) field.ErrorList {
 	return validateNames(&internal.Status.AcceptedNames, field.NewPath("status", "acceptedNames"))
 }
 
-// validateStored holds the versions that objects may be stored in against those there are.
+// validateStored checks the versions that objects may be stored in against the versions of the definition.
 func validateStored(crd *apiextensionsv1.CustomResourceDefinition, path *field.Path) field.ErrorList {
 	stored := crd.Status.StoredVersions
 	if len(stored) == 0 {
@@ -91,7 +91,7 @@ func validateStored(crd *apiextensionsv1.CustomResourceDefinition, path *field.P
 	return errs
 }
 
-// validateApproval guards the groups that are the Kubernetes community's. before is nil for a new definition.
+// validateApproval guards the groups of the Kubernetes community. before is nil for a new definition.
 func validateApproval(crd, before *apiextensionsv1.CustomResourceDefinition) field.ErrorList {
 	if !apihelpers.IsProtectedCommunityGroup(crd.Spec.Group) {
 		return nil
@@ -231,7 +231,7 @@ func anyStatus(s *apiextensions.CustomResourceDefinitionSpec) bool {
 	})
 }
 
-// validateNames judges names that are set.
+// validateNames validates the names that are set.
 func validateNames(names *apiextensions.CustomResourceDefinitionNames, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	label := func(path *field.Path, value string) {

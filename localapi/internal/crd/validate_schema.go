@@ -14,8 +14,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/customresource"
 )
 
-// allowedAtRoot are the fields of a schema that may be set at its root when there is a status subresource, whose schema is
-// a part of it.
+// allowedAtRoot are the fields that may be set at the root of a schema with a status subresource. The schema of the
+// status is a part of it.
 var allowedAtRoot = []string{
 	"Description", "Type", "Format", "Title", "Maximum", "ExclusiveMaximum", "Minimum", "ExclusiveMinimum", "MaxLength", "MinLength",
 	"Pattern", "MaxItems", "MinItems", "UniqueItems", "MultipleOf", "Required", "Items", "Properties", "ExternalDocs", "Example",
@@ -66,9 +66,9 @@ func validateRoot(s *apiextensions.JSONSchemaProps, path *field.Path) field.Erro
 	return nil
 }
 
-// schemaRules judges schemas node by node. Its fields say where in a schema it is.
+// schemaRules validates schemas node by node. Its fields describe the position in the schema.
 type schemaRules struct {
-	noDefaults string // why there may be no defaults here; "" if there may
+	noDefaults string // why defaults are not allowed here; "" if they are
 	inMetadata bool   // inside apiVersion, kind or metadata of an object
 }
 
@@ -121,7 +121,7 @@ func (r *schemaRules) validate(s *apiextensions.JSONSchemaProps, path *field.Pat
 
 var schemaTypes = []string{"array", "boolean", "integer", "number", "object", "string"}
 
-// validateNode judges what of OpenAPI may be used.
+// validateNode checks which features of OpenAPI the node uses.
 func (r *schemaRules) validateNode(s *apiextensions.JSONSchemaProps, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if s.Type != "" && !slices.Contains(schemaTypes, s.Type) {
@@ -152,7 +152,7 @@ func (r *schemaRules) validateNode(s *apiextensions.JSONSchemaProps, path *field
 	return errs
 }
 
-// validateExtensions judges the x-kubernetes- fields of a node.
+// validateExtensions validates the x-kubernetes- fields of a node.
 func validateExtensions(s *apiextensions.JSONSchemaProps, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if s.XPreserveUnknownFields != nil && !*s.XPreserveUnknownFields {
@@ -211,7 +211,7 @@ func validateListType(s *apiextensions.JSONSchemaProps, path *field.Path) field.
 	return errs
 }
 
-// validateMapKeys judges lists that are maps, and their keys.
+// validateMapKeys validates lists that are maps, and their keys.
 func validateMapKeys(s *apiextensions.JSONSchemaProps, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(s.XListMapKeys) > 0 && listType(s) != "map" {
@@ -275,7 +275,7 @@ var ruleReasons = []apiextensions.FieldValueErrorReason{
 	apiextensions.FieldValueDuplicate, apiextensions.FieldValueForbidden, apiextensions.FieldValueInvalid, apiextensions.FieldValueRequired,
 }
 
-// validateRule judges what of a rule in CEL can be judged without reading its expressions.
+// validateRule checks everything about a CEL rule except its expressions.
 func validateRule(rule apiextensions.ValidationRule, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	expression, message := strings.TrimSpace(rule.Rule), strings.TrimSpace(rule.Message)

@@ -35,7 +35,7 @@ func validateColumn(c *apiextensions.CustomResourceColumnDefinition, path *field
 	return append(errs, validatePath(c.JSONPath, path.Child("JSONPath"))...)
 }
 
-// validatePath judges a path of names with dots before them.
+// validatePath validates a path of names, each preceded by a dot.
 func validatePath(s string, path *field.Path) field.ErrorList {
 	switch {
 	case s == "":
@@ -79,7 +79,7 @@ func validateReplicasPath(s, under string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// maxSelectableFields is how many fields of a type may be selected by.
+// maxSelectableFields bounds the number of a type's selectable fields.
 const maxSelectableFields = 8
 
 func validateSelectable(selectable []apiextensions.SelectableField, v *apiextensions.CustomResourceValidation, path *field.Path) field.ErrorList {
@@ -88,7 +88,7 @@ func validateSelectable(selectable []apiextensions.SelectableField, v *apiextens
 	}
 	structural, err := structuralschema.NewStructural(v.OpenAPIV3Schema)
 	if err != nil {
-		return nil // what is wrong with the schema is said elsewhere
+		return nil // errors in the schema are reported elsewhere
 	}
 	var errs field.ErrorList
 	seen := map[string]bool{}
@@ -117,7 +117,7 @@ func validateSelectable(selectable []apiextensions.SelectableField, v *apiextens
 	return errs
 }
 
-// follow is the schema that a path of names leads to.
+// follow returns the schema that a path of names leads to.
 func follow(s *structuralschema.Structural, path string) (*structuralschema.Structural, error) {
 	if !strings.HasPrefix(path, ".") {
 		return nil, fmt.Errorf("expected a '.' at the start of %q", path)

@@ -10,9 +10,10 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/customresource"
 )
 
-// warnings tell the author of a definition what of it the API ignores, and what this server does.
+// warnings returns warnings about the parts of a definition that the API or this server ignores.
 //
-// Source: k8s.io/apiextensions-apiserver pkg/registry/customresourcedefinition/strategy.go WarningsOnCreate, WarningsOnUpdate.
+// Source: k8s.io/apiextensions-apiserver pkg/registry/customresourcedefinition/strategy.go WarningsOnCreate,
+// WarningsOnUpdate.
 func warnings(obj, old runtime.Object) []string {
 	var before []string
 	if old != nil {
@@ -37,7 +38,7 @@ func remarks(crd *apiextensionsv1.CustomResourceDefinition) []string {
 	return append(formats, slices.Compact(sets)...)
 }
 
-// unsupported is what a kube-apiserver would do and this server does not.
+// unsupported returns warnings about what a kube-apiserver would do and this server does not.
 func unsupported(crd *apiextensionsv1.CustomResourceDefinition) []string {
 	var all []string
 	rules := map[string]int{}

@@ -14,8 +14,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Coerce drops what the schema does not know from obj, and brings metadata, its own and that of embedded resources, into
-// the shape that metadata has. It returns the paths of what it dropped. Errors: metadata that cannot be read.
+// Coerce drops unknown fields from obj, and brings the metadata of obj and of embedded resources into the right shape.
+// It returns the paths of the dropped fields. Errors: metadata that cannot be read.
 //
 // Source: k8s.io/apiextensions-apiserver pkg/apiserver/customresource_handler.go unstructuredNegotiatedSerializer,
 // schemaCoercingDecoder; pkg/apiserver/schema/objectmeta/algorithm.go.
@@ -43,8 +43,8 @@ func (s *Schema) Coerce(obj runtime.Object) (unknown []string, err error) {
 	return unknown, nil
 }
 
-// readMetadata reads the metadata of obj as what it has to be. It returns them with the fields they may have, nil if
-// there are none, and the paths of other fields.
+// readMetadata reads the metadata of obj. It returns the metadata with its known fields, or nil if there is none, and
+// the paths of unknown fields.
 func readMetadata(path *field.Path, obj map[string]any) (metadata map[string]any, unknown []string, err error) {
 	raw, ok := obj["metadata"]
 	if !ok {
@@ -71,7 +71,7 @@ func readMetadata(path *field.Path, obj map[string]any) (metadata map[string]any
 	return metadata, unknown, err
 }
 
-// coerceEmbedded brings the metadata of embedded resources below x into shape.
+// coerceEmbedded does what Coerce does with metadata for the embedded resources below x.
 func coerceEmbedded(path *field.Path, x any, s *structuralschema.Structural) (unknown []string, err error) {
 	if s == nil {
 		return nil, nil
@@ -107,7 +107,7 @@ func coerceEmbedded(path *field.Path, x any, s *structuralschema.Structural) (un
 	return unknown, nil
 }
 
-// coerceResource does it for one embedded resource.
+// coerceResource coerces one embedded resource.
 func coerceResource(path *field.Path, x map[string]any) (unknown []string, err error) {
 	for _, name := range []string{"apiVersion", "kind"} {
 		if value, ok := x[name]; ok {

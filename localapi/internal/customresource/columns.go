@@ -19,10 +19,10 @@ import (
 // Source: k8s.io/apiextensions-apiserver pkg/registry/customresource/tableconvertor/tableconvertor.go.
 type printer struct {
 	columns []metav1.TableColumnDefinition
-	paths   []string // of the columns after the first
+	paths   []string // of all columns but the first
 }
 
-// newPrinter reads the columns of a definition; one without any prints the age.
+// newPrinter returns a printer for the columns of a definition. If the definition has none, it prints the age.
 func newPrinter(columns []apiextensionsv1.CustomResourceColumnDefinition) (*printer, error) {
 	docs := metav1.ObjectMeta{}.SwaggerDoc()
 	if len(columns) == 0 {
@@ -52,8 +52,8 @@ func parsePath(path string) (*jsonpath.JSONPath, error) {
 	return p, p.Parse("{" + path + "}")
 }
 
-// find is what a path leads to in an object; nil if it leads nowhere. A parsed path remembers where it is while it is
-// followed, so every reader parses its own.
+// find returns the value that a path leads to in an object, or nil if there is none. A parsed path has state while it
+// is followed, so every reader parses its own.
 func find(path string, obj map[string]any) (value any, p *jsonpath.JSONPath) {
 	p, err := parsePath(path)
 	if err != nil {
@@ -66,7 +66,7 @@ func find(path string, obj map[string]any) (value any, p *jsonpath.JSONPath) {
 	return results[0][0].Interface(), p
 }
 
-// row is the cells of obj.
+// row returns the cells of obj.
 func (p *printer) row(obj runtime.Object, now time.Time) []any {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
@@ -90,7 +90,7 @@ func (p *printer) row(obj runtime.Object, now time.Time) []any {
 	return cells
 }
 
-// cell is a value as a column's type wants it; nil if it is of another type.
+// cell converts a value to a column's type, or returns nil if it has another type.
 func cell(columnType string, value any, now time.Time) any {
 	switch columnType {
 	case "integer":

@@ -44,12 +44,12 @@ func fillIn(x any, s *structuralschema.Structural) {
 	}
 }
 
-// nullToReplace reports whether value is a null where there may be none.
+// nullToReplace reports whether value is a null where the schema allows none.
 func nullToReplace(value any, s *structuralschema.Structural) bool {
 	return value == nil && !s.Nullable
 }
 
-// fieldSchema is the schema of a field of an object; nil if there is none.
+// fieldSchema returns the schema of a field of an object, or nil if there is none.
 func fieldSchema(name string, s *structuralschema.Structural) *structuralschema.Structural {
 	if s == nil {
 		return nil
@@ -63,7 +63,7 @@ func fieldSchema(name string, s *structuralschema.Structural) *structuralschema.
 	return nil
 }
 
-// dropNulls removes nulls of fields that may not be null and have no default to replace them.
+// dropNulls removes fields with null values that may not be null and have no default.
 //
 // Source: k8s.io/apiextensions-apiserver pkg/apiserver/schema/defaulting/prunenulls.go.
 func dropNulls(x any, s *structuralschema.Structural) {

@@ -21,7 +21,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
-// Definitions are the types that a definition has the server serve: one for each served version.
+// Definitions returns the types that the server serves for a definition, one for each served version.
 func Definitions(crd *apiextensionsv1.CustomResourceDefinition) ([]*resource.Definition, error) {
 	storage, err := apihelpers.GetCRDStorageVersion(crd)
 	if err != nil {
@@ -51,7 +51,7 @@ func Definitions(crd *apiextensionsv1.CustomResourceDefinition) ([]*resource.Def
 			Terminating: apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Terminating),
 			Types: func() managedfields.TypeConverter {
 				c, err := types()
-				if err != nil { // a schema that cannot be read for this is no schema at all: fields are what they look like
+				if err != nil { // without a readable schema, types are deduced from the values of fields
 					return managedfields.NewDeducedTypeConverter()
 				}
 				return c
@@ -72,7 +72,7 @@ func Definitions(crd *apiextensionsv1.CustomResourceDefinition) ([]*resource.Def
 	return all, nil
 }
 
-// schemaOf is the schema of a version; a version without one has an empty one.
+// schemaOf returns the schema of a version. A version without one gets an empty schema.
 func schemaOf(v *apiextensionsv1.CustomResourceDefinitionVersion) (*Schema, error) {
 	props := &apiextensionsv1.JSONSchemaProps{Type: "object"}
 	if v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {
@@ -81,7 +81,7 @@ func schemaOf(v *apiextensionsv1.CustomResourceDefinitionVersion) (*Schema, erro
 	return NewSchema(props)
 }
 
-// strategy is the rules of one version.
+// strategy holds the rules of one version.
 //
 // Source: k8s.io/apiextensions-apiserver pkg/registry/customresource/strategy.go, status_strategy.go.
 type strategy struct {
@@ -91,7 +91,7 @@ type strategy struct {
 	fields    []string // paths of selectable fields, without the first dot
 }
 
-// complete gives a definition the rules of its version.
+// complete adds the rules of a version to its definition.
 func complete(d *resource.Definition, v *apiextensionsv1.CustomResourceDefinitionVersion, s *Schema) error {
 	kind := d.GroupVersionKind()
 	d.New = func() runtime.Object {
@@ -159,7 +159,7 @@ func withoutMetadata(content map[string]any) map[string]any {
 	return rest
 }
 
-// prepareStatusUpdate keeps all but the status and the managed fields.
+// prepareStatusUpdate restores everything except the status and the managed fields.
 func (r *strategy) prepareStatusUpdate(_ context.Context, obj, old runtime.Object) {
 	u, before := obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured)
 	status, ok := u.Object["status"]
@@ -188,7 +188,7 @@ func (r *strategy) validateStatus(obj, old runtime.Object) field.ErrorList {
 	return errs
 }
 
-// selectable are the values of the selectable fields; "" where there is none.
+// selectable returns the values of the selectable fields; "" for a missing one.
 func (r *strategy) selectable(obj runtime.Object) fields.Set {
 	set := fields.Set{}
 	for _, path := range r.fields {

@@ -12,7 +12,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/openapi"
 )
 
-// publish is the schema as clients are told it: with the fields that every object has.
+// publish returns the schema that clients see, with the fields that every object has.
 //
 // Source: k8s.io/apiextensions-apiserver pkg/controller/openapi/builder/builder.go buildKubeNative.
 func (s *Schema) publish(kind schema.GroupVersionKind) *spec.Schema {
@@ -37,7 +37,7 @@ func (s *Schema) publish(kind schema.GroupVersionKind) *spec.Schema {
 	return published
 }
 
-// addObjectFields adds what an object has whatever its schema says.
+// addObjectFields adds the fields that every object has, whatever its schema says.
 func addObjectFields(s *spec.Schema) {
 	docs := metav1.TypeMeta{}.SwaggerDoc()
 	for _, name := range []string{"apiVersion", "kind"} {
@@ -48,14 +48,14 @@ func addObjectFields(s *spec.Schema) {
 	s.SetProperty("metadata", metadata)
 }
 
-// modelName is the name of a kind's schema in the documents of its group version.
+// modelName returns the name of a kind's schema in the documents of its group version.
 func modelName(kind schema.GroupVersionKind) string {
 	parts := strings.Split(kind.Group, ".")
 	slices.Reverse(parts)
 	return strings.Join(append(parts, kind.Version, kind.Kind), ".")
 }
 
-// typeConverter converts objects of all versions of a kind to typed values, by their schemas.
+// typeConverter returns a converter of objects of all versions of a kind to typed values, by their schemas.
 func typeConverter(published map[schema.GroupVersionKind]*spec.Schema) (managedfields.TypeConverter, error) {
 	schemas := openapi.MetadataSchemas()
 	for kind, s := range published {

@@ -19,7 +19,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
-// scale is where a scale finds its values in an object. Paths are without the first dot.
+// scale holds the paths of a scale's values in an object. The paths have no leading dot.
 type scale struct {
 	spec, status, selector string
 }
@@ -31,7 +31,7 @@ func newScale(s *apiextensionsv1.CustomResourceSubresourceScale) scale {
 
 func steps(path string) []string { return strings.Split(path, ".") }
 
-// subresource is the scale as a subresource.
+// subresource returns the scale as a subresource.
 //
 // Source: k8s.io/apiextensions-apiserver pkg/registry/customresource/etcd.go ScaleREST.
 func (s scale) subresource() resource.Subresource {
@@ -45,7 +45,7 @@ func (s scale) subresource() resource.Subresource {
 	}
 }
 
-// unset stands for a number of replicas that the object does not have, while somebody changes it.
+// unset stands for a missing number of replicas while a scale is being changed.
 const unset = math.MinInt32
 
 func (s scale) project(_ context.Context, obj runtime.Object) (runtime.Object, error) {
@@ -99,9 +99,10 @@ func (s scale) merge(_ context.Context, obj, sub runtime.Object) error {
 	return nil
 }
 
-// validate judges the values that a scale shows.
+// validate validates the values that a scale shows.
 //
-// Source: k8s.io/apiextensions-apiserver pkg/registry/customresource/validator.go ValidateScaleSpec, ValidateScaleStatus.
+// Source: k8s.io/apiextensions-apiserver pkg/registry/customresource/validator.go ValidateScaleSpec,
+// ValidateScaleStatus.
 func (s scale) validate(obj runtime.Object, statusOnly bool) field.ErrorList {
 	content := contentOf(obj)
 	var errs field.ErrorList

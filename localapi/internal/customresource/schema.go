@@ -15,12 +15,13 @@ import (
 type Schema struct {
 	structural *structuralschema.Structural
 
-	// values is what values are judged by; status is its part for the status subresource, nil if there is none.
+	// values is the schema that values are validated against. status is the part for the status subresource, or nil if
+	// there is none.
 	values, status *spec.Schema
 }
 
-// NewSchema reads the schema of a version of a definition. Errors: it is not structural by its very shape ($ref and the
-// like), which validation of the definition tells in more detail.
+// NewSchema returns the schema of a version of a definition. Errors: the schema is not structural because of its form
+// ($ref and the like). The validation of the definition reports that in more detail.
 func NewSchema(props *apiextensionsv1.JSONSchemaProps) (*Schema, error) {
 	structural, err := Structural(props)
 	if err != nil {
@@ -34,7 +35,7 @@ func NewSchema(props *apiextensionsv1.JSONSchemaProps) (*Schema, error) {
 	return s, nil
 }
 
-// Structural is the structural part of a schema.
+// Structural returns the structural part of a schema.
 func Structural(props *apiextensionsv1.JSONSchemaProps) (*structuralschema.Structural, error) {
 	internal, err := Internal(props)
 	if err != nil {
@@ -43,7 +44,7 @@ func Structural(props *apiextensionsv1.JSONSchemaProps) (*structuralschema.Struc
 	return structuralschema.NewStructural(internal)
 }
 
-// Internal is the schema in the form that the rules of k8s.io/apiextensions-apiserver are written for.
+// Internal returns the schema in the form for which the rules of k8s.io/apiextensions-apiserver are written.
 func Internal(props *apiextensionsv1.JSONSchemaProps) (*apiextensions.JSONSchemaProps, error) {
 	internal := &apiextensions.JSONSchemaProps{}
 	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props.DeepCopy(), internal, nil); err != nil {
@@ -52,8 +53,8 @@ func Internal(props *apiextensionsv1.JSONSchemaProps) (*apiextensions.JSONSchema
 	return internal, nil
 }
 
-// prepareForJudging removes what the validator would take amiss: formats that the API does not know are not checked, and
-// what may be an integer or a string has both types.
+// prepareForJudging adapts a schema to the validator. It removes formats that the API does not know, and gives a value
+// that may be an integer or a string both types.
 //
 // Source: k8s.io/apiextensions-apiserver pkg/apiserver/validation/validation.go and formats.go.
 func prepareForJudging(s *spec.Schema) {
@@ -70,7 +71,7 @@ func prepareForJudging(s *spec.Schema) {
 	})
 }
 
-// anySlice is a list as it is in decoded JSON.
+// anySlice returns a list in the form of decoded JSON.
 func anySlice(strings []string) []any {
 	all := make([]any, len(strings))
 	for i, s := range strings {
@@ -103,7 +104,7 @@ func eachSchema(s *spec.Schema, f func(*spec.Schema)) {
 	eachSchema(s.Not, f)
 }
 
-// stringFormats are the formats of strings that the API checks, without dashes.
+// stringFormats are the string formats that the API checks, without dashes.
 //
 // Source: k8s.io/apiextensions-apiserver v0.37.2 pkg/apiserver/validation/formats.go.
 var stringFormats = []string{

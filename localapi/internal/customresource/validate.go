@@ -22,8 +22,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/validate"
 )
 
-// Validate judges a whole object. old is nil for a new one; else what did not change since is not held against it, so
-// that a schema that became stricter does not stop changes elsewhere in the object.
+// Validate validates a whole object. old is nil for a new object. Otherwise values that have not changed since old are
+// accepted, so that a stricter schema does not block changes elsewhere in the object.
 //
 // Source: k8s.io/apiextensions-apiserver pkg/registry/customresource/strategy.go.
 func (s *Schema) Validate(obj, old runtime.Object) field.ErrorList {
@@ -33,7 +33,7 @@ func (s *Schema) Validate(obj, old runtime.Object) field.ErrorList {
 	return append(errs, s.validateLists(content, before)...)
 }
 
-// ValidateStatus judges a write of the status.
+// ValidateStatus validates a write of the status.
 //
 // Source: k8s.io/apiextensions-apiserver pkg/registry/customresource/status_strategy.go.
 func (s *Schema) ValidateStatus(obj, old runtime.Object) field.ErrorList {
@@ -45,7 +45,7 @@ func (s *Schema) ValidateStatus(obj, old runtime.Object) field.ErrorList {
 	return append(errs, s.validateLists(content, before)...)
 }
 
-// anyOf is content as a value; nil if there is none.
+// anyOf returns content as a value, or nil if there is none.
 func anyOf(content map[string]any) any {
 	if content == nil {
 		return nil
@@ -60,7 +60,7 @@ func contentOf(obj runtime.Object) map[string]any {
 	return nil
 }
 
-// validateLists looks for duplicates in lists that are sets or maps, unless there were some before.
+// validateLists reports duplicates in lists that are sets or maps, unless the list had duplicates before.
 func (s *Schema) validateLists(content, before map[string]any) field.ErrorList {
 	errs := listtype.ValidateListSetsAndMaps(nil, s.structural, content)
 	if len(errs) > 0 && before != nil && len(listtype.ValidateListSetsAndMaps(nil, s.structural, before)) > 0 {
@@ -69,7 +69,7 @@ func (s *Schema) validateLists(content, before map[string]any) field.ErrorList {
 	return errs
 }
 
-// judge holds a value against a schema.
+// judge validates a value against a schema.
 func judge(path *field.Path, value, before any, s *spec.Schema) field.ErrorList {
 	var result *validate.Result
 	if before == nil {
@@ -84,7 +84,7 @@ func judge(path *field.Path, value, before any, s *spec.Schema) field.ErrorList 
 	return errs
 }
 
-// fieldError words what the validator says as the API does.
+// fieldError words an error of the validator as the API does.
 //
 // Source: k8s.io/apiextensions-apiserver pkg/apiserver/validation/validation.go kubeOpenAPIResultToFieldErrors.
 func fieldError(path *field.Path, err error) *field.Error {
@@ -137,15 +137,15 @@ func number(v any) int {
 	return -1
 }
 
-// lenient judges a value by its schema as the validator does, but forgives whatever is as it was before.
+// lenient validates a value as the validator does, but accepts whatever has not changed.
 //
 // Source: k8s.io/apiextensions-apiserver pkg/apiserver/validation/ratcheting.go (KEP-4008).
 type lenient struct {
 	schema *spec.Schema
 	root   any
 	path   string
-	before any // the value before the change; nil if it cannot be told which that is
-	value  any // the value being judged, for those below
+	before any // the value before the change; nil if it is not known
+	value  any // the value being validated, for nested validators
 }
 
 // Validate implements [validate.ValueValidator].
@@ -163,7 +163,7 @@ func (l *lenient) Validate(value any) *validate.Result {
 	return forgiven
 }
 
-// SetPath implements [validate.ValueValidator]; the path was given before.
+// SetPath implements [validate.ValueValidator]. The path is set by the constructor.
 func (*lenient) SetPath(string) {}
 
 // Applies implements [validate.ValueValidator].
@@ -185,7 +185,8 @@ func (l *lenient) index(i int, s *spec.Schema, root any, path string, f strfmt.R
 	return validate.NewSchemaValidator(s, root, path, f, o...)
 }
 
-// itemBefore is the item of the list before the change that has the keys of item i; only lists that are maps have such.
+// itemBefore returns the item with the keys of item i in the list before the change, or nil if there is none. Only
+// lists that are maps have keys.
 func (l *lenient) itemBefore(i int) any {
 	if t, _ := l.schema.Extensions.GetString("x-kubernetes-list-type"); t != "map" {
 		return nil
@@ -210,7 +211,7 @@ func (l *lenient) itemBefore(i int) any {
 	return nil
 }
 
-// validateEmbedded judges the metadata of embedded resources.
+// validateEmbedded validates the metadata of embedded resources.
 //
 // Source: k8s.io/apiextensions-apiserver pkg/apiserver/schema/objectmeta/validation.go.
 func validateEmbedded(path *field.Path, x any, s *structuralschema.Structural) field.ErrorList {
@@ -279,7 +280,7 @@ func validateMetadata(path *field.Path, raw any) field.ErrorList {
 		return field.ErrorList{field.Invalid(path, raw, err.Error())}
 	}
 	if m.Name == "" {
-		m.Name = "unnamed" // it may be
+		m.Name = "unnamed" // an embedded resource needs no name
 	}
 	name := func(name string, prefix bool) []string {
 		if prefix {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ValidateDefaults holds the defaults in a structural schema against the schema. (Defaults of metadata of embedded
-// resources are judged as the values that they are, not in the object around them.)
+// ValidateDefaults checks the defaults in a structural schema against the schema. (Defaults of metadata of embedded
+// resources are validated by themselves, not in the object around them.)
 //
 // Source: k8s.io/apiextensions-apiserver pkg/apiserver/schema/defaulting/validation.go ValidateDefaults.
 func ValidateDefaults(path *field.Path, s *structuralschema.Structural) field.ErrorList {

@@ -14,7 +14,7 @@ import (
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 )
 
-// deprecationWarning is what every request to a deprecated version is answered with; "" if it is not deprecated.
+// deprecationWarning returns the warning for every request to a deprecated version, or "" if it is not deprecated.
 //
 // Source: k8s.io/apiextensions-apiserver pkg/apiserver/customresource_handler.go.
 func deprecationWarning(v *apiextensionsv1.CustomResourceDefinitionVersion, kind schema.GroupVersionKind) string {
@@ -27,7 +27,7 @@ func deprecationWarning(v *apiextensionsv1.CustomResourceDefinitionVersion, kind
 	return fmt.Sprintf("%s %s is deprecated", kind.GroupVersion(), kind.Kind)
 }
 
-// finalizerWarnings are about new finalizers without a domain.
+// finalizerWarnings returns warnings about new finalizers without a domain.
 //
 // Source: k8s.io/apiextensions-apiserver pkg/registry/customresource/validator.go validateKubeFinalizerName.
 func finalizerWarnings(obj, old runtime.Object) []string {

@@ -16,7 +16,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi/auth"
 )
 
-// Roles is where the rules are. Objects are read-only. A role that there is not is the NotFound of its resource.
+// Roles gives access to roles and bindings. The objects returned are read-only. For a missing role, it returns the
+// NotFound error of the role's resource.
 type Roles interface {
 	Role(namespace, name string) (*rbacv1.Role, error)
 	ClusterRole(name string) (*rbacv1.ClusterRole, error)
@@ -25,10 +26,10 @@ type Roles interface {
 	ClusterRoleBindings() ([]*rbacv1.ClusterRoleBinding, error)
 }
 
-// Authorizer decides. A nil *Authorizer allows everything.
+// Authorizer decides what users may do. A nil *Authorizer allows everything.
 type Authorizer struct{ Roles Roles }
 
-// Authorize reports whether a user may do something, and why, or what stood in the way of finding out.
+// Authorize reports whether a user may do something. reason is why, or what prevented a full check.
 //
 // Source: k8s.io/kubernetes v1.37.1 plugin/pkg/auth/authorizer/rbac/rbac.go.
 func (z *Authorizer) Authorize(u auth.User, a Attributes) (allowed bool, reason string) {
@@ -54,7 +55,7 @@ func (z *Authorizer) Authorize(u auth.User, a Attributes) (allowed bool, reason 
 	return allowed, reason
 }
 
-// Check refuses what a user may not do. Errors: Forbidden.
+// Check returns an error if a user may not do something. Errors: Forbidden.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/responsewriters/errors.go ForbiddenStatusError.
 func (z *Authorizer) Check(u auth.User, a Attributes) error {
@@ -65,13 +66,13 @@ func (z *Authorizer) Check(u auth.User, a Attributes) error {
 	return Forbidden(u, a, reason)
 }
 
-// everything is what may be done where nobody asks.
+// everything is the set of rules that applies if nothing is checked.
 var everything = []rbacv1.PolicyRule{
 	{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
 	{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}},
 }
 
-// RulesFor are a user's rules in a namespace.
+// RulesFor returns a user's rules in a namespace.
 func (z *Authorizer) RulesFor(u auth.User, namespace string) ([]rbacv1.PolicyRule, error) {
 	if z == nil {
 		return everything, nil
@@ -87,7 +88,7 @@ func (z *Authorizer) RulesFor(u auth.User, namespace string) ([]rbacv1.PolicyRul
 	return append(all, bound...), utilerrors.NewAggregate(errs)
 }
 
-// bound are the rules that bindings give a user in a namespace, and what stood in the way of finding all.
+// bound returns the rules that bindings give a user in a namespace, and the errors that prevented finding all of them.
 func (z *Authorizer) bound(u auth.User, namespace string) (all []rbacv1.PolicyRule, errs []error) {
 	z.visit(u, namespace, func(_ string, rules []rbacv1.PolicyRule, err error) bool {
 		if err != nil {
@@ -99,7 +100,7 @@ func (z *Authorizer) bound(u auth.User, namespace string) (all []rbacv1.PolicyRu
 	return all, errs
 }
 
-// bySingular names a role that is missing as the real server's authorizer does, whose cache does not know the plural.
+// bySingular names a missing role as the real server's authorizer does, whose cache does not know the plural.
 func bySingular(err error) error {
 	if status, ok := errors.AsType[*apierrors.StatusError](err); ok && status.ErrStatus.Details != nil {
 		return missingAs(strings.TrimSuffix(status.ErrStatus.Details.Kind, "s"), err)
@@ -107,7 +108,7 @@ func bySingular(err error) error {
 	return err
 }
 
-// missingAs is err with another resource if it is the NotFound of a role.
+// missingAs returns err with another resource if it is the NotFound of a role.
 func missingAs(resource string, err error) error {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok || !apierrors.IsNotFound(err) || status.ErrStatus.Details == nil {
@@ -116,7 +117,8 @@ func missingAs(resource string, err error) error {
 	return apierrors.NewNotFound(rbacv1.Resource(resource), status.ErrStatus.Details.Name)
 }
 
-// visit shows the rules of each binding that concerns the user, the cluster's first, until visit says false.
+// visit calls visit with the rules of each binding that concerns the user, the cluster's first, until visit returns
+// false.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/rbac/validation/rule.go VisitRulesFor.
 func (z *Authorizer) visit(u auth.User, namespace string, visit func(source string, rules []rbacv1.PolicyRule, err error) bool) {
@@ -183,9 +185,9 @@ func (z *Authorizer) rulesOf(ref rbacv1.RoleRef, namespace string) ([]rbacv1.Pol
 	return nil, fmt.Errorf("unsupported role reference kind: %q", ref.Kind)
 }
 
-// aggregated are a cluster role's rules: its own or, if it is to be made of other roles, theirs alone, and those of the
-// roles that these are made of. (In a cluster a controller writes them into the role, in the place of any others; here
-// they are looked up.)
+// aggregated returns a cluster role's rules. A role without an aggregation rule has its own rules. Otherwise the result
+// is the rules of the roles that it selects, recursively, and not its own. (In a cluster, a controller writes them into
+// the role in place of any others; here they are looked up.)
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/clusterroleaggregation.
 func (z *Authorizer) aggregated(role *rbacv1.ClusterRole) ([]rbacv1.PolicyRule, error) {
@@ -216,7 +218,7 @@ func (z *Authorizer) aggregated(role *rbacv1.ClusterRole) ([]rbacv1.PolicyRule, 
 	return rules, nil
 }
 
-// partsOf are the roles that a role's aggregation rule selects.
+// partsOf returns the roles that a role's aggregation rule selects.
 func partsOf(role *rbacv1.ClusterRole, all []*rbacv1.ClusterRole) ([]*rbacv1.ClusterRole, error) {
 	if role.AggregationRule == nil {
 		return nil, nil
@@ -236,7 +238,7 @@ func partsOf(role *rbacv1.ClusterRole, all []*rbacv1.ClusterRole) ([]*rbacv1.Clu
 	return parts, nil
 }
 
-// Forbidden is what a user is told who may not do something.
+// Forbidden returns the error for a user that may not do something.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/responsewriters/errors.go forbiddenMessage.
 func Forbidden(u auth.User, a Attributes, reason string) error {
@@ -260,7 +262,7 @@ func Forbidden(u auth.User, a Attributes, reason string) error {
 	return apierrors.NewForbidden(schema.GroupResource{Group: a.Group, Resource: a.Resource}, a.Name, errors.New(message))
 }
 
-// Sanitize keeps a message that repeats what a client sent from being read as HTML.
+// Sanitize prevents a message that repeats what a client sent from being read as HTML.
 func Sanitize(message string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(message)
 }

@@ -9,16 +9,16 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// permission is the smallest rule: one verb on one resource, with one name or none, or on one path that is no
-// resource's.
+// permission is the smallest possible rule: one verb on one resource, with one name or none, or on one path outside
+// resources.
 type permission struct {
 	verb, group, resource, name string
 	named                       bool
-	url                         string // a permission on a path has nothing else but its verb
+	url                         string // if set, only the verb is set besides
 }
 
-// uncovered returns the permissions of asked that held does not include. One rule of held has to include a permission
-// as a whole.
+// uncovered returns the permissions of asked that held does not include. A single rule of held must include a
+// permission as a whole.
 //
 // Source: k8s.io/component-helpers v0.37.2 auth/rbac/validation/policy_comparator.go Covers.
 func uncovered(held, asked []rbacv1.PolicyRule) []permission {
@@ -33,7 +33,8 @@ func uncovered(held, asked []rbacv1.PolicyRule) []permission {
 	return missing
 }
 
-// permissions are all that a rule gives. The loops nest as the real server's do: messages show the order.
+// permissions returns everything that a rule gives. The loops nest as the real server's do, because the order shows in
+// messages.
 func permissions(rule *rbacv1.PolicyRule) (all []permission) {
 	for _, group := range rule.APIGroups {
 		for _, resource := range rule.Resources {
@@ -63,7 +64,7 @@ func (p permission) in(rule rbacv1.PolicyRule) bool {
 		return false
 	}
 	if p.url != "" {
-		// The names of a rule narrow all that it gives, in the real server's eyes: paths too.
+		// In the real server, the names of a rule restrict everything that it gives, including paths.
 		return len(rule.ResourceNames) == 0 && coversURL(rule.NonResourceURLs, p.url)
 	}
 	resource, subresource, _ := strings.Cut(p.resource, "/")
@@ -72,9 +73,10 @@ func (p permission) in(rule rbacv1.PolicyRule) bool {
 		(len(rule.ResourceNames) == 0 || p.named && slices.Contains(rule.ResourceNames, p.name))
 }
 
-// describeAll names permissions, a line for each resource and each path.
+// describeAll describes permissions, with a line for each resource and each path.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/rbac/validation/policy_compact.go, pkg/apis/rbac/v1/evaluation_helpers.go CompactString.
+// Source: k8s.io/kubernetes v1.37.1 pkg/registry/rbac/validation/policy_compact.go,
+// pkg/apis/rbac/v1/evaluation_helpers.go CompactString.
 func describeAll(missing []permission) string {
 	lines := map[string]bool{}
 	verbs := map[permission][]string{} // of one resource

@@ -17,9 +17,10 @@ import (
 	"github.com/flyball-dev/flyball/localapi/auth"
 )
 
-// CheckGrant refuses the write of a role, or of a binding, by which a user would give more than the user has: the rules
-// of a role must be the author's own, unless the author may "escalate"; those of a role that is bound too, unless the
-// author may "bind" it. a is the request, old the stored object, nil if there is none. Objects of other types pass.
+// CheckGrant rejects the write of a role or binding by which a user would grant more than the user has. The rules of a
+// role must be the author's own, unless the author may "escalate" it. So must the rules of a role that is bound, unless
+// the author may "bind" it. a is the request, and old the stored object, or nil if there is none. Objects of other
+// types pass.
 //
 // Errors: Forbidden; those of the search for the role that is to be bound.
 //
@@ -42,7 +43,7 @@ func (z *Authorizer) CheckGrant(u auth.User, a Attributes, obj, old runtime.Obje
 	return nil
 }
 
-// grant is a write that gives rights away.
+// grant is a write that grants rights.
 type grant struct {
 	*Authorizer
 	user     auth.User
@@ -50,7 +51,7 @@ type grant struct {
 	obj, old runtime.Object
 }
 
-// role judges a role with these rules.
+// role checks a role with these rules.
 func (g *grant) role(rules []rbacv1.PolicyRule) error {
 	if g.may("escalate", g.request.Resource, g.request.Name) || g.forTheCollector() {
 		return nil
@@ -76,7 +77,7 @@ func aggregates(r *rbacv1.ClusterRole) bool {
 	return r != nil && r.AggregationRule != nil && len(r.AggregationRule.ClusterRoleSelectors) > 0
 }
 
-// binding judges a binding to a role.
+// binding checks a binding to a role.
 func (g *grant) binding(ref rbacv1.RoleRef) error {
 	if g.forTheCollector() || g.mayBind(ref) {
 		return nil
@@ -91,8 +92,8 @@ func (g *grant) binding(ref rbacv1.RoleRef) error {
 	return g.forbidden(g.confirm(rules))
 }
 
-// findable refuses to look for a role that cannot be stored. What else is wrong with a binding its validation says,
-// later.
+// findable rejects the name of a role that cannot be stored, before it is looked up. Validation reports other errors of
+// a binding later.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/registry/generic/registry/store.go NamespaceKeyFunc.
 func (g *grant) findable(ref rbacv1.RoleRef) error {
@@ -115,7 +116,7 @@ func (g *grant) mayBind(ref rbacv1.RoleRef) bool {
 	return resource != "" && ref.APIGroup == rbacv1.GroupName && g.may("bind", resource, ref.Name)
 }
 
-// may reports whether the user has one of the two verbs that make the check of rules needless.
+// may reports whether the user has one of the two verbs that make the check of rules unnecessary.
 func (g *grant) may(verb, resource, name string) bool {
 	allowed, _ := g.Authorize(g.user, Attributes{
 		Verb: verb, Group: rbacv1.GroupName, Resource: resource, Namespace: g.request.Namespace, Name: name,
@@ -123,7 +124,7 @@ func (g *grant) may(verb, resource, name string) bool {
 	return allowed
 }
 
-// confirm reports what of the rules the user does not have.
+// confirm returns an error with the rules that the user does not have.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/rbac/validation/rule.go ConfirmNoEscalation.
 func (g *grant) confirm(rules []rbacv1.PolicyRule) error {
@@ -143,8 +144,8 @@ func (g *grant) confirm(rules []rbacv1.PolicyRule) error {
 	return errors.New(message)
 }
 
-// byRequest names a role that is missing as the real server does, whose storage takes the resource from the request that
-// it looks for the role on behalf of.
+// byRequest names a missing role as the real server does. Its storage takes the resource's name from the request in
+// whose course it looks for the role.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/registry/generic/registry/store.go qualifiedResourceFromContext.
 func (g *grant) byRequest(err error) error { return missingAs(g.request.Resource, err) }
@@ -157,7 +158,7 @@ func (g *grant) forbidden(err error) error {
 	return apierrors.NewForbidden(rbacv1.Resource(g.request.Resource), m.GetName(), err)
 }
 
-// forTheCollector reports whether the write changes nothing but what a garbage collector has to change.
+// forTheCollector reports whether the write changes only what a garbage collector has to change.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/rbac/helpers.go IsOnlyMutatingGCFields.
 func (g *grant) forTheCollector() bool {

@@ -9,12 +9,12 @@ import (
 	"github.com/flyball-dev/flyball/localapi/auth"
 )
 
-// Attributes are what a rule is matched against: a verb on a resource, or on a path that is none.
+// Attributes are matched against a rule: a verb on a resource, or on a path outside resources.
 type Attributes struct {
 	Verb                         string
 	Group, Resource, Subresource string
 	Namespace, Name              string
-	Path                         string // of a request that is not about a resource
+	Path                         string // of a request outside resources
 	NonResource                  bool
 }
 
@@ -37,7 +37,7 @@ func contains(list []string, all, value string) bool {
 	return slices.Contains(list, all) || slices.Contains(list, value)
 }
 
-// coversResource reports whether a resource, or a subresource if that is not empty, is among those of a rule.
+// coversResource reports whether a rule's resources include a resource, or its subresource if that is not empty.
 func coversResource(list []string, resource, subresource string) bool {
 	if subresource == "" {
 		return contains(list, rbacv1.ResourceAll, resource)
@@ -45,7 +45,7 @@ func coversResource(list []string, resource, subresource string) bool {
 	return contains(list, rbacv1.ResourceAll, resource+"/"+subresource) || slices.Contains(list, "*/"+subresource)
 }
 
-// coversURL reports whether a path is among those of a rule. Those that end in stars are the beginnings of others.
+// coversURL reports whether a rule's paths include a path. A path that ends in a star includes all that begin with it.
 func coversURL(list []string, path string) bool {
 	return slices.ContainsFunc(list, func(url string) bool {
 		return url == path || strings.HasSuffix(url, "*") && strings.HasPrefix(path, strings.TrimRight(url, "*"))

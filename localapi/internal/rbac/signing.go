@@ -17,10 +17,10 @@ import (
 	"github.com/flyball-dev/flyball/localapi/auth"
 )
 
-// CheckSigning refuses a write by which a certificate is approved, denied or issued, unless the user may do that for its
-// signer: "approve" or "sign" the resource "signers" of that name, or of its domain ("example.com/*"). It refuses requests
-// for client certificates that make a member of system:masters, whoever asks. a is the request, old the stored object,
-// nil if there is none. Objects of other types pass.
+// CheckSigning rejects a write by which a certificate is approved, denied or issued, unless the user may do that for
+// its signer: the user needs "approve" or "sign" on the resource "signers" of that name, or of its domain
+// ("example.com/*"). It rejects requests for client certificates of members of system:masters from any user. a is the
+// request, and old the stored object, or nil if there is none. Objects of other types pass.
 //
 // Errors: Forbidden.
 //
@@ -65,7 +65,7 @@ func (z *Authorizer) maySign(u auth.User, verb, signer string) bool {
 	})
 }
 
-// checkSubject judges a new request, which is known to be valid.
+// checkSubject checks a new request, which is known to be valid.
 func checkSubject(a Attributes, r *certificatesv1.CertificateSigningRequest) error {
 	block, _ := pem.Decode(r.Spec.Request)
 	if r.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName || block == nil {
