@@ -16,17 +16,18 @@ func newDemo() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Play the life of a Deployment on an embedded API, in this process",
-		Long: `Play the life of a Deployment on our own pipeline, in one process: an embedded Kubernetes API, a fake kubelet
-and the real controllers. Nothing is needed, nothing is left behind.
+		Long: `Play the life of a Deployment on Flyball's own pipeline, in one process: an embedded Kubernetes API, a fake kubelet and
+the real controllers. The demo needs nothing and leaves nothing behind.
 
-The last line begins with "demo: ok" and the exit code is 0; if a step does not come to what it should, the exit
-code is 1 and the last line says what was expected and what is. Ctrl-C stops it; the exit code is then 130.`,
+If all goes well, the last line begins with "demo: ok" and the exit code is 0. If a step does not reach its expected
+outcome, the exit code is 1 and the last line says what was expected and what was found. Ctrl-C stops the demo; the exit
+code is then 130.`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.Validate(); err != nil {
 				return &usageError{err}
 			}
-			// The story is what is shown; what the libraries have to say is not part of it.
+			// The demo shows only its story; the logs of the libraries would disturb it.
 			klog.LogToStderr(false)
 			klog.SetOutput(io.Discard)
 			ctx, release := manager.SetupSignals(klog.NewContext(c.Context(), klog.Logger{}))
@@ -35,8 +36,8 @@ code is 1 and the last line says what was expected and what is. Ctrl-C stops it;
 			return ended(ctx, "demo", demo.Run(ctx, o))
 		},
 	}
-	c.Flags().Float64Var(&o.Speed, "speed", 1, "how fast the fake kubelet is: 1 starts or stops a pod in about half a second, 2 in a quarter")
-	c.Flags().DurationVar(&o.Timeout, "timeout", time.Minute, "how long one step may take")
-	c.Flags().BoolVar(&o.Keep, "keep", false, "go on after the story, with the API on a loopback port, until Ctrl-C")
+	c.Flags().Float64Var(&o.Speed, "speed", 1, "the speed of the fake kubelet: at 1 it starts or stops a pod in about half a second, at 2 in a quarter of a second")
+	c.Flags().DurationVar(&o.Timeout, "timeout", time.Minute, "the maximum duration of one step")
+	c.Flags().BoolVar(&o.Keep, "keep", false, "after the story, serve the API on a loopback port until Ctrl-C")
 	return c
 }

@@ -6,12 +6,12 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// kubeletFlag is what becomes of pods. True and false, which it was once, are pretend and off.
+// kubeletFlag is the value of --kubelet. It accepts true and false as older names for pretend and off.
 type kubeletFlag struct{ on *bool }
 
 func addKubeletFlag(fs *pflag.FlagSet, on *bool) {
 	*on = true
-	fs.Var(kubeletFlag{on}, "kubelet", "what becomes of pods, none of which is ever run: pretend: a fake kubelet reports them as scheduled, running and ready; off: they stay Pending")
+	fs.Var(kubeletFlag{on}, "kubelet", "what happens to pods, which are never run: with pretend, a fake kubelet reports them as scheduled, running and ready; with off, they stay Pending")
 	fs.Lookup("kubelet").NoOptDefVal = "pretend"
 }
 

@@ -1,5 +1,5 @@
-// Command flyball is the framework as a program: a demo and a small cluster in one process, and a manager that runs the
-// reference controllers against a cluster.
+// Command flyball runs the framework as a program. It has a demo, a small cluster in one process, and a manager that
+// runs the reference controllers against a cluster.
 package main
 
 import (
@@ -21,9 +21,9 @@ func main() {
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is main with its world passed in. It returns the exit code: 0 when all went well, 1 when something failed
-// while it ran, 2 when the command line is wrong and nothing was started, those of [store.ExitCode], and 128 and the
-// signal's number (130 for Ctrl-C) when a person ended what would have ended by itself.
+// run is main with its environment passed in. It returns the exit code: 0 on success, 1 if something failed during the
+// run, 2 if the command line is wrong and nothing was started, those of [store.ExitCode], and 128 plus the number of
+// the signal (130 for Ctrl-C) if a signal ended a command that would have ended by itself.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := &cobra.Command{
 		Use:           "flyball",
@@ -63,7 +63,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 1
 }
 
-// stoppedError says that a signal ended a command before it was done. That was asked for: it is no failure.
+// stoppedError is the error of a command that a signal ended before it was done. The user asked for that, so it is not
+// a failure.
 type stoppedError struct {
 	signal os.Signal
 	text   string
@@ -71,13 +72,14 @@ type stoppedError struct {
 
 func (e *stoppedError) Error() string { return e.text }
 
-// code is what a shell says of a process that a signal ended.
+// code returns the exit status that a shell reports for a process that was killed by the signal.
 func (e *stoppedError) code() int {
 	number, _ := e.signal.(syscall.Signal)
 	return 128 + int(number)
 }
 
-// ended is how a command ended that ends by itself: err in its name, or, when a signal ended ctx, a [stoppedError] on one line.
+// ended returns the error of a command that ends by itself: err, prefixed with the command's name, or a [stoppedError]
+// on one line if a signal ended ctx.
 func ended(ctx context.Context, command string, err error) error {
 	if err == nil {
 		return nil
@@ -87,16 +89,16 @@ func ended(ctx context.Context, command string, err error) error {
 	if storeFailed || !errors.As(context.Cause(ctx), &signal) {
 		return fmt.Errorf("%s: %w", command, err)
 	}
-	text := strings.ReplaceAll(err.Error(), ": "+signal.Error(), "") // Whoever sent the signal knows.
+	text := strings.ReplaceAll(err.Error(), ": "+signal.Error(), "") // the user who sent the signal knows
 	return &stoppedError{signal: signal.Signal, text: command + ": " + strings.ReplaceAll(text, "\n", "; ")}
 }
 
-// usageError is a command line that cannot be run.
+// usageError is the error of an invalid command line.
 type usageError struct{ error }
 
 func (e *usageError) Unwrap() error { return e.error }
 
-// noArgs refuses words that are neither command nor flag.
+// noArgs rejects arguments that are neither commands nor flags.
 func noArgs(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return &usageError{fmt.Errorf("unexpected argument %q; see %s --help", args[0], c.CommandPath())}

@@ -19,8 +19,8 @@ import (
 	"github.com/flyball-dev/flyball/manager/metrics"
 )
 
-// managerFlags are the flags of flyball manager. Where kube-controller-manager has a flag, ours has its name and meaning;
-// docs/divergence.md lists the defaults that differ.
+// managerFlags holds the flags of flyball manager. A flag that kube-controller-manager also has keeps its name and
+// meaning; docs/divergence.md lists the defaults that differ.
 type managerFlags struct {
 	process     *flags.Flags
 	controllers []string
@@ -36,13 +36,15 @@ func newManager() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "manager",
 		Short: "Run the controllers against a cluster, beside or instead of kube-controller-manager's own",
-		Long: `Run the controllers against a cluster, beside or instead of kube-controller-manager's own. Switch the same ones off there
-(--controllers=*,-deployment,-replicaset,-endpoint,-endpointslice,-garbagecollector): two controllers of one kind get in each other's way.
+		Long: `Run the controllers against a cluster, beside or instead of kube-controller-manager's own. Switch the same controllers
+off there (--controllers=*,-deployment,-replicaset,-endpoint,-endpointslice,-garbagecollector): two controllers for one
+kind interfere with each other.
 
-The first Ctrl-C or SIGTERM stops: work in flight is finished, the lease released, and the exit code is 0. The second ends at once.
+The first Ctrl-C or SIGTERM stops the process in order: work in flight is finished, the lease is released, and the exit
+code is 0. The second ends it at once.
 
-Memory is collected when the heap has grown by 40 %, not by 100 as Go does by default: about a quarter less memory for a little
-more processor time. The environment variable GOGC says another percentage.`,
+Garbage is collected when the heap has grown by 40 %, not by 100 % as Go does by default. This takes about a quarter
+less memory for a little more processor time. The environment variable GOGC sets another percentage.`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c, nil) },
 	}
@@ -52,23 +54,24 @@ more processor time. The environment variable GOGC says another percentage.`,
 
 func (f *managerFlags) add(fs *pflag.FlagSet) {
 	f.process.AddFlags(fs)
-	fs.StringSliceVar(&f.controllers, "controllers", f.controllers, "the controllers to run: '*' is all that are on by default, 'foo' is foo, '-foo' is not foo; the first that names one wins. All: "+strings.Join(knownNames(), ", "))
+	fs.StringSliceVar(&f.controllers, "controllers", f.controllers, "the controllers to run: '*' means all that are on by default, 'foo' enables foo, '-foo' disables it; the first match wins. All controllers: "+strings.Join(knownNames(), ", "))
 	t := &f.tuning
-	fs.IntVar(&t.Deployment.Workers, "concurrent-deployment-syncs", 5, "how many Deployments are synced at once")
-	fs.IntVar(&t.ReplicaSet.Workers, "concurrent-replicaset-syncs", 5, "how many ReplicaSets are synced at once")
-	fs.IntVar(&t.Endpoints.Workers, "concurrent-endpoint-syncs", 5, "how many Services' Endpoints are synced at once")
-	fs.IntVar(&t.EndpointSlice.Workers, "concurrent-service-endpoint-syncs", 5, "how many Services' EndpointSlices are synced at once")
-	fs.IntVar(&t.EndpointSlice.MaxEndpointsPerSlice, "max-endpoints-per-slice", 100, "how many endpoints are put into one EndpointSlice, 1 to 1000; fewer mean more slices and less to send for each change")
-	fs.IntVar(&t.GarbageCollector.Workers, "concurrent-gc-syncs", 20, "how many objects the garbage collector looks at at once")
-	fs.DurationVar(&t.Endpoints.BatchPeriod, "endpoint-updates-batch-period", 0, "how long changes of pods are gathered before Endpoints are written")
-	fs.DurationVar(&t.EndpointSlice.BatchPeriod, "endpointslice-updates-batch-period", 0, "how long changes of pods are gathered before EndpointSlices are written")
+	fs.IntVar(&t.Deployment.Workers, "concurrent-deployment-syncs", 5, "the number of Deployments that are synced at once")
+	fs.IntVar(&t.ReplicaSet.Workers, "concurrent-replicaset-syncs", 5, "the number of ReplicaSets that are synced at once")
+	fs.IntVar(&t.Endpoints.Workers, "concurrent-endpoint-syncs", 5, "the number of Services whose Endpoints are synced at once")
+	fs.IntVar(&t.EndpointSlice.Workers, "concurrent-service-endpoint-syncs", 5, "the number of Services whose EndpointSlices are synced at once")
+	fs.IntVar(&t.EndpointSlice.MaxEndpointsPerSlice, "max-endpoints-per-slice", 100, "the maximum number of endpoints in one EndpointSlice, 1 to 1000; a smaller number means more slices and less to send for each change")
+	fs.IntVar(&t.GarbageCollector.Workers, "concurrent-gc-syncs", 20, "the number of objects that the garbage collector processes at once")
+	fs.DurationVar(&t.Endpoints.BatchPeriod, "endpoint-updates-batch-period", 0, "how long to batch changes of pods before writing Endpoints")
+	fs.DurationVar(&t.EndpointSlice.BatchPeriod, "endpointslice-updates-batch-period", 0, "how long to batch changes of pods before writing EndpointSlices")
 }
 
-// run runs the manager until a signal. wrap, if not nil, sees the config before a client is made of it.
+// run runs the manager until a signal arrives. If wrap is not nil, run calls it with the config before it creates a
+// client.
 func (f *managerFlags) run(c *cobra.Command, wrap func(*rest.Config)) error {
 	m, err := f.build(c, wrap)
 	if err != nil {
-		return &usageError{err} // nothing was started yet: it is about an option or the kubeconfig
+		return &usageError{err} // nothing was started yet: the cause is a flag or the kubeconfig
 	}
 	defer f.process.StartLogging(c.ErrOrStderr())()
 	defer spareMemory()()
@@ -81,11 +84,12 @@ func (f *managerFlags) run(c *cobra.Command, wrap func(*rest.Config)) error {
 	return err
 }
 
-// heapGrowth is by how many percent the heap grows before it is collected. A manager's heap is mostly its caches, which stay: with Go's
-// 100 the process would take twice what they need. docs/performance.md has what it costs.
+// heapGrowth is the value of GOGC: by how many percent the heap grows before it is collected. A manager's heap consists
+// mostly of its caches, which stay, so with Go's default of 100 the process would take twice what they need.
+// docs/performance.md has the cost.
 const heapGrowth = 40
 
-// spareMemory collects garbage early, unless the environment says when to, until restore is called.
+// spareMemory makes the garbage collector run earlier until restore is called, unless the environment sets GOGC.
 func spareMemory() (restore func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
@@ -94,7 +98,7 @@ func spareMemory() (restore func()) {
 	return func() { debug.SetGCPercent(before) }
 }
 
-// build makes the manager with its controllers.
+// build returns the manager with its controllers.
 func (f *managerFlags) build(c *cobra.Command, wrap func(*rest.Config)) (*manager.Manager, error) {
 	f.tuning.Selection = f.controllers
 	enabled, err := controllers.Enabled(f.controllers)
@@ -122,14 +126,14 @@ func (f *managerFlags) build(c *cobra.Command, wrap func(*rest.Config)) (*manage
 	return m, controllers.Add(m, f.tuning)
 }
 
-// options are those of the process.
+// options returns the manager options.
 func (f *managerFlags) options() manager.Options {
 	o := f.process.ManagerOptions(metrics.New())
 	o.Informers.Transform = controllers.Trim
 	return o
 }
 
-// validate says which flag's value makes no sense, where nobody further down would.
+// validate checks the values that nothing else checks. Its error names the flag.
 func (f *managerFlags) validate(fs *pflag.FlagSet) error {
 	if err := f.process.Validate(); err != nil {
 		return err

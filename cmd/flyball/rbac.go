@@ -14,16 +14,17 @@ import (
 
 func newRBAC() *cobra.Command {
 	f := newManagerFlags()
-	f.process.Port = 0 // it is a tool, beside a manager perhaps
+	f.process.Port = 0 // a manager may be running beside it
 	var span time.Duration
 	var account string
 	c := &cobra.Command{
 		Use:   "rbac",
-		Short: "Run the manager and print the smallest roles that allow what it asked of the API server",
-		Long: `Run the manager as flyball manager does, with its flags, and when it ends (Ctrl-C, SIGTERM, --for) print what it needs as YAML: a
-ClusterRole, a Role for the one lease, and their bindings to the service account. Run it with permissions that are wide enough, on a
-cluster where what the controllers do happens in the meantime: only what was asked for is known. What was refused counts as well.
-An apply counts as patch and create: it may make the object.`,
+		Short: "Run the manager and print the smallest roles that allow its requests to the API server",
+		Long: `Run the manager as flyball manager does, with the same flags. When it ends (Ctrl-C, SIGTERM, --for), print the
+permissions it needs as YAML: a ClusterRole, a Role for the lease, and their bindings to the service account. Run it with
+sufficient permissions, on a cluster where the controllers have everything to do that they can do: only requests that
+were made are known. Requests that were forbidden count as well. An apply counts as patch and create, because it may
+create the object.`,
 		Example: "  flyball rbac --kubeconfig admin.kubeconfig --controllers=deployment,replicaset --for=10m > role.yaml",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -46,7 +47,7 @@ An apply counts as patch and create: it may make the object.`,
 		},
 	}
 	f.add(c.Flags())
-	c.Flags().DurationVar(&span, "for", 0, "how long to run; 0: until Ctrl-C")
-	c.Flags().StringVar(&account, "service-account", f.process.Name, "the service account, in the lease's namespace, that the roles are bound to")
+	c.Flags().DurationVar(&span, "for", 0, "how long to run; 0 means until Ctrl-C")
+	c.Flags().StringVar(&account, "service-account", f.process.Name, "the service account, in the namespace of the lease, to bind the roles to")
 	return c
 }

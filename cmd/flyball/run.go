@@ -26,12 +26,12 @@ func newRun() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run [-f FILE|DIR|-]…",
 		Short: "Apply files to an embedded API, run the controllers until there is nothing more to do, and exit",
-		Long: `Apply files (server-side) to an embedded Kubernetes API, run the controllers until there is nothing more to do, print what became
-of the objects, and exit: with 0 when everything was done, 1 when something failed or the time was over, 2 when the command line is
-wrong, 130 after Ctrl-C, ` + store.ExitCodes + `.
+		Long: `Apply files (server-side) to an embedded Kubernetes API, run the controllers until there is nothing more to do, print the
+objects, and exit. The exit code is 0 when everything was done, 1 when something failed or the time was over, 2 when the
+command line is wrong, 130 after Ctrl-C, ` + store.ExitCodes + `.
 
-Without --store everything happens in memory. With it the next run goes on where this one stopped; a run that has nothing
-to change says so. flyball serve opens the same store to kubectl.`,
+Without --store everything happens in memory. With it, the next run continues where this one stopped; a run that has
+nothing to change says so. flyball serve opens the same store to kubectl.`,
 		Example: `  flyball run -f deployment.yaml
   kustomize build . | flyball run -f - --store ./cluster -o yaml`,
 		Args: noArgs,
@@ -39,7 +39,7 @@ to change says so. flyball serve opens the same store to kubectl.`,
 			if err := checkRun(&o); err != nil {
 				return &usageError{err}
 			}
-			var logger klog.Logger // tells nobody: what matters is in the summary
+			var logger klog.Logger // discards everything: the summary holds what matters
 			if verbose {
 				logger = klog.Background()
 			}
@@ -56,18 +56,18 @@ to change says so. flyball serve opens the same store to kubectl.`,
 		},
 	}
 	fs := c.Flags()
-	fs.StringArrayVarP(&o.Files, "filename", "f", nil, "a file of objects in YAML or JSON, a directory of such files, or - for standard input; may be repeated. Without one, what is in the store is converged")
-	fs.StringVarP(&o.Namespace, "namespace", "n", "default", "the namespace of objects that name none")
-	fs.StringSliceVar(&o.Controllers, "controllers", []string{"*"}, "the controllers to run: '*' is all that are on by default, 'foo' is foo, '-foo' is not foo; empty: none. All: "+strings.Join(knownNames(), ", "))
+	fs.StringArrayVarP(&o.Files, "filename", "f", nil, "a file of objects in YAML or JSON, a directory of such files, or - for standard input; may be repeated. Without it, the controllers run on the objects in the store")
+	fs.StringVarP(&o.Namespace, "namespace", "n", "default", "the namespace of objects without one")
+	fs.StringSliceVar(&o.Controllers, "controllers", []string{"*"}, "the controllers to run: '*' means all that are on by default, 'foo' enables foo, '-foo' disables it; empty means none. All controllers: "+strings.Join(knownNames(), ", "))
 	addKubeletFlag(fs, &o.Kubelet)
 	o.Store.AddFlags(fs)
-	fs.BoolVar(&o.SkipUnknown, "skip-unknown-kinds", false, "leave out objects of kinds that are not known, and name them; without it they are an error, and nothing is applied")
-	fs.BoolVar(&o.Wait, "wait", false, "wait until every object is current, as kstatus has it: ready, and what its spec asks for; if one is not in the end, the exit code is 1. Without it, what controllers want to look at again later is only listed")
-	fs.BoolVar(&o.AcceptUnhandled, "accept-unhandled", false, "with --wait: store objects of kinds that nobody handles here, and do not wait for them; without it they are an error, and nothing is applied")
-	fs.DurationVar(&o.Timeout, "timeout", time.Minute, "how long all of it may take; then what was done is told, and the exit code is 1")
-	fs.IntVar(&o.Retries, "retries", 5, "how often what fails is tried again; negative: never")
-	fs.StringVarP(&o.Output, "output", "o", oneshot.Table, "how to print the objects: table, json or yaml; what is no table has the summary on standard error")
-	fs.BoolVar(&verbose, "verbose", false, "log what goes on, on standard error")
+	fs.BoolVar(&o.SkipUnknown, "skip-unknown-kinds", false, "skip objects of unknown kinds, and list them; without this flag they are an error, and nothing is applied")
+	fs.BoolVar(&o.Wait, "wait", false, "wait until every object is current in the sense of kstatus: ready, and as its spec asks; if one is not current in the end, the exit code is 1. Without this flag, keys that controllers will reconcile later are only listed")
+	fs.BoolVar(&o.AcceptUnhandled, "accept-unhandled", false, "with --wait: store objects of kinds that no controller handles here, and do not wait for them; without this flag they are an error, and nothing is applied")
+	fs.DurationVar(&o.Timeout, "timeout", time.Minute, "the maximum duration of the whole run; after that, the command prints what was done and exits with 1")
+	fs.IntVar(&o.Retries, "retries", 5, "how often a failing key is retried; negative means never")
+	fs.StringVarP(&o.Output, "output", "o", oneshot.Table, "how to print the objects: table, json or yaml; with json and yaml, the summary goes to standard error")
+	fs.BoolVar(&verbose, "verbose", false, "log to standard error")
 	return c
 }
 
@@ -96,7 +96,8 @@ func checkRun(o *oneshot.Options) error {
 	return nil
 }
 
-// progressOn shows how it goes on one line of a terminal, and returns what wipes that line. Elsewhere it shows nothing.
+// progressOn returns a function that shows the progress on one line of a terminal, and one that clears that line. If
+// out is not a terminal, they show nothing.
 func progressOn(out io.Writer) (show func(manager.Progress), wipe func()) {
 	f, ok := out.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -116,7 +117,7 @@ func progressOn(out io.Writer) (show func(manager.Progress), wipe func()) {
 	return show, wipe
 }
 
-// after does something before the first byte is written.
+// after is a writer that calls first before each write.
 type after struct {
 	first func()
 	out   io.Writer

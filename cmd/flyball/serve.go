@@ -20,11 +20,13 @@ func newServe() *cobra.Command {
 	var o serve.Options
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve an embedded Kubernetes API on a loopback port, with the controllers and pretended pods",
-		Long: `Serve an embedded Kubernetes API on a loopback port, with the controllers: a cluster in one process, for kubectl and other
-clients. No pod is run: a fake kubelet only reports that they run, or nobody does (--kubelet=off). Whoever has the token in the kubeconfig that is written may do everything, and nobody else anything.
-Ctrl-C ends it, and nothing is left; with --store everything is there the next time, for flyball run, too. The exit code is 0 after
-Ctrl-C, 1 when something failed, 2 when the command line is wrong, ` + store.ExitCodes + `.`,
+		Short: "Serve an embedded Kubernetes API on a loopback port, with the controllers and a fake kubelet",
+		Long: `Serve an embedded Kubernetes API on a loopback port, with the controllers: a cluster in one process, for kubectl and
+other clients. Pods are never run: a fake kubelet only reports that they are, or they stay Pending (--kubelet=off).
+The command writes a kubeconfig with a token. Whoever has the token may do everything; without it, nothing is allowed.
+
+Ctrl-C ends the process, and nothing is left. With --store, the objects are kept for the next time, and for flyball run.
+The exit code is 0 after Ctrl-C, 1 when something failed, 2 when the command line is wrong, ` + store.ExitCodes + `.`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := localapi.CheckAddr(o.Addr); err != nil {
@@ -56,12 +58,12 @@ Ctrl-C, 1 when something failed, 2 when the command line is wrong, ` + store.Exi
 		},
 	}
 	fs := c.Flags()
-	fs.StringVar(&o.Addr, "addr", "127.0.0.1:0", "the loopback address to listen at; port 0 is a free one")
-	fs.StringSliceVar(&o.AllowedHosts, "allowed-hosts", nil, "names, beside localhost and the address, under which clients may ask for the API, without a port")
-	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "where to write a kubeconfig with a new token, never over somebody else's; empty: a temporary file, removed at the end")
+	fs.StringVar(&o.Addr, "addr", "127.0.0.1:0", "the loopback address to listen on; port 0 means a free port")
+	fs.StringSliceVar(&o.AllowedHosts, "allowed-hosts", nil, "host names, besides localhost and the address, that clients may use for the API, without a port")
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "where to write a kubeconfig with a new token; a file that flyball did not write is never overwritten; empty means a temporary file, removed at the end")
 	o.Store.AddFlags(fs)
 	addKubeletFlag(fs, &o.Kubelet)
-	fs.BoolVar(&o.RBAC, "rbac", false, "let users do what roles bound to them allow, and nothing else; the kubeconfig's user may do everything")
-	fs.StringSliceVar(&o.Controllers, "controllers", []string{"*"}, "the controllers to run: '*' is all that are on by default, 'foo' is foo, '-foo' is not foo; empty: none. All: "+strings.Join(knownNames(), ", "))
+	fs.BoolVar(&o.RBAC, "rbac", false, "authorize users by the roles bound to them; the user of the kubeconfig may do everything")
+	fs.StringSliceVar(&o.Controllers, "controllers", []string{"*"}, "the controllers to run: '*' means all that are on by default, 'foo' enables foo, '-foo' disables it; empty means none. All controllers: "+strings.Join(knownNames(), ", "))
 	return c
 }

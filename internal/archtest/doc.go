@@ -1,3 +1,3 @@
-// Package archtest tests the tree itself: which package may import which, that exported names are
-// documented, that constructors have examples, that what the docs name exists. It holds only tests.
+// Package archtest tests the source tree itself: that packages import only what they may, that exported names are
+// documented, that constructors have examples, and that what the docs name exists. It contains only tests.
 package archtest

@@ -1,5 +1,5 @@
-// Package kubeconfig reads kubeconfigs as client-go does, and says what is wrong with one by its file and field. Client-go's own words for
-// a certificate, "unable to parse bytes as PEM block", name neither.
+// Package kubeconfig reads kubeconfigs as client-go does, and reports mistakes by file and field. The message of
+// client-go about a bad certificate, "unable to parse bytes as PEM block", names neither.
 package kubeconfig
 
 import (
@@ -20,8 +20,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Load returns the config of one context: that of overrides, or the current one; without any kubeconfig that of the Pod this runs in. by is
-// how the caller's user names an explicit file, "--kubeconfig"; it is not used where rules has none.
+// Load returns the config of one context: that of overrides, or else the current one. Without any kubeconfig it returns
+// the config of the Pod it runs in. by is what messages call an explicit file, for example "--kubeconfig"; it is used
+// only if rules has an explicit path.
 //
 // Errors: one line that names the file and the field.
 func Load(rules *clientcmd.ClientConfigLoadingRules, overrides *clientcmd.ConfigOverrides, by string) (*rest.Config, error) {
@@ -36,7 +37,7 @@ func Load(rules *clientcmd.ClientConfigLoadingRules, overrides *clientcmd.Config
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 	raw, err := loader.RawConfig()
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w", err) // It names the file.
+		return nil, fmt.Errorf("kubeconfig: %w", err) // err names the file
 	}
 	name := overrides.CurrentContext
 	if name == "" {
@@ -58,7 +59,7 @@ func Load(rules *clientcmd.ClientConfigLoadingRules, overrides *clientcmd.Config
 	return config, nil
 }
 
-// files are those of rules that exist.
+// files returns the files of rules that exist.
 func files(rules *clientcmd.ClientConfigLoadingRules) []string {
 	return slices.DeleteFunc(slices.Clone(rules.GetLoadingPrecedence()), func(path string) bool {
 		_, err := os.Stat(path)
@@ -66,7 +67,7 @@ func files(rules *clientcmd.ClientConfigLoadingRules) []string {
 	})
 }
 
-// origin says which files were read.
+// origin returns the names of the files that were read.
 func origin(rules *clientcmd.ClientConfigLoadingRules, by string) string {
 	read := files(rules)
 	if len(read) == 0 {
@@ -75,7 +76,7 @@ func origin(rules *clientcmd.ClientConfigLoadingRules, by string) string {
 	return strings.Join(read, ", ")
 }
 
-// noContext is the error of a context that is not there, or not chosen.
+// noContext returns the error for a context that does not exist, or that was not chosen.
 func noContext(raw *api.Config, name, origin string) error {
 	known := strings.Join(slices.Sorted(maps.Keys(raw.Contexts)), ", ")
 	switch {
@@ -87,7 +88,7 @@ func noContext(raw *api.Config, name, origin string) error {
 	return fmt.Errorf("kubeconfig %s: there is no context %q: it has %s", origin, name, known)
 }
 
-// noCluster says why there is no cluster in the kubeconfig.
+// noCluster returns the error for a kubeconfig without a cluster.
 func noCluster(rules *clientcmd.ClientConfigLoadingRules, by string) error {
 	if rules.ExplicitPath != "" {
 		return fmt.Errorf("%s: %s names no cluster", by, rules.ExplicitPath)
@@ -107,8 +108,9 @@ func noCluster(rules *clientcmd.ClientConfigLoadingRules, by string) error {
 	return fmt.Errorf("there is no kubeconfig: give one with %s or $KUBECONFIG", by)
 }
 
-// Check looks at what a context of a kubeconfig needs: its cluster, its user, their certificates and keys, and the command that the user
-// is known by. Errors: one line that names the file, if the kubeconfig says where it comes from, and the field.
+// Check validates what a context of a kubeconfig needs: its cluster, its user, their certificates and keys, and the
+// user's credential command. Errors: one line that names the field, and the file if the kubeconfig says where it comes
+// from.
 func Check(raw *api.Config, context string) error {
 	c, known := raw.Contexts[context]
 	if !known {
@@ -133,7 +135,7 @@ func Check(raw *api.Config, context string) error {
 	return nil
 }
 
-// prefix names the file, if there is one.
+// prefix returns the file as a prefix of a message, or "" if there is none.
 func prefix(file string) string {
 	if file == "" {
 		return ""
@@ -174,7 +176,7 @@ func checkUser(u *api.AuthInfo) error {
 	return nil
 }
 
-// checkExec looks for the command: without it every request would fail.
+// checkExec checks that the command exists, because without it every request would fail.
 func checkExec(e *api.ExecConfig) error {
 	var err error
 	if filepath.Base(e.Command) != e.Command {
@@ -192,7 +194,8 @@ func checkExec(e *api.ExecConfig) error {
 	return fmt.Errorf("exec.command %q cannot be run, and it tells who the user is: %w%s", e.Command, err, hint)
 }
 
-// material is the PEM of a field, or of the file that it names; empty when it says nothing. Data counts before the file, as in client-go.
+// material returns the PEM data of a field, or of the file that it names; it returns nothing if both are empty. Data
+// takes precedence over the file, as in client-go.
 func material(field, file string, data []byte, block string) ([]byte, error) {
 	where := field + "-data"
 	switch {
@@ -205,7 +208,7 @@ func material(field, file string, data []byte, block string) ([]byte, error) {
 		if data, err = os.ReadFile(file); err != nil {
 			var path *fs.PathError
 			if errors.As(err, &path) {
-				err = path.Err // The path is in where.
+				err = path.Err // where contains the path
 			}
 			return nil, fmt.Errorf("%s: %w", where, err)
 		}

@@ -1,4 +1,5 @@
-// Package misuse finds what a caller cannot have meant: nil inside an interface, and names that no log, metric or URL can carry.
+// Package misuse detects arguments that a caller cannot have meant: nil inside an interface, and names that do not fit
+// into logs, metrics or URLs.
 package misuse
 
 import (
@@ -6,8 +7,8 @@ import (
 	"reflect"
 )
 
-// IsNil reports whether v is nil, or an interface that holds a nil pointer, function or channel: its methods would panic far from the
-// mistake. A nil map or slice has useful methods, so it does not count.
+// IsNil reports whether v is nil, or an interface that holds a nil pointer, function or channel. Its methods would
+// panic far from the mistake. Nil maps and slices have useful methods, so they do not count.
 func IsNil(v any) bool {
 	if v == nil {
 		return true
@@ -19,7 +20,7 @@ func IsNil(v any) bool {
 	return false
 }
 
-// Nil is an error that says that what, which is v, is nil; nil if it is not.
+// Nil returns an error if v is nil. what describes v in the message.
 func Nil(what string, v any) error {
 	switch {
 	case v == nil:
@@ -30,11 +31,11 @@ func Nil(what string, v any) error {
 	return nil
 }
 
-// maxName is the longest name that a label of a metric should carry.
+// maxName is the maximum length of a name, so that it fits into a metric label.
 const maxName = 253
 
-// Name checks the name of something that logs, metrics and paths such as /readyz/NAME show. Errors: what is wrong, and what would be
-// right, without the name.
+// Name validates a name that appears in logs, metrics and paths such as /readyz/NAME. The error describes the mistake
+// and the remedy.
 func Name(name string) error {
 	if name == "" {
 		return fmt.Errorf("the name is empty; give one like %q", "greeter")

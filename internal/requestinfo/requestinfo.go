@@ -1,5 +1,5 @@
-// Package requestinfo reads from a request's method and URL what it asks of an API server: the attributes by which its
-// authorizer decides.
+// Package requestinfo parses a request to an API server: from its method and URL it derives the attributes by which the
+// server's authorizer decides.
 package requestinfo
 
 import (
@@ -14,33 +14,34 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Info is what a request is about.
+// Info holds the attributes of a request.
 type Info struct {
-	// IsResource reports whether the path has the shape of a resource's. If not, only Verb, the lower-case method, is set.
+	// IsResource reports whether the path is that of a resource. If not, only Verb is set, to the lower-case method.
 	IsResource bool
 
 	// Verb is get, list, watch, create, update, patch, delete, deletecollection or proxy; "" for another method. It can
-	// stand in the path, as in the deprecated /api/v1/watch/pods.
+	// be part of the path, as in the deprecated /api/v1/watch/pods.
 	Verb string
 
 	Group, Version, Resource, Subresource string
 
-	// Namespace is that of the resource; of an object at /namespaces/{name}, for which Within is false, it is the object
-	// itself.
+	// Namespace is the namespace of the resource. For the path /namespaces/{name} it is the name of the namespace
+	// object itself, and Within is false.
 	Namespace string
 	Within    bool
 
-	// Name is the object's: the one in the path, or the one that the field selector of a list or watch asks for.
+	// Name is the name of the object: the one in the path, or the one that the field selector of a list or watch
+	// requires.
 	Name string
 
-	// Named reports whether the name stands in the path.
+	// Named reports whether the name is in the path.
 	Named bool
 
 	// Rest are the segments of the path after the subresource. No resource of the API itself has any.
 	Rest []string
 }
 
-// Parse reads a request. query is that of u. Errors: the path begins like that of a resource and names none.
+// Parse parses a request. query must be the query of u. Errors: the path begins like that of a resource but names none.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/endpoints/request/requestinfo.go.
 func Parse(method string, u *url.URL, query url.Values) (Info, error) {
@@ -59,11 +60,11 @@ func Parse(method string, u *url.URL, query url.Values) (Info, error) {
 		if len(parts) < 2 {
 			return i, fmt.Errorf("unable to determine kind and namespace from url, %v", u)
 		}
-		i.Verb, parts = parts[0], parts[1:] // the deprecated form, whatever the method
+		i.Verb, parts = parts[0], parts[1:] // the deprecated form, for any method
 	}
 	if parts[0] == "namespaces" && len(parts) > 1 {
 		i.Namespace = parts[1]
-		if len(parts) > 2 && parts[2] != "status" && parts[2] != "finalize" { // which are subresources of the namespace
+		if len(parts) > 2 && parts[2] != "status" && parts[2] != "finalize" { // these are subresources of the namespace
 			i.Within, parts = true, parts[2:]
 		}
 	}
@@ -85,7 +86,7 @@ var verbs = map[string]string{
 	http.MethodGet: "get", http.MethodHead: "get",
 }
 
-// ofCollection turns the verb for one object into that for a collection.
+// ofCollection changes the verb for one object to the verb for a collection.
 func (i *Info) ofCollection(query url.Values) {
 	switch i.Verb {
 	case "delete":
@@ -99,8 +100,7 @@ func (i *Info) ofCollection(query url.Values) {
 	}
 }
 
-// selectedName returns the name that a list or watch is restricted to. A query that cannot be read as a whole restricts
-// nothing.
+// selectedName returns the name that a list or watch is restricted to. A query that cannot be parsed restricts nothing.
 func selectedName(query url.Values) string {
 	if query.Get("fieldSelector") == "" {
 		return ""
@@ -117,7 +117,8 @@ func selectedName(query url.Values) string {
 	return name
 }
 
-// IsTrue reads a boolean query parameter as the API does: what is there is true, unless it says that it is not.
+// IsTrue reads a boolean query parameter as the API does: a parameter that is present is true unless its value is "0"
+// or "false".
 //
 // Source: k8s.io/apimachinery v0.37.2 pkg/runtime/conversion.go Convert_Slice_string_To_bool.
 func IsTrue(query url.Values, name string) bool {

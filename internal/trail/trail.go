@@ -1,4 +1,5 @@
-// Package trail notes what is written with a context, for those who want to know whether a change that they hear of is their own.
+// Package trail records the writes made with a context, so that a component that observes a change can find out whether
+// it is its own.
 package trail
 
 import (
@@ -7,25 +8,26 @@ import (
 	"sync"
 )
 
-// Write is a write that was answered.
+// Write is a write to which the server has responded.
 type Write struct {
-	// Verb is the method of the request, Resource and Object ("namespace/name") are what it was sent to.
+	// Verb is the method of the request. Resource and Object ("namespace/name") are its target.
 	Verb, Resource, Object string
-	// Manager is the field manager that the server books it under.
+	// Manager is the field manager under which the server records the write.
 	Manager string
-	// Version is the resource version in the answer.
+	// Version is the resource version in the response.
 	Version string
 }
 
-// kept is how many writes a trail remembers: more than the runs of a key can be behind their events.
+// kept is the maximum number of writes that a trail holds. It is more than the writes a key can make before their
+// events arrive.
 const kept = 256
 
-// Trail has the last writes.
+// Trail holds the last writes.
 //
 // Concurrency: all methods may be called from any goroutine.
 type Trail struct {
 	mu     sync.Mutex
-	writes []Write // the oldest first. Invariant: len(writes) <= kept.
+	writes []Write // oldest first. Invariant: len(writes) <= kept.
 }
 
 // Note adds a write.
@@ -38,7 +40,7 @@ func (t *Trail) Note(w Write) {
 	t.writes = append(t.writes, w)
 }
 
-// Find returns the write that led to that version of an object.
+// Find returns the write that produced that version of an object.
 func (t *Trail) Find(object, version string) (Write, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -51,10 +53,10 @@ func (t *Trail) Find(object, version string) (Write, bool) {
 
 type key struct{}
 
-// With returns a context whose writes t is told.
+// With returns a context whose writes are recorded in t.
 func With(ctx context.Context, t *Trail) context.Context { return context.WithValue(ctx, key{}, t) }
 
-// From returns the trail of a context; nil: nobody wants to know.
+// From returns the trail of a context, or nil if it has none.
 func From(ctx context.Context) *Trail {
 	t, _ := ctx.Value(key{}).(*Trail)
 	return t

@@ -1,4 +1,4 @@
-//lint:file-ignore SA1019 Endpoints are deprecated, and what one of the controllers shown here is about.
+//lint:file-ignore SA1019 Endpoints are deprecated, but one of the controllers shown here handles them.
 
 package demo
 
@@ -27,15 +27,15 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// cluster is an embedded API server, a fake kubelet, and a manager with the controllers. The kubelet has a
-// manager of its own, as on a real cluster it is a process of its own: what it does is not in the counts. The
-// controller of namespaces, of which the story tells nothing, runs there, too.
+// cluster is an embedded API server, a fake kubelet, and a manager with the controllers. The kubelet has its own
+// manager, because on a real cluster it is another process: its work does not appear in the counts. The namespace
+// controller, which the story does not mention, runs there too.
 type cluster struct {
 	server  *localapi.Server
-	token   string // the administrator's, over a socket
+	token   string // of the administrator, for clients that use the socket
 	nodes   *manager.Manager
 	manager *manager.Manager
-	client  kubernetes.Interface // the person's
+	client  kubernetes.Interface // of the user in the story
 
 	names   []string // of the controllers
 	loops   []func() reconcile.Stats
@@ -43,7 +43,7 @@ type cluster struct {
 	changed chan struct{} // see director
 }
 
-// view is the caches that the story looks at: those that the controllers work on.
+// view holds the caches that the story reads. They are the same that the controllers use.
 type view struct {
 	deployments informer.Informer[*appsv1.Deployment]
 	sets        informer.Informer[*appsv1.ReplicaSet]
@@ -53,7 +53,7 @@ type view struct {
 	slices      informer.Informer[*discoveryv1.EndpointSlice]
 }
 
-// newCluster builds everything and starts nothing.
+// newCluster builds a cluster without starting it.
 func newCluster(delay time.Duration) (*cluster, error) {
 	token := serve.NewToken()
 	server, err := localapi.New(localapi.Options{Tokens: serve.Tokens(token)})
@@ -100,7 +100,7 @@ func (c *cluster) build(delay time.Duration) error {
 	return c.buildView()
 }
 
-// loops are the statistics of a controller's loops. The garbage collector has two.
+// loops returns the statistics functions of a controller's loops. The garbage collector has two loops.
 func loops(r manager.Runnable) []func() reconcile.Stats {
 	switch c := r.(type) {
 	case *garbagecollector.Collector:
@@ -114,7 +114,7 @@ func loops(r manager.Runnable) []func() reconcile.Stats {
 	return nil
 }
 
-// config has no limit on requests: the server is in this process.
+// config returns a client config without a rate limit, because the server is in this process.
 func (c *cluster) config() *rest.Config {
 	config := nodes.Quiet(c.server.RESTConfig())
 	config.QPS = -1
@@ -138,7 +138,7 @@ func (c *cluster) buildView() error {
 		signal(c.view.services, c.changed), signal(c.view.endpoints, c.changed), signal(c.view.slices, c.changed))
 }
 
-// signal puts a token into changed, if there is none, whenever inf's cache changes.
+// signal sends to changed whenever inf's cache changes, unless a signal is already waiting.
 func signal[T informer.Object](inf informer.Informer[T], changed chan<- struct{}) error {
 	poke := func() {
 		select {
@@ -154,8 +154,8 @@ func signal[T informer.Object](inf informer.Informer[T], changed chan<- struct{}
 	return err
 }
 
-// look reads the caches. They are read one after the other: together they need not be of one moment, but a
-// step is done only when all agree.
+// look reads the caches one after the other. The results need not be of the same moment, but a step is done only when
+// all of them agree.
 func (v view) look() state {
 	s := state{sets: v.sets.List(namespace, nil), pods: v.pods.List(namespace, nil)}
 	s.slices = v.slices.List(namespace, labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: name}))
@@ -165,7 +165,7 @@ func (v view) look() state {
 	return s
 }
 
-// counts sums up the pipeline of the controllers' manager.
+// counts returns the sums over the pipeline of the controllers' manager.
 func (c *cluster) counts() counts {
 	var sum counts
 	for _, s := range c.manager.Informers().Stats() {
@@ -179,8 +179,8 @@ func (c *cluster) counts() counts {
 	return sum
 }
 
-// run starts everything, calls play when the caches are filled, and stops everything again, in the order in
-// which the parts need each other.
+// run starts everything, calls play when the caches are filled, and then stops everything, each part before those it
+// depends on.
 func (c *cluster) run(ctx context.Context, play func(context.Context) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -15,19 +15,20 @@ import (
 
 // Options configures the demo.
 type Options struct {
-	// Speed is how fast the fake kubelet is: 1 starts or stops a pod in about half a second. Must be positive.
+	// Speed is the speed of the fake kubelet: at 1 it starts or stops a pod in about half a second. It must be
+	// positive.
 	Speed float64
 	// Timeout bounds each step. It must be positive.
 	Timeout time.Duration
-	// Keep leaves the API running on a loopback port after the story, until the context is done.
+	// Keep serves the API on a loopback port after the story, until the context is done.
 	Keep bool
-	// Out receives the story. If it is a terminal, with live bars.
+	// Out receives the story, with live bars if it is a terminal.
 	Out io.Writer
 }
 
-// Validate says what is wrong with the options.
+// Validate returns an error if an option is invalid.
 func (o Options) Validate() error {
-	if !(o.Speed > 0 && o.Speed <= 1000) { // not a number neither
+	if !(o.Speed > 0 && o.Speed <= 1000) { // also rejects NaN
 		return fmt.Errorf("--speed %g: it must be more than 0 and at most 1000", o.Speed)
 	}
 	if o.Timeout <= 0 {
@@ -92,7 +93,7 @@ func wrap(names []string) string {
 	return b.String()
 }
 
-// quietFor is the time after which a rollout that could go on would have: several starts of a pod.
+// quietFor returns how long the demo watches a rollout before it takes it as stuck: several times the start of a pod.
 func quietFor(delay time.Duration) time.Duration { return max(4*delay, 300*time.Millisecond) }
 
 // keep serves the API on loopback until ctx is done.

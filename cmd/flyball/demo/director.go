@@ -14,8 +14,8 @@ type director struct {
 	client kubernetes.Interface
 	// look reads the caches.
 	look func() state
-	// changed receives when a cache has changed. Sent by the caches' handlers, which drop a signal that is
-	// already waiting; never closed; capacity 1.
+	// changed receives a signal when a cache has changed. The caches' handlers send, and drop a signal if one is
+	// already waiting; the channel has capacity 1 and is never closed.
 	changed <-chan struct{}
 	counts  func() counts
 	screen  *screen
@@ -29,7 +29,7 @@ func (c counts) minus(o counts) counts {
 	return counts{c.watch - o.watch, c.queue - o.queue, c.sync - o.sync}
 }
 
-// unmetError says that a step did not come to what it should.
+// unmetError is the error of a step that did not reach its expected outcome.
 type unmetError struct {
 	step, missing string
 	after         time.Duration
@@ -39,10 +39,10 @@ func (e *unmetError) Error() string {
 	return fmt.Sprintf("%q did not converge within %s: expected %s", e.step, e.after, e.missing)
 }
 
-// errTooLong is the cause of a step's context that ended by itself, not with the demo.
+// errTooLong is the cause of a step's context that timed out, rather than ending with the demo.
 var errTooLong = errors.New("the step took too long")
 
-// errStopped: somebody ended the demo before its story did.
+// errStopped is the error of a demo that the user stopped before the end of its story.
 var errStopped = errors.New("stopped")
 
 // outcome is how a step ended.
@@ -50,7 +50,7 @@ type outcome int
 
 const (
 	converged outcome = iota
-	stopped           // nobody waited for it
+	stopped           // the user stopped the demo
 	failed
 )
 
@@ -64,7 +64,7 @@ func outcomeOf(err error) outcome {
 	return failed
 }
 
-// play does the steps in order and ends with the first that fails.
+// play runs the steps in order, up to the first that fails.
 func (d *director) play(ctx context.Context, steps []step) error {
 	for i, s := range steps {
 		line := d.screen.begin(i+1, s.title)
@@ -78,7 +78,7 @@ func (d *director) play(ctx context.Context, steps []step) error {
 	return nil
 }
 
-// step does s and waits until the outcome has lasted as long as it must.
+// step runs s and waits until its outcome has lasted as long as it must.
 func (d *director) step(ctx context.Context, s step, line *line) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, d.timeout, errTooLong)
 	defer cancel()
@@ -89,7 +89,7 @@ func (d *director) step(ctx context.Context, s step, line *line) error {
 		return err
 	}
 	most := 0
-	var met <-chan time.Time // fires when the outcome has lasted; nil while it is not there
+	var met <-chan time.Time // fires when the outcome has lasted long enough; nil until the outcome is reached
 	for {
 		p := s.until(d.look())
 		if most = max(most, p.left); p.want == 0 {
@@ -114,7 +114,7 @@ func (d *director) step(ctx context.Context, s step, line *line) error {
 	}
 }
 
-// ended says why ctx ended before the step did.
+// ended returns the error of a step whose ctx ended before it was done.
 func (d *director) ended(ctx context.Context, s step, missing string) error {
 	if errors.Is(context.Cause(ctx), errTooLong) {
 		return &unmetError{step: s.title, missing: missing, after: d.timeout}

@@ -11,16 +11,17 @@ import (
 	"golang.org/x/term"
 )
 
-// screen shows a line per step.
+// screen shows one line per step.
 type screen struct {
 	w io.Writer
-	// width returns the columns of the terminal; nil: w is none, and gets each step once, when it has ended.
+	// width returns the columns of the terminal. It is nil if w is not a terminal; each step is then written once, when
+	// it has ended.
 	width func() int
-	// drawn is the live line that stands on the terminal now; "" is none.
+	// drawn is the live line that is on the terminal; empty if there is none.
 	drawn string
 }
 
-// newScreen shows steps live if w is a terminal.
+// newScreen returns a screen that shows steps live if w is a terminal.
 func newScreen(w io.Writer) *screen {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
@@ -38,10 +39,10 @@ const (
 	titleWidth = 50
 	textWidth  = 28
 	barWidth   = 12
-	// defaultWidth is that of a terminal that does not say, and the most that a live line takes: one that is no wider than any usual window
-	// stays one line when the window is resized.
+	// defaultWidth is the width of a terminal that does not report one. It is also the maximum width of a live line: a
+	// line no wider than the usual window stays one line when the window is resized.
 	defaultWidth = 80
-	// fullWidth is what a step takes on one line with what stands behind it.
+	// fullWidth is the width of a step with its result on one line.
 	fullWidth = 3 + titleWidth + 1 + textWidth + 1 + 50
 )
 
@@ -57,13 +58,13 @@ func (s *screen) begin(number int, title string) *line {
 	return &line{screen: s, number: number, title: title}
 }
 
-// show draws how far the step is, if somebody watches.
+// show draws the progress of the step if the screen is a terminal.
 func (l *line) show(p progress) {
 	l.last = p
 	if l.screen.width == nil {
 		return
 	}
-	width := min(l.screen.width(), defaultWidth) - 1 // the last column makes some terminals wrap
+	width := min(l.screen.width(), defaultWidth) - 1 // some terminals wrap at the last column
 	done := 0
 	if p.want > 0 {
 		done = barWidth * min(max(p.have, 0), p.want) / p.want
@@ -72,7 +73,8 @@ func (l *line) show(p progress) {
 	l.screen.draw(cut(fit(fmt.Sprintf("%d  %s", l.number, l.title), width-utf8.RuneCountInString(bar))+bar, width))
 }
 
-// end leaves the step on the screen, with what stands behind it. One that was stopped leaves nothing: it did not end.
+// end replaces the live line of the step by its final line, with its result. It removes the line of a step that was
+// stopped.
 func (l *line) end(outcome outcome, c counts, took time.Duration) {
 	l.screen.draw("")
 	if outcome == stopped {
@@ -96,8 +98,8 @@ func (l *line) end(outcome outcome, c counts, took time.Duration) {
 	fmt.Fprintf(l.screen.w, "%s\n%s\n", cut(title+text, width-1), cut("   "+behind, width-1))
 }
 
-// draw puts text in the place of the live line. A line that was drawn in a wider window may have been wrapped since: it goes with all of
-// its rows.
+// draw replaces the live line by text. If the live line was drawn in a wider window, it may now be wrapped, so draw
+// clears all of its rows.
 func (s *screen) draw(text string) {
 	if s.width == nil || text == s.drawn {
 		return
@@ -110,7 +112,7 @@ func (s *screen) draw(text string) {
 	s.drawn = text
 }
 
-// fit makes text, which may end in spaces, as wide as there is room: spaces go first, then its end.
+// fit shortens text to width: it removes trailing spaces first, then cuts the end.
 func fit(text string, width int) string {
 	for utf8.RuneCountInString(text) > width && strings.HasSuffix(text, " ") {
 		text = text[:len(text)-1]
@@ -118,7 +120,7 @@ func fit(text string, width int) string {
 	return cut(text, width)
 }
 
-// cut shortens text to width, and shows that it did.
+// cut shortens text to width, and marks the cut with an ellipsis.
 func cut(text string, width int) string {
 	if runes := []rune(text); len(runes) > width {
 		return string(runes[:max(width-1, 0)]) + "…"

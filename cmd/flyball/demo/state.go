@@ -1,4 +1,4 @@
-//lint:file-ignore SA1019 Endpoints are deprecated, and what one of the controllers shown here is about.
+//lint:file-ignore SA1019 Endpoints are deprecated, but one of the controllers shown here handles them.
 
 package demo
 
@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// state is what the caches hold of the story's objects at one moment.
+// state is a snapshot of the story's objects in the caches.
 type state struct {
-	deployment *appsv1.Deployment // nil: there is none
+	deployment *appsv1.Deployment // nil if there is none
 	endpoint   *corev1.Endpoints
 	slices     []*discoveryv1.EndpointSlice
 	service    bool
@@ -22,7 +22,7 @@ type state struct {
 	pods       []*corev1.Pod
 }
 
-// rolledOut: the Deployment is complete at the given size, with the given image and nothing else.
+// rolledOut returns the progress towards a Deployment that is complete at the given size, with only the given image.
 func (s state) rolledOut(replicas int, image string) progress {
 	p := progress{want: replicas, missing: "a Deployment"}
 	d := s.deployment
@@ -52,13 +52,14 @@ func (s state) rolledOut(replicas int, image string) progress {
 	return p
 }
 
-// stuck: the rollout of bad went as far as maxSurge and maxUnavailable allow, and no further.
+// stuck returns the progress towards a rollout of bad that has gone as far as maxSurge and maxUnavailable allow, and no
+// further.
 func (s state) stuck(bad, good string) progress {
 	p := progress{missing: "a Deployment"}
 	if s.deployment == nil {
 		return p
 	}
-	// The defaults: 25 % of 5 is 2 to surge (rounded up) and 1 to miss (rounded down).
+	// The defaults are 25 % of 5: a surge of 2 (rounded up) and 1 unavailable (rounded down).
 	const surge, unavailable = 2, 1
 	oldWant, newWant := size-unavailable, surge+unavailable
 	waiting := 0
@@ -80,7 +81,7 @@ func (s state) stuck(bad, good string) progress {
 	return p
 }
 
-// replicas is what the ReplicaSets with an image ask for.
+// replicas returns the number of replicas that the ReplicaSets with an image ask for.
 func (s state) replicas(image string) int {
 	n := 0
 	for _, set := range s.sets {
@@ -91,7 +92,7 @@ func (s state) replicas(image string) int {
 	return n
 }
 
-// pulling tells whether a pod's image could not be pulled.
+// pulling reports whether a pod's image could not be pulled.
 func pulling(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.State.Waiting != nil && (c.State.Waiting.Reason == "ErrImagePull" || c.State.Waiting.Reason == "ImagePullBackOff") {
@@ -101,7 +102,8 @@ func pulling(pod *corev1.Pod) bool {
 	return false
 }
 
-// endpoints: as many ready addresses as wanted, and no other, in Endpoints and EndpointSlices both.
+// endpoints returns the progress towards the wanted number of ready addresses, and no others, in both Endpoints and
+// EndpointSlices.
 func (s state) endpoints(want int) progress {
 	p := progress{want: want, missing: "Endpoints of the Service"}
 	if s.endpoint == nil {
@@ -135,7 +137,7 @@ func (s state) sliced() (ready, all int) {
 	return ready, all
 }
 
-// gone: nothing of the story is left.
+// gone returns the progress towards a state in which no object of the story is left.
 func (s state) gone() progress {
 	left := len(s.sets) + len(s.pods) + len(s.slices)
 	for _, there := range []bool{s.deployment != nil, s.service, s.endpoint != nil} {
@@ -152,7 +154,7 @@ func (s state) gone() progress {
 	return p
 }
 
-// revision is the number of a Deployment's or ReplicaSet's revision, 0 if it has none.
+// revision returns the revision number of a Deployment or ReplicaSet, or 0 if it has none.
 func revision(obj metav1.Object) int {
 	n, err := strconv.Atoi(obj.GetAnnotations()["deployment.kubernetes.io/revision"])
 	if err != nil {

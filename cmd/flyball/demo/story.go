@@ -27,27 +27,28 @@ const (
 	badImage    = "nginx:does-not-exist"
 )
 
-// step is one thing done to the cluster, and what must come of it.
+// step is one action on the cluster and its expected outcome.
 type step struct {
 	title string
 	do    func(ctx context.Context, c kubernetes.Interface) error
 	until func(s state) progress
-	// hold is how long the outcome must last: for a step whose point is that nothing more happens.
+	// hold is how long the outcome must last, for a step whose point is that nothing more happens.
 	hold time.Duration
 }
 
-// progress is how far a step has come.
+// progress is the progress of a step.
 type progress struct {
 	have, want int
-	// left is what is to disappear, for a step that has no want: its beginning is the most that was seen.
+	// left is the number of objects that still have to disappear, for a step without want. The largest number seen
+	// counts as the start.
 	left int
-	// text says what is, in the words of the step.
+	// text describes the present state, in the words of the step.
 	text string
-	// missing says what is expected and is not yet; empty when the step is done.
+	// missing describes what is expected and not yet true; it is empty when the step is done.
 	missing string
 }
 
-// story is the life of a Deployment. quiet is the time after which a rollout that could go on would have.
+// story returns the life of a Deployment. quiet is how long a rollout must stand still to count as stuck.
 func story(quiet time.Duration) []step {
 	return []step{
 		{
@@ -123,7 +124,7 @@ func create(ctx context.Context, c kubernetes.Interface) error {
 	return nil
 }
 
-// setImage does what kubectl set image does: a strategic merge patch.
+// setImage sends a strategic merge patch, as kubectl set image does.
 func setImage(image string) func(context.Context, kubernetes.Interface) error {
 	return func(ctx context.Context, c kubernetes.Interface) error {
 		patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":%q,"image":%q}]}}}}`, name, image)
@@ -137,7 +138,7 @@ func scale(replicas int) func(context.Context, kubernetes.Interface) error {
 	}
 }
 
-// rollBack does what kubectl rollout undo does: the template of the revision before the current one.
+// rollBack restores the template of the previous revision, as kubectl rollout undo does.
 func rollBack(ctx context.Context, c kubernetes.Interface) error {
 	d, err := c.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

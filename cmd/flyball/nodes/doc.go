@@ -1,5 +1,6 @@
-// Package nodes is what a cluster has beside its API and its workload controllers, for the commands that embed one: a fake
-// kubelet, and the controller that empties deleted namespaces and gives each its service account.
+// Package nodes adds, for the commands that embed an API, what a cluster has besides its API and its workload
+// controllers: a fake kubelet, and the controller that empties deleted namespaces and creates the default service
+// account of each namespace.
 //
-// nodes.go adds both to a manager; quiet.go is how its clients take warnings.
+// nodes.go adds both to a manager; quiet.go silences the warnings of the API server.
 package nodes

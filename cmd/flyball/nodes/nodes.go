@@ -12,10 +12,10 @@ import (
 	"github.com/flyball-dev/flyball/manager"
 )
 
-// NotRun is what the status of every pod says.
+// NotRun is the message in the status of every pod.
 const NotRun = "Nothing of this pod is run: a fake kubelet only reports that it is."
 
-// Add adds both to a manager.
+// Add adds a fake kubelet and the namespace controller to a manager.
 func Add(m *manager.Manager, o kubelet.Options) error {
 	return errors.Join(AddKubelet(m, o), AddNamespaces(m))
 }
@@ -38,7 +38,7 @@ func AddKubelet(m *manager.Manager, o kubelet.Options) error {
 	return m.Add(k)
 }
 
-// AddNamespaces adds the controller of namespaces to a manager.
+// AddNamespaces adds the namespace controller to a manager.
 func AddNamespaces(m *manager.Manager) error {
 	f := m.Informers()
 	config := namespaces.Config{Client: m.Client()}

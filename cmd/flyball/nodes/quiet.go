@@ -2,8 +2,8 @@ package nodes
 
 import "k8s.io/client-go/rest"
 
-// Quiet has clients of config say nothing of the server's warnings. Our controllers work on deprecated types because that is what
-// they are for, and nobody can change that by being told.
+// Quiet makes clients of config ignore the server's warnings. Some controllers must use deprecated types, so warning
+// the user about them is of no use.
 //
 // Source: k8s.io/kubernetes v1.37.1 cmd/kube-controller-manager/app/controllermanager.go PersistentPreRunE.
 func Quiet(config *rest.Config) *rest.Config {

@@ -22,10 +22,10 @@ import (
 	"github.com/flyball-dev/flyball/localapi/storage"
 )
 
-// manager is whose fields applied ones are.
+// manager is the field manager of applied fields.
 const manager = "flyball-run"
 
-// parallel is how many objects are applied at once: on a disk, they share its flushes.
+// parallel is how many objects are applied at once. On disk, concurrent writes share a flush.
 const parallel = 16
 
 // change is what an apply did.
@@ -50,7 +50,7 @@ type applier struct {
 	mapper    *restmapper.DeferredDiscoveryRESTMapper
 	objects   storage.Storage
 	tenant    string
-	namespace string // of objects that name none
+	namespace string // of objects without a namespace
 }
 
 func newApplier(config *rest.Config, objects storage.Storage, tenant, namespace string) (*applier, error) {
@@ -68,7 +68,8 @@ func newApplier(config *rest.Config, objects storage.Storage, tenant, namespace 
 	}, nil
 }
 
-// apply applies all in their order as far as it matters, and tries each even if another fails. It returns those that were applied.
+// apply applies all objects, in order where the order matters. It tries each object even if another fails, and returns
+// those that were applied.
 func (a *applier) apply(ctx context.Context, all []manifest.Object) ([]applied, error) {
 	first, rest := manifest.Order(all)
 	results, errs := make([]applied, len(all)), make([]error, len(all))
@@ -89,7 +90,8 @@ func (a *applier) apply(ctx context.Context, all []manifest.Object) ([]applied, 
 	return results, a.explain(ctx, errs)
 }
 
-// explain joins the errors of objects. Those that all have one cause, the end of the time or of the store, are one.
+// explain joins the errors of objects. It merges the errors whose common cause is the end of ctx or a failed store into
+// one.
 func (a *applier) explain(ctx context.Context, errs []error) error {
 	cause := store.Failure(a.objects)
 	if cause == nil {
@@ -135,7 +137,7 @@ func (a *applier) applyOne(ctx context.Context, m manifest.Object) (applied, err
 		return fail(err)
 	}
 	if before.Revision != storage.NoRevision && saysNothing(m) {
-		// An API server would note in the managed fields that nobody manages anything, which is a change.
+		// Applying it would change the managed fields, although it sets nothing.
 		obj, err := client.Get(ctx, m.GetName(), metav1.GetOptions{})
 		if err != nil {
 			return fail(err)
@@ -156,7 +158,7 @@ func (a *applier) applyOne(ctx context.Context, m manifest.Object) (applied, err
 	return result, nil
 }
 
-// saysNothing is true of a manifest that only names an object.
+// saysNothing reports whether a manifest only names an object.
 func saysNothing(m manifest.Object) bool {
 	metadata, ok := m.Object["metadata"].(map[string]any)
 	for key := range metadata {
@@ -179,7 +181,7 @@ func refresh(ctx context.Context, all []applied) error {
 	return nil
 }
 
-// notCurrent returns what is not current, a line each. What nobody handles is left out.
+// notCurrent returns a line for each object that is not current. It leaves out kinds that no controller handles.
 func notCurrent(all []applied, o Options) (lines []string) {
 	running, _ := runningOf(o) // the selection has been checked
 	for _, obj := range all {

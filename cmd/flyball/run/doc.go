@@ -1,5 +1,5 @@
-// Package run is the one-shot: it applies files to an embedded API, runs controllers until there is nothing more to do, tells what
-// became of the objects, and ends.
+// Package run implements the one-shot command. It applies files to an embedded API, runs controllers until there is
+// nothing more to do, reports the state of the objects, and ends.
 //
 //	files ─server-side apply─▶ embedded API ◀─▶ controllers, fake kubelet ─idle─▶ table and summary
 //	                              │

@@ -19,11 +19,11 @@ import (
 	"github.com/flyball-dev/flyball/controllers/replicaset"
 )
 
-// kubeletName is the name of what starts pods, beside those of controllers.
+// kubeletName is the name of the fake kubelet among the names of controllers.
 const kubeletName = "kubelet"
 
-// handlers are whom the kinds need that mean nothing by themselves. Those that a run has not are named as kube-controller-manager names
-// them.
+// handlers lists the controllers needed by kinds that have no effect by themselves. Controllers that Flyball does not
+// have are named as in kube-controller-manager.
 var handlers = map[schema.GroupKind][]string{
 	{Kind: "Pod"}:                                           {kubeletName},
 	{Kind: "PersistentVolumeClaim"}:                         {"persistentvolume-binder-controller"},
@@ -37,7 +37,7 @@ var handlers = map[schema.GroupKind][]string{
 	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: {"horizontal-pod-autoscaler-controller"},
 }
 
-// definitions are the resource definitions among manifests, by the kinds that they define.
+// definitions returns the CustomResourceDefinitions among the manifests, by the kinds that they define.
 func definitions(all []manifest.Object) map[schema.GroupVersionKind]*unstructured.Unstructured {
 	found := map[schema.GroupVersionKind]*unstructured.Unstructured{}
 	for _, m := range all {
@@ -55,7 +55,7 @@ func definitions(all []manifest.Object) map[schema.GroupVersionKind]*unstructure
 
 var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-// versionsOf are the served versions of a definition, by name.
+// versionsOf returns the served versions of a definition, by name.
 func versionsOf(definition *unstructured.Unstructured) map[string]map[string]any {
 	found := map[string]map[string]any{}
 	list, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
@@ -74,7 +74,7 @@ func (n named) add(about string, m manifest.Object) {
 	n[about] = append(n[about], fmt.Sprintf("%s (%s)", m.GetName(), m.From))
 }
 
-// lines has one line for each text, sorted.
+// lines returns one line for each text, sorted.
 func (n named) lines() []string {
 	lines := make([]string, 0, len(n))
 	for about, names := range n {
@@ -84,7 +84,7 @@ func (n named) lines() []string {
 	return lines
 }
 
-// split tells the manifests whose kinds are served, or defined by others among them, from the rest.
+// split separates the manifests whose kinds are served, or defined by another manifest, from the rest.
 func (a *applier) split(all []manifest.Object) (known []manifest.Object, unknown named, err error) {
 	unknown = named{}
 	defined := definitions(all)
@@ -103,13 +103,13 @@ func (a *applier) split(all []manifest.Object) (known []manifest.Object, unknown
 	return known, unknown, nil
 }
 
-// unknownError refuses manifests whose kinds are not known.
+// unknownError returns the error for manifests of unknown kinds.
 func unknownError(unknown named) error {
 	return fmt.Errorf("nothing was applied, because these kinds are not known:\n  %s\nApply their definitions too, or leave them out by --skip-unknown-kinds",
 		strings.Join(unknown.lines(), "\n  "))
 }
 
-// unhandled names the manifests of kinds that mean nothing without somebody whom this run has not.
+// unhandled returns the manifests of kinds that need a controller which this run does not have.
 func (a *applier) unhandled(ctx context.Context, all []manifest.Object, o Options) (named, error) {
 	found := named{}
 	running, err := runningOf(o)
@@ -138,7 +138,7 @@ func (a *applier) unhandled(ctx context.Context, all []manifest.Object, o Option
 	return found, nil
 }
 
-// runningOf are the names of those that a run has.
+// runningOf returns the names of the controllers that a run has.
 func runningOf(o Options) (map[string]bool, error) {
 	running := map[string]bool{kubeletName: o.Kubelet}
 	if len(o.Controllers) == 0 {
@@ -151,7 +151,7 @@ func runningOf(o Options) (map[string]bool, error) {
 	return running, err
 }
 
-// storedDefinition returns the definition of a kind, or nil for one that is built in.
+// storedDefinition returns the definition of a kind, or nil for a built-in kind.
 func (a *applier) storedDefinition(ctx context.Context, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {
 	if clientscheme.Scheme.Recognizes(kind) || kind.GroupKind() == definitionKind {
 		return nil, nil
@@ -168,7 +168,8 @@ func (a *applier) storedDefinition(ctx context.Context, kind schema.GroupVersion
 	return definition, nil
 }
 
-// hasStatus reports whether objects of a version have a status of their own, which somebody is to fill; those without are data.
+// hasStatus reports whether objects of a version have a status, which a controller has to fill in. Objects without one
+// are plain data.
 func hasStatus(definition *unstructured.Unstructured, version string) bool {
 	if definition == nil {
 		return false
@@ -177,7 +178,7 @@ func hasStatus(definition *unstructured.Unstructured, version string) bool {
 	return found
 }
 
-// unhandledError refuses to wait for what nobody does.
+// unhandledError returns the error for manifests that --wait would wait for in vain.
 func unhandledError(unhandled named) error {
 	return errors.New("nothing was applied, because --wait would wait in vain: nobody handles\n  " + strings.Join(unhandled.lines(), "\n  ") +
 		"\nTo have them stored and not waited for, add --accept-unhandled")

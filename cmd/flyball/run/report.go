@@ -16,25 +16,26 @@ import (
 	flyball "github.com/flyball-dev/flyball/manager"
 )
 
-// The forms of the output.
+// The output formats.
 const (
 	Table = "table"
 	JSON  = "json"
 	YAML  = "yaml"
 )
 
-// report is what is told at the end.
+// report is the output at the end of a run.
 type report struct {
 	objects []applied
 	changes storage.Changes
-	// skipped and unhandled name objects that were not applied, because their kinds are not known, and that nothing comes of.
+	// skipped lists the objects that were not applied because their kinds are unknown; unhandled lists those whose
+	// kinds no controller handles.
 	skipped, unhandled []string
-	// ran is whether the controllers were run; summary is theirs.
+	// ran is whether the controllers were run; summary is their summary.
 	ran     bool
 	summary flyball.Summary
 }
 
-// write tells of the objects on o.Out, and of the run on o.Summary.
+// write writes the objects to o.Out, and the summary of the run to o.Summary.
 func (r report) write(o Options) error {
 	var err error
 	switch o.Output {
@@ -50,7 +51,7 @@ func (r report) write(o Options) error {
 	return nil
 }
 
-// writeObjects writes one List.
+// writeObjects writes the objects as one List.
 func (r report) writeObjects(out io.Writer, form string) error {
 	items := make([]any, 0, len(r.objects))
 	for _, o := range r.objects {
@@ -82,7 +83,7 @@ func (r report) writeTable(out io.Writer) error {
 	return w.Flush()
 }
 
-// conditions are the conditions of an object: those that hold, and those that do not with their reasons.
+// conditions returns the conditions of an object: those that are true, and the others with their reasons.
 func conditions(o *unstructured.Unstructured) string {
 	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 	var texts []string
@@ -100,7 +101,7 @@ func conditions(o *unstructured.Unstructured) string {
 	return cmp.Or(strings.Join(texts, ", "), "-")
 }
 
-// mostLater is how many of the keys that are due later are shown.
+// mostLater is the maximum number of keys due later that the summary shows.
 const mostLater = 10
 
 func (r report) writeSummary(out io.Writer) {

@@ -22,34 +22,38 @@ import (
 
 // Options configures [Run].
 type Options struct {
-	// Files are what to apply: files, directories, "-" for In. None: nothing is applied, the store is converged.
+	// Files are the files and directories to apply, or "-" for In. If there are none, nothing is applied, and the
+	// controllers run on the objects in the store.
 	Files []string
 	In    io.Reader
-	// Namespace is that of objects that name none.
+	// Namespace is the namespace of objects without one.
 	Namespace string
-	// Controllers are those to run, in the form of kube-controller-manager's flag; none if empty. Kubelet is whether pods are started
-	// by a fake kubelet.
+	// Controllers are the controllers to run, in the form of kube-controller-manager's flag; empty means none. Kubelet
+	// is whether a fake kubelet starts pods.
 	Controllers []string
 	Kubelet     bool
-	// Store is where the objects are.
+	// Store is where the objects are stored.
 	Store store.Options
-	// SkipUnknown leaves out objects of kinds that are not known. Without it they are an error, and nothing is applied.
+	// SkipUnknown skips objects of unknown kinds. Without it they are an error, and nothing is applied.
 	SkipUnknown bool
-	// Wait makes keys that are due later be waited for, until every object is what its spec asks for; when one is not in the end, that
-	// is an error. So are, before anything is applied, kinds that nobody handles, unless AcceptUnhandled.
+	// Wait makes Run wait for keys that are due later, until every object is current. It is an error if an object is
+	// not current in the end. Kinds that no controller handles are an error before anything is applied, unless
+	// AcceptUnhandled is set.
 	Wait, AcceptUnhandled bool
-	// Timeout bounds all of the run. Retries is how often a failing key is tried again.
+	// Timeout bounds the whole run. Retries is how often a failing key is retried.
 	Timeout time.Duration
 	Retries int
-	// Output is the form of what is written to Out: table, json or yaml. Progress is told how it goes; nil: nobody is.
+	// Output is the format of the output to Out: table, json or yaml. Progress, if not nil, is called with the
+	// progress.
 	Output   string
 	Out      io.Writer
 	Summary  io.Writer
 	Progress func(flyball.Progress)
 }
 
-// Run applies, converges and reports. Errors: objects that cannot be read or applied, keys that failed, objects that Wait waited for in
-// vain, the end of the time, a store that fails. What can be told of the objects is, all the same.
+// Run applies the files, runs the controllers, and reports. Errors: objects that cannot be read or applied, keys that
+// failed, objects that are not current although Wait is set, the timeout, a store that fails. Run reports as much as it
+// can even if it fails.
 func Run(ctx context.Context, o Options) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("--timeout: %v are over", o.Timeout))
 	defer cancel()
@@ -64,7 +68,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer func() {
-		if closeErr := objects.Close(); !errors.Is(err, closeErr) { // it tells again why a store failed
+		if closeErr := objects.Close(); !errors.Is(err, closeErr) { // Close repeats why a store failed
 			err = errors.Join(err, closeErr)
 		}
 	}()
@@ -76,7 +80,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
 	config := nodes.Quiet(server.RESTConfig())
-	config.QPS = -1 // nobody else is to be protected
+	config.QPS = -1 // the API has no other clients to protect
 	err = converge(ctx, config, objects, manifests, o)
 	if store.Failure(objects) != nil {
 		return err
@@ -84,7 +88,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	return errors.Join(err, forget(context.WithoutCancel(ctx), objects, o))
 }
 
-// forget drops the history of a store on disk: nobody watches between two runs, and the next one need not read it.
+// forget drops the history of a store on disk: no watch spans two runs, and the next run need not read the history.
 func forget(ctx context.Context, objects storage.Storage, o Options) error {
 	if o.Store.Dir == "" {
 		return nil
@@ -93,7 +97,7 @@ func forget(ctx context.Context, objects storage.Storage, o Options) error {
 	return objects.Compact(ctx, current)
 }
 
-// converge applies the manifests to the API, runs the controllers, and reports.
+// converge applies the manifests, runs the controllers, and reports.
 func converge(ctx context.Context, config *rest.Config, objects storage.Storage, manifests []manifest.Object, o Options) error {
 	a, err := newApplier(config, objects, o.Store.Tenant, o.Namespace)
 	if err != nil {
@@ -109,7 +113,7 @@ func converge(ctx context.Context, config *rest.Config, objects storage.Storage,
 		r.ran = true
 		r.summary, failed = runControllers(ctx, config, all, o)
 	}
-	ctx = context.WithoutCancel(ctx) // what there is is told, even when the time is over
+	ctx = context.WithoutCancel(ctx) // report even after the timeout
 	if err := refresh(ctx, all); err != nil {
 		return errors.Join(failed, err)
 	}
@@ -122,7 +126,8 @@ func converge(ctx context.Context, config *rest.Config, objects storage.Storage,
 	return errors.Join(failed, r.write(o))
 }
 
-// check returns the manifests to apply, and tells r of the others, and of those that nobody handles. Errors: what o does not accept.
+// check returns the manifests to apply. It records in r those of unknown kinds and those that no controller handles.
+// Errors: manifests that o does not accept.
 func (a *applier) check(ctx context.Context, all []manifest.Object, o Options, r *report) ([]manifest.Object, error) {
 	known, unknown, err := a.split(all)
 	if err != nil {
@@ -154,7 +159,7 @@ func runControllers(ctx context.Context, config *rest.Config, all []applied, o O
 	})
 }
 
-// build makes the manager of everything that works.
+// build returns the manager of the controllers and the fake kubelet.
 func build(config *rest.Config, o Options) (*flyball.Manager, error) {
 	m, err := flyball.New(config, flyball.Options{})
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// standing is how far an object is on its way to what its spec asks for.
+// standing is the status of an object relative to its spec.
 type standing string
 
-// The standings of kstatus.
+// The statuses of kstatus.
 const (
 	current     standing = "Current"
 	inProgress  standing = "InProgress"
@@ -20,8 +20,9 @@ const (
 	terminating standing = "Terminating"
 )
 
-// standingOf tells how an object stands, and why if it is not current: by what all kinds have in common, then by its kind, then by a
-// condition Ready. Kinds that nobody handles in a run are not asked about.
+// standingOf returns the standing of an object, and the reason if it is not current. It checks first what all kinds
+// have in common, then the rules of the kind, then a condition Ready. It is not called for kinds that no controller of
+// the run handles.
 //
 // Source: sigs.k8s.io/cli-utils pkg/kstatus/status, Compute in status.go, generic.go and core.go.
 func standingOf(o *unstructured.Unstructured) (standing, string) {
@@ -49,7 +50,7 @@ func standingOf(o *unstructured.Unstructured) (standing, string) {
 	return current, ""
 }
 
-// generic looks at what all kinds have in common, and says whether that decides.
+// generic checks what all kinds have in common, and reports whether that decides the standing.
 func generic(o *unstructured.Unstructured) (s standing, why string, decides bool) {
 	if o.GetDeletionTimestamp() != nil {
 		return terminating, "it is being deleted", true
@@ -121,7 +122,7 @@ func podStanding(o *unstructured.Unstructured) (standing, string) {
 	conditions := conditionsOf(o)
 	switch phase := text(o, "status", "phase"); phase {
 	case "Succeeded", "Failed":
-		return current, "" // it has run, which is all that was asked for
+		return current, "" // it ran to completion, as its spec asked
 	case "Running":
 		if conditions["Ready"].status == "True" {
 			return current, ""
@@ -143,7 +144,7 @@ func podStanding(o *unstructured.Unstructured) (standing, string) {
 	}
 }
 
-// crashing are the containers of a pod that are started again and again.
+// crashing returns the names of a pod's containers that are in a crash loop.
 func crashing(o *unstructured.Unstructured) (names []string) {
 	list, _, _ := unstructured.NestedSlice(o.Object, "status", "containerStatuses")
 	for _, element := range list {
@@ -172,7 +173,7 @@ func definitionStanding(o *unstructured.Unstructured) (standing, string) {
 // condition is one of an object's conditions.
 type condition struct{ kind, status, reason, message string }
 
-// String is "Ready=False (Reason): message", without what is missing.
+// String returns "Ready=False (Reason): message", without the parts that are empty.
 func (c condition) String() string {
 	text := c.kind + "=" + c.status
 	if c.reason != "" {
@@ -184,7 +185,7 @@ func (c condition) String() string {
 	return text
 }
 
-// conditionsOf are the conditions of an object, by type.
+// conditionsOf returns the conditions of an object by type.
 func conditionsOf(o *unstructured.Unstructured) map[string]condition {
 	found := map[string]condition{}
 	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")

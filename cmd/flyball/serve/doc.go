@@ -1,5 +1,6 @@
-// Package serve is an embedded Kubernetes API on a port: with a kubelet and the controllers, a cluster in one process.
+// Package serve serves an embedded Kubernetes API on a port. With a fake kubelet and the controllers, it is a cluster
+// in one process.
 //
-// serve.go puts the parts together, socket.go is the port with its certificate and token, kubeconfig.go the file that clients
-// read both from.
+// serve.go puts the parts together. socket.go is the port with its certificate and token; kubeconfig.go writes the file
+// from which clients read both.
 package serve

@@ -10,7 +10,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// prepareKubeconfig writes the kubeconfig to path, or to a temporary file, which remove removes.
+// prepareKubeconfig writes the kubeconfig to path, or to a temporary file if path is empty. remove removes the
+// temporary file.
 func prepareKubeconfig(path string, s *Socket) (written string, remove func(), err error) {
 	if path != "" {
 		if err := mayOverwrite(path); err != nil {
@@ -31,7 +32,7 @@ func prepareKubeconfig(path string, s *Socket) (written string, remove func(), e
 	return path, remove, nil
 }
 
-// kubeconfig is a kubeconfig for a server with a certificate, whose clients have a token.
+// kubeconfig returns a kubeconfig for the server, with its certificate and the clients' token.
 func kubeconfig(server string, authority []byte, token string) string {
 	return fmt.Sprintf(`apiVersion: v1
 kind: Config
@@ -48,12 +49,12 @@ users:
 `, server, base64.StdEncoding.EncodeToString(authority), token)
 }
 
-// mayOverwrite refuses a file that is there, unless it is empty, or as [Socket.WriteKubeconfig] writes it: it may have all that
-// somebody needs to reach their clusters.
+// mayOverwrite returns an error if the file exists, unless it is empty or was written by [Socket.WriteKubeconfig]. Any
+// other kubeconfig may be the only one with the credentials of the user's clusters.
 func mayOverwrite(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil || len(text) == 0 {
-		return nil // What is wrong is found by the write.
+		return nil // the write will report the problem
 	}
 	if config, err := clientcmd.Load(text); err == nil {
 		cluster, user := config.Clusters["flyball"], config.AuthInfos["flyball"]
@@ -64,7 +65,7 @@ func mayOverwrite(path string) error {
 	return fmt.Errorf("--kubeconfig %s: it would be overwritten, and was not written by flyball: name another file, or remove it", path)
 }
 
-// WriteKubeconfig writes a kubeconfig for the API, which nobody else may read.
+// WriteKubeconfig writes a kubeconfig for the API that only its owner may read.
 func (s *Socket) WriteKubeconfig(path string) (err error) {
 	defer func() {
 		if err != nil {
@@ -76,7 +77,7 @@ func (s *Socket) WriteKubeconfig(path string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := f.Chmod(0o600); err != nil { // it may have been there, for everyone to read
+	if err := f.Chmod(0o600); err != nil { // an existing file may have been readable by everyone
 		return err
 	}
 	_, err = f.WriteString(kubeconfig("https://"+s.Addr(), s.authority(), s.token))

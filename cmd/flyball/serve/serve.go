@@ -21,34 +21,34 @@ import (
 
 // Options configures [Run].
 type Options struct {
-	// Addr is where the API listens: a loopback address, with port 0 for a free one.
+	// Addr is the loopback address on which the API listens; port 0 means a free port.
 	Addr string
-	// AllowedHosts are further names that clients may ask for; see [localapi.Options].
+	// AllowedHosts are further host names that clients may use; see [localapi.Options].
 	AllowedHosts []string
-	// Kubeconfig is where a kubeconfig is written, with the token that every client needs; "": a temporary file, which is removed
-	// at the end.
+	// Kubeconfig is the file to which a kubeconfig is written, with the token that every client needs. Empty means a
+	// temporary file, which is removed at the end.
 	Kubeconfig string
-	// Controllers are those to run, in the form of kube-controller-manager's flag; none if empty.
+	// Controllers are the controllers to run, in the form of kube-controller-manager's flag; empty means none.
 	Controllers []string
-	// Kubelet is whether a fake kubelet reports that pods run; without it they stay pending.
+	// Kubelet is whether a fake kubelet reports that pods run; without it they stay Pending.
 	Kubelet bool
-	// RBAC lets roles decide what users may do. The kubeconfig's user may do everything.
+	// RBAC authorizes users by their roles. The user of the kubeconfig may do everything.
 	RBAC bool
-	// Store is where the objects are.
+	// Store is where the objects are stored.
 	Store store.Options
-	// Out is told where the API is.
+	// Out receives a message with the API's address.
 	Out io.Writer
 }
 
-// podDelay is about how long the fake kubelet takes to start a pod, and podStop at least to stop one: who looks every second sees it
-// terminate.
+// podDelay is about how long the fake kubelet takes to start a pod. podStop is how long it takes at least to stop one,
+// so that a user who polls every second sees it terminate.
 const (
 	podDelay = 300 * time.Millisecond
 	podStop  = 1500 * time.Millisecond
 )
 
-// Run serves until ctx is done, and returns when everything has stopped. Errors: a store that cannot be opened, an address that cannot be
-// listened at, a kubeconfig that cannot be written, controllers that do not exist, a part that failed.
+// Run serves until ctx is done, and returns when everything has stopped. Errors: the store cannot be opened; the
+// address cannot be listened on; the kubeconfig cannot be written; a controller does not exist; a part failed.
 func Run(ctx context.Context, o Options) (err error) {
 	objects, err := o.Store.Open(ctx)
 	if err != nil {
@@ -81,8 +81,8 @@ func Run(ctx context.Context, o Options) (err error) {
 	return run(ctx, managers, func(ctx context.Context) error { return socket.Serve(ctx, server) })
 }
 
-// tellOfFailure logs when the store takes no more writes: reads go on, so nothing ends. The function it returns
-// gives up what it takes.
+// tellOfFailure logs when the store no longer accepts writes. The process goes on, because reads still work. The caller
+// must call the returned function to release its resources.
 func tellOfFailure(ctx context.Context, objects storage.Storage) func() {
 	until, release := store.UntilFailed(context.WithoutCancel(ctx), objects)
 	var wg sync.WaitGroup
@@ -98,7 +98,7 @@ func tellOfFailure(ctx context.Context, objects storage.Storage) func() {
 	}
 }
 
-// fate says what becomes of pods.
+// fate returns a message about what happens to pods.
 func (o Options) fate() string {
 	if o.Kubelet {
 		return "Pods are not run: a fake kubelet only reports that they are, on nodes that do not exist (--kubelet=off: they stay Pending)."
@@ -106,7 +106,8 @@ func (o Options) fate() string {
 	return "Pods are not run: they stay Pending (--kubelet=pretend: a fake kubelet reports that they run)."
 }
 
-// build makes what runs beside the API: the nodes' manager and the controllers', as they would be two processes.
+// build returns the managers that run beside the API: one for the nodes and one for the controllers, because on a real
+// cluster these are two processes.
 func build(server *localapi.Server, o Options) ([]*manager.Manager, error) {
 	m, err := manager.New(nodes.Quiet(server.RESTConfig()), manager.Options{})
 	if err != nil {
@@ -135,7 +136,7 @@ func build(server *localapi.Server, o Options) ([]*manager.Manager, error) {
 	return all, nil
 }
 
-// run runs the managers for as long as serve serves: they have an API as long as they run.
+// run runs the managers until serve has returned, and waits for them. The API in this process outlives them.
 func run(ctx context.Context, managers []*manager.Manager, serve func(context.Context) error) error {
 	serving, stop := context.WithCancel(ctx)
 	defer stop()

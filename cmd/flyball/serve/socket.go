@@ -21,13 +21,13 @@ import (
 	"github.com/flyball-dev/flyball/localapi/auth"
 )
 
-// NewToken returns a bearer token that nobody can guess.
+// NewToken returns a new random bearer token.
 func NewToken() string { return rand.Text() }
 
-// Tokens are the users of a server whose administrator has the token.
+// Tokens returns the users of a server: the administrator, who has the token.
 func Tokens(token string) map[string]auth.User { return map[string]auth.User{token: auth.Admin()} }
 
-// CheckHosts says what is wrong with names of the server.
+// CheckHosts validates host names of the server.
 func CheckHosts(names []string) error {
 	for _, name := range names {
 		if wrong := validation.NameIsDNSSubdomain(name, false); len(wrong) > 0 {
@@ -37,15 +37,15 @@ func CheckHosts(names []string) error {
 	return nil
 }
 
-// Socket is a loopback port at which an API is served to whoever has the kubeconfig. It is served over TLS: clients send the
-// token of a kubeconfig over nothing else.
+// Socket is a loopback port that serves an API to every client that has the kubeconfig. It uses TLS, because clients
+// send the token of a kubeconfig only over TLS.
 type Socket struct {
 	listener    net.Listener
 	token       string
 	certificate tls.Certificate
 }
 
-// Open opens the port. Clients may ask for its address, for localhost and for names. The caller serves, or closes.
+// Open opens the port. Clients may use its address, localhost and names. The caller must call Serve or Close.
 func Open(ctx context.Context, addr, token string, names []string) (*Socket, error) {
 	l, err := localapi.Listen(ctx, addr)
 	if err != nil {
@@ -58,7 +58,7 @@ func Open(ctx context.Context, addr, token string, names []string) (*Socket, err
 	return &Socket{listener: l, token: token, certificate: certificate}, nil
 }
 
-// Addr is where it listens.
+// Addr returns the address on which the socket listens.
 func (s *Socket) Addr() string { return s.listener.Addr().String() }
 
 // Close closes the port.
@@ -69,7 +69,7 @@ func (s *Socket) Serve(ctx context.Context, server *localapi.Server) error {
 	return server.ServeTLS(ctx, s.listener, &tls.Config{Certificates: []tls.Certificate{s.certificate}, MinVersion: tls.VersionTLS12})
 }
 
-// selfSigned returns a certificate that is its own authority.
+// selfSigned returns a self-signed certificate.
 func selfSigned(ip net.IP, names []string) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -92,7 +92,7 @@ func selfSigned(ip net.IP, names []string) (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}, nil
 }
 
-// authority is the certificate in PEM, for clients.
+// authority returns the certificate in PEM, for clients.
 func (s *Socket) authority() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.certificate.Certificate[0]})
 }

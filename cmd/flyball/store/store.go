@@ -1,4 +1,4 @@
-// Package store is where the commands that embed an API keep its objects.
+// Package store opens the store of the commands that embed an API.
 package store
 
 import (
@@ -13,21 +13,22 @@ import (
 	"github.com/flyball-dev/flyball/localapi/storage/pebble"
 )
 
-// Options say which objects.
+// Options selects the objects.
 type Options struct {
-	// Dir is a directory; "": memory, and nothing is left at the end.
+	// Dir is the directory of the store. Empty means that the objects are in memory and are lost at the end.
 	Dir string
-	// Tenant is whose objects; several share a directory and never see each other.
+	// Tenant is the tenant that owns the objects. Several tenants can share a directory; they do not see each other's
+	// objects.
 	Tenant string
 }
 
 // AddFlags adds the flags.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.Dir, "store", "", "the directory that keeps the objects, made if there is none; one process at a time can use it; empty: memory")
-	fs.StringVar(&o.Tenant, "tenant", localapi.DefaultTenant, "whose objects; those of several tenants share a store and never see each other")
+	fs.StringVar(&o.Dir, "store", "", "the directory that stores the objects, created if it does not exist; only one process at a time can use it; empty means in memory")
+	fs.StringVar(&o.Tenant, "tenant", localapi.DefaultTenant, "the tenant that owns the objects; several tenants can share a store and do not see each other's objects")
 }
 
-// Validate refuses names that no tenant can have.
+// Validate returns an error if the tenant's name is invalid.
 func (o *Options) Validate() error { return storage.ValidateTenant(o.Tenant) }
 
 // Open opens the store. The caller closes it.
@@ -38,8 +39,8 @@ func (o *Options) Open(ctx context.Context) (storage.Storage, error) {
 	return pebble.Open(ctx, o.Dir, pebble.Options{})
 }
 
-// UntilFailed returns a context that ends when the store takes no more writes, with the reason as its cause. release gives up what it
-// takes.
+// UntilFailed returns a context that ends when the store no longer accepts writes, with the reason as its cause. The
+// caller must call release to free its resources.
 func UntilFailed(ctx context.Context, objects storage.Storage) (until context.Context, release func()) {
 	if onDisk, ok := objects.(*pebble.Store); ok {
 		return onDisk.UntilFailed(ctx)
@@ -47,7 +48,7 @@ func UntilFailed(ctx context.Context, objects storage.Storage) (until context.Co
 	return context.WithCancel(ctx)
 }
 
-// Failure is why the store takes no more writes; nil while it does.
+// Failure returns why the store no longer accepts writes, or nil while it does.
 func Failure(objects storage.Storage) error {
 	if onDisk, ok := objects.(*pebble.Store); ok {
 		return onDisk.Err()
@@ -55,8 +56,8 @@ func Failure(objects storage.Storage) error {
 	return nil
 }
 
-// ExitCode is the code of a process that ends with err, if that is about a store: the first when the disk failed, the second when the
-// store is damaged.
+// ExitCode returns the exit code of a process that ends with err, and whether err is about a store: exitFailed if the
+// disk failed, exitDamaged if the store is damaged.
 func ExitCode(err error) (code int, is bool) {
 	switch {
 	case errors.As(err, new(*pebble.FailedError)):
@@ -72,5 +73,5 @@ const (
 	exitDamaged = 4
 )
 
-// ExitCodes are the codes of ExitCode, for people.
+// ExitCodes describes the codes of ExitCode for people.
 const ExitCodes = `3 when the disk of --store cannot be written, 4 when the store is damaged`

@@ -1,4 +1,4 @@
-// Package misusetest runs tables of calls that a newcomer gets wrong, each of which must be refused in words.
+// Package misusetest runs tables of mistaken calls, each of which must be rejected with a helpful message.
 package misusetest
 
 import (
@@ -6,21 +6,21 @@ import (
 	"testing"
 )
 
-// Call is a wrong call.
+// Call is a mistaken call.
 type Call struct {
-	// Of is what is called, and how.
+	// Of describes the call.
 	Of string
-	// Do does it.
+	// Do makes the call.
 	Do func() error
-	// Says is part of what the error says; or, where there is no error to return, the panic. A nil pointer that somebody ran into says
-	// nothing that helps, so it never counts.
+	// Says is a part of the error's text or, for a function without an error, of the panic's text. A runtime panic,
+	// such as a nil dereference, never counts, because its text does not help.
 	Says string
 }
 
-// Of is a Call.
+// Of returns a Call.
 func Of(of string, do func() error, says string) Call { return Call{Of: of, Do: do, Says: says} }
 
-// Constructs is a Do of a function that has no error to return.
+// Constructs returns a Do for a function that returns no error.
 func Constructs[T any](construct func() T) func() error {
 	return func() error { construct(); return nil }
 }
@@ -35,7 +35,7 @@ func Run(t *testing.T, calls []Call) {
 	}
 }
 
-// words are those of the error, or of a panic with a string.
+// words returns the text of the error, or of a panic with a string.
 func words(do func() error) (said string) {
 	defer func() {
 		if value := recover(); value != nil {
