@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// The copies share nothing with what they were made of. TestCopiesShareNothing looks at every field.
+// The copies share nothing with their originals. TestCopiesShareNothing checks every field.
 
 // each returns a slice with a copy of every element, nil for nil.
 func each[T any](list []T, deep func(T) T) []T {
@@ -22,7 +22,7 @@ func each[T any](list []T, deep func(T) T) []T {
 	return out
 }
 
-// copied points to a copy; nil for nil.
+// copied returns a pointer to a copy, or nil for nil.
 func copied[T any](p *T) *T {
 	if p == nil {
 		return nil
@@ -40,7 +40,7 @@ func raws(m map[string]runtime.RawExtension) map[string]runtime.RawExtension {
 	return out
 }
 
-// items returns the list's items, each copied as an object.
+// items returns copies of the list's items.
 func items[T any, P interface {
 	*T
 	DeepCopyObject() runtime.Object

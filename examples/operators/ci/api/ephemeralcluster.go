@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// EphemeralCluster asks for a cluster that lives as long as its owner needs it.
+// EphemeralCluster requests a cluster that lives as long as its owner needs it.
 type EphemeralCluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -13,16 +13,18 @@ type EphemeralCluster struct {
 	Status            EphemeralClusterStatus `json:"status,omitempty,omitzero"`
 }
 
-// EphemeralClusterSpec is what is asked for.
+// EphemeralClusterSpec is the desired state of an EphemeralCluster.
 type EphemeralClusterSpec struct {
-	// TearDownCluster says that the cluster is not needed any more.
+	// TearDownCluster means that the cluster is no longer needed.
 	TearDownCluster bool `json:"tearDownCluster,omitempty"`
-	// TimeToLive is the age at which the cluster is torn down, whether it is needed or not. Nil is what the operator says.
+	// TimeToLive is the age at which the cluster is torn down, whether it is still needed or not. Nil means the
+	// operator's default.
 	TimeToLive *metav1.Duration `json:"timeToLive,omitempty"`
 	CIOperator CIOperatorSpec   `json:"ciOperator"`
 }
 
-// CIOperatorSpec is the part of a ci-operator configuration that the owner writes. What is free form is passed on as it is.
+// CIOperatorSpec is the part of a ci-operator configuration that the owner writes. Free-form fields are passed on
+// unchanged.
 type CIOperatorSpec struct {
 	BuildRoot      *runtime.RawExtension           `json:"buildRoot,omitempty"`
 	BaseImages     map[string]runtime.RawExtension `json:"baseImages,omitempty"`
@@ -32,16 +34,16 @@ type CIOperatorSpec struct {
 	Test           TestSpec                        `json:"test"`
 }
 
-// TestSpec says which workflow makes the cluster, and where it comes from.
+// TestSpec names the workflow that makes the cluster, and the source of the cluster.
 type TestSpec struct {
 	Workflow string            `json:"workflow"`
 	Env      map[string]string `json:"env,omitempty"`
-	// ClusterProfile names the cloud account; ClusterClaim takes a cluster from a pool instead.
+	// ClusterProfile names the cloud account. ClusterClaim takes a cluster from a pool instead.
 	ClusterProfile string                `json:"clusterProfile,omitempty"`
 	ClusterClaim   *runtime.RawExtension `json:"clusterClaim,omitempty"`
 }
 
-// EphemeralClusterPhase is how far a cluster is.
+// EphemeralClusterPhase is the phase of a cluster.
 type EphemeralClusterPhase string
 
 // The phases. The last two are final.
@@ -53,14 +55,14 @@ const (
 	Failed         EphemeralClusterPhase = "Failed"
 )
 
-// EphemeralClusterStatus is how it is.
+// EphemeralClusterStatus is the observed state of an EphemeralCluster.
 type EphemeralClusterStatus struct {
 	Phase      EphemeralClusterPhase `json:"phase,omitempty"`
 	Conditions []metav1.Condition    `json:"conditions,omitempty"`
 	// ProwJobID is the name of the ProwJob that makes the cluster.
 	ProwJobID  string `json:"prowJobId,omitempty"`
 	ProwJobURL string `json:"prowJobURL,omitempty"`
-	// SecretRef is the name of the Secret that has the cluster's credentials, once they are known.
+	// SecretRef is the name of the Secret with the cluster's credentials, once they are known.
 	SecretRef string `json:"secretRef,omitempty"`
 }
 
@@ -87,7 +89,7 @@ const (
 	TimeToLiveOverReason                   = "TimeToLiveOver"
 )
 
-// The messages that people look for.
+// Messages that users look for.
 const (
 	NamespaceNotFoundMessage  = "ci-operator NS not found"
 	KubeconfigNotReadyMessage = "kubeconfig not ready"
@@ -97,7 +99,7 @@ const (
 // DependentProwJobFinalizer keeps an EphemeralCluster until its ProwJob has been told to end.
 const DependentProwJobFinalizer = "ephemeralcluster.ci.openshift.io/dependent-prowjob"
 
-// The annotations that say on whose behalf a cluster is asked for.
+// The annotations that name the person or pipeline that a cluster is requested for.
 const (
 	KonfluxClusterAnnotation  = "ephemeralcluster.ci.openshift.io/konflux-cluster"
 	KonfluxTenantAnnotation   = "ephemeralcluster.ci.openshift.io/konflux-tenant"
@@ -105,7 +107,7 @@ const (
 	TaskRunNameAnnotation     = "ephemeralcluster.ci.openshift.io/task-run-name"
 )
 
-// EphemeralClusterList is a list of them.
+// EphemeralClusterList is a list of EphemeralClusters.
 type EphemeralClusterList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`

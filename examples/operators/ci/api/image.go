@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ImageStream is a named set of tags, each with the images that it pointed at, the newest first.
+// ImageStream is a named set of tags. Each tag has a history of the images that it pointed at, newest first.
 type ImageStream struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -14,22 +14,22 @@ type ImageStream struct {
 	Status            ImageStreamStatus `json:"status,omitempty,omitzero"`
 }
 
-// ImageStreamSpec is what people ask of a stream.
+// ImageStreamSpec is the desired state of an ImageStream.
 type ImageStreamSpec struct {
 	LookupPolicy LookupPolicy   `json:"lookupPolicy,omitempty,omitzero"`
 	Tags         []TagReference `json:"tags,omitempty"`
 }
 
-// LookupPolicy says whether pods of the namespace may name the stream as an image.
+// LookupPolicy decides whether pods of the namespace may name the stream as an image.
 type LookupPolicy struct {
 	Local bool `json:"local"`
 }
 
-// TagReference is what is asked of one tag.
+// TagReference is the desired state of one tag.
 type TagReference struct {
 	Name string           `json:"name"`
 	From *ObjectReference `json:"from,omitempty"`
-	// Reference says that From is not imported: who pulls the tag pulls From.
+	// Reference means that From is not imported: a pull of the tag pulls From.
 	Reference       bool              `json:"reference,omitempty"`
 	Annotations     map[string]string `json:"annotations,omitempty"`
 	ReferencePolicy ReferencePolicy   `json:"referencePolicy,omitempty,omitzero"`
@@ -44,9 +44,9 @@ type ObjectReference struct {
 // DockerImage is the kind of a reference to an image in a registry.
 const DockerImage = "DockerImage"
 
-// ReferencePolicy says from where a tag is pulled.
+// ReferencePolicy decides from where a tag is pulled.
 type ReferencePolicy struct {
-	// Type is Local, through the cluster's own registry, or Source, from where it was imported.
+	// Type is Local, for the cluster's own registry, or Source, for the registry that the image was imported from.
 	Type string `json:"type"`
 }
 
@@ -56,7 +56,7 @@ const (
 	SourceReference = "Source"
 )
 
-// ImageStreamStatus is what a stream has.
+// ImageStreamStatus is the observed state of an ImageStream.
 type ImageStreamStatus struct {
 	DockerImageRepository string              `json:"dockerImageRepository,omitempty"`
 	Tags                  []NamedTagEventList `json:"tags,omitempty"`
@@ -65,7 +65,7 @@ type ImageStreamStatus struct {
 // NamedTagEventList is the history of one tag.
 type NamedTagEventList struct {
 	Tag string `json:"tag"`
-	// Items is the newest first: Items[0] is what the tag points at.
+	// Items are sorted, newest first: the tag points at Items[0].
 	Items []TagEvent `json:"items"`
 }
 
@@ -77,7 +77,7 @@ type TagEvent struct {
 	DockerImageReference string `json:"dockerImageReference,omitempty"`
 }
 
-// Tag is the history of a tag; nil if the stream has no such tag.
+// Tag returns the history of a tag, or nil if the stream has no such tag.
 func (s *ImageStream) Tag(name string) *NamedTagEventList {
 	for i := range s.Status.Tags {
 		if s.Status.Tags[i].Tag == name {
@@ -87,7 +87,7 @@ func (s *ImageStream) Tag(name string) *NamedTagEventList {
 	return nil
 }
 
-// SpecTag is what is asked of a tag; nil if nothing is.
+// SpecTag returns the desired state of a tag, or nil if there is none.
 func (s *ImageStream) SpecTag(name string) *TagReference {
 	for i := range s.Spec.Tags {
 		if s.Spec.Tags[i].Name == name {
@@ -107,14 +107,14 @@ func (s *ImageStream) Point(tag string, to TagEvent) {
 	history.Items = append([]TagEvent{to}, history.Items...)
 }
 
-// Image is what is known of one image. It lives in no namespace and is named by its digest; see [ImageName].
+// Image describes one image. It is cluster-scoped and named by its digest; see [ImageName].
 type Image struct {
 	metav1.TypeMeta      `json:",inline"`
 	metav1.ObjectMeta    `json:"metadata,omitempty"`
 	DockerImageReference string `json:"dockerImageReference,omitempty"`
-	// DockerLabels are those that the image's own configuration has.
+	// DockerLabels are the labels in the image's own configuration.
 	DockerLabels map[string]string `json:"labels,omitempty"`
-	// Manifests are the images of a manifest list; an image for one architecture has none.
+	// Manifests are the images of a manifest list. They are empty for an image for one architecture.
 	Manifests []ImageManifest `json:"manifests,omitempty"`
 }
 
@@ -131,11 +131,11 @@ type ImageManifest struct {
 	Architecture string `json:"architecture"`
 }
 
-// ImageName is the name of the Image with that digest: custom resources cannot have a colon in theirs.
+// ImageName returns the name of the Image with that digest. The name of a custom resource cannot contain a colon.
 func ImageName(digest string) string { return strings.ReplaceAll(digest, ":", "-") }
 
-// ImageStreamImport asks for images to be imported into tags of the stream that its spec names. It is answered once, by its
-// status, and does nothing afterwards.
+// ImageStreamImport requests the import of images into tags of the stream that its spec names. It is answered once, in
+// its status, and has no effect afterwards.
 type ImageStreamImport struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -143,7 +143,7 @@ type ImageStreamImport struct {
 	Status            ImageStreamImportStatus `json:"status,omitempty,omitzero"`
 }
 
-// ImageStreamImportSpec is what is to be imported.
+// ImageStreamImportSpec names the images to import.
 type ImageStreamImportSpec struct {
 	// Stream is the ImageStream's name, in the same namespace.
 	Stream string            `json:"stream"`
@@ -151,7 +151,7 @@ type ImageStreamImportSpec struct {
 	Images []ImageImportSpec `json:"images"`
 }
 
-// ImageImportSpec is one image to be imported.
+// ImageImportSpec names one image to import.
 type ImageImportSpec struct {
 	From            ObjectReference  `json:"from"`
 	To              LocalReferenceTo `json:"to"`
@@ -164,23 +164,24 @@ type LocalReferenceTo struct {
 	Name string `json:"name"`
 }
 
-// ImportPolicy says how an image is imported.
+// ImportPolicy controls how an image is imported.
 type ImportPolicy struct {
-	// ImportMode PreserveOriginal keeps manifest lists whole.
+	// ImportMode is empty or [PreserveOriginal].
 	ImportMode string `json:"importMode,omitempty"`
 }
 
 // PreserveOriginal is the import mode that keeps manifest lists whole.
 const PreserveOriginal = "PreserveOriginal"
 
-// ImageStreamImportStatus is what came of it, in the order of the spec's images. It is empty until somebody has answered.
+// ImageStreamImportStatus has the results, in the order of the spec's images. It is empty until the import was
+// answered.
 type ImageStreamImportStatus struct {
 	Images []ImageImportStatus `json:"images,omitempty"`
 }
 
-// ImageImportStatus is what came of one image.
+// ImageImportStatus is the result for one image.
 type ImageImportStatus struct {
-	// Image is nil when the import failed.
+	// Image is nil if the import failed.
 	Image  *ImportedImage `json:"image,omitempty"`
 	Status ImportMessage  `json:"status,omitempty,omitzero"`
 }
@@ -190,27 +191,27 @@ type ImportedImage struct {
 	Name string `json:"name"`
 }
 
-// ImportMessage says why an import failed.
+// ImportMessage is the reason why an import failed.
 type ImportMessage struct {
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 }
 
-// ImageStreamList is a list of them.
+// ImageStreamList is a list of ImageStreams.
 type ImageStreamList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`
 	Items           []ImageStream `json:"items"`
 }
 
-// ImageList is a list of them.
+// ImageList is a list of Images.
 type ImageList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`
 	Items           []Image `json:"items"`
 }
 
-// ImageStreamImportList is a list of them.
+// ImageStreamImportList is a list of ImageStreamImports.
 type ImageStreamImportList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`

@@ -14,7 +14,7 @@ type ProwJob struct {
 	Status            ProwJobStatus `json:"status,omitempty,omitzero"`
 }
 
-// ProwJobSpec is what runs, and where.
+// ProwJobSpec is the desired state of a ProwJob: what runs, and where.
 type ProwJobSpec struct {
 	Type ProwJobType `json:"type"`
 	Job  string      `json:"job"`
@@ -26,7 +26,7 @@ type ProwJobSpec struct {
 	Env  map[string]string `json:"env,omitempty"`
 }
 
-// ProwJobType says what a job runs for.
+// ProwJobType is the occasion on which a job runs.
 type ProwJobType string
 
 // The types of jobs.
@@ -36,7 +36,7 @@ const (
 	PeriodicJob   ProwJobType = "periodic"
 )
 
-// Refs is the source that a job runs on.
+// Refs is the source code that a job runs on.
 type Refs struct {
 	Org     string `json:"org"`
 	Repo    string `json:"repo"`
@@ -44,7 +44,7 @@ type Refs struct {
 	BaseSHA string `json:"base_sha,omitempty"`
 }
 
-// ProwJobState is how far a job is.
+// ProwJobState is the state of a job.
 type ProwJobState string
 
 // The states of jobs. The last four are final.
@@ -58,7 +58,7 @@ const (
 	ErrorState      ProwJobState = "error"
 )
 
-// ProwJobStatus is how it is.
+// ProwJobStatus is the observed state of a ProwJob.
 type ProwJobStatus struct {
 	State          ProwJobState `json:"state,omitempty"`
 	URL            string       `json:"url,omitempty"`
@@ -66,7 +66,7 @@ type ProwJobStatus struct {
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 }
 
-// Complete says whether the job will not go on.
+// Complete reports whether the job has reached a final state.
 func (j *ProwJob) Complete() bool {
 	switch j.Status.State {
 	case SuccessState, FailureState, AbortedState, ErrorState:
@@ -75,7 +75,7 @@ func (j *ProwJob) Complete() bool {
 	return j.Status.CompletionTime != nil
 }
 
-// Finish puts the job into a final state, for the given reason.
+// Finish sets the job to a final state, with a reason.
 func (j *ProwJob) Finish(state ProwJobState, description string) {
 	now := metav1.NewTime(time.Now())
 	j.Status.State, j.Status.Description, j.Status.CompletionTime = state, description, &now
@@ -92,11 +92,11 @@ const (
 	PromotionLabel = "ci-operator.openshift.io/is-promotion"
 	// EphemeralClusterLabel names the EphemeralCluster that a job runs for.
 	EphemeralClusterLabel = "ci.openshift.io/ephemeral-cluster"
-	// JobIDLabel is that of the namespace in which a job runs, and names the ProwJob.
+	// JobIDLabel is a label of the namespace in which a job runs. It names the ProwJob.
 	JobIDLabel = "ci.openshift.io/jobid"
 )
 
-// ProwJobList is a list of them.
+// ProwJobList is a list of ProwJobs.
 type ProwJobList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`

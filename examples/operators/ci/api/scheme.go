@@ -13,18 +13,18 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The groups and versions of the kinds here.
+// The groups and versions of the kinds in this package.
 var (
 	ImageGroup = schema.GroupVersion{Group: "image.demo.io", Version: "v1"}
 	ProwGroup  = schema.GroupVersion{Group: "prow.demo.io", Version: "v1"}
 	CIGroup    = schema.GroupVersion{Group: "ci.demo.io", Version: "v1"}
 )
 
-// NewScheme returns a scheme that knows these kinds and Kubernetes' own.
+// NewScheme returns a scheme with these kinds and Kubernetes' own.
 func NewScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	if err := clientscheme.AddToScheme(scheme); err != nil {
-		panic(err) // only if two of Kubernetes' own kinds collide
+		panic(err) // fails only if two of Kubernetes' own kinds collide
 	}
 	scheme.AddKnownTypes(ImageGroup, &ImageStream{}, &ImageStreamList{}, &Image{}, &ImageList{}, &ImageStreamImport{}, &ImageStreamImportList{})
 	scheme.AddKnownTypes(ProwGroup, &ProwJob{}, &ProwJobList{})

@@ -6,7 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestImageStreamTagImport asks for an image of the registry's cluster to be brought to a build cluster, until somebody deletes it.
+// TestImageStreamTagImport requests that an image of the registry's cluster is brought to a build cluster. It is in
+// force until it is deleted.
 type TestImageStreamTagImport struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -15,20 +16,21 @@ type TestImageStreamTagImport struct {
 
 // TestImageStreamTagImportSpec names the image.
 type TestImageStreamTagImportSpec struct {
-	// ClusterName is the build cluster. In a build cluster it is that one, whatever stands here.
+	// ClusterName is the build cluster. On a build cluster it is ignored: that cluster is meant.
 	ClusterName string `json:"clusterName,omitempty"`
 	Namespace   string `json:"namespace"`
 	// Name is "stream:tag".
 	Name string `json:"name"`
 }
 
-// WithImportName gives the import the name that says what it asks for, so that there is one for each wish.
+// WithImportName gives the import a name that is derived from what it requests, so that there is one import per
+// request.
 func WithImportName(i *TestImageStreamTagImport) *TestImageStreamTagImport {
 	i.Name = i.Spec.ClusterName + "-" + i.Spec.Namespace + "-" + strings.ReplaceAll(i.Spec.Name, ":", ".")
 	return i
 }
 
-// TestImageStreamTagImportList is a list of them.
+// TestImageStreamTagImportList is a list of TestImageStreamTagImports.
 type TestImageStreamTagImportList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`

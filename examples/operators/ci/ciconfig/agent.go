@@ -18,14 +18,15 @@ import (
 type Index string
 
 const (
-	// ByPromotedTag has a configuration under every tag that it promotes to, "namespace/stream:tag", also where that is disabled.
+	// ByPromotedTag indexes a configuration by every tag that it promotes to ("namespace/stream:tag"), including tags
+	// whose promotion is disabled.
 	ByPromotedTag Index = "release-build-config-by-image-stream-tag"
-	// ByTestInput has a configuration under every tag that its builds and tests begin with, and under [StreamKey] where they
-	// begin with all of a stream.
+	// ByTestInput indexes a configuration by every tag that its builds and tests begin with. If they begin with all
+	// tags of a stream, the key is that of [StreamKey].
 	ByTestInput Index = "config-by-test-input-imagestreamtag"
 )
 
-// StreamKey is the key of [ByTestInput] that means all tags of a stream.
+// StreamKey returns the key of [ByTestInput] for all tags of a stream.
 func StreamKey(namespace, name string) string { return streamPrefix + namespace + "/" + name }
 
 const streamPrefix = "imagestream_"
@@ -42,12 +43,12 @@ var indexes = map[Index]func(*Config) []string{
 
 // Options configure an [Agent]. The zero value works.
 type Options struct {
-	// Interval is the time between two looks at the folders. Zero means 5 s. (The files of a ConfigMap are behind links that are
-	// exchanged; looking again does not depend on being told of it.)
+	// Interval is the time between two reads of the folders. Zero means 5 s. (Polling works everywhere; a ConfigMap's
+	// files are behind symbolic links that are replaced, which makes file notifications unreliable.)
 	Interval time.Duration
 }
 
-// Agent holds the configuration, as it is in the folders.
+// Agent holds the configuration that is in the folders.
 //
 // Concurrency: all methods may be called from any goroutine. What they return is shared and must not be changed.
 type Agent struct {
@@ -57,13 +58,13 @@ type Agent struct {
 	mu      sync.RWMutex
 	now     *state
 	byKey   map[Index]map[string][]*Config
-	err     error // of the last look; what was there before stays in force
+	err     error // of the last read; the previous configuration stays in force
 	sources map[*source]bool
 }
 
-// New reads the configurations in configDir and the jobs in jobsDir. Nothing reads them again before [Agent.Run].
+// New reads the configurations in configDir and the jobs in jobsDir. They are not read again before [Agent.Run].
 //
-// Errors: files that cannot be read, or make no sense.
+// Errors: files that cannot be read or are malformed.
 func New(configDir, jobsDir string, o Options) (*Agent, error) {
 	if o.Interval == 0 {
 		o.Interval = 5 * time.Second
@@ -93,17 +94,17 @@ func index(configs []*Config) map[Index]map[string][]*Config {
 // Name implements the manager's naming of runnables.
 func (a *Agent) Name() string { return "ci-configuration" }
 
-// NeedLeaderElection says that followers read it, too.
+// NeedLeaderElection returns false: followers read the configuration, too.
 func (a *Agent) NeedLeaderElection() bool { return false }
 
-// Health is why the last look at the folders failed.
+// Health returns the error of the last read of the folders.
 func (a *Agent) Health() error {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	return a.err
 }
 
-// Run looks at the folders until ctx is done.
+// Run reads the folders at each interval until ctx is done.
 func (a *Agent) Run(ctx context.Context) error {
 	tick := time.NewTicker(a.interval)
 	defer tick.Stop()
@@ -117,7 +118,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 }
 
-// reload puts what the folders say now in force, unless it makes no sense, and tells the sources what was added.
+// reload reads the folders, puts a valid configuration in force, and tells the sources what was added.
 func (a *Agent) reload(ctx context.Context) {
 	next, err := load(a.configDir, a.jobsDir)
 	a.mu.Lock()
@@ -144,7 +145,7 @@ func (a *Agent) reload(ctx context.Context) {
 	}
 }
 
-// added are the keys under which a configuration stands that did not before, sorted.
+// added returns the keys, sorted, that have a configuration which they did not have before.
 func added(before, after map[string][]*Config) (keys []string) {
 	for key, configs := range after {
 		known := map[Metadata]bool{}
@@ -159,14 +160,14 @@ func added(before, after map[string][]*Config) (keys []string) {
 	return keys
 }
 
-// Promoters are the configurations that promote to the tag, or would if it were not disabled.
+// Promoters returns the configurations that promote to the tag, or would if promotion were not disabled.
 func (a *Agent) Promoters(tag imagestreamtag.Ref) []*Config {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	return a.byKey[ByPromotedTag][tag.String()]
 }
 
-// IsTestInput says whether some build or test begins with the tag.
+// IsTestInput reports whether some build or test begins with the tag.
 func (a *Agent) IsTestInput(tag imagestreamtag.Ref) bool {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -174,7 +175,7 @@ func (a *Agent) IsTestInput(tag imagestreamtag.Ref) bool {
 	return len(inputs[tag.String()]) > 0 || len(inputs[StreamKey(tag.Namespace, tag.Stream)]) > 0
 }
 
-// PromotionJob is the job that promotes what a branch builds.
+// PromotionJob returns the job that promotes what a branch builds.
 //
 // Errors: when there is none, or more than one.
 func (a *Agent) PromotionJob(org, repo, branch, label string) (*Postsubmit, error) {
@@ -197,7 +198,7 @@ func (a *Agent) PromotionJob(org, repo, branch, label string) (*Postsubmit, erro
 	return found, nil
 }
 
-// ParseStreamKey reads what [StreamKey] writes; ok is false for other keys.
+// ParseStreamKey is the inverse of [StreamKey]. ok is false for other keys.
 func ParseStreamKey(key string) (namespace, name string, ok bool) {
 	rest, ok := strings.CutPrefix(key, streamPrefix)
 	if !ok {
@@ -206,7 +207,7 @@ func ParseStreamKey(key string) (namespace, name string, ok bool) {
 	return strings.Cut(rest, "/")
 }
 
-// PromotedBy are the tags that the configurations of a branch promote to.
+// PromotedBy returns the tags that the configurations of a branch promote to.
 func (a *Agent) PromotedBy(org, repo, branch string) (tags []imagestreamtag.Ref) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()

@@ -9,10 +9,10 @@ import (
 	"github.com/flyball-dev/flyball/examples/operators/ci/imagestreamtag"
 )
 
-// Config is the configuration of one branch of one repository, as much of it as the operators use.
+// Config is the configuration of one branch of one repository, reduced to what the operators use.
 type Config struct {
 	Metadata Metadata `json:"metadata"`
-	// Images are those that are built.
+	// Images are the images to build.
 	Images    []Image    `json:"images,omitempty"`
 	Promotion *Promotion `json:"promotion,omitempty"`
 	// BaseImages, BuildRoot and TagSpecification are what builds and tests begin with.
@@ -21,7 +21,7 @@ type Config struct {
 	TagSpecification *StreamReference        `json:"tag_specification,omitempty"`
 }
 
-// Metadata says whose configuration it is. Variant tells several of one branch apart.
+// Metadata names the branch. Variant distinguishes several configurations of one branch.
 type Metadata struct {
 	Org     string `json:"org"`
 	Repo    string `json:"repo"`
@@ -29,7 +29,7 @@ type Metadata struct {
 	Variant string `json:"variant,omitempty"`
 }
 
-// String is "org/repo@branch".
+// String returns "org/repo@branch".
 func (m Metadata) String() string {
 	text := m.Org + "/" + m.Repo + "@" + m.Branch
 	if m.Variant != "" {
@@ -38,24 +38,24 @@ func (m Metadata) String() string {
 	return text
 }
 
-// Image is an image that is built; To is its name.
+// Image is an image to build, under the name To.
 type Image struct {
 	To string `json:"to"`
 }
 
-// Promotion says where images go when a change was merged.
+// Promotion names the targets of images when a change has been merged.
 type Promotion struct {
 	To []Target `json:"to"`
 }
 
-// Target is an image stream that images are promoted to, one tag for each.
+// Target is an image stream that images are promoted to, one tag for each image.
 type Target struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
 	Disabled  bool   `json:"disabled,omitempty"`
 	// ExcludedImages are not promoted; "*" excludes all that are built.
 	ExcludedImages []string `json:"excluded_images,omitempty"`
-	// AdditionalImages are promoted besides: the tag, and the image that it gets.
+	// AdditionalImages are promoted as well. The map goes from the tag to the image that it gets.
 	AdditionalImages map[string]string `json:"additional_images,omitempty"`
 }
 
@@ -66,13 +66,13 @@ type TagReference struct {
 	Tag       string `json:"tag"`
 }
 
-// StreamReference names a stream, all of whose tags are meant.
+// StreamReference names a stream, and means all of its tags.
 type StreamReference struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 }
 
-// BuildRoot is the image that sources are built in.
+// BuildRoot is the image in which sources are built.
 type BuildRoot struct {
 	ImageStreamTag *TagReference `json:"image_stream_tag,omitempty"`
 }
@@ -84,14 +84,14 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// Promoted are the tags that the configuration promotes to.
+// Promoted returns the tags that the configuration promotes to.
 //
 // Source: AllPromotionImageStreamTags in pkg/promotion of openshift/ci-tools.
 func (c *Config) Promoted() []imagestreamtag.Ref {
 	return c.promoted(func(t Target) bool { return !t.Disabled })
 }
 
-// promoted are the tags of those targets, each once, in order.
+// promoted returns the tags of the targets for which which returns true, in order and without duplicates.
 func (c *Config) promoted(which func(Target) bool) []imagestreamtag.Ref {
 	if c.Promotion == nil {
 		return nil
@@ -113,7 +113,7 @@ func (c *Config) promoted(which func(Target) bool) []imagestreamtag.Ref {
 	return sortedRefs(tags)
 }
 
-// inputs are the index keys of what builds and tests begin with.
+// inputs returns the index keys of the tags that builds and tests begin with.
 func (c *Config) inputs() []string {
 	keys := map[string]bool{}
 	add := func(t TagReference) {
@@ -143,23 +143,24 @@ func sortedRefs(set map[imagestreamtag.Ref]bool) []imagestreamtag.Ref {
 	})
 }
 
-// Postsubmit is a job that runs when something was merged.
+// Postsubmit is a job that runs after a merge.
 type Postsubmit struct {
 	Name string `json:"name"`
-	// Branches and SkipBranches are regular expressions. None is every branch, and none skipped.
+	// Branches and SkipBranches are regular expressions. Empty Branches match every branch; empty SkipBranches skip
+	// none.
 	Branches     []string          `json:"branches,omitempty"`
 	SkipBranches []string          `json:"skip_branches,omitempty"`
 	Labels       map[string]string `json:"labels,omitempty"`
 	Cluster      string            `json:"cluster,omitempty"`
 }
 
-// ShouldRun says whether the job is for that branch.
+// ShouldRun reports whether the job is for that branch.
 //
 // Source: Brancher.ShouldRun of kubernetes-sigs/prow.
 func (p *Postsubmit) ShouldRun(branch string) bool {
 	matches := func(expression string) bool {
 		matched, err := regexp.MatchString(expression, branch)
-		return err == nil && matched // validate has tried it
+		return err == nil && matched // validate has compiled it
 	}
 	if slices.ContainsFunc(p.SkipBranches, matches) {
 		return false
@@ -167,7 +168,7 @@ func (p *Postsubmit) ShouldRun(branch string) bool {
 	return len(p.Branches) == 0 || slices.ContainsFunc(p.Branches, matches)
 }
 
-// jobFile is a file of jobs: by "org/repo".
+// jobFile is a file of jobs, by "org/repo".
 type jobFile struct {
 	Postsubmits map[string][]Postsubmit `json:"postsubmits"`
 }

@@ -10,15 +10,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// state is what the folders say at one time.
+// state is the content of the folders at one time.
 type state struct {
-	// text is every file's content by path, to see whether anything changed.
+	// text is the content of every file by path. It is compared to find out whether anything changed.
 	text    map[string]string
 	configs []*Config // in order of paths
 	jobs    map[string][]Postsubmit
 }
 
-// load reads both folders. Either may be empty: then there is nothing in it.
+// load reads both folders. The name of a folder may be empty, which means an empty folder.
 func load(configDir, jobsDir string) (*state, error) {
 	s := &state{text: map[string]string{}, jobs: map[string][]Postsubmit{}}
 	var wrong []error
@@ -44,8 +44,8 @@ func load(configDir, jobsDir string) (*state, error) {
 	return s, errors.Join(append(wrong, err)...)
 }
 
-// walk hands every YAML file below dir to read, in order. Links are followed, as a ConfigMap's volume needs, but not into the
-// folders "..name" that it keeps the files' versions in.
+// walk calls read for every YAML file below dir, in order. It follows links, as the volume of a ConfigMap needs, but
+// skips the folders "..name" in which such a volume stores the versions of its files.
 func (s *state) walk(dir string, read func(path string, text []byte) error) error {
 	if dir == "" {
 		return nil

@@ -11,23 +11,25 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// Added is the source of what keys returns for the keys of an index that a configuration was added to: at the start for all that
-// there are, so that nothing is missed while the process is away, then for each change. What is taken away is not told of.
+// Added returns a source. It emits what keys returns for each index key that gains a configuration. At the start these
+// are all keys, so that nothing is missed while the process was not running; later they are the changes. It does not
+// report removals.
 func Added[K comparable](a *Agent, index Index, keys func(ctx context.Context, key string) []K) reconcile.Source[K] {
 	return &feed[K]{agent: a, source: &source{index: index, changed: make(chan struct{}, 1)}, keys: keys}
 }
 
-// source gets the keys of one index.
+// source delivers the keys of one index.
 type source struct {
 	index Index
-	// changed has capacity 1 and gets a token, by whoever puts keys into pending, for Run, which takes them. Never closed.
+	// changed signals Run that pending has keys. The goroutine that adds the keys sends, and Run receives. Capacity 1;
+	// never closed.
 	changed chan struct{}
 
 	mu      sync.Mutex
 	pending map[string]bool
 }
 
-// tell hands over keys. It never waits.
+// tell adds keys. It never blocks.
 func (s *source) tell(keys []string) {
 	if len(keys) == 0 {
 		return
@@ -91,7 +93,7 @@ func (f *feed[K]) hand(ctx context.Context, out *reconcile.Sink[K]) {
 	}
 }
 
-// subscribe has s hear of every change from now on, and of all that there is.
+// subscribe makes s receive all present keys, and every change from now on.
 func (a *Agent) subscribe(s *source) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

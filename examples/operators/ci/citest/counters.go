@@ -7,7 +7,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// counters are the metrics of a fleet's hub, with what its controllers count.
+// counters are the metrics of a fleet's hub. They record the counts of its controllers.
 type counters struct {
 	*metrics.Registry
 
@@ -26,7 +26,7 @@ func (c *counters) Controller(name string, stats func() reconcile.Stats) {
 	c.stats[name] = stats
 }
 
-// Counted is what the controller of that name, on the hub of the fleet that was made last, has counted.
+// Counted returns the counts of the controller of that name, on the hub of the fleet that was made last.
 func (w *World) Counted(controller string) reconcile.Stats {
 	w.Helper()
 	w.counters.mu.Lock()

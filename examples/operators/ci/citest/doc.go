@@ -1,3 +1,3 @@
-// Package citest is what tests of the CI operators have in common: embedded clusters with the operators' kinds, and scenarios
-// that run on any clusters.
+// Package citest is what the tests of the CI operators share: embedded clusters with the operators' kinds, and
+// scenarios that run on any clusters.
 package citest

@@ -6,22 +6,23 @@ import (
 	"sync"
 )
 
-// life is that of a process, until it dies. A death is what kill -9 is to the clusters, without a process: from one of its writes on,
-// nothing that it asks for reaches them, the renewal of its lease included.
+// life is the life of a process, until it dies. To the clusters, its death looks like kill -9, but no real process is
+// needed: from one of its writes on, no request reaches them, including renewals of its lease.
 type life struct {
 	mu sync.Mutex
-	// left is how many writes to the cluster there are still, the one that it dies at among them; 0: no end is planned.
+	// left is the number of writes to the cluster until the process dies, counting the one at which it dies. 0 means
+	// that it does not die.
 	left    int
 	cluster string
-	// applied says that the last write takes effect, although nobody hears of it any more.
+	// applied means that the last write takes effect, although the process does not get the answer.
 	applied bool
 	dead    bool
-	// asked is how many requests have gone to each cluster.
+	// asked counts the requests to each cluster.
 	asked map[string]int
 }
 
-// DieAt has the process of that name, a fleet that was made before, die at its n-th write to the cluster from now on: before it
-// takes effect or, if applied, after.
+// DieAt makes the process of that name, a fleet made before, die at its n-th write to the cluster from now on: before
+// the write takes effect or, if applied, after it.
 func (w *World) DieAt(process, cluster string, n int, applied bool) {
 	l := w.lives[process]
 	l.mu.Lock()
@@ -29,7 +30,7 @@ func (w *World) DieAt(process, cluster string, n int, applied bool) {
 	l.cluster, l.left, l.applied = cluster, n, applied
 }
 
-// IsDead says whether the process has died.
+// IsDead reports whether the process has died.
 func (w *World) IsDead(process string) bool {
 	l := w.lives[process]
 	l.mu.Lock()
@@ -37,7 +38,7 @@ func (w *World) IsDead(process string) bool {
 	return l.dead
 }
 
-// Requests are how often the process of that name has asked the cluster for something, while it lived.
+// Requests returns how many requests the process of that name sent to the cluster while it lived.
 func (w *World) Requests(process, cluster string) int {
 	l := w.lives[process]
 	l.mu.Lock()
@@ -45,7 +46,7 @@ func (w *World) Requests(process, cluster string) int {
 	return l.asked[cluster]
 }
 
-// begin says of a request to the cluster whether it reaches it, and whether its answer is heard.
+// begin reports whether a request reaches the cluster, and whether the process gets the answer.
 func (l *life) begin(cluster string, r *http.Request) (sent, heard bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,12 +62,12 @@ func (l *life) begin(cluster string, r *http.Request) (sent, heard bool) {
 	return !l.dead || l.applied, !l.dead
 }
 
-// in is the way from the process to a cluster.
+// in returns the wrapper of the process's transport to a cluster.
 func (l *life) in(cluster string) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper { return &mortal{l, cluster, next} }
 }
 
-// mortal is an http.RoundTripper that ends with its process.
+// mortal is an http.RoundTripper that stops working when its process dies.
 type mortal struct {
 	*life
 	cluster string

@@ -28,10 +28,10 @@ const (
 	Build02 = "build02"
 )
 
-// Cluster is an embedded API server with the operators' kinds, and somebody who works at it.
+// Cluster is an embedded API server with the operators' kinds, and a client that acts as its users.
 type Cluster struct {
 	*localapi.Test
-	// Client reads from the server: it sees what is there.
+	// Client reads from the server, without a cache.
 	Client client.Client
 }
 
@@ -41,25 +41,25 @@ type World struct {
 	Ctx      context.Context
 	Clusters map[string]*Cluster
 
-	lives    map[string]*life // by process, the fleets of that name
+	lives    map[string]*life // by process: the fleets of that name
 	counters *counters        // of the fleet that was made last
 }
 
-// In runs test in a bubble of virtual time, with the clusters of those names. Watches have a bookmark a day: half a year passes in some
-// tests.
+// In runs test in a bubble of virtual time, with the clusters of those names. Watches get one bookmark a day, because
+// half a year passes in some tests.
 func In(t *testing.T, test func(w *World), names ...string) {
 	t.Helper()
 	InWithBookmarks(t, 24*time.Hour, test, names...)
 }
 
-// InWithBookmarks is In with bookmarks that come more often, where something is lost: whether a write was applied whose answer did not come,
-// a cache knows by the next bookmark.
+// InWithBookmarks is In with more frequent bookmarks, for tests that lose answers: the next bookmark tells a cache
+// whether a write without an answer was applied.
 func InWithBookmarks(t *testing.T, every time.Duration, test func(w *World), names ...string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(newWorld(t, every, names...)) })
 }
 
-// New makes a world. In a bubble, it lives on the bubble's time.
+// New makes a world. In a bubble, it uses the bubble's time.
 func New(t *testing.T, names ...string) *World {
 	t.Helper()
 	return newWorld(t, 24*time.Hour, names...)
@@ -81,7 +81,7 @@ func newWorld(t *testing.T, bookmarks time.Duration, names ...string) *World {
 	return w
 }
 
-// Define creates the operators' kinds in a cluster, unless they are there.
+// Define creates the operators' kinds in a cluster, unless they exist.
 func Define(ctx context.Context, c client.Client) error {
 	definitions, err := api.CRDs()
 	if err != nil {
@@ -103,7 +103,7 @@ func (w *World) Must(err error) {
 	}
 }
 
-// Configs lead to the clusters.
+// Configs returns the client configurations of the clusters, by name.
 func (w *World) Configs() map[string]*rest.Config {
 	configs := map[string]*rest.Config{}
 	for name, c := range w.Clusters {
@@ -112,11 +112,12 @@ func (w *World) Configs() map[string]*rest.Config {
 	return configs
 }
 
-// Seed puts objects into a cluster as they are: old ones, for example. Those of the operators' kinds must name them.
+// Seed stores objects in a cluster as they are, for example with an old creation time. Objects of the operators' kinds
+// must state their kind.
 func (w *World) Seed(cluster string, objects ...runtime.Object) {
 	w.Helper()
 	for _, o := range objects {
-		if _, _, err := clientscheme.Scheme.ObjectKinds(o); err != nil { // a custom one: as the server has it
+		if _, _, err := clientscheme.Scheme.ObjectKinds(o); err != nil { // a custom resource: stored as it is
 			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 			w.Must(err)
 			o = &unstructured.Unstructured{Object: content}
@@ -125,7 +126,7 @@ func (w *World) Seed(cluster string, objects ...runtime.Object) {
 	}
 }
 
-// Create creates objects, with the status that they have.
+// Create creates objects, including their status.
 func (w *World) Create(cluster string, objects ...client.Object) {
 	w.Helper()
 	for _, o := range objects {
@@ -133,7 +134,7 @@ func (w *World) Create(cluster string, objects ...client.Object) {
 	}
 }
 
-// CreateWithStatus creates obj, and then sets the status that it has: the server drops that of a creation.
+// CreateWithStatus creates obj, and then updates its status, which the server ignores in a create.
 func CreateWithStatus(ctx context.Context, c client.Client, obj client.Object) error {
 	wanted := obj.DeepCopyObject().(client.Object)
 	if err := c.Create(ctx, obj); err != nil {
@@ -147,14 +148,14 @@ func CreateWithStatus(ctx context.Context, c client.Client, obj client.Object) e
 	return c.Status().Update(ctx, wanted)
 }
 
-// Get reads an object as it is on the server.
+// Get reads an object from the server.
 func Get[T client.Object](w *World, cluster, namespace, name string, obj T) T {
 	w.Helper()
 	w.Must(w.Clusters[cluster].Client.Get(w.Ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj))
 	return obj
 }
 
-// Exists says whether the object is on the server.
+// Exists reports whether the object is on the server.
 func (w *World) Exists(cluster, namespace, name string, obj client.Object) bool {
 	w.Helper()
 	err := w.Clusters[cluster].Client.Get(w.Ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj)
@@ -162,7 +163,7 @@ func (w *World) Exists(cluster, namespace, name string, obj client.Object) bool 
 	return err == nil
 }
 
-// Jobs are the hub's ProwJobs.
+// Jobs returns the hub's ProwJobs.
 func (w *World) Jobs() []api.ProwJob {
 	w.Helper()
 	var list api.ProwJobList
@@ -170,13 +171,13 @@ func (w *World) Jobs() []api.ProwJob {
 	return list.Items
 }
 
-// Fleet is the world's clusters as an operator has them, with caches restricted to those.
+// Fleet returns the world's clusters as an operator sees them, with caches restricted to those given.
 func (w *World) Fleet(caches ...client.CacheOf) *fleet.Fleet {
 	w.Helper()
 	return w.fleet("operator", manager.Options{Caches: caches})
 }
 
-// Candidate is a fleet that begins when it has the lease, as the process of that name.
+// Candidate returns a fleet that begins when it gets the lease, as the process of that name.
 func (w *World) Candidate(process string, caches ...client.CacheOf) *fleet.Fleet {
 	w.Helper()
 	return w.fleet(process, manager.Options{
@@ -200,10 +201,10 @@ func (w *World) fleet(process string, o manager.Options) *fleet.Fleet {
 	return f
 }
 
-// Start runs something, and returns what stops it and waits for its end. It must be stopped before the test ends.
+// Start calls run in a goroutine. stop cancels it and waits for its end, and must be called before the test ends.
 func (w *World) Start(run func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(w.Ctx)
-	done := make(chan error, 1) // the runner sends what came of it
+	done := make(chan error, 1) // the runner sends its error
 	go func() { done <- run(ctx) }()
 	return func() {
 		w.Helper()
@@ -214,7 +215,7 @@ func (w *World) Start(run func(context.Context) error) (stop func()) {
 	}
 }
 
-// Quiet lets time pass and reports every write that a cluster is asked for meanwhile.
+// Quiet lets time pass, and fails the test for every write that a cluster receives meanwhile.
 func (w *World) Quiet(d time.Duration) {
 	w.Helper()
 	for _, c := range w.Clusters {
@@ -228,7 +229,7 @@ func (w *World) Quiet(d time.Duration) {
 	}
 }
 
-// Writes are how often the cluster was asked to do verb to the resource, and answered with success.
+// Writes returns how often the cluster answered verb on the resource with success.
 func (w *World) Writes(cluster, verb, resource string) (n int) {
 	for _, e := range w.Clusters[cluster].Audit().Writes() {
 		if e.Verb == verb && e.Resource == resource && e.Code < 300 {

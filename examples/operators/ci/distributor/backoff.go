@@ -6,14 +6,14 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// backoff is the controller's rate limiter. To ask for an import is a reconcile without an error, after which a key's failures
-// are forgotten; but it has not succeeded before the answer has. So here they are kept while an import is under way: a registry
-// that refuses is asked less and less often.
+// backoff is the controller's rate limiter. A reconcile that requests an import returns no error, after which the loop
+// forgets a key's failures. But the import has not succeeded until it is answered. So this limiter keeps the failures
+// while an import is under way, and a registry that fails is asked less and less often.
 type backoff struct {
 	workqueue.RateLimiter[Key]
 
 	mu sync.Mutex
-	// underWay are the keys that wait for the answer to an import.
+	// underWay holds the keys that wait for the answer to an import.
 	underWay map[Key]bool
 }
 
@@ -21,7 +21,7 @@ func newBackoff() *backoff {
 	return &backoff{RateLimiter: workqueue.DefaultControllerRateLimiter[Key](), underWay: map[Key]bool{}}
 }
 
-// set notes whether an import of the key is under way.
+// set records whether an import of the key is under way.
 func (b *backoff) set(k Key, underWay bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -20,19 +20,19 @@ const Name = "test-images-distributor"
 
 // Options configure the controller. The zero value works.
 type Options struct {
-	// RegistryDomain is where the images of the hub are pulled from. Empty means registry.ci.openshift.org.
+	// RegistryDomain is the registry from which the hub's images are pulled. Empty means registry.ci.openshift.org.
 	RegistryDomain string
-	// Tags, Streams ("namespace/stream") and Namespaces are brought to all build clusters although nobody asks for them.
+	// Tags, Streams ("namespace/stream") and Namespaces are brought to all build clusters even if nobody requests them.
 	Tags       map[imagestreamtag.Ref]bool
 	Streams    map[string]bool
 	Namespaces map[string]bool
-	// ForbiddenRegistries are prefixes of what is not brought anywhere.
+	// ForbiddenRegistries are prefixes of images that are not brought anywhere.
 	ForbiddenRegistries []string
-	// IgnoreClusters are build clusters that nothing is brought to.
+	// IgnoreClusters are build clusters that get no images.
 	IgnoreClusters map[string]bool
-	// Workers is how many tags are looked at at once. Zero means 10.
+	// Workers is how many tags are worked on at once. Zero means 10.
 	Workers int
-	// Metrics count the imports, unless nil.
+	// Metrics count the imports. Nil counts nothing.
 	Metrics *Metrics
 }
 
@@ -42,15 +42,16 @@ type distributor struct {
 	builds map[string]client.Client
 	agent  *ciconfig.Agent
 	o      Options
-	// failures are those of imports, by key.
+	// failures counts the failed imports, by key.
 	failures *backoff
 
-	// streams are the hub's, and wishes those of all clusters: for event handlers, which must not wait.
+	// streams are the hub's, wishes those of all clusters. Event handlers read them because they must not block.
 	streams informer.Informer[*api.ImageStream]
 	wishes  []informer.Informer[*api.TestImageStreamTagImport]
 }
 
-// Add adds the controller to the hub of the fleet. agent is run by the caller. The fleet's caches should be those of [Caches].
+// Add adds the controller to the hub of the fleet. The caller runs agent. The fleet's caches should be those of
+// [Caches].
 func Add(f *fleet.Fleet, agent *ciconfig.Agent, o Options) error {
 	o.RegistryDomain = cmp.Or(o.RegistryDomain, "registry.ci.openshift.org")
 	o.Workers = cmp.Or(o.Workers, 10)
@@ -78,7 +79,7 @@ func Add(f *fleet.Fleet, agent *ciconfig.Agent, o Options) error {
 	return f.Hub.Manager.Add(c)
 }
 
-// watchWishes has c hear of the TestImageStreamTagImports of a cluster.
+// watchWishes makes c watch the TestImageStreamTagImports of a cluster.
 func (d *distributor) watchWishes(c *reconcile.Controller[Key], in *fleet.Cluster, hub bool) error {
 	wishes, err := informer.For[*api.TestImageStreamTagImport](in.Manager.Informers())
 	if err != nil {
@@ -108,8 +109,8 @@ func (d *distributor) watchWishes(c *reconcile.Controller[Key], in *fleet.Cluste
 	return c.Watch(source)
 }
 
-// watchImports has c hear of what becomes of its imports: that one is answered, or is taken away before it is. That an answered one
-// is taken away is its own doing, and no news.
+// watchImports makes c watch its imports in a cluster. It queues an import that is answered, or deleted before it is
+// answered. The deletion of an answered import is ignored, because the controller itself deletes it.
 func (d *distributor) watchImports(c *reconcile.Controller[Key], in *fleet.Cluster) error {
 	imports, err := informer.For[*api.ImageStreamImport](in.Manager.Informers())
 	if err != nil {
@@ -141,10 +142,10 @@ func (d *distributor) watchImports(c *reconcile.Controller[Key], in *fleet.Clust
 
 func isAnswered(i *api.ImageStreamImport) bool { return len(i.Status.Images) > 0 }
 
-// byTag is the index of wishes by the tag that they are about.
+// byTag is the index of wishes by their tag.
 const byTag = "spec.tag"
 
-// keysOfTag are those of a tag of the hub in all build clusters, if somebody needs it there.
+// keysOfTag returns the keys of a tag of the hub in all build clusters, if it is needed there.
 func (d *distributor) keysOfTag(_ context.Context, tag imagestreamtag.Ref) []Key {
 	if !d.isNeeded(tag) {
 		return nil
@@ -159,7 +160,7 @@ func (d *distributor) everywhere(tag imagestreamtag.Ref) (keys []Key) {
 	return keys
 }
 
-// isNeeded says whether the tag is one that tests begin with, that somebody wishes for, or that is always brought.
+// isNeeded reports whether tests begin with the tag, a wish names it, or it is always brought.
 func (d *distributor) isNeeded(tag imagestreamtag.Ref) bool {
 	if d.o.Tags[tag] || d.o.Streams[tag.Namespace+"/"+tag.Stream] || d.o.Namespaces[tag.Namespace] || d.agent.IsTestInput(tag) {
 		return true
@@ -172,7 +173,7 @@ func (d *distributor) isNeeded(tag imagestreamtag.Ref) bool {
 	return false
 }
 
-// keysOfConfig are those of a key of the index of test inputs: of a tag, or of all tags of a stream.
+// keysOfConfig returns the keys for a key of the index of test inputs: those of a tag, or of all tags of a stream.
 func (d *distributor) keysOfConfig(_ context.Context, key string) (keys []Key) {
 	if ref, err := imagestreamtag.Parse(key); err == nil {
 		return d.everywhere(ref)

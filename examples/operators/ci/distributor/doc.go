@@ -5,8 +5,9 @@
 //	configuration added, × build clusters ────────────┤                                       pull secret, import ─┐
 //	answered ImageStreamImports of build clusters ────┘◀──────────────────────────────────────────────────────────┘
 //
-// An import is asked for by an object, and its answer is an event: no worker waits for a registry. Its name follows from the tag,
-// so that there is at most one for each, whoever tries; one that a process left behind is found by the next.
+// An object requests an import, and its answer is an event, so no worker waits for a registry. The object's name is
+// derived from the tag, so there is at most one for each tag, even with several processes. If a process dies, the next
+// one finds its imports.
 //
 // Source: pkg/controller/test-images-distributor of openshift/ci-tools.
 package distributor

@@ -7,16 +7,16 @@ import (
 	"github.com/flyball-dev/flyball/examples/operators/ci/imagestreamtag"
 )
 
-// Key names a tag, and the cluster that it is to be brought to.
+// Key names a tag, and the cluster to bring it to.
 type Key struct {
 	Cluster string
 	imagestreamtag.Ref
 }
 
-// String is "cluster_namespace/stream:tag": no namespace has an underscore.
+// String returns "cluster_namespace/stream:tag". It is unambiguous because a namespace has no underscore.
 func (k Key) String() string { return k.Cluster + "_" + k.Ref.String() }
 
-// ParseKey reads what [Key.String] writes.
+// ParseKey is the inverse of [Key.String].
 func ParseKey(text string) (Key, error) {
 	slash := strings.Index(text, "/")
 	i := strings.LastIndex(text[:max(slash, 0)], "_")

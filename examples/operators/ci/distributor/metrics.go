@@ -4,10 +4,10 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // Metrics count the imports that were answered. It is a prometheus.Collector.
 //
-// Concurrency: from any goroutine. A nil one counts nothing.
+// Concurrency: all methods may be called from any goroutine. A nil *Metrics counts nothing.
 type Metrics struct{ succeeded, failed *prometheus.CounterVec }
 
-// NewMetrics returns metrics that have counted nothing.
+// NewMetrics returns metrics whose counters are zero.
 func NewMetrics() *Metrics {
 	counter := func(name, help string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"controller", "cluster", "namespace", "name"})

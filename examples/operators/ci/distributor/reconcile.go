@@ -19,7 +19,7 @@ import (
 // Reconcile brings a tag to a cluster.
 func (d *distributor) Reconcile(ctx context.Context, k Key) (reconcile.Result, error) {
 	err := d.bring(ctx, k)
-	if apierrors.IsConflict(err) { // somebody else works on the same stream: nothing is wrong
+	if apierrors.IsConflict(err) { // another worker changed the same stream: not an error
 		klog.FromContext(ctx).V(2).Info("Conflict, trying again", "err", err)
 		return reconcile.Result{RequeueAfter: time.Second}, nil
 	}
@@ -51,7 +51,7 @@ func (d *distributor) bring(ctx context.Context, k Key) error {
 	return d.ensureImage(ctx, target, k, tag, from)
 }
 
-// pullSpec is where the image of a tag is pulled from.
+// pullSpec returns where the image of a tag is pulled from.
 func (d *distributor) pullSpec(tag *imagestreamtag.Tag) string {
 	if spec := tag.Stream.SpecTag(tag.Tag); spec != nil && spec.Reference && spec.From != nil && spec.From.Kind == api.DockerImage {
 		return spec.From.Name
@@ -68,7 +68,7 @@ func (d *distributor) isForbidden(reference string) bool {
 	return false
 }
 
-// ensureImage has the tag imported, unless it is there, and looks what became of an import that was asked for before.
+// ensureImage requests the import of a tag unless it is there, and handles the answer to an earlier request.
 func (d *distributor) ensureImage(ctx context.Context, target client.Client, k Key, tag *imagestreamtag.Tag, from string) error {
 	wanted := importOf(k, from)
 	before := &api.ImageStreamImport{}
@@ -81,7 +81,7 @@ func (d *distributor) ensureImage(ctx context.Context, target client.Client, k K
 	same := found && before.Spec.Images[0].From == wanted.Spec.Images[0].From
 	if found && !answered && same {
 		d.failures.set(k, true)
-		return nil // its answer is an event
+		return nil // the answer is an event
 	}
 	d.failures.set(k, false)
 	current, err := imageIn(ctx, target, k.Ref, found)
@@ -115,7 +115,7 @@ func (d *distributor) ensureImage(ctx context.Context, target client.Client, k K
 	return nil
 }
 
-// judge counts the answer to an import, and is its error.
+// judge counts the answer to an import, and returns its error.
 func (d *distributor) judge(ctx context.Context, k Key, answer *api.ImageImportStatus) error {
 	if answer.Image == nil {
 		d.o.Metrics.count(k, false)
@@ -126,7 +126,7 @@ func (d *distributor) judge(ctx context.Context, k Key, answer *api.ImageImportS
 	return nil
 }
 
-// imageIn is the image that the tag points at in the build cluster; live asks the server.
+// imageIn returns the image that the tag points at in the build cluster. If live, it asks the server.
 func imageIn(ctx context.Context, target client.Client, ref imagestreamtag.Ref, live bool) (string, error) {
 	stream := &api.ImageStream{}
 	if err := target.Get(ctx, ref.StreamKey(), stream, client.ReadOptions{Live: live, ReadOnly: !live}); err != nil {

@@ -24,7 +24,7 @@ const (
 	configAnnotation = "release.openshift.io/config"
 )
 
-// Rules are what the Role in the build clusters allows. Who creates it must be allowed that as well.
+// Rules returns the rules of the Role in the build clusters. A user that creates the Role must have them as well.
 func Rules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{
 		APIGroups: []string{api.ImageGroup.Group}, Resources: []string{"imagestreams", "imagestreams/layers", "imagestreamtags"},
@@ -38,7 +38,7 @@ func Caches() []client.CacheOf {
 	return []client.CacheOf{{Object: &rbacv1.Role{}, Informer: mine}, {Object: &rbacv1.RoleBinding{}, Informer: mine}}
 }
 
-// ensureAccess lets ci-operator use the images of the namespace.
+// ensureAccess grants ci-operator access to the images of the namespace.
 func ensureAccess(ctx context.Context, c client.Client, namespace string) error {
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: roleName}}
 	_, err := client.CreateOrUpdate(ctx, c, role, func() error {
@@ -60,7 +60,7 @@ func ensureAccess(ctx context.Context, c client.Client, namespace string) error 
 	return nil
 }
 
-// ensureStream has the stream of the tag in the build cluster. The tags of others stay as they are.
+// ensureStream creates the tag's stream in the build cluster, or updates it. It keeps the tags of others.
 func ensureStream(ctx context.Context, c client.Client, tag *imagestreamtag.Tag) error {
 	stream := &api.ImageStream{}
 	err := c.Get(ctx, tag.StreamKey(), stream)
@@ -84,7 +84,7 @@ func ensureStream(ctx context.Context, c client.Client, tag *imagestreamtag.Tag)
 	case missing:
 		err = c.Create(ctx, stream)
 	case !reflect.DeepEqual(before, stream):
-		err = c.Update(ctx, stream) // a conflict, if somebody else has changed it
+		err = c.Update(ctx, stream) // fails with a conflict if another writer has changed it
 	default:
 		return nil
 	}
@@ -94,11 +94,11 @@ func ensureStream(ctx context.Context, c client.Client, tag *imagestreamtag.Tag)
 	return nil
 }
 
-// importOf is the wish for the image of a tag.
+// importOf returns the import of a tag's image.
 func importOf(k Key, from string) *api.ImageStreamImport {
 	policy := api.LocalReference
 	if strings.HasPrefix(from, "quay.io/") || strings.HasPrefix(from, "quay-proxy.ci.openshift.org/") {
-		policy = api.SourceReference // which is where it is; nothing is gained by another copy
+		policy = api.SourceReference // the image's own registry; a copy would gain nothing
 	}
 	digest := sha256.Sum256([]byte(k.Ref.String()))
 	return &api.ImageStreamImport{

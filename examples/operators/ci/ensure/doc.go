@@ -1,2 +1,3 @@
-// Package ensure brings single objects into the state that several of the CI operators need: it writes nothing when they are.
+// Package ensure brings single objects into the state that several of the CI operators need. It writes nothing if they
+// are in that state.
 package ensure

@@ -25,10 +25,10 @@ const (
 	clusterMonitoring = "openshift.io/cluster-monitoring"
 )
 
-// withoutCopies are the namespaces that get no copy of the pull secret: they have their own.
+// withoutCopies are the namespaces that get no copy of the pull secret, because they have their own.
 var withoutCopies = []string{PullSecretNamespace, "test-credentials"}
 
-// Namespace creates the namespace if it is missing, and has nobody monitor it.
+// Namespace creates the namespace if it is missing, and switches monitoring off for it.
 //
 // Source: EnsureNamespaceNotMonitored in pkg/controller/util/namespace.go of openshift/ci-tools.
 func Namespace(ctx context.Context, c client.Client, name string) error {
@@ -53,8 +53,8 @@ func Namespace(ctx context.Context, c client.Client, name string) error {
 	return nil
 }
 
-// PullSecret gives the namespace a copy of the credentials for the registry, which it creates or updates. Secrets are read from
-// the server, not from a cache: this is rarely called, and no cache of Secrets is worth that.
+// PullSecret creates or updates a copy of the registry's credentials in the namespace. It reads Secrets from the
+// server: it is called too rarely to justify a cache of Secrets.
 //
 // Errors: when there are no credentials to copy.
 //
@@ -75,7 +75,7 @@ func PullSecret(ctx context.Context, c client.Client, namespace string) error {
 	switch {
 	case apierrors.IsNotFound(err):
 		err = c.Create(ctx, wanted)
-	case err == nil && current.Type != wanted.Type: // which cannot be changed
+	case err == nil && current.Type != wanted.Type: // the type cannot be changed
 		if err = c.Delete(ctx, current, client.OnlyThis(current)); err == nil {
 			err = c.Create(ctx, wanted)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// begin makes the job of ec, or finds the one that a process before this one made.
+// begin creates the job of ec, or finds the one that an earlier process created.
 func (p *provisioner) begin(ctx context.Context, ec *api.EphemeralCluster) (reconcile.Result, error) {
 	if err := p.o.validate(ec); err != nil {
 		ec.Status.Phase = api.Failed
@@ -37,7 +37,7 @@ func (p *provisioner) begin(ctx context.Context, ec *api.EphemeralCluster) (reco
 		}
 		return p.bind(ec, &jobs[0]), nil
 	}
-	if life := p.o.lifeOf(ec, time.Now()); life.over() { // nobody was there to make it in time
+	if life := p.o.lifeOf(ec, time.Now()); life.over() { // no process was running to make it in time
 		ec.Status.Phase = api.Failed
 		set(ec, api.ProwJobCreating, false, api.TimeToLiveOverReason, life.String())
 		return reconcile.Result{}, nil
@@ -48,7 +48,7 @@ func (p *provisioner) begin(ctx context.Context, ec *api.EphemeralCluster) (reco
 		set(ec, api.ProwJobCreating, true, api.CIOperatorJobsGenerateFailureReason, err.Error())
 		return reconcile.Result{}, reconcile.Terminal(err)
 	}
-	if err := p.addFinalizer(ctx, ec); err != nil { // before there is something to be finalized
+	if err := p.addFinalizer(ctx, ec); err != nil { // before there is something to finalize
 		return reconcile.Result{}, err
 	}
 	if err := p.create(ctx, job); err != nil {
@@ -59,7 +59,7 @@ func (p *provisioner) begin(ctx context.Context, ec *api.EphemeralCluster) (reco
 	return p.bind(ec, job), nil
 }
 
-// create creates the job, unless it is there after all: the cache of a process that has just begun may not know it yet.
+// create creates the job, unless it exists: the cache of a process that has just started may not have it yet.
 func (p *provisioner) create(ctx context.Context, job *api.ProwJob) error {
 	err := p.hub.Create(ctx, job)
 	if apierrors.IsAlreadyExists(err) {
@@ -77,7 +77,7 @@ func (p *provisioner) bind(ec *api.EphemeralCluster, job *api.ProwJob) reconcile
 	return reconcile.Result{RequeueAfter: p.o.Polling}
 }
 
-// jobsOf are the jobs that run for ec, but not those for an earlier one of its name.
+// jobsOf returns the jobs that run for ec, without those for an earlier EphemeralCluster of the same name.
 func (p *provisioner) jobsOf(ctx context.Context, ec *api.EphemeralCluster) (jobs []api.ProwJob, err error) {
 	var list api.ProwJobList
 	if err := p.hub.List(ctx, &list, client.InNamespace(JobNamespace), client.MatchingLabels{api.EphemeralClusterLabel: ec.Name}); err != nil {

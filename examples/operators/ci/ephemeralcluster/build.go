@@ -16,9 +16,10 @@ import (
 )
 
 const (
-	// DoneSignal is the name of the Secret that tells a job that its cluster is not needed any more.
+	// DoneSignal is the name of the Secret that tells a job that its cluster is no longer needed.
 	DoneSignal = "test-done-signal"
-	// Credentials is the name of the Secret that a job puts the kubeconfig into; with a claim, Hive makes two others.
+	// Credentials is the name of the Secret that a job writes the kubeconfig to. With a claim, Hive makes two others
+	// instead.
 	Credentials     = testName
 	hiveKubeconfig  = testName + "-hive-admin-kubeconfig"
 	hivePassword    = testName + "-hive-admin-password"
@@ -28,7 +29,7 @@ const (
 	passwordKey = "kubeAdminPassword"
 )
 
-// namespaceOf is the namespace in which the job runs; empty while there is none.
+// namespaceOf returns the namespace in which the job runs, or "" while there is none.
 func namespaceOf(ctx context.Context, build client.Client, job *api.ProwJob, opts ...client.ListOption) (string, error) {
 	var list corev1.NamespaceList
 	if err := build.List(ctx, &list, append(opts, client.MatchingLabels{api.JobIDLabel: job.Name})...); err != nil {
@@ -41,14 +42,15 @@ func namespaceOf(ctx context.Context, build client.Client, job *api.ProwJob, opt
 	return list.Items[0].Name, nil
 }
 
-// credentialsOf reads the credentials of the cluster that a job has made; missing says what is not there yet.
+// credentialsOf reads the credentials of the cluster that a job has made. missing names what is not there yet.
 func credentialsOf(ctx context.Context, build client.Client, namespace string, claimed bool) (found map[string][]byte, missing string, err error) {
 	if namespace == "" {
 		return nil, api.NamespaceNotFoundMessage, nil
 	}
 	read := func(name, key string) ([]byte, error) {
 		secret := &corev1.Secret{}
-		err := build.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret, client.Live) // no cache is worth it
+		// Too rare for a cache.
+		err := build.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret, client.Live)
 		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("get secret %s/%s: %w", namespace, name, err)
 		}
@@ -69,9 +71,9 @@ func credentialsOf(ctx context.Context, build client.Client, namespace string, c
 	return map[string][]byte{kubeconfigKey: kubeconfig, passwordKey: password}, "", nil
 }
 
-// keepCredentials puts the credentials into a Secret that ec owns, and returns its name.
+// keepCredentials writes the credentials to a Secret that ec owns, and returns its name.
 //
-// Errors: when a Secret of that name is somebody else's.
+// Errors: when a Secret of that name has another owner.
 func (p *provisioner) keepCredentials(ctx context.Context, ec *api.EphemeralCluster, data map[string][]byte) (string, error) {
 	wanted := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ec.Namespace, Name: ec.Name + "-credentials"}, Data: data}
 	if err := client.SetControllerReference(ec, wanted, p.hub.Scheme()); err != nil {
@@ -94,7 +96,7 @@ func (p *provisioner) keepCredentials(ctx context.Context, ec *api.EphemeralClus
 	return wanted.Name, nil
 }
 
-// signal creates the Secret that the job waits for, unless it is there.
+// signal creates the Secret that the job waits for, unless it exists.
 func signal(ctx context.Context, build client.Client, namespace string) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: DoneSignal}}
 	err := build.Get(ctx, client.ObjectKeyFromObject(secret), secret, client.Live)

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// testName is what the job runs, and the name of the Secret that it puts the credentials into.
+	// testName is the name of the test that the job runs, and of the Secret that it writes the credentials to.
 	testName = "cluster-provisioning"
-	// uidAnnotation tells the jobs of two EphemeralClusters of one name apart.
+	// uidAnnotation distinguishes the jobs of two EphemeralClusters of the same name.
 	uidAnnotation = "ci.openshift.io/ephemeral-cluster-uid"
 )
 
-// defaultResources are what a job's steps get, unless ec says otherwise.
+// defaultResources are the resources of a job's steps, unless ec sets others.
 var defaultResources = map[string]runtime.RawExtension{
 	"*": {Raw: []byte(`{"requests":{"cpu":"200m","memory":"400Mi"}}`)},
 }
@@ -45,12 +45,12 @@ type ciOperatorTest struct {
 type ciOperatorSteps struct {
 	ClusterProfile string            `json:"cluster_profile,omitempty"`
 	Env            map[string]string `json:"env,omitempty"`
-	// Test waits for the signal that the cluster is not needed any more.
+	// Test waits for the signal that the cluster is no longer needed.
 	Test     []map[string]string `json:"test"`
 	Workflow string              `json:"workflow"`
 }
 
-// ciOperatorConfigOf is what ci-operator is told, as YAML.
+// ciOperatorConfigOf returns the configuration for ci-operator, as YAML.
 func (o *Options) ciOperatorConfigOf(ec *api.EphemeralCluster) (string, error) {
 	spec := &ec.Spec.CIOperator
 	if spec.Test.ClusterClaim == nil && len(spec.Releases) == 0 {
@@ -86,7 +86,7 @@ func (o *Options) ciOperatorConfigOf(ec *api.EphemeralCluster) (string, error) {
 	return string(text), nil
 }
 
-// jobFor is the ProwJob of ec. Its name follows from ec alone.
+// jobFor returns the ProwJob of ec. Its name depends on ec alone.
 func (o *Options) jobFor(ec *api.EphemeralCluster) (*api.ProwJob, error) {
 	config, err := o.ciOperatorConfigOf(ec)
 	if err != nil {

@@ -21,13 +21,13 @@ import (
 	"github.com/flyball-dev/flyball/reconcile/predicate"
 )
 
-// The names of the controllers: of EphemeralClusters, and of ProwJobs whose EphemeralCluster is gone.
+// The names of the controllers: one of EphemeralClusters, one of ProwJobs whose EphemeralCluster is gone.
 const (
 	Name        = "ephemeral-cluster-provisioner"
 	OrphansName = "ephemeral-cluster-orphans"
 )
 
-// The only namespace whose EphemeralClusters are looked at, and that of their ProwJobs.
+// The only namespace in which EphemeralClusters are handled, and the namespace of their ProwJobs.
 const (
 	Namespace    = "ephemeral-cluster"
 	JobNamespace = "ci"
@@ -35,19 +35,20 @@ const (
 
 // Options configure the controllers. The zero value works.
 type Options struct {
-	// Polling is the time between two looks at a build cluster, of which nothing tells. Zero means a minute.
+	// Polling is the time between two checks of a build cluster, which is not watched. Zero means a minute.
 	Polling time.Duration
-	// TimeToLive is the age at which a cluster is torn down whose spec does not say. Zero means never.
+	// TimeToLive is the age at which a cluster is torn down if its spec does not set one. Zero means never.
 	TimeToLive time.Duration
 	// BuildCluster is where jobs run. Empty means build01.
 	BuildCluster string
-	// CLIImage is the tag of the image with the oc command, that every job gets. Empty means ocp/4.21:cli.
+	// CLIImage is the tag of the image with the oc command, which every job gets. Empty means ocp/4.21:cli.
 	CLIImage string
-	// Profiles are the cluster profiles that there are, with the owners who may use them; without owners everybody may.
+	// Profiles are the existing cluster profiles, with the owners that may use them. A profile without owners is open
+	// to all.
 	Profiles map[string][]Owner
 	// PrivilegedTenants may use every profile.
 	PrivilegedTenants []string
-	// Metrics, when not nil, are kept up to date every MetricsInterval; zero means a minute.
+	// Metrics, if not nil, are updated every MetricsInterval. Zero means a minute.
 	Metrics         *Metrics
 	MetricsInterval time.Duration
 }
@@ -63,7 +64,7 @@ func (o Options) withDefaults() Options {
 // provisioner reconciles EphemeralClusters.
 type provisioner struct {
 	hub client.Client
-	// builds are the clients of the build clusters, by name.
+	// builds holds the clients of the build clusters, by name.
 	builds map[string]client.Client
 	o      Options
 }
@@ -94,12 +95,12 @@ func Add(f *fleet.Fleet, o Options) error {
 	return f.Hub.Manager.Add(&census{hub: f.Hub.Client, metrics: o.Metrics, interval: o.MetricsInterval})
 }
 
-// isOurs says whether a ProwJob runs for an EphemeralCluster.
+// isOurs reports whether a ProwJob runs for an EphemeralCluster.
 func isOurs(job informer.Object) bool {
 	return job.GetNamespace() == JobNamespace && job.GetLabels()[api.EphemeralClusterLabel] != ""
 }
 
-// clusterOf is the EphemeralCluster that a ProwJob runs for.
+// clusterOf returns a request for the EphemeralCluster that a ProwJob runs for.
 func clusterOf(_ context.Context, job informer.Object) []reconcile.Request {
 	if !isOurs(job) {
 		return nil
@@ -136,7 +137,8 @@ func (p *provisioner) Reconcile(ctx context.Context, r reconcile.Request) (resul
 	done := finished(ec)
 	if failed := p.writeStatus(ctx, before, ec); failed != nil {
 		if err != nil {
-			return result, fmt.Errorf("%w (which should have said: %v)", failed, err) // must come again, even if err must not
+			// Must be retried, even if err must not.
+			return result, fmt.Errorf("%w (which should have said: %v)", failed, err)
 		}
 		return result, failed
 	}
@@ -146,12 +148,12 @@ func (p *provisioner) Reconcile(ctx context.Context, r reconcile.Request) (resul
 	return result, err
 }
 
-// finished says whether there is a job, and nothing more to come of it.
+// finished reports whether there is a job, and nothing remains to be done about it.
 func finished(ec *api.EphemeralCluster) bool {
 	return ec.Status.ProwJobID != "" && (ec.Status.Phase == api.Deprovisioned || ec.Status.Phase == api.Failed)
 }
 
-// writeStatus writes the status of ec, if it is not as before.
+// writeStatus writes the status of ec, if it differs from before.
 func (p *provisioner) writeStatus(ctx context.Context, before, ec *api.EphemeralCluster) error {
 	conditions.Sort(ec.Status.Conditions)
 	if equality.Semantic.DeepEqual(before.Status, ec.Status) {
@@ -166,7 +168,7 @@ func (p *provisioner) writeStatus(ctx context.Context, before, ec *api.Ephemeral
 	return nil
 }
 
-// set sets a condition; its time is that of its last change between True and False.
+// set sets a condition. Its time is that of its last change between True and False.
 func set(ec *api.EphemeralCluster, condition string, isTrue bool, reason, message string) {
 	c := metav1.Condition{Type: condition, Status: metav1.ConditionFalse, Reason: reason, Message: message}
 	if isTrue {

@@ -10,7 +10,8 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// end has the job of ec, which is being deleted, take its cluster down, and lets go of ec when that is done or cannot be.
+// end handles the deletion of ec. It makes the job take its cluster down, and removes the finalizer when that is done
+// or impossible.
 func (p *provisioner) end(ctx context.Context, ec *api.EphemeralCluster) (reconcile.Result, error) {
 	if !client.ContainsFinalizer(ec, api.DependentProwJobFinalizer) {
 		return reconcile.Result{}, nil
@@ -28,14 +29,14 @@ func (p *provisioner) end(ctx context.Context, ec *api.EphemeralCluster) (reconc
 		waiting = waiting || waits
 	}
 	if waiting {
-		return reconcile.Result{RequeueAfter: p.o.Polling}, nil // in case that the namespace goes without the job
+		return reconcile.Result{RequeueAfter: p.o.Polling}, nil // in case the namespace goes without the job
 	}
 	klog.FromContext(ctx).V(2).Info("Nothing depends on the cluster any more")
 	return reconcile.Result{}, p.removeFinalizer(ctx, ec)
 }
 
-// boundJobs are the jobs that must end with ec: the one it names, or those that name it, if the process that created one died
-// before it could say so.
+// boundJobs returns the jobs that must end with ec: the one that it names, or else those that name it. (The process
+// that created one may have died before it wrote the status.)
 func (p *provisioner) boundJobs(ctx context.Context, ec *api.EphemeralCluster) ([]api.ProwJob, error) {
 	if ec.Status.ProwJobID == "" {
 		return p.jobsOf(ctx, ec)
@@ -47,8 +48,8 @@ func (p *provisioner) boundJobs(ctx context.Context, ec *api.EphemeralCluster) (
 	return []api.ProwJob{*job}, nil
 }
 
-// endJob tells the job in the build cluster that it shall end, or aborts it where it cannot be told; waits says that it is
-// still at it.
+// endJob tells the job in the build cluster to end, or aborts it if it cannot be told. waits means that the job is
+// still running.
 func (p *provisioner) endJob(ctx context.Context, job *api.ProwJob, why string) (waits bool, err error) {
 	if job.Complete() {
 		return false, nil
@@ -58,7 +59,7 @@ func (p *provisioner) endJob(ctx context.Context, job *api.ProwJob, why string) 
 		return false, p.abort(ctx, job, why+"there is no client for the build cluster")
 	}
 	namespace, err := namespaceOf(ctx, build, job)
-	if err == nil && namespace == "" { // which the server is asked about before it is believed: an abort cannot be undone
+	if err == nil && namespace == "" { // ask the server before believing the cache: an abort cannot be undone
 		namespace, err = namespaceOf(ctx, build, job, client.Live)
 	}
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// follow looks what came of ec's job, and says so in the status. The caller writes the status, and then removes the finalizer
-// when that says that it is over.
+// follow checks the progress of ec's job, and sets the status accordingly. The caller writes the status, and then
+// removes the finalizer if the status is final.
 func (p *provisioner) follow(ctx context.Context, ec *api.EphemeralCluster) (reconcile.Result, error) {
 	if finished(ec) {
 		return reconcile.Result{}, nil
@@ -59,7 +59,7 @@ func (p *provisioner) follow(ctx context.Context, ec *api.EphemeralCluster) (rec
 	return result, err
 }
 
-// job is the job of that name; nil if it is gone. Before that is believed the server is asked.
+// job returns the job of that name, or nil if it is gone. It asks the server before it believes that.
 func (p *provisioner) job(ctx context.Context, name string) (*api.ProwJob, error) {
 	job, key := &api.ProwJob{}, client.ObjectKey{Namespace: JobNamespace, Name: name}
 	err := p.hub.Get(ctx, key, job)
@@ -75,7 +75,7 @@ func (p *provisioner) job(ctx context.Context, name string) (*api.ProwJob, error
 	return job, nil
 }
 
-// complete says what the end of the job means.
+// complete sets the status for a job that has ended.
 func complete(ec *api.EphemeralCluster, job *api.ProwJob) {
 	if job.Status.State == api.SuccessState {
 		ec.Status.Phase = api.Deprovisioned
@@ -90,14 +90,14 @@ func complete(ec *api.EphemeralCluster, job *api.ProwJob) {
 	set(ec, api.ProwJobCompleted, true, api.ProwJobFailureReason, message)
 }
 
-// provision copies the credentials when there are some.
+// provision copies the credentials when they exist.
 func (p *provisioner) provision(ctx context.Context, ec *api.EphemeralCluster, build client.Client, namespace string) (reconcile.Result, error) {
 	found, missing, err := credentialsOf(ctx, build, namespace, ec.Spec.CIOperator.Test.ClusterClaim != nil)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	if found == nil {
-		if ec.Status.Phase != api.Ready { // the job takes them away itself, at its end
+		if ec.Status.Phase != api.Ready { // the job removes them itself at its end
 			ec.Status.Phase = api.Provisioning
 			set(ec, api.ClusterReady, false, api.SecretsFetchFailureReason, missing)
 		}
@@ -113,10 +113,10 @@ func (p *provisioner) provision(ctx context.Context, ec *api.EphemeralCluster, b
 	}
 	ec.Status.SecretRef, ec.Status.Phase = name, api.Ready
 	set(ec, api.ClusterReady, true, api.ClusterReadyReason, "")
-	return reconcile.Result{}, nil // the next thing to come is an event: of the job, or of ec
+	return reconcile.Result{}, nil // the next change is an event of the job or of ec
 }
 
-// tearDown tells the job that the cluster is not needed any more.
+// tearDown tells the job that the cluster is no longer needed.
 func (p *provisioner) tearDown(ctx context.Context, ec *api.EphemeralCluster, build client.Client, namespace string) (reconcile.Result, error) {
 	if namespace == "" {
 		set(ec, api.TestCompleted, false, api.CreateTestCompletedSecretFailureReason, api.NamespaceNotFoundMessage)

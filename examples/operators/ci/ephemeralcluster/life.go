@@ -7,15 +7,15 @@ import (
 	"github.com/flyball-dev/flyball/examples/operators/ci/api"
 )
 
-// life is how long a cluster may be there.
+// life is the lifetime of a cluster.
 type life struct {
-	// ttl is how long that is; zero is for ever.
+	// ttl is the whole lifetime. Zero means unlimited.
 	ttl time.Duration
-	// left is what is left of it; zero or less when it is over. It has no meaning without a ttl.
+	// left is the time left, zero or less when it is over. It has no meaning without a ttl.
 	left time.Duration
 }
 
-// lifeOf returns how long ec may be there, at now. It begins when ec was created.
+// lifeOf returns the lifetime of ec at now. It begins with the creation of ec.
 func (o *Options) lifeOf(ec *api.EphemeralCluster, now time.Time) life {
 	ttl := o.TimeToLive
 	if ec.Spec.TimeToLive != nil {
@@ -26,7 +26,7 @@ func (o *Options) lifeOf(ec *api.EphemeralCluster, now time.Time) life {
 
 func (l life) over() bool { return l.ttl > 0 && l.left <= 0 }
 
-// sooner returns the delay until the end of the life or d, whichever is less; d of zero is no delay.
+// sooner returns the shorter of the remaining lifetime and d. A zero d means no delay.
 func (l life) sooner(d time.Duration) time.Duration {
 	if l.ttl > 0 && l.left > 0 && (d == 0 || l.left < d) {
 		return l.left

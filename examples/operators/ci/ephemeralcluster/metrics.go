@@ -14,19 +14,19 @@ import (
 	"github.com/flyball-dev/flyball/examples/operators/ci/api"
 )
 
-// Metrics are how many EphemeralClusters there are, and how long they took. It is a prometheus.Collector.
+// Metrics measure how many EphemeralClusters there are, and how long they took. It is a prometheus.Collector.
 //
-// Concurrency: from any goroutine. A nil one measures nothing.
+// Concurrency: all methods may be called from any goroutine. A nil *Metrics measures nothing.
 type Metrics struct {
 	provisioning, deprovisioning prometheus.Histogram
 	count                        *prometheus.Desc
 
 	mu sync.Mutex
-	// counts are those of the last round: what is not in it is not reported any more.
+	// counts are those of the last census. What is not in it is no longer reported.
 	counts map[kind]int
 }
 
-// kind is what clusters are counted by.
+// kind is the set of properties that clusters are counted by.
 type kind struct {
 	konfluxCluster, konfluxTenant, profile, workflow string
 	phase                                            api.EphemeralClusterPhase
@@ -34,7 +34,7 @@ type kind struct {
 
 var buckets = []float64{300, 600, 900, 1200, 1800, 2700, 3600, 5400, 7200, 10800}
 
-// NewMetrics returns metrics that have seen nothing.
+// NewMetrics returns metrics without any measurements.
 func NewMetrics() *Metrics {
 	histogram := func(name, help string) prometheus.Histogram {
 		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
@@ -54,7 +54,7 @@ func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	m.deprovisioning.Describe(out)
 }
 
-// Collect implements prometheus.Collector. All counts are of one round.
+// Collect implements prometheus.Collector. All counts are of one census.
 func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	m.mu.Lock()
 	counts := maps.Clone(m.counts)
@@ -66,7 +66,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	m.deprovisioning.Collect(out)
 }
 
-// observe measures what a change of phase ends.
+// observe measures the duration of the phase that a change ends.
 func (m *Metrics) observe(before, after *api.EphemeralCluster) {
 	if m == nil || before.Status.Phase == after.Status.Phase {
 		return
@@ -81,17 +81,17 @@ func (m *Metrics) observe(before, after *api.EphemeralCluster) {
 	}
 }
 
-// census counts the clusters from time to time, while this process leads.
+// census counts the clusters at intervals, while this process leads.
 type census struct {
 	hub      client.Client
 	metrics  *Metrics
 	interval time.Duration
 }
 
-// Name names it in the manager.
+// Name is the name in the manager.
 func (c *census) Name() string { return "ephemeral-cluster-metrics" }
 
-// Run counts until ctx is done; then nothing is reported any more.
+// Run counts until ctx is done. After that nothing is reported.
 func (c *census) Run(ctx context.Context) error {
 	tick := time.NewTicker(c.interval)
 	defer tick.Stop()

@@ -11,7 +11,8 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// orphans reconciles ProwJobs whose EphemeralCluster is gone, although it had a finalizer: somebody took it off.
+// orphans reconciles ProwJobs whose EphemeralCluster is gone although it had a finalizer, because somebody removed the
+// finalizer by hand.
 type orphans struct{ *provisioner }
 
 // Reconcile implements reconcile.Reconciler.
@@ -34,7 +35,7 @@ func (o *orphans) Reconcile(ctx context.Context, r reconcile.Request) (reconcile
 	return reconcile.Result{}, err
 }
 
-// ownerIsGone asks the server before it believes the cache, which may not have the EphemeralCluster yet.
+// ownerIsGone asks the server rather than the cache, which may not have the EphemeralCluster yet.
 func (o *orphans) ownerIsGone(ctx context.Context, job *api.ProwJob) (bool, error) {
 	ec, key := &api.EphemeralCluster{}, client.ObjectKey{Namespace: Namespace, Name: job.Labels[api.EphemeralClusterLabel]}
 	err := o.hub.Get(ctx, key, ec)
@@ -47,6 +48,6 @@ func (o *orphans) ownerIsGone(ctx context.Context, job *api.ProwJob) (bool, erro
 	case err != nil:
 		return false, fmt.Errorf("get EphemeralCluster %s: %w", key.Name, err)
 	default:
-		return uid != "" && uid != string(ec.UID), nil // another one has its name
+		return uid != "" && uid != string(ec.UID), nil // another object has its name
 	}
 }

@@ -13,7 +13,7 @@ type Owner struct {
 	Tenant  string `json:"tenant"`
 }
 
-// validate says why ec may not have what it asks for.
+// validate returns an error if ec may not have what it requests.
 func (o *Options) validate(ec *api.EphemeralCluster) error {
 	if ttl := ec.Spec.TimeToLive; ttl != nil && ttl.Duration <= 0 {
 		return fmt.Errorf("timeToLive is %v: it must be positive", ttl.Duration)

@@ -19,32 +19,32 @@ import (
 type Options struct {
 	// Hub is the name of the main cluster.
 	Hub string
-	// Manager are the options of the hub's manager. Those of the build clusters have its caches and nothing else of it.
+	// Manager are the options of the hub's manager. The managers of the build clusters share only its cache options.
 	Manager manager.Options
-	// DryRun makes every client one that changes nothing.
+	// DryRun makes every client discard its writes.
 	DryRun bool
-	// HubResync has the hub's objects looked at again. Zero means never.
+	// HubResync is the interval at which all of the hub's objects are reconciled again. Zero means never.
 	HubResync time.Duration
 }
 
-// Cluster is one of a fleet.
+// Cluster is one cluster of a fleet.
 type Cluster struct {
 	Name    string
 	Manager *manager.Manager
-	// Client reads from the manager's caches, and writes unless the fleet is dry.
+	// Client reads from the manager's caches. It writes, unless DryRun is set.
 	Client client.Client
 }
 
 // Fleet is the clusters of a process.
 type Fleet struct {
 	Hub *Cluster
-	// Builds are the others, sorted by name.
+	// Builds are the build clusters, sorted by name.
 	Builds []*Cluster
 }
 
-// New makes the managers of all clusters. Nothing is asked of any before [Fleet.Run].
+// New makes the managers of all clusters. It sends no request; [Fleet.Run] does.
 //
-// Errors: no hub; configurations that no client can be made of.
+// Errors: no hub; configurations from which no client can be made.
 func New(configs map[string]*rest.Config, o Options) (*Fleet, error) {
 	if configs[o.Hub] == nil {
 		return nil, fmt.Errorf("there is no cluster %q among %q", o.Hub, slices.Sorted(maps.Keys(configs)))
@@ -61,7 +61,7 @@ func New(configs map[string]*rest.Config, o Options) (*Fleet, error) {
 		if name == o.Hub {
 			continue
 		}
-		// A build cluster that does not answer must not end the process: nobody waits for it.
+		// A build cluster that does not answer must not end the process, so the process does not wait for it.
 		c, err := newCluster(name, configs[name], manager.Options{
 			Informers: o.Manager.Informers, Caches: o.Manager.Caches, GracefulTimeout: o.Manager.GracefulTimeout, ServerTimeout: -1,
 		}, o.DryRun)
@@ -88,13 +88,13 @@ func newCluster(name string, config *rest.Config, o manager.Options, dryRun bool
 	return c, nil
 }
 
-// All are the clusters, the hub first.
+// All returns the clusters, the hub first.
 func (f *Fleet) All() []*Cluster { return append([]*Cluster{f.Hub}, f.Builds...) }
 
-// Run runs all of them until ctx is done.
+// Run runs all clusters until ctx is done.
 func (f *Fleet) Run(ctx context.Context) error { return f.Hub.Manager.Run(ctx) }
 
-// Lookup returns the cluster of that name; nil if there is none.
+// Lookup returns the cluster of that name, or nil if there is none.
 func (f *Fleet) Lookup(name string) *Cluster {
 	for _, c := range f.All() {
 		if c.Name == name {
@@ -107,7 +107,7 @@ func (f *Fleet) Lookup(name string) *Cluster {
 // member is a build cluster's manager as a runnable of the hub's.
 type member struct{ *Cluster }
 
-// Name names it in logs and health.
+// Name is the name in logs and health.
 func (m member) Name() string { return "cluster-" + m.Cluster.Name }
 
 // Run runs the cluster's manager.
@@ -118,10 +118,11 @@ func (m member) Run(ctx context.Context) error {
 	return nil
 }
 
-// Health is what the cluster's manager lacks, once it runs.
+// Health returns why the cluster's manager is not ready, once it runs.
 func (m member) Health() error { return m.Manager.Ready() }
 
-// Late is the source s for which nobody waits: one in a cluster that may be away, for a controller that works on others as well.
+// Late returns the source s without its start-up wait. It is for a cluster that may be unreachable, in a controller
+// that works on other clusters as well.
 func Late[K comparable](s reconcile.Source[K]) reconcile.Source[K] { return &late[K]{s} }
 
 type late[K comparable] struct{ reconcile.Source[K] }

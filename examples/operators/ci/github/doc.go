@@ -1,2 +1,2 @@
-// Package github asks what commit a branch of a repository is at: GitHub itself, or a file that says so.
+// Package github returns the commit that a branch of a repository is at. It asks GitHub, or reads a file.
 package github

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// File is a [Client] of a YAML file, which is read anew every time:
+// File is a [Client] that reads a YAML file, again for every call:
 //
 //	org/repo:
 //	  heads/main: 0a1b2c…

@@ -5,22 +5,22 @@ import (
 	"errors"
 )
 
-// Client tells where references are.
+// Client resolves references.
 //
-// Concurrency: from any goroutine.
+// Concurrency: all methods may be called from any goroutine.
 type Client interface {
 	// GetRef returns the commit that ref ("heads/main") of a repository is at.
 	//
-	// Errors: [ErrNotFound], [ErrTooManyRefs], which asking again does not mend; all others may pass.
+	// Errors: [ErrNotFound] and [ErrTooManyRefs] are permanent; all others may be temporary.
 	GetRef(ctx context.Context, org, repo, ref string) (sha string, err error)
 }
 
 var (
-	// ErrNotFound says that there is no such repository or reference, or that it may not be seen.
+	// ErrNotFound means that the repository or reference does not exist, or may not be seen.
 	ErrNotFound = errors.New("reference not found")
-	// ErrTooManyRefs says that there is none of exactly that name, but several that begin with it.
+	// ErrTooManyRefs means that no reference has exactly that name, but several begin with it.
 	ErrTooManyRefs = errors.New("query for the reference returned too many results")
 )
 
-// Permanent says that asking again would not help.
+// Permanent reports whether a retry would not help.
 func Permanent(err error) bool { return errors.Is(err, ErrNotFound) || errors.Is(err, ErrTooManyRefs) }

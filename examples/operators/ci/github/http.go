@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// maxAnswer bounds what is read of an answer.
+// maxAnswer bounds how much of an answer is read.
 const maxAnswer = 1 << 20
 
-// HTTPOptions configure [NewHTTP]. The zero value asks GitHub itself, without a token.
+// HTTPOptions configure [NewHTTP]. The zero value means GitHub, without a token.
 type HTTPOptions struct {
 	// Endpoint is the API's address. Empty means https://api.github.com.
 	Endpoint string
-	// TokenFile holds a token; it is read for every request, so that it may be renewed. Empty: requests carry none.
+	// TokenFile holds a token. It is read for every request, so that the token may be renewed. Empty sends no token.
 	TokenFile string
 	// Timeout bounds one request. Zero means 30 s.
 	Timeout time.Duration
-	// Transport makes the requests; nil means Go's default.
+	// Transport sends the requests. Nil means Go's default.
 	Transport http.RoundTripper
 }
 
@@ -33,11 +33,11 @@ type client struct {
 	http *http.Client
 }
 
-// NewHTTP returns a [Client] of GitHub's API. Nothing is asked before the first call.
+// NewHTTP returns a [Client] of GitHub's API. It sends no request before the first call.
 //
-// Errors: an endpoint that is no URL.
+// Errors: an endpoint that is not a URL.
 //
-// Source: https://docs.github.com/en/rest/git/refs; with a prefix of several references GitHub has answered with a list.
+// Source: https://docs.github.com/en/rest/git/refs; for a prefix of several references GitHub has answered with a list.
 func NewHTTP(o HTTPOptions) (Client, error) {
 	if o.Endpoint == "" {
 		o.Endpoint = "https://api.github.com"

@@ -9,11 +9,12 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// softDelete is the annotation of a tag in a stream's spec that is to be removed, but is kept for a while.
+// softDelete is the annotation of a tag in a stream's spec that is kept for a while before it is removed.
 const softDelete = "release.openshift.io/soft-delete"
 
-// Handler is the handler that queues what keys returns for every tag that an event is about: all tags of a stream that comes or
-// goes, else those whose history has changed, and those that are marked as deleted.
+// Handler returns a handler that queues what keys returns for every tag that an event is about. For a stream that
+// appears or goes, these are all its tags. Otherwise they are the tags whose history has changed or which are marked as
+// deleted.
 //
 // Source: pkg/util/imagestreamtagmapper of openshift/ci-tools.
 func Handler[K comparable](keys func(ctx context.Context, tag Ref) []K) reconcile.EventHandler[*api.ImageStream, K] {
@@ -37,7 +38,7 @@ func Handler[K comparable](keys func(ctx context.Context, tag Ref) []K) reconcil
 	}
 }
 
-// All are the tags that a stream has.
+// All returns the tags that a stream has.
 func All(s *api.ImageStream) (refs []Ref) {
 	if s == nil {
 		return nil
@@ -48,7 +49,7 @@ func All(s *api.ImageStream) (refs []Ref) {
 	return refs
 }
 
-// changed are the tags that an update is about, each once, in order.
+// changed returns the tags that an update is about, in order and without duplicates.
 func changed(old, obj *api.ImageStream) (refs []Ref) {
 	if obj.DeletionTimestamp != nil {
 		return All(obj)

@@ -12,23 +12,23 @@ import (
 // Ref names a tag of an ImageStream.
 type Ref struct{ Namespace, Stream, Tag string }
 
-// String is "namespace/stream:tag".
+// String returns "namespace/stream:tag".
 func (r Ref) String() string { return r.Namespace + "/" + r.Name() }
 
-// Name is "stream:tag".
+// Name returns "stream:tag".
 func (r Ref) Name() string { return r.Stream + ":" + r.Tag }
 
-// StreamKey names the ImageStream.
+// StreamKey returns the name of the ImageStream.
 func (r Ref) StreamKey() types.NamespacedName {
 	return types.NamespacedName{Namespace: r.Namespace, Name: r.Stream}
 }
 
-// Request is the request that names the tag.
+// Request returns the request that names the tag.
 func (r Ref) Request() reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: r.Name()}}
 }
 
-// New reads a tag's name "stream:tag".
+// New parses a tag's name "stream:tag".
 func New(namespace, name string) (Ref, error) {
 	stream, tag, ok := strings.Cut(name, ":")
 	if !ok || namespace == "" || stream == "" || tag == "" || strings.ContainsAny(tag, ":/") || strings.Contains(namespace+stream, "/") {
@@ -37,7 +37,7 @@ func New(namespace, name string) (Ref, error) {
 	return Ref{namespace, stream, tag}, nil
 }
 
-// Parse reads what [Ref.String] writes.
+// Parse is the inverse of [Ref.String].
 func Parse(text string) (Ref, error) {
 	namespace, name, ok := strings.Cut(text, "/")
 	if !ok {

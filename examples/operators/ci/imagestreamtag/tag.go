@@ -15,16 +15,16 @@ import (
 type Tag struct {
 	Ref
 	Stream *api.ImageStream
-	// Current is the newest entry of the tag's history, and Created its time.
+	// Current is the newest entry of the tag's history.
 	Current api.TagEvent
 	Created metav1.Time
-	// Image is what is known of the image; nil if nothing is.
+	// Image describes the image. It is nil if nothing is known of it.
 	Image *api.Image
 }
 
 // Get looks a tag up. Its objects may be shared with the cache.
 //
-// Errors: NotFound, if there is no such stream, or no image in the tag; those of the reader.
+// Errors: NotFound, if there is no such stream or the tag has no image; those of the reader.
 //
 // Source: pkg/util/imagestreamtagwrapper of openshift/ci-tools.
 func Get(ctx context.Context, c client.Reader, ref Ref, opts ...client.GetOption) (*Tag, error) {
@@ -46,7 +46,7 @@ func Get(ctx context.Context, c client.Reader, ref Ref, opts ...client.GetOption
 	return tag, nil
 }
 
-// getImage returns nil when nothing is known of the image.
+// getImage returns nil if nothing is known of the image.
 func getImage(ctx context.Context, c client.Reader, digest string, opts ...client.GetOption) (*api.Image, error) {
 	if digest == "" {
 		return nil, nil
@@ -59,7 +59,7 @@ func getImage(ctx context.Context, c client.Reader, digest string, opts ...clien
 	return image, err
 }
 
-// Labels are the labels of the tag's image; those of its image for amd64, if it is a manifest list.
+// Labels returns the labels of the tag's image. For a manifest list, they are those of its image for amd64.
 func (t *Tag) Labels(ctx context.Context, c client.Reader) (map[string]string, error) {
 	if t.Image == nil {
 		return nil, nil

@@ -1,6 +1,7 @@
-// Package importcleaner deletes TestImageStreamTagImports that are a week old: who needed the image has it, or has given up.
+// Package importcleaner deletes TestImageStreamTagImports that are a week old. By then the user has the image, or has
+// given up.
 //
-// The age follows from the object alone, so a process that starts again waits for what is left of it.
+// The age depends on the object alone, so a process that restarts waits only for the rest of the week.
 //
 // Source: pkg/controller/testimagestreamimportcleaner of openshift/ci-tools.
 package importcleaner

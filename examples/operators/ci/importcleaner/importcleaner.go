@@ -13,7 +13,7 @@ import (
 // Name is the controller's name, in the manager of each cluster.
 const Name = "test-image-import-cleaner"
 
-// MaxAge is how old an import gets.
+// MaxAge is the age at which an import is deleted.
 const MaxAge = 7 * 24 * time.Hour
 
 const workers = 10

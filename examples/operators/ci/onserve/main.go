@@ -1,5 +1,5 @@
-// Command onserve runs the CI operators and their stand-ins on two clusters, each a "flyball serve" in a process of its
-// own, with the configuration of package sample, until Ctrl-C.
+// Command onserve runs the CI operators and their stand-ins on two clusters until Ctrl-C, with the configuration of
+// package sample. Each cluster is a "flyball serve" in a process of its own.
 package main
 
 import (
@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// run starts everything, and stops it when ctx is done or, with play, when the story is told.
+// run starts everything, and stops it when ctx is done or, with play, when the story has ended.
 func run(ctx context.Context, flyball string, play bool, out io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "flyball-ci-")
 	if err != nil {
@@ -82,11 +82,11 @@ func run(ctx context.Context, flyball string, play bool, out io.Writer) (err err
 	return runBeside(ctx, o, play, s)
 }
 
-// runBeside runs the operators until ctx is done, or beside the story until it is told.
+// runBeside runs the operators until ctx is done or, with play, until the story has ended.
 func runBeside(ctx context.Context, o *process.Options, play bool, s *scenario.Stage) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	ended := make(chan error, 1) // what came of the operators, from the goroutine that runs them
+	ended := make(chan error, 1) // the operators' error, from the goroutine that runs them
 	go func() {
 		defer stop()
 		ended <- process.Run(ctx, o)
@@ -99,7 +99,7 @@ func runBeside(ctx context.Context, o *process.Options, play bool, s *scenario.S
 	return errors.Join(told, <-ended)
 }
 
-// addContext adds the current context of a kubeconfig under a name of its own.
+// addContext adds the current context of a kubeconfig under another name.
 func addContext(to *clientcmdapi.Config, name, path string) error {
 	from, err := clientcmd.LoadFromFile(path)
 	if err != nil {

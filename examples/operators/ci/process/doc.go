@@ -1,8 +1,9 @@
-// Package process is the program: flags, the clusters of a kubeconfig, the controllers that were asked for, and what ends it.
+// Package process is the program: its flags, the clusters of a kubeconfig, the requested controllers, and the reasons
+// to exit.
 //
-// It begins dry: unless told otherwise by --dry-run=false it does everything but change something. All that is wrong with the
-// flags is said at once. When the kubeconfig changes, the program gives its lease away and ends without an error, and who started
-// it starts it again.
+// By default it is a dry run: without --dry-run=false it does everything except write. It reports all errors in the
+// flags at once. When the kubeconfig changes, the program releases its lease and exits without an error, so that its
+// supervisor restarts it.
 //
 // Source: cmd/dptp-controller-manager of openshift/ci-tools.
 package process

@@ -15,8 +15,8 @@ import (
 	"github.com/flyball-dev/flyball/internal/kubeconfig"
 )
 
-// clusters are the contexts of the kubeconfig as clusters, by name, and the files that it is read from, as they were before. Where
-// it has no context of the hub's name, the hub is the cluster that this runs in.
+// clusters returns the contexts of the kubeconfig as clusters, by name, and the present state of the files that it is
+// read from. If there is no context with the hub's name, the hub is the cluster that the program runs in.
 func (o *Options) clusters() (configs map[string]*rest.Config, files *watchedFiles, err error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.Kubeconfig
@@ -49,16 +49,16 @@ func (o *Options) clusters() (configs map[string]*rest.Config, files *watchedFil
 	return configs, files, errors.Join(wrong...)
 }
 
-// tuned is a config with the limits that the flags say.
+// tuned returns a config with the limits that the flags set.
 func (o *Options) tuned(config *rest.Config) *rest.Config {
 	config.QPS, config.Burst, config.UserAgent = o.QPS, o.Burst, o.Name
 	return config
 }
 
-// errKubeconfigChanged is why the process ends when it does.
+// errKubeconfigChanged is the error that ends the process when the kubeconfig changes.
 var errKubeconfigChanged = errors.New("the kubeconfig has changed")
 
-// watchedFiles are files and a digest of what was in them; a file that was missing counts as empty.
+// watchedFiles holds files and a digest of their contents. A missing file counts as empty.
 type watchedFiles struct {
 	names  []string
 	before [sha256.Size]byte
@@ -79,21 +79,21 @@ func (f *watchedFiles) digest() [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// fileWatch ends the process when files are not as before. It looks at what is in them: a file of a Secret's volume is behind links
-// that are exchanged.
+// fileWatch ends the process when files change. It compares their contents, because the files of a Secret's volume are
+// behind symbolic links that are replaced.
 type fileWatch struct {
 	files    *watchedFiles
 	interval time.Duration
 	changed  context.CancelCauseFunc
 }
 
-// Name names it in the manager.
+// Name is the name in the manager.
 func (w *fileWatch) Name() string { return "kubeconfig" }
 
-// NeedLeaderElection says that followers end, too.
+// NeedLeaderElection returns false: followers end, too.
 func (w *fileWatch) NeedLeaderElection() bool { return false }
 
-// Run looks at the files until ctx is done.
+// Run checks the files at each interval until ctx is done.
 func (w *fileWatch) Run(ctx context.Context) error {
 	tick := time.NewTicker(w.interval)
 	defer tick.Stop()

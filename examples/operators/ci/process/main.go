@@ -11,8 +11,8 @@ import (
 	"github.com/flyball-dev/flyball/manager/ctrl"
 )
 
-// Main is the program with a command line, up to the exit code that it returns: 0 when it was stopped, when the kubeconfig has
-// changed, and for --help; 1 for an error; 2 for a command line that makes no sense. What is wrong is on stderr, all of it.
+// Main runs the program with a command line and returns the exit code: 0 when it was stopped, when the kubeconfig has
+// changed, and for --help; 1 for an error; 2 for an invalid command line. It writes all errors to stderr.
 func Main(args []string, stderr io.Writer) int {
 	o := NewOptions()
 	fs := pflag.NewFlagSet("ci", pflag.ContinueOnError)
@@ -22,7 +22,7 @@ func Main(args []string, stderr io.Writer) int {
 	switch {
 	case errors.Is(err, pflag.ErrHelp):
 		return 0
-	case err == nil && fs.NArg() > 0: // "--dry-run false" is one: it would run dry
+	case err == nil && fs.NArg() > 0: // "--dry-run false" has one: it would be a dry run
 		err = fmt.Errorf("there are no arguments: what is %q?", strings.Join(fs.Args(), " "))
 	}
 	if err != nil {

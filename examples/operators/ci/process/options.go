@@ -21,39 +21,39 @@ import (
 	"github.com/flyball-dev/flyball/manager/flags"
 )
 
-// The names of the controllers, as the flag has them.
+// The names of the controllers, as the flag spells them.
 const (
 	Promotion   = "promotionreconciler"
 	Distributor = "test_images_distributor"
 	Refresher   = "serviceaccount_secret_refresher"
 	Cleaner     = "testimagestreamimportcleaner"
 	Ephemeral   = "ephemeral_cluster_provisioner"
-	// Those stand in for what a cluster or a CI system has otherwise.
+	// The following stand in for what a cluster or a CI system has otherwise.
 	Minter   = "serviceaccount_secret_minter"
 	Importer = "fake_importer"
 	Runner   = "fake_job_runner"
 )
 
-// known are all controllers. People write them without the underscores, too: see controllerNamed.
+// known are all controllers. Users may also write them without underscores: see controllerNamed.
 var known = []string{Promotion, Distributor, Refresher, Cleaner, Ephemeral, Minter, Importer, Runner}
 
-// Options are what the flags say.
+// Options are the values of the flags.
 type Options struct {
 	*flags.Flags
 
 	Controllers []string
 	DryRun      bool
-	// HubContext is the kubeconfig's context that is the main cluster.
+	// HubContext is the kubeconfig's context of the main cluster.
 	HubContext string
 	// ConfigDir and JobsDir hold the configuration of the CI system.
 	ConfigDir, JobsDir string
-	// GitHubEndpoint, GitHubTokenFile and GitHubFile say whom to ask about branches.
+	// GitHubEndpoint, GitHubTokenFile and GitHubFile select where branches are looked up.
 	GitHubEndpoint, GitHubTokenFile, GitHubFile string
 	// ProfilesFile has the cluster profiles and their owners.
 	ProfilesFile string
-	// HubResync has everything on the hub looked at again.
+	// HubResync is the interval at which everything on the hub is reconciled again.
 	HubResync time.Duration
-	// Poll is the time between two looks at files.
+	// Poll is the time between two reads of files.
 	Poll time.Duration
 	// JobsTake is how long a job takes with the fake runner.
 	JobsTake time.Duration
@@ -66,7 +66,7 @@ type Options struct {
 	ignoreStreams, tags, streams, namespaces, ignoreClusters []string
 }
 
-// NewOptions are the defaults.
+// NewOptions returns the defaults.
 func NewOptions() *Options {
 	f := flags.New("ci-controllers")
 	f.LeaderElection.Namespace = "ci"
@@ -113,8 +113,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.ephemeral.MetricsInterval, "ephemeralClusterProvisionerOptions.metricsInterval", time.Minute, "how often clusters are counted")
 }
 
-// controllerNamed returns the controller that a command line means: underscores do not count. It returns "" if there is
-// none.
+// controllerNamed returns the controller that a command line names, ignoring underscores, or "" if there is none.
 func controllerNamed(text string) string {
 	plain := func(s string) string { return strings.ReplaceAll(s, "_", "") }
 	i := slices.IndexFunc(known, func(name string) bool { return plain(name) == plain(text) })
@@ -128,9 +127,9 @@ func (o *Options) runs(controllers ...string) bool {
 	return slices.ContainsFunc(controllers, func(c string) bool { return slices.Contains(o.Controllers, c) })
 }
 
-// Complete reads what flags refer to.
+// Complete reads the files that flags name.
 //
-// Errors: all that is wrong, joined.
+// Errors: all errors, joined.
 func (o *Options) Complete() error {
 	wrong := []error{o.Flags.Validate()}
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
@@ -169,7 +168,7 @@ func (o *Options) Complete() error {
 	return errors.Join(wrong...)
 }
 
-// completeDistributor reads what is always distributed.
+// completeDistributor reads the list of what is always distributed.
 func (o *Options) completeDistributor() error {
 	var wrong []error
 	const prefix = "--testImagesDistributorOptions."

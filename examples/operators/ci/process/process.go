@@ -21,7 +21,7 @@ import (
 	"github.com/flyball-dev/flyball/manager/metrics"
 )
 
-// New makes the fleet of the clusters with the controllers that o, which is complete, asks for.
+// New makes the fleet of the clusters, with the controllers that o asks for. o must be complete.
 func New(configs map[string]*rest.Config, o *Options) (*fleet.Fleet, error) {
 	registry := metrics.New()
 	m := o.ManagerOptions(registry)
@@ -46,7 +46,7 @@ func New(configs map[string]*rest.Config, o *Options) (*fleet.Fleet, error) {
 	return f, err
 }
 
-// caches are restricted to what the controllers need.
+// caches returns the caches, restricted to what the controllers need.
 func (o *Options) caches() (caches []client.CacheOf) {
 	if o.runs(Distributor) {
 		caches = append(caches, distributor.Caches()...)
@@ -82,7 +82,7 @@ func (o *Options) addHub(f *fleet.Fleet, agent *ciconfig.Agent, r prometheus.Reg
 	return errors.Join(wrong...)
 }
 
-// addEverywhere adds the controllers that work in each cluster for itself.
+// addEverywhere adds the controllers that work within each cluster.
 func (o *Options) addEverywhere(f *fleet.Fleet) error {
 	var wrong []error
 	for _, c := range f.All() {

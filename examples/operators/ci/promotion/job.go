@@ -16,19 +16,19 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// Job is the wish that what a branch builds is promoted, at a commit.
+// Job is a request to promote what a branch builds, at a commit.
 type Job struct{ Org, Repo, Branch, Commit string }
 
-// String is "org|repo|branch|commit".
+// String returns "org|repo|branch|commit".
 func (j Job) String() string { return strings.Join([]string{j.Org, j.Repo, j.Branch, j.Commit}, "|") }
 
-// name is that of the ProwJob when n for the same commit have ended.
+// name returns the name of the ProwJob after n jobs for the same commit have ended.
 func (j Job) name(n int) string {
 	digest := sha256.Sum256([]byte(j.String()))
 	return fmt.Sprintf("promotion-%x-%d", digest[:10], n)
 }
 
-// labelValue is text as a label's value; of what cannot be one, a digest.
+// labelValue returns text as a label's value, or a digest of it if text is not valid there.
 func labelValue(text string) string {
 	if len(validation.IsValidLabelValue(text)) == 0 {
 		return text
@@ -36,12 +36,12 @@ func labelValue(text string) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:40]
 }
 
-// selected are the labels that the jobs of a repository are found by.
+// selected returns the labels that select the jobs of a repository.
 func (j Job) selected() map[string]string {
 	return map[string]string{api.OrgLabel: labelValue(j.Org), api.RepoLabel: labelValue(j.Repo), api.TypeLabel: string(api.PostsubmitJob)}
 }
 
-// reconcileJob creates the ProwJob, unless one for the commit is under way.
+// reconcileJob creates the ProwJob, unless one for the commit is running.
 func (p *promoter) reconcileJob(ctx context.Context, j Job) (reconcile.Result, error) {
 	wanted, err := p.agent.PromotionJob(j.Org, j.Repo, j.Branch, api.PromotionLabel)
 	if err != nil {
@@ -78,7 +78,7 @@ func (p *promoter) reconcileJob(ctx context.Context, j Job) (reconcile.Result, e
 	return reconcile.Result{}, nil
 }
 
-// jobsFor are the promotion jobs for the commit that there are.
+// jobsFor returns the existing promotion jobs for the commit.
 func (p *promoter) jobsFor(ctx context.Context, j Job) (jobs []api.ProwJob, err error) {
 	var list api.ProwJobList
 	selected := client.MatchingLabels(j.selected())

@@ -4,10 +4,10 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // Metrics count the jobs that were created. It is a prometheus.Collector.
 //
-// Concurrency: from any goroutine. A nil one counts nothing.
+// Concurrency: all methods may be called from any goroutine. A nil *Metrics counts nothing.
 type Metrics struct{ *prometheus.CounterVec }
 
-// NewMetrics returns metrics that have counted nothing.
+// NewMetrics returns metrics whose counters are zero.
 func NewMetrics() *Metrics {
 	return &Metrics{prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "promotion_job_creator_prowjobs_created", Help: "ProwJobs that were created because images were behind their branch.",

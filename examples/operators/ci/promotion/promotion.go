@@ -18,25 +18,25 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// The names of the controllers: of tags, of what was configured anew, of jobs.
+// The names of the controllers: of tags, of new configuration, of jobs.
 const (
 	Name        = "promotion-reconciler"
 	ConfigName  = "promotion-config"
 	CreatorName = "promotion-job-creator"
 )
 
-// JobNamespace is that of ProwJobs.
+// JobNamespace is the namespace of ProwJobs.
 const JobNamespace = "ci"
 
 // Options configure the controllers. The zero value works.
 type Options struct {
-	// Ignore are tags that are not looked at: those of which "namespace/stream:tag" matches one of them.
+	// Ignore selects tags to ignore: those whose "namespace/stream:tag" matches one of the expressions.
 	Ignore []*regexp.Regexp
-	// Since is the age beyond which a tag is not looked at. Zero means 15 days.
+	// Since is the age beyond which a tag is ignored. Zero means 15 days.
 	Since time.Duration
-	// Workers and CreatorWorkers are how many tags, and jobs, are looked at at once. Zero means 100, and 10.
+	// Workers and CreatorWorkers are how many tags and jobs are worked on at once. Zero means 100 and 10.
 	Workers, CreatorWorkers int
-	// Metrics count the jobs, unless nil.
+	// Metrics count the jobs. Nil counts nothing.
 	Metrics *Metrics
 }
 
@@ -59,7 +59,7 @@ type promoter struct {
 	wanted *reconcile.Output[Job]
 }
 
-// Add adds the controllers to the hub of the fleet. agent is run by the caller.
+// Add adds the controllers to the hub of the fleet. The caller runs agent.
 func Add(f *fleet.Fleet, agent *ciconfig.Agent, gh github.Client, o Options) error {
 	p := &promoter{hub: f.Hub.Client, agent: agent, github: gh, o: o.withDefaults(), wanted: reconcile.NewOutput[Job]("promotion")}
 	m := f.Hub.Manager
@@ -83,7 +83,7 @@ func Add(f *fleet.Fleet, agent *ciconfig.Agent, gh github.Client, o Options) err
 	return add(m, CreatorName, reconcile.Func[Job](p.reconcileJob), p.o.CreatorWorkers, reconcile.Source[Job](p.wanted))
 }
 
-// add adds a controller of one source.
+// add adds a controller with one source.
 func add[K comparable](m *manager.Manager, name string, r reconcile.Reconciler[K], workers int, s reconcile.Source[K]) error {
 	c := reconcile.New(name, r, reconcile.Options[K]{Workers: workers, Metrics: m.QueueMetrics(), Timeout: time.Minute})
 	if err := c.Watch(s); err != nil {

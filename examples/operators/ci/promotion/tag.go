@@ -20,7 +20,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// reconcileTag asks for a job if the image of a tag is behind its branch.
+// reconcileTag requests a job if the image of a tag is behind its branch.
 func (p *promoter) reconcileTag(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
 	ref, err := imagestreamtag.New(r.Namespace, r.Name)
 	if err != nil {
@@ -54,8 +54,8 @@ func (p *promoter) reconcileTag(ctx context.Context, r reconcile.Request) (recon
 	return reconcile.Result{}, nil
 }
 
-// isBehind asks the server: a cache that is late would have a job created for an image that has come in the meantime. It is
-// asked only about tags that seem to be behind.
+// isBehind asks the server: a late cache would cause a job for an image that has been built in the meantime. It is
+// called only for tags that seem to be behind.
 func (p *promoter) isBehind(ctx context.Context, ref imagestreamtag.Ref, head string) (bool, error) {
 	tag, err := imagestreamtag.Get(ctx, p.hub, ref, client.Live)
 	if err != nil {
@@ -65,9 +65,9 @@ func (p *promoter) isBehind(ctx context.Context, ref imagestreamtag.Ref, head st
 	return commit != head, err
 }
 
-// promoterOf is the configuration that promotes to the tag; nil if none does.
+// promoterOf returns the configuration that promotes to the tag, or nil if none does.
 //
-// Errors: when several would. Somebody is moving a component then, and will be done some time.
+// Errors: when several would. That happens for a while when a component is moved.
 func (p *promoter) promoterOf(ref imagestreamtag.Ref) (*ciconfig.Config, error) {
 	configs := p.agent.Promoters(ref)
 	if len(configs) > 1 {
@@ -83,7 +83,7 @@ func (p *promoter) promoterOf(ref imagestreamtag.Ref) (*ciconfig.Config, error) 
 	return configs[0], nil
 }
 
-// head is the commit that the branch of a configuration is at.
+// head returns the commit that the branch of a configuration is at.
 func (p *promoter) head(ctx context.Context, c *ciconfig.Config) (string, error) {
 	head, err := p.github.GetRef(ctx, c.Metadata.Org, c.Metadata.Repo, "heads/"+c.Metadata.Branch)
 	if err != nil {
@@ -95,12 +95,12 @@ func (p *promoter) head(ctx context.Context, c *ciconfig.Config) (string, error)
 	return head, err
 }
 
-// errNoImage says that nothing is known of an image yet: it is written after the stream that names it, sometimes.
+// errNoImage means that nothing is known of an image yet. Sometimes it is written after the stream that names it.
 var errNoImage = errors.New("nothing is known of its image")
 
-// commitOf is the commit that a tag's image was built from.
+// commitOf returns the commit that a tag's image was built from.
 //
-// Errors: terminal, if the image does not say so.
+// Errors: terminal, if the image does not have that information.
 func commitOf(ctx context.Context, c client.Reader, tag *imagestreamtag.Tag) (string, error) {
 	if tag.Image == nil {
 		return "", fmt.Errorf("%s: %w", tag.Ref, errNoImage)
@@ -121,7 +121,7 @@ func commitOf(ctx context.Context, c client.Reader, tag *imagestreamtag.Tag) (st
 	return commit, nil
 }
 
-// repository reads a source location, "https://github.com/org/repo" or "….git".
+// repository parses a source location, "https://github.com/org/repo" or "….git".
 func repository(location string) (org, repo string, err error) {
 	u, err := url.Parse(location)
 	if err != nil {
@@ -134,11 +134,11 @@ func repository(location string) (org, repo string, err error) {
 	return parts[0], parts[1], nil
 }
 
-// buildCache is the namespace of images that only speed up builds: nobody waits for them.
+// buildCache is the namespace of images that only speed up builds, so they need no promotion.
 const buildCache = "build-cache"
 
-// reconcileConfig asks for a job if a tag that somebody promotes to does not exist yet. It is called for what is configured anew,
-// and for all there is when the process starts.
+// reconcileConfig requests a job if a tag that the configuration promotes to does not exist yet. It is called for new
+// configuration, and for all configuration when the process starts.
 func (p *promoter) reconcileConfig(ctx context.Context, key string) (reconcile.Result, error) {
 	ref, err := imagestreamtag.Parse(key)
 	if err != nil {
@@ -160,7 +160,7 @@ func (p *promoter) reconcileConfig(ctx context.Context, key string) (reconcile.R
 	}
 	job := Job{config.Metadata.Org, config.Metadata.Repo, config.Metadata.Branch, head}
 	if jobs, err := p.jobsFor(ctx, job); err != nil || len(jobs) > 0 {
-		return reconcile.Result{}, err // it has had its chance; at each start another one would be too many
+		return reconcile.Result{}, err // there has been a job; another one at each start would be too many
 	}
 	p.wanted.Emit(ctx, job)
 	return reconcile.Result{}, nil

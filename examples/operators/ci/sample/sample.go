@@ -1,5 +1,5 @@
-// Package sample is a configuration for every flag that requires one, of an organisation with two repositories, and an
-// object to begin with.
+// Package sample is a configuration for every flag that requires one. It describes an organization with two
+// repositories, and has an object to begin with.
 package sample
 
 import (
@@ -30,7 +30,7 @@ func Write(dir string) error {
 	})
 }
 
-// Args are the flags that name the configuration in dir.
+// Args returns the flags that name the configuration in dir.
 func Args(dir string) []string {
 	return []string{
 		"--ci-operator-config-path=" + filepath.Join(dir, "config"), "--job-config-path=" + filepath.Join(dir, "jobs"),

@@ -1,4 +1,4 @@
-// Package scenario is a day of a CI system in seconds: somebody who asks for things, step by step, and looks whether the operators
-// do them. It knows the clusters by clients alone, so it plays on embedded ones and on real ones: on a terminal, in tests, while
-// the operators are killed.
+// Package scenario is a day of a CI system in seconds: a user requests things, step by step, and checks that the
+// operators provide them. It uses only clients of the clusters, so it works on embedded and on real ones: on a
+// terminal, in tests, and while the operators are killed.
 package scenario

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Ending is the outcome of a play that has come to its end.
+// Ending is the outcome of a complete play.
 const Ending = `build: ocp/4.21:agent like the hub's: true
 build: ocp/4.21:cli like the hub's: true
 hub: a secret of builder
@@ -30,8 +30,8 @@ hub: ocp/4.21:agent of bbbbbbb
 hub: ocp/4.21:cli of bbbbbbb
 hub: ocp/4.21:server of bbbbbbb`
 
-// Outcome is what there is in the end, without what differs by design: names from hashes and counters, times, versions. However
-// often the operators were killed, it is [Ending].
+// Outcome returns the final state, without what differs by design: names from hashes and counters, times, versions.
+// However often the operators were killed, it is [Ending].
 func (s *Stage) Outcome(ctx context.Context) (string, error) {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
@@ -54,7 +54,7 @@ func (s *Stage) Outcome(ctx context.Context) (string, error) {
 	for _, j := range jobs.Items {
 		state := string(j.Status.State)
 		if j.Labels[api.EphemeralClusterLabel] == "abandoned" {
-			state = "ended" // by the signal or by being aborted, as it comes
+			state = "ended" // by the signal or by an abort, depending on timing
 		}
 		add("hub: job %s%s %s", j.Spec.Job, commitOf(&j), state)
 	}
@@ -95,7 +95,7 @@ func commitOf(j *api.ProwJob) string {
 	return " of " + j.Spec.Refs.BaseSHA
 }
 
-// thereOutcome is what there is in the build cluster.
+// thereOutcome returns the final state of the build cluster.
 func (s *Stage) thereOutcome(ctx context.Context) (lines []string, err error) {
 	var streams api.ImageStreamList
 	var imports api.ImageStreamImportList

@@ -17,7 +17,7 @@ import (
 	"github.com/flyball-dev/flyball/examples/operators/ci/secretrefresher"
 )
 
-// Play asks for one thing after the other, each when the one before is done.
+// Play requests one thing after another, each when the previous one is done.
 func (s *Stage) Play(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{s.promote, s.provision, s.tearDown, s.abandon, s.rotate, s.wish} {
 		if err := step(ctx); err != nil {
@@ -27,7 +27,8 @@ func (s *Stage) Play(ctx context.Context) error {
 	return nil
 }
 
-// promote has three images that are behind their branch: one job brings them forward, and one of them to the build cluster.
+// promote begins with three images that are behind their branch. One job updates them, and one of them is brought to
+// the build cluster.
 func (s *Stage) promote(ctx context.Context) error {
 	s.say("acme/widgets is at %s; ocp/4.21 has three images of it that were built from %s", newCommit, oldCommit)
 	if err := s.OldImages(ctx); err != nil {
@@ -56,7 +57,7 @@ func (s *Stage) promote(ctx context.Context) error {
 	return nil
 }
 
-// provision asks for a cluster and waits until it is there.
+// provision requests a cluster and waits until it is ready.
 func (s *Stage) provision(ctx context.Context) error {
 	if err := s.Hub.Create(ctx, cluster("for-tests")); err != nil {
 		return err
@@ -81,7 +82,7 @@ func (s *Stage) phase(ctx context.Context, name string, want api.EphemeralCluste
 	}
 }
 
-// tearDown gives the cluster back.
+// tearDown returns the cluster.
 func (s *Stage) tearDown(ctx context.Context) error {
 	ec := cluster("for-tests")
 	if err := client.RetryOnConflict(ctx, s.Hub, ec, func() error {
@@ -97,7 +98,7 @@ func (s *Stage) tearDown(ctx context.Context) error {
 	return nil
 }
 
-// abandon asks for another cluster and deletes the wish as soon as there is a job.
+// abandon requests another cluster and deletes the request as soon as there is a job.
 func (s *Stage) abandon(ctx context.Context) error {
 	if err := s.Hub.Create(ctx, cluster("abandoned")); err != nil {
 		return err
@@ -128,7 +129,7 @@ func (s *Stage) abandon(ctx context.Context) error {
 	return nil
 }
 
-// rotate makes a service account, and says of its pull secret that it is too old.
+// rotate creates a service account, and marks its pull secret as too old.
 func (s *Stage) rotate(ctx context.Context) error {
 	builder := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "builder"}}
 	if err := errors.Join(s.Hub.Create(ctx, builder), s.Hub.Create(ctx, runsAs(builder))); err != nil {
@@ -172,7 +173,7 @@ func (s *Stage) rotate(ctx context.Context) error {
 	return nil
 }
 
-// runsAs is a Deployment whose Pods run as a service account, and are to be replaced when its pull secrets are others.
+// runsAs returns a Deployment whose Pods run as a service account and are replaced when its pull secrets change.
 func runsAs(account *corev1.ServiceAccount) *appsv1.Deployment {
 	labels := map[string]string{"app": "app"}
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
@@ -185,7 +186,7 @@ func runsAs(account *corev1.ServiceAccount) *appsv1.Deployment {
 	return d
 }
 
-// wish asks for an image in the build cluster that no configuration names.
+// wish requests an image in the build cluster that no configuration names.
 func (s *Stage) wish(ctx context.Context) error {
 	wish := api.WithImportName(&api.TestImageStreamTagImport{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ci"},
@@ -204,7 +205,7 @@ func (s *Stage) wish(ctx context.Context) error {
 	return nil
 }
 
-// digest is the image of a tag of ocp/4.21; empty if there is none.
+// digest returns the image of a tag of ocp/4.21, or "" if there is none.
 func digest(ctx context.Context, c client.Client, tag string) (string, error) {
 	stream := &api.ImageStream{}
 	if err := c.Get(ctx, client.ObjectKey{Namespace: "ocp", Name: "4.21"}, stream); err != nil {
@@ -216,7 +217,7 @@ func digest(ctx context.Context, c client.Client, tag string) (string, error) {
 	return "", nil
 }
 
-// commits are those that the hub's images were built from, by tag.
+// commits returns the commits that the hub's images were built from, by tag.
 func (s *Stage) commits(ctx context.Context) (map[string]string, error) {
 	stream, commits := &api.ImageStream{}, map[string]string{}
 	if err := s.Hub.Get(ctx, client.ObjectKey{Namespace: "ocp", Name: "4.21"}, stream); err != nil {

@@ -26,19 +26,20 @@ const (
 	BuildName = "build01"
 )
 
-// Stage is where a scenario plays.
+// Stage is the set of clusters that a scenario runs on.
 type Stage struct {
-	// Hub and Build read from the servers and write to them, as people who may do everything.
+	// Hub and Build read from the servers and write to them, as users that may do everything.
 	Hub, Build client.Client
 	// Dir has the configuration of package sample, which [Stage.SetUp] writes.
 	Dir string
-	// Say is told what happens; nil: nobody.
+	// Say is called with each step. Nil means silence.
 	Say func(format string, args ...any)
 	// Patience is how long a step may take. Zero means a minute.
 	Patience time.Duration
 }
 
-// Args is the command line of a process that plays its part, quickly. Without controllers it is that of all, the stand-ins among them.
+// Args returns the command line of a process with short intervals. Without controllers it runs all of them, including
+// the stand-ins.
 func Args(dir string, controllers ...string) []string {
 	if len(controllers) == 0 {
 		controllers = []string{
@@ -52,22 +53,22 @@ func Args(dir string, controllers ...string) []string {
 	}, sample.Args(dir)...)
 }
 
-// Options are what [Args] say.
+// Options returns the options for [Args].
 func Options(dir string) *process.Options {
 	o := process.NewOptions()
 	fs := pflag.NewFlagSet("ci", pflag.PanicOnError)
 	o.AddFlags(fs)
-	_ = fs.Parse(Args(dir)) // which panics
+	_ = fs.Parse(Args(dir)) // it panics on an error
 	return o
 }
 
-// The commits that images are built from: newCommit is the branch's in package sample.
+// The commits that images are built from. newCommit is the branch's commit in package sample.
 const (
 	oldCommit = "aaaaaaa"
 	newCommit = "bbbbbbb"
 )
 
-// SetUp defines the kinds, and makes what is there before the operators come.
+// SetUp defines the kinds, and creates the objects that exist before the operators start.
 func (s *Stage) SetUp(ctx context.Context) error {
 	if err := sample.Write(s.Dir); err != nil {
 		return err
@@ -101,8 +102,8 @@ func (s *Stage) SetUp(ctx context.Context) error {
 	}))
 }
 
-// OldImages makes images that are behind their branch, unless the operators, which find that there are none, were faster. [Stage.Play] calls
-// it, too.
+// OldImages creates images that are behind their branch, unless the operators, which find them missing, were faster.
+// [Stage.Play] calls it, too.
 func (s *Stage) OldImages(ctx context.Context) error {
 	image := &api.Image{ObjectMeta: metav1.ObjectMeta{Name: "sha256-old"}, DockerLabels: map[string]string{
 		api.CommitLabel: oldCommit, api.SourceLabel: "https://github.com/acme/widgets.git",
@@ -123,14 +124,14 @@ func (s *Stage) OldImages(ctx context.Context) error {
 	})
 }
 
-// statusWriter updates the status where the object is updated.
+// statusWriter is a client whose Update writes the status.
 type statusWriter struct{ client.Client }
 
 func (w statusWriter) Update(ctx context.Context, obj client.Object, _ ...client.UpdateOption) error {
 	return w.Status().Update(ctx, obj)
 }
 
-// until asks until something holds.
+// until polls until holds returns true.
 func (s *Stage) until(ctx context.Context, what string, holds func() (bool, error)) error {
 	patience := s.Patience
 	if patience == 0 {
@@ -163,7 +164,7 @@ func (s *Stage) say(format string, args ...any) {
 	}
 }
 
-// cluster is an EphemeralCluster that somebody asks for.
+// cluster returns an EphemeralCluster to request.
 func cluster(name string) *api.EphemeralCluster {
 	ec := &api.EphemeralCluster{ObjectMeta: metav1.ObjectMeta{Namespace: ephemeralcluster.Namespace, Name: name, Annotations: map[string]string{
 		api.KonfluxClusterAnnotation: "konflux-1", api.KonfluxTenantAnnotation: "team-a",

@@ -25,8 +25,8 @@ func AddMinter(c *fleet.Cluster, o Options) error {
 	return watch(c, MinterName, o).Complete(&minter{c.Client, o})
 }
 
-// Reconcile gives a service account that has no pull secret one: that which a minter made that died before it could say so, or a
-// new one.
+// Reconcile gives a pull secret to a service account without one. It uses the secret of a minter that died before it
+// could refer to it, or creates a new one.
 func (m *minter) Reconcile(ctx context.Context, q ctrl.Request) (ctrl.Result, error) {
 	sa := &corev1.ServiceAccount{}
 	if err := m.Get(ctx, q.NamespacedName, sa); err != nil {
@@ -58,7 +58,7 @@ func (m *minter) Reconcile(ctx context.Context, q ctrl.Request) (ctrl.Result, er
 	return ctrl.Result{}, nil
 }
 
-// leftOver is a pull secret of the service account that is not too old; empty if there is none.
+// leftOver returns a pull secret of the service account that is not too old, or "" if there is none.
 func leftOver(sa *corev1.ServiceAccount, all map[string]*corev1.Secret, now time.Time) (name string) {
 	for _, s := range all {
 		mine := s.Annotations[corev1.ServiceAccountUIDKey] == string(sa.UID) && s.Type == corev1.SecretTypeDockercfg && s.DeletionTimestamp == nil
@@ -69,7 +69,7 @@ func leftOver(sa *corev1.ServiceAccount, all map[string]*corev1.Secret, now time
 	return name
 }
 
-// secretFor is a new pull secret. On plain Kubernetes there is no registry that it would open.
+// secretFor returns a new pull secret. Plain Kubernetes has no registry to use it with.
 func secretFor(sa *corev1.ServiceAccount) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: sa.Namespace, GenerateName: sa.Name + "-dockercfg-", Annotations: map[string]string{

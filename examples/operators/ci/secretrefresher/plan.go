@@ -8,29 +8,29 @@ import (
 )
 
 const (
-	// lifetime is the age at which a secret is referred to no more, and twice that the one at which it is deleted.
+	// lifetime is the age at which references to a secret are dropped. At twice that age the secret is deleted.
 	lifetime = 30 * 24 * time.Hour
 
-	// deleteAfter is the annotation that says when a secret is too old. That it is spelled so is how it is known.
+	// deleteAfter is the annotation with the time at which a secret is too old. The misspelling is part of the name.
 	deleteAfter = "serviaccount-secret-rotator.openshift.io/delete-after"
 )
 
-// plan is what is to be done about a service account.
+// plan is what must be done about a service account.
 type plan struct {
-	// pull and secrets are the references that stay, changed whether that is not all of them.
+	// pull and secrets are the references to keep. changed means that others are dropped.
 	pull    []corev1.LocalObjectReference
 	secrets []corev1.ObjectReference
 	changed bool
-	// remove are the secrets that are old enough to be deleted.
+	// remove holds the secrets that are old enough to be deleted.
 	remove []*corev1.Secret
-	// next is when something is to be done again; zero: nothing.
+	// next is when there is something to do again. Zero means never.
 	next time.Time
 }
 
-// isToken says whether a secret holds a token, which somebody asked for and nobody renews.
+// isToken reports whether a secret holds a token, which a user requested and nothing renews.
 func isToken(s *corev1.Secret) bool { return s.Type == corev1.SecretTypeServiceAccountToken }
 
-// expiry is when a secret is too old to be referred to.
+// expiry returns when a secret is too old to be referred to.
 func expiry(s *corev1.Secret) time.Time {
 	end := s.CreationTimestamp.Add(lifetime)
 	if at, ok := annotatedEnd(s); ok && at.Before(end) {
@@ -44,7 +44,7 @@ func annotatedEnd(s *corev1.Secret) (time.Time, bool) {
 	return at, err == nil
 }
 
-// removal is when a secret is old enough to be deleted.
+// removal returns when a secret is old enough to be deleted.
 func removal(s *corev1.Secret) time.Time {
 	end := s.CreationTimestamp.Add(2 * lifetime)
 	if at, ok := annotatedEnd(s); ok && at.Before(end) {
@@ -53,7 +53,7 @@ func removal(s *corev1.Secret) time.Time {
 	return end
 }
 
-// planFor decides what is to be done at now. all are the secrets of the namespace, by name.
+// planFor decides what to do at now. all holds the secrets of the namespace, by name.
 func planFor(sa *corev1.ServiceAccount, all map[string]*corev1.Secret, removeOld bool, now time.Time) (p plan) {
 	soon := func(t time.Time) {
 		if p.next.IsZero() || t.Before(p.next) {
@@ -63,7 +63,7 @@ func planFor(sa *corev1.ServiceAccount, all map[string]*corev1.Secret, removeOld
 	keep := func(name string, tokens bool) bool {
 		s := all[name]
 		switch {
-		case s == nil: // the reference leads nowhere
+		case s == nil: // the secret does not exist
 			return false
 		case tokens && isToken(s):
 			return true
@@ -84,7 +84,7 @@ func planFor(sa *corev1.ServiceAccount, all map[string]*corev1.Secret, removeOld
 		}
 	}
 	p.changed = len(p.pull) != len(sa.ImagePullSecrets) || len(p.secrets) != len(sa.Secrets)
-	if !removeOld || p.waits() { // what there is may be all that works
+	if !removeOld || p.waits() { // the existing secrets may be the only ones that work
 		return p
 	}
 	for _, s := range all {
@@ -101,7 +101,7 @@ func planFor(sa *corev1.ServiceAccount, all map[string]*corev1.Secret, removeOld
 	return p
 }
 
-// waits says whether the service account has to be given secrets.
+// waits reports whether the service account is waiting for new secrets.
 func (p *plan) waits() bool { return len(p.pull) == 0 || len(p.secrets) == 0 }
 
 func (p *plan) refersTo(name string) bool {

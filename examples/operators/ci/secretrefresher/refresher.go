@@ -26,22 +26,22 @@ const (
 
 // Options configure both controllers.
 type Options struct {
-	// Namespaces are those whose service accounts are looked at.
+	// Namespaces are those whose service accounts are refreshed.
 	Namespaces []string
-	// IgnoreAccounts are service accounts, "namespace/name", that are not.
+	// IgnoreAccounts are service accounts ("namespace/name") to ignore.
 	IgnoreAccounts []string
 	// RemoveOld deletes secrets that are old enough.
 	RemoveOld bool
-	// Workers is how many service accounts are looked at at once. Zero means 20.
+	// Workers is how many service accounts are worked on at once. Zero means 20.
 	Workers int
 }
 
-// Caches keeps the contents of secrets out of the caches: when they are too old does not depend on them.
+// Caches keeps the contents of secrets out of the caches. Their age does not depend on them.
 func Caches() []client.CacheOf {
 	return []client.CacheOf{{Object: &corev1.Secret{}, Informer: informer.InformerOptions{TransformName: "without contents", Transform: withoutContents}}}
 }
 
-// withoutContents is called before anybody else has the object.
+// withoutContents is a cache transform, so no other code sees the object before it.
 func withoutContents(obj informer.Object) (informer.Object, error) {
 	if secret, ok := obj.(*corev1.Secret); ok {
 		secret.Data, secret.StringData = nil, nil
@@ -53,7 +53,7 @@ func (o *Options) wants(namespace, name string) bool {
 	return slices.Contains(o.Namespaces, namespace) && !slices.Contains(o.IgnoreAccounts, namespace+"/"+name)
 }
 
-// accountOf is the service account that a secret belongs to.
+// accountOf returns a request for the service account that a secret belongs to.
 func accountOf(_ context.Context, secret informer.Object) []ctrl.Request {
 	name := secret.GetAnnotations()[corev1.ServiceAccountNameKey]
 	if name == "" {
@@ -62,7 +62,7 @@ func accountOf(_ context.Context, secret informer.Object) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: client.ObjectKey{Namespace: secret.GetNamespace(), Name: name}}}
 }
 
-// watch begins a controller of the service accounts that o wants.
+// watch returns a builder of a controller of the service accounts that o selects.
 func watch(c *fleet.Cluster, name string, o Options) *ctrl.Builder {
 	if o.Workers == 0 {
 		o.Workers = 20
@@ -84,12 +84,13 @@ type refresher struct {
 	o Options
 }
 
-// Add adds the refresher to a cluster's manager, and what rolls the owners of Pods that ask for it.
+// Add adds the refresher to a cluster's manager, together with the controllers that replace the Pods of owners that ask
+// for it.
 func Add(c *fleet.Cluster, o Options) error {
 	return errors.Join(watch(c, Name, o).Complete(&refresher{c.Client, o}), addRollers(c, o))
 }
 
-// Reconcile drops references to old secrets, then old secrets.
+// Reconcile first drops references to old secrets, and then deletes old secrets.
 func (r *refresher) Reconcile(ctx context.Context, q ctrl.Request) (ctrl.Result, error) {
 	sa := &corev1.ServiceAccount{}
 	if err := r.Get(ctx, q.NamespacedName, sa); err != nil {
@@ -123,7 +124,7 @@ func (r *refresher) Reconcile(ctx context.Context, q ctrl.Request) (ctrl.Result,
 	return ctrl.Result{RequeueAfter: p.next.Sub(now)}, nil
 }
 
-// secretsIn are the secrets of a namespace by name. They may not be changed.
+// secretsIn returns the secrets of a namespace by name. They must not be changed.
 func secretsIn(ctx context.Context, c client.Reader, namespace string) (map[string]*corev1.Secret, error) {
 	var list corev1.SecretList
 	if err := c.List(ctx, &list, client.InNamespace(namespace), client.ReadOnly); err != nil {

@@ -22,11 +22,11 @@ import (
 	"github.com/flyball-dev/flyball/reconcile/predicate"
 )
 
-// A Pod is given the pull secrets of its service account when it is created, and keeps them. The roller replaces the Pods
-// of a Deployment, StatefulSet or DaemonSet when those secrets are others.
+// A Pod gets the pull secrets of its service account when it is created, and keeps them. The roller replaces the Pods
+// of a Deployment, StatefulSet or DaemonSet when those secrets change.
 const (
-	// RollAnnotation on the Deployment, StatefulSet or DaemonSet, with the value "true", asks for that. Its Pods are
-	// replaced once when it is set: nobody knows which secrets they have.
+	// RollAnnotation with the value "true" on the Deployment, StatefulSet or DaemonSet asks for that. When it is set,
+	// the Pods are replaced once, because it is not known which secrets they have.
 	RollAnnotation = "ci.demo.io/roll-on-new-pull-secret"
 	// PullSecretsAnnotation of a pod template names the pull secrets that its Pods were made for.
 	PullSecretsAnnotation = "ci.demo.io/pull-secrets"
@@ -99,7 +99,7 @@ func (r *roller) ownersFor(ctx context.Context, account informer.Object) (all []
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot list what runs as a service account", "kind", r.owner.resource)
 		return nil
 	}
-	_ = meta.EachListItem(list, func(item runtime.Object) error { // which fails only if the function does
+	_ = meta.EachListItem(list, func(item runtime.Object) error { // fails only if the function does
 		obj := item.(client.Object)
 		if obj.GetAnnotations()[RollAnnotation] == "true" && accountIn(templateOf(obj)) == account.GetName() {
 			all = append(all, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
@@ -109,7 +109,7 @@ func (r *roller) ownersFor(ctx context.Context, account informer.Object) (all []
 	return all
 }
 
-// Reconcile writes the names of the service account's pull secrets into the template: where they are others, its Pods are
+// Reconcile writes the names of the service account's pull secrets into the template. If they change, the Pods are
 // replaced.
 func (r *roller) Reconcile(ctx context.Context, q ctrl.Request) (ctrl.Result, error) {
 	obj := r.owner.object.DeepCopyObject().(client.Object)
@@ -133,7 +133,7 @@ func (r *roller) Reconcile(ctx context.Context, q ctrl.Request) (ctrl.Result, er
 	}
 	slices.Sort(names)
 	wanted := strings.Join(names, ",")
-	if wanted == "" || template.Annotations[PullSecretsAnnotation] == wanted { // without any, it waits for new ones
+	if wanted == "" || template.Annotations[PullSecretsAnnotation] == wanted { // without secrets, wait for new ones
 		return ctrl.Result{}, nil
 	}
 	base := obj.DeepCopyObject().(client.Object)

@@ -17,9 +17,9 @@ import (
 // ImporterName is the name of the importer.
 const ImporterName = "fake-importer"
 
-// ImporterOptions configure the importer. The zero value imports whatever has a digest.
+// ImporterOptions configure the importer. The zero value imports every image with a digest.
 type ImporterOptions struct {
-	// Refuse says why an image cannot be pulled; nil for one that can. A nil Refuse refuses nothing.
+	// Refuse returns the reason why an image cannot be pulled, or nil if it can. A nil Refuse accepts all.
 	Refuse func(pullSpec string) error
 }
 
@@ -33,7 +33,8 @@ func AddImporter(c *fleet.Cluster, o ImporterOptions) error {
 	return ctrl.NewControllerManagedBy(c.Manager).Named(ImporterName).For(&api.ImageStreamImport{}).Complete(&importer{c.Client, o})
 }
 
-// Reconcile answers an import once: the stream first, so that one that died in between does the same again.
+// Reconcile answers an import once. It writes the stream first, so that a process that dies in between repeats the same
+// write.
 func (i *importer) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
 	imp := &api.ImageStreamImport{}
 	if err := i.Get(ctx, r.NamespacedName, imp); err != nil {
@@ -58,7 +59,7 @@ func (i *importer) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, 
 	return ctrl.Result{}, client.IgnoreNotFound(i.Status().Update(ctx, imp))
 }
 
-// pull is the digest of an image.
+// pull returns the digest of an image.
 func (i *importer) pull(spec string) (string, error) {
 	_, digest, ok := strings.Cut(spec, "@")
 	if !ok {

@@ -26,9 +26,9 @@ const RunnerName = "fake-job-runner"
 
 // RunnerOptions configure the job runner.
 type RunnerOptions struct {
-	// Took is how long a job takes: to build images, or to make a cluster. Zero means 10 s.
+	// Took is how long a job takes to build images or to make a cluster. Zero means 10 s.
 	Took time.Duration
-	// Agent tells which images a promotion job builds. Nil: none.
+	// Agent has the images that a promotion job builds. Nil means none.
 	Agent *ciconfig.Agent
 }
 
@@ -48,7 +48,7 @@ func AddRunner(f *fleet.Fleet, o RunnerOptions) error {
 	return ctrl.NewControllerManagedBy(f.Hub.Manager).Named(RunnerName).For(&api.ProwJob{}).Complete(r)
 }
 
-// Reconcile takes a job one step further. What it does follows from the job and its age alone.
+// Reconcile moves a job one step forward. The step depends only on the job and its age.
 func (r *runner) Reconcile(ctx context.Context, q ctrl.Request) (ctrl.Result, error) {
 	job := &api.ProwJob{}
 	if err := r.hub.Get(ctx, q.NamespacedName, job); err != nil {
@@ -85,7 +85,8 @@ func (r *runner) Reconcile(ctx context.Context, q ctrl.Request) (ctrl.Result, er
 
 func (r *runner) age(job *api.ProwJob) time.Duration { return time.Since(job.CreationTimestamp.Time) }
 
-// promote makes the images of the job's commit, and points the tags at them, as the last step of a promotion job does.
+// promote creates the images of the job's commit, and points the tags at them, as the last step of a promotion job
+// does.
 func (r *runner) promote(ctx context.Context, job *api.ProwJob) error {
 	refs := job.Spec.Refs
 	if r.o.Agent == nil || refs == nil {
@@ -132,7 +133,7 @@ func (r *runner) point(ctx context.Context, tag imagestreamtag.Ref, digest strin
 	return nil
 }
 
-// provide makes the namespace of a job, then the credentials of a cluster, and waits for the signal.
+// provide creates the namespace of a job, then the credentials of a cluster, and waits for the signal.
 func (r *runner) provide(ctx context.Context, build client.Client, job *api.ProwJob) (done bool, err error) {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceOf(job), Labels: map[string]string{api.JobIDLabel: job.Name}}}
 	if err := create(ctx, build, ns); err != nil {
@@ -153,7 +154,7 @@ func (r *runner) provide(ctx context.Context, build client.Client, job *api.Prow
 	return err == nil, client.IgnoreNotFound(err)
 }
 
-// create creates an object, unless it is there.
+// create creates an object, unless it exists.
 func create(ctx context.Context, c client.Client, obj client.Object) error {
 	err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj, client.Live)
 	if apierrors.IsNotFound(err) {

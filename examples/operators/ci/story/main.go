@@ -1,4 +1,5 @@
-// Command story shows the CI operators at work: two clusters in this process, somebody who asks for things, and what comes of it.
+// Command story demonstrates the CI operators: two clusters in this process, and a user that requests things and shows
+// the results.
 package main
 
 import (
@@ -31,10 +32,10 @@ func main() {
 	}
 }
 
-// idle is how long nothing may be written at the end.
+// idle is how long there must be no write at the end.
 const idle = 3 * time.Second
 
-// run tells the story.
+// run plays the story.
 func run(ctx context.Context, say func(format string, args ...any)) (err error) {
 	begin := time.Now()
 	dir, err := os.MkdirTemp("", "flyball-ci-")
@@ -68,7 +69,7 @@ func run(ctx context.Context, say func(format string, args ...any)) (err error) 
 		return err
 	}
 	running, stop := context.WithCancel(ctx)
-	ended := make(chan error, 1) // what came of the operators, from the goroutine that runs them
+	ended := make(chan error, 1) // the operators' error, from the goroutine that runs them
 	go func() { ended <- f.Run(running) }()
 	err = tell(ctx, s, servers, say)
 	stop()
@@ -80,7 +81,7 @@ func run(ctx context.Context, say func(format string, args ...any)) (err error) 
 	return nil
 }
 
-// tell plays, and counts what is written when everything is done.
+// tell plays the scenario, and counts the writes when everything is done.
 func tell(ctx context.Context, s *scenario.Stage, servers map[string]*localapi.Server, say func(string, ...any)) error {
 	if err := s.Play(ctx); err != nil {
 		return err
@@ -90,7 +91,7 @@ func tell(ctx context.Context, s *scenario.Stage, servers map[string]*localapi.S
 		return fmt.Errorf("an old wish is still there: %w", err)
 	}
 	say("A wish that was a week old is deleted.")
-	time.Sleep(time.Second) // the last writes are answered, and recorded
+	time.Sleep(time.Second) // until the last writes are answered and recorded
 	for _, server := range servers {
 		server.Audit().Reset()
 	}
@@ -106,7 +107,7 @@ func tell(ctx context.Context, s *scenario.Stage, servers map[string]*localapi.S
 	return nil
 }
 
-// oldWish is a TestImageStreamTagImport as somebody left it a week ago.
+// oldWish seeds a TestImageStreamTagImport that is a week old.
 func oldWish(ctx context.Context, hub *localapi.Server) error {
 	old := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": api.CIGroup.String(), "kind": "TestImageStreamTagImport",
