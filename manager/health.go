@@ -136,7 +136,7 @@ func (e *election) check() check {
 	case !s.Seen:
 		c.problem = "waiting, the lease was not read yet"
 	case s.Holder == "":
-		c.note = "waiting, held by nobody"
+		c.note = "waiting, the lease is free"
 	case s.Patience > e.options.Duration():
 		c.note = fmt.Sprintf("waiting, held by %s, who may keep it for another %v without a sign of life", s.Holder, s.Patience.Round(time.Second))
 	default:

@@ -57,12 +57,15 @@ func (o IdleOptions) withDefaults() IdleOptions {
 	return o
 }
 
-// RunUntilIdle runs the manager as [Manager.Run] does until there is nothing more to do, and then stops it. There is
-// nothing more to do when every cache is synced, every queue is empty, no reconcile is in flight, every request given
-// to [Manager.Trigger] has been processed, and the caches and event handlers have seen all writes: those made through
-// [Manager.Client], through clients of [Manager.GetConfig], and to the reachable clusters of a fleet (package
-// multicluster). Unless IdleOptions say otherwise, RunUntilIdle does not wait for a key that is due later, nor for one
-// that has been retried often enough.
+// RunUntilIdle runs the manager as [Manager.Run] does until there is nothing more to do, and then stops it. That is when
+//
+//   - every cache is synced, every queue is empty, and no reconcile is in flight;
+//   - every request given to [Manager.Trigger] has been processed;
+//   - the caches and event handlers have seen all writes: those made through [Manager.Client], through clients of
+//     [Manager.GetConfig], and to the reachable clusters of a fleet (package multicluster).
+//
+// Unless IdleOptions say otherwise, RunUntilIdle does not wait for a key that is due later, nor for one that has been
+// retried often enough.
 //
 // RunUntilIdle does not wait for runnables that are not controllers, such as servers. It recognizes controllers by the
 // methods Name, Stats and Work of reconcile.Controller, or by Loops for those that consist of several.

@@ -68,7 +68,7 @@ func (m *Manager) askServer(ctx context.Context) error {
 	case errors.As(err, &status) && status.Status().Code == http.StatusBadRequest:
 		return fmt.Errorf("%s does not answer as an API server: %s", m.server(), said(status.Status()))
 	case errors.As(err, &status) && !apierrors.IsServiceUnavailable(err) && !apierrors.IsInternalError(err):
-		return nil // the server is there; whoever needs what it forbids reports that
+		return nil // the server is there; a forbidden request is reported where it matters
 	}
 	return &UnreachableError{Server: m.server(), Err: err}
 }

@@ -23,7 +23,7 @@ var (
 	sourceEvents    = newFamily("controller_source_events_total", "Total number of changes that sources turned into keys", "controller")
 	reconcileHung   = newFamily("controller_reconcile_hung_total", "Total number of reconciliations that took longer than they may", "controller")
 	reconcileStale  = newFamily("controller_reconcile_stale_total", "Total number of reconciliations put off because the cache was behind a write of this process", "controller")
-	reconcileDrops  = newFamily("controller_reconcile_dropped_total", "Total number of keys given up until they are added anew", "controller")
+	reconcileDrops  = newFamily("controller_reconcile_dropped_total", "Total number of keys given up until they are added again", "controller")
 	heldKeys        = newFamily("controller_held_keys", "Current number of keys that wait for this process to lead", "controller")
 )
 
@@ -67,7 +67,7 @@ var (
 	informerRelists   = newFamily("informer_relists_total", "Total number of lists begun after the first complete one", "resource")
 	informerWatches   = newFamily("informer_watches_total", "Total number of watches opened", "resource")
 	informerErrors    = newFamily("informer_errors_total", "Total number of failed lists and watches", "resource")
-	informerLastEvent = newFamily("informer_last_event_timestamp_seconds", "When the server was last heard of", "resource")
+	informerLastEvent = newFamily("informer_last_event_timestamp_seconds", "Time of the last event, bookmark or list from the server", "resource")
 )
 
 func collectInformer(out chan<- prometheus.Metric, resource string, s informer.Stats) {

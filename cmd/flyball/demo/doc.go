@@ -1,8 +1,8 @@
-// Package demo plays the life of a Deployment on Flyball's own pipeline, in one process: an embedded
-// Kubernetes API, a fake kubelet and the real controllers. It is what make demo shows.
+// Package demo plays the life of a Deployment on Flyball's own pipeline, in one process: an embedded Kubernetes API, a
+// fake kubelet and the real controllers. It implements make demo.
 //
-//	story.go     what is done, and what must come of it
+//	story.go     the steps of the story and their expected outcomes
 //	cluster.go   the API, the kubelet, the manager and its controllers
-//	director.go  does a step and waits until what is, is what should be
+//	director.go  runs a step and waits for its outcome
 //	screen.go    one line per step: live bars on a terminal, plain lines elsewhere
 package demo

@@ -180,6 +180,6 @@ func hasStatus(definition *unstructured.Unstructured, version string) bool {
 
 // unhandledError returns the error for manifests that --wait would wait for in vain.
 func unhandledError(unhandled named) error {
-	return errors.New("nothing was applied, because --wait would wait in vain: nobody handles\n  " + strings.Join(unhandled.lines(), "\n  ") +
+	return errors.New("nothing was applied, because --wait would wait in vain: no controller handles\n  " + strings.Join(unhandled.lines(), "\n  ") +
 		"\nTo have them stored and not waited for, add --accept-unhandled")
 }

@@ -110,7 +110,7 @@ func (r report) writeSummary(out io.Writer) {
 		fmt.Fprintf(out, "Skipped, of a kind that is not known: %s\n", line)
 	}
 	for _, line := range r.unhandled {
-		fmt.Fprintf(out, "Only stored, nobody handles it: %s\n", line)
+		fmt.Fprintf(out, "Only stored, no controller handles it: %s\n", line)
 	}
 	if !r.ran {
 		fmt.Fprintln(out, "The controllers were not run, because not everything was applied.")

@@ -95,7 +95,7 @@ func (c *certFiles) get() (*tls.Certificate, error) {
 	case c.pair == nil:
 		return nil, fmt.Errorf("certificate %s with key %s: %w", c.cert, c.key, err)
 	default:
-		klog.Background().Error(err, "Certificate cannot be read again, the old one is served", "file", c.cert)
+		klog.Background().Error(err, "Failed to reload the certificate, serving the old one", "file", c.cert)
 	}
 	return c.pair, nil
 }
