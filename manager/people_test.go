@@ -113,12 +113,12 @@ func TestPermissionsComeAndGo(t *testing.T) {
 			createConfigMap(t, server.Client(), fmt.Sprint("work-", i))
 		}
 		time.Sleep(time.Second)
-		const refused = `[-]worker: 3 keys refused for 1s: User "system:serviceaccount:kube-system:manager" cannot create resource "secrets" in API group ""`
+		const refused = `[-]worker: 3 keys forbidden for 1s: User "system:serviceaccount:kube-system:manager" cannot create resource "secrets" in API group ""`
 		if code, body := get(m, "/readyz"); code != 503 || body != refused+"\n" {
 			t.Errorf("without secrets: %d %s", code, body)
 		}
 		time.Sleep(11 * time.Minute)
-		if code, body := get(m, "/readyz"); code != 503 || !strings.HasPrefix(body, "[-]worker: 3 keys failing, default/work-1 for 11m1s; 3 keys refused for 11m1s: User ") {
+		if code, body := get(m, "/readyz"); code != 503 || !strings.HasPrefix(body, "[-]worker: 3 keys failing, default/work-1 for 11m1s; 3 keys forbidden for 11m1s: User ") {
 			t.Errorf("without secrets: %d %s", code, body)
 		}
 		may.grant("secrets", "create")
@@ -126,7 +126,7 @@ func TestPermissionsComeAndGo(t *testing.T) {
 		if code, body := get(m, "/readyz"); code != 200 {
 			t.Errorf("granted again: %d %s", code, body)
 		}
-		if lines := l.logs.with("refused"); len(lines) != 2 || !strings.Contains(lines[1], "Reconciles are refused no more") {
+		if lines := l.logs.with("forbidden"); len(lines) != 2 || !strings.Contains(lines[1], "Reconciles are no longer forbidden") {
 			t.Errorf("%d lines about secrets, want two: %q", len(lines), lines)
 		}
 		l.mustEnd()

@@ -166,7 +166,7 @@ func (b *Builder) ReportGone(report bool) *Builder {
 }
 
 // WithOptions sets the options of the loop. Workers is how many reconciles run at once in all clusters together, zero being 8;
-// see Options.ClusterWorkers and Options.LendAfter of the fleet. Metrics, when nil, are the local manager's. What hangs or fails
+// see Options.ClusterWorkers and Options.ReleaseAfter of the fleet. Metrics, when nil, are the local manager's. What hangs or fails
 // is told by the fleet's note; it does not make the process unready, so that FailingAfter has no use.
 func (b *Builder) WithOptions(o reconcile.Options[Request]) *Builder {
 	if b.optionsSet {

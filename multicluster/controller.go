@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/internal/loop"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/manager/leader"
 	"github.com/flyball-dev/flyball/reconcile"
@@ -35,10 +36,10 @@ func (k key) String() string { return k.public().String() }
 type Controller struct {
 	parts *parts
 	inner *reconcile.Controller[key]
-	order *workqueue.FairOrder[key]
+	// keys is the way by which keys come into inner, and are forgotten by it.
+	keys loop.Handle[key]
 
 	events atomic.Uint64
-	hung   atomic.Uint64
 
 	mu sync.Mutex
 	// engagements are those with the clusters that are meant, from before they are Live until they are gone.
@@ -46,8 +47,6 @@ type Controller struct {
 	phase       phase
 	// attach makes an engagement feed the queue. Not nil exactly while running.
 	attach func(*engagement)
-	// long are the reconciles that hang, since when they run.
-	long map[key]time.Time
 }
 
 // phase is where a controller is in its life; it only moves forward.
@@ -65,14 +64,16 @@ var (
 )
 
 func newController(p *parts) *Controller {
-	c := &Controller{parts: p, engagements: map[*member]*engagement{}, long: map[key]time.Time{}}
-	c.order = workqueue.NewFairOrder(workqueue.FairOptions[key]{
+	c := &Controller{parts: p, engagements: map[*member]*engagement{}}
+	order := workqueue.NewFairOrder(workqueue.FairOptions[key]{
 		Group:      func(k key) string { return k.member.group },
-		Within:     func() workqueue.Order[key] { return workqueue.NewPriorityOrder[key](workqueue.PriorityOptions{}) },
+		Within:     &workqueue.PriorityOptions{},
 		GroupLimit: p.clusterWorkers(),
 		Limit:      p.workers(),
 	})
-	c.inner = reconcile.New(p.name, reconcile.Func[key](c.reconcile), p.innerOptions(c.order))
+	c.inner = reconcile.New(p.name, reconcile.Func[key](c.reconcile), p.innerOptions(order))
+	c.keys = loop.Of[key](c.inner)
+	c.keys.Set(loop.Settings[key]{Admitted: c.admitted, SlowAfter: p.fleet.options.ReleaseAfter})
 	return c
 }
 
@@ -105,7 +106,7 @@ func (c *Controller) enqueueAcross(r Request, o workqueue.AddOptions) {
 
 func (c *Controller) enqueue(k key, o workqueue.AddOptions) {
 	if e := c.engagement(k.member); e != nil {
-		e.enqueue(k, o)
+		e.enqueue(k, o, true)
 		return
 	}
 	c.parts.fleet.dropped.Add(1)
@@ -164,7 +165,7 @@ func (c *Controller) admit(mem *member) {
 	if c.parts.means(mem) {
 		c.mu.Lock()
 		if c.engagements[mem] == nil && mem.state() < Draining {
-			c.engagements[mem] = &engagement{controller: c, member: mem}
+			c.engagements[mem] = newEngagement(c, mem)
 		}
 		c.mu.Unlock()
 	}
@@ -208,7 +209,7 @@ func (c *Controller) dismiss(mem *member) {
 		return
 	}
 	e.close()
-	c.inner.Discard(func(k key) bool { return k.member == mem })
+	c.keys.ForgetAll(func(k key) bool { return k.member == mem })
 	if e.gone != nil && !mem.stays.Load() {
 		e.gone()
 	}
@@ -241,12 +242,15 @@ func (c *Controller) closeAll() {
 	}
 }
 
+// admitted holds a key back whose cluster's caches are not filled.
+func (c *Controller) admitted(k key) bool {
+	e := c.engagement(k.member)
+	return e == nil || !e.hold(k)
+}
+
 // reconcile is what the queue's keys are handed to.
 func (c *Controller) reconcile(ctx context.Context, k key) (reconcile.Result, error) {
 	e := c.engagement(k.member)
-	if e != nil && e.hold(k) {
-		return reconcile.Result{}, nil
-	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	u := &use{fleet: c.parts.fleet, name: k.member.name, cancel: cancel}
@@ -279,8 +283,6 @@ const ownerRetry = time.Second
 
 // run calls the reconciler with all that it may use.
 func (c *Controller) run(ctx context.Context, k key) (reconcile.Result, error) {
-	lending := c.watch(ctx, k)
-	defer lending.end()
 	if k.member.name != LocalCluster {
 		ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "cluster", k.member.name))
 		ctx = leader.WithFence(ctx, k.member.mayWrite)
@@ -302,7 +304,7 @@ func (c *Controller) departed(ctx context.Context, k key) (reconcile.Result, err
 		return reconcile.Result{}, err
 	}
 	c.parts.fleet.dropped.Add(1)
-	c.inner.DiscardKey(k)
+	c.keys.Forget(k)
 	if !c.parts.reportGone || !c.parts.means(k.member) {
 		klog.FromContext(ctx).V(4).Info("Request dropped: its cluster has departed")
 		return reconcile.Result{}, nil
@@ -311,7 +313,7 @@ func (c *Controller) departed(ctx context.Context, k key) (reconcile.Result, err
 	if causes := reconcile.Causes(ctx); len(causes) > 0 {
 		report.Cause = causes[0]
 	}
-	c.inner.EnqueueWith(key{k.member.remains, k.request}, report)
+	c.keys.Add(key{k.member.remains, k.request}, report)
 	return reconcile.Result{}, nil
 }
 

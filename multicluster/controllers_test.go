@@ -38,7 +38,7 @@ func named(name string) multicluster.Predicate {
 // One cluster's storm does not delay another one's single request, and a cluster keeps no more workers than it may.
 func TestOneBusyClusterStarvesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, multicluster.Options{LendAfter: -1}, manager.Options{})
+		w := newWorld(t, multicluster.Options{ReleaseAfter: -1}, manager.Options{})
 		var busy, most atomic.Int32
 		r := &recorder{then: func(_ context.Context, r multicluster.Request) (reconcile.Result, error) {
 			if r.Cluster == "busy" {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/loop/backlog"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
@@ -27,9 +28,8 @@ type engagement struct {
 	// synced: every input has told what there was at the start.
 	synced bool
 	closed bool
-	// held are the requests that wait for that, in order, each once; heldAt has their places.
-	held   []heldKey
-	heldAt map[key]int
+	// held has the requests that wait for that.
+	held *backlog.Backlog[key]
 	// stop ends the goroutines; nil when none is wanted. Invariant: all of them are in tasks.
 	stop  context.CancelFunc
 	spawn func(task func(ctx context.Context))
@@ -40,48 +40,27 @@ type engagement struct {
 	problem error
 }
 
-type heldKey struct {
-	key     key
-	options workqueue.AddOptions
+func newEngagement(c *Controller, mem *member) *engagement {
+	return &engagement{controller: c, member: mem, held: backlog.New[key](nil)}
 }
 
-// enqueue queues a request, when the time has come.
-func (e *engagement) enqueue(k key, o workqueue.AddOptions) {
+// enqueue queues a request, when the time has come. news means that something has changed.
+func (e *engagement) enqueue(k key, o workqueue.AddOptions, news bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
 	case e.closed:
 		e.controller.parts.fleet.dropped.Add(1)
-	case e.synced || o.After > 0:
-		e.controller.inner.EnqueueWith(k, o) // A queue never blocks, and calls nobody back.
-	default:
-		e.holdLocked(k, o)
+	case !e.held.Add(k, o, news):
+		e.controller.keys.Add(k, o) // A queue never blocks, and calls nobody back.
 	}
 }
 
-// hold keeps back a request that came out of the queue too early.
+// hold holds back a request that came out of the queue too early.
 func (e *engagement) hold(k key) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.synced || e.closed {
-		return false
-	}
-	e.holdLocked(k, workqueue.AddOptions{})
-	return true
-}
-
-func (e *engagement) holdLocked(k key, o workqueue.AddOptions) {
-	if at, known := e.heldAt[k]; known {
-		if had := e.held[at].options.Priority; had != nil && (o.Priority == nil || *o.Priority > *had) {
-			e.held[at].options.Priority = o.Priority
-		}
-		return
-	}
-	if e.heldAt == nil {
-		e.heldAt = map[key]int{}
-	}
-	e.heldAt[k] = len(e.held)
-	e.held = append(e.held, heldKey{k, o})
+	return !e.synced && !e.closed && e.held.Add(k, workqueue.AddOptions{}, true)
 }
 
 // ready queues what was held.
@@ -92,10 +71,7 @@ func (e *engagement) ready() {
 		return
 	}
 	e.synced, e.problem = true, nil
-	for _, h := range e.held {
-		e.controller.inner.EnqueueWith(h.key, h.options)
-	}
-	e.held, e.heldAt = nil, nil
+	e.held.Flush(e.controller.keys.Add)
 }
 
 // open takes the informers, which begin to fill.
@@ -238,8 +214,8 @@ func (e *engagement) detach() {
 func (e *engagement) close() {
 	e.mu.Lock()
 	e.closed = true
-	e.controller.parts.fleet.dropped.Add(uint64(len(e.held)))
-	e.held, e.heldAt = nil, nil
+	e.controller.parts.fleet.dropped.Add(uint64(e.held.Len()))
+	e.held.Flush(func(key, workqueue.AddOptions) {})
 	inputs := e.inputs
 	e.mu.Unlock()
 	e.detach()

@@ -223,7 +223,7 @@ func TestClustersOutliveReconciles(t *testing.T) {
 // after what changes, and a priority is kept.
 func TestInitialObjectsComeLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, multicluster.Options{LendAfter: -1}, manager.Options{})
+		w := newWorld(t, multicluster.Options{ReleaseAfter: -1}, manager.Options{})
 		r := &recorder{then: func(context.Context, multicluster.Request) (reconcile.Result, error) {
 			time.Sleep(10 * time.Millisecond)
 			return reconcile.Result{}, nil

@@ -66,7 +66,7 @@ func TestWritesLandInTheRightCluster(t *testing.T) {
 // A cluster that leaves takes its informers along, and what was queued for it is dropped without an error.
 func TestLeavingDropsWhatIsQueued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, multicluster.Options{ClusterWorkers: 1, LendAfter: -1}, manager.Options{})
+		w := newWorld(t, multicluster.Options{ClusterWorkers: 1, ReleaseAfter: -1}, manager.Options{})
 		blocked := make(chan struct{})
 		r := &recorder{then: func(context.Context, multicluster.Request) (reconcile.Result, error) {
 			<-blocked

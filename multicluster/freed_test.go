@@ -57,7 +57,7 @@ func TestTheMemoryOfADepartedClusterIsFree(t *testing.T) {
 
 // Nor do requests that were queued when it left, whatever becomes of their reports.
 func TestReportsDoNotKeepTheMemory(t *testing.T) {
-	w := newWorld(t, multicluster.Options{ClusterWorkers: 1, LendAfter: -1}, manager.Options{})
+	w := newWorld(t, multicluster.Options{ClusterWorkers: 1, ReleaseAfter: -1}, manager.Options{})
 	begun, blocked := make(chan struct{}), make(chan struct{})
 	var reports atomic.Int32
 	r := &recorder{then: func(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {

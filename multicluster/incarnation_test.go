@@ -30,7 +30,7 @@ func TestRequestsNeverRunAgainstASuccessor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, multicluster.Options{ClusterWorkers: 1, LendAfter: -1}, manager.Options{})
+				w := newWorld(t, multicluster.Options{ClusterWorkers: 1, ReleaseAfter: -1}, manager.Options{})
 				var current atomic.Pointer[multicluster.Cluster]
 				r := &recorder{}
 				r.then = func(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {

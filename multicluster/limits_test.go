@@ -19,7 +19,7 @@ import (
 // otherwise has its way.
 func TestEachClusterHasALimitOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, multicluster.Options{QPS: 1, Burst: 4, LendAfter: -1}, manager.Options{})
+		w := newWorld(t, multicluster.Options{QPS: 1, Burst: 4, ReleaseAfter: -1}, manager.Options{})
 		var mu sync.Mutex
 		took := map[string]time.Duration{}
 		w.complete(t, reconcile.Func[multicluster.Request](func(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {

@@ -14,7 +14,6 @@ import (
 func (c *Controller) Stats() reconcile.Stats {
 	s := c.inner.Stats()
 	s.Events += c.events.Load()
-	s.Hung += c.hung.Load()
 	return s
 }
 
@@ -39,17 +38,17 @@ func (c *Controller) Work() reconcile.Work {
 
 // Health is nil when the controller reconciles, or could at once. A cluster that cannot be watched, and keys that fail or hang, are
 // told by [Controller.Note].
-func (c *Controller) Health() error { return c.inner.Health() }
+func (c *Controller) Health() error { return c.keys.Alive() }
 
 // Note says in words what is not well in single clusters; it is empty when all is.
 func (c *Controller) Note() string {
 	c.mu.Lock()
 	engagements := c.engagementsLocked()
+	c.mu.Unlock()
 	var notes []string
-	for k, since := range c.long {
+	for k, since := range c.keys.Hung() {
 		notes = append(notes, fmt.Sprintf("%v hangs for %v", k, time.Since(since).Round(time.Second)))
 	}
-	c.mu.Unlock()
 	for _, e := range engagements {
 		if err := e.why(); err != nil && e.member.state() == Live {
 			notes = append(notes, fmt.Sprintf("cluster %q: %v", e.member.name, err))
@@ -66,7 +65,7 @@ func (c *Controller) Note() string {
 func (e *engagement) pending() (n int) {
 	e.mu.Lock()
 	inputs := e.inputs
-	n = len(e.held)
+	n = e.held.Len()
 	e.mu.Unlock()
 	if e.member.name == LocalCluster {
 		return n // the local manager looks at its caches itself

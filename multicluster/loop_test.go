@@ -115,7 +115,7 @@ func TestWorkNamesTheCluster(t *testing.T) {
 // Requests that were queued when their cluster departed are told to who asks for it.
 func TestReportGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, multicluster.Options{ClusterWorkers: 1, LendAfter: -1}, manager.Options{})
+		w := newWorld(t, multicluster.Options{ClusterWorkers: 1, ReleaseAfter: -1}, manager.Options{})
 		blocked := make(chan struct{})
 		var reported []string
 		r := &recorder{}

@@ -38,10 +38,10 @@ type Options struct {
 
 	// ClusterWorkers is how many workers of one controller one cluster keeps busy at most. Zero means half of them.
 	ClusterWorkers int
-	// LendAfter is how long a reconcile keeps a worker from the other clusters: if it takes longer, as it does when its cluster does
-	// not answer, another worker takes its place (up to 64 of them), and it counts for ClusterWorkers only. Zero means 1 s; negative:
-	// as long as it takes.
-	LendAfter time.Duration
+	// ReleaseAfter is how long a reconcile keeps a worker from the other clusters: if it takes longer, as it does when its cluster
+	// does not answer, its slot is released, and another worker takes its place (up to 64 of them). It counts for ClusterWorkers
+	// as before. Zero means 1 s; negative: the slot is released when the reconcile ends.
+	ReleaseAfter time.Duration
 	// QPS and Burst limit the requests to one cluster by its clients, watches and lists of the informers included, where the
 	// cluster's config does not say. Zero means 20 and 30; a negative QPS is no limit.
 	QPS   float32
@@ -61,7 +61,7 @@ const (
 	defaultName         = "fleet"
 	defaultJoinTimeout  = 10 * time.Second
 	defaultDrainTimeout = 10 * time.Second
-	defaultLendAfter    = time.Second
+	defaultReleaseAfter = time.Second
 	defaultQPS          = 20
 	defaultBurst        = 30
 	// abandonAfter is how long a reconcile may take to return once its context is cancelled.
@@ -86,8 +86,8 @@ func (o Options) withDefaults() Options {
 	if o.DrainTimeout == 0 {
 		o.DrainTimeout = defaultDrainTimeout
 	}
-	if o.LendAfter == 0 {
-		o.LendAfter = defaultLendAfter
+	if o.ReleaseAfter == 0 {
+		o.ReleaseAfter = defaultReleaseAfter
 	}
 	if o.QPS == 0 {
 		o.QPS = defaultQPS

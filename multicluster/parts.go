@@ -24,6 +24,9 @@ type parts struct {
 	reportGone bool
 }
 
+// maxReleased is how many reconciles of one controller may go on without a slot, beside those that have one.
+const maxReleased = 64
+
 // defaultWorkers is how many reconciles run at once, where the options do not say.
 const defaultWorkers = 8
 
@@ -39,13 +42,6 @@ func (p *parts) clusterWorkers() int {
 		return min(n, p.workers())
 	}
 	return max(1, p.workers()/2)
-}
-
-func (p *parts) hungAfter() time.Duration {
-	if p.options.HungAfter == 0 {
-		return defaultHungAfter
-	}
-	return p.options.HungAfter
 }
 
 // means says whether the controller works on a cluster. On the local one requests can always be made, whether or not it is watched.
@@ -72,17 +68,16 @@ func (p *parts) inputsOf(mem *member) (inputs []*input) {
 	return inputs
 }
 
-// innerOptions are those of the loop below. What its workers and its health are is decided here; what hangs or fails in one cluster
-// must not make the process unready.
+// innerOptions are those of the loop below. What hangs or fails in one cluster must not make the process unready.
 func (p *parts) innerOptions(order workqueue.Order[key]) reconcile.Options[key] {
 	o := p.options
 	inner := reconcile.Options[key]{
 		Workers: p.workers(), MaxRetries: o.MaxRetries, Timeout: o.Timeout,
 		MinInterval: o.MinInterval, Debounce: o.Debounce, MaxDebounce: o.MaxDebounce,
-		HungAfter: -1, FailingAfter: -1, DrainTimeout: o.DrainTimeout, Order: order, Metrics: o.Metrics,
+		HungAfter: o.HungAfter, FailingAfter: -1, DrainTimeout: o.DrainTimeout, Order: order, Metrics: o.Metrics,
 	}
-	if p.fleet.options.LendAfter > 0 {
-		inner.Workers += mostLent
+	if p.fleet.options.ReleaseAfter > 0 {
+		inner.Workers += maxReleased
 	}
 	if o.RateLimiter != nil {
 		inner.RateLimiter = limiter{o.RateLimiter}

@@ -197,7 +197,7 @@ func (q *enqueuer) with(r Request, o workqueue.AddOptions) {
 		o.Priority = &q.priority
 	}
 	if r.Cluster == q.engagement.member.name { // of this incarnation, whoever has the name now
-		q.engagement.enqueue(key{q.engagement.member, r.Request}, o)
+		q.engagement.enqueue(key{q.engagement.member, r.Request}, o, q.priority == 0)
 		return
 	}
 	q.engagement.controller.enqueueAcross(r, o)

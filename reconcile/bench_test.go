@@ -3,17 +3,17 @@ package reconcile
 import (
 	"context"
 	"testing"
-	"time"
 )
 
-// BenchmarkTrack is what it costs to know, of one reconcile, that it runs.
-func BenchmarkTrack(b *testing.B) {
-	c := New("track", Func[string](func(context.Context, string) (Result, error) { return Result{}, nil }), Options[string]{})
+// BenchmarkReconcile is one key's way through the loop when its reconciler does nothing: add, get, reconcile, settle, done.
+func BenchmarkReconcile(b *testing.B) {
+	c := New("greeter", Func[Request](func(context.Context, Request) (Result, error) { return Result{}, nil }), Options[Request]{})
+	var key Request
+	key.Namespace, key.Name = "default", "greeting"
+	ctx := b.Context()
 	b.ReportAllocs()
 	for b.Loop() {
-		c.begin("key", time.Now())
-		c.mu.Lock()
-		delete(c.inFlight, "key")
-		c.mu.Unlock()
+		c.Enqueue(key)
+		c.processNextWorkItem(ctx, ctx)
 	}
 }

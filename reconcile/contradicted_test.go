@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/reconcile/internal/contradiction"
 )
 
 var errIdle = errors.New("not found, every second time")
@@ -43,7 +44,7 @@ func TestContradictedKeysAreHeldBack(t *testing.T) {
 					t.Errorf("health: %v", err)
 				}
 				mended.Store(true)
-				time.Sleep(contradictedMax)
+				time.Sleep(contradiction.Max)
 				synctest.Wait()
 				if err := c.Health(); err != nil {
 					t.Errorf("health: %v", err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -45,15 +44,23 @@ func (c *Controller[K]) stuck() error {
 	return &StuckError{Controller: c.name, Keys: c.InFlight()}
 }
 
-// InFlight names the keys that are being reconciled at this moment, with the time each has been running, sorted. How many
-// there are is in [Stats], too.
-func (c *Controller[K]) InFlight() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	keys := make([]string, 0, len(c.inFlight))
-	for key, since := range c.inFlight {
-		keys = append(keys, fmt.Sprintf("%v (running for %s)", key, time.Since(since).Round(time.Millisecond)))
+// SelfTriggeredError reports that the reconciles of a key cause each other.
+type SelfTriggeredError struct {
+	Controller, Key string
+	// Runs is how many there were in a row, and Duration how long they took. It is 0 where the clock is virtual and did not move.
+	Runs     int
+	Duration time.Duration
+	// Trigger is what the last run was caused by, in words for people:
+	// "its own update of configmaps default/x (field manager greeter)".
+	Trigger string
+}
+
+// Error says what happened, and what to do.
+func (e *SelfTriggeredError) Error() string {
+	took := "within " + e.Duration.Round(time.Millisecond).String()
+	if e.Duration == 0 {
+		took = "while no time passed"
 	}
-	slices.Sort(keys)
-	return keys
+	return fmt.Sprintf("controller %s: key %s was reconciled %d times in a row, %s, and is triggered again each time by %s: "+
+		"write only what differs, or leave the event out with a predicate", e.Controller, e.Key, e.Runs, took, e.Trigger)
 }

@@ -4,197 +4,81 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
-	"github.com/flyball-dev/flyball/informer"
-	"github.com/flyball-dev/flyball/workqueue"
+	"github.com/flyball-dev/flyball/internal/loop/backlog"
 )
 
-// Chan is the [Source] of the keys that are sent to keys: from outside the cluster, for example. Closing the channel ends
-// the source. A key that is sent while nobody watches waits in the channel, or makes the sender wait.
-func Chan[K comparable](name string, keys <-chan K) Source[K] {
-	return &channel[K]{always: always(name), keys: keys}
+// feed is a source and the goroutine that runs it.
+type feed[K comparable] struct {
+	source Source[K]
+	// repeats: the source can be run before the controller, and then again; see [Source].
+	repeats bool
+	cancel  context.CancelFunc // set when the goroutine starts
+	synced  chan struct{}      // closed by the source's goroutine, once; capacity 0
+	gone    chan struct{}      // closed when the source's goroutine has ended; capacity 0
 }
 
-// always is a source's name, and its health: there is nothing to wait for.
-type always string
-
-func (a always) String() string { return string(a) }
-
-// Health is nil.
-func (a always) Health() error { return nil }
-
-type channel[K comparable] struct {
-	always
-	keys <-chan K
+func newFeed[K comparable](s Source[K]) *feed[K] {
+	r, ok := s.(interface{ Repeats() bool })
+	return &feed[K]{source: s, repeats: ok && r.Repeats(), synced: make(chan struct{}), gone: make(chan struct{})}
 }
 
-// Run implements [Source].
-func (c *channel[K]) Run(ctx context.Context, out *Sink[K], synced func()) error {
-	if c.keys == nil {
-		return fmt.Errorf("source %q: the channel is nil: nothing would ever come", c.String())
+// again returns a feed of the same source that has not run.
+func (f *feed[K]) again() *feed[K] {
+	return &feed[K]{source: f.source, repeats: f.repeats, synced: make(chan struct{}), gone: make(chan struct{})}
+}
+
+// isSynced reports whether everything that was there at the start was fed.
+func (f *feed[K]) isSynced() bool {
+	select {
+	case <-f.synced:
+		return true
+	default:
+		return false
 	}
-	synced()
-	for {
-		select {
-		case key, open := <-c.keys:
-			if !open {
-				return nil
+}
+
+// startSources starts a goroutine per source that has none, in sources, and returns all there are. A source's error stops the
+// controller through stop.
+func (c *Controller[K]) startSources(ctx context.Context, stop context.CancelCauseFunc, sources *sync.WaitGroup) []*feed[K] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.start = c.starter(ctx, stop, sources, nil)
+	for _, f := range c.feeds {
+		if f.cancel == nil {
+			c.start(f)
+		}
+	}
+	return append([]*feed[K](nil), c.feeds...)
+}
+
+// starter returns a function that starts a source's goroutine in sources, with a context that ends with ctx.
+func (c *Controller[K]) starter(ctx context.Context, fail func(error), sources *sync.WaitGroup, held *backlog.Backlog[K]) func(*feed[K]) {
+	sink := &Sink[K]{controller: c}
+	sink.backlog.Store(held)
+	return func(f *feed[K]) {
+		own, cancel := context.WithCancel(ctx)
+		f.cancel = cancel
+		sources.Go(func() {
+			defer close(f.gone)
+			defer cancel()
+			if err := f.source.Run(own, sink, sync.OnceFunc(func() { close(f.synced) })); err != nil {
+				fail(fmt.Errorf("controller %s: %w", c.name, err))
 			}
-			out.For(workqueue.Cause{Source: c.String(), Event: "Received", Time: time.Now()}).Add(key)
-		case <-ctx.Done():
-			return nil
-		}
+		})
 	}
 }
 
-// Every is the [Source] that adds what keys returns, at the start and then every interval. An interval that passes while keys
-// runs is skipped.
-func Every[K comparable](interval time.Duration, keys func(ctx context.Context) []K) Source[K] {
-	return &ticker[K]{always: always("every " + interval.String()), interval: interval, keys: keys}
-}
-
-type ticker[K comparable] struct {
-	always
-	interval time.Duration
-	keys     func(context.Context) []K
-}
-
-// Run implements [Source].
-func (t *ticker[K]) Run(ctx context.Context, out *Sink[K], synced func()) error {
-	if t.interval <= 0 || t.keys == nil {
-		return fmt.Errorf("source %q: Every takes an interval above 0 and a function that returns keys", t.String())
-	}
-	tick := time.NewTicker(t.interval)
-	defer tick.Stop()
-	for first := true; ; first = false {
-		q := out.For(workqueue.Cause{Source: t.String(), Event: "Tick", Time: time.Now()})
-		for _, key := range t.keys(ctx) {
-			q.Add(key)
-		}
-		if first {
-			synced()
-		}
+// waitSynced returns true when every feed is synced, and false when ctx is done first. A source that ended early, with no more to
+// say, is not waited for.
+func waitSynced[K comparable](ctx context.Context, feeds []*feed[K]) bool {
+	for _, f := range feeds {
 		select {
-		case <-tick.C:
+		case <-f.synced:
+		case <-f.gone:
 		case <-ctx.Done():
-			return nil
+			return false
 		}
 	}
-}
-
-// Output carries keys from one controller to others: a reconciler emits what it found out, and whoever watches the output
-// reconciles that. Keys emitted while nobody watches wait for the first who does, each once.
-//
-// Concurrency: all methods may be called at any time.
-type Output[K comparable] struct {
-	always
-
-	mu sync.Mutex
-	// sinks are those of the controllers that watch now.
-	sinks map[*Sink[K]]int
-	// waiting has what was emitted while there were none, in order and without duplicates.
-	waiting []emitted[K]
-	known   map[K]bool
-}
-
-type emitted[K comparable] struct {
-	key   K
-	cause workqueue.Cause
-}
-
-// NewOutput makes an output. Its name stands in the causes of the keys that come through it.
-func NewOutput[K comparable](name string) *Output[K] {
-	return &Output[K]{always: always(name), sinks: map[*Sink[K]]int{}, known: map[K]bool{}}
-}
-
-// Emit hands key to the controllers that watch. Called with a reconcile's context, the cause names that reconcile.
-func (o *Output[K]) Emit(ctx context.Context, key K) {
-	e := emitted[K]{key, workqueue.Cause{Source: o.String(), Event: "Emit", Object: current(ctx), Time: time.Now()}}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for sink := range o.sinks {
-		sink.For(e.cause).Add(key) // A queue never blocks, and calls nobody back.
-	}
-	if len(o.sinks) == 0 && !o.known[key] {
-		o.known[key] = true
-		o.waiting = append(o.waiting, e)
-	}
-}
-
-// Run implements [Source].
-func (o *Output[K]) Run(ctx context.Context, out *Sink[K], synced func()) error {
-	o.mu.Lock()
-	o.sinks[out]++
-	for _, e := range o.waiting {
-		out.For(e.cause).Add(e.key)
-	}
-	o.waiting = nil
-	clear(o.known)
-	o.mu.Unlock()
-	synced()
-	<-ctx.Done()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.sinks[out]--; o.sinks[out] == 0 {
-		delete(o.sinks, out)
-	}
-	return nil
-}
-
-// FactoryKind is [Kind] of an informer that the source asks f for when it starts, and gives back when it ends. When nobody
-// else uses that informer it is then stopped and its memory freed. It is how to watch a kind for a while.
-func FactoryKind[T informer.Object, K comparable](f *informer.Factory, o informer.InformerOptions, h EventHandler[T, K]) Source[K] {
-	name := o.Kind.Kind
-	if name == "" {
-		var none T
-		name = fmt.Sprintf("%T", none)
-	}
-	return &factoryKind[T, K]{factory: f, options: o, handler: h, name: name}
-}
-
-type factoryKind[T informer.Object, K comparable] struct {
-	factory *informer.Factory
-	options informer.InformerOptions
-	handler EventHandler[T, K]
-	name    string
-
-	mu sync.Mutex
-	// live is the source at work; nil before and after.
-	live Source[K]
-}
-
-func (k *factoryKind[T, K]) String() string { return k.name }
-
-// Repeats implements [Repeater].
-func (k *factoryKind[T, K]) Repeats() bool { return true }
-
-// Health implements [Source].
-func (k *factoryKind[T, K]) Health() error {
-	k.mu.Lock()
-	live := k.live
-	k.mu.Unlock()
-	if live == nil {
-		return fmt.Errorf("%s: not started", k.name)
-	}
-	return live.Health()
-}
-
-// Run implements [Source].
-func (k *factoryKind[T, K]) Run(ctx context.Context, out *Sink[K], synced func()) error {
-	inf, err := informer.ForOptions[T](k.factory, k.options)
-	if err != nil {
-		return fmt.Errorf("watch %s: %w", k.name, err)
-	}
-	defer informer.Release(inf)
-	live := Kind(inf, k.handler)
-	k.set(live)
-	defer k.set(nil)
-	return live.Run(ctx, out, synced)
-}
-
-func (k *factoryKind[T, K]) set(s Source[K]) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.live = s
+	return ctx.Err() == nil
 }

@@ -104,24 +104,6 @@ func TestKindTurnsEventsIntoKeysWithTheirCauses(t *testing.T) {
 	})
 }
 
-func TestUnwatchRemovesTheHandler(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &feedback{events: make(chan informer.Event[*corev1.Pod])}
-		var calls []string
-		c, src, end := runKind(t, f, Func[Request](func(_ context.Context, key Request) (Result, error) {
-			calls = append(calls, key.String())
-			return Result{}, nil
-		}))
-		if err := c.Unwatch(t.Context(), src); err != nil {
-			t.Fatal(err)
-		}
-		f.events <- informer.Event[*corev1.Pod]{Type: informer.Added, Object: version(pod("a"), "11"), ResourceVersion: "11"}
-		synctest.Wait()
-		end()
-		want(t, calls, nil)
-	})
-}
-
 // What an informer cannot do is what its controller's health says.
 func TestHealthSaysWhyAnInformerIsNotSynced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -59,16 +59,12 @@ func TestMisuse(t *testing.T) {
 		misusetest.Of("New with a typed nil", runs("a", nobody), "the reconciler is a nil *reconcile_test.pointed"),
 		misusetest.Of("New with a nil function", runs("a", function), "the reconciler is a nil reconcile.Func["),
 		misusetest.Of("Watch", runs("a", &pointed{}, nil), "controller a: watch: the source is nil"),
-		misusetest.Of("Unwatch", func() error {
-			return reconcile.New("a", &pointed{}, reconcile.Options[reconcile.Request]{}).Unwatch(t.Context(), nil)
-		}, "the source is nil"),
 		misusetest.Of("Chan", runs("a", &pointed{}, reconcile.Chan[reconcile.Request]("news", nil)), "the channel is nil"),
 		misusetest.Of("Every", runs("a", &pointed{}, reconcile.Every[reconcile.Request](time.Second, nil)), "a function that returns keys"),
 		misusetest.Of("Every at once", runs("a", &pointed{}, reconcile.Every(0, func(context.Context) []reconcile.Request { return nil })), "an interval above 0"),
 		misusetest.Of("Kind", runs("a", &pointed{}, reconcile.Kind(nil, reconcile.EnqueueMapped(any))), "watch *v1.Pod: the informer is nil"),
 		misusetest.Of("Kind without functions", runs("a", &pointed{}, reconcile.Kind[*corev1.Pod, reconcile.Request](pods, handler{})), "the handler has no function"),
 		misusetest.Of("EnqueueMapped", runs("a", &pointed{}, reconcile.Kind(pods, reconcile.EnqueueMapped[*corev1.Pod, reconcile.Request](nil))), "the handler has no function"),
-		misusetest.Of("FactoryKind", runs("a", &pointed{}, reconcile.FactoryKind(nil, informer.InformerOptions{}, reconcile.EnqueueMapped(any))), "the factory is nil"),
 		misusetest.Of("EnqueueOwner", misusetest.Constructs(func() handler {
 			return reconcile.EnqueueOwner[*corev1.Pod](schema.GroupKind{}, reconcile.OwnerOptions{})
 		}), "the kind is empty"),

@@ -64,6 +64,8 @@ func observer(name string, m workqueue.MetricsProvider) func(time.Duration) {
 }
 
 const (
+	// mostLeftInLog is how many keys the line of the log names that reports the stop.
+	mostLeftInLog       = 10
 	defaultPatience     = 10 * time.Minute
 	defaultDrainTimeout = 30 * time.Second
 	// abandonAfter is how long a worker may take to return once its context is cancelled.

@@ -62,8 +62,11 @@ func runProcess(t *testing.T, parent context.Context, api *localapi.Server, setu
 	}
 	r, o := setup(p)
 	p.controller = reconcile.New("test", r, o)
-	maps := reconcile.FactoryKind(p.informers, informer.InformerOptions{}, reconcile.EnqueueObject[*corev1.ConfigMap]())
-	if err := p.controller.Watch(maps); err != nil {
+	maps, err := informer.For[*corev1.ConfigMap](p.informers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.controller.Watch(reconcile.Kind(maps, reconcile.EnqueueObject[*corev1.ConfigMap]())); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(parent)

@@ -13,17 +13,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/loop/backlog"
 	"github.com/flyball-dev/flyball/internal/misuse"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// Source feeds keys into a controller. Sources are compared by ==, so implement it on a pointer.
+// Source feeds keys into a controller. It may also have a method Repeats() bool: true means that it tells everything anew when it is
+// run again, as a source of a cache does. Such a source is run before the controller works ([Controller.Warmup]), and what it fed
+// then may be forgotten. A source without that method runs when the controller does.
 type Source[K comparable] interface {
 	// Run feeds out until ctx is done. It calls synced once, when everything that was there at the start
 	// has been fed, and before it returns it removes whatever it has registered elsewhere. Returning
 	// early with nil is fine for a source that has no more to say; an error stops the controller.
 	Run(ctx context.Context, out *Sink[K], synced func()) error
-	// Health is nil, or says why the source has nothing to feed yet, in words for people.
+	// Health is nil, or the reason why the source has nothing to feed yet, in words for people.
 	Health() error
 	// String names the source in logs and causes, for example "pods".
 	String() string
@@ -31,19 +34,17 @@ type Source[K comparable] interface {
 
 // Sink is a controller's queue as a [Source] sees it.
 type Sink[K comparable] struct {
-	queue *workqueue.Queue[K]
-	stats *counters
-	pace  *pacer[K]
+	controller *Controller[K]
 	// backlog holds the keys back while nobody works; nil when somebody does.
-	backlog atomic.Pointer[backlog[K]]
+	backlog atomic.Pointer[backlog.Backlog[K]]
 }
 
-// For is an [Enqueuer] whose keys carry cause.
-func (s *Sink[K]) For(cause workqueue.Cause) Enqueuer[K] { return s.of(cause, true) }
+// For returns an [Enqueuer] whose keys carry cause.
+func (s *Sink[K]) For(cause workqueue.Cause) Enqueuer[K] { return s.enqueuer(cause, true) }
 
-// of is For of something that changed, or else, without news, is there.
-func (s *Sink[K]) of(cause workqueue.Cause, news bool) Enqueuer[K] {
-	s.stats.events.Add(1)
+// enqueuer is For, where news tells a change from what was there all the time.
+func (s *Sink[K]) enqueuer(cause workqueue.Cause, news bool) Enqueuer[K] {
+	s.controller.stats.events.Add(1)
 	return &enqueuer[K]{sink: s, cause: cause, news: news}
 }
 
@@ -53,42 +54,26 @@ type enqueuer[K comparable] struct {
 	news  bool
 }
 
-func (e *enqueuer[K]) Add(key K) {
-	if e.held(key, debt{now: true}) {
-		return
-	}
-	e.sink.pace.heard(key)
-	e.sink.queue.AddWithCause(key, e.cause)
-}
+// Add implements [Enqueuer].
+func (e *enqueuer[K]) Add(key K) { e.add(key, workqueue.AddOptions{}) }
 
-func (e *enqueuer[K]) AddAfter(key K, d time.Duration) {
-	later := debt{now: d <= 0}
-	if d > 0 {
-		later.due = time.Now().Add(d)
-	}
-	if !e.held(key, later) {
-		e.sink.queue.AddWith(key, workqueue.AddOptions{After: d, Cause: e.cause})
-	}
-}
+// AddAfter implements [Enqueuer].
+func (e *enqueuer[K]) AddAfter(key K, d time.Duration) { e.add(key, workqueue.AddOptions{After: d}) }
 
-func (e *enqueuer[K]) AddRateLimited(key K) {
-	if !e.held(key, debt{limited: true}) {
-		e.sink.queue.AddWith(key, workqueue.AddOptions{RateLimited: true, Cause: e.cause})
-	}
-}
+// AddRateLimited implements [Enqueuer].
+func (e *enqueuer[K]) AddRateLimited(key K) { e.add(key, workqueue.AddOptions{RateLimited: true}) }
 
-// held counts the key, and says whether it is held back.
-func (e *enqueuer[K]) held(key K, d debt) bool {
-	e.sink.stats.adds.Add(1)
-	b := e.sink.backlog.Load()
-	if b == nil {
-		return false
+// add queues the key, or has it held back.
+func (e *enqueuer[K]) add(key K, o workqueue.AddOptions) {
+	o.Cause = e.cause
+	if b := e.sink.backlog.Load(); b != nil {
+		if b.Add(key, o, e.news) {
+			e.sink.controller.stats.adds.Add(1)
+			return
+		}
+		e.sink.backlog.Store(nil) // Somebody works now.
 	}
-	if b.add(key, d, e.cause, e.news) {
-		return true
-	}
-	e.sink.backlog.Store(nil) // Somebody works now.
-	return false
+	e.sink.controller.enqueue(key, o)
 }
 
 // Kind is the [Source] of the changes that inf sees, turned into keys by h. The informer is run by whoever
@@ -117,7 +102,7 @@ type kind[T informer.Object, K comparable] struct {
 
 func (k *kind[T, K]) String() string { return k.name }
 
-// Repeats implements [Repeater]: what is in the cache is told anew.
+// Repeats is what [Source] speaks of: what is in the cache is told anew.
 func (k *kind[T, K]) Repeats() bool { return true }
 
 func (k *kind[T, K]) Health() error {
@@ -163,7 +148,7 @@ const removalTimeout = 10 * time.Second
 
 func (k *kind[T, K]) events(ctx context.Context, out *Sink[K]) informer.Handler[T] {
 	cause := func(event string, obj T, news bool) Enqueuer[K] {
-		return out.of(workqueue.Cause{
+		return out.enqueuer(workqueue.Cause{
 			Source: k.name, Event: event, Object: objectName(obj), ResourceVersion: obj.GetResourceVersion(), Time: time.Now(),
 		}, news)
 	}

@@ -3,43 +3,32 @@ package reconcile
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"sync"
 
 	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/internal/loop/backlog"
 )
 
-// Repeater is what a [Source] may be that tells everything anew when it is run again, as one does that tells of what is in
-// a cache: it can be run before anybody works ([Controller.Warmup]), and what it said then be forgotten. A source that is none, or
-// says no, runs when the controller does.
-type Repeater interface {
-	Repeats() bool
-}
-
-// Repeats says whether s is a [Repeater] and says so. It is for sources that wrap others.
-func Repeats[K comparable](s Source[K]) bool {
-	r, ok := s.(Repeater)
-	return ok && r.Repeats()
-}
-
-// errOutgrown ends the sources of a round whose backlog has become too large.
+// errOutgrown ends a warm-up run whose backlog has become too large.
 var errOutgrown = errors.New("the backlog is outgrown")
 
-// round is one run of those sources that run before the controller does.
-type round[K comparable] struct {
-	ctx     context.Context // what the sources are given; it lasts as long as the round
+// warmupRun is one run of the sources that can be run before the controller is.
+type warmupRun[K comparable] struct {
+	ctx     context.Context // what the sources are given; it lasts as long as the run
 	cancel  context.CancelCauseFunc
-	backlog *backlog[K]
-	// ended is closed by Warmup when all sources of the round have ended; nobody sends.
+	backlog *backlog.Backlog[K]
+	// ended is closed by Warmup when all sources of the run have ended; nobody sends.
 	ended chan struct{}
 }
 
-// Warmup runs those sources that are [Repeater]s, and remembers the keys that they add, until Run is called: which then need not
-// wait for them, and begins with what changed last. It reconciles nothing, and the queue stays empty. What is remembered is
-// bounded, see Options.EnableWarmup.
+// Warmup runs the sources that tell everything anew when they are run again (see [Source]), and holds back the keys that they add
+// until Run is called. Run then need not wait for them, and begins with what changed last. Warmup reconciles nothing, and the queue
+// stays empty. What is held back is bounded; see Options.EnableWarmup.
 //
 // It returns when ctx is done, which must not be before that of Run is; when Run has returned; or at once, when Run was called
-// before or there is nothing to do. When it returned before Run was called, that starts without it.
+// before or there is nothing to do. If it returned before Run was called, Run starts without it.
 //
 // Errors: that of a source that failed, unless Run returns it.
 //
@@ -52,12 +41,12 @@ func (c *Controller[K]) Warmup(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, logger)
 	for {
 		var sources sync.WaitGroup
-		r := c.beginRound(ctx, &sources)
+		r := c.beginWarmup(ctx, &sources)
 		if r == nil {
 			return nil
 		}
 		sources.Wait()
-		again, err := c.endRound(ctx, r)
+		again, err := c.endWarmup(ctx, r)
 		if !again {
 			return err
 		}
@@ -65,20 +54,21 @@ func (c *Controller[K]) Warmup(ctx context.Context) error {
 	}
 }
 
-// beginRound starts the sources in the group, with a backlog. It returns nil when there is nothing to do.
-func (c *Controller[K]) beginRound(ctx context.Context, sources *sync.WaitGroup) *round[K] {
+// beginWarmup starts the sources, with a backlog. It returns nil when there is nothing to do.
+func (c *Controller[K]) beginWarmup(ctx context.Context, sources *sync.WaitGroup) *warmupRun[K] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.phase != created || c.round != nil || ctx.Err() != nil || !c.repeatsLocked() {
+	repeats := func(f *feed[K]) bool { return f.repeats }
+	if c.phase != created || c.warmup != nil || ctx.Err() != nil || !slices.ContainsFunc(c.feeds, repeats) {
 		return nil
 	}
-	r := &round[K]{ended: make(chan struct{})}
+	r := &warmupRun[K]{ended: make(chan struct{})}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
-	r.backlog = newBacklog[K](func() { r.cancel(errOutgrown) })
-	c.round = r
+	r.backlog = backlog.New[K](func() { r.cancel(errOutgrown) })
+	c.warmup = r
 	start := c.starter(r.ctx, func(err error) { r.cancel(err); c.fail(err) }, sources, r.backlog)
 	c.start = func(f *feed[K]) {
-		if Repeats(f.source) {
+		if f.repeats {
 			start(f)
 		}
 	}
@@ -86,37 +76,28 @@ func (c *Controller[K]) beginRound(ctx context.Context, sources *sync.WaitGroup)
 	for _, f := range c.feeds {
 		c.start(f)
 	}
-	sources.Go(func() { <-r.ctx.Done() }) // A source that ends by itself does not end the round.
+	sources.Go(func() { <-r.ctx.Done() }) // A source that ends by itself does not end the run.
 	return r
 }
 
-func (c *Controller[K]) repeatsLocked() bool {
-	for _, f := range c.feeds {
-		if Repeats(f.source) {
-			return true
-		}
-	}
-	return false
-}
-
-// renewFeedsLocked puts fresh feeds into the place of those that have run.
+// renewFeedsLocked replaces the feeds that have run.
 func (c *Controller[K]) renewFeedsLocked() {
 	for i, f := range c.feeds {
 		if f.cancel != nil {
-			c.feeds[i] = newFeed(f.source)
+			c.feeds[i] = f.again()
 		}
 	}
 }
 
-// endRound says whether another one is due.
-func (c *Controller[K]) endRound(ctx context.Context, r *round[K]) (again bool, err error) {
+// endWarmup reports whether there is to be another run.
+func (c *Controller[K]) endWarmup(ctx context.Context, r *warmupRun[K]) (again bool, err error) {
 	close(r.ended)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.phase != created {
 		return false, nil
 	}
-	c.round, c.start = nil, nil
+	c.warmup, c.start = nil, nil
 	c.renewFeedsLocked()
 	cause := context.Cause(r.ctx)
 	switch {
@@ -138,44 +119,27 @@ func (c *Controller[K]) fail(err error) {
 	}
 }
 
-// takeOver returns the round whose sources go on under Run, whose phase has begun; nil when there is none.
-func (c *Controller[K]) takeOver() *round[K] {
+// takeOver returns the run whose sources go on under Run, whose phase has begun; nil when there is none.
+func (c *Controller[K]) takeOver() *warmupRun[K] {
 	c.mu.Lock()
-	r := c.round
+	r := c.warmup
 	c.mu.Unlock()
-	if r == nil || r.ctx.Err() == nil && r.backlog.claim() {
+	if r == nil || r.ctx.Err() == nil && r.backlog.Claim() {
 		return r
 	}
 	r.cancel(nil)
 	<-r.ended
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.round = nil
+	c.warmup = nil
 	c.renewFeedsLocked()
 	return nil
 }
 
-// pour lets the keys that were held back be reconciled.
-func (c *Controller[K]) pour(r *round[K]) {
-	r.backlog.pour(c.queue)
+// flush lets the keys that were held back be reconciled.
+func (c *Controller[K]) flush(r *warmupRun[K]) {
+	r.backlog.Flush(c.queue.AddWith)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.round = nil
-}
-
-// starter returns how a source's goroutine is started in the group, with a context that ends with ctx.
-func (c *Controller[K]) starter(ctx context.Context, fail func(error), sources *sync.WaitGroup, held *backlog[K]) func(*feed[K]) {
-	sink := &Sink[K]{queue: c.queue, stats: &c.stats, pace: c.pace}
-	sink.backlog.Store(held)
-	return func(f *feed[K]) {
-		own, cancel := context.WithCancel(ctx)
-		f.cancel = cancel
-		sources.Go(func() {
-			defer close(f.gone)
-			defer cancel()
-			if err := f.source.Run(own, sink, sync.OnceFunc(func() { close(f.synced) })); err != nil {
-				fail(fmt.Errorf("controller %s: %w", c.name, err))
-			}
-		})
-	}
+	c.warmup = nil
 }

@@ -3,7 +3,7 @@ package reconcile
 import (
 	"fmt"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/flyball-dev/flyball/workqueue"
@@ -62,12 +62,13 @@ type Failing struct {
 // Work tells what there is to do. It costs as much as there are delayed keys: ask after Stats says that nothing else is left.
 func (c *Controller[K]) Work() Work {
 	c.mu.Lock()
-	w := Work{Started: c.phase == running && c.round == nil, InFlight: len(c.inFlight)}
+	w := Work{Started: c.phase == running && c.warmup == nil, InFlight: len(c.keys.running)}
 	for _, f := range c.feeds {
-		select {
-		case <-f.synced:
-		default:
-			w.Started = false
+		w.Started = w.Started && f.isSynced()
+	}
+	for _, e := range c.keys.entries {
+		if e.failure != nil {
+			w.Failing = append(w.Failing, *e.failure)
 		}
 	}
 	c.mu.Unlock()
@@ -76,26 +77,33 @@ func (c *Controller[K]) Work() Work {
 	for _, d := range c.queue.View(queue.Delayed).Delayed {
 		w.Delayed = append(w.Delayed, Delayed{Key: fmt.Sprint(d.Key), In: max(d.Time, 0), Attempt: d.Attempt, Why: c.why(d)})
 	}
-	w.Failing = c.failures.list()
 	return w
 }
 
 // why says why a key is delayed. Its causes alone do not tell: they are those of all that it waits for, and of many the first.
 func (c *Controller[K]) why(d workqueue.KeyView[K]) string {
-	if d.Own && c.pace.holds(d.Key) {
+	if d.Requeue && c.waiting(d.Key) {
 		return WhyPaced
 	}
 	last := ""
 	for _, cause := range slices.Backward(d.Causes) {
-		if d.Own == c.ownCause(cause) {
+		if d.Requeue == c.ownCause(cause) {
 			last = cause.Event
 			break
 		}
 	}
-	if d.Own && d.Attempt > 0 && last != WhyStale { // A success forgets the attempts.
+	if d.Requeue && d.Attempt > 0 && last != WhyStale { // A success forgets the attempts.
 		return WhyRetry
 	}
 	return last
+}
+
+// waiting reports whether Options.MinInterval or Debounce put the key off.
+func (c *Controller[K]) waiting(key K) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.keys.entries[key]
+	return e != nil && e.debounce.Waiting()
 }
 
 // cause is what became of a reconcile, for the queue.
@@ -108,42 +116,93 @@ func (c *Controller[K]) ownCause(cause workqueue.Cause) bool {
 	return cause.Source == c.name && (cause.Event == WhyRetry || cause.Event == WhyStale || cause.Event == whyRequeue)
 }
 
-// failures remembers the last error of every key that fails.
-type failures[K comparable] struct {
-	mu   sync.Mutex
-	keys map[K]Failing // nil until something fails
-}
-
-// mostFailures bounds what is remembered, for controllers that live long and give up much.
+// mostFailures bounds how many failures are remembered.
 const mostFailures = 10_000
 
-func (f *failures[K]) failed(item workqueue.Item[K], err error, givenUp bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.keys == nil {
-		f.keys = map[K]Failing{}
+// InFlight names the keys that are being reconciled at this moment, with the time each has been running, sorted. How many
+// there are is in [Stats], too.
+func (c *Controller[K]) InFlight() []string {
+	c.mu.Lock()
+	running := c.runningLocked()
+	c.mu.Unlock()
+	keys := make([]string, 0, len(running))
+	for key, began := range running {
+		keys = append(keys, fmt.Sprintf("%v (running for %s)", key, time.Since(began).Round(time.Millisecond)))
 	}
-	last, known := f.keys[item.Key]
-	if !known && len(f.keys) >= mostFailures {
-		return
-	}
-	f.keys[item.Key] = Failing{
-		Key: fmt.Sprint(item.Key), Err: err, Attempts: last.Attempts + 1, GivenUp: givenUp,
-		Causes: slices.Clone(item.Causes), // which are the queue's, and go with the run
-	}
+	slices.Sort(keys)
+	return keys
 }
 
-func (f *failures[K]) succeeded(key K) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.keys, key)
+// Left returns the keys that are queued or in flight, sorted, at most limit of them: after Run has returned, those that were left to
+// the next process. Keys that wait for their time are in [Controller.Work].
+func (c *Controller[K]) Left(limit int) []string {
+	view := c.queue.View(limit)
+	keys := make([]string, 0, len(view.Ready)+len(view.Processing))
+	for _, v := range slices.Concat(view.Processing, view.Ready) {
+		keys = append(keys, fmt.Sprint(v.Key))
+	}
+	slices.Sort(keys)
+	keys = slices.Compact(keys) // one that is in flight may be queued again
+	return keys[:min(limit, len(keys))]
 }
 
-func (f *failures[K]) list() (all []Failing) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, failing := range f.keys {
-		all = append(all, failing)
+// Stats counts what a controller has done since it was made.
+type Stats struct {
+	Events   uint64 // changes that its sources heard of
+	Adds     uint64 // keys that the sources made of them, or Enqueue was given, before the queue merges equal ones
+	Syncs    uint64 // reconciles that ended
+	Done     uint64 // reconciles after which there was nothing more to do
+	Requeues uint64 // reconciles that asked to be repeated (Result.RequeueAfter)
+	Errors   uint64 // reconciles that ended with an error, terminal ones and panics among them
+	Terminal uint64 // reconciles that ended with an error from Terminal
+	Timeouts uint64 // reconciles that took longer than Options.Timeout
+	Panics   uint64 // reconciles that panicked
+	Retries  uint64 // keys put back with backoff
+	Dropped  uint64 // keys given up: terminal errors, and those past MaxRetries
+	Stale    uint64 // reconciles put off because the cache was behind a write of this process
+	Hung     uint64 // reconciles that took longer than Options.HungAfter, those that ended after all among them
+	Deferred uint64 // times that a key was put off by Options.MinInterval or Debounce
+	Workers  int    // reconciles that may run at once
+	InFlight int    // reconciles running now
+	Peak     int    // the most that ever ran at once
+	Queued   int    // keys ready to run now
+	Held     int    // keys that Warmup holds back until Run is called
+}
+
+// counters is the live form of Stats.
+type counters struct {
+	events, adds, started, syncs, done, requeues, errors, terminal, timeouts, panics, retries, dropped, stale, hung, deferred atomic.Uint64
+	// panicking counts the panics since the last reconcile that did not.
+	panicking atomic.Uint64
+}
+
+// Stats is a snapshot of the counters. It costs one lock, held for no more than the copy.
+func (c *Controller[K]) Stats() Stats {
+	c.mu.Lock()
+	inFlight, peak, held := len(c.keys.running), c.keys.peak, 0
+	if c.warmup != nil {
+		held = c.warmup.backlog.Len()
 	}
-	return all
+	c.mu.Unlock()
+	return Stats{
+		Events:   c.stats.events.Load(),
+		Adds:     c.stats.adds.Load(),
+		Syncs:    c.stats.syncs.Load(),
+		Done:     c.stats.done.Load(),
+		Requeues: c.stats.requeues.Load(),
+		Errors:   c.stats.errors.Load(),
+		Terminal: c.stats.terminal.Load(),
+		Timeouts: c.stats.timeouts.Load(),
+		Panics:   c.stats.panics.Load(),
+		Retries:  c.stats.retries.Load(),
+		Dropped:  c.stats.dropped.Load(),
+		Stale:    c.stats.stale.Load(),
+		Hung:     c.stats.hung.Load(),
+		Deferred: c.stats.deferred.Load(),
+		Workers:  c.options.Workers,
+		InFlight: inFlight,
+		Peak:     peak,
+		Queued:   c.queue.Len(),
+		Held:     held,
+	}
 }

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"runtime/debug"
-	"strconv"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/client"
-	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/reconcile/internal/forbidden"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
@@ -25,176 +23,164 @@ func (c *Controller[K]) processNextWorkItem(intake, work context.Context) bool {
 	if err != nil {
 		return false
 	}
-	if wait := c.contradictions.wait(item.Key); wait > 0 {
-		c.putOff(item, workqueue.AddOptions{After: wait, Cause: c.cause(WhyRetry)})
+	r, ok := c.admitted(work, item)
+	if !ok {
 		return true
 	}
-	if wait := c.pace.admit(&item); wait > 0 {
-		c.putOff(item, workqueue.AddOptions{After: wait})
-		return true
-	}
-	now := time.Now()
-	c.begin(item.Key, now)
-	defer c.end(item.Key)
-	result, err := c.syncHandler(c.watchRow(work, &item, now), item)
-	c.settle(work, item, result, err)
+	defer func() {
+		c.stats.syncs.Add(1)
+		c.done(r.entry)
+	}()
+	result, err := c.syncHandler(r)
+	c.settle(r, result, err)
 	return true
 }
 
-// putOff gives back a key that may not run yet.
-func (c *Controller[K]) putOff(item workqueue.Item[K], o workqueue.AddOptions) {
-	c.stats.deferred.Add(1)
-	o.Requeue, o.Priority = true, &item.Priority
-	c.queue.AddWith(item.Key, o)
-	c.queue.Done(item.Key)
-}
-
-func (c *Controller[K]) begin(key K, now time.Time) {
+// done gives the key back to the queue, last of all: until then nobody else may have it.
+func (c *Controller[K]) done(e *entry[K]) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.inFlight[key] = now
-	c.peak = max(c.peak, len(c.inFlight))
-}
-
-// end gives the key back to the queue last: until then nobody else may have it.
-func (c *Controller[K]) end(key K) {
-	c.mu.Lock()
-	delete(c.inFlight, key)
-	_, discarded := c.discarded[key]
-	delete(c.discarded, key)
+	key, forgotten := e.key, e.forgotten
+	c.keys.end(e)
 	c.mu.Unlock()
-	if discarded {
-		c.forget(key)
+	if forgotten {
+		c.forgotten(key)
 	}
-	c.stats.syncs.Add(1)
 	c.queue.Done(key)
 }
 
 // syncHandler calls the reconciler with a context that carries a logger, the causes and the timeout. A
 // panic comes back as a [PanicError]: here is the only place that recovers.
-func (c *Controller[K]) syncHandler(ctx context.Context, item workqueue.Item[K]) (result Result, err error) {
-	logger := klog.LoggerWithValues(klog.FromContext(ctx), "controller", c.name, "key", item.Key,
-		"reconcileID", c.name+"-"+strconv.FormatUint(c.stats.started.Add(1), 10))
-	contradicted := &atomic.Pointer[informer.ContradictionError]{}
-	defer func() { c.contradictions.ran(item.Key, contradicted) }()
-	ctx = context.WithValue(klog.NewContext(ctx, logger), runKey{},
-		run{controller: c.name, key: item.Key, causes: item.Causes, contradicted: contradicted})
-	ctx = client.WithOwner(ctx, Owner[K]{Controller: c.name, Key: item.Key})
-	ctx = client.WithWaker(ctx, waker[K]{c.queue, item.Key})
+func (c *Controller[K]) syncHandler(r *run[K]) (result Result, err error) {
+	key := r.item.Key
+	ctx := client.WithOwner(r, Owner[K]{Controller: c.name, Key: key})
+	ctx = client.WithWaker(ctx, waker[K]{c.queue, key})
 	if c.options.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, c.options.Timeout, errTimeout)
 		defer cancel()
 	}
-	start := time.Now()
-	logger.V(4).Info("Reconcile", "attempt", item.Attempt, "queued", item.Queued, "causes", item.Causes)
+	logs := klog.FromContext(r.Context).V(4).Enabled()
+	if logs {
+		klog.FromContext(r).V(4).Info("Reconcile", "attempt", r.item.Attempt, "queued", r.item.Queued, "causes", r.item.Causes)
+	}
 	defer func() {
 		if value := recover(); value != nil {
 			c.stats.panics.Add(1)
 			c.stats.panicking.Add(1)
 			result, err = Result{}, &PanicError{Value: value, Stack: debug.Stack()}
 		}
-		if errors.Is(context.Cause(ctx), errTimeout) {
+		if c.options.Timeout > 0 && errors.Is(context.Cause(ctx), errTimeout) {
 			c.stats.timeouts.Add(1)
 		}
-		c.observe(time.Since(start))
-		logger.V(4).Info("Reconciled", "duration", time.Since(start), "err", err)
+		took := time.Since(r.entry.run.Began)
+		c.observe(took)
+		if logs {
+			klog.FromContext(r).V(4).Info("Reconciled", "duration", took, "err", err)
+		}
 	}()
 	if c.options.Ready != nil {
-		if err := c.options.Ready(ctx, item.Key); err != nil {
+		if err := c.options.Ready(ctx, key); err != nil {
 			return Result{}, err
 		}
 	}
-	result, err = c.reconciler.Reconcile(ctx, item.Key)
+	result, err = c.reconciler.Reconcile(ctx, key)
 	c.stats.panicking.Store(0)
 	return result, err
 }
 
 // settle decides what becomes of a key; [Reconciler] has the rules.
-func (c *Controller[K]) settle(work context.Context, item workqueue.Item[K], result Result, err error) {
-	key := item.Key
-	if err == nil {
-		c.recovered(key)
-		c.allowed(work, key, "")
-		c.failures.succeeded(key)
+func (c *Controller[K]) settle(r *run[K], result Result, err error) {
+	how := c.judge(r, err)
+	note := c.settled(r, how, err)
+	switch how {
+	case cancelled:
+	case stale:
+		c.again(r, err)
+	case succeeded:
+		c.queue.Forget(r.item.Key)
 		if result.RequeueAfter <= 0 {
 			c.stats.done.Add(1)
-		} else {
-			c.stats.requeues.Add(1)
-			c.queue.AddWith(key, workqueue.AddOptions{
-				After: result.RequeueAfter, Requeue: true, Priority: result.priority(item.Priority),
-				Cause: c.cause(whyRequeue),
-			})
+			return
 		}
-		return
+		c.stats.requeues.Add(1)
+		c.queue.AddWith(r.item.Key, workqueue.AddOptions{
+			After: result.RequeueAfter, Requeue: true, Priority: result.priority(r.item.Priority), Cause: c.cause(whyRequeue),
+		})
+	case givenUp:
+		c.stats.dropped.Add(1)
+		c.queue.Forget(r.item.Key)
+	case retried:
+		c.retry(r, result, err, note)
 	}
-	if work.Err() != nil && errors.Is(err, context.Canceled) {
-		return // the process ends, the reconcile did not fail
-	}
-	if errors.Is(err, client.ErrStale) {
-		c.again(work, item, err)
-		return
+}
+
+// judge returns how a reconcile ended, counts errors, and logs those after which the key is given up.
+func (c *Controller[K]) judge(r *run[K], err error) outcome {
+	switch {
+	case err == nil:
+		return succeeded
+	case r.Context.Err() != nil && errors.Is(err, context.Canceled):
+		return cancelled // the process ends, the reconcile did not fail
+	case errors.Is(err, client.ErrStale):
+		return stale
 	}
 	c.stats.errors.Add(1)
-	permission := lacking(err)
-	c.allowed(work, key, permission)
-	logger := klog.LoggerWithValues(klog.FromContext(work), "controller", c.name, "key", key, "attempt", item.Attempt)
-	var panicked *PanicError
-	if errors.As(err, &panicked) {
-		logger = logger.WithValues("stack", string(panicked.Stack))
-	}
-	switch retries := c.queue.NumRequeues(key); {
+	retries := c.queue.NumRequeues(r.item.Key)
+	switch {
 	case IsTerminal(err):
 		c.stats.terminal.Add(1)
-		logger.Error(err, "Reconcile failed and is not retried: the error is terminal")
-		c.failures.failed(item, err, true)
-		c.drop(work, key)
+		c.logger(r, err).Error(err, "Reconcile failed and is not retried: the error is terminal")
+		return givenUp
 	case c.options.MaxRetries > 0 && retries >= c.options.MaxRetries:
-		logger.Error(err, "Reconcile failed and is given up until the key is added anew", "retries", retries)
-		c.failures.failed(item, err, true)
-		c.drop(work, key)
-	default:
-		if result.RequeueAfter > 0 {
-			logger = logger.WithValues("ignored", result.RequeueAfter)
-		}
-		c.retry(logger, item, result, err, permission)
+		c.logger(r, err).Error(err, "Reconcile failed and is given up until the key is added anew", "retries", retries)
+		return givenUp
 	}
+	return retried
+}
+
+// logger is for what became of a run.
+func (c *Controller[K]) logger(r *run[K], err error) klog.Logger {
+	logger := klog.LoggerWithValues(klog.FromContext(r.Context), "controller", c.name, "key", r.item.Key, "attempt", r.item.Attempt)
+	if panicked := (*PanicError)(nil); errors.As(err, &panicked) {
+		logger = logger.WithValues("stack", string(panicked.Stack))
+	}
+	return logger
 }
 
 // again puts a key back whose reconcile found the cache behind a write of this process. That is no failure: the backoff
 // stays as it is, and the next event runs the key at once.
-func (c *Controller[K]) again(work context.Context, item workqueue.Item[K], err error) {
+func (c *Controller[K]) again(r *run[K], err error) {
 	c.stats.stale.Add(1)
 	wait := staleRetry
-	if stale := (*client.StaleError)(nil); errors.As(err, &stale) {
-		wait = max(wait, stale.RetryAfter)
+	if behind := (*client.StaleError)(nil); errors.As(err, &behind) {
+		wait = max(wait, behind.RetryAfter)
 	}
-	klog.FromContext(work).V(4).Info("Reconcile waits for the cache", "controller", c.name, "key", item.Key, "delay", wait, "reason", err)
-	c.queue.AddWith(item.Key, workqueue.AddOptions{
-		After: wait, Requeue: true, Priority: &item.Priority,
-		Cause: c.cause(WhyStale),
+	klog.FromContext(r.Context).V(4).Info("Reconcile waits for the cache",
+		"controller", c.name, "key", r.item.Key, "delay", wait, "reason", err)
+	c.queue.AddWith(r.item.Key, workqueue.AddOptions{
+		After: wait, Requeue: true, Priority: &r.item.Priority, Cause: c.cause(WhyStale),
 	})
 }
 
-func (c *Controller[K]) drop(work context.Context, key K) {
-	c.stats.dropped.Add(1)
-	c.recovered(key)
-	c.allowed(work, key, "")
-}
-
-// recovered forgets that key failed.
-func (c *Controller[K]) recovered(key K) {
-	c.queue.Forget(key)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.failing, key)
-}
-
-// fails remembers since when key does.
-func (c *Controller[K]) fails(key K) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, before := c.failing[key]; !before {
-		c.failing[key] = time.Now()
+// retry puts a key back that failed. What the API server forbids for want of a permission is logged once for all keys.
+func (c *Controller[K]) retry(r *run[K], result Result, err error, n note) {
+	logger := c.logger(r, err)
+	if result.RequeueAfter > 0 {
+		logger = logger.WithValues("ignored", result.RequeueAfter)
+	}
+	switch {
+	case n.permission == "":
+		logger.Error(err, "Reconcile failed and is retried with backoff")
+	case n.first:
+		logger.Error(err, "Reconcile is forbidden, as are all that need the permission; it is retried with backoff")
+	default:
+		logger.V(4).Info("Reconcile is forbidden and retried with backoff", "err", err)
+	}
+	c.stats.retries.Add(1)
+	again := workqueue.AddOptions{RateLimited: true, Priority: result.priority(r.item.Priority), Cause: c.cause(WhyRetry)}
+	c.queue.AddWith(r.item.Key, again)
+	if n.probe {
+		again.RateLimited, again.After, again.Requeue, again.Earliest = false, forbidden.ProbeEvery, true, true
+		c.queue.AddWith(r.item.Key, again)
 	}
 }

@@ -21,14 +21,14 @@ func (q *Queue[K]) AddRateLimited(key K) { q.AddWith(key, AddOptions{RateLimited
 // RequeueAfter adds the key after d has passed. The loop uses it for its own periodic runs: an earlier run of the key
 // cancels the delay, and a later call replaces it. If d is zero or less, RequeueAfter is [Queue.Add].
 func (q *Queue[K]) RequeueAfter(key K, d time.Duration) {
-	q.admit(key, request{after: d, kind: ownDelay})
+	q.admit(key, request{after: d, kind: requeueDelay})
 }
 
 // AddWith adds the key with the given options.
 func (q *Queue[K]) AddWith(key K, o AddOptions) {
 	r := request{after: o.After, failed: o.RateLimited, earliest: o.Earliest}
 	if o.Requeue || o.RateLimited {
-		r.kind = ownDelay
+		r.kind = requeueDelay
 	}
 	if o.RateLimited && !q.ShuttingDown() {
 		r.after = max(r.after, q.limiter.When(key))

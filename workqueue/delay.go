@@ -10,11 +10,11 @@ import (
 type delayKind uint32
 
 const (
-	// explicitDelay was set by AddAfter. It stays until it expires, or until ShutDown, Drain or DropDelays drops it.
-	explicitDelay delayKind = iota
-	// ownDelay was set by the loop that works on the key: its retry or periodic run. Any run that comes earlier cancels
+	// scheduledAdd was set by AddAfter. It stays until it expires, or until CancelDelays, ShutDown or Drain drops it.
+	scheduledAdd delayKind = iota
+	// requeueDelay was set by the loop that works on the key: its retry or periodic run. Any run that comes earlier cancels
 	// it.
-	ownDelay
+	requeueDelay
 	delayKinds
 )
 
@@ -30,50 +30,50 @@ type delays[K comparable] struct {
 	// timer runs Queue.endDelays in its own goroutine, at the first deadline or earlier. It is nil until the first
 	// delay.
 	timer *time.Timer
-	// alarm is the deadline the timer is set to; noAlarm if it is not set.
+	// fires is the deadline the timer is set to; never if it is not set.
 	//
-	// Invariant: alarm ≤ heap[0].deadline. If the timer fires too early, endDelays sets it again.
-	alarm time.Duration
+	// Invariant: fires ≤ heap[0].deadline. If the timer fires too early, endDelays sets it again.
+	fires time.Duration
 	// running counts the armed timer and the goroutines of timers that have fired, so that ShutDown can wait for them.
 	running sync.WaitGroup
 }
 
-const noAlarm = time.Duration(math.MaxInt64)
+const never = time.Duration(math.MaxInt64)
 
-// delayLocked sets a delay. If a key has several explicit delays, the earliest wins, because each of them asks for a
-// run no later than its deadline. Of the loop's own delays the last one wins, unless request.earliest is set, because
-// it is what the loop wants now. A dirty key needs no delay of the loop's own.
+// delayLocked sets a delay. If a key has several scheduled adds, the earliest wins, because each of them asks for a
+// run no later than its deadline. Of requeue delays the last one wins, unless request.earliest is set, because
+// it is what the loop wants now. A dirty key needs no requeue delay.
 func (q *Queue[K]) delayLocked(id uint32, e *entry[K], r request) {
 	deadline := q.now()
-	if r.after < noAlarm-1-deadline {
+	if r.after < never-1-deadline {
 		deadline += r.after
 	} else {
-		deadline = noAlarm - 1
+		deadline = never - 1
 	}
 	place := int(e.delays[r.kind])
 	switch {
-	case r.kind == ownDelay && e.dirty:
+	case r.kind == requeueDelay && e.dirty:
 		return
 	case place == none:
 		place = len(q.delayed.heap)
 		q.delayed.append(delay{target: id<<1 | uint32(r.kind)})
-	case (r.kind == explicitDelay || r.earliest) && q.delayed.heap[place].deadline <= deadline:
+	case (r.kind == scheduledAdd || r.earliest) && q.delayed.heap[place].deadline <= deadline:
 		return
 	}
 	q.delayed.sequence++
 	q.delayed.heap[place].deadline, q.delayed.heap[place].sequence = deadline, q.delayed.sequence
 	q.delayed.fix(place, &q.entries)
-	q.setAlarmLocked()
+	q.setTimerLocked()
 }
 
-// setAlarmLocked resets the timer if the first deadline is earlier than the one the timer is set to.
-func (q *Queue[K]) setAlarmLocked() {
+// setTimerLocked resets the timer if the first deadline is earlier than the one the timer is set to.
+func (q *Queue[K]) setTimerLocked() {
 	d := &q.delayed
-	if len(d.heap) == 0 || d.heap[0].deadline >= d.alarm {
+	if len(d.heap) == 0 || d.heap[0].deadline >= d.fires {
 		return
 	}
-	d.alarm = d.heap[0].deadline
-	wait := d.alarm - q.now()
+	d.fires = d.heap[0].deadline
+	wait := d.fires - q.now()
 	if d.timer == nil {
 		d.running.Add(1)
 		d.timer = time.AfterFunc(wait, q.endDelays)
@@ -91,9 +91,9 @@ func (q *Queue[K]) endDelays() {
 	if q.shutdown.begun {
 		return
 	}
-	q.delayed.alarm = noAlarm
+	q.delayed.fires = never
 	q.endDueLocked()
-	q.setAlarmLocked()
+	q.setTimerLocked()
 }
 
 // endDueLocked marks the keys whose deadline has passed, in order of (deadline, sequence).
@@ -104,34 +104,39 @@ func (q *Queue[K]) endDueLocked() {
 	}
 }
 
-// DropDelays drops all pending delays of the keys that match, explicit ones included. It calls match under the queue's
-// lock.
-func (q *Queue[K]) DropDelays(match func(key K) bool) {
+// Delayed returns the keys that have a pending delay, of either kind, in no order. The caller owns the slice.
+func (q *Queue[K]) Delayed() []K {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var dropped []delay
+	keys := make([]K, 0, len(q.delayed.heap))
 	for _, d := range q.delayed.heap {
-		if id, _ := d.owner(); match(q.entries.at(id).key) {
-			dropped = append(dropped, d)
-		}
+		id, _ := d.owner()
+		keys = append(keys, q.entries.at(id).key)
 	}
-	for _, d := range dropped {
-		id, kind := d.owner()
-		e := q.entries.at(id)
-		q.delayed.remove(int(e.delays[kind]), &q.entries)
-		q.unwantedLocked(id, e)
+	return keys
+}
+
+// CancelDelays cancels the pending delays of keys: scheduled adds, retries and periodic runs. A key that is ready, or was added
+// again while it is processed, still runs.
+func (q *Queue[K]) CancelDelays(keys ...K) {
+	for _, key := range keys {
+		q.cancel(key, scheduledAdd)
+		q.cancel(key, requeueDelay)
 	}
 }
 
-// DropRequeue drops the pending retry or periodic run of a key: the delay that AddRateLimited or RequeueAfter set.
-func (q *Queue[K]) DropRequeue(key K) {
+// CancelRequeue cancels the pending retry or periodic run of a key: the delay that AddRateLimited or RequeueAfter set.
+func (q *Queue[K]) CancelRequeue(key K) { q.cancel(key, requeueDelay) }
+
+func (q *Queue[K]) cancel(key K, kind delayKind) {
+	h := q.entries.hash(key) // may panic: not under the lock
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	id, e := q.entries.search(key, q.entries.hash(key))
-	if e == nil || e.delays[ownDelay] == none {
+	id, e := q.entries.search(key, h)
+	if e == nil || e.delays[kind] == none {
 		return
 	}
-	q.delayed.remove(int(e.delays[ownDelay]), &q.entries)
+	q.delayed.remove(int(e.delays[kind]), &q.entries)
 	q.unwantedLocked(id, e)
 }
 

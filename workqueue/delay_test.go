@@ -130,7 +130,7 @@ func TestOwnDelays(t *testing.T) {
 }
 
 // A queue for controller-runtime, where handlers and the loop set the same delay, keeps the earliest of both.
-func TestEarliestOwnDelay(t *testing.T) {
+func TestEarliestRequeueDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := workqueue.New(workqueue.Options[string]{})
 		defer q.ShutDown()
@@ -152,8 +152,8 @@ func TestEarliestOwnDelay(t *testing.T) {
 	})
 }
 
-// TestDropRequeue: the loop's own delay of the one key ends, and neither what was asked for otherwise nor other keys'.
-func TestDropRequeue(t *testing.T) {
+// TestCancelRequeue: the requeue delay of the one key ends, and neither its scheduled add nor the delays of other keys.
+func TestCancelRequeue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := workqueue.New(workqueue.Options[string]{})
 		defer q.ShutDown()
@@ -169,10 +169,10 @@ func TestDropRequeue(t *testing.T) {
 		}
 		q.AddRateLimited(item.Key)
 		for range 2 {
-			q.DropRequeue("a")
-			q.DropRequeue("a alone")
-			q.DropRequeue(item.Key)
-			q.DropRequeue("unknown")
+			q.CancelRequeue("a")
+			q.CancelRequeue("a alone")
+			q.CancelRequeue(item.Key)
+			q.CancelRequeue("unknown")
 		}
 		q.Done(item.Key)
 		if s := q.Stats(); s.Delayed != 4 || s.Depth != 0 {
@@ -187,8 +187,8 @@ func TestDropRequeue(t *testing.T) {
 	})
 }
 
-// TestDropDelays: what matches is not handed out when its time comes, and takes no memory; the rest goes on.
-func TestDropDelays(t *testing.T) {
+// TestCancelDelays: what was cancelled is not handed out when its time comes, and takes no memory; the rest goes on.
+func TestCancelDelays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := workqueue.New(workqueue.Options[string]{})
 		defer q.ShutDown()
@@ -198,8 +198,8 @@ func TestDropDelays(t *testing.T) {
 			q.AddAfter(fmt.Sprint("here/", i), time.Duration(i+1)*time.Second)
 		}
 		q.Add("gone/1")
-		q.DropDelays(func(key string) bool { return strings.HasPrefix(key, "gone/") })
-		if s := q.Stats(); s.Delayed != 50 || s.Depth != 2 { // gone/0 had an own delay of no time
+		q.CancelDelays(slices.DeleteFunc(q.Delayed(), func(key string) bool { return !strings.HasPrefix(key, "gone/") })...)
+		if s := q.Stats(); s.Delayed != 50 || s.Depth != 2 { // gone/0 had a requeue delay of no time
 			t.Errorf("%+v", s)
 		}
 		wantKeys(t, q, "gone/0", "gone/1")

@@ -1,6 +1,10 @@
 package workqueue
 
-import "time"
+import (
+	"time"
+
+	"github.com/flyball-dev/flyball/workqueue/internal/ring"
+)
 
 // delay is one pending delay of one key. It holds no pointer, so the garbage collector does not scan a heap of a
 // million delays.
@@ -40,7 +44,7 @@ func (d *delays[K]) remove(i int, entries *table[K]) uint32 {
 	moved := d.heap[last]
 	d.heap = d.heap[:last]
 	switch {
-	case last == 0 && cap(d.heap) > keepSlots:
+	case last == 0 && cap(d.heap) > ring.Keep:
 		d.heap = nil
 	case i < last:
 		d.heap[i] = moved

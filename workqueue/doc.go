@@ -2,7 +2,7 @@
 //
 //	informer ─▶ event handlers ──Add──────────▶ ┌──────────────────────────┐
 //	                                            │ ready ───▶ processing    │──Get──▶ worker ─▶ Reconcile
-//	             explicit delays ──AddAfter───▶ │  ▲  ▲          │         │            │
+//	              scheduled adds ──AddAfter───▶ │  ▲  ▲          │         │            │
 //	                                            │  │  └──────── dirty      │◀───Done────┘
 //	    a worker's own retries ─AddRateLimited▶ │ delayed                  │
 //	                                            └──────────────────────────┘
@@ -29,10 +29,10 @@
 //
 // # Reading order
 //
-// Read the algorithm first: queue.go, entry.go, add.go and ready.go. delay.go and delayheap.go hold the delays, wait.go
+// Read the algorithm first: queue.go, entry.go, add.go and run.go. delay.go and delayheap.go hold the delays, wait.go
 // decides which worker wakes up, and drain.go shuts the queue down. options.go and cause.go define what goes in and
 // what comes out; stats.go, view.go and metrics.go report what is inside. order.go defines the Order, with two
-// implementations in priority.go and fair.go. ratelimiter.go defines the rate limiters; they are in bucket.go,
-// exponential.go and fastslow.go, and failures.go counts for the last two. table.go and ring.go are the data
+// implementations in internal/order. ratelimiter.go defines the rate limiters; they are in bucket.go,
+// exponential.go and fastslow.go, and failures.go counts for the last two. table.go and internal/ring are the data
 // structures, and a first reading can skip them. testdata shows each rule as a short script with its outcome.
 package workqueue

@@ -8,14 +8,14 @@ type entry[K comparable] struct {
 	// priority, and the queue measures no time and has no Order.
 	//
 	// Invariant: nil if no run is wanted.
-	run *Ready[K]
+	run *run[K]
 
 	// place is the index of the key's run in Queue.processing; none if no worker has the key.
 	place int32
 
 	// delays are the places of the key's pending delays in Queue.delayed, by kind; none where no delay is pending.
 	//
-	// Invariant: dirty implies delays[ownDelay] == none. The loop's own delay is dropped as soon as a run is certain
+	// Invariant: dirty implies delays[requeueDelay] == none. A requeue delay is dropped as soon as a run is certain
 	// anyway.
 	delays [delayKinds]int32
 
@@ -41,7 +41,7 @@ func (e *entry[K]) processing() bool { return e.place != none }
 
 // wanted reports whether a run of the key is due, now or after a delay.
 func (e *entry[K]) wanted() bool {
-	return e.dirty || e.delays[explicitDelay] != none || e.delays[ownDelay] != none
+	return e.dirty || e.delays[scheduledAdd] != none || e.delays[requeueDelay] != none
 }
 
 // idle reports whether the entry holds nothing but its key.

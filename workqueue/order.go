@@ -1,43 +1,79 @@
 package workqueue
 
-import "iter"
+import (
+	"iter"
+	"time"
 
-// Order decides which ready key is handed out next. The default, first in first out, is built into [Queue]; the others
-// here are [PriorityOrder] and [FairOrder].
+	"github.com/flyball-dev/flyball/workqueue/internal/order"
+)
+
+// Order decides which ready key is handed out next. [NewPriorityOrder] and [NewFairOrder] make one; first in, first out,
+// the default, is built into [Queue].
 //
-// Concurrency: a queue calls its Order with the queue's lock held. An Order is a data structure, not a callback: it
-// must not block and must not call the queue.
-type Order[K comparable] interface {
-	// Push adds a key that became ready. The key is not yet in the Order.
-	Push(run *Ready[K])
-	// Pop removes and returns the next key. The queue calls it only if Len is not 0.
-	Pop() *Ready[K]
-	// Touch is called when a key in the Order is added again. Its Priority may have risen; it never falls.
-	Touch(run *Ready[K])
-	// Len returns the number of keys in the Order.
-	Len() int
-	// All yields the keys in any order.
-	All() iter.Seq[*Ready[K]]
+// A queue uses its Order with the queue's lock held, and calls no code of a user then. So there are no other
+// implementations.
+type Order[K comparable] interface{ order.Order[K] }
+
+// PriorityOptions configures a [NewPriorityOrder].
+type PriorityOptions struct {
+	// Age is the waiting time that counts as one step of priority. Zero means 100 ms; a negative Age counts as 1 ns.
+	Age time.Duration
 }
 
-// Keeper is an [Order] that can hold back ready keys, for example to limit how many keys of a group are processed at
-// once. A [FairOrder] with limits is one.
-type Keeper[K comparable] interface {
-	Order[K]
-	// Open reports whether a key may be handed out now. The queue calls Pop only if it returns true.
-	Open() bool
-	// Done is called when the processing of a key that Pop returned is finished.
-	Done(key K)
+const defaultAge = 100 * time.Millisecond
+
+// NewPriorityOrder returns an Order that hands out keys of higher priority first, and keys of equal priority first in,
+// first out. Keys age: a key of priority p that became ready at t comes before all keys of priority p+n that become ready
+// after t + n·Age. So a key of high priority overtakes keys of low priority, but the time by which it delays them is
+// bounded.
+func NewPriorityOrder[K comparable](o PriorityOptions) Order[K] {
+	if o.Age == 0 {
+		o.Age = defaultAge
+	}
+	return order.NewPriority[K](o.Age)
 }
 
-// Rearrange calls change with the queue's lock held, and then wakes a worker if a key may be handed out. Use it to
-// change the Order from outside, for example to release a key that was held back. The rules of [Order] hold for change:
-// it must not block and must not call the queue.
-func (q *Queue[K]) Rearrange(change func()) {
+// FairOptions configures a [NewFairOrder].
+type FairOptions[K comparable] struct {
+	// Group names the group of a key, for example its namespace. It must be a pure function of the key. The methods that
+	// add a key call it, without a lock held. Nil puts all keys in one group.
+	Group func(key K) string
+	// Within orders the keys of one group by priority. Nil means first in, first out.
+	Within *PriorityOptions
+	// GroupLimit is the most keys of one group that are processed at once. Further keys of the group are held back, and no
+	// other group waits for them. Zero means no limit.
+	GroupLimit int
+	// Limit is the most keys that are processed at once, not counting those whose slot was released; see [Queue.Release].
+	// Zero means no limit.
+	Limit int
+}
+
+// NewFairOrder returns an Order that takes one key of each group in turn, so that one group's storm does not delay another
+// group's single key: with g groups waiting, a group's first key is handed out after at most g-1 others.
+func NewFairOrder[K comparable](o FairOptions[K]) Order[K] {
+	if o.Group == nil {
+		o.Group = func(K) string { return "" }
+	}
+	var within func() order.Order[K]
+	if o.Within != nil {
+		within = func() order.Order[K] { return NewPriorityOrder[K](*o.Within) }
+	}
+	return order.NewFair(o.Group, within, order.Limits{PerGroup: o.GroupLimit, All: o.Limit})
+}
+
+// Release frees the slot that a key being processed takes of FairOptions.Limit, so that another key may be processed beside
+// it. Use it for work that takes long because it waits for something. The key still counts for FairOptions.GroupLimit.
+// Release of a key that is not being processed, or in a queue without limits, does nothing.
+func (q *Queue[K]) Release(key K) {
+	if q.limits == nil {
+		return
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	change()
-	q.wakeLocked()
+	if place := q.placeLocked(key); place != none {
+		q.limits.Release(&q.processing[place].run.Run)
+		q.wakeLocked()
+	}
 }
 
 // readyKeysLocked yields the ready keys, in queue order if there is no Order.
@@ -51,7 +87,7 @@ func (q *Queue[K]) readyKeysLocked() iter.Seq[K] {
 			}
 			return
 		}
-		for id := range q.ready.all() {
+		for id := range q.ready.All() {
 			if !yield(q.entries.at(id).key) {
 				return
 			}

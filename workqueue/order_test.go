@@ -98,10 +98,8 @@ func TestFairOrderTakesGroupsInTurn(t *testing.T) {
 func TestFairOrderWithPrioritiesWithin(t *testing.T) {
 	q := workqueue.New(workqueue.Options[string]{
 		Order: workqueue.NewFairOrder(workqueue.FairOptions[string]{
-			Group: namespace,
-			Within: func() workqueue.Order[string] {
-				return workqueue.NewPriorityOrder[string](workqueue.PriorityOptions{})
-			},
+			Group:  namespace,
+			Within: &workqueue.PriorityOptions{},
 		}),
 	})
 	for _, key := range []string{"a/0", "a/1", "b/0", "b/1"} {
@@ -127,7 +125,7 @@ func TestWithoutGroupAllKeysAreOneGroup(t *testing.T) {
 }
 
 // fairly makes a queue with limits.
-func fairly(o workqueue.FairOptions[string]) (*workqueue.Queue[string], *workqueue.FairOrder[string]) {
+func fairly(o workqueue.FairOptions[string]) (*workqueue.Queue[string], workqueue.Order[string]) {
 	o.Group = namespace
 	order := workqueue.NewFairOrder(o)
 	return workqueue.New(workqueue.Options[string]{Order: order}), order
@@ -142,7 +140,7 @@ func take(t *testing.T, q *workqueue.Queue[string], n int) (keys []string) {
 	return keys
 }
 
-// wantNothing says that ready keys are kept back.
+// wantNothing says that ready keys are held back.
 func wantNothing(t *testing.T, q *workqueue.Queue[string]) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -165,7 +163,7 @@ func TestFairOrderLimitsGroups(t *testing.T) {
 		}
 		wantNothing(t, q)
 		if q.Len() != 2 {
-			t.Errorf("%d are ready, want those kept back, too", q.Len())
+			t.Errorf("%d are ready, want those held back, too", q.Len())
 		}
 		woken := make(chan string)
 		go func() { woken <- get(t, q).Key }()
@@ -183,10 +181,10 @@ func TestFairOrderLimitsGroups(t *testing.T) {
 	})
 }
 
-// A key that is lent gives its place to another, but not in its own group.
-func TestFairOrderLends(t *testing.T) {
+// A key whose slot is released gives its place to another, but not in its own group.
+func TestFairOrderReleases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, order := fairly(workqueue.FairOptions[string]{GroupLimit: 1, Limit: 1})
+		q, _ := fairly(workqueue.FairOptions[string]{GroupLimit: 1, Limit: 1})
 		for _, key := range []string{"dead/0", "dead/1", "a/0", "b/0"} {
 			q.Add(key)
 		}
@@ -197,7 +195,8 @@ func TestFairOrderLends(t *testing.T) {
 		woken := make(chan string)
 		go func() { woken <- get(t, q).Key }()
 		synctest.Wait()
-		q.Rearrange(func() { order.Lend("dead/0"); order.Lend("dead/0") })
+		q.Release("dead/0")
+		q.Release("dead/0")
 		if key := <-woken; key != "a/0" {
 			t.Errorf("got %s", key)
 		}
@@ -210,16 +209,11 @@ func TestFairOrderLends(t *testing.T) {
 		wantNothing(t, q)
 		q.Done("b/0")
 		wantKeys(t, q, "dead/1")
-		q.Rearrange(func() {
-			if order.Lent() != 0 {
-				t.Errorf("%d are lent", order.Lent())
-			}
-		})
 	})
 }
 
-// At the end everything that was kept back is handed out, and who waits for it is told when there is no more.
-func TestShutDownHandsOutWhatIsKeptBack(t *testing.T) {
+// At the end everything that was held back is handed out, and who waits for it is told when there is no more.
+func TestShutDownHandsOutWhatIsHeldBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, _ := fairly(workqueue.FairOptions[string]{GroupLimit: 1})
 		for i := range 5 {
@@ -260,10 +254,10 @@ func TestFairOrderModel(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		groupLimit, limit := random.IntN(3), random.IntN(4)
 		q, order := fairly(workqueue.FairOptions[string]{GroupLimit: groupLimit, Limit: limit})
-		ready, running, lent := map[string]bool{}, map[string]bool{}, map[string]bool{}
+		ready, running, released := map[string]bool{}, map[string]bool{}, map[string]bool{}
 		count := func(group string) (n int) {
 			for key := range running {
-				if group == "" && !lent[key] || namespace(key) == group {
+				if group == "" && !released[key] || namespace(key) == group {
 					n++
 				}
 			}
@@ -294,21 +288,63 @@ func TestFairOrderModel(t *testing.T) {
 					}
 					delete(ready, got)
 					running[got] = true
-				} else if order.Open() {
+				} else if order.(interface{ Open() bool }).Open() {
 					t.Fatalf("seed %d: a key would be handed out, with %v ready and %v worked on", seed, ready, running)
 				}
 			case 3:
 				if running[key] {
 					q.Done(key)
 					delete(running, key)
-					delete(lent, key)
+					delete(released, key)
 				}
 			case 4:
 				if running[key] && (limit > 0 || groupLimit > 0) {
-					q.Rearrange(func() { order.Lend(key) })
-					lent[key] = true
+					q.Release(key)
+					released[key] = true
 				}
 			}
 		}
 	}
+}
+
+// What a user wrote is called without the lock: a Group that asks the queue gets its answer.
+func TestGroupIsAskedWithoutALock(t *testing.T) {
+	var q *workqueue.Queue[string]
+	asked := 0
+	q = workqueue.New(workqueue.Options[string]{Order: workqueue.NewFairOrder(workqueue.FairOptions[string]{
+		GroupLimit: 1,
+		Group: func(key string) string {
+			asked++
+			q.Len() // waits for ever if the lock is held
+			return namespace(key)
+		},
+	})})
+	q.AddAfter("a/0", time.Hour)
+	for _, key := range []string{"a/0", "a/1", "b/0"} {
+		q.Add(key)
+		addWithPriority(q, key, 3)
+	}
+	wantKeys(t, q, "a/0", "b/0", "a/1")
+	q.CancelDelays(q.Delayed()...)
+	if q.Len() != 0 || asked != 7 {
+		t.Errorf("%d keys are left, and the group was asked for %d times", q.Len(), asked)
+	}
+}
+
+// A key that runs while an add of it is scheduled is of its group when that add comes.
+func TestScheduledAddKeepsItsGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, _ := fairly(workqueue.FairOptions[string]{GroupLimit: 1})
+		defer q.ShutDown()
+		q.AddAfter("a/0", time.Minute)
+		q.Add("a/0")
+		wantKeys(t, q, "a/0")
+		q.Add("a/1")
+		take(t, q, 1)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		wantNothing(t, q) // a/0 is held back: its group is at the limit
+		q.Done("a/1")
+		wantKeys(t, q, "a/0")
+	})
 }

@@ -5,6 +5,9 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/flyball-dev/flyball/workqueue/internal/order"
+	"github.com/flyball-dev/flyball/workqueue/internal/ring"
 )
 
 // Queue hands keys to workers. Every key that is added is handed out, once for all the adds it received while it
@@ -32,10 +35,12 @@ type Queue[K comparable] struct {
 	// Order, which then holds the ready keys.
 	//
 	// Invariant: a key is in ready (or order) exactly once if it is dirty and not processing, and not at all otherwise.
-	ready ring[uint32]
+	ready ring.Ring[uint32]
 	order Order[K]
-	// keeper is order, if order can hold keys back; otherwise nil.
-	keeper Keeper[K]
+	// limits is order, if order can hold keys back; otherwise nil.
+	limits order.Limiter[K]
+	// group names the group of a key; nil if order has no groups. It is called without the lock.
+	group func(key K) string
 
 	// processing holds the runs that were handed out and are not done, in no particular order.
 	//
@@ -54,15 +59,15 @@ type Queue[K comparable] struct {
 	adds, retries uint64
 
 	// spare holds Ready records for reuse.
-	spare []*Ready[K]
+	spare []*run[K]
 }
 
 // work is a run that was handed out.
 type work[K comparable] struct {
 	id    uint32
 	entry *entry[K]
-	// run is the Ready record that the entry had before it was handed out. The worker reads its causes until Done.
-	run *Ready[K]
+	// run is the run that the entry had before it was handed out. The worker reads its causes until Done.
+	run *run[K]
 	// began is when the key was handed out; zero if the queue does not measure time.
 	began time.Duration
 }
@@ -76,9 +81,12 @@ func New[K comparable](o Options[K]) *Queue[K] {
 		order:     o.Order,
 		start:     time.Now(),
 		entries:   newTable[K](),
-		delayed:   delays[K]{alarm: noAlarm},
+		delayed:   delays[K]{fires: never},
 	}
-	q.keeper, _ = o.Order.(Keeper[K])
+	q.limits, _ = o.Order.(order.Limiter[K])
+	if groups, ok := o.Order.(order.Grouper[K]); ok {
+		q.group = groups.GroupOf()
+	}
 	if q.limiter == nil {
 		q.limiter = DefaultControllerRateLimiter[K]()
 	}
@@ -111,7 +119,7 @@ func (q *Queue[K]) Get(ctx context.Context) (item Item[K], err error) {
 	}
 	q.takeLocked(&item)
 	q.wakeLocked()
-	if q.keeper != nil && q.shutdown.begun && q.readyLocked() == 0 {
+	if q.limits != nil && q.shutdown.begun && q.readyLocked() == 0 {
 		q.wakeAllLocked() // They waited for keys that were held back.
 	}
 	q.mu.Unlock()
@@ -131,7 +139,7 @@ func (q *Queue[K]) Done(key K) {
 		return
 	}
 	began := q.finishLocked(place)
-	if q.keeper != nil {
+	if q.limits != nil {
 		q.wakeLocked() // a key may have been held back
 	}
 	q.reportDrainedLocked()
@@ -165,24 +173,28 @@ type request struct {
 	cause    *Cause
 	// failed: processing the key failed, so it is retried.
 	failed bool
-	// earliest: do not replace a delay of the loop's own that expires earlier.
+	// earliest: do not replace a requeue delay that expires earlier.
 	earliest bool
 }
 
 // admit implements all Add methods.
 func (q *Queue[K]) admit(key K, r request) {
 	h := q.entries.hash(key) // before locking: it panics for a key that cannot be hashed
+	group := ""              // not in request: the compiler would move all that a request points to onto the heap
+	if q.group != nil {
+		group = q.group(key)
+	}
 	q.mu.Lock()
 	if !q.shutdown.begun {
-		q.admitLocked(key, h, r)
+		q.admitLocked(key, h, r, group)
 	}
 	q.mu.Unlock()
 }
 
-func (q *Queue[K]) admitLocked(key K, h uint64, r request) {
+func (q *Queue[K]) admitLocked(key K, h uint64, r request, group string) {
 	id, e := q.entries.obtain(key, h)
-	if r.priority != 0 || e.run != nil || r.cause != nil {
-		q.describeLocked(id, e, r)
+	if r.priority != 0 || e.run != nil || r.cause != nil || q.group != nil {
+		q.describeLocked(id, e, r, group)
 	}
 	if r.failed {
 		q.retries++
@@ -196,26 +208,27 @@ func (q *Queue[K]) admitLocked(key K, h uint64, r request) {
 }
 
 // describeLocked records the priority and cause of a request. The highest priority wins.
-func (q *Queue[K]) describeLocked(id uint32, e *entry[K], r request) {
+func (q *Queue[K]) describeLocked(id uint32, e *entry[K], r request, group string) {
 	asked := e.wanted()
-	run := q.runLocked(id, e)
+	next := q.runLocked(id, e)
+	next.Group = group
 	if !asked {
-		run.Priority = r.priority
+		next.Priority = r.priority
 	} else {
-		run.Priority = max(run.Priority, r.priority)
+		next.Priority = max(next.Priority, r.priority)
 	}
 	if q.order != nil && e.dirty && !e.processing() {
-		q.order.Touch(run)
+		q.order.Touch(&next.Run)
 	}
 	if r.cause != nil {
-		q.noteLocked(run, r.cause)
+		q.noteLocked(next, r.cause)
 	}
 }
 
 // markLocked makes the key dirty, and ready unless it is processing.
 func (q *Queue[K]) markLocked(id uint32, e *entry[K]) {
-	if own := e.delays[ownDelay]; own != none {
-		q.delayed.remove(int(own), &q.entries)
+	if place := e.delays[requeueDelay]; place != none {
+		q.delayed.remove(int(place), &q.entries)
 	}
 	if e.dirty {
 		return
@@ -233,9 +246,9 @@ func (q *Queue[K]) markLocked(id uint32, e *entry[K]) {
 // pushLocked makes a dirty key ready.
 func (q *Queue[K]) pushLocked(id uint32, e *entry[K]) {
 	if q.order != nil {
-		q.order.Push(e.run)
+		q.order.Push(&e.run.Run)
 	} else {
-		q.ready.push(id)
+		q.ready.Push(id)
 	}
 	q.wakeLocked()
 }
@@ -245,13 +258,13 @@ func (q *Queue[K]) readyLocked() int {
 	if q.order != nil {
 		return q.order.Len()
 	}
-	return q.ready.len()
+	return q.ready.Len()
 }
 
 // openLocked reports whether a key may be handed out.
 func (q *Queue[K]) openLocked() bool {
-	if q.keeper != nil {
-		return q.keeper.Open()
+	if q.limits != nil {
+		return q.limits.Open()
 	}
 	return q.readyLocked() > 0
 }
@@ -261,9 +274,9 @@ func (q *Queue[K]) openLocked() bool {
 func (q *Queue[K]) takeLocked(item *Item[K]) {
 	var id uint32
 	if q.order != nil {
-		id = q.order.Pop().id
+		id = q.order.Pop().ID
 	} else {
-		id = q.ready.pop()
+		id = q.ready.Pop()
 	}
 	e := q.entries.at(id)
 	item.Key, item.Attempt = e.key, int(e.attempt)
@@ -276,6 +289,9 @@ func (q *Queue[K]) takeLocked(item *Item[K]) {
 		item.Queued = w.began - e.run.Since
 	}
 	e.dirty, e.run = false, nil
+	if q.group != nil && e.delays[scheduledAdd] != none {
+		q.runLocked(id, e).Group = w.run.Group // The run after this one is asked for already.
+	}
 	e.place = int32(len(q.processing))
 	q.processing = append(q.processing, w)
 }
@@ -307,10 +323,10 @@ func (q *Queue[K]) finishLocked(place int32) time.Duration {
 	q.processing = q.processing[:last]
 
 	w.entry.place = none
-	q.recycleLocked(w.run)
-	if q.keeper != nil {
-		q.keeper.Done(w.entry.key)
+	if q.limits != nil {
+		q.limits.Done(&w.run.Run)
 	}
+	q.recycleLocked(w.run)
 	if w.entry.dirty {
 		q.pushLocked(w.id, w.entry)
 	} else if w.entry.idle() {

@@ -3,6 +3,8 @@ package workqueue
 import (
 	"hash/maphash"
 	"reflect"
+
+	"github.com/flyball-dev/flyball/workqueue/internal/ring"
 )
 
 // table finds the entry of a key.
@@ -36,7 +38,7 @@ type table[K comparable] struct {
 	//
 	// Invariant: an id is in it exactly once if entry.retired is true, and not at all otherwise. Every idle entry is
 	// retired.
-	retired ring[uint32]
+	retired ring.Ring[uint32]
 }
 
 const (
@@ -171,13 +173,13 @@ func (t *table[K]) retire(id uint32, e *entry[K]) {
 	t.idle++
 	if !e.retired {
 		e.retired = true
-		t.retired.push(id)
+		t.retired.Push(id)
 	}
 	if t.idle > t.keep {
 		t.evict()
 	}
 	if t.idle == t.used() && len(t.index) > keepIndex {
-		t.index, t.blocks, t.free, t.retired = nil, nil, nil, ring[uint32]{}
+		t.index, t.blocks, t.free, t.retired = nil, nil, nil, ring.Ring[uint32]{}
 		t.next, t.idle = 0, 0
 	}
 }
@@ -185,7 +187,7 @@ func (t *table[K]) retire(id uint32, e *entry[K]) {
 // evict drops the entry that has been idle for the longest time.
 func (t *table[K]) evict() {
 	for {
-		id := t.retired.pop()
+		id := t.retired.Pop()
 		e := t.at(id)
 		e.retired = false
 		if e.idle() {

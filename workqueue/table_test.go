@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 	"weak"
+
+	"github.com/flyball-dev/flyball/workqueue/internal/ring"
 )
 
 // TestTableMatchesMap makes entries used and idle at random, and compares with a map of those in use.
@@ -63,8 +65,8 @@ func TestStormLeavesNoMemoryBehind(t *testing.T) {
 		if q.entries.used() > keepIdle || len(q.entries.index) > keepIndex || len(q.entries.blocks) > keepIndex/blockSize {
 			t.Errorf("%d entries, %d slots, %d blocks are left", q.entries.used(), len(q.entries.index), len(q.entries.blocks))
 		}
-		if len(q.ready.slots) > keepSlots || cap(q.delayed.heap) > keepSlots {
-			t.Errorf("a ring of %d and a heap of %d are left", len(q.ready.slots), cap(q.delayed.heap))
+		if q.ready.Cap() > ring.Keep || cap(q.delayed.heap) > ring.Keep {
+			t.Errorf("a ring of %d and a heap of %d are left", q.ready.Cap(), cap(q.delayed.heap))
 		}
 	})
 }

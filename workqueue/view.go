@@ -22,8 +22,8 @@ type KeyView[K comparable] struct {
 	// Time is how long the key has been ready or processing, if the queue measures time. For a delay it is the time
 	// left.
 	Time time.Duration
-	// Own reports whether the loop itself set the delay, for a retry or a periodic run.
-	Own bool
+	// Requeue reports whether the loop itself set the delay, for a retry or a periodic run.
+	Requeue bool
 	// Causes are the reasons for the run. The caller owns the slice.
 	Causes []Cause
 }
@@ -55,16 +55,16 @@ func (q *Queue[K]) View(limit int) View[K] {
 		id, kind := d.owner()
 		e := q.entries.at(id)
 		seen := viewOf(e, e.run)
-		seen.Time, seen.Own = d.deadline-now, kind == ownDelay
+		seen.Time, seen.Requeue = d.deadline-now, kind == requeueDelay
 		v.Delayed = append(v.Delayed, seen)
 	}
 	return v
 }
 
-func viewOf[K comparable](e *entry[K], run *Ready[K]) KeyView[K] {
+func viewOf[K comparable](e *entry[K], next *run[K]) KeyView[K] {
 	v := KeyView[K]{Key: e.key, Attempt: int(e.attempt)}
-	if run != nil {
-		v.Priority, v.Causes = run.Priority, slices.Clone(run.causes)
+	if next != nil {
+		v.Priority, v.Causes = next.Priority, slices.Clone(next.causes)
 	}
 	return v
 }

@@ -11,7 +11,7 @@ import (
 // pipeline is the order of the packages: each may import only those before it, and the packages of internal that are
 // not listed here. Those import no other.
 var pipeline = []string{
-	"workqueue", "informer", "client", "reconcile", "internal/ownwrites", "manager", "multicluster", "controllers", "localapi", "simtest", "inspect",
+	"workqueue", "informer", "client", "internal/loop", "reconcile", "internal/ownwrites", "manager", "multicluster", "controllers", "localapi", "simtest", "inspect",
 	"cmd", "examples",
 }
 
@@ -35,7 +35,7 @@ var allowed = []struct{ path, reason string }{
 var adapters = []string{"workqueue/clientgo", "informer/clientgo"}
 
 // framework is what an embedder builds on: it brings nothing but the Kubernetes libraries.
-var framework = []string{"workqueue", "informer", "client", "reconcile", "internal/ownwrites", "manager", "multicluster"}
+var framework = []string{"workqueue", "informer", "client", "internal/loop", "reconcile", "internal/ownwrites", "manager", "multicluster"}
 
 // kubernetesLibraries are what framework packages may import. The last is client-go's own limiter, which every
 // user of client-go has already.

@@ -14,7 +14,7 @@ import (
 
 // NewQueue is for [sigs.k8s.io/controller-runtime/pkg/controller.Options].NewQueue: Flyball's queue in the place of
 // controller-runtime's priority queue. Priorities are kept, and keys age: a low priority is served after a time that can be stated
-// (see [workqueue.PriorityOrder]). The metrics are controller-runtime's own.
+// (see [workqueue.NewPriorityOrder]). The metrics are controller-runtime's own.
 //
 //	controller.Options{NewQueue: controllerruntime.NewQueue[reconcile.Request]}
 func NewQueue[T comparable](name string, limiter peer.TypedRateLimiter[T]) peer.TypedRateLimitingInterface[T] {

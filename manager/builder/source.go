@@ -162,8 +162,13 @@ func (s *owned) Run(ctx context.Context, out *reconcile.Sink[reconcile.Request],
 	return s.Source.Run(ctx, out, synced)
 }
 
-// Repeats implements reconcile.Repeater.
-func (s *owned) Repeats() bool { return reconcile.Repeats(s.Source) }
+// Repeats passes on what the source says; see reconcile.Source.
+func (s *owned) Repeats() bool { return repeats(s.Source) }
+
+func repeats(s reconcile.Source[reconcile.Request]) bool {
+	r, ok := s.(interface{ Repeats() bool })
+	return ok && r.Repeats()
+}
 
 // Health implements reconcile.Source.
 func (s *owned) Health() error {
@@ -182,8 +187,8 @@ type timed struct {
 	timeout time.Duration
 }
 
-// Repeats implements reconcile.Repeater.
-func (s *timed) Repeats() bool { return reconcile.Repeats(s.Source) }
+// Repeats passes on what the source says.
+func (s *timed) Repeats() bool { return repeats(s.Source) }
 
 // Run implements reconcile.Source.
 func (s *timed) Run(ctx context.Context, out *reconcile.Sink[reconcile.Request], synced func()) error {

@@ -4,37 +4,38 @@ import (
 	"iter"
 	"maps"
 
-	"github.com/flyball-dev/flyball/workqueue"
+	"github.com/flyball-dev/flyball/workqueue/internal/order"
 )
 
-// storage adapts client-go's custom storage, which knows only keys, to an Order.
+// storage adapts client-go's custom storage, which knows only keys, to an Order. It is called with the queue's lock held, as
+// client-go calls it: storage has no lock of its own.
 type storage[T comparable] struct {
 	queue Queue[T]
 	// runs holds the run of each key in queue.
-	runs map[T]*workqueue.Ready[T]
+	runs map[T]*order.Run[T]
 }
 
 func newStorage[T comparable](queue Queue[T]) *storage[T] {
-	return &storage[T]{queue: queue, runs: make(map[T]*workqueue.Ready[T])}
+	return &storage[T]{queue: queue, runs: make(map[T]*order.Run[T])}
 }
 
-func (s *storage[T]) Push(run *workqueue.Ready[T]) {
+func (s *storage[T]) Push(run *order.Run[T]) {
 	s.runs[run.Key] = run
 	s.queue.Push(run.Key)
 }
 
-func (s *storage[T]) Pop() *workqueue.Ready[T] {
+func (s *storage[T]) Pop() *order.Run[T] {
 	key := s.queue.Pop()
 	run := s.runs[key]
 	delete(s.runs, key)
 	return run
 }
 
-func (s *storage[T]) Touch(run *workqueue.Ready[T]) { s.queue.Touch(run.Key) }
+func (s *storage[T]) Touch(run *order.Run[T]) { s.queue.Touch(run.Key) }
 
 func (s *storage[T]) Len() int { return s.queue.Len() }
 
-func (s *storage[T]) All() iter.Seq[*workqueue.Ready[T]] { return maps.Values(s.runs) }
+func (s *storage[T]) All() iter.Seq[*order.Run[T]] { return maps.Values(s.runs) }
 
 // DefaultQueue returns a storage that is first in, first out.
 func DefaultQueue[T comparable]() Queue[T] { return new(fifo[T]) }

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
+
+	"github.com/flyball-dev/flyball/reconcile/internal/forbidden"
 )
 
 // refuse is what an API server answers whose RBAC does not allow it.
@@ -37,7 +39,7 @@ func startLogged(t *testing.T, r Reconciler[string], o Options[string]) (c *star
 		synctest.Wait()
 		var told []string
 		for line := range strings.Lines(out.String()) {
-			if strings.Contains(line, "refused") || strings.Contains(line, "failed") {
+			if strings.Contains(line, "forbidden for") || strings.Contains(line, "is forbidden,") || strings.Contains(line, "no longer forbidden") || strings.Contains(line, "failed") {
 				told = append(told, line)
 			}
 		}
@@ -63,37 +65,37 @@ func TestMissingPermissionIsOneThing(t *testing.T) {
 			c.Enqueue(fmt.Sprintf("%02d/%d", i%100, i))
 		}
 		time.Sleep(time.Second)
-		const says = `test: 1000 keys refused for 1s: User "system:serviceaccount:a:b" cannot create resource "pods" in API group ""`
+		const says = `test: 1000 keys forbidden for 1s: User "system:serviceaccount:a:b" cannot create resource "pods" in API group ""`
 		if err := c.Health(); err == nil || err.Error() != says {
 			t.Errorf("health: %v", err)
 		}
 		time.Sleep(2 * time.Hour)
-		if told := lines(); len(told) != 1 || !strings.Contains(told[0], `Reconcile is refused`) {
+		if told := lines(); len(told) != 1 || !strings.Contains(told[0], `Reconcile is forbidden`) {
 			t.Errorf("%d lines: %q", len(told), told)
 		}
-		if err := c.Health(); err == nil || !strings.Contains(err.Error(), "1000 keys refused for 2h0m1s") {
+		if err := c.Health(); err == nil || !strings.Contains(err.Error(), "1000 keys forbidden for 2h0m1s") {
 			t.Errorf("health: %v", err)
 		}
 		granted.Store(true)
-		time.Sleep(refusedRetry)
+		time.Sleep(forbidden.ProbeEvery)
 		synctest.Wait()
 		if err := c.Health(); len(done) != keys || err != nil {
 			t.Errorf("%d keys done, health %v", len(done), err)
 		}
-		if told := lines(); len(told) != 2 || !strings.Contains(told[1], `Reconciles are refused no more`) {
+		if told := lines(); len(told) != 2 || !strings.Contains(told[1], `Reconciles are no longer forbidden`) {
 			t.Errorf("%d lines: %q", len(told), told)
 		}
 		if err := c.end(); err != nil {
 			t.Error(err)
 		}
-		if n := len(c.refusals.of) + len(c.refusals.missing); n != 0 {
+		if n := len(c.keys.entries) + len(c.rooms.forbidden); n != 0 {
 			t.Errorf("%d are remembered", n)
 		}
 	})
 }
 
-// TestScoutsThatNeedItNoMore: keys that do not need the permission any more leave, one by one; the others are not asked each time.
-func TestScoutsThatNeedItNoMore(t *testing.T) {
+// TestProbesThatNeedItNoMore: keys that do not need the permission any more leave, one by one; the others are not asked each time.
+func TestProbesThatNeedItNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls, needs := 0, map[string]bool{}
 		c, lines := startLogged(t, Func[string](func(_ context.Context, key string) (Result, error) {
@@ -121,10 +123,10 @@ func TestScoutsThatNeedItNoMore(t *testing.T) {
 		if calls > before+4*keys {
 			t.Errorf("%d calls for %d keys", calls-before, keys)
 		}
-		if err := c.Health(); err == nil || !strings.Contains(err.Error(), "test: 1 key refused for 2h") {
+		if err := c.Health(); err == nil || !strings.Contains(err.Error(), "test: 1 key forbidden for 2h") {
 			t.Errorf("health: %v", err)
 		}
-		c.Discard(func(key string) bool { return key == fmt.Sprint(keys-1) })
+		c.handle().(handle[string]).ForgetAll(func(key string) bool { return key == fmt.Sprint(keys-1) })
 		if err := c.Health(); err != nil {
 			t.Errorf("health: %v", err)
 		}
@@ -148,7 +150,7 @@ func TestWhatIsNoMissingPermission(t *testing.T) {
 		"  ":                                                                          apierrors.NewConflict(pods, "p", errors.New(`User "y" cannot`)),
 		"   ":                                                                         errors.New(`pods is forbidden: User "y" cannot get resource "pods"`),
 	} {
-		if got := lacking(err); got != strings.TrimSpace(says) {
+		if got := forbidden.Lacking(err); got != strings.TrimSpace(says) {
 			t.Errorf("%v: %q", err, got)
 		}
 	}
@@ -168,12 +170,12 @@ func TestWhatIsNoMissingPermission(t *testing.T) {
 		time.Sleep(time.Hour)
 		want := 2 + 2 + 1 + 3 // each permission, and each key that is given up; the terminal one; the quota three times
 		if told := lines(); len(told) != want+2 {
-			t.Errorf("%d lines, want %d and that they are refused no more: %q", len(told), want, told)
+			t.Errorf("%d lines, want %d and that they are no longer forbidden: %q", len(told), want, told)
 		}
 		if err := c.end(); err != nil {
 			t.Error(err)
 		}
-		if n := len(c.refusals.of) + len(c.refusals.missing); n != 0 {
+		if n := len(c.rooms.forbidden); n != 0 {
 			t.Errorf("%d are remembered", n)
 		}
 	})

@@ -75,7 +75,7 @@ func TestDebounceWaitsForQuiet(t *testing.T) {
 }
 
 // What was put off is still told when the key runs at last.
-func TestPacingKeepsCauses(t *testing.T) {
+func TestDebounceKeepsCauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &script{more: make(chan string)}
 		var causes []int
@@ -100,7 +100,7 @@ func TestPacingKeepsCauses(t *testing.T) {
 	})
 }
 
-func TestPacerForgetsIdleKeys(t *testing.T) {
+func TestIdleKeysAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &script{more: make(chan string)}
 		c := start(t, recorder(nil), Options[string]{MinInterval: time.Millisecond}, src)
@@ -109,7 +109,7 @@ func TestPacerForgetsIdleKeys(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		synctest.Wait()
-		if n := len(c.pace.keys); n > 1100 {
+		if n := len(c.keys.entries); n > 1100 {
 			t.Errorf("%d keys are remembered", n)
 		}
 		_ = c.end()

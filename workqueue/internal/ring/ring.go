@@ -1,52 +1,55 @@
-package workqueue
+// Package ring is a first-in, first-out buffer.
+package ring
 
 import "iter"
 
-// ring is a first-in, first-out buffer.
-type ring[T any] struct {
+// Ring is a first-in, first-out buffer.
+type Ring[T any] struct {
 	// slots holds the elements. Invariant: its length is zero or a power of two.
 	slots []T
 	// head counts pops and tail pushes, so tail-head is the length. Modulo len(slots) they are indexes of slots.
 	head, tail uint
 }
 
-// keepSlots is the largest buffer that an empty ring keeps.
-const keepSlots = 1024
+// Keep is the length of the largest buffer that an empty ring keeps.
+const Keep = 1024
 
-func (r *ring[T]) len() int { return int(r.tail - r.head) }
+// Len returns the number of elements.
+func (r *Ring[T]) Len() int { return int(r.tail - r.head) }
 
-func (r *ring[T]) push(element T) {
-	if r.len() == len(r.slots) {
+// Push adds an element at the end.
+func (r *Ring[T]) Push(element T) {
+	if r.Len() == len(r.slots) {
 		r.grow()
 	}
 	r.slots[r.tail&uint(len(r.slots)-1)] = element
 	r.tail++
 }
 
-// pop returns the oldest element. The ring must not be empty.
-func (r *ring[T]) pop() T {
+// Pop returns the oldest element. The ring must not be empty.
+func (r *Ring[T]) Pop() T {
 	slot := &r.slots[r.head&uint(len(r.slots)-1)]
 	element := *slot
 	*slot = *new(T)
 	r.head++
-	if r.head == r.tail && len(r.slots) > keepSlots {
+	if r.head == r.tail && len(r.slots) > Keep {
 		r.slots = nil
 	}
 	return element
 }
 
 // grow doubles the buffer and moves the elements to its beginning.
-func (r *ring[T]) grow() {
+func (r *Ring[T]) grow() {
 	slots := make([]T, 0, max(8, 2*len(r.slots)))
-	for element := range r.all() {
+	for element := range r.All() {
 		slots = append(slots, element)
 	}
 	r.head, r.tail = 0, uint(len(slots))
 	r.slots = slots[:cap(slots)]
 }
 
-// all yields the elements, oldest first.
-func (r *ring[T]) all() iter.Seq[T] {
+// All yields the elements, oldest first.
+func (r *Ring[T]) All() iter.Seq[T] {
 	return func(yield func(T) bool) {
 		for i := r.head; i != r.tail; i++ {
 			if !yield(r.slots[i&uint(len(r.slots)-1)]) {
@@ -55,3 +58,6 @@ func (r *ring[T]) all() iter.Seq[T] {
 		}
 	}
 }
+
+// Cap returns the length of the buffer.
+func (r *Ring[T]) Cap() int { return len(r.slots) }

@@ -29,7 +29,7 @@ func TestPriorityIsKept(t *testing.T) {
 		})
 		c := start(t, r, Options[string]{Order: workqueue.NewPriorityOrder[string](workqueue.PriorityOptions{})})
 		for _, key := range []string{"fails", "again", "raised"} {
-			c.EnqueueWith(key, workqueue.AddOptions{Priority: &low})
+			c.enqueue(key, workqueue.AddOptions{Priority: &low})
 		}
 		synctest.Wait()
 		want := map[string]int{"fails": low, "again": low, "raised": high}
@@ -47,8 +47,10 @@ func TestPriorityIsKept(t *testing.T) {
 	})
 }
 
-// TestDiscard: what is discarded does not come back, and is not remembered.
-func TestDiscard(t *testing.T) {
+func forget(c *started) handle[string] { return c.handle().(handle[string]) }
+
+// TestForget: what was forgotten does not come back, and is not remembered.
+func TestForget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ran []string
 		r := Func[string](func(_ context.Context, key string) (Result, error) {
@@ -63,7 +65,7 @@ func TestDiscard(t *testing.T) {
 			c.Enqueue(key)
 		}
 		synctest.Wait()
-		c.Discard(func(key string) bool { return key != "other" })
+		forget(c).ForgetAll(func(key string) bool { return key != "other" })
 		ran = nil
 		if n := c.queue.NumRequeues("fails"); n != 0 {
 			t.Errorf("%d failures are remembered", n)
@@ -81,20 +83,20 @@ func TestDiscard(t *testing.T) {
 	})
 }
 
-// TestDiscardOfWhatIsInFlight: what a run leaves behind that ends after its key was discarded is forgotten with it.
-func TestDiscardOfWhatIsInFlight(t *testing.T) {
-	discards := map[string]func(c *started, match func(string) bool, keys []string){
-		"by what matches": func(c *started, match func(string) bool, _ []string) { c.Discard(match) },
+// TestForgetWhatIsInFlight: what a run leaves behind that ends after its key was forgotten is forgotten with it.
+func TestForgetWhatIsInFlight(t *testing.T) {
+	ways := map[string]func(c *started, match func(string) bool, keys []string){
+		"by what matches": func(c *started, match func(string) bool, _ []string) { forget(c).ForgetAll(match) },
 		"one by one": func(c *started, match func(string) bool, keys []string) {
 			for _, key := range keys {
 				if match(key) {
-					c.DiscardKey(key)
+					forget(c).Forget(key)
 				}
 			}
 		},
 	}
-	keys := []string{"fails", "later", "other", "refused", "senseless", "succeeds"}
-	for name, discard := range discards {
+	keys := []string{"fails", "later", "other", "refused", "terminal", "succeeds"}
+	for name, forgets := range ways {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				turn := make(chan struct{})
@@ -112,7 +114,7 @@ func TestDiscardOfWhatIsInFlight(t *testing.T) {
 						return Result{RequeueAfter: time.Hour}, nil
 					case "refused":
 						return Result{}, refuse("create", "pods", "x")
-					case "senseless":
+					case "terminal":
 						return Result{}, Terminal(errors.New("no"))
 					}
 					return Result{}, nil
@@ -122,7 +124,7 @@ func TestDiscardOfWhatIsInFlight(t *testing.T) {
 					c.Enqueue(key)
 				}
 				synctest.Wait()
-				discard(c, func(key string) bool { return key != "other" }, keys)
+				forgets(c, func(key string) bool { return key != "other" }, keys)
 				close(turn)
 				synctest.Wait()
 				if w := c.Work(); len(w.Delayed) != 1 || len(w.Failing) != 1 || w.Failing[0].Key != "other" {
@@ -132,16 +134,16 @@ func TestDiscardOfWhatIsInFlight(t *testing.T) {
 					t.Errorf("failures remembered: %d", n)
 				}
 				c.mu.Lock()
-				if len(c.pace.keys) != 1 || len(c.failing) != 1 || len(c.refusals.of) != 0 || len(c.discarded) != 0 {
-					t.Errorf("paced %v, failing %v, refused %v, discarded %v", c.pace.keys, c.failing, c.refusals.of, c.discarded)
+				if e := c.keys.entries["other"]; len(c.keys.entries) != 1 || e == nil || e.failing.IsZero() || len(c.rooms.forbidden) != 0 {
+					t.Errorf("remembered %v, missing permissions %v", c.keys.entries, c.rooms.forbidden)
 				}
 				c.mu.Unlock()
 				time.Sleep(2 * time.Hour)
 				synctest.Wait()
-				if runs["other"] != 2 || len(runs) != len(keys) || runs["fails"]+runs["later"]+runs["refused"]+runs["senseless"] != 4 {
+				if runs["other"] != 2 || len(runs) != len(keys) || runs["fails"]+runs["later"]+runs["refused"]+runs["terminal"] != 4 {
 					t.Errorf("ran %v", runs)
 				}
-				c.DiscardKey("other") // which is not in flight
+				forget(c).Forget("other") // which is not in flight
 				if w := c.Work(); len(w.Failing) != 0 {
 					t.Errorf("%+v", w)
 				}
@@ -156,9 +158,9 @@ func TestDiscardOfWhatIsInFlight(t *testing.T) {
 func TestCausesOfFailuresStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, Func[string](func(context.Context, string) (Result, error) { return Result{}, Terminal(errors.New("no")) }), Options[string]{})
-		c.EnqueueWith("a", workqueue.AddOptions{Cause: workqueue.Cause{Source: "test", Event: "Add"}})
+		c.enqueue("a", workqueue.AddOptions{Cause: workqueue.Cause{Source: "test", Event: "Add"}})
 		synctest.Wait()
-		c.EnqueueWith("b", workqueue.AddOptions{Cause: workqueue.Cause{Source: "other", Event: "Add"}})
+		c.enqueue("b", workqueue.AddOptions{Cause: workqueue.Cause{Source: "other", Event: "Add"}})
 		synctest.Wait()
 		for _, f := range c.Work().Failing {
 			if want := map[string]string{"a": "test", "b": "other"}[f.Key]; len(f.Causes) != 1 || f.Causes[0].Source != want {

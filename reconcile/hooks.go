@@ -1,0 +1,235 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/internal/loop"
+	"github.com/flyball-dev/flyball/reconcile/internal/deadline"
+	"github.com/flyball-dev/flyball/reconcile/internal/debounce"
+	"github.com/flyball-dev/flyball/reconcile/internal/forbidden"
+	"github.com/flyball-dev/flyball/reconcile/internal/hotloop"
+	"github.com/flyball-dev/flyball/workqueue"
+)
+
+// rooms are what stands beside the loop. The loop calls them at three moments, the hooks: admitted, settled and forgotten. What a
+// room knows of one key is in the key's entry.
+type rooms[K comparable] struct {
+	deadlines *deadline.Watch
+	forbidden forbidden.Permissions[K]
+	hotloop   *hotloop.Detector[K]
+	// outer is that of package multicluster.
+	outer loop.Settings[K]
+}
+
+// admitted is the first hook: a worker has taken a key. It reports whether the key is to be reconciled now. If not, it was put off.
+func (c *Controller[K]) admitted(work context.Context, item workqueue.Item[K]) (*run[K], bool) {
+	if admit := c.rooms.outer.Admitted; admit != nil && !admit(item.Key) {
+		c.queue.Done(item.Key)
+		return nil, false
+	}
+	now := time.Now()
+	c.mu.Lock()
+	e := c.keys.begin(item.Key, now)
+	c.rooms.deadlines.Begin(now)
+	c.mu.Unlock()
+	if wait, cause := c.wait(e, &item, now); wait > 0 {
+		c.stats.deferred.Add(1)
+		c.queue.AddWith(item.Key, workqueue.AddOptions{After: wait, Requeue: true, Priority: &item.Priority, Cause: cause})
+		c.done(e)
+		return nil, false
+	}
+	ctx, found := c.rooms.hotloop.Begin(work, &item, now)
+	if found != nil {
+		c.selfTriggered(work, found)
+	}
+	return &run[K]{Context: ctx, controller: c, entry: e, item: item, number: c.stats.started.Add(1)}, true
+}
+
+// wait returns how long a key that a worker has taken still has to wait, and the cause of that; zero if it may run now.
+func (c *Controller[K]) wait(e *entry[K], item *workqueue.Item[K], now time.Time) (time.Duration, workqueue.Cause) {
+	if e.contradiction != nil {
+		if wait := e.contradiction.Wait(); wait > 0 {
+			return wait, c.cause(WhyRetry)
+		}
+	}
+	if e.debounce == nil {
+		return 0, workqueue.Cause{}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return debounce.Admit(e.debounce, &c.keys.limits, item, now), workqueue.Cause{}
+}
+
+// selfTriggered reports a loop, and ends the controller if nothing else would.
+func (c *Controller[K]) selfTriggered(work context.Context, found *hotloop.Loop) {
+	err := c.loopError(found)
+	if !found.Endless {
+		klog.FromContext(work).Error(err, "A reconcile triggers itself", "controller", c.name, "key", found.Key)
+		return
+	}
+	c.mu.Lock()
+	stop := c.stop
+	c.mu.Unlock()
+	stop(err)
+}
+
+// outcome is how a reconcile ended.
+type outcome int
+
+const (
+	succeeded outcome = iota
+	cancelled         // by the end of the process
+	stale             // the cache was behind an own write
+	retried
+	givenUp
+)
+
+// note is what settled has to say about a key that is retried.
+type note struct {
+	// permission is what the key lacks; first: no other key did; probe: the key is to try again soon.
+	permission   string
+	first, probe bool
+}
+
+// settled is the second hook: a reconcile ended, and the key does not run again before it returns.
+func (c *Controller[K]) settled(r *run[K], how outcome, err error) (n note) {
+	e, why := r.entry, r.contradicted.Load()
+	known := e.contradiction
+	if known != nil || why != nil {
+		known = known.Next(why)
+	}
+	var failure *Failing
+	if how == retried || how == givenUp {
+		failure = &Failing{
+			Key: fmt.Sprint(e.key), Err: err, Attempts: 1, GivenUp: how == givenUp,
+			Causes: slices.Clone(r.item.Causes), // which are the queue's, and go with the run
+		}
+		n.permission = forbidden.Lacking(err)
+	}
+	c.mu.Lock()
+	e.contradiction = known
+	if how == cancelled || how == stale {
+		c.mu.Unlock()
+		return n
+	}
+	c.keys.fail(e, failure)
+	others, permission, lasted := []K(nil), e.permission, time.Duration(0)
+	switch {
+	case how != retried:
+		e.failing = time.Time{}
+		others, lasted = c.permitLocked(e, "")
+	default:
+		if e.failing.IsZero() {
+			e.failing = time.Now()
+		}
+		others, lasted = c.permitLocked(e, n.permission)
+		if n.permission != "" {
+			n.first, n.probe = c.rooms.forbidden.Add(e.key, n.permission)
+			e.permission = n.permission
+		}
+	}
+	c.mu.Unlock()
+	c.askAgain(others)
+	if lasted > 0 {
+		klog.FromContext(r.Context).Info("Reconciles are no longer forbidden",
+			"controller", c.name, "permission", permission, "duration", lasted)
+	}
+	return n
+}
+
+// permitLocked notes that a key does not lack the permission any more that it lacked, unless it is still.
+func (c *Controller[K]) permitLocked(e *entry[K], still string) (others []K, lasted time.Duration) {
+	if e.permission == "" || e.permission == still {
+		return nil, 0
+	}
+	others, lasted = c.rooms.forbidden.Remove(e.key, e.permission)
+	e.permission = ""
+	return others, lasted
+}
+
+// askAgain has keys try whether they are still forbidden what they were.
+func (c *Controller[K]) askAgain(keys []K) {
+	for _, key := range keys {
+		c.queue.AddWith(key, workqueue.AddOptions{Cause: c.cause(WhyRetry)})
+	}
+}
+
+// forgotten is the third hook: the key is not the controller's any more. No worker has it.
+func (c *Controller[K]) forgotten(key K) {
+	c.queue.CancelRequeue(key)
+	c.queue.Forget(key)
+	c.mu.Lock()
+	e := c.keys.entries[key]
+	if e == nil || e.place != none {
+		c.mu.Unlock()
+		return
+	}
+	others, _ := c.permitLocked(e, "")
+	c.keys.fail(e, nil)
+	delete(c.keys.entries, key)
+	c.mu.Unlock()
+	c.askAgain(others)
+}
+
+// handle is what package multicluster sees of a controller.
+type handle[K comparable] struct{ *Controller[K] }
+
+func init() {
+	loop.Provide(func(controller any) any { return controller.(interface{ handle() any }).handle() })
+}
+
+func (c *Controller[K]) handle() any { return handle[K]{c} }
+
+// Set implements loop.Handle.
+func (h handle[K]) Set(s loop.Settings[K]) {
+	h.rooms.outer = s
+	h.rooms.deadlines = deadline.New(deadline.Limits{Slow: s.SlowAfter, Hung: h.options.HungAfter})
+}
+
+// Add implements loop.Handle.
+func (h handle[K]) Add(key K, o workqueue.AddOptions) { h.enqueue(key, o) }
+
+// Alive implements loop.Handle.
+func (h handle[K]) Alive() error { return h.alive() }
+
+// Hung implements loop.Handle.
+func (h handle[K]) Hung() map[K]time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.keys.since(func(e *entry[K]) time.Time { return e.run.HungSince() })
+}
+
+// Forget implements loop.Handle.
+func (h handle[K]) Forget(key K) {
+	h.mu.Lock()
+	e := h.keys.entries[key]
+	runs := e != nil && e.place != none
+	if runs {
+		e.forgotten = true
+	}
+	h.mu.Unlock()
+	if !runs {
+		h.forgotten(key)
+	}
+}
+
+// ForgetAll implements loop.Handle. Keys in flight come first: what one leaves behind that ends after that goes with its end.
+func (h handle[K]) ForgetAll(match func(key K) bool) {
+	h.mu.Lock()
+	keys := make([]K, 0, len(h.keys.entries))
+	for key := range h.keys.entries {
+		keys = append(keys, key)
+	}
+	h.mu.Unlock()
+	for _, key := range keys {
+		if match(key) {
+			h.Forget(key)
+		}
+	}
+	h.queue.CancelDelays(slices.DeleteFunc(h.queue.Delayed(), func(key K) bool { return !match(key) })...)
+}
