@@ -24,7 +24,7 @@ func main() {
 	}
 }
 
-// run is main with its world passed in.
+// run is main with its environment passed in.
 func run(ctx context.Context, args []string, out, stderr io.Writer) error {
 	if len(args) == 1 && args[0] == "story" {
 		return tell(ctx, out)

@@ -27,7 +27,7 @@ import (
 
 const namespace = "default"
 
-// story is a cluster in this process, with the operator at work, and somebody who plays and prints.
+// story is a cluster in this process on which the operator runs, and the means to change and print it.
 type story struct {
 	client.Client
 	*storyteller.Teller
@@ -61,7 +61,7 @@ func tell(ctx context.Context, out io.Writer) (err error) {
 	return s.Tell(ctx, "that the operator saw to, as the service account of its manifests, and none that it wrote without need.", s.play, collector.Run)
 }
 
-// operator starts one, which may do what the manifests grant.
+// operator starts an operator with the permissions that the manifests grant.
 func (s *story) operator() (stop func() error, err error) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	o := controller.Defaults()
@@ -103,7 +103,7 @@ func (s *story) play() error {
 	return errors.Join(err, stop())
 }
 
-// orphans is about a Pod that never was.
+// orphans is about a Pod that never existed.
 func (s *story) orphans() error {
 	s.Say("A pool of 254 addresses. The Pods web and db have one each; a third is allocated to a Pod that does not exist.")
 	p := &v1alpha1.IPPool{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "10.0.0.0-24"}}
@@ -185,7 +185,7 @@ func (s *story) full() error {
 	return s.sliced("node-6 has the slice", func(p *v1alpha1.NodeSlicePool) bool { return p.Status.Allocations[0].NodeName == "node-6" })
 }
 
-// nonsense is about what somebody wrote by mistake.
+// nonsense is about objects that a user wrote by mistake.
 func (s *story) nonsense() error {
 	s.Say("Somebody breaks the network's configuration.")
 	if err := s.network(`{"name":"blue",`); err != nil {
@@ -203,7 +203,7 @@ func (s *story) nonsense() error {
 	return s.sliced("all is well again", func(p *v1alpha1.NodeSlicePool) bool { return !isStalled(p.Status.Conditions) })
 }
 
-// gone is about a network that is not wanted any more. (The garbage collector does the work.)
+// gone is about a network that is no longer wanted. (The garbage collector does the work.)
 func (s *story) gone() error {
 	s.Say("The network is deleted.")
 	nad := &v1alpha1.NetworkAttachmentDefinition{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "blue"}}
@@ -216,10 +216,10 @@ func (s *story) gone() error {
 	})
 }
 
-// idle is about nothing at all.
+// idle shows that nothing happens.
 func (s *story) idle() error {
 	s.Say("Nothing happens any more.")
-	return s.Idle(s.server.Audit(), 4*time.Second) // until conditions do not say any more what was done
+	return s.Idle(s.server.Audit(), 4*time.Second) // until the conditions no longer report what was done
 }
 
 func (s *story) pool(what string, so func(*v1alpha1.IPPool) bool) error {
@@ -248,7 +248,7 @@ func isStalled(list []metav1.Condition) bool {
 	return conditions.Is(list, conditions.Stalled, metav1.ConditionTrue)
 }
 
-// words are what the conditions say.
+// words returns what the conditions say.
 func words(list []metav1.Condition) string {
 	c := conditions.Get(list, conditions.Ready)
 	if c == nil {
@@ -268,7 +268,7 @@ func node(name string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// running creates a Pod that runs.
+// running creates a running Pod.
 func (s *story) running(p *corev1.Pod) error {
 	if err := s.Create(s.ctx, p); err != nil {
 		return err

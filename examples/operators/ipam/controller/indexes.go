@@ -13,7 +13,8 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// The indexes. That is what keeps a pass over one pool from looking at all others, and an event of one Pod from waking them.
+// The indexes. Because of them, a pass over one pool does not read all others, and an event of one Pod does not queue
+// them.
 const (
 	// podField finds IPPools and reservations by the Pods that they refer to.
 	podField = "podref"
@@ -69,8 +70,8 @@ func ownersOf(obj client.Object) (uids []string) {
 	return uids
 }
 
-// rangeValues are the network and range of a pool, and each range that contains it, so that two lookups a prefix length tell with which
-// others it overlaps: of two ranges that do, one contains the other.
+// rangeValues returns the index values of a pool: its network with its range, and with each range that contains it. If
+// two ranges overlap, one contains the other. So two lookups for each prefix length find the pools that overlap.
 func rangeValues(obj client.Object) (values []string) {
 	pool := obj.(*v1alpha1.IPPool)
 	cidr, err := ranges.Parse(pool.Spec.Range)
@@ -105,11 +106,11 @@ func overlapping(ctx context.Context, c client.Reader, namespace, network string
 	return found, nil
 }
 
-// lookup is how event handlers read: as the cache is, without waiting and without copies.
+// lookup holds the read options of event handlers: the cache as it is, without waiting and without copies.
 var lookup = []client.ListOption{client.ListOptions{ReadOptions: client.ReadOptions{Lagging: true, ReadOnly: true}}}
 
-// wake is the event handler that queues what find lists for an object. What cannot be listed is logged: it is read again by the pass
-// that the next event asks for.
+// wake returns the event handler that queues what find lists for an object. It only logs an error of the list: the pass
+// of the next event reads again.
 func wake[L client.ObjectList](c client.Reader, newList func() L, by func(informer.Object) []client.ListOption, items func(L) []ctrl.Request) reconcile.EventHandler[informer.Object, ctrl.Request] {
 	return reconcile.EnqueueMapped(func(ctx context.Context, obj informer.Object) []ctrl.Request {
 		selected := by(obj)

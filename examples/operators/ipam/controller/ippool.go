@@ -23,10 +23,12 @@ import (
 // Finalizer keeps an IPPool until the reservations of its addresses are gone.
 const Finalizer = "whereabouts.cni.cncf.io/ippool-cleanup"
 
-// poolReconciler keeps IPPools: it takes back what no Pod needs, and says in the status how the pool is.
+// poolReconciler reconciles IPPools: it releases addresses that no Pod needs, and reports the pool's state in the
+// status.
 //
-// What is decided on is read in this order: the pool, the reservations, and last, from the server, the Pods. A Pod that appears, or an address
-// that is allocated anew, after that changes the pool or the reservation, which are written only in the version that was read.
+// It reads in this order: the pool, the reservations, and last, from the server, the Pods. If a Pod appears or an
+// address is allocated after that, the pool or the reservation changes. Both are written only in the version that was
+// read.
 type poolReconciler struct {
 	client.Client
 	options  Options
@@ -60,12 +62,12 @@ func requestsForPools(list *v1alpha1.IPPoolList) (requests []ctrl.Request) {
 	return requests
 }
 
-// rangeChanged lets pass what may concern the pools that overlap.
+// rangeChanged accepts events that may affect overlapping pools.
 func rangeChanged(e predicate.Event[informer.Object]) bool {
 	return e.Type != predicate.Update || e.Old.(*v1alpha1.IPPool).Spec.Range != e.Object.(*v1alpha1.IPPool).Spec.Range
 }
 
-// neighbours are the other pools that overlap with one.
+// neighbours returns the other pools that overlap with a pool.
 func (r *poolReconciler) neighbours(ctx context.Context, obj informer.Object) []ctrl.Request {
 	pool := obj.(*v1alpha1.IPPool)
 	cidr, err := ranges.Parse(pool.Spec.Range)
@@ -93,7 +95,7 @@ func (r *poolReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 	cidr, invalid := ranges.Parse(pool.Spec.Range)
 	deleting, err := client.Finalize(ctx, r, &pool, Finalizer, func(ctx context.Context) error {
 		if invalid != nil {
-			return nil // There is no telling which addresses were its own.
+			return nil // it is not known which addresses were its own
 		}
 		return r.releaseAll(ctx, &pool, allocationsOf(&pool, cidr))
 	})
@@ -111,7 +113,7 @@ func (r *poolReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 	return p.run(ctx)
 }
 
-// releaseAll deletes the reservations of a pool that goes.
+// releaseAll deletes the reservations of a pool that is being deleted.
 func (r *poolReconciler) releaseAll(ctx context.Context, pool *v1alpha1.IPPool, all []allocation) error {
 	reserved, err := r.reservationsOf(ctx, pool, all)
 	if err != nil {
@@ -120,8 +122,8 @@ func (r *poolReconciler) releaseAll(ctx context.Context, pool *v1alpha1.IPPool, 
 	return r.release(ctx, pool, all, reserved)
 }
 
-// reservationsOf finds, by the allocations' keys, their reservations: of the same address, for the same interface of the same Pod. Those
-// of addresses that somebody else has by now are none of them.
+// reservationsOf returns the reservations of allocations, by the allocations' keys: those of the same address, for the
+// same interface of the same Pod. It leaves out a reservation whose address now belongs to somebody else.
 func (r *poolReconciler) reservationsOf(ctx context.Context, pool *v1alpha1.IPPool, all []allocation) (map[string][]*v1alpha1.OverlappingRangeIPReservation, error) {
 	found := map[string][]*v1alpha1.OverlappingRangeIPReservation{}
 	network, _ := v1alpha1.NetworkAndNode(pool.Name, pool.Spec.Range)
@@ -159,14 +161,14 @@ func (r *poolReconciler) release(ctx context.Context, pool *v1alpha1.IPPool, all
 	return err
 }
 
-// unchanged is the precondition that an object is the one that was read, in that version.
+// unchanged returns the precondition that an object still has the UID and version that were read.
 func unchanged(obj metav1.Object) client.Preconditions {
 	uid, version := obj.GetUID(), obj.GetResourceVersion()
 	return client.Preconditions{UID: &uid, ResourceVersion: &version}
 }
 
-// overlaps names the other pools of the network that have some of the addresses. Pools of different nodes for one range share it as the
-// slices of a NodeSlicePool tell.
+// overlaps returns the names of the network's other pools that share addresses with this pool. Pools of different nodes
+// for one range do not count: they share it according to the slices of a NodeSlicePool.
 func (r *poolReconciler) overlaps(ctx context.Context, pool *v1alpha1.IPPool, cidr netip.Prefix) (names []string, err error) {
 	network, node := v1alpha1.NetworkAndNode(pool.Name, pool.Spec.Range)
 	others, err := overlapping(ctx, r, pool.Namespace, network, cidr)

@@ -22,14 +22,14 @@ type pass struct {
 	key    client.ObjectKey
 	cidr   netip.Prefix
 	helper *client.PatchHelper
-	// news are events about what the status says; they are recorded when it was written.
+	// news holds the events for the status, which are recorded once it was written.
 	news []news
 }
 
-// news is something in the status that somebody should see to.
+// news is something in the status that a user should attend to.
 type news struct{ reason, message string }
 
-// run takes back what nobody needs, and writes the status that follows.
+// run releases what nobody needs, and writes the resulting status.
 func (p *pass) run(ctx context.Context) (ctrl.Result, error) {
 	all := allocationsOf(p.pool, p.cidr)
 	found, next, err := p.look(ctx, all)
@@ -59,7 +59,7 @@ func (p *pass) run(ctx context.Context) (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: next}, p.conclude(ctx, s)
 }
 
-// state says how it is, and how long that is to be seen if it says what was done.
+// state returns the state of the pool and, if that reports what was done, how long to show it.
 func (p *pass) state(found survey, allocations int) (s state, rest time.Duration) {
 	switch {
 	case found.pending > 0:
@@ -76,8 +76,8 @@ func (p *pass) state(found survey, allocations int) (s state, rest time.Duration
 	return ready(ReasonReconciled, "all allocations verified"), 0
 }
 
-// look finds out what nobody needs: by the cache first, and, since the cache may not have heard of a Pod that the pool already
-// refers to, then by the server. next is when to look again, if nothing happens before.
+// look finds the allocations that nobody needs. It asks the cache first. The cache may lack a Pod that the pool already
+// refers to, so look then asks the server. next is when to look again if nothing happens before.
 func (p *pass) look(ctx context.Context, all []allocation) (found survey, next time.Duration, err error) {
 	cached := map[client.ObjectKey]*corev1.Pod{}
 	for _, a := range all {
@@ -129,7 +129,7 @@ func (p *pass) takeBack(ctx context.Context, found survey) error {
 		delete(p.pool.Spec.Allocations, a.key)
 	}
 	if err := p.helper.Patch(ctx, p.pool); err != nil {
-		return err // Of a pool that has changed in the meantime: the next pass looks again.
+		return err // if the pool has changed in the meantime, the next pass looks again
 	}
 	p.options.Metrics.cleanedUp(p.key, len(orphans))
 	p.recorder.Eventf(p.pool, corev1.EventTypeNormal, "OrphanedAllocationsCleaned", "removed %d orphaned IP allocation(s)", len(orphans))
@@ -137,7 +137,7 @@ func (p *pass) takeBack(ctx context.Context, found survey) error {
 	return nil
 }
 
-// warnings sets the conditions that say what is odd, and keeps nothing from working.
+// warnings sets the conditions about oddities that do not prevent the pool from working.
 func (p *pass) warnings(ctx context.Context, found survey) error {
 	others, err := p.overlaps(ctx, p.pool, p.cidr)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/flyball-dev/flyball/client"
 )
 
-// Metrics are what the operator counts of its own, beside what the framework does. A nil one counts nothing.
+// Metrics are the operator's own counters, besides those of the framework. A nil *Metrics counts nothing.
 type Metrics struct {
 	allocations, assigned, slices *prometheus.GaugeVec
 	cleaned                       *prometheus.CounterVec
@@ -45,7 +45,7 @@ func (m *Metrics) pool(key client.ObjectKey, allocations int) {
 	}
 }
 
-// cleanedUp counts what was taken back, after it was.
+// cleanedUp counts the orphans, after they were released.
 func (m *Metrics) cleanedUp(key client.ObjectKey, orphans int) {
 	if m != nil {
 		m.cleaned.WithLabelValues(key.Namespace, key.Name).Add(float64(orphans))

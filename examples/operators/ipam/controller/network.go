@@ -16,8 +16,8 @@ import (
 	"github.com/flyball-dev/flyball/reconcile/predicate"
 )
 
-// networkReconciler reads network attachment definitions, and says what is wrong with them: they have no status, so it is an event. What
-// they describe is the business of the NodeSlicePools' controller.
+// networkReconciler validates network attachment definitions. They have no status, so it reports errors as events. The
+// controller of NodeSlicePools acts on them.
 type networkReconciler struct {
 	client.Client
 	recorder events.Recorder
@@ -43,7 +43,7 @@ func (r *networkReconciler) Reconcile(ctx context.Context, request ctrl.Request)
 	return ctrl.Result{}, nil
 }
 
-// check says what is wrong with a definition.
+// check returns what is wrong with a definition.
 func check(nad *v1alpha1.NetworkAttachmentDefinition) error {
 	network, err := nad.Sliced()
 	if err != nil || network == nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
 )
 
-// judgeNetworks tells by the annotation of a running Pod whether it has ip on the interface ifName; an empty name is any. Without an
-// annotation it is in use: not every Pod has one. An empty list says that the Pod has no further networks. The cluster's own network is
-// not ours.
+// judgeNetworks decides by the annotation of a running Pod whether the Pod has ip on the interface ifName; an empty
+// name means any interface. Without an annotation the address is in use, because not every Pod has one. An empty list
+// means that the Pod has no further networks. The entry of the cluster's own network is ignored.
 func judgeNetworks(annotation string, ip netip.Addr, ifName string) verdict {
 	if strings.TrimSpace(annotation) == "" {
 		return inUse
@@ -27,7 +27,7 @@ func judgeNetworks(annotation string, ip netip.Addr, ifName string) verdict {
 		for _, text := range n.IPs {
 			switch has, err := parseIP(text); {
 			case err != nil:
-				v = unreadable // It might be the one.
+				v = unreadable // it might be the one
 			case has == ip:
 				return inUse
 			}
@@ -36,7 +36,7 @@ func judgeNetworks(annotation string, ip netip.Addr, ifName string) verdict {
 	return v
 }
 
-// parseIP reads an address, which may have a prefix length.
+// parseIP parses an address, which may have a prefix length.
 func parseIP(text string) (netip.Addr, error) {
 	if address, _, found := strings.Cut(text, "/"); found {
 		text = address

@@ -22,8 +22,8 @@ import (
 	"github.com/flyball-dev/flyball/reconcile/predicate"
 )
 
-// sliceReconciler keeps NodeSlicePools. The key is the pool's, which exists or should: all network attachment definitions that describe
-// the network are looked at together, so that there is one answer to how the pool is.
+// sliceReconciler reconciles NodeSlicePools. The key is that of a pool which exists or should exist. One pass considers
+// all network attachment definitions of the network, so that there is one result for the pool.
 type sliceReconciler struct {
 	client.Client
 	options  Options
@@ -52,7 +52,7 @@ func requestsForSliced(list *v1alpha1.NodeSlicePoolList) (requests []ctrl.Reques
 	return requests
 }
 
-// shrinks lets pass what may mean that a slice is not in use any more.
+// shrinks accepts events after which a slice may no longer be in use.
 func shrinks(e predicate.Event[informer.Object]) bool {
 	pool := e.Object.(*v1alpha1.IPPool)
 	switch e.Type {
@@ -65,8 +65,8 @@ func shrinks(e predicate.Event[informer.Object]) bool {
 	return old.Spec.Range != pool.Spec.Range || len(old.Spec.Allocations) > len(pool.Spec.Allocations)
 }
 
-// poolsOfNetwork are the pools of the network that a definition describes: its own, and in other namespaces those that must say the
-// same. One that cannot be read concerns the pools that it owns.
+// poolsOfNetwork returns the pools of the network that a definition describes: its own, and those in other namespaces,
+// whose definitions must agree. For a definition that cannot be read, it returns the pools that the definition owns.
 func (r *sliceReconciler) poolsOfNetwork(ctx context.Context, obj informer.Object) (requests []ctrl.Request) {
 	nad := obj.(*v1alpha1.NetworkAttachmentDefinition)
 	var owned v1alpha1.NodeSlicePoolList
@@ -90,7 +90,7 @@ func request(namespace, name string) ctrl.Request {
 	return ctrl.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}
 }
 
-// poolsOfRange are the pools that an IPPool takes its addresses from.
+// poolsOfRange returns the pools that an IPPool takes its addresses from.
 func (r *sliceReconciler) poolsOfRange(ctx context.Context, obj informer.Object) (requests []ctrl.Request) {
 	cidr, err := ranges.Parse(obj.(*v1alpha1.IPPool).Spec.Range)
 	if err != nil {
@@ -154,7 +154,7 @@ func (r *sliceReconciler) Reconcile(ctx context.Context, request ctrl.Request) (
 	return p.update(ctx)
 }
 
-// network reads what the definitions in a pool's namespace say about it, the oldest of them first; nil if none does.
+// network reads the definitions of a pool in its namespace, oldest first. The network is nil if there are none.
 func (r *sliceReconciler) network(ctx context.Context, key client.ObjectKey) (nads []*v1alpha1.NetworkAttachmentDefinition, network *v1alpha1.SlicedNetwork, err error) {
 	var list v1alpha1.NetworkAttachmentDefinitionList
 	if err := r.List(ctx, &list, client.InNamespace(key.Namespace), client.MatchingFields{networkField: key.Name}); err != nil {
@@ -173,9 +173,9 @@ func (r *sliceReconciler) network(ctx context.Context, key client.ObjectKey) (na
 	return nads, network, err
 }
 
-// cut cuts the network's range. All definitions of the network, in whatever namespace, must say the same about it.
+// cut cuts the network's range. All definitions of the network, in any namespace, must agree about it.
 //
-// Errors: with a reason, what somebody has to see to; without one, others.
+// Errors: with a reason, those that a user has to attend to; without one, all others.
 func (r *sliceReconciler) cut(ctx context.Context, network *v1alpha1.SlicedNetwork) (parts ranges.Slices, reason string, err error) {
 	var list v1alpha1.NetworkAttachmentDefinitionList
 	if err := r.List(ctx, &list, client.MatchingFields{networkField: network.Name}, client.ReadOnly); err != nil {
@@ -198,7 +198,8 @@ func (r *sliceReconciler) cut(ctx context.Context, network *v1alpha1.SlicedNetwo
 	return parts, ReasonInvalidRange, err
 }
 
-// abandoned says why no definition describes the network of a pool. The pool stays as it is: whoever has a slice goes on using it.
+// abandoned returns the state of a pool whose network no definition describes, with the reason. The pool stays as it
+// is: the nodes continue to use their slices.
 func (r *sliceReconciler) abandoned(ctx context.Context, pool *v1alpha1.NodeSlicePool) (state, error) {
 	for _, owner := range pool.OwnerReferences {
 		nad := &v1alpha1.NetworkAttachmentDefinition{}
@@ -212,7 +213,7 @@ func (r *sliceReconciler) abandoned(ctx context.Context, pool *v1alpha1.NodeSlic
 	return stalled(ReasonNetworkGone, "no network attachment definition describes network %s any more", pool.Name), nil
 }
 
-// tell writes the conditions of a pool that is left as it is.
+// tell writes the conditions of a pool that otherwise stays as it is.
 func (r *sliceReconciler) tell(ctx context.Context, pool *v1alpha1.NodeSlicePool, s state) error {
 	helper, err := client.NewPatchHelper(r, pool)
 	if err != nil {
@@ -228,7 +229,7 @@ func (r *sliceReconciler) tell(ctx context.Context, pool *v1alpha1.NodeSlicePool
 	return nil
 }
 
-// nodes are the names of all nodes, in order.
+// nodes returns the names of all nodes, sorted.
 func (r *sliceReconciler) nodes(ctx context.Context) (names []string, err error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
@@ -242,8 +243,8 @@ func (r *sliceReconciler) nodes(ctx context.Context) (names []string, err error)
 	return names, nil
 }
 
-// users finds the slices with addresses that are in use, and the nodes that use them, as far as the names of the IPPools tell. live asks
-// the server for the pools, not the cache.
+// users returns the slices with addresses in use, and the nodes that use them as far as the names of the IPPools tell.
+// If live, it asks the server for the pools, not the cache.
 func (r *sliceReconciler) users(ctx context.Context, namespace, network string, parts ranges.Slices, live bool) (map[int]string, error) {
 	read := func() ([]v1alpha1.IPPool, error) { return overlapping(ctx, r, namespace, network, parts.Whole()) }
 	if live {

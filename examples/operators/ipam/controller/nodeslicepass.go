@@ -12,7 +12,7 @@ import (
 	"github.com/flyball-dev/flyball/manager/ctrl"
 )
 
-// slicePass is one reconcile of a pool whose network is described, and by all in the same way.
+// slicePass is one reconcile of a pool whose network's definitions exist and agree.
 type slicePass struct {
 	*sliceReconciler
 	pool    *v1alpha1.NodeSlicePool
@@ -21,8 +21,8 @@ type slicePass struct {
 	parts   ranges.Slices
 }
 
-// create makes the pool. The server does not take the status of what is created: it is written after that, and by the next pass if this
-// one does not get so far.
+// create creates the pool. The server ignores the status in a create, so the status is written after that, or by the
+// next pass if this one fails before.
 func (p *slicePass) create(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
 	*p.pool = v1alpha1.NodeSlicePool{}
 	p.pool.Namespace, p.pool.Name = key.Namespace, key.Name
@@ -41,7 +41,7 @@ func (p *slicePass) create(ctx context.Context, key client.ObjectKey) (ctrl.Resu
 	return p.assign(ctx, &done)
 }
 
-// update makes the pool as the definitions say.
+// update updates the pool to what the definitions say.
 func (p *slicePass) update(ctx context.Context) (ctrl.Result, error) {
 	helper, err := client.NewPatchHelper(p, p.pool)
 	if err != nil {
@@ -64,7 +64,7 @@ func (p *slicePass) update(ctx context.Context) (ctrl.Result, error) {
 	return p.assign(ctx, &done)
 }
 
-// own makes every definition of the network an owner: the pool goes when the last of them has gone.
+// own makes every definition of the network an owner, so that the pool goes with the last of them.
 func (p *slicePass) own() error {
 	for _, nad := range p.nads {
 		if isOwner(p.pool, nad) {
@@ -86,7 +86,7 @@ func isOwner(pool *v1alpha1.NodeSlicePool, nad *v1alpha1.NetworkAttachmentDefini
 	return false
 }
 
-// assign gives the nodes their slices, and writes the status. done is what this pass has done before, if anything.
+// assign gives the nodes their slices, and writes the status. done is what this pass did before, if anything.
 func (p *slicePass) assign(ctx context.Context, done *state) (ctrl.Result, error) {
 	nodes, err := p.nodes(ctx)
 	if err != nil {
@@ -115,7 +115,8 @@ func (p *slicePass) assign(ctx context.Context, done *state) (ctrl.Result, error
 	return result, nil
 }
 
-// state says how it is: nodes that wait for slices come first, then what was done, while that is to be seen.
+// state returns the state of the pool. Nodes that wait for slices come first, then what was done, as long as it is
+// shown.
 func (p *slicePass) state(a assignment, nodes int, done *state) (state, ctrl.Result) {
 	switch {
 	case len(a.waiting) > 0 && a.kept > 0:

@@ -15,16 +15,16 @@ import (
 	"github.com/flyball-dev/flyball/manager/ctrl"
 )
 
-// Name is the operator's: of its events, its lease and its manifests.
+// Name is the name of the operator in its events, its lease and its manifests.
 const Name = "ipam-operator"
 
-// NewScheme returns a scheme of what the operator reads and writes.
+// NewScheme returns a scheme of the types that the operator reads and writes.
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	return scheme, errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
 }
 
-// New makes a manager with the operator's controllers. Scheme and caches of base are the operator's.
+// New makes a manager with the operator's controllers. It sets the scheme and the caches of base.
 func New(ctx context.Context, config *rest.Config, base ctrl.Options, o Options) (*ctrl.Manager, error) {
 	scheme, err := NewScheme()
 	if err != nil {

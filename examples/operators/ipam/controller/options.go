@@ -2,33 +2,34 @@ package controller
 
 import "time"
 
-// Options say what counts as not in use any more. [Defaults] has the usual ones.
+// Options decide which addresses count as unused. [Defaults] returns the usual ones.
 type Options struct {
-	// CleanupTerminating takes the addresses of Pods that are being deleted before they are gone.
+	// CleanupTerminating releases the addresses of Pods that are being deleted before they are gone.
 	CleanupTerminating bool
-	// CleanupDisrupted takes those of Pods that the taint manager has decided to delete.
+	// CleanupDisrupted releases the addresses of Pods that the taint manager has decided to delete.
 	CleanupDisrupted bool
-	// VerifyNetworkStatus takes the addresses that a running Pod does not have by its own network status. Pods without that status
-	// keep theirs. It concerns IPPools only.
+	// VerifyNetworkStatus releases the addresses that a running Pod does not have according to its network status. Pods
+	// without that status keep theirs. It applies to IPPools only.
 	VerifyNetworkStatus bool
 
-	// MismatchGrace is how long a network status must lack an address before that counts: Multus writes it after the address was
-	// allocated, and a Pod whose sandbox is made anew has the old one for a while. Zero means 10 s, negative not at all.
+	// MismatchGrace is how long an address must be missing from the network status before it is released. Multus writes
+	// the status after the address was allocated, and a Pod whose sandbox is recreated keeps the old status for a
+	// while. Zero means 10 s, negative not at all.
 	MismatchGrace time.Duration
-	// ShowFor is how long conditions say what was done (OrphansCleaned, PoolCreated, PoolUpdated) before they say Reconciled. Zero
-	// means 30 s, negative not at all.
+	// ShowFor is how long conditions report what was done (OrphansCleaned, PoolCreated, PoolUpdated) before they report
+	// Reconciled. Zero means 30 s, negative not at all.
 	ShowFor time.Duration
-	// MinInterval is the least time between two passes over one pool, so that a thousand Pods that come at once are a few of them.
-	// Zero means 200 ms, negative none.
+	// MinInterval is the least time between two passes over one pool, so that a thousand Pods that appear at once cause
+	// only a few passes. Zero means 200 ms, negative none.
 	MinInterval time.Duration
-	// Metrics are told what was done; nil: nobody is.
+	// Metrics count what was done. Nil counts nothing.
 	Metrics *Metrics
 }
 
-// Defaults are the options of an operator that was not told otherwise.
+// Defaults returns the default options of the operator.
 func Defaults() Options { return Options{CleanupDisrupted: true, VerifyNetworkStatus: true} }
 
-// withDefaults gives zero durations their meaning; negative ones become zero.
+// withDefaults replaces zero durations by their defaults, and negative ones by zero.
 func (o Options) withDefaults() Options {
 	for _, d := range []struct {
 		value *time.Duration

@@ -18,7 +18,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile/predicate"
 )
 
-// parsePodRef reads namespace/name. What can be no Pod's name is no reference.
+// parsePodRef parses namespace/name. It returns false if that cannot be the name of a Pod.
 func parsePodRef(ref string) (client.ObjectKey, bool) {
 	namespace, name, found := strings.Cut(ref, "/")
 	for _, part := range []string{namespace, name} {
@@ -29,10 +29,10 @@ func parsePodRef(ref string) (client.ObjectKey, bool) {
 	return client.ObjectKey{Namespace: namespace, Name: name}, true
 }
 
-// podRef is how a Pod is referred to.
+// podRef returns the reference to a Pod.
 func podRef(pod metav1.Object) string { return pod.GetNamespace() + "/" + pod.GetName() }
 
-// facts are what matters here of a Pod.
+// facts are the properties of a Pod that matter here.
 type facts struct {
 	uid                    types.UID
 	phase                  corev1.PodPhase
@@ -58,7 +58,7 @@ func isDisruption(c corev1.PodCondition) bool {
 	return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == "DeletionByTaintManager"
 }
 
-// whenFactsChange drops the many updates of Pods that mean nothing here.
+// whenFactsChange drops the many updates of Pods that do not change their facts.
 func whenFactsChange() builder.WatchOptions {
 	return builder.WithPredicates(func(e predicate.Event[informer.Object]) bool {
 		if e.Type != predicate.Update {
@@ -70,7 +70,7 @@ func whenFactsChange() builder.WatchOptions {
 	})
 }
 
-// slim keeps of a Pod what [facts] are made of: a cluster has many, and the operator never writes one.
+// slim reduces a Pod to what [facts] are computed from. A cluster has many Pods, and the operator never writes one.
 func slim(obj informer.Object) (informer.Object, error) {
 	pod, is := obj.(*corev1.Pod)
 	if !is {
@@ -91,22 +91,23 @@ func slim(obj informer.Object) (informer.Object, error) {
 	return kept, nil
 }
 
-// verdict says whether an address is in use.
+// verdict is the decision whether an address is in use.
 type verdict int
 
 const (
 	inUse verdict = iota
-	// waiting: the Pod does not run yet.
+	// waiting means that the Pod does not run yet.
 	waiting
-	// unreadable: the Pod's network status makes no sense. The address counts as in use.
+	// unreadable means that the Pod's network status is malformed. The address counts as in use.
 	unreadable
-	// unlisted: the Pod runs, and its network status does not have the address.
+	// unlisted means that the Pod runs, and its network status does not have the address.
 	unlisted
-	// orphaned: nobody uses it.
+	// orphaned means that nobody uses it.
 	orphaned
 )
 
-// judgePod tells of a Pod whether it needs addresses at all; nil is one that does not exist. The answer is inUse, waiting or orphaned.
+// judgePod decides whether a Pod needs addresses at all. pod is nil if it does not exist. The result is inUse, waiting
+// or orphaned.
 func (o Options) judgePod(pod *corev1.Pod) verdict {
 	if pod == nil {
 		return orphaned
@@ -125,7 +126,8 @@ func (o Options) judgePod(pod *corev1.Pod) verdict {
 	return inUse
 }
 
-// judge tells of one address and interface of a Pod. An address that is not valid could not be read: it is never unlisted.
+// judge decides about one address and interface of a Pod. An invalid ip means that the address could not be read: it is
+// never unlisted.
 func (o Options) judge(pod *corev1.Pod, ip netip.Addr, ifName string) verdict {
 	if v := o.judgePod(pod); v != inUse || !o.VerifyNetworkStatus || !ip.IsValid() {
 		return v
@@ -133,11 +135,11 @@ func (o Options) judge(pod *corev1.Pod, ip netip.Addr, ifName string) verdict {
 	return judgeNetworks(pod.Annotations[v1alpha1.NetworkStatusAnnotation], ip, ifName)
 }
 
-// bulk is how many Pods of one namespace are asked for one by one; more are listed.
+// bulk is how many Pods of one namespace are read one by one. More are listed.
 const bulk = 16
 
-// livePods asks the server for Pods: what is taken away for ever must not depend on how far a cache is. Who does not exist is not in the
-// answer.
+// livePods reads Pods from the server, because an irrevocable release must not depend on how late a cache is. Pods that
+// do not exist are not in the result.
 func livePods(ctx context.Context, c client.Reader, keys map[client.ObjectKey]bool) (map[client.ObjectKey]*corev1.Pod, error) {
 	namespaces := map[string][]client.ObjectKey{}
 	for key := range keys {

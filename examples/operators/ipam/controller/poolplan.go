@@ -12,18 +12,18 @@ import (
 	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
 )
 
-// allocation is an entry of a pool, with what its key and its reference mean.
+// allocation is an entry of a pool, with its key and its reference parsed.
 type allocation struct {
 	v1alpha1.IPAllocation
 	key string
-	// ip is not valid when the key is no address of the range.
+	// ip is invalid if the key is not an address of the range.
 	ip netip.Addr
-	// pod is the reference's; named says that it is one.
+	// pod is the Pod that the entry refers to. named means that the reference could be parsed.
 	pod   client.ObjectKey
 	named bool
 }
 
-// allocationsOf reads the entries of a pool, in order of their addresses; those without one come last.
+// allocationsOf parses the entries of a pool. They are sorted by address; those without one come last.
 func allocationsOf(pool *v1alpha1.IPPool, cidr netip.Prefix) []allocation {
 	all := make([]allocation, 0, len(pool.Spec.Allocations))
 	for key, a := range pool.Spec.Allocations {
@@ -41,21 +41,21 @@ func allocationsOf(pool *v1alpha1.IPPool, cidr netip.Prefix) []allocation {
 	return all
 }
 
-// survey is what is found out about the allocations of a pool.
+// survey is the result of examining the allocations of a pool.
 type survey struct {
-	// orphans may be taken back, unlisted only when their Pod goes on not to have them.
+	// orphans may be released. unlisted may be released only if their Pod still lacks them after a while.
 	orphans, unlisted []allocation
 	pending           int
-	// unreadable are the Pods whose network status makes no sense.
+	// unreadable holds the Pods whose network status is malformed.
 	unreadable []string
-	// reserved are the reservations of the orphans, by their keys.
+	// reserved holds the reservations of the orphans, by their keys.
 	reserved map[string][]*v1alpha1.OverlappingRangeIPReservation
 }
 
-// examine looks at each allocation once. podOf returns nil for a Pod that does not exist.
+// examine examines each allocation once. podOf returns nil for a Pod that does not exist.
 func (o Options) examine(all []allocation, podOf func(client.ObjectKey) *corev1.Pod) (s survey) {
 	for _, a := range all {
-		v := orphaned // without a Pod that it is for
+		v := orphaned // no Pod refers to it
 		if a.named {
 			v = o.judge(podOf(a.pod), a.ip, a.IfName)
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile/predicate"
 )
 
-// reservationReconciler deletes the reservations whose Pod does not need them any more, those among them that no pool knows of.
+// reservationReconciler deletes reservations whose Pod no longer needs them, including those that no pool knows of.
 type reservationReconciler struct {
 	client.Client
 	options  Options
@@ -71,7 +71,7 @@ func (r *reservationReconciler) Reconcile(ctx context.Context, request ctrl.Requ
 	return ctrl.Result{}, nil
 }
 
-// needed says whether the Pod that is referred to needs an address. That it does not, only the server may say.
+// needed reports whether the Pod of a reference needs an address. It asks the server before it returns false.
 func (r *reservationReconciler) needed(ctx context.Context, ref string) (bool, error) {
 	key, is := parsePodRef(ref)
 	if !is {
@@ -91,13 +91,13 @@ func (r *reservationReconciler) needed(ctx context.Context, ref string) (bool, e
 	return false, nil
 }
 
-// remove deletes a reservation, unless it is not any more the one that was read.
+// remove deletes a reservation, unless it has changed since it was read.
 func (r *reservationReconciler) remove(ctx context.Context, reservation *v1alpha1.OverlappingRangeIPReservation) error {
 	switch err := r.Delete(ctx, reservation, unchanged(reservation)); {
 	case client.IgnoreNotFound(err) != nil:
 		return fmt.Errorf("delete reservation: %w", err)
 	case err != nil:
-		return nil // The pool's pass was faster, and counts it as its own.
+		return nil // the pool's pass was faster, and counts it
 	}
 	r.options.Metrics.reservationDeleted()
 	r.recorder.Eventf(reservation, corev1.EventTypeNormal, "OrphanedReservationDeleted", "pod %q does not need it", reservation.Spec.PodRef)

@@ -7,21 +7,21 @@ import (
 	"github.com/flyball-dev/flyball/client"
 )
 
-// sightings remember since when Pods have been without addresses that are allocated to them. They live as long as the process: after a
-// restart the time begins anew.
+// sightings records since when Pods lack addresses that are allocated to them. The record is in memory: after a restart
+// the time starts again.
 //
 // Concurrency: all methods may be called from any goroutine.
 type sightings struct {
 	mu sync.Mutex
-	// Invariant: of each pool those of the last pass only.
+	// Invariant: only the sightings of each pool's last pass.
 	pools map[client.ObjectKey]map[sighting]time.Time
 }
 
-// sighting identifies an allocation: another sandbox, or another Pod, is another one.
+// sighting identifies an allocation. Another sandbox or another Pod makes it a different one.
 type sighting struct{ key, container, pod string }
 
-// ripe returns those of a pool's unlisted allocations that have been so for the grace, and how long it takes until the next of the
-// others are; 0 if there are no others. It forgets all that are not among unlisted.
+// ripe returns the pool's allocations that have been unlisted for at least grace, and the time until the next of the
+// others is ripe, or 0 if there are no others. It forgets all that are not in unlisted.
 func (s *sightings) ripe(pool client.ObjectKey, unlisted []allocation, grace time.Duration) (ripe []allocation, next time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,7 +51,7 @@ func (s *sightings) ripe(pool client.ObjectKey, unlisted []allocation, grace tim
 	return ripe, next
 }
 
-// forget drops what is known of a pool.
+// forget drops the record of a pool.
 func (s *sightings) forget(pool client.ObjectKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,21 +8,22 @@ import (
 	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
 )
 
-// assignment says who has which slice.
+// assignment maps slices to nodes.
 type assignment struct {
-	// holders are nodes by the number of their slice.
+	// holders are the nodes, by the number of their slice.
 	holders map[int]string
-	// waiting are the nodes without a slice. kept counts the slices that are in use and that no node has which exists.
+	// waiting are the nodes without a slice. kept counts the slices that are in use although no existing node has them.
 	waiting []string
 	kept    int
 }
 
-// assign gives every node a slice. Who has one keeps it. That of a node that is gone is kept while addresses of it are in use. A slice
-// that nobody has, but whose addresses are in use, belongs to the node that uses it: so a NodeSlicePool that was lost is found again.
-// Other nodes get the first slices that are free, in order of their names.
+// assign gives every node a slice. A node that has one keeps it. The slice of a node that is gone is kept while its
+// addresses are in use. A slice without a node whose addresses are in use goes to the node that uses them, so that a
+// lost NodeSlicePool can be restored. The other nodes get the first free slices, in the order of their names.
 //
-// have is what the status says; nodes are in order. used tells the slices in use and the node that uses them, "" if that is not known; it
-// is asked only if somebody lost a slice or wants one, and, since what is given away is not taken back, live if somebody lost one.
+// have is what the status says; nodes are sorted. used returns the slices in use and the nodes that use them, "" if a
+// node is not known. It is called only if a node has lost a slice or needs one. It is called with live set if a node
+// has lost one, because a slice that was given away is not taken back.
 func assign(s ranges.Slices, have []v1alpha1.NodeSliceAllocation, nodes []string, used func(live bool) (map[int]string, error)) (assignment, error) {
 	a := assignment{holders: map[int]string{}}
 	exists, served := map[string]bool{}, map[string]bool{}

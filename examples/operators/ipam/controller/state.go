@@ -29,15 +29,15 @@ const (
 	ReasonNoPodRef       = "NoPodRef"
 )
 
-// Further conditions of an IPPool. They are there, and True, only while there is something to say.
+// Further conditions of an IPPool. They exist, with status True, only while there is something to report.
 const (
-	// RangeOverlap says that another pool of the network has some of the addresses.
+	// RangeOverlap means that another pool of the network has some of the addresses.
 	RangeOverlap = "RangeOverlap"
-	// NetworkStatusUnreadable says that the network status of some Pods makes no sense.
+	// NetworkStatusUnreadable means that the network status of some Pods is malformed.
 	NetworkStatusUnreadable = "NetworkStatusUnreadable"
 )
 
-// state is where an object is, and why: what a pass finds out, computed once and compared with what is stored.
+// state is the state of an object, and the reason for it. A pass computes it once and compares it with what is stored.
 type state struct {
 	is              conditions.State
 	reason, message string
@@ -55,7 +55,7 @@ func stalled(reason, format string, args ...any) state {
 	return state{conditions.IsStalled, reason, fmt.Sprintf(format, args...)}
 }
 
-// set writes the state into the conditions, and says whether it is news.
+// set writes the state into the conditions, and reports whether that is a change.
 func (s state) set(list *[]metav1.Condition, generation int64) (news bool) {
 	old := conditions.Get(*list, conditions.Ready)
 	news = old == nil || old.Reason != s.reason || old.Message != s.message
@@ -63,7 +63,7 @@ func (s state) set(list *[]metav1.Condition, generation int64) (news bool) {
 	return news
 }
 
-// eventType is Warning for what somebody has to see to.
+// eventType returns Warning if a user has to attend to the state.
 func (s state) eventType() string {
 	if s.is == conditions.IsReady {
 		return corev1.EventTypeNormal
@@ -71,8 +71,8 @@ func (s state) eventType() string {
 	return corev1.EventTypeWarning
 }
 
-// announced returns the state that says what was done by the pass before, while it is to be seen; rest is how long still. Conditions know
-// the second, so it may be one more than showFor.
+// announced returns the state that reports what an earlier pass did, as long as it is shown, and the remaining time.
+// Conditions have a resolution of a second, so the time may exceed showFor by one.
 func announced(list []metav1.Condition, showFor time.Duration) (s state, rest time.Duration) {
 	c := conditions.Get(list, conditions.Ready)
 	if c == nil || c.Status != metav1.ConditionTrue || !slices.Contains([]string{ReasonOrphansCleaned, ReasonPoolCreated, ReasonPoolUpdated}, c.Reason) {
@@ -84,7 +84,7 @@ func announced(list []metav1.Condition, showFor time.Duration) (s state, rest ti
 	return ready(c.Reason, "%s", c.Message), showFor + time.Second - time.Since(c.LastTransitionTime.Time)
 }
 
-// warn sets a condition that is there while message is not empty, and says whether that is news that people should hear of.
+// warn sets a condition that exists while message is not empty, and reports whether the change is worth an event.
 func warn(list *[]metav1.Condition, generation int64, conditionType, message string) (news bool) {
 	if message == "" {
 		conditions.Remove(list, conditionType)
@@ -98,7 +98,7 @@ func warn(list *[]metav1.Condition, generation int64, conditionType, message str
 	return news
 }
 
-// some names the first of many, in order.
+// some returns the first of many names, sorted.
 func some(names []string) string {
 	const most = 5
 	slices.Sort(names)

@@ -1,2 +1,2 @@
-// Package ranges reckons with ranges of IP addresses. It knows nothing of clusters.
+// Package ranges computes with ranges of IP addresses. It knows nothing of clusters.
 package ranges

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Parse reads a CIDR. What stands after the prefix, as in 10.0.0.7/24, is cut off.
+// Parse parses a CIDR. It clears the bits after the prefix, as in 10.0.0.7/24.
 func Parse(cidr string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(cidr)
 	if err != nil {
@@ -19,7 +19,8 @@ func Parse(cidr string) (netip.Prefix, error) {
 	return p.Masked(), nil
 }
 
-// At returns the address that is offset, a decimal number, away from the first of the range; false if that is none of the range.
+// At returns the address at offset, a decimal number, from the first of the range. It returns false if that is outside
+// the range.
 func At(p netip.Prefix, offset string) (netip.Addr, bool) {
 	if offset == "" || len(offset) > 40 || strings.ContainsFunc(offset, func(r rune) bool { return r < '0' || r > '9' }) {
 		return netip.Addr{}, false
@@ -52,8 +53,8 @@ func atLarge(first netip.Addr, offset string) (netip.Addr, bool) {
 	return netip.AddrFromSlice(n.FillBytes(make([]byte, first.BitLen()/8)))
 }
 
-// Usable returns the first and the last address that may be allocated, and how many there are, at most 2147483647. Network and
-// broadcast address are left out, unless there is nothing else.
+// Usable returns the first and the last address that may be allocated, and how many there are, at most 2147483647. It
+// leaves out the network and broadcast addresses, unless there are no others.
 func Usable(p netip.Prefix) (first, last netip.Addr, count int32) {
 	first, last = p.Addr(), Last(p)
 	host := p.Addr().BitLen() - p.Bits()
@@ -71,7 +72,7 @@ func Usable(p netip.Prefix) (first, last netip.Addr, count int32) {
 	return first, last, count
 }
 
-// Last is the last address of a range.
+// Last returns the last address of a range.
 func Last(p netip.Prefix) netip.Addr {
 	raw := p.Addr().AsSlice()
 	for bit := p.Bits(); bit < len(raw)*8; bit++ {
@@ -114,13 +115,13 @@ func Cut(cidr, size string) (Slices, error) {
 	return Slices{}, fmt.Errorf("range %s makes more than %d slices of /%d", cidr, MaxSlices, bits)
 }
 
-// Len is how many there are.
+// Len returns the number of slices.
 func (s Slices) Len() int { return 1 << (s.bits - s.whole.Bits()) }
 
-// Whole is the range that was cut.
+// Whole returns the range that was cut.
 func (s Slices) Whole() netip.Prefix { return s.whole }
 
-// At is the i-th.
+// At returns the i-th slice.
 func (s Slices) At(i int) netip.Prefix {
 	raw := s.whole.Addr().AsSlice()
 	for bit := range s.bits - s.whole.Bits() {
@@ -133,7 +134,7 @@ func (s Slices) At(i int) netip.Prefix {
 	return netip.PrefixFrom(first, s.bits)
 }
 
-// Of is the number of the slice that holds ip; false if none does.
+// Of returns the number of the slice that contains ip, or false if none does.
 func (s Slices) Of(ip netip.Addr) (int, bool) {
 	if !s.whole.Contains(ip) {
 		return 0, false
@@ -145,7 +146,7 @@ func (s Slices) Of(ip netip.Addr) (int, bool) {
 	return n, true
 }
 
-// Parse returns the number of the slice that is written as cidr; false if that is none of them.
+// Parse returns the number of the slice that is written as cidr, or false if none is.
 func (s Slices) Parse(cidr string) (int, bool) {
 	p, err := netip.ParsePrefix(cidr)
 	if err != nil || p.Bits() != s.bits || p != p.Masked() {
@@ -154,7 +155,7 @@ func (s Slices) Parse(cidr string) (int, bool) {
 	return s.Of(p.Addr())
 }
 
-// Containing returns the range and all that contain it, from the largest, /0, to itself.
+// Containing returns all ranges that contain the range, from the largest, /0, to the range itself.
 func Containing(p netip.Prefix) []netip.Prefix {
 	all := make([]netip.Prefix, 0, p.Bits()+1)
 	for bits := range p.Bits() + 1 {

@@ -1,3 +1,4 @@
-// Package suite plays what the operator has to be able to, on any API server: the same scenarios run on localapi, in virtual time, and on the
-// real kube-apiserver. Each has a namespace of its own; nodes are the cluster's, so one is played at a time.
+// Package suite tests the operator on any API server: the same scenarios run on localapi, in virtual time, and on the
+// real kube-apiserver. Each scenario has a namespace of its own. The nodes are shared by the whole cluster, so the
+// scenarios run one at a time.
 package suite

@@ -22,7 +22,7 @@ func (w *World) key(name string) client.ObjectKey {
 
 func (w *World) ref(pod string) string { return w.NS + "/" + pod }
 
-// Pod creates a Pod in a phase; edit, if not nil, changes it before.
+// Pod creates a Pod in a phase. edit, if not nil, changes it first.
 func (w *World) Pod(name string, phase corev1.PodPhase, edit func(*corev1.Pod)) *corev1.Pod {
 	w.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.NS, Name: name}}
@@ -38,7 +38,7 @@ func (w *World) Pod(name string, phase corev1.PodPhase, edit func(*corev1.Pod)) 
 	return pod
 }
 
-// Running creates Pods that run, without a network status.
+// Running creates running Pods without a network status.
 func (w *World) Running(names ...string) {
 	w.Helper()
 	for _, name := range names {
@@ -46,7 +46,7 @@ func (w *World) Running(names ...string) {
 	}
 }
 
-// Phase changes that of a Pod.
+// Phase changes the phase of a Pod.
 func (w *World) Phase(name string, phase corev1.PodPhase) {
 	w.Helper()
 	pod := &corev1.Pod{}
@@ -55,7 +55,7 @@ func (w *World) Phase(name string, phase corev1.PodPhase) {
 	w.must(w.Status().Update(w.ctx, pod))
 }
 
-// networkStatus writes the annotation.
+// networkStatus returns an edit that writes the annotation.
 func networkStatus(entries ...v1alpha1.NetworkStatus) func(*corev1.Pod) {
 	text, _ := json.Marshal(append([]v1alpha1.NetworkStatus{}, entries...))
 	return annotated(string(text))
@@ -71,7 +71,7 @@ func (w *World) Gone(name string) {
 	w.must(w.Delete(w.ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.NS, Name: name}}, client.GracePeriodSeconds(0)))
 }
 
-// Pool creates an IPPool whose allocations are Pods, or references with a slash, by key.
+// Pool creates an IPPool whose allocations belong to Pods, by key. A name with a slash is used as a reference.
 func (w *World) Pool(name, cidr string, pods map[string]string) {
 	w.Helper()
 	pool := &v1alpha1.IPPool{ObjectMeta: metav1.ObjectMeta{Namespace: w.NS, Name: name}}
@@ -99,7 +99,7 @@ func (w *World) Change(name string, change func(*v1alpha1.IPPoolSpec)) {
 	}))
 }
 
-// Reserve creates the reservation of an address for a Pod, or a reference with a slash.
+// Reserve creates the reservation of an address for a Pod, or for a reference with a slash.
 func (w *World) Reserve(ip, pod string) {
 	w.Helper()
 	w.must(w.Create(w.ctx, &v1alpha1.OverlappingRangeIPReservation{
@@ -108,7 +108,7 @@ func (w *World) Reserve(ip, pod string) {
 	}))
 }
 
-// Reservations are the names of those there are.
+// Reservations returns the names of all reservations.
 func (w *World) Reservations() (names []string) {
 	w.Helper()
 	var list v1alpha1.OverlappingRangeIPReservationList
@@ -120,8 +120,7 @@ func (w *World) Reservations() (names []string) {
 	return names
 }
 
-// Kept waits until a pool has these allocations and no others, its conditions have that reason and are about this state of it, and the
-// numbers are right.
+// Kept waits until a pool has exactly these allocations, a current condition with that reason, and correct numbers.
 func (w *World) Kept(name, reason string, keys ...string) (pool v1alpha1.IPPool) {
 	w.Helper()
 	w.Eventually(func() string {
@@ -150,7 +149,7 @@ func (w *World) Node(names ...string) {
 	}
 }
 
-// NoNode deletes one.
+// NoNode deletes a node.
 func (w *World) NoNode(name string) {
 	w.Helper()
 	w.must(w.Delete(w.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}))
@@ -167,12 +166,12 @@ func (w *World) Network(name, config string) {
 	w.must(err)
 }
 
-// config is a CNI configuration of a sliced network.
+// config returns a CNI configuration of a sliced network.
 func config(network, cidr, size string) string {
 	return fmt.Sprintf(`{"cniVersion":"0.3.1","name":"cni","type":"macvlan","ipam":{"type":"whereabouts","range":%q,"node_slice_size":%q,"network_name":%q}}`, cidr, size, network)
 }
 
-// Sliced waits until a NodeSlicePool has the reason, and these slices, written "node=range".
+// Sliced waits until a NodeSlicePool has the reason and these slices, written "node=range".
 func (w *World) Sliced(name, reason string, assigned ...string) (pool v1alpha1.NodeSlicePool) {
 	w.Helper()
 	w.Eventually(func() string {
@@ -213,7 +212,7 @@ func (w *World) Event(object, eventType, reason string) {
 	})
 }
 
-// clear takes away what a scenario has left.
+// clear deletes what a scenario has left.
 func (w *World) clear() {
 	w.Helper()
 	for _, obj := range []client.Object{

@@ -16,8 +16,8 @@ import (
 	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
 )
 
-// The allocation of a Pod that exists stays, that of one that does not goes, with its reservation. Then there is nothing to do, for as
-// long as nothing happens; and a Pod that goes is heard of, not looked for.
+// The allocation of an existing Pod stays; that of a missing Pod goes, with its reservation. After that nothing is
+// written as long as nothing happens. The deletion of a Pod is noticed by its event, not by polling.
 func poolOrphans(w *World) {
 	w.Running("lives", "leaves")
 	w.Reserve("10.0.0.1", "lives")
@@ -45,7 +45,7 @@ func poolOrphans(w *World) {
 	w.Idle()
 }
 
-// A Pod that is pending keeps its address, and the pool waits for it; it hears when the Pod runs.
+// A pending Pod keeps its address, and the pool waits for it. An event tells it when the Pod runs.
 func poolPending(w *World) {
 	w.Pod("p1", corev1.PodPending, nil)
 	w.Pool("p", "10.0.0.0/24", map[string]string{"1": "p1"})
@@ -83,10 +83,10 @@ func poolDisrupted(cleaned bool) func(*World) {
 	}
 }
 
-// held keeps a Pod that is deleted.
+// held keeps a deleted Pod from going.
 func held(pod *corev1.Pod) { pod.Finalizers = []string{"example.com/held"} }
 
-// letGo is the end of a Pod that was held.
+// letGo ends a Pod that was held.
 func (w *World) letGo(name string) {
 	w.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.NS, Name: name}}
@@ -114,7 +114,8 @@ func poolTerminating(cleaned bool) func(*World) {
 	}
 }
 
-// The network status says which addresses a running Pod has, by interface; where it says nothing, they are in use.
+// The network status lists the addresses of a running Pod, by interface. Addresses for which it has no information are
+// in use.
 func poolNetworkStatus(w *World) {
 	entry := func(interfaceName string, isDefault bool, ips ...string) v1alpha1.NetworkStatus {
 		return v1alpha1.NetworkStatus{Name: "n", Interface: interfaceName, IPs: ips, Default: isDefault}
@@ -158,7 +159,7 @@ func poolNetworkStatusOff(w *World) {
 	w.Kept("p", controller.ReasonReconciled, "1")
 }
 
-// Pods that are finished, and those on nodes that are lost, need no address, though they exist.
+// Finished Pods and those on lost nodes need no address, although they exist.
 func poolFinishedPods(w *World) {
 	w.Running("runs", "ends")
 	w.Pod("succeeded", corev1.PodSucceeded, nil)
@@ -171,7 +172,7 @@ func poolFinishedPods(w *World) {
 	w.Kept("p", controller.ReasonReconciled, "1", "4")
 }
 
-// A pool that is deleted goes after its reservations; those of others stay.
+// A deleted pool goes after its reservations; those of other pools stay.
 func poolDeleted(w *World) {
 	w.Running("p1", "p2", "p3")
 	w.Reserve("10.0.0.1", "p1")
@@ -192,8 +193,8 @@ func poolDeleted(w *World) {
 	}
 }
 
-// At the moment in which an orphan is taken back its address is allocated to a Pod that lives: that allocation stays, and so do those
-// that come beside it.
+// At the moment an orphan is released, its address is allocated to a live Pod. That allocation stays, and so do others
+// that are added at the same time.
 func poolReallocated(w *World) {
 	w.Running("p1", "p2")
 	w.Pool("p", "10.0.0.0/24", map[string]string{"1": "p1"})
@@ -211,7 +212,7 @@ func poolReallocated(w *World) {
 	}
 }
 
-// The reservation of an orphan's address is deleted only if it is the orphan's: of that Pod and that interface.
+// The reservation of an orphan's address is deleted only if it belongs to the orphan: to that Pod and that interface.
 func poolReservationOfAnother(w *World) {
 	w.Running("lives")
 	w.Reserve("10.0.0.1", "lives")
@@ -223,7 +224,7 @@ func poolReservationOfAnother(w *World) {
 	}
 }
 
-// Many Pods that go are one list of Pods and a few writes.
+// When many Pods go, there is one list of Pods and a few writes.
 func poolManyOrphans(w *World) {
 	pods := map[string]string{}
 	for i := range 100 {
@@ -241,7 +242,7 @@ func poolManyOrphans(w *World) {
 	}
 }
 
-// What makes no sense is said, and loses nothing.
+// Malformed input is reported, and loses nothing.
 func poolBadInput(w *World) {
 	w.Running("p1")
 	w.Pool("p", "10.0.0.0/33", map[string]string{"1": "p1", "2": "missing"})
@@ -263,12 +264,13 @@ func poolBadInput(w *World) {
 			spec.Allocations[fmt.Sprint("bad", i)] = v1alpha1.IPAllocation{ContainerID: "c", PodRef: ref}
 		}
 	})
-	pool := w.Kept("p", controller.ReasonReconciled, "-1", "1", "99", "seven") // of a Pod that lives, whatever the key means
+	// They belong to a live Pod, whatever the key means.
+	pool := w.Kept("p", controller.ReasonReconciled, "-1", "1", "99", "seven")
 	if !conditions.Is(pool.Status.Conditions, conditions.Stalled, "False") || pool.Status.TotalIPs != 2 {
 		w.Errorf("status %+v", pool.Status)
 	}
 	w.Change("p", func(spec *v1alpha1.IPPoolSpec) { spec.Range = "nonsense" })
-	w.must(w.Delete(w.ctx, &pool)) // and it goes, whatever its range
+	w.must(w.Delete(w.ctx, &pool)) // it can be deleted, whatever its range
 	w.Eventually(func() string {
 		if err := w.Get(w.ctx, w.key("p"), &pool); !apierrors.IsNotFound(err) {
 			return fmt.Sprintf("the pool is still there: %v", err)
@@ -277,7 +279,7 @@ func poolBadInput(w *World) {
 	})
 }
 
-// Pools of one network whose ranges overlap say so, until they do not any more. Nothing else changes.
+// Pools of one network whose ranges overlap report that as long as they do. Nothing else changes.
 func poolOverlap(w *World) {
 	w.Running("p1")
 	w.Pool("10.0.0.0-24", "10.0.0.0/24", map[string]string{"1": "p1"})

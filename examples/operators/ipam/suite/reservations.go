@@ -12,8 +12,8 @@ import (
 	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
 )
 
-// A reservation stays while its Pod needs an address. One without a reference is said to be odd, and stays; one whose reference is no
-// Pod's name goes.
+// A reservation stays while its Pod needs an address. One without a reference is reported and stays. One whose
+// reference cannot be the name of a Pod goes.
 func reservations(terminating bool) func(*World) {
 	return func(w *World) {
 		w.Running("lives")

@@ -4,16 +4,16 @@ import (
 	"github.com/flyball-dev/flyball/examples/operators/ipam/controller"
 )
 
-// Scenario is something the operator has to be able to.
+// Scenario is something that the operator must be able to do.
 type Scenario struct {
-	// Name is that of the test and of the namespace.
+	// Name is the name of the test and of the namespace.
 	Name string
-	// Options change the operator's; nil leaves them.
+	// Options changes the operator's options; nil leaves them.
 	Options func(*controller.Options)
 	Play    func(*World)
 }
 
-// Scenarios are all of them.
+// Scenarios returns all scenarios.
 func Scenarios() []Scenario {
 	return []Scenario{
 		{Name: "pool-orphans", Play: poolOrphans},

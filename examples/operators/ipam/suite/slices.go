@@ -14,7 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
 )
 
-// Nodes get slices in order of their names. One that goes leaves its slice to the next that comes.
+// Nodes get slices in the order of their names. A node that goes leaves its slice to the next one that comes.
 func slicesAssigned(w *World) {
 	w.Node("c", "a", "b")
 	w.Network("nad", config("net", "10.0.0.0/24", "/26"))
@@ -31,7 +31,7 @@ func slicesAssigned(w *World) {
 	w.Idle()
 }
 
-// More nodes than slices are one condition and one event, which are over when a node goes.
+// If there are more nodes than slices, there is one condition and one event. The condition ends when a node goes.
 func slicesFull(w *World) {
 	w.Node("a", "b", "c", "d", "e", "f")
 	w.Network("nad", config("net", "10.0.0.0/24", "26"))
@@ -52,7 +52,7 @@ func slicesFull(w *World) {
 	}
 }
 
-// A definition that changes cuts the range anew.
+// If a definition changes, the range is cut again.
 func slicesResliced(w *World) {
 	w.Node("a", "b")
 	w.Network("nad", config("net", "10.0.0.0/24", "26"))
@@ -60,7 +60,7 @@ func slicesResliced(w *World) {
 	w.Network("nad", config("net", "10.1.0.0/24", "25"))
 	w.Sliced("net", controller.ReasonPoolUpdated, "a=10.1.0.0/25", "b=10.1.0.128/25")
 	w.Event("net", "Normal", "SpecUpdated")
-	w.Network("nad", config("net", "10.1.0.0/23", "25")) // It grows: everybody keeps what he has.
+	w.Network("nad", config("net", "10.1.0.0/23", "25")) // the range grows: every node keeps its slice
 	w.Sliced("net", controller.ReasonReconciled, "a=10.1.0.0/25", "b=10.1.0.128/25")
 	w.Idle()
 }
@@ -90,7 +90,7 @@ func slicesTwoDefinitions(w *World) {
 	w.Sliced("net", controller.ReasonReconciled, "a=10.0.0.0/27")
 }
 
-// The plugin may be any of a list, and the network's name that of the list.
+// The plugin may be any one of a list; the network's name is then that of the list.
 func slicesInAList(w *World) {
 	w.Node("a")
 	w.Network("nad", `{"cniVersion":"0.3.1","name":"list","plugins":[{"type":"tuning","ipam":{"type":"static"}},
@@ -106,7 +106,7 @@ func slicesInAList(w *World) {
 	}
 }
 
-// The slice of a node that is gone is nobody else's while its addresses are in use.
+// No other node gets the slice of a node that is gone while its addresses are in use.
 func slicesInUse(w *World) {
 	w.Node("a", "b")
 	w.Running("p1")
@@ -122,11 +122,11 @@ func slicesInUse(w *World) {
 		w.Errorf("condition %+v", c)
 	}
 	w.Idle()
-	w.Gone("p1") // The allocation goes with it, and so does the claim to the slice.
+	w.Gone("p1") // the allocation goes with it, and so does the claim to the slice
 	w.Sliced("net", controller.ReasonReconciled, "c=10.0.0.0/26", assigned[1])
 }
 
-// A NodeSlicePool that is lost is made again as it was, as far as addresses are in use.
+// A lost NodeSlicePool is restored as far as addresses are in use.
 func slicesFoundAgain(w *World) {
 	w.Node("b", "c")
 	w.Running("p1", "p2")
@@ -141,7 +141,7 @@ func slicesFoundAgain(w *World) {
 	w.Idle()
 }
 
-// A definition that makes no sense is said, and the pool that it has stays as it is.
+// A malformed definition is reported, and its pool stays as it is.
 func slicesBadInput(w *World) {
 	w.Node("a")
 	w.Network("nad", config("net", "10.0.0.0/24", "26"))
@@ -154,7 +154,7 @@ func slicesBadInput(w *World) {
 	w.Event("nad", "Warning", controller.ReasonInvalidConfig)
 	w.Network("nad", config("net", "10.0.0.1/24", "26"))
 	w.Sliced("net", controller.ReasonInvalidRange, "a=10.0.0.0/26")
-	w.Network("nad", config("other", "10.0.0.0/24", "26")) // It leaves the network.
+	w.Network("nad", config("other", "10.0.0.0/24", "26")) // it leaves the network
 	w.Sliced("net", controller.ReasonNetworkGone, "a=10.0.0.0/26")
 	w.Sliced("other", controller.ReasonReconciled, "a=10.0.0.0/26")
 	for i, bad := range []string{config("n1", "10.0.0.0/8", "26"), config("n2", "10.0.0.0/24", "8"), config("n3", "nonsense", "26"), config("No Name", "10.0.0.0/24", "26")} {
@@ -169,7 +169,7 @@ func slicesBadInput(w *World) {
 	}
 }
 
-// What nodes say about themselves is nothing to the operator.
+// The operator ignores updates of a node's status.
 func slicesNodeUpdates(w *World) {
 	w.Node("a")
 	w.Network("nad", config("net", "10.0.0.0/24", "26"))

@@ -20,20 +20,20 @@ import (
 	"github.com/flyball-dev/flyball/manager/ctrl"
 )
 
-// Cluster is where scenarios are played.
+// Cluster is a cluster on which scenarios run.
 type Cluster struct {
-	// Admin may do everything, Operator what its manifests grant. The manifests are applied.
+	// Admin may do everything, Operator only what its manifests grant. The manifests are applied.
 	Admin, Operator *rest.Config
-	// Idle is how long nothing may be written for when there is nothing to do.
+	// Idle is how long there must be no write when there is nothing to do.
 	Idle time.Duration
 	// Base are the options of the operator's manager.
 	Base ctrl.Options
 }
 
-// World is a cluster with the operator at work, and the one who plays.
+// World is a cluster on which the operator runs, and the client of a scenario.
 type World struct {
 	*testing.T
-	client.Client // of the administrator, who reads from the server
+	client.Client // the administrator's, which reads from the server
 	// NS is the scenario's namespace.
 	NS  string
 	ctx context.Context
@@ -46,7 +46,7 @@ type World struct {
 	done    chan error
 }
 
-// Prepare defines the resources and grants the operator what it needs.
+// Prepare defines the resources and grants the operator its permissions.
 func Prepare(ctx context.Context, admin *rest.Config) error {
 	c, err := newClient(admin)
 	if err != nil {
@@ -63,7 +63,7 @@ func newClient(config *rest.Config) (*client.Cluster, error) {
 	return client.New(config, client.Options{Scheme: scheme})
 }
 
-// Play plays a scenario: with a namespace, and an operator, that are gone afterwards.
+// Play runs a scenario with a namespace and an operator of its own, which it removes afterwards.
 func Play(t *testing.T, cluster Cluster, s Scenario) {
 	t.Helper()
 	ctx := klog.NewContext(t.Context(), klog.Logger{})
@@ -115,16 +115,16 @@ func (w *World) must(err error) {
 	}
 }
 
-// Eventually asks until the answer is "".
+// Eventually polls ask until it returns "".
 func (w *World) Eventually(ask func() (missing string)) {
 	w.Helper()
 	optest.Eventually(w.T, 2*time.Minute, ask)
 }
 
-// Writes are what the operator has written since it was asked last, without what announces itself only: events and leases.
+// Writes returns what the operator has written since the last call, without events and leases.
 func (w *World) Writes() []string { return w.writes.Take() }
 
-// Idle waits until nothing is written any more, then holds the operator to that.
+// Idle waits until writes have stopped, and then fails the test if the operator writes.
 func (w *World) Idle() {
 	w.Helper()
 	w.writes.Idle(w.T, w.quiet(), w.cluster.Idle)
@@ -135,17 +135,17 @@ func (w *World) settle() {
 	w.writes.Settle(w.T, w.quiet())
 }
 
-// quiet is longer than conditions say what was done.
+// quiet returns a time longer than conditions report what was done.
 func (w *World) quiet() time.Duration { return max(w.options.ShowFor, 0) + 1500*time.Millisecond }
 
-// Before calls do before the operator's requests with that method and part of a path are sent, once.
+// Before calls do once, before the operator sends a request with that method and with part in its path.
 func (w *World) Before(method, path string, do func()) {
 	w.before.mu.Lock()
 	defer w.before.mu.Unlock()
 	w.before.method, w.before.path, w.before.do = method, path, do
 }
 
-// before is what is to be done before a request.
+// before is a function to call before a request.
 type before struct {
 	mu           sync.Mutex
 	method, path string

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// normalize writes an address or a range so that it can be part of a name.
+// normalize converts an address or a range so that it can be part of a name.
 //
 // Source: whereabouts v0.0.4, which cannot have ":" or "/" in names, nor a dash at their end.
 func normalize(text string) string {
@@ -15,7 +15,7 @@ func normalize(text string) string {
 	return strings.NewReplacer(":", "-", "/", "-").Replace(text)
 }
 
-// NormalizeRange is how a range stands in the name of its pool.
+// NormalizeRange returns a range as it appears in the name of its pool.
 func NormalizeRange(cidr string) string {
 	address, length, found := strings.Cut(cidr, "/")
 	if !found {
@@ -24,7 +24,7 @@ func NormalizeRange(cidr string) string {
 	return normalize(address) + "-" + length
 }
 
-// PoolName is the name of the pool of a range: of all nodes, or of one. The network may have no name.
+// PoolName returns the name of the pool of a range, for all nodes or for one. The network may have no name.
 func PoolName(network, cidr, node string) string {
 	name := NormalizeRange(cidr)
 	if network != "" {
@@ -36,7 +36,7 @@ func PoolName(network, cidr, node string) string {
 	return name
 }
 
-// NetworkAndNode reads the name of a pool of that range: which network it belongs to, and which node. Both are empty when the
+// NetworkAndNode returns the network and the node of a pool of that range, according to its name. Both are empty if the
 // name does not tell.
 func NetworkAndNode(pool, cidr string) (network, node string) {
 	middle := NormalizeRange(cidr)
@@ -54,7 +54,7 @@ func NetworkAndNode(pool, cidr string) (network, node string) {
 	return "", ""
 }
 
-// ReservationName is the name of the reservation of an address.
+// ReservationName returns the name of the reservation of an address.
 func ReservationName(network string, ip netip.Addr) string {
 	if network == "" {
 		return normalize(ip.String())
@@ -62,9 +62,9 @@ func ReservationName(network string, ip netip.Addr) string {
 	return network + "-" + normalize(ip.String())
 }
 
-// ReservationFor says whether a reservation of that name is the one of ip in a network. A network without a name is one that is not known:
-// then the reservation may be of any, unless the name as a whole reads as another address. So "2001-db8--1" is not taken for db8::1 in
-// a network called 2001, but by who knows that network.
+// ReservationFor reports whether a reservation of that name is the one of ip in a network. An empty network means that
+// the network is not known. The reservation may then belong to any network, unless the whole name can be read as
+// another address. So "2001-db8--1" is taken for db8::1 in a network called 2001 only if that network is given.
 func ReservationFor(name, network string, ip netip.Addr) bool {
 	if name == ReservationName(network, ip) {
 		return true

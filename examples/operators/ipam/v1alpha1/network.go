@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// NetworkGroupVersion is that of network attachment definitions.
+// NetworkGroupVersion is the group and version of network attachment definitions.
 var NetworkGroupVersion = schema.GroupVersion{Group: "k8s.cni.cncf.io", Version: "v1"}
 
 // NetworkAttachmentDefinition is a network that Pods can be attached to. Multus defines it.
@@ -25,17 +25,17 @@ type NetworkAttachmentDefinitionSpec struct {
 	Config string `json:"config,omitempty"`
 }
 
-// NetworkAttachmentDefinitionList is a list of them.
+// NetworkAttachmentDefinitionList is a list of NetworkAttachmentDefinitions.
 type NetworkAttachmentDefinitionList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`
 	Items           []NetworkAttachmentDefinition `json:"items"`
 }
 
-// NetworkStatusAnnotation is where Multus says which addresses a Pod has.
+// NetworkStatusAnnotation is the annotation in which Multus lists the addresses of a Pod.
 const NetworkStatusAnnotation = "k8s.v1.cni.cncf.io/network-status"
 
-// NetworkStatus is one entry of that annotation: one interface.
+// NetworkStatus is one entry of that annotation, for one interface.
 type NetworkStatus struct {
 	Name      string   `json:"name"`
 	Interface string   `json:"interface"`
@@ -44,17 +44,17 @@ type NetworkStatus struct {
 	Default bool `json:"default"`
 }
 
-// SlicedNetwork is what a network attachment definition says about a network whose range is cut into slices.
+// SlicedNetwork is a network whose range is cut into slices, as a network attachment definition describes it.
 type SlicedNetwork struct {
-	// Name is the network's, or that of the CNI configuration.
+	// Name is the network's name, or that of the CNI configuration.
 	Name string
-	// Network is the network's own name, which stands in the names of its IPPools; it may have none.
+	// Network is the network's own name, which is part of the names of its IPPools. It may be empty.
 	Network string
 	// Range and SliceSize are as written.
 	Range, SliceSize string
 }
 
-// cniConfig is as much of a CNI configuration as matters here: one plugin, or a list of them.
+// cniConfig is the part of a CNI configuration that matters here: one plugin, or a list of them.
 type cniConfig struct {
 	Name    string `json:"name"`
 	IPAM    ipam   `json:"ipam"`
@@ -63,7 +63,7 @@ type cniConfig struct {
 	} `json:"plugins"`
 }
 
-// ipam is whereabouts' part of it.
+// ipam is whereabouts' part of the configuration.
 type ipam struct {
 	Type        string `json:"type"`
 	Range       string `json:"range"`
@@ -71,10 +71,10 @@ type ipam struct {
 	NetworkName string `json:"network_name"`
 }
 
-// Sliced returns the sliced network that the definition describes; nil when it describes none: it has no configuration of its own,
-// its addresses are somebody else's business, or it is not sliced.
+// Sliced returns the sliced network that the definition describes. It returns nil if there is none: the definition has
+// no configuration, another plugin assigns its addresses, or it is not sliced.
 //
-// Errors: a configuration that cannot be read, or in which the network has no name that an object can have.
+// Errors: a configuration that cannot be read, or a network name that an object cannot have.
 func (n *NetworkAttachmentDefinition) Sliced() (*SlicedNetwork, error) {
 	if strings.TrimSpace(n.Spec.Config) == "" {
 		return nil, nil

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is that of the operator's resources.
+// GroupVersion is the group and version of the operator's resources.
 var GroupVersion = schema.GroupVersion{Group: "whereabouts.cni.cncf.io", Version: "v1alpha1"}
 
 // AddToScheme registers the types of this package.
@@ -20,8 +20,8 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	return nil
 }
 
-// IPPool is a range of addresses, and who has which. The CNI plugin adds allocations; the operator takes those back whose Pod does
-// not need them any more.
+// IPPool is a range of addresses and their allocations. The CNI plugin adds allocations; the operator removes those
+// whose Pod no longer needs them.
 type IPPool struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -31,15 +31,15 @@ type IPPool struct {
 
 // IPPoolSpec is written by the CNI plugin.
 type IPPoolSpec struct {
-	// Range is a CIDR, as 10.0.0.0/24.
+	// Range is a CIDR such as 10.0.0.0/24.
 	Range string `json:"range"`
-	// Allocations are by the address' distance from the first of the range, in decimal.
+	// Allocations maps the offset of an address in the range, in decimal, to its allocation.
 	Allocations map[string]IPAllocation `json:"allocations"`
 }
 
-// IPAllocation says who has an address.
+// IPAllocation names the holder of an address.
 type IPAllocation struct {
-	// ContainerID is that of the Pod's sandbox.
+	// ContainerID is the ID of the Pod's sandbox.
 	ContainerID string `json:"id"`
 	// PodRef is namespace/name of the Pod.
 	PodRef string `json:"podref"`
@@ -47,20 +47,20 @@ type IPAllocation struct {
 	IfName string `json:"ifname,omitempty"`
 }
 
-// IPPoolStatus is how the pool is.
+// IPPoolStatus is the observed state of an IPPool.
 type IPPoolStatus struct {
-	// FirstIP and LastIP are the ends of what can be allocated.
+	// FirstIP and LastIP are the first and last address that can be allocated.
 	FirstIP string `json:"firstIP,omitempty"`
 	LastIP  string `json:"lastIP,omitempty"`
-	// TotalIPs is at most 2147483647, however large the range.
+	// TotalIPs is at most 2147483647, however large the range is.
 	TotalIPs int32 `json:"totalIPs"`
 	UsedIPs  int32 `json:"usedIPs"`
 	FreeIPs  int32 `json:"freeIPs"`
-	// OrphanedIPs are allocations that nobody needs and that could not be taken back yet.
+	// OrphanedIPs counts the allocations that nobody needs and that could not be released yet.
 	OrphanedIPs int32 `json:"orphanedIPs"`
-	// PendingPods are allocations of Pods that do not run yet.
+	// PendingPods counts the allocations of Pods that do not run yet.
 	PendingPods int32 `json:"pendingPods"`
-	// OverlappingReservations are the reservations of addresses of this pool.
+	// OverlappingReservations counts the reservations of addresses of this pool.
 	OverlappingReservations int32              `json:"overlappingReservations"`
 	AllocatedIPs            []AllocatedIP      `json:"allocatedIPs,omitempty"`
 	Conditions              []metav1.Condition `json:"conditions,omitempty"`
@@ -73,14 +73,14 @@ type AllocatedIP struct {
 	IfName string `json:"ifName,omitempty"`
 }
 
-// IPPoolList is a list of them.
+// IPPoolList is a list of IPPools.
 type IPPoolList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`
 	Items           []IPPool `json:"items"`
 }
 
-// NodeSlicePool is a network's range, cut into slices of which each node has one.
+// NodeSlicePool is a network's range, cut into slices. Each node has one slice.
 type NodeSlicePool struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -88,16 +88,16 @@ type NodeSlicePool struct {
 	Status            NodeSlicePoolStatus `json:"status,omitzero"`
 }
 
-// NodeSlicePoolSpec is what the network attachment definition says.
+// NodeSlicePoolSpec repeats the network attachment definition.
 type NodeSlicePoolSpec struct {
 	Range string `json:"range"`
 	// SliceSize is the prefix length of a slice: "24" or "/24".
 	SliceSize string `json:"sliceSize"`
 }
 
-// NodeSlicePoolStatus is who has which slice.
+// NodeSlicePoolStatus lists the slices and their nodes.
 type NodeSlicePoolStatus struct {
-	// Allocations are the slices that somebody has, in order of their addresses.
+	// Allocations are the slices that have a node, sorted by address.
 	Allocations    []NodeSliceAllocation `json:"allocations,omitempty"`
 	TotalSlices    int32                 `json:"totalSlices"`
 	AssignedSlices int32                 `json:"assignedSlices"`
@@ -105,13 +105,13 @@ type NodeSlicePoolStatus struct {
 	Conditions     []metav1.Condition    `json:"conditions,omitempty"`
 }
 
-// NodeSliceAllocation is one slice. Its node may be gone: then addresses of the slice are still in use.
+// NodeSliceAllocation is one slice. Its node may be gone, if addresses of the slice are still in use.
 type NodeSliceAllocation struct {
 	NodeName   string `json:"nodeName"`
 	SliceRange string `json:"sliceRange"`
 }
 
-// NodeSlicePoolList is a list of them.
+// NodeSlicePoolList is a list of NodeSlicePools.
 type NodeSlicePoolList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`
@@ -127,19 +127,19 @@ type OverlappingRangeIPReservation struct {
 	Status            OverlappingRangeIPReservationStatus `json:"status,omitzero"`
 }
 
-// OverlappingRangeIPReservationSpec says who has the address.
+// OverlappingRangeIPReservationSpec names the holder of the address.
 type OverlappingRangeIPReservationSpec struct {
 	ContainerID string `json:"containerid,omitempty"`
 	PodRef      string `json:"podref"`
 	IfName      string `json:"ifname,omitempty"`
 }
 
-// OverlappingRangeIPReservationStatus is how the reservation is.
+// OverlappingRangeIPReservationStatus is the observed state of the reservation.
 type OverlappingRangeIPReservationStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// OverlappingRangeIPReservationList is a list of them.
+// OverlappingRangeIPReservationList is a list of OverlappingRangeIPReservations.
 type OverlappingRangeIPReservationList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`
