@@ -205,7 +205,8 @@ func (m *Manager) standDown() error {
 
 // renewGuarded rebuilds the runnables that ran in the tenure that is over.
 func (m *Manager) renewGuarded() error {
-	for _, old := range m.runnables.claimEnded(withLeader) { // entries that another caller removes or restarts are left to it
+	// Entries that another caller removes or restarts are left to that caller.
+	for _, old := range m.runnables.claimEnded(withLeader) {
 		if err := m.renew(old); err != nil {
 			return err
 		}

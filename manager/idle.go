@@ -19,7 +19,7 @@ import (
 // IdleOptions configures [Manager.RunUntilIdle]. The zero value works.
 type IdleOptions struct {
 	// Retries is how often a failing key is retried before RunUntilIdle stops waiting for it. Zero means 5; negative
-	// means no retries.
+	// means that it does not wait at all.
 	Retries int
 	// Wait makes RunUntilIdle wait for keys that are due later, as long as the context allows. Without it, they are
 	// only listed.
@@ -41,9 +41,9 @@ const (
 	// for delayed keys.
 	idleTick  = time.Millisecond
 	delayTick = 100 * time.Millisecond
-	// unseenPatience is the number of polls for which everything must be at rest before a write is given up because no
-	// cache may ever show it: no cache may select the object. It counts polls rather than time, so that a process that
-	// was suspended for a while is as patient as others. It amounts to at least a second.
+	// unseenPatience is the number of polls for which everything must be at rest before RunUntilIdle stops waiting for
+	// a write to show. A cache may never show it, because none may select the object. It counts polls rather than time,
+	// so that a process that was suspended for a while is as patient as others. They take at least a second.
 	unseenPatience = int(time.Second / idleTick)
 )
 
@@ -57,7 +57,7 @@ func (o IdleOptions) withDefaults() IdleOptions {
 	return o
 }
 
-// RunUntilIdle runs the manager as [Manager.Run] does until there is nothing more to do, and then stops it. That is when
+// RunUntilIdle runs the manager as [Manager.Run] does until nothing is left to do, and then stops it. That is when
 //
 //   - every cache is synced, every queue is empty, and no reconcile is in flight;
 //   - every request given to [Manager.Trigger] has been processed;
@@ -81,7 +81,8 @@ func (m *Manager) RunUntilIdle(ctx context.Context, o IdleOptions) (Summary, err
 	m.books.Add(m.writes)
 	defer m.books.Remove(m.writes)
 	started := time.Now()
-	running, stop := context.WithCancelCause(ownwrites.With(context.WithoutCancel(ctx), &m.books)) // ends once the summary is made
+	// running ends once the summary is made.
+	running, stop := context.WithCancelCause(ownwrites.With(context.WithoutCancel(ctx), &m.books))
 	defer stop(nil)
 	ended := make(chan error, 1) // sent once, by the goroutine below
 	go func() { ended <- m.Run(running) }()
@@ -287,7 +288,8 @@ func (o IdleOptions) awaits(d reconcile.Delayed, failing reconcile.Failing) bool
 	case reconcile.WhyStale, reconcile.WhyPaced:
 		return true
 	case reconcile.WhyRetry:
-		return max(failing.Attempts, d.Attempt) <= o.Retries // d.Attempt serves where there are so many failing keys that not all are listed.
+		// Work does not list all failing keys if there are very many; d.Attempt is known for each.
+		return max(failing.Attempts, d.Attempt) <= o.Retries
 	}
 	return o.Wait
 }
@@ -314,8 +316,8 @@ func (m *Manager) loops() (loops []reconcile.Loop) {
 	return loops
 }
 
-// Trigger enqueues the requests in the named controllers, or in all controllers whose keys are requests if controllers
-// is empty. It may be called before Run and during Run.
+// Trigger adds the requests to the queues of the named controllers, or of all controllers whose keys are requests if
+// controllers is empty. It may be called before Run and during Run.
 //
 // Errors: a named controller does not exist, or its keys are not requests.
 func (m *Manager) Trigger(controllers []string, requests ...reconcile.Request) error {

@@ -24,7 +24,7 @@
 //     delay expires.
 //
 // Less formally: call Add as often as you like, from anywhere; it does not block. The queue does not promise which
-// worker gets a key, that each Add has a run of its own, or that a delay expires exactly on time when the process is
+// worker gets a key, that each Add has its own run, or that a delay expires exactly on time when the process is
 // busy.
 //
 // # Reading order

@@ -263,14 +263,16 @@ var errHeld = errors.New("the lease is held")
 
 // attempt runs one exchange with the lock, records its error, and logs the first of a series of equal errors.
 func (e *Elector) attempt(parent context.Context, exchange func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(parent, e.options.RenewDeadline/2) // leaves time for another request after one that hangs
+	// The timeout leaves time for another request after one that hangs.
+	ctx, cancel := context.WithTimeout(parent, e.options.RenewDeadline/2)
 	defer cancel()
 	err := exchange(ctx)
 	if errors.Is(err, errHeld) || errors.Is(err, ErrLost) {
 		e.noteError(nil)
 		return err
 	}
-	if isNews := e.noteError(err); isNews && !errors.Is(parent.Err(), context.Canceled) { // otherwise this process is stopping
+	// An error of a cancelled parent only means that this process is stopping.
+	if isNews := e.noteError(err); isNews && !errors.Is(parent.Err(), context.Canceled) {
 		klog.FromContext(ctx).Error(err, "Leader lease is out of reach", "lease", e.lock.Describe())
 	}
 	return err

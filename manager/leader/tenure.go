@@ -51,7 +51,8 @@ func (e *Elector) renewUntil(tenure context.Context, cancel context.CancelCauseF
 			e.resign()
 			cancel(err)
 		} else if tenure.Err() == nil {
-			alarm.Reset(time.Until(e.deadline())) // also after an error: the attempt may have found that an earlier renewal arrived
+			// Also after an error: the attempt may have found that an earlier renewal arrived.
+			alarm.Reset(time.Until(e.deadline()))
 		}
 	}
 }

@@ -101,7 +101,8 @@ func (s *Server) Run(ctx context.Context) error {
 		server := &http.Server{
 			Handler: handler, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 			IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, ErrorLog: klog.NewStandardLogger("WARNING"),
-			TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){}, // no HTTP/2: its streams are cheap to abuse
+			// No HTTP/2: its streams are cheap to abuse.
+			TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 		}
 		s.mu.Lock()
 		listener := s.listeners[addr]
