@@ -132,7 +132,7 @@ func newTenants() *cobra.Command {
 	return c
 }
 
-// missing says which object is not there, and whose it would have been.
+// missing returns the error for an object that does not exist. It names the object and the tenant.
 func (o *options) missing(err error, kind, name string) error {
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("tenant %s has no %s %q", o.tenant, kind, name)

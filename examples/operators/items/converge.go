@@ -18,13 +18,13 @@ import (
 	"github.com/flyball-dev/flyball/manager"
 )
 
-// converge is a whole life: open the store, have want write what is wanted, run the controllers until there is nothing more to do,
-// and tell. What there is to tell is told also when something failed or the time was over.
+// converge is the whole run: open the store, let want write the desired state, run the controllers until there is
+// nothing more to do, and print the result. It prints the result also if something failed or the time was over.
 func (o *options) converge(c *cobra.Command, want func(context.Context, client.Client) error) (err error) {
 	if err := o.check(); err != nil {
 		return &usageError{err}
 	}
-	var logger klog.Logger // tells nobody: what matters is in the report
+	var logger klog.Logger // discards everything: the report has what matters
 	if o.verbose {
 		logger = klog.Background()
 	}
@@ -57,7 +57,7 @@ func (o *options) converge(c *cobra.Command, want func(context.Context, client.C
 	return errors.Join(ending(ctx, summary, failed), err)
 }
 
-// cutShort says why, of an error that came when the time was over, or after a signal.
+// cutShort replaces an error that came after the timeout or a signal by that reason.
 func cutShort(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
@@ -65,7 +65,7 @@ func cutShort(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 }
 
-// list tells what is stored.
+// list prints what is stored.
 func (o *options) list(c *cobra.Command) (err error) {
 	if err := o.checkStore(); err != nil {
 		return &usageError{err}
@@ -79,8 +79,8 @@ func (o *options) list(c *cobra.Command) (err error) {
 	return o.tell(ctx, c, s.client, nil)
 }
 
-// ending is how it ended, in one line: nil when everything was done. What is left is at least what was queued: what the events on their way
-// would have led to, nobody knows.
+// ending returns how the run ended, in one line, or nil if everything was done. The number of things left is a lower
+// bound: it counts what was queued, but not what events on their way would have queued.
 func ending(ctx context.Context, s manager.Summary, failed error) error {
 	var keys *manager.FailedError
 	switch signal := (manager.SignalError{}); {
@@ -96,7 +96,7 @@ func ending(ctx context.Context, s manager.Summary, failed error) error {
 	return failed
 }
 
-// printer is the label printer: it takes its time, and can be stopped only after a label.
+// printer returns the label printer. It takes some time, and can be stopped only between labels.
 func (o *options) printer(p *progress) stock.Printer {
 	return func(_ context.Context, sku, text string) error {
 		time.Sleep(o.printDelay)
@@ -107,7 +107,8 @@ func (o *options) printer(p *progress) stock.Printer {
 	}
 }
 
-// progress tells how it goes: on one line of a terminal, or on a line each where that was asked for. Elsewhere it tells nothing.
+// progress shows the progress on one line of a terminal, or on one line per step if requested. Otherwise it shows
+// nothing.
 type progress struct {
 	out      io.Writer
 	terminal bool
@@ -123,7 +124,7 @@ func (o *options) progressOn(out io.Writer) *progress {
 	return p
 }
 
-// show is called from one goroutine.
+// show is called from one goroutine only.
 func (p *progress) show(now manager.Progress) {
 	text := fmt.Sprintf("%d reconciles, %d queued, %d in flight, %d errors", now.Processed, now.Queued, now.InFlight, now.Errors)
 	switch {
@@ -135,7 +136,7 @@ func (p *progress) show(now manager.Progress) {
 	p.last = now
 }
 
-// line tells something in between. It may be called from any goroutine: it is one write.
+// line prints a line in between. It does so with one write, so it may be called from any goroutine.
 func (p *progress) line(text string) {
 	switch {
 	case p.terminal:

@@ -13,10 +13,10 @@ import (
 	"github.com/flyball-dev/flyball/examples/operators/items/api"
 )
 
-// fieldManager owns the fields that people set.
+// fieldManager owns the fields that users set.
 const fieldManager = "items"
 
-// readManifests reads Items and Categories out of files.
+// readManifests reads Items and Categories from files.
 func readManifests(paths []string, in io.Reader) ([]manifest.Object, error) {
 	all, err := manifest.ReadFiles(paths, in)
 	if err != nil {
@@ -27,12 +27,12 @@ func readManifests(paths []string, in io.Reader) ([]manifest.Object, error) {
 			return nil, fmt.Errorf("%s: %w", obj.From, err)
 		}
 	}
-	// An item can come before its category, and waits for it then. This way round there is less to wait for.
+	// An item that comes before its category has to wait for it. This order avoids most waits.
 	slices.SortStableFunc(all, func(a, b manifest.Object) int { return cmp.Compare(a.GetKind(), b.GetKind()) })
 	return all, nil
 }
 
-// checkManifest refuses what is neither an Item nor a Category, and sets the namespace.
+// checkManifest returns an error for anything but an Item or a Category, and sets the namespace.
 func checkManifest(obj manifest.Object) error {
 	kind := obj.GroupVersionKind()
 	if kind.GroupVersion() != api.GroupVersion || kind.Kind != "Item" && kind.Kind != "Category" {
@@ -45,7 +45,7 @@ func checkManifest(obj manifest.Object) error {
 	return nil
 }
 
-// apply writes the manifests, each even if another fails.
+// apply writes all manifests, even if one fails.
 func apply(ctx context.Context, c client.Client, all []manifest.Object) error {
 	var failed []error
 	for _, m := range all {

@@ -13,7 +13,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/storage"
 )
 
-// namespace is that of everything the tool makes. Tenants, not namespaces, keep people apart here.
+// namespace is the namespace of everything that the tool makes. Users are separated by tenants, not by namespaces.
 const namespace = "default"
 
 const (
@@ -59,7 +59,7 @@ func (o *options) addFlags(c *cobra.Command) {
 	fs.DurationVar(&o.printDelay, "print-delay", 0, "how long the label printer takes for a label")
 }
 
-// check refuses what makes no sense before anything is started.
+// check rejects invalid flags before anything is started.
 func (o *options) check() error {
 	switch {
 	case o.timeout <= 0:

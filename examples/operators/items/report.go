@@ -21,7 +21,7 @@ import (
 	"github.com/flyball-dev/flyball/manager"
 )
 
-// outcome is what a run did.
+// outcome is the result of a run.
 type outcome struct {
 	summary manager.Summary
 	changes storage.Changes
@@ -47,7 +47,7 @@ func inventoryOf(ctx context.Context, c client.Client) (inventory, error) {
 	return inventory{categories.Items, items.Items}, nil
 }
 
-// tell prints the stock, and after a run what that did.
+// tell prints the stock and, after a run, its result.
 func (o *options) tell(ctx context.Context, c *cobra.Command, cl client.Client, done *outcome) error {
 	all, err := inventoryOf(ctx, cl)
 	if err != nil {
@@ -97,7 +97,7 @@ func (all inventory) writeTables(out io.Writer) error {
 
 func money(cents int64) string { return fmt.Sprintf("%d.%02d", cents/100, cents%100) }
 
-// stateOf is what people should know: Ready, or why not, and what else is true.
+// stateOf summarizes conditions for users: Ready, or the reason why not, and the other true conditions.
 func stateOf(list []metav1.Condition) string {
 	var words []string
 	for _, c := range list {
@@ -111,10 +111,10 @@ func stateOf(list []metav1.Condition) string {
 	return cmp.Or(strings.Join(words, ", "), "new")
 }
 
-// mostLines is how many lines of one sort are printed.
+// mostLines is how many lines of one kind are printed.
 const mostLines = 10
 
-// write tells what was done, and what was not.
+// write prints what was done, and what was not.
 func (d *outcome) write(out io.Writer) error {
 	s := d.summary
 	var text strings.Builder

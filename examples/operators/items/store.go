@@ -23,10 +23,10 @@ type stockroom struct {
 	objects storage.Storage
 	server  *localapi.Server
 	config  *rest.Config
-	client  client.Client // reads what is stored, not what is cached
+	client  client.Client // reads what is stored, without a cache
 }
 
-// open opens the store and defines the resources, if that was not done by an earlier call.
+// open opens the store and defines the resources, unless an earlier call has done so.
 func (o *options) open(ctx context.Context) (s *stockroom, err error) {
 	s = &stockroom{}
 	if s.objects, err = openObjects(ctx, o.dir); err != nil {
@@ -59,7 +59,7 @@ func openObjects(ctx context.Context, dir string) (storage.Storage, error) {
 	return objects, nil
 }
 
-// close leaves the store to the next call, without the history: nobody watches in between.
+// close closes the store and drops its history, which nobody watches between calls.
 func (s *stockroom) close(ctx context.Context) (err error) {
 	if s.server != nil {
 		err = s.server.Close()
@@ -68,10 +68,10 @@ func (s *stockroom) close(ctx context.Context) (err error) {
 	return errors.Join(err, s.objects.Compact(context.WithoutCancel(ctx), current), s.objects.Close())
 }
 
-// definitionHash is the annotation that says which definition a resource was made by.
+// definitionHash is the annotation with a hash of the definition that a resource was made from.
 const definitionHash = "stock.flyball.dev/definition"
 
-// define makes the resources, or makes them anew when an earlier version of the tool made them. It writes nothing else.
+// define creates the resources, or updates those that an earlier version of the tool created. It writes nothing else.
 func define(ctx context.Context, c client.Client) error {
 	definitions, err := api.CRDs()
 	if err != nil {
@@ -100,13 +100,13 @@ func define(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// tenantStock is what a store has of one tenant.
+// tenantStock is one tenant's part of a store.
 type tenantStock struct {
 	name              string
 	items, categories int
 }
 
-// tenantsOf counts what is in a store, by tenant.
+// tenantsOf counts the content of a store, by tenant.
 func tenantsOf(ctx context.Context, objects storage.Storage) (found []tenantStock, err error) {
 	page, err := objects.List(ctx, "", storage.ListOptions{})
 	if err != nil {

@@ -27,7 +27,7 @@ func main() {
 	}
 }
 
-// run is main with its world passed in.
+// run is main with its environment passed in.
 func run(ctx context.Context, args []string, out, stderr io.Writer) error {
 	switch {
 	case len(args) == 1 && args[0] == "story":

@@ -24,8 +24,8 @@ import (
 	"github.com/flyball-dev/flyball/multicluster/providers/project"
 )
 
-// onServe runs the operator on a "flyball serve" of its own until ctx is done. The control planes are served by this
-// process, all behind one address on loopback; whoever reaches it may do everything in them.
+// onServe runs the operator on a "flyball serve" of its own until ctx is done. This process serves the control planes
+// behind one loopback address. Everyone who can reach the address may do everything in them.
 func onServe(ctx context.Context, flyball string, out io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "flyball-projects-")
 	if err != nil {
@@ -75,7 +75,7 @@ func onServe(ctx context.Context, flyball string, out io.Writer) (err error) {
 		operator.Run)
 }
 
-// together runs all until ctx is done or one of them has ended, and returns when all have.
+// together runs all functions until ctx is done or one of them has ended, and returns when all have ended.
 func together(ctx context.Context, all ...func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -91,8 +91,8 @@ func together(ctx context.Context, all ...func(context.Context) error) error {
 	return errors.Join(errs...)
 }
 
-// serve serves until ctx is done, and only to those who ask for the listener's own address: a web page under another name does not
-// get at the control planes.
+// serve serves until ctx is done. It answers only requests for the listener's own address, so that a web page under
+// another name cannot reach the control planes.
 func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	guarded := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Host != listener.Addr().String() {

@@ -1,4 +1,5 @@
-// Package optest is what the tests of the operators have in common: they play scenarios as a service account that may do what the manifests
-// grant (scenarios.go), hold manifests to what a careful administrator asks for (manifests.go), watch what is written (writes.go), kill the
-// operator as a process of its own (process.go, rounds.go), and have its story told (story.go).
+// Package optest is what the tests of the operators share. It plays scenarios as a service account with the permissions
+// in the manifests (scenarios.go), checks manifests against what a careful administrator would demand (manifests.go),
+// records writes (writes.go), kills the operator in a process of its own (process.go, rounds.go), and runs its story
+// (story.go).
 package optest

@@ -9,16 +9,16 @@ import (
 	"github.com/flyball-dev/flyball/manager/ctrl"
 )
 
-// asFlyball tells a child process that it is the flyball program.
+// asFlyball tells a child process to act as the flyball program.
 const asFlyball = "FLYBALL_AS_FLYBALL"
 
-// FlyballMain is for TestMain of tests that use [Flyball], and not [Main], which does the same.
+// FlyballMain is for TestMain of tests that use [Flyball] but not [Main], which does the same.
 func FlyballMain(m *testing.M) {
 	serveIfFlyball()
 	os.Exit(m.Run())
 }
 
-// serveIfFlyball serves until a signal, and ends the process, in a process that a test has started as flyball.
+// serveIfFlyball serves until a signal and then ends the process, if a test has started the process as flyball.
 func serveIfFlyball() {
 	if os.Getenv(asFlyball) == "" {
 		return
@@ -35,7 +35,7 @@ func serveIfFlyball() {
 	os.Exit(0)
 }
 
-// Flyball returns a program that serves as flyball does: the test itself. It does not have to be built.
+// Flyball returns the path of a program that serves as flyball does. It is the test binary, so nothing has to be built.
 func Flyball(t *testing.T) (path string) {
 	t.Helper()
 	t.Setenv(asFlyball, "1")

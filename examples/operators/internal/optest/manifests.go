@@ -15,8 +15,9 @@ import (
 	"github.com/flyball-dev/flyball/manager/metrics"
 )
 
-// IsRestricted holds the Deployment to what pods of the restricted standard must be and a careful administrator asks for, and to the time
-// that a stop takes: ten seconds for work in flight, and fifteen for everything after.
+// IsRestricted checks that the Deployment conforms to the restricted pod security standard and to what a careful
+// administrator would demand, and that its grace period suffices: ten seconds for work in flight, and fifteen for
+// everything after that.
 func (o Operator) IsRestricted(t *testing.T) {
 	t.Helper()
 	var d appsv1.Deployment
@@ -44,7 +45,7 @@ func (o Operator) IsRestricted(t *testing.T) {
 	}
 }
 
-// IsServed holds the command line, of the flags that a manager has, to the manifests around it: the port, and the Role for the lease.
+// IsServed checks the flags in the command line against the manifests around it: the port, and the Role for the lease.
 func (o Operator) IsServed(t *testing.T) {
 	t.Helper()
 	var d appsv1.Deployment

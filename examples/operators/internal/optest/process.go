@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// childServer tells a child process the API server's address, and that it is one.
+// childServer has the API server's address. If it is set, the process is a child.
 const childServer = "FLYBALL_OPERATOR_SERVER"
 
 // Main is for TestMain. It runs the tests; in a process that [Start] has started it runs the operator, with args.
@@ -30,14 +30,15 @@ func Main(m *testing.M, run func(ctx context.Context, args []string, out, stderr
 	}
 }
 
-// Serve serves until the test ends.
+// Serve serves until the test ends, and returns the address.
 func Serve(t *testing.T, handler http.Handler) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, served := &http.Server{Handler: handler}, make(chan error, 1) // what came of serving, from the goroutine below
+	// The server's error, from the goroutine below.
+	server, served := &http.Server{Handler: handler}, make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	t.Cleanup(func() {
 		_ = server.Close()
@@ -46,13 +47,13 @@ func Serve(t *testing.T, handler http.Handler) (address string) {
 	return "http://" + listener.Addr().String()
 }
 
-// Process is an operator of its own.
+// Process is an operator in a process of its own.
 type Process struct {
 	*exec.Cmd
 	output bytes.Buffer
 }
 
-// Start starts one that works on the API server at address. It is killed at the latest when the test ends.
+// Start starts an operator on the API server at address. It is killed when the test ends, at the latest.
 func Start(t *testing.T, address string) *Process {
 	t.Helper()
 	p := &Process{Cmd: exec.Command(os.Args[0])}
@@ -65,16 +66,16 @@ func Start(t *testing.T, address string) *Process {
 	return p
 }
 
-// Kill is kill -9. It returns what the process has printed.
+// Kill kills the process with SIGKILL. It returns what the process has printed.
 func (p *Process) Kill() (output string) {
 	if p.ProcessState == nil {
 		_ = p.Process.Kill()
-		_ = p.Wait() // which says that it was killed
+		_ = p.Wait() // returns an error: it was killed
 	}
 	return p.output.String()
 }
 
-// KillAfter kills it after a while, in which do is done, and returns when both is over.
+// KillAfter calls do and kills the process after a while. It returns when both are done.
 func (p *Process) KillAfter(d time.Duration, do func()) {
 	killed := make(chan struct{}) // closed by the goroutine below when it ends
 	go func() {

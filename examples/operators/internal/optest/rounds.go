@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Rounds is how often something is to be done: what an environment variable says, if it is set.
+// Rounds returns how often to repeat something: the value of an environment variable, or otherwise if it is not set.
 func Rounds(t *testing.T, variable string, otherwise int) int {
 	t.Helper()
 	text := os.Getenv(variable)
@@ -21,7 +21,7 @@ func Rounds(t *testing.T, variable string, otherwise int) int {
 	return n
 }
 
-// Seed is one that is told, so that a round can be understood later.
+// Seed returns a random seed and logs it, so that a run can be repeated.
 func Seed(t *testing.T) uint64 {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
@@ -29,7 +29,7 @@ func Seed(t *testing.T) uint64 {
 	return seed
 }
 
-// Await waits until what describe says is want, which p has to see to.
+// Await waits until describe returns want, while p runs.
 func Await(t *testing.T, p *Process, want string, describe func() string) {
 	t.Helper()
 	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -43,7 +43,7 @@ func Await(t *testing.T, p *Process, want string, describe func() string) {
 	}
 }
 
-// Settled is what describe says once it has said the same for a while.
+// Settled polls describe until its result stays the same for a while, and returns it.
 func Settled(describe func() string) (last string) {
 	for same := 0; same < 15; time.Sleep(20 * time.Millisecond) {
 		if now := describe(); now == last {

@@ -18,32 +18,34 @@ import (
 	"github.com/flyball-dev/flyball/manager/rbac"
 )
 
-// Scenario is something that an operator is taken through.
+// Scenario is a test of an operator.
 type Scenario struct {
 	Name string
-	// Alone is a scenario beside which no other may be played.
+	// Alone means that no other scenario may run at the same time.
 	Alone bool
-	// Play plays it on a server that has the manifests: as an administrator, and with the operator's permissions.
+	// Play runs the scenario on a server that has the manifests. admin may do everything; operator has the operator's
+	// permissions.
 	Play func(t *testing.T, admin, operator *rest.Config)
 }
 
-// Operator is one whose scenarios are played.
+// Operator is an operator to test.
 type Operator struct {
-	// Namespace and Name are those of its service account; Name is that of its ClusterRole too.
+	// Namespace and Name are those of its service account. Name is also that of its ClusterRole.
 	Namespace, Name string
 	// Prepare applies the manifests. Only Play needs it.
 	Prepare func(ctx context.Context, admin *rest.Config) error
-	// Objects reads them, and RoleFile is the one with the ClusterRole.
+	// Objects returns the manifests. RoleFile is the one with the ClusterRole.
 	Objects  func() ([]manifest.Object, error)
 	RoleFile string
 }
 
-// update is whether the roles are to be written, instead of compared. While they are, everybody may do everything.
+// update reports whether to write the roles rather than compare them. While they are written, every user may do
+// everything.
 func update() bool { return os.Getenv("FLYBALL_UPDATE") != "" }
 
-// Play plays the scenarios, each on a server and in virtual time of its own, where the operator may do what the manifests grant it and
-// nothing else. All together they make it send every kind of request that it ever sends: the manifests grant no more than that either.
-// FLYBALL_UPDATE=1 writes the role.
+// Play plays the scenarios, each on a server and in virtual time of its own. The operator may do only what the
+// manifests grant. Together the scenarios make it send every kind of request that it ever sends, so Play also checks
+// that the manifests grant nothing more. FLYBALL_UPDATE=1 writes the role.
 func (o Operator) Play(t *testing.T, all []Scenario) {
 	recorder, played := rbac.NewRecorder(), atomic.Int32{}
 	t.Run("play", func(t *testing.T) {
@@ -57,7 +59,7 @@ func (o Operator) Play(t *testing.T, all []Scenario) {
 			})
 		}
 	})
-	if int(played.Load()) == len(all) && !t.Failed() { // not with -run of one of them
+	if int(played.Load()) == len(all) && !t.Failed() { // not if -run selects some of them
 		o.CompareRoles(t, recorder)
 	}
 }
@@ -76,7 +78,8 @@ func (o Operator) play(t *testing.T, s Scenario, recorder *rbac.Recorder) {
 	s.Play(t, server.RESTConfig(), operator)
 }
 
-// CompareRoles holds the manifests to what was recorded: the ClusterRole, and the Role for the lease. FLYBALL_UPDATE=1 writes the former.
+// CompareRoles compares the ClusterRole and the Role for the lease in the manifests with what was recorded.
+// FLYBALL_UPDATE=1 writes the former.
 func (o Operator) CompareRoles(t *testing.T, recorder *rbac.Recorder) {
 	t.Helper()
 	got := recorder.ClusterRole(o.Name, "leases")
@@ -102,7 +105,7 @@ func (o Operator) CompareRoles(t *testing.T, recorder *rbac.Recorder) {
 	}
 }
 
-// find reads the first object of a kind out of the manifests.
+// find reads the first object of a kind from the manifests.
 func (o Operator) find(t *testing.T, kind string, into any) {
 	t.Helper()
 	objects, err := o.Objects()

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 )
 
-// Story has the story told, in virtual time, to its end, where it says that so many things were shown.
+// Story runs the story to its end, in virtual time, and checks that it reports the given number of things shown.
 func Story(t *testing.T, tell func(ctx context.Context, out io.Writer) error, things int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -25,7 +25,7 @@ func Story(t *testing.T, tell func(ctx context.Context, out io.Writer) error, th
 	})
 }
 
-// Refuses runs a command with each of the command lines, which it must refuse with an error that says as much.
+// Refuses runs a command with each of the command lines, and checks that it fails with the given error.
 func Refuses(t *testing.T, run func(ctx context.Context, args []string, out, stderr io.Writer) error, says map[string]string) {
 	t.Helper()
 	for line, want := range says {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Writes are what an operator writes, without what announces itself only: events and leases. The zero value has seen none.
+// Writes records what an operator writes, without events and leases. The zero value is empty and ready to use.
 //
 // Concurrency: all methods may be called from any goroutine.
 type Writes struct {
@@ -29,7 +29,7 @@ func (w *Writes) Wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// Take returns what was written since it was called last.
+// Take returns what was written since the last call.
 func (w *Writes) Take() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -38,7 +38,7 @@ func (w *Writes) Take() []string {
 	return all
 }
 
-// Settle waits until nothing was written for some time.
+// Settle waits until nothing has been written for some time.
 func (w *Writes) Settle(t *testing.T, quiet time.Duration) {
 	t.Helper()
 	Eventually(t, 2*time.Minute, func() string {
@@ -51,7 +51,7 @@ func (w *Writes) Settle(t *testing.T, quiet time.Duration) {
 	})
 }
 
-// Idle lets it settle, and then fails the test if anything is written.
+// Idle waits until writes have stopped, and then fails the test if anything is written.
 func (w *Writes) Idle(t *testing.T, quiet, idle time.Duration) {
 	t.Helper()
 	w.Settle(t, quiet)
@@ -61,13 +61,13 @@ func (w *Writes) Idle(t *testing.T, quiet, idle time.Duration) {
 	}
 }
 
-// RoundTripper is a function as one.
+// RoundTripper is a function that implements http.RoundTripper.
 type RoundTripper func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.
 func (f RoundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Eventually asks until the answer is "", and fails the test with it when the time is over.
+// Eventually polls ask until it returns "". When the time is over, it fails the test with the last result.
 func Eventually(t *testing.T, within time.Duration, ask func() (missing string)) {
 	t.Helper()
 	for deadline := time.Now().Add(within); ; time.Sleep(20 * time.Millisecond) {

@@ -19,27 +19,28 @@ import (
 // patience is how long the API may take to answer.
 const patience = time.Minute
 
-// Cluster is a "flyball serve" that runs.
+// Cluster is a running "flyball serve".
 type Cluster struct {
-	// Kubeconfig is the file that leads to it, and Config what is in it.
+	// Kubeconfig is the file with the cluster's kubeconfig, and Config its content.
 	Kubeconfig string
 	Config     *rest.Config
 
 	cmd *exec.Cmd
-	// ended has the end of the process, once. Sent by the goroutine that waits for it; capacity 1, so that it need not
-	// wait for a receiver.
+	// ended receives the error of the process once, when it ends. The goroutine that waits for the process sends it.
+	// Capacity 1, so that it never blocks.
 	ended chan error
 }
 
-// Start runs the flyball program with "serve" in a process of its own, which writes its kubeconfig to a file, and returns
-// when its API answers. Call Stop on what it returns.
+// Start runs the flyball program with "serve" in a process of its own, which writes its kubeconfig to a file. It
+// returns when the API answers. Call Stop on the result.
 //
 // Errors: ctx's; the program cannot be started, has ended, or does not answer, with what it printed.
 func Start(ctx context.Context, flyball, kubeconfig string) (*Cluster, error) {
 	var out bytes.Buffer
 	c := &Cluster{Kubeconfig: kubeconfig, cmd: exec.Command(flyball, "serve", "--kubeconfig", kubeconfig), ended: make(chan error, 1)}
 	c.cmd.Stdout, c.cmd.Stderr = &out, &out
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the example, which stops it when it is done.
+	// Ctrl-C is for the example, which stops the process when it is done.
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := c.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s serve: %w", flyball, err)
 	}
@@ -60,7 +61,7 @@ func Start(ctx context.Context, flyball, kubeconfig string) (*Cluster, error) {
 	return c, nil
 }
 
-// answers reports whether there is a kubeconfig, and a server where it leads to.
+// answers reports whether there is a kubeconfig, and its server answers.
 func (c *Cluster) answers() bool {
 	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
 	if err != nil {

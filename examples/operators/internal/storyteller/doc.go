@@ -1,3 +1,4 @@
-// Package storyteller tells the stories that the operators' commands have: somebody does things, what the operator sees to is awaited,
-// shown and counted, and at the end it is idle. A story that is not true ends with an error.
+// Package storyteller runs the stories of the operators' commands. A story changes something, waits for the operator's
+// reaction, shows and counts it, and at the end checks that the operator is idle. If it does not go as told, it ends
+// with an error.
 package storyteller

@@ -10,21 +10,22 @@ import (
 	"github.com/flyball-dev/flyball/localapi/audit"
 )
 
-// Teller prints a story. It is for one goroutine.
+// Teller prints a story. Only one goroutine may use it.
 type Teller struct {
 	out io.Writer
-	// shown counts what was shown.
+	// shown counts the calls of Show.
 	shown int
 }
 
-// New returns one that prints to out.
+// New returns a Teller that prints to out.
 func New(out io.Writer) *Teller { return &Teller{out: out} }
 
-// Tell plays a story beside which others run until it ends. What was shown is counted at the end, and ending says what it was.
+// Tell runs play, and the functions of beside until play returns. At the end it prints how many things were shown,
+// followed by ending.
 func (t *Teller) Tell(ctx context.Context, ending string, play func() error, beside ...func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	begin, ended := time.Now(), make(chan error, len(beside)) // what came of each, from its goroutine
+	begin, ended := time.Now(), make(chan error, len(beside)) // the errors of beside, each from its goroutine
 	for _, run := range beside {
 		go func() { ended <- run(ctx) }()
 	}
@@ -39,19 +40,19 @@ func (t *Teller) Tell(ctx context.Context, ending string, play func() error, bes
 	return err
 }
 
-// Say says what happens next.
+// Say prints what happens next.
 func (t *Teller) Say(format string, args ...any) { fmt.Fprintf(t.out, "\n"+format+"\n", args...) }
 
-// Note adds something that is seen on the way.
+// Note prints an observation that is not counted.
 func (t *Teller) Note(format string, args ...any) { fmt.Fprintf(t.out, "    "+format+"\n", args...) }
 
-// Show says what was seen, and counts it.
+// Show prints an observation, and counts it.
 func (t *Teller) Show(format string, args ...any) {
 	t.shown++
 	fmt.Fprintf(t.out, "  ✓ "+format+"\n", args...)
 }
 
-// Await waits until something is so, and shows it: what, and how it is.
+// Await waits until something is true, and shows it.
 func (t *Teller) Await(ctx context.Context, what string, ask func() (so bool, how string, err error)) error {
 	how, err := Wait(ctx, what, ask)
 	if err == nil {
@@ -63,7 +64,7 @@ func (t *Teller) Await(ctx context.Context, what string, ask func() (so bool, ho
 // patience is how long anything may take.
 const patience = 30 * time.Second
 
-// Wait asks until something is so, and returns how it is.
+// Wait polls ask until it returns true, and returns its description.
 func Wait(ctx context.Context, what string, ask func() (so bool, how string, err error)) (string, error) {
 	for deadline := time.Now().Add(patience); ; {
 		so, how, err := ask()
@@ -83,7 +84,7 @@ func Wait(ctx context.Context, what string, ask func() (so bool, how string, err
 	}
 }
 
-// Idle shows that nothing is written in three seconds, once what is on the way has had time to arrive.
+// Idle waits for settle, so that writes under way can arrive, and then shows that nothing is written for three seconds.
 func (t *Teller) Idle(log *audit.Log, settle time.Duration) error {
 	time.Sleep(settle)
 	log.Reset()

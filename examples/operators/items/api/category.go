@@ -2,7 +2,7 @@ package api
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Category is a shelf and the items on it. It cannot go while items refer to it.
+// Category is a shelf and the items on it. It cannot be removed while items refer to it.
 type Category struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -10,22 +10,23 @@ type Category struct {
 	Status            CategoryStatus `json:"status,omitempty,omitzero"`
 }
 
-// CategorySpec is what people say of a category.
+// CategorySpec is the desired state of a category.
 type CategorySpec struct {
-	// Prefix begins the SKUs of its items. Of several categories of a namespace with one prefix, the oldest has it.
+	// Prefix is the beginning of the SKUs of its items. If several categories of a namespace have the same prefix, it
+	// belongs to the oldest.
 	Prefix string `json:"prefix"`
 	Shelf  string `json:"shelf,omitempty"`
-	// Limit is how many pieces the shelf holds; 0 is any number.
+	// Limit is how many pieces the shelf holds. 0 means any number.
 	Limit int64 `json:"limit,omitempty"`
 }
 
-// CategoryStatus is what is known of a category. Its controller alone writes it.
+// CategoryStatus is the observed state of a category. Only its controller writes it.
 type CategoryStatus struct {
-	// Issued is the highest number that was ever given to an item: none is given twice.
+	// Issued is the highest number that was ever given to an item. No number is given twice.
 	Issued int64 `json:"issued,omitempty"`
-	// Numbers are those of its items, by name.
+	// Numbers are the numbers of the category's items, by name.
 	Numbers map[string]int64 `json:"numbers,omitempty"`
-	// Items, Quantity and Value are sums over its items.
+	// Items, Quantity and Value are sums over the category's items.
 	Items              int64              `json:"items,omitempty"`
 	Quantity           int64              `json:"quantity,omitempty"`
 	Value              int64              `json:"value,omitempty"`
@@ -33,7 +34,8 @@ type CategoryStatus struct {
 	Conditions         []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// OverLimit is the condition of a category with more pieces than its shelf holds. The others are those of kstatus.
+// OverLimit is the condition of a category with more pieces than its shelf holds. The other conditions are those of
+// kstatus.
 const OverLimit = "OverLimit"
 
 // CategoryList is a list of categories.

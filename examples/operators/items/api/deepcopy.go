@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// The copies share nothing with what they were made of. TestCopiesShareNothing looks at every field.
+// The copies share nothing with their originals. TestCopiesShareNothing checks every field.
 
 // DeepCopy returns a copy.
 func (i *Item) DeepCopy() *Item {

@@ -1,3 +1,3 @@
-// Package api holds the kinds of a small stock-keeping tool, as Go types and, in the folder crds, as the definitions of the resources:
-// an Item is something on a shelf, a Category is the shelf, and numbers what stands on it.
+// Package api has the kinds of a small stock-keeping tool, as Go types and, in the folder crds, as the definitions of
+// the resources. An Item is something on a shelf. A Category is the shelf, and numbers the items on it.
 package api

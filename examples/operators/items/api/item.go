@@ -10,44 +10,44 @@ type Item struct {
 	Status            ItemStatus `json:"status,omitempty,omitzero"`
 }
 
-// ItemSpec is what people say of an item.
+// ItemSpec is the desired state of an item, as the user describes it.
 type ItemSpec struct {
 	// Category is the name of the Category that it belongs to, in the same namespace.
 	Category string `json:"category"`
 	Quantity int64  `json:"quantity"`
 	// UnitPrice is in cents.
 	UnitPrice int64 `json:"unitPrice,omitempty"`
-	// RecountEvery is how long a count is believed. Nil: for ever.
+	// RecountEvery is how long a count stays valid. Nil means for ever.
 	RecountEvery *metav1.Duration `json:"recountEvery,omitempty"`
 }
 
-// Phase is how far an item has come on its way into the stock.
+// Phase is how far an item is on its way into the stock.
 type Phase string
 
-// The phases, in their order. Each is a write of its own, whose event leads to the next.
+// The phases, in order. Each is a write of its own, whose event leads to the next.
 const (
 	// Registered items have been seen.
 	Registered Phase = "Registered"
-	// Numbered ones have a number from their category, and so a SKU and a shelf.
+	// Numbered items have a number from their category, and so a SKU and a shelf.
 	Numbered Phase = "Numbered"
-	// Shelved ones have a label, too: nothing is left to do.
+	// Shelved items also have a label: there is nothing left to do.
 	Shelved Phase = "Shelved"
 )
 
-// ItemStatus is what is known of an item.
+// ItemStatus is the observed state of an item.
 type ItemStatus struct {
 	Phase Phase  `json:"phase,omitempty"`
 	SKU   string `json:"sku,omitempty"`
 	Shelf string `json:"shelf,omitempty"`
 	// Value is quantity times price, in cents.
 	Value int64 `json:"value,omitempty"`
-	// LastCounted is when somebody last said something of the item, which counts as a count.
+	// LastCounted is when the user last changed the item, which counts as a count.
 	LastCounted        *metav1.Time       `json:"lastCounted,omitempty"`
 	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
 	Conditions         []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// RecountDue is the condition of an item whose count is older than it should be. The others are those of kstatus.
+// RecountDue is the condition of an item whose last count is too old. The other conditions are those of kstatus.
 const RecountDue = "RecountDue"
 
 // ItemList is a list of items.

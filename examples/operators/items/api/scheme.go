@@ -11,14 +11,14 @@ import (
 	"github.com/flyball-dev/flyball/client/manifest"
 )
 
-// GroupVersion is that of the kinds here.
+// GroupVersion is the group and version of the kinds in this package.
 var GroupVersion = schema.GroupVersion{Group: "stock.flyball.dev", Version: "v1"}
 
-// NewScheme returns a scheme that knows these kinds and Kubernetes' own.
+// NewScheme returns a scheme with these kinds and Kubernetes' own.
 func NewScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	if err := clientscheme.AddToScheme(scheme); err != nil {
-		panic(err) // only if two of Kubernetes' own kinds collide
+		panic(err) // fails only if two of Kubernetes' own kinds collide
 	}
 	scheme.AddKnownTypes(GroupVersion, &Item{}, &ItemList{}, &Category{}, &CategoryList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)

@@ -15,11 +15,12 @@ import (
 	"github.com/flyball-dev/flyball/manager/ctrl"
 )
 
-// InUse is the finalizer that keeps a category as long as items refer to it.
+// InUse is the finalizer that keeps a category while items refer to it.
 const InUse = "stock.flyball.dev/in-use"
 
-// CategoryReconciler numbers the items of a category and sums them up. It alone writes the status of categories, with the resource
-// version that it read: were there two of it for a moment, one would meet a conflict, and no number would be given twice.
+// CategoryReconciler numbers the items of a category and sums them up. Only it writes the status of categories, with
+// the resource version that it read. So if two of them ran for a moment, one would get a conflict, and no number would
+// be given twice.
 type CategoryReconciler struct {
 	client.Client
 	Events events.Recorder
@@ -35,7 +36,7 @@ func (r *CategoryReconciler) Reconcile(ctx context.Context, request ctrl.Request
 	if err := r.List(ctx, &items, client.InNamespace(request.Namespace), client.MatchingFields{itemCategory: request.Name}); err != nil {
 		return ctrl.Result{}, fmt.Errorf("list items: %w", err)
 	}
-	if category.DeletionTimestamp == nil || len(items.Items) == 0 { // else it stays until the last item's event
+	if category.DeletionTimestamp == nil || len(items.Items) == 0 { // otherwise it stays until the last item's event
 		going, err := client.Finalize(ctx, r, &category, InUse, func(context.Context) error { return nil })
 		if going || err != nil {
 			return ctrl.Result{}, err
@@ -48,7 +49,7 @@ func (r *CategoryReconciler) Reconcile(ctx context.Context, request ctrl.Request
 	return ctrl.Result{}, r.update(ctx, &category, planCategory(&category, elderOf(&category, rivals.Items), items.Items))
 }
 
-// update writes the status, if it is another, and tells what people should know of.
+// update writes the status if it has changed, and records events.
 func (r *CategoryReconciler) update(ctx context.Context, category *api.Category, status api.CategoryStatus) error {
 	if equality.Semantic.DeepEqual(category.Status, status) {
 		return nil
@@ -67,7 +68,7 @@ func (r *CategoryReconciler) update(ctx context.Context, category *api.Category,
 	return nil
 }
 
-// became says whether a condition is true that was not before.
+// became reports whether a condition has become true.
 func became(before, now []metav1.Condition, about string) bool {
 	return conditions.Is(now, about, metav1.ConditionTrue) && !conditions.Is(before, about, metav1.ConditionTrue)
 }

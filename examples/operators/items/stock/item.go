@@ -22,18 +22,18 @@ import (
 // Labelled is the finalizer that keeps an item until its label is gone.
 const Labelled = "stock.flyball.dev/labelled"
 
-// ItemLabel marks the labels (ConfigMaps) of items: caches hold no others.
+// ItemLabel marks the labels (ConfigMaps) of items. The caches hold no other ConfigMaps.
 const ItemLabel = "stock.flyball.dev/item"
 
-// Printer prints the label of an item. Printing twice must do no harm: a process that ends before it could note that it printed
-// prints again. An error is retried.
+// Printer prints the label of an item. Printing twice must be harmless: a process that dies before it has recorded the
+// print prints again. An error is retried.
 type Printer func(ctx context.Context, sku, text string) error
 
 // ItemReconciler takes items into the stock: see the package comment.
 type ItemReconciler struct {
 	client.Client
 	Events events.Recorder
-	Print  Printer // nil: labels exist on record only
+	Print  Printer // nil: labels are recorded, but not printed
 }
 
 // Reconcile implements ctrl.Reconciler.
@@ -64,7 +64,7 @@ func (r *ItemReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 	return ctrl.Result{RequeueAfter: again}, r.update(ctx, &item, status)
 }
 
-// update writes the status, if it is another, and tells what people should know of.
+// update writes the status if it has changed, and records events.
 func (r *ItemReconciler) update(ctx context.Context, item *api.Item, status api.ItemStatus) error {
 	if equality.Semantic.DeepEqual(item.Status, status) {
 		return nil
@@ -85,10 +85,10 @@ func (r *ItemReconciler) update(ctx context.Context, item *api.Item, status api.
 	return nil
 }
 
-// errTaken says that somebody else's ConfigMap has the name of a label. It is retried: that one may go.
+// errTaken means that another owner's ConfigMap has the name of a label. It is retried, because that ConfigMap may go.
 var errTaken = errors.New("a ConfigMap that is not the item's has the name")
 
-// ensureLabel makes the label what it should be, and prints it if it says something new.
+// ensureLabel brings the label up to date, and prints it if its text has changed.
 func (r *ItemReconciler) ensureLabel(ctx context.Context, item *api.Item) error {
 	label := r.labelOf(item)
 	if err := ctrl.SetControllerReference(item, label, r.Scheme()); err != nil {
@@ -96,7 +96,7 @@ func (r *ItemReconciler) ensureLabel(ctx context.Context, item *api.Item) error 
 	}
 	var found corev1.ConfigMap
 	err := r.Get(ctx, client.ObjectKeyFromObject(label), &found)
-	if apierrors.IsNotFound(err) { // none, or one that the cache does not hold because its mark is gone
+	if apierrors.IsNotFound(err) { // it is missing, or the cache does not hold it because its mark is gone
 		err = r.Get(ctx, client.ObjectKeyFromObject(label), &found, client.Live)
 	}
 	switch {
@@ -129,7 +129,7 @@ func (r *ItemReconciler) labelOf(item *api.Item) *corev1.ConfigMap {
 	}
 }
 
-// LabelName is the name of an item's label.
+// LabelName returns the name of an item's label.
 func LabelName(item string) string { return item + "-label" }
 
 func (r *ItemReconciler) print(ctx context.Context, label *corev1.ConfigMap) error {
@@ -139,7 +139,7 @@ func (r *ItemReconciler) print(ctx context.Context, label *corev1.ConfigMap) err
 	return r.Print(ctx, label.Data["sku"], label.Data["text"])
 }
 
-// removeLabel deletes the item's label, and nobody else's.
+// removeLabel deletes the item's label, but not another owner's.
 func (r *ItemReconciler) removeLabel(ctx context.Context, item *api.Item) error {
 	var found corev1.ConfigMap
 	err := r.Get(ctx, client.ObjectKey{Namespace: item.Namespace, Name: LabelName(item.Name)}, &found, client.Live)

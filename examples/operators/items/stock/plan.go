@@ -29,15 +29,15 @@ const (
 	ReasonTooMany         = "TooMany"
 )
 
-// itemState is what an item's status is made of.
+// itemState is what an item's status is computed from.
 type itemState struct {
-	category *api.Category // nil: there is none
-	labelled bool          // its label is as it should be
+	category *api.Category // nil: it does not exist
+	labelled bool          // its label is up to date
 	now      time.Time
 }
 
-// planItem is the status that comes next, and after how long it is to be looked at again, 0 being never. An item takes one step of its
-// way at a time, so that each step is a write.
+// planItem returns the next status, and when to look again, 0 meaning never. An item moves one step at a time, so that
+// each step is a write.
 func planItem(item *api.Item, s itemState) (status api.ItemStatus, again time.Duration) {
 	status = item.DeepCopy().Status
 	status.Value = item.Spec.Quantity * item.Spec.UnitPrice
@@ -67,7 +67,7 @@ func planItem(item *api.Item, s itemState) (status api.ItemStatus, again time.Du
 	return status, again
 }
 
-// planNumber is the SKU that the category gives the item; "" if none yet, or never.
+// planNumber returns the SKU that the category gives the item, or "" if it has none yet or never will.
 func planNumber(item *api.Item, category *api.Category) (sku string, state conditions.State, reason, message string) {
 	name := item.Spec.Category
 	if category == nil {
@@ -86,7 +86,7 @@ func planNumber(item *api.Item, category *api.Category) (sku string, state condi
 	return "", conditions.IsReconciling, ReasonWaiting, "the item has no number yet"
 }
 
-// planRecount sets whether the count is due, and returns after how long it will be.
+// planRecount records whether the count is due, and returns the time until it is.
 func planRecount(item *api.Item, status *api.ItemStatus, now time.Time) (again time.Duration) {
 	if item.Spec.RecountEvery == nil {
 		conditions.Remove(&status.Conditions, api.RecountDue)
@@ -102,7 +102,8 @@ func planRecount(item *api.Item, status *api.ItemStatus, now time.Time) (again t
 	return again
 }
 
-// planCategory is the status of a category with these items. elder is the older category that has its prefix; nil if none.
+// planCategory returns the status of a category with these items. elder is the older category that has its prefix, or
+// nil.
 func planCategory(category, elder *api.Category, items []api.Item) api.CategoryStatus {
 	status := category.DeepCopy().Status
 	status.ObservedGeneration = category.Generation
@@ -131,7 +132,7 @@ func planCategory(category, elder *api.Category, items []api.Item) api.CategoryS
 	return status
 }
 
-// planNumbers drops the numbers of items that have gone, and gives the next ones to those that came, the oldest first.
+// planNumbers drops the numbers of items that are gone, and gives the next numbers to new items, the oldest first.
 func planNumbers(status *api.CategoryStatus, items []api.Item, admit bool) {
 	items = slices.Clone(items)
 	slices.SortFunc(items, func(a, b api.Item) int {
@@ -153,8 +154,8 @@ func planNumbers(status *api.CategoryStatus, items []api.Item, admit bool) {
 	}
 }
 
-// elderOf returns the category among all that has the prefix of this one before it; nil if there is none. One that is being deleted
-// keeps its prefix until it is gone: its items have SKUs.
+// elderOf returns the older category among all that has the same prefix, or nil if there is none. A category that is
+// being deleted keeps its prefix until it is gone, because its items have SKUs.
 func elderOf(category *api.Category, all []api.Category) (elder *api.Category) {
 	for i := range all {
 		other := &all[i]

@@ -23,11 +23,11 @@ const (
 
 // Options configure [NewManager]. The zero value works.
 type Options struct {
-	// Manager are the options of the process; scheme and caches are set here.
+	// Manager are the options of the manager. The scheme and the caches are set here.
 	Manager ctrl.Options
-	// Workers is how many items, and how many categories, are reconciled at once; 0 is 4.
+	// Workers is how many items, and how many categories, are reconciled at once. 0 is 4.
 	Workers int
-	// Print prints labels; nil: they exist on record only.
+	// Print prints labels. Nil means that they are recorded, but not printed.
 	Print Printer
 }
 
@@ -66,7 +66,7 @@ func NewManager(ctx context.Context, config *rest.Config, o Options) (*ctrl.Mana
 		Complete(categories)
 }
 
-// ownStatusAside drops updates of status alone: those say nothing that a category is made of.
+// ownStatusAside drops updates of the status alone: a category does not depend on them.
 var ownStatusAside = builder.WithPredicates(predicate.GenerationChanged[ctrl.Object]())
 
 func index(ctx context.Context, mgr *ctrl.Manager) error {

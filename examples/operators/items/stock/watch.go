@@ -13,9 +13,9 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// followCategories asks for the items that an event of a category concerns: for all of its items when all have to know, and for one
-// when one has got its number. (A category of a thousand items changes a thousand times while they come: asking for all each time
-// would be a million reconciles.)
+// followCategories queues the items that an event of a category affects: all of its items if all depend on the change,
+// and one item if that got its number. (A category of a thousand items changes a thousand times while they are added.
+// To queue all of them each time would make a million reconciles.)
 func (r *ItemReconciler) followCategories() builder.Handler {
 	all := reconcile.EnqueueMapped(r.ofCategory)
 	return builder.Handler{
@@ -40,7 +40,7 @@ func (r *ItemReconciler) followCategories() builder.Handler {
 	}
 }
 
-// concernsAll says whether a category has changed in what all of its items depend on.
+// concernsAll reports whether the change of a category affects all of its items.
 func concernsAll(before, now *api.Category) bool {
 	return before.UID != now.UID || before.Spec != now.Spec ||
 		(before.DeletionTimestamp == nil) != (now.DeletionTimestamp == nil) ||
@@ -54,12 +54,12 @@ func stallOf(c *api.Category) (message string) {
 	return ""
 }
 
-// ofCategory are the items of a category.
+// ofCategory returns requests for the items of a category.
 func (r *ItemReconciler) ofCategory(ctx context.Context, category ctrl.Object) (requests []ctrl.Request) {
 	var items api.ItemList
 	err := r.List(ctx, &items, client.InNamespace(category.GetNamespace()), client.MatchingFields{itemCategory: category.GetName()}, client.Lagging)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Items of a category are not known") // the index is there from the start
+		ctrl.LoggerFrom(ctx).Error(err, "Items of a category are not known") // the index exists from the start
 	}
 	for _, item := range items.Items {
 		requests = append(requests, request(item.Namespace, item.Name))
@@ -67,12 +67,13 @@ func (r *ItemReconciler) ofCategory(ctx context.Context, category ctrl.Object) (
 	return requests
 }
 
-// categoryOf is the category of an item.
+// categoryOf returns a request for the category of an item.
 func categoryOf(_ context.Context, item ctrl.Object) []ctrl.Request {
 	return []ctrl.Request{request(item.GetNamespace(), item.(*api.Item).Spec.Category)}
 }
 
-// rivals are the categories with the prefix of another: when that goes, or takes another prefix, it is free.
+// rivals returns requests for the categories with the same prefix as another. They may get the prefix when that
+// category goes or changes its prefix.
 func (r *CategoryReconciler) rivals(ctx context.Context, category ctrl.Object) (requests []ctrl.Request) {
 	prefix := category.(*api.Category).Spec.Prefix
 	var all api.CategoryList

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Conditions hold nothing but values: a copy of the slice is deep.
+// Conditions hold only values, so a copy of the slice is deep.
 
 // DeepCopyObject implements runtime.Object.
 func (p *Project) DeepCopyObject() runtime.Object { return p.deepCopy() }

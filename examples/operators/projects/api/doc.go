@@ -1,3 +1,3 @@
-// Package api is the resources of the operator: Project, which people create, and ProjectControlPlane, by which the operator asks an
-// infrastructure provider for an API server.
+// Package api has the resources of the operator: Project, which users create, and ProjectControlPlane, with which the
+// operator requests an API server from an infrastructure provider.
 package api

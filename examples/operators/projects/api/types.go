@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The groups and versions of the kinds here.
+// The groups and versions of the kinds in this package.
 var (
 	ResourceManagerGroup = schema.GroupVersion{Group: "resourcemanager.miloapis.com", Version: "v1alpha1"}
 	InfrastructureGroup  = schema.GroupVersion{Group: "infrastructure.miloapis.com", Version: "v1alpha1"}
@@ -21,7 +21,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	return nil
 }
 
-// Finalizer holds a Project until its control plane is cleared.
+// Finalizer keeps a Project until the content of its control plane is deleted.
 const Finalizer = "resourcemanager.miloapis.com/project-controller"
 
 // Labels on what belongs to a Project.
@@ -32,24 +32,24 @@ const (
 
 // Conditions and reasons of a Project.
 const (
-	// Ready is True when the control plane can be used.
+	// Ready is True if the control plane can be used.
 	Ready = "Ready"
-	// ReasonReady, ReasonProvisioning and ReasonNameConflict are why Ready is what it is: it is; the control plane is not ready yet, or
-	// not any more; there is a control plane of an earlier Project of that name.
+	// The reasons of Ready. ReasonReady: it can be used. ReasonProvisioning: the control plane is not ready, or no
+	// longer ready. ReasonNameConflict: an earlier Project of that name still has a control plane.
 	ReasonReady        = "Ready"
 	ReasonProvisioning = "Provisioning"
 	ReasonNameConflict = "ProjectNameConflict"
 
-	// ResourceCleanup is True while the contents of a Project that is deleted are cleared away, and False when that is over.
+	// ResourceCleanup is True while the content of a deleted Project is being deleted, and False when that is over.
 	ResourceCleanup = "ResourceCleanup"
-	// ReasonCleanupStarted: it was told to begin. ReasonCleanupAwaiting: everything was told to go, something is still there.
-	// ReasonCleanupComplete: nothing is left, or nothing could be done about it, as the message says.
+	// ReasonCleanupStarted: the deletion was requested. ReasonCleanupAwaiting: everything was deleted, but some objects
+	// are still there. ReasonCleanupComplete: nothing is left, or nothing more can be done; the message tells which.
 	ReasonCleanupStarted  = "CleanupStarted"
 	ReasonCleanupAwaiting = "CleanupAwaitingCompletion"
 	ReasonCleanupComplete = "CleanupComplete"
 )
 
-// ControlPlaneReady is the condition of a ProjectControlPlane that is True when the API server answers.
+// ControlPlaneReady is a condition of a ProjectControlPlane. It is True if the API server answers.
 const ControlPlaneReady = "ControlPlaneReady"
 
 // Project is a place to work in, with an API server of its own.
@@ -60,7 +60,7 @@ type Project struct {
 	Status            Status      `json:"status,omitzero"`
 }
 
-// ProjectSpec says whose it is.
+// ProjectSpec names the owner.
 type ProjectSpec struct {
 	OwnerRef OwnerRef `json:"ownerRef"`
 }
@@ -71,20 +71,20 @@ type OwnerRef struct {
 	Name string `json:"name"`
 }
 
-// Status is that of both kinds.
+// Status is the status of both kinds.
 type Status struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ProjectList is a list of them.
+// ProjectList is a list of Projects.
 type ProjectList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []Project `json:"items"`
 }
 
-// ProjectControlPlane asks for the API server of the Project of its name. Whoever runs them says in its status when it answers, and
-// takes it away when the ProjectControlPlane is gone.
+// ProjectControlPlane requests the API server of the Project of the same name. The provider reports in the status when
+// the server answers, and removes the server when the ProjectControlPlane is gone.
 type ProjectControlPlane struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -92,10 +92,10 @@ type ProjectControlPlane struct {
 	Status            Status                  `json:"status,omitzero"`
 }
 
-// ProjectControlPlaneSpec has nothing to choose.
+// ProjectControlPlaneSpec has no fields.
 type ProjectControlPlaneSpec struct{}
 
-// ProjectControlPlaneList is a list of them.
+// ProjectControlPlaneList is a list of ProjectControlPlanes.
 type ProjectControlPlaneList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`

@@ -16,8 +16,8 @@ import (
 	"github.com/flyball-dev/flyball/manager/ctrl"
 )
 
-// cleanUp is one step of the end of a Project. Where it is stands in its condition, and when it began, too: whoever is killed in
-// between goes on where it was.
+// cleanUp takes one step in the cleanup of a deleted Project. The condition records the step, and when the cleanup
+// began, so that another process can continue.
 func (r *projectReconciler) cleanUp(ctx context.Context, p *api.Project) (ctrl.Result, error) {
 	if !client.ContainsFinalizer(p, api.Finalizer) {
 		return ctrl.Result{}, nil
@@ -56,10 +56,10 @@ func (r *projectReconciler) cleanUp(ctx context.Context, p *api.Project) (ctrl.R
 	if wait && !changed {
 		return ctrl.Result{RequeueAfter: r.options.Poll}, nil
 	}
-	return ctrl.Result{}, nil // The change of the condition wakes us.
+	return ctrl.Result{}, nil // the change of the condition triggers another reconcile
 }
 
-// purge makes one pass over what is in the control plane.
+// purge makes one pass over the content of the control plane.
 func (r *projectReconciler) purge(ctx context.Context, p *api.Project, plane *api.ProjectControlPlane, since time.Duration) (purge.Left, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(r.options.RequestTimeout, r.options.PurgeTimeout-since))
 	defer cancel()
@@ -70,7 +70,7 @@ func (r *projectReconciler) purge(ctx context.Context, p *api.Project, plane *ap
 	return purge.Pass(ctx, config, purge.Options{Parallel: r.options.Parallel, Force: since >= r.options.ForceAfter})
 }
 
-// release gives the control plane back, and lets the Project go.
+// release deletes the control plane, and removes the Project's finalizer.
 func (r *projectReconciler) release(ctx context.Context, p *api.Project, plane *api.ProjectControlPlane, none bool) error {
 	if !none && plane.DeletionTimestamp == nil {
 		if err := r.Delete(ctx, plane, client.OnlyThis(plane)); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {

@@ -4,6 +4,6 @@
 //	                                                                                   ▲
 //	Projects that are Ready ─▶ the provider of project control planes ─▶ a fleet ─▶ tenant.go: what every control plane has
 //
-// project.go is the life of a Project and plan.go what follows from what it sees, which knows nothing of clusters; cleanup.go is its
-// end. tenant.go is one controller for all control planes; its requests name the Project.
+// project.go reconciles a Project, and cleanup.go its deletion. Both decide with plan.go, which knows nothing of
+// clusters. tenant.go is one controller for all control planes; its requests name the Project.
 package controller

@@ -16,10 +16,10 @@ import (
 	"github.com/flyball-dev/flyball/multicluster/providers/project"
 )
 
-// Name is the operator's: of its events, its lease and its manifests.
+// Name is the name of the operator in its events, its lease and its manifests.
 const Name = "project-operator"
 
-// NewScheme returns a scheme of what the operator reads and writes, in both places.
+// NewScheme returns a scheme of the types that the operator reads and writes, in both places.
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	return scheme, errors.Join(corev1.AddToScheme(scheme), api.AddToScheme(scheme))
@@ -31,7 +31,7 @@ type Operator struct {
 	Fleet *multicluster.Manager
 }
 
-// New makes the operator. config leads to the API server of the Projects. The scheme of base is the operator's.
+// New makes the operator. config is for the API server of the Projects. New sets the scheme of base.
 func New(config *rest.Config, base ctrl.Options, o Options) (*Operator, error) {
 	scheme, err := NewScheme()
 	if err != nil {

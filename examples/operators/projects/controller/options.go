@@ -9,27 +9,27 @@ import (
 	"github.com/flyball-dev/flyball/multicluster/providers/project"
 )
 
-// Options are the operator's. The zero value works.
+// Options configure the operator. The zero value works.
 type Options struct {
-	// Discovery says how control planes are found. The zero value is project.External.
+	// Discovery tells how to find control planes. The zero value is project.External.
 	Discovery project.Discovery
-	// Config is what control planes are reached with. Nil: as the API server of the Projects.
+	// Config is the base configuration for control planes. Nil means that of the Projects' API server.
 	Config *rest.Config
-	// LabelSelector restricts the fleet to some Projects. All of them are provisioned and cleared away.
+	// LabelSelector restricts the fleet to some Projects. All Projects are provisioned and cleaned up.
 	LabelSelector string
-	// PurgeTimeout is how long the contents of a deleted Project may take to go. After that the Project goes without them. Zero means
-	// two minutes.
+	// PurgeTimeout is how long the deletion of a Project's content may take. After that the Project goes without it.
+	// Zero means two minutes.
 	PurgeTimeout time.Duration
-	// ForceAfter is when finalizers are taken off what is still there. Zero means half of PurgeTimeout.
+	// ForceAfter is when finalizers are removed from objects that are still there. Zero means half of PurgeTimeout.
 	ForceAfter time.Duration
-	// Poll is how often a control plane is looked at that cannot be watched: one that is being purged, or does not answer before its
-	// Project is Ready. Zero means five seconds.
+	// Poll is how often to check a control plane that cannot be watched: one that is being purged, or does not answer
+	// before its Project is Ready. Zero means five seconds.
 	Poll time.Duration
 	// RequestTimeout bounds one request to such a control plane. Zero means ten seconds.
 	RequestTimeout time.Duration
-	// Parallel is how many requests one purge makes at once. Zero means 16.
+	// Parallel is how many requests one purge sends at once. Zero means 16.
 	Parallel int
-	// Fleet are the options of the fleet, whose provider and caches are the operator's.
+	// Fleet are the options of the fleet. The operator sets the provider and the caches.
 	Fleet multicluster.Options
 }
 

@@ -11,18 +11,18 @@ import (
 	"github.com/flyball-dev/flyball/examples/operators/projects/purge"
 )
 
-// owns says whether the control plane is that of this Project, not of an earlier one of its name.
+// owns reports whether the control plane belongs to this Project, not to an earlier one of the same name.
 func owns(p *api.Project, plane *api.ProjectControlPlane) bool {
 	return plane.Labels[api.ProjectUIDLabel] == string(p.UID)
 }
 
-// answers says whether whoever runs the control plane says that it can be used.
+// answers reports whether the control plane can be used, according to its provider.
 func answers(plane *api.ProjectControlPlane) bool {
 	return plane.DeletionTimestamp == nil && conditions.Is(plane.Status.Conditions, api.ControlPlaneReady, metav1.ConditionTrue)
 }
 
-// readiness is the condition Ready of a Project that lives. prepared is what became of the preparation of a control plane that
-// answers; nil when it is done.
+// readiness returns the condition Ready of a Project that is not being deleted. prepared is the error of preparing a
+// control plane that answers.
 func readiness(p *api.Project, plane *api.ProjectControlPlane, prepared error) metav1.Condition {
 	c := metav1.Condition{Type: api.Ready, Status: metav1.ConditionFalse, Reason: api.ReasonProvisioning}
 	switch {
@@ -38,21 +38,22 @@ func readiness(p *api.Project, plane *api.ProjectControlPlane, prepared error) m
 	return c
 }
 
-// sight is what was seen of the control plane of a Project that is being deleted.
+// sight is the observed control plane of a Project that is being deleted.
 type sight struct {
-	// none: there is no control plane of this Project.
+	// none means that this Project has no control plane.
 	none bool
-	// promised: its provider says that it answers.
+	// promised means that the provider reports that it answers.
 	promised bool
-	// left is what a pass of the purge found, unless err.
+	// left is what a pass of the purge found, unless err is set.
 	left purge.Left
 	err  error
-	// since is when the cleanup began.
+	// since is the time since the cleanup began.
 	since time.Duration
 }
 
-// cleanup is the condition ResourceCleanup that follows the one that is, reason by reason, and whether it is to be looked at again after a
-// while: otherwise the change itself is the reason to go on. Messages hold no numbers that change all the time: each change is a write.
+// cleanup returns the condition ResourceCleanup that follows the present one, reason by reason. wait means to check
+// again after a while; otherwise the change itself triggers the next step. Messages contain no numbers that change all
+// the time, because each change is a write.
 func cleanup(reason string, s sight, timeout time.Duration) (c metav1.Condition, wait bool) {
 	complete := func(format string, args ...any) (metav1.Condition, bool) {
 		return metav1.Condition{
@@ -77,7 +78,7 @@ func cleanup(reason string, s sight, timeout time.Duration) (c metav1.Condition,
 		return complete("Given up after %v: there are still %s.", timeout, s.left)
 	case s.err != nil:
 		return going(reason, "The control plane does not answer as it should.", true)
-	case reason == api.ReasonCleanupStarted: // What was told to go may be gone: look again at once.
+	case reason == api.ReasonCleanupStarted: // the objects may be gone already: check again at once
 		return going(api.ReasonCleanupAwaiting, "The contents of the project were told to go.", false)
 	}
 	return going(api.ReasonCleanupAwaiting, fmt.Sprintf("There are still %s.", s.left), true)

@@ -21,7 +21,7 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// projectReconciler gives every Project a control plane, and clears it when the Project is deleted.
+// projectReconciler gives every Project a control plane, and deletes its content when the Project is deleted.
 type projectReconciler struct {
 	client.Client
 	options  Options
@@ -29,13 +29,15 @@ type projectReconciler struct {
 	recorder events.Recorder
 }
 
-// workers is how many Projects are looked at at once: a control plane that does not answer keeps one for a while.
+// workers is how many Projects are reconciled at once. A control plane that does not answer blocks a worker for a
+// while.
 const workers = 16
 
 func (r *projectReconciler) setup(mgr *ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&api.Project{}).
-		Watches(&api.ProjectControlPlane{}, reconcile.EnqueueObject[informer.Object]()). // They have the same name, whosever they are.
+		// Same name as the Project, whoever owns it.
+		Watches(&api.ProjectControlPlane{}, reconcile.EnqueueObject[informer.Object]()).
 		WithOptions(ctrl.ControllerOptions{Workers: workers}).
 		Complete(r)
 }
@@ -76,10 +78,11 @@ func (r *projectReconciler) Reconcile(ctx context.Context, request ctrl.Request)
 	if unprepared != nil {
 		return ctrl.Result{RequeueAfter: r.options.Poll}, nil
 	}
-	return ctrl.Result{}, nil // The next change of the Project or the control plane wakes us.
+	return ctrl.Result{}, nil // the next change of the Project or the control plane triggers another reconcile
 }
 
-// plane returns the control plane of the Project's name, which may be an earlier Project's; it is asked for when there is none.
+// plane returns the control plane with the Project's name, which may belong to an earlier Project. If there is none, it
+// creates one.
 func (r *projectReconciler) plane(ctx context.Context, p *api.Project) (*api.ProjectControlPlane, error) {
 	plane := &api.ProjectControlPlane{}
 	err := r.Get(ctx, client.ObjectKey{Name: p.Name}, plane)
@@ -94,7 +97,8 @@ func (r *projectReconciler) plane(ctx context.Context, p *api.Project) (*api.Pro
 	return plane, r.Create(ctx, plane)
 }
 
-// prepare puts into a control plane what each has. It is not in the fleet yet: that waits for Ready.
+// prepare creates in a control plane what each one has. The control plane is not in the fleet yet, because that
+// requires Ready.
 func (r *projectReconciler) prepare(ctx context.Context, p *api.Project, plane *api.ProjectControlPlane) error {
 	ctx, cancel := context.WithTimeout(ctx, r.options.RequestTimeout)
 	defer cancel()
@@ -109,7 +113,7 @@ func (r *projectReconciler) prepare(ctx context.Context, p *api.Project, plane *
 	return prepare(ctx, c, p.Name, string(p.UID))
 }
 
-// configFor is how the control plane is reached, whether the fleet has it or not.
+// configFor returns the configuration for the control plane, whether it is in the fleet or not.
 func (r *projectReconciler) configFor(p *api.Project, plane *api.ProjectControlPlane) (*rest.Config, error) {
 	var found runtime.Object = p
 	if r.options.Discovery.Kind.Kind == "ProjectControlPlane" {
@@ -124,11 +128,11 @@ func (r *projectReconciler) configFor(p *api.Project, plane *api.ProjectControlP
 		return nil, err
 	}
 	config.Timeout = r.options.RequestTimeout
-	config.QPS = -1 // Parallel is the limit.
+	config.QPS = -1 // Parallel is the limit
 	return config, nil
 }
 
-// set writes a condition of a Project if it is another one than before.
+// set writes a condition of a Project if it has changed.
 func (r *projectReconciler) set(ctx context.Context, p *api.Project, c metav1.Condition) (changed bool, err error) {
 	before := p.DeepCopyObject().(*api.Project)
 	if !conditions.Set(&p.Status.Conditions, p.Generation, c, conditions.OnStatus) {

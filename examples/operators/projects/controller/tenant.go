@@ -18,11 +18,12 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// infoName is the ConfigMap in the default namespace of every control plane that tells whose it is.
+// infoName is the ConfigMap that names the owner of a control plane. It is in the default namespace.
 const infoName = "project-info"
 
-// tenantReconciler keeps in every control plane what belongs there: the default namespace, with the project-info in it, and a label on
-// each namespace that says of which Project it is. Namespaces of one name are in many control planes: the request says in which.
+// tenantReconciler maintains what belongs in every control plane: the default namespace with the project-info, and a
+// label on each namespace that names its Project. Many control planes have namespaces of the same name; the request
+// names the control plane.
 type tenantReconciler struct{}
 
 func (r tenantReconciler) setup(fleet *multicluster.Manager) error {
@@ -36,7 +37,8 @@ func (r tenantReconciler) setup(fleet *multicluster.Manager) error {
 		Named("tenant").
 		For(&corev1.Namespace{}).
 		Watches(&corev1.ConfigMap{}, toDefault).
-		WithOptions(reconcile.Options[multicluster.Request]{Timeout: 30 * time.Second}). // A control plane may fall silent.
+		// A control plane may stop answering.
+		WithOptions(reconcile.Options[multicluster.Request]{Timeout: 30 * time.Second}).
 		Complete(r)
 }
 
@@ -44,7 +46,7 @@ func (r tenantReconciler) setup(fleet *multicluster.Manager) error {
 func (tenantReconciler) Reconcile(ctx context.Context, request multicluster.Request) (ctrl.Result, error) {
 	c, ok := multicluster.ClusterFromContext(ctx)
 	if !ok {
-		return ctrl.Result{}, nil // It has departed.
+		return ctrl.Result{}, nil // it has left the fleet
 	}
 	if request.Name == metav1.NamespaceDefault {
 		if err := prepare(ctx, c, c.Name(), c.Info().Identity); err != nil {
@@ -63,7 +65,7 @@ func (tenantReconciler) Reconcile(ctx context.Context, request multicluster.Requ
 	return ctrl.Result{}, client.IgnoreNotFound(c.Patch(ctx, n, client.MergeFrom(before)))
 }
 
-// prepare puts into a control plane what each has, as far as it is not there.
+// prepare creates in a control plane what each one has, unless it exists.
 func prepare(ctx context.Context, c client.Client, name, uid string) error {
 	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceDefault}}
 	if err := c.Get(ctx, client.ObjectKeyFromObject(n), n); apierrors.IsNotFound(err) {

@@ -1,3 +1,3 @@
-// Package manifests is what is applied to a cluster for the operator to work: the definitions of its resources, its permissions, itself.
-// And a way to apply it from a program.
+// Package manifests has what must be applied to a cluster before the operator can work: the definitions of its
+// resources, its permissions, and the operator itself. It can apply them from a program.
 package manifests

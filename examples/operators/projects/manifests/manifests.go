@@ -11,10 +11,10 @@ import (
 //go:embed *.yaml
 var files embed.FS
 
-// Objects are what the manifests describe.
+// Objects returns the objects in the manifests.
 func Objects() ([]manifest.Object, error) { return manifest.ReadFS(files, "*.yaml") }
 
-// Install creates them, where they are missing, and waits until the resources are served.
+// Install creates the missing objects, and waits until the resources are served.
 func Install(ctx context.Context, c client.Client) error {
 	objects, err := Objects()
 	if err != nil {

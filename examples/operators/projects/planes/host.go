@@ -26,27 +26,27 @@ import (
 //
 // Concurrency: all methods may be called from any goroutine.
 type Host struct {
-	// objects are those of all control planes: each is a tenant of it, whose name is the UID.
+	// objects has the objects of all control planes. Each is a tenant, whose name is its UID.
 	objects storage.Storage
 
 	mu     sync.Mutex
 	planes map[string]*plane
-	// silent are the names of those that do not answer.
+	// silent holds the names of the control planes that do not answer.
 	silent map[string]bool
 }
 
-// plane is the API server of a ProjectControlPlane, which the UID is of.
+// plane is the API server of the ProjectControlPlane with that UID.
 type plane struct {
 	uid    types.UID
 	server *localapi.Server
 }
 
-// New returns a host of no control planes.
+// New returns a host without control planes.
 func New() *Host {
 	return &Host{objects: memory.New(), planes: map[string]*plane{}, silent: map[string]bool{}}
 }
 
-// Run serves the ProjectControlPlanes of a cluster until ctx is done. The servers go on after that, until Close.
+// Run serves the ProjectControlPlanes of a cluster until ctx is done. The servers continue after that, until Close.
 func (h *Host) Run(ctx context.Context, config *rest.Config) error {
 	scheme := runtime.NewScheme()
 	if err := api.AddToScheme(scheme); err != nil {
@@ -63,7 +63,7 @@ func (h *Host) Run(ctx context.Context, config *rest.Config) error {
 	return mgr.Run(ctx)
 }
 
-// Server is the API server of a name; nil when there is none.
+// Server returns the API server of a name, or nil if there is none.
 func (h *Host) Server(name string) *localapi.Server {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -73,7 +73,7 @@ func (h *Host) Server(name string) *localapi.Server {
 	return nil
 }
 
-// Silence has a control plane not answer any more, or answer again.
+// Silence makes a control plane stop answering, or answer again.
 func (h *Host) Silence(name string, silent bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -93,7 +93,7 @@ func (h *Host) Close() error {
 	return errors.Join(append(errs, h.objects.Close())...)
 }
 
-// keep has the server of a name be that of the UID; "" is none.
+// keep makes the server of a name the one with that UID; "" means no server.
 func (h *Host) keep(ctx context.Context, name string, uid types.UID) error {
 	h.mu.Lock()
 	old := h.planes[name]
@@ -121,7 +121,7 @@ func (h *Host) keep(ctx context.Context, name string, uid types.UID) error {
 	return nil
 }
 
-// clear deletes what is left of a control plane that is closed.
+// clear deletes what is left of a closed control plane.
 func (h *Host) clear(ctx context.Context, uid types.UID) error {
 	left, err := h.objects.List(ctx, storage.TenantPrefix(string(uid)), storage.ListOptions{})
 	if err != nil {

@@ -18,7 +18,7 @@ const (
 	after  = "/control-plane"
 )
 
-// route finds the control plane that a request is for, and the path in it.
+// route returns the control plane that a request is for, and the path in it.
 func route(path string) (name, below string, found bool) {
 	rest, ok := strings.CutPrefix(path, before)
 	if !ok {
@@ -34,7 +34,7 @@ func route(path string) (name, below string, found bool) {
 	return name, below, true
 }
 
-// find is the server of a name, or silent when it does not answer.
+// find returns the server of a name. silent is true if it does not answer.
 func (h *Host) find(name string) (server *localapi.Server, silent bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -44,7 +44,7 @@ func (h *Host) find(name string) (server *localapi.Server, silent bool) {
 	return server, h.silent[name]
 }
 
-// below is the request as the control plane gets it.
+// below returns the request as the control plane gets it.
 func below(r *http.Request, path string) *http.Request {
 	r = r.Clone(r.Context())
 	r.URL = &url.URL{Scheme: "http", Host: "control-plane", Path: path, RawQuery: r.URL.RawQuery}
@@ -52,16 +52,16 @@ func below(r *http.Request, path string) *http.Request {
 	return r
 }
 
-// missing is the answer of who knows of no such control plane.
+// missing returns the answer for an unknown control plane.
 func missing() []byte {
-	text, _ := json.Marshal(metav1.Status{ // nothing in it can fail
+	text, _ := json.Marshal(metav1.Status{ // cannot fail
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
 		Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound, Message: "there is no such control plane",
 	})
 	return text
 }
 
-// Wrap routes the requests of a client to control planes in this process, and all others to next.
+// Wrap routes a client's requests for control planes to servers in this process, and all others to next.
 func (h *Host) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		name, path, found := route(r.URL.Path)
