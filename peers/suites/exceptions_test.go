@@ -1,7 +1,6 @@
 package suites
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -9,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"sigs.k8s.io/yaml"
 )
@@ -117,60 +115,4 @@ func TestJudge(t *testing.T) {
 	if problems := list.judge(r, got, baseline); !slices.Equal(problems, want) {
 		t.Errorf("got:\n%s\nwant:\n%s", strings.Join(problems, "\n"), strings.Join(want, "\n"))
 	}
-}
-
-// table has the results.
-type table struct {
-	rows []row
-}
-
-type row struct {
-	run
-	result *result
-	took   time.Duration
-}
-
-func (t *table) add(r run, got *result, took time.Duration) {
-	t.rows = append(t.rows, row{r, got, took})
-}
-
-// baseline is the result of the unmodified suite on kube-apiserver.
-func (t *table) baseline(s *suite) *result {
-	for _, r := range t.rows {
-		if r.suite == s && r.server == apiserver && r.parts == theirs {
-			return r.result
-		}
-	}
-	return nil
-}
-
-// String is the table in Markdown: a line for each suite and set of parts, a column for each server.
-func (t *table) String() string {
-	type line struct{ suite, parts string }
-	cells := map[line]map[string]string{}
-	var took time.Duration
-	for _, r := range t.rows {
-		at := line{r.suite.path, r.parts}
-		if cells[at] == nil {
-			cells[at] = map[string]string{}
-		}
-		cells[at][r.server] = fmt.Sprintf("%d of %d, %.0f s", len(r.result.passed), r.result.all(), r.took.Seconds())
-		took += r.took
-	}
-	lines := slices.SortedFunc(maps.Keys(cells), func(a, b line) int {
-		if c := cmp.Compare(a.suite, b.suite); c != 0 || a.parts == b.parts {
-			return c
-		}
-		if a.parts == theirs || b.parts != theirs && a.parts < b.parts {
-			return -1
-		}
-		return 1
-	})
-	var out strings.Builder
-	fmt.Fprintf(&out, "| suite | parts | %s | %s |\n|---|---|---|---|\n", apiserver, local)
-	for _, at := range lines {
-		fmt.Fprintf(&out, "| %s | %s | %s | %s |\n", at.suite, at.parts, cells[at][apiserver], cells[at][local])
-	}
-	fmt.Fprintf(&out, "\nThe suites ran for %s.\n", took.Round(time.Second))
-	return out.String()
 }

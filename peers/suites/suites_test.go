@@ -39,30 +39,30 @@ var (
 
 // suites are those that need a server, or construct what Flyball has a part for.
 var suites = []suite{
-	{path: "builder", parts: managed, swaps: []swap{{"controller_test.go", "manager"}, {"webhook_test.go", "manager"}}},
-	{path: "cache", parts: caches, slow: true, swaps: []swap{{"cache_test.go", "cache"}, {"informer_cache_test.go", "cache"}}},
+	{path: "builder", parts: managed, swaps: []swap{{file: "controller_test.go", of: "manager"}, {file: "webhook_test.go", of: "manager"}}},
+	{path: "cache", parts: caches, slow: true, swaps: []swap{{file: "cache_test.go", of: "cache"}, {file: "informer_cache_test.go", of: "cache"}}},
 	{path: "client", parts: []string{parts.Cache, parts.Writes}, swaps: []swap{
-		{"client_test.go", "client"}, {"dryrun_test.go", "client"}, {"fieldvalidation_test.go", "client"}, {"namespaced_client_test.go", "client"},
+		{file: "client_test.go", of: "client"}, {file: "dryrun_test.go", of: "client"}, {file: "fieldvalidation_test.go", of: "client"}, {file: "namespaced_client_test.go", of: "client"},
 	}},
 	{path: "client/apiutil"},
 	{path: "client/config"},
 	{path: "cluster", parts: caches},
-	{path: "controller", parts: managed, swaps: []swap{{"controller_test.go", "manager"}, {"controller_integration_test.go", "manager"}}},
+	{path: "controller", parts: managed, swaps: []swap{{file: "controller_test.go", of: "manager"}, {file: "controller_integration_test.go", of: "manager"}}},
 	{path: "controller/controllerutil"},
 	{path: "envtest"},
 	{path: "handler"},
-	{path: "internal/controller", parts: managed, slow: true, metrics: true, swaps: []swap{{"controller_test.go", "manager"}, {"controller_test.go", "cache"}}},
-	{path: "internal/recorder", parts: managed, slow: true, metrics: true, swaps: []swap{{"recorder_integration_test.go", "manager"}}},
+	{path: "internal/controller", parts: managed, slow: true, metrics: true, swaps: []swap{{file: "controller_test.go", of: "manager"}, {file: "controller_test.go", of: "cache"}}},
+	{path: "internal/recorder", parts: managed, slow: true, metrics: true, swaps: []swap{{file: "recorder_integration_test.go", of: "manager"}}},
 	{path: "internal/source"},
 	{
-		path: "manager", parts: managed, slow: true, swaps: []swap{{"manager_test.go", "manager"}},
+		path: "manager", parts: managed, slow: true, swaps: []swap{{file: "manager_test.go", of: "manager", shell: true}},
 		hangs: map[string]string{parts.Manager: "manger.Manager New with leader election enabled should disable gracefulShutdown when stopping to lead"},
 	},
-	{path: "manager/internal/integration", parts: managed, swaps: []swap{{"manager_test.go", "manager"}}},
-	{path: "metrics/filters", parts: managed, swaps: []swap{{"filters_test.go", "manager"}}},
+	{path: "manager/internal/integration", parts: managed, swaps: []swap{{file: "manager_test.go", of: "manager", shell: true}}},
+	{path: "metrics/filters", parts: managed, swaps: []swap{{file: "filters_test.go", of: "manager", shell: true}}},
 	{path: "reconcile"},
-	{path: "source", parts: caches, swaps: []swap{{"source_suite_test.go", "cache"}}},
-	{path: "webhook", parts: managed, slow: true, metrics: true, swaps: []swap{{"webhook_integration_test.go", "manager"}}},
+	{path: "source", parts: caches, swaps: []swap{{file: "source_suite_test.go", of: "cache"}}},
+	{path: "webhook", parts: managed, slow: true, metrics: true, swaps: []swap{{file: "webhook_integration_test.go", of: "manager"}}},
 	{path: "webhook/admission"},
 }
 
@@ -95,11 +95,13 @@ func runs(all bool) []run {
 	return out
 }
 
-// TestSuites runs the suites and compares their failures with the exceptions. It logs a table of the results.
+// TestSuites runs the suites and compares their failures with the exceptions. It prints tables of the results; a run
+// of all suites writes them to docs/localapi.md and docs/swap-in.md.
 func TestSuites(t *testing.T) {
 	known := readExceptions(t)
 	b := newBench(t)
 	var results table
+	before := load(t)
 	for _, r := range runs(os.Getenv("FLYBALL_SUITES") == "all") {
 		t.Run(strings.Join([]string{r.parts, r.server, r.suite.name()}, "/"), func(t *testing.T) {
 			got, took := b.run(t, r)
@@ -109,5 +111,11 @@ func TestSuites(t *testing.T) {
 			}
 		})
 	}
-	fmt.Print(results.String())
+	heading := heading(before, load(t))
+	fmt.Print(heading, results.unmodified(known), "\n", results.swapped(known))
+	if len(results.rows) == len(runs(true)) {
+		if err := results.write(known, heading); err != nil {
+			t.Error(err)
+		}
+	}
 }

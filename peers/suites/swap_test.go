@@ -15,6 +15,9 @@ import (
 // swap replaces the calls of a constructor in one of a suite's files: those of New of the named package.
 type swap struct {
 	file, of string
+	// shell is for specs that use fields of the manager, or of its options, that are not exported: their manager is
+	// made by the shell.
+	shell bool
 }
 
 // edit replaces what matches an expression in a file of controller-runtime's, as often as it is there. The path is below its folder pkg;
@@ -105,6 +108,11 @@ func (s *suite) edits(folder string) ([]edit, map[string]string, error) {
 		"theirController.FlyballNewQueue = parts.Queue()",
 		"inner.FlyballIsHere = true",
 	}
+	inManager := "inner"
+	if s.path != "manager" && slices.ContainsFunc(s.swaps, func(w swap) bool { return w.shell }) {
+		inManager = "theirManager"
+		external.imports = append(external.imports, inManager+" "+strconv.Quote(module+"/manager"))
+	}
 	inner.declare("FlyballIsHere bool") // so that the external file has a use for its import in any case
 	for _, w := range s.swaps {
 		path := s.path + "/" + w.file
@@ -115,12 +123,16 @@ func (s *suite) edits(folder string) ([]edit, map[string]string, error) {
 		constructor := "New" + strings.ToUpper(w.of[:1]) + w.of[1:]
 		variable := "Flyball" + constructor
 		e := edit{path, `\b` + w.of + `\.New\b`, variable}
+		if w.shell {
+			set = append(set, inManager+".FlyballManager = parts."+constructor)
+		}
 		switch {
+		case w.shell && w.of != name:
+			e.new = w.of + "." + variable
 		case bytes.Contains(text, []byte("\npackage "+name+"_test\n")):
 			external.declare(variable + " = parts." + constructor)
 		case w.of == name:
 			e = edit{path, `= New\(`, "= " + variable + "("} // It is manager, and its variable is in the shell.
-			set = append(set, "inner.FlyballManager = parts."+constructor)
 		default:
 			inner.imports = append(inner.imports, strconv.Quote(module+"/"+w.of))
 			inner.declare(variable + " = " + w.of + ".New")
