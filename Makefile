@@ -16,6 +16,7 @@ BENCH    ?= .
 COUNT    ?= 1
 LOAD     ?= 500
 FLAP     ?= 5000
+AT_ONCE  ?= 1
 
 .PHONY: help
 help: ## show this help
@@ -59,12 +60,13 @@ test-peers: ## test against the real control plane (builds it first: about 10 mi
 	cd peers/suites && go vet ./... && go test ./...
 
 .PHONY: test-suites
-test-suites: ## controller-runtime's own test suites on localapi and kube-apiserver, with its parts and with ours, as a table (test-peers: the fast ones, unmodified, on localapi)
+test-suites: ## controller-runtime's own test suites on localapi and kube-apiserver, with its parts and with ours, as tables in docs (test-peers: the fast ones, unmodified, on localapi)
 	cd peers/suites && go vet ./... && FLYBALL_SUITES=all go test -count 1 -timeout 90m
 
 .PHONY: test-operators
-test-operators: ## other people's operators: their suites on kube-apiserver and localapi, with their parts and ours, as a table (over an hour)
-	cd peers && FLYBALL_OPERATORS=1 go test -count 1 -run 'TestOperators$$' -timeout 4h -v ./others
+test-operators: ## other people's operators: their suites on kube-apiserver and localapi, with their parts and ours, as a table in docs/localapi.md; AT_ONCE (1) programs run at once (some hours)
+	cd peers && FLYBALL_OPERATORS=build go test -count 1 -run 'TestOperators$$' -parallel 1 -timeout 2h ./others
+	cd peers && FLYBALL_OPERATORS=1 go test -count 1 -run 'TestOperators$$' -parallel $(AT_ONCE) -timeout 4h -v ./others
 
 .PHONY: fuzz
 fuzz: ## run every fuzz test for FUZZTIME (default 10s) each

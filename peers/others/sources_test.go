@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -69,15 +70,15 @@ func copyTree(to, from string) error {
 	})
 }
 
-// program builds the tests of a package, unless that was done before with the same arguments.
+// program builds the tests of a package. Without arguments it does so once; with arguments our own code is in the
+// program, which changes.
 func program(t *testing.T, module, pkg string, args ...string) string {
 	t.Helper()
-	key := sha256.Sum256([]byte(strings.Join(append([]string{runtime.Version(), module, pkg}, args...), "\n")))
+	own := strconv.FormatBool(len(args) > 0)
+	key := sha256.Sum256([]byte(strings.Join([]string{runtime.Version(), module, pkg, own}, "\n")))
 	target := filepath.Join(cache(t), "bin", hex.EncodeToString(key[:8]))
-	if len(args) == 0 { // With arguments our own code is in it, which changes.
-		if _, err := os.Stat(target); err == nil {
-			return target
-		}
+	if _, err := os.Stat(target); err == nil && len(args) == 0 {
+		return target
 	}
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		t.Fatal(err)

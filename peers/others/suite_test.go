@@ -23,7 +23,7 @@ type outcome struct {
 }
 
 // limit is how long a suite may take. What is stuck is ended with its goroutines' stacks.
-const limit = 20 * time.Minute
+const limit = 30 * time.Minute
 
 // run runs a suite's program in its package's folder, on the cluster of a kubeconfig.
 func run(t *testing.T, program, dir, kubeconfig string, args []string) outcome {

@@ -16,9 +16,12 @@ import (
 // controllerRuntime is the version that interop/controllerruntime is made for. Operators on an older one are built with it.
 const controllerRuntime = "v0.25.2"
 
+// change is one of a file of a module. The old text stands there once.
+type change struct{ file, old, new string }
+
 // hooks are what is changed in the copy of controller-runtime: what it makes when its user has named nothing else is what the
 // suite's hook names.
-var hooks = []struct{ file, old, new string }{
+var hooks = []change{
 	{"pkg/cluster/cluster.go", "options.NewClient = client.New\n", "options.NewClient = DefaultNewClient\n"},
 	{"pkg/cluster/cluster.go", "options.NewCache = cache.New\n", "options.NewCache = DefaultNewCache\n"},
 	{"pkg/cluster/cluster.go", "// Options are", `// What is made for those who name nothing.
@@ -57,8 +60,14 @@ func init() {
 }
 `
 
+// dependency is a module that does not compile with the libraries of Kubernetes that ours need.
+type dependency struct {
+	module, version string
+	changes         []change
+}
+
 // swapped builds a suite with our cache, client and queue wherever it names none.
-func swapped(t *testing.T, module, pkg string) string {
+func swapped(t *testing.T, module, pkg string, changed []dependency) string {
 	t.Helper()
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -72,13 +81,16 @@ func swapped(t *testing.T, module, pkg string) string {
 		}
 		write(t, filepath.Join(temporary, to), string(text))
 	}
-	const ours = "github.com/flyball-dev/flyball"
+	const theirs, ours = "sigs.k8s.io/controller-runtime", "github.com/flyball-dev/flyball"
 	mod := filepath.Join(temporary, "flyball.mod")
 	command(t, module, "go", "mod", "edit",
-		"-require=sigs.k8s.io/controller-runtime@"+controllerRuntime, "-replace=sigs.k8s.io/controller-runtime="+patched(t),
+		"-require="+theirs+"@"+controllerRuntime, "-replace="+theirs+"="+patched(t, theirs, controllerRuntime, hooks),
 		"-require="+ours+"@v0.0.0", "-replace="+ours+"="+root,
 		"-require="+ours+"/interop/controllerruntime@v0.0.0",
 		"-replace="+ours+"/interop/controllerruntime="+filepath.Join(root, "interop", "controllerruntime"), mod)
+	for _, d := range changed {
+		command(t, module, "go", "mod", "edit", "-replace="+d.module+"="+patched(t, d.module, d.version, d.changes), mod)
+	}
 	command(t, module, "go", append(append([]string{"mod", "edit"}, sameKubernetes(t, module, mod)...), mod)...)
 
 	dir := filepath.Join(module, pkg)
@@ -114,29 +126,30 @@ func sameKubernetes(t *testing.T, module, mod string) (args []string) {
 	return args
 }
 
-// patched is a copy of controller-runtime with the hooks. It is made once for these hooks, at a path of its own: Go's cache knows
-// packages by their path.
-func patched(t *testing.T) string {
+// patched is a copy of a module with changes. It is made once for these changes, at a path of its own: Go's cache
+// knows packages by their path.
+func patched(t *testing.T, module, version string, changes []change) string {
 	t.Helper()
-	key := sha256.Sum256(fmt.Appendf(nil, "%q", hooks))
-	dir := filepath.Join(cache(t), fmt.Sprintf("controller-runtime-%s-%x", controllerRuntime, key[:8]))
+	key := sha256.Sum256(fmt.Appendf(nil, "%q", changes))
+	name := filepath.Base(strings.TrimSuffix(module, "/v2"))
+	dir := filepath.Join(cache(t), fmt.Sprintf("%s-%s-%x", name, version, key[:8]))
 	if _, err := os.Stat(dir); err == nil {
 		return dir
 	}
 	half := fmt.Sprintf("%s.%d", dir, os.Getpid())
-	if err := copyTree(half, source(t, "sigs.k8s.io/controller-runtime", controllerRuntime)); err != nil {
+	if err := copyTree(half, source(t, module, version)); err != nil {
 		t.Fatal(err)
 	}
-	for _, h := range hooks {
-		path := filepath.Join(half, h.file)
+	for _, c := range changes {
+		path := filepath.Join(half, c.file)
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := strings.Count(string(text), h.old); n != 1 {
-			t.Fatalf("%s has %q %d times: see what this version does", h.file, h.old, n)
+		if n := strings.Count(string(text), c.old); n != 1 {
+			t.Fatalf("%s has %q %d times: see what this version does", c.file, c.old, n)
 		}
-		write(t, path, strings.Replace(string(text), h.old, h.new, 1))
+		write(t, path, strings.Replace(string(text), c.old, c.new, 1))
 	}
 	if err := os.Rename(half, dir); err != nil {
 		t.Fatal(err)
