@@ -57,7 +57,7 @@ func (o *options) converge(c *cobra.Command, want func(context.Context, client.C
 	return errors.Join(ending(ctx, summary, failed), err)
 }
 
-// cutShort replaces an error that came after the timeout or a signal by that reason.
+// cutShort adds the reason to an error that came after the timeout or a signal.
 func cutShort(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err

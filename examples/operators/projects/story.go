@@ -30,8 +30,8 @@ import (
 	"github.com/flyball-dev/flyball/multicluster"
 )
 
-// story is an API server with Projects, a host of their control planes and the operator, all in this process, and somebody who plays
-// and prints.
+// story is an API server with Projects, a host of their control planes and the operator, all in this process, and the
+// means to change and print them.
 type story struct {
 	client.Client
 	*storyteller.Teller
@@ -70,7 +70,7 @@ func tell(ctx context.Context, out io.Writer) (err error) {
 	return s.Tell(ctx, "that one operator saw to in the API servers of four projects, as the service account of its manifests.", s.play, host, s.op.Run)
 }
 
-// wait asks until it is so.
+// wait polls until so returns true.
 func (s *story) wait(what string, so func() bool) error {
 	_, err := storyteller.Wait(s.ctx, what, func() (bool, string, error) { return so(), "", nil })
 	return err
@@ -114,7 +114,7 @@ func (s *story) gone(name string) error {
 	})
 }
 
-// in is a client of a project's control plane.
+// in returns a client of a project's control plane.
 func (s *story) in(name string) (client.Client, error) {
 	server := s.host.Server(name)
 	if server == nil {
@@ -237,5 +237,5 @@ func (s *story) anew() error {
 
 func (s *story) idle() error {
 	s.Say("Now there is nothing to do.")
-	return s.Idle(s.server.Audit(), 2*time.Second) // What was on the way arrives.
+	return s.Idle(s.server.Audit(), 2*time.Second) // until writes under way have arrived
 }

@@ -1,2 +1,2 @@
-// Package identity makes the random parts of new objects: UIDs and the ends of generated names.
+// Package identity generates the random parts of new objects: UIDs and the suffixes of generated names.
 package identity

@@ -17,13 +17,13 @@ const suffixAlphabet = "bcdfghjklmnpqrstvwxz2456789"
 
 const suffixLength = 5
 
-// Source makes identities.
+// Source generates identities.
 type Source struct {
 	mu  sync.Mutex
 	rnd *rand.Rand // nil: unpredictable
 }
 
-// New returns a source that draws from rnd, whose use it serialises; nil means unpredictable identities.
+// New returns a source that draws from rnd, whose use it serializes. Nil means unpredictable identities.
 func New(rnd rand.Source) *Source {
 	if rnd == nil {
 		return &Source{}
@@ -31,7 +31,7 @@ func New(rnd rand.Source) *Source {
 	return &Source{rnd: rand.New(rnd)}
 }
 
-// UID is a new random (version 4) UUID.
+// UID returns a new random (version 4) UUID.
 func (s *Source) UID() types.UID {
 	if s.rnd == nil {
 		return uuid.NewUUID()
@@ -55,7 +55,7 @@ func (s *Source) UID() types.UID {
 	return types.UID(out)
 }
 
-// Suffix is the random end of a generated name.
+// Suffix returns the random suffix of a generated name.
 func (s *Source) Suffix() string {
 	if s.rnd == nil {
 		return utilrand.String(suffixLength)

@@ -1,4 +1,5 @@
-// Package impersonation lets a user act as another: the headers of a request say as whom, and Roles say who may.
+// Package impersonation lets a user act as another. The headers of a request name the wanted user, and Roles decide
+// whether that is allowed.
 //
 //	Impersonate-User, -Group, -Uid, -Extra-* ─▶ the user that is wanted ─▶ the first mode that allows it ─▶ the user that acts
 package impersonation

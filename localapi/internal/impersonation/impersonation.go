@@ -15,8 +15,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/rbac"
 )
 
-// Impersonate returns the user as whom a request is to be answered that u sends with this header. ok is false if u
-// comes as u. a is what the request asks for: who may impersonate a user may be limited to that.
+// Impersonate returns the user that u acts as in a request with this header. ok is false if the header asks for no
+// impersonation. a is what the request asks for, because the permission to impersonate may be limited to that.
 //
 // Errors: BadRequest; Forbidden, with what was missing in the first of the modes that are for such a user.
 //
@@ -43,8 +43,8 @@ func Impersonate(z *rbac.Authorizer, u auth.User, h http.Header, a rbac.Attribut
 	return auth.User{}, false, first
 }
 
-// wantedUser reads the headers. Their names need not be in the canonical form: inside the process nobody has brought
-// them into it.
+// wantedUser reads the headers. Their names may not be in canonical form, because requests inside the process do not
+// pass a parser.
 func wantedUser(h http.Header) (u auth.User, ok bool, err error) {
 	const prefix = "Impersonate-"
 	asked := false
@@ -75,7 +75,7 @@ func wantedUser(h http.Header) (u auth.User, ok bool, err error) {
 	return u, u.Name != "", nil
 }
 
-// withExtra adds values under a key as it stands in the name of a header: in any case, and escaped.
+// withExtra adds values under a key as it appears in the name of a header: in any case, and escaped.
 func withExtra(extra map[string][]string, key string, values []string) map[string][]string {
 	if len(values) == 0 {
 		return extra

@@ -16,9 +16,10 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/rbac"
 )
 
-// mode is a way to allow an impersonation. A constrained one, which has a name, asks for two things: the verb
-// "impersonate:NAME" on the parts of the wanted user, and "impersonate-on:NAME:VERB" on what the request is about. The
-// last, which is older, asks for the verb "impersonate" on the parts of the user and lets it be used for everything.
+// mode is a way to allow an impersonation. A constrained mode, which has a name, requires two permissions: the verb
+// "impersonate:NAME" on the parts of the wanted user, and "impersonate-on:NAME:VERB" on the object of the request. The
+// last mode, which is older, requires only the verb "impersonate" on the parts of the user, and then allows every
+// request.
 type mode struct {
 	name  string
 	isFor func(requestor, wanted auth.User) bool
@@ -50,10 +51,10 @@ var modes = []mode{
 	{"", func(_, _ auth.User) bool { return true }},
 }
 
-// nodeNameKey is where the token of a pod's service account says on which node the pod runs.
+// nodeNameKey is the extra value that names the node of a pod. The token of a pod's service account has it.
 const nodeNameKey = "authentication.kubernetes.io/node-name"
 
-// nodeOf returns the node that is the user of that name.
+// nodeOf returns the node whose user has that name.
 func nodeOf(user string) (node string, ok bool) {
 	node, ok = strings.CutPrefix(user, "system:node:")
 	return node, ok && len(apivalidation.NameIsDNSSubdomain(node, false)) == 0
@@ -61,7 +62,7 @@ func nodeOf(user string) (node string, ok bool) {
 
 func onlyNamed(u auth.User) bool { return u.UID == "" && len(u.Groups) == 0 && len(u.Extra) == 0 }
 
-// many is the number of groups, or of extra values, from which on a constrained mode first asks for all at once.
+// many is the number of groups or extra values from which a constrained mode first asks for all at once.
 const many = 4
 
 // check is one attempt.
@@ -73,7 +74,7 @@ type check struct {
 
 func (c *check) constrained() bool { return c.mode.name != "" }
 
-// allows returns the user that the requestor becomes. Errors: Forbidden.
+// allows returns the resulting user. Errors: Forbidden.
 func (c *check) allows(wanted auth.User, a rbac.Attributes) (auth.User, error) {
 	if c.constrained() {
 		a.Verb = "impersonate-on:" + c.mode.name + ":" + a.Verb
@@ -103,7 +104,7 @@ func (c *check) allows(wanted auth.User, a rbac.Attributes) (auth.User, error) {
 	return as.Grouped(), nil
 }
 
-// part is a part of a user, as a resource.
+// part returns a part of a user as a resource.
 func (c *check) part(resource, name string) rbac.Attributes {
 	a := rbac.Attributes{Verb: "impersonate", Group: authenticationv1.GroupName, Resource: resource, Name: name}
 	if c.constrained() {
@@ -116,7 +117,7 @@ func (c *check) part(resource, name string) rbac.Attributes {
 
 func (c *check) ask(a rbac.Attributes) error { return c.authorizer.Check(c.requestor, a) }
 
-// name asks for the user's name, and returns the groups that follow from it.
+// name checks the user's name, and returns the groups that follow from it.
 func (c *check) name(wanted auth.User) (groups []string, err error) {
 	a := c.part("users", wanted.Name)
 	node, isNode := nodeOf(wanted.Name)
@@ -127,7 +128,7 @@ func (c *check) name(wanted auth.User) (groups []string, err error) {
 		a.Resource, a.Name = "nodes", node
 		groups = []string{"system:nodes"}
 		if c.mode.name == "associated-node" {
-			a.Name = "*" // the mode is for whatever node the requestor is on
+			a.Name = "*" // the mode is for the node that the requestor runs on, whichever that is
 		}
 	}
 	return groups, c.ask(a)
@@ -155,7 +156,7 @@ func (c *check) groups(groups []string) error {
 	return nil
 }
 
-// extra asks for each value. (The real server does it in the order of a map: by chance.)
+// extra checks each value. (The real server checks them in the random order of a map.)
 func (c *check) extra(extra map[string][]string) error {
 	values := 0
 	for _, v := range extra {

@@ -58,7 +58,7 @@ type mediaType struct {
 	Schema *schema `json:"schema"`
 }
 
-// info is what all documents say of themselves.
+// info is the info section of all documents.
 var info = map[string]string{"title": "Kubernetes", "version": "v1.37.2+flyball"}
 
 func newDocument(gv runtimeschema.GroupVersion, definitions []*resource.Definition) *document {
@@ -174,7 +174,8 @@ func (d *document) addCustom(def *resource.Definition) (ref, list *schema) {
 	return ref, &schema{Ref: schemaPrefix + listName}
 }
 
-// operation describes a verb of a resource; body is what it takes (nil: nothing), answer what it gives (nil: a Status).
+// operation describes a verb of a resource. body is the schema of the request (nil: none), answer that of the response
+// (nil: a Status).
 func (d *document) operation(action string, kind runtimeschema.GroupVersionKind, answer, body *schema, of string) *operation {
 	op := &operation{
 		OperationID: action + kind.Version + kind.Kind + of, Action: action,

@@ -17,15 +17,15 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
-// Handler serves /openapi/v3, the documents below it, and /openapi/v2. They are built when somebody asks for one.
+// Handler serves /openapi/v3, the documents below it, and /openapi/v2. A document is built on first request.
 type Handler struct {
-	// fixed are the documents of the types that are always there, custom those of the others.
+	// fixed are the documents of the types that are always served, custom those of the others.
 	fixed, custom func() *documents
 
 	v2 func() encodedV2
 }
 
-// documents are some documents of version 3: as values, and encoded, by path.
+// documents holds documents of version 3, as values and encoded, by path.
 type documents struct {
 	all    []*document
 	byPath map[string]served
@@ -48,8 +48,8 @@ func New(definitions []*resource.Definition) *Handler {
 	return newHandler(fixed, func() *documents { return &documents{} })
 }
 
-// With returns a handler for h's types and others of group versions of their own. What h has built it does not build
-// again.
+// With returns a handler for h's types and others, which have group versions of their own. It reuses the documents that
+// h has built.
 func (h *Handler) With(definitions []*resource.Definition) *Handler {
 	return newHandler(h.fixed, sync.OnceValue(func() *documents { return build(definitions) }))
 }
@@ -70,7 +70,7 @@ func build(definitions []*resource.Definition) *documents {
 		doc := newDocument(d.GroupVersion, definitions)
 		body, err := json.Marshal(doc)
 		if err != nil {
-			continue // a schema that is no JSON cannot be told
+			continue // a schema that is not JSON cannot be published
 		}
 		all.all = append(all.all, doc)
 		all.byPath[path] = newServed(body)
@@ -78,7 +78,7 @@ func build(definitions []*resource.Definition) *documents {
 	return all
 }
 
-// pathOf is where a group version's resources are served, without the first slash.
+// pathOf returns the path of a group version's resources, without the leading slash.
 func pathOf(gv runtimeschema.GroupVersion) string {
 	if gv.Group == "" {
 		return "api/" + gv.Version
@@ -106,8 +106,8 @@ func (h *Handler) ServeRoot(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(body)
 }
 
-// ServeDocument answers /openapi/v3/{path} with one document. A request for a hash that is not the document's is sent to
-// the one that is, so that what a client has cached under a hash is always what it was.
+// ServeDocument answers /openapi/v3/{path} with one document. A request with an outdated hash is redirected to the
+// current one, so that what a client has cached under a hash never changes.
 //
 // Source: k8s.io/kube-openapi pkg/handler3/handler.go HandleGroupVersion.
 func (h *Handler) ServeDocument(w http.ResponseWriter, r *http.Request) {

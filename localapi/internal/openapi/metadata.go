@@ -10,16 +10,17 @@ import (
 
 var objectMeta = reflect.TypeFor[metav1.ObjectMeta]()
 
-// ObjectMetaRef refers to the schema of metadata, which all documents have.
+// ObjectMetaRef is the reference to the schema of metadata, which all documents have.
 var ObjectMetaRef = schemaPrefix + modelName(objectMeta)
 
-// MetadataSchemas are the schema of metadata and those that it refers to, by name. The map is the caller's.
+// MetadataSchemas returns the schema of metadata and those that it refers to, by name. The caller owns the map.
 func MetadataSchemas() map[string]*spec.Schema {
 	_, all := Schemas(objectMeta)
 	return all
 }
 
-// Schemas are the schema of a Go type, with its name, and those that it refers to, by name. The map is the caller's.
+// Schemas returns the name of the schema of a Go type, and that schema with those that it refers to, by name. The
+// caller owns the map.
 func Schemas(t reflect.Type) (name string, all map[string]*spec.Schema) {
 	types := components{}
 	name = types.add(t)
@@ -27,11 +28,11 @@ func Schemas(t reflect.Type) (name string, all map[string]*spec.Schema) {
 	for name, s := range types {
 		text, err := json.Marshal(s)
 		if err != nil {
-			panic(err) // plain structs of strings
+			panic(err) // cannot fail: plain structs of strings
 		}
 		converted := &spec.Schema{}
 		if err := json.Unmarshal(text, converted); err != nil {
-			panic(err) // a schema is a schema
+			panic(err) // cannot fail: both are schemas
 		}
 		all[name] = converted
 	}

@@ -47,7 +47,7 @@ type (
 	severalTyper interface{ OpenAPIV3OneOfTypes() []string }
 )
 
-// modelName is the name of a type's schema.
+// modelName returns the name of a type's schema.
 func modelName(t reflect.Type) string {
 	if n, ok := reflect.Zero(t).Interface().(modelNamer); ok {
 		return n.OpenAPIModelName()
@@ -96,7 +96,7 @@ func (c components) of(t reflect.Type) *schema {
 	return &schema{} // an interface: anything
 }
 
-// scalar is the schema of a type that says itself how it looks in JSON.
+// scalar returns the schema of a type that defines its own JSON form.
 func scalar(t schemaTyper) *schema {
 	types, s := t.OpenAPISchemaType(), &schema{Format: t.OpenAPISchemaFormat()}
 	if several, ok := t.(severalTyper); ok {
@@ -153,7 +153,7 @@ func (c components) addFields(s *schema, t reflect.Type, docs map[string]string)
 	}
 }
 
-// field is the schema of a struct's field, with what its tags say about patching it.
+// field returns the schema of a struct's field. Its tags define how it is patched.
 func (c components) field(f reflect.StructField, doc string) *schema {
 	s := c.of(f.Type)
 	if s.Ref != "" { // siblings of a reference are ignored by definition

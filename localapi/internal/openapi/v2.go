@@ -11,15 +11,15 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// The document of OpenAPI v2 tells of all types at once. Clients that cannot find a type in version 3, or do not know
-// that version, read it: in protobuf, or in JSON.
+// The document of OpenAPI v2 describes all types at once. Clients that do not find a type in version 3, or do not know
+// that version, read it, in protobuf or in JSON.
 
 const (
 	protobufV2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 	prefixV2   = "#/definitions/"
 )
 
-// documentV2 says the same as some documents of version 3.
+// documentV2 returns the content of some documents of version 3 as one document of version 2.
 //
 // Source: k8s.io/kube-openapi pkg/builder.
 func documentV2(documents []*document) (map[string]any, error) {
@@ -47,7 +47,7 @@ func documentV2(documents []*document) (map[string]any, error) {
 	return map[string]any{"swagger": "2.0", "info": info, "paths": paths, "definitions": definitions}, nil
 }
 
-// treeOf is a schema as decoded JSON.
+// treeOf returns a schema as decoded JSON.
 func treeOf(s any) (map[string]any, error) {
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -65,7 +65,7 @@ var keywordsV2 = []string{
 	"uniqueItems",
 }
 
-// schemaV2 is a schema in version 2. What that cannot express is left out: the schema then allows more.
+// schemaV2 returns a schema in version 2. It leaves out what version 2 cannot express: the schema then allows more.
 func schemaV2(s map[string]any) map[string]any {
 	out := map[string]any{}
 	for key, value := range s {

@@ -6,17 +6,17 @@ import (
 	"sort"
 )
 
-// chunkSize bounds a chunk: inserting moves at most that many entries, copying a shared chunk costs as many.
+// chunkSize bounds a chunk. An insert moves at most that many entries, and the copy of a shared chunk costs as much.
 const chunkSize = 256
 
-// Map is a sorted map. The zero value is empty and ready. It is not safe for concurrent use; a snapshot is a Map of
-// its own that may be used concurrently with the map it came from.
+// Map is a sorted map. The zero value is empty and ready to use. It is not safe for concurrent use. A snapshot is a Map
+// of its own, which may be used concurrently with the map it came from.
 type Map[V any] struct {
 	chunks []*chunk[V] // Invariant: none is empty; keys ascend within and across chunks
 	size   int
 
-	// owner marks the chunks that only this map references. A snapshot takes a new mark from both sides, so that
-	// both see every existing chunk as shared.
+	// owner marks the chunks that only this map references. A snapshot gives both maps a new mark, so that both see
+	// every existing chunk as shared.
 	owner *mark
 
 	// sharedList is true while a snapshot may read the same backing array of chunks.
@@ -31,7 +31,7 @@ type chunk[V any] struct {
 	values []V
 }
 
-// Len is the number of keys.
+// Len returns the number of keys.
 func (m *Map[V]) Len() int { return m.size }
 
 // Get returns the value of key.

@@ -1,2 +1,2 @@
-// Package ranges hands out cluster IPs and node ports.
+// Package ranges allocates cluster IPs and node ports.
 package ranges

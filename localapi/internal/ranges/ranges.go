@@ -18,13 +18,13 @@ var (
 	firstPort, lastPort int32 = 30000, 32767
 )
 
-// reserved is the number of addresses at the start of a range that are only given to those who name them: the network's own,
-// and the low ones that clusters give to the API server and DNS.
+// reserved is the number of addresses at the start of a range that are given only on request: that of the network
+// itself, and the low ones that clusters give to the API server and DNS.
 const reserved = 16
 
 var errTaken = errors.New("provided IP is already allocated")
 
-// Allocator is a [resource.Allocator]. It hands out the lowest free value, so that a run is like the one before.
+// Allocator is a [resource.Allocator]. It returns the lowest free value, so that runs are repeatable.
 type Allocator struct {
 	mu    sync.Mutex
 	ips   map[netip.Addr]bool

@@ -14,14 +14,14 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Definition is everything the server has to know about one resource of one API version.
+// Definition describes one resource of one API version to the server.
 //
-// Only the naming fields, New and NewList are required; a nil function means "nothing special for this type".
-// Functions get objects that they own for the length of the call and may change them unless stated otherwise; "old"
-// objects are shared with readers and must not be changed. Functions may be called concurrently for different
+// Only the naming fields, New and NewList are required. A nil function means that the type needs nothing special.
+// Functions own the objects that they get for the length of the call, and may change them unless stated otherwise.
+// "Old" objects are shared with readers and must not be changed. Functions may be called concurrently for different
 // objects, keep no state, and never block: they run inside a write.
 type Definition struct {
-	// GroupVersion and Kind name the type ("apps/v1", "Deployment"); Plural is the resource name in URLs and
+	// GroupVersion and Kind name the type ("apps/v1", "Deployment"). Plural is the resource's name in URLs, and
 	// Singular the lower-case kind. ShortNames and Categories are for discovery ("deploy"; "all").
 	GroupVersion         schema.GroupVersion
 	Kind                 string
@@ -40,29 +40,31 @@ type Definition struct {
 	NeedsResourceVersion bool                       // PUT without metadata.resourceVersion is refused (Lease, custom resources)
 	Terminating          bool                       // nothing new may be created (custom resources of a definition being deleted)
 
-	// Versions are all versions of a kind without a Go type: they differ in apiVersion only, and are stored in that of
-	// StorageVersion. Both are empty for a type that has but this version.
+	// Versions are all versions of a kind without a Go type. They differ only in apiVersion, and are stored in
+	// StorageVersion. Both fields are empty for a type with only one version.
 	Versions       []string
 	StorageVersion string
 
-	// Family is set for a type with a Go type that is served as several kinds; nil for all others.
+	// Family is set for a type with a Go type that is served as several kinds, and nil for all others.
 	Family *Family
 
-	// Coerce brings an object without a Go type into the shape of its schema, as decoding does for the others, and
-	// returns the paths of the fields that it dropped. It runs before Default. Errors: it cannot be.
+	// Coerce makes an object without a Go type conform to its schema, as decoding does for other objects, and returns
+	// the paths of the fields that it dropped. It runs before Default. It fails if the object cannot be made to
+	// conform.
 	Coerce func(obj runtime.Object) (unknown []string, err error)
 
-	// OpenAPI is the name and the schema of the type in OpenAPI documents. Nil: they follow from the Go type.
+	// OpenAPI returns the name and the schema of the type in OpenAPI documents. Nil means that they are derived from
+	// the Go type.
 	OpenAPI func() (name string, s *spec.Schema)
 
 	// Deprecation, if not empty, is sent as a Warning header with every answer of the type.
 	Deprecation string
 
-	// NoDeleteCollection takes the verb deletecollection from the type (Namespace).
+	// NoDeleteCollection means that the type does not have the verb deletecollection (Namespace).
 	NoDeleteCollection bool
 
-	// ValidateName is the type's rule for metadata.name; prefix is true while a generateName is checked. Nil means
-	// a DNS-1123 subdomain.
+	// ValidateName is the type's rule for metadata.name. prefix is true for a generateName. Nil means a DNS-1123
+	// subdomain.
 	ValidateName func(name string, prefix bool) []string
 
 	// Default fills in API defaults. It runs on every object that a client sends, before anything else sees it, and
@@ -72,34 +74,35 @@ type Definition struct {
 	// PrepareCreate clears what a client may not set (status) and sets what the server owns (generation 1).
 	PrepareCreate func(ctx context.Context, obj runtime.Object)
 
-	// PrepareUpdate carries over from old what a write to the main resource may not change (status) and bumps
-	// metadata.generation when the desired state differs.
+	// PrepareUpdate copies from old what a write to the main resource may not change (status), and increments
+	// metadata.generation if the desired state differs.
 	PrepareUpdate func(ctx context.Context, obj, old runtime.Object)
 
-	// PrepareStatusUpdate carries over from old what a write to the status subresource may not change (spec, and
-	// the parts of the metadata that the real strategy protects).
+	// PrepareStatusUpdate copies from old what a write to the status subresource may not change (spec, and the parts of
+	// the metadata that the real strategy protects).
 	PrepareStatusUpdate func(ctx context.Context, obj, old runtime.Object)
 
-	// StatusResets are the fields, beside spec, that a write to the status subresource resets, and so cannot own.
+	// StatusResets are the fields, besides spec, that a write to the status subresource resets, and so cannot own.
 	StatusResets []fieldpath.Path
 
-	// Validate judges a whole object, ValidateCreate in addition a new one; ValidateUpdate only the transition from old (immutable fields), in addition
-	// to Validate. ValidateStatusUpdate alone judges a status write. None of them changes its arguments. The
-	// metadata rules that all types share are the server's.
+	// Validate validates a whole object, and ValidateCreate in addition a new one. ValidateUpdate validates only the
+	// transition from old (immutable fields), in addition to Validate. ValidateStatusUpdate alone validates a status
+	// write. None of them changes its arguments. The server validates the metadata that all types share.
 	Validate             func(obj runtime.Object) field.ErrorList
 	ValidateCreate       func(obj runtime.Object) field.ErrorList
 	ValidateUpdate       func(obj, old runtime.Object) field.ErrorList
 	ValidateStatusUpdate func(obj, old runtime.Object) field.ErrorList
 
-	// Warnings are sent to the client as Warning headers; old is nil on create.
+	// Warnings are sent to the client as Warning headers. old is nil for a create.
 	Warnings func(obj, old runtime.Object) []string
 
 	// DeleteWarnings are sent to a client that deletes with these options.
 	DeleteWarnings func(o *metav1.DeleteOptions) []string
 
-	// Grace makes deletion graceful: it is the number of seconds that a delete leaves the object, with
-	// metadata.deletionTimestamp set, for somebody (a kubelet) to remove it by a second delete with grace 0. 0 marks the object, so
-	// that watchers see the mark, and removes it at once. A nil Grace removes without a mark. o is never nil.
+	// Grace makes deletion graceful. It returns for how many seconds a delete leaves the object, with
+	// metadata.deletionTimestamp set, so that another client (a kubelet) can remove it by a second delete with grace 0.
+	// 0 marks the object, so that watchers see the mark, and removes it at once. A nil Grace removes without a mark. o
+	// is never nil.
 	//
 	// Source: k8s.io/apiserver pkg/registry/rest RESTGracefulDeleteStrategy.
 	Grace func(obj runtime.Object, o *metav1.DeleteOptions) int64
@@ -107,33 +110,34 @@ type Definition struct {
 	// PrepareDelete runs once, when deletionTimestamp is first set (a Namespace becomes Terminating).
 	PrepareDelete func(ctx context.Context, obj runtime.Object)
 
-	// Finalizing reports reasons of the type's own, beside metadata.finalizers, for which a deleted object stays
-	// (a Namespace's spec.finalizers).
+	// Finalizing reports whether the type has reasons of its own, besides metadata.finalizers, for which a deleted
+	// object stays (a Namespace's spec.finalizers).
 	Finalizing func(obj runtime.Object) bool
 
-	// DeletionFinalizer, if not empty, is added by the first delete, so that the object stays until somebody has cleaned
-	// up behind it (a CustomResourceDefinition).
+	// DeletionFinalizer, if not empty, is added by the first delete, so that the object stays until the cleanup is done
+	// (a CustomResourceDefinition).
 	DeletionFinalizer string
 
-	// Fields are the selectable fields beyond metadata.name and metadata.namespace. Every selectable field must be
-	// present, with its empty value if unset: a field selector on a name that is missing is a bad request.
+	// Fields returns the selectable fields besides metadata.name and metadata.namespace. Every selectable field must be
+	// present, with its empty value if unset: a field selector with a missing name is a bad request.
 	Fields func(obj runtime.Object) fields.Set
 
 	// Review makes the type a question: a create is answered with what Review returns, and nothing is stored or read.
-	// The user who asks is in the context (package auth).
+	// The user that asks is in the context (package auth).
 	Review func(ctx context.Context, obj runtime.Object) (runtime.Object, error)
 
-	// Row are the cells of obj, in the order of Columns. Nil Columns print name and creation time.
+	// Row returns the cells of obj, in the order of Columns. If Columns is nil, name and creation time are printed.
 	Row func(obj runtime.Object, now time.Time) []any
 
-	// RowConditions say what a printer should know of obj beside its cells: that it has completed (kubectl dims such rows).
+	// RowConditions returns what a printer should know of obj besides its cells: that it has completed (kubectl dims
+	// such rows).
 	RowConditions func(obj runtime.Object) []metav1.TableRowCondition
 
-	// Allocate reserves values that must be unique in the cluster and writes them into obj: old is nil on create; obj
-	// is nil when old was removed. The server calls done once: with true after the write was stored (free what only
-	// old held), with false when it was not (free what was reserved now). done may be nil. A dry run always ends
-	// with false. When a server starts on existing storage, it calls Allocate with every stored object as obj and a
-	// nil old, so values already set must be reserved as they are.
+	// Allocate reserves values that must be unique in the cluster and writes them into obj. old is nil for a create;
+	// obj is nil when old was removed. The server calls done once: with true after the write was stored (free what only
+	// old held), with false if it was not (free what was reserved now). done may be nil. A dry run always ends with
+	// false. When a server starts on existing storage, it calls Allocate with every stored object as obj and a nil old,
+	// so values already set must be reserved as they are.
 	Allocate func(ctx context.Context, a Allocator, obj, old runtime.Object) (done func(stored bool), err error)
 
 	// Types converts objects to typed values for field management. Nil means the built-in types' converter, which
@@ -143,69 +147,70 @@ type Definition struct {
 
 // Subresource is a resource below an object, other than status: scale, binding, eviction, log.
 type Subresource struct {
-	// Kind is the type of the body and, for get, update and patch, of the answer (autoscaling/v1 Scale).
+	// Kind is the type of the request body and, for get, update and patch, of the answer (autoscaling/v1 Scale).
 	Kind schema.GroupVersionKind
 
-	// New makes the empty value of that type.
+	// New returns the empty value of that type.
 	New func() runtime.Object
 
-	// Verbs are those of discovery: get, update, patch (all need Project; the last two Merge) or create. With Connect: any.
+	// Verbs are the verbs for discovery: get, update, patch (all need Project; the last two need Merge) or create. With
+	// Connect, all verbs are allowed.
 	Verbs []string
 
-	// Project returns the subresource's view of obj, which it may not change. A subresource that this server cannot
-	// serve (log) returns an API status error here.
+	// Project returns the subresource's view of obj, which it may not change. If this server cannot serve the
+	// subresource (log), it returns an API status error.
 	Project func(ctx context.Context, obj runtime.Object) (runtime.Object, error)
 
-	// Merge writes the client's view, sub, into obj, which the server then stores. For a create it is the action
-	// (binding sets spec.nodeName), and the client is answered with a success Status. It bumps metadata.generation
-	// itself where the real server does (scale). Errors are API status errors.
+	// Merge writes the client's view, sub, into obj, which the server then stores. For a create it performs the action
+	// (binding sets spec.nodeName), and the answer is a success Status. It increments metadata.generation itself where
+	// the real server does (scale). Errors are API status errors.
 	Merge func(ctx context.Context, obj, sub runtime.Object) error
 
-	// Unmanaged keeps a write out of the managed fields (binding). Owns, if not nil, is which fields a write can own.
-	// Replicas is set for a scale: the field of the object that the view's spec.replicas stands for. Who owns the one
-	// owns the other.
+	// Unmanaged keeps a write out of the managed fields (binding). Owns, if not nil, selects the fields that a write
+	// can own. Replicas is set for a scale: it is the object's field that the view's spec.replicas stands for. The
+	// owners of the one own the other.
 	Unmanaged bool
 	Owns      fieldpath.Filter
 	Replicas  fieldpath.Path
 
-	// Connect makes the subresource a connection to what an object stands for (exec, proxy). There
-	// is nothing to connect to here: every request for an object that there is is answered with the API status error that
-	// Connect returns. Such a subresource has nothing else.
+	// Connect makes the subresource a connection (exec, proxy). There is nothing to connect to here: a request for an
+	// existing object is answered with the API status error that Connect returns. Such a subresource sets no other
+	// function.
 	Connect func(obj runtime.Object) error
 
-	// Answer makes a create a question about an object, to which body is the request (token): what Answer returns is sent, and
-	// nothing is stored. Errors are API status errors.
+	// Answer makes a create a question about an object, with body as the request (token). The server sends what Answer
+	// returns, and stores nothing. Errors are API status errors.
 	Answer func(ctx context.Context, obj, body runtime.Object) (runtime.Object, error)
 
-	// Validate judges what Merge made of old, instead of the definition's Validate and ValidateUpdate: a binding sets
-	// a field that an update may not. Nil means those two.
+	// Validate validates what Merge made of old, in place of the definition's Validate and ValidateUpdate: a binding
+	// sets a field that an update may not set. Nil means those two.
 	Validate func(obj, old runtime.Object) field.ErrorList
 
-	// Delete makes a create a request to delete the object, with the options it returns (eviction). Merge, if there is one,
-	// marks the object before. again says that a conflict means no more than that the object has changed since it was looked
-	// at: Delete is then asked anew.
+	// Delete makes a create a request to delete the object, with the options that it returns (eviction). Merge, if set,
+	// marks the object first. again means that a conflict only shows that the object has changed since the decision:
+	// Delete is then called again.
 	Delete func(ctx context.Context, d Deletion) (o *metav1.DeleteOptions, again bool, err error)
 }
 
 // Deletion is a request to delete an object through a subresource.
 type Deletion struct {
 	Object runtime.Object // read-only
-	Body   runtime.Object // what the client sent; Delete may change it, and Merge gets it then
+	Body   runtime.Object // what the client sent; Delete may change it before Merge gets it
 	DryRun bool           // asked for in the query; the body may ask as well
 	Others Others
 }
 
-// Others are the server's objects of other types, for rules that have to look beyond the object at hand.
+// Others gives rules access to the server's objects of other types.
 type Others interface {
 	// List returns the objects of a namespace. They are read-only.
 	List(ctx context.Context, gvr schema.GroupVersionResource, namespace string) ([]runtime.Object, error)
 
-	// UpdateStatus changes the status of an object as the server itself. change gets a copy, and runs again when another write
-	// came in between. Errors: change's own, NotFound.
+	// UpdateStatus changes the status of an object as the server itself. change gets a copy, and runs again if another
+	// write came in between. Errors: change's own, NotFound.
 	UpdateStatus(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, change func(obj runtime.Object) error) error
 }
 
-// Allocator hands out values that are unique among the server's objects. Its methods may be called concurrently.
+// Allocator allocates values that are unique among the server's objects. Its methods may be called concurrently.
 type Allocator interface {
 	// IP reserves an address of the named range ("IPv4", "IPv6" for cluster IPs): want, or a free one if want is
 	// empty. Errors say that the address is taken, is outside the range, or that the range is exhausted.
@@ -217,12 +222,12 @@ type Allocator interface {
 	ReleasePort(portRange string, port int32)
 }
 
-// GroupVersionKind is the type's full kind.
+// GroupVersionKind returns the type's full kind.
 func (d *Definition) GroupVersionKind() schema.GroupVersionKind {
 	return d.GroupVersion.WithKind(d.Kind)
 }
 
-// ListGroupVersionKind is the full kind of lists of the type.
+// ListGroupVersionKind returns the full kind of lists of the type.
 func (d *Definition) ListGroupVersionKind() schema.GroupVersionKind {
 	if d.ListKind != "" {
 		return d.GroupVersion.WithKind(d.ListKind)
@@ -230,17 +235,18 @@ func (d *Definition) ListGroupVersionKind() schema.GroupVersionKind {
 	return d.GroupVersion.WithKind(d.Kind + "List")
 }
 
-// GroupVersionResource is the type's full resource name.
+// GroupVersionResource returns the type's full resource name.
 func (d *Definition) GroupVersionResource() schema.GroupVersionResource {
 	return d.GroupVersion.WithResource(d.Plural)
 }
 
-// GroupResource is the type's resource name without a version, as errors print it: that of the request.
+// GroupResource returns the type's resource name without a version, as errors print it: that of the request.
 func (d *Definition) GroupResource() schema.GroupResource {
 	return schema.GroupResource{Group: d.GroupVersion.Group, Resource: d.Plural}
 }
 
-// GroupKind is the type's kind without a version, as errors print it: all members of a family have that of the first.
+// GroupKind returns the type's kind without a version, as errors print it. All members of a family have that of the
+// first.
 func (d *Definition) GroupKind() schema.GroupKind {
 	if d.Family != nil {
 		return d.Family.Stored().Kind.GroupKind()

@@ -16,15 +16,15 @@ type Member struct {
 	Kind schema.GroupVersionKind
 	New  func() runtime.Object
 
-	// ToFirst converts an object of the kind to one of the first member, FromFirst the other way round. The result may
-	// share parts with the argument. Both are nil in the first member.
+	// ToFirst converts an object of the kind to one of the first member, and FromFirst the other way round. The result
+	// may share parts with the argument. Both are nil in the first member.
 	ToFirst, FromFirst func(runtime.Object) runtime.Object
 }
 
-// Stored is the member as which objects are stored.
+// Stored returns the member as which objects are stored.
 func (f *Family) Stored() Member { return f.Members[0] }
 
-// Member finds a member by its kind.
+// Member returns the member of a kind.
 func (f *Family) Member(kind schema.GroupVersionKind) (m Member, ok bool) {
 	for _, m := range f.Members {
 		if m.Kind == kind {
@@ -34,7 +34,8 @@ func (f *Family) Member(kind schema.GroupVersionKind) (m Member, ok bool) {
 	return Member{}, false
 }
 
-// Convert returns obj, whose kind must be set, as an object of another member. ok is false if one of the kinds is none.
+// Convert returns obj, whose kind must be set, as an object of another member. ok is false if one of the kinds is not a
+// member.
 func (f *Family) Convert(obj runtime.Object, kind schema.GroupVersionKind) (converted runtime.Object, ok bool) {
 	from, known := f.Member(obj.GetObjectKind().GroupVersionKind())
 	to, wanted := f.Member(kind)

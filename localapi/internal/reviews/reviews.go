@@ -25,14 +25,14 @@ type Reviewer struct {
 	// Authorizer decides; nil allows everything.
 	Authorizer *rbac.Authorizer
 
-	// Tokens are the bearer tokens that are known.
+	// Tokens are the known bearer tokens.
 	Tokens map[string]auth.User
 
-	// Issuer knows the tokens that the server has issued itself.
+	// Issuer verifies the tokens that the server has issued itself.
 	Issuer *tokens.Issuer
 }
 
-// Definitions are the types of reviews.
+// Definitions returns the types of reviews.
 func (v *Reviewer) Definitions() []*resource.Definition {
 	authn, authz := authenticationv1.SchemeGroupVersion, authorizationv1.SchemeGroupVersion
 	return []*resource.Definition{
@@ -55,7 +55,7 @@ func review[T any, P interface {
 	return &resource.Definition{
 		GroupVersion: gv, Kind: kind, Plural: singular + "s", Singular: singular, Namespaced: namespaced,
 		New:     func() runtime.Object { return P(new(T)) },
-		NewList: func() runtime.Object { return &metav1.List{} }, // there is none
+		NewList: func() runtime.Object { return &metav1.List{} }, // reviews are never listed
 		Review: func(ctx context.Context, obj runtime.Object) (runtime.Object, error) {
 			return answer(ctx, obj.(P))
 		},
@@ -149,7 +149,7 @@ func (v *Reviewer) local(_ context.Context, r *authorizationv1.LocalSubjectAcces
 	return r, nil
 }
 
-// invalid is the refusal of a review; the real server has forgotten its kind by then.
+// invalid returns the error for an invalid review. Like the real server's, it does not name the kind.
 func invalid(errs field.ErrorList) error {
 	return apierrors.NewInvalid(schema.GroupKind{Group: authorizationv1.GroupName}, "", errs)
 }

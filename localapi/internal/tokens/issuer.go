@@ -23,15 +23,15 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
-// Audience is whom a token is for unless the request says otherwise: this server. It is the issuer too.
+// Audience is the audience of a token unless the request names another: this server. It is also the issuer.
 const Audience = "https://kubernetes.default.svc.cluster.local"
 
 // Issuer signs tokens. Its methods may be called concurrently.
 type Issuer struct {
-	// Object finds an object of the core group by its resource, namespace and name. Errors: NotFound.
+	// Object returns an object of the core group by its resource, namespace and name. Errors: NotFound.
 	Object func(resource, namespace, name string) (metav1.Object, error)
 
-	// ID makes the identity of a token.
+	// ID generates the identity of a token.
 	ID func() types.UID
 
 	once sync.Once
@@ -39,7 +39,7 @@ type Issuer struct {
 	err  error
 }
 
-// signingKey is made when it is first needed: most servers never sign anything.
+// signingKey generates the key when it is first needed: most servers never sign anything.
 func (i *Issuer) signingKey() (ed25519.PrivateKey, error) {
 	i.once.Do(func() { _, i.key, i.err = ed25519.GenerateKey(nil) })
 	return i.key, i.err
@@ -97,7 +97,7 @@ func (i *Issuer) issue(account *corev1.ServiceAccount, r *authenticationv1.Token
 	return r, err
 }
 
-// matches compares what a request says of its service account with what that is.
+// matches compares the service account that a request describes with the stored one.
 func matches(account *corev1.ServiceAccount, r *authenticationv1.TokenRequest) error {
 	path := field.NewPath("metadata")
 	var errs field.ErrorList
@@ -129,7 +129,7 @@ func validate(spec *authenticationv1.TokenRequestSpec) field.ErrorList {
 	return nil
 }
 
-// bind is what a token is bound to: the service account, and the object that the request names.
+// bind returns what a token is bound to: the service account, and the object that the request names.
 func (i *Issuer) bind(account *corev1.ServiceAccount, to *authenticationv1.BoundObjectReference) (about, error) {
 	a := about{Namespace: account.Namespace, ServiceAccount: ref{account.Name, account.UID}}
 	if to == nil {
@@ -168,7 +168,7 @@ func (i *Issuer) bind(account *corev1.ServiceAccount, to *authenticationv1.Bound
 	return a, nil
 }
 
-// nodeOf is the node of a pod, if it has one; without its identity, if that is not known.
+// nodeOf returns the node of a pod, or nil if it has none. The node has no UID if that is not known.
 func (i *Issuer) nodeOf(pod *corev1.Pod) *ref {
 	if pod.Spec.NodeName == "" {
 		return nil
@@ -180,8 +180,8 @@ func (i *Issuer) nodeOf(pod *corev1.Pod) *ref {
 	return n
 }
 
-// User is whose token it is, and which of the audiences it is for. ok is false for a token that this server has not
-// issued. Errors: what makes a token of its own worthless.
+// User returns the user of a token, and which of the audiences the token is for. ok is false for a token that this
+// server has not issued. Errors: the reason why a token of this server is invalid.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/serviceaccount/claims.go Validate, jwt.go.
 func (i *Issuer) User(token string, audiences []string) (u auth.User, meant []string, ok bool, err error) {
@@ -210,7 +210,7 @@ func (i *Issuer) User(token string, audiences []string) (u auth.User, meant []st
 	return user(&c), meant, true, nil
 }
 
-// stillThere reports as an error which of the objects that a token is bound to is gone.
+// stillThere returns an error if an object that a token is bound to is gone.
 func (i *Issuer) stillThere(a *about) error {
 	type part struct {
 		resource, namespace string
@@ -221,7 +221,7 @@ func (i *Issuer) stillThere(a *about) error {
 		{"secrets", a.Namespace, a.Secret},
 		{"pods", a.Namespace, a.Pod},
 	}
-	if a.Pod == nil { // of a pod's token, the node is only told
+	if a.Pod == nil { // in a pod's token, the node is only informative
 		bound = append(bound, part{"nodes", "", a.Node})
 	}
 	for _, b := range bound {
@@ -236,7 +236,7 @@ func (i *Issuer) stillThere(a *about) error {
 	return nil
 }
 
-// user is the service account of a token, with what the token says of where it is used.
+// user returns the service account of a token, with the token's information about where it is used.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/authentication/serviceaccount/util.go UserInfo.
 func user(c *claims) auth.User {

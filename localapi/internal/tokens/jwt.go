@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// claims are what a token says.
+// claims are the content of a token.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/serviceaccount/claims.go.
 type claims struct {
@@ -24,7 +24,7 @@ type claims struct {
 	Kubernetes about    `json:"kubernetes.io"`
 }
 
-// about is what a token is bound to: it ends with the first of them.
+// about is what a token is bound to. The token becomes invalid with the first of them.
 type about struct {
 	Namespace      string `json:"namespace"`
 	Node           *ref   `json:"node,omitempty"`
@@ -38,12 +38,12 @@ type ref struct {
 	UID  types.UID `json:"uid"`
 }
 
-// header says how all tokens are signed.
+// header is the header of all tokens: the way they are signed.
 var header = encode([]byte(`{"alg":"EdDSA","typ":"JWT"}`))
 
 func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
-// sign makes a token of claims.
+// sign returns a token with the claims.
 func sign(c claims, key ed25519.PrivateKey) (string, error) {
 	payload, err := json.Marshal(c)
 	if err != nil {
@@ -55,7 +55,7 @@ func sign(c claims, key ed25519.PrivateKey) (string, error) {
 
 var errNotOurs = errors.New("not a token of this server")
 
-// verify reads a token. Errors: errNotOurs.
+// verify parses and verifies a token. Errors: errNotOurs.
 func verify(token string, key ed25519.PublicKey) (claims, error) {
 	var c claims
 	parts := strings.Split(token, ".")

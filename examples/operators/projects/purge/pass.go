@@ -17,22 +17,23 @@ import (
 	"github.com/flyball-dev/flyball/client"
 )
 
-// Options say how to purge. The zero value works.
+// Options configure a purge. The zero value works.
 type Options struct {
-	// Parallel is how many requests are made at once. Zero means 16.
+	// Parallel is how many requests are sent at once. Zero means 16.
 	Parallel int
-	// Force takes finalizers off, and gives Pods no time: for when who should have done so has not.
+	// Force removes finalizers and ends the grace periods of Pods. It is for objects whose own controllers have not
+	// done so.
 	Force bool
 }
 
-// Left is what a pass found. When nothing is left the purge is complete.
+// Left is what a pass found. If nothing is left, the purge is complete.
 type Left struct {
 	Namespaces, Objects int
-	// Example names one of the objects, or namespaces.
+	// Example names one of the objects or namespaces.
 	Example string
 }
 
-// None says that there is nothing left.
+// None reports whether nothing is left.
 func (l Left) None() bool { return l.Namespaces == 0 && l.Objects == 0 }
 
 func (l Left) String() string {
@@ -42,21 +43,22 @@ func (l Left) String() string {
 	return fmt.Sprintf("%d namespaces and %d objects, like %s", l.Namespaces, l.Objects, l.Example)
 }
 
-// Gone says whether an error means that there is no API server: nobody listens, or whoever does knows of none.
+// Gone reports whether an error means that there is no API server: nothing listens, or the server that listens does not
+// know it.
 func Gone(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || apierrors.IsNotFound(err)
 }
 
-// Pass looks at what is in an API server, tells it to go, and returns what was there. It takes as long as the requests take: bound it
-// by ctx.
+// Pass lists what is in an API server, deletes it, and returns what was there. It takes as long as its requests; bound
+// it with ctx.
 //
-// Errors: those of requests, joined; after some, the others were made all the same.
+// Errors: those of requests, joined. An error does not stop the other requests.
 func Pass(ctx context.Context, config *rest.Config, o Options) (Left, error) {
 	if o.Parallel <= 0 {
 		o.Parallel = 16
 	}
 	config = rest.CopyConfig(config)
-	config.WarningHandlerWithContext, config.WarningHandler = nil, rest.NoWarnings{} // kinds that are deprecated are purged, too
+	config.WarningHandlerWithContext, config.WarningHandler = nil, rest.NoWarnings{} // deprecated kinds are purged, too
 	c, err := client.New(config, client.Options{})
 	if err != nil {
 		return Left{}, err
@@ -101,7 +103,7 @@ func discover(ctx context.Context, config *rest.Config) ([]metav1.TypeMeta, erro
 	return kinds, nil
 }
 
-// deleteNamespaces tells namespaces to go, first: nothing new can be made in them then.
+// deleteNamespaces deletes the namespaces. It comes first, because nothing new can be created in them after that.
 func (p *pass) deleteNamespaces(ctx context.Context, namespaces []corev1.Namespace) {
 	var doomed []*corev1.Namespace
 	for i := range namespaces {
@@ -120,7 +122,7 @@ func (p *pass) deleteNamespaces(ctx context.Context, namespaces []corev1.Namespa
 	})
 }
 
-// finalize takes the finalizer off terminating namespaces that were found empty, as a namespace controller does.
+// finalize removes the finalizer from terminating namespaces that were found empty, as a namespace controller does.
 func (p *pass) finalize(ctx context.Context, namespaces []corev1.Namespace) {
 	p.each(len(namespaces), func(i int) error {
 		n := namespaces[i].DeepCopy()
@@ -132,7 +134,7 @@ func (p *pass) finalize(ctx context.Context, namespaces []corev1.Namespace) {
 	})
 }
 
-// force takes the finalizers off what was told to go in a pass before.
+// force removes the finalizers from what an earlier pass deleted.
 func (p *pass) force(ctx context.Context) {
 	p.each(len(p.stuck), func(i int) error {
 		obj := p.stuck[i]
@@ -141,7 +143,8 @@ func (p *pass) force(ctx context.Context) {
 	})
 }
 
-// gone leaves out that something is gone already, or somebody else was faster: the next pass sees.
+// gone ignores errors because an object is gone already or was changed by another writer: the next pass sees the
+// result.
 func gone(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsMethodNotSupported(err) {
 		return nil

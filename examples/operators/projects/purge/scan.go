@@ -13,7 +13,7 @@ import (
 	"github.com/flyball-dev/flyball/client"
 )
 
-// pass is what one pass knows.
+// pass is the state of one pass.
 type pass struct {
 	client.Client
 	o Options
@@ -23,9 +23,9 @@ type pass struct {
 	errs []error
 	// contents counts the objects of each namespace.
 	contents map[string]int
-	// collections are the kinds and namespaces with objects that nobody has told to go.
+	// collections are the kinds and namespaces with objects that are not being deleted yet.
 	collections []collection
-	// stuck are the objects that were told to go and have finalizers.
+	// stuck are the objects that are being deleted and have finalizers.
 	stuck []metav1.PartialObjectMetadata
 }
 
@@ -37,7 +37,7 @@ type collection struct {
 // pageSize is how many objects one request lists.
 const pageSize = 500
 
-// each calls do for 0 … n-1, some at once, and keeps the errors.
+// each calls do for 0 … n-1, several at once, and collects the errors.
 func (p *pass) each(n int, do func(i int) error) {
 	var group errgroup.Group
 	group.SetLimit(p.o.Parallel)
@@ -54,7 +54,7 @@ func (p *pass) each(n int, do func(i int) error) {
 	_ = group.Wait()
 }
 
-// example keeps the first that comes, for people.
+// example keeps the first name, for messages.
 func (p *pass) example(what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,7 +63,7 @@ func (p *pass) example(what string) {
 	}
 }
 
-// scan notes what there is of a kind.
+// scan records the objects of a kind.
 func (p *pass) scan(ctx context.Context, kind metav1.TypeMeta) error {
 	next := ""
 	for {
@@ -101,7 +101,7 @@ func (p *pass) note(kind metav1.TypeMeta, obj metav1.PartialObjectMetadata) {
 	}
 }
 
-// deleteObjects tells everything to go that was found.
+// deleteObjects deletes everything that was found.
 func (p *pass) deleteObjects(ctx context.Context) {
 	p.each(len(p.collections), func(i int) error {
 		c := p.collections[i]
@@ -117,12 +117,13 @@ func (p *pass) deleteObjects(ctx context.Context) {
 	})
 }
 
-// permanent are the namespaces that an API server makes again.
+// permanent reports whether the API server recreates the namespace.
 func permanent(namespace string) bool {
 	return namespace == "default" || strings.HasPrefix(namespace, "kube-")
 }
 
-// own is what an API server, or what runs beside it in every cluster, keeps for itself and makes again.
+// own reports whether an object belongs to the API server, or to what runs beside it in every cluster, and is
+// recreated.
 func own(kind string, obj *metav1.PartialObjectMetadata) bool {
 	switch {
 	case strings.HasPrefix(obj.Namespace, "kube-"):

@@ -1,4 +1,4 @@
-// Package suite plays what the operator has to be able to, on any API server: the same scenarios run on localapi, in virtual time, and
-// on the real kube-apiserver. Control planes are those of package planes in both. One scenario is played at a time, for Projects are the
-// cluster's.
+// Package suite tests the operator on any API server: the same scenarios run on localapi, in virtual time, and on the
+// real kube-apiserver. The control planes are those of package planes in both cases. Projects are cluster-scoped, so
+// the scenarios run one at a time.
 package suite

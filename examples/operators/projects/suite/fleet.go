@@ -17,7 +17,8 @@ import (
 	"github.com/flyball-dev/flyball/multicluster"
 )
 
-// ready: a Project whose control plane does not answer yet is not in the fleet; then it is, and is found at its path.
+// ready: a Project whose control plane does not answer yet is not in the fleet. When it answers, it joins, and is found
+// at its path.
 func ready(w *World) {
 	w.StopHost()
 	w.Project("a")
@@ -45,13 +46,14 @@ func ready(w *World) {
 	}
 }
 
-// foundByControlPlane: inside of the cluster that they run in, control planes are found without the Projects.
+// foundByControlPlane: inside the cluster that they run in, control planes are found without the Projects.
 func foundByControlPlane(w *World) {
 	w.Live("a")
 	w.Remove("a")
 }
 
-// sameNames: objects of one name in three control planes are three requests, and what is written is written where it was read.
+// sameNames: objects of one name in three control planes are three requests, and each write goes to where its object
+// was read.
 func sameNames(w *World) {
 	names := []string{"a", "b", "c"}
 	w.Live(names...)
@@ -81,7 +83,7 @@ func sameNames(w *World) {
 	}
 }
 
-// rounds: what comes and goes leaves nothing behind, neither in the process nor in health.
+// rounds: Projects that come and go leave nothing behind, neither in the process nor in health.
 func rounds(w *World) {
 	round := func() {
 		w.Live("a")
@@ -108,13 +110,13 @@ func rounds(w *World) {
 	}
 }
 
-// unreachable: a control plane that does not answer delays nobody.
+// unreachable: a control plane that does not answer delays no other.
 func unreachable(w *World) {
 	w.Host.Silence("dead", true)
 	w.Project("dead")
 	w.Live("a")
 	w.Reason("dead", api.ReasonProvisioning)
-	// It becomes ready, and then it is silent, so that the fleet cannot join it.
+	// It becomes ready, but does not answer, so that the fleet cannot add it.
 	w.Host.Silence("dead", false)
 	w.Reason("dead", api.ReasonReady)
 	w.Host.Silence("dead", true)
@@ -133,7 +135,7 @@ func unreachable(w *World) {
 	}
 }
 
-// madeAnew: a Project that is deleted and made anew is another cluster, with a control plane of its own.
+// madeAnew: a Project that is deleted and created again is another cluster, with a control plane of its own.
 func madeAnew(w *World) {
 	w.Live("a")
 	old, err := w.Op.Fleet.GetCluster(w.ctx, "a")
@@ -155,7 +157,7 @@ func madeAnew(w *World) {
 	}
 }
 
-// notReadyAnyMore: a control plane that is not ready any more leaves the fleet until it is.
+// notReadyAnyMore: a control plane that is no longer ready leaves the fleet until it is ready again.
 func notReadyAnyMore(w *World) {
 	w.Live("a")
 	w.StopHost()
@@ -192,7 +194,7 @@ func selector(w *World) {
 	w.State("b", multicluster.Live)
 }
 
-// indexes: one that is declared applies to the control planes that are there and to those that come.
+// indexes: an index applies to the present control planes and to later ones.
 func indexes(w *World) {
 	byLetter := func(obj client.Object) []string { return []string{obj.GetName()[:1]} }
 	w.Live("a")
@@ -215,7 +217,7 @@ func indexes(w *World) {
 	}
 }
 
-// restored: what belongs into a control plane is put back.
+// restored: what belongs in a control plane is restored.
 func restored(w *World) {
 	w.Live("a")
 	c := w.In("a")
@@ -233,7 +235,8 @@ func restored(w *World) {
 	})
 }
 
-// idle: an operator with nothing to do writes nothing, neither here nor in control planes; nor does one that starts.
+// idle: an operator with nothing to do writes nothing, neither here nor in control planes. The same is true of one that
+// starts.
 func idle(w *World) {
 	w.Live("a", "b", "c")
 	w.Idle()

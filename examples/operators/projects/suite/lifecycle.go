@@ -15,10 +15,10 @@ import (
 	"github.com/flyball-dev/flyball/multicluster"
 )
 
-// sequence is what the condition ResourceCleanup goes through.
+// sequence is the sequence of states of the condition ResourceCleanup.
 const sequence = "True CleanupStarted, True CleanupAwaitingCompletion, False CleanupComplete"
 
-// nameConflict: the control plane of an earlier Project is not taken over; when it is gone the new one is made.
+// nameConflict: the control plane of an earlier Project is not taken over. When it is gone, the new one is created.
 func nameConflict(w *World) {
 	plane := &api.ProjectControlPlane{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{api.ProjectUIDLabel: "another"}}}
 	plane.Finalizers = []string{"example.com/hold"}
@@ -35,7 +35,7 @@ func nameConflict(w *World) {
 	w.State("a", multicluster.Live)
 }
 
-// deletedBeforeSeen: a Project that is being deleted takes no finalizer, and gets no control plane.
+// deletedBeforeSeen: a Project that is being deleted gets neither a finalizer nor a control plane.
 func deletedBeforeSeen(w *World) {
 	w.Stop()
 	p := &api.Project{ObjectMeta: metav1.ObjectMeta{Name: "a", Finalizers: []string{"example.com/hold"}}}
@@ -56,7 +56,7 @@ func deletedBeforeSeen(w *World) {
 	w.IsGone("a")
 }
 
-// fill puts things into a control plane; one ConfigMap has the finalizers.
+// fill creates objects in a control plane. One ConfigMap has the finalizers.
 func (w *World) fill(name string, finalizers ...string) client.Client {
 	w.Helper()
 	c := w.In(name)
@@ -70,7 +70,7 @@ func (w *World) fill(name string, finalizers ...string) client.Client {
 	return c
 }
 
-// purged: what is in a Project is told to go, and the Project waits for it.
+// purged: the content of a Project is deleted, and the Project waits for it.
 func purged(w *World) {
 	w.Live("a")
 	c := w.fill("a", "example.com/hold")
@@ -110,7 +110,7 @@ func purged(w *World) {
 	}
 }
 
-// purgedByForce: when nobody takes off the finalizers of what is in a Project, the operator does.
+// purgedByForce: if nobody removes the finalizers of a Project's content, the operator does.
 func purgedByForce(w *World) {
 	w.Live("a")
 	w.fill("a", "example.com/hold")
@@ -120,14 +120,14 @@ func purgedByForce(w *World) {
 	}
 }
 
-// purgeUnreachable: a Project whose control plane does not answer goes when its time is over, and says so.
+// purgeUnreachable: a Project whose control plane does not answer goes when its time is over, and reports that.
 func purgeUnreachable(w *World) {
 	w.Live("a", "b")
 	w.fill("a")
 	w.Host.Silence("a", true)
 	begin := time.Now()
 	w.must(w.Delete(w.ctx, &api.Project{ObjectMeta: metav1.ObjectMeta{Name: "a"}}))
-	w.Remove("b") // That keeps nobody else.
+	w.Remove("b") // it delays no other
 	if took := time.Since(begin); took > w.options.PurgeTimeout+w.cluster.Soon {
 		w.Errorf("the other project took %v", took)
 	}
@@ -164,7 +164,7 @@ func purgeNothing(w *World) {
 	w.StartHost()
 }
 
-// purgeInterrupted: an operator that stops in the middle of a cleanup goes on with it when it starts.
+// purgeInterrupted: an operator that stops in the middle of a cleanup continues it when it starts again.
 func purgeInterrupted(w *World) {
 	w.Live("a")
 	c := w.fill("a", "example.com/hold")

@@ -7,23 +7,23 @@ import (
 	"github.com/flyball-dev/flyball/multicluster/providers/project"
 )
 
-// Scenario is something the operator has to be able to.
+// Scenario is something that the operator must be able to do.
 type Scenario struct {
-	// Name is that of the test.
+	// Name is the name of the test.
 	Name string
-	// Options change the operator's; nil leaves them.
+	// Options changes the operator's options; nil leaves them.
 	Options func(*controller.Options)
 	Play    func(*World)
 }
 
-// Scenarios are all of them.
+// Scenarios returns all scenarios.
 func Scenarios() []Scenario {
 	long := func(o *controller.Options) { o.PurgeTimeout, o.ForceAfter = time.Minute, time.Minute }
 	return []Scenario{
 		{Name: "ready", Play: ready},
 		{Name: "found-by-control-plane", Options: func(o *controller.Options) {
 			o.Discovery = project.Internal()
-			o.Discovery.Endpoint = project.External().Endpoint // There is no cluster DNS here.
+			o.Discovery.Endpoint = project.External().Endpoint // there is no cluster DNS here
 		}, Play: foundByControlPlane},
 		{Name: "same-names", Play: sameNames},
 		{Name: "rounds", Play: rounds},

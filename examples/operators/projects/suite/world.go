@@ -28,24 +28,24 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// Cluster is where scenarios are played.
+// Cluster is a cluster on which scenarios run.
 type Cluster struct {
-	// Admin may do everything, Operator what its manifests grant. The manifests are applied.
+	// Admin may do everything, Operator only what its manifests grant. The manifests are applied.
 	Admin, Operator *rest.Config
-	// Idle is how long nothing may be written for when there is nothing to do.
+	// Idle is how long there must be no write when there is nothing to do.
 	Idle time.Duration
-	// Rounds is how often a Project comes and goes where that is counted.
+	// Rounds is how often a Project comes and goes in the scenario rounds.
 	Rounds int
-	// Soon is how long it may take until something has happened that nothing keeps from happening.
+	// Soon is how long something may take that nothing delays.
 	Soon time.Duration
 	// Base are the options of the operator's manager.
 	Base ctrl.Options
 }
 
-// World is a cluster with the operator and a host of control planes at work, and the one who plays.
+// World is a cluster on which the operator and a host of control planes run, and the client of a scenario.
 type World struct {
 	*testing.T
-	client.Client // of the administrator, who reads from the server
+	client.Client // the administrator's, which reads from the server
 	Op            *controller.Operator
 	Host          *planes.Host
 	ctx           context.Context
@@ -56,12 +56,13 @@ type World struct {
 	seen     *history
 	stop     func()
 	stopHost func()
-	// secrets are the requests of a controller of Secrets in all control planes, which writes into each where it is.
+	// secrets are the requests of a controller of Secrets in all control planes. It writes into each Secret where the
+	// Secret is.
 	mu      sync.Mutex
 	secrets []string
 }
 
-// Prepare defines the resources and grants the operator what it needs.
+// Prepare defines the resources and grants the operator its permissions.
 func Prepare(ctx context.Context, admin *rest.Config) error {
 	c, err := newClient(admin)
 	if err != nil {
@@ -105,7 +106,7 @@ func Play(t *testing.T, cluster Cluster, s Scenario) {
 	s.Play(w)
 }
 
-// watch begins to write down what becomes of Projects.
+// watch starts to record the states of Projects.
 func (w *World) watch() (done chan struct{}) {
 	w.Helper()
 	w.seen = &history{of: map[string][]string{}}
@@ -141,7 +142,7 @@ func (w *World) Start() {
 	w.stop = w.inBackground(w.Op.Run)
 }
 
-// secret notes the request, and writes into the Secret in which control plane it was found.
+// secret records the request, and writes into the Secret in which control plane it was found.
 func (w *World) secret(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {
 	w.mu.Lock()
 	w.secrets = append(w.secrets, r.String())
@@ -158,7 +159,7 @@ func (w *World) secret(ctx context.Context, r multicluster.Request) (reconcile.R
 	return reconcile.Result{}, c.Update(ctx, s)
 }
 
-// inBackground runs something until the function that it returns is called.
+// inBackground calls run in a goroutine. stop cancels it and waits.
 func (w *World) inBackground(run func(ctx context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(w.ctx)
 	done := make(chan error, 1)
@@ -181,12 +182,12 @@ func (w *World) Stop() {
 	}
 }
 
-// StartHost has control planes made, and taken away.
+// StartHost starts the host of control planes.
 func (w *World) StartHost() {
 	w.stopHost = w.inBackground(func(ctx context.Context) error { return w.Host.Run(ctx, w.cluster.Admin) })
 }
 
-// StopHost leaves control planes as they are, and ProjectControlPlanes unanswered.
+// StopHost stops the host. The control planes stay, and new ProjectControlPlanes are not handled.
 func (w *World) StopHost() {
 	w.Helper()
 	if w.stopHost != nil {
@@ -202,7 +203,7 @@ func (w *World) must(err error) {
 	}
 }
 
-// Eventually asks until the answer is "", for two minutes.
+// Eventually polls ask until it returns "", for two minutes.
 func (w *World) Eventually(ask func() (missing string)) {
 	w.Helper()
 	w.within(2*time.Minute, ask)
@@ -213,7 +214,7 @@ func (w *World) within(d time.Duration, ask func() (missing string)) {
 	optest.Eventually(w.T, d, ask)
 }
 
-// Project creates one, with labels of the form "a=b".
+// Project creates a Project, with labels of the form "a=b".
 func (w *World) Project(name string, labels ...string) *api.Project {
 	w.Helper()
 	p := &api.Project{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
@@ -265,7 +266,7 @@ func (w *World) Live(names ...string) {
 	}
 }
 
-// In is the administrator's client of a control plane.
+// In returns the administrator's client of a control plane.
 func (w *World) In(name string) client.Client {
 	w.Helper()
 	c, err := newClient(w.Host.Server(name).RESTConfig())
@@ -313,13 +314,13 @@ func (w *World) clear() {
 	}
 }
 
-// Idle waits until nothing is written any more, then holds the operator to that.
+// Idle waits until writes have stopped, and then fails the test if the operator writes.
 func (w *World) Idle() {
 	w.Helper()
 	w.writes.Idle(w.T, time.Second, w.cluster.Idle)
 }
 
-// history is what became of Projects.
+// history records the states of Projects.
 type history struct {
 	mu sync.Mutex
 	// of has, by name and UID, the states of the condition ResourceCleanup in their order.
@@ -339,7 +340,7 @@ func (h *history) note(p *api.Project) {
 	}
 }
 
-// Cleanup are the states that the condition ResourceCleanup of a Project went through.
+// Cleanup returns the states that the condition ResourceCleanup of a Project went through.
 func (w *World) Cleanup(name string) string {
 	w.seen.mu.Lock()
 	defer w.seen.mu.Unlock()

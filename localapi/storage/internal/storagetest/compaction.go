@@ -57,7 +57,8 @@ func testCompactionKeepsState(_ *testing.T, f fixture) {
 	f.equal("a key that was compacted away", string(r.Value), "again")
 }
 
-// testCompactionBesideReaders compacts while others list at the present and at a past revision: a list is either whole or refused.
+// testCompactionBesideReaders compacts while others list at the present and at a past revision. A list must be either
+// complete or rejected.
 func testCompactionBesideReaders(t *testing.T, f fixture) {
 	const keys, rounds = 20, 30
 	revisions := map[string]int64{}

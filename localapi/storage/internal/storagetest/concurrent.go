@@ -122,7 +122,8 @@ func testClosed(_ *testing.T, f fixture) {
 	f.fails("close again", f.Close(), nil)
 }
 
-// testClosedUnderWriters closes a store while others write and wait: whoever was answered with success is on record.
+// testClosedUnderWriters closes a store while others write and wait. Every write that was answered with success must be
+// stored.
 func testClosedUnderWriters(t *testing.T, f fixture) {
 	var wg sync.WaitGroup
 	acknowledged := make([]int64, 8)

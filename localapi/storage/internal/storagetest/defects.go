@@ -83,7 +83,8 @@ func testWatchCostsNoGoroutine(t *testing.T, f fixture) {
 	}
 }
 
-// testSlowWatchIsDropped: who does not read loses its place when the history is compacted, and nobody waits for it.
+// testSlowWatchIsDropped: a watcher that does not read loses its place when the history is compacted, and nobody waits
+// for it.
 func testSlowWatchIsDropped(_ *testing.T, f fixture) {
 	slow := f.watch("a/", storage.FirstRevision)
 	fast := f.watch("a/", storage.FirstRevision)
@@ -154,7 +155,8 @@ func testEventsInOrder(t *testing.T, f fixture) {
 	wg.Wait()
 }
 
-// testNoLostUpdates: of many who create one key, or update it from one revision, one succeeds; the others find its work.
+// testNoLostUpdates: of many writers that create one key, or update it from one revision, one succeeds. The others find
+// its work.
 func testNoLostUpdates(t *testing.T, f fixture) {
 	const writers, rounds = 8, 25
 	expected := storage.NoRevision

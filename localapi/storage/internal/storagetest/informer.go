@@ -13,8 +13,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi"
 )
 
-// testInformerFollows: an informer's cache is the collection in the end, whatever was written beside it and however often its place
-// in the history was forgotten.
+// testInformerFollows: in the end an informer's cache equals the collection, whatever was written beside it and however
+// often its position in the history was compacted away.
 func testInformerFollows(a api) {
 	server, err := localapi.New(localapi.Options{Storage: a.store.Storage, Tenant: "followed"})
 	a.store.fails("new server", err, nil)
@@ -43,7 +43,7 @@ func testInformerFollows(a api) {
 						err = a.maps.Delete(a.ctx, m.Name, metav1.DeleteOptions{})
 					}
 				}
-				_ = err // a conflict, a name that is taken or gone: whatever there is in the end is compared
+				_ = err // a conflict, a name that is taken or gone: only the final state is compared
 				if n%10 == 9 {
 					if err := server.Compact(a.ctx); err != nil {
 						a.t.Errorf("compact: %v", err)
@@ -69,7 +69,8 @@ func testInformerFollows(a api) {
 	a.store.equal("the cache", got, want)
 }
 
-// testServerReopened: a server on what another one left has its objects, goes on with its versions, and gives no address twice.
+// testServerReopened: a server on storage that another one left has its objects, continues its versions, and gives no
+// address twice.
 func testServerReopened(a api) {
 	service := func(name string) *corev1.Service {
 		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}

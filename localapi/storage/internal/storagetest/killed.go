@@ -18,14 +18,16 @@ import (
 	"github.com/flyball-dev/flyball/localapi/storage"
 )
 
-// childDir is where the test that [RunKilled] runs in another process writes; its absence tells the parent.
+// childDir is the directory that the child process of [RunKilled] writes to. If it is not set, the process is the
+// parent.
 const childDir = "FLYBALL_STORAGE_KILLED_DIR"
 
 const killedKeys = 8
 
-// RunKilled kills a process that writes to a store at random moments, rounds times, and opens the store after each. Whatever the
-// process was told to be written is there, whole; what is there was written by it; revisions never go back. open opens the store
-// in a directory. The calling test is run again as the other process, so it must do nothing but call RunKilled.
+// RunKilled kills a process that writes to a store at random moments, rounds times, and opens the store after each.
+// Every acknowledged write must be there, whole; everything there must come from the process; revisions must never go
+// back. open opens the store in a directory. The calling test is run again as the other process, so it must do nothing
+// but call RunKilled.
 func RunKilled(t *testing.T, rounds int, open func(ctx context.Context, dir string) (storage.Storage, error)) {
 	t.Helper()
 	if dir := os.Getenv(childDir); dir != "" {
@@ -47,7 +49,8 @@ func RunKilled(t *testing.T, rounds int, open func(ctx context.Context, dir stri
 	t.Logf("%d kills, %d acknowledged writes, revision %d", rounds, k.count, k.last)
 }
 
-// writeUntilKilled has several goroutines write, each its own key, and says what was acknowledged. It returns only if it fails.
+// writeUntilKilled writes from several goroutines, each to its own key, and prints what was acknowledged. It returns
+// only if it fails.
 func writeUntilKilled(ctx context.Context, dir string, open func(context.Context, string) (storage.Storage, error)) error {
 	s, err := open(ctx, dir)
 	if err != nil {
@@ -67,7 +70,7 @@ func writeUntilKilled(ctx context.Context, dir string, open func(context.Context
 	return <-failed
 }
 
-// writeKey goes on with a key where the last process stopped.
+// writeKey continues with a key where the last process stopped.
 func writeKey(ctx context.Context, s storage.Storage, key string, acknowledge func(string)) error {
 	n, r, err := 0, storage.Record{}, error(nil)
 	if r, err = s.Get(ctx, key); err == nil {
@@ -99,7 +102,7 @@ func writeKey(ctx context.Context, s storage.Storage, key string, acknowledge fu
 	}
 }
 
-// formatValue is a value that tells whether it is whole. Some are larger than a block of a disk.
+// formatValue returns a value from which one can tell whether it is whole. Some are larger than a block of a disk.
 func formatValue(n int) []byte {
 	body := bytes.Repeat([]byte{byte('a' + n%26)}, 10+n%7*1000)
 	return fmt.Appendf(nil, "%d %d %s", n, crc32.ChecksumIEEE(body), body)
@@ -202,7 +205,8 @@ func (k *killed) check(round int, f fixture) {
 	k.checkHistory(round, f, current, compacted)
 }
 
-// checkHistory holds the history against the state: nothing is missing from either, and no revision from the history.
+// checkHistory compares the history with the state. Nothing may be missing from either, nor a revision from the
+// history.
 func (k *killed) checkHistory(round int, f fixture, current, compacted int64) {
 	k.t.Helper()
 	state := map[string]string{}

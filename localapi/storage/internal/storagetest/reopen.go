@@ -7,7 +7,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/storage"
 )
 
-// testReopened closes and opens a store: state, revisions and history go on.
+// testReopened closes and opens a store: state, revisions and history continue.
 func testReopened(_ *testing.T, f fixture) {
 	x := f.create("a/x", "1")
 	x2 := f.put("a/x", "2", x)

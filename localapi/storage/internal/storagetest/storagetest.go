@@ -11,16 +11,17 @@ import (
 	"github.com/flyball-dev/flyball/localapi/storage"
 )
 
-// Backend is how the suite gets at the stores of one kind.
+// Backend gives the suite access to the stores of one kind.
 type Backend struct {
 	// Open returns an empty store, and arranges for it to be closed at the end of the test.
 	Open func(t *testing.T) storage.Storage
 
-	// Reopen closes a store that Open or Reopen returned, as the end of its process would, and opens what it left. Nil: the stores do
-	// not outlive their process, and the cases about that are skipped.
+	// Reopen closes a store that Open or Reopen returned, as the end of its process would, and opens what it left. Nil
+	// means that the stores do not outlive their process: the cases about that are skipped.
 	Reopen func(t *testing.T, s storage.Storage) storage.Storage
 
-	// Second opens a store for a second time, while it is open, and returns the error. Nil: that is not possible.
+	// Second opens a store for a second time, while it is open, and returns the error. Nil means that this is not
+	// possible.
 	Second func(t *testing.T, s storage.Storage) error
 }
 
@@ -79,7 +80,7 @@ type fixture struct {
 	storage.Storage
 }
 
-// reopened is the fixture on what the store left when it was closed.
+// reopened returns the fixture on what the store left when it was closed.
 func (f fixture) reopened() fixture {
 	f.t.Helper()
 	if f.backend.Reopen == nil {
