@@ -31,7 +31,7 @@ func (e *each) Reconcile(ctx context.Context, r Request) (reconcile.Result, erro
 	if !ok {
 		return reconcile.Result{}, &ClusterError{Cluster: r.Cluster, State: Gone, Err: ErrClusterGone}
 	}
-	one, err := c.reconcilers.of(e, c)
+	one, err := c.reconcilers.of(ctx, e, c)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reconciler of cluster %q: %w", r.Cluster, err)
 	}
@@ -44,36 +44,52 @@ type reconcilers struct {
 	built map[*each]*building
 }
 
-// building is one that is built once; who comes meanwhile waits.
+// building is one that is being built, or was.
 type building struct {
-	mu  sync.Mutex
-	one reconcile.Reconciler[reconcile.Request]
+	// done is closed by the reconcile that builds it, when one and err are set. Capacity 0; nobody sends.
+	done chan struct{}
+	one  reconcile.Reconciler[reconcile.Request]
+	err  error
 }
 
-func (r *reconcilers) of(e *each, c *Cluster) (reconcile.Reconciler[reconcile.Request], error) {
+// of returns the reconciler of e for a cluster. The first reconcile that asks builds it, without a lock held; those that come
+// meanwhile wait for it, and share its error.
+func (r *reconcilers) of(ctx context.Context, e *each, c *Cluster) (reconcile.Reconciler[reconcile.Request], error) {
 	r.mu.Lock()
-	if r.built == nil {
-		r.built = map[*each]*building{}
-	}
 	b := r.built[e]
 	if b == nil {
-		b = &building{}
+		if r.built == nil {
+			r.built = map[*each]*building{}
+		}
+		b = &building{done: make(chan struct{}), err: errors.New("building it panicked")}
 		r.built[e] = b
+		r.mu.Unlock()
+		return r.build(b, e, c)
 	}
 	r.mu.Unlock()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.one != nil {
-		return b.one, nil
+	select {
+	case <-b.done:
+		return b.one, b.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
-	one, err := e.build(c)
-	if err == nil && misuse.IsNil(one) {
-		err = errors.New("none was built")
+}
+
+// build builds a reconciler, and forgets it if that fails, so that the next request tries again.
+func (r *reconcilers) build(b *building, e *each, c *Cluster) (reconcile.Reconciler[reconcile.Request], error) {
+	defer func() {
+		if b.err != nil {
+			r.mu.Lock()
+			delete(r.built, e)
+			r.mu.Unlock()
+		}
+		close(b.done)
+	}()
+	b.one, b.err = e.build(c)
+	if b.err == nil && misuse.IsNil(b.one) {
+		b.err = errors.New("none was built")
 	}
-	if err == nil {
-		b.one = one
-	}
-	return one, err
+	return b.one, b.err
 }
 
 // One makes a reconciler for one cluster of one for a fleet: it is called with the requests of c, and finds c in its context. So a

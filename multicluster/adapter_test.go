@@ -1,0 +1,37 @@
+package multicluster
+
+import (
+	"context"
+	"testing"
+
+	"github.com/flyball-dev/flyball/reconcile"
+)
+
+// TestEachBuildsWithoutALock: a function that builds the reconciler of one cluster may ask for another's, of the same cluster, and one
+// that panics is called again.
+func TestEachBuildsWithoutALock(t *testing.T) {
+	c := &Cluster{}
+	nothing := reconcile.Func[reconcile.Request](func(context.Context, reconcile.Request) (reconcile.Result, error) {
+		return reconcile.Result{}, nil
+	})
+	calls := 0
+	inner := Each(func(*Cluster) (reconcile.Reconciler[reconcile.Request], error) {
+		if calls++; calls == 1 {
+			panic("not yet")
+		}
+		return nothing, nil
+	}).(*each)
+	outer := Each(func(c *Cluster) (reconcile.Reconciler[reconcile.Request], error) {
+		return c.reconcilers.of(context.Background(), inner, c)
+	}).(*each)
+	ask := func() (panicked bool) {
+		defer func() { panicked = recover() != nil }()
+		if one, err := c.reconcilers.of(t.Context(), outer, c); err != nil || one == nil {
+			t.Errorf("got %v, %v", one, err)
+		}
+		return false
+	}
+	if !ask() || ask() || ask() || calls != 2 {
+		t.Errorf("built %d times, want a panic and then once", calls)
+	}
+}
