@@ -114,10 +114,10 @@ func (m *Manager) join(r *round, a *Announcement) error {
 	if m.start == nil {
 		return nil // The process stops.
 	}
-	s := m.slots[a.Name]
+	s := m.names[a.Name]
 	if s == nil {
-		s = newSlot(m, r, a)
-		m.slots[a.Name] = s
+		s = newClusterName(m, r, a)
+		m.names[a.Name] = s
 		m.start(s)
 		return nil
 	}
@@ -145,7 +145,7 @@ func (r *round) Leave(name string) {
 	m := r.announcer.fleet
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if s := m.slots[name]; !r.closed && s != nil && s.want != nil && s.by == r.announcer {
+	if s := m.names[name]; !r.closed && s != nil && s.want != nil && s.by == r.announcer {
 		s.announceLocked(nil)
 	}
 }
@@ -161,7 +161,7 @@ func (r *round) Synced() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r.announcer.synced, r.announcer.err = true, nil
-	for _, s := range m.slots {
+	for _, s := range m.names {
 		if s.by == r.announcer && s.round != r.number && s.want != nil {
 			s.announceLocked(nil)
 		}

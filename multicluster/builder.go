@@ -100,12 +100,12 @@ func (b *Builder) WatchesLocal(object informer.Object, h Handler, o ...WatchOpti
 	return b.across("WatchesLocal", true, object, h, o)
 }
 
-func (b *Builder) across(call string, hub bool, object informer.Object, h Handler, o []WatchOptions) *Builder {
+func (b *Builder) across(call string, onlyLocal bool, object informer.Object, h Handler, o []WatchOptions) *Builder {
 	if h.OnAdd == nil && h.OnUpdate == nil && h.OnDelete == nil {
 		b.misuse("%s(%T): the handler has no function; make one with reconcile.EnqueueMapped", call, object)
 		return b
 	}
-	b.input(&input{call: call, object: object, across: &h, hub: hub}, o)
+	b.input(&input{call: call, object: object, across: &h, onlyLocal: onlyLocal}, o)
 	return b
 }
 

@@ -36,13 +36,13 @@ func ClusterOf(m *manager.Manager) *Cluster {
 	if m == nil {
 		panic("multicluster: ClusterOf: the manager is nil; make one with manager.New")
 	}
-	hub := newMember(LocalCluster, "local", nil)
-	hub.now = Live
-	hub.cluster = &Cluster{Cluster: m.GetClient(), config: m.GetConfig(), informers: m.Informers(), member: hub}
-	hub.cluster.info.Store(&ClusterInfo{})
-	hub.cluster.clientset = func() (kubernetes.Interface, error) { return m.Client(), nil }
-	hub.cluster.recorders.of = m.GetEventRecorderFor
-	return hub.cluster
+	local := newMember(LocalCluster, "local", nil)
+	local.now = Live
+	local.cluster = &Cluster{Cluster: m.GetClient(), config: m.GetConfig(), informers: m.Informers(), member: local}
+	local.cluster.info.Store(&ClusterInfo{})
+	local.cluster.clientset = func() (kubernetes.Interface, error) { return m.Client(), nil }
+	local.cluster.recorders.of = m.GetEventRecorderFor
+	return local.cluster
 }
 
 // recorders begins to send events when somebody has one to record.

@@ -42,11 +42,11 @@ type Controller struct {
 	events atomic.Uint64
 
 	mu sync.Mutex
-	// engagements are those with the clusters that are meant, from before they are Live until they are gone.
-	engagements map[*member]*engagement
-	phase       phase
-	// attach makes an engagement feed the queue. Not nil exactly while running.
-	attach func(*engagement)
+	// clusterControllers are those with the clusters that are meant, from before they are Live until they are gone.
+	clusterControllers map[*member]*clusterController
+	phase              phase
+	// attach makes a clusterController feed the queue. Not nil exactly while running.
+	attach func(*clusterController)
 }
 
 // phase is where a controller is in its life; it only moves forward.
@@ -64,7 +64,7 @@ var (
 )
 
 func newController(p *parts) *Controller {
-	c := &Controller{parts: p, engagements: map[*member]*engagement{}}
+	c := &Controller{parts: p, clusterControllers: map[*member]*clusterController{}}
 	order := workqueue.NewFairOrder(workqueue.FairOptions[key]{
 		Group:      func(k key) string { return k.member.group },
 		Within:     &workqueue.PriorityOptions{},
@@ -105,26 +105,26 @@ func (c *Controller) enqueueAcross(r Request, o workqueue.AddOptions) {
 }
 
 func (c *Controller) enqueue(k key, o workqueue.AddOptions) {
-	if e := c.engagement(k.member); e != nil {
+	if e := c.clusterController(k.member); e != nil {
 		e.enqueue(k, o, true)
 		return
 	}
 	c.parts.fleet.dropped.Add(1)
 }
 
-func (c *Controller) engagement(mem *member) *engagement {
+func (c *Controller) clusterController(mem *member) *clusterController {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.engagements[mem]
+	return c.clusterControllers[mem]
 }
 
 // Run reconciles until ctx is done, as reconcile.Controller does.
 func (c *Controller) Run(ctx context.Context) error {
-	engagements, ok := c.begin(ctx)
+	clusterControllers, ok := c.begin(ctx)
 	if !ok {
 		return fmt.Errorf("controller %s: run: %w", c.parts.name, reconcile.ErrStopped)
 	}
-	for _, e := range engagements {
+	for _, e := range clusterControllers {
 		e.attach(ctx)
 	}
 	err := c.inner.Run(ctx)
@@ -134,27 +134,27 @@ func (c *Controller) Run(ctx context.Context) error {
 	return err
 }
 
-func (c *Controller) begin(ctx context.Context) ([]*engagement, bool) {
+func (c *Controller) begin(ctx context.Context) ([]*clusterController, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.phase != created {
 		return nil, false
 	}
 	c.phase = running
-	c.attach = func(e *engagement) { e.attach(ctx) }
-	return c.engagementsLocked(), true
+	c.attach = func(e *clusterController) { e.attach(ctx) }
+	return c.clusterControllersLocked(), true
 }
 
-func (c *Controller) finish() []*engagement {
+func (c *Controller) finish() []*clusterController {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.phase, c.attach = ended, nil
-	return c.engagementsLocked()
+	return c.clusterControllersLocked()
 }
 
-func (c *Controller) engagementsLocked() []*engagement {
-	all := make([]*engagement, 0, len(c.engagements))
-	for _, e := range c.engagements {
+func (c *Controller) clusterControllersLocked() []*clusterController {
+	all := make([]*clusterController, 0, len(c.clusterControllers))
+	for _, e := range c.clusterControllers {
 		all = append(all, e)
 	}
 	return all
@@ -164,8 +164,8 @@ func (c *Controller) engagementsLocked() []*engagement {
 func (c *Controller) admit(mem *member) {
 	if c.parts.means(mem) {
 		c.mu.Lock()
-		if c.engagements[mem] == nil && mem.state() < Draining {
-			c.engagements[mem] = newEngagement(c, mem)
+		if c.clusterControllers[mem] == nil && mem.state() < Draining {
+			c.clusterControllers[mem] = newClusterController(c, mem)
 		}
 		c.mu.Unlock()
 	}
@@ -177,7 +177,7 @@ func (c *Controller) admit(mem *member) {
 // engage watches a member that is Live, if the controller means it.
 func (c *Controller) engage(mem *member) {
 	c.admit(mem)
-	e := c.engagement(mem)
+	e := c.clusterController(mem)
 	if e == nil || mem.state() != Live {
 		return
 	}
@@ -192,7 +192,7 @@ func (c *Controller) engage(mem *member) {
 
 // relabel looks again whether the controller means a member.
 func (c *Controller) relabel(mem *member) {
-	if e := c.engagement(mem); e != nil && c.parts.means(mem) {
+	if e := c.clusterController(mem); e != nil && c.parts.means(mem) {
 		e.relabeled()
 		return
 	}
@@ -202,8 +202,8 @@ func (c *Controller) relabel(mem *member) {
 // dismiss forgets everything about a member.
 func (c *Controller) dismiss(mem *member) {
 	c.mu.Lock()
-	e := c.engagements[mem]
-	delete(c.engagements, mem)
+	e := c.clusterControllers[mem]
+	delete(c.clusterControllers, mem)
 	c.mu.Unlock()
 	if e == nil {
 		return
@@ -234,8 +234,8 @@ func (c *Controller) Release() {
 
 func (c *Controller) closeAll() {
 	c.mu.Lock()
-	all := c.engagementsLocked()
-	clear(c.engagements)
+	all := c.clusterControllersLocked()
+	clear(c.clusterControllers)
 	c.mu.Unlock()
 	for _, e := range all {
 		e.close()
@@ -244,13 +244,13 @@ func (c *Controller) closeAll() {
 
 // admitted holds a key back whose cluster's caches are not filled.
 func (c *Controller) admitted(k key) bool {
-	e := c.engagement(k.member)
+	e := c.clusterController(k.member)
 	return e == nil || !e.hold(k)
 }
 
 // reconcile is what the queue's keys are handed to.
 func (c *Controller) reconcile(ctx context.Context, k key) (reconcile.Result, error) {
-	e := c.engagement(k.member)
+	e := c.clusterController(k.member)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	u := &use{fleet: c.parts.fleet, name: k.member.name, cancel: cancel}
@@ -299,7 +299,7 @@ func (c *Controller) run(ctx context.Context, k key) (reconcile.Result, error) {
 // departed drops a request, or reports it when the reconciler wants to know, and the controller means its cluster. A report has a key of its
 // own, which holds nothing of the cluster however often the reconciler fails.
 func (c *Controller) departed(ctx context.Context, k key) (reconcile.Result, error) {
-	if k.member.remains == nil {
+	if k.member.tombstone == nil {
 		_, err := c.parts.reconciler.Reconcile(ctx, k.public())
 		return reconcile.Result{}, err
 	}
@@ -313,7 +313,7 @@ func (c *Controller) departed(ctx context.Context, k key) (reconcile.Result, err
 	if causes := reconcile.Causes(ctx); len(causes) > 0 {
 		report.Cause = causes[0]
 	}
-	c.keys.Add(key{k.member.remains, k.request}, report)
+	c.keys.Add(key{k.member.tombstone, k.request}, report)
 	return reconcile.Result{}, nil
 }
 
@@ -332,7 +332,7 @@ func (m *Manager) replace(old, fresh *Controller) bool {
 	}
 	m.controllers = slices.Clone(m.controllers)
 	m.controllers[i] = fresh
-	members := append(m.membersLocked(), m.hub)
+	members := append(m.membersLocked(), m.localCluster)
 	m.mu.Unlock()
 	for _, mem := range members {
 		fresh.admit(mem) // also of those that are not Live yet

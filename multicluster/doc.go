@@ -1,6 +1,6 @@
 // Package multicluster runs controllers over many clusters that come and go.
 //
-//	Provider ─Join, Leave─▶ fleet ─▶ a member per cluster: config, client, informers ─events─▶ ┐
+//	Provider ─Join, Leave─▶ fleet ─▶ one per cluster:      config, client, informers ─events─▶ ┐
 //	                          ▲                                                                ├─▶ one fair queue per controller ─▶ Reconcile
 //	Owner ────────────────────┘ which of them this replica serves          the local cluster ─▶ ┘
 //

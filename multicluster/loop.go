@@ -26,10 +26,10 @@ func (c *Controller) InFlight() []string { return c.inner.InFlight() }
 func (c *Controller) Work() reconcile.Work {
 	w := c.inner.Work()
 	c.mu.Lock()
-	engagements := c.engagementsLocked()
+	clusterControllers := c.clusterControllersLocked()
 	c.mu.Unlock()
 	w.Started = w.Started && c.parts.fleet.settled()
-	for _, e := range engagements {
+	for _, e := range clusterControllers {
 		w.Started = w.Started && !e.waits()
 		w.Ready += e.pending()
 	}
@@ -43,13 +43,13 @@ func (c *Controller) Health() error { return c.keys.Alive() }
 // Note says in words what is not well in single clusters; it is empty when all is.
 func (c *Controller) Note() string {
 	c.mu.Lock()
-	engagements := c.engagementsLocked()
+	clusterControllers := c.clusterControllersLocked()
 	c.mu.Unlock()
 	var notes []string
 	for k, since := range c.keys.Hung() {
 		notes = append(notes, fmt.Sprintf("%v hangs for %v", k, time.Since(since).Round(time.Second)))
 	}
-	for _, e := range engagements {
+	for _, e := range clusterControllers {
 		if err := e.why(); err != nil && e.member.state() == Live {
 			notes = append(notes, fmt.Sprintf("cluster %q: %v", e.member.name, err))
 		}
@@ -61,8 +61,8 @@ func (c *Controller) Note() string {
 	return strings.Join(notes, "; ")
 }
 
-// pending is how many of the caches that the engagement watches have something that no handler has heard of.
-func (e *engagement) pending() (n int) {
+// pending is how many of the caches that the clusterController watches have something that no handler has heard of.
+func (e *clusterController) pending() (n int) {
 	e.mu.Lock()
 	inputs := e.inputs
 	n = e.held.Len()
@@ -88,7 +88,7 @@ func (m *Manager) settled() bool {
 			return false
 		}
 	}
-	for _, s := range m.slots {
+	for _, s := range m.names {
 		if s.since.IsZero() || s.state == Joining && s.attempts == 0 || s.state >= Draining {
 			return false
 		}

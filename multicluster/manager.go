@@ -29,21 +29,21 @@ type Manager struct {
 	scheme  *runtime.Scheme
 	// kinds tells kinds of Go types; it asks no server.
 	kinds *client.Cluster
-	// hub is the local cluster's member, which never leaves.
-	hub *member
+	// localCluster is that of the local manager, which never leaves.
+	localCluster *member
 
 	incarnations atomic.Uint64
 	dropped      atomic.Uint64
 
 	mu sync.Mutex
-	// slots are the names in the fleet. Invariant: while running, each has a goroutine.
-	slots       map[string]*slot
+	// names are the names in the fleet. Invariant: while running, each has a goroutine.
+	names       map[string]*clusterName
 	announcers  []*announcer
 	controllers []*Controller
 	indexes     []index
 	counts      counts
-	// start runs a slot. Not nil exactly while the fleet runs.
-	start func(*slot)
+	// start runs a clusterName. Not nil exactly while the fleet runs.
+	start func(*clusterName)
 	ran   bool
 }
 
@@ -64,7 +64,7 @@ func New(local *manager.Manager, o Options) (*Manager, error) {
 	o = o.withDefaults()
 	m := &Manager{
 		options: o, local: local, scheme: o.Scheme,
-		slots:  map[string]*slot{},
+		names:  map[string]*clusterName{},
 		counts: newCounts(),
 	}
 	if m.scheme == nil {
@@ -79,7 +79,7 @@ func New(local *manager.Manager, o Options) (*Manager, error) {
 		}
 		m.announcers = append(m.announcers, newAnnouncer(m, p))
 	}
-	m.hub = ClusterOf(local).member
+	m.localCluster = ClusterOf(local).member
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("fleet %s: %w", o.Name, err)
 	}
@@ -147,11 +147,11 @@ func (m *Manager) GetCluster(ctx context.Context, name string) (*Cluster, error)
 // member returns that of a name.
 func (m *Manager) member(name string) (*member, error) {
 	if name == LocalCluster {
-		return m.hub, nil
+		return m.localCluster, nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := m.slots[name]
+	s := m.names[name]
 	switch {
 	case s == nil:
 		return nil, &ClusterError{Cluster: name, State: Gone, Err: ErrClusterNotFound}
@@ -166,7 +166,7 @@ func (m *Manager) member(name string) (*member, error) {
 //
 // Errors: informer.ErrIndexExists; one that says so, when the kind is not cached.
 func (m *Manager) IndexField(ctx context.Context, obj client.Object, field string, extract func(client.Object) []string) error {
-	if err := m.hub.cluster.IndexField(ctx, obj, field, extract); err != nil {
+	if err := m.localCluster.cluster.IndexField(ctx, obj, field, extract); err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -183,7 +183,7 @@ func (m *Manager) IndexField(ctx context.Context, obj client.Object, field strin
 }
 
 func (m *Manager) membersLocked() (members []*member) {
-	for _, s := range m.slots {
+	for _, s := range m.names {
 		if s.member != nil {
 			members = append(members, s.member)
 		}
@@ -199,8 +199,8 @@ func (m *Manager) Run(ctx context.Context) error {
 	defer release()
 	serving, endServing := context.WithCancel(context.WithoutCancel(ctx)) // ends when the owner knows that it will
 	defer endServing()
-	var slots, providers, owner sync.WaitGroup
-	if !m.open(func(s *slot) { slots.Go(func() { s.run(serving, work) }) }) {
+	var names, providers, owner sync.WaitGroup
+	if !m.open(func(s *clusterName) { names.Go(func() { s.run(serving, work) }) }) {
 		return fmt.Errorf("fleet %s: run: %w", m.options.Name, manager.ErrStopped)
 	}
 	owning, endOwner := context.WithCancel(context.WithoutCancel(ctx))
@@ -218,14 +218,14 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 	endServing()
 	providers.Wait()
-	slots.Wait()
+	names.Wait()
 	endOwner()
 	owner.Wait()
 	return nil
 }
 
-// open lets slots run.
-func (m *Manager) open(start func(*slot)) bool {
+// open lets names run.
+func (m *Manager) open(start func(*clusterName)) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.ran {
@@ -235,7 +235,7 @@ func (m *Manager) open(start func(*slot)) bool {
 	return true
 }
 
-// shut lets no further slot run.
+// shut lets no further clusterName run.
 func (m *Manager) shut() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -258,7 +258,7 @@ func (m *Manager) runOwner(ctx context.Context) {
 }
 
 // admit makes a member known, and lets controllers keep the requests for it.
-func (m *Manager) admit(s *slot, mem *member) {
+func (m *Manager) admit(s *clusterName, mem *member) {
 	mem.set(Joining, "being reached")
 	m.mu.Lock()
 	s.member = mem

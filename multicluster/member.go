@@ -25,8 +25,8 @@ type member struct {
 	// writes are those to the cluster, for who runs the process until it is idle; nil when nobody does.
 	writes *ownwrites.Log
 
-	// remains stand for it in requests that are reported after it has departed, and hold nothing. Nil for remains.
-	remains *member
+	// tombstone stands for it in requests that are reported after it has departed, and holds nothing. Nil for a tombstone.
+	tombstone *member
 
 	// closed: no request is sent any more.
 	closed atomic.Bool
@@ -45,9 +45,9 @@ type member struct {
 }
 
 func newMember(name, group string, tenure Tenure) *member {
-	remains := &member{name: name, group: group, now: Gone}
-	remains.closed.Store(true)
-	return &member{name: name, group: group, tenure: tenure, remains: remains}
+	tombstone := &member{name: name, group: group, now: Gone}
+	tombstone.closed.Store(true)
+	return &member{name: name, group: group, tenure: tenure, tombstone: tombstone}
 }
 
 func (m *member) state() State {

@@ -46,7 +46,7 @@ func (p *parts) clusterWorkers() int {
 
 // means says whether the controller works on a cluster. On the local one requests can always be made, whether or not it is watched.
 func (p *parts) means(mem *member) bool {
-	if mem == p.fleet.hub {
+	if mem == p.fleet.localCluster {
 		return true
 	}
 	for _, f := range p.filters {
@@ -61,7 +61,7 @@ func (p *parts) means(mem *member) bool {
 func (p *parts) inputsOf(mem *member) (inputs []*input) {
 	for _, in := range p.inputs {
 		switch {
-		case mem != p.fleet.hub && !in.hub, mem == p.fleet.hub && (in.hub || p.local):
+		case mem != p.fleet.localCluster && !in.onlyLocal, mem == p.fleet.localCluster && (in.onlyLocal || p.local):
 			inputs = append(inputs, in)
 		}
 	}
@@ -100,9 +100,9 @@ type input struct {
 	object  informer.Object
 	kind    kind
 	options WatchOptions
-	// hub says that it is watched in the local cluster alone.
-	hub  bool
-	owns bool
+	// onlyLocal: it is watched in the local cluster alone.
+	onlyLocal bool
+	owns      bool
 	// own turns events into requests of the same cluster, across into those of any. One of both is set, or owns.
 	own    *OwnHandler
 	across *Handler

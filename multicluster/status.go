@@ -58,14 +58,14 @@ func (m *Manager) Stats() Stats {
 		Attempts:    m.counts.attempts,
 		Dropped:     m.dropped.Load(),
 	}
-	for _, slot := range m.slots {
-		s.Clusters[slot.state]++
+	for _, clusterName := range m.names {
+		s.Clusters[clusterName.state]++
 	}
 	return s
 }
 
-// move takes a slot to a state, or changes why it is there; one line of log tells of a new state.
-func (s *slot) move(ctx context.Context, to State, reason string) {
+// move takes a clusterName to a state, or changes why it is there; one line of log tells of a new state.
+func (s *clusterName) move(ctx context.Context, to State, reason string) {
 	m := s.fleet
 	m.mu.Lock()
 	from, was, now := s.state, s.since, time.Now()
@@ -110,7 +110,7 @@ func fixed(to State, reason string) string {
 }
 
 // failed notes an attempt that failed. It logs what is new: a dead cluster is one line.
-func (s *slot) failed(ctx context.Context, err error) {
+func (s *clusterName) failed(ctx context.Context, err error) {
 	m := s.fleet
 	m.mu.Lock()
 	news := s.reason != err.Error()
@@ -134,7 +134,7 @@ func (s *slot) failed(ctx context.Context, err error) {
 // Errors: ErrClusterNotFound.
 func (m *Manager) Status(name string) (ClusterStatus, error) {
 	m.mu.Lock()
-	s := m.slots[name]
+	s := m.names[name]
 	if s == nil {
 		m.mu.Unlock()
 		return ClusterStatus{}, &ClusterError{Cluster: name, State: Gone, Err: ErrClusterNotFound}
@@ -147,8 +147,8 @@ func (m *Manager) Status(name string) (ClusterStatus, error) {
 // Clusters tells how all are, ordered by name. The local cluster is not among them.
 func (m *Manager) Clusters() []ClusterStatus {
 	m.mu.Lock()
-	statuses, members := make([]ClusterStatus, 0, len(m.slots)), make([]*member, 0, len(m.slots))
-	for _, s := range m.slots {
+	statuses, members := make([]ClusterStatus, 0, len(m.names)), make([]*member, 0, len(m.names))
+	for _, s := range m.names {
 		statuses = append(statuses, s.statusLocked())
 		members = append(members, s.member)
 	}
@@ -160,7 +160,7 @@ func (m *Manager) Clusters() []ClusterStatus {
 	return statuses
 }
 
-func (s *slot) statusLocked() ClusterStatus {
+func (s *clusterName) statusLocked() ClusterStatus {
 	status := ClusterStatus{
 		ClusterInfo: ClusterInfo{Name: s.name},
 		State:       s.state, Since: s.since, Reason: s.reason, Attempts: s.attempts, Provider: s.by.name,
@@ -207,7 +207,7 @@ func (m *Manager) Health() error {
 		}
 	}
 	live, wanted := 0, 0
-	for _, s := range m.slots {
+	for _, s := range m.names {
 		if s.state == Live {
 			live++
 		}

@@ -71,7 +71,7 @@ func (p *parts) watch(mem *member, in *input) (*watch, error) {
 
 // cacheOf is what is said about the caches of a kind in a cluster.
 func (m *Manager) cacheOf(mem *member, example informer.Object) informer.InformerOptions {
-	if mem == m.hub {
+	if mem == m.localCluster {
 		return m.local.CacheOf(example)
 	}
 	form := func(o informer.Object) string {
@@ -96,8 +96,8 @@ func (w *watch) stats() informer.Stats { return w.on.stats() }
 
 func (w *watch) release() { w.on.release() }
 
-// add makes the events of the cluster requests of the engagement.
-func (w *watch) add(ctx context.Context, e *engagement) (*informer.Registration, error) {
+// add makes the events of the cluster requests of the clusterController.
+func (w *watch) add(ctx context.Context, e *clusterController) (*informer.Registration, error) {
 	namespaced := true
 	if w.scoped != nil {
 		var err error
@@ -145,14 +145,14 @@ func (w *watch) learn(ctx context.Context) (namespaced bool, err error) {
 const lowPriority = -100
 
 // events makes an informer's handler of one that queues requests.
-func (w *watch) events(ctx context.Context, e *engagement, h Handler) informer.Handler[informer.Object] {
+func (w *watch) events(ctx context.Context, e *clusterController, h Handler) informer.Handler[informer.Object] {
 	q := func(event string, obj informer.Object, news bool) reconcile.Enqueuer[Request] {
 		e.controller.events.Add(1)
 		name := obj.GetName()
 		if ns := obj.GetNamespace(); ns != "" {
 			name = ns + "/" + name
 		}
-		q := &enqueuer{engagement: e, cause: workqueue.Cause{
+		q := &enqueuer{clusterController: e, cause: workqueue.Cause{
 			Source: w.name, Event: event, Object: name, ResourceVersion: obj.GetResourceVersion(), Time: time.Now(),
 		}}
 		if !news {
@@ -177,9 +177,9 @@ func (w *watch) events(ctx context.Context, e *engagement, h Handler) informer.H
 
 // enqueuer queues the requests of one event.
 type enqueuer struct {
-	engagement *engagement
-	cause      workqueue.Cause
-	priority   int
+	clusterController *clusterController
+	cause             workqueue.Cause
+	priority          int
 }
 
 // Add implements reconcile.Enqueuer.
@@ -196,11 +196,11 @@ func (q *enqueuer) with(r Request, o workqueue.AddOptions) {
 	if q.priority != 0 {
 		o.Priority = &q.priority
 	}
-	if r.Cluster == q.engagement.member.name { // of this incarnation, whoever has the name now
-		q.engagement.enqueue(key{q.engagement.member, r.Request}, o, q.priority == 0)
+	if r.Cluster == q.clusterController.member.name { // of this incarnation, whoever has the name now
+		q.clusterController.enqueue(key{q.clusterController.member, r.Request}, o, q.priority == 0)
 		return
 	}
-	q.engagement.controller.enqueueAcross(r, o)
+	q.clusterController.controller.enqueueAcross(r, o)
 }
 
 // inform is the informer of a type.

@@ -13,11 +13,11 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// engagement is one controller's part in one incarnation of a cluster: what it watches there, and the requests that wait for the
+// clusterController is one controller's part in one incarnation of a cluster: what it watches there, and the requests that wait for the
 // caches to be filled.
 //
 //	admitted ─▶ open: the informers fill ─▶ attached: events become requests, which are held ─▶ synced: they are queued
-type engagement struct {
+type clusterController struct {
 	controller *Controller
 	member     *member
 
@@ -40,12 +40,12 @@ type engagement struct {
 	problem error
 }
 
-func newEngagement(c *Controller, mem *member) *engagement {
-	return &engagement{controller: c, member: mem, held: backlog.New[key](nil)}
+func newClusterController(c *Controller, mem *member) *clusterController {
+	return &clusterController{controller: c, member: mem, held: backlog.New[key](nil)}
 }
 
 // enqueue queues a request, when the time has come. news means that something has changed.
-func (e *engagement) enqueue(k key, o workqueue.AddOptions, news bool) {
+func (e *clusterController) enqueue(k key, o workqueue.AddOptions, news bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
@@ -57,14 +57,14 @@ func (e *engagement) enqueue(k key, o workqueue.AddOptions, news bool) {
 }
 
 // hold holds back a request that came out of the queue too early.
-func (e *engagement) hold(k key) bool {
+func (e *clusterController) hold(k key) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return !e.synced && !e.closed && e.held.Add(k, workqueue.AddOptions{}, true)
 }
 
 // ready queues what was held.
-func (e *engagement) ready() {
+func (e *clusterController) ready() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
@@ -75,7 +75,7 @@ func (e *engagement) ready() {
 }
 
 // open takes the informers, which begin to fill.
-func (e *engagement) open() {
+func (e *clusterController) open() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.opened || e.closed {
@@ -93,7 +93,7 @@ func (e *engagement) open() {
 }
 
 // attach makes events become requests, until base is done or it is detached.
-func (e *engagement) attach(base context.Context) {
+func (e *clusterController) attach(base context.Context) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed || !e.opened || e.stop != nil {
@@ -115,7 +115,7 @@ func (e *engagement) attach(base context.Context) {
 }
 
 // feed adds the handlers, and waits until all have told what there was.
-func (e *engagement) feed(ctx context.Context, inputs []*watch) {
+func (e *clusterController) feed(ctx context.Context, inputs []*watch) {
 	var added []*informer.Registration
 	for _, w := range inputs {
 		r, err := w.add(ctx, e)
@@ -139,9 +139,9 @@ func (e *engagement) feed(ctx context.Context, inputs []*watch) {
 }
 
 // tellLive tells those who watch clusters of this one.
-func (e *engagement) tellLive(ctx context.Context) {
+func (e *clusterController) tellLive(ctx context.Context) {
 	p := e.controller.parts
-	if e.member == p.fleet.hub && !p.local {
+	if e.member == p.fleet.localCluster && !p.local {
 		return
 	}
 	for _, h := range p.clusters {
@@ -161,7 +161,7 @@ func (e *engagement) tellLive(ctx context.Context) {
 }
 
 // tellGone tells those who watch clusters that this one is not there any more, for this controller.
-func (e *engagement) tellGone(ctx context.Context) {
+func (e *clusterController) tellGone(ctx context.Context) {
 	for _, h := range e.controller.parts.clusters {
 		if h.OnGone != nil {
 			e.enqueueAll("Gone", h.OnGone(ctx, e.member.cluster.Info()))
@@ -170,7 +170,7 @@ func (e *engagement) tellGone(ctx context.Context) {
 }
 
 // enqueueAll queues requests of whatever clusters because of something about this one.
-func (e *engagement) enqueueAll(event string, requests []Request) {
+func (e *clusterController) enqueueAll(event string, requests []Request) {
 	for _, r := range requests {
 		e.controller.enqueueAcross(r, workqueue.AddOptions{Cause: workqueue.Cause{
 			Source: "clusters", Event: event, Object: e.member.name, Time: time.Now(),
@@ -179,7 +179,7 @@ func (e *engagement) enqueueAll(event string, requests []Request) {
 }
 
 // relabeled is told when the labels of the cluster have changed.
-func (e *engagement) relabeled() {
+func (e *clusterController) relabeled() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.synced && e.spawn != nil && len(e.controller.parts.clusters) > 0 {
@@ -187,7 +187,7 @@ func (e *engagement) relabeled() {
 	}
 }
 
-func (e *engagement) fail(ctx context.Context, err error) {
+func (e *clusterController) fail(ctx context.Context, err error) {
 	klog.FromContext(ctx).Error(err, "A cluster cannot be watched")
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -195,7 +195,7 @@ func (e *engagement) fail(ctx context.Context, err error) {
 }
 
 // detach lets no event become a request any more.
-func (e *engagement) detach() {
+func (e *clusterController) detach() {
 	e.mu.Lock()
 	stop, inputs := e.stop, e.inputs
 	e.stop, e.spawn = nil, nil
@@ -211,7 +211,7 @@ func (e *engagement) detach() {
 }
 
 // close ends it for good, and gives the informers back.
-func (e *engagement) close() {
+func (e *clusterController) close() {
 	e.mu.Lock()
 	e.closed = true
 	e.controller.parts.fleet.dropped.Add(uint64(e.held.Len()))
@@ -225,7 +225,7 @@ func (e *engagement) close() {
 }
 
 // waits says whether there is something that is not queued yet, or might be soon.
-func (e *engagement) waits() bool {
+func (e *clusterController) waits() bool {
 	e.mu.Lock()
 	synced, inputs, problem := e.synced, e.inputs, e.problem
 	e.mu.Unlock()
@@ -241,7 +241,7 @@ func (e *engagement) waits() bool {
 }
 
 // why is what it waits for, in words for people; nil when it does not.
-func (e *engagement) why() error {
+func (e *clusterController) why() error {
 	e.mu.Lock()
 	synced, inputs, problem := e.synced, e.inputs, e.problem
 	e.mu.Unlock()

@@ -15,9 +15,9 @@ import (
 	"github.com/flyball-dev/flyball/internal/ownwrites"
 )
 
-// slot is a name in the fleet: what was announced under it last, and the incarnation of a cluster that lives there, one at a time.
+// clusterName is a name in the fleet: what was announced under it last, and the incarnation of a cluster that lives there, one at a time.
 // It has one goroutine, which does everything that waits: only it makes members and ends them.
-type slot struct {
+type clusterName struct {
 	fleet *Manager
 	name  string
 
@@ -57,9 +57,9 @@ var (
 	errLost     = errors.New("the right to serve it was lost")
 )
 
-// newSlot is that of a name which was announced for the first time.
-func newSlot(m *Manager, r *round, a *Announcement) *slot {
-	return &slot{
+// newClusterName is that of a name which was announced for the first time.
+func newClusterName(m *Manager, r *round, a *Announcement) *clusterName {
+	return &clusterName{
 		fleet: m, name: a.Name, by: r.announcer, want: a, round: r.number,
 		changed: make(chan struct{}, 1), relabeled: make(chan struct{}, 1),
 	}
@@ -83,7 +83,7 @@ func static(c *rest.Config) *rest.Config {
 }
 
 // announceLocked takes in what a provider says; nil: the cluster leaves.
-func (s *slot) announceLocked(a *Announcement) {
+func (s *clusterName) announceLocked(a *Announcement) {
 	s.want = a
 	if s.serving != nil && s.end != nil {
 		switch {
@@ -102,7 +102,7 @@ func (s *slot) announceLocked(a *Announcement) {
 }
 
 // run lives as long as the name does, or until ctx is done. work is done when what is in flight may not go on.
-func (s *slot) run(ctx, work context.Context) {
+func (s *clusterName) run(ctx, work context.Context) {
 	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "cluster", s.name))
 	for ctx.Err() == nil {
 		a, free := s.next()
@@ -124,17 +124,17 @@ func (s *slot) run(ctx, work context.Context) {
 }
 
 // next is what is to be served; nil: nothing. The name is free when that is so, and was told.
-func (s *slot) next() (a *Announcement, free bool) {
+func (s *clusterName) next() (a *Announcement, free bool) {
 	s.fleet.mu.Lock()
 	defer s.fleet.mu.Unlock()
 	if free = s.want == nil && (s.state == Gone || s.since.IsZero()); free {
-		delete(s.fleet.slots, s.name)
+		delete(s.fleet.names, s.name)
 	}
 	return s.want, free
 }
 
 // begin makes a context that ends when a is not what is wanted any more.
-func (s *slot) begin(ctx context.Context, a *Announcement) (context.Context, context.CancelCauseFunc) {
+func (s *clusterName) begin(ctx context.Context, a *Announcement) (context.Context, context.CancelCauseFunc) {
 	life, end := context.WithCancelCause(ctx)
 	s.fleet.mu.Lock()
 	defer s.fleet.mu.Unlock()
@@ -148,7 +148,7 @@ func (s *slot) begin(ctx context.Context, a *Announcement) (context.Context, con
 }
 
 // serve is the life of one incarnation: until a is not what is wanted any more, the tenure ends, or ctx is done.
-func (s *slot) serve(ctx, work context.Context, a *Announcement) {
+func (s *clusterName) serve(ctx, work context.Context, a *Announcement) {
 	life, end := s.begin(ctx, a)
 	defer end(nil)
 	tenure, err := s.acquire(life)
@@ -182,7 +182,7 @@ func watchTenure(life context.Context, t Tenure, end context.CancelCauseFunc) {
 }
 
 // acquire waits for the right to serve the cluster; the error says that life is over.
-func (s *slot) acquire(life context.Context) (Tenure, error) {
+func (s *clusterName) acquire(life context.Context) (Tenure, error) {
 	owner := s.fleet.options.Owner
 	if owner == nil {
 		return nil, nil
@@ -204,7 +204,7 @@ func (s *slot) acquire(life context.Context) (Tenure, error) {
 	}
 }
 
-func (s *slot) info() ClusterInfo {
+func (s *clusterName) info() ClusterInfo {
 	s.fleet.mu.Lock()
 	defer s.fleet.mu.Unlock()
 	info := ClusterInfo{Name: s.name}
@@ -215,7 +215,7 @@ func (s *slot) info() ClusterInfo {
 }
 
 // live reaches the cluster, lets controllers work on it until life is over, and takes it apart. It returns what would not end.
-func (s *slot) live(life, work context.Context, a *Announcement, tenure Tenure) (left error) {
+func (s *clusterName) live(life, work context.Context, a *Announcement, tenure Tenure) (left error) {
 	s.move(life, Joining, "being reached")
 	defer s.gone(life)
 	mem := newMember(s.name, s.name+"#"+strconv.FormatUint(s.fleet.incarnations.Add(1), 10), tenure)
@@ -255,7 +255,7 @@ func (s *slot) live(life, work context.Context, a *Announcement, tenure Tenure) 
 }
 
 // work lets controllers watch the cluster until life is over.
-func (s *slot) work(life context.Context, mem *member) {
+func (s *clusterName) work(life context.Context, mem *member) {
 	select {
 	case <-s.relabeled: // before anybody watched
 	default:
@@ -272,7 +272,7 @@ func (s *slot) work(life context.Context, mem *member) {
 }
 
 // prepare makes the member's clients.
-func (s *slot) prepare(mem *member, a *Announcement, noting bool) (*server, error) {
+func (s *clusterName) prepare(mem *member, a *Announcement, noting bool) (*server, error) {
 	if err := s.fleet.connect(mem, a, noting); err != nil {
 		return nil, err
 	}
@@ -291,7 +291,7 @@ func causeOf(life context.Context) error {
 }
 
 // gone says that there is no incarnation any more.
-func (s *slot) gone(life context.Context) {
+func (s *clusterName) gone(life context.Context) {
 	s.fleet.mu.Lock()
 	s.member, s.serving, s.end = nil, nil, nil
 	s.fleet.mu.Unlock()
@@ -299,7 +299,7 @@ func (s *slot) gone(life context.Context) {
 }
 
 // reach asks the cluster until it answers, or life is over.
-func (s *slot) reach(life context.Context, target *server) bool {
+func (s *clusterName) reach(life context.Context, target *server) bool {
 	again := newRetries(s.fleet.options.JoinBackoff)
 	for {
 		attempt, cancel := context.WithTimeout(life, s.fleet.options.JoinTimeout)
@@ -319,7 +319,7 @@ func (s *slot) reach(life context.Context, target *server) bool {
 }
 
 // drain waits for what is in flight: as long as options and process allow, and not at all when the tenure is lost.
-func (s *slot) drain(work context.Context, mem *member, cause error) error {
+func (s *clusterName) drain(work context.Context, mem *member, cause error) error {
 	patience, cancel := context.WithCancel(work)
 	defer cancel()
 	switch timeout := s.fleet.options.DrainTimeout; {
