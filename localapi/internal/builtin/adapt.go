@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// The functions below let a type's rules be written for its own Go type: they turn them into the untyped functions of
-// a resource.Definition. The server calls a definition only with objects that its New made, so the assertion holds.
+// The functions below let a type's rules be written for its own Go type. They convert them into the untyped functions
+// of a resource.Definition. The server calls a definition only with objects that its New made, so the assertion holds.
 
 func mutate[T runtime.Object](f func(T)) func(runtime.Object) {
 	return func(obj runtime.Object) { f(obj.(T)) }

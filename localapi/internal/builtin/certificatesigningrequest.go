@@ -23,7 +23,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
-// certificateSigningRequest is stored: whoever signs writes the certificate into the status.
+// certificateSigningRequest is only stored: an external signer writes the certificate into the status.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/certificates/certificates/strategy.go.
 func certificateSigningRequest() *resource.Definition {
@@ -55,7 +55,7 @@ func certificateSigningRequest() *resource.Definition {
 	return d
 }
 
-// prepareSigningRequest notes who asks.
+// prepareSigningRequest records the requesting user.
 func prepareSigningRequest(ctx context.Context, r *certificatesv1.CertificateSigningRequest) {
 	u, _ := auth.UserFrom(ctx)
 	r.Spec.Username, r.Spec.UID, r.Spec.Groups, r.Spec.Extra = u.Name, u.UID, u.Groups, nil
@@ -68,7 +68,7 @@ func prepareSigningRequest(ctx context.Context, r *certificatesv1.CertificateSig
 	r.Status = certificatesv1.CertificateSigningRequestStatus{}
 }
 
-// prepareSigningStatus leaves the decision to those who approve.
+// prepareSigningStatus restores the decision, which only approvers may write.
 func prepareSigningStatus(r, old *certificatesv1.CertificateSigningRequest) {
 	r.Spec = old.Spec
 	for _, kind := range decisions {
@@ -85,7 +85,7 @@ func prepareSigningStatus(r, old *certificatesv1.CertificateSigningRequest) {
 	stampConditions(r, old)
 }
 
-// decisions are the conditions that only those who approve may write.
+// decisions are the conditions that only approvers may write.
 var decisions = []certificatesv1.RequestConditionType{
 	certificatesv1.CertificateApproved,
 	certificatesv1.CertificateDenied,
@@ -146,7 +146,7 @@ func conditionsOf(
 	return all
 }
 
-// validateSigningRequest judges a whole request.
+// validateSigningRequest validates a whole request.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/certificates/validation/validation.go validateCertificateSigningRequest.
 func validateSigningRequest(r *certificatesv1.CertificateSigningRequest) field.ErrorList {
@@ -174,7 +174,7 @@ func validateSigningRequest(r *certificatesv1.CertificateSigningRequest) field.E
 	return append(errs, validateDecision(r)...)
 }
 
-// checkRequest reads a request as PEM and checks that its author has the key.
+// checkRequest parses a request as PEM and checks that its author has the key.
 func checkRequest(text []byte) error {
 	block, _ := pem.Decode(text)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" {
@@ -215,7 +215,7 @@ func validateDecision(r *certificatesv1.CertificateSigningRequest) field.ErrorLi
 	return errs
 }
 
-// keepsConditions requires that a decision is not taken back.
+// keepsConditions returns an error if a decision is withdrawn.
 func keepsConditions(r, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
 	var errs field.ErrorList
 	for _, kind := range append(slices.Clone(decisions), certificatesv1.CertificateFailed) {
@@ -227,7 +227,7 @@ func keepsConditions(r, old *certificatesv1.CertificateSigningRequest) field.Err
 	return errs
 }
 
-// keepsApproval requires that there is no new decision.
+// keepsApproval returns an error if there is a new decision.
 func keepsApproval(r, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
 	var errs field.ErrorList
 	for _, kind := range decisions {
@@ -239,7 +239,7 @@ func keepsApproval(r, old *certificatesv1.CertificateSigningRequest) field.Error
 	return errs
 }
 
-// validateIssued judges a status that may bring the certificate.
+// validateIssued validates a status that may have the certificate.
 func validateIssued(r, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
 	errs := validateDecision(r)
 	now, was, path := r.Status.Certificate, old.Status.Certificate, field.NewPath("status", "certificate")
@@ -255,7 +255,7 @@ func validateIssued(r, old *certificatesv1.CertificateSigningRequest) field.Erro
 	return errs
 }
 
-// checkCertificates reads certificates as PEM.
+// checkCertificates parses certificates as PEM.
 func checkCertificates(text []byte) error {
 	found := false
 	for len(text) > 0 {

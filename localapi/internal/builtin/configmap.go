@@ -86,7 +86,7 @@ func unchangedData[V any](data, old map[string]V, name string) field.ErrorList {
 	return field.ErrorList{field.Forbidden(field.NewPath(name), immutableMessage)}
 }
 
-// sortedKeys makes errors about a map come in one order.
+// sortedKeys makes the order of errors about a map deterministic.
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
 	return slices.Sorted(maps.Keys(m))
 }

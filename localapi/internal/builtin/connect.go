@@ -12,7 +12,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
-// nothingRuns ends every refusal of something that needs a running container.
+// nothingRuns ends every error about something that needs a running container.
 const nothingRuns = "this embedded API server runs no containers. " +
 	"Run the program by itself, or use a cluster that runs containers (kind, for example)"
 
@@ -48,7 +48,7 @@ func connection[T any, P pointerTo[T]](what string) resource.Subresource {
 	return s
 }
 
-// proxy passes requests of all methods on, or would.
+// proxy is a connection with all methods, whose requests a real server would pass on.
 func proxy[T any, P pointerTo[T]](refuse func(obj runtime.Object) error) resource.Subresource {
 	return resource.Subresource{
 		Kind:    corev1.SchemeGroupVersion.WithKind(kindOf[T]()),
@@ -58,7 +58,7 @@ func proxy[T any, P pointerTo[T]](refuse func(obj runtime.Object) error) resourc
 	}
 }
 
-// notRunning refuses what needs a container of a pod.
+// notRunning returns the error for what needs a container of a pod.
 func notRunning(obj runtime.Object, what string) error {
 	pod := obj.(*corev1.Pod)
 	if pod.Spec.NodeName == "" {

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateContainers judges the regular containers, then the init and ephemeral ones, whose names may not repeat any
-// before them.
+// validateContainers validates the regular containers, and then the init and ephemeral ones, whose names must not
+// repeat an earlier one.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go validateContainers, validateInitContainers.
 func validateContainers(spec *corev1.PodSpec, volumes sets.Set[string], path *field.Path) field.ErrorList {
@@ -49,7 +49,7 @@ func validateContainers(spec *corev1.PodSpec, volumes sets.Set[string], path *fi
 	return errs
 }
 
-// validateContainer judges what all kinds of containers share.
+// validateContainer validates what all kinds of containers share.
 func validateContainer(c *corev1.Container, volumes sets.Set[string], path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if c.Name == "" {
@@ -124,7 +124,7 @@ func validateProtocol(protocol corev1.Protocol, path *field.Path) field.ErrorLis
 	return oneOf(path, protocol, corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)
 }
 
-// validateEnv knows a variable's name and that it has at most one source.
+// validateEnv checks a variable's name, and that it has at most one source.
 func validateEnv(vars []corev1.EnvVar, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range vars {
@@ -164,7 +164,8 @@ func validateEnvSource(v *corev1.EnvVar, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// envFields are what of its pod a container can be told in a variable; selectableFields are what else has a name there.
+// envFields are the fields of the pod that a variable may refer to. selectableFields are the other fields that have a
+// name there.
 var (
 	envFields = sets.New("metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
 		"status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs")
@@ -213,7 +214,7 @@ func validateMounts(mounts []corev1.VolumeMount, volumes sets.Set[string], path 
 	return errs
 }
 
-// validateResources judges names and amounts, and that no request is above its limit.
+// validateResources validates names and amounts, and that no request is above its limit.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go validateResourceRequirements.
 func validateResources(r *corev1.ResourceRequirements, path *field.Path) field.ErrorList {
@@ -256,8 +257,8 @@ func isContainerResource(name corev1.ResourceName) bool {
 	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
-// overcommits tells whether more of a resource may be requested of a node than it has: what Kubernetes itself measures
-// may, whole devices and huge pages may not.
+// overcommits reports whether the requests for a resource may exceed what a node has. They may for what Kubernetes
+// itself measures, but not for whole devices and huge pages.
 func overcommits(name corev1.ResourceName) bool {
 	return isNativeResource(name) && !strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }

@@ -53,7 +53,7 @@ func defaultCronJob(c *batchv1.CronJob) {
 	defaultPodTemplate(&c.Spec.JobTemplate.Spec.Template)
 }
 
-// validateCronJob counts the fields of the schedule; it does not parse them.
+// validateCronJob counts the fields of the schedule, but does not parse them.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/batch/validation/validation.go ValidateCronJobSpec.
 func validateCronJob(c *batchv1.CronJob) field.ErrorList {
@@ -61,7 +61,7 @@ func validateCronJob(c *batchv1.CronJob) field.ErrorList {
 	var errs field.ErrorList
 	n := len(strings.Fields(spec.Schedule))
 	switch {
-	case spec.Schedule == "": // said last, below
+	case spec.Schedule == "": // reported last, below
 	case !strings.HasPrefix(spec.Schedule, "@") && n != 5:
 		errs = append(errs, field.Invalid(path.Child("schedule"), spec.Schedule,
 			fmt.Sprintf("expected exactly 5 fields, found %d: %v", n, strings.Fields(spec.Schedule))))
@@ -97,7 +97,7 @@ func cronJobRow(c *batchv1.CronJob, now time.Time) []any {
 		last = age(*c.Status.LastScheduleTime, now)
 	}
 	if c.Spec.Suspend != nil {
-		// A word with a capital, although the column's type is boolean.
+		// A capitalized word, although the column's type is boolean.
 		suspend = map[bool]string{true: "True", false: "False"}[*c.Spec.Suspend]
 	}
 	row := []any{

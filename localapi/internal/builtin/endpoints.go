@@ -80,7 +80,7 @@ func validateEndpointAddress(a *corev1.EndpointAddress, path *field.Path) field.
 	return append(errs, reachableIP(a.IP, path.Child("ip"))...)
 }
 
-// reachableIP refuses addresses that mean something else on every machine.
+// reachableIP rejects addresses that mean something else on every machine.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateEndpointIP.
 func reachableIP(value string, path *field.Path) field.ErrorList {

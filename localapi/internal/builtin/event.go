@@ -28,8 +28,8 @@ func event() *resource.Definition {
 	}
 }
 
-// validateEvent requires an event to be in the namespace of its object, and, of events that have an eventTime and so
-// come from a newer recorder, that they say who reports and what was done.
+// validateEvent requires an event to be in the namespace of its object. An event with an eventTime comes from a newer
+// recorder, and must also name its reporter and the action.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/events.go legacyValidateEvent.
 func validateEvent(e *corev1.Event) field.ErrorList { return validateEventAs(e, "reportingComponent") }

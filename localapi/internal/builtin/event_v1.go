@@ -124,7 +124,7 @@ func validateNewEventUpdate(e, old *eventsv1.Event) field.ErrorList {
 		{"firstTimestamp", e.DeprecatedFirstTimestamp, old.DeprecatedFirstTimestamp},
 		{"lastTimestamp", e.DeprecatedLastTimestamp, old.DeprecatedLastTimestamp},
 		{"count", e.DeprecatedCount, old.DeprecatedCount},
-		{"reason", e.Reason, old.Reason}, // told twice
+		{"reason", e.Reason, old.Reason}, // reported twice
 		{"type", e.Type, old.Type},
 		{"eventTime", eventTime, old.EventTime},
 		{"action", e.Action, old.Action},

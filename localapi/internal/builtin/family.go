@@ -12,8 +12,9 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
-// family makes the definitions of a type and of the further kinds as which it is served: the first is whole, the others
-// get its rules. They judge and change an object of theirs by converting it to the first kind, and back.
+// family returns the definitions of a type and of the other kinds under which it is served. The first definition is
+// complete, and the others get its rules: they convert an object to the first kind, apply the rule, and convert it
+// back.
 func family(first *resource.Definition, others ...resource.Member) []*resource.Definition {
 	f := &resource.Family{Members: append([]resource.Member{{Kind: first.GroupVersionKind(), New: first.New}}, others...)}
 	first.Family = f
@@ -24,8 +25,8 @@ func family(first *resource.Definition, others ...resource.Member) []*resource.D
 	return definitions
 }
 
-// converted is the definition of another kind of first's family. NewList and the rules of that kind alone are the
-// caller's to set.
+// converted returns the definition of another kind of first's family. The caller sets NewList and the rules of that
+// kind alone.
 func converted(first *resource.Definition, m resource.Member) *resource.Definition {
 	d := *first
 	d.GroupVersion, d.New = m.Kind.GroupVersion(), m.New
@@ -49,7 +50,7 @@ func converted(first *resource.Definition, m resource.Member) *resource.Definiti
 	return &d
 }
 
-// change is f for objects of another kind. Even without f, what the first kind cannot express is lost.
+// change returns f for objects of another kind. Even if f is nil, what the first kind cannot express is lost.
 func change(m resource.Member, f func(runtime.Object)) func(runtime.Object) {
 	return func(obj runtime.Object) {
 		as := m.ToFirst(obj)
@@ -89,7 +90,7 @@ func judgeFrom(
 	return func(obj, old runtime.Object) field.ErrorList { return f(m.ToFirst(obj), m.ToFirst(old)) }
 }
 
-// replace makes obj what by is, but for its kind.
+// replace gives obj the content of by, but keeps its kind.
 func replace(obj, by runtime.Object) {
 	kind := obj.GetObjectKind().GroupVersionKind()
 	reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(by).Elem())

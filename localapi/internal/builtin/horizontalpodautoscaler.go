@@ -111,7 +111,7 @@ func validateAutoscaler(h *autoscalingv2.HorizontalPodAutoscaler) field.ErrorLis
 	return errs
 }
 
-// countsWithoutPods tells whether a metric has a value while there is no pod to measure.
+// countsWithoutPods reports whether a metric has a value while there is no pod to measure.
 func countsWithoutPods(m autoscalingv2.MetricSpec) bool {
 	return m.Type == autoscalingv2.ObjectMetricSourceType || m.Type == autoscalingv2.ExternalMetricSourceType
 }

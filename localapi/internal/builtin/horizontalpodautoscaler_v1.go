@@ -13,7 +13,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
-// What autoscaling/v1 has no fields for stands in annotations there.
+// In autoscaling/v1, annotations hold what it has no fields for.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/autoscaling/annotations.go.
 const (
@@ -106,7 +106,7 @@ func autoscalerV1(in *autoscalingv2.HorizontalPodAutoscaler) *autoscalingv1.Hori
 	return out
 }
 
-// annotate keeps a value in an annotation, if it is needed.
+// annotate stores a value in an annotation, if it is needed.
 func annotate(h *autoscalingv1.HorizontalPodAutoscaler, key string, value any, needed bool) {
 	text, err := json.Marshal(value)
 	if !needed || err != nil { // API types always marshal
@@ -118,7 +118,7 @@ func annotate(h *autoscalingv1.HorizontalPodAutoscaler, key string, value any, n
 	h.Annotations[key] = string(text)
 }
 
-// withoutConverted is a copy of annotations without those that stand for fields.
+// withoutConverted returns a copy of annotations without those that stand for fields.
 func withoutConverted(annotations map[string]string) map[string]string {
 	out := maps.Clone(annotations)
 	for _, key := range []string{metricsAnnotation, currentMetricsAnnotation, conditionsAnnotation, behaviorAnnotation} {
@@ -165,7 +165,7 @@ func autoscalerV2(in *autoscalingv1.HorizontalPodAutoscaler) *autoscalingv2.Hori
 		}}
 	}
 	if current := annotation[[]autoscalingv1.MetricStatus](in, currentMetricsAnnotation); current != nil {
-		out.Status.CurrentMetrics = nil // the annotation knows more
+		out.Status.CurrentMetrics = nil // the annotation has more details
 		for _, m := range current {
 			out.Status.CurrentMetrics = append(out.Status.CurrentMetrics, metricStatusV2(&m))
 		}

@@ -20,7 +20,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
-// ingressClassAnnotation is how an Ingress named its class before there was a field.
+// ingressClassAnnotation named the class of an Ingress before there was a field.
 const ingressClassAnnotation = "kubernetes.io/ingress.class"
 
 func ingress() *resource.Definition {
@@ -188,7 +188,7 @@ func validateBackend(b *networkingv1.IngressBackend, path *field.Path) field.Err
 	return errs
 }
 
-// validateLocalReference judges a reference to an object of any type.
+// validateLocalReference validates a reference to an object of any type.
 func validateLocalReference(ref *corev1.TypedLocalObjectReference, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if ref.APIGroup != nil {

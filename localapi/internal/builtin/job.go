@@ -65,7 +65,7 @@ func job() *resource.Definition {
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/batch/job/storage/storage.go Delete.
 func warnOfOrphanedPods(o *metav1.DeleteOptions) []string {
-	//lint:ignore SA1019 it counts as long as it may be sent
+	//lint:ignore SA1019 clients may still send it
 	if o.PropagationPolicy != nil || o.OrphanDependents != nil {
 		return nil
 	}
@@ -93,7 +93,7 @@ func defaultJobSpec(spec *batchv1.JobSpec) {
 	defaultPodTemplate(&spec.Template)
 }
 
-// generateJobSelector makes a Job select its own pods and no others: by its UID.
+// generateJobSelector makes a Job select exactly its own pods, by its UID.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/batch/job/strategy.go generateSelector.
 func generateJobSelector(j *batchv1.Job) {

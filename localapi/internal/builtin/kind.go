@@ -19,7 +19,8 @@ type pointerTo[T any] interface {
 	runtime.Object
 }
 
-// typed begins the definition of the API type that has the Go type T and lists of the Go type L. It is not namespaced.
+// typed returns the start of a definition for the API type with the Go type T and lists of the Go type L. It is not
+// namespaced.
 func typed[T, L any, P pointerTo[T], PL pointerTo[L]](
 	gv schema.GroupVersion, plural string, shortNames ...string,
 ) *resource.Definition {
@@ -31,7 +32,7 @@ func typed[T, L any, P pointerTo[T], PL pointerTo[L]](
 	}
 }
 
-// kindOf is the kind of the API type that has the Go type T.
+// kindOf returns the kind of the API type with the Go type T.
 func kindOf[T any]() string { return reflect.TypeFor[T]().Name() }
 
 // namespaced is typed for a namespaced type.
@@ -43,8 +44,8 @@ func namespaced[T, L any, P pointerTo[T], PL pointerTo[L]](
 	return d
 }
 
-// withStatus gives a type with a Spec and a Status the subresource status: the type itself is written without its
-// status, and its status without its spec.
+// withStatus adds the subresource status to a type with a Spec and a Status. A write to the type leaves its status
+// unchanged, and a write to the status leaves its spec unchanged.
 func withStatus(d *resource.Definition) {
 	d.HasStatus = true
 	d.PrepareCreate = func(_ context.Context, obj runtime.Object) { part(obj, "Status").SetZero() }
@@ -52,8 +53,8 @@ func withStatus(d *resource.Definition) {
 	d.PrepareStatusUpdate = func(_ context.Context, obj, old runtime.Object) { part(obj, "Spec").Set(part(old, "Spec")) }
 }
 
-// withGeneration counts the changes of one field of a type in metadata.generation. It keeps what the definition does
-// before writes already.
+// withGeneration makes metadata.generation count the changes of one field. It keeps the definition's other
+// preparations.
 func withGeneration(d *resource.Definition, name string) {
 	create, update := d.PrepareCreate, d.PrepareUpdate
 	d.PrepareCreate = func(ctx context.Context, obj runtime.Object) {
@@ -79,7 +80,7 @@ func setGeneration(obj runtime.Object, n int64) {
 	}
 }
 
-// part is a field of the struct that obj points to.
+// part returns a field of the struct that obj points to.
 func part(obj runtime.Object, name string) reflect.Value {
 	return reflect.ValueOf(obj).Elem().FieldByName(name)
 }

@@ -34,7 +34,7 @@ func lease() *resource.Definition {
 	}
 }
 
-// dropCoordination drops what only coordinated leader election uses, which is off by default.
+// dropCoordination clears the fields that only coordinated leader election uses, which is off by default.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/coordination/lease/strategy.go PrepareForUpdate.
 func dropCoordination(l, old *coordinationv1.Lease) {

@@ -14,7 +14,7 @@ import (
 	api "github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
-// limitRange is stored, and changes no pod.
+// limitRange is only stored; it does not change pods.
 func limitRange() *api.Definition {
 	d := namespaced[corev1.LimitRange, corev1.LimitRangeList](corev1.SchemeGroupVersion, "limitranges", "limits")
 	d.CreateOnUpdate = true
@@ -33,7 +33,7 @@ func limitRange() *api.Definition {
 	return d
 }
 
-// defaultLimits fills in the defaults of containers from what is said otherwise.
+// defaultLimits derives the defaults of containers from the other limits.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/defaults.go SetDefaults_LimitRangeItem.
 func defaultLimits(l *corev1.LimitRangeItem) {
@@ -47,7 +47,7 @@ func defaultLimits(l *corev1.LimitRangeItem) {
 	}
 }
 
-// setDefaultList adds to list what it lacks of values.
+// setDefaultList adds to list the entries of values that it lacks.
 func setDefaultList(list *corev1.ResourceList, values corev1.ResourceList) {
 	if *list == nil {
 		*list = corev1.ResourceList{}
@@ -132,12 +132,12 @@ func validateLimits(l *corev1.LimitRangeItem, path *field.Path) field.ErrorList 
 	return errs
 }
 
-// validateLimit judges what is said of one resource.
+// validateLimit validates the limits of one resource.
 func validateLimit(l *corev1.LimitRangeItem, name corev1.ResourceName, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	least, most := quantityOf(l.Min, name), quantityOf(l.Max, name)
 	var limit, request *resource.Quantity
-	if l.Type != corev1.LimitTypePod { // of which those are refused
+	if l.Type != corev1.LimitTypePod { // for pods, these are rejected
 		limit, request = quantityOf(l.Default, name), quantityOf(l.DefaultRequest, name)
 	}
 	for _, rule := range []struct {
@@ -175,7 +175,7 @@ func quantityOf(list corev1.ResourceList, name corev1.ResourceName) *resource.Qu
 	return &q
 }
 
-// validateRatio judges how much more a limit may be than a request: what the bounds leave room for.
+// validateRatio validates the ratio between limit and request against the bounds.
 func validateRatio(ratio, least, most *resource.Quantity, path *field.Path) field.ErrorList {
 	if ratio == nil {
 		return nil

@@ -53,7 +53,7 @@ func namespace() *resource.Definition {
 	}
 }
 
-// defaultNamespace puts the name into a label, so that selectors can name namespaces.
+// defaultNamespace sets a label with the name, so that selectors can select namespaces by name.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/defaults.go SetDefaults_Namespace.
 func defaultNamespace(ns *corev1.Namespace) {
@@ -99,8 +99,8 @@ func validateNamespaceStatus(ns, _ *corev1.Namespace) field.ErrorList {
 	return nil
 }
 
-// namespaceFinalize is how the namespace controller says that a namespace is empty: only this subresource writes
-// spec.finalizers.
+// namespaceFinalize is the subresource with which the namespace controller reports that a namespace is empty. Only it
+// writes spec.finalizers.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/namespace/strategy.go namespaceFinalizeStrategy.
 func namespaceFinalize() resource.Subresource {

@@ -50,7 +50,7 @@ func defaultPolicy(p *networkingv1.NetworkPolicy) {
 	}
 }
 
-// policyRule is what rules for both directions have in common.
+// policyRule is what the rules of both directions share.
 type policyRule struct {
 	ports    []networkingv1.NetworkPolicyPort
 	peers    []networkingv1.NetworkPolicyPeer
@@ -58,7 +58,7 @@ type policyRule struct {
 	peerPath *field.Path
 }
 
-// policyRules are the rules of a policy: first those for what comes in, then those for what goes out.
+// policyRules returns the rules of a policy: first those for ingress, then those for egress.
 func policyRules(p *networkingv1.NetworkPolicy) []policyRule {
 	var rules []policyRule
 	path := field.NewPath("spec")

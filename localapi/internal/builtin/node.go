@@ -18,8 +18,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
-// node does not put the taint node.kubernetes.io/not-ready on a new Node, as admission does in a cluster: there it is
-// for the node lifecycle controller to take off again, and here is none.
+// node does not set the taint node.kubernetes.io/not-ready on a new Node, as admission does in a cluster. There the
+// node lifecycle controller removes it, and here no such controller runs.
 func node() *resource.Definition {
 	return &resource.Definition{
 		GroupVersion: corev1.SchemeGroupVersion, Kind: "Node",
@@ -43,7 +43,7 @@ func node() *resource.Definition {
 	}
 }
 
-// defaultNode lets pods have all that the node has, unless the kubelet keeps some for itself.
+// defaultNode makes all of the node's capacity allocatable, unless the kubelet reserves some.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/defaults.go SetDefaults_NodeStatus.
 func defaultNode(n *corev1.Node) {
@@ -148,7 +148,7 @@ func nodeStatus(n *corev1.Node) string {
 	return status
 }
 
-// nodeRoles reads the roles off the labels, sorted: node-role.kubernetes.io/<role>, and the older kubernetes.io/role.
+// nodeRoles returns the roles in the labels, sorted: node-role.kubernetes.io/<role>, and the older kubernetes.io/role.
 func nodeRoles(n *corev1.Node) []string {
 	roles := map[string]bool{}
 	for k, v := range n.Labels {

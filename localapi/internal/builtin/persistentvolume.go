@@ -18,8 +18,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
-// persistentVolume does not add the finalizer kubernetes.io/pv-protection, as admission does in a cluster: there is no
-// controller here to take it off again.
+// persistentVolume does not add the finalizer kubernetes.io/pv-protection, as admission does in a cluster, because no
+// controller here would remove it.
 func persistentVolume() *resource.Definition {
 	d := typed[corev1.PersistentVolume, corev1.PersistentVolumeList](corev1.SchemeGroupVersion, "persistentvolumes", "pv")
 	withStatus(d)
@@ -59,7 +59,7 @@ func prepareVolumeStatus(v, old *corev1.PersistentVolume) {
 	}
 }
 
-// validateVolume covers what a controller meets. The parameters of the sources are not judged.
+// validateVolume covers what a controller depends on. It does not validate the parameters of the sources.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidatePersistentVolumeSpec.
 func validateVolume(v *corev1.PersistentVolume) field.ErrorList {

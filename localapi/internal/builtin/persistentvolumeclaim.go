@@ -16,8 +16,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
-// persistentVolumeClaim does not add the finalizer kubernetes.io/pvc-protection, as admission does in a cluster: there is
-// no controller here to take it off again.
+// persistentVolumeClaim does not add the finalizer kubernetes.io/pvc-protection, as admission does in a cluster,
+// because no controller here would remove it.
 func persistentVolumeClaim() *resource.Definition {
 	return &resource.Definition{
 		GroupVersion: corev1.SchemeGroupVersion, Kind: "PersistentVolumeClaim",
@@ -72,7 +72,7 @@ func validateClaim(c *corev1.PersistentVolumeClaim) field.ErrorList {
 	return errs
 }
 
-// validateClaimUpdate lets a volume be bound once, and a bound claim grow.
+// validateClaimUpdate allows a claim to be bound once, and a bound claim to grow.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidatePersistentVolumeClaimUpdate.
 func validateClaimUpdate(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
@@ -99,7 +99,7 @@ func validateClaimUpdate(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
 	return append(errs, immutable(c.Spec.VolumeMode, old.Spec.VolumeMode, field.NewPath("volumeMode"))...)
 }
 
-// accessModes are the modes and what they print as.
+// accessModes are the modes with their printed forms.
 var accessModes = map[corev1.PersistentVolumeAccessMode]string{
 	corev1.ReadWriteOnce: "RWO", corev1.ReadOnlyMany: "ROX", corev1.ReadWriteMany: "RWX", corev1.ReadWriteOncePod: "RWOP",
 }

@@ -39,7 +39,7 @@ func pod() *resource.Definition {
 	}
 }
 
-// preparePod does what admission and then the Pod's strategy do to a new Pod.
+// preparePod does to a new Pod what admission and then the Pod's strategy do.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/pod/strategy.go PrepareForCreate; plugin/pkg/admission/serviceaccount,
 // priority, defaulttolerationseconds.
@@ -62,7 +62,7 @@ func preparePod(pod *corev1.Pod) {
 	}
 }
 
-// builtinPriority is the value of the two priority classes that every cluster has, and of no class at all.
+// builtinPriority returns the value of one of the two priority classes that every cluster has, or of no class.
 func builtinPriority(class string) int32 {
 	for _, c := range SystemPriorityClasses() {
 		if c.Name == class {
@@ -72,7 +72,7 @@ func builtinPriority(class string) int32 {
 	return 0
 }
 
-// addDefaultTolerations lets a pod stay for five minutes on a node that stops answering.
+// addDefaultTolerations lets a pod stay on an unreachable node for five minutes.
 //
 // Source: k8s.io/kubernetes v1.37.1 plugin/pkg/admission/defaulttolerationseconds/admission.go.
 func addDefaultTolerations(spec *corev1.PodSpec) {
@@ -139,7 +139,8 @@ func preparePodStatus(pod, old *corev1.Pod) {
 	}
 }
 
-// podGrace is how long a deleted pod stays for its kubelet to stop it: not at all if no kubelet has it or nothing runs.
+// podGrace returns how long a deleted pod stays so that its kubelet can stop it. It is zero if no kubelet has the pod
+// or nothing runs.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/pod/strategy.go CheckGracefulDelete.
 func podGrace(obj runtime.Object, o *metav1.DeleteOptions) int64 {
@@ -168,6 +169,6 @@ func podFields(pod *corev1.Pod) fields.Set {
 		"status.phase":             string(pod.Status.Phase),
 		"status.podIP":             ip,
 		"status.nominatedNodeName": pod.Status.NominatedNodeName,
-		"spec.host":                pod.Spec.NodeName, // the name that clients before v1 knew
+		"spec.host":                pod.Spec.NodeName, // the name that clients before v1 used
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
-// podEviction is a delete that says why, and that a PodDisruptionBudget can refuse.
+// podEviction is a delete with a reason, which a PodDisruptionBudget can reject.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/pod/storage/eviction.go.
 func podEviction() resource.Subresource {
@@ -37,7 +37,7 @@ func podEviction() resource.Subresource {
 	}
 }
 
-// evict decides whether a pod may go, and how it is deleted then.
+// evict decides whether a pod may be evicted, and with which options it is deleted.
 func evict(ctx context.Context, d resource.Deletion) (o *metav1.DeleteOptions, again bool, err error) {
 	pod, eviction := d.Object.(*corev1.Pod), d.Body.(*policyv1.Eviction)
 	if eviction.Name != pod.Name {
@@ -67,7 +67,8 @@ func evict(ctx context.Context, d resource.Deletion) (o *metav1.DeleteOptions, a
 	return o, false, useBudget(ctx, d, budget, pod)
 }
 
-// onlyAsSeen binds a delete to the state of the pod that it was granted for, unless the client has bound it to one.
+// onlyAsSeen makes the delete conditional on the state of the pod for which it was granted, unless the client has set a
+// condition.
 func onlyAsSeen(o *metav1.DeleteOptions, pod *corev1.Pod) bool {
 	if o.Preconditions == nil {
 		o.Preconditions = &metav1.Preconditions{}
@@ -79,7 +80,7 @@ func onlyAsSeen(o *metav1.DeleteOptions, pod *corev1.Pod) bool {
 	return true
 }
 
-// budgetOf is the budget that protects a pod; nil if there is none. Errors: more than one does.
+// budgetOf returns the budget that protects a pod, or nil if there is none. Errors: more than one does.
 func budgetOf(ctx context.Context, others resource.Others, pod *corev1.Pod) (*policyv1.PodDisruptionBudget, error) {
 	all, err := others.List(ctx, budgets, pod.Namespace)
 	if err != nil {
@@ -114,13 +115,14 @@ func podReady(pod *corev1.Pod) bool {
 	return false
 }
 
-// mayLoseUnready says whether a budget does not count a pod that is not ready anyway.
+// mayLoseUnready reports whether a budget ignores a pod that is not ready.
 func mayLoseUnready(b *policyv1.PodDisruptionBudget) bool {
 	return ptr.Deref(b.Spec.UnhealthyPodEvictionPolicy, "") == policyv1.AlwaysAllow ||
 		b.Status.CurrentHealthy >= b.Status.DesiredHealthy && b.Status.DesiredHealthy > 0
 }
 
-// useBudget takes one of the disruptions that a budget allows, and notes in its status for which pod. Errors: it allows none.
+// useBudget uses one of the disruptions that a budget allows, and records the pod in its status. Errors: no disruption
+// is allowed.
 func useBudget(ctx context.Context, d resource.Deletion, budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) error {
 	if d.DryRun {
 		return budgetRefuses(budget)
@@ -145,12 +147,12 @@ func useBudget(ctx context.Context, d resource.Deletion, budget *policyv1.PodDis
 	})
 }
 
-// mostDisrupted is how many evictions a budget can wait to see done.
+// mostDisrupted is how many unfinished evictions a budget can have.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/pod/storage/eviction.go MaxDisruptedPodSize.
 const mostDisrupted = 2000
 
-// budgetRefuses is why a budget allows no disruption now.
+// budgetRefuses returns the reason why a budget allows no disruption now.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/pod/storage/eviction.go checkAndDecrement.
 func budgetRefuses(b *policyv1.PodDisruptionBudget) error {
@@ -179,7 +181,7 @@ func budgetRefuses(b *policyv1.PodDisruptionBudget) error {
 	return noBudget(0, notNow, b.Name)
 }
 
-// noBudget tells the client to come back later.
+// noBudget tells the client to retry later.
 func noBudget(seconds int, format string, args ...any) error {
 	err := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", seconds)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: fmt.Sprintf(format, args...)}}
@@ -194,11 +196,11 @@ func budgetBroken(b *policyv1.PodDisruptionBudget, why, cause string) error {
 	return err
 }
 
-// markEvicted tells those who watch the pod why it will go.
+// markEvicted sets the condition that tells watchers of the pod why it will go.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/pod/storage/eviction.go addConditionAndDeletePod.
 func markEvicted(pod *corev1.Pod, o *metav1.DeleteOptions) error {
-	kind := schema.GroupResource{Resource: "Pod"} // so the real server has it
+	kind := schema.GroupResource{Resource: "Pod"} // as in the real server
 	if o != nil && o.Preconditions != nil {
 		if uid := o.Preconditions.UID; uid != nil && *uid != "" && *uid != pod.UID {
 			return apierrors.NewConflict(kind, pod.Name, fmt.Errorf(

@@ -24,7 +24,7 @@ func podColumns() []metav1.TableColumnDefinition {
 	}
 }
 
-// podRowConditions say that a pod has come to its end.
+// podRowConditions report that a pod has ended.
 func podRowConditions(obj runtime.Object) []metav1.TableRowCondition {
 	var message string
 	phase := obj.(*corev1.Pod).Status.Phase
@@ -68,7 +68,7 @@ func readinessGates(pod *corev1.Pod) string {
 	return fmt.Sprintf("%d/%d", met, len(pod.Spec.ReadinessGates))
 }
 
-// podSummary is what one line of "kubectl get pods" says about all of a pod's containers.
+// podSummary is the summary of a pod's containers in one line of "kubectl get pods".
 type podSummary struct {
 	ready, total int
 	restarts     int
@@ -76,8 +76,8 @@ type podSummary struct {
 	reason       string
 }
 
-// summarize reads the STATUS of a pod off its containers: the first init container that has not done its work speaks
-// for the pod, else the first regular container that waits or has ended, else the phase.
+// summarize derives the STATUS of a pod from its containers. The first init container that has not done its work
+// decides; if there is none, the first regular container that waits or has ended; otherwise the phase.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/printers/internalversion/printers.go printPod.
 func summarize(pod *corev1.Pod) podSummary {

@@ -26,7 +26,7 @@ func podSubresources() map[string]resource.Subresource {
 	return all
 }
 
-// podBinding is how a scheduler gives a pod to a node.
+// podBinding is the subresource with which a scheduler assigns a pod to a node.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/pod/storage/storage.go BindingREST.
 func podBinding() resource.Subresource {
@@ -38,7 +38,7 @@ func podBinding() resource.Subresource {
 			return bindPod(obj.(*corev1.Pod), sub.(*corev1.Binding))
 		},
 		Unmanaged: true,
-		Validate:  func(_, _ runtime.Object) field.ErrorList { return nil }, // bindPod judges; nothing else changes
+		Validate:  func(_, _ runtime.Object) field.ErrorList { return nil }, // bindPod validates; nothing else changes
 	}
 }
 
@@ -47,7 +47,7 @@ func bindPod(pod *corev1.Pod, b *corev1.Binding) error {
 		return apierrors.NewBadRequest("name in URL does not match name in Binding object")
 	}
 	if errs := validateBinding(b); len(errs) > 0 {
-		// Not a 422, but a bare 500: the real server forgot to wrap it, and so it stays.
+		// A plain 500 rather than a 422: the real server does not wrap this error.
 		return &apierrors.StatusError{ErrStatus: metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: errs.ToAggregate().Error(),
 		}}
@@ -84,7 +84,7 @@ func validateBinding(b *corev1.Binding) field.ErrorList {
 	return invalid(path.Child("name"), b.Target.Name, apivalidation.NameIsDNSSubdomain(b.Target.Name, false))
 }
 
-// setPodCondition sets a condition. If its status is the one it had, then so is the time of the transition.
+// setPodCondition sets a condition. If its status does not change, neither does the time of its transition.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/api/pod/util.go UpdatePodCondition.
 func setPodCondition(s *corev1.PodStatus, condition corev1.PodCondition) {
@@ -101,8 +101,9 @@ func setPodCondition(s *corev1.PodStatus, condition corev1.PodCondition) {
 	s.Conditions = append(s.Conditions, condition)
 }
 
-// podEphemeralContainers lets "kubectl debug" add containers to a running pod. Nothing else of the pod changes, although
-// who tries becomes an owner of what was tried: the real server's filter for these writes is not connected.
+// podEphemeralContainers lets "kubectl debug" add containers to a running pod. Nothing else of the pod changes,
+// although the client becomes an owner of what it tried to change: the real server has a filter for these writes, but
+// does not use it.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/pod/strategy.go podEphemeralContainersStrategy.
 func podEphemeralContainers() resource.Subresource {
@@ -126,7 +127,7 @@ func podEphemeralContainers() resource.Subresource {
 	}
 }
 
-// validateEphemeralUpdate lets ephemeral containers only be added.
+// validateEphemeralUpdate checks that ephemeral containers are only added.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidatePodEphemeralContainersUpdate.
 func validateEphemeralUpdate(pod, old *corev1.Pod) field.ErrorList {

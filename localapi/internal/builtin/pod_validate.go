@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validatePod judges a whole Pod.
+// validatePod validates a whole Pod.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go validatePodMetadataAndSpec, ValidatePodCreate.
 func validatePod(pod *corev1.Pod) field.ErrorList {
@@ -43,12 +43,12 @@ func trimmedImages(containers []corev1.Container, path *field.Path) field.ErrorL
 	return errs
 }
 
-// updatablePodSpec ends the sentence that refuses any other change; people search for it word by word.
+// updatablePodSpec ends the error message for any other change. Users search for its exact words.
 const updatablePodSpec = "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`," +
 	"`spec.tolerations` (only additions to existing tolerations)," +
 	"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 
-// validatePodUpdate judges what an update changes: a pod's spec is all but immutable.
+// validatePodUpdate validates what an update changes. A pod's spec is almost immutable.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidatePodUpdate.
 func validatePodUpdate(pod, old *corev1.Pod) field.ErrorList {
@@ -153,7 +153,7 @@ func onlyRemovedGates(list, old []corev1.PodSchedulingGate, path *field.Path) fi
 	return errs
 }
 
-// validatePodStatus judges a status write.
+// validatePodStatus validates a status write.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidatePodStatusUpdate.
 func validatePodStatus(pod, old *corev1.Pod) field.ErrorList {
@@ -175,7 +175,7 @@ func validatePodStatus(pod, old *corev1.Pod) field.ErrorList {
 	return errs
 }
 
-// staysTerminated refuses to bring a container back that its restart policy leaves dead.
+// staysTerminated rejects the restart of a container that its restart policy does not restart.
 func staysTerminated(pod, old *corev1.Pod, path *field.Path) field.ErrorList {
 	if old.Spec.RestartPolicy == corev1.RestartPolicyAlways {
 		return nil

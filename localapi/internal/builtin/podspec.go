@@ -24,13 +24,13 @@ func containersOf(spec *corev1.PodSpec) iter.Seq[*corev1.Container] {
 	}
 }
 
-// isSidecar tells whether an init container keeps running beside the regular ones.
+// isSidecar reports whether an init container keeps running beside the regular ones.
 func isSidecar(c *corev1.Container) bool {
 	return c != nil && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-// podQOS is the quality-of-service class that the server gives a new Pod: Guaranteed if every container limits what it
-// requests of both CPU and memory, BestEffort if none asks for anything, else Burstable.
+// podQOS returns the quality-of-service class of a new Pod: Guaranteed if every container has limits equal to its
+// requests for CPU and memory, BestEffort if no container requests anything, otherwise Burstable.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/helper/qos/qos.go ComputePodQOS.
 func podQOS(spec *corev1.PodSpec) corev1.PodQOSClass {

@@ -59,7 +59,7 @@ func defaultPod(pod *corev1.Pod) {
 	syncPodIPs(&pod.Status)
 }
 
-// requestLimits makes the limit the request where only the limit was given.
+// requestLimits sets missing requests to the limits.
 func requestLimits(r *corev1.ResourceRequirements) {
 	if r.Limits != nil && r.Requests == nil {
 		r.Requests = corev1.ResourceList{}
@@ -77,7 +77,7 @@ func openHostPorts(ports []corev1.ContainerPort) {
 	}
 }
 
-// syncPodIPs keeps podIP and podIPs[0] equal; podIP wins, because old kubelets know only that.
+// syncPodIPs keeps podIP and podIPs[0] equal. podIP wins, because old kubelets know only that field.
 func syncPodIPs(s *corev1.PodStatus) {
 	switch {
 	case s.PodIP == "" && len(s.PodIPs) > 0:
@@ -201,8 +201,8 @@ var imageReference = regexp.MustCompile(`^(?:(?:[a-zA-Z0-9]+(?:[.-]+[a-zA-Z0-9]+
 	`[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*` +
 	`(?::([\w][\w.-]{0,127}))?(?:@([A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}))?$`)
 
-// pullPolicyFor is Always for an image whose tag is "latest", also by omission, and IfNotPresent for any other, also
-// one that no reference can name.
+// pullPolicyFor returns Always for an image whose tag is "latest" or missing, and IfNotPresent for any other image,
+// including an invalid reference.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/util/parsers/parsers.go ParseImageName.
 func pullPolicyFor(image string) corev1.PullPolicy {
@@ -213,7 +213,7 @@ func pullPolicyFor(image string) corev1.PullPolicy {
 	return corev1.PullIfNotPresent
 }
 
-// roundToMilli rounds quantities up to a thousandth, the finest that the API stores.
+// roundToMilli rounds quantities up to thousandths, the finest that the API stores.
 func roundToMilli(list corev1.ResourceList) {
 	for name, q := range list {
 		q.RoundUp(resource.Milli)

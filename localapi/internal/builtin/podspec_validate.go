@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validatePodSpec judges the spec of a Pod or of a pod template.
+// validatePodSpec validates the spec of a Pod or of a pod template.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidatePodSpec.
 func validatePodSpec(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
@@ -90,7 +90,7 @@ func validateVolumes(volumes []corev1.Volume, path *field.Path) (sets.Set[string
 	return names, errs
 }
 
-// validateVolumeSource asks for the one field without which each common source means nothing.
+// validateVolumeSource checks the one field that each common source requires.
 func validateVolumeSource(v *corev1.Volume, path *field.Path) field.ErrorList {
 	required := func(value string, names ...string) field.ErrorList {
 		if value != "" {
@@ -115,7 +115,7 @@ func validateVolumeSource(v *corev1.Volume, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// validateTolerations judges each toleration by itself.
+// validateTolerations validates each toleration by itself.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateTolerations.
 func validateTolerations(tolerations []corev1.Toleration, path *field.Path) field.ErrorList {
@@ -191,7 +191,7 @@ func optionalName(value string, rule apivalidation.ValidateNameFunc, path *field
 	return invalid(path, value, rule(value, false))
 }
 
-// invalid makes one error of each message.
+// invalid returns one error for each message.
 func invalid(path *field.Path, value any, messages []string) field.ErrorList {
 	var errs field.ErrorList
 	for _, msg := range messages {

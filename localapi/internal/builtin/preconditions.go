@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// preconditionError says that a request was meant for another object, or another version of it, than there is.
+// preconditionError means that a request was meant for another object, or for another version of it.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/storage/interfaces.go Preconditions.Check.
 type preconditionError struct {
@@ -19,7 +19,7 @@ func (e preconditionError) Error() string {
 	return fmt.Sprintf("Precondition failed: %s in precondition: %v, %s in object meta: %v", e.what, e.want, e.what, e.have)
 }
 
-// checkPreconditions compares what a request expects of obj with what it is; empty expectations hold.
+// checkPreconditions compares a request's preconditions with obj. Empty ones hold.
 func checkPreconditions(obj metav1.Object, uid types.UID, resourceVersion string) error {
 	if uid != "" && uid != obj.GetUID() {
 		return preconditionError{"UID", uid, obj.GetUID()}

@@ -23,7 +23,7 @@ const (
 	systemPriority       = 2 * greatestPriority
 )
 
-// SystemPriorityClasses are the classes that every cluster has. The list is the caller's.
+// SystemPriorityClasses returns the classes that every cluster has. The caller owns the list.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/scheduling/v1/helpers.go.
 func SystemPriorityClasses() []*schedulingv1.PriorityClass {
@@ -91,7 +91,7 @@ func validatePriorityClass(c *schedulingv1.PriorityClass) field.ErrorList {
 		oneOf(field.NewPath("preemptionPolicy"), *c.PreemptionPolicy, corev1.PreemptLowerPriority, corev1.PreemptNever)...)
 }
 
-// notSystemClass says what keeps c from being one of the classes that every cluster has.
+// notSystemClass returns why c is not one of the classes that every cluster has.
 func notSystemClass(c *schedulingv1.PriorityClass) string {
 	for _, s := range SystemPriorityClasses() {
 		switch {

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateProbes judges a container's probes and lifecycle hooks.
+// validateProbes validates a container's probes and lifecycle hooks.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go validateProbe, validateHandler.
 func validateProbes(c *corev1.Container, path *field.Path) field.ErrorList {
@@ -27,7 +27,7 @@ func validateProbes(c *corev1.Container, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// forbidProbes refuses probes and hooks on an init container that runs to its end.
+// forbidProbes rejects probes and hooks on an init container that runs to its end.
 func forbidProbes(c *corev1.Container, path *field.Path) field.ErrorList {
 	const reason = "may not be set for init containers without restartPolicy=Always"
 	var errs field.ErrorList
@@ -77,7 +77,7 @@ func validateHook(h *corev1.LifecycleHandler, path *field.Path) field.ErrorList 
 	return validateHandler(handler{exec: h.Exec, http: h.HTTPGet, tcp: h.TCPSocket, sleep: h.Sleep}, path)
 }
 
-// handler is the action of a probe or of a lifecycle hook: exactly one field is to be set.
+// handler is the action of a probe or of a lifecycle hook. Exactly one field must be set.
 type handler struct {
 	exec  *corev1.ExecAction
 	http  *corev1.HTTPGetAction

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	rbacv1beta1 "k8s.io/api/rbac/v1beta1" // whose documentation the real server's tables show
+	rbacv1beta1 "k8s.io/api/rbac/v1beta1" // the real server's tables show its documentation
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +16,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
-// rbacName is any name that can stand in a path: "system:masters" is one.
+// rbacName accepts any name that can be part of a path, such as "system:masters".
 func rbacName(name string, _ bool) []string { return content.IsPathSegmentName(name) }
 
 func role() *resource.Definition {
@@ -69,7 +69,7 @@ func validateClusterRole(r *rbacv1.ClusterRole) field.ErrorList {
 	return errs
 }
 
-// What the real server says by declarative rules (missing verbs, names) comes after all else.
+// The errors of the real server's declarative rules (missing verbs, names) come after all others.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/rbac/validation/validation.go ValidatePolicyRule.
 func validateRules(rules []rbacv1.PolicyRule, namespaced bool) field.ErrorList {

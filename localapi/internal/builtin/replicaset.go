@@ -57,7 +57,7 @@ func validateReplicaSet(rs *appsv1.ReplicaSet) field.ErrorList {
 	path, spec := field.NewPath("spec"), &rs.Spec
 	errs := nonnegative(replicasOf(spec.Replicas), path.Child("replicas"))
 	errs = append(errs, nonnegative(int64(spec.MinReadySeconds), path.Child("minReadySeconds"))...)
-	// "deployment" is the real server's word here too.
+	// The real server says "deployment" here, too.
 	return append(errs, validateWorkload(workload{spec.Selector, &spec.Template, "deployment", "ReplicaSet"}, path)...)
 }
 

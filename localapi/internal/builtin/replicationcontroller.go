@@ -15,7 +15,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
-// replicationController is stored; no controller here makes its pods.
+// replicationController is only stored; no controller here creates its pods.
 func replicationController() *resource.Definition {
 	d := namespaced[corev1.ReplicationController, corev1.ReplicationControllerList](corev1.SchemeGroupVersion,
 		"replicationcontrollers", "rc")

@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// objectCounts are the resources that are numbers of objects.
+// objectCounts are the resources that count objects.
 var objectCounts = sets.New(
 	corev1.ResourcePods, corev1.ResourceQuotas, corev1.ResourceServices, corev1.ResourceReplicationControllers,
 	corev1.ResourceSecrets, corev1.ResourceConfigMaps, corev1.ResourcePersistentVolumeClaims,
 	corev1.ResourceServicesNodePorts, corev1.ResourceServicesLoadBalancers,
 )
 
-// quotaResources are the resources of Kubernetes' own that a quota can limit.
+// quotaResources are Kubernetes' own resources that a quota can limit.
 var quotaResources = objectCounts.Union(sets.New(
 	corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage,
 	corev1.ResourceRequestsCPU, corev1.ResourceRequestsMemory, corev1.ResourceRequestsStorage,
@@ -35,12 +35,12 @@ func isStandardResource(name corev1.ResourceName) bool {
 	return name == corev1.ResourceStorage || isQuotaResource(name)
 }
 
-// isNativeResource reports whether a resource is Kubernetes' own, and not a device of some driver.
+// isNativeResource reports whether a resource is Kubernetes' own, and not a device of a driver.
 func isNativeResource(name corev1.ResourceName) bool {
 	return !strings.Contains(string(name), "/") || strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
 }
 
-// countedWhole reports whether there are no fractions of a resource: of objects, and of devices.
+// countedWhole reports whether a resource has no fractions, as objects and devices.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/helper/helpers.go IsIntegerResourceName.
 func countedWhole(name corev1.ResourceName) bool {
@@ -59,7 +59,7 @@ func validateResourceName(name corev1.ResourceName, path *field.Path) field.Erro
 	return errs
 }
 
-// validateContainerResourceName requires a resource that a container can ask for.
+// validateContainerResourceName requires a resource that a container can request.
 func validateContainerResourceName(name corev1.ResourceName, path *field.Path) field.ErrorList {
 	errs := validateResourceName(name, path)
 	if !strings.Contains(string(name), "/") && !isContainerResource(name) {

@@ -17,7 +17,7 @@ import (
 	api "github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
-// resourceQuota is stored, and limits nothing: nobody counts what a namespace uses.
+// resourceQuota is only stored and limits nothing, because no controller here counts usage.
 func resourceQuota() *api.Definition {
 	d := namespaced[corev1.ResourceQuota, corev1.ResourceQuotaList](corev1.SchemeGroupVersion, "resourcequotas", "quota")
 	withStatus(d)
@@ -59,7 +59,7 @@ func validateQuota(q *corev1.ResourceQuota) field.ErrorList {
 	return append(errs, conflictingScopes(scopes, q.Spec.Scopes, at)...)
 }
 
-// quantities judges amounts of what a quota can count.
+// quantities validates amounts of resources that a quota can limit.
 func quantities(list corev1.ResourceList, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range sortedKeys(list) {
@@ -78,7 +78,7 @@ func quantities(list corev1.ResourceList, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// quotaScopes are those that there are, with the resources that a quota of the scope can limit.
+// quotaScopes are the existing scopes, with the resources that a quota of the scope can limit.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/helper/helpers.go IsResourceQuotaScopeValidForResource.
 var quotaScopes = func() map[corev1.ResourceQuotaScope]sets.Set[corev1.ResourceName] {
@@ -97,7 +97,7 @@ var quotaScopes = func() map[corev1.ResourceQuotaScope]sets.Set[corev1.ResourceN
 	}
 }()
 
-// fitsScope judges that a quota's limits are about what a scope has; what names in errors.
+// fitsScope checks that a quota limits only resources of its scope. what is its name in errors.
 func fitsScope(
 	scope corev1.ResourceQuotaScope, spec *corev1.ResourceQuotaSpec, path *field.Path, what any,
 ) field.ErrorList {
@@ -190,7 +190,7 @@ func validateQuotaStatus(q, _ *corev1.ResourceQuota) field.ErrorList {
 	return append(quantities(q.Status.Hard, path.Child("hard")), quantities(q.Status.Used, path.Child("used"))...)
 }
 
-// quotaWarnings tells the real server's doubts about a new quota, and that it is not enforced.
+// quotaWarnings returns the real server's warnings about a new quota, and one that it is not enforced.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/resourcequota/strategy.go WarningsOnCreate.
 func quotaWarnings(obj, old runtime.Object) []string {

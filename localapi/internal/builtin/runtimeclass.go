@@ -14,7 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
-// runtimeClass is stored: a pod that names one gets neither its overhead nor its node selector.
+// runtimeClass is only stored: a pod that names one gets neither its overhead nor its node selector.
 func runtimeClass() *resource.Definition {
 	d := typed[nodev1.RuntimeClass, nodev1.RuntimeClassList](nodev1.SchemeGroupVersion, "runtimeclasses")
 	d.NeedsResourceVersion = true

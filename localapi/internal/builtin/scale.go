@@ -14,7 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
-// scalable is what the scale subresource sees of a workload.
+// scalable is the part of a workload that the scale subresource shows.
 type scalable struct {
 	meta     *metav1.ObjectMeta
 	replicas **int32 // spec.replicas
@@ -22,8 +22,8 @@ type scalable struct {
 	selector *metav1.LabelSelector
 }
 
-// scaleOf is the scale subresource of a type whose objects view reads. What a client writes to it is a new number of
-// replicas, and a new generation if the number differs.
+// scaleOf returns the scale subresource of a type. view reads an object. A write sets the number of replicas, and
+// increments the generation if the number changes.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/apps/deployment/storage/storage.go ScaleREST.
 func scaleOf[T runtime.Object](gr schema.GroupResource, view func(T) scalable) resource.Subresource {

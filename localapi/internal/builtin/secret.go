@@ -43,7 +43,7 @@ func secret() *resource.Definition {
 	}
 }
 
-// defaultSecret also merges stringData, which clients write but never read, into data.
+// defaultSecret also merges stringData, which is write-only, into data.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/defaults.go SetDefaults_Secret; conversion.go Convert_v1_Secret_To_core_Secret.
 func defaultSecret(s *corev1.Secret) {

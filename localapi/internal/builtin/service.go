@@ -89,7 +89,7 @@ func defaultIPMode(ingress []corev1.LoadBalancerIngress) {
 	}
 }
 
-// reachableFromOutside tells whether traffic from outside the cluster can arrive at the Service.
+// reachableFromOutside reports whether traffic from outside the cluster can reach the Service.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/api/v1/service/util.go ExternallyAccessible.
 func reachableFromOutside(s *corev1.Service) bool {
@@ -112,7 +112,7 @@ func hasNodePorts(s *corev1.Service) bool {
 	return s.Spec.Type == corev1.ServiceTypeNodePort || s.Spec.Type == corev1.ServiceTypeLoadBalancer
 }
 
-// hasHealthPort tells whether load balancers need a port of their own to ask a node for local endpoints.
+// hasHealthPort reports whether load balancers need a separate port to ask a node for local endpoints.
 func hasHealthPort(s *corev1.Service) bool {
 	return s.Spec.Type == corev1.ServiceTypeLoadBalancer && s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }
@@ -122,7 +122,7 @@ func prepareServiceCreate(s *corev1.Service) {
 	hideInternalTrafficPolicy(s)
 }
 
-// hideInternalTrafficPolicy takes the policy from a Service that is but a name.
+// hideInternalTrafficPolicy clears the policy of a Service that is only a name.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/service/storage/storage.go defaultOnReadInternalTrafficPolicy.
 func hideInternalTrafficPolicy(s *corev1.Service) {
@@ -131,8 +131,8 @@ func hideInternalTrafficPolicy(s *corev1.Service) {
 	}
 }
 
-// prepareServiceUpdate keeps the status and, when the type changes, wipes what the old type was given and the client
-// merely sent back. What the client changed itself stays, for validation to refuse.
+// prepareServiceUpdate keeps the status. If the type changes, it clears what was allocated for the old type and the
+// client merely sent back. It keeps what the client changed, for validation to reject.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/service/strategy.go dropTypeDependentFields.
 func prepareServiceUpdate(s, old *corev1.Service) {

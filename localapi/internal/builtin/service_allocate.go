@@ -48,7 +48,7 @@ func allocateService(_ context.Context, a resource.Allocator, obj, old runtime.O
 	return l.done, nil
 }
 
-// ledger remembers what one write took and what it gives back, until it is known whether the write was stored.
+// ledger records what one write reserves and frees, until it is known whether the write was stored.
 type ledger struct {
 	allocator            resource.Allocator
 	tookIPs, freedIPs    []string
@@ -81,7 +81,7 @@ func (l *ledger) allocate(s, old *corev1.Service) error {
 	return l.takeHealthPort(s, old)
 }
 
-// adoptAllocated keeps what the Service was given where the client left it out.
+// adoptAllocated copies allocated values from the old Service where the client left them out.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/service/storage/storage.go patchAllocatedValues.
 func adoptAllocated(s, old *corev1.Service) {
@@ -109,7 +109,7 @@ func adoptAllocated(s, old *corev1.Service) {
 	}
 }
 
-// adoptClusterIPs guesses what a client meant that changed only one of clusterIP and clusterIPs.
+// adoptClusterIPs completes an update in which the client changed only one of clusterIP and clusterIPs.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/service/storage/storage.go normalizeClusterIPs.
 func adoptClusterIPs(s, old *corev1.Service) {
@@ -182,7 +182,7 @@ func settleFamilies(s, old *corev1.Service) error {
 	return nil
 }
 
-// settleHeadless gives a headless Service without a selector the families that its endpoints may have: any.
+// settleHeadless gives a headless Service without a selector all families, because its endpoints may have any.
 func settleHeadless(spec *corev1.ServiceSpec) {
 	if len(spec.IPFamilies) == 0 {
 		spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
@@ -197,8 +197,8 @@ func settleHeadless(spec *corev1.ServiceSpec) {
 	spec.IPFamilies = append(spec.IPFamilies, second)
 }
 
-// takeIPs reserves the addresses that the Service does not have yet. An address that replaces another is left to
-// validation, which refuses it.
+// takeIPs reserves the addresses that the Service does not have yet. If one address replaces another, validation
+// rejects it.
 func (l *ledger) takeIPs(s, old *corev1.Service) error {
 	spec := &s.Spec
 	if !hasClusterIP(s) || isHeadless(s) || (old != nil && hasClusterIP(old)) {
@@ -223,8 +223,8 @@ func (l *ledger) takeIPs(s, old *corev1.Service) error {
 	return nil
 }
 
-// takePorts reserves node ports: those asked for, and one for each port that needs one. Ports of one number and
-// different protocols share theirs.
+// takePorts reserves node ports: those that the client asks for, and one for each port that needs one. Ports with the
+// same number and different protocols share a node port.
 func (l *ledger) takePorts(s, old *corev1.Service) error {
 	if !hasNodePorts(s) {
 		return nil
@@ -269,7 +269,7 @@ func (l *ledger) takePort(s *corev1.Service, i int) error {
 	return nil
 }
 
-// askedNodePort is the node port that the client gave another protocol of the same service port.
+// askedNodePort returns the node port that the client gave to another protocol of the same service port.
 func askedNodePort(s *corev1.Service, port int32) int32 {
 	for i := range s.Spec.Ports {
 		if p := &s.Spec.Ports[i]; p.Port == port && p.NodePort != 0 {
@@ -293,7 +293,7 @@ func (l *ledger) takeHealthPort(s, old *corev1.Service) error {
 	return nil
 }
 
-// returnAll notes what old held and s, which may be nil, no longer does.
+// returnAll records what old held and s, which may be nil, no longer holds.
 func (l *ledger) returnAll(old, s *corev1.Service) {
 	keptIPs, keptPorts := map[string]bool{}, map[int32]bool{}
 	if s != nil {

@@ -23,7 +23,7 @@ func validateServiceStatus(s, _ *corev1.Service) field.ErrorList {
 	return field.ErrorList{field.Forbidden(field.NewPath("status", "loadBalancer", "ingress"), "may only be used when `spec.type` is 'LoadBalancer'")}
 }
 
-// validateService judges a Service after its addresses and ports were allocated.
+// validateService validates a Service after its addresses and ports were allocated.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go validateService.
 func validateService(s *corev1.Service) field.ErrorList {
@@ -78,7 +78,7 @@ func validateServiceType(s *corev1.Service, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateServicePorts judges each port, and that no two share a name, a number or a node port of one protocol.
+// validateServicePorts validates each port, and that no two share a name, or a number or node port of one protocol.
 func validateServicePorts(s *corev1.Service, path *field.Path) field.ErrorList {
 	type key struct {
 		protocol corev1.Protocol
@@ -137,7 +137,8 @@ func validateAffinity(s *corev1.Service, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateClusterIPs judges the addresses and their families, which the server filled in where the client did not.
+// validateClusterIPs validates the addresses and their families, which the server has filled in where the client did
+// not.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateServiceClusterIPsRelatedFields.
 func validateClusterIPs(s *corev1.Service, path *field.Path) field.ErrorList {
@@ -220,7 +221,7 @@ func familyOf(ip string) corev1.IPFamily {
 	return corev1.IPv4Protocol
 }
 
-// validateTraffic judges the policies, and that fields of load balancers are set on these only.
+// validateTraffic validates the policies, and that the fields of load balancers are set only on these.
 func validateTraffic(s *corev1.Service, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	spec := &s.Spec
@@ -254,7 +255,7 @@ func validateTraffic(s *corev1.Service, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateServiceUpdate keeps the first address and family of a Service for as long as it has any.
+// validateServiceUpdate checks that a Service keeps its first address and family as long as it has any.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go validateUpgradeDowngradeClusterIPs,
 // validateUpgradeDowngradeIPFamilies.
@@ -277,7 +278,7 @@ func validateServiceUpdate(s, old *corev1.Service) field.ErrorList {
 	return errs
 }
 
-// keepsFirst lets a list grow or shrink at its end, but not change.
+// keepsFirst checks that a list only grows or shrinks at its end.
 func keepsFirst[T comparable](now, was []T, name string, path *field.Path) field.ErrorList {
 	shared := min(len(now), len(was))
 	switch {

@@ -103,7 +103,7 @@ func validateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
 	return append(errs, validateWorkload(workload{spec.Selector, withClaims(spec), "statefulset", "StatefulSet"}, path)...)
 }
 
-// withClaims is the template with a volume for each claim template, as the controller makes its pods.
+// withClaims returns the template with a volume for each claim template, as in the controller's pods.
 func withClaims(spec *appsv1.StatefulSetSpec) *corev1.PodTemplateSpec {
 	if len(spec.VolumeClaimTemplates) == 0 {
 		return &spec.Template

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateTemplate judges a pod template by itself.
+// validateTemplate validates a pod template by itself.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidatePodTemplateSpec.
 func validateTemplate(t *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
@@ -22,16 +22,16 @@ func validateTemplate(t *corev1.PodTemplateSpec, path *field.Path) field.ErrorLi
 	return errs
 }
 
-// workload is what the rules of every type with a pod template and a selector need to know of it.
+// workload is what the rules of types with a pod template and a selector have to know of the type.
 type workload struct {
 	selector *metav1.LabelSelector
 	template *corev1.PodTemplateSpec
-	name     string // in the refusal of an empty selector, "deployment"
-	kind     string // in the refusal of a deadline, "ReplicaSet"
+	name     string // in the error for an empty selector, "deployment"
+	kind     string // in the error for a deadline, "ReplicaSet"
 }
 
-// validateWorkload judges a selector, that it selects the pods of its own template, and the template of pods that are
-// to run for ever. path is that of the spec.
+// validateWorkload validates a selector, that it selects the pods of its own template, and the template of pods that
+// run for ever. path is that of the spec.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/validation/validation.go ValidateDeploymentSpec,
 // ValidatePodTemplateSpecForReplicaSet.
@@ -45,7 +45,7 @@ func validateWorkload(w workload, path *field.Path) field.ErrorList {
 	return append(errs, runsForever(w.template, w.kind, template)...)
 }
 
-// runsForever requires of a template that its pods are restarted, and have no deadline.
+// runsForever requires that a template's pods are restarted and have no deadline.
 func runsForever(t *corev1.PodTemplateSpec, kind string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if p := t.Spec.RestartPolicy; p != corev1.RestartPolicyAlways {
@@ -57,12 +57,12 @@ func runsForever(t *corev1.PodTemplateSpec, kind string, path *field.Path) field
 	return errs
 }
 
-// validateSelector judges a selector and what it selects. ok is false if it is no selector at all.
+// validateSelector validates a selector and what it selects. ok is false if there is no valid selector.
 func validateSelector(w workload, path *field.Path) (errs field.ErrorList, ok bool) {
 	s, t := w.selector, w.template
 	at := path.Child("selector")
 	switch {
-	case s == nil && w.kind != "DaemonSet": // of which the real server only says that it does not match
+	case s == nil && w.kind != "DaemonSet": // for it, the real server only reports that it does not match
 		errs = append(errs, field.Required(at, ""))
 	case s != nil:
 		errs = append(errs, metavalidation.ValidateLabelSelector(s, metavalidation.LabelSelectorValidationOptions{}, at)...)
@@ -84,7 +84,7 @@ func immutable(value, old any, path *field.Path) field.ErrorList {
 	return apivalidation.ValidateImmutableField(value, old, path)
 }
 
-// unchanged is immutable for a field whose rule the real server's declarations hold: those do not tell the value.
+// unchanged is immutable for a field whose rule the real server declares: the error does not contain the value.
 func unchanged(value, old any, path *field.Path) field.ErrorList {
 	errs := immutable(value, old, path)
 	for _, err := range errs {
@@ -99,8 +99,8 @@ type counter struct {
 	value int64
 }
 
-// validateCounters judges the numbers in the status of a workload: none is negative, no number of pods is more than all
-// pods, and no more are available than are ready. The last two of pods are ready and available.
+// validateCounters validates the numbers in the status of a workload. None is negative, no number of pods exceeds the
+// number of all pods, and not more are available than ready. The last two of pods are the ready and the available ones.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/validation/validation.go ValidateDeploymentStatus, ValidateReplicaSetStatus.
 func validateCounters(all []counter, replicas int32, pods [3]counter, path *field.Path) field.ErrorList {
@@ -119,7 +119,7 @@ func validateCounters(all []counter, replicas int32, pods [3]counter, path *fiel
 	return errs
 }
 
-// defaultReplicas are the two defaults that all scalable apps share.
+// defaultReplicas sets the two defaults that all scalable apps share.
 func defaultReplicas(replicas, historyLimit **int32) {
 	setDefaultPtr(replicas, 1)
 	if historyLimit != nil {
@@ -127,7 +127,7 @@ func defaultReplicas(replicas, historyLimit **int32) {
 	}
 }
 
-// selectorString prints a selector the way a Scale and the SELECTOR column do.
+// selectorString returns a selector as a Scale and the SELECTOR column print it.
 func selectorString(s *metav1.LabelSelector) string {
 	selector, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil {
