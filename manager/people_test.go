@@ -126,7 +126,7 @@ func TestPermissionsComeAndGo(t *testing.T) {
 		if code, body := get(m, "/readyz"); code != 200 {
 			t.Errorf("granted again: %d %s", code, body)
 		}
-		if lines := l.logs.with("forbidden"); len(lines) != 2 || !strings.Contains(lines[1], "Reconciles are no longer forbidden") {
+		if lines := l.logs.with("secrets"); len(lines) != 2 || !strings.Contains(lines[1], "Reconciles are no longer forbidden") {
 			t.Errorf("%d lines about secrets, want two: %q", len(lines), lines)
 		}
 		l.mustEnd()
