@@ -114,7 +114,7 @@ func hasDoneItsPart(c *corev1.Container, cs *corev1.ContainerStatus) bool {
 	return cs.State.Terminated != nil
 }
 
-// containerStatus returns the status of one container. mayStart tells whether all containers before it have done their
+// containerStatus returns the status of one container. mayStart reports whether all containers before it have done their
 // part.
 func containerStatus(pod *corev1.Pod, c *corev1.Container, old []corev1.ContainerStatus, s situation, mayStart bool) corev1.ContainerStatus {
 	cs := corev1.ContainerStatus{Name: c.Name, Image: c.Image}

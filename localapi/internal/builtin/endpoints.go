@@ -1,6 +1,6 @@
 package builtin
 
-//lint:file-ignore SA1019 Endpoints are deprecated; whoever does not know EndpointSlices still reads them.
+//lint:file-ignore SA1019 Endpoints are deprecated; clients that do not know EndpointSlices still read them.
 
 import (
 	"fmt"

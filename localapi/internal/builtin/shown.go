@@ -9,18 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/diff"
 )
 
-// shown returns v as the real server prints it in an error: its internal types have the fields of v1 in the order of v1,
-// but no JSON names, so that nothing is left out and everything is called as in Go. Types of metav1 have no internal
-// twin and keep their names.
-//
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/types.go, pkg/apis/apps/types.go.
+// shown returns v as the real server prints it in an error. The real server's internal types have the fields of v1 in
+// the same order, but no JSON names. So nothing is left out and every field has its Go name. Types of metav1 have no
+// internal twin and keep their names.
 func shown(v any) json.RawMessage {
 	var out bytes.Buffer
 	show(&out, reflect.ValueOf(v))
 	return out.Bytes()
 }
 
-// shownDiff is the difference between two values as the real server prints it.
+// shownDiff returns the difference between two values as the real server prints it.
 func shownDiff(a, b any) string { return diff.Diff(shown(a), shown(b)) }
 
 func show(out *bytes.Buffer, v reflect.Value) {
@@ -35,7 +33,7 @@ func show(out *bytes.Buffer, v reflect.Value) {
 		out.WriteByte('{')
 		showFields(out, v)
 		out.WriteByte('}')
-	default: // a slice: named has seen everything else
+	default: // a slice: named has handled everything else
 		out.WriteByte('[')
 		for i := range v.Len() {
 			separate(out)
@@ -53,8 +51,8 @@ func nilable(v reflect.Value) bool {
 	return false
 }
 
-// named tells whether a value prints the same in all versions: it knows itself how to, belongs to metav1, or has no
-// fields of ours inside.
+// named reports whether a value prints the same in all versions: it prints itself, belongs to metav1, or contains no
+// fields of ours.
 func named(v reflect.Value) bool {
 	t := v.Type()
 	if _, ok := v.Interface().(json.Marshaler); ok || strings.HasSuffix(t.PkgPath(), "/meta/v1") {
@@ -77,7 +75,7 @@ func showNamed(out *bytes.Buffer, v reflect.Value) {
 	out.Write(text)
 }
 
-// showFields writes the fields of a struct; those of an embedded one stand in its place.
+// showFields writes the fields of a struct. Those of an embedded struct are written in its place.
 func showFields(out *bytes.Buffer, v reflect.Value) {
 	for i := range v.NumField() {
 		field := v.Type().Field(i)
@@ -101,7 +99,7 @@ func showFields(out *bytes.Buffer, v reflect.Value) {
 	}
 }
 
-// separate writes a comma, unless what is written next is the first of its list.
+// separate writes a comma, unless the next value is the first of its list.
 func separate(out *bytes.Buffer) {
 	if text := out.Bytes(); len(text) > 0 && text[len(text)-1] != '{' && text[len(text)-1] != '[' {
 		out.WriteByte(',')

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// keyUsages are what a certificate can be for, sorted.
+// keyUsages are the possible uses of a certificate, sorted.
 var keyUsages = slices.Sorted(slices.Values([]certificatesv1.KeyUsage{
 	certificatesv1.UsageAny, certificatesv1.UsageCRLSign, certificatesv1.UsageCertSign, certificatesv1.UsageClientAuth,
 	certificatesv1.UsageCodeSigning, certificatesv1.UsageContentCommitment, certificatesv1.UsageDataEncipherment,
@@ -55,7 +55,7 @@ func validateSigner(name string, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateLabels judges the parts between dots, up to the first that is bad.
+// validateLabels validates the parts between dots, up to the first invalid one.
 func validateLabels(text string, rule func(string) []string, path *field.Path) field.ErrorList {
 	for label := range strings.SplitSeq(text, ".") {
 		var errs field.ErrorList

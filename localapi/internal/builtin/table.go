@@ -34,7 +34,7 @@ func ageColumn() metav1.TableColumnDefinition {
 	return column("Age", "string", metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"])
 }
 
-// containerColumns and containerCells are the -o wide columns of everything that has a pod template.
+// containerColumns and containerCells are the -o wide columns of every type with a pod template.
 func containerColumns() []metav1.TableColumnDefinition {
 	return []metav1.TableColumnDefinition{
 		wideColumn("Containers", "string", "Names of each container in the template."),
@@ -51,7 +51,7 @@ func containerCells(t *corev1.PodTemplateSpec) []any {
 	return []any{strings.Join(names, ","), strings.Join(images, ",")}
 }
 
-// age prints how long ago t was, as kubectl does: "<unknown>" for the zero time.
+// age returns how long ago t was, as kubectl prints it: "<unknown>" for the zero time.
 func age(t metav1.Time, now time.Time) string {
 	if t.IsZero() {
 		return "<unknown>"
@@ -59,7 +59,7 @@ func age(t metav1.Time, now time.Time) string {
 	return duration.HumanDuration(now.Sub(t.Time))
 }
 
-// orNone prints s, or "<none>" if it is empty.
+// orNone returns s, or "<none>" if it is empty.
 func orNone(s string) string {
 	if s == "" {
 		return "<none>"

@@ -62,7 +62,7 @@ func validateSelector(w workload, path *field.Path) (errs field.ErrorList, ok bo
 	s, t := w.selector, w.template
 	at := path.Child("selector")
 	switch {
-	case s == nil && w.kind != "DaemonSet": // for it, the real server only reports that it does not match
+	case s == nil && w.kind != "DaemonSet": // for a DaemonSet, the real server only reports a mismatch
 		errs = append(errs, field.Required(at, ""))
 	case s != nil:
 		errs = append(errs, metavalidation.ValidateLabelSelector(s, metavalidation.LabelSelectorValidationOptions{}, at)...)

@@ -50,7 +50,7 @@ func (h *Handler) serveAggregated(w http.ResponseWriter, r *http.Request, includ
 	return true
 }
 
-// serveUnlessKnown sends a document, or only says so if the client has it already.
+// serveUnlessKnown sends a document, or only status 304 if the client has it already.
 //
 // Source: k8s.io/apiserver pkg/endpoints/discovery/aggregated/etag.go.
 func serveUnlessKnown(w http.ResponseWriter, r *http.Request, b []byte) {
@@ -96,7 +96,7 @@ func resourceDiscovery(d *resource.Definition) apidiscoveryv2.APIResourceDiscove
 	}
 	custom := codec.IsUnstructured(d.New())
 	kindOf := func(gvk schema.GroupVersionKind) *metav1.GroupVersionKind {
-		if gvk.GroupVersion() == d.GroupVersion && !custom { // what goes without saying is said of custom resources only
+		if gvk.GroupVersion() == d.GroupVersion && !custom { // the default is stated for custom resources only
 			return &metav1.GroupVersionKind{Kind: gvk.Kind}
 		}
 		return &metav1.GroupVersionKind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind}

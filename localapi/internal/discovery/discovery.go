@@ -19,10 +19,10 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
 )
 
-// Handler serves the paths that are not a resource's.
+// Handler serves the paths outside resources.
 type Handler struct {
 	definitions []*resource.Definition // the fixed ones first
-	fixed       int                    // how many those are
+	fixed       int                    // how many of them are fixed
 	codec       *codec.Codec
 	documents   *openapi.Handler
 	mux         *http.ServeMux
@@ -35,8 +35,8 @@ func New(definitions []*resource.Definition, c *codec.Codec) *Handler {
 	})
 }
 
-// With returns a handler for h's types and others, which come and go. Their groups follow h's, by name; the versions of a
-// group are in the order in which clients prefer them.
+// With returns a handler for h's types and others, which come and go. Their groups follow h's, sorted by name. The
+// versions of a group are in the order that clients prefer.
 //
 // Source: k8s.io/apiextensions-apiserver pkg/apiserver/customresource_discovery_controller.go.
 func (h *Handler) With(others []*resource.Definition) *Handler {
@@ -84,15 +84,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mux.ServeHTTP(w, r)
 }
 
-// takesSlash reports whether a path may have a slash at its end: one below the API's roots, or of the version. Health and OpenAPI
-// are served at their exact paths.
+// takesSlash reports whether a path may end with a slash: one below the API's roots, or that of the version. Health and
+// OpenAPI are served at their exact paths.
 func takesSlash(path string) bool {
 	return strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, "/apis/") || path == "/version/"
 }
 
 func notFound(w http.ResponseWriter) { http.Error(w, "404 page not found", http.StatusNotFound) }
 
-// noVersion answers for a version that a group does not have: groups with Go types do it with a Status.
+// noVersion answers requests for a version that a group does not have. For groups with Go types, the answer is a
+// Status.
 func (h *Handler) noVersion(w http.ResponseWriter, r *http.Request, group string) {
 	typed := func(d *resource.Definition) bool {
 		return d.GroupVersion.Group == group && !codec.IsUnstructured(d.New())
@@ -105,7 +106,7 @@ func (h *Handler) noVersion(w http.ResponseWriter, r *http.Request, group string
 	h.respondCode(w, r, http.StatusNotFound, status)
 }
 
-// respond sends obj, whose kind must be set, as the client wants it.
+// respond sends obj, whose kind must be set, in the form that the client asks for.
 func (h *Handler) respond(w http.ResponseWriter, r *http.Request, obj runtime.Object) {
 	h.respondCode(w, r, http.StatusOK, obj)
 }
@@ -125,7 +126,7 @@ func (h *Handler) respondCode(w http.ResponseWriter, r *http.Request, code int, 
 	_, _ = w.Write(b)
 }
 
-// groupVersions are the versions served, in the order of the definitions.
+// groupVersions returns the served versions, in the order of the definitions.
 func (h *Handler) groupVersions() []schema.GroupVersion {
 	var all []schema.GroupVersion
 	for _, d := range h.definitions {
@@ -203,8 +204,8 @@ func (h *Handler) serveResources(w http.ResponseWriter, r *http.Request) {
 	h.respond(w, r, list)
 }
 
-// verbs are those of every resource with a Go type; statusVerbs those of every status. Custom resources name theirs in
-// another order, and lack those for change while their definition is being deleted.
+// verbs are the verbs of every resource with a Go type, and statusVerbs those of every status. Custom resources list
+// theirs in another order, and lack those that change objects while their definition is being deleted.
 var (
 	customVerbs      = metav1.Verbs{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
 	terminatingVerbs = metav1.Verbs{"delete", "deletecollection", "get", "list", "watch"}
@@ -227,7 +228,7 @@ func verbsOf(d *resource.Definition) metav1.Verbs {
 	return verbs
 }
 
-// storageVersionHash tells clients whether a type is stored differently than before.
+// storageVersionHash lets clients detect that a type is stored in another form than before.
 //
 // Source: k8s.io/apiserver pkg/endpoints/discovery/storageversionhash.go.
 func storageVersionHash(d *resource.Definition) string {
@@ -245,7 +246,7 @@ func storageVersionHash(d *resource.Definition) string {
 	return base64.StdEncoding.EncodeToString(sum[:8])
 }
 
-// resourcesOf are a type's resource and its subresources: sorted, but for custom resources.
+// resourcesOf returns a type's resource and its subresources. They are sorted, except for custom resources.
 func resourcesOf(d *resource.Definition) []metav1.APIResource {
 	all := []metav1.APIResource{{
 		Name: d.Plural, SingularName: d.Singular, Namespaced: d.Namespaced, Kind: d.Kind, Verbs: verbsOf(d),
@@ -269,7 +270,7 @@ func resourcesOf(d *resource.Definition) []metav1.APIResource {
 	return all
 }
 
-// kubernetesVersion is the version of the API that the server keeps to: that of the libraries it is made of.
+// kubernetesVersion is the version of the API that the server implements: that of the libraries it is built with.
 var kubernetesVersion = apiversion.Info{
 	Major: "1", Minor: "37", GitVersion: "v1.37.2+flyball", GitTreeState: "clean", Platform: "flyball/localapi",
 }

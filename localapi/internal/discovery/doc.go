@@ -1,3 +1,3 @@
-// Package discovery tells clients what the server serves: groups, versions, resources, OpenAPI documents, the server's
-// version and health.
+// Package discovery tells clients what the server serves: groups, versions, resources, OpenAPI documents, and the
+// server's version and health.
 package discovery

@@ -11,7 +11,7 @@ func (h *Handler) serveVersion(w http.ResponseWriter, _ *http.Request) {
 	serveJSON(w, kubernetesVersion)
 }
 
-// serveRoot answers / with the paths there are.
+// serveRoot answers / with the list of paths.
 func (h *Handler) serveRoot(w http.ResponseWriter, _ *http.Request) {
 	paths := []string{"/api", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"}
 	for _, gv := range h.groupVersions() {

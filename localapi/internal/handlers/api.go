@@ -41,7 +41,7 @@ type API struct {
 	// Other serves the paths outside resources: discovery, OpenAPI, health.
 	Other http.Handler
 
-	// Access decides who may do what.
+	// Access decides what users may do.
 	Access Access
 
 	// Managers maintains managed fields.

@@ -211,7 +211,8 @@ func testNotFoundIsAReason(a api) {
 	}
 }
 
-// testSlowWatcherGets410: a watcher that does not read is told that its version has expired, after the store has forgotten it.
+// testSlowWatcherGets410: a watcher that does not read gets the error that its version has expired, after the store has
+// compacted it.
 func testSlowWatcherGets410(a api) {
 	a = serve(a.store, localapi.Options{Tenant: "slow", HistoryLimit: 50})
 	first := a.create(configMap("x", "0"))

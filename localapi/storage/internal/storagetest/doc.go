@@ -20,7 +20,7 @@
 //	12  watching "a" sees "ab"
 //	13  events are out of order under concurrent writers
 //	14  a guard is checked before the write: lost updates
-//	15  the revision starts anew when the store is reopened
+//	15  the revision starts again when the store is reopened
 //	16  a tenant is a path: two tenants cannot share a store
 //	17  a second process damages a store, or fails for a reason that nobody understands
 //	18  objects with a time to live stay, or others go (there is none here: nothing expires by itself)
