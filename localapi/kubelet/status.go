@@ -114,8 +114,8 @@ func hasDoneItsPart(c *corev1.Container, cs *corev1.ContainerStatus) bool {
 	return cs.State.Terminated != nil
 }
 
-// containerStatus returns the status of one container. mayStart reports whether all containers before it have done their
-// part.
+// containerStatus returns the status of one container. mayStart reports whether all containers before it have done
+// their part.
 func containerStatus(pod *corev1.Pod, c *corev1.Container, old []corev1.ContainerStatus, s situation, mayStart bool) corev1.ContainerStatus {
 	cs := corev1.ContainerStatus{Name: c.Name, Image: c.Image}
 	if i := slices.IndexFunc(old, func(o corev1.ContainerStatus) bool { return o.Name == c.Name }); i >= 0 {
