@@ -2,6 +2,7 @@ package informer
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -44,5 +45,14 @@ func TestBackoff(t *testing.T) {
 	}
 	if len(seen) < 50 {
 		t.Errorf("%d different delays of 100", len(seen))
+	}
+}
+
+// TestBackoffIsMonotonic (case 23): setting the clock does not put a retry off.
+func TestBackoffIsMonotonic(t *testing.T) {
+	d := newDelays(Backoff{})
+	d.take(time.Now())
+	if !strings.Contains(d.until.String(), " m=+") {
+		t.Errorf("backoff until %v", d.until)
 	}
 }

@@ -274,21 +274,6 @@ func TestHandlersJoinBetweenBatches(t *testing.T) {
 	<-applied
 }
 
-// TestSchedulesAreMonotonic (case 23): what is due when is kept with a monotonic reading, so that setting the clock neither
-// brings a burst of resyncs forward nor puts one or a retry off. (The time of a bubble has no such reading.)
-func TestSchedulesAreMonotonic(t *testing.T) {
-	f := newFanout[object](ContainPanics)
-	must(0, f.join(newListener(Handler[object]{}, HandlerOptions{Resync: time.Minute}), &batch[object]{}))
-	_, resync := f.dueResync(time.Now())
-	d := newDelays(Backoff{})
-	d.take(time.Now())
-	for name, at := range map[string]time.Time{"resync": resync, "backoff": d.until} {
-		if !strings.Contains(at.String(), " m=+") {
-			t.Errorf("%s at %v", name, at)
-		}
-	}
-}
-
 // TestStopDuringList (case 24): a list under way is given up at once, and nothing stays behind.
 func TestStopDuringList(t *testing.T) {
 	for _, stream := range []bool{false, true} {

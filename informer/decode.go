@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,41 +63,6 @@ func (d *decoder[T]) list(body io.Reader, o decodeOptions, each func(T, error) e
 		return d.listJSON(in, o, each) // It meets the error that Peek met.
 	}
 	return d.listProtobuf(in, o, each)
-}
-
-// event makes an event of a frame.
-func (d *decoder[T]) event(f frame, o decodeOptions) (ev Event[T], err error) {
-	ev.Type = EventType(f.kind)
-	switch ev.Type {
-	case Added, Modified, Removed, Bookmark:
-	case "ERROR":
-		return ev, d.status(f.object)
-	default:
-		return ev, &objects.DecodeError{What: "watch event", Err: fmt.Errorf("unknown type %q", f.kind)}
-	}
-	if ev.Type == Added && o.held != nil {
-		if s := d.state(f); o.held(s) {
-			ev.Held, ev.ResourceVersion = true, string(s.ResourceVersion)
-			return ev, nil
-		}
-	}
-	ev.Object, err = d.object(f, o)
-	var unreadable *objects.DecodeError
-	if errors.As(err, &unreadable) && unreadable.Key != "" && unreadable.Version != "" && ev.Type != Bookmark {
-		return Event[T]{Type: ev.Type, ResourceVersion: unreadable.Version, Unreadable: unreadable}, nil
-	}
-	if err != nil {
-		return ev, err
-	}
-	ev.ResourceVersion = ev.Object.GetResourceVersion()
-	if ev.Type == Bookmark {
-		ev.InitialEventsEnd = ev.Object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
-		if ev.ResourceVersion == "" {
-			return ev, &objects.DecodeError{What: "bookmark", Err: errors.New("it has no resource version")}
-		}
-		return ev, nil
-	}
-	return ev, d.check(ev.Object)
 }
 
 // errNoList says that an answer does not even look like a list.
@@ -234,3 +200,31 @@ func metadataJSON(data []byte) (m metav1.ObjectMeta) {
 	m.Namespace, m.Name, m.UID, m.ResourceVersion = p.Namespace, p.Name, p.UID, p.ResourceVersion
 	return m
 }
+
+// answerKind is what a request for metadata only is to be answered with: the server tells lists from single objects.
+type answerKind string
+
+const (
+	answerList    answerKind = "PartialObjectMetadataList"
+	answerObjects answerKind = "PartialObjectMetadata"
+)
+
+// accept is the Accept header: what the answer may come as, the best first.
+func (d *decoder[T]) accept(kind answerKind) string {
+	switch d.form {
+	case formUnstructured:
+		return jsonMedia
+	case formMetadata:
+		as := ";as=" + string(kind) + ";g=meta.k8s.io;v=v1"
+		return strings.Join([]string{protobufMedia + as, jsonMedia + as, jsonMedia}, ",")
+	}
+	if _, ok := any(d.new()).(unmarshaler); ok {
+		return protobufMedia + "," + jsonMedia
+	}
+	return jsonMedia
+}
+
+const (
+	jsonMedia     = "application/json"
+	protobufMedia = "application/vnd.kubernetes.protobuf"
+)

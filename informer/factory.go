@@ -18,6 +18,7 @@ import (
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/flyball-dev/flyball/informer/internal/fanout"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
@@ -38,7 +39,7 @@ type FactoryOptions struct {
 	// StreamLists, Backoff and Panics are as in [Options], for every informer.
 	StreamLists bool
 	Backoff     Backoff
-	Panics      PanicPolicy
+	Panics      fanout.PanicPolicy
 	// OnError is told of every failure of a list or watch; see [ReflectorOptions].
 	OnError func(ctx context.Context, err error)
 }
@@ -178,7 +179,7 @@ func (f *Factory) shared(id cacheIdentity, newObject func() objects.Object, o In
 		}
 	}
 	if f.done {
-		return nil, fmt.Errorf("informer of %s: %w", id.kind, ErrStopped)
+		return nil, fmt.Errorf("informer of %s: %w", id.kind, fanout.ErrStopped)
 	}
 	plural, _ := meta.UnsafeGuessKindToResource(id.kind) // A name for messages; discovery is asked later.
 	lws := map[string]ListerWatcher[objects.Object]{}

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/flyball-dev/flyball/informer/indexer"
 )
 
 // TestHandlerPanicIsContained: the handler goes on with the next object, and has synced.
@@ -135,7 +133,7 @@ func TestSlowHandlerIsBounded(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if st := reg.Stats(); st.Pending > 10*defaultMaxLag || st.Merged < 15_000 {
+		if st := reg.Stats(); st.Pending > 10*64 || st.Merged < 15_000 {
 			t.Errorf("%+v", st)
 		}
 		close(gate)
@@ -168,37 +166,6 @@ func TestHandlerIsRunningFromTheFirstMoment(t *testing.T) {
 			t.Errorf("after the call: %+v", got)
 		}
 	})
-}
-
-// TestWhatCameAndWentUnseenIsForgotten: objects that a stuck handler never heard of take no memory once they are gone.
-func TestWhatCameAndWentUnseenIsForgotten(t *testing.T) {
-	m := newMerged[object]()
-	stays := sent(Added, "stays", "u", "1").Object
-	m.fold(&batch[object]{changes: []indexer.Change[object]{{Type: indexer.ChangeAdd, Key: "default/stays", New: stays}}})
-	for i := range 10_000 {
-		key := fmt.Sprint("default/", i)
-		m.fold(&batch[object]{changes: []indexer.Change[object]{{Type: indexer.ChangeAdd, Key: key, New: stays}, {Type: indexer.ChangeDelete, Key: key, Old: stays, New: stays}}})
-	}
-	if len(m.objects) != 1 || len(m.order) > 4 {
-		t.Errorf("%d objects, %d in order", len(m.objects), len(m.order))
-	}
-	if b := m.batch(); len(b.changes) != 1 || b.changes[0].New != stays {
-		t.Errorf("%d changes", len(b.changes))
-	}
-}
-
-// TestFewLargeBatchesAreMerged: a busy server makes few batches of many changes; those count, too.
-func TestFewLargeBatchesAreMerged(t *testing.T) {
-	f, l := newFanout[object](ContainPanics), newListener(Handler[object]{}, HandlerOptions{})
-	l.served = true // By a goroutine that is stuck.
-	must(0, f.join(l, &batch[object]{}))
-	one, two := sent(Added, "a", "u", "1").Object, sent(Added, "a", "u", "2").Object
-	for range 3 {
-		f.publish(batch[object]{changes: slices.Repeat([]indexer.Change[object]{{Type: indexer.ChangeUpdate, Key: "default/a", Old: one, New: two}}, maxBehind/2+1)})
-	}
-	if st := f.statsOf(l); st.Pending != 1 || st.Merged != 3*(maxBehind/2+1)-1 {
-		t.Errorf("%+v", st)
-	}
 }
 
 // TestHandlersOfOneName: metrics tell handlers apart by their names.

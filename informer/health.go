@@ -10,6 +10,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/flyball-dev/flyball/informer/internal/fanout"
 )
 
 // Health is how an informer stands with its server.
@@ -69,7 +71,7 @@ type Stats struct {
 	// LastEvent is when the server was last heard of: an event, a bookmark or a list. Zero: never.
 	LastEvent time.Time
 	// Handlers has one element for each registered handler, in order of registration.
-	Handlers []HandlerStats
+	Handlers []fanout.HandlerStats
 }
 
 // counters is the reflector's part of [Stats], live.
@@ -232,6 +234,6 @@ func (s *SharedInformer[T]) Stats() Stats {
 	sum.Duplicates, sum.Outdated = s.duplicates.Load(), s.outdated.Load()
 	sum.Objects, sum.ResourceVersion = int64(s.indexer.Len()), s.indexer.ResourceVersion()
 	sum.Queued, sum.Batches, sum.Processing = int64(s.fifo.Pending()), s.batches.Load(), s.processing.snapshot()
-	sum.Handlers, sum.Expected = s.fan.stats(), int64(s.expected.count())
+	sum.Handlers, sum.Expected = s.fan.Stats(), int64(s.expected.count())
 	return sum
 }

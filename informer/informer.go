@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/flyball-dev/flyball/informer/indexer"
+	"github.com/flyball-dev/flyball/informer/internal/fanout"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
@@ -23,11 +24,11 @@ type Informer[T objects.Object] interface {
 	// called before, while and long after the informer starts, and holds nobody up.
 	//
 	// Errors: [ErrStopped].
-	AddHandler(h Handler[T], o HandlerOptions) (*Registration, error)
+	AddHandler(h fanout.Handler[T], o fanout.HandlerOptions) (*fanout.Registration, error)
 	// RemoveHandler takes no more changes for the handler, and waits until it was told all that happened before. When
 	// ctx ends first the rest is dropped and the error, an [UndeliveredError], says how much that was. A handler that removes
 	// itself from within must not wait: it passes a ctx that is already done. Removing twice is no error.
-	RemoveHandler(ctx context.Context, r *Registration) error
+	RemoveHandler(ctx context.Context, r *fanout.Registration) error
 	// AddIndex adds an index to the cache, filled or not.
 	//
 	// Errors: when the name is taken.
@@ -83,8 +84,6 @@ type Informer[T objects.Object] interface {
 }
 
 var (
-	// ErrStopped says that the informer's Run has ended; it cannot be used again for what was asked.
-	ErrStopped = errors.New("informer has stopped")
 	// ErrAnotherHistory says that the server's history has ended, and that the cache is of the last one.
 	ErrAnotherHistory = errors.New("the server's history went back, or another server has taken its place: " +
 		"the cache is outdated, relisting")

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/flyball-dev/flyball/informer/indexer"
+	"github.com/flyball-dev/flyball/informer/internal/fanout"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
@@ -79,11 +80,11 @@ func (w *watchdog[T]) check(obj T, handler string) {
 }
 
 // guard checks after each call of h what the call was given, and before it, so that h is not blamed for what others did.
-func (w *watchdog[T]) guard(h Handler[T], name string) Handler[T] {
+func (w *watchdog[T]) guard(h fanout.Handler[T], name string) fanout.Handler[T] {
 	if w == nil {
 		return h
 	}
-	g := Handler[T]{}
+	g := fanout.Handler[T]{}
 	if h.OnAdd != nil {
 		g.OnAdd = func(obj T, initial bool) {
 			w.check(obj, "")
@@ -101,7 +102,7 @@ func (w *watchdog[T]) guard(h Handler[T], name string) Handler[T] {
 		}
 	}
 	if h.OnDelete != nil {
-		g.OnDelete = func(d Deleted[T]) {
+		g.OnDelete = func(d fanout.Deleted[T]) {
 			w.check(d.Object, "")
 			h.OnDelete(d)
 			w.check(d.Object, name)

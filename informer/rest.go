@@ -4,10 +4,10 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"reflect"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -208,7 +208,7 @@ func (w *restWatch[T]) Next(ctx context.Context) (ev Event[T], err error) {
 	if err != nil {
 		return ev, ended(ctx, err)
 	}
-	return w.decode.event(f, w.o)
+	return event(w.decode, f, w.o)
 }
 
 // Close is described at [Watch].
@@ -222,30 +222,37 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// answerKind is what a request for metadata only is to be answered with: the server tells lists from single objects.
-type answerKind string
-
-const (
-	answerList    answerKind = "PartialObjectMetadataList"
-	answerObjects answerKind = "PartialObjectMetadata"
-)
-
-// accept is the Accept header: what the answer may come as, the best first.
-func (d *decoder[T]) accept(kind answerKind) string {
-	switch d.form {
-	case formUnstructured:
-		return jsonMedia
-	case formMetadata:
-		as := ";as=" + string(kind) + ";g=meta.k8s.io;v=v1"
-		return strings.Join([]string{protobufMedia + as, jsonMedia + as, jsonMedia}, ",")
+// event makes an event of a frame.
+func event[T objects.Object](d *decoder[T], f frame, o decodeOptions) (ev Event[T], err error) {
+	ev.Type = EventType(f.kind)
+	switch ev.Type {
+	case Added, Modified, Removed, Bookmark:
+	case "ERROR":
+		return ev, d.status(f.object)
+	default:
+		return ev, &objects.DecodeError{What: "watch event", Err: fmt.Errorf("unknown type %q", f.kind)}
 	}
-	if _, ok := any(d.new()).(unmarshaler); ok {
-		return protobufMedia + "," + jsonMedia
+	if ev.Type == Added && o.held != nil {
+		if s := d.state(f); o.held(s) {
+			ev.Held, ev.ResourceVersion = true, string(s.ResourceVersion)
+			return ev, nil
+		}
 	}
-	return jsonMedia
+	ev.Object, err = d.object(f, o)
+	var unreadable *objects.DecodeError
+	if errors.As(err, &unreadable) && unreadable.Key != "" && unreadable.Version != "" && ev.Type != Bookmark {
+		return Event[T]{Type: ev.Type, ResourceVersion: unreadable.Version, Unreadable: unreadable}, nil
+	}
+	if err != nil {
+		return ev, err
+	}
+	ev.ResourceVersion = ev.Object.GetResourceVersion()
+	if ev.Type == Bookmark {
+		ev.InitialEventsEnd = ev.Object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
+		if ev.ResourceVersion == "" {
+			return ev, &objects.DecodeError{What: "bookmark", Err: errors.New("it has no resource version")}
+		}
+		return ev, nil
+	}
+	return ev, d.check(ev.Object)
 }
-
-const (
-	jsonMedia     = "application/json"
-	protobufMedia = "application/vnd.kubernetes.protobuf"
-)

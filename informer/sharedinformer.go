@@ -17,6 +17,7 @@ import (
 	"github.com/flyball-dev/flyball/informer/deltafifo"
 	"github.com/flyball-dev/flyball/informer/indexer"
 	"github.com/flyball-dev/flyball/informer/internal/broadcast"
+	"github.com/flyball-dev/flyball/informer/internal/fanout"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
@@ -34,7 +35,7 @@ type Options[T objects.Object] struct {
 	Grace        time.Duration
 	Backoff      Backoff
 	// Panics says what becomes of a panic in a handler.
-	Panics PanicPolicy
+	Panics fanout.PanicPolicy
 	// OnError is as in [ReflectorOptions].
 	OnError func(ctx context.Context, err error)
 	// OnMutation, when set, is told when somebody changed an object of the cache. It costs a copy of every state and a
@@ -51,7 +52,7 @@ type SharedInformer[T objects.Object] struct {
 	o       Options[T]
 	indexer *indexer.Indexer[T]
 	fifo    *deltafifo.DeltaFIFO[T]
-	fan     *fanout[T]
+	fan     *fanout.Fanout[T]
 	// watchdog is nil unless Options.OnMutation is set.
 	watchdog *watchdog[T]
 	// history is that of the server.
@@ -110,7 +111,7 @@ func NewSharedInformerOfNamespaces[T objects.Object](lws map[string]ListerWatche
 		o:           o,
 		indexer:     indexer.New[T](nil, indexer.Options{Scopes: len(lws)}),
 		fifo:        deltafifo.New[T](),
-		fan:         newFanout[T](o.Panics),
+		fan:         fanout.New[T](o.Panics),
 		watchdog:    newWatchdog[T](o.OnMutation),
 		rescheduled: make(chan struct{}, 1),
 		synced:      make(chan struct{}),
@@ -143,14 +144,14 @@ func (s *SharedInformer[T]) Run(ctx context.Context) error {
 	if s.started.Swap(true) {
 		return fmt.Errorf("informer of %s: Run called twice", s.o.Resource)
 	}
-	s.fan.begin(klog.FromContext(ctx).WithValues("resource", s.o.Resource))
+	s.fan.Begin(klog.FromContext(ctx).WithValues("resource", s.o.Resource))
 	var reflectors sync.WaitGroup
 	for _, src := range s.sources {
 		reflectors.Go(func() { _ = src.reflector.Run(ctx) }) // It has no error to return.
 	}
 	s.consume(ctx)
 	reflectors.Wait()
-	s.fan.stop()
+	s.fan.Stop()
 	close(s.stopped)
 	return nil
 }
@@ -188,18 +189,18 @@ func (s *SharedInformer[T]) consume(ctx context.Context) {
 }
 
 // dueResync returns who is due; nobody before the cache has synced.
-func (s *SharedInformer[T]) dueResync() (due []*listener[T], next time.Time) {
+func (s *SharedInformer[T]) dueResync() (due []*fanout.Listener[T], next time.Time) {
 	if !s.HasSynced() {
 		return nil, time.Time{}
 	}
-	return s.fan.dueResync(time.Now())
+	return s.fan.DueResync(time.Now())
 }
 
 // process applies a batch and tells the handlers. The log counts its deltas as pending until it returned, when batches has risen:
 // whoever sees the cache's new state sees the batch, too, wherever it is.
 //
 // It returns what changed.
-func (s *SharedInformer[T]) process(ctx context.Context, deltas []deltafifo.Delta[T], due []*listener[T]) []indexer.Change[T] {
+func (s *SharedInformer[T]) process(ctx context.Context, deltas []deltafifo.Delta[T], due []*fanout.Listener[T]) []indexer.Change[T] {
 	s.joining.Lock()
 	defer s.joining.Unlock()
 	began := time.Now()
@@ -220,13 +221,13 @@ func (s *SharedInformer[T]) process(ctx context.Context, deltas []deltafifo.Delt
 	}
 	s.watchdog.keep(applied.Changes)
 	if len(applied.Changes) > 0 || applied.FirstSync {
-		s.fan.publish(batch[T]{changes: applied.Changes, synced: applied.FirstSync})
+		s.fan.Publish(fanout.Batch[T]{Changes: applied.Changes, Synced: applied.FirstSync})
 	}
 	if applied.FirstSync {
 		close(s.synced)
 	}
 	if applied.Resync {
-		s.fan.publish(batch[T]{changes: s.indexer.Everything(indexer.ChangeResync), only: due})
+		s.fan.Publish(fanout.Batch[T]{Changes: s.indexer.Everything(indexer.ChangeResync), Only: due})
 	}
 	return applied.Changes
 }
@@ -235,63 +236,33 @@ func (s *SharedInformer[T]) process(ctx context.Context, deltas []deltafifo.Delt
 func (s *SharedInformer[T]) Indexer() *indexer.Indexer[T] { return s.indexer }
 
 // AddHandler is described at [Informer].
-func (s *SharedInformer[T]) AddHandler(h Handler[T], o HandlerOptions) (*Registration, error) {
+func (s *SharedInformer[T]) AddHandler(h fanout.Handler[T], o fanout.HandlerOptions) (*fanout.Registration, error) {
 	if o.Name == "" {
 		o.Name = s.o.Resource + "-" + strconv.FormatInt(s.unnamed.Add(1), 10)
 	}
-	l := newListener(s.watchdog.guard(h, o.Name), o)
+	h = s.watchdog.guard(h, o.Name)
 	s.joining.Lock()
-	first := &batch[T]{changes: s.indexer.Everything(indexer.ChangeAdd), synced: s.indexer.Synced()}
-	err := s.fan.join(l, first)
+	r, err := s.fan.Join(h, o, fanout.Batch[T]{Changes: s.indexer.Everything(indexer.ChangeAdd), Synced: s.indexer.Synced()})
 	s.joining.Unlock()
 	if err != nil {
 		return nil, fmt.Errorf("add handler to informer of %s: %w", s.o.Resource, err)
 	}
-	if l.resync > 0 {
+	if o.Resync > 0 {
 		select {
 		case s.rescheduled <- struct{}{}:
 		default:
 		}
 	}
-	return &Registration{
-		name:   l.name,
-		synced: l.synced,
-		gone:   l.gone,
-		remove: func(ctx context.Context) error { return s.remove(ctx, l) },
-		stats:  func() HandlerStats { return s.fan.statsOf(l) },
-	}, nil
+	return r, nil
 }
 
 // RemoveHandler is described at [Informer].
-func (s *SharedInformer[T]) RemoveHandler(ctx context.Context, r *Registration) error {
+func (s *SharedInformer[T]) RemoveHandler(ctx context.Context, r *fanout.Registration) error {
 	if r == nil {
-		return fmt.Errorf("remove handler from informer of %s: the registration is nil: give what AddHandler returned", s.o.Resource)
+		return fmt.Errorf("remove handler from informer of %s: the registration is nil: give what AddHandler returned",
+			s.o.Resource)
 	}
-	return r.remove(ctx)
-}
-
-func (s *SharedInformer[T]) remove(ctx context.Context, l *listener[T]) error {
-	if !s.fan.part(l) {
-		return nil
-	}
-	select {
-	case <-l.gone:
-	default:
-		select {
-		case <-l.gone:
-		case <-ctx.Done():
-		}
-	}
-	running := l.cut()
-	count := s.fan.undelivered(l)
-	if count == 0 && !running {
-		return nil
-	}
-	err := ctx.Err()
-	if err == nil {
-		err = ErrStopped
-	}
-	return &UndeliveredError{Handler: l.name, Count: count, Running: running, Err: err}
+	return fanout.Remove(ctx, r)
 }
 
 // AddIndex is described at [Informer].

@@ -149,7 +149,7 @@ func (s *soak) sample(at time.Duration) {
 	s.watermark = st.ResourceVersion
 	stuck := st.Handlers[0]
 	// The batch in which it is stuck, a deletion and an addition for each object, and what may wait unmerged.
-	if limit := int64(3*s.size.objects + maxBehind); stuck.Pending > limit {
+	if limit := int64(3*s.size.objects + 4096); stuck.Pending > limit {
 		s.t.Errorf("after %v: %d notifications pending for the stuck handler", at, stuck.Pending)
 	}
 	fmt.Fprintf(s.rows, "%v\t%d\t%d\t%d\t%d\t%d\t%d\t%.1f\t%d\t%d\t\n", at, s.server.version-s.size.objects, st.Events, st.Watches, st.Lists, st.Objects,

@@ -5,6 +5,7 @@ import (
 
 	"github.com/flyball-dev/flyball/informer/deltafifo"
 	"github.com/flyball-dev/flyball/informer/indexer"
+	"github.com/flyball-dev/flyball/informer/internal/fanout"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
@@ -79,3 +80,31 @@ func LabelIndex(key string) string { return indexer.LabelIndex(key) }
 
 // ByLabel is the function of a [LabelIndex].
 func ByLabel[T metav1.Object](key string) IndexFunc[T] { return indexer.ByLabel[T](key) }
+
+// Handlers; see package fanout.
+type (
+	// Handler is told what changes. A nil function is not called; the zero Handler is valid and useless.
+	Handler[T any] = fanout.Handler[T]
+	// Deleted is an object that is gone.
+	Deleted[T any] = fanout.Deleted[T]
+	// HandlerOptions say how a handler is served. The zero value works.
+	HandlerOptions = fanout.HandlerOptions
+	// Registration is a handler in an informer.
+	Registration = fanout.Registration
+	// HandlerStats counts what a handler was given.
+	HandlerStats = fanout.HandlerStats
+	// PanicPolicy decides what becomes of a panic in a handler.
+	PanicPolicy = fanout.PanicPolicy
+	// UndeliveredError reports that a handler was removed before it was told everything.
+	UndeliveredError = fanout.UndeliveredError
+)
+
+const (
+	// ContainPanics logs the panic with its stack, counts it, and goes on with the next notification.
+	ContainPanics = fanout.ContainPanics
+	// CrashOnPanic lets it end the process.
+	CrashOnPanic = fanout.CrashOnPanic
+)
+
+// ErrStopped reports that the informer's Run has ended: it cannot be used again for what was asked.
+var ErrStopped = fanout.ErrStopped

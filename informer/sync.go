@@ -4,6 +4,8 @@ import (
 	"context"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/flyball-dev/flyball/informer/internal/fanout"
 )
 
 // HasSynced is described at [Informer].
@@ -29,7 +31,7 @@ func (s *SharedInformer[T]) WaitForSync(ctx context.Context) error {
 	case <-s.synced:
 		return nil
 	case <-s.stopped:
-		why = ErrStopped
+		why = fanout.ErrStopped
 	case <-ctx.Done():
 		why = context.Cause(ctx)
 	}

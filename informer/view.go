@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/flyball-dev/flyball/informer/indexer"
+	"github.com/flyball-dev/flyball/informer/internal/fanout"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
@@ -23,7 +24,7 @@ type view[T objects.Object] struct {
 
 	mu sync.Mutex
 	// handlers are those added through this view.
-	handlers []*Registration
+	handlers []*fanout.Registration
 	// giveBack tells the factory that this user has gone; nil when it was told.
 	giveBack func()
 }
@@ -45,14 +46,14 @@ func (v *view[T]) release() {
 	giveBack()
 }
 
-func (v *view[T]) AddHandler(h Handler[T], o HandlerOptions) (*Registration, error) {
+func (v *view[T]) AddHandler(h fanout.Handler[T], o fanout.HandlerOptions) (*fanout.Registration, error) {
 	if o.Resync == 0 {
 		o.Resync = v.resync
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.giveBack == nil {
-		return nil, fmt.Errorf("add handler to an informer that was released: %w", ErrStopped)
+		return nil, fmt.Errorf("add handler to an informer that was released: %w", fanout.ErrStopped)
 	}
 	r, err := v.shared.AddHandler(untyped(h), o)
 	if err == nil {
@@ -62,8 +63,8 @@ func (v *view[T]) AddHandler(h Handler[T], o HandlerOptions) (*Registration, err
 }
 
 // untyped makes of a handler of T one of Object.
-func untyped[T objects.Object](h Handler[T]) Handler[objects.Object] {
-	var w Handler[objects.Object]
+func untyped[T objects.Object](h fanout.Handler[T]) fanout.Handler[objects.Object] {
+	var w fanout.Handler[objects.Object]
 	if h.OnAdd != nil {
 		w.OnAdd = func(obj objects.Object, initial bool) { h.OnAdd(obj.(T), initial) }
 	}
@@ -71,16 +72,16 @@ func untyped[T objects.Object](h Handler[T]) Handler[objects.Object] {
 		w.OnUpdate = func(old, obj objects.Object) { h.OnUpdate(old.(T), obj.(T)) }
 	}
 	if h.OnDelete != nil {
-		w.OnDelete = func(d Deleted[objects.Object]) {
-			h.OnDelete(Deleted[T]{Key: d.Key, Object: d.Object.(T), Stale: d.Stale})
+		w.OnDelete = func(d fanout.Deleted[objects.Object]) {
+			h.OnDelete(fanout.Deleted[T]{Key: d.Key, Object: d.Object.(T), Stale: d.Stale})
 		}
 	}
 	return w
 }
 
-func (v *view[T]) RemoveHandler(ctx context.Context, r *Registration) error {
+func (v *view[T]) RemoveHandler(ctx context.Context, r *fanout.Registration) error {
 	v.mu.Lock()
-	v.handlers = slices.DeleteFunc(v.handlers, func(other *Registration) bool { return other == r })
+	v.handlers = slices.DeleteFunc(v.handlers, func(other *fanout.Registration) bool { return other == r })
 	v.mu.Unlock()
 	return v.shared.RemoveHandler(ctx, r)
 }

@@ -1,4 +1,4 @@
-package informer
+package fanout
 
 import (
 	"context"
@@ -11,7 +11,8 @@ import (
 // Concurrency: the functions of one handler are called by one goroutine at a time, with no lock held: they may call
 // any method of the informer, and block (only this handler waits). The objects are shared: copy before changing.
 type Handler[T any] struct {
-	// OnAdd tells of an object new to the cache. initial says that it was there when the informer, or this handler, began.
+	// OnAdd tells of an object new to the cache. initial says that it was there when the informer, or this handler,
+	// began.
 	OnAdd func(obj T, initial bool)
 	// OnUpdate tells of a new state. old is the state this handler was told last. Both are the same pointer when a
 	// resync, not a change, is the reason.
@@ -22,22 +23,23 @@ type Handler[T any] struct {
 
 // Deleted is an object that is gone.
 type Deleted[T any] struct {
-	// Key is the object's [Key].
+	// Key is "namespace/name", or "name" for a cluster-scoped object.
 	Key string
 	// Object is its last known state.
 	Object T
-	// Stale says that the deletion itself was not seen: the object was missing from a later list, and Object is what the
-	// cache last held. There may have been later states.
+	// Stale says that the deletion itself was not seen: the object was missing from a later list, and Object is
+	// what the cache last held. There may have been later states.
 	Stale bool
 }
 
 // HandlerOptions say how a handler is served. The zero value works.
 type HandlerOptions struct {
-	// Name stands in logs, metrics and reports; "" is numbered, and so is a name that another handler of the informer has.
+	// Name stands in logs, metrics and reports; "" is numbered, and so is a name that another handler of the
+	// informer has.
 	Name string
-	// Resync, when positive, repeats every object of the cache as an update at that interval. It makes no request to the
-	// server: it is for handlers that look at something beside the cache. Minimum: one second. Negative: none, also where
-	// a factory has a default.
+	// Resync, when positive, repeats every object of the cache as an update at that interval. It makes no request
+	// to the server: it is for handlers that look at something beside the cache. Minimum: one second. Negative:
+	// none, also where a factory has a default.
 	Resync time.Duration
 	// MaxLag is how many batches the handler may be behind before what it has not seen is merged into one state per
 	// object; several thousand changes in fewer batches have the same effect. 0 means 64. Negative: never merge; the
@@ -48,13 +50,17 @@ type HandlerOptions struct {
 // Registration is a handler in an informer.
 type Registration struct {
 	name string
-	// synced is closed by the handler's own goroutine, after the last add of the initial list returned. Nothing is sent.
+	// Synced is closed by the handler's own goroutine, after the last add of the initial list returned. Nothing is
+	// sent.
 	synced chan struct{}
 	gone   chan struct{} // See Done.
-	// remove is the owning informer's: see [Informer].RemoveHandler.
+	// remove is the fan-out's; see Remove.
 	remove func(ctx context.Context) error
 	stats  func() HandlerStats
 }
+
+// Remove is described at informer.Informer.RemoveHandler.
+func Remove(ctx context.Context, r *Registration) error { return r.remove(ctx) }
 
 // Name is the handler's name in logs and metrics.
 func (r *Registration) Name() string { return r.name }
@@ -89,7 +95,8 @@ type HandlerStats struct {
 	Merged int64
 	// Panics counts calls that panicked.
 	Panics int64
-	// Busy is the time spent in calls. Running is for how long the present run of calls has lasted; 0 exactly when idle.
+	// Busy is the time spent in calls. Running is for how long the present run of calls has lasted; 0 exactly when
+	// idle.
 	Busy, Running time.Duration
 }
 

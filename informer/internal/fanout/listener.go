@@ -1,4 +1,4 @@
-package informer
+package fanout
 
 import (
 	"fmt"
@@ -14,14 +14,15 @@ import (
 // defaultMaxLag is HandlerOptions.MaxLag when that is 0.
 const defaultMaxLag = 64
 
-// maxBehind is how many changes a listener may be behind, whatever the number of batches. A busy server makes large batches.
+// maxBehind is how many changes a listener may be behind, whatever the number of batches. A busy server makes large
+// batches.
 const maxBehind = 4096
 
 // minResync is the shortest resync interval.
 const minResync = time.Second
 
-// listener is one registered handler: where it stands in the log, and its delivery.
-type listener[T any] struct {
+// Listener is one registered handler: where it stands in the log, and its delivery.
+type Listener[T any] struct {
 	handler Handler[T]
 	name    string
 	// maxLag is how many batches it may be behind; negative: any number.
@@ -34,28 +35,29 @@ type listener[T any] struct {
 	// The fields down to pending are guarded by the fanout's mu.
 
 	// cursor is the link of the log to take next.
-	cursor *batch[T]
+	cursor *Batch[T]
 	// first is the cache at the time of joining, to be delivered before the log; nil once taken.
-	first *batch[T]
-	// merged stands for first and all of the log when the listener is late; nil otherwise. Invariant: then first is nil
+	first *Batch[T]
+	// buffer stands for first and all of the log when the listener lags; nil otherwise. Invariant: then first is nil
 	// and cursor is the end of the log.
-	merged *merged[T]
+	buffer *coalesced[T]
 	// last is the link to stop before; nil unless the listener parted.
-	last *batch[T]
+	last *Batch[T]
 	// lag is the number of filled links from cursor on, behind that of the changes in those that concern it.
 	lag, behind int
 	// served says that a goroutine delivers.
 	served   bool
 	left     bool
 	resyncAt time.Time
-	// pending counts all notifications that were ever meant for it less those merged away; taken tells how many were given.
+	// pending counts all notifications that were ever meant for it less those merged away; taken tells how many
+	// were given.
 	pending    int64
 	mergedAway int64
 
 	// taken and panics are written by the delivering goroutine.
 	taken, panics atomic.Int64
-	// began is when the delivery of the batch under way began, in Unix nanoseconds, 0 when none is; busy the time all others
-	// took. Per batch, not per call: reading the clock costs as much as a small handler.
+	// began is when the delivery of the batch under way began, in Unix nanoseconds, 0 when none is; busy the time
+	// all others took. Per batch, not per call: reading the clock costs as much as a small handler.
 	began, busy atomic.Int64
 	// call is the state of the delivery: see begin.
 	call atomic.Uint32
@@ -67,8 +69,8 @@ const (
 	cutOff                     // No call may begin.
 )
 
-func newListener[T any](h Handler[T], o HandlerOptions) *listener[T] {
-	l := &listener[T]{
+func newListener[T any](h Handler[T], o HandlerOptions) *Listener[T] {
+	l := &Listener[T]{
 		handler: h, name: o.Name, maxLag: o.MaxLag, resync: o.Resync,
 		synced: make(chan struct{}), gone: make(chan struct{}),
 	}
@@ -83,18 +85,18 @@ func newListener[T any](h Handler[T], o HandlerOptions) *listener[T] {
 	return l
 }
 
-// late reports whether l is to leave the log, or has left it.
-func (l *listener[T]) late() bool {
-	return l.merged != nil || (l.maxLag > 0 && (l.lag > l.maxLag || (l.lag > 1 && l.behind > maxBehind)))
+// lags reports whether l is to leave the log, or has left it.
+func (l *Listener[T]) lags() bool {
+	return l.buffer != nil || (l.maxLag > 0 && (l.lag > l.maxLag || (l.lag > 1 && l.behind > maxBehind)))
 }
 
-// mergeLocked moves all that l has not taken into its merged.
-func (l *listener[T]) mergeLocked() {
-	if l.merged == nil {
-		l.merged = newMerged[T]()
+// mergeLocked moves all that l has not taken into its coalescing buffer.
+func (l *Listener[T]) mergeLocked() {
+	if l.buffer == nil {
+		l.buffer = newCoalesced[T]()
 	}
-	fold := func(b *batch[T]) {
-		away := l.merged.fold(b)
+	fold := func(b *Batch[T]) {
+		away := l.buffer.fold(b)
 		l.mergedAway += away
 		l.pending -= away
 	}
@@ -111,13 +113,13 @@ func (l *listener[T]) mergeLocked() {
 }
 
 // nextLocked takes what is to be delivered next; false when there is nothing.
-func (l *listener[T]) nextLocked() (delivery[T], bool) {
+func (l *Listener[T]) nextLocked() (delivery[T], bool) {
 	if b := l.first; b != nil {
 		l.first = nil
 		return b.delivery(), true
 	}
-	if m := l.merged; m != nil {
-		l.merged = nil
+	if m := l.buffer; m != nil {
+		l.buffer = nil
 		return m.batch().delivery(), true
 	}
 	for l.cursor.next != nil && l.cursor != l.last {
@@ -125,7 +127,7 @@ func (l *listener[T]) nextLocked() (delivery[T], bool) {
 		l.cursor = b.next
 		l.lag--
 		if b.concerns(l) {
-			l.behind -= len(b.changes)
+			l.behind -= len(b.Changes)
 			return b.delivery(), true
 		}
 	}
@@ -133,14 +135,14 @@ func (l *listener[T]) nextLocked() (delivery[T], bool) {
 }
 
 // leave marks that nothing will be delivered any more.
-func (l *listener[T]) leave() {
+func (l *Listener[T]) leave() {
 	if !l.left {
 		l.left = true
 		close(l.gone)
 	}
 }
 
-func (l *listener[T]) markSynced() {
+func (l *Listener[T]) markSynced() {
 	select {
 	case <-l.synced:
 	default:
@@ -148,8 +150,9 @@ func (l *listener[T]) markSynced() {
 	}
 }
 
-// deliver calls the handler. It returns false when l was cut off: before the call, which then does not happen, or during it.
-func (l *listener[T]) deliver(c *indexer.Change[T], policy PanicPolicy, log klog.Logger) bool {
+// deliver calls the handler. It returns false when l was cut off: before the call, which then does not happen, or
+// during it.
+func (l *Listener[T]) deliver(c *indexer.Change[T], policy PanicPolicy, log klog.Logger) bool {
 	if !l.call.CompareAndSwap(0, calling) {
 		return false
 	}
@@ -159,24 +162,25 @@ func (l *listener[T]) deliver(c *indexer.Change[T], policy PanicPolicy, log klog
 }
 
 // ended adds up the time that a batch took.
-func (l *listener[T]) ended() {
+func (l *Listener[T]) ended() {
 	l.busy.Add(time.Now().UnixNano() - l.began.Swap(0))
 }
 
 // cut keeps calls from beginning, and reports whether one is running.
-func (l *listener[T]) cut() (running bool) {
+func (l *Listener[T]) cut() (running bool) {
 	return l.call.Or(cutOff)&calling != 0
 }
 
 // guarded makes the call under the panic policy.
-func (l *listener[T]) guarded(c *indexer.Change[T], policy PanicPolicy, log klog.Logger) {
+func (l *Listener[T]) guarded(c *indexer.Change[T], policy PanicPolicy, log klog.Logger) {
 	defer func() {
 		r := recover()
 		if r == nil {
 			return
 		}
 		l.panics.Add(1)
-		log.Error(fmt.Errorf("panic: %v", r), "Event handler panicked", "handler", l.name, "object", c.Key, "stack", string(debug.Stack()))
+		log.Error(fmt.Errorf("panic: %v", r), "Event handler panicked", "handler", l.name, "object", c.Key,
+			"stack", string(debug.Stack()))
 		if policy == CrashOnPanic {
 			panic(r)
 		}
@@ -184,7 +188,7 @@ func (l *listener[T]) guarded(c *indexer.Change[T], policy PanicPolicy, log klog
 	l.tell(c)
 }
 
-func (l *listener[T]) tell(c *indexer.Change[T]) {
+func (l *Listener[T]) tell(c *indexer.Change[T]) {
 	h := &l.handler
 	switch c.Type {
 	case indexer.ChangeAdd:
@@ -202,7 +206,7 @@ func (l *listener[T]) tell(c *indexer.Change[T]) {
 	}
 }
 
-func (l *listener[T]) statsLocked() HandlerStats {
+func (l *Listener[T]) statsLocked() HandlerStats {
 	taken := l.taken.Load()
 	s := HandlerStats{
 		Name: l.name, Delivered: taken, Pending: l.pending - taken, Merged: l.mergedAway,

@@ -1,4 +1,4 @@
-package informer
+package fanout
 
 import (
 	"github.com/flyball-dev/flyball/informer/indexer"
@@ -7,20 +7,21 @@ import (
 
 import "reflect"
 
-// merged is what a listener that is too slow has not been told: per object, the state it was told last and the newest.
+// coalesced is a coalescing buffer: what a listener that lags has not been told. It has, per object, the state that
+// the listener was told last and the newest.
 //
 // Memory: two states per object that changed, whatever the number of changes.
-type merged[T any] struct {
-	objects map[string]*mergedObject[T]
+type coalesced[T any] struct {
+	objects map[string]*coalescedObject[T]
 	// order has the objects by their first change. Those that came to nothing stay, dead, until there are too many.
-	order []*mergedObject[T]
+	order []*coalescedObject[T]
 	dead  int
-	// synced is as in [batch].
+	// Synced is as in [Batch].
 	synced bool
 }
 
-// mergedObject is all that happened under one key since the listener was told something about it.
-type mergedObject[T any] struct {
+// coalescedObject is all that happened under one key since the listener was told something about it.
+type coalescedObject[T any] struct {
 	key string
 	// told says that the listener knows an object under the key: old.
 	told bool
@@ -29,7 +30,8 @@ type mergedObject[T any] struct {
 	ended bool
 	last  T
 	stale bool
-	// lives says that there is an object now: now. When told and not ended it is a later state of old, otherwise another.
+	// lives says that there is an object now: now. When told and not ended it is a later state of old, otherwise
+	// another.
 	lives   bool
 	now     T
 	initial bool
@@ -38,18 +40,18 @@ type mergedObject[T any] struct {
 	dead   bool
 }
 
-func newMerged[T any]() *merged[T] {
-	return &merged[T]{objects: map[string]*mergedObject[T]{}}
+func newCoalesced[T any]() *coalesced[T] {
+	return &coalesced[T]{objects: map[string]*coalescedObject[T]{}}
 }
 
 // fold adds a batch. It returns how many notifications fewer there are than there would be had nothing been merged.
-func (m *merged[T]) fold(b *batch[T]) (away int64) {
-	m.synced = m.synced || b.synced
-	for i := range b.changes {
-		c := &b.changes[i]
+func (m *coalesced[T]) fold(b *Batch[T]) (away int64) {
+	m.synced = m.synced || b.Synced
+	for i := range b.Changes {
+		c := &b.Changes[i]
 		o := m.objects[c.Key]
 		if o == nil {
-			o = &mergedObject[T]{key: c.Key}
+			o = &coalescedObject[T]{key: c.Key}
 			if c.Type != indexer.ChangeAdd {
 				o.told, o.old = true, c.Old
 			}
@@ -67,14 +69,14 @@ func (m *merged[T]) fold(b *batch[T]) (away int64) {
 }
 
 // forget drops an object that came and went unseen.
-func (m *merged[T]) forget(o *mergedObject[T]) {
+func (m *coalesced[T]) forget(o *coalescedObject[T]) {
 	delete(m.objects, o.key)
 	o.dead = true
 	m.dead++
 	if m.dead <= len(m.order)/2 {
 		return
 	}
-	live := make([]*mergedObject[T], 0, len(m.objects))
+	live := make([]*coalescedObject[T], 0, len(m.objects))
 	for _, o := range m.order {
 		if !o.dead {
 			live = append(live, o)
@@ -83,13 +85,14 @@ func (m *merged[T]) forget(o *mergedObject[T]) {
 	m.order, m.dead = live, 0
 }
 
-func (o *mergedObject[T]) fold(c *indexer.Change[T]) {
+func (o *coalescedObject[T]) fold(c *indexer.Change[T]) {
 	switch c.Type {
 	case indexer.ChangeAdd:
 		o.lives, o.now, o.initial = true, c.New, c.Initial
 	case indexer.ChangeUpdate:
 		o.lives, o.now, o.resync = true, c.New, false
-		if o.told && !o.ended && objects.Identify(o.old).SameState(objects.Identify(o.now)) && reflect.DeepEqual(o.old, o.now) {
+		same := o.told && !o.ended && objects.Identify(o.old).SameState(objects.Identify(o.now))
+		if same && reflect.DeepEqual(o.old, o.now) {
 			o.lives = false // There and back, as when the server's history went back.
 		}
 	case indexer.ChangeResync:
@@ -106,7 +109,7 @@ func (o *mergedObject[T]) fold(c *indexer.Change[T]) {
 }
 
 // calls is the number of notifications o comes to.
-func (o *mergedObject[T]) calls() (n int64) {
+func (o *coalescedObject[T]) calls() (n int64) {
 	if o.ended {
 		n++
 	}
@@ -116,26 +119,28 @@ func (o *mergedObject[T]) calls() (n int64) {
 	return n
 }
 
-// batch is what the listener has to be told.
-func (m *merged[T]) batch() *batch[T] {
-	b := &batch[T]{synced: m.synced, changes: make([]indexer.Change[T], 0, len(m.objects))}
+// Batch is what the listener has to be told.
+func (m *coalesced[T]) batch() *Batch[T] {
+	b := &Batch[T]{Synced: m.synced, Changes: make([]indexer.Change[T], 0, len(m.objects))}
 	for _, o := range m.order {
 		if o.dead {
 			continue
 		}
 		if o.ended {
-			b.changes = append(b.changes, indexer.Change[T]{Type: indexer.ChangeDelete, Key: o.key, Old: o.old, New: o.last, Stale: o.stale})
+			b.Changes = append(b.Changes, indexer.Change[T]{
+				Type: indexer.ChangeDelete, Key: o.key, Old: o.old, New: o.last, Stale: o.stale,
+			})
 		}
 		if !o.lives {
 			continue
 		}
 		switch {
 		case !o.told || o.ended:
-			b.changes = append(b.changes, indexer.Change[T]{Type: indexer.ChangeAdd, Key: o.key, New: o.now, Initial: o.initial})
+			b.Changes = append(b.Changes, indexer.Change[T]{Type: indexer.ChangeAdd, Key: o.key, New: o.now, Initial: o.initial})
 		case o.resync:
-			b.changes = append(b.changes, indexer.Change[T]{Type: indexer.ChangeResync, Key: o.key, Old: o.old, New: o.now})
+			b.Changes = append(b.Changes, indexer.Change[T]{Type: indexer.ChangeResync, Key: o.key, Old: o.old, New: o.now})
 		default:
-			b.changes = append(b.changes, indexer.Change[T]{Type: indexer.ChangeUpdate, Key: o.key, Old: o.old, New: o.now})
+			b.Changes = append(b.Changes, indexer.Change[T]{Type: indexer.ChangeUpdate, Key: o.key, Old: o.old, New: o.now})
 		}
 	}
 	return b

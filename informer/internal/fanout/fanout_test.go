@@ -1,0 +1,57 @@
+package fanout
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flyball-dev/flyball/informer/indexer"
+)
+
+// TestWhatCameAndWentUnseenIsForgotten: objects that a stuck handler never heard of take no memory once they are
+// gone.
+func TestWhatCameAndWentUnseenIsForgotten(t *testing.T) {
+	m := newCoalesced[int]()
+	stays := 1
+	m.fold(&Batch[int]{Changes: []indexer.Change[int]{{Type: indexer.ChangeAdd, Key: "default/stays", New: stays}}})
+	for i := range 10_000 {
+		key := fmt.Sprint("default/", i)
+		m.fold(&Batch[int]{Changes: []indexer.Change[int]{{Type: indexer.ChangeAdd, Key: key, New: stays}, {Type: indexer.ChangeDelete, Key: key, Old: stays, New: stays}}})
+	}
+	if len(m.objects) != 1 || len(m.order) > 4 {
+		t.Errorf("%d objects, %d in order", len(m.objects), len(m.order))
+	}
+	if b := m.batch(); len(b.Changes) != 1 || b.Changes[0].New != stays {
+		t.Errorf("%d changes", len(b.Changes))
+	}
+}
+
+// TestFewLargeBatchesAreMerged: a busy server makes few batches of many changes; those count, too.
+func TestFewLargeBatchesAreMerged(t *testing.T) {
+	f, l := New[int](ContainPanics), newListener(Handler[int]{}, HandlerOptions{})
+	l.served = true // By a goroutine that is stuck.
+	if err := f.add(l, &Batch[int]{}); err != nil {
+		t.Fatal(err)
+	}
+	one, two := 1, 2
+	for range 3 {
+		f.Publish(Batch[int]{Changes: slices.Repeat([]indexer.Change[int]{{Type: indexer.ChangeUpdate, Key: "default/a", Old: one, New: two}}, maxBehind/2+1)})
+	}
+	if st := f.statsOf(l); st.Pending != 1 || st.Merged != 3*(maxBehind/2+1)-1 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// TestResyncIsMonotonic (case 23): the schedule has a monotonic reading, so that setting the clock does not bring a
+// burst of resyncs forward. (The time of a bubble has no such reading.)
+func TestResyncIsMonotonic(t *testing.T) {
+	f := New[int](ContainPanics)
+	if _, err := f.Join(Handler[int]{}, HandlerOptions{Resync: time.Minute}, Batch[int]{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, at := f.DueResync(time.Now()); !strings.Contains(at.String(), " m=+") {
+		t.Errorf("resync at %v", at)
+	}
+}
