@@ -43,7 +43,7 @@ func message(t *testing.T, fields ...any) (m []byte) {
 func enveloped(t *testing.T, kind string, raw []byte) []byte {
 	t.Helper()
 	u := &runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: kind}, Raw: raw}
-	return append(slices.Clone(protobufMagic), must(u.Marshal())...)
+	return append([]byte("k8s\x00"), must(u.Marshal())...)
 }
 
 // TestUnreadableIsNamed (case 16): of an object that cannot be decoded, name and version are read all the same; the objects around

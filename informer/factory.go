@@ -20,6 +20,7 @@ import (
 
 	"github.com/flyball-dev/flyball/informer/internal/fanout"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 // FactoryOptions configure a [Factory]. The zero value works.
@@ -182,16 +183,13 @@ func (f *Factory) shared(id cacheIdentity, newObject func() objects.Object, o In
 		return nil, fmt.Errorf("informer of %s: %w", id.kind, fanout.ErrStopped)
 	}
 	plural, _ := meta.UnsafeGuessKindToResource(id.kind) // A name for messages; discovery is asked later.
-	lws := map[string]ListerWatcher[objects.Object]{}
+	lws := map[string]listwatch.ListerWatcher[objects.Object]{}
 	for namespace := range strings.SplitSeq(id.namespaces, ",") {
-		lws[namespace] = &discovered{
-			factory: f, kind: id.kind,
-			o: RESTOptions{
-				Kind: id.kind.Kind, Namespace: namespace, New: newObject,
-				LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector, ShardSelector: o.ShardSelector,
-				StandardDecoding: id.standard,
-			},
-		}
+		lws[namespace] = listwatch.NewDiscovered(f.client, f.o.Mapper, id.kind, listwatch.RESTOptions{
+			Kind: id.kind.Kind, Namespace: namespace, New: newObject,
+			LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector, ShardSelector: o.ShardSelector,
+			StandardDecoding: id.standard,
+		})
 	}
 	c := &cache{identity: id, users: 1, informer: NewSharedInformerOfNamespaces(lws, Options[objects.Object]{
 		Resource: plural.GroupResource().String(), Transform: both(f.o.Transform, o.Transform),

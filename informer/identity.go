@@ -13,11 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/informer/internal/wire"
 )
 
 // cacheIdentity is what two users must agree on to share a cache.
 type cacheIdentity struct {
-	form                                        form
+	form                                        wire.Form
 	kind                                        schema.GroupVersionKind
 	namespaces                                  string
 	labelSelector, fieldSelector, shardSelector string
@@ -44,10 +45,10 @@ func (f *Factory) identify(example any, o InformerOptions) (id cacheIdentity, ne
 	id.namespaces = strings.Join(slices.Compact(namespaces), ",")
 	switch example := example.(type) {
 	case *unstructured.Unstructured:
-		id.form = formUnstructured
+		id.form = wire.Unstructured
 		newObject = func() objects.Object { return &unstructured.Unstructured{} }
 	case *metav1.PartialObjectMetadata:
-		id.form = formMetadata
+		id.form = wire.Metadata
 		newObject = func() objects.Object { return &metav1.PartialObjectMetadata{} }
 	case objects.Object:
 		kinds, _, err := f.o.Scheme.ObjectKinds(example)
@@ -62,7 +63,7 @@ func (f *Factory) identify(example any, o InformerOptions) (id cacheIdentity, ne
 	if id.kind.Kind == "" {
 		return id, nil, fmt.Errorf("informer of %T: InformerOptions.Kind is needed", example)
 	}
-	if id.form == formTyped && !f.o.Scheme.Recognizes(id.kind) {
+	if id.form == wire.Typed && !f.o.Scheme.Recognizes(id.kind) {
 		return id, nil, fmt.Errorf("informer of %s: the scheme does not know the kind", id.kind)
 	}
 	return id, newObject, nil
@@ -98,9 +99,9 @@ func (f *Factory) name(c *cache, others []*cache) string {
 		special = append(special, c.identity.kind.Version)
 	}
 	switch c.identity.form {
-	case formUnstructured:
+	case wire.Unstructured:
 		special = append(special, "unstructured")
-	case formMetadata:
+	case wire.Metadata:
 		special = append(special, "metadata")
 	}
 	id := c.identity

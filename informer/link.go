@@ -14,6 +14,7 @@ import (
 
 	"github.com/flyball-dev/flyball/informer/internal/broadcast"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 const (
@@ -50,7 +51,7 @@ func (l *link) failed(ctx context.Context, verb string, err error) {
 	l.errors.Add(1)
 	e := &RequestError{Verb: verb, Resource: l.resource, Namespace: l.namespace, Err: err}
 	text, now := e.Error(), time.Now()
-	kind := failureKind{classify(ctx, err), apierrors.ReasonForError(err), errors.As(err, new(*UnknownKindError))}
+	kind := failureKind{classify(ctx, err), apierrors.ReasonForError(err), errors.As(err, new(*listwatch.UnknownKindError))}
 	n := noNews
 	if kind.failure.unreachable() {
 		n = l.outage.failed(l, err.Error(), now)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/flyball-dev/flyball/informer/deltafifo"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/informer/listwatch"
 	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
@@ -29,7 +30,7 @@ import (
 // Each state's comment says where failure goes. Nothing stops the machine but its context. An interruption (see history) ends a
 // watch or a pause, and leads from every state to stateList, which asks for the newest then.
 type Reflector[T any] struct {
-	lw   ListerWatcher[T]
+	lw   listwatch.ListerWatcher[T]
 	fifo *deltafifo.DeltaFIFO[T]
 	o    ReflectorOptions[T]
 	link *link
@@ -152,7 +153,7 @@ const maxServerErrors = 3
 const shortWatch = time.Second
 
 // NewReflector returns a reflector that appends to fifo.
-func NewReflector[T any](lw ListerWatcher[T], fifo *deltafifo.DeltaFIFO[T], o ReflectorOptions[T]) *Reflector[T] {
+func NewReflector[T any](lw listwatch.ListerWatcher[T], fifo *deltafifo.DeltaFIFO[T], o ReflectorOptions[T]) *Reflector[T] {
 	if misuse.IsNil(lw) || fifo == nil {
 		panic("informer: NewReflector: the ListerWatcher or the DeltaFIFO is nil: there is nothing to follow, or nowhere to put it")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flyball-dev/flyball/informer/deltafifo"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 // list is stateList.
@@ -97,7 +98,7 @@ func (r *Reflector[T]) goneBack(ctx context.Context, version string) bool {
 //
 // Source: the versions asked for are those of client-go v0.37.2: any age at first, later nothing older than what was seen, the
 // newest after a refusal. A list bounded by a version is not paged, so that the server can answer it from its cache.
-func (r *Reflector[T]) pages(ctx context.Context) (all completeList[T], asked ListOptions, err error) {
+func (r *Reflector[T]) pages(ctx context.Context) (all completeList[T], asked listwatch.ListOptions, err error) {
 	switch {
 	case r.newest:
 	case r.position == "":
@@ -144,7 +145,7 @@ func (r *Reflector[T]) pages(ctx context.Context) (all completeList[T], asked Li
 }
 
 // page fetches one page. A half-open connection would otherwise keep it for ever.
-func (r *Reflector[T]) page(ctx context.Context, asked ListOptions, keep func(T) error) (ListResult, error) {
+func (r *Reflector[T]) page(ctx context.Context, asked listwatch.ListOptions, keep func(T) error) (listwatch.ListResult, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.o.ListTimeout, errSilent)
 	defer cancel()
 	page, err := r.lw.List(ctx, asked, keep)
@@ -156,7 +157,7 @@ func (r *Reflector[T]) page(ctx context.Context, asked ListOptions, keep func(T)
 
 // verify is stateVerify.
 func (r *Reflector[T]) verify(ctx context.Context) state {
-	one := ListOptions{Limit: 1, Unreadable: func(*objects.DecodeError) {}} // Only the version of the list is looked at.
+	one := listwatch.ListOptions{Limit: 1, Unreadable: func(*objects.DecodeError) {}} // Only the version of the list is looked at.
 	newest, err := r.page(ctx, one, func(T) error { return nil })
 	if ctx.Err() != nil {
 		return stateVerify
@@ -179,7 +180,7 @@ func (r *Reflector[T]) verify(ctx context.Context) state {
 }
 
 // listFailed decides what comes after a list that failed.
-func (r *Reflector[T]) listFailed(ctx context.Context, asked ListOptions, err error) state {
+func (r *Reflector[T]) listFailed(ctx context.Context, asked listwatch.ListOptions, err error) state {
 	if ctx.Err() != nil {
 		return stateList
 	}

@@ -10,12 +10,13 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 // stream is stateStream.
 func (r *Reflector[T]) stream(ctx context.Context) state {
 	r.listing(ctx)
-	o := WatchOptions{SendInitialEvents: true}
+	o := listwatch.WatchOptions{SendInitialEvents: true}
 	if !r.newest {
 		o.ResourceVersion = r.position // "" at first: a streamed list costs the server little even when it is the newest.
 	}
@@ -27,7 +28,7 @@ func (r *Reflector[T]) stream(ctx context.Context) state {
 		}
 		return found
 	}
-	why, err := r.converse(ctx, o, func(ctx context.Context, w Watch[T], giveUp context.CancelCauseFunc) (bool, error) {
+	why, err := r.converse(ctx, o, func(ctx context.Context, w listwatch.Watch[T], giveUp context.CancelCauseFunc) (bool, error) {
 		opened = true
 		if err := r.initial(ctx, w, &held, giveUp); err != nil {
 			return false, err
@@ -43,7 +44,7 @@ func (r *Reflector[T]) stream(ctx context.Context) state {
 
 // initial collects the objects of a streamed list and appends them as one Replace. Nothing is appended before the server said
 // that it was all. held is the object of an event marked Held.
-func (r *Reflector[T]) initial(ctx context.Context, w Watch[T], held *T, giveUp context.CancelCauseFunc) error {
+func (r *Reflector[T]) initial(ctx context.Context, w listwatch.Watch[T], held *T, giveUp context.CancelCauseFunc) error {
 	quiet := time.AfterFunc(r.o.Quiet, func() { giveUp(errEndless) })
 	defer quiet.Stop()
 	list := newStreamedList[T]()
@@ -54,7 +55,7 @@ func (r *Reflector[T]) initial(ctx context.Context, w Watch[T], held *T, giveUp 
 		}
 		quiet.Reset(r.o.Quiet)
 		r.link.heard()
-		if ev.Type == Bookmark && ev.InitialEventsEnd {
+		if ev.Type == listwatch.Bookmark && ev.InitialEventsEnd {
 			quiet.Stop()
 			if !r.replace(ctx, list.complete(ev.ResourceVersion)) {
 				return errStale
@@ -64,7 +65,7 @@ func (r *Reflector[T]) initial(ctx context.Context, w Watch[T], held *T, giveUp 
 		switch {
 		case ev.Held:
 			ev.Object = *held
-		case ev.Type != Bookmark && ev.Unreadable == nil:
+		case ev.Type != listwatch.Bookmark && ev.Unreadable == nil:
 			if ev.Object, err = r.listed(ev.Object); err != nil {
 				return err
 			}
@@ -119,8 +120,8 @@ func newStreamedList[T any]() *streamedList[T] {
 	return &streamedList[T]{at: map[string]int{}, gone: map[int]bool{}, unreadable: map[string]*objects.DecodeError{}}
 }
 
-func (l *streamedList[T]) take(ev Event[T]) error {
-	if ev.Type == Bookmark {
+func (l *streamedList[T]) take(ev listwatch.Event[T]) error {
+	if ev.Type == listwatch.Bookmark {
 		return nil
 	}
 	key := ""
@@ -132,7 +133,7 @@ func (l *streamedList[T]) take(ev Event[T]) error {
 	delete(l.unreadable, key)
 	i, known := l.at[key]
 	switch ev.Type {
-	case Added, Modified:
+	case listwatch.Added, listwatch.Modified:
 		if ev.Unreadable != nil {
 			l.unreadable[key] = ev.Unreadable
 			if known {
@@ -147,7 +148,7 @@ func (l *streamedList[T]) take(ev Event[T]) error {
 		}
 		l.objects[i] = ev.Object
 		delete(l.gone, i)
-	case Removed:
+	case listwatch.Removed:
 		if known {
 			l.gone[i] = true
 		}

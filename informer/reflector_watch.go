@@ -9,11 +9,12 @@ import (
 
 	"github.com/flyball-dev/flyball/informer/deltafifo"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 // watch is stateWatch.
 func (r *Reflector[T]) watch(ctx context.Context) state {
-	why, err := r.converse(ctx, WatchOptions{ResourceVersion: r.position}, func(ctx context.Context, w Watch[T], _ context.CancelCauseFunc) (bool, error) {
+	why, err := r.converse(ctx, listwatch.WatchOptions{ResourceVersion: r.position}, func(ctx context.Context, w listwatch.Watch[T], _ context.CancelCauseFunc) (bool, error) {
 		return r.follow(ctx, w)
 	})
 	return r.watchFailed(ctx, why, err)
@@ -21,10 +22,10 @@ func (r *Reflector[T]) watch(ctx context.Context) state {
 
 // conversation reads a watch until it ends, and returns whether the position moved and why it ended. It may end the watch from
 // elsewhere, too, by giveUp.
-type conversation[T any] func(ctx context.Context, w Watch[T], giveUp context.CancelCauseFunc) (moved bool, err error)
+type conversation[T any] func(ctx context.Context, w listwatch.Watch[T], giveUp context.CancelCauseFunc) (moved bool, err error)
 
 // converse opens a watch and gives it to f.
-func (r *Reflector[T]) converse(ctx context.Context, o WatchOptions, f conversation[T]) (failure, error) {
+func (r *Reflector[T]) converse(ctx context.Context, o listwatch.WatchOptions, f conversation[T]) (failure, error) {
 	o.Timeout = time.Duration(float64(r.o.WatchTimeout) * (1 + r.delays.Rand()))
 	o.Exclusive = r.o.Transform != nil
 	// A half-open connection says nothing for ever. The server promised to end the watch after the timeout.
@@ -61,7 +62,7 @@ func (r *Reflector[T]) converse(ctx context.Context, o WatchOptions, f conversat
 }
 
 // open opens a watch. One that is to begin with a list must not take longer for its first word than for any other of the list.
-func (r *Reflector[T]) open(ctx context.Context, o WatchOptions, giveUp context.CancelCauseFunc) (Watch[T], error) {
+func (r *Reflector[T]) open(ctx context.Context, o listwatch.WatchOptions, giveUp context.CancelCauseFunc) (listwatch.Watch[T], error) {
 	if o.SendInitialEvents {
 		quiet := time.AfterFunc(r.o.Quiet, func() { giveUp(errEndless) })
 		defer quiet.Stop()
@@ -70,7 +71,7 @@ func (r *Reflector[T]) open(ctx context.Context, o WatchOptions, giveUp context.
 }
 
 // follow appends the events of w until it ends, and returns whether they moved the position and why it ended.
-func (r *Reflector[T]) follow(ctx context.Context, w Watch[T]) (moved bool, err error) {
+func (r *Reflector[T]) follow(ctx context.Context, w listwatch.Watch[T]) (moved bool, err error) {
 	r.link.watching(ctx)
 	for {
 		ev, err := w.Next(ctx)
@@ -101,9 +102,9 @@ func (r *Reflector[T]) follow(ctx context.Context, w Watch[T]) (moved bool, err 
 }
 
 // doubtful reports whether the cache could not tell what an event from the past is worth.
-func (r *Reflector[T]) doubtful(ev Event[T]) bool {
+func (r *Reflector[T]) doubtful(ev listwatch.Event[T]) bool {
 	switch ev.Type {
-	case Added, Modified:
+	case listwatch.Added, listwatch.Modified:
 		return ev.Unreadable != nil || !objects.Missing(ev.Object) && r.o.Known != nil && !r.o.Known(objects.StateOf(ev.Object))
 	default:
 		return false
@@ -111,16 +112,16 @@ func (r *Reflector[T]) doubtful(ev Event[T]) bool {
 }
 
 // delta makes of an event what goes into the log.
-func (r *Reflector[T]) delta(ctx context.Context, ev Event[T]) (deltafifo.Delta[T], error) {
+func (r *Reflector[T]) delta(ctx context.Context, ev listwatch.Event[T]) (deltafifo.Delta[T], error) {
 	d := deltafifo.Delta[T]{ResourceVersion: ev.ResourceVersion, Scope: r.o.Scope}
 	switch ev.Type {
-	case Bookmark:
+	case listwatch.Bookmark:
 		r.link.bookmarks.Add(1)
 		d.Type = deltafifo.Bookmark
 		return d, nil
-	case Added, Modified:
+	case listwatch.Added, listwatch.Modified:
 		d.Type = deltafifo.Upsert
-	case Removed:
+	case listwatch.Removed:
 		d.Type = deltafifo.Delete
 	default:
 		return d, &objects.DecodeError{What: "watch event", Err: fmt.Errorf("unknown type %q", ev.Type)}

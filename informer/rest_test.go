@@ -24,16 +24,16 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// wire is one of the two encodings of the API, as client-go's own serializers write it: what they write, our decoder reads.
-type wire struct {
+// codec is one of the two encodings of the API, as client-go's own serializers write it: what they write, our decoder reads.
+type codec struct {
 	media string
 	list  func(t *testing.T, obj runtime.Object) []byte
 	event func(t *testing.T, kind string, obj runtime.Object) []byte
 }
 
-var wires = map[string]wire{"json": newWire("application/json"), "protobuf": newWire("application/vnd.kubernetes.protobuf")}
+var wires = map[string]codec{"json": newCodec("application/json"), "protobuf": newCodec("application/vnd.kubernetes.protobuf")}
 
-func newWire(media string) wire {
+func newCodec(media string) codec {
 	var info runtime.SerializerInfo
 	for _, i := range scheme.Codecs.SupportedMediaTypes() {
 		if i.MediaType == media {
@@ -48,7 +48,7 @@ func newWire(media string) wire {
 		}
 		return b.Bytes()
 	}
-	return wire{
+	return codec{
 		media: media,
 		list:  func(t *testing.T, obj runtime.Object) []byte { return encode(t, obj, info.Serializer) },
 		event: func(t *testing.T, kind string, obj runtime.Object) []byte {

@@ -8,6 +8,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/informer/internal/wire"
 )
 
 // History numbers the histories of the server, as far as the factory's informers have noticed: it rises when the history went
@@ -27,7 +28,7 @@ const absent = "none"
 // Source: k8s.io/kubernetes v1.37.1 pkg/controlplane/controller/systemnamespaces; the UID is what is used for a cluster's identity,
 // as by OpenTelemetry's k8s.cluster.uid.
 func (f *Factory) identity(ctx context.Context) (string, error) {
-	const partial = jsonMedia + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1," + jsonMedia
+	const partial = wire.JSONMedia + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1," + wire.JSONMedia
 	data, err := f.client.Get().AbsPath("/api/v1/namespaces", metav1.NamespaceSystem).SetHeader("Accept", partial).
 		Throttle(nil).MaxRetries(0).Do(ctx).Raw()
 	if apierrors.IsNotFound(err) {

@@ -19,6 +19,7 @@ import (
 	"github.com/flyball-dev/flyball/informer/internal/broadcast"
 	"github.com/flyball-dev/flyball/informer/internal/fanout"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 // Options configure a [SharedInformer]. The zero value works.
@@ -93,13 +94,13 @@ type source[T objects.Object] struct {
 var _ Informer[objects.Object] = (*SharedInformer[objects.Object])(nil)
 
 // NewSharedInformer returns an informer of what lw lists. Nothing happens before Run.
-func NewSharedInformer[T objects.Object](lw ListerWatcher[T], o Options[T]) *SharedInformer[T] {
-	return NewSharedInformerOfNamespaces(map[string]ListerWatcher[T]{"": lw}, o)
+func NewSharedInformer[T objects.Object](lw listwatch.ListerWatcher[T], o Options[T]) *SharedInformer[T] {
+	return NewSharedInformerOfNamespaces(map[string]listwatch.ListerWatcher[T]{"": lw}, o)
 }
 
 // NewSharedInformerOfNamespaces returns one informer over several namespaces, for programs that may not list all: each
 // key of lws is a namespace, and its value lists that one only. It has synced when each has.
-func NewSharedInformerOfNamespaces[T objects.Object](lws map[string]ListerWatcher[T], o Options[T]) *SharedInformer[T] {
+func NewSharedInformerOfNamespaces[T objects.Object](lws map[string]listwatch.ListerWatcher[T], o Options[T]) *SharedInformer[T] {
 	if o.Resource == "" {
 		o.Resource = "objects"
 	}

@@ -2,11 +2,13 @@ package informer
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/informer/deltafifo"
 	"github.com/flyball-dev/flyball/informer/indexer"
 	"github.com/flyball-dev/flyball/informer/internal/fanout"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 // The names of the stages that users of an informer meet. Each is described at its stage.
@@ -108,3 +110,43 @@ const (
 
 // ErrStopped reports that the informer's Run has ended: it cannot be used again for what was asked.
 var ErrStopped = fanout.ErrStopped
+
+// The server's side; see package listwatch.
+type (
+	// ListerWatcher is the server's side of an informer: one resource, in one namespace or all, through one selection.
+	ListerWatcher[T any] = listwatch.ListerWatcher[T]
+	// Watch is an open stream of changes.
+	Watch[T any] = listwatch.Watch[T]
+	// Event is one change of one object, or a bookmark.
+	Event[T any] = listwatch.Event[T]
+	// EventType is the kind of an [Event].
+	EventType = listwatch.EventType
+	// ListOptions choose a list.
+	ListOptions = listwatch.ListOptions
+	// ListResult is what a page of a list reports of itself.
+	ListResult = listwatch.ListResult
+	// WatchOptions choose where a watch begins.
+	WatchOptions = listwatch.WatchOptions
+	// RESTOptions choose what a [RESTListerWatcher] lists.
+	RESTOptions = listwatch.RESTOptions
+	// RESTListerWatcher lists and watches a resource of a Kubernetes API.
+	RESTListerWatcher[T Object] = listwatch.RESTListerWatcher[T]
+	// UnknownKindError reports that the server does not serve a kind.
+	UnknownKindError = listwatch.UnknownKindError
+)
+
+// The kinds of events.
+const (
+	Added    = listwatch.Added
+	Modified = listwatch.Modified
+	Removed  = listwatch.Removed
+	Bookmark = listwatch.Bookmark
+)
+
+// ErrNotSharded reports that a list was not restricted to a shard although it was asked to be.
+var ErrNotSharded = listwatch.ErrNotSharded
+
+// NewRESTListerWatcher returns a ListerWatcher over client, of which only the transport and base URL are used.
+func NewRESTListerWatcher[T Object](client rest.Interface, o RESTOptions) *RESTListerWatcher[T] {
+	return listwatch.NewRESTListerWatcher[T](client, o)
+}

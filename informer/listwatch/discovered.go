@@ -1,4 +1,4 @@
-package informer
+package listwatch
 
 import (
 	"context"
@@ -12,24 +12,36 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/informer/internal/wire"
 )
 
 // discovered is a ListerWatcher that knows a kind and asks the server for its resource, when it is first used. So an
 // informer can be made without a server, and one of a custom resource that is not defined yet is simply not synced.
 type discovered struct {
-	factory *Factory
-	kind    schema.GroupVersionKind
+	client rest.Interface
+	// mapper is nil when discovery is to be asked.
+	mapper meta.RESTMapper
+	kind   schema.GroupVersionKind
 	// o is complete but for the resource.
 	o RESTOptions
 
 	mu sync.Mutex
-	// read counts the bytes of all that rest ever was.
+	// read counts the bytes of all that found ever was.
 	read atomic.Int64
-	// rest is nil until discovery succeeded, and again when the server does not know the resource any more.
-	rest *RESTListerWatcher[objects.Object]
+	// found is nil until discovery succeeded, and again when the server does not know the resource any more.
+	found *RESTListerWatcher[objects.Object]
+}
+
+// NewDiscovered returns a ListerWatcher of the objects of a kind; of o all but the resource is needed. mapper tells
+// the resource of a kind; nil asks the server's discovery, when the ListerWatcher is first used.
+func NewDiscovered(
+	client rest.Interface, mapper meta.RESTMapper, kind schema.GroupVersionKind, o RESTOptions,
+) ListerWatcher[objects.Object] {
+	return &discovered{client: client, mapper: mapper, kind: kind, o: o}
 }
 
 // BytesRead is how much was read from the server.
@@ -64,18 +76,18 @@ func (d *discovered) doubt(err error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.rest = nil
+	d.found = nil
 }
 
 // resolve finds the resource. Two callers at once may both ask; they get the same answer.
 func (d *discovered) resolve(ctx context.Context) (*RESTListerWatcher[objects.Object], error) {
 	d.mu.Lock()
-	known := d.rest
+	known := d.found
 	d.mu.Unlock()
 	if known != nil {
 		return known, nil
 	}
-	resource, namespaced, err := d.factory.resourceOf(ctx, d.kind)
+	resource, namespaced, err := d.resource(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -84,18 +96,19 @@ func (d *discovered) resolve(ctx context.Context) (*RESTListerWatcher[objects.Ob
 	}
 	o := d.o
 	o.Resource = resource
-	lw := NewRESTListerWatcher[objects.Object](d.factory.client, o)
+	lw := NewRESTListerWatcher[objects.Object](d.client, o)
 	lw.read = &d.read
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.rest = lw
+	d.found = lw
 	return lw, nil
 }
 
-// resourceOf maps a kind to its resource, and reports whether that has namespaces.
-func (f *Factory) resourceOf(ctx context.Context, kind schema.GroupVersionKind) (_ schema.GroupVersionResource, namespaced bool, err error) {
-	if f.o.Mapper != nil {
-		m, err := mapping(ctx, f.o.Mapper, kind)
+// resource maps the kind to its resource, and reports whether that has namespaces.
+func (d *discovered) resource(ctx context.Context) (_ schema.GroupVersionResource, namespaced bool, err error) {
+	kind := d.kind
+	if d.mapper != nil {
+		m, err := mapping(ctx, d.mapper, kind)
 		if err != nil {
 			return schema.GroupVersionResource{}, false, fmt.Errorf("discover %s: %w", kind, err)
 		}
@@ -106,7 +119,7 @@ func (f *Factory) resourceOf(ctx context.Context, kind schema.GroupVersionKind) 
 	if kind.Group == "" {
 		path = "/api/" + kind.Version
 	}
-	data, err := f.client.Get().AbsPath(path).SetHeader("Accept", jsonMedia).Throttle(nil).MaxRetries(0).Do(ctx).Raw()
+	data, err := d.client.Get().AbsPath(path).SetHeader("Accept", wire.JSONMedia).Throttle(nil).MaxRetries(0).Do(ctx).Raw()
 	if apierrors.IsNotFound(err) {
 		return schema.GroupVersionResource{}, false, &UnknownKindError{Kind: kind, Err: err}
 	}
@@ -125,7 +138,8 @@ func (f *Factory) resourceOf(ctx context.Context, kind schema.GroupVersionKind) 
 	return schema.GroupVersionResource{}, false, &UnknownKindError{Kind: kind, Err: errors.New("not in the list of the version's resources")}
 }
 
-// mapping asks a mapper, which may ask the server, and knows nothing of contexts: then it is left behind when ctx ends.
+// mapping asks a mapper, which may ask the server, and knows nothing of contexts: then it is left behind when ctx
+// ends.
 func mapping(ctx context.Context, mapper meta.RESTMapper, kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	type answer struct {
 		mapping *meta.RESTMapping

@@ -1,4 +1,4 @@
-package informer
+package wire
 
 import (
 	"bufio"
@@ -9,7 +9,8 @@ import (
 
 // protoStream reads the fields of a message as they come in, and keeps one at a time.
 //
-// Errors of all methods: errTruncated where the body ended too early, but in good order; a brokenError where the connection did.
+// Errors of all methods: errTruncated where the body ended too early, but in good order; a brokenError where the
+// connection did.
 type protoStream struct {
 	in *bufio.Reader
 	// left is how much of the message has not been read; negative when the body ends where the message does.
@@ -132,7 +133,8 @@ func truncated(err error) error {
 // brokenError is an error of the connection, not of what came over it.
 type brokenError struct{ error }
 
-// into goes into the field whose tag was just read: what is read from now on are the fields of its message. It returns how to come back.
+// into goes into the field whose tag was just read: what is read from now on are the fields of its message. It
+// returns how to come back.
 func (s *protoStream) into() (back func(), err error) {
 	size, err := s.length()
 	if err != nil {

@@ -1,4 +1,4 @@
-package informer
+package wire
 
 import (
 	"bytes"
@@ -11,23 +11,23 @@ import (
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
-// frame is one event of a watch, not decoded.
-type frame struct {
-	kind   string
-	object []byte
+// Frame is one event of a watch, not decoded.
+type Frame struct {
+	Kind   string
+	Object []byte
 	// json is the object when it came as JSON.
 	json lean.Value
 }
 
-// frameReader cuts the body of a watch into frames. What it returned is valid until the next call.
-type frameReader interface {
+// FrameReader cuts the body of a watch into frames. What it returned is valid until the next call.
+type FrameReader interface {
 	// Errors: io.EOF at the end of a frame; io.ErrUnexpectedEOF within one; a [DecodeError]; the connection's.
-	next() (frame, error)
+	Next() (Frame, error)
 }
 
-// newFrameReader returns the reader for a body that begins with first. A protobuf frame begins with its length in four bytes,
-// big end first, of which the first is 0 for any frame below 16 MiB.
-func newFrameReader(first byte, in io.Reader) frameReader {
+// NewFrameReader returns the reader for a body that begins with first. A protobuf frame begins with its length in
+// four bytes, big end first, of which the first is 0 for any frame below 16 MiB.
+func NewFrameReader(first byte, in io.Reader) FrameReader {
 	if first == 0 {
 		return &protobufFrames{in: in}
 	}
@@ -37,11 +37,11 @@ func newFrameReader(first byte, in io.Reader) frameReader {
 // jsonFrames reads JSON objects one after the other.
 type jsonFrames struct{ in *jsonStream }
 
-func (r *jsonFrames) next() (f frame, err error) {
+func (r *jsonFrames) Next() (f Frame, err error) {
 	v, err := r.in.value()
-	var senseless *objects.DecodeError
-	if errors.As(err, &senseless) {
-		return f, &objects.DecodeError{What: "watch event", Err: senseless.Err}
+	var malformed *objects.DecodeError
+	if errors.As(err, &malformed) {
+		return f, &objects.DecodeError{What: "watch event", Err: malformed.Err}
 	}
 	if err != nil {
 		return f, err
@@ -49,13 +49,13 @@ func (r *jsonFrames) next() (f frame, err error) {
 	v.Members(func(key []byte, v lean.Value) bool {
 		switch string(key) {
 		case "type":
-			f.kind = string(v.Text())
+			f.Kind = string(v.Text())
 		case "object":
-			f.json, f.object = v, v.Bytes()
+			f.json, f.Object = v, v.Bytes()
 		}
 		return true
 	})
-	if f.object == nil {
+	if f.Object == nil {
 		return f, &objects.DecodeError{What: "watch event", Err: errors.New("it has no object")}
 	}
 	return f, nil
@@ -68,13 +68,13 @@ type protobufFrames struct {
 	head [4]byte
 }
 
-func (r *protobufFrames) next() (frame, error) {
+func (r *protobufFrames) Next() (Frame, error) {
 	if _, err := io.ReadFull(r.in, r.head[:]); err != nil {
-		return frame{}, err // io.EOF when not even one byte came.
+		return Frame{}, err // io.EOF when not even one byte came.
 	}
 	size := binary.BigEndian.Uint32(r.head[:])
 	if size > maxFrame {
-		return frame{}, &objects.DecodeError{What: "watch event", Err: fmt.Errorf("a frame of %d bytes", size)}
+		return Frame{}, &objects.DecodeError{What: "watch event", Err: fmt.Errorf("a frame of %d bytes", size)}
 	}
 	if cap(r.buf) < int(size) || cap(r.buf) > keptFrame {
 		r.buf = make([]byte, size)
@@ -84,13 +84,13 @@ func (r *protobufFrames) next() (frame, error) {
 		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
 		}
-		return frame{}, err
+		return Frame{}, err
 	}
 	return openEvent(r.buf)
 }
 
 // openEvent reads a message WatchEvent: 1 type, 2 a RawExtension, whose 1 is the object.
-func openEvent(data []byte) (f frame, err error) {
+func openEvent(data []byte) (f Frame, err error) {
 	// Some servers wrap the event itself in an envelope.
 	if bytes.HasPrefix(data, protobufMagic) {
 		e, err := openEnvelope(data)
@@ -102,19 +102,19 @@ func openEvent(data []byte) (f frame, err error) {
 	err = fields(data, func(number uint64, content []byte) error {
 		switch number {
 		case 1:
-			f.kind = string(content)
+			f.Kind = string(content)
 		case 2:
 			return fields(content, func(number uint64, content []byte) error {
 				if number == 1 {
-					f.object = content
+					f.Object = content
 				}
 				return nil
 			})
 		}
 		return nil
 	})
-	if err == nil && !bytes.HasPrefix(f.object, protobufMagic) {
-		f.json, err = lean.ValueOf(f.object)
+	if err == nil && !bytes.HasPrefix(f.Object, protobufMagic) {
+		f.json, err = lean.ValueOf(f.Object)
 	}
 	if err != nil {
 		return f, &objects.DecodeError{What: "watch event", Err: err}

@@ -1,4 +1,4 @@
-package informer
+package listwatch
 
 import (
 	"context"
@@ -9,14 +9,23 @@ import (
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
+// Object is what can be listed and watched: anything with object metadata.
+type Object = objects.Object
+
+// ObjectState names one state of one object; see [ListOptions].
+type ObjectState = objects.State
+
+// DecodeError reports that the server sent something that is not an object of the resource.
+type DecodeError = objects.DecodeError
+
 // ListerWatcher is the server's side of an informer: one resource, in one namespace or all, through one selection.
 // [NewRESTListerWatcher] makes one for a Kubernetes API.
 //
-// It is pull-based: the informer asks for the next object when it has dealt with the one before, so a slow informer slows
-// the connection, and no goroutine or channel stands between the two.
+// It is pull-based: the informer asks for the next object when it has dealt with the one before, so a slow informer
+// slows the connection, and no goroutine or channel stands between the two.
 //
-// Concurrency: a reflector calls List and Watch one at a time, but adapters may share one ListerWatcher among reflectors:
-// implementations must be safe for concurrent use.
+// Concurrency: a reflector calls List and Watch one at a time, but adapters may share one ListerWatcher among
+// reflectors: implementations must be safe for concurrent use.
 type ListerWatcher[T any] interface {
 	// List calls yield with each object of one page, and returns what stands in the list's own metadata. It stops at
 	// the first error yield returns, and returns that. An implementation without paging ignores Limit and returns an
@@ -34,8 +43,8 @@ type ListerWatcher[T any] interface {
 type Watch[T any] interface {
 	// Next blocks until the next event.
 	//
-	// Errors: io.EOF when the server ended the stream in good order; an *errors.StatusError that the server sent as an
-	// ERROR event; a [DecodeError]; any other error is a broken connection. After an error the stream is over.
+	// Errors: io.EOF when the server ended the stream in good order; an *errors.StatusError that the server sent as
+	// an ERROR event; a [DecodeError]; any other error is a broken connection. After an error the stream is over.
 	Next(ctx context.Context) (Event[T], error)
 	// Close ends the stream and frees its connection. It is idempotent.
 	Close() error
@@ -51,11 +60,11 @@ type ListOptions struct {
 	Limit int64
 	// Continue is the token of the page before; ResourceVersion is then empty.
 	Continue string
-	// Unreadable, when set, is called instead of yield for an object that exists and cannot be decoded, if at least its key could
-	// be read: one object must not keep all others from being listed. nil makes the list fail.
+	// Unreadable, when set, is called instead of yield for an object that exists and cannot be decoded, if at least
+	// its key could be read: one object must not keep all others from being listed. nil makes the list fail.
 	Unreadable func(*objects.DecodeError)
-	// Held, when set, is asked about each object before it is decoded, whether the caller has it in that very state. Such an object is
-	// not yielded. An implementation may ignore it.
+	// Held, when set, is asked about each object before it is decoded, whether the caller has it in that very
+	// state. Such an object is not yielded. An implementation may ignore it.
 	Held func(objects.State) bool
 	// Exclusive says that the caller is going to change the objects: none may share memory with another.
 	Exclusive bool

@@ -1,4 +1,4 @@
-package informer
+package wire
 
 import (
 	"bufio"
@@ -19,32 +19,32 @@ import (
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
-// decoder makes objects of what the server sent. The encoding is told from the bytes themselves: protobuf begins with a
-// magic number (a list) or a length (a frame of a watch), neither of which begins JSON.
-type decoder[T objects.Object] struct {
-	// new returns an empty object.
-	new func() T
-	// kind is the kind expected; "" expects nothing.
-	kind string
-	gvk  schema.GroupVersionKind
-	form form
-	// lean decodes into little memory; nil leaves all to the standard decoders. See [RESTOptions].StandardDecoding.
-	lean *lean.Decoder
+// Decoder makes objects of what the server sent. The encoding is told from the bytes themselves: protobuf begins
+// with a magic number (a list) or a length (a frame of a watch), neither of which begins JSON.
+type Decoder[T objects.Object] struct {
+	// New returns an empty object.
+	New func() T
+	// Kind is the kind expected; "" expects nothing.
+	Kind string
+	GVK  schema.GroupVersionKind
+	Form Form
+	// Lean decodes into little memory; nil leaves all to the standard decoders. See [RESTOptions].StandardDecoding.
+	Lean *lean.Decoder
 }
 
 // decodeOptions are the caller's wishes; see [ListOptions].
-type decodeOptions struct {
-	held      func(objects.State) bool
-	exclusive bool
+type Options struct {
+	Held      func(objects.State) bool
+	Exclusive bool
 }
 
-// form is how much of the objects the decoder keeps.
-type form int
+// Form is how much of the objects the decoder keeps.
+type Form int
 
 const (
-	formTyped        form = iota // A Go type; its TypeMeta is left empty, as everywhere in typed clients.
-	formUnstructured             // A tree of maps.
-	formMetadata                 // Metadata only; TypeMeta is that of the resource.
+	Typed        Form = iota // A Go type; its TypeMeta is left empty, as everywhere in typed clients.
+	Unstructured             // A tree of maps.
+	Metadata                 // Metadata only; TypeMeta is that of the resource.
 )
 
 // unmarshaler is a type that protobuf can be decoded into.
@@ -56,8 +56,8 @@ const (
 	watchBuffer = 4 << 10
 )
 
-// list decodes one page of a list as it comes in. each is given every object, or why it could not be decoded.
-func (d *decoder[T]) list(body io.Reader, o decodeOptions, each func(T, error) error) (metav1.ListMeta, error) {
+// List decodes one page of a list as it comes in. each is given every object, or why it could not be decoded.
+func (d *Decoder[T]) List(body io.Reader, o Options, each func(T, error) error) (metav1.ListMeta, error) {
 	in := bufio.NewReaderSize(body, listBuffer)
 	if start, _ := in.Peek(len(protobufMagic)); !bytes.Equal(start, protobufMagic) {
 		return d.listJSON(in, o, each) // It meets the error that Peek met.
@@ -68,8 +68,8 @@ func (d *decoder[T]) list(body io.Reader, o decodeOptions, each func(T, error) e
 // errNoList says that an answer does not even look like a list.
 var errNoList = &objects.DecodeError{What: "list", Err: errors.New("it has neither items nor the kind of a list")}
 
-// status makes an error of what came with an ERROR event.
-func (d *decoder[T]) status(data []byte) error {
+// Status makes an error of what came with an ERROR event.
+func (d *Decoder[T]) Status(data []byte) error {
 	var s metav1.Status
 	var err error
 	if bytes.HasPrefix(data, protobufMagic) {
@@ -89,23 +89,23 @@ func (d *decoder[T]) status(data []byte) error {
 	return apierrors.FromObject(&s)
 }
 
-// state reads which state of which object an event is of; the zero ObjectState when it is not of the expected kind.
-func (d *decoder[T]) state(f frame) (s objects.State) {
-	if !bytes.HasPrefix(f.object, protobufMagic) {
+// State reads which state of which object an event is of; the zero ObjectState when it is not of the expected kind.
+func (d *Decoder[T]) State(f Frame) (s objects.State) {
+	if !bytes.HasPrefix(f.Object, protobufMagic) {
 		return stateJSON(f.json)
 	}
-	if e, err := openEnvelope(f.object); err == nil && d.expect(e.kind) == nil {
+	if e, err := openEnvelope(f.Object); err == nil && d.expect(e.kind) == nil {
 		return stateProtobuf(e.raw)
 	}
 	return s
 }
 
-// object decodes one object that says its kind: that of a watch event.
-func (d *decoder[T]) object(f frame, o decodeOptions) (obj T, err error) {
-	if !bytes.HasPrefix(f.object, protobufMagic) {
+// Object decodes one object that says its kind: that of a watch event.
+func (d *Decoder[T]) Object(f Frame, o Options) (obj T, err error) {
+	if !bytes.HasPrefix(f.Object, protobufMagic) {
 		return d.objectJSON(f.json, o)
 	}
-	e, err := openEnvelope(f.object)
+	e, err := openEnvelope(f.Object)
 	if err != nil {
 		return obj, &objects.DecodeError{What: "watch event", Err: err}
 	}
@@ -116,48 +116,48 @@ func (d *decoder[T]) object(f frame, o decodeOptions) (obj T, err error) {
 }
 
 // expect reports whether an object of that kind is what was asked for. "" says nothing about itself and is believed.
-func (d *decoder[T]) expect(kind string) error {
+func (d *Decoder[T]) expect(kind string) error {
 	switch {
-	case kind == "" || kind == d.kind:
+	case kind == "" || kind == d.Kind:
 		return nil
-	case d.form == formMetadata && kind == "PartialObjectMetadata":
+	case d.Form == Metadata && kind == "PartialObjectMetadata":
 		return nil
-	case d.kind == "" && kind != "Table" && kind != "Status":
+	case d.Kind == "" && kind != "Table" && kind != "Status":
 		return nil
 	}
-	return &objects.DecodeError{What: "object", Err: fmt.Errorf("the server sent a %s, wanted is a %s", kind, d.kind)}
+	return &objects.DecodeError{What: "object", Err: fmt.Errorf("the server sent a %s, wanted is a %s", kind, d.Kind)}
 }
 
-// check refuses an object that the cache could not keep, and gives the others the kind they should say.
-func (d *decoder[T]) check(obj T) error {
+// Check refuses an object that the cache could not keep, and gives the others the kind they should say.
+func (d *Decoder[T]) Check(obj T) error {
 	if obj.GetName() == "" {
 		return &objects.DecodeError{What: "object", Err: errors.New("it has no name")}
 	}
-	switch d.form {
-	case formTyped:
+	switch d.Form {
+	case Typed:
 		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
-	case formMetadata:
-		obj.GetObjectKind().SetGroupVersionKind(d.gvk)
-	case formUnstructured:
+	case Metadata:
+		obj.GetObjectKind().SetGroupVersionKind(d.GVK)
+	case Unstructured:
 		if obj.GetObjectKind().GroupVersionKind().Kind == "" {
-			obj.GetObjectKind().SetGroupVersionKind(d.gvk)
+			obj.GetObjectKind().SetGroupVersionKind(d.GVK)
 		}
 	}
 	return nil
 }
 
 // objectJSON decodes one object.
-func (d *decoder[T]) objectJSON(v lean.Value, o decodeOptions) (T, error) {
-	obj := d.new()
+func (d *Decoder[T]) objectJSON(v lean.Value, o Options) (T, error) {
+	obj := d.New()
 	var into any = obj
 	u, tree := any(obj).(*unstructured.Unstructured)
 	switch {
-	case tree && d.lean != nil:
+	case tree && d.Lean != nil:
 		var err error
-		if u.Object, err = d.lean.Tree(v, !o.exclusive); err == nil {
+		if u.Object, err = d.Lean.Tree(v, !o.Exclusive); err == nil {
 			return obj, d.expect(obj.GetObjectKind().GroupVersionKind().Kind)
 		}
-	case d.lean != nil:
+	case d.Lean != nil:
 		v.DropManagedFields()
 	}
 	if tree {
@@ -167,7 +167,7 @@ func (d *decoder[T]) objectJSON(v lean.Value, o decodeOptions) (T, error) {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(v.Bytes(), into); err != nil {
 		return obj, unreadable(metadataJSON(v.Bytes()), err)
 	}
-	if tree && d.lean != nil {
+	if tree && d.Lean != nil {
 		unstructured.RemoveNestedField(u.Object, "metadata", "managedFields")
 	}
 	return obj, d.expect(obj.GetObjectKind().GroupVersionKind().Kind)
@@ -201,30 +201,30 @@ func metadataJSON(data []byte) (m metav1.ObjectMeta) {
 	return m
 }
 
-// answerKind is what a request for metadata only is to be answered with: the server tells lists from single objects.
-type answerKind string
+// AnswerKind is what a request for metadata only is to be answered with: the server tells lists from single objects.
+type AnswerKind string
 
 const (
-	answerList    answerKind = "PartialObjectMetadataList"
-	answerObjects answerKind = "PartialObjectMetadata"
+	AnswerList    AnswerKind = "PartialObjectMetadataList"
+	AnswerObjects AnswerKind = "PartialObjectMetadata"
 )
 
-// accept is the Accept header: what the answer may come as, the best first.
-func (d *decoder[T]) accept(kind answerKind) string {
-	switch d.form {
-	case formUnstructured:
-		return jsonMedia
-	case formMetadata:
+// Accept is the Accept header: what the answer may come as, the best first.
+func (d *Decoder[T]) Accept(kind AnswerKind) string {
+	switch d.Form {
+	case Unstructured:
+		return JSONMedia
+	case Metadata:
 		as := ";as=" + string(kind) + ";g=meta.k8s.io;v=v1"
-		return strings.Join([]string{protobufMedia + as, jsonMedia + as, jsonMedia}, ",")
+		return strings.Join([]string{protobufMedia + as, JSONMedia + as, JSONMedia}, ",")
 	}
-	if _, ok := any(d.new()).(unmarshaler); ok {
-		return protobufMedia + "," + jsonMedia
+	if _, ok := any(d.New()).(unmarshaler); ok {
+		return protobufMedia + "," + JSONMedia
 	}
-	return jsonMedia
+	return JSONMedia
 }
 
 const (
-	jsonMedia     = "application/json"
+	JSONMedia     = "application/json"
 	protobufMedia = "application/vnd.kubernetes.protobuf"
 )

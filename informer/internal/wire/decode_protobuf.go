@@ -1,4 +1,4 @@
-package informer
+package wire
 
 import (
 	"bufio"
@@ -11,7 +11,8 @@ import (
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
-// protobufMagic begins every object that Kubernetes encodes as protobuf. An envelope follows: message runtime.Unknown.
+// protobufMagic begins every object that Kubernetes encodes as protobuf. An envelope follows: message
+// runtime.Unknown.
 //
 // Source: k8s.io/apimachinery/pkg/runtime/serializer/protobuf, v0.37.2.
 var protobufMagic = []byte("k8s\x00")
@@ -19,7 +20,8 @@ var protobufMagic = []byte("k8s\x00")
 // maxFrame bounds one watch event, as client-go does: a length beyond it is not a length.
 const maxFrame = 16 << 20
 
-// keptFrame is how large a buffer is kept for the next event: a watch must not hold that of its largest for as long as it lasts.
+// keptFrame is how large a buffer is kept for the next event: a watch must not hold that of its largest for as long
+// as it lasts.
 const keptFrame = 64 << 10
 
 var errTruncated = errors.New("protobuf message is cut short")
@@ -96,8 +98,9 @@ func kindOf(data []byte) (kind string, err error) {
 	return kind, err
 }
 
-// listProtobuf decodes a page item by item, as it comes in. Every list message of Kubernetes has its metadata in field 1, its items in 2.
-func (d *decoder[T]) listProtobuf(in *bufio.Reader, o decodeOptions, each func(T, error) error) (m metav1.ListMeta, err error) {
+// listProtobuf decodes a page item by item, as it comes in. Every list message of Kubernetes has its metadata in
+// field 1, its items in 2.
+func (d *Decoder[T]) listProtobuf(in *bufio.Reader, o Options, each func(T, error) error) (m metav1.ListMeta, err error) {
 	s := &protoStream{in: in, left: -1}
 	if err := s.magic(); err != nil {
 		return m, badList(err)
@@ -134,7 +137,7 @@ func (d *decoder[T]) listProtobuf(in *bufio.Reader, o decodeOptions, each func(T
 }
 
 // messageList decodes the list itself.
-func (d *decoder[T]) messageList(s *protoStream, m *metav1.ListMeta, o decodeOptions, each func(T, error) error) error {
+func (d *Decoder[T]) messageList(s *protoStream, m *metav1.ListMeta, o Options, each func(T, error) error) error {
 	back, err := s.into()
 	if err != nil {
 		return badList(err)
@@ -164,19 +167,19 @@ func (d *decoder[T]) messageList(s *protoStream, m *metav1.ListMeta, o decodeOpt
 }
 
 // item decodes an item of a list, unless it is held.
-func (d *decoder[T]) item(content []byte, o decodeOptions, each func(T, error) error) error {
-	if o.held != nil && o.held(stateProtobuf(content)) {
+func (d *Decoder[T]) item(content []byte, o Options, each func(T, error) error) error {
+	if o.Held != nil && o.Held(stateProtobuf(content)) {
 		return nil
 	}
 	obj, err := d.objectProtobuf(content, o)
 	if err == nil {
-		err = d.check(obj)
+		err = d.Check(obj)
 	}
 	return each(obj, err)
 }
 
-// stateProtobuf reads which state of which object it is, without decoding it. Every object message has its metadata in field 1, and that
-// the name in 1, the namespace in 3, the UID in 5 and the resource version in 6.
+// stateProtobuf reads which state of which object it is, without decoding it. Every object message has its metadata
+// in field 1, and that the name in 1, the namespace in 3, the UID in 5 and the resource version in 6.
 func stateProtobuf(data []byte) (s objects.State) {
 	_ = fields(data, func(number uint64, content []byte) error {
 		if number != 1 {
@@ -212,13 +215,13 @@ func badList(err error) error {
 	return &objects.DecodeError{What: "list", Err: err}
 }
 
-func (d *decoder[T]) objectProtobuf(data []byte, o decodeOptions) (T, error) {
-	obj := d.new()
-	if d.lean != nil {
-		if d.lean.Unmarshal(data, obj, !o.exclusive) == nil {
+func (d *Decoder[T]) objectProtobuf(data []byte, o Options) (T, error) {
+	obj := d.New()
+	if d.Lean != nil {
+		if d.Lean.Unmarshal(data, obj, !o.Exclusive) == nil {
 			return obj, nil
 		}
-		obj = d.new() // The standard decoder knows what to make of it.
+		obj = d.New() // The standard decoder knows what to make of it.
 	}
 	into, ok := any(obj).(unmarshaler)
 	if !ok {
@@ -227,13 +230,14 @@ func (d *decoder[T]) objectProtobuf(data []byte, o decodeOptions) (T, error) {
 	if err := into.Unmarshal(data); err != nil {
 		return obj, unreadable(metadataProtobuf(data), err)
 	}
-	if d.lean != nil {
+	if d.Lean != nil {
 		obj.SetManagedFields(nil)
 	}
 	return obj, nil
 }
 
-// metadataProtobuf reads what names an object that could not be decoded. Every object message has its metadata in field 1.
+// metadataProtobuf reads what names an object that could not be decoded. Every object message has its metadata in
+// field 1.
 func metadataProtobuf(data []byte) (m metav1.ObjectMeta) {
 	first := true
 	_ = fields(data, func(number uint64, content []byte) error {

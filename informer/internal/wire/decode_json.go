@@ -1,4 +1,4 @@
-package informer
+package wire
 
 import (
 	"errors"
@@ -13,9 +13,9 @@ import (
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
-// listJSON decodes a page item by item, as it comes in, so that nothing keeps the items of a page together in memory, and one
-// that cannot be decoded can be named.
-func (d *decoder[T]) listJSON(body io.Reader, o decodeOptions, each func(T, error) error) (m metav1.ListMeta, err error) {
+// listJSON decodes a page item by item, as it comes in, so that nothing keeps the items of a page together in
+// memory, and one that cannot be decoded can be named.
+func (d *Decoder[T]) listJSON(body io.Reader, o Options, each func(T, error) error) (m metav1.ListMeta, err error) {
 	in := newJSONStream(body, listBuffer)
 	if _, err := in.expect("{"); err != nil {
 		return m, readFailed(err)
@@ -55,7 +55,8 @@ func (d *decoder[T]) listJSON(body io.Reader, o decodeOptions, each func(T, erro
 	}
 }
 
-// member reads a member of the object under way, whose value is read by f, and returns what stands behind it; before is what stood before it.
+// member reads a member of the object under way, whose value is read by f, and returns what stands behind it;
+// before is what stood before it.
 func (s *jsonStream) member(before byte, f func(name string) error) (after byte, err error) {
 	if c, err := s.peek(); err != nil {
 		return 0, readFailed(err)
@@ -90,7 +91,7 @@ func fromJSON(v lean.Value, into any) error {
 }
 
 // itemsJSON decodes the items of a page. Some servers send null for none.
-func (d *decoder[T]) itemsJSON(in *jsonStream, o decodeOptions, each func(T, error) error) error {
+func (d *Decoder[T]) itemsJSON(in *jsonStream, o Options, each func(T, error) error) error {
 	if c, err := in.expect("[n"); err != nil {
 		return readFailed(err)
 	} else if c == 'n' {
@@ -111,10 +112,10 @@ func (d *decoder[T]) itemsJSON(in *jsonStream, o decodeOptions, each func(T, err
 		if err != nil {
 			return readFailed(err)
 		}
-		if o.held == nil || !o.held(stateJSON(item)) {
+		if o.Held == nil || !o.Held(stateJSON(item)) {
 			obj, err := d.objectJSON(item, o)
 			if err == nil {
-				err = d.check(obj)
+				err = d.Check(obj)
 			}
 			if err := each(obj, err); err != nil {
 				return err
@@ -152,11 +153,11 @@ func stateJSON(item lean.Value) (s objects.State) {
 
 // readFailed tells a list that makes no sense from one that did not come to its end.
 func readFailed(err error) error {
-	var senseless *objects.DecodeError
+	var malformed *objects.DecodeError
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &senseless):
+	case errors.As(err, &malformed):
 		return err
 	case errors.Is(err, io.EOF):
 		err = io.ErrUnexpectedEOF
@@ -165,7 +166,7 @@ func readFailed(err error) error {
 }
 
 // expectList is expect for the kind of a list.
-func (d *decoder[T]) expectList(kind string) error {
+func (d *Decoder[T]) expectList(kind string) error {
 	item, isList := strings.CutSuffix(kind, "List")
 	if !isList && kind != "" {
 		return &objects.DecodeError{What: "list", Err: fmt.Errorf("the server sent a %s", kind)}

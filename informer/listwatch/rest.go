@@ -1,4 +1,4 @@
-package informer
+package listwatch
 
 import (
 	"bufio"
@@ -18,6 +18,7 @@ import (
 
 	"github.com/flyball-dev/flyball/informer/internal/lean"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/informer/internal/wire"
 	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
@@ -30,27 +31,29 @@ type RESTOptions struct {
 	Kind string
 	// Namespace restricts to one namespace; "" is all, or a cluster-scoped resource.
 	Namespace string
-	// LabelSelector, FieldSelector and ShardSelector restrict further, on the server; "" does not. A server that does not know
-	// shards would take no notice and send everything: that is [ErrNotSharded].
+	// LabelSelector, FieldSelector and ShardSelector restrict further, on the server; "" does not. A server that
+	// does not know shards would take no notice and send everything: that is [ErrNotSharded].
 	LabelSelector, FieldSelector, ShardSelector string
-	// New makes an object to decode into. Needed when the type parameter is an interface; otherwise nil is the zero object.
+	// New makes an object to decode into. Needed when the type parameter is an interface; otherwise nil is the zero
+	// object.
 	New func() objects.Object
-	// StandardDecoding leaves decoding to the decoders of the types. Otherwise objects come without their managed fields, equal strings are one,
-	// and equal parts of objects are one unless [ListOptions].Exclusive asks for objects of one's own: a cache then takes a third of the memory.
-	// What a part is depends on the type: of Go types of the API that come as protobuf, and of *unstructured.Unstructured, everything that refers to memory; other
-	// Go types that come as JSON share nothing.
+	// StandardDecoding leaves decoding to the decoders of the types. Otherwise objects come without their managed
+	// fields, equal strings are one, and equal parts of objects are one unless [ListOptions].Exclusive asks for
+	// objects of one's own: a cache then takes a third of the memory. What a part is depends on the type: of Go
+	// types of the API that come as protobuf, and of *unstructured.Unstructured, everything that refers to memory;
+	// other Go types that come as JSON share nothing.
 	StandardDecoding bool
 }
 
 // RESTListerWatcher lists and watches a resource of a Kubernetes API.
 //
-// The representation follows the object's type: Go types of the API come as protobuf where the type and the server have it, else
-// as JSON; *unstructured.Unstructured as JSON; *metav1.PartialObjectMetadata asks the server for nothing but metadata.
-// Objects are decoded one by one as they are taken, straight from the body of the response.
+// The representation follows the object's type: Go types of the API come as protobuf where the type and the server
+// have it, else as JSON; *unstructured.Unstructured as JSON; *metav1.PartialObjectMetadata asks the server for
+// nothing but metadata. Objects are decoded one by one as they are taken, straight from the body of the response.
 type RESTListerWatcher[T objects.Object] struct {
 	client rest.Interface
 	o      RESTOptions
-	decode decoder[T]
+	decode wire.Decoder[T]
 	read   *atomic.Int64
 }
 
@@ -69,40 +72,41 @@ func (b countedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// NewRESTListerWatcher returns a ListerWatcher over client. Of the client only the transport and base URL are used: not its
-// group and version, its codecs, or its rate limiter (an informer makes few requests, and has a backoff of its own).
+// NewRESTListerWatcher returns a ListerWatcher over client. Of the client only the transport and base URL are used:
+// not its group and version, its codecs, or its rate limiter (an informer makes few requests, and has a backoff of
+// its own).
 func NewRESTListerWatcher[T objects.Object](client rest.Interface, o RESTOptions) *RESTListerWatcher[T] {
 	if misuse.IsNil(client) {
 		panic("informer: NewRESTListerWatcher: the client is nil: one like CoreV1().RESTClient() of a clientset is needed")
 	}
-	d := decoder[T]{kind: o.Kind, gvk: o.Resource.GroupVersion().WithKind(o.Kind)}
+	d := wire.Decoder[T]{Kind: o.Kind, GVK: o.Resource.GroupVersion().WithKind(o.Kind)}
 	if o.New != nil {
-		d.new = func() T { return o.New().(T) }
+		d.New = func() T { return o.New().(T) }
 	} else {
 		element := reflect.TypeFor[T]().Elem()
-		d.new = func() T { return reflect.New(element).Interface().(T) }
+		d.New = func() T { return reflect.New(element).Interface().(T) }
 	}
 	if !o.StandardDecoding {
-		d.lean = lean.NewDecoder()
+		d.Lean = lean.NewDecoder()
 	}
-	switch any(d.new()).(type) {
+	switch any(d.New()).(type) {
 	case *unstructured.Unstructured:
-		d.form = formUnstructured
+		d.Form = wire.Unstructured
 	case *metav1.PartialObjectMetadata:
-		d.form = formMetadata
+		d.Form = wire.Metadata
 	}
 	return &RESTListerWatcher[T]{client: client, o: o, decode: d, read: new(atomic.Int64)}
 }
 
 // request begins a request for the resource.
-func (lw *RESTListerWatcher[T]) request(kind answerKind) *rest.Request {
+func (lw *RESTListerWatcher[T]) request(kind wire.AnswerKind) *rest.Request {
 	r := lw.o.Resource
 	root := []string{"apis", r.Group, r.Version}
 	if r.Group == "" {
 		root = []string{"api", r.Version}
 	}
 	req := lw.client.Get().AbsPath(root...).Resource(r.Resource).NamespaceIfScoped(lw.o.Namespace, lw.o.Namespace != "").
-		SetHeader("Accept", lw.decode.accept(kind)).Throttle(nil).MaxRetries(0)
+		SetHeader("Accept", lw.decode.Accept(kind)).Throttle(nil).MaxRetries(0)
 	set := func(name, value string) {
 		if value != "" {
 			req.Param(name, value)
@@ -116,7 +120,7 @@ func (lw *RESTListerWatcher[T]) request(kind answerKind) *rest.Request {
 
 // List is described at [ListerWatcher].
 func (lw *RESTListerWatcher[T]) List(ctx context.Context, o ListOptions, yield func(T) error) (ListResult, error) {
-	req := lw.request(answerList)
+	req := lw.request(wire.AnswerList)
 	if o.ResourceVersion != "" {
 		req.Param("resourceVersion", o.ResourceVersion)
 	}
@@ -134,7 +138,7 @@ func (lw *RESTListerWatcher[T]) List(ctx context.Context, o ListOptions, yield f
 		return ListResult{}, err
 	}
 	defer body.Close()
-	m, err := lw.decode.list(countedBody{body, lw.read}, decodeOptions{held: o.Held, exclusive: o.Exclusive}, func(obj T, err error) error {
+	m, err := lw.decode.List(countedBody{body, lw.read}, wire.Options{Held: o.Held, Exclusive: o.Exclusive}, func(obj T, err error) error {
 		var unreadable *objects.DecodeError
 		switch {
 		case err == nil:
@@ -146,7 +150,7 @@ func (lw *RESTListerWatcher[T]) List(ctx context.Context, o ListOptions, yield f
 			return err
 		}
 	})
-	if err == nil && m.ShardInfo == nil && lw.o.ShardSelector != "" && lw.decode.form != formMetadata {
+	if err == nil && m.ShardInfo == nil && lw.o.ShardSelector != "" && lw.decode.Form != wire.Metadata {
 		err = ErrNotSharded
 	}
 	return ListResult{ResourceVersion: m.ResourceVersion, Continue: m.Continue}, err
@@ -154,7 +158,8 @@ func (lw *RESTListerWatcher[T]) List(ctx context.Context, o ListOptions, yield f
 
 // ErrNotSharded says that a list was not restricted to a shard although it was asked to be.
 //
-// Source: ListMeta.ShardInfo of k8s.io/apimachinery v0.37.2 (KEP-5866). Lists of metadata only do not carry it: there nothing can tell.
+// Source: ListMeta.ShardInfo of k8s.io/apimachinery v0.37.2 (KEP-5866). Lists of metadata only do not carry it:
+// there nothing can tell.
 var ErrNotSharded = errors.New("the server took no notice of the shard selector")
 
 // Watch is described at [ListerWatcher].
@@ -166,7 +171,7 @@ func (lw *RESTListerWatcher[T]) Watch(ctx context.Context, o WatchOptions) (Watc
 			return nil, err
 		}
 	}
-	req := lw.request(answerObjects).Param("watch", "true").Param("allowWatchBookmarks", "true")
+	req := lw.request(wire.AnswerObjects).Param("watch", "true").Param("allowWatchBookmarks", "true")
 	if o.ResourceVersion != "" {
 		req.Param("resourceVersion", o.ResourceVersion)
 	}
@@ -182,17 +187,17 @@ func (lw *RESTListerWatcher[T]) Watch(ctx context.Context, o WatchOptions) (Watc
 		return nil, err
 	}
 	body = countedBody{body, lw.read}
-	return &restWatch[T]{decode: &lw.decode, o: decodeOptions{held: o.Held, exclusive: o.Exclusive}, body: body, in: bufio.NewReader(body)}, nil
+	return &restWatch[T]{decode: &lw.decode, o: wire.Options{Held: o.Held, Exclusive: o.Exclusive}, body: body, in: bufio.NewReader(body)}, nil
 }
 
 // restWatch is the stream of one watch.
 type restWatch[T objects.Object] struct {
-	decode *decoder[T]
-	o      decodeOptions
+	decode *wire.Decoder[T]
+	o      wire.Options
 	body   io.ReadCloser
 	in     *bufio.Reader
 	// frames reads the next frame; nil until the first byte told the encoding.
-	frames frameReader
+	frames wire.FrameReader
 }
 
 // Next is described at [Watch]. The body belongs to the ctx given to Watch, whose end makes the read fail.
@@ -202,9 +207,9 @@ func (w *restWatch[T]) Next(ctx context.Context) (ev Event[T], err error) {
 		if err != nil {
 			return ev, ended(ctx, err)
 		}
-		w.frames = newFrameReader(first[0], w.in)
+		w.frames = wire.NewFrameReader(first[0], w.in)
 	}
-	f, err := w.frames.next()
+	f, err := w.frames.Next()
 	if err != nil {
 		return ev, ended(ctx, err)
 	}
@@ -223,22 +228,22 @@ func ended(ctx context.Context, err error) error {
 }
 
 // event makes an event of a frame.
-func event[T objects.Object](d *decoder[T], f frame, o decodeOptions) (ev Event[T], err error) {
-	ev.Type = EventType(f.kind)
+func event[T objects.Object](d *wire.Decoder[T], f wire.Frame, o wire.Options) (ev Event[T], err error) {
+	ev.Type = EventType(f.Kind)
 	switch ev.Type {
 	case Added, Modified, Removed, Bookmark:
 	case "ERROR":
-		return ev, d.status(f.object)
+		return ev, d.Status(f.Object)
 	default:
-		return ev, &objects.DecodeError{What: "watch event", Err: fmt.Errorf("unknown type %q", f.kind)}
+		return ev, &objects.DecodeError{What: "watch event", Err: fmt.Errorf("unknown type %q", f.Kind)}
 	}
-	if ev.Type == Added && o.held != nil {
-		if s := d.state(f); o.held(s) {
+	if ev.Type == Added && o.Held != nil {
+		if s := d.State(f); o.Held(s) {
 			ev.Held, ev.ResourceVersion = true, string(s.ResourceVersion)
 			return ev, nil
 		}
 	}
-	ev.Object, err = d.object(f, o)
+	ev.Object, err = d.Object(f, o)
 	var unreadable *objects.DecodeError
 	if errors.As(err, &unreadable) && unreadable.Key != "" && unreadable.Version != "" && ev.Type != Bookmark {
 		return Event[T]{Type: ev.Type, ResourceVersion: unreadable.Version, Unreadable: unreadable}, nil
@@ -254,5 +259,5 @@ func event[T objects.Object](d *decoder[T], f frame, o decodeOptions) (ev Event[
 		}
 		return ev, nil
 	}
-	return ev, d.check(ev.Object)
+	return ev, d.Check(ev.Object)
 }
