@@ -67,6 +67,7 @@ type Fanout[T any] struct {
 	serving sync.WaitGroup
 }
 
+// New returns a fan-out without handlers.
 func New[T any](policy PanicPolicy) *Fanout[T] {
 	return &Fanout[T]{policy: policy, open: &Batch[T]{}, log: klog.Background()}
 }
