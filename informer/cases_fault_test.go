@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
+
+	"github.com/flyball-dev/flyball/informer/internal/connection"
 )
 
 // TestHalfOpenConnection (case 14): a connection on which nothing comes any more is given up, its age can be seen meanwhile, and
@@ -56,7 +58,7 @@ func TestSilentList(t *testing.T) {
 			t.Errorf("too early: %v", err)
 		}
 		time.Sleep(time.Minute)
-		if st := inf.Stats(); !errors.Is(inf.Health().Err, errSilent) || st.Lists != 2 || st.Errors != 1 {
+		if st := inf.Stats(); !errors.Is(inf.Health().Err, connection.ErrSilent) || st.Lists != 2 || st.Errors != 1 {
 			t.Errorf("%v, %+v", inf.Health().Err, st)
 		}
 	})
@@ -186,7 +188,7 @@ func TestEventThatMakesNoSense(t *testing.T) {
 				time.Sleep(time.Minute)
 				c.told(t, "update a@2/u1 -> a@3/u1", "add b@4/u2")
 				st := c.inf.Stats()
-				if err := c.inf.Health().Err; err != nil || st.ResourceVersion != "4" || st.RelistReasons["senseless"] != 2 {
+				if err := c.inf.Health().Err; err != nil || st.ResourceVersion != "4" || st.RelistReasons["malformed"] != 2 {
 					t.Errorf("%v, %+v", err, st)
 				}
 			})

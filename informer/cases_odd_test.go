@@ -16,6 +16,7 @@ import (
 
 	"github.com/flyball-dev/flyball/informer/deltafifo"
 	"github.com/flyball-dev/flyball/informer/indexer"
+	"github.com/flyball-dev/flyball/informer/internal/connection"
 )
 
 // The tests of this file are of servers that break what the API promises, and of user's code that breaks what it promises the informer.
@@ -53,7 +54,7 @@ func TestUnknownObjectFromThePast(t *testing.T) {
 		s.inject(Event[object]{Type: Added, Object: s.objects["default/missed"], ResourceVersion: s.objects["default/missed"].ResourceVersion})
 		time.Sleep(time.Minute)
 		c.told(t, "add missed@6/u3")
-		if st := c.inf.Stats(); st.RelistReasons["doubtful"] != 2 || st.Relists != 2 {
+		if st := c.inf.Stats(); st.RelistReasons["unverifiable"] != 2 || st.Relists != 2 {
 			t.Errorf("%+v", st)
 		}
 	})
@@ -234,12 +235,8 @@ func TestListerWatcherGivesNil(t *testing.T) {
 		defer stop()
 		s.inject(Event[object]{Type: Modified, ResourceVersion: "2"})
 		synctest.Wait()
-		if err := c.inf.Health().Err; !errors.Is(err, errNil) || c.inf.ResourceVersion() != "1" {
+		if err := c.inf.Health().Err; !errors.Is(err, connection.ErrNil) || c.inf.ResourceVersion() != "1" {
 			t.Errorf("%v at %s", err, c.inf.ResourceVersion())
-		}
-		r := NewReflector[object](s, deltafifo.New[object](), ReflectorOptions[object]{})
-		if _, err := r.listed(nil); !errors.Is(err, errNil) {
-			t.Errorf("in a list: %v", err)
 		}
 	})
 }

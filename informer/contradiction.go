@@ -59,10 +59,10 @@ func (f *Factory) Contradicted(ctx context.Context, w Written) *ContradictionErr
 			continue
 		}
 		klog.FromContext(ctx).Info("The server contradicts the cache: relisting", "resource", err.Resource, "object", err.Key, "duration", time.Since(err.Since))
-		f.history.lost() // Whoever lists next asks who the server is.
+		f.server.Lost() // Whoever lists next asks who the server is.
 		for _, src := range c.informer.sources {
 			if src.namespace == "" || src.namespace == w.Namespace {
-				src.reflector.interrupter.interrupt()
+				src.status.Interrupt()
 			}
 		}
 	}
@@ -125,7 +125,7 @@ func (s *SharedInformer[T]) contradicted(namespace, name string) (err *Contradic
 // rebuilds counts those of all sources.
 func (s *SharedInformer[T]) rebuilds() (n int64) {
 	for _, src := range s.sources {
-		n += src.reflector.link.rebuilds.Load()
+		n += src.status.Rebuilds.Load()
 	}
 	return n
 }
@@ -150,7 +150,7 @@ func (s *SharedInformer[T]) forgetLocked() {
 
 // doubt is Health.Doubt.
 func (s *SharedInformer[T]) doubt() error {
-	if s.HasSynced() && s.History("") < s.history.current() {
+	if s.HasSynced() && s.History("") < s.server.Current() {
 		return ErrAnotherHistory
 	}
 	c := &s.contradictions

@@ -18,9 +18,11 @@ import (
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/flyball-dev/flyball/informer/internal/connection"
 	"github.com/flyball-dev/flyball/informer/internal/fanout"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/informer/reflector"
 )
 
 // FactoryOptions configure a [Factory]. The zero value works.
@@ -31,7 +33,7 @@ type FactoryOptions struct {
 	Mapper meta.RESTMapper
 	// Namespaces restricts the informers of namespaced resources; none is all namespaces.
 	Namespaces []string
-	// Transform is applied to every object of every informer; see [ReflectorOptions].
+	// Transform is applied to every object of every informer; see [reflector.Options].
 	Transform func(objects.Object) (objects.Object, error)
 	// StandardDecoding is as in [RESTOptions], for every informer.
 	StandardDecoding bool
@@ -39,9 +41,9 @@ type FactoryOptions struct {
 	Resync time.Duration
 	// StreamLists, Backoff and Panics are as in [Options], for every informer.
 	StreamLists bool
-	Backoff     Backoff
+	Backoff     reflector.Backoff
 	Panics      fanout.PanicPolicy
-	// OnError is told of every failure of a list or watch; see [ReflectorOptions].
+	// OnError is told of every failure of a list or watch; see [reflector.Options].
 	OnError func(ctx context.Context, err error)
 }
 
@@ -67,11 +69,9 @@ type InformerOptions struct {
 //
 // Concurrency: all methods and [For] may be called at any time; an informer asked for while the factory runs starts at once.
 type Factory struct {
-	o       FactoryOptions
-	client  rest.Interface
-	history *history
-	// outage joins their failures to one when the server is away.
-	outage outage
+	o      FactoryOptions
+	client rest.Interface
+	server *connection.Server
 
 	mu sync.Mutex
 	// caches is in order of creation. Those that nobody uses any more are not in it.
@@ -120,12 +120,18 @@ func NewFactory(config *rest.Config, o FactoryOptions) (*Factory, error) {
 		return nil, fmt.Errorf("informer factory: %w", err)
 	}
 	f := &Factory{o: o, client: client, added: make(chan struct{}, 1)}
-	f.history = newHistory(f.identity)
+	f.server = connection.NewServer(func(ctx context.Context) (string, error) { return connection.Identity(ctx, client) })
 	return f, nil
 }
 
 // Options are those that the factory was made with, the scheme filled in.
 func (f *Factory) Options() FactoryOptions { return f.o }
+
+// History numbers the histories of the server, as far as the factory's informers have noticed: it rises when the history went
+// back or another server took the place of the last one. An informer whose own number is lower still holds what was before.
+//
+// Anything written while the number was lower is of an earlier history, and so are the resource versions that were answered.
+func (f *Factory) History() int64 { return f.server.Current() }
 
 // For returns the informer of all objects of type T, which the factory's scheme must know.
 //

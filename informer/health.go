@@ -1,16 +1,10 @@
 package informer
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"net/url"
-	"strings"
-	"sync/atomic"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
+	"github.com/flyball-dev/flyball/informer/internal/connection"
 	"github.com/flyball-dev/flyball/informer/internal/fanout"
 )
 
@@ -54,7 +48,7 @@ type Stats struct {
 	// Errors counts failed lists and watches.
 	Errors int64
 	// RelistReasons splits Relists by what led to them, the failure of the list before included: "expired", "ahead", "server error", "refused",
-	// "senseless", "doubtful" and others. Its sum is Relists.
+	// "malformed", "unverifiable" and others. Its sum is Relists.
 	RelistReasons map[string]int64
 	// Bytes counts what was read from the server, decompressed; 0 when the ListerWatcher does not say.
 	Bytes int64
@@ -74,75 +68,6 @@ type Stats struct {
 	Handlers []fanout.HandlerStats
 }
 
-// counters is the reflector's part of [Stats], live.
-type counters struct {
-	lists, relists, rebuilds, watches atomic.Int64
-	events, bookmarks                 atomic.Int64
-	errors                            atomic.Int64
-	lastEvent                         atomic.Int64 // Unix nanoseconds; 0: never
-	reasons                           [failures]atomic.Int64
-}
-
-func (c *counters) heard() { c.lastEvent.Store(time.Now().UnixNano()) }
-
-// add makes s the sum of the counters of two sources.
-func (s *Stats) add(o Stats) {
-	s.Lists += o.Lists
-	s.Relists += o.Relists
-	s.Rebuilds += o.Rebuilds
-	s.Watches += o.Watches
-	s.Events += o.Events
-	s.Bookmarks += o.Bookmarks
-	s.Errors += o.Errors
-	s.Bytes += o.Bytes
-	for reason, n := range o.RelistReasons {
-		if s.RelistReasons == nil {
-			s.RelistReasons = map[string]int64{}
-		}
-		s.RelistReasons[reason] += n
-	}
-	if o.LastEvent.After(s.LastEvent) {
-		s.LastEvent = o.LastEvent
-	}
-}
-
-func (c *counters) snapshot() Stats {
-	s := Stats{
-		Lists: c.lists.Load(), Relists: c.relists.Load(), Rebuilds: c.rebuilds.Load(), Watches: c.watches.Load(),
-		Events: c.events.Load(), Bookmarks: c.bookmarks.Load(),
-		Errors: c.errors.Load(),
-	}
-	for f := range c.reasons {
-		if n := c.reasons[f].Load(); n > 0 {
-			if s.RelistReasons == nil {
-				s.RelistReasons = map[string]int64{}
-			}
-			s.RelistReasons[failure(f).String()] = n
-		}
-	}
-	if ns := c.lastEvent.Load(); ns != 0 {
-		s.LastEvent = time.Unix(0, ns)
-	}
-	return s
-}
-
-// RequestError is a failed list or watch, worded for the person who has to do something about it.
-type RequestError struct {
-	// Verb is "list" or "watch".
-	Verb string
-	// Resource is as in [Health].
-	Resource string
-	// Namespace is "" for all.
-	Namespace string
-	Err       error
-}
-
-func (e *RequestError) Error() string {
-	return fmt.Sprintf("cannot %s %s %s: %s", e.Verb, e.Resource, where(e.Namespace), reason(e.Err))
-}
-
-func (e *RequestError) Unwrap() error { return e.Err }
-
 // SyncError says that an informer had not synced when the wait for it ended.
 type SyncError struct {
 	Resource, Namespace string
@@ -156,7 +81,7 @@ type SyncError struct {
 
 func (e *SyncError) Error() string {
 	if e.Cause == nil {
-		return fmt.Sprintf("%s %s not synced: %v", e.Resource, where(e.Namespace), e.Err)
+		return fmt.Sprintf("%s %s not synced: %v", e.Resource, connection.Where(e.Namespace), e.Err)
 	}
 	return e.Cause.Error()
 }
@@ -169,64 +94,15 @@ func (e *SyncError) Unwrap() []error {
 	return []error{e.Cause, e.Err}
 }
 
-func where(namespace string) string {
-	if namespace == "" {
-		return "at the cluster scope"
-	}
-	return "in namespace " + namespace
-}
-
-// reason words the cause of a failed request without what the sentence around it says already.
-func reason(err error) string {
-	var unreachable *url.Error
-	if errors.As(err, &unreachable) {
-		return "cannot reach " + serverOf(unreachable.URL) + ": " + innermost(unreachable.Err)
-	}
-	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
-		// The server says `pods is forbidden: User "x" cannot …` or `pods "p" is forbidden: …`.
-		message := status.Status().Message
-		if _, why, found := strings.Cut(message, " is forbidden: "); found {
-			return "forbidden: " + why
-		}
-		if apierrors.IsUnauthorized(err) {
-			return "unauthorized: the server does not accept the credentials: " + message
-		}
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return "the server did not answer in time"
-	}
-	return err.Error()
-}
-
-// serverOf cuts a request's URL down to scheme and host.
-func serverOf(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" {
-		return raw
-	}
-	return u.Scheme + "://" + u.Host
-}
-
-// innermost is the error at the end of the chain: "connection refused" of "dial tcp 127.0.0.1:1: connect: connection refused".
-func innermost(err error) string {
-	for {
-		next := errors.Unwrap(err)
-		if next == nil {
-			return err.Error()
-		}
-		err = next
-	}
-}
-
 // Stats is described at [Informer].
 func (s *SharedInformer[T]) Stats() Stats {
 	var sum Stats
 	for _, src := range s.sources {
-		sum.add(src.reflector.link.snapshot())
-		if lw, ok := src.reflector.lw.(interface{ BytesRead() int64 }); ok {
+		sum.add(src.status.Counts())
+		if lw, ok := src.lw.(interface{ BytesRead() int64 }); ok {
 			sum.Bytes += lw.BytesRead()
 		}
-		unreadable, _ := src.reflector.link.unreadables()
+		unreadable, _ := src.status.Unreadables()
 		sum.Unreadable += int64(unreadable)
 	}
 	unindexed, _ := s.indexer.Unindexed()
@@ -236,4 +112,24 @@ func (s *SharedInformer[T]) Stats() Stats {
 	sum.Queued, sum.Batches, sum.Processing = int64(s.fifo.Pending()), s.batches.Load(), s.processing.snapshot()
 	sum.Handlers, sum.Expected = s.fan.Stats(), int64(s.expected.count())
 	return sum
+}
+
+// add makes s the sum of its counters and those of one more reflector.
+func (s *Stats) add(o connection.Counts) {
+	s.Lists += o.Lists
+	s.Relists += o.Relists
+	s.Rebuilds += o.Rebuilds
+	s.Watches += o.Watches
+	s.Events += o.Events
+	s.Bookmarks += o.Bookmarks
+	s.Errors += o.Errors
+	for reason, n := range o.RelistReasons {
+		if s.RelistReasons == nil {
+			s.RelistReasons = map[string]int64{}
+		}
+		s.RelistReasons[reason] += n
+	}
+	if o.LastEvent.After(s.LastEvent) {
+		s.LastEvent = o.LastEvent
+	}
 }

@@ -14,6 +14,8 @@ import (
 
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
+
+	"github.com/flyball-dev/flyball/informer/internal/connection"
 )
 
 // TestOutageIsTwoLines: a server that is away is one line of the log and another when it is back, however many informers
@@ -22,7 +24,7 @@ func TestOutageIsTwoLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const informers = 10
 		log := ktesting.NewLogger(ktesting.NopTL{}, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(0)))
-		factory := &Factory{history: newHistory(nil)}
+		factory := &Factory{server: connection.NewServer(nil)}
 		var servers []*server
 		for i := range informers {
 			s := newServer()

@@ -22,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+
+	"github.com/flyball-dev/flyball/informer/internal/connection"
 )
 
 // codec is one of the two encodings of the API, as client-go's own serializers write it: what they write, our decoder reads.
@@ -326,8 +328,8 @@ func TestRESTErrors(t *testing.T) {
 			if got := (&RequestError{Verb: "list", Resource: "pods", Err: err}).Error(); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
-			if name == "busy" && retryAfter(err) != 3*time.Second {
-				t.Errorf("retry after %v", retryAfter(err))
+			if name == "busy" && connection.RetryAfter(err) != 3*time.Second {
+				t.Errorf("retry after %v", connection.RetryAfter(err))
 			}
 		})
 	}

@@ -17,9 +17,11 @@ import (
 	"github.com/flyball-dev/flyball/informer/deltafifo"
 	"github.com/flyball-dev/flyball/informer/indexer"
 	"github.com/flyball-dev/flyball/informer/internal/broadcast"
+	"github.com/flyball-dev/flyball/informer/internal/connection"
 	"github.com/flyball-dev/flyball/informer/internal/fanout"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/informer/reflector"
 )
 
 // Options configure a [SharedInformer]. The zero value works.
@@ -28,16 +30,16 @@ type Options[T objects.Object] struct {
 	Resource string
 	// Indexes to begin with; see [Informer].AddIndex.
 	Indexes map[string]indexer.IndexFunc[T]
-	// Transform, PageSize, StreamLists, WatchTimeout, Grace and Backoff are as in [ReflectorOptions].
+	// Transform, PageSize, StreamLists, WatchTimeout, Grace and Backoff are as in [reflector.Options].
 	Transform    func(T) (T, error)
 	PageSize     int64
 	StreamLists  bool
 	WatchTimeout time.Duration
 	Grace        time.Duration
-	Backoff      Backoff
+	Backoff      reflector.Backoff
 	// Panics says what becomes of a panic in a handler.
 	Panics fanout.PanicPolicy
-	// OnError is as in [ReflectorOptions].
+	// OnError is as in [reflector.Options].
 	OnError func(ctx context.Context, err error)
 	// OnMutation, when set, is told when somebody changed an object of the cache. It costs a copy of every state and a
 	// comparison after every call of a handler: for tests.
@@ -56,8 +58,8 @@ type SharedInformer[T objects.Object] struct {
 	fan     *fanout.Fanout[T]
 	// watchdog is nil unless Options.OnMutation is set.
 	watchdog *watchdog[T]
-	// history is that of the server.
-	history *history
+	// server is what all informers of the server know of it.
+	server *connection.Server
 	// sources is sorted by namespace; its order gives the scopes of the indexer. Not changed after construction.
 	sources []source[T]
 
@@ -88,7 +90,9 @@ type SharedInformer[T objects.Object] struct {
 // source is one reflector of an informer and the namespace it follows, "" for all.
 type source[T objects.Object] struct {
 	namespace string
-	reflector *Reflector[T]
+	lw        ListerWatcher[T]
+	status    *connection.Status
+	reflector *reflector.Reflector[T]
 }
 
 var _ Informer[objects.Object] = (*SharedInformer[objects.Object])(nil)
@@ -104,9 +108,9 @@ func NewSharedInformerOfNamespaces[T objects.Object](lws map[string]listwatch.Li
 	if o.Resource == "" {
 		o.Resource = "objects"
 	}
-	server, lost := newHistory(nil), &outage{}
+	server := connection.NewServer(nil)
 	if o.Server != nil {
-		server, lost = o.Server.history, &o.Server.outage
+		server = o.Server.server
 	}
 	s := &SharedInformer[T]{
 		o:           o,
@@ -117,17 +121,17 @@ func NewSharedInformerOfNamespaces[T objects.Object](lws map[string]listwatch.Li
 		rescheduled: make(chan struct{}, 1),
 		synced:      make(chan struct{}),
 		stopped:     make(chan struct{}),
-		history:     server,
+		server:      server,
 	}
 	for scope, namespace := range slices.Sorted(maps.Keys(lws)) {
-		s.sources = append(s.sources, source[T]{namespace, NewReflector(lws[namespace], s.fifo, ReflectorOptions[T]{
-			Resource: o.Resource, Namespace: namespace, Scope: scope, Transform: o.Transform,
-			PageSize: o.PageSize, StreamLists: o.StreamLists, WatchTimeout: o.WatchTimeout, Grace: o.Grace, Backoff: o.Backoff, OnError: o.OnError,
-			Held:  s.indexer.Held,
-			Known: func(o objects.State) bool { return s.fifo.Pending() == 0 && s.indexer.Known(o) },
+		lw, status := lws[namespace], connection.NewStatus(connection.StatusOptions{
+			Resource: o.Resource, Namespace: namespace, Server: server, Failed: &s.failed, OnError: o.OnError,
+		})
+		s.sources = append(s.sources, source[T]{namespace, lw, status, reflector.New(lw, s.fifo, reflector.Options[T]{
+			Resource: o.Resource, Namespace: namespace, Scope: scope, Transform: o.Transform, PageSize: o.PageSize,
+			StreamLists: o.StreamLists, WatchTimeout: o.WatchTimeout, Grace: o.Grace, Backoff: o.Backoff,
+			Cache: s.indexer, Status: status,
 		})})
-		r := s.sources[scope].reflector
-		r.link.news, r.link.outage, r.history = &s.failed, lost, server
 	}
 	for name, f := range o.Indexes {
 		if err := s.indexer.AddIndex(name, f); err != nil {
@@ -330,7 +334,7 @@ func (s *SharedInformer[T]) WaitForResourceVersion(ctx context.Context, namespac
 		}
 		followed = true
 		if err := s.indexer.WaitForResourceVersion(ctx, scope, rv); err != nil {
-			return fmt.Errorf("%s %s: %w", s.o.Resource, where(src.namespace), err)
+			return fmt.Errorf("%s %s: %w", s.o.Resource, connection.Where(src.namespace), err)
 		}
 	}
 	if !followed {
@@ -343,12 +347,12 @@ func (s *SharedInformer[T]) WaitForResourceVersion(ctx context.Context, namespac
 func (s *SharedInformer[T]) Health() Health {
 	h := Health{Resource: s.o.Resource, Synced: s.HasSynced()}
 	for i, src := range s.sources {
-		since, err := src.reflector.link.health()
+		since, err := src.status.Health()
 		worse := err != nil && (h.Err == nil || since.Before(h.Since))
 		if i == 0 || worse || (h.Err == nil && err == nil && since.Before(h.Since)) {
 			h.Namespace, h.Err, h.Since = src.namespace, err, since
 		}
-		if n, err := src.reflector.link.unreadables(); n > 0 {
+		if n, err := src.status.Unreadables(); n > 0 {
 			h.Unreadable += n
 			h.UnreadableErr = err
 		}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/informer/reflector"
 )
 
 // quiet is a context that logs nothing.
@@ -69,7 +71,8 @@ func TestStop(t *testing.T) {
 		"429 of 1 hour": func(s *server, _ *SharedInformer[object]) { s.fail([]error{errTooManyFor(3600)}, nil) },
 		"streaming": func(s *server, inf *SharedInformer[object]) {
 			s.endless = true
-			inf.sources[0].reflector.o.StreamLists = true
+			src := &inf.sources[0]
+			src.reflector = reflector.New(src.lw, inf.fifo, reflector.Options[object]{StreamLists: true, Status: src.status})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

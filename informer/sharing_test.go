@@ -129,6 +129,26 @@ func TestMutationOfSharedPart(t *testing.T) {
 	}
 }
 
+// learnt returns the first n deltas that a reflector appends.
+func learnt(t *testing.T, lw ListerWatcher[*corev1.Pod], o ReflectorOptions[*corev1.Pod], n int) (all []Delta[*corev1.Pod]) {
+	t.Helper()
+	fifo := NewDeltaFIFO[*corev1.Pod]()
+	defer start(t, NewReflector(lw, fifo, o).Run)()
+	for len(all) < n {
+		<-fifo.Ready()
+		all = append(all, fifo.Take(nil)...)
+	}
+	return all[:n]
+}
+
+// listsOnly never answers a watch, for which an object would be made too.
+type listsOnly struct{ ListerWatcher[*corev1.Pod] }
+
+func (listsOnly) Watch(ctx context.Context, _ WatchOptions) (Watch[*corev1.Pod], error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
 // TestHeldObjectsAreNotDecoded: of a list, what the cache holds in that very state keeps its pointer and is not decoded; no handler hears of it.
 func TestHeldObjectsAreNotDecoded(t *testing.T) {
 	for media, w := range wires {
@@ -141,20 +161,17 @@ func TestHeldObjectsAreNotDecoded(t *testing.T) {
 			o.New = func() Object { made.Add(1); return &corev1.Pod{} }
 			lw := NewRESTListerWatcher[*corev1.Pod](restClient(t, answer(func(*http.Request) (int, string, []byte) { return 200, w.media, body })), o)
 			x := indexer.New(MetaKey[*corev1.Pod], indexer.Options{})
-			r := NewReflector(lw, deltafifo.New[*corev1.Pod](), ReflectorOptions[*corev1.Pod]{Held: x.Held})
 			made.Store(0)
-			all, _, err := r.pages(t.Context())
-			must(0, err)
+			all := learnt(t, listsOnly{lw}, ReflectorOptions[*corev1.Pod]{Cache: x}, 1)[0]
 			firstMade := made.Load() // The objects, and one to look at its type.
-			first := must(x.Apply([]Delta[*corev1.Pod]{{Type: deltafifo.Replace, Objects: all.objects, ResourceVersion: "7"}}))
+			first := must(x.Apply([]Delta[*corev1.Pod]{{Type: deltafifo.Replace, Objects: all.Objects, ResourceVersion: "7"}}))
 			a, _ := x.Get("ns/a")
 			list.Items[1].ResourceVersion = "6"
 			body = w.list(t, list)
 			made.Store(0)
-			again, _, err := r.pages(context.Background())
-			must(0, err)
-			second := must(x.Apply([]Delta[*corev1.Pod]{{Type: deltafifo.Replace, Objects: again.objects, ResourceVersion: "8"}}))
-			if len(first.Changes) != 2 || len(second.Changes) != 1 || second.Changes[0].Key != "ns/b" || again.objects[0] != a || made.Load() != firstMade-1 {
+			again := learnt(t, listsOnly{lw}, ReflectorOptions[*corev1.Pod]{Cache: x}, 1)[0]
+			second := must(x.Apply([]Delta[*corev1.Pod]{{Type: deltafifo.Replace, Objects: again.Objects, ResourceVersion: "8"}}))
+			if len(first.Changes) != 2 || len(second.Changes) != 1 || second.Changes[0].Key != "ns/b" || again.Objects[0] != a || made.Load() != firstMade-1 {
 				t.Errorf("%d objects were made instead of %d; %d and %d changes", made.Load(), firstMade-1, len(first.Changes), len(second.Changes))
 			}
 		})
@@ -165,21 +182,19 @@ func TestHeldObjectsAreNotDecoded(t *testing.T) {
 func TestHeldObjectsOfStreams(t *testing.T) {
 	for media, w := range wires {
 		list := templated("a", "b")
-		end := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
+		end := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "5", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
 		var body []byte
 		for i := range list.Items {
 			body = append(body, w.event(t, "ADDED", &list.Items[i])...)
 		}
 		body = append(append(body, w.event(t, "BOOKMARK", end)...), w.event(t, "ADDED", &list.Items[0])...)
 		lw := NewRESTListerWatcher[*corev1.Pod](restClient(t, answer(func(*http.Request) (int, string, []byte) { return 200, w.media, body })), podResource)
-		x, fifo := indexer.New(MetaKey[*corev1.Pod], indexer.Options{}), deltafifo.New[*corev1.Pod]()
-		r := NewReflector(lw, fifo, ReflectorOptions[*corev1.Pod]{Held: x.Held, StreamLists: true})
-		r.step(t.Context(), stateStream)
-		first := fifo.Take(nil)
+		x := indexer.New(MetaKey[*corev1.Pod], indexer.Options{})
+		streamed := ReflectorOptions[*corev1.Pod]{Cache: x, StreamLists: true}
+		first := learnt(t, lw, streamed, 2)
 		must(x.Apply(first))
 		a, _ := x.Get("ns/a")
-		r.step(t.Context(), stateStream)
-		again := fifo.Take(nil)
+		again := learnt(t, lw, streamed, 2)
 		if len(first) != 2 || len(again) != 2 || len(first[0].Objects) != 2 || len(again[0].Objects) != 2 {
 			t.Fatalf("%s: %d and %d deltas", media, len(first), len(again))
 		}

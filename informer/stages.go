@@ -6,9 +6,11 @@ import (
 
 	"github.com/flyball-dev/flyball/informer/deltafifo"
 	"github.com/flyball-dev/flyball/informer/indexer"
+	"github.com/flyball-dev/flyball/informer/internal/connection"
 	"github.com/flyball-dev/flyball/informer/internal/fanout"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/informer/reflector"
 )
 
 // The names of the stages that users of an informer meet. Each is described at its stage.
@@ -149,4 +151,27 @@ var ErrNotSharded = listwatch.ErrNotSharded
 // NewRESTListerWatcher returns a ListerWatcher over client, of which only the transport and base URL are used.
 func NewRESTListerWatcher[T Object](client rest.Interface, o RESTOptions) *RESTListerWatcher[T] {
 	return listwatch.NewRESTListerWatcher[T](client, o)
+}
+
+// What a failed request means; see package connection.
+type (
+	// RequestError is a failed list or watch, worded for the person who has to do something about it.
+	RequestError = connection.RequestError
+	// TransformError reports that Options.Transform failed on an object.
+	TransformError = connection.TransformError
+)
+
+// Listing and watching, whatever the server does; see package reflector.
+type (
+	// Reflector follows one resource, and appends what it learns to a [DeltaFIFO].
+	Reflector[T any] = reflector.Reflector[T]
+	// ReflectorOptions configure a [Reflector].
+	ReflectorOptions[T any] = reflector.Options[T]
+	// Backoff is how long a reflector waits after failures. The zero value means the defaults.
+	Backoff = reflector.Backoff
+)
+
+// NewReflector returns a reflector that appends to fifo.
+func NewReflector[T any](lw ListerWatcher[T], fifo *DeltaFIFO[T], o ReflectorOptions[T]) *Reflector[T] {
+	return reflector.New(lw, fifo, o)
 }

@@ -3,8 +3,7 @@ package informer
 import (
 	"context"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
+	"github.com/flyball-dev/flyball/informer/internal/connection"
 	"github.com/flyball-dev/flyball/informer/internal/fanout"
 )
 
@@ -63,14 +62,9 @@ func (s *SharedInformer[T]) WaitForSyncOrRefusal(ctx context.Context) error {
 // refusal returns why the server refuses to fill the cache; nil when it does not.
 func (s *SharedInformer[T]) refusal() error {
 	for _, src := range s.sources {
-		if since, err := src.reflector.link.health(); err != nil && refuses(err) {
+		if since, err := src.status.Health(); err != nil && connection.Refuses(err) {
 			return &SyncError{Resource: s.o.Resource, Namespace: src.namespace, Cause: err, Since: since, Err: ErrRefused}
 		}
 	}
 	return nil
 }
-
-// refuses reports whether the server will answer so until somebody changes something: a permission is missing, or the
-// credentials are not accepted. A kind that is not defined is no refusal: its error is a NotFound, which a reader of one object
-// would take for the object's.
-func refuses(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }

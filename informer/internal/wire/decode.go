@@ -204,6 +204,7 @@ func metadataJSON(data []byte) (m metav1.ObjectMeta) {
 // AnswerKind is what a request for metadata only is to be answered with: the server tells lists from single objects.
 type AnswerKind string
 
+// The answers that can be asked for.
 const (
 	AnswerList    AnswerKind = "PartialObjectMetadataList"
 	AnswerObjects AnswerKind = "PartialObjectMetadata"
@@ -224,6 +225,7 @@ func (d *Decoder[T]) Accept(kind AnswerKind) string {
 	return JSONMedia
 }
 
+// JSONMedia and protobufMedia are the media types that are decoded.
 const (
 	JSONMedia     = "application/json"
 	protobufMedia = "application/vnd.kubernetes.protobuf"

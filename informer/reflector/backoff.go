@@ -1,4 +1,4 @@
-package informer
+package reflector
 
 import (
 	"math/rand/v2"
@@ -7,8 +7,8 @@ import (
 
 // Backoff says how long a reflector waits after failures. The zero value means the defaults.
 //
-// The delay doubles from Min to Max. It starts over when no delay was needed for Reset: a server that accepts requests and then
-// breaks them off again does not count as recovered.
+// The delay doubles from Min to Max. It starts over when no delay was needed for Reset: a server that accepts
+// requests and then breaks them off again does not count as recovered.
 //
 // Source: the numbers are those of NewReflectorWithOptions in k8s.io/client-go/tools/cache v0.37.2.
 type Backoff struct {
@@ -18,8 +18,8 @@ type Backoff struct {
 	Max time.Duration
 	// Reset is the quiet time after which the next delay is Min again; 0 means 2 min.
 	Reset time.Duration
-	// Rand returns numbers in [0,1): each delay d, and each watch's timeout, becomes d*(1+Rand()), so that informers that
-	// lost one server at one moment do not come back at one moment. nil is the math/rand/v2 source.
+	// Rand returns numbers in [0,1): each delay d, and each watch's timeout, becomes d*(1+Rand()), so that
+	// informers that lost one server at one moment do not come back at one moment. nil is the math/rand/v2 source.
 	Rand func() float64
 }
 

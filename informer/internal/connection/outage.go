@@ -1,28 +1,29 @@
-package informer
+package connection
 
 import (
 	"sync"
 	"time"
 )
 
-// outage joins the failures of all informers of one server to one: when the server goes away, every connection breaks, and
-// the log has one line for all of them. It has another when all follow again.
+// outage joins the failures of all informers of one server to one: when the server goes away, every connection
+// breaks, and the log has one line for all of them. It has another when all follow again.
 //
 // A connection can also fail alone, because an aggregated API is down, for example. Then others go on. So a failure
-// belongs to the outage only if no informer has opened a watch since the outage began; otherwise it begins the next one.
-// A connection that breaks once and is open again at the next attempt is no outage: load balancers do that all day.
+// belongs to the outage only if no informer has opened a watch since the outage began; otherwise it begins the next
+// one. A connection that breaks once and is open again at the next attempt is no outage: load balancers do that all
+// day.
 //
 // Concurrency: all methods may be called from any goroutine.
 type outage struct {
 	mu sync.Mutex
 	// failing has the connections that fail, and when the log last had a line about each.
-	failing map[*link]*failing
+	failing map[*Status]*failing
 	// number counts outages. members is how many connections of the last one still fail; 0 when it is over.
 	number, members int
-	// began is when the last outage began, and told what the log was told of it.
-	began time.Time
-	told  told
-	// answered reports whether a watch was opened since the last outage began.
+	// began is when the last outage began, and logged what was logged of it.
+	began  time.Time
+	logged logDedup
+	// Answered reports whether a watch was opened since the last outage began.
 	answered bool
 }
 
@@ -30,8 +31,8 @@ type outage struct {
 type failing struct {
 	// outage is the number of the outage that it belongs to.
 	outage int
-	// logged is, once the next outage has begun, when it did, or when the log had the last line about this connection.
-	// alone reports whether it had one.
+	// logged is, once the next outage has begun, when it did, or when the log had the last line about this
+	// connection. alone reports whether it had one.
 	logged time.Time
 	alone  bool
 }
@@ -48,12 +49,12 @@ const (
 )
 
 // unreachable reports whether a failure may be an outage of the whole server.
-func (f failure) unreachable() bool {
-	return f == failSilent || f == failBroken || f == failServer || f == failBusy
+func (f Failure) unreachable() bool {
+	return f == Silent || f == Broken || f == ServerError || f == Busy
 }
 
-// failed notes that a connection failed, in these words, and returns what is worth a line.
-func (o *outage) failed(l *link, words string, now time.Time) news {
+// Failed notes that a connection failed, in these words, and returns what is worth a line.
+func (o *outage) failed(l *Status, words string, now time.Time) news {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	f := o.failing[l]
@@ -65,13 +66,13 @@ func (o *outage) failed(l *link, words string, now time.Time) news {
 	case f == nil:
 		o.number, o.members, o.answered, o.began = o.number+1, 1, false, now
 		if o.failing == nil {
-			o.failing = map[*link]*failing{}
+			o.failing = map[*Status]*failing{}
 		}
 		o.failing[l] = &failing{outage: o.number}
 		for _, f := range o.failing {
 			f.logged = now // Those of before have lines of their own only if they fail on for long.
 		}
-		clear(o.told.kinds)
+		clear(o.logged.kinds)
 		return noNews
 	case f.outage != o.number: // The others are back, or have begun another outage.
 		if now.Sub(f.logged) < repeatLog {
@@ -80,15 +81,15 @@ func (o *outage) failed(l *link, words string, now time.Time) news {
 		f.logged, f.alone = now, true
 		return resourceNews
 	}
-	if o.told.isNews(failureKind{}, words, now) {
+	if o.logged.isNews(failureKind{}, words, now) {
 		return serverNews
 	}
 	return noNews
 }
 
-// recovered notes that a connection that may have failed follows again, or is given up. It returns what is worth a line, and
-// when the failure that is over began.
-func (o *outage) recovered(l *link, answered bool) (news, time.Time) {
+// recovered notes that a connection that may have failed follows again, or is given up. It returns what is worth a
+// line, and when the failure that is over began.
+func (o *outage) recovered(l *Status, answered bool) (news, time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.answered = o.answered || answered
@@ -106,10 +107,10 @@ func (o *outage) recovered(l *link, answered bool) (news, time.Time) {
 	if o.members--; o.members > 0 {
 		return noNews, time.Time{}
 	}
-	clear(o.told.kinds)
-	if o.told.begun.IsZero() {
+	clear(o.logged.kinds)
+	if o.logged.begun.IsZero() {
 		return noNews, time.Time{}
 	}
-	o.told.begun = time.Time{}
+	o.logged.begun = time.Time{}
 	return serverNews, o.began
 }

@@ -1,4 +1,4 @@
-package informer
+package reflector
 
 import (
 	"slices"
@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestBackoff: delays double up to a bound, are spread by a factor below two, and start over after a quiet time, which begins where the last
-// delay ended.
+// TestBackoff: delays double up to a bound, are spread by a factor below two, and start over after a quiet time,
+// which begins where the last delay ended.
 func TestBackoff(t *testing.T) {
 	for _, c := range []struct {
 		spread float64

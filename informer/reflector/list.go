@@ -1,4 +1,4 @@
-package informer
+package reflector
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/informer/deltafifo"
+	"github.com/flyball-dev/flyball/informer/internal/connection"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 	"github.com/flyball-dev/flyball/informer/listwatch"
 )
@@ -27,13 +28,13 @@ func (r *Reflector[T]) list(ctx context.Context) state {
 
 // listing counts a list that begins.
 func (r *Reflector[T]) listing(ctx context.Context) {
-	r.link.lists.Add(1)
-	r.listingIn = r.history.current()
+	r.status.Lists.Add(1)
+	r.listingIn = r.status.Server.Current()
 	if r.complete {
-		r.link.relists.Add(1)
-		r.link.reasons[r.because].Add(1)
+		r.status.Relists.Add(1)
+		r.status.Reasons[r.because].Add(1)
 		level := 2
-		if r.link.listFails() {
+		if r.status.ListFails() {
 			level = 4 // The failure was logged; that it is tried again is no news.
 		}
 		klog.FromContext(ctx).V(level).Info("Listing again", "resourceVersion", r.position)
@@ -49,20 +50,20 @@ type completeList[T any] struct {
 
 // replace appends a complete list. It returns false when the list may not be used, and another has to be asked for.
 func (r *Reflector[T]) replace(ctx context.Context, all completeList[T]) bool {
-	r.link.heard()
+	r.status.Heard()
 	back := objects.Older(all.version, r.position)
 	if back && !r.newest {
-		r.newest, r.because = true, failAhead // A replica that lags answered although it was told not to.
+		r.newest, r.because = true, connection.Ahead // A replica that lags answered although it was told not to.
 		return false
 	}
 	accept := deltafifo.AcceptLater
 	if r.complete && (back || r.rebuild) {
 		if back && !r.ends(ctx, all.version) {
-			r.because = failAhead
+			r.because = connection.Ahead
 			return false // Listed again: what this process wrote before all were told is in that list.
 		}
 		accept = deltafifo.AcceptEarlier
-		r.link.rebuilds.Add(1)
+		r.status.Rebuilds.Add(1)
 		klog.FromContext(ctx).V(2).Info("Rebuilding the cache", "position", r.position, "resourceVersion", all.version)
 	}
 	d := deltafifo.Delta[T]{Type: deltafifo.Replace, Objects: all.objects, Unreadable: all.unreadable, ResourceVersion: all.version, Scope: r.o.Scope, Accept: accept, History: r.listingIn}
@@ -71,33 +72,35 @@ func (r *Reflector[T]) replace(ctx context.Context, all completeList[T]) bool {
 	}
 	r.position, r.complete, r.newest, r.unpaged, r.progress, r.rebuild = all.version, true, false, false, false, false
 	r.seen = r.listingIn
-	r.link.listed(ctx, all.unreadable)
-	r.history.verify(ctx)
+	r.status.Listed(ctx, all.unreadable)
+	r.status.Server.Verify(ctx)
 	return true
 }
 
-// ends deals with a newest list of an earlier version than the position. It reports whether the list may be used: the end of the
-// history is known, or concerns this resource alone.
+// ends deals with a newest list of an earlier version than the position. It reports whether the list may be used:
+// the end of the history is known, or concerns this resource alone.
 func (r *Reflector[T]) ends(ctx context.Context, version string) bool {
 	if r.listingIn != r.seen {
-		r.history.confirm(r.o.Resource)
+		r.status.Server.Confirm(r.o.Resource)
 		return true
 	}
 	return !r.goneBack(ctx, version)
 }
 
-// goneBack tells the others that the newest version is before the position, and reports whether they believe it. The next list is a rebuild.
+// goneBack tells the others that the newest version is before the position, and reports whether they believe it.
+// The next list is a rebuild.
 func (r *Reflector[T]) goneBack(ctx context.Context, version string) bool {
-	believed := r.history.ended(ctx, r.o.Resource, r.position, version)
-	r.interrupter.take() // It knows.
+	believed := r.status.Server.Ended(ctx, r.o.Resource, r.position, version)
+	r.status.Take() // It knows.
 	r.newest, r.rebuild = true, true
 	return believed
 }
 
 // pages fetches all pages of one list. asked is the request that failed.
 //
-// Source: the versions asked for are those of client-go v0.37.2: any age at first, later nothing older than what was seen, the
-// newest after a refusal. A list bounded by a version is not paged, so that the server can answer it from its cache.
+// Source: the versions asked for are those of client-go v0.37.2: any age at first, later nothing older than what
+// was seen, the newest after a refusal. A list bounded by a version is not paged, so that the server can answer it
+// from its cache.
 func (r *Reflector[T]) pages(ctx context.Context) (all completeList[T], asked listwatch.ListOptions, err error) {
 	switch {
 	case r.newest:
@@ -146,11 +149,11 @@ func (r *Reflector[T]) pages(ctx context.Context) (all completeList[T], asked li
 
 // page fetches one page. A half-open connection would otherwise keep it for ever.
 func (r *Reflector[T]) page(ctx context.Context, asked listwatch.ListOptions, keep func(T) error) (listwatch.ListResult, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, r.o.ListTimeout, errSilent)
+	ctx, cancel := context.WithTimeoutCause(ctx, r.o.ListTimeout, connection.ErrSilent)
 	defer cancel()
 	page, err := r.lw.List(ctx, asked, keep)
-	if err != nil && context.Cause(ctx) == errSilent { //nolint:errorlint // It is that very value.
-		return page, errSilent
+	if err != nil && context.Cause(ctx) == connection.ErrSilent { //nolint:errorlint // It is that very value.
+		return page, connection.ErrSilent
 	}
 	return page, err
 }
@@ -163,19 +166,19 @@ func (r *Reflector[T]) verify(ctx context.Context) state {
 		return stateVerify
 	}
 	if err != nil {
-		r.history.lost()
-		r.link.failed(ctx, "list", err)
+		r.status.Server.Lost()
+		r.status.Failed(ctx, "list", err)
 		then := stateVerify
-		if f := classify(ctx, err); f == failRefused || f == failSense {
+		if f := connection.Classify(ctx, err); f == connection.Refused || f == connection.Malformed {
 			then = stateWatch // Who may not list may still watch.
 		}
-		return r.pauseThen(retryAfter(err), then)
+		return r.pauseThen(connection.RetryAfter(err), then)
 	}
 	if objects.Older(newest.ResourceVersion, r.position) {
 		r.goneBack(ctx, newest.ResourceVersion)
-		return r.relistFor(failAhead)
+		return r.relistFor(connection.Ahead)
 	}
-	r.history.verify(ctx)
+	r.status.Server.Verify(ctx)
 	return stateWatch
 }
 
@@ -184,20 +187,20 @@ func (r *Reflector[T]) listFailed(ctx context.Context, asked listwatch.ListOptio
 	if ctx.Err() != nil {
 		return stateList
 	}
-	f := classify(ctx, err)
+	f := connection.Classify(ctx, err)
 	r.because = f
 	switch {
-	case f == failExpired && asked.Continue != "" && !r.unpaged:
+	case f == connection.Expired && asked.Continue != "" && !r.unpaged:
 		// Paging took longer than the server keeps history. All at once does not need any.
 		r.newest, r.unpaged = true, true
 		return stateList
-	case (f == failExpired || f == failAhead) && asked.ResourceVersion != "":
+	case (f == connection.Expired || f == connection.Ahead) && asked.ResourceVersion != "":
 		r.newest = true
 		return stateList
 	}
-	if f == failRefused {
+	if f == connection.Refused {
 		r.unstreamed = false // Then it was not the streaming that was refused.
 	}
-	r.link.failed(ctx, "list", err)
-	return r.pauseThen(retryAfter(err), stateList)
+	r.status.Failed(ctx, "list", err)
+	return r.pauseThen(connection.RetryAfter(err), stateList)
 }

@@ -1,4 +1,4 @@
-package informer
+package reflector
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/flyball-dev/flyball/informer/internal/connection"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 	"github.com/flyball-dev/flyball/informer/listwatch"
 )
@@ -28,7 +29,7 @@ func (r *Reflector[T]) stream(ctx context.Context) state {
 		}
 		return found
 	}
-	why, err := r.converse(ctx, o, func(ctx context.Context, w listwatch.Watch[T], giveUp context.CancelCauseFunc) (bool, error) {
+	why, err := r.session(ctx, o, func(ctx context.Context, w listwatch.Watch[T], giveUp context.CancelCauseFunc) (bool, error) {
 		opened = true
 		if err := r.initial(ctx, w, &held, giveUp); err != nil {
 			return false, err
@@ -42,10 +43,10 @@ func (r *Reflector[T]) stream(ctx context.Context) state {
 	return r.streamFailed(ctx, opened, why, err)
 }
 
-// initial collects the objects of a streamed list and appends them as one Replace. Nothing is appended before the server said
-// that it was all. held is the object of an event marked Held.
+// initial collects the objects of a streamed list and appends them as one Replace. Nothing is appended before the
+// server said that it was all. held is the object of an event marked Held.
 func (r *Reflector[T]) initial(ctx context.Context, w listwatch.Watch[T], held *T, giveUp context.CancelCauseFunc) error {
-	quiet := time.AfterFunc(r.o.Quiet, func() { giveUp(errEndless) })
+	quiet := time.AfterFunc(r.o.Quiet, func() { giveUp(connection.ErrEndless) })
 	defer quiet.Stop()
 	list := newStreamedList[T]()
 	for {
@@ -54,11 +55,11 @@ func (r *Reflector[T]) initial(ctx context.Context, w listwatch.Watch[T], held *
 			return err
 		}
 		quiet.Reset(r.o.Quiet)
-		r.link.heard()
+		r.status.Heard()
 		if ev.Type == listwatch.Bookmark && ev.InitialEventsEnd {
 			quiet.Stop()
 			if !r.replace(ctx, list.complete(ev.ResourceVersion)) {
-				return errStale
+				return connection.ErrStale
 			}
 			return nil
 		}
@@ -77,32 +78,32 @@ func (r *Reflector[T]) initial(ctx context.Context, w listwatch.Watch[T], held *
 }
 
 // streamFailed decides what comes after a streamed list that was not completed.
-func (r *Reflector[T]) streamFailed(ctx context.Context, opened bool, why failure, err error) state {
+func (r *Reflector[T]) streamFailed(ctx context.Context, opened bool, why connection.Failure, err error) state {
 	if ctx.Err() != nil {
 		return stateStream
 	}
 	r.because = why
 	log := klog.FromContext(ctx)
 	switch why {
-	case failHistory:
+	case connection.History:
 		return stateStream // Asking for the newest: see turn.
-	case failEndless, failRefused: // Of an open watch, too.
+	case connection.Endless, connection.Refused: // Of an open watch, too.
 		// What is refused may be the streaming, or all: a list will tell.
 		r.unstreamed = true
-		log.V(2).Info("The server does not stream lists", "reason", reason(err))
+		log.V(2).Info("The server does not stream lists", "reason", connection.Reason(err))
 		return stateList
-	case failExpired, failAhead:
+	case connection.Expired, connection.Ahead:
 		if !r.newest {
 			r.newest = true
 			return stateStream
 		}
 	}
-	if opened || why == failClosed || why == failEarly {
-		log.V(2).Info("A streamed list ended too early", "reason", reason(err))
+	if opened || why == connection.Closed || why == connection.Early {
+		log.V(2).Info("A streamed list ended too early", "reason", connection.Reason(err))
 		return stateList
 	}
-	r.link.failed(ctx, "list", err)
-	return r.pauseThen(retryAfter(err), stateStream)
+	r.status.Failed(ctx, "list", err)
+	return r.pauseThen(connection.RetryAfter(err), stateStream)
 }
 
 // streamedList is a list as it comes in a watch: changes may be mixed with the objects.

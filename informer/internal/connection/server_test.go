@@ -1,4 +1,4 @@
-package informer
+package connection
 
 import (
 	"context"
@@ -12,49 +12,50 @@ import (
 )
 
 // interruptedOf joins a history and returns how often it was interrupted since last asked.
-func interruptedOf(h *history) func() bool {
+func interruptedOf(h *Server) func() bool {
 	i := newInterrupter()
 	h.join(i)
-	return i.take
+	return i.Take
 }
 
-// TestHistoryOfAnotherStorage: what an API group reports is believed once. If no other group sees the same then further reports are its own
-// business for an hour: a storm of lists would be worse.
+// TestHistoryOfAnotherStorage: what an API group reports is believed once. If no other group sees the same then
+// further reports are its own business for an hour: a storm of lists would be worse.
 func TestHistoryOfAnotherStorage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHistory(nil)
+		h := NewServer(nil)
 		interrupted := interruptedOf(h)
 		ctx := t.Context()
-		if !h.ended(ctx, "widgets.example.com", "9", "1") || !interrupted() || h.current() != 1 {
+		if !h.Ended(ctx, "widgets.example.com", "9", "1") || !interrupted() || h.Current() != 1 {
 			t.Fatal("the first report is not believed")
 		}
-		h.confirm("gadgets.example.com") // The same group, and so the same storage.
+		h.Confirm("gadgets.example.com") // The same group, and so the same storage.
 		for range 5 {
-			if h.ended(ctx, "widgets.example.com", "9", "1") || interrupted() || h.current() != 1 {
+			if h.Ended(ctx, "widgets.example.com", "9", "1") || interrupted() || h.Current() != 1 {
 				t.Fatal("a report is believed that nobody confirmed before")
 			}
 		}
-		if !h.ended(ctx, "pods", "9", "1") || !interrupted() {
+		if !h.Ended(ctx, "pods", "9", "1") || !interrupted() {
 			t.Error("another group is not believed")
 		}
-		h.confirm("deployments.apps")
-		if !h.ended(ctx, "pods", "9", "1") || !interrupted() {
+		h.Confirm("deployments.apps")
+		if !h.Ended(ctx, "pods", "9", "1") || !interrupted() {
 			t.Error("a group is not believed whose report was confirmed")
 		}
 		time.Sleep(trustAgain)
-		if !h.ended(ctx, "pods", "9", "1") {
+		if !h.Ended(ctx, "pods", "9", "1") {
 			t.Error("a group is not believed an hour later")
 		}
 	})
 }
 
-// TestIdentityIsAskedOncePerOutage: the server is asked who it is at the start and once after each loss of the connection, however many
-// informers lost it. One that refuses to say is taken for the same, as is one that does not answer.
+// TestIdentityIsAskedOncePerOutage: the server is asked who it is at the start and once after each loss of the
+// connection, however many informers lost it. One that refuses to say is taken for the same, as is one that does
+// not answer.
 func TestIdentityIsAskedOncePerOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		asked, identity, fails := 0, "a", error(nil)
-		h := newHistory(func(context.Context) (string, error) {
+		h := NewServer(func(context.Context) (string, error) {
 			asked++
 			time.Sleep(time.Second)
 			return identity, fails
@@ -64,11 +65,11 @@ func TestIdentityIsAskedOncePerOutage(t *testing.T) {
 			t.Helper()
 			asked = 0
 			for range 10 {
-				h.lost()
+				h.Lost()
 			}
 			done := make(chan struct{}) // Closed by each of the ten, by a send; nobody closes it.
 			for range 10 {
-				go func() { h.verify(ctx); done <- struct{}{} }()
+				go func() { h.Verify(ctx); done <- struct{}{} }()
 			}
 			for range 10 {
 				<-done

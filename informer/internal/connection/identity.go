@@ -1,0 +1,40 @@
+package connection
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/informer/internal/wire"
+)
+
+// absent is the identity of a server without a kube-system namespace.
+const absent = "none"
+
+// Identity returns the UID of the namespace kube-system, which exists for as long as the cluster does: nobody can
+// delete it. Every API server makes it when it finds none in its storage.
+//
+// Errors: as the server's: reading it may be forbidden.
+//
+// Source: k8s.io/kubernetes v1.37.1 pkg/controlplane/controller/systemnamespaces; the UID is what is used for a
+// cluster's identity, as by OpenTelemetry's k8s.cluster.uid.
+func Identity(ctx context.Context, client rest.Interface) (string, error) {
+	const partial = wire.JSONMedia + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1," + wire.JSONMedia
+	data, err := client.Get().AbsPath("/api/v1/namespaces", metav1.NamespaceSystem).SetHeader("Accept", partial).
+		Throttle(nil).MaxRetries(0).Do(ctx).Raw()
+	if apierrors.IsNotFound(err) {
+		return absent, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	var namespace metav1.PartialObjectMetadata
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &namespace); err != nil {
+		return "", &objects.DecodeError{What: "namespace " + metav1.NamespaceSystem, Err: err}
+	}
+	return string(namespace.UID), nil
+}

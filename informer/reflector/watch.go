@@ -1,0 +1,208 @@
+package reflector
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/informer/deltafifo"
+	"github.com/flyball-dev/flyball/informer/internal/connection"
+	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/informer/listwatch"
+)
+
+// watch is stateWatch.
+func (r *Reflector[T]) watch(ctx context.Context) state {
+	why, err := r.session(ctx, listwatch.WatchOptions{ResourceVersion: r.position}, func(ctx context.Context, w listwatch.Watch[T], _ context.CancelCauseFunc) (bool, error) {
+		return r.follow(ctx, w)
+	})
+	return r.watchFailed(ctx, why, err)
+}
+
+// sessionReader reads the events of a watch session until it ends, and returns whether the position moved and why
+// it ended. It may end the watch from elsewhere, too, by giveUp.
+type sessionReader[T any] func(ctx context.Context, w listwatch.Watch[T], giveUp context.CancelCauseFunc) (moved bool, err error)
+
+// session opens a watch and gives it to f.
+func (r *Reflector[T]) session(ctx context.Context, o listwatch.WatchOptions, f sessionReader[T]) (connection.Failure, error) {
+	o.Timeout = time.Duration(float64(r.o.WatchTimeout) * (1 + r.delays.Rand()))
+	o.Exclusive = r.o.Transform != nil
+	// A half-open connection says nothing for ever. The server promised to end the watch after the timeout.
+	timed, cancel := context.WithTimeoutCause(ctx, o.Timeout+r.o.Grace, connection.ErrSilent)
+	defer cancel()
+	live, giveUp := context.WithCancelCause(timed)
+	defer giveUp(nil)
+	defer r.status.During(giveUp)()
+
+	r.status.Watches.Add(1)
+	opened := time.Now()
+	w, err := r.open(live, o, giveUp)
+	if err != nil {
+		why := connection.Classify(live, err)
+		if why == connection.Closed && !o.SendInitialEvents {
+			why = connection.Broken // No answer at all is not the good order in which a watch ends.
+		}
+		return why, err
+	}
+	defer w.Close()
+
+	moved, err := f(live, w, giveUp)
+	why := connection.Classify(live, err)
+	lasted := time.Since(opened)
+	if moved || lasted >= shortWatch {
+		r.progress, r.serverErrors = true, 0
+	} else if why == connection.Closed {
+		return connection.Broken, connection.ErrAtOnce
+	}
+	if why == connection.Closed && lasted < o.Timeout {
+		why = connection.Early
+	}
+	return why, err
+}
+
+// open opens a watch. One that is to begin with a list must not take longer for its first word than for any other
+// of the list.
+func (r *Reflector[T]) open(ctx context.Context, o listwatch.WatchOptions, giveUp context.CancelCauseFunc) (listwatch.Watch[T], error) {
+	if o.SendInitialEvents {
+		quiet := time.AfterFunc(r.o.Quiet, func() { giveUp(connection.ErrEndless) })
+		defer quiet.Stop()
+	}
+	return r.lw.Watch(ctx, o)
+}
+
+// follow appends the events of w until it ends, and returns whether they moved the position and why it ended.
+func (r *Reflector[T]) follow(ctx context.Context, w listwatch.Watch[T]) (moved bool, err error) {
+	r.status.Watching(ctx)
+	for {
+		ev, err := w.Next(ctx)
+		if err != nil {
+			return moved, err
+		}
+		r.status.Heard()
+		back := objects.Older(ev.ResourceVersion, r.position)
+		if back && r.unverifiable(ev) {
+			return moved, fmt.Errorf("%w: %s after %s", connection.ErrUnverifiable, ev.ResourceVersion, r.position)
+		}
+		d, err := r.delta(ctx, ev)
+		if err != nil {
+			return moved, err
+		}
+		if err := r.fifo.Push(ctx, d); err != nil {
+			return moved, err
+		}
+		if back {
+			// The cache knows what to do with it. The question is what the server is doing.
+			return moved, fmt.Errorf("%w: %s after %s", connection.ErrPast, ev.ResourceVersion, r.position)
+		}
+		if ev.ResourceVersion != "" {
+			moved = moved || ev.ResourceVersion != r.position
+			r.position = ev.ResourceVersion
+		}
+	}
+}
+
+// unverifiable reports whether the cache could not tell what an event from the past is worth.
+func (r *Reflector[T]) unverifiable(ev listwatch.Event[T]) bool {
+	switch ev.Type {
+	case listwatch.Added, listwatch.Modified:
+		return ev.Unreadable != nil || !objects.Missing(ev.Object) && !r.known(ev.Object)
+	default:
+		return false
+	}
+}
+
+// known reports whether the cache holds the object in some state, and everything appended is in the cache: the
+// object's deletion may be on the way.
+func (r *Reflector[T]) known(obj T) bool {
+	return r.o.Cache == nil || r.fifo.Pending() == 0 && r.o.Cache.Known(objects.StateOf(obj))
+}
+
+// delta makes of an event what goes into the log.
+func (r *Reflector[T]) delta(ctx context.Context, ev listwatch.Event[T]) (deltafifo.Delta[T], error) {
+	d := deltafifo.Delta[T]{ResourceVersion: ev.ResourceVersion, Scope: r.o.Scope}
+	switch ev.Type {
+	case listwatch.Bookmark:
+		r.status.Bookmarks.Add(1)
+		d.Type = deltafifo.Bookmark
+		return d, nil
+	case listwatch.Added, listwatch.Modified:
+		d.Type = deltafifo.Upsert
+	case listwatch.Removed:
+		d.Type = deltafifo.Delete
+	default:
+		return d, &objects.DecodeError{What: "watch event", Err: fmt.Errorf("unknown type %q", ev.Type)}
+	}
+	r.status.Events.Add(1)
+	if u := ev.Unreadable; u != nil {
+		d.Unreadable = []*objects.DecodeError{u}
+		if d.Type == deltafifo.Delete {
+			r.status.Readable(u.Key, ev.ResourceVersion)
+		} else {
+			r.status.Unreadable(ctx, u)
+		}
+		return d, nil
+	}
+	if objects.Missing(ev.Object) {
+		return d, connection.ErrNil
+	}
+	if r.status.AnyUnreadable() { // Only this goroutine writes it.
+		r.status.Readable(objects.Describe(ev.Object), ev.ResourceVersion)
+	}
+	var err error
+	d.Object, err = r.transform(ev.Object)
+	return d, err
+}
+
+// relistFor is relist, with the reason noted.
+func (r *Reflector[T]) relistFor(why connection.Failure) state {
+	r.because = why
+	return r.relist()
+}
+
+// watchFailed decides what comes after a watch that ended.
+func (r *Reflector[T]) watchFailed(ctx context.Context, f connection.Failure, err error) state {
+	if ctx.Err() != nil {
+		return stateWatch
+	}
+	if f != connection.Closed && f != connection.History {
+		r.status.Server.Lost()
+	}
+	switch f {
+	case connection.Closed, connection.History:
+		return stateWatch // An interruption is seen to by turn.
+	case connection.Early:
+		return stateVerify
+	case connection.Silent:
+		r.status.Failed(ctx, "watch", connection.ErrSilent)
+		return stateVerify // It took minutes to get here; there is nothing to wait for.
+	case connection.Expired:
+		klog.FromContext(ctx).V(2).Info("The watch has expired", "resourceVersion", r.position, "reason", err.Error())
+		if r.progress {
+			r.progress = false
+			return r.relistFor(f)
+		}
+		return r.pauseThen(connection.RetryAfter(err), r.relistFor(f))
+	case connection.ServerError:
+		r.status.Failed(ctx, "watch", err)
+		r.serverErrors++
+		if r.serverErrors >= maxServerErrors {
+			r.serverErrors = 0
+			return r.pauseThen(connection.RetryAfter(err), r.relistFor(f))
+		}
+		if connection.FromGateway(err) {
+			return r.pauseThen(connection.RetryAfter(err), stateVerify)
+		}
+		return r.pauseThen(connection.RetryAfter(err), stateWatch)
+	case connection.Busy:
+		r.status.Failed(ctx, "watch", err)
+		return r.pauseThen(connection.RetryAfter(err), stateWatch)
+	case connection.Broken, connection.Ahead, connection.Past:
+		r.status.Failed(ctx, "watch", err)
+		return r.pauseThen(connection.RetryAfter(err), stateVerify)
+	default: // Malformed, Refused, Unverifiable
+		r.status.Failed(ctx, "watch", err)
+		return r.pauseThen(connection.RetryAfter(err), r.relistFor(f))
+	}
+}
