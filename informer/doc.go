@@ -1,4 +1,5 @@
-// Package informer keeps a local, indexed copy of the objects of an API resource, and tells handlers what changes in it.
+// Package informer keeps a local, indexed copy of the objects of an API resource, and tells handlers what changes
+// in it.
 //
 // It is the first half of a controller: what the cluster looks like. The second half, which key to work on next, is the
 // workqueue; the two meet in an event handler that turns a change into a key.
@@ -9,15 +10,38 @@
 //	    │ list, watch                            ┌────────────────────────────┐
 //	    ▼                                        │                            ▼
 //	ListerWatcher ──▶ Reflector ──deltas──▶ DeltaFIFO ──everything queued──▶ Indexer ──changes──▶ fan-out ──▶ Handler
-//	 (rest.go)       (reflector.go)        (deltafifo.go)                   (indexer.go)         (fanout.go)   Handler
+//	 (listwatch)      (reflector)           (deltafifo)                     (indexer)      (internal/fanout)  Handler
 //	                                                                            ▲                             Handler
 //	                                                             Get, List, ByIndex, All
 //
-// Read the files in that order. A [ListerWatcher] speaks to the server. The [Reflector] is a state machine that keeps
-// listing and watching whatever the server does. It appends what it learns to the [DeltaFIFO], an ordered log. One
-// goroutine takes everything queued in one step and applies it to the [Indexer] as one transaction. What really changed
-// comes out as an immutable batch, which every [Handler] reads with a cursor of its own. [SharedInformer] is these parts
-// joined; [Factory] shares one of them between all who ask for the same resource.
+// Each stage is a folder; read them in that order. A [ListerWatcher] speaks to the server. The [Reflector] is a state
+// machine that keeps listing and watching whatever the server does. It appends what it learns to the [DeltaFIFO], an
+// ordered log. One goroutine takes everything queued in one step and applies it to the [Indexer] as one transaction.
+// What really changed comes out as an immutable batch, which every [Handler] reads with a cursor of its own.
+//
+// This folder joins the stages. Read informer.go, what users see; sharedinformer.go, the stages joined, with
+// sync.go and health.go; factory.go and start.go, one informer for all who ask for the same resource, which
+// identity.go tells; view.go, the same cache by Go type; stages.go, the names of the stages that users meet.
+// expect.go, reflects.go and contradiction.go compare the cache with what this process wrote. mutation.go and
+// latency.go are side rooms: handlers that change shared objects, and how long transactions take.
+//
+// # The way of an object
+//
+// From a watch frame to the handler that queues the object's key, the files that are entered:
+//
+//  1. informer/listwatch/rest.go: the body of the response
+//  2. informer/internal/wire/frames.go: one frame of it
+//  3. informer/internal/wire/decode.go: the object in the frame
+//  4. informer/internal/wire/decode_protobuf.go or decode_json.go, which hand over to informer/internal/lean
+//  5. informer/reflector/watch.go: the event becomes a delta
+//  6. informer/deltafifo/deltafifo.go: the delta waits in the log
+//  7. informer/sharedinformer.go: the consumer takes the batch
+//  8. informer/indexer/apply.go: the batch becomes changes of the cache
+//  9. informer/indexer/index.go: the object is put into its buckets
+//  10. informer/internal/fanout/fanout.go: the changes join the log of the handlers
+//  11. informer/internal/fanout/listener.go: the handler is called
+//
+// From there on: package reconcile, whose handler adds the key to the workqueue, and whose worker calls the reconciler.
 //
 // # What is promised
 //
@@ -43,7 +67,7 @@
 //
 // # Concurrency
 //
-// An idle informer runs two goroutines: the reflector's, blocked on the response body, and the consumer's of the DeltaFIFO.
-// A handler has a goroutine only while it has something to deliver. Constructors start nothing; Run blocks until all
-// that it started has ended.
+// An idle informer runs two goroutines: the reflector's, blocked on the response body, and the consumer's of the
+// DeltaFIFO. A handler has a goroutine only while it has something to deliver. Constructors start nothing; Run
+// blocks until all that it started has ended.
 package informer

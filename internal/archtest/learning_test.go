@@ -1,0 +1,115 @@
+package archtest
+
+import (
+	"bytes"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// learningPath are the packages that a learner reads from beginning to end, and the folders all of whose packages are.
+// Each is one sitting.
+var learningPath = []string{
+	"workqueue",
+	"informer", "informer/listwatch", "informer/reflector", "informer/deltafifo", "informer/indexer",
+	"informer/internal/connection", "informer/internal/fanout", "informer/internal/objects", "informer/internal/wire",
+	"client", "reconcile",
+}
+
+const (
+	mostLines = 1600
+	mostFiles = 16
+)
+
+// notYet are packages of the learning path that are too large, or whose doc.go does not name every file. A package that
+// is neither any more must leave the list.
+var notYet = []string{
+	"workqueue", "informer", "client", "reconcile",
+	"controllers/replicaset", "controllers/deployment", "controllers/endpointslice", "controllers/endpoints",
+	"controllers/garbagecollector",
+}
+
+// TestLearningPath: a package of the learning path has few lines and files, comments and blanks included, and its doc.go
+// names every file in the order of reading.
+func TestLearningPath(t *testing.T) {
+	lines, names, docs := map[string]int{}, map[string][]string{}, map[string]string{}
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		lines[s.dir] += bytes.Count(s.text, []byte("\n"))
+		name := filepath.Base(s.path)
+		if s.ast.Doc != nil {
+			docs[s.dir] += s.ast.Doc.Text()
+		} else {
+			names[s.dir] = append(names[s.dir], name)
+		}
+	}
+	path := slices.Clone(learningPath)
+	for dir := range lines {
+		if under(dir, "controllers") && strings.Count(dir, "/") == 1 {
+			path = append(path, dir)
+		}
+	}
+	for _, dir := range path {
+		var wrong []string
+		if n := lines[dir]; n == 0 || n > mostLines {
+			wrong = append(wrong, strconv.Itoa(n)+" lines")
+		}
+		if n := len(names[dir]) + 1; n > mostFiles {
+			wrong = append(wrong, strconv.Itoa(n)+" files")
+		}
+		for _, name := range names[dir] {
+			if !strings.Contains(docs[dir], name) {
+				wrong = append(wrong, "doc.go does not name "+name)
+			}
+		}
+		switch excepted := slices.Contains(notYet, dir); {
+		case len(wrong) > 0 && !excepted:
+			t.Errorf("%s: %s", dir, strings.Join(wrong, ", "))
+		case len(wrong) == 0 && excepted:
+			t.Errorf("%s is one sitting now: take it off the list notYet", dir)
+		}
+	}
+}
+
+// stages are the folders of the informer, and what each may import of the others. The pipeline has one direction: the
+// cache does not know the reflector, nor the reflector the cache.
+var stages = map[string][]string{
+	"informer/internal/broadcast":  {},
+	"informer/internal/objects":    {},
+	"informer/internal/lean":       {},
+	"informer/internal/wire":       {"informer/internal/objects", "informer/internal/lean"},
+	"informer/listwatch":           {"informer/internal/objects", "informer/internal/wire", "informer/internal/lean"},
+	"informer/deltafifo":           {"informer/internal/objects"},
+	"informer/indexer":             {"informer/deltafifo", "informer/internal/objects", "informer/internal/broadcast"},
+	"informer/internal/fanout":     {"informer/indexer", "informer/internal/objects"},
+	"informer/internal/connection": {"informer/listwatch", "informer/internal/objects", "informer/internal/broadcast", "informer/internal/wire"},
+	"informer/reflector": {
+		"informer/listwatch", "informer/deltafifo", "informer/internal/connection", "informer/internal/objects",
+	},
+}
+
+// TestStages: the arrows between the stages of the informer.
+func TestStages(t *testing.T) {
+	for _, s := range sources(t) {
+		allowed, isStage := stages[s.dir]
+		if s.test || !isStage {
+			if under(s.dir, "informer/internal") && !isStage && !s.test {
+				t.Errorf("%s: say in stages what it may import", s.dir)
+			}
+			continue
+		}
+		for _, spec := range s.ast.Imports {
+			path, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if own, ok := strings.CutPrefix(path, module+"/"); ok && under(own, "informer") && !slices.Contains(allowed, own) {
+				t.Errorf("%s imports %s: a stage may import %q", s.path, own, allowed)
+			}
+		}
+	}
+}
