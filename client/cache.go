@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/ownwrites"
 )
 
 // CacheOf says which objects of a kind the cache holds.
@@ -30,7 +31,7 @@ type cache struct {
 	kind       kind
 	scheme     *runtime.Scheme
 	store      store
-	ledger     *ledger
+	writes     *ownwrites.Resource
 	transforms []func(Object) (Object, error)
 	// namespaces are those it follows, nil all. labels and fields are what it selects, nil everything.
 	namespaces []string
@@ -40,26 +41,35 @@ type cache struct {
 	mu      sync.RWMutex
 	indexes map[string]func(Object) []string
 
-	// marks guards what follows. It may be taken while the ledger's lock is held; no user's code runs under it.
+	// marks guards what follows. It may be taken while the lock of writes is held; no user's code runs under it.
 	marks sync.Mutex
 	// highest is the highest watermark seen of each namespace that has one of its own, "" when all have the same: one that
 	// falls below it tells that the server's history went back.
 	highest map[string]string
-	// floored is the last floor of the ledger that the cache was found to have reached.
-	floored string
+	// reached is the last minimum version that the cache was found to have reached.
+	reached string
 
 	// prepare makes the indexes that were asked for before the cache was made. It runs once; who comes meanwhile waits.
 	prepare func() error
 }
 
-// follows says whether the cache holds objects of that namespace ("" of no namespace, or of all it follows).
-func (c *cache) follows(namespace string) bool {
+// Follows implements [ownwrites.Cache].
+func (c *cache) Follows(namespace string) bool {
 	return namespace == "" || len(c.namespaces) == 0 || slices.Contains(c.namespaces, namespace)
 }
 
+// Get implements [ownwrites.Cache].
+func (c *cache) Get(key ObjectKey) (Object, bool) { return c.store.get(key) }
+
+// Watermark implements [ownwrites.Cache].
+func (c *cache) Watermark(namespace string) string { return c.store.watermark(namespace) }
+
+// History implements [ownwrites.Cache].
+func (c *cache) History(namespace string) int64 { return c.store.history(namespace) }
+
 // holds says whether obj is one that the cache would hold.
 func (c *cache) holds(obj Object) bool {
-	if !c.follows(obj.GetNamespace()) || (c.labels != nil && !c.labels.Matches(labels.Set(obj.GetLabels()))) {
+	if !c.Follows(obj.GetNamespace()) || (c.labels != nil && !c.labels.Matches(labels.Set(obj.GetLabels()))) {
 		return false
 	}
 	if c.fields == nil {
@@ -69,17 +79,7 @@ func (c *cache) holds(obj Object) bool {
 	if err != nil {
 		return true
 	}
-	return selects(c.fields, content)
-}
-
-// selects reports whether sel selects an object by its content.
-func selects(sel fields.Selector, content map[string]any) bool {
-	for _, r := range sel.Requirements() {
-		if equal := fieldAt(content, r.Field) == r.Value; equal == (r.Operator == "!=") {
-			return false
-		}
-	}
-	return true
+	return ownwrites.Selects(c.fields, content)
 }
 
 func (c *cache) index(field string) func(Object) []string {
@@ -102,8 +102,8 @@ func (c *cache) addIndex(field string, extract func(Object) []string) error {
 	return err
 }
 
-// wentBack says whether a watermark is lower than it was when this was last asked.
-func (c *cache) wentBack() (back bool) {
+// WentBack implements [ownwrites.Cache].
+func (c *cache) WentBack() (back bool) {
 	namespaces := c.namespaces
 	if len(namespaces) == 0 {
 		namespaces = []string{""}
@@ -112,7 +112,7 @@ func (c *cache) wentBack() (back bool) {
 	defer c.marks.Unlock()
 	for _, namespace := range namespaces {
 		mark := c.store.watermark(namespace)
-		back = back || earlier(mark, c.highest[namespace])
+		back = back || ownwrites.Earlier(mark, c.highest[namespace])
 		c.highest[namespace] = mark
 	}
 	return back
@@ -122,7 +122,7 @@ func (c *cache) wentBack() (back bool) {
 type caches struct {
 	factory *informer.Factory // nil: there are none
 	scheme  *runtime.Scheme
-	books   *books
+	record  *ownwrites.Record
 	mapper  *mapper
 	given   []CacheOf
 	// other is for kinds that given does not mention; nil leaves them whole.
@@ -210,7 +210,7 @@ func (cs *caches) ensure(k kind, r resource) (*cache, error) {
 		return nil
 	})
 	cs.made[k] = c
-	c.ledger.join(c)
+	c.writes.Join(c)
 	return c, nil
 }
 
@@ -224,10 +224,7 @@ func (cs *caches) drop(k kind) {
 	if c == nil {
 		return
 	}
-	l := c.ledger
-	l.mu.Lock()
-	l.caches = slices.DeleteFunc(slices.Clone(l.caches), func(other *cache) bool { return other == c }) // Readers may hold the old slice.
-	l.mu.Unlock()
+	c.writes.Leave(c)
 	c.store.release()
 }
 
@@ -243,7 +240,7 @@ func (cs *caches) make(k kind, r resource) (*cache, error) {
 	}
 	o.Kind, o.ClusterScoped = k.gvk, !r.namespaced
 	c := &cache{
-		kind: k, scheme: cs.scheme, ledger: cs.books.of(r.GroupResource()),
+		kind: k, scheme: cs.scheme, writes: cs.record.Of(r.GroupResource()),
 		indexes: map[string]func(Object) []string{}, highest: map[string]string{},
 	}
 	var err error

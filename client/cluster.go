@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/ownwrites"
 )
 
 // Options configure a [Cluster]. The zero value reads everything from the server.
@@ -28,7 +29,8 @@ type Options struct {
 	Mapper meta.RESTMapper
 	// Caches restricts what is cached of some kinds. Kinds not mentioned are cached whole.
 	Caches []CacheOf
-	// CacheFor restricts what is cached of the kinds that Caches does not mention; nil does not. It must always say the same.
+	// CacheFor restricts what is cached of the kinds that Caches does not mention; nil does not. It must always say
+	// the same.
 	CacheFor func(kind schema.GroupVersionKind, namespaced bool) informer.InformerOptions
 	// Uncached are kinds that are always read live, in the representation of these objects.
 	Uncached []Object
@@ -45,19 +47,20 @@ type Options struct {
 
 // Cluster is a [Client] of one cluster. See the package comment for what it promises.
 //
-// Concurrency: all methods may be called at any time. One that is shared by a whole process keeps the promise for the whole
-// process; two of them know nothing of each other's writes.
+// Concurrency: all methods may be called at any time. One that is shared by a whole process keeps the promise for
+// the whole process; two of them know nothing of each other's writes.
 type Cluster struct {
 	o      Options
 	live   *live
-	books  *books
+	record *ownwrites.Record
 	caches *caches
 	waits  waits
 }
 
 var _ Client = (*Cluster)(nil)
 
-// answers decodes what the REST client itself reads: the server's errors. It never changes, and takes much of a client's memory.
+// answers decodes what the REST client itself reads: the server's errors. It never changes, and takes much of a
+// client's memory.
 var answers = sync.OnceValue(func() runtime.NegotiatedSerializer {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
@@ -84,17 +87,17 @@ func New(config *rest.Config, o Options) (*Cluster, error) {
 	if o.RequestTimeout <= 0 {
 		o.RequestTimeout = time.Minute
 	}
-	server, err := restClient(config)
+	server, record, err := restClient(config, nil, o.Informers)
 	if err != nil {
 		return nil, fmt.Errorf("new client: %w", err)
 	}
+	record.Connect(ownwrites.Peer{Caches: o.Informers, Server: server, RequestTimeout: o.RequestTimeout})
 	m := &mapper{given: o.Mapper, client: server, known: map[schema.GroupVersionKind]resource{}}
-	c := &Cluster{
-		o:     o,
-		live:  &live{rest: server, scheme: o.Scheme, mapper: m},
-		books: &books{history: historyOf(o.Informers), informers: o.Informers, ledgers: map[schema.GroupResource]*ledger{}},
+	c := &Cluster{o: o, live: newLive(config, server, o.Scheme, m), record: record}
+	c.caches = &caches{
+		factory: o.Informers, scheme: o.Scheme, record: record, mapper: m, given: o.Caches, other: o.CacheFor,
+		made: map[kind]*cache{}, wanted: map[kind][]wantedIndex{},
 	}
-	c.caches = &caches{factory: o.Informers, scheme: o.Scheme, books: c.books, mapper: m, given: o.Caches, other: o.CacheFor, made: map[kind]*cache{}, wanted: map[kind][]wantedIndex{}}
 	for i, of := range o.Caches {
 		if _, err := kindOf(o.Scheme, of.Object); err != nil {
 			return nil, fmt.Errorf("new client: Options.Caches[%d]: %w", i, err)
@@ -110,29 +113,35 @@ func New(config *rest.Config, o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// restClient asks the cluster that config names for JSON, whatever others are asked for with this config.
-func restClient(config *rest.Config) (*rest.RESTClient, error) {
+// restClient makes a client whose writes record notes; if that is nil, the record that config has, or a new one. It
+// asks for JSON where a request does not say otherwise, whatever others are asked for with this config.
+func restClient(config *rest.Config, record *ownwrites.Record, informers *informer.Factory) (*rest.RESTClient, *ownwrites.Record, error) {
 	config = rest.CopyConfig(config)
-	config.ContentType, config.AcceptContentTypes = jsonMedia, jsonMedia
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
 	config.NegotiatedSerializer = answers()
 	if config.UserAgent == "" {
 		config.UserAgent = rest.DefaultKubernetesUserAgent()
 	}
-	return rest.RESTClientFor(config)
+	transport, record, err := observed(config, record, informers)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := rest.RESTClientForConfigAndClient(config, transport)
+	return c, record, err
 }
 
-// Through returns a client of the same caches and the same books, so that each sees what the other wrote, whose own requests are
-// sent as config says: as another user, say.
+// Through returns a client of the same caches and the same record of own writes, so that each sees what the other
+// wrote, whose own requests are sent as config says: as another user, say.
 func (c *Cluster) Through(config *rest.Config) (*Cluster, error) {
 	if config == nil {
 		return nil, fmt.Errorf("client through another configuration: %w", errNoConfig)
 	}
-	server, err := restClient(config)
+	server, _, err := restClient(config, c.record, nil)
 	if err != nil {
 		return nil, fmt.Errorf("client through another configuration: %w", err)
 	}
-	return &Cluster{o: c.o, live: &live{rest: server, scheme: c.o.Scheme, mapper: c.live.mapper}, books: c.books, caches: c.caches}, nil
+	return &Cluster{o: c.o, live: newLive(config, server, c.o.Scheme, c.live.mapper), record: c.record, caches: c.caches}, nil
 }
 
 // Scheme implements [Client].
@@ -154,9 +163,10 @@ func (c *Cluster) IsObjectNamespaced(ctx context.Context, obj runtime.Object) (b
 	return r.namespaced, err
 }
 
-// IndexField makes cached lists of obj's kind, in obj's representation, selectable by [MatchingFields] with that field.
-// extract returns the values of an object; it is called for objects of the cache, and for own writes that it has not seen. Nothing
-// is asked of the server: the kind may be defined later. ctx is not used; it is there because people expect it.
+// IndexField makes cached lists of obj's kind, in obj's representation, selectable by [MatchingFields] with that
+// field. extract returns the values of an object; it is called for objects of the cache, and for own writes that it
+// has not seen. Nothing is asked of the server: the kind may be defined later. ctx is not used; it is there because
+// people expect it.
 //
 // Errors: [informer.ErrIndexExists]; one that says so, when the kind is not cached.
 func (c *Cluster) IndexField(_ context.Context, obj Object, field string, extract func(Object) []string) error {
@@ -185,8 +195,9 @@ func (r apiReader) List(ctx context.Context, list ObjectList, opts ...ListOption
 	return r.cluster.List(ctx, list, append(opts[:len(opts):len(opts)], Live)...)
 }
 
-// Cache makes the cache of obj's kind, in obj's representation, with the indexes that were asked for; the first read would. It is
-// for who reads the same informer without this client, by those indexes. A kind that is not cached stays so.
+// Cache makes the cache of obj's kind, in obj's representation, with the indexes that were asked for; the first
+// read would. It is for callers that read the same informer without this client, by those indexes. A kind that is
+// not cached stays so.
 func (c *Cluster) Cache(ctx context.Context, obj Object) error {
 	k, err := kindOf(c.o.Scheme, obj)
 	if err == nil {
@@ -202,28 +213,4 @@ func (c *Cluster) Uncache(obj Object) error {
 		c.caches.drop(k)
 	}
 	return err
-}
-
-// Ready is nil when every cache of this client has seen all that was written in the name of owner (see [WithOwner]), and no such
-// write has an unknown outcome. It is the gate for reconcilers that read by listers or informers, which know nothing of the
-// books: do not reconcile an owner before it is ready. Who reads by the client does not need it.
-//
-// Errors: [ErrStale].
-//
-// Source: the consistency store of kube-controller-manager v1.37.1, KEP-5647.
-func (c *Cluster) Ready(ctx context.Context, owner any) error {
-	for _, l := range c.books.all() {
-		c.resolveDue(ctx, l, owner)
-		if stale := l.pendingOf(owner); stale != nil {
-			return stale
-		}
-	}
-	return nil
-}
-
-// resolveDue asks the server about writes of owner that can be asked about by now.
-func (c *Cluster) resolveDue(ctx context.Context, l *ledger, owner any) {
-	if w := l.due(owner); w != nil {
-		_ = l.resolve(ctx, c.live, w.place) // When it fails the write stays unsettled, and is asked about again.
-	}
 }

@@ -6,16 +6,18 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/flyball-dev/flyball/internal/ownwrites"
 )
 
-// readCache answers q from the cache and the books.
+// readCache answers q from the cache and the own writes.
 //
 // Errors: [ErrStale], [ErrNoIndex]; [informer.ErrRefused] when the cache is empty because the server refuses the list: the
 // reader gets the permission that is missing, in words, and may try again later.
 func (c *Cluster) readCache(ctx context.Context, cache *cache, q *query) ([]Object, error) {
 	if !cache.store.hasSynced() {
 		if err := cache.store.waitForSync(ctx); err != nil {
-			return nil, fmt.Errorf("fill the cache of %s: %w", cache.ledger.resource, err)
+			return nil, fmt.Errorf("fill the cache of %s: %w", cache.writes.Name, err)
 		}
 	}
 	if q.Lagging || c.o.WithoutReadYourWrites {
@@ -40,7 +42,7 @@ func (c *Cluster) readCache(ctx context.Context, cache *cache, q *query) ([]Obje
 			continue
 		}
 		objs, shown, err := cache.over(q, objs, entries)
-		if err != nil || known(shown, wakerFrom(ctx)) {
+		if err != nil || ownwrites.Read(shown, ownwrites.WakerFrom(ctx)) {
 			return objs, err
 		}
 	}
@@ -49,11 +51,11 @@ func (c *Cluster) readCache(ctx context.Context, cache *cache, q *query) ([]Obje
 // consult returns the entries to be laid over what q reads. It waits for what cannot be laid over.
 //
 // Errors: [ErrStale].
-func (c *Cluster) consult(ctx context.Context, cache *cache, q *query) ([]*entry, error) {
+func (c *Cluster) consult(ctx context.Context, cache *cache, q *query) ([]*ownwrites.Entry, error) {
 	start := time.Now()
 	deadline := start.Add(c.o.StaleAfter)
 	for waited := false; ; waited = true {
-		p := cache.ledger.look(cache, q)
+		p := cache.writes.Look(cache, cache.namespaces, q.key)
 		wait := c.obstacle(ctx, cache, q, p, deadline)
 		var err error
 		if wait != nil {
@@ -63,57 +65,57 @@ func (c *Cluster) consult(ctx context.Context, cache *cache, q *query) ([]*entry
 			if waited || err != nil {
 				c.waits.over(time.Since(start), err)
 			}
-			return p.entries, err
+			return p.Entries, err
 		}
 	}
 }
 
 // obstacle returns the wait for what, on the page, cannot be laid over the cache; nil if everything can.
-func (c *Cluster) obstacle(ctx context.Context, cache *cache, q *query, p page, deadline time.Time) func() error {
+func (c *Cluster) obstacle(ctx context.Context, cache *cache, q *query, p ownwrites.Page, deadline time.Time) func() error {
 	key := q.key // The functions keep no more of q, which can stay on the reader's stack.
-	if p.floor != "" && !cache.reachedFloor(key.Namespace, p.floor) {
-		return func() error { return c.await(ctx, cache, key, p.floor, deadline) }
+	if p.Minimum != "" && !cache.reachedMinimum(key.Namespace, p.Minimum) {
+		return func() error { return c.await(ctx, cache, key, p.Minimum, deadline) }
 	}
 	// What another cache has missed is most likely not as it was written any more, and who read it now would not be told.
-	i := slices.IndexFunc(p.entries, func(e *entry) bool { return !e.exactFor(cache) || e.knowers.hasMissed() })
+	i := slices.IndexFunc(p.Entries, func(e *ownwrites.Entry) bool { return !cache.exact(e) || e.Missed() })
 	if i >= 0 {
-		e := p.entries[i]
-		if cache.store.history(e.key.Namespace) < e.history {
+		e := p.Entries[i]
+		if e.AheadOf(cache) {
 			return func() error {
-				return &StaleError{Resource: cache.ledger.resource.String(), Key: key, Wanted: e.version}
+				return &StaleError{Resource: cache.writes.Name.String(), Key: key, Wanted: e.Version}
 			}
 		}
-		return func() error { return c.await(ctx, cache, key, e.version, deadline) }
+		return func() error { return c.await(ctx, cache, key, e.Version, deadline) }
 	}
-	i = slices.IndexFunc(p.unsettled, func(w *write) bool { return w.concerns(ctx, cache, q, cache.ledger) })
+	i = slices.IndexFunc(p.InDoubt, func(w *ownwrites.Write) bool { return cache.concerned(ctx, q, w) })
 	if i < 0 {
 		return nil
 	}
-	return func() error { return c.awaitWrite(ctx, cache, key, p.unsettled[i], deadline) }
+	return func() error { return c.awaitWrite(ctx, cache, key, p.InDoubt[i], deadline) }
 }
 
-// reachedFloor says whether the cache has what is below the floor.
-func (c *cache) reachedFloor(namespace, floor string) bool {
+// reachedMinimum says whether the cache has reached the minimum version.
+func (c *cache) reachedMinimum(namespace, minimum string) bool {
 	c.marks.Lock()
-	known := c.floored == floor
+	known := c.reached == minimum
 	c.marks.Unlock()
 	if known {
 		return true
 	}
-	if !reached(c.store.watermark(namespace), floor) {
+	if !ownwrites.Reached(c.store.watermark(namespace), minimum) {
 		return false
 	}
 	if namespace == "" || len(c.namespaces) == 0 {
 		c.marks.Lock()
 		defer c.marks.Unlock()
-		c.floored = floor
+		c.reached = minimum
 	}
 	return true
 }
 
 // await waits until the cache has reached a version, or the deadline has.
 func (c *Cluster) await(ctx context.Context, cache *cache, key ObjectKey, version string, deadline time.Time) error {
-	stale := &StaleError{Resource: cache.ledger.resource.String(), Key: key, Wanted: version}
+	stale := &StaleError{Resource: cache.writes.Name.String(), Key: key, Wanted: version}
 	wait, cancel := context.WithDeadlineCause(ctx, deadline, stale)
 	defer cancel()
 	if cache.store.waitForVersion(wait, key.Namespace, version) == nil {
@@ -127,34 +129,34 @@ func (c *Cluster) await(ctx context.Context, cache *cache, key ObjectKey, versio
 }
 
 // awaitWrite waits until the effect of w is in the cache, or the deadline is over.
-func (c *Cluster) awaitWrite(ctx context.Context, cache *cache, key ObjectKey, w *write, deadline time.Time) error {
-	o := w.state()
-	stale := &StaleError{Resource: cache.ledger.resource.String(), Key: key, Cause: o.lost}
+func (c *Cluster) awaitWrite(ctx context.Context, cache *cache, key ObjectKey, w *ownwrites.Write, deadline time.Time) error {
+	o := w.State()
+	stale := &StaleError{Resource: cache.writes.Name.String(), Key: key, Cause: o.Lost}
 	switch {
-	case o.until != "":
-		if err := c.await(ctx, cache, w.key, o.until, deadline); err != nil {
-			stale.Wanted, stale.Seen = o.until, cache.store.watermark(w.key.Namespace)
+	case o.Until != "":
+		if err := c.await(ctx, cache, w.Key(), o.Until, deadline); err != nil {
+			stale.Wanted, stale.Seen = o.Until, cache.store.watermark(w.Key().Namespace)
 			if !errors.Is(err, ErrStale) {
 				return err
 			}
 			return stale
 		}
 		return nil
-	case o.vague && o.after.After(deadline):
-		stale.RetryAfter = time.Until(o.after)
+	case o.InDoubt && o.After.After(deadline):
+		stale.RetryAfter = time.Until(o.After)
 		return stale
-	case o.vague && !o.after.After(time.Now()):
-		if err := cache.ledger.resolve(ctx, c.live, w.place); err != nil {
-			stale.Cause = errors.Join(o.lost, err)
+	case o.InDoubt && !o.After.After(time.Now()):
+		if err := cache.writes.Resolve(ctx, w); err != nil {
+			stale.Cause = errors.Join(o.Lost, err)
 			return stale
 		}
 		return nil
 	}
 	over := time.NewTimer(time.Until(deadline))
 	defer over.Stop()
-	done, due := w.done, make(<-chan time.Time)
-	if o.vague {
-		timer := time.NewTimer(time.Until(o.after))
+	done, due := w.Done(), make(<-chan time.Time)
+	if o.InDoubt {
+		timer := time.NewTimer(time.Until(o.After))
 		defer timer.Stop()
 		done, due = nil, timer.C
 	}

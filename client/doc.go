@@ -4,9 +4,9 @@
 //	Get, List ────────────┤         ▲ overlay                    ├─▶ caller's copy
 //	                      └─▶ live reads                         ┘
 //	                                │
-//	                              books: own writes that some cache has not seen yet
+//	               record: own writes that some cache has not seen yet
 //	                                ▲
-//	Create, Update, Patch, ───▶ barrier ──▶ API server ──▶ answer
+//	Create, Update, Patch, ────▶ transport ──▶ API server
 //	Apply, Delete …
 //
 // [New] makes a [Cluster], which is a [Client]. The verbs, their options and the helper functions have the names they have
@@ -37,15 +37,16 @@
 // When it takes longer the read fails with [ErrStale], which package reconcile turns into a quiet requeue. Or it is answered by
 // the server, where [LiveIfStale] says so: that costs a request, and does not help against a write that is still under way.
 //
-// A write that was answered with success never returns an error because of the books.
+// A write that was answered with success never returns an error because of the record.
 //
-// Who reads by listers has [Cluster.Ready] as a gate before each reconcile, and who writes by a clientset, too, has [Gate].
+// Reconcilers that read by listers have [Cluster.Ready] and [Cluster.Seen] as a gate, with [Follow] for their informers. The writes of
+// clientsets count, too, if they are made of the same config, and that comes from a manager or from [ObserveWrites].
 //
 // # Resource versions
 //
 // They are compared as numbers, within one resource. A server whose versions are not numbers gets a weaker promise: an own write
 // is laid over the cache until a read finds it to hold exactly that version, or for a minute. When the server's history goes back
-// (a backup was restored), the books are closed: what was written after the backup is gone.
+// (a backup was restored), the record forgets what was written before: it is gone.
 //
 // # Cost
 //

@@ -89,15 +89,20 @@ func ExampleNewPatchHelper() {
 	// <nil> [patch default/settings]
 }
 
-// A reconciler that reads by informers and writes by a clientset notes what it wrote, and asks before it counts again.
-func ExampleNewGate() {
+// A reconciler that reads by listers and writes by a clientset: the gate is shut until the cache shows the child.
+func ExampleFollow() {
 	api, err := localapi.New(localapi.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer api.Close()
-	clientset, err := kubernetes.NewForConfig(api.RESTConfig())
+	config, err := client.ObserveWrites(api.RESTConfig())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -112,25 +117,27 @@ func ExampleNewGate() {
 		fmt.Println(err)
 		return
 	}
-	gate := client.NewGate(client.GateOptions{})
-	written := client.Gated(gate, corev1.Resource("configmaps"), maps)
+	c, err := client.New(config, client.Options{Informers: informers})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	client.Follow(c, corev1.Resource("configmaps"), maps)
 
 	ctx, stop := context.WithCancel(context.Background())
-	owner := &metav1.ObjectMeta{Namespace: "default", Name: "owner", UID: "1"}
 	child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "child-"}}
-	child, err = clientset.CoreV1().ConfigMaps("default").Create(ctx, child, metav1.CreateOptions{})
+	child, err = clientset.CoreV1().ConfigMaps("default").Create(client.WithOwner(ctx, "owner"), child, metav1.CreateOptions{})
 	if err != nil {
 		fmt.Println(err)
 	}
-	written.Wrote(ctx, owner, child)
-	fmt.Println("ready before the cache runs:", gate.Ready(ctx, owner) == nil)
+	fmt.Println("ready before the cache runs:", c.Ready(ctx, "owner") == nil)
 
 	done := make(chan error)
 	go func() { done <- informers.Run(ctx) }()
 	if err := maps.WaitForResourceVersion(ctx, "default", child.ResourceVersion); err != nil {
 		fmt.Println(err)
 	}
-	fmt.Println("ready when it shows the child:", gate.Ready(ctx, owner) == nil)
+	fmt.Println("ready when it shows the child:", c.Ready(ctx, "owner") == nil)
 	stop()
 	<-done
 	// Output:

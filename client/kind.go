@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"reflect"
 	"strings"
 	"sync"
 
@@ -92,9 +91,6 @@ func (k kind) make(scheme *runtime.Scheme) (Object, error) {
 	return obj, nil
 }
 
-// set makes dst be src. Both are pointers to the same type.
-func set(dst, src runtime.Object) { reflect.ValueOf(dst).Elem().Set(reflect.ValueOf(src).Elem()) }
-
 // mapper finds the resources of kinds, and remembers them.
 type mapper struct {
 	given  meta.RESTMapper // nil asks the server
@@ -142,7 +138,7 @@ func (m *mapper) discover(ctx context.Context, gvk schema.GroupVersionKind) (map
 		}
 		return map[schema.GroupVersionKind]resource{gvk: {mapping.Resource, mapping.Scope.Name() == meta.RESTScopeNameNamespace}}, nil
 	}
-	data, err := answer(ctx, m.client.Get().AbsPath(apiPath(gvk.GroupVersion())), url.Values{})
+	_, data, err := answer(ctx, m.client.Get().AbsPath(apiPath(gvk.GroupVersion())), url.Values{})
 	if err != nil {
 		return nil, fmt.Errorf("find the resource of %s: %w", gvk, err)
 	}

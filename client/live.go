@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -12,20 +11,31 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
-	kjson "sigs.k8s.io/json"
 )
 
-const jsonMedia = "application/json"
-
-// live talks to the server: objects go out and come back as JSON.
+// live talks to the server.
 type live struct {
 	rest   rest.Interface
 	scheme *runtime.Scheme
 	mapper *mapper
+	// protobuf says that objects go out and come back as protobuf where that is known of their kind. All others are
+	// JSON.
+	protobuf bool
+}
+
+func newLive(config *rest.Config, server rest.Interface, scheme *runtime.Scheme, m *mapper) *live {
+	return &live{rest: server, scheme: scheme, mapper: m, protobuf: config.ContentType == protobufMedia}
+}
+
+// accept returns what to ask for as the answer that is read into obj.
+func (l *live) accept(obj runtime.Object) string {
+	if l.protobuf && hasProtobuf(obj) {
+		return protobufMedia + "," + jsonMedia
+	}
+	return jsonMedia
 }
 
 // place is where a request goes.
@@ -48,8 +58,8 @@ func (l *live) placeOf(ctx context.Context, gvk schema.GroupVersionKind, key Obj
 	return p, nil
 }
 
-// request begins a request. Answers are not retried by the client's library: it would send a create again that a failing
-// server may have applied.
+// request begins a request. Answers are not retried by the client's library: it would send a create again that a
+// failing server may have applied.
 func (l *live) request(verb string, p place) *rest.Request {
 	r := l.rest.Verb(verb).AbsPath(apiPath(p.GroupVersion())).NamespaceIfScoped(p.namespace, p.namespace != "").Resource(p.Resource).MaxRetries(0)
 	if p.name != "" {
@@ -83,9 +93,9 @@ func (l *live) collection(verb string, p place, o ListOptions) *rest.Request {
 // maxThrottled is how often a request is sent again that the server was too busy for.
 const maxThrottled = 10
 
-// answer sends a request and returns the body of a success. A server that says it is too busy (429) is asked again when it
-// said to: nothing was applied. Whatever else fails is for the caller.
-func answer(ctx context.Context, r *rest.Request, params url.Values) ([]byte, error) {
+// answer sends a request and returns the body of a success and its content type. A server that says it is too busy
+// (429) is asked again when it said to: nothing was applied. Whatever else fails is for the caller.
+func answer(ctx context.Context, r *rest.Request, params url.Values) (contentType string, body []byte, err error) {
 	for name, values := range params {
 		for _, value := range values {
 			r.Param(name, value)
@@ -95,61 +105,22 @@ func answer(ctx context.Context, r *rest.Request, params url.Values) ([]byte, er
 		result := r.Do(ctx)
 		err := result.Error()
 		if err == nil {
-			return result.Raw()
+			result.ContentType(&contentType)
+			body, err = result.Raw()
+			return contentType, body, err
 		}
 		wait, tooBusy := apierrors.SuggestsClientDelay(err)
 		if !tooBusy || !apierrors.IsTooManyRequests(err) || attempt == maxThrottled {
-			return nil, err
+			return "", nil, err
 		}
 		pause := time.NewTimer(time.Duration(wait) * time.Second)
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
 			pause.Stop()
-			return nil, err
+			return "", nil, err
 		}
 	}
-}
-
-// encode makes JSON of obj, which says its kind even where the Go value does not.
-func encode(obj runtime.Object, gvk schema.GroupVersionKind) ([]byte, error) {
-	data, err := json.Marshal(obj)
-	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", gvk.Kind, err)
-	}
-	if !obj.GetObjectKind().GroupVersionKind().Empty() || len(data) < 2 || data[0] != '{' {
-		return data, nil
-	}
-	head, err := json.Marshal(metav1.TypeMeta{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind})
-	if err != nil {
-		return nil, err
-	}
-	if string(data) == "{}" {
-		return head, nil
-	}
-	return append(append(head[:len(head)-1], ','), data[1:]...), nil
-}
-
-// decode reads JSON into a new Go value; integers stay integers.
-func decode(data []byte, into any) error {
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, into); err != nil {
-		return fmt.Errorf("decode the server's answer: %w", err)
-	}
-	return nil
-}
-
-// decodeObject reads an object into obj, of which nothing stays.
-func (l *live) decodeObject(data []byte, k kind, obj Object) error {
-	fresh, err := k.make(l.scheme)
-	if err != nil {
-		return err
-	}
-	if err := decode(data, fresh); err != nil {
-		return err
-	}
-	fresh.GetObjectKind().SetGroupVersionKind(k.gvk)
-	set(obj, fresh)
-	return nil
 }
 
 // get reads one object.
@@ -161,15 +132,20 @@ func (l *live) get(ctx context.Context, k kind, key ObjectKey, obj Object) error
 	if key.Name == "" {
 		return errors.New("get: the key has no name")
 	}
-	r := l.request("GET", p)
+	r := l.request("GET", p).SetHeader("Accept", l.accept(obj))
 	if k.form == formMetadata {
 		r.SetHeader("Accept", jsonMedia+";as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
 	}
-	data, err := answer(ctx, r, nil)
+	contentType, data, err := answer(ctx, r, nil)
 	if err != nil {
 		return err
 	}
-	return l.decodeObject(data, k, obj)
+	got, err := k.decode(l.scheme, contentType, data)
+	if err != nil {
+		return err
+	}
+	set(obj, got)
+	return nil
 }
 
 // list reads a list.
@@ -178,34 +154,21 @@ func (l *live) list(ctx context.Context, k kind, list ObjectList, o ListOptions)
 	if err != nil {
 		return err
 	}
-	r := l.collection("GET", p, o)
+	r := l.collection("GET", p, o).SetHeader("Accept", l.accept(list))
 	if k.form == formMetadata {
 		r.SetHeader("Accept", jsonMedia+";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
 	}
-	data, err := answer(ctx, r, nil)
+	contentType, data, err := answer(ctx, r, nil)
 	if err != nil {
 		return err
 	}
-	return decodeList(data, k, list)
-}
-
-// version returns the resource version of the newest list.
-func (l *live) version(ctx context.Context, p place) (string, error) {
-	data, err := answer(ctx, l.collection("GET", p, ListOptions{Limit: 1}), nil)
-	if err != nil {
-		return "", err
-	}
-	var list metav1.PartialObjectMetadataList
-	if err := decode(data, &list); err != nil {
-		return "", err
-	}
-	return list.ResourceVersion, nil
+	return decodeList(contentType, data, k, list)
 }
 
 // decodeList reads a list into list, of which nothing stays.
-func decodeList(data []byte, k kind, list ObjectList) error {
+func decodeList(contentType string, data []byte, k kind, list ObjectList) error {
 	fresh := reflect.New(reflect.TypeOf(list).Elem()).Interface().(ObjectList)
-	if err := decode(data, fresh); err != nil {
+	if err := decodeInto(contentType, data, fresh); err != nil {
 		return err
 	}
 	fresh.GetObjectKind().SetGroupVersionKind(k.gvk.GroupVersion().WithKind(k.gvk.Kind + "List"))

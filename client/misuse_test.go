@@ -78,9 +78,11 @@ func TestMisuse(t *testing.T) {
 		misusetest.Of("DryRun", misusetest.Constructs(func() client.Client { return client.DryRun(nil) }), "client: DryRun: the client is nil"),
 		misusetest.Of("Intercept", misusetest.Constructs(func() client.Client { return client.Intercept(c, nil) }), "client: Intercept: the interceptor is nil"),
 		misusetest.Of("Record", misusetest.Constructs(func() *client.Recording { return client.Record(typed) }), "client: Record: the client is nil"),
-		misusetest.Of("Gated", misusetest.Constructs(func() *client.GatedCache {
-			return client.Gated[*corev1.Pod](client.NewGate(client.GateOptions{}), schema.GroupResource{}, nil)
-		}), "the gate or the informer is nil"),
+		misusetest.Of("Follow", misusetest.Constructs(func() any {
+			client.Follow[*corev1.Pod](c, schema.GroupResource{}, nil)
+			return nil
+		}), "the client or the informer is nil"),
+		misusetest.Of("ObserveWrites", func() error { _, err := client.ObserveWrites(nil); return err }, "the config is nil"),
 	})
 }
 

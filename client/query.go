@@ -57,7 +57,7 @@ func (c *cache) hasField(obj Object, field, value string) bool {
 	return extract != nil && slices.Contains(extract(obj), value)
 }
 
-// read asks the informer's cache, without regard to the books.
+// read asks the informer's cache, without regard to own writes.
 //
 // Errors: [ErrNoIndex].
 func (c *cache) read(q *query) ([]Object, error) {

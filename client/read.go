@@ -40,7 +40,7 @@ func (c *Cluster) Get(ctx context.Context, key ObjectKey, obj Object, opts ...Ge
 	case err != nil:
 		return err
 	case len(found) == 0:
-		return apierrors.NewNotFound(cache.ledger.resource, key.Name)
+		return apierrors.NewNotFound(cache.writes.Name, key.Name)
 	}
 	set(obj, hand(found[0], k, o))
 	return nil

@@ -21,8 +21,8 @@ type Stats struct {
 // Stats is a snapshot of the counters. It takes a lock per resource that was written.
 func (c *Cluster) Stats() Stats {
 	s := Stats{Waits: c.waits.count.Load(), Waited: time.Duration(c.waits.nanoseconds.Load()), Stale: c.waits.stale.Load()}
-	for _, l := range c.books.all() {
-		unseen, unknown := l.sizes()
+	for _, l := range c.record.All() {
+		unseen, unknown := l.Sizes()
 		s.Unseen += unseen
 		s.Unknown += unknown
 	}
@@ -42,19 +42,4 @@ func (w *waits) over(took time.Duration, err error) {
 	if errors.Is(err, ErrStale) {
 		w.stale.Add(1)
 	}
-}
-
-// sizes are the numbers of writes that are not seen, and not known about, by now.
-func (l *ledger) sizes() (unseen, unknown int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	defer l.countLocked()
-	l.pruneLocked()
-	l.forgetOldLocked()
-	for w := range l.unsettled {
-		if w.settled(l.caches) {
-			delete(l.unsettled, w)
-		}
-	}
-	return len(l.entries), len(l.unsettled)
 }

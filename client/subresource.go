@@ -36,11 +36,12 @@ func (s *subresource) Get(ctx context.Context, obj, sub Object) error {
 	if err != nil {
 		return err
 	}
-	data, err := answer(ctx, s.cluster.live.request("GET", p), nil)
+	request := s.cluster.live.request("GET", p).SetHeader("Accept", s.cluster.live.accept(sub))
+	contentType, data, err := answer(ctx, request, nil)
 	if err != nil {
 		return err
 	}
-	return s.cluster.live.receive(data, sub)
+	return (&reply{scheme: s.cluster.o.Scheme, obj: sub}).give(contentType, data)
 }
 
 // Create implements [SubResourceClient].

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/url"
 	"reflect"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/internal/misuse"
+	"github.com/flyball-dev/flyball/internal/ownwrites"
 )
 
 // Create implements [Writer].
@@ -76,7 +76,7 @@ func (ord order) check(k kind) error {
 // errNoName: the address of an object without a name is that of the collection, which a DELETE empties.
 var errNoName = errors.New("the object has no name")
 
-// put sends an order and keeps the books.
+// put sends an order.
 func (c *Cluster) put(ctx context.Context, ord order, o WriteOptions) error {
 	k, err := kindOf(c.o.Scheme, ord.obj)
 	if err != nil {
@@ -89,53 +89,39 @@ func (c *Cluster) put(ctx context.Context, ord order, o WriteOptions) error {
 	if err != nil {
 		return err
 	}
-	w := newWrite(ctx, p, k.gvk, ownerOf(ctx, ord.obj))
 	if ord.verb == "POST" && ord.subresource == "" {
 		p.name = "" // The body has it.
 	}
-	body, media, err := ord.body(c.o.Scheme, k)
+	body, media, err := ord.body(c.live, k)
 	if err != nil {
-		return fmt.Errorf("write %s %s: %w", k.gvk.Kind, w.key, err)
-	}
-	if ord.sent != nil && ord.subresource == "" {
-		w.sent = ord.sent.DeepCopyObject().(Object) // The caller's changes while nobody knows the outcome.
+		return fmt.Errorf("write %s %s: %w", k.gvk.Kind, ObjectKeyFromObject(ord.obj), err)
 	}
 	if o.FieldManager == "" {
 		o.FieldManager = c.o.FieldManager
 	}
-	if o.DryRun {
-		w = nil
+	got := &reply{scheme: c.o.Scheme, obj: ord.answerTo}
+	request := c.live.request(ord.verb, p).SetHeader("Content-Type", media).SetHeader("Accept", c.live.accept(ord.answerTo)).Body(body)
+	contentType, data, err := c.send(ctx, request, o.params(), &ownwrites.Intent{
+		Name: ord.obj.GetName(), Owner: ownwrites.OwnerOf(ctx, ord.obj), Decode: got.read,
+	})
+	if err != nil {
+		return err
 	}
-	request := c.live.request(ord.verb, p).SetHeader("Content-Type", media).Body(body)
-	return c.send(ctx, request, o.params(), w, func(data []byte) error { return c.live.receive(data, ord.answerTo) })
+	return got.give(contentType, data)
 }
 
 // body encodes what is sent, and says how.
-func (ord order) body(scheme *runtime.Scheme, k kind) (body []byte, media string, err error) {
+func (ord order) body(l *live, k kind) (body []byte, media string, err error) {
 	if ord.patch != nil {
 		body, err = ord.patch.Data(ord.answerTo)
 		return body, string(ord.patch.Type()), err
 	}
 	if ord.sent != ord.obj { // A subresource's own object.
-		if k, err = kindOf(scheme, ord.sent); err != nil {
+		if k, err = kindOf(l.scheme, ord.sent); err != nil {
 			return nil, "", err
 		}
 	}
-	body, err = encode(ord.sent, k.gvk)
-	return body, jsonMedia, err
-}
-
-// receive decodes an answer into obj, unless that is of another kind.
-func (l *live) receive(data []byte, obj Object) error {
-	var answered metav1.TypeMeta
-	if err := decode(data, &answered); err != nil {
-		return err
-	}
-	k, err := kindOf(l.scheme, obj)
-	if err != nil || answered.Kind != k.gvk.Kind {
-		return err // As a subresource that answers with a Status.
-	}
-	return l.decodeObject(data, k, obj)
+	return encode(ord.sent, k.gvk, l.protobuf)
 }
 
 // Apply implements [Writer].
@@ -169,22 +155,20 @@ func (c *Cluster) apply(ctx context.Context, obj runtime.ApplyConfiguration, sub
 	if err != nil {
 		return err
 	}
-	var w *write
-	if !o.DryRun {
-		w = newWrite(ctx, p, head.GroupVersionKind(), ownerOf(ctx, &head))
-	}
 	request := c.live.request("PATCH", p).SetHeader("Content-Type", string(types.ApplyPatchType)).Body(body)
-	return c.send(ctx, request, o.params(), w, func(data []byte) error {
-		if u, is := obj.(json.Unmarshaler); is { // Unstructured: the caller's own object is changed.
-			return decode(data, u)
-		}
-		fresh := reflect.New(reflect.TypeOf(obj).Elem())
-		if err := decode(data, fresh.Interface()); err != nil {
-			return err
-		}
-		reflect.ValueOf(obj).Elem().Set(fresh.Elem())
-		return nil
-	})
+	_, data, err := c.send(ctx, request, o.params(), &ownwrites.Intent{Owner: ownwrites.OwnerOf(ctx, &head)})
+	if err != nil {
+		return err
+	}
+	if u, is := obj.(json.Unmarshaler); is { // Unstructured: the caller's own object is changed.
+		return decode(data, u)
+	}
+	fresh := reflect.New(reflect.TypeOf(obj).Elem())
+	if err := decode(data, fresh.Interface()); err != nil {
+		return err
+	}
+	reflect.ValueOf(obj).Elem().Set(fresh.Elem())
+	return nil
 }
 
 // Delete implements [Writer].
@@ -208,27 +192,16 @@ func (c *Cluster) Delete(ctx context.Context, obj Object, opts ...DeleteOption) 
 	if err != nil {
 		return err
 	}
-	var w *write
-	if !o.DryRun {
-		w = newWrite(ctx, p, k.gvk, ownerOf(ctx, obj))
-		w.deletes = true
-		w.known = c.seen(w, obj)
+	intent := &ownwrites.Intent{
+		Owner:   ownwrites.OwnerOf(ctx, obj),
+		Deleted: ownwrites.Identity{UID: obj.GetUID(), Version: obj.GetResourceVersion()},
+	}
+	if o.Preconditions != nil && o.Preconditions.UID != nil {
+		intent.Precondition = *o.Preconditions.UID
 	}
 	request := c.live.request("DELETE", p).SetHeader("Content-Type", jsonMedia).Body(body)
-	return c.send(ctx, request, o.params(), w, func([]byte) error { return nil })
-}
-
-// seen collects the states in which this process has seen the object that w is about to delete.
-func (c *Cluster) seen(w *write, obj Object) []identity {
-	known := []identity{{obj.GetUID(), obj.GetResourceVersion()}}
-	l := c.books.of(w.place.GroupResource())
-	if e := l.entryOf(w.key); e != nil {
-		known = append(known, identity{e.uid, e.version})
-	}
-	if held := l.held(w.key); held != nil {
-		known = append(known, identity{held.GetUID(), held.GetResourceVersion()})
-	}
-	return known
+	_, _, err = c.send(ctx, request, o.params(), intent)
+	return err
 }
 
 // DeleteAllOf implements [Writer].
@@ -250,62 +223,18 @@ func (c *Cluster) DeleteAllOf(ctx context.Context, obj Object, opts ...DeleteAll
 	if err != nil {
 		return err
 	}
-	var w *write
-	if !o.DryRun {
-		w = newWrite(ctx, p, k.gvk, ownerOf(ctx, nil))
-		w.deletes, w.all = true, true
-	}
 	request := c.live.collection("DELETE", p, o.ListOptions).SetHeader("Content-Type", jsonMedia).Body(body)
-	return c.send(ctx, request, o.params(), w, func([]byte) error { return nil })
+	_, _, err = c.send(ctx, request, o.params(), &ownwrites.Intent{Owner: OwnerFrom(ctx)})
+	return err
 }
 
-// errPanicked is why nobody knows what came of a write whose goroutine panicked.
-var errPanicked = errors.New("the writer panicked")
-
-// send sends a write: w is in the books before, and its effect after. w is nil for a dry run.
-func (c *Cluster) send(ctx context.Context, r *rest.Request, params url.Values, w *write, receive func([]byte) error) (err error) {
+// send sends a write. The record of own writes sees it in the transport; intent is what the request does not say.
+func (c *Cluster) send(ctx context.Context, r *rest.Request, params url.Values, intent *ownwrites.Intent) (string, []byte, error) {
 	if err := r.Error(); err != nil {
-		return err
+		return "", nil, err
 	}
 	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
+		return "", nil, context.Cause(ctx)
 	}
-	if w == nil {
-		data, err := answer(ctx, r, params)
-		if err != nil {
-			return err
-		}
-		return receive(data)
-	}
-	l := c.books.of(w.place.GroupResource())
-	l.open(w)
-	why := errPanicked
-	defer func() {
-		if why != nil {
-			w.blur(why, time.Now().Add(c.o.RequestTimeout))
-		}
-	}()
-	data, err := answer(ctx, r, params)
-	if err != nil {
-		if why = err; !mayHaveTakenEffect(err) {
-			why = nil
-			l.close(w, nil)
-		}
-		return err
-	}
-	why = nil
-	if e, told := w.effect(data); told {
-		l.close(w, e)
-	} else {
-		w.blur(nil, time.Now())
-	}
-	return receive(data)
-}
-
-// isGone says whether an object that the server answered with is not there any more. One without a grace period is: a Namespace
-// stays until its spec.finalizers are gone.
-//
-// Source: ShouldDeleteDuringUpdate in k8s.io/apiserver v0.37.2 pkg/registry/generic/registry/store.go.
-func isGone(m *metav1.ObjectMeta) bool {
-	return m.DeletionTimestamp != nil && len(m.Finalizers) == 0 && m.DeletionGracePeriodSeconds != nil && *m.DeletionGracePeriodSeconds == 0
+	return answer(ownwrites.WithIntent(ctx, intent), r, params)
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/controllers/deployment"
 	"github.com/flyball-dev/flyball/controllers/endpoints"
 	"github.com/flyball-dev/flyball/controllers/endpointslice"
@@ -19,12 +20,12 @@ import (
 	"github.com/flyball-dev/flyball/manager"
 )
 
-// clientOf gives a controller a client of its own, as kube-controller-manager does: the manager's limits on requests then hold for each
+// clientOf gives a controller a client of its own, which shares the caches and the record of own writes with the manager's, as kube-controller-manager does: the manager's limits on requests then hold for each
 // of them, and one that has much to do does not keep the others waiting.
 //
 // Source: kube-controller-manager v1.37.1 cmd/kube-controller-manager/app/controllermanager.go, ControllerContext.NewClient
-func clientOf(m *manager.Manager, name string) (kubernetes.Interface, error) {
-	return kubernetes.NewForConfig(configOf(m, name))
+func clientOf(m *manager.Manager, name string) (*client.Cluster, error) {
+	return m.GetClient().Through(configOf(m, name))
 }
 
 // configOf is the manager's, with the controller's name in the user agent.
@@ -41,12 +42,12 @@ func newDeployment(m *manager.Manager, o Options) (manager.Runnable, error) {
 	deployments, err1 := informer.For[*appsv1.Deployment](m.Informers())
 	sets, err2 := informer.For[*appsv1.ReplicaSet](m.Informers())
 	pods, err3 := informer.For[*corev1.Pod](m.Informers())
-	client, err4 := clientOf(m, deployment.Name)
+	writer, err4 := clientOf(m, deployment.Name)
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return nil, err
 	}
 	return deployment.New(deployment.Config{
-		Client: client, Deployments: deployments, ReplicaSets: sets, Pods: pods, Recorder: m.GetEventRecorderFor(deployment.Name),
+		Client: writer, Deployments: deployments, ReplicaSets: sets, Pods: pods, Recorder: m.GetEventRecorderFor(deployment.Name),
 	}, o.Deployment)
 }
 
@@ -56,12 +57,12 @@ func newReplicaSet(m *manager.Manager, o Options) (manager.Runnable, error) {
 	}
 	sets, err1 := informer.For[*appsv1.ReplicaSet](m.Informers())
 	pods, err2 := informer.For[*corev1.Pod](m.Informers())
-	client, err3 := clientOf(m, replicaset.Name)
+	writer, err3 := clientOf(m, replicaset.Name)
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, err
 	}
 	return replicaset.New(replicaset.Config{
-		Client: client, ReplicaSets: sets, Pods: pods, Recorder: m.GetEventRecorderFor(replicaset.Name),
+		Client: writer, ReplicaSets: sets, Pods: pods, Recorder: m.GetEventRecorderFor(replicaset.Name),
 	}, o.ReplicaSet)
 }
 
@@ -73,12 +74,12 @@ func newEndpoints(m *manager.Manager, o Options) (manager.Runnable, error) {
 	pods, err2 := informer.For[*corev1.Pod](m.Informers())
 	//lint:ignore SA1019 Deprecated they are, and read by whoever does not know EndpointSlices.
 	written, err3 := informer.For[*corev1.Endpoints](m.Informers())
-	client, err4 := clientOf(m, endpoints.Name)
+	writer, err4 := clientOf(m, endpoints.Name)
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return nil, err
 	}
 	return endpoints.New(endpoints.Config{
-		Client: client, Services: services, Pods: pods, Endpoints: written, Recorder: m.GetEventRecorderFor(endpoints.Component),
+		Client: writer, Services: services, Pods: pods, Endpoints: written, Recorder: m.GetEventRecorderFor(endpoints.Component),
 	}, o.Endpoints)
 }
 
@@ -90,12 +91,12 @@ func newEndpointSlice(m *manager.Manager, o Options) (manager.Runnable, error) {
 	pods, err2 := informer.For[*corev1.Pod](m.Informers())
 	nodes, err3 := informer.For[*corev1.Node](m.Informers())
 	slices, err4 := informer.For[*discoveryv1.EndpointSlice](m.Informers())
-	client, err5 := clientOf(m, endpointslice.Name)
+	writer, err5 := clientOf(m, endpointslice.Name)
 	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return nil, err
 	}
 	return endpointslice.New(endpointslice.Config{
-		Client: client, Services: services, Pods: pods, Nodes: nodes, EndpointSlices: slices,
+		Client: writer, Services: services, Pods: pods, Nodes: nodes, EndpointSlices: slices,
 		Recorder: m.GetEventRecorderFor(endpointslice.Component),
 	}, o.EndpointSlice)
 }
@@ -110,12 +111,12 @@ func newGarbageCollector(m *manager.Manager, o Options) (manager.Runnable, error
 	}
 	config := configOf(m, garbagecollector.Name)
 	config.QPS *= 2
-	client, err1 := kubernetes.NewForConfig(config)
+	clientset, err1 := kubernetes.NewForConfig(config)
 	objects, err2 := metadata.NewForConfig(config)
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
 	return garbagecollector.New(garbagecollector.Config{
-		Client: client, Metadata: objects, Informers: m.Informers(), Recorder: m.GetEventRecorderFor(garbagecollector.Component),
+		Client: clientset, Metadata: objects, Informers: m.Informers(), Recorder: m.GetEventRecorderFor(garbagecollector.Component),
 	}, o.GarbageCollector)
 }

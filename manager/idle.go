@@ -78,11 +78,11 @@ func (o IdleOptions) withDefaults() IdleOptions {
 // to rest.
 func (m *Manager) RunUntilIdle(ctx context.Context, o IdleOptions) (Summary, error) {
 	o = o.withDefaults()
-	m.books.Add(m.writes)
-	defer m.books.Remove(m.writes)
+	m.awaited.Add(m.record)
+	defer m.awaited.Remove(m.record)
 	started := time.Now()
 	// running ends once the summary is made.
-	running, stop := context.WithCancelCause(ownwrites.With(context.WithoutCancel(ctx), &m.books))
+	running, stop := context.WithCancelCause(ownwrites.With(context.WithoutCancel(ctx), &m.awaited))
 	defer stop(nil)
 	ended := make(chan error, 1) // sent once, by the goroutine below
 	go func() { ended <- m.Run(running) }()
@@ -186,7 +186,7 @@ func (m *Manager) rest(ctx context.Context, o IdleOptions) (found resting, next 
 		return busy, idleTick
 	}
 	before := m.activity()
-	behind := m.books.Behind(ctx)
+	behind := m.awaited.Behind(ctx)
 	settled, next := m.settled(ctx, o)
 	switch {
 	case !settled:
@@ -201,7 +201,7 @@ func (m *Manager) rest(ctx context.Context, o IdleOptions) (found resting, next 
 
 // noteUnseen stops waiting for the writes that the caches may never show.
 func (m *Manager) noteUnseen(ctx context.Context) {
-	for _, w := range m.books.GiveUp() {
+	for _, w := range m.awaited.GiveUp() {
 		klog.FromContext(ctx).V(2).Info("A write does not show in any cache", "resource", w.Resource, "object", klog.KRef(w.Namespace, w.Name))
 	}
 }
@@ -212,7 +212,7 @@ type activity struct {
 }
 
 func (m *Manager) activity() activity {
-	a := activity{writes: m.books.Count()}
+	a := activity{writes: m.awaited.Count()}
 	for _, s := range m.informers.Stats() {
 		a.events += uint64(s.Events + s.Batches + s.Lists)
 		for _, h := range s.Handlers {
@@ -229,7 +229,7 @@ func (m *Manager) activity() activity {
 
 // quiet is the cheap part of the check: it returns false while anything obviously goes on.
 func (m *Manager) quiet() bool {
-	if now, _ := m.state.get(); now != running || m.books.Moving() {
+	if now, _ := m.state.get(); now != running || m.awaited.Moving() {
 		return false
 	}
 	for _, loop := range m.loops() {

@@ -127,10 +127,10 @@ type Manager struct {
 	election  *election // nil without leader election
 	runnables *group
 	state     state
-	// writes records the writes of this manager's clients; books holds the records that RunUntilIdle waits for.
-	writes *ownwrites.Log
-	books  ownwrites.Books
-	http   *serving.Server
+	// record has what this manager's clients write, and awaited the records that RunUntilIdle waits for.
+	record  *ownwrites.Record
+	awaited ownwrites.Set
+	http    *serving.Server
 }
 
 // New returns a manager for the cluster that config names. It starts no goroutine and sends no request.
@@ -159,10 +159,10 @@ func New(config *rest.Config, o Options) (*Manager, error) {
 	}
 	m := &Manager{options: o, config: clientConfig(config), runnables: &group{}}
 	var err error
-	if m.writes, err = ownwrites.New(m.config); err != nil {
+	if m.record, err = ownwrites.New(m.config); err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
-	m.config.Wrap(m.writes.Wrap)
+	m.config.Wrap(m.record.Wrap)
 	oneClient := func(c *rest.Config) *rest.Config { return c }
 	if o.Metrics != nil {
 		oneClient = func(c *rest.Config) *rest.Config { return measureThrottling(c, o.Metrics.Throttled) }
@@ -173,7 +173,6 @@ func New(config *rest.Config, o Options) (*Manager, error) {
 	if m.informers, err = informer.NewFactory(config, o.Informers); err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
-	m.writes.Connect(ownwrites.Peer{Caches: m.informers, Client: func() (rest.Interface, error) { return m.client.CoreV1().RESTClient(), nil }})
 	if m.cluster, err = newCluster(oneClient(m.config), m.informers, o); err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
 	}

@@ -219,17 +219,16 @@ func (s *clusterName) live(life, work context.Context, a *Announcement, tenure T
 	s.move(life, Joining, "being reached")
 	defer s.gone(life)
 	mem := newMember(s.name, s.name+"#"+strconv.FormatUint(s.fleet.incarnations.Add(1), 10), tenure)
-	books := ownwrites.From(life)
-	target, err := s.prepare(mem, a, books != nil)
+	target, err := s.prepare(mem, a)
 	if err != nil {
 		s.failed(life, fmt.Errorf("its config cannot be used: %w", err))
 		<-life.Done()
 		return nil
 	}
 	defer target.close()
-	if books != nil {
-		books.Add(mem.writes)
-		defer books.Remove(mem.writes)
+	if awaited := ownwrites.From(life); awaited != nil {
+		awaited.Add(mem.record)
+		defer awaited.Remove(mem.record)
 	}
 	caches := startCaches(life, mem.cluster)
 	s.fleet.admit(s, mem)
@@ -272,8 +271,8 @@ func (s *clusterName) work(life context.Context, mem *member) {
 }
 
 // prepare makes the member's clients.
-func (s *clusterName) prepare(mem *member, a *Announcement, noting bool) (*server, error) {
-	if err := s.fleet.connect(mem, a, noting); err != nil {
+func (s *clusterName) prepare(mem *member, a *Announcement) (*server, error) {
+	if err := s.fleet.connect(mem, a); err != nil {
 		return nil, err
 	}
 	return newServer(mem.cluster.config)

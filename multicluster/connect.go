@@ -21,16 +21,13 @@ import (
 	"github.com/flyball-dev/flyball/manager/leader"
 )
 
-// connect makes the clients of a member. Nothing is asked of the server. With noting, its writes are noted.
-func (m *Manager) connect(mem *member, a *Announcement, noting bool) error {
+// connect makes the clients of a member. Nothing is asked of the server.
+func (m *Manager) connect(mem *member, a *Announcement) (err error) {
 	config := m.configOf(mem, a.Config)
-	if noting {
-		var err error
-		if mem.writes, err = ownwrites.New(config); err != nil {
-			return err
-		}
-		config.Wrap(mem.writes.Wrap)
+	if mem.record, err = ownwrites.New(config); err != nil {
+		return err
 	}
+	config.Wrap(mem.record.Wrap)
 	f := m.options.Informers
 	f.Scheme, f.Mapper = m.scheme, m.options.Mapper
 	if a.Namespace != "" {
@@ -48,24 +45,8 @@ func (m *Manager) connect(mem *member, a *Announcement, noting bool) error {
 	cluster.info.Store(&ClusterInfo{Name: a.Name, Identity: a.Identity, Labels: a.Labels})
 	cluster.clientset = sync.OnceValues(func() (kubernetes.Interface, error) { return kubernetes.NewForConfig(protobuf(config)) })
 	mem.cluster = cluster
-	if noting {
-		mem.writes.Connect(m.peer(mem))
-	}
+	mem.record.Bound(askTimeout, func() bool { return mem.away(m.options.JoinTimeout) })
 	return nil
-}
-
-// peer is how RunUntilIdle finds out what became of writes to a cluster.
-func (m *Manager) peer(mem *member) ownwrites.Peer {
-	return ownwrites.Peer{
-		Caches: mem.cluster.informers, Timeout: askTimeout, Away: func() bool { return mem.away(m.options.JoinTimeout) },
-		Client: func() (rest.Interface, error) {
-			c, err := mem.cluster.clientset()
-			if err != nil {
-				return nil, err
-			}
-			return c.CoreV1().RESTClient(), nil
-		},
-	}
 }
 
 // askTimeout is how long RunUntilIdle waits for one cluster to tell of a write.

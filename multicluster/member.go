@@ -23,7 +23,7 @@ type member struct {
 	// cluster is what users see of it. Set before anybody else knows the member.
 	cluster *Cluster
 	// writes are those to the cluster, for who runs the process until it is idle; nil when nobody does.
-	writes *ownwrites.Log
+	record *ownwrites.Record
 
 	// tombstone stands for it in requests that are reported after it has departed, and holds nothing. Nil for a tombstone.
 	tombstone *member

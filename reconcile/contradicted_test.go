@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/ownwrites"
 	"github.com/flyball-dev/flyball/reconcile/internal/contradiction"
 )
 
@@ -29,7 +30,7 @@ func TestContradictedKeysAreHeldBack(t *testing.T) {
 					if mended.Load() || answer == errIdle && n%2 == 0 {
 						return Result{}, nil
 					}
-					Contradicted(ctx, &informer.ContradictionError{Resource: "deployments.apps", Key: "default/web", Since: time.Now()})
+					ownwrites.Contradicted(ctx, &informer.ContradictionError{Resource: "deployments.apps", Key: "default/web", Since: time.Now()})
 					return Result{}, answer
 				}), Options[string]{})
 				for range 1200 { // a minute

@@ -32,7 +32,7 @@
 // # Health
 //
 // [Controller.Health] names sources that are not synced, reconciles that hang, and keys that have failed for long. It also reports
-// that nothing but panics comes back, and that the server does not have what a cache holds: see [Contradicted].
+// that nothing but panics comes back, and that the server does not have what a cache holds.
 //
 // # Concurrency
 //

@@ -12,6 +12,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/ownwrites"
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
@@ -22,7 +23,7 @@ type run[K comparable] struct {
 	entry           *entry[K]
 	item            workqueue.Item[K]
 	number          uint64
-	// contradicted has what [Contradicted] was last told.
+	// contradicted is the last answer to a request of the reconcile that contradicts a cache.
 	contradicted atomic.Pointer[informer.ContradictionError]
 	// logger is made when it is asked for first: most reconciles of a controller at rest log nothing.
 	once   sync.Once
@@ -36,7 +37,6 @@ type runKey struct{}
 type reconciling interface {
 	causes() []workqueue.Cause
 	name() string
-	contradict(why *informer.ContradictionError)
 }
 
 // Value implements context.Context.
@@ -44,6 +44,8 @@ func (r *run[K]) Value(key any) any {
 	switch key {
 	case runKey{}:
 		return r
+	case ownwrites.ContradictionKey{}:
+		return r.contradicted.Store
 	case loggerKey:
 		r.once.Do(func() {
 			r.logger = r.Context.Value(loggerKey)
@@ -61,8 +63,6 @@ func (r *run[K]) id() string { return r.controller.name + "-" + strconv.FormatUi
 func (r *run[K]) causes() []workqueue.Cause { return r.item.Causes }
 
 func (r *run[K]) name() string { return fmt.Sprintf("%s %v", r.controller.name, r.item.Key) }
-
-func (r *run[K]) contradict(why *informer.ContradictionError) { r.contradicted.Store(why) }
 
 // loggerKey is the key under which contexts have their logger. It is not exported where it is declared, so it is found by asking.
 var loggerKey = func() (key any) {
@@ -102,14 +102,6 @@ func current(ctx context.Context) string {
 		return r.name()
 	}
 	return ""
-}
-
-// Contradicted notes that a write of the reconcile that ctx belongs to was refused because the server does not have an object that a
-// cache holds. The clients of a manager call it. Outside a reconcile it does nothing.
-func Contradicted(ctx context.Context, why *informer.ContradictionError) {
-	if r, ok := ctx.Value(runKey{}).(reconciling); ok {
-		r.contradict(why)
-	}
 }
 
 // waker runs a key again that acted on an own write which a cache never showed. Others changed or deleted the object

@@ -8,21 +8,19 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
 )
 
 // applier sends the steps of one sync. It is made for that sync and thrown away.
 type applier struct {
-	client   kubernetes.Interface
+	client   client.Client
 	recorder events.Recorder
 	// cached looks up a ReplicaSet that a create found in its way.
 	cached func(namespace, name string) (*appsv1.ReplicaSet, bool)
-	// wrote is told of every object that a write returned.
-	wrote func(metav1.Object)
 
 	observed Observed
 	// latest holds, by name, what the server returned for the ReplicaSets written in this sync.
@@ -90,7 +88,8 @@ var errReplan = errors.New("the new replica set exists already")
 //
 // Errors: errReplan, with observed holding the ReplicaSet that was missing.
 func (a *applier) create(ctx context.Context, s CreateReplicaSet) error {
-	created, err := a.client.AppsV1().ReplicaSets(s.ReplicaSet.Namespace).Create(ctx, s.ReplicaSet, metav1.CreateOptions{})
+	created := s.ReplicaSet.DeepCopy()
+	err := a.client.Create(ctx, created)
 	switch {
 	case err == nil:
 		a.took(created)
@@ -131,8 +130,8 @@ func (a *applier) edit(ctx context.Context, s EditReplicaSet) error {
 	if written, ok := a.latest[current.Name]; ok {
 		current = written
 	}
-	written, err := a.client.AppsV1().ReplicaSets(current.Namespace).Update(ctx, s.result(current), metav1.UpdateOptions{})
-	if err != nil {
+	written := s.result(current)
+	if err := a.client.Update(ctx, written); err != nil {
 		err = fmt.Errorf("update replica set %s: %w", klog.KObj(current), err)
 		if s.StatusAnyway {
 			a.deferred = err
@@ -149,8 +148,8 @@ func (a *applier) edit(ctx context.Context, s EditReplicaSet) error {
 //
 // Differs: kube-controller-manager deletes by name alone, and so also a ReplicaSet that was scaled up in the meantime.
 func (a *applier) delete(ctx context.Context, rs *appsv1.ReplicaSet) error {
-	unchanged := metav1.Preconditions{UID: ptr.To(rs.UID), ResourceVersion: ptr.To(rs.ResourceVersion)}
-	err := a.client.AppsV1().ReplicaSets(rs.Namespace).Delete(ctx, rs.Name, metav1.DeleteOptions{Preconditions: &unchanged})
+	unchanged := client.Preconditions{UID: ptr.To(rs.UID), ResourceVersion: ptr.To(rs.ResourceVersion)}
+	err := a.client.Delete(ctx, rs, unchanged)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete replica set %s: %w", klog.KObj(rs), err)
 	}
@@ -166,11 +165,10 @@ func (a *applier) updateStatus(ctx context.Context, s UpdateStatus) error {
 		}
 		d.Annotations[RevisionAnnotation] = s.Revision
 	}
-	written, err := a.client.AppsV1().Deployments(d.Namespace).UpdateStatus(ctx, d, metav1.UpdateOptions{})
-	if err != nil {
+	if err := a.client.Status().Update(ctx, d); err != nil {
 		return fmt.Errorf("update status of deployment %s: %w", klog.KObj(d), err)
 	}
-	a.tookDeployment(written)
+	a.tookDeployment(d)
 	return nil
 }
 
@@ -180,11 +178,10 @@ func (a *applier) rollBack(ctx context.Context, s RollBack) error {
 	if s.Template != nil {
 		d.Spec.Template = *s.Template
 	}
-	written, err := a.client.AppsV1().Deployments(d.Namespace).Update(ctx, d, metav1.UpdateOptions{})
-	if err != nil {
+	if err := a.client.Update(ctx, d); err != nil {
 		return fmt.Errorf("roll back deployment %s: %w", klog.KObj(d), err)
 	}
-	a.tookDeployment(written)
+	a.tookDeployment(d)
 	a.record(s.Event)
 	return nil
 }
@@ -194,7 +191,6 @@ func (a *applier) took(rs *appsv1.ReplicaSet) {
 		a.latest = map[string]*appsv1.ReplicaSet{}
 	}
 	a.latest[rs.Name] = rs
-	a.wrote(rs)
 }
 
 // tookDeployment notes that the Deployment was written. A write that changed nothing brings about no event, and so no
@@ -202,6 +198,5 @@ func (a *applier) took(rs *appsv1.ReplicaSet) {
 func (a *applier) tookDeployment(d *appsv1.Deployment) {
 	if d.ResourceVersion != a.observed.Deployment.ResourceVersion {
 		a.deploymentWritten = true
-		a.wrote(d)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/utils/ptr"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/controllers/deployment"
 	"github.com/flyball-dev/flyball/controllers/replicaset"
@@ -90,13 +91,15 @@ func (c *cluster) start() {
 
 // underTest is the Deployment controller with all it needs.
 func (c *cluster) underTest(config *rest.Config) []part {
-	client, err := kubernetes.NewForConfig(config)
-	c.must(err)
 	factory, err := informer.NewFactory(config, informer.FactoryOptions{})
 	c.must(err)
-	broadcaster := events.New(client.CoreV1(), events.Options{})
+	writer, err := client.New(config, client.Options{Informers: factory})
+	c.must(err)
+	clientset, err := kubernetes.NewForConfig(config)
+	c.must(err)
+	broadcaster := events.New(clientset.CoreV1(), events.Options{})
 	controller, err := deployment.New(deployment.Config{
-		Client:      client,
+		Client:      writer,
 		Deployments: informerFor[*appsv1.Deployment](c, factory),
 		ReplicaSets: informerFor[*appsv1.ReplicaSet](c, factory),
 		Pods:        informerFor[*corev1.Pod](c, factory),
@@ -110,9 +113,11 @@ func (c *cluster) underTest(config *rest.Config) []part {
 func (c *cluster) others() []part {
 	factory, err := informer.NewFactory(c.server.RESTConfig(), informer.FactoryOptions{})
 	c.must(err)
+	writer, err := client.New(c.server.RESTConfig(), client.Options{Informers: factory})
+	c.must(err)
 	broadcaster := events.New(c.client.CoreV1(), events.Options{})
 	controller, err := replicaset.New(replicaset.Config{
-		Client:      c.client,
+		Client:      writer,
 		ReplicaSets: informerFor[*appsv1.ReplicaSet](c, factory),
 		Pods:        informerFor[*corev1.Pod](c, factory),
 		Recorder:    broadcaster.Recorder("replicaset-controller"),

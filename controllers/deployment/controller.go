@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
@@ -27,7 +26,7 @@ const Name = "deployment-controller"
 
 // Config is what the controller needs. All fields are required.
 type Config struct {
-	Client      kubernetes.Interface
+	Client      *client.Cluster
 	Deployments informer.Informer[*appsv1.Deployment]
 	ReplicaSets informer.Informer[*appsv1.ReplicaSet]
 	Pods        informer.Informer[*corev1.Pod]
@@ -88,20 +87,12 @@ func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) 
 }
 
 // reconciler brings one Deployment at a time one step closer to what it asks for.
-type reconciler struct {
-	Config
-	gate *client.Gate
-	// writtenSelf and writtenSets are what was written of Deployments and of ReplicaSets.
-	writtenSelf, writtenSets *client.GatedCache
-}
+type reconciler struct{ Config }
 
 func newReconciler(c Config) *reconciler {
-	gate := client.NewGate(client.GateOptions{})
-	return &reconciler{
-		Config: c, gate: gate,
-		writtenSelf: client.Gated(gate, appsv1.Resource("deployments"), c.Deployments),
-		writtenSets: client.Gated(gate, appsv1.Resource("replicasets"), c.ReplicaSets),
-	}
+	client.Follow(c.Client, appsv1.Resource("deployments"), c.Deployments)
+	client.Follow(c.Client, appsv1.Resource("replicasets"), c.ReplicaSets)
+	return &reconciler{c}
 }
 
 // ready puts a sync off that does not see what the last one wrote: it would write against outdated versions, and fail with a
@@ -109,21 +100,12 @@ func newReconciler(c Config) *reconciler {
 //
 // Differs: kube-controller-manager's Deployment controller runs into the conflict and retries. The objects go through
 // the same states.
-func (r *reconciler) ready(ctx context.Context, key reconcile.Request) error {
+func (r *reconciler) ready(_ context.Context, key reconcile.Request) error {
 	d, ok := r.Deployments.Get(key.Namespace, key.Name)
 	if !ok {
 		return nil
 	}
-	return r.gate.Ready(ctx, d)
-}
-
-// wrote notes that obj, d itself or a ReplicaSet of it, has the version it has by our doing.
-func (r *reconciler) wrote(ctx context.Context, d *appsv1.Deployment, obj metav1.Object) {
-	if obj.GetUID() == d.UID {
-		r.writtenSelf.Wrote(ctx, d, obj)
-	} else {
-		r.writtenSets.Wrote(ctx, d, obj)
-	}
+	return r.Client.Seen(d.UID)
 }
 
 // Reconcile observes the Deployment named by key, plans and applies.
@@ -133,9 +115,9 @@ func (r *reconciler) wrote(ctx context.Context, d *appsv1.Deployment, obj metav1
 func (r *reconciler) Reconcile(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
 	d, ok := r.Deployments.Get(key.Namespace, key.Name)
 	if !ok {
-		r.gate.Forget(key.NamespacedName)
 		return reconcile.Result{}, nil
 	}
+	ctx = client.WithOwner(ctx, d.UID) // It does not wait for what was written for another of its name.
 	o, err := r.observe(ctx, d)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -151,7 +133,6 @@ func (r *reconciler) Reconcile(ctx context.Context, key reconcile.Request) (reco
 func (r *reconciler) carryOut(ctx context.Context, o Observed) (time.Duration, error) {
 	a := &applier{
 		client: r.Client, recorder: r.Recorder, cached: r.ReplicaSets.Get, observed: o,
-		wrote: func(obj metav1.Object) { r.wrote(ctx, o.Deployment, obj) },
 	}
 	for {
 		plan, err := NewPlan(a.observed)
@@ -208,13 +189,14 @@ func (r *reconciler) claim(ctx context.Context, d *appsv1.Deployment) ([]*appsv1
 	claimer := claim.Claimer[*appsv1.ReplicaSet]{
 		Owner: d, Kind: kind, Selector: selector,
 		CanAdopt: claim.LiveCheck(d, func(ctx context.Context) (metav1.Object, error) {
-			return r.Client.AppsV1().Deployments(d.Namespace).Get(ctx, d.Name, metav1.GetOptions{})
+			live := &appsv1.Deployment{}
+			return live, r.Client.Get(ctx, client.ObjectKeyFromObject(d), live, client.Live)
 		}),
 		Patch: func(ctx context.Context, rs *appsv1.ReplicaSet, patch []byte) error {
-			got, err := r.Client.AppsV1().ReplicaSets(rs.Namespace).Patch(ctx, rs.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+			got := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: rs.Namespace, Name: rs.Name}}
+			err := r.Client.Patch(ctx, got, client.RawPatch(types.StrategicMergePatchType, patch))
 			if err == nil {
 				patched[rs.UID] = got
-				r.wrote(ctx, d, got)
 			}
 			return err
 		},

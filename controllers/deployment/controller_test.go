@@ -1,7 +1,6 @@
 package deployment
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"testing"
@@ -11,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/flyball-dev/flyball/client"
@@ -23,7 +21,7 @@ import (
 func reconcilerOver(s *scene, podList []*corev1.Pod) *reconciler {
 	d, sets := s.a.observed.Deployment, s.a.observed.ReplicaSets
 	return newReconciler(Config{
-		Client: s.a.client, Recorder: s,
+		Client: s.client, Recorder: s,
 		Deployments: listed[*appsv1.Deployment]{cacheAt: cacheAt[*appsv1.Deployment]{objects: []*appsv1.Deployment{d}, version: "100"}},
 		ReplicaSets: listed[*appsv1.ReplicaSet]{cacheAt: cacheAt[*appsv1.ReplicaSet]{objects: sets, version: "100"}, index: indexClaimable},
 		Pods:        listed[*corev1.Pod]{cacheAt: cacheAt[*corev1.Pod]{objects: podList}, index: pods.IndexByController},
@@ -73,7 +71,7 @@ func TestReconcile(t *testing.T) {
 		s := newScene(t, d)
 		name := "web-" + ComputeHash(&d.Spec.Template, nil)
 		s.fail["create "+name] = refused
-		if _, err := reconcilerOver(s, nil).Reconcile(t.Context(), key); !errors.Is(err, refused) || reconcile.IsTerminal(err) {
+		if _, err := reconcilerOver(s, nil).Reconcile(t.Context(), key); !is(err, refused) || reconcile.IsTerminal(err) {
 			t.Errorf("error: %v", err)
 		}
 	})
@@ -109,20 +107,25 @@ func TestReadyWaitsForOwnWrites(t *testing.T) {
 	other := d.DeepCopy()
 	other.UID = "another of that name"
 	for name, c := range map[string]struct {
-		wrote func(r *reconciler)
-		want  bool
+		owner   *appsv1.Deployment
+		written client.Object
+		want    bool
 	}{
-		"nothing written":              {func(*reconciler) {}, true},
-		"the deployment seen":          {func(r *reconciler) { r.wrote(context.Background(), d, at(d.DeepCopy(), "100")) }, true},
-		"the deployment not seen":      {func(r *reconciler) { r.wrote(context.Background(), d, at(d.DeepCopy(), "101")) }, false},
-		"a replica set not seen":       {func(r *reconciler) { r.wrote(context.Background(), d, at(v1.DeepCopy(), "101")) }, false},
-		"a created one, gone again":    {func(r *reconciler) { r.wrote(context.Background(), d, at(set(d, 2, "v2", 3), "100")) }, true},
-		"versions that do not compare": {func(r *reconciler) { r.wrote(context.Background(), d, at(v1.DeepCopy(), "abc")) }, true},
-		"another of its name":          {func(r *reconciler) { r.wrote(context.Background(), other, at(other.DeepCopy(), "101")) }, true},
+		"nothing written":              {d, nil, true},
+		"the deployment seen":          {d, at(d.DeepCopy(), "100"), true},
+		"the deployment not seen":      {d, at(d.DeepCopy(), "101"), false},
+		"a replica set not seen":       {d, at(v1.DeepCopy(), "101"), false},
+		"a created one, gone again":    {d, at(set(d, 2, "v2", 3), "100"), true},
+		"versions that do not compare": {d, at(v1.DeepCopy(), "abc"), false},
+		"another of its name":          {other, at(other.DeepCopy(), "101"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := reconcilerOver(newScene(t, d, v1), nil)
-			c.wrote(r)
+			s := newScene(t, d, v1)
+			s.unchanged = true
+			r := reconcilerOver(s, nil)
+			if c.written != nil {
+				equal(t, "error", r.Client.Update(client.WithOwner(t.Context(), c.owner.UID), c.written), nil)
+			}
 			err := r.ready(t.Context(), reconcile.RequestFor(d))
 			if (err == nil) != c.want || err != nil && !errors.Is(err, client.ErrStale) {
 				t.Errorf("got %v, want ready: %v", err, c.want)
@@ -154,12 +157,11 @@ func TestObservePods(t *testing.T) {
 
 // claims answers patches of ReplicaSets, and reads of the Deployment.
 func claims(s *scene, live *appsv1.Deployment, patched *appsv1.ReplicaSet, failure error) {
-	client := s.a.client.(*fake.Clientset)
-	client.PrependReactor("get", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
+	s.server.PrependReactor("get", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
 		s.sent = append(s.sent, "get web")
 		return true, live, nil
 	})
-	client.PrependReactor("patch", "replicasets", func(a clienttesting.Action) (bool, runtime.Object, error) {
+	s.server.PrependReactor("patch", "replicasets", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		s.sent = append(s.sent, "patch "+a.(clienttesting.PatchAction).GetName())
 		return true, patched, failure
 	})
@@ -175,7 +177,8 @@ func TestClaim(t *testing.T) {
 		claims(s, d, adopted, nil)
 		o, err := reconcilerOver(s, nil).observe(t.Context(), d)
 		equal(t, "error", err, nil)
-		equal(t, "claimed", o.ReplicaSets, []*appsv1.ReplicaSet{adopted})
+		equal(t, "claimed", len(o.ReplicaSets), 1)
+		equal(t, "version", o.ReplicaSets[0].ResourceVersion, adopted.ResourceVersion)
 		s.wantSent("get web", "patch web-v2")
 	})
 	t.Run("not when the deployment is another by now", func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/controllers/deployment"
 	"github.com/flyball-dev/flyball/informer"
@@ -47,7 +48,7 @@ func ExampleNewPlan() {
 // New takes the informers of a factory, which runs beside the controller.
 func ExampleNew() {
 	config := &rest.Config{Host: "https://cluster.example"}
-	client := kubernetes.NewForConfigOrDie(config)
+	clientset := kubernetes.NewForConfigOrDie(config)
 	factory, err := informer.NewFactory(config, informer.FactoryOptions{})
 	if err != nil {
 		fmt.Println(err)
@@ -56,10 +57,15 @@ func ExampleNew() {
 	deployments, _ := informer.For[*appsv1.Deployment](factory)
 	replicaSets, _ := informer.For[*appsv1.ReplicaSet](factory)
 	pods, _ := informer.For[*corev1.Pod](factory)
-	broadcaster := events.New(client.CoreV1(), events.Options{})
+	writer, err := client.New(config, client.Options{Informers: factory})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	broadcaster := events.New(clientset.CoreV1(), events.Options{})
 
 	controller, err := deployment.New(deployment.Config{
-		Client:      client,
+		Client:      writer,
 		Deployments: deployments,
 		ReplicaSets: replicaSets,
 		Pods:        pods,

@@ -229,7 +229,7 @@ type cacheAt[T informer.Object] struct {
 
 func (c cacheAt[T]) NamespaceResourceVersion(string) string { return c.version }
 
-func (c cacheAt[T]) History(string) int64 { return 1 }
+func (c cacheAt[T]) History(string) int64 { return 0 }
 
 func (c cacheAt[T]) Get(namespace, name string) (obj T, ok bool) {
 	for _, o := range c.objects {

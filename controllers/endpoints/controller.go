@@ -5,8 +5,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/controllers/internal/pods"
 	"github.com/flyball-dev/flyball/controllers/internal/serving"
@@ -27,7 +27,7 @@ const maxRetries = 15
 
 // Config is what the controller works on. All fields are required.
 type Config struct {
-	Client    kubernetes.Interface
+	Client    *client.Cluster
 	Services  informer.Informer[*corev1.Service]
 	Pods      informer.Informer[*corev1.Pod]
 	Endpoints informer.Informer[*corev1.Endpoints]
@@ -47,13 +47,13 @@ type Options struct {
 
 // controller is the reconciler and what it remembers.
 type controller struct {
-	client    kubernetes.Interface
+	client    *client.Cluster
 	services  informer.Informer[*corev1.Service]
 	pods      informer.Informer[*corev1.Pod]
 	endpoints informer.Informer[*corev1.Endpoints]
 	recorder  events.Recorder
 	triggers  *serving.TriggerTimes
-	writes    *ownWrites
+	gate      *serving.Gate
 }
 
 // New makes the controller of all Endpoints. It adds an index to the informer of Services. A key is a Service's name,
@@ -81,9 +81,12 @@ func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) 
 		endpoints: c.Endpoints,
 		recorder:  c.Recorder,
 		triggers:  serving.NewTriggerTimes(),
-		writes:    newOwnWrites(),
+		gate:      serving.NewGate(c.Client),
 	}
-	loop := reconcile.New(Name, r, reconcile.Options[reconcile.Request]{Workers: o.Workers, MaxRetries: maxRetries, Metrics: o.Metrics})
+	client.Follow(c.Client, corev1.Resource("endpoints"), c.Endpoints)
+	loop := reconcile.New(Name, r, reconcile.Options[reconcile.Request]{
+		Workers: o.Workers, MaxRetries: maxRetries, Metrics: o.Metrics, Ready: r.gate.Ready,
+	})
 	for _, source := range []reconcile.Source[reconcile.Request]{
 		reconcile.Kind(c.Services, reconcile.EnqueueObject[*corev1.Service]()),
 		reconcile.Kind(c.Pods, finder.PodEvents(o.BatchPeriod)),

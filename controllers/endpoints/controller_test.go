@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/controllers/endpoints"
 	"github.com/flyball-dev/flyball/informer"
@@ -76,8 +77,12 @@ func (c *cluster) start() {
 	broadcaster := events.New(c.client.CoreV1(), events.Options{})
 	config := c.server.RESTConfig()
 	config.UserAgent = endpoints.Name
+	writer, err := client.New(config, client.Options{Informers: factory})
+	if err != nil {
+		c.t.Fatal(err)
+	}
 	c.loop, err = endpoints.New(endpoints.Config{
-		Client:    kubernetes.NewForConfigOrDie(config),
+		Client:    writer,
 		Services:  informerFor[*corev1.Service](c.t, factory),
 		Pods:      informerFor[*corev1.Pod](c.t, factory),
 		Endpoints: informerFor[*corev1.Endpoints](c.t, factory),

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/controllers/endpoints"
 	"github.com/flyball-dev/flyball/informer"
@@ -23,13 +24,18 @@ func ExampleNew() {
 		return
 	}
 	defer server.Close()
-	client := kubernetes.NewForConfigOrDie(server.RESTConfig())
+	clientset := kubernetes.NewForConfigOrDie(server.RESTConfig())
 	factory, err := informer.NewFactory(server.RESTConfig(), informer.FactoryOptions{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	config := endpoints.Config{Client: client, Recorder: events.New(client.CoreV1(), events.Options{}).Recorder(endpoints.Component)}
+	writer, err := client.New(server.RESTConfig(), client.Options{Informers: factory})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	config := endpoints.Config{Client: writer, Recorder: events.New(clientset.CoreV1(), events.Options{}).Recorder(endpoints.Component)}
 	config.Services, _ = informer.For[*corev1.Service](factory)
 	config.Pods, _ = informer.For[*corev1.Pod](factory)
 	config.Endpoints, _ = informer.For[*corev1.Endpoints](factory)
@@ -47,9 +53,9 @@ func ExampleNew() {
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
 		Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Port: 80}}},
 	}
-	_, _ = client.CoreV1().Services("default").Create(ctx, web, metav1.CreateOptions{})
+	_, _ = clientset.CoreV1().Services("default").Create(ctx, web, metav1.CreateOptions{})
 	for {
-		ep, err := client.CoreV1().Endpoints("default").Get(ctx, "web", metav1.GetOptions{})
+		ep, err := clientset.CoreV1().Endpoints("default").Get(ctx, "web", metav1.GetOptions{})
 		if err == nil {
 			fmt.Println(ep.Name, ep.Labels)
 			break

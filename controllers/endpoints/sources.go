@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
 )
@@ -18,14 +19,9 @@ const leaderAnnotation = "control-plane.alpha.kubernetes.io/leader"
 //
 // A manual edit is no event: it stays until something else makes the Service sync.
 func (c *controller) endpointsEvents() reconcile.EventHandler[*corev1.Endpoints, reconcile.Request] {
-	queueAwaited := func(ep *corev1.Endpoints, q reconcile.Enqueuer[reconcile.Request]) {
-		if key := reconcile.RequestFor(ep); c.writes.awaited(key.NamespacedName) {
-			q.Add(key)
-		}
-	}
 	return reconcile.EventHandler[*corev1.Endpoints, reconcile.Request]{
 		OnAdd: func(_ context.Context, ep *corev1.Endpoints, initial bool, q reconcile.Enqueuer[reconcile.Request]) {
-			queueAwaited(ep, q)
+			c.gate.Wake(client.ObjectKeyFromObject(ep), q)
 			_, served := c.services.Get(ep.Namespace, ep.Name)
 			_, lock := ep.Annotations[leaderAnnotation]
 			if !lock && (initial || (!served && ep.Labels[managedByLabel] == managedByValue)) {
@@ -33,11 +29,11 @@ func (c *controller) endpointsEvents() reconcile.EventHandler[*corev1.Endpoints,
 			}
 		},
 		OnUpdate: func(_ context.Context, _, ep *corev1.Endpoints, q reconcile.Enqueuer[reconcile.Request]) {
-			queueAwaited(ep, q)
+			c.gate.Wake(client.ObjectKeyFromObject(ep), q)
 		},
 		OnDelete: func(_ context.Context, gone informer.Deleted[*corev1.Endpoints], q reconcile.Enqueuer[reconcile.Request]) {
 			key := reconcile.RequestFor(gone.Object)
-			c.writes.gone(key.NamespacedName, gone.Object.UID)
+			c.gate.Wake(key.NamespacedName, q)
 			if _, served := c.services.Get(key.Namespace, key.Name); served {
 				q.Add(key)
 			}

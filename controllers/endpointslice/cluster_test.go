@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/controllers/endpointslice"
 	"github.com/flyball-dev/flyball/informer"
@@ -81,8 +82,12 @@ func (c *cluster) start() {
 	broadcaster := events.New(c.client.CoreV1(), events.Options{})
 	config := c.server.RESTConfig()
 	config.UserAgent = endpointslice.Name
+	writer, err := client.New(config, client.Options{Informers: factory})
+	if err != nil {
+		c.t.Fatal(err)
+	}
 	c.loop, err = endpointslice.New(endpointslice.Config{
-		Client:         kubernetes.NewForConfigOrDie(config),
+		Client:         writer,
 		Services:       informerFor[*corev1.Service](c.t, factory),
 		Pods:           informerFor[*corev1.Pod](c.t, factory),
 		Nodes:          informerFor[*corev1.Node](c.t, factory),
@@ -300,8 +305,12 @@ func (c *cluster) refused(o endpointslice.Options) error {
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	writer, err := client.New(c.server.RESTConfig(), client.Options{Informers: factory})
+	if err != nil {
+		c.t.Fatal(err)
+	}
 	_, err = endpointslice.New(endpointslice.Config{
-		Client:         c.client,
+		Client:         writer,
 		Services:       informerFor[*corev1.Service](c.t, factory),
 		Pods:           informerFor[*corev1.Pod](c.t, factory),
 		Nodes:          informerFor[*corev1.Node](c.t, factory),

@@ -7,8 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/client-go/kubernetes"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/controllers/internal/pods"
 	"github.com/flyball-dev/flyball/controllers/internal/serving"
@@ -37,7 +37,7 @@ const (
 
 // Config is what the controller works on. All fields are required.
 type Config struct {
-	Client         kubernetes.Interface
+	Client         *client.Cluster
 	Services       informer.Informer[*corev1.Service]
 	Pods           informer.Informer[*corev1.Pod]
 	Nodes          informer.Informer[*corev1.Node]
@@ -77,16 +77,18 @@ func (o *Options) complete() error {
 
 // controller is the reconciler and what it remembers.
 type controller struct {
-	client       kubernetes.Interface
-	services     informer.Informer[*corev1.Service]
-	pods         informer.Informer[*corev1.Pod]
-	nodes        informer.Informer[*corev1.Node]
-	slices       informer.Informer[*discoveryv1.EndpointSlice]
-	recorder     events.Recorder
-	finder       *serving.Finder
-	triggers     *serving.TriggerTimes
-	ledger       *ledger
-	hinted       hintedServices
+	client   *client.Cluster
+	services informer.Informer[*corev1.Service]
+	pods     informer.Informer[*corev1.Pod]
+	nodes    informer.Informer[*corev1.Node]
+	slices   informer.Informer[*discoveryv1.EndpointSlice]
+	recorder events.Recorder
+	finder   *serving.Finder
+	triggers *serving.TriggerTimes
+	gate     *serving.Gate
+	left     generations
+	// hinted are the Services whose endpoints have hints by the zones' shares, which change with the nodes.
+	hinted       serving.Services
 	maxEndpoints int
 	// sliceDelay is the delay of syncs that slices and nodes cause.
 	sliceDelay time.Duration
@@ -122,12 +124,13 @@ func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) 
 		recorder:     c.Recorder,
 		finder:       finder,
 		triggers:     serving.NewTriggerTimes(),
-		ledger:       newLedger(),
+		gate:         serving.NewGate(c.Client),
 		maxEndpoints: o.MaxEndpointsPerSlice,
 		sliceDelay:   max(sliceDelay, o.BatchPeriod),
 	}
+	client.Follow(c.Client, discoveryv1.Resource("endpointslices"), c.EndpointSlices)
 	loop := reconcile.New(Name, r, reconcile.Options[reconcile.Request]{
-		Workers: o.Workers, MaxRetries: maxRetries, RateLimiter: retries(), Metrics: o.Metrics,
+		Workers: o.Workers, MaxRetries: maxRetries, RateLimiter: retries(), Metrics: o.Metrics, Ready: r.gate.Ready,
 	})
 	for _, source := range []reconcile.Source[reconcile.Request]{
 		reconcile.Kind(c.Services, reconcile.EnqueueObject[*corev1.Service]()),

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/controllers/endpointslice"
 	"github.com/flyball-dev/flyball/informer"
@@ -24,13 +25,18 @@ func ExampleNew() {
 		return
 	}
 	defer server.Close()
-	client := kubernetes.NewForConfigOrDie(server.RESTConfig())
+	clientset := kubernetes.NewForConfigOrDie(server.RESTConfig())
 	factory, err := informer.NewFactory(server.RESTConfig(), informer.FactoryOptions{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	config := endpointslice.Config{Client: client, Recorder: events.New(client.CoreV1(), events.Options{}).Recorder(endpointslice.Component)}
+	writer, err := client.New(server.RESTConfig(), client.Options{Informers: factory})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	config := endpointslice.Config{Client: writer, Recorder: events.New(clientset.CoreV1(), events.Options{}).Recorder(endpointslice.Component)}
 	config.Services, _ = informer.For[*corev1.Service](factory)
 	config.Pods, _ = informer.For[*corev1.Pod](factory)
 	config.Nodes, _ = informer.For[*corev1.Node](factory)
@@ -49,9 +55,9 @@ func ExampleNew() {
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
 		Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Port: 80}}},
 	}
-	_, _ = client.CoreV1().Services("default").Create(ctx, web, metav1.CreateOptions{})
+	_, _ = clientset.CoreV1().Services("default").Create(ctx, web, metav1.CreateOptions{})
 	for {
-		list, err := client.DiscoveryV1().EndpointSlices("default").List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=web"})
+		list, err := clientset.DiscoveryV1().EndpointSlices("default").List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=web"})
 		if err == nil && len(list.Items) == 1 {
 			slice := list.Items[0]
 			fmt.Println(slice.GenerateName, slice.AddressType, slice.Labels["endpointslice.kubernetes.io/managed-by"], len(slice.Endpoints))

@@ -32,7 +32,7 @@ func serviceOf(slice *discoveryv1.EndpointSlice) types.NamespacedName {
 }
 
 // sliceEvents queues the Service of a slice that somebody else has created, changed or deleted, after a delay that
-// gathers several. Our own writes come back as events, too: the ledger tells them apart. Those that were there at the
+// gathers several. Our own writes come back as events, too: their generations tell them apart. Those that were there at the
 // start are looked at with their Service.
 //
 // A sync that waits for the cache to show our last writes is queued at once.
@@ -45,8 +45,8 @@ func (c *controller) sliceEvents() reconcile.EventHandler[*discoveryv1.EndpointS
 			if !managed(slice) {
 				return
 			}
-			c.wake(slice, q)
-			if !initial && !c.ledger.expects(serviceOf(slice), slice) {
+			c.gate.Wake(serviceOf(slice), q)
+			if !initial && !c.left.ours(serviceOf(slice), slice) {
 				c.later(slice, q)
 			}
 		},
@@ -54,7 +54,7 @@ func (c *controller) sliceEvents() reconcile.EventHandler[*discoveryv1.EndpointS
 			if !managed(slice) && !managed(old) {
 				return
 			}
-			c.wake(slice, q)
+			c.gate.Wake(serviceOf(slice), q)
 			moved := serviceOf(old) != serviceOf(slice)
 			if moved {
 				c.later(old, q)
@@ -68,8 +68,8 @@ func (c *controller) sliceEvents() reconcile.EventHandler[*discoveryv1.EndpointS
 			if !managed(slice) {
 				return
 			}
-			expected := c.ledger.gone(serviceOf(slice), slice.UID)
-			c.wake(slice, q)
+			expected := c.left.gone(serviceOf(slice), slice.UID)
+			c.gate.Wake(serviceOf(slice), q)
 			if _, served := c.services.Get(slice.Namespace, serviceOf(slice).Name); served && !expected {
 				c.later(slice, q)
 			}
@@ -81,18 +81,12 @@ func (c *controller) sliceEvents() reconcile.EventHandler[*discoveryv1.EndpointS
 // a finalizer holds back. What does not count for the generation is not ours either.
 func (c *controller) changedByOthers(old, slice *discoveryv1.EndpointSlice) bool {
 	changed := old.Generation != slice.Generation || (old.DeletionTimestamp == nil) != (slice.DeletionTimestamp == nil)
-	return changed && !c.ledger.expects(serviceOf(slice), slice)
+	return changed && !c.left.ours(serviceOf(slice), slice)
 }
 
 func (c *controller) later(slice *discoveryv1.EndpointSlice, q reconcile.Enqueuer[reconcile.Request]) {
 	if key := serviceOf(slice); key.Name != "" {
 		q.AddAfter(reconcile.Request{NamespacedName: key}, c.sliceDelay)
-	}
-}
-
-func (c *controller) wake(slice *discoveryv1.EndpointSlice, q reconcile.Enqueuer[reconcile.Request]) {
-	if key := serviceOf(slice); c.ledger.awaited(key) {
-		q.Add(reconcile.Request{NamespacedName: key})
 	}
 }
 
@@ -113,7 +107,7 @@ func (c *controller) nodeEvents() reconcile.EventHandler[*corev1.Node, reconcile
 		}
 	}
 	queueHinted := func(q reconcile.Enqueuer[reconcile.Request]) {
-		for _, key := range c.hinted.all() {
+		for _, key := range c.hinted.All() {
 			q.AddAfter(reconcile.Request{NamespacedName: key}, c.sliceDelay)
 		}
 	}

@@ -8,8 +8,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/client"
 )
 
 // slowStart is the size of the first batch of creates. Each batch is twice as large as the one before, so a set whose pods are
@@ -18,7 +19,7 @@ import (
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, SlowStartInitialBatchSize
 const slowStart = 1
 
-// apply does what p asks for, and notes at the gate what the caches have to show before the next plan.
+// apply does what p asks for. The next sync waits until the caches show it.
 //
 // Errors: the first failure.
 func (r *reconciler) apply(ctx context.Context, o observed, p plan) error {
@@ -59,15 +60,16 @@ func (r *reconciler) createPods(ctx context.Context, set *appsv1.ReplicaSet, n i
 
 // createBatch creates size pods like pod, all at once, and tells whether it makes sense to go on.
 func (r *reconciler) createBatch(ctx context.Context, set *appsv1.ReplicaSet, pod *corev1.Pod, size int) (more bool, err error) {
-	created, errs := inParallel(size, func(int) (*corev1.Pod, error) {
-		mine := *pod // encoding a request writes the kind into the object for a moment
-		return r.client.CoreV1().Pods(set.Namespace).Create(ctx, &mine, metav1.CreateOptions{})
+	created := make([]corev1.Pod, size)
+	errs := inParallel(size, func(i int) error {
+		created[i] = *pod // The answer takes its place.
+		created[i].Namespace = set.Namespace
+		return r.client.Create(ctx, &created[i])
 	})
 	refused := false
 	for i, failure := range errs {
 		switch {
 		case failure == nil:
-			r.writtenPods.Wrote(ctx, set, created[i])
 			r.recorder.Eventf(set, corev1.EventTypeNormal, reasonSuccessfulCreate, "Created pod: %v", created[i].Name)
 		case apierrors.HasStatusCause(failure, corev1.NamespaceTerminatingCause):
 			refused = true
@@ -77,7 +79,7 @@ func (r *reconciler) createBatch(ctx context.Context, set *appsv1.ReplicaSet, po
 		}
 	}
 	if refused {
-		r.gate.Hold(set)
+		r.refused.add(set.UID)
 	}
 	return err == nil && !refused, err
 }
@@ -87,18 +89,15 @@ func (r *reconciler) createBatch(ctx context.Context, set *appsv1.ReplicaSet, po
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, manageReplicas
 func (r *reconciler) deletePods(ctx context.Context, set *appsv1.ReplicaSet, victims []*corev1.Pod) error {
-	_, errs := inParallel(len(victims), func(i int) (struct{}, error) {
-		options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(victims[i].UID))}
-		return struct{}{}, r.client.CoreV1().Pods(set.Namespace).Delete(ctx, victims[i].Name, options)
+	errs := inParallel(len(victims), func(i int) error {
+		return r.client.Delete(ctx, victims[i], client.Preconditions{UID: &victims[i].UID})
 	})
 	var err error
 	for i, failure := range errs {
 		switch {
 		case failure == nil:
-			r.writtenPods.Deleted(set, victims[i])
 			r.recorder.Eventf(set, corev1.EventTypeNormal, reasonSuccessfulDelete, "Deleted pod: %v", victims[i].Name)
 		case apierrors.IsNotFound(failure) || apierrors.IsConflict(failure): // conflict: another pod has the name
-			r.writtenPods.Deleted(set, victims[i])
 		default:
 			r.warn(ctx, set, reasonFailedDelete, "Error deleting: %v", failure)
 			err = first(err, fmt.Errorf("unable to delete pods: %w", failure))
@@ -125,40 +124,37 @@ func (r *reconciler) writeStatus(ctx context.Context, set *appsv1.ReplicaSet, st
 	if sameStatus(set.Status, status) {
 		return set, nil
 	}
-	sets := r.client.AppsV1().ReplicaSets(set.Namespace)
-	target := set.DeepCopy()
-	target.Status = status
-	written, err := sets.UpdateStatus(ctx, target, metav1.UpdateOptions{})
-	if err != nil {
+	written := set.DeepCopy()
+	written.Status = status
+	if err := r.client.Status().Update(ctx, written); err != nil {
 		klog.FromContext(ctx).V(2).Info("Status write failed, trying once more", "object", klog.KObj(set), "err", err)
-		fresh, getErr := sets.Get(ctx, set.Name, metav1.GetOptions{})
-		if getErr != nil {
-			return nil, fmt.Errorf("read replicaset to write its status: %w", getErr)
+		written = &appsv1.ReplicaSet{}
+		if err := r.client.Get(ctx, client.ObjectKeyFromObject(set), written, client.Live); err != nil {
+			return nil, fmt.Errorf("read replicaset to write its status: %w", err)
 		}
-		if fresh.UID != set.UID {
-			return nil, fmt.Errorf("write status: replicaset %s was replaced: got uid %s, want %s", klog.KObj(set), fresh.UID, set.UID)
+		if written.UID != set.UID {
+			return nil, fmt.Errorf("write status: replicaset %s was replaced: got uid %s, want %s", klog.KObj(set), written.UID, set.UID)
 		}
-		fresh.Status = status
-		if written, err = sets.UpdateStatus(ctx, fresh, metav1.UpdateOptions{}); err != nil {
+		written.Status = status
+		if err := r.client.Status().Update(ctx, written); err != nil {
 			return nil, fmt.Errorf("write status: %w", err)
 		}
 	}
 	if status.TerminatingReplicas != nil {
 		r.dropsTerminating.Store(written.Status.TerminatingReplicas == nil)
 	}
-	r.writtenSets.Wrote(ctx, set, written)
 	return written, nil
 }
 
-// inParallel calls f for 0 … n-1 at once and returns the answers in order.
-func inParallel[T any](n int, f func(i int) (T, error)) ([]T, []error) {
-	answers, errs := make([]T, n), make([]error, n)
+// inParallel calls f for 0 … n-1 at once and returns the errors in order.
+func inParallel(n int, f func(i int) error) []error {
+	errs := make([]error, n)
 	var wg sync.WaitGroup
 	for i := range n {
-		wg.Go(func() { answers[i], errs[i] = f(i) })
+		wg.Go(func() { errs[i] = f(i) })
 	}
 	wg.Wait()
-	return answers, errs
+	return errs
 }
 
 // first keeps the first of several errors, which are likely to say the same.

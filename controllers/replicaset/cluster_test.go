@@ -18,6 +18,7 @@ import (
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/utils/ptr"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/controllers/replicaset"
 	"github.com/flyball-dev/flyball/informer"
@@ -65,7 +66,7 @@ func (c *cluster) start() {
 	c.t.Helper()
 	config := rest.CopyConfig(c.server.RESTConfig())
 	config.UserAgent = agent
-	client, err := kubernetes.NewForConfig(config)
+	clientset, err := kubernetes.NewForConfig(config)
 	c.must(err)
 	factory, err := informer.NewFactory(config, informer.FactoryOptions{})
 	c.must(err)
@@ -73,9 +74,11 @@ func (c *cluster) start() {
 	c.must(err)
 	pods, err := informer.For[*corev1.Pod](factory)
 	c.must(err)
-	broadcaster := events.New(client.CoreV1(), events.Options{})
+	writer, err := client.New(config, client.Options{Informers: factory})
+	c.must(err)
+	broadcaster := events.New(clientset.CoreV1(), events.Options{})
 	controller, err := replicaset.New(replicaset.Config{
-		Client: client, ReplicaSets: sets, Pods: pods, Recorder: broadcaster.Recorder("replicaset-controller"),
+		Client: writer, ReplicaSets: sets, Pods: pods, Recorder: broadcaster.Recorder("replicaset-controller"),
 	}, replicaset.Options{})
 	c.must(err)
 

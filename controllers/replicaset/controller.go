@@ -10,7 +10,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
@@ -25,7 +24,7 @@ const Name = "replicaset-controller"
 
 // Config is what the controller needs. All fields are required.
 type Config struct {
-	Client      kubernetes.Interface
+	Client      *client.Cluster
 	ReplicaSets informer.Informer[*appsv1.ReplicaSet]
 	Pods        informer.Informer[*corev1.Pod]
 	// Recorder records under the component "replicaset-controller".
@@ -49,8 +48,7 @@ const (
 	defaultBurst   = 500
 )
 
-// recheck is how soon a sync that waits for the caches looks again. The event it waits for wakes it as well, and usually
-// long before; this is for what a cache learns without an event for the set.
+// recheck is how soon a sync looks again whether it may create pods.
 const recheck = time.Second
 
 // New makes the controller. It adds the indexes it needs to the informers; nothing runs before the controller's Run. Whoever
@@ -87,15 +85,14 @@ func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) 
 
 // reconciler brings one ReplicaSet at a time one step closer to what it asks for.
 type reconciler struct {
-	client   kubernetes.Interface
+	client   *client.Cluster
 	sets     informer.Informer[*appsv1.ReplicaSet]
 	pods     informer.Informer[*corev1.Pod]
 	recorder events.Recorder
 	metrics  Metrics
 	burst    int
-	// gate knows what the caches may not show yet of what was written: of pods, and of the status of sets.
-	gate                     *client.Gate
-	writtenPods, writtenSets *client.GatedCache
+	// refused are the sets for which no pods are created for a while.
+	refused holds
 	// dropsTerminating tells that the API server does not know status.terminatingReplicas: it answered the last write
 	// of one without it. Then none is written, or every sync would write in vain.
 	//
@@ -108,7 +105,8 @@ func newReconciler(c Config, o Options) *reconciler {
 		client: c.Client, sets: c.ReplicaSets, pods: c.Pods, recorder: c.Recorder,
 		metrics: o.Metrics, burst: o.Burst,
 	}
-	r.remember()
+	client.Follow(r.client, corev1.Resource("pods"), r.pods)
+	client.Follow(r.client, appsv1.Resource("replicasets"), r.sets)
 	if r.metrics == nil {
 		r.metrics = noMetrics{}
 	}
@@ -118,11 +116,10 @@ func newReconciler(c Config, o Options) *reconciler {
 	return r
 }
 
-// remember begins to, with nothing written.
-func (r *reconciler) remember() {
-	r.gate = client.NewGate(client.GateOptions{})
-	r.writtenPods = client.Gated(r.gate, corev1.Resource("pods"), r.pods)
-	r.writtenSets = client.Gated(r.gate, appsv1.Resource("replicasets"), r.sets)
+// writtenBy returns a context for the writes of one set. They are kept apart by the UID: a set does not wait for the pods of
+// another that had its name.
+func writtenBy(ctx context.Context, set *appsv1.ReplicaSet) context.Context {
+	return client.WithOwner(ctx, set.UID)
 }
 
 // Reconcile creates or deletes pods of the ReplicaSet named by key and writes its status.
@@ -133,9 +130,9 @@ func (r *reconciler) remember() {
 func (r *reconciler) Reconcile(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
 	set, ok := r.sets.Get(key.Namespace, key.Name)
 	if !ok {
-		r.gate.Forget(key.NamespacedName)
 		return reconcile.Result{}, nil
 	}
+	ctx = writtenBy(ctx, set)
 	o, err := r.observe(ctx, set)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -158,7 +155,7 @@ func (r *reconciler) ready(_ context.Context, key reconcile.Request) error {
 	if !ok {
 		return nil
 	}
-	err := r.gate.Reached(set)
+	err := r.client.Seen(set.UID)
 	if stale := (*client.StaleError)(nil); errors.As(err, &stale) {
 		resource := schema.ParseGroupResource(stale.Resource)
 		r.metrics.StaleSyncSkip(resource.Group, resource.Resource)
@@ -166,8 +163,8 @@ func (r *reconciler) ready(_ context.Context, key reconcile.Request) error {
 	return err
 }
 
-// again says when the set has to be looked at without an event: when a pod becomes available, or the caches have still
-// to show something.
+// again says when the set has to be looked at without an event: when a pod becomes available, or when creating them may be tried
+// again.
 func (r *reconciler) again(o observed, written *appsv1.ReplicaSet, now time.Time) reconcile.Result {
 	var after time.Duration
 	if at := nextCheck(written, o.active, now); !at.IsZero() {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/controllers/replicaset"
 	"github.com/flyball-dev/flyball/informer"
@@ -23,17 +24,19 @@ func ExampleNew() {
 	server, err := localapi.New(localapi.Options{})
 	check(err)
 	defer server.Close()
-	client := kubernetes.NewForConfigOrDie(server.RESTConfig())
+	clientset := kubernetes.NewForConfigOrDie(server.RESTConfig())
 	informers, err := informer.NewFactory(server.RESTConfig(), informer.FactoryOptions{})
 	check(err)
 	sets, err := informer.For[*appsv1.ReplicaSet](informers)
 	check(err)
 	pods, err := informer.For[*corev1.Pod](informers)
 	check(err)
-	sender := events.New(client.CoreV1(), events.Options{})
+	writer, err := client.New(server.RESTConfig(), client.Options{Informers: informers})
+	check(err)
+	sender := events.New(clientset.CoreV1(), events.Options{})
 
 	controller, err := replicaset.New(replicaset.Config{
-		Client: client, ReplicaSets: sets, Pods: pods, Recorder: sender.Recorder("replicaset-controller"),
+		Client: writer, ReplicaSets: sets, Pods: pods, Recorder: sender.Recorder("replicaset-controller"),
 	}, replicaset.Options{})
 	check(err)
 
@@ -44,7 +47,7 @@ func ExampleNew() {
 	running.Go(func() { check(controller.Run(ctx)) })
 
 	labels := map[string]string{"app": "web"}
-	_, err = client.AppsV1().ReplicaSets("default").Create(ctx, &appsv1.ReplicaSet{
+	_, err = clientset.AppsV1().ReplicaSets("default").Create(ctx, &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
 		Spec: appsv1.ReplicaSetSpec{
 			Replicas: ptr.To[int32](3),
@@ -57,7 +60,7 @@ func ExampleNew() {
 	}, metav1.CreateOptions{})
 	check(err)
 	for {
-		set, err := client.AppsV1().ReplicaSets("default").Get(ctx, "web", metav1.GetOptions{})
+		set, err := clientset.AppsV1().ReplicaSets("default").Get(ctx, "web", metav1.GetOptions{})
 		check(err)
 		if set.Status.Replicas == 3 {
 			fmt.Println(set.Name, "has", set.Status.Replicas, "pods,", set.Status.ReadyReplicas, "of them ready")

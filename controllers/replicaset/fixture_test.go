@@ -120,7 +120,7 @@ type cache[T informer.Object] struct {
 	watermark string
 }
 
-func (c *cache[T]) History(string) int64 { return 1 }
+func (c *cache[T]) History(string) int64 { return 0 }
 
 func newCache[T informer.Object](objects ...T) *cache[T] {
 	c := &cache[T]{objects: make(map[string]T), indexes: make(map[string]informer.IndexFunc[T]), watermark: "1"}

@@ -20,6 +20,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
+	"github.com/flyball-dev/flyball/controllers/internal/fakeapi"
 	"github.com/flyball-dev/flyball/controllers/internal/pods"
 	"github.com/flyball-dev/flyball/reconcile"
 )
@@ -36,6 +37,7 @@ type world struct {
 	setLog   []change
 	podCache *cache[*corev1.Pod]
 	setCache *cache[*appsv1.ReplicaSet]
+	server   *fake.Clientset
 	failures int // creates to refuse
 	writes   int
 }
@@ -46,6 +48,13 @@ type change struct {
 	gone bool
 }
 
+// remember begins the controller, with nothing written.
+func (w *world) remember() {
+	w.reconciler = newReconciler(Config{
+		Client: fakeapi.NewClient(w.server), ReplicaSets: w.setCache, Pods: w.podCache, Recorder: &recorder{},
+	}, Options{Burst: 7})
+}
+
 func newWorld(t *testing.T) *world {
 	w := &world{t: t, pods: map[string]*corev1.Pod{}, set: newSet(0)}
 	w.setCache, w.podCache = newCache[*appsv1.ReplicaSet](), newCache[*corev1.Pod]()
@@ -54,7 +63,8 @@ func newWorld(t *testing.T) *world {
 	if err := errors.Join(pods.AddControllerIndex(w.podCache), pods.AddLabelIndex(w.podCache), addSetIndex(w.setCache)); err != nil {
 		t.Fatal(err)
 	}
-	w.reconciler = newReconciler(Config{Client: server, ReplicaSets: w.setCache, Pods: w.podCache, Recorder: &recorder{}}, Options{Burst: 7})
+	w.server = server
+	w.remember()
 	w.writeSet(newSet(0))
 	return w
 }
@@ -80,7 +90,7 @@ func (w *world) serve(action clienttesting.Action) (bool, runtime.Object, error)
 			return true, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, a.Name)
 		}
 		w.kill(pod)
-		return true, nil, nil
+		return true, w.pods[a.Name], nil
 	case clienttesting.PatchActionImpl:
 		pod, err := w.patch(a)
 		return true, pod, err
@@ -324,8 +334,8 @@ func live(t *testing.T, ops []byte, others bool) {
 	if wanted := fmt.Sprint(want, want, want, 0, w.set.Generation, 0); got != wanted {
 		t.Errorf("status in the end is %s, want %s", got, wanted)
 	}
-	if n := w.gate.Len(); n != 0 {
-		t.Errorf("%d records are left when all is seen", n)
+	if n := w.client.Stats().Unseen; n != 0 {
+		t.Errorf("%d writes are left when all is seen", n)
 	}
 }
 

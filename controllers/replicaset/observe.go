@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/controllers/internal/claim"
 	"github.com/flyball-dev/flyball/controllers/internal/pods"
 	"github.com/flyball-dev/flyball/reconcile"
@@ -30,7 +31,7 @@ func (r *reconciler) observe(ctx context.Context, set *appsv1.ReplicaSet) (obser
 	if err != nil {
 		return observed{}, reconcile.Terminal(err)
 	}
-	o := observed{set: set, now: time.Now(), settled: r.gate.Ready(ctx, set) == nil}
+	o := observed{set: set, now: time.Now(), settled: !r.refused.has(set.UID)}
 	candidates, err := r.candidates(set)
 	if err != nil {
 		return observed{}, err
@@ -86,15 +87,12 @@ func (r *reconciler) claimer(set *appsv1.ReplicaSet, selector labels.Selector) *
 	return &claim.Claimer[*corev1.Pod]{
 		Owner: set, Kind: kind, Selector: selector,
 		CanAdopt: claim.LiveCheck(set, func(ctx context.Context) (metav1.Object, error) {
-			return r.client.AppsV1().ReplicaSets(set.Namespace).Get(ctx, set.Name, metav1.GetOptions{})
+			live := &appsv1.ReplicaSet{}
+			return live, r.client.Get(ctx, client.ObjectKeyFromObject(set), live, client.Live)
 		}),
 		Patch: func(ctx context.Context, pod *corev1.Pod, patch []byte) error {
-			patched, err := r.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
-			if err != nil {
-				return err
-			}
-			r.writtenPods.Wrote(ctx, set, patched)
-			return nil
+			patched := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+			return r.client.Patch(ctx, patched, client.RawPatch(types.StrategicMergePatchType, patch))
 		},
 	}
 }

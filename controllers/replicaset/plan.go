@@ -22,8 +22,7 @@ type observed struct {
 	// related returns the pods that compete with active for nodes: those of all ReplicaSets with the same controller.
 	// It is a function because finding them is expensive, and only the choice among victims needs them.
 	related func() []*corev1.Pod
-	// settled tells that the caches show what earlier syncs created and deleted. Until then the number of active pods
-	// is not the truth, and acting on it would create or delete twice.
+	// settled tells that pods may be created and deleted. After a refusal that will be repeated they are not for a while.
 	settled bool
 	// now is the instant by which ages are judged.
 	now time.Time

@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/controllers/internal/fakeapi"
 	"github.com/flyball-dev/flyball/controllers/internal/pods"
 	"github.com/flyball-dev/flyball/reconcile"
 )
@@ -68,7 +69,7 @@ func newFixture(t *testing.T, set *appsv1.ReplicaSet, list ...*corev1.Pod) *fixt
 		t.Fatal(err)
 	}
 	f.reconciler = newReconciler(Config{
-		Client: f.server, ReplicaSets: f.setCache, Pods: f.podCache, Recorder: f.recorder,
+		Client: fakeapi.NewClient(f.server), ReplicaSets: f.setCache, Pods: f.podCache, Recorder: f.recorder,
 	}, Options{Metrics: f.metrics})
 	return f
 }

@@ -11,7 +11,7 @@ import (
 // pipeline is the order of the packages: each may import only those before it, and the packages of internal that are
 // not listed here. Those import no other.
 var pipeline = []string{
-	"workqueue", "informer", "client", "internal/loop", "reconcile", "internal/ownwrites", "manager", "multicluster", "controllers", "localapi", "simtest", "inspect",
+	"workqueue", "informer", "internal/ownwrites", "client", "internal/loop", "reconcile", "manager", "multicluster", "controllers", "localapi", "simtest", "inspect",
 	"cmd", "examples",
 }
 
@@ -35,7 +35,7 @@ var allowed = []struct{ path, reason string }{
 var adapters = []string{"workqueue/clientgo", "informer/clientgo"}
 
 // framework is what an embedder builds on: it brings nothing but the Kubernetes libraries.
-var framework = []string{"workqueue", "informer", "client", "internal/loop", "reconcile", "internal/ownwrites", "manager", "multicluster"}
+var framework = []string{"workqueue", "informer", "internal/ownwrites", "client", "internal/loop", "reconcile", "manager", "multicluster"}
 
 // kubernetesLibraries are what framework packages may import. The last is client-go's own limiter, which every
 // user of client-go has already.
@@ -128,8 +128,9 @@ func TestJudge(t *testing.T) {
 		{"informer", module + "/workqueue", false},
 		{"internal/workctx", module + "/workqueue", true},
 		{"workqueue", module + "/internal/workctx", false},
-		{"reconcile", module + "/internal/ownwrites", true},
-		{"internal/ownwrites", module + "/reconcile", false},
+		{"reconcile", module + "/internal/ownwrites", false},
+		{"internal/ownwrites", module + "/reconcile", true},
+		{"internal/ownwrites", module + "/client", true},
 		{"manager", module + "/multicluster", true},
 		{"informer", "k8s.io/client-go/tools/cache", true},
 		{"informer/clientgo", "k8s.io/client-go/tools/cache", false},

@@ -31,6 +31,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/controllers/endpointslice"
 	"github.com/flyball-dev/flyball/informer"
@@ -280,8 +281,10 @@ func (p *pair) ours() string {
 	config.UserAgent = endpointslice.Name
 	factory, err := informer.NewFactory(config, informer.FactoryOptions{})
 	p.must(err)
-	client := kubernetes.NewForConfigOrDie(config)
-	c := endpointslice.Config{Client: client, Recorder: events.New(client.CoreV1(), events.Options{}).Recorder(endpointslice.Component)}
+	writer, err := client.New(config, client.Options{Informers: factory})
+	p.must(err)
+	sender := events.New(kubernetes.NewForConfigOrDie(config).CoreV1(), events.Options{})
+	c := endpointslice.Config{Client: writer, Recorder: sender.Recorder(endpointslice.Component)}
 	c.Services, err = informer.For[*corev1.Service](factory)
 	p.must(err)
 	c.Pods, err = informer.For[*corev1.Pod](factory)

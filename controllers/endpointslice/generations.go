@@ -1,0 +1,72 @@
+package endpointslice
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// generations tell a change of a slice that this controller made from those of others: they have the generation at
+// which it left each slice. The zero value is ready for use.
+//
+// Concurrency: safe for concurrent use.
+//
+// Source: k8s.io/endpointslice v0.37.2 util/endpointslice_tracker.go
+type generations struct {
+	mu sync.Mutex
+	// services has, for each Service that was not forgotten, the slices by UID; a slice that was deleted is at deleted.
+	services map[types.NamespacedName]map[types.UID]int64
+}
+
+// deleted is later than every generation.
+const deleted = int64(1<<63 - 1)
+
+// leave notes at which generation a slice was left.
+func (g *generations) leave(key types.NamespacedName, uid types.UID, generation int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.services == nil {
+		g.services = map[types.NamespacedName]map[types.UID]int64{}
+	}
+	if g.services[key] == nil {
+		g.services[key] = map[types.UID]int64{}
+	}
+	g.services[key][uid] = generation
+}
+
+// ours reports whether the slice is as it was left, or on the way to that.
+func (g *generations) ours(key types.NamespacedName, slice *discoveryv1.EndpointSlice) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	left, known := g.services[key][slice.UID]
+	return known && (left == deleted || slice.DeletionTimestamp == nil && slice.Generation <= left)
+}
+
+// gone forgets a slice that the cache has dropped, and reports whether this controller deleted it.
+func (g *generations) gone(key types.NamespacedName, uid types.UID) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	left := g.services[key][uid]
+	delete(g.services[key], uid)
+	return left == deleted
+}
+
+// keep forgets the slices of a Service that the cache does not show: one that came and went in a gap of the watch
+// has no event. Those that were deleted stay until their event.
+func (g *generations) keep(key types.NamespacedName, held []*discoveryv1.EndpointSlice) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	maps.DeleteFunc(g.services[key], func(uid types.UID, left int64) bool {
+		return left != deleted && !slices.ContainsFunc(held, func(s *discoveryv1.EndpointSlice) bool { return s.UID == uid })
+	})
+}
+
+// forget drops what is known of a Service that is gone.
+func (g *generations) forget(key types.NamespacedName) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.services, key)
+}

@@ -1,0 +1,209 @@
+package ownwrites
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/flyball-dev/flyball/informer"
+)
+
+// Set is the records of all servers that a process writes to, for a caller that waits until all caches show what was
+// written. The zero value has none.
+//
+// Concurrency: all methods may be called from any goroutine.
+type Set struct {
+	mu      sync.Mutex
+	records map[*Record]struct{}
+	// past is what was counted by records that were removed.
+	past uint64
+}
+
+// Add has r keep what is written from now on until all caches of its factory show it.
+func (s *Set) Add(r *Record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.records == nil {
+		s.records = map[*Record]struct{}{}
+	}
+	s.records[r] = struct{}{}
+	r.awaited.Store(true)
+}
+
+// Remove ends what Add began.
+func (s *Set) Remove(r *Record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, has := s.records[r]; !has {
+		return
+	}
+	delete(s.records, r)
+	r.awaited.Store(false)
+	s.past += r.begun.Load() + r.ended.Load()
+}
+
+func (s *Set) all() []*Record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*Record, 0, len(s.records))
+	for r := range s.records {
+		all = append(all, r)
+	}
+	return all
+}
+
+// Moving reports whether a write is on its way.
+func (s *Set) Moving() bool {
+	return slices.ContainsFunc(s.all(), func(r *Record) bool { return r.begun.Load() != r.ended.Load() && !r.away() })
+}
+
+// Count returns the number of writes that were begun and that were ended. It only rises.
+func (s *Set) Count() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.past
+	for r := range s.records {
+		n += r.begun.Load() + r.ended.Load()
+	}
+	return n
+}
+
+// Behind reports whether there are writes that the caches do not show. It may ask servers. Writes whose answer was
+// lost are not waited for: their writers were told, and try again.
+func (s *Set) Behind(ctx context.Context) (behind bool) {
+	for _, r := range s.all() {
+		if r.away() {
+			continue
+		}
+		for _, l := range r.All() {
+			behind = l.behind(ctx) || behind
+		}
+	}
+	return behind
+}
+
+// GiveUp no longer waits for the writes that the caches may never show, and returns them.
+func (s *Set) GiveUp() (abandoned []informer.Written) {
+	for _, r := range s.all() {
+		for _, l := range r.All() {
+			abandoned = append(abandoned, l.giveUp()...)
+		}
+	}
+	return abandoned
+}
+
+func (r *Record) away() bool {
+	away := r.peer.Load().Away
+	return away != nil && away()
+}
+
+// behind reports whether a cache of the factory does not show a write of the resource.
+func (l *Resource) behind(ctx context.Context) (behind bool) {
+	for _, w := range l.untold() {
+		if l.unknown(ctx, w) {
+			behind = true
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.countLocked()
+	l.pruneLocked()
+	return behind || slices.ContainsFunc(l.order, l.awaitedLocked)
+}
+
+// untold returns the writes whose answers did not tell the effect.
+func (l *Resource) untold() (untold []*Write) {
+	if l.busy.Load() == 0 {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for w := range l.inDoubt {
+		if o := w.State(); o.InDoubt && o.Lost == nil && !w.abandoned {
+			untold = append(untold, w)
+		}
+	}
+	return untold
+}
+
+// unknown reports whether the caches may not show the effect of w. It asks the server, once, unless they show that
+// all objects of a deletion are gone.
+func (l *Resource) unknown(ctx context.Context, w *Write) bool {
+	o := w.State()
+	if o.Until == "" && !o.silent && !(w.all && l.reflected(o)) {
+		err := l.Resolve(ctx, w)
+		if errors.Is(err, errSilent) {
+			w.mute()
+		}
+		if err != nil {
+			return true
+		}
+		o = w.State()
+	}
+	if o.silent && !w.all || len(o.objects) > 0 && !l.reflected(o) {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.countLocked()
+	if len(o.objects) > 0 {
+		delete(l.inDoubt, w)
+	}
+	w.abandoned = true // Without a list of objects only reads have something to wait for.
+	return false
+}
+
+// mute notes that the server does not say what became of w.
+func (w *Write) mute() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.outcome.silent = true
+}
+
+// reflected reports whether it is known which objects are meant, and all caches show what became of them.
+func (l *Resource) reflected(o Outcome) bool {
+	caches := l.record.peer.Load().Caches
+	return len(o.objects) > 0 &&
+		(caches == nil || !slices.ContainsFunc(o.objects, func(w informer.Written) bool { return !caches.Reflects(w) }))
+}
+
+// written is an object as a [informer.Factory] looks for it.
+func (l *Resource) written(key ObjectKey) informer.Written {
+	return informer.Written{Resource: l.Name, Namespace: key.Namespace, Name: key.Name}
+}
+
+// giveUp abandons the writes that the caches may never show.
+func (l *Resource) giveUp() (abandoned []informer.Written) {
+	caches := l.record.peer.Load().Caches
+	untold := l.untold()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, w := range untold {
+		o := w.State()
+		certain := o.Until != "" && !o.silent && caches != nil
+		if certain && slices.ContainsFunc(o.objects, caches.WillReflect) {
+			continue
+		}
+		w.abandoned = true
+		abandoned = append(abandoned, l.written(w.Key()))
+	}
+	for _, e := range l.order {
+		if l.awaitedLocked(e) && !caches.WillReflect(e.written(l.Name)) {
+			e.abandoned = true
+			abandoned = append(abandoned, e.written(l.Name))
+		}
+	}
+	return abandoned
+}
+
+type setKey struct{}
+
+// With returns a context that carries the set of a caller that waits.
+func With(ctx context.Context, s *Set) context.Context { return context.WithValue(ctx, setKey{}, s) }
+
+// From returns the set of a caller that waits; nil: nobody does.
+func From(ctx context.Context) *Set {
+	s, _ := ctx.Value(setKey{}).(*Set)
+	return s
+}

@@ -1,0 +1,60 @@
+package ownwrites
+
+// maxMinimums bounds for how many namespaces minimum versions are kept apart.
+const maxMinimums = 1000
+
+// minimums are the highest versions of own writes that have no entry: a cache has to reach that of a namespace
+// before it can be read. They are kept by namespace, so that a cache of one where nothing happens does not wait for
+// what was written to another.
+type minimums struct {
+	// of has them by namespace, "" being that of what has none.
+	of map[string]string
+	// everywhere is one that holds for all namespaces.
+	everywhere string
+}
+
+// none reports whether there is none.
+func (m *minimums) none() bool { return len(m.of) == 0 && m.everywhere == "" }
+
+// raise notes that version was written to a namespace.
+func (m *minimums) raise(namespace, version string) {
+	if _, known := m.of[namespace]; !known && len(m.of) >= maxMinimums {
+		for _, v := range m.of {
+			m.everywhere = later(m.everywhere, v)
+		}
+		m.of, m.everywhere = nil, later(m.everywhere, version)
+		return
+	}
+	if v := later(m.of[namespace], version); v != "" {
+		if m.of == nil {
+			m.of = map[string]string{}
+		}
+		m.of[namespace] = v
+	}
+}
+
+// below returns what a cache of the followed namespaces (nil is all) has to reach before it can be read in a
+// namespace, "" being all that it follows. It is "" if there is nothing to reach.
+func (m *minimums) below(namespace string, followed []string) string {
+	highest := m.of[namespace]
+	switch {
+	case namespace != "":
+	case followed != nil:
+		for _, n := range followed {
+			highest = higher(highest, m.of[n])
+		}
+	default:
+		for _, v := range m.of {
+			highest = higher(highest, v)
+		}
+	}
+	return higher(m.everywhere, highest)
+}
+
+// higher returns the later of two versions, of which either may be "".
+func higher(a, b string) string {
+	if b == "" {
+		return a
+	}
+	return later(a, b)
+}

@@ -1,0 +1,137 @@
+package ownwrites
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+
+	"github.com/flyball-dev/flyball/informer"
+)
+
+// Record has what was written to one server.
+//
+// Concurrency: all methods may be called from any goroutine.
+type Record struct {
+	base url.URL
+	peer atomic.Pointer[Peer]
+	// awaited reports whether the record is in a [Set]: then entries are kept until all caches of the factory show
+	// them.
+	awaited atomic.Bool
+	// begun and ended count requests that write. Both only rise.
+	begun, ended atomic.Uint64
+
+	mu        sync.Mutex
+	resources map[schema.GroupResource]*Resource
+	// all are the resources, in the order of their first use. The slice only grows.
+	all []*Resource
+}
+
+// Peer is what is known of the server, beside what is written to it.
+type Peer struct {
+	// Caches are those of the process. Nil: there are none.
+	Caches *informer.Factory
+	// Server is asked for what an answer did not say.
+	Server rest.Interface
+	// RequestTimeout is how long the server may work on a request whose answer was lost.
+	RequestTimeout time.Duration
+	// AskTimeout bounds each question of a [Set]; zero: as long as it takes. A server that does not answer in time
+	// is not asked again.
+	AskTimeout time.Duration
+	// Away reports that the server cannot be reached at the moment, so that no Set waits for it. Nil: it always can.
+	Away func() bool
+}
+
+// defaultRequestTimeout is the kube-apiserver's --request-timeout.
+const defaultRequestTimeout = time.Minute
+
+// New returns a record of what is written to the server that config leads to. What clients made of the same config send
+// elsewhere, to another host or to a path that is not below the config's, is not noted.
+//
+// Errors: a config that leads nowhere.
+func New(config *rest.Config) (*Record, error) {
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("the address of the server: %w", err)
+	}
+	base.Path = strings.TrimSuffix(base.Path, "/")
+	r := &Record{base: *base, resources: map[schema.GroupResource]*Resource{}}
+	r.peer.Store(&Peer{RequestTimeout: defaultRequestTimeout})
+	return r, nil
+}
+
+// Find returns the record that t, or a transport that it wraps, feeds; nil if there is none.
+func Find(t http.RoundTripper) *Record {
+	for t != nil {
+		if own, ok := t.(*transport); ok {
+			return own.record
+		}
+		w, ok := t.(utilnet.RoundTripperWrapper)
+		if !ok {
+			return nil
+		}
+		t = w.WrappedRoundTripper()
+	}
+	return nil
+}
+
+// Connect tells the record what is known of the server. It reports false, and changes nothing, if the record is
+// connected to other caches already: the two would number the server's history differently.
+func (r *Record) Connect(p Peer) bool {
+	if p.RequestTimeout <= 0 {
+		p.RequestTimeout = defaultRequestTimeout
+	}
+	for {
+		before := r.peer.Load()
+		if before.Caches != nil && before.Caches != p.Caches {
+			return false
+		}
+		p.AskTimeout, p.Away = before.AskTimeout, before.Away
+		if r.peer.CompareAndSwap(before, &p) {
+			return true
+		}
+	}
+}
+
+// Bound sets what a [Set] needs to know of a server that may not answer.
+func (r *Record) Bound(askTimeout time.Duration, away func() bool) {
+	p := *r.peer.Load()
+	p.AskTimeout, p.Away = askTimeout, away
+	r.peer.Store(&p)
+}
+
+// history returns the number of the server's history. Without caches there is one.
+func (r *Record) history() int64 {
+	if caches := r.peer.Load().Caches; caches != nil {
+		return caches.History()
+	}
+	return 0
+}
+
+// Of returns the part of a resource: caches of all representations and of all versions of an API share it.
+func (r *Record) Of(resource schema.GroupResource) *Resource {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := r.resources[resource]
+	if l == nil {
+		l = newResource(r, resource)
+		r.resources[resource] = l
+		r.all = append(r.all, l)
+	}
+	return l
+}
+
+// All returns the parts of all resources that were written or read, in the order in which they first were. It is
+// not to be changed.
+func (r *Record) All() []*Resource {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.all
+}

@@ -1,0 +1,204 @@
+package ownwrites
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/flyball-dev/flyball/informer"
+)
+
+// behindAll is a cache that shows nothing.
+type behindAll struct{}
+
+func (behindAll) Follows(string) bool                   { return true }
+func (behindAll) Get(ObjectKey) (informer.Object, bool) { return nil, false }
+func (behindAll) Watermark(string) string               { return "1" }
+func (behindAll) History(string) int64                  { return 0 }
+func (behindAll) WentBack() bool                        { return false }
+
+// noted are the entries of the record that a cache does not show: "resource namespace/name version".
+func noted(r *Record) (all []string) {
+	for _, l := range r.All() {
+		for _, e := range l.order {
+			all = append(all, l.Name.String()+" "+e.Key.String()+" "+e.Version)
+		}
+	}
+	return all
+}
+
+// Only what is written to objects of the server itself is noted.
+func TestWhatIsNoted(t *testing.T) {
+	for url, object := range map[string]string{
+		"https://a/base/api/v1/namespaces/default/configmaps/n":            "configmaps default/n 7",
+		"https://a/base/api/v1/namespaces/default/configmaps":              "configmaps default/n 7", // created
+		"https://a/base/api/v1/namespaces/n/finalize":                      "namespaces /n 7",
+		"https://a/base/apis/apps/v1/namespaces/default/deployments/n":     "deployments.apps default/n 7",
+		"https://a/base/api/v1/namespaces/default/configmaps/api":          "configmaps default/api 7",
+		"https://a/base/api/v1/namespaces/default/pods/n/status":           "pods default/n 7",
+		"https://a/base/api/v1/namespaces/default/pods/n/proxy/api/v1":     "",
+		"https://b/base/api/v1/namespaces/default/configmaps/n":            "", // another server
+		"https://a/api/v1/namespaces/default/configmaps/n":                 "", // and another
+		"https://a/base/apis/g/v1/projects/p/control-plane/api/v1/x/n":     "", // and one behind a path of this one
+		"https://a/base/api/v1/namespaces/default/configmaps/n?dryRun=All": "",
+	} {
+		r, err := New(&rest.Config{Host: "https://a/base/"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		metadata := `{"name":"n","uid":"u","resourceVersion":"7"}`
+		if resource, rest, ok := strings.Cut(object, " "); ok {
+			namespace, name, _ := strings.Cut(strings.Fields(rest)[0], "/")
+			metadata = `{"namespace":"` + namespace + `","name":"` + name + `","uid":"u","resourceVersion":"7"}`
+			resource, group, _ := strings.Cut(resource, ".")
+			gr := r.Of(resourceOf(group, resource)).Name
+			r.Of(gr).Join(behindAll{})
+		}
+		answer := `{"kind":"X","apiVersion":"v1","metadata":` + metadata + `}`
+		var s Set
+		s.Add(r)
+		to := r.Wrap(roundTripper(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(answer))}, nil
+		}))
+		request, err := http.NewRequest(http.MethodPut, url, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := to.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err := io.ReadAll(response.Body); err != nil || string(body) != answer {
+			t.Errorf("%s: the client reads %q, %v", url, body, err)
+		}
+		if got := strings.Join(noted(r), ", "); got != object {
+			t.Errorf("%s: noted %q, want %q", url, got, object)
+		}
+		count := s.Count()
+		s.Remove(r)
+		if s.Count() != count || r.awaited.Load() {
+			t.Errorf("%s: removed, %d counted of %d", url, s.Count(), count)
+		}
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A server that says nothing is asked once what became of a write, for a while; one that is away is not waited for.
+func TestAServerIsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked, away := 0, false
+		config := &rest.Config{Host: "https://a", QPS: -1, Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodGet {
+				asked++
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			}
+			const status = `{"kind":"Status","apiVersion":"v1","status":"Success"}`
+			return &http.Response{StatusCode: 201, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(status))}, nil
+		})}
+		r, err := New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config.Wrap(r.Wrap)
+		c, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		caches, err := informer.NewFactory(config, informer.FactoryOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := c.CoreV1().RESTClient()
+		r.Connect(Peer{Caches: caches, Server: server})
+		r.Bound(time.Second, func() bool { return away })
+		var s Set
+		s.Add(r)
+		bind := func() {
+			if err := server.Post().AbsPath("/api/v1/namespaces/default/pods/n/binding").Body([]byte("{}")).Do(t.Context()).Error(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		bind()
+		away = true
+		if s.Behind(t.Context()) || asked != 0 {
+			t.Errorf("away, and waited for; asked %d times", asked)
+		}
+		away = false
+		began := time.Now()
+		for range 3 {
+			if !s.Behind(t.Context()) {
+				t.Error("not waited for")
+			}
+		}
+		if took := time.Since(began); asked != 1 || took != time.Second {
+			t.Errorf("asked %d times, for %v", asked, took)
+		}
+		if len(s.GiveUp()) != 1 || s.Behind(t.Context()) {
+			t.Error("what the server does not say is not given up")
+		}
+		unasked := *r.peer.Load()
+		unasked.Server = nil
+		r.peer.Store(&unasked)
+		bind()
+		if !s.Behind(context.Background()) || len(s.GiveUp()) != 1 || s.Behind(t.Context()) {
+			t.Error("what cannot be found out is not given up")
+		}
+	})
+}
+
+// What is refused, or never reached the server, is in no doubt; a server error and a lost answer are, and the name
+// is known.
+func TestInDoubt(t *testing.T) {
+	for name, c := range map[string]struct {
+		code    int
+		body    string
+		err     error
+		inDoubt bool
+	}{
+		"refused":      {code: 409, body: "{}"},
+		"webhook":      {code: 500, body: `{"kind":"Status","message":"failed calling webhook"}`},
+		"server error": {code: 500, body: "{}", inDoubt: true},
+		"lost":         {err: io.ErrUnexpectedEOF, inDoubt: true},
+	} {
+		r, err := New(&rest.Config{Host: "https://a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := r.Wrap(roundTripper(func(*http.Request) (*http.Response, error) {
+			if c.err != nil {
+				return nil, c.err
+			}
+			return &http.Response{StatusCode: c.code, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(c.body))}, nil
+		}))
+		body := strings.NewReader(`{"kind":"ConfigMap","metadata":{"name":"n"}}`)
+		request, err := http.NewRequest(http.MethodPost, "https://a/api/v1/namespaces/default/configmaps", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := to.RoundTrip(request); !errors.Is(err, c.err) {
+			t.Errorf("%s: %v", name, err)
+		}
+		pending := r.Of(resourceOf("", "configmaps")).PendingOf(nil, true)
+		if (pending != nil) != c.inDoubt || pending != nil && (pending.Key.Name != "n" || pending.Lost == nil) {
+			t.Errorf("%s: %+v, want in doubt: %v", name, pending, c.inDoubt)
+		}
+	}
+}
+
+func resourceOf(group, resource string) schema.GroupResource {
+	return schema.GroupResource{Group: group, Resource: resource}
+}

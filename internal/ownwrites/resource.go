@@ -1,0 +1,370 @@
+package ownwrites
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/flyball-dev/flyball/informer"
+)
+
+// maxEntries bounds the entries of one resource, and maxUnread those of one that nobody reads by the record yet.
+// What is beyond is not laid over caches any more, but waited for.
+const (
+	maxEntries = 10_000
+	maxUnread  = 100
+)
+
+// Cache is one that is read by somebody who relies on the record.
+type Cache interface {
+	// Follows reports whether the cache holds objects of the namespace ("" of no namespace, or of all it follows).
+	Follows(namespace string) bool
+	Get(key ObjectKey) (informer.Object, bool)
+	// Watermark returns the version up to which the cache is complete in the namespace.
+	Watermark(namespace string) string
+	// History is as [informer.Informer].History.
+	History(namespace string) int64
+	// WentBack reports whether a watermark is lower than it was when this was last asked. It is called with a lock
+	// held.
+	WentBack() bool
+}
+
+// Resource has the own writes of one resource.
+//
+// Concurrency: no user's code runs under mu, and no request.
+type Resource struct {
+	// Name is the resource's.
+	Name   schema.GroupResource
+	record *Record
+	// busy is the number of things below that a read has to look at. Reads of an idle resource do not take the lock.
+	busy atomic.Int64
+
+	mu sync.Mutex
+	// entries has the newest own write of each object that some cache has not seen.
+	entries map[ObjectKey]*Entry
+	// order has the entries, oldest first. Invariant: it has those of entries, each once.
+	order []*Entry
+	// inDoubt are the writes that are under way, and those whose effect is not known.
+	inDoubt map[*Write]struct{}
+	// minimums are of own writes that have no entry, in the server's history of number minimumHistory.
+	minimums       minimums
+	minimumHistory int64
+	// caches are those that are read by users of this record. The slice is replaced, never changed.
+	caches []Cache
+}
+
+func newResource(r *Record, name schema.GroupResource) *Resource {
+	return &Resource{Name: name, record: r, entries: map[ObjectKey]*Entry{}, inDoubt: map[*Write]struct{}{}}
+}
+
+// Join makes a cache known: entries are kept until it has seen them.
+func (l *Resource) Join(c Cache) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.caches = append(slices.Clip(l.caches), c)
+}
+
+// Leave ends what Join began.
+func (l *Resource) Leave(c Cache) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.caches = slices.DeleteFunc(slices.Clone(l.caches), func(other Cache) bool { return other == c })
+}
+
+// countLocked sets busy. Every method that changes something calls it before it releases mu.
+func (l *Resource) countLocked() {
+	n := len(l.entries) + len(l.inDoubt)
+	if !l.minimums.none() {
+		n++
+	}
+	l.busy.Store(int64(n))
+}
+
+// open notes a write before it is sent.
+func (l *Resource) open(w *Write) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.forgetOldLocked()
+	l.inDoubt[w] = struct{}{}
+	l.countLocked()
+}
+
+// forgetOldLocked drops the writes in doubt that nobody has asked about for long.
+func (l *Resource) forgetOldLocked() {
+	for w := range l.inDoubt {
+		if o := w.State(); o.InDoubt && time.Since(o.After) > forgetDeletedAfter {
+			delete(l.inDoubt, w)
+		}
+	}
+}
+
+// end ends the doubt about a write: with e as its effect, or with none if e is nil.
+func (l *Resource) end(w *Write, e *Entry) {
+	defer close(w.done)
+	if e != nil {
+		e.readers.add(w.waker)
+	}
+	caches := l.record.peer.Load().Caches
+	if old := l.enter(w, e); old != nil && old.readers.remove(w.waker) && caches != nil {
+		caches.Unexpect(old.GVK.GroupKind(), &old.expected)
+	}
+	if e == nil || e.Gone || caches == nil {
+		return
+	}
+	e.expected = informer.Expected{
+		Namespace: e.Key.Namespace, Name: e.Key.Name, UID: e.uid, ResourceVersion: e.Version, Selected: e.selectedBy,
+		Missed: func() { e.readers.miss(Missed{l.Name, e.Key}) },
+	}
+	caches.Expect(e.GVK.GroupKind(), &e.expected)
+}
+
+// enter puts the effect of w into the record, if that is not nil. It returns the entry that it superseded.
+func (l *Resource) enter(w *Write, e *Entry) (old *Entry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.countLocked()
+	delete(l.inDoubt, w)
+	if e == nil {
+		return nil
+	}
+	e.history = l.record.history()
+	l.pruneLocked() // What is known by now is from before e.
+	if old = l.entries[e.Key]; old != nil {
+		if !e.supersedes(old) {
+			return nil
+		}
+		l.order = slices.DeleteFunc(l.order, func(other *Entry) bool { return other == old })
+	}
+	l.entries[e.Key] = e
+	l.order = append(l.order, e)
+	if len(l.caches) == 0 {
+		l.pruneLocked()
+	}
+	return old
+}
+
+// pruneLocked drops the oldest entries as far as every cache has seen them; and all, when the server's history went
+// back.
+func (l *Resource) pruneLocked() {
+	for _, c := range l.caches {
+		if c.WentBack() {
+			l.forgetLocked()
+		}
+	}
+	for len(l.order) > 0 {
+		e := l.order[0]
+		if !l.coveredLocked(e) && len(l.order) <= l.limitLocked() {
+			return
+		}
+		if !e.Gone && (len(l.caches) == 0 || !l.coveredLocked(e)) {
+			l.raiseLocked(e)
+		}
+		delete(l.entries, e.Key)
+		l.order[0] = nil
+		l.order = l.order[1:]
+	}
+	l.order = nil
+}
+
+// raiseLocked makes the version of e a minimum. Those of an earlier history of the server tell nothing any more.
+func (l *Resource) raiseLocked(e *Entry) {
+	if e.history != l.minimumHistory {
+		l.minimums, l.minimumHistory = minimums{}, e.history
+	}
+	l.minimums.raise(e.Key.Namespace, e.Version)
+}
+
+// limitLocked returns how many entries are kept.
+func (l *Resource) limitLocked() int {
+	if len(l.caches) == 0 && !l.order[0].Gone && !l.record.awaited.Load() {
+		return maxUnread
+	}
+	return maxEntries
+}
+
+// coveredLocked reports whether every cache has seen what e tells. Before anybody reads by the record those of the
+// factory count, and what is gone waits for the first.
+func (l *Resource) coveredLocked(e *Entry) bool {
+	if len(l.caches) == 0 {
+		return !e.Gone && l.reflectedLocked(e)
+	}
+	if l.awaitedLocked(e) {
+		return false
+	}
+	return !slices.ContainsFunc(l.caches, func(c Cache) bool { return !e.coveredBy(c) })
+}
+
+// awaitedLocked reports whether a [Set] waits for e.
+func (l *Resource) awaitedLocked(e *Entry) bool {
+	return !e.abandoned && l.record.awaited.Load() && !l.reflectedLocked(e)
+}
+
+// reflectedLocked reports whether all caches of the factory show e.
+func (l *Resource) reflectedLocked(e *Entry) bool {
+	caches := l.record.peer.Load().Caches
+	return caches == nil || caches.Reflects(e.written(l.Name))
+}
+
+// Page is what a read has to know of the record.
+type Page struct {
+	Entries []*Entry
+	InDoubt []*Write
+	// Minimum is the version that the cache has to reach, "" none.
+	Minimum string
+}
+
+// Look returns what concerns a read of c, which follows the namespaces (nil is all): of one object, or of a
+// namespace ("" is all) where the key has no name.
+func (l *Resource) Look(c Cache, namespaces []string, key ObjectKey) (p Page) {
+	if l.busy.Load() == 0 {
+		return p
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.countLocked()
+	l.pruneLocked()
+	if c.History(key.Namespace) <= l.minimumHistory {
+		p.Minimum = l.minimums.below(key.Namespace, namespaces)
+	}
+	if key.Name == "" {
+		p.Entries = l.uncoveredLocked(c, key.Namespace)
+	} else if e := l.entries[key]; e != nil && !e.coveredBy(c) {
+		p.Entries = []*Entry{e}
+	}
+	l.settleLocked()
+	for w := range l.inDoubt {
+		p.InDoubt = append(p.InDoubt, w)
+	}
+	return p
+}
+
+// settleLocked drops the writes whose effect every cache shows.
+func (l *Resource) settleLocked() {
+	for w := range l.inDoubt {
+		if w.settled(l.caches) {
+			delete(l.inDoubt, w)
+		}
+	}
+}
+
+// uncoveredLocked returns the entries of a namespace ("" is all) that c has not seen: in order, so that two looks
+// at the same record compare equal.
+func (l *Resource) uncoveredLocked(c Cache, namespace string) (uncovered []*Entry) {
+	of, mark := "", "" // The watermark of the namespace of the entry before: most often it is the same.
+	for i, e := range l.order {
+		if namespace != "" && namespace != e.Key.Namespace {
+			continue
+		}
+		if i == 0 || mark == "" || of != e.Key.Namespace {
+			of, mark = e.Key.Namespace, c.Watermark(e.Key.Namespace)
+		}
+		if !e.coveredAt(c, mark) {
+			uncovered = append(uncovered, e)
+		}
+	}
+	return uncovered
+}
+
+// forgetLocked drops the entries after the server's history went back. The caches have a list of the new one, which
+// also shows what became of writes in doubt that a list of the old one was waited for. Writes that cannot be asked
+// about yet stay.
+func (l *Resource) forgetLocked() {
+	clear(l.entries)
+	l.order, l.minimums = nil, minimums{}
+	for w := range l.inDoubt {
+		if w.State().Until != "" {
+			delete(l.inDoubt, w)
+		}
+	}
+}
+
+// EntryOf returns what the record says about an object; nil if nothing.
+func (l *Resource) EntryOf(key ObjectKey) *Entry {
+	if l.busy.Load() == 0 {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.entries[key]
+}
+
+// identities returns the states of an object that this process has seen. The last is that of a cache, if one holds it.
+func (l *Resource) identities(key ObjectKey) (known []Identity) {
+	if e := l.EntryOf(key); e != nil {
+		known = append(known, Identity{e.uid, e.Version})
+	}
+	l.mu.Lock()
+	caches := l.caches
+	l.mu.Unlock()
+	for _, c := range caches {
+		if obj, found := c.Get(key); found {
+			return append(known, Identity{obj.GetUID(), obj.GetResourceVersion()})
+		}
+	}
+	return known
+}
+
+// Pending is a write that some cache has not seen.
+type Pending struct {
+	Key ObjectKey
+	// Wanted is the version to wait for, and Seen the cache's; both are empty of a write in doubt.
+	Wanted, Seen string
+	// Lost is why nobody knows what came of it; nil if that is not so.
+	Lost error
+}
+
+// PendingOf returns a write of owner that some cache has not seen; nil if there is none. With doubts it may be one
+// in doubt, too.
+func (l *Resource) PendingOf(owner any, doubts bool) *Pending {
+	if l.busy.Load() == 0 {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.countLocked()
+	l.pruneLocked()
+	l.settleLocked()
+	for w := range l.inDoubt {
+		if doubts && stands(owner, w.Owner) {
+			return &Pending{Key: w.Key(), Lost: w.State().Lost}
+		}
+	}
+	for _, e := range l.order {
+		if !stands(owner, e.owner) {
+			continue
+		}
+		if i := slices.IndexFunc(l.caches, func(c Cache) bool { return !e.coveredBy(c) }); i >= 0 {
+			return &Pending{Key: e.Key, Wanted: e.Version, Seen: l.caches[i].Watermark(e.Key.Namespace)}
+		}
+	}
+	return nil
+}
+
+// DueOf returns a write of owner whose effect the server can tell now; nil if there is none.
+func (l *Resource) DueOf(owner any) *Write {
+	if l.busy.Load() == 0 {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for w := range l.inDoubt {
+		if o := w.State(); stands(owner, w.Owner) && o.InDoubt && o.Until == "" && !o.After.After(time.Now()) {
+			return w
+		}
+	}
+	return nil
+}
+
+// Sizes returns how many own writes some cache has not shown, and how many are in doubt.
+func (l *Resource) Sizes() (unseen, inDoubt int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.countLocked()
+	l.pruneLocked()
+	l.forgetOldLocked()
+	l.settleLocked()
+	return len(l.entries), len(l.inDoubt)
+}

@@ -1,0 +1,246 @@
+package ownwrites
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/trail"
+)
+
+// Wrap is a [rest.Config]'s wrapper of transports.
+func (r *Record) Wrap(next http.RoundTripper) http.RoundTripper {
+	return &transport{record: r, next: next}
+}
+
+type transport struct {
+	record *Record
+	next   http.RoundTripper
+}
+
+// WrappedRoundTripper is how client-go looks through wrappers.
+func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+// RoundTrip implements [http.RoundTripper].
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	path, ours := t.record.below(r.URL)
+	to, isObject := placeAt(path)
+	if !ours || !isObject {
+		return t.next.RoundTrip(r)
+	}
+	if reads(r.Method) || r.URL.Query().Has("dryRun") {
+		response, err := t.next.RoundTrip(r)
+		if err == nil {
+			t.record.contradicted(r.Context(), to, response)
+		}
+		return response, err
+	}
+	if err := context.Cause(r.Context()); err != nil {
+		if r.Body != nil {
+			_ = r.Body.Close() // a transport always closes it
+		}
+		return nil, err
+	}
+	return t.record.send(r, to, t.next)
+}
+
+func reads(method string) bool {
+	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
+}
+
+// errPanicked is why nobody knows what came of a write whose goroutine panicked.
+var errPanicked = errors.New("the writer panicked")
+
+// send sends a write. It is in doubt before, and its effect is known after, unless the answer is lost or does not say.
+func (r *Record) send(request *http.Request, to place, next http.RoundTripper) (*http.Response, error) {
+	r.begun.Add(1)
+	defer r.ended.Add(1)
+	w := r.begin(request, to)
+	lost := errPanicked
+	defer func() {
+		if lost != nil {
+			w.lost(lost, time.Now().Add(r.peer.Load().RequestTimeout))
+		}
+	}()
+	response, err := next.RoundTrip(request)
+	if err != nil {
+		if lost = err; !mayHaveTakenEffect(err) {
+			lost = nil
+			w.resource.end(w, nil)
+		}
+		return nil, err
+	}
+	if response.StatusCode < http.StatusOK { // The connection is somebody else's now, as after an exec.
+		lost = nil
+		w.resource.end(w, nil)
+		return response, nil
+	}
+	body, err := io.ReadAll(response.Body)
+	_ = response.Body.Close()
+	if err != nil {
+		lost = err
+		return nil, err
+	}
+	response.Body = io.NopCloser(bytes.NewReader(body))
+	if refused := response.StatusCode >= http.StatusMultipleChoices; refused {
+		r.contradicted(request.Context(), to, response)
+		lost = failed(response, body)
+		if lost == nil {
+			w.resource.end(w, w.refused(response.StatusCode, body))
+		}
+		return response, nil
+	}
+	lost = nil
+	a := w.read(response.Header.Get("Content-Type"), body)
+	if watched := trail.From(request.Context()); watched != nil && !w.all {
+		watched.Note(asWrite(request, to, a))
+	}
+	if e, told := w.effect(a, body); told {
+		w.resource.end(w, e)
+	} else {
+		w.doubt(nil, time.Now())
+	}
+	return response, nil
+}
+
+// failed returns why nobody knows whether a write that was answered with an error took effect; nil if it did not.
+// An admission webhook that failed is asked before anything is stored.
+func failed(response *http.Response, body []byte) error {
+	if response.StatusCode < http.StatusInternalServerError ||
+		response.StatusCode == http.StatusInternalServerError && bytes.Contains(body, []byte("failed calling webhook")) {
+		return nil
+	}
+	return fmt.Errorf("the server answered %q", response.Status)
+}
+
+// mayHaveTakenEffect reports whether a request that failed with err may have been applied all the same, or still be.
+func mayHaveTakenEffect(err error) bool {
+	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
+		return false
+	}
+	return !utilnet.IsConnectionRefused(err)
+}
+
+// asWrite is a request that was answered, for those who want to know whose change they hear of.
+func asWrite(r *http.Request, to place, a Answer) trail.Write {
+	w := trail.Write{
+		Verb: r.Method, Resource: to.resource.String(), Object: cmp.Or(to.key.Name, a.Name), Version: a.ResourceVersion,
+	}
+	if r.Method == http.MethodPut || r.Method == http.MethodPost {
+		w.Verb = map[string]string{http.MethodPut: "update", http.MethodPost: "create"}[r.Method]
+	}
+	if to.key.Namespace != "" {
+		w.Object = to.key.Namespace + "/" + w.Object
+	}
+	// Without the parameter the server takes the program's name.
+	//
+	// Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers, managerOrUserAgent.
+	program, _, _ := strings.Cut(r.UserAgent(), "/")
+	w.Manager = cmp.Or(r.URL.Query().Get("fieldManager"), program)
+	return w
+}
+
+// below returns the path of a request below that of the server; ok is false when it goes elsewhere.
+func (r *Record) below(u *url.URL) (path string, ok bool) {
+	path, ok = strings.CutPrefix(u.Path, r.base.Path)
+	return path, ok && u.Host == r.base.Host
+}
+
+// place is what the path of a request says.
+type place struct {
+	resource schema.GroupResource
+	// key is the object's; its name is empty for a collection.
+	key         ObjectKey
+	subresource string
+	// collection is the path of the collection that the object is in.
+	collection string
+}
+
+// placeAt reads a path. What lies below a subresource (a proxy, another server's API) is no object of this server.
+func placeAt(path string) (p place, isObject bool) {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	at := 2
+	switch {
+	case len(parts) >= 3 && parts[0] == "api":
+	case len(parts) >= 4 && parts[0] == "apis":
+		p.resource.Group = parts[1]
+		at = 3
+	default:
+		return p, false
+	}
+	if rest := parts[at:]; len(rest) >= 3 && rest[0] == "namespaces" && rest[2] != "status" && rest[2] != "finalize" {
+		p.key.Namespace = rest[1]
+		at += 2
+	}
+	p.collection = "/" + strings.Join(parts[:at+1], "/")
+	p.resource.Resource = parts[at]
+	rest := parts[at+1:]
+	if len(rest) > 0 {
+		p.key.Name = rest[0]
+	}
+	if len(rest) > 1 {
+		p.subresource = rest[1]
+	}
+	return p, len(rest) <= len([]string{"name", "subresource"}) && p.subresource != "proxy"
+}
+
+// preconditionUID is in the message of an answer that refuses a write because another object has the name.
+//
+// Source: k8s.io/apiserver v0.37.2 pkg/storage/interfaces.go, Preconditions.Check.
+const preconditionUID = "UID in precondition"
+
+// maxRefusal bounds what is read of an answer that refuses a request.
+const maxRefusal = 64 << 10
+
+// contradicted looks at an answer that refuses a request. When the server has no such object, and a cache has, then
+// the informers and the reconcile that asked are told.
+func (r *Record) contradicted(ctx context.Context, to place, response *http.Response) {
+	caches := r.peer.Load().Caches
+	if to.key.Name == "" || caches == nil || !refusesAbsent(response) {
+		return
+	}
+	object := informer.Written{Resource: to.resource, Namespace: to.key.Namespace, Name: to.key.Name}
+	if err := caches.Contradicted(ctx, object); err != nil {
+		Contradicted(ctx, err)
+	}
+}
+
+// refusesAbsent reports whether the answer says that there is no such object, or another one. Its body can be read
+// again.
+func refusesAbsent(response *http.Response) bool {
+	switch response.StatusCode {
+	case http.StatusNotFound:
+		return true
+	case http.StatusConflict:
+		head, err := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
+		response.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(bytes.NewReader(head), response.Body), response.Body}
+		return err == nil && bytes.Contains(head, []byte(preconditionUID))
+	}
+	return false
+}
+
+// Contradicted tells whoever is to be told of what is sent with ctx.
+func Contradicted(ctx context.Context, err *informer.ContradictionError) {
+	if tell, ok := ctx.Value(ContradictionKey{}).(func(*informer.ContradictionError)); ok {
+		tell(err)
+	}
+}
+
+// ContradictionKey is the key under which a context has a func(*[informer.ContradictionError]). It is called when the
+// server refuses a request of that context because it does not have an object that a cache holds.
+type ContradictionKey struct{}

@@ -1,0 +1,281 @@
+package ownwrites
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flyball-dev/flyball/informer"
+)
+
+// Intent is what our client knows of a write, and its request does not say.
+type Intent struct {
+	// Name is that of the object that is created.
+	Name string
+	// Owner is the one in whose name it is written.
+	Owner any
+	// Deleted is the state of the object that is to be deleted, as the caller knows it.
+	Deleted Identity
+	// Precondition is the UID without which the object is not deleted; "" if any is.
+	Precondition types.UID
+	// Decode reads the answer, so that it is read once. It reports false for an answer of another kind.
+	Decode func(contentType string, body []byte) (Answer, bool)
+}
+
+// Identity is one state of one object.
+type Identity struct {
+	UID     types.UID
+	Version string
+}
+
+type intentKey struct{}
+
+// WithIntent returns a context for one request of our client.
+func WithIntent(ctx context.Context, i *Intent) context.Context {
+	return context.WithValue(ctx, intentKey{}, i)
+}
+
+// Write is a request that changes something, from before it is sent until its effect is known.
+type Write struct {
+	resource *Resource
+	// Owner is the one in whose name it is written.
+	Owner any
+	// Deletes says that the object can only vanish, not change.
+	Deletes bool
+
+	key         ObjectKey
+	waker       Waker
+	subresource string
+	decode      func(contentType string, body []byte) (Answer, bool)
+	// sent returns the body of the request; nil where it is not the object.
+	sent        func() (io.ReadCloser, error)
+	contentType string
+	// all says that it concerns every object of the collection that the selectors select.
+	all        bool
+	collection string
+	selectors  url.Values
+	// known are the states in which this process has seen the object that is to be deleted.
+	known        []Identity
+	precondition types.UID
+	// done is closed when the request is over. Nothing is sent.
+	done chan struct{}
+	// abandoned says that no Set waits for it. It is guarded by the resource's mu.
+	abandoned bool
+
+	mu sync.Mutex
+	// outcome is guarded by mu.
+	outcome Outcome
+}
+
+// Outcome is what is known of a write whose effect the answer did not tell.
+type Outcome struct {
+	// InDoubt says that it is not under way any more.
+	InDoubt bool
+	// Lost is why nobody knows what came of it; nil while it is under way, and when it was applied in a way not told.
+	Lost error
+	// After is when a list must begin to be sure to show its effect.
+	After time.Time
+	// Until is the version of such a list, in the server's history of that number; "" before.
+	Until   string
+	history int64
+	// name is that of the object, where only the request's body has it.
+	name string
+	// objects are what caches show of the objects once they have it; silent says that the server does not say.
+	objects []informer.Written
+	silent  bool
+}
+
+// begin notes a write before it is sent.
+func (r *Record) begin(request *http.Request, to place) *Write {
+	ctx := request.Context()
+	w := &Write{
+		resource: r.Of(to.resource), key: to.key, Owner: OwnerFrom(ctx), waker: WakerFrom(ctx), subresource: to.subresource,
+		Deletes: request.Method == http.MethodDelete, collection: to.collection, done: make(chan struct{}),
+	}
+	w.all = w.Deletes && to.key.Name == ""
+	if w.all {
+		w.selectors = url.Values{}
+		for _, name := range []string{"labelSelector", "fieldSelector"} {
+			if value := request.URL.Query().Get(name); value != "" {
+				w.selectors.Set(name, value)
+			}
+		}
+	}
+	if to.subresource == "" && (request.Method == http.MethodPost || request.Method == http.MethodPut) {
+		w.sent, w.contentType = request.GetBody, request.Header.Get("Content-Type")
+	}
+	if i, ours := ctx.Value(intentKey{}).(*Intent); ours {
+		w.Owner, w.decode, w.precondition = i.Owner, i.Decode, i.Precondition
+		if w.key.Name == "" && !w.all {
+			w.key.Name = i.Name
+		}
+		w.known = append(w.known, i.Deleted)
+	}
+	if w.Deletes && !w.all {
+		w.known = append(w.known, w.resource.identities(w.key)...)
+	}
+	w.resource.open(w)
+	return w
+}
+
+// read reads an answer.
+func (w *Write) read(contentType string, body []byte) Answer {
+	if w.decode != nil {
+		if a, ok := w.decode(contentType, body); ok {
+			return a
+		}
+	}
+	a := identify(contentType, body)
+	if w.all {
+		a.items = identifyItems(contentType, body)
+	}
+	return a
+}
+
+// effect returns what the answer says about the object. told is false when it does not say; a nil entry is no effect.
+func (w *Write) effect(a Answer, body []byte) (e *Entry, told bool) {
+	key := ObjectKey{Namespace: a.Namespace, Name: a.Name}
+	switch {
+	case w.all:
+		w.deleted(a.items)
+		return nil, false
+	case a.Kind == "Status" && w.Deletes && a.UID != "":
+		return w.vanished(a.UID), true
+	case a.Kind == "Status":
+		return nil, false
+	case w.Deletes && (!a.Deleting || a.gone()):
+		return w.vanished(a.UID), true
+	case a.gone():
+		gone := w.vanished(a.UID)
+		gone.Version = later(gone.Version, a.ResourceVersion)
+		return gone, true
+	case a.ResourceVersion == "":
+		return nil, true // A subresource that changes nothing, as a token, or a review.
+	case w.subresource != "" && key != w.key:
+		return nil, false
+	}
+	return &Entry{
+		Key: key, uid: a.UID, Version: a.ResourceVersion, GVK: a.GVK(), Body: body, ContentType: a.contentType,
+		owner: w.Owner, at: time.Now(),
+	}, true
+}
+
+// refused returns the effect of a write that was refused: a deletion learns from it which object is gone.
+func (w *Write) refused(code int, body []byte) *Entry {
+	switch {
+	case !w.Deletes || w.all:
+	case code == http.StatusNotFound:
+		for _, known := range slices.Backward(w.known) { // The last is that of a cache.
+			if known.UID != "" {
+				return w.vanished(known.UID)
+			}
+		}
+	case code == http.StatusConflict && w.precondition != "" && bytes.Contains(body, []byte(preconditionUID)):
+		return w.vanished(w.precondition)
+	}
+	return nil
+}
+
+// vanished returns the entry of the object with that UID, which is no more.
+func (w *Write) vanished(uid types.UID) *Entry {
+	e := &Entry{Key: w.key, uid: uid, Gone: true, owner: w.Owner, at: time.Now()}
+	for _, known := range w.known {
+		if known.UID == uid && known.Version != "" {
+			e.Version = later(e.Version, known.Version)
+		}
+	}
+	return e
+}
+
+// deleted notes the objects that a deletion of many lists: as they were before it.
+func (w *Write) deleted(items []Answer) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, item := range items {
+		w.outcome.objects = append(w.outcome.objects, informer.Written{
+			Resource: w.resource.Name, Namespace: item.Namespace, Name: item.Name, UID: item.UID,
+		})
+	}
+}
+
+// lost notes that the answer to a write was lost. Of a creation that a clientset sent only the body has the name.
+func (w *Write) lost(why error, after time.Time) {
+	if contentType, body := w.Sent(); w.key.Name == "" && body != nil {
+		w.mu.Lock()
+		w.outcome.name = identify(contentType, body).Name
+		w.mu.Unlock()
+	}
+	w.doubt(why, after)
+}
+
+// Sent returns what the object is to become; nil if that is not known.
+func (w *Write) Sent() (contentType string, body []byte) {
+	if w.sent == nil {
+		return "", nil
+	}
+	reader, err := w.sent()
+	if err != nil {
+		return "", nil
+	}
+	defer reader.Close()
+	if body, err = io.ReadAll(reader); err != nil {
+		return "", nil
+	}
+	return w.contentType, body
+}
+
+// Key returns the object's. Its name is empty for a generated name, and when many objects are meant.
+func (w *Write) Key() ObjectKey {
+	key := w.key
+	if key.Name == "" {
+		key.Name = w.State().name
+	}
+	return key
+}
+
+// doubt notes that the request is over and its effect not known: what a list shows that begins at after.
+func (w *Write) doubt(lost error, after time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.outcome.InDoubt, w.outcome.Lost, w.outcome.After = true, lost, after
+	close(w.done)
+}
+
+// Done is closed when the request is over.
+func (w *Write) Done() <-chan struct{} { return w.done }
+
+// State returns what is known of the effect.
+func (w *Write) State() Outcome {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.outcome
+}
+
+// Concerns reports whether a cache has to wait for w before it can be read in a namespace ("" is all) in the name
+// of owner. What it could change there is for the reader to find out.
+func (w *Write) Concerns(c Cache, namespace string, owner any) bool {
+	if !c.Follows(w.key.Namespace) || (namespace != "" && w.key.Namespace != "" && namespace != w.key.Namespace) {
+		return false
+	}
+	// A write of another at the same time: the read may be before it as well as after it.
+	return w.State().InDoubt || w.Owner != nil && w.Owner == owner
+}
+
+// All reports whether it concerns every object of its namespace.
+func (w *Write) All() bool { return w.all }
+
+// settled reports whether each of the caches has reached a state in which the write's effect shows.
+func (w *Write) settled(caches []Cache) bool {
+	o := w.State()
+	return o.Until != "" && !slices.ContainsFunc(caches, func(c Cache) bool {
+		in := w.key.Namespace
+		return c.Follows(in) && c.History(in) <= o.history && !Reached(c.Watermark(in), o.Until)
+	})
+}
