@@ -3,7 +3,7 @@
 //	ReplicaSet events ──────────────┐
 //	pod events ─ whose pod is it? ──┴─▶ keys ─▶ Reconcile
 //	(router.go)                                    │
-//	                   client.Gate: do the caches show what we wrote before? ── no ─▶ later
+//	                   client.Cluster.Seen: do the caches show what we wrote? ── no ─▶ later
 //	                                               │ yes
 //	                   observe.go: the set's pods; orphans adopted, strays released
 //	                                               │
@@ -16,7 +16,7 @@
 //
 // The controller behaves as kube-controller-manager's does, down to names, events and conditions. Where it differs, it
 // does so in how it finds out, not in what a user sees: above all it does not count events to learn whether its own writes have
-// arrived in its cache, it asks the cache. [client.Gate] tells why.
+// arrived in its cache, it asks the cache. See [client.Cluster.Seen].
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset
 package replicaset
