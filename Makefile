@@ -41,6 +41,10 @@ check: ## formatting, vet, staticcheck, the rules of the tree, tidy modules
 	@for m in $(MODULES); do echo "== check $$m"; (cd $$m && go vet ./... && $(TOOL) staticcheck ./... && go mod tidy -diff); done
 	go test ./internal/archtest
 
+.PHONY: api
+api: ## write the lists of public names in docs/api anew
+	go test ./internal/archtest -run 'TestAPI$$' -count 1 -update
+
 .PHONY: fmt
 fmt: ## format every Go file
 	$(TOOL) gofumpt -w $$(git ls-files --cached --others --exclude-standard '*.go' | grep -v /testdata/)

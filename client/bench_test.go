@@ -17,13 +17,14 @@ import (
 	"github.com/flyball-dev/flyball/localapi/gate"
 )
 
-// BenchmarkGuarantee is what reads and writes cost with the guarantee on and off: 1,000 objects in the cache, 10 of each owner,
-// while nothing is outstanding, and while the watch is stuck and 100 own writes are.
+// BenchmarkGuarantee is what reads and writes cost with the guarantee on and off: 1,000 objects in the cache, 10 of
+// each owner, while nothing is outstanding, and while the watch is stuck and 100 own writes are.
 func BenchmarkGuarantee(b *testing.B) {
 	for _, outstanding := range []int{0, 100} {
 		for _, off := range []bool{false, true} {
 			name := map[bool]string{false: "on", true: "off"}[off]
-			b.Run(fmt.Sprintf("outstanding=%d/%s", outstanding, name), func(b *testing.B) { benchmarkReads(b, outstanding, off) })
+			b.Run(fmt.Sprintf("outstanding=%d/%s", outstanding, name),
+				func(b *testing.B) { benchmarkReads(b, outstanding, off) })
 		}
 	}
 	for _, off := range []bool{false, true} {
@@ -45,8 +46,8 @@ func BenchmarkGuarantee(b *testing.B) {
 	}
 }
 
-// processor returns a function that reports the processor time of this process per operation, which says more than the time of
-// the clock where others share the machine.
+// processor returns a function that reports the processor time of this process per operation, which says more than
+// the time of the clock where others share the machine.
 func processor(b *testing.B) func() {
 	used := func() int64 {
 		var u syscall.Rusage
@@ -76,7 +77,8 @@ func benchmarkReads(b *testing.B, outstanding int, off bool) {
 		defer processor(b)()
 		for b.Loop() {
 			var list corev1.ConfigMapList
-			if err := c.List(b.Context(), &list, client.InNamespace("default"), client.MatchingFields{"owner": "5"}); err != nil || len(list.Items) != 10 {
+			if err := c.List(b.Context(), &list, client.InNamespace("default"),
+				client.MatchingFields{"owner": "5"}); err != nil || len(list.Items) != 10 {
 				b.Fatal(err, len(list.Items))
 			}
 		}
@@ -85,7 +87,8 @@ func benchmarkReads(b *testing.B, outstanding int, off bool) {
 
 func benchmarkClient(b *testing.B, outstanding int, off bool) *client.Cluster {
 	b.Helper()
-	stuck := make(chan struct{}) // Closed at the end; frames of watches wait for it when there is to be something outstanding.
+	// Closed at the end; frames of watches wait for it when there is to be something outstanding.
+	stuck := make(chan struct{})
 	g := gate.Funcs{OnFrame: func(ctx context.Context, _ *gate.Request, _ gate.Frame) gate.Verdict {
 		if outstanding > 0 {
 			select {
@@ -111,7 +114,8 @@ func benchmarkClient(b *testing.B, outstanding int, off bool) *client.Cluster {
 	if err != nil {
 		b.Fatal(err)
 	}
-	c, err := client.New(api.RESTConfig(), client.Options{Informers: f, WithoutReadYourWrites: off, StaleAfter: time.Minute})
+	c, err := client.New(api.RESTConfig(),
+		client.Options{Informers: f, WithoutReadYourWrites: off, StaleAfter: time.Minute})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -43,8 +43,8 @@ type cache struct {
 
 	// marks guards what follows. It may be taken while the lock of writes is held; no user's code runs under it.
 	marks sync.Mutex
-	// highest is the highest watermark seen of each namespace that has one of its own, "" when all have the same: one that
-	// falls below it tells that the server's history went back.
+	// highest is the highest watermark seen of each namespace that has one of its own, "" when all have the same: one
+	// that falls below it tells that the server's history went back.
 	highest map[string]string
 	// reached is the last minimum version that the cache was found to have reached.
 	reached string
@@ -143,8 +143,8 @@ type wantedIndex struct {
 
 var errNotCached = errors.New("the kind is not cached")
 
-// index makes an index of a cache, or remembers to when the cache is made: neither the server nor the kind's definition needs
-// to be there before.
+// index makes an index of a cache, or remembers to when the cache is made: neither the server nor the kind's
+// definition needs to be there before.
 func (cs *caches) index(k kind, field string, extract func(Object) []string) error {
 	if cs.factory == nil || slices.Contains(cs.live, k) {
 		return fmt.Errorf("index %s of %s: %w", field, k.gvk.Kind, errNotCached)
@@ -214,7 +214,8 @@ func (cs *caches) ensure(k kind, r resource) (*cache, error) {
 	return c, nil
 }
 
-// drop forgets the cache of a kind, and the indexes that it was to have, and gives its informer back. Reads that are under way end as they began.
+// drop forgets the cache of a kind, and the indexes that it was to have, and gives its informer back. Reads that are
+// under way end as they began.
 func (cs *caches) drop(k kind) {
 	cs.mu.Lock()
 	c := cs.made[k]

@@ -71,7 +71,8 @@ func TestUncacheWhileOthersLook(t *testing.T) {
 	}, configMap("a"))
 }
 
-// TestIndexesOfACacheThatNobodyHasRead: they are made with the cache, for who reads the informer itself, and forgotten with it.
+// TestIndexesOfACacheThatNobodyHasRead: they are made with the cache, for who reads the informer itself, and
+// forgotten with it.
 func TestIndexesOfACacheThatNobodyHasRead(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		byName := func(obj client.Object) []string { return []string{obj.GetName()} }
@@ -88,7 +89,8 @@ func TestIndexesOfACacheThatNobodyHasRead(t *testing.T) {
 	}, configMap("a"))
 }
 
-// TestThrough: another user's client sees what this one wrote, and the other way round, and its requests are that user's.
+// TestThrough: another user's client sees what this one wrote, and the other way round, and its requests are that
+// user's.
 func TestThrough(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		w.set(func() { w.lag = time.Minute })
@@ -99,7 +101,8 @@ func TestThrough(t *testing.T) {
 		w.must(other.Get(w.ctx, keyOf(configMap("mine")), &corev1.ConfigMap{}))
 		w.must(other.Create(w.ctx, configMap("theirs")))
 		w.wantNames("mine theirs")
-		if writes := w.api.Audit().Writes(); len(writes) != 2 || writes[0].User == writes[1].User || writes[1].User != "jane" {
+		if writes := w.api.Audit().Writes(); len(writes) != 2 || writes[0].User == writes[1].User ||
+			writes[1].User != "jane" {
 			t.Errorf("writes %v", writes)
 		}
 	})

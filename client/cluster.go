@@ -68,7 +68,9 @@ var answers = sync.OnceValue(func() runtime.NegotiatedSerializer {
 })
 
 // errNoConfig: nobody knows which cluster is meant.
-var errNoConfig = errors.New("the config is nil: GetConfig of manager/ctrl makes one of a kubeconfig or of the Pod's service account")
+var errNoConfig = errors.New(
+	"the config is nil: GetConfig of manager/ctrl makes one of a kubeconfig or of the Pod's service account",
+)
 
 // New returns a client of the cluster that config names. Nothing is asked of the server before the first call.
 func New(config *rest.Config, o Options) (*Cluster, error) {
@@ -115,7 +117,9 @@ func New(config *rest.Config, o Options) (*Cluster, error) {
 
 // restClient makes a client whose writes record notes; if that is nil, the record that config has, or a new one. It
 // asks for JSON where a request does not say otherwise, whatever others are asked for with this config.
-func restClient(config *rest.Config, record *ownwrites.Record, informers *informer.Factory) (*rest.RESTClient, *ownwrites.Record, error) {
+func restClient(config *rest.Config, record *ownwrites.Record,
+	informers *informer.Factory,
+) (*rest.RESTClient, *ownwrites.Record, error) {
 	config = rest.CopyConfig(config)
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
@@ -141,7 +145,10 @@ func (c *Cluster) Through(config *rest.Config) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client through another configuration: %w", err)
 	}
-	return &Cluster{o: c.o, live: newLive(config, server, c.o.Scheme, c.live.mapper), record: c.record, caches: c.caches}, nil
+	return &Cluster{
+		o: c.o, live: newLive(config, server, c.o.Scheme, c.live.mapper), record: c.record,
+		caches: c.caches,
+	}, nil
 }
 
 // Scheme implements [Client].
@@ -175,7 +182,8 @@ func (c *Cluster) IndexField(_ context.Context, obj Object, field string, extrac
 		return err
 	}
 	if field == "" || extract == nil {
-		return fmt.Errorf("index field %q of %s: give the name of a field and a function that returns its values", field, k.gvk.Kind)
+		return fmt.Errorf("index field %q of %s: give the name of a field and a function that returns its values",
+			field, k.gvk.Kind)
 	}
 	return c.caches.index(k, field, extract)
 }

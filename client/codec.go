@@ -59,7 +59,10 @@ func encodeProtobuf(obj message, gvk schema.GroupVersionKind) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	envelope := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind}, Raw: raw}
+	envelope := runtime.Unknown{
+		TypeMeta: runtime.TypeMeta{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind},
+		Raw:      raw,
+	}
 	data := make([]byte, len(ownwrites.ProtobufPrefix)+envelope.Size())
 	copy(data, ownwrites.ProtobufPrefix)
 	_, err = envelope.MarshalTo(data[len(ownwrites.ProtobufPrefix):])
@@ -125,7 +128,8 @@ func (k kind) decode(scheme *runtime.Scheme, contentType string, data []byte) (O
 	if err := decodeInto(contentType, data, obj); err != nil {
 		return nil, err
 	}
-	if answered := obj.GetObjectKind().GroupVersionKind().Kind; answered != k.gvk.Kind && answered != "PartialObjectMetadata" {
+	if answered := obj.GetObjectKind().GroupVersionKind().Kind; answered != k.gvk.Kind &&
+		answered != "PartialObjectMetadata" {
 		return nil, errOtherKind
 	}
 	obj.GetObjectKind().SetGroupVersionKind(k.gvk)

@@ -222,8 +222,8 @@ func TestDeletionWithFinalizer(t *testing.T) {
 	}, a)
 }
 
-// The answer of a create is lost after it took effect. Who reads lists that it could be in is told to wait, until a list begun
-// after the server gave up on the request is in the cache; then the child is there.
+// The answer of a create is lost after it took effect. Who reads lists that it could be in is told to wait, until a
+// list begun after the server gave up on the request is in the cache; then the child is there.
 func TestLostAnswerBlocksUntilAListBegunAfterTheTimeout(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		w.set(func() {
@@ -247,7 +247,8 @@ func TestLostAnswerBlocksUntilAListBegunAfterTheTimeout(t *testing.T) {
 		w.wantNames("", client.InNamespace("kube-system"))
 		var stale *client.StaleError
 		err := w.List(w.ctx, &corev1.ConfigMapList{}, client.MatchingLabels{"of": "a"}) // but here it can.
-		if !errors.As(err, &stale) || !errors.Is(err, client.ErrStale) || stale.RetryAfter != time.Minute || stale.Cause == nil {
+		if !errors.As(err, &stale) || !errors.Is(err, client.ErrStale) || stale.RetryAfter != time.Minute ||
+			stale.Cause == nil {
 			t.Fatalf("got %v", err)
 		}
 		if took := time.Since(start); took != 0 {
@@ -304,11 +305,13 @@ func TestServerErrorIsUnknown(t *testing.T) {
 		if err := w.Delete(w.ctx, configMap("a")); err == nil {
 			t.Fatal("no error")
 		}
-		if err := w.Get(w.ctx, keyOf(configMap("a")), &corev1.ConfigMap{}); !errors.Is(err, client.ErrStale) && !apierrors.IsNotFound(err) {
+		if err := w.Get(w.ctx, keyOf(configMap("a")), &corev1.ConfigMap{}); !errors.Is(err, client.ErrStale) &&
+			!apierrors.IsNotFound(err) {
 			t.Errorf("get a: %v", err)
 		}
 		w.must(w.Get(w.ctx, keyOf(configMap("b")), &corev1.ConfigMap{}))
-		if err := w.Get(w.ctx, keyOf(configMap("a")), &corev1.ConfigMap{}, client.LiveIfStale); !apierrors.IsNotFound(err) {
+		if err := w.Get(w.ctx, keyOf(configMap("a")), &corev1.ConfigMap{},
+			client.LiveIfStale); !apierrors.IsNotFound(err) {
 			t.Errorf("live get: %v", err)
 		}
 		time.Sleep(2 * time.Minute)
@@ -325,7 +328,10 @@ func TestDeleteAllOf(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		w.set(func() { w.lag = 200 * time.Millisecond })
 		w.warm(&corev1.ConfigMapList{})
-		w.must(w.DeleteAllOf(w.ctx, &corev1.ConfigMap{}, client.InNamespace("default"), client.MatchingLabels{"app": "web"}))
+		w.must(
+			w.DeleteAllOf(w.ctx, &corev1.ConfigMap{}, client.InNamespace("default"),
+				client.MatchingLabels{"app": "web"}),
+		)
 		w.wantNames("db kept")
 		w.wantNames("db kept")
 		if n := w.calls("list"); n != 1 {
@@ -343,7 +349,10 @@ func TestSubresources(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		w.set(func() { w.lag = 500 * time.Millisecond })
 		w.warm(&corev1.PodList{})
-		binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "default"}, Target: corev1.ObjectReference{Kind: "Node", Name: "n"}}
+		binding := &corev1.Binding{
+			ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "default"},
+			Target:     corev1.ObjectReference{Kind: "Node", Name: "n"},
+		}
 		w.must(w.SubResource("binding").Create(w.ctx, pod, binding))
 		var got corev1.Pod
 		w.must(w.Get(w.ctx, keyOf(pod), &got))

@@ -12,8 +12,8 @@ import (
 
 // readCache answers q from the cache and the own writes.
 //
-// Errors: [ErrStale], [ErrNoIndex]; [informer.ErrRefused] when the cache is empty because the server refuses the list: the
-// reader gets the permission that is missing, in words, and may try again later.
+// Errors: [ErrStale], [ErrNoIndex]; [informer.ErrRefused] when the cache is empty because the server refuses the
+// list: the reader gets the permission that is missing, in words, and may try again later.
 func (c *Cluster) readCache(ctx context.Context, cache *cache, q *query) ([]Object, error) {
 	if !cache.store.hasSynced() {
 		if err := cache.store.waitForSync(ctx); err != nil {
@@ -71,12 +71,15 @@ func (c *Cluster) consult(ctx context.Context, cache *cache, q *query) ([]*ownwr
 }
 
 // obstacle returns the wait for what, on the page, cannot be laid over the cache; nil if everything can.
-func (c *Cluster) obstacle(ctx context.Context, cache *cache, q *query, p ownwrites.Page, deadline time.Time) func() error {
+func (c *Cluster) obstacle(ctx context.Context, cache *cache, q *query, p ownwrites.Page,
+	deadline time.Time,
+) func() error {
 	key := q.key // The functions keep no more of q, which can stay on the reader's stack.
 	if p.Minimum != "" && !cache.reachedMinimum(key.Namespace, p.Minimum) {
 		return func() error { return c.await(ctx, cache, key, p.Minimum, deadline) }
 	}
-	// What another cache has missed is most likely not as it was written any more, and who read it now would not be told.
+	// What another cache has missed is most likely not as it was written any more, and who read it now would not be
+	// told.
 	i := slices.IndexFunc(p.Entries, func(e *ownwrites.Entry) bool { return !cache.exact(e) || e.Missed() })
 	if i >= 0 {
 		e := p.Entries[i]
@@ -129,7 +132,9 @@ func (c *Cluster) await(ctx context.Context, cache *cache, key ObjectKey, versio
 }
 
 // awaitWrite waits until the effect of w is in the cache, or the deadline is over.
-func (c *Cluster) awaitWrite(ctx context.Context, cache *cache, key ObjectKey, w *ownwrites.Write, deadline time.Time) error {
+func (c *Cluster) awaitWrite(ctx context.Context, cache *cache, key ObjectKey, w *ownwrites.Write,
+	deadline time.Time,
+) error {
 	o := w.State()
 	stale := &StaleError{Resource: cache.writes.Name.String(), Key: key, Cause: o.Lost}
 	switch {

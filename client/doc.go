@@ -9,44 +9,48 @@
 //	Create, Update, Patch, ────▶ transport ──▶ API server
 //	Apply, Delete …
 //
-// [New] makes a [Cluster], which is a [Client]. The verbs, their options and the helper functions have the names they have
-// in controller-runtime.
+// [New] makes a [Cluster], which is a [Client]. The verbs, their options and the helper functions have the names they
+// have in controller-runtime.
 //
 // # What is promised
 //
-// A read that begins after a write of the same [Cluster] was answered sees that write, or a later state; also a read from
-// the cache, however far its watch is behind. In particular:
+// A read that begins after a write of the same [Cluster] was answered sees that write, or a later state; also a read
+// from the cache, however far its watch is behind. In particular:
 //
-//   - What was created, updated, patched or applied is found by Get, and by a List whose namespace, labels and fields select
-//     the new state; it is missing from a List that selected only the old one.
+//   - What was created, updated, patched or applied is found by Get, and by a List whose namespace, labels and fields
+//     select the new state; it is missing from a List that selected only the old one.
 //   - What was deleted is gone: from Get and List, from all representations. An object of the same name that somebody
 //     creates later is seen as soon as the cache has it.
 //   - Typed objects, unstructured ones and bare metadata tell the same.
 //   - What the cache itself would not hold (another namespace, labels it does not select) does not appear.
 //   - Nothing is promised about writes of other processes. What they did comes when the watch brings it.
 //
-// Reads do not wait for that: the answer of the write is laid over the cache until the cache's watermark has reached its
-// resource version. They wait, up to [Options].StaleAfter, only where the answer does not say what the object is like now:
+// Reads do not wait for that: the answer of the write is laid over the cache until the cache's watermark has reached
+// its resource version. They wait, up to [Options].StaleAfter, only where the answer does not say what the object is
+// like now:
 //
-//   - The answer of a write was lost, or is a server error: it may still be applied. Whatever the write could change cannot
-//     be read until a list that began after the server's request timeout is in the cache. A create with a generated
-//     name blocks lists that would contain it.
-//   - A subresource answered with another kind (a Scale, or the Status of an eviction), or many objects were deleted at once.
+//   - The answer of a write was lost, or is a server error: it may still be applied. Whatever the write could change
+//     cannot be read until a list that began after the server's request timeout is in the cache. A create with a
+//     generated name blocks lists that would contain it.
+//   - A subresource answered with another kind (a Scale, or the Status of an eviction), or many objects were deleted
+//     at once.
 //   - The object was written in another version of its API than it is read in.
 //
-// When it takes longer the read fails with [ErrStale], which package reconcile turns into a quiet requeue. Or it is answered by
-// the server, where [LiveIfStale] says so: that costs a request, and does not help against a write that is still under way.
+// When it takes longer the read fails with [ErrStale], which package reconcile turns into a quiet requeue. Or it is
+// answered by the server, where [LiveIfStale] says so: that costs a request, and does not help against a write that
+// is still under way.
 //
 // A write that was answered with success never returns an error because of the record.
 //
-// Reconcilers that read by listers have [Cluster.Ready] and [Cluster.Seen] as a gate, with [Follow] for their informers. The writes of
-// clientsets count, too, if they are made of the same config, and that comes from a manager or from [ObserveWrites].
+// Reconcilers that read by listers have [Cluster.Ready] and [Cluster.Seen] as a gate, with [Follow] for their
+// informers. The writes of clientsets count, too, if they are made of the same config, and that comes from a manager
+// or from [ObserveWrites].
 //
 // # Resource versions
 //
-// They are compared as numbers, within one resource. A server whose versions are not numbers gets a weaker promise: an own write
-// is laid over the cache until a read finds it to hold exactly that version, or for a minute. When the server's history goes back
-// (a backup was restored), the record forgets what was written before: it is gone.
+// They are compared as numbers, within one resource. A server whose versions are not numbers gets a weaker promise:
+// an own write is laid over the cache until a read finds it to hold exactly that version, or for a minute. When the
+// server's history goes back (a backup was restored), the record forgets what was written before: it is gone.
 //
 // # Cost
 //

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// DryRun returns a client of c that makes the server do everything but store: admission and validation answer as they would,
-// and nothing changes. Reads are c's: they do not see what was not written.
+// DryRun returns a client of c that makes the server do everything but store: admission and validation answer as they
+// would, and nothing changes. Reads are c's: they do not see what was not written.
 func DryRun(c Client) Client {
 	mustHave(c, "DryRun")
 	return &dry{c}

@@ -22,12 +22,13 @@ const (
 	OperationResultUpdated OperationResult = "updated"
 )
 
-// MutateFn makes an object what it should be. It is called with the state that was read, or with the object as given if there
-// is none, and must not change its name or namespace. Nil changes nothing.
+// MutateFn makes an object what it should be. It is called with the state that was read, or with the object as given
+// if there is none, and must not change its name or namespace. Nil changes nothing.
 type MutateFn func() error
 
-// CreateOrUpdate makes the object that obj names what mutate makes of obj: it is created, updated if mutate changes it, or left
-// alone. Defaults that the server fills in and mutate removes again cause an update each time: set only what is yours.
+// CreateOrUpdate makes the object that obj names what mutate makes of obj: it is created, updated if mutate changes
+// it, or left alone. Defaults that the server fills in and mutate removes again cause an update each time: set only
+// what is yours.
 func CreateOrUpdate(ctx context.Context, c Client, obj Object, mutate MutateFn) (OperationResult, error) {
 	return ensure(ctx, c, obj, mutate, func(Object) error { return c.Update(ctx, obj) })
 }
@@ -43,7 +44,9 @@ func CreateOrPatch(ctx context.Context, c Client, obj Object, mutate MutateFn) (
 	})
 }
 
-func ensure(ctx context.Context, c Client, obj Object, mutate MutateFn, change func(before Object) error) (OperationResult, error) {
+func ensure(ctx context.Context, c Client, obj Object, mutate MutateFn,
+	change func(before Object) error,
+) (OperationResult, error) {
 	if err := usable(c, obj); err != nil {
 		return OperationResultNone, fmt.Errorf("create or change: %w", err)
 	}
@@ -101,8 +104,9 @@ func mutated(obj Object, key ObjectKey, mutate MutateFn) error {
 // conflictRetries is how often RetryOnConflict tries.
 const conflictRetries = 8
 
-// RetryOnConflict reads obj from the server, lets mutate change it and updates it, and begins again when somebody was faster.
-// An error of mutate ends it. It is for what has to be written now; a reconciler returns the conflict instead.
+// RetryOnConflict reads obj from the server, lets mutate change it and updates it, and begins again when somebody was
+// faster. An error of mutate ends it. It is for what has to be written now; a reconciler returns the conflict
+// instead.
 //
 // Errors: the last conflict, after some tries with growing pauses; all others at once.
 func RetryOnConflict(ctx context.Context, c Client, obj Object, mutate MutateFn) error {

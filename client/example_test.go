@@ -126,7 +126,8 @@ func ExampleFollow() {
 
 	ctx, stop := context.WithCancel(context.Background())
 	child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "child-"}}
-	child, err = clientset.CoreV1().ConfigMaps("default").Create(client.WithOwner(ctx, "owner"), child, metav1.CreateOptions{})
+	child, err = clientset.CoreV1().ConfigMaps("default").Create(client.WithOwner(ctx, "owner"), child,
+		metav1.CreateOptions{})
 	if err != nil {
 		fmt.Println(err)
 	}

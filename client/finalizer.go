@@ -27,12 +27,14 @@ func RemoveFinalizer(obj metav1.Object, finalizer string) (changed bool) {
 	if !ContainsFinalizer(obj, finalizer) {
 		return false
 	}
-	obj.SetFinalizers(slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return f == finalizer }))
+	obj.SetFinalizers(
+		slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return f == finalizer }),
+	)
 	return true
 }
 
-// Finalize does what a reconciler has to do about its finalizer, and says whether the object is being deleted: then there is
-// nothing else to do. Deletion comes first:
+// Finalize does what a reconciler has to do about its finalizer, and says whether the object is being deleted: then
+// there is nothing else to do. Deletion comes first:
 //
 //   - obj is being deleted and has the finalizer: cleanup, and when that succeeded, the finalizer is removed.
 //   - obj is being deleted and has it not (any more): nothing. A finalizer could not be added.
@@ -41,12 +43,15 @@ func RemoveFinalizer(obj metav1.Object, finalizer string) (changed bool) {
 // cleanup may be nil where obj is known to live.
 //
 // The writes fail with a conflict when obj is not the newest state: finalizers of others are never lost.
-func Finalize(ctx context.Context, c Client, obj Object, finalizer string, cleanup func(ctx context.Context) error) (deleting bool, err error) {
+func Finalize(ctx context.Context, c Client, obj Object, finalizer string,
+	cleanup func(ctx context.Context) error,
+) (deleting bool, err error) {
 	if err := usable(c, obj); err != nil {
 		return false, fmt.Errorf("finalize: %w", err)
 	}
 	if finalizer == "" {
-		return false, fmt.Errorf(`finalize %s: give the finalizer a name like "example.com/cleanup"`, ObjectKeyFromObject(obj))
+		return false,
+			fmt.Errorf(`finalize %s: give the finalizer a name like "example.com/cleanup"`, ObjectKeyFromObject(obj))
 	}
 	before := obj.DeepCopyObject().(Object)
 	deleting = obj.GetDeletionTimestamp() != nil
@@ -55,7 +60,8 @@ func Finalize(ctx context.Context, c Client, obj Object, finalizer string, clean
 			return true, nil
 		}
 		if cleanup == nil {
-			return true, fmt.Errorf("finalize %s: it is being deleted: give a function that cleans up", ObjectKeyFromObject(obj))
+			return true,
+				fmt.Errorf("finalize %s: it is being deleted: give a function that cleans up", ObjectKeyFromObject(obj))
 		}
 		if err := cleanup(ctx); err != nil {
 			return true, fmt.Errorf("clean up %s: %w", ObjectKeyFromObject(obj), err)

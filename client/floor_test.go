@@ -17,8 +17,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi"
 )
 
-// TestWritesToOtherNamespacesAreNotWaitedFor: what was written to other namespaces before there was a cache does not keep the cache of a quiet one
-// from telling what is in it, and what was written to its own is in what it tells.
+// TestWritesToOtherNamespacesAreNotWaitedFor: what was written to other namespaces before there was a cache does not
+// keep the cache of a quiet one from telling what is in it, and what was written to its own is in what it tells.
 func TestWritesToOtherNamespacesAreNotWaitedFor(t *testing.T) {
 	for _, others := range []int{1, 1500} {
 		synctest.Test(t, func(t *testing.T) {
@@ -28,11 +28,13 @@ func TestWritesToOtherNamespacesAreNotWaitedFor(t *testing.T) {
 			}
 			defer api.Close()
 			for _, name := range []string{"quiet", "a"} {
-				if err := api.Seed(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+				if err := api.Seed(t.Context(),
+					&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			factory, err := informer.NewFactory(api.RESTConfig(), informer.FactoryOptions{Namespaces: []string{"quiet"}})
+			factory, err := informer.NewFactory(api.RESTConfig(),
+				informer.FactoryOptions{Namespaces: []string{"quiet"}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,7 +76,8 @@ func TestWritesToOtherNamespacesAreNotWaitedFor(t *testing.T) {
 			write("a", "x")
 			var list corev1.ConfigMapList
 			began := time.Now()
-			if err := c.List(ctx, &list, client.InNamespace("quiet")); err != nil || time.Since(began) > 0 && others == 1 {
+			if err := c.List(ctx, &list, client.InNamespace("quiet")); err != nil || time.Since(began) > 0 &&
+				others == 1 {
 				t.Errorf("%d namespaces: %v after %v", others, err, time.Since(began))
 			}
 			if others == 1 && len(list.Items) != 1 {

@@ -25,8 +25,8 @@ func mayNotList(r *gate.Request) gate.Verdict {
 		errors.New(`User "intern" cannot `+r.Verb+` resource "secrets" in API group "" at the cluster scope`)))
 }
 
-// TestForbiddenKindFailsInWords: reads of a kind that may not be listed fail with the permission, the first as soon as the server
-// has refused the list, the others at once; once the permission is there they succeed.
+// TestForbiddenKindFailsInWords: reads of a kind that may not be listed fail with the permission, the first as soon
+// as the server has refused the list, the others at once; once the permission is there they succeed.
 func TestForbiddenKindFailsInWords(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		w.set(func() { w.before = mayNotList })
@@ -34,7 +34,8 @@ func TestForbiddenKindFailsInWords(t *testing.T) {
 			`User "intern" cannot list resource "secrets" in API group "" at the cluster scope`
 		fails := func(err error, began time.Time) {
 			t.Helper()
-			if err == nil || err.Error() != says || !apierrors.IsForbidden(err) || !errors.Is(err, informer.ErrRefused) {
+			if err == nil || err.Error() != says || !apierrors.IsForbidden(err) ||
+				!errors.Is(err, informer.ErrRefused) {
 				t.Errorf("read: %v", err)
 			}
 			if took := time.Since(began); took != 0 {
@@ -64,7 +65,8 @@ func TestOutageIsWaitedFor(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(w.ctx, time.Hour)
 		defer cancel()
-		if err := w.List(ctx, &corev1.SecretList{}); err == nil || !strings.Contains(err.Error(), "cannot list secrets") || ctx.Err() == nil {
+		if err := w.List(ctx, &corev1.SecretList{}); err == nil ||
+			!strings.Contains(err.Error(), "cannot list secrets") || ctx.Err() == nil {
 			t.Errorf("read: %v", err)
 		}
 		done := make(chan error, 1)

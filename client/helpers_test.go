@@ -66,15 +66,18 @@ func TestPatchHelperCalls(t *testing.T) {
 				// The answer of the first call has not overwritten the status that was wanted.
 				var stored corev1.Pod
 				w.must(other(w).Get(w.ctx, keyOf(&pod), &stored))
-				if stored.Status.Phase != wanted.Status.Phase || stored.Labels["a"] != wanted.Labels["a"] || stored.ResourceVersion != pod.ResourceVersion {
-					t.Errorf("stored %v %v %s, the caller has %s", stored.Status.Phase, stored.Labels, stored.ResourceVersion, pod.ResourceVersion)
+				if stored.Status.Phase != wanted.Status.Phase || stored.Labels["a"] != wanted.Labels["a"] ||
+					stored.ResourceVersion != pod.ResourceVersion {
+					t.Errorf("stored %v %v %s, the caller has %s", stored.Status.Phase, stored.Labels,
+						stored.ResourceVersion, pod.ResourceVersion)
 				}
 			}, namespaced("p"))
 		})
 	}
 }
 
-// A key that was given up is allocated anew by somebody else before the patch that removes it: the other's must survive.
+// A key that was given up is allocated anew by somebody else before the patch that removes it: the other's must
+// survive.
 func TestPatchHelperDoesNotRemoveWhatOthersPutThere(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		var mine, theirs corev1.Pod
@@ -144,7 +147,9 @@ func TestPatchHelperTellsLargeIntegersApart(t *testing.T) {
 		if has, err := helper.HasChanges(u); err != nil || !has {
 			t.Errorf("has changes: %v, %v", has, err)
 		}
-		data, err := client.MergeFrom(func() client.Object { o := u.DeepCopy(); o.Object["n"] = int64(1) << 53; return o }()).Data(u)
+		data, err := client.MergeFrom(
+			func() client.Object { o := u.DeepCopy(); o.Object["n"] = int64(1) << 53; return o }(),
+		).Data(u)
 		if string(data) != `{"n":9007199254740993}` || err != nil {
 			t.Errorf("patch %s, %v", data, err)
 		}
@@ -157,15 +162,16 @@ func TestPatchHelperFailures(t *testing.T) {
 		inWorld(t, client.Options{}, func(w *world) {
 			boom := errors.New("boom")
 			var calls []string
-			c := client.Intercept(w.Cluster, func(ctx context.Context, call client.Call, next func(context.Context) error) error {
-				if call.Verb == "patch" {
-					calls = append(calls, call.SubResource)
-					if call.SubResource == sub {
-						return boom
+			c := client.Intercept(w.Cluster,
+				func(ctx context.Context, call client.Call, next func(context.Context) error) error {
+					if call.Verb == "patch" {
+						calls = append(calls, call.SubResource)
+						if call.SubResource == sub {
+							return boom
+						}
 					}
-				}
-				return next(ctx)
-			})
+					return next(ctx)
+				})
 			var pod corev1.Pod
 			w.must(c.Get(w.ctx, keyOf(namespaced("p")), &pod))
 			helper, err := client.NewPatchHelper(c, &pod)
@@ -174,7 +180,8 @@ func TestPatchHelperFailures(t *testing.T) {
 			if err := helper.Patch(w.ctx, &pod); !errors.Is(err, boom) {
 				t.Errorf("patch: %v", err)
 			}
-			if got, want := fmt.Sprint(len(calls)), map[string]string{"": "1", "status": "2"}[sub]; got != want || pod.Status.Phase != corev1.PodRunning {
+			if got, want := fmt.Sprint(len(calls)), map[string]string{"": "1", "status": "2"}[sub]; got != want ||
+				pod.Status.Phase != corev1.PodRunning {
 				t.Errorf("%s calls, want %s; phase %s", got, want, pod.Status.Phase)
 			}
 			if sub == "status" { // What is left is sent by the next try, once.
@@ -225,10 +232,13 @@ func TestFinalize(t *testing.T) {
 		var b corev1.ConfigMap
 		w.must(w.Delete(w.ctx, configMap("b")))
 		w.must(w.Get(w.ctx, keyOf(configMap("b")), &b))
-		if deleting, err := client.Finalize(w.ctx, w.Cluster, &b, finalizer, func(context.Context) error { return errors.New("called") }); !deleting || err != nil || len(b.Finalizers) != 1 {
+		if deleting, err := client.Finalize(w.ctx, w.Cluster, &b, finalizer,
+			func(context.Context) error { return errors.New("called") }); !deleting || err != nil ||
+			len(b.Finalizers) != 1 {
 			t.Errorf("another's finalizer: %v, %v, %v", deleting, err, b.Finalizers)
 		}
-	}, configMap("a"), func() *corev1.ConfigMap { b := configMap("b"); b.Finalizers = []string{"example.com/other"}; return b }())
+	}, configMap("a"),
+		func() *corev1.ConfigMap { b := configMap("b"); b.Finalizers = []string{"example.com/other"}; return b }())
 }
 
 func TestOwnerReferences(t *testing.T) {
@@ -241,16 +251,19 @@ func TestOwnerReferences(t *testing.T) {
 		}
 	}
 	ref := metav1.GetControllerOf(child)
-	if ref == nil || len(child.OwnerReferences) != 1 || ref.Kind != "ConfigMap" || ref.APIVersion != "v1" || !*ref.BlockOwnerDeletion {
+	if ref == nil || len(child.OwnerReferences) != 1 || ref.Kind != "ConfigMap" || ref.APIVersion != "v1" ||
+		!*ref.BlockOwnerDeletion {
 		t.Errorf("references %+v", child.OwnerReferences)
 	}
 	second := configMap("second")
 	second.UID = "v"
 	var owned *client.AlreadyOwnedError
-	if err := client.SetControllerReference(second, child, scheme.Scheme); !errors.As(err, &owned) || owned.Owner.Name != "owner" {
+	if err := client.SetControllerReference(second, child, scheme.Scheme); !errors.As(err, &owned) ||
+		owned.Owner.Name != "owner" {
 		t.Errorf("second controller: %v", err)
 	}
-	if err := client.SetOwnerReference(second, child, scheme.Scheme); err != nil || len(child.OwnerReferences) != 2 || metav1.GetControllerOf(child).Name != "owner" {
+	if err := client.SetOwnerReference(second, child, scheme.Scheme); err != nil || len(child.OwnerReferences) != 2 ||
+		metav1.GetControllerOf(child).Name != "owner" {
 		t.Errorf("second owner: %v, %+v", err, child.OwnerReferences)
 	}
 	elsewhere := configMap("elsewhere")
@@ -261,13 +274,15 @@ func TestOwnerReferences(t *testing.T) {
 	if err := client.SetOwnerReference(configMap("unread"), child, scheme.Scheme); err == nil {
 		t.Error("an owner without UID")
 	}
-	if !client.RemoveOwnerReference(owner, child) || client.RemoveOwnerReference(owner, child) || len(child.OwnerReferences) != 1 {
+	if !client.RemoveOwnerReference(owner, child) || client.RemoveOwnerReference(owner, child) ||
+		len(child.OwnerReferences) != 1 {
 		t.Errorf("after removing: %+v", child.OwnerReferences)
 	}
 }
 
 func TestCreateOrUpdateAndPatch(t *testing.T) {
-	for name, ensure := range map[string]func(context.Context, client.Client, client.Object, client.MutateFn) (client.OperationResult, error){
+	for name, ensure := range map[string]func(context.Context, client.Client, client.Object,
+		client.MutateFn) (client.OperationResult, error){
 		"update": client.CreateOrUpdate, "patch": client.CreateOrPatch,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -276,14 +291,16 @@ func TestCreateOrUpdateAndPatch(t *testing.T) {
 				value := "1"
 				run := func() client.OperationResult {
 					m := configMap("a")
-					result, err := ensure(w.ctx, r, m, func() error { m.Data = map[string]string{"k": value}; return nil })
+					result, err := ensure(w.ctx, r, m,
+						func() error { m.Data = map[string]string{"k": value}; return nil })
 					w.must(err)
 					return result
 				}
 				got := []client.OperationResult{run(), run()}
 				value = "2"
 				got = append(got, run(), run())
-				if fmt.Sprint(got) != "[created unchanged updated unchanged]" || writes(r) != "create default/a, "+name+" default/a" {
+				if fmt.Sprint(got) != "[created unchanged updated unchanged]" || writes(r) != "create default/a, "+
+					name+" default/a" {
 					t.Errorf("%v by %s", got, writes(r))
 				}
 				m := configMap("a")
@@ -315,7 +332,8 @@ func TestRetryOnConflict(t *testing.T) {
 		if tries != 4 || m.Data["theirs"] != "3" || m.Data["ours"] != "yes" {
 			t.Errorf("%d tries, data %v", tries, m.Data)
 		}
-		if err := client.RetryOnConflict(w.ctx, w.Cluster, configMap("none"), func() error { return nil }); !apierrors.IsNotFound(err) {
+		if err := client.RetryOnConflict(w.ctx, w.Cluster, configMap("none"),
+			func() error { return nil }); !apierrors.IsNotFound(err) {
 			t.Errorf("got %v", err)
 		}
 	}, configMap("a"))

@@ -12,8 +12,8 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 )
 
-// An index is asked for before the kind is defined, and before anything runs: not one request is made for it, and it is there
-// when the kind is.
+// An index is asked for before the kind is defined, and before anything runs: not one request is made for it, and it
+// is there when the kind is.
 func TestIndexBeforeTheKindIsDefined(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		gvk := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
@@ -32,12 +32,17 @@ func TestIndexBeforeTheKindIsDefined(t *testing.T) {
 			t.Error("a list of a kind that is not defined")
 		}
 		definition := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "widgets.example.com"},
+			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+			"metadata": map[string]any{"name": "widgets.example.com"},
 			"spec": map[string]any{
-				"group": "example.com", "scope": "Namespaced", "names": map[string]any{"kind": "Widget", "plural": "widgets"},
-				"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{
-					"openAPIV3Schema": map[string]any{"type": "object"},
-				}}},
+				"group": "example.com", "scope": "Namespaced",
+				"names": map[string]any{"kind": "Widget", "plural": "widgets"},
+				"versions": []any{map[string]any{
+					"name": "v1", "served": true, "storage": true,
+					"schema": map[string]any{
+						"openAPIV3Schema": map[string]any{"type": "object"},
+					},
+				}},
 			},
 		}}
 		w.must(other(w).Create(w.ctx, definition))

@@ -34,7 +34,8 @@ func (c Call) String() string {
 	return strings.Join(words, " ")
 }
 
-// Interceptor stands around a call: it may fail instead of calling next, call it several times, or look at what came of it.
+// Interceptor stands around a call: it may fail instead of calling next, call it several times, or look at what came
+// of it.
 type Interceptor func(ctx context.Context, call Call, next func(ctx context.Context) error) error
 
 // Intercept returns a client of c whose every call goes through around: for tests, metrics, limits.
@@ -46,7 +47,8 @@ func Intercept(c Client, around Interceptor) Client {
 	return &intercepted{c, around}
 }
 
-// mustHave panics where a wrapper, which has no error to return, is given no client to wrap: its calls would, far from the mistake.
+// mustHave panics where a wrapper, which has no error to return, is given no client to wrap: its calls would, far
+// from the mistake.
 func mustHave(c Client, wrapper string) {
 	if misuse.IsNil(c) {
 		panic("client: " + wrapper + ": the client is nil")
@@ -63,11 +65,13 @@ func (i *intercepted) about(ctx context.Context, verb string, obj Object, do fun
 }
 
 func (i *intercepted) Get(ctx context.Context, key ObjectKey, obj Object, opts ...GetOption) error {
-	return i.around(ctx, Call{Verb: "get", Object: obj, Key: key}, func(ctx context.Context) error { return i.Client.Get(ctx, key, obj, opts...) })
+	return i.around(ctx, Call{Verb: "get", Object: obj, Key: key},
+		func(ctx context.Context) error { return i.Client.Get(ctx, key, obj, opts...) })
 }
 
 func (i *intercepted) List(ctx context.Context, list ObjectList, opts ...ListOption) error {
-	return i.around(ctx, Call{Verb: "list", Object: list}, func(ctx context.Context) error { return i.Client.List(ctx, list, opts...) })
+	return i.around(ctx, Call{Verb: "list", Object: list},
+		func(ctx context.Context) error { return i.Client.List(ctx, list, opts...) })
 }
 
 func (i *intercepted) Create(ctx context.Context, obj Object, opts ...CreateOption) error {
@@ -79,11 +83,13 @@ func (i *intercepted) Update(ctx context.Context, obj Object, opts ...UpdateOpti
 }
 
 func (i *intercepted) Patch(ctx context.Context, obj Object, patch Patch, opts ...PatchOption) error {
-	return i.about(ctx, "patch", obj, func(ctx context.Context) error { return i.Client.Patch(ctx, obj, patch, opts...) })
+	return i.about(ctx, "patch", obj,
+		func(ctx context.Context) error { return i.Client.Patch(ctx, obj, patch, opts...) })
 }
 
 func (i *intercepted) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...ApplyOption) error {
-	return i.around(ctx, Call{Verb: "apply", Object: obj}, func(ctx context.Context) error { return i.Client.Apply(ctx, obj, opts...) })
+	return i.around(ctx, Call{Verb: "apply", Object: obj},
+		func(ctx context.Context) error { return i.Client.Apply(ctx, obj, opts...) })
 }
 
 func (i *intercepted) Delete(ctx context.Context, obj Object, opts ...DeleteOption) error {
@@ -91,7 +97,8 @@ func (i *intercepted) Delete(ctx context.Context, obj Object, opts ...DeleteOpti
 }
 
 func (i *intercepted) DeleteAllOf(ctx context.Context, obj Object, opts ...DeleteAllOfOption) error {
-	return i.around(ctx, Call{Verb: "deleteAllOf", Object: obj}, func(ctx context.Context) error { return i.Client.DeleteAllOf(ctx, obj, opts...) })
+	return i.around(ctx, Call{Verb: "deleteAllOf", Object: obj},
+		func(ctx context.Context) error { return i.Client.DeleteAllOf(ctx, obj, opts...) })
 }
 
 func (i *intercepted) Status() SubResourceClient { return i.SubResource("status") }
@@ -115,15 +122,18 @@ func (i *interceptedSub) Get(ctx context.Context, obj, sub Object) error {
 }
 
 func (i *interceptedSub) Create(ctx context.Context, obj, sub Object, opts ...CreateOption) error {
-	return i.about(ctx, "create", obj, func(ctx context.Context) error { return i.SubResourceClient.Create(ctx, obj, sub, opts...) })
+	return i.about(ctx, "create", obj,
+		func(ctx context.Context) error { return i.SubResourceClient.Create(ctx, obj, sub, opts...) })
 }
 
 func (i *interceptedSub) Update(ctx context.Context, obj Object, opts ...UpdateOption) error {
-	return i.about(ctx, "update", obj, func(ctx context.Context) error { return i.SubResourceClient.Update(ctx, obj, opts...) })
+	return i.about(ctx, "update", obj,
+		func(ctx context.Context) error { return i.SubResourceClient.Update(ctx, obj, opts...) })
 }
 
 func (i *interceptedSub) Patch(ctx context.Context, obj Object, patch Patch, opts ...PatchOption) error {
-	return i.about(ctx, "patch", obj, func(ctx context.Context) error { return i.SubResourceClient.Patch(ctx, obj, patch, opts...) })
+	return i.about(ctx, "patch", obj,
+		func(ctx context.Context) error { return i.SubResourceClient.Patch(ctx, obj, patch, opts...) })
 }
 
 func (i *interceptedSub) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...ApplyOption) error {

@@ -14,7 +14,8 @@ import (
 	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
-// Object is what can be read and written: a Go type of the API, *unstructured.Unstructured or *metav1.PartialObjectMetadata.
+// Object is what can be read and written: a Go type of the API, *unstructured.Unstructured or
+// *metav1.PartialObjectMetadata.
 type Object = informer.Object
 
 // ObjectList is a list of such objects: a list type of the API, *unstructured.UnstructuredList or
@@ -55,7 +56,8 @@ type Writer interface {
 	Update(ctx context.Context, obj Object, opts ...UpdateOption) error
 	// Patch sends what patch makes of obj.
 	Patch(ctx context.Context, obj Object, patch Patch, opts ...PatchOption) error
-	// Apply applies a configuration, server-side: one made by client-go's applyconfigurations, or by [ApplyUnstructured].
+	// Apply applies a configuration, server-side: one made by client-go's applyconfigurations, or by
+	// [ApplyUnstructured].
 	Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...ApplyOption) error
 	// Delete deletes the object, or makes the server begin to.
 	Delete(ctx context.Context, obj Object, opts ...DeleteOption) error
@@ -63,8 +65,8 @@ type Writer interface {
 	DeleteAllOf(ctx context.Context, obj Object, opts ...DeleteAllOfOption) error
 }
 
-// SubResourceClient reads and writes one subresource. Where sub is an argument, it is the subresource's own object, as a
-// Scale or an Eviction.
+// SubResourceClient reads and writes one subresource. Where sub is an argument, it is the subresource's own object,
+// as a Scale or an Eviction.
 type SubResourceClient interface {
 	// Get reads the subresource of obj into sub, from the server.
 	Get(ctx context.Context, obj, sub Object) error

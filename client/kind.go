@@ -51,7 +51,9 @@ func kindOf(scheme *runtime.Scheme, obj runtime.Object) (kind, error) {
 		k.form = formMetadata
 	default:
 		if scheme == nil {
-			return k, fmt.Errorf("the scheme, which tells the kind of %T, is nil: give the one of the client, Scheme()", obj)
+			return k, fmt.Errorf(
+				"the scheme, which tells the kind of %T, is nil: give the one of the client, Scheme()", obj,
+			)
 		}
 		kinds, _, err := scheme.ObjectKinds(obj)
 		if err != nil {
@@ -106,8 +108,8 @@ type resource struct {
 	namespaced bool
 }
 
-// resourceOf asks the server about one group and version, not the whole of discovery. Failures are not remembered: a custom
-// resource may be defined at any time.
+// resourceOf asks the server about one group and version, not the whole of discovery. Failures are not remembered: a
+// custom resource may be defined at any time.
 func (m *mapper) resourceOf(ctx context.Context, gvk schema.GroupVersionKind) (resource, error) {
 	m.mu.Lock()
 	r, known := m.known[gvk]
@@ -125,18 +127,23 @@ func (m *mapper) resourceOf(ctx context.Context, gvk schema.GroupVersionKind) (r
 		m.known[kind] = r
 	}
 	if r, known = found[gvk]; !known {
-		return resource{}, &informer.UnknownKindError{Kind: gvk, Err: errors.New("not in the list of the version's resources")}
+		return resource{},
+			&informer.UnknownKindError{Kind: gvk, Err: errors.New("not in the list of the version's resources")}
 	}
 	return r, nil
 }
 
-func (m *mapper) discover(ctx context.Context, gvk schema.GroupVersionKind) (map[schema.GroupVersionKind]resource, error) {
+func (m *mapper) discover(ctx context.Context,
+	gvk schema.GroupVersionKind,
+) (map[schema.GroupVersionKind]resource, error) {
 	if m.given != nil {
 		mapping, err := m.given.RESTMapping(gvk.GroupKind(), gvk.Version)
 		if err != nil {
 			return nil, fmt.Errorf("find the resource of %s: %w", gvk, err)
 		}
-		return map[schema.GroupVersionKind]resource{gvk: {mapping.Resource, mapping.Scope.Name() == meta.RESTScopeNameNamespace}}, nil
+		return map[schema.GroupVersionKind]resource{
+			gvk: {mapping.Resource, mapping.Scope.Name() == meta.RESTScopeNameNamespace},
+		}, nil
 	}
 	_, data, err := answer(ctx, m.client.Get().AbsPath(apiPath(gvk.GroupVersion())), url.Values{})
 	if err != nil {

@@ -44,7 +44,9 @@ type place struct {
 	namespace, name, subresource string
 }
 
-func (l *live) placeOf(ctx context.Context, gvk schema.GroupVersionKind, key ObjectKey, subresource string) (place, error) {
+func (l *live) placeOf(ctx context.Context, gvk schema.GroupVersionKind, key ObjectKey,
+	subresource string,
+) (place, error) {
 	r, err := l.mapper.resourceOf(ctx, gvk)
 	if err != nil {
 		return place{}, err
@@ -61,7 +63,8 @@ func (l *live) placeOf(ctx context.Context, gvk schema.GroupVersionKind, key Obj
 // request begins a request. Answers are not retried by the client's library: it would send a create again that a
 // failing server may have applied.
 func (l *live) request(verb string, p place) *rest.Request {
-	r := l.rest.Verb(verb).AbsPath(apiPath(p.GroupVersion())).NamespaceIfScoped(p.namespace, p.namespace != "").Resource(p.Resource).MaxRetries(0)
+	r := l.rest.Verb(verb).AbsPath(apiPath(p.GroupVersion())).NamespaceIfScoped(p.namespace,
+		p.namespace != "").Resource(p.Resource).MaxRetries(0)
 	if p.name != "" {
 		r.Name(p.name)
 	}

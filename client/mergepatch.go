@@ -7,8 +7,8 @@ import (
 	"reflect"
 )
 
-// mergePatch returns the JSON merge patch (RFC 7386) from one encoded object to another. Numbers are compared as they are
-// written, so that no integer is too large to be told from the next one.
+// mergePatch returns the JSON merge patch (RFC 7386) from one encoded object to another. Numbers are compared as they
+// are written, so that no integer is too large to be told from the next one.
 func mergePatch(before, after []byte) ([]byte, error) {
 	from, err := decodeExactly(before)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
-// Each option is a small type that says by its methods where it applies. The zero value of every struct below is no option.
+// Each option is a small type that says by its methods where it applies. The zero value of every struct below is no
+// option.
 
 // GetOption is an option of Get.
 type GetOption interface{ ApplyToGet(o *ReadOptions) }
@@ -78,7 +79,8 @@ func (n InNamespace) ApplyToList(o *ListOptions) { o.Namespace = string(n) }
 // ApplyToDeleteAllOf implements [DeleteAllOfOption].
 func (n InNamespace) ApplyToDeleteAllOf(o *DeleteAllOfOptions) { n.ApplyToList(&o.ListOptions) }
 
-// MatchingLabels selects the objects that have all of these labels. A key or value that can be no label selects nothing.
+// MatchingLabels selects the objects that have all of these labels. A key or value that can be no label selects
+// nothing.
 type MatchingLabels map[string]string
 
 // ApplyToList implements [ListOption].
@@ -306,7 +308,8 @@ func (o DeleteOptions) params() url.Values {
 func (o DeleteOptions) body() ([]byte, error) {
 	d := metav1.DeleteOptions{
 		TypeMeta:           metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
-		GracePeriodSeconds: o.GracePeriodSeconds, Preconditions: o.Preconditions, PropagationPolicy: o.PropagationPolicy,
+		GracePeriodSeconds: o.GracePeriodSeconds, Preconditions: o.Preconditions,
+		PropagationPolicy: o.PropagationPolicy,
 	}
 	if o.DryRun {
 		d.DryRun = []string{metav1.DryRunAll}

@@ -9,7 +9,9 @@ import (
 )
 
 // over lays entries over what was read from the cache. It also returns those that are shown.
-func (c *cache) over(q *query, objs []Object, entries []*ownwrites.Entry) (_ []Object, shown []*ownwrites.Entry, err error) {
+func (c *cache) over(q *query, objs []Object,
+	entries []*ownwrites.Entry,
+) (_ []Object, shown []*ownwrites.Entry, err error) {
 	byKey := make(map[ObjectKey]*ownwrites.Entry, len(entries))
 	for _, e := range entries {
 		byKey[e.Key] = e

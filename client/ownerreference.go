@@ -22,8 +22,8 @@ func (e *AlreadyOwnedError) Error() string {
 	return fmt.Sprintf("%s is controlled by %s %s", e.Object, e.Owner.Kind, e.Owner.Name)
 }
 
-// SetControllerReference makes owner the controller of obj: who deletes owner deletes obj, and owner cannot be gone before
-// obj is. Nothing is written.
+// SetControllerReference makes owner the controller of obj: who deletes owner deletes obj, and owner cannot be gone
+// before obj is. Nothing is written.
 //
 // Errors: [AlreadyOwnedError]; when owner cannot own obj because of their namespaces, or has no UID.
 func SetControllerReference(owner Object, obj metav1.Object, scheme *runtime.Scheme) error {
@@ -52,7 +52,8 @@ func SetOwnerReference(owner Object, obj metav1.Object, scheme *runtime.Scheme) 
 
 // RemoveOwnerReference makes owner none of the owners of obj, and says whether that changed it. Nothing is written.
 func RemoveOwnerReference(owner metav1.Object, obj metav1.Object) (changed bool) {
-	refs := slices.DeleteFunc(slices.Clone(obj.GetOwnerReferences()), func(r metav1.OwnerReference) bool { return r.UID == owner.GetUID() })
+	refs := slices.DeleteFunc(slices.Clone(obj.GetOwnerReferences()),
+		func(r metav1.OwnerReference) bool { return r.UID == owner.GetUID() })
 	changed = len(refs) != len(obj.GetOwnerReferences())
 	if changed {
 		obj.SetOwnerReferences(refs)
@@ -69,14 +70,21 @@ func ownerReference(owner Object, obj metav1.Object, scheme *runtime.Scheme) (me
 		return metav1.OwnerReference{}, fmt.Errorf("owner of %s: %w", ObjectKeyFromObject(obj), err)
 	}
 	if owner.GetUID() == "" {
-		return metav1.OwnerReference{}, fmt.Errorf("owner of %s: %s %s has no UID: it was not read from the server", ObjectKeyFromObject(obj), k.gvk.Kind, owner.GetName())
+		return metav1.OwnerReference{},
+			fmt.Errorf("owner of %s: %s %s has no UID: it was not read from the server", ObjectKeyFromObject(obj),
+				k.gvk.Kind, owner.GetName())
 	}
-	// The garbage collector looks for the owner in the namespace of what is owned, and deletes what it owns if it is not there.
+	// The garbage collector looks for the owner in the namespace of what is owned, and deletes what it owns if it is
+	// not there.
 	if owner.GetNamespace() != "" && owner.GetNamespace() != obj.GetNamespace() {
-		return metav1.OwnerReference{}, fmt.Errorf("%s %s of namespace %s cannot own %s: it has to be in the same namespace, or in none",
-			k.gvk.Kind, owner.GetName(), owner.GetNamespace(), ObjectKeyFromObject(obj))
+		return metav1.OwnerReference{},
+			fmt.Errorf("%s %s of namespace %s cannot own %s: it has to be in the same namespace, or in none",
+				k.gvk.Kind, owner.GetName(), owner.GetNamespace(), ObjectKeyFromObject(obj))
 	}
-	return metav1.OwnerReference{APIVersion: k.gvk.GroupVersion().String(), Kind: k.gvk.Kind, Name: owner.GetName(), UID: owner.GetUID()}, nil
+	return metav1.OwnerReference{
+		APIVersion: k.gvk.GroupVersion().String(), Kind: k.gvk.Kind, Name: owner.GetName(),
+		UID: owner.GetUID(),
+	}, nil
 }
 
 func setReference(obj metav1.Object, ref metav1.OwnerReference) {

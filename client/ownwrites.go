@@ -59,7 +59,9 @@ func ObserveWrites(config *rest.Config) (*rest.Config, error) {
 
 // observed returns an HTTP client of config and the record that its transport feeds: record, or if that is nil the
 // one that config has, or a new one.
-func observed(config *rest.Config, record *ownwrites.Record, informers *informer.Factory) (*http.Client, *ownwrites.Record, error) {
+func observed(config *rest.Config, record *ownwrites.Record,
+	informers *informer.Factory,
+) (*http.Client, *ownwrites.Record, error) {
 	shared, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, nil, err

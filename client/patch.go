@@ -36,7 +36,8 @@ func (p rawPatch) Data(Object) ([]byte, error) { return p.data, nil }
 // MergeFrom is the merge patch from base to the object given to Patch. base must not be changed between: pass a copy.
 func MergeFrom(base Object) Patch { return mergeFrom{base: base} }
 
-// MergeFromOptimistic is [MergeFrom] that the server refuses when the object is not any more at base's resource version.
+// MergeFromOptimistic is [MergeFrom] that the server refuses when the object is not any more at base's resource
+// version.
 func MergeFromOptimistic(base Object) Patch { return mergeFrom{base: base, optimistic: true} }
 
 // StrategicMergeFrom is the strategic merge patch from base to the object given to Patch: lists with merge keys are
@@ -59,7 +60,9 @@ func (p mergeFrom) Type() types.PatchType {
 // Data implements [Patch].
 func (p mergeFrom) Data(obj Object) ([]byte, error) {
 	if misuse.IsNil(p.base) {
-		return nil, errors.New("the base of the patch is nil: give MergeFrom a copy of the object, taken before it was changed")
+		return nil, errors.New(
+			"the base of the patch is nil: give MergeFrom a copy of the object, taken before it was changed",
+		)
 	}
 	before, err := json.Marshal(p.base)
 	if err != nil {
@@ -93,7 +96,10 @@ func withVersion(patch []byte, base metav1.Object) ([]byte, error) {
 			return nil, fmt.Errorf("decode a patch of metadata: %w", err)
 		}
 	}
-	for name, value := range map[string]string{"resourceVersion": base.GetResourceVersion(), "uid": string(base.GetUID())} {
+	for name, value := range map[string]string{
+		"resourceVersion": base.GetResourceVersion(),
+		"uid":             string(base.GetUID()),
+	} {
 		quoted, err := json.Marshal(value)
 		if err != nil {
 			return nil, err
@@ -110,8 +116,8 @@ func withVersion(patch []byte, base metav1.Object) ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// ApplyUnstructured makes an object that is to be applied of u: what is set in u is what is applied. Resource version, managed
-// fields and status are the caller's to leave out.
+// ApplyUnstructured makes an object that is to be applied of u: what is set in u is what is applied. Resource
+// version, managed fields and status are the caller's to leave out.
 func ApplyUnstructured(u *unstructured.Unstructured) runtime.ApplyConfiguration {
 	if u == nil {
 		return nil // Apply refuses it, in words.

@@ -11,18 +11,19 @@ import (
 	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
-// PatchHelper writes what a reconciler changed in an object: it keeps the object as it was before, and sends the difference
-// at the end.
+// PatchHelper writes what a reconciler changed in an object: it keeps the object as it was before, and sends the
+// difference at the end.
 //
 //	helper, err := client.NewPatchHelper(c, obj)
 //	…
 //	defer func() { err = errors.Join(err, helper.Patch(ctx, obj)) }()
 //
-// Nothing changed costs no call; a change of anything but status one merge patch; a change of status one patch of the status
-// subresource; both, both. The patch holds nothing but what changed, so writers of other fields are left alone. Where it
-// removes a field or a key of a map, it demands that the object is still the one that was read: else it could remove what somebody
-// put there since. The same where it changes a list outside of status, as the finalizers and the owners: a list is replaced as a whole,
-// with all that others have added. Lists of status belong to who writes it. Numbers are compared exactly.
+// Nothing changed costs no call; a change of anything but status one merge patch; a change of status one patch of the
+// status subresource; both, both. The patch holds nothing but what changed, so writers of other fields are left
+// alone. Where it removes a field or a key of a map, it demands that the object is still the one that was read: else
+// it could remove what somebody put there since. The same where it changes a list outside of status, as the
+// finalizers and the owners: a list is replaced as a whole, with all that others have added. Lists of status belong
+// to who writes it. Numbers are compared exactly.
 type PatchHelper struct {
 	client Client
 	// before is the object as it was, without status and what only the server writes; status is its status.
@@ -68,11 +69,11 @@ func split(obj Object) (main, status map[string]any, err error) {
 	return main, status, nil
 }
 
-// Patch writes the difference between obj and the picture. Then obj is what the server answered, and the picture too: Patch
-// may be called again. After an error obj is as the caller made it.
+// Patch writes the difference between obj and the picture. Then obj is what the server answered, and the picture too:
+// Patch may be called again. After an error obj is as the caller made it.
 //
-// Errors: of the patch, and then the status was not sent; of the status. A conflict where something was removed from an object
-// that others have changed: reconcile again.
+// Errors: of the patch, and then the status was not sent; of the status. A conflict where something was removed from
+// an object that others have changed: reconcile again.
 func (h *PatchHelper) Patch(ctx context.Context, obj Object) error {
 	if misuse.IsNil(obj) {
 		return fmt.Errorf("patch: %w", errNoObject)
@@ -84,13 +85,15 @@ func (h *PatchHelper) Patch(ctx context.Context, obj Object) error {
 	answer := obj.DeepCopyObject().(Object)
 	sent := false
 	if changes := difference(h.before, main); len(changes) > 0 {
-		if err := h.send(changes, removes(changes) || replaces(changes), func(p Patch) error { return h.client.Patch(ctx, answer, p) }); err != nil {
+		if err := h.send(changes, removes(changes) || replaces(changes),
+			func(p Patch) error { return h.client.Patch(ctx, answer, p) }); err != nil {
 			return fmt.Errorf("patch %s: %w", obj.GetName(), err)
 		}
 		h.before, h.known, sent = main, stateOf(answer), true
 	}
 	if changes := difference(h.status, status); len(changes) > 0 {
-		err := h.send(map[string]any{"status": changes}, removes(changes), func(p Patch) error { return h.client.Status().Patch(ctx, answer, p) })
+		err := h.send(map[string]any{"status": changes}, removes(changes),
+			func(p Patch) error { return h.client.Status().Patch(ctx, answer, p) })
 		if err != nil {
 			return fmt.Errorf("patch status of %s: %w", obj.GetName(), err)
 		}

@@ -82,7 +82,10 @@ func TestSubResourceBodies(t *testing.T) {
 		if *got.Spec.Replicas != 5 {
 			t.Errorf("%d replicas", *got.Spec.Replicas)
 		}
-		w.must(w.SubResource("binding").Create(w.ctx, pod, &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: "n"}}))
+		w.must(
+			w.SubResource("binding").Create(w.ctx, pod,
+				&corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: "n"}}),
+		)
 		w.must(w.Get(w.ctx, keyOf(pod), pod))
 		if pod.Spec.NodeName != "n" {
 			t.Errorf("the pod is on %q", pod.Spec.NodeName)

@@ -34,16 +34,21 @@ func TestReadyGatesAnOwner(t *testing.T) {
 	})
 }
 
-// Without an owner in the context a write is made in the name of the object's controller. One that lives in no namespace is
-// asked for without one, though what it owns does.
+// Without an owner in the context a write is made in the name of the object's controller. One that lives in no
+// namespace is asked for without one, though what it owns does.
 func TestReadyOfTheController(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
 		w.set(func() { w.lag = time.Second })
 		w.warm(&corev1.ConfigMapList{})
 		child, yes := configMap("a"), true
-		child.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n", UID: "1", Controller: &yes}}
+		child.OwnerReferences = []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "Node", Name: "n", UID: "1", Controller: &yes},
+		}
 		w.must(w.Create(w.ctx, child))
-		node := client.ControllerOwner{GroupKind: schema.GroupKind{Kind: "Node"}, ObjectKey: client.ObjectKey{Name: "n"}}
+		node := client.ControllerOwner{
+			GroupKind: schema.GroupKind{Kind: "Node"},
+			ObjectKey: client.ObjectKey{Name: "n"},
+		}
 		inDefault, elsewhere, other := node, node, node
 		inDefault.Namespace, elsewhere.Namespace, other.Name = "default", "kube-system", "m"
 		for _, owner := range []client.ControllerOwner{node, inDefault} {

@@ -96,7 +96,10 @@ func TestProtobuf(t *testing.T) {
 		if len(list.Items) != 1 || list.Items[0].Labels["app"] != "db" || list.Items[0].Kind != "ConfigMap" {
 			t.Errorf("listed %+v", list)
 		}
-		w.must(c.Patch(w.ctx, a, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"app":"x"}}}`))))
+		w.must(
+			c.Patch(w.ctx, a,
+				client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"app":"x"}}}`))),
+		)
 		if a.Labels["app"] != "x" {
 			t.Errorf("patched %+v", a)
 		}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// ErrStale says that the cache cannot tell yet what this process wrote. Nothing is wrong: try again a little later. Package
-// reconcile does, without counting it as a failure.
+// ErrStale says that the cache cannot tell yet what this process wrote. Nothing is wrong: try again a little later.
+// Package reconcile does, without counting it as a failure.
 var ErrStale = errors.New("the cache is behind a write of this process")
 
 // StaleError is the [ErrStale] of one read.
@@ -30,7 +30,8 @@ func (e *StaleError) Error() string {
 	}
 	switch {
 	case e.Cause != nil:
-		return fmt.Sprintf("read %s: %v: nobody knows whether a write took effect, which failed with: %v", what, ErrStale, e.Cause)
+		return fmt.Sprintf("read %s: %v: nobody knows whether a write took effect, which failed with: %v", what,
+			ErrStale, e.Cause)
 	case e.Wanted != "":
 		return fmt.Sprintf("read %s: %v: it is at resource version %q, not at %q", what, ErrStale, e.Seen, e.Wanted)
 	}

@@ -8,19 +8,23 @@ import (
 
 // Stats counts what reading one's own writes took, since the [Cluster] was made.
 type Stats struct {
-	// Waits are the reads that the answers of writes were not enough for: they waited for the cache to show an own write, or asked
-	// the server what became of one. Waited is how long they took for that, all together.
+	// Waits are the reads that the answers of writes were not enough for: they waited for the cache to show an own
+	// write, or asked the server what became of one. Waited is how long they took for that, all together.
 	Waits  uint64
 	Waited time.Duration
 	// Stale are the reads, among them, that came back with [ErrStale].
 	Stale uint64
-	// Unseen is how many own writes some cache has not shown yet, and Unknown of how many nobody knows what came of them.
+	// Unseen is how many own writes some cache has not shown yet, and Unknown of how many nobody knows what came of
+	// them.
 	Unseen, Unknown int
 }
 
 // Stats is a snapshot of the counters. It takes a lock per resource that was written.
 func (c *Cluster) Stats() Stats {
-	s := Stats{Waits: c.waits.count.Load(), Waited: time.Duration(c.waits.nanoseconds.Load()), Stale: c.waits.stale.Load()}
+	s := Stats{
+		Waits: c.waits.count.Load(), Waited: time.Duration(c.waits.nanoseconds.Load()),
+		Stale: c.waits.stale.Load(),
+	}
 	for _, l := range c.record.All() {
 		unseen, unknown := l.Sizes()
 		s.Unseen += unseen

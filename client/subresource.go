@@ -15,7 +15,8 @@ func (c *Cluster) Status() SubResourceClient { return c.SubResource("status") }
 // SubResource implements [Client].
 func (c *Cluster) SubResource(name string) SubResourceClient {
 	if name == "" {
-		panic(`client: SubResource: the name is empty; give one like "status" or "scale"`) // It would write the object itself.
+		// It would write the object itself.
+		panic(`client: SubResource: the name is empty; give one like "status" or "scale"`)
 	}
 	return &subresource{c, name}
 }
@@ -71,7 +72,8 @@ func (s *subresource) Update(ctx context.Context, obj Object, opts ...UpdateOpti
 	return s.cluster.put(ctx, ord, o)
 }
 
-// name names the body of a subresource as its object, if it has no name: the server refuses one that is not in the right place.
+// name names the body of a subresource as its object, if it has no name: the server refuses one that is not in the
+// right place.
 func name(body, obj Object) {
 	if misuse.IsNil(obj) {
 		return // The write refuses it.

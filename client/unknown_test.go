@@ -16,8 +16,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi/gate"
 )
 
-// Of each verb the answer is lost, once after it took effect, once before. Nobody reads what it could have changed, until a
-// list begun after the server's request timeout tells which it was; all else is read as ever, and no other
+// Of each verb the answer is lost, once after it took effect, once before. Nobody reads what it could have changed,
+// until a list begun after the server's request timeout tells which it was; all else is read as ever, and no other
 // request is made.
 func TestLostAnswers(t *testing.T) {
 	verbs := map[string]struct {
@@ -28,7 +28,8 @@ func TestLostAnswers(t *testing.T) {
 		"create": {func(w *world) error { return w.Create(w.ctx, configMap("new", "v", "2")) }, "2"},
 		"update": {func(w *world) error { return w.Update(w.ctx, configMap("a", "v", "2")) }, "2"},
 		"patch": {func(w *world) error {
-			return w.Patch(w.ctx, configMap("a"), client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"v":"2"}}}`)))
+			return w.Patch(w.ctx, configMap("a"),
+				client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"v":"2"}}}`)))
 		}, "2"},
 		"delete": {func(w *world) error { return w.Delete(w.ctx, configMap("a")) }, ""},
 	}
@@ -88,8 +89,8 @@ type tripper func(*http.Request) (*http.Response, error)
 
 func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// A write whose goroutine panics on its way, after the server had it, is one whose answer was lost: the panic goes on to whoever
-// recovers, and the books do not wait for an answer that never comes.
+// A write whose goroutine panics on its way, after the server had it, is one whose answer was lost: the panic goes on
+// to whoever recovers, and the books do not wait for an answer that never comes.
 func TestPanicInAWrite(t *testing.T) {
 	var armed atomic.Bool
 	s := setup{wrap: func(next http.RoundTripper) http.RoundTripper {
@@ -113,7 +114,8 @@ func TestPanicInAWrite(t *testing.T) {
 			_ = w.Create(client.WithOwner(w.ctx, "me"), configMap("a"))
 		}()
 		var stale *client.StaleError
-		if err := w.Get(w.ctx, keyOf(configMap("a")), &corev1.ConfigMap{}); !errors.As(err, &stale) || stale.Cause == nil {
+		if err := w.Get(w.ctx, keyOf(configMap("a")), &corev1.ConfigMap{}); !errors.As(err, &stale) ||
+			stale.Cause == nil {
 			t.Errorf("get: %v", err)
 		}
 		if err := w.Ready(w.ctx, "me"); !errors.Is(err, client.ErrStale) {
@@ -125,8 +127,8 @@ func TestPanicInAWrite(t *testing.T) {
 	})
 }
 
-// A server that says it is too busy is asked again when it said to; nothing was applied, so nothing is unknown, and the object
-// is created once. One that stays busy is given up, and so is one whose caller does.
+// A server that says it is too busy is asked again when it said to; nothing was applied, so nothing is unknown, and
+// the object is created once. One that stays busy is given up, and so is one whose caller does.
 func TestTooBusy(t *testing.T) {
 	busy := func(times int, asked *int) func(r *gate.Request) gate.Verdict {
 		return func(r *gate.Request) gate.Verdict {
@@ -159,15 +161,16 @@ func TestTooBusy(t *testing.T) {
 		ctx, cancel := context.WithTimeout(w.ctx, 10*time.Second)
 		defer cancel()
 		asked, start = 0, time.Now()
-		if err := w.Create(ctx, configMap("c")); !apierrors.IsTooManyRequests(err) || asked != 4 || time.Since(start) != 10*time.Second {
+		if err := w.Create(ctx, configMap("c")); !apierrors.IsTooManyRequests(err) || asked != 4 ||
+			time.Since(start) != 10*time.Second {
 			t.Errorf("asked %d times in %s: %v", asked, time.Since(start), err)
 		}
 		w.wantNames("a")
 	})
 }
 
-// A cache of two namespaces: each has a watch and a watermark of its own. What is written in the one that lags is seen, in lists
-// of it and of both; what is written in a third neither appears nor blocks.
+// A cache of two namespaces: each has a watch and a watermark of its own. What is written in the one that lags is
+// seen, in lists of it and of both; what is written in a third neither appears nor blocks.
 func TestCacheOfSeveralNamespaces(t *testing.T) {
 	in := func(namespace, name string) *corev1.ConfigMap {
 		m := configMap(name, "app", "web")

@@ -19,8 +19,8 @@ import (
 	"github.com/flyball-dev/flyball/client"
 )
 
-// versions is a transport behind which the server seems to number its versions otherwise: show and read are each other's inverse.
-// It knows JSON only, so its caches are of unstructured objects.
+// versions is a transport behind which the server seems to number its versions otherwise: show and read are each
+// other's inverse. It knows JSON only, so its caches are of unstructured objects.
 type versions struct {
 	next       http.RoundTripper
 	show, read func(string) string
@@ -53,7 +53,10 @@ func (v *versions) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer.Body = &lines{Closer: answer.Body, from: bufio.NewReader(answer.Body), change: func(line []byte) []byte { return each(line, v.show) }}
+	answer.Body = &lines{
+		Closer: answer.Body, from: bufio.NewReader(answer.Body),
+		change: func(line []byte) []byte { return each(line, v.show) },
+	}
 	answer.ContentLength = -1
 	answer.Header.Del("Content-Length")
 	return answer, nil
@@ -108,8 +111,8 @@ func anyNamed(name string) *unstructured.Unstructured {
 	return u
 }
 
-// The versions of this server cannot be compared. An own write is laid over the cache until the cache holds exactly that
-// version; or for a minute, since a state that others changed at once is one that the cache never holds.
+// The versions of this server cannot be compared. An own write is laid over the cache until the cache holds exactly
+// that version; or for a minute, since a state that others changed at once is one that the cache never holds.
 func TestVersionsThatDoNotCompare(t *testing.T) {
 	s := setup{wrap: func(next http.RoundTripper) http.RoundTripper {
 		return &versions{
@@ -161,8 +164,8 @@ func TestVersionsThatDoNotCompare(t *testing.T) {
 	})
 }
 
-// The server's history goes back: a backup was restored, which lacks what was written since. The books are closed: what it
-// lacks is not shown, nor waited for; and what is written from then on is seen as ever.
+// The server's history goes back: a backup was restored, which lacks what was written since. The books are closed:
+// what it lacks is not shown, nor waited for; and what is written from then on is seen as ever.
 func TestVersionsThatGoBack(t *testing.T) {
 	var ahead atomic.Int64 // how much higher the versions were before
 	shift := func(sign int64) func(string) string {

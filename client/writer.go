@@ -61,14 +61,16 @@ type order struct {
 // check refuses what would be sent to another place than meant, or would leave less than there was.
 func (ord order) check(k kind) error {
 	if ord.verb == "PATCH" && misuse.IsNil(ord.patch) {
-		return fmt.Errorf("patch %s %s: the patch is nil: client.MergeFrom makes one", k.gvk.Kind, ObjectKeyFromObject(ord.obj))
+		return fmt.Errorf("patch %s %s: the patch is nil: client.MergeFrom makes one", k.gvk.Kind,
+			ObjectKeyFromObject(ord.obj))
 	}
 	creates := ord.verb == "POST" && ord.subresource == ""
 	if !creates && ord.obj.GetName() == "" {
 		return fmt.Errorf("write %s: %w", k.gvk.Kind, errNoName)
 	}
 	if _, bare := ord.sent.(*metav1.PartialObjectMetadata); bare {
-		return fmt.Errorf("write %s %s: metadata are not the whole object; patch it", k.gvk.Kind, ObjectKeyFromObject(ord.obj))
+		return fmt.Errorf("write %s %s: metadata are not the whole object; patch it", k.gvk.Kind,
+			ObjectKeyFromObject(ord.obj))
 	}
 	return nil
 }
@@ -100,7 +102,8 @@ func (c *Cluster) put(ctx context.Context, ord order, o WriteOptions) error {
 		o.FieldManager = c.o.FieldManager
 	}
 	got := &reply{scheme: c.o.Scheme, obj: ord.answerTo}
-	request := c.live.request(ord.verb, p).SetHeader("Content-Type", media).SetHeader("Accept", c.live.accept(ord.answerTo)).Body(body)
+	request := c.live.request(ord.verb, p).SetHeader("Content-Type", media).SetHeader("Accept",
+		c.live.accept(ord.answerTo)).Body(body)
 	contentType, data, err := c.send(ctx, request, o.params(), &ownwrites.Intent{
 		Name: ord.obj.GetName(), Owner: ownwrites.OwnerOf(ctx, ord.obj), Decode: got.read,
 	})
@@ -129,7 +132,9 @@ func (c *Cluster) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opt
 	return c.apply(ctx, obj, "", opts)
 }
 
-func (c *Cluster) apply(ctx context.Context, obj runtime.ApplyConfiguration, subresource string, opts []ApplyOption) error {
+func (c *Cluster) apply(ctx context.Context, obj runtime.ApplyConfiguration, subresource string,
+	opts []ApplyOption,
+) error {
 	var o WriteOptions
 	for _, opt := range given(opts) {
 		opt.ApplyToApply(&o)
@@ -138,7 +143,10 @@ func (c *Cluster) apply(ctx context.Context, obj runtime.ApplyConfiguration, sub
 		o.FieldManager = c.o.FieldManager
 	}
 	if misuse.IsNil(obj) {
-		return errors.New("apply: the apply configuration is nil: make one with k8s.io/client-go/applyconfigurations, or ApplyUnstructured")
+		return errors.New(
+			"apply: the apply configuration is nil: make one with k8s.io/client-go/applyconfigurations, or " +
+				"ApplyUnstructured",
+		)
 	}
 	body, err := json.Marshal(obj)
 	if err != nil {
@@ -229,7 +237,9 @@ func (c *Cluster) DeleteAllOf(ctx context.Context, obj Object, opts ...DeleteAll
 }
 
 // send sends a write. The record of own writes sees it in the transport; intent is what the request does not say.
-func (c *Cluster) send(ctx context.Context, r *rest.Request, params url.Values, intent *ownwrites.Intent) (string, []byte, error) {
+func (c *Cluster) send(ctx context.Context, r *rest.Request, params url.Values,
+	intent *ownwrites.Intent,
+) (string, []byte, error) {
 	if err := r.Error(); err != nil {
 		return "", nil, err
 	}

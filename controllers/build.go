@@ -20,10 +20,12 @@ import (
 	"github.com/flyball-dev/flyball/manager"
 )
 
-// clientOf gives a controller a client of its own, which shares the caches and the record of own writes with the manager's, as kube-controller-manager does: the manager's limits on requests then hold for each
-// of them, and one that has much to do does not keep the others waiting.
+// clientOf gives a controller a client of its own, which shares the caches and the record of own writes with the
+// manager's, as kube-controller-manager does: the manager's limits on requests then hold for each of them, and one
+// that has much to do does not keep the others waiting.
 //
-// Source: kube-controller-manager v1.37.1 cmd/kube-controller-manager/app/controllermanager.go, ControllerContext.NewClient
+// Source: kube-controller-manager v1.37.1 cmd/kube-controller-manager/app/controllermanager.go,
+// ControllerContext.NewClient
 func clientOf(m *manager.Manager, name string) (*client.Cluster, error) {
 	return m.GetClient().Through(configOf(m, name))
 }
@@ -47,7 +49,8 @@ func newDeployment(m *manager.Manager, o Options) (manager.Runnable, error) {
 		return nil, err
 	}
 	return deployment.New(deployment.Config{
-		Client: writer, Deployments: deployments, ReplicaSets: sets, Pods: pods, Recorder: m.GetEventRecorderFor(deployment.Name),
+		Client: writer, Deployments: deployments, ReplicaSets: sets, Pods: pods,
+		Recorder: m.GetEventRecorderFor(deployment.Name),
 	}, o.Deployment)
 }
 
@@ -79,7 +82,8 @@ func newEndpoints(m *manager.Manager, o Options) (manager.Runnable, error) {
 		return nil, err
 	}
 	return endpoints.New(endpoints.Config{
-		Client: writer, Services: services, Pods: pods, Endpoints: written, Recorder: m.GetEventRecorderFor(endpoints.Component),
+		Client: writer, Services: services, Pods: pods, Endpoints: written,
+		Recorder: m.GetEventRecorderFor(endpoints.Component),
 	}, o.Endpoints)
 }
 
@@ -101,8 +105,8 @@ func newEndpointSlice(m *manager.Manager, o Options) (manager.Runnable, error) {
 	}, o.EndpointSlice)
 }
 
-// newGarbageCollector gives the collector clients of its own, with twice the rate of requests: it needs two for each object that it
-// deletes. Its caches are of its own too: it follows every resource there is, by metadata.
+// newGarbageCollector gives the collector clients of its own, with twice the rate of requests: it needs two for each
+// object that it deletes. Its caches are of its own too: it follows every resource there is, by metadata.
 //
 // Source: kube-controller-manager v1.37.1 cmd/kube-controller-manager/app/core.go, newGarbageCollectorController
 func newGarbageCollector(m *manager.Manager, o Options) (manager.Runnable, error) {
@@ -117,6 +121,7 @@ func newGarbageCollector(m *manager.Manager, o Options) (manager.Runnable, error
 		return nil, err
 	}
 	return garbagecollector.New(garbagecollector.Config{
-		Client: clientset, Metadata: objects, Informers: m.Informers(), Recorder: m.GetEventRecorderFor(garbagecollector.Component),
+		Client: clientset, Metadata: objects, Informers: m.Informers(),
+		Recorder: m.GetEventRecorderFor(garbagecollector.Component),
 	}, o.GarbageCollector)
 }

@@ -43,8 +43,8 @@ const all = "*"
 
 // Known returns all controllers, in alphabetical order.
 //
-// Source: kube-controller-manager v1.37.1 cmd/kube-controller-manager/names and app/controllermanager.go, for names and aliases.
-// "endpoints" is an alias of our own: it is what people type.
+// Source: kube-controller-manager v1.37.1 cmd/kube-controller-manager/names and app/controllermanager.go, for names
+// and aliases. "endpoints" is an alias of our own: it is what people type.
 func Known() []Descriptor {
 	return []Descriptor{
 		{Name: deployment.Name, Aliases: []string{"deployment"}, New: newDeployment},
@@ -55,9 +55,9 @@ func Known() []Descriptor {
 	}
 }
 
-// Enabled returns the known controllers that a selection means: "name" is one, "-name" is all but that one, "*" is all that
-// are not disabled by default; without "*" it is only those that are named. The first mention of a controller decides:
-// "*,-deployment,deployment" is without it.
+// Enabled returns the known controllers that a selection means: "name" is one, "-name" is all but that one, "*" is
+// all that are not disabled by default; without "*" it is only those that are named. The first mention of a
+// controller decides: "*,-deployment,deployment" is without it.
 //
 // Errors: an [UnknownError] for each name that no controller has, joined.
 //
@@ -76,7 +76,8 @@ func choose(known []Descriptor, selection []string) ([]Descriptor, error) {
 			continue
 		}
 		alias, negated := strings.CutPrefix(word, "-")
-		i := slices.IndexFunc(known, func(d Descriptor) bool { return d.Name == alias || slices.Contains(d.Aliases, alias) })
+		i := slices.IndexFunc(known,
+			func(d Descriptor) bool { return d.Name == alias || slices.Contains(d.Aliases, alias) })
 		if i < 0 {
 			unknown = append(unknown, &UnknownError{Name: alias, Known: known})
 			continue

@@ -40,7 +40,8 @@ func (a *address) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.server.Load().RESTConfig().Transport.RoundTrip(r)
 }
 
-// serve puts a new, empty server at the address, whose lists take a moment. It returns a client of it and what is asked of it.
+// serve puts a new, empty server at the address, whose lists take a moment. It returns a client of it and what is
+// asked of it.
 func (a *address) serve() (kubernetes.Interface, *audit.Log) {
 	a.t.Helper()
 	log := &audit.Log{}
@@ -112,9 +113,9 @@ func age(ctx context.Context, client kubernetes.Interface, writes int) error {
 	return err
 }
 
-// TestServerReplacedByAnEmptyOne: the API server ends, and after up to a minute an empty one is in its place, in which some of the
-// Deployments are made again under their names. In every second round its history has passed that of the first before
-// anybody is connected again; in the others it is passed meanwhile.
+// TestServerReplacedByAnEmptyOne: the API server ends, and after up to a minute an empty one is in its place, in
+// which some of the Deployments are made again under their names. In every second round its history has passed that
+// of the first before anybody is connected again; in the others it is passed meanwhile.
 func TestServerReplacedByAnEmptyOne(t *testing.T) {
 	said := map[string]int{}
 	for round := range 20 {
@@ -140,7 +141,9 @@ func replaceServer(t *testing.T, round int, said map[string]int) {
 		t.Fatal(err)
 	}
 	logged := &errorLines{}
-	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(logged)))))
+	ctx, stop := context.WithCancel(
+		klog.NewContext(t.Context(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(logged)))),
+	)
 	done := make(chan error, 1)
 	go func() { done <- m.Run(ctx) }()
 	time.Sleep(10 * time.Second)
@@ -183,7 +186,8 @@ func replaceServer(t *testing.T, round int, said map[string]int) {
 		t.Errorf("after: %v", err)
 	}
 	settled(t, m, second)
-	writes := slices.DeleteFunc(log.Writes(), func(e audit.Entry) bool { return e.Resource == "configmaps" || e.Resource == "events" })
+	writes := slices.DeleteFunc(log.Writes(),
+		func(e audit.Entry) bool { return e.Resource == "configmaps" || e.Resource == "events" })
 	if len(writes) > 100 { // 23 without anything to tidy up, 67 seen; of a fight it is as many in a second
 		t.Errorf("%d writes to the second server", len(writes))
 	}

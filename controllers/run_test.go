@@ -72,7 +72,8 @@ func TestAllControllersRunOnAManager(t *testing.T) {
 		if _, err := m.Client().CoreV1().Endpoints("default").Get(ctx, "web", metav1.GetOptions{}); err != nil {
 			t.Errorf("the endpoints controller did nothing: %v", err)
 		}
-		slices, err := m.Client().DiscoveryV1().EndpointSlices("default").List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=web"})
+		slices, err := m.Client().DiscoveryV1().EndpointSlices("default").List(ctx,
+			metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=web"})
 		if err != nil || len(slices.Items) != 1 {
 			t.Errorf("the endpointslice controller did nothing: %v, %v", slices.Items, err)
 		}
@@ -80,7 +81,8 @@ func TestAllControllersRunOnAManager(t *testing.T) {
 		registry.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 		for _, line := range []string{
 			`workqueue_adds_total{name="endpoints-controller"}`, `workqueue_depth{name="deployment-controller"}`,
-			`workqueue_depth{name="replicaset-controller"}`, `workqueue_depth{name="garbage_collector_attempt_to_delete"}`,
+			`workqueue_depth{name="replicaset-controller"}`,
+			`workqueue_depth{name="garbage_collector_attempt_to_delete"}`,
 			`informer_objects{resource="services"} 2`,
 		} {
 			if !strings.Contains(w.Body.String(), line) {
@@ -109,7 +111,8 @@ func TestControllersHaveClientsOfTheirOwn(t *testing.T) {
 		labels := map[string]string{"app": "web"}
 		pod := corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "image:1"}}}
 		_, err1 := m.Client().CoreV1().Services("default").Create(ctx, &corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 80}}},
+			ObjectMeta: metav1.ObjectMeta{Name: "web"},
+			Spec:       corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 80}}},
 		}, metav1.CreateOptions{})
 		_, err2 := m.Client().AppsV1().Deployments("default").Create(ctx, &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.DeploymentSpec{
@@ -117,15 +120,20 @@ func TestControllersHaveClientsOfTheirOwn(t *testing.T) {
 				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod},
 			},
 		}, metav1.CreateOptions{})
-		_, err3 := m.Client().CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-			Name: "orphan", OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "nobody", UID: "nobody"}},
-		}}, metav1.CreateOptions{})
+		_, err3 := m.Client().CoreV1().ConfigMaps("default").Create(ctx,
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+				Name: "orphan",
+				OwnerReferences: []metav1.OwnerReference{
+					{APIVersion: "v1", Kind: "ConfigMap", Name: "nobody", UID: "nobody"},
+				},
+			}}, metav1.CreateOptions{})
 		if err := errors.Join(err1, err2, err3); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
 		for what, name := range map[string]string{
-			"create replicasets": "deployment-controller", "create pods": "replicaset-controller", "create endpoints": "endpoints-controller",
+			"create replicasets": "deployment-controller", "create pods": "replicaset-controller",
+			"create endpoints":      "endpoints-controller",
 			"create endpointslices": "endpointslice-controller", "delete configmaps": "garbage-collector-controller",
 		} {
 			wrote := log.Entries(func(e audit.Entry) bool {
@@ -149,7 +157,10 @@ func TestControllersHaveClientsOfTheirOwn(t *testing.T) {
 
 func TestOnlySelectedControllersAreBuilt(t *testing.T) {
 	m := newManager(t, manager.Options{})
-	if err := controllers.Add(m, controllers.Options{Selection: []string{"*", "-endpoints", "-endpointslice", "-garbagecollector"}}); err != nil {
+	if err := controllers.Add(m,
+		controllers.Options{
+			Selection: []string{"*", "-endpoints", "-endpointslice", "-garbagecollector"},
+		}); err != nil {
 		t.Fatal(err)
 	}
 	var resources []string

@@ -9,8 +9,9 @@ import (
 
 // Trim takes away what none of the controllers reads. It is for [informer.FactoryOptions].Transform.
 //
-// Of every object that is who set which field. An object that is sent without it keeps what the server has. Of a Pod it is most: the
-// controllers create, patch and delete Pods, but update none, so that the server never sees what is left here.
+// Of every object that is who set which field. An object that is sent without it keeps what the server has. Of a Pod
+// it is most: the controllers create, patch and delete Pods, but update none, so that the server never sees what is
+// left here.
 //
 // Differs: kube-controller-manager keeps all of a Pod but the managed fields.
 //
@@ -23,8 +24,8 @@ func Trim(obj informer.Object) (informer.Object, error) {
 	return obj, nil
 }
 
-// trimPod is a new Pod, which lets go of the old one, with what decides whose the Pod is, whether it serves and where, and in which order
-// Pods of a ReplicaSet are deleted. A controller that reads more of Pods adds it here.
+// trimPod is a new Pod, which lets go of the old one, with what decides whose the Pod is, whether it serves and
+// where, and in which order Pods of a ReplicaSet are deleted. A controller that reads more of Pods adds it here.
 func trimPod(p *corev1.Pod) *corev1.Pod {
 	return &corev1.Pod{
 		TypeMeta: p.TypeMeta,

@@ -34,7 +34,8 @@ func TestTrim(t *testing.T) {
 		go func() { done <- m.Run(ctx) }()
 		api := m.Client().CoreV1().Services("default")
 		made, err := api.Create(ctx, &corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+			ObjectMeta: metav1.ObjectMeta{Name: "web"},
+			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
 		}, metav1.CreateOptions{FieldManager: "author"})
 		if err != nil || len(made.ManagedFields) != 1 {
 			t.Fatalf("managed fields %v, %v", made.ManagedFields, err)
@@ -67,31 +68,45 @@ func TestTrim(t *testing.T) {
 func TestTrimPod(t *testing.T) {
 	at := metav1.NewTime(time.Unix(1000, 0))
 	always := corev1.ContainerRestartPolicyAlways
-	owners := []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "rs", Controller: ptr.To(true)}}
+	owners := []metav1.OwnerReference{
+		{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "rs", Controller: ptr.To(true)},
+	}
 	ports := []corev1.ContainerPort{{Name: "http", ContainerPort: 8080, Protocol: corev1.ProtocolTCP}}
 	whole := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "web-x", GenerateName: "web-", Namespace: "default", UID: "u", ResourceVersion: "7", Generation: 1,
-			CreationTimestamp: at, DeletionTimestamp: &at, DeletionGracePeriodSeconds: ptr.To[int64](30), Finalizers: []string{"a/b"},
-			Labels: map[string]string{"app": "web"}, OwnerReferences: owners,
+			CreationTimestamp: at, DeletionTimestamp: &at, DeletionGracePeriodSeconds: ptr.To[int64](30),
+			Finalizers: []string{"a/b"},
+			Labels:     map[string]string{"app": "web"}, OwnerReferences: owners,
 			Annotations:   map[string]string{corev1.PodDeletionCost: "3", "note": "long"},
 			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}},
 		},
 		Spec: corev1.PodSpec{
-			NodeName: "n", Hostname: "h", Subdomain: "s", ServiceAccountName: "default", Volumes: []corev1.Volume{{Name: "v"}},
+			NodeName: "n", Hostname: "h", Subdomain: "s", ServiceAccountName: "default",
+			Volumes: []corev1.Volume{{Name: "v"}},
 			Containers: []corev1.Container{
 				{Name: "silent", Image: "i"},
 				{Name: "c", Image: "i", Ports: ports, Env: []corev1.EnvVar{{Name: "E"}}},
 			},
-			InitContainers: []corev1.Container{{Name: "once", Image: "i"}, {Name: "side", Image: "i", RestartPolicy: &always}},
+			InitContainers: []corev1.Container{
+				{Name: "once", Image: "i"},
+				{Name: "side", Image: "i", RestartPolicy: &always},
+			},
 		},
 		Status: corev1.PodStatus{
-			Phase: corev1.PodRunning, PodIP: "10.0.0.1", PodIPs: []corev1.PodIP{{IP: "10.0.0.1"}, {IP: "fd00::1"}}, HostIP: "192.0.2.1", StartTime: &at,
+			Phase: corev1.PodRunning, PodIP: "10.0.0.1", PodIPs: []corev1.PodIP{{IP: "10.0.0.1"}, {IP: "fd00::1"}},
+			HostIP: "192.0.2.1", StartTime: &at,
 			Conditions: []corev1.PodCondition{
 				{Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
-				{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: at, LastProbeTime: at, Message: "m"},
+				{
+					Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: at, LastProbeTime: at,
+					Message: "m",
+				},
 			},
-			ContainerStatuses:     []corev1.ContainerStatus{{Name: "silent", ContainerID: "x"}, {Name: "c", RestartCount: 2, Image: "i", ContainerID: "x"}},
+			ContainerStatuses: []corev1.ContainerStatus{
+				{Name: "silent", ContainerID: "x"},
+				{Name: "c", RestartCount: 2, Image: "i", ContainerID: "x"},
+			},
 			InitContainerStatuses: []corev1.ContainerStatus{{Name: "once"}, {Name: "side", RestartCount: 4}},
 		},
 	}
@@ -101,8 +116,10 @@ func TestTrimPod(t *testing.T) {
 	}
 	want := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "web-x", Namespace: "default", UID: "u", ResourceVersion: "7", CreationTimestamp: at, DeletionTimestamp: &at,
-			Labels: map[string]string{"app": "web"}, OwnerReferences: owners, Annotations: map[string]string{corev1.PodDeletionCost: "3"},
+			Name: "web-x", Namespace: "default", UID: "u", ResourceVersion: "7", CreationTimestamp: at,
+			DeletionTimestamp: &at,
+			Labels:            map[string]string{"app": "web"}, OwnerReferences: owners,
+			Annotations: map[string]string{corev1.PodDeletionCost: "3"},
 		},
 		Spec: corev1.PodSpec{
 			NodeName: "n", Hostname: "h", Subdomain: "s", Containers: []corev1.Container{{Name: "c", Ports: ports}},
@@ -110,7 +127,9 @@ func TestTrimPod(t *testing.T) {
 		},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning, PodIP: "10.0.0.1", PodIPs: []corev1.PodIP{{IP: "10.0.0.1"}, {IP: "fd00::1"}},
-			Conditions:            []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: at}},
+			Conditions: []corev1.PodCondition{
+				{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: at},
+			},
 			ContainerStatuses:     []corev1.ContainerStatus{{Name: "c", RestartCount: 2}},
 			InitContainerStatuses: []corev1.ContainerStatus{{Name: "side", RestartCount: 4}},
 		},
@@ -128,16 +147,33 @@ func TestTrimKeepsTheDeletionOrder(t *testing.T) {
 	now := time.Unix(10000, 0)
 	var whole, trimmed []*corev1.Pod
 	for i := range 64 {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("p", i), UID: types.UID(fmt.Sprint("u", i)), Annotations: map[string]string{"other": "x"}}}
+		p := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: fmt.Sprint("p", i), UID: types.UID(fmt.Sprint("u", i)),
+				Annotations: map[string]string{"other": "x"},
+			},
+		}
 		if i&1 > 0 {
 			p.Spec.NodeName = "n"
 		}
 		p.Status.Phase = []corev1.PodPhase{corev1.PodPending, corev1.PodRunning}[i>>1&1]
-		ready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-time.Duration(i) * time.Minute))}
-		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, ready}[:1+i>>2&1]
+		ready := corev1.PodCondition{
+			Type: corev1.PodReady, Status: corev1.ConditionTrue,
+			LastTransitionTime: metav1.NewTime(now.Add(-time.Duration(i) * time.Minute)),
+		}
+		p.Status.Conditions = []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
+			ready,
+		}[:1+i>>2&1]
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "a"}, {Name: "b", RestartCount: int32(i >> 3 & 1)}}
-		p.Spec.InitContainers = []corev1.Container{{Name: "once"}, {Name: "side", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)}}
-		p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "once", RestartCount: int32(i)}, {Name: "side", RestartCount: int32(i >> 4 & 1)}}
+		p.Spec.InitContainers = []corev1.Container{
+			{Name: "once"},
+			{Name: "side", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)},
+		}
+		p.Status.InitContainerStatuses = []corev1.ContainerStatus{
+			{Name: "once", RestartCount: int32(i)},
+			{Name: "side", RestartCount: int32(i >> 4 & 1)},
+		}
 		if i>>5&1 > 0 {
 			p.Annotations[corev1.PodDeletionCost] = "-1"
 		}

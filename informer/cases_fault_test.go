@@ -24,8 +24,8 @@ import (
 	"github.com/flyball-dev/flyball/informer/internal/connection"
 )
 
-// TestHalfOpenConnection (case 14): a connection on which nothing comes any more is given up, its age can be seen meanwhile, and
-// what was missed is told.
+// TestHalfOpenConnection (case 14): a connection on which nothing comes any more is given up, its age can be seen
+// meanwhile, and what was missed is told.
 func TestHalfOpenConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -64,7 +64,8 @@ func TestSilentList(t *testing.T) {
 	})
 }
 
-// TestErrorEvents (case 15): the errors that a server sends in an open watch are dealt with as those that it answers with.
+// TestErrorEvents (case 15): the errors that a server sends in an open watch are dealt with as those that it answers
+// with.
 func TestErrorEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -92,14 +93,18 @@ func TestErrorEvents(t *testing.T) {
 	})
 }
 
-// TestForbiddenLater (case 15): an informer that loses its rights keeps what it has, says so, asks now and then, and goes on
-// when it gets them back. Each of the two changes is one line in the log.
+// TestForbiddenLater (case 15): an informer that loses its rights keeps what it has, says so, asks now and then, and
+// goes on when it gets them back. Each of the two changes is one line in the log.
 func TestForbiddenLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		s.put("a")
-		log := ktesting.NewLogger(ktesting.NopTL{}, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(0)))
-		c := &caseRun{server: s, recorder: &recorder{}, inf: NewSharedInformer[object](s, Options[object]{Resource: "pods"})}
+		log := ktesting.NewLogger(ktesting.NopTL{},
+			ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(0)))
+		c := &caseRun{
+			server: s, recorder: &recorder{},
+			inf: NewSharedInformer[object](s, Options[object]{Resource: "pods"}),
+		}
 		must(c.inf.AddHandler(c.recorder.handler(), HandlerOptions{}))
 		defer start(t, func(ctx context.Context) error { return c.inf.Run(klog.NewContext(ctx, log)) })()
 		synctest.Wait()
@@ -115,7 +120,8 @@ func TestForbiddenLater(t *testing.T) {
 		}
 		c.holds(t, "a", "2")
 		h := c.inf.Health()
-		if !h.Synced || h.Err == nil || !strings.Contains(h.Err.Error(), "forbidden") || time.Since(h.Since) < time.Hour {
+		if !h.Synced || h.Err == nil || !strings.Contains(h.Err.Error(), "forbidden") ||
+			time.Since(h.Since) < time.Hour {
 			t.Errorf("%+v", h)
 		}
 		s.recover()
@@ -126,13 +132,15 @@ func TestForbiddenLater(t *testing.T) {
 			t.Error(err)
 		}
 		lines := strings.Split(strings.TrimSpace(log.GetSink().(ktesting.Underlier).GetBuffer().String()), "\n")
-		if len(lines) != 2 || !strings.Contains(lines[0], "cannot watch pods") || !strings.Contains(lines[1], "Following the resource again") {
+		if len(lines) != 2 || !strings.Contains(lines[0], "cannot watch pods") ||
+			!strings.Contains(lines[1], "Following the resource again") {
 			t.Errorf("%d lines: %q", len(lines), lines)
 		}
 	})
 }
 
-// TestTokenIsReadAgain (case 15): after a 401 the informer asks on, and within a minute with what then stands in the token file.
+// TestTokenIsReadAgain (case 15): after a 401 the informer asks on, and within a minute with what then stands in the
+// token file.
 //
 // Source: NewCachedFileTokenSource in k8s.io/client-go/transport v0.37.2 reads the file again after 50 s.
 func TestTokenIsReadAgain(t *testing.T) {
@@ -144,10 +152,15 @@ func TestTokenIsReadAgain(t *testing.T) {
 				status := apierrors.NewUnauthorized("the token has expired").Status()
 				return http.StatusUnauthorized, "application/json", wires["json"].list(t, &status)
 			}
-			return http.StatusOK, "application/json", wires["json"].list(t, &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}})
+			return http.StatusOK, "application/json",
+				wires["json"].list(t, &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}})
 		})
-		f := must(NewFactory(&rest.Config{Host: "http://api.example", Transport: api, BearerTokenFile: file}, FactoryOptions{}))
-		inf := NewSharedInformer(NewRESTListerWatcher[*corev1.Pod](f.client, podResource), Options[*corev1.Pod]{Resource: "pods"})
+		f := must(
+			NewFactory(&rest.Config{Host: "http://api.example", Transport: api, BearerTokenFile: file},
+				FactoryOptions{}),
+		)
+		inf := NewSharedInformer(NewRESTListerWatcher[*corev1.Pod](f.client, podResource),
+			Options[*corev1.Pod]{Resource: "pods"})
 		defer start(t, inf.Run)()
 		synctest.Wait()
 		if err := inf.Health().Err; !apierrors.IsUnauthorized(err) {
@@ -162,8 +175,8 @@ func TestTokenIsReadAgain(t *testing.T) {
 	})
 }
 
-// TestEventThatMakesNoSense (cases 16 and 17): an event that cannot be decoded, or of a type that nobody knows, is not skipped:
-// the watermark stays before it until a list tells what it was about.
+// TestEventThatMakesNoSense (cases 16 and 17): an event that cannot be decoded, or of a type that nobody knows, is
+// not skipped: the watermark stays before it until a list tells what it was about.
 func TestEventThatMakesNoSense(t *testing.T) {
 	for name, upset := range map[string]func(*server){
 		"garbage":      func(s *server) { s.cut(scriptedError("decode")) },
@@ -188,7 +201,8 @@ func TestEventThatMakesNoSense(t *testing.T) {
 				time.Sleep(time.Minute)
 				c.told(t, "update a@2/u1 -> a@3/u1", "add b@4/u2")
 				st := c.inf.Stats()
-				if err := c.inf.Health().Err; err != nil || st.ResourceVersion != "4" || st.RelistReasons["malformed"] != 2 {
+				if err := c.inf.Health().Err; err != nil || st.ResourceVersion != "4" ||
+					st.RelistReasons["malformed"] != 2 {
 					t.Errorf("%v, %+v", err, st)
 				}
 			})
@@ -196,8 +210,8 @@ func TestEventThatMakesNoSense(t *testing.T) {
 	}
 }
 
-// TestServerHangsUp (case 12): a server, or what stands before it, that takes the connection and ends it without an answer, or after
-// telling what is known already, is not asked in a hot loop.
+// TestServerHangsUp (case 12): a server, or what stands before it, that takes the connection and ends it without an
+// answer, or after telling what is known already, is not asked in a hot loop.
 func TestServerHangsUp(t *testing.T) {
 	for name, ending := range map[string]func(s *server) Watch[object]{
 		"without an answer": nil,
@@ -218,7 +232,10 @@ func TestServerHangsUp(t *testing.T) {
 				s.put("a")
 				lw := &proxied{server: s}
 				if ending == nil {
-					s.fail(nil, slices.Repeat([]error{&url.Error{Op: "Get", URL: "https://api.example/", Err: io.EOF}}, 1000))
+					s.fail(
+						nil, slices.Repeat([]error{&url.Error{Op: "Get", URL: "https://api.example/", Err: io.EOF}},
+							1000),
+					)
 				} else {
 					lw.watch = func(WatchOptions, Watch[object]) Watch[object] { return ending(s) }
 				}
@@ -234,8 +251,8 @@ func TestServerHangsUp(t *testing.T) {
 	}
 }
 
-// TestBusyServer (cases 15 and 49): a server that answers every watch with 429 is asked for watches as slowly as it wants, and
-// never for a list.
+// TestBusyServer (cases 15 and 49): a server that answers every watch with 429 is asked for watches as slowly as it
+// wants, and never for a list.
 func TestBusyServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -291,8 +308,8 @@ func TestWatchWithoutList(t *testing.T) {
 	})
 }
 
-// TestRestoredVersionsAreNotBelieved (case 26): after a restore the server gives out versions for the second time. What they stand
-// for is another state.
+// TestRestoredVersionsAreNotBelieved (case 26): after a restore the server gives out versions for the second time.
+// What they stand for is another state.
 func TestRestoredVersionsAreNotBelieved(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -319,22 +336,27 @@ func TestRestoredVersionsAreNotBelieved(t *testing.T) {
 	}
 }
 
-// TestUnreadableObject (case 16): an object that cannot be decoded shows in health and statistics, and once in the log; it does not
-// keep an informer from syncing.
+// TestUnreadableObject (case 16): an object that cannot be decoded shows in health and statistics, and once in the
+// log; it does not keep an informer from syncing.
 func TestUnreadableObject(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newServer()
 			s.garble("default", "bad")
 			s.put("good")
-			log := ktesting.NewLogger(ktesting.NopTL{}, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(2)))
-			c := &caseRun{server: s, recorder: &recorder{}, inf: NewSharedInformer[object](s, Options[object]{Resource: "pods", StreamLists: stream})}
+			log := ktesting.NewLogger(ktesting.NopTL{},
+				ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(2)))
+			c := &caseRun{
+				server: s, recorder: &recorder{},
+				inf: NewSharedInformer[object](s, Options[object]{Resource: "pods", StreamLists: stream}),
+			}
 			must(c.inf.AddHandler(c.recorder.handler(), HandlerOptions{}))
 			defer start(t, func(ctx context.Context) error { return c.inf.Run(klog.NewContext(ctx, log)) })()
 			c.told(t, "add good@3/u2 (initial)")
 			h, st := c.inf.Health(), c.inf.Stats()
 			var decode *DecodeError
-			if !h.Synced || h.Err != nil || h.Unreadable != 1 || !errors.As(h.UnreadableErr, &decode) || decode.Key != "default/bad" || st.Unreadable != 1 {
+			if !h.Synced || h.Err != nil || h.Unreadable != 1 || !errors.As(h.UnreadableErr, &decode) ||
+				decode.Key != "default/bad" || st.Unreadable != 1 {
 				t.Errorf("health %+v, stats %+v", h, st)
 			}
 			if st.ResourceVersion != "3" || st.Errors > 0 {
@@ -343,7 +365,8 @@ func TestUnreadableObject(t *testing.T) {
 			s.garble("default", "bad")
 			s.cut(errExpired)
 			time.Sleep(time.Minute)
-			if lines := log.GetSink().(ktesting.Underlier).GetBuffer().String(); strings.Count(lines, "Object cannot be decoded") != 1 {
+			if lines := log.GetSink().(ktesting.Underlier).GetBuffer().String(); strings.Count(lines,
+				"Object cannot be decoded") != 1 {
 				t.Errorf("log:\n%s", lines)
 			}
 		})

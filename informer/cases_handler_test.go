@@ -26,7 +26,10 @@ func TestCrashOnPanic(t *testing.T) {
 		s := newServer()
 		s.put("a")
 		inf := NewSharedInformer[object](s, Options[object]{Panics: CrashOnPanic})
-		must(inf.AddHandler(Handler[object]{OnAdd: func(object, bool) { panic("no a, please") }}, HandlerOptions{Name: "picky"}))
+		must(
+			inf.AddHandler(Handler[object]{OnAdd: func(object, bool) { panic("no a, please") }},
+				HandlerOptions{Name: "picky"}),
+		)
 		_ = inf.Run(context.Background())
 		return
 	}
@@ -52,8 +55,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// TestChurnWithStuckHandlerIsBounded (case 20): every object changes ten times while a handler is stuck; two states of each are
-// held for it, not ten.
+// TestChurnWithStuckHandlerIsBounded (case 20): every object changes ten times while a handler is stuck; two states
+// of each are held for it, not ten.
 func TestChurnWithStuckHandlerIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const objects = 3000
@@ -135,7 +138,8 @@ func (b *bulk) Next(ctx context.Context) (Event[object], error) {
 
 func (b *bulk) Close() error { return nil }
 
-// TestRelistPeak (case 20): to list again what did not change needs no memory; when all has changed, the new states beside the old.
+// TestRelistPeak (case 20): to list again what did not change needs no memory; when all has changed, the new states
+// beside the old.
 func TestRelistPeak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var peak uint64
@@ -166,8 +170,8 @@ func TestRelistPeak(t *testing.T) {
 	})
 }
 
-// TestHandlerDuringInitialList (case 21): a handler that joins or leaves while the first list is under way is served like one
-// that was there before it.
+// TestHandlerDuringInitialList (case 21): a handler that joins or leaves while the first list is under way is served
+// like one that was there before it.
 func TestHandlerDuringInitialList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -195,8 +199,8 @@ func TestHandlerDuringInitialList(t *testing.T) {
 	})
 }
 
-// TestJoinAndLeaveInStorm (case 21): handlers come and go while objects change; each is told the cache once and then each change
-// once, and no removal waits for another handler.
+// TestJoinAndLeaveInStorm (case 21): handlers come and go while objects change; each is told the cache once and then
+// each change once, and no removal waits for another handler.
 func TestJoinAndLeaveInStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -248,8 +252,8 @@ func TestJoinAndLeaveInStorm(t *testing.T) {
 	})
 }
 
-// TestHandlersJoinBetweenBatches (case 21): from the moment in which the cache shows a batch to that in which handlers have it nobody joins:
-// who did would be told of it twice, or, in the other order, never.
+// TestHandlersJoinBetweenBatches (case 21): from the moment in which the cache shows a batch to that in which
+// handlers have it nobody joins: who did would be told of it twice, or, in the other order, never.
 func TestHandlersJoinBetweenBatches(t *testing.T) {
 	s := newServer()
 	inf := NewSharedInformer[object](s, Options[object]{})

@@ -19,10 +19,11 @@ import (
 	"github.com/flyball-dev/flyball/informer/internal/connection"
 )
 
-// The tests of this file are of servers that break what the API promises, and of user's code that breaks what it promises the informer.
+// The tests of this file are of servers that break what the API promises, and of user's code that breaks what it
+// promises the informer.
 
-// TestUnknownObjectFromThePast (case 3): an object from before the watermark that the cache does not hold was deleted since, or was left
-// out by the server. A list tells: the one stays deleted, the other comes.
+// TestUnknownObjectFromThePast (case 3): an object from before the watermark that the cache does not hold was deleted
+// since, or was left out by the server. A list tells: the one stays deleted, the other comes.
 //
 // Source: etcd#15271, a watch that went back in time; etcd#15220, a progress notification that ran ahead of the events.
 func TestUnknownObjectFromThePast(t *testing.T) {
@@ -51,7 +52,12 @@ func TestUnknownObjectFromThePast(t *testing.T) {
 		s.watches, s.rv = watches, at+5
 		s.mu.Unlock()
 		s.bookmark(0)
-		s.inject(Event[object]{Type: Added, Object: s.objects["default/missed"], ResourceVersion: s.objects["default/missed"].ResourceVersion})
+		s.inject(
+			Event[object]{
+				Type: Added, Object: s.objects["default/missed"],
+				ResourceVersion: s.objects["default/missed"].ResourceVersion,
+			},
+		)
 		time.Sleep(time.Minute)
 		c.told(t, "add missed@6/u3")
 		if st := c.inf.Stats(); st.RelistReasons["unverifiable"] != 2 || st.Relists != 2 {
@@ -60,7 +66,8 @@ func TestUnknownObjectFromThePast(t *testing.T) {
 	})
 }
 
-// TestObjectFromThePastRightAfterItsDeletion (case 3): the deletion need not be in the cache yet when the old state comes.
+// TestObjectFromThePastRightAfterItsDeletion (case 3): the deletion need not be in the cache yet when the old state
+// comes.
 func TestObjectFromThePastRightAfterItsDeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -75,7 +82,8 @@ func TestObjectFromThePastRightAfterItsDeletion(t *testing.T) {
 	})
 }
 
-// TestDeletionThatTheWatchLeftOut (case 5): an object of another UID is another object, also when the watch shows no deletion before it.
+// TestDeletionThatTheWatchLeftOut (case 5): an object of another UID is another object, also when the watch shows no
+// deletion before it.
 //
 // Source: etcd#18089 and etcd#19179, watches that lost deletions.
 func TestDeletionThatTheWatchLeftOut(t *testing.T) {
@@ -110,11 +118,14 @@ func TestApplyReplaceFromThePast(t *testing.T) {
 	}
 }
 
-// TestRestoredBehindALoadBalancer (case 26): API servers end all watches in good order and go away, and others that were restored answer in
-// their place, perhaps after a load balancer had nobody to ask. They would serve a watch from before the informer's position in silence,
-// until it has lasted as long as it was asked for.
+// TestRestoredBehindALoadBalancer (case 26): API servers end all watches in good order and go away, and others that
+// were restored answer in their place, perhaps after a load balancer had nobody to ask. They would serve a watch from
+// before the informer's position in silence, until it has lasted as long as it was asked for.
 func TestRestoredBehindALoadBalancer(t *testing.T) {
-	for name, end := range map[string]error{"in good order": io.EOF, "badly": apierrors.NewServiceUnavailable("nobody is there")} {
+	for name, end := range map[string]error{
+		"in good order": io.EOF,
+		"badly":         apierrors.NewServiceUnavailable("nobody is there"),
+	} {
 		for _, stream := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", streaming: ", stream), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -168,12 +179,19 @@ func (p *paged) List(context.Context, ListOptions, func(object) error) (ListResu
 	return p.pages[(p.asked-1)%len(p.pages)], nil
 }
 
-// TestPagesOfSeveralVersions: where the pages of a list are of several versions, the watch begins at the first of them: what happened to
-// the objects of a page after it was taken would be lost otherwise.
+// TestPagesOfSeveralVersions: where the pages of a list are of several versions, the watch begins at the first of
+// them: what happened to the objects of a page after it was taken would be lost otherwise.
 func TestPagesOfSeveralVersions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
-		lw := &paged{server: s, pages: []ListResult{{ResourceVersion: "7", Continue: "x"}, {ResourceVersion: "5", Continue: "y"}, {ResourceVersion: "9"}}}
+		lw := &paged{
+			server: s,
+			pages: []ListResult{
+				{ResourceVersion: "7", Continue: "x"},
+				{ResourceVersion: "5", Continue: "y"},
+				{ResourceVersion: "9"},
+			},
+		}
 		c, stop := followed(t, s, lw, Options[object]{})
 		defer stop()
 		if asked := c.server.asked(); !slices.Equal(asked, []string{`watch rv="5"`}) {
@@ -186,10 +204,14 @@ func TestPagesOfSeveralVersions(t *testing.T) {
 func TestPagesWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
-		lw := &paged{server: s, pages: []ListResult{{ResourceVersion: "5", Continue: "x"}, {ResourceVersion: "5", Continue: "y"}}}
+		lw := &paged{
+			server: s,
+			pages:  []ListResult{{ResourceVersion: "5", Continue: "x"}, {ResourceVersion: "5", Continue: "y"}},
+		}
 		c, stop := followed(t, s, lw, Options[object]{})
 		defer stop()
-		if err := c.inf.Health().Err; err == nil || !strings.Contains(err.Error(), "repeats a continue token") || lw.asked > 4 {
+		if err := c.inf.Health().Err; err == nil || !strings.Contains(err.Error(), "repeats a continue token") ||
+			lw.asked > 4 {
 			t.Errorf("asked %d times: %v", lw.asked, err)
 		}
 	})
@@ -205,18 +227,20 @@ func TestTransformBreaksItsPromise(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newServer()
 				var mended atomic.Bool
-				c, stop := followed(t, s, nil, Options[object]{StreamLists: stream, Transform: func(o object) (object, error) {
-					if !mended.Load() && o.Name == "a" {
-						return transform(o)
-					}
-					return o, nil
-				}})
+				c, stop := followed(t, s, nil,
+					Options[object]{StreamLists: stream, Transform: func(o object) (object, error) {
+						if !mended.Load() && o.Name == "a" {
+							return transform(o)
+						}
+						return o, nil
+					}})
 				defer stop()
 				s.put("b")
 				s.put("a")
 				c.told(t, "add b@2/u1")
 				var failed *TransformError
-				if err := c.inf.Health().Err; !errors.As(err, &failed) || failed.Error() != want || c.inf.ResourceVersion() != "2" {
+				if err := c.inf.Health().Err; !errors.As(err, &failed) || failed.Error() != want ||
+					c.inf.ResourceVersion() != "2" {
 					t.Errorf("%v at %s, want %s", err, c.inf.ResourceVersion(), want)
 				}
 				mended.Store(true)

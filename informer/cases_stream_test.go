@@ -39,8 +39,8 @@ func TestStreamCutBeforeItsEnd(t *testing.T) {
 	}
 }
 
-// TestStreamNeverCompletes (case 22): a server, or what stands before it, that ends every streamed list before it is complete is
-// asked for lists.
+// TestStreamNeverCompletes (case 22): a server, or what stands before it, that ends every streamed list before it is
+// complete is asked for lists.
 func TestStreamNeverCompletes(t *testing.T) {
 	for _, how := range []string{"eof", "reset", "500", "decode"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -62,8 +62,8 @@ func TestStreamNeverCompletes(t *testing.T) {
 	}
 }
 
-// TestStreamSaysNothing (case 22): a streamed list that does not even begin is given up like one that does not end, whether the server
-// answers at all or not.
+// TestStreamSaysNothing (case 22): a streamed list that does not even begin is given up like one that does not end,
+// whether the server answers at all or not.
 func TestStreamSaysNothing(t *testing.T) {
 	for _, answers := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -15,7 +15,8 @@ import (
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
-// The tests of this file, of cases_fault_test.go and of cases_handler_test.go are the cases of docs/informer-cases.md that no other test pins.
+// The tests of this file, of cases_fault_test.go and of cases_handler_test.go are the cases of docs/informer-cases.md
+// that no other test pins.
 
 // caseRun is an informer of a scripted server with a handler that writes down what it is told.
 type caseRun struct {
@@ -76,7 +77,9 @@ func (c *caseRun) counts() (lists, verifies, watches int) {
 
 // sent is an event that is in no history.
 func sent(kind EventType, name, uid, rv string) Event[object] {
-	obj := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(uid), ResourceVersion: rv}}
+	obj := &metav1.PartialObjectMetadata{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(uid), ResourceVersion: rv},
+	}
 	return Event[object]{Type: kind, Object: obj, ResourceVersion: rv}
 }
 
@@ -111,8 +114,8 @@ type watchFunc func(context.Context) (Event[object], error)
 func (f watchFunc) Next(ctx context.Context) (Event[object], error) { return f(ctx) }
 func (f watchFunc) Close() error                                    { return nil }
 
-// TestOrderAndCacheBeforeHandlers (case 1): each handler is told the states of an object in the server's order, and finds in
-// the cache what it is told, or what came later.
+// TestOrderAndCacheBeforeHandlers (case 1): each handler is told the states of an object in the server's order, and
+// finds in the cache what it is told, or what came later.
 func TestOrderAndCacheBeforeHandlers(t *testing.T) {
 	for _, batched := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -152,7 +155,8 @@ func TestOrderAndCacheBeforeHandlers(t *testing.T) {
 
 func inCache(t *testing.T, inf Informer[object], told object) {
 	held, found := inf.Get(told.Namespace, told.Name)
-	if found && objects.Older(held.ResourceVersion, told.ResourceVersion) || !found && !objects.Older(told.ResourceVersion, inf.ResourceVersion()) {
+	if found && objects.Older(held.ResourceVersion, told.ResourceVersion) || !found &&
+		!objects.Older(told.ResourceVersion, inf.ResourceVersion()) {
 		t.Errorf("told of %s, the cache holds %v up to %s", show(told), held, inf.ResourceVersion())
 	}
 }
@@ -209,15 +213,16 @@ func TestEventsFromThePast(t *testing.T) {
 	})
 }
 
-// TestVersionsThatCannotBeCompared (case 3): of a server whose versions are no numbers, equal ones are one state, and the later
-// arrival is the later state.
+// TestVersionsThatCannotBeCompared (case 3): of a server whose versions are no numbers, equal ones are one state, and
+// the later arrival is the later state.
 func TestVersionsThatCannotBeCompared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		c, stop := followed(t, s, nil, Options[object]{})
 		defer stop()
 		for _, ev := range []Event[object]{
-			sent(Added, "a", "u", "x9"), sent(Modified, "a", "u", "x10"), sent(Modified, "a", "u", "x10"), sent(Modified, "a", "u", "x2"),
+			sent(Added, "a", "u", "x9"), sent(Modified, "a", "u", "x10"), sent(Modified, "a", "u", "x10"),
+			sent(Modified, "a", "u", "x2"),
 		} {
 			s.inject(ev)
 		}
@@ -228,7 +233,8 @@ func TestVersionsThatCannotBeCompared(t *testing.T) {
 	})
 }
 
-// TestChangesBetweenListAndWatch (case 6): what happens after the list was taken and before the watch is open is told once.
+// TestChangesBetweenListAndWatch (case 6): what happens after the list was taken and before the watch is open is told
+// once.
 func TestChangesBetweenListAndWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -252,8 +258,8 @@ func TestChangesBetweenListAndWatch(t *testing.T) {
 	})
 }
 
-// TestStaleReplica (case 9): a replica that lags may answer the first list. Later it may not take the cache back, whatever
-// version it was asked for.
+// TestStaleReplica (case 9): a replica that lags may answer the first list. Later it may not take the cache back,
+// whatever version it was asked for.
 func TestStaleReplica(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -282,7 +288,8 @@ func TestStaleReplica(t *testing.T) {
 	}
 }
 
-// TestWatchClosedAtOnce (case 12): a server that closes every watch at once is asked less and less often, and never for a list.
+// TestWatchClosedAtOnce (case 12): a server that closes every watch at once is asked less and less often, and never
+// for a list.
 func TestWatchClosedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -295,7 +302,8 @@ func TestWatchClosedAtOnce(t *testing.T) {
 		for minute := range 60 {
 			time.Sleep(time.Minute)
 			_, verifies, watches := c.counts()
-			if most := 3; minute > 0 && (watches > most || verifies > most) || minute == 0 && (watches > 7 || verifies > 7) {
+			if most := 3; minute > 0 && (watches > most || verifies > most) || minute == 0 &&
+				(watches > 7 || verifies > 7) {
 				t.Errorf("minute %d: %d watches, %d looks at the server's version", minute, watches, verifies)
 			}
 		}
@@ -306,7 +314,8 @@ func TestWatchClosedAtOnce(t *testing.T) {
 	})
 }
 
-// TestWatchesThatTimeOut (case 13): a server that ends watches when they have lasted as long as asked for costs a watch each time.
+// TestWatchesThatTimeOut (case 13): a server that ends watches when they have lasted as long as asked for costs a
+// watch each time.
 func TestWatchesThatTimeOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()

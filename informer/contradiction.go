@@ -13,10 +13,11 @@ import (
 )
 
 const (
-	// contradictAfter is how long the server must have contradicted a cache until the cache is listed anew. A watch is rarely that late.
+	// contradictAfter is how long the server must have contradicted a cache until the cache is listed anew. A watch
+	// is rarely that late.
 	contradictAfter = time.Second
-	// contradictFresh is how long nothing may have been said against a cache until what was said before is forgotten. It is longer than
-	// a reconcile that is contradicted is held back.
+	// contradictFresh is how long nothing may have been said against a cache until what was said before is forgotten.
+	// It is longer than a reconcile that is contradicted is held back.
 	contradictFresh = 2 * time.Minute
 	// contradictAgain is how long a cache is not listed again for another contradiction.
 	contradictAgain = 30 * time.Second
@@ -24,7 +25,8 @@ const (
 	maxContradictions = 100
 )
 
-// ContradictionError says that the server answers to writes that it has no such object, while the cache goes on holding it.
+// ContradictionError says that the server answers to writes that it has no such object, while the cache goes on
+// holding it.
 type ContradictionError struct {
 	// Resource is as in [Health], Key is that of one object.
 	Resource, Key string
@@ -42,9 +44,10 @@ func (e *ContradictionError) Error() string {
 		e.Resource, e.Key, time.Since(e.Since).Round(time.Second))
 }
 
-// Contradicted is told that the server refused the request w because it has no such object, or another one under its name. It returns nil
-// when no cache holds the object; else what is known: soon after a deletion nothing is wrong. When the answers go on for a second
-// the cache is not believed: it is listed anew, and the server is asked whether it is another one.
+// Contradicted is told that the server refused the request w because it has no such object, or another one under its
+// name. It returns nil when no cache holds the object; else what is known: soon after a deletion nothing is wrong.
+// When the answers go on for a second the cache is not believed: it is listed anew, and the server is asked whether
+// it is another one.
 //
 // Concurrency: at any time. It does not wait.
 func (f *Factory) Contradicted(ctx context.Context, w Written) *ContradictionError {
@@ -58,7 +61,8 @@ func (f *Factory) Contradicted(ctx context.Context, w Written) *ContradictionErr
 		if !act {
 			continue
 		}
-		klog.FromContext(ctx).Info("The server contradicts the cache: relisting", "resource", err.Resource, "object", err.Key, "duration", time.Since(err.Since))
+		klog.FromContext(ctx).Info("The server contradicts the cache: relisting", "resource", err.Resource,
+			"object", err.Key, "duration", time.Since(err.Since))
 		f.server.Lost() // Whoever lists next asks who the server is.
 		for _, src := range c.informer.sources {
 			if src.namespace == "" || src.namespace == w.Namespace {
@@ -83,7 +87,8 @@ type contradicted struct {
 	uid types.UID
 }
 
-// said is when the server first and last contradicted, since the cache was last rebuilt: it had been so many times before.
+// said is when the server first and last contradicted, since the cache was last rebuilt: it had been so many times
+// before.
 type said struct {
 	first, last time.Time
 	rebuilds    int64
@@ -92,8 +97,8 @@ type said struct {
 // lasts reports whether this is more than a watch that is a little late.
 func (s said) lasts() bool { return s.last.Sub(s.first) >= contradictAfter }
 
-// contradicted notes that the server has no such object. It returns nil when the cache has none either; act says that the cache is to be
-// listed anew.
+// contradicted notes that the server has no such object. It returns nil when the cache has none either; act says that
+// the cache is to be listed anew.
 func (s *SharedInformer[T]) contradicted(namespace, name string) (err *ContradictionError, act bool) {
 	obj, found := s.Get(namespace, name)
 	if !found {
@@ -131,7 +136,10 @@ func (s *SharedInformer[T]) rebuilds() (n int64) {
 }
 
 func (s *SharedInformer[T]) contradiction(what contradicted, since time.Time) *ContradictionError {
-	return &ContradictionError{Resource: s.o.Resource, Key: what.key, Since: since, holds: func() bool { return s.holds(what) }}
+	return &ContradictionError{
+		Resource: s.o.Resource, Key: what.key, Since: since,
+		holds: func() bool { return s.holds(what) },
+	}
 }
 
 func (s *SharedInformer[T]) holds(what contradicted) bool {

@@ -19,7 +19,9 @@ import (
 
 // answering returns a source of pods whose every request is answered by body.
 func answering(t *testing.T, media string, body []byte) *RESTListerWatcher[*corev1.Pod] {
-	return NewRESTListerWatcher[*corev1.Pod](restClient(t, answer(func(r *http.Request) (int, string, []byte) { return 200, media, body })), podResource)
+	return NewRESTListerWatcher[*corev1.Pod](
+		restClient(t, answer(func(r *http.Request) (int, string, []byte) { return 200, media, body })), podResource,
+	)
 }
 
 // message is a protobuf message of length-delimited fields: number, content, number, content …
@@ -46,8 +48,9 @@ func enveloped(t *testing.T, kind string, raw []byte) []byte {
 	return append([]byte("k8s\x00"), must(u.Marshal())...)
 }
 
-// TestUnreadableIsNamed (case 16): of an object that cannot be decoded, name and version are read all the same; the objects around
-// it are decoded. Who did not ask to be told gets an error, as does everyone when not even the name can be read.
+// TestUnreadableIsNamed (case 16): of an object that cannot be decoded, name and version are read all the same; the
+// objects around it are decoded. Who did not ask to be told gets an error, as does everyone when not even the name
+// can be read.
 func TestUnreadableIsNamed(t *testing.T) {
 	meta := &metav1.ObjectMeta{Namespace: "ns", Name: "bad", UID: "u9", ResourceVersion: "6"}
 	protobufPod := message(t, 1, meta, 2, []byte{0xff, 0xff})
@@ -59,38 +62,45 @@ func TestUnreadableIsNamed(t *testing.T) {
 	}{
 		"json": {
 			"application/json",
-			fmt.Appendf(nil, `{"kind":"PodList","metadata":{"resourceVersion":"7"},"items":[%s,%s]}`, jsonPod, jsonGood),
+			fmt.Appendf(nil, `{"kind":"PodList","metadata":{"resourceVersion":"7"},"items":[%s,%s]}`, jsonPod,
+				jsonGood),
 			fmt.Appendf(nil, `{"type":"MODIFIED","object":%s}`, jsonPod),
 			[]byte(`{"kind":"PodList","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":7}}]}`),
 		},
 		"protobuf": {
 			"application/vnd.kubernetes.protobuf",
-			enveloped(t, "PodList", message(t, 1, &metav1.ListMeta{ResourceVersion: "7"}, 2, protobufPod, 2, pod("good", "5"))),
+			enveloped(t, "PodList",
+				message(t, 1, &metav1.ListMeta{ResourceVersion: "7"}, 2, protobufPod, 2, pod("good", "5"))),
 			framed(message(t, 1, []byte("MODIFIED"), 2, message(t, 1, enveloped(t, "Pod", protobufPod)))),
 			enveloped(t, "PodList", message(t, 2, message(t, 1, []byte{0xff, 0xff}))),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			is := func(e *DecodeError) bool {
-				return e != nil && e.Key == "ns/bad" && e.UID == "u9" && e.Version == "6" && strings.HasPrefix(e.Error(), "decode object ns/bad: ")
+				return e != nil && e.Key == "ns/bad" && e.UID == "u9" && e.Version == "6" &&
+					strings.HasPrefix(e.Error(), "decode object ns/bad: ")
 			}
 			var got []string
 			var told []*DecodeError
 			keep := func(p *corev1.Pod) error { got = append(got, p.Name); return nil }
 			tell := func(e *DecodeError) { told = append(told, e) }
 			result, err := answering(t, c.media, c.list).List(t.Context(), ListOptions{Unreadable: tell}, keep)
-			if err != nil || result.ResourceVersion != "7" || !slices.Equal(got, []string{"good"}) || len(told) != 1 || !is(told[0]) {
+			if err != nil || result.ResourceVersion != "7" || !slices.Equal(got, []string{"good"}) || len(told) != 1 ||
+				!is(told[0]) {
 				t.Errorf("List = %+v, %v; got %v, told %v", result, err, got, told)
 			}
 			var e *DecodeError
-			if _, err := answering(t, c.media, c.list).List(t.Context(), ListOptions{}, keep); !errors.As(err, &e) || !is(e) {
+			if _, err := answering(t, c.media, c.list).List(t.Context(), ListOptions{}, keep); !errors.As(err, &e) ||
+				!is(e) {
 				t.Errorf("without asking: %v", err)
 			}
-			if _, err := answering(t, c.media, c.not).List(t.Context(), ListOptions{Unreadable: tell}, keep); !errors.As(err, &e) || e.Key != "" {
+			if _, err := answering(t, c.media, c.not).List(t.Context(), ListOptions{Unreadable: tell},
+				keep); !errors.As(err, &e) || e.Key != "" {
 				t.Errorf("without a name: %v", err)
 			}
 			w := must(answering(t, c.media, c.event).Watch(t.Context(), WatchOptions{}))
-			if ev, err := w.Next(t.Context()); err != nil || ev.Type != Modified || ev.ResourceVersion != "6" || !is(ev.Unreadable) {
+			if ev, err := w.Next(t.Context()); err != nil || ev.Type != Modified || ev.ResourceVersion != "6" ||
+				!is(ev.Unreadable) {
 				t.Errorf("Next = %+v, %v", ev, err)
 			}
 		})
@@ -101,31 +111,43 @@ func framed(event []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(event))), event...)
 }
 
-// TestJSONLists: in whatever order a server writes a list, and whatever it adds; and what did not come to its end is not taken for
-// senseless.
+// TestJSONLists: in whatever order a server writes a list, and whatever it adds; and what did not come to its end is
+// not taken for senseless.
 func TestJSONLists(t *testing.T) {
 	const item = `{"metadata":{"name":"p","resourceVersion":"1"}}`
 	for name, c := range map[string]struct {
 		body, want string
 		objects    int
 	}{
-		"items first":     {`{"apiVersion":"v1","items":[` + item + `,` + item + `],"kind":"PodList","metadata":{"resourceVersion":"7"}}`, "", 2},
-		"no items":        {`{"kind":"PodList","metadata":{"resourceVersion":"7"},"items":null}`, "", 0},
-		"unknown fields":  {`{"x":{"items":[1]},"metadata":{"resourceVersion":"7","y":[]},"items":[` + item + `],"z":null}`, "", 1},
-		"kind last":       {`{"items":[` + item + `],"metadata":{},"kind":"ServiceList"}`, "the server sent a Service", 1},
-		"truncated":       {`{"metadata":{"resourceVersion":"7"},"items":[` + item + `,{"metadata"`, "unexpected EOF", 1},
+		"items first": {`{"apiVersion":"v1","items":[` + item + `,` + item +
+			`],"kind":"PodList","metadata":{"resourceVersion":"7"}}`, "", 2},
+		"no items": {`{"kind":"PodList","metadata":{"resourceVersion":"7"},"items":null}`, "", 0},
+		"unknown fields": {`{"x":{"items":[1]},"metadata":{"resourceVersion":"7","y":[]},"items":[` + item +
+			`],"z":null}`, "", 1},
+		"kind last": {
+			`{"items":[` + item + `],"metadata":{},"kind":"ServiceList"}`, "the server sent a Service",
+			1,
+		},
+		"truncated": {
+			`{"metadata":{"resourceVersion":"7"},"items":[` + item + `,{"metadata"`, "unexpected EOF",
+			1,
+		},
 		"no end":          {`{"metadata":{"resourceVersion":"7"},"items":[` + item + `]`, "unexpected EOF", 1},
 		"empty":           {``, "unexpected EOF", 0},
 		"an array":        {`[` + item + `]`, "decode list", 0},
 		"items an object": {`{"items":{}}`, "decode list", 0},
 		"null":            {`null`, "decode list", 0},
-		"no list":         {`{"error":"no upstream","metadata":{"resourceVersion":"7"}}`, "neither items nor the kind", 0},
-		"nothing":         {`{}`, "neither items nor the kind", 0},
-		"kind alone":      {`{"kind":"PodList","metadata":{"resourceVersion":"7"}}`, "", 0},
+		"no list": {
+			`{"error":"no upstream","metadata":{"resourceVersion":"7"}}`, "neither items nor the kind",
+			0,
+		},
+		"nothing":    {`{}`, "neither items nor the kind", 0},
+		"kind alone": {`{"kind":"PodList","metadata":{"resourceVersion":"7"}}`, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := 0
-			result, err := answering(t, "application/json", []byte(c.body)).List(t.Context(), ListOptions{}, func(*corev1.Pod) error { n++; return nil })
+			result, err := answering(t, "application/json", []byte(c.body)).List(t.Context(), ListOptions{},
+				func(*corev1.Pod) error { n++; return nil })
 			var decode *DecodeError
 			switch {
 			case n != c.objects:
@@ -171,10 +193,13 @@ func TestServerWithoutShards(t *testing.T) {
 			list := w.list(t, &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "7", ShardInfo: shard}})
 			o := podResource
 			o.ShardSelector = "shardRange(object.metadata.uid, '0x0', '0x8')"
-			lw := NewRESTListerWatcher[*corev1.Pod](restClient(t, answer(func(*http.Request) (int, string, []byte) { return 200, w.media, list })), o)
+			lw := NewRESTListerWatcher[*corev1.Pod](
+				restClient(t, answer(func(*http.Request) (int, string, []byte) { return 200, w.media, list })), o,
+			)
 			_, err := lw.List(t.Context(), ListOptions{}, func(*corev1.Pod) error { return nil })
 			_, streamErr := lw.Watch(t.Context(), WatchOptions{SendInitialEvents: true})
-			if sharded := shard != nil; (err == nil) != sharded || (streamErr == nil) != sharded || !sharded && !errors.Is(err, ErrNotSharded) {
+			if sharded := shard != nil; (err == nil) != sharded || (streamErr == nil) != sharded || !sharded &&
+				!errors.Is(err, ErrNotSharded) {
 				t.Errorf("%s, sharded %v: %v, %v", name, sharded, err, streamErr)
 			}
 		}

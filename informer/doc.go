@@ -49,14 +49,15 @@
 //     what happened meanwhile), never reordered, never repeated.
 //   - The cache holds a state before any handler hears of it.
 //   - A handler is called by one goroutine at a time. Handlers never wait for one another, nor does the cache for them.
-//   - An object deleted and created again under its name is a delete and an add, also when a relist shows only the result:
-//     identity is the UID.
-//   - The watermark ([Informer].ResourceVersion) is the resource version up to which the cache is complete. It never moves
-//     backwards, except when the server's own history went back, or another server took its place; that is a rebuild of all caches of a
-//     factory, and it is logged and counted.
-//   - Nothing is dropped unnoticed. An object that cannot be decoded stays in the cache in its last readable state, and shows
-//     in Health, Stats and the log for as long as that is so; all others go on. One that cannot be transformed, or an answer that
-//     makes no sense at all, stops the watermark and shows in Health until a list succeeds.
+//   - An object deleted and created again under its name is a delete and an add, also when a relist shows only the
+//     result: identity is the UID.
+//   - The watermark ([Informer].ResourceVersion) is the resource version up to which the cache is complete. It never
+//     moves backwards, except when the server's own history went back, or another server took its place; that is a
+//     rebuild of all caches of a factory, and it is logged and counted.
+//   - Nothing is dropped unnoticed. An object that cannot be decoded stays in the cache in its last readable state,
+//     and shows in Health, Stats and the log for as long as that is so; all others go on. One that cannot be
+//     transformed, or an answer that makes no sense at all, stops the watermark and shows in Health until a list
+//     succeeds.
 //
 // # What is not promised
 //

@@ -22,15 +22,27 @@ var codecs = scheme.Codecs.WithoutConversion()
 // api answers just enough of the Kubernetes API to have two pods.
 func api() *httptest.Server {
 	pod := func(name, node string) corev1.Pod {
-		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, ResourceVersion: "5"}, Spec: corev1.PodSpec{NodeName: node}}
+		return corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, ResourceVersion: "5"},
+			Spec:       corev1.PodSpec{NodeName: node},
+		}
 	}
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		switch {
 		case r.URL.Path == "/api/v1":
-			_ = json.NewEncoder(w).Encode(metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "pods", Kind: "Pod", Namespaced: true}}})
+			_ = json.NewEncoder(w).Encode(
+				metav1.APIResourceList{
+					APIResources: []metav1.APIResource{{Name: "pods", Kind: "Pod", Namespaced: true}},
+				},
+			)
 		case r.URL.Query().Get("watch") == "":
-			_ = json.NewEncoder(w).Encode(corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: []corev1.Pod{pod("a", "n1"), pod("b", "n2")}})
+			_ = json.NewEncoder(w).Encode(
+				corev1.PodList{
+					ListMeta: metav1.ListMeta{ResourceVersion: "7"},
+					Items:    []corev1.Pod{pod("a", "n1"), pod("b", "n2")},
+				},
+			)
 		default:
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
@@ -68,7 +80,8 @@ func ExampleNewFactory() {
 		fmt.Println(err)
 		return
 	}
-	if err := pods.AddIndex("node", func(p *corev1.Pod) ([]string, error) { return []string{p.Spec.NodeName}, nil }); err != nil {
+	if err := pods.AddIndex("node",
+		func(p *corev1.Pod) ([]string, error) { return []string{p.Spec.NodeName}, nil }); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -101,13 +114,16 @@ func ExampleNewFactory() {
 func ExampleNewSharedInformer() {
 	server := api()
 	defer server.Close()
-	client, err := rest.UnversionedRESTClientFor(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{NegotiatedSerializer: codecs}})
+	client, err := rest.UnversionedRESTClientFor(
+		&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{NegotiatedSerializer: codecs}},
+	)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	pods := informer.NewSharedInformer(
-		informer.NewRESTListerWatcher[*corev1.Pod](client, informer.RESTOptions{Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod"}),
+		informer.NewRESTListerWatcher[*corev1.Pod](client,
+			informer.RESTOptions{Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod"}),
 		informer.Options[*corev1.Pod]{Resource: "pods"},
 	)
 	defer run(pods.Run)()
@@ -123,12 +139,15 @@ func ExampleNewSharedInformer() {
 func ExampleNewRESTListerWatcher() {
 	server := api()
 	defer server.Close()
-	client, err := rest.UnversionedRESTClientFor(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{NegotiatedSerializer: codecs}})
+	client, err := rest.UnversionedRESTClientFor(
+		&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{NegotiatedSerializer: codecs}},
+	)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	lw := informer.NewRESTListerWatcher[*corev1.Pod](client, informer.RESTOptions{Resource: corev1.SchemeGroupVersion.WithResource("pods")})
+	lw := informer.NewRESTListerWatcher[*corev1.Pod](client,
+		informer.RESTOptions{Resource: corev1.SchemeGroupVersion.WithResource("pods")})
 	result, err := lw.List(context.Background(), informer.ListOptions{}, func(p *corev1.Pod) error {
 		fmt.Println(p.Name)
 		return nil
@@ -168,12 +187,15 @@ func ExampleNewDeltaFIFO() {
 func ExampleNewReflector() {
 	server := api()
 	defer server.Close()
-	client, err := rest.UnversionedRESTClientFor(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{NegotiatedSerializer: codecs}})
+	client, err := rest.UnversionedRESTClientFor(
+		&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{NegotiatedSerializer: codecs}},
+	)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	lw := informer.NewRESTListerWatcher[*corev1.Pod](client, informer.RESTOptions{Resource: corev1.SchemeGroupVersion.WithResource("pods")})
+	lw := informer.NewRESTListerWatcher[*corev1.Pod](client,
+		informer.RESTOptions{Resource: corev1.SchemeGroupVersion.WithResource("pods")})
 	log := informer.NewDeltaFIFO[*corev1.Pod]()
 	defer run(informer.NewReflector(lw, log, informer.ReflectorOptions[*corev1.Pod]{Resource: "pods"}).Run)()
 
@@ -185,7 +207,9 @@ func ExampleNewReflector() {
 func ExampleNewSharedInformerOfNamespaces() {
 	server := api()
 	defer server.Close()
-	client, err := rest.UnversionedRESTClientFor(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{NegotiatedSerializer: codecs}})
+	client, err := rest.UnversionedRESTClientFor(
+		&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{NegotiatedSerializer: codecs}},
+	)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -10,8 +10,9 @@ import (
 	"github.com/flyball-dev/flyball/informer/deltafifo"
 )
 
-// What a cache shows is not missed: by a watch, whatever comes later in the same batch, or by a list. What it comes past is missed, once:
-// a state that nothing shows, one that another took the place of, and all when the history goes back.
+// What a cache shows is not missed: by a watch, whatever comes later in the same batch, or by a list. What it comes
+// past is missed, once: a state that nothing shows, one that another took the place of, and all when the history goes
+// back.
 func TestExpected(t *testing.T) {
 	inf := NewSharedInformer[object](struct{ ListerWatcher[object] }{}, Options[object]{})
 	var missed []string
@@ -21,7 +22,9 @@ func TestExpected(t *testing.T) {
 		inf.expect(e)
 	}
 	state := func(name, uid, version string) object {
-		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(uid), ResourceVersion: version}}
+		return &metav1.PartialObjectMetadata{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(uid), ResourceVersion: version},
+		}
 	}
 	upsert := func(name, uid, version string) Delta[object] {
 		return Delta[object]{Type: deltafifo.Upsert, Object: state(name, uid, version), ResourceVersion: version}
@@ -49,7 +52,12 @@ func TestExpected(t *testing.T) {
 	expect("c", "3", "14")
 	expect("b", "2", "15")
 	expect("d", "4", "16")
-	apply(Delta[object]{Type: deltafifo.Replace, ResourceVersion: "20", Objects: []object{state("b", "2", "17"), state("d", "5", "18")}})
+	apply(
+		Delta[object]{
+			Type: deltafifo.Replace, ResourceVersion: "20",
+			Objects: []object{state("b", "2", "17"), state("d", "5", "18")},
+		},
+	)
 	want("a list after a gap", "c@14", "b@15", "d@16")
 	expect("e", "6", "30")
 	apply(Delta[object]{Type: deltafifo.Replace, ResourceVersion: "5", Accept: deltafifo.AcceptEarlier})

@@ -29,7 +29,8 @@ import (
 type FactoryOptions struct {
 	// Scheme tells the kinds of Go types; nil is that of client-go, which knows the built-in API types.
 	Scheme *runtime.Scheme
-	// Mapper tells the resources of kinds; nil asks the server's discovery, when an informer first lists. A call of it may outlast Run.
+	// Mapper tells the resources of kinds; nil asks the server's discovery, when an informer first lists. A call of
+	// it may outlast Run.
 	Mapper meta.RESTMapper
 	// Namespaces restricts the informers of namespaced resources; none is all namespaces.
 	Namespaces []string
@@ -57,17 +58,19 @@ type InformerOptions struct {
 	ClusterScoped bool
 	// LabelSelector, FieldSelector and ShardSelector are evaluated by the server.
 	LabelSelector, FieldSelector, ShardSelector string
-	// Transform is applied to every object after that of the factory. TransformName is then required: functions cannot be
-	// compared, so who gives the same name shares a cache, and the function of the first counts.
+	// Transform is applied to every object after that of the factory. TransformName is then required: functions
+	// cannot be compared, so who gives the same name shares a cache, and the function of the first counts.
 	Transform     func(objects.Object) (objects.Object, error)
 	TransformName string
 	// StandardDecoding is as in [RESTOptions].
 	StandardDecoding bool
 }
 
-// Factory shares informers: all who ask for the same objects in the same representation get one cache and one connection.
+// Factory shares informers: all who ask for the same objects in the same representation get one cache and one
+// connection.
 //
-// Concurrency: all methods and [For] may be called at any time; an informer asked for while the factory runs starts at once.
+// Concurrency: all methods and [For] may be called at any time; an informer asked for while the factory runs starts
+// at once.
 type Factory struct {
 	o      FactoryOptions
 	client rest.Interface
@@ -120,17 +123,21 @@ func NewFactory(config *rest.Config, o FactoryOptions) (*Factory, error) {
 		return nil, fmt.Errorf("informer factory: %w", err)
 	}
 	f := &Factory{o: o, client: client, added: make(chan struct{}, 1)}
-	f.server = connection.NewServer(func(ctx context.Context) (string, error) { return connection.Identity(ctx, client) })
+	f.server = connection.NewServer(
+		func(ctx context.Context) (string, error) { return connection.Identity(ctx, client) },
+	)
 	return f, nil
 }
 
 // Options are those that the factory was made with, the scheme filled in.
 func (f *Factory) Options() FactoryOptions { return f.o }
 
-// History numbers the histories of the server, as far as the factory's informers have noticed: it rises when the history went
-// back or another server took the place of the last one. An informer whose own number is lower still holds what was before.
+// History numbers the histories of the server, as far as the factory's informers have noticed: it rises when the
+// history went back or another server took the place of the last one. An informer whose own number is lower still
+// holds what was before.
 //
-// Anything written while the number was lower is of an earlier history, and so are the resource versions that were answered.
+// Anything written while the number was lower is of an earlier history, and so are the resource versions that were
+// answered.
 func (f *Factory) History() int64 { return f.server.Current() }
 
 // For returns the informer of all objects of type T, which the factory's scheme must know.
@@ -153,7 +160,10 @@ func ForOptions[T objects.Object](f *Factory, o InformerOptions) (Informer[T], e
 		example = reflect.New(t.Elem()).Interface()
 	}
 	if f == nil {
-		return nil, fmt.Errorf("informer of %v: the factory is nil: NewFactory makes one, Informers of a manager is one", reflect.TypeFor[T]())
+		return nil, fmt.Errorf(
+			"informer of %v: the factory is nil: NewFactory makes one, Informers of a manager is one",
+			reflect.TypeFor[T](),
+		)
 	}
 	id, newObject, err := f.identify(example, o)
 	if err != nil {
@@ -166,9 +176,9 @@ func ForOptions[T objects.Object](f *Factory, o InformerOptions) (Informer[T], e
 	return &view[T]{shared: c.informer, resync: f.o.Resync, giveBack: func() { f.giveBack(c) }}, nil
 }
 
-// Release gives back an informer that [For] or [ForOptions] returned, and removes the handlers that were added through it,
-// undelivered notifications included. When nobody uses the cache any more its informer is stopped, and freed with the
-// last reference to what For returned. Releasing twice does nothing.
+// Release gives back an informer that [For] or [ForOptions] returned, and removes the handlers that were added
+// through it, undelivered notifications included. When nobody uses the cache any more its informer is stopped, and
+// freed with the last reference to what For returned. Releasing twice does nothing.
 func Release[T objects.Object](inf Informer[T]) {
 	if v, ok := inf.(*view[T]); ok {
 		v.release()

@@ -23,8 +23,8 @@ import (
 	"k8s.io/klog/v2/ktesting"
 )
 
-// apiTransport answers discovery and lists of pods, nodes, and, once they are defined, widgets; watches stay silent until their
-// context ends. No network, so that it works in a bubble.
+// apiTransport answers discovery and lists of pods, nodes, and, once they are defined, widgets; watches stay silent
+// until their context ends. No network, so that it works in a bubble.
 type apiTransport struct {
 	mu sync.Mutex
 	// widgets says that the custom resource is defined.
@@ -47,7 +47,8 @@ func (a *apiTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer := func(code int, obj any) (*http.Response, error) {
 		data, err := json.Marshal(obj)
 		return &http.Response{
-			StatusCode: code, Request: r, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(string(data))),
+			StatusCode: code, Request: r, Header: http.Header{"Content-Type": {"application/json"}},
+			Body: io.NopCloser(strings.NewReader(string(data))),
 		}, err
 	}
 	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
@@ -55,18 +56,27 @@ func (a *apiTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case r.URL.Path == "/api/v1":
 		return answer(200, metav1.APIResourceList{APIResources: []metav1.APIResource{
-			{Name: "pods/status", Kind: "Pod", Namespaced: true}, {Name: "pods", Kind: "Pod", Namespaced: true}, {Name: "nodes", Kind: "Node"},
+			{Name: "pods/status", Kind: "Pod", Namespaced: true},
+			{Name: "pods", Kind: "Pod", Namespaced: true},
+			{Name: "nodes", Kind: "Node"},
 		}})
 	case path[0] == "apis" && !a.widgets:
 		return answer(404, apierrors.NewNotFound(schema.GroupResource{}, "").Status())
 	case r.URL.Path == "/apis/example.com/v1":
-		return answer(200, metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "widgets", Kind: "Widget", Namespaced: true}}})
+		return answer(200,
+			metav1.APIResourceList{
+				APIResources: []metav1.APIResource{{Name: "widgets", Kind: "Widget", Namespaced: true}},
+			})
 	case a.forbidden[resource]:
-		status := apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", fmt.Errorf("no right to list %s", resource)).Status()
+		status := apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "",
+			fmt.Errorf("no right to list %s", resource)).Status()
 		status.Kind, status.APIVersion = "Status", "v1"
 		return answer(403, status)
 	case r.URL.Query().Get("watch") != "":
-		return &http.Response{StatusCode: 200, Request: r, Header: http.Header{"Content-Type": {"application/json"}}, Body: a.silence(r.Context())}, nil
+		return &http.Response{
+			StatusCode: 200, Request: r, Header: http.Header{"Content-Type": {"application/json"}},
+			Body: a.silence(r.Context()),
+		}, nil
 	}
 	item := map[string]any{"metadata": map[string]any{"name": resource[:1], "resourceVersion": "1"}}
 	if path[len(path)-3] == "namespaces" {
@@ -213,12 +223,17 @@ func TestFactoryCustomResourceAppears(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &apiTransport{}
 		f := newTestFactory(t, a, FactoryOptions{})
-		widgets := must(ForOptions[*unstructured.Unstructured](f, InformerOptions{Kind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}}))
+		widgets := must(
+			ForOptions[*unstructured.Unstructured](f,
+				InformerOptions{Kind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}}),
+		)
 		defer start(t, f.Run)()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		err := f.WaitForSync(ctx)
-		if err == nil || err.Error() != "cannot list widgets.example.com at the cluster scope: the server has no kind Widget in example.com/v1" {
+		if err == nil ||
+			err.Error() != "cannot list widgets.example.com at the cluster scope: the server has no kind Widget in "+
+				"example.com/v1" {
 			t.Errorf("not defined: %v", err)
 		}
 		if n := a.asked["/apis/example.com/v1"]; n > 150 {
@@ -231,14 +246,18 @@ func TestFactoryCustomResourceAppears(t *testing.T) {
 	})
 }
 
-// TestFactoryCustomResourceDisappears: an informer of what is not defined any more keeps what it had, says why, asks now and then,
-// fills no log, and goes on when it is defined again.
+// TestFactoryCustomResourceDisappears: an informer of what is not defined any more keeps what it had, says why, asks
+// now and then, fills no log, and goes on when it is defined again.
 func TestFactoryCustomResourceDisappears(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &apiTransport{widgets: true}
 		f := newTestFactory(t, a, FactoryOptions{})
-		widgets := must(ForOptions[*unstructured.Unstructured](f, InformerOptions{Kind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}}))
-		log := ktesting.NewLogger(ktesting.NopTL{}, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(2)))
+		widgets := must(
+			ForOptions[*unstructured.Unstructured](f,
+				InformerOptions{Kind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}}),
+		)
+		log := ktesting.NewLogger(ktesting.NopTL{},
+			ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(2)))
 		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), log))
 		var running sync.WaitGroup
 		running.Go(func() { _ = f.Run(ctx) })
@@ -254,10 +273,12 @@ func TestFactoryCustomResourceDisappears(t *testing.T) {
 			clear(a.asked)
 		})
 		time.Sleep(time.Hour)
-		if err := widgets.Health().Err; err == nil || !strings.Contains(err.Error(), "the server has no kind Widget in example.com/v1") {
+		if err := widgets.Health().Err; err == nil ||
+			!strings.Contains(err.Error(), "the server has no kind Widget in example.com/v1") {
 			t.Errorf("health: %v", err)
 		}
-		if lines := log.GetSink().(ktesting.Underlier).GetBuffer().String(); strings.Count(lines, "\n") > 20 || !strings.Contains(lines, "no kind Widget") {
+		if lines := log.GetSink().(ktesting.Underlier).GetBuffer().String(); strings.Count(lines, "\n") > 20 ||
+			!strings.Contains(lines, "no kind Widget") {
 			t.Errorf("the log of an hour:\n%s", lines)
 		}
 		requests := 0
@@ -275,7 +296,8 @@ func TestFactoryCustomResourceDisappears(t *testing.T) {
 	})
 }
 
-// TestFactoryNamesLaggards: the error of the wait has one sentence for each informer that has not synced, none for others.
+// TestFactoryNamesLaggards: the error of the wait has one sentence for each informer that has not synced, none for
+// others.
 func TestFactoryNamesLaggards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &apiTransport{forbidden: map[string]bool{"pods": true}}
@@ -300,7 +322,8 @@ func TestFactoryNamesLaggards(t *testing.T) {
 	})
 }
 
-// TestFactoryNamespaces: restricted to namespaces, an informer lists each; one of a cluster-scoped resource has to be told.
+// TestFactoryNamespaces: restricted to namespaces, an informer lists each; one of a cluster-scoped resource has to be
+// told.
 func TestFactoryNamespaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &apiTransport{}
@@ -339,7 +362,8 @@ func TestFactoryRefusesWhatItCannotKnow(t *testing.T) {
 	if _, err := For[*unknownKind](f); err == nil {
 		t.Error("a type that the scheme does not know")
 	}
-	if _, err := ForOptions[*corev1.Pod](f, InformerOptions{Transform: func(o Object) (Object, error) { return o, nil }}); err == nil {
+	if _, err := ForOptions[*corev1.Pod](f,
+		InformerOptions{Transform: func(o Object) (Object, error) { return o, nil }}); err == nil {
 		t.Error("a transform without a name")
 	}
 }

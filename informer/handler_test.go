@@ -28,7 +28,8 @@ func TestHandlerPanicIsContained(t *testing.T) {
 			}
 		}}, HandlerOptions{})
 		var others atomic.Int64
-		if _, err := inf.AddHandler(Handler[object]{OnAdd: func(object, bool) { others.Add(1) }}, HandlerOptions{}); err != nil {
+		if _, err := inf.AddHandler(Handler[object]{OnAdd: func(object, bool) { others.Add(1) }},
+			HandlerOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		defer start(t, inf.Run)()
@@ -58,7 +59,10 @@ func TestRemoveHandlerDeliversOrReports(t *testing.T) {
 		}
 		slow := func() (*Registration, *atomic.Int64) {
 			var told atomic.Int64
-			reg, err := inf.AddHandler(Handler[object]{OnAdd: func(object, bool) { time.Sleep(time.Second); told.Add(1) }}, HandlerOptions{Name: "slow"})
+			reg, err := inf.AddHandler(
+				Handler[object]{OnAdd: func(object, bool) { time.Sleep(time.Second); told.Add(1) }},
+				HandlerOptions{Name: "slow"},
+			)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -78,7 +82,8 @@ func TestRemoveHandlerDeliversOrReports(t *testing.T) {
 		defer cancel()
 		err := inf.RemoveHandler(ctx, hasty)
 		var dropped *UndeliveredError
-		if !errors.As(err, &dropped) || dropped.Count != 39 || !dropped.Running || !errors.Is(err, context.DeadlineExceeded) {
+		if !errors.As(err, &dropped) || dropped.Count != 39 || !dropped.Running ||
+			!errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("removal: %v", err)
 		}
 		time.Sleep(time.Minute)

@@ -18,13 +18,14 @@ type Health struct {
 	Synced bool
 	// Err is why the cache may be behind: the last list or watch error, a [RequestError]; nil while a watch is open.
 	Err error
-	// Since is when the errors began, or, without one, when the connection was last made good; zero before the first attempt.
+	// Since is when the errors began, or, without one, when the connection was last made good; zero before the first
+	// attempt.
 	Since time.Time
 	// Doubt is why the cache is known to be wrong, until it has been listed anew: an [ErrAnotherHistory], or a
 	// [ContradictionError]; nil when nothing is known against it.
 	Doubt error
-	// Unreadable counts objects that could not be decoded: the cache keeps their last readable state, or nothing. UnreadableErr, a
-	// [DecodeError], names one of them.
+	// Unreadable counts objects that could not be decoded: the cache keeps their last readable state, or nothing.
+	// UnreadableErr, a [DecodeError], names one of them.
 	Unreadable    int
 	UnreadableErr error
 	// Unindexed counts objects in the cache that an index function failed on: ByIndex does not find them.
@@ -35,31 +36,32 @@ type Health struct {
 
 // Stats counts what an informer did since it was made. Counters never decrease.
 type Stats struct {
-	// Lists counts lists begun, the first included; Relists those after the first complete one; Rebuilds those that took the
-	// cache back to an earlier resource version because the server's history had gone back.
+	// Lists counts lists begun, the first included; Relists those after the first complete one; Rebuilds those that
+	// took the cache back to an earlier resource version because the server's history had gone back.
 	Lists, Relists, Rebuilds int64
 	// Watches counts watches begun, those that failed to open included.
 	Watches int64
 	// Events counts watch events of objects; Bookmarks those that only move the watermark.
 	Events, Bookmarks int64
-	// Duplicates counts events for a state that the cache already held; Outdated those for an earlier one. Neither reaches
-	// a handler.
+	// Duplicates counts events for a state that the cache already held; Outdated those for an earlier one. Neither
+	// reaches a handler.
 	Duplicates, Outdated int64
 	// Errors counts failed lists and watches.
 	Errors int64
-	// RelistReasons splits Relists by what led to them, the failure of the list before included: "expired", "ahead", "server error", "refused",
-	// "malformed", "unverifiable" and others. Its sum is Relists.
+	// RelistReasons splits Relists by what led to them, the failure of the list before included: "expired", "ahead",
+	// "server error", "refused", "malformed", "unverifiable" and others. Its sum is Relists.
 	RelistReasons map[string]int64
 	// Bytes counts what was read from the server, decompressed; 0 when the ListerWatcher does not say.
 	Bytes int64
-	// Objects is the number of objects in the cache now, ResourceVersion its watermark. Unreadable and Unindexed are as in
-	// [Health].
+	// Objects is the number of objects in the cache now, ResourceVersion its watermark. Unreadable and Unindexed are
+	// as in [Health].
 	Objects, Unreadable, Unindexed int64
 	ResourceVersion                string
 	// Expected is the number of states that writers wait for the cache to show; see [Expected].
 	Expected int64
-	// Queued is the number of deltas that the reflector appended and the handlers were not given yet; the cache may show them already.
-	// Batches counts the transactions, and Processing is how long they took, the hand-over to the handlers included.
+	// Queued is the number of deltas that the reflector appended and the handlers were not given yet; the cache may
+	// show them already. Batches counts the transactions, and Processing is how long they took, the hand-over to the
+	// handlers included.
 	Queued, Batches int64
 	Processing      Latency
 	// LastEvent is when the server was last heard of: an event, a bookmark or a list. Zero: never.

@@ -28,8 +28,13 @@ type cacheIdentity struct {
 }
 
 // identify finds out what is wanted by someone who holds objects like example, and how to make one.
-func (f *Factory) identify(example any, o InformerOptions) (id cacheIdentity, newObject func() objects.Object, err error) {
-	id = cacheIdentity{kind: o.Kind, labelSelector: o.LabelSelector, fieldSelector: o.FieldSelector, shardSelector: o.ShardSelector, transform: o.TransformName}
+func (f *Factory) identify(example any,
+	o InformerOptions,
+) (id cacheIdentity, newObject func() objects.Object, err error) {
+	id = cacheIdentity{
+		kind: o.Kind, labelSelector: o.LabelSelector, fieldSelector: o.FieldSelector,
+		shardSelector: o.ShardSelector, transform: o.TransformName,
+	}
 	id.standard = o.StandardDecoding || f.o.StandardDecoding
 	if o.Transform != nil && o.TransformName == "" {
 		return id, nil, errors.New("informer with a transform: InformerOptions.TransformName is needed")
@@ -94,7 +99,8 @@ func (f *Factory) newTyped(kind schema.GroupVersionKind) func() objects.Object {
 func (f *Factory) name(c *cache, others []*cache) string {
 	var special []string
 	if slices.ContainsFunc(others, func(o *cache) bool {
-		return o.identity.kind.GroupKind() == c.identity.kind.GroupKind() && o.identity.kind.Version != c.identity.kind.Version
+		return o.identity.kind.GroupKind() == c.identity.kind.GroupKind() &&
+			o.identity.kind.Version != c.identity.kind.Version
 	}) {
 		special = append(special, c.identity.kind.Version)
 	}
@@ -109,7 +115,11 @@ func (f *Factory) name(c *cache, others []*cache) string {
 		special = append(special, "standard decoding")
 	}
 	for _, s := range []struct{ kind, value string }{
-		{"", id.namespaces}, {"", id.labelSelector}, {"fields ", id.fieldSelector}, {"shard ", id.shardSelector}, {"transform ", id.transform},
+		{"", id.namespaces},
+		{"", id.labelSelector},
+		{"fields ", id.fieldSelector},
+		{"shard ", id.shardSelector},
+		{"transform ", id.transform},
 	} {
 		if s.value != "" {
 			special = append(special, s.kind+s.value)

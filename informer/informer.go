@@ -12,8 +12,8 @@ import (
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
-// Informer is a cache of one resource and the way to hear of its changes. [SharedInformer] is one; [For] gives typed views
-// of those a [Factory] shares.
+// Informer is a cache of one resource and the way to hear of its changes. [SharedInformer] is one; [For] gives typed
+// views of those a [Factory] shares.
 //
 // Concurrency: every method may be called at any time from any goroutine, index functions excepted (they run while the
 // cache is being written, and may only read).
@@ -26,8 +26,8 @@ type Informer[T objects.Object] interface {
 	// Errors: [ErrStopped].
 	AddHandler(h fanout.Handler[T], o fanout.HandlerOptions) (*fanout.Registration, error)
 	// RemoveHandler takes no more changes for the handler, and waits until it was told all that happened before. When
-	// ctx ends first the rest is dropped and the error, an [UndeliveredError], says how much that was. A handler that removes
-	// itself from within must not wait: it passes a ctx that is already done. Removing twice is no error.
+	// ctx ends first the rest is dropped and the error, an [UndeliveredError], says how much that was. A handler that
+	// removes itself from within must not wait: it passes a ctx that is already done. Removing twice is no error.
 	RemoveHandler(ctx context.Context, r *fanout.Registration) error
 	// AddIndex adds an index to the cache, filled or not.
 	//
@@ -42,24 +42,25 @@ type Informer[T objects.Object] interface {
 	//
 	// Errors: [ErrNoIndex].
 	ByIndex(name, value string) ([]T, error)
-	// All goes through one consistent state of the cache without the caller's copy that List makes. The loop may take as
-	// long as it likes.
+	// All goes through one consistent state of the cache without the caller's copy that List makes. The loop may take
+	// as long as it likes.
 	All() iter.Seq[T]
 	// Snapshot returns the cache as it is now, for several reads that must fit together. Close it.
 	Snapshot() indexer.Snapshot[T]
 	// ResourceVersion is the watermark: the cache holds everything up to it. "" before the first list. Over several
 	// namespaces it is the lowest.
 	ResourceVersion() string
-	// NamespaceResourceVersion is the watermark of one namespace ("" is as ResourceVersion): "" before its first list, and when
-	// the informer does not follow it.
+	// NamespaceResourceVersion is the watermark of one namespace ("" is as ResourceVersion): "" before its first
+	// list, and when the informer does not follow it.
 	NamespaceResourceVersion(namespace string) string
-	// History numbers the histories of the server: it is that of which the cache holds a namespace ("" is all that the informer
-	// follows: the lowest). It rises when the cache was rebuilt because the server's history went back or another server took its
-	// place. Resource versions of different histories tell nothing about one another. See [Factory.History].
+	// History numbers the histories of the server: it is that of which the cache holds a namespace ("" is all that
+	// the informer follows: the lowest). It rises when the cache was rebuilt because the server's history went back
+	// or another server took its place. Resource versions of different histories tell nothing about one another. See
+	// [Factory.History].
 	History(namespace string) int64
 
-	// WaitForResourceVersion waits until the cache holds all of a namespace ("" is all that the informer follows) up to rv,
-	// the version of something just written, say.
+	// WaitForResourceVersion waits until the cache holds all of a namespace ("" is all that the informer follows) up
+	// to rv, the version of something just written, say.
 	//
 	// Errors: ctx's; [ErrNotFollowed].
 	WaitForResourceVersion(ctx context.Context, namespace, rv string) error
@@ -72,8 +73,9 @@ type Informer[T objects.Object] interface {
 	//
 	// Errors: when ctx ends first, a [SyncError] that names the resource and the last list or watch error.
 	WaitForSync(ctx context.Context) error
-	// WaitForSyncOrRefusal is WaitForSync for callers that must not wait until somebody grants a permission: it returns as soon
-	// as the server refuses to list, and at once while the last answer was a refusal. The informer goes on asking.
+	// WaitForSyncOrRefusal is WaitForSync for callers that must not wait until somebody grants a permission: it
+	// returns as soon as the server refuses to list, and at once while the last answer was a refusal. The informer
+	// goes on asking.
 	//
 	// Errors: a [SyncError], as from WaitForSync; when the server refuses, it is an [ErrRefused].
 	WaitForSyncOrRefusal(ctx context.Context) error

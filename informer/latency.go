@@ -9,8 +9,10 @@ import (
 //
 // Source: informer_processing_latency_seconds in k8s.io/component-base/metrics/prometheus/clientgo/fifo v0.37.2.
 var latencyBounds = [...]time.Duration{
-	time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond,
-	250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second,
+	time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond,
+	100 * time.Millisecond,
+	250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second,
+	10 * time.Second,
 }
 
 // Latency says how long things took.
@@ -33,7 +35,8 @@ func (l *Latency) Buckets() map[float64]uint64 {
 
 // latencies is a Latency in the making.
 type latencies struct {
-	// counts has how many took no longer than each bound but longer than the one before; the last, how many took longer than any.
+	// counts has how many took no longer than each bound but longer than the one before; the last, how many took
+	// longer than any.
 	counts [len(latencyBounds) + 1]atomic.Uint64
 	sum    atomic.Int64
 }

@@ -24,15 +24,24 @@ func TestMisuse(t *testing.T) {
 		return func() error { _, err := informer.ForOptions[*corev1.Pod](factory, o); return err }
 	}
 	misusetest.Run(t, []misusetest.Call{
-		misusetest.Of("NewFactory", func() error { _, err := informer.NewFactory(nil, informer.FactoryOptions{}); return err }, "the config is nil"),
-		misusetest.Of("For", func() error { _, err := informer.For[*corev1.Pod](nil); return err }, "informer of *v1.Pod: the factory is nil"),
-		misusetest.Of("ForOptions with half a selector", with(informer.InformerOptions{LabelSelector: "app in (a"}), `LabelSelector "app in (a"`),
-		misusetest.Of("ForOptions with half a field", with(informer.InformerOptions{FieldSelector: "spec.nodeName"}), `FieldSelector "spec.nodeName"`),
-		misusetest.Of("AddIndex", func() error { return pods.AddIndex("node", nil) }, "a function that returns an object's values"),
-		misusetest.Of("AddIndex without a name", func() error { return pods.AddIndex("", informer.ByLabel[*corev1.Pod]("a")) }, "give it a name"),
-		misusetest.Of("RemoveHandler", func() error { return pods.RemoveHandler(context.Background(), nil) }, "the registration is nil"),
+		misusetest.Of("NewFactory",
+			func() error { _, err := informer.NewFactory(nil, informer.FactoryOptions{}); return err },
+			"the config is nil"),
+		misusetest.Of("For", func() error { _, err := informer.For[*corev1.Pod](nil); return err },
+			"informer of *v1.Pod: the factory is nil"),
+		misusetest.Of("ForOptions with half a selector", with(informer.InformerOptions{LabelSelector: "app in (a"}),
+			`LabelSelector "app in (a"`),
+		misusetest.Of("ForOptions with half a field", with(informer.InformerOptions{FieldSelector: "spec.nodeName"}),
+			`FieldSelector "spec.nodeName"`),
+		misusetest.Of("AddIndex", func() error { return pods.AddIndex("node", nil) },
+			"a function that returns an object's values"),
+		misusetest.Of("AddIndex without a name",
+			func() error { return pods.AddIndex("", informer.ByLabel[*corev1.Pod]("a")) }, "give it a name"),
+		misusetest.Of("RemoveHandler", func() error { return pods.RemoveHandler(context.Background(), nil) },
+			"the registration is nil"),
 		misusetest.Of("NewReflector", misusetest.Constructs(func() *informer.Reflector[*corev1.Pod] {
-			return informer.NewReflector(nil, informer.NewDeltaFIFO[*corev1.Pod](), informer.ReflectorOptions[*corev1.Pod]{})
+			return informer.NewReflector(nil, informer.NewDeltaFIFO[*corev1.Pod](),
+				informer.ReflectorOptions[*corev1.Pod]{})
 		}), "the ListerWatcher or the DeltaFIFO is nil"),
 		misusetest.Of("NewSharedInformer", misusetest.Constructs(func() *informer.SharedInformer[*corev1.Pod] {
 			return informer.NewSharedInformer[*corev1.Pod](nil, informer.Options[*corev1.Pod]{})

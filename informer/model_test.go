@@ -17,10 +17,11 @@ import (
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
-// FuzzPipeline does to an informer whatever a list of bytes says: changes, deletions, states that cannot be decoded, events that come again, cuts,
-// compactions, refusals, a server restored from a backup, late, slow and leaving handlers; lists that are streamed or not, all
-// namespaces or several by themselves. In the end the cache must be what the server holds, and so must be what each handler was told, of
-// which no single call may contradict those before.
+// FuzzPipeline does to an informer whatever a list of bytes says: changes, deletions, states that cannot be decoded,
+// events that come again, cuts, compactions, refusals, a server restored from a backup, late, slow and leaving
+// handlers; lists that are streamed or not, all namespaces or several by themselves. In the end the cache must be
+// what the server holds, and so must be what each handler was told, of which no single call may contradict those
+// before.
 func FuzzPipeline(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte("000111222"))
@@ -76,7 +77,8 @@ func newModel(t *testing.T, stream, split bool) *model {
 func (m *model) join() {
 	l := &ledger{t: m.t, objects: map[string]object{}, restored: &m.restored}
 	var err error
-	if l.reg, err = m.informer.AddHandler(l.handler(), HandlerOptions{Name: fmt.Sprint("handler", len(m.ledgers)), MaxLag: len(m.ledgers)%3 - 1}); err != nil {
+	if l.reg, err = m.informer.AddHandler(l.handler(),
+		HandlerOptions{Name: fmt.Sprint("handler", len(m.ledgers)), MaxLag: len(m.ledgers)%3 - 1}); err != nil {
 		m.t.Fatal(err)
 	}
 	m.ledgers = append(m.ledgers, l)
@@ -118,7 +120,12 @@ func (m *model) do(op byte, arg int) {
 			m.server.removeIn(namespace, name)
 		}
 	case 6:
-		m.server.cut([]error{errClosed, errExpired, scriptedError("reset"), scriptedError("500"), scriptedError("decode"), scriptedError("429"), scriptedError("403"), errClosed}[arg])
+		m.server.cut(
+			[]error{
+				errClosed, errExpired, scriptedError("reset"), scriptedError("500"), scriptedError("decode"),
+				scriptedError("429"), scriptedError("403"), errClosed,
+			}[arg],
+		)
 	case 7:
 		m.server.compact()
 	case 8:
@@ -155,7 +162,8 @@ func (m *model) settle() {
 	time.Sleep(10 * time.Minute) // All backoffs end, and half-open watches are given up.
 	m.server.bookmark(0)
 	synctest.Wait()
-	time.Sleep(time.Second) // A bookmark may meet a silent watch in the instant in which it is given up. Servers send more than one.
+	// A bookmark may meet a silent watch in the instant in which it is given up. Servers send more than one.
+	time.Sleep(time.Second)
 	m.server.bookmark(0)
 	synctest.Wait()
 	if rv := m.informer.ResourceVersion(); rv != strconv.Itoa(m.server.rv) {
@@ -163,7 +171,8 @@ func (m *model) settle() {
 	}
 }
 
-// restore takes the server back, and gives versions out again that the informer has seen; fewer, as it could not be noticed otherwise.
+// restore takes the server back, and gives versions out again that the informer has seen; fewer, as it could not be
+// noticed otherwise.
 func (m *model) restore(arg int) {
 	m.settle()
 	was := m.server.rv
@@ -195,7 +204,8 @@ func (m *model) check() {
 		unreadable++
 		delete(want, key)
 		// The cache may hold an earlier state of that very object.
-		if held := got[key]; held != nil && held.UID == o.UID && garbled(held) == nil && (m.restored || objects.Older(held.ResourceVersion, o.ResourceVersion)) {
+		if held := got[key]; held != nil && held.UID == o.UID && garbled(held) == nil &&
+			(m.restored || objects.Older(held.ResourceVersion, o.ResourceVersion)) {
 			want[key] = held
 		}
 	}

@@ -79,7 +79,8 @@ func (w *watchdog[T]) check(obj T, handler string) {
 	}
 }
 
-// guard checks after each call of h what the call was given, and before it, so that h is not blamed for what others did.
+// guard checks after each call of h what the call was given, and before it, so that h is not blamed for what others
+// did.
 func (w *watchdog[T]) guard(h fanout.Handler[T], name string) fanout.Handler[T] {
 	if w == nil {
 		return h

@@ -11,33 +11,44 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestMutationIsNamed (case 25): object, field and handler; a reader's mutation is found when the object is next replaced or told,
-// and not blamed on the handler that is told.
+// TestMutationIsNamed (case 25): object, field and handler; a reader's mutation is found when the object is next
+// replaced or told, and not blamed on the handler that is told.
 func TestMutationIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		s.put("a")
 		var found []string
-		inf := NewSharedInformer[object](s, Options[object]{OnMutation: func(m Mutation) { found = append(found, m.String()) }})
-		_, err := inf.AddHandler(Handler[object]{OnAdd: func(o object, _ bool) { metav1.SetMetaDataLabel(&o.ObjectMeta, "app", "web") }}, HandlerOptions{Name: "careless"})
+		inf := NewSharedInformer[object](s,
+			Options[object]{OnMutation: func(m Mutation) { found = append(found, m.String()) }})
+		_, err := inf.AddHandler(
+			Handler[object]{OnAdd: func(o object, _ bool) { metav1.SetMetaDataLabel(&o.ObjectMeta, "app", "web") }},
+			HandlerOptions{Name: "careless"},
+		)
 		must(0, err)
 		defer start(t, inf.Run)()
 		synctest.Wait()
-		if want := []string{"handler careless changed ObjectMeta.Labels[app]: (none) -> web of default/a, which is shared: copy it first"}; !slices.Equal(found, want) {
+		if want := []string{
+			"handler careless changed ObjectMeta.Labels[app]: (none) -> web of default/a, which is shared: copy it " +
+				"first",
+		}; !slices.Equal(found, want) {
 			t.Errorf("found %q", found)
 		}
 		o, _ := inf.Get("default", "a")
 		o.Generation = 7
 		s.put("a")
 		synctest.Wait()
-		if want := "a reader of the cache changed ObjectMeta.Generation: 1 -> 7 of default/a, which is shared: copy it first"; len(found) != 2 || found[1] != want {
+		if want := "a reader of the cache changed ObjectMeta.Generation: 1 -> 7 of default/a, which is shared: copy " +
+			"it " +
+			"first"; len(found) != 2 || found[1] != want {
 			t.Errorf("found %q", found)
 		}
 		o, _ = inf.Get("default", "a")
 		o.Generation = 8
 		must(inf.AddHandler(Handler[object]{OnAdd: func(object, bool) {}}, HandlerOptions{Name: "innocent"}))
 		synctest.Wait()
-		if want := "a reader of the cache changed ObjectMeta.Generation: 2 -> 8 of default/a, which is shared: copy it first"; len(found) != 3 || found[2] != want {
+		if want := "a reader of the cache changed ObjectMeta.Generation: 2 -> 8 of default/a, which is shared: copy " +
+			"it " +
+			"first"; len(found) != 3 || found[2] != want {
 			t.Errorf("found %q", found)
 		}
 	})
@@ -45,7 +56,9 @@ func TestMutationIsNamed(t *testing.T) {
 
 func TestDifference(t *testing.T) {
 	a := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{
-		Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}},
+		Name: "c", Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{"cpu": resource.MustParse("1")},
+		},
 	}}}}
 	for want, change := range map[string]func(*corev1.Pod){
 		"":                                func(*corev1.Pod) {},

@@ -18,19 +18,21 @@ import (
 	"github.com/flyball-dev/flyball/informer/internal/connection"
 )
 
-// TestOutageIsTwoLines: a server that is away is one line of the log and another when it is back, however many informers
-// notice. What fails alone has lines of its own, and does not hide an outage.
+// TestOutageIsTwoLines: a server that is away is one line of the log and another when it is back, however many
+// informers notice. What fails alone has lines of its own, and does not hide an outage.
 func TestOutageIsTwoLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const informers = 10
-		log := ktesting.NewLogger(ktesting.NopTL{}, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(0)))
+		log := ktesting.NewLogger(ktesting.NopTL{},
+			ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(0)))
 		factory := &Factory{server: connection.NewServer(nil)}
 		var servers []*server
 		for i := range informers {
 			s := newServer()
 			s.put("a")
 			servers = append(servers, s)
-			inf := NewSharedInformer[object](s, Options[object]{Resource: fmt.Sprint("kind", i), Server: factory, WatchTimeout: 24 * time.Hour})
+			inf := NewSharedInformer[object](s,
+				Options[object]{Resource: fmt.Sprint("kind", i), Server: factory, WatchTimeout: 24 * time.Hour})
 			defer start(t, func(ctx context.Context) error { return inf.Run(klog.NewContext(ctx, log)) })()
 		}
 		read := 0
@@ -113,10 +115,12 @@ func TestOutageIsTwoLines(t *testing.T) {
 		expect("away", `Cannot follow the API server`)
 		back(servers...)
 		for _, s := range servers {
-			s.fail(slices.Repeat([]error{scriptedError("403")}, 1000), slices.Repeat([]error{scriptedError("403")}, 1000))
+			s.fail(slices.Repeat([]error{scriptedError("403")}, 1000),
+				slices.Repeat([]error{scriptedError("403")}, 1000))
 		}
 		time.Sleep(time.Minute)
-		if got := lines(); len(got) != informers+1 || strings.Count(strings.Join(got, "\n"), "Following the API server again") != 1 {
+		if got := lines(); len(got) != informers+1 ||
+			strings.Count(strings.Join(got, "\n"), "Following the API server again") != 1 {
 			t.Errorf("the server is back and refuses: %d lines: %q", len(got), got)
 		}
 	})

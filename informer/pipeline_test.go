@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestPipeline runs the scripts in testdata/pipeline: what the server does, and what the informer makes of it. A script is
-// also documentation: read them.
+// TestPipeline runs the scripts in testdata/pipeline: what the server does, and what the informer makes of it. A
+// script is also documentation: read them.
 func TestPipeline(t *testing.T) {
 	datadriven.Walk(t, "testdata/pipeline", func(t *testing.T, path string) {
 		synctest.Test(t, func(t *testing.T) {
@@ -40,7 +40,9 @@ func newPipeline(stream bool) *pipeline {
 	p.informer = NewSharedInformer[object](p.server, Options[object]{
 		Resource: "pods", PageSize: 2, StreamLists: stream,
 		Backoff: Backoff{Min: time.Second, Max: 30 * time.Second, Rand: func() float64 { return 0 }},
-		Indexes: map[string]IndexFunc[object]{"initial": func(o object) ([]string, error) { return []string{o.Name[:1]}, nil }},
+		Indexes: map[string]IndexFunc[object]{
+			"initial": func(o object) ([]string, error) { return []string{o.Name[:1]}, nil },
+		},
 		Transform: func(o object) (object, error) {
 			if o.Name == p.transformErr {
 				return nil, fmt.Errorf("cannot transform")
@@ -184,7 +186,9 @@ func (p *pipeline) dump(_ *testing.T, args []string) string {
 		}
 	case "stats":
 		s := p.informer.Stats()
-		fmt.Fprintf(&b, "lists %d (again %d, rebuilding %d), watches %d, events %d, bookmarks %d\nduplicates %d, outdated %d, errors %d\n",
+		fmt.Fprintf(&b,
+			"lists %d (again %d, rebuilding %d), watches %d, events %d, bookmarks %d\nduplicates %d, outdated %d, "+
+				"errors %d\n",
 			s.Lists, s.Relists, s.Rebuilds, s.Watches, s.Events, s.Bookmarks, s.Duplicates, s.Outdated, s.Errors)
 	}
 	return b.String()

@@ -19,9 +19,9 @@ type Written struct {
 	ResourceVersion string
 }
 
-// Reflects reports whether every cache of the resource is past the write, or is none that would hold the object. A cache whose
-// selectors leave the object out is told from one that is behind only when something else moves its watermark: do not wait for
-// ever, but for what [Factory.WillReflect].
+// Reflects reports whether every cache of the resource is past the write, or is none that would hold the object. A
+// cache whose selectors leave the object out is told from one that is behind only when something else moves its
+// watermark: do not wait for ever, but for what [Factory.WillReflect].
 func (f *Factory) Reflects(w Written) bool {
 	for _, c := range f.holding(w) {
 		if !c.informer.HasSynced() || !c.informer.reflects(w) {
@@ -31,8 +31,8 @@ func (f *Factory) Reflects(w Written) bool {
 	return true
 }
 
-// WillReflect reports whether a cache that is behind the write is sure to come past it, however slow the watch: it takes every object of the
-// namespace, and the answer said what to look for.
+// WillReflect reports whether a cache that is behind the write is sure to come past it, however slow the watch: it
+// takes every object of the namespace, and the answer said what to look for.
 func (f *Factory) WillReflect(w Written) bool {
 	for _, c := range f.holding(w) {
 		if c.identity.takesAll() && c.informer.HasSynced() && c.informer.willReflect(w) && !c.informer.reflects(w) {
@@ -76,8 +76,8 @@ func (s *SharedInformer[T]) reflects(w Written) bool {
 	return err != nil && found && obj.GetResourceVersion() == w.ResourceVersion
 }
 
-// willReflect reports whether there is a state in which reflects is true for ever after: not if the versions cannot be compared, nor if an
-// object of that name that was made since cannot be told from the one that was deleted.
+// willReflect reports whether there is a state in which reflects is true for ever after: not if the versions cannot
+// be compared, nor if an object of that name that was made since cannot be told from the one that was deleted.
 func (s *SharedInformer[T]) willReflect(w Written) bool {
 	if w.ResourceVersion == "" {
 		return w.UID != ""

@@ -26,14 +26,18 @@ import (
 	"github.com/flyball-dev/flyball/informer/internal/connection"
 )
 
-// codec is one of the two encodings of the API, as client-go's own serializers write it: what they write, our decoder reads.
+// codec is one of the two encodings of the API, as client-go's own serializers write it: what they write, our decoder
+// reads.
 type codec struct {
 	media string
 	list  func(t *testing.T, obj runtime.Object) []byte
 	event func(t *testing.T, kind string, obj runtime.Object) []byte
 }
 
-var wires = map[string]codec{"json": newCodec("application/json"), "protobuf": newCodec("application/vnd.kubernetes.protobuf")}
+var wires = map[string]codec{
+	"json":     newCodec("application/json"),
+	"protobuf": newCodec("application/vnd.kubernetes.protobuf"),
+}
 
 func newCodec(media string) codec {
 	var info runtime.SerializerInfo
@@ -45,7 +49,8 @@ func newCodec(media string) codec {
 	encode := func(t *testing.T, obj runtime.Object, s runtime.Serializer) []byte {
 		t.Helper()
 		var b bytes.Buffer
-		if err := scheme.Codecs.EncoderForVersion(s, schema.GroupVersions{corev1.SchemeGroupVersion, metav1.Unversioned}).Encode(obj, &b); err != nil {
+		if err := scheme.Codecs.EncoderForVersion(s,
+			schema.GroupVersions{corev1.SchemeGroupVersion, metav1.Unversioned}).Encode(obj, &b); err != nil {
 			t.Fatal(err)
 		}
 		return b.Bytes()
@@ -94,8 +99,11 @@ func restClient(t *testing.T, transport http.RoundTripper) rest.Interface {
 
 func pod(name, rv string) *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, ResourceVersion: rv, UID: "u-1", Labels: map[string]string{"app": "web"}},
-		Spec:       corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: name, ResourceVersion: rv, UID: "u-1",
+			Labels: map[string]string{"app": "web"},
+		},
+		Spec: corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "c", Image: "i"}}},
 	}
 }
 
@@ -106,8 +114,11 @@ func TestRESTListDecodesBothEncodings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var asked *http.Request
 			list := &corev1.PodList{
-				ListMeta: metav1.ListMeta{ResourceVersion: "7", Continue: "next", ShardInfo: &metav1.ShardInfo{Selector: "s"}},
-				Items:    []corev1.Pod{*pod("a", "5"), *pod("b", "6")},
+				ListMeta: metav1.ListMeta{
+					ResourceVersion: "7", Continue: "next",
+					ShardInfo: &metav1.ShardInfo{Selector: "s"},
+				},
+				Items: []corev1.Pod{*pod("a", "5"), *pod("b", "6")},
 			}
 			o := podResource
 			o.Namespace, o.LabelSelector, o.FieldSelector = "default", "app=web", "spec.nodeName=n1"
@@ -117,17 +128,22 @@ func TestRESTListDecodesBothEncodings(t *testing.T) {
 				return 200, w.media, w.list(t, list)
 			})), o)
 			var got []*corev1.Pod
-			result, err := lw.List(t.Context(), ListOptions{ResourceVersion: "4", Match: metav1.ResourceVersionMatchNotOlderThan, Limit: 2}, func(p *corev1.Pod) error {
-				got = append(got, p)
-				return nil
-			})
+			result, err := lw.List(t.Context(),
+				ListOptions{ResourceVersion: "4", Match: metav1.ResourceVersionMatchNotOlderThan, Limit: 2},
+				func(p *corev1.Pod) error {
+					got = append(got, p)
+					return nil
+				})
 			if err != nil || result != (ListResult{ResourceVersion: "7", Continue: "next"}) {
 				t.Fatalf("List = %+v, %v", result, err)
 			}
-			if len(got) != 2 || got[0].Spec.Containers[0].Image != "i" || got[1].Labels["app"] != "web" || got[1].Kind != "" {
+			if len(got) != 2 || got[0].Spec.Containers[0].Image != "i" || got[1].Labels["app"] != "web" ||
+				got[1].Kind != "" {
 				t.Errorf("got %+v", got)
 			}
-			want := "/api/v1/namespaces/default/pods?fieldSelector=spec.nodeName%3Dn1&labelSelector=app%3Dweb&limit=2&resourceVersion=4&resourceVersionMatch=NotOlderThan&shardSelector=shardRange%28object.metadata.uid%2C+%270x0%27%2C+%270x8%27%29"
+			want := "/api/v1/namespaces/default/pods?fieldSelector=spec.nodeName%3Dn1&labelSelector=app%3Dweb&limit=2" +
+				"&resourceVersion=4&resourceVersionMatch=NotOlderThan" +
+				"&shardSelector=shardRange%28object.metadata.uid%2C+%270x0%27%2C+%270x8%27%29"
 			if u := asked.URL.RequestURI(); u != want {
 				t.Errorf("asked for %s\nwant      %s", u, want)
 			}
@@ -145,7 +161,8 @@ func TestRESTWatchDecodesBothEncodings(t *testing.T) {
 			end.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
 			status := apierrors.NewResourceExpired("too old").Status()
 			body := bytes.Join([][]byte{
-				w.event(t, "ADDED", pod("a", "5")), w.event(t, "MODIFIED", pod("a", "6")), w.event(t, "DELETED", pod("a", "8")),
+				w.event(t, "ADDED", pod("a", "5")), w.event(t, "MODIFIED", pod("a", "6")),
+				w.event(t, "DELETED", pod("a", "8")),
 				w.event(t, "BOOKMARK", end), w.event(t, "ERROR", &status),
 			}, nil)
 			var asked *http.Request
@@ -153,21 +170,27 @@ func TestRESTWatchDecodesBothEncodings(t *testing.T) {
 				asked = r
 				return 200, w.media, body
 			})), podResource)
-			watch, err := lw.Watch(t.Context(), WatchOptions{ResourceVersion: "4", SendInitialEvents: true, Timeout: 1500 * time.Millisecond})
+			watch, err := lw.Watch(t.Context(),
+				WatchOptions{ResourceVersion: "4", SendInitialEvents: true, Timeout: 1500 * time.Millisecond})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer watch.Close()
-			want := "/api/v1/pods?allowWatchBookmarks=true&resourceVersion=4&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&timeoutSeconds=2&watch=true"
+			want := "/api/v1/pods?allowWatchBookmarks=true&resourceVersion=4&resourceVersionMatch=NotOlderThan" +
+				"&sendInitialEvents=true&timeoutSeconds=2&watch=true"
 			if u := asked.URL.RequestURI(); u != want {
 				t.Errorf("asked for %s\nwant      %s", u, want)
 			}
-			for _, want := range []string{"ADDED 5 a false", "MODIFIED 6 a false", "DELETED 8 a false", "BOOKMARK 9  true"} {
+			for _, want := range []string{
+				"ADDED 5 a false", "MODIFIED 6 a false", "DELETED 8 a false",
+				"BOOKMARK 9  true",
+			} {
 				ev, err := watch.Next(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := fmt.Sprintf("%s %s %s %v", ev.Type, ev.ResourceVersion, ev.Object.Name, ev.InitialEventsEnd); got != want {
+				if got := fmt.Sprintf("%s %s %s %v", ev.Type, ev.ResourceVersion, ev.Object.Name,
+					ev.InitialEventsEnd); got != want {
 					t.Errorf("got %s, want %s", got, want)
 				}
 			}
@@ -209,23 +232,48 @@ func TestRESTSenseless(t *testing.T) {
 		body  []byte
 		want  string
 	}{
-		"table":           {false, []byte(`{"kind":"Table","apiVersion":"meta.k8s.io/v1","rows":[]}`), "the server sent a Table"},
-		"other list":      {false, []byte(`{"kind":"ServiceList","items":[]}`), "the server sent a Service, wanted is a Pod"},
-		"other protobuf":  {false, protobuf.list(t, &corev1.ServiceList{}), "the server sent a Service, wanted is a Pod"},
-		"html":            {false, []byte(`<html>proxy</html>`), "decode list"},
-		"half protobuf":   {false, protobuf.list(t, &corev1.PodList{Items: []corev1.Pod{*pod("a", "1")}})[:40], "cut short"},
-		"bad field":       {false, []byte(`{"kind":"PodList","items":[{"metadata":{"namespace":"ns","name":"p"},"spec":{"containers":"none"}}]}`), "decode object ns/p"},
-		"magic alone":     {false, []byte("k8s\x00"), "neither items nor the kind"},
-		"empty error":     {true, []byte(`{"type":"ERROR","object":null}`), "it says nothing"},
-		"no name":         {false, []byte(`{"kind":"PodList","items":[{"metadata":{}}]}`), "it has no name"},
-		"other event":     {true, []byte(`{"type":"ADDED","object":{"kind":"Service","metadata":{"name":"s"}}}`), "the server sent a Service, wanted is a Pod"},
-		"unknown event":   {true, []byte(`{"type":"RENAMED","object":{"kind":"Pod","metadata":{"name":"s"}}}`), `unknown type "RENAMED"`},
+		"table": {
+			false, []byte(`{"kind":"Table","apiVersion":"meta.k8s.io/v1","rows":[]}`),
+			"the server sent a Table",
+		},
+		"other list": {
+			false, []byte(`{"kind":"ServiceList","items":[]}`),
+			"the server sent a Service, wanted is a Pod",
+		},
+		"other protobuf": {
+			false, protobuf.list(t, &corev1.ServiceList{}),
+			"the server sent a Service, wanted is a Pod",
+		},
+		"html": {false, []byte(`<html>proxy</html>`), "decode list"},
+		"half protobuf": {
+			false, protobuf.list(t, &corev1.PodList{Items: []corev1.Pod{*pod("a", "1")}})[:40],
+			"cut short",
+		},
+		"bad field": {
+			false,
+			[]byte(
+				`{"kind":"PodList","items":[{"metadata":{"namespace":"ns","name":"p"},"spec":{"containers":"none"}}]}`,
+			), "decode object ns/p",
+		},
+		"magic alone": {false, []byte("k8s\x00"), "neither items nor the kind"},
+		"empty error": {true, []byte(`{"type":"ERROR","object":null}`), "it says nothing"},
+		"no name":     {false, []byte(`{"kind":"PodList","items":[{"metadata":{}}]}`), "it has no name"},
+		"other event": {
+			true, []byte(`{"type":"ADDED","object":{"kind":"Service","metadata":{"name":"s"}}}`),
+			"the server sent a Service, wanted is a Pod",
+		},
+		"unknown event": {
+			true, []byte(`{"type":"RENAMED","object":{"kind":"Pod","metadata":{"name":"s"}}}`),
+			`unknown type "RENAMED"`,
+		},
 		"garbage frame":   {true, []byte(`{"type":"ADDED","object":{]}`), "decode watch event"},
 		"endless frame":   {true, []byte{0x00, 0xff, 0xff, 0xff, 1, 2, 3}, ""},
 		"frame too large": {true, []byte{0x00, 0x00, 0x00, 0x02, 0xff, 0xff}, "cut short"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			lw := NewRESTListerWatcher[*corev1.Pod](restClient(t, answer(func(*http.Request) (int, string, []byte) { return 200, j, c.body })), podResource)
+			lw := NewRESTListerWatcher[*corev1.Pod](
+				restClient(t, answer(func(*http.Request) (int, string, []byte) { return 200, j, c.body })), podResource,
+			)
 			var err error
 			if c.watch {
 				var w Watch[*corev1.Pod]
@@ -253,12 +301,16 @@ func TestRESTUnstructuredKeepsWhatItDoesNotKnow(t *testing.T) {
 	body := `{"kind":"WidgetList","apiVersion":"example.com/v1","metadata":{"resourceVersion":"3"},` +
 		`"items":[{"metadata":{"name":"w"},"spec":{"big":9007199254740993,"odd":{"x":[1,2.5]}}}]}`
 	var accept string
-	lw := NewRESTListerWatcher[*unstructured.Unstructured](restClient(t, answer(func(r *http.Request) (int, string, []byte) {
-		accept = r.Header.Get("Accept")
-		return 200, "application/json", []byte(body)
-	})), RESTOptions{Resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}, Kind: "Widget"})
+	lw := NewRESTListerWatcher[*unstructured.Unstructured](restClient(t,
+		answer(func(r *http.Request) (int, string, []byte) {
+			accept = r.Header.Get("Accept")
+			return 200, "application/json", []byte(body)
+		})), RESTOptions{
+		Resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}, Kind: "Widget",
+	})
 	var got *unstructured.Unstructured
-	if _, err := lw.List(t.Context(), ListOptions{}, func(u *unstructured.Unstructured) error { got = u; return nil }); err != nil {
+	if _, err := lw.List(t.Context(), ListOptions{},
+		func(u *unstructured.Unstructured) error { got = u; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if got.GetKind() != "Widget" || got.GetAPIVersion() != "example.com/v1" {
@@ -273,25 +325,30 @@ func TestRESTUnstructuredKeepsWhatItDoesNotKnow(t *testing.T) {
 }
 
 func TestRESTMetadataOnly(t *testing.T) {
-	list := &metav1.PartialObjectMetadataList{Items: []metav1.PartialObjectMetadata{{ObjectMeta: pod("a", "5").ObjectMeta}}}
+	list := &metav1.PartialObjectMetadataList{
+		Items: []metav1.PartialObjectMetadata{{ObjectMeta: pod("a", "5").ObjectMeta}},
+	}
 	list.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PartialObjectMetadataList"))
 	data, err := json.Marshal(list)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var accept string
-	lw := NewRESTListerWatcher[*metav1.PartialObjectMetadata](restClient(t, answer(func(r *http.Request) (int, string, []byte) {
-		accept = r.Header.Get("Accept")
-		return 200, "application/json", data
-	})), podResource)
+	lw := NewRESTListerWatcher[*metav1.PartialObjectMetadata](restClient(t,
+		answer(func(r *http.Request) (int, string, []byte) {
+			accept = r.Header.Get("Accept")
+			return 200, "application/json", data
+		})), podResource)
 	var got *metav1.PartialObjectMetadata
-	if _, err := lw.List(t.Context(), ListOptions{}, func(m *metav1.PartialObjectMetadata) error { got = m; return nil }); err != nil {
+	if _, err := lw.List(t.Context(), ListOptions{},
+		func(m *metav1.PartialObjectMetadata) error { got = m; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if got.Name != "a" || got.Kind != "Pod" || got.APIVersion != "v1" {
 		t.Errorf("got %+v", got)
 	}
-	if !strings.HasPrefix(accept, "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,") {
+	if !strings.HasPrefix(accept,
+		"application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,") {
 		t.Errorf("Accept = %s", accept)
 	}
 }
@@ -305,7 +362,8 @@ func TestRESTErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New(`User "x" cannot list resource "pods" in API group "" at the cluster scope`)).Status()
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "",
+		errors.New(`User "x" cannot list resource "pods" in API group "" at the cluster scope`)).Status()
 	answering := func(code int, s *metav1.Status) rest.Interface {
 		return restClient(t, answer(func(*http.Request) (int, string, []byte) {
 			if s == nil {
@@ -318,9 +376,18 @@ func TestRESTErrors(t *testing.T) {
 		client rest.Interface
 		want   string
 	}{
-		"refused":   {client.client, "cannot list pods at the cluster scope: cannot reach " + url + ": connection refused"},
-		"forbidden": {answering(403, &forbidden), `cannot list pods at the cluster scope: forbidden: User "x" cannot list resource "pods" in API group "" at the cluster scope`},
-		"busy":      {answering(429, nil), "cannot list pods at the cluster scope: the server has received too many requests and has asked us to try again later (get pods)"},
+		"refused": {client.client, "cannot list pods at the cluster scope: cannot reach " + url +
+			": connection refused"},
+		"forbidden": {
+			answering(403, &forbidden),
+			`cannot list pods at the cluster scope: forbidden: User "x" cannot list resource "pods" in API group "" at the cluster scope`,
+		},
+		"busy": {
+			answering(429, nil),
+			"cannot list pods at the cluster scope: the server has received too many requests and has asked us to " +
+				"try " +
+				"again later (get pods)",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lw := NewRESTListerWatcher[*corev1.Pod](c.client, podResource)

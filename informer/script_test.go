@@ -16,8 +16,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// commands is the language of the scripts in testdata/pipeline. A command that returns nothing is followed by the trace of
-// what it led to.
+// commands is the language of the scripts in testdata/pipeline. A command that returns nothing is followed by the
+// trace of what it led to.
 var commands = map[string]func(p *pipeline, t *testing.T, args []string) string{
 	// The informer.
 	"run":            (*pipeline).run,
@@ -30,19 +30,21 @@ var commands = map[string]func(p *pipeline, t *testing.T, args []string) string{
 	"dump":           (*pipeline).dump, // store, handlers, health, stats.
 
 	// The server.
-	"apply":      each(func(p *pipeline, name string) { p.server.put(name) }),
-	"delete":     each(func(p *pipeline, name string) { p.server.remove(name) }),
-	"garble":     each(func(p *pipeline, name string) { p.server.garble("default", name) }), // As apply, but nobody can decode it.
+	"apply":  each(func(p *pipeline, name string) { p.server.put(name) }),
+	"delete": each(func(p *pipeline, name string) { p.server.remove(name) }),
+	// As apply, but nobody can decode it.
+	"garble":     each(func(p *pipeline, name string) { p.server.garble("default", name) }),
 	"bookmark":   func(p *pipeline, _ *testing.T, args []string) string { p.server.bookmark(number(args)); return "" },
 	"cut-watch":  each(func(p *pipeline, how string) { p.server.cut(scriptedError(how)) }),
 	"fail-list":  each(func(p *pipeline, how string) { p.server.fail([]error{scriptedError(how)}, nil) }),
 	"fail-watch": each(func(p *pipeline, how string) { p.server.fail(nil, []error{scriptedError(how)}) }),
 	"compact":    func(p *pipeline, _ *testing.T, _ []string) string { p.server.compact(); return "" },
 	"restore":    func(p *pipeline, _ *testing.T, args []string) string { p.server.restore(number(args)); return "" },
-	"lag":        func(p *pipeline, _ *testing.T, _ []string) string { p.server.lag(); return "" }, // Lists that may be old are, from now on.
-	"elsewhere":  func(p *pipeline, _ *testing.T, args []string) string { p.server.rv = number(args); return "" },
-	"endless":    func(p *pipeline, _ *testing.T, _ []string) string { p.server.endless = true; return "" },
-	"send":       (*pipeline).send, // An event out of nowhere, such as real servers have sent: type, name, version.
+	// Lists that may be old are, from now on.
+	"lag":       func(p *pipeline, _ *testing.T, _ []string) string { p.server.lag(); return "" },
+	"elsewhere": func(p *pipeline, _ *testing.T, args []string) string { p.server.rv = number(args); return "" },
+	"endless":   func(p *pipeline, _ *testing.T, _ []string) string { p.server.endless = true; return "" },
+	"send":      (*pipeline).send, // An event out of nowhere, such as real servers have sent: type, name, version.
 
 	// Time.
 	"advance": func(_ *pipeline, t *testing.T, args []string) string { time.Sleep(duration(t, args[0])); return "" },
@@ -174,7 +176,8 @@ func scriptedError(name string) error {
 	case "401":
 		return apierrors.NewUnauthorized("the token has expired")
 	case "403":
-		return apierrors.NewForbidden(pods, "", fmt.Errorf(`User "x" cannot list resource "pods" in API group "" at the cluster scope`))
+		return apierrors.NewForbidden(pods, "",
+			fmt.Errorf(`User "x" cannot list resource "pods" in API group "" at the cluster scope`))
 	case "too-large":
 		return errTooLarge()
 	case "decode":

@@ -23,8 +23,8 @@ type server struct {
 	mu   sync.Mutex
 	rv   int
 	uids int
-	// writes numbers all that was ever written: an object's generation, which tells states apart that have one version, before and
-	// after history went back.
+	// writes numbers all that was ever written: an object's generation, which tells states apart that have one
+	// version, before and after history went back.
 	writes  int64
 	objects map[string]object
 	history []Event[object]
@@ -72,7 +72,9 @@ func (s *server) write(namespace, name string, annotations map[string]string) in
 	if obj == nil {
 		s.uids++
 		kind = Added
-		obj = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("u" + strconv.Itoa(s.uids))}}
+		obj = &metav1.PartialObjectMetadata{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("u" + strconv.Itoa(s.uids))},
+		}
 	}
 	s.writes++
 	obj.ResourceVersion, obj.Annotations, obj.Generation = strconv.Itoa(s.rv), annotations, s.writes
@@ -199,7 +201,10 @@ func garbled(obj object) *DecodeError {
 	if obj == nil || obj.Annotations["garbled"] == "" {
 		return nil
 	}
-	return &DecodeError{What: "object " + Key(obj), Err: errors.New("garbled"), Key: Key(obj), UID: obj.UID, Version: obj.ResourceVersion}
+	return &DecodeError{
+		What: "object " + Key(obj), Err: errors.New("garbled"), Key: Key(obj), UID: obj.UID,
+		Version: obj.ResourceVersion,
+	}
 }
 
 func (s *server) emit(ev Event[object]) {
@@ -230,7 +235,8 @@ func (s *server) List(ctx context.Context, o ListOptions, yield func(object) err
 func (s *server) page(o ListOptions) ([]object, ListResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.requests = append(s.requests, fmt.Sprintf("list rv=%q match=%s limit=%d continue=%q", o.ResourceVersion, o.Match, o.Limit, o.Continue))
+	s.requests = append(s.requests,
+		fmt.Sprintf("list rv=%q match=%s limit=%d continue=%q", o.ResourceVersion, o.Match, o.Limit, o.Continue))
 	if len(s.listErrs) > 0 {
 		err := s.listErrs[0]
 		s.listErrs = s.listErrs[1:]
@@ -328,7 +334,8 @@ type serverItem struct {
 type serverWatch struct {
 	mu    sync.Mutex
 	items []serverItem
-	// ready has capacity 1 and gets a token when there are items. Sent to by the server, received by Next, never closed.
+	// ready has capacity 1 and gets a token when there are items. Sent to by the server, received by Next, never
+	// closed.
 	ready chan struct{}
 }
 

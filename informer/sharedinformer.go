@@ -44,8 +44,8 @@ type Options[T objects.Object] struct {
 	// OnMutation, when set, is told when somebody changed an object of the cache. It costs a copy of every state and a
 	// comparison after every call of a handler: for tests.
 	OnMutation func(Mutation)
-	// Server is a factory of informers of the same server: what one of them notices of an end of the server's history, all are told.
-	// nil: the informer has only itself to go by.
+	// Server is a factory of informers of the same server: what one of them notices of an end of the server's
+	// history, all are told. nil: the informer has only itself to go by.
 	Server *Factory
 }
 
@@ -104,7 +104,9 @@ func NewSharedInformer[T objects.Object](lw listwatch.ListerWatcher[T], o Option
 
 // NewSharedInformerOfNamespaces returns one informer over several namespaces, for programs that may not list all: each
 // key of lws is a namespace, and its value lists that one only. It has synced when each has.
-func NewSharedInformerOfNamespaces[T objects.Object](lws map[string]listwatch.ListerWatcher[T], o Options[T]) *SharedInformer[T] {
+func NewSharedInformerOfNamespaces[T objects.Object](lws map[string]listwatch.ListerWatcher[T],
+	o Options[T],
+) *SharedInformer[T] {
 	if o.Resource == "" {
 		o.Resource = "objects"
 	}
@@ -201,11 +203,13 @@ func (s *SharedInformer[T]) dueResync() (due []*fanout.Listener[T], next time.Ti
 	return s.fan.DueResync(time.Now())
 }
 
-// process applies a batch and tells the handlers. The log counts its deltas as pending until it returned, when batches has risen:
-// whoever sees the cache's new state sees the batch, too, wherever it is.
+// process applies a batch and tells the handlers. The log counts its deltas as pending until it returned, when
+// batches has risen: whoever sees the cache's new state sees the batch, too, wherever it is.
 //
 // It returns what changed.
-func (s *SharedInformer[T]) process(ctx context.Context, deltas []deltafifo.Delta[T], due []*fanout.Listener[T]) []indexer.Change[T] {
+func (s *SharedInformer[T]) process(ctx context.Context, deltas []deltafifo.Delta[T],
+	due []*fanout.Listener[T],
+) []indexer.Change[T] {
 	s.joining.Lock()
 	defer s.joining.Unlock()
 	began := time.Now()
@@ -222,7 +226,8 @@ func (s *SharedInformer[T]) process(ctx context.Context, deltas []deltafifo.Delt
 	s.duplicates.Add(int64(applied.Duplicates))
 	s.outdated.Add(int64(applied.Outdated))
 	if applied.IndexErr != nil {
-		klog.FromContext(ctx).Info("Index function failed; the index does not find the object", "resource", s.o.Resource, "reason", applied.IndexErr.Error())
+		klog.FromContext(ctx).Info("Index function failed; the index does not find the object",
+			"resource", s.o.Resource, "reason", applied.IndexErr.Error())
 	}
 	s.watchdog.keep(applied.Changes)
 	if len(applied.Changes) > 0 || applied.FirstSync {
@@ -247,7 +252,8 @@ func (s *SharedInformer[T]) AddHandler(h fanout.Handler[T], o fanout.HandlerOpti
 	}
 	h = s.watchdog.guard(h, o.Name)
 	s.joining.Lock()
-	r, err := s.fan.Join(h, o, fanout.Batch[T]{Changes: s.indexer.Everything(indexer.ChangeAdd), Synced: s.indexer.Synced()})
+	r, err := s.fan.Join(h, o,
+		fanout.Batch[T]{Changes: s.indexer.Everything(indexer.ChangeAdd), Synced: s.indexer.Synced()})
 	s.joining.Unlock()
 	if err != nil {
 		return nil, fmt.Errorf("add handler to informer of %s: %w", s.o.Resource, err)

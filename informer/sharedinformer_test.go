@@ -35,8 +35,8 @@ func start(t *testing.T, run func(context.Context) error) (stop func()) {
 	}
 }
 
-// TestSyncedAfterProcessing: neither the informer nor the handler has synced before the cache is complete, and the handler has
-// not before its last call returned.
+// TestSyncedAfterProcessing: neither the informer nor the handler has synced before the cache is complete, and the
+// handler has not before its last call returned.
 func TestSyncedAfterProcessing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -72,7 +72,8 @@ func TestStop(t *testing.T) {
 		"streaming": func(s *server, inf *SharedInformer[object]) {
 			s.endless = true
 			src := &inf.sources[0]
-			src.reflector = reflector.New(src.lw, inf.fifo, reflector.Options[object]{StreamLists: true, Status: src.status})
+			src.reflector = reflector.New(src.lw, inf.fifo,
+				reflector.Options[object]{StreamLists: true, Status: src.status})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -83,7 +84,10 @@ func TestStop(t *testing.T) {
 				inf := NewSharedInformer[object](s, Options[object]{})
 				prepare(s, inf)
 				var told atomic.Int64
-				if _, err := inf.AddHandler(Handler[object]{OnAdd: func(object, bool) { told.Add(1); time.Sleep(time.Second) }}, HandlerOptions{}); err != nil {
+				if _, err := inf.AddHandler(
+					Handler[object]{OnAdd: func(object, bool) { told.Add(1); time.Sleep(time.Second) }},
+					HandlerOptions{},
+				); err != nil {
 					t.Fatal(err)
 				}
 				stop := start(t, inf.Run)
@@ -117,7 +121,8 @@ func TestWaitForSyncSaysWhy(t *testing.T) {
 		inf := NewSharedInformer[object](s, Options[object]{Resource: "pods"})
 		ctx, cancel := context.WithTimeout(quiet(t), 2*time.Second)
 		defer cancel()
-		if err := inf.WaitForSync(ctx); err == nil || err.Error() != "pods at the cluster scope not synced: context deadline exceeded" {
+		if err := inf.WaitForSync(ctx); err == nil ||
+			err.Error() != "pods at the cluster scope not synced: context deadline exceeded" {
 			t.Errorf("before the start: %v", err)
 		}
 		defer start(t, inf.Run)()
@@ -142,10 +147,12 @@ func TestNamespaces(t *testing.T) {
 		a.putIn("a", "x")
 		b.putIn("b", "x")
 		b.putIn("b", "y")
-		inf := NewSharedInformerOfNamespaces(map[string]ListerWatcher[object]{"a": a, "b": b}, Options[object]{Resource: "pods"})
+		inf := NewSharedInformerOfNamespaces(map[string]ListerWatcher[object]{"a": a, "b": b},
+			Options[object]{Resource: "pods"})
 		defer start(t, inf.Run)()
 		synctest.Wait()
-		if h := inf.Health(); inf.HasSynced() || h.Namespace != "b" || !strings.Contains(h.Err.Error(), "cannot list pods in namespace b: forbidden") {
+		if h := inf.Health(); inf.HasSynced() || h.Namespace != "b" ||
+			!strings.Contains(h.Err.Error(), "cannot list pods in namespace b: forbidden") {
 			t.Errorf("health %+v", h)
 		}
 		if err := inf.WaitForSync(t.Context()); err != nil {
@@ -206,8 +213,8 @@ func TestWaitForResourceVersion(t *testing.T) {
 	})
 }
 
-// TestIndexErrors: an index function that fails or panics on one object costs that object its place in the index, no more,
-// and it shows.
+// TestIndexErrors: an index function that fails or panics on one object costs that object its place in the index, no
+// more, and it shows.
 //
 // Source: in client-go v0.37.2 it is a panic under the cache's lock.
 func TestIndexErrors(t *testing.T) {
@@ -268,10 +275,11 @@ func TestTransformRunsOnce(t *testing.T) {
 			s := newServer()
 			s.put("a")
 			ran := map[string]int{}
-			inf := NewSharedInformer[object](s, Options[object]{StreamLists: stream, Transform: func(o object) (object, error) {
-				ran[o.Name+"@"+o.ResourceVersion]++
-				return o, nil
-			}})
+			inf := NewSharedInformer[object](s,
+				Options[object]{StreamLists: stream, Transform: func(o object) (object, error) {
+					ran[o.Name+"@"+o.ResourceVersion]++
+					return o, nil
+				}})
 			defer start(t, inf.Run)()
 			synctest.Wait()
 			s.put("a")

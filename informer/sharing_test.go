@@ -49,8 +49,8 @@ func distinct[T any](objs []T, part func(T) any) int {
 	return len(all)
 }
 
-// TestSharing: objects of a list share equal parts and have no managed fields, unless standard decoding is asked for; exclusive ones have no
-// managed fields either.
+// TestSharing: objects of a list share equal parts and have no managed fields, unless standard decoding is asked for;
+// exclusive ones have no managed fields either.
 func TestSharing(t *testing.T) {
 	for media, w := range wires {
 		body := w.list(t, templated(hundred...))
@@ -59,10 +59,16 @@ func TestSharing(t *testing.T) {
 		} {
 			o := podResource
 			o.StandardDecoding = c.standard
-			lw := NewRESTListerWatcher[*corev1.Pod](restClient(t, answer(func(*http.Request) (int, string, []byte) { return 200, w.media, body })), o)
+			lw := NewRESTListerWatcher[*corev1.Pod](
+				restClient(t, answer(func(*http.Request) (int, string, []byte) { return 200, w.media, body })), o,
+			)
 			var got []*corev1.Pod
-			must(lw.List(t.Context(), ListOptions{Exclusive: c.exclusive}, func(p *corev1.Pod) error { got = append(got, p); return nil }))
-			if n := distinct(got, func(p *corev1.Pod) any { return p.Labels }); c.shared && n > len(got)/2 || !c.shared && n != len(got) {
+			must(
+				lw.List(t.Context(), ListOptions{Exclusive: c.exclusive},
+					func(p *corev1.Pod) error { got = append(got, p); return nil }),
+			)
+			if n := distinct(got, func(p *corev1.Pod) any { return p.Labels }); c.shared && n > len(got)/2 ||
+				!c.shared && n != len(got) {
 				t.Errorf("%s %+v: %d different labels in %d pods", media, c, n, len(got))
 			}
 			if managed := got[0].ManagedFields != nil; managed != c.managed {
@@ -72,12 +78,18 @@ func TestSharing(t *testing.T) {
 		if media != "json" {
 			continue
 		}
-		lw := NewRESTListerWatcher[*unstructured.Unstructured](restClient(t, answer(func(*http.Request) (int, string, []byte) { return 200, w.media, body })), podResource)
+		lw := NewRESTListerWatcher[*unstructured.Unstructured](
+			restClient(t, answer(func(*http.Request) (int, string, []byte) { return 200, w.media, body })), podResource,
+		)
 		var got []*unstructured.Unstructured
-		must(lw.List(t.Context(), ListOptions{}, func(u *unstructured.Unstructured) error { got = append(got, u); return nil }))
+		must(
+			lw.List(t.Context(), ListOptions{},
+				func(u *unstructured.Unstructured) error { got = append(got, u); return nil }),
+		)
 		n := distinct(got, func(u *unstructured.Unstructured) any { return u.Object["spec"] })
 		if !podResource.StandardDecoding && (n > len(got)/2 || got[0].GetManagedFields() != nil) {
-			t.Errorf("custom resources: %d different specs in %d, managed fields %v", n, len(got), got[0].GetManagedFields())
+			t.Errorf("custom resources: %d different specs in %d, managed fields %v", n, len(got),
+				got[0].GetManagedFields())
 		}
 	}
 }
@@ -124,13 +136,16 @@ func TestMutationOfSharedPart(t *testing.T) {
 		}
 	}}, HandlerOptions{Name: "careless"}))
 	defer start(t, inf.Run)()
-	if m := <-found; m.Handler != "careless" || m.Object != "ns/j" || !strings.HasPrefix(m.Field, "ObjectMeta.Labels[app]") {
+	if m := <-found; m.Handler != "careless" || m.Object != "ns/j" ||
+		!strings.HasPrefix(m.Field, "ObjectMeta.Labels[app]") {
 		t.Errorf("found %v", m)
 	}
 }
 
 // learnt returns the first n deltas that a reflector appends.
-func learnt(t *testing.T, lw ListerWatcher[*corev1.Pod], o ReflectorOptions[*corev1.Pod], n int) (all []Delta[*corev1.Pod]) {
+func learnt(t *testing.T, lw ListerWatcher[*corev1.Pod], o ReflectorOptions[*corev1.Pod],
+	n int,
+) (all []Delta[*corev1.Pod]) {
 	t.Helper()
 	fifo := NewDeltaFIFO[*corev1.Pod]()
 	defer start(t, NewReflector(lw, fifo, o).Run)()
@@ -149,7 +164,8 @@ func (listsOnly) Watch(ctx context.Context, _ WatchOptions) (Watch[*corev1.Pod],
 	return nil, ctx.Err()
 }
 
-// TestHeldObjectsAreNotDecoded: of a list, what the cache holds in that very state keeps its pointer and is not decoded; no handler hears of it.
+// TestHeldObjectsAreNotDecoded: of a list, what the cache holds in that very state keeps its pointer and is not
+// decoded; no handler hears of it.
 func TestHeldObjectsAreNotDecoded(t *testing.T) {
 	for media, w := range wires {
 		t.Run(media, func(t *testing.T) {
@@ -159,36 +175,52 @@ func TestHeldObjectsAreNotDecoded(t *testing.T) {
 			var made atomic.Int64
 			o := podResource
 			o.New = func() Object { made.Add(1); return &corev1.Pod{} }
-			lw := NewRESTListerWatcher[*corev1.Pod](restClient(t, answer(func(*http.Request) (int, string, []byte) { return 200, w.media, body })), o)
+			lw := NewRESTListerWatcher[*corev1.Pod](
+				restClient(t, answer(func(*http.Request) (int, string, []byte) { return 200, w.media, body })), o,
+			)
 			x := indexer.New(MetaKey[*corev1.Pod], indexer.Options{})
 			made.Store(0)
 			all := learnt(t, listsOnly{lw}, ReflectorOptions[*corev1.Pod]{Cache: x}, 1)[0]
 			firstMade := made.Load() // The objects, and one to look at its type.
-			first := must(x.Apply([]Delta[*corev1.Pod]{{Type: deltafifo.Replace, Objects: all.Objects, ResourceVersion: "7"}}))
+			first := must(
+				x.Apply([]Delta[*corev1.Pod]{{Type: deltafifo.Replace, Objects: all.Objects, ResourceVersion: "7"}}),
+			)
 			a, _ := x.Get("ns/a")
 			list.Items[1].ResourceVersion = "6"
 			body = w.list(t, list)
 			made.Store(0)
 			again := learnt(t, listsOnly{lw}, ReflectorOptions[*corev1.Pod]{Cache: x}, 1)[0]
-			second := must(x.Apply([]Delta[*corev1.Pod]{{Type: deltafifo.Replace, Objects: again.Objects, ResourceVersion: "8"}}))
-			if len(first.Changes) != 2 || len(second.Changes) != 1 || second.Changes[0].Key != "ns/b" || again.Objects[0] != a || made.Load() != firstMade-1 {
-				t.Errorf("%d objects were made instead of %d; %d and %d changes", made.Load(), firstMade-1, len(first.Changes), len(second.Changes))
+			second := must(
+				x.Apply([]Delta[*corev1.Pod]{{Type: deltafifo.Replace, Objects: again.Objects, ResourceVersion: "8"}}),
+			)
+			if len(first.Changes) != 2 || len(second.Changes) != 1 || second.Changes[0].Key != "ns/b" ||
+				again.Objects[0] != a || made.Load() != firstMade-1 {
+				t.Errorf("%d objects were made instead of %d; %d and %d changes", made.Load(), firstMade-1,
+					len(first.Changes), len(second.Changes))
 			}
 		})
 	}
 }
 
-// TestHeldObjectsOfStreams: the same of a streamed list, until it is complete: a change after it is decoded whatever it says.
+// TestHeldObjectsOfStreams: the same of a streamed list, until it is complete: a change after it is decoded whatever
+// it says.
 func TestHeldObjectsOfStreams(t *testing.T) {
 	for media, w := range wires {
 		list := templated("a", "b")
-		end := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "5", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
+		end := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				ResourceVersion: "5",
+				Annotations:     map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+			},
+		}
 		var body []byte
 		for i := range list.Items {
 			body = append(body, w.event(t, "ADDED", &list.Items[i])...)
 		}
 		body = append(append(body, w.event(t, "BOOKMARK", end)...), w.event(t, "ADDED", &list.Items[0])...)
-		lw := NewRESTListerWatcher[*corev1.Pod](restClient(t, answer(func(*http.Request) (int, string, []byte) { return 200, w.media, body })), podResource)
+		lw := NewRESTListerWatcher[*corev1.Pod](
+			restClient(t, answer(func(*http.Request) (int, string, []byte) { return 200, w.media, body })), podResource,
+		)
 		x := indexer.New(MetaKey[*corev1.Pod], indexer.Options{})
 		streamed := ReflectorOptions[*corev1.Pod]{Cache: x, StreamLists: true}
 		first := learnt(t, lw, streamed, 2)
@@ -199,7 +231,8 @@ func TestHeldObjectsOfStreams(t *testing.T) {
 			t.Fatalf("%s: %d and %d deltas", media, len(first), len(again))
 		}
 		if again[0].Objects[0] != a || again[1].Object == a || again[1].Object.Name != "a" {
-			t.Errorf("%s: listed again as %p, changed to %p, held is %p", media, again[0].Objects[0], again[1].Object, a)
+			t.Errorf("%s: listed again as %p, changed to %p, held is %p", media, again[0].Objects[0], again[1].Object,
+				a)
 		}
 	}
 }

@@ -15,14 +15,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// chronicle is an API server of one resource with a history, small enough that what a soak weighs is the informer: an object
-// is a few numbers until somebody asks for it, and then it is made anew, as decoding does.
+// chronicle is an API server of one resource with a history, small enough that what a soak weighs is the informer: an
+// object is a few numbers until somebody asks for it, and then it is made anew, as decoding does.
 //
 // Lists are taken at one version and read page by page, watches read the history from where they stand, each as long as
 // the history reaches back to it. Cutting watches and forgetting history are what the server is for.
 type chronicle struct {
 	mu sync.Mutex
-	// version is that of the last write. history has the writes after forgotten: history[i] is of version forgotten+1+i.
+	// version is that of the last write. history has the writes after forgotten: history[i] is of version
+	// forgotten+1+i.
 	version, forgotten int
 	history            []entryState
 	// states has the objects by number; a version of 0 is none.
@@ -36,7 +37,8 @@ type chronicle struct {
 	// pages has the lists that are being read.
 	pages map[string]listing
 	lists int
-	// refuses makes the next list that is bounded by a version fail, forgets lose the rest of the next that comes in parts.
+	// refuses makes the next list that is bounded by a version fail, forgets lose the rest of the next that comes in
+	// parts.
 	refuses, forgets bool
 	rand             *rand.Rand
 }
@@ -57,7 +59,10 @@ type listing struct {
 }
 
 func newChronicle(objects int, seed uint64) *chronicle {
-	c := &chronicle{states: make([]entryState, objects), pages: map[string]listing{}, rand: rand.New(rand.NewPCG(seed, 1))}
+	c := &chronicle{
+		states: make([]entryState, objects), pages: map[string]listing{},
+		rand: rand.New(rand.NewPCG(seed, 1)),
+	}
 	for i := range objects {
 		c.write(i)
 	}
@@ -119,8 +124,9 @@ func (c *chronicle) cut(err error) {
 	c.wake()
 }
 
-// compact ends all watches, and before they can be resumed writes something and forgets all history: whoever watched has to list
-// again, and with hard not even that is easy: the list is refused until it asks for the newest, and then its rest gets lost.
+// compact ends all watches, and before they can be resumed writes something and forgets all history: whoever watched
+// has to list again, and with hard not even that is easy: the list is refused until it asks for the newest, and then
+// its rest gets lost.
 func (c *chronicle) compact(hard bool) {
 	c.cut(c.anyCut())
 	c.mu.Lock()
@@ -148,7 +154,8 @@ func (c *chronicle) at() []entryState {
 // made makes the object.
 func (e entryState) made() object {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "default", Name: "o" + strconv.Itoa(int(e.object)), UID: types.UID(strconv.Itoa(int(e.uid))), ResourceVersion: strconv.Itoa(int(e.version)),
+		Namespace: "default", Name: "o" + strconv.Itoa(int(e.object)), UID: types.UID(strconv.Itoa(int(e.uid))),
+		ResourceVersion: strconv.Itoa(int(e.version)),
 	}}
 }
 
@@ -275,7 +282,8 @@ func (w *reading) step() (ev Event[object], wait <-chan struct{}, err error) {
 		return ev, nil, nil
 	case w.ends:
 		w.ends = false
-		return Event[object]{Type: Bookmark, ResourceVersion: strconv.Itoa(w.initial.version), InitialEventsEnd: true}, nil, nil
+		return Event[object]{Type: Bookmark, ResourceVersion: strconv.Itoa(w.initial.version), InitialEventsEnd: true},
+			nil, nil
 	case w.position < c.forgotten:
 		return ev, nil, errExpired
 	case w.position > c.version:

@@ -22,12 +22,13 @@ type soakSize struct {
 	lasts, sampled     time.Duration
 }
 
-// TestSoak keeps an informer busy: objects change all the time, also while no watch is open, watches are cut every second,
-// history is forgotten every ten, behind a watch that was just cut, so that all has to be listed again, one of ten handlers is
-// stuck, one is slow. In the end the cache is what the server has, each handler was told exactly that, the heap never grew beyond
-// what is bounded, and no goroutine is left.
+// TestSoak keeps an informer busy: objects change all the time, also while no watch is open, watches are cut every
+// second, history is forgotten every ten, behind a watch that was just cut, so that all has to be listed again, one
+// of ten handlers is stuck, one is slow. In the end the cache is what the server has, each handler was told exactly
+// that, the heap never grew beyond what is bounded, and no goroutine is left.
 //
-// It takes seconds. FLYBALL_SOAK=10m makes it that long in virtual time, with 100,000 objects and 5,000 changes a second.
+// It takes seconds. FLYBALL_SOAK=10m makes it that long in virtual time, with 100,000 objects and 5,000 changes a
+// second.
 func TestSoak(t *testing.T) {
 	size := soakSize{objects: 3000, perSecond: 1000, lasts: 60 * time.Second, sampled: 20 * time.Second}
 	if long := os.Getenv("FLYBALL_SOAK"); long != "" {
@@ -63,11 +64,15 @@ type soak struct {
 func newSoak(t *testing.T, size soakSize, stream bool) *soak {
 	s := &soak{t: t, size: size, server: newChronicle(size.objects, 7), gate: make(chan struct{})}
 	s.rows = tabwriter.NewWriter(&s.table, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(s.rows, "time\twrites\tevents\twatches\tlists\tobjects\tgoroutines\theap MiB\tstuck: pending\tmerged\t")
+	fmt.Fprintln(s.rows,
+		"time\twrites\tevents\twatches\tlists\tobjects\tgoroutines\theap MiB\tstuck: pending\tmerged\t")
 	s.inf = NewSharedInformer[object](s.server, Options[object]{
 		Resource: "pods", StreamLists: stream,
 		// As patient as with a real server it would be away most of the time: here it comes back soon.
-		Backoff: Backoff{Min: 100 * time.Millisecond, Max: 2 * time.Second, Reset: time.Second, Rand: func() float64 { return 0.5 }},
+		Backoff: Backoff{
+			Min: 100 * time.Millisecond, Max: 2 * time.Second, Reset: time.Second,
+			Rand: func() float64 { return 0.5 },
+		},
 	})
 	for i := range 10 {
 		v := &soakView{versions: make([]int32, size.objects), uids: make([]int32, size.objects)}
@@ -152,7 +157,8 @@ func (s *soak) sample(at time.Duration) {
 	if limit := int64(3*s.size.objects + 4096); stuck.Pending > limit {
 		s.t.Errorf("after %v: %d notifications pending for the stuck handler", at, stuck.Pending)
 	}
-	fmt.Fprintf(s.rows, "%v\t%d\t%d\t%d\t%d\t%d\t%d\t%.1f\t%d\t%d\t\n", at, s.server.version-s.size.objects, st.Events, st.Watches, st.Lists, st.Objects,
+	fmt.Fprintf(s.rows, "%v\t%d\t%d\t%d\t%d\t%d\t%d\t%.1f\t%d\t%d\t\n", at, s.server.version-s.size.objects, st.Events,
+		st.Watches, st.Lists, st.Objects,
 		bubbled(), float64(h)/(1<<20), stuck.Pending, stuck.Merged)
 }
 
@@ -172,14 +178,16 @@ func (s *soak) check() {
 		}
 		for n, v := range s.views {
 			if v.versions[i] != e.version || v.uids[i] != e.uid {
-				s.t.Errorf("handler %d knows o%d@%d/%d, the server has @%d/%d", n, i, v.versions[i], v.uids[i], e.version, e.uid)
+				s.t.Errorf("handler %d knows o%d@%d/%d, the server has @%d/%d", n, i, v.versions[i], v.uids[i],
+					e.version, e.uid)
 			}
 		}
 		if s.t.Failed() {
 			return // One is enough of so many.
 		}
 	}
-	if st := s.inf.Stats(); st.Objects != int64(live) || st.ResourceVersion != strconv.Itoa(s.server.version) || st.Rebuilds > 0 || st.Relists < int64(s.size.lasts/(10*time.Second)) {
+	if st := s.inf.Stats(); st.Objects != int64(live) || st.ResourceVersion != strconv.Itoa(s.server.version) ||
+		st.Rebuilds > 0 || st.Relists < int64(s.size.lasts/(10*time.Second)) {
 		s.t.Errorf("%d objects at %d: %+v", live, s.server.version, st)
 	}
 	for n, v := range s.views {

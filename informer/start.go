@@ -9,8 +9,9 @@ type background struct {
 	ended chan struct{}
 }
 
-// Start runs the factory as [Factory.Run] does, without waiting for its end: that is the business of [Factory.Shutdown], without which
-// nobody knows when it was. Once is enough: informers asked for later start at once. More often, and beside Run, it does nothing.
+// Start runs the factory as [Factory.Run] does, without waiting for its end: that is the business of
+// [Factory.Shutdown], without which nobody knows when it was. Once is enough: informers asked for later start at
+// once. More often, and beside Run, it does nothing.
 func (f *Factory) Start(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -26,8 +27,8 @@ func (f *Factory) Start(ctx context.Context) {
 	}()
 }
 
-// Shutdown ends what Start began, and returns when all informers have ended and their handlers' last calls have returned. A handler must
-// not call it. Without Start it does nothing.
+// Shutdown ends what Start began, and returns when all informers have ended and their handlers' last calls have
+// returned. A handler must not call it. Without Start it does nothing.
 func (f *Factory) Shutdown() {
 	f.mu.Lock()
 	b := f.started

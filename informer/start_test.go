@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestFactoryStartAndShutdown: in the background it does what Run does, and Shutdown waits for the last call of a handler.
+// TestFactoryStartAndShutdown: in the background it does what Run does, and Shutdown waits for the last call of a
+// handler.
 func TestFactoryStartAndShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &apiTransport{}
@@ -19,7 +20,12 @@ func TestFactoryStartAndShutdown(t *testing.T) {
 		f.Shutdown() // Nothing to wait for.
 		pods := must(For[*corev1.Pod](f))
 		returned := false
-		must(pods.AddHandler(Handler[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) { time.Sleep(time.Minute); returned = true }}, HandlerOptions{}))
+		must(
+			pods.AddHandler(
+				Handler[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) { time.Sleep(time.Minute); returned = true }},
+				HandlerOptions{},
+			),
+		)
 		f.Start(quiet(t))
 		f.Start(quiet(t)) // As people do after each informer.
 		if err := f.Run(t.Context()); err == nil {
@@ -48,7 +54,8 @@ type slowMapper struct {
 
 func (m slowMapper) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping, error) {
 	<-m.answer
-	return &meta.RESTMapping{Resource: corev1.SchemeGroupVersion.WithResource("pods"), Scope: meta.RESTScopeNamespace}, nil
+	return &meta.RESTMapping{Resource: corev1.SchemeGroupVersion.WithResource("pods"), Scope: meta.RESTScopeNamespace},
+		nil
 }
 
 // TestFactoryStopsBesideASlowMapper: the mapper cannot be told to give up, so nobody waits for it.

@@ -63,7 +63,10 @@ func (s *SharedInformer[T]) WaitForSyncOrRefusal(ctx context.Context) error {
 func (s *SharedInformer[T]) refusal() error {
 	for _, src := range s.sources {
 		if since, err := src.status.Health(); err != nil && connection.Refuses(err) {
-			return &SyncError{Resource: s.o.Resource, Namespace: src.namespace, Cause: err, Since: since, Err: ErrRefused}
+			return &SyncError{
+				Resource: s.o.Resource, Namespace: src.namespace, Cause: err, Since: since,
+				Err: ErrRefused,
+			}
 		}
 	}
 	return nil

@@ -15,8 +15,9 @@ import (
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
-// view is an informer of T over one of Object: the factory runs one engine for all types, so that who asks by Go type and who
-// asks by an object at run time share one cache. It asserts the type of each element, which the factory has made sure of.
+// view is an informer of T over one of Object: the factory runs one engine for all types, so that who asks by Go type
+// and who asks by an object at run time share one cache. It asserts the type of each element, which the factory has
+// made sure of.
 type view[T objects.Object] struct {
 	shared Informer[objects.Object]
 	// resync is that of handlers that do not say.

@@ -38,16 +38,20 @@ func grant(t *testing.T, admin kubernetes.Interface, namespace, user string, rul
 	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: user}}
 	var err error
 	if namespace == "" {
-		_, err = admin.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
+		_, err = admin.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules},
+			metav1.CreateOptions{})
 		if err == nil {
 			ref := rbacv1.RoleRef{Kind: "ClusterRole", Name: user}
-			_, err = admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: ref}, metav1.CreateOptions{})
+			_, err = admin.RbacV1().ClusterRoleBindings().Create(t.Context(),
+				&rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: ref}, metav1.CreateOptions{})
 		}
 	} else {
-		_, err = admin.RbacV1().Roles(namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
+		_, err = admin.RbacV1().Roles(namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: rules},
+			metav1.CreateOptions{})
 		if err == nil {
 			ref := rbacv1.RoleRef{Kind: "Role", Name: user}
-			_, err = admin.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: ref}, metav1.CreateOptions{})
+			_, err = admin.RbacV1().RoleBindings(namespace).Create(t.Context(),
+				&rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: ref}, metav1.CreateOptions{})
 		}
 	}
 	if err != nil {
@@ -56,7 +60,10 @@ func grant(t *testing.T, admin kubernetes.Interface, namespace, user string, rul
 }
 
 func rule(verbs, resources string, names ...string) rbacv1.PolicyRule {
-	return rbacv1.PolicyRule{Verbs: strings.Split(verbs, ","), APIGroups: []string{"", "apps"}, Resources: strings.Split(resources, ","), ResourceNames: names}
+	return rbacv1.PolicyRule{
+		Verbs: strings.Split(verbs, ","), APIGroups: []string{"", "apps"},
+		Resources: strings.Split(resources, ","), ResourceNames: names,
+	}
 }
 
 // TestRBACDecides: what no rule allows is refused, in the words of the real server.
@@ -72,16 +79,43 @@ func TestRBACDecides(t *testing.T) {
 	}
 	for _, c := range []struct{ user, method, path, want string }{
 		{"x", "GET", "/api/v1/namespaces/y/pods", ""},
-		{"x", "GET", "/api/v1/namespaces/y/pods?watch=1&timeoutSeconds=1", `pods is forbidden: User "x" cannot watch resource "pods" in API group "" in the namespace "y"`},
-		{"x", "GET", "/api/v1/pods", `pods is forbidden: User "x" cannot list resource "pods" in API group "" at the cluster scope`},
-		{"x", "GET", "/api/v1/namespaces/default/pods", `pods is forbidden: User "x" cannot list resource "pods" in API group "" in the namespace "default"`},
+		{
+			"x", "GET", "/api/v1/namespaces/y/pods?watch=1&timeoutSeconds=1",
+			`pods is forbidden: User "x" cannot watch resource "pods" in API group "" in the namespace "y"`,
+		},
+		{
+			"x", "GET", "/api/v1/pods",
+			`pods is forbidden: User "x" cannot list resource "pods" in API group "" at the cluster scope`,
+		},
+		{
+			"x", "GET", "/api/v1/namespaces/default/pods",
+			`pods is forbidden: User "x" cannot list resource "pods" in API group "" in the namespace "default"`,
+		},
 		{"x", "GET", "/api/v1/namespaces/y/configmaps/one", ""},
-		{"x", "GET", "/api/v1/namespaces/y/configmaps/two", `configmaps "two" is forbidden: User "x" cannot get resource "configmaps" in API group "" in the namespace "y"`},
-		{"x", "DELETE", "/apis/apps/v1/namespaces/y/deployments/d", `deployments.apps "d" is forbidden: User "x" cannot delete resource "deployments" in API group "apps" in the namespace "y"`},
-		{"x", "DELETE", "/apis/apps/v1/namespaces/y/deployments", `deployments.apps is forbidden: User "x" cannot deletecollection resource "deployments" in API group "apps" in the namespace "y"`},
-		{"x", "GET", "/apis/apps/v1/namespaces/y/deployments/d/scale", `deployments.apps "d" is forbidden: User "x" cannot get resource "deployments/scale" in API group "apps" in the namespace "y"`},
-		{"x", "GET", "/api/v1/namespaces/y", `namespaces "y" is forbidden: User "x" cannot get resource "namespaces" in API group "" in the namespace "y"`},
-		{"x", "GET", "/apis/nonsense/v1/things", `things.nonsense is forbidden: User "x" cannot list resource "things" in API group "nonsense" at the cluster scope`},
+		{
+			"x", "GET", "/api/v1/namespaces/y/configmaps/two",
+			`configmaps "two" is forbidden: User "x" cannot get resource "configmaps" in API group "" in the namespace "y"`,
+		},
+		{
+			"x", "DELETE", "/apis/apps/v1/namespaces/y/deployments/d",
+			`deployments.apps "d" is forbidden: User "x" cannot delete resource "deployments" in API group "apps" in the namespace "y"`,
+		},
+		{
+			"x", "DELETE", "/apis/apps/v1/namespaces/y/deployments",
+			`deployments.apps is forbidden: User "x" cannot deletecollection resource "deployments" in API group "apps" in the namespace "y"`,
+		},
+		{
+			"x", "GET", "/apis/apps/v1/namespaces/y/deployments/d/scale",
+			`deployments.apps "d" is forbidden: User "x" cannot get resource "deployments/scale" in API group "apps" in the namespace "y"`,
+		},
+		{
+			"x", "GET", "/api/v1/namespaces/y",
+			`namespaces "y" is forbidden: User "x" cannot get resource "namespaces" in API group "" in the namespace "y"`,
+		},
+		{
+			"x", "GET", "/apis/nonsense/v1/things",
+			`things.nonsense is forbidden: User "x" cannot list resource "things" in API group "nonsense" at the cluster scope`,
+		},
 		{"x", "GET", "/apis", ""},
 		{"x", "GET", "/metrics", `forbidden: User "x" cannot get path "/metrics"`},
 		{"reader", "GET", "/api/v1/nodes", ""},
@@ -105,7 +139,8 @@ func TestRBACDecides(t *testing.T) {
 	}
 }
 
-// TestRBACOfBindings: groups and service accounts are subjects too; a role that is missing is named; roles are made of others.
+// TestRBACOfBindings: groups and service accounts are subjects too; a role that is missing is named; roles are made
+// of others.
 func TestRBACOfBindings(t *testing.T) {
 	server, config := start(t, localapi.Options{RBAC: true})
 	admin := clientset(t, config)
@@ -128,43 +163,51 @@ func TestRBACOfBindings(t *testing.T) {
 	if _, err := dev.AppsV1().Deployments("default").List(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Errorf("view is made of its parts: %v", err)
 	}
-	if _, err := dev.CoreV1().ConfigMaps("default").Create(t.Context(), configMap("a"), metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
+	if _, err := dev.CoreV1().ConfigMaps("default").Create(t.Context(), configMap("a"),
+		metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("a viewer writes: %v", err)
 	}
 	robot := as(auth.ServiceAccount("default", "robot"))
-	if _, err := robot.CoreV1().ConfigMaps("default").Create(t.Context(), configMap("a"), metav1.CreateOptions{}); err != nil {
+	if _, err := robot.CoreV1().ConfigMaps("default").Create(t.Context(), configMap("a"),
+		metav1.CreateOptions{}); err != nil {
 		t.Errorf("an editor writes: %v", err)
 	}
 	_, err := as(auth.User{Name: "lost"}).CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{})
-	if err == nil || !strings.HasSuffix(err.Error(), `in the namespace "default": rbac: RBAC: clusterrole.rbac.authorization.k8s.io "gone" not found`) {
+	if err == nil ||
+		!strings.HasSuffix(err.Error(),
+			`in the namespace "default": rbac: RBAC: clusterrole.rbac.authorization.k8s.io "gone" not found`) {
 		t.Errorf("a binding to a role that is missing: %v", err)
 	}
 }
 
 // TestReviews: the server answers what a user may do and who a token belongs to.
 func TestReviews(t *testing.T) {
-	server, config := start(t, localapi.Options{RBAC: true, Tokens: map[string]auth.User{"secret": {Name: "x", Groups: []string{"g"}}}})
+	server, config := start(t,
+		localapi.Options{RBAC: true, Tokens: map[string]auth.User{"secret": {Name: "x", Groups: []string{"g"}}}})
 	admin := clientset(t, config)
 	grant(t, admin, "default", "x", rule("get", "pods"))
 	x := clientset(t, server.RESTConfigFor(auth.User{Name: "x"}))
 	for verb, want := range map[string]bool{"get": true, "list": false} {
 		attributes := &authorizationv1.ResourceAttributes{Namespace: "default", Verb: verb, Resource: "pods"}
-		mine, err := x.AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), &authorizationv1.SelfSubjectAccessReview{
-			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes},
-		}, metav1.CreateOptions{})
+		mine, err := x.AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(),
+			&authorizationv1.SelfSubjectAccessReview{
+				Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes},
+			}, metav1.CreateOptions{})
 		if err != nil || mine.Status.Allowed != want {
 			t.Errorf("may I %s: %+v, %v", verb, mine, err)
 		}
-		theirs, err := admin.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
-			Spec: authorizationv1.SubjectAccessReviewSpec{User: "x", ResourceAttributes: attributes},
-		}, metav1.CreateOptions{})
+		theirs, err := admin.AuthorizationV1().SubjectAccessReviews().Create(t.Context(),
+			&authorizationv1.SubjectAccessReview{
+				Spec: authorizationv1.SubjectAccessReviewSpec{User: "x", ResourceAttributes: attributes},
+			}, metav1.CreateOptions{})
 		if err != nil || theirs.Status.Allowed != want {
 			t.Errorf("may they %s: %+v, %v", verb, theirs, err)
 		}
 	}
-	rules, err := x.AuthorizationV1().SelfSubjectRulesReviews().Create(t.Context(), &authorizationv1.SelfSubjectRulesReview{
-		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: "default"},
-	}, metav1.CreateOptions{})
+	rules, err := x.AuthorizationV1().SelfSubjectRulesReviews().Create(t.Context(),
+		&authorizationv1.SelfSubjectRulesReview{
+			Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: "default"},
+		}, metav1.CreateOptions{})
 	if err != nil || len(rules.Status.ResourceRules) != 3 || len(rules.Status.NonResourceRules) != 2 {
 		t.Errorf("my rules: %+v, %v", rules, err)
 	}
@@ -176,14 +219,19 @@ func TestReviews(t *testing.T) {
 			t.Errorf("whose token is %s: %+v, %v", token, review.Status, err)
 		}
 	}
-	if code, _ := answer(t, config, request{path: "/apis/authorization.k8s.io/v1/subjectaccessreviews"}); code != http.StatusMethodNotAllowed {
+	if code, _ := answer(t, config,
+		request{path: "/apis/authorization.k8s.io/v1/subjectaccessreviews"}); code != http.StatusMethodNotAllowed {
 		t.Errorf("list of reviews: %d", code)
 	}
 }
 
 // TestTokens: over a socket users are known by tokens; without one they are anonymous, with a wrong one refused.
 func TestTokens(t *testing.T) {
-	server, _ := start(t, localapi.Options{RBAC: true, Tokens: map[string]auth.User{"secret": {Name: "root", Groups: []string{auth.Masters}}}})
+	server, _ := start(t,
+		localapi.Options{
+			RBAC:   true,
+			Tokens: map[string]auth.User{"secret": {Name: "root", Groups: []string{auth.Masters}}},
+		})
 	ctx, cancel := context.WithCancel(t.Context())
 	l, err := localapi.Listen(ctx, "127.0.0.1:0")
 	if err != nil {
@@ -202,8 +250,10 @@ func TestTokens(t *testing.T) {
 		"": `namespaces is forbidden: User "system:anonymous" cannot list resource "namespaces" in API group "" at the cluster scope`,
 	} {
 		transport := &http.Transport{}
-		client := clientset(t, &rest.Config{Host: "http://" + l.Addr().String(), BearerToken: token, Transport: transport})
-		if _, err := client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); err != nil && err.Error() != want || err == nil && want != "" {
+		client := clientset(t,
+			&rest.Config{Host: "http://" + l.Addr().String(), BearerToken: token, Transport: transport})
+		if _, err := client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); err != nil &&
+			err.Error() != want || err == nil && want != "" {
 			t.Errorf("token %q: %v, want %q", token, err, want)
 		}
 		transport.CloseIdleConnections()
@@ -221,7 +271,8 @@ func TestClientCertificates(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() {
-		done <- server.ServeTLS(ctx, l, &tls.Config{Certificates: []tls.Certificate{ca.issue(t, "server")}, ClientCAs: ca.pool})
+		done <- server.ServeTLS(ctx, l,
+			&tls.Config{Certificates: []tls.Certificate{ca.issue(t, "server")}, ClientCAs: ca.pool})
 	}()
 	defer func() {
 		cancel()
@@ -287,8 +338,9 @@ func (a *authority) issue(t *testing.T, name string, groups ...string) tls.Certi
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name, Organization: groups}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name, Organization: groups},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore:   time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
 	}
 	raw, err := x509.CreateCertificate(rand.Reader, template, a.certificate, &key.PublicKey, a.key)
@@ -298,7 +350,8 @@ func (a *authority) issue(t *testing.T, name string, groups ...string) tls.Certi
 	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}
 }
 
-// TestRequestLimits: more writes at once than the limit are told to come back; reads have a limit of their own, watches none.
+// TestRequestLimits: more writes at once than the limit are told to come back; reads have a limit of their own,
+// watches none.
 func TestRequestLimits(t *testing.T) {
 	held, release := make(chan struct{}, 10), make(chan struct{})
 	g := gate.Funcs{OnRequest: func(ctx context.Context, r *gate.Request) gate.Verdict {

@@ -16,8 +16,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi"
 )
 
-// meter measures a benchmark from its call on. report gives operations per second, and the processor time of one: on a machine
-// that has other things to do only the second means something.
+// meter measures a benchmark from its call on. report gives operations per second, and the processor time of one: on
+// a machine that has other things to do only the second means something.
 func meter(b *testing.B, what string) (report func()) {
 	b.ReportAllocs()
 	b.ResetTimer()
@@ -54,7 +54,8 @@ func BenchmarkCreate(b *testing.B) {
 						_, err := client.Pods("default").Create(b.Context(), newPod(name, ""), metav1.CreateOptions{})
 						return err
 					}
-					_, err := client.ConfigMaps("default").Create(b.Context(), configMap(name, "k", "v"), metav1.CreateOptions{})
+					_, err := client.ConfigMaps("default").Create(b.Context(), configMap(name, "k", "v"),
+						metav1.CreateOptions{})
 					return err
 				}
 				if err := create(); err != nil { // builds the type converter
@@ -120,7 +121,8 @@ func BenchmarkGetFloor(b *testing.B) {
 			_, config := start(b, localapi.Options{})
 			config.ContentType = encoding
 			client := clientset(b, config).CoreV1()
-			if _, err := client.Pods("default").Create(b.Context(), newPod("p", ""), metav1.CreateOptions{}); err != nil {
+			if _, err := client.Pods("default").Create(b.Context(), newPod("p", ""),
+				metav1.CreateOptions{}); err != nil {
 				b.Fatal(err)
 			}
 			raw, err := client.RESTClient().Get().Namespace("default").Resource("pods").Name("p").DoRaw(b.Context())
@@ -151,7 +153,8 @@ func BenchmarkStart(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := clientset(b, server.RESTConfig()).CoreV1().Namespaces().Get(b.Context(), "default", metav1.GetOptions{}); err != nil {
+		if _, err := clientset(b, server.RESTConfig()).CoreV1().Namespaces().Get(b.Context(), "default",
+			metav1.GetOptions{}); err != nil {
 			b.Fatal(err)
 		}
 		if err := server.Close(); err != nil {
@@ -160,8 +163,8 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// BenchmarkStartToCreate is the time from nothing to the first object with managed fields. The first of a process (-benchtime
-// 1x) also reads the schemas of the built-in types.
+// BenchmarkStartToCreate is the time from nothing to the first object with managed fields. The first of a process
+// (-benchtime 1x) also reads the schemas of the built-in types.
 func BenchmarkStartToCreate(b *testing.B) {
 	defer meter(b, "starts")()
 	for range b.N {
@@ -169,7 +172,8 @@ func BenchmarkStartToCreate(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		cm, err := clientset(b, server.RESTConfig()).CoreV1().ConfigMaps("default").Create(b.Context(), configMap("a", "k", "v"), metav1.CreateOptions{})
+		cm, err := clientset(b, server.RESTConfig()).CoreV1().ConfigMaps("default").Create(b.Context(),
+			configMap("a", "k", "v"), metav1.CreateOptions{})
 		if err != nil || len(cm.ManagedFields) == 0 {
 			b.Fatal(cm, err)
 		}

@@ -24,7 +24,10 @@ import (
 // bootstrap creates the namespaces that every cluster has, those asked for, and the Service of the API itself.
 func (s *Server) bootstrap(o Options) error {
 	if s.env.Namespaces != nil {
-		names := append([]string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease}, o.Namespaces...)
+		names := append([]string{
+			metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic,
+			corev1.NamespaceNodeLease,
+		}, o.Namespaces...)
 		for _, name := range names {
 			if err := s.createNamespace(name); err != nil {
 				return err
@@ -123,7 +126,8 @@ func kubernetesService() []runtime.Object {
 			ObjectMeta: named(map[string]string{"component": "apiserver", "provider": "kubernetes"}),
 			Spec: corev1.ServiceSpec{
 				Ports: []corev1.ServicePort{{
-					Name: "https", Protocol: corev1.ProtocolTCP, Port: kubernetesPort, TargetPort: intstr.FromInt32(securePort),
+					Name: "https", Protocol: corev1.ProtocolTCP, Port: kubernetesPort,
+					TargetPort: intstr.FromInt32(securePort),
 				}},
 				ClusterIP: kubernetesIP, IPFamilyPolicy: ptr.To(corev1.IPFamilyPolicySingleStack),
 				SessionAffinity: corev1.ServiceAffinityNone, Type: corev1.ServiceTypeClusterIP,
@@ -144,7 +148,9 @@ func kubernetesService() []runtime.Object {
 			Endpoints: []discoveryv1.Endpoint{{
 				Addresses: []string{kubernetesAddress}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)},
 			}},
-			Ports: []discoveryv1.EndpointPort{{Name: ptr.To("https"), Port: port, Protocol: ptr.To(corev1.ProtocolTCP)}},
+			Ports: []discoveryv1.EndpointPort{
+				{Name: ptr.To("https"), Port: port, Protocol: ptr.To(corev1.ProtocolTCP)},
+			},
 		},
 	}
 }

@@ -17,17 +17,21 @@ func TestNothingToConnectTo(t *testing.T) {
 		NodeName: "node-1", Containers: []corev1.Container{{Name: "c", Image: "i"}},
 	}}
 	service := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default"},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}
 	client := localapi.NewTest(t, pod, service, node).Client().CoreV1().RESTClient()
 	for _, path := range []string{
-		"namespaces/default/pods/web/exec?command=ls", "namespaces/default/pods/web/attach", "namespaces/default/pods/web/portforward",
-		"namespaces/default/pods/web/proxy/index.html", "namespaces/default/pods/http:web:80/proxy", "namespaces/default/pods/web/log",
+		"namespaces/default/pods/web/exec?command=ls", "namespaces/default/pods/web/attach",
+		"namespaces/default/pods/web/portforward",
+		"namespaces/default/pods/web/proxy/index.html", "namespaces/default/pods/http:web:80/proxy",
+		"namespaces/default/pods/web/log",
 		"namespaces/default/services/web:80/proxy/", "nodes/node-1/proxy/metrics",
 	} {
 		err := client.Get().RequestURI("/api/v1/" + path).Do(t.Context()).Error()
-		if !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), "runs no containers") || !strings.Contains(err.Error(), "kind") {
+		if !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), "runs no containers") ||
+			!strings.Contains(err.Error(), "kind") {
 			t.Errorf("%s: %v", path, err)
 		}
 	}

@@ -83,7 +83,8 @@ func (c *customTypes) settle(ctx context.Context, name string) {
 		done[names[0]] = true
 		released, err := c.settleLocked(ctx, names[0])
 		if err != nil {
-			klog.FromContext(ctx).Error(err, "Definition of a custom resource was not put into effect", "definition", names[0])
+			klog.FromContext(ctx).Error(err, "Definition of a custom resource was not put into effect",
+				"definition", names[0])
 		}
 		names = append(names, released...)
 	}
@@ -150,10 +151,11 @@ func (c *customTypes) updateStatus(
 	}
 	r := c.definitions
 	o := registry.WriteOptions{Manager: controllerManager, Warn: func(string) {}}
-	updated, _, err := r.Update(ctx, "", d.Name, registry.Change{Part: registry.Status, WriteOptions: o, Next: func(old runtime.Object) (runtime.Object, error) {
-		next, _ := change(old.(*apiextensionsv1.CustomResourceDefinition))
-		return c.server.env.Managers.Update(r.Written("status"), old, next.DeepCopy(), o.Manager)
-	}})
+	updated, _, err := r.Update(ctx, "", d.Name,
+		registry.Change{Part: registry.Status, WriteOptions: o, Next: func(old runtime.Object) (runtime.Object, error) {
+			next, _ := change(old.(*apiextensionsv1.CustomResourceDefinition))
+			return c.server.env.Managers.Update(r.Written("status"), old, next.DeepCopy(), o.Manager)
+		}})
 	if err != nil {
 		return nil, fmt.Errorf("update status: %w", err)
 	}
@@ -196,7 +198,10 @@ func (c *customTypes) serveLocked(d *apiextensionsv1.CustomResourceDefinition) e
 func (c *customTypes) wake(d *apiextensionsv1.CustomResourceDefinition) {
 	served := c.server.served.Load()
 	for _, v := range d.Spec.Versions {
-		gvr := schema.GroupVersionResource{Group: d.Spec.Group, Version: v.Name, Resource: d.Status.AcceptedNames.Plural}
+		gvr := schema.GroupVersionResource{
+			Group: d.Spec.Group, Version: v.Name,
+			Resource: d.Status.AcceptedNames.Plural,
+		}
 		if r := served.resources[gvr]; r != nil {
 			_ = r.Objects.Sync() // readers get the error themselves
 		}
@@ -206,7 +211,8 @@ func (c *customTypes) wake(d *apiextensionsv1.CustomResourceDefinition) {
 // sameService reports whether the server serves the same for both states of a definition.
 func sameService(a, b *apiextensionsv1.CustomResourceDefinition) bool {
 	return crd.Terminating(a) == crd.Terminating(b) &&
-		equality.Semantic.DeepEqual(a.Spec, b.Spec) && equality.Semantic.DeepEqual(a.Status.AcceptedNames, b.Status.AcceptedNames)
+		equality.Semantic.DeepEqual(a.Spec, b.Spec) &&
+		equality.Semantic.DeepEqual(a.Status.AcceptedNames, b.Status.AcceptedNames)
 }
 
 func (t *servedType) retire() {

@@ -25,7 +25,8 @@ func TestDefinitionIsEstablishedWhenItIsAnswered(t *testing.T) {
 		c := c.(map[string]any)
 		text = append(text, fmt.Sprintf("%s=%s %s", c["type"], c["status"], c["reason"]))
 	}
-	if want := "NamesAccepted=True NoConflicts, Established=True InitialNamesAccepted"; strings.Join(text, ", ") != want {
+	if want := "NamesAccepted=True NoConflicts, Established=True InitialNamesAccepted"; strings.Join(text,
+		", ") != want {
 		t.Errorf("conditions: %s, want %s", text, want)
 	}
 	if _, err := api.Create(t.Context(), gadget(t, "a", "{mode: fast}"), metav1.CreateOptions{}); err != nil {
@@ -53,20 +54,24 @@ func TestDefinitionDeletion(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := client.Resource(crds).Get(ctx, "gadgets.example.com", metav1.GetOptions{})
-	if err != nil || fmt.Sprint(got.GetFinalizers()) != "[customresourcecleanup.apiextensions.k8s.io]" || got.GetDeletionTimestamp() == nil {
+	if err != nil || fmt.Sprint(got.GetFinalizers()) != "[customresourcecleanup.apiextensions.k8s.io]" ||
+		got.GetDeletionTimestamp() == nil {
 		t.Fatalf("while an object is held: %v, %v", err, got)
 	}
-	if _, err := api.Create(ctx, gadget(t, "late", "{mode: fast}"), metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
+	if _, err := api.Create(ctx, gadget(t, "late", "{mode: fast}"),
+		metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("create during the deletion: %v", err)
 	}
 	left, err := api.List(ctx, metav1.ListOptions{})
 	if err != nil || len(left.Items) != 1 || left.Items[0].GetName() != "held" {
 		t.Errorf("left: %v, %v", err, left)
 	}
-	if _, err := api.Patch(ctx, "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := api.Patch(ctx, "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`),
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Resource(crds).Get(ctx, "gadgets.example.com", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := client.Resource(crds).Get(ctx, "gadgets.example.com",
+		metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("definition after the last object: %v", err)
 	}
 	if _, err := api.List(ctx, metav1.ListOptions{}); !apierrors.IsNotFound(err) {
@@ -92,7 +97,8 @@ func TestNameConflicts(t *testing.T) {
 		c := value(t, got, "status.conditions").([]any)[0].(map[string]any)
 		return fmt.Sprint(c["status"], " ", c["reason"], " ", c["message"])
 	}
-	if got := condition(); !strings.HasPrefix(got, "False ShortNamesConflict") && !strings.HasPrefix(got, "False ListKindConflict") {
+	if got := condition(); !strings.HasPrefix(got, "False ShortNamesConflict") &&
+		!strings.HasPrefix(got, "False ListKindConflict") {
 		t.Errorf("condition: %s", got)
 	}
 	if err := client.Resource(crds).Delete(ctx, "gadgets.example.com", metav1.DeleteOptions{}); err != nil {
@@ -108,13 +114,34 @@ func TestInvalidDefinitions(t *testing.T) {
 	_, config := start(t, localapi.Options{})
 	api := dynamicClient(t, config).Resource(crds)
 	for _, c := range []struct{ replace, by, want string }{
-		{"name: gadgets.example.com", "name: widgets.example.com", `metadata.name: Invalid value: "widgets.example.com": must be spec.names.plural+"."+spec.group`},
-		{"scope: Namespaced", "scope: Galaxy", `spec.scope: Unsupported value: "Galaxy": supported values: "Cluster", "Namespaced"`},
-		{"x-kubernetes-int-or-string: true", "nullable: true", `spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[port].type: Required value: must not be empty for specified object fields`},
-		{"default: 1}", "default: 9}", `spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[replicas].default: Invalid value: 9:  in body should be less than or equal to 5`},
-		{"specReplicasPath: .spec.replicas", "specReplicasPath: .status.replicas", `spec.versions[0].subresources.scale.specReplicasPath: Invalid value: ".status.replicas": should be a json path under .spec`},
-		{"type: integer, jsonPath", "type: whole, jsonPath", `spec.versions[0].additionalPrinterColumns[0].type: Invalid value: "whole": must be one of boolean,date,integer,number,string`},
-		{"x-kubernetes-list-map-keys: [name]", "x-kubernetes-list-map-keys: [nome]", `spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[parts].x-kubernetes-list-map-keys: Invalid value: ["nome"]: entries must all be names of item properties`},
+		{
+			"name: gadgets.example.com", "name: widgets.example.com",
+			`metadata.name: Invalid value: "widgets.example.com": must be spec.names.plural+"."+spec.group`,
+		},
+		{
+			"scope: Namespaced", "scope: Galaxy",
+			`spec.scope: Unsupported value: "Galaxy": supported values: "Cluster", "Namespaced"`,
+		},
+		{
+			"x-kubernetes-int-or-string: true", "nullable: true",
+			`spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[port].type: Required value: must not be empty for specified object fields`,
+		},
+		{
+			"default: 1}", "default: 9}",
+			`spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[replicas].default: Invalid value: 9:  in body should be less than or equal to 5`,
+		},
+		{
+			"specReplicasPath: .spec.replicas", "specReplicasPath: .status.replicas",
+			`spec.versions[0].subresources.scale.specReplicasPath: Invalid value: ".status.replicas": should be a json path under .spec`,
+		},
+		{
+			"type: integer, jsonPath", "type: whole, jsonPath",
+			`spec.versions[0].additionalPrinterColumns[0].type: Invalid value: "whole": must be one of boolean,date,integer,number,string`,
+		},
+		{
+			"x-kubernetes-list-map-keys: [name]", "x-kubernetes-list-map-keys: [nome]",
+			`spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[parts].x-kubernetes-list-map-keys: Invalid value: ["nome"]: entries must all be names of item properties`,
+		},
 	} {
 		text := strings.Replace(gadgetsYAML, c.replace, c.by, 1)
 		_, err := api.Create(t.Context(), fromYAML(t, text), metav1.CreateOptions{})
@@ -129,11 +156,14 @@ func TestUnsupportedIsSaid(t *testing.T) {
 	_, config := start(t, localapi.Options{})
 	var said []string
 	config.WarningHandler = warningFunc(func(text string) { said = append(said, text) })
-	text := strings.Replace(gadgetsYAML, "mode: {type: string, enum", `mode: {type: string, x-kubernetes-validations: [{rule: "self != 'x'"}], enum`, 1)
-	if _, err := dynamicClient(t, config).Resource(crds).Create(t.Context(), fromYAML(t, text), metav1.CreateOptions{}); err != nil {
+	text := strings.Replace(gadgetsYAML, "mode: {type: string, enum",
+		`mode: {type: string, x-kubernetes-validations: [{rule: "self != 'x'"}], enum`, 1)
+	if _, err := dynamicClient(t, config).Resource(crds).Create(t.Context(), fromYAML(t, text),
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	want := "[x-kubernetes-validations: this server does not evaluate CEL: the rules of version v1 (1) are not enforced]"
+	want := "[x-kubernetes-validations: this server does not evaluate CEL: the rules of version v1 (1) are not " +
+		"enforced]"
 	if got := fmt.Sprint(said); got != want {
 		t.Errorf("warnings:\n got %s\nwant %s", got, want)
 	}
@@ -147,7 +177,8 @@ func TestDefinitionsAreManaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range got.GetManagedFields() {
-		if f.Manager == "kube-apiserver" && strings.Contains(f.FieldsV1.GetRawString(), `k:{\"type\":\"Established\"}`) && f.Subresource == "status" {
+		if f.Manager == "kube-apiserver" &&
+			strings.Contains(f.FieldsV1.GetRawString(), `k:{\"type\":\"Established\"}`) && f.Subresource == "status" {
 			return
 		}
 	}

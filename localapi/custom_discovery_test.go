@@ -24,8 +24,8 @@ func ask(s *localapi.Server, path string, header ...string) *httptest.ResponseRe
 	return w
 }
 
-// TestDiscoveryOfCustomResources: what a definition adds is in both forms of discovery as long as it is there, and whoever
-// has seen the present state of it is only told so.
+// TestDiscoveryOfCustomResources: what a definition adds is in both forms of discovery as long as it is there, and
+// whoever has seen the present state of it is only told so.
 func TestDiscoveryOfCustomResources(t *testing.T) {
 	server, config := start(t, localapi.Options{})
 	api := dynamicClient(t, config).Resource(crds)
@@ -34,7 +34,8 @@ func TestDiscoveryOfCustomResources(t *testing.T) {
 	if before.Code != http.StatusOK || strings.Contains(before.Body.String(), "gadgets") {
 		t.Fatalf("before: %d %s", before.Code, before.Body)
 	}
-	if known := ask(server, "/apis", "Accept", aggregated, "If-None-Match", before.Header().Get("ETag")); known.Code != http.StatusNotModified {
+	if known := ask(server, "/apis", "Accept", aggregated, "If-None-Match",
+		before.Header().Get("ETag")); known.Code != http.StatusNotModified {
 		t.Errorf("asked again: %d, want 304", known.Code)
 	}
 	if _, err := api.Create(t.Context(), fromYAML(t, gadgetsYAML), metav1.CreateOptions{}); err != nil {
@@ -45,7 +46,8 @@ func TestDiscoveryOfCustomResources(t *testing.T) {
 		t.Errorf("after: %d %s", after.Code, after.Body)
 	}
 	var group metav1.APIGroup
-	if err := json.Unmarshal(ask(server, "/apis/example.com").Body.Bytes(), &group); err != nil || group.PreferredVersion.Version != "v1" || len(group.Versions) != 2 {
+	if err := json.Unmarshal(ask(server, "/apis/example.com").Body.Bytes(), &group); err != nil ||
+		group.PreferredVersion.Version != "v1" || len(group.Versions) != 2 {
 		t.Errorf("group: %v, %+v", err, group)
 	}
 	var list metav1.APIResourceList
@@ -71,7 +73,8 @@ func TestDiscoveryOfCustomResources(t *testing.T) {
 // it says.
 func TestOpenAPIOfCustomResources(t *testing.T) {
 	server, config := start(t, localapi.Options{})
-	if _, err := dynamicClient(t, config).Resource(crds).Create(t.Context(), fromYAML(t, gadgetsYAML), metav1.CreateOptions{}); err != nil {
+	if _, err := dynamicClient(t, config).Resource(crds).Create(t.Context(), fromYAML(t, gadgetsYAML),
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	var root struct {
@@ -117,15 +120,18 @@ func TestOpenAPIOfCustomResources(t *testing.T) {
 func TestTablesOfCustomResources(t *testing.T) {
 	server, config := start(t, localapi.Options{})
 	client := dynamicClient(t, config)
-	if _, err := client.Resource(crds).Create(t.Context(), fromYAML(t, gadgetsYAML), metav1.CreateOptions{}); err != nil {
+	if _, err := client.Resource(crds).Create(t.Context(), fromYAML(t, gadgetsYAML),
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Resource(gadgetsV1).Namespace("default").Create(t.Context(), gadget(t, "a", "{mode: fast}"), metav1.CreateOptions{}); err != nil {
+	if _, err := client.Resource(gadgetsV1).Namespace("default").Create(t.Context(), gadget(t, "a", "{mode: fast}"),
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for version, want := range map[string]string{"v1": "[Name Replicas Mode] [a 1 fast]", "v1beta1": "[Name Age] [a"} {
 		var table metav1.Table
-		answer := ask(server, "/apis/example.com/"+version+"/gadgets", "Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+		answer := ask(server, "/apis/example.com/"+version+"/gadgets", "Accept",
+			"application/json;as=Table;v=v1;g=meta.k8s.io")
 		if err := json.Unmarshal(answer.Body.Bytes(), &table); err != nil || len(table.Rows) != 1 {
 			t.Fatalf("%s: %v, %s", version, err, answer.Body)
 		}

@@ -44,8 +44,8 @@ var backups = schema.GroupVersion{Group: "example.com", Version: "v1"}
 
 func addBackups(scheme *runtime.Scheme) { scheme.AddKnownTypes(backups, &Backup{}) }
 
-// A test of a custom resource in its own Go type: with the definition that a cluster is given, and an object that is there
-// before the controller is.
+// A test of a custom resource in its own Go type: with the definition that a cluster is given, and an object that is
+// there before the controller is.
 func ExampleNewTestWith_customResource() {
 	t := &failer{} // in a test: its t
 	ctx := context.Background()

@@ -115,7 +115,8 @@ func gadgets(t *testing.T) (dynamic.Interface, dynamic.ResourceInterface) {
 	t.Helper()
 	_, config := start(t, localapi.Options{})
 	client := dynamicClient(t, config)
-	if _, err := client.Resource(crds).Create(t.Context(), fromYAML(t, gadgetsYAML), metav1.CreateOptions{}); err != nil {
+	if _, err := client.Resource(crds).Create(t.Context(), fromYAML(t, gadgetsYAML),
+		metav1.CreateOptions{}); err != nil {
 		t.Fatalf("create definition: %v", err)
 	}
 	return client, client.Resource(gadgetsV1).Namespace("default")
@@ -123,7 +124,8 @@ func gadgets(t *testing.T) (dynamic.Interface, dynamic.ResourceInterface) {
 
 func gadget(t *testing.T, name, spec string) *unstructured.Unstructured {
 	t.Helper()
-	return fromYAML(t, fmt.Sprintf("{apiVersion: example.com/v1, kind: Gadget, metadata: {name: %s}, spec: %s}", name, spec))
+	return fromYAML(t,
+		fmt.Sprintf("{apiVersion: example.com/v1, kind: Gadget, metadata: {name: %s}, spec: %s}", name, spec))
 }
 
 func value(t *testing.T, u *unstructured.Unstructured, path string) any {
@@ -139,12 +141,15 @@ func value(t *testing.T, u *unstructured.Unstructured, path string) any {
 func TestDefaultsPruningAndCoercion(t *testing.T) {
 	_, api := gadgets(t)
 	created, err := api.Create(t.Context(), gadget(t, "a",
-		"{mode: fast, note: null, port: 80, what: 1, anything: {x: 1}, labels: {a: b}, parts: [{name: p, other: 1}, {name: q, size: 4}], template: {apiVersion: v1, kind: Pod, metadata: {name: x, odd: 1}, spec: {}}}"),
+		"{mode: fast, note: null, port: 80, what: 1, anything: {x: 1}, labels: {a: b}, parts: [{name: p, other: 1}, "+
+			"{name: q, size: 4}], template: {apiVersion: v1, kind: Pod, metadata: {name: x, odd: 1}, spec: {}}}"),
 		metav1.CreateOptions{FieldValidation: "Ignore"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fromYAML(t, "{anything: {x: 1}, labels: {a: b}, mode: fast, note: null, parts: [{name: p, size: 3}, {name: q, size: 4}], port: 80, replicas: 1, template: {apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {}}}").Object
+	want := fromYAML(t,
+		"{anything: {x: 1}, labels: {a: b}, mode: fast, note: null, parts: [{name: p, size: 3}, {name: q, size: 4}], "+
+			"port: 80, replicas: 1, template: {apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {}}}").Object
 	if got := created.Object["spec"]; fmt.Sprint(got) != fmt.Sprint(any(want)) {
 		t.Errorf("spec:\n got %v\nwant %v", got, want)
 	}
@@ -158,8 +163,10 @@ func TestAppliedScale(t *testing.T) {
 	_, api := gadgets(t)
 	for i, replicas := range []string{"2", "2.0"} {
 		name := fmt.Sprint("a", i)
-		text := `{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"` + name + `"},"spec":{"mode":"fast","replicas":` + replicas + `}}`
-		applied, err := api.Patch(t.Context(), name, types.ApplyYAMLPatchType, []byte(text), metav1.PatchOptions{FieldManager: "helm"})
+		text := `{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"` + name +
+			`"},"spec":{"mode":"fast","replicas":` + replicas + `}}`
+		applied, err := api.Patch(t.Context(), name, types.ApplyYAMLPatchType, []byte(text),
+			metav1.PatchOptions{FieldManager: "helm"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,14 +188,26 @@ func TestSchemaViolations(t *testing.T) {
 	for _, c := range []struct{ spec, want string }{
 		{"{}", `spec.mode: Required value`},
 		{"{mode: odd}", `spec.mode: Unsupported value: "odd": supported values: "fast", "slow"`},
-		{"{mode: fast, replicas: -1}", `[spec.replicas: Invalid value: -1: spec.replicas in body should be greater than or equal to 0, ` +
-			`.spec.replicas: Invalid value: -1: should be a non-negative integer]`},
-		{"{mode: fast, replicas: many}", `[spec.replicas: Invalid value: "string": spec.replicas in body must be of type integer: "string", ` +
-			`.spec.replicas: Invalid value: 0: .spec.replicas accessor error: many is of the type string, expected int64]`},
+		{
+			"{mode: fast, replicas: -1}",
+			`[spec.replicas: Invalid value: -1: spec.replicas in body should be greater than or equal to 0, ` +
+				`.spec.replicas: Invalid value: -1: should be a non-negative integer]`,
+		},
+		{
+			"{mode: fast, replicas: many}",
+			`[spec.replicas: Invalid value: "string": spec.replicas in body must be of type integer: "string", ` +
+				`.spec.replicas: Invalid value: 0: .spec.replicas accessor error: many is of the type string, expected int64]`,
+		},
 		{"{mode: fast, note: too long}", `spec.note: Too long: may not be more than 5 bytes`},
-		{"{mode: fast, port: 1.5}", `spec.port: Invalid value: "number": spec.port in body must be of type integer,string: "number"`},
+		{
+			"{mode: fast, port: 1.5}",
+			`spec.port: Invalid value: "number": spec.port in body must be of type integer,string: "number"`,
+		},
 		{"{mode: fast, parts: [{name: a}, {name: a}]}", `spec.parts[1]: Duplicate value: {"name":"a"}`},
-		{"{mode: fast, parts: [{size: 11, name: a}]}", `spec.parts[0].size: Invalid value: 11: spec.parts[0].size in body should be less than or equal to 10`},
+		{
+			"{mode: fast, parts: [{size: 11, name: a}]}",
+			`spec.parts[0].size: Invalid value: 11: spec.parts[0].size in body should be less than or equal to 10`,
+		},
 		{"{mode: fast, tags: [a, a]}", `spec.tags[1]: Duplicate value: "a"`},
 		{"{mode: fast, template: {kind: Pod}}", `spec.template.apiVersion: Required value`},
 	} {
@@ -197,7 +216,8 @@ func TestSchemaViolations(t *testing.T) {
 			t.Errorf("%s:\n got %v\nwant %s", c.spec, err, c.want)
 		}
 	}
-	_, err := api.Create(t.Context(), gadget(t, "a", "{mode: fast, what: 1, parts: [{name: a, odd: 1}]}"), metav1.CreateOptions{FieldValidation: "Strict"})
+	_, err := api.Create(t.Context(), gadget(t, "a", "{mode: fast, what: 1, parts: [{name: a, odd: 1}]}"),
+		metav1.CreateOptions{FieldValidation: "Strict"})
 	want := `Gadget in version "v1" cannot be handled as a Gadget: strict decoding error: unknown field "spec.parts[0].odd", unknown field "spec.what"`
 	if !apierrors.IsBadRequest(err) || err.Error() != want {
 		t.Errorf("strict:\n got %v\nwant %s", err, want)
@@ -208,21 +228,27 @@ func TestSchemaViolations(t *testing.T) {
 func TestRatcheting(t *testing.T) {
 	client, api := gadgets(t)
 	ctx := t.Context()
-	if _, err := api.Create(ctx, gadget(t, "a", "{mode: fast, note: abcde, parts: [{name: p, size: 9}]}"), metav1.CreateOptions{}); err != nil {
+	if _, err := api.Create(ctx, gadget(t, "a", "{mode: fast, note: abcde, parts: [{name: p, size: 9}]}"),
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	stricter := `[{"op":"replace","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/note/maxLength","value":2},
 		{"op":"replace","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/parts/items/properties/size/maximum","value":5}]`
-	if _, err := client.Resource(crds).Patch(ctx, "gadgets.example.com", types.JSONPatchType, []byte(stricter), metav1.PatchOptions{}); err != nil {
+	if _, err := client.Resource(crds).Patch(ctx, "gadgets.example.com", types.JSONPatchType, []byte(stricter),
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := api.Patch(ctx, "a", types.MergePatchType, []byte(`{"spec":{"replicas":2,"parts":[{"name":"new"},{"name":"p","size":9}]}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := api.Patch(ctx, "a", types.MergePatchType,
+		[]byte(`{"spec":{"replicas":2,"parts":[{"name":"new"},{"name":"p","size":9}]}}`),
+		metav1.PatchOptions{}); err != nil {
 		t.Errorf("change elsewhere: %v", err)
 	}
-	if _, err := api.Patch(ctx, "a", types.MergePatchType, []byte(`{"spec":{"note":"abcd"}}`), metav1.PatchOptions{}); !apierrors.IsInvalid(err) {
+	if _, err := api.Patch(ctx, "a", types.MergePatchType, []byte(`{"spec":{"note":"abcd"}}`),
+		metav1.PatchOptions{}); !apierrors.IsInvalid(err) {
 		t.Errorf("change to another forbidden value: %v", err)
 	}
-	if _, err := api.Patch(ctx, "a", types.MergePatchType, []byte(`{"spec":{"parts":[{"name":"q","size":9}]}}`), metav1.PatchOptions{}); !apierrors.IsInvalid(err) {
+	if _, err := api.Patch(ctx, "a", types.MergePatchType, []byte(`{"spec":{"parts":[{"name":"q","size":9}]}}`),
+		metav1.PatchOptions{}); !apierrors.IsInvalid(err) {
 		t.Errorf("a new item with a forbidden value: %v", err)
 	}
 }
@@ -239,17 +265,22 @@ func TestCustomStatusAndScale(t *testing.T) {
 	created.Object["status"] = map[string]any{"phase": "Good", "replicas": int64(1), "selector": "a=b"}
 	created.Object["spec"].(map[string]any)["mode"] = "slow"
 	updated, err := api.UpdateStatus(ctx, created, metav1.UpdateOptions{})
-	if err != nil || value(t, updated, "spec.mode") != "fast" || value(t, updated, "status.phase") != "Good" || updated.GetGeneration() != 1 {
+	if err != nil || value(t, updated, "spec.mode") != "fast" || value(t, updated, "status.phase") != "Good" ||
+		updated.GetGeneration() != 1 {
 		t.Fatalf("update status: %v, %v", err, updated)
 	}
-	if _, err := api.Patch(ctx, "a", types.MergePatchType, []byte(`{"status":{"phase":"Odd"}}`), metav1.PatchOptions{}, "status"); !apierrors.IsInvalid(err) {
+	if _, err := api.Patch(ctx, "a", types.MergePatchType, []byte(`{"status":{"phase":"Odd"}}`), metav1.PatchOptions{},
+		"status"); !apierrors.IsInvalid(err) {
 		t.Errorf("bad status: %v", err)
 	}
-	scale, err := api.Patch(ctx, "a", types.MergePatchType, []byte(`{"spec":{"replicas":4}}`), metav1.PatchOptions{}, "scale")
-	if err != nil || value(t, scale, "spec.replicas") != int64(4) || value(t, scale, "status.replicas") != int64(1) || value(t, scale, "status.selector") != "a=b" {
+	scale, err := api.Patch(ctx, "a", types.MergePatchType, []byte(`{"spec":{"replicas":4}}`), metav1.PatchOptions{},
+		"scale")
+	if err != nil || value(t, scale, "spec.replicas") != int64(4) || value(t, scale, "status.replicas") != int64(1) ||
+		value(t, scale, "status.selector") != "a=b" {
 		t.Fatalf("scale: %v, %v", err, scale)
 	}
-	if _, err := api.Patch(ctx, "a", types.MergePatchType, []byte(`{"spec":{"replicas":9}}`), metav1.PatchOptions{}, "scale"); err == nil {
+	if _, err := api.Patch(ctx, "a", types.MergePatchType, []byte(`{"spec":{"replicas":9}}`), metav1.PatchOptions{},
+		"scale"); err == nil {
 		t.Error("the schema does not bind the scale")
 	}
 	got, err := api.Get(ctx, "a", metav1.GetOptions{})
@@ -269,16 +300,20 @@ func TestCustomApply(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := apply("two", "{parts: [{name: b, size: 7}], tags: [two]}")
-	if err != nil || fmt.Sprint(value(t, got, "spec.parts")) != "[map[name:a size:3] map[name:b size:7]]" || fmt.Sprint(value(t, got, "spec.tags")) != "[one two]" {
+	if err != nil || fmt.Sprint(value(t, got, "spec.parts")) != "[map[name:a size:3] map[name:b size:7]]" ||
+		fmt.Sprint(value(t, got, "spec.tags")) != "[one two]" {
 		t.Errorf("apply: %v, %v", err, got)
 	}
-	if _, err = apply("two", "{mode: slow}"); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), `conflict with "one": .spec.mode`) {
+	if _, err = apply("two", "{mode: slow}"); !apierrors.IsConflict(err) ||
+		!strings.Contains(err.Error(), `conflict with "one": .spec.mode`) {
 		t.Errorf("conflict: %v", err)
 	}
-	if _, err = apply("two", "{odd: 1}"); err == nil || !strings.Contains(err.Error(), `.spec.odd: field not declared in schema`) {
+	if _, err = apply("two", "{odd: 1}"); err == nil ||
+		!strings.Contains(err.Error(), `.spec.odd: field not declared in schema`) {
 		t.Errorf("unknown field: %v", err)
 	}
-	if got, err = apply("one", "{mode: fast}"); err != nil || fmt.Sprint(value(t, got, "spec.parts")) != "[map[name:b size:7]]" {
+	if got, err = apply("one", "{mode: fast}"); err != nil ||
+		fmt.Sprint(value(t, got, "spec.parts")) != "[map[name:b size:7]]" {
 		t.Errorf("an item that nobody wants any more: %v, %v", err, got)
 	}
 }
@@ -296,14 +331,17 @@ func TestCustomVersions(t *testing.T) {
 	obj := gadget(t, "a", "{mode: fast, odd: 1}")
 	obj.SetAPIVersion("example.com/v1beta1")
 	created, err := old.Create(ctx, obj, metav1.CreateOptions{})
-	if err != nil || created.GetAPIVersion() != "example.com/v1beta1" || value(t, created, "spec.odd") != int64(1) || value(t, created, "spec.replicas") != nil {
+	if err != nil || created.GetAPIVersion() != "example.com/v1beta1" || value(t, created, "spec.odd") != int64(1) ||
+		value(t, created, "spec.replicas") != nil {
 		t.Fatalf("create by the old version: %v, %v", err, created)
 	}
 	event := (<-w.ResultChan()).Object.(*unstructured.Unstructured)
-	if event.GetAPIVersion() != "example.com/v1" || value(t, event, "spec.odd") != nil || value(t, event, "spec.replicas") != int64(1) {
+	if event.GetAPIVersion() != "example.com/v1" || value(t, event, "spec.odd") != nil ||
+		value(t, event, "spec.replicas") != int64(1) {
 		t.Errorf("watched by the new version: %v", event)
 	}
-	if _, err := api.Patch(ctx, "a", types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), metav1.PatchOptions{FieldManager: "new"}); err != nil {
+	if _, err := api.Patch(ctx, "a", types.MergePatchType, []byte(`{"spec":{"replicas":3}}`),
+		metav1.PatchOptions{FieldManager: "new"}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := old.Get(ctx, "a", metav1.GetOptions{})
@@ -328,7 +366,8 @@ func TestCustomTypesSurvive(t *testing.T) {
 	if _, err := client.Resource(crds).Create(ctx, fromYAML(t, gadgetsYAML), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Resource(gadgetsV1).Namespace("default").Create(ctx, gadget(t, "a", "{mode: fast}"), metav1.CreateOptions{}); err != nil {
+	if _, err := client.Resource(gadgetsV1).Namespace("default").Create(ctx, gadget(t, "a", "{mode: fast}"),
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := first.Close(); err != nil {

@@ -40,8 +40,8 @@ func deleteOptions(t *testing.T, contentType string, gv schema.GroupVersion, o m
 	return b.String()
 }
 
-// TestDeleteOptionsOfEveryGroupVersion: clients send the options of a delete as a kind of meta.k8s.io/v1, of v1 or of the
-// resource's own group version, and a kube-apiserver takes any. They count: here, a precondition that fails.
+// TestDeleteOptionsOfEveryGroupVersion: clients send the options of a delete as a kind of meta.k8s.io/v1, of v1 or of
+// the resource's own group version, and a kube-apiserver takes any. They count: here, a precondition that fails.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/delete.go DeleteResource.
 func TestDeleteOptionsOfEveryGroupVersion(t *testing.T) {
@@ -50,10 +50,12 @@ func TestDeleteOptionsOfEveryGroupVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	client := dynamicClient(t, config)
-	if _, err := client.Resource(crds).Create(t.Context(), fromYAML(t, gadgetsYAML), metav1.CreateOptions{}); err != nil {
+	if _, err := client.Resource(crds).Create(t.Context(), fromYAML(t, gadgetsYAML),
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Resource(gadgetsV1).Namespace("default").Create(t.Context(), gadget(t, "a", "{mode: fast}"), metav1.CreateOptions{}); err != nil {
+	if _, err := client.Resource(gadgetsV1).Namespace("default").Create(t.Context(), gadget(t, "a", "{mode: fast}"),
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	paths := []string{
@@ -68,7 +70,10 @@ func TestDeleteOptionsOfEveryGroupVersion(t *testing.T) {
 		{Group: "batch", Version: "v1"},
 		{Group: "no.such.group", Version: "v1alpha1"},
 	}
-	for _, contentType := range []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf} {
+	for _, contentType := range []string{
+		runtime.ContentTypeJSON, runtime.ContentTypeYAML,
+		runtime.ContentTypeProtobuf,
+	} {
 		for _, gv := range groupVersions {
 			for _, path := range paths {
 				wantFailedPrecondition(t, config, path, contentType, gv)
@@ -87,11 +92,13 @@ func wantFailedPrecondition(t *testing.T, config *rest.Config, path, contentType
 	}
 }
 
-// TestDeleteCollectionOptionsOfOwnGroupVersion: a collection is deleted with options of the resource's own group version too.
+// TestDeleteCollectionOptionsOfOwnGroupVersion: a collection is deleted with options of the resource's own group
+// version too.
 func TestDeleteCollectionOptionsOfOwnGroupVersion(t *testing.T) {
 	client, api := gadgets(t)
 	for i := range 2 {
-		if _, err := api.Create(t.Context(), gadget(t, fmt.Sprint("g", i), "{mode: fast}"), metav1.CreateOptions{}); err != nil {
+		if _, err := api.Create(t.Context(), gadget(t, fmt.Sprint("g", i), "{mode: fast}"),
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

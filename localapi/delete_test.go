@@ -46,7 +46,8 @@ func TestPodOnANodeIsDeletedGracefully(t *testing.T) {
 		if err != nil {
 			t.Fatalf("a pod in its grace period: %v", err)
 		}
-		if pod.DeletionGracePeriodSeconds == nil || *pod.DeletionGracePeriodSeconds != 30 || pod.Generation != created.Generation+1 ||
+		if pod.DeletionGracePeriodSeconds == nil || *pod.DeletionGracePeriodSeconds != 30 ||
+			pod.Generation != created.Generation+1 ||
 			!pod.DeletionTimestamp.Equal(&metav1.Time{Time: begin.Add(30 * time.Second).Truncate(time.Second)}) {
 			t.Errorf("deletion: grace %v, timestamp %v (deleted at %v), generation %d after %d",
 				pod.DeletionGracePeriodSeconds, pod.DeletionTimestamp, begin, pod.Generation, created.Generation)
@@ -64,7 +65,8 @@ func TestPodOnANodeIsDeletedGracefully(t *testing.T) {
 		}
 		if again, _ := pods.Get(t.Context(), "p", metav1.GetOptions{}); *again.DeletionGracePeriodSeconds != 5 ||
 			again.DeletionTimestamp.Sub(pod.DeletionTimestamp.Time) != -25*time.Second {
-			t.Errorf("shortened deletion: grace %d, timestamp %v", *again.DeletionGracePeriodSeconds, again.DeletionTimestamp)
+			t.Errorf("shortened deletion: grace %d, timestamp %v", *again.DeletionGracePeriodSeconds,
+				again.DeletionTimestamp)
 		}
 		if err := pods.Delete(t.Context(), "p", metav1.DeleteOptions{GracePeriodSeconds: &none}); err != nil {
 			t.Fatal(err)
@@ -107,7 +109,8 @@ func TestFinalizersKeepADeletedObject(t *testing.T) {
 		mustDelete(t, maps, "a")
 		wantEvents(t, w, "MODIFIED a")
 
-		if _, err := maps.Create(t.Context(), configMap("a"), metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) ||
+		if _, err := maps.Create(t.Context(), configMap("a"),
+			metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) ||
 			err.Error() != `object is being deleted: configmaps "a" already exists` {
 			t.Errorf("create over an object that is being deleted: %v", err)
 		}
@@ -153,7 +156,8 @@ func TestPropagationPolicies(t *testing.T) {
 	}
 	mustCreate(t, maps, configMap("a"))
 	nonsense := metav1.DeletionPropagation("Nonsense")
-	if err := maps.Delete(t.Context(), "a", metav1.DeleteOptions{PropagationPolicy: &nonsense}); !apierrors.IsInvalid(err) {
+	if err := maps.Delete(t.Context(), "a",
+		metav1.DeleteOptions{PropagationPolicy: &nonsense}); !apierrors.IsInvalid(err) {
 		t.Errorf("unknown policy: %v, want Invalid", err)
 	}
 }
@@ -195,7 +199,8 @@ func TestDeleteCollection(t *testing.T) {
 	}
 	got, _ := names(t, maps, metav1.ListOptions{})
 	wantNames(t, got, "a", "b", "c")
-	if err := maps.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "go=away"}); err != nil {
+	if err := maps.DeleteCollection(t.Context(), metav1.DeleteOptions{},
+		metav1.ListOptions{LabelSelector: "go=away"}); err != nil {
 		t.Fatal(err)
 	}
 	got, _ = names(t, maps, metav1.ListOptions{})
@@ -209,7 +214,8 @@ func TestNamespaceRules(t *testing.T) {
 	if !apierrors.IsNotFound(err) || err.Error() != `namespaces "nowhere" not found` {
 		t.Errorf("create in a missing namespace: %v", err)
 	}
-	if err := client.CoreV1().Namespaces().Delete(t.Context(), "default", metav1.DeleteOptions{}); !apierrors.IsForbidden(err) {
+	if err := client.CoreV1().Namespaces().Delete(t.Context(), "default",
+		metav1.DeleteOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("delete of namespace default: %v, want Forbidden", err)
 	}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}
@@ -220,7 +226,8 @@ func TestNamespaceRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := client.CoreV1().Namespaces().Get(t.Context(), "team", metav1.GetOptions{})
-	if err != nil || got.Status.Phase != corev1.NamespaceTerminating || got.DeletionTimestamp == nil || got.DeletionGracePeriodSeconds != nil {
+	if err != nil || got.Status.Phase != corev1.NamespaceTerminating || got.DeletionTimestamp == nil ||
+		got.DeletionGracePeriodSeconds != nil {
 		t.Errorf("deleted namespace: %v, phase %s, timestamp %v", err, got.Status.Phase, got.DeletionTimestamp)
 	}
 	_, err = client.CoreV1().ConfigMaps("team").Create(t.Context(), configMap("a"), metav1.CreateOptions{})
@@ -231,7 +238,8 @@ func TestNamespaceRules(t *testing.T) {
 	if _, err := client.CoreV1().Namespaces().Finalize(t.Context(), got, metav1.UpdateOptions{}); err != nil {
 		t.Fatalf("finalize: %v", err)
 	}
-	if _, err := client.CoreV1().Namespaces().Get(t.Context(), "team", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := client.CoreV1().Namespaces().Get(t.Context(), "team",
+		metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("finalized namespace: %v, want NotFound", err)
 	}
 }

@@ -37,7 +37,8 @@ func TestDiscovery(t *testing.T) {
 			if requests := len(log.Entries(nil)); form == "aggregated" && requests != 2 {
 				t.Errorf("aggregated discovery took %d requests, want 2", requests)
 			}
-			if !slices.ContainsFunc(groups, func(g *metav1.APIGroup) bool { return g.Name == "apps" && g.PreferredVersion.Version == "v1" }) {
+			if !slices.ContainsFunc(groups,
+				func(g *metav1.APIGroup) bool { return g.Name == "apps" && g.PreferredVersion.Version == "v1" }) {
 				t.Errorf("no group apps with version v1 in %v", groups)
 			}
 			found := map[string]string{}
@@ -58,7 +59,8 @@ func TestDiscovery(t *testing.T) {
 				}
 			}
 			mapper := restmapper.NewDiscoveryRESTMapper(mustGroups(t, client))
-			if m, err := mapper.RESTMapping(schema.GroupKind{Group: "apps", Kind: "Deployment"}); err != nil || m.Resource.Resource != "deployments" {
+			if m, err := mapper.RESTMapping(schema.GroupKind{Group: "apps", Kind: "Deployment"}); err != nil ||
+				m.Resource.Resource != "deployments" {
 				t.Errorf("mapping of Deployment: %v, %v", m, err)
 			}
 			version, err := client.ServerVersion()
@@ -107,7 +109,8 @@ func TestOpenAPI(t *testing.T) {
 	}
 	for name, s := range spec.Components.Schemas {
 		for property, p := range s.Properties {
-			if p.Ref.String() == "" && len(p.Type) == 0 && len(p.AllOf) == 0 && len(p.OneOf) == 0 && p.Description == "" {
+			if p.Ref.String() == "" && len(p.Type) == 0 && len(p.AllOf) == 0 && len(p.OneOf) == 0 &&
+				p.Description == "" {
 				t.Errorf("%s.%s has no type", name, property)
 			}
 		}
@@ -122,7 +125,8 @@ func TestHealth(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]int{
-		"/healthz/": 404, "/readyz/": 404, "/openapi/v2/": 404, "/version/": 200, "/api/": 200, "/apis/": 200, "/apis/apps/": 200, "/apis/apps/v1/": 200,
+		"/healthz/": 404, "/readyz/": 404, "/openapi/v2/": 404, "/version/": 200, "/api/": 200, "/apis/": 200,
+		"/apis/apps/": 200, "/apis/apps/v1/": 200,
 	} {
 		wantCode(t, config, want, request{path: path})
 	}

@@ -39,22 +39,26 @@ func TestStrictPatches(t *testing.T) {
 		types.MergePatchType:          `{"spec":{"containers":"none"}}`,
 		types.StrategicMergePatchType: `{"metadata":{"labels":7}}`,
 	} {
-		if _, err := pods.Patch(t.Context(), "p", kind, []byte(patch), metav1.PatchOptions{}); err == nil || apierrors.IsInternalError(err) {
+		if _, err := pods.Patch(t.Context(), "p", kind, []byte(patch), metav1.PatchOptions{}); err == nil ||
+			apierrors.IsInternalError(err) {
 			t.Errorf("%s of the wrong type: %v, want the client's error", kind, err)
 		}
 	}
 	apply := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"nonsense":1}}`
 	force := true
-	_, err := pods.Patch(t.Context(), "p", types.ApplyYAMLPatchType, []byte(apply), metav1.PatchOptions{FieldManager: "m", Force: &force})
+	_, err := pods.Patch(t.Context(), "p", types.ApplyYAMLPatchType, []byte(apply),
+		metav1.PatchOptions{FieldManager: "m", Force: &force})
 	if err == nil || !strings.Contains(err.Error(), ".spec.nonsense: field not declared in schema") {
 		t.Errorf("apply of an unknown field: %v", err)
 	}
 	double := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nmetadata: {name: p}\n"
 	strict.FieldManager = "m"
-	if _, err := pods.Patch(t.Context(), "p", types.ApplyYAMLPatchType, []byte(double), strict); !apierrors.IsBadRequest(err) {
+	if _, err := pods.Patch(t.Context(), "p", types.ApplyYAMLPatchType, []byte(double),
+		strict); !apierrors.IsBadRequest(err) {
 		t.Errorf("strict apply of a duplicate field: %v, want a bad request", err)
 	}
-	if _, err := pods.Patch(t.Context(), "p", types.ApplyYAMLPatchType, []byte(":"), metav1.PatchOptions{FieldManager: "m"}); !apierrors.IsBadRequest(err) {
+	if _, err := pods.Patch(t.Context(), "p", types.ApplyYAMLPatchType, []byte(":"),
+		metav1.PatchOptions{FieldManager: "m"}); !apierrors.IsBadRequest(err) {
 		t.Errorf("malformed apply: %v, want a bad request", err)
 	}
 }
@@ -84,23 +88,28 @@ func TestDeleteOptionsInTheQuery(t *testing.T) {
 	if code, body := answer(t, config, request{method: "DELETE", path: path + "gracePeriodSeconds=x"}); code != 400 {
 		t.Errorf("malformed grace: %d %s", code, body)
 	}
-	if code, body := answer(t, config, request{method: "DELETE", path: path + "dryRun=All&gracePeriodSeconds=0"}); code != 200 {
+	if code, body := answer(t, config,
+		request{method: "DELETE", path: path + "dryRun=All&gracePeriodSeconds=0"}); code != 200 {
 		t.Errorf("dry run: %d %s", code, body)
 	}
 	if code, body := answer(t, config, request{method: "DELETE", path: path + "orphanDependents=false"}); code != 202 {
 		t.Errorf("a pod that stays for its grace period: %d %s", code, body)
 	}
-	if pod, err := client.CoreV1().Pods("default").Get(t.Context(), "p", metav1.GetOptions{}); err != nil || *pod.DeletionGracePeriodSeconds != 30 {
+	if pod, err := client.CoreV1().Pods("default").Get(t.Context(), "p", metav1.GetOptions{}); err != nil ||
+		*pod.DeletionGracePeriodSeconds != 30 {
 		t.Errorf("deleted pod: %v, %+v", err, pod.ObjectMeta)
 	}
-	if code, body := answer(t, config, request{method: "DELETE", path: path + "gracePeriodSeconds=0&propagationPolicy=Background"}); code != 200 || !strings.Contains(body, `"kind":"Pod"`) {
+	if code, body := answer(t, config,
+		request{method: "DELETE", path: path + "gracePeriodSeconds=0&propagationPolicy=Background"}); code != 200 ||
+		!strings.Contains(body, `"kind":"Pod"`) {
 		t.Errorf("delete of a pod: %d %s", code, body)
 	}
 	if err := server.Seed(t.Context(), configMap("a")); err != nil {
 		t.Fatal(err)
 	}
 	code, body := answer(t, config, request{method: "DELETE", path: "/api/v1/namespaces/default/configmaps/a"})
-	if status := statusOf(t, body); code != 200 || status.Status != metav1.StatusSuccess || status.Details.Kind != "configmaps" || status.Details.UID == "" {
+	if status := statusOf(t, body); code != 200 || status.Status != metav1.StatusSuccess ||
+		status.Details.Kind != "configmaps" || status.Details.UID == "" {
 		t.Errorf("delete of a config map: %d %s", code, body)
 	}
 	body = `{"propagationPolicy":"Foreground","orphanDependents":true}`
@@ -112,13 +121,17 @@ func TestDeleteOptionsInTheQuery(t *testing.T) {
 func TestReopenedStoreKeepsItsAllocations(t *testing.T) {
 	store := memoryStore(t)
 	service := func(name string) *corev1.Service {
-		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+		return &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+		}
 	}
 	create := func(name string) string {
 		t.Helper()
 		s, config := start(t, localapi.Options{Storage: store})
 		defer func() { _ = s.Close() }()
-		created, err := clientset(t, config).CoreV1().Services("default").Create(t.Context(), service(name), metav1.CreateOptions{})
+		created, err := clientset(t, config).CoreV1().Services("default").Create(t.Context(), service(name),
+			metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +145,8 @@ func TestReopenedStoreKeepsItsAllocations(t *testing.T) {
 func TestGroupDiscoveryAndOldWatchPaths(t *testing.T) {
 	inBubble(t, localapi.Options{}, func(t *testing.T, s *localapi.Server, client kubernetes.Interface) {
 		config := s.RESTConfig()
-		if code, body := answer(t, config, request{path: "/apis/apps"}); code != 200 || !strings.Contains(body, `"preferredVersion":{"groupVersion":"apps/v1"`) {
+		if code, body := answer(t, config, request{path: "/apis/apps"}); code != 200 ||
+			!strings.Contains(body, `"preferredVersion":{"groupVersion":"apps/v1"`) {
 			t.Errorf("/apis/apps: %d %s", code, body)
 		}
 		if code, _ := answer(t, config, request{path: "/apis/nonsense"}); code != 404 {
@@ -153,7 +167,9 @@ func TestGroupDiscoveryAndOldWatchPaths(t *testing.T) {
 		if seen != 1 {
 			t.Errorf("watch of b sent %d events, want 1", seen)
 		}
-		if code, body := answer(t, config, request{path: "/api/v1/namespaces/default/configmaps/a?pretty=true"}); code != 200 || !strings.Contains(body, "\n  \"kind\"") {
+		if code, body := answer(t, config,
+			request{path: "/api/v1/namespaces/default/configmaps/a?pretty=true"}); code != 200 ||
+			!strings.Contains(body, "\n  \"kind\"") {
 			t.Errorf("pretty: %d %s", code, body)
 		}
 	})
@@ -170,24 +186,35 @@ func TestSubresourceErrors(t *testing.T) {
 	}{
 		"delete of a scale":         {request{method: "DELETE", path: path + "/scale"}, 405},
 		"scale of a missing object": {request{path: path + "x/scale"}, 404},
-		"scale of another name":     {request{method: "PUT", path: path + "/scale", body: `{"metadata":{"name":"other"}}`}, 400},
-		"negative scale":            {request{method: "PATCH", path: path + "/scale", contentType: "application/merge-patch+json", body: `{"spec":{"replicas":-1}}`}, 422},
+		"scale of another name": {
+			request{method: "PUT", path: path + "/scale", body: `{"metadata":{"name":"other"}}`}, 400,
+		},
+		"negative scale": {
+			request{
+				method: "PATCH", path: path + "/scale", contentType: "application/merge-patch+json",
+				body: `{"spec":{"replicas":-1}}`,
+			}, 422,
+		},
 		"scale applied against its owner": {request{
 			method: "PATCH", path: path + "/scale?fieldManager=n", contentType: "application/apply-patch+yaml",
 			body: "apiVersion: autoscaling/v1\nkind: Scale\nmetadata: {name: web}\nspec: {replicas: 2}\n",
 		}, 409},
 		"applied scale": {request{
-			method: "PATCH", path: path + "/scale?fieldManager=m&force=true", contentType: "application/apply-patch+yaml",
-			body: "apiVersion: autoscaling/v1\nkind: Scale\nmetadata: {name: web}\nspec: {replicas: 3}\n",
+			method: "PATCH", path: path + "/scale?fieldManager=m&force=true",
+			contentType: "application/apply-patch+yaml",
+			body:        "apiVersion: autoscaling/v1\nkind: Scale\nmetadata: {name: web}\nspec: {replicas: 3}\n",
 		}, 200},
-		"post of a status":           {request{method: "POST", path: path + "/status", body: `{}`}, 405},
-		"status of a missing object": {request{method: "PUT", path: path + "x/status", body: `{"metadata":{"name":"webx"}}`}, 404},
+		"post of a status": {request{method: "POST", path: path + "/status", body: `{}`}, 405},
+		"status of a missing object": {
+			request{method: "PUT", path: path + "x/status", body: `{"metadata":{"name":"webx"}}`}, 404,
+		},
 	} {
 		if code, body := answer(t, config, c.r); code != c.code {
 			t.Errorf("%s: %d %s, want %d", name, code, body, c.code)
 		}
 	}
-	if got, err := client.AppsV1().Deployments("default").Get(t.Context(), "web", metav1.GetOptions{}); err != nil || *got.Spec.Replicas != 3 {
+	if got, err := client.AppsV1().Deployments("default").Get(t.Context(), "web", metav1.GetOptions{}); err != nil ||
+		*got.Spec.Replicas != 3 {
 		t.Errorf("replicas after an applied scale: %v, %d", err, *got.Spec.Replicas)
 	}
 }

@@ -42,7 +42,8 @@ func mistakes(client kubernetes.Interface) []string {
 	answers = append(answers, said("lost update", err))
 
 	// Something in a namespace that does not exist.
-	_, err = client.CoreV1().ConfigMaps("nowhere").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{})
+	_, err = client.CoreV1().ConfigMaps("nowhere").Create(ctx,
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{})
 	answers = append(answers, said("no such namespace", err))
 
 	// An object that has a finalizer, and is believed to be gone.

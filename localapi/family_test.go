@@ -24,12 +24,16 @@ import (
 func TestAutoscalerVersions(t *testing.T) {
 	client := localapi.NewTest(t).Client()
 	ctx := t.Context()
-	v1, v2 := client.AutoscalingV1().HorizontalPodAutoscalers("default"), client.AutoscalingV2().HorizontalPodAutoscalers("default")
+	v1, v2 := client.AutoscalingV1().HorizontalPodAutoscalers("default"),
+		client.AutoscalingV2().HorizontalPodAutoscalers("default")
 	_, err := v1.Create(ctx, &autoscalingv1.HorizontalPodAutoscaler{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
 		Spec: autoscalingv1.HorizontalPodAutoscalerSpec{
-			ScaleTargetRef: autoscalingv1.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"},
-			MaxReplicas:    5, TargetCPUUtilizationPercentage: ptr.To[int32](60),
+			ScaleTargetRef: autoscalingv1.CrossVersionObjectReference{
+				APIVersion: "apps/v1", Kind: "Deployment",
+				Name: "web",
+			},
+			MaxReplicas: 5, TargetCPUUtilizationPercentage: ptr.To[int32](60),
 		},
 	}, metav1.CreateOptions{FieldManager: "old"})
 	if err != nil {
@@ -44,8 +48,11 @@ func TestAutoscalerVersions(t *testing.T) {
 	}
 	h.Spec.Metrics = append(h.Spec.Metrics, autoscalingv2.MetricSpec{
 		Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
-			Name:   corev1.ResourceMemory,
-			Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: ptr.To[int32](70)},
+			Name: corev1.ResourceMemory,
+			Target: autoscalingv2.MetricTarget{
+				Type:               autoscalingv2.UtilizationMetricType,
+				AverageUtilization: ptr.To[int32](70),
+			},
 		},
 	})
 	h.Spec.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{
@@ -54,7 +61,8 @@ func TestAutoscalerVersions(t *testing.T) {
 	if _, err := v2.Update(ctx, h, metav1.UpdateOptions{FieldManager: "new"}); err != nil {
 		t.Fatal(err)
 	}
-	old, err := v1.Patch(ctx, "web", types.MergePatchType, []byte(`{"spec":{"maxReplicas":9}}`), metav1.PatchOptions{FieldManager: "old"})
+	old, err := v1.Patch(ctx, "web", types.MergePatchType, []byte(`{"spec":{"maxReplicas":9}}`),
+		metav1.PatchOptions{FieldManager: "old"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +73,8 @@ func TestAutoscalerVersions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h.Spec.MaxReplicas != 9 || len(h.Spec.Metrics) != 2 || h.Spec.Behavior == nil || *h.Spec.Behavior.ScaleDown.StabilizationWindowSeconds != 30 {
+	if h.Spec.MaxReplicas != 9 || len(h.Spec.Metrics) != 2 || h.Spec.Behavior == nil ||
+		*h.Spec.Behavior.ScaleDown.StabilizationWindowSeconds != 30 {
 		t.Errorf("v2 after a write in v1: %+v", h.Spec)
 	}
 	if len(h.Annotations) > 0 {
@@ -107,15 +116,18 @@ func TestEventGroups(t *testing.T) {
 		t.Errorf("seen by the watch: %+v", seen)
 	}
 	_, err = events.Create(ctx, &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Name: "loose"}, Regarding: corev1.ObjectReference{Namespace: "default"}, Type: "Normal",
+		ObjectMeta: metav1.ObjectMeta{Name: "loose"}, Regarding: corev1.ObjectReference{Namespace: "default"},
+		Type: "Normal",
 	}, metav1.CreateOptions{})
 	if !apierrors.IsInvalid(err) {
 		t.Errorf("an event without a time: %v", err)
 	}
 	strict := &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Name: "strict"}, Regarding: corev1.ObjectReference{Namespace: "default", Name: "web"},
-		EventTime: metav1.NowMicro(), ReportingController: "example.com/c", ReportingInstance: "c-1", Action: "Start", Reason: "Started",
-		Note: "Again.", Type: "Normal",
+		ObjectMeta: metav1.ObjectMeta{Name: "strict"},
+		Regarding:  corev1.ObjectReference{Namespace: "default", Name: "web"},
+		EventTime:  metav1.NowMicro(), ReportingController: "example.com/c", ReportingInstance: "c-1", Action: "Start",
+		Reason: "Started",
+		Note:   "Again.", Type: "Normal",
 	}
 	if _, err := events.Create(ctx, strict, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

@@ -54,30 +54,34 @@ func TestGateDecidesWhatBecomesOfAWrite(t *testing.T) {
 		{"failed request", gate.Fail, gate.Pass, false, throttled},
 		{"lost answer", gate.Pass, gate.Drop, true, reset},
 		{"failed answer", gate.Pass, gate.Fail, true, throttled},
-		{"cut answer", gate.Pass, gate.Truncate, true, func(err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) }},
+		{
+			"cut answer", gate.Pass, gate.Truncate, true,
+			func(err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) },
+		},
 		{"repeated request", gate.Repeat, gate.Pass, true, apierrors.IsAlreadyExists},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inBubble(t, localapi.Options{Gate: onWrite(c.before, c.after)}, func(t *testing.T, s *localapi.Server, _ kubernetes.Interface) {
-				config := s.RESTConfig()
-				maps := clientset(t, config).CoreV1().ConfigMaps("default")
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second) // client-go waits and retries on 429
-				defer cancel()
-				response, err := config.Transport.RoundTrip(newRequest(t, ctx, config, request{
-					method: "POST", path: "/api/v1/namespaces/default/configmaps", contentType: "application/json",
-					body: `{"metadata":{"name":"a"}}`,
-				}))
-				if err == nil {
-					err = errorOf(response)
-				}
-				if !c.want(err) {
-					t.Errorf("create: %v", err)
-				}
-				_, err = maps.Get(t.Context(), "a", metav1.GetOptions{})
-				if applied := err == nil; applied != c.applied {
-					t.Errorf("object exists: %t, want %t", applied, c.applied)
-				}
-			})
+			inBubble(t, localapi.Options{Gate: onWrite(c.before, c.after)},
+				func(t *testing.T, s *localapi.Server, _ kubernetes.Interface) {
+					config := s.RESTConfig()
+					maps := clientset(t, config).CoreV1().ConfigMaps("default")
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second) // client-go waits and retries on 429
+					defer cancel()
+					response, err := config.Transport.RoundTrip(newRequest(t, ctx, config, request{
+						method: "POST", path: "/api/v1/namespaces/default/configmaps", contentType: "application/json",
+						body: `{"metadata":{"name":"a"}}`,
+					}))
+					if err == nil {
+						err = errorOf(response)
+					}
+					if !c.want(err) {
+						t.Errorf("create: %v", err)
+					}
+					_, err = maps.Get(t.Context(), "a", metav1.GetOptions{})
+					if applied := err == nil; applied != c.applied {
+						t.Errorf("object exists: %t, want %t", applied, c.applied)
+					}
+				})
 		})
 	}
 }
@@ -133,35 +137,37 @@ func TestGateParksEveryOperation(t *testing.T) {
 		return gate.Verdict{}
 	}}
 	log := &audit.Log{}
-	inBubble(t, localapi.Options{Gate: g, Audit: log}, func(t *testing.T, s *localapi.Server, client kubernetes.Interface) {
-		var wg sync.WaitGroup
-		actors := []string{"x", "y", "z"}
-		for _, actor := range actors {
-			wg.Go(func() {
-				config := s.RESTConfig()
-				config.UserAgent = actor
-				mustCreate(t, clientset(t, config).CoreV1().ConfigMaps("default"), configMap(actor))
-			})
-		}
-		for _, actor := range []string{"z", "x", "y"} {
-			synctest.Wait()
-			mu.Lock()
-			close(parked[actor])
-			mu.Unlock()
-			synctest.Wait()
-			if _, err := client.CoreV1().ConfigMaps("default").Get(t.Context(), actor, metav1.GetOptions{}); err != nil {
-				t.Errorf("released write of %s did not happen: %v", actor, err)
+	inBubble(t, localapi.Options{Gate: g, Audit: log},
+		func(t *testing.T, s *localapi.Server, client kubernetes.Interface) {
+			var wg sync.WaitGroup
+			actors := []string{"x", "y", "z"}
+			for _, actor := range actors {
+				wg.Go(func() {
+					config := s.RESTConfig()
+					config.UserAgent = actor
+					mustCreate(t, clientset(t, config).CoreV1().ConfigMaps("default"), configMap(actor))
+				})
 			}
-		}
-		wg.Wait()
-		var order []string
-		for _, e := range log.Writes() {
-			order = append(order, e.Name)
-		}
-		if strings.Join(order, " ") != "z x y" {
-			t.Errorf("writes happened in order %v, want z x y", order)
-		}
-	})
+			for _, actor := range []string{"z", "x", "y"} {
+				synctest.Wait()
+				mu.Lock()
+				close(parked[actor])
+				mu.Unlock()
+				synctest.Wait()
+				if _, err := client.CoreV1().ConfigMaps("default").Get(t.Context(), actor,
+					metav1.GetOptions{}); err != nil {
+					t.Errorf("released write of %s did not happen: %v", actor, err)
+				}
+			}
+			wg.Wait()
+			var order []string
+			for _, e := range log.Writes() {
+				order = append(order, e.Name)
+			}
+			if strings.Join(order, " ") != "z x y" {
+				t.Errorf("writes happened in order %v, want z x y", order)
+			}
+		})
 }
 
 func TestClientThatGivesUpLeavesTheGateAtOnce(t *testing.T) {
@@ -193,7 +199,8 @@ func TestGateServesThePast(t *testing.T) {
 		mustUpdate(t, maps, a)
 		mustCreate(t, maps, configMap("b"))
 		asOf = parseVersion(t, past)
-		if got, err := maps.Get(t.Context(), "a", metav1.GetOptions{}); err != nil || got.Data["k"] != "old" || got.ResourceVersion != past {
+		if got, err := maps.Get(t.Context(), "a", metav1.GetOptions{}); err != nil || got.Data["k"] != "old" ||
+			got.ResourceVersion != past {
 			t.Errorf("get as of %s: %v, %+v", past, err, got)
 		}
 		got, list := names(t, maps, metav1.ListOptions{ResourceVersion: "0"})
@@ -240,7 +247,8 @@ func TestGateOfOtherPaths(t *testing.T) {
 		"after":  {OnAnswer: func(context.Context, *gate.Request, gate.Answer) gate.Verdict { return unavailable }},
 	} {
 		_, config := start(t, localapi.Options{Gate: g})
-		if code, body := answer(t, config, request{path: "/apis"}); code != http.StatusServiceUnavailable || statusOf(t, body).Message != "not now" {
+		if code, body := answer(t, config, request{path: "/apis"}); code != http.StatusServiceUnavailable ||
+			statusOf(t, body).Message != "not now" {
 			t.Errorf("discovery failed %s: %d %s", name, code, body)
 		}
 	}

@@ -59,7 +59,8 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (g *guard) forbid(w http.ResponseWriter, message string) {
 	g.refuse(w, &metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
-		Status:   metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden, Message: message,
+		Status:   metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden,
+		Message: message,
 	})
 }
 

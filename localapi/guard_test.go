@@ -95,7 +95,8 @@ func TestWebPages(t *testing.T) {
 		if code, text := askSocket(t, "GET", "http://"+addr+"/api/v1/namespaces", "", c.change); code != c.read {
 			t.Errorf("%s: get: %d %s, want %d", c.name, code, text, c.read)
 		}
-		code, text := askSocket(t, "POST", "http://"+addr+"/api/v1/namespaces/default/configmaps", `{"metadata":{"generateName":"a-"}}`, c.change)
+		code, text := askSocket(t, "POST", "http://"+addr+"/api/v1/namespaces/default/configmaps",
+			`{"metadata":{"generateName":"a-"}}`, c.change)
 		if code != c.create || code > 400 && statusOf(t, text).Code != int32(code) {
 			t.Errorf("%s: create: %d %s, want %d", c.name, code, text, c.create)
 		}
@@ -112,21 +113,23 @@ func TestWebPages(t *testing.T) {
 	}
 	for name, change := range map[string]func(*http.Request){
 		"localhost": host("localhost:1"), "the same": host("LOCALHOST."), "an allowed name": host("API.test"),
-		"a page of this server": header("Origin", "http://"+addr), "kubectl create --raw": header("Authorization", "Bearer x"),
+		"a page of this server": header("Origin", "http://"+addr),
+		"kubectl create --raw":  header("Authorization", "Bearer x"),
 	} {
-		code, text := askSocket(t, "POST", "http://"+addr+"/api/v1/namespaces/default/configmaps", `{"metadata":{"generateName":"a-"}}`, func(r *http.Request) {
-			if change(r); r.Header.Get("Authorization") == "" {
-				r.Header.Set("Content-Type", "application/json")
-			}
-		})
+		code, text := askSocket(t, "POST", "http://"+addr+"/api/v1/namespaces/default/configmaps",
+			`{"metadata":{"generateName":"a-"}}`, func(r *http.Request) {
+				if change(r); r.Header.Get("Authorization") == "" {
+					r.Header.Set("Content-Type", "application/json")
+				}
+			})
 		if code != 201 {
 			t.Errorf("%s: %d %s", name, code, text)
 		}
 	}
 }
 
-// TestUsersMustBeKnown: with tokens and no roles, somebody without one may read health and version, and nothing else. In this
-// process nobody is asked.
+// TestUsersMustBeKnown: with tokens and no roles, somebody without one may read health and version, and nothing else.
+// In this process nobody is asked.
 func TestUsersMustBeKnown(t *testing.T) {
 	server, config := start(t, localapi.Options{Tokens: map[string]auth.User{"secret": auth.Admin()}})
 	addr := serving(t, server, loopback(t))
@@ -228,7 +231,8 @@ func end(t *testing.T, r io.Reader) (text string, lasts time.Duration) {
 	return string(b), time.Since(begin)
 }
 
-const post = "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 25\r\n\r\n"
+const post = "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: localhost\r\nContent-Type: " +
+	"application/json\r\nContent-Length: 25\r\n\r\n"
 
 // TestSlowClients: a connection on which nothing comes, or nothing is taken, is closed; a watch stays.
 func TestSlowClients(t *testing.T) {
@@ -242,7 +246,10 @@ func TestSlowClients(t *testing.T) {
 		{"silence", "", "", 10 * time.Second},
 		{"half a header", get[:20], "", 10 * time.Second},
 		{"half a body", post + `{"metadata":`, "HTTP/1.1 408 Request Timeout\r\n", 30 * time.Second},
-		{"half a body that nobody wants", strings.Replace(post, "/configmaps", "/nonsense", 1) + `{"metadata":`, "HTTP/1.1 404 Not Found\r\n", 30 * time.Second},
+		{
+			"half a body that nobody wants", strings.Replace(post, "/configmaps", "/nonsense", 1) + `{"metadata":`,
+			"HTTP/1.1 404 Not Found\r\n", 30 * time.Second,
+		},
 		{"one request", get, "HTTP/1.1 200 OK\r\n", time.Minute},
 		{"one write", post + `{"metadata":{"name":"a"}}`, "HTTP/1.1 201 Created\r\n", time.Minute},
 	} {
@@ -274,7 +281,8 @@ func TestUnreadAnswer(t *testing.T) {
 func TestLongWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, config := start(t, localapi.Options{})
-		c := dialed(t, server, "GET /api/v1/namespaces/default/configmaps?watch=true HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		c := dialed(t, server,
+			"GET /api/v1/namespaces/default/configmaps?watch=true HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		time.Sleep(24 * time.Hour)
 		mustCreate(t, clientset(t, config).CoreV1().ConfigMaps("default"), configMap("late"))
 		response, err := http.ReadResponse(bufio.NewReader(c), nil)

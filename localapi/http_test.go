@@ -33,7 +33,10 @@ func newRequest(t testing.TB, ctx context.Context, config *rest.Config, r reques
 	if err != nil {
 		t.Fatalf("make request: %v", err)
 	}
-	for name, value := range map[string]string{"Content-Type": r.contentType, "Accept": r.accept, "User-Agent": r.agent} {
+	for name, value := range map[string]string{
+		"Content-Type": r.contentType, "Accept": r.accept,
+		"User-Agent": r.agent,
+	} {
 		if value != "" {
 			req.Header.Set(name, value)
 		}

@@ -43,50 +43,79 @@ func numbered(format string, n int) []string {
 	return all
 }
 
-// TestWhatIsTooLarge: a request cannot make the server hold much more than it sends. The configuration map "a" is there.
+// TestWhatIsTooLarge: a request cannot make the server hold much more than it sends. The configuration map "a" is
+// there.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/server/config.go MaxRequestBodyBytes, JSONPatchMaxCopyBytes.
 func TestWhatIsTooLarge(t *testing.T) {
 	const maps, gadgetsPath = "/api/v1/namespaces/default/configmaps", "/apis/example.com/v1/namespaces/default/gadgets"
-	const head, custom = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}", "apiVersion: example.com/v1\nkind: Gadget\nmetadata: {name: a}"
+	const head, custom = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}", "apiVersion: example.com/v1\nkind: " +
+		"Gadget\nmetadata: {name: a}"
 	large := strings.Repeat("x", 3<<20)
 	doubling := "[" + strings.Join(numbered(`{"op":"copy","from":"/data","path":"/data/c%d"}`, 6), ",") + "]"
 	deep := strings.Repeat("[", 100_000)
 	config := gadgetServer(t)
-	wantCode(t, config, 201, request{method: "POST", path: maps, contentType: yamlBody, body: head + "\ndata: {k: " + large[:200_000] + "}"})
-	wantCode(t, config, 201, request{method: "POST", path: gadgetsPath, contentType: yamlBody, body: custom + "\nspec: {mode: fast}"})
-	wantCode(t, config, 201, request{method: "POST", path: maps, contentType: yamlBody, body: laughs(strings.Replace(head, "a}", "b}", 1), 50)})
+	wantCode(t, config, 201,
+		request{method: "POST", path: maps, contentType: yamlBody, body: head + "\ndata: {k: " + large[:200_000] + "}"})
+	wantCode(t, config, 201,
+		request{method: "POST", path: gadgetsPath, contentType: yamlBody, body: custom + "\nspec: {mode: fast}"})
+	wantCode(t, config, 201,
+		request{
+			method: "POST", path: maps, contentType: yamlBody,
+			body: laughs(strings.Replace(head, "a}", "b}", 1), 50),
+		})
 	for name, c := range map[string]struct {
 		code         int
 		method, path string
 		contentType  string
 		body         string
 	}{
-		"doubling copies":                   {422, "PATCH", maps + "/a", jsonPatch, doubling},
-		"operations":                        {413, "PATCH", maps + "/a", jsonPatch, "[" + strings.Repeat(`{"op":"test","path":"/a"},`, 10_000) + `{}]`},
-		"a body of JSON":                    {413, "POST", maps, "", large + "x"},
-		"a body of YAML":                    {413, "POST", maps, yamlBody, large + "x"},
-		"a body of protobuf":                {413, "POST", maps, "application/vnd.kubernetes.protobuf", large + "x"},
-		"an update":                         {413, "PUT", maps + "/a", "", large + "x"},
-		"a merge patch":                     {413, "PATCH", maps + "/a", mergePatch, large + "x"},
-		"an apply":                          {413, "PATCH", maps + "/a?fieldManager=m", applyPatch, large + "x"},
-		"options of a delete":               {413, "DELETE", maps + "/a", "", large + "x"},
-		"aliases in YAML":                   {413, "POST", maps, yamlBody, laughs(head, 500)},
-		"aliases in an apply":               {413, "PATCH", maps + "/a?fieldManager=m", applyPatch, laughs(head, 500)},
-		"aliases in options of a delete":    {413, "DELETE", maps + "/a", yamlBody, laughs("kind: DeleteOptions\napiVersion: v1", 500)},
-		"aliases of aliases":                {413, "POST", maps, yamlBody, nestedLaughs(head, 9)},
-		"aliases of aliases in an apply":    {413, "PATCH", maps + "/a?fieldManager=m", applyPatch, nestedLaughs(head, 9)},
-		"an anchor within itself":           {400, "POST", maps, yamlBody, head + "\ndata: &d {k: *d}"},
-		"deep JSON":                         {400, "POST", maps, "", `{"apiVersion":"v1","kind":"ConfigMap","data":` + deep},
-		"deep YAML":                         {400, "POST", maps, yamlBody, head + "\ndata: " + deep},
-		"a deep merge patch":                {400, "PATCH", maps + "/a", mergePatch, `{"data":` + deep + strings.Repeat("]", len(deep)) + "}"},
-		"a deep JSON patch":                 {400, "PATCH", maps + "/a", jsonPatch, `[{"op":"add","path":"/data","value":` + deep + strings.Repeat("]", len(deep)) + "}]"},
-		"a deep apply":                      {400, "PATCH", maps + "/a?fieldManager=m", applyPatch, head + "\ndata: " + deep},
-		"a custom resource as it is stored": {413, "PATCH", gadgetsPath + "/a", mergePatch, `{"spec":{"anything":{"x":"` + large[:3<<19] + `"}}}`},
-		"a new custom resource":             {413, "POST", gadgetsPath, yamlBody, strings.Replace(custom, "name: a", "name: b", 1) + "\nspec: {mode: fast, anything: {x: " + large[:3<<19] + "}}"},
+		"doubling copies": {422, "PATCH", maps + "/a", jsonPatch, doubling},
+		"operations": {413, "PATCH", maps + "/a", jsonPatch, "[" +
+			strings.Repeat(`{"op":"test","path":"/a"},`, 10_000) + `{}]`},
+		"a body of JSON":      {413, "POST", maps, "", large + "x"},
+		"a body of YAML":      {413, "POST", maps, yamlBody, large + "x"},
+		"a body of protobuf":  {413, "POST", maps, "application/vnd.kubernetes.protobuf", large + "x"},
+		"an update":           {413, "PUT", maps + "/a", "", large + "x"},
+		"a merge patch":       {413, "PATCH", maps + "/a", mergePatch, large + "x"},
+		"an apply":            {413, "PATCH", maps + "/a?fieldManager=m", applyPatch, large + "x"},
+		"options of a delete": {413, "DELETE", maps + "/a", "", large + "x"},
+		"aliases in YAML":     {413, "POST", maps, yamlBody, laughs(head, 500)},
+		"aliases in an apply": {413, "PATCH", maps + "/a?fieldManager=m", applyPatch, laughs(head, 500)},
+		"aliases in options of a delete": {
+			413, "DELETE", maps + "/a", yamlBody,
+			laughs("kind: DeleteOptions\napiVersion: v1", 500),
+		},
+		"aliases of aliases": {413, "POST", maps, yamlBody, nestedLaughs(head, 9)},
+		"aliases of aliases in an apply": {
+			413, "PATCH", maps + "/a?fieldManager=m", applyPatch,
+			nestedLaughs(head, 9),
+		},
+		"an anchor within itself": {400, "POST", maps, yamlBody, head + "\ndata: &d {k: *d}"},
+		"deep JSON": {400, "POST", maps, "", `{"apiVersion":"v1","kind":"ConfigMap","data":` +
+			deep},
+		"deep YAML": {400, "POST", maps, yamlBody, head + "\ndata: " + deep},
+		"a deep merge patch": {400, "PATCH", maps + "/a", mergePatch, `{"data":` + deep +
+			strings.Repeat("]", len(deep)) + "}"},
+		"a deep JSON patch": {
+			400, "PATCH", maps + "/a", jsonPatch,
+			`[{"op":"add","path":"/data","value":` + deep + strings.Repeat("]", len(deep)) + "}]",
+		},
+		"a deep apply": {400, "PATCH", maps + "/a?fieldManager=m", applyPatch, head + "\ndata: " +
+			deep},
+		"a custom resource as it is stored": {
+			413, "PATCH", gadgetsPath + "/a", mergePatch,
+			`{"spec":{"anything":{"x":"` + large[:3<<19] + `"}}}`,
+		},
+		"a new custom resource": {
+			413, "POST", gadgetsPath, yamlBody,
+			strings.Replace(custom, "name: a", "name: b", 1) + "\nspec: {mode: fast, anything: {x: " + large[:3<<19] +
+				"}}",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wantCode(t, config, c.code, request{method: c.method, path: c.path, contentType: c.contentType, body: c.body})
+			wantCode(t, config, c.code,
+				request{method: c.method, path: c.path, contentType: c.contentType, body: c.body})
 		})
 	}
 }
@@ -99,7 +128,8 @@ func TestManagedFieldsGoFirst(t *testing.T) {
 	name := strings.Repeat("x", 1000) + "%d"
 	fields := `"` + strings.Join(numbered(name, 1000), `":1,"`) + `":1` // a megabyte, and another in the managed fields
 	body := `{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"a"},"spec":{"mode":"fast","anything":{` + fields + `}}}`
-	wantCode(t, config, 201, request{method: "POST", path: "/apis/example.com/v1/namespaces/default/gadgets", body: body})
+	wantCode(t, config, 201,
+		request{method: "POST", path: "/apis/example.com/v1/namespaces/default/gadgets", body: body})
 	_, text := answer(t, config, request{path: "/apis/example.com/v1/namespaces/default/gadgets/a"})
 	var stored struct{ Metadata struct{ ManagedFields []any } }
 	if err := json.Unmarshal([]byte(text), &stored); err != nil || len(stored.Metadata.ManagedFields) != 0 {
@@ -112,7 +142,8 @@ func gadgetServer(t *testing.T) *rest.Config {
 	t.Helper()
 	_, config := start(t, localapi.Options{})
 	wantCode(t, config, 201, request{
-		method: "POST", path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", contentType: yamlBody, body: gadgetsYAML,
+		method: "POST", path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", contentType: yamlBody,
+		body: gadgetsYAML,
 	})
 	return config
 }

@@ -33,13 +33,15 @@ type (
 		value   string
 		version int64
 
-		// Of a write: the version of the write before it, and whether the object is not written again before it is deleted.
+		// Of a write: the version of the write before it, and whether the object is not written again before it is
+		// deleted.
 		before int64
 		final  bool
 	}
 )
 
-// state is an object as the model has it. last is the version of the last write that told it, also of an object that is gone.
+// state is an object as the model has it. last is the version of the last write that told it, also of an object that
+// is gone.
 type state struct {
 	exists bool
 	value  string
@@ -47,13 +49,14 @@ type state struct {
 	final  bool // of the last write
 }
 
-// linearizable checks a history. As versions rise, they tell the order of the writes, and so where the deletes stand: told so, the
-// search has nothing to try but where reads and refused writes belong.
+// linearizable checks a history. As versions rise, they tell the order of the writes, and so where the deletes stand:
+// told so, the search has nothing to try but where reads and refused writes belong.
 func linearizable(history []porcupine.Operation) bool {
 	for _, ops := range byKey(history) {
 		var writes []*porcupine.Operation
 		for i := range ops {
-			if verb := ops[i].Input.(operation).verb; ops[i].Output.(outcome).failed == "" && (verb == "create" || verb == "update") {
+			if verb := ops[i].Input.(operation).verb; ops[i].Output.(outcome).failed == "" &&
+				(verb == "create" || verb == "update") {
 				writes = append(writes, &ops[i])
 			}
 		}
@@ -75,8 +78,8 @@ func linearizable(history []porcupine.Operation) bool {
 	return true
 }
 
-// register is what one object of the API is: created once, replaced or deleted under a guard, read. Versions are the server's
-// choice, so the model takes over those that it is told; they must rise, and everyone must be told the same.
+// register is what one object of the API is: created once, replaced or deleted under a guard, read. Versions are the
+// server's choice, so the model takes over those that it is told; they must rise, and everyone must be told the same.
 var register = porcupine.Model{
 	Init: func() any { return state{} },
 	Step: func(s, in, out any) (bool, any) { return step(s.(state), in.(operation), out.(outcome)) },
@@ -115,9 +118,9 @@ func step(s state, in operation, out outcome) (legal bool, next state) {
 	return legal, state{exists: true, value: out.value, last: out.version, final: out.final}
 }
 
-// TestLinearizability: fifty clients create, update, delete and read ten objects at once, with and without preconditions,
-// while watches are cut and history is forgotten. What each was answered fits one order of all the operations, in which
-// each takes effect between its request and its answer.
+// TestLinearizability: fifty clients create, update, delete and read ten objects at once, with and without
+// preconditions, while watches are cut and history is forgotten. What each was answered fits one order of all the
+// operations, in which each takes effect between its request and its answer.
 func TestLinearizability(t *testing.T) {
 	const clients, operations, keys = 50, 30, 10
 	server, config := start(t, localapi.Options{HistoryLimit: 100})
@@ -132,7 +135,10 @@ func TestLinearizability(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range clients {
 		wg.Go(func() {
-			c := &recordingClient{maps: client, id: i, begin: begin, rnd: rand.New(rand.NewPCG(1, uint64(i))), seen: map[string]int64{}}
+			c := &recordingClient{
+				maps: client, id: i, begin: begin, rnd: rand.New(rand.NewPCG(1, uint64(i))),
+				seen: map[string]int64{},
+			}
 			for n := range operations {
 				c.do(t, n, fmt.Sprintf("k%d", c.rnd.IntN(keys)))
 			}
@@ -163,7 +169,10 @@ type recordingClient struct {
 
 // do performs the n-th operation.
 func (c *recordingClient) do(t *testing.T, n int, key string) {
-	in := operation{verb: []string{"create", "get", "get", "update", "update", "update", "delete"}[c.rnd.IntN(7)], key: key}
+	in := operation{
+		verb: []string{"create", "get", "get", "update", "update", "update", "delete"}[c.rnd.IntN(7)],
+		key:  key,
+	}
 	in.value = fmt.Sprintf("%d-%d", c.id, n)
 	if c.rnd.IntN(2) == 0 && (in.verb == "update" || in.verb == "delete") {
 		in.version = c.seen[key]
@@ -247,11 +256,30 @@ func TestRegisterModel(t *testing.T) {
 		history []porcupine.Operation
 		want    bool
 	}{
-		"read after the update": {[]porcupine.Operation{create, update, at(7, 8, operation{verb: "get"}, outcome{value: "b", version: 2})}, true},
-		"stale read":            {[]porcupine.Operation{create, update, at(7, 8, operation{verb: "get"}, outcome{value: "a", version: 1})}, false},
-		"read during":           {[]porcupine.Operation{create, update, at(4, 5, operation{verb: "get"}, outcome{value: "a", version: 1})}, true},
-		"lost update":           {[]porcupine.Operation{create, update, at(7, 8, operation{verb: "update", value: "c", version: 1}, outcome{value: "c", version: 3})}, false},
-		"second create":         {[]porcupine.Operation{create, at(3, 4, operation{verb: "create", value: "c"}, outcome{value: "c", version: 3})}, false},
+		"read after the update": {
+			[]porcupine.Operation{create, update, at(7, 8, operation{verb: "get"}, outcome{value: "b", version: 2})},
+			true,
+		},
+		"stale read": {
+			[]porcupine.Operation{create, update, at(7, 8, operation{verb: "get"}, outcome{value: "a", version: 1})},
+			false,
+		},
+		"read during": {
+			[]porcupine.Operation{create, update, at(4, 5, operation{verb: "get"}, outcome{value: "a", version: 1})},
+			true,
+		},
+		"lost update": {
+			[]porcupine.Operation{
+				create, update,
+				at(7, 8, operation{verb: "update", value: "c", version: 1}, outcome{value: "c", version: 3}),
+			}, false,
+		},
+		"second create": {
+			[]porcupine.Operation{
+				create,
+				at(3, 4, operation{verb: "create", value: "c"}, outcome{value: "c", version: 3}),
+			}, false,
+		},
 	} {
 		if got := linearizable(c.history); got != c.want {
 			t.Errorf("%s: linearizable %v, want %v", name, got, c.want)

@@ -78,7 +78,8 @@ func TestListPagesWithASelectorSayNothingOfWhatRemains(t *testing.T) {
 	got, first := names(t, maps, o)
 	wantNames(t, got, "m0", "m2")
 	if first.RemainingItemCount != nil || first.Continue == "" {
-		t.Errorf("page continues with %q and %v items remaining, want a token and no count", first.Continue, first.RemainingItemCount)
+		t.Errorf("page continues with %q and %v items remaining, want a token and no count", first.Continue,
+			first.RemainingItemCount)
 	}
 	o.Continue = first.Continue
 	got, last := names(t, maps, o)
@@ -113,7 +114,8 @@ func TestListContinuedAfterCompactionExpiresWithAWayOn(t *testing.T) {
 }
 
 func TestListAtVersions(t *testing.T) {
-	inBubble(t, localapi.Options{}, testListAtVersions) // client-go waits and tries again where the version is too large
+	// client-go waits and tries again where the version is too large
+	inBubble(t, localapi.Options{}, testListAtVersions)
 }
 
 func testListAtVersions(t *testing.T, server *localapi.Server, client kubernetes.Interface) {
@@ -143,14 +145,16 @@ func testListAtVersions(t *testing.T, server *localapi.Server, client kubernetes
 			t.Errorf("%s: list is of version %s, want %s", c.name, list.ResourceVersion, a.ResourceVersion)
 		}
 	}
-	if _, err := maps.List(t.Context(), at("1000", "", 0)); !apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
+	if _, err := maps.List(t.Context(), at("1000", "", 0)); !apierrors.HasStatusCause(err,
+		metav1.CauseTypeResourceVersionTooLarge) {
 		t.Errorf("list from the future: %v, want a version that is too large", err)
 	}
 	if _, err := maps.Get(t.Context(), "a", metav1.GetOptions{ResourceVersion: "1000"}); !apierrors.IsTimeout(err) {
 		t.Errorf("get from the future: %v, want a timeout", err)
 	}
 	for _, o := range []metav1.ListOptions{
-		at("", metav1.ResourceVersionMatchExact, 0), at("0", metav1.ResourceVersionMatchExact, 0), at("1", "Nonsense", 0),
+		at("", metav1.ResourceVersionMatchExact, 0), at("0", metav1.ResourceVersionMatchExact, 0),
+		at("1", "Nonsense", 0),
 	} {
 		if _, err := maps.List(t.Context(), o); !apierrors.IsInvalid(err) {
 			t.Errorf("list %+v: %v, want Invalid", o, err)
@@ -163,7 +167,8 @@ func testListAtVersions(t *testing.T, server *localapi.Server, client kubernetes
 	if err := server.Compact(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := maps.List(t.Context(), at(b.ResourceVersion, metav1.ResourceVersionMatchExact, 0)); !apierrors.IsResourceExpired(err) {
+	if _, err := maps.List(t.Context(),
+		at(b.ResourceVersion, metav1.ResourceVersionMatchExact, 0)); !apierrors.IsResourceExpired(err) {
 		t.Errorf("list at a compacted version: %v, want Expired", err)
 	}
 }
@@ -183,7 +188,8 @@ func TestListSelectors(t *testing.T) {
 	wantNames(t, got, "b")
 	got, _ = names(t, maps, metav1.ListOptions{FieldSelector: "metadata.name!=b"})
 	wantNames(t, got, "a", "c")
-	got, _ = names(t, client.CoreV1().ConfigMaps(""), metav1.ListOptions{FieldSelector: "metadata.namespace=default,metadata.name=c"})
+	got, _ = names(t, client.CoreV1().ConfigMaps(""),
+		metav1.ListOptions{FieldSelector: "metadata.namespace=default,metadata.name=c"})
 	wantNames(t, got, "c")
 	for selector, want := range map[string]string{
 		"spec.x=1": `"spec.x" is not a known field selector: only "metadata.name", "metadata.namespace"`,

@@ -40,15 +40,19 @@ func (m malformer) seldom(right string, wrong ...string) string {
 }
 
 var malformedValues = []string{
-	"", "0", "-1", "1", "abc", "5", "99999999999999999999", "true", "nonsense,", "a=b", "a in (", "!", "metadata.name=a", "spec.x=1", "=", "All",
-	"Exact", "NotOlderThan", "Orphan", "Strict", "\x00", "ä", strings.Repeat("x", 200), "a/b", "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MSwic3RhcnQiOiJhIn0",
+	"", "0", "-1", "1", "abc", "5", "99999999999999999999", "true", "nonsense,", "a=b", "a in (", "!",
+	"metadata.name=a", "spec.x=1", "=", "All",
+	"Exact", "NotOlderThan", "Orphan", "Strict", "\x00", "ä", strings.Repeat("x", 200), "a/b",
+	"eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MSwic3RhcnQiOiJhIn0",
 }
 
 func (m malformer) query() string {
 	q := url.Values{}
 	for range m.IntN(4) {
-		q.Add(m.of("dryRun", "fieldManager", "fieldValidation", "force", "resourceVersion", "resourceVersionMatch", "limit", "continue", "labelSelector",
-			"fieldSelector", "watch", "timeoutSeconds", "sendInitialEvents", "allowWatchBookmarks", "gracePeriodSeconds", "propagationPolicy",
+		q.Add(m.of("dryRun", "fieldManager", "fieldValidation", "force", "resourceVersion", "resourceVersionMatch",
+			"limit", "continue", "labelSelector",
+			"fieldSelector", "watch", "timeoutSeconds", "sendInitialEvents", "allowWatchBookmarks",
+			"gracePeriodSeconds", "propagationPolicy",
 			"orphanDependents", "shardSelector", "pretty", "includeObject", "timeout"), m.of(malformedValues...))
 	}
 	return q.Encode()
@@ -58,7 +62,8 @@ func (m malformer) query() string {
 func (m malformer) value(depth int) string {
 	switch n := m.IntN(9); {
 	case n < 3 || depth == 0:
-		return m.of("1", "-1", "0", "1.5", "null", "true", `""`, `"x"`, `"a"`, `"1Mi"`, `"2006-01-02T15:04:05Z"`, "99999999999999999999", "1e400", `"\ud800"`)
+		return m.of("1", "-1", "0", "1.5", "null", "true", `""`, `"x"`, `"a"`, `"1Mi"`, `"2006-01-02T15:04:05Z"`,
+			"99999999999999999999", "1e400", `"\ud800"`)
 	case n < 5:
 		return "[" + m.value(depth-1) + "," + m.value(depth-1) + "]"
 	default:
@@ -67,10 +72,14 @@ func (m malformer) value(depth int) string {
 }
 
 func (m malformer) field(depth int) string {
-	key := m.of("metadata", "spec", "status", "data", "name", "namespace", "uid", "resourceVersion", "labels", "annotations", "finalizers",
-		"ownerReferences", "managedFields", "deletionTimestamp", "generateName", "containers", "template", "selector", "matchLabels", "replicas",
-		"ports", "port", "kind", "apiVersion", "mode", "parts", "tags", "anything", "$patch", "$retainKeys", "$setElementOrder/containers",
-		"$deleteFromPrimitiveList/finalizers", "", "nope", "strategy", "type", "rollingUpdate", "maxSurge", "preconditions", "deleteOptions", "target",
+	key := m.of("metadata", "spec", "status", "data", "name", "namespace", "uid", "resourceVersion", "labels",
+		"annotations", "finalizers",
+		"ownerReferences", "managedFields", "deletionTimestamp", "generateName", "containers", "template", "selector",
+		"matchLabels", "replicas",
+		"ports", "port", "kind", "apiVersion", "mode", "parts", "tags", "anything", "$patch", "$retainKeys",
+		"$setElementOrder/containers",
+		"$deleteFromPrimitiveList/finalizers", "", "nope", "strategy", "type", "rollingUpdate", "maxSurge",
+		"preconditions", "deleteOptions", "target",
 		"dryRun", "propagationPolicy", "clusterIP", "ipFamilies", "conditions")
 	value := m.value(depth)
 	if key == "$patch" {
@@ -83,17 +92,47 @@ func (m malformer) field(depth int) string {
 type place struct{ path, name, object string }
 
 var places = []place{
-	{"/api/v1/namespaces/default/configmaps", "a", `"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"v"}`},
-	{"/api/v1/namespaces/default/pods", "a", `"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"name":"c","image":"i"}]}`},
-	{"/api/v1/namespaces/default/services", "a", `"apiVersion":"v1","kind":"Service","metadata":{"name":"a"},"spec":{"ports":[{"port":80}]}`},
+	{
+		"/api/v1/namespaces/default/configmaps", "a",
+		`"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"v"}`,
+	},
+	{
+		"/api/v1/namespaces/default/pods", "a",
+		`"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"name":"c","image":"i"}]}`,
+	},
+	{
+		"/api/v1/namespaces/default/services", "a",
+		`"apiVersion":"v1","kind":"Service","metadata":{"name":"a"},"spec":{"ports":[{"port":80}]}`,
+	},
 	{"/api/v1/namespaces", "a", `"apiVersion":"v1","kind":"Namespace","metadata":{"name":"a"}`},
-	{"/apis/apps/v1/namespaces/default/deployments", "a", `"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"selector":{"matchLabels":{"a":"a"}},"template":{"metadata":{"labels":{"a":"a"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}`},
-	{"/apis/coordination.k8s.io/v1/namespaces/default/leases", "a", `"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"a"}`},
-	{"/apis/example.com/v1/namespaces/default/gadgets", "a", `"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"a"},"spec":{"mode":"fast"}`},
-	{"/apis/example.com/v1beta1/namespaces/default/gadgets", "a", `"apiVersion":"example.com/v1beta1","kind":"Gadget","metadata":{"name":"a"},"spec":{"mode":"fast"}`},
-	{"/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "gadgets.example.com", `"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"x.y"}`},
-	{"/apis/authorization.k8s.io/v1/subjectaccessreviews", "a", `"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview"`},
-	{"/apis/policy/v1/namespaces/default/poddisruptionbudgets", "a", `"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"a"}`},
+	{
+		"/apis/apps/v1/namespaces/default/deployments", "a",
+		`"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"selector":{"matchLabels":{"a":"a"}},"template":{"metadata":{"labels":{"a":"a"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}`,
+	},
+	{
+		"/apis/coordination.k8s.io/v1/namespaces/default/leases", "a",
+		`"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"a"}`,
+	},
+	{
+		"/apis/example.com/v1/namespaces/default/gadgets", "a",
+		`"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"a"},"spec":{"mode":"fast"}`,
+	},
+	{
+		"/apis/example.com/v1beta1/namespaces/default/gadgets", "a",
+		`"apiVersion":"example.com/v1beta1","kind":"Gadget","metadata":{"name":"a"},"spec":{"mode":"fast"}`,
+	},
+	{
+		"/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "gadgets.example.com",
+		`"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"x.y"}`,
+	},
+	{
+		"/apis/authorization.k8s.io/v1/subjectaccessreviews", "a",
+		`"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview"`,
+	},
+	{
+		"/apis/policy/v1/namespaces/default/poddisruptionbudgets", "a",
+		`"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"a"}`,
+	},
 }
 
 // request is a request of chance.
@@ -108,8 +147,10 @@ func (m malformer) request() request {
 		r.path += "?" + q
 	}
 	object := "{" + p.object + "," + m.field(3) + "}"
-	r.body = m.seldom(object, m.value(4), "", "{", "null", "[]", object[:len(object)/2], "\x00", "k8s\x00\x0a\x04", `{"kind":"DeleteOptions","apiVersion":"v1"}`, "- a", "a: &a [*a]")
-	r.contentType = m.seldom("application/json", "application/yaml", "application/vnd.kubernetes.protobuf", "text/plain", "application/cbor", ";", "")
+	r.body = m.seldom(object, m.value(4), "", "{", "null", "[]", object[:len(object)/2], "\x00", "k8s\x00\x0a\x04",
+		`{"kind":"DeleteOptions","apiVersion":"v1"}`, "- a", "a: &a [*a]")
+	r.contentType = m.seldom("application/json", "application/yaml", "application/vnd.kubernetes.protobuf",
+		"text/plain", "application/cbor", ";", "")
 	if r.method == "PATCH" {
 		r.contentType = m.of(jsonPatch, mergePatch, applyPatch, strategicPatch)
 		if r.contentType == jsonPatch {
@@ -118,7 +159,8 @@ func (m malformer) request() request {
 			r.body = m.seldom("{"+m.field(3)+","+m.field(3)+"}", r.body)
 		}
 	}
-	r.accept = m.seldom("application/json", "application/yaml", "text/html", "", ";;", "application/json;as=Table;g=meta.k8s.io;v=v1",
+	r.accept = m.seldom("application/json", "application/yaml", "text/html", "", ";;",
+		"application/json;as=Table;g=meta.k8s.io;v=v1",
 		"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", "application/vnd.kubernetes.protobuf")
 	return r
 }
@@ -128,8 +170,10 @@ func (m malformer) operations() string {
 	var all []string
 	for range m.IntN(4) {
 		path := func() string {
-			return m.of("", "/", "/data", "/data/k", "/metadata/labels/x", "/metadata/finalizers/-", "/spec", "/spec/containers/0", "/spec/containers/-1",
-				"/spec/containers/9", "/kind", "/metadata/name", "/metadata/resourceVersion", "x", "/~", "/spec/replicas")
+			return m.of("", "/", "/data", "/data/k", "/metadata/labels/x", "/metadata/finalizers/-", "/spec",
+				"/spec/containers/0", "/spec/containers/-1",
+				"/spec/containers/9", "/kind", "/metadata/name", "/metadata/resourceVersion", "x", "/~",
+				"/spec/replicas")
 		}
 		all = append(all, fmt.Sprintf(`{"op":%q,"path":%q,"from":%q,"value":%s}`,
 			m.of("add", "remove", "replace", "move", "copy", "test", "nope"), path(), path(), m.value(2)))
@@ -142,7 +186,12 @@ func (m malformer) operations() string {
 func TestMalformedRequestsAreNoInternalErrors(t *testing.T) {
 	_, config := start(t, localapi.Options{})
 	post := func(r request) { r.method = "POST"; _ = send(t, config, r).Body.Close() }
-	post(request{path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", contentType: yamlBody, body: gadgetsYAML})
+	post(
+		request{
+			path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", contentType: yamlBody,
+			body: gadgetsYAML,
+		},
+	)
 	m := malformer{rand.New(rand.NewPCG(19, 3))}
 	seen := map[int]int{}
 	for range 5000 {
@@ -164,7 +213,8 @@ func TestMalformedRequestsAreNoInternalErrors(t *testing.T) {
 		body := string(text)
 		known := func(part string) bool { return strings.Contains(body, part) }
 		if !slices.ContainsFunc(internalErrorsOfUpstream, known) {
-			t.Errorf("%s %s (%s)\n%s\n%d %s", r.method, r.path, r.contentType, r.body, response.StatusCode, body[:min(len(body), 1000)])
+			t.Errorf("%s %s (%s)\n%s\n%d %s", r.method, r.path, r.contentType, r.body, response.StatusCode,
+				body[:min(len(body), 1000)])
 		}
 	}
 	t.Log(seen)
@@ -177,7 +227,8 @@ func TestCreateWithVersion(t *testing.T) {
 	_, config := start(t, localapi.Options{})
 	const path = "/api/v1/namespaces/default/configmaps"
 	object := func(name, version string) string {
-		return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"resourceVersion":%q}}`, name, version)
+		return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"resourceVersion":%q}}`, name,
+			version)
 	}
 	for _, c := range []struct {
 		query, body string
@@ -206,7 +257,11 @@ func TestPatchTheLibraryPanicsOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	const path = "/api/v1/namespaces/default/configmaps/a"
-	wantCode(t, config, 400, request{method: "PATCH", path: path, contentType: strategicPatch, body: `{"$retainKeys":[["x"]],"data":{"k":"v"}}`})
+	wantCode(t, config, 400,
+		request{
+			method: "PATCH", path: path, contentType: strategicPatch,
+			body: `{"$retainKeys":[["x"]],"data":{"k":"v"}}`,
+		})
 	wantCode(t, config, 422, request{
 		method: "PATCH", path: path, contentType: jsonPatch,
 		body: `[{"op":"add","path":"/data","value":{"x":null}},{"op":"replace","path":"","value":null}]`,

@@ -29,8 +29,11 @@ func TestMisuse(t *testing.T) {
 	}
 	var nobody *corev1.Pod
 	misusetest.Run(t, []misusetest.Call{
-		misusetest.Of("NewTest without a test", misusetest.Constructs(func() *localapi.Test { return localapi.NewTest(nil) }), "outside of tests, New makes a server"),
-		misusetest.Of("NewTest without a name", with(&corev1.Pod{}), "seed API server: seed pods: an object has no name"),
+		misusetest.Of("NewTest without a test",
+			misusetest.Constructs(func() *localapi.Test { return localapi.NewTest(nil) }),
+			"outside of tests, New makes a server"),
+		misusetest.Of("NewTest without a name", with(&corev1.Pod{}),
+			"seed API server: seed pods: an object has no name"),
 		misusetest.Of("NewTest with nil", with(nil), "seed API server: object 1 of 1 is nil"),
 		misusetest.Of("NewTest with a typed nil", with(nobody), "object 1 of 1 is a nil *v1.Pod"),
 		misusetest.Of("NewTest with a list", with(&corev1.PodList{}), "PodList"),

@@ -129,7 +129,8 @@ func (s *Test) Intercept(r Rule) (remove func()) {
 	return func() {
 		s.rules.mu.Lock()
 		defer s.rules.mu.Unlock()
-		s.rules.list = slices.DeleteFunc(slices.Clone(s.rules.list), func(other *countedRule) bool { return other == added })
+		s.rules.list = slices.DeleteFunc(slices.Clone(s.rules.list),
+			func(other *countedRule) bool { return other == added })
 	}
 }
 
@@ -141,7 +142,8 @@ type countedRule struct {
 // matches counts the request if it matches, and reports whether the rule applies to it.
 func (r *countedRule) matches(q *gate.Request) bool {
 	match := func(want, have string) bool { return want == "" || want == have }
-	if !match(r.Verb, q.Verb) || !match(r.Group, q.Group) || !match(r.Resource, q.Resource) || r.Subresource != q.Subresource ||
+	if !match(r.Verb, q.Verb) || !match(r.Group, q.Group) || !match(r.Resource, q.Resource) ||
+		r.Subresource != q.Subresource ||
 		!match(r.Namespace, q.Namespace) || !match(r.Name, q.Name) {
 		return false
 	}

@@ -63,10 +63,12 @@ func TestIntercept(t *testing.T) {
 	}
 
 	server.Intercept(localapi.Rule{Verb: "patch", Resource: "pods", Subresource: "status", Err: quota})
-	if _, err := pods.Patch(t.Context(), "p", "application/merge-patch+json", []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := pods.Patch(t.Context(), "p", "application/merge-patch+json",
+		[]byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{}); err != nil {
 		t.Errorf("a patch of the pod itself: %v", err)
 	}
-	if _, err := pods.Patch(t.Context(), "p", "application/merge-patch+json", []byte(`{}`), metav1.PatchOptions{}, "status"); !apierrors.IsForbidden(err) {
+	if _, err := pods.Patch(t.Context(), "p", "application/merge-patch+json", []byte(`{}`), metav1.PatchOptions{},
+		"status"); !apierrors.IsForbidden(err) {
 		t.Errorf("a patch of the status: %v", err)
 	}
 }
@@ -75,10 +77,11 @@ func TestIntercept(t *testing.T) {
 func TestInterceptInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
-		server := localapi.NewTestWith(t, localapi.Options{Gate: gate.Funcs{OnRequest: func(context.Context, *gate.Request) gate.Verdict {
-			asked++
-			return gate.Verdict{}
-		}}}, configMap("a"))
+		server := localapi.NewTestWith(t,
+			localapi.Options{Gate: gate.Funcs{OnRequest: func(context.Context, *gate.Request) gate.Verdict {
+				asked++
+				return gate.Verdict{}
+			}}}, configMap("a"))
 		server.Intercept(localapi.Rule{Verb: "get", Do: func(ctx context.Context, _ *gate.Request) gate.Verdict {
 			select {
 			case <-time.After(time.Hour):
@@ -87,7 +90,8 @@ func TestInterceptInABubble(t *testing.T) {
 			return gate.Verdict{}
 		}})
 		begin := time.Now()
-		if _, err := server.Client().CoreV1().ConfigMaps("default").Get(t.Context(), "a", metav1.GetOptions{}); err != nil {
+		if _, err := server.Client().CoreV1().ConfigMaps("default").Get(t.Context(), "a",
+			metav1.GetOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if waited := time.Since(begin); waited != time.Hour || asked != 1 {
@@ -106,11 +110,15 @@ func TestSeedCustomResources(t *testing.T) {
 	addBackups(scheme)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"a": "b"}}}
 	typed := &Backup{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "typed", UID: "fixed", Finalizers: []string{"example.com/f"}},
-		Spec:       BackupSpec{Schedule: "@daily", Keep: 5}, Status: BackupStatus{Kept: 4},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "typed", UID: "fixed",
+			Finalizers: []string{"example.com/f"},
+		},
+		Spec: BackupSpec{Schedule: "@daily", Keep: 5}, Status: BackupStatus{Kept: 4},
 	}
 	read := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "example.com/v1", "kind": "Backup", "metadata": map[string]any{"name": "read", "namespace": "shop"}, "spec": map[string]any{},
+		"apiVersion": "example.com/v1", "kind": "Backup",
+		"metadata": map[string]any{"name": "read", "namespace": "shop"}, "spec": map[string]any{},
 	}}
 	said := typed.DeepCopyObject().(*Backup)
 	said.TypeMeta, said.Name = metav1.TypeMeta{APIVersion: "example.com/v1", Kind: "Backup"}, "said"
@@ -127,12 +135,14 @@ func TestSeedCustomResources(t *testing.T) {
 			if err := c.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: name}, &got); err != nil {
 				t.Fatalf("%s, with %d first: %v", name, first, err)
 			}
-			if got.Spec != want.Spec && name != "read" || got.Spec.Keep != want.Spec.Keep || got.Status != want.Status ||
+			if got.Spec != want.Spec && name != "read" || got.Spec.Keep != want.Spec.Keep ||
+				got.Status != want.Status ||
 				len(got.Finalizers) != len(want.Finalizers) || want.UID != "" && got.UID != want.UID {
 				t.Errorf("%s, with %d first: %+v", name, first, got)
 			}
 		}
-		if ns, err := server.Client().CoreV1().Namespaces().Get(t.Context(), "shop", metav1.GetOptions{}); err != nil || ns.Labels["a"] != "b" {
+		if ns, err := server.Client().CoreV1().Namespaces().Get(t.Context(), "shop",
+			metav1.GetOptions{}); err != nil || ns.Labels["a"] != "b" {
 			t.Errorf("the namespace, with %d first: %v, %v", first, ns.Labels, err)
 		}
 		if writes := server.Audit().Writes(); len(writes) != 0 {
@@ -147,7 +157,9 @@ func TestSeedCustomResources(t *testing.T) {
 	if err := server.Seed(t.Context(), typed); err == nil || !strings.Contains(err.Error(), "a Scheme that knows it") {
 		t.Errorf("a type that nobody knows: %v", err)
 	}
-	if err := server.Seed(t.Context(), said); err == nil || !strings.Contains(err.Error(), "does not serve example.com/v1, Kind=Backup: a custom resource needs its definition") {
+	if err := server.Seed(t.Context(), said); err == nil ||
+		!strings.Contains(err.Error(),
+			"does not serve example.com/v1, Kind=Backup: a custom resource needs its definition") {
 		t.Errorf("a type without a definition: %v", err)
 	}
 }
@@ -173,7 +185,8 @@ func TestAssertNoWrites(t *testing.T) {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Resource: "pods"},
 		}}
-		if r, err := server.Client().AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{}); err != nil || !r.Status.Allowed {
+		if r, err := server.Client().AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), review,
+			metav1.CreateOptions{}); err != nil || !r.Status.Allowed {
 			t.Errorf("review: %+v, %v", r, err)
 		}
 	})

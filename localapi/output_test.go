@@ -29,17 +29,21 @@ func TestTables(t *testing.T) {
 		return table
 	}
 	list := table("/api/v1/namespaces/default/configmaps")
-	if len(list.Rows) != 2 || list.ColumnDefinitions[0].Name != "Name" || list.Rows[0].Cells[0] != "a" || list.Rows[0].Cells[1] != 1.0 || list.ResourceVersion == "" {
+	if len(list.Rows) != 2 || list.ColumnDefinitions[0].Name != "Name" || list.Rows[0].Cells[0] != "a" ||
+		list.Rows[0].Cells[1] != 1.0 || list.ResourceVersion == "" {
 		t.Errorf("table of a list: %+v", list)
 	}
 	var partial metav1.PartialObjectMetadata
-	if err := json.Unmarshal(list.Rows[0].Object.Raw, &partial); err != nil || partial.Kind != "PartialObjectMetadata" || partial.Name != "a" {
+	if err := json.Unmarshal(list.Rows[0].Object.Raw, &partial); err != nil ||
+		partial.Kind != "PartialObjectMetadata" || partial.Name != "a" {
 		t.Errorf("object of a row: %v, %s", err, list.Rows[0].Object.Raw)
 	}
-	if one := table("/api/v1/namespaces/default/configmaps/b?includeObject=Object"); len(one.Rows) != 1 || !strings.Contains(string(one.Rows[0].Object.Raw), `"kind":"ConfigMap"`) {
+	if one := table("/api/v1/namespaces/default/configmaps/b?includeObject=Object"); len(one.Rows) != 1 ||
+		!strings.Contains(string(one.Rows[0].Object.Raw), `"kind":"ConfigMap"`) {
 		t.Errorf("table of an object: %+v", one)
 	}
-	if none := table("/api/v1/configmaps?includeObject=None&limit=1"); len(none.Rows) != 1 || len(none.Rows[0].Object.Raw) > len("null") || none.Continue == "" {
+	if none := table("/api/v1/configmaps?includeObject=None&limit=1"); len(none.Rows) != 1 ||
+		len(none.Rows[0].Object.Raw) > len("null") || none.Continue == "" {
 		t.Errorf("page of a table: %+v", none)
 	}
 }
@@ -100,7 +104,8 @@ func TestEncodings(t *testing.T) {
 		method: "POST", path: path, contentType: "application/yaml", accept: "application/yaml",
 		body: "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  k: v\n",
 	})
-	if code != 201 || !strings.Contains(body, "\ndata:\n  k: v\n") && !strings.HasPrefix(body, "apiVersion: v1\ndata:\n  k: v\n") {
+	if code != 201 || !strings.Contains(body, "\ndata:\n  k: v\n") &&
+		!strings.HasPrefix(body, "apiVersion: v1\ndata:\n  k: v\n") {
 		t.Errorf("YAML: %d %s", code, body)
 	}
 	for accept, want := range map[string]string{
@@ -123,15 +128,46 @@ func TestEncodings(t *testing.T) {
 		code   int
 		reason metav1.StatusReason
 	}{
-		"unacceptable":        {request{path: path, accept: "text/html"}, 406, metav1.StatusReasonNotAcceptable},
-		"unsupported body":    {request{method: "POST", path: path, contentType: "text/plain", body: "x"}, 415, metav1.StatusReasonUnsupportedMediaType},
-		"malformed body":      {request{method: "POST", path: path, contentType: "application/json", body: "{"}, 400, metav1.StatusReasonBadRequest},
-		"another kind":        {request{method: "POST", path: path, body: `{"kind":"Secret","apiVersion":"v1"}`}, 400, metav1.StatusReasonBadRequest},
-		"another version":     {request{method: "POST", path: path, body: `{"kind":"ConfigMap","apiVersion":"v2"}`}, 400, metav1.StatusReasonBadRequest},
-		"put of a collection": {request{method: "PUT", path: path, body: `{}`}, 405, metav1.StatusReasonMethodNotAllowed},
-		"post of an object":   {request{method: "POST", path: path + "/a", body: `{}`}, 405, metav1.StatusReasonMethodNotAllowed},
-		"another name":        {request{method: "PUT", path: path + "/a", body: `{"metadata":{"name":"b"}}`}, 400, metav1.StatusReasonBadRequest},
-		"too large":           {request{method: "POST", path: path, body: strings.Repeat(" ", 4<<20)}, 413, metav1.StatusReasonRequestEntityTooLarge},
+		"unacceptable": {request{path: path, accept: "text/html"}, 406, metav1.StatusReasonNotAcceptable},
+		"unsupported body": {
+			request{method: "POST", path: path, contentType: "text/plain", body: "x"},
+			415,
+			metav1.StatusReasonUnsupportedMediaType,
+		},
+		"malformed body": {
+			request{method: "POST", path: path, contentType: "application/json", body: "{"},
+			400,
+			metav1.StatusReasonBadRequest,
+		},
+		"another kind": {
+			request{method: "POST", path: path, body: `{"kind":"Secret","apiVersion":"v1"}`},
+			400,
+			metav1.StatusReasonBadRequest,
+		},
+		"another version": {
+			request{method: "POST", path: path, body: `{"kind":"ConfigMap","apiVersion":"v2"}`},
+			400, metav1.StatusReasonBadRequest,
+		},
+		"put of a collection": {
+			request{method: "PUT", path: path, body: `{}`},
+			405,
+			metav1.StatusReasonMethodNotAllowed,
+		},
+		"post of an object": {
+			request{method: "POST", path: path + "/a", body: `{}`},
+			405,
+			metav1.StatusReasonMethodNotAllowed,
+		},
+		"another name": {
+			request{method: "PUT", path: path + "/a", body: `{"metadata":{"name":"b"}}`},
+			400,
+			metav1.StatusReasonBadRequest,
+		},
+		"too large": {
+			request{method: "POST", path: path, body: strings.Repeat(" ", 4<<20)},
+			413,
+			metav1.StatusReasonRequestEntityTooLarge,
+		},
 	} {
 		code, body := answer(t, config, c.r)
 		if code != c.code || statusOf(t, body).Reason != c.reason {
@@ -139,12 +175,14 @@ func TestEncodings(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/api/v1/nonsense", "/api/v1/namespaces/default/configmaps/a/nonsense"} {
-		if code, body := answer(t, config, request{path: path}); code != http.StatusNotFound || statusOf(t, body).Reason != metav1.StatusReasonNotFound {
+		if code, body := answer(t, config, request{path: path}); code != http.StatusNotFound ||
+			statusOf(t, body).Reason != metav1.StatusReasonNotFound {
 			t.Errorf("%s: %d %q", path, code, body)
 		}
 	}
 	for _, path := range []string{"/apis/nonsense/v1/things", "/nonsense"} {
-		if code, body := answer(t, config, request{path: path}); code != http.StatusNotFound || body != "404 page not found\n" {
+		if code, body := answer(t, config, request{path: path}); code != http.StatusNotFound ||
+			body != "404 page not found\n" {
 			t.Errorf("%s: %d %q", path, code, body)
 		}
 	}

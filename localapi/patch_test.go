@@ -27,14 +27,26 @@ func TestPatchTypes(t *testing.T) {
 		want  string // the images, or what the error says
 	}{
 		{"json", types.JSONPatchType, `[{"op":"replace","path":"/spec/containers/0/image","value":"new"}]`, "new two"},
-		{"json test fails", types.JSONPatchType, `[{"op":"test","path":"/metadata/name","value":"other"}]`, "the server rejected our request due to an error in our request"},
+		{
+			"json test fails", types.JSONPatchType, `[{"op":"test","path":"/metadata/name","value":"other"}]`,
+			"the server rejected our request due to an error in our request",
+		},
 		{"merge", types.MergePatchType, `{"metadata":{"labels":{"a":"b"}}}`, "one two"},
 		{"strategic", types.StrategicMergePatchType, `{"spec":{"containers":[{"name":"b","image":"new"}]}}`, "one new"},
 		{"strategic, retain", types.StrategicMergePatchType, `{"metadata":{"annotations":{"x":"y"}}}`, "one two"},
 		{"malformed", types.MergePatchType, `{`, "invalid JSON patch"},
-		{"of the name", types.MergePatchType, `{"metadata":{"name":"other"}}`, "the name of the object (other) does not match the name on the URL (p)"},
-		{"of an immutable field", types.MergePatchType, `{"metadata":{"uid":"other"}}`, `Pod "p" is invalid: metadata.uid: Invalid value: "other": field is immutable`},
-		{"with a version that is old", types.MergePatchType, `{"metadata":{"resourceVersion":"1","labels":{"a":"c"}}}`, "the object has been modified"},
+		{
+			"of the name", types.MergePatchType, `{"metadata":{"name":"other"}}`,
+			"the name of the object (other) does not match the name on the URL (p)",
+		},
+		{
+			"of an immutable field", types.MergePatchType, `{"metadata":{"uid":"other"}}`,
+			`Pod "p" is invalid: metadata.uid: Invalid value: "other": field is immutable`,
+		},
+		{
+			"with a version that is old", types.MergePatchType, `{"metadata":{"resourceVersion":"1","labels":{"a":"c"}}}`,
+			"the object has been modified",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			pod := newPod("p", "")
@@ -53,10 +65,12 @@ func TestPatchTypes(t *testing.T) {
 			}
 		})
 	}
-	if _, err := pods.Patch(t.Context(), "none", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := pods.Patch(t.Context(), "none", types.MergePatchType, []byte(`{}`),
+		metav1.PatchOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("patch of a missing object: %v, want NotFound", err)
 	}
-	if _, err := pods.Patch(t.Context(), "p", "application/x", []byte(`{}`), metav1.PatchOptions{}); !apierrors.IsUnsupportedMediaType(err) {
+	if _, err := pods.Patch(t.Context(), "p", "application/x", []byte(`{}`),
+		metav1.PatchOptions{}); !apierrors.IsUnsupportedMediaType(err) {
 		t.Errorf("unknown patch type: %v, want UnsupportedMediaType", err)
 	}
 }
@@ -66,7 +80,8 @@ func TestPatchWithoutEffectWritesNothing(t *testing.T) {
 	maps := clientset(t, config).CoreV1().ConfigMaps("default")
 	created := mustCreate(t, maps, configMap("a", "k", "v"))
 	for range 2 {
-		got, err := maps.Patch(t.Context(), "a", types.MergePatchType, []byte(`{"data":{"k":"v"}}`), metav1.PatchOptions{})
+		got, err := maps.Patch(t.Context(), "a", types.MergePatchType, []byte(`{"data":{"k":"v"}}`),
+			metav1.PatchOptions{})
 		if err != nil || got.ResourceVersion != created.ResourceVersion {
 			t.Fatalf("patch without effect: %v, version %s → %s", err, created.ResourceVersion, got.ResourceVersion)
 		}
@@ -84,12 +99,14 @@ func TestStatusIsASubresource(t *testing.T) {
 	created.Status.Replicas, created.Spec.Replicas = 7, ptrTo(int32(9))
 	updated, err := deployments.UpdateStatus(t.Context(), created, metav1.UpdateOptions{})
 	if err != nil || updated.Status.Replicas != 7 || *updated.Spec.Replicas != 1 || updated.Generation != 1 {
-		t.Fatalf("status write: %v, status %d, spec %d, generation %d", err, updated.Status.Replicas, *updated.Spec.Replicas, updated.Generation)
+		t.Fatalf("status write: %v, status %d, spec %d, generation %d", err, updated.Status.Replicas,
+			*updated.Spec.Replicas, updated.Generation)
 	}
 	updated.Status.Replicas, updated.Spec.Replicas = 1, ptrTo(int32(3))
 	updated, err = deployments.Update(t.Context(), updated, metav1.UpdateOptions{})
 	if err != nil || updated.Status.Replicas != 7 || *updated.Spec.Replicas != 3 || updated.Generation != 2 {
-		t.Fatalf("spec write: %v, status %d, spec %d, generation %d", err, updated.Status.Replicas, *updated.Spec.Replicas, updated.Generation)
+		t.Fatalf("spec write: %v, status %d, spec %d, generation %d", err, updated.Status.Replicas,
+			*updated.Spec.Replicas, updated.Generation)
 	}
 	var statusManagers int
 	for _, f := range updated.ManagedFields {
@@ -112,14 +129,17 @@ func TestScaleSubresource(t *testing.T) {
 		t.Fatalf("get scale: %v, %+v", err, scale)
 	}
 	scale.Spec.Replicas = 5
-	if scale, err = deployments.UpdateScale(t.Context(), "web", scale, metav1.UpdateOptions{}); err != nil || scale.Spec.Replicas != 5 {
+	if scale, err = deployments.UpdateScale(t.Context(), "web", scale, metav1.UpdateOptions{}); err != nil ||
+		scale.Spec.Replicas != 5 {
 		t.Fatalf("update scale: %v, %+v", err, scale)
 	}
 	scale.ResourceVersion = created.ResourceVersion
-	if _, err := deployments.UpdateScale(t.Context(), "web", scale, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
+	if _, err := deployments.UpdateScale(t.Context(), "web", scale,
+		metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
 		t.Errorf("update of an old scale: %v, want Conflict", err)
 	}
-	_, err = deployments.Patch(t.Context(), "web", types.MergePatchType, []byte(`{"spec":{"replicas":6}}`), metav1.PatchOptions{}, "scale")
+	_, err = deployments.Patch(t.Context(), "web", types.MergePatchType, []byte(`{"spec":{"replicas":6}}`),
+		metav1.PatchOptions{}, "scale")
 	if err != nil {
 		t.Fatalf("patch scale: %v", err)
 	}
@@ -134,7 +154,10 @@ func TestBindingAndEviction(t *testing.T) {
 	client := clientset(t, config)
 	pods := client.CoreV1().Pods("default")
 	createPod(t, client, newPod("p", ""))
-	binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Target: corev1.ObjectReference{Kind: "Node", Name: "n1"}}
+	binding := &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Name: "p"},
+		Target:     corev1.ObjectReference{Kind: "Node", Name: "n1"},
+	}
 	if err := pods.Bind(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatalf("bind: %v", err)
 	}
@@ -152,7 +175,8 @@ func TestBindingAndEviction(t *testing.T) {
 		t.Fatalf("evicted pod: %v, deletion timestamp %v", err, pod.DeletionTimestamp)
 	}
 	evicted := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == "EvictionByEvictionAPI"
+		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue &&
+			c.Reason == "EvictionByEvictionAPI"
 	})
 	if !evicted {
 		t.Errorf("conditions of an evicted pod: %v", pod.Status.Conditions)
@@ -168,13 +192,15 @@ func TestServerSideApply(t *testing.T) {
 	_, config := start(t, localapi.Options{})
 	maps := clientset(t, config).CoreV1().ConfigMaps("default")
 	apply := func(manager string, force bool, data map[string]string) (*corev1.ConfigMap, error) {
-		return maps.Apply(t.Context(), corev1apply.ConfigMap("a", "default").WithData(data), metav1.ApplyOptions{FieldManager: manager, Force: force})
+		return maps.Apply(t.Context(), corev1apply.ConfigMap("a", "default").WithData(data),
+			metav1.ApplyOptions{FieldManager: manager, Force: force})
 	}
 	created, err := apply("one", false, map[string]string{"k": "1", "gone": "soon"})
 	if err != nil || created.UID == "" {
 		t.Fatalf("apply that creates: %v", err)
 	}
-	if _, err = apply("two", false, map[string]string{"k": "2"}); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), `conflict with "one": .data.k`) {
+	if _, err = apply("two", false, map[string]string{"k": "2"}); !apierrors.IsConflict(err) ||
+		!strings.Contains(err.Error(), `conflict with "one": .data.k`) {
 		t.Fatalf("conflicting apply: %v", err)
 	}
 	got, err := apply("two", true, map[string]string{"k": "2"})
@@ -198,28 +224,33 @@ func TestDryRunStoresNothing(t *testing.T) {
 	_, config := start(t, localapi.Options{})
 	maps := clientset(t, config).CoreV1().ConfigMaps("default")
 	all := []string{metav1.DryRunAll}
-	if got, err := maps.Create(t.Context(), configMap("a"), metav1.CreateOptions{DryRun: all}); err != nil || got.UID == "" {
+	if got, err := maps.Create(t.Context(), configMap("a"), metav1.CreateOptions{DryRun: all}); err != nil ||
+		got.UID == "" {
 		t.Fatalf("create: %v, UID %q", err, got.UID)
 	}
 	if _, err := maps.Get(t.Context(), "a", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Fatalf("get after a dry create: %v, want NotFound", err)
 	}
 	created := mustCreate(t, maps, configMap("a", "k", "v"))
-	if _, err := maps.Create(t.Context(), configMap("a"), metav1.CreateOptions{DryRun: all}); !apierrors.IsAlreadyExists(err) {
+	if _, err := maps.Create(t.Context(), configMap("a"),
+		metav1.CreateOptions{DryRun: all}); !apierrors.IsAlreadyExists(err) {
 		t.Errorf("dry create of an existing object: %v, want AlreadyExists", err)
 	}
 	changed := created.DeepCopy()
 	changed.Data["k"] = "other"
-	if got, err := maps.Update(t.Context(), changed, metav1.UpdateOptions{DryRun: all}); err != nil || got.Data["k"] != "other" {
+	if got, err := maps.Update(t.Context(), changed, metav1.UpdateOptions{DryRun: all}); err != nil ||
+		got.Data["k"] != "other" {
 		t.Errorf("update: %v, %v", err, got)
 	}
 	if err := maps.Delete(t.Context(), "a", metav1.DeleteOptions{DryRun: all}); err != nil {
 		t.Errorf("delete: %v", err)
 	}
-	if got, err := maps.Get(t.Context(), "a", metav1.GetOptions{}); err != nil || got.ResourceVersion != created.ResourceVersion {
+	if got, err := maps.Get(t.Context(), "a", metav1.GetOptions{}); err != nil ||
+		got.ResourceVersion != created.ResourceVersion {
 		t.Errorf("get after dry writes: %v, version %s, want %s", err, got.ResourceVersion, created.ResourceVersion)
 	}
-	if _, err := maps.Create(t.Context(), configMap("b"), metav1.CreateOptions{DryRun: []string{"Some"}}); !apierrors.IsInvalid(err) {
+	if _, err := maps.Create(t.Context(), configMap("b"),
+		metav1.CreateOptions{DryRun: []string{"Some"}}); !apierrors.IsInvalid(err) {
 		t.Errorf("unknown dry run: %v, want Invalid", err)
 	}
 }
@@ -238,13 +269,16 @@ func TestFieldValidation(t *testing.T) {
 		"Strict": {400, ""},
 		"Other":  {422, ""},
 	} {
-		response := send(t, config, request{method: "POST", path: path + mode, contentType: "application/json", body: body})
+		response := send(t, config,
+			request{method: "POST", path: path + mode, contentType: "application/json", body: body})
 		_ = response.Body.Close()
 		if response.StatusCode != want.code || response.Header.Get("Warning") != want.warning {
-			t.Errorf("mode %q: %d with warning %q, want %d with %q", mode, response.StatusCode, response.Header.Get("Warning"), want.code, want.warning)
+			t.Errorf("mode %q: %d with warning %q, want %d with %q", mode, response.StatusCode,
+				response.Header.Get("Warning"), want.code, want.warning)
 		}
 	}
-	_, text := answer(t, config, request{method: "POST", path: path + "Strict", contentType: "application/json", body: body})
+	_, text := answer(t, config,
+		request{method: "POST", path: path + "Strict", contentType: "application/json", body: body})
 	if want := `ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: unknown field "dota"`; statusOf(t, text).Message != want {
 		t.Errorf("strict error is %q, want %q", statusOf(t, text).Message, want)
 	}

@@ -52,7 +52,9 @@ func userRoles() []runtime.Object {
 	}
 	whole := func(role, partOf string) runtime.Object {
 		r := clusterRole(role)
-		r.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: aggregate(role)}}}
+		r.AggregationRule = &rbacv1.AggregationRule{
+			ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: aggregate(role)}},
+		}
 		if partOf != "" {
 			maps.Copy(r.Labels, aggregate(partOf))
 		}
@@ -82,14 +84,18 @@ func viewerRules() []rbacv1.PolicyRule {
 		return rules(group, readVerbs(), resources...)
 	}
 	return []rbacv1.PolicyRule{
-		view("", "pods", "pods/status", "pods/log", "serviceaccounts", "services", "services/status", "endpoints", "configmaps",
-			"persistentvolumeclaims", "persistentvolumeclaims/status", "bindings", "namespaces", "namespaces/status", "events",
+		view("", "pods", "pods/status", "pods/log", "serviceaccounts", "services", "services/status", "endpoints",
+			"configmaps",
+			"persistentvolumeclaims", "persistentvolumeclaims/status", "bindings", "namespaces", "namespaces/status",
+			"events",
 			"replicationcontrollers", "replicationcontrollers/scale", "replicationcontrollers/status",
 			"limitranges", "resourcequotas", "resourcequotas/status"),
 		view("events.k8s.io", "events"),
 		view("discovery.k8s.io", "endpointslices"),
-		view("apps", "controllerrevisions", "statefulsets", "statefulsets/status", "statefulsets/scale", "daemonsets", "daemonsets/status",
-			"deployments", "deployments/status", "deployments/scale", "replicasets", "replicasets/status", "replicasets/scale"),
+		view("apps", "controllerrevisions", "statefulsets", "statefulsets/status", "statefulsets/scale", "daemonsets",
+			"daemonsets/status",
+			"deployments", "deployments/status", "deployments/scale", "replicasets", "replicasets/status",
+			"replicasets/scale"),
 		view("autoscaling", "horizontalpodautoscalers", "horizontalpodautoscalers/status"),
 		view("batch", "jobs", "jobs/status", "cronjobs", "cronjobs/status"),
 		view("extensions", "daemonsets", "daemonsets/status", "deployments", "deployments/scale", "deployments/status",
@@ -109,13 +115,17 @@ func editorRules() []rbacv1.PolicyRule {
 		return rules(group, writeVerbs(), resources...)
 	}
 	return []rbacv1.PolicyRule{
-		rules("", readVerbs(), "secrets", "pods/attach", "pods/proxy", "pods/exec", "pods/portforward", "services/proxy"),
+		rules("", readVerbs(), "secrets", "pods/attach", "pods/proxy", "pods/exec", "pods/portforward",
+			"services/proxy"),
 		rules("", []string{"impersonate"}, "serviceaccounts"),
-		edit("", "pods", "pods/attach", "pods/proxy", "pods/exec", "pods/portforward", "serviceaccounts", "services", "services/proxy",
-			"persistentvolumeclaims", "configmaps", "secrets", "events", "replicationcontrollers", "replicationcontrollers/scale"),
+		edit("", "pods", "pods/attach", "pods/proxy", "pods/exec", "pods/portforward", "serviceaccounts", "services",
+			"services/proxy",
+			"persistentvolumeclaims", "configmaps", "secrets", "events", "replicationcontrollers",
+			"replicationcontrollers/scale"),
 		rules("", []string{"create"}, "pods/eviction", "serviceaccounts/token"),
 		edit("events.k8s.io", "events"),
-		edit("apps", "statefulsets", "statefulsets/scale", "daemonsets", "deployments", "deployments/scale", "deployments/rollback",
+		edit("apps", "statefulsets", "statefulsets/scale", "daemonsets", "deployments", "deployments/scale",
+			"deployments/rollback",
 			"replicasets", "replicasets/scale"),
 		edit("autoscaling", "horizontalpodautoscalers"),
 		edit("batch", "jobs", "cronjobs"),

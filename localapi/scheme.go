@@ -22,7 +22,8 @@ func newScheme(definitions []*resource.Definition) (*runtime.Scheme, error) {
 		return nil, fmt.Errorf("register meta types: %w", err)
 	}
 	v1 := schema.GroupVersion{Version: "v1"}
-	scheme.AddUnversionedTypes(v1, &metav1.Status{}, &metav1.APIVersions{}, &metav1.APIGroupList{}, &metav1.APIGroup{}, &metav1.APIResourceList{})
+	scheme.AddUnversionedTypes(v1, &metav1.Status{}, &metav1.APIVersions{}, &metav1.APIGroupList{}, &metav1.APIGroup{},
+		&metav1.APIResourceList{})
 	for _, d := range definitions {
 		if codec.IsUnstructured(d.New()) {
 			continue

@@ -102,7 +102,8 @@ func (s *Server) kindsOf(obj runtime.Object) ([]schema.GroupVersionKind, error) 
 		return kinds, nil
 	}
 	if kinds, _, err = s.scheme.ObjectKinds(obj); err != nil {
-		return nil, fmt.Errorf("seed %T: %w: set its apiVersion and kind, or give the server a Scheme that knows it", obj, err)
+		return nil, fmt.Errorf("seed %T: %w: set its apiVersion and kind, or give the server a Scheme that knows it",
+			obj, err)
 	}
 	return kinds, nil
 }
@@ -118,7 +119,8 @@ func (s *Server) resourceOf(obj runtime.Object) (*registry.Resource, error) {
 			return r, nil
 		}
 	}
-	return nil, fmt.Errorf("seed %T: the server does not serve %s: a custom resource needs its definition", obj, kinds[0])
+	return nil, fmt.Errorf("seed %T: the server does not serve %s: a custom resource needs its definition", obj,
+		kinds[0])
 }
 
 func (s *Server) ensureNamespace(r *registry.Resource, name string) error {

@@ -150,10 +150,12 @@ func TestSeed(t *testing.T) {
 	server := localapi.NewTest(t, pod, configMap("a", "k", "v"))
 	client := clientset(t, server.RESTConfig())
 	got, err := client.CoreV1().Pods("team").Get(t.Context(), "p", metav1.GetOptions{})
-	if err != nil || got.UID != "fixed" || got.Status.Phase != corev1.PodRunning || got.Spec.RestartPolicy != corev1.RestartPolicyAlways {
+	if err != nil || got.UID != "fixed" || got.Status.Phase != corev1.PodRunning ||
+		got.Spec.RestartPolicy != corev1.RestartPolicyAlways {
 		t.Errorf("seeded pod: %v, %+v", err, got)
 	}
-	if cm, err := client.CoreV1().ConfigMaps("default").Get(t.Context(), "a", metav1.GetOptions{}); err != nil || cm.UID == "" || cm.Data["k"] != "v" {
+	if cm, err := client.CoreV1().ConfigMaps("default").Get(t.Context(), "a", metav1.GetOptions{}); err != nil ||
+		cm.UID == "" || cm.Data["k"] != "v" {
 		t.Errorf("seeded config map: %v, %+v", err, cm)
 	}
 	if writes := server.Audit().Writes(); len(writes) != 0 {
@@ -163,12 +165,14 @@ func TestSeed(t *testing.T) {
 		t.Error("seeded an object twice")
 	}
 	read := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "b"}, "data": map[string]any{"k": "v"},
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "b"},
+		"data": map[string]any{"k": "v"},
 	}}
 	if err := server.Seed(t.Context(), read); err != nil {
 		t.Errorf("seed what was read from a file: %v", err)
 	}
-	if cm, err := client.CoreV1().ConfigMaps("default").Get(t.Context(), "b", metav1.GetOptions{}); err != nil || cm.Data["k"] != "v" {
+	if cm, err := client.CoreV1().ConfigMaps("default").Get(t.Context(), "b", metav1.GetOptions{}); err != nil ||
+		cm.Data["k"] != "v" {
 		t.Errorf("seeded without a Go type: %v, %+v", err, cm)
 	}
 }

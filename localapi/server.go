@@ -64,8 +64,9 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		admin: auth.Admin().Known(), scheme: o.scheme(), allowedHosts: slices.Clone(o.AllowedHosts), historyLimit: o.historyLimit(),
-		stopping: make(chan struct{}), open: map[*response]bool{},
+		admin: auth.Admin().Known(), scheme: o.scheme(), allowedHosts: slices.Clone(o.AllowedHosts),
+		historyLimit: o.historyLimit(),
+		stopping:     make(chan struct{}), open: map[*response]bool{},
 	}
 	var authorizer *rbac.Authorizer
 	if o.RBAC {
@@ -93,10 +94,15 @@ func New(o Options) (*Server, error) {
 	s.handler = &handlers.API{
 		Codec: s.env.Codec, Gate: o.Gate, Audit: o.Audit, Managers: s.env.Managers,
 		BookmarkInterval: o.bookmarkInterval(), Stopping: s.stopping,
-		Group:    hasGroup(o.definitions),
-		Access:   handlers.Access{Tokens: o.Tokens, Issued: issued(issuer), Authorizer: authorizer, Reads: o.MaxReads, Writes: o.MaxWrites},
+		Group: hasGroup(o.definitions),
+		Access: handlers.Access{
+			Tokens: o.Tokens, Issued: issued(issuer), Authorizer: authorizer, Reads: o.MaxReads,
+			Writes: o.MaxWrites,
+		},
 		Resource: func(gvr schema.GroupVersionResource) *registry.Resource { return s.served.Load().resources[gvr] },
-		Other:    http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.served.Load().discovery.ServeHTTP(w, r) }),
+		Other: http.HandlerFunc(
+			func(w http.ResponseWriter, r *http.Request) { s.served.Load().discovery.ServeHTTP(w, r) },
+		),
 	}
 	if err := s.loadCustomTypes(); err != nil {
 		return nil, err

@@ -97,7 +97,8 @@ func TestCreateGetUpdateDelete(t *testing.T) {
 				t.Fatalf("update without a change: %v", err)
 			}
 			if same.ResourceVersion != updated.ResourceVersion {
-				t.Errorf("update without a change raised the version from %s to %s", updated.ResourceVersion, same.ResourceVersion)
+				t.Errorf("update without a change raised the version from %s to %s", updated.ResourceVersion,
+					same.ResourceVersion)
 			}
 
 			wrong := types.UID("other")

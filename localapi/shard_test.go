@@ -55,7 +55,8 @@ func TestShardSelector(t *testing.T) {
 		if len(seen) != objects {
 			t.Errorf("both shards have %d objects, want each of %d once: %v", len(seen), objects, seen)
 		}
-		if both, _ := names(t, maps, metav1.ListOptions{ShardSelector: lowHalf + " || " + highHalf}); len(both) != objects {
+		if both, _ := names(t, maps,
+			metav1.ListOptions{ShardSelector: lowHalf + " || " + highHalf}); len(both) != objects {
 			t.Errorf("both ranges in one selector: %d objects, want %d", len(both), objects)
 		}
 	})
@@ -68,19 +69,22 @@ func TestShardSelectorErrors(t *testing.T) {
 	_, config := start(t, localapi.Options{})
 	for selector, want := range map[string]string{
 		" ": "empty shard selector is not allowed",
-		"shardRange(object.metadata.name, '0x0000000000000000', '0x8000000000000000')":  "unsupported field path",
-		"shardRange(object.metadata.uid, '0', '0x8000000000000000')":                    "hexStart must have '0x' prefix",
+		"shardRange(object.metadata.name, '0x0000000000000000', '0x8000000000000000')": "unsupported field path",
+		"shardRange(object.metadata.uid, '0', '0x8000000000000000')": "hexStart must have '0x' " +
+			"prefix",
 		"shardRange(object.metadata.uid, '0x', '0x8000000000000000')":                   "hex value is required",
 		"shardRange(object.metadata.uid, '0x0', '0x8000000000000000')":                  "did you mean",
 		"shardRange(object.metadata.uid, '0x000000000000000g', '0x8000000000000000')":   "invalid hex character",
 		"shardRange(object.metadata.uid, '0x0000000000000000', '0x20000000000000000')":  "17-digit hex value must be",
 		"shardRange(object.metadata.uid, '0x0000000000000000', '0x000000000000000000')": "too long",
 		"shardRange(object.metadata.uid, '0x8000000000000000', '0x0000000000000000')":   "must be less than end",
-		lowHalf + " || " + strings.Replace(highHalf, "uid", "namespace", 1):             "all shard ranges must use the same field",
+		lowHalf + " || " +
+			strings.Replace(highHalf, "uid", "namespace", 1): "all shard ranges must use the same field",
 		lowHalf + " && " + highHalf: "only shardRange() and || are allowed",
 	} {
 		code, body := answer(t, config, request{path: "/api/v1/configmaps?shardSelector=" + url.QueryEscape(selector)})
-		if status := statusOf(t, body); code != 400 || !strings.Contains(status.Message, want) || !strings.HasPrefix(status.Message, "invalid shard selector: ") {
+		if status := statusOf(t, body); code != 400 || !strings.Contains(status.Message, want) ||
+			!strings.HasPrefix(status.Message, "invalid shard selector: ") {
 			t.Errorf("%s: %d %q, want %q", selector, code, status.Message, want)
 		}
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi/auth"
 )
 
-// TestSigningRequest takes a request for a certificate through its life: somebody asks, another approves, a third signs. Each
-// can write only their part.
+// TestSigningRequest takes a request for a certificate through its life: somebody asks, another approves, a third
+// signs. Each can write only their part.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/certificates/certificates/strategy.go.
 func TestSigningRequest(t *testing.T) {
@@ -31,7 +31,8 @@ func TestSigningRequest(t *testing.T) {
 	r, err := ann.CertificatesV1().CertificateSigningRequests().Create(ctx, &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: "mine"},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request: requestPEM(t), SignerName: "example.com/signer", Usages: []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth}, Username: "root",
+			Request: requestPEM(t), SignerName: "example.com/signer",
+			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth}, Username: "root",
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -40,7 +41,10 @@ func TestSigningRequest(t *testing.T) {
 	if r.Spec.Username != "ann" || len(r.Spec.Groups) != 2 {
 		t.Errorf("who asks: %q in %q", r.Spec.Username, r.Spec.Groups)
 	}
-	approved := certificatesv1.CertificateSigningRequestCondition{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue}
+	approved := certificatesv1.CertificateSigningRequestCondition{
+		Type:   certificatesv1.CertificateApproved,
+		Status: corev1.ConditionTrue,
+	}
 	r.Status.Conditions = append(r.Status.Conditions, approved)
 	if _, err := requests.UpdateStatus(ctx, r, metav1.UpdateOptions{}); !apierrors.IsInvalid(err) {
 		t.Errorf("approval by a write to the status: %v", err)
@@ -77,7 +81,8 @@ func requestPEM(t *testing.T, groups ...string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	der, err := x509.CreateCertificateRequest(nil, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "ann", Organization: groups}}, key)
+	der, err := x509.CreateCertificateRequest(nil,
+		&x509.CertificateRequest{Subject: pkix.Name{CommonName: "ann", Organization: groups}}, key)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,32 +22,33 @@ import (
 // be what is there, and it must have seen each object's versions rise.
 func TestListThenWatchLosesNothing(t *testing.T) {
 	const writers, writes = 6, 60
-	inBubble(t, localapi.Options{HistoryLimit: 40}, func(t *testing.T, server *localapi.Server, client kubernetes.Interface) {
-		maps := client.CoreV1().ConfigMaps("default")
-		var wg sync.WaitGroup
-		for i := range writers {
-			wg.Go(func() { writeAtRandom(t, maps, fmt.Sprintf("m%d", i), writes) })
-		}
-		wg.Go(func() {
-			for range 20 {
-				if err := server.Compact(t.Context()); err != nil {
-					t.Errorf("compact: %v", err)
+	inBubble(t, localapi.Options{HistoryLimit: 40},
+		func(t *testing.T, server *localapi.Server, client kubernetes.Interface) {
+			maps := client.CoreV1().ConfigMaps("default")
+			var wg sync.WaitGroup
+			for i := range writers {
+				wg.Go(func() { writeAtRandom(t, maps, fmt.Sprintf("m%d", i), writes) })
+			}
+			wg.Go(func() {
+				for range 20 {
+					if err := server.Compact(t.Context()); err != nil {
+						t.Errorf("compact: %v", err)
+					}
 				}
+			})
+			written := make(chan struct{})
+			go func() {
+				wg.Wait()
+				close(written)
+			}()
+			f := &follower{t: t, maps: maps}
+			f.follow(written)
+			seen := f.state
+			f.relist()
+			if diff := cmp.Diff(f.state, seen); diff != "" || len(seen) != writers {
+				t.Errorf("%d objects, state by list and watch (-want +got):\n%s", len(seen), diff)
 			}
 		})
-		written := make(chan struct{})
-		go func() {
-			wg.Wait()
-			close(written)
-		}()
-		f := &follower{t: t, maps: maps}
-		f.follow(written)
-		seen := f.state
-		f.relist()
-		if diff := cmp.Diff(f.state, seen); diff != "" || len(seen) != writers {
-			t.Errorf("%d objects, state by list and watch (-want +got):\n%s", len(seen), diff)
-		}
-	})
 }
 
 // writeAtRandom creates, updates and deletes one object, and leaves it there.

@@ -37,8 +37,8 @@ func withToken(t *testing.T, server *localapi.Test, token string) kubernetes.Int
 	return client
 }
 
-// TestServiceAccountToken asks for a token and uses it: the server knows the service account by it until it has run out, or
-// what it is bound to is gone.
+// TestServiceAccountToken asks for a token and uses it: the server knows the service account by it until it has run
+// out, or what it is bound to is gone.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/serviceaccount/storage/token.go, pkg/serviceaccount/claims.go.
 func TestServiceAccountToken(t *testing.T) {
@@ -48,9 +48,13 @@ func TestServiceAccountToken(t *testing.T) {
 		ctx, admin := t.Context(), server.Client()
 		ask := func(to *authenticationv1.BoundObjectReference, audiences ...string) string {
 			t.Helper()
-			r, err := admin.CoreV1().ServiceAccounts("default").CreateToken(ctx, "robot", &authenticationv1.TokenRequest{
-				Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: to, ExpirationSeconds: ptr.To[int64](900), Audiences: audiences},
-			}, metav1.CreateOptions{})
+			r, err := admin.CoreV1().ServiceAccounts("default").CreateToken(ctx, "robot",
+				&authenticationv1.TokenRequest{
+					Spec: authenticationv1.TokenRequestSpec{
+						BoundObjectRef: to, ExpirationSeconds: ptr.To[int64](900),
+						Audiences: audiences,
+					},
+				}, metav1.CreateOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -63,17 +67,20 @@ func TestServiceAccountToken(t *testing.T) {
 		bound := ask(&authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: "web"})
 
 		self := func(token string) (authenticationv1.UserInfo, error) {
-			r, err := withToken(t, server, token).AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+			r, err := withToken(t, server, token).AuthenticationV1().SelfSubjectReviews().Create(ctx,
+				&authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 			if err != nil {
 				return authenticationv1.UserInfo{}, err
 			}
 			return r.Status.UserInfo, nil
 		}
 		u, err := self(bound)
-		if err != nil || u.Username != "system:serviceaccount:default:robot" || u.Extra["authentication.kubernetes.io/pod-name"][0] != "web" {
+		if err != nil || u.Username != "system:serviceaccount:default:robot" ||
+			u.Extra["authentication.kubernetes.io/pod-name"][0] != "web" {
 			t.Errorf("with the pod's token: %+v, %v", u, err)
 		}
-		if _, err := withToken(t, server, plain).CoreV1().Pods("default").List(ctx, metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+		if _, err := withToken(t, server, plain).CoreV1().Pods("default").List(ctx,
+			metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 			t.Errorf("a service account without a role lists pods: %v", err)
 		}
 		if _, err := self(elsewhere); !apierrors.IsUnauthorized(err) {
@@ -88,14 +95,16 @@ func TestServiceAccountToken(t *testing.T) {
 			}
 			return r.Status
 		}
-		if s := review(elsewhere, "vault", "other"); !s.Authenticated || len(s.Audiences) != 1 || s.User.Username != u.Username {
+		if s := review(elsewhere, "vault", "other"); !s.Authenticated || len(s.Audiences) != 1 ||
+			s.User.Username != u.Username {
 			t.Errorf("review of a token for somebody else: %+v", s)
 		}
 		if s := review(elsewhere); s.Authenticated || !strings.Contains(s.Error, "audiences") {
 			t.Errorf("review of a token for somebody else by us: %+v", s)
 		}
 
-		if err := admin.CoreV1().Pods("default").Delete(ctx, "web", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {
+		if err := admin.CoreV1().Pods("default").Delete(ctx, "web",
+			metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := self(bound); !apierrors.IsUnauthorized(err) {
@@ -125,12 +134,29 @@ func TestTokenRequestErrors(t *testing.T) {
 		want    func(error) bool
 	}{
 		"no such account": {"nobody", authenticationv1.TokenRequestSpec{}, apierrors.IsNotFound},
-		"too short":       {"robot", authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](599)}, apierrors.IsInvalid},
-		"another's pod":   {"robot", authenticationv1.TokenRequestSpec{BoundObjectRef: ref("Pod", "web")}, apierrors.IsBadRequest},
-		"no such secret":  {"robot", authenticationv1.TokenRequestSpec{BoundObjectRef: ref("Secret", "s")}, apierrors.IsNotFound},
-		"cannot be bound": {"robot", authenticationv1.TokenRequestSpec{BoundObjectRef: ref("ConfigMap", "c")}, apierrors.IsBadRequest},
+		"too short": {
+			"robot",
+			authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](599)},
+			apierrors.IsInvalid,
+		},
+		"another's pod": {
+			"robot",
+			authenticationv1.TokenRequestSpec{BoundObjectRef: ref("Pod", "web")},
+			apierrors.IsBadRequest,
+		},
+		"no such secret": {
+			"robot",
+			authenticationv1.TokenRequestSpec{BoundObjectRef: ref("Secret", "s")},
+			apierrors.IsNotFound,
+		},
+		"cannot be bound": {
+			"robot",
+			authenticationv1.TokenRequestSpec{BoundObjectRef: ref("ConfigMap", "c")},
+			apierrors.IsBadRequest,
+		},
 	} {
-		_, err := client.CreateToken(t.Context(), c.account, &authenticationv1.TokenRequest{Spec: c.spec}, metav1.CreateOptions{})
+		_, err := client.CreateToken(t.Context(), c.account, &authenticationv1.TokenRequest{Spec: c.spec},
+			metav1.CreateOptions{})
 		if !c.want(err) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -206,7 +206,8 @@ func (w *response) result(r *http.Request) (*http.Response, error) {
 	answer := &http.Response{
 		Status:     strconv.Itoa(w.code) + " " + http.StatusText(w.code),
 		StatusCode: w.code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: w.header, Request: r, ContentLength: -1, Body: &body{w: w, abandoned: r.Context().Done(), cause: r.Context().Err},
+		Header: w.header, Request: r, ContentLength: -1,
+		Body: &body{w: w, abandoned: r.Context().Done(), cause: r.Context().Err},
 	}
 	if w.done && w.broken == nil {
 		answer.ContentLength = int64(w.buf.Len())

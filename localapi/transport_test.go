@@ -78,7 +78,8 @@ func TestRequestsAfterCloseAreRefused(t *testing.T) {
 	}
 }
 
-// TestEverySpellingOfAWatchStreams: a request that is answered by the client's own goroutine must not be one that never ends.
+// TestEverySpellingOfAWatchStreams: a request that is answered by the client's own goroutine must not be one that
+// never ends.
 func TestEverySpellingOfAWatchStreams(t *testing.T) {
 	for _, path := range []string{
 		"/api/v1/configmaps?watch=true", "/api/v1/configmaps?watch", "/api/v1/configmaps?w%61tch=1",

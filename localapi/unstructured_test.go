@@ -56,21 +56,25 @@ func TestTypesWithoutAGoType(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Stop()
-	patched, err := api.Patch(ctx, "a", types.MergePatchType, []byte(`{"spec":{"color":"blue"}}`), metav1.PatchOptions{})
+	patched, err := api.Patch(ctx, "a", types.MergePatchType, []byte(`{"spec":{"color":"blue"}}`),
+		metav1.PatchOptions{})
 	if err != nil {
 		t.Fatalf("merge patch: %v", err)
 	}
-	if e := <-w.ResultChan(); e.Object.(*unstructured.Unstructured).GetResourceVersion() != patched.GetResourceVersion() {
+	e := <-w.ResultChan()
+	if got := e.Object.(*unstructured.Unstructured).GetResourceVersion(); got != patched.GetResourceVersion() {
 		t.Errorf("watch event: %+v", e)
 	}
-	if _, err := api.Patch(ctx, "a", types.StrategicMergePatchType, []byte(`{}`), metav1.PatchOptions{}); !apierrors.IsUnsupportedMediaType(err) {
+	if _, err := api.Patch(ctx, "a", types.StrategicMergePatchType, []byte(`{}`),
+		metav1.PatchOptions{}); !apierrors.IsUnsupportedMediaType(err) {
 		t.Errorf("strategic merge patch: %v, want UnsupportedMediaType", err)
 	}
 	applied, err := api.Apply(ctx, "b", newWidget("b", 2), metav1.ApplyOptions{FieldManager: "one"})
 	if err != nil {
 		t.Fatalf("apply: %v", err)
 	}
-	if _, err := api.Apply(ctx, "b", newWidget("b", 3), metav1.ApplyOptions{FieldManager: "two"}); !apierrors.IsConflict(err) {
+	if _, err := api.Apply(ctx, "b", newWidget("b", 3),
+		metav1.ApplyOptions{FieldManager: "two"}); !apierrors.IsConflict(err) {
 		t.Errorf("conflicting apply: %v", err)
 	}
 	blind := newWidget("b", 4)

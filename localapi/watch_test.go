@@ -21,7 +21,9 @@ import (
 )
 
 // inBubble runs test in a bubble of virtual time, with a server of its own.
-func inBubble(t *testing.T, o localapi.Options, test func(t *testing.T, s *localapi.Server, client kubernetes.Interface)) {
+func inBubble(t *testing.T, o localapi.Options,
+	test func(t *testing.T, s *localapi.Server, client kubernetes.Interface),
+) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		server, config := start(t, o)
@@ -112,7 +114,8 @@ func TestWatchStartsWithThePresentUnlessAVersionIsGiven(t *testing.T) {
 		maps := client.CoreV1().ConfigMaps("default")
 		a := mustCreate(t, maps, configMap("a"))
 		mustCreate(t, maps, configMap("b"))
-		unset, zero := watchMaps(t, maps, metav1.ListOptions{}), watchMaps(t, maps, metav1.ListOptions{ResourceVersion: "0"})
+		unset, zero := watchMaps(t, maps, metav1.ListOptions{}),
+			watchMaps(t, maps, metav1.ListOptions{ResourceVersion: "0"})
 		since := watchMaps(t, maps, metav1.ListOptions{ResourceVersion: a.ResourceVersion})
 		wantEvents(t, unset, "ADDED a", "ADDED b")
 		wantEvents(t, zero, "ADDED a", "ADDED b")
@@ -125,16 +128,19 @@ func TestWatchStartsWithThePresentUnlessAVersionIsGiven(t *testing.T) {
 }
 
 func TestWatchIsOfItsNamespaceAndResource(t *testing.T) {
-	inBubble(t, localapi.Options{Namespaces: []string{"def"}}, func(t *testing.T, _ *localapi.Server, client kubernetes.Interface) {
-		one, all := watchMaps(t, client.CoreV1().ConfigMaps("def"), metav1.ListOptions{}), watchMaps(t, client.CoreV1().ConfigMaps(""), metav1.ListOptions{})
-		mustCreate(t, client.CoreV1().ConfigMaps("default"), configMap("a"))
-		mustCreate(t, client.CoreV1().ConfigMaps("def"), configMap("b"))
-		if _, err := client.CoreV1().Secrets("def").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, metav1.CreateOptions{}); err != nil {
-			t.Fatalf("create secret: %v", err)
-		}
-		wantEvents(t, one, "ADDED b")
-		wantEvents(t, all, "ADDED a", "ADDED b")
-	})
+	inBubble(t, localapi.Options{Namespaces: []string{"def"}},
+		func(t *testing.T, _ *localapi.Server, client kubernetes.Interface) {
+			one, all := watchMaps(t, client.CoreV1().ConfigMaps("def"), metav1.ListOptions{}),
+				watchMaps(t, client.CoreV1().ConfigMaps(""), metav1.ListOptions{})
+			mustCreate(t, client.CoreV1().ConfigMaps("default"), configMap("a"))
+			mustCreate(t, client.CoreV1().ConfigMaps("def"), configMap("b"))
+			if _, err := client.CoreV1().Secrets("def").Create(t.Context(),
+				&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, metav1.CreateOptions{}); err != nil {
+				t.Fatalf("create secret: %v", err)
+			}
+			wantEvents(t, one, "ADDED b")
+			wantEvents(t, all, "ADDED a", "ADDED b")
+		})
 }
 
 func TestWatchSelectorsTurnTransitionsIntoAddedAndDeleted(t *testing.T) {
@@ -156,8 +162,10 @@ func TestWatchSelectorsTurnTransitionsIntoAddedAndDeleted(t *testing.T) {
 		a.Labels["app"] = "db"
 		a = mustUpdate(t, maps, a)
 		e := <-byLabel.ResultChan()
-		if got := e.Object.(*corev1.ConfigMap); e.Type != watch.Deleted || got.Labels["app"] != "web" || got.ResourceVersion != a.ResourceVersion {
-			t.Errorf("leaving the selection is %s with labels %v at %s, want DELETED with the state before at version %s",
+		if got := e.Object.(*corev1.ConfigMap); e.Type != watch.Deleted || got.Labels["app"] != "web" ||
+			got.ResourceVersion != a.ResourceVersion {
+			t.Errorf("leaving the selection is %s with labels %v at %s, want DELETED with the state before at version "+
+				"%s",
 				e.Type, got.Labels, got.ResourceVersion, a.ResourceVersion)
 		}
 		mustDelete(t, maps, "a")
@@ -175,11 +183,13 @@ func TestWatchDeletedEventCarriesTheVersionOfTheDeletion(t *testing.T) {
 		e := <-w.ResultChan()
 		got := e.Object.(*corev1.ConfigMap)
 		if got.ResourceVersion == a.ResourceVersion || got.Data["k"] != "v" {
-			t.Errorf("deleted event at version %s with data %v, want the last state at a version after %s", got.ResourceVersion, got.Data, a.ResourceVersion)
+			t.Errorf("deleted event at version %s with data %v, want the last state at a version after %s",
+				got.ResourceVersion, got.Data, a.ResourceVersion)
 		}
 		list, err := maps.List(t.Context(), metav1.ListOptions{})
 		if err != nil || list.ResourceVersion != got.ResourceVersion {
-			t.Errorf("list at version %s (%v), want %s: that of the deletion", list.ResourceVersion, err, got.ResourceVersion)
+			t.Errorf("list at version %s (%v), want %s: that of the deletion", list.ResourceVersion, err,
+				got.ResourceVersion)
 		}
 	})
 }
@@ -225,10 +235,12 @@ func TestWatchListSendsInitialEventsAndTheirEnd(t *testing.T) {
 		mustCreate(t, maps, configMap("b"))
 		yes, no := true, false
 		streamed := metav1.ListOptions{
-			SendInitialEvents: &yes, AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+			SendInitialEvents: &yes, AllowWatchBookmarks: true,
+			ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
 		}
 		w := watchMaps(t, maps, streamed)
-		none := watchMaps(t, maps, metav1.ListOptions{SendInitialEvents: &no, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
+		none := watchMaps(t, maps,
+			metav1.ListOptions{SendInitialEvents: &no, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
 		wantEvents(t, w, "ADDED a", "ADDED b", "BOOKMARK initial-events-end")
 		mustCreate(t, maps, configMap("c"))
 		wantEvents(t, w, "ADDED c")
@@ -251,65 +263,70 @@ func TestWatchFromACompactedVersionExpires(t *testing.T) {
 		if err := s.Compact(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		wantEvents(t, watchMaps(t, maps, metav1.ListOptions{ResourceVersion: a.ResourceVersion}), "ERROR 410 Expired", "closed")
+		wantEvents(t, watchMaps(t, maps, metav1.ListOptions{ResourceVersion: a.ResourceVersion}), "ERROR 410 Expired",
+			"closed")
 		wantEvents(t, watchMaps(t, maps, metav1.ListOptions{ResourceVersion: b.ResourceVersion}))
 	})
 }
 
 func TestHistoryIsBounded(t *testing.T) {
-	inBubble(t, localapi.Options{HistoryLimit: 10}, func(t *testing.T, _ *localapi.Server, client kubernetes.Interface) {
-		maps := client.CoreV1().ConfigMaps("default")
-		first := mustCreate(t, maps, configMap("a", "n", "0"))
-		idle, err := client.CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		secrets, err := client.CoreV1().Secrets("").Watch(t.Context(), metav1.ListOptions{ResourceVersion: idle.ResourceVersion})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer secrets.Stop()
-		last := first
-		for i := range 50 {
-			last.Data["n"] = fmt.Sprint(i + 1)
-			last = mustUpdate(t, maps, last)
-		}
-		wantEvents(t, watchMaps(t, maps, metav1.ListOptions{ResourceVersion: first.ResourceVersion}), "ERROR 410 Expired", "closed")
-		last.Data["n"] = "again"
-		w := watchMaps(t, maps, metav1.ListOptions{ResourceVersion: last.ResourceVersion})
-		mustUpdate(t, maps, last)
-		wantEvents(t, w, "MODIFIED a")
-		wantEvents(t, secrets) // an idle watch does not expire
-	})
+	inBubble(t, localapi.Options{HistoryLimit: 10},
+		func(t *testing.T, _ *localapi.Server, client kubernetes.Interface) {
+			maps := client.CoreV1().ConfigMaps("default")
+			first := mustCreate(t, maps, configMap("a", "n", "0"))
+			idle, err := client.CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			secrets, err := client.CoreV1().Secrets("").Watch(t.Context(),
+				metav1.ListOptions{ResourceVersion: idle.ResourceVersion})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer secrets.Stop()
+			last := first
+			for i := range 50 {
+				last.Data["n"] = fmt.Sprint(i + 1)
+				last = mustUpdate(t, maps, last)
+			}
+			wantEvents(t, watchMaps(t, maps, metav1.ListOptions{ResourceVersion: first.ResourceVersion}),
+				"ERROR 410 Expired", "closed")
+			last.Data["n"] = "again"
+			w := watchMaps(t, maps, metav1.ListOptions{ResourceVersion: last.ResourceVersion})
+			mustUpdate(t, maps, last)
+			wantEvents(t, w, "MODIFIED a")
+			wantEvents(t, secrets) // an idle watch does not expire
+		})
 }
 
 // TestSlowWatcherBlocksNobody opens a raw watch that nobody reads and writes far more than any buffer holds.
 func TestSlowWatcherBlocksNobody(t *testing.T) {
-	inBubble(t, localapi.Options{HistoryLimit: 100}, func(t *testing.T, s *localapi.Server, client kubernetes.Interface) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		response := send(t, s.RESTConfig(), request{ctx: ctx, path: "/api/v1/configmaps?watch=true"})
-		defer response.Body.Close()
-		maps := client.CoreV1().ConfigMaps("default")
-		big := make([]byte, 10_000)
-		for i := range big {
-			big[i] = 'x'
-		}
-		for i := range 500 {
-			mustCreate(t, maps, configMap(fmt.Sprintf("m%03d", i), "big", string(big)))
-		}
-		seen := 0
-		for e := range frames(t, response.Body) {
-			if e.Type == string(watch.Error) {
-				if seen == 0 || seen == 500 {
-					t.Errorf("the slow watcher saw %d events before it was told that it is too slow", seen)
-				}
-				return
+	inBubble(t, localapi.Options{HistoryLimit: 100},
+		func(t *testing.T, s *localapi.Server, client kubernetes.Interface) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			response := send(t, s.RESTConfig(), request{ctx: ctx, path: "/api/v1/configmaps?watch=true"})
+			defer response.Body.Close()
+			maps := client.CoreV1().ConfigMaps("default")
+			big := make([]byte, 10_000)
+			for i := range big {
+				big[i] = 'x'
 			}
-			seen++
-		}
-		t.Errorf("the slow watcher saw %d events and no error", seen)
-	})
+			for i := range 500 {
+				mustCreate(t, maps, configMap(fmt.Sprintf("m%03d", i), "big", string(big)))
+			}
+			seen := 0
+			for e := range frames(t, response.Body) {
+				if e.Type == string(watch.Error) {
+					if seen == 0 || seen == 500 {
+						t.Errorf("the slow watcher saw %d events before it was told that it is too slow", seen)
+					}
+					return
+				}
+				seen++
+			}
+			t.Errorf("the slow watcher saw %d events and no error", seen)
+		})
 }
 
 func TestCancelledWatchEndsAtOnce(t *testing.T) {
@@ -322,7 +339,8 @@ func TestCancelledWatchEndsAtOnce(t *testing.T) {
 		}
 		synctest.Wait()
 		cancel()
-		if got := events(t, w); len(got) == 0 || got[len(got)-1] != "closed" { // client-go reports the cancellation first
+		// client-go reports the cancellation first
+		if got := events(t, w); len(got) == 0 || got[len(got)-1] != "closed" {
 			t.Errorf("after its cancellation the watch sent %v, want it closed", got)
 		}
 		stopped, err := client.CoreV1().ConfigMaps("").Watch(t.Context(), metav1.ListOptions{})

@@ -73,7 +73,8 @@ func TestInvalidObjectsAreRefusedWithTheirCauses(t *testing.T) {
 	}
 	versioned := configMap("a")
 	versioned.ResourceVersion = "7"
-	if _, err := maps.Create(t.Context(), versioned, metav1.CreateOptions{}); err == nil || !strings.Contains(err.Error(), "resourceVersion should not be set on objects to be created") {
+	if _, err := maps.Create(t.Context(), versioned, metav1.CreateOptions{}); err == nil ||
+		!strings.Contains(err.Error(), "resourceVersion should not be set on objects to be created") {
 		t.Errorf("create with a version: %v", err)
 	}
 	elsewhere := configMap("a")
@@ -100,7 +101,8 @@ func TestUpdateRules(t *testing.T) {
 	}
 	created := mustCreate(t, maps, configMap("a", "k", "v"))
 	blind := configMap("a", "k", "blind")
-	if got := mustUpdate(t, maps, blind); got.UID != created.UID || got.Data["k"] != "blind" || !got.CreationTimestamp.Equal(&created.CreationTimestamp) {
+	if got := mustUpdate(t, maps, blind); got.UID != created.UID || got.Data["k"] != "blind" ||
+		!got.CreationTimestamp.Equal(&created.CreationTimestamp) {
 		t.Errorf("update without a version: UID %s → %s, data %v", created.UID, got.UID, got.Data)
 	}
 	other := configMap("a")
@@ -150,7 +152,8 @@ func TestConcurrentUpdatesLoseNothing(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if cm, err := maps.Get(t.Context(), "counter", metav1.GetOptions{}); err != nil || cm.Data["n"] != fmt.Sprint(writers*increments) {
+	if cm, err := maps.Get(t.Context(), "counter", metav1.GetOptions{}); err != nil ||
+		cm.Data["n"] != fmt.Sprint(writers*increments) {
 		t.Errorf("counter is %v (%v), want %d", cm.Data, err, writers*increments)
 	}
 }
@@ -206,7 +209,8 @@ func TestReopenedStoreContinues(t *testing.T) {
 	_, config = start(t, localapi.Options{Storage: withoutTags{store}})
 	maps = clientset(t, config).CoreV1().ConfigMaps("default")
 	got, err := maps.Get(t.Context(), "a", metav1.GetOptions{})
-	if err != nil || got.ResourceVersion != a.ResourceVersion || got.UID != a.UID || got.Data["k"] != "v" || len(got.ManagedFields) != 1 {
+	if err != nil || got.ResourceVersion != a.ResourceVersion || got.UID != a.UID || got.Data["k"] != "v" ||
+		len(got.ManagedFields) != 1 {
 		t.Errorf("object after reopening: %v, %+v", err, got)
 	}
 	w, err := maps.Watch(t.Context(), metav1.ListOptions{ResourceVersion: a.ResourceVersion})

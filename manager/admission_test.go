@@ -44,9 +44,9 @@ func TestTwoControllersOfOneManager(t *testing.T) {
 	})
 }
 
-// TestStopUnderAHundredCreates: the stop comes while a hundred reconciles are about to write. Each write, which begins in the drain, is
-// admitted by the client, the transport and the server, or the drain would wait for reconciles that it starves; no further reconcile
-// begins; the counts come out even.
+// TestStopUnderAHundredCreates: the stop comes while a hundred reconciles are about to write. Each write, which
+// begins in the drain, is admitted by the client, the transport and the server, or the drain would wait for
+// reconciles that it starves; no further reconcile begins; the counts come out even.
 func TestStopUnderAHundredCreates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const creates = 100
@@ -66,7 +66,9 @@ func TestStopUnderAHundredCreates(t *testing.T) {
 			_, err := m.Client().CoreV1().ConfigMaps("default").Create(ctx, made, metav1.CreateOptions{})
 			return reconcile.Result{}, err
 		}), reconcile.Options[int]{Workers: creates})
-		further := reconcile.EnqueueMapped(func(_ context.Context, cm *corev1.ConfigMap) []int { return []int{len(cm.UID) + 1<<20} })
+		further := reconcile.EnqueueMapped(
+			func(_ context.Context, cm *corev1.ConfigMap) []int { return []int{len(cm.UID) + 1<<20} },
+		)
 		if err := c.Watch(reconcile.Kind(maps, further)); err != nil {
 			t.Fatal(err)
 		}
@@ -98,11 +100,13 @@ func TestStopUnderAHundredCreates(t *testing.T) {
 				made++
 			}
 		}
-		if s := c.Stats(); made != creates || s.Syncs != creates || s.Errors != 0 || s.InFlight != 0 || s.Peak != creates || m.InFlight() != 0 {
+		if s := c.Stats(); made != creates || s.Syncs != creates || s.Errors != 0 || s.InFlight != 0 ||
+			s.Peak != creates || m.InFlight() != 0 {
 			t.Errorf("%d created, %+v", made, s)
 		}
 		if left := c.Left(1 << 20); len(left) < creates {
-			t.Errorf("%d keys are named as left, want those that were queued: %d, and that of the events", len(left), creates)
+			t.Errorf("%d keys are named as left, want those that were queued: %d, and that of the events", len(left),
+				creates)
 		}
 	})
 }

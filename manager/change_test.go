@@ -36,7 +36,8 @@ func TestPanickingRunnableStopsTheManager(t *testing.T) {
 		l := live(t, m)
 		err := <-l.done
 		var panicked *reconcile.PanicError
-		if !errors.As(err, &panicked) || err.Error() != "bad: panic: no such map" || !strings.Contains(string(panicked.Stack), "change_test.go") || !finished {
+		if !errors.As(err, &panicked) || err.Error() != "bad: panic: no such map" ||
+			!strings.Contains(string(panicked.Stack), "change_test.go") || !finished {
 			t.Errorf("error %v, others finished: %v", err, finished)
 		}
 		if lines := l.logs.with("change_test.go"); len(lines) != 1 {
@@ -65,7 +66,9 @@ func TestAddDuringTheDrain(t *testing.T) {
 		l.stop()
 		synctest.Wait()
 		for _, free := range []bool{true, false} {
-			err := m.Add(runnable{name: "late", free: free, run: func(context.Context) error { t.Error("it runs"); return nil }})
+			err := m.Add(
+				runnable{name: "late", free: free, run: func(context.Context) error { t.Error("it runs"); return nil }},
+			)
 			if !errors.Is(err, manager.ErrStopped) {
 				t.Errorf("added with %v", err)
 			}
@@ -76,7 +79,8 @@ func TestAddDuringTheDrain(t *testing.T) {
 	})
 }
 
-// Several callers remove and restart one controller at once, while it works: one of them has it at a time, and it runs at most once.
+// Several callers remove and restart one controller at once, while it works: one of them has it at a time, and it
+// runs at most once.
 func TestOneChangeAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -121,7 +125,8 @@ func TestOneChangeAtATime(t *testing.T) {
 	})
 }
 
-// A controller is removed in the moment in which its process loses the lease and follows again: it is gone, not built anew.
+// A controller is removed in the moment in which its process loses the lease and follows again: it is gone, not built
+// anew.
 func TestRemoveWhileTheLeaseIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -129,7 +134,8 @@ func TestRemoveWhileTheLeaseIsLost(t *testing.T) {
 		builds := 0
 		guarded(t, m, &builds, func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
 			if r.Name == "work" {
-				select { // until the tenure is over; then it is deaf for a while, but not for longer than the others wait
+				// until the tenure is over; then it is deaf for a while, but not for longer than the others wait
+				select {
 				case <-ctx.Done():
 					time.Sleep(time.Second)
 				case <-time.After(10 * time.Second):

@@ -30,7 +30,8 @@ func (c *chaos) judge() {
 	}
 	for _, s := range secrets.Items {
 		if metav1.GetControllerOf(&s) != nil && !lives[s.Labels["of"]] {
-			continue // Made by a new leader that had not heard of the end of its owner: the garbage collector deletes it.
+			// Made by a new leader that had not heard of the end of its owner: the garbage collector deletes it.
+			continue
 		}
 		children[s.Labels["of"]] = append(children[s.Labels["of"]], s)
 	}

@@ -39,11 +39,15 @@ type chaosOperator struct{ *client.Cluster }
 func chaosControllers(m *manager.Manager) error {
 	operator := chaosOperator{m.GetClient()}
 	err := builder.ControllerManagedBy(m).Named("operator").For(&appsv1.ReplicaSet{}).Owns(&corev1.Secret{}).
-		WithOptions(reconcile.Options[reconcile.Request]{Workers: 2}).Complete(reconcile.Func[reconcile.Request](operator.reconcile))
+		WithOptions(reconcile.Options[reconcile.Request]{Workers: 2}).Complete(
+		reconcile.Func[reconcile.Request](operator.reconcile),
+	)
 	if err != nil {
 		return err
 	}
-	return builder.ControllerManagedBy(m).Named("mirror").For(&appsv1.ReplicaSet{}).Owns(&corev1.Secret{}).Owns(&corev1.ConfigMap{}).
+	return builder.ControllerManagedBy(m).Named("mirror").For(&appsv1.ReplicaSet{}).Owns(&corev1.Secret{}).Owns(
+		&corev1.ConfigMap{},
+	).
 		Complete(reconcile.Func[reconcile.Request](operator.mirror))
 }
 
@@ -97,7 +101,9 @@ func (o chaosOperator) empty(ctx context.Context, parent reconcile.Request) erro
 // name makes the children whose names are those of their parent with a number, and deletes the others.
 func (o chaosOperator) name(ctx context.Context, parent *appsv1.ReplicaSet) error {
 	for i := range *parent.Spec.Replicas {
-		child := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: parent.Namespace, Name: chaosChild(parent.Name, i)}}
+		child := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: parent.Namespace, Name: chaosChild(parent.Name, i)},
+		}
 		_, err := client.CreateOrPatch(ctx, o, child, func() error { return o.dress(parent, child) })
 		if err != nil {
 			return err
@@ -109,7 +115,8 @@ func (o chaosOperator) name(ctx context.Context, parent *appsv1.ReplicaSet) erro
 	}
 	for i := range children.Items {
 		var n int32
-		if _, err := fmt.Sscanf(children.Items[i].Name, parent.Name+"-%d", &n); err == nil && n < *parent.Spec.Replicas {
+		if _, err := fmt.Sscanf(children.Items[i].Name, parent.Name+"-%d", &n); err == nil &&
+			n < *parent.Spec.Replicas {
 			continue
 		}
 		if err := o.Delete(ctx, &children.Items[i]); client.IgnoreNotFound(err) != nil {
@@ -135,7 +142,9 @@ func (o chaosOperator) generate(ctx context.Context, parent *appsv1.ReplicaSet) 
 		return err
 	}
 	for range int(*parent.Spec.Replicas) - len(children.Items) {
-		child := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: parent.Namespace, GenerateName: parent.Name + "-"}}
+		child := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: parent.Namespace, GenerateName: parent.Name + "-"},
+		}
 		if err := o.dress(parent, child); err != nil {
 			return err
 		}

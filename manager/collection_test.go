@@ -22,8 +22,9 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// TestRunUntilIdleSeesDeletedCollections: what one request deleted is waited for, object by object: those that are gone, and those
-// that stay until somebody has taken off their finalizer, whose work begins with an event that is still on its way.
+// TestRunUntilIdleSeesDeletedCollections: what one request deleted is waited for, object by object: those that are
+// gone, and those that stay until somebody has taken off their finalizer, whose work begins with an event that is
+// still on its way.
 func TestRunUntilIdleSeesDeletedCollections(t *testing.T) {
 	for _, contentType := range []string{runtime.ContentTypeJSON, runtime.ContentTypeProtobuf} {
 		t.Run(contentType, func(t *testing.T) {
@@ -49,10 +50,12 @@ func deleteCollection(t *testing.T, contentType string) {
 		case err != nil:
 			gone = append(gone, r.Name)
 		case r.Name == "first": // the others have been looked at: they come before it by name, and there is one worker
-			return reconcile.Result{}, maps.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "doomed"})
+			return reconcile.Result{},
+				maps.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "doomed"})
 		case cm.DeletionTimestamp != nil:
 			freed = append(freed, r.Name)
-			_, err := maps.Patch(ctx, r.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+			_, err := maps.Patch(ctx, r.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`),
+				metav1.PatchOptions{})
 			return reconcile.Result{}, err
 		}
 		return reconcile.Result{}, nil
@@ -76,8 +79,8 @@ func deleteCollection(t *testing.T, contentType string) {
 	}
 }
 
-// TestRunUntilIdleSeesTheLastFinalizerGo: the answer to the write that takes it off is the last state of an object that is no more,
-// with a version that the cache may be at already; the deletion is waited for, not that.
+// TestRunUntilIdleSeesTheLastFinalizerGo: the answer to the write that takes it off is the last state of an object
+// that is no more, with a version that the cache may be at already; the deletion is waited for, not that.
 func TestRunUntilIdleSeesTheLastFinalizerGo(t *testing.T) {
 	for _, contentType := range []string{runtime.ContentTypeJSON, runtime.ContentTypeProtobuf} {
 		t.Run(contentType, func(t *testing.T) {
@@ -109,7 +112,8 @@ func removeLastFinalizer(t *testing.T, contentType string) {
 		}
 		return reconcile.Result{}, nil
 	})
-	if s, err := m.RunUntilIdle(t.Context(), manager.IdleOptions{}); err != nil || gone != 1 || s.Duration > 900*time.Millisecond {
+	if s, err := m.RunUntilIdle(t.Context(), manager.IdleOptions{}); err != nil || gone != 1 ||
+		s.Duration > 900*time.Millisecond {
 		t.Errorf("the deletion was seen %d times, want once; after %v (%v)", gone, s.Duration, err)
 	}
 }
@@ -118,7 +122,9 @@ func seedDoomed(t *testing.T, config *rest.Config) {
 	t.Helper()
 	maps := kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps("default")
 	for i := range 4 {
-		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("doomed-%d", i), Labels: map[string]string{"doomed": ""}}}
+		cm := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("doomed-%d", i), Labels: map[string]string{"doomed": ""}},
+		}
 		if i == 3 {
 			cm.Name, cm.Finalizers = "a-held", []string{"example.com/held"}
 		}

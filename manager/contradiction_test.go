@@ -17,8 +17,9 @@ import (
 	"github.com/flyball-dev/flyball/manager"
 )
 
-// TestContradictionIsSettledByAList: a watch is stuck, and the cache goes on holding what is deleted. Writes find out: when the server has
-// said for a second that there is no such object, the cache is listed anew. Readiness says so for as long as that takes.
+// TestContradictionIsSettledByAList: a watch is stuck, and the cache goes on holding what is deleted. Writes find
+// out: when the server has said for a second that there is no such object, the cache is listed anew. Readiness says
+// so for as long as that takes.
 func TestContradictionIsSettledByAList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -66,7 +67,9 @@ func TestContradictionIsSettledByAList(t *testing.T) {
 		})
 		time.Sleep(time.Second)
 		write()
-		const says = "informer configmaps: the server has had no configmaps default/a for 2s, but the cache holds it: relisting"
+		const says = "informer configmaps: the server has had no configmaps default/a for 2s, but the cache holds " +
+			"it: " +
+			"relisting"
 		if err := m.Ready(); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("ready: %v", err)
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// dashboards are the series that dashboards and alerts ask for which were made for controller-runtime, each with the labels that tell
-// it from others.
+// dashboards are the series that dashboards and alerts ask for which were made for controller-runtime, each with the
+// labels that tell it from others.
 //
 // Source: controller-runtime v0.25.2 pkg/internal/controller/metrics, pkg/metrics and pkg/internal/metrics.
 var dashboards = []string{
@@ -50,7 +50,8 @@ var dashboards = []string{
 	`workqueue_work_duration_seconds_bucket{name="namespace",le="+Inf"} `,
 }
 
-// TestMetricsOfDashboards: what those dashboards ask for is served by a process that leads, whose controller has met everything.
+// TestMetricsOfDashboards: what those dashboards ask for is served by a process that leads, whose controller has met
+// everything.
 func TestMetricsOfDashboards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -53,7 +53,9 @@ func (l LeaderElection) validate() error {
 		return nil // NewLock names its own object.
 	}
 	if l.Name == "" {
-		return errors.New(`leader election: the lease has no name: set LeaderElection.Name to one that all replicas of this operator share and no other operator has, for example "greeter.example.com"`)
+		return errors.New(
+			`leader election: the lease has no name: set LeaderElection.Name to one that all replicas of this operator share and no other operator has, for example "greeter.example.com"`,
+		)
 	}
 	if wrong := validation.IsDNS1123Label(l.Namespace); len(wrong) > 0 {
 		return fmt.Errorf("leader election: the namespace %q of the lease: %s", l.Namespace, strings.Join(wrong, ", "))
@@ -106,7 +108,9 @@ func newElection(config *rest.Config, o LeaderElection, recorder events.Recorder
 	return &election{options: o, lock: lock, elector: elector, events: recording, finished: make(chan error, 1)}, nil
 }
 
-func (l LeaderElection) newLock(config *rest.Config, recorder resourcelock.EventRecorder) (resourcelock.Interface, error) {
+func (l LeaderElection) newLock(config *rest.Config,
+	recorder resourcelock.EventRecorder,
+) (resourcelock.Interface, error) {
 	if l.NewLock != nil {
 		return l.NewLock(recorder)
 	}
@@ -116,7 +120,8 @@ func (l LeaderElection) newLock(config *rest.Config, recorder resourcelock.Event
 			return nil, err
 		}
 	}
-	return leader.NewLeaseLock(config, l.Namespace, l.Name, resourcelock.ResourceLockConfig{Identity: l.Identity, EventRecorder: recorder})
+	return leader.NewLeaseLock(config, l.Namespace, l.Name,
+		resourcelock.ResourceLockConfig{Identity: l.Identity, EventRecorder: recorder})
 }
 
 // lead warms the caches and controllers, campaigns, and runs the runnables that need leadership while this process
@@ -133,7 +138,8 @@ func (m *Manager) lead(intake, work context.Context, stop context.CancelCauseFun
 	m.runnables.warmUp(m.warmer(intake, stop))
 	m.warmUp(intake)
 	m.election.campaigns.Store(true)
-	klog.FromContext(intake).Info("Runnables wait for the leader lease", "lease", m.election.lock.Describe(), "runnables", m.runnables.namesOf(withLeader))
+	klog.FromContext(intake).Info("Runnables wait for the leader lease", "lease", m.election.lock.Describe(),
+		"runnables", m.runnables.namesOf(withLeader))
 	for {
 		err := m.serveTenure(intake, work, stop)
 		if !m.survives() || intake.Err() != nil || !errors.Is(err, leader.ErrLost) {

@@ -15,13 +15,17 @@ import (
 
 // Without a name of its own, the second operator of a cluster would wait for the first one's lease for ever.
 func TestLeaseNeedsAName(t *testing.T) {
-	_, err := manager.New(&rest.Config{Host: "http://127.0.0.1:1"}, manager.Options{LeaderElection: manager.LeaderElection{Enabled: true}})
-	if err == nil || !strings.Contains(err.Error(), "set LeaderElection.Name to one that all replicas of this operator share and no other operator has") {
+	_, err := manager.New(&rest.Config{Host: "http://127.0.0.1:1"},
+		manager.Options{LeaderElection: manager.LeaderElection{Enabled: true}})
+	if err == nil ||
+		!strings.Contains(err.Error(),
+			"set LeaderElection.Name to one that all replicas of this operator share and no other operator has") {
 		t.Errorf("error %v", err)
 	}
 }
 
-// A process that waits says at its start which runnables wait for which lease and who holds it, and then each new holder.
+// A process that waits says at its start which runnables wait for which lease and who holds it, and then each new
+// holder.
 func TestFollowerSaysWhoLeads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -37,10 +41,14 @@ func TestFollowerSaysWhoLeads(t *testing.T) {
 		}
 		first, second := start("host-1"), start("host-2")
 		third := start("host-3")
-		if lines := third.logs.with(`"Runnables wait for the leader lease" lease="kube-system/flyball-manager" runnables=["greeter"]`); len(lines) != 1 {
+		if lines := third.logs.with(
+			`"Runnables wait for the leader lease" lease="kube-system/flyball-manager" runnables=["greeter"]`,
+		); len(lines) != 1 {
 			t.Errorf("the follower does not say once what waits:\n%s", strings.Join(third.logs.with(""), ""))
 		}
-		if lines := third.logs.with(`"Another process leads" lease="kube-system/flyball-manager" holder="host-1"`); len(lines) != 1 {
+		if lines := third.logs.with(
+			`"Another process leads" lease="kube-system/flyball-manager" holder="host-1"`,
+		); len(lines) != 1 {
 			t.Errorf("the follower does not say once who leads:\n%s", strings.Join(third.logs.with(""), ""))
 		}
 		first.mustEnd()
@@ -49,8 +57,11 @@ func TestFollowerSaysWhoLeads(t *testing.T) {
 		if len(second.logs.with("Became leader")) == 0 {
 			leader, follower = third, second
 		}
-		if lines := follower.logs.with(`"Leader changed" lease="kube-system/flyball-manager" holder="host-`); len(lines) != 1 {
-			t.Errorf("the follower does not say once that the leader changed:\n%s", strings.Join(follower.logs.with(""), ""))
+		if lines := follower.logs.with(`"Leader changed" lease="kube-system/flyball-manager" holder="host-`); len(
+			lines,
+		) != 1 {
+			t.Errorf("the follower does not say once that the leader changed:\n%s",
+				strings.Join(follower.logs.with(""), ""))
 		}
 		follower.mustEnd()
 		leader.mustEnd()

@@ -34,13 +34,14 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	greeter := reconcile.New("greeter", reconcile.Func[reconcile.Request](func(_ context.Context, r reconcile.Request) (reconcile.Result, error) {
-		if _, found := maps.Get(r.Namespace, r.Name); found && r.Namespace == "default" {
-			fmt.Println("hello,", r.Name)
-			stop()
-		}
-		return reconcile.Result{}, nil
-	}), reconcile.Options[reconcile.Request]{})
+	greeter := reconcile.New("greeter",
+		reconcile.Func[reconcile.Request](func(_ context.Context, r reconcile.Request) (reconcile.Result, error) {
+			if _, found := maps.Get(r.Namespace, r.Name); found && r.Namespace == "default" {
+				fmt.Println("hello,", r.Name)
+				stop()
+			}
+			return reconcile.Result{}, nil
+		}), reconcile.Options[reconcile.Request]{})
 	if err := greeter.Watch(reconcile.Kind(maps, reconcile.EnqueueObject[*corev1.ConfigMap]())); err != nil {
 		fmt.Println(err)
 		return

@@ -44,7 +44,10 @@ func podController(t *testing.T, m *manager.Manager) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := reconcile.New("pod-controller", reconcile.Func[reconcile.Request](func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil }), reconcile.Options[reconcile.Request]{})
+	c := reconcile.New("pod-controller",
+		reconcile.Func[reconcile.Request](
+			func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil },
+		), reconcile.Options[reconcile.Request]{})
 	if err := c.Watch(reconcile.Kind(pods, reconcile.EnqueueObject[*corev1.Pod]())); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +84,8 @@ func TestMissingPermissionIsToldInWordsAndOnce(t *testing.T) {
 
 		w.refuse(nil) // granted
 		time.Sleep(5 * time.Minute)
-		if code, body := get(m, "/readyz?verbose"); code != 200 || body != "[+]manager ok\n[+]informer pods ok\n[+]pod-controller ok\nreadyz check passed\n" {
+		if code, body := get(m, "/readyz?verbose"); code != 200 ||
+			body != "[+]manager ok\n[+]informer pods ok\n[+]pod-controller ok\nreadyz check passed\n" {
 			t.Errorf("readyz once granted: %d %s", code, body)
 		}
 		l.mustEnd()
@@ -100,8 +104,9 @@ func TestPermissionTakenAwayLater(t *testing.T) {
 		}
 		w.refuse(forbidPods)
 		time.Sleep(30 * time.Minute) // the server ends every watch within some minutes
-		if err := m.Ready(); err == nil || !strings.Contains(err.Error(), `User "intern" cannot watch resource "pods"`) &&
-			!strings.Contains(err.Error(), `User "intern" cannot list resource "pods"`) {
+		if err := m.Ready(); err == nil ||
+			!strings.Contains(err.Error(), `User "intern" cannot watch resource "pods"`) &&
+				!strings.Contains(err.Error(), `User "intern" cannot list resource "pods"`) {
 			t.Errorf("ready: %v", err)
 		}
 		w.refuse(nil)
@@ -151,7 +156,8 @@ func TestLeaderInWords(t *testing.T) {
 		if code, body := get(second, "/readyz"); code != 200 || body != "ok\n[+]leader: waiting, held by host-1\n" {
 			t.Errorf("follower: %d %q", code, body)
 		}
-		if code, body := get(second, "/healthz/guarded"); code != 200 || body != "[+]guarded: waiting for the leader lease\n" {
+		if code, body := get(second, "/healthz/guarded"); code != 200 ||
+			body != "[+]guarded: waiting for the leader lease\n" {
 			t.Errorf("its runnable: %d %q", code, body)
 		}
 		if code, body := get(second, "/healthz/nonesuch"); code != 404 || body != "unknown; known are: guarded\n" {
@@ -162,8 +168,9 @@ func TestLeaderInWords(t *testing.T) {
 	})
 }
 
-// A follower's readiness does not depend on the server, as a leader's does not: restarting it, or taking its metrics and webhooks out of
-// service, would mend nothing, and it has warm caches to lose. One that never read the lease is not ready.
+// A follower's readiness does not depend on the server, as a leader's does not: restarting it, or taking its metrics
+// and webhooks out of service, would mend nothing, and it has warm caches to lose. One that never read the lease is
+// not ready.
 func TestOutageDoesNotMakeAFollowerUnready(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -206,13 +213,19 @@ func TestLeaseWithoutEndIsTold(t *testing.T) {
 		m := newWorld(t).manager(t, elected())
 		holder, seconds, now := "gone", int32(math.MaxInt32), metav1.NowMicro()
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "flyball-manager"}}
-		lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &now, AcquireTime: &now}
-		if _, err := m.Client().CoordinationV1().Leases("kube-system").Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+		lease.Spec = coordinationv1.LeaseSpec{
+			HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &now,
+			AcquireTime: &now,
+		}
+		if _, err := m.Client().CoordinationV1().Leases("kube-system").Create(t.Context(), lease,
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		l := live(t, m)
 		time.Sleep(time.Hour)
-		const says = "ok\n[+]leader: waiting, held by gone, who may keep it for another 596522h14m7s without a sign of life\n"
+		const says = "ok\n[+]leader: waiting, held by gone, who may keep it for another 596522h14m7s without a sign " +
+			"of " +
+			"life\n"
 		if code, body := get(m, "/readyz"); code != 200 || body != says {
 			t.Errorf("%d %s", code, body)
 		}
@@ -227,12 +240,17 @@ func TestForbiddenLeaseIsToldInWords(t *testing.T) {
 			if r.Resource != "leases" {
 				return gate.Verdict{}
 			}
-			return gate.FailWith(apierrors.NewForbidden(corev1.Resource("leases"), r.Name, errors.New(`User "intern" cannot get resource "leases"`)))
+			return gate.FailWith(
+				apierrors.NewForbidden(corev1.Resource("leases"), r.Name,
+					errors.New(`User "intern" cannot get resource "leases"`)),
+			)
 		})
 		m := w.manager(t, elected())
 		l := live(t, m)
 		time.Sleep(10 * time.Minute)
-		if err := m.Ready(); err == nil || !strings.Contains(err.Error(), `leader: get lease kube-system/flyball-manager`) || !strings.Contains(err.Error(), `User "intern" cannot get resource "leases"`) {
+		if err := m.Ready(); err == nil ||
+			!strings.Contains(err.Error(), `leader: get lease kube-system/flyball-manager`) ||
+			!strings.Contains(err.Error(), `User "intern" cannot get resource "leases"`) {
 			t.Errorf("ready: %v", err)
 		}
 		if lines := l.logs.with("intern"); len(lines) != 1 {
@@ -245,14 +263,17 @@ func TestForbiddenLeaseIsToldInWords(t *testing.T) {
 func TestRunnableSaysWhatItLacks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newWorld(t).manager(t, manager.Options{})
-		if err := m.Add(runnable{name: "pump", run: untilStopped, health: func() error { return errors.New("no water") }}); err != nil {
+		if err := m.Add(
+			runnable{name: "pump", run: untilStopped, health: func() error { return errors.New("no water") }},
+		); err != nil {
 			t.Fatal(err)
 		}
 		if err := m.Ready(); err == nil || err.Error() != "manager: not started" {
 			t.Errorf("before Run: %v", err)
 		}
 		l := live(t, m)
-		if code, body := get(m, "/readyz?verbose"); code != 503 || body != "[+]manager ok\n[-]pump: no water\nreadyz check failed\n" {
+		if code, body := get(m, "/readyz?verbose"); code != 503 ||
+			body != "[+]manager ok\n[-]pump: no water\nreadyz check failed\n" {
 			t.Errorf("readyz: %d %q", code, body)
 		}
 		if code, body := get(m, "/livez?verbose"); code != 200 || !strings.Contains(body, "[-]pump: no water") {
@@ -273,7 +294,9 @@ func TestManyReasonsAreCutShort(t *testing.T) {
 			lacks = append(lacks, fmt.Errorf("no water in %d", i))
 		}
 		m := newWorld(t).manager(t, manager.Options{})
-		if err := m.Add(runnable{name: "pump", run: untilStopped, health: func() error { return errors.Join(lacks...) }}); err != nil {
+		if err := m.Add(
+			runnable{name: "pump", run: untilStopped, health: func() error { return errors.Join(lacks...) }},
+		); err != nil {
 			t.Fatal(err)
 		}
 		l := live(t, m)
@@ -294,12 +317,15 @@ func TestNotesAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newWorld(t).manager(t, manager.Options{})
 		var health error
-		if err := m.Add(noting{runnable{name: "pump", run: untilStopped, health: func() error { return health }}}); err != nil {
+		if err := m.Add(
+			noting{runnable{name: "pump", run: untilStopped, health: func() error { return health }}},
+		); err != nil {
 			t.Fatal(err)
 		}
 		l := live(t, m)
 		synctest.Wait()
-		if code, body := get(m, "/readyz?verbose"); code != 200 || !strings.Contains(body, "[+]pump: 48 of 50 buckets are full\n") {
+		if code, body := get(m, "/readyz?verbose"); code != 200 ||
+			!strings.Contains(body, "[+]pump: 48 of 50 buckets are full\n") {
 			t.Errorf("readyz: %d %s", code, body)
 		}
 		health = errors.New("no water")

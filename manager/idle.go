@@ -98,7 +98,8 @@ func (m *Manager) RunUntilIdle(ctx context.Context, o IdleOptions) (Summary, err
 			summary.DueLater = due
 		}
 	}
-	klog.FromContext(ctx).Info("Ran until idle", "processed", summary.Processed, "failed", len(summary.Failed), "dueLater", len(summary.DueLater), "duration", summary.Duration, "err", err)
+	klog.FromContext(ctx).Info("Ran until idle", "processed", summary.Processed, "failed", len(summary.Failed),
+		"dueLater", len(summary.DueLater), "duration", summary.Duration, "err", err)
 	switch {
 	case ctx.Err() != nil:
 		return summary, errors.Join(fmt.Errorf("stopped before everything was done: %w", context.Cause(ctx)), err)
@@ -202,7 +203,8 @@ func (m *Manager) rest(ctx context.Context, o IdleOptions) (found resting, next 
 // noteUnseen stops waiting for the writes that the caches may never show.
 func (m *Manager) noteUnseen(ctx context.Context) {
 	for _, w := range m.awaited.GiveUp() {
-		klog.FromContext(ctx).V(2).Info("A write does not show in any cache", "resource", w.Resource, "object", klog.KRef(w.Namespace, w.Name))
+		klog.FromContext(ctx).V(2).Info("A write does not show in any cache", "resource", w.Resource,
+			"object", klog.KRef(w.Namespace, w.Name))
 	}
 }
 
@@ -247,7 +249,9 @@ func (m *Manager) settled(ctx context.Context, o IdleOptions) (settled bool, nex
 		return false, 0
 	}
 	for _, s := range m.informers.Stats() {
-		if s.Queued > 0 || slices.ContainsFunc(s.Handlers, func(h informer.HandlerStats) bool { return h.Pending > 0 || h.Running > 0 }) {
+		if s.Queued > 0 ||
+			slices.ContainsFunc(s.Handlers,
+				func(h informer.HandlerStats) bool { return h.Pending > 0 || h.Running > 0 }) {
 			return false, 0
 		}
 	}
@@ -374,10 +378,12 @@ func (m *Manager) summarize(started time.Time) Summary {
 			}
 		}
 		for _, f := range w.Failing {
-			s.Failed = append(s.Failed, FailedKey{Controller: loop.Name(), Key: f.Key, Err: f.Err, Attempts: f.Attempts, Causes: f.Causes})
+			s.Failed = append(s.Failed,
+				FailedKey{Controller: loop.Name(), Key: f.Key, Err: f.Err, Attempts: f.Attempts, Causes: f.Causes})
 		}
 	}
 	slices.SortStableFunc(s.DueLater, func(a, b DueKey) int { return a.Due.Compare(b.Due) })
-	slices.SortFunc(s.Failed, func(a, b FailedKey) int { return strings.Compare(a.Controller+" "+a.Key, b.Controller+" "+b.Key) })
+	slices.SortFunc(s.Failed,
+		func(a, b FailedKey) int { return strings.Compare(a.Controller+" "+a.Key, b.Controller+" "+b.Key) })
 	return s
 }

@@ -78,23 +78,24 @@ func climb(t *testing.T, m *manager.Manager, last int) *reconcile.Controller[rec
 // stepsOf is the controller of climb, without sources.
 func stepsOf(t *testing.T, m *manager.Manager, last int) *reconcile.Controller[reconcile.Request] {
 	t.Helper()
-	return reconcile.New("steps", reconcile.Func[reconcile.Request](func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
-		maps := m.Client().CoreV1().ConfigMaps(r.Namespace)
-		cm, err := maps.Get(ctx, r.Name, metav1.GetOptions{})
-		if err != nil {
+	return reconcile.New("steps",
+		reconcile.Func[reconcile.Request](func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
+			maps := m.Client().CoreV1().ConfigMaps(r.Namespace)
+			cm, err := maps.Get(ctx, r.Name, metav1.GetOptions{})
+			if err != nil {
+				return reconcile.Result{}, err
+			}
+			step := 0
+			if _, err := fmt.Sscan(cm.Data["step"], &step); err != nil && cm.Data["step"] != "" {
+				return reconcile.Result{}, err
+			}
+			if step == last {
+				return reconcile.Result{}, nil
+			}
+			patch := fmt.Sprintf(`{"data":{"step":"%d"}}`, step+1)
+			_, err = maps.Patch(ctx, r.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 			return reconcile.Result{}, err
-		}
-		step := 0
-		if _, err := fmt.Sscan(cm.Data["step"], &step); err != nil && cm.Data["step"] != "" {
-			return reconcile.Result{}, err
-		}
-		if step == last {
-			return reconcile.Result{}, nil
-		}
-		patch := fmt.Sprintf(`{"data":{"step":"%d"}}`, step+1)
-		_, err = maps.Patch(ctx, r.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-		return reconcile.Result{}, err
-	}), reconcile.Options[reconcile.Request]{})
+		}), reconcile.Options[reconcile.Request]{})
 }
 
 func stepOf(t *testing.T, config *rest.Config, name string) string {
@@ -106,7 +107,8 @@ func stepOf(t *testing.T, config *rest.Config, name string) string {
 	return cm.Data["step"]
 }
 
-// TestRunUntilIdleConverges: every step is begun by the event of the one before, which arrives when all queues are empty.
+// TestRunUntilIdleConverges: every step is begun by the event of the one before, which arrives when all queues are
+// empty.
 func TestRunUntilIdleConverges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := idleWorld(t, localapi.Options{}, "a", "b")
@@ -124,7 +126,8 @@ func TestRunUntilIdleConverges(t *testing.T) {
 				t.Errorf("%s is at step %q, want 3", name, got)
 			}
 		}
-		if s.Processed < 8 || s.Errors != 0 || len(s.Failed)+len(s.DueLater)+s.Pending != 0 || s.Peak < 1 || s.Controllers[0].Name != "steps" {
+		if s.Processed < 8 || s.Errors != 0 || len(s.Failed)+len(s.DueLater)+s.Pending != 0 || s.Peak < 1 ||
+			s.Controllers[0].Name != "steps" {
 			t.Errorf("summary %+v", s)
 		}
 		if len(seen) < 3 || seen[len(seen)-1].Processed == 0 {
@@ -162,8 +165,9 @@ func (s slowSink) WithValues(...any) klog.LogSink { return s }
 
 func (s slowSink) WithName(string) klog.LogSink { return s }
 
-// TestRunUntilIdleBetweenCacheAndHandlers: an informer that is slow between showing a change and telling its handlers, here because it logs that
-// an index function failed, is not at rest, although the process's own write shows in its cache and no handler has anything to do.
+// TestRunUntilIdleBetweenCacheAndHandlers: an informer that is slow between showing a change and telling its
+// handlers, here because it logs that an index function failed, is not at rest, although the process's own write
+// shows in its cache and no handler has anything to do.
 func TestRunUntilIdleBetweenCacheAndHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := idleWorld(t, localapi.Options{}, "a")
@@ -193,8 +197,8 @@ func TestRunUntilIdleBetweenCacheAndHandlers(t *testing.T) {
 	})
 }
 
-// TestRunUntilIdleIsPatientWithASlowWatch: however late the event of a write is, it is waited for, if it is sure to come; and about a second if
-// nobody can know, since the cache takes labelled objects only.
+// TestRunUntilIdleIsPatientWithASlowWatch: however late the event of a write is, it is waited for, if it is sure to
+// come; and about a second if nobody can know, since the cache takes labelled objects only.
 func TestRunUntilIdleIsPatientWithASlowWatch(t *testing.T) {
 	for _, c := range []struct {
 		name, selector, step string
@@ -211,12 +215,15 @@ func TestRunUntilIdleIsPatientWithASlowWatch(t *testing.T) {
 				if c.selector == "" {
 					follow(t, m, steps)
 				} else {
-					maps, err := informer.ForOptions[*corev1.ConfigMap](m.Informers(), informer.InformerOptions{LabelSelector: c.selector})
+					maps, err := informer.ForOptions[*corev1.ConfigMap](m.Informers(),
+						informer.InformerOptions{LabelSelector: c.selector})
 					if err != nil {
 						t.Fatal(err)
 					}
 					feed(t, m, steps, maps)
-					steps.Enqueue(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "a"}})
+					steps.Enqueue(
+						reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "a"}},
+					)
 				}
 				s, err := m.RunUntilIdle(t.Context(), manager.IdleOptions{})
 				if err != nil {
@@ -233,7 +240,8 @@ func TestRunUntilIdleIsPatientWithASlowWatch(t *testing.T) {
 	}
 }
 
-// TestRunUntilIdleAwaitsWhatIsPaced: a key that its controller puts off, so that it does not run too often, is work of now.
+// TestRunUntilIdleAwaitsWhatIsPaced: a key that its controller puts off, so that it does not run too often, is work
+// of now.
 func TestRunUntilIdleAwaitsWhatIsPaced(t *testing.T) {
 	for name, o := range map[string]reconcile.Options[reconcile.Request]{
 		"debounced": {Debounce: 2 * time.Second}, "at intervals": {MinInterval: 2 * time.Second},
@@ -242,12 +250,16 @@ func TestRunUntilIdleAwaitsWhatIsPaced(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newManager(t, idleWorld(t, localapi.Options{NoKubernetesService: true}, "a"))
 				runs := 0
-				follow(t, m, reconcile.New("paced", reconcile.Func[reconcile.Request](func(context.Context, reconcile.Request) (reconcile.Result, error) {
-					if runs++; runs <= 3 {
-						return reconcile.Result{}, errors.New("not yet")
-					}
-					return reconcile.Result{RequeueAfter: time.Hour}, nil
-				}), o))
+				follow(t, m,
+					reconcile.New("paced",
+						reconcile.Func[reconcile.Request](func(context.Context,
+							reconcile.Request,
+						) (reconcile.Result, error) {
+							if runs++; runs <= 3 {
+								return reconcile.Result{}, errors.New("not yet")
+							}
+							return reconcile.Result{RequeueAfter: time.Hour}, nil
+						}), o))
 				s, err := m.RunUntilIdle(t.Context(), manager.IdleOptions{})
 				if err != nil || runs != 4 || len(s.DueLater) != 1 {
 					t.Errorf("%d runs, want 4: %+v, %v", runs, s, err)
@@ -288,7 +300,8 @@ func (p *passing) Work() reconcile.Work {
 	return reconcile.Work{Started: true}
 }
 
-// TestRunUntilIdleLooksAgainAtOnce: after a look that something passed by the next comes at once, not when delayed keys are looked for.
+// TestRunUntilIdleLooksAgainAtOnce: after a look that something passed by the next comes at once, not when delayed
+// keys are looked for.
 func TestRunUntilIdleLooksAgainAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newManager(t, idleWorld(t, localapi.Options{NoKubernetesService: true}))
@@ -321,7 +334,8 @@ func TestRunUntilIdleDueLater(t *testing.T) {
 			return s, runs
 		}
 		s, runs := run(manager.IdleOptions{})
-		if len(s.DueLater) != 1 || s.DueLater[0].Key != "default/a" || s.DueLater[0].Controller != "later" || runs != 1 {
+		if len(s.DueLater) != 1 || s.DueLater[0].Key != "default/a" || s.DueLater[0].Controller != "later" ||
+			runs != 1 {
 			t.Fatalf("after %d runs: %+v", runs, s)
 		}
 		if in := time.Until(s.DueLater[0].Due); in < 4*time.Minute || in > 5*time.Minute {
@@ -334,7 +348,8 @@ func TestRunUntilIdleDueLater(t *testing.T) {
 	})
 }
 
-// TestRunUntilIdleFailures: a key that fails is retried, and then told with its error and its causes; the others are done.
+// TestRunUntilIdleFailures: a key that fails is retried, and then told with its error and its causes; the others are
+// done.
 func TestRunUntilIdleFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newManager(t, idleWorld(t, localapi.Options{}, "a", "b", "c"))
@@ -354,19 +369,22 @@ func TestRunUntilIdleFailures(t *testing.T) {
 		})
 		s, err := m.RunUntilIdle(t.Context(), manager.IdleOptions{Retries: 3})
 		var failed *manager.FailedError
-		if !errors.As(err, &failed) || !errors.Is(err, broken) || !strings.Contains(err.Error(), "fails default/a: the disk is full") {
+		if !errors.As(err, &failed) || !errors.Is(err, broken) ||
+			!strings.Contains(err.Error(), "fails default/a: the disk is full") {
 			t.Errorf("error is %v", err)
 		}
 		if runs["a"] != 4 || runs["b"] != 3 || runs["c"] != 1 {
 			t.Errorf("runs %v, want a 4 times, b 3 times, c once", runs)
 		}
-		if len(s.Failed) != 2 || s.Failed[0].Key != "default/a" || s.Failed[0].Attempts != 4 || len(s.Failed[0].Causes) == 0 || s.Failed[1].Key != "default/c" {
+		if len(s.Failed) != 2 || s.Failed[0].Key != "default/a" || s.Failed[0].Attempts != 4 ||
+			len(s.Failed[0].Causes) == 0 || s.Failed[1].Key != "default/c" {
 			t.Errorf("failed: %+v", s.Failed)
 		}
 	})
 }
 
-// TestRunUntilIdleDeadline: no key is begun after the deadline, what is in flight finishes, what was done is told, and what is left.
+// TestRunUntilIdleDeadline: no key is begun after the deadline, what is in flight finishes, what was done is told,
+// and what is left.
 func TestRunUntilIdleDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newManager(t, idleWorld(t, localapi.Options{}, "a", "b", "c", "d"))
@@ -385,13 +403,17 @@ func TestRunUntilIdleDeadline(t *testing.T) {
 		if s.Processed != 2 || s.Errors != 0 || s.Pending != 2 || len(s.DueLater) != 1 || s.Duration < 5*time.Second {
 			t.Errorf("summary %+v", s)
 		}
-		if want := []manager.LeftKey{{Controller: "slow", Key: "default/c"}, {Controller: "slow", Key: "default/d"}}; !slices.Equal(s.Left, want) {
+		if want := []manager.LeftKey{
+			{Controller: "slow", Key: "default/c"},
+			{Controller: "slow", Key: "default/d"},
+		}; !slices.Equal(s.Left, want) {
 			t.Errorf("left: %v, want %v", s.Left, want)
 		}
 	})
 }
 
-// TestRunUntilIdleLooksBeforeItStops: what is due later is told although nobody looked at the very moment of the deadline.
+// TestRunUntilIdleLooksBeforeItStops: what is due later is told although nobody looked at the very moment of the
+// deadline.
 func TestRunUntilIdleLooksBeforeItStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newManager(t, idleWorld(t, localapi.Options{NoKubernetesService: true}, "a"))
@@ -438,7 +460,8 @@ func TestTenantsOfManagers(t *testing.T) {
 		store := memory.New()
 		defer store.Close()
 		for _, tenant := range []string{"a", "ab"} {
-			config := idleWorld(t, localapi.Options{Storage: store, Tenant: tenant, NoKubernetesService: true}, "same", "of-"+tenant)
+			config := idleWorld(t, localapi.Options{Storage: store, Tenant: tenant, NoKubernetesService: true}, "same",
+				"of-"+tenant)
 			m := newManager(t, config)
 			climb(t, m, 1)
 			s, err := m.RunUntilIdle(t.Context(), manager.IdleOptions{})

@@ -99,7 +99,10 @@ func TestOrderOfStartAndStop(t *testing.T) {
 		}
 		slices.Sort(stop[:2]) // the two hear of it at one moment
 		slices.Sort(stop[2:4])
-		want := []string{"free is told", "guarded is told", "free has returned", "guarded has returned", "event recorded", "lease given back"}
+		want := []string{
+			"free is told", "guarded is told", "free has returned", "guarded has returned",
+			"event recorded", "lease given back",
+		}
 		if !slices.Equal(stop, want) {
 			t.Errorf("stopped as %q, want %q", stop, want)
 		}
@@ -217,7 +220,8 @@ func TestRestart(t *testing.T) {
 		}
 		w.create(t, m, "stuck")
 		time.Sleep(4 * time.Second) // the work in flight is done
-		if err := m.Restart(t.Context(), "guarded"); err == nil || !strings.Contains(err.Error(), "default/stuck") || builds != 4 {
+		if err := m.Restart(t.Context(), "guarded"); err == nil || !strings.Contains(err.Error(), "default/stuck") ||
+			builds != 4 {
 			t.Errorf("restarted beside stuck work: %v, %d builds", err, builds)
 		}
 		close(hang)

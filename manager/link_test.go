@@ -91,8 +91,8 @@ func (c *clock) read() (ahead time.Duration, fast float64) {
 	return c.ahead, max(c.fast, 1)
 }
 
-// wrap rewrites leases on their way: times that the process of that identity wrote are those of its wall clock, and how long it
-// waits for others is measured by its monotonic clock.
+// wrap rewrites leases on their way: times that the process of that identity wrote are those of its wall clock, and
+// how long it waits for others is measured by its monotonic clock.
 func (c *clock) wrap(identity string, next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		ahead, fast := c.read()

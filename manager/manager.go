@@ -138,7 +138,10 @@ type Manager struct {
 // Errors: options that contradict each other; a config from which no client can be made.
 func New(config *rest.Config, o Options) (*Manager, error) {
 	if config == nil {
-		return nil, errors.New("manager: the config is nil: GetConfig of manager/ctrl makes one of a kubeconfig or of the Pod's service account")
+		return nil, errors.New(
+			"manager: the config is nil: GetConfig of manager/ctrl makes one of a kubeconfig or of the Pod's service " +
+				"account",
+		)
 	}
 	if o.Metrics != nil && misuse.IsNil(o.Metrics) {
 		return nil, fmt.Errorf("manager: Options.Metrics is a nil %T: leave it out, or give one", o.Metrics)
@@ -183,7 +186,8 @@ func New(config *rest.Config, o Options) (*Manager, error) {
 	}
 	m.events = events.New(sender.CoreV1(), o.Events)
 	if o.LeaderElection.Enabled {
-		if m.election, err = newElection(config, o.LeaderElection, m.GetEventRecorderFor(o.LeaderElection.Name)); err != nil {
+		if m.election, err = newElection(config, o.LeaderElection,
+			m.GetEventRecorderFor(o.LeaderElection.Name)); err != nil {
 			return nil, fmt.Errorf("manager: %w", err)
 		}
 	}
@@ -247,7 +251,10 @@ func (m *Manager) Add(r Runnable) error {
 		return fmt.Errorf("manager: add: Name of the runnable %T is empty: logs, health and Remove name it by that", r)
 	}
 	if _, ok := r.(Rebuilder); !ok && e.needs == withLeader && m.survives() {
-		return fmt.Errorf("manager: add %s: with LeaderElection.Survive it must be possible to build it again: give Complete of package builder the reconciler, or wrap its constructor by manager.Rebuilt", e.name)
+		return fmt.Errorf(
+			"manager: add %s: with LeaderElection.Survive it must be possible to build it again: give Complete of "+
+				"package builder the reconciler, or wrap its constructor by manager.Rebuilt", e.name,
+		)
 	}
 	if err := m.runnables.add(e); err != nil {
 		return fmt.Errorf("manager: add %s: %w", e.name, err)

@@ -95,17 +95,20 @@ func (r *reloading) KindsFor(resource schema.GroupVersionResource) ([]schema.Gro
 
 // ResourceFor implements meta.RESTMapper.
 func (r *reloading) ResourceFor(input schema.GroupVersionResource) (schema.GroupVersionResource, error) {
-	return asked(r, func(known meta.RESTMapper) (schema.GroupVersionResource, error) { return known.ResourceFor(input) })
+	return asked(r,
+		func(known meta.RESTMapper) (schema.GroupVersionResource, error) { return known.ResourceFor(input) })
 }
 
 // ResourcesFor implements meta.RESTMapper.
 func (r *reloading) ResourcesFor(input schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
-	return asked(r, func(known meta.RESTMapper) ([]schema.GroupVersionResource, error) { return known.ResourcesFor(input) })
+	return asked(r,
+		func(known meta.RESTMapper) ([]schema.GroupVersionResource, error) { return known.ResourcesFor(input) })
 }
 
 // RESTMapping implements meta.RESTMapper.
 func (r *reloading) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	return asked(r, func(known meta.RESTMapper) (*meta.RESTMapping, error) { return known.RESTMapping(kind, versions...) })
+	return asked(r,
+		func(known meta.RESTMapper) (*meta.RESTMapping, error) { return known.RESTMapping(kind, versions...) })
 }
 
 // RESTMappings implements meta.RESTMapper.

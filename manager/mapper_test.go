@@ -14,11 +14,16 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// A CustomResourceDefinition that comes while the process runs is found, without a flood of questions while it is not there.
+// A CustomResourceDefinition that comes while the process runs is found, without a flood of questions while it is not
+// there.
 func TestMapperFindsNewKinds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fake := &clienttesting.Fake{Resources: []*metav1.APIResourceList{{
-			GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "nodes", Kind: "Node"}, {Name: "pods", Kind: "Pod", Namespaced: true}},
+			GroupVersion: "v1",
+			APIResources: []metav1.APIResource{
+				{Name: "nodes", Kind: "Node"},
+				{Name: "pods", Kind: "Pod", Namespaced: true},
+			},
 		}}}
 		down := true
 		fake.PrependReactor("get", "group", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -48,7 +53,8 @@ func TestMapperFindsNewKinds(t *testing.T) {
 			t.Errorf("the server was asked %d times", asked)
 		}
 		fake.Resources = append(fake.Resources, &metav1.APIResourceList{
-			GroupVersion: "demo.io/v1", APIResources: []metav1.APIResource{{Name: "webs", Kind: "Web", Namespaced: true}},
+			GroupVersion: "demo.io/v1",
+			APIResources: []metav1.APIResource{{Name: "webs", Kind: "Web", Namespaced: true}},
 		})
 		time.Sleep(reloadInterval)
 		if got, err := m.IsNamespaced(web); err != nil || !got {

@@ -34,13 +34,19 @@ func TestMisuse(t *testing.T) {
 		return func() error { _, err := manager.Rebuilt(build); return err }
 	}
 	misusetest.Run(t, []misusetest.Call{
-		misusetest.Of("New", func() error { _, err := manager.New(nil, manager.Options{}); return err }, "manager: the config is nil: GetConfig of manager/ctrl"),
-		misusetest.Of("New with nil metrics", func() error { _, err := manager.New(m.GetConfig(), manager.Options{Metrics: metrics}); return err }, "Options.Metrics is a nil *manager_test.measures"),
+		misusetest.Of("New", func() error { _, err := manager.New(nil, manager.Options{}); return err },
+			"manager: the config is nil: GetConfig of manager/ctrl"),
+		misusetest.Of("New with nil metrics",
+			func() error { _, err := manager.New(m.GetConfig(), manager.Options{Metrics: metrics}); return err },
+			"Options.Metrics is a nil *manager_test.measures"),
 		misusetest.Of("Add", func() error { return m.Add(nil) }, "add: the runnable is nil"),
-		misusetest.Of("Add typed nil", func() error { return m.Add(nobody) }, "add: the runnable is a nil *manager_test.runnable"),
-		misusetest.Of("Add without a name", func() error { return m.Add(runnable{}) }, "Name of the runnable manager_test.runnable is empty"),
+		misusetest.Of("Add typed nil", func() error { return m.Add(nobody) },
+			"add: the runnable is a nil *manager_test.runnable"),
+		misusetest.Of("Add without a name", func() error { return m.Add(runnable{}) },
+			"Name of the runnable manager_test.runnable is empty"),
 		misusetest.Of("Rebuilt", rebuilt(nil), "the function that builds the runnable is nil"),
-		misusetest.Of("Rebuilt of nothing", rebuilt(func() (manager.Runnable, error) { return nobody, nil }), "built no runnable"),
+		misusetest.Of("Rebuilt of nothing", rebuilt(func() (manager.Runnable, error) { return nobody, nil }),
+			"built no runnable"),
 		misusetest.Of("Remove", func() error { return m.Remove(context.Background(), "") }, "unknown"),
 	})
 }

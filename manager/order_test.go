@@ -15,8 +15,8 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// TestServersEndLast: while work in flight is finished, and when the lease is released after that, health still answers: alive, and
-// not ready any more. When Run has returned nobody listens.
+// TestServersEndLast: while work in flight is finished, and when the lease is released after that, health still
+// answers: alive, and not ready any more. When Run has returned nobody listens.
 func TestServersEndLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, port := newWorld(t), newPort()
@@ -28,7 +28,8 @@ func TestServersEndLast(t *testing.T) {
 		onConfigMaps(t, m, "slow", func(_ context.Context, r reconcile.Request) (reconcile.Result, error) {
 			if r.Name == "work" {
 				time.Sleep(5 * time.Second)
-				if code, body := port.get("/readyz"); code != 503 || !strings.HasPrefix(body, "[-]manager: stopping\n") {
+				if code, body := port.get("/readyz"); code != 503 ||
+					!strings.HasPrefix(body, "[-]manager: stopping\n") {
 					t.Errorf("while work is in flight: %d %s", code, body)
 				}
 				asked++

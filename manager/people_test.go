@@ -33,25 +33,31 @@ func (p permissions) grant(resource string, verbs ...string) {
 	if _, err := p.admin.RbacV1().ClusterRoles().Create(p.t.Context(), role, metav1.CreateOptions{}); err != nil {
 		p.t.Fatal(err)
 	}
-	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: role.Name}}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: role.ObjectMeta,
+		RoleRef:    rbacv1.RoleRef{Kind: "ClusterRole", Name: role.Name},
+	}
 	binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: p.user.Name}}
-	if _, err := p.admin.RbacV1().ClusterRoleBindings().Create(p.t.Context(), binding, metav1.CreateOptions{}); err != nil {
+	if _, err := p.admin.RbacV1().ClusterRoleBindings().Create(p.t.Context(), binding,
+		metav1.CreateOptions{}); err != nil {
 		p.t.Fatal(err)
 	}
 }
 
 func (p permissions) revoke(resource string) {
 	p.t.Helper()
-	if err := p.admin.RbacV1().ClusterRoles().Delete(p.t.Context(), "may-"+resource, metav1.DeleteOptions{}); err != nil {
+	if err := p.admin.RbacV1().ClusterRoles().Delete(p.t.Context(), "may-"+resource,
+		metav1.DeleteOptions{}); err != nil {
 		p.t.Fatal(err)
 	}
-	if err := p.admin.RbacV1().ClusterRoleBindings().Delete(p.t.Context(), "may-"+resource, metav1.DeleteOptions{}); err != nil {
+	if err := p.admin.RbacV1().ClusterRoleBindings().Delete(p.t.Context(), "may-"+resource,
+		metav1.DeleteOptions{}); err != nil {
 		p.t.Fatal(err)
 	}
 }
 
-// TestPermissionsComeAndGo: an administrator takes away and grants what the manager needs, by RBAC. The manager says so on
-// /readyz and in one line of its log, goes on with what it may still do, and recovers by itself.
+// TestPermissionsComeAndGo: an administrator takes away and grants what the manager needs, by RBAC. The manager says
+// so on /readyz and in one line of its log, goes on with what it may still do, and recovers by itself.
 func TestPermissionsComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := localapi.NewTestWith(t, localapi.Options{RBAC: true})
@@ -104,7 +110,8 @@ func TestPermissionsComeAndGo(t *testing.T) {
 		if code, body := get(m, "/readyz"); code != 200 {
 			t.Errorf("granted again: %d %s", code, body)
 		}
-		if lines := l.logs.with("resource=\"pods\""); len(lines) != 2 || !strings.Contains(lines[1], "Following the resource again") {
+		if lines := l.logs.with("resource=\"pods\""); len(lines) != 2 ||
+			!strings.Contains(lines[1], "Following the resource again") {
 			t.Errorf("%d lines about pods, want one more: %q", len(lines), lines)
 		}
 
@@ -118,7 +125,9 @@ func TestPermissionsComeAndGo(t *testing.T) {
 			t.Errorf("without secrets: %d %s", code, body)
 		}
 		time.Sleep(11 * time.Minute)
-		if code, body := get(m, "/readyz"); code != 503 || !strings.HasPrefix(body, "[-]worker: 3 keys failing, default/work-1 for 11m1s; 3 keys forbidden for 11m1s: User ") {
+		if code, body := get(m, "/readyz"); code != 503 ||
+			!strings.HasPrefix(body,
+				"[-]worker: 3 keys failing, default/work-1 for 11m1s; 3 keys forbidden for 11m1s: User ") {
 			t.Errorf("without secrets: %d %s", code, body)
 		}
 		may.grant("secrets", "create")
@@ -126,7 +135,8 @@ func TestPermissionsComeAndGo(t *testing.T) {
 		if code, body := get(m, "/readyz"); code != 200 {
 			t.Errorf("granted again: %d %s", code, body)
 		}
-		if lines := l.logs.with("secrets"); len(lines) != 2 || !strings.Contains(lines[1], "Reconciles are no longer forbidden") {
+		if lines := l.logs.with("secrets"); len(lines) != 2 ||
+			!strings.Contains(lines[1], "Reconciles are no longer forbidden") {
 			t.Errorf("%d lines about secrets, want two: %q", len(lines), lines)
 		}
 		l.mustEnd()

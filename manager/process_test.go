@@ -41,7 +41,10 @@ func TestProcessChild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := manager.Options{GracefulTimeout: grace, LeaderElection: manager.LeaderElection{Enabled: true, Name: "flyball-manager", Identity: "child"}}
+	o := manager.Options{
+		GracefulTimeout: grace,
+		LeaderElection:  manager.LeaderElection{Enabled: true, Name: "flyball-manager", Identity: "child"},
+	}
 	mgr, err := ctrl.NewManager(&rest.Config{Host: host}, o)
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +63,8 @@ func TestProcessChild(t *testing.T) {
 				select {} // deaf to its context
 			}
 			time.Sleep(2 * time.Second)
-			_, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "result"}}, metav1.CreateOptions{})
+			_, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "result"}},
+				metav1.CreateOptions{})
 			return ctrl.Result{}, err
 		}))
 	if err != nil {
@@ -96,19 +100,23 @@ func serveProcesses(t *testing.T) (server *localapi.Server, address string) {
 }
 
 // child starts the other process on an API server of its own, and returns when its reconcile is in flight.
-func child(t *testing.T, work string, grace time.Duration) (process *exec.Cmd, output *bytes.Buffer, server *localapi.Server) {
+func child(t *testing.T, work string,
+	grace time.Duration,
+) (process *exec.Cmd, output *bytes.Buffer, server *localapi.Server) {
 	t.Helper()
 	server, address := serveProcesses(t)
 	client := kubernetes.NewForConfigOrDie(server.RESTConfig())
 	createConfigMap(t, client, "work")
-	watch, err := client.CoreV1().ConfigMaps("default").Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=begun"})
+	watch, err := client.CoreV1().ConfigMaps("default").Watch(t.Context(),
+		metav1.ListOptions{FieldSelector: "metadata.name=begun"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer watch.Stop()
 	output = &bytes.Buffer{}
 	process = exec.Command(os.Args[0], "-test.run=^TestProcessChild$")
-	process.Env = append(os.Environ(), childServer+"=http://"+address, childWork+"="+work, childGrace+"="+grace.String(),
+	process.Env = append(os.Environ(), childServer+"=http://"+address, childWork+"="+work, childGrace+"="+
+		grace.String(),
 		"GOCOVERDIR="+t.TempDir())
 	process.Stdout, process.Stderr = output, output
 	if err := process.Start(); err != nil {
@@ -144,14 +152,16 @@ func TestProcessFinishesItsWork(t *testing.T) {
 	if last := order[n-1]; last != "update leases kube-system/flyball-manager 200" {
 		t.Errorf("the last write was %s, want the release of the lease", last)
 	}
-	lease, err := kubernetes.NewForConfigOrDie(server.RESTConfig()).CoordinationV1().Leases("kube-system").Get(t.Context(), "flyball-manager", metav1.GetOptions{})
+	lease, err := kubernetes.NewForConfigOrDie(server.RESTConfig()).CoordinationV1().Leases("kube-system").Get(
+		t.Context(), "flyball-manager", metav1.GetOptions{},
+	)
 	if err != nil || *lease.Spec.HolderIdentity != "" {
 		t.Errorf("the lease is not free: %+v, %v", lease, err)
 	}
 }
 
-// The same with one that is stuck: exit 1 after the deadline, naming controller and key, and the lease is not given away. CPU
-// time shows that nothing spins meanwhile.
+// The same with one that is stuck: exit 1 after the deadline, naming controller and key, and the lease is not given
+// away. CPU time shows that nothing spins meanwhile.
 func TestProcessNamesWhatIsStuck(t *testing.T) {
 	t.Parallel()
 	process, output, server := child(t, "stuck", 5*time.Second)
@@ -164,7 +174,8 @@ func TestProcessNamesWhatIsStuck(t *testing.T) {
 	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
 		t.Fatalf("exit: %v\n%s", err, output)
 	}
-	if text := output.String(); !strings.Contains(text, "controller worker: 1 of its reconciles did not end in time: default/work (running for") {
+	if text := output.String(); !strings.Contains(text,
+		"controller worker: 1 of its reconciles did not end in time: default/work (running for") {
 		t.Errorf("it does not say what was stuck:\n%s", text)
 	}
 	if busy := process.ProcessState.UserTime() + process.ProcessState.SystemTime(); busy > 4*time.Second {
@@ -184,7 +195,8 @@ func TestProcessEndsAtTheSecondSignal(t *testing.T) {
 	ended := make(chan error, 1) // sent once, by the goroutine below
 	go func() { ended <- process.Wait() }()
 	for {
-		_ = process.Process.Signal(syscall.SIGINT) // and again: those that come before the first is looked at are one with it
+		// and again: those that come before the first is looked at are one with it
+		_ = process.Process.Signal(syscall.SIGINT)
 		select {
 		case err := <-ended:
 			var exit *exec.ExitError

@@ -60,7 +60,10 @@ func (m *Manager) Restart(ctx context.Context, name string) error {
 	}
 	defer m.runnables.unclaim(e)
 	if _, ok := e.runnable.(Rebuilder); !ok {
-		return fmt.Errorf("manager: restart %s: it cannot be built again: give Complete of package builder the reconciler, or wrap its constructor by manager.Rebuilt", name)
+		return fmt.Errorf(
+			"manager: restart %s: it cannot be built again: give Complete of package builder the reconciler, or wrap "+
+				"its constructor by manager.Rebuilt", name,
+		)
 	}
 	if !started {
 		return nil

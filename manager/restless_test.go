@@ -35,7 +35,8 @@ func restless(t *testing.T, server *localapi.Server) *manager.Manager {
 			return ctrl.Result{}, m.GetClient().Update(ctx, &cm, client.FieldOwner("greeter"))
 		}))
 	if err == nil {
-		_, err = m.Client().CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, metav1.CreateOptions{})
+		_, err = m.Client().CoreV1().ConfigMaps("default").Create(t.Context(),
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, metav1.CreateOptions{})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -51,10 +52,12 @@ func TestSelfTriggeringReconcileEndsInABubble(t *testing.T) {
 		m := restless(t, newWorld(t).server)
 		l := live(t, m)
 		err := <-l.done
-		if loop := (*reconcile.SelfTriggeredError)(nil); !errors.As(err, &loop) || loop.Key != "default/x" || !strings.Contains(err.Error(), itsOwnUpdate) {
+		if loop := (*reconcile.SelfTriggeredError)(nil); !errors.As(err, &loop) || loop.Key != "default/x" ||
+			!strings.Contains(err.Error(), itsOwnUpdate) {
 			t.Errorf("ended with %v", err)
 		}
-		if lines := l.logs.with("A reconcile triggers itself"); len(lines) != 1 || !strings.Contains(lines[0], itsOwnUpdate) {
+		if lines := l.logs.with("A reconcile triggers itself"); len(lines) != 1 ||
+			!strings.Contains(lines[0], itsOwnUpdate) {
 			t.Errorf("logged %q", lines)
 		}
 	})
@@ -76,7 +79,8 @@ func TestRunUntilIdleNamesWhatNeverRests(t *testing.T) {
 	config := server.RESTConfig()
 	config.QPS = -1
 	_, err = restless(t, server).RunUntilIdle(ctx, manager.IdleOptions{})
-	if loop := (*reconcile.SelfTriggeredError)(nil); !errors.As(err, &loop) || !strings.Contains(err.Error(), itsOwnUpdate) {
+	if loop := (*reconcile.SelfTriggeredError)(nil); !errors.As(err, &loop) ||
+		!strings.Contains(err.Error(), itsOwnUpdate) {
 		t.Errorf("ended with %v", err)
 	}
 }

@@ -37,14 +37,17 @@ const (
 	rivalAhead = "FLYBALL_TEST_RIVAL_AHEAD"
 )
 
-// rivalTimes are short, so that a run takes seconds. A write that is sent in time arrives before the lease has passed on, unless the
-// machine stands still for the two seconds between.
-var rivalTimes = leader.Options{LeaseDuration: 4 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 300 * time.Millisecond}
+// rivalTimes are short, so that a run takes seconds. A write that is sent in time arrives before the lease has passed
+// on, unless the machine stands still for the two seconds between.
+var rivalTimes = leader.Options{
+	LeaseDuration: 4 * time.Second, RenewDeadline: 2 * time.Second,
+	RetryPeriod: 300 * time.Millisecond,
+}
 
-// TestProcessesOfOneLease is TestNoWriteIsAcceptedAfterTheLeasePassedOn with real processes: two of them write one object, as
-// often as they can while they lead, without looking whether their context is over. The leader is stopped by SIGSTOP and goes on
-// later, is killed, or is cut off by a network that keeps what was sent and delivers it when all is over; or that, with wall clocks
-// hours apart. FLYBALL_RIVALS=200 runs more seeds.
+// TestProcessesOfOneLease is TestNoWriteIsAcceptedAfterTheLeasePassedOn with real processes: two of them write one
+// object, as often as they can while they lead, without looking whether their context is over. The leader is stopped
+// by SIGSTOP and goes on later, is killed, or is cut off by a network that keeps what was sent and delivers it when
+// all is over; or that, with wall clocks hours apart. FLYBALL_RIVALS=200 runs more seeds.
 func TestProcessesOfOneLease(t *testing.T) {
 	seeds, err := strconv.Atoi(os.Getenv("FLYBALL_RIVALS"))
 	if err != nil {
@@ -63,7 +66,8 @@ func TestProcessesOfOneLease(t *testing.T) {
 			})
 		}
 	})
-	t.Logf("%d runs: %d writes, %d handovers (the slowest without a leader for %v), %d late writes refused, %d accepted",
+	t.Logf("%d runs: %d writes, %d handovers (the slowest without a leader for %v), %d late writes refused, %d "+
+		"accepted",
 		seeds, total.writes, total.handovers, total.slowest.Round(time.Millisecond), total.refused, total.late)
 	if total.late > 0 {
 		t.Errorf("%d late writes were accepted", total.late)
@@ -157,7 +161,8 @@ func startRival(t *testing.T, name, server string, ahead time.Duration) *rival {
 	t.Helper()
 	r := &rival{output: &bytes.Buffer{}, wire: newWire(t, server)}
 	r.process = exec.Command(os.Args[0], "-test.run=^TestRivalChild$")
-	r.process.Env = append(os.Environ(), childServer+"=http://"+r.wire.addr(), rivalName+"="+name, rivalAhead+"="+ahead.String(),
+	r.process.Env = append(os.Environ(), childServer+"=http://"+r.wire.addr(), rivalName+"="+name, rivalAhead+"="+
+		ahead.String(),
 		"GOCOVERDIR="+t.TempDir())
 	r.process.Stdout, r.process.Stderr = r.output, r.output
 	if err := r.process.Start(); err != nil {
@@ -183,8 +188,8 @@ func await(t *testing.T, rivals map[string]*rival, what string, happened func() 
 	t.Fatalf("waited three minutes for %s", what)
 }
 
-// inOrder puts requests into the order in which they took effect: that of the versions that they made. Those that made none stay where
-// they were answered.
+// inOrder puts requests into the order in which they took effect: that of the versions that they made. Those that
+// made none stay where they were answered.
 func inOrder(entries []audit.Entry) []audit.Entry {
 	versions := make(map[int]uint64, len(entries))
 	order := make([]int, len(entries))
@@ -255,7 +260,10 @@ func TestRivalChild(t *testing.T) {
 	})
 	m, err := ctrl.NewManager(config, ctrl.Options{
 		GracefulTimeout: time.Second, ServerTimeout: time.Minute,
-		LeaderElection: manager.LeaderElection{Enabled: true, Name: "rivals", Identity: name, Survive: true, Options: rivalTimes},
+		LeaderElection: manager.LeaderElection{
+			Enabled: true, Name: "rivals", Identity: name, Survive: true,
+			Options: rivalTimes,
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -285,7 +293,8 @@ func TestRivalChild(t *testing.T) {
 	os.Exit(1)
 }
 
-// wire is a network between a process and the API that can be cut: what was sent meanwhile arrives when it is whole again.
+// wire is a network between a process and the API that can be cut: what was sent meanwhile arrives when it is whole
+// again.
 type wire struct {
 	listener net.Listener
 	server   string

@@ -24,9 +24,9 @@ import (
 
 const childRounds = "FLYBALL_TEST_CHILD_ROUNDS"
 
-// TestRoundsOfStartAndStop starts and stops a manager a hundred times, at random moments and in real time, in a process of its
-// own: no goroutine is left, none panics, each stop takes no longer than the work in flight, and nobody spins meanwhile:
-// the CPU time of all the stops is a small part of the time they took.
+// TestRoundsOfStartAndStop starts and stops a manager a hundred times, at random moments and in real time, in a
+// process of its own: no goroutine is left, none panics, each stop takes no longer than the work in flight, and
+// nobody spins meanwhile: the CPU time of all the stops is a small part of the time they took.
 func TestRoundsOfStartAndStop(t *testing.T) {
 	t.Parallel()
 	process := exec.Command(os.Args[0], "-test.run=^TestRoundsChild$", "-test.v")
@@ -75,7 +75,8 @@ func TestRoundsChild(t *testing.T) {
 	}
 	if left := settled(goroutines); left > goroutines {
 		buf := make([]byte, 1<<20)
-		t.Errorf("%d goroutines after the first round, %d after the last:\n%s", goroutines, left, buf[:runtime.Stack(buf, true)])
+		t.Errorf("%d goroutines after the first round, %d after the last:\n%s", goroutines, left,
+			buf[:runtime.Stack(buf, true)])
 	}
 	fmt.Printf("%d rounds: stopping took %v, the slowest %v, and %v of CPU time\n",
 		rounds, wall.Round(time.Millisecond), slowest.Round(time.Millisecond), busy.Round(time.Millisecond))
@@ -96,7 +97,8 @@ func startAndStop(t *testing.T, server *localapi.Server, after time.Duration, ro
 	if round%2 == 0 {
 		o.LeaderElection = manager.LeaderElection{
 			Enabled: true, Name: "rounds", Identity: fmt.Sprint("round-", round),
-			Options: leader.Options{LeaseDuration: 3 * roundGrace, RenewDeadline: 2 * roundGrace}, // no less for the release
+			// no less for the release
+			Options: leader.Options{LeaseDuration: 3 * roundGrace, RenewDeadline: 2 * roundGrace},
 		}
 	}
 	m, err := manager.New(server.RESTConfig(), o)

@@ -122,7 +122,11 @@ func (m *Manager) runParts(ctx context.Context, serving *part) (undone []error, 
 	names := m.runnables.names()
 	logger.Info("Manager started", "runnables", names)
 	if len(names) == 0 && len(m.informers.Health()) == 0 {
-		logger.Info("Nothing to do: the manager has no controller, no other runnable and no cache. Was Complete or Add called for this manager?")
+		logger.Info(
+			"Nothing to do: the manager has no controller, no other runnable and no cache. Was Complete or Add " +
+				"called " +
+				"for this manager?",
+		)
 	}
 
 	select {
@@ -248,7 +252,8 @@ func waitTelling(ctx context.Context, entries []*entry, patience time.Duration) 
 		if len(late) == 0 || left <= 0 {
 			return late
 		}
-		klog.FromContext(ctx).Info("Waiting for work in flight", "runnables", describe(late), "timeout", left.Round(time.Second))
+		klog.FromContext(ctx).Info("Waiting for work in flight", "runnables", describe(late),
+			"timeout", left.Round(time.Second))
 	}
 }
 

@@ -59,7 +59,8 @@ func recovered(ctx context.Context, name string, run func(context.Context) error
 	defer func() {
 		if value := recover(); value != nil {
 			panicked := &reconcile.PanicError{Value: value, Stack: debug.Stack()}
-			klog.FromContext(ctx).Error(panicked, "Runnable panicked", "runnable", name, "stack", string(panicked.Stack))
+			klog.FromContext(ctx).Error(panicked, "Runnable panicked", "runnable", name,
+				"stack", string(panicked.Stack))
 			err = panicked
 		}
 	}()

@@ -53,7 +53,8 @@ func TestServesHealthAndMetrics(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 			w := newWorld(t)
-			m := w.manager(t, manager.Options{HealthAddr: "127.0.0.1:0", MetricsAddr: metricsAddr, Metrics: metrics.New()})
+			m := w.manager(t,
+				manager.Options{HealthAddr: "127.0.0.1:0", MetricsAddr: metricsAddr, Metrics: metrics.New()})
 			podController(t, m)
 			ctx, stop := context.WithCancel(t.Context())
 			done := make(chan error, 1)
@@ -68,7 +69,10 @@ func TestServesHealthAndMetrics(t *testing.T) {
 				}
 			}
 			code, body := fetch(t, m.MetricsAddr, "/metrics")
-			for _, part := range []string{`informer_objects{resource="pods"} 0`, `controller_runtime_active_workers{controller="pod-controller"} 0`, `events_queued 0`} {
+			for _, part := range []string{
+				`informer_objects{resource="pods"} 0`,
+				`controller_runtime_active_workers{controller="pod-controller"} 0`, `events_queued 0`,
+			} {
 				if code != 200 || !strings.Contains(body, part) {
 					t.Errorf("metrics (%d) lack %s", code, part)
 				}
@@ -100,7 +104,8 @@ func TestListenersCanBeOff(t *testing.T) {
 }
 
 func TestMisuseIsFoundAtOnce(t *testing.T) {
-	if _, err := manager.New(&rest.Config{}, manager.Options{MetricsAddr: ":0"}); err == nil || !strings.Contains(err.Error(), "Metrics is nil") {
+	if _, err := manager.New(&rest.Config{}, manager.Options{MetricsAddr: ":0"}); err == nil ||
+		!strings.Contains(err.Error(), "Metrics is nil") {
 		t.Errorf("metrics without a registry: %v", err)
 	}
 	o := elected()
@@ -167,12 +172,14 @@ func TestServerThatIsAwayAtTheStart(t *testing.T) {
 			w := newWorld(t)
 			w.refuse(drop)
 			l := live(t, w.manager(t, manager.Options{}))
-			if err := l.Ready(); err == nil || !strings.Contains(err.Error(), "manager: cannot reach http://localapi: ") {
+			if err := l.Ready(); err == nil ||
+				!strings.Contains(err.Error(), "manager: cannot reach http://localapi: ") {
 				t.Errorf("ready while waiting: %v", err)
 			}
 			start := time.Now()
 			err := <-l.done
-			if err == nil || !strings.HasPrefix(err.Error(), "cannot reach http://localapi: ") || time.Since(start) > 10*time.Second {
+			if err == nil || !strings.HasPrefix(err.Error(), "cannot reach http://localapi: ") ||
+				time.Since(start) > 10*time.Second {
 				t.Errorf("%v after %v", err, time.Since(start))
 			}
 		})
@@ -216,9 +223,12 @@ func TestServerThatIsAwayAtTheStart(t *testing.T) {
 	t.Run("refusing the credentials", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
-			w.refuse(func(*gate.Request) gate.Verdict { return gate.FailWith(apierrors.NewUnauthorized("Unauthorized")) })
+			w.refuse(
+				func(*gate.Request) gate.Verdict { return gate.FailWith(apierrors.NewUnauthorized("Unauthorized")) },
+			)
 			l := live(t, w.manager(t, manager.Options{}))
-			if err := <-l.done; err == nil || err.Error() != "http://localapi does not accept the credentials: Unauthorized" {
+			if err := <-l.done; err == nil ||
+				err.Error() != "http://localapi does not accept the credentials: Unauthorized" {
 				t.Errorf("error %v", err)
 			}
 		})
@@ -235,7 +245,12 @@ func TestSignals(t *testing.T) {
 	}{
 		{"SIGTERM drains", []syscall.Signal{syscall.SIGTERM}, 0, "received terminated\nfinished\n"},
 		{"Ctrl-C drains", []syscall.Signal{syscall.SIGINT}, 0, "received interrupt\nfinished\n"},
-		{"a second signal exits at once", []syscall.Signal{syscall.SIGTERM, syscall.SIGINT}, 1, "received terminated\n"},
+		{
+			"a second signal exits at once",
+			[]syscall.Signal{syscall.SIGTERM, syscall.SIGINT},
+			1,
+			"received terminated\n",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			child := exec.Command(os.Args[0], "-test.run=^TestSignalChild$")
@@ -286,7 +301,9 @@ func TestSignalsOfOneWish(t *testing.T) {
 		var heard []string
 		begin := time.Now()
 		note := func(what string) func(os.Signal) {
-			return func(s os.Signal) { heard = append(heard, fmt.Sprintf("%s by %v after %v", what, s, time.Since(begin))) }
+			return func(s os.Signal) {
+				heard = append(heard, fmt.Sprintf("%s by %v after %v", what, s, time.Since(begin)))
+			}
 		}
 		go manager.WatchSignals(signals, released, note("stop"), note("end"))
 		for _, pause := range []time.Duration{0, time.Millisecond, 998 * time.Millisecond} {
@@ -307,8 +324,8 @@ func TestSignalsOfOneWish(t *testing.T) {
 	})
 }
 
-// TestSignalChild is the process of TestSignals: it says that it is waiting, and after the first signal finishes its work, which
-// takes for ever if a second one is to come.
+// TestSignalChild is the process of TestSignals: it says that it is waiting, and after the first signal finishes its
+// work, which takes for ever if a second one is to come.
 func TestSignalChild(t *testing.T) {
 	signals := os.Getenv("FLYBALL_SIGNAL_CHILD")
 	if signals == "" {

@@ -45,7 +45,10 @@ func (o Options) validateServing() error {
 	}
 	for what, addr := range map[string]string{"MetricsAddr": o.MetricsAddr, "DebugAddr": o.DebugAddr} {
 		if addr != "" && !s.Review && !s.Insecure && !isLoopback(addr) {
-			return fmt.Errorf("manager: %s %s is not loopback: set Serving.Review with CertFile and KeyFile, or Serving.Insecure to serve it to everyone who can reach it", what, addr)
+			return fmt.Errorf(
+				"manager: %s %s is not loopback: set Serving.Review with CertFile and KeyFile, or Serving.Insecure to "+
+					"serve it to everyone who can reach it", what, addr,
+			)
 		}
 	}
 	return nil

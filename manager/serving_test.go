@@ -35,36 +35,42 @@ type reviewing struct {
 }
 
 func (s *reviewing) config() *rest.Config {
-	return &rest.Config{Host: "http://api", ContentConfig: rest.ContentConfig{ContentType: "application/json"}, Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
-		s.asked++
-		if s.down || s.away != "" && strings.HasSuffix(r.URL.Path, s.away) {
-			return nil, errors.New("no route to host")
-		}
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			return nil, err
-		}
-		status := map[string]any{}
-		switch {
-		case strings.HasSuffix(r.URL.Path, "/tokenreviews") && bytes.Contains(body, []byte(`"good"`)):
-			status = map[string]any{"authenticated": true, "user": map[string]any{"username": "prometheus", "groups": []string{"g"}}}
-		case strings.HasSuffix(r.URL.Path, "/subjectaccessreviews"):
-			allowed := false
-			for _, path := range append(s.paths, "/metrics") {
-				allowed = allowed || bytes.Contains(body, []byte(`"path":"`+path+`","verb":"get"`))
+	return &rest.Config{
+		Host: "http://api", ContentConfig: rest.ContentConfig{ContentType: "application/json"},
+		Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			s.asked++
+			if s.down || s.away != "" && strings.HasSuffix(r.URL.Path, s.away) {
+				return nil, errors.New("no route to host")
 			}
-			allowed = allowed && bytes.Contains(body, []byte(`"user":"prometheus","groups":["g"]`))
-			status = map[string]any{"allowed": allowed, "denied": s.both}
-		}
-		text, err := json.Marshal(map[string]any{"status": status})
-		if err != nil {
-			return nil, err
-		}
-		return &http.Response{
-			StatusCode: http.StatusCreated, Header: http.Header{"Content-Type": {"application/json"}},
-			Body: io.NopCloser(bytes.NewReader(text)), Request: r,
-		}, nil
-	})}
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				return nil, err
+			}
+			status := map[string]any{}
+			switch {
+			case strings.HasSuffix(r.URL.Path, "/tokenreviews") && bytes.Contains(body, []byte(`"good"`)):
+				status = map[string]any{
+					"authenticated": true,
+					"user":          map[string]any{"username": "prometheus", "groups": []string{"g"}},
+				}
+			case strings.HasSuffix(r.URL.Path, "/subjectaccessreviews"):
+				allowed := false
+				for _, path := range append(s.paths, "/metrics") {
+					allowed = allowed || bytes.Contains(body, []byte(`"path":"`+path+`","verb":"get"`))
+				}
+				allowed = allowed && bytes.Contains(body, []byte(`"user":"prometheus","groups":["g"]`))
+				status = map[string]any{"allowed": allowed, "denied": s.both}
+			}
+			text, err := json.Marshal(map[string]any{"status": status})
+			if err != nil {
+				return nil, err
+			}
+			return &http.Response{
+				StatusCode: http.StatusCreated, Header: http.Header{"Content-Type": {"application/json"}},
+				Body: io.NopCloser(bytes.NewReader(text)), Request: r,
+			}, nil
+		}),
+	}
 }
 
 // Metrics are for users that the API server knows and allows to read them. When it does not answer, nobody reads them.
@@ -75,7 +81,11 @@ func TestReviewFailsClosed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		guarded := v.Guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { serving.Answer(w, http.StatusOK, "secret") }))
+		guarded := v.Guard(
+			http.HandlerFunc(
+				func(w http.ResponseWriter, _ *http.Request) { serving.Answer(w, http.StatusOK, "secret") },
+			),
+		)
 		ask := func(path, header string, want int) {
 			t.Helper()
 			w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil)
@@ -170,7 +180,11 @@ func TestMetricsForStrangersAreRefused(t *testing.T) {
 		{":1", Serving{Review: true}, "needs TLS"},
 		{":1", Serving{CertFile: "x"}, "CertFile and KeyFile, or neither"},
 		{":1", Serving{CertFile: "x", KeyFile: "x", SelfSigned: true}, "both set"},
-		{":1", Serving{CertFile: "/none", KeyFile: "/none", Review: true}, "certificate /none with key /none: open /none"},
+		{
+			":1",
+			Serving{CertFile: "/none", KeyFile: "/none", Review: true},
+			"certificate /none with key /none: open /none",
+		},
 		{":1", Serving{SelfSigned: true, Review: true, Insecure: true}, "contradict"},
 	} {
 		_, err := New(config, Options{DebugAddr: c.addr, Serving: c.s})
@@ -209,7 +223,8 @@ func TestServesTLS(t *testing.T) {
 		}
 	}
 	old := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
-	if conn, err := tls.Dial("tcp", m.DebugAddr(), old); err == nil || !strings.Contains(err.Error(), "protocol version not supported") {
+	if conn, err := tls.Dial("tcp", m.DebugAddr(), old); err == nil ||
+		!strings.Contains(err.Error(), "protocol version not supported") {
 		t.Errorf("TLS 1.1: %v, %v", conn, err)
 	}
 	stop()

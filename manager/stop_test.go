@@ -20,10 +20,13 @@ import (
 )
 
 func elected() manager.Options {
-	return manager.Options{LeaderElection: manager.LeaderElection{Enabled: true, Name: "flyball-manager", Identity: "host-1"}}
+	return manager.Options{
+		LeaderElection: manager.LeaderElection{Enabled: true, Name: "flyball-manager", Identity: "host-1"},
+	}
 }
 
-// The stop of case 42: what is in flight finishes with a context that is alive, then events are sent, then the lease is released.
+// The stop of case 42: what is in flight finishes with a context that is alive, then events are sent, then the lease
+// is released.
 func TestStopLetsWorkFinishThenEventsThenTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -57,7 +60,8 @@ func TestStopLetsWorkFinishThenEventsThenTheLease(t *testing.T) {
 			!strings.HasPrefix(tail[2], "create events") || !strings.HasPrefix(last, "update leases") {
 			t.Errorf("the last writes were %q, %q, want the work's, two events, the lease", tail, last)
 		}
-		lease, err := m.Client().CoordinationV1().Leases("kube-system").Get(t.Context(), "flyball-manager", metav1.GetOptions{})
+		lease, err := m.Client().CoordinationV1().Leases("kube-system").Get(t.Context(), "flyball-manager",
+			metav1.GetOptions{})
 		if err != nil || *lease.Spec.HolderIdentity != "" {
 			t.Errorf("lease %+v, %v: want it released", lease, err)
 		}
@@ -70,7 +74,10 @@ func TestStopLetsWorkFinishThenEventsThenTheLease(t *testing.T) {
 			messages = append(messages, e.Message)
 		}
 		slices.Sort(messages)
-		if want := []string{"created result", "host-1 became leader", "host-1 stopped leading"}; !slices.Equal(messages, want) {
+		if want := []string{
+			"created result", "host-1 became leader",
+			"host-1 stopped leading",
+		}; !slices.Equal(messages, want) {
 			t.Errorf("events %q, want %q", messages, want)
 		}
 		if err := m.Add(runnable{name: "late", run: untilStopped}); !errors.Is(err, manager.ErrStopped) {
@@ -94,11 +101,13 @@ func TestWorkIsCutShortAtTheDeadline(t *testing.T) {
 		if took := time.Since(stopped); took != 10*time.Second {
 			t.Errorf("stopped after %v, want 10s", took)
 		}
-		if told := l.logs.with("Waiting for work in flight"); len(told) != 2 || !strings.Contains(told[1], `slow: default/work (running for 6s)`) {
+		if told := l.logs.with("Waiting for work in flight"); len(told) != 2 ||
+			!strings.Contains(told[1], `slow: default/work (running for 6s)`) {
 			t.Errorf("while it waits it says %q", told)
 		}
 		var undone *manager.UndoneError
-		if !errors.As(err, &undone) || err.Error() != "left undone: work cut short after 10s: slow: default/work (running for 10s)" {
+		if !errors.As(err, &undone) ||
+			err.Error() != "left undone: work cut short after 10s: slow: default/work (running for 10s)" {
 			t.Errorf("error %v", err)
 		}
 		writes := w.writes("leases")
@@ -126,7 +135,10 @@ func TestStuckWorkIsNamedAndKeepsTheLease(t *testing.T) {
 		if took := time.Since(stopped); took != 12*time.Second {
 			t.Errorf("stopped after %v, want the deadline and two seconds more", took)
 		}
-		for _, part := range []string{"work cut short after 10s: stubborn", "controller stubborn: 1 of its reconciles did not end in time: default/work"} {
+		for _, part := range []string{
+			"work cut short after 10s: stubborn",
+			"controller stubborn: 1 of its reconciles did not end in time: default/work",
+		} {
 			if err == nil || !strings.Contains(err.Error(), part) {
 				t.Errorf("error %q does not say %q", err, part)
 			}
@@ -143,7 +155,9 @@ func TestRunnableThatDoesNotReturnKeepsTheLease(t *testing.T) {
 		w := newWorld(t)
 		m := w.manager(t, elected())
 		release := make(chan struct{})
-		if err := m.Add(runnable{name: "deaf", run: func(context.Context) error { <-release; return nil }}); err != nil {
+		if err := m.Add(
+			runnable{name: "deaf", run: func(context.Context) error { <-release; return nil }},
+		); err != nil {
 			t.Fatal(err)
 		}
 		l := live(t, m)
@@ -152,10 +166,12 @@ func TestRunnableThatDoesNotReturnKeepsTheLease(t *testing.T) {
 		if took := time.Since(stopped); took != 13*time.Second {
 			t.Errorf("stopped after %v, want 13s", took)
 		}
-		if err == nil || !strings.Contains(err.Error(), "still running 3s later: deaf") || !errors.Is(err, leader.ErrWorkRemains) {
+		if err == nil || !strings.Contains(err.Error(), "still running 3s later: deaf") ||
+			!errors.Is(err, leader.ErrWorkRemains) {
 			t.Errorf("error %v", err)
 		}
-		lease, err := m.Client().CoordinationV1().Leases("kube-system").Get(t.Context(), "flyball-manager", metav1.GetOptions{})
+		lease, err := m.Client().CoordinationV1().Leases("kube-system").Get(t.Context(), "flyball-manager",
+			metav1.GetOptions{})
 		if err != nil || *lease.Spec.HolderIdentity != "host-1" {
 			t.Errorf("lease %+v, %v: it was released beside running work", lease, err)
 		}
@@ -177,7 +193,8 @@ func TestLostLeaseStopsTheWorkAndTheManager(t *testing.T) {
 			endedAt = time.Now()
 			// Even a writer that ignores that its context is over cannot begin another write.
 			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "too-late"}}
-			_, ended = m.Client().CoreV1().ConfigMaps("default").Create(context.WithoutCancel(ctx), cm, metav1.CreateOptions{})
+			_, ended = m.Client().CoreV1().ConfigMaps("default").Create(context.WithoutCancel(ctx), cm,
+				metav1.CreateOptions{})
 			return reconcile.Result{}, ctx.Err()
 		})
 		w.create(t, m, "work")
@@ -206,7 +223,9 @@ func TestLostLeaseDoesNotWaitLongForTheDeaf(t *testing.T) {
 		w := newWorld(t)
 		m := w.manager(t, elected())
 		release := make(chan struct{})
-		if err := m.Add(runnable{name: "deaf", run: func(context.Context) error { <-release; return nil }}); err != nil {
+		if err := m.Add(
+			runnable{name: "deaf", run: func(context.Context) error { <-release; return nil }},
+		); err != nil {
 			t.Fatal(err)
 		}
 		l := live(t, m)
@@ -214,7 +233,8 @@ func TestLostLeaseDoesNotWaitLongForTheDeaf(t *testing.T) {
 		start := time.Now()
 		err := <-l.done
 		// Ten seconds of tenure, the five that others wait, three to give the deaf up.
-		if took := time.Since(start); took > 18*time.Second || !errors.Is(err, leader.ErrLost) || !strings.Contains(err.Error(), "deaf") {
+		if took := time.Since(start); took > 18*time.Second || !errors.Is(err, leader.ErrLost) ||
+			!strings.Contains(err.Error(), "deaf") {
 			t.Errorf("%v after %v", err, took)
 		}
 		close(release)
@@ -230,7 +250,8 @@ func TestFollowerTakesOverWithWarmCaches(t *testing.T) {
 			o := elected()
 			o.LeaderElection.Identity = name
 			m := w.manager(t, o)
-			onConfigMaps(t, m, "c", func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil })
+			onConfigMaps(t, m, "c",
+				func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil })
 			err := m.Add(runnable{name: "leader", run: func(ctx context.Context) error {
 				for _, h := range m.Informers().Health() {
 					if !h.Synced {

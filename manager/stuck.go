@@ -89,7 +89,10 @@ func countersOf(name string, s informer.Stats, well bool) []counter {
 	}, {
 		of: of, name: "cache", count: s.Batches, waits: s.Queued > 0,
 		complain: func(d time.Duration) string {
-			return fmt.Sprintf("%d changes have not been taken into the cache for %v: does a transform or an index function hang?", s.Queued, d)
+			return fmt.Sprintf(
+				"%d changes have not been taken into the cache for %v: does a transform or an index function hang?",
+				s.Queued, d,
+			)
 		},
 	}}
 	for i, h := range s.Handlers {

@@ -24,8 +24,8 @@ func probe(m *manager.Manager, d time.Duration) (last string) {
 	return last
 }
 
-// TestStuckInformerIsNamed: a handler that does not return, and a transform that does not, are named after StuckAfter and not
-// before; a quiet resource on a server without bookmarks is never.
+// TestStuckInformerIsNamed: a handler that does not return, and a transform that does not, are named after StuckAfter
+// and not before; a quiet resource on a server without bookmarks is never.
 func TestStuckInformerIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -58,11 +58,13 @@ func TestStuckInformerIsNamed(t *testing.T) {
 		if body := probe(m, 12*time.Minute); body != "ok\n" {
 			t.Errorf("before the threshold: %s", body)
 		}
-		if body := probe(m, time.Minute); !strings.HasPrefix(body, "[-]informer configmaps: handler slowpoke has not returned for 12m") {
+		if body := probe(m, time.Minute); !strings.HasPrefix(body,
+			"[-]informer configmaps: handler slowpoke has not returned for 12m") {
 			t.Errorf("a deaf handler: %s", body)
 		}
 		w.create(t, m, "hangs")
-		if body := probe(m, 25*time.Minute); !strings.Contains(body, "nothing was heard of the server for") && !strings.Contains(body, "have not been taken into the cache") {
+		if body := probe(m, 25*time.Minute); !strings.Contains(body, "nothing was heard of the server for") &&
+			!strings.Contains(body, "have not been taken into the cache") {
 			t.Errorf("a transform that hangs: %s", body)
 		}
 		close(hang)
@@ -73,8 +75,8 @@ func TestStuckInformerIsNamed(t *testing.T) {
 	})
 }
 
-// TestOneFailingResourceIsNoOutage: a server that answers for one resource and not for another is no outage, and after a while
-// a problem of this process.
+// TestOneFailingResourceIsNoOutage: a server that answers for one resource and not for another is no outage, and
+// after a while a problem of this process.
 func TestOneFailingResourceIsNoOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -96,7 +98,8 @@ func TestOneFailingResourceIsNoOutage(t *testing.T) {
 			t.Errorf("at first: %d %s", code, body)
 		}
 		time.Sleep(20 * time.Minute)
-		if code, body := get(m, "/readyz"); code != 503 || !strings.Contains(body, "conversion webhook: no endpoints") || !strings.Contains(body, ", for 2") {
+		if code, body := get(m, "/readyz"); code != 503 ||
+			!strings.Contains(body, "conversion webhook: no endpoints") || !strings.Contains(body, ", for 2") {
 			t.Errorf("after half an hour: %d %s", code, body)
 		}
 		l.mustEnd()

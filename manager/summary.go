@@ -65,7 +65,8 @@ type Progress struct {
 }
 
 func (s *Summary) add(name string, stats reconcile.Stats) {
-	s.Controllers = append(s.Controllers, ControllerSummary{Name: name, Processed: stats.Syncs, Errors: stats.Errors, Peak: stats.Peak})
+	s.Controllers = append(s.Controllers,
+		ControllerSummary{Name: name, Processed: stats.Syncs, Errors: stats.Errors, Peak: stats.Peak})
 	s.Processed += stats.Syncs
 	s.Errors += stats.Errors
 	s.Peak = max(s.Peak, stats.Peak)

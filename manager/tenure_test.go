@@ -21,10 +21,11 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// TestNoWriteIsAcceptedAfterTheLeasePassedOn runs two processes with one lease. The one that leads is partitioned from the API,
-// stopped as by SIGSTOP, slowed down, killed, or on a clock that was moved, with requests that were under way sent when it goes on. The audit log is searched
-// for writes that were accepted from a process after another one had taken the lease; those that the fence or the server refused
-// are counted. FLYBALL_SEEDS=200 runs more seeds.
+// TestNoWriteIsAcceptedAfterTheLeasePassedOn runs two processes with one lease. The one that leads is partitioned
+// from the API, stopped as by SIGSTOP, slowed down, killed, or on a clock that was moved, with requests that were
+// under way sent when it goes on. The audit log is searched for writes that were accepted from a process after
+// another one had taken the lease; those that the fence or the server refused are counted. FLYBALL_SEEDS=200 runs
+// more seeds.
 func TestNoWriteIsAcceptedAfterTheLeasePassedOn(t *testing.T) {
 	seeds, err := strconv.Atoi(os.Getenv("FLYBALL_SEEDS"))
 	if err != nil {
@@ -36,12 +37,14 @@ func TestNoWriteIsAcceptedAfterTheLeasePassedOn(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { got = runTenures(t, seed) })
 		total.add(got)
 	}
-	t.Logf("%d seeds: %d writes, %d handovers (the slowest without a leader for %v), %d late writes refused, %d accepted",
+	t.Logf("%d seeds: %d writes, %d handovers (the slowest without a leader for %v), %d late writes refused, %d "+
+		"accepted",
 		seeds, total.writes, total.handovers, total.slowest, total.refused, total.late)
 	if total.late > 0 || total.handovers < seeds || total.refused == 0 {
 		t.Error("want no late write accepted, a handover for each seed, and some late writes that were refused")
 	}
-	// A follower sees a renewal 2.4 s after it was made at the latest, and takes the lease 15 s after that; the rest is for requests.
+	// A follower sees a renewal 2.4 s after it was made at the latest, and takes the lease 15 s after that; the rest
+	// is for requests.
 	if bound := 15*time.Second + 2400*time.Millisecond + 2*time.Second; total.slowest > bound {
 		t.Errorf("without a leader for %v, want at most %v", total.slowest, bound)
 	}
@@ -64,8 +67,8 @@ func (t *tally) add(other tally) {
 // candidate is one process: a manager whose controller writes twice a second.
 type candidate struct {
 	life *life
-	// lease is the connection of the elector, work that of the reconciler before the fence: what a stopped process has not
-	// sent yet is judged when it goes on.
+	// lease is the connection of the elector, work that of the reconciler before the fence: what a stopped process
+	// has not sent yet is judged when it goes on.
 	lease, work *link
 	clock       *clock
 	refused     *int
@@ -104,7 +107,9 @@ func newCandidate(t *testing.T, w *world, name string) *candidate {
 			return reconcile.Result{}, nil
 		}
 		// A careless reconciler: it does not look whether its context is over.
-		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "made-by-" + name + "-"}}
+		cm := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "made-by-" + name + "-"},
+		}
 		_, err := client.CoreV1().ConfigMaps("default").Create(context.WithoutCancel(ctx), cm, metav1.CreateOptions{})
 		if err != nil && strings.Contains(err.Error(), "write refused") {
 			*c.refused++
@@ -173,16 +178,22 @@ var failures = []struct {
 		leads.work.set(true, 0)
 		time.Sleep(outage)
 	}},
-	{"partitioned from the lease only: the worst case, its writes would arrive", false, func(leads, _ *candidate, outage time.Duration, _ *rand.Rand) {
-		leads.lease.set(true, 0)
-		time.Sleep(outage)
-	}},
-	{"stopped: neither renewal nor write leaves, until it goes on", false, func(leads, _ *candidate, outage time.Duration, _ *rand.Rand) {
-		lease, work := leads.lease.stopped(), leads.work.stopped()
-		time.Sleep(outage)
-		work() // what it was about to send comes first
-		lease()
-	}},
+	{
+		"partitioned from the lease only: the worst case, its writes would arrive", false,
+		func(leads, _ *candidate, outage time.Duration, _ *rand.Rand) {
+			leads.lease.set(true, 0)
+			time.Sleep(outage)
+		},
+	},
+	{
+		"stopped: neither renewal nor write leaves, until it goes on", false,
+		func(leads, _ *candidate, outage time.Duration, _ *rand.Rand) {
+			lease, work := leads.lease.stopped(), leads.work.stopped()
+			time.Sleep(outage)
+			work() // what it was about to send comes first
+			lease()
+		},
+	},
 	{"slow", false, func(leads, _ *candidate, outage time.Duration, random *rand.Rand) {
 		leads.lease.set(false, time.Duration(random.IntN(8000))*time.Millisecond)
 		leads.work.set(false, time.Duration(random.IntN(3000))*time.Millisecond)
@@ -194,13 +205,16 @@ var failures = []struct {
 		_ = leads.life.end() // what it does to end reaches nobody
 		time.Sleep(outage)
 	}},
-	{"partitioned from the lease, the wall clocks hours apart, and the follower's runs a quarter too fast", false, func(leads, follows *candidate, outage time.Duration, random *rand.Rand) {
-		leads.clock.move(time.Duration(random.IntN(7200)-3600)*time.Second, 1)
-		follows.clock.move(time.Duration(random.IntN(7200)-3600)*time.Second, 1.25)
-		time.Sleep(outage)
-		leads.lease.set(true, 0)
-		time.Sleep(outage)
-	}},
+	{
+		"partitioned from the lease, the wall clocks hours apart, and the follower's runs a quarter too fast", false,
+		func(leads, follows *candidate, outage time.Duration, random *rand.Rand) {
+			leads.clock.move(time.Duration(random.IntN(7200)-3600)*time.Second, 1)
+			follows.clock.move(time.Duration(random.IntN(7200)-3600)*time.Second, 1.25)
+			time.Sleep(outage)
+			leads.lease.set(true, 0)
+			time.Sleep(outage)
+		},
+	},
 }
 
 // other returns the name of the other one of two.
@@ -213,8 +227,8 @@ func other(all map[string]*candidate, name string) string {
 	return ""
 }
 
-// restartEnded starts those processes anew that ended because their work, held up, outlived the lease: one that is really stopped
-// finds its timers run out when it goes on. It returns how many writes they were refused.
+// restartEnded starts those processes anew that ended because their work, held up, outlived the lease: one that is
+// really stopped finds its timers run out when it goes on. It returns how many writes they were refused.
 func restartEnded(t *testing.T, w *world, all map[string]*candidate) (refused int) {
 	for name, c := range all {
 		select {

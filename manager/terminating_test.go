@@ -25,8 +25,8 @@ import (
 
 const cleanUp = "example.com/clean-up"
 
-// tenants is a controller with what a real one has: of each ConfigMap "tenant-…" it makes a Secret, and before the ConfigMap goes
-// it takes back what it has elsewhere.
+// tenants is a controller with what a real one has: of each ConfigMap "tenant-…" it makes a Secret, and before the
+// ConfigMap goes it takes back what it has elsewhere.
 type tenants struct {
 	t      *testing.T
 	world  *world
@@ -46,7 +46,9 @@ func startTenants(t *testing.T, w *world) *tenants {
 		t: t, world: w, client: m.GetClient(), admin: kubernetes.NewForConfigOrDie(w.server.RESTConfig()),
 		cleaned: map[string]int{}, failures: map[string]error{},
 	}
-	if err := builder.ControllerManagedBy(m).Named("tenants").For(&corev1.ConfigMap{}).Owns(&corev1.Secret{}).Complete(c); err != nil {
+	if err := builder.ControllerManagedBy(m).Named("tenants").For(&corev1.ConfigMap{}).Owns(&corev1.Secret{}).Complete(
+		c,
+	); err != nil {
 		t.Fatal(err)
 	}
 	c.life = live(t, m)
@@ -59,7 +61,8 @@ func (c *tenants) Reconcile(ctx context.Context, r reconcile.Request) (reconcile
 	if err := c.client.Get(ctx, r.NamespacedName, &tenant); err != nil || !strings.HasPrefix(r.Name, "tenant-") {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	deleting, err := client.Finalize(ctx, c.client, &tenant, cleanUp, func(context.Context) error { return c.takeBack(tenant.Name) })
+	deleting, err := client.Finalize(ctx, c.client, &tenant, cleanUp,
+		func(context.Context) error { return c.takeBack(tenant.Name) })
 	if deleting || err != nil {
 		return reconcile.Result{}, err
 	}
@@ -82,7 +85,8 @@ func (c *tenants) takeBack(name string) error {
 func (c *tenants) create(namespace, name string, finalizers ...string) {
 	c.t.Helper()
 	tenant := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: finalizers}}
-	if _, err := c.admin.CoreV1().ConfigMaps(namespace).Create(c.t.Context(), tenant, metav1.CreateOptions{}); err != nil {
+	if _, err := c.admin.CoreV1().ConfigMaps(namespace).Create(c.t.Context(), tenant,
+		metav1.CreateOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -114,14 +118,15 @@ func (c *tenants) mustBeQuiet() {
 	}
 }
 
-// TestTerminatingNamespace (case 50): the Secrets of a namespace that is being deleted go first, and the controller would make them
-// again, which the server refuses for as long as that takes: it asks with growing intervals. As soon as the ConfigMaps are being
-// deleted, too, it does not ask at all, and lets them go.
+// TestTerminatingNamespace (case 50): the Secrets of a namespace that is being deleted go first, and the controller
+// would make them again, which the server refuses for as long as that takes: it asks with growing intervals. As soon
+// as the ConfigMaps are being deleted, too, it does not ask at all, and lets them go.
 func TestTerminatingNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := startTenants(t, newWorld(t))
 		ctx, core := t.Context(), c.admin.CoreV1()
-		if _, err := core.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}, metav1.CreateOptions{}); err != nil {
+		if _, err := core.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}},
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		names := []string{"tenant-a", "tenant-b", "tenant-c"}
@@ -153,7 +158,8 @@ func TestTerminatingNamespace(t *testing.T) {
 		}
 		for _, name := range names {
 			if c.cleaned[name] != 1 || c.count(name, made) != 1 {
-				t.Errorf("%s was taken back %d times; its Secret was made %d times", name, c.cleaned[name], c.count(name, made))
+				t.Errorf("%s was taken back %d times; its Secret was made %d times", name, c.cleaned[name],
+					c.count(name, made))
 			}
 			tenant, err := core.ConfigMaps("team").Get(ctx, name, metav1.GetOptions{})
 			if err != nil || len(tenant.Finalizers) != 1 {
@@ -170,9 +176,10 @@ func TestTerminatingNamespace(t *testing.T) {
 	})
 }
 
-// TestFinalizerIsRemovedOnce (case 50): somebody writes the object at the moment at which its finalizer is removed; the answer to
-// that is lost; the cache hears of it late, and of other changes meanwhile; what is to be taken back cannot be at first. The
-// finalizer is removed by one write, another's is kept, and nothing is made for an object that is being deleted.
+// TestFinalizerIsRemovedOnce (case 50): somebody writes the object at the moment at which its finalizer is removed;
+// the answer to that is lost; the cache hears of it late, and of other changes meanwhile; what is to be taken back
+// cannot be at first. The finalizer is removed by one write, another's is kept, and nothing is made for an object
+// that is being deleted.
 func TestFinalizerIsRemovedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -287,7 +294,8 @@ func (c *tenants) meddle(name, patch string) {
 	config := c.world.server.RESTConfig()
 	config.UserAgent = "meddler"
 	other := kubernetes.NewForConfigOrDie(config)
-	if _, err := other.CoreV1().ConfigMaps("default").Patch(c.t.Context(), name, "application/merge-patch+json", []byte(patch), metav1.PatchOptions{}); err != nil {
+	if _, err := other.CoreV1().ConfigMaps("default").Patch(c.t.Context(), name, "application/merge-patch+json",
+		[]byte(patch), metav1.PatchOptions{}); err != nil {
 		c.t.Error(err)
 	}
 }

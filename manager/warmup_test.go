@@ -58,10 +58,11 @@ func inherit(t *testing.T, o manager.Options, names ...string) *heir {
 		h.mu.Lock()
 		h.controller = c
 		h.mu.Unlock()
-		return c, c.Watch(reconcile.Kind(cms, reconcile.EnqueueMapped(func(ctx context.Context, cm *corev1.ConfigMap) []reconcile.Request {
-			h.hear(ctx, m.Client(), cm)
-			return []reconcile.Request{reconcile.RequestFor(cm)}
-		})))
+		return c, c.Watch(reconcile.Kind(cms,
+			reconcile.EnqueueMapped(func(ctx context.Context, cm *corev1.ConfigMap) []reconcile.Request {
+				h.hear(ctx, m.Client(), cm)
+				return []reconcile.Request{reconcile.RequestFor(cm)}
+			})))
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +80,10 @@ func (h *heir) bequeath(holder string) {
 	h.t.Helper()
 	leases := h.admin.CoordinationV1().Leases("kube-system")
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "flyball-manager"}}
-	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: ptr.To(holder), LeaseDurationSeconds: ptr.To[int32](36_000), RenewTime: ptr.To(metav1.NowMicro())}
+	lease.Spec = coordinationv1.LeaseSpec{
+		HolderIdentity: ptr.To(holder), LeaseDurationSeconds: ptr.To[int32](36_000),
+		RenewTime: ptr.To(metav1.NowMicro()),
+	}
 	if holder == "" {
 		lease.Spec.LeaseDurationSeconds = ptr.To[int32](1)
 	}
@@ -94,7 +98,8 @@ func (h *heir) hear(ctx context.Context, client kubernetes.Interface, cm *corev1
 	defer h.mu.Unlock()
 	h.heard = append(h.heard, cm.Name+" "+cm.Data["state"])
 	if cm.Data["state"] == "provoke" { // A handler should not write; this one does.
-		_, h.wrote = client.CoreV1().Secrets("default").Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "wrong"}}, metav1.CreateOptions{})
+		_, h.wrote = client.CoreV1().Secrets("default").Create(ctx,
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "wrong"}}, metav1.CreateOptions{})
 	}
 }
 
@@ -127,7 +132,8 @@ func (h *heir) stats() reconcile.Stats {
 func (h *heir) set(name, state string) {
 	h.t.Helper()
 	patch := fmt.Appendf(nil, `{"data":{"state":%q}}`, state)
-	if _, err := h.admin.CoreV1().ConfigMaps("default").Patch(h.t.Context(), name, "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
+	if _, err := h.admin.CoreV1().ConfigMaps("default").Patch(h.t.Context(), name, "application/merge-patch+json",
+		patch, metav1.PatchOptions{}); err != nil {
 		h.t.Fatal(err)
 	}
 	synctest.Wait()
@@ -144,8 +150,9 @@ func (h *heir) acquired(after time.Time) time.Time {
 	return time.Time{}
 }
 
-// TestFollowersControllersAreWarm: while a process follows, event handlers hear of each change, once, and cannot write; nothing is
-// reconciled. When it leads its controller begins at that moment, with what changed last, and comes to each object once.
+// TestFollowersControllersAreWarm: while a process follows, event handlers hear of each change, once, and cannot
+// write; nothing is reconciled. When it leads its controller begins at that moment, with what changed last, and comes
+// to each object once.
 func TestFollowersControllersAreWarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := inherit(t, elected(), "a", "b", "c", "d")
@@ -156,7 +163,8 @@ func TestFollowersControllersAreWarm(t *testing.T) {
 		if err := h.Ready(); err != nil {
 			t.Errorf("the follower is not ready: %v", err)
 		}
-		if code, body := get(h.Manager, "/healthz/heir"); code != 200 || body != "[+]heir: waiting for the leader lease\n" {
+		if code, body := get(h.Manager, "/healthz/heir"); code != 200 ||
+			body != "[+]heir: waiting for the leader lease\n" {
 			t.Errorf("%d %s", code, body)
 		}
 		if s := h.stats(); s.Held != 4 || s.Queued != 0 || s.Syncs != 0 {
@@ -245,7 +253,8 @@ func TestRemoveWhileFollowing(t *testing.T) {
 		if n := len(h.Informers().Stats()["configmaps"].Handlers); n != 0 {
 			t.Errorf("%d handlers are left", n)
 		}
-		c := onConfigMaps(t, h.Manager, "late", func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil })
+		c := onConfigMaps(t, h.Manager, "late",
+			func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil })
 		synctest.Wait()
 		if s := c.Stats(); s.Held == 0 {
 			t.Errorf("stats %+v", s)
@@ -260,7 +269,9 @@ func TestWarmupThatCannotSync(t *testing.T) {
 		h := inherit(t, elected())
 		h.world.refuse(forbidPods)
 		err := builder.ControllerManagedBy(h.Manager).For(&corev1.Pod{}).CacheSyncTimeout(5 * time.Minute).Complete(
-			reconcile.Func[reconcile.Request](func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil }))
+			reconcile.Func[reconcile.Request](
+				func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil },
+			))
 		if err != nil {
 			t.Fatal(err)
 		}

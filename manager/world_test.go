@@ -124,7 +124,9 @@ type life struct {
 
 func live(t *testing.T, m *manager.Manager) *life {
 	logs := &logs{}
-	ctx, stop := context.WithCancel(klog.NewContext(context.Background(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(logs)))))
+	ctx, stop := context.WithCancel(
+		klog.NewContext(context.Background(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(logs)))),
+	)
 	l := &life{Manager: m, t: t, stop: stop, done: make(chan error, 1), logs: logs}
 	go func() { l.done <- m.Run(ctx) }()
 	synctest.Wait()
@@ -169,7 +171,9 @@ func (l *logs) with(part string) (found []string) {
 }
 
 // onConfigMaps adds a controller of ConfigMaps to the manager.
-func onConfigMaps(t *testing.T, m *manager.Manager, name string, f reconcile.Func[reconcile.Request]) *reconcile.Controller[reconcile.Request] {
+func onConfigMaps(t *testing.T, m *manager.Manager, name string,
+	f reconcile.Func[reconcile.Request],
+) *reconcile.Controller[reconcile.Request] {
 	t.Helper()
 	c := reconcile.New(name, f, reconcile.Options[reconcile.Request]{Metrics: m.QueueMetrics()})
 	follow(t, m, c)
@@ -187,7 +191,9 @@ func follow(t *testing.T, m *manager.Manager, c *reconcile.Controller[reconcile.
 }
 
 // feed gives a controller what an informer holds, and the manager the controller.
-func feed(t *testing.T, m *manager.Manager, c *reconcile.Controller[reconcile.Request], maps informer.Informer[*corev1.ConfigMap]) {
+func feed(t *testing.T, m *manager.Manager, c *reconcile.Controller[reconcile.Request],
+	maps informer.Informer[*corev1.ConfigMap],
+) {
 	t.Helper()
 	if err := c.Watch(reconcile.Kind(maps, reconcile.EnqueueObject[*corev1.ConfigMap]())); err != nil {
 		t.Fatal(err)

@@ -10,8 +10,9 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// Each makes a reconciler for a fleet of those that build makes, one for each incarnation of a cluster: what is written for one
-// cluster, and holds a client, works on many without a change. A reconciler is let go when its cluster departs.
+// Each makes a reconciler for a fleet of those that build makes, one for each incarnation of a cluster: what is
+// written for one cluster, and holds a client, works on many without a change. A reconciler is let go when its
+// cluster departs.
 //
 // Errors of build are those of the reconcile; it is called again with the next request.
 func Each(build func(c *Cluster) (reconcile.Reconciler[reconcile.Request], error)) reconcile.Reconciler[Request] {
@@ -52,8 +53,8 @@ type building struct {
 	err  error
 }
 
-// of returns the reconciler of e for a cluster. The first reconcile that asks builds it, without a lock held; those that come
-// meanwhile wait for it, and share its error.
+// of returns the reconciler of e for a cluster. The first reconcile that asks builds it, without a lock held; those
+// that come meanwhile wait for it, and share its error.
 func (r *reconcilers) of(ctx context.Context, e *each, c *Cluster) (reconcile.Reconciler[reconcile.Request], error) {
 	r.mu.Lock()
 	b := r.built[e]
@@ -92,13 +93,15 @@ func (r *reconcilers) build(b *building, e *each, c *Cluster) (reconcile.Reconci
 	return b.one, b.err
 }
 
-// One makes a reconciler for one cluster of one for a fleet: it is called with the requests of c, and finds c in its context. So a
-// controller written for many runs on one, too; [ClusterOf] is the cluster of a manager.
+// One makes a reconciler for one cluster of one for a fleet: it is called with the requests of c, and finds c in its
+// context. So a controller written for many runs on one, too; [ClusterOf] is the cluster of a manager.
 func One(c *Cluster, r reconcile.Reconciler[Request]) reconcile.Reconciler[reconcile.Request] {
 	if c == nil || misuse.IsNil(r) {
 		panic("multicluster: One: the cluster or the reconciler is nil; ClusterOf makes a cluster of a manager")
 	}
-	return reconcile.Func[reconcile.Request](func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	return reconcile.Func[reconcile.Request](func(ctx context.Context,
+		request reconcile.Request,
+	) (reconcile.Result, error) {
 		return r.Reconcile(WithCluster(ctx, c), Request{Cluster: c.Name(), Request: request})
 	})
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// TestEachBuildsWithoutALock: a function that builds the reconciler of one cluster may ask for another's, of the same cluster, and one
-// that panics is called again.
+// TestEachBuildsWithoutALock: a function that builds the reconciler of one cluster may ask for another's, of the same
+// cluster, and one that panics is called again.
 func TestEachBuildsWithoutALock(t *testing.T) {
 	c := &Cluster{}
 	nothing := reconcile.Func[reconcile.Request](func(context.Context, reconcile.Request) (reconcile.Result, error) {

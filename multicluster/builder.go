@@ -19,10 +19,12 @@ import (
 
 type kind = schema.GroupVersionKind
 
-// OwnHandler turns the events of objects into requests of the cluster that they happened in: any handler for one cluster is one.
+// OwnHandler turns the events of objects into requests of the cluster that they happened in: any handler for one
+// cluster is one.
 type OwnHandler = builder.Handler
 
-// Handler turns the events of objects into requests of any clusters. [ClusterFromContext] tells where the event happened.
+// Handler turns the events of objects into requests of any clusters. [ClusterFromContext] tells where the event
+// happened.
 type Handler = reconcile.EventHandler[informer.Object, Request]
 
 // Predicate tells which events are worth hearing of.
@@ -31,8 +33,8 @@ type Predicate = builder.Predicate
 // WatchOptions say what of a kind is watched, and how.
 type WatchOptions = builder.WatchOptions
 
-// Builder collects what a controller is made of. Its methods return it, so that they can be chained. What is wrong is noted, and
-// told by Complete.
+// Builder collects what a controller is made of. Its methods return it, so that they can be chained. What is wrong is
+// noted, and told by Complete.
 //
 // Concurrency: one goroutine at a time.
 type Builder struct {
@@ -60,11 +62,14 @@ func (b *Builder) misuse(format string, args ...any) {
 	b.wrong = append(b.wrong, fmt.Errorf(format, args...))
 }
 
-// For says which objects the controller reconciles: each of their events, in each cluster, is a request that names cluster and
-// object. It must be called once, unless the controller has only Watches and a name.
+// For says which objects the controller reconciles: each of their events, in each cluster, is a request that names
+// cluster and object. It must be called once, unless the controller has only Watches and a name.
 func (b *Builder) For(object informer.Object, o ...WatchOptions) *Builder {
 	if b.parts.object != nil {
-		b.misuse("For was called twice: a controller reconciles one kind; let it Watch the other, or build a second controller")
+		b.misuse(
+			"For was called twice: a controller reconciles one kind; let it Watch the other, or build a second " +
+				"controller",
+		)
 		return b
 	}
 	handler := reconcile.EnqueueObject[informer.Object]()
@@ -72,8 +77,8 @@ func (b *Builder) For(object informer.Object, o ...WatchOptions) *Builder {
 	return b
 }
 
-// Owns watches objects that are made by the controller: each of their events is a request that names the object of For, in the same
-// cluster, that owns it as its controller. See builder.MatchEveryOwner.
+// Owns watches objects that are made by the controller: each of their events is a request that names the object of
+// For, in the same cluster, that owns it as its controller. See builder.MatchEveryOwner.
 func (b *Builder) Owns(object informer.Object, o ...WatchOptions) *Builder {
 	b.input(&input{call: "Owns", object: object, owns: true}, o)
 	return b
@@ -94,8 +99,8 @@ func (b *Builder) WatchesAcross(object informer.Object, h Handler, o ...WatchOpt
 	return b.across("WatchesAcross", false, object, h, o)
 }
 
-// WatchesLocal watches objects of the local cluster, whether or not the controller engages that, and h turns their events into
-// requests of any clusters: what is declared here, and to be done elsewhere.
+// WatchesLocal watches objects of the local cluster, whether or not the controller engages that, and h turns their
+// events into requests of any clusters: what is declared here, and to be done elsewhere.
 func (b *Builder) WatchesLocal(object informer.Object, h Handler, o ...WatchOptions) *Builder {
 	return b.across("WatchesLocal", true, object, h, o)
 }
@@ -109,13 +114,14 @@ func (b *Builder) across(call string, onlyLocal bool, object informer.Object, h 
 	return b
 }
 
-// ClusterHandler turns the coming and going of clusters into requests, of these or of others: what is declared in the local cluster
-// has to be done anew in a cluster that joins, and reported anew when one has left. A nil function ignores it.
+// ClusterHandler turns the coming and going of clusters into requests, of these or of others: what is declared in the
+// local cluster has to be done anew in a cluster that joins, and reported anew when one has left. A nil function
+// ignores it.
 //
 // Concurrency: the functions should only compute requests; what takes long belongs into the reconciler.
 type ClusterHandler struct {
-	// OnLive hears of a cluster that the controller means, when its caches there are filled, and again when its labels change. It is
-	// called again, with backoff, while it fails.
+	// OnLive hears of a cluster that the controller means, when its caches there are filled, and again when its
+	// labels change. It is called again, with backoff, while it fails.
 	OnLive func(ctx context.Context, c *Cluster) ([]Request, error)
 	// OnGone hears of a cluster that has departed, or is not meant any more. It is not called when the process stops.
 	OnGone func(ctx context.Context, c ClusterInfo) []Request
@@ -141,8 +147,8 @@ func (b *Builder) WithEventFilter(p Predicate) *Builder {
 	return b
 }
 
-// WithClusterFilter lets the controller work only on the clusters that f means, by what they are called and labelled at the time; see
-// [MatchLabels]. Called again, both must. The local cluster is not asked about.
+// WithClusterFilter lets the controller work only on the clusters that f means, by what they are called and labelled
+// at the time; see [MatchLabels]. Called again, both must. The local cluster is not asked about.
 func (b *Builder) WithClusterFilter(f ClusterFilter) *Builder {
 	if f == nil {
 		b.misuse("WithClusterFilter: the filter is nil")
@@ -152,22 +158,24 @@ func (b *Builder) WithClusterFilter(f ClusterFilter) *Builder {
 	return b
 }
 
-// EngageLocal says whether the controller watches the local cluster, too. Without it the fleet's Options.EngageLocal counts.
+// EngageLocal says whether the controller watches the local cluster, too. Without it the fleet's Options.EngageLocal
+// counts.
 func (b *Builder) EngageLocal(engage bool) *Builder {
 	b.parts.local = engage
 	return b
 }
 
-// ReportGone has the reconciler called for requests that were queued when their cluster departed, instead of dropping them:
-// [ClusterFromContext] then finds no cluster, and [Manager.GetCluster] returns [ErrClusterGone] for it.
+// ReportGone has the reconciler called for requests that were queued when their cluster departed, instead of dropping
+// them: [ClusterFromContext] then finds no cluster, and [Manager.GetCluster] returns [ErrClusterGone] for it.
 func (b *Builder) ReportGone(report bool) *Builder {
 	b.parts.reportGone = report
 	return b
 }
 
-// WithOptions sets the options of the loop. Workers is how many reconciles run at once in all clusters together, zero being 8;
-// see Options.ClusterWorkers and Options.ReleaseAfter of the fleet. Metrics, when nil, are the local manager's. What hangs or fails
-// is told by the fleet's note; it does not make the process unready, so that FailingAfter has no use.
+// WithOptions sets the options of the loop. Workers is how many reconciles run at once in all clusters together, zero
+// being 8; see Options.ClusterWorkers and Options.ReleaseAfter of the fleet. Metrics, when nil, are the local
+// manager's. What hangs or fails is told by the fleet's note; it does not make the process unready, so that
+// FailingAfter has no use.
 func (b *Builder) WithOptions(o reconcile.Options[Request]) *Builder {
 	if b.optionsSet {
 		b.misuse("WithOptions was called twice: the second would undo the first; put all options into one")
@@ -191,8 +199,8 @@ func (b *Builder) Named(name string) *Builder {
 	return b
 }
 
-// NeedLeaderElection says whether the controller runs only while its process leads. Without it, it does, unless the fleet has an
-// Owner, which says cluster by cluster who works.
+// NeedLeaderElection says whether the controller runs only while its process leads. Without it, it does, unless the
+// fleet has an Owner, which says cluster by cluster who works.
 func (b *Builder) NeedLeaderElection(needs bool) *Builder {
 	b.elected = &needs
 	return b
@@ -263,7 +271,8 @@ func (b *Builder) lacking(r reconcile.Reconciler[Request]) (wrong []error) {
 	switch {
 	case b.parts.object != nil:
 	case owns:
-		wrong = append(wrong, errors.New("Owns without For: whose owner is meant? Call For(&Owner{}), or use Watches with a handler"))
+		wrong = append(wrong,
+			errors.New("Owns without For: whose owner is meant? Call For(&Owner{}), or use Watches with a handler"))
 	case len(b.inputs) == 0 && len(b.parts.clusters) == 0:
 		wrong = append(wrong, errors.New("nothing would ever be reconciled: call For(&Kind{})"))
 	case !b.named:
@@ -292,7 +301,10 @@ func (b *Builder) input(in *input, o []WatchOptions) *input {
 	}
 	var err error
 	if in.kind, err = b.parts.fleet.kinds.GroupVersionKindFor(in.object); err != nil {
-		b.misuse("%s(%T): the fleet's scheme does not know the type: call AddToScheme of its package, and give the scheme in Options.Scheme (%w)", in.call, in.object, err)
+		b.misuse(
+			"%s(%T): the fleet's scheme does not know the type: call AddToScheme of its package, and give the scheme "+
+				"in Options.Scheme (%w)", in.call, in.object, err,
+		)
 		return in
 	}
 	if slices.ContainsFunc(in.options.Predicates, func(p Predicate) bool { return p == nil }) {

@@ -25,9 +25,13 @@ func noneLeft(t *testing.T, before int) {
 	}
 }
 
-// A name that comes and goes fifty times, with and without a pause, is in the end what it was announced as last, and leaves nothing.
+// A name that comes and goes fifty times, with and without a pause, is in the end what it was announced as last, and
+// leaves nothing.
 func TestANameComesBackAgainAndAgain(t *testing.T) {
-	for name, pause := range map[string]func(){"at once": func() {}, "when others ran": runtime.Gosched, "when all is done": synctest.Wait} {
+	for name, pause := range map[string]func(){
+		"at once": func() {}, "when others ran": runtime.Gosched,
+		"when all is done": synctest.Wait,
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, _, s := following(t)
@@ -47,7 +51,8 @@ func TestANameComesBackAgainAndAgain(t *testing.T) {
 				w.fleet.Leave("eu")
 				w.wantStates(t, "left", "")
 				noneLeft(t, before)
-				if stats := w.Stats(); stats.Left[multicluster.Live] != stats.Left[multicluster.Draining] || stats.Left[multicluster.Live] == 0 {
+				if stats := w.Stats(); stats.Left[multicluster.Live] != stats.Left[multicluster.Draining] ||
+					stats.Left[multicluster.Live] == 0 {
 					t.Errorf("%+v", stats)
 				}
 			})
@@ -120,11 +125,14 @@ func TestWaitingClustersLeave(t *testing.T) {
 			w.fleet.Leave("eu")
 			w.wantStates(t, "left", "")
 		}
-		if lines := w.logs.with(`cluster="eu" before="Waiting" duration="1m0s" state="Gone" reason="left the fleet"`); len(lines) != 2 {
+		if lines := w.logs.with(
+			`cluster="eu" before="Waiting" duration="1m0s" state="Gone" reason="left the fleet"`,
+		); len(lines) != 2 {
 			t.Errorf("lines %q", lines)
 		}
 		stats := w.Stats()
-		if n := stats.Transitions[multicluster.Transition{To: multicluster.Gone, Reason: "left the fleet"}]; n != 2 || stats.Spent[multicluster.Waiting] != 2*time.Minute {
+		if n := stats.Transitions[multicluster.Transition{To: multicluster.Gone, Reason: "left the fleet"}]; n != 2 ||
+			stats.Spent[multicluster.Waiting] != 2*time.Minute {
 			t.Errorf("%+v", stats)
 		}
 	})
@@ -147,7 +155,9 @@ func TestHandlersOfClustersMayAnnounceOthers(t *testing.T) {
 			},
 		}
 		b := multicluster.ControllerManagedBy(w.Manager).For(&corev1.ConfigMap{}).WatchesClusters(h)
-		if err := b.WithClusterFilter(multicluster.MatchLabels(map[string]string{"env": "prod"})).Complete(&recorder{}); err != nil {
+		if err := b.WithClusterFilter(multicluster.MatchLabels(map[string]string{"env": "prod"})).Complete(
+			&recorder{},
+		); err != nil {
 			t.Fatal(err)
 		}
 		w.start(t)
@@ -167,7 +177,9 @@ func TestLabelsChangeWhileJoining(t *testing.T) {
 		controllers := map[string]*recorder{"prod": {}, "test": {}}
 		for env, r := range controllers {
 			b := multicluster.ControllerManagedBy(w.Manager).For(&corev1.ConfigMap{}).Named(env)
-			if err := b.WithClusterFilter(multicluster.MatchLabels(map[string]string{"env": env})).Complete(r); err != nil {
+			if err := b.WithClusterFilter(multicluster.MatchLabels(map[string]string{"env": env})).Complete(
+				r,
+			); err != nil {
 				t.Fatal(err)
 			}
 		}

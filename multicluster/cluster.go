@@ -15,8 +15,8 @@ import (
 	"github.com/flyball-dev/flyball/manager"
 )
 
-// Cluster is one incarnation of a cluster: a client that reads from the cluster's caches and sees what it wrote, and what the client
-// is made of. It ends with the incarnation: after that every request fails with [ErrClusterGone].
+// Cluster is one incarnation of a cluster: a client that reads from the cluster's caches and sees what it wrote, and
+// what the client is made of. It ends with the incarnation: after that every request fails with [ErrClusterGone].
 //
 // Concurrency: all methods may be called at any time.
 type Cluster struct {
@@ -93,7 +93,8 @@ func (c *Cluster) Err() error { return c.member.unusable() }
 // use is what the context of a reconcile knows about clusters.
 type use struct {
 	fleet *Manager
-	// member is that of the request; it is nil when the request's cluster has departed, and name then says which that was.
+	// member is that of the request; it is nil when the request's cluster has departed, and name then says which that
+	// was.
 	member *member
 	name   string
 	// cancel ends the reconcile's context.
@@ -114,8 +115,8 @@ func useFrom(ctx context.Context) *use {
 
 type clusterKey struct{}
 
-// ClusterFromContext returns the cluster that a reconcile's request is about, or whose event a handler hears of. ok is false when
-// ctx is of neither, and when the request's cluster has departed (see [Builder.ReportGone]).
+// ClusterFromContext returns the cluster that a reconcile's request is about, or whose event a handler hears of. ok
+// is false when ctx is of neither, and when the request's cluster has departed (see [Builder.ReportGone]).
 func ClusterFromContext(ctx context.Context) (c *Cluster, ok bool) {
 	c, ok = ctx.Value(clusterKey{}).(*Cluster)
 	return c, ok

@@ -13,8 +13,8 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// clusterController is one controller's part in one incarnation of a cluster: what it watches there, and the requests that wait for the
-// caches to be filled.
+// clusterController is one controller's part in one incarnation of a cluster: what it watches there, and the requests
+// that wait for the caches to be filled.
 //
 //	admitted ─▶ open: the informers fill ─▶ attached: events become requests, which are held ─▶ synced: they are queued
 type clusterController struct {
@@ -102,7 +102,9 @@ func (e *clusterController) attach(base context.Context) {
 	ctx, stop := context.WithCancel(context.WithValue(base, clusterKey{}, e.member.cluster))
 	e.stop = stop
 	if e.member.name != LocalCluster {
-		ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "controller", e.controller.parts.name, "cluster", e.member.name))
+		ctx = klog.NewContext(ctx,
+			klog.LoggerWithValues(klog.FromContext(ctx), "controller", e.controller.parts.name, "cluster",
+				e.member.name))
 	}
 	e.gone = func() {
 		if base.Err() == nil {
@@ -152,7 +154,8 @@ func (e *clusterController) tellLive(ctx context.Context) {
 			if err == nil {
 				break
 			}
-			klog.FromContext(ctx).Error(err, "What a cluster that is live asks for cannot be found out, and is tried again")
+			klog.FromContext(ctx).Error(err,
+				"What a cluster that is live asks for cannot be found out, and is tried again")
 			if !again.pause(ctx) {
 				return
 			}

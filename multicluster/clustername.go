@@ -15,8 +15,8 @@ import (
 	"github.com/flyball-dev/flyball/internal/ownwrites"
 )
 
-// clusterName is a name in the fleet: what was announced under it last, and the incarnation of a cluster that lives there, one at a time.
-// It has one goroutine, which does everything that waits: only it makes members and ends them.
+// clusterName is a name in the fleet: what was announced under it last, and the incarnation of a cluster that lives
+// there, one at a time. It has one goroutine, which does everything that waits: only it makes members and ends them.
 type clusterName struct {
 	fleet *Manager
 	name  string
@@ -28,10 +28,11 @@ type clusterName struct {
 	want *Announcement
 	// round is that of its provider in which it was announced last.
 	round int
-	// changed has capacity 1: a token for the goroutine that want is not what it was. Sent by whoever announces, never closed.
+	// changed has capacity 1: a token for the goroutine that want is not what it was. Sent by whoever announces,
+	// never closed.
 	changed chan struct{}
-	// relabeled has capacity 1: a token for it that the labels are not what they were, so that controllers look again whether they
-	// mean the cluster. Sent by whoever announces, never closed.
+	// relabeled has capacity 1: a token for it that the labels are not what they were, so that controllers look again
+	// whether they mean the cluster. Sent by whoever announces, never closed.
 	relabeled chan struct{}
 	// end cancels what is done for the incarnation that want does not describe any more; nil when there is none.
 	end context.CancelCauseFunc
@@ -40,7 +41,8 @@ type clusterName struct {
 	// member is the incarnation; nil before its clients are made and after it has gone.
 	member *member
 
-	// state is where the cluster is since when, and reason why; attempts counts those to reach it since it was Live last.
+	// state is where the cluster is since when, and reason why; attempts counts those to reach it since it was Live
+	// last.
 	state    State
 	since    time.Time
 	reason   string
@@ -67,7 +69,8 @@ func newClusterName(m *Manager, r *round, a *Announcement) *clusterName {
 
 // sameCluster says whether what was made for a can go on for b.
 func sameCluster(a, b *Announcement) bool {
-	return b.NotReady == "" && a.Identity == b.Identity && a.Namespace == b.Namespace && reflect.DeepEqual(static(a.Config), static(b.Config))
+	return b.NotReady == "" && a.Identity == b.Identity && a.Namespace == b.Namespace &&
+		reflect.DeepEqual(static(a.Config), static(b.Config))
 }
 
 // static is a config without what cannot be compared.
@@ -214,7 +217,8 @@ func (s *clusterName) info() ClusterInfo {
 	return info
 }
 
-// live reaches the cluster, lets controllers work on it until life is over, and takes it apart. It returns what would not end.
+// live reaches the cluster, lets controllers work on it until life is over, and takes it apart. It returns what would
+// not end.
 func (s *clusterName) live(life, work context.Context, a *Announcement, tenure Tenure) (left error) {
 	s.move(life, Joining, "being reached")
 	defer s.gone(life)

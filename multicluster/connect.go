@@ -37,13 +37,16 @@ func (m *Manager) connect(mem *member, a *Announcement) (err error) {
 	if err != nil {
 		return err
 	}
-	c, err := client.New(config, client.Options{Informers: informers, Mapper: m.options.Mapper, Caches: m.options.Caches})
+	c, err := client.New(config,
+		client.Options{Informers: informers, Mapper: m.options.Mapper, Caches: m.options.Caches})
 	if err != nil {
 		return err
 	}
 	cluster := &Cluster{Cluster: c, config: config, informers: informers, member: mem}
 	cluster.info.Store(&ClusterInfo{Name: a.Name, Identity: a.Identity, Labels: a.Labels})
-	cluster.clientset = sync.OnceValues(func() (kubernetes.Interface, error) { return kubernetes.NewForConfig(protobuf(config)) })
+	cluster.clientset = sync.OnceValues(
+		func() (kubernetes.Interface, error) { return kubernetes.NewForConfig(protobuf(config)) },
+	)
 	mem.cluster = cluster
 	mem.record.Bound(askTimeout, func() bool { return mem.away(m.options.JoinTimeout) })
 	return nil
@@ -96,8 +99,8 @@ func newServer(config *rest.Config) (*server, error) {
 	return &server{http: c, version: base.JoinPath("version")}, nil
 }
 
-// reach asks for the version, which everybody may know. Any answer will do but for one that says that the server cannot work, or
-// does not accept the credentials.
+// reach asks for the version, which everybody may know. Any answer will do but for one that says that the server
+// cannot work, or does not accept the credentials.
 func (s *server) reach(ctx context.Context) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.version.String(), nil)
 	if err != nil {

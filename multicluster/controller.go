@@ -19,7 +19,8 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// key is a request as the queue knows it: of one incarnation of a cluster. Of the same object in another one it is another key.
+// key is a request as the queue knows it: of one incarnation of a cluster. Of the same object in another one it is
+// another key.
 type key struct {
 	member  *member
 	request reconcile.Request
@@ -29,8 +30,8 @@ func (k key) public() Request { return Request{Cluster: k.member.name, Request: 
 
 func (k key) String() string { return k.public().String() }
 
-// Controller is a built one: a queue with a lane for each cluster, and workers. It is a runnable of the local manager, with all
-// that those of one cluster have.
+// Controller is a built one: a queue with a lane for each cluster, and workers. It is a runnable of the local
+// manager, with all that those of one cluster have.
 //
 // Concurrency: all methods may be called from any goroutine; Run once, by the local manager.
 type Controller struct {
@@ -83,15 +84,20 @@ func (c *Controller) Name() string { return c.parts.name }
 // NeedLeaderElection says whether it runs only while its process leads.
 func (c *Controller) NeedLeaderElection() bool { return !c.parts.leaderless }
 
-// Enqueue queues a request at once, for a reason that is outside the clusters. One for a cluster that is not in the fleet, is
-// Waiting, or is not meant by the controller, is dropped; for one that is Joining it waits.
+// Enqueue queues a request at once, for a reason that is outside the clusters. One for a cluster that is not in the
+// fleet, is Waiting, or is not meant by the controller, is dropped; for one that is Joining it waits.
 func (c *Controller) Enqueue(r Request) {
-	c.enqueueAcross(r, workqueue.AddOptions{Cause: workqueue.Cause{Source: "manual", Event: "Enqueue", Time: time.Now()}})
+	c.enqueueAcross(r,
+		workqueue.AddOptions{Cause: workqueue.Cause{Source: "manual", Event: "Enqueue", Time: time.Now()}})
 }
 
 // EnqueueAfter is Enqueue after d.
 func (c *Controller) EnqueueAfter(r Request, d time.Duration) {
-	c.enqueueAcross(r, workqueue.AddOptions{After: d, Cause: workqueue.Cause{Source: "manual", Event: "EnqueueAfter", Time: time.Now()}})
+	c.enqueueAcross(r,
+		workqueue.AddOptions{
+			After: d,
+			Cause: workqueue.Cause{Source: "manual", Event: "EnqueueAfter", Time: time.Now()},
+		})
 }
 
 // enqueueAcross queues a request for whatever cluster has its name now.
@@ -225,8 +231,8 @@ func (c *Controller) Rebuild() (manager.Runnable, error) {
 	return fresh, nil
 }
 
-// Release gives back the informers that were taken for the controller, in all clusters. The manager calls it when it removes the
-// controller.
+// Release gives back the informers that were taken for the controller, in all clusters. The manager calls it when it
+// removes the controller.
 func (c *Controller) Release() {
 	c.parts.fleet.replace(c, nil)
 	c.closeAll()
@@ -296,8 +302,8 @@ func (c *Controller) run(ctx context.Context, k key) (reconcile.Result, error) {
 	return c.parts.reconciler.Reconcile(ctx, k.public())
 }
 
-// departed drops a request, or reports it when the reconciler wants to know, and the controller means its cluster. A report has a key of its
-// own, which holds nothing of the cluster however often the reconciler fails.
+// departed drops a request, or reports it when the reconciler wants to know, and the controller means its cluster. A
+// report has a key of its own, which holds nothing of the cluster however often the reconciler fails.
 func (c *Controller) departed(ctx context.Context, k key) (reconcile.Result, error) {
 	if k.member.tombstone == nil {
 		_, err := c.parts.reconciler.Reconcile(ctx, k.public())

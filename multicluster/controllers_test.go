@@ -50,7 +50,9 @@ func TestOneBusyClusterStarvesNobody(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			return reconcile.Result{}, nil
 		}}
-		b := multicluster.ControllerManagedBy(w.Manager).For(&corev1.ConfigMap{}).WithOptions(reconcile.Options[multicluster.Request]{Workers: 4})
+		b := multicluster.ControllerManagedBy(w.Manager).For(&corev1.ConfigMap{}).WithOptions(
+			reconcile.Options[multicluster.Request]{Workers: 4},
+		)
 		if err := b.Complete(r); err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +160,9 @@ func TestClusterFilterFollowsLabels(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})
 		prod, all := &recorder{}, &recorder{}
 		b := multicluster.ControllerManagedBy(w.Manager).For(&corev1.ConfigMap{}).Named("prod")
-		if err := b.WithClusterFilter(multicluster.MatchLabels(map[string]string{"env": "prod"})).Complete(prod); err != nil {
+		if err := b.WithClusterFilter(multicluster.MatchLabels(map[string]string{"env": "prod"})).Complete(
+			prod,
+		); err != nil {
 			t.Fatal(err)
 		}
 		w.complete(t, all)
@@ -190,14 +194,21 @@ func TestOwnsAndWatches(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})
 		r, nodes := &recorder{}, &recorder{}
 		elsewhere := reconcile.EnqueueMapped(func(ctx context.Context, o informer.Object) []multicluster.Request {
-			return []multicluster.Request{multicluster.RequestFor("b", "mapped", o.GetName()), multicluster.RequestFor("nowhere", "mapped", o.GetName())}
+			return []multicluster.Request{
+				multicluster.RequestFor("b", "mapped", o.GetName()),
+				multicluster.RequestFor("nowhere", "mapped", o.GetName()),
+			}
 		})
-		b := multicluster.ControllerManagedBy(w.Manager).For(&appsv1.Deployment{}).Owns(&corev1.ConfigMap{}, builder.OnlyMetadata).
-			WatchesAcross(&corev1.Secret{}, elsewhere).WatchesLocal(&corev1.ConfigMap{}, elsewhere, builder.WithPredicates(named("hub")))
+		b := multicluster.ControllerManagedBy(w.Manager).For(&appsv1.Deployment{}).Owns(&corev1.ConfigMap{},
+			builder.OnlyMetadata).
+			WatchesAcross(&corev1.Secret{}, elsewhere).WatchesLocal(&corev1.ConfigMap{}, elsewhere,
+			builder.WithPredicates(named("hub")))
 		if err := b.Complete(r); err != nil {
 			t.Fatal(err)
 		}
-		if err := multicluster.ControllerManagedBy(w.Manager).For(&corev1.Node{}).Owns(&corev1.ConfigMap{}).Complete(nodes); err != nil {
+		if err := multicluster.ControllerManagedBy(w.Manager).For(&corev1.Node{}).Owns(&corev1.ConfigMap{}).Complete(
+			nodes,
+		); err != nil {
 			t.Fatal(err)
 		}
 		w.start(t)
@@ -208,19 +219,24 @@ func TestOwnsAndWatches(t *testing.T) {
 		synctest.Wait()
 		yes := true
 		owned := configMap("child")
-		owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "1", Controller: &yes}}
-		if _, err := sites["a"].client(t).CoreV1().ConfigMaps("default").Create(t.Context(), owned, metav1.CreateOptions{}); err != nil {
+		owned.OwnerReferences = []metav1.OwnerReference{
+			{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "1", Controller: &yes},
+		}
+		if _, err := sites["a"].client(t).CoreV1().ConfigMaps("default").Create(t.Context(), owned,
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		r.want(t, "a child", "cluster://a/default/web")
 		owned.OwnerReferences[0].APIVersion, owned.OwnerReferences[0].Kind, owned.Name = "v1", "Node", "of-node"
-		if _, err := sites["b"].client(t).CoreV1().ConfigMaps("default").Create(t.Context(), owned, metav1.CreateOptions{}); err != nil {
+		if _, err := sites["b"].client(t).CoreV1().ConfigMaps("default").Create(t.Context(), owned,
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		nodes.want(t, "a node's child", "cluster://b//web")
 		r.want(t, "a node's child")
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "s"}}
-		if _, err := sites["a"].client(t).CoreV1().Secrets("default").Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+		if _, err := sites["a"].client(t).CoreV1().Secrets("default").Create(t.Context(), secret,
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		r.want(t, "mapped to another cluster", "cluster://b/mapped/s")
@@ -238,13 +254,18 @@ func TestEngageLocal(t *testing.T) {
 	}{
 		{false, func(b *multicluster.Builder) *multicluster.Builder { return b }, nil},
 		{true, func(b *multicluster.Builder) *multicluster.Builder { return b }, []string{"default/x"}},
-		{false, func(b *multicluster.Builder) *multicluster.Builder { return b.EngageLocal(true) }, []string{"default/x"}},
+		{
+			false, func(b *multicluster.Builder) *multicluster.Builder { return b.EngageLocal(true) },
+			[]string{"default/x"},
+		},
 		{true, func(b *multicluster.Builder) *multicluster.Builder { return b.EngageLocal(false) }, nil},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, multicluster.Options{EngageLocal: c.fleet}, manager.Options{})
 			r := &recorder{}
-			if err := c.builder(multicluster.ControllerManagedBy(w.Manager).For(&corev1.ConfigMap{})).Complete(r); err != nil {
+			if err := c.builder(multicluster.ControllerManagedBy(w.Manager).For(&corev1.ConfigMap{})).Complete(
+				r,
+			); err != nil {
 				t.Fatal(err)
 			}
 			w.start(t)
@@ -265,7 +286,9 @@ func TestTheSameReconcilerOnOneAndMany(t *testing.T) {
 			}
 			return &marker{c}, nil
 		}))
-		many := reconcile.Func[multicluster.Request](func(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {
+		many := reconcile.Func[multicluster.Request](func(ctx context.Context,
+			r multicluster.Request,
+		) (reconcile.Result, error) {
 			c, err := clusterOf(ctx)
 			if err != nil {
 				return reconcile.Result{}, err
@@ -329,17 +352,31 @@ func TestMisuseIsFoundWhenItIsBuilt(t *testing.T) {
 		{"For was called twice", begin().For(maps).For(&corev1.Pod{})},
 		{"For: the object is nil", begin().For((*corev1.Pod)(nil))},
 		{"Owns without For", begin().Named("x").Owns(maps)},
-		{"a controller without For has no name: call Named", begin().Watches(maps, reconcile.EnqueueObject[informer.Object]())},
+		{
+			"a controller without For has no name: call Named",
+			begin().Watches(maps, reconcile.EnqueueObject[informer.Object]()),
+		},
 		{"call AddToScheme of its package", begin().For(&strange{})},
 		{"call SetGroupVersionKind on it", begin().For(&unstructured.Unstructured{})},
-		{"Watches(*v1.ConfigMap): the handler has no function", begin().For(maps).Watches(maps, multicluster.OwnHandler{})},
-		{"WatchesLocal(*v1.ConfigMap): the handler has no function", begin().For(maps).WatchesLocal(maps, multicluster.Handler{})},
+		{
+			"Watches(*v1.ConfigMap): the handler has no function",
+			begin().For(maps).Watches(maps, multicluster.OwnHandler{}),
+		},
+		{
+			"WatchesLocal(*v1.ConfigMap): the handler has no function",
+			begin().For(maps).WatchesLocal(maps, multicluster.Handler{}),
+		},
 		{"MatchEveryOwner is for Owns", begin().For(maps, builder.MatchEveryOwner)},
 		{"WithEventFilter: the predicate is nil", begin().For(maps).WithEventFilter(nil)},
 		{"WithClusterFilter: the filter is nil", begin().For(maps).WithClusterFilter(nil)},
 		{"WithOptions was called twice", begin().For(maps).WithOptions(options{}).WithOptions(options{})},
 		{"-1 Workers; 0 means 8", begin().For(maps).WithOptions(options{Workers: -1})},
-		{"has lanes of clusters", begin().For(maps).WithOptions(options{Order: workqueue.NewPriorityOrder[multicluster.Request](workqueue.PriorityOptions{})})},
+		{
+			"has lanes of clusters",
+			begin().For(maps).WithOptions(
+				options{Order: workqueue.NewPriorityOrder[multicluster.Request](workqueue.PriorityOptions{})},
+			),
+		},
 		{"Named: the name is empty", begin().For(maps).Named("")},
 		{"a runnable of that name exists", begin().For(maps).Named("fleet")},
 	} {
@@ -349,7 +386,8 @@ func TestMisuseIsFoundWhenItIsBuilt(t *testing.T) {
 			}
 		})
 	}
-	if err := begin().For(maps).Complete(nil); err == nil || !strings.Contains(err.Error(), "configmap: the reconciler is nil") {
+	if err := begin().For(maps).Complete(nil); err == nil ||
+		!strings.Contains(err.Error(), "configmap: the reconciler is nil") {
 		t.Errorf("error %v", err)
 	}
 	if n := len(w.local.Informers().Health()); n != 0 {

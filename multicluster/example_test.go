@@ -45,7 +45,9 @@ func ExampleNew() {
 	}
 	ctx, stop := context.WithCancel(klog.NewContext(context.Background(), klog.TODO()))
 	defer stop()
-	reconciler := reconcile.Func[multicluster.Request](func(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {
+	reconciler := reconcile.Func[multicluster.Request](func(ctx context.Context,
+		r multicluster.Request,
+	) (reconcile.Result, error) {
 		cluster, err := fleet.GetCluster(ctx, r.Cluster)
 		if err != nil {
 			return reconcile.Result{}, err

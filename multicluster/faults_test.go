@@ -20,7 +20,8 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// Clusters that stop answering when they are Live, with reconciles that wait for them, do not keep the workers of the others.
+// Clusters that stop answering when they are Live, with reconciles that wait for them, do not keep the workers of the
+// others.
 func TestHungClustersKeepNoWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{ClusterWorkers: 2}, manager.Options{})
@@ -31,7 +32,9 @@ func TestHungClustersKeepNoWorkers(t *testing.T) {
 			}
 			return reconcile.Result{}, err
 		}}
-		b := multicluster.ControllerManagedBy(w.Manager).For(&corev1.ConfigMap{}).WithOptions(reconcile.Options[multicluster.Request]{Workers: 4})
+		b := multicluster.ControllerManagedBy(w.Manager).For(&corev1.ConfigMap{}).WithOptions(
+			reconcile.Options[multicluster.Request]{Workers: 4},
+		)
 		if err := b.Complete(r); err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +75,8 @@ func TestHungClustersKeepNoWorkers(t *testing.T) {
 	})
 }
 
-// Source: multicluster-runtime v0.24.1 pkg/controller/controller.go: a cluster that joins and leaves before the controller starts ends the process.
+// Source: multicluster-runtime v0.24.1 pkg/controller/controller.go: a cluster that joins and leaves before the
+// controller starts ends the process.
 func TestJoinAndLeaveBeforeControllersRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})
@@ -100,7 +104,8 @@ func TestJoinAndLeaveBeforeControllersRun(t *testing.T) {
 	})
 }
 
-// Source: multicluster-runtime v0.24.1, its sharded coordinator: x leaves, and the watches of y, which were started in its name, die with it.
+// Source: multicluster-runtime v0.24.1, its sharded coordinator: x leaves, and the watches of y, which were started
+// in its name, die with it.
 func TestClustersDoNotShareALife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{}, manager.Options{})
@@ -123,8 +128,9 @@ func TestClustersDoNotShareALife(t *testing.T) {
 	})
 }
 
-// Source: multicluster-runtime v0.24.1, its sharded coordinator: reconciles finish after the cluster was handed on. Here they finish before it is gone, with a client that
-// works, and what does not is cancelled; what is queued is not begun.
+// Source: multicluster-runtime v0.24.1, its sharded coordinator: reconciles finish after the cluster was handed on.
+// Here they finish before it is gone, with a client that works, and what does not is cancelled; what is queued is not
+// begun.
 func TestDrainLetsWorkEnd(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -182,7 +188,8 @@ func TestDrainLetsWorkEnd(t *testing.T) {
 					done, cut = cut, done
 				}
 				if finished.Load() != done || causes.Load() != cut {
-					t.Errorf("%d finished and %d were cancelled, want %d and %d", finished.Load(), causes.Load(), done, cut)
+					t.Errorf("%d finished and %d were cancelled, want %d and %d", finished.Load(), causes.Load(), done,
+						cut)
 				}
 				if writes := len(s.writes()) - 6; writes != int(done) {
 					t.Errorf("%d writes", writes)
@@ -195,7 +202,8 @@ func TestDrainLetsWorkEnd(t *testing.T) {
 	}
 }
 
-// Source: multicluster-runtime v0.24.1 providers/kubeconfig/provider.go: the life of a cluster hangs on the context of the reconcile that found it. Here announcements have none.
+// Source: multicluster-runtime v0.24.1 providers/kubeconfig/provider.go: the life of a cluster hangs on the context
+// of the reconcile that found it. Here announcements have none.
 func TestClustersOutliveReconciles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{EngageLocal: true}, manager.Options{})
@@ -219,8 +227,8 @@ func TestClustersOutliveReconciles(t *testing.T) {
 	})
 }
 
-// Source: multicluster-runtime v0.24.1 pkg/source/kind.go: priorities and hints of the initial list are lost. Here handlers and predicates are told, what was there comes
-// after what changes, and a priority is kept.
+// Source: multicluster-runtime v0.24.1 pkg/source/kind.go: priorities and hints of the initial list are lost. Here
+// handlers and predicates are told, what was there comes after what changes, and a priority is kept.
 func TestInitialObjectsComeLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{ReleaseAfter: -1}, manager.Options{})
@@ -270,7 +278,8 @@ func TestBrokenAndUnreadyClustersAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, r, s := following(t)
 		config := s.RESTConfig()
-		config.Host, config.TLSClientConfig.CertData, config.TLSClientConfig.KeyData = "https://nowhere", []byte("no certificate"), []byte("no key")
+		config.Host, config.TLSClientConfig.CertData, config.TLSClientConfig.KeyData = "https://nowhere",
+			[]byte("no certificate"), []byte("no key")
 		config.Transport = nil
 		announce := func(a multicluster.Announcement) {
 			t.Helper()
@@ -280,14 +289,16 @@ func TestBrokenAndUnreadyClustersAreTold(t *testing.T) {
 			synctest.Wait()
 		}
 		announce(multicluster.Announcement{Name: "broken", Config: config})
-		if status, err := w.Status("broken"); err != nil || status.State != multicluster.Joining || !strings.Contains(status.Reason, "its config cannot be used: ") {
+		if status, err := w.Status("broken"); err != nil || status.State != multicluster.Joining ||
+			!strings.Contains(status.Reason, "its config cannot be used: ") {
 			t.Errorf("%+v, %v", status, err)
 		}
 		announce(multicluster.Announcement{Name: "broken", Config: s.RESTConfig()})
 		r.want(t, "repaired", "cluster://broken/default/x")
 
 		announce(multicluster.Announcement{Name: "eu", NotReady: "being provisioned"})
-		if status, err := w.Status("eu"); err != nil || status.State != multicluster.Waiting || status.Reason != "not ready: being provisioned" {
+		if status, err := w.Status("eu"); err != nil || status.State != multicluster.Waiting ||
+			status.Reason != "not ready: being provisioned" {
 			t.Errorf("%+v, %v", status, err)
 		}
 		ready := multicluster.Announcement{Name: "eu", Config: s.RESTConfig()}
@@ -319,7 +330,8 @@ func TestIndexesOfPresentAndFutureClusters(t *testing.T) {
 		}
 		w.join(t, "after", newSite(t))
 		synctest.Wait()
-		if err := w.IndexField(t.Context(), &corev1.ConfigMap{}, "byName", byName); !errors.Is(err, informer.ErrIndexExists) {
+		if err := w.IndexField(t.Context(), &corev1.ConfigMap{}, "byName", byName); !errors.Is(err,
+			informer.ErrIndexExists) {
 			t.Errorf("declared twice: %v", err)
 		}
 		for _, name := range []string{"before", "after", multicluster.LocalCluster} {
@@ -333,7 +345,8 @@ func TestIndexesOfPresentAndFutureClusters(t *testing.T) {
 				}
 			}
 			var list corev1.ConfigMapList
-			if err := c.List(t.Context(), &list, matching{"byName": "b"}); err != nil || len(list.Items) != 1 || list.Items[0].Name != "b" {
+			if err := c.List(t.Context(), &list, matching{"byName": "b"}); err != nil || len(list.Items) != 1 ||
+				list.Items[0].Name != "b" {
 				t.Errorf("cluster %q: %d found, %v", name, len(list.Items), err)
 			}
 		}

@@ -48,7 +48,10 @@ func TestWritesLandInTheRightCluster(t *testing.T) {
 			s.create(t, "same")
 		}
 		got := slices.Compact(r.take())
-		if want := []string{"cluster://a/default/same", "cluster://b/default/same", "cluster://c/default/same"}; !slices.Equal(got, want) {
+		if want := []string{
+			"cluster://a/default/same", "cluster://b/default/same",
+			"cluster://c/default/same",
+		}; !slices.Equal(got, want) {
 			t.Errorf("reconciled %q", got)
 		}
 		for name, s := range sites {

@@ -21,13 +21,15 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// Nothing keeps the memory of a cluster that has left: not requests that were to run in an hour, nor those that failed, nor indexes, nor
-// reconcilers that were made for it.
+// Nothing keeps the memory of a cluster that has left: not requests that were to run in an hour, nor those that
+// failed, nor indexes, nor reconcilers that were made for it.
 func TestTheMemoryOfADepartedClusterIsFree(t *testing.T) {
 	w := newWorld(t, multicluster.Options{}, manager.Options{})
 	reconciled := make(chan struct{}, 10)
 	w.complete(t, multicluster.Each(func(c *multicluster.Cluster) (reconcile.Reconciler[reconcile.Request], error) {
-		return reconcile.Func[reconcile.Request](func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
+		return reconcile.Func[reconcile.Request](func(ctx context.Context,
+			r reconcile.Request,
+		) (reconcile.Result, error) {
 			var cm corev1.ConfigMap
 			if err := c.Get(ctx, r.NamespacedName, &cm); err != nil {
 				return reconcile.Result{}, err
@@ -43,7 +45,8 @@ func TestTheMemoryOfADepartedClusterIsFree(t *testing.T) {
 			return reconcile.Result{RequeueAfter: time.Hour}, nil
 		}), nil
 	}))
-	if err := w.IndexField(t.Context(), &corev1.ConfigMap{}, "byName", func(o client.Object) []string { return []string{o.GetName()} }); err != nil {
+	if err := w.IndexField(t.Context(), &corev1.ConfigMap{}, "byName",
+		func(o client.Object) []string { return []string{o.GetName()} }); err != nil {
 		t.Fatal(err)
 	}
 	w.start(t)
@@ -77,7 +80,9 @@ func TestReportsDoNotKeepTheMemory(t *testing.T) {
 		return reconcile.Result{RequeueAfter: time.Hour}, nil
 	}}
 	o := reconcile.Options[multicluster.Request]{Workers: 1, MaxRetries: 2, MinInterval: time.Millisecond}
-	if err := multicluster.ControllerManagedBy(w.Manager).For(&corev1.ConfigMap{}).WithOptions(o).ReportGone(true).Complete(r); err != nil {
+	if err := multicluster.ControllerManagedBy(w.Manager).For(&corev1.ConfigMap{}).WithOptions(o).ReportGone(
+		true,
+	).Complete(r); err != nil {
 		t.Fatal(err)
 	}
 	w.start(t)
@@ -86,7 +91,8 @@ func TestReportsDoNotKeepTheMemory(t *testing.T) {
 	w.join(t, "eu", s)
 	<-begun
 	leaves(t, w, func() {
-		for _, err := w.GetCluster(t.Context(), "eu"); !errors.Is(err, multicluster.ErrClusterGone); _, err = w.GetCluster(t.Context(), "eu") {
+		for _, err := w.GetCluster(t.Context(), "eu"); !errors.Is(err,
+			multicluster.ErrClusterGone); _, err = w.GetCluster(t.Context(), "eu") {
 			time.Sleep(time.Millisecond)
 		}
 		close(blocked)
@@ -145,7 +151,12 @@ func TestNoConnectionIsLeft(t *testing.T) {
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	for i := range clusters {
-		if err := w.fleet.Join(multicluster.Announcement{Name: fmt.Sprint("c-", i), Config: &rest.Config{Host: "http://" + l.Addr().String()}}); err != nil {
+		if err := w.fleet.Join(
+			multicluster.Announcement{
+				Name:   fmt.Sprint("c-", i),
+				Config: &rest.Config{Host: "http://" + l.Addr().String()},
+			},
+		); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -20,13 +20,16 @@ import (
 // lagging is a server whose watches are slow, with config maps.
 func lagging(t *testing.T, lag time.Duration, names ...string) *localapi.Server {
 	t.Helper()
-	s, err := localapi.New(localapi.Options{NoKubernetesService: true, Gate: gate.Funcs{OnFrame: func(ctx context.Context, _ *gate.Request, _ gate.Frame) gate.Verdict {
-		select {
-		case <-time.After(lag):
-		case <-ctx.Done():
-		}
-		return gate.Verdict{}
-	}}})
+	s, err := localapi.New(localapi.Options{
+		NoKubernetesService: true,
+		Gate: gate.Funcs{OnFrame: func(ctx context.Context, _ *gate.Request, _ gate.Frame) gate.Verdict {
+			select {
+			case <-time.After(lag):
+			case <-ctx.Done():
+			}
+			return gate.Verdict{}
+		}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +42,8 @@ func lagging(t *testing.T, lag time.Duration, names ...string) *localapi.Server 
 	return s
 }
 
-// climber takes a config map from one step to the next at every reconcile, up to the second, by reading first or without.
+// climber takes a config map from one step to the next at every reconcile, up to the second, by reading first or
+// without.
 func climber(read bool) reconcile.Func[multicluster.Request] {
 	seen := map[string]int{}
 	return func(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {
@@ -67,7 +71,10 @@ func TestRunUntilIdleIsPatientWithASlowWatch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				slow, quick := lagging(t, 2*time.Second, "a"), lagging(t, 0, "a")
-				clusters := announced{{Name: "slow", Config: slow.RESTConfig()}, {Name: "quick", Config: quick.RESTConfig()}}
+				clusters := announced{
+					{Name: "slow", Config: slow.RESTConfig()},
+					{Name: "quick", Config: quick.RESTConfig()},
+				}
 				summary := untilIdle(t, clusters, climber(read))
 				if summary.Duration < 4*time.Second || summary.Duration >= 10*time.Second {
 					t.Errorf("it took %v", summary.Duration)
@@ -87,11 +94,12 @@ func TestRunUntilIdleDoesNotWaitForWhatIsAway(t *testing.T) {
 		s := newSite(t)
 		s.create(t, "a")
 		step := climber(false)
-		summary := untilIdle(t, announced{{Name: "eu", Config: s.RESTConfig()}}, func(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {
-			result, err := step(ctx, r)
-			s.refuse(broken) // the watch ends before it shows the write, or with it
-			return result, err
-		})
+		summary := untilIdle(t, announced{{Name: "eu", Config: s.RESTConfig()}},
+			func(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {
+				result, err := step(ctx, r)
+				s.refuse(broken) // the watch ends before it shows the write, or with it
+				return result, err
+			})
 		if summary.Duration > time.Minute {
 			t.Errorf("it took %v", summary.Duration)
 		}
@@ -109,7 +117,9 @@ func untilIdle(t *testing.T, clusters announced, r reconcile.Func[multicluster.R
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := multicluster.ControllerManagedBy(fleet).For(&corev1.ConfigMap{}).WithOptions(reconcile.Options[multicluster.Request]{Workers: 1}).Complete(r); err != nil {
+	if err := multicluster.ControllerManagedBy(fleet).For(&corev1.ConfigMap{}).WithOptions(
+		reconcile.Options[multicluster.Request]{Workers: 1},
+	).Complete(r); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)

@@ -21,7 +21,8 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// Source: multicluster-runtime v0.24.1 pkg/controller/controller.go: after a replacement under the same name, old requests never run against the new cluster.
+// Source: multicluster-runtime v0.24.1 pkg/controller/controller.go: after a replacement under the same name, old
+// requests never run against the new cluster.
 func TestRequestsNeverRunAgainstASuccessor(t *testing.T) {
 	for name, change := range map[string]func(a *multicluster.Announcement){
 		"identity": func(a *multicluster.Announcement) { a.Identity = "2" },
@@ -54,7 +55,8 @@ func TestRequestsNeverRunAgainstASuccessor(t *testing.T) {
 				old.create(t, "fails", "later", "queued-1", "queued-2")
 				next.create(t, "new")
 				w.join(t, "eu", old)
-				time.Sleep(6 * time.Second) // "fails" waits for its retry, "later" for its hour; one is in flight and one queued
+				// "fails" waits for its retry, "later" for its hour; one is in flight and one queued
+				time.Sleep(6 * time.Second)
 				first := current.Load()
 				a := multicluster.Announcement{Name: "eu", Identity: "1", Config: next.RESTConfig()}
 				change(&a)
@@ -68,10 +70,12 @@ func TestRequestsNeverRunAgainstASuccessor(t *testing.T) {
 				}
 				time.Sleep(2 * time.Hour)
 				r.want(t, "of the new cluster", "cluster://eu/default/new")
-				if c := current.Load(); c == first || first.State() != multicluster.Gone || !errors.Is(first.Err(), multicluster.ErrClusterGone) {
+				if c := current.Load(); c == first || first.State() != multicluster.Gone ||
+					!errors.Is(first.Err(), multicluster.ErrClusterGone) {
 					t.Errorf("the old one is %v: %v", first.State(), first.Err())
 				}
-				if err := first.APIReader().List(t.Context(), &corev1.ConfigMapList{}); !errors.Is(err, multicluster.ErrClusterGone) {
+				if err := first.APIReader().List(t.Context(), &corev1.ConfigMapList{}); !errors.Is(err,
+					multicluster.ErrClusterGone) {
 					t.Errorf("a read by the old one: %v", err)
 				}
 			})
@@ -186,7 +190,8 @@ func TestVanishedChildWakesItsOwner(t *testing.T) {
 		}
 		unseen.refuse(nil)
 		child := strings.TrimPrefix(children[1], "create default/")
-		if err := unseen.client(t).CoreV1().Secrets("default").Delete(t.Context(), child, metav1.DeleteOptions{}); err != nil {
+		if err := unseen.client(t).CoreV1().Secrets("default").Delete(t.Context(), child,
+			metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if err := unseen.Compact(t.Context()); err != nil {
@@ -195,7 +200,8 @@ func TestVanishedChildWakesItsOwner(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		slices.Sort(why)
-		if want := []string{"eu eu configmaps Add", "eu secrets Missed", "us us configmaps Add"}; !slices.Equal(why, want) {
+		if want := []string{"eu eu configmaps Add", "eu secrets Missed", "us us configmaps Add"}; !slices.Equal(why,
+			want) {
 			t.Errorf("created because of %q, want %q", why, want)
 		}
 	})

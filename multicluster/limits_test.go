@@ -15,36 +15,40 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// All clients of a cluster share one limit, which is its own: what one cluster is asked takes nothing from another, and a config that says
-// otherwise has its way.
+// All clients of a cluster share one limit, which is its own: what one cluster is asked takes nothing from another,
+// and a config that says otherwise has its way.
 func TestEachClusterHasALimitOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, multicluster.Options{QPS: 1, Burst: 4, ReleaseAfter: -1}, manager.Options{})
 		var mu sync.Mutex
 		took := map[string]time.Duration{}
-		w.complete(t, reconcile.Func[multicluster.Request](func(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {
-			c, err := clusterOf(ctx)
-			if err != nil {
-				return reconcile.Result{}, err
-			}
-			clients, err := c.Clientset()
-			if err != nil {
-				return reconcile.Result{}, err
-			}
-			began := time.Now()
-			for range 10 {
-				if err := c.APIReader().Get(ctx, r.NamespacedName, &corev1.ConfigMap{}); err != nil {
+		w.complete(t,
+			reconcile.Func[multicluster.Request](func(ctx context.Context,
+				r multicluster.Request,
+			) (reconcile.Result, error) {
+				c, err := clusterOf(ctx)
+				if err != nil {
 					return reconcile.Result{}, err
 				}
-				if _, err := clients.CoreV1().ConfigMaps(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{}); err != nil {
+				clients, err := c.Clientset()
+				if err != nil {
 					return reconcile.Result{}, err
 				}
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			took[r.Cluster] = time.Since(began)
-			return reconcile.Result{}, nil
-		}))
+				began := time.Now()
+				for range 10 {
+					if err := c.APIReader().Get(ctx, r.NamespacedName, &corev1.ConfigMap{}); err != nil {
+						return reconcile.Result{}, err
+					}
+					if _, err := clients.CoreV1().ConfigMaps(r.Namespace).Get(ctx, r.Name,
+						metav1.GetOptions{}); err != nil {
+						return reconcile.Result{}, err
+					}
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				took[r.Cluster] = time.Since(began)
+				return reconcile.Result{}, nil
+			}))
 		w.start(t)
 		for _, name := range []string{"a", "b", "unlimited", "generous"} {
 			s := newSite(t)
@@ -58,7 +62,10 @@ func TestEachClusterHasALimitOfItsOwn(t *testing.T) {
 		time.Sleep(time.Minute)
 		mu.Lock()
 		defer mu.Unlock()
-		for name, want := range map[string]time.Duration{"a": 20 * time.Second, "b": 20 * time.Second, "unlimited": 0, "generous": 2 * time.Second} {
+		for name, want := range map[string]time.Duration{
+			"a": 20 * time.Second, "b": 20 * time.Second, "unlimited": 0,
+			"generous": 2 * time.Second,
+		} {
 			if got, ok := took[name]; !ok || got > want || got < want-4*time.Second {
 				t.Errorf("20 requests to %s took %v (%v), want about %v", name, got, ok, want)
 			}

@@ -20,9 +20,9 @@ func (c *Controller) Stats() reconcile.Stats {
 // InFlight names the requests that are being reconciled, with the time each has been running, sorted.
 func (c *Controller) InFlight() []string { return c.inner.InFlight() }
 
-// Work tells what there is to do. It counts what the clusters' caches have not handed on yet as ready, and has not started while
-// clusters are being reached for the first time, so that Manager.RunUntilIdle of the local manager waits for what a fleet has to do.
-// It does not wait for a cluster that cannot be reached.
+// Work tells what there is to do. It counts what the clusters' caches have not handed on yet as ready, and has not
+// started while clusters are being reached for the first time, so that Manager.RunUntilIdle of the local manager
+// waits for what a fleet has to do. It does not wait for a cluster that cannot be reached.
 func (c *Controller) Work() reconcile.Work {
 	w := c.inner.Work()
 	c.mu.Lock()
@@ -36,8 +36,8 @@ func (c *Controller) Work() reconcile.Work {
 	return w
 }
 
-// Health is nil when the controller reconciles, or could at once. A cluster that cannot be watched, and keys that fail or hang, are
-// told by [Controller.Note].
+// Health is nil when the controller reconciles, or could at once. A cluster that cannot be watched, and keys that
+// fail or hang, are told by [Controller.Note].
 func (c *Controller) Health() error { return c.keys.Alive() }
 
 // Note says in words what is not well in single clusters; it is empty when all is.
@@ -72,7 +72,9 @@ func (e *clusterController) pending() (n int) {
 	}
 	for _, w := range inputs {
 		s := w.stats()
-		if s.Queued > 0 || slices.ContainsFunc(s.Handlers, func(h informer.HandlerStats) bool { return h.Pending > 0 || h.Running > 0 }) {
+		if s.Queued > 0 ||
+			slices.ContainsFunc(s.Handlers,
+				func(h informer.HandlerStats) bool { return h.Pending > 0 || h.Running > 0 }) {
 			n++
 		}
 	}

@@ -40,7 +40,9 @@ func TestRunUntilIdle(t *testing.T) {
 			t.Fatal(err)
 		}
 		// Each write is seen by an event, and makes the next: an "x" becomes "x-1", that "x-1-1", and so on.
-		r := reconcile.Func[multicluster.Request](func(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {
+		r := reconcile.Func[multicluster.Request](func(ctx context.Context,
+			r multicluster.Request,
+		) (reconcile.Result, error) {
 			c, err := clusterOf(ctx)
 			if err != nil || len(r.Name) > 10 {
 				return reconcile.Result{}, err
@@ -77,7 +79,9 @@ func TestWorkNamesTheCluster(t *testing.T) {
 			}
 			return reconcile.Result{}, reconcile.Terminal(errors.New("no"))
 		}}
-		c, err := multicluster.ControllerManagedBy(w.Manager).For(&corev1.ConfigMap{}).WithOptions(reconcile.Options[multicluster.Request]{HungAfter: time.Minute}).Build(r)
+		c, err := multicluster.ControllerManagedBy(w.Manager).For(&corev1.ConfigMap{}).WithOptions(
+			reconcile.Options[multicluster.Request]{HungAfter: time.Minute},
+		).Build(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +96,8 @@ func TestWorkNamesTheCluster(t *testing.T) {
 		if got := c.InFlight(); len(got) != 1 || !strings.HasPrefix(got[0], "cluster://eu/default/x ") {
 			t.Errorf("in flight: %q", got)
 		}
-		if got := c.Work().Failing; len(got) != 1 || got[0].Key != "cluster://eu/default/y" || got[0].Causes[0].Source != "eu configmaps" {
+		if got := c.Work().Failing; len(got) != 1 || got[0].Key != "cluster://eu/default/y" ||
+			got[0].Causes[0].Source != "eu configmaps" {
 			t.Errorf("failing: %+v", got)
 		}
 		if s := c.Stats(); s.Syncs != 1 || s.Errors != 1 || s.Events != 2 || s.Hung != 1 {
@@ -131,7 +136,9 @@ func TestReportGone(t *testing.T) {
 			reported = append(reported, r.String()+" because of "+reconcile.Causes(ctx)[0].Source)
 			return reconcile.Result{}, nil
 		}
-		b := multicluster.ControllerManagedBy(w.Manager).For(&corev1.ConfigMap{}).WithOptions(reconcile.Options[multicluster.Request]{Workers: 1})
+		b := multicluster.ControllerManagedBy(w.Manager).For(&corev1.ConfigMap{}).WithOptions(
+			reconcile.Options[multicluster.Request]{Workers: 1},
+		)
 		if err := b.ReportGone(true).Complete(r); err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +152,10 @@ func TestReportGone(t *testing.T) {
 		w.join(t, "eu", newSite(t)) // a successor does not count
 		close(blocked)
 		synctest.Wait()
-		if want := []string{"cluster://eu/default/y because of eu configmaps", "cluster://eu/default/z because of eu configmaps"}; !slices.Equal(reported, want) {
+		if want := []string{
+			"cluster://eu/default/y because of eu configmaps",
+			"cluster://eu/default/z because of eu configmaps",
+		}; !slices.Equal(reported, want) {
 			t.Errorf("reported %q", reported)
 		}
 	})
@@ -169,7 +179,9 @@ func TestFurtherClustersStayForTheReconcile(t *testing.T) {
 			got = append(got, other.Create(ctx, configMap("copy")))
 			return reconcile.Result{}, nil
 		}}
-		b := multicluster.ControllerManagedBy(w.Manager).For(&corev1.ConfigMap{}).WithClusterFilter(multicluster.MatchNames("eu"))
+		b := multicluster.ControllerManagedBy(w.Manager).For(&corev1.ConfigMap{}).WithClusterFilter(
+			multicluster.MatchNames("eu"),
+		)
 		if err := b.Complete(r); err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +216,8 @@ func TestClustersThatComeAndGoAreHeardOf(t *testing.T) {
 				var all corev1.ConfigMapList
 				err = w.local.GetClient().List(ctx, &all)
 				for _, cm := range all.Items {
-					requests = append(requests, multicluster.RequestFor(c.Name(), cm.Namespace, cm.Name+c.Labels()["suffix"]))
+					requests = append(requests,
+						multicluster.RequestFor(c.Name(), cm.Namespace, cm.Name+c.Labels()["suffix"]))
 				}
 				return requests, err
 			},
@@ -212,7 +225,9 @@ func TestClustersThatComeAndGoAreHeardOf(t *testing.T) {
 				return []multicluster.Request{multicluster.RequestFor(multicluster.LocalCluster, "left", c.Name)}
 			},
 		}
-		if err := multicluster.ControllerManagedBy(w.Manager).Named("sync").WatchesClusters(declared).Complete(r); err != nil {
+		if err := multicluster.ControllerManagedBy(w.Manager).Named("sync").WatchesClusters(declared).Complete(
+			r,
+		); err != nil {
 			t.Fatal(err)
 		}
 		w.start(t)
@@ -228,7 +243,8 @@ func TestClustersThatComeAndGoAreHeardOf(t *testing.T) {
 		r.want(t, "left", "left/a")
 		w.join(t, "b", s)
 		r.want(t, "another one", "cluster://b/default/x", "cluster://b/default/y")
-		if err := w.local.Remove(t.Context(), "fleet"); err != nil { // as the end of the process does, but the controller goes on
+		// as the end of the process does, but the controller goes on
+		if err := w.local.Remove(t.Context(), "fleet"); err != nil {
 			t.Fatal(err)
 		}
 		w.wantStates(t, "the end of the fleet", "b Gone")

@@ -19,10 +19,11 @@ import (
 	"github.com/flyball-dev/flyball/manager"
 )
 
-// Manager is a fleet: the clusters that its providers announce, and the controllers that work on them. See the package comment.
+// Manager is a fleet: the clusters that its providers announce, and the controllers that work on them. See the
+// package comment.
 //
-// It is a runnable of the local manager, and so is each of its controllers: they start and stop, are watched and measured as
-// those of one cluster are.
+// It is a runnable of the local manager, and so is each of its controllers: they start and stop, are watched and
+// measured as those of one cluster are.
 type Manager struct {
 	options Options
 	local   *manager.Manager
@@ -54,7 +55,8 @@ type index struct {
 	extract func(client.Object) []string
 }
 
-// New makes a fleet and gives it to the local manager, which runs it. Nothing is started, and no cluster is asked anything.
+// New makes a fleet and gives it to the local manager, which runs it. Nothing is started, and no cluster is asked
+// anything.
 //
 // Errors: options that do not fit together; a name that is taken in the manager.
 func New(local *manager.Manager, o Options) (*Manager, error) {
@@ -71,7 +73,8 @@ func New(local *manager.Manager, o Options) (*Manager, error) {
 		m.scheme = local.GetScheme()
 	}
 	if o.UnreadyWithout < 0 || o.UnreadyWithout > 1 {
-		return nil, fmt.Errorf("fleet %s: UnreadyWithout is %v; it is a share of the clusters, from 0 to 1", o.Name, o.UnreadyWithout)
+		return nil, fmt.Errorf("fleet %s: UnreadyWithout is %v; it is a share of the clusters, from 0 to 1", o.Name,
+			o.UnreadyWithout)
 	}
 	for i, p := range o.Providers {
 		if misuse.IsNil(p) {
@@ -119,9 +122,9 @@ func (m *Manager) Scheme() *runtime.Scheme { return m.scheme }
 
 // GetCluster returns a cluster that is Live; that of name "" always is. It answers at once.
 //
-// In a reconcile, the cluster of its request stays the one that it began with: while that drains it can be used, and when another
-// one takes its name it is ErrClusterGone all the same. Another cluster that a reconcile gets stays the same until the
-// reconcile returns, and does not go before.
+// In a reconcile, the cluster of its request stays the one that it began with: while that drains it can be used, and
+// when another one takes its name it is ErrClusterGone all the same. Another cluster that a reconcile gets stays the
+// same until the reconcile returns, and does not go before.
 //
 // Errors: a [ClusterError].
 func (m *Manager) GetCluster(ctx context.Context, name string) (*Cluster, error) {
@@ -161,11 +164,13 @@ func (m *Manager) member(name string) (*member, error) {
 	return s.member, nil
 }
 
-// IndexField makes cached lists of obj's kind selectable by client.MatchingFields with that field, in every cluster that is there
-// and in every one that comes, the local one included. extract returns the values of an object.
+// IndexField makes cached lists of obj's kind selectable by client.MatchingFields with that field, in every cluster
+// that is there and in every one that comes, the local one included. extract returns the values of an object.
 //
 // Errors: informer.ErrIndexExists; one that says so, when the kind is not cached.
-func (m *Manager) IndexField(ctx context.Context, obj client.Object, field string, extract func(client.Object) []string) error {
+func (m *Manager) IndexField(ctx context.Context, obj client.Object, field string,
+	extract func(client.Object) []string,
+) error {
 	if err := m.localCluster.cluster.IndexField(ctx, obj, field, extract); err != nil {
 		return err
 	}
@@ -175,7 +180,8 @@ func (m *Manager) IndexField(ctx context.Context, obj client.Object, field strin
 	m.mu.Unlock()
 	var errs []error
 	for _, mem := range members {
-		if err := mem.cluster.IndexField(ctx, obj, field, extract); err != nil && !errors.Is(err, informer.ErrIndexExists) {
+		if err := mem.cluster.IndexField(ctx, obj, field, extract); err != nil &&
+			!errors.Is(err, informer.ErrIndexExists) {
 			errs = append(errs, fmt.Errorf("cluster %q: %w", mem.name, err))
 		}
 	}
@@ -191,8 +197,8 @@ func (m *Manager) membersLocked() (members []*member) {
 	return members
 }
 
-// Run joins the clusters that the providers announce, until ctx is done; then it drains them, as the local manager drains the
-// controllers, and returns when all are gone. It may be called once, by the local manager.
+// Run joins the clusters that the providers announce, until ctx is done; then it drains them, as the local manager
+// drains the controllers, and returns when all are gone. It may be called once, by the local manager.
 func (m *Manager) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "fleet", m.options.Name))
 	work, release := workctx.From(ctx, max(m.options.DrainTimeout, 0))

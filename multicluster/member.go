@@ -25,7 +25,8 @@ type member struct {
 	// writes are those to the cluster, for who runs the process until it is idle; nil when nobody does.
 	record *ownwrites.Record
 
-	// tombstone stands for it in requests that are reported after it has departed, and holds nothing. Nil for a tombstone.
+	// tombstone stands for it in requests that are reported after it has departed, and holds nothing. Nil for a
+	// tombstone.
 	tombstone *member
 
 	// closed: no request is sent any more.
@@ -37,7 +38,8 @@ type member struct {
 	now State
 	// reason is why it is not Live.
 	reason string
-	// uses are the reconciles that use the cluster, by number, with what cancels them. Invariant: none begins unless Live.
+	// uses are the reconciles that use the cluster, by number, with what cancels them. Invariant: none begins unless
+	// Live.
 	uses map[uint64]context.CancelCauseFunc
 	last uint64
 	// idle is closed when it is not Live any more and uses is empty. Made when the draining begins; nobody sends.
@@ -64,7 +66,8 @@ func (m *member) inFlight() int {
 
 // away says that the cluster has not answered for long to who watches it.
 func (m *member) away(long time.Duration) bool {
-	return slices.ContainsFunc(m.cluster.informers.Health(), func(h informer.Health) bool { return h.Err != nil && time.Since(h.Since) > long })
+	return slices.ContainsFunc(m.cluster.informers.Health(),
+		func(h informer.Health) bool { return h.Err != nil && time.Since(h.Since) > long })
 }
 
 // set moves the member on, or tells why it is where it is.
@@ -189,7 +192,8 @@ func (m *member) cancels() []context.CancelCauseFunc {
 	return all
 }
 
-// fence wraps the transport of a cluster: nothing is sent when it has departed, and nothing is written unless this replica serves it.
+// fence wraps the transport of a cluster: nothing is sent when it has departed, and nothing is written unless this
+// replica serves it.
 func (m *member) fence(next http.RoundTripper) http.RoundTripper { return &fence{m, next} }
 
 type fence struct {

@@ -16,16 +16,23 @@ import (
 	"github.com/flyball-dev/flyball/multicluster"
 )
 
-// Followers join clusters, too, and have warm caches when they lead, unless that is not wanted; reconciles begin with the lease either way.
+// Followers join clusters, too, and have warm caches when they lead, unless that is not wanted; reconciles begin with
+// the lease either way.
 func TestWhoLeadsAndWhoJoins(t *testing.T) {
 	for _, onlyLeader := range []bool{false, true} {
 		t.Run(fmt.Sprintf("only the leader: %v", onlyLeader), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, multicluster.Options{OnlyLeader: onlyLeader}, manager.Options{LeaderElection: manager.LeaderElection{Enabled: true, Name: "flyball-manager", WarmUp: -1}})
+				w := newWorld(t, multicluster.Options{OnlyLeader: onlyLeader},
+					manager.Options{
+						LeaderElection: manager.LeaderElection{Enabled: true, Name: "flyball-manager", WarmUp: -1},
+					})
 				other, seconds, now := "other", int32(15), metav1.NowMicro()
 				if err := w.hub.Seed(t.Context(), &coordinationv1.Lease{
 					ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "flyball-manager"},
-					Spec:       coordinationv1.LeaseSpec{HolderIdentity: &other, LeaseDurationSeconds: &seconds, RenewTime: &now},
+					Spec: coordinationv1.LeaseSpec{
+						HolderIdentity: &other, LeaseDurationSeconds: &seconds,
+						RenewTime: &now,
+					},
 				}); err != nil {
 					t.Fatal(err)
 				}

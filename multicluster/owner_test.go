@@ -60,7 +60,9 @@ func (g *registrar) of(name string) chan *lease {
 	return g.grants[name]
 }
 
-func (g *registrar) Acquire(ctx context.Context, c multicluster.ClusterInfo, say func(string)) (multicluster.Tenure, error) {
+func (g *registrar) Acquire(ctx context.Context, c multicluster.ClusterInfo,
+	say func(string),
+) (multicluster.Tenure, error) {
 	g.mu.Lock()
 	fails := g.fails > 0
 	g.fails--
@@ -151,10 +153,12 @@ func TestReleaseComesAfterTheDrain(t *testing.T) {
 			t.Errorf("%+v, %v", status, err)
 		}
 		time.Sleep(5 * time.Second)
-		if status, err := w.Status("eu"); err != nil || status.State != multicluster.Waiting || status.Reason != "served by replica-2" {
+		if status, err := w.Status("eu"); err != nil || status.State != multicluster.Waiting ||
+			status.Reason != "served by replica-2" {
 			t.Errorf("%+v, %v", status, err)
 		}
-		if _, err := w.GetCluster(t.Context(), "eu"); !errors.Is(err, multicluster.ErrClusterNotLive) || !strings.Contains(err.Error(), "served by replica-2") {
+		if _, err := w.GetCluster(t.Context(), "eu"); !errors.Is(err, multicluster.ErrClusterNotLive) ||
+			!strings.Contains(err.Error(), "served by replica-2") {
 			t.Errorf("cluster of another: %v", err)
 		}
 		if n := len(s.log.Entries(nil)); n != 1 {
@@ -185,14 +189,16 @@ func TestReleaseComesAfterTheDrain(t *testing.T) {
 		if owner.running {
 			t.Error("the owner outlives its process")
 		}
-		if want := []string{"release", "leave", "release"}; !slices.Equal(owner.told, want) { // the others are told before anything drains
+		// the others are told before anything drains
+		if want := []string{"release", "leave", "release"}; !slices.Equal(owner.told, want) {
 			t.Errorf("the owner was told %q, want %q", owner.told, want)
 		}
 	})
 }
 
-// Source: multicluster-runtime v0.24.1, its sharded coordinator: two writers overlap. When a tenure is lost, what is in flight is cancelled, and nothing is written any more: not
-// with contexts that are not the reconcile's, and not elsewhere in the name of the request.
+// Source: multicluster-runtime v0.24.1, its sharded coordinator: two writers overlap. When a tenure is lost, what is
+// in flight is cancelled, and nothing is written any more: not with contexts that are not the reconcile's, and not
+// elsewhere in the name of the request.
 func TestNoWriteWithoutTenure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		owner := newRegistrar()
@@ -212,8 +218,10 @@ func TestNoWriteWithoutTenure(t *testing.T) {
 			if err != nil {
 				return reconcile.Result{}, err
 			}
-			refused = append(refused, c.Create(ctx, configMap("by-client")), c.Create(context.Background(), configMap("by-other-context")),
-				clients.CoreV1().ConfigMaps("default").Delete(context.Background(), "x", deleteNow), hub.Create(ctx, configMap("in-the-hub")))
+			refused = append(refused, c.Create(ctx, configMap("by-client")),
+				c.Create(context.Background(), configMap("by-other-context")),
+				clients.CoreV1().ConfigMaps("default").Delete(context.Background(), "x", deleteNow),
+				hub.Create(ctx, configMap("in-the-hub")))
 			refused = append(refused, c.APIReader().Get(ctx, keyOf("x"), &corev1.ConfigMap{}))
 			<-ctx.Done()
 			return reconcile.Result{}, ctx.Err()

@@ -44,7 +44,8 @@ func (p *parts) clusterWorkers() int {
 	return max(1, p.workers()/2)
 }
 
-// means says whether the controller works on a cluster. On the local one requests can always be made, whether or not it is watched.
+// means says whether the controller works on a cluster. On the local one requests can always be made, whether or not
+// it is watched.
 func (p *parts) means(mem *member) bool {
 	if mem == p.fleet.localCluster {
 		return true
@@ -144,7 +145,9 @@ func lift(h OwnHandler) Handler {
 		}
 	}
 	if h.OnDelete != nil {
-		lifted.OnDelete = func(ctx context.Context, gone informer.Deleted[informer.Object], q reconcile.Enqueuer[Request]) {
+		lifted.OnDelete = func(ctx context.Context, gone informer.Deleted[informer.Object],
+			q reconcile.Enqueuer[Request],
+		) {
 			h.OnDelete(ctx, gone, here(ctx, q))
 		}
 	}

@@ -18,9 +18,10 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// TestRandomFleets: names are announced, replaced, not ready, dead, slow and gone at random, while controllers come and go. No two
-// incarnations of a name are ever worked on at once, each request reaches the cluster that its event came from, and when the
-// storm is over every object of every cluster is reconciled. The bubble tells when a goroutine is left.
+// TestRandomFleets: names are announced, replaced, not ready, dead, slow and gone at random, while controllers come
+// and go. No two incarnations of a name are ever worked on at once, each request reaches the cluster that its event
+// came from, and when the storm is over every object of every cluster is reconciled. The bubble tells when a
+// goroutine is left.
 func TestRandomFleets(t *testing.T) {
 	for seed := range uint64(size(t, "FLYBALL_FLEET_SEEDS", 6)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

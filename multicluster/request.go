@@ -18,7 +18,10 @@ type Request struct {
 
 // RequestFor is the Request for the object of that name in a cluster.
 func RequestFor(cluster, namespace, name string) Request {
-	return Request{Cluster: cluster, Request: reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
+	return Request{
+		Cluster: cluster,
+		Request: reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}},
+	}
 }
 
 // String is cluster://CLUSTER/NAMESPACE/NAME, and NAMESPACE/NAME in the local cluster.

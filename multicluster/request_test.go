@@ -59,9 +59,15 @@ func TestClusterFilters(t *testing.T) {
 
 func TestClusterErrorsSayWhy(t *testing.T) {
 	for want, err := range map[string]error{
-		`cluster "a": the cluster is not live: Joining, connection refused`: &ClusterError{Cluster: "a", State: Joining, Reason: "connection refused", Err: ErrClusterNotLive},
-		`cluster "a": the cluster is not live: Draining`:                    &ClusterError{Cluster: "a", State: Draining, Err: ErrClusterNotLive},
-		`cluster "a": there is no such cluster`:                             &ClusterError{Cluster: "a", State: Gone, Err: ErrClusterNotFound},
+		`cluster "a": the cluster is not live: Joining, connection refused`: &ClusterError{
+			Cluster: "a",
+			State:   Joining, Reason: "connection refused", Err: ErrClusterNotLive,
+		},
+		`cluster "a": the cluster is not live: Draining`: &ClusterError{
+			Cluster: "a", State: Draining,
+			Err: ErrClusterNotLive,
+		},
+		`cluster "a": there is no such cluster`: &ClusterError{Cluster: "a", State: Gone, Err: ErrClusterNotFound},
 	} {
 		if err.Error() != want {
 			t.Errorf("%v, want %s", err, want)

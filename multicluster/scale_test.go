@@ -100,8 +100,8 @@ func memory() (bytes uint64, goroutines int) {
 	return m.HeapAlloc + m.StackInuse, runtime.NumGoroutine()
 }
 
-// TestManyClustersJoin: clusters are reconciled soon after they were announced, a tenth of them dead or slow or not. The full size is
-// 500; the default is small enough to be run each time.
+// TestManyClustersJoin: clusters are reconciled soon after they were announced, a tenth of them dead or slow or not.
+// The full size is 500; the default is small enough to be run each time.
 func TestManyClustersJoin(t *testing.T) {
 	n := size(t, "FLYBALL_FLEET_CLUSTERS", 40)
 	healthy := joinMany(t, n, 0)
@@ -116,7 +116,8 @@ func TestManyClustersJoin(t *testing.T) {
 	}
 }
 
-// joinMany announces n clusters, the first bad of which never answer, or late, and waits until the others are reconciled.
+// joinMany announces n clusters, the first bad of which never answer, or late, and waits until the others are
+// reconciled.
 func joinMany(t *testing.T, n, bad int) time.Duration {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	c := newTally(n - bad)
@@ -133,7 +134,9 @@ func joinMany(t *testing.T, n, bad int) time.Duration {
 	before, goroutines := memory()
 	began := time.Now()
 	for i, s := range servers {
-		if err := w.fleet.Join(multicluster.Announcement{Name: fmt.Sprint("c-", i), Config: s.RESTConfig()}); err != nil {
+		if err := w.fleet.Join(
+			multicluster.Announcement{Name: fmt.Sprint("c-", i), Config: s.RESTConfig()},
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -169,8 +172,8 @@ func badly(i, bad int) gate.Gate {
 	}}
 }
 
-// TestRoundsLeaveNothing: clusters join, are worked on and leave, again and again; goroutines and memory are as before then. The full
-// size is 50 rounds of 100 clusters.
+// TestRoundsLeaveNothing: clusters join, are worked on and leave, again and again; goroutines and memory are as
+// before then. The full size is 50 rounds of 100 clusters.
 func TestRoundsLeaveNothing(t *testing.T) {
 	rounds, n := size(t, "FLYBALL_FLEET_ROUNDS", 4), size(t, "FLYBALL_FLEET_CLUSTERS", 10)
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
@@ -181,12 +184,15 @@ func TestRoundsLeaveNothing(t *testing.T) {
 	}
 	var c *tally
 	w := newWorld(t, multicluster.Options{}, manager.Options{})
-	w.complete(t, reconcile.Func[multicluster.Request](func(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {
-		if _, err := c.Reconcile(ctx, r); err != nil {
-			return reconcile.Result{}, err
-		}
-		return reconcile.Result{RequeueAfter: time.Hour}, nil
-	}))
+	w.complete(t,
+		reconcile.Func[multicluster.Request](func(ctx context.Context,
+			r multicluster.Request,
+		) (reconcile.Result, error) {
+			if _, err := c.Reconcile(ctx, r); err != nil {
+				return reconcile.Result{}, err
+			}
+			return reconcile.Result{RequeueAfter: time.Hour}, nil
+		}))
 	w.start(t)
 	defer w.hub.Close()
 	defer w.end(t)
@@ -195,7 +201,9 @@ func TestRoundsLeaveNothing(t *testing.T) {
 	for round := range rounds {
 		c = newTally(n)
 		for i, s := range servers {
-			if err := w.fleet.Join(multicluster.Announcement{Name: fmt.Sprint("c-", i), Config: s.RESTConfig()}); err != nil {
+			if err := w.fleet.Join(
+				multicluster.Announcement{Name: fmt.Sprint("c-", i), Config: s.RESTConfig()},
+			); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -211,7 +219,8 @@ func TestRoundsLeaveNothing(t *testing.T) {
 			heap, goroutines = last, running
 		}
 	}
-	t.Logf("%d rounds of %d clusters: %d KiB and %d goroutines after the first ones, %d KiB and %d at the end", rounds, n, heap/1024, goroutines, last/1024, running)
+	t.Logf("%d rounds of %d clusters: %d KiB and %d goroutines after the first ones, %d KiB and %d at the end", rounds,
+		n, heap/1024, goroutines, last/1024, running)
 	if running > goroutines+5 {
 		t.Errorf("%d goroutines at the end, %d before", running, goroutines)
 	}

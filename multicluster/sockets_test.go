@@ -53,7 +53,12 @@ func powerless(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/version":
 	case "/api/v1":
-		answer = metav1.APIResourceList{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "configmaps", Kind: "ConfigMap", Namespaced: true, Verbs: []string{"list", "watch"}}}}
+		answer = metav1.APIResourceList{
+			GroupVersion: "v1",
+			APIResources: []metav1.APIResource{
+				{Name: "configmaps", Kind: "ConfigMap", Namespaced: true, Verbs: []string{"list", "watch"}},
+			},
+		}
 	default:
 		w.WriteHeader(http.StatusForbidden)
 		answer = metav1.Status{
@@ -66,7 +71,10 @@ func powerless(w http.ResponseWriter, r *http.Request) {
 
 // Servers that cannot work, over sockets: what is wrong with each is told in words, in its status.
 func TestWhatIsWrongIsToldInWords(t *testing.T) {
-	o := multicluster.Options{JoinTimeout: 5 * time.Second, JoinBackoff: informer.Backoff{Min: 10 * time.Millisecond, Max: 20 * time.Millisecond}}
+	o := multicluster.Options{
+		JoinTimeout: 5 * time.Second,
+		JoinBackoff: informer.Backoff{Min: 10 * time.Millisecond, Max: 20 * time.Millisecond},
+	}
 	w := newWorld(t, o, manager.Options{})
 	w.complete(t, &recorder{})
 	w.start(t)
@@ -78,13 +86,34 @@ func TestWhatIsWrongIsToldInWords(t *testing.T) {
 		state  multicluster.State
 		says   string
 	}{
-		{"accepts-and-hangs", &rest.Config{Host: "https://" + listen(t).Addr().String()}, multicluster.Joining, "does not answer in time"},
-		{"nobody-listens", &rest.Config{Host: "http://" + gone.Addr().String()}, multicluster.Joining, "connection refused"},
-		{"not-trusted", answers(t, with(200), (*httptest.Server).StartTLS), multicluster.Joining, "certificate signed by unknown authority"},
-		{"unavailable", answers(t, with(503), (*httptest.Server).Start), multicluster.Joining, "answers 503 Service Unavailable"},
-		{"unknown-to-it", answers(t, with(401), (*httptest.Server).Start), multicluster.Joining, "answers 401 Unauthorized"},
-		{"powerless", answers(t, powerless, (*httptest.Server).Start), multicluster.Live, `forbidden: User "fleet" cannot list resource "configmaps"`},
-		{"no-api", answers(t, with(404), (*httptest.Server).Start), multicluster.Live, "the server has no kind ConfigMap in v1"},
+		{
+			"accepts-and-hangs", &rest.Config{Host: "https://" + listen(t).Addr().String()}, multicluster.Joining,
+			"does not answer in time",
+		},
+		{
+			"nobody-listens", &rest.Config{Host: "http://" + gone.Addr().String()}, multicluster.Joining,
+			"connection refused",
+		},
+		{
+			"not-trusted", answers(t, with(200), (*httptest.Server).StartTLS), multicluster.Joining,
+			"certificate signed by unknown authority",
+		},
+		{
+			"unavailable", answers(t, with(503), (*httptest.Server).Start), multicluster.Joining,
+			"answers 503 Service Unavailable",
+		},
+		{
+			"unknown-to-it", answers(t, with(401), (*httptest.Server).Start), multicluster.Joining,
+			"answers 401 Unauthorized",
+		},
+		{
+			"powerless", answers(t, powerless, (*httptest.Server).Start), multicluster.Live,
+			`forbidden: User "fleet" cannot list resource "configmaps"`,
+		},
+		{
+			"no-api", answers(t, with(404), (*httptest.Server).Start), multicluster.Live,
+			"the server has no kind ConfigMap in v1",
+		},
 	} {
 		if err := w.fleet.Join(multicluster.Announcement{Name: c.name, Config: c.config}); err != nil {
 			t.Fatal(err)

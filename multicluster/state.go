@@ -106,7 +106,8 @@ var (
 	ErrClusterGone = errors.New("the cluster has departed")
 )
 
-// ClusterError says which cluster cannot be used, and why. It is an ErrClusterNotFound, ErrClusterNotLive or ErrClusterGone.
+// ClusterError says which cluster cannot be used, and why. It is an ErrClusterNotFound, ErrClusterNotLive or
+// ErrClusterGone.
 type ClusterError struct {
 	Cluster string
 	// State and Reason are those of its status; Gone when there is none.

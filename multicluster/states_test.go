@@ -43,7 +43,8 @@ func TestStatesAreToldOnce(t *testing.T) {
 			reason, _, _ := strings.Cut(rest, `"`)
 			told = append(told, strings.TrimSpace(state+" "+reason))
 		}
-		want := "Joining being reached, Live, Draining replaced by another cluster or endpoint, Gone replaced by another cluster or endpoint, " +
+		want := "Joining being reached, Live, Draining replaced by another cluster or endpoint, Gone replaced by " +
+			"another cluster or endpoint, " +
 			"Joining being reached, Live, Draining left the fleet, Gone left the fleet"
 		if got := strings.Join(told, ", "); got != want {
 			t.Errorf("told %s", got)
@@ -61,7 +62,8 @@ func TestStatesAreToldOnce(t *testing.T) {
 				t.Errorf("%v: %d, want %d", transition, got, n)
 			}
 		}
-		if took := stats.Spent[multicluster.Joining]; took < 5*time.Minute || took > 7*time.Minute || stats.Left[multicluster.Joining] != 2 {
+		if took := stats.Spent[multicluster.Joining]; took < 5*time.Minute || took > 7*time.Minute ||
+			stats.Left[multicluster.Joining] != 2 {
 			t.Errorf("%v in Joining, left %d times", took, stats.Left[multicluster.Joining])
 		}
 		if stats.Attempts < 5 || stats.Attempts > 12 {
@@ -99,7 +101,8 @@ func TestClusterThatGoesAwayIsTold(t *testing.T) {
 		if err := w.local.Ready(); err != nil {
 			t.Errorf("ready: %v", err)
 		}
-		if note := w.Note(); !strings.HasPrefix(note, "1 of 1 clusters are live; eu: Live, cannot list configmaps at the cluster scope: ") {
+		if note := w.Note(); !strings.HasPrefix(note,
+			"1 of 1 clusters are live; eu: Live, cannot list configmaps at the cluster scope: ") {
 			t.Errorf("note: %s", note)
 		}
 		s.refuse(nil)
@@ -130,7 +133,8 @@ func TestUnreadyWithout(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if err := w.local.Ready(); err == nil || !strings.Contains(err.Error(), "fleet: 1 of 3 clusters are live; b: Joining, ") {
+		if err := w.local.Ready(); err == nil ||
+			!strings.Contains(err.Error(), "fleet: 1 of 3 clusters are live; b: Joining, ") {
 			t.Errorf("ready: %v", err)
 		}
 		w.join(t, "d", newSite(t))
@@ -144,7 +148,8 @@ func TestUnreadyWithout(t *testing.T) {
 // At the end of the process all clusters drain, for as long as the local manager lets work go on.
 func TestStopDrains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, multicluster.Options{DrainTimeout: time.Second}, manager.Options{GracefulTimeout: 20 * time.Second})
+		w := newWorld(t, multicluster.Options{DrainTimeout: time.Second},
+			manager.Options{GracefulTimeout: 20 * time.Second})
 		r := &recorder{then: func(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {
 			c, err := clusterOf(ctx)
 			if err != nil || r.Name != "x" {
@@ -232,7 +237,8 @@ func TestProviderIsRunAgain(t *testing.T) {
 		w.complete(t, r)
 		w.start(t)
 		w.wantStates(t, "failed", "a Live")
-		if err := w.local.Ready(); err == nil || !strings.Contains(err.Error(), "provider teller: cannot list projects") {
+		if err := w.local.Ready(); err == nil ||
+			!strings.Contains(err.Error(), "provider teller: cannot list projects") {
 			t.Errorf("ready: %v", err)
 		}
 		time.Sleep(2 * time.Second)
@@ -240,7 +246,8 @@ func TestProviderIsRunAgain(t *testing.T) {
 		if err := w.local.Ready(); err != nil {
 			t.Errorf("ready: %v", err)
 		}
-		if err := w.fleet.Join(multicluster.Announcement{Name: "a", NotReady: "mine"}); !errors.Is(err, multicluster.ErrNameTaken) || !strings.Contains(err.Error(), "teller") {
+		if err := w.fleet.Join(multicluster.Announcement{Name: "a", NotReady: "mine"}); !errors.Is(err,
+			multicluster.ErrNameTaken) || !strings.Contains(err.Error(), "teller") {
 			t.Errorf("a name of another provider: %v", err)
 		}
 		w.fleet.Leave("a")

@@ -189,8 +189,8 @@ func (c ClusterStatus) with(m *member) ClusterStatus {
 	return c
 }
 
-// Health is nil when the fleet does what it can: every provider has told which clusters there are, and as many are Live as
-// Options.UnreadyWithout asks for. [Manager.Note] has the rest.
+// Health is nil when the fleet does what it can: every provider has told which clusters there are, and as many are
+// Live as Options.UnreadyWithout asks for. [Manager.Note] has the rest.
 func (m *Manager) Health() error {
 	m.mu.Lock()
 	var wrong []error
@@ -225,8 +225,8 @@ func (m *Manager) Health() error {
 // mostNoted is how many clusters are named in a note.
 const mostNoted = 3
 
-// Note is how the clusters are, in one line for people: "48 of 50 clusters are live; a: Joining, connection refused; b: …". It is
-// shown at /readyz.
+// Note is how the clusters are, in one line for people: "48 of 50 clusters are live; a: Joining, connection refused;
+// b: …". It is shown at /readyz.
 func (m *Manager) Note() string {
 	all := m.Clusters()
 	live, unwell := 0, []string{}

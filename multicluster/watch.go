@@ -64,7 +64,9 @@ func (p *parts) watch(mem *member, in *input) (*watch, error) {
 		w.name = mem.name + " " + w.name
 	}
 	if in.owns {
-		w.scoped = func(ctx context.Context) (bool, error) { return mem.cluster.IsObjectNamespaced(ctx, p.object.object) }
+		w.scoped = func(ctx context.Context) (bool, error) {
+			return mem.cluster.IsObjectNamespaced(ctx, p.object.object)
+		}
 	}
 	return w, nil
 }
@@ -170,7 +172,9 @@ func (w *watch) events(ctx context.Context, e *clusterController, h Handler) inf
 		}
 	}
 	if h.OnDelete != nil {
-		on.OnDelete = func(gone informer.Deleted[informer.Object]) { h.OnDelete(ctx, gone, q("Delete", gone.Object, true)) }
+		on.OnDelete = func(gone informer.Deleted[informer.Object]) {
+			h.OnDelete(ctx, gone, q("Delete", gone.Object, true))
+		}
 	}
 	return on
 }

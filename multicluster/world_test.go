@@ -45,7 +45,12 @@ func newSite(t testing.TB) *site {
 	t.Helper()
 	s := &site{log: &audit.Log{}}
 	var err error
-	s.Server, err = localapi.New(localapi.Options{Audit: s.log, NoKubernetesService: true, Gate: gate.Funcs{OnRequest: s.judge, OnFrame: s.judgeFrame}})
+	s.Server, err = localapi.New(
+		localapi.Options{
+			Audit: s.log, NoKubernetesService: true,
+			Gate: gate.Funcs{OnRequest: s.judge, OnFrame: s.judgeFrame},
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +116,8 @@ func configMap(name string) *corev1.ConfigMap {
 func (s *site) create(t testing.TB, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		if _, err := s.client(t).CoreV1().ConfigMaps("default").Create(t.Context(), configMap(name), metav1.CreateOptions{}); err != nil {
+		if _, err := s.client(t).CoreV1().ConfigMaps("default").Create(t.Context(), configMap(name),
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -166,7 +172,9 @@ func newWorld(t testing.TB, o multicluster.Options, m manager.Options) *world {
 // start runs the manager until the end of the test, or the call of end.
 func (w *world) start(t testing.TB) {
 	t.Helper()
-	ctx, stop := context.WithCancel(klog.NewContext(context.Background(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(w.logs)))))
+	ctx, stop := context.WithCancel(
+		klog.NewContext(context.Background(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(w.logs)))),
+	)
 	w.stop = stop
 	go func() { w.done <- w.local.Run(ctx) }()
 	w.fleet = <-w.hand.fleet
@@ -207,7 +215,9 @@ func (w *world) joinAs(t testing.TB, name, identity string, s *site, labels map[
 	if s != nil {
 		config = s.RESTConfig()
 	}
-	if err := w.fleet.Join(multicluster.Announcement{Name: name, Identity: identity, Config: config, Labels: labels}); err != nil {
+	if err := w.fleet.Join(
+		multicluster.Announcement{Name: name, Identity: identity, Config: config, Labels: labels},
+	); err != nil {
 		t.Fatal(err)
 	}
 }

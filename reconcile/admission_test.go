@@ -70,27 +70,28 @@ func running(t *testing.T, c *reconcile.Controller[string]) (stop func() error) 
 	}
 }
 
-// TestWorkIsCountedExactly: a thousand reconciles by fifty workers, some of which fail and some of which panic. What is counted is what
-// the reconciler sees, the peak too, and nothing is left in flight.
+// TestWorkIsCountedExactly: a thousand reconciles by fifty workers, some of which fail and some of which panic. What
+// is counted is what the reconciler sees, the peak too, and nothing is left in flight.
 func TestWorkIsCountedExactly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const keys, workers = 1000, 50
 		var seen gauge
 		var failed, panicked atomic.Uint64
-		c := reconcile.New("counted", reconcile.Func[string](func(_ context.Context, key string) (reconcile.Result, error) {
-			seen.begin(key)
-			defer seen.end(key)
-			time.Sleep(time.Millisecond)
-			switch key[len(key)-1] {
-			case '3':
-				failed.Add(1)
-				return reconcile.Result{}, reconcile.Terminal(errors.New("senseless"))
-			case '7':
-				panicked.Add(1)
-				panic(reconcile.Terminal(errors.New("worse")))
-			}
-			return reconcile.Result{}, nil
-		}), reconcile.Options[string]{Workers: workers})
+		c := reconcile.New("counted",
+			reconcile.Func[string](func(_ context.Context, key string) (reconcile.Result, error) {
+				seen.begin(key)
+				defer seen.end(key)
+				time.Sleep(time.Millisecond)
+				switch key[len(key)-1] {
+				case '3':
+					failed.Add(1)
+					return reconcile.Result{}, reconcile.Terminal(errors.New("senseless"))
+				case '7':
+					panicked.Add(1)
+					panic(reconcile.Terminal(errors.New("worse")))
+				}
+				return reconcile.Result{}, nil
+			}), reconcile.Options[string]{Workers: workers})
 		for i := range keys {
 			c.Enqueue(fmt.Sprint(i))
 		}
@@ -119,12 +120,13 @@ func TestWorkIsCountedExactly(t *testing.T) {
 func TestNeverMoreThanWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen gauge
-		c := reconcile.New("three", reconcile.Func[string](func(_ context.Context, key string) (reconcile.Result, error) {
-			seen.begin(key)
-			defer seen.end(key)
-			time.Sleep(time.Second)
-			return reconcile.Result{}, nil
-		}), reconcile.Options[string]{Workers: 3})
+		c := reconcile.New("three",
+			reconcile.Func[string](func(_ context.Context, key string) (reconcile.Result, error) {
+				seen.begin(key)
+				defer seen.end(key)
+				time.Sleep(time.Second)
+				return reconcile.Result{}, nil
+			}), reconcile.Options[string]{Workers: 3})
 		stop := running(t, c)
 		for range 5 {
 			for i := range 20 {
@@ -146,12 +148,13 @@ func TestNeverMoreThanWorkers(t *testing.T) {
 func TestBurstWhileRunningIsOneMoreRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen gauge
-		c := reconcile.New("burst", reconcile.Func[string](func(_ context.Context, key string) (reconcile.Result, error) {
-			seen.begin(key)
-			defer seen.end(key)
-			time.Sleep(time.Second)
-			return reconcile.Result{}, nil
-		}), reconcile.Options[string]{Workers: 4})
+		c := reconcile.New("burst",
+			reconcile.Func[string](func(_ context.Context, key string) (reconcile.Result, error) {
+				seen.begin(key)
+				defer seen.end(key)
+				time.Sleep(time.Second)
+				return reconcile.Result{}, nil
+			}), reconcile.Options[string]{Workers: 4})
 		stop := running(t, c)
 		c.Enqueue("a")
 		synctest.Wait()
@@ -168,9 +171,9 @@ func TestBurstWhileRunningIsOneMoreRun(t *testing.T) {
 	})
 }
 
-// TestNothingIsAdmittedAfterTheStop: at a random moment, under keys that keep coming, some of them from reconciles, the controller is
-// stopped. From then on nothing begins; what was in flight ends with a context that is alive; every key has been reconciled since it
-// came last, or is named as left.
+// TestNothingIsAdmittedAfterTheStop: at a random moment, under keys that keep coming, some of them from reconciles,
+// the controller is stopped. From then on nothing begins; what was in flight ends with a context that is alive; every
+// key has been reconciled since it came last, or is named as left.
 func TestNothingIsAdmittedAfterTheStop(t *testing.T) {
 	for seed := range uint64(50) {
 		synctest.Test(t, func(t *testing.T) { stopUnderLoad(t, rand.New(rand.NewPCG(seed, 4))) })
@@ -181,19 +184,20 @@ func stopUnderLoad(t *testing.T, random *rand.Rand) {
 	var seen gauge
 	var stopped, cut atomic.Bool
 	var c *reconcile.Controller[string]
-	c = reconcile.New("stopped", reconcile.Func[string](func(ctx context.Context, key string) (reconcile.Result, error) {
-		if stopped.Load() {
-			t.Errorf("%s begins after the stop", key)
-		}
-		seen.begin(key)
-		defer seen.end(key)
-		time.Sleep(7 * time.Millisecond)
-		c.Enqueue(key + "'s child")
-		if ctx.Err() != nil {
-			cut.Store(true)
-		}
-		return reconcile.Result{}, nil
-	}), reconcile.Options[string]{Workers: 5})
+	c = reconcile.New("stopped",
+		reconcile.Func[string](func(ctx context.Context, key string) (reconcile.Result, error) {
+			if stopped.Load() {
+				t.Errorf("%s begins after the stop", key)
+			}
+			seen.begin(key)
+			defer seen.end(key)
+			time.Sleep(7 * time.Millisecond)
+			c.Enqueue(key + "'s child")
+			if ctx.Err() != nil {
+				cut.Store(true)
+			}
+			return reconcile.Result{}, nil
+		}), reconcile.Options[string]{Workers: 5})
 	stop := running(t, c)
 	var producers sync.WaitGroup
 	halt := make(chan struct{})

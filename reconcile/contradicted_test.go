@@ -16,11 +16,14 @@ import (
 
 var errIdle = errors.New("not found, every second time")
 
-// TestContradictedKeysAreHeldBack: what a reconcile wrote was refused because the server does not have what the cache holds, and what others
-// do about the rest of it runs the key again at once, whether it failed or not. It is held back longer and longer, is named, and is as
-// before when a reconcile was not contradicted.
+// TestContradictedKeysAreHeldBack: what a reconcile wrote was refused because the server does not have what the cache
+// holds, and what others do about the rest of it runs the key again at once, whether it failed or not. It is held
+// back longer and longer, is named, and is as before when a reconcile was not contradicted.
 func TestContradictedKeysAreHeldBack(t *testing.T) {
-	for name, answer := range map[string]error{"an error": errors.New("not found"), "ignored": nil, "every second writes nothing": errIdle} {
+	for name, answer := range map[string]error{
+		"an error": errors.New("not found"), "ignored": nil,
+		"every second writes nothing": errIdle,
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var runs atomic.Int64
@@ -30,7 +33,11 @@ func TestContradictedKeysAreHeldBack(t *testing.T) {
 					if mended.Load() || answer == errIdle && n%2 == 0 {
 						return Result{}, nil
 					}
-					ownwrites.Contradicted(ctx, &informer.ContradictionError{Resource: "deployments.apps", Key: "default/web", Since: time.Now()})
+					ownwrites.Contradicted(ctx,
+						&informer.ContradictionError{
+							Resource: "deployments.apps", Key: "default/web",
+							Since: time.Now(),
+						})
 					return Result{}, answer
 				}), Options[string]{})
 				for range 1200 { // a minute
@@ -40,7 +47,8 @@ func TestContradictedKeysAreHeldBack(t *testing.T) {
 				if n := runs.Load(); n < 5 || n > 18 {
 					t.Errorf("%d runs", n)
 				}
-				const says = "test: 1 key contradicted by the server, a for 1m0s: the server has had no deployments.apps default/web"
+				const says = "test: 1 key contradicted by the server, a for 1m0s: the server has had no " +
+					"deployments.apps default/web"
 				if err := c.Health(); err == nil || !strings.HasPrefix(err.Error(), says) {
 					t.Errorf("health: %v", err)
 				}

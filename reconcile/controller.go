@@ -20,8 +20,9 @@ import (
 
 // Controller runs a [Reconciler]: it owns the queue, feeds it from its sources, and works it off.
 //
-// Concurrency: all methods may be called from any goroutine; Run once. The controller's lock is held for no longer than it takes to
-// look something up, and nothing that a user wrote is called under it: no source, no reconciler, no method of a key.
+// Concurrency: all methods may be called from any goroutine; Run once. The controller's lock is held for no longer
+// than it takes to look something up, and nothing that a user wrote is called under it: no source, no reconciler, no
+// method of a key.
 type Controller[K comparable] struct {
 	name string
 	// wrong is what was wrong with the arguments of New, for Run to return.
@@ -57,8 +58,8 @@ const (
 	stopped       // Run has been told to end, or has ended
 )
 
-// New makes a controller with the given name, which must be unique among those whose metrics are read
-// together; it consists of letters, digits and, between them, - _ . / : (it stands in logs, metrics and URLs). Nothing runs before
+// New makes a controller with the given name, which must be unique among those whose metrics are read together; it
+// consists of letters, digits and, between them, - _ . / : (it stands in logs, metrics and URLs). Nothing runs before
 // [Controller.Run], which also returns what is wrong with the arguments.
 func New[K comparable](name string, r Reconciler[K], o Options[K]) *Controller[K] {
 	if o.Workers <= 0 {
@@ -82,7 +83,9 @@ func New[K comparable](name string, r Reconciler[K], o Options[K]) *Controller[K
 			Name: name, RateLimiter: o.RateLimiter, Metrics: o.Metrics, Order: o.Order,
 		}),
 		observe: observer(name, o.Metrics),
-		keys:    newTable[K](debounce.Limits{Interval: o.MinInterval, Quiet: o.Debounce, Longest: o.MaxDebounce}.WithDefaults()),
+		keys: newTable[K](
+			debounce.Limits{Interval: o.MinInterval, Quiet: o.Debounce, Longest: o.MaxDebounce}.WithDefaults(),
+		),
 	}
 	c.rooms = rooms[K]{
 		deadlines: deadline.New(deadline.Limits{Hung: o.HungAfter}),

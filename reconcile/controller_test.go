@@ -143,7 +143,8 @@ func TestNothingIsReconciledBeforeEverySourceIsSynced(t *testing.T) {
 		}
 		close(slow.hold)
 		synctest.Wait()
-		want(t, slices.Sorted(slices.Values(r.seen())), []string{"a@0s", "b@0s"}) // two sources have no order between them
+		// two sources have no order between them
+		want(t, slices.Sorted(slices.Values(r.seen())), []string{"a@0s", "b@0s"})
 		if err := c.Health(); err != nil {
 			t.Errorf("health when all is synced: %v", err)
 		}
@@ -252,7 +253,8 @@ func TestPanicBecomesAnError(t *testing.T) {
 		c.reconciler = Func[string](func(context.Context, string) (Result, error) { panic(cause) })
 		_, err = c.syncHandler(runOf(t, c.Controller, "b"))
 		var panicked *PanicError
-		if !errors.As(err, &panicked) || !errors.Is(err, cause) || !strings.Contains(string(panicked.Stack), "TestPanicBecomesAnError") {
+		if !errors.As(err, &panicked) || !errors.Is(err, cause) ||
+			!strings.Contains(string(panicked.Stack), "TestPanicBecomesAnError") {
 			t.Errorf("the error does not hold the panic: %v", err)
 		}
 		_ = c.end()
@@ -352,7 +354,10 @@ func TestStopCancelsAtTheDeadline(t *testing.T) {
 		ctx  func(context.Context) (context.Context, context.CancelFunc)
 		want time.Duration
 	}{
-		{"its own", func(ctx context.Context) (context.Context, context.CancelFunc) { return ctx, func() {} }, 7 * time.Second},
+		{
+			"its own", func(ctx context.Context) (context.Context, context.CancelFunc) { return ctx, func() {} },
+			7 * time.Second,
+		},
 		{"the process's", func(ctx context.Context) (context.Context, context.CancelFunc) {
 			work, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 			return workctx.With(ctx, work), cancel

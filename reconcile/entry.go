@@ -11,8 +11,8 @@ import (
 
 // entry is everything the controller knows about one key. A key has one at most, and none if there is nothing to know.
 //
-// Invariant: while a worker has the key, only that worker changes the entry, and it does so under the controller's lock. So the
-// worker may read without the lock. The exceptions are forgotten and debounce.
+// Invariant: while a worker has the key, only that worker changes the entry, and it does so under the controller's
+// lock. So the worker may read without the lock. The exceptions are forgotten and debounce.
 type entry[K comparable] struct {
 	key K
 
@@ -20,14 +20,16 @@ type entry[K comparable] struct {
 	place int
 	// run is the reconcile that goes on; zero if no worker has the key.
 	run deadline.Run
-	// forgotten: the key was forgotten while a worker has it, so that what the run leaves behind is to be forgotten, too.
+	// forgotten: the key was forgotten while a worker has it, so that what the run leaves behind is to be forgotten,
+	// too.
 	forgotten bool
 
 	// failing is when the key failed first since it last succeeded; zero if it is not being retried.
 	failing time.Time
 	// failure is how the last reconcile failed; nil if it did not. Of keys that were given up it stays.
 	failure *Failing
-	// permission is what the key lacks; empty if nothing. Invariant: Controller.forbidden has the key under it, and nowhere else.
+	// permission is what the key lacks; empty if nothing. Invariant: Controller.forbidden has the key under it, and
+	// nowhere else.
 	permission string
 	// contradiction is set if the server contradicts what the key's reconciles read in a cache.
 	contradiction *contradiction.State
@@ -129,8 +131,8 @@ func (t *table[K]) sweep() {
 	t.sweepAt = max(minSweep, 2*len(t.entries))
 }
 
-// fail notes how the last run of the key ended; nil: without an error. There is a bound to what is remembered, for controllers
-// that live long and give up much.
+// fail notes how the last run of the key ended; nil: without an error. There is a bound to what is remembered, for
+// controllers that live long and give up much.
 func (t *table[K]) fail(e *entry[K], how *Failing) {
 	switch {
 	case how == nil && e.failure != nil:

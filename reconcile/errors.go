@@ -22,7 +22,8 @@ type StuckError struct {
 }
 
 func (e *StuckError) Error() string {
-	return fmt.Sprintf("controller %s: %d of its reconciles did not end in time: %s", e.Controller, len(e.Keys), strings.Join(e.Keys, ", "))
+	return fmt.Sprintf("controller %s: %d of its reconciles did not end in time: %s", e.Controller, len(e.Keys),
+		strings.Join(e.Keys, ", "))
 }
 
 // PanicError is what a panic in a reconciler becomes.
@@ -47,7 +48,8 @@ func (c *Controller[K]) stuck() error {
 // SelfTriggeredError reports that the reconciles of a key cause each other.
 type SelfTriggeredError struct {
 	Controller, Key string
-	// Runs is how many there were in a row, and Duration how long they took. It is 0 where the clock is virtual and did not move.
+	// Runs is how many there were in a row, and Duration how long they took. It is 0 where the clock is virtual and
+	// did not move.
 	Runs     int
 	Duration time.Duration
 	// Trigger is what the last run was caused by, in words for people:
@@ -61,6 +63,8 @@ func (e *SelfTriggeredError) Error() string {
 	if e.Duration == 0 {
 		took = "while no time passed"
 	}
-	return fmt.Sprintf("controller %s: key %s was reconciled %d times in a row, %s, and is triggered again each time by %s: "+
-		"write only what differs, or leave the event out with a predicate", e.Controller, e.Key, e.Runs, took, e.Trigger)
+	return fmt.Sprintf("controller %s: key %s was reconciled %d times in a row, %s, and is triggered again each time "+
+		"by %s: "+
+		"write only what differs, or leave the event out with a predicate", e.Controller, e.Key, e.Runs, took,
+		e.Trigger)
 }

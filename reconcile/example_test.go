@@ -29,15 +29,17 @@ func ExampleNew() {
 func ExampleNewOutput() {
 	ctx, stop := context.WithCancel(context.Background())
 	found := reconcile.NewOutput[string]("found")
-	first := reconcile.New("first", reconcile.Func[string](func(ctx context.Context, key string) (reconcile.Result, error) {
-		found.Emit(ctx, key+"'s friend")
-		return reconcile.Result{}, nil
-	}), reconcile.Options[string]{})
-	second := reconcile.New("second", reconcile.Func[string](func(ctx context.Context, key string) (reconcile.Result, error) {
-		fmt.Printf("%s, because of %s\n", key, reconcile.Causes(ctx)[0].Object)
-		stop()
-		return reconcile.Result{}, nil
-	}), reconcile.Options[string]{})
+	first := reconcile.New("first",
+		reconcile.Func[string](func(ctx context.Context, key string) (reconcile.Result, error) {
+			found.Emit(ctx, key+"'s friend")
+			return reconcile.Result{}, nil
+		}), reconcile.Options[string]{})
+	second := reconcile.New("second",
+		reconcile.Func[string](func(ctx context.Context, key string) (reconcile.Result, error) {
+			fmt.Printf("%s, because of %s\n", key, reconcile.Causes(ctx)[0].Object)
+			stop()
+			return reconcile.Result{}, nil
+		}), reconcile.Options[string]{})
 	if err := second.Watch(found); err != nil {
 		fmt.Println(err)
 	}

@@ -38,9 +38,11 @@ func (f *feed[K]) isSynced() bool {
 	}
 }
 
-// startSources starts a goroutine per source that has none, in sources, and returns all there are. A source's error stops the
-// controller through stop.
-func (c *Controller[K]) startSources(ctx context.Context, stop context.CancelCauseFunc, sources *sync.WaitGroup) []*feed[K] {
+// startSources starts a goroutine per source that has none, in sources, and returns all there are. A source's error
+// stops the controller through stop.
+func (c *Controller[K]) startSources(ctx context.Context, stop context.CancelCauseFunc,
+	sources *sync.WaitGroup,
+) []*feed[K] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.start = c.starter(ctx, stop, sources, nil)
@@ -53,7 +55,9 @@ func (c *Controller[K]) startSources(ctx context.Context, stop context.CancelCau
 }
 
 // starter returns a function that starts a source's goroutine in sources, with a context that ends with ctx.
-func (c *Controller[K]) starter(ctx context.Context, fail func(error), sources *sync.WaitGroup, held *backlog.Backlog[K]) func(*feed[K]) {
+func (c *Controller[K]) starter(ctx context.Context, fail func(error), sources *sync.WaitGroup,
+	held *backlog.Backlog[K],
+) func(*feed[K]) {
 	sink := &Sink[K]{controller: c}
 	sink.backlog.Store(held)
 	return func(f *feed[K]) {
@@ -69,8 +73,8 @@ func (c *Controller[K]) starter(ctx context.Context, fail func(error), sources *
 	}
 }
 
-// waitSynced returns true when every feed is synced, and false when ctx is done first. A source that ended early, with no more to
-// say, is not waited for.
+// waitSynced returns true when every feed is synced, and false when ctx is done first. A source that ended early,
+// with no more to say, is not waited for.
 func waitSynced[K comparable](ctx context.Context, feeds []*feed[K]) bool {
 	for _, f := range feeds {
 		select {

@@ -23,7 +23,8 @@ import (
 // Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/responsewriters, ForbiddenStatusError.
 func refuse(verb, resource, namespace string) error {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "",
-		fmt.Errorf("User %q cannot %s resource %q in API group %q in the namespace %q", "system:serviceaccount:a:b", verb, resource, "", namespace))
+		fmt.Errorf("User %q cannot %s resource %q in API group %q in the namespace %q", "system:serviceaccount:a:b",
+			verb, resource, "", namespace))
 }
 
 // startLogged is start with what it logs.
@@ -39,7 +40,8 @@ func startLogged(t *testing.T, r Reconciler[string], o Options[string]) (c *star
 		synctest.Wait()
 		var told []string
 		for line := range strings.Lines(out.String()) {
-			if strings.Contains(line, "forbidden for") || strings.Contains(line, "is forbidden,") || strings.Contains(line, "no longer forbidden") || strings.Contains(line, "failed") {
+			if strings.Contains(line, "forbidden for") || strings.Contains(line, "is forbidden,") ||
+				strings.Contains(line, "no longer forbidden") || strings.Contains(line, "failed") {
 				told = append(told, line)
 			}
 		}
@@ -47,8 +49,8 @@ func startLogged(t *testing.T, r Reconciler[string], o Options[string]) (c *star
 	}
 }
 
-// TestMissingPermissionIsOneThing: a permission that a thousand keys in a hundred namespaces need is taken away for two hours. That is one
-// line of the log, and one of Health at once; half a minute after it was granted all is done.
+// TestMissingPermissionIsOneThing: a permission that a thousand keys in a hundred namespaces need is taken away for
+// two hours. That is one line of the log, and one of Health at once; half a minute after it was granted all is done.
 func TestMissingPermissionIsOneThing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var granted atomic.Bool
@@ -94,7 +96,8 @@ func TestMissingPermissionIsOneThing(t *testing.T) {
 	})
 }
 
-// TestProbesThatNeedItNoMore: keys that do not need the permission any more leave, one by one; the others are not asked each time.
+// TestProbesThatNeedItNoMore: keys that do not need the permission any more leave, one by one; the others are not
+// asked each time.
 func TestProbesThatNeedItNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls, needs := 0, map[string]bool{}
@@ -143,12 +146,15 @@ func TestProbesThatNeedItNoMore(t *testing.T) {
 func TestWhatIsNoMissingPermission(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	for says, err := range map[string]error{
-		`User "system:serviceaccount:a:b" cannot get resource "pods" in API group ""`: errors.Join(errors.New("x"), refuse("get", "pods", "n")),
-		`User "y" cannot get path "/x"`:                                               apierrors.NewForbidden(schema.GroupResource{}, "", errors.New(`User "y" cannot get path "/x": RBAC: no such role`)),
-		"":                                                                            apierrors.NewForbidden(pods, "p", errors.New("exceeded quota: q, requested: pods=1")),
-		" ":                                                                           apierrors.NewForbidden(pods, "p", errors.New(`unable to create new content in namespace n because it is being terminated`)),
-		"  ":                                                                          apierrors.NewConflict(pods, "p", errors.New(`User "y" cannot`)),
-		"   ":                                                                         errors.New(`pods is forbidden: User "y" cannot get resource "pods"`),
+		`User "system:serviceaccount:a:b" cannot get resource "pods" in API group ""`: errors.Join(errors.New("x"),
+			refuse("get", "pods", "n")),
+		`User "y" cannot get path "/x"`: apierrors.NewForbidden(schema.GroupResource{}, "",
+			errors.New(`User "y" cannot get path "/x": RBAC: no such role`)),
+		"": apierrors.NewForbidden(pods, "p", errors.New("exceeded quota: q, requested: pods=1")),
+		" ": apierrors.NewForbidden(pods, "p",
+			errors.New(`unable to create new content in namespace n because it is being terminated`)),
+		"  ":  apierrors.NewConflict(pods, "p", errors.New(`User "y" cannot`)),
+		"   ": errors.New(`pods is forbidden: User "y" cannot get resource "pods"`),
 	} {
 		if got := forbidden.Lacking(err); got != strings.TrimSpace(says) {
 			t.Errorf("%v: %q", err, got)

@@ -12,7 +12,8 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// A key that comes again, by itself or because it failed, keeps its priority, unless the reconciler gives it another one.
+// A key that comes again, by itself or because it failed, keeps its priority, unless the reconciler gives it another
+// one.
 //
 // Source: controller-runtime v0.25.2 pkg/internal/controller, which keeps priorities on requeues.
 func TestPriorityIsKept(t *testing.T) {
@@ -130,17 +131,20 @@ func TestForgetWhatIsInFlight(t *testing.T) {
 				if w := c.Work(); len(w.Delayed) != 1 || len(w.Failing) != 1 || w.Failing[0].Key != "other" {
 					t.Errorf("%+v", w)
 				}
-				if n := c.queue.NumRequeues("fails") + 10*c.queue.NumRequeues("refused") + 100*c.queue.NumRequeues("other"); n != 100 {
+				if n := c.queue.NumRequeues("fails") + 10*c.queue.NumRequeues("refused") +
+					100*c.queue.NumRequeues("other"); n != 100 {
 					t.Errorf("failures remembered: %d", n)
 				}
 				c.mu.Lock()
-				if e := c.keys.entries["other"]; len(c.keys.entries) != 1 || e == nil || e.failing.IsZero() || len(c.rooms.forbidden) != 0 {
+				if e := c.keys.entries["other"]; len(c.keys.entries) != 1 || e == nil || e.failing.IsZero() ||
+					len(c.rooms.forbidden) != 0 {
 					t.Errorf("remembered %v, missing permissions %v", c.keys.entries, c.rooms.forbidden)
 				}
 				c.mu.Unlock()
 				time.Sleep(2 * time.Hour)
 				synctest.Wait()
-				if runs["other"] != 2 || len(runs) != len(keys) || runs["fails"]+runs["later"]+runs["refused"]+runs["terminal"] != 4 {
+				if runs["other"] != 2 || len(runs) != len(keys) || runs["fails"]+runs["later"]+runs["refused"]+
+					runs["terminal"] != 4 {
 					t.Errorf("ran %v", runs)
 				}
 				forget(c).Forget("other") // which is not in flight
@@ -157,13 +161,17 @@ func TestForgetWhatIsInFlight(t *testing.T) {
 // TestCausesOfFailuresStay: the queue has its memory back when they are asked for.
 func TestCausesOfFailuresStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := start(t, Func[string](func(context.Context, string) (Result, error) { return Result{}, Terminal(errors.New("no")) }), Options[string]{})
+		c := start(t,
+			Func[string](
+				func(context.Context, string) (Result, error) { return Result{}, Terminal(errors.New("no")) },
+			), Options[string]{})
 		c.enqueue("a", workqueue.AddOptions{Cause: workqueue.Cause{Source: "test", Event: "Add"}})
 		synctest.Wait()
 		c.enqueue("b", workqueue.AddOptions{Cause: workqueue.Cause{Source: "other", Event: "Add"}})
 		synctest.Wait()
 		for _, f := range c.Work().Failing {
-			if want := map[string]string{"a": "test", "b": "other"}[f.Key]; len(f.Causes) != 1 || f.Causes[0].Source != want {
+			if want := map[string]string{"a": "test", "b": "other"}[f.Key]; len(f.Causes) != 1 ||
+				f.Causes[0].Source != want {
 				t.Errorf("%s failed because of %+v", f.Key, f.Causes)
 			}
 		}

@@ -49,8 +49,8 @@ func EnqueueObject[T informer.Object]() EventHandler[T, Request] {
 	return EnqueueMapped(func(_ context.Context, obj T) []Request { return []Request{RequestFor(obj)} })
 }
 
-// EnqueueMapped is the handler that queues what keys returns for the object. On an update it is asked for
-// the old and for the new object, so that a key which lost the object is queued too. Of a nil function there is no handler, which
+// EnqueueMapped is the handler that queues what keys returns for the object. On an update it is asked for the old and
+// for the new object, so that a key which lost the object is queued too. Of a nil function there is no handler, which
 // those that take handlers refuse.
 func EnqueueMapped[T informer.Object, K comparable](keys func(ctx context.Context, obj T) []K) EventHandler[T, K] {
 	if keys == nil {
@@ -66,14 +66,17 @@ func EnqueueMapped[T informer.Object, K comparable](keys func(ctx context.Contex
 		OnUpdate: func(ctx context.Context, old, obj T, q Enqueuer[K]) {
 			now := keys(ctx, obj)
 			add(q, now)
-			add(q, slices.DeleteFunc(slices.Clone(keys(ctx, old)), func(key K) bool { return slices.Contains(now, key) }))
+			add(
+				q, slices.DeleteFunc(slices.Clone(keys(ctx, old)),
+					func(key K) bool { return slices.Contains(now, key) }),
+			)
 		},
 		OnDelete: func(ctx context.Context, gone informer.Deleted[T], q Enqueuer[K]) { add(q, keys(ctx, gone.Object)) },
 	}
 }
 
-// OwnerOptions say which owners of a kind are meant, and where they live. The zero value is the controller, in the namespace of
-// what it owns.
+// OwnerOptions say which owners of a kind are meant, and where they live. The zero value is the controller, in the
+// namespace of what it owns.
 type OwnerOptions struct {
 	// ClusterScoped says that the owners live in no namespace, as Nodes do; what they own may be in any. An owner
 	// reference does not tell: the kind's RESTMapping does, which manager.Manager.IsNamespaced asks for.
@@ -82,14 +85,16 @@ type OwnerOptions struct {
 	EveryOwner bool
 }
 
-// EnqueueOwner is the handler that queues the owner of an object, if that is of the given kind: the owner reference whose API
-// group and kind match, in whatever version. When the reference changes, the old and the new owner are queued. It
-// expands to [EnqueueMapped] with [OwnersOf].
+// EnqueueOwner is the handler that queues the owner of an object, if that is of the given kind: the owner reference
+// whose API group and kind match, in whatever version. When the reference changes, the old and the new owner are
+// queued. It expands to [EnqueueMapped] with [OwnersOf].
 //
 // Builder.Owns of manager/builder finds out itself whether the owners live in namespaces.
 func EnqueueOwner[T informer.Object](kind schema.GroupKind, o OwnerOptions) EventHandler[T, Request] {
 	if kind.Kind == "" {
-		panic(`reconcile: EnqueueOwner: the kind is empty; give one like schema.GroupKind{Group: "apps", Kind: "Deployment"}`)
+		panic(
+			`reconcile: EnqueueOwner: the kind is empty; give one like schema.GroupKind{Group: "apps", Kind: "Deployment"}`,
+		)
 	}
 	return EnqueueMapped(func(_ context.Context, obj T) []Request { return OwnersOf(obj, kind, o) })
 }

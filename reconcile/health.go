@@ -18,8 +18,8 @@ import (
 // panicsInARow is how many reconciles must panic, with none that does not between them, before Health reports it.
 const panicsInARow = 10
 
-// Health is nil when the controller reconciles, or could at once, and its keys do well; else it names what it waits for, and
-// which keys hang or fail. In [Controller.Warmup] it is about the sources that run then.
+// Health is nil when the controller reconciles, or could at once, and its keys do well; else it names what it waits
+// for, and which keys hang or fail. In [Controller.Warmup] it is about the sources that run then.
 func (c *Controller[K]) Health() error {
 	c.mu.Lock()
 	feeds, now, warming := slices.Clone(c.feeds), c.phase, c.phase == created && c.warmup != nil
@@ -92,7 +92,8 @@ func (c *Controller[K]) unwell() (complaints []error) {
 	}
 	if held := longer(times, 0); len(held) > 0 {
 		_, why, _ := contradicted[held[0].key].Held()
-		complaints = append(complaints, fmt.Errorf("%s: %s: %w", c.name, describe(held, "contradicted by the server"), why))
+		complaints = append(complaints,
+			fmt.Errorf("%s: %s: %w", c.name, describe(held, "contradicted by the server"), why))
 	}
 	return append(complaints, missing...)
 }
@@ -134,7 +135,8 @@ func describe[K comparable](keys []since[K], what string) string {
 	if len(keys) == 1 {
 		noun = "key"
 	}
-	return fmt.Sprintf("%d %s %s, %v for %s", len(keys), noun, what, keys[0].key, time.Since(keys[0].time).Round(time.Second))
+	return fmt.Sprintf("%d %s %s, %v for %s", len(keys), noun, what, keys[0].key,
+		time.Since(keys[0].time).Round(time.Second))
 }
 
 // watchDeadlines looks at reconciles that take long, until ctx is done.
@@ -153,7 +155,8 @@ func (c *Controller[K]) watchDeadlines(ctx context.Context) {
 		}
 		for key, took := range c.passDeadlines(time.Now()) {
 			c.stats.hung.Add(1)
-			klog.FromContext(ctx).Error(nil, "Reconcile hangs: its key is blocked, and one worker", "key", key, "duration", took)
+			klog.FromContext(ctx).Error(nil, "Reconcile hangs: its key is blocked, and one worker", "key", key,
+				"duration", took)
 		}
 	}
 }

@@ -117,7 +117,8 @@ func TestKeysThatFailForLongAreUnhealthy(t *testing.T) {
 			}
 			return Result{}, nil
 		})
-		c := start(t, r, Options[string]{FailingAfter: 5 * time.Minute}, &script{keys: []string{"a", "b", "fine", "terminal"}})
+		c := start(t, r, Options[string]{FailingAfter: 5 * time.Minute},
+			&script{keys: []string{"a", "b", "fine", "terminal"}})
 		time.Sleep(4 * time.Minute)
 		synctest.Wait()
 		if got := health(c); got != "" {

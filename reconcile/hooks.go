@@ -16,8 +16,8 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// rooms are what stands beside the loop. The loop calls them at three moments, the hooks: admitted, settled and forgotten. What a
-// room knows of one key is in the key's entry.
+// rooms are what stands beside the loop. The loop calls them at three moments, the hooks: admitted, settled and
+// forgotten. What a room knows of one key is in the key's entry.
 type rooms[K comparable] struct {
 	deadlines *deadline.Watch
 	forbidden forbidden.Permissions[K]
@@ -26,7 +26,8 @@ type rooms[K comparable] struct {
 	outer loop.Settings[K]
 }
 
-// admitted is the first hook: a worker has taken a key. It reports whether the key is to be reconciled now. If not, it was put off.
+// admitted is the first hook: a worker has taken a key. It reports whether the key is to be reconciled now. If not,
+// it was put off.
 func (c *Controller[K]) admitted(work context.Context, item workqueue.Item[K]) (*run[K], bool) {
 	if admit := c.rooms.outer.Admitted; admit != nil && !admit(item.Key) {
 		c.queue.Done(item.Key)
@@ -39,7 +40,8 @@ func (c *Controller[K]) admitted(work context.Context, item workqueue.Item[K]) (
 	c.mu.Unlock()
 	if wait, cause := c.wait(e, &item, now); wait > 0 {
 		c.stats.deferred.Add(1)
-		c.queue.AddWith(item.Key, workqueue.AddOptions{After: wait, Requeue: true, Priority: &item.Priority, Cause: cause})
+		c.queue.AddWith(item.Key,
+			workqueue.AddOptions{After: wait, Requeue: true, Priority: &item.Priority, Cause: cause})
 		c.done(e)
 		return nil, false
 	}
@@ -218,7 +220,8 @@ func (h handle[K]) Forget(key K) {
 	}
 }
 
-// ForgetAll implements loop.Handle. Keys in flight come first: what one leaves behind that ends after that goes with its end.
+// ForgetAll implements loop.Handle. Keys in flight come first: what one leaves behind that ends after that goes with
+// its end.
 func (h handle[K]) ForgetAll(match func(key K) bool) {
 	h.mu.Lock()
 	keys := make([]K, 0, len(h.keys.entries))

@@ -22,7 +22,9 @@ type feedback struct {
 	events chan informer.Event[*corev1.Pod] // sent by the test, unbuffered
 }
 
-func (f *feedback) List(_ context.Context, _ informer.ListOptions, yield func(*corev1.Pod) error) (informer.ListResult, error) {
+func (f *feedback) List(_ context.Context, _ informer.ListOptions,
+	yield func(*corev1.Pod) error,
+) (informer.ListResult, error) {
 	for _, p := range f.pods {
 		if err := yield(p); err != nil {
 			return informer.ListResult{}, err
@@ -55,7 +57,9 @@ func version(p *corev1.Pod, rv string) *corev1.Pod {
 }
 
 // runKind runs a controller of pods over an informer of f until the test ends it.
-func runKind(t *testing.T, f *feedback, r Reconciler[Request]) (c *Controller[Request], src Source[Request], end func()) {
+func runKind(t *testing.T, f *feedback,
+	r Reconciler[Request],
+) (c *Controller[Request], src Source[Request], end func()) {
 	t.Helper()
 	ctx, stop := context.WithCancel(quiet(t.Context()))
 	inf := informer.NewSharedInformer(f, informer.Options[*corev1.Pod]{Resource: "pods"})
@@ -84,7 +88,10 @@ func TestKindTurnsEventsIntoKeysWithTheirCauses(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			for _, cause := range Causes(ctx) {
-				got = append(got, strings.Join([]string{key.String(), cause.Source, cause.Event, cause.Object, cause.ResourceVersion}, " "))
+				got = append(got,
+					strings.Join(
+						[]string{key.String(), cause.Source, cause.Event, cause.Object, cause.ResourceVersion}, " ",
+					))
 			}
 			return Result{}, nil
 		})

@@ -57,7 +57,8 @@ func TestNothingIsCalledUnderALock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := &asks{fail: fail}
-				a.c = New("test", a, Options[asking]{RateLimiter: a, HungAfter: time.Minute, FailingAfter: time.Minute, Workers: 2})
+				a.c = New("test", a,
+					Options[asking]{RateLimiter: a, HungAfter: time.Minute, FailingAfter: time.Minute, Workers: 2})
 				ctx, stop := context.WithCancel(quiet(t.Context()))
 				warm, done := make(chan error, 1), make(chan error, 1)
 				if err := a.c.Watch(a); err != nil {

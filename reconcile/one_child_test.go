@@ -50,8 +50,9 @@ var childVariants = []childVariant{
 	{name: "listers behind the gate, created and deleted inside one gap", listers: true, cut: true, thirdParty: true},
 }
 
-// TestExactlyOneChild: a reconciler creates a child with a generated name when its cached list has none. It is triggered all
-// the time, and the watch is about a second behind. There is never more than one child, and at the end there is one.
+// TestExactlyOneChild: a reconciler creates a child with a generated name when its cached list has none. It is
+// triggered all the time, and the watch is about a second behind. There is never more than one child, and at the end
+// there is one.
 func TestExactlyOneChild(t *testing.T) {
 	runs := childRuns
 	if n, err := strconv.Atoi(os.Getenv("FLYBALL_CHILD_RUNS")); err == nil {
@@ -181,8 +182,12 @@ func (r *childRun) setCut(cut bool) {
 }
 
 // reconciler makes the reconciler under test.
-func (r *childRun) reconciler(p *process) (reconcile.Reconciler[reconcile.Request], reconcile.Options[reconcile.Request]) {
-	return reconcile.Func[reconcile.Request](func(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
+func (r *childRun) reconciler(p *process) (reconcile.Reconciler[reconcile.Request],
+	reconcile.Options[reconcile.Request],
+) {
+	return reconcile.Func[reconcile.Request](func(ctx context.Context,
+		key reconcile.Request,
+	) (reconcile.Result, error) {
 		if key.Name != "owner" {
 			return reconcile.Result{}, nil
 		}
@@ -194,7 +199,8 @@ func (r *childRun) reconciler(p *process) (reconcile.Reconciler[reconcile.Reques
 			list.GetObjectKind().SetGroupVersionKind(kind.GroupVersion().WithKind("SecretList"))
 		}
 		mine := map[string]string{"of": key.Name}
-		if err := p.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingLabels(mine), client.ReadOptions{Lagging: r.variant.listers}); err != nil {
+		if err := p.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingLabels(mine),
+			client.ReadOptions{Lagging: r.variant.listers}); err != nil {
 			return reconcile.Result{}, err
 		}
 		if count(list) > 0 {

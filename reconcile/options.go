@@ -16,26 +16,29 @@ type Options[K comparable] struct {
 	MaxRetries int
 	// Timeout bounds one reconcile: its context is cancelled then. Zero means no bound.
 	Timeout time.Duration
-	// Ready is asked before each reconcile, with its context. An error puts the key off as an error of the reconciler would:
-	// quietly, if it is a client.ErrStale. Reconcilers that read by listers put client.Cluster.Ready here. Nil: always ready.
+	// Ready is asked before each reconcile, with its context. An error puts the key off as an error of the reconciler
+	// would: quietly, if it is a client.ErrStale. Reconcilers that read by listers put client.Cluster.Ready here.
+	// Nil: always ready.
 	Ready func(ctx context.Context, key K) error
-	// MinInterval is the least time between the starts of two reconciles of one key, whatever asks for them. Zero means none.
+	// MinInterval is the least time between the starts of two reconciles of one key, whatever asks for them. Zero
+	// means none.
 	MinInterval time.Duration
 	// Debounce makes a key wait until no event has added it for this long, so that a storm of events is one reconcile;
 	// but no longer than MaxDebounce after the first of them, zero being ten times Debounce. Retries and delays that
 	// were asked for do not wait. Zero means none.
 	Debounce, MaxDebounce time.Duration
-	// HungAfter is how long a reconcile may take before it is logged and [Controller.Health] names it. The worker is not
-	// replaced: a key must never run twice at once, and a goroutine cannot be ended from outside. Zero means 10 min,
-	// negative never.
+	// HungAfter is how long a reconcile may take before it is logged and [Controller.Health] names it. The worker is
+	// not replaced: a key must never run twice at once, and a goroutine cannot be ended from outside. Zero means 10
+	// min, negative never.
 	HungAfter time.Duration
 	// FailingAfter is how long a key may fail, without succeeding once, before [Controller.Health] says so. Terminal
-	// errors do not count: nobody tries again. A permission that is missing it says at once. Zero means 10 min, negative never
-	// either.
+	// errors do not count: nobody tries again. A permission that is missing it says at once. Zero means 10 min,
+	// negative never either.
 	FailingAfter time.Duration
-	// EnableWarmup lets [Controller.Warmup], which a manager calls while its process waits for the leadership, run the sources that
-	// tell of caches: the work begins at once then. It costs some hundred bytes for each object, up to twice as many as there were
-	// when it began and at least 10,000, and event handlers are called in processes that do not lead. Nil means true.
+	// EnableWarmup lets [Controller.Warmup], which a manager calls while its process waits for the leadership, run
+	// the sources that tell of caches: the work begins at once then. It costs some hundred bytes for each object, up
+	// to twice as many as there were when it began and at least 10,000, and event handlers are called in processes
+	// that do not lead. Nil means true.
 	EnableWarmup *bool
 	// DrainTimeout is how long reconciles in flight may go on after the stop before their context is
 	// cancelled. Zero means 30 s. It does not apply where the process sets the deadline for all its
@@ -43,16 +46,18 @@ type Options[K comparable] struct {
 	DrainTimeout time.Duration
 	// RateLimiter sets the backoff of failing keys. Nil means [workqueue.DefaultControllerRateLimiter].
 	RateLimiter workqueue.RateLimiter[K]
-	// Order decides which key is reconciled next. Nil means first in, first out. It must not be shared with another controller.
+	// Order decides which key is reconciled next. Nil means first in, first out. It must not be shared with another
+	// controller.
 	Order workqueue.Order[K]
-	// Metrics receives the queue's metrics, under the controller's name; and, if it is a [TimeObserver], how long reconciles
-	// take. Nil: none.
+	// Metrics receives the queue's metrics, under the controller's name; and, if it is a [TimeObserver], how long
+	// reconciles take. Nil: none.
 	Metrics workqueue.MetricsProvider
 }
 
 // TimeObserver is what Options.Metrics may be, too.
 type TimeObserver interface {
-	// ReconcileTimes returns what is told of every reconcile of that controller, by several goroutines, how long it took.
+	// ReconcileTimes returns what is told of every reconcile of that controller, by several goroutines, how long it
+	// took.
 	ReconcileTimes(controller string) func(took time.Duration)
 }
 

@@ -33,7 +33,10 @@ type process struct {
 }
 
 // inProcess runs the controller that setup makes until check returns.
-func inProcess(t *testing.T, g gate.Gate, setup func(p *process) (reconcile.Reconciler[reconcile.Request], reconcile.Options[reconcile.Request]), check func(ctx context.Context, p *process), objects ...runtime.Object) {
+func inProcess(t *testing.T, g gate.Gate,
+	setup func(p *process) (reconcile.Reconciler[reconcile.Request], reconcile.Options[reconcile.Request]),
+	check func(ctx context.Context, p *process), objects ...runtime.Object,
+) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		api, err := localapi.New(localapi.Options{Gate: g, Audit: &audit.Log{}})
@@ -50,7 +53,10 @@ func inProcess(t *testing.T, g gate.Gate, setup func(p *process) (reconcile.Reco
 }
 
 // runProcess is one life of the process.
-func runProcess(t *testing.T, parent context.Context, api *localapi.Server, setup func(p *process) (reconcile.Reconciler[reconcile.Request], reconcile.Options[reconcile.Request]), check func(ctx context.Context, p *process)) {
+func runProcess(t *testing.T, parent context.Context, api *localapi.Server,
+	setup func(p *process) (reconcile.Reconciler[reconcile.Request], reconcile.Options[reconcile.Request]),
+	check func(ctx context.Context, p *process),
+) {
 	t.Helper()
 	p := &process{api: api}
 	var err error
@@ -97,36 +103,41 @@ func slow(lag time.Duration) gate.Funcs {
 // listers makes no second child, and does not revert its own update. It is put off quietly.
 func TestReadyPutsOffUntilOwnWritesAreInTheCache(t *testing.T) {
 	var lagging []string
-	inProcess(t, slow(time.Second), func(p *process) (reconcile.Reconciler[reconcile.Request], reconcile.Options[reconcile.Request]) {
-		r := reconcile.Func[reconcile.Request](func(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
-			var owner corev1.ConfigMap
-			if err := p.Get(ctx, key.NamespacedName, &owner, client.Lagging); err != nil || key.Name != "owner" {
-				return reconcile.Result{}, client.IgnoreNotFound(err)
+	inProcess(t, slow(time.Second),
+		func(p *process) (reconcile.Reconciler[reconcile.Request], reconcile.Options[reconcile.Request]) {
+			r := reconcile.Func[reconcile.Request](func(ctx context.Context,
+				key reconcile.Request,
+			) (reconcile.Result, error) {
+				var owner corev1.ConfigMap
+				if err := p.Get(ctx, key.NamespacedName, &owner, client.Lagging); err != nil || key.Name != "owner" {
+					return reconcile.Result{}, client.IgnoreNotFound(err)
+				}
+				var children corev1.SecretList
+				if err := p.List(ctx, &children, client.Lagging); err != nil {
+					return reconcile.Result{}, err
+				}
+				lagging = append(lagging, fmt.Sprint(len(children.Items)))
+				if len(children.Items) > 0 {
+					return reconcile.Result{}, nil
+				}
+				return reconcile.Result{},
+					p.Create(ctx,
+						&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "child-"}})
+			})
+			return r, reconcile.Options[reconcile.Request]{Ready: func(ctx context.Context, _ reconcile.Request) error {
+				return p.Ready(ctx, client.OwnerFrom(ctx))
+			}}
+		}, func(_ context.Context, p *process) {
+			for range 50 { // constant retriggering
+				time.Sleep(50 * time.Millisecond)
+				p.controller.Enqueue(reconcile.RequestFor(configMap("owner")))
 			}
-			var children corev1.SecretList
-			if err := p.List(ctx, &children, client.Lagging); err != nil {
-				return reconcile.Result{}, err
+			time.Sleep(time.Minute)
+			creates := p.api.Audit().Entries(func(e audit.Entry) bool { return e.Verb == "create" })
+			if st := p.controller.Stats(); len(creates) != 1 || st.Stale == 0 || st.Errors != 0 {
+				t.Errorf("%d children, stats %+v, lists %v", len(creates), st, lagging)
 			}
-			lagging = append(lagging, fmt.Sprint(len(children.Items)))
-			if len(children.Items) > 0 {
-				return reconcile.Result{}, nil
-			}
-			return reconcile.Result{}, p.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "child-"}})
-		})
-		return r, reconcile.Options[reconcile.Request]{Ready: func(ctx context.Context, _ reconcile.Request) error {
-			return p.Ready(ctx, client.OwnerFrom(ctx))
-		}}
-	}, func(_ context.Context, p *process) {
-		for range 50 { // constant retriggering
-			time.Sleep(50 * time.Millisecond)
-			p.controller.Enqueue(reconcile.RequestFor(configMap("owner")))
-		}
-		time.Sleep(time.Minute)
-		creates := p.api.Audit().Entries(func(e audit.Entry) bool { return e.Verb == "create" })
-		if st := p.controller.Stats(); len(creates) != 1 || st.Stale == 0 || st.Errors != 0 {
-			t.Errorf("%d children, stats %+v, lists %v", len(creates), st, lagging)
-		}
-	}, configMap("owner"))
+		}, configMap("owner"))
 }
 
 // ErrStale from a read is no failure: no backoff, no error counted, and the hint of the error is heeded.
@@ -161,8 +172,8 @@ func TestStaleIsAQuietRequeue(t *testing.T) {
 	})
 }
 
-// Case: the process crashes after each of its writes in turn and starts again with nothing in memory. It always comes to the
-// same end: one Secret and one Service for the owner, and the owner's status says both.
+// Case: the process crashes after each of its writes in turn and starts again with nothing in memory. It always comes
+// to the same end: one Secret and one Service for the owner, and the owner's status says both.
 func TestCrashAfterEachWrite(t *testing.T) {
 	for crash := range 5 {
 		t.Run(fmt.Sprint("write ", crash), func(t *testing.T) {
@@ -201,9 +212,12 @@ func TestCrashAfterEachWrite(t *testing.T) {
 					var secrets corev1.SecretList
 					var services corev1.ServiceList
 					err := errors.Join(p.Get(ctx, client.ObjectKeyFromObject(configMap("owner")), &owner, client.Live),
-						p.List(ctx, &secrets, client.Live), p.List(ctx, &services, client.Live, client.MatchingFields{"metadata.name": "owner"}))
-					if err != nil || owner.Data["done"] != "yes" || len(secrets.Items) != 1 || len(services.Items) != 1 {
-						t.Errorf("%v: owner %v, %d secrets, %d services", err, owner.Data, len(secrets.Items), len(services.Items))
+						p.List(ctx, &secrets, client.Live),
+						p.List(ctx, &services, client.Live, client.MatchingFields{"metadata.name": "owner"}))
+					if err != nil || owner.Data["done"] != "yes" || len(secrets.Items) != 1 ||
+						len(services.Items) != 1 {
+						t.Errorf("%v: owner %v, %d secrets, %d services", err, owner.Data, len(secrets.Items),
+							len(services.Items))
 					}
 				})
 			})
@@ -213,7 +227,9 @@ func TestCrashAfterEachWrite(t *testing.T) {
 
 // threeSteps makes two children, one of a generated name found by label, and then says so in the owner.
 func threeSteps(p *process) (reconcile.Reconciler[reconcile.Request], reconcile.Options[reconcile.Request]) {
-	return reconcile.Func[reconcile.Request](func(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
+	return reconcile.Func[reconcile.Request](func(ctx context.Context,
+		key reconcile.Request,
+	) (reconcile.Result, error) {
 		var owner corev1.ConfigMap
 		if err := p.Get(ctx, key.NamespacedName, &owner); err != nil || key.Name != "owner" {
 			return reconcile.Result{}, client.IgnoreNotFound(err)
@@ -223,12 +239,20 @@ func threeSteps(p *process) (reconcile.Reconciler[reconcile.Request], reconcile.
 			return reconcile.Result{}, err
 		}
 		if len(secrets.Items) == 0 {
-			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "s-", Labels: map[string]string{"of": key.Name}}}
+			secret := &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: "default", GenerateName: "s-",
+					Labels: map[string]string{"of": key.Name},
+				},
+			}
 			if err := p.Create(ctx, secret); err != nil {
 				return reconcile.Result{}, err
 			}
 		}
-		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: key.Name}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+		service := &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: key.Name},
+			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+		}
 		if err := p.Create(ctx, service); client.IgnoreAlreadyExists(err) != nil {
 			return reconcile.Result{}, err
 		}
@@ -240,46 +264,53 @@ func threeSteps(p *process) (reconcile.Reconciler[reconcile.Request], reconcile.
 	}), reconcile.Options[reconcile.Request]{}
 }
 
-// Case: a storm of conflicts is retried with backoff, never by overwriting blindly: no increment of either writer is lost.
+// Case: a storm of conflicts is retried with backoff, never by overwriting blindly: no increment of either writer is
+// lost.
 func TestConflictStorm(t *testing.T) {
 	const others = 200
-	inProcess(t, slow(30*time.Millisecond), func(p *process) (reconcile.Reconciler[reconcile.Request], reconcile.Options[reconcile.Request]) {
-		return reconcile.Func[reconcile.Request](func(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
-			var m corev1.ConfigMap
-			if err := p.Get(ctx, key.NamespacedName, &m); err != nil || key.Name != "owner" || len(m.Data["theirs"]) < 2 || m.Data["ours"] == "done" {
-				return reconcile.Result{}, client.IgnoreNotFound(err)
+	inProcess(t, slow(30*time.Millisecond),
+		func(p *process) (reconcile.Reconciler[reconcile.Request], reconcile.Options[reconcile.Request]) {
+			return reconcile.Func[reconcile.Request](func(ctx context.Context,
+				key reconcile.Request,
+			) (reconcile.Result, error) {
+				var m corev1.ConfigMap
+				if err := p.Get(ctx, key.NamespacedName, &m); err != nil || key.Name != "owner" ||
+					len(m.Data["theirs"]) < 2 || m.Data["ours"] == "done" {
+					return reconcile.Result{}, client.IgnoreNotFound(err)
+				}
+				// From the tenth write of the other on, what the watch has brought is older than the next write.
+				m.Data = map[string]string{"theirs": m.Data["theirs"], "ours": "done"}
+				return reconcile.Result{}, p.Update(ctx, &m)
+			}), reconcile.Options[reconcile.Request]{}
+		}, func(ctx context.Context, p *process) {
+			them, err := client.New(p.api.RESTConfig(), client.Options{})
+			if err != nil {
+				t.Fatal(err)
 			}
-			// From the tenth write of the other on, what the watch has brought is older than the next write.
-			m.Data = map[string]string{"theirs": m.Data["theirs"], "ours": "done"}
-			return reconcile.Result{}, p.Update(ctx, &m)
-		}), reconcile.Options[reconcile.Request]{}
-	}, func(ctx context.Context, p *process) {
-		them, err := client.New(p.api.RESTConfig(), client.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range others {
+			for i := range others {
+				var m corev1.ConfigMap
+				if err := them.Get(ctx, client.ObjectKeyFromObject(configMap("owner")), &m); err != nil {
+					t.Fatal(err)
+				}
+				if m.Data == nil {
+					m.Data = map[string]string{}
+				}
+				m.Data["theirs"] = fmt.Sprint(i)
+				if err := them.Update(ctx, &m); err != nil && !apierrors.IsConflict(err) {
+					t.Fatal(err)
+				}
+				time.Sleep(7 * time.Millisecond)
+			}
+			time.Sleep(time.Hour)
 			var m corev1.ConfigMap
 			if err := them.Get(ctx, client.ObjectKeyFromObject(configMap("owner")), &m); err != nil {
 				t.Fatal(err)
 			}
-			if m.Data == nil {
-				m.Data = map[string]string{}
+			st := p.controller.Stats()
+			// one try per event, and a few retries
+			if m.Data["ours"] != "done" || m.Data["theirs"] != fmt.Sprint(others-1) || st.Errors == 0 ||
+				st.Syncs > st.Events+10 {
+				t.Errorf("data %v, stats %+v", m.Data, st)
 			}
-			m.Data["theirs"] = fmt.Sprint(i)
-			if err := them.Update(ctx, &m); err != nil && !apierrors.IsConflict(err) {
-				t.Fatal(err)
-			}
-			time.Sleep(7 * time.Millisecond)
-		}
-		time.Sleep(time.Hour)
-		var m corev1.ConfigMap
-		if err := them.Get(ctx, client.ObjectKeyFromObject(configMap("owner")), &m); err != nil {
-			t.Fatal(err)
-		}
-		st := p.controller.Stats()
-		if m.Data["ours"] != "done" || m.Data["theirs"] != fmt.Sprint(others-1) || st.Errors == 0 || st.Syncs > st.Events+10 { // one try per event, and a few retries
-			t.Errorf("data %v, stats %+v", m.Data, st)
-		}
-	}, configMap("owner"))
+		}, configMap("owner"))
 }

@@ -19,9 +19,12 @@ func TestEnqueueOwner(t *testing.T) {
 		owner []metav1.OwnerReference
 		want  []string
 	}{
-		"none":                 {nil, nil},
-		"the controller":       {[]metav1.OwnerReference{ref("v1", "Node", "n", false), mine}, []string{"ns/mine"}},
-		"another version":      {[]metav1.OwnerReference{ref("apps/v1beta9", "ReplicaSet", "mine", true)}, []string{"ns/mine"}},
+		"none":           {nil, nil},
+		"the controller": {[]metav1.OwnerReference{ref("v1", "Node", "n", false), mine}, []string{"ns/mine"}},
+		"another version": {
+			[]metav1.OwnerReference{ref("apps/v1beta9", "ReplicaSet", "mine", true)},
+			[]string{"ns/mine"},
+		},
 		"another group":        {[]metav1.OwnerReference{ref("example.com/v1", "ReplicaSet", "mine", true)}, nil},
 		"another kind":         {[]metav1.OwnerReference{ref("apps/v1", "StatefulSet", "mine", true)}, nil},
 		"owner, no controller": {[]metav1.OwnerReference{ref("apps/v1", "ReplicaSet", "mine", false)}, nil},
@@ -59,6 +62,8 @@ func TestEnqueueClusterScopedOwner(t *testing.T) {
 func TestEnqueueEveryOwner(t *testing.T) {
 	h := EnqueueOwner[*corev1.Pod](schema.GroupKind{Kind: "ConfigMap"}, OwnerOptions{EveryOwner: true})
 	var got enqueued
-	h.OnAdd(t.Context(), pod("a", ref("v1", "ConfigMap", "x", false), ref("v1", "Secret", "s", true), ref("v1", "ConfigMap", "y", false)), false, &got)
+	h.OnAdd(t.Context(),
+		pod("a", ref("v1", "ConfigMap", "x", false), ref("v1", "Secret", "s", true),
+			ref("v1", "ConfigMap", "y", false)), false, &got)
 	want(t, got, []string{"ns/x", "ns/y"})
 }

@@ -64,7 +64,8 @@ func (r *run[K]) causes() []workqueue.Cause { return r.item.Causes }
 
 func (r *run[K]) name() string { return fmt.Sprintf("%s %v", r.controller.name, r.item.Key) }
 
-// loggerKey is the key under which contexts have their logger. It is not exported where it is declared, so it is found by asking.
+// loggerKey is the key under which contexts have their logger. It is not exported where it is declared, so it is
+// found by asking.
 var loggerKey = func() (key any) {
 	klog.FromContext(asked{context.Background(), &key})
 	return key
@@ -87,8 +88,9 @@ type Owner[K comparable] struct {
 	Key        K
 }
 
-// Causes returns why the reconcile that ctx belongs to was called: what was put into the queue for its key since it last ran, oldest
-// first, bounded in length. It returns nil outside a reconcile. The slice is the queue's: it is valid until the reconcile returns.
+// Causes returns why the reconcile that ctx belongs to was called: what was put into the queue for its key since it
+// last ran, oldest first, bounded in length. It returns nil outside a reconcile. The slice is the queue's: it is
+// valid until the reconcile returns.
 func Causes(ctx context.Context) []workqueue.Cause {
 	if r, ok := ctx.Value(runKey{}).(reconciling); ok {
 		return r.causes()

@@ -18,9 +18,10 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// Source feeds keys into a controller. It may also have a method Repeats() bool: true means that it tells everything anew when it is
-// run again, as a source of a cache does. Such a source is run before the controller works ([Controller.Warmup]), and what it fed
-// then may be forgotten. A source without that method runs when the controller does.
+// Source feeds keys into a controller. It may also have a method Repeats() bool: true means that it tells everything
+// anew when it is run again, as a source of a cache does. Such a source is run before the controller works
+// ([Controller.Warmup]), and what it fed then may be forgotten. A source without that method runs when the controller
+// does.
 type Source[K comparable] interface {
 	// Run feeds out until ctx is done. It calls synced once, when everything that was there at the start
 	// has been fed, and before it returns it removes whatever it has registered elsewhere. Returning
@@ -149,7 +150,8 @@ const removalTimeout = 10 * time.Second
 func (k *kind[T, K]) events(ctx context.Context, out *Sink[K]) informer.Handler[T] {
 	cause := func(event string, obj T, news bool) Enqueuer[K] {
 		return out.enqueuer(workqueue.Cause{
-			Source: k.name, Event: event, Object: objectName(obj), ResourceVersion: obj.GetResourceVersion(), Time: time.Now(),
+			Source: k.name, Event: event, Object: objectName(obj), ResourceVersion: obj.GetResourceVersion(),
+			Time: time.Now(),
 		}, news)
 	}
 	var h informer.Handler[T]
@@ -163,7 +165,9 @@ func (k *kind[T, K]) events(ctx context.Context, out *Sink[K]) informer.Handler[
 		}
 	}
 	if k.handler.OnDelete != nil {
-		h.OnDelete = func(gone informer.Deleted[T]) { k.handler.OnDelete(ctx, gone, cause("Delete", gone.Object, true)) }
+		h.OnDelete = func(gone informer.Deleted[T]) {
+			k.handler.OnDelete(ctx, gone, cause("Delete", gone.Object, true))
+		}
 	}
 	return h
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// Chan is the [Source] of the keys that are sent to keys: from outside the cluster, for example. Closing the channel ends
-// the source. A key that is sent while nobody watches waits in the channel, or makes the sender wait.
+// Chan is the [Source] of the keys that are sent to keys: from outside the cluster, for example. Closing the channel
+// ends the source. A key that is sent while nobody watches waits in the channel, or makes the sender wait.
 func Chan[K comparable](name string, keys <-chan K) Source[K] {
 	return &channel[K]{always: always(name), keys: keys}
 }
@@ -47,8 +47,8 @@ func (c *channel[K]) Run(ctx context.Context, out *Sink[K], synced func()) error
 	}
 }
 
-// Every is the [Source] that adds what keys returns, at the start and then every interval. An interval that passes while keys
-// runs is skipped.
+// Every is the [Source] that adds what keys returns, at the start and then every interval. An interval that passes
+// while keys runs is skipped.
 func Every[K comparable](interval time.Duration, keys func(ctx context.Context) []K) Source[K] {
 	return &ticker[K]{always: always("every " + interval.String()), interval: interval, keys: keys}
 }
@@ -82,8 +82,8 @@ func (t *ticker[K]) Run(ctx context.Context, out *Sink[K], synced func()) error 
 	}
 }
 
-// Output carries keys from one controller to others: a reconciler emits what it found out, and whoever watches the output
-// reconciles that. Keys emitted while nobody watches wait for the first who does, each once.
+// Output carries keys from one controller to others: a reconciler emits what it found out, and whoever watches the
+// output reconciles that. Keys emitted while nobody watches wait for the first who does, each once.
 //
 // Concurrency: all methods may be called at any time.
 type Output[K comparable] struct {

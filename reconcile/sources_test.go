@@ -36,7 +36,8 @@ func TestEvery(t *testing.T) {
 	})
 }
 
-// One controller's output is another's input: what was emitted before the other ran is not lost, and the cause tells whence.
+// One controller's output is another's input: what was emitted before the other ran is not lost, and the cause tells
+// whence.
 func TestOutputFeedsAnotherController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := NewOutput[string]("found")

@@ -42,46 +42,49 @@ func TestMissedWriteWakesWhoKnowsIt(t *testing.T) {
 		t.Run(v.name, func(t *testing.T) {
 			var cut atomic.Bool
 			var why []string
-			inProcess(t, cutSecrets(&cut), func(p *process) (reconcile.Reconciler[reconcile.Request], reconcile.Options[reconcile.Request]) {
-				return ensuresChild(p, &why), reconcile.Options[reconcile.Request]{}
-			}, func(ctx context.Context, p *process) {
-				them := others(t, p)
-				must(t, p.List(ctx, &corev1.SecretList{})) // The first read makes the cache.
-				if v.there {
-					must(t, them.Create(ctx, child.DeepCopy()))
-				}
-				synctest.Wait()
-				cut.Store(true)
-				must(t, them.Create(ctx, configMap("owner")))
-				synctest.Wait()
-				var made corev1.Secret
-				must(t, them.Get(ctx, client.ObjectKeyFromObject(child), &made))
-				if made.Labels["of"] != "owner" {
-					t.Fatalf("not made: %+v", made)
-				}
-				if v.undo != nil {
-					must(t, v.undo(ctx, them, &made))
-				}
-				must(t, p.api.Compact(ctx))
-				time.Sleep(time.Minute)
-				cut.Store(false)
-				time.Sleep(24 * time.Hour)
-				synctest.Wait()
-				must(t, them.Get(ctx, client.ObjectKeyFromObject(child), &made))
-				if !slices.Equal(why, v.want) || made.Labels["of"] != "owner" {
-					t.Errorf("ran because of %v, want %v; the child has the labels %v", why, v.want, made.Labels)
-				}
-				if n := p.informers.Stats()["secrets"].Expected; n != 0 {
-					t.Errorf("%d writes are still expected", n)
-				}
-			})
+			inProcess(t, cutSecrets(&cut),
+				func(p *process) (reconcile.Reconciler[reconcile.Request], reconcile.Options[reconcile.Request]) {
+					return ensuresChild(p, &why), reconcile.Options[reconcile.Request]{}
+				}, func(ctx context.Context, p *process) {
+					them := others(t, p)
+					must(t, p.List(ctx, &corev1.SecretList{})) // The first read makes the cache.
+					if v.there {
+						must(t, them.Create(ctx, child.DeepCopy()))
+					}
+					synctest.Wait()
+					cut.Store(true)
+					must(t, them.Create(ctx, configMap("owner")))
+					synctest.Wait()
+					var made corev1.Secret
+					must(t, them.Get(ctx, client.ObjectKeyFromObject(child), &made))
+					if made.Labels["of"] != "owner" {
+						t.Fatalf("not made: %+v", made)
+					}
+					if v.undo != nil {
+						must(t, v.undo(ctx, them, &made))
+					}
+					must(t, p.api.Compact(ctx))
+					time.Sleep(time.Minute)
+					cut.Store(false)
+					time.Sleep(24 * time.Hour)
+					synctest.Wait()
+					must(t, them.Get(ctx, client.ObjectKeyFromObject(child), &made))
+					if !slices.Equal(why, v.want) || made.Labels["of"] != "owner" {
+						t.Errorf("ran because of %v, want %v; the child has the labels %v", why, v.want, made.Labels)
+					}
+					if n := p.informers.Stats()["secrets"].Expected; n != 0 {
+						t.Errorf("%d writes are still expected", n)
+					}
+				})
 		})
 	}
 }
 
 // ensuresChild is a reconciler that reads the child and makes it, or makes it one that is there.
 func ensuresChild(p *process, why *[]string) reconcile.Reconciler[reconcile.Request] {
-	return reconcile.Func[reconcile.Request](func(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
+	return reconcile.Func[reconcile.Request](func(ctx context.Context,
+		key reconcile.Request,
+	) (reconcile.Result, error) {
 		if key.Name != "owner" {
 			return reconcile.Result{}, nil
 		}
@@ -146,48 +149,52 @@ func replaceChild(ctx context.Context, them client.Client, child *corev1.Secret)
 func TestMissedWriteWakesOtherReaders(t *testing.T) {
 	var cut atomic.Bool
 	var why []string
-	inProcess(t, cutSecrets(&cut), func(p *process) (reconcile.Reconciler[reconcile.Request], reconcile.Options[reconcile.Request]) {
-		return reconcile.Func[reconcile.Request](func(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
-			for _, c := range reconcile.Causes(ctx) {
-				if c.Event == "Missed" {
-					why = append(why, key.Name)
+	inProcess(t, cutSecrets(&cut),
+		func(p *process) (reconcile.Reconciler[reconcile.Request], reconcile.Options[reconcile.Request]) {
+			return reconcile.Func[reconcile.Request](func(ctx context.Context,
+				key reconcile.Request,
+			) (reconcile.Result, error) {
+				for _, c := range reconcile.Causes(ctx) {
+					if c.Event == "Missed" {
+						why = append(why, key.Name)
+					}
 				}
+				child := &corev1.Secret{}
+				child.Namespace, child.Name, child.Labels = key.Namespace, "child", map[string]string{"of": "writer"}
+				switch key.Name {
+				case "writer":
+					err := p.Create(ctx, child)
+					return reconcile.Result{}, client.IgnoreAlreadyExists(err)
+				case "gets":
+					return reconcile.Result{},
+						client.IgnoreNotFound(p.Get(ctx, client.ObjectKeyFromObject(child), child))
+				case "lists":
+					return reconcile.Result{}, p.List(ctx, &corev1.SecretList{}, client.MatchingLabels{"of": "writer"})
+				case "lists-others":
+					return reconcile.Result{}, p.List(ctx, &corev1.SecretList{}, client.MatchingLabels{"of": "nobody"})
+				}
+				return reconcile.Result{}, nil
+			}), reconcile.Options[reconcile.Request]{}
+		}, func(ctx context.Context, p *process) {
+			them := others(t, p)
+			must(t, p.List(ctx, &corev1.SecretList{}))
+			synctest.Wait()
+			cut.Store(true)
+			for _, name := range []string{"writer", "gets", "lists", "lists-others"} {
+				must(t, them.Create(ctx, configMap(name)))
+				synctest.Wait()
 			}
 			child := &corev1.Secret{}
-			child.Namespace, child.Name, child.Labels = key.Namespace, "child", map[string]string{"of": "writer"}
-			switch key.Name {
-			case "writer":
-				err := p.Create(ctx, child)
-				return reconcile.Result{}, client.IgnoreAlreadyExists(err)
-			case "gets":
-				return reconcile.Result{}, client.IgnoreNotFound(p.Get(ctx, client.ObjectKeyFromObject(child), child))
-			case "lists":
-				return reconcile.Result{}, p.List(ctx, &corev1.SecretList{}, client.MatchingLabels{"of": "writer"})
-			case "lists-others":
-				return reconcile.Result{}, p.List(ctx, &corev1.SecretList{}, client.MatchingLabels{"of": "nobody"})
-			}
-			return reconcile.Result{}, nil
-		}), reconcile.Options[reconcile.Request]{}
-	}, func(ctx context.Context, p *process) {
-		them := others(t, p)
-		must(t, p.List(ctx, &corev1.SecretList{}))
-		synctest.Wait()
-		cut.Store(true)
-		for _, name := range []string{"writer", "gets", "lists", "lists-others"} {
-			must(t, them.Create(ctx, configMap(name)))
+			child.Namespace, child.Name = "default", "child"
+			must(t, them.Delete(ctx, child))
+			must(t, p.api.Compact(ctx))
+			time.Sleep(time.Minute)
+			cut.Store(false)
+			time.Sleep(time.Hour)
 			synctest.Wait()
-		}
-		child := &corev1.Secret{}
-		child.Namespace, child.Name = "default", "child"
-		must(t, them.Delete(ctx, child))
-		must(t, p.api.Compact(ctx))
-		time.Sleep(time.Minute)
-		cut.Store(false)
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		slices.Sort(why)
-		if got := strings.Join(why, " "); got != "gets lists writer" {
-			t.Errorf("woken are %q", got)
-		}
-	})
+			slices.Sort(why)
+			if got := strings.Join(why, " "); got != "gets lists writer" {
+				t.Errorf("woken are %q", got)
+			}
+		})
 }

@@ -23,12 +23,12 @@ type warmupRun[K comparable] struct {
 	ended chan struct{}
 }
 
-// Warmup runs the sources that tell everything anew when they are run again (see [Source]), and holds back the keys that they add
-// until Run is called. Run then need not wait for them, and begins with what changed last. Warmup reconciles nothing, and the queue
-// stays empty. What is held back is bounded; see Options.EnableWarmup.
+// Warmup runs the sources that tell everything anew when they are run again (see [Source]), and holds back the keys
+// that they add until Run is called. Run then need not wait for them, and begins with what changed last. Warmup
+// reconciles nothing, and the queue stays empty. What is held back is bounded; see Options.EnableWarmup.
 //
-// It returns when ctx is done, which must not be before that of Run is; when Run has returned; or at once, when Run was called
-// before or there is nothing to do. If it returned before Run was called, Run starts without it.
+// It returns when ctx is done, which must not be before that of Run is; when Run has returned; or at once, when Run
+// was called before or there is nothing to do. If it returned before Run was called, Run starts without it.
 //
 // Errors: that of a source that failed, unless Run returns it.
 //

@@ -117,7 +117,8 @@ func (f *follower) end() {
 	}
 }
 
-// What changed comes first, and of that the last change; then what was there. No source is run again, and nothing is reconciled twice.
+// What changed comes first, and of that the last change; then what was there. No source is run again, and nothing is
+// reconciled twice.
 func TestWarmupFillsABacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cold := newShelf("a", "b", "c", "d"), &script{keys: []string{"cold"}}
@@ -180,7 +181,11 @@ func TestDelaysOutliveTheWarmup(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		calls := r.seen()
 		slices.Sort(calls)
-		want(t, calls, []string{"at once@1m0s", "both@1h0m0s", "both@1m0s", "later@1h0m0s", "limited and added@1m0s", "limited@1m0.005s", "past@1m0s"})
+		want(t, calls,
+			[]string{
+				"at once@1m0s", "both@1h0m0s", "both@1m0s", "later@1h0m0s", "limited and added@1m0s",
+				"limited@1m0.005s", "past@1m0s",
+			})
 		f.end()
 	})
 }
@@ -253,7 +258,8 @@ func TestWithoutWarmup(t *testing.T) {
 	}
 }
 
-// A warm-up that is over before Run leaves nothing behind, and Run starts as without; so does one that is begun after it.
+// A warm-up that is over before Run leaves nothing behind, and Run starts as without; so does one that is begun after
+// it.
 func TestWarmupThatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, r := newShelf("a"), recorder(nil)
@@ -332,8 +338,8 @@ func TestWatchInTheWarmup(t *testing.T) {
 	})
 }
 
-// TestTakeoverAtAnyMoment: whatever happens before, during and after the takeover, what is there is reconciled after its last change,
-// no key runs twice at once, and nobody is left behind.
+// TestTakeoverAtAnyMoment: whatever happens before, during and after the takeover, what is there is reconciled after
+// its last change, no key runs twice at once, and nobody is left behind.
 func TestTakeoverAtAnyMoment(t *testing.T) {
 	for seed := range uint64(300) {
 		synctest.Test(t, func(t *testing.T) { takeOverAtRandom(t, seed) })

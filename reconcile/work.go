@@ -9,7 +9,8 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// Loop is what is common to controllers of all kinds of keys: what they do and what is left to do. [Controller] implements it.
+// Loop is what is common to controllers of all kinds of keys: what they do and what is left to do. [Controller]
+// implements it.
 type Loop interface {
 	Name() string
 	Stats() Stats
@@ -24,12 +25,13 @@ type Work struct {
 	Ready, InFlight int
 	// Delayed are the keys that wait for their time, the earliest first.
 	Delayed []Delayed
-	// Failing are the keys whose last reconcile failed, those given up among them, in no order. A key that is reconciled without an
-	// error leaves.
+	// Failing are the keys whose last reconcile failed, those given up among them, in no order. A key that is
+	// reconciled without an error leaves.
 	Failing []Failing
 }
 
-// Why a key is delayed: after a failure, when the cache was behind an own write, and by Options.MinInterval or Debounce.
+// Why a key is delayed: after a failure, when the cache was behind an own write, and by Options.MinInterval or
+// Debounce.
 const (
 	WhyRetry = "Retry"
 	WhyStale = "Stale"
@@ -42,8 +44,9 @@ const (
 type Delayed struct {
 	Key string
 	In  time.Duration
-	// Why is WhyRetry, WhyStale, WhyPaced, or the event of the last cause: "RequeueAfter" when the reconciler asked for it,
-	// "EnqueueAfter" when something else did; what a source calls it; or "". A key that waits twice is listed twice.
+	// Why is WhyRetry, WhyStale, WhyPaced, or the event of the last cause: "RequeueAfter" when the reconciler asked
+	// for it, "EnqueueAfter" when something else did; what a source calls it; or "". A key that waits twice is listed
+	// twice.
 	Why     string
 	Attempt int
 }
@@ -59,7 +62,8 @@ type Failing struct {
 	Causes []workqueue.Cause
 }
 
-// Work tells what there is to do. It costs as much as there are delayed keys: ask after Stats says that nothing else is left.
+// Work tells what there is to do. It costs as much as there are delayed keys: ask after Stats says that nothing else
+// is left.
 func (c *Controller[K]) Work() Work {
 	c.mu.Lock()
 	w := Work{Started: c.phase == running && c.warmup == nil, InFlight: len(c.keys.running)}
@@ -75,12 +79,14 @@ func (c *Controller[K]) Work() Work {
 	queue := c.queue.Stats()
 	w.Ready, w.InFlight = queue.Depth, max(w.InFlight, queue.Processing)
 	for _, d := range c.queue.View(queue.Delayed).Delayed {
-		w.Delayed = append(w.Delayed, Delayed{Key: fmt.Sprint(d.Key), In: max(d.Time, 0), Attempt: d.Attempt, Why: c.why(d)})
+		w.Delayed = append(w.Delayed,
+			Delayed{Key: fmt.Sprint(d.Key), In: max(d.Time, 0), Attempt: d.Attempt, Why: c.why(d)})
 	}
 	return w
 }
 
-// why says why a key is delayed. Its causes alone do not tell: they are those of all that it waits for, and of many the first.
+// why says why a key is delayed. Its causes alone do not tell: they are those of all that it waits for, and of many
+// the first.
 func (c *Controller[K]) why(d workqueue.KeyView[K]) string {
 	if d.Requeue && c.waiting(d.Key) {
 		return WhyPaced
@@ -119,8 +125,8 @@ func (c *Controller[K]) ownCause(cause workqueue.Cause) bool {
 // mostFailures bounds how many failures are remembered.
 const mostFailures = 10_000
 
-// InFlight names the keys that are being reconciled at this moment, with the time each has been running, sorted. How many
-// there are is in [Stats], too.
+// InFlight names the keys that are being reconciled at this moment, with the time each has been running, sorted. How
+// many there are is in [Stats], too.
 func (c *Controller[K]) InFlight() []string {
 	c.mu.Lock()
 	running := c.runningLocked()
@@ -133,8 +139,8 @@ func (c *Controller[K]) InFlight() []string {
 	return keys
 }
 
-// Left returns the keys that are queued or in flight, sorted, at most limit of them: after Run has returned, those that were left to
-// the next process. Keys that wait for their time are in [Controller.Work].
+// Left returns the keys that are queued or in flight, sorted, at most limit of them: after Run has returned, those
+// that were left to the next process. Keys that wait for their time are in [Controller.Work].
 func (c *Controller[K]) Left(limit int) []string {
 	view := c.queue.View(limit)
 	keys := make([]string, 0, len(view.Ready)+len(view.Processing))
@@ -171,7 +177,9 @@ type Stats struct {
 
 // counters is the live form of Stats.
 type counters struct {
-	events, adds, started, syncs, done, requeues, errors, terminal, timeouts, panics, retries, dropped, stale, hung, deferred atomic.Uint64
+	events, adds, started, syncs, done, requeues, errors, terminal, timeouts atomic.Uint64
+
+	panics, retries, dropped, stale, hung, deferred atomic.Uint64
 	// panicking counts the panics since the last reconcile that did not.
 	panicking atomic.Uint64
 }

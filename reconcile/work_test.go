@@ -15,19 +15,20 @@ func TestWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		broken := true
-		c := reconcile.New("work", reconcile.Func[string](func(_ context.Context, key string) (reconcile.Result, error) {
-			switch {
-			case key == "held":
-				<-release
-			case key == "later":
-				return reconcile.Result{RequeueAfter: time.Hour}, nil
-			case key == "fails" && broken:
-				return reconcile.Result{}, errors.New("broken")
-			case key == "senseless":
-				return reconcile.Result{}, reconcile.Terminal(errors.New("senseless"))
-			}
-			return reconcile.Result{}, nil
-		}), reconcile.Options[string]{Workers: 3})
+		c := reconcile.New("work",
+			reconcile.Func[string](func(_ context.Context, key string) (reconcile.Result, error) {
+				switch {
+				case key == "held":
+					<-release
+				case key == "later":
+					return reconcile.Result{RequeueAfter: time.Hour}, nil
+				case key == "fails" && broken:
+					return reconcile.Result{}, errors.New("broken")
+				case key == "senseless":
+					return reconcile.Result{}, reconcile.Terminal(errors.New("senseless"))
+				}
+				return reconcile.Result{}, nil
+			}), reconcile.Options[string]{Workers: 3})
 		if w := c.Work(); w.Started {
 			t.Error("started before Run")
 		}
@@ -53,7 +54,8 @@ func TestWork(t *testing.T) {
 		for _, f := range w.Failing {
 			failing[f.Key] = f
 		}
-		if len(failing) != 2 || failing["fails"].GivenUp || !failing["senseless"].GivenUp || failing["fails"].Attempts != 1 || len(failing["fails"].Causes) != 1 {
+		if len(failing) != 2 || failing["fails"].GivenUp || !failing["senseless"].GivenUp ||
+			failing["fails"].Attempts != 1 || len(failing["fails"].Causes) != 1 {
 			t.Errorf("failing: %+v", failing)
 		}
 		broken = false
@@ -72,7 +74,8 @@ func TestWork(t *testing.T) {
 	})
 }
 
-// TestWhyDelayed: what a key waits for is told, although it waits for several things, and has more causes than are kept.
+// TestWhyDelayed: what a key waits for is told, although it waits for several things, and has more causes than are
+// kept.
 func TestWhyDelayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c *reconcile.Controller[string]

@@ -61,7 +61,8 @@ func (c *Controller[K]) syncHandler(r *run[K]) (result Result, err error) {
 	}
 	logs := klog.FromContext(r.Context).V(4).Enabled()
 	if logs {
-		klog.FromContext(r).V(4).Info("Reconcile", "attempt", r.item.Attempt, "queued", r.item.Queued, "causes", r.item.Causes)
+		klog.FromContext(r).V(4).Info("Reconcile", "attempt", r.item.Attempt, "queued", r.item.Queued,
+			"causes", r.item.Causes)
 	}
 	defer func() {
 		if value := recover(); value != nil {
@@ -104,7 +105,8 @@ func (c *Controller[K]) settle(r *run[K], result Result, err error) {
 		}
 		c.stats.requeues.Add(1)
 		c.queue.AddWith(r.item.Key, workqueue.AddOptions{
-			After: result.RequeueAfter, Requeue: true, Priority: result.priority(r.item.Priority), Cause: c.cause(whyRequeue),
+			After: result.RequeueAfter, Requeue: true, Priority: result.priority(r.item.Priority),
+			Cause: c.cause(whyRequeue),
 		})
 	case givenUp:
 		c.stats.dropped.Add(1)
@@ -140,7 +142,8 @@ func (c *Controller[K]) judge(r *run[K], err error) outcome {
 
 // logger is for what became of a run.
 func (c *Controller[K]) logger(r *run[K], err error) klog.Logger {
-	logger := klog.LoggerWithValues(klog.FromContext(r.Context), "controller", c.name, "key", r.item.Key, "attempt", r.item.Attempt)
+	logger := klog.LoggerWithValues(klog.FromContext(r.Context), "controller", c.name, "key", r.item.Key, "attempt",
+		r.item.Attempt)
 	if panicked := (*PanicError)(nil); errors.As(err, &panicked) {
 		logger = logger.WithValues("stack", string(panicked.Stack))
 	}
@@ -177,7 +180,10 @@ func (c *Controller[K]) retry(r *run[K], result Result, err error, n note) {
 		logger.V(4).Info("Reconcile is forbidden and retried with backoff", "err", err)
 	}
 	c.stats.retries.Add(1)
-	again := workqueue.AddOptions{RateLimited: true, Priority: result.priority(r.item.Priority), Cause: c.cause(WhyRetry)}
+	again := workqueue.AddOptions{
+		RateLimited: true, Priority: result.priority(r.item.Priority),
+		Cause: c.cause(WhyRetry),
+	}
 	c.queue.AddWith(r.item.Key, again)
 	if n.probe {
 		again.RateLimited, again.After, again.Requeue, again.Earliest = false, forbidden.ProbeEvery, true, true

@@ -12,8 +12,8 @@ type delayKind uint32
 const (
 	// scheduledAdd was set by AddAfter. It stays until it expires, or until CancelDelays, ShutDown or Drain drops it.
 	scheduledAdd delayKind = iota
-	// requeueDelay was set by the loop that works on the key: its retry or periodic run. Any run that comes earlier cancels
-	// it.
+	// requeueDelay was set by the loop that works on the key: its retry or periodic run. Any run that comes earlier
+	// cancels it.
 	requeueDelay
 	delayKinds
 )
@@ -116,8 +116,8 @@ func (q *Queue[K]) Delayed() []K {
 	return keys
 }
 
-// CancelDelays cancels the pending delays of keys: scheduled adds, retries and periodic runs. A key that is ready, or was added
-// again while it is processed, still runs.
+// CancelDelays cancels the pending delays of keys: scheduled adds, retries and periodic runs. A key that is ready, or
+// was added again while it is processed, still runs.
 func (q *Queue[K]) CancelDelays(keys ...K) {
 	for _, key := range keys {
 		q.cancel(key, scheduledAdd)

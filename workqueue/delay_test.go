@@ -198,7 +198,8 @@ func TestCancelDelays(t *testing.T) {
 			q.AddAfter(fmt.Sprint("here/", i), time.Duration(i+1)*time.Second)
 		}
 		q.Add("gone/1")
-		q.CancelDelays(slices.DeleteFunc(q.Delayed(), func(key string) bool { return !strings.HasPrefix(key, "gone/") })...)
+		q.CancelDelays(slices.DeleteFunc(q.Delayed(),
+			func(key string) bool { return !strings.HasPrefix(key, "gone/") })...)
 		if s := q.Stats(); s.Delayed != 50 || s.Depth != 2 { // gone/0 had a requeue delay of no time
 			t.Errorf("%+v", s)
 		}

@@ -87,7 +87,9 @@ func ExampleNewFairOrder() {
 }
 
 func ExampleNewExponentialRateLimiter() {
-	limiter := workqueue.NewExponentialRateLimiter[string](workqueue.ExponentialOptions{Base: time.Second, Max: 5 * time.Second})
+	limiter := workqueue.NewExponentialRateLimiter[string](
+		workqueue.ExponentialOptions{Base: time.Second, Max: 5 * time.Second},
+	)
 	for range 4 {
 		fmt.Println(limiter.When("default/web"))
 	}
@@ -99,7 +101,9 @@ func ExampleNewExponentialRateLimiter() {
 }
 
 func ExampleNewFastSlowRateLimiter() {
-	limiter := workqueue.NewFastSlowRateLimiter[string](workqueue.FastSlowOptions{Fast: time.Second, Slow: time.Minute, Attempts: 2})
+	limiter := workqueue.NewFastSlowRateLimiter[string](
+		workqueue.FastSlowOptions{Fast: time.Second, Slow: time.Minute, Attempts: 2},
+	)
 	for range 3 {
 		fmt.Println(limiter.When("default/web"))
 	}
@@ -110,7 +114,9 @@ func ExampleNewFastSlowRateLimiter() {
 }
 
 func ExampleNewBucketRateLimiter() {
-	limiter := workqueue.NewBucketRateLimiter[string](workqueue.BucketOptions{Rate: 0.001, Burst: 1, MaxDelay: time.Minute})
+	limiter := workqueue.NewBucketRateLimiter[string](
+		workqueue.BucketOptions{Rate: 0.001, Burst: 1, MaxDelay: time.Minute},
+	)
 	fmt.Println(limiter.When("default/web"))
 	fmt.Println(limiter.When("default/db"))
 	// Output:
@@ -129,7 +135,8 @@ func ExampleNewMaxOfRateLimiter() {
 }
 
 func ExampleNewMaxWaitRateLimiter() {
-	limiter := workqueue.NewMaxWaitRateLimiter[string](workqueue.DefaultControllerRateLimiter[string](), 20*time.Millisecond)
+	limiter := workqueue.NewMaxWaitRateLimiter[string](workqueue.DefaultControllerRateLimiter[string](),
+		20*time.Millisecond)
 	for range 4 {
 		fmt.Println(limiter.When("default/web"))
 	}

@@ -19,7 +19,9 @@ func waits(limiter workqueue.RateLimiter[string], n int) []time.Duration {
 
 // Source: client-go v0.37.2 util/workqueue/default_rate_limiters.go.
 func TestExponential(t *testing.T) {
-	l := workqueue.NewExponentialRateLimiter[string](workqueue.ExponentialOptions{Base: time.Millisecond, Max: 5 * time.Millisecond})
+	l := workqueue.NewExponentialRateLimiter[string](
+		workqueue.ExponentialOptions{Base: time.Millisecond, Max: 5 * time.Millisecond},
+	)
 	want := []time.Duration{1e6, 2e6, 4e6, 5e6, 5e6}
 	if got := waits(l, 5); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -73,7 +75,9 @@ func TestFastSlow(t *testing.T) {
 // client-go's bucket is booked without bound: after a storm of 10,000 retries the next waits 990 s.
 func TestBucketDelayIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := workqueue.NewBucketRateLimiter[string](workqueue.BucketOptions{Rate: 10, Burst: 100, MaxDelay: time.Minute})
+		l := workqueue.NewBucketRateLimiter[string](
+			workqueue.BucketOptions{Rate: 10, Burst: 100, MaxDelay: time.Minute},
+		)
 		var longest time.Duration
 		for i, wait := range waits(l, 10_000) {
 			if i < 100 && wait != 0 {

@@ -12,9 +12,15 @@ func TestMisuse(t *testing.T) {
 	var nobody *workqueue.BucketRateLimiter[string]
 	type limiter = workqueue.RateLimiter[string]
 	misusetest.Run(t, []misusetest.Call{
-		misusetest.Of("NewMaxOfRateLimiter", misusetest.Constructs(func() limiter { return workqueue.NewMaxOfRateLimiter[string]() }), "there is no limiter"),
-		misusetest.Of("NewMaxOfRateLimiter of nil", misusetest.Constructs(func() limiter { return workqueue.NewMaxOfRateLimiter[string](nobody) }), "limiter 1 is nil"),
-		misusetest.Of("NewMaxWaitRateLimiter", misusetest.Constructs(func() limiter { return workqueue.NewMaxWaitRateLimiter[string](nil, time.Second) }), "the limiter is nil"),
+		misusetest.Of("NewMaxOfRateLimiter",
+			misusetest.Constructs(func() limiter { return workqueue.NewMaxOfRateLimiter[string]() }),
+			"there is no limiter"),
+		misusetest.Of("NewMaxOfRateLimiter of nil",
+			misusetest.Constructs(func() limiter { return workqueue.NewMaxOfRateLimiter[string](nobody) }),
+			"limiter 1 is nil"),
+		misusetest.Of("NewMaxWaitRateLimiter",
+			misusetest.Constructs(func() limiter { return workqueue.NewMaxWaitRateLimiter[string](nil, time.Second) }),
+			"the limiter is nil"),
 		misusetest.Of("NewMaxWaitRateLimiter of nothing", misusetest.Constructs(func() limiter {
 			return workqueue.NewMaxWaitRateLimiter(workqueue.DefaultControllerRateLimiter[string](), 0)
 		}), "0s, is not above 0"),

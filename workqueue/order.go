@@ -7,8 +7,8 @@ import (
 	"github.com/flyball-dev/flyball/workqueue/internal/order"
 )
 
-// Order decides which ready key is handed out next. [NewPriorityOrder] and [NewFairOrder] make one; first in, first out,
-// the default, is built into [Queue].
+// Order decides which ready key is handed out next. [NewPriorityOrder] and [NewFairOrder] make one; first in, first
+// out, the default, is built into [Queue].
 //
 // A queue uses its Order with the queue's lock held, and calls no code of a user then. So there are no other
 // implementations.
@@ -22,10 +22,10 @@ type PriorityOptions struct {
 
 const defaultAge = 100 * time.Millisecond
 
-// NewPriorityOrder returns an Order that hands out keys of higher priority first, and keys of equal priority first in,
-// first out. Keys age: a key of priority p that became ready at t comes before all keys of priority p+n that become ready
-// after t + n·Age. So a key of high priority overtakes keys of low priority, but the time by which it delays them is
-// bounded.
+// NewPriorityOrder returns an Order that hands out keys of higher priority first, and keys of equal priority first
+// in, first out. Keys age: a key of priority p that became ready at t comes before all keys of priority p+n that
+// become ready after t + n·Age. So a key of high priority overtakes keys of low priority, but the time by which it
+// delays them is bounded.
 func NewPriorityOrder[K comparable](o PriorityOptions) Order[K] {
 	if o.Age == 0 {
 		o.Age = defaultAge
@@ -35,21 +35,21 @@ func NewPriorityOrder[K comparable](o PriorityOptions) Order[K] {
 
 // FairOptions configures a [NewFairOrder].
 type FairOptions[K comparable] struct {
-	// Group names the group of a key, for example its namespace. It must be a pure function of the key. The methods that
-	// add a key call it, without a lock held. Nil puts all keys in one group.
+	// Group names the group of a key, for example its namespace. It must be a pure function of the key. The methods
+	// that add a key call it, without a lock held. Nil puts all keys in one group.
 	Group func(key K) string
 	// Within orders the keys of one group by priority. Nil means first in, first out.
 	Within *PriorityOptions
-	// GroupLimit is the most keys of one group that are processed at once. Further keys of the group are held back, and no
-	// other group waits for them. Zero means no limit.
+	// GroupLimit is the most keys of one group that are processed at once. Further keys of the group are held back,
+	// and no other group waits for them. Zero means no limit.
 	GroupLimit int
-	// Limit is the most keys that are processed at once, not counting those whose slot was released; see [Queue.Release].
-	// Zero means no limit.
+	// Limit is the most keys that are processed at once, not counting those whose slot was released; see
+	// [Queue.Release]. Zero means no limit.
 	Limit int
 }
 
-// NewFairOrder returns an Order that takes one key of each group in turn, so that one group's storm does not delay another
-// group's single key: with g groups waiting, a group's first key is handed out after at most g-1 others.
+// NewFairOrder returns an Order that takes one key of each group in turn, so that one group's storm does not delay
+// another group's single key: with g groups waiting, a group's first key is handed out after at most g-1 others.
 func NewFairOrder[K comparable](o FairOptions[K]) Order[K] {
 	if o.Group == nil {
 		o.Group = func(K) string { return "" }
@@ -61,9 +61,9 @@ func NewFairOrder[K comparable](o FairOptions[K]) Order[K] {
 	return order.NewFair(o.Group, within, order.Limits{PerGroup: o.GroupLimit, All: o.Limit})
 }
 
-// Release frees the slot that a key being processed takes of FairOptions.Limit, so that another key may be processed beside
-// it. Use it for work that takes long because it waits for something. The key still counts for FairOptions.GroupLimit.
-// Release of a key that is not being processed, or in a queue without limits, does nothing.
+// Release frees the slot that a key being processed takes of FairOptions.Limit, so that another key may be processed
+// beside it. Use it for work that takes long because it waits for something. The key still counts for
+// FairOptions.GroupLimit. Release of a key that is not being processed, or in a queue without limits, does nothing.
 func (q *Queue[K]) Release(key K) {
 	if q.limits == nil {
 		return

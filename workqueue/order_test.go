@@ -18,11 +18,13 @@ func addWithPriority(q *workqueue.Queue[string], key string, priority int) {
 	q.AddWith(key, workqueue.AddOptions{Priority: &priority})
 }
 
-// Source: controller-runtime v0.25.2 pkg/controller/priorityqueue: higher first, first in first out among equals, the highest of
-// several counts.
+// Source: controller-runtime v0.25.2 pkg/controller/priorityqueue: higher first, first in first out among equals, the
+// highest of several counts.
 func TestPriorityOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := workqueue.New(workqueue.Options[string]{Order: workqueue.NewPriorityOrder[string](workqueue.PriorityOptions{})})
+		q := workqueue.New(
+			workqueue.Options[string]{Order: workqueue.NewPriorityOrder[string](workqueue.PriorityOptions{})},
+		)
 		addWithPriority(q, "low", -100)
 		addWithPriority(q, "normal-1", 0)
 		addWithPriority(q, "raised", -100)
@@ -248,7 +250,8 @@ func TestShutDownHandsOutWhatIsHeldBack(t *testing.T) {
 	})
 }
 
-// Against a model: with limits, each key is still handed out once per add, each limit holds, and no key stays that could go.
+// Against a model: with limits, each key is still handed out once per add, each limit holds, and no key stays that
+// could go.
 func TestFairOrderModel(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))

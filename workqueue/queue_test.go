@@ -143,7 +143,8 @@ func TestCausesAreMergedAndBounded(t *testing.T) {
 	q.AddWithCause("a", cause("2"))
 	q.AddWithCause("a", cause("3"))
 	first := get(t, q)
-	if want := []workqueue.Cause{cause("1"), cause("2")}; !slices.Equal(first.Causes, want) || first.DroppedCauses != 1 {
+	if want := []workqueue.Cause{cause("1"), cause("2")}; !slices.Equal(first.Causes, want) ||
+		first.DroppedCauses != 1 {
 		t.Errorf("causes: got %v, %d dropped", first.Causes, first.DroppedCauses)
 	}
 	q.AddWithCause("a", cause("4"))
@@ -293,7 +294,8 @@ func TestNothingIsAllocatedInSteadyState(t *testing.T) {
 	}
 }
 
-// In each round, a wake-up may go to a worker that gives up at that moment. The one that waits on must get the key then.
+// In each round, a wake-up may go to a worker that gives up at that moment. The one that waits on must get the key
+// then.
 func TestNoWakeUpIsLost(t *testing.T) {
 	const rounds, impatient = 2000, 3
 	q := workqueue.New(workqueue.Options[int]{})

@@ -40,7 +40,10 @@ type MaxOfRateLimiter[K comparable] struct {
 // their waits.
 func NewMaxOfRateLimiter[K comparable](limiters ...RateLimiter[K]) *MaxOfRateLimiter[K] {
 	if len(limiters) == 0 {
-		panic("workqueue: NewMaxOfRateLimiter: there is no limiter: keys that fail would be tried again at once, for ever")
+		panic(
+			"workqueue: NewMaxOfRateLimiter: there is no limiter: keys that fail would be tried again at once, for " +
+				"ever",
+		)
 	}
 	for i, limiter := range limiters {
 		if misuse.IsNil(limiter) {
@@ -84,7 +87,10 @@ type MaxWaitRateLimiter[K comparable] struct {
 // NewMaxWaitRateLimiter returns a limiter whose waits are those of the given one, capped at longest.
 func NewMaxWaitRateLimiter[K comparable](limiter RateLimiter[K], longest time.Duration) *MaxWaitRateLimiter[K] {
 	if misuse.IsNil(limiter) || longest <= 0 {
-		panic(fmt.Sprintf("workqueue: NewMaxWaitRateLimiter: the limiter is nil or the longest wait, %v, is not above 0", longest))
+		panic(
+			fmt.Sprintf("workqueue: NewMaxWaitRateLimiter: the limiter is nil or the longest wait, %v, is not above 0",
+				longest),
+		)
 	}
 	return &MaxWaitRateLimiter[K]{RateLimiter: limiter, longest: longest}
 }

@@ -132,7 +132,8 @@ func (s *script) get(t *testing.T, d *datadriven.TestData) string {
 
 func (s *script) state() string {
 	stats := s.q.Stats()
-	out := fmt.Sprintf("%6v  ready %d  processing %d  delayed %d", time.Since(s.began), stats.Depth, stats.Processing, stats.Delayed)
+	out := fmt.Sprintf("%6v  ready %d  processing %d  delayed %d", time.Since(s.began), stats.Depth, stats.Processing,
+		stats.Delayed)
 	select {
 	case err := <-s.drained:
 		s.drained = nil

@@ -62,8 +62,10 @@ func TestStormLeavesNoMemoryBehind(t *testing.T) {
 			}
 			q.Done(item.Key)
 		}
-		if q.entries.used() > keepIdle || len(q.entries.index) > keepIndex || len(q.entries.blocks) > keepIndex/blockSize {
-			t.Errorf("%d entries, %d slots, %d blocks are left", q.entries.used(), len(q.entries.index), len(q.entries.blocks))
+		if q.entries.used() > keepIdle || len(q.entries.index) > keepIndex ||
+			len(q.entries.blocks) > keepIndex/blockSize {
+			t.Errorf("%d entries, %d slots, %d blocks are left", q.entries.used(), len(q.entries.index),
+				len(q.entries.blocks))
 		}
 		if q.ready.Cap() > ring.Keep || cap(q.delayed.heap) > ring.Keep {
 			t.Errorf("a ring of %d and a heap of %d are left", q.ready.Cap(), cap(q.delayed.heap))

@@ -12,7 +12,8 @@ import (
 func show(keys []workqueue.KeyView[string]) string {
 	out := ""
 	for _, v := range keys {
-		out += fmt.Sprintf("%s %v %d causes, priority %d, attempt %d; ", v.Key, v.Time, len(v.Causes), v.Priority, v.Attempt)
+		out += fmt.Sprintf("%s %v %d causes, priority %d, attempt %d; ", v.Key, v.Time, len(v.Causes), v.Priority,
+			v.Attempt)
 	}
 	return out
 }
@@ -35,9 +36,15 @@ func TestView(t *testing.T) {
 		q.Add("beyond the limit 2")
 		v := q.View(2)
 		for _, c := range []struct{ got, want string }{
-			{show(v.Ready), "ready 1s 0 causes, priority 3, attempt 0; beyond the limit 1 0s 0 causes, priority 0, attempt 0; "},
+			{
+				show(v.Ready),
+				"ready 1s 0 causes, priority 3, attempt 0; beyond the limit 1 0s 0 causes, priority 0, attempt 0; ",
+			},
 			{show(v.Processing), "worked on 1s 1 causes, priority 0, attempt 1; "},
-			{show(v.Delayed), "delayed-1 59s 0 causes, priority 0, attempt 0; delayed-2 1m59s 0 causes, priority 0, attempt 0; "},
+			{
+				show(v.Delayed),
+				"delayed-1 59s 0 causes, priority 0, attempt 0; delayed-2 1m59s 0 causes, priority 0, attempt 0; ",
+			},
 		} {
 			if c.got != c.want {
 				t.Errorf("\n got %s\nwant %s", c.got, c.want)
@@ -46,7 +53,8 @@ func TestView(t *testing.T) {
 		if v := q.View(100); len(v.Delayed) != 30 || v.Delayed[29].Key != "delayed-30" {
 			t.Errorf("all delays: got %d", len(v.Delayed))
 		}
-		if v := workqueue.New(workqueue.Options[string]{}).View(5); v.Ready != nil || v.Processing != nil || v.Delayed != nil {
+		if v := workqueue.New(workqueue.Options[string]{}).View(5); v.Ready != nil || v.Processing != nil ||
+			v.Delayed != nil {
 			t.Errorf("an empty queue: got %+v", v)
 		}
 	})

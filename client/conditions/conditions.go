@@ -25,8 +25,8 @@ const (
 // MaxMessage is the length at which messages are cut, that of the API's schema.
 const MaxMessage = 32768
 
-// Set puts c into list, and says whether that changed anything. c's own time counts, if it is set; else it is now where the rule
-// says that the condition has changed. generation is that of the object.
+// Set puts c into list, and says whether that changed anything. c's own time counts, if it is set; else it is now
+// where the rule says that the condition has changed. generation is that of the object.
 func Set(list *[]metav1.Condition, generation int64, c metav1.Condition, rule Rule) (changed bool) {
 	c.ObservedGeneration = generation
 	if len(c.Message) > MaxMessage {
@@ -46,7 +46,8 @@ func Set(list *[]metav1.Condition, generation int64, c metav1.Condition, rule Ru
 		*list = append(*list, c)
 		return true
 	}
-	changed = !old.LastTransitionTime.Equal(&c.LastTransitionTime) || old.Status != c.Status || old.Reason != c.Reason ||
+	changed = !old.LastTransitionTime.Equal(&c.LastTransitionTime) || old.Status != c.Status ||
+		old.Reason != c.Reason ||
 		old.Message != c.Message || old.ObservedGeneration != c.ObservedGeneration
 	*old = c
 	return changed
@@ -96,13 +97,19 @@ const (
 	IsStalled
 )
 
-// SetState sets all three conditions of kstatus, so that none is left over from a state before: a stall whose cause is gone
-// is gone. It says whether anything changed.
+// SetState sets all three conditions of kstatus, so that none is left over from a state before: a stall whose cause
+// is gone is gone. It says whether anything changed.
 func SetState(list *[]metav1.Condition, generation int64, s State, reason, message string, rule Rule) (changed bool) {
 	status := map[State]map[string]metav1.ConditionStatus{
-		IsReady:       {Stalled: metav1.ConditionFalse, Reconciling: metav1.ConditionFalse, Ready: metav1.ConditionTrue},
-		IsReconciling: {Stalled: metav1.ConditionFalse, Reconciling: metav1.ConditionTrue, Ready: metav1.ConditionUnknown},
-		IsStalled:     {Stalled: metav1.ConditionTrue, Reconciling: metav1.ConditionFalse, Ready: metav1.ConditionFalse},
+		IsReady: {
+			Stalled: metav1.ConditionFalse, Reconciling: metav1.ConditionFalse,
+			Ready: metav1.ConditionTrue,
+		},
+		IsReconciling: {
+			Stalled: metav1.ConditionFalse, Reconciling: metav1.ConditionTrue,
+			Ready: metav1.ConditionUnknown,
+		},
+		IsStalled: {Stalled: metav1.ConditionTrue, Reconciling: metav1.ConditionFalse, Ready: metav1.ConditionFalse},
 	}[s]
 	for _, name := range []string{Stalled, Reconciling, Ready} {
 		c := metav1.Condition{Type: name, Status: status[name], Reason: reason, Message: message}

@@ -21,7 +21,8 @@ func TestRules(t *testing.T) {
 			var list []metav1.Condition
 			set := func(status metav1.ConditionStatus, message string) bool {
 				time.Sleep(time.Minute)
-				return conditions.Set(&list, 3, metav1.Condition{Type: "Up", Status: status, Reason: "R", Message: message}, c.rule)
+				return conditions.Set(&list, 3,
+					metav1.Condition{Type: "Up", Status: status, Reason: "R", Message: message}, c.rule)
 			}
 			at := func() time.Time { return conditions.Get(list, "Up").LastTransitionTime.Time }
 			if !set("True", "a") || list[0].ObservedGeneration != 3 {
@@ -73,7 +74,8 @@ func TestStates(t *testing.T) {
 				t.Error("the same state again is a change")
 			}
 		}
-		if !conditions.Is(list, conditions.Ready, metav1.ConditionTrue) || !conditions.Remove(&list, "Another") || conditions.Remove(&list, "Another") {
+		if !conditions.Is(list, conditions.Ready, metav1.ConditionTrue) || !conditions.Remove(&list, "Another") ||
+			conditions.Remove(&list, "Another") {
 			t.Errorf("conditions %+v", list)
 		}
 	})

@@ -57,10 +57,10 @@ func (o Options) withDefaults() Options {
 
 // Broadcaster takes events from any number of recorders and sends them to the API server, in the order of recording.
 //
-// Its books keep to client-go's rules of correlation. It differs in five ways, each for not losing events: what is queued at
-// the stop is sent, not discarded; a server that answers 429, 5xx or "timeout" is tried again, not only one that does not
-// answer; two events in one tick of the clock get two names; an answer lost on its way is not a second event; and which of
-// many similar events are combined does not depend on the iteration order of a map.
+// Its books keep to client-go's rules of correlation. It differs in five ways, each for not losing events: what is
+// queued at the stop is sent, not discarded; a server that answers 429, 5xx or "timeout" is tried again, not only one
+// that does not answer; two events in one tick of the clock get two names; an answer lost on its way is not a second
+// event; and which of many similar events are combined does not depend on the iteration order of a map.
 //
 // Concurrency: every method may be called from any goroutine. Events may be recorded before Run: they wait.
 //

@@ -22,8 +22,8 @@ const (
 
 const aggregatePrefix = "(combined from similar events): "
 
-// correlator decides for each event whether it is new, a repeat, one of many similar ones, or spam. It is used by the one
-// sending goroutine only, hence without a lock.
+// correlator decides for each event whether it is new, a repeat, one of many similar ones, or spam. It is used by the
+// one sending goroutine only, hence without a lock.
 type correlator struct {
 	names *nameSource
 	// groups: groupKey -> *group, what was said lately under one reason about one object.
@@ -48,8 +48,8 @@ type groupKey struct {
 	reportingController, reportingInstance string
 }
 
-// sightingKey names events that are equal but for their time. A combined event has its group as its key, with message and
-// field path empty, so that the next one is added to it whatever it says.
+// sightingKey names events that are equal but for their time. A combined event has its group as its key, with message
+// and field path empty, so that the next one is added to it whatever it says.
 type sightingKey struct {
 	groupKey
 	combined           bool
@@ -113,8 +113,8 @@ func (c *correlator) remember(key sightingKey, e *corev1.Event) {
 	c.sightings.Add(key, sighting{name: e.Name, first: e.FirstTimestamp, count: e.Count})
 }
 
-// isCrowded notes the message in its group and reports whether it is one too many. The messages that came first go on as
-// events of their own; every further one is combined.
+// isCrowded notes the message in its group and reports whether it is one too many. The messages that came first go on
+// as events of their own; every further one is combined.
 func (c *correlator) isCrowded(key groupKey, message string, now time.Time) bool {
 	g := &group{}
 	if found, ok := c.groups.Get(key); ok {

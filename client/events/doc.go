@@ -1,7 +1,7 @@
 // Package events records core/v1 Events about objects: the lines that "kubectl describe" prints under an object.
 //
-// A [Broadcaster] owns one bounded queue and, while its Run is active, one goroutine that sends. Every component asks it
-// for a [Recorder] of its own:
+// A [Broadcaster] owns one bounded queue and, while its Run is active, one goroutine that sends. Every component asks
+// it for a [Recorder] of its own:
 //
 //	Recorder.Eventf ──▶ queue (bounded) ──▶ correlator ──▶ create or patch ──▶ API server
 //	  any goroutine       never blocks       counts repeats,   retried while the server is away,

@@ -40,7 +40,8 @@ func TestEventCarriesWhatKubectlShows(t *testing.T) {
 		b := New(server, Options{})
 		stop := run(t, b)
 		b.Recorder("deployment-controller").Eventf(pod("web"), corev1.EventTypeNormal, "Scaled", "to %d", 3)
-		b.Recorder("node-controller").Eventf(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, corev1.EventTypeWarning, "Gone", "gone")
+		b.Recorder("node-controller").Eventf(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}},
+			corev1.EventTypeWarning, "Gone", "gone")
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
@@ -53,21 +54,26 @@ func TestEventCarriesWhatKubectlShows(t *testing.T) {
 		if want := fmt.Sprintf("web.%x", now.UnixNano()); e.Name != want || e.Namespace != "default" {
 			t.Errorf("name %s/%s, want default/%s", e.Namespace, e.Name, want)
 		}
-		wantRef := corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: "web", UID: "web-uid", ResourceVersion: "7"}
+		wantRef := corev1.ObjectReference{
+			APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: "web",
+			UID: "web-uid", ResourceVersion: "7",
+		}
 		if e.InvolvedObject != wantRef {
 			t.Errorf("involvedObject %+v, want %+v", e.InvolvedObject, wantRef)
 		}
 		if e.Message != "to 3" || e.Reason != "Scaled" || e.Type != "Normal" || e.Count != 1 {
 			t.Errorf("unexpected event %+v", e)
 		}
-		if e.Source != (corev1.EventSource{Component: "deployment-controller"}) || e.ReportingController != "deployment-controller" || e.ReportingInstance != "" {
+		if e.Source != (corev1.EventSource{Component: "deployment-controller"}) ||
+			e.ReportingController != "deployment-controller" || e.ReportingInstance != "" {
 			t.Errorf("source %+v, reporting %q/%q", e.Source, e.ReportingController, e.ReportingInstance)
 		}
 		if !e.FirstTimestamp.Time.Equal(now) || !e.LastTimestamp.Time.Equal(now) || !e.EventTime.IsZero() {
 			t.Errorf("timestamps %v %v %v", e.FirstTimestamp, e.LastTimestamp, e.EventTime)
 		}
 		if got[1].Namespace != "default" || got[1].InvolvedObject.Namespace != "" {
-			t.Errorf("event of a cluster-scoped object in %q about %q", got[1].Namespace, got[1].InvolvedObject.Namespace)
+			t.Errorf("event of a cluster-scoped object in %q about %q", got[1].Namespace,
+				got[1].InvolvedObject.Namespace)
 		}
 		checkBooks(t, b.Stats())
 	})
@@ -126,7 +132,8 @@ func TestRepeatOfExpiredEventIsCreatedAgain(t *testing.T) {
 	})
 }
 
-// Source: client-go v0.37.2 tools/record/events_cache.go EventAggregate: the tenth different message is the first to be combined.
+// Source: client-go v0.37.2 tools/record/events_cache.go EventAggregate: the tenth different message is the first to
+// be combined.
 func TestSimilarEventsAreCombined(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newFakeServer()
@@ -382,7 +389,10 @@ func TestStopNamesWhatIsLeft(t *testing.T) {
 		if !errors.As(err, &left) || len(left.Events) != 7 || !errors.Is(err, errConnectionRefused) {
 			t.Fatalf("error %v", err)
 		}
-		for _, part := range []string{"7 events not delivered: Pod default/p0 Started, ", "and 2 more", "connection refused"} {
+		for _, part := range []string{
+			"7 events not delivered: Pod default/p0 Started, ", "and 2 more",
+			"connection refused",
+		} {
 			if !strings.Contains(err.Error(), part) {
 				t.Errorf("error %q does not say %q", err, part)
 			}

@@ -56,7 +56,9 @@ func (e *fakeEvents) Create(ctx context.Context, event *corev1.Event, _ metav1.C
 	return event, err
 }
 
-func (e *fakeEvents) Patch(ctx context.Context, name string, pt types.PatchType, data []byte, _ metav1.PatchOptions, _ ...string) (*corev1.Event, error) {
+func (e *fakeEvents) Patch(ctx context.Context, name string, pt types.PatchType, data []byte, _ metav1.PatchOptions,
+	_ ...string,
+) (*corev1.Event, error) {
 	s := e.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,5 +101,10 @@ func (s *fakeServer) list() []*corev1.Event {
 }
 
 func pod(name string) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name + "-uid"), ResourceVersion: "7"}}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: name, UID: types.UID(name + "-uid"),
+			ResourceVersion: "7",
+		},
+	}
 }

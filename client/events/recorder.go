@@ -16,7 +16,8 @@ import (
 
 // Recorder records what happened to an object, for people to read.
 //
-// Concurrency: Eventf may be called from any goroutine, holds no lock while it formats, and never blocks on the network.
+// Concurrency: Eventf may be called from any goroutine, holds no lock while it formats, and never blocks on the
+// network.
 type Recorder interface {
 	// Eventf records an event about obj. eventType is "Normal" or "Warning"; reason is a short CamelCase word for
 	// machines to match; format and args make the sentence for people. obj is read before Eventf returns and not kept.
@@ -44,7 +45,8 @@ func (r *componentRecorder) Eventf(obj runtime.Object, eventType, reason, format
 // newEvent builds the event as it would be created if it were the first of its kind.
 func (r *componentRecorder) newEvent(obj runtime.Object, eventType, reason, message string) (*corev1.Event, error) {
 	if eventType != corev1.EventTypeNormal && eventType != corev1.EventTypeWarning {
-		return nil, fmt.Errorf("event type %q is neither %q nor %q", eventType, corev1.EventTypeNormal, corev1.EventTypeWarning)
+		return nil, fmt.Errorf("event type %q is neither %q nor %q", eventType, corev1.EventTypeNormal,
+			corev1.EventTypeWarning)
 	}
 	ref, err := reference.GetReference(r.broadcaster.options.Scheme, obj)
 	if err != nil {
@@ -71,8 +73,9 @@ func (r *componentRecorder) newEvent(obj runtime.Object, eventType, reason, mess
 
 // nameSource hands out event names: the object's name, a dot, and the time in hexadecimal nanoseconds.
 //
-// Invariant: no number is handed out twice by one source. Two events about one object in one tick of the clock (a coarse
-// clock, or the frozen one of a testing/synctest bubble) would otherwise get one name, and the second would be lost.
+// Invariant: no number is handed out twice by one source. Two events about one object in one tick of the clock (a
+// coarse clock, or the frozen one of a testing/synctest bubble) would otherwise get one name, and the second would be
+// lost.
 //
 // Source: client-go v0.37.2 tools/record/util.GenerateEventName.
 type nameSource struct {

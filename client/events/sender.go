@@ -40,7 +40,8 @@ func (s *sender) run(ctx context.Context) {
 		if n := s.queue.takeOverflow(); n > 0 {
 			logger.Error(nil, "Events dropped: too many at once", "count", n, "queueSize", s.options.QueueSize)
 		}
-		logger.V(3).Info("Event occurred", "object", klog.KRef(event.InvolvedObject.Namespace, event.InvolvedObject.Name),
+		logger.V(3).Info("Event occurred",
+			"object", klog.KRef(event.InvolvedObject.Namespace, event.InvolvedObject.Name),
 			"kind", event.InvolvedObject.Kind, "type", event.Type, "reason", event.Reason, "message", event.Message)
 		out, key, ok := s.correlator.correlate(event, time.Now())
 		if !ok {
@@ -178,8 +179,8 @@ func (s *sender) isDraining() bool {
 	}
 }
 
-// pause waits before the next try. The stop cuts a long delay short: the first try of the drain comes at once. It returns
-// false when ctx ended, that is when there will be no next try.
+// pause waits before the next try. The stop cuts a long delay short: the first try of the drain comes at once. It
+// returns false when ctx ended, that is when there will be no next try.
 func (s *sender) pause(ctx context.Context, try int) bool {
 	delay, stop := s.options.RetryDelay, s.queue.closed
 	if try == 1 {

@@ -18,7 +18,8 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 )
 
-// Order tells what others need, namespaces and then definitions of resources, from all the rest. Either part keeps its order otherwise.
+// Order tells what others need, namespaces and then definitions of resources, from all the rest. Either part keeps
+// its order otherwise.
 func Order(all []Object) (first, rest []Object) {
 	var definitions []Object
 	for _, obj := range all {
@@ -34,11 +35,12 @@ func Order(all []Object) (first, rest []Object) {
 	return append(first, definitions...), rest
 }
 
-// Install creates what is missing, in [Order], and leaves as it is what exists. Before the rest is created, and when there is no rest
-// before it returns, the resources that were defined are served: their objects may be among the rest.
+// Install creates what is missing, in [Order], and leaves as it is what exists. Before the rest is created, and when
+// there is no rest before it returns, the resources that were defined are served: their objects may be among the
+// rest.
 //
-// Errors: the first object that cannot be created; the end of ctx, by its cause, while a definition is not served. One that conflicts with
-// another never is: give ctx a deadline.
+// Errors: the first object that cannot be created; the end of ctx, by its cause, while a definition is not served.
+// One that conflicts with another never is: give ctx a deadline.
 func Install(ctx context.Context, c client.Client, all []Object) error {
 	first, rest := Order(all)
 	if err := create(ctx, c, first); err != nil {
@@ -85,8 +87,8 @@ func awaitServed(ctx context.Context, c client.Client, definition Object) error 
 	}
 }
 
-// served reads the definition and, when it is established, asks for objects of each of its versions: that it is established is known to
-// one server before it is known to the others, and before discovery tells of it.
+// served reads the definition and, when it is established, asks for objects of each of its versions: that it is
+// established is known to one server before it is known to the others, and before discovery tells of it.
 func served(ctx context.Context, c client.Client, crd *unstructured.Unstructured) (bool, error) {
 	err := c.Get(ctx, client.ObjectKeyFromObject(crd), crd, client.Live)
 	if err != nil || !conditions.Is(conditionsOf(crd), "Established", metav1.ConditionTrue) {
@@ -101,7 +103,9 @@ func served(ctx context.Context, c client.Client, crd *unstructured.Unstructured
 			continue
 		}
 		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: fmt.Sprint(version["name"]), Kind: kind + "List"})
+		list.SetGroupVersionKind(
+			schema.GroupVersionKind{Group: group, Version: fmt.Sprint(version["name"]), Kind: kind + "List"},
+		)
 		err := c.List(ctx, list, client.Live, client.Limit(1))
 		var unknown *informer.UnknownKindError
 		switch {
@@ -120,7 +124,11 @@ func conditionsOf(crd *unstructured.Unstructured) (all []metav1.Condition) {
 	for _, c := range list {
 		c, _ := c.(map[string]any)
 		text := func(field string) string { s, _ := c[field].(string); return s }
-		all = append(all, metav1.Condition{Type: text("type"), Status: metav1.ConditionStatus(text("status")), Message: text("message")})
+		all = append(all,
+			metav1.Condition{
+				Type: text("type"), Status: metav1.ConditionStatus(text("status")),
+				Message: text("message"),
+			})
 	}
 	return all
 }

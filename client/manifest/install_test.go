@@ -67,7 +67,8 @@ func inCluster(t *testing.T, test func(t *testing.T, c client.Client)) {
 	})
 }
 
-// TestInstall: definitions are served before their objects come; the second time nothing is written, whatever was changed meanwhile.
+// TestInstall: definitions are served before their objects come; the second time nothing is written, whatever was
+// changed meanwhile.
 func TestInstall(t *testing.T) {
 	inCluster(t, func(t *testing.T, c client.Client) {
 		all := read(t, shops)
@@ -99,22 +100,28 @@ func TestInstall(t *testing.T) {
 	})
 }
 
-// TestInstallRefused: a definition whose names are taken is never served, which is said; so is a field that nobody knows.
+// TestInstallRefused: a definition whose names are taken is never served, which is said; so is a field that nobody
+// knows.
 func TestInstallRefused(t *testing.T) {
 	inCluster(t, func(t *testing.T, c client.Client) {
 		if err := manifest.Install(t.Context(), c, read(t, shops)); err != nil {
 			t.Fatal(err)
 		}
-		again := strings.NewReplacer("shops.examples", "bazaars.examples", "plural: shops, singular: shop", "plural: bazaars, singular: shop").Replace(shops)
+		again := strings.NewReplacer("shops.examples", "bazaars.examples", "plural: shops, singular: shop",
+			"plural: bazaars, singular: shop").Replace(shops)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		err := manifest.Install(ctx, c, read(t, again))
-		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "shops.yaml, document 2: wait for bazaars.examples.flyball.dev to be served") ||
+		if !errors.Is(err, context.DeadlineExceeded) ||
+			!strings.Contains(err.Error(),
+				"shops.yaml, document 2: wait for bazaars.examples.flyball.dev to be served") ||
 			!strings.Contains(err.Error(), "NamesAccepted=False") {
 			t.Error(err)
 		}
-		wrong := strings.ReplaceAll(shops, "name: corner, namespace: shops}\nspec", "name: other, namespace: shops}\nspecs")
-		if err := manifest.Install(t.Context(), c, read(t, wrong)); err == nil || !strings.Contains(err.Error(), "shops.yaml, document 1: create Shop other: ") {
+		wrong := strings.ReplaceAll(shops, "name: corner, namespace: shops}\nspec",
+			"name: other, namespace: shops}\nspecs")
+		if err := manifest.Install(t.Context(), c, read(t, wrong)); err == nil ||
+			!strings.Contains(err.Error(), "shops.yaml, document 1: create Shop other: ") {
 			t.Error(err)
 		}
 	})
@@ -122,13 +129,19 @@ func TestInstallRefused(t *testing.T) {
 
 // TestOrder keeps the order of all else.
 func TestOrder(t *testing.T) {
-	first, rest := manifest.Order(read(t, shops+"---\n{apiVersion: v1, kind: Pod, metadata: {name: a}}\n---\n{apiVersion: v1, kind: Namespace, metadata: {name: more}}\n"))
+	first, rest := manifest.Order(
+		read(t, shops+
+			"---\n{apiVersion: v1, kind: Pod, metadata: {name: a}}\n---\n{apiVersion: v1, kind: Namespace, metadata: "+
+			"{name: more}}\n"),
+	)
 	want := "shops.yaml, document 3: v1 Namespace /shops\nshops.yaml, document 5: v1 Namespace /more\n" +
 		"shops.yaml, document 2: apiextensions.k8s.io/v1 CustomResourceDefinition /shops.examples.flyball.dev"
 	if got := told(first); got != want {
 		t.Errorf("first\n%s", got)
 	}
-	if got := told(rest); got != "shops.yaml, document 1: examples.flyball.dev/v1 Shop shops/corner\nshops.yaml, document 4: v1 Pod /a" {
+	if got := told(
+		rest,
+	); got != "shops.yaml, document 1: examples.flyball.dev/v1 Shop shops/corner\nshops.yaml, document 4: v1 Pod /a" {
 		t.Errorf("then\n%s", got)
 	}
 }

@@ -51,8 +51,9 @@ func Read(name string, r io.Reader) (all []Object, err error) {
 	}
 }
 
-// ReadFiles reads paths, one after the other: files, directories (what is in them with an ending of YAML or JSON, not below), or "-" for
-// stdin, which may be nil where that is not among them. That there is nothing in all of them is an error.
+// ReadFiles reads paths, one after the other: files, directories (what is in them with an ending of YAML or JSON, not
+// below), or "-" for stdin, which may be nil where that is not among them. That there is nothing in all of them is an
+// error.
 func ReadFiles(paths []string, stdin io.Reader) (all []Object, err error) {
 	for _, path := range paths {
 		if path == "-" {
@@ -79,8 +80,8 @@ func ReadFiles(paths []string, stdin io.Reader) (all []Object, err error) {
 	return all, nil
 }
 
-// ReadFS reads the files of fsys that match the patterns, which are those of [fs.Glob]; each must match something. It is for manifests
-// that a program embeds.
+// ReadFS reads the files of fsys that match the patterns, which are those of [fs.Glob]; each must match something. It
+// is for manifests that a program embeds.
 func ReadFS(fsys fs.FS, patterns ...string) (all []Object, err error) {
 	for _, pattern := range patterns {
 		files, err := fs.Glob(fsys, pattern)

@@ -27,22 +27,36 @@ func TestRead(t *testing.T) {
 		"nothing":  {"", ""},
 		"comments": {"# a\n---\n# b\n---\n\n", ""},
 		"yaml": {
-			"---\napiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: ns}\n--- # the second\n# nothing\n---\n{apiVersion: v1, kind: Pod, metadata: {name: b}}\n",
+			"---\napiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: ns}\n--- # the second\n# " +
+				"nothing\n---\n{apiVersion: v1, kind: Pod, metadata: {name: b}}\n",
 			"f, document 1: v1 Pod ns/a\nf, document 3: v1 Pod /b",
 		},
-		"lines that end as elsewhere": {"apiVersion: v1\r\nkind: Pod\r\nmetadata: {name: a}\r\n---\r\napiVersion: v1\r\nkind: Pod\r\nmetadata: {name: b}\r\n", "f, document 1: v1 Pod /a\nf, document 2: v1 Pod /b"},
+		"lines that end as elsewhere": {
+			"apiVersion: v1\r\nkind: Pod\r\nmetadata: {name: a}\r\n---\r\napiVersion: v1\r\nkind: Pod\r\nmetadata: " +
+				"{name: b}\r\n", "f, document 1: v1 Pod /a\nf, document 2: v1 Pod /b",
+		},
 		"json in a row": {
 			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}{"apiVersion":"v1","kind":"Pod","metadata":{"name":"b"}}` + "\n---\n" + `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"c"}}`,
 			"f, document 1: v1 Pod /a\nf, document 2: v1 Pod /b\nf, document 3: v1 Pod /c",
 		},
-		"json with what yaml has no escape for": {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","annotations":{"b":"\ud83d\ude80 \/"}}}`, "f, document 1: v1 Pod /a"},
-		"json, then yaml":                       {"{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\"}}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: b}\n", "f, document 1: v1 Pod /a\nf, document 2: v1 Pod /b"},
+		"json with what yaml has no escape for": {
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","annotations":{"b":"\ud83d\ude80 \/"}}}`,
+			"f, document 1: v1 Pod /a",
+		},
+		"json, then yaml": {
+			"{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\"}}\n---\napiVersion: v1\nkind: " +
+				"Pod\nmetadata: {name: b}\n", "f, document 1: v1 Pod /a\nf, document 2: v1 Pod /b",
+		},
 		"lists in a list": {
-			"apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: a}}\n- apiVersion: v1\n  kind: PodList\n  items: [{apiVersion: v1, kind: Pod, metadata: {name: b}}]\n",
+			"apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: a}}\n- apiVersion: " +
+				"v1\n  kind: PodList\n  items: [{apiVersion: v1, kind: Pod, metadata: {name: b}}]\n",
 			"f, document 1, item 1: v1 Pod /a\nf, document 1, item 2, item 1: v1 Pod /b",
 		},
-		"an empty list":        {"apiVersion: v1\nkind: List\nitems: []\n", ""},
-		"a line within a text": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  b: |\n    ---\n    c\n", "f, document 1: v1 ConfigMap /a"},
+		"an empty list": {"apiVersion: v1\nkind: List\nitems: []\n", ""},
+		"a line within a text": {
+			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  b: |\n    ---\n    c\n",
+			"f, document 1: v1 ConfigMap /a",
+		},
 	} {
 		all, err := manifest.Read("f", strings.NewReader(c.text))
 		if got := told(all); err != nil || got != c.want {
@@ -78,7 +92,8 @@ func TestReadRefuses(t *testing.T) {
 		"apiVersion: v1\nkind: A\nmetadata: {name: a}\nmetadata: {name: b}": "already set in map",
 		`{"apiVersion":"v1","kind":"A","metadata":{"name":"a","name":"b"}}`: `f, document 1: duplicate field "metadata.name"`,
 		"# nothing\n---\na: [": "f, document 2: ",
-		"apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: A, metadata: {name: a}}, {apiVersion: v1, kind: A}]": "f, document 1: item 2: A without metadata.name",
+		"apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: A, metadata: {name: a}}, {apiVersion: v1, kind: " +
+			"A}]": "f, document 1: item 2: A without metadata.name",
 		"a: b\n--- c\n": "f, document 1: ",
 	} {
 		if all, err := manifest.Read("f", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
@@ -91,7 +106,11 @@ func TestReadRefuses(t *testing.T) {
 func TestReadFiles(t *testing.T) {
 	dir := t.TempDir()
 	one := func(name string) string { return "{apiVersion: v1, kind: Pod, metadata: {name: " + name + "}}" }
-	for file, text := range map[string]string{"b.yaml": one("b"), "a.json": `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}`, "notes.txt": "none", "below/c.yaml": one("c")} {
+	for file, text := range map[string]string{
+		"b.yaml": one("b"),
+		"a.json": `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}`, "notes.txt": "none",
+		"below/c.yaml": one("c"),
+	} {
 		path := filepath.Join(dir, file)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -100,12 +119,17 @@ func TestReadFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all, err := manifest.ReadFiles([]string{filepath.Join(dir, "below", "c.yaml"), "-", dir}, strings.NewReader(one("in")))
-	want := "below/c.yaml, document 1: v1 Pod /c\nstandard input, document 1: v1 Pod /in\na.json, document 1: v1 Pod /a\nb.yaml, document 1: v1 Pod /b"
+	all, err := manifest.ReadFiles([]string{filepath.Join(dir, "below", "c.yaml"), "-", dir},
+		strings.NewReader(one("in")))
+	want := "below/c.yaml, document 1: v1 Pod /c\nstandard input, document 1: v1 Pod /in\na.json, document 1: v1 Pod " +
+		"/a\nb.yaml, document 1: v1 Pod /b"
 	if got := strings.ReplaceAll(told(all), dir+"/", ""); err != nil || got != want {
 		t.Errorf("%v,\n%s\nwant\n%s", err, got, want)
 	}
-	for path, want := range map[string]string{filepath.Join(dir, "none.yaml"): "no such file", t.TempDir(): "no objects in "} {
+	for path, want := range map[string]string{
+		filepath.Join(dir, "none.yaml"): "no such file",
+		t.TempDir():                     "no objects in ",
+	} {
 		if _, err := manifest.ReadFiles([]string{path}, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", path, err)
 		}
@@ -115,7 +139,10 @@ func TestReadFiles(t *testing.T) {
 // TestReadFSMissesNothing: a pattern that matches nothing is a mistake.
 func TestReadFSMissesNothing(t *testing.T) {
 	files := fstest.MapFS{"a.yaml": {Data: []byte("a: [")}}
-	for pattern, want := range map[string]string{"*.yml": "*.yml: file does not exist", "a.yaml": "a.yaml, document 1: ", "[": "[: syntax error in pattern"} {
+	for pattern, want := range map[string]string{
+		"*.yml":  "*.yml: file does not exist",
+		"a.yaml": "a.yaml, document 1: ", "[": "[: syntax error in pattern",
+	} {
 		if _, err := manifest.ReadFS(files, pattern); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", pattern, err)
 		}
@@ -138,7 +165,8 @@ func TestFind(t *testing.T) {
 	if err := manifest.Find(all, "Role", &role); err != nil || role.Name != "a" || len(role.Rules) != 1 {
 		t.Errorf("%v, %v", role, err)
 	}
-	if err := manifest.Find(all, "ClusterRole", &rbacv1.ClusterRole{}); err == nil || !strings.Contains(err.Error(), `f, document 3: unknown field "rule"`) {
+	if err := manifest.Find(all, "ClusterRole", &rbacv1.ClusterRole{}); err == nil ||
+		!strings.Contains(err.Error(), `f, document 3: unknown field "rule"`) {
 		t.Error(err)
 	}
 	if err := manifest.Find(all, "Pod", &role); err == nil || err.Error() != "there is no Pod" {

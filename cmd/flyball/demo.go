@@ -36,7 +36,9 @@ code is then 130.`,
 			return ended(ctx, "demo", demo.Run(ctx, o))
 		},
 	}
-	c.Flags().Float64Var(&o.Speed, "speed", 1, "the speed of the fake kubelet: at 1 it starts or stops a pod in about half a second, at 2 in a quarter of a second")
+	c.Flags().Float64Var(&o.Speed, "speed", 1,
+		"the speed of the fake kubelet: at 1 it starts or stops a pod in about half a second, at 2 in a quarter of a "+
+			"second")
 	c.Flags().DurationVar(&o.Timeout, "timeout", time.Minute, "the maximum duration of one step")
 	c.Flags().BoolVar(&o.Keep, "keep", false, "after the story, serve the API on a loopback port until Ctrl-C")
 	return c

@@ -31,8 +31,9 @@ import (
 	"github.com/flyball-dev/flyball/manager/rbac"
 )
 
-// TestManifestsGrantWhatIsCalled runs the controllers of deploy/manager.yaml through everything that they do, and compares the
-// requests they sent with the role that is shipped: it grants no less and no more. FLYBALL_UPDATE=1 writes it.
+// TestManifestsGrantWhatIsCalled runs the controllers of deploy/manager.yaml through everything that they do, and
+// compares the requests they sent with the role that is shipped: it grants no less and no more. FLYBALL_UPDATE=1
+// writes it.
 func TestManifestsGrantWhatIsCalled(t *testing.T) {
 	text, err := os.ReadFile("../../deploy/manager.yaml")
 	if err != nil {
@@ -78,23 +79,28 @@ func TestManifestIsRestricted(t *testing.T) {
 	if grace := time.Duration(*pod.TerminationGracePeriodSeconds) * time.Second; grace < 25*time.Second {
 		t.Errorf("%v are less than a stop may take: 10 s for work in flight, and 15 s more", grace)
 	}
-	if !*pod.SecurityContext.RunAsNonRoot || pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+	if !*pod.SecurityContext.RunAsNonRoot ||
+		pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
 		t.Errorf("pod: %+v", pod.SecurityContext)
 	}
 	c := pod.Containers[0]
-	if s := c.SecurityContext; *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) {
+	if s := c.SecurityContext; *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem ||
+		!slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) {
 		t.Errorf("container: %+v", s)
 	}
-	if c.Resources.Limits.Memory().IsZero() || c.Resources.Requests.Cpu().IsZero() || c.LivenessProbe == nil || c.ReadinessProbe == nil {
+	if c.Resources.Limits.Memory().IsZero() || c.Resources.Requests.Cpu().IsZero() || c.LivenessProbe == nil ||
+		c.ReadinessProbe == nil {
 		t.Errorf("container without limits or probes: %+v", c)
 	}
 	var account corev1.ServiceAccount
-	if find(t, "manager.yaml", "ServiceAccount", &account); account.AutomountServiceAccountToken == nil || *account.AutomountServiceAccountToken {
+	if find(t, "manager.yaml", "ServiceAccount", &account); account.AutomountServiceAccountToken == nil ||
+		*account.AutomountServiceAccountToken {
 		t.Error("every Pod with the service account gets its token")
 	}
 	var allowed networkingv1.NetworkPolicy
 	find(t, "networkpolicy.yaml", "NetworkPolicy", &allowed)
-	if port := allowed.Spec.Ingress[0].Ports[0].Port.IntVal; port != c.Ports[0].ContainerPort || !maps.Equal(allowed.Spec.PodSelector.MatchLabels, d.Spec.Selector.MatchLabels) {
+	if port := allowed.Spec.Ingress[0].Ports[0].Port.IntVal; port != c.Ports[0].ContainerPort ||
+		!maps.Equal(allowed.Spec.PodSelector.MatchLabels, d.Spec.Selector.MatchLabels) {
 		t.Errorf("the policy is about port %d of %v", port, allowed.Spec.PodSelector)
 	}
 	f := newManagerFlags()
@@ -194,7 +200,10 @@ func play(t *testing.T, c kubernetes.Interface) {
 	}
 	three, one := int32(3), int32(1)
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
-	d.Spec = appsv1.DeploymentSpec{Replicas: &three, RevisionHistoryLimit: &one, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template}
+	d.Spec = appsv1.DeploymentSpec{
+		Replicas: &three, RevisionHistoryLimit: &one,
+		Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template,
+	}
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 	service.Spec = corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 80}}}
 	_, err := c.CoreV1().Services("default").Create(ctx, service, metav1.CreateOptions{})
@@ -203,12 +212,18 @@ func play(t *testing.T, c kubernetes.Interface) {
 	step(err)
 	for _, image := range []string{"web:2", "web:3", "web:4"} { // more than the history keeps
 		_, err = c.AppsV1().Deployments("default").Patch(ctx, "web", "application/strategic-merge-patch+json",
-			[]byte(`{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"`+image+`"}]}}}}`), metav1.PatchOptions{})
+			[]byte(`{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"`+image+`"}]}}}}`),
+			metav1.PatchOptions{})
 		step(err)
 	}
 	orphan := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "orphan", Labels: labels}, Spec: template.Spec}
-	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "orphan", Labels: map[string]string{"app": "web", "orphan": "yes"}}}
-	set.Spec = appsv1.ReplicaSetSpec{Replicas: &one, Selector: &metav1.LabelSelector{MatchLabels: set.Labels}, Template: template}
+	set := &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "orphan", Labels: map[string]string{"app": "web", "orphan": "yes"}},
+	}
+	set.Spec = appsv1.ReplicaSetSpec{
+		Replicas: &one, Selector: &metav1.LabelSelector{MatchLabels: set.Labels},
+		Template: template,
+	}
 	set.Spec.Template.Labels = set.Labels
 	orphan.Labels = set.Labels
 	_, err = c.CoreV1().Pods("default").Create(ctx, orphan, metav1.CreateOptions{})

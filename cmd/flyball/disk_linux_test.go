@@ -44,13 +44,14 @@ func resize(t *testing.T, dir, size string) {
 func configMaps(n int) string {
 	var text strings.Builder
 	for i := range n {
-		fmt.Fprintf(&text, "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c%d}\ndata: {x: %s}\n", i, strings.Repeat("y", 8000))
+		fmt.Fprintf(&text, "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c%d}\ndata: {x: %s}\n", i,
+			strings.Repeat("y", 8000))
 	}
 	return text.String()
 }
 
-// TestFullDisk: a run that fills its disk ends with a sentence and code 3, and so does the next, until there is room; then all that was
-// applied is there. A server in that state answers reads.
+// TestFullDisk: a run that fills its disk ends with a sentence and code 3, and so does the next, until there is room;
+// then all that was applied is there. A server in that state answers reads.
 func TestFullDisk(t *testing.T) {
 	disk := tinyDisk(t, "2m")
 	dir, file := filepath.Join(disk, "store"), write(t, t.TempDir(), "many.yaml", configMaps(300))
@@ -58,7 +59,9 @@ func TestFullDisk(t *testing.T) {
 	defer cancel()
 	code, out, errs := flyball(ctx, "run", "-f", file, "--store", dir)
 	applied := strings.Count(out, "created")
-	if code != 3 || !strings.Contains(errs, "no space left on device. What it answered before is stored: make room, and start again") || applied == 0 {
+	if code != 3 ||
+		!strings.Contains(errs,
+			"no space left on device. What it answered before is stored: make room, and start again") || applied == 0 {
 		t.Fatalf("a run that fills the disk: exit code %d: %s\n%d applied", code, errs, applied)
 	}
 	code, _, errs = flyball(ctx, "run", "--store", dir)
@@ -68,7 +71,8 @@ func TestFullDisk(t *testing.T) {
 	resize(t, disk, "20m")
 	code, out, errs = flyball(ctx, "run", "-f", file, "--store", dir)
 	if unchanged := strings.Count(out, "unchanged"); code != 0 || unchanged < applied {
-		t.Errorf("a run when there is room again: exit code %d: %s\n%d were applied, %d are there", code, errs, applied, unchanged)
+		t.Errorf("a run when there is room again: exit code %d: %s\n%d were applied, %d are there", code, errs,
+			applied, unchanged)
 	}
 	resize(t, disk, "5m")
 	serveFull(ctx, t, dir)
@@ -86,10 +90,14 @@ func serveFull(ctx context.Context, t *testing.T, dir string) {
 	all := clientOf(ctx, t, kubeconfig).CoreV1().ConfigMaps("default")
 	var err error
 	for i := 0; err == nil && i < 2000; i++ {
-		big := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "big-"}, Data: map[string]string{"x": strings.Repeat("y", 8000)}}
+		big := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "big-"},
+			Data:       map[string]string{"x": strings.Repeat("y", 8000)},
+		}
 		_, err = all.Create(ctx, big, metav1.CreateOptions{})
 	}
-	if _, retried := apierrors.SuggestsClientDelay(err); apierrors.ReasonForError(err) != metav1.StatusReasonUnknown || retried ||
+	if _, retried := apierrors.SuggestsClientDelay(err); apierrors.ReasonForError(err) != metav1.StatusReasonUnknown ||
+		retried ||
 		!strings.Contains(fmt.Sprint(err), "no space left on device") {
 		t.Errorf("a write to a full disk: %v", err)
 	}
@@ -119,7 +127,8 @@ func TestDamagedStore(t *testing.T) {
 	text[len(text)/2] ^= 1
 	write(t, dir, filepath.Base(logs[0]), string(text))
 	code, _, errs := flyball(t.Context(), "run", "-f", file, "--store", dir)
-	if code != 4 || !strings.Contains(errs, "is damaged, in "+filepath.Base(logs[0])) || strings.Count(errs, "\n") != 1 {
+	if code != 4 || !strings.Contains(errs, "is damaged, in "+filepath.Base(logs[0])) ||
+		strings.Count(errs, "\n") != 1 {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }

@@ -11,7 +11,9 @@ type kubeletFlag struct{ on *bool }
 
 func addKubeletFlag(fs *pflag.FlagSet, on *bool) {
 	*on = true
-	fs.Var(kubeletFlag{on}, "kubelet", "what happens to pods, which are never run: with pretend, a fake kubelet reports them as scheduled, running and ready; with off, they stay Pending")
+	fs.Var(kubeletFlag{on}, "kubelet",
+		"what happens to pods, which are never run: with pretend, a fake kubelet reports them as scheduled, running "+
+			"and ready; with off, they stay Pending")
 	fs.Lookup("kubelet").NoOptDefVal = "pretend"
 }
 

@@ -70,7 +70,8 @@ func TestCtrlCIsNoFailure(t *testing.T) {
 	var errs bytes.Buffer
 	out := &tripwire{text: "1  create", f: func() { _ = syscall.Kill(os.Getpid(), syscall.SIGINT) }}
 	code := run(t.Context(), []string{"demo", "--timeout", "5m", "--speed", "0.3"}, out, &errs)
-	if want := regexp.MustCompile(`^flyball: demo: stopped at "[^"\n]+"\n$`); code != 130 || !want.MatchString(errs.String()) {
+	if want := regexp.MustCompile(`^flyball: demo: stopped at "[^"\n]+"\n$`); code != 130 ||
+		!want.MatchString(errs.String()) {
 		t.Errorf("exit code %d: %q", code, &errs)
 	}
 }
@@ -88,7 +89,8 @@ func TestEnded(t *testing.T) {
 	} {
 		ctx, stop := context.WithCancelCause(t.Context())
 		stop(c.cause)
-		err := ended(ctx, "run", errors.Join(fmt.Errorf("stopped before everything was done: %w", c.cause), errors.New("more")))
+		err := ended(ctx, "run",
+			errors.Join(fmt.Errorf("stopped before everything was done: %w", c.cause), errors.New("more")))
 		code := 0
 		if stopped := (*stoppedError)(nil); errors.As(err, &stopped) {
 			code = stopped.code()
@@ -178,7 +180,10 @@ func TestWrongCommandLines(t *testing.T) {
 		{"demo --speed NaN", "--speed NaN: it must be more than 0"},
 		{"demo --speed x", `invalid argument "x" for "--speed"`},
 		{"demo --timeout -1s", "--timeout -1s: it must be more than 0"},
-		{"manager --controllers=deploymnt", `"deploymnt" is not in the list of known controllers: deployment-controller (deployment)`},
+		{
+			"manager --controllers=deploymnt",
+			`"deploymnt" is not in the list of known controllers: deployment-controller (deployment)`,
+		},
 		{"manager --controllers=-deployment,-replicaset", "leaves no controller to run"},
 		{"manager --port 70000", "--port 70000: it must be between 0 and 65535"},
 		{"manager --bind-address nowhere", `--bind-address "nowhere": it must be an IP address or localhost`},
@@ -190,22 +195,43 @@ func TestWrongCommandLines(t *testing.T) {
 		{"serve --addr 127.0.0.1", "--addr: address 127.0.0.1: missing port"},
 		{"serve --addr 127.0.0.1:web", `--addr: "127.0.0.1:web": the port must be between 0 and 65535`},
 		{"serve --kubelet=pause", `invalid argument "pause" for "--kubelet" flag: it must be pretend or off`},
-		{"serve --allowed-hosts=api.test:80", `--allowed-hosts: "api.test:80": it must be a name without scheme and port`},
+		{
+			"serve --allowed-hosts=api.test:80",
+			`--allowed-hosts: "api.test:80": it must be a name without scheme and port`,
+		},
 		{"manager --tls-cert-file x", "--tls-cert-file and --tls-private-key-file need each other"},
-		{"manager --tls-cert-file /none --tls-private-key-file /none --kubeconfig " + valid, "certificate /none with key /none: open /none"},
+		{
+			"manager --tls-cert-file /none --tls-private-key-file /none --kubeconfig " + valid,
+			"certificate /none with key /none: open /none",
+		},
 		{"manager --logging-format xml", `--logging-format "xml": it must be text or json`},
 		{"manager --kube-api-burst 0", "--kube-api-burst 0: it must be at least 1"},
-		{"manager --kube-api-content-type foo/bar", `--kube-api-content-type "foo/bar": it must be one of application/vnd.kubernetes.protobuf, application/json`},
+		{
+			"manager --kube-api-content-type foo/bar",
+			`--kube-api-content-type "foo/bar": it must be one of application/vnd.kubernetes.protobuf, application/json`,
+		},
 		{"manager --concurrent-gc-syncs 0", "--concurrent-gc-syncs 0: it must be at least 1"},
-		{"manager --concurrent-service-endpoint-syncs 0", "--concurrent-service-endpoint-syncs 0: it must be at least 1"},
+		{
+			"manager --concurrent-service-endpoint-syncs 0",
+			"--concurrent-service-endpoint-syncs 0: it must be at least 1",
+		},
 		{"manager --max-endpoints-per-slice 0", "--max-endpoints-per-slice 0: it must be between 1 and 1000"},
 		{"manager --max-endpoints-per-slice 1001", "--max-endpoints-per-slice 1001: it must be between 1 and 1000"},
-		{"manager --endpointslice-updates-batch-period -1s", "--endpointslice-updates-batch-period -1s: it must not be negative"},
+		{
+			"manager --endpointslice-updates-batch-period -1s",
+			"--endpointslice-updates-batch-period -1s: it must not be negative",
+		},
 		{"manager --controller-shutdown-timeout -1s", "--controller-shutdown-timeout -1s: it must not be negative"},
-		{"manager --leader-elect-lease-duration 1s --kubeconfig " + valid, "lease duration 1s must be longer than the renew deadline 10s"},
+		{
+			"manager --leader-elect-lease-duration 1s --kubeconfig " + valid,
+			"lease duration 1s must be longer than the renew deadline 10s",
+		},
 		{"manager", "none, which does not exist"},
 		{"manager --kubeconfig " + empty, "--kubeconfig: " + empty + " names no cluster"},
-		{"manager --leader-elect-resource-name Bad_Name --kubeconfig " + valid, `the name "Bad_Name" of the lease: a lowercase RFC 1123 subdomain`},
+		{
+			"manager --leader-elect-resource-name Bad_Name --kubeconfig " + valid,
+			`the name "Bad_Name" of the lease: a lowercase RFC 1123 subdomain`,
+		},
 		{"manager --leader-elect-resource-namespace a.b --kubeconfig " + valid, `the namespace "a.b" of the lease: `},
 		{"manager --kubeconfig /no/such/file", "--kubeconfig: stat /no/such/file: no such file or directory"},
 		{"manager --kubeconfig " + broken, "kubeconfig: "},
@@ -228,13 +254,15 @@ func TestWrongCommandLines(t *testing.T) {
 const deadKubeconfig = `{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":"http://127.0.0.1:1"}}],
 "contexts":[{"name":"c","context":{"cluster":"c","user":"c"}}],"users":[{"name":"c","user":{}}]}`
 
-// An IPv6 address has colons of its own. This one, of the range for documentation, cannot be bound: the error shows what was tried.
+// An IPv6 address has colons of its own. This one, of the range for documentation, cannot be bound: the error shows
+// what was tried.
 func TestBindAddressOfIPv6(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(kubeconfig, []byte(deadKubeconfig), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, _, errs := flyball(t.Context(), "manager", "--leader-elect=false", "--kubeconfig", kubeconfig, "--bind-address", "2001:db8::1", "--port", "10301")
+	code, _, errs := flyball(t.Context(), "manager", "--leader-elect=false", "--kubeconfig", kubeconfig,
+		"--bind-address", "2001:db8::1", "--port", "10301")
 	if code != 1 || !strings.Contains(errs, "serve health and metrics: listen tcp [2001:db8::1]:10301: ") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
@@ -242,7 +270,9 @@ func TestBindAddressOfIPv6(t *testing.T) {
 
 // The manager's caches do without what none of its controllers reads.
 func TestManagerTrimsItsCaches(t *testing.T) {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}}}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "p", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}},
+	}
 	kept, err := newManagerFlags().options().Informers.Transform(pod)
 	if err != nil || kept.GetName() != "p" || kept.GetManagedFields() != nil {
 		t.Errorf("kept %v, %v", kept, err)

@@ -54,16 +54,27 @@ less memory for a little more processor time. The environment variable GOGC sets
 
 func (f *managerFlags) add(fs *pflag.FlagSet) {
 	f.process.AddFlags(fs)
-	fs.StringSliceVar(&f.controllers, "controllers", f.controllers, "the controllers to run: '*' means all that are on by default, 'foo' enables foo, '-foo' disables it; the first match wins. All controllers: "+strings.Join(knownNames(), ", "))
+	fs.StringSliceVar(&f.controllers, "controllers", f.controllers,
+		"the controllers to run: '*' means all that are on by default, 'foo' enables foo, '-foo' disables it; the "+
+			"first match wins. All controllers: "+strings.Join(knownNames(), ", "))
 	t := &f.tuning
-	fs.IntVar(&t.Deployment.Workers, "concurrent-deployment-syncs", 5, "the number of Deployments that are synced at once")
-	fs.IntVar(&t.ReplicaSet.Workers, "concurrent-replicaset-syncs", 5, "the number of ReplicaSets that are synced at once")
-	fs.IntVar(&t.Endpoints.Workers, "concurrent-endpoint-syncs", 5, "the number of Services whose Endpoints are synced at once")
-	fs.IntVar(&t.EndpointSlice.Workers, "concurrent-service-endpoint-syncs", 5, "the number of Services whose EndpointSlices are synced at once")
-	fs.IntVar(&t.EndpointSlice.MaxEndpointsPerSlice, "max-endpoints-per-slice", 100, "the maximum number of endpoints in one EndpointSlice, 1 to 1000; a smaller number means more slices and less to send for each change")
-	fs.IntVar(&t.GarbageCollector.Workers, "concurrent-gc-syncs", 20, "the number of objects that the garbage collector processes at once")
-	fs.DurationVar(&t.Endpoints.BatchPeriod, "endpoint-updates-batch-period", 0, "how long to batch changes of pods before writing Endpoints")
-	fs.DurationVar(&t.EndpointSlice.BatchPeriod, "endpointslice-updates-batch-period", 0, "how long to batch changes of pods before writing EndpointSlices")
+	fs.IntVar(&t.Deployment.Workers, "concurrent-deployment-syncs", 5,
+		"the number of Deployments that are synced at once")
+	fs.IntVar(&t.ReplicaSet.Workers, "concurrent-replicaset-syncs", 5,
+		"the number of ReplicaSets that are synced at once")
+	fs.IntVar(&t.Endpoints.Workers, "concurrent-endpoint-syncs", 5,
+		"the number of Services whose Endpoints are synced at once")
+	fs.IntVar(&t.EndpointSlice.Workers, "concurrent-service-endpoint-syncs", 5,
+		"the number of Services whose EndpointSlices are synced at once")
+	fs.IntVar(&t.EndpointSlice.MaxEndpointsPerSlice, "max-endpoints-per-slice", 100,
+		"the maximum number of endpoints in one EndpointSlice, 1 to 1000; a smaller number means more slices and less "+
+			"to send for each change")
+	fs.IntVar(&t.GarbageCollector.Workers, "concurrent-gc-syncs", 20,
+		"the number of objects that the garbage collector processes at once")
+	fs.DurationVar(&t.Endpoints.BatchPeriod, "endpoint-updates-batch-period", 0,
+		"how long to batch changes of pods before writing Endpoints")
+	fs.DurationVar(&t.EndpointSlice.BatchPeriod, "endpointslice-updates-batch-period", 0,
+		"how long to batch changes of pods before writing EndpointSlices")
 }
 
 // run runs the manager until a signal arrives. If wrap is not nil, run calls it with the config before it creates a
@@ -143,7 +154,8 @@ func (f *managerFlags) validate(fs *pflag.FlagSet) error {
 	}
 	var errs []error
 	fs.VisitAll(func(flag *pflag.Flag) {
-		if workers, err := fs.GetInt(flag.Name); err == nil && strings.HasPrefix(flag.Name, "concurrent-") && workers < 1 {
+		if workers, err := fs.GetInt(flag.Name); err == nil && strings.HasPrefix(flag.Name, "concurrent-") &&
+			workers < 1 {
 			errs = append(errs, fmt.Errorf("--%s %d: it must be at least 1", flag.Name, workers))
 		}
 		if period, err := fs.GetDuration(flag.Name); err == nil && period < 0 {

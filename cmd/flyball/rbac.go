@@ -25,8 +25,9 @@ permissions it needs as YAML: a ClusterRole, a Role for the lease, and their bin
 sufficient permissions, on a cluster where the controllers have everything to do that they can do: only requests that
 were made are known. Requests that were forbidden count as well. An apply counts as patch and create, because it may
 create the object.`,
-		Example: "  flyball rbac --kubeconfig admin.kubeconfig --controllers=deployment,replicaset --for=10m > role.yaml",
-		Args:    noArgs,
+		Example: "  flyball rbac --kubeconfig admin.kubeconfig --controllers=deployment,replicaset --for=10m > " +
+			"role.yaml",
+		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if span < 0 {
 				return &usageError{fmt.Errorf("--for %v: it must not be negative", span)}
@@ -48,6 +49,7 @@ create the object.`,
 	}
 	f.add(c.Flags())
 	c.Flags().DurationVar(&span, "for", 0, "how long to run; 0 means until Ctrl-C")
-	c.Flags().StringVar(&account, "service-account", f.process.Name, "the service account, in the namespace of the lease, to bind the roles to")
+	c.Flags().StringVar(&account, "service-account", f.process.Name,
+		"the service account, in the namespace of the lease, to bind the roles to")
 	return c
 }

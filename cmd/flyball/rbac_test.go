@@ -14,7 +14,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi/audit"
 )
 
-// TestRBACPrintsRoles runs the command against an API on a port, until it has been elected and watches, and once more for a moment.
+// TestRBACPrintsRoles runs the command against an API on a port, until it has been elected and watches, and once more
+// for a moment.
 func TestRBACPrintsRoles(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	server, err := localapi.New(localapi.Options{Audit: &audit.Log{}})
@@ -40,20 +41,24 @@ func TestRBACPrintsRoles(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}()
-	code, out, errs := flyball(running, "rbac", "--kubeconfig", kubeconfig, "--controllers=replicaset", "--for=10m", "--service-account=operator")
+	code, out, errs := flyball(running, "rbac", "--kubeconfig", kubeconfig, "--controllers=replicaset", "--for=10m",
+		"--service-account=operator")
 	enough()
 	if code != 0 {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 	for _, part := range []string{
-		"kind: ClusterRole\n", "  - pods\n  verbs:\n  - list\n  - watch\n", "kind: ClusterRoleBinding\n", "kind: RoleBinding\n",
-		"  resourceNames:\n  - flyball-manager\n  resources:\n  - leases\n  verbs:\n  - get\n  - update\n", "  name: operator\n  namespace: kube-system\n",
+		"kind: ClusterRole\n", "  - pods\n  verbs:\n  - list\n  - watch\n", "kind: ClusterRoleBinding\n",
+		"kind: RoleBinding\n",
+		"  resourceNames:\n  - flyball-manager\n  resources:\n  - leases\n  verbs:\n  - get\n  - update\n",
+		"  name: operator\n  namespace: kube-system\n",
 	} {
 		if !strings.Contains(out, part) {
 			t.Errorf("no %q in\n%s", part, out)
 		}
 	}
-	if code, out, errs := flyball(t.Context(), "rbac", "--kubeconfig", kubeconfig, "--controllers=replicaset", "--for=10ms"); code != 0 || !strings.Contains(out, "kind: ClusterRole\n") {
+	if code, out, errs := flyball(t.Context(), "rbac", "--kubeconfig", kubeconfig, "--controllers=replicaset",
+		"--for=10ms"); code != 0 || !strings.Contains(out, "kind: ClusterRole\n") {
 		t.Errorf("for a moment: exit code %d: %s\n%s", code, errs, out)
 	}
 	stop()

@@ -56,17 +56,30 @@ nothing to change says so. flyball serve opens the same store to kubectl.`,
 		},
 	}
 	fs := c.Flags()
-	fs.StringArrayVarP(&o.Files, "filename", "f", nil, "a file of objects in YAML or JSON, a directory of such files, or - for standard input; may be repeated. Without it, the controllers run on the objects in the store")
+	fs.StringArrayVarP(&o.Files, "filename", "f", nil,
+		"a file of objects in YAML or JSON, a directory of such files, or - for standard input; may be repeated. "+
+			"Without it, the controllers run on the objects in the store")
 	fs.StringVarP(&o.Namespace, "namespace", "n", "default", "the namespace of objects without one")
-	fs.StringSliceVar(&o.Controllers, "controllers", []string{"*"}, "the controllers to run: '*' means all that are on by default, 'foo' enables foo, '-foo' disables it; empty means none. All controllers: "+strings.Join(knownNames(), ", "))
+	fs.StringSliceVar(&o.Controllers, "controllers", []string{"*"},
+		"the controllers to run: '*' means all that are on by default, 'foo' enables foo, '-foo' disables it; empty "+
+			"means none. All controllers: "+strings.Join(knownNames(), ", "))
 	addKubeletFlag(fs, &o.Kubelet)
 	o.Store.AddFlags(fs)
-	fs.BoolVar(&o.SkipUnknown, "skip-unknown-kinds", false, "skip objects of unknown kinds, and list them; without this flag they are an error, and nothing is applied")
-	fs.BoolVar(&o.Wait, "wait", false, "wait until every object is current in the sense of kstatus: ready, and as its spec asks; if one is not current in the end, the exit code is 1. Without this flag, keys that controllers will reconcile later are only listed")
-	fs.BoolVar(&o.AcceptUnhandled, "accept-unhandled", false, "with --wait: store objects of kinds that no controller handles here, and do not wait for them; without this flag they are an error, and nothing is applied")
-	fs.DurationVar(&o.Timeout, "timeout", time.Minute, "the maximum duration of the whole run; after that, the command prints what was done and exits with 1")
+	fs.BoolVar(&o.SkipUnknown, "skip-unknown-kinds", false,
+		"skip objects of unknown kinds, and list them; without this flag they are an error, and nothing is applied")
+	fs.BoolVar(&o.Wait, "wait", false,
+		"wait until every object is current in the sense of kstatus: ready, and as its spec asks; if one is not "+
+			"current in the end, the exit code is 1. Without this flag, keys that controllers will reconcile later "+
+			"are "+
+			"only listed")
+	fs.BoolVar(&o.AcceptUnhandled, "accept-unhandled", false,
+		"with --wait: store objects of kinds that no controller handles here, and do not wait for them; without this "+
+			"flag they are an error, and nothing is applied")
+	fs.DurationVar(&o.Timeout, "timeout", time.Minute,
+		"the maximum duration of the whole run; after that, the command prints what was done and exits with 1")
 	fs.IntVar(&o.Retries, "retries", 5, "how often a failing key is retried; negative means never")
-	fs.StringVarP(&o.Output, "output", "o", oneshot.Table, "how to print the objects: table, json or yaml; with json and yaml, the summary goes to standard error")
+	fs.StringVarP(&o.Output, "output", "o", oneshot.Table,
+		"how to print the objects: table, json or yaml; with json and yaml, the summary goes to standard error")
 	fs.BoolVar(&verbose, "verbose", false, "log to standard error")
 	return c
 }
@@ -106,7 +119,8 @@ func progressOn(out io.Writer) (show func(manager.Progress), wipe func()) {
 	shown := false
 	show = func(p manager.Progress) {
 		shown = true
-		fmt.Fprintf(f, "\r\x1b[K%d reconciles, %d queued, %d in flight, %d errors, %.1fs", p.Processed, p.Queued, p.InFlight, p.Errors, p.Elapsed.Seconds())
+		fmt.Fprintf(f, "\r\x1b[K%d reconciles, %d queued, %d in flight, %d errors, %.1fs", p.Processed, p.Queued,
+			p.InFlight, p.Errors, p.Elapsed.Seconds())
 	}
 	wipe = func() {
 		if shown {

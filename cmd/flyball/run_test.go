@@ -21,7 +21,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi"
 )
 
-// shop is a namespace with an application in it, and a resource of its own, in an order that only works when it is sorted.
+// shop is a namespace with an application in it, and a resource of its own, in an order that only works when it is
+// sorted.
 const shop = `apiVersion: examples.flyball.dev/v1
 kind: Shop
 metadata: {name: corner, namespace: shops}
@@ -98,7 +99,8 @@ func TestRun(t *testing.T) {
 		}
 	}
 	code, out, errs = flyball(t.Context(), "run", "-f", files, "--store", dir)
-	if code != 0 || !strings.Contains(out, "Nothing changed.") || strings.Contains(out, "created") || strings.Count(out, "unchanged") != 6 {
+	if code != 0 || !strings.Contains(out, "Nothing changed.") || strings.Contains(out, "created") ||
+		strings.Count(out, "unchanged") != 6 {
 		t.Errorf("second run: exit code %d: %s\n%s", code, errs, out)
 	}
 	code, out, errs = flyball(t.Context(), "run", "--store", dir, "--tenant", "other")
@@ -140,7 +142,8 @@ func TestRunOutputs(t *testing.T) {
 		form string
 		read func([]byte, any) error
 	}{{"json", json.Unmarshal}, {"yaml", func(b []byte, into any) error { return yaml.Unmarshal(b, into) }}} {
-		code, out, errs := flyball(t.Context(), "run", "-f", file, "-o", c.form, "--controllers", "deployment,replicaset")
+		code, out, errs := flyball(t.Context(), "run", "-f", file, "-o", c.form, "--controllers",
+			"deployment,replicaset")
 		var list struct {
 			Kind  string
 			Items []struct{ Kind string }
@@ -154,13 +157,15 @@ func TestRunOutputs(t *testing.T) {
 	}
 }
 
-// TestRunDueLater: a rollout that does not get on is due at its deadline, which is listed, or waited for until the time is over; then
-// what is not current is named.
+// TestRunDueLater: a rollout that does not get on is due at its deadline, which is listed, or waited for until the
+// time is over; then what is not current is named.
 func TestRunDueLater(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	file := write(t, t.TempDir(), "stuck.yaml", strings.NewReplacer("image: nginx", "image: 'nginx:broken'", "replicas: 2", "replicas: 1").Replace(shop))
+	file := write(t, t.TempDir(), "stuck.yaml",
+		strings.NewReplacer("image: nginx", "image: 'nginx:broken'", "replicas: 2", "replicas: 1").Replace(shop))
 	code, out, errs := flyball(t.Context(), "run", "-f", file)
-	if code != 0 || !strings.Contains(out, "Due later: deployment-controller shops/web in ") || !strings.Contains(out, "Available=False (MinimumReplicasUnavailable)") {
+	if code != 0 || !strings.Contains(out, "Due later: deployment-controller shops/web in ") ||
+		!strings.Contains(out, "Available=False (MinimumReplicasUnavailable)") {
 		t.Errorf("exit code %d: %s\n%s", code, errs, out)
 	}
 	code, _, errs = flyball(t.Context(), "run", "-f", write(t, t.TempDir(), "shop.yaml", shop), "--wait")
@@ -171,12 +176,14 @@ func TestRunDueLater(t *testing.T) {
 		var out, summary bytes.Buffer
 		o := oneshot.Options{
 			Files: []string{file}, Namespace: "default", Controllers: []string{"*"}, Kubelet: true,
-			Store: store.Options{Tenant: localapi.DefaultTenant}, Wait: true, Timeout: time.Minute, Output: oneshot.Table, Out: &out, Summary: &summary,
+			Store: store.Options{Tenant: localapi.DefaultTenant}, Wait: true, Timeout: time.Minute,
+			Output: oneshot.Table, Out: &out, Summary: &summary,
 		}
 		begin := time.Now()
 		err := oneshot.Run(klog.NewContext(t.Context(), klog.Logger{}), o)
 		if err == nil || !strings.Contains(err.Error(), "--timeout: 1m0s are over") ||
-			!strings.Contains(err.Error(), "Deployment shops/web is InProgress: 0 of 1 pods are available") || !strings.Contains(summary.String(), "Due later: deployment-controller") {
+			!strings.Contains(err.Error(), "Deployment shops/web is InProgress: 0 of 1 pods are available") ||
+			!strings.Contains(summary.String(), "Due later: deployment-controller") {
 			t.Errorf("waited for %v: %v\n%s%s", time.Since(begin), err, &out, &summary)
 		}
 	})
@@ -186,11 +193,19 @@ func TestRunDueLater(t *testing.T) {
 func TestRunUnhandled(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	const pod = "{metadata: {labels: {app: a}}, spec: {containers: [{name: a, image: a}]}}"
-	const sets = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db}\nspec: {serviceName: db, selector: {matchLabels: {app: a}}, template: " + pod + "}\n" +
-		"---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: agent}\nspec: {selector: {matchLabels: {app: a}}, template: " + pod + "}\n" +
-		"---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}\n"
+	const sets = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db}\nspec: {serviceName: db, selector: " +
+		"{matchLabels: {app: a}}, template: " + pod + "}\n" +
+		"---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: agent}\nspec: {selector: {matchLabels: {app: " +
+		"a}}, " +
+		"template: " + pod + "}\n" +
+		"---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec: {template: {spec: {restartPolicy: " +
+		"Never, " +
+		"containers: [{name: a, image: a}]}}}\n"
 	file := write(t, t.TempDir(), "sets.yaml", sets)
-	want := []string{"StatefulSet (no statefulset-controller runs): db (", "DaemonSet (no daemonset-controller runs): agent (", "Job (no job-controller runs): once ("}
+	want := []string{
+		"StatefulSet (no statefulset-controller runs): db (",
+		"DaemonSet (no daemonset-controller runs): agent (", "Job (no job-controller runs): once (",
+	}
 	for _, c := range []struct {
 		args []string
 		code int
@@ -206,9 +221,13 @@ func TestRunUnhandled(t *testing.T) {
 		}
 	}
 	withStatus := strings.Replace(shop, "storage: true\n", "storage: true\n    subresources: {status: {}}\n", 1)
-	for _, args := range [][]string{{write(t, t.TempDir(), "shop.yaml", withStatus)}, {write(t, t.TempDir(), "d.yaml", shop), "--controllers", "-replicaset,*"}} {
+	for _, args := range [][]string{
+		{write(t, t.TempDir(), "shop.yaml", withStatus)},
+		{write(t, t.TempDir(), "d.yaml", shop), "--controllers", "-replicaset,*"},
+	} {
 		code, _, errs := flyball(t.Context(), append([]string{"run", "--wait", "-f"}, args...)...)
-		if code != 1 || !strings.Contains(errs, "Shop (no controller of examples.flyball.dev runs)") && !strings.Contains(errs, "Deployment (no replicaset-controller runs)") {
+		if code != 1 || !strings.Contains(errs, "Shop (no controller of examples.flyball.dev runs)") &&
+			!strings.Contains(errs, "Deployment (no replicaset-controller runs)") {
 			t.Errorf("%q: exit code %d: %s", args, code, errs)
 		}
 	}
@@ -218,24 +237,31 @@ func TestRunUnhandled(t *testing.T) {
 func TestRunUnknownKinds(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	dir := filepath.Join(t.TempDir(), "store")
-	file := write(t, t.TempDir(), "mixed.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: b}\n"+
-		"---\napiVersion: v1\nkind: Nonsense\nmetadata: {name: c}\n")
+	file := write(t, t.TempDir(), "mixed.yaml",
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: cert-manager.io/v1\nkind: "+
+			"Certificate\nmetadata: {name: b}\n"+
+			"---\napiVersion: v1\nkind: Nonsense\nmetadata: {name: c}\n")
 	want := []string{"Certificate of cert-manager.io/v1: b (", "Nonsense of v1: c ("}
 	code, out, errs := flyball(t.Context(), "run", "-f", file, "--store", dir)
 	if code != 1 || !strings.Contains(errs, want[0]) || !strings.Contains(errs, want[1]) || out != "" {
 		t.Errorf("exit code %d: %s\n%s", code, errs, out)
 	}
 	code, out, errs = flyball(t.Context(), "run", "-f", file, "--store", dir, "--skip-unknown-kinds")
-	if code != 0 || !strings.Contains(out, want[0]) || !strings.Contains(out, want[1]) || strings.Count(out, "created") != 1 {
+	if code != 0 || !strings.Contains(out, want[0]) || !strings.Contains(out, want[1]) ||
+		strings.Count(out, "created") != 1 {
 		t.Errorf("skipping: exit code %d: %s\n%s", code, errs, out)
 	}
 }
 
 // TestRunTellsWhatWasApplied: one object that is refused does not hide what became of the others.
 func TestRunTellsWhatWasApplied(t *testing.T) {
-	file := write(t, t.TempDir(), "two.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: good}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: BAD}\n")
+	file := write(t, t.TempDir(), "two.yaml",
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: good}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: "+
+			"{name: BAD}\n")
 	code, out, errs := flyball(t.Context(), "run", "-f", file)
-	if code != 1 || !strings.Contains(out, "good") || !strings.Contains(out, "Created 1 configmaps.\nThe controllers were not run") || !strings.Contains(errs, "BAD") {
+	if code != 1 || !strings.Contains(out, "good") ||
+		!strings.Contains(out, "Created 1 configmaps.\nThe controllers were not run") ||
+		!strings.Contains(errs, "BAD") {
 		t.Errorf("exit code %d: %s\n%s", code, errs, out)
 	}
 }
@@ -255,11 +281,27 @@ func TestRunRefuses(t *testing.T) {
 		{1, []string{"-f", filepath.Join(dir, "none.yaml")}, "none.yaml"},
 		{1, []string{"-f", dir}, "no objects in " + dir},
 		{1, []string{"-f", write(t, t.TempDir(), "a.yaml", "a: [")}, "a.yaml, document 1"},
-		{1, []string{"-f", write(t, t.TempDir(), "b.yaml", "apiVersion: v1\nkind: ConfigMap\n")}, "without metadata.name"},
-		{1, []string{"-f", write(t, t.TempDir(), "c.yaml", "---\napiVersion: v1\nkind: Nonsense\nmetadata: {name: a}\n")}, "nothing was applied, because these kinds are not known:\n  Nonsense of v1: a ("},
-		{1, []string{"-f", write(t, t.TempDir(), "d.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: A}\n")}, "d.yaml, document 1: apply ConfigMap A: ConfigMap \"A\" is invalid"},
+		{
+			1,
+			[]string{"-f", write(t, t.TempDir(), "b.yaml", "apiVersion: v1\nkind: ConfigMap\n")},
+			"without metadata.name",
+		},
+		{
+			1,
+			[]string{
+				"-f",
+				write(t, t.TempDir(), "c.yaml", "---\napiVersion: v1\nkind: Nonsense\nmetadata: {name: a}\n"),
+			},
+			"nothing was applied, because these kinds are not known:\n  Nonsense of v1: a (",
+		},
+		{
+			1,
+			[]string{"-f", write(t, t.TempDir(), "d.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: A}\n")},
+			"d.yaml, document 1: apply ConfigMap A: ConfigMap \"A\" is invalid",
+		},
 	} {
-		if code, _, errs := flyball(t.Context(), append([]string{"run"}, c.args...)...); code != c.code || !strings.Contains(errs, c.want) {
+		if code, _, errs := flyball(t.Context(), append([]string{"run"}, c.args...)...); code != c.code ||
+			!strings.Contains(errs, c.want) {
 			t.Errorf("%q: exit code %d, %q, want %d and %q", c.args, code, errs, c.code, c.want)
 		}
 	}

@@ -59,11 +59,17 @@ The exit code is 0 after Ctrl-C, 1 when something failed, 2 when the command lin
 	}
 	fs := c.Flags()
 	fs.StringVar(&o.Addr, "addr", "127.0.0.1:0", "the loopback address to listen on; port 0 means a free port")
-	fs.StringSliceVar(&o.AllowedHosts, "allowed-hosts", nil, "host names, besides localhost and the address, that clients may use for the API, without a port")
-	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "where to write a kubeconfig with a new token; a file that flyball did not write is never overwritten; empty means a temporary file, removed at the end")
+	fs.StringSliceVar(&o.AllowedHosts, "allowed-hosts", nil,
+		"host names, besides localhost and the address, that clients may use for the API, without a port")
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", "",
+		"where to write a kubeconfig with a new token; a file that flyball did not write is never overwritten; empty "+
+			"means a temporary file, removed at the end")
 	o.Store.AddFlags(fs)
 	addKubeletFlag(fs, &o.Kubelet)
-	fs.BoolVar(&o.RBAC, "rbac", false, "authorize users by the roles bound to them; the user of the kubeconfig may do everything")
-	fs.StringSliceVar(&o.Controllers, "controllers", []string{"*"}, "the controllers to run: '*' means all that are on by default, 'foo' enables foo, '-foo' disables it; empty means none. All controllers: "+strings.Join(knownNames(), ", "))
+	fs.BoolVar(&o.RBAC, "rbac", false,
+		"authorize users by the roles bound to them; the user of the kubeconfig may do everything")
+	fs.StringSliceVar(&o.Controllers, "controllers", []string{"*"},
+		"the controllers to run: '*' means all that are on by default, 'foo' enables foo, '-foo' disables it; empty "+
+			"means none. All controllers: "+strings.Join(knownNames(), ", "))
 	return c
 }

@@ -79,7 +79,8 @@ func TestServe(t *testing.T) {
 	}
 	stop()
 	o := <-ended
-	if o.code != 0 || !strings.Contains(o.stdout, "export KUBECONFIG="+kubeconfig) || !strings.Contains(o.stdout, "\nPods are not run: a fake kubelet only reports that they are") {
+	if o.code != 0 || !strings.Contains(o.stdout, "export KUBECONFIG="+kubeconfig) ||
+		!strings.Contains(o.stdout, "\nPods are not run: a fake kubelet only reports that they are") {
 		t.Errorf("exit code %d, stdout %q, stderr %q", o.code, o.stdout, o.errs)
 	}
 }
@@ -101,10 +102,14 @@ func TestServeWithoutKubelet(t *testing.T) {
 	defer cancel()
 	kubeconfig, stop := startServe(ctx, t, "--controllers=", "--kubelet=off")
 	core := clientOf(ctx, t, kubeconfig).CoreV1()
-	if _, err := core.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := core.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "nginx"}}}}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "nginx"}}},
+	}
 	if _, err := core.Pods("shop").Create(ctx, pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +117,8 @@ func TestServeWithoutKubelet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p, err := core.Pods("shop").Get(ctx, "web", metav1.GetOptions{}); err != nil || p.Status.Phase != corev1.PodPending || p.Spec.NodeName != "" {
+	if p, err := core.Pods("shop").Get(ctx, "web", metav1.GetOptions{}); err != nil ||
+		p.Status.Phase != corev1.PodPending || p.Spec.NodeName != "" {
 		t.Errorf("the pod: %v, %v", p, err)
 	}
 	if err := core.Namespaces().Delete(ctx, "shop", metav1.DeleteOptions{}); err != nil {
@@ -131,7 +137,9 @@ func TestServeWithoutKubelet(t *testing.T) {
 }
 
 // startServe runs flyball serve, which writes a kubeconfig. stop ends it and returns what it has said.
-func startServe(ctx context.Context, t *testing.T, flags ...string) (kubeconfig string, stop func() (stdout, errs string)) {
+func startServe(ctx context.Context, t *testing.T,
+	flags ...string,
+) (kubeconfig string, stop func() (stdout, errs string)) {
 	t.Helper()
 	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
 	serving, cancel := context.WithCancel(ctx)
@@ -199,7 +207,10 @@ func TestServeRefuses(t *testing.T) {
 		want string
 	}{
 		{[]string{"serve", "--addr", "nonsense"}, "--addr"},
-		{[]string{"serve", "--addr", "127.0.0.1:70000"}, "--addr: \"127.0.0.1:70000\": the port must be between 0 and 65535"},
+		{
+			[]string{"serve", "--addr", "127.0.0.1:70000"},
+			"--addr: \"127.0.0.1:70000\": the port must be between 0 and 65535",
+		},
 		{[]string{"serve", "--addr", "127.0.0.1:-1"}, "the port must be"},
 		{[]string{"serve", "--addr", "0.0.0.0:0"}, "not a loopback address"},
 		{[]string{"serve", "--controllers", "nonsense"}, "--controllers"},
@@ -215,12 +226,14 @@ func TestServeRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer busy.Close()
-	if code, _, errs := flyball(t.Context(), "serve", "--addr", busy.Addr().String()); code != 1 || !strings.Contains(errs, "address already in use") {
+	if code, _, errs := flyball(t.Context(), "serve", "--addr", busy.Addr().String()); code != 1 ||
+		!strings.Contains(errs, "address already in use") {
 		t.Errorf("a port in use: exit code %d, %q", code, errs)
 	}
 }
 
-// TestServeStore: what was written is there the next time, for its tenant alone; and only one process at a time has the store.
+// TestServeStore: what was written is there the next time, for its tenant alone; and only one process at a time has
+// the store.
 func TestServeStore(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -231,7 +244,8 @@ func TestServeStore(t *testing.T) {
 		serving, stop := context.WithCancel(ctx)
 		ended := make(chan string, 1)
 		go func() {
-			_, _, errs := flyball(serving, "serve", "--kubeconfig", kubeconfig, "--store", dir, "--tenant", tenant, "--controllers", "", "--kubelet=false")
+			_, _, errs := flyball(serving, "serve", "--kubeconfig", kubeconfig, "--store", dir, "--tenant", tenant,
+				"--controllers", "", "--kubelet=false")
 			ended <- errs
 		}()
 		use(clientOf(ctx, t, kubeconfig))
@@ -275,7 +289,8 @@ func TestServeKeepsKubeconfigs(t *testing.T) {
 	if err := os.WriteFile(mine, []byte(precious), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, errs := flyball(ctx, "serve", "--kubeconfig", mine); code != 1 || !strings.Contains(errs, mine+": it would be overwritten") {
+	if code, _, errs := flyball(ctx, "serve", "--kubeconfig", mine); code != 1 ||
+		!strings.Contains(errs, mine+": it would be overwritten") {
 		t.Errorf("exit code %d, %q", code, errs)
 	}
 	if text, err := os.ReadFile(mine); err != nil || string(text) != precious {
@@ -296,7 +311,8 @@ func TestServeKeepsKubeconfigs(t *testing.T) {
 	}
 	ended, end := context.WithCancel(ctx)
 	end()
-	if code, out, errs := flyball(ended, "serve", "--kubeconfig", mine, "--controllers=", "--kubelet=false"); !strings.Contains(out, mine) {
+	if code, out, errs := flyball(ended, "serve", "--kubeconfig", mine, "--controllers=",
+		"--kubelet=false"); !strings.Contains(out, mine) {
 		t.Errorf("exit code %d, %q, %q", code, out, errs)
 	}
 }

@@ -34,7 +34,8 @@ func TestServeWithRoles(t *testing.T) {
 	if _, err := admin.CoreV1().ServiceAccounts("default").Create(ctx, operator, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	issued, err := admin.CoreV1().ServiceAccounts("default").CreateToken(ctx, "operator", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	issued, err := admin.CoreV1().ServiceAccounts("default").CreateToken(ctx, "operator",
+		&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,19 +48,22 @@ func TestServeWithRoles(t *testing.T) {
 		_, err := account.CoreV1().ConfigMaps("default").List(ctx, metav1.ListOptions{})
 		return err
 	}
-	if err := list(); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "system:serviceaccount:default:operator") {
+	if err := list(); !apierrors.IsForbidden(err) ||
+		!strings.Contains(err.Error(), "system:serviceaccount:default:operator") {
 		t.Errorf("before it has a role: %v", err)
 	}
 	if _, err := admin.RbacV1().RoleBindings("default").Create(ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "operator"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: "operator"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "operator"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: "operator"}},
 	}, metav1.CreateOptions{}); err != nil {
 		t.Errorf("the administrator binds a role: %v", err)
 	}
 	if err := list(); err != nil {
 		t.Errorf("with a role: %v", err)
 	}
-	if err := account.CoreV1().ConfigMaps("default").Delete(ctx, "x", metav1.DeleteOptions{}); !apierrors.IsForbidden(err) {
+	if err := account.CoreV1().ConfigMaps("default").Delete(ctx, "x",
+		metav1.DeleteOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("what the role does not allow: %v", err)
 	}
 	if _, errs := stop(); errs != "" {
@@ -78,7 +82,8 @@ func TestServeAsksForTheToken(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			flyball(serving, "serve", "--kubeconfig", kubeconfig, "--controllers=", "--kubelet=false", "--allowed-hosts=api.test")
+			flyball(serving, "serve", "--kubeconfig", kubeconfig, "--controllers=", "--kubelet=false",
+				"--allowed-hosts=api.test")
 		}()
 		config := configOf(ctx, t, kubeconfig)
 		trust, err := rest.TLSConfigFor(config)
@@ -94,7 +99,9 @@ func TestServeAsksForTheToken(t *testing.T) {
 				if r.Host = host; token != "" {
 					r.Header.Set("Authorization", "Bearer "+token)
 				}
-				answer, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: trust}}).Do(r)
+				answer, err := (&http.Client{
+					Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: trust},
+				}).Do(r)
 				if err != nil {
 					t.Fatal(err)
 				}

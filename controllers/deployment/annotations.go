@@ -47,7 +47,9 @@ func isOwn(annotation string) bool {
 // Differs: while it does, kube-controller-manager still copies the annotations when it scales the ReplicaSet.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, SetNewReplicaSetAnnotations
-func annotationsForNew(d *appsv1.Deployment, current map[string]string, newest int64) (wanted map[string]string, changed bool) {
+func annotationsForNew(d *appsv1.Deployment, current map[string]string,
+	newest int64,
+) (wanted map[string]string, changed bool) {
 	wanted = maps.Clone(current)
 	if wanted == nil {
 		wanted = map[string]string{}

@@ -10,8 +10,10 @@ import (
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, SetNewReplicaSetAnnotations
 func TestAnnotationsForNew(t *testing.T) {
-	own := web(1, annotate("cause", "new"), annotate(corev1.LastAppliedConfigAnnotation, "x"), annotate(RevisionAnnotation, "9"),
-		annotate(RevisionHistoryAnnotation, "1,2"), annotate(DesiredReplicasAnnotation, "3"), annotate(MaxReplicasAnnotation, "4"),
+	own := web(1, annotate("cause", "new"), annotate(corev1.LastAppliedConfigAnnotation, "x"),
+		annotate(RevisionAnnotation, "9"),
+		annotate(RevisionHistoryAnnotation, "1,2"), annotate(DesiredReplicasAnnotation, "3"),
+		annotate(MaxReplicasAnnotation, "4"),
 		annotate(appsv1.DeprecatedRollbackTo, "1"))
 	for _, tc := range []struct {
 		name        string
@@ -104,7 +106,8 @@ func TestHistoryIsCutFromItsOldEnd(t *testing.T) {
 	equal(t, "all of them if need be", appendHistory(strings.Repeat("9", 1999), "12"), "12")
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, getNonNegativeInt32FromAnnotation
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go,
+// getNonNegativeInt32FromAnnotation
 func TestCount(t *testing.T) {
 	for value, want := range map[string]int32{"0": 0, "7": 7, "2147483647": 2147483647} {
 		if n, ok := count(set(web(1), 1, "v1", 1, annotateSet("n", value)), "n"); n != want || !ok {

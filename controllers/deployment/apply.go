@@ -113,10 +113,13 @@ func (a *applier) inTheWay(ctx context.Context, wanted *appsv1.ReplicaSet, exist
 		return fmt.Errorf("create replica set %s, which the cache does not show yet: %w", klog.KObj(wanted), exists)
 	}
 	if metav1.IsControlledBy(found, d) && sameTemplate(&found.Spec.Template, &d.Spec.Template) {
-		a.observed.ReplicaSets = append(a.observed.ReplicaSets[:len(a.observed.ReplicaSets):len(a.observed.ReplicaSets)], found)
+		a.observed.ReplicaSets = append(
+			a.observed.ReplicaSets[:len(a.observed.ReplicaSets):len(a.observed.ReplicaSets)], found,
+		)
 		return errReplan
 	}
-	klog.FromContext(ctx).V(2).Info("Found a hash collision, counting it to get another hash", "replicaSet", klog.KObj(found),
+	klog.FromContext(ctx).V(2).Info("Found a hash collision, counting it to get another hash",
+		"replicaSet", klog.KObj(found),
 		"collisionCount", ptr.Deref(d.Status.CollisionCount, 0))
 	return errors.Join(exists, a.run(ctx, planCollision(d)))
 }

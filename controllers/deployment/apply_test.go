@@ -111,7 +111,10 @@ func status(replicas int32) UpdateStatus {
 }
 
 func grow(rs *appsv1.ReplicaSet, to int32) EditReplicaSet {
-	return EditReplicaSet{ReplicaSet: rs, Replicas: ptr.To(to), Annotations: map[string]string{"a": "b"}, Event: normal("Scaled", "to %d", to)}
+	return EditReplicaSet{
+		ReplicaSet: rs, Replicas: ptr.To(to), Annotations: map[string]string{"a": "b"},
+		Event: normal("Scaled", "to %d", to),
+	}
 }
 
 func TestApplyInOrder(t *testing.T) {
@@ -126,7 +129,10 @@ func TestApplyInOrder(t *testing.T) {
 	equal(t, "told of", s.wrote, []string{"web-v1@1+", "web-v1@1++", "web@100+"})
 	equal(t, "observed size", size(v1), 3)
 	// Differs: kube-controller-manager deletes without preconditions.
-	equal(t, "deletion", s.deletions, []metav1.DeleteOptions{{Preconditions: &metav1.Preconditions{UID: ptr.To(v2.UID), ResourceVersion: ptr.To("2")}}})
+	equal(t, "deletion", s.deletions,
+		[]metav1.DeleteOptions{
+			{Preconditions: &metav1.Preconditions{UID: ptr.To(v2.UID), ResourceVersion: ptr.To("2")}},
+		})
 }
 
 func TestApplyWritesWhatTheStepsSay(t *testing.T) {
@@ -138,7 +144,10 @@ func TestApplyWritesWhatTheStepsSay(t *testing.T) {
 		updated = append(updated, a.(clienttesting.UpdateAction).GetObject())
 		return false, nil, nil
 	})
-	rs := EditReplicaSet{ReplicaSet: v1, MinReadySeconds: ptr.To[int32](0), Replicas: ptr.To[int32](0), Annotations: map[string]string{"a": "b"}}
+	rs := EditReplicaSet{
+		ReplicaSet: v1, MinReadySeconds: ptr.To[int32](0), Replicas: ptr.To[int32](0),
+		Annotations: map[string]string{"a": "b"},
+	}
 	equal(t, "error", s.run(rs, status(7)), nil)
 	wantRS := v1.DeepCopy()
 	wantRS.Spec.Replicas = ptr.To[int32](0)
@@ -151,7 +160,10 @@ func TestApplyWritesWhatTheStepsSay(t *testing.T) {
 	updated = nil
 	s.a.deploymentWritten = false
 	back := template("v1")
-	equal(t, "error", s.run(RollBack{Template: &back, Annotations: map[string]string{"cause": "first"}, Event: normal("Back", "again")}), nil)
+	equal(t, "error",
+		s.run(
+			RollBack{Template: &back, Annotations: map[string]string{"cause": "first"}, Event: normal("Back", "again")},
+		), nil)
 	wantD = d.DeepCopy()
 	wantD.Spec.Template, wantD.Annotations = back, map[string]string{"cause": "first"}
 	equal(t, "rolled back", updated, []runtime.Object{wantD})
@@ -197,7 +209,8 @@ func TestStatusIsWrittenAlthoughOldCannotBeScaled(t *testing.T) {
 	equal(t, "events", len(s.events), 0)
 	// Both errors are told if the status fails too.
 	s.fail["update/status web"], s.a.deferred, s.a.deploymentWritten = stale, nil, false
-	if err = s.run(anyway(v0), status(1)); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), stale.Error()) {
+	if err = s.run(anyway(v0), status(1)); !apierrors.IsForbidden(err) ||
+		!strings.Contains(err.Error(), stale.Error()) {
 		t.Errorf("error: %v", err)
 	}
 }
@@ -215,9 +228,14 @@ func TestOtherFailuresEndTheSync(t *testing.T) {
 		{"edit", "update web-v1", stale, []Step{grow(v1, 1), status(1)}, []string{"update web-v1"}},
 		{"delete", "delete web-v1", stale, []Step{DeleteReplicaSet{v1}, status(1)}, []string{"delete web-v1"}},
 		{"status", "update/status web", stale, []Step{status(1), grow(v1, 1)}, []string{"update/status web"}},
-		{"roll back", "update web", stale, []Step{RollBack{Event: normal("Back", "again")}, status(1)}, []string{"update web"}},
 		{
-			"what is gone already is no failure", "delete web-v1", apierrors.NewNotFound(appsv1.Resource("replicasets"), "web-v1"),
+			"roll back", "update web", stale,
+			[]Step{RollBack{Event: normal("Back", "again")}, status(1)},
+			[]string{"update web"},
+		},
+		{
+			"what is gone already is no failure", "delete web-v1",
+			apierrors.NewNotFound(appsv1.Resource("replicasets"), "web-v1"),
 			[]Step{DeleteReplicaSet{v1}, status(1)},
 			[]string{"delete web-v1", "update/status web"},
 		},
@@ -240,7 +258,8 @@ func TestFailedCreate(t *testing.T) {
 	newRS := set(d, 2, "v2", 3)
 	create := CreateReplicaSet{ReplicaSet: newRS, Event: normal("Created", "it")}
 	exists := apierrors.NewAlreadyExists(appsv1.Resource("replicasets"), newRS.Name)
-	ending := apierrors.NewForbidden(appsv1.Resource("replicasets"), newRS.Name, errors.New("namespace is being terminated"))
+	ending := apierrors.NewForbidden(appsv1.Resource("replicasets"), newRS.Name,
+		errors.New("namespace is being terminated"))
 	ending.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	theirs := newRS.DeepCopy()
 	theirs.OwnerReferences[0].UID = "other"
@@ -262,8 +281,16 @@ func TestFailedCreate(t *testing.T) {
 		},
 		{"the namespace is going: nothing is told", ending, nil, []string{"create web-v2"}, nil, ending},
 		{"taken, by what the cache does not show", exists, nil, []string{"create web-v2"}, nil, exists},
-		{"taken by a stranger: counted as a collision", exists, theirs, []string{"create web-v2", "update/status web"}, nil, exists},
-		{"taken by our own for another template: counted, too", exists, another, []string{"create web-v2", "update/status web"}, nil, exists},
+		{
+			"taken by a stranger: counted as a collision", exists, theirs,
+			[]string{"create web-v2", "update/status web"},
+			nil, exists,
+		},
+		{
+			"taken by our own for another template: counted, too", exists, another,
+			[]string{"create web-v2", "update/status web"},
+			nil, exists,
+		},
 		{"taken by itself: planned again", exists, newRS, []string{"create web-v2"}, nil, errReplan},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -229,7 +229,8 @@ func (c *cluster) sets() []appsv1.ReplicaSet {
 	list, err := c.client.AppsV1().ReplicaSets("default").List(c.t.Context(), metav1.ListOptions{})
 	c.must(err)
 	slices.SortFunc(list.Items, func(a, b appsv1.ReplicaSet) int {
-		return strings.Compare(a.Annotations[deployment.RevisionAnnotation], b.Annotations[deployment.RevisionAnnotation])
+		return strings.Compare(a.Annotations[deployment.RevisionAnnotation],
+			b.Annotations[deployment.RevisionAnnotation])
 	})
 	return list.Items
 }
@@ -270,8 +271,10 @@ func (c *cluster) events() []string {
 	c.pass(time.Second) // let the sender send
 	list, err := c.client.CoreV1().Events("default").List(c.t.Context(), metav1.ListOptions{})
 	c.must(err)
-	items := slices.DeleteFunc(list.Items, func(e corev1.Event) bool { return e.Source.Component != "deployment-controller" })
-	slices.SortStableFunc(items, func(a, b corev1.Event) int { return strings.Compare(a.Name, b.Name) }) // names hold the time
+	items := slices.DeleteFunc(list.Items,
+		func(e corev1.Event) bool { return e.Source.Component != "deployment-controller" })
+	// names hold the time
+	slices.SortStableFunc(items, func(a, b corev1.Event) int { return strings.Compare(a.Name, b.Name) })
 	var lines []string
 	for _, e := range items {
 		lines = append(lines, fmt.Sprintf("%s %s %s", e.Type, e.Reason, e.Message))

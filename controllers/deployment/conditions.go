@@ -37,7 +37,9 @@ func condition(s *appsv1.DeploymentStatus, t appsv1.DeploymentConditionType) *ap
 }
 
 // newCondition is a condition that came about at now. The message is filled in by the caller.
-func newCondition(t appsv1.DeploymentConditionType, status corev1.ConditionStatus, reason, message string, now time.Time) appsv1.DeploymentCondition {
+func newCondition(t appsv1.DeploymentConditionType, status corev1.ConditionStatus, reason, message string,
+	now time.Time,
+) appsv1.DeploymentCondition {
 	at := metav1.NewTime(now)
 	return appsv1.DeploymentCondition{
 		Type: t, Status: status, Reason: reason, Message: message, LastUpdateTime: at, LastTransitionTime: at,

@@ -95,8 +95,8 @@ func newReconciler(c Config) *reconciler {
 	return &reconciler{c}
 }
 
-// ready puts a sync off that does not see what the last one wrote: it would write against outdated versions, and fail with a
-// conflict; or create again what it created. The event of the missing write wakes the Deployment.
+// ready puts a sync off that does not see what the last one wrote: it would write against outdated versions, and fail
+// with a conflict; or create again what it created. The event of the missing write wakes the Deployment.
 //
 // Differs: kube-controller-manager's Deployment controller runs into the conflict and retries. The objects go through
 // the same states.
@@ -163,7 +163,8 @@ func (r *reconciler) observe(ctx context.Context, d *appsv1.Deployment) (Observe
 	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
 		o.Pods = make(map[types.UID][]*corev1.Pod, len(o.ReplicaSets))
 		for _, rs := range o.ReplicaSets {
-			if o.Pods[rs.UID], err = r.Pods.ByIndex(pods.ControllerIndex, pods.ControllerKey(rs, replicaSetKind)); err != nil {
+			if o.Pods[rs.UID], err = r.Pods.ByIndex(pods.ControllerIndex,
+				pods.ControllerKey(rs, replicaSetKind)); err != nil {
 				return Observed{}, fmt.Errorf("list pods of replica set %s: %w", rs.Name, err)
 			}
 		}

@@ -22,9 +22,14 @@ func reconcilerOver(s *scene, podList []*corev1.Pod) *reconciler {
 	d, sets := s.a.observed.Deployment, s.a.observed.ReplicaSets
 	return newReconciler(Config{
 		Client: s.client, Recorder: s,
-		Deployments: listed[*appsv1.Deployment]{cacheAt: cacheAt[*appsv1.Deployment]{objects: []*appsv1.Deployment{d}, version: "100"}},
-		ReplicaSets: listed[*appsv1.ReplicaSet]{cacheAt: cacheAt[*appsv1.ReplicaSet]{objects: sets, version: "100"}, index: indexClaimable},
-		Pods:        listed[*corev1.Pod]{cacheAt: cacheAt[*corev1.Pod]{objects: podList}, index: pods.IndexByController},
+		Deployments: listed[*appsv1.Deployment]{
+			cacheAt: cacheAt[*appsv1.Deployment]{objects: []*appsv1.Deployment{d}, version: "100"},
+		},
+		ReplicaSets: listed[*appsv1.ReplicaSet]{
+			cacheAt: cacheAt[*appsv1.ReplicaSet]{objects: sets, version: "100"},
+			index:   indexClaimable,
+		},
+		Pods: listed[*corev1.Pod]{cacheAt: cacheAt[*corev1.Pod]{objects: podList}, index: pods.IndexByController},
 	})
 }
 
@@ -71,7 +76,8 @@ func TestReconcile(t *testing.T) {
 		s := newScene(t, d)
 		name := "web-" + ComputeHash(&d.Spec.Template, nil)
 		s.fail["create "+name] = refused
-		if _, err := reconcilerOver(s, nil).Reconcile(t.Context(), key); !is(err, refused) || reconcile.IsTerminal(err) {
+		if _, err := reconcilerOver(s, nil).Reconcile(t.Context(), key); !is(err, refused) ||
+			reconcile.IsTerminal(err) {
 			t.Errorf("error: %v", err)
 		}
 	})
@@ -99,8 +105,8 @@ func TestReconcile(t *testing.T) {
 	})
 }
 
-// A sync is put off until the caches show what the last one wrote, of the Deployment and of its ReplicaSets; and not for
-// what it wrote for another of its name.
+// A sync is put off until the caches show what the last one wrote, of the Deployment and of its ReplicaSets; and not
+// for what it wrote for another of its name.
 func TestReadyWaitsForOwnWrites(t *testing.T) {
 	d := web(3)
 	v1 := set(d, 1, "v1", 3)
@@ -140,9 +146,12 @@ func TestReadyWaitsForOwnWrites(t *testing.T) {
 func TestObservePods(t *testing.T) {
 	d := web(1, recreate)
 	v1 := set(d, 1, "v1", 0)
-	mine := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "mine", OwnerReferences: []metav1.OwnerReference{
-		*metav1.NewControllerRef(v1, appsv1.SchemeGroupVersion.WithKind("ReplicaSet")),
-	}}}
+	mine := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "mine",
+		OwnerReferences: []metav1.OwnerReference{
+			*metav1.NewControllerRef(v1, appsv1.SchemeGroupVersion.WithKind("ReplicaSet")),
+		},
+	}}
 	bare := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "bare"}}
 	for name, tc := range map[string]struct {
 		d    *appsv1.Deployment
@@ -193,8 +202,11 @@ func TestClaim(t *testing.T) {
 	})
 	t.Run("a failure ends the sync", func(t *testing.T) {
 		s := newScene(t, d, orphan)
-		claims(s, d, nil, apierrors.NewGenericServerResponse(http.StatusInternalServerError, "patch", appsv1.Resource("replicasets"), "x", "", 0, true))
-		if _, err := reconcilerOver(s, nil).Reconcile(t.Context(), reconcile.RequestFor(d)); !apierrors.IsInternalError(err) {
+		claims(s, d, nil,
+			apierrors.NewGenericServerResponse(http.StatusInternalServerError, "patch", appsv1.Resource("replicasets"),
+				"x", "", 0, true))
+		if _, err := reconcilerOver(s, nil).Reconcile(t.Context(),
+			reconcile.RequestFor(d)); !apierrors.IsInternalError(err) {
 			t.Errorf("error: %v", err)
 		}
 		s.wantSent("get web", "patch web-v2")

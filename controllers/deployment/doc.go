@@ -26,9 +26,9 @@
 //
 // A plan may hold several writes of the Deployment: the note that it was paused or got a new ReplicaSet, then its
 // status. Where the second would be sent the sync ends. The watch event of the first starts the next sync, which sees
-// the outcome and goes on from there. So each state of a Deployment that a watcher sees is one the controller observed the world in.
-// kube-controller-manager shows the same states: there the second write carries an outdated resource version and the
-// sync fails with a conflict; here it is not sent.
+// the outcome and goes on from there. So each state of a Deployment that a watcher sees is one the controller
+// observed the world in. kube-controller-manager shows the same states: there the second write carries an outdated
+// resource version and the sync fails with a conflict; here it is not sent.
 //
 // # Where it differs
 //

@@ -21,11 +21,13 @@ import (
 // Source: k8s.io/kubernetes v1.37.1 test/integration/deployment/deployment_test.go, TestNewDeployment
 func TestNewDeployment(t *testing.T) {
 	run(t, localapi.Options{}, func(c *cluster) {
-		d := c.create(20, annotated("test", "should-copy-to-replica-set"), annotated(corev1.LastAppliedConfigAnnotation, "should-not-copy"))
+		d := c.create(20, annotated("test", "should-copy-to-replica-set"),
+			annotated(corev1.LastAppliedConfigAnnotation, "should-not-copy"))
 		c.settle()
 		equal(t, "replica sets", c.shape(), "1:web:1:20")
 		equal(t, "counts", c.counts(), "replicas=20 updated=20 ready=20 available=20 unavailable=0")
-		equal(t, "conditions", c.conditions(), "Available=True/MinimumReplicasAvailable Progressing=True/NewReplicaSetAvailable")
+		equal(t, "conditions", c.conditions(),
+			"Available=True/MinimumReplicasAvailable Progressing=True/NewReplicaSetAvailable")
 		equal(t, "revision", c.web().Annotations[deployment.RevisionAnnotation], "1")
 
 		rs := c.sets()[0]
@@ -41,9 +43,11 @@ func TestNewDeployment(t *testing.T) {
 			deployment.MaxReplicasAnnotation:     "25",
 		})
 		equal(t, "owner", rs.OwnerReferences, []metav1.OwnerReference{{
-			APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: d.UID, Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
+			APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: d.UID, Controller: ptr.To(true),
+			BlockOwnerDeletion: ptr.To(true),
 		}})
-		equal(t, "events", c.events(), []string{"Normal ScalingReplicaSet Scaled up replica set " + rs.Name + " from 0 to 20"})
+		equal(t, "events", c.events(),
+			[]string{"Normal ScalingReplicaSet Scaled up replica set " + rs.Name + " from 0 to 20"})
 	})
 }
 
@@ -94,7 +98,8 @@ func (c *cluster) watchLimits(most, least int32) (stop func()) {
 				total, available = total+size[name], available+up[name]
 			}
 			if total > most || available < least && len(size) > 1 {
-				c.t.Errorf("%d pods asked for, at most %d allowed; %d available, at least %d needed", total, most, available, least)
+				c.t.Errorf("%d pods asked for, at most %d allowed; %d available, at least %d needed", total, most,
+					available, least)
 			}
 		}
 	}()
@@ -135,7 +140,8 @@ func TestPauseAndResume(t *testing.T) {
 		c.create(2, paused(true))
 		c.settle()
 		equal(t, "replica sets of a deployment born paused", c.shape(), "")
-		equal(t, "conditions", c.conditions(), "Available=False/MinimumReplicasUnavailable Progressing=Unknown/DeploymentPaused")
+		equal(t, "conditions", c.conditions(),
+			"Available=False/MinimumReplicasUnavailable Progressing=Unknown/DeploymentPaused")
 		c.edit(paused(false))
 		c.settle()
 		equal(t, "replica sets when resumed", c.shape(), "1:web:1:2")
@@ -146,7 +152,8 @@ func TestPauseAndResume(t *testing.T) {
 		c.edit(paused(false))
 		c.settle()
 		equal(t, "rolled out when resumed", c.shape(), "1:web:1:0 2:web:2:4")
-		equal(t, "conditions", c.conditions(), "Available=True/MinimumReplicasAvailable Progressing=True/NewReplicaSetAvailable")
+		equal(t, "conditions", c.conditions(),
+			"Available=True/MinimumReplicasAvailable Progressing=True/NewReplicaSetAvailable")
 	})
 }
 
@@ -158,18 +165,22 @@ func TestStuckRolloutTimesOutAndRecovers(t *testing.T) {
 		c.edit(image("bad"))
 		c.pass(20 * time.Second)
 		equal(t, "replica sets", c.shape(), "1:web:1:3 2:web:bad:2")
-		equal(t, "conditions before the deadline", c.conditions(), "Available=True/MinimumReplicasAvailable Progressing=True/ReplicaSetUpdated")
+		equal(t, "conditions before the deadline", c.conditions(),
+			"Available=True/MinimumReplicasAvailable Progressing=True/ReplicaSetUpdated")
 		c.pass(20 * time.Second)
-		equal(t, "conditions after it", c.conditions(), "Available=True/MinimumReplicasAvailable Progressing=False/ProgressDeadlineExceeded")
+		equal(t, "conditions after it", c.conditions(),
+			"Available=True/MinimumReplicasAvailable Progressing=False/ProgressDeadlineExceeded")
 		c.edit(image("1"))
 		c.settle()
 		equal(t, "replica sets after going back", c.shape(), "2:web:bad:0 3:web:1:4")
-		equal(t, "conditions after going back", c.conditions(), "Available=True/MinimumReplicasAvailable Progressing=True/NewReplicaSetAvailable")
+		equal(t, "conditions after going back", c.conditions(),
+			"Available=True/MinimumReplicasAvailable Progressing=True/NewReplicaSetAvailable")
 	})
 }
 
 // Source: k8s.io/kubernetes v1.37.1 test/integration/deployment/deployment_test.go,
-// TestRollingUpdateAndProportionalScalingForDeployment... and test/e2e/apps/deployment.go, testProportionalScalingDeployment
+// TestRollingUpdateAndProportionalScalingForDeployment... and test/e2e/apps/deployment.go,
+// testProportionalScalingDeployment
 func TestScalingAStuckRolloutIsProportional(t *testing.T) {
 	run(t, localapi.Options{}, func(c *cluster) {
 		c.create(10, rolling(3, 2))
@@ -236,7 +247,10 @@ func TestHashCollisionGetsAnotherName(t *testing.T) {
 		taken := c.sets()[0].DeepCopy()
 		next := d.DeepCopy()
 		image("2")(next)
-		taken.ObjectMeta = metav1.ObjectMeta{Name: "web-" + deployment.ComputeHash(&next.Spec.Template, nil), Labels: map[string]string{"app": "other"}}
+		taken.ObjectMeta = metav1.ObjectMeta{
+			Name:   "web-" + deployment.ComputeHash(&next.Spec.Template, nil),
+			Labels: map[string]string{"app": "other"},
+		}
 		taken.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "other"}}
 		taken.Spec.Template.Labels = map[string]string{"app": "other"}
 		taken.Spec.Replicas = ptr.To[int32](0)
@@ -281,7 +295,8 @@ func TestOrphanedAndAdopted(t *testing.T) {
 }
 
 func (c *cluster) patchSet(name, patch string) error {
-	_, err := c.client.AppsV1().ReplicaSets("default").Patch(c.t.Context(), name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
+	_, err := c.client.AppsV1().ReplicaSets("default").Patch(c.t.Context(), name, types.StrategicMergePatchType,
+		[]byte(patch), metav1.PatchOptions{})
 	return err
 }
 

@@ -105,14 +105,16 @@ type setChange func(*appsv1.ReplicaSet)
 func set(d *appsv1.Deployment, n int64, image string, size int32, changes ...setChange) *appsv1.ReplicaSet {
 	rs := &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: "web-" + image, UID: types.UID("uid-" + image), Generation: 1, ResourceVersion: fmt.Sprint(n),
+			Namespace: "default", Name: "web-" + image, UID: types.UID("uid-" + image), Generation: 1,
+			ResourceVersion:   fmt.Sprint(n),
 			CreationTimestamp: metav1.NewTime(d.CreationTimestamp.Add(time.Duration(n) * time.Minute)),
 			OwnerReferences:   []metav1.OwnerReference{controllerOf(d)},
 			Annotations:       map[string]string{RevisionAnnotation: fmt.Sprint(n)},
 		},
 		Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To(size), Template: template(image)},
 		Status: appsv1.ReplicaSetStatus{
-			Replicas: size, ReadyReplicas: size, AvailableReplicas: size, ObservedGeneration: 1, TerminatingReplicas: ptr.To[int32](0),
+			Replicas: size, ReadyReplicas: size, AvailableReplicas: size, ObservedGeneration: 1,
+			TerminatingReplicas: ptr.To[int32](0),
 		},
 	}
 	rs.Spec.Template.Labels = withHash(rs.Spec.Template.Labels, "hash-"+image)

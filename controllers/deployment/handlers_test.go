@@ -56,8 +56,8 @@ func named(name string, selector *metav1.LabelSelector) *appsv1.Deployment {
 	return d
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/deployment_controller.go, addReplicaSet, updateReplicaSet,
-// deleteReplicaSet, getDeploymentsForReplicaSet and resolveControllerRef
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/deployment_controller.go, addReplicaSet,
+// updateReplicaSet, deleteReplicaSet, getDeploymentsForReplicaSet and resolveControllerRef
 func TestReplicaSetEvents(t *testing.T) {
 	d := web(1)
 	matching := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
@@ -66,7 +66,8 @@ func TestReplicaSetEvents(t *testing.T) {
 	elsewhere.Namespace = "other"
 	r := routerOver(nil, d, twin, elsewhere, named("nil", nil), named("empty", &metav1.LabelSelector{}),
 		named("differs", &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}}),
-		named("invalid", &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "?"}}}))
+		named("invalid",
+			&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "?"}}}))
 
 	owned := set(d, 1, "v1", 1)
 	orphan := set(d, 1, "v1", 1, func(rs *appsv1.ReplicaSet) { rs.OwnerReferences = nil })
@@ -112,8 +113,14 @@ func TestReplicaSetEvents(t *testing.T) {
 		{"an orphan on its way out: nobody", add(with(orphan, going)), nil},
 		{"an orphan without labels: nobody", add(with(orphan, unlabelled)), nil},
 		{"owned by another kind", add(with(owned, owner(func(o *metav1.OwnerReference) { o.Kind = "Rollout" }))), nil},
-		{"owned by an earlier one of that name", add(with(owned, owner(func(o *metav1.OwnerReference) { o.UID = "x" }))), nil},
-		{"owned by one that is not there", add(with(owned, owner(func(o *metav1.OwnerReference) { o.Name = "x" }))), nil},
+		{
+			"owned by an earlier one of that name",
+			add(with(owned, owner(func(o *metav1.OwnerReference) { o.UID = "x" }))), nil,
+		},
+		{
+			"owned by one that is not there", add(with(owned, owner(func(o *metav1.OwnerReference) { o.Name = "x" }))),
+			nil,
+		},
 		{"updated: its owner", update(owned, same), []string{"web"}},
 		{"resync: nobody", func(h reconcile.EventHandler[*appsv1.ReplicaSet, reconcile.Request], q enqueuer) {
 			h.OnUpdate(t.Context(), owned, owned, q)
@@ -135,7 +142,8 @@ func TestReplicaSetEvents(t *testing.T) {
 
 // Since v1.37 every deletion of a pod of a Recreate Deployment counts; before, only that of the last one.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/deployment_controller.go, deletePod and getDeploymentForPod
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/deployment_controller.go, deletePod and
+// getDeploymentForPod
 func TestPodEvents(t *testing.T) {
 	d := web(1, recreate)
 	rs := set(d, 1, "v1", 1)
@@ -143,7 +151,12 @@ func TestPodEvents(t *testing.T) {
 	pod := func(change func(*metav1.OwnerReference), owner *appsv1.ReplicaSet) *corev1.Pod {
 		ref := *metav1.NewControllerRef(owner, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))
 		change(&ref)
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", OwnerReferences: []metav1.OwnerReference{ref}}}
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "default", Name: "p",
+				OwnerReferences: []metav1.OwnerReference{ref},
+			},
+		}
 	}
 	same := func(*metav1.OwnerReference) {}
 	r := routerOver([]*appsv1.ReplicaSet{rs, orphan}, d)

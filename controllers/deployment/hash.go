@@ -25,7 +25,8 @@ func ComputeHash(template *corev1.PodTemplateSpec, collisionCount *int32) string
 	hasher := fnv.New32a()
 	fmt.Fprintf(hasher, "%v", dump.ForHash(*template))
 	if collisionCount != nil {
-		var count [8]byte // eight bytes for a number of four, the upper half always zero: it is what the real one hashes
+		// eight bytes for a number of four, the upper half always zero: it is what the real one hashes
+		var count [8]byte
 		binary.LittleEndian.PutUint32(count[:], uint32(*collisionCount))
 		hasher.Write(count[:])
 	}

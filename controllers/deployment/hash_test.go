@@ -18,17 +18,24 @@ import (
 func TestComputeHash(t *testing.T) {
 	simple := template("v1")
 	rich := corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web", "tier": "front"}, Annotations: map[string]string{"a": "1"}},
+		ObjectMeta: metav1.ObjectMeta{
+			Labels:      map[string]string{"app": "web", "tier": "front"},
+			Annotations: map[string]string{"a": "1"},
+		},
 		Spec: corev1.PodSpec{
-			TerminationGracePeriodSeconds: ptr.To[int64](30), RestartPolicy: corev1.RestartPolicyAlways, DNSPolicy: corev1.DNSClusterFirst,
+			TerminationGracePeriodSeconds: ptr.To[int64](30), RestartPolicy: corev1.RestartPolicyAlways,
+			DNSPolicy:       corev1.DNSClusterFirst,
 			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true)}, SchedulerName: "default-scheduler",
 			Containers: []corev1.Container{{
-				Name: "c", Image: "registry/web:1.2", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080, Protocol: corev1.ProtocolTCP}},
+				Name: "c", Image: "registry/web:1.2",
+				Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080, Protocol: corev1.ProtocolTCP}},
 				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 					corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("64Mi"),
 				}},
 				ReadinessProbe: &corev1.Probe{
-					ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromString("http")}},
+					ProbeHandler: corev1.ProbeHandler{
+						HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromString("http")},
+					},
 					PeriodSeconds: 10,
 				},
 			}},

@@ -20,7 +20,8 @@ func (p *planner) cleanUpHistory() {
 	if limit == nil || *limit == math.MaxInt32 {
 		return
 	}
-	kept := slices.DeleteFunc(slices.Clone(p.oldRSs), func(rs *appsv1.ReplicaSet) bool { return rs.DeletionTimestamp != nil })
+	kept := slices.DeleteFunc(slices.Clone(p.oldRSs),
+		func(rs *appsv1.ReplicaSet) bool { return rs.DeletionTimestamp != nil })
 	excess := len(kept) - int(*limit)
 	if excess <= 0 {
 		return

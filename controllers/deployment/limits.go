@@ -53,7 +53,9 @@ func limitsOf(d *appsv1.Deployment) (limits, error) {
 // Errors: a value that is neither a number nor a percentage.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, ResolveFenceposts
-func ResolveFenceposts(maxSurge, maxUnavailable *intstr.IntOrString, replicas int32) (surge, unavailable int32, err error) {
+func ResolveFenceposts(maxSurge, maxUnavailable *intstr.IntOrString,
+	replicas int32,
+) (surge, unavailable int32, err error) {
 	zero := intstr.FromInt32(0)
 	s, err := intstr.GetScaledValueFromIntOrPercent(intstr.ValueOrDefault(maxSurge, zero), int(replicas), true)
 	if err != nil {

@@ -27,9 +27,11 @@ func TestResolveFenceposts(t *testing.T) {
 		{"0", "0", 10, 0, 1},
 		{"200%", "100%", 5, 10, 5},
 	} {
-		s, u, err := ResolveFenceposts(ptr.To(intstr.Parse(tc.surge)), ptr.To(intstr.Parse(tc.unavailable)), tc.replicas)
+		s, u, err := ResolveFenceposts(ptr.To(intstr.Parse(tc.surge)), ptr.To(intstr.Parse(tc.unavailable)),
+			tc.replicas)
 		if err != nil || s != tc.wantS || u != tc.wantU {
-			t.Errorf("%s and %s of %d = %d, %d, %v; want %d, %d", tc.surge, tc.unavailable, tc.replicas, s, u, err, tc.wantS, tc.wantU)
+			t.Errorf("%s and %s of %d = %d, %d, %v; want %d, %d", tc.surge, tc.unavailable, tc.replicas, s, u, err,
+				tc.wantS, tc.wantU)
 		}
 	}
 	if s, u, err := ResolveFenceposts(nil, nil, 3); s != 0 || u != 1 || err != nil {
@@ -56,7 +58,10 @@ func TestLimits(t *testing.T) {
 		{"more unavailable than there are", web(3, rolling("0", "10")), limits{3, 0, 3}},
 		{"no pods, none unavailable, surge as given", web(0, rolling("2", "10")), limits{0, 2, 0}},
 		{"recreate has none of both", web(10, recreate), limits{10, 0, 0}},
-		{"rolling without parameters", web(10, func(d *appsv1.Deployment) { d.Spec.Strategy.RollingUpdate = nil }), limits{10, 0, 1}},
+		{
+			"rolling without parameters", web(10, func(d *appsv1.Deployment) { d.Spec.Strategy.RollingUpdate = nil }),
+			limits{10, 0, 1},
+		},
 		{"no size is one", web(0, func(d *appsv1.Deployment) { d.Spec.Replicas = nil }), limits{1, 1, 0}},
 	} {
 		got, err := limitsOf(tc.d)

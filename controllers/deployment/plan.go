@@ -186,7 +186,9 @@ func selectsAll(d *appsv1.Deployment) bool {
 
 // planSelectingAll does nothing for the Deployment but to say why.
 func planSelectingAll(d *appsv1.Deployment) Plan {
-	steps := []Step{Announce{warning("SelectingAll", "This deployment is selecting all pods. A non-empty selector is required.")}}
+	steps := []Step{
+		Announce{warning("SelectingAll", "This deployment is selecting all pods. A non-empty selector is required.")},
+	}
 	if d.Status.ObservedGeneration < d.Generation {
 		status := d.Status.DeepCopy()
 		status.ObservedGeneration = d.Generation

@@ -22,8 +22,8 @@ func TestSelectingAll(t *testing.T) {
 	wantSteps(t, mustPlan(t, all), event)
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/deployment_controller.go, syncDeployment. A missing selector
-// makes kube-controller-manager panic.
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/deployment_controller.go, syncDeployment. A missing
+// selector makes kube-controller-manager panic.
 func TestWhatCannotBePlanned(t *testing.T) {
 	for name, tc := range map[string]struct {
 		d    *appsv1.Deployment
@@ -45,7 +45,9 @@ func TestWhatCannotBePlanned(t *testing.T) {
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, syncStatusOnly
 func TestDeletedGetsStatusOnly(t *testing.T) {
 	d := web(5, deleted, paused, annotate(appsv1.DeprecatedRollbackTo, "1"))
-	wantSteps(t, mustPlan(t, d, set(d, 1, "v1", 3)), "status generation=1 replicas=3 updated=0 ready=3 available=3 unavailable=0 terminating=0 Available=False/MinimumReplicasUnavailable")
+	wantSteps(t, mustPlan(t, d, set(d, 1, "v1", 3)),
+		"status generation=1 replicas=3 updated=0 ready=3 available=3 unavailable=0 terminating=0 "+
+			"Available=False/MinimumReplicasUnavailable")
 	d = settled(t, d, set(d, 1, "v1", 3))
 	wantSteps(t, mustPlan(t, d, set(d, 1, "v1", 3)))
 }
@@ -57,11 +59,24 @@ func TestPauseIsNoted(t *testing.T) {
 		d    *appsv1.Deployment
 		want string // the Progressing condition afterwards
 	}{
-		{"paused", web(1, paused, progressing(corev1.ConditionTrue, reasonReplicaSetUpdated, time.Minute)), "Unknown/DeploymentPaused Deployment is paused"},
+		{
+			"paused", web(1, paused, progressing(corev1.ConditionTrue, reasonReplicaSetUpdated, time.Minute)),
+			"Unknown/DeploymentPaused Deployment is paused",
+		},
 		{"paused without a condition", web(1, paused), "Unknown/DeploymentPaused Deployment is paused"},
-		{"paused already", web(1, paused, progressing(corev1.ConditionUnknown, reasonPaused, time.Minute)), "Unknown/DeploymentPaused as it was"},
-		{"resumed", web(1, progressing(corev1.ConditionUnknown, reasonPaused, time.Minute)), "Unknown/DeploymentResumed Deployment is resumed"},
-		{"failed stays failed", web(1, paused, progressing(corev1.ConditionFalse, reasonDeadlineExceeded, time.Minute)), "False/ProgressDeadlineExceeded as it was"},
+		{
+			"paused already", web(1, paused, progressing(corev1.ConditionUnknown, reasonPaused, time.Minute)),
+			"Unknown/DeploymentPaused as it was",
+		},
+		{
+			"resumed", web(1, progressing(corev1.ConditionUnknown, reasonPaused, time.Minute)),
+			"Unknown/DeploymentResumed Deployment is resumed",
+		},
+		{
+			"failed stays failed",
+			web(1, paused, progressing(corev1.ConditionFalse, reasonDeadlineExceeded, time.Minute)),
+			"False/ProgressDeadlineExceeded as it was",
+		},
 		{"no deadline, no note", web(1, paused, noDeadline), ""},
 		{"nor with the deadline that is none", web(1, paused, deadlineOf(1<<31-1)), ""},
 	} {
@@ -74,7 +89,8 @@ func TestPauseIsNoted(t *testing.T) {
 			got := ""
 			if c := condition(&p.d.Status, appsv1.DeploymentProgressing); c != nil {
 				got = string(c.Status) + "/" + c.Reason + " " + c.Message
-				if changed := c.Message != "as it was"; changed != (len(p.plan.Steps) == 1) || changed && !c.LastUpdateTime.Time.Equal(epoch) {
+				if changed := c.Message != "as it was"; changed != (len(p.plan.Steps) == 1) || changed &&
+					!c.LastUpdateTime.Time.Equal(epoch) {
 					t.Errorf("%d steps, updated %s", len(p.plan.Steps), c.LastUpdateTime)
 				}
 			}
@@ -85,7 +101,8 @@ func TestPauseIsNoted(t *testing.T) {
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, sync
 func TestPausedScalesAndCleansUpButDoesNotRollOut(t *testing.T) {
-	note := "status generation=0 replicas=0 updated=0 ready=0 available=0 unavailable=0 Progressing=Unknown/DeploymentPaused"
+	note := "status generation=0 replicas=0 updated=0 ready=0 available=0 unavailable=0 " +
+		"Progressing=Unknown/DeploymentPaused"
 	d := web(4, paused)
 	t.Run("no replica set is created", func(t *testing.T) {
 		wantSteps(t, mustPlan(t, d), note, "status generation=1 ")
@@ -95,7 +112,9 @@ func TestPausedScalesAndCleansUpButDoesNotRollOut(t *testing.T) {
 	})
 	t.Run("the one that is there takes the size", func(t *testing.T) {
 		wantSteps(t, mustPlan(t, d, set(d, 1, "v1", 3, scaledFor("3", "4"))),
-			"edit web-v1 replicas=4 desired-replicas=4 max-replicas=5 [Normal ScalingReplicaSet: Scaled up replica set web-v1 from 3 to 4]")
+			"edit web-v1 replicas=4 desired-replicas=4 max-replicas=5 [Normal ScalingReplicaSet: Scaled up replica "+
+				"set "+
+				"web-v1 from 3 to 4]")
 	})
 	t.Run("history is cut", func(t *testing.T) {
 		d := web(4, paused, keeping(0))
@@ -116,14 +135,18 @@ func TestPausedRevisionFollowsLater(t *testing.T) {
 	d = settled(t, d, set(d, 3, "v1", 4))
 	d.Annotations = map[string]string{RevisionAnnotation: "3"}
 	wantSteps(t, mustPlan(t, d, v1, v2), "edit web-v2 revision=4 revision-history=2")
-	v2 = EditReplicaSet{Annotations: map[string]string{RevisionAnnotation: "4", RevisionHistoryAnnotation: "2"}}.result(v2)
-	wantSteps(t, mustPlan(t, d, v1, v2), "status generation=1 replicas=4 updated=0 ready=4 available=4 unavailable=0 terminating=0 revision=4 ")
+	v2 = EditReplicaSet{
+		Annotations: map[string]string{RevisionAnnotation: "4", RevisionHistoryAnnotation: "2"},
+	}.result(v2)
+	wantSteps(t, mustPlan(t, d, v1, v2),
+		"status generation=1 replicas=4 updated=0 ready=4 available=4 unavailable=0 terminating=0 revision=4 ")
 }
 
 // Nothing is written when nothing changed.
 func TestSettledHasNoSteps(t *testing.T) {
 	for name, d := range map[string]*appsv1.Deployment{
-		"rolling": web(3), "recreate": web(3, recreate), "paused": web(3, paused), "none": web(0), "deleted": web(3, deleted),
+		"rolling": web(3), "recreate": web(3, recreate), "paused": web(3, paused), "none": web(0),
+		"deleted": web(3, deleted),
 	} {
 		v2 := set(d, 1, "v2", *d.Spec.Replicas)
 		if plan := mustPlan(t, settled(t, d, v2), v2); len(plan.Steps) > 0 || plan.RequeueAfter != 0 {

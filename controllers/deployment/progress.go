@@ -49,7 +49,8 @@ func (p *planner) estimateProgress(status *appsv1.DeploymentStatus) {
 	}
 	switch {
 	case complete(p.d, status, p.limits.replicas):
-		setCondition(status, progressing(corev1.ConditionTrue, reasonNewReplicaSetReady, " has successfully progressed."))
+		setCondition(status,
+			progressing(corev1.ConditionTrue, reasonNewReplicaSetReady, " has successfully progressed."))
 	case moved(&p.d.Status, status):
 		c := progressing(corev1.ConditionTrue, reasonReplicaSetUpdated, " is progressing.")
 		if current != nil && current.Status == corev1.ConditionTrue {

@@ -43,25 +43,38 @@ func TestProgressing(t *testing.T) {
 		{"fewer old ones", web(3, updated(time.Hour), statusWas(6, 3, 3, 3)), 3, 2, 0, moved, false},
 		{"more ready", web(3, updated(time.Hour), statusWas(5, 3, 2, 9)), 3, 2, 1, moved, false},
 		{"more available", web(3, updated(time.Hour), statusWas(5, 3, 9, 2)), 3, 2, 1, moved, false},
-		{"moves again after it timed out", web(3, progressing(corev1.ConditionFalse, reasonDeadlineExceeded, time.Hour), statusWas(5, 2, 3, 3)), 3, 2, 0, moved, true},
+		{
+			"moves again after it timed out",
+			web(3, progressing(corev1.ConditionFalse, reasonDeadlineExceeded, time.Hour), statusWas(5, 2, 3, 3)), 3, 2,
+			0, moved, true,
+		},
 		{"moves for the first time", web(3, statusWas(5, 2, 3, 3)), 3, 2, 0, moved, true},
 		{"stands still, in time", web(3, updated(600*time.Second), statusWas(5, 3, 2, 2)), 3, 2, 0, same, false},
 		{"stands still for too long", web(3, updated(601*time.Second), statusWas(5, 3, 2, 2)), 3, 2, 0, late, true},
 		{
-			"timed out before", web(3, progressing(corev1.ConditionFalse, reasonDeadlineExceeded, time.Minute), statusWas(5, 3, 2, 2)), 3, 2, 0,
+			"timed out before",
+			web(3, progressing(corev1.ConditionFalse, reasonDeadlineExceeded, time.Minute), statusWas(5, 3, 2, 2)), 3,
+			2, 0,
 			"False/ProgressDeadlineExceeded as it was", false,
 		},
 		{"nothing to measure from", web(3, statusWas(5, 3, 2, 2)), 3, 2, 0, "", false},
 		{
-			"no rollout since the last: pods come and go", web(3, progressing(corev1.ConditionTrue, reasonNewReplicaSetReady, time.Hour), statusWas(3, 3, 1, 1)), 3, 0, 2,
+			"no rollout since the last: pods come and go",
+			web(3, progressing(corev1.ConditionTrue, reasonNewReplicaSetReady, time.Hour), statusWas(3, 3, 1, 1)), 3,
+			0, 2,
 			"True/NewReplicaSetAvailable as it was", false,
 		},
 		{
-			"the next rollout is not measured from the last", web(3, progressing(corev1.ConditionTrue, reasonNewReplicaSetReady, time.Hour), statusWas(5, 3, 2, 2)), 3, 2, 0,
+			"the next rollout is not measured from the last",
+			web(3, progressing(corev1.ConditionTrue, reasonNewReplicaSetReady, time.Hour), statusWas(5, 3, 2, 2)), 3,
+			2, 0,
 			"True/NewReplicaSetAvailable as it was", false,
 		},
 		{"no deadline, no condition", web(3, noDeadline, updated(time.Hour)), 3, 2, 0, "", false},
-		{"nor with the deadline that is none", web(3, deadlineOf(math.MaxInt32), updated(time.Hour)), 3, 2, 0, "", false},
+		{
+			"nor with the deadline that is none", web(3, deadlineOf(math.MaxInt32), updated(time.Hour)), 3, 2, 0, "",
+			false,
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			was := condition(&tc.d.Status, appsv1.DeploymentProgressing)
@@ -131,9 +144,15 @@ func TestRequeueForTheDeadline(t *testing.T) {
 		plan Plan
 		want time.Duration
 	}{
-		{"seven minutes left, and a second for good measure", stuck(reasonReplicaSetUpdated, 3*time.Minute), 7*time.Minute + time.Second},
+		{
+			"seven minutes left, and a second for good measure", stuck(reasonReplicaSetUpdated, 3*time.Minute),
+			7*time.Minute + time.Second,
+		},
 		{"one second left", stuck(reasonReplicaSetUpdated, 599*time.Second), 2 * time.Second},
-		{"less than a second left", stuck(reasonReplicaSetUpdated, 599*time.Second+400*time.Millisecond), 601 * time.Millisecond},
+		{
+			"less than a second left", stuck(reasonReplicaSetUpdated, 599*time.Second+400*time.Millisecond),
+			601 * time.Millisecond,
+		},
 		{"none left", stuck(reasonReplicaSetUpdated, 600*time.Second), time.Millisecond},
 		{"timed out already", stuck(reasonDeadlineExceeded, time.Hour), 0},
 		{"the last rollout completed", stuck(reasonNewReplicaSetReady, time.Hour), 0},
@@ -157,12 +176,14 @@ func TestReplicaFailure(t *testing.T) {
 	failing := func(reason string) setChange {
 		return func(rs *appsv1.ReplicaSet) {
 			rs.Status.Conditions = []appsv1.ReplicaSetCondition{{
-				Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue, Reason: reason, Message: "m", LastTransitionTime: ago(time.Hour),
+				Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue, Reason: reason, Message: "m",
+				LastTransitionTime: ago(time.Hour),
 			}}
 		}
 	}
 	d := web(3)
-	v0, v1, v2 := set(d, 0, "v0", 1, failing("Zero")), set(d, 1, "v1", 1, failing("One")), set(d, 2, "v2", 1, failing("Two"))
+	v0, v1, v2 := set(d, 0, "v0", 1, failing("Zero")), set(d, 1, "v1", 1, failing("One")),
+		set(d, 2, "v2", 1, failing("Two"))
 	equal(t, "of the new one", plannerFor(t, d, v0, v1, v2).replicaFailure(), &appsv1.DeploymentCondition{
 		Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "Two", Message: "m",
 		LastUpdateTime: ago(time.Hour), LastTransitionTime: ago(time.Hour),

@@ -46,8 +46,16 @@ func TestRecreateWaitsForOldPods(t *testing.T) {
 		{"a pending one", set(d, 1, "v1", 0), []corev1.PodPhase{corev1.PodPending}, wait},
 		{"one whose node is gone", set(d, 1, "v1", 0), []corev1.PodPhase{corev1.PodUnknown}, wait},
 		{"one without a phase", set(d, 1, "v1", 0), []corev1.PodPhase{""}, wait},
-		{"ended ones do not count", set(d, 1, "v1", 0), []corev1.PodPhase{corev1.PodFailed, corev1.PodSucceeded}, create},
-		{"one that runs among those that ended", set(d, 1, "v1", 0), []corev1.PodPhase{corev1.PodFailed, corev1.PodRunning}, wait},
+		{
+			"ended ones do not count", set(d, 1, "v1", 0),
+			[]corev1.PodPhase{corev1.PodFailed, corev1.PodSucceeded},
+			create,
+		},
+		{
+			"one that runs among those that ended", set(d, 1, "v1", 0),
+			[]corev1.PodPhase{corev1.PodFailed, corev1.PodRunning},
+			wait,
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			wantSteps(t, recreatePlan(t, d, tc.phases, tc.old), tc.want...)

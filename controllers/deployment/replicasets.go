@@ -64,10 +64,12 @@ func bySizeThenOlder(a, b *appsv1.ReplicaSet) int {
 // be several after an upgrade that changed the hash. The others are old, and come back oldest first. It is nil when
 // the ReplicaSet for the current template does not exist yet.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, FindNewReplicaSet and FindOldReplicaSets
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, FindNewReplicaSet and
+// FindOldReplicaSets
 func split(d *appsv1.Deployment, rss []*appsv1.ReplicaSet) (newRS *appsv1.ReplicaSet, oldRSs []*appsv1.ReplicaSet) {
 	rss = slices.SortedFunc(slices.Values(rss), byAge)
-	i := slices.IndexFunc(rss, func(rs *appsv1.ReplicaSet) bool { return sameTemplate(&rs.Spec.Template, &d.Spec.Template) })
+	i := slices.IndexFunc(rss,
+		func(rs *appsv1.ReplicaSet) bool { return sameTemplate(&rs.Spec.Template, &d.Spec.Template) })
 	if i < 0 {
 		return nil, rss
 	}

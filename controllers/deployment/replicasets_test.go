@@ -17,7 +17,8 @@ func names(rss []*appsv1.ReplicaSet) []string {
 	return names
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, FindNewReplicaSet and FindOldReplicaSets
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, FindNewReplicaSet and
+// FindOldReplicaSets
 func TestSplit(t *testing.T) {
 	d := web(1)
 	v1, v2, v3 := set(d, 1, "v1", 1), set(d, 2, "v2", 0), set(d, 3, "v3", 1)
@@ -34,7 +35,12 @@ func TestSplit(t *testing.T) {
 		{"new alone", []*appsv1.ReplicaSet{v2}, "web-v2", nil},
 		{"old only", []*appsv1.ReplicaSet{v3, v1}, "", []string{"web-v1", "web-v3"}},
 		{"old ones by age", []*appsv1.ReplicaSet{v3, v2, v1}, "web-v2", []string{"web-v1", "web-v3"}},
-		{"of two with the template the older", []*appsv1.ReplicaSet{twin, v2, v1}, "web-v2", []string{"web-v1", "web-twin"}},
+		{
+			"of two with the template the older",
+			[]*appsv1.ReplicaSet{twin, v2, v1},
+			"web-v2",
+			[]string{"web-v1", "web-twin"},
+		},
 		{"of one age by name", []*appsv1.ReplicaSet{sameAge, v3}, "", []string{"web-v3", "web-v4"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

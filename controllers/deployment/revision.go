@@ -49,7 +49,8 @@ func (p *planner) syncNewReplicaSet(scope revisionScope) {
 	}
 	changed := p.setRevision(p.newRS.Annotations[RevisionAnnotation])
 	if hasDeadline(p.d) && condition(&p.d.Status, appsv1.DeploymentProgressing) == nil {
-		p.setProgressing(corev1.ConditionTrue, reasonFoundNewReplicaSet, fmt.Sprintf("Found new replica set %q", p.newRS.Name))
+		p.setProgressing(corev1.ConditionTrue, reasonFoundNewReplicaSet,
+			fmt.Sprintf("Found new replica set %q", p.newRS.Name))
 		changed = true
 	}
 	if changed {
@@ -115,7 +116,8 @@ func (p *planner) createNewReplicaSet() {
 	p.newRS = rs
 	changed := p.setRevision(strconv.FormatInt(revision, 10))
 	if hasDeadline(p.d) {
-		p.setProgressing(corev1.ConditionTrue, reasonNewReplicaSetCreated, fmt.Sprintf("Created new replica set %q", rs.Name))
+		p.setProgressing(corev1.ConditionTrue, reasonNewReplicaSetCreated,
+			fmt.Sprintf("Created new replica set %q", rs.Name))
 		changed = true
 	}
 	if changed {
@@ -184,7 +186,9 @@ func planCreateFailure(o Observed, name string, failure error) Plan {
 	steps := []Step{Announce{warning(reasonReplicaSetCreateError, message)}}
 	status := o.Deployment.Status.DeepCopy()
 	if hasDeadline(o.Deployment) {
-		setCondition(status, newCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, reasonReplicaSetCreateError, message, o.Now))
+		setCondition(status,
+			newCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, reasonReplicaSetCreateError, message,
+				o.Now))
 	}
 	if !equality.Semantic.DeepEqual(o.Deployment.Status, *status) {
 		steps = append(steps, UpdateStatus{Status: *status})

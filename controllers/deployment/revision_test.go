@@ -16,7 +16,9 @@ import (
 func TestCreateNewReplicaSet(t *testing.T) {
 	d := web(10, annotate("cause", "x"), func(d *appsv1.Deployment) {
 		d.Spec.MinReadySeconds = 7
-		d.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpExists}}
+		d.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{
+			{Key: "app", Operator: metav1.LabelSelectorOpExists},
+		}
 		d.Labels = map[string]string{"not": "copied"}
 	})
 	hash := ComputeHash(&d.Spec.Template, nil)
@@ -24,7 +26,8 @@ func TestCreateNewReplicaSet(t *testing.T) {
 	plan := mustPlan(t, d, set(d, 4, "v1", 10))
 	wantSteps(t, plan,
 		"create "+name+" replicas=3 [Normal ScalingReplicaSet: Scaled up replica set "+name+" from 0 to 3]",
-		"status generation=0 replicas=0 updated=0 ready=0 available=0 unavailable=0 revision=5 Progressing=True/NewReplicaSetCreated",
+		"status generation=0 replicas=0 updated=0 ready=0 available=0 unavailable=0 revision=5 "+
+			"Progressing=True/NewReplicaSetCreated",
 		"edit web-v1 replicas=8 [Normal ScalingReplicaSet: Scaled down replica set web-v1 from 10 to 8]",
 		"status generation=1 ")
 	labels := map[string]string{"app": "web", "pod-template-hash": hash}
@@ -37,7 +40,8 @@ func TestCreateNewReplicaSet(t *testing.T) {
 				"cause": "x", RevisionAnnotation: "5", DesiredReplicasAnnotation: "10", MaxReplicasAnnotation: "13",
 			},
 			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "web-uid", Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
+				APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "web-uid", Controller: ptr.To(true),
+				BlockOwnerDeletion: ptr.To(true),
 			}},
 		},
 		Spec: appsv1.ReplicaSetSpec{
@@ -109,23 +113,27 @@ func TestExistingNewReplicaSetIsKeptUpToDate(t *testing.T) {
 		wantSteps(t, mustPlan(t, change(annotate("cause", "x")), v1, v2), "edit web-v2 cause=x")
 	})
 	t.Run("minReadySeconds, down as well", func(t *testing.T) {
-		wantSteps(t, mustPlan(t, change(func(d *appsv1.Deployment) { d.Spec.MinReadySeconds = 5 }), v1, v2), "edit web-v2 minReadySeconds=5")
+		wantSteps(t, mustPlan(t, change(func(d *appsv1.Deployment) { d.Spec.MinReadySeconds = 5 }), v1, v2),
+			"edit web-v2 minReadySeconds=5")
 		slow := v2.DeepCopy()
 		slow.Spec.MinReadySeconds = 9
 		wantSteps(t, mustPlan(t, base, v1, slow), "edit web-v2 minReadySeconds=0")
 	})
 	t.Run("revision of the deployment", func(t *testing.T) {
 		plan := mustPlan(t, change(annotate(RevisionAnnotation, "1")), v1, v2)
-		wantSteps(t, plan, "status generation=1 replicas=3 updated=3 ready=3 available=3 unavailable=0 terminating=0 revision=2 ")
+		wantSteps(t, plan,
+			"status generation=1 replicas=3 updated=3 ready=3 available=3 unavailable=0 terminating=0 revision=2 ")
 	})
 	t.Run("rolled back to: revision of both, then the rollout", func(t *testing.T) {
 		d := change(func(d *appsv1.Deployment) { d.Spec.Template = template("v1") })
-		wantSteps(t, mustPlan(t, d, v1, v2), "edit web-v1 revision=3 revision-history=1", "status generation=1 replicas=3 updated=3 ready=3 available=3 unavailable=0 terminating=0 revision=3 ",
+		wantSteps(t, mustPlan(t, d, v1, v2), "edit web-v1 revision=3 revision-history=1",
+			"status generation=1 replicas=3 updated=3 ready=3 available=3 unavailable=0 terminating=0 revision=3 ",
 			"edit web-v1 replicas=1 ", "status generation=1 replicas=3 updated=0 ")
 	})
 	t.Run("a revision that is no number does not count, nor is it mended", func(t *testing.T) {
 		broken := set(base, 2, "v2", 3, annotateSet(RevisionAnnotation, "x"))
-		wantSteps(t, mustPlan(t, base, v1, broken), "status generation=1 replicas=3 updated=3 ready=3 available=3 unavailable=0 terminating=0 revision=x ")
+		wantSteps(t, mustPlan(t, base, v1, broken),
+			"status generation=1 replicas=3 updated=3 ready=3 available=3 unavailable=0 terminating=0 revision=x ")
 		wantSteps(t, mustPlan(t, base, set(base, 1, "v1", 0, annotateSet(RevisionAnnotation, "x")), v2))
 	})
 }
@@ -137,29 +145,36 @@ func TestFoundNewReplicaSet(t *testing.T) {
 	first := plan.Steps[0].(UpdateStatus)
 	c := condition(&first.Status, appsv1.DeploymentProgressing)
 	equal(t, "condition", *c, appsv1.DeploymentCondition{
-		Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "FoundNewReplicaSet", Message: `Found new replica set "web-v2"`,
+		Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "FoundNewReplicaSet",
+		Message:        `Found new replica set "web-v2"`,
 		LastUpdateTime: metav1.NewTime(epoch), LastTransitionTime: metav1.NewTime(epoch),
 	})
-	wantSteps(t, mustPlan(t, web(3, noDeadline, annotate(RevisionAnnotation, "1")), set(d, 1, "v2", 3)), "status generation=1 ")
+	wantSteps(t, mustPlan(t, web(3, noDeadline, annotate(RevisionAnnotation, "1")), set(d, 1, "v2", 3)),
+		"status generation=1 ")
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, getNewReplicaSet
 func TestCollision(t *testing.T) {
 	d := web(3)
-	wantSteps(t, planCollision(d), "status generation=0 replicas=0 updated=0 ready=0 available=0 unavailable=0 collisions=1")
+	wantSteps(t, planCollision(d),
+		"status generation=0 replicas=0 updated=0 ready=0 available=0 unavailable=0 collisions=1")
 	d.Status.CollisionCount = ptr.To[int32](1)
-	wantSteps(t, planCollision(d), "status generation=0 replicas=0 updated=0 ready=0 available=0 unavailable=0 collisions=2")
+	wantSteps(t, planCollision(d),
+		"status generation=0 replicas=0 updated=0 ready=0 available=0 unavailable=0 collisions=2")
 	equal(t, "observed", *d.Status.CollisionCount, 1)
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, getNewReplicaSet. Differs: a failure that the status
-// tells already is not written again.
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, getNewReplicaSet. Differs: a failure that the
+// status tells already is not written again.
 func TestCreateFailure(t *testing.T) {
 	refused := errors.New("quota exceeded")
 	event := `announce [Warning ReplicaSetCreateError: Failed to create new replica set "web-x": quota exceeded]`
 	plan := planCreateFailure(Observed{Deployment: web(3), Now: epoch}, "web-x", refused)
-	wantSteps(t, plan, event, "status generation=0 replicas=0 updated=0 ready=0 available=0 unavailable=0 Progressing=False/ReplicaSetCreateError")
-	equal(t, "message", plan.Steps[1].(UpdateStatus).Status.Conditions[0].Message, `Failed to create new replica set "web-x": quota exceeded`)
+	wantSteps(t, plan, event,
+		"status generation=0 replicas=0 updated=0 ready=0 available=0 unavailable=0 "+
+			"Progressing=False/ReplicaSetCreateError")
+	equal(t, "message", plan.Steps[1].(UpdateStatus).Status.Conditions[0].Message,
+		`Failed to create new replica set "web-x": quota exceeded`)
 	wantSteps(t, planCreateFailure(Observed{Deployment: web(3, noDeadline), Now: epoch}, "web-x", refused), event)
 	again := web(3, progressing(corev1.ConditionFalse, reasonReplicaSetCreateError, time.Minute))
 	wantSteps(t, planCreateFailure(Observed{Deployment: again, Now: epoch}, "web-x", refused), event)

@@ -26,7 +26,8 @@ func TestRollbackTarget(t *testing.T) {
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/rollback.go, rollback and rollbackToTemplate
 func TestRollback(t *testing.T) {
-	const notFound = "clear rollback [Warning DeploymentRollbackRevisionNotFound: Unable to find the revision to rollback to.]"
+	const notFound = "clear rollback [Warning DeploymentRollbackRevisionNotFound: Unable to find the revision to " +
+		"rollback to.]"
 	const unchanged = `clear rollback [Warning DeploymentRollbackTemplateUnchanged: The rollback revision contains the same template as current deployment "web"]`
 	to := func(revision string) *appsv1.Deployment {
 		return web(3, annotate(appsv1.DeprecatedRollbackTo, revision), annotate(RevisionAnnotation, "3"), noDeadline)
@@ -39,10 +40,26 @@ func TestRollback(t *testing.T) {
 		rss            []*appsv1.ReplicaSet
 		want           string
 	}{
-		{"to a revision", "1", []*appsv1.ReplicaSet{v0, v1, v2}, `roll back [Normal DeploymentRollback: Rolled back deployment "web" to revision 1]`},
-		{"to the last but one", "0", []*appsv1.ReplicaSet{v0, v1, v2}, `roll back [Normal DeploymentRollback: Rolled back deployment "web" to revision 2]`},
-		{"the last but one, whatever comes between", "0", []*appsv1.ReplicaSet{v0, v2}, `roll back [Normal DeploymentRollback: Rolled back deployment "web" to revision 1]`},
-		{"there is only one", "0", []*appsv1.ReplicaSet{v2}, "clear rollback [Warning DeploymentRollbackRevisionNotFound: Unable to find last revision.]"},
+		{
+			"to a revision", "1",
+			[]*appsv1.ReplicaSet{v0, v1, v2},
+			`roll back [Normal DeploymentRollback: Rolled back deployment "web" to revision 1]`,
+		},
+		{
+			"to the last but one", "0",
+			[]*appsv1.ReplicaSet{v0, v1, v2},
+			`roll back [Normal DeploymentRollback: Rolled back deployment "web" to revision 2]`,
+		},
+		{
+			"the last but one, whatever comes between", "0",
+			[]*appsv1.ReplicaSet{v0, v2},
+			`roll back [Normal DeploymentRollback: Rolled back deployment "web" to revision 1]`,
+		},
+		{
+			"there is only one", "0",
+			[]*appsv1.ReplicaSet{v2},
+			"clear rollback [Warning DeploymentRollbackRevisionNotFound: Unable to find last revision.]",
+		},
 		{"there is no such revision", "7", []*appsv1.ReplicaSet{v0, v1, v2}, notFound},
 		{"nor a negative one", "-1", []*appsv1.ReplicaSet{v0, v1, v2}, notFound},
 		{"one that is no number is not found", "1", []*appsv1.ReplicaSet{garbled, v1, v2}, notFound},
@@ -59,7 +76,8 @@ func TestRollback(t *testing.T) {
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, SetDeploymentAnnotationsTo and
 // SetFromReplicaSetTemplate
 func TestRollbackWrites(t *testing.T) {
-	d := web(3, annotate(appsv1.DeprecatedRollbackTo, "1"), annotate(RevisionAnnotation, "2"), annotate("cause", "second"),
+	d := web(3, annotate(appsv1.DeprecatedRollbackTo, "1"), annotate(RevisionAnnotation, "2"),
+		annotate("cause", "second"),
 		annotate("gone", "x"), annotate(corev1.LastAppliedConfigAnnotation, "{}"), noDeadline)
 	v1 := set(d, 1, "v1", 0, annotateSet("cause", "first"), annotateSet(RevisionHistoryAnnotation, "0"))
 	v2 := set(d, 2, "v2", 3, annotateSet("cause", "second"), annotateSet("gone", "x"))

@@ -31,7 +31,9 @@ func TestNewReplicaSetGrowsFirst(t *testing.T) {
 		{
 			"too large: down to its size",
 			[]*appsv1.ReplicaSet{set(d, 1, "v1", 2), set(d, 2, "v2", 12)},
-			[]string{"edit web-v2 replicas=10 [Normal ScalingReplicaSet: Scaled down replica set web-v2 from 12 to 10]"},
+			[]string{
+				"edit web-v2 replicas=10 [Normal ScalingReplicaSet: Scaled down replica set web-v2 from 12 to 10]",
+			},
 		},
 		{
 			"the right size: the old ones' turn",
@@ -56,7 +58,10 @@ func TestOldReplicaSetsShrink(t *testing.T) {
 	}{
 		{"all available and complete", web(10, rolling("0", "0%")), 10, 10, 0, 0, []string{"edit web-v1 replicas=9 "}},
 		{"two may be missing", web(10, rolling("0", "2")), 10, 10, 0, 0, []string{"edit web-v1 replicas=8 "}},
-		{"unhealthy ones go first, in one write each", web(10, rolling("0", "2")), 10, 8, 0, 0, []string{"edit web-v1 replicas=8 "}},
+		{
+			"unhealthy ones go first, in one write each", web(10, rolling("0", "2")), 10, 8, 0, 0,
+			[]string{"edit web-v1 replicas=8 "},
+		},
 		{"only unhealthy ones", web(10, rolling("0", "2")), 10, 0, 0, 0, []string{"edit web-v1 replicas=8 "}},
 		{"new ones took their place", web(10, rolling("0", "2")), 8, 8, 2, 2, []string{"edit web-v1 replicas=6 "}},
 		{"new ones that are not available count for nothing", web(10, rolling("0", "2")), 8, 8, 2, 0, nil},
@@ -68,7 +73,8 @@ func TestOldReplicaSetsShrink(t *testing.T) {
 		{"the new one complete", web(10, rolling("3", "2")), 3, 3, 10, 10, []string{"edit web-v1 replicas=0 "}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			v1, v2 := set(tc.d, 1, "v1", tc.old, availableOf(tc.oldAvailable)), set(tc.d, 2, "v2", tc.newer, availableOf(tc.newAvailabe))
+			v1, v2 := set(tc.d, 1, "v1", tc.old, availableOf(tc.oldAvailable)),
+				set(tc.d, 2, "v2", tc.newer, availableOf(tc.newAvailabe))
 			wantSteps(t, rollingPlan(t, tc.d, v1, v2), tc.want...)
 		})
 	}
@@ -79,7 +85,8 @@ func TestOldReplicaSetsShrink(t *testing.T) {
 func TestOldestShrinkFirst(t *testing.T) {
 	d := web(10, rolling("0", "4"))
 	v0, v1, v2 := set(d, 0, "v0", 5, availableOf(3)), set(d, 1, "v1", 5, availableOf(4)), set(d, 2, "v2", 0)
-	wantSteps(t, rollingPlan(t, d, v1, v0, v2), "edit web-v0 replicas=3 ", "edit web-v1 replicas=4 ", "edit web-v0 replicas=2 ")
+	wantSteps(t, rollingPlan(t, d, v1, v0, v2), "edit web-v0 replicas=3 ", "edit web-v1 replicas=4 ",
+		"edit web-v0 replicas=2 ")
 	// No more than the room there is: 10 - 6 = 4 of the 6 that are not available.
 	v0, v1 = set(d, 0, "v0", 5, availableOf(2)), set(d, 1, "v1", 5, availableOf(2))
 	wantSteps(t, rollingPlan(t, d, v1, v0, v2), "edit web-v0 replicas=2 ", "edit web-v1 replicas=4 ")
@@ -87,14 +94,15 @@ func TestOldestShrinkFirst(t *testing.T) {
 
 // A ReplicaSet that was shrunk a moment ago still reports what it had. Who believes that takes away too much.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/rolling.go, cleanupUnhealthyReplicas: the sync gives up with
-// an error that it then forgets
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/rolling.go, cleanupUnhealthyReplicas: the sync gives up
+// with an error that it then forgets
 func TestNoShrinkingOnOutdatedCounts(t *testing.T) {
 	d := web(10, rolling("0", "4"))
 	v2 := set(d, 2, "v2", 0)
 	wantSteps(t, rollingPlan(t, d, set(d, 0, "v0", 5, availableOf(7)), set(d, 1, "v1", 5), v2))
 	// What was taken from older ones before that is kept.
-	wantSteps(t, rollingPlan(t, d, set(d, 0, "v0", 5, availableOf(4)), set(d, 1, "v1", 5, availableOf(7)), v2), "edit web-v0 replicas=4 ")
+	wantSteps(t, rollingPlan(t, d, set(d, 0, "v0", 5, availableOf(4)), set(d, 1, "v1", 5, availableOf(7)), v2),
+		"edit web-v0 replicas=4 ")
 }
 
 // A failure to shrink an old ReplicaSet lets the status be written; other failures do not.
@@ -145,7 +153,8 @@ func TestRolloutStepByStep(t *testing.T) {
 // running makes all pods that rs asks for available.
 func running(rs *appsv1.ReplicaSet) *appsv1.ReplicaSet {
 	rs.Status = appsv1.ReplicaSetStatus{
-		Replicas: size(rs), ReadyReplicas: size(rs), AvailableReplicas: size(rs), ObservedGeneration: rs.Generation, TerminatingReplicas: ptr.To[int32](0),
+		Replicas: size(rs), ReadyReplicas: size(rs), AvailableReplicas: size(rs), ObservedGeneration: rs.Generation,
+		TerminatingReplicas: ptr.To[int32](0),
 	}
 	return rs
 }

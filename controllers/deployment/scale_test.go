@@ -17,8 +17,16 @@ func TestSizeChanged(t *testing.T) {
 	}{
 		{"none", nil, false},
 		{"as it was", []*appsv1.ReplicaSet{set(d, 1, "v1", 4), set(d, 2, "v2", 1)}, false},
-		{"another size then, old", []*appsv1.ReplicaSet{set(d, 1, "v1", 4, scaledFor("3", "4")), set(d, 2, "v2", 1)}, true},
-		{"another size then, new", []*appsv1.ReplicaSet{set(d, 1, "v1", 4), set(d, 2, "v2", 1, scaledFor("5", "4"))}, true},
+		{
+			"another size then, old",
+			[]*appsv1.ReplicaSet{set(d, 1, "v1", 4, scaledFor("3", "4")), set(d, 2, "v2", 1)},
+			true,
+		},
+		{
+			"another size then, new",
+			[]*appsv1.ReplicaSet{set(d, 1, "v1", 4), set(d, 2, "v2", 1, scaledFor("5", "4"))},
+			true,
+		},
 		{"one without pods does not count", []*appsv1.ReplicaSet{set(d, 1, "v1", 0, scaledFor("3", "4"))}, false},
 		{"nor one that does not say", []*appsv1.ReplicaSet{set(d, 1, "v1", 4, scaledFor("many", "4"))}, false},
 		{"nor one that says nonsense", []*appsv1.ReplicaSet{set(d, 1, "v1", 4, scaledFor("-1", "4"))}, false},
@@ -93,15 +101,47 @@ func TestScale(t *testing.T) {
 		{"up, one replica set", web(10), web(12), [3]int32{-1, -1, 10}, [3]int32{-1, -1, 12}},
 		{"down, one replica set", web(10), web(5), [3]int32{-1, -1, 10}, [3]int32{-1, -1, 5}},
 		{"to nothing", web(10), web(0), [3]int32{-1, -1, 10}, [3]int32{-1, -1, 0}},
-		{"up in a rollout", web(10, rolling("0", "1")), web(12, rolling("0", "1")), [3]int32{-1, 5, 5}, [3]int32{-1, 6, 6}},
-		{"down in a rollout", web(10, rolling("0", "1")), web(5, rolling("0", "1")), [3]int32{-1, 5, 5}, [3]int32{-1, 2, 3}},
-		{"proportionally", web(100, rolling("0", "1")), web(200, rolling("0", "1")), [3]int32{25, 25, 50}, [3]int32{50, 50, 100}},
-		{"proportionally, down", web(200, rolling("0", "1")), web(100, rolling("0", "1")), [3]int32{50, 50, 100}, [3]int32{25, 25, 50}},
-		{"rounding goes to the largest", web(9, rolling("0", "1")), web(5, rolling("0", "1")), [3]int32{3, 3, 3}, [3]int32{1, 2, 2}},
-		{"and up to the newest of the largest", web(6, rolling("0", "1")), web(7, rolling("0", "1")), [3]int32{2, 2, 2}, [3]int32{2, 2, 3}},
-		{"with a surge", web(20, rolling("2", "1")), web(22, rolling("2", "1")), [3]int32{5, 7, 10}, [3]int32{5, 8, 11}},
+		{
+			"up in a rollout", web(10, rolling("0", "1")), web(12, rolling("0", "1")),
+			[3]int32{-1, 5, 5},
+			[3]int32{-1, 6, 6},
+		},
+		{
+			"down in a rollout", web(10, rolling("0", "1")), web(5, rolling("0", "1")),
+			[3]int32{-1, 5, 5},
+			[3]int32{-1, 2, 3},
+		},
+		{
+			"proportionally", web(100, rolling("0", "1")), web(200, rolling("0", "1")),
+			[3]int32{25, 25, 50},
+			[3]int32{50, 50, 100},
+		},
+		{
+			"proportionally, down", web(200, rolling("0", "1")), web(100, rolling("0", "1")),
+			[3]int32{50, 50, 100},
+			[3]int32{25, 25, 50},
+		},
+		{
+			"rounding goes to the largest", web(9, rolling("0", "1")), web(5, rolling("0", "1")),
+			[3]int32{3, 3, 3},
+			[3]int32{1, 2, 2},
+		},
+		{
+			"and up to the newest of the largest", web(6, rolling("0", "1")), web(7, rolling("0", "1")),
+			[3]int32{2, 2, 2},
+			[3]int32{2, 2, 3},
+		},
+		{
+			"with a surge", web(20, rolling("2", "1")), web(22, rolling("2", "1")),
+			[3]int32{5, 7, 10},
+			[3]int32{5, 8, 11},
+		},
 		{"everything to nothing", web(6), web(0), [3]int32{3, 2, 1}, [3]int32{0, 0, 0}},
-		{"the one of the run", web(10, rolling("3", "2")), web(30, rolling("3", "2")), [3]int32{-1, 8, 5}, [3]int32{-1, 20, 13}},
+		{
+			"the one of the run", web(10, rolling("3", "2")), web(30, rolling("3", "2")),
+			[3]int32{-1, 8, 5},
+			[3]int32{-1, 20, 13},
+		},
 		{"none is created", web(10, paused), web(20, paused), [3]int32{-1, -1, -1}, [3]int32{-1, -1, -1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -112,13 +152,16 @@ func TestScale(t *testing.T) {
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, getReplicaSetFraction
 func TestScaleWithoutTheAnnotation(t *testing.T) {
-	from, to := web(10, rolling("0", "1")), web(20, rolling("0", "1"), func(d *appsv1.Deployment) { d.Status.Replicas = 10 })
+	from, to := web(10, rolling("0", "1")),
+		web(20, rolling("0", "1"), func(d *appsv1.Deployment) { d.Status.Replicas = 10 })
 	for _, value := range []string{"0", "x", "-3"} {
-		equal(t, value, scaled(t, from, to, [3]int32{-1, 5, 5}, annotateSet(MaxReplicasAnnotation, value)), [3]int32{-1, 10, 10})
+		equal(t, value, scaled(t, from, to, [3]int32{-1, 5, 5}, annotateSet(MaxReplicasAnnotation, value)),
+			[3]int32{-1, 10, 10})
 	}
 	// Nor any pods: all that is to be added goes to the largest, of which the newest.
 	to.Status.Replicas = 0
-	equal(t, "neither", scaled(t, from, to, [3]int32{-1, 5, 5}, annotateSet(MaxReplicasAnnotation, "0")), [3]int32{-1, 5, 15})
+	equal(t, "neither", scaled(t, from, to, [3]int32{-1, 5, 5}, annotateSet(MaxReplicasAnnotation, "0")),
+		[3]int32{-1, 5, 15})
 }
 
 // Differs: kube-controller-manager computes with 32 bits and would give the larger one a negative share.
@@ -131,7 +174,8 @@ func TestScaleOfHugeSizes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "share beyond all bounds", p.fairShare(set(from, 1, "v1", 10, annotateSet(MaxReplicasAnnotation, "1"))), math.MaxInt32-10)
+	equal(t, "share beyond all bounds", p.fairShare(set(from, 1, "v1", 10, annotateSet(MaxReplicasAnnotation, "1"))),
+		math.MaxInt32-10)
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, scale; util/deployment_util.go, IsSaturated
@@ -146,7 +190,9 @@ func TestSaturatedRemovesTheOthers(t *testing.T) {
 		"scaled for nobody knows":  scaledFor("", "7"),
 		"has not got the size yet": func(rs *appsv1.ReplicaSet) { *rs.Spec.Replicas = 4 },
 	} {
-		p, err := newPlanner(Observed{Deployment: d, ReplicaSets: []*appsv1.ReplicaSet{set(d, 2, "v2", 5, notYet)}, Now: epoch})
+		p, err := newPlanner(
+			Observed{Deployment: d, ReplicaSets: []*appsv1.ReplicaSet{set(d, 2, "v2", 5, notYet)}, Now: epoch},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +207,9 @@ func TestSaturatedRemovesTheOthers(t *testing.T) {
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, scale and scaleReplicaSet
 func TestScaleRefreshesAnnotations(t *testing.T) {
 	d := web(10, rolling("0", "1"), annotate(RevisionAnnotation, "2"))
-	wantSteps(t, mustPlan(t, d, set(d, 0, "v0", 3, scaledFor("9", "9")), set(d, 1, "v1", 3, scaledFor("9", "9")), set(d, 2, "v2", 4, availableOf(0))),
+	wantSteps(t,
+		mustPlan(t, d, set(d, 0, "v0", 3, scaledFor("9", "9")), set(d, 1, "v1", 3, scaledFor("9", "9")),
+			set(d, 2, "v2", 4, availableOf(0))),
 		"edit web-v1 desired-replicas=10 max-replicas=10", "edit web-v0 desired-replicas=10 max-replicas=10")
 }
 

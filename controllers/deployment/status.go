@@ -40,7 +40,8 @@ func (p *planner) status() appsv1.DeploymentStatus {
 	c := newCondition(appsv1.DeploymentAvailable, corev1.ConditionFalse, reasonMinimumUnavailable,
 		"Deployment does not have minimum availability.", p.observed.Now)
 	if availableReplicas >= p.limits.minAvailable() {
-		c.Status, c.Reason, c.Message = corev1.ConditionTrue, reasonMinimumAvailable, "Deployment has minimum availability."
+		c.Status, c.Reason, c.Message = corev1.ConditionTrue, reasonMinimumAvailable,
+			"Deployment has minimum availability."
 	}
 	setCondition(&s, c)
 	return s
@@ -49,7 +50,8 @@ func (p *planner) status() appsv1.DeploymentStatus {
 // terminating is how many pods of the ReplicaSets are terminating. Nil when one of them was seen by its controller
 // but does not say.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, GetTerminatingReplicaCountForReplicaSets
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go,
+// GetTerminatingReplicaCountForReplicaSets
 func terminating(rss []*appsv1.ReplicaSet) *int32 {
 	var total int32
 	for _, rs := range rss {

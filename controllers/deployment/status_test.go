@@ -23,22 +23,31 @@ func plannerFor(t *testing.T, d *appsv1.Deployment, rss ...*appsv1.ReplicaSet) *
 func TestStatusCounts(t *testing.T) {
 	d := web(10, func(d *appsv1.Deployment) { d.Generation, d.Status.CollisionCount = 7, ptr.To[int32](2) })
 	v1 := set(d, 1, "v1", 6, func(rs *appsv1.ReplicaSet) {
-		rs.Status = appsv1.ReplicaSetStatus{Replicas: 7, ReadyReplicas: 5, AvailableReplicas: 4, ObservedGeneration: 1, TerminatingReplicas: ptr.To[int32](1)}
+		rs.Status = appsv1.ReplicaSetStatus{
+			Replicas: 7, ReadyReplicas: 5, AvailableReplicas: 4, ObservedGeneration: 1,
+			TerminatingReplicas: ptr.To[int32](1),
+		}
 	})
 	v2 := set(d, 2, "v2", 4, func(rs *appsv1.ReplicaSet) {
-		rs.Status = appsv1.ReplicaSetStatus{Replicas: 3, ReadyReplicas: 2, AvailableReplicas: 1, ObservedGeneration: 1, TerminatingReplicas: ptr.To[int32](2)}
+		rs.Status = appsv1.ReplicaSetStatus{
+			Replicas: 3, ReadyReplicas: 2, AvailableReplicas: 1, ObservedGeneration: 1,
+			TerminatingReplicas: ptr.To[int32](2),
+		}
 	})
 	got := plannerFor(t, d, v1, v2).status()
 	got.Conditions = nil
 	equal(t, "status", got, appsv1.DeploymentStatus{
-		ObservedGeneration: 7, Replicas: 10, UpdatedReplicas: 3, ReadyReplicas: 7, AvailableReplicas: 5, UnavailableReplicas: 5,
+		ObservedGeneration: 7, Replicas: 10, UpdatedReplicas: 3, ReadyReplicas: 7, AvailableReplicas: 5,
+		UnavailableReplicas: 5,
 		TerminatingReplicas: ptr.To[int32](3), CollisionCount: ptr.To[int32](2),
 	})
 	equal(t, "updated without a new one", plannerFor(t, d, v1).status().UpdatedReplicas, 0)
-	equal(t, "more available than asked for", plannerFor(t, d, set(d, 1, "v1", 1, availableOf(5))).status().UnavailableReplicas, 0)
+	equal(t, "more available than asked for",
+		plannerFor(t, d, set(d, 1, "v1", 1, availableOf(5))).status().UnavailableReplicas, 0)
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, GetTerminatingReplicaCountForReplicaSets
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go,
+// GetTerminatingReplicaCountForReplicaSets
 func TestTerminating(t *testing.T) {
 	d := web(1)
 	silent := func(rs *appsv1.ReplicaSet) { rs.Status.TerminatingReplicas = nil }
@@ -46,7 +55,8 @@ func TestTerminating(t *testing.T) {
 	equal(t, "none", terminating(nil), ptr.To[int32](0))
 	equal(t, "all say", terminating([]*appsv1.ReplicaSet{set(d, 1, "a", 1), set(d, 2, "b", 1)}), ptr.To[int32](0))
 	equal(t, "one does not", terminating([]*appsv1.ReplicaSet{set(d, 1, "a", 1), set(d, 2, "b", 1, silent)}), nil)
-	equal(t, "one was not seen by its controller yet", terminating([]*appsv1.ReplicaSet{set(d, 1, "a", 1, unseen)}), ptr.To[int32](0))
+	equal(t, "one was not seen by its controller yet", terminating([]*appsv1.ReplicaSet{set(d, 1, "a", 1, unseen)}),
+		ptr.To[int32](0))
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, calculateStatus
@@ -67,11 +77,13 @@ func TestAvailable(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			s := plannerFor(t, tc.d, set(tc.d, 1, "v2", *tc.d.Spec.Replicas, availableOf(tc.available))).status()
 			want := appsv1.DeploymentCondition{
-				Type: appsv1.DeploymentAvailable, Status: tc.want, Reason: "MinimumReplicasAvailable", Message: "Deployment has minimum availability.",
+				Type: appsv1.DeploymentAvailable, Status: tc.want, Reason: "MinimumReplicasAvailable",
+				Message:        "Deployment has minimum availability.",
 				LastUpdateTime: metav1.NewTime(epoch), LastTransitionTime: metav1.NewTime(epoch),
 			}
 			if tc.want == corev1.ConditionFalse {
-				want.Reason, want.Message = "MinimumReplicasUnavailable", "Deployment does not have minimum availability."
+				want.Reason, want.Message = "MinimumReplicasUnavailable",
+					"Deployment does not have minimum availability."
 			}
 			equal(t, "conditions", s.Conditions, []appsv1.DeploymentCondition{want})
 		})
@@ -81,25 +93,43 @@ func TestAvailable(t *testing.T) {
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, SetDeploymentCondition
 func TestSetCondition(t *testing.T) {
 	old, now := ago(time.Hour), metav1.NewTime(epoch)
-	was := appsv1.DeploymentCondition{Type: "A", Status: "True", Reason: "R", Message: "old", LastUpdateTime: old, LastTransitionTime: old}
+	was := appsv1.DeploymentCondition{
+		Type: "A", Status: "True", Reason: "R", Message: "old", LastUpdateTime: old,
+		LastTransitionTime: old,
+	}
 	other := appsv1.DeploymentCondition{Type: "B", Status: "True"}
 	for _, tc := range []struct {
 		name string
 		set  appsv1.DeploymentCondition
 		want []appsv1.DeploymentCondition
 	}{
-		{"same status and reason: nothing, not even the message", newCondition("A", "True", "R", "new", epoch), []appsv1.DeploymentCondition{was, other}},
+		{
+			"same status and reason: nothing, not even the message", newCondition("A", "True", "R", "new", epoch),
+			[]appsv1.DeploymentCondition{was, other},
+		},
 		{
 			"same status: moved to the end, transition time kept", newCondition("A", "True", "S", "new", epoch),
-			[]appsv1.DeploymentCondition{other, {Type: "A", Status: "True", Reason: "S", Message: "new", LastUpdateTime: now, LastTransitionTime: old}},
+			[]appsv1.DeploymentCondition{
+				other,
+				{Type: "A", Status: "True", Reason: "S", Message: "new", LastUpdateTime: now, LastTransitionTime: old},
+			},
 		},
 		{
 			"another status", newCondition("A", "False", "R", "new", epoch),
-			[]appsv1.DeploymentCondition{other, {Type: "A", Status: "False", Reason: "R", Message: "new", LastUpdateTime: now, LastTransitionTime: now}},
+			[]appsv1.DeploymentCondition{
+				other,
+				{
+					Type: "A", Status: "False", Reason: "R", Message: "new", LastUpdateTime: now,
+					LastTransitionTime: now,
+				},
+			},
 		},
 		{
 			"a new type", newCondition("C", "True", "R", "new", epoch),
-			[]appsv1.DeploymentCondition{was, other, {Type: "C", Status: "True", Reason: "R", Message: "new", LastUpdateTime: now, LastTransitionTime: now}},
+			[]appsv1.DeploymentCondition{
+				was, other,
+				{Type: "C", Status: "True", Reason: "R", Message: "new", LastUpdateTime: now, LastTransitionTime: now},
+			},
 		},
 	} {
 		s := appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{was, other}}

@@ -128,7 +128,8 @@ func (s UpdateStatus) String() string {
 	var b strings.Builder
 	st := s.Status
 	fmt.Fprintf(&b, "status generation=%d replicas=%d updated=%d ready=%d available=%d unavailable=%d",
-		st.ObservedGeneration, st.Replicas, st.UpdatedReplicas, st.ReadyReplicas, st.AvailableReplicas, st.UnavailableReplicas)
+		st.ObservedGeneration, st.Replicas, st.UpdatedReplicas, st.ReadyReplicas, st.AvailableReplicas,
+		st.UnavailableReplicas)
 	if st.TerminatingReplicas != nil {
 		fmt.Fprintf(&b, " terminating=%d", *st.TerminatingReplicas)
 	}

@@ -34,7 +34,12 @@ func TestTruncate(t *testing.T) {
 		{"exactly", []size{{500, 500}}, []size{{500, 500}}, false},
 		{"ready over", []size{{1001, 0}}, []size{{1000, 0}}, true},
 		{"ready over, two subsets", []size{{600, 0}, {600, 0}}, []size{{500, 0}, {500, 0}}, true},
-		{"ready over, rounded up, the last gets less", []size{{501, 0}, {502, 0}, {503, 0}}, []size{{333, 0}, {334, 0}, {333, 0}}, true},
+		{
+			"ready over, rounded up, the last gets less",
+			[]size{{501, 0}, {502, 0}, {503, 0}},
+			[]size{{333, 0}, {334, 0}, {333, 0}},
+			true,
+		},
 		{"ready over, not ready dropped", []size{{1001, 500}}, []size{{1000, 0}}, true},
 		{"ready over, a subset of not ready vanishes", []size{{1001, 0}, {0, 5}}, []size{{1000, 0}}, true},
 		{"not ready over", []size{{500, 501}}, []size{{500, 500}}, true},

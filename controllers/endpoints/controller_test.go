@@ -48,7 +48,10 @@ func inClusterBehind(t *testing.T, g gate.Gate, o endpoints.Options, f func(c *c
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := &cluster{t: t, ctx: t.Context(), client: kubernetes.NewForConfigOrDie(server.RESTConfig()), server: server, log: log, options: o}
+		c := &cluster{
+			t: t, ctx: t.Context(), client: kubernetes.NewForConfigOrDie(server.RESTConfig()),
+			server: server, log: log, options: o,
+		}
 		c.start()
 		f(c)
 		c.stop()
@@ -167,7 +170,8 @@ func (c *cluster) want(name, want string) {
 func (c *cluster) service(name string, change ...func(*corev1.Service)) {
 	c.t.Helper()
 	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{
-		Selector: map[string]string{"app": name}, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}},
+		Selector: map[string]string{"app": name},
+		Ports:    []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}},
 	}}
 	for _, f := range change {
 		f(svc)
@@ -200,7 +204,9 @@ func (c *cluster) status(name, status string) {
 func (c *cluster) ready(name string, ready bool) {
 	c.t.Helper()
 	status := map[bool]string{true: "True", false: "False"}[ready]
-	c.status(name, fmt.Sprintf(`{"conditions":[{"type":"Ready","status":%q,"lastTransitionTime":%q}]}`, status, time.Now().UTC().Format(time.RFC3339)))
+	c.status(name,
+		fmt.Sprintf(`{"conditions":[{"type":"Ready","status":%q,"lastTransitionTime":%q}]}`, status,
+			time.Now().UTC().Format(time.RFC3339)))
 }
 
 func (c *cluster) label(name, app string) {
@@ -210,7 +216,8 @@ func (c *cluster) label(name, app string) {
 
 func (c *cluster) patchPod(name, patch string, subresources ...string) {
 	c.t.Helper()
-	_, err := c.client.CoreV1().Pods("default").Patch(c.ctx, name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
+	_, err := c.client.CoreV1().Pods("default").Patch(c.ctx, name, types.StrategicMergePatchType, []byte(patch),
+		metav1.PatchOptions{}, subresources...)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -270,7 +277,8 @@ func TestServiceEvents(t *testing.T) {
 		c.wantWrites("create web 201")
 		services := c.client.CoreV1().Services("default")
 		patch := func(p string) {
-			if _, err := services.Patch(c.ctx, "web", types.MergePatchType, []byte(p), metav1.PatchOptions{}); err != nil {
+			if _, err := services.Patch(c.ctx, "web", types.MergePatchType, []byte(p),
+				metav1.PatchOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
@@ -294,8 +302,8 @@ func TestServiceEvents(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller.go, onEndpointsDelete; a manual edit is
-// no event there either
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller.go, onEndpointsDelete; a manual edit
+// is no event there either
 func TestEndpointsEvents(t *testing.T) {
 	inCluster(t, endpoints.Options{}, func(c *cluster) {
 		c.pod("a", "web", "10.0.0.1")
@@ -306,7 +314,8 @@ func TestEndpointsEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.want("web", "10.0.0.1 :8080")
-		if _, err := eps.Patch(c.ctx, "web", types.MergePatchType, []byte(`{"subsets":[{"addresses":[{"ip":"9.9.9.9"}]}]}`), metav1.PatchOptions{}); err != nil {
+		if _, err := eps.Patch(c.ctx, "web", types.MergePatchType,
+			[]byte(`{"subsets":[{"addresses":[{"ip":"9.9.9.9"}]}]}`), metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		c.want("web", "9.9.9.9")

@@ -35,7 +35,10 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	config := endpoints.Config{Client: writer, Recorder: events.New(clientset.CoreV1(), events.Options{}).Recorder(endpoints.Component)}
+	config := endpoints.Config{
+		Client:   writer,
+		Recorder: events.New(clientset.CoreV1(), events.Options{}).Recorder(endpoints.Component),
+	}
 	config.Services, _ = informer.For[*corev1.Service](factory)
 	config.Pods, _ = informer.For[*corev1.Pod](factory)
 	config.Endpoints, _ = informer.For[*corev1.Endpoints](factory)
@@ -51,7 +54,10 @@ func ExampleNew() {
 
 	web := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
-		Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Port: 80}}},
+		Spec: corev1.ServiceSpec{
+			Selector: map[string]string{"app": "web"},
+			Ports:    []corev1.ServicePort{{Port: 80}},
+		},
 	}
 	_, _ = clientset.CoreV1().Services("default").Create(ctx, web, metav1.CreateOptions{})
 	for {

@@ -44,7 +44,8 @@ func (c *cluster) events(namespace string) []string {
 	}
 	var found []string
 	for _, e := range list.Items {
-		if e.Source.Component != "endpoint-controller" || e.Type != corev1.EventTypeWarning || e.InvolvedObject.Kind != "Endpoints" {
+		if e.Source.Component != "endpoint-controller" || e.Type != corev1.EventTypeWarning ||
+			e.InvolvedObject.Kind != "Endpoints" {
 			c.t.Errorf("event %+v", e)
 		}
 		found = append(found, e.Reason+" "+e.InvolvedObject.Name+": "+e.Message)
@@ -60,9 +61,12 @@ func TestFailedCreate(t *testing.T) {
 	broken.Store(true)
 	g := failing("create", &broken, apierrors.NewInternalError(errors.New("broken")))
 	inClusterBehind(t, g, endpoints.Options{}, func(c *cluster) {
-		svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-public", Name: "web"}, Spec: corev1.ServiceSpec{
-			Selector: map[string]string{"a": "b"}, Ports: []corev1.ServicePort{{Port: 80}},
-		}}
+		svc := &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-public", Name: "web"},
+			Spec: corev1.ServiceSpec{
+				Selector: map[string]string{"a": "b"}, Ports: []corev1.ServicePort{{Port: 80}},
+			},
+		}
 		if _, err := c.client.CoreV1().Services("kube-public").Create(c.ctx, svc, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +75,9 @@ func TestFailedCreate(t *testing.T) {
 			t.Errorf("%d creates, want 16", len(creates))
 		}
 		found := c.events("kube-public")
-		if len(found) == 0 || !strings.HasPrefix(found[0], "FailedToCreateEndpoint web: Failed to create endpoint for service kube-public/web: ") {
+		if len(found) == 0 ||
+			!strings.HasPrefix(found[0],
+				"FailedToCreateEndpoint web: Failed to create endpoint for service kube-public/web: ") {
 			t.Errorf("events %v", found)
 		}
 		if elsewhere := c.events("default"); len(elsewhere) != 0 {
@@ -82,7 +88,8 @@ func TestFailedCreate(t *testing.T) {
 		}
 		broken.Store(false)
 		c.log.Reset()
-		if _, err := c.client.CoreV1().Services("kube-public").Patch(c.ctx, "web", types.MergePatchType, []byte(`{"metadata":{"labels":{"x":"y"}}}`), metav1.PatchOptions{}); err != nil {
+		if _, err := c.client.CoreV1().Services("kube-public").Patch(c.ctx, "web", types.MergePatchType,
+			[]byte(`{"metadata":{"labels":{"x":"y"}}}`), metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		c.wantWrites("create web 201")
@@ -92,7 +99,8 @@ func TestFailedCreate(t *testing.T) {
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller.go, syncService
 func TestFailedUpdate(t *testing.T) {
 	var broken atomic.Bool
-	g := failing("update", &broken, apierrors.NewConflict(schema.GroupResource{Resource: "endpoints"}, "web", errors.New("changed")))
+	g := failing("update", &broken,
+		apierrors.NewConflict(schema.GroupResource{Resource: "endpoints"}, "web", errors.New("changed")))
 	inClusterBehind(t, g, endpoints.Options{}, func(c *cluster) {
 		c.service("web")
 		synctest.Wait()
@@ -103,7 +111,8 @@ func TestFailedUpdate(t *testing.T) {
 		time.Sleep(time.Second)
 		c.want("web", "10.0.0.1 :8080")
 		found := c.events("default")
-		if len(found) == 0 || !strings.HasPrefix(found[0], "FailedToUpdateEndpoint web: Failed to update endpoint default/web: ") {
+		if len(found) == 0 ||
+			!strings.HasPrefix(found[0], "FailedToUpdateEndpoint web: Failed to update endpoint default/web: ") {
 			t.Errorf("events %v", found)
 		}
 	})
@@ -112,12 +121,14 @@ func TestFailedUpdate(t *testing.T) {
 // In a namespace that is being deleted, one attempt is enough, and nobody needs to hear of it. Any other refusal is
 // reported and retried.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller_test.go, TestSyncServiceEndpointsForbidden
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller_test.go,
+// TestSyncServiceEndpointsForbidden
 func TestForbidden(t *testing.T) {
 	for _, terminating := range []bool{true, false} {
 		refusal := apierrors.NewForbidden(schema.GroupResource{Resource: "endpoints"}, "web", errors.New("no"))
 		if terminating {
-			refusal.ErrStatus.Details.Causes = append(refusal.ErrStatus.Details.Causes, metav1.StatusCause{Type: corev1.NamespaceTerminatingCause})
+			refusal.ErrStatus.Details.Causes = append(refusal.ErrStatus.Details.Causes,
+				metav1.StatusCause{Type: corev1.NamespaceTerminatingCause})
 		}
 		var broken atomic.Bool
 		broken.Store(true)

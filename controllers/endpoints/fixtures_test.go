@@ -17,11 +17,15 @@ var t0 = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // service is ns/web, with a cluster IP, port http 80 → 8080 and selector app=web, as the API server would default it.
 func service(change ...func(*corev1.Service)) *corev1.Service {
 	svc := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "svc-uid", ResourceVersion: "1", CreationTimestamp: metav1.NewTime(t0), Labels: map[string]string{"team": "a"}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "web", UID: "svc-uid", ResourceVersion: "1",
+			CreationTimestamp: metav1.NewTime(t0), Labels: map[string]string{"team": "a"},
+		},
 		Spec: corev1.ServiceSpec{
-			Type: corev1.ServiceTypeClusterIP, ClusterIP: "10.96.0.1", IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
-			Selector: map[string]string{"app": "web"},
-			Ports:    []corev1.ServicePort{servicePort("http", 80, intstr.FromInt32(8080))},
+			Type: corev1.ServiceTypeClusterIP, ClusterIP: "10.96.0.1",
+			IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
+			Selector:   map[string]string{"app": "web"},
+			Ports:      []corev1.ServicePort{servicePort("http", 80, intstr.FromInt32(8080))},
 		},
 	}
 	for _, f := range change {
@@ -55,7 +59,10 @@ func pod(i int, change ...func(*corev1.Pod)) *corev1.Pod {
 			PodIP:  fmt.Sprintf("10.0.%d.%d", i/250, i%250+1),
 			PodIPs: []corev1.PodIP{{IP: fmt.Sprintf("10.0.%d.%d", i/250, i%250+1)}},
 			Conditions: []corev1.PodCondition{
-				{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(t0.Add(time.Duration(i) * time.Minute))},
+				{
+					Type: corev1.PodReady, Status: corev1.ConditionTrue,
+					LastTransitionTime: metav1.NewTime(t0.Add(time.Duration(i) * time.Minute)),
+				},
 			},
 		},
 	}

@@ -82,7 +82,8 @@ func parseIP(s string) net.IP { return netutils.ParseIPSloppy(s) }
 // portOf returns the port behind one of the Service's ports on a pod, and whether there is one.
 func portOf(pod *corev1.Pod, port *corev1.ServicePort) (corev1.EndpointPort, bool) {
 	number, ok := serving.TargetPort(pod, port)
-	return corev1.EndpointPort{Name: port.Name, Port: number, Protocol: port.Protocol, AppProtocol: port.AppProtocol}, ok
+	return corev1.EndpointPort{Name: port.Name, Port: number, Protocol: port.Protocol, AppProtocol: port.AppProtocol},
+		ok
 }
 
 // compareAddresses orders addresses by the bytes of the IP, then by the UID of what they belong to; one that

@@ -29,8 +29,16 @@ func TestIsMember(t *testing.T) {
 		{"no address", pod(1, withIPs()), false, false},
 		{"only podIP", pod(1, func(p *corev1.Pod) { p.Status.PodIPs = nil }), true, true},
 		{"succeeded", pod(1, inPhase(corev1.PodSucceeded)), false, false},
-		{"failed, never restarted", pod(1, inPhase(corev1.PodFailed), func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever }), false, false},
-		{"failed, restarted always", pod(1, inPhase(corev1.PodFailed), func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyAlways }), false, false},
+		{
+			"failed, never restarted",
+			pod(1, inPhase(corev1.PodFailed),
+				func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever }), false, false,
+		},
+		{
+			"failed, restarted always",
+			pod(1, inPhase(corev1.PodFailed),
+				func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyAlways }), false, false,
+		},
 		{"being deleted", pod(1, deleting), false, true},
 		{"failed and being deleted", pod(1, deleting, inPhase(corev1.PodFailed)), false, false},
 		{"host network", pod(1, func(p *corev1.Pod) { p.Spec.HostNetwork = true }), true, true},
@@ -60,7 +68,8 @@ func TestIsReady(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller_test.go, TestPodToEndpointAddressForService
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpoint/endpoints_controller_test.go,
+// TestPodToEndpointAddressForService
 func TestAddressFamily(t *testing.T) {
 	v4, v6 := "1.2.3.4", "fd00::1"
 	families := func(f ...corev1.IPFamily) func(*corev1.Service) {
@@ -81,7 +90,11 @@ func TestAddressFamily(t *testing.T) {
 		{"v6 service, dual pod", service(families(corev1.IPv6Protocol)), []string{v4, v6}, v6},
 		{"v6 service, v4 pod", service(families(corev1.IPv6Protocol)), []string{v4}, ""},
 		{"v4 service, v6 pod", service(families(corev1.IPv4Protocol)), []string{v6}, ""},
-		{"dual service takes its first family", service(families(corev1.IPv6Protocol, corev1.IPv4Protocol)), []string{v4, v6}, v6},
+		{
+			"dual service takes its first family", service(families(corev1.IPv6Protocol, corev1.IPv4Protocol)),
+			[]string{v4, v6},
+			v6,
+		},
 		{"no families, v4 cluster IP", service(clusterIP("10.0.0.1")), []string{v6, v4}, v4},
 		{"no families, v6 cluster IP", service(clusterIP("fd00::99")), []string{v4, v6}, v6},
 		{"no families, headless, v6 pod", service(clusterIP("None")), []string{v6, v4}, v6},
@@ -119,7 +132,8 @@ func TestAddressDoesNotPointIntoThePod(t *testing.T) {
 	if got.NodeName == &p.Spec.NodeName {
 		t.Error("the address keeps the cached pod alive")
 	}
-	if got, _ := addressOf(service(), pod(1, func(p *corev1.Pod) { p.Spec.NodeName = "" })); got.NodeName == nil || *got.NodeName != "" {
+	if got, _ := addressOf(service(), pod(1, func(p *corev1.Pod) { p.Spec.NodeName = "" })); got.NodeName == nil ||
+		*got.NodeName != "" {
 		t.Errorf("nodeName of an unscheduled pod = %v, want a pointer to nothing", got.NodeName)
 	}
 }
@@ -127,7 +141,8 @@ func TestAddressDoesNotPointIntoThePod(t *testing.T) {
 // Source: k8s.io/endpointslice v0.37.2 util/controller_utils_test.go, TestShouldSetHostname
 func TestHostname(t *testing.T) {
 	named := func(hostname, subdomain, namespace string) *corev1.Pod {
-		return pod(1, func(p *corev1.Pod) { p.Spec.Hostname, p.Spec.Subdomain, p.Namespace = hostname, subdomain, namespace })
+		return pod(1,
+			func(p *corev1.Pod) { p.Spec.Hostname, p.Spec.Subdomain, p.Namespace = hostname, subdomain, namespace })
 	}
 	for _, tt := range []struct {
 		pod  *corev1.Pod
@@ -140,7 +155,8 @@ func TestHostname(t *testing.T) {
 		{named("h", "web", "elsewhere"), ""},
 	} {
 		if got, _ := addressOf(service(), tt.pod); got.Hostname != tt.want {
-			t.Errorf("hostname %q subdomain %q: %q, want %q", tt.pod.Spec.Hostname, tt.pod.Spec.Subdomain, got.Hostname, tt.want)
+			t.Errorf("hostname %q subdomain %q: %q, want %q", tt.pod.Spec.Hostname, tt.pod.Spec.Subdomain,
+				got.Hostname, tt.want)
 		}
 	}
 }
@@ -151,13 +167,19 @@ func TestPortOf(t *testing.T) {
 		return func(p *corev1.Pod) {
 			p.Spec.InitContainers = []corev1.Container{{
 				Name: "init", RestartPolicy: policy,
-				Ports: []corev1.ContainerPort{{Name: "side", ContainerPort: 9000, Protocol: corev1.ProtocolTCP}, {Name: "http", ContainerPort: 9001, Protocol: corev1.ProtocolTCP}},
+				Ports: []corev1.ContainerPort{
+					{Name: "side", ContainerPort: 9000, Protocol: corev1.ProtocolTCP},
+					{Name: "http", ContainerPort: 9001, Protocol: corev1.ProtocolTCP},
+				},
 			}}
 		}
 	}
 	twoContainers := func(p *corev1.Pod) {
 		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{
-			Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 1, Protocol: corev1.ProtocolTCP}, {Name: "admin", ContainerPort: 2, Protocol: corev1.ProtocolTCP}},
+			Ports: []corev1.ContainerPort{
+				{Name: "http", ContainerPort: 1, Protocol: corev1.ProtocolTCP},
+				{Name: "admin", ContainerPort: 2, Protocol: corev1.ProtocolTCP},
+			},
 		})
 	}
 	tests := []struct {
@@ -175,18 +197,32 @@ func TestPortOf(t *testing.T) {
 		{"the first container wins", pod(1, twoContainers), intstr.FromString("http"), corev1.ProtocolTCP, 8080},
 		{"second container", pod(1, twoContainers), intstr.FromString("admin"), corev1.ProtocolTCP, 2},
 		{"init container that ends", pod(1, initContainer(nil)), intstr.FromString("side"), corev1.ProtocolTCP, 0},
-		{"init container with another policy", pod(1, initContainer(ptr.To(corev1.ContainerRestartPolicyNever))), intstr.FromString("side"), corev1.ProtocolTCP, 0},
-		{"sidecar", pod(1, initContainer(ptr.To(corev1.ContainerRestartPolicyAlways))), intstr.FromString("side"), corev1.ProtocolTCP, 9000},
-		{"containers before sidecars", pod(1, initContainer(ptr.To(corev1.ContainerRestartPolicyAlways))), intstr.FromString("http"), corev1.ProtocolTCP, 8080},
+		{
+			"init container with another policy", pod(1, initContainer(ptr.To(corev1.ContainerRestartPolicyNever))),
+			intstr.FromString("side"), corev1.ProtocolTCP, 0,
+		},
+		{
+			"sidecar", pod(1, initContainer(ptr.To(corev1.ContainerRestartPolicyAlways))), intstr.FromString("side"),
+			corev1.ProtocolTCP, 9000,
+		},
+		{
+			"containers before sidecars", pod(1, initContainer(ptr.To(corev1.ContainerRestartPolicyAlways))),
+			intstr.FromString("http"), corev1.ProtocolTCP, 8080,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			app := ptr.To("h2c")
-			got, ok := portOf(tt.pod, &corev1.ServicePort{Name: "p", Port: 80, TargetPort: tt.target, Protocol: tt.protocol, AppProtocol: app})
+			got, ok := portOf(tt.pod,
+				&corev1.ServicePort{
+					Name: "p", Port: 80, TargetPort: tt.target, Protocol: tt.protocol,
+					AppProtocol: app,
+				})
 			if ok != (tt.want != 0) {
 				t.Fatalf("found = %v, port %v", ok, got)
 			}
-			if want := (corev1.EndpointPort{Name: "p", Port: tt.want, Protocol: tt.protocol, AppProtocol: app}); ok && got != want {
+			if want := (corev1.EndpointPort{Name: "p", Port: tt.want, Protocol: tt.protocol, AppProtocol: app}); ok &&
+				got != want {
 				t.Errorf("got %v, want %v", got, want)
 			}
 		})

@@ -75,7 +75,9 @@ func plan(o observed) change {
 	c := change{verb: update, skipped: skipped}
 	if o.current == nil {
 		c.verb = create
-		c.endpoints = &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: o.service.Name, Namespace: o.service.Namespace}}
+		c.endpoints = &corev1.Endpoints{
+			ObjectMeta: metav1.ObjectMeta{Name: o.service.Name, Namespace: o.service.Namespace},
+		}
 	} else {
 		c.endpoints = o.current.DeepCopy()
 	}
@@ -142,7 +144,8 @@ func labelsUpToDate(current map[string]string, svc *corev1.Service) bool {
 		return true
 	}
 	rest := withoutOwn(svc.Labels)
-	return len(rest) == len(svc.Labels) && current[managedByLabel] == managedByValue && maps.Equal(withoutOwn(current), rest)
+	return len(rest) == len(svc.Labels) && current[managedByLabel] == managedByValue &&
+		maps.Equal(withoutOwn(current), rest)
 }
 
 func withoutOwn(labels map[string]string) map[string]string {

@@ -72,13 +72,18 @@ func TestPlanSubsets(t *testing.T) {
 		{
 			"two ports of the same addresses", service(ports(named, servicePort("admin", 81, intstr.FromInt32(9090)))),
 			[]*corev1.Pod{pod(1), pod(2)},
-			[]corev1.EndpointSubset{{Addresses: addresses(1, 2), Ports: []corev1.EndpointPort{tcp("admin", 9090), tcp("http", 8080)}}},
+			[]corev1.EndpointSubset{
+				{Addresses: addresses(1, 2), Ports: []corev1.EndpointPort{tcp("admin", 9090), tcp("http", 8080)}},
+			},
 			0,
 		},
 		{
 			"a name that means another number on one pod", service(ports(named)),
 			[]*corev1.Pod{pod(1), pod(2, func(p *corev1.Pod) { p.Spec.Containers[0].Ports[0].ContainerPort = 8081 })},
-			[]corev1.EndpointSubset{{Addresses: addresses(1), Ports: http}, {Addresses: addresses(2), Ports: []corev1.EndpointPort{tcp("http", 8081)}}},
+			[]corev1.EndpointSubset{
+				{Addresses: addresses(1), Ports: http},
+				{Addresses: addresses(2), Ports: []corev1.EndpointPort{tcp("http", 8081)}},
+			},
 			0,
 		},
 		{
@@ -87,10 +92,30 @@ func TestPlanSubsets(t *testing.T) {
 			[]corev1.EndpointSubset{{Addresses: addresses(1), Ports: http}},
 			1,
 		},
-		{"headless without ports", service(headless, ports()), []*corev1.Pod{pod(1), pod(2, unready)}, []corev1.EndpointSubset{{Addresses: addresses(1), NotReadyAddresses: addresses(2)}}, 0},
-		{"headless with a port", service(headless), []*corev1.Pod{pod(1)}, []corev1.EndpointSubset{{Addresses: addresses(1), Ports: http}}, 0},
+		{
+			"headless without ports", service(headless, ports()),
+			[]*corev1.Pod{pod(1), pod(2, unready)},
+			[]corev1.EndpointSubset{{Addresses: addresses(1), NotReadyAddresses: addresses(2)}},
+			0,
+		},
+		{
+			"headless with a port", service(headless),
+			[]*corev1.Pod{pod(1)},
+			[]corev1.EndpointSubset{{Addresses: addresses(1), Ports: http}},
+			0,
+		},
 		{"a cluster IP without ports", service(ports()), []*corev1.Pod{pod(1)}, []corev1.EndpointSubset{}, 0},
-		{"two pods at one IP", service(), []*corev1.Pod{pod(1, withIPs("9.9.9.9")), pod(2, withIPs("9.9.9.9"))}, []corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{address(1, atIP("9.9.9.9")), address(2, atIP("9.9.9.9"))}, Ports: http}}, 0},
+		{
+			"two pods at one IP", service(),
+			[]*corev1.Pod{pod(1, withIPs("9.9.9.9")), pod(2, withIPs("9.9.9.9"))},
+			[]corev1.EndpointSubset{
+				{
+					Addresses: []corev1.EndpointAddress{address(1, atIP("9.9.9.9")), address(2, atIP("9.9.9.9"))},
+					Ports:     http,
+				},
+			},
+			0,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -116,10 +141,16 @@ func TestPlanOfServicesThatHaveNone(t *testing.T) {
 		service *corev1.Service
 		want    verb
 	}{
-		"gone":                     {nil, remove},
-		"without selector":         {service(noSelector), leave},
-		"external name":            {service(func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeExternalName }), leave},
-		"selector for all is some": {service(func(s *corev1.Service) { s.Spec.Selector = map[string]string{} }), update},
+		"gone":             {nil, remove},
+		"without selector": {service(noSelector), leave},
+		"external name": {
+			service(func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeExternalName }),
+			leave,
+		},
+		"selector for all is some": {
+			service(func(s *corev1.Service) { s.Spec.Selector = map[string]string{} }),
+			update,
+		},
 	} {
 		if got := plan(observed{service: tt.service, current: current}); got.verb != tt.want {
 			t.Errorf("%s: verb %v, want %v", name, got.verb, tt.want)
@@ -133,8 +164,13 @@ func TestPlanCreate(t *testing.T) {
 	want := &corev1.Endpoints{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ns", Name: "web",
-			Labels:      map[string]string{"team": "a", "endpoints.kubernetes.io/managed-by": "endpoint-controller", "service.kubernetes.io/headless": ""},
-			Annotations: map[string]string{"endpoints.kubernetes.io/last-change-trigger-time": "2026-01-01T00:00:01.5Z"},
+			Labels: map[string]string{
+				"team": "a", "endpoints.kubernetes.io/managed-by": "endpoint-controller",
+				"service.kubernetes.io/headless": "",
+			},
+			Annotations: map[string]string{
+				"endpoints.kubernetes.io/last-change-trigger-time": "2026-01-01T00:00:01.5Z",
+			},
 		},
 		Subsets: []corev1.EndpointSubset{{Addresses: addresses(1), Ports: http}},
 	}
@@ -197,10 +233,22 @@ func TestPlanLeavesWhatIsRight(t *testing.T) {
 		want    verb
 	}{
 		{"equal", service(), nil, leave},
-		{"empty instead of nil", service(), func(ep *corev1.Endpoints) { ep.Subsets[0].NotReadyAddresses = []corev1.EndpointAddress{} }, leave},
-		{"the pod's resource version", service(), func(ep *corev1.Endpoints) { ep.Subsets[0].Addresses[0].TargetRef.ResourceVersion = "7" }, leave},
-		{"another pod of the name", service(), func(ep *corev1.Endpoints) { ep.Subsets[0].Addresses[0].TargetRef.UID = "else" }, update},
-		{"another node", service(), func(ep *corev1.Endpoints) { *ep.Subsets[0].Addresses[0].NodeName = "else" }, update},
+		{
+			"empty instead of nil", service(),
+			func(ep *corev1.Endpoints) { ep.Subsets[0].NotReadyAddresses = []corev1.EndpointAddress{} }, leave,
+		},
+		{
+			"the pod's resource version", service(),
+			func(ep *corev1.Endpoints) { ep.Subsets[0].Addresses[0].TargetRef.ResourceVersion = "7" }, leave,
+		},
+		{
+			"another pod of the name", service(),
+			func(ep *corev1.Endpoints) { ep.Subsets[0].Addresses[0].TargetRef.UID = "else" }, update,
+		},
+		{
+			"another node", service(), func(ep *corev1.Endpoints) { *ep.Subsets[0].Addresses[0].NodeName = "else" },
+			update,
+		},
 		{"another layout", service(), func(ep *corev1.Endpoints) {
 			a := ep.Subsets[0].Addresses
 			ep.Subsets = []corev1.EndpointSubset{{Addresses: a[1:], Ports: http}, {Addresses: a[:1], Ports: http}}
@@ -218,7 +266,10 @@ func TestPlanLeavesWhatIsRight(t *testing.T) {
 		{"the same, headless label too many", service(ownLabels), label(corev1.IsHeadlessService, ""), update},
 		{"foreign annotation", service(), annotate("mine", "x"), leave},
 		{"old trigger time", service(), annotate(corev1.EndpointsLastChangeTriggerTime, "2020-01-01T00:00:00Z"), leave},
-		{"over-capacity annotation without need", service(), annotate(corev1.EndpointsOverCapacity, "truncated"), update},
+		{
+			"over-capacity annotation without need", service(), annotate(corev1.EndpointsOverCapacity, "truncated"),
+			update,
+		},
 		{"over-capacity annotation of old", service(), annotate(corev1.EndpointsOverCapacity, "warning"), update},
 	}
 	for _, tt := range tests {
@@ -230,7 +281,9 @@ func TestPlanLeavesWhatIsRight(t *testing.T) {
 				t.Fatalf("verb %v, want %v: %s", got.verb, tt.want, cmp.Diff(o.current, got.endpoints))
 			}
 			if got.verb == update { // once is enough
-				if again := plan(observed{service: tt.service, pods: pods, current: got.endpoints}); again.verb != leave {
+				if again := plan(
+					observed{service: tt.service, pods: pods, current: got.endpoints},
+				); again.verb != leave {
 					t.Errorf("after the update: verb %v", again.verb)
 				}
 			}

@@ -31,7 +31,9 @@ func (c *controller) endpointsEvents() reconcile.EventHandler[*corev1.Endpoints,
 		OnUpdate: func(_ context.Context, _, ep *corev1.Endpoints, q reconcile.Enqueuer[reconcile.Request]) {
 			c.gate.Wake(client.ObjectKeyFromObject(ep), q)
 		},
-		OnDelete: func(_ context.Context, gone informer.Deleted[*corev1.Endpoints], q reconcile.Enqueuer[reconcile.Request]) {
+		OnDelete: func(_ context.Context, gone informer.Deleted[*corev1.Endpoints],
+			q reconcile.Enqueuer[reconcile.Request],
+		) {
 			key := reconcile.RequestFor(gone.Object)
 			c.gate.Wake(key.NamespacedName, q)
 			if _, served := c.services.Get(key.Namespace, key.Name); served {

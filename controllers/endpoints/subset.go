@@ -158,8 +158,9 @@ func (p *packer) subset(order []int, states []state) corev1.EndpointSubset {
 	return s
 }
 
-// RepackSubsets brings subsets into the canonical layout: each port and address once, ports that the same addresses serve in one
-// subset, all of it in an order that depends on nothing else. It is what the controller writes, and how it compares.
+// RepackSubsets brings subsets into the canonical layout: each port and address once, ports that the same addresses
+// serve in one subset, all of it in an order that depends on nothing else. It is what the controller writes, and how
+// it compares.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/api/v1/endpoints/util.go, RepackSubsets
 func RepackSubsets(subsets []corev1.EndpointSubset) []corev1.EndpointSubset {

@@ -67,27 +67,48 @@ func TestRepack(t *testing.T) {
 		},
 		{
 			"one address, two ports",
-			[]corev1.EndpointSubset{{Addresses: addresses(1), Ports: []corev1.EndpointPort{y}}, {Addresses: addresses(1), Ports: []corev1.EndpointPort{x}}},
+			[]corev1.EndpointSubset{
+				{Addresses: addresses(1), Ports: []corev1.EndpointPort{y}},
+				{Addresses: addresses(1), Ports: []corev1.EndpointPort{x}},
+			},
 			[]corev1.EndpointSubset{{Addresses: addresses(1), Ports: []corev1.EndpointPort{x, y}}},
 		},
 		{
 			"ports with different addresses stay apart",
-			[]corev1.EndpointSubset{{Addresses: addresses(1, 2), Ports: []corev1.EndpointPort{x}}, {Addresses: addresses(1), Ports: []corev1.EndpointPort{y}}},
-			[]corev1.EndpointSubset{{Addresses: addresses(1), Ports: []corev1.EndpointPort{y}}, {Addresses: addresses(1, 2), Ports: []corev1.EndpointPort{x}}},
+			[]corev1.EndpointSubset{
+				{Addresses: addresses(1, 2), Ports: []corev1.EndpointPort{x}},
+				{Addresses: addresses(1), Ports: []corev1.EndpointPort{y}},
+			},
+			[]corev1.EndpointSubset{
+				{Addresses: addresses(1), Ports: []corev1.EndpointPort{y}},
+				{Addresses: addresses(1, 2), Ports: []corev1.EndpointPort{x}},
+			},
 		},
 		{
 			"ports with the same addresses in other states stay apart",
-			[]corev1.EndpointSubset{{Addresses: addresses(1), Ports: []corev1.EndpointPort{x}}, {NotReadyAddresses: addresses(1), Ports: []corev1.EndpointPort{y}}},
-			[]corev1.EndpointSubset{{Addresses: addresses(1), Ports: []corev1.EndpointPort{x}}, {NotReadyAddresses: addresses(1), Ports: []corev1.EndpointPort{y}}},
+			[]corev1.EndpointSubset{
+				{Addresses: addresses(1), Ports: []corev1.EndpointPort{x}},
+				{NotReadyAddresses: addresses(1), Ports: []corev1.EndpointPort{y}},
+			},
+			[]corev1.EndpointSubset{
+				{Addresses: addresses(1), Ports: []corev1.EndpointPort{x}},
+				{NotReadyAddresses: addresses(1), Ports: []corev1.EndpointPort{y}},
+			},
 		},
 		{
 			"not ready beats ready",
-			[]corev1.EndpointSubset{{NotReadyAddresses: addresses(1), Ports: http}, {Addresses: addresses(1), Ports: http}},
+			[]corev1.EndpointSubset{
+				{NotReadyAddresses: addresses(1), Ports: http},
+				{Addresses: addresses(1), Ports: http},
+			},
 			[]corev1.EndpointSubset{{NotReadyAddresses: addresses(1), Ports: http}},
 		},
 		{
 			"ready is beaten by not ready",
-			[]corev1.EndpointSubset{{Addresses: addresses(1), Ports: http}, {NotReadyAddresses: addresses(1), Ports: http}},
+			[]corev1.EndpointSubset{
+				{Addresses: addresses(1), Ports: http},
+				{NotReadyAddresses: addresses(1), Ports: http},
+			},
 			[]corev1.EndpointSubset{{NotReadyAddresses: addresses(1), Ports: http}},
 		},
 		{
@@ -97,8 +118,18 @@ func TestRepack(t *testing.T) {
 		},
 		{
 			"sorted by the bytes of the IP",
-			[]corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{address(1, atIP("10.0.0.9")), address(2, atIP("10.0.0.10"))}, Ports: http}},
-			[]corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{address(2, atIP("10.0.0.10")), address(1, atIP("10.0.0.9"))}, Ports: http}},
+			[]corev1.EndpointSubset{
+				{
+					Addresses: []corev1.EndpointAddress{address(1, atIP("10.0.0.9")), address(2, atIP("10.0.0.10"))},
+					Ports:     http,
+				},
+			},
+			[]corev1.EndpointSubset{
+				{
+					Addresses: []corev1.EndpointAddress{address(2, atIP("10.0.0.10")), address(1, atIP("10.0.0.9"))},
+					Ports:     http,
+				},
+			},
 		},
 	}
 	for _, tt := range tests {
@@ -122,7 +153,9 @@ func TestRepackComparesAppProtocolByValue(t *testing.T) {
 		p.AppProtocol = ptr.To("h2c")
 		return []corev1.EndpointPort{p}
 	}
-	got := RepackSubsets([]corev1.EndpointSubset{{Addresses: addresses(1), Ports: port()}, {Addresses: addresses(2), Ports: port()}})
+	got := RepackSubsets(
+		[]corev1.EndpointSubset{{Addresses: addresses(1), Ports: port()}, {Addresses: addresses(2), Ports: port()}},
+	)
 	if want := []corev1.EndpointSubset{{Addresses: addresses(1, 2), Ports: port()}}; !cmp.Equal(want, got) {
 		t.Error(cmp.Diff(want, got))
 	}

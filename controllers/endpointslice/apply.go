@@ -99,7 +99,8 @@ func logSkipped(ctx context.Context, skipped []skippedPod) {
 func (c *controller) apply(ctx context.Context, key types.NamespacedName, wanted changes) error {
 	var errs []error
 	for _, pod := range wanted.missingNodes {
-		errs = append(errs, fmt.Errorf("skipping Pod %s for Service %s: Node %s Not Found", pod.Name, key, pod.Spec.NodeName))
+		errs = append(errs,
+			fmt.Errorf("skipping Pod %s for Service %s: Node %s Not Found", pod.Name, key, pod.Spec.NodeName))
 	}
 	for i := range wanted.batches {
 		if err := c.write(ctx, key, &wanted.batches[i]); err != nil {
@@ -130,7 +131,9 @@ func (c *controller) write(ctx context.Context, key types.NamespacedName, b *bat
 }
 
 // create writes a new slice. In a namespace that is being deleted that cannot succeed, and need not: stop is then true.
-func (c *controller) create(ctx context.Context, key types.NamespacedName, slice *discoveryv1.EndpointSlice) (stop bool, err error) {
+func (c *controller) create(ctx context.Context, key types.NamespacedName,
+	slice *discoveryv1.EndpointSlice,
+) (stop bool, err error) {
 	err = c.client.Create(ctx, slice)
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		klog.FromContext(ctx).V(4).Info("Endpoint slice not created, the namespace is being deleted")

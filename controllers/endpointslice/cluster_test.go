@@ -52,7 +52,10 @@ func inClusterBehind(t *testing.T, g gate.Gate, o endpointslice.Options, f func(
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := &cluster{t: t, ctx: t.Context(), client: kubernetes.NewForConfigOrDie(server.RESTConfig()), server: server, log: log, options: o}
+		c := &cluster{
+			t: t, ctx: t.Context(), client: kubernetes.NewForConfigOrDie(server.RESTConfig()),
+			server: server, log: log, options: o,
+		}
 		c.node("n", "a")
 		c.start()
 		f(c)
@@ -143,7 +146,8 @@ func (c *cluster) wantWrites(want string, settle ...time.Duration) {
 func (c *cluster) slices(service string) []discoveryv1.EndpointSlice {
 	c.t.Helper()
 	synctest.Wait()
-	list, err := c.client.DiscoveryV1().EndpointSlices("default").List(c.ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service})
+	list, err := c.client.DiscoveryV1().EndpointSlices("default").List(c.ctx,
+		metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -210,7 +214,8 @@ func (c *cluster) events() []string {
 func (c *cluster) service(name string, change ...func(*corev1.Service)) {
 	c.t.Helper()
 	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{
-		Selector: map[string]string{"app": name}, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}},
+		Selector: map[string]string{"app": name},
+		Ports:    []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}},
 	}}
 	for _, f := range change {
 		f(svc)
@@ -223,7 +228,8 @@ func (c *cluster) service(name string, change ...func(*corev1.Service)) {
 
 func (c *cluster) patchService(patch string) {
 	c.t.Helper()
-	if _, err := c.client.CoreV1().Services("default").Patch(c.ctx, "web", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+	if _, err := c.client.CoreV1().Services("default").Patch(c.ctx, "web", types.MergePatchType, []byte(patch),
+		metav1.PatchOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
 	synctest.Wait()
@@ -238,7 +244,8 @@ func (c *cluster) deleteService() {
 
 func (c *cluster) patchSlice(name, patch string) {
 	c.t.Helper()
-	if _, err := c.client.DiscoveryV1().EndpointSlices("default").Patch(c.ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+	if _, err := c.client.DiscoveryV1().EndpointSlices("default").Patch(c.ctx, name, types.MergePatchType,
+		[]byte(patch), metav1.PatchOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -252,23 +259,29 @@ func (c *cluster) deleteSlice(name string) {
 
 func (c *cluster) node(name, zone string) {
 	c.t.Helper()
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelTopologyZone: zone}}}
+	n := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelTopologyZone: zone}},
+	}
 	if _, err := c.client.CoreV1().Nodes().Create(c.ctx, n, metav1.CreateOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
 	status := `{"status":{"allocatable":{"cpu":"1"},"conditions":[{"type":"Ready","status":"True"}]}}`
-	if _, err := c.client.CoreV1().Nodes().Patch(c.ctx, name, types.MergePatchType, []byte(status), metav1.PatchOptions{}, "status"); err != nil {
+	if _, err := c.client.CoreV1().Nodes().Patch(c.ctx, name, types.MergePatchType, []byte(status),
+		metav1.PatchOptions{}, "status"); err != nil {
 		c.t.Fatal(err)
 	}
 }
 
-// pod makes a pod, on node n if no other is given, that is ready at that address. It returns when the controller's cache
-// has it: the caches of pods and Services follow independently.
+// pod makes a pod, on node n if no other is given, that is ready at that address. It returns when the controller's
+// cache has it: the caches of pods and Services follow independently.
 func (c *cluster) pod(name, app, ip string, node ...string) {
 	c.t.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": app}},
-		Spec:       corev1.PodSpec{NodeName: append(node, "n")[0], Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+		Spec: corev1.PodSpec{
+			NodeName:   append(node, "n")[0],
+			Containers: []corev1.Container{{Name: "c", Image: "i"}},
+		},
 	}
 	if _, err := c.client.CoreV1().Pods("default").Create(c.ctx, pod, metav1.CreateOptions{}); err != nil {
 		c.t.Fatal(err)
@@ -286,12 +299,15 @@ func (c *cluster) status(name, status string) {
 func (c *cluster) ready(name string, ready bool) {
 	c.t.Helper()
 	status := map[bool]string{true: "True", false: "False"}[ready]
-	c.status(name, fmt.Sprintf(`{"conditions":[{"type":"Ready","status":%q,"lastTransitionTime":%q}]}`, status, time.Now().UTC().Format(time.RFC3339)))
+	c.status(name,
+		fmt.Sprintf(`{"conditions":[{"type":"Ready","status":%q,"lastTransitionTime":%q}]}`, status,
+			time.Now().UTC().Format(time.RFC3339)))
 }
 
 func (c *cluster) patchPod(name, patch string, subresources ...string) {
 	c.t.Helper()
-	_, err := c.client.CoreV1().Pods("default").Patch(c.ctx, name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
+	_, err := c.client.CoreV1().Pods("default").Patch(c.ctx, name, types.StrategicMergePatchType, []byte(patch),
+		metav1.PatchOptions{}, subresources...)
 	if err != nil {
 		c.t.Fatal(err)
 	}

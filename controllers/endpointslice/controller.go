@@ -70,7 +70,8 @@ func (o *Options) complete() error {
 		o.MaxEndpointsPerSlice = 100
 	}
 	if o.MaxEndpointsPerSlice < 1 || o.MaxEndpointsPerSlice > maxPerSlice {
-		return fmt.Errorf("%s: %d endpoints per slice: it must be between 1 and %d", Name, o.MaxEndpointsPerSlice, maxPerSlice)
+		return fmt.Errorf("%s: %d endpoints per slice: it must be between 1 and %d", Name, o.MaxEndpointsPerSlice,
+			maxPerSlice)
 	}
 	return nil
 }
@@ -99,7 +100,8 @@ type controller struct {
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpointslice/endpointslice_controller.go
 func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) {
-	if c.Client == nil || c.Services == nil || c.Pods == nil || c.Nodes == nil || c.EndpointSlices == nil || c.Recorder == nil {
+	if c.Client == nil || c.Services == nil || c.Pods == nil || c.Nodes == nil || c.EndpointSlices == nil ||
+		c.Recorder == nil {
 		return nil, fmt.Errorf("%s: the config lacks a client, an informer or the recorder", Name)
 	}
 	if err := o.complete(); err != nil {
@@ -112,7 +114,8 @@ func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) 
 	if err := pods.AddLabelIndex(c.Pods); err != nil {
 		return nil, fmt.Errorf("%s: %w", Name, err)
 	}
-	if err := c.EndpointSlices.AddIndex(serviceIndex, indexByService); err != nil && !errors.Is(err, informer.ErrIndexExists) {
+	if err := c.EndpointSlices.AddIndex(serviceIndex, indexByService); err != nil &&
+		!errors.Is(err, informer.ErrIndexExists) {
 		return nil, fmt.Errorf("%s: index EndpointSlices by Service: %w", Name, err)
 	}
 	r := &controller{
@@ -148,7 +151,9 @@ func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) 
 // retries is [workqueue.DefaultControllerRateLimiter] with a later beginning.
 func retries() workqueue.RateLimiter[reconcile.Request] {
 	return workqueue.NewMaxOfRateLimiter[reconcile.Request](
-		workqueue.NewExponentialRateLimiter[reconcile.Request](workqueue.ExponentialOptions{Base: firstRetry, Max: lastRetry}),
+		workqueue.NewExponentialRateLimiter[reconcile.Request](
+			workqueue.ExponentialOptions{Base: firstRetry, Max: lastRetry},
+		),
 		workqueue.NewBucketRateLimiter[reconcile.Request](workqueue.BucketOptions{Rate: 10, Burst: 100}),
 	)
 }

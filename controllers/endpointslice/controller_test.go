@@ -47,7 +47,8 @@ func TestPodEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.want("web", "-10.0.0.2S :8080") // on its way out, and still serving
-		if e := c.only().Endpoints[0]; !*e.Conditions.Terminating || *e.Zone != "a" || *e.NodeName != "n" || e.TargetRef.Name != "b" {
+		if e := c.only().Endpoints[0]; !*e.Conditions.Terminating || *e.Zone != "a" || *e.NodeName != "n" ||
+			e.TargetRef.Name != "b" {
 			t.Errorf("endpoint %s", e.String())
 		}
 		c.wantWrites("update 200")
@@ -69,7 +70,8 @@ func TestServiceEvents(t *testing.T) {
 		c.service("web", func(s *corev1.Service) { s.Labels = map[string]string{"x": "1"} })
 		c.want("web", "10.0.0.1 :8080")
 		c.wantWrites("create 201")
-		if s := c.only(); s.Labels["x"] != "1" || s.Labels[discoveryv1.LabelManagedBy] != endpointslice.ManagedBy || s.GenerateName != "web-" {
+		if s := c.only(); s.Labels["x"] != "1" || s.Labels[discoveryv1.LabelManagedBy] != endpointslice.ManagedBy ||
+			s.GenerateName != "web-" {
 			t.Errorf("metadata %+v", s.ObjectMeta)
 		}
 		c.patchService(`{"metadata":{"annotations":{"not":"ours"}}}`)
@@ -109,7 +111,8 @@ func TestSliceEvents(t *testing.T) {
 			}},
 			AddressType: discoveryv1.AddressTypeIPv4,
 		}
-		if _, err := c.client.DiscoveryV1().EndpointSlices("default").Create(c.ctx, other, metav1.CreateOptions{}); err != nil {
+		if _, err := c.client.DiscoveryV1().EndpointSlices("default").Create(c.ctx, other,
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		c.wantWrites("create 201", time.Minute)
@@ -162,7 +165,8 @@ func TestSliceGivenToAnotherService(t *testing.T) {
 
 // A slice that a finalizer holds back is replaced at once, and left alone.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpointslice/endpointslice_controller.go, dropEndpointSlicesPendingDeletion
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpointslice/endpointslice_controller.go,
+// dropEndpointSlicesPendingDeletion
 func TestSliceHeldBack(t *testing.T) {
 	inCluster(t, endpointslice.Options{}, func(c *cluster) {
 		c.pod("a", "web", "10.0.0.1")
@@ -247,10 +251,11 @@ func TestServiceMadeAnew(t *testing.T) {
 	})
 }
 
-// A pod whose node is not known yet is left out, and published as soon as the node is there. A node that moves to another zone
-// takes its endpoints along.
+// A pod whose node is not known yet is left out, and published as soon as the node is there. A node that moves to
+// another zone takes its endpoints along.
 //
-// Source: k8s.io/endpointslice v0.37.2 reconciler.go, reconcileByAddressType; there it takes a retry, or a change of something else
+// Source: k8s.io/endpointslice v0.37.2 reconciler.go, reconcileByAddressType; there it takes a retry, or a change of
+// something else
 func TestNodeEvents(t *testing.T) {
 	inCluster(t, endpointslice.Options{}, func(c *cluster) {
 		c.pod("a", "web", "10.0.0.1")
@@ -259,13 +264,16 @@ func TestNodeEvents(t *testing.T) {
 		c.want("web", "10.0.0.1 :8080")
 		c.wantWrites("create 201", time.Hour) // all retries
 		found := c.events()
-		if want := "FailedToUpdateEndpointSlices: Error updating Endpoint Slices for Service default/web: skipping Pod b for Service default/web: Node late Not Found"; len(found) != 1 || found[0] != want {
+		if want := "FailedToUpdateEndpointSlices: Error updating Endpoint Slices for Service default/web: skipping " +
+			"Pod " +
+			"b for Service default/web: Node late Not Found"; len(found) != 1 || found[0] != want {
 			t.Errorf("events %q", found)
 		}
 		c.node("late", "b")
 		c.wantWrites("update 200", time.Second)
 		c.want("web", "10.0.0.1 10.0.0.2 :8080")
-		if _, err := c.client.CoreV1().Nodes().Patch(c.ctx, "late", types.MergePatchType, []byte(`{"metadata":{"labels":{"topology.kubernetes.io/zone":"c"}}}`), metav1.PatchOptions{}); err != nil {
+		if _, err := c.client.CoreV1().Nodes().Patch(c.ctx, "late", types.MergePatchType,
+			[]byte(`{"metadata":{"labels":{"topology.kubernetes.io/zone":"c"}}}`), metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		c.wantWrites("update 200", time.Second)
@@ -279,13 +287,15 @@ func TestNodeEvents(t *testing.T) {
 
 // Hints by the zones' shares come and go with the nodes.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpointslice/endpointslice_controller.go, checkNodeTopologyDistribution
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/endpointslice/endpointslice_controller.go,
+// checkNodeTopologyDistribution
 func TestTopologyFollowsNodes(t *testing.T) {
 	inCluster(t, endpointslice.Options{}, func(c *cluster) {
 		c.node("m", "b")
 		c.pod("a", "web", "10.0.0.1")
 		c.pod("b", "web", "10.0.0.2", "m")
-		c.service("web", func(s *corev1.Service) { s.Annotations = map[string]string{corev1.AnnotationTopologyMode: "Auto"} })
+		c.service("web",
+			func(s *corev1.Service) { s.Annotations = map[string]string{corev1.AnnotationTopologyMode: "Auto"} })
 		hints := func() (n int) {
 			for _, e := range c.only().Endpoints {
 				if e.Hints != nil {
@@ -297,7 +307,8 @@ func TestTopologyFollowsNodes(t *testing.T) {
 		if n := hints(); n != 2 {
 			t.Errorf("%d hints", n)
 		}
-		if found := c.events(); len(found) != 1 || found[0] != "TopologyAwareHintsEnabled: Topology Aware Hints has been enabled, addressType: IPv4" {
+		if found := c.events(); len(found) != 1 ||
+			found[0] != "TopologyAwareHintsEnabled: Topology Aware Hints has been enabled, addressType: IPv4" {
 			t.Errorf("events %q", found)
 		}
 		c.wantWrites("create 201", time.Minute)

@@ -36,7 +36,10 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	config := endpointslice.Config{Client: writer, Recorder: events.New(clientset.CoreV1(), events.Options{}).Recorder(endpointslice.Component)}
+	config := endpointslice.Config{
+		Client:   writer,
+		Recorder: events.New(clientset.CoreV1(), events.Options{}).Recorder(endpointslice.Component),
+	}
 	config.Services, _ = informer.For[*corev1.Service](factory)
 	config.Pods, _ = informer.For[*corev1.Pod](factory)
 	config.Nodes, _ = informer.For[*corev1.Node](factory)
@@ -53,14 +56,19 @@ func ExampleNew() {
 
 	web := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
-		Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Port: 80}}},
+		Spec: corev1.ServiceSpec{
+			Selector: map[string]string{"app": "web"},
+			Ports:    []corev1.ServicePort{{Port: 80}},
+		},
 	}
 	_, _ = clientset.CoreV1().Services("default").Create(ctx, web, metav1.CreateOptions{})
 	for {
-		list, err := clientset.DiscoveryV1().EndpointSlices("default").List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=web"})
+		list, err := clientset.DiscoveryV1().EndpointSlices("default").List(ctx,
+			metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=web"})
 		if err == nil && len(list.Items) == 1 {
 			slice := list.Items[0]
-			fmt.Println(slice.GenerateName, slice.AddressType, slice.Labels["endpointslice.kubernetes.io/managed-by"], len(slice.Endpoints))
+			fmt.Println(slice.GenerateName, slice.AddressType, slice.Labels["endpointslice.kubernetes.io/managed-by"],
+				len(slice.Endpoints))
 			break
 		}
 		time.Sleep(time.Millisecond)

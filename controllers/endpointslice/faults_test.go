@@ -68,7 +68,9 @@ func TestFailedCreate(t *testing.T) {
 			t.Errorf("%d more creates, want 14", len(creates))
 		}
 		found := c.events()
-		const want = "FailedToUpdateEndpointSlices: Error updating Endpoint Slices for Service default/web: failed to create EndpointSlice for Service default/web: "
+		const want = "FailedToUpdateEndpointSlices: Error updating Endpoint Slices for Service default/web: failed " +
+			"to " +
+			"create EndpointSlice for Service default/web: "
 		if len(found) == 0 || !strings.HasPrefix(found[0], want) {
 			t.Errorf("events %v", found)
 		}
@@ -95,7 +97,10 @@ func TestFailedUpdate(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		c.want("web", "10.0.0.1 :8080")
 		found := c.events()
-		if len(found) == 0 || !strings.HasPrefix(found[0], "FailedToUpdateEndpointSlices: Error updating Endpoint Slices for Service default/web: failed to update web-") {
+		if len(found) == 0 ||
+			!strings.HasPrefix(found[0],
+				"FailedToUpdateEndpointSlices: Error updating Endpoint Slices for Service default/web: failed to "+
+					"update web-") {
 			t.Errorf("events %v", found)
 		}
 	})
@@ -114,38 +119,46 @@ func TestDeletes(t *testing.T) {
 		{apierrors.NewInternalError(errors.New("broken")), 1},
 	} {
 		var on atomic.Bool
-		inClusterBehind(t, failing("delete", &on, tt.refusal), endpointslice.Options{MaxEndpointsPerSlice: 1}, func(c *cluster) {
-			c.pod("a", "web", "10.0.0.1")
-			c.pod("b", "web", "10.0.0.2")
-			c.service("web")
-			c.want("web", "10.0.0.1 :8080 | 10.0.0.2 :8080")
-			on.Store(true)
-			c.status("b", `{"phase":"Failed"}`)
-			synctest.Wait()
-			on.Store(false)
-			if tt.events == 0 {
-				// Somebody else has deleted it, as the answer said.
-				list := c.slices("web")
-				c.deleteSlice(list[slices.IndexFunc(list, func(s discoveryv1.EndpointSlice) bool { return s.Endpoints[0].TargetRef.Name == "b" })].Name)
-			}
-			time.Sleep(time.Minute)
-			c.want("web", "10.0.0.1 :8080")
-			if found := c.events(); len(found) != tt.events {
-				t.Errorf("%v: events %v", tt.refusal, found)
-			}
-		})
+		inClusterBehind(t, failing("delete", &on, tt.refusal), endpointslice.Options{MaxEndpointsPerSlice: 1},
+			func(c *cluster) {
+				c.pod("a", "web", "10.0.0.1")
+				c.pod("b", "web", "10.0.0.2")
+				c.service("web")
+				c.want("web", "10.0.0.1 :8080 | 10.0.0.2 :8080")
+				on.Store(true)
+				c.status("b", `{"phase":"Failed"}`)
+				synctest.Wait()
+				on.Store(false)
+				if tt.events == 0 {
+					// Somebody else has deleted it, as the answer said.
+					list := c.slices("web")
+					c.deleteSlice(
+						list[slices.IndexFunc(list,
+							func(s discoveryv1.EndpointSlice) bool {
+								return s.Endpoints[0].TargetRef.Name == "b"
+							})].Name,
+					)
+				}
+				time.Sleep(time.Minute)
+				c.want("web", "10.0.0.1 :8080")
+				if found := c.events(); len(found) != tt.events {
+					t.Errorf("%v: events %v", tt.refusal, found)
+				}
+			})
 	}
 }
 
 // In a namespace that is being deleted, one attempt is enough, and nobody needs to hear of it. Any other refusal is
 // reported and retried.
 //
-// Source: k8s.io/endpointslice v0.37.2 reconciler_test.go, TestReconcilerFinalizeSvcDeletionTimestamp, and reconciler.go, finalize
+// Source: k8s.io/endpointslice v0.37.2 reconciler_test.go, TestReconcilerFinalizeSvcDeletionTimestamp, and
+// reconciler.go, finalize
 func TestForbidden(t *testing.T) {
 	for _, terminating := range []bool{true, false} {
 		refusal := apierrors.NewForbidden(resource, "web", errors.New("no"))
 		if terminating {
-			refusal.ErrStatus.Details.Causes = append(refusal.ErrStatus.Details.Causes, metav1.StatusCause{Type: corev1.NamespaceTerminatingCause})
+			refusal.ErrStatus.Details.Causes = append(refusal.ErrStatus.Details.Causes,
+				metav1.StatusCause{Type: corev1.NamespaceTerminatingCause})
 		}
 		var broken atomic.Bool
 		broken.Store(true)

@@ -21,11 +21,15 @@ var t0 = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // service is ns/web, with a cluster IP, port http 80 → 8080 and selector app=web, as the API server would default it.
 func service(change ...func(*corev1.Service)) *corev1.Service {
 	svc := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "svc-uid", CreationTimestamp: metav1.NewTime(t0), Labels: map[string]string{"team": "a"}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "web", UID: "svc-uid",
+			CreationTimestamp: metav1.NewTime(t0), Labels: map[string]string{"team": "a"},
+		},
 		Spec: corev1.ServiceSpec{
-			Type: corev1.ServiceTypeClusterIP, ClusterIP: "10.96.0.1", IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
-			Selector: map[string]string{"app": "web"},
-			Ports:    []corev1.ServicePort{servicePort("http", intstr.FromInt32(8080))},
+			Type: corev1.ServiceTypeClusterIP, ClusterIP: "10.96.0.1",
+			IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
+			Selector:   map[string]string{"app": "web"},
+			Ports:      []corev1.ServicePort{servicePort("http", intstr.FromInt32(8080))},
 		},
 	}
 	for _, f := range change {
@@ -62,11 +66,17 @@ func pod(i int, change ...func(*corev1.Pod)) *corev1.Pod {
 	ips := []corev1.PodIP{{IP: fmt.Sprintf("10.0.%d.%d", i/250, i%250)}, {IP: fmt.Sprintf("fd00::%x", i)}}
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "ns", Name: fmt.Sprintf("p%d", i), UID: types.UID(fmt.Sprintf("uid-%d", i)), Labels: map[string]string{"app": "web"},
+			Namespace: "ns", Name: fmt.Sprintf("p%d", i), UID: types.UID(fmt.Sprintf("uid-%d", i)),
+			Labels: map[string]string{"app": "web"},
 		},
 		Spec: corev1.PodSpec{
-			NodeName:   fmt.Sprintf("n%d", i),
-			Containers: []corev1.Container{{Name: "main", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080, Protocol: corev1.ProtocolTCP}}}},
+			NodeName: fmt.Sprintf("n%d", i),
+			Containers: []corev1.Container{
+				{
+					Name:  "main",
+					Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080, Protocol: corev1.ProtocolTCP}},
+				},
+			},
 		},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning, PodIP: ips[0].IP, PodIPs: ips,
@@ -100,7 +110,10 @@ func podList(from, to int, change ...func(*corev1.Pod)) []*corev1.Pod {
 // node is the i-th: ready, with one CPU, in zone a, b or c in turn.
 func node(i int) *corev1.Node {
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i), Labels: map[string]string{corev1.LabelTopologyZone: string(rune('a' + i%3))}},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:   fmt.Sprintf("n%d", i),
+			Labels: map[string]string{corev1.LabelTopologyZone: string(rune('a' + i%3))},
+		},
 		Status: corev1.NodeStatus{
 			Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
 			Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
@@ -124,7 +137,9 @@ func seen(svc *corev1.Service, pods []*corev1.Pod, list ...*discoveryv1.Endpoint
 }
 
 // slice is one that exists, as the controller would have made it for these pods.
-func slice(svc *corev1.Service, name string, pods []*corev1.Pod, change ...func(*discoveryv1.EndpointSlice)) *discoveryv1.EndpointSlice {
+func slice(svc *corev1.Service, name string, pods []*corev1.Pod,
+	change ...func(*discoveryv1.EndpointSlice),
+) *discoveryv1.EndpointSlice {
 	o := seen(svc, pods)
 	o.maxEndpoints = maxPerSlice
 	s := plan(o).batches[0].create[0]

@@ -156,7 +156,8 @@ func (w *world) checkWrites(o observed, got changes) {
 			}
 		}
 		for _, s := range slices.Concat(b.create, b.update) {
-			if old := byName[s.Name]; len(s.Endpoints) > w.maximum && (old == nil || len(s.Endpoints) > len(old.Endpoints)) {
+			if old := byName[s.Name]; len(s.Endpoints) > w.maximum &&
+				(old == nil || len(s.Endpoints) > len(old.Endpoints)) {
 				w.t.Fatalf("%q has %d endpoints, more than %d", s.Name, len(s.Endpoints), w.maximum)
 			}
 		}
@@ -189,7 +190,8 @@ func (w *world) writesNeeded(o observed) int {
 		}
 	}
 	for _, s := range o.slices {
-		wrong := !ownedBy(s, w.svc) || !labelsUpToDate(s, w.svc) || !slices.Contains(addressTypes(w.svc), s.AddressType) || len(s.Endpoints) == 0
+		wrong := !ownedBy(s, w.svc) || !labelsUpToDate(s, w.svc) ||
+			!slices.Contains(addressTypes(w.svc), s.AddressType) || len(s.Endpoints) == 0
 		group := string(s.AddressType) + portsKey(s.Ports)
 		for _, e := range s.Endpoints {
 			want, found := right[group+e.TargetRef.Name]
@@ -212,7 +214,8 @@ func (w *world) writesNeeded(o observed) int {
 func (w *world) carryOut(c changes) {
 	for _, b := range c.batches {
 		for _, s := range slices.Concat(b.update, b.remove) {
-			w.slices = slices.DeleteFunc(slices.Clone(w.slices), func(old *discoveryv1.EndpointSlice) bool { return old.Name == s.Name })
+			w.slices = slices.DeleteFunc(slices.Clone(w.slices),
+				func(old *discoveryv1.EndpointSlice) bool { return old.Name == s.Name })
 		}
 		for _, s := range b.create {
 			w.next++
@@ -262,7 +265,8 @@ func (w *world) checkOutcome() {
 // isPublished states the rule anew.
 func (w *world) isPublished(p *corev1.Pod, kind discoveryv1.AddressType) bool {
 	hasFamily := kind == discoveryv1.AddressTypeIPv4 || len(p.Status.PodIPs) > 1
-	return p.Status.Phase == corev1.PodRunning && hasFamily && (p.Spec.NodeName != "lost" || w.svc.Spec.PublishNotReadyAddresses)
+	return p.Status.Phase == corev1.PodRunning && hasFamily &&
+		(p.Spec.NodeName != "lost" || w.svc.Spec.PublishNotReadyAddresses)
 }
 
 func (w *world) checkEndpoint(s *discoveryv1.EndpointSlice, e *discoveryv1.Endpoint) {
@@ -270,7 +274,8 @@ func (w *world) checkEndpoint(s *discoveryv1.EndpointSlice, e *discoveryv1.Endpo
 	serving := p.Status.Conditions[0].Status == corev1.ConditionTrue
 	ready := w.svc.Spec.PublishNotReadyAddresses || serving && p.DeletionTimestamp == nil
 	c := e.Conditions
-	if *c.Ready != ready || *c.Serving != serving || *c.Terminating != (p.DeletionTimestamp != nil) || e.TargetRef.UID != p.UID {
+	if *c.Ready != ready || *c.Serving != serving || *c.Terminating != (p.DeletionTimestamp != nil) ||
+		e.TargetRef.UID != p.UID {
 		w.t.Fatalf("endpoint %s of pod %s", e, p.Name)
 	}
 	if *s.Ports[0].Port != p.Spec.Containers[0].Ports[0].ContainerPort {

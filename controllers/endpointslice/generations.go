@@ -60,7 +60,8 @@ func (g *generations) keep(key types.NamespacedName, held []*discoveryv1.Endpoin
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	maps.DeleteFunc(g.services[key], func(uid types.UID, left int64) bool {
-		return left != deleted && !slices.ContainsFunc(held, func(s *discoveryv1.EndpointSlice) bool { return s.UID == uid })
+		return left != deleted &&
+			!slices.ContainsFunc(held, func(s *discoveryv1.EndpointSlice) bool { return s.UID == uid })
 	})
 }
 

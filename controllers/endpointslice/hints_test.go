@@ -30,12 +30,30 @@ func TestTrafficDistribution(t *testing.T) {
 		{"by node", sameNode, podList(1, 2), nil, "create IPv4 :8080 p1@bn1 p2@cn2"},
 		{"unknown", unknown, podList(1, 1), nil, "create IPv4 :8080 p1"},
 		{"not ready: none", zone, podList(1, 1, unready), nil, "create IPv4 :8080 -p1"},
-		{"no zone: none", service(distribution("PreferClose"), published), podList(1, 1, nowhere), nil, "create IPv4 :8080 p1"},
+		{
+			"no zone: none", service(distribution("PreferClose"), published), podList(1, 1, nowhere), nil,
+			"create IPv4 :8080 p1",
+		},
 		{"nothing to do", zone, podList(1, 2), existing{slice(zone, "s", podList(1, 2))}, ""},
-		{"switched on", zone, podList(1, 2), existing{slice(service(), "s", podList(1, 2))}, "update s IPv4 :8080 p1@b p2@c"},
-		{"switched off", service(), podList(1, 2), existing{slice(zone, "s", podList(1, 2))}, "update s IPv4 :8080 p1 p2"},
-		{"from zone to node", sameNode, podList(1, 1), existing{slice(zone, "s", podList(1, 1))}, "update s IPv4 :8080 p1@bn1"},
-		{"the annotation comes first", service(distribution("PreferClose"), topology), podList(1, 1), nil, "create IPv4 :8080 p1"},
+		{
+			"switched on", zone, podList(1, 2),
+			existing{slice(service(), "s", podList(1, 2))},
+			"update s IPv4 :8080 p1@b p2@c",
+		},
+		{
+			"switched off", service(), podList(1, 2),
+			existing{slice(zone, "s", podList(1, 2))},
+			"update s IPv4 :8080 p1 p2",
+		},
+		{
+			"from zone to node", sameNode, podList(1, 1),
+			existing{slice(zone, "s", podList(1, 1))},
+			"update s IPv4 :8080 p1@bn1",
+		},
+		{
+			"the annotation comes first", service(distribution("PreferClose"), topology), podList(1, 1), nil,
+			"create IPv4 :8080 p1",
+		},
 	} {
 		if got := plan(seen(tt.svc, tt.pods, tt.slices...)).writes(); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
@@ -76,7 +94,10 @@ func TestZoneShares(t *testing.T) {
 		nodes []*corev1.Node
 		want  string
 	}{
-		"three zones":             {[]*corev1.Node{big, node(1), node(2), node(5)}, "map[a:0.5 b:0.16666666666666666 c:0.3333333333333333]"},
+		"three zones": {
+			[]*corev1.Node{big, node(1), node(2), node(5)},
+			"map[a:0.5 b:0.16666666666666666 c:0.3333333333333333]",
+		},
 		"one zone":                {[]*corev1.Node{node(0), node(3)}, "map[]"},
 		"not ready: left out":     {[]*corev1.Node{node(0), unready}, "map[]"},
 		"control plane: left out": {[]*corev1.Node{node(0), node(2), master}, "map[a:0.5 c:0.5]"},
@@ -103,8 +124,14 @@ func TestTopologyHints(t *testing.T) {
 		want   string
 		notice string
 	}{
-		{"balanced", podList(1, 3), nil, "create IPv4 :8080 p1@b p2@c p3@a", "Topology Aware Hints has been enabled, addressType: IPv4"},
-		{"all in one zone: two are given away", podList(1, 3, inB), nil, "create IPv4 :8080 p1@a p2@c p3@b", "Topology Aware Hints has been enabled, addressType: IPv4"},
+		{
+			"balanced", podList(1, 3), nil, "create IPv4 :8080 p1@b p2@c p3@a",
+			"Topology Aware Hints has been enabled, addressType: IPv4",
+		},
+		{
+			"all in one zone: two are given away", podList(1, 3, inB), nil, "create IPv4 :8080 p1@a p2@c p3@b",
+			"Topology Aware Hints has been enabled, addressType: IPv4",
+		},
 		{
 			"too few", podList(1, 2), nil, "create IPv4 :8080 p1 p2",
 			"Insufficient number of endpoints (2 endpoints, 3 zones), addressType: IPv4",
@@ -117,9 +144,15 @@ func TestTopologyHints(t *testing.T) {
 			"cannot be shared", podList(1, 4),
 			existing{slice(svc, "s", podList(1, 3)), slice(svc, "t", podList(4, 4))},
 			"update s IPv4 :8080 p1 p2 p3",
-			"Unable to allocate minimum required endpoints to each zone without exceeding overload threshold (4 endpoints, 3 zones), addressType: IPv4",
+			"Unable to allocate minimum required endpoints to each zone without exceeding overload threshold (4 " +
+				"endpoints, 3 zones), addressType: IPv4",
 		},
-		{"nothing to do", podList(1, 3), existing{slice(svc, "s", podList(1, 3))}, "", "Topology Aware Hints has been enabled, addressType: IPv4"},
+		{
+			"nothing to do", podList(1, 3),
+			existing{slice(svc, "s", podList(1, 3))},
+			"",
+			"Topology Aware Hints has been enabled, addressType: IPv4",
+		},
 		{
 			"a slice that is kept counts", podList(1, 6),
 			existing{slice(svc, "s", podList(1, 3))},
@@ -127,16 +160,25 @@ func TestTopologyHints(t *testing.T) {
 		},
 		{
 			"a hint for a zone that is no more", podList(1, 3),
-			existing{slice(svc, "s", podList(1, 3), func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].Hints.ForZones[0].Name = "z" })},
+			existing{
+				slice(svc, "s", podList(1, 3),
+					func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].Hints.ForZones[0].Name = "z" }),
+			},
 			"update s IPv4 :8080 p1@b p2@c p3@a", "Topology Aware Hints has been enabled, addressType: IPv4",
 		},
-		{"a zone is missing", []*corev1.Pod{pod(1), pod(2), pod(3, lost)}, nil, "create IPv4 :8080 p1 p2", "Insufficient number of endpoints (2 endpoints, 3 zones), addressType: IPv4"},
+		{
+			"a zone is missing",
+			[]*corev1.Pod{pod(1), pod(2), pod(3, lost)},
+			nil, "create IPv4 :8080 p1 p2",
+			"Insufficient number of endpoints (2 endpoints, 3 zones), addressType: IPv4",
+		},
 	} {
 		got := plan(seen(svc, tt.pods, tt.slices...))
 		if got.writes() != tt.want || len(got.notices) != 1 || got.notices[0].message != tt.notice {
 			t.Errorf("%s:\n%s\n%+v\nwant:\n%s\n%s", tt.name, got.writes(), got.notices, tt.want, tt.notice)
 		}
-		if enabled := got.notices[0].reason == "TopologyAwareHintsEnabled"; enabled != got.hinted || enabled != (got.notices[0].kind == corev1.EventTypeNormal) {
+		if enabled := got.notices[0].reason == "TopologyAwareHintsEnabled"; enabled != got.hinted ||
+			enabled != (got.notices[0].kind == corev1.EventTypeNormal) {
 			t.Errorf("%s: notice %+v, hinted %v", tt.name, got.notices[0], got.hinted)
 		}
 	}
@@ -150,7 +192,8 @@ func TestTopologyNeedsZones(t *testing.T) {
 	pods := append(podList(1, 3), pod(4, lost), pod(5), pod(6))
 	for _, list := range []existing{nil, {slice(svc, "s", podList(1, 3)), slice(svc, "t", pods[3:])}} {
 		got := plan(seen(svc, pods, list...))
-		if got.hinted || len(got.notices) != 1 || got.notices[0].message != "One or more endpoints do not have a zone specified, addressType: IPv4" {
+		if got.hinted || len(got.notices) != 1 ||
+			got.notices[0].message != "One or more endpoints do not have a zone specified, addressType: IPv4" {
 			t.Errorf("hinted %v, %+v", got.hinted, got.notices)
 		}
 		for _, b := range got.batches {
@@ -179,11 +222,13 @@ func TestTopologyNotices(t *testing.T) {
 		t.Errorf("later: %+v", got.notices)
 	}
 	o.service = service(dual)
-	if got := plan(o); len(got.notices) != 1 || got.hinted || got.notices[0].message != "Topology Aware Hints has been disabled, addressType: IPv4" {
+	if got := plan(o); len(got.notices) != 1 || got.hinted ||
+		got.notices[0].message != "Topology Aware Hints has been disabled, addressType: IPv4" {
 		t.Errorf("switched off: %+v", got.notices)
 	}
 	o.service, o.shares = service(topology), nil
-	if got := plan(o); len(got.notices) != 1 || got.hinted || got.notices[0].message != insufficientNodeInfo+", addressType: IPv4" {
+	if got := plan(o); len(got.notices) != 1 || got.hinted || got.notices[0].message != insufficientNodeInfo+
+		", addressType: IPv4" {
 		t.Errorf("nodes unknown: %+v", got.notices)
 	}
 }
@@ -193,7 +238,8 @@ func TestTopologyNotices(t *testing.T) {
 func TestAllocateAndSurplus(t *testing.T) {
 	shares := map[string]float64{"a": 0.5, "b": 0.3, "c": 0.2}
 	allocations, problem := allocate(shares, 10)
-	if want := map[string]allocation{"a": {5, 6, 5}, "b": {3, 4, 3}, "c": {2, 3, 2}}; problem != "" || len(allocations) != 3 {
+	if want := map[string]allocation{"a": {5, 6, 5}, "b": {3, 4, 3}, "c": {2, 3, 2}}; problem != "" ||
+		len(allocations) != 3 {
 		t.Fatalf("%v %q, want %v", allocations, problem, want)
 	}
 	for zone, a := range allocations {

@@ -47,5 +47,6 @@ func coveredBy(a, b map[string]string) bool {
 }
 
 func reserved(label string) bool {
-	return label == discoveryv1.LabelServiceName || label == discoveryv1.LabelManagedBy || label == corev1.IsHeadlessService
+	return label == discoveryv1.LabelServiceName || label == discoveryv1.LabelManagedBy ||
+		label == corev1.IsHeadlessService
 }

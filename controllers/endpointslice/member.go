@@ -48,7 +48,9 @@ func addressTypes(svc *corev1.Service) []discoveryv1.AddressType {
 // condition, on its way out or not.
 //
 // Source: k8s.io/endpointslice v0.37.2 utils.go, podToEndpoint
-func endpointOf(svc *corev1.Service, pod *corev1.Pod, node *corev1.Node, kind discoveryv1.AddressType) (discoveryv1.Endpoint, bool) {
+func endpointOf(svc *corev1.Service, pod *corev1.Pod, node *corev1.Node,
+	kind discoveryv1.AddressType,
+) (discoveryv1.Endpoint, bool) {
 	addresses := addressesOf(pod, kind)
 	if len(addresses) == 0 {
 		return discoveryv1.Endpoint{}, false
@@ -76,8 +78,8 @@ func endpointOf(svc *corev1.Service, pod *corev1.Pod, node *corev1.Node, kind di
 	return endpoint, true
 }
 
-// addressesOf returns the pod's addresses of a family, sorted. Only status.podIPs is looked at. An address is parsed and
-// printed anew, so that irregular spellings become one; what is no address is left out.
+// addressesOf returns the pod's addresses of a family, sorted. Only status.podIPs is looked at. An address is parsed
+// and printed anew, so that irregular spellings become one; what is no address is left out.
 //
 // Source: k8s.io/endpointslice v0.37.2 utils.go, getEndpointAddresses
 func addressesOf(pod *corev1.Pod, kind discoveryv1.AddressType) []string {
@@ -106,7 +108,8 @@ func portsOf(svc *corev1.Service, pod *corev1.Pod) (ports []discoveryv1.Endpoint
 			continue
 		}
 		ports = append(ports, discoveryv1.EndpointPort{
-			Name: ptr.To(port.Name), Port: &number, Protocol: ptr.To(port.Protocol), AppProtocol: copied(port.AppProtocol),
+			Name: ptr.To(port.Name), Port: &number, Protocol: ptr.To(port.Protocol),
+			AppProtocol: copied(port.AppProtocol),
 		})
 	}
 	serving.SortByHash(ports)

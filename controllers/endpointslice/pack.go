@@ -151,7 +151,8 @@ func (p *planner) roomFor(boxes []*box, n int) *box {
 	}
 	var best *box
 	for _, b := range boxes {
-		if !b.changed && len(b.endpoints)+n <= p.maxEndpoints && (best == nil || len(b.endpoints) > len(best.endpoints)) {
+		if !b.changed && len(b.endpoints)+n <= p.maxEndpoints &&
+			(best == nil || len(b.endpoints) > len(best.endpoints)) {
 			best = b
 		}
 	}

@@ -75,7 +75,8 @@ type planner struct {
 // Source: k8s.io/endpointslice v0.37.2 reconciler.go, Reconcile
 func plan(o observed) changes {
 	p := &planner{observed: o, out: changes{hinted: o.hinted}}
-	p.slices = slices.SortedFunc(slices.Values(o.slices), func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
+	p.slices = slices.SortedFunc(slices.Values(o.slices),
+		func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
 	p.findMembers()
 	kinds := addressTypes(o.service)
 	for _, kind := range kinds {
@@ -200,7 +201,8 @@ func (p *planner) groups(kind discoveryv1.AddressType) (map[string]*group, batch
 // without ports. One that is there and would be removed, stays, if its labels are right to the last.
 func (p *planner) addPlaceholder(out *batch, kind discoveryv1.AddressType) {
 	for i, slice := range out.remove {
-		if len(slice.Endpoints)+len(slice.Ports) == 0 && ownedBy(slice, p.service) && maps.Equal(slice.Labels, wantedLabels(p.service)) {
+		if len(slice.Endpoints)+len(slice.Ports) == 0 && ownedBy(slice, p.service) &&
+			maps.Equal(slice.Labels, wantedLabels(p.service)) {
 			out.remove = slices.Delete(out.remove, i, i+1)
 			out.keep = append(out.keep, slice)
 			return
@@ -229,10 +231,12 @@ func (p *planner) recycle(out *batch) {
 func (p *planner) newSlice(kind discoveryv1.AddressType, ports []discoveryv1.EndpointPort) *discoveryv1.EndpointSlice {
 	return &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace:       p.service.Namespace,
-			GenerateName:    namePrefix(p.service),
-			Labels:          wantedLabels(p.service),
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(p.service, corev1.SchemeGroupVersion.WithKind("Service"))},
+			Namespace:    p.service.Namespace,
+			GenerateName: namePrefix(p.service),
+			Labels:       wantedLabels(p.service),
+			OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(p.service, corev1.SchemeGroupVersion.WithKind("Service")),
+			},
 		},
 		AddressType: kind,
 		Ports:       ports,
@@ -241,7 +245,9 @@ func (p *planner) newSlice(kind discoveryv1.AddressType, ports []discoveryv1.End
 }
 
 // rewritten returns a copy of a slice with other content, and up-to-date labels.
-func (p *planner) rewritten(slice *discoveryv1.EndpointSlice, ports []discoveryv1.EndpointPort, endpoints []discoveryv1.Endpoint) *discoveryv1.EndpointSlice {
+func (p *planner) rewritten(slice *discoveryv1.EndpointSlice, ports []discoveryv1.EndpointPort,
+	endpoints []discoveryv1.Endpoint,
+) *discoveryv1.EndpointSlice {
 	updated := &discoveryv1.EndpointSlice{
 		TypeMeta:    slice.TypeMeta,
 		ObjectMeta:  *slice.ObjectMeta.DeepCopy(),

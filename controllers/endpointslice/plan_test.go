@@ -44,17 +44,34 @@ func TestPlan(t *testing.T) {
 		{"a placeholder with other labels", renamed, nil, existing{slice(web, "s", nil)}, "update s IPv4"},
 		{
 			"a placeholder with the wrong headless label", web, nil,
-			existing{slice(web, "s", nil, func(s *discoveryv1.EndpointSlice) { s.Labels[corev1.IsHeadlessService] = "" })},
+			existing{
+				slice(web, "s", nil, func(s *discoveryv1.EndpointSlice) { s.Labels[corev1.IsHeadlessService] = "" }),
+			},
 			"update s IPv4",
 		},
-		{"the placeholder of an earlier Service", web, nil, existing{slice(web, "s", nil, foreign)}, "create IPv4\ndelete s"},
+		{
+			"the placeholder of an earlier Service", web, nil,
+			existing{slice(web, "s", nil, foreign)},
+			"create IPv4\ndelete s",
+		},
 		{"the placeholder is filled", web, pods(1), existing{slice(web, "s", nil)}, "update s IPv4 :8080 p1"},
 		{"the last one leaves", web, nil, existing{slice(web, "s", pods(1))}, "update s IPv4"},
-		{"nothing but a pod without the port", byName, podList(1, 1, func(p *corev1.Pod) { p.Spec.Containers[0].Ports = nil }), nil, "create IPv4 p1"},
+		{
+			"nothing but a pod without the port", byName,
+			podList(1, 1, func(p *corev1.Pod) { p.Spec.Containers[0].Ports = nil }), nil, "create IPv4 p1",
+		},
 
 		// Packing.
-		{"added to a slice with room", web, pods(1, 2), existing{slice(web, "s", pods(1))}, "update s IPv4 :8080 p1 p2"},
-		{"the fullest with room", web, pods(1, 2, 3, 4), existing{slice(web, "s", pods(1)), slice(web, "t", pods(2, 3))}, "update t IPv4 :8080 p2 p3 p4"},
+		{
+			"added to a slice with room", web, pods(1, 2),
+			existing{slice(web, "s", pods(1))},
+			"update s IPv4 :8080 p1 p2",
+		},
+		{
+			"the fullest with room", web, pods(1, 2, 3, 4),
+			existing{slice(web, "s", pods(1)), slice(web, "t", pods(2, 3))},
+			"update t IPv4 :8080 p2 p3 p4",
+		},
 		{
 			"what is written anyway is filled first", web, pods(1, 2, 3, 4),
 			existing{slice(web, "s", pods(1, 9)), slice(web, "t", pods(2, 3))},
@@ -65,10 +82,26 @@ func TestPlan(t *testing.T) {
 			existing{slice(web, "s", pods(1, 2)), slice(web, "t", pods(3, 4))},
 			"create IPv4 :8080 p5 p6",
 		},
-		{"a full one is left alone", web, pods(1, 2, 3, 4), existing{slice(web, "s", pods(1, 2, 3))}, "create IPv4 :8080 p4"},
-		{"too full for a smaller maximum: left alone", web, pods(1, 2, 3, 4), existing{slice(web, "s", pods(1, 2, 3, 4))}, ""},
-		{"an emptied slice goes", web, pods(1), existing{slice(web, "s", pods(1)), slice(web, "t", pods(2))}, "delete t"},
-		{"or is used again", web, pods(1, 2, 3, 4), existing{slice(web, "s", pods(1, 2, 3)), slice(web, "t", pods(9))}, "update t IPv4 :8080 p4"},
+		{
+			"a full one is left alone", web, pods(1, 2, 3, 4),
+			existing{slice(web, "s", pods(1, 2, 3))},
+			"create IPv4 :8080 p4",
+		},
+		{
+			"too full for a smaller maximum: left alone", web, pods(1, 2, 3, 4),
+			existing{slice(web, "s", pods(1, 2, 3, 4))},
+			"",
+		},
+		{
+			"an emptied slice goes", web, pods(1),
+			existing{slice(web, "s", pods(1)), slice(web, "t", pods(2))},
+			"delete t",
+		},
+		{
+			"or is used again", web, pods(1, 2, 3, 4),
+			existing{slice(web, "s", pods(1, 2, 3)), slice(web, "t", pods(9))},
+			"update t IPv4 :8080 p4",
+		},
 		{"an endpoint twice", web, pods(1), existing{slice(web, "s", pods(1)), slice(web, "t", pods(1))}, "delete t"},
 
 		// States of pods.
@@ -76,9 +109,16 @@ func TestPlan(t *testing.T) {
 		{"on its way out", web, podList(1, 1, deleting), existing{slice(web, "s", pods(1))}, "update s IPv4 :8080 -p1"},
 		{"published all the same", service(published), podList(1, 1, deleting, unready), nil, "create IPv4 :8080 p1"},
 		{"ended", service(published), podList(1, 1, ended), nil, "create IPv4"},
-		{"no address yet", web, podList(1, 1, func(p *corev1.Pod) { p.Status.PodIP, p.Status.PodIPs = "", nil }), nil, "create IPv4"},
+		{
+			"no address yet", web,
+			podList(1, 1, func(p *corev1.Pod) { p.Status.PodIP, p.Status.PodIPs = "", nil }), nil, "create IPv4",
+		},
 		{"a node that is not known", web, podList(1, 1, lost), nil, "create IPv4"},
-		{"a node that is not known, and its slice", web, podList(1, 1, lost), existing{slice(web, "s", pods(1))}, "update s IPv4"},
+		{
+			"a node that is not known, and its slice", web, podList(1, 1, lost),
+			existing{slice(web, "s", pods(1))},
+			"update s IPv4",
+		},
 		{"a node that is not known, published", service(published), podList(1, 1, lost), nil, "create IPv4 :8080 p1"},
 		{
 			"made anew under the same name and address", web, podList(1, 1, func(p *corev1.Pod) { p.UID = "new" }),
@@ -87,32 +127,62 @@ func TestPlan(t *testing.T) {
 		},
 
 		// Ports.
-		{"the ports change", web, pods(1), existing{slice(service(ports(servicePort("http", intstr.FromInt32(9)))), "s", pods(1))}, "update s IPv4 :8080 p1"},
-		{"a named port has two numbers", byName, []*corev1.Pod{pod(1), pod(2, named(9090))}, nil, "create IPv4 :8080 p1\ncreate IPv4 :9090 p2"},
+		{
+			"the ports change", web, pods(1),
+			existing{slice(service(ports(servicePort("http", intstr.FromInt32(9)))), "s", pods(1))},
+			"update s IPv4 :8080 p1",
+		},
+		{
+			"a named port has two numbers", byName,
+			[]*corev1.Pod{pod(1), pod(2, named(9090))},
+			nil,
+			"create IPv4 :8080 p1\ncreate IPv4 :9090 p2",
+		},
 		{
 			"a group of ports goes", byName, pods(1, 2),
 			existing{slice(byName, "s", pods(1)), slice(byName, "t", podList(2, 2, named(9090)))},
 			"update s IPv4 :8080 p1 p2\ndelete t",
 		},
 		{"headless without ports", service(headless, ports()), pods(1), nil, "create IPv4 p1"},
-		{"ports null or empty are the same", service(headless, ports()), pods(1), existing{slice(service(headless, ports()), "s", pods(1), noPorts)}, ""},
+		{
+			"ports null or empty are the same", service(headless, ports()), pods(1),
+			existing{slice(service(headless, ports()), "s", pods(1), noPorts)},
+			"",
+		},
 
 		// Labels and owners.
-		{"labels of the Service change", renamed, pods(1), existing{slice(web, "s", pods(1))}, "update s IPv4 :8080 p1"},
+		{
+			"labels of the Service change", renamed, pods(1),
+			existing{slice(web, "s", pods(1))},
+			"update s IPv4 :8080 p1",
+		},
 		{"the headless label alone is no reason", service(headless), pods(1), existing{slice(web, "s", pods(1))}, ""},
-		{"slices of an earlier Service", web, pods(1), existing{slice(web, "s", pods(1), foreign)}, "create IPv4 :8080 p1\ndelete s"},
+		{
+			"slices of an earlier Service", web, pods(1),
+			existing{slice(web, "s", pods(1), foreign)},
+			"create IPv4 :8080 p1\ndelete s",
+		},
 
 		// Families.
 		{"dual stack", service(dual), pods(1), nil, "create IPv4 :8080 p1\ncreate IPv6 :8080 p1"},
 		{
-			"dual stack, a pod with one address", service(dual), podList(1, 1, func(p *corev1.Pod) { p.Status.PodIPs = p.Status.PodIPs[:1] }), nil,
+			"dual stack, a pod with one address", service(dual),
+			podList(1, 1, func(p *corev1.Pod) { p.Status.PodIPs = p.Status.PodIPs[:1] }), nil,
 			"create IPv4 :8080 p1\ncreate IPv6",
 		},
-		{"no longer dual stack", web, pods(1), existing{slice(web, "s", pods(1)), slice(web, "t", pods(1), ipv6)}, "delete t"},
+		{
+			"no longer dual stack", web, pods(1),
+			existing{slice(web, "s", pods(1)), slice(web, "t", pods(1), ipv6)},
+			"delete t",
+		},
 
 		// A Service that is being deleted.
 		{"no creates", service(leaving), pods(1, 2, 3, 4), existing{slice(web, "s", pods(1, 2))}, ""},
-		{"but updates", service(leaving), pods(1, 2, 3), existing{slice(web, "s", pods(1, 2))}, "update s IPv4 :8080 p1 p2 p3"},
+		{
+			"but updates", service(leaving), pods(1, 2, 3),
+			existing{slice(web, "s", pods(1, 2))},
+			"update s IPv4 :8080 p1 p2 p3",
+		},
 	} {
 		o := seen(tt.svc, tt.pods, tt.slices...)
 		if got := plan(o).writes(); got != tt.want {
@@ -126,13 +196,17 @@ func TestPlan(t *testing.T) {
 // Source: k8s.io/endpointslice v0.37.2 utils.go, newEndpointSlice
 func TestNewSlice(t *testing.T) {
 	svc := service(headless, func(s *corev1.Service) {
-		s.Labels = map[string]string{"team": "a", discoveryv1.LabelManagedBy: "somebody", discoveryv1.LabelServiceName: "other"}
+		s.Labels = map[string]string{
+			"team": "a", discoveryv1.LabelManagedBy: "somebody",
+			discoveryv1.LabelServiceName: "other",
+		}
 	})
 	o := seen(svc, podList(1, 1))
 	o.trigger = t0.Add(1500 * time.Millisecond)
 	got := plan(o).batches[0].create[0]
 	wantLabels := map[string]string{
-		"team": "a", discoveryv1.LabelServiceName: "web", discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io", corev1.IsHeadlessService: "",
+		"team": "a", discoveryv1.LabelServiceName: "web",
+		discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io", corev1.IsHeadlessService: "",
 	}
 	if len(got.Labels) != len(wantLabels) {
 		t.Errorf("labels %v", got.Labels)
@@ -145,7 +219,8 @@ func TestNewSlice(t *testing.T) {
 	if got.GenerateName != "web-" || got.Name != "" || got.Namespace != "ns" {
 		t.Errorf("name %q, generated from %q, in %q", got.Name, got.GenerateName, got.Namespace)
 	}
-	if owner := metav1.GetControllerOf(got); owner == nil || owner.UID != "svc-uid" || owner.APIVersion != "v1" || owner.Kind != "Service" || !*owner.BlockOwnerDeletion {
+	if owner := metav1.GetControllerOf(got); owner == nil || owner.UID != "svc-uid" || owner.APIVersion != "v1" ||
+		owner.Kind != "Service" || !*owner.BlockOwnerDeletion {
 		t.Errorf("owner %+v", got.OwnerReferences)
 	}
 	if at := got.Annotations[corev1.EndpointsLastChangeTriggerTime]; at != "2026-01-01T00:00:01.5Z" {
@@ -165,7 +240,9 @@ func TestTriggerTime(t *testing.T) {
 		t.Errorf("annotations %v", got)
 	}
 	o.trigger = t0
-	if got := plan(o).batches[0].update[0].Annotations; got[corev1.EndpointsLastChangeTriggerTime] != "2026-01-01T00:00:00Z" {
+	if got := plan(
+		o,
+	).batches[0].update[0].Annotations; got[corev1.EndpointsLastChangeTriggerTime] != "2026-01-01T00:00:00Z" {
 		t.Errorf("annotations %v", got)
 	}
 	o.pods = podList(1, 1)
@@ -186,7 +263,8 @@ func TestRewrittenKeepsTheRest(t *testing.T) {
 	})
 	for _, svc := range []*corev1.Service{svc, service(ports(servicePort("http", intstr.FromInt32(9))))} {
 		got := plan(seen(svc, podList(1, 1), s)).batches[0].update[0]
-		if got.Name != "s" || got.ResourceVersion != "1" || got.UID != "s" || got.Annotations["not"] != "ours" || !slices.Equal(got.Finalizers, s.Finalizers) {
+		if got.Name != "s" || got.ResourceVersion != "1" || got.UID != "s" || got.Annotations["not"] != "ours" ||
+			!slices.Equal(got.Finalizers, s.Finalizers) {
 			t.Errorf("metadata %+v", got.ObjectMeta)
 		}
 	}
@@ -209,7 +287,9 @@ func TestMissingNodes(t *testing.T) {
 }
 
 func TestSkippedPorts(t *testing.T) {
-	svc := service(ports(servicePort("http", intstr.FromString("http")), servicePort("admin", intstr.FromString("admin"))))
+	svc := service(
+		ports(servicePort("http", intstr.FromString("http")), servicePort("admin", intstr.FromString("admin"))),
+	)
 	got := plan(seen(svc, podList(1, 1)))
 	if len(got.skipped) != 1 || got.skipped[0].port != "admin" || got.skipped[0].pod.Name != "p1" {
 		t.Errorf("skipped %+v", got.skipped)

@@ -32,8 +32,8 @@ func serviceOf(slice *discoveryv1.EndpointSlice) types.NamespacedName {
 }
 
 // sliceEvents queues the Service of a slice that somebody else has created, changed or deleted, after a delay that
-// gathers several. Our own writes come back as events, too: their generations tell them apart. Those that were there at the
-// start are looked at with their Service.
+// gathers several. Our own writes come back as events, too: their generations tell them apart. Those that were there
+// at the start are looked at with their Service.
 //
 // A sync that waits for the cache to show our last writes is queued at once.
 //
@@ -41,7 +41,9 @@ func serviceOf(slice *discoveryv1.EndpointSlice) types.NamespacedName {
 // onEndpointSliceUpdate and onEndpointSliceDelete
 func (c *controller) sliceEvents() reconcile.EventHandler[*discoveryv1.EndpointSlice, reconcile.Request] {
 	return reconcile.EventHandler[*discoveryv1.EndpointSlice, reconcile.Request]{
-		OnAdd: func(_ context.Context, slice *discoveryv1.EndpointSlice, initial bool, q reconcile.Enqueuer[reconcile.Request]) {
+		OnAdd: func(_ context.Context, slice *discoveryv1.EndpointSlice, initial bool,
+			q reconcile.Enqueuer[reconcile.Request],
+		) {
 			if !managed(slice) {
 				return
 			}
@@ -50,7 +52,9 @@ func (c *controller) sliceEvents() reconcile.EventHandler[*discoveryv1.EndpointS
 				c.later(slice, q)
 			}
 		},
-		OnUpdate: func(_ context.Context, old, slice *discoveryv1.EndpointSlice, q reconcile.Enqueuer[reconcile.Request]) {
+		OnUpdate: func(_ context.Context, old, slice *discoveryv1.EndpointSlice,
+			q reconcile.Enqueuer[reconcile.Request],
+		) {
 			if !managed(slice) && !managed(old) {
 				return
 			}
@@ -63,7 +67,9 @@ func (c *controller) sliceEvents() reconcile.EventHandler[*discoveryv1.EndpointS
 				c.later(slice, q)
 			}
 		},
-		OnDelete: func(_ context.Context, gone informer.Deleted[*discoveryv1.EndpointSlice], q reconcile.Enqueuer[reconcile.Request]) {
+		OnDelete: func(_ context.Context, gone informer.Deleted[*discoveryv1.EndpointSlice],
+			q reconcile.Enqueuer[reconcile.Request],
+		) {
 			slice := gone.Object
 			if !managed(slice) {
 				return

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// overload is by how much more than its share an endpoint may have to carry. It is typed, and used in the same expression
-// as there: what is rounded up must not differ by the last bit.
+// overload is by how much more than its share an endpoint may have to carry. It is typed, and used in the same
+// expression as there: what is rounded up must not differ by the last bit.
 const overload float64 = 0.2
 
 // The messages of events about the annotation.
@@ -26,14 +26,18 @@ const (
 	noZone               = "One or more endpoints do not have a zone specified"
 	insufficientNodeInfo = "Insufficient Node information: allocatable CPU or zone not specified on one or more nodes"
 	tooFewEndpoints      = "Insufficient number of endpoints"
-	wouldOverload        = "Unable to allocate minimum required endpoints to each zone without exceeding overload threshold"
+	wouldOverload        = "Unable to allocate minimum required endpoints to each zone without exceeding overload " +
+		"threshold"
 )
 
 // notice is an event to be recorded about the Service.
 type notice struct{ kind, reason, message string }
 
 func warnDisabled(message string, kind discoveryv1.AddressType) notice {
-	return notice{corev1.EventTypeWarning, "TopologyAwareHintsDisabled", fmt.Sprintf("%s, addressType: %s", message, kind)}
+	return notice{
+		corev1.EventTypeWarning, "TopologyAwareHintsDisabled",
+		fmt.Sprintf("%s, addressType: %s", message, kind),
+	}
 }
 
 // wantsTopology reports whether the Service's annotation asks for hints by the zones' share of all CPUs. It rules out
@@ -48,8 +52,8 @@ func wantsTopology(svc *corev1.Service) bool {
 	return value == "Auto" || value == "auto"
 }
 
-// zoneShares is the part of the cluster's CPUs that each zone has. It is nil if there are fewer than two zones, or if it
-// cannot be told, because a node does not say how many it has, or where it is.
+// zoneShares is the part of the cluster's CPUs that each zone has. It is nil if there are fewer than two zones, or if
+// it cannot be told, because a node does not say how many it has, or where it is.
 //
 // Source: k8s.io/endpointslice v0.37.2 topologycache/topologycache.go, SetNodes
 func zoneShares(nodes iter.Seq[*corev1.Node]) map[string]float64 {
@@ -75,7 +79,8 @@ func zoneShares(nodes iter.Seq[*corev1.Node]) map[string]float64 {
 }
 
 func isControlPlane(node *corev1.Node) bool {
-	return metav1.HasLabel(node.ObjectMeta, "node-role.kubernetes.io/control-plane") || metav1.HasLabel(node.ObjectMeta, "node-role.kubernetes.io/master")
+	return metav1.HasLabel(node.ObjectMeta, "node-role.kubernetes.io/control-plane") ||
+		metav1.HasLabel(node.ObjectMeta, "node-role.kubernetes.io/master")
 }
 
 func nodeReady(node *corev1.Node) bool {
@@ -191,7 +196,9 @@ func lacksZone(lists ...[]*discoveryv1.EndpointSlice) bool {
 // zone that needs some, and no zone gets more than it may.
 //
 // Source: k8s.io/endpointslice v0.37.2 topologycache/utils.go, getHintsByZone
-func fittingHints(slice *discoveryv1.EndpointSlice, allocated map[string]int, allocations map[string]allocation) (map[string]int, bool) {
+func fittingHints(slice *discoveryv1.EndpointSlice, allocated map[string]int,
+	allocations map[string]allocation,
+) (map[string]int, bool) {
 	hints := make(map[string]int)
 	for i := range slice.Endpoints {
 		e := &slice.Endpoints[i]

@@ -18,11 +18,13 @@ import (
 // follow does what a change of the graph asks for.
 func (c *Collector) follow(ctx context.Context, e effects) {
 	for _, s := range e.strays {
-		klog.FromContext(ctx).V(2).Info("Object names an owner in another namespace", "object", s.dependent, "owner", s.owner)
+		klog.FromContext(ctx).V(2).Info("Object names an owner in another namespace", "object", s.dependent,
+			"owner", s.owner)
 		c.recorder.Eventf(&corev1.ObjectReference{
 			APIVersion: s.dependent.apiVersion, Kind: s.dependent.kind,
 			Namespace: s.dependent.namespace, Name: s.dependent.name, UID: s.dependent.uid,
-		}, corev1.EventTypeWarning, "OwnerRefInvalidNamespace", "ownerRef %s does not exist in namespace %q", s.owner, s.dependent.namespace)
+		}, corev1.EventTypeWarning, "OwnerRefInvalidNamespace", "ownerRef %s does not exist in namespace %q", s.owner,
+			s.dependent.namespace)
 	}
 	for _, key := range e.suspects {
 		c.deletes.Enqueue(key)
@@ -104,7 +106,9 @@ func (c *Collector) classify(ctx context.Context, dependent identity, refs []met
 }
 
 // owner returns what ref names, or nil if that does not exist, which is remembered.
-func (c *Collector) owner(ctx context.Context, dependent identity, ref metav1.OwnerReference) (*metav1.PartialObjectMetadata, error) {
+func (c *Collector) owner(ctx context.Context, dependent identity,
+	ref metav1.OwnerReference,
+) (*metav1.PartialObjectMetadata, error) {
 	inCluster, inNamespace := ownerIdentity(ref, ""), ownerIdentity(ref, dependent.namespace)
 	if c.graph.isAbsent(inCluster) || c.graph.isAbsent(inNamespace) {
 		return nil, nil
@@ -157,7 +161,9 @@ func (c *Collector) apply(ctx context.Context, v view, latest *metav1.PartialObj
 }
 
 // remove deletes an object. One that is gone already is taken out of the graph.
-func (c *Collector) remove(ctx context.Context, id identity, latest *metav1.PartialObjectMetadata, policy *metav1.DeletionPropagation) error {
+func (c *Collector) remove(ctx context.Context, id identity, latest *metav1.PartialObjectMetadata,
+	policy *metav1.DeletionPropagation,
+) error {
 	err := c.remote.remove(ctx, id, latest, policy)
 	if apierrors.IsNotFound(err) {
 		c.follow(ctx, c.graph.refute(id))

@@ -177,7 +177,10 @@ type Stats struct {
 
 // Stats returns a snapshot of the counters.
 func (c *Collector) Stats() Stats {
-	s := Stats{Monitors: len(c.monitors.list()), Deleted: c.deleted.Load(), Deletes: c.deletes.Stats(), Orphans: c.orphans.Stats()}
+	s := Stats{
+		Monitors: len(c.monitors.list()), Deleted: c.deleted.Load(), Deletes: c.deletes.Stats(),
+		Orphans: c.orphans.Stats(),
+	}
 	s.Objects, s.Virtual = c.graph.size()
 	return s
 }

@@ -48,7 +48,8 @@ func inClusterBehind(t *testing.T, g gate.Gate, before, f func(c *cluster)) {
 		client := kubernetes.NewForConfigOrDie(server.RESTConfig())
 		broadcaster := events.New(client.CoreV1(), events.Options{})
 		gc, err := garbagecollector.New(garbagecollector.Config{
-			Client: client, Metadata: metadata.NewForConfigOrDie(server.RESTConfig()), Recorder: broadcaster.Recorder(garbagecollector.Component),
+			Client: client, Metadata: metadata.NewForConfigOrDie(server.RESTConfig()),
+			Recorder: broadcaster.Recorder(garbagecollector.Component),
 		}, garbagecollector.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -87,7 +88,10 @@ func (c *cluster) owned(name string, blocking bool, owners ...*corev1.ConfigMap)
 }
 
 func ownerRef(o *corev1.ConfigMap, blocking bool) metav1.OwnerReference {
-	return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: o.Name, UID: o.UID, BlockOwnerDeletion: &blocking}
+	return metav1.OwnerReference{
+		APIVersion: "v1", Kind: "ConfigMap", Name: o.Name, UID: o.UID,
+		BlockOwnerDeletion: &blocking,
+	}
 }
 
 func (c *cluster) create(cm *corev1.ConfigMap) *corev1.ConfigMap {
@@ -104,7 +108,8 @@ func (c *cluster) create(cm *corev1.ConfigMap) *corev1.ConfigMap {
 
 func (c *cluster) delete(name string, policy metav1.DeletionPropagation) {
 	c.t.Helper()
-	if err := c.client.CoreV1().ConfigMaps("default").Delete(c.ctx, name, metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
+	if err := c.client.CoreV1().ConfigMaps("default").Delete(c.ctx, name,
+		metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -178,7 +183,12 @@ func TestOwnerThatNeverWas(t *testing.T) {
 func TestForeground(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		owner, other := c.owned("owner", false), c.owned("other", false)
-		held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "held", Finalizers: []string{"test/hold"}, OwnerReferences: []metav1.OwnerReference{ownerRef(owner, true)}}}
+		held := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: "held", Finalizers: []string{"test/hold"},
+				OwnerReferences: []metav1.OwnerReference{ownerRef(owner, true)},
+			},
+		}
 		c.create(held)
 		c.owned("grandchild", true, c.owned("child", true, owner))
 		c.owned("shared", true, owner, other)
@@ -186,7 +196,8 @@ func TestForeground(t *testing.T) {
 		c.delete("owner", metav1.DeletePropagationForeground)
 		c.want("held<owner", "other", "owner", "shared<other") // the one that is held back holds back its owner
 		patch := []byte(`{"metadata":{"finalizers":null}}`)
-		if _, err := c.client.CoreV1().ConfigMaps("default").Patch(c.ctx, "held", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		if _, err := c.client.CoreV1().ConfigMaps("default").Patch(c.ctx, "held", types.MergePatchType, patch,
+			metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		c.want("other", "shared<other")
@@ -196,7 +207,14 @@ func TestForeground(t *testing.T) {
 func TestForegroundWaitsForBlockersOnly(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		owner := c.owned("owner", false)
-		c.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "held", Finalizers: []string{"test/hold"}, OwnerReferences: []metav1.OwnerReference{ownerRef(owner, false)}}})
+		c.create(
+			&corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{
+					Name: "held", Finalizers: []string{"test/hold"},
+					OwnerReferences: []metav1.OwnerReference{ownerRef(owner, false)},
+				},
+			},
+		)
 		c.settle()
 		c.delete("owner", metav1.DeletePropagationForeground)
 		c.want("held<owner") // without its owner, and on its way out
@@ -254,8 +272,12 @@ func TestOwnerInAnotherNamespace(t *testing.T) {
 			t.Fatalf("events %v, %v", list, err)
 		}
 		e := list.Items[0]
-		want := fmt.Sprintf(`ownerRef [v1/ConfigMap, namespace: default, name: owner, uid: %s] does not exist in namespace "default"`, owner.UID)
-		if e.Reason != "OwnerRefInvalidNamespace" || e.Type != "Warning" || e.Message != want || e.Source.Component != "garbage-collector-controller" || e.InvolvedObject.Name != "child" {
+		want := fmt.Sprintf(
+			`ownerRef [v1/ConfigMap, namespace: default, name: owner, uid: %s] does not exist in namespace "default"`,
+			owner.UID,
+		)
+		if e.Reason != "OwnerRefInvalidNamespace" || e.Type != "Warning" || e.Message != want ||
+			e.Source.Component != "garbage-collector-controller" || e.InvolvedObject.Name != "child" {
 			t.Errorf("event %+v", e)
 		}
 	})
@@ -264,11 +286,21 @@ func TestOwnerInAnotherNamespace(t *testing.T) {
 // Source: k8s.io/kubernetes v1.37.1 test/integration/garbagecollector, TestClusterScopedOwner
 func TestClusterScopedOwner(t *testing.T) {
 	inCluster(t, func(c *cluster) {
-		node, err := c.client.CoreV1().Nodes().Create(c.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, metav1.CreateOptions{})
+		node, err := c.client.CoreV1().Nodes().Create(c.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}},
+			metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "child", OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n", UID: node.UID}}}})
+		c.create(
+			&corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{
+					Name: "child",
+					OwnerReferences: []metav1.OwnerReference{
+						{APIVersion: "v1", Kind: "Node", Name: "n", UID: node.UID},
+					},
+				},
+			},
+		)
 		c.want("child<n")
 		if err := c.client.CoreV1().Nodes().Delete(c.ctx, "n", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
@@ -281,7 +313,13 @@ func TestClusterScopedOwner(t *testing.T) {
 func TestNamespacedOwnerOfClusterScoped(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		owner := c.owned("owner", false)
-		_, err := c.client.CoreV1().Nodes().Create(c.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", OwnerReferences: []metav1.OwnerReference{ownerRef(owner, false)}}}, metav1.CreateOptions{})
+		_, err := c.client.CoreV1().Nodes().Create(c.ctx,
+			&corev1.Node{
+				ObjectMeta: metav1.ObjectMeta{
+					Name:            "n",
+					OwnerReferences: []metav1.OwnerReference{ownerRef(owner, false)},
+				},
+			}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -316,8 +354,14 @@ func TestDeploymentCascade(t *testing.T) {
 		rs := c.owned("rs", true, owner)
 		for i := range 5 {
 			pod := &corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("pod-%d", i), OwnerReferences: []metav1.OwnerReference{ownerRef(rs, true)}},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}, TerminationGracePeriodSeconds: ptr.To(int64(0))},
+				ObjectMeta: metav1.ObjectMeta{
+					Name:            fmt.Sprintf("pod-%d", i),
+					OwnerReferences: []metav1.OwnerReference{ownerRef(rs, true)},
+				},
+				Spec: corev1.PodSpec{
+					Containers:                    []corev1.Container{{Name: "c", Image: "i"}},
+					TerminationGracePeriodSeconds: ptr.To(int64(0)),
+				},
 			}
 			if _, err := c.client.CoreV1().Pods("default").Create(c.ctx, pod, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
@@ -341,7 +385,8 @@ func TestRunOnce(t *testing.T) {
 		if _, err := garbagecollector.New(garbagecollector.Config{}, garbagecollector.Options{}); err == nil {
 			t.Error("an empty config is no error")
 		}
-		if _, err := c.client.CoreV1().ConfigMaps("default").Get(c.ctx, "x", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		if _, err := c.client.CoreV1().ConfigMaps("default").Get(c.ctx, "x",
+			metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Error(err)
 		}
 	})

@@ -27,7 +27,8 @@ type kinds = map[schema.GroupVersionResource]schema.GroupVersionKind
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector.go, GetDeletableResources
 func deletable(lists []*metav1.APIResourceList, ignored []schema.GroupResource) kinds {
 	found := make(kinds)
-	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"delete", "list", "watch"}}, lists) {
+	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"delete", "list", "watch"}},
+		lists) {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
 			continue // not a group version that any client could use

@@ -32,18 +32,29 @@ func TestDeletable(t *testing.T) {
 			{Name: "bindings", Kind: "Binding", Verbs: metav1.Verbs{"create"}},
 			{Name: "unlisted", Kind: "U", Verbs: metav1.Verbs{"delete", "watch"}},
 		}},
-		{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{{Name: "deployments", Kind: "Deployment", Verbs: all}}},
-		{GroupVersion: "events.k8s.io/v1", APIResources: []metav1.APIResource{{Name: "events", Kind: "Event", Verbs: all}}},
+		{
+			GroupVersion: "apps/v1",
+			APIResources: []metav1.APIResource{{Name: "deployments", Kind: "Deployment", Verbs: all}},
+		},
+		{
+			GroupVersion: "events.k8s.io/v1",
+			APIResources: []metav1.APIResource{{Name: "events", Kind: "Event", Verbs: all}},
+		},
 		{GroupVersion: "a/b/c", APIResources: []metav1.APIResource{{Name: "nonsense", Kind: "N", Verbs: all}}},
 	}
 	got := deletable(lists, defaultIgnored)
 	if names := resourceNames(got); names != "deployments.apps pods" {
 		t.Errorf("deletable: %s", names)
 	}
-	if kind := got[schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}]; kind.Kind != "Deployment" || kind.Group != "apps" {
+	if kind := got[schema.GroupVersionResource{
+		Group: "apps", Version: "v1",
+		Resource: "deployments",
+	}]; kind.Kind != "Deployment" || kind.Group != "apps" {
 		t.Errorf("kind %v", kind)
 	}
-	if names := resourceNames(deletable(lists, []schema.GroupResource{{Resource: "pods"}})); names != "deployments.apps events events.events.k8s.io" {
+	if names := resourceNames(
+		deletable(lists, []schema.GroupResource{{Resource: "pods"}}),
+	); names != "deployments.apps events events.events.k8s.io" {
 		t.Errorf("ignoring pods: %s", names)
 	}
 }
@@ -53,11 +64,16 @@ func TestMerge(t *testing.T) {
 	of := func(groups ...string) kinds {
 		k := make(kinds)
 		for _, g := range groups {
-			k[schema.GroupVersionResource{Group: g, Version: "v1", Resource: "things"}] = schema.GroupVersionKind{Group: g, Version: "v1", Kind: "Thing"}
+			k[schema.GroupVersionResource{
+				Group: g, Version: "v1",
+				Resource: "things",
+			}] = schema.GroupVersionKind{Group: g, Version: "v1", Kind: "Thing"}
 		}
 		return k
 	}
-	failed := &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "down", Version: "v1"}: errors.New("503")}}
+	failed := &discovery.ErrGroupDiscoveryFailed{
+		Groups: map[schema.GroupVersion]error{{Group: "down", Version: "v1"}: errors.New("503")},
+	}
 	before := of("up", "down", "removed")
 	for name, tt := range map[string]struct {
 		err  error
@@ -77,13 +93,16 @@ func TestMerge(t *testing.T) {
 func TestStrip(t *testing.T) {
 	now := metav1.Now()
 	whole := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "default", Name: "web", UID: "u", ResourceVersion: "7", DeletionTimestamp: &now, Finalizers: []string{"orphan"},
+		Namespace: "default", Name: "web", UID: "u", ResourceVersion: "7", DeletionTimestamp: &now,
+		Finalizers:      []string{"orphan"},
 		OwnerReferences: []metav1.OwnerReference{{Name: "owner", UID: "o"}}, Labels: map[string]string{"a": "b"},
-		Annotations: map[string]string{"note": "long"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}},
+		Annotations:   map[string]string{"note": "long"},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}},
 	}}
 	got, err := strip(whole)
 	want := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "default", Name: "web", UID: "u", ResourceVersion: "7", DeletionTimestamp: &now, Finalizers: []string{"orphan"},
+		Namespace: "default", Name: "web", UID: "u", ResourceVersion: "7", DeletionTimestamp: &now,
+		Finalizers:      []string{"orphan"},
 		OwnerReferences: []metav1.OwnerReference{{Name: "owner", UID: "o"}},
 	}}
 	if err != nil || !reflect.DeepEqual(got, want) {

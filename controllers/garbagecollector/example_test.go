@@ -39,10 +39,13 @@ func ExampleNew() {
 	go func() { done <- gc.Run(ctx) }()
 
 	maps := client.CoreV1().ConfigMaps("default")
-	owner, _ := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
+	owner, _ := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}},
+		metav1.CreateOptions{})
 	_, _ = maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Name:            "child",
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID}},
+		Name: "child",
+		OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID},
+		},
 	}}, metav1.CreateOptions{})
 	_ = maps.Delete(ctx, "owner", metav1.DeleteOptions{})
 	for {

@@ -31,7 +31,9 @@ func TestStart(t *testing.T) {
 	}
 	inClusterBehind(t, gate.Funcs{}, before, func(c *cluster) {
 		c.want("content<kept", "kept", "left-behind", "shared<kept")
-		if reads := c.log.Entries(func(e audit.Entry) bool { return e.Verb == "get" && e.Name == "content" }); len(reads) != 0 {
+		if reads := c.log.Entries(func(e audit.Entry) bool { return e.Verb == "get" && e.Name == "content" }); len(
+			reads,
+		) != 0 {
 			t.Errorf("an object whose owner is known was read: %v", reads)
 		}
 	})
@@ -45,7 +47,9 @@ func TestStartOfAnOrderlyWorld(t *testing.T) {
 	}
 	inClusterBehind(t, gate.Funcs{}, before, func(c *cluster) {
 		c.settle()
-		if reads := c.log.Entries(func(e audit.Entry) bool { return e.Verb == "get" && e.Resource != "" }); len(reads) != 0 {
+		if reads := c.log.Entries(func(e audit.Entry) bool { return e.Verb == "get" && e.Resource != "" }); len(
+			reads,
+		) != 0 {
 			t.Errorf("needless: %v", reads)
 		}
 		if s := c.gc.Stats(); s.Deleted != 0 || s.Deletes.Errors != 0 {
@@ -54,7 +58,9 @@ func TestStartOfAnOrderlyWorld(t *testing.T) {
 		c.log.Reset()
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		if busy := c.log.Entries(func(e audit.Entry) bool { return e.Resource != "" && e.Verb != "watch" && e.Verb != "list" }); len(busy) != 0 {
+		if busy := c.log.Entries(
+			func(e audit.Entry) bool { return e.Resource != "" && e.Verb != "watch" && e.Verb != "list" },
+		); len(busy) != 0 {
 			t.Errorf("requests while nothing happens: %v", busy)
 		}
 	})
@@ -63,7 +69,9 @@ func TestStartOfAnOrderlyWorld(t *testing.T) {
 // secret is owned by owner.
 func (c *cluster) secret(name string, owner *corev1.ConfigMap) {
 	c.t.Helper()
-	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{ownerRef(owner, false)}}}
+	s := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{ownerRef(owner, false)}},
+	}
 	if _, err := c.client.CoreV1().Secrets("default").Create(c.ctx, s, metav1.CreateOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
@@ -102,7 +110,8 @@ func TestOwnerNotSeenYet(t *testing.T) {
 		c.delete("goes", metav1.DeletePropagationBackground)
 		time.Sleep(20 * time.Second)
 		if !c.hasSecret("of-one-who-stays") || c.hasSecret("of-one-who-goes") {
-			t.Errorf("left: %v and %v, want the first only", c.hasSecret("of-one-who-stays"), c.hasSecret("of-one-who-goes"))
+			t.Errorf("left: %v and %v, want the first only", c.hasSecret("of-one-who-stays"),
+				c.hasSecret("of-one-who-goes"))
 		}
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()

@@ -61,7 +61,8 @@ func (e *effects) suspect(n *node) {
 func (e *effects) stray(dependent *node, owner types.UID) {
 	for _, ref := range dependent.owners {
 		if ref.UID == owner {
-			e.strays = append(e.strays, stray{dependent: dependent.id, owner: ownerIdentity(ref, dependent.id.namespace)})
+			e.strays = append(e.strays,
+				stray{dependent: dependent.id, owner: ownerIdentity(ref, dependent.id.namespace)})
 			return
 		}
 	}
@@ -318,5 +319,6 @@ func diffOwners(before, now []metav1.OwnerReference) (added, removed []metav1.Ow
 
 // equalOwner compares what the references say; an absent flag is the same as a false one.
 func equalOwner(a, b metav1.OwnerReference) bool {
-	return a.UID == b.UID && a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name && blocking(a) == blocking(b)
+	return a.UID == b.UID && a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name &&
+		blocking(a) == blocking(b)
 }

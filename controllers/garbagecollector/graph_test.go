@@ -41,7 +41,8 @@ func obj(s string, owners ...string) object {
 
 func deletingObj(finalizer string, s string, owners ...string) object {
 	o := obj(s, owners...)
-	o.deleting, o.foreground, o.orphan = true, strings.Contains(finalizer, "foreground"), strings.Contains(finalizer, "orphan")
+	o.deleting, o.foreground, o.orphan = true, strings.Contains(finalizer, "foreground"),
+		strings.Contains(finalizer, "orphan")
 	return o
 }
 
@@ -68,7 +69,8 @@ func (e effects) String() string {
 	return strings.Join(parts, " ")
 }
 
-// String has a word for each node: "uid", "v:Kind:namespace/name:uid" for a virtual one, and its dependents "(uid,uid)".
+// String has a word for each node: "uid", "v:Kind:namespace/name:uid" for a virtual one, and its dependents
+// "(uid,uid)".
 func (g *graph) String() string {
 	var parts []string
 	for _, uid := range slices.Sorted(maps.Keys(g.nodes)) {
@@ -235,7 +237,8 @@ func TestGraph(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector_test.go, TestGetAlternateOwnerIdentity
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/garbagecollector_test.go,
+// TestGetAlternateOwnerIdentity
 func TestAlternative(t *testing.T) {
 	dependent := func(namespace string, owners ...string) *node {
 		n := &node{id: identity{namespace: namespace}}
@@ -286,7 +289,8 @@ func TestNextCheck(t *testing.T) {
 }
 
 func TestIdentityString(t *testing.T) {
-	if got, want := id("Pod ns1/podname2 poduid2").String(), "[v1/Pod, namespace: ns1, name: podname2, uid: poduid2]"; got != want {
+	if got, want := id("Pod ns1/podname2 poduid2").String(),
+		"[v1/Pod, namespace: ns1, name: podname2, uid: poduid2]"; got != want {
 		t.Errorf("got %s", got)
 	}
 }

@@ -68,9 +68,12 @@ func (m *monitors) set(ctx context.Context, kinds map[schema.GroupVersionResourc
 	return nil
 }
 
-func (m *monitors) start(ctx context.Context, resource schema.GroupVersionResource, kind schema.GroupVersionKind) (*monitor, error) {
+func (m *monitors) start(ctx context.Context, resource schema.GroupVersionResource,
+	kind schema.GroupVersionKind,
+) (*monitor, error) {
 	ctx, stop := context.WithCancel(ctx)
-	lw := informer.NewRESTListerWatcher[*metav1.PartialObjectMetadata](m.client, informer.RESTOptions{Resource: resource, Kind: kind.Kind})
+	lw := informer.NewRESTListerWatcher[*metav1.PartialObjectMetadata](m.client,
+		informer.RESTOptions{Resource: resource, Kind: kind.Kind})
 	inf := informer.NewSharedInformer(lw, informer.Options[*metav1.PartialObjectMetadata]{
 		Resource: resource.GroupResource().String(), Transform: strip, Server: m.server,
 	})
@@ -149,7 +152,8 @@ func sortedResources[V any](of map[schema.GroupVersionResource]V) []schema.Group
 		list = append(list, resource)
 	}
 	slices.SortFunc(list, func(a, b schema.GroupVersionResource) int {
-		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Resource, b.Resource))
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Version, b.Version),
+			cmp.Compare(a.Resource, b.Resource))
 	})
 	return list
 }

@@ -20,7 +20,8 @@ type identity struct {
 
 // String is how events name an object.
 func (id identity) String() string {
-	return fmt.Sprintf("[%s/%s, namespace: %s, name: %s, uid: %s]", id.apiVersion, id.kind, id.namespace, id.name, id.uid)
+	return fmt.Sprintf("[%s/%s, namespace: %s, name: %s, uid: %s]", id.apiVersion, id.kind, id.namespace, id.name,
+		id.uid)
 }
 
 // ownerIdentity is the owner that a dependent in the namespace means by ref.
@@ -38,7 +39,8 @@ func (id identity) namedBy(ref metav1.OwnerReference) bool {
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/graph_builder.go, referenceLessThan
 func compareIdentities(a, b identity) int {
-	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.apiVersion, b.apiVersion), cmp.Compare(a.namespace, b.namespace),
+	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.apiVersion, b.apiVersion),
+		cmp.Compare(a.namespace, b.namespace),
 		cmp.Compare(a.name, b.name), cmp.Compare(a.uid, b.uid))
 }
 
@@ -89,7 +91,8 @@ func (n *node) sortedDependents() []*node {
 
 // blocks reports whether n keeps its owner with that UID from being deleted in the foreground.
 func (n *node) blocks(owner types.UID) bool {
-	return slices.ContainsFunc(n.owners, func(ref metav1.OwnerReference) bool { return ref.UID == owner && blocking(ref) })
+	return slices.ContainsFunc(n.owners,
+		func(ref metav1.OwnerReference) bool { return ref.UID == owner && blocking(ref) })
 }
 
 func blocking(ref metav1.OwnerReference) bool {
@@ -114,7 +117,8 @@ type dependentView struct {
 func (n *node) view() view {
 	v := view{id: n.id, virtual: n.virtual, deleting: n.deleting, deletingDependents: n.deletingDependents}
 	for _, d := range n.sortedDependents() {
-		v.dependents = append(v.dependents, dependentView{id: d.id, deletingDependents: d.deletingDependents, blocks: d.blocks(n.id.uid)})
+		v.dependents = append(v.dependents,
+			dependentView{id: d.id, deletingDependents: d.deletingDependents, blocks: d.blocks(n.id.uid)})
 	}
 	return v
 }

@@ -36,9 +36,10 @@ func strategicDisown(object types.UID, owners []types.UID) ([]byte, error) {
 
 // mergeDisown does the same to the object as it was read.
 func mergeDisown(latest *metav1.PartialObjectMetadata, owners []types.UID) ([]byte, error) {
-	return replaceOwners(latest, slices.DeleteFunc(slices.Clone(latest.OwnerReferences), func(ref metav1.OwnerReference) bool {
-		return slices.Contains(owners, ref.UID)
-	}))
+	return replaceOwners(latest,
+		slices.DeleteFunc(slices.Clone(latest.OwnerReferences), func(ref metav1.OwnerReference) bool {
+			return slices.Contains(owners, ref.UID)
+		}))
 }
 
 // strategicUnblock makes the references not block their owners.

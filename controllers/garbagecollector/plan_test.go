@@ -24,18 +24,50 @@ func TestPlan(t *testing.T) {
 	}{
 		{"no owner", nil, nil, ownership{}, step{}},
 		{"kept", nil, nil, ownership{solid: refs(a)}, step{}},
-		{"kept, references to the others go", child, nil, ownership{solid: refs(a), dangling: refs(b), waiting: refs(c)}, step{disown: []types.UID{"b", "c"}}},
-		{"no owner left", child, nil, ownership{dangling: refs(a, b)}, step{remove: ptr.To(metav1.DeletePropagationBackground)}},
-		{"no owner left, wants its own orphaned", nil, []string{"x", "orphan"}, ownership{dangling: refs(a)}, step{remove: ptr.To(metav1.DeletePropagationOrphan)}},
-		{"no owner left, wants its own gone first", nil, []string{"foregroundDeletion"}, ownership{dangling: refs(a)}, step{remove: ptr.To(metav1.DeletePropagationForeground)}},
-		{"an owner waits", nil, nil, ownership{waiting: refs(a)}, step{remove: ptr.To(metav1.DeletePropagationBackground)}},
-		{"an owner waits, and there are dependents", child, []string{"orphan"}, ownership{waiting: refs(a), dangling: refs(b)}, step{remove: ptr.To(metav1.DeletePropagationForeground)}},
-		{"the same in what may be a cycle", dying, nil, ownership{waiting: refs(a)}, step{remove: ptr.To(metav1.DeletePropagationForeground), unblock: true}},
+		{
+			"kept, references to the others go", child, nil,
+			ownership{solid: refs(a), dangling: refs(b), waiting: refs(c)},
+			step{disown: []types.UID{"b", "c"}},
+		},
+		{
+			"no owner left", child, nil,
+			ownership{dangling: refs(a, b)},
+			step{remove: ptr.To(metav1.DeletePropagationBackground)},
+		},
+		{
+			"no owner left, wants its own orphaned", nil,
+			[]string{"x", "orphan"},
+			ownership{dangling: refs(a)},
+			step{remove: ptr.To(metav1.DeletePropagationOrphan)},
+		},
+		{
+			"no owner left, wants its own gone first", nil,
+			[]string{"foregroundDeletion"},
+			ownership{dangling: refs(a)},
+			step{remove: ptr.To(metav1.DeletePropagationForeground)},
+		},
+		{
+			"an owner waits", nil, nil,
+			ownership{waiting: refs(a)},
+			step{remove: ptr.To(metav1.DeletePropagationBackground)},
+		},
+		{
+			"an owner waits, and there are dependents", child,
+			[]string{"orphan"},
+			ownership{waiting: refs(a), dangling: refs(b)},
+			step{remove: ptr.To(metav1.DeletePropagationForeground)},
+		},
+		{
+			"the same in what may be a cycle", dying, nil,
+			ownership{waiting: refs(a)},
+			step{remove: ptr.To(metav1.DeletePropagationForeground), unblock: true},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			latest := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Finalizers: tt.finalizers}}
-			latest.OwnerReferences = append(append(append(latest.OwnerReferences, tt.owners.solid...), tt.owners.dangling...), tt.owners.waiting...)
+			latest.OwnerReferences = append(append(append(latest.OwnerReferences, tt.owners.solid...),
+				tt.owners.dangling...), tt.owners.waiting...)
 			got := plan(view{dependents: tt.dependents}, latest, tt.owners)
 			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(step{}, identity{})); diff != "" {
 				t.Error(diff)
@@ -59,7 +91,8 @@ func TestPlanWaiting(t *testing.T) {
 		{"two block", []dependentView{{id: p, blocks: true}, {id: q, blocks: true}}, step{look: []identity{p, q}}},
 	}
 	for _, tt := range tests {
-		if diff := cmp.Diff(tt.want, planWaiting(view{dependents: tt.dependents}), cmp.AllowUnexported(step{}, identity{})); diff != "" {
+		if diff := cmp.Diff(tt.want, planWaiting(view{dependents: tt.dependents}),
+			cmp.AllowUnexported(step{}, identity{})); diff != "" {
 			t.Errorf("%s: %s", tt.name, diff)
 		}
 	}
@@ -70,7 +103,9 @@ func TestPatches(t *testing.T) {
 		UID: "u", ResourceVersion: "7", Finalizers: []string{"a", "foregroundDeletion", "b"},
 		OwnerReferences: []metav1.OwnerReference{ref("!K ns/a a"), ref("K ns/b b")},
 	}}
-	bare := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: "7", Finalizers: []string{"orphan"}}}
+	bare := &metav1.PartialObjectMetadata{
+		ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: "7", Finalizers: []string{"orphan"}},
+	}
 	must := func(body []byte, err error) string {
 		t.Helper()
 		if err != nil {
@@ -79,13 +114,34 @@ func TestPatches(t *testing.T) {
 		return string(body)
 	}
 	for _, tt := range []struct{ name, got, want string }{
-		{"strategic disown", must(strategicDisown("u", []types.UID{"a", "b"})), `{"metadata":{"ownerReferences":[{"$patch":"delete","uid":"a"},{"$patch":"delete","uid":"b"}],"uid":"u"}}`},
-		{"merge disown", must(mergeDisown(latest, []types.UID{"a"})), `{"metadata":{"resourceVersion":"7","uid":"u","ownerReferences":[{"apiVersion":"v1","kind":"K","name":"b","uid":"b"}]}}`},
-		{"merge disown of all", must(mergeDisown(latest, []types.UID{"a", "b"})), `{"metadata":{"resourceVersion":"7","uid":"u","ownerReferences":[]}}`},
-		{"strategic unblock", must(strategicUnblock(latest)), `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"K","name":"a","uid":"a","blockOwnerDeletion":false}],"uid":"u"}}`},
-		{"merge unblock", must(mergeUnblock(latest)), `{"metadata":{"resourceVersion":"7","uid":"u","ownerReferences":[{"apiVersion":"v1","kind":"K","name":"a","uid":"a","blockOwnerDeletion":false},{"apiVersion":"v1","kind":"K","name":"b","uid":"b"}]}}`},
-		{"finalizer", must(removeFinalizer(latest, "foregroundDeletion")), `{"metadata":{"resourceVersion":"7","finalizers":["a","b"]}}`},
-		{"the last finalizer", must(removeFinalizer(bare, "orphan")), `{"metadata":{"resourceVersion":"7","finalizers":null}}`},
+		{
+			"strategic disown", must(strategicDisown("u", []types.UID{"a", "b"})),
+			`{"metadata":{"ownerReferences":[{"$patch":"delete","uid":"a"},{"$patch":"delete","uid":"b"}],"uid":"u"}}`,
+		},
+		{
+			"merge disown", must(mergeDisown(latest, []types.UID{"a"})),
+			`{"metadata":{"resourceVersion":"7","uid":"u","ownerReferences":[{"apiVersion":"v1","kind":"K","name":"b","uid":"b"}]}}`,
+		},
+		{
+			"merge disown of all", must(mergeDisown(latest, []types.UID{"a", "b"})),
+			`{"metadata":{"resourceVersion":"7","uid":"u","ownerReferences":[]}}`,
+		},
+		{
+			"strategic unblock", must(strategicUnblock(latest)),
+			`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"K","name":"a","uid":"a","blockOwnerDeletion":false}],"uid":"u"}}`,
+		},
+		{
+			"merge unblock", must(mergeUnblock(latest)),
+			`{"metadata":{"resourceVersion":"7","uid":"u","ownerReferences":[{"apiVersion":"v1","kind":"K","name":"a","uid":"a","blockOwnerDeletion":false},{"apiVersion":"v1","kind":"K","name":"b","uid":"b"}]}}`,
+		},
+		{
+			"finalizer", must(removeFinalizer(latest, "foregroundDeletion")),
+			`{"metadata":{"resourceVersion":"7","finalizers":["a","b"]}}`,
+		},
+		{
+			"the last finalizer", must(removeFinalizer(bare, "orphan")),
+			`{"metadata":{"resourceVersion":"7","finalizers":null}}`,
+		},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", tt.name, tt.got, tt.want)

@@ -60,7 +60,9 @@ func (r *remote) get(ctx context.Context, id identity) (*metav1.PartialObjectMet
 // Errors: NotFound when it is gone.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/operations.go, deleteObject
-func (r *remote) remove(ctx context.Context, id identity, latest *metav1.PartialObjectMetadata, policy *metav1.DeletionPropagation) error {
+func (r *remote) remove(ctx context.Context, id identity, latest *metav1.PartialObjectMetadata,
+	policy *metav1.DeletionPropagation,
+) error {
 	client, _, err := r.resource(id.apiVersion, id.kind, id.namespace)
 	if err != nil {
 		return err
@@ -78,7 +80,8 @@ func (r *remote) remove(ctx context.Context, id identity, latest *metav1.Partial
 		!apiequality.Semantic.DeepEqual(now.OwnerReferences, latest.OwnerReferences) {
 		return err
 	}
-	return client.Delete(ctx, id.name, metav1.DeleteOptions{PropagationPolicy: policy, Preconditions: &metav1.Preconditions{UID: &id.uid}})
+	return client.Delete(ctx, id.name,
+		metav1.DeleteOptions{PropagationPolicy: policy, Preconditions: &metav1.Preconditions{UID: &id.uid}})
 }
 
 // disown takes references to owners from an object.
@@ -87,12 +90,15 @@ func (r *remote) disown(ctx context.Context, id identity, owners ...types.UID) e
 	if err != nil {
 		return err
 	}
-	_, err = r.patch(ctx, id, strategic, func(latest *metav1.PartialObjectMetadata) ([]byte, error) { return mergeDisown(latest, owners) })
+	_, err = r.patch(ctx, id, strategic,
+		func(latest *metav1.PartialObjectMetadata) ([]byte, error) { return mergeDisown(latest, owners) })
 	return err
 }
 
 // unblock makes an object's references not block its owners, and returns the object as it then is.
-func (r *remote) unblock(ctx context.Context, id identity, latest *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
+func (r *remote) unblock(ctx context.Context, id identity,
+	latest *metav1.PartialObjectMetadata,
+) (*metav1.PartialObjectMetadata, error) {
 	strategic, err := strategicUnblock(latest)
 	if err != nil {
 		return nil, err
@@ -104,7 +110,9 @@ func (r *remote) unblock(ctx context.Context, id identity, latest *metav1.Partia
 // state.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/patch.go, patch
-func (r *remote) patch(ctx context.Context, id identity, strategic []byte, merge func(*metav1.PartialObjectMetadata) ([]byte, error)) (patched *metav1.PartialObjectMetadata, err error) {
+func (r *remote) patch(ctx context.Context, id identity, strategic []byte,
+	merge func(*metav1.PartialObjectMetadata) ([]byte, error),
+) (patched *metav1.PartialObjectMetadata, err error) {
 	client, _, err := r.resource(id.apiVersion, id.kind, id.namespace)
 	if err != nil {
 		return nil, err

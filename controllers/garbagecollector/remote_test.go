@@ -55,7 +55,10 @@ func describe(a kubetesting.Action) string {
 		}
 		return s + " policy=" + string(*a.DeleteOptions.PropagationPolicy)
 	case kubetesting.PatchActionImpl:
-		return map[types.PatchType]string{types.StrategicMergePatchType: "strategic ", types.MergePatchType: "merge "}[a.PatchType] + a.Name
+		return map[types.PatchType]string{
+			types.StrategicMergePatchType: "strategic ",
+			types.MergePatchType:          "merge ",
+		}[a.PatchType] + a.Name
 	}
 	return a.GetVerb()
 }
@@ -78,8 +81,11 @@ func scripted(t *testing.T, answers ...answer) (*remote, *script) {
 // podAt is the pod p at a resource version.
 func podAt(version string, owners ...string) *metav1.PartialObjectMetadata {
 	o := &metav1.PartialObjectMetadata{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u", ResourceVersion: version, Finalizers: []string{"orphan"}},
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "p", UID: "u", ResourceVersion: version,
+			Finalizers: []string{"orphan"},
+		},
 	}
 	for _, s := range owners {
 		o.OwnerReferences = append(o.OwnerReferences, ref(s))
@@ -104,16 +110,34 @@ func TestRemoteRemove(t *testing.T) {
 	}{
 		{"at once", []answer{{}}, first, isNil},
 		{"gone", []answer{{err: notFound}}, first, apierrors.IsNotFound},
-		{"changed, gone by now", []answer{{err: errConflict}, {err: notFound}}, first + "; get p", apierrors.IsNotFound},
-		{"changed in what does not matter", []answer{{err: errConflict}, {object: podAt("8", owner)}, {}}, first + "; get p; delete p uid=u policy=Background", isNil},
-		{"changed in its owners", []answer{{err: errConflict}, {object: podAt("8", owner, "K ns/b b")}}, first + "; get p", apierrors.IsConflict},
-		{"another of the name", []answer{{err: errConflict}, {object: reborn(podAt("8", owner))}}, first + "; get p", apierrors.IsConflict},
-		{"not changed at all", []answer{{err: errConflict}, {object: podAt("7", owner)}}, first + "; get p", apierrors.IsConflict},
+		{
+			"changed, gone by now",
+			[]answer{{err: errConflict}, {err: notFound}},
+			first + "; get p",
+			apierrors.IsNotFound,
+		},
+		{"changed in what does not matter", []answer{{err: errConflict}, {object: podAt("8", owner)}, {}}, first +
+			"; get p; delete p uid=u policy=Background", isNil},
+		{"changed in its owners", []answer{{err: errConflict}, {object: podAt("8", owner, "K ns/b b")}}, first +
+			"; get p", apierrors.IsConflict},
+		{
+			"another of the name",
+			[]answer{{err: errConflict}, {object: reborn(podAt("8", owner))}},
+			first + "; get p",
+			apierrors.IsConflict,
+		},
+		{
+			"not changed at all",
+			[]answer{{err: errConflict}, {object: podAt("7", owner)}},
+			first + "; get p",
+			apierrors.IsConflict,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r, s := scripted(t, tt.answers...)
-			err := r.remove(t.Context(), id("Pod ns/p u"), podAt("7", owner), policy(metav1.DeletePropagationBackground))
+			err := r.remove(t.Context(), id("Pod ns/p u"), podAt("7", owner),
+				policy(metav1.DeletePropagationBackground))
 			if got := strings.Join(s.asked, "; "); got != tt.asked || !tt.is(err) {
 				t.Errorf("asked %q, want %q; error %v", got, tt.asked, err)
 			}
@@ -125,7 +149,9 @@ func isNil(err error) bool { return err == nil }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/patch.go, patch
 func TestRemotePatch(t *testing.T) {
-	unsupported := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonUnsupportedMediaType, Code: 415}}
+	unsupported := &apierrors.StatusError{
+		ErrStatus: metav1.Status{Reason: metav1.StatusReasonUnsupportedMediaType, Code: 415},
+	}
 	tests := []struct {
 		name    string
 		answers []answer
@@ -134,9 +160,27 @@ func TestRemotePatch(t *testing.T) {
 	}{
 		{"strategic", []answer{{object: podAt("8")}}, "strategic p", isNil},
 		{"refused", []answer{{err: errConflict}}, "strategic p", apierrors.IsConflict},
-		{"merge", []answer{{err: unsupported}, {object: podAt("7")}, {object: podAt("8")}}, "strategic p; get p; merge p", isNil},
-		{"merge, changed meanwhile", []answer{{err: unsupported}, {object: podAt("7")}, {err: errConflict}, {object: podAt("8")}, {object: podAt("9")}}, "strategic p; get p; merge p; get p; merge p", isNil},
-		{"merge, another of the name", []answer{{err: unsupported}, {object: reborn(podAt("7"))}}, "strategic p; get p", apierrors.IsNotFound},
+		{
+			"merge",
+			[]answer{{err: unsupported}, {object: podAt("7")}, {object: podAt("8")}},
+			"strategic p; get p; merge p", isNil,
+		},
+		{
+			"merge, changed meanwhile",
+			[]answer{
+				{err: unsupported},
+				{object: podAt("7")},
+				{err: errConflict},
+				{object: podAt("8")},
+				{object: podAt("9")},
+			},
+			"strategic p; get p; merge p; get p; merge p", isNil,
+		},
+		{
+			"merge, another of the name",
+			[]answer{{err: unsupported}, {object: reborn(podAt("7"))}},
+			"strategic p; get p", apierrors.IsNotFound,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -160,7 +204,11 @@ func TestRemoteFinish(t *testing.T) {
 		asked   string
 	}{
 		{"has it", []answer{{object: podAt("7")}, {object: podAt("8")}}, "get p; merge p"},
-		{"has it, changed meanwhile", []answer{{object: podAt("7")}, {err: errConflict}, {object: podAt("8")}, {object: podAt("9")}}, "get p; merge p; get p; merge p"},
+		{
+			"has it, changed meanwhile",
+			[]answer{{object: podAt("7")}, {err: errConflict}, {object: podAt("8")}, {object: podAt("9")}},
+			"get p; merge p; get p; merge p",
+		},
 		{"has it not", []answer{{object: bare}}, "get p"},
 		{"gone", []answer{{err: notFound}}, "get p"},
 		{"another of the name", []answer{{object: reborn(podAt("7"))}}, "get p"},
@@ -184,7 +232,8 @@ func TestRemoteNamespaces(t *testing.T) {
 	if _, err := r.get(t.Context(), id("Node ns/n u")); err != nil || len(s.asked) != 1 {
 		t.Errorf("a node with namespace: %v, asked %v", err, s.asked)
 	}
-	if _, err := r.get(t.Context(), id("Unknown ns/n u")); !meta.IsNoMatchError(err) && !strings.Contains(err.Error(), "v1/Unknown") {
+	if _, err := r.get(t.Context(), id("Unknown ns/n u")); !meta.IsNoMatchError(err) &&
+		!strings.Contains(err.Error(), "v1/Unknown") {
 		t.Errorf("an unknown kind: %v", err)
 	}
 }

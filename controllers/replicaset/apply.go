@@ -13,8 +13,8 @@ import (
 	"github.com/flyball-dev/flyball/client"
 )
 
-// slowStart is the size of the first batch of creates. Each batch is twice as large as the one before, so a set whose pods are
-// refused, for example by a quota, costs one futile request a sync and not hundreds.
+// slowStart is the size of the first batch of creates. Each batch is twice as large as the one before, so a set whose
+// pods are refused, for example by a quota, costs one futile request a sync and not hundreds.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, SlowStartInitialBatchSize
 const slowStart = 1
@@ -25,10 +25,12 @@ const slowStart = 1
 func (r *reconciler) apply(ctx context.Context, o observed, p plan) error {
 	switch {
 	case p.create > 0:
-		klog.FromContext(ctx).V(2).Info("Too few replicas", "object", klog.KObj(o.set), "need", desired(o.set), "creating", p.create)
+		klog.FromContext(ctx).V(2).Info("Too few replicas", "object", klog.KObj(o.set), "need", desired(o.set),
+			"creating", p.create)
 		return r.createPods(ctx, o.set, p.create)
 	case len(p.victims) > 0:
-		klog.FromContext(ctx).V(2).Info("Too many replicas", "object", klog.KObj(o.set), "need", desired(o.set), "deleting", len(p.victims))
+		klog.FromContext(ctx).V(2).Info("Too many replicas", "object", klog.KObj(o.set), "need", desired(o.set),
+			"deleting", len(p.victims))
 		if len(p.victims) < len(o.active) {
 			for _, ratio := range deletionAgeRatios(o.active, p.victims, o.now) {
 				r.metrics.DeletionAgeRatio(ratio)
@@ -59,7 +61,9 @@ func (r *reconciler) createPods(ctx context.Context, set *appsv1.ReplicaSet, n i
 }
 
 // createBatch creates size pods like pod, all at once, and tells whether it makes sense to go on.
-func (r *reconciler) createBatch(ctx context.Context, set *appsv1.ReplicaSet, pod *corev1.Pod, size int) (more bool, err error) {
+func (r *reconciler) createBatch(ctx context.Context, set *appsv1.ReplicaSet, pod *corev1.Pod,
+	size int,
+) (more bool, err error) {
 	created := make([]corev1.Pod, size)
 	errs := inParallel(size, func(i int) error {
 		created[i] = *pod // The answer takes its place.
@@ -84,8 +88,8 @@ func (r *reconciler) createBatch(ctx context.Context, set *appsv1.ReplicaSet, po
 	return err == nil && !refused, err
 }
 
-// deletePods deletes victims, all at once. Each request names the pod's UID: it cannot hit another pod that has taken the
-// name since the cache saw it. A pod that has gone already is as good as deleted.
+// deletePods deletes victims, all at once. Each request names the pod's UID: it cannot hit another pod that has taken
+// the name since the cache saw it. A pod that has gone already is as good as deleted.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, manageReplicas
 func (r *reconciler) deletePods(ctx context.Context, set *appsv1.ReplicaSet, victims []*corev1.Pod) error {
@@ -113,11 +117,14 @@ func (r *reconciler) warn(ctx context.Context, set *appsv1.ReplicaSet, reason, f
 	}
 }
 
-// writeStatus makes status set's status and returns the set as it is then. It writes nothing when nothing changes. A write that
-// fails is tried once more on a fresh copy, with the same counts: they were true of the generation that status names.
+// writeStatus makes status set's status and returns the set as it is then. It writes nothing when nothing changes. A
+// write that fails is tried once more on a fresh copy, with the same counts: they were true of the generation that
+// status names.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set_utils.go, updateReplicaSetStatus
-func (r *reconciler) writeStatus(ctx context.Context, set *appsv1.ReplicaSet, status appsv1.ReplicaSetStatus) (*appsv1.ReplicaSet, error) {
+func (r *reconciler) writeStatus(ctx context.Context, set *appsv1.ReplicaSet,
+	status appsv1.ReplicaSetStatus,
+) (*appsv1.ReplicaSet, error) {
 	if set.Status.TerminatingReplicas == nil && r.dropsTerminating.Load() {
 		status.TerminatingReplicas = nil
 	}
@@ -133,7 +140,8 @@ func (r *reconciler) writeStatus(ctx context.Context, set *appsv1.ReplicaSet, st
 			return nil, fmt.Errorf("read replicaset to write its status: %w", err)
 		}
 		if written.UID != set.UID {
-			return nil, fmt.Errorf("write status: replicaset %s was replaced: got uid %s, want %s", klog.KObj(set), written.UID, set.UID)
+			return nil, fmt.Errorf("write status: replicaset %s was replaced: got uid %s, want %s", klog.KObj(set),
+				written.UID, set.UID)
 		}
 		written.Status = status
 		if err := r.client.Status().Update(ctx, written); err != nil {

@@ -35,7 +35,10 @@ func TestCreateBatchesDoubleUntilOneFails(t *testing.T) {
 		{"none fails", 11, func(int) bool { return false }, 11, 11, ""},
 		{"the first fails", 11, func(int) bool { return true }, 1, 0, "exceeded quota"},
 		{"the second batch fails", 11, func(n int) bool { return n >= 1 }, 3, 1, "exceeded quota"},
-		{"one of the third batch fails: the batch is finished", 11, func(n int) bool { return n == 4 }, 7, 6, "exceeded quota"},
+		{
+			"one of the third batch fails: the batch is finished", 11, func(n int) bool { return n == 4 }, 7, 6,
+			"exceeded quota",
+		},
 		{"one of the last batch fails", 11, func(n int) bool { return n == 10 }, 11, 10, "exceeded quota"},
 	}
 	for _, tt := range tests {
@@ -54,7 +57,8 @@ func TestCreateBatchesDoubleUntilOneFails(t *testing.T) {
 			equal(t, "tries", f.named, tt.tries)
 			equal(t, "created", len(f.podsOnServer(t)), tt.created)
 			equal(t, "waits for the cache", f.client.Seen(newSet(0).UID) != nil, tt.created > 0)
-			failures := slices.DeleteFunc(f.recorder.events, func(e string) bool { return strings.HasPrefix(e, "Normal") })
+			failures := slices.DeleteFunc(f.recorder.events,
+				func(e string) bool { return strings.HasPrefix(e, "Normal") })
 			if len(failures) != tt.tries-tt.created {
 				t.Errorf("events = %q", failures)
 			}
@@ -102,8 +106,10 @@ func TestReplicaFailureGoesWithSuccess(t *testing.T) {
 }
 
 func namespaceTerminating() error {
-	err := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("namespace ns is being terminated"))
-	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: corev1.NamespaceTerminatingCause})
+	err := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "",
+		errors.New("namespace ns is being terminated"))
+	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes,
+		metav1.StatusCause{Type: corev1.NamespaceTerminatingCause})
 	return err
 }
 
@@ -131,7 +137,11 @@ func TestNamespaceTerminating(t *testing.T) {
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, createPods
 func TestTemplateWithoutLabels(t *testing.T) {
 	set := newSet(1, func(s *appsv1.ReplicaSet) {
-		s.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpDoesNotExist}}}
+		s.Spec.Selector = &metav1.LabelSelector{
+			MatchExpressions: []metav1.LabelSelectorRequirement{
+				{Key: "app", Operator: metav1.LabelSelectorOpDoesNotExist},
+			},
+		}
 		s.Spec.Template.Labels = nil
 	})
 	f := newFixture(t, set)
@@ -153,7 +163,8 @@ func TestSyncDeletesWhatIsTooMuch(t *testing.T) {
 	got := f.requests()
 	slices.Sort(got[:2])
 	equal(t, "requests", got, []string{"delete pods p001", "delete pods p002", "update replicasets/status"})
-	equal(t, "events", f.recorder.events, []string{"Normal SuccessfulDelete Deleted pod: p001", "Normal SuccessfulDelete Deleted pod: p002"})
+	equal(t, "events", f.recorder.events,
+		[]string{"Normal SuccessfulDelete Deleted pod: p001", "Normal SuccessfulDelete Deleted pod: p002"})
 	equal(t, "ages reported", len(f.metrics.ratios), 1) // of the ready one
 
 	// The cache still shows all three: nobody else is deleted.
@@ -190,8 +201,15 @@ func TestDeleteErrors(t *testing.T) {
 		event   string
 	}{
 		{"gone already", apierrors.NewNotFound(gr, "p000"), "", ""},
-		{"replaced by a namesake", apierrors.NewConflict(gr, "p000", errors.New("Precondition failed: UID in precondition: p000-uid, UID in object meta: other")), "", ""},
-		{"refused", errors.New("refused"), "unable to delete pods: refused", "Warning FailedDelete Error deleting: refused"},
+		{
+			"replaced by a namesake",
+			apierrors.NewConflict(gr, "p000",
+				errors.New("Precondition failed: UID in precondition: p000-uid, UID in object meta: other")), "", "",
+		},
+		{
+			"refused", errors.New("refused"), "unable to delete pods: refused",
+			"Warning FailedDelete Error deleting: refused",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -233,12 +251,14 @@ func TestStatusWriteIsRetriedOnce(t *testing.T) {
 		f := newFixture(t, set, newPod("p", ownedBy(set)))
 		fresh := set.DeepCopy()
 		fresh.Generation, fresh.Spec.Replicas = 2, ptr.To[int32](9)
-		if err := f.server.Tracker().Update(appsv1.SchemeGroupVersion.WithResource("replicasets"), fresh, "ns"); err != nil {
+		if err := f.server.Tracker().Update(appsv1.SchemeGroupVersion.WithResource("replicasets"), fresh,
+			"ns"); err != nil {
 			t.Fatal(err)
 		}
 		failing(f, 1)
 		f.mustSync(t)
-		equal(t, "requests", f.requests(), []string{"update replicasets/status", "get replicasets", "update replicasets/status"})
+		equal(t, "requests", f.requests(),
+			[]string{"update replicasets/status", "get replicasets", "update replicasets/status"})
 		status := f.status(t)
 		equal(t, "replicas", status.Replicas, 1)
 		equal(t, "observed generation is that of the spec acted on", status.ObservedGeneration, 1)
@@ -249,13 +269,15 @@ func TestStatusWriteIsRetriedOnce(t *testing.T) {
 		if _, err := f.sync(t.Context()); !apierrors.IsConflict(err) {
 			t.Errorf("error = %v, want the conflict", err)
 		}
-		equal(t, "requests", f.requests(), []string{"update replicasets/status", "get replicasets", "update replicasets/status"})
+		equal(t, "requests", f.requests(),
+			[]string{"update replicasets/status", "get replicasets", "update replicasets/status"})
 		equal(t, "unseen", f.client.Stats().Unseen, 0)
 	})
 	t.Run("unless there is no fresh copy", func(t *testing.T) {
 		f := newFixture(t, set, newPod("p", ownedBy(set)))
 		failing(f, 1)
-		if err := f.server.Tracker().Delete(appsv1.SchemeGroupVersion.WithResource("replicasets"), "ns", "web"); err != nil {
+		if err := f.server.Tracker().Delete(appsv1.SchemeGroupVersion.WithResource("replicasets"), "ns",
+			"web"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := f.sync(t.Context()); !apierrors.IsNotFound(err) {
@@ -266,7 +288,8 @@ func TestStatusWriteIsRetriedOnce(t *testing.T) {
 		f := newFixture(t, set, newPod("p", ownedBy(set)))
 		failing(f, 1)
 		other := newSet(5, func(s *appsv1.ReplicaSet) { s.UID = "other" })
-		if err := f.server.Tracker().Update(appsv1.SchemeGroupVersion.WithResource("replicasets"), other, "ns"); err != nil {
+		if err := f.server.Tracker().Update(appsv1.SchemeGroupVersion.WithResource("replicasets"), other,
+			"ns"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := f.sync(t.Context()); err == nil || !strings.Contains(err.Error(), "was replaced") {
@@ -279,7 +302,8 @@ func TestStatusWriteIsRetriedOnce(t *testing.T) {
 		failing(f, 9)
 		quota := errors.New("quota")
 		f.refuse = func(int) error { return quota }
-		if _, err := f.sync(t.Context()); err == nil || !strings.Contains(err.Error(), "quota") || !strings.Contains(err.Error(), "modified") {
+		if _, err := f.sync(t.Context()); err == nil || !strings.Contains(err.Error(), "quota") ||
+			!strings.Contains(err.Error(), "modified") {
 			t.Errorf("error = %v, want both", err)
 		}
 	})

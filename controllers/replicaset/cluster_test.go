@@ -205,7 +205,10 @@ func (c *cluster) report(name string, phase corev1.PodPhase, ready bool) {
 	pod, err := client.Get(c.t.Context(), name, metav1.GetOptions{})
 	c.must(err)
 	if pod.Spec.NodeName == "" {
-		binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: name}, Target: corev1.ObjectReference{Kind: "Node", Name: "node-1"}}
+		binding := &corev1.Binding{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Target:     corev1.ObjectReference{Kind: "Node", Name: "node-1"},
+		}
 		c.must(client.Bind(c.t.Context(), binding, metav1.CreateOptions{}))
 		pod, err = client.Get(c.t.Context(), name, metav1.GetOptions{})
 		c.must(err)
@@ -215,7 +218,9 @@ func (c *cluster) report(name string, phase corev1.PodPhase, ready bool) {
 	if ready {
 		status = corev1.ConditionTrue
 	}
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status, LastTransitionTime: metav1.Now()}}
+	pod.Status.Conditions = []corev1.PodCondition{
+		{Type: corev1.PodReady, Status: status, LastTransitionTime: metav1.Now()},
+	}
 	_, err = client.UpdateStatus(c.t.Context(), pod, metav1.UpdateOptions{})
 	c.must(err)
 	c.quiet()
@@ -243,7 +248,10 @@ func (c *cluster) bury() {
 	c.t.Helper()
 	for _, pod := range c.pods() {
 		if pod.DeletionTimestamp != nil {
-			c.must(c.client.CoreV1().Pods("default").Delete(c.t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}))
+			c.must(
+				c.client.CoreV1().Pods("default").Delete(c.t.Context(), pod.Name,
+					metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}),
+			)
 		}
 	}
 	c.quiet()
@@ -283,7 +291,8 @@ func (c *cluster) events(name string) map[string]int {
 	c.must(err)
 	found := map[string]int{}
 	for _, e := range list.Items {
-		if e.InvolvedObject.Kind == "ReplicaSet" && e.InvolvedObject.Name == name && e.Source.Component == "replicaset-controller" {
+		if e.InvolvedObject.Kind == "ReplicaSet" && e.InvolvedObject.Name == name &&
+			e.Source.Component == "replicaset-controller" {
 			found[e.Type+" "+e.Reason] += int(e.Count)
 		}
 	}

@@ -51,8 +51,8 @@ const (
 // recheck is how soon a sync looks again whether it may create pods.
 const recheck = time.Second
 
-// New makes the controller. It adds the indexes it needs to the informers; nothing runs before the controller's Run. Whoever
-// owns the informers runs them.
+// New makes the controller. It adds the indexes it needs to the informers; nothing runs before the controller's Run.
+// Whoever owns the informers runs them.
 func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) {
 	if c.Client == nil || c.ReplicaSets == nil || c.Pods == nil || c.Recorder == nil {
 		return nil, errors.New("replicaset: every field of Config is required")
@@ -70,7 +70,8 @@ func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) 
 		return nil, err
 	}
 	r := newReconciler(c, o)
-	ctrl := reconcile.New(Name, r, reconcile.Options[reconcile.Request]{Workers: o.Workers, Metrics: o.QueueMetrics, Ready: r.ready})
+	ctrl := reconcile.New(Name, r,
+		reconcile.Options[reconcile.Request]{Workers: o.Workers, Metrics: o.QueueMetrics, Ready: r.ready})
 	route := router{sets: c.ReplicaSets}
 	for _, source := range []reconcile.Source[reconcile.Request]{
 		reconcile.Kind(c.ReplicaSets, route.setEvents()),
@@ -116,8 +117,8 @@ func newReconciler(c Config, o Options) *reconciler {
 	return r
 }
 
-// writtenBy returns a context for the writes of one set. They are kept apart by the UID: a set does not wait for the pods of
-// another that had its name.
+// writtenBy returns a context for the writes of one set. They are kept apart by the UID: a set does not wait for the
+// pods of another that had its name.
 func writtenBy(ctx context.Context, set *appsv1.ReplicaSet) context.Context {
 	return client.WithOwner(ctx, set.UID)
 }
@@ -147,7 +148,8 @@ func (r *reconciler) Reconcile(ctx context.Context, key reconcile.Request) (reco
 	return r.again(o, written, now), writeErr
 }
 
-// ready puts a sync off while the caches lag behind what was written for the set: nothing they say about it can be believed.
+// ready puts a sync off while the caches lag behind what was written for the set: nothing they say about it can be
+// believed.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, syncReplicaSet, by its consistency store.
 func (r *reconciler) ready(_ context.Context, key reconcile.Request) error {
@@ -163,8 +165,8 @@ func (r *reconciler) ready(_ context.Context, key reconcile.Request) error {
 	return err
 }
 
-// again says when the set has to be looked at without an event: when a pod becomes available, or when creating them may be tried
-// again.
+// again says when the set has to be looked at without an event: when a pod becomes available, or when creating them
+// may be tried again.
 func (r *reconciler) again(o observed, written *appsv1.ReplicaSet, now time.Time) reconcile.Result {
 	var after time.Duration
 	if at := nextCheck(written, o.active, now); !at.IsZero() {

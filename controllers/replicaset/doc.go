@@ -11,12 +11,12 @@
 //	                                               │
 //	                   apply.go: creates in growing batches, deletes, events, status
 //
-// Read the files in that order. What is decided is decided by pure functions of observed objects and an instant; what is
-// written is written in one place.
+// Read the files in that order. What is decided is decided by pure functions of observed objects and an instant; what
+// is written is written in one place.
 //
-// The controller behaves as kube-controller-manager's does, down to names, events and conditions. Where it differs, it
-// does so in how it finds out, not in what a user sees: above all it does not count events to learn whether its own writes have
-// arrived in its cache, it asks the cache. See [client.Cluster.Seen].
+// The controller behaves as kube-controller-manager's does, down to names, events and conditions. Where it differs,
+// it does so in how it finds out, not in what a user sees: above all it does not count events to learn whether its
+// own writes have arrived in its cache, it asks the cache. See [client.Cluster.Seen].
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset
 package replicaset

@@ -34,12 +34,14 @@ func TestScale(t *testing.T) {
 		equal(t, "pods after growing", len(c.podsOf("web")), 5)
 		c.runAll()
 		equal(t, "status", c.status("web"), appsv1.ReplicaSetStatus{
-			Replicas: 5, FullyLabeledReplicas: 5, ReadyReplicas: 5, AvailableReplicas: 5, TerminatingReplicas: ptr.To[int32](0), ObservedGeneration: 2,
+			Replicas: 5, FullyLabeledReplicas: 5, ReadyReplicas: 5, AvailableReplicas: 5,
+			TerminatingReplicas: ptr.To[int32](0), ObservedGeneration: 2,
 		})
 		c.edit("web", replicas(2))
 		equal(t, "pods after shrinking", len(c.podsOf("web")), 2)
 		equal(t, "status", c.status("web"), appsv1.ReplicaSetStatus{
-			Replicas: 2, FullyLabeledReplicas: 2, ReadyReplicas: 2, AvailableReplicas: 2, TerminatingReplicas: ptr.To[int32](3), ObservedGeneration: 3,
+			Replicas: 2, FullyLabeledReplicas: 2, ReadyReplicas: 2, AvailableReplicas: 2,
+			TerminatingReplicas: ptr.To[int32](3), ObservedGeneration: 3,
 		})
 		c.bury()
 		equal(t, "terminating when they are gone", *c.status("web").TerminatingReplicas, 0)
@@ -61,12 +63,14 @@ func TestKilledPodsAreReplacedAtOnce(t *testing.T) {
 		// It still terminates, and its replacement is there.
 		equal(t, "pods", len(c.podsOf("web")), 3)
 		equal(t, "status", c.status("web"), appsv1.ReplicaSetStatus{
-			Replicas: 3, FullyLabeledReplicas: 3, ReadyReplicas: 2, AvailableReplicas: 2, TerminatingReplicas: ptr.To[int32](1), ObservedGeneration: 1,
+			Replicas: 3, FullyLabeledReplicas: 3, ReadyReplicas: 2, AvailableReplicas: 2,
+			TerminatingReplicas: ptr.To[int32](1), ObservedGeneration: 1,
 		})
 		c.bury()
 		c.runAll()
 		equal(t, "status", c.status("web"), appsv1.ReplicaSetStatus{
-			Replicas: 3, FullyLabeledReplicas: 3, ReadyReplicas: 3, AvailableReplicas: 3, TerminatingReplicas: ptr.To[int32](0), ObservedGeneration: 1,
+			Replicas: 3, FullyLabeledReplicas: 3, ReadyReplicas: 3, AvailableReplicas: 3,
+			TerminatingReplicas: ptr.To[int32](0), ObservedGeneration: 1,
 		})
 		equal(t, "creates", c.writes("create pods"), 4)
 	})
@@ -84,8 +88,8 @@ func TestFailedPodsAreReplacedAndKept(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 test/integration/replicaset/replicaset_test.go, TestAdoption, TestGeneralPodAdoption and
-// TestExtraPodsAdoptionAndDeletion
+// Source: k8s.io/kubernetes v1.37.1 test/integration/replicaset/replicaset_test.go, TestAdoption,
+// TestGeneralPodAdoption and TestExtraPodsAdoptionAndDeletion
 func TestOrphansAreAdopted(t *testing.T) {
 	run(t, localapi.Options{}, func(c *cluster) {
 		c.createPod("first", "web")
@@ -94,7 +98,8 @@ func TestOrphansAreAdopted(t *testing.T) {
 		equal(t, "pods of the set", len(c.podsOf("web")), 2)
 		equal(t, "creates", c.writes("create pods"), 1)
 		ref := metav1.GetControllerOf(&c.pods()[0])
-		equal(t, "owner of the first", ref, metav1.NewControllerRef(c.set("web"), appsv1.SchemeGroupVersion.WithKind("ReplicaSet")))
+		equal(t, "owner of the first", ref,
+			metav1.NewControllerRef(c.set("web"), appsv1.SchemeGroupVersion.WithKind("ReplicaSet")))
 
 		// One too many is adopted all the same, and then one goes.
 		c.createPod("late", "web")
@@ -104,7 +109,8 @@ func TestOrphansAreAdopted(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 test/integration/replicaset/replicaset_test.go, TestPodOrphaningAndAdoptionWhenLabelsChange
+// Source: k8s.io/kubernetes v1.37.1 test/integration/replicaset/replicaset_test.go,
+// TestPodOrphaningAndAdoptionWhenLabelsChange
 func TestLabelsDecideOwnership(t *testing.T) {
 	run(t, localapi.Options{}, func(c *cluster) {
 		c.create("web", 1)
@@ -226,8 +232,8 @@ var quota = &apierrors.StatusError{ErrStatus: metav1.Status{
 	Message: `pods "web-" is forbidden: exceeded quota`,
 }}
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set_test.go, TestSyncReplicaSetCreateFailures, and
-// replica_set.go, slowStartBatch and processNextWorkItem
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set_test.go, TestSyncReplicaSetCreateFailures,
+// and replica_set.go, slowStartBatch and processNextWorkItem
 func TestFailingCreates(t *testing.T) {
 	var on atomic.Bool
 	on.Store(true)
@@ -235,7 +241,8 @@ func TestFailingCreates(t *testing.T) {
 		c.create("web", 100)
 		c.pass(time.Minute)
 		condition := c.set("web").Status.Conditions[0]
-		equal(t, "condition", []string{string(condition.Type), string(condition.Status), condition.Reason, condition.Message},
+		equal(t, "condition",
+			[]string{string(condition.Type), string(condition.Status), condition.Reason, condition.Message},
 			[]string{"ReplicaFailure", "True", "FailedCreate", quota.ErrStatus.Message})
 		// One try a sync, each twice as late as the one before: 5 ms, 10 ms, … 41 s.
 		tries := c.writes("create pods")
@@ -270,7 +277,8 @@ func TestFailingDeletes(t *testing.T) {
 		c.create("web", 3)
 		c.edit("web", replicas(1))
 		condition := c.set("web").Status.Conditions[0]
-		equal(t, "condition", []string{condition.Reason, condition.Message}, []string{"FailedDelete", "unable to delete pods: " + quota.ErrStatus.Message})
+		equal(t, "condition", []string{condition.Reason, condition.Message},
+			[]string{"FailedDelete", "unable to delete pods: " + quota.ErrStatus.Message})
 		on.Store(false)
 		c.pass(time.Minute)
 		equal(t, "pods", len(c.podsOf("web")), 1)
@@ -285,7 +293,8 @@ func (h *holdup) hold(d time.Duration) { h.until.Store(time.Now().Add(d).UnixNan
 
 func (h *holdup) gate() gate.Gate {
 	return gate.Funcs{OnFrame: func(ctx context.Context, r *gate.Request, _ gate.Frame) gate.Verdict {
-		if wait := time.Until(time.Unix(0, h.until.Load())); wait > 0 && r.Resource == "pods" && strings.HasPrefix(r.UserAgent, agent) {
+		if wait := time.Until(time.Unix(0, h.until.Load())); wait > 0 && r.Resource == "pods" &&
+			strings.HasPrefix(r.UserAgent, agent) {
 			select {
 			case <-time.After(wait):
 			case <-ctx.Done():
@@ -299,7 +308,8 @@ func (h *holdup) gate() gate.Gate {
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/util/consistency/consistency.go
 func TestLateWatchesDoNotMakeMore(t *testing.T) {
-	for _, delay := range []time.Duration{time.Second, time.Minute, 20 * time.Minute} { // the last is longer than expectations live
+	// the last is longer than expectations live
+	for _, delay := range []time.Duration{time.Second, time.Minute, 20 * time.Minute} {
 		t.Run(delay.String(), func(t *testing.T) {
 			var late holdup
 			run(t, localapi.Options{Gate: late.gate()}, func(c *cluster) {
@@ -328,7 +338,8 @@ func TestLateWatchesDoNotMakeMore(t *testing.T) {
 				equal(t, "pods", len(c.pods()), 1)
 				equal(t, "replicas", c.status("web").Replicas, 1)
 				equal(t, "creates in all", c.writes("create pods"), 4)
-				equal(t, "events", c.events("web"), map[string]int{"Normal SuccessfulCreate": 4, "Normal SuccessfulDelete": 3})
+				equal(t, "events", c.events("web"),
+					map[string]int{"Normal SuccessfulCreate": 4, "Normal SuccessfulDelete": 3})
 			})
 		})
 	}
@@ -343,7 +354,10 @@ func TestRecreatedSetStartsClean(t *testing.T) {
 		late.hold(time.Minute)
 		c.create("web", 2)
 		orphan := metav1.DeletePropagationOrphan
-		c.must(c.client.AppsV1().ReplicaSets("default").Delete(c.t.Context(), "web", metav1.DeleteOptions{PropagationPolicy: &orphan}))
+		c.must(
+			c.client.AppsV1().ReplicaSets("default").Delete(c.t.Context(), "web",
+				metav1.DeleteOptions{PropagationPolicy: &orphan}),
+		)
 		c.quiet()
 		for _, pod := range c.pods() { // what the garbage collector does
 			c.editPod(pod.Name, func(p *corev1.Pod) { p.OwnerReferences = nil })

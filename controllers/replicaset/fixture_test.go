@@ -24,7 +24,10 @@ type setOption func(*appsv1.ReplicaSet)
 // newSet is the ReplicaSet ns/web with that many replicas, of pods labelled app=web.
 func newSet(replicas int32, options ...setOption) *appsv1.ReplicaSet {
 	set := &appsv1.ReplicaSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "web-uid", Generation: 1, ResourceVersion: "1"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "web", UID: "web-uid", Generation: 1,
+			ResourceVersion: "1",
+		},
 		Spec: appsv1.ReplicaSetSpec{
 			Replicas: ptr.To(replicas),
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
@@ -61,7 +64,10 @@ func newPod(name string, options ...podOption) *corev1.Pod {
 		},
 		Spec: corev1.PodSpec{NodeName: "node-1"},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
-			{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: epoch.Add(-time.Hour)}},
+			{
+				Type: corev1.PodReady, Status: corev1.ConditionTrue,
+				LastTransitionTime: metav1.Time{Time: epoch.Add(-time.Hour)},
+			},
 		}},
 	}
 	for _, o := range options {
@@ -149,7 +155,8 @@ func (c *cache[T]) AddIndex(name string, f informer.IndexFunc[T]) error {
 
 func (c *cache[T]) List(namespace string, selector labels.Selector) (list []T) {
 	for _, obj := range c.objects { // in no order, as promised
-		if (namespace == "" || obj.GetNamespace() == namespace) && (selector == nil || selector.Matches(labels.Set(obj.GetLabels()))) {
+		if (namespace == "" || obj.GetNamespace() == namespace) &&
+			(selector == nil || selector.Matches(labels.Set(obj.GetLabels()))) {
 			list = append(list, obj)
 		}
 	}

@@ -28,8 +28,8 @@ type noMetrics struct{}
 func (noMetrics) StaleSyncSkip(string, string) {}
 func (noMetrics) DeletionAgeRatio(float64)     {}
 
-// deletionAgeRatios are the ratios to observe when victims were chosen among active. There are none while the youngest ready pod
-// has no age yet.
+// deletionAgeRatios are the ratios to observe when victims were chosen among active. There are none while the
+// youngest ready pod has no age yet.
 func deletionAgeRatios(active, victims []*corev1.Pod, now time.Time) []float64 {
 	var youngest time.Time
 	for _, pod := range active {

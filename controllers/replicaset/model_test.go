@@ -25,8 +25,8 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// world is a server with one ReplicaSet, its pods, and watches that lag as much as a test likes. Everything happens in one
-// goroutine but creates and deletes of a batch, which the fake client serialises.
+// world is a server with one ReplicaSet, its pods, and watches that lag as much as a test likes. Everything happens
+// in one goroutine but creates and deletes of a batch, which the fake client serialises.
 type world struct {
 	*reconciler
 	t        *testing.T
@@ -60,7 +60,8 @@ func newWorld(t *testing.T) *world {
 	w.setCache, w.podCache = newCache[*appsv1.ReplicaSet](), newCache[*corev1.Pod]()
 	server := fake.NewClientset()
 	server.PrependReactor("*", "*", w.serve)
-	if err := errors.Join(pods.AddControllerIndex(w.podCache), pods.AddLabelIndex(w.podCache), addSetIndex(w.setCache)); err != nil {
+	if err := errors.Join(pods.AddControllerIndex(w.podCache), pods.AddLabelIndex(w.podCache),
+		addSetIndex(w.setCache)); err != nil {
 		t.Fatal(err)
 	}
 	w.server = server
@@ -157,7 +158,9 @@ func (w *world) kubelet(pod *corev1.Pod) {
 		w.podLog = append(w.podLog, change{pod, true})
 	case pod.Status.Phase == corev1.PodPending:
 		pod.Spec.NodeName, pod.Status.Phase = "node-"+pod.Name[len(pod.Name)-1:], corev1.PodRunning
-		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: time.Now()}}}
+		pod.Status.Conditions = []corev1.PodCondition{
+			{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: time.Now()}},
+		}
 		w.writePod(pod)
 	}
 }
@@ -191,8 +194,8 @@ func (w *world) active() int {
 	return n
 }
 
-// sync reconciles and checks that it does not overshoot what the cached set asks for. Pods that others killed or relabelled
-// while the cache lags cannot be known, so with others at work only creating too many is checked.
+// sync reconciles and checks that it does not overshoot what the cached set asks for. Pods that others killed or
+// relabelled while the cache lags cannot be known, so with others at work only creating too many is checked.
 func (w *world) sync(others bool) error {
 	key := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "web"}}
 	if w.ready(w.t.Context(), key) != nil {
@@ -260,7 +263,9 @@ func (w *world) step(op byte, others bool) {
 	case 15:
 		if pod := w.pick(n); pod != nil && others && pod.DeletionTimestamp == nil {
 			relabelled := pod.DeepCopy()
-			relabelled.Labels = map[string]string{"app": map[bool]string{true: "other", false: "web"}[pod.Labels["app"] == "web"]}
+			relabelled.Labels = map[string]string{
+				"app": map[bool]string{true: "other", false: "web"}[pod.Labels["app"] == "web"],
+			}
 			w.writePod(relabelled)
 		}
 	}
@@ -289,8 +294,8 @@ func (w *world) settle() {
 	w.t.Fatal("never comes to rest")
 }
 
-// FuzzLaggingCaches interleaves syncs with scaling, failures, restarts and watches that deliver late, and requires that the
-// number of pods never overshoots and that all comes to rest where it should.
+// FuzzLaggingCaches interleaves syncs with scaling, failures, restarts and watches that deliver late, and requires
+// that the number of pods never overshoots and that all comes to rest where it should.
 func FuzzLaggingCaches(f *testing.F) {
 	f.Add([]byte("\x57\x05\x00\x00\x13\x00\x33\x00\x06\x00"), false)
 	f.Add([]byte("\x97\x06\x00\x06\x00\x27\x05\x00\x00\x06\x00"), false)
@@ -330,7 +335,8 @@ func live(t *testing.T, ops []byte, others bool) {
 		t.Errorf("%d pods in the end, want %d", got, want)
 	}
 	status := w.set.Status
-	got := fmt.Sprint(status.Replicas, status.ReadyReplicas, status.AvailableReplicas, *status.TerminatingReplicas, status.ObservedGeneration, len(status.Conditions))
+	got := fmt.Sprint(status.Replicas, status.ReadyReplicas, status.AvailableReplicas, *status.TerminatingReplicas,
+		status.ObservedGeneration, len(status.Conditions))
 	if wanted := fmt.Sprint(want, want, want, 0, w.set.Generation, 0); got != wanted {
 		t.Errorf("status in the end is %s, want %s", got, wanted)
 	}

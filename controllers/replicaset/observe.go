@@ -22,8 +22,8 @@ import (
 // kind is how a ReplicaSet is named in the owner references of its pods.
 var kind = appsv1.SchemeGroupVersion.WithKind("ReplicaSet")
 
-// observe gathers what a plan for set is made from. On the way it adopts orphans and releases strays, so that who owns which pod is
-// settled before anything is counted. Pods that are not active are neither adopted nor released.
+// observe gathers what a plan for set is made from. On the way it adopts orphans and releases strays, so that who
+// owns which pod is settled before anything is counted. Pods that are not active are neither adopted nor released.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, syncReplicaSet
 func (r *reconciler) observe(ctx context.Context, set *appsv1.ReplicaSet) (observed, error) {
@@ -53,8 +53,8 @@ func (r *reconciler) observe(ctx context.Context, set *appsv1.ReplicaSet) (obser
 	return o, nil
 }
 
-// selectorOf is set's selector. The API server lets nothing else through, but a set whose own pods would not match, or whose
-// selector takes whatever is there, must not get to work: the one would create pods without end, the other
+// selectorOf is set's selector. The API server lets nothing else through, but a set whose own pods would not match,
+// or whose selector takes whatever is there, must not get to work: the one would create pods without end, the other
 // adopt all orphans.
 func selectorOf(set *appsv1.ReplicaSet) (labels.Selector, error) {
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
@@ -97,8 +97,8 @@ func (r *reconciler) claimer(set *appsv1.ReplicaSet, selector labels.Selector) *
 	}
 }
 
-// relatedPods are the pods selected by the ReplicaSets that have the same controller as set, itself among them: those of all
-// revisions of a Deployment. A set without a controller has none, not even its own.
+// relatedPods are the pods selected by the ReplicaSets that have the same controller as set, itself among them: those
+// of all revisions of a Deployment. A set without a controller has none, not even its own.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, getIndirectlyRelatedPods
 func (r *reconciler) relatedPods(set *appsv1.ReplicaSet) []*corev1.Pod {

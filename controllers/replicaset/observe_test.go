@@ -34,13 +34,15 @@ func TestPodsThatDoNotCount(t *testing.T) {
 	f.mustSync(t)
 	// None is adopted, released or counted; one is missing.
 	equal(t, "requests", f.requests(), []string{"create pods", "update replicasets/status"})
-	equal(t, "status", f.status(t), appsv1.ReplicaSetStatus{TerminatingReplicas: ptr.To[int32](1), ObservedGeneration: 1})
+	equal(t, "status", f.status(t),
+		appsv1.ReplicaSetStatus{TerminatingReplicas: ptr.To[int32](1), ObservedGeneration: 1})
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, claimPods
 func TestSyncClaims(t *testing.T) {
 	set := newSet(2)
-	f := newFixture(t, set, newPod("orphan"), newPod("own", ownedBy(set)), newPod("stray", ownedBy(set), labelled("app", "other")))
+	f := newFixture(t, set, newPod("orphan"), newPod("own", ownedBy(set)),
+		newPod("stray", ownedBy(set), labelled("app", "other")))
 	f.mustSync(t)
 	equal(t, "requests", f.requests(), []string{
 		"get replicasets", // may it adopt?
@@ -50,7 +52,8 @@ func TestSyncClaims(t *testing.T) {
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set_test.go, TestPatchPodFails,
-// TestDoNotPatchPodWithOtherControlRef, TestDoNotAdoptOrCreateIfBeingDeleted and TestDoNotAdoptOrCreateIfBeingDeletedRace
+// TestDoNotPatchPodWithOtherControlRef, TestDoNotAdoptOrCreateIfBeingDeleted and
+// TestDoNotAdoptOrCreateIfBeingDeletedRace
 func TestSyncDoesNotActOnAFailedClaim(t *testing.T) {
 	t.Run("a patch fails", func(t *testing.T) {
 		f := newFixture(t, newSet(2), newPod("a"), newPod("b"))
@@ -77,7 +80,8 @@ func TestSyncDoesNotActOnAFailedClaim(t *testing.T) {
 	})
 	t.Run("the set is being deleted, but not in the cache", func(t *testing.T) {
 		f := newFixture(t, newSet(2), newPod("orphan"))
-		if err := f.server.Tracker().Update(appsv1.SchemeGroupVersion.WithResource("replicasets"), newSet(2, setDeleting), "ns"); err != nil {
+		if err := f.server.Tracker().Update(appsv1.SchemeGroupVersion.WithResource("replicasets"),
+			newSet(2, setDeleting), "ns"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := f.sync(t.Context()); err == nil {
@@ -101,11 +105,12 @@ func TestSyncWaitsForItsAdoptions(t *testing.T) {
 	f.podCache.put(newPod("orphan", ownedBy(newSet(1)), rv("77")))
 	f.setCache.watermark = "99999"
 	f.mustSync(t)
-	equal(t, "requests afterwards", f.requests(), []string{"update replicasets/status"}) // fake: the cached set is the old one
+	// fake: the cached set is the old one
+	equal(t, "requests afterwards", f.requests(), []string{"update replicasets/status"})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, syncReplicaSet, which drops a set with an invalid
-// selector; the other two go unchecked there, as the API server lets none of the three through
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, syncReplicaSet, which drops a set with
+// an invalid selector; the other two go unchecked there, as the API server lets none of the three through
 func TestSelectorsThatCannotWork(t *testing.T) {
 	tests := map[string]*metav1.LabelSelector{
 		"invalid":                     {MatchLabels: map[string]string{"app": "not/a/valid value"}},
@@ -124,9 +129,13 @@ func TestSelectorsThatCannotWork(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, getIndirectlyRelatedPods (TestRelatedPodsLookup)
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, getIndirectlyRelatedPods
+// (TestRelatedPodsLookup)
 func TestRelatedPods(t *testing.T) {
-	deployment := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "d", UID: "d-uid", Controller: ptr.To(true)}
+	deployment := metav1.OwnerReference{
+		APIVersion: "apps/v1", Kind: "Deployment", Name: "d", UID: "d-uid",
+		Controller: ptr.To(true),
+	}
 	other := deployment
 	other.UID = "other-uid"
 	of := func(owner *metav1.OwnerReference, name string, labels map[string]string) *appsv1.ReplicaSet {
@@ -141,12 +150,14 @@ func TestRelatedPods(t *testing.T) {
 	bare := of(nil, "bare", map[string]string{"app": "bare"})
 	pod := func(name string, kv ...string) *corev1.Pod { return newPod(name, labelled(kv...)) }
 	f := newFixture(t, v1,
-		pod("of-v1", "app", "web", "v", "1"), pod("of-v2", "app", "web", "v", "2"), pod("of-both", "app", "web", "v", "2", "w", "3"),
+		pod("of-v1", "app", "web", "v", "1"), pod("of-v2", "app", "web", "v", "2"),
+		pod("of-both", "app", "web", "v", "2", "w", "3"),
 		pod("of-other", "app", "web", "v", "9"), pod("of-bare", "app", "bare"),
 		newPod("elsewhere", labelled("app", "web", "v", "1"), func(p *corev1.Pod) { p.Namespace = "elsewhere" }))
 	for _, set := range []*appsv1.ReplicaSet{
 		of(&deployment, "v2", map[string]string{"v": "2"}), of(&deployment, "v3", map[string]string{"w": "3"}),
-		of(&deployment, "broken", map[string]string{"v": "not/a/valid value"}), of(&other, "x", map[string]string{"v": "9"}), bare,
+		of(&deployment, "broken", map[string]string{"v": "not/a/valid value"}),
+		of(&other, "x", map[string]string{"v": "9"}), bare,
 	} {
 		f.setCache.put(set)
 	}

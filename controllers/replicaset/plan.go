@@ -22,7 +22,8 @@ type observed struct {
 	// related returns the pods that compete with active for nodes: those of all ReplicaSets with the same controller.
 	// It is a function because finding them is expensive, and only the choice among victims needs them.
 	related func() []*corev1.Pod
-	// settled tells that pods may be created and deleted. After a refusal that will be repeated they are not for a while.
+	// settled tells that pods may be created and deleted. After a refusal that will be repeated they are not for a
+	// while.
 	settled bool
 	// now is the instant by which ages are judged.
 	now time.Time

@@ -43,10 +43,14 @@ func TestPlanPods(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			o := observed{set: tt.set, active: numbered(tt.active), settled: !tt.pending, related: nothingRelated, now: epoch}
+			o := observed{
+				set: tt.set, active: numbered(tt.active), settled: !tt.pending, related: nothingRelated,
+				now: epoch,
+			}
 			got := planPods(o, tt.burst)
 			if got.create != tt.create || len(got.victims) != tt.victims {
-				t.Errorf("create %d, delete %d; want create %d, delete %d", got.create, len(got.victims), tt.create, tt.victims)
+				t.Errorf("create %d, delete %d; want create %d, delete %d", got.create, len(got.victims), tt.create,
+					tt.victims)
 			}
 		})
 	}
@@ -57,7 +61,10 @@ func TestPlanPods(t *testing.T) {
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, getPodsToDelete
 func TestVictimsAreRankedOnlyWhenSomeStay(t *testing.T) {
 	asked := 0
-	o := observed{set: newSet(0), active: numbered(3), settled: true, now: epoch, related: func() []*corev1.Pod { asked++; return nil }}
+	o := observed{
+		set: newSet(0), active: numbered(3), settled: true, now: epoch,
+		related: func() []*corev1.Pod { asked++; return nil },
+	}
 	if got := planPods(o, 500); len(got.victims) != 3 || asked != 0 {
 		t.Errorf("%d victims, related pods asked for %d times; want 3, never", len(got.victims), asked)
 	}
@@ -74,7 +81,10 @@ func TestVictimsComeFromCrowdedNodes(t *testing.T) {
 	finished := newPod("older-3", on("n3"), inPhase(corev1.PodSucceeded))
 	leaving := newPod("older-4", on("n3"), deleting)
 	crowd := []*corev1.Pod{a, b, c, older1, older2, newPod("older-5", on("n2")), finished, leaving}
-	o := observed{set: newSet(1), active: []*corev1.Pod{a, b, c}, settled: true, now: epoch, related: func() []*corev1.Pod { return crowd }}
+	o := observed{
+		set: newSet(1), active: []*corev1.Pod{a, b, c}, settled: true, now: epoch,
+		related: func() []*corev1.Pod { return crowd },
+	}
 	// On n2 are three active related pods, on n3 two, on n1 one; finished and leaving ones do not count.
 	if diff := cmp.Diff([]string{"b", "c"}, namesOf(planPods(o, 500).victims)); diff != "" {
 		t.Errorf("victims (-want +got):\n%s", diff)
@@ -89,9 +99,13 @@ func randomPod(r *rand.Rand, name string) *corev1.Pod {
 		p.Spec.NodeName = pick("", "n1", "n2")
 		p.Status.Phase = corev1.PodPhase(pick("Pending", "Running", "Unknown", ""))
 		p.Status.Conditions[0].Status = metav1ConditionStatus(pick("True", "False"))
-		p.Annotations = map[string]string{corev1.PodDeletionCost: pick("", "0", "5", "-3", "+4", "007", "x", "99999999999")}
+		p.Annotations = map[string]string{
+			corev1.PodDeletionCost: pick("", "0", "5", "-3", "+4", "007", "x", "99999999999"),
+		}
 		p.CreationTimestamp = metav1.Time{Time: epoch.Add(-time.Duration(r.IntN(4)) * time.Minute)}
-		p.Status.Conditions[0].LastTransitionTime = metav1.Time{Time: epoch.Add(-time.Duration(r.IntN(4)) * time.Minute)}
+		p.Status.Conditions[0].LastTransitionTime = metav1.Time{
+			Time: epoch.Add(-time.Duration(r.IntN(4)) * time.Minute),
+		}
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", RestartCount: int32(r.IntN(2))}}
 	})
 	if r.IntN(8) == 0 {
@@ -115,7 +129,10 @@ func FuzzPlanPods(f *testing.F) {
 		}
 		before := slices.Clone(list)
 		limit := int(burst) + 1
-		o := observed{set: newSet(int32(replicas)), active: list, settled: settled, now: epoch, related: func() []*corev1.Pod { return list }}
+		o := observed{
+			set: newSet(int32(replicas)), active: list, settled: settled, now: epoch,
+			related: func() []*corev1.Pod { return list },
+		}
 		got := planPods(o, limit)
 
 		if got.create > 0 && len(got.victims) > 0 {
@@ -131,7 +148,8 @@ func FuzzPlanPods(f *testing.F) {
 		if settled && after != int(replicas) && got.create+len(got.victims) != limit {
 			t.Fatalf("%d pods after the plan, want %d", after, replicas)
 		}
-		if int(active) >= int(replicas) && after < int(replicas) || int(active) <= int(replicas) && after > int(replicas) {
+		if int(active) >= int(replicas) && after < int(replicas) || int(active) <= int(replicas) &&
+			after > int(replicas) {
 			t.Fatalf("goes from %d past %d to %d", active, replicas, after)
 		}
 		if !slices.Equal(before, list) {
@@ -151,8 +169,8 @@ func FuzzPlanPods(f *testing.F) {
 	})
 }
 
-// checkOrder requires that no pod that stays is a smaller loss than one that goes by the rules that have no cycles: those
-// before ready times.
+// checkOrder requires that no pod that stays is a smaller loss than one that goes by the rules that have no cycles:
+// those before ready times.
 func checkOrder(t *testing.T, o observed, victims []*corev1.Pod) {
 	t.Helper()
 	order := deletionOrder{now: o.now}

@@ -14,8 +14,8 @@ import (
 // errNoLabels says that the template has no labels: no selector could tell its pods from others.
 var errNoLabels = errors.New("unable to create pods, no labels")
 
-// podFor is the pod that set's template describes, controlled by set. Of the template's metadata labels, annotations and
-// finalizers are taken, nothing else. The server makes up the rest of the name.
+// podFor is the pod that set's template describes, controlled by set. Of the template's metadata labels, annotations
+// and finalizers are taken, nothing else. The server makes up the rest of the name.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, GetPodFromTemplate and createPods
 func podFor(set *appsv1.ReplicaSet) (*corev1.Pod, error) {

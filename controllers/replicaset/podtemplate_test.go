@@ -17,7 +17,8 @@ func TestPodFor(t *testing.T) {
 	set := newSet(1, func(s *appsv1.ReplicaSet) {
 		s.Spec.Template.ObjectMeta = metav1.ObjectMeta{
 			Name: "not-taken", Namespace: "not-taken", GenerateName: "not-taken", UID: "not-taken",
-			Labels: map[string]string{"app": "web"}, Annotations: map[string]string{"note": "x"}, Finalizers: []string{"example.com/f"},
+			Labels: map[string]string{"app": "web"}, Annotations: map[string]string{"note": "x"},
+			Finalizers:      []string{"example.com/f"},
 			OwnerReferences: []metav1.OwnerReference{{Name: "not-taken"}},
 		}
 	})

@@ -23,11 +23,12 @@ import (
 //  7. more container restarts first, those of sidecars counting only when the rest is equal
 //  8. the younger pod first
 //
-// In 6 and 8 times count in powers of two of their age. Pods of about the same age are told apart by UID, which is as good as
-// random: otherwise each scale-down would hit the newest pods, which a scheduler tends to have put in the same place.
+// In 6 and 8 times count in powers of two of their age. Pods of about the same age are told apart by UID, which is as
+// good as random: otherwise each scale-down would hit the newest pods, which a scheduler tends to have put in the
+// same place.
 //
-// Beware: that makes the order cyclic in rare cases. Three pods whose ready times fall into one power of two, two of them equal to
-// the nanosecond, may each come before the next.
+// Beware: that makes the order cyclic in rare cases. Three pods whose ready times fall into one power of two, two of
+// them equal to the nanosecond, may each come before the next.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, ActivePodsWithRanks
 type deletionOrder struct {
@@ -49,8 +50,8 @@ func colocation(related []*corev1.Pod) map[string]int {
 	return count
 }
 
-// CompareForDeletion returns the comparison by which a ReplicaSet that has too many pods chooses: it is negative when a goes before b.
-// related are all pods of the ReplicaSets that share its owner, itself among them.
+// CompareForDeletion returns the comparison by which a ReplicaSet that has too many pods chooses: it is negative when
+// a goes before b. related are all pods of the ReplicaSets that share its owner, itself among them.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, ActivePodsWithRanks
 func CompareForDeletion(related []*corev1.Pod, now time.Time) func(a, b *corev1.Pod) int {

@@ -48,9 +48,21 @@ func TestDeletionOrder(t *testing.T) {
 		name        string
 		first, then []podOption
 	}{
-		{"without a node before placed, whatever the phase", []podOption{unplaced, inPhase(corev1.PodRunning)}, []podOption{inPhase(corev1.PodPending)}},
-		{"pending before running, whatever the readiness", []podOption{inPhase(corev1.PodPending)}, []podOption{notReady}},
-		{"pending before unknown", []podOption{inPhase(corev1.PodPending)}, []podOption{inPhase(corev1.PodUnknown), notReady}},
+		{
+			"without a node before placed, whatever the phase",
+			[]podOption{unplaced, inPhase(corev1.PodRunning)},
+			[]podOption{inPhase(corev1.PodPending)},
+		},
+		{
+			"pending before running, whatever the readiness",
+			[]podOption{inPhase(corev1.PodPending)},
+			[]podOption{notReady},
+		},
+		{
+			"pending before unknown",
+			[]podOption{inPhase(corev1.PodPending)},
+			[]podOption{inPhase(corev1.PodUnknown), notReady},
+		},
 		{"unknown before running", []podOption{inPhase(corev1.PodUnknown)}, []podOption{notReady}},
 		{"no phase is pending", []podOption{inPhase("")}, []podOption{inPhase(corev1.PodUnknown)}},
 		{"not ready before ready, whatever the cost", []podOption{notReady, cost("10")}, []podOption{cost("-10")}},
@@ -63,19 +75,63 @@ func TestDeletionOrder(t *testing.T) {
 		{"more than 32 bits is no cost", []podOption{cost("2147483648")}, []podOption{cost("1")}},
 		{"the largest cost", []podOption{cost("2147483646")}, []podOption{cost("2147483647")}},
 		{"the smallest cost", []podOption{cost("-2147483648")}, []podOption{cost("-2147483647")}},
-		{"crowded node first, however long ready", []podOption{crowded, readySince(ago(100 * time.Hour))}, []podOption{readySince(ago(time.Hour))}},
-		{"ready for less long first, whatever the restarts", []podOption{readySince(ago(time.Minute))}, []podOption{readySince(ago(time.Hour)), restarts(9)}},
-		{"ready since no known time first", []podOption{readySince(time.Time{})}, []podOption{readySince(ago(time.Second))}},
-		{"ready in the future first", []podOption{readySince(ago(-time.Minute))}, []podOption{readySince(ago(time.Nanosecond))}},
-		{"more restarts first, whatever the age", []podOption{restarts(2), createdAt(ago(100 * time.Hour))}, []podOption{restarts(1), createdAt(ago(time.Second))}},
-		{"restarts of containers before those of sidecars", []podOption{restarts(1)}, []podOption{initRestarts(9, sidecar)}},
-		{"more restarts of sidecars first", []podOption{initRestarts(2, sidecar)}, []podOption{initRestarts(1, sidecar)}},
-		{"plain init containers do not count", []podOption{initRestarts(0, nil), createdAt(ago(time.Minute))}, []podOption{initRestarts(9, nil), createdAt(ago(time.Hour))}},
+		{
+			"crowded node first, however long ready",
+			[]podOption{crowded, readySince(ago(100 * time.Hour))},
+			[]podOption{readySince(ago(time.Hour))},
+		},
+		{
+			"ready for less long first, whatever the restarts",
+			[]podOption{readySince(ago(time.Minute))},
+			[]podOption{readySince(ago(time.Hour)), restarts(9)},
+		},
+		{
+			"ready since no known time first",
+			[]podOption{readySince(time.Time{})},
+			[]podOption{readySince(ago(time.Second))},
+		},
+		{
+			"ready in the future first",
+			[]podOption{readySince(ago(-time.Minute))},
+			[]podOption{readySince(ago(time.Nanosecond))},
+		},
+		{
+			"more restarts first, whatever the age",
+			[]podOption{restarts(2), createdAt(ago(100 * time.Hour))},
+			[]podOption{restarts(1), createdAt(ago(time.Second))},
+		},
+		{
+			"restarts of containers before those of sidecars",
+			[]podOption{restarts(1)},
+			[]podOption{initRestarts(9, sidecar)},
+		},
+		{
+			"more restarts of sidecars first",
+			[]podOption{initRestarts(2, sidecar)},
+			[]podOption{initRestarts(1, sidecar)},
+		},
+		{
+			"plain init containers do not count",
+			[]podOption{initRestarts(0, nil), createdAt(ago(time.Minute))},
+			[]podOption{initRestarts(9, nil), createdAt(ago(time.Hour))},
+		},
 		{"younger first", []podOption{createdAt(ago(time.Minute))}, []podOption{createdAt(ago(time.Hour))}},
 		{"of unknown age first", []podOption{createdAt(time.Time{})}, []podOption{createdAt(ago(time.Minute))}},
-		{"not ready pods: younger first", []podOption{notReady, createdAt(ago(time.Minute))}, []podOption{notReady, createdAt(ago(time.Hour))}},
-		{"about the same age: by uid", []podOption{createdAt(ago(130 * time.Minute)), uid("a")}, []podOption{createdAt(ago(120 * time.Minute)), uid("b")}},
-		{"ready about as long: by uid", []podOption{readySince(ago(130 * time.Minute)), uid("a")}, []podOption{readySince(ago(120 * time.Minute)), uid("b"), restarts(9)}},
+		{
+			"not ready pods: younger first",
+			[]podOption{notReady, createdAt(ago(time.Minute))},
+			[]podOption{notReady, createdAt(ago(time.Hour))},
+		},
+		{
+			"about the same age: by uid",
+			[]podOption{createdAt(ago(130 * time.Minute)), uid("a")},
+			[]podOption{createdAt(ago(120 * time.Minute)), uid("b")},
+		},
+		{
+			"ready about as long: by uid",
+			[]podOption{readySince(ago(130 * time.Minute)), uid("a")},
+			[]podOption{readySince(ago(120 * time.Minute)), uid("b"), restarts(9)},
+		},
 	}
 	order := deletionOrder{now: epoch, colocated: map[string]int{"node-1": 1, "crowded": 2}}
 	for _, tt := range tests {

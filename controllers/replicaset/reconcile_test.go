@@ -35,7 +35,8 @@ func TestSyncCreatesWhatIsMissing(t *testing.T) {
 	})
 	// What was created a moment ago is not counted yet.
 	equal(t, "status", f.status(t), appsv1.ReplicaSetStatus{
-		Replicas: 1, FullyLabeledReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1, TerminatingReplicas: ptr.To[int32](0), ObservedGeneration: 1,
+		Replicas: 1, FullyLabeledReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1,
+		TerminatingReplicas: ptr.To[int32](0), ObservedGeneration: 1,
 	})
 	f.show(t)
 	f.mustSync(t)
@@ -96,7 +97,8 @@ func TestSyncCountsNothingBeforeItsPodsAreSeen(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, syncReplicaSet (TestDeleteControllerAndExpectations)
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, syncReplicaSet
+// (TestDeleteControllerAndExpectations)
 func TestSyncOfASetThatIsGone(t *testing.T) {
 	set := newSet(1)
 	f := newFixture(t, set)
@@ -124,7 +126,8 @@ func TestSyncRequeuesForAvailability(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ago := func(d time.Duration) podOption { return readySince(time.Now().Add(-d)) }
 		set := newSet(3, minReady(30))
-		f := newFixture(t, set, newPod("a", ownedBy(set), ago(time.Minute)), newPod("b", ownedBy(set), ago(12*time.Second)), newPod("c", ownedBy(set), ago(20*time.Second)))
+		f := newFixture(t, set, newPod("a", ownedBy(set), ago(time.Minute)),
+			newPod("b", ownedBy(set), ago(12*time.Second)), newPod("c", ownedBy(set), ago(20*time.Second)))
 		equal(t, "result", f.mustSync(t), reconcile.Result{RequeueAfter: 10 * time.Second})
 		equal(t, "available", f.status(t).AvailableReplicas, 1)
 

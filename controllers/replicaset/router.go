@@ -35,8 +35,8 @@ type (
 	setEvent = reconcile.EventHandler[*appsv1.ReplicaSet, reconcile.Request]
 )
 
-// setEvents queues a ReplicaSet on every change of it, its own status writes and resyncs included: a sync that has nothing to do
-// is cheap, and a set whose pods could not be created gets another try.
+// setEvents queues a ReplicaSet on every change of it, its own status writes and resyncs included: a sync that has
+// nothing to do is cheap, and a set whose pods could not be created gets another try.
 func (w router) setEvents() setEvent { return reconcile.EnqueueObject[*appsv1.ReplicaSet]() }
 
 // podEvents queues the ReplicaSet a pod belongs to or might come to belong to.
@@ -68,8 +68,8 @@ func (w router) podAdded(ctx context.Context, pod *corev1.Pod, q enqueuer) {
 	w.enqueueAdopters(ctx, pod, q)
 }
 
-// podChanged wakes the owner, the previous owner if that changed, and for an orphan whose labels or owner changed everyone
-// who might adopt it now.
+// podChanged wakes the owner, the previous owner if that changed, and for an orphan whose labels or owner changed
+// everyone who might adopt it now.
 func (w router) podChanged(ctx context.Context, old, pod *corev1.Pod, q enqueuer) {
 	if old.ResourceVersion == pod.ResourceVersion {
 		return // a resync
@@ -105,8 +105,8 @@ func (w router) podGone(pod *corev1.Pod, q enqueuer) {
 	}
 }
 
-// enqueueOwner queues the ReplicaSet that ref names and returns it; nil when ref names something else, or a set that is not
-// in the cache, or an earlier one of the same name.
+// enqueueOwner queues the ReplicaSet that ref names and returns it; nil when ref names something else, or a set that
+// is not in the cache, or an earlier one of the same name.
 func (w router) enqueueOwner(namespace string, ref *metav1.OwnerReference, q enqueuer) *appsv1.ReplicaSet {
 	if ref.Kind != kind.Kind {
 		return nil
@@ -119,8 +119,8 @@ func (w router) enqueueOwner(namespace string, ref *metav1.OwnerReference, q enq
 	return set
 }
 
-// enqueueAdopters queues every ReplicaSet whose selector matches the orphan. More than one is a user's mistake, though a harmless one:
-// the first to adopt it has it.
+// enqueueAdopters queues every ReplicaSet whose selector matches the orphan. More than one is a user's mistake,
+// though a harmless one: the first to adopt it has it.
 func (w router) enqueueAdopters(ctx context.Context, orphan *corev1.Pod, q enqueuer) {
 	if len(orphan.Labels) == 0 {
 		return
@@ -134,6 +134,7 @@ func (w router) enqueueAdopters(ctx context.Context, orphan *corev1.Pod, q enque
 		}
 	}
 	if len(found) > 1 {
-		klog.FromContext(ctx).Info("More than one ReplicaSet selects the pod", "pod", klog.KObj(orphan), "replicaSets", klog.KObjSlice(found))
+		klog.FromContext(ctx).Info("More than one ReplicaSet selects the pod", "pod", klog.KObj(orphan),
+			"replicaSets", klog.KObjSlice(found))
 	}
 }

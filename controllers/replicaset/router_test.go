@@ -33,7 +33,8 @@ func named(name string, labels map[string]string) *appsv1.ReplicaSet {
 	})
 }
 
-// The sets of the router's tests: web takes app=web, db takes app=db and waits 30 s; broken and greedy must take nothing.
+// The sets of the router's tests: web takes app=web, db takes app=db and waits 30 s; broken and greedy must take
+// nothing.
 var (
 	webSet    = named("web", map[string]string{"app": "web"})
 	dbSet     = named("db", map[string]string{"app": "db"})
@@ -101,16 +102,29 @@ func TestPodEvents(t *testing.T) {
 		// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, updatePod
 		{"updated: its owner", update(o{web}, o{web}), keys{"ns/web"}},
 		{"moved: the old owner and the new", update(o{web}, o{db}), keys{"ns/web", "ns/db"}},
-		{"released, still selected: the old owner and all who match", update(o{db}, o{orphan}), keys{"ns/db", "ns/web"}},
+		{
+			"released, still selected: the old owner and all who match", update(o{db}, o{orphan}),
+			keys{"ns/db", "ns/web"},
+		},
 		{"released, not selected: the old owner", update(o{web}, o{labelled("app", "x")}), keys{"ns/web"}},
 		{"adopted: the new owner", update(o{orphan}, o{web}), keys{"ns/web"}},
-		{"orphan relabelled: who selects it now", update(o{labelled("app", "x")}, o{labelled("app", "db")}), keys{"ns/db"}},
+		{
+			"orphan relabelled: who selects it now", update(o{labelled("app", "x")}, o{labelled("app", "db")}),
+			keys{"ns/db"},
+		},
 		{"orphan changed otherwise: nobody", update(o{orphan}, o{orphan, notReady}), nil},
 		{"now being deleted: its owner", update(o{web}, o{web, deleting}), keys{"ns/web"}},
-		{"now being deleted and relabelled: the owners of both states", update(o{web}, o{db, deleting, labelled("app", "x")}), keys{"ns/db", "ns/web"}},
+		{
+			"now being deleted and relabelled: the owners of both states",
+			update(o{web}, o{db, deleting, labelled("app", "x")}),
+			keys{"ns/db", "ns/web"},
+		},
 		{"now being deleted, not relabelled: the present owner only", update(o{web}, o{db, deleting}), keys{"ns/db"}},
 		{"deletion of an orphan: nobody", update(o{orphan}, o{orphan, deleting}), nil},
-		{"became ready: again when it may be available", update(o{db, notReady}, o{db}), keys{"ns/db", "ns/db after 30s"}},
+		{
+			"became ready: again when it may be available", update(o{db, notReady}, o{db}),
+			keys{"ns/db", "ns/db after 30s"},
+		},
 		{"became ready, nothing to wait for", update(o{web, notReady}, o{web}), keys{"ns/web"}},
 		{"stays ready", update(o{db}, o{db}), keys{"ns/db"}},
 		{"no longer ready", update(o{db}, o{db, notReady}), keys{"ns/db"}},
@@ -135,7 +149,8 @@ func TestPodEvents(t *testing.T) {
 	})
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, getPodReplicaSets (TestPodControllerLookup)
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, getPodReplicaSets
+// (TestPodControllerLookup)
 func TestOrphanOfSeveralSetsWakesAll(t *testing.T) {
 	other := named("web2", map[string]string{"app": "web"})
 	var got keys

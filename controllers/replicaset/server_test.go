@@ -35,8 +35,8 @@ func (r *recorder) Eventf(_ runtime.Object, eventType, reason, format string, ar
 	r.events = append(r.events, eventType+" "+reason+" "+fmt.Sprintf(format, args...))
 }
 
-// fixture is a reconciler between caches filled by hand and a fake server. What it writes to the server does not show in the
-// caches until the test puts it there.
+// fixture is a reconciler between caches filled by hand and a fake server. What it writes to the server does not show
+// in the caches until the test puts it there.
 type fixture struct {
 	*reconciler
 	mu    sync.Mutex
@@ -121,7 +121,8 @@ func (m *metricCounts) StaleSyncSkip(group, resource string) {
 }
 func (m *metricCounts) DeletionAgeRatio(ratio float64) { m.ratios = append(m.ratios, ratio) }
 
-// requests are what the server was asked since the last call: "verb resource[/subresource] [name]", one line for equal neighbours.
+// requests are what the server was asked since the last call: "verb resource[/subresource] [name]", one line for
+// equal neighbours.
 func (f *fixture) requests() []string {
 	var lines []string
 	for _, a := range f.server.Actions() {
@@ -144,7 +145,8 @@ func (f *fixture) requests() []string {
 // show puts the server's present state of set and pods into the caches, and takes out what is not there any more.
 func (f *fixture) show(t *testing.T) {
 	t.Helper()
-	list, err := f.server.Tracker().List(corev1.SchemeGroupVersion.WithResource("pods"), corev1.SchemeGroupVersion.WithKind("Pod"), "ns")
+	list, err := f.server.Tracker().List(corev1.SchemeGroupVersion.WithResource("pods"),
+		corev1.SchemeGroupVersion.WithKind("Pod"), "ns")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +193,8 @@ func (f *fixture) mustWait(t *testing.T) {
 // steady is a status that a set of n ready pods has when nothing is to be written.
 func steady(n int32) setOption {
 	return withStatus(appsv1.ReplicaSetStatus{
-		Replicas: n, FullyLabeledReplicas: n, ReadyReplicas: n, AvailableReplicas: n, TerminatingReplicas: ptr.To[int32](0), ObservedGeneration: 1,
+		Replicas: n, FullyLabeledReplicas: n, ReadyReplicas: n, AvailableReplicas: n,
+		TerminatingReplicas: ptr.To[int32](0), ObservedGeneration: 1,
 	})
 }
 
@@ -204,7 +207,8 @@ func equal[T any](t *testing.T, what string, got, want T) {
 
 func (f *fixture) podsOnServer(t *testing.T) []*corev1.Pod {
 	t.Helper()
-	list, err := f.server.Tracker().List(corev1.SchemeGroupVersion.WithResource("pods"), corev1.SchemeGroupVersion.WithKind("Pod"), "ns")
+	list, err := f.server.Tracker().List(corev1.SchemeGroupVersion.WithResource("pods"),
+		corev1.SchemeGroupVersion.WithKind("Pod"), "ns")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +224,8 @@ func (f *fixture) podsOnServer(t *testing.T) []*corev1.Pod {
 func (f *fixture) recreate(t *testing.T) {
 	t.Helper()
 	second := newSet(1, func(s *appsv1.ReplicaSet) { s.UID = "second" })
-	if err := f.server.Tracker().Update(appsv1.SchemeGroupVersion.WithResource("replicasets"), second, "ns"); err != nil {
+	if err := f.server.Tracker().Update(appsv1.SchemeGroupVersion.WithResource("replicasets"), second,
+		"ns"); err != nil {
 		t.Fatal(err)
 	}
 	f.setCache.put(second)

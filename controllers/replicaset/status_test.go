@@ -42,15 +42,20 @@ func TestPlanStatusCounts(t *testing.T) {
 		},
 		{
 			"available are those ready for long enough, the last moment included", newSet(4, minReady(60)),
-			[]*corev1.Pod{newPod("a", sinceSeconds(59)), newPod("b", sinceSeconds(60)), newPod("c", sinceSeconds(61)), newPod("d", notReady)},
+			[]*corev1.Pod{
+				newPod("a", sinceSeconds(59)), newPod("b", sinceSeconds(60)), newPod("c", sinceSeconds(61)),
+				newPod("d", notReady),
+			},
 			nil,
 			appsv1.ReplicaSetStatus{Replicas: 4, FullyLabeledReplicas: 4, ReadyReplicas: 3, AvailableReplicas: 2},
 		},
 		{"terminating ones are counted apart", newSet(1), numbered(1), numbered(2, deleting), appsv1.ReplicaSetStatus{
-			Replicas: 1, FullyLabeledReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1, TerminatingReplicas: ptr.To[int32](2),
+			Replicas: 1, FullyLabeledReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1,
+			TerminatingReplicas: ptr.To[int32](2),
 		}},
 		{"counts that were there before do not stay", newSet(0, withStatus(appsv1.ReplicaSetStatus{
-			Replicas: 9, FullyLabeledReplicas: 9, ReadyReplicas: 9, AvailableReplicas: 9, TerminatingReplicas: ptr.To[int32](9), ObservedGeneration: 9,
+			Replicas: 9, FullyLabeledReplicas: 9, ReadyReplicas: 9, AvailableReplicas: 9,
+			TerminatingReplicas: ptr.To[int32](9), ObservedGeneration: 9,
 		})), nil, nil, appsv1.ReplicaSetStatus{}},
 	}
 	for _, tt := range tests {
@@ -75,7 +80,8 @@ func TestPlanStatusConditions(t *testing.T) {
 	earlier := metav1.Time{Time: epoch.Add(-time.Hour)}
 	failure := func(at metav1.Time, reason, message string) appsv1.ReplicaSetCondition {
 		return appsv1.ReplicaSetCondition{
-			Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue, LastTransitionTime: at, Reason: reason, Message: message,
+			Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue, LastTransitionTime: at,
+			Reason: reason, Message: message,
 		}
 	}
 	now := metav1.Time{Time: epoch}
@@ -89,7 +95,12 @@ func TestPlanStatusConditions(t *testing.T) {
 		want     conditions
 	}{
 		{"no failure", conditions{other}, 1, 1, nil, conditions{other}},
-		{"failed to create", conditions{other}, 2, 1, errors.New("quota"), conditions{other, failure(now, "FailedCreate", "quota")}},
+		{
+			"failed to create",
+			conditions{other},
+			2, 1, errors.New("quota"),
+			conditions{other, failure(now, "FailedCreate", "quota")},
+		},
 		{"failed to delete", nil, 1, 2, errors.New("forbidden"), conditions{failure(now, "FailedDelete", "forbidden")}},
 		{
 			"a failure on record stays as it was",
@@ -97,7 +108,12 @@ func TestPlanStatusConditions(t *testing.T) {
 			1, 2, errors.New("new"),
 			conditions{failure(earlier, "FailedCreate", "old"), other},
 		},
-		{"success removes it", conditions{failure(earlier, "FailedCreate", "old"), other}, 1, 1, nil, conditions{other}},
+		{
+			"success removes it",
+			conditions{failure(earlier, "FailedCreate", "old"), other},
+			1, 1, nil,
+			conditions{other},
+		},
 		{"success removes the only one", conditions{failure(earlier, "FailedCreate", "old")}, 1, 1, nil, conditions{}},
 	}
 	for _, tt := range tests {
@@ -118,7 +134,8 @@ func TestPlanStatusConditions(t *testing.T) {
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set_utils.go, updateReplicaSetStatus
 func TestSameStatus(t *testing.T) {
 	base := appsv1.ReplicaSetStatus{
-		Replicas: 1, FullyLabeledReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1, TerminatingReplicas: ptr.To[int32](0), ObservedGeneration: 1,
+		Replicas: 1, FullyLabeledReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1,
+		TerminatingReplicas: ptr.To[int32](0), ObservedGeneration: 1,
 		Conditions: []appsv1.ReplicaSetCondition{{Type: "A"}},
 	}
 	if !sameStatus(base, *base.DeepCopy()) {
@@ -177,7 +194,11 @@ func TestNextCheck(t *testing.T) {
 			[]*corev1.Pod{ago("a", 10*time.Second), ago("b", time.Second)},
 			9 * time.Second,
 		},
-		{"no pod says when: a whole period", newSet(2, minReady(10), ready(2)), []*corev1.Pod{newPod("a", readySince(time.Time{}))}, 10 * time.Second},
+		{
+			"no pod says when: a whole period", newSet(2, minReady(10), ready(2)),
+			[]*corev1.Pod{newPod("a", readySince(time.Time{}))},
+			10 * time.Second,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

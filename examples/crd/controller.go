@@ -96,17 +96,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (_ ctr
 		return ctrl.Result{}, err
 	}
 	state, reason, message, err := r.publish(ctx, &website)
-	if conditions.SetState(&website.Status.Conditions, website.Generation, state, reason, message, conditions.OnStatus) {
+	if conditions.SetState(&website.Status.Conditions, website.Generation, state, reason, message,
+		conditions.OnStatus) {
 		r.Recorder.Eventf(&website, eventType(state), reason, "%s", message)
 	}
 	return ctrl.Result{}, errors.Join(err, status.Patch(ctx, &website))
 }
 
 // publish creates what belongs to a Website, and returns its condition.
-func (r *Reconciler) publish(ctx context.Context, w *Website) (state conditions.State, reason, message string, err error) {
+func (r *Reconciler) publish(ctx context.Context,
+	w *Website,
+) (state conditions.State, reason, message string, err error) {
 	if first := r.sameDomain(ctx, w); len(first) > 0 && first[0].UID != w.UID {
 		w.Status.URL = ""
-		return conditions.IsStalled, "DomainTaken", w.Spec.Domain + " belongs to " + client.ObjectKeyFromObject(&first[0]).String(), nil
+		return conditions.IsStalled, "DomainTaken", w.Spec.Domain + " belongs to " +
+			client.ObjectKeyFromObject(&first[0]).String(), nil
 	}
 	page := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name + "-page"}}
 	_, err = client.CreateOrUpdate(ctx, r, page, func() error {

@@ -119,7 +119,10 @@ func run(t *testing.T, test func(ctx context.Context, w *world)) {
 }
 
 func website(name, domain string) *Website {
-	return &Website{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: WebsiteSpec{Domain: domain, HTML: "hello"}}
+	return &Website{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec:       WebsiteSpec{Domain: domain, HTML: "hello"},
+	}
 }
 
 // want waits, and compares a Website's conditions.
@@ -131,7 +134,8 @@ func (w *world) want(ctx context.Context, name, ready, stalled string) *Website 
 		w.t.Fatal(err)
 	}
 	list := got.Status.Conditions
-	if !conditions.Is(list, "Ready", metav1.ConditionStatus(ready)) || !conditions.Is(list, "Stalled", metav1.ConditionStatus(stalled)) {
+	if !conditions.Is(list, "Ready", metav1.ConditionStatus(ready)) ||
+		!conditions.Is(list, "Stalled", metav1.ConditionStatus(stalled)) {
 		w.t.Errorf("%s: %+v", name, list)
 	}
 	return &got
@@ -174,7 +178,8 @@ func TestDomainIsTaken(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.must(w.them.Create(ctx, website("b", "example.com")))
 		b := w.want(ctx, "b", "False", "True")
-		if c := conditions.Get(b.Status.Conditions, "Stalled"); c.Reason != "DomainTaken" || c.Message != "example.com belongs to default/a" {
+		if c := conditions.Get(b.Status.Conditions, "Stalled"); c.Reason != "DomainTaken" ||
+			c.Message != "example.com belongs to default/a" {
 			t.Errorf("condition %+v", c)
 		}
 		var list corev1.EventList
@@ -210,7 +215,8 @@ func TestNameServerAway(t *testing.T) {
 		w.want(ctx, "a", "True", "False")
 		w.names.breaks(nil)
 		time.Sleep(20 * time.Minute)
-		if err := w.them.Get(ctx, client.ObjectKey{Namespace: "default", Name: "a"}, &Website{}); !apierrors.IsNotFound(err) || w.names.String() != "map[]" {
+		if err := w.them.Get(ctx, client.ObjectKey{Namespace: "default", Name: "a"},
+			&Website{}); !apierrors.IsNotFound(err) || w.names.String() != "map[]" {
 			t.Errorf("%v, names %s", err, w.names)
 		}
 	})

@@ -54,7 +54,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	// 2. List its Jobs, and update the status.
 	var list batchv1.JobList
-	if err := r.List(ctx, &list, client.InNamespace(request.Namespace), client.MatchingFields{jobOwner: request.Name}); err != nil {
+	if err := r.List(ctx, &list, client.InNamespace(request.Namespace),
+		client.MatchingFields{jobOwner: request.Name}); err != nil {
 		return ctrl.Result{}, fmt.Errorf("list jobs: %w", err)
 	}
 	all := sortJobs(list.Items)
@@ -118,7 +119,8 @@ func (r *Reconciler) updateStatus(ctx context.Context, cron *CronJob, all jobs) 
 // cleanUp deletes the oldest finished Jobs beyond the history limits.
 func (r *Reconciler) cleanUp(ctx context.Context, cron *CronJob, all jobs) error {
 	var failed []error
-	for _, job := range append(surplus(all.successful, cron.Spec.SuccessfulJobsHistoryLimit), surplus(all.failed, cron.Spec.FailedJobsHistoryLimit)...) {
+	for _, job := range append(surplus(all.successful, cron.Spec.SuccessfulJobsHistoryLimit),
+		surplus(all.failed, cron.Spec.FailedJobsHistoryLimit)...) {
 		failed = append(failed, r.remove(ctx, job))
 	}
 	return errors.Join(failed...)
@@ -126,7 +128,9 @@ func (r *Reconciler) cleanUp(ctx context.Context, cron *CronJob, all jobs) error
 
 // remove deletes a Job, and its Pods in the background.
 func (r *Reconciler) remove(ctx context.Context, job *batchv1.Job) error {
-	return client.IgnoreNotFound(r.Delete(ctx, job, client.OnlyThis(job), client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	return client.IgnoreNotFound(
+		r.Delete(ctx, job, client.OnlyThis(job), client.PropagationPolicy(metav1.DeletePropagationBackground)),
+	)
 }
 
 // start creates the Job of a run, if the concurrency policy allows it.

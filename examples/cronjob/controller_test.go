@@ -49,13 +49,16 @@ func inWorld(t *testing.T, test func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, ctx: klog.NewContext(t.Context(), klog.Logger{})}
 		var err error
-		w.api, err = localapi.New(localapi.Options{Audit: &audit.Log{}, Gate: gate.Funcs{OnFrame: func(ctx context.Context, _ *gate.Request, _ gate.Frame) gate.Verdict {
-			select {
-			case <-time.After(time.Duration(w.lag.Load())):
-			case <-ctx.Done():
-			}
-			return gate.Verdict{}
-		}}})
+		w.api, err = localapi.New(localapi.Options{
+			Audit: &audit.Log{},
+			Gate: gate.Funcs{OnFrame: func(ctx context.Context, _ *gate.Request, _ gate.Frame) gate.Verdict {
+				select {
+				case <-time.After(time.Duration(w.lag.Load())):
+				case <-ctx.Done():
+				}
+				return gate.Verdict{}
+			}},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +162,8 @@ func (w *world) finish(how batchv1.JobConditionType) {
 	w.must(w.them.List(w.ctx, &list))
 	for i := range list.Items {
 		if job := &list.Items[i]; outcomeOf(job) == "" {
-			job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: how, Status: corev1.ConditionTrue})
+			job.Status.Conditions = append(job.Status.Conditions,
+				batchv1.JobCondition{Type: how, Status: corev1.ConditionTrue})
 			w.must(w.them.Status().Update(w.ctx, job))
 		}
 	}
@@ -167,7 +171,9 @@ func (w *world) finish(how batchv1.JobConditionType) {
 
 // creates is how many Jobs were created, whatever became of them, and tries how often that was asked for.
 func (w *world) creates() (created, tries int) {
-	for _, e := range w.api.Audit().Entries(func(e audit.Entry) bool { return e.Resource == "jobs" && e.Verb == "create" }) {
+	for _, e := range w.api.Audit().Entries(
+		func(e audit.Entry) bool { return e.Resource == "jobs" && e.Verb == "create" },
+	) {
 		if tries++; e.Code == 201 {
 			created++
 		}
@@ -175,8 +181,8 @@ func (w *world) creates() (created, tries int) {
 	return created, tries
 }
 
-// Each time of the schedule has one Job, and nobody tries a second, while the watch is two seconds behind; the status lists what is
-// active; and a suspended one makes no requests at all.
+// Each time of the schedule has one Job, and nobody tries a second, while the watch is two seconds behind; the status
+// lists what is active; and a suspended one makes no requests at all.
 func TestRunsOnSchedule(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.lag.Store(int64(2 * time.Second))
@@ -186,7 +192,8 @@ func TestRunsOnSchedule(t *testing.T) {
 		w.until("00:06")
 		w.wantJobs("00:05*")
 		c := w.cron()
-		if len(c.Status.Active) != 1 || c.Status.Active[0].Name != "tick-946685100" || !c.Status.LastScheduleTime.Equal(&metav1.Time{Time: at("2000-01-01 00:05")}) {
+		if len(c.Status.Active) != 1 || c.Status.Active[0].Name != "tick-946685100" ||
+			!c.Status.LastScheduleTime.Equal(&metav1.Time{Time: at("2000-01-01 00:05")}) {
 			t.Errorf("status %+v", c.Status)
 		}
 		w.finish(batchv1.JobComplete)
@@ -236,8 +243,8 @@ func TestConcurrencyPolicies(t *testing.T) {
 	}
 }
 
-// The oldest finished Jobs go, the successful and the failed each by their limit; active ones stay. With nothing kept no run is
-// repeated for that.
+// The oldest finished Jobs go, the successful and the failed each by their limit; active ones stay. With nothing kept
+// no run is repeated for that.
 func TestHistoryLimits(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.must(w.them.Create(w.ctx, cronJob(func(s *CronJobSpec) {
@@ -275,7 +282,10 @@ func TestSuspendAndDeadline(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				w.must(w.them.Create(w.ctx, cronJob(func(s *CronJobSpec) { s.Suspend, s.StartingDeadlineSeconds = true, c.deadline })))
+				w.must(
+					w.them.Create(w.ctx,
+						cronJob(func(s *CronJobSpec) { s.Suspend, s.StartingDeadlineSeconds = true, c.deadline })),
+				)
 				w.until("00:16")
 				w.wantJobs("")
 				cron := w.cron()
@@ -290,8 +300,8 @@ func TestSuspendAndDeadline(t *testing.T) {
 	}
 }
 
-// The manager is away, and then another: it makes what is due, and nothing twice. One that was away too long asks for somebody to
-// decide, until a deadline says what is too old.
+// The manager is away, and then another: it makes what is due, and nothing twice. One that was away too long asks for
+// somebody to decide, until a deadline says what is too old.
 func TestManagerAway(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.must(w.them.Create(w.ctx, cronJob()))
@@ -327,7 +337,9 @@ func TestUnreadableSchedule(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.must(w.them.Create(w.ctx, cronJob(func(s *CronJobSpec) { s.Schedule = "every now and then" })))
 		w.until("01:00")
-		if writes := w.api.Audit().Entries(func(e audit.Entry) bool { return e.Mutates() && e.Resource == "jobs" }); len(writes) != 0 {
+		if writes := w.api.Audit().Entries(
+			func(e audit.Entry) bool { return e.Mutates() && e.Resource == "jobs" },
+		); len(writes) != 0 {
 			t.Errorf("%v", writes)
 		}
 		cron := w.cron()
@@ -342,7 +354,9 @@ func TestUnreadableSchedule(t *testing.T) {
 func TestJobsOfOthers(t *testing.T) {
 	inWorld(t, func(w *world) {
 		theirs := cronJob().jobFor(at("2000-01-01 00:00"))
-		theirs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "CronJob", Name: "tick", UID: "1", Controller: ptr.To(true)}}
+		theirs.OwnerReferences = []metav1.OwnerReference{
+			{APIVersion: "batch/v1", Kind: "CronJob", Name: "tick", UID: "1", Controller: ptr.To(true)},
+		}
 		w.must(w.them.Create(w.ctx, theirs))
 		orphan := cronJob().jobFor(at("1999-12-31 23:55"))
 		w.must(w.them.Create(w.ctx, orphan))
@@ -355,7 +369,8 @@ func TestJobsOfOthers(t *testing.T) {
 	})
 }
 
-// TestSampleWithPretendedJobs: what the package's comment says to type has a Job at every minute, which ends, and keeps two.
+// TestSampleWithPretendedJobs: what the package's comment says to type has a Job at every minute, which ends, and
+// keeps two.
 func TestSampleWithPretendedJobs(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.stop()
@@ -368,8 +383,10 @@ func TestSampleWithPretendedJobs(t *testing.T) {
 			t.Helper()
 			var list batchv1.JobList
 			w.must(w.them.List(w.ctx, &list, client.InNamespace("default")))
-			if all := sortJobs(list.Items); len(all.active) != active || len(all.successful) != done || len(all.failed) != 0 {
-				t.Errorf("%s: %d active, %d successful, %d failed Jobs, want %d, %d, 0", time.Now().Format(time.TimeOnly),
+			if all := sortJobs(list.Items); len(all.active) != active || len(all.successful) != done ||
+				len(all.failed) != 0 {
+				t.Errorf("%s: %d active, %d successful, %d failed Jobs, want %d, %d, 0",
+					time.Now().Format(time.TimeOnly),
 					len(all.active), len(all.successful), len(all.failed), active, done)
 			}
 		}

@@ -10,7 +10,9 @@ import (
 const maxMissed = 100
 
 // errTooManyMissed asks the user to decide.
-var errTooManyMissed = errors.New("more than 100 runs were missed: set or lower startingDeadlineSeconds, or check the clocks")
+var errTooManyMissed = errors.New(
+	"more than 100 runs were missed: set or lower startingDeadlineSeconds, or check the clocks",
+)
 
 // due returns the newest run that should have begun by now and has not, and the next one after now. Each is zero if
 // there is none. Missed runs before the newest are lost.

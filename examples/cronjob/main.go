@@ -37,7 +37,8 @@ func newManager(ctx context.Context, config *rest.Config, pretend time.Duration)
 }
 
 func main() {
-	pretend := flag.Duration("pretend-jobs", 0, "complete every Job after that long, where no Job controller runs; 0 leaves Jobs alone")
+	pretend := flag.Duration("pretend-jobs", 0,
+		"complete every Job after that long, where no Job controller runs; 0 leaves Jobs alone")
 	flag.Parse()
 	config := ctrl.GetConfigOrDie()
 	ctx := ctrl.SetupSignalHandler()

@@ -41,7 +41,8 @@ func (p *pretender) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 	job.Status.StartTime, job.Status.CompletionTime, job.Status.Succeeded = &job.CreationTimestamp, &now, 1
 	for _, c := range []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete} {
 		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{
-			Type: c, Status: corev1.ConditionTrue, Reason: "Pretended", Message: "No Pod ran.", LastProbeTime: now, LastTransitionTime: now,
+			Type: c, Status: corev1.ConditionTrue, Reason: "Pretended", Message: "No Pod ran.", LastProbeTime: now,
+			LastTransitionTime: now,
 		})
 	}
 	return ctrl.Result{}, p.Status().Update(ctx, &job)

@@ -21,10 +21,17 @@ type field struct {
 	min, max int
 }
 
-var scheduleFields = [5]field{{"minute", 0, 59}, {"hour", 0, 23}, {"day of the month", 1, 31}, {"month", 1, 12}, {"day of the week", 0, 7}}
+var scheduleFields = [5]field{
+	{"minute", 0, 59},
+	{"hour", 0, 23},
+	{"day of the month", 1, 31},
+	{"month", 1, 12},
+	{"day of the week", 0, 7},
+}
 
 var shorthands = map[string]string{
-	"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *",
+	"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0",
+	"@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *",
 }
 
 // ParseSchedule parses a schedule in the format of crontab(5): minute, hour, day of the month, month and day of the

@@ -82,7 +82,8 @@ func FuzzNext(f *testing.F) {
 		at := from.Truncate(time.Minute)
 		for range 3 * 24 * 60 {
 			at = at.Add(time.Minute)
-			in := s.minutes&(1<<at.Minute()) != 0 && s.hours&(1<<at.Hour()) != 0 && s.months&(1<<at.Month()) != 0 && s.hasDay(at)
+			in := s.minutes&(1<<at.Minute()) != 0 && s.hours&(1<<at.Hour()) != 0 && s.months&(1<<at.Month()) != 0 &&
+				s.hasDay(at)
 			if in {
 				if !got.Equal(at) {
 					t.Fatalf("%q after %s: %s, want %s", text, from, got, at)

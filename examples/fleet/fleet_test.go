@@ -24,7 +24,8 @@ func TestStory(t *testing.T) {
 			t.Fatalf("%v\n%s", err, &out)
 		}
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-		if last := lines[len(lines)-1]; !strings.HasPrefix(last, "Shown in ") || !strings.HasSuffix(last, "in 4 clusters, 12 times.") {
+		if last := lines[len(lines)-1]; !strings.HasPrefix(last, "Shown in ") ||
+			!strings.HasSuffix(last, "in 4 clusters, 12 times.") {
 			t.Errorf("it ends with %q", last)
 		}
 	})

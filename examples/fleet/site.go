@@ -137,7 +137,12 @@ func (s *site) text(ctx context.Context, host string) (string, error) {
 
 // motd returns the config map that the story is about.
 func motd() *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "motd", Labels: map[string]string{originalLabel: "true"}}}
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "motd",
+			Labels: map[string]string{originalLabel: "true"},
+		},
+	}
 }
 
 func (s *site) close() error {

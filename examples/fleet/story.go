@@ -36,7 +36,8 @@ func tell(ctx context.Context, out io.Writer) (err error) {
 	done := make(chan error, 1)
 	go func() { done <- fleet.Local().Run(ctx) }()
 	if err = s.play(); err == nil {
-		fmt.Fprintf(out, "\nShown in %.1f s: one controller kept a config map in %d clusters, %d times.\n", time.Since(begin).Seconds(), len(s.servers)-1, s.shown)
+		fmt.Fprintf(out, "\nShown in %.1f s: one controller kept a config map in %d clusters, %d times.\n",
+			time.Since(begin).Seconds(), len(s.servers)-1, s.shown)
 	}
 	stop()
 	return errors.Join(err, <-done)
@@ -46,7 +47,8 @@ func (s *story) play() error {
 	fmt.Fprintln(s.out, "The config map default/motd is made in the hub, and three projects with an API server each.")
 	original := motd()
 	original.Data = map[string]string{"text": "good morning"}
-	if err := errors.Join(s.hub.Create(s.ctx, original), s.add(s.ctx, "shop"), s.add(s.ctx, "blog"), s.add(s.ctx, "lab")); err != nil {
+	if err := errors.Join(s.hub.Create(s.ctx, original), s.add(s.ctx, "shop"), s.add(s.ctx, "blog"),
+		s.add(s.ctx, "lab")); err != nil {
 		return err
 	}
 	if err := s.expect("good morning", "shop", "blog", "lab"); err != nil {
@@ -77,8 +79,11 @@ func (s *story) play() error {
 	if err := s.expect("good evening", "shop"); err != nil {
 		return err
 	}
-	fmt.Fprintln(s.out, "\nThe project blog is deleted: what is in its API server is left alone. Then the original goes, and with it the copies.")
-	if err := errors.Join(s.hub.Delete(s.ctx, projectOf("blog")), s.settle(), s.hub.Delete(s.ctx, original)); err != nil {
+	fmt.Fprintln(s.out,
+		"\nThe project blog is deleted: what is in its API server is left alone. Then the original goes, and with it "+
+			"the copies.")
+	if err := errors.Join(s.hub.Delete(s.ctx, projectOf("blog")), s.settle(),
+		s.hub.Delete(s.ctx, original)); err != nil {
 		return err
 	}
 	return errors.Join(s.expect("", "shop", "lab", "depot"), s.expect("good evening", "blog"))

@@ -39,7 +39,9 @@ type Syncer struct {
 // SetupWithFleet builds the controller.
 func (s *Syncer) SetupWithFleet() error {
 	labelled := func(label string) multicluster.WatchOptions {
-		return builder.WithPredicates(predicate.Matching(func(obj informer.Object) bool { return obj.GetLabels()[label] != "" }))
+		return builder.WithPredicates(
+			predicate.Matching(func(obj informer.Object) bool { return obj.GetLabels()[label] != "" }),
+		)
 	}
 	return multicluster.ControllerManagedBy(s.Fleet).
 		Named("sync").
@@ -61,7 +63,8 @@ func (s *Syncer) copiesOf(_ context.Context, original informer.Object) (requests
 // originalsOf returns requests for the originals to copy into a namespace of a cluster.
 func (s *Syncer) originalsOf(ctx context.Context, namespace informer.Object) (requests []ctrl.Request) {
 	var originals corev1.ConfigMapList
-	if err := s.Originals.List(ctx, &originals, client.InNamespace(namespace.GetName()), client.HasLabels{originalLabel}); err != nil {
+	if err := s.Originals.List(ctx, &originals, client.InNamespace(namespace.GetName()),
+		client.HasLabels{originalLabel}); err != nil {
 		// The list reads the cache, so it fails only if the kind is missing.
 		klog.FromContext(ctx).Error(err, "Originals cannot be listed")
 	}
@@ -92,7 +95,9 @@ func (s *Syncer) Reconcile(ctx context.Context, r multicluster.Request) (ctrl.Re
 	}
 	did, err := client.CreateOrUpdate(ctx, cluster, twin, func() error {
 		if twin.UID != "" && twin.Labels[copyLabel] == "" {
-			return reconcile.Terminal(fmt.Errorf("there is a config map %s in %s that is no copy", klog.KObj(twin), r.Cluster))
+			return reconcile.Terminal(
+				fmt.Errorf("there is a config map %s in %s that is no copy", klog.KObj(twin), r.Cluster),
+			)
 		}
 		metav1.SetMetaDataLabel(&twin.ObjectMeta, copyLabel, "true")
 		if !maps.Equal(twin.Data, original.Data) {

@@ -44,7 +44,8 @@ func TestOneshot(t *testing.T) {
 	put("2")
 	out, err = call("check")
 	expect(out, err, "  3      Compared  true")
-	if out, err = call("add", "none", filepath.Join(folder, "none")); err == nil || !strings.Contains(err.Error(), "folder default/none: ") || !strings.Contains(out, "1 failed") {
+	if out, err = call("add", "none", filepath.Join(folder, "none")); err == nil ||
+		!strings.Contains(err.Error(), "folder default/none: ") || !strings.Contains(out, "1 failed") {
 		t.Errorf("a folder that does not exist: %v\n%s", err, out)
 	}
 	if err := os.Mkdir(filepath.Join(folder, "none"), 0o700); err != nil {

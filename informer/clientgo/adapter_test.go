@@ -29,7 +29,8 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 )
 
-// What is the same as in client-go is asserted on both sides by the suite in peers/informer. Here is what only ours has.
+// What is the same as in client-go is asserted on both sides by the suite in peers/informer. Here is what only ours
+// has.
 
 func pod(name, rv string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, ResourceVersion: rv}}
@@ -83,8 +84,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestStreamFromThePast: events that are older than where the watch stands are taken, but do not move it back; and the end of the
-// watch leads to a list, in case that it was a server's history that went back.
+// TestStreamFromThePast: events that are older than where the watch stands are taken, but do not move it back; and
+// the end of the watch leads to a list, in case that it was a server's history that went back.
 func TestStreamFromThePast(t *testing.T) {
 	w := watch.NewFakeWithChanSize(10, false)
 	for _, rv := range []string{"9", "4", "", "strange", "12"} {
@@ -139,11 +140,14 @@ func TestPanicsAgain(t *testing.T) {
 	defer func() { utilruntime.PanicHandlers = handlers }()
 	utilruntime.PanicHandlers = nil
 	boom := ResourceEventHandlerFuncs{
-		AddFunc: func(any) { panic("add") }, UpdateFunc: func(any, any) { panic("update") }, DeleteFunc: func(any) { panic("delete") },
+		AddFunc: func(any) { panic("add") }, UpdateFunc: func(any, any) { panic("update") },
+		DeleteFunc: func(any) { panic("delete") },
 	}
 	for want, call := range map[string]func(){
-		"add":    func() { newDelivery(boom).add(held{pod("one", "1"), fromList}, true) },
-		"update": func() { newDelivery(boom).update(held{pod("one", "1"), fromWatch}, held{pod("one", "2"), fromWatch}) },
+		"add": func() { newDelivery(boom).add(held{pod("one", "1"), fromList}, true) },
+		"update": func() {
+			newDelivery(boom).update(held{pod("one", "1"), fromWatch}, held{pod("one", "2"), fromWatch})
+		},
 		"delete": func() { newDelivery(boom).delete(informer.Deleted[held]{Key: "a/one", Stale: true}) },
 	} {
 		func() {
@@ -162,7 +166,8 @@ func TestPanicsAgain(t *testing.T) {
 
 func newDelivery(to ResourceEventHandler) *delivery { return &delivery{to: to, log: klog.Background()} }
 
-// TestPauseAfterAPanic: where a panic does not end the process, the handler is called again a second later, as client-go does.
+// TestPauseAfterAPanic: where a panic does not end the process, the handler is called again a second later, as
+// client-go does.
 func TestPauseAfterAPanic(t *testing.T) {
 	defer func(crash bool, handlers []func(context.Context, any)) {
 		utilruntime.ReallyCrash, utilruntime.PanicHandlers = crash, handlers
@@ -205,7 +210,9 @@ func TestStatsAndHealth(t *testing.T) {
 				}
 				return &corev1.PodList{Items: []corev1.Pod{*pod("one", "1")}}, nil
 			},
-			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
+			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+				return watch.NewFake(), nil
+			},
 		}, noStreams{}), &corev1.Pod{}, SharedIndexInformerOptions{ObjectDescription: "pods"}).(*sharedInformer)
 		if _, err := inf.AddEventHandler(ResourceEventHandlerFuncs{}); err != nil {
 			t.Fatal(err)
@@ -213,14 +220,16 @@ func TestStatsAndHealth(t *testing.T) {
 		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
 		go inf.RunWithContext(ctx)
 		synctest.Wait()
-		if h := inf.Health(); h.Synced || h.Err == nil || h.Err.Error() != "cannot list pods at the cluster scope: forbidden: no" {
+		if h := inf.Health(); h.Synced || h.Err == nil ||
+			h.Err.Error() != "cannot list pods at the cluster scope: forbidden: no" {
 			t.Errorf("%+v", h)
 		}
 		fixed.Store(true)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		s := inf.Stats()
-		if s.Objects != 1 || len(s.Handlers) != 1 || s.Handlers[0].Name != "cache.ResourceEventHandlerFuncs-1" || s.Handlers[0].Delivered != 1 {
+		if s.Objects != 1 || len(s.Handlers) != 1 || s.Handlers[0].Name != "cache.ResourceEventHandlerFuncs-1" ||
+			s.Handlers[0].Delivered != 1 {
 			t.Errorf("%+v", s)
 		}
 		cancel()
@@ -236,28 +245,35 @@ type noStreams struct{}
 
 func (noStreams) IsWatchListSemanticsUnSupported() bool { return true }
 
-// TestGeneratedFactoryAndLister: a generated factory runs our informer on the fake clientset, which changes no resource version; a
-// generated lister reads our cache.
+// TestGeneratedFactoryAndLister: a generated factory runs our informer on the fake clientset, which changes no
+// resource version; a generated lister reads our cache.
 func TestGeneratedFactoryAndLister(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
 		client := fake.NewClientset(pod("one", "1"))
 		factory := informers.NewSharedInformerFactory(client, 0)
-		inf := factory.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) SharedIndexInformer {
-			pods := client.CoreV1().Pods("")
-			lw := &ListWatch{
-				ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return pods.List(ctx, o) },
-				WatchFuncWithContext: pods.Watch,
-			}
-			return NewSharedIndexInformer(ToListWatcherWithWatchListSemantics(lw, client), &corev1.Pod{}, resync, Indexers{NamespaceIndex: MetaNamespaceIndexFunc})
-		})
+		inf := factory.InformerFor(&corev1.Pod{},
+			func(client kubernetes.Interface, resync time.Duration) SharedIndexInformer {
+				pods := client.CoreV1().Pods("")
+				lw := &ListWatch{
+					ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+						return pods.List(ctx, o)
+					},
+					WatchFuncWithContext: pods.Watch,
+				}
+				return NewSharedIndexInformer(ToListWatcherWithWatchListSemantics(lw, client), &corev1.Pod{}, resync,
+					Indexers{NamespaceIndex: MetaNamespaceIndexFunc})
+			})
 		var updates int
-		if _, err := inf.AddEventHandler(ResourceEventHandlerFuncs{UpdateFunc: func(any, any) { updates++ }}); err != nil {
+		if _, err := inf.AddEventHandler(
+			ResourceEventHandlerFuncs{UpdateFunc: func(any, any) { updates++ }},
+		); err != nil {
 			t.Fatal(err)
 		}
 		factory.StartWithContext(ctx)
 		factory.WaitForCacheSync(ctx.Done())
-		synctest.Wait() // The fake clientset forgets what is written between the list and the watch, for every informer.
+		// The fake clientset forgets what is written between the list and the watch, for every informer.
+		synctest.Wait()
 		changed := pod("one", "1")
 		changed.Spec.NodeName = "n"
 		for range 3 {

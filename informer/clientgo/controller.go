@@ -34,9 +34,9 @@ func (c controller) HasSyncedChecker() DoneChecker {
 	return c.sharedInformer.HasSyncedChecker()
 }
 
-// NewInformerWithOptions returns a store that is kept up to date while the controller runs, and tells one handler. The store is
-// an Indexer. Unlike client-go's the handler is not called by the goroutine that writes the store: a slow handler does not
-// hold it up.
+// NewInformerWithOptions returns a store that is kept up to date while the controller runs, and tells one handler.
+// The store is an Indexer. Unlike client-go's the handler is not called by the goroutine that writes the store: a
+// slow handler does not hold it up.
 func NewInformerWithOptions(o InformerOptions) (Store, Controller) {
 	inf := newInformer(o.ListerWatcher, o.ObjectType, SharedIndexInformerOptions{
 		ResyncPeriod: o.ResyncPeriod, Indexers: o.Indexers,
@@ -53,24 +53,43 @@ func NewInformerWithOptions(o InformerOptions) (Store, Controller) {
 }
 
 // NewInformer is NewInformerWithOptions without indexes.
-func NewInformer(lw ListerWatcher, example runtime.Object, resync time.Duration, h ResourceEventHandler) (Store, Controller) {
-	return NewInformerWithOptions(InformerOptions{ListerWatcher: lw, ObjectType: example, ResyncPeriod: resync, Handler: h})
+func NewInformer(lw ListerWatcher, example runtime.Object, resync time.Duration,
+	h ResourceEventHandler,
+) (Store, Controller) {
+	return NewInformerWithOptions(
+		InformerOptions{ListerWatcher: lw, ObjectType: example, ResyncPeriod: resync, Handler: h},
+	)
 }
 
 // NewIndexerInformer is NewInformerWithOptions with indexes.
-func NewIndexerInformer(lw ListerWatcher, example runtime.Object, resync time.Duration, h ResourceEventHandler, indexers Indexers) (Indexer, Controller) {
-	s, c := NewInformerWithOptions(InformerOptions{ListerWatcher: lw, ObjectType: example, ResyncPeriod: resync, Handler: h, Indexers: indexers})
+func NewIndexerInformer(lw ListerWatcher, example runtime.Object, resync time.Duration, h ResourceEventHandler,
+	indexers Indexers,
+) (Indexer, Controller) {
+	s, c := NewInformerWithOptions(
+		InformerOptions{ListerWatcher: lw, ObjectType: example, ResyncPeriod: resync, Handler: h, Indexers: indexers},
+	)
 	return s.(Indexer), c
 }
 
 // NewTransformingInformer is NewInformerWithOptions with a transform.
-func NewTransformingInformer(lw ListerWatcher, example runtime.Object, resync time.Duration, h ResourceEventHandler, f TransformFunc) (Store, Controller) {
-	return NewInformerWithOptions(InformerOptions{ListerWatcher: lw, ObjectType: example, ResyncPeriod: resync, Handler: h, Transform: f})
+func NewTransformingInformer(lw ListerWatcher, example runtime.Object, resync time.Duration, h ResourceEventHandler,
+	f TransformFunc,
+) (Store, Controller) {
+	return NewInformerWithOptions(
+		InformerOptions{ListerWatcher: lw, ObjectType: example, ResyncPeriod: resync, Handler: h, Transform: f},
+	)
 }
 
 // NewTransformingIndexerInformer is NewInformerWithOptions with a transform and indexes.
-func NewTransformingIndexerInformer(lw ListerWatcher, example runtime.Object, resync time.Duration, h ResourceEventHandler, indexers Indexers, f TransformFunc) (Indexer, Controller) {
-	s, c := NewInformerWithOptions(InformerOptions{ListerWatcher: lw, ObjectType: example, ResyncPeriod: resync, Handler: h, Indexers: indexers, Transform: f})
+func NewTransformingIndexerInformer(lw ListerWatcher, example runtime.Object, resync time.Duration,
+	h ResourceEventHandler, indexers Indexers, f TransformFunc,
+) (Indexer, Controller) {
+	s, c := NewInformerWithOptions(
+		InformerOptions{
+			ListerWatcher: lw, ObjectType: example, ResyncPeriod: resync, Handler: h, Indexers: indexers,
+			Transform: f,
+		},
+	)
 	return s.(Indexer), c
 }
 

@@ -27,9 +27,13 @@ func (noStreams) IsWatchListSemanticsUnSupported() bool { return true }
 func onePod() cache.ListerWatcher {
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
-			return &corev1.PodList{Items: []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}}}, nil
+			return &corev1.PodList{
+				Items: []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}},
+			}, nil
 		},
-		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+			return watch.NewFake(), nil
+		},
 	}, noStreams{})
 }
 
@@ -49,7 +53,8 @@ func runUntilSynced(run func(context.Context), synced cache.DoneChecker) {
 }
 
 func ExampleNewSharedIndexInformer() {
-	inf := cache.NewSharedIndexInformer(onePod(), &corev1.Pod{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	inf := cache.NewSharedIndexInformer(onePod(), &corev1.Pod{}, 0,
+		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	handler, err := inf.AddEventHandler(onAdd)
 	if err != nil {
 		fmt.Println(err)
@@ -63,7 +68,8 @@ func ExampleNewSharedIndexInformer() {
 }
 
 func ExampleNewSharedIndexInformerWithOptions() {
-	inf := cache.NewSharedIndexInformerWithOptions(onePod(), &corev1.Pod{}, cache.SharedIndexInformerOptions{ResyncPeriod: time.Hour})
+	inf := cache.NewSharedIndexInformerWithOptions(onePod(), &corev1.Pod{},
+		cache.SharedIndexInformerOptions{ResyncPeriod: time.Hour})
 	runUntilSynced(inf.RunWithContext, inf.HasSyncedChecker())
 	fmt.Println(inf.GetStore().ListKeys())
 	// Output: [default/web]
@@ -77,7 +83,9 @@ func ExampleNewSharedInformer() {
 }
 
 func ExampleNewInformerWithOptions() {
-	store, controller := cache.NewInformerWithOptions(cache.InformerOptions{ListerWatcher: onePod(), ObjectType: &corev1.Pod{}, Handler: onAdd})
+	store, controller := cache.NewInformerWithOptions(
+		cache.InformerOptions{ListerWatcher: onePod(), ObjectType: &corev1.Pod{}, Handler: onAdd},
+	)
 	runUntilSynced(controller.RunWithContext, controller.HasSyncedChecker())
 	fmt.Println(store.ListKeys())
 	// Output:
@@ -95,7 +103,8 @@ func ExampleNewInformer() {
 }
 
 func ExampleNewIndexerInformer() {
-	indexer, controller := cache.NewIndexerInformer(onePod(), &corev1.Pod{}, 0, onAdd, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	indexer, controller := cache.NewIndexerInformer(onePod(), &corev1.Pod{}, 0, onAdd,
+		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	runUntilSynced(controller.RunWithContext, controller.HasSyncedChecker())
 	fmt.Println(indexer.ListIndexFuncValues(cache.NamespaceIndex))
 	// Output:
@@ -114,7 +123,8 @@ func ExampleNewStore() {
 }
 
 func ExampleNewIndexer() {
-	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc,
+		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	if err := indexer.Add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}); err != nil {
 		fmt.Println(err)
 	}
@@ -141,7 +151,12 @@ func ExampleNewObjectName() {
 
 // client is never asked.
 func client() rest.Interface {
-	c, err := rest.UnversionedRESTClientFor(&rest.Config{Host: "http://127.0.0.1:1", ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()}})
+	c, err := rest.UnversionedRESTClientFor(
+		&rest.Config{
+			Host:          "http://127.0.0.1:1",
+			ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()},
+		},
+	)
 	if err != nil {
 		panic(err)
 	}
@@ -156,14 +171,17 @@ func ExampleNewListWatchFromClient() {
 }
 
 func ExampleNewFilteredListWatchFromClient() {
-	lw := cache.NewFilteredListWatchFromClient(client(), "pods", "default", func(o *metav1.ListOptions) { o.LabelSelector = "app=web" })
+	lw := cache.NewFilteredListWatchFromClient(client(), "pods", "default",
+		func(o *metav1.ListOptions) { o.LabelSelector = "app=web" })
 	inf := cache.NewSharedInformer(lw, &corev1.Pod{}, 0)
 	fmt.Println(inf.HasSynced())
 	// Output: false
 }
 
 func ExampleNewTypedSharedIndexInformer() {
-	inf := cache.NewTypedSharedIndexInformer[*corev1.Pod](cache.NewSharedIndexInformer(onePod(), &corev1.Pod{}, 0, cache.Indexers{}))
+	inf := cache.NewTypedSharedIndexInformer[*corev1.Pod](
+		cache.NewSharedIndexInformer(onePod(), &corev1.Pod{}, 0, cache.Indexers{}),
+	)
 	handler, err := inf.AddTypedEventHandler(cache.TypedResourceEventHandlerFuncs[*corev1.Pod]{
 		AddFunc: func(p *corev1.Pod) { fmt.Println("add", p.Name) },
 	})

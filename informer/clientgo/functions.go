@@ -70,7 +70,9 @@ func NewListWatchFromClient(c peer.Getter, resource, namespace string, selector 
 }
 
 // NewFilteredListWatchFromClient is client-go's.
-func NewFilteredListWatchFromClient(c peer.Getter, resource, namespace string, modify func(*metav1.ListOptions)) *ListWatch {
+func NewFilteredListWatchFromClient(c peer.Getter, resource, namespace string,
+	modify func(*metav1.ListOptions),
+) *ListWatch {
 	return peer.NewFilteredListWatchFromClient(c, resource, namespace, modify)
 }
 
@@ -146,8 +148,8 @@ func DefaultWatchErrorHandler(ctx context.Context, r *peer.Reflector, err error)
 	peer.DefaultWatchErrorHandler(ctx, r, err)
 }
 
-// NewIntegerResourceVersionMutationCache is client-go's: it lays what a program wrote over any store. Package client does
-// that by itself.
+// NewIntegerResourceVersionMutationCache is client-go's: it lays what a program wrote over any store. Package client
+// does that by itself.
 func NewIntegerResourceVersionMutationCache(
 	logger klog.Logger, store Store, indexer Indexer, ttl time.Duration, includeAdds bool,
 ) MutationCache {

@@ -18,12 +18,16 @@ func (s *sharedInformer) AddEventHandler(h ResourceEventHandler) (ResourceEventH
 	return s.AddEventHandlerWithOptions(h, HandlerOptions{})
 }
 
-func (s *sharedInformer) AddEventHandlerWithResyncPeriod(h ResourceEventHandler, resync time.Duration) (ResourceEventHandlerRegistration, error) {
+func (s *sharedInformer) AddEventHandlerWithResyncPeriod(h ResourceEventHandler,
+	resync time.Duration,
+) (ResourceEventHandlerRegistration, error) {
 	return s.AddEventHandlerWithOptions(h, HandlerOptions{ResyncPeriod: &resync})
 }
 
 // AddEventHandlerWithOptions adds a handler that is given every update. The Logger is used when the handler panics.
-func (s *sharedInformer) AddEventHandlerWithOptions(h ResourceEventHandler, o HandlerOptions) (ResourceEventHandlerRegistration, error) {
+func (s *sharedInformer) AddEventHandlerWithOptions(h ResourceEventHandler,
+	o HandlerOptions,
+) (ResourceEventHandlerRegistration, error) {
 	log := klog.Background()
 	if o.Logger != nil {
 		log = *o.Logger
@@ -33,7 +37,8 @@ func (s *sharedInformer) AddEventHandlerWithOptions(h ResourceEventHandler, o Ha
 		resync = *o.ResyncPeriod
 	}
 	if resync > 0 && s.o.ResyncPeriod == 0 {
-		log.Info("Warning: the specified resyncPeriod is invalid because this shared informer doesn't support resyncing", "desired", resync)
+		log.Info("Warning: the specified resyncPeriod is invalid because this shared informer doesn't support "+
+			"resyncing", "desired", resync)
 		resync = 0
 	}
 	s.mu.Lock()
@@ -54,8 +59,8 @@ func (s *sharedInformer) AddEventHandlerWithOptions(h ResourceEventHandler, o Ha
 
 // delivery tells one of client-go's handlers what one of ours is told.
 //
-// A panic is client-go's affair: utilruntime.HandleCrash calls the program's panic handlers, and panics again, which ends the
-// process, unless ReallyCrash is false. Then delivery goes on with the next notification, after a second.
+// A panic is client-go's affair: utilruntime.HandleCrash calls the program's panic handlers, and panics again, which
+// ends the process, unless ReallyCrash is false. Then delivery goes on with the next notification, after a second.
 //
 // Concurrency: the core makes one call at a time.
 //
@@ -63,8 +68,8 @@ func (s *sharedInformer) AddEventHandlerWithOptions(h ResourceEventHandler, o Ha
 type delivery struct {
 	to  ResourceEventHandler
 	log klog.Logger
-	// early says that the handler was added before the informer ran. What a program wrote into the store before that, as tests
-	// of controllers do, the handler is not told.
+	// early says that the handler was added before the informer ran. What a program wrote into the store before that,
+	// as tests of controllers do, the handler is not told.
 	early bool
 	// crashed reports whether the last call panicked.
 	crashed bool
@@ -103,8 +108,8 @@ func (d *delivery) delete(gone informer.Deleted[held]) {
 	d.call(func() { d.to.OnDelete(obj) })
 }
 
-// RemoveEventHandler removes at once, as client-go does: what is pending is dropped, the call that runs is not waited for.
-// See [ShutDownEventHandler]. A handle of another informer is of no effect.
+// RemoveEventHandler removes at once, as client-go does: what is pending is dropped, the call that runs is not waited
+// for. See [ShutDownEventHandler]. A handle of another informer is of no effect.
 func (s *sharedInformer) RemoveEventHandler(handle ResourceEventHandlerRegistration) error {
 	r, ok := handle.(*registration)
 	if !ok {

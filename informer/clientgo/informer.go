@@ -44,22 +44,29 @@ func NewSharedInformer(lw ListerWatcher, example runtime.Object, resync time.Dur
 }
 
 // NewSharedIndexInformer is what generated factories pass to InformerFor; see [NewSharedIndexInformerWithOptions].
-func NewSharedIndexInformer(lw ListerWatcher, example runtime.Object, resync time.Duration, indexers Indexers) SharedIndexInformer {
-	return NewSharedIndexInformerWithOptions(lw, example, SharedIndexInformerOptions{ResyncPeriod: resync, Indexers: indexers})
+func NewSharedIndexInformer(lw ListerWatcher, example runtime.Object, resync time.Duration,
+	indexers Indexers,
+) SharedIndexInformer {
+	return NewSharedIndexInformerWithOptions(lw, example,
+		SharedIndexInformerOptions{ResyncPeriod: resync, Indexers: indexers})
 }
 
-// NewSharedIndexInformerWithOptions returns an informer of what lw lists. example has the type of the objects; nil does not
-// say. Identifier and InformerMetricsProvider are not used: package informer/metrics reads the statistics instead, which
-// the returned informer has as Stats(). It has Health(), too.
+// NewSharedIndexInformerWithOptions returns an informer of what lw lists. example has the type of the objects; nil
+// does not say. Identifier and InformerMetricsProvider are not used: package informer/metrics reads the statistics
+// instead, which the returned informer has as Stats(). It has Health(), too.
 //
-// Like client-go's it asks for streamed lists, unless lw says that it cannot (IsWatchListSemanticsUnSupported) or client-go's
-// feature gate WatchListClient is off.
-func NewSharedIndexInformerWithOptions(lw ListerWatcher, example runtime.Object, o SharedIndexInformerOptions) SharedIndexInformer {
+// Like client-go's it asks for streamed lists, unless lw says that it cannot (IsWatchListSemanticsUnSupported) or
+// client-go's feature gate WatchListClient is off.
+func NewSharedIndexInformerWithOptions(lw ListerWatcher, example runtime.Object,
+	o SharedIndexInformerOptions,
+) SharedIndexInformer {
 	return newInformer(lw, example, o, 0)
 }
 
 // newInformer is NewSharedIndexInformerWithOptions, with the shortest time to ask for in watches; 0 means 5 min.
-func newInformer(lw ListerWatcher, example runtime.Object, o SharedIndexInformerOptions, minWatch time.Duration) *sharedInformer {
+func newInformer(lw ListerWatcher, example runtime.Object, o SharedIndexInformerOptions,
+	minWatch time.Duration,
+) *sharedInformer {
 	if o.ObjectDescription == "" {
 		o.ObjectDescription = fmt.Sprintf("%T", example)
 	}
@@ -67,10 +74,11 @@ func newInformer(lw ListerWatcher, example runtime.Object, o SharedIndexInformer
 		o: o, example: example, stopped: make(chan struct{}),
 		mutations: peer.NewCacheMutationDetector(o.ObjectDescription),
 	}
-	s.inf = informer.NewSharedInformer[held](listerWatcher{peer.ToListerWatcherWithContext(lw), example}, informer.Options[held]{
-		Resource: o.ObjectDescription, Transform: s.transformed, OnError: s.failed, StreamLists: streamsLists(lw),
-		WatchTimeout: max(minWatch, 5*time.Minute), Panics: informer.CrashOnPanic,
-	})
+	s.inf = informer.NewSharedInformer[held](listerWatcher{peer.ToListerWatcherWithContext(lw), example},
+		informer.Options[held]{
+			Resource: o.ObjectDescription, Transform: s.transformed, OnError: s.failed, StreamLists: streamsLists(lw),
+			WatchTimeout: max(minWatch, 5*time.Minute), Panics: informer.CrashOnPanic,
+		})
 	s.store = newFollowedStore(s.inf.Indexer(), o.Indexers)
 	s.reflector = peer.NewReflectorWithOptions(lw, example, s.store, peer.ReflectorOptions{
 		Name: o.ObjectDescription, TypeDescription: o.ObjectDescription,
@@ -112,7 +120,8 @@ func runUntil(stop <-chan struct{}, run func(context.Context)) {
 
 // streamsLists reports whether to ask lw for streamed lists, as client-go does.
 func streamsLists(lw any) bool {
-	return features.FeatureGates().Enabled(features.WatchListClient) && !watchlist.DoesClientNotSupportWatchListSemantics(lw)
+	return features.FeatureGates().Enabled(features.WatchListClient) &&
+		!watchlist.DoesClientNotSupportWatchListSemantics(lw)
 }
 
 // RunWithContext runs until ctx is done, and returns when all has ended. A second call warns and returns at once.

@@ -24,11 +24,14 @@ import (
 // listerWatcher is a ListerWatcher of ours over one of client-go's.
 type listerWatcher struct {
 	peer peer.ListerWatcherWithContext
-	// example has the type that objects of a watch must have; nil does not say. Those of lists are not checked, as in client-go.
+	// example has the type that objects of a watch must have; nil does not say. Those of lists are not checked, as in
+	// client-go.
 	example runtime.Object
 }
 
-func (lw listerWatcher) List(ctx context.Context, o informer.ListOptions, yield func(held) error) (informer.ListResult, error) {
+func (lw listerWatcher) List(ctx context.Context, o informer.ListOptions,
+	yield func(held) error,
+) (informer.ListResult, error) {
 	list, err := lw.fetch(ctx, metav1.ListOptions{
 		ResourceVersion: o.ResourceVersion, ResourceVersionMatch: o.Match, Limit: o.Limit, Continue: o.Continue,
 	})
@@ -84,7 +87,8 @@ func (lw listerWatcher) Watch(ctx context.Context, o informer.WatchOptions) (inf
 	case err == nil:
 		return &stream{lw: lw, peer: w, position: o.ResourceVersion, listing: o.SendInitialEvents}, nil
 	case o.SendInitialEvents && ofNoServer(err):
-		// A client made for tests, which does not stream lists and does not say so. Source: client-go v0.37.2 lists then.
+		// A client made for tests, which does not stream lists and does not say so. Source: client-go v0.37.2 lists
+		// then.
 		return nil, fmt.Errorf("%w: %w", io.EOF, err)
 	default:
 		return nil, err
@@ -115,12 +119,18 @@ func (lw listerWatcher) checked(item runtime.Object) (informer.Object, error) {
 		return obj, err
 	}
 	if reflect.TypeOf(item) != reflect.TypeOf(lw.example) {
-		return nil, &informer.DecodeError{What: "object " + informer.Key(obj), Err: fmt.Errorf("a %T, wanted is a %T", item, lw.example)}
+		return nil, &informer.DecodeError{
+			What: "object " + informer.Key(obj),
+			Err:  fmt.Errorf("a %T, wanted is a %T", item, lw.example),
+		}
 	}
 	if _, tree := lw.example.(*unstructured.Unstructured); tree {
 		want := lw.example.GetObjectKind().GroupVersionKind()
 		if got := obj.GetObjectKind().GroupVersionKind(); !want.Empty() && got != want {
-			return nil, &informer.DecodeError{What: "object " + informer.Key(obj), Err: fmt.Errorf("a %s, wanted is a %s", got, want)}
+			return nil, &informer.DecodeError{
+				What: "object " + informer.Key(obj),
+				Err:  fmt.Errorf("a %s, wanted is a %s", got, want),
+			}
 		}
 	}
 	return obj, nil
@@ -189,9 +199,9 @@ func (s *stream) event(got watch.Event) (ev informer.Event[held], err error) {
 	return ev, nil
 }
 
-// advance returns the resource version that an event moves the watch to: "" when it is from the past. Servers do not send such
-// events, but clients made for tests do, and client-go takes them. If it was a server after all, its history has gone back: the
-// end of the watch then leads to a list.
+// advance returns the resource version that an event moves the watch to: "" when it is from the past. Servers do not
+// send such events, but clients made for tests do, and client-go takes them. If it was a server after all, its
+// history has gone back: the end of the watch then leads to a list.
 func (s *stream) advance(version string) string {
 	if order, err := resourceversion.CompareResourceVersion(version, s.position); err == nil && order < 0 {
 		s.outOfOrder = true

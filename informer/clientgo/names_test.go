@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// documented is where the exported names stand that client-go's package has and this one has not: a table row a reason, names
-// in backquotes in its second column.
+// documented is where the exported names stand that client-go's package has and this one has not: a table row a
+// reason, names in backquotes in its second column.
 const documented = "../../docs/swap-in.md"
 
 // TestNames: every exported name of client-go's package is either here or in the table of the docs, and not both.

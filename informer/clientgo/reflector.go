@@ -47,12 +47,16 @@ func NewReflector(lw ListerWatcher, example any, store ReflectorStore, resync ti
 }
 
 // NewNamedReflector is NewReflector with a name for logs.
-func NewNamedReflector(name string, lw ListerWatcher, example any, store ReflectorStore, resync time.Duration) *StoreReflector {
+func NewNamedReflector(name string, lw ListerWatcher, example any, store ReflectorStore,
+	resync time.Duration,
+) *StoreReflector {
 	return NewReflectorWithOptions(lw, example, store, ReflectorOptions{Name: name, ResyncPeriod: resync})
 }
 
 // NewNamespaceKeyedIndexerAndReflector returns a store with an index by namespace, and what keeps it up to date.
-func NewNamespaceKeyedIndexerAndReflector(lw ListerWatcher, example any, resync time.Duration) (Indexer, *StoreReflector) {
+func NewNamespaceKeyedIndexerAndReflector(lw ListerWatcher, example any,
+	resync time.Duration,
+) (Indexer, *StoreReflector) {
 	indexer := NewIndexer(MetaNamespaceKeyFunc, Indexers{NamespaceIndex: MetaNamespaceIndexFunc})
 	return indexer, NewReflector(lw, example, indexer, resync)
 }

@@ -50,7 +50,10 @@ func (d *diary) UpdateResourceVersion(version string) { _ = d.note("at %s", vers
 func listThenWatch(w watch.Interface) ListerWatcher {
 	return ToListWatcherWithWatchListSemantics(&ListWatch{
 		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
-			return &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "5"}, Items: []corev1.Pod{*pod("one", "4")}}, nil
+			return &corev1.PodList{
+				ListMeta: metav1.ListMeta{ResourceVersion: "5"},
+				Items:    []corev1.Pod{*pod("one", "4")},
+			}, nil
 		},
 		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return w, nil },
 	}, noStreams{})
@@ -73,7 +76,8 @@ func TestReflectorWritesAsClientGos(t *testing.T) {
 		},
 	}
 	want := strings.Join([]string{
-		"replace by 1 at 5", "add two", "at 6", "update one", "at 7", "delete two", "at 8", "bookmark 9", "at 9", "resync",
+		"replace by 1 at 5", "add two", "at 6", "update one", "at 7", "delete two", "at 8", "bookmark 9", "at 9",
+		"resync",
 	}, "\n")
 	for name, make := range makes {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +124,8 @@ func TestReflectorFillsAStore(t *testing.T) {
 		time.AfterFunc(time.Second, func() { close(stop) })
 		r := NewReflector(listThenWatch(w), &corev1.Pod{}, store, 0)
 		r.Run(stop)
-		if got, want := strings.Join(store.lines, ", "), "replace by 1 at 5, add two, at 6, add three, at 7"; got != want {
+		if got, want := strings.Join(store.lines, ", "),
+			"replace by 1 at 5, add two, at 6, add three, at 7"; got != want {
 			t.Errorf("a store that refuses everything was asked to %s, want %s", got, want)
 		}
 	})
@@ -147,7 +152,8 @@ func TestExpiringStores(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := make(MetaNamespaceKeyFunc, time.Minute)
-				if err := s.Add("no object"); !errors.As(err, new(KeyError)) || err.(KeyError).Obj != "no object" { //nolint:errorlint
+				if err := s.Add("no object"); !errors.As(err, new(KeyError)) ||
+					err.(KeyError).Obj != "no object" { //nolint:errorlint
 					t.Errorf("adding what has no key: %v", err)
 				}
 				check := func(when string, one, two bool) {

@@ -11,8 +11,8 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 )
 
-// store is client-go's Indexer over an informer.Indexer: of keyed for a store that a program makes itself, of held for that of an
-// informer. This file reads; storewrite.go writes.
+// store is client-go's Indexer over an informer.Indexer: of keyed for a store that a program makes itself, of held
+// for that of an informer. This file reads; storewrite.go writes.
 type store[T any] struct {
 	indexer *informer.Indexer[T]
 	key     KeyFunc
@@ -22,8 +22,8 @@ type store[T any] struct {
 	wrap   func(key string, obj any) (T, error)
 	unwrap func(T) any
 	keyOf  func(T) string
-	// followed says that a reflector writes to the indexer: its resource version is then the reflector's alone, since a list that is
-	// older than it would not be taken.
+	// followed says that a reflector writes to the indexer: its resource version is then the reflector's alone, since
+	// a list that is older than it would not be taken.
 	followed bool
 
 	mu sync.Mutex
@@ -212,7 +212,9 @@ func (s *store[T]) AddIndexers(indexers Indexers) error {
 }
 
 // noIndex is worded as in client-go.
-func noIndex(name string) error { return fmt.Errorf("Index with name %s does not exist", name) } //nolint:staticcheck // See above.
+func noIndex(name string) error {
+	return fmt.Errorf("Index with name %s does not exist", name)
+} //nolint:staticcheck // See above.
 
 var (
 	_ peer.Indexer          = (*store[keyed])(nil)

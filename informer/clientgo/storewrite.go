@@ -8,8 +8,8 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 )
 
-// What is written through a store is taken as it is, whatever the versions: informer.AcceptAll. Who writes into the store of an
-// informer tells no handler.
+// What is written through a store is taken as it is, whatever the versions: informer.AcceptAll. Who writes into the
+// store of an informer tells no handler.
 
 func (s *store[T]) Add(obj any) error { return s.upsert(obj) }
 
@@ -95,8 +95,8 @@ func (s *store[T]) Replace(list []any, version string) error {
 	return s.apply(informer.Delta[T]{Type: informer.DeltaReplace, Objects: objs, ResourceVersion: version})
 }
 
-// exchange is Replace in the store of an informer. It is no DeltaReplace, as that would pass for the informer's first list, which
-// then never synced.
+// exchange is Replace in the store of an informer. It is no DeltaReplace, as that would pass for the informer's first
+// list, which then never synced.
 func (s *store[T]) exchange(objs []T) error {
 	var deltas []informer.Delta[T]
 	for t := range s.indexer.All() {

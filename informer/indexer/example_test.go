@@ -17,11 +17,19 @@ func ExampleNew() {
 		return
 	}
 	object := func(name, version string) *metav1.PartialObjectMetadata {
-		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version, Labels: map[string]string{"app": "web"}}}
+		return &metav1.PartialObjectMetadata{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: name, ResourceVersion: version,
+				Labels: map[string]string{"app": "web"},
+			},
+		}
 	}
 	type delta = deltafifo.Delta[*metav1.PartialObjectMetadata]
 	applied, err := cache.Apply([]delta{
-		{Type: deltafifo.Replace, Objects: []*metav1.PartialObjectMetadata{object("a", "1"), object("b", "2")}, ResourceVersion: "2"},
+		{
+			Type: deltafifo.Replace, Objects: []*metav1.PartialObjectMetadata{object("a", "1"), object("b", "2")},
+			ResourceVersion: "2",
+		},
 		{Type: deltafifo.Upsert, Object: object("b", "3"), ResourceVersion: "3"},
 		{Type: deltafifo.Upsert, Object: object("b", "3"), ResourceVersion: "3"}, // Once more: no change.
 		{Type: deltafifo.Bookmark, ResourceVersion: "9"},

@@ -14,7 +14,10 @@ import (
 
 // keyed is an object that an index finds under every key of its data.
 func keyed(name string, version int, values []string) *corev1.ConfigMap {
-	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u", ResourceVersion: fmt.Sprint(version)}, Data: map[string]string{}}
+	m := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u", ResourceVersion: fmt.Sprint(version)},
+		Data:       map[string]string{},
+	}
 	for _, v := range values {
 		m.Data[v] = ""
 	}
@@ -76,7 +79,13 @@ func TestIndexOfManyValuesIsLinear(t *testing.T) {
 	fastest := time.Hour // of several: the machine has other things to do
 	for version := range 10 {
 		begin := time.Now()
-		must(x.Apply([]deltafifo.Delta[*corev1.ConfigMap]{{Object: keyed("m", version+1, values[version:len(values)-10+version])}}))
+		must(
+			x.Apply(
+				[]deltafifo.Delta[*corev1.ConfigMap]{
+					{Object: keyed("m", version+1, values[version:len(values)-10+version])},
+				},
+			),
+		)
 		fastest = min(fastest, time.Since(begin))
 	}
 	if fastest > time.Second {

@@ -32,7 +32,8 @@ func TestLabelIndex(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for version := range 500 {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-			Namespace: fmt.Sprint("ns", r.IntN(3)), Name: fmt.Sprint("p", r.IntN(40)), UID: "u", ResourceVersion: fmt.Sprint(version + 1), Labels: map[string]string{},
+			Namespace: fmt.Sprint("ns", r.IntN(3)), Name: fmt.Sprint("p", r.IntN(40)), UID: "u",
+			ResourceVersion: fmt.Sprint(version + 1), Labels: map[string]string{},
 		}}
 		for _, key := range []string{"app", "tier", "other"} {
 			if r.IntN(4) > 0 {
@@ -48,10 +49,14 @@ func TestLabelIndex(t *testing.T) {
 		if version%20 != 0 {
 			continue
 		}
-		for _, s := range []string{"", "app=1", "app==2,tier=0", "app in (1)", "app in (1,2)", "app!=1", "!app", "tier=9", "other=1,app=0", "app=1,app=2"} {
+		for _, s := range []string{
+			"", "app=1", "app==2,tier=0", "app in (1)", "app in (1,2)", "app!=1", "!app",
+			"tier=9", "other=1,app=0", "app=1,app=2",
+		} {
 			sel := must(labels.Parse(s))
 			for _, namespace := range []string{"", "ns1", "nowhere"} {
-				if got, want := names(indexed.List(namespace, sel)), names(plain.List(namespace, sel)); !slices.Equal(got, want) {
+				if got, want := names(indexed.List(namespace, sel)),
+					names(plain.List(namespace, sel)); !slices.Equal(got, want) {
 					t.Fatalf("List(%q, %q) = %v, want %v", namespace, s, got, want)
 				}
 			}

@@ -16,7 +16,9 @@ import (
 )
 
 // picture is everything that a reader can see, in order.
-func picture(t *testing.T, list func() []object, get func(string) (object, bool), byIndex func(string) ([]object, error)) string {
+func picture(t *testing.T, list func() []object, get func(string) (object, bool),
+	byIndex func(string) ([]object, error),
+) string {
 	t.Helper()
 	var b strings.Builder
 	write := func(what string, objs []object) {
@@ -83,7 +85,10 @@ func FuzzSnapshot(f *testing.F) {
 				open = append(open, taken{x.Snapshot(), now()})
 				d = deltafifo.Delta[object]{Type: deltafifo.Bookmark, ResourceVersion: obj.ResourceVersion}
 				if op&7 == 0 {
-					d = deltafifo.Delta[object]{Type: deltafifo.Replace, ResourceVersion: obj.ResourceVersion, Objects: []object{obj}}
+					d = deltafifo.Delta[object]{
+						Type: deltafifo.Replace, ResourceVersion: obj.ResourceVersion,
+						Objects: []object{obj},
+					}
 				}
 			}
 			if _, err := x.Apply([]deltafifo.Delta[object]{d}); err != nil {

@@ -92,7 +92,10 @@ func (d *discovered) resolve(ctx context.Context) (*RESTListerWatcher[objects.Ob
 		return nil, err
 	}
 	if !namespaced && d.o.Namespace != "" {
-		return nil, fmt.Errorf("%s have no namespaces, but namespace %s was asked for: set InformerOptions.ClusterScoped", resource.Resource, d.o.Namespace)
+		return nil, fmt.Errorf(
+			"%s have no namespaces, but namespace %s was asked for: set InformerOptions.ClusterScoped",
+			resource.Resource, d.o.Namespace,
+		)
 	}
 	o := d.o
 	o.Resource = resource
@@ -119,7 +122,8 @@ func (d *discovered) resource(ctx context.Context) (_ schema.GroupVersionResourc
 	if kind.Group == "" {
 		path = "/api/" + kind.Version
 	}
-	data, err := d.client.Get().AbsPath(path).SetHeader("Accept", wire.JSONMedia).Throttle(nil).MaxRetries(0).Do(ctx).Raw()
+	data, err := d.client.Get().AbsPath(path).SetHeader("Accept",
+		wire.JSONMedia).Throttle(nil).MaxRetries(0).Do(ctx).Raw()
 	if apierrors.IsNotFound(err) {
 		return schema.GroupVersionResource{}, false, &UnknownKindError{Kind: kind, Err: err}
 	}
@@ -128,14 +132,16 @@ func (d *discovered) resource(ctx context.Context) (_ schema.GroupVersionResourc
 	}
 	var list metav1.APIResourceList
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &list); err != nil {
-		return schema.GroupVersionResource{}, false, &objects.DecodeError{What: "discovery of " + kind.GroupVersion().String(), Err: err}
+		return schema.GroupVersionResource{}, false,
+			&objects.DecodeError{What: "discovery of " + kind.GroupVersion().String(), Err: err}
 	}
 	for _, r := range list.APIResources {
 		if r.Kind == kind.Kind && !strings.Contains(r.Name, "/") {
 			return kind.GroupVersion().WithResource(r.Name), r.Namespaced, nil
 		}
 	}
-	return schema.GroupVersionResource{}, false, &UnknownKindError{Kind: kind, Err: errors.New("not in the list of the version's resources")}
+	return schema.GroupVersionResource{}, false,
+		&UnknownKindError{Kind: kind, Err: errors.New("not in the list of the version's resources")}
 }
 
 // mapping asks a mapper, which may ask the server, and knows nothing of contexts: then it is left behind when ctx

@@ -77,7 +77,10 @@ func (b countedBody) Read(p []byte) (int, error) {
 // its own).
 func NewRESTListerWatcher[T objects.Object](client rest.Interface, o RESTOptions) *RESTListerWatcher[T] {
 	if misuse.IsNil(client) {
-		panic("informer: NewRESTListerWatcher: the client is nil: one like CoreV1().RESTClient() of a clientset is needed")
+		panic(
+			"informer: NewRESTListerWatcher: the client is nil: one like CoreV1().RESTClient() of a clientset is " +
+				"needed",
+		)
 	}
 	d := wire.Decoder[T]{Kind: o.Kind, GVK: o.Resource.GroupVersion().WithKind(o.Kind)}
 	if o.New != nil {
@@ -105,7 +108,8 @@ func (lw *RESTListerWatcher[T]) request(kind wire.AnswerKind) *rest.Request {
 	if r.Group == "" {
 		root = []string{"api", r.Version}
 	}
-	req := lw.client.Get().AbsPath(root...).Resource(r.Resource).NamespaceIfScoped(lw.o.Namespace, lw.o.Namespace != "").
+	req := lw.client.Get().AbsPath(root...).Resource(r.Resource).NamespaceIfScoped(lw.o.Namespace,
+		lw.o.Namespace != "").
 		SetHeader("Accept", lw.decode.Accept(kind)).Throttle(nil).MaxRetries(0)
 	set := func(name, value string) {
 		if value != "" {
@@ -138,18 +142,19 @@ func (lw *RESTListerWatcher[T]) List(ctx context.Context, o ListOptions, yield f
 		return ListResult{}, err
 	}
 	defer body.Close()
-	m, err := lw.decode.List(countedBody{body, lw.read}, wire.Options{Held: o.Held, Exclusive: o.Exclusive}, func(obj T, err error) error {
-		var unreadable *objects.DecodeError
-		switch {
-		case err == nil:
-			return yield(obj)
-		case o.Unreadable != nil && errors.As(err, &unreadable) && unreadable.Key != "":
-			o.Unreadable(unreadable)
-			return nil
-		default:
-			return err
-		}
-	})
+	m, err := lw.decode.List(countedBody{body, lw.read}, wire.Options{Held: o.Held, Exclusive: o.Exclusive},
+		func(obj T, err error) error {
+			var unreadable *objects.DecodeError
+			switch {
+			case err == nil:
+				return yield(obj)
+			case o.Unreadable != nil && errors.As(err, &unreadable) && unreadable.Key != "":
+				o.Unreadable(unreadable)
+				return nil
+			default:
+				return err
+			}
+		})
 	if err == nil && m.ShardInfo == nil && lw.o.ShardSelector != "" && lw.decode.Form != wire.Metadata {
 		err = ErrNotSharded
 	}
@@ -176,7 +181,8 @@ func (lw *RESTListerWatcher[T]) Watch(ctx context.Context, o WatchOptions) (Watc
 		req.Param("resourceVersion", o.ResourceVersion)
 	}
 	if o.SendInitialEvents {
-		req.Param("sendInitialEvents", "true").Param("resourceVersionMatch", string(metav1.ResourceVersionMatchNotOlderThan))
+		req.Param("sendInitialEvents", "true").Param("resourceVersionMatch",
+			string(metav1.ResourceVersionMatchNotOlderThan))
 	}
 	if o.Timeout > 0 {
 		// Rounded up: a timeout of nothing would be none.
@@ -187,7 +193,10 @@ func (lw *RESTListerWatcher[T]) Watch(ctx context.Context, o WatchOptions) (Watc
 		return nil, err
 	}
 	body = countedBody{body, lw.read}
-	return &restWatch[T]{decode: &lw.decode, o: wire.Options{Held: o.Held, Exclusive: o.Exclusive}, body: body, in: bufio.NewReader(body)}, nil
+	return &restWatch[T]{
+		decode: &lw.decode, o: wire.Options{Held: o.Held, Exclusive: o.Exclusive}, body: body,
+		in: bufio.NewReader(body),
+	}, nil
 }
 
 // restWatch is the stream of one watch.

@@ -13,11 +13,12 @@ type collector struct {
 	source func() map[string]informer.Stats
 }
 
-// NewCollector returns a collector of what source returns at the time: the statistics of informers by the name of what they
-// hold. [informer.Factory].Stats is a source.
+// NewCollector returns a collector of what source returns at the time: the statistics of informers by the name of
+// what they hold. [informer.Factory].Stats is a source.
 //
-// Names that exist in the field are kept: reflector_* as client-go once had them, informer_queued_items, informer_processing_latency_seconds
-// and informer_store_resource_version as it has. Everything is labelled by name, handlers' by handler too.
+// Names that exist in the field are kept: reflector_* as client-go once had them, informer_queued_items,
+// informer_processing_latency_seconds and informer_store_resource_version as it has. Everything is labelled by name,
+// handlers' by handler too.
 //
 // Concurrency: source is called by each collection, perhaps several at once.
 func NewCollector(source func() map[string]informer.Stats) prometheus.Collector {
@@ -44,34 +45,105 @@ type handlerMetric struct {
 
 var (
 	relists    = desc("reflector_relists_total", "Lists after the first complete one, by what led to them.", "reason")
-	processing = desc("informer_processing_latency_seconds", "How long transactions of the cache took, the hand-over to handlers included.")
+	processing = desc("informer_processing_latency_seconds",
+		"How long transactions of the cache took, the hand-over to handlers included.")
 
 	perInformer = []metric{
-		{desc("reflector_lists_total", "Lists begun."), prometheus.CounterValue, func(s *informer.Stats) float64 { return float64(s.Lists) }},
-		{desc("reflector_watches_total", "Watches begun."), prometheus.CounterValue, func(s *informer.Stats) float64 { return float64(s.Watches) }},
-		{desc("reflector_events_total", "Watch events of objects."), prometheus.CounterValue, func(s *informer.Stats) float64 { return float64(s.Events) }},
-		{desc("reflector_bookmarks_total", "Bookmarks."), prometheus.CounterValue, func(s *informer.Stats) float64 { return float64(s.Bookmarks) }},
-		{desc("reflector_errors_total", "Lists and watches that failed."), prometheus.CounterValue, func(s *informer.Stats) float64 { return float64(s.Errors) }},
-		{desc("reflector_read_bytes_total", "Bytes read from the server, decompressed."), prometheus.CounterValue, func(s *informer.Stats) float64 { return float64(s.Bytes) }},
-		{desc("reflector_last_event_timestamp_seconds", "When the server was last heard of."), prometheus.GaugeValue, lastEvent},
-		{desc("informer_rebuilds_total", "Caches taken back because the server's history went back."), prometheus.CounterValue, func(s *informer.Stats) float64 { return float64(s.Rebuilds) }},
-		{desc("informer_duplicate_events_total", "Events that told nothing new."), prometheus.CounterValue, func(s *informer.Stats) float64 { return float64(s.Duplicates) }},
-		{desc("informer_outdated_events_total", "Events from before what the cache held."), prometheus.CounterValue, func(s *informer.Stats) float64 { return float64(s.Outdated) }},
-		{desc("informer_queued_items", "Deltas that were learnt and that the cache does not show yet."), prometheus.GaugeValue, func(s *informer.Stats) float64 { return float64(s.Queued) }},
-		{desc("informer_batches_total", "Transactions of the cache."), prometheus.CounterValue, func(s *informer.Stats) float64 { return float64(s.Batches) }},
-		{desc("informer_objects", "Objects in the cache."), prometheus.GaugeValue, func(s *informer.Stats) float64 { return float64(s.Objects) }},
-		{desc("informer_unreadable_objects", "Objects that could not be decoded: the cache keeps their last readable state."), prometheus.GaugeValue, func(s *informer.Stats) float64 { return float64(s.Unreadable) }},
-		{desc("informer_unindexed_objects", "Objects that an index function failed on."), prometheus.GaugeValue, func(s *informer.Stats) float64 { return float64(s.Unindexed) }},
-		{desc("informer_store_resource_version", "The last 15 digits of the resource version up to which the cache is complete."), prometheus.GaugeValue, version},
+		{
+			desc("reflector_lists_total", "Lists begun."), prometheus.CounterValue,
+			func(s *informer.Stats) float64 { return float64(s.Lists) },
+		},
+		{
+			desc("reflector_watches_total", "Watches begun."), prometheus.CounterValue,
+			func(s *informer.Stats) float64 { return float64(s.Watches) },
+		},
+		{
+			desc("reflector_events_total", "Watch events of objects."), prometheus.CounterValue,
+			func(s *informer.Stats) float64 { return float64(s.Events) },
+		},
+		{
+			desc("reflector_bookmarks_total", "Bookmarks."), prometheus.CounterValue,
+			func(s *informer.Stats) float64 { return float64(s.Bookmarks) },
+		},
+		{
+			desc("reflector_errors_total", "Lists and watches that failed."), prometheus.CounterValue,
+			func(s *informer.Stats) float64 { return float64(s.Errors) },
+		},
+		{
+			desc("reflector_read_bytes_total", "Bytes read from the server, decompressed."), prometheus.CounterValue,
+			func(s *informer.Stats) float64 { return float64(s.Bytes) },
+		},
+		{
+			desc("reflector_last_event_timestamp_seconds", "When the server was last heard of."), prometheus.GaugeValue,
+			lastEvent,
+		},
+		{
+			desc("informer_rebuilds_total", "Caches taken back because the server's history went back."),
+			prometheus.CounterValue, func(s *informer.Stats) float64 { return float64(s.Rebuilds) },
+		},
+		{
+			desc("informer_duplicate_events_total", "Events that told nothing new."), prometheus.CounterValue,
+			func(s *informer.Stats) float64 { return float64(s.Duplicates) },
+		},
+		{
+			desc("informer_outdated_events_total", "Events from before what the cache held."), prometheus.CounterValue,
+			func(s *informer.Stats) float64 { return float64(s.Outdated) },
+		},
+		{
+			desc("informer_queued_items", "Deltas that were learnt and that the cache does not show yet."),
+			prometheus.GaugeValue, func(s *informer.Stats) float64 { return float64(s.Queued) },
+		},
+		{
+			desc("informer_batches_total", "Transactions of the cache."), prometheus.CounterValue,
+			func(s *informer.Stats) float64 { return float64(s.Batches) },
+		},
+		{
+			desc("informer_objects", "Objects in the cache."), prometheus.GaugeValue,
+			func(s *informer.Stats) float64 { return float64(s.Objects) },
+		},
+		{
+			desc("informer_unreadable_objects",
+				"Objects that could not be decoded: the cache keeps their last readable state."),
+			prometheus.GaugeValue, func(s *informer.Stats) float64 { return float64(s.Unreadable) },
+		},
+		{
+			desc("informer_unindexed_objects", "Objects that an index function failed on."), prometheus.GaugeValue,
+			func(s *informer.Stats) float64 { return float64(s.Unindexed) },
+		},
+		{
+			desc("informer_store_resource_version",
+				"The last 15 digits of the resource version up to which the cache is complete."),
+			prometheus.GaugeValue, version,
+		},
 	}
 
 	perHandler = []handlerMetric{
-		{desc("informer_handler_notifications_total", "Calls of a handler.", "handler"), prometheus.CounterValue, func(h *informer.HandlerStats) float64 { return float64(h.Delivered) }},
-		{desc("informer_handler_pending", "Notifications a handler has not been given yet.", "handler"), prometheus.GaugeValue, func(h *informer.HandlerStats) float64 { return float64(h.Pending) }},
-		{desc("informer_handler_merged_total", "Notifications that later ones took the place of.", "handler"), prometheus.CounterValue, func(h *informer.HandlerStats) float64 { return float64(h.Merged) }},
-		{desc("informer_handler_panics_total", "Calls of a handler that panicked.", "handler"), prometheus.CounterValue, func(h *informer.HandlerStats) float64 { return float64(h.Panics) }},
-		{desc("informer_handler_busy_seconds_total", "Time spent in calls of a handler.", "handler"), prometheus.CounterValue, func(h *informer.HandlerStats) float64 { return h.Busy.Seconds() }},
-		{desc("informer_handler_running_seconds", "How long the run of calls that is under way has lasted; a handler that is stuck shows here.", "handler"), prometheus.GaugeValue, func(h *informer.HandlerStats) float64 { return h.Running.Seconds() }},
+		{
+			desc("informer_handler_notifications_total", "Calls of a handler.", "handler"), prometheus.CounterValue,
+			func(h *informer.HandlerStats) float64 { return float64(h.Delivered) },
+		},
+		{
+			desc("informer_handler_pending", "Notifications a handler has not been given yet.", "handler"),
+			prometheus.GaugeValue, func(h *informer.HandlerStats) float64 { return float64(h.Pending) },
+		},
+		{
+			desc("informer_handler_merged_total", "Notifications that later ones took the place of.", "handler"),
+			prometheus.CounterValue, func(h *informer.HandlerStats) float64 { return float64(h.Merged) },
+		},
+		{
+			desc("informer_handler_panics_total", "Calls of a handler that panicked.", "handler"),
+			prometheus.CounterValue, func(h *informer.HandlerStats) float64 { return float64(h.Panics) },
+		},
+		{
+			desc("informer_handler_busy_seconds_total", "Time spent in calls of a handler.", "handler"),
+			prometheus.CounterValue, func(h *informer.HandlerStats) float64 { return h.Busy.Seconds() },
+		},
+		{
+			desc("informer_handler_running_seconds",
+				"How long the run of calls that is under way has lasted; a handler that is stuck shows here.",
+				"handler"), prometheus.GaugeValue,
+			func(h *informer.HandlerStats) float64 { return h.Running.Seconds() },
+		},
 	}
 )
 
@@ -115,7 +187,8 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		for _, m := range perInformer {
 			ch <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(&s), name)
 		}
-		ch <- prometheus.MustNewConstHistogram(processing, s.Processing.Count, s.Processing.Sum.Seconds(), s.Processing.Buckets(), name)
+		ch <- prometheus.MustNewConstHistogram(processing, s.Processing.Count, s.Processing.Sum.Seconds(),
+			s.Processing.Buckets(), name)
 		for reason, n := range s.RelistReasons {
 			ch <- prometheus.MustNewConstMetric(relists, prometheus.CounterValue, float64(n), name, reason)
 		}

@@ -35,7 +35,10 @@ func ExampleNewCollector() {
 // TestCollectorFollowsTheInformers: what is gone from the source is gone from the metrics.
 func TestCollectorFollowsTheInformers(t *testing.T) {
 	stats := map[string]informer.Stats{
-		"pods":  {RelistReasons: map[string]int64{"expired": 2}, Handlers: []informer.HandlerStats{{Name: "h", Pending: 5}}},
+		"pods": {
+			RelistReasons: map[string]int64{"expired": 2},
+			Handlers:      []informer.HandlerStats{{Name: "h", Pending: 5}},
+		},
 		"nodes": {},
 	}
 	c := metrics.NewCollector(func() map[string]informer.Stats { return stats })
@@ -47,15 +50,18 @@ informer_handler_pending{handler="h",name="pods"} 5
 # TYPE reflector_relists_total counter
 reflector_relists_total{name="pods",reason="expired"} 2
 `
-	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "reflector_relists_total", "informer_handler_pending"); err != nil {
+	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "reflector_relists_total",
+		"informer_handler_pending"); err != nil {
 		t.Error(err)
 	}
 	if problems, err := testutil.CollectAndLint(c); err != nil || len(problems) > 0 {
 		t.Errorf("%v %v", problems, err)
 	}
 	for _, name := range []string{
-		"reflector_lists_total", "reflector_watches_total", "reflector_relists_total", "reflector_events_total", "reflector_read_bytes_total",
-		"reflector_last_event_timestamp_seconds", "informer_objects", "informer_queued_items", "informer_processing_latency_seconds",
+		"reflector_lists_total", "reflector_watches_total", "reflector_relists_total", "reflector_events_total",
+		"reflector_read_bytes_total",
+		"reflector_last_event_timestamp_seconds", "informer_objects", "informer_queued_items",
+		"informer_processing_latency_seconds",
 		"informer_store_resource_version", "informer_unreadable_objects", "informer_unindexed_objects",
 		"informer_handler_pending", "informer_handler_busy_seconds_total", "informer_handler_running_seconds",
 	} {

@@ -66,7 +66,10 @@ func (r *Reflector[T]) replace(ctx context.Context, all completeList[T]) bool {
 		r.status.Rebuilds.Add(1)
 		klog.FromContext(ctx).V(2).Info("Rebuilding the cache", "position", r.position, "resourceVersion", all.version)
 	}
-	d := deltafifo.Delta[T]{Type: deltafifo.Replace, Objects: all.objects, Unreadable: all.unreadable, ResourceVersion: all.version, Scope: r.o.Scope, Accept: accept, History: r.listingIn}
+	d := deltafifo.Delta[T]{
+		Type: deltafifo.Replace, Objects: all.objects, Unreadable: all.unreadable,
+		ResourceVersion: all.version, Scope: r.o.Scope, Accept: accept, History: r.listingIn,
+	}
 	if r.fifo.Push(ctx, d) != nil {
 		return false
 	}
@@ -135,20 +138,24 @@ func (r *Reflector[T]) pages(ctx context.Context) (all completeList[T], asked li
 			return all, asked, err
 		}
 		if all.version == "" || objects.Older(page.ResourceVersion, all.version) {
-			all.version = page.ResourceVersion // Pages of one version are promised. What a watch tells again is known by its version.
+			// Pages of one version are promised. What a watch tells again is known by its version.
+			all.version = page.ResourceVersion
 		}
 		if page.Continue == "" {
 			return all, asked, nil
 		}
 		if tokens[page.Continue] {
-			return all, asked, &objects.DecodeError{What: "list", Err: errors.New("the server repeats a continue token")}
+			return all, asked,
+				&objects.DecodeError{What: "list", Err: errors.New("the server repeats a continue token")}
 		}
 		asked.Continue, asked.ResourceVersion, asked.Match = page.Continue, "", ""
 	}
 }
 
 // page fetches one page. A half-open connection would otherwise keep it for ever.
-func (r *Reflector[T]) page(ctx context.Context, asked listwatch.ListOptions, keep func(T) error) (listwatch.ListResult, error) {
+func (r *Reflector[T]) page(ctx context.Context, asked listwatch.ListOptions,
+	keep func(T) error,
+) (listwatch.ListResult, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.o.ListTimeout, connection.ErrSilent)
 	defer cancel()
 	page, err := r.lw.List(ctx, asked, keep)
@@ -160,7 +167,8 @@ func (r *Reflector[T]) page(ctx context.Context, asked listwatch.ListOptions, ke
 
 // verify is stateVerify.
 func (r *Reflector[T]) verify(ctx context.Context) state {
-	one := listwatch.ListOptions{Limit: 1, Unreadable: func(*objects.DecodeError) {}} // Only the version of the list is looked at.
+	// Only the version of the list is looked at.
+	one := listwatch.ListOptions{Limit: 1, Unreadable: func(*objects.DecodeError) {}}
 	newest, err := r.page(ctx, one, func(T) error { return nil })
 	if ctx.Err() != nil {
 		return stateVerify

@@ -165,7 +165,11 @@ const shortWatch = time.Second
 // New returns a reflector that appends to fifo.
 func New[T any](lw listwatch.ListerWatcher[T], fifo *deltafifo.DeltaFIFO[T], o Options[T]) *Reflector[T] {
 	if misuse.IsNil(lw) || fifo == nil {
-		panic("informer: NewReflector: the ListerWatcher or the DeltaFIFO is nil: there is nothing to follow, or nowhere to put it")
+		panic(
+			"informer: NewReflector: the ListerWatcher or the DeltaFIFO is nil: there is nothing to follow, or " +
+				"nowhere " +
+				"to put it",
+		)
 	}
 	if o.PageSize == 0 {
 		o.PageSize = 500
@@ -183,7 +187,9 @@ func New[T any](lw listwatch.ListerWatcher[T], fifo *deltafifo.DeltaFIFO[T], o O
 		o.ListTimeout = 5 * time.Minute
 	}
 	if o.Status == nil {
-		o.Status = connection.NewStatus(connection.StatusOptions{Resource: o.Resource, Namespace: o.Namespace, OnError: o.OnError})
+		o.Status = connection.NewStatus(
+			connection.StatusOptions{Resource: o.Resource, Namespace: o.Namespace, OnError: o.OnError},
+		)
 	}
 	return &Reflector[T]{lw: lw, fifo: fifo, o: o, delays: newDelays(o.Backoff), status: o.Status}
 }

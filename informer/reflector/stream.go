@@ -19,7 +19,8 @@ func (r *Reflector[T]) stream(ctx context.Context) state {
 	r.listing(ctx)
 	o := listwatch.WatchOptions{SendInitialEvents: true}
 	if !r.newest {
-		o.ResourceVersion = r.position // "" at first: a streamed list costs the server little even when it is the newest.
+		// "" at first: a streamed list costs the server little even when it is the newest.
+		o.ResourceVersion = r.position
 	}
 	opened, complete := false, false
 	var held T // What the event under way is of, when it is held.
@@ -29,14 +30,15 @@ func (r *Reflector[T]) stream(ctx context.Context) state {
 		}
 		return found
 	}
-	why, err := r.session(ctx, o, func(ctx context.Context, w listwatch.Watch[T], giveUp context.CancelCauseFunc) (bool, error) {
-		opened = true
-		if err := r.initial(ctx, w, &held, giveUp); err != nil {
-			return false, err
-		}
-		complete = true
-		return r.follow(ctx, w)
-	})
+	why, err := r.session(ctx, o,
+		func(ctx context.Context, w listwatch.Watch[T], giveUp context.CancelCauseFunc) (bool, error) {
+			opened = true
+			if err := r.initial(ctx, w, &held, giveUp); err != nil {
+				return false, err
+			}
+			complete = true
+			return r.follow(ctx, w)
+		})
 	if complete {
 		return r.watchFailed(ctx, why, err)
 	}
@@ -45,7 +47,9 @@ func (r *Reflector[T]) stream(ctx context.Context) state {
 
 // initial collects the objects of a streamed list and appends them as one Replace. Nothing is appended before the
 // server said that it was all. held is the object of an event marked Held.
-func (r *Reflector[T]) initial(ctx context.Context, w listwatch.Watch[T], held *T, giveUp context.CancelCauseFunc) error {
+func (r *Reflector[T]) initial(ctx context.Context, w listwatch.Watch[T], held *T,
+	giveUp context.CancelCauseFunc,
+) error {
 	quiet := time.AfterFunc(r.o.Quiet, func() { giveUp(connection.ErrEndless) })
 	defer quiet.Stop()
 	list := newStreamedList[T]()

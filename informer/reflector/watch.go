@@ -15,18 +15,22 @@ import (
 
 // watch is stateWatch.
 func (r *Reflector[T]) watch(ctx context.Context) state {
-	why, err := r.session(ctx, listwatch.WatchOptions{ResourceVersion: r.position}, func(ctx context.Context, w listwatch.Watch[T], _ context.CancelCauseFunc) (bool, error) {
-		return r.follow(ctx, w)
-	})
+	why, err := r.session(ctx, listwatch.WatchOptions{ResourceVersion: r.position},
+		func(ctx context.Context, w listwatch.Watch[T], _ context.CancelCauseFunc) (bool, error) {
+			return r.follow(ctx, w)
+		})
 	return r.watchFailed(ctx, why, err)
 }
 
 // sessionReader reads the events of a watch session until it ends, and returns whether the position moved and why
 // it ended. It may end the watch from elsewhere, too, by giveUp.
-type sessionReader[T any] func(ctx context.Context, w listwatch.Watch[T], giveUp context.CancelCauseFunc) (moved bool, err error)
+type sessionReader[T any] func(ctx context.Context, w listwatch.Watch[T],
+	giveUp context.CancelCauseFunc) (moved bool, err error)
 
 // session opens a watch and gives it to f.
-func (r *Reflector[T]) session(ctx context.Context, o listwatch.WatchOptions, f sessionReader[T]) (connection.Failure, error) {
+func (r *Reflector[T]) session(ctx context.Context, o listwatch.WatchOptions,
+	f sessionReader[T],
+) (connection.Failure, error) {
 	o.Timeout = time.Duration(float64(r.o.WatchTimeout) * (1 + r.delays.Rand()))
 	o.Exclusive = r.o.Transform != nil
 	// A half-open connection says nothing for ever. The server promised to end the watch after the timeout.
@@ -64,7 +68,9 @@ func (r *Reflector[T]) session(ctx context.Context, o listwatch.WatchOptions, f 
 
 // open opens a watch. One that is to begin with a list must not take longer for its first word than for any other
 // of the list.
-func (r *Reflector[T]) open(ctx context.Context, o listwatch.WatchOptions, giveUp context.CancelCauseFunc) (listwatch.Watch[T], error) {
+func (r *Reflector[T]) open(ctx context.Context, o listwatch.WatchOptions,
+	giveUp context.CancelCauseFunc,
+) (listwatch.Watch[T], error) {
 	if o.SendInitialEvents {
 		quiet := time.AfterFunc(r.o.Quiet, func() { giveUp(connection.ErrEndless) })
 		defer quiet.Stop()

@@ -61,8 +61,8 @@ func TestDocSnippets(t *testing.T) {
 	}
 }
 
-// TestDocMakeTargets: a make command that the docs show exists, with a line of help: in the Makefile beside the page if there is one,
-// else in that of the root.
+// TestDocMakeTargets: a make command that the docs show exists, with a line of help: in the Makefile beside the page
+// if there is one, else in that of the root.
 func TestDocMakeTargets(t *testing.T) {
 	targets := func(makefile string) map[string]bool {
 		known := map[string]bool{}

@@ -11,7 +11,8 @@ import (
 // pipeline is the order of the packages: each may import only those before it, and the packages of internal that are
 // not listed here. Those import no other.
 var pipeline = []string{
-	"workqueue", "informer", "internal/ownwrites", "client", "internal/loop", "reconcile", "manager", "multicluster", "controllers", "localapi", "simtest", "inspect",
+	"workqueue", "informer", "internal/ownwrites", "client", "internal/loop", "reconcile", "manager", "multicluster",
+	"controllers", "localapi", "simtest", "inspect",
 	"cmd", "examples",
 }
 
@@ -35,12 +36,16 @@ var allowed = []struct{ path, reason string }{
 var adapters = []string{"workqueue/clientgo", "informer/clientgo"}
 
 // framework is what an embedder builds on: it brings nothing but the Kubernetes libraries.
-var framework = []string{"workqueue", "informer", "internal/ownwrites", "client", "internal/loop", "reconcile", "manager", "multicluster"}
+var framework = []string{
+	"workqueue", "informer", "internal/ownwrites", "client", "internal/loop", "reconcile",
+	"manager", "multicluster",
+}
 
 // kubernetesLibraries are what framework packages may import. The last is client-go's own limiter, which every
 // user of client-go has already.
 var kubernetesLibraries = []string{
-	"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/klog/v2", "k8s.io/utils", "k8s.io/kube-openapi", "sigs.k8s.io",
+	"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/klog/v2", "k8s.io/utils", "k8s.io/kube-openapi",
+	"sigs.k8s.io",
 	"golang.org/x/time/rate",
 }
 
@@ -50,8 +55,19 @@ var confined = []struct {
 	only   []string
 	reason string
 }{
-	{"github.com/cockroachdb/pebble", []string{"localapi/storage/pebble", "cmd"}, "who embeds a controller does not want a storage engine"},
-	{"github.com/prometheus/client_golang", []string{"workqueue/metrics", "informer/metrics", "reconcile/metrics", "manager", "multicluster", "cmd", "examples"}, "metrics are an interface; prometheus is one implementation"},
+	{
+		"github.com/cockroachdb/pebble",
+		[]string{"localapi/storage/pebble", "cmd"},
+		"who embeds a controller does not want a storage engine",
+	},
+	{
+		"github.com/prometheus/client_golang",
+		[]string{
+			"workqueue/metrics", "informer/metrics", "reconcile/metrics", "manager", "multicluster", "cmd",
+			"examples",
+		},
+		"metrics are an interface; prometheus is one implementation",
+	},
 	{"github.com/spf13/cobra", []string{"cmd", "examples"}, "flags are the binary's business"},
 	{"github.com/spf13/pflag", []string{"manager/flags", "cmd", "examples"}, "flags are the binary's business"},
 	{"golang.org/x/term", []string{"cmd", "examples"}, "terminal output is the binary's business"},
@@ -96,7 +112,8 @@ func judge(dir, path string) []string {
 		return wrong
 	}
 	for _, r := range replaced {
-		excepted := slices.ContainsFunc(allowed, func(a struct{ path, reason string }) bool { return under(path, a.path) })
+		excepted := slices.ContainsFunc(allowed,
+			func(a struct{ path, reason string }) bool { return under(path, a.path) })
 		if under(path, r.path) && !excepted && !underAny(dir, adapters...) {
 			wrong = append(wrong, r.reason)
 		}

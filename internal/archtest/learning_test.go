@@ -31,8 +31,8 @@ var notYet = []string{
 	"controllers/garbagecollector",
 }
 
-// TestLearningPath: a package of the learning path has few lines and files, comments and blanks included, and its doc.go
-// names every file in the order of reading.
+// TestLearningPath: a package of the learning path has few lines and files, comments and blanks included, and its
+// doc.go names every file in the order of reading.
 func TestLearningPath(t *testing.T) {
 	lines, names, docs := map[string]int{}, map[string][]string{}, map[string]string{}
 	for _, s := range sources(t) {
@@ -78,15 +78,18 @@ func TestLearningPath(t *testing.T) {
 // stages are the folders of the informer, and what each may import of the others. The pipeline has one direction: the
 // cache does not know the reflector, nor the reflector the cache.
 var stages = map[string][]string{
-	"informer/internal/broadcast":  {},
-	"informer/internal/objects":    {},
-	"informer/internal/lean":       {},
-	"informer/internal/wire":       {"informer/internal/objects", "informer/internal/lean"},
-	"informer/listwatch":           {"informer/internal/objects", "informer/internal/wire", "informer/internal/lean"},
-	"informer/deltafifo":           {"informer/internal/objects"},
-	"informer/indexer":             {"informer/deltafifo", "informer/internal/objects", "informer/internal/broadcast"},
-	"informer/internal/fanout":     {"informer/indexer", "informer/internal/objects"},
-	"informer/internal/connection": {"informer/listwatch", "informer/internal/objects", "informer/internal/broadcast", "informer/internal/wire"},
+	"informer/internal/broadcast": {},
+	"informer/internal/objects":   {},
+	"informer/internal/lean":      {},
+	"informer/internal/wire":      {"informer/internal/objects", "informer/internal/lean"},
+	"informer/listwatch":          {"informer/internal/objects", "informer/internal/wire", "informer/internal/lean"},
+	"informer/deltafifo":          {"informer/internal/objects"},
+	"informer/indexer":            {"informer/deltafifo", "informer/internal/objects", "informer/internal/broadcast"},
+	"informer/internal/fanout":    {"informer/indexer", "informer/internal/objects"},
+	"informer/internal/connection": {
+		"informer/listwatch", "informer/internal/objects", "informer/internal/broadcast",
+		"informer/internal/wire",
+	},
 	"informer/reflector": {
 		"informer/listwatch", "informer/deltafifo", "informer/internal/connection", "informer/internal/objects",
 	},
@@ -107,7 +110,8 @@ func TestStages(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if own, ok := strings.CutPrefix(path, module+"/"); ok && under(own, "informer") && !slices.Contains(allowed, own) {
+			if own, ok := strings.CutPrefix(path, module+"/"); ok && under(own, "informer") &&
+				!slices.Contains(allowed, own) {
 				t.Errorf("%s imports %s: a stage may import %q", s.path, own, allowed)
 			}
 		}

@@ -119,14 +119,16 @@ func TestConstructorsHaveExamples(t *testing.T) {
 			continue
 		}
 		for _, decl := range s.ast.Decls {
-			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && (f.Name.Name == "New" || strings.HasPrefix(f.Name.Name, "New") && f.Name.IsExported()) {
+			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil &&
+				(f.Name.Name == "New" || strings.HasPrefix(f.Name.Name, "New") && f.Name.IsExported()) {
 				constructors[s.dir] = append(constructors[s.dir], f.Name.Name)
 			}
 		}
 	}
 	for dir, names := range constructors {
 		for _, name := range names {
-			has := slices.ContainsFunc(examples[dir], func(ex string) bool { return ex == name || strings.HasPrefix(ex, name+"_") })
+			has := slices.ContainsFunc(examples[dir],
+				func(ex string) bool { return ex == name || strings.HasPrefix(ex, name+"_") })
 			if !has && !adapterName(dir) {
 				t.Errorf("%s: %s has no Example%s", dir, name, name)
 			}

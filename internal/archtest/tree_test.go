@@ -65,7 +65,8 @@ func files(t *testing.T, ending string) []string {
 			return err
 		}
 		if d.IsDir() {
-			if skip := rel != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "bin"); skip {
+			if skip := rel != "." &&
+				(strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "bin"); skip {
 				return filepath.SkipDir
 			}
 			if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && rel != "." && ending == ".go" {
@@ -95,4 +96,28 @@ func underAny(dir string, parents ...string) bool {
 		}
 	}
 	return false
+}
+
+// filesOfAllModules lists the files of every module with the given ending.
+func filesOfAllModules(t *testing.T, ending string) []string {
+	t.Helper()
+	var found []string
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && d.Name() != ".." &&
+			(strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "bin"):
+			return filepath.SkipDir
+		case strings.HasSuffix(path, ending):
+			rel, err := filepath.Rel(root, path)
+			found = append(found, filepath.ToSlash(rel))
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
 }

@@ -25,7 +25,9 @@ import (
 // only if rules has an explicit path.
 //
 // Errors: one line that names the file and the field.
-func Load(rules *clientcmd.ClientConfigLoadingRules, overrides *clientcmd.ConfigOverrides, by string) (*rest.Config, error) {
+func Load(rules *clientcmd.ClientConfigLoadingRules, overrides *clientcmd.ConfigOverrides,
+	by string,
+) (*rest.Config, error) {
 	if rules.ExplicitPath != "" {
 		if _, err := os.Stat(rules.ExplicitPath); err != nil {
 			return nil, fmt.Errorf("%s: %w", by, err)
@@ -43,7 +45,8 @@ func Load(rules *clientcmd.ClientConfigLoadingRules, overrides *clientcmd.Config
 	if name == "" {
 		name = raw.CurrentContext
 	}
-	if _, known := raw.Contexts[name]; !known && (name != "" || len(raw.Contexts) > 0 && overrides.ClusterInfo.Server == "") {
+	if _, known := raw.Contexts[name]; !known &&
+		(name != "" || len(raw.Contexts) > 0 && overrides.ClusterInfo.Server == "") {
 		return nil, noContext(&raw, name, origin(rules, by))
 	}
 	if err := Check(&raw, name); err != nil {
@@ -119,9 +122,11 @@ func Check(raw *api.Config, context string) error {
 	cluster, user := raw.Clusters[c.Cluster], raw.AuthInfos[c.AuthInfo]
 	switch {
 	case cluster == nil:
-		return fmt.Errorf("%scontexts[%s].context.cluster: there is no cluster %q", prefix(c.LocationOfOrigin), context, c.Cluster)
+		return fmt.Errorf("%scontexts[%s].context.cluster: there is no cluster %q", prefix(c.LocationOfOrigin),
+			context, c.Cluster)
 	case user == nil && c.AuthInfo != "":
-		return fmt.Errorf("%scontexts[%s].context.user: there is no user %q", prefix(c.LocationOfOrigin), context, c.AuthInfo)
+		return fmt.Errorf("%scontexts[%s].context.user: there is no user %q", prefix(c.LocationOfOrigin), context,
+			c.AuthInfo)
 	}
 	if err := checkCluster(cluster); err != nil {
 		return fmt.Errorf("%sclusters[%s].%w", prefix(cluster.LocationOfOrigin), c.Cluster, err)

@@ -32,23 +32,33 @@ func TestErrorsNameFileAndField(t *testing.T) {
 	const data = "Z2FyYmFnZQ==" // garbage, in base64
 	prefix := "kubeconfig " + path + ": "
 	for name, c := range map[string]struct{ text, cluster, user, context, says string }{
-		"good":                    {},
-		"another context":         {context: "there"},
-		"no context of that name": {context: "her", says: prefix + `there is no context "her": it has here, lost, there`},
-		"a context to nowhere":    {context: "lost", says: prefix + `contexts[lost].context.cluster: there is no cluster "gone"`},
-		"client certificate":      {user: "client-certificate-data: " + data, says: prefix + "users[joe].client-certificate-data: it has no PEM block of type CERTIFICATE (7 bytes)"},
-		"client key":              {user: "client-key-data: " + data, says: prefix + "users[joe].client-key-data: it has no PEM block of type PRIVATE KEY"},
-		"authority":               {cluster: ", certificate-authority-data: " + data, says: prefix + "clusters[dev].certificate-authority-data: it has no PEM block of type CERTIFICATE"},
-		"authority in a file":     {cluster: ", certificate-authority: garbage.pem", says: prefix + "clusters[dev].certificate-authority " + garbage + ": it has no PEM block"},
-		"authority in no file":    {cluster: ", certificate-authority: none.pem", says: prefix + "clusters[dev].certificate-authority " + filepath.Join(dir, "none.pem") + ": no such file or directory"},
-		"token in no file":        {user: "tokenFile: none", says: prefix + "users[joe].tokenFile: open " + filepath.Join(dir, "none")},
+		"good":            {},
+		"another context": {context: "there"},
+		"no context of that name": {context: "her", says: prefix +
+			`there is no context "her": it has here, lost, there`},
+		"a context to nowhere": {context: "lost", says: prefix +
+			`contexts[lost].context.cluster: there is no cluster "gone"`},
+		"client certificate": {user: "client-certificate-data: " + data, says: prefix +
+			"users[joe].client-certificate-data: it has no PEM block of type CERTIFICATE (7 bytes)"},
+		"client key": {user: "client-key-data: " + data, says: prefix +
+			"users[joe].client-key-data: it has no PEM block of type PRIVATE KEY"},
+		"authority": {cluster: ", certificate-authority-data: " + data, says: prefix +
+			"clusters[dev].certificate-authority-data: it has no PEM block of type CERTIFICATE"},
+		"authority in a file": {cluster: ", certificate-authority: garbage.pem", says: prefix +
+			"clusters[dev].certificate-authority " + garbage + ": it has no PEM block"},
+		"authority in no file": {cluster: ", certificate-authority: none.pem", says: prefix +
+			"clusters[dev].certificate-authority " + filepath.Join(dir, "none.pem") + ": no such file or directory"},
+		"token in no file": {user: "tokenFile: none", says: prefix + "users[joe].tokenFile: open " +
+			filepath.Join(dir, "none")},
 		"no plugin": {
 			user: `exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: no-such-login, installHint: "get it\n there"}`,
-			says: prefix + `users[joe].exec.command "no-such-login" cannot be run, and it tells who the user is: it is not in $PATH: get it there`,
+			says: prefix +
+				`users[joe].exec.command "no-such-login" cannot be run, and it tells who the user is: it is not in $PATH: get it there`,
 		},
-		"no YAML":            {text: "{", says: path},
-		"empty":              {text: "\n", says: "--kubeconfig: " + path + " names no cluster"},
-		"no current context": {text: strings.Replace(form, "current-context: here\n", "", 1), says: prefix + "it has no current-context: choose one of here, lost, there"},
+		"no YAML": {text: "{", says: path},
+		"empty":   {text: "\n", says: "--kubeconfig: " + path + " names no cluster"},
+		"no current context": {text: strings.Replace(form, "current-context: here\n", "", 1), says: prefix +
+			"it has no current-context: choose one of here, lost, there"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := c.text
@@ -59,11 +69,13 @@ func TestErrorsNameFileAndField(t *testing.T) {
 			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			config, err := kubeconfig.Load(&clientcmd.ClientConfigLoadingRules{ExplicitPath: path}, &clientcmd.ConfigOverrides{CurrentContext: c.context}, "--kubeconfig")
+			config, err := kubeconfig.Load(&clientcmd.ClientConfigLoadingRules{ExplicitPath: path},
+				&clientcmd.ConfigOverrides{CurrentContext: c.context}, "--kubeconfig")
 			switch {
 			case c.says == "" && (err != nil || config.Host != "https://127.0.0.1:1"):
 				t.Errorf("%v, %v", config, err)
-			case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n")):
+			case c.says != "" &&
+				(err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n")):
 				t.Errorf("said %v, want %s", err, c.says)
 			}
 		})

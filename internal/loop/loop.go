@@ -1,5 +1,6 @@
-// Package loop is the way into a controller of package reconcile that is open to package multicluster, and to nobody outside of
-// this module: a controller of many clusters is fed and held back from without, and forgets the keys of a cluster that left.
+// Package loop is the way into a controller of package reconcile that is open to package multicluster, and to nobody
+// outside of this module: a controller of many clusters is fed and held back from without, and forgets the keys of a
+// cluster that left.
 package loop
 
 import (
@@ -10,11 +11,11 @@ import (
 
 // Settings are what is set before Run.
 type Settings[K comparable] struct {
-	// Admitted is called when a worker has taken a key, without a lock held. It reports whether the key may be reconciled. One that
-	// may not is done with: the callee has seen to it.
+	// Admitted is called when a worker has taken a key, without a lock held. It reports whether the key may be
+	// reconciled. One that may not is done with: the callee has seen to it.
 	Admitted func(key K) bool
-	// SlowAfter is how long a reconcile keeps its slot of the queue's concurrency limit, unless it ends earlier. Zero or less:
-	// as long as it takes.
+	// SlowAfter is how long a reconcile keeps its slot of the queue's concurrency limit, unless it ends earlier. Zero
+	// or less: as long as it takes.
 	SlowAfter time.Duration
 }
 
@@ -25,11 +26,11 @@ type Handle[K comparable] interface {
 	Set(s Settings[K])
 	// Add queues key as o asks for.
 	Add(key K, o workqueue.AddOptions)
-	// Forget forgets what became of key: its failures, backoff and requeue delay. One that is in flight is forgotten when its
-	// run ends, whatever comes of it.
+	// Forget forgets what became of key: its failures, backoff and requeue delay. One that is in flight is forgotten
+	// when its run ends, whatever comes of it.
 	Forget(key K)
-	// ForgetAll forgets the keys that match, and their scheduled adds, too. match is called without a lock held. Keys that are
-	// ready come to Settings.Admitted once more.
+	// ForgetAll forgets the keys that match, and their scheduled adds, too. match is called without a lock held. Keys
+	// that are ready come to Settings.Admitted once more.
 	ForgetAll(match func(key K) bool)
 	// Alive is nil while the controller runs and does not panic all the time.
 	Alive() error

@@ -47,7 +47,10 @@ func Name(name string) error {
 		isAlnum := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 		isInner := i > 0 && i < len(name)-1 && (c == '-' || c == '_' || c == '.' || c == '/' || c == ':')
 		if !isAlnum && !isInner {
-			return fmt.Errorf("the name %q stands in logs, metrics and URLs: use letters and digits, and any of -_./: between them", name)
+			return fmt.Errorf(
+				"the name %q stands in logs, metrics and URLs: use letters and digits, and any of -_./: between them",
+				name,
+			)
 		}
 	}
 	return nil

@@ -33,8 +33,9 @@ type Answer struct {
 func AnswerOf(gvk schema.GroupVersionKind, obj metav1.Object, contentType string) Answer {
 	return Answer{
 		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, contentType: contentType,
-		Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion(),
-		Deleting: obj.GetDeletionTimestamp() != nil, GracePeriod: obj.GetDeletionGracePeriodSeconds(),
+		Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
+		ResourceVersion: obj.GetResourceVersion(),
+		Deleting:        obj.GetDeletionTimestamp() != nil, GracePeriod: obj.GetDeletionGracePeriodSeconds(),
 		Finalizers: len(obj.GetFinalizers()),
 	}
 }

@@ -67,7 +67,10 @@ func TestWhatIsNoted(t *testing.T) {
 		var s Set
 		s.Add(r)
 		to := r.Wrap(roundTripper(func(*http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(answer))}, nil
+			return &http.Response{
+				StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}},
+				Body: io.NopCloser(strings.NewReader(answer)),
+			}, nil
 		}))
 		request, err := http.NewRequest(http.MethodPut, url, http.NoBody)
 		if err != nil {
@@ -100,15 +103,21 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 func TestAServerIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked, away := 0, false
-		config := &rest.Config{Host: "https://a", QPS: -1, Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
-			if r.Method == http.MethodGet {
-				asked++
-				<-r.Context().Done()
-				return nil, r.Context().Err()
-			}
-			const status = `{"kind":"Status","apiVersion":"v1","status":"Success"}`
-			return &http.Response{StatusCode: 201, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(status))}, nil
-		})}
+		config := &rest.Config{
+			Host: "https://a", QPS: -1,
+			Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+				if r.Method == http.MethodGet {
+					asked++
+					<-r.Context().Done()
+					return nil, r.Context().Err()
+				}
+				const status = `{"kind":"Status","apiVersion":"v1","status":"Success"}`
+				return &http.Response{
+					StatusCode: 201, Header: http.Header{"Content-Type": {"application/json"}},
+					Body: io.NopCloser(strings.NewReader(status)),
+				}, nil
+			}),
+		}
 		r, err := New(config)
 		if err != nil {
 			t.Fatal(err)
@@ -128,7 +137,9 @@ func TestAServerIsSilent(t *testing.T) {
 		var s Set
 		s.Add(r)
 		bind := func() {
-			if err := server.Post().AbsPath("/api/v1/namespaces/default/pods/n/binding").Body([]byte("{}")).Do(t.Context()).Error(); err != nil {
+			if err := server.Post().AbsPath("/api/v1/namespaces/default/pods/n/binding").Body([]byte("{}")).Do(
+				t.Context(),
+			).Error(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -182,7 +193,10 @@ func TestInDoubt(t *testing.T) {
 			if c.err != nil {
 				return nil, c.err
 			}
-			return &http.Response{StatusCode: c.code, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(c.body))}, nil
+			return &http.Response{
+				StatusCode: c.code, Header: http.Header{},
+				Body: io.NopCloser(strings.NewReader(c.body)),
+			}, nil
 		}))
 		body := strings.NewReader(`{"kind":"ConfigMap","metadata":{"name":"n"}}`)
 		request, err := http.NewRequest(http.MethodPost, "https://a/api/v1/namespaces/default/configmaps", body)

@@ -119,7 +119,8 @@ func (r *Record) send(request *http.Request, to place, next http.RoundTripper) (
 // An admission webhook that failed is asked before anything is stored.
 func failed(response *http.Response, body []byte) error {
 	if response.StatusCode < http.StatusInternalServerError ||
-		response.StatusCode == http.StatusInternalServerError && bytes.Contains(body, []byte("failed calling webhook")) {
+		response.StatusCode == http.StatusInternalServerError &&
+			bytes.Contains(body, []byte("failed calling webhook")) {
 		return nil
 	}
 	return fmt.Errorf("the server answered %q", response.Status)

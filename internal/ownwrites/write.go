@@ -96,8 +96,9 @@ type Outcome struct {
 func (r *Record) begin(request *http.Request, to place) *Write {
 	ctx := request.Context()
 	w := &Write{
-		resource: r.Of(to.resource), key: to.key, Owner: OwnerFrom(ctx), waker: WakerFrom(ctx), subresource: to.subresource,
-		Deletes: request.Method == http.MethodDelete, collection: to.collection, done: make(chan struct{}),
+		resource: r.Of(to.resource), key: to.key, Owner: OwnerFrom(ctx), waker: WakerFrom(ctx),
+		subresource: to.subresource,
+		Deletes:     request.Method == http.MethodDelete, collection: to.collection, done: make(chan struct{}),
 	}
 	w.all = w.Deletes && to.key.Name == ""
 	if w.all {

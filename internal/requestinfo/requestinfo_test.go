@@ -31,18 +31,40 @@ func TestParse(t *testing.T) {
 		{"GET", "/api/v1/pods?fieldSelector=metadata.name%3Dp", in(info{Verb: "list", Resource: "pods", Name: "p"})},
 		{"GET", "/api/v1/pods?fieldSelector=metadata.name%3Dp&limit=x", in(info{Verb: "list", Resource: "pods"})},
 		{"GET", "/api/v1/pods?fieldSelector=metadata.name%3Da/b", in(info{Verb: "list", Resource: "pods"})},
-		{"DELETE", "/api/v1/pods?fieldSelector=metadata.name%3Dp", in(info{Verb: "deletecollection", Resource: "pods"})},
+		{
+			"DELETE", "/api/v1/pods?fieldSelector=metadata.name%3Dp",
+			in(info{Verb: "deletecollection", Resource: "pods"}),
+		},
 		{"POST", "/api/v1/pods?fieldSelector=metadata.name%3Dp", in(info{Verb: "create", Resource: "pods"})},
-		{"GET", "/api/v1/namespaces/x", in(info{Verb: "get", Resource: "namespaces", Namespace: "x", Name: "x", Named: true})},
-		{"PUT", "/api/v1/namespaces/x/finalize", in(info{Verb: "update", Resource: "namespaces", Namespace: "x", Name: "x", Named: true, Subresource: "finalize", Rest: []string{}})},
-		{"GET", "/api/v1/namespaces/x/namespaces/y", in(info{Verb: "get", Resource: "namespaces", Namespace: "x", Within: true, Name: "y", Named: true})},
+		{
+			"GET", "/api/v1/namespaces/x",
+			in(info{Verb: "get", Resource: "namespaces", Namespace: "x", Name: "x", Named: true}),
+		},
+		{
+			"PUT", "/api/v1/namespaces/x/finalize",
+			in(
+				info{
+					Verb: "update", Resource: "namespaces", Namespace: "x", Name: "x", Named: true,
+					Subresource: "finalize", Rest: []string{},
+				},
+			),
+		},
+		{
+			"GET", "/api/v1/namespaces/x/namespaces/y",
+			in(info{Verb: "get", Resource: "namespaces", Namespace: "x", Within: true, Name: "y", Named: true}),
+		},
 		{"PATCH", "/apis/apps/v1/namespaces/x/deployments/d/scale/", in(info{
-			Verb: "patch", Group: "apps", Resource: "deployments", Namespace: "x", Within: true, Name: "d", Named: true, Subresource: "scale", Rest: []string{},
+			Verb: "patch", Group: "apps", Resource: "deployments", Namespace: "x", Within: true, Name: "d",
+			Named: true, Subresource: "scale", Rest: []string{},
 		})},
 		{"GET", "/api/v1/namespaces/x/pods/p/proxy/a/b", in(info{
-			Verb: "get", Resource: "pods", Namespace: "x", Within: true, Name: "p", Named: true, Subresource: "proxy", Rest: []string{"a", "b"},
+			Verb: "get", Resource: "pods", Namespace: "x", Within: true, Name: "p", Named: true, Subresource: "proxy",
+			Rest: []string{"a", "b"},
 		})},
-		{"DELETE", "/api/v1/watch/namespaces/x/pods/p", in(info{Verb: "watch", Resource: "pods", Namespace: "x", Within: true, Name: "p", Named: true})},
+		{
+			"DELETE", "/api/v1/watch/namespaces/x/pods/p",
+			in(info{Verb: "watch", Resource: "pods", Namespace: "x", Within: true, Name: "p", Named: true}),
+		},
 		{"GET", "/api/v1/watch/pods?fieldSelector=metadata.name%3Dp", in(info{Verb: "watch", Resource: "pods"})},
 		{"GET", "/api/v1/proxy/nodes/n/x", in(info{Verb: "proxy", Resource: "nodes", Name: "n", Named: true})},
 		{"OPTIONS", "/api/v1/pods/p", in(info{Resource: "pods", Name: "p", Named: true})},

@@ -29,7 +29,8 @@ import (
 type Cache struct {
 	factory  *informer.Factory
 	settings *settings
-	// cluster reads the same informers for [NewClient], own writes included. It sends nothing: each client does, through one of its own.
+	// cluster reads the same informers for [NewClient], own writes included. It sends nothing: each client does,
+	// through one of its own.
 	cluster *own.Cluster
 	// stopped is closed when Start has ended.
 	stopped chan struct{}
@@ -57,18 +58,19 @@ const (
 	formMetadata
 )
 
-// NewCache is for [sigs.k8s.io/controller-runtime/pkg/manager.Options].NewCache: Flyball's informers, read by controller-runtime. All
-// options have their meaning, but EnableWatchBookmarks: bookmarks are always asked for. With Options.NewInformer the caller wants
-// informers of its own, so that controller-runtime's cache is returned.
+// NewCache is for [sigs.k8s.io/controller-runtime/pkg/manager.Options].NewCache: Flyball's informers, read by
+// controller-runtime. All options have their meaning, but EnableWatchBookmarks: bookmarks are always asked for. With
+// Options.NewInformer the caller wants informers of its own, so that controller-runtime's cache is returned.
 //
 // What the server refuses is in the error of reads that wait for a cache, in the log once, and in [Cache.Health].
 func NewCache(config *rest.Config, o cache.Options) (cache.Cache, error) {
 	return cacheOver(config, o, informers(o))
 }
 
-// NewLeanCache is NewCache in a third of the memory: objects come without their managedFields, and what is equal in several of them is
-// in memory once. With it the rule of controller-runtime that objects in handlers and predicates are not to be changed, nor those
-// read under UnsafeDisableDeepCopy, is one of all objects at once. Under a transform nothing is shared.
+// NewLeanCache is NewCache in a third of the memory: objects come without their managedFields, and what is equal in
+// several of them is in memory once. With it the rule of controller-runtime that objects in handlers and predicates
+// are not to be changed, nor those read under UnsafeDisableDeepCopy, is one of all objects at once. Under a transform
+// nothing is shared.
 func NewLeanCache(config *rest.Config, o cache.Options) (cache.Cache, error) {
 	lean := informers(o)
 	lean.StandardDecoding = false
@@ -119,10 +121,12 @@ func withDefaults(config *rest.Config, o cache.Options) (cache.Options, error) {
 	return o, nil
 }
 
-// informers are the options of a factory for a cache with these: objects are what controller-runtime would have decoded.
+// informers are the options of a factory for a cache with these: objects are what controller-runtime would have
+// decoded.
 func informers(o cache.Options) informer.FactoryOptions {
 	return informer.FactoryOptions{
-		Scheme: o.Scheme, Mapper: o.Mapper, StandardDecoding: true, Panics: informer.CrashOnPanic, OnError: watchError(o.DefaultWatchErrorHandler),
+		Scheme: o.Scheme, Mapper: o.Mapper, StandardDecoding: true, Panics: informer.CrashOnPanic,
+		OnError: watchError(o.DefaultWatchErrorHandler),
 	}
 }
 
@@ -132,7 +136,10 @@ func newCache(config *rest.Config, o cache.Options, factory *informer.Factory) (
 	if err != nil {
 		return nil, err
 	}
-	c := &Cache{factory: factory, settings: s, stopped: make(chan struct{}), begun: make(chan struct{}), entries: map[kind]*entry{}}
+	c := &Cache{
+		factory: factory, settings: s, stopped: make(chan struct{}), begun: make(chan struct{}),
+		entries: map[kind]*entry{},
+	}
 	c.cluster, err = own.New(config, own.Options{
 		Informers: factory, Scheme: o.Scheme, Mapper: o.Mapper,
 		CacheFor: func(gvk schema.GroupVersionKind, namespaced bool) informer.InformerOptions {
@@ -363,7 +370,8 @@ func (e *notSynced) Unwrap() error { return e.why }
 // Status implements APIStatus, so that errors.IsTimeout of k8s.io/apimachinery says yes.
 func (e *notSynced) Status() metav1.Status {
 	return metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusGatewayTimeout, Reason: metav1.StatusReasonTimeout, Message: e.Error(),
+		Status: metav1.StatusFailure, Code: http.StatusGatewayTimeout, Reason: metav1.StatusReasonTimeout,
+		Message: e.Error(),
 	}
 }
 

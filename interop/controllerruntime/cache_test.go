@@ -30,7 +30,8 @@ import (
 func three() []runtime.Object {
 	return []runtime.Object{
 		namespace("a"), namespace("b"), namespace("c"),
-		configMap("a", "one", map[string]string{"app": "web"}), configMap("a", "two", nil), configMap("b", "three", nil), configMap("c", "four", map[string]string{"app": "web"}),
+		configMap("a", "one", map[string]string{"app": "web"}), configMap("a", "two", nil),
+		configMap("b", "three", nil), configMap("c", "four", map[string]string{"app": "web"}),
 	}
 }
 
@@ -39,7 +40,8 @@ var webOnly = labels.SelectorFromSet(labels.Set{"app": "web"})
 func TestReads(t *testing.T) {
 	bothCaches(t, cache.Options{}, nil, func(w *world) {
 		var m corev1.ConfigMap
-		if err := w.Get(w.ctx, client.ObjectKey{Namespace: "a", Name: "one"}, &m); !errors.As(err, new(*cache.ErrCacheNotStarted)) {
+		if err := w.Get(w.ctx, client.ObjectKey{Namespace: "a", Name: "one"}, &m); !errors.As(err,
+			new(*cache.ErrCacheNotStarted)) {
 			t.Errorf("get before start: %v", err)
 		}
 		w.start()
@@ -64,7 +66,8 @@ func TestReads(t *testing.T) {
 		if got := w.names(client.Limit(3)); len(got) != 3 {
 			t.Errorf("limited to 3: %v", got)
 		}
-		if err := w.List(w.ctx, &corev1.ConfigMapList{}, client.Continue("x")); err == nil || !strings.Contains(err.Error(), "continue list option is not supported") {
+		if err := w.List(w.ctx, &corev1.ConfigMapList{}, client.Continue("x")); err == nil ||
+			!strings.Contains(err.Error(), "continue list option is not supported") {
 			t.Errorf("continue: %v", err)
 		}
 		var nodes corev1.NodeList
@@ -88,9 +91,9 @@ func TestReads(t *testing.T) {
 	}, three()...)
 }
 
-// TestManagedFields: objects are what the server answers, in all representations, when they are read and when a handler is given them.
-// The lean cache's differ in their managed fields alone. The test runs outside a bubble: controller-runtime's watch of metadata leaves
-// a goroutine behind.
+// TestManagedFields: objects are what the server answers, in all representations, when they are read and when a
+// handler is given them. The lean cache's differ in their managed fields alone. The test runs outside a bubble:
+// controller-runtime's watch of metadata leaves a goroutine behind.
 func TestManagedFields(t *testing.T) {
 	for name, newCache := range makers {
 		t.Run(name, func(t *testing.T) {
@@ -133,13 +136,16 @@ func TestManagedFields(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := inf.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: func(obj any) { handed <- obj }}); err != nil {
+				if _, err := inf.AddEventHandler(
+					toolscache.ResourceEventHandlerFuncs{AddFunc: func(obj any) { handed <- obj }},
+				); err != nil {
 					t.Fatal(err)
 				}
 				if got := <-handed; !reflect.DeepEqual(got, want) {
 					t.Errorf("a handler is given\n%v\nwant\n%v", got, want)
 				}
-				want.GetObjectKind().SetGroupVersionKind(u.GroupVersionKind()) // A cached typed object that is read has its kind.
+				// A cached typed object that is read has its kind.
+				want.GetObjectKind().SetGroupVersionKind(u.GroupVersionKind())
 				if !reflect.DeepEqual(obj, want) {
 					t.Errorf("read\n%v\nwant\n%v", obj, want)
 				}
@@ -167,12 +173,14 @@ func TestMetadata(t *testing.T) {
 			}
 			p := &metav1.PartialObjectMetadata{}
 			p.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-			if err := c.Get(ctx, client.ObjectKey{Namespace: "b", Name: "three"}, p); err != nil || p.Kind != "ConfigMap" || p.Name != "three" {
+			if err := c.Get(ctx, client.ObjectKey{Namespace: "b", Name: "three"}, p); err != nil ||
+				p.Kind != "ConfigMap" || p.Name != "three" {
 				t.Errorf("get: %+v, %v", p, err)
 			}
 			all := &metav1.PartialObjectMetadataList{}
 			all.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
-			if err := c.List(ctx, all, client.MatchingLabels{"app": "web"}); err != nil || len(all.Items) != 2 || all.Items[0].Kind != "ConfigMap" {
+			if err := c.List(ctx, all, client.MatchingLabels{"app": "web"}); err != nil || len(all.Items) != 2 ||
+				all.Items[0].Kind != "ConfigMap" {
 				t.Errorf("list: %+v, %v", all.Items, err)
 			}
 		})
@@ -180,38 +188,54 @@ func TestMetadata(t *testing.T) {
 }
 
 func TestIndexes(t *testing.T) {
-	bothCaches(t, cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}, "b": {LabelSelector: labels.Everything(), FieldSelector: fields.Everything()}, "c": {LabelSelector: webOnly}}}, nil, func(w *world) {
-		extract := func(obj client.Object) []string { return []string{obj.(*corev1.ConfigMap).Data["kind"]} }
-		w.must(w.IndexField(w.ctx, &corev1.ConfigMap{}, "data.kind", extract))
-		w.must(w.IndexField(w.ctx, &corev1.ConfigMap{}, "name", func(obj client.Object) []string { return []string{obj.GetName()} }))
-		if err := w.IndexField(w.ctx, &corev1.ConfigMap{}, "data.kind", extract); err == nil || !strings.Contains(err.Error(), "indexer conflict") {
-			t.Errorf("an index made twice: %v", err)
-		}
-		w.start()
-		w.want("index", w.names(client.MatchingFields{"data.kind": "two"}), "a/two")
-		w.want("index in a namespace", w.names(client.MatchingFields{"data.kind": "two"}, client.InNamespace("b")))
-		w.want("two indexes", w.names(client.MatchingFields{"data.kind": "three", "name": "three"}), "b/three")
-		w.want("two indexes, nothing in both", w.names(client.MatchingFields{"data.kind": "three", "name": "one"}))
-		w.want("index and labels", w.names(client.MatchingFields{"data.kind": "one"}, client.MatchingLabels{"app": "x"}))
-		if err := w.List(w.ctx, &corev1.ConfigMapList{}, client.MatchingFields{"data.none": "x"}); err == nil || !strings.Contains(err.Error(), "does not exist") {
-			t.Errorf("no index: %v", err)
-		}
-		inexact := client.MatchingFieldsSelector{Selector: fields.OneTermNotEqualSelector("name", "one")}
-		if err := w.List(w.ctx, &corev1.ConfigMapList{}, inexact); err == nil || err.Error() != "non-exact field matches are not supported by the cache" {
-			t.Errorf("inexact: %v", err)
-		}
-		if err := w.List(w.ctx, &corev1.ConfigMapList{}, client.InNamespace("default")); err == nil || !strings.Contains(err.Error(), "unknown namespace for the cache") {
-			t.Errorf("namespace that is not cached: %v", err)
-		}
-		if err := w.Get(w.ctx, client.ObjectKey{Namespace: "default", Name: "x"}, &corev1.ConfigMap{}); err == nil || !strings.Contains(err.Error(), "unknown namespace for the cache") {
-			t.Errorf("namespace that is not cached: %v", err)
-		}
-		var ns corev1.NamespaceList
-		w.must(w.List(w.ctx, &ns)) // Cluster-scoped kinds are not concerned.
-		if len(ns.Items) < 3 {
-			t.Errorf("%d namespaces", len(ns.Items))
-		}
-	}, three()...)
+	bothCaches(t,
+		cache.Options{
+			DefaultNamespaces: map[string]cache.Config{
+				"a": {},
+				"b": {LabelSelector: labels.Everything(), FieldSelector: fields.Everything()},
+				"c": {LabelSelector: webOnly},
+			},
+		}, nil, func(w *world) {
+			extract := func(obj client.Object) []string { return []string{obj.(*corev1.ConfigMap).Data["kind"]} }
+			w.must(w.IndexField(w.ctx, &corev1.ConfigMap{}, "data.kind", extract))
+			w.must(
+				w.IndexField(w.ctx, &corev1.ConfigMap{}, "name",
+					func(obj client.Object) []string { return []string{obj.GetName()} }),
+			)
+			if err := w.IndexField(w.ctx, &corev1.ConfigMap{}, "data.kind", extract); err == nil ||
+				!strings.Contains(err.Error(), "indexer conflict") {
+				t.Errorf("an index made twice: %v", err)
+			}
+			w.start()
+			w.want("index", w.names(client.MatchingFields{"data.kind": "two"}), "a/two")
+			w.want("index in a namespace", w.names(client.MatchingFields{"data.kind": "two"}, client.InNamespace("b")))
+			w.want("two indexes", w.names(client.MatchingFields{"data.kind": "three", "name": "three"}), "b/three")
+			w.want("two indexes, nothing in both", w.names(client.MatchingFields{"data.kind": "three", "name": "one"}))
+			w.want("index and labels",
+				w.names(client.MatchingFields{"data.kind": "one"}, client.MatchingLabels{"app": "x"}))
+			if err := w.List(w.ctx, &corev1.ConfigMapList{}, client.MatchingFields{"data.none": "x"}); err == nil ||
+				!strings.Contains(err.Error(), "does not exist") {
+				t.Errorf("no index: %v", err)
+			}
+			inexact := client.MatchingFieldsSelector{Selector: fields.OneTermNotEqualSelector("name", "one")}
+			if err := w.List(w.ctx, &corev1.ConfigMapList{}, inexact); err == nil ||
+				err.Error() != "non-exact field matches are not supported by the cache" {
+				t.Errorf("inexact: %v", err)
+			}
+			if err := w.List(w.ctx, &corev1.ConfigMapList{}, client.InNamespace("default")); err == nil ||
+				!strings.Contains(err.Error(), "unknown namespace for the cache") {
+				t.Errorf("namespace that is not cached: %v", err)
+			}
+			if err := w.Get(w.ctx, client.ObjectKey{Namespace: "default", Name: "x"},
+				&corev1.ConfigMap{}); err == nil || !strings.Contains(err.Error(), "unknown namespace for the cache") {
+				t.Errorf("namespace that is not cached: %v", err)
+			}
+			var ns corev1.NamespaceList
+			w.must(w.List(w.ctx, &ns)) // Cluster-scoped kinds are not concerned.
+			if len(ns.Items) < 3 {
+				t.Errorf("%d namespaces", len(ns.Items))
+			}
+		}, three()...)
 }
 
 // TestSelection goes through the places that options come from, and their precedence.
@@ -229,23 +253,95 @@ func TestSelection(t *testing.T) {
 		want  []string
 		marks string
 	}{
-		"nothing":                     {cache.Options{}, all, ""},
-		"default labels":              {cache.Options{DefaultLabelSelector: webOnly}, []string{"a/one", "c/four"}, ""},
-		"default fields":              {cache.Options{DefaultFieldSelector: fields.OneTermEqualSelector("metadata.name", "two")}, []string{"a/two"}, ""},
-		"namespace by field":          {cache.Options{DefaultFieldSelector: fields.OneTermEqualSelector("metadata.namespace", "a")}, []string{"a/one", "a/two"}, ""},
-		"default namespaces":          {cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}, "b": {}}}, []string{"a/one", "a/two", "b/three"}, ""},
-		"namespace's labels":          {cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {LabelSelector: webOnly}, "b": {}}}, []string{"a/one", "b/three"}, ""},
-		"all but some":                {cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {LabelSelector: webOnly}, cache.AllNamespaces: {}}}, []string{"a/one", "b/three", "c/four"}, ""},
-		"the kind's labels":           {cache.Options{ByObject: map[client.Object]cache.ByObject{object: {Label: webOnly}}}, []string{"a/one", "c/four"}, ""},
-		"the kind's before default":   {cache.Options{DefaultLabelSelector: labels.Nothing(), ByObject: map[client.Object]cache.ByObject{object: {Label: webOnly}}}, []string{"a/one", "c/four"}, ""},
-		"the kind's field":            {cache.Options{ByObject: map[client.Object]cache.ByObject{object: {Field: fields.OneTermEqualSelector("metadata.name", "one")}}}, []string{"a/one"}, ""},
-		"the kind's namespaces":       {cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}}, ByObject: map[client.Object]cache.ByObject{object: {Namespaces: map[string]cache.Config{"b": {}, "c": {}}}}}, []string{"b/three", "c/four"}, ""},
-		"no namespaces for the kind":  {cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}}, ByObject: map[client.Object]cache.ByObject{object: {Namespaces: map[string]cache.Config{}}}}, all, ""},
-		"namespaces with kind labels": {cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}, "c": {LabelSelector: labels.Everything()}}, ByObject: map[client.Object]cache.ByObject{object: {Label: labels.SelectorFromSet(labels.Set{"app": "none"})}}}, []string{"c/four"}, ""},
-		"default transform":           {cache.Options{DefaultTransform: marked("default")}, all, "default"},
-		"the kind's transform":        {cache.Options{DefaultTransform: marked("default"), ByObject: map[client.Object]cache.ByObject{object: {Transform: marked("kind")}}}, all, "kind"},
-		"namespace's transform":       {cache.Options{DefaultNamespaces: map[string]cache.Config{"b": {Transform: marked("b")}}, ByObject: map[client.Object]cache.ByObject{object: {Transform: marked("kind")}}}, []string{"b/three"}, "b"},
-		"another kind's":              {cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: {Label: labels.Nothing(), Transform: marked("x")}}}, all, ""},
+		"nothing":        {cache.Options{}, all, ""},
+		"default labels": {cache.Options{DefaultLabelSelector: webOnly}, []string{"a/one", "c/four"}, ""},
+		"default fields": {
+			cache.Options{DefaultFieldSelector: fields.OneTermEqualSelector("metadata.name", "two")},
+			[]string{"a/two"},
+			"",
+		},
+		"namespace by field": {
+			cache.Options{DefaultFieldSelector: fields.OneTermEqualSelector("metadata.namespace", "a")},
+			[]string{"a/one", "a/two"},
+			"",
+		},
+		"default namespaces": {
+			cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}, "b": {}}},
+			[]string{"a/one", "a/two", "b/three"},
+			"",
+		},
+		"namespace's labels": {
+			cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {LabelSelector: webOnly}, "b": {}}},
+			[]string{"a/one", "b/three"},
+			"",
+		},
+		"all but some": {
+			cache.Options{
+				DefaultNamespaces: map[string]cache.Config{"a": {LabelSelector: webOnly}, cache.AllNamespaces: {}},
+			}, []string{"a/one", "b/three", "c/four"}, "",
+		},
+		"the kind's labels": {
+			cache.Options{ByObject: map[client.Object]cache.ByObject{object: {Label: webOnly}}},
+			[]string{"a/one", "c/four"},
+			"",
+		},
+		"the kind's before default": {
+			cache.Options{
+				DefaultLabelSelector: labels.Nothing(),
+				ByObject:             map[client.Object]cache.ByObject{object: {Label: webOnly}},
+			}, []string{"a/one", "c/four"}, "",
+		},
+		"the kind's field": {
+			cache.Options{
+				ByObject: map[client.Object]cache.ByObject{
+					object: {Field: fields.OneTermEqualSelector("metadata.name", "one")},
+				},
+			}, []string{"a/one"}, "",
+		},
+		"the kind's namespaces": {
+			cache.Options{
+				DefaultNamespaces: map[string]cache.Config{"a": {}},
+				ByObject: map[client.Object]cache.ByObject{
+					object: {Namespaces: map[string]cache.Config{"b": {}, "c": {}}},
+				},
+			}, []string{"b/three", "c/four"}, "",
+		},
+		"no namespaces for the kind": {
+			cache.Options{
+				DefaultNamespaces: map[string]cache.Config{"a": {}},
+				ByObject:          map[client.Object]cache.ByObject{object: {Namespaces: map[string]cache.Config{}}},
+			}, all, "",
+		},
+		"namespaces with kind labels": {
+			cache.Options{
+				DefaultNamespaces: map[string]cache.Config{"a": {}, "c": {LabelSelector: labels.Everything()}},
+				ByObject: map[client.Object]cache.ByObject{
+					object: {Label: labels.SelectorFromSet(labels.Set{"app": "none"})},
+				},
+			}, []string{"c/four"}, "",
+		},
+		"default transform": {cache.Options{DefaultTransform: marked("default")}, all, "default"},
+		"the kind's transform": {
+			cache.Options{
+				DefaultTransform: marked("default"),
+				ByObject:         map[client.Object]cache.ByObject{object: {Transform: marked("kind")}},
+			}, all, "kind",
+		},
+		"namespace's transform": {
+			cache.Options{
+				DefaultNamespaces: map[string]cache.Config{"b": {Transform: marked("b")}},
+				ByObject:          map[client.Object]cache.ByObject{object: {Transform: marked("kind")}},
+			},
+			[]string{"b/three"},
+			"b",
+		},
+		"another kind's": {
+			cache.Options{
+				ByObject: map[client.Object]cache.ByObject{
+					&corev1.Secret{}: {Label: labels.Nothing(), Transform: marked("x")},
+				},
+			}, all, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothCaches(t, c.o, nil, func(w *world) {
@@ -263,8 +359,8 @@ func TestSelection(t *testing.T) {
 	}
 }
 
-// TestWithoutBookmarks: they are asked for all the same. controller-runtime without them never syncs from a server that streams lists:
-// the end of the list is a bookmark.
+// TestWithoutBookmarks: they are asked for all the same. controller-runtime without them never syncs from a server
+// that streams lists: the end of the list is a bookmark.
 func TestWithoutBookmarks(t *testing.T) {
 	object := &corev1.ConfigMap{}
 	for name, o := range map[string]cache.Options{
@@ -295,7 +391,9 @@ func TestWithoutBookmarks(t *testing.T) {
 
 func TestOptionsRefused(t *testing.T) {
 	bothCaches(t, cache.Options{}, nil, func(w *world) {
-		o := cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Node{}: {Namespaces: map[string]cache.Config{"a": {}}}}}
+		o := cache.Options{
+			ByObject: map[client.Object]cache.ByObject{&corev1.Node{}: {Namespaces: map[string]cache.Config{"a": {}}}},
+		}
 		if _, err := makers[w.name](w.api.RESTConfig(), o); err == nil || !strings.Contains(err.Error(), "Namespaces") {
 			w.t.Errorf("namespaces for nodes: %v", err)
 		}
@@ -352,11 +450,17 @@ func TestForbidden(t *testing.T) {
 	var told []error
 	forbid := gate.Funcs{OnRequest: func(_ context.Context, r *gate.Request) gate.Verdict {
 		if r.Resource == "configmaps" && (r.Verb == "list" || r.Verb == "watch") && len(told) < 3 {
-			return gate.FailWith(apierrors.NewForbidden(corev1.Resource("configmaps"), "", errors.New("no right to list")))
+			return gate.FailWith(
+				apierrors.NewForbidden(corev1.Resource("configmaps"), "", errors.New("no right to list")),
+			)
 		}
 		return gate.Verdict{}
 	}}
-	o := cache.Options{DefaultWatchErrorHandler: func(_ context.Context, _ *toolscache.Reflector, err error) { told = append(told, err) }}
+	o := cache.Options{
+		DefaultWatchErrorHandler: func(_ context.Context, _ *toolscache.Reflector, err error) {
+			told = append(told, err)
+		},
+	}
 	bothCaches(t, o, forbid, func(w *world) {
 		told = nil
 		w.start()

@@ -22,11 +22,12 @@ import (
 	own "github.com/flyball-dev/flyball/client"
 )
 
-// NewClient is for [sigs.k8s.io/controller-runtime/pkg/manager.Options].NewClient, together with [NewCache]: a client whose cached
-// reads see what it wrote. docs/read-your-writes.md says what that means.
+// NewClient is for [sigs.k8s.io/controller-runtime/pkg/manager.Options].NewClient, together with [NewCache]: a client
+// whose cached reads see what it wrote. docs/read-your-writes.md says what that means.
 //
-// A read that cannot tell what became of a write (its answer was lost) is answered by the server. Kinds whose namespaces are cached
-// under different selectors, and caches that NewCache did not make, are read as controller-runtime reads them.
+// A read that cannot tell what became of a write (its answer was lost) is answered by the server. Kinds whose
+// namespaces are cached under different selectors, and caches that NewCache did not make, are read as
+// controller-runtime reads them.
 func NewClient(config *rest.Config, o client.Options) (client.Client, error) {
 	if config == nil {
 		return nil, fmt.Errorf("new client: %w", errNoConfig)
@@ -73,7 +74,8 @@ func defaults(c client.Client, o client.Options) client.Client {
 	return c
 }
 
-// consistent is a client that reads its own writes from the cache. What it does not do itself is the embedded client's: live reads.
+// consistent is a client that reads its own writes from the cache. What it does not do itself is the embedded
+// client's: live reads.
 type consistent struct {
 	client.Client
 	cache *Cache
@@ -151,7 +153,8 @@ func (c *consistent) List(ctx context.Context, list client.ObjectList, opts ...c
 		o.Namespace = ""
 	}
 	query := own.ListOptions{
-		ReadOptions: e.reads(o.UnsafeDisableDeepCopy, o.DisableReadYourWritesConsistency), Namespace: o.Namespace, Labels: o.LabelSelector,
+		ReadOptions: e.reads(o.UnsafeDisableDeepCopy, o.DisableReadYourWritesConsistency), Namespace: o.Namespace,
+		Labels: o.LabelSelector,
 	}
 	if o.FieldSelector != nil {
 		wanted, err := e.indexed(o.FieldSelector)
@@ -213,7 +216,8 @@ func newDeletions(o *client.DeleteOptions) deletions {
 		d.PropagationPolicy = &policy
 	}
 	return deletions{DeleteOptions: own.DeleteOptions{
-		GracePeriodSeconds: d.GracePeriodSeconds, Preconditions: d.Preconditions, PropagationPolicy: d.PropagationPolicy, DryRun: len(d.DryRun) > 0,
+		GracePeriodSeconds: d.GracePeriodSeconds, Preconditions: d.Preconditions,
+		PropagationPolicy: d.PropagationPolicy, DryRun: len(d.DryRun) > 0,
 	}}
 }
 
@@ -226,27 +230,31 @@ func (p patch) Data(obj own.Object) ([]byte, error) { return p.Patch.Data(obj) }
 // Create creates obj.
 func (c *consistent) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
 	m := (&client.CreateOptions{}).ApplyOptions(opts).AsCreateOptions()
-	return c.cluster.Create(ctx, obj, writes{FieldManager: m.FieldManager, FieldValidation: m.FieldValidation, DryRun: len(m.DryRun) > 0})
+	return c.cluster.Create(ctx, obj,
+		writes{FieldManager: m.FieldManager, FieldValidation: m.FieldValidation, DryRun: len(m.DryRun) > 0})
 }
 
 // Update replaces obj.
 func (c *consistent) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
 	m := (&client.UpdateOptions{}).ApplyOptions(opts).AsUpdateOptions()
-	return c.cluster.Update(ctx, obj, writes{FieldManager: m.FieldManager, FieldValidation: m.FieldValidation, DryRun: len(m.DryRun) > 0})
+	return c.cluster.Update(ctx, obj,
+		writes{FieldManager: m.FieldManager, FieldValidation: m.FieldValidation, DryRun: len(m.DryRun) > 0})
 }
 
 // Patch sends a patch of obj.
 func (c *consistent) Patch(ctx context.Context, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
 	m := (&client.PatchOptions{}).ApplyOptions(opts).AsPatchOptions()
 	return c.cluster.Patch(ctx, obj, patch{p}, writes{
-		FieldManager: m.FieldManager, FieldValidation: m.FieldValidation, DryRun: len(m.DryRun) > 0, Force: isTrue(m.Force),
+		FieldManager: m.FieldManager, FieldValidation: m.FieldValidation, DryRun: len(m.DryRun) > 0,
+		Force: isTrue(m.Force),
 	})
 }
 
 // Apply applies a configuration.
 func (c *consistent) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 	m := (&client.ApplyOptions{}).ApplyOptions(opts).AsPatchOptions()
-	return c.cluster.Apply(ctx, obj, writes{FieldManager: m.FieldManager, DryRun: len(m.DryRun) > 0, Force: isTrue(m.Force)})
+	return c.cluster.Apply(ctx, obj,
+		writes{FieldManager: m.FieldManager, DryRun: len(m.DryRun) > 0, Force: isTrue(m.Force)})
 }
 
 // Delete deletes obj.
@@ -286,9 +294,12 @@ type subresource struct {
 	own own.SubResourceClient
 }
 
-func (s *subresource) Create(ctx context.Context, obj, sub client.Object, opts ...client.SubResourceCreateOption) error {
+func (s *subresource) Create(ctx context.Context, obj, sub client.Object,
+	opts ...client.SubResourceCreateOption,
+) error {
 	m := (&client.SubResourceCreateOptions{}).ApplyOptions(opts).AsCreateOptions()
-	return s.own.Create(ctx, obj, sub, writes{FieldManager: m.FieldManager, FieldValidation: m.FieldValidation, DryRun: len(m.DryRun) > 0})
+	return s.own.Create(ctx, obj, sub,
+		writes{FieldManager: m.FieldManager, FieldValidation: m.FieldValidation, DryRun: len(m.DryRun) > 0})
 }
 
 func (s *subresource) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
@@ -299,15 +310,20 @@ func (s *subresource) Update(ctx context.Context, obj client.Object, opts ...cli
 	}))
 }
 
-func (s *subresource) Patch(ctx context.Context, obj client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+func (s *subresource) Patch(ctx context.Context, obj client.Object, p client.Patch,
+	opts ...client.SubResourcePatchOption,
+) error {
 	o := (&client.SubResourcePatchOptions{}).ApplyOptions(opts)
 	m := o.AsPatchOptions()
 	return s.own.Patch(ctx, obj, patch{p}, withBody(o.SubResourceBody, writes{
-		FieldManager: m.FieldManager, FieldValidation: m.FieldValidation, DryRun: len(m.DryRun) > 0, Force: isTrue(m.Force),
+		FieldManager: m.FieldManager, FieldValidation: m.FieldValidation, DryRun: len(m.DryRun) > 0,
+		Force: isTrue(m.Force),
 	}))
 }
 
-func (s *subresource) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+func (s *subresource) Apply(ctx context.Context, obj runtime.ApplyConfiguration,
+	opts ...client.SubResourceApplyOption,
+) error {
 	o := (&client.SubResourceApplyOptions{}).ApplyOpts(opts)
 	m := o.AsPatchOptions()
 	w := writes{FieldManager: m.FieldManager, DryRun: len(m.DryRun) > 0, Force: isTrue(m.Force)}

@@ -71,7 +71,8 @@ func (w *weather) gate() gate.Gate {
 	}
 }
 
-// bothClients runs test with controller-runtime's client, with its own read-your-own-writes where o says so, and with ours.
+// bothClients runs test with controller-runtime's client, with its own read-your-own-writes where o says so, and with
+// ours.
 func bothClients(t *testing.T, o client.CacheOptions, test func(w *world, c client.Client, sky *weather)) {
 	t.Helper()
 	sky := &weather{}
@@ -104,7 +105,8 @@ func (w *world) within(deadline time.Duration, read func(ctx context.Context) er
 // changed is the complaint about a fault that controller-runtime does not have any more: docs/swap-in.md speaks of it.
 const changed = "controller-runtime behaves better than docs/swap-in.md says"
 
-// TestHolesOfReadYourWrites are the cases in which controller-runtime's guarantee does not hold, or blocks for ever; and ours.
+// TestHolesOfReadYourWrites are the cases in which controller-runtime's guarantee does not hold, or blocks for ever;
+// and ours.
 func TestHolesOfReadYourWrites(t *testing.T) {
 	const deadline = time.Hour
 	theirs := client.CacheOptions{EnableReadYourWritesConsistency: new(true)}
@@ -181,7 +183,8 @@ func TestHolesOfReadYourWrites(t *testing.T) {
 		bothClients(t, theirs, func(w *world, c client.Client, sky *weather) {
 			sky.set(time.Minute, false)
 			w.must(w.direct.Create(w.ctx, configMap("a", "x", nil)))
-			gone := w.within(deadline, func(ctx context.Context) error { return c.Delete(ctx, configMap("a", "x", nil)) })
+			gone := w.within(deadline,
+				func(ctx context.Context) error { return c.Delete(ctx, configMap("a", "x", nil)) })
 			err := w.direct.Get(w.ctx, key, &corev1.ConfigMap{})
 			if w.ours() && (gone.err != nil || !apierrors.IsNotFound(err)) {
 				w.t.Errorf("delete: %v, then on the server: %v", gone.err, err)
@@ -214,14 +217,16 @@ func TestWrites(t *testing.T) {
 		}
 		m := configMap("a", "x", map[string]string{"app": "web"})
 		w.must(c.Create(w.ctx, m, client.FieldOwner("me")))
-		if got := read("x"); !w.lean() && got.ManagedFields[0].Manager != "me" || m.ResourceVersion != got.ResourceVersion {
+		if got := read("x"); !w.lean() && got.ManagedFields[0].Manager != "me" ||
+			m.ResourceVersion != got.ResourceVersion {
 			w.t.Errorf("created: %+v", got)
 		}
 		if err := c.Create(w.ctx, configMap("a", "dry", nil), client.DryRunAll); err != nil {
 			w.t.Error(err)
 		}
 		w.lag()
-		if err := c.Get(w.ctx, client.ObjectKey{Namespace: "a", Name: "dry"}, m.DeepCopy()); !apierrors.IsNotFound(err) {
+		if err := c.Get(w.ctx, client.ObjectKey{Namespace: "a", Name: "dry"},
+			m.DeepCopy()); !apierrors.IsNotFound(err) {
 			w.t.Errorf("dry run: %v", err)
 		}
 		m.Data["k"] = "updated"
@@ -235,18 +240,26 @@ func TestWrites(t *testing.T) {
 		if got := read("x"); got.Data["k"] != "patched" {
 			w.t.Errorf("patched: %v", got.Data)
 		}
-		if err := c.Patch(w.ctx, base.DeepCopy(), client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); !apierrors.IsConflict(err) {
+		if err := c.Patch(w.ctx, base.DeepCopy(),
+			client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); !apierrors.IsConflict(err) {
 			w.t.Errorf("patch of an old state: %v", err)
 		}
-		w.must(c.Patch(w.ctx, m, client.RawPatch(types.JSONPatchType, []byte(`[{"op":"add","path":"/data/j","value":"json"}]`))))
+		w.must(
+			c.Patch(w.ctx, m,
+				client.RawPatch(types.JSONPatchType, []byte(`[{"op":"add","path":"/data/j","value":"json"}]`))),
+		)
 		if got := read("x"); got.Data["j"] != "json" {
 			w.t.Errorf("JSON patch: %v", got.Data)
 		}
-		w.must(c.Apply(w.ctx, corev1apply.ConfigMap("x", "a").WithData(map[string]string{"k": "applied"}), client.FieldOwner("applier"), client.ForceOwnership))
+		w.must(
+			c.Apply(w.ctx, corev1apply.ConfigMap("x", "a").WithData(map[string]string{"k": "applied"}),
+				client.FieldOwner("applier"), client.ForceOwnership),
+		)
 		if got := read("x"); got.Data["k"] != "applied" {
 			w.t.Errorf("applied: %v", got.Data)
 		}
-		if err := c.Apply(w.ctx, corev1apply.ConfigMap("x", "a").WithData(map[string]string{"k": "other"}), client.FieldOwner("another")); !apierrors.IsConflict(err) {
+		if err := c.Apply(w.ctx, corev1apply.ConfigMap("x", "a").WithData(map[string]string{"k": "other"}),
+			client.FieldOwner("another")); !apierrors.IsConflict(err) {
 			w.t.Errorf("apply against another owner: %v", err)
 		}
 		ns := &corev1.Namespace{}
@@ -312,18 +325,22 @@ func TestWhereReadsGo(t *testing.T) {
 	})
 }
 
-// TestClientsOfTheirOwn: what a client sends goes by its own HTTP client and configuration, not the cache's; and clients of one cache see what
-// the other wrote.
+// TestClientsOfTheirOwn: what a client sends goes by its own HTTP client and configuration, not the cache's; and
+// clients of one cache see what the other wrote.
 func TestClientsOfTheirOwn(t *testing.T) {
 	sky := &weather{}
 	bothCaches(t, cache.Options{}, sky.gate(), func(w *world) {
 		sky.set(0, false)
 		sent := &counter{RoundTripper: w.api.RESTConfig().Transport}
 		nowhere := &rest.Config{Host: w.api.RESTConfig().Host, Transport: &http.Transport{DisableKeepAlives: true}}
-		o := client.Options{HTTPClient: &http.Client{Transport: sent}, Scheme: clientscheme.Scheme, Mapper: mapperOf(w), Cache: &client.CacheOptions{Reader: w.Cache}}
+		o := client.Options{
+			HTTPClient: &http.Client{Transport: sent}, Scheme: clientscheme.Scheme,
+			Mapper: mapperOf(w), Cache: &client.CacheOptions{Reader: w.Cache},
+		}
 		c, err := w.newClient()(nowhere, o)
 		w.must(err)
-		other, err := w.newClient()(w.api.RESTConfigFor(auth.User{Name: "jane", Groups: []string{"system:masters"}}), client.Options{Cache: o.Cache})
+		other, err := w.newClient()(w.api.RESTConfigFor(auth.User{Name: "jane", Groups: []string{"system:masters"}}),
+			client.Options{Cache: o.Cache})
 		w.must(err)
 		w.start()
 		w.must(c.List(w.ctx, &corev1.ConfigMapList{}))
@@ -331,7 +348,10 @@ func TestClientsOfTheirOwn(t *testing.T) {
 		w.must(c.Create(w.ctx, configMap("a", "x", nil)))
 		w.must(other.Create(w.ctx, configMap("a", "y", nil)))
 		w.must(c.Status().Update(w.ctx, namespace("a")))
-		w.must(c.Get(w.ctx, client.ObjectKey{Name: "n"}, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Node"}}))
+		w.must(
+			c.Get(w.ctx, client.ObjectKey{Name: "n"},
+				&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Node"}}),
+		)
 		if n := sent.count(func(*http.Request) bool { return true }); n != 3 {
 			w.t.Errorf("%d requests by the HTTP client, want three", n)
 		}
@@ -362,7 +382,11 @@ func mapperOf(w *world) meta.RESTMapper {
 func TestDefaultsOfWrites(t *testing.T) {
 	bothCaches(t, cache.Options{}, nil, func(w *world) {
 		newClient := w.newClient()
-		c, err := newClient(w.api.RESTConfig(), client.Options{Cache: &client.CacheOptions{Reader: w.Cache}, FieldOwner: "owner", FieldValidation: "Strict", Log: logr.Discard()})
+		c, err := newClient(w.api.RESTConfig(),
+			client.Options{
+				Cache: &client.CacheOptions{Reader: w.Cache}, FieldOwner: "owner",
+				FieldValidation: "Strict", Log: logr.Discard(),
+			})
 		w.must(err)
 		w.start()
 		m := configMap("a", "x", nil)
@@ -370,7 +394,8 @@ func TestDefaultsOfWrites(t *testing.T) {
 		if m.ManagedFields[0].Manager != "owner" {
 			w.t.Errorf("owned by %s", m.ManagedFields[0].Manager)
 		}
-		dry, err := newClient(w.api.RESTConfig(), client.Options{Cache: &client.CacheOptions{Reader: w.Cache}, DryRun: new(true)})
+		dry, err := newClient(w.api.RESTConfig(),
+			client.Options{Cache: &client.CacheOptions{Reader: w.Cache}, DryRun: new(true)})
 		w.must(err)
 		w.must(dry.Create(w.ctx, configMap("a", "dry", nil)))
 		synctest.Wait()

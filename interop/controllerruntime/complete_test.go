@@ -17,96 +17,134 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// surface is what of controller-runtime is implemented here: the options that are read, and the interfaces. Each field and each
-// method has the test that uses it with the same assertions on controller-runtime's own and on ours.
+// surface is what of controller-runtime is implemented here: the options that are read, and the interfaces. Each
+// field and each method has the test that uses it with the same assertions on controller-runtime's own and on ours.
 var surface = map[reflect.Type]map[string]string{
 	reflect.TypeFor[cache.Options](): {
-		"HTTPClient": "TestWhoIsAsked", "Scheme": "TestWhoIsAsked", "Mapper": "TestWhoIsAsked", "SyncPeriod": "TestResyncEvents",
-		"ReaderFailOnMissingInformer": "TestReaderFailOnMissingInformer", "DefaultNamespaces": "TestSelection", "DefaultLabelSelector": "TestSelection",
-		"DefaultFieldSelector": "TestSelection", "DefaultTransform": "TestSelection", "DefaultWatchErrorHandler": "TestForbidden",
-		"DefaultUnsafeDisableDeepCopy": "TestWithoutCopies", "DefaultEnableWatchBookmarks": "TestWithoutBookmarks", "ByObject": "TestSelection",
+		"HTTPClient": "TestWhoIsAsked", "Scheme": "TestWhoIsAsked", "Mapper": "TestWhoIsAsked",
+		"SyncPeriod":                  "TestResyncEvents",
+		"ReaderFailOnMissingInformer": "TestReaderFailOnMissingInformer", "DefaultNamespaces": "TestSelection",
+		"DefaultLabelSelector": "TestSelection",
+		"DefaultFieldSelector": "TestSelection", "DefaultTransform": "TestSelection",
+		"DefaultWatchErrorHandler":     "TestForbidden",
+		"DefaultUnsafeDisableDeepCopy": "TestWithoutCopies", "DefaultEnableWatchBookmarks": "TestWithoutBookmarks",
+		"ByObject":    "TestSelection",
 		"NewInformer": "TestReads",
 	},
 	reflect.TypeFor[cache.ByObject](): {
 		"Namespaces": "TestSelection", "Label": "TestSelection", "Field": "TestSelection", "Transform": "TestSelection",
-		"UnsafeDisableDeepCopy": "TestWithoutCopies", "EnableWatchBookmarks": "TestWithoutBookmarks", "SyncPeriod": "TestResyncEvents",
+		"UnsafeDisableDeepCopy": "TestWithoutCopies", "EnableWatchBookmarks": "TestWithoutBookmarks",
+		"SyncPeriod": "TestResyncEvents",
 	},
 	reflect.TypeFor[cache.Config](): {
-		"LabelSelector": "TestSelection", "FieldSelector": "TestNamespacesThatAreNotCached", "Transform": "TestSelection",
-		"UnsafeDisableDeepCopy": "TestWithoutCopies", "EnableWatchBookmarks": "TestWithoutBookmarks", "SyncPeriod": "TestResyncEvents",
+		"LabelSelector": "TestSelection", "FieldSelector": "TestNamespacesThatAreNotCached",
+		"Transform":             "TestSelection",
+		"UnsafeDisableDeepCopy": "TestWithoutCopies", "EnableWatchBookmarks": "TestWithoutBookmarks",
+		"SyncPeriod": "TestResyncEvents",
 	},
 	reflect.TypeFor[cache.InformerGetOptions](): {"BlockUntilSynced": "TestHandlersOfAKind"},
 	reflect.TypeFor[cache.Cache](): {
-		"Get": "TestReads", "List": "TestReads", "GetInformer": "TestHandlers", "GetInformerForKind": "TestInformerForKind",
-		"RemoveInformer": "TestRemoveInformer", "Start": "TestReadsAfterTheStop", "WaitForCacheSync": "TestHandlers", "IndexField": "TestIndexes",
+		"Get": "TestReads", "List": "TestReads", "GetInformer": "TestHandlers",
+		"GetInformerForKind": "TestInformerForKind",
+		"RemoveInformer":     "TestRemoveInformer", "Start": "TestReadsAfterTheStop",
+		"WaitForCacheSync": "TestHandlers", "IndexField": "TestIndexes",
 	},
 	reflect.TypeFor[cache.Informer](): {
-		"AddEventHandler": "TestHandlers", "AddEventHandlerWithResyncPeriod": "TestResyncEvents", "AddEventHandlerWithOptions": "TestResyncEvents",
-		"RemoveEventHandler": "TestHandlers", "AddIndexers": "TestHandlers", "HasSynced": "TestHandlers", "HasSyncedChecker": "TestHandlers",
-		"IsStopped": "TestHandlers",
+		"AddEventHandler": "TestHandlers", "AddEventHandlerWithResyncPeriod": "TestResyncEvents",
+		"AddEventHandlerWithOptions": "TestResyncEvents",
+		"RemoveEventHandler":         "TestHandlers", "AddIndexers": "TestHandlers", "HasSynced": "TestHandlers",
+		"HasSyncedChecker": "TestHandlers",
+		"IsStopped":        "TestHandlers",
 	},
 	reflect.TypeFor[client.Options](): {
-		"HTTPClient": "TestClientsOfTheirOwn", "Scheme": "TestClientsOfTheirOwn", "Mapper": "TestClientsOfTheirOwn", "Cache": "TestClientsOfTheirOwn",
-		"DryRun": "TestDefaultsOfWrites", "FieldOwner": "TestDefaultsOfWrites", "FieldValidation": "TestDefaultsOfWrites", "Log": "TestDefaultsOfWrites",
+		"HTTPClient": "TestClientsOfTheirOwn", "Scheme": "TestClientsOfTheirOwn", "Mapper": "TestClientsOfTheirOwn",
+		"Cache":  "TestClientsOfTheirOwn",
+		"DryRun": "TestDefaultsOfWrites", "FieldOwner": "TestDefaultsOfWrites",
+		"FieldValidation": "TestDefaultsOfWrites", "Log": "TestDefaultsOfWrites",
 	},
 	reflect.TypeFor[client.CacheOptions](): {
-		"Reader": "TestClientsOfTheirOwn", "DisableFor": "TestWhereReadsGo", "Unstructured": "TestHolesOfReadYourWrites",
+		"Reader": "TestClientsOfTheirOwn", "DisableFor": "TestWhereReadsGo",
+		"Unstructured":                    "TestHolesOfReadYourWrites",
 		"EnableReadYourWritesConsistency": "TestHolesOfReadYourWrites",
 	},
 	reflect.TypeFor[client.Client](): {
-		"Get": "TestWrites", "List": "TestWrites", "Apply": "TestWrites", "Create": "TestWrites", "Delete": "TestWrites", "Update": "TestWrites",
-		"Patch": "TestWrites", "DeleteAllOf": "TestWrites", "Status": "TestWrites", "SubResource": "TestSubResources", "Scheme": "TestDefaultsOfWrites",
-		"RESTMapper": "TestDefaultsOfWrites", "GroupVersionKindFor": "TestWritesOfRepresentations", "IsObjectNamespaced": "TestDefaultsOfWrites",
+		"Get": "TestWrites", "List": "TestWrites", "Apply": "TestWrites", "Create": "TestWrites",
+		"Delete": "TestWrites", "Update": "TestWrites",
+		"Patch": "TestWrites", "DeleteAllOf": "TestWrites", "Status": "TestWrites", "SubResource": "TestSubResources",
+		"Scheme":     "TestDefaultsOfWrites",
+		"RESTMapper": "TestDefaultsOfWrites", "GroupVersionKindFor": "TestWritesOfRepresentations",
+		"IsObjectNamespaced": "TestDefaultsOfWrites",
 	},
 	reflect.TypeFor[client.SubResourceClient](): {
-		"Get": "TestSubResources", "Create": "TestSubResources", "Update": "TestSubResources", "Patch": "TestSubResources", "Apply": "TestSubResources",
+		"Get": "TestSubResources", "Create": "TestSubResources", "Update": "TestSubResources",
+		"Patch": "TestSubResources", "Apply": "TestSubResources",
 	},
 	reflect.TypeFor[client.GetOptions](): {
-		"Raw": "TestRawOptions", "UnsafeDisableDeepCopy": "TestSharedReads", "DisableReadYourWritesConsistency": "TestLaggingReads",
+		"Raw": "TestRawOptions", "UnsafeDisableDeepCopy": "TestSharedReads",
+		"DisableReadYourWritesConsistency": "TestLaggingReads",
 	},
 	reflect.TypeFor[client.ListOptions](): {
-		"LabelSelector": "TestSelectors", "FieldSelector": "TestSelectors", "Namespace": "TestSelectors", "Limit": "TestSelectors",
-		"Continue": "TestSelectors", "UnsafeDisableDeepCopy": "TestWithoutCopies", "DisableReadYourWritesConsistency": "TestLaggingReads",
-		"Raw": "TestRawOptions",
+		"LabelSelector": "TestSelectors", "FieldSelector": "TestSelectors", "Namespace": "TestSelectors",
+		"Limit":    "TestSelectors",
+		"Continue": "TestSelectors", "UnsafeDisableDeepCopy": "TestWithoutCopies",
+		"DisableReadYourWritesConsistency": "TestLaggingReads",
+		"Raw":                              "TestRawOptions",
 	},
 	reflect.TypeFor[client.DeleteOptions](): {
-		"GracePeriodSeconds": "TestWritesOfRepresentations", "Preconditions": "TestWrites", "PropagationPolicy": "TestWrites", "DryRun": "TestRawOptions",
+		"GracePeriodSeconds": "TestWritesOfRepresentations", "Preconditions": "TestWrites",
+		"PropagationPolicy": "TestWrites", "DryRun": "TestRawOptions",
 		"Raw": "TestRawOptions", "DisableReadYourWritesConsistency": "TestRawOptions",
 	},
-	reflect.TypeFor[priorityqueue.AddOpts](): {"After": "TestQueueDelays", "RateLimited": "TestQueueOrder", "Priority": "TestQueueOrder"},
+	reflect.TypeFor[priorityqueue.AddOpts](): {
+		"After": "TestQueueDelays", "RateLimited": "TestQueueOrder",
+		"Priority": "TestQueueOrder",
+	},
 	reflect.TypeFor[priorityqueue.PriorityQueue[string]](): {
-		"Add": "TestQueueOrder", "AddAfter": "TestQueueDelays", "AddRateLimited": "TestQueueDelays", "AddWithOpts": "TestQueueOrder",
-		"Get": "TestQueueOneWorkerForAKey", "GetWithPriority": "TestQueueOrder", "Done": "TestQueueOneWorkerForAKey", "Forget": "TestQueueOrder",
-		"NumRequeues": "TestQueueOrder", "Len": "TestQueueOrder", "ShutDown": "TestQueueShutDown", "ShutDownWithDrain": "TestQueueDrain",
-		"ShuttingDown": "TestQueueShutDown",
+		"Add": "TestQueueOrder", "AddAfter": "TestQueueDelays", "AddRateLimited": "TestQueueDelays",
+		"AddWithOpts": "TestQueueOrder",
+		"Get":         "TestQueueOneWorkerForAKey", "GetWithPriority": "TestQueueOrder",
+		"Done": "TestQueueOneWorkerForAKey", "Forget": "TestQueueOrder",
+		"NumRequeues": "TestQueueOrder", "Len": "TestQueueOrder", "ShutDown": "TestQueueShutDown",
+		"ShutDownWithDrain": "TestQueueDrain",
+		"ShuttingDown":      "TestQueueShutDown",
 	},
 	reflect.TypeFor[manager.Manager](): {
-		"GetEventRecorderFor": "TestPartsOfAManager", "GetEventRecorder": "TestPartsOfAManager", "GetHTTPClient": "TestPartsOfAManager",
-		"GetConfig": "TestPartsOfAManager", "GetCache": "TestPartsOfAManager", "GetScheme": "TestPartsOfAManager", "GetClient": "TestPartsOfAManager",
-		"GetFieldIndexer": "TestPartsOfAManager", "GetRESTMapper": "TestPartsOfAManager", "GetAPIReader": "TestPartsOfAManager",
-		"Start": "TestPartsOfAManager", "Add": "TestPartsOfAManager", "Elected": "TestPartsOfAManager", "GetLogger": "TestPartsOfAManager",
+		"GetEventRecorderFor": "TestPartsOfAManager", "GetEventRecorder": "TestPartsOfAManager",
+		"GetHTTPClient": "TestPartsOfAManager",
+		"GetConfig":     "TestPartsOfAManager", "GetCache": "TestPartsOfAManager", "GetScheme": "TestPartsOfAManager",
+		"GetClient":       "TestPartsOfAManager",
+		"GetFieldIndexer": "TestPartsOfAManager", "GetRESTMapper": "TestPartsOfAManager",
+		"GetAPIReader": "TestPartsOfAManager",
+		"Start":        "TestPartsOfAManager", "Add": "TestPartsOfAManager", "Elected": "TestPartsOfAManager",
+		"GetLogger":            "TestPartsOfAManager",
 		"GetControllerOptions": "TestPartsOfAManager", "GetConverterRegistry": "TestPartsOfAManager",
 		"AddMetricsServerExtraHandler": "TestServersOfAManager", "AddHealthzCheck": "TestServersOfAManager",
 		"AddReadyzCheck": "TestServersOfAManager", "GetWebhookServer": "TestServersOfAManager",
 	},
 	reflect.TypeFor[manager.Options](): {
-		"Scheme": "TestLeases", "MapperProvider": "TestServersOfAManager", "Cache": "TestPriorityOfEvents", "Client": "TestLeases",
+		"Scheme": "TestLeases", "MapperProvider": "TestServersOfAManager", "Cache": "TestPriorityOfEvents",
+		"Client":    "TestLeases",
 		"NewClient": "TestServersOfAManager", "Logger": "TestServersOfAManager", "Metrics": "TestServersOfAManager",
 		"HealthProbeBindAddress": "TestServersOfAManager", "ReadinessEndpointName": "TestServersOfAManager",
-		"LivenessEndpointName": "TestServersOfAManager", "PprofBindAddress": "TestServersOfAManager", "WebhookServer": "TestServersOfAManager",
-		"BaseContext": "TestServersOfAManager", "GracefulShutdownTimeout": "TestLeases", "Controller": "TestPartsOfAManager",
+		"LivenessEndpointName": "TestServersOfAManager", "PprofBindAddress": "TestServersOfAManager",
+		"WebhookServer": "TestServersOfAManager",
+		"BaseContext":   "TestServersOfAManager", "GracefulShutdownTimeout": "TestLeases",
+		"Controller":     "TestPartsOfAManager",
 		"LeaderElection": "TestLeases", "LeaderElectionID": "TestLeases", "LeaderElectionNamespace": "TestLeases",
-		"LeaderElectionReleaseOnCancel": "TestLeases", "LeaseDuration": "TestLeases", "RenewDeadline": "TestLeases", "RetryPeriod": "TestLeases",
-		"NewCache": "TestCachesOfTheCaller", "EventBroadcaster": "TestBroadcasterOfTheCaller", "LeaderElectionConfig": "TestLocks",
-		"LeaderElectionLabels": "TestLocks", "LeaderElectionResourceLock": "TestLocks", "LeaderElectionResourceLockInterface": "TestLocks",
+		"LeaderElectionReleaseOnCancel": "TestLeases", "LeaseDuration": "TestLeases", "RenewDeadline": "TestLeases",
+		"RetryPeriod": "TestLeases",
+		"NewCache":    "TestCachesOfTheCaller", "EventBroadcaster": "TestBroadcasterOfTheCaller",
+		"LeaderElectionConfig": "TestLocks",
+		"LeaderElectionLabels": "TestLocks", "LeaderElectionResourceLock": "TestLocks",
+		"LeaderElectionResourceLockInterface": "TestLocks",
 	},
 }
 
 // harnesses run a test on controller-runtime's own and on ours.
 var harnesses = []string{"bothCaches", "bothReaders", "bothClients", "bothQueues", "bothManagers", "managerMakers"}
 
-// TestNothingIsLeftOut: an option or method that a new version of controller-runtime brings fails here until somebody has decided what ours
-// does with it, and tested it on both.
+// TestNothingIsLeftOut: an option or method that a new version of controller-runtime brings fails here until somebody
+// has decided what ours does with it, and tested it on both.
 func TestNothingIsLeftOut(t *testing.T) {
 	uses := usesOfTests(t)
 	for of, tests := range surface {
@@ -149,9 +187,11 @@ const (
 
 // optionOf are the functions that set fields of options.
 var optionOf = map[string]string{
-	"Namespace": "InNamespace", "LabelSelector": "MatchingLabels", "FieldSelector": "MatchingFields", "DryRun": "DryRunAll", "Limit": "Limit",
-	"Continue": "Continue", "PropagationPolicy": "PropagationPolicy", "Preconditions": "Preconditions", "GracePeriodSeconds": "GracePeriodSeconds",
-	"BlockUntilSynced": "BlockUntilSynced", "UnsafeDisableDeepCopy": "UnsafeDisableDeepCopy",
+	"Namespace": "InNamespace", "LabelSelector": "MatchingLabels", "FieldSelector": "MatchingFields",
+	"DryRun": "DryRunAll", "Limit": "Limit",
+	"Continue": "Continue", "PropagationPolicy": "PropagationPolicy", "Preconditions": "Preconditions",
+	"GracePeriodSeconds": "GracePeriodSeconds",
+	"BlockUntilSynced":   "BlockUntilSynced", "UnsafeDisableDeepCopy": "UnsafeDisableDeepCopy",
 	"DisableReadYourWritesConsistency": "DisableReadYourWritesConsistency",
 }
 

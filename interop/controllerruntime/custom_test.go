@@ -47,7 +47,9 @@ func (l *widgetList) DeepCopyObject() runtime.Object {
 
 // widgetDefinition defines the custom resource.
 func widgetDefinition() *unstructured.Unstructured {
-	schema := map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}
+	schema := map[string]any{
+		"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+	}
 	version := map[string]any{
 		"name": widgetVersion.Version, "served": true, "storage": true, "schema": schema,
 		"subresources": map[string]any{"status": map[string]any{}},
@@ -107,7 +109,10 @@ func TestCustomResourcesAreDeleted(t *testing.T) {
 		w := widgetNamed(o.GetName())
 		must(c.Create(ctx, w))
 		must(c.Delete(ctx, o, client.DryRunAll))
-		must(c.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &w.UID}))
+		must(
+			c.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground),
+				client.Preconditions{UID: &w.UID}),
+		)
 	}
 	must(c.Create(ctx, widgetNamed("d")))
 	must(c.DeleteAllOf(ctx, &widget{}, client.InNamespace(metav1.NamespaceDefault), client.GracePeriodSeconds(0)))
@@ -135,7 +140,8 @@ func TestCustomResourcesAreWritten(t *testing.T) {
 			return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 		},
 		"JSON": func(*widget) client.Patch {
-			return client.RawPatch(types.JSONPatchType, []byte(`[{"op":"add","path":"/metadata/labels/by","value":"JSON"}]`))
+			return client.RawPatch(types.JSONPatchType,
+				[]byte(`[{"op":"add","path":"/metadata/labels/by","value":"JSON"}]`))
 		},
 	} {
 		before := w.DeepCopyObject().(*widget)
@@ -150,9 +156,15 @@ func TestCustomResourcesAreWritten(t *testing.T) {
 	}
 	applied := untypedWidget("a")
 	applied.SetAnnotations(map[string]string{"by": "apply"})
-	must(c.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("another"), client.ForceOwnership))
+	must(
+		c.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("another"),
+			client.ForceOwnership),
+	)
 	var list widgetList
-	must(c.List(ctx, &list, client.InNamespace(metav1.NamespaceDefault), client.HasLabels{"by"}, client.MatchingFields{"metadata.name": "a"}, client.Limit(1)))
+	must(
+		c.List(ctx, &list, client.InNamespace(metav1.NamespaceDefault), client.HasLabels{"by"},
+			client.MatchingFields{"metadata.name": "a"}, client.Limit(1)),
+	)
 	if len(list.Items) != 1 || list.Items[0].Annotations["by"] != "apply" {
 		t.Errorf("list: %+v", list.Items)
 	}

@@ -10,9 +10,9 @@
 //
 // Each part works without the others, and is taken out again by deleting its line. docs/swap-in.md says what changes.
 //
-// [NewManager] replaces controller-runtime's manager as a whole: an unchanged SetupWithManager(ctrl.Manager) then gets a stop in two
-// steps, fenced writes, and RunUntilIdle, which brings everything up to date and returns.
+// [NewManager] replaces controller-runtime's manager as a whole: an unchanged SetupWithManager(ctrl.Manager) then
+// gets a stop in two steps, fenced writes, and RunUntilIdle, which brings everything up to date and returns.
 //
-// What is promised is controller-runtime's contract: every update reaches every handler and predicate, objects keep their
-// managedFields, and share no memory with one another. NewLeanCache gives up the last two.
+// What is promised is controller-runtime's contract: every update reaches every handler and predicate, objects keep
+// their managedFields, and share no memory with one another. NewLeanCache gives up the last two.
 package controllerruntime

@@ -8,9 +8,9 @@ import (
 
 // allDone is a DoneChecker of client-go that is done when all of its parts are.
 //
-// One part's channel is handed out as it is. Several have a channel of their own, made once: whoever asks closes it when all parts are
-// done, and a goroutine does when nobody asks. That goroutine starts with the first call that comes too early, and ends, too, when
-// the parts cannot be done any more.
+// One part's channel is handed out as it is. Several have a channel of their own, made once: whoever asks closes it
+// when all parts are done, and a goroutine does when nobody asks. That goroutine starts with the first call that
+// comes too early, and ends, too, when the parts cannot be done any more.
 //
 // Concurrency: add must not be called with anything else; the other methods may be called at any time.
 type allDone struct {
@@ -23,7 +23,8 @@ type allDone struct {
 	all           chan struct{} // closed once, when all parts are done; nothing is sent
 }
 
-// donePart is a channel that is closed when the part is done, and one that is closed when it will not be any more (nil: there is none).
+// donePart is a channel that is closed when the part is done, and one that is closed when it will not be any more
+// (nil: there is none).
 type donePart struct{ done, ends <-chan struct{} }
 
 var _ toolscache.DoneChecker = (*allDone)(nil)

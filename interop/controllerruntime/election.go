@@ -22,7 +22,10 @@ const defaultRenewDeadline = 10 * time.Second
 // election is the core's election for the lock that the options ask for, which controller-runtime makes.
 func (m *Manager) election(config *rest.Config) (own.LeaderElection, error) {
 	o := m.o
-	e := own.LeaderElection{Enabled: o.LeaderElection, Namespace: o.LeaderElectionNamespace, Name: cmp.Or(o.LeaderElectionID, "leader-election"), After: m.synced}
+	e := own.LeaderElection{
+		Enabled: o.LeaderElection, Namespace: o.LeaderElectionNamespace,
+		Name: cmp.Or(o.LeaderElectionID, "leader-election"), After: m.synced,
+	}
 	for to, from := range map[*time.Duration]*time.Duration{
 		&e.LeaseDuration: o.LeaseDuration, &e.RenewDeadline: o.RenewDeadline, &e.RetryPeriod: o.RetryPeriod,
 	} {
@@ -49,8 +52,10 @@ func (m *Manager) election(config *rest.Config) (own.LeaderElection, error) {
 			to = elsewhere
 		}
 		return leaderelection.NewResourceLock(config, leaseRecorders{to: to}, leaderelection.Options{
-			LeaderElection: true, LeaderElectionResourceLock: o.LeaderElectionResourceLock, LeaderElectionID: o.LeaderElectionID,
-			LeaderElectionNamespace: o.LeaderElectionNamespace, LeaderLabels: o.LeaderElectionLabels, RenewDeadline: cmp.Or(e.RenewDeadline, defaultRenewDeadline),
+			LeaderElection: true, LeaderElectionResourceLock: o.LeaderElectionResourceLock,
+			LeaderElectionID:        o.LeaderElectionID,
+			LeaderElectionNamespace: o.LeaderElectionNamespace, LeaderLabels: o.LeaderElectionLabels,
+			RenewDeadline: cmp.Or(e.RenewDeadline, defaultRenewDeadline),
 		})
 	}
 	return e, nil

@@ -22,12 +22,15 @@ import (
 	"github.com/flyball-dev/flyball/localapi/envtest"
 )
 
-// TestEnvtest is what an operator's suite does, with envtest's import changed: a manager over a socket, a controller of a custom
-// resource that owns a ConfigMap, a client beside it that makes, sees and deletes them.
+// TestEnvtest is what an operator's suite does, with envtest's import changed: a manager over a socket, a controller
+// of a custom resource that owns a ConfigMap, a client beside it that makes, sees and deletes them.
 func TestEnvtest(t *testing.T) {
 	for name, newManager := range managerMakers {
 		t.Run(name, func(t *testing.T) {
-			environment := &envtest.Environment{CRDDirectoryPaths: []string{"../../localapi/envtest/testdata/crds"}, ErrorIfCRDPathMissing: true}
+			environment := &envtest.Environment{
+				CRDDirectoryPaths:     []string{"../../localapi/envtest/testdata/crds"},
+				ErrorIfCRDPathMissing: true,
+			}
 			config, err := environment.Start()
 			if err != nil {
 				t.Fatal(err)
@@ -37,7 +40,8 @@ func TestEnvtest(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			m, err := newManager(config, manager.Options{Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"}})
+			m, err := newManager(config,
+				manager.Options{Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +76,8 @@ func TestEnvtest(t *testing.T) {
 			if !ok {
 				t.Fatal("the controller made nothing")
 			}
-			if owner := metav1.GetControllerOf(e.Object.(*corev1.ConfigMap)); owner == nil || owner.UID != backup.GetUID() {
+			if owner := metav1.GetControllerOf(e.Object.(*corev1.ConfigMap)); owner == nil ||
+				owner.UID != backup.GetUID() {
 				t.Errorf("the child is %v", e.Object)
 			}
 			w.Stop()

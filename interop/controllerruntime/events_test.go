@@ -16,7 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestEveryUpdateReachesAHandler: one that is slow is told of each state, in order, with the one that it was told of before.
+// TestEveryUpdateReachesAHandler: one that is slow is told of each state, in order, with the one that it was told of
+// before.
 func TestEveryUpdateReachesAHandler(t *testing.T) {
 	const n = 300 // More than Flyball's own handlers may lag behind.
 	bothCaches(t, cache.Options{}, nil, func(w *world) {
@@ -52,15 +53,26 @@ func TestEveryUpdateReachesAHandler(t *testing.T) {
 	}, namespace("a"))
 }
 
-// TestResyncEvents: old and new are one object, so that predicates can tell; a handler without a period of its own has the cache's.
+// TestResyncEvents: old and new are one object, so that predicates can tell; a handler without a period of its own
+// has the cache's.
 func TestResyncEvents(t *testing.T) {
 	period := time.Minute
 	object := &corev1.ConfigMap{}
 	for name, o := range map[string]cache.Options{
-		"all":            {SyncPeriod: &period},
-		"of the kind":    {SyncPeriod: new(time.Hour), ByObject: map[client.Object]cache.ByObject{object: {SyncPeriod: &period}}},
-		"of a namespace": {SyncPeriod: new(time.Hour), DefaultNamespaces: map[string]cache.Config{"a": {SyncPeriod: &period}}},
-		"of both":        {ByObject: map[client.Object]cache.ByObject{object: {SyncPeriod: new(time.Hour), Namespaces: map[string]cache.Config{"a": {SyncPeriod: &period}}}}},
+		"all": {SyncPeriod: &period},
+		"of the kind": {
+			SyncPeriod: new(time.Hour),
+			ByObject:   map[client.Object]cache.ByObject{object: {SyncPeriod: &period}},
+		},
+		"of a namespace": {
+			SyncPeriod:        new(time.Hour),
+			DefaultNamespaces: map[string]cache.Config{"a": {SyncPeriod: &period}},
+		},
+		"of both": {
+			ByObject: map[client.Object]cache.ByObject{
+				object: {SyncPeriod: new(time.Hour), Namespaces: map[string]cache.Config{"a": {SyncPeriod: &period}}},
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothCaches(t, o, nil, func(w *world) {
@@ -80,7 +92,8 @@ func TestResyncEvents(t *testing.T) {
 				w.must(err)
 				_, err = inf.AddEventHandlerWithResyncPeriod(count(&slow), 5*time.Minute)
 				w.must(err)
-				_, err = inf.AddEventHandlerWithOptions(count(&never), toolscache.HandlerOptions{ResyncPeriod: new(time.Duration)})
+				_, err = inf.AddEventHandlerWithOptions(count(&never),
+					toolscache.HandlerOptions{ResyncPeriod: new(time.Duration)})
 				w.must(err)
 				later(11*time.Minute + 30*time.Second)
 				if syncs < 8 || syncs > 13 || slow < 1 || slow > 2 || never != 0 {
@@ -91,7 +104,8 @@ func TestResyncEvents(t *testing.T) {
 	}
 }
 
-// TestWhatHandlersAreHanded: typed objects do not say their kind, others do; what is handed is what the cache holds, without a copy.
+// TestWhatHandlersAreHanded: typed objects do not say their kind, others do; what is handed is what the cache holds,
+// without a copy.
 func TestWhatHandlersAreHanded(t *testing.T) {
 	bothCaches(t, cache.Options{}, nil, func(w *world) {
 		w.start()
@@ -106,14 +120,21 @@ func TestWhatHandlersAreHanded(t *testing.T) {
 				kinds = append(kinds, obj.(client.Object).GetObjectKind().GroupVersionKind().Kind)
 				objs = append(objs, obj)
 			}
-			_, err = inf.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: note, UpdateFunc: func(_, obj any) { note(obj) }, DeleteFunc: note})
+			_, err = inf.AddEventHandler(
+				toolscache.ResourceEventHandlerFuncs{
+					AddFunc: note, UpdateFunc: func(_, obj any) { note(obj) },
+					DeleteFunc: note,
+				},
+			)
 			w.must(err)
 			synctest.Wait()
 			m := configMap("a", "new", nil)
 			w.must(w.direct.Create(w.ctx, m))
 			w.must(w.direct.Update(w.ctx, m))
 			synctest.Wait()
-			_, err = inf.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{AddFunc: func(obj any, initial bool) {
+			_, err = inf.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{AddFunc: func(obj any,
+				initial bool,
+			) {
 				if initial && !slices.Contains(objs, obj) {
 					w.t.Error("two handlers are handed two objects")
 				}
@@ -126,15 +147,17 @@ func TestWhatHandlersAreHanded(t *testing.T) {
 			if obj != client.Object(u) {
 				kind = ""
 			}
-			if want := []string{kind, kind, kind, kind}; len(kinds) < 3 || slices.ContainsFunc(kinds, func(k string) bool { return k != kind }) {
+			if want := []string{kind, kind, kind, kind}; len(kinds) < 3 ||
+				slices.ContainsFunc(kinds, func(k string) bool { return k != kind }) {
 				w.t.Errorf("%T: kinds %q, want %q", obj, kinds, want)
 			}
 		}
 	}, namespace("a"), configMap("a", "x", nil))
 }
 
-// TestGapOfTheWatch: what happened while it was cut is told from the next list. What was deleted is told by its last known state; what
-// was created anew is one update for client-go, for ours a deletion and a creation: it is another object.
+// TestGapOfTheWatch: what happened while it was cut is told from the next list. What was deleted is told by its last
+// known state; what was created anew is one update for client-go, for ours a deletion and a creation: it is another
+// object.
 func TestGapOfTheWatch(t *testing.T) {
 	sky := &weather{}
 	bothCaches(t, cache.Options{DefaultWatchErrorHandler: quiet}, sky.gate(), func(w *world) {
@@ -150,7 +173,9 @@ func TestGapOfTheWatch(t *testing.T) {
 			return obj.(metav1.Object).GetName()
 		}
 		_, err = inf.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
-			AddFunc:    func(obj any, initial bool) { seen = append(seen, fmt.Sprintf("add %s %v", name(obj), initial)) },
+			AddFunc: func(obj any, initial bool) {
+				seen = append(seen, fmt.Sprintf("add %s %v", name(obj), initial))
+			},
 			UpdateFunc: func(_, obj any) { seen = append(seen, "update "+name(obj)) },
 			DeleteFunc: func(obj any) { seen = append(seen, "delete "+name(obj)) },
 		})
@@ -172,7 +197,10 @@ func TestGapOfTheWatch(t *testing.T) {
 		slices.Sort(seen)
 		want := []string{"add new false", "delete stale a/gone=gone", "update again", "update changed"}
 		if w.ours() {
-			want = []string{"add again false", "add new false", "delete stale a/again=again", "delete stale a/gone=gone", "update changed"}
+			want = []string{
+				"add again false", "add new false", "delete stale a/again=again",
+				"delete stale a/gone=gone", "update changed",
+			}
 		}
 		if !slices.Equal(seen, want) {
 			w.t.Errorf("told %s, want %s", strings.Join(seen, ", "), strings.Join(want, ", "))

@@ -20,8 +20,8 @@ func setGates() {
 	fmt.Println("enabled:", features.FeatureGates().Enabled(features.ClientsAllowCBOR))
 }
 
-// TestGatesAreLeftToTheProgram: client-go reads its feature gates from the environment once, when they are asked for. Importing this package
-// does not.
+// TestGatesAreLeftToTheProgram: client-go reads its feature gates from the environment once, when they are asked for.
+// Importing this package does not.
 func TestGatesAreLeftToTheProgram(t *testing.T) {
 	program := exec.CommandContext(t.Context(), os.Args[0])
 	program.Env = append(os.Environ(), gates+"=1")

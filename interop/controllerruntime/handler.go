@@ -16,16 +16,20 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 )
 
-// watchErrorHandler is client-go's, which is also given a reflector: nameless makes one that never runs. It is made when it is needed, for
-// that reads client-go's feature gates, which do not change any more once they were read.
+// watchErrorHandler is client-go's, which is also given a reflector: nameless makes one that never runs. It is made
+// when it is needed, for that reads client-go's feature gates, which do not change any more once they were read.
 type watchErrorHandler = toolscache.WatchErrorHandlerWithContext
 
 var nameless = sync.OnceValue(func() *toolscache.Reflector {
-	return toolscache.NewReflectorWithOptions(&toolscache.ListWatch{}, nil, nil, toolscache.ReflectorOptions{Name: "flyball", TypeDescription: "objects"})
+	return toolscache.NewReflectorWithOptions(&toolscache.ListWatch{}, nil, nil,
+		toolscache.ReflectorOptions{Name: "flyball", TypeDescription: "objects"})
 })
 
-// GetInformer returns the informer of obj's kind and representation; it waits until that has synced, once the cache runs.
-func (c *Cache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+// GetInformer returns the informer of obj's kind and representation; it waits until that has synced, once the cache
+// runs.
+func (c *Cache) GetInformer(ctx context.Context, obj client.Object,
+	opts ...cache.InformerGetOption,
+) (cache.Informer, error) {
 	k, err := c.kindOf(obj)
 	if err != nil {
 		return nil, err
@@ -34,7 +38,9 @@ func (c *Cache) GetInformer(ctx context.Context, obj client.Object, opts ...cach
 }
 
 // GetInformerForKind is GetInformer for a Go type that the scheme knows.
-func (c *Cache) GetInformerForKind(ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption) (cache.Informer, error) {
+func (c *Cache) GetInformerForKind(ctx context.Context, gvk schema.GroupVersionKind,
+	opts ...cache.InformerGetOption,
+) (cache.Informer, error) {
 	if _, err := c.settings.o.Scheme.New(gvk); err != nil {
 		return nil, err
 	}
@@ -58,7 +64,8 @@ func (c *Cache) informer(ctx context.Context, k kind, opts []cache.InformerGetOp
 	return &handlers{cache: c, entry: e}, nil
 }
 
-// RemoveInformer stops the informer of obj's kind and representation, and frees its cache. Who reads it again makes another.
+// RemoveInformer stops the informer of obj's kind and representation, and frees its cache. Who reads it again makes
+// another.
 func (c *Cache) RemoveInformer(_ context.Context, obj client.Object) error {
 	k, err := c.kindOf(obj)
 	if err != nil {
@@ -88,20 +95,29 @@ type handlers struct {
 
 var _ cache.Informer = (*handlers)(nil)
 
-func (h *handlers) AddEventHandler(handler toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+func (h *handlers) AddEventHandler(
+	handler toolscache.ResourceEventHandler,
+) (toolscache.ResourceEventHandlerRegistration, error) {
 	return h.AddEventHandlerWithOptions(handler, toolscache.HandlerOptions{})
 }
 
-func (h *handlers) AddEventHandlerWithResyncPeriod(handler toolscache.ResourceEventHandler, resync time.Duration) (toolscache.ResourceEventHandlerRegistration, error) {
+func (h *handlers) AddEventHandlerWithResyncPeriod(handler toolscache.ResourceEventHandler,
+	resync time.Duration,
+) (toolscache.ResourceEventHandlerRegistration, error) {
 	return h.AddEventHandlerWithOptions(handler, toolscache.HandlerOptions{ResyncPeriod: &resync})
 }
 
 // AddEventHandlerWithOptions adds the handler to every part.
-func (h *handlers) AddEventHandlerWithOptions(handler toolscache.ResourceEventHandler, o toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
+func (h *handlers) AddEventHandlerWithOptions(handler toolscache.ResourceEventHandler,
+	o toolscache.HandlerOptions,
+) (toolscache.ResourceEventHandlerRegistration, error) {
 	if h.IsStopped() {
 		return nil, fmt.Errorf("handler %v was not added to shared informer because it has stopped already", handler)
 	}
-	r := &registration{of: h.entry, synced: newAllDone("handler of "+h.entry.kind.gvk.Kind, h.cache.stopped, h.entry.removed)}
+	r := &registration{
+		of:     h.entry,
+		synced: newAllDone("handler of "+h.entry.kind.gvk.Kind, h.cache.stopped, h.entry.removed),
+	}
 	one := &serialized{turn: make(chan struct{}, 1), handler: handler}
 	for _, p := range h.entry.parts {
 		resync := jitter(p.resync())
@@ -184,7 +200,8 @@ func (h *handlers) AddIndexers(indexers toolscache.Indexers) error {
 	}
 	for name, f := range indexers {
 		for _, p := range h.entry.parts {
-			if err := p.addIndex("indexer:"+name, func(obj client.Object) ([]string, error) { return f(obj) }); err != nil {
+			if err := p.addIndex("indexer:"+name,
+				func(obj client.Object) ([]string, error) { return f(obj) }); err != nil {
 				return fmt.Errorf("indexer conflict: %w", err)
 			}
 		}

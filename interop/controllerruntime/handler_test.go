@@ -22,8 +22,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi"
 )
 
-// events records what a handler is told. The lock is for controller-runtime's cache: over several namespaces it calls a handler
-// from several goroutines at once.
+// events records what a handler is told. The lock is for controller-runtime's cache: over several namespaces it calls
+// a handler from several goroutines at once.
 type events struct {
 	mu  sync.Mutex
 	all []string
@@ -55,7 +55,9 @@ func TestHandlers(t *testing.T) {
 		"several informers": {DefaultNamespaces: map[string]cache.Config{"b": {}, "c": {LabelSelector: webOnly}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o.ByObject = map[client.Object]cache.ByObject{&corev1.ConfigMap{}: {Field: fields.OneTermNotEqualSelector("metadata.namespace", "a")}}
+			o.ByObject = map[client.Object]cache.ByObject{
+				&corev1.ConfigMap{}: {Field: fields.OneTermNotEqualSelector("metadata.namespace", "a")},
+			}
 			bothCaches(t, o, nil, func(w *world) {
 				inf, err := w.GetInformer(w.ctx, &corev1.ConfigMap{})
 				w.must(err)
@@ -71,7 +73,10 @@ func TestHandlers(t *testing.T) {
 					w.t.Error("not synced")
 				}
 				synctest.Wait()
-				checkers := map[string]<-chan struct{}{"informer": checker.Done(), "handler": r.HasSyncedChecker().Done()}
+				checkers := map[string]<-chan struct{}{
+					"informer": checker.Done(),
+					"handler":  r.HasSyncedChecker().Done(),
+				}
 				synctest.Wait()
 				for what, done := range checkers {
 					select {
@@ -96,14 +101,17 @@ func TestHandlers(t *testing.T) {
 				for _, e := range seen.all {
 					got[e] = true
 				}
-				w.want("told", got, "add b/three true", "add c/four true", "add b/five false", "update b/five", "delete b/five")
+				w.want("told", got, "add b/three true", "add c/four true", "add b/five false", "update b/five",
+					"delete b/five")
 				if len(late.all) != 2 {
 					w.t.Errorf("a late handler is told %v", late.all)
 				}
 				w.must(inf.RemoveEventHandler(r))
 				w.must(inf.RemoveEventHandler(r))
 				w.must(inf.AddIndexers(toolscache.Indexers{"any": func(any) ([]string, error) { return nil, nil }}))
-				if err := inf.AddIndexers(toolscache.Indexers{"any": func(any) ([]string, error) { return nil, nil }}); err == nil {
+				if err := inf.AddIndexers(
+					toolscache.Indexers{"any": func(any) ([]string, error) { return nil, nil }},
+				); err == nil {
 					w.t.Error("an index made twice")
 				}
 				before := len(seen.all)
@@ -127,8 +135,8 @@ func TestHandlers(t *testing.T) {
 	}
 }
 
-// TestSyncedCheckers: what has synced is done at the first look, of an informer and of a handler, whoever asks how often; and a look at an
-// informer adds nothing to it.
+// TestSyncedCheckers: what has synced is done at the first look, of an informer and of a handler, whoever asks how
+// often; and a look at an informer adds nothing to it.
 func TestSyncedCheckers(t *testing.T) {
 	for name, o := range map[string]cache.Options{
 		"one informer":      {},
@@ -151,7 +159,8 @@ func TestSyncedCheckers(t *testing.T) {
 					if !toolscache.IsDone(checker()) {
 						w.t.Errorf("%s: synced, and not done", what)
 					}
-					if first, second := checker().Done(), checker().Done(); w.ours() && (first != second || checker().Name() == "") {
+					if first, second := checker().Done(), checker().Done(); w.ours() &&
+						(first != second || checker().Name() == "") {
 						w.t.Errorf("%s: another channel at each call, or no name", what)
 					}
 				}
@@ -168,16 +177,20 @@ func TestSyncedCheckers(t *testing.T) {
 	}
 }
 
-// TestInformersAreSyncedWhenTheyAreReturned: GetInformer of a cache that runs returns an informer that has synced, and whose checker is
-// done at the first look, also where namespaces have informers of their own. There controller-runtime's checker is done a moment later,
-// when a goroutine has looked. The test runs outside a bubble, which would let that goroutine run first.
+// TestInformersAreSyncedWhenTheyAreReturned: GetInformer of a cache that runs returns an informer that has synced,
+// and whose checker is done at the first look, also where namespaces have informers of their own. There
+// controller-runtime's checker is done a moment later, when a goroutine has looked. The test runs outside a bubble,
+// which would let that goroutine run first.
 func TestInformersAreSyncedWhenTheyAreReturned(t *testing.T) {
 	for name, o := range map[string]cache.Options{
 		"all namespaces":                 {},
 		"one informer of two namespaces": {DefaultNamespaces: map[string]cache.Config{"a": {}, "b": {}}},
-		"two informers":                  {DefaultNamespaces: map[string]cache.Config{"a": {}, "b": {LabelSelector: webOnly}}},
+		"two informers": {
+			DefaultNamespaces: map[string]cache.Config{"a": {}, "b": {LabelSelector: webOnly}},
+		},
 		"three informers": {DefaultNamespaces: map[string]cache.Config{
-			"a": {}, "b": {LabelSelector: webOnly}, cache.AllNamespaces: {LabelSelector: labels.Everything(), UnsafeDisableDeepCopy: new(true)},
+			"a": {}, "b": {LabelSelector: webOnly},
+			cache.AllNamespaces: {LabelSelector: labels.Everything(), UnsafeDisableDeepCopy: new(true)},
 		}},
 	} {
 		for kind, newCache := range makers {
@@ -215,9 +228,15 @@ func TestInformersAreSyncedWhenTheyAreReturned(t *testing.T) {
 	}
 }
 
-// TestHandlersAreCalledOneAtATime, also over several informers: the contract of cache.Informer, which controller-runtime's own breaks there.
+// TestHandlersAreCalledOneAtATime, also over several informers: the contract of cache.Informer, which
+// controller-runtime's own breaks there.
 func TestHandlersAreCalledOneAtATime(t *testing.T) {
-	o := cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}, "b": {LabelSelector: labels.Everything()}, "c": {LabelSelector: webOnly}}}
+	o := cache.Options{
+		DefaultNamespaces: map[string]cache.Config{
+			"a": {}, "b": {LabelSelector: labels.Everything()},
+			"c": {LabelSelector: webOnly},
+		},
+	}
 	bothCaches(t, o, nil, func(w *world) {
 		inf, err := w.GetInformer(w.ctx, &corev1.ConfigMap{})
 		w.must(err)
@@ -289,5 +308,6 @@ func TestHandlersOfAKind(t *testing.T) {
 	}, three()...)
 }
 
-// quiet is in the place of client-go's handler, which limits its rate by what the process's clock was outside of the bubble.
+// quiet is in the place of client-go's handler, which limits its rate by what the process's clock was outside of the
+// bubble.
 func quiet(context.Context, *toolscache.Reflector, error) {}

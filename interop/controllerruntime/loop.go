@@ -22,8 +22,8 @@ import (
 	"github.com/flyball-dev/flyball/workqueue"
 )
 
-// loop is one of controller-runtime's controllers, with our queue, as a reconcile.Loop: the manager sees what it does, and what is
-// left to do.
+// loop is one of controller-runtime's controllers, with our queue, as a reconcile.Loop: the manager sees what it
+// does, and what is left to do.
 type loop struct {
 	manager *Manager
 	name    string
@@ -55,8 +55,8 @@ var _ own.Loop = (*loop)(nil)
 
 // adopt makes a loop of a controller of reconcile.Request; false for any other runnable.
 //
-// A controller's type is internal to controller-runtime, but its fields are not hidden: NewQueue makes its queue when it starts, Do is
-// the reconciler. Both are replaced here; a NewQueue of the caller's goes on to make the queue.
+// A controller's type is internal to controller-runtime, but its fields are not hidden: NewQueue makes its queue when
+// it starts, Do is the reconciler. Both are replaced here; a NewQueue of the caller's goes on to make the queue.
 //
 // Source: controller-runtime v0.25.2 pkg/internal/controller/controller.go, Controller.
 func (m *Manager) adopt(r manager.Runnable) (*loop, bool) {
@@ -124,7 +124,10 @@ func (l *loop) newQueue(name string, limiter peer.TypedRateLimiter[reconcile.Req
 	}
 	l.waiting = nil
 	if byPriority {
-		return askedByPriority{made.(priorityqueue.PriorityQueue[reconcile.Request]), &l.asked} //nolint:forcetypeassert // Ours is one.
+		return askedByPriority{
+			made.(priorityqueue.PriorityQueue[reconcile.Request]),
+			&l.asked,
+		} //nolint:forcetypeassert // Ours is one.
 	}
 	return asked{made, &l.asked}
 }
@@ -233,7 +236,8 @@ func (l *loop) end(r reconcile.Request, err error, panicked bool) {
 	}
 	l.errs++
 	l.failing[r] = own.Failing{
-		Key: r.String(), Err: err, Attempts: l.failing[r].Attempts + 1, GivenUp: errors.Is(err, reconcile.TerminalError(nil)),
+		Key: r.String(), Err: err, Attempts: l.failing[r].Attempts + 1,
+		GivenUp: errors.Is(err, reconcile.TerminalError(nil)),
 	}
 }
 

@@ -31,8 +31,8 @@ import (
 	"github.com/flyball-dev/flyball/manager/leader"
 )
 
-// Manager is controller-runtime's Manager over Flyball's: an unchanged SetupWithManager gets its two-step stop, in which what is in
-// flight ends in peace; fenced writes; and [Manager.RunUntilIdle]. It is made by [NewManager].
+// Manager is controller-runtime's Manager over Flyball's: an unchanged SetupWithManager gets its two-step stop, in
+// which what is in flight ends in peace; fenced writes; and [Manager.RunUntilIdle]. It is made by [NewManager].
 //
 // Controllers of reconcile.Request work with Flyball's queue. Others run as they are, and are not seen by RunUntilIdle.
 type Manager struct {
@@ -49,8 +49,8 @@ type Manager struct {
 	series   *series
 	// first are the servers, webhooks and caches: what everything else needs.
 	first first
-	// synced is closed when the caches have synced that were there at the start; elected, when this process leads. Everything that is not
-	// in first waits for synced.
+	// synced is closed when the caches have synced that were there at the start; elected, when this process leads.
+	// Everything that is not in first waits for synced.
 	synced, elected chan struct{}
 	started         atomic.Bool
 	// fail stops the manager with an error. It is set before anything is run.
@@ -66,8 +66,9 @@ var _ manager.Manager = (*Manager)(nil)
 
 // NewManager returns a manager for the cluster that config names. It takes controller-runtime's options.
 //
-// A cache of the caller's (Options.NewCache, or Options.Cache.NewInformer) is taken as it is; then RunUntilIdle is an error, for it could
-// not tell what that cache has still to show. [NewCache] and [NewLeanCache] are no such: they are what NewManager has.
+// A cache of the caller's (Options.NewCache, or Options.Cache.NewInformer) is taken as it is; then RunUntilIdle is an
+// error, for it could not tell what that cache has still to show. [NewCache] and [NewLeanCache] are no such: they are
+// what NewManager has.
 //
 // Errors: controller-runtime's; an election whose times do not fit together.
 func NewManager(config *rest.Config, o manager.Options) (*Manager, error) {
@@ -154,7 +155,8 @@ func firstOf(a, b *runtime.Scheme) *runtime.Scheme {
 
 // The graceful timeout.
 //
-// Source: controller-runtime v0.25.2 pkg/manager/manager.go, defaultGracefulShutdownPeriod and Options.GracefulShutdownTimeout.
+// Source: controller-runtime v0.25.2 pkg/manager/manager.go, defaultGracefulShutdownPeriod and
+// Options.GracefulShutdownTimeout.
 const (
 	defaultGrace = 30 * time.Second
 	endless      = 100 * 365 * 24 * time.Hour
@@ -204,7 +206,8 @@ func (m *Manager) makeCache(config *rest.Config) error {
 
 func (m *Manager) makeClients() error {
 	var err error
-	if m.reader, err = client.New(m.config, client.Options{HTTPClient: m.http, Scheme: m.o.Cache.Scheme, Mapper: m.o.Cache.Mapper}); err != nil {
+	if m.reader, err = client.New(m.config,
+		client.Options{HTTPClient: m.http, Scheme: m.o.Cache.Scheme, Mapper: m.o.Cache.Mapper}); err != nil {
 		return err
 	}
 	o := m.o.Client
@@ -234,16 +237,22 @@ func (m *Manager) Core() *own.Manager { return m.core }
 
 // Start runs everything until ctx is done, as [own.Manager.Run] of package manager does. It may be called once.
 //
-// Errors: of a runnable that failed, as it is; of what was left undone (see [own.UndoneError]), unless GracefulShutdownTimeout is 0.
+// Errors: of a runnable that failed, as it is; of what was left undone (see [own.UndoneError]), unless
+// GracefulShutdownTimeout is 0.
 func (m *Manager) Start(ctx context.Context) error { return m.during(ctx, m.core.Run) }
 
-// RunUntilIdle runs everything until there is nothing more to do; see RunUntilIdle of package manager. Controllers of other keys than
-// reconcile.Request are not waited for, nor is what a queue of the caller's delays.
+// RunUntilIdle runs everything until there is nothing more to do; see RunUntilIdle of package manager. Controllers of
+// other keys than reconcile.Request are not waited for, nor is what a queue of the caller's delays.
 //
 // Errors: see Start; a cache of the caller's.
 func (m *Manager) RunUntilIdle(ctx context.Context, o own.IdleOptions) (summary own.Summary, err error) {
 	if cache, ok := m.cache.(*Cache); !ok || cache.factory != m.core.Informers() {
-		return summary, errors.New("run until idle: Options.NewCache, or Cache.NewInformer, made a cache of which the manager cannot tell what it has still to show: leave it out")
+		return summary,
+			errors.New(
+				"run until idle: Options.NewCache, or Cache.NewInformer, made a cache of which the manager cannot " +
+					"tell " +
+					"what it has still to show: leave it out",
+			)
 	}
 	err = m.during(ctx, func(ctx context.Context) error {
 		summary, err = m.core.RunUntilIdle(ctx, o)
@@ -252,7 +261,8 @@ func (m *Manager) RunUntilIdle(ctx context.Context, o own.IdleOptions) (summary 
 	return summary, err
 }
 
-// during runs the core, and around it what the core's runnables need as long as they run: servers, webhooks, caches, events.
+// during runs the core, and around it what the core's runnables need as long as they run: servers, webhooks, caches,
+// events.
 func (m *Manager) during(ctx context.Context, run func(context.Context) error) error {
 	if m.started.Swap(true) {
 		return errors.New("manager already started")

@@ -27,7 +27,9 @@ import (
 )
 
 // inManager runs test in a bubble with a server and a manager that nothing was added to.
-func inManager(t *testing.T, o manager.Options, test func(t *testing.T, api *localapi.Server, mgr *controllerruntime.Manager, c client.Client)) {
+func inManager(t *testing.T, o manager.Options,
+	test func(t *testing.T, api *localapi.Server, mgr *controllerruntime.Manager, c client.Client),
+) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		api, err := localapi.New(localapi.Options{})
@@ -56,57 +58,60 @@ func setup(mgr ctrl.Manager, r reconcile.Reconciler) error {
 }
 
 func TestManagerRunsUntilIdle(t *testing.T) {
-	inManager(t, manager.Options{}, func(t *testing.T, _ *localapi.Server, mgr *controllerruntime.Manager, c client.Client) {
-		ctx := t.Context()
-		for _, name := range []string{"works", "fails", "later"} {
-			if err := c.Create(ctx, configMap("default", name, nil)); err != nil {
+	inManager(t, manager.Options{},
+		func(t *testing.T, _ *localapi.Server, mgr *controllerruntime.Manager, c client.Client) {
+			ctx := t.Context()
+			for _, name := range []string{"works", "fails", "later"} {
+				if err := c.Create(ctx, configMap("default", name, nil)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := setup(mgr, reconcile.Func(func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
+				var m corev1.ConfigMap
+				if err := mgr.GetClient().Get(ctx, r.NamespacedName, &m); err != nil {
+					return reconcile.Result{}, client.IgnoreNotFound(err)
+				}
+				switch r.Name {
+				case "fails":
+					return reconcile.Result{}, errors.New("never works")
+				case "later":
+					return reconcile.Result{RequeueAfter: time.Hour}, nil
+				case "works":
+					s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
+					if err := ctrl.SetControllerReference(&m, s, mgr.GetScheme()); err != nil {
+						return reconcile.Result{}, err
+					}
+					if err := client.IgnoreAlreadyExists(mgr.GetClient().Create(ctx, s)); err != nil {
+						return reconcile.Result{}, err
+					}
+					if m.Data["child"] == "" {
+						m.Data["child"] = s.Name
+						return reconcile.Result{}, mgr.GetClient().Update(ctx, &m)
+					}
+				}
+				return reconcile.Result{}, nil
+			}))
+			if err != nil {
 				t.Fatal(err)
 			}
-		}
-		err := setup(mgr, reconcile.Func(func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
+			summary, err := mgr.RunUntilIdle(ctx, own.IdleOptions{Retries: 3})
+			var failed *own.FailedError
+			if !errors.As(err, &failed) || len(failed.Keys) != 1 ||
+				!strings.Contains(err.Error(), "default/fails: never works") {
+				t.Errorf("error: %v", err)
+			}
+			if summary.Processed < 6 || summary.Errors != 4 || len(summary.Failed) != 1 || summary.Pending != 0 {
+				t.Errorf("summary: %+v", summary)
+			}
+			if len(summary.DueLater) != 1 || summary.DueLater[0].Key != "default/later" {
+				t.Errorf("due later: %+v", summary.DueLater)
+			}
 			var m corev1.ConfigMap
-			if err := mgr.GetClient().Get(ctx, r.NamespacedName, &m); err != nil {
-				return reconcile.Result{}, client.IgnoreNotFound(err)
+			if err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "works"}, &m); err != nil ||
+				m.Data["child"] != "works" {
+				t.Errorf("%v, %v", m.Data, err)
 			}
-			switch r.Name {
-			case "fails":
-				return reconcile.Result{}, errors.New("never works")
-			case "later":
-				return reconcile.Result{RequeueAfter: time.Hour}, nil
-			case "works":
-				s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
-				if err := ctrl.SetControllerReference(&m, s, mgr.GetScheme()); err != nil {
-					return reconcile.Result{}, err
-				}
-				if err := client.IgnoreAlreadyExists(mgr.GetClient().Create(ctx, s)); err != nil {
-					return reconcile.Result{}, err
-				}
-				if m.Data["child"] == "" {
-					m.Data["child"] = s.Name
-					return reconcile.Result{}, mgr.GetClient().Update(ctx, &m)
-				}
-			}
-			return reconcile.Result{}, nil
-		}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		summary, err := mgr.RunUntilIdle(ctx, own.IdleOptions{Retries: 3})
-		var failed *own.FailedError
-		if !errors.As(err, &failed) || len(failed.Keys) != 1 || !strings.Contains(err.Error(), "default/fails: never works") {
-			t.Errorf("error: %v", err)
-		}
-		if summary.Processed < 6 || summary.Errors != 4 || len(summary.Failed) != 1 || summary.Pending != 0 {
-			t.Errorf("summary: %+v", summary)
-		}
-		if len(summary.DueLater) != 1 || summary.DueLater[0].Key != "default/later" {
-			t.Errorf("due later: %+v", summary.DueLater)
-		}
-		var m corev1.ConfigMap
-		if err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "works"}, &m); err != nil || m.Data["child"] != "works" {
-			t.Errorf("%v, %v", m.Data, err)
-		}
-	})
+		})
 }
 
 // TestManagerStopsInTwoSteps: what is in flight at the stop has a live context and a client, and is waited for.
@@ -121,65 +126,69 @@ func TestManagerStopsInTwoSteps(t *testing.T) {
 		"for ever":      {100 * time.Hour, new(time.Duration(-1))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inManager(t, manager.Options{GracefulShutdownTimeout: c.allowed}, func(t *testing.T, _ *localapi.Server, mgr *controllerruntime.Manager, direct client.Client) {
-				ctx, stop := context.WithCancel(t.Context())
-				var begun atomic.Bool
-				err := setup(mgr, reconcile.Func(func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
-					if begun.Swap(true) {
-						return reconcile.Result{}, nil
-					}
-					stop()
-					select {
-					case <-time.After(c.takes):
-					case <-ctx.Done():
-						if name == "stuck" {
-							time.Sleep(time.Minute) // It does not even listen.
-						}
-						return reconcile.Result{}, ctx.Err()
-					}
-					var m corev1.ConfigMap
-					if err := mgr.GetClient().Get(ctx, r.NamespacedName, &m); err != nil {
-						return reconcile.Result{}, err
-					}
-					m.Data["finished"] = "yes"
-					return reconcile.Result{}, mgr.GetClient().Update(ctx, &m)
-				}))
-				if err != nil {
-					t.Fatal(err)
-				}
-				for i := range 5 {
-					if err := direct.Create(ctx, configMap("default", fmt.Sprint("m", i), nil)); err != nil {
+			inManager(t, manager.Options{GracefulShutdownTimeout: c.allowed},
+				func(t *testing.T, _ *localapi.Server, mgr *controllerruntime.Manager, direct client.Client) {
+					ctx, stop := context.WithCancel(t.Context())
+					var begun atomic.Bool
+					err := setup(mgr,
+						reconcile.Func(func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
+							if begun.Swap(true) {
+								return reconcile.Result{}, nil
+							}
+							stop()
+							select {
+							case <-time.After(c.takes):
+							case <-ctx.Done():
+								if name == "stuck" {
+									time.Sleep(time.Minute) // It does not even listen.
+								}
+								return reconcile.Result{}, ctx.Err()
+							}
+							var m corev1.ConfigMap
+							if err := mgr.GetClient().Get(ctx, r.NamespacedName, &m); err != nil {
+								return reconcile.Result{}, err
+							}
+							m.Data["finished"] = "yes"
+							return reconcile.Result{}, mgr.GetClient().Update(ctx, &m)
+						}))
+					if err != nil {
 						t.Fatal(err)
 					}
-				}
-				began := time.Now()
-				err = mgr.Start(ctx)
-				took := time.Since(began)
-				if name == "stuck" {
-					var undone *own.UndoneError
-					if !errors.As(err, &undone) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "default/m") || !strings.Contains(err.Error(), "configmap") || took > 20*time.Second {
+					for i := range 5 {
+						if err := direct.Create(ctx, configMap("default", fmt.Sprint("m", i), nil)); err != nil {
+							t.Fatal(err)
+						}
+					}
+					began := time.Now()
+					err = mgr.Start(ctx)
+					took := time.Since(began)
+					if name == "stuck" {
+						var undone *own.UndoneError
+						if !errors.As(err, &undone) || !errors.Is(err, context.DeadlineExceeded) ||
+							!strings.Contains(err.Error(), "default/m") ||
+							!strings.Contains(err.Error(), "configmap") || took > 20*time.Second {
+							t.Errorf("after %v: %v", took, err)
+						}
+						time.Sleep(time.Hour) // The reconcile ends, and the bubble with it.
+						return
+					}
+					if err != nil || took < c.takes {
 						t.Errorf("after %v: %v", took, err)
 					}
-					time.Sleep(time.Hour) // The reconcile ends, and the bubble with it.
-					return
-				}
-				if err != nil || took < c.takes {
-					t.Errorf("after %v: %v", took, err)
-				}
-				var list corev1.ConfigMapList
-				if err := direct.List(t.Context(), &list, client.InNamespace("default")); err != nil {
-					t.Fatal(err)
-				}
-				finished := 0
-				for _, m := range list.Items {
-					if m.Data["finished"] == "yes" {
-						finished++
+					var list corev1.ConfigMapList
+					if err := direct.List(t.Context(), &list, client.InNamespace("default")); err != nil {
+						t.Fatal(err)
 					}
-				}
-				if finished != 1 {
-					t.Errorf("%d finished, want the one that was in flight", finished)
-				}
-			})
+					finished := 0
+					for _, m := range list.Items {
+						if m.Data["finished"] == "yes" {
+							finished++
+						}
+					}
+					if finished != 1 {
+						t.Errorf("%d finished, want the one that was in flight", finished)
+					}
+				})
 		})
 	}
 }
@@ -250,17 +259,20 @@ func TestLeaseWithoutAName(t *testing.T) {
 		"LeaderElectionNamespace": {LeaderElection: true, LeaderElectionID: "id"},
 	} {
 		for maker, newManager := range managerMakers {
-			if m, err := newManager(&rest.Config{Host: "http://127.0.0.1:1"}, o); m != nil || err == nil || !strings.Contains(err.Error(), name) {
+			if m, err := newManager(&rest.Config{Host: "http://127.0.0.1:1"}, o); m != nil || err == nil ||
+				!strings.Contains(err.Error(), name) {
 				t.Errorf("%s: %s: %v, %v", maker, name, m, err)
 			}
 		}
 	}
 }
 
-// TestLeaseTimes: times that do not fit together are found by NewManager; controller-runtime's own finds them at the start.
+// TestLeaseTimes: times that do not fit together are found by NewManager; controller-runtime's own finds them at the
+// start.
 func TestLeaseTimes(t *testing.T) {
 	o := manager.Options{
-		LeaderElection: true, LeaderElectionID: "op", LeaderElectionNamespace: "a", RenewDeadline: new(time.Hour), Metrics: server.Options{BindAddress: "0"},
+		LeaderElection: true, LeaderElectionID: "op", LeaderElectionNamespace: "a", RenewDeadline: new(time.Hour),
+		Metrics: server.Options{BindAddress: "0"},
 	}
 	for maker, newManager := range managerMakers {
 		m, err := newManager(localapi.NewTest(t).RESTConfig(), o)

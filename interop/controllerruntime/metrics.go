@@ -48,7 +48,9 @@ var newFamilies = sync.OnceValue(func() *families {
 		}, []string{"name", "controller"}))
 	}
 	gauge := func(o prometheus.Opts, labels ...string) *prometheus.GaugeVec {
-		return registered(prometheus.NewGaugeVec(prometheus.GaugeOpts(o), append([]string{"name", "controller"}, labels...)))
+		return registered(
+			prometheus.NewGaugeVec(prometheus.GaugeOpts(o), append([]string{"name", "controller"}, labels...)),
+		)
 	}
 	counter := func(o prometheus.Opts) *prometheus.CounterVec {
 		return registered(prometheus.NewCounterVec(prometheus.CounterOpts(o), []string{"name", "controller"}))
@@ -58,8 +60,9 @@ var newFamilies = sync.OnceValue(func() *families {
 		adds:  counter(name(metrics.AddsKey, "Total number of adds handled by workqueue")),
 		retries: counter(name(metrics.RetriesKey, "Total number of items added to the workqueue with a non-zero delay "+
 			"(rate-limited requeues, explicit RequeueAfter or AddAfter calls)")),
-		latency: histogram(metrics.QueueLatencyKey, "How long in seconds an item stays in workqueue before being requested"),
-		work:    histogram(metrics.WorkDurationKey, "How long in seconds processing an item from workqueue takes."),
+		latency: histogram(metrics.QueueLatencyKey,
+			"How long in seconds an item stays in workqueue before being requested"),
+		work: histogram(metrics.WorkDurationKey, "How long in seconds processing an item from workqueue takes."),
 		unfinished: gauge(name(metrics.UnfinishedWorkKey, "How many seconds of work has been done that "+
 			"is in progress and hasn't been observed by work_duration. Large "+
 			"values indicate stuck threads. One can deduce the number of stuck "+
@@ -69,8 +72,8 @@ var newFamilies = sync.OnceValue(func() *families {
 	}
 })
 
-// gauges bring controller-runtime's metrics up to date from a queue's statistics, every refreshPeriod: they are read by scrapes, which are
-// farther apart. All fields are nil for a queue without a name, which has no metrics.
+// gauges bring controller-runtime's metrics up to date from a queue's statistics, every refreshPeriod: they are read
+// by scrapes, which are farther apart. All fields are nil for a queue without a name, which has no metrics.
 type gauges struct {
 	depth, unfinished, longest prometheus.Gauge
 	adds, retries              prometheus.Counter
@@ -89,7 +92,8 @@ func metricsOf(name string, g *gauges) workqueue.MetricsProvider {
 		return nil
 	}
 	f := newFamilies()
-	g.depth, g.unfinished, g.longest = f.depth.WithLabelValues(name, name, ""), f.unfinished.WithLabelValues(name, name), f.longest.WithLabelValues(name, name)
+	g.depth, g.unfinished, g.longest = f.depth.WithLabelValues(name, name, ""),
+		f.unfinished.WithLabelValues(name, name), f.longest.WithLabelValues(name, name)
 	g.adds, g.retries = f.adds.WithLabelValues(name, name), f.retries.WithLabelValues(name, name)
 	g.latency, g.work = f.latency.WithLabelValues(name, name), f.work.WithLabelValues(name, name)
 	g.stopped = make(chan struct{})

@@ -19,7 +19,8 @@ func TestMisuse(t *testing.T) {
 		"NewLeanCache": func() error { _, err := controllerruntime.NewLeanCache(nil, cache.Options{}); return err },
 		"NewClient":    func() error { _, err := controllerruntime.NewClient(nil, client.Options{}); return err },
 	} {
-		if err := do(); err == nil || !strings.Contains(err.Error(), "must specify Config: it is nil; ctrl.GetConfig makes one") {
+		if err := do(); err == nil ||
+			!strings.Contains(err.Error(), "must specify Config: it is nil; ctrl.GetConfig makes one") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

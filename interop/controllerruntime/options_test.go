@@ -44,8 +44,8 @@ type unguarded struct{ manager.RunnableFunc }
 
 func (unguarded) NeedLeaderElection() bool { return false }
 
-// TestClustersAreCaches: a cluster that is added runs on followers, before the runnables, which can read its cache at once; and one that is
-// added later runs at once.
+// TestClustersAreCaches: a cluster that is added runs on followers, before the runnables, which can read its cache at
+// once; and one that is added later runs at once.
 func TestClustersAreCaches(t *testing.T) {
 	o := manager.Options{LeaderElection: true, LeaderElectionID: "op", LeaderElectionNamespace: "a"}
 	bothManagers(t, o, func(p *process) {
@@ -98,9 +98,13 @@ func TestErrorsOfStart(t *testing.T) {
 		add  manager.Runnable
 		want error
 	}{
-		"a runnable":                {manager.RunnableFunc(func(ctx context.Context) error { return fails(ctx, false) }), errBroken},
-		"a runnable after the stop": {manager.RunnableFunc(func(ctx context.Context) error { return fails(ctx, true) }), nil},
-		"a cluster":                 {brokenCache{}, errBroken},
+		"a runnable": {
+			manager.RunnableFunc(func(ctx context.Context) error { return fails(ctx, false) }), errBroken,
+		},
+		"a runnable after the stop": {
+			manager.RunnableFunc(func(ctx context.Context) error { return fails(ctx, true) }), nil,
+		},
+		"a cluster": {brokenCache{}, errBroken},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothManagers(t, manager.Options{}, func(p *process) {
@@ -163,13 +167,22 @@ func TestControllersOfOneName(t *testing.T) {
 func TestControllersWithoutAName(t *testing.T) {
 	bothManagers(t, manager.Options{}, func(p *process) {
 		var calls atomic.Int32
-		c, err := controller.NewUnmanaged("passing", controller.Options{SkipNameValidation: new(true), Reconciler: reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
-			calls.Add(1)
-			return reconcile.Result{}, nil
-		})})
+		c, err := controller.NewUnmanaged("passing",
+			controller.Options{
+				SkipNameValidation: new(true),
+				Reconciler: reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
+					calls.Add(1)
+					return reconcile.Result{}, nil
+				}),
+			})
 		p.must(err)
 		reflect.ValueOf(c).Elem().FieldByName("Name").SetString("")
-		p.must(c.Watch(source.Kind(p.GetCache(), &corev1.ConfigMap{}, &handler.TypedEnqueueRequestForObject[*corev1.ConfigMap]{})))
+		p.must(
+			c.Watch(
+				source.Kind(p.GetCache(), &corev1.ConfigMap{},
+					&handler.TypedEnqueueRequestForObject[*corev1.ConfigMap]{}),
+			),
+		)
 		p.must(p.Add(c))
 		p.start()
 		later(time.Minute)
@@ -203,14 +216,23 @@ func (q countedByPriority) GetWithPriority() (reconcile.Request, int, bool) {
 
 // TestQueuesOfTheCaller are used as they are.
 func TestQueuesOfTheCaller(t *testing.T) {
-	for name, wrap := range map[string]func(string, workqueue.TypedRateLimiter[reconcile.Request], *atomic.Int32) workqueue.TypedRateLimitingInterface[reconcile.Request]{
-		"plain": func(_ string, l workqueue.TypedRateLimiter[reconcile.Request], n *atomic.Int32) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	for name, wrap := range map[string]func(string, workqueue.TypedRateLimiter[reconcile.Request],
+		*atomic.Int32) workqueue.TypedRateLimitingInterface[reconcile.Request]{
+		"plain": func(_ string, l workqueue.TypedRateLimiter[reconcile.Request],
+			n *atomic.Int32,
+		) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 			return counted{workqueue.NewTypedRateLimitingQueue(l), n}
 		},
-		"by priority": func(_ string, l workqueue.TypedRateLimiter[reconcile.Request], n *atomic.Int32) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-			return countedByPriority{priorityqueue.New("", func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = l }), n}
+		"by priority": func(_ string, l workqueue.TypedRateLimiter[reconcile.Request],
+			n *atomic.Int32,
+		) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+			return countedByPriority{
+				priorityqueue.New("", func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = l }), n,
+			}
 		},
-		"ours": func(_ string, l workqueue.TypedRateLimiter[reconcile.Request], n *atomic.Int32) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+		"ours": func(_ string, l workqueue.TypedRateLimiter[reconcile.Request],
+			n *atomic.Int32,
+		) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 			n.Add(1)
 			return controllerruntime.NewQueue("", l)
 		},
@@ -218,7 +240,9 @@ func TestQueuesOfTheCaller(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bothManagers(t, manager.Options{}, func(p *process) {
 				var gets atomic.Int32
-				p.queue = func(name string, l workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+				p.queue = func(
+					name string, l workqueue.TypedRateLimiter[reconcile.Request],
+				) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 					return wrap(name, l, &gets)
 				}
 				tries := 0
@@ -289,7 +313,8 @@ func TestCachesOfTheCaller(t *testing.T) {
 					return reconcile.Result{}, p.GetClient().Update(ctx, &m)
 				})
 				if mgr, ok := p.Manager.(*controllerruntime.Manager); ok && name != "NewLeanCache" {
-					if _, err := mgr.RunUntilIdle(p.ctx, own.IdleOptions{}); err == nil || !strings.Contains(err.Error(), "NewCache") {
+					if _, err := mgr.RunUntilIdle(p.ctx, own.IdleOptions{}); err == nil ||
+						!strings.Contains(err.Error(), "NewCache") {
 						p.t.Errorf("RunUntilIdle: %v", err)
 					}
 				}
@@ -320,11 +345,15 @@ func TestCachesOfTheCaller(t *testing.T) {
 func TestLocks(t *testing.T) {
 	for name, prepare := range map[string]func(o *manager.Options, elsewhere *rest.Config){
 		"LeaderElectionLabels": func(o *manager.Options, _ *rest.Config) {
-			o.LeaderElectionLabels, o.LeaderElectionResourceLock = map[string]string{"color": "blue"}, resourcelock.LeasesResourceLock
+			o.LeaderElectionLabels, o.LeaderElectionResourceLock = map[string]string{"color": "blue"},
+				resourcelock.LeasesResourceLock
 		},
 		"LeaderElectionConfig": func(o *manager.Options, elsewhere *rest.Config) { o.LeaderElectionConfig = elsewhere },
 		"LeaderElectionResourceLockInterface": func(o *manager.Options, elsewhere *rest.Config) {
-			lock := &resourcelock.LeaseLock{Client: kubernetes.NewForConfigOrDie(elsewhere).CoordinationV1(), LockConfig: resourcelock.ResourceLockConfig{Identity: "me"}}
+			lock := &resourcelock.LeaseLock{
+				Client:     kubernetes.NewForConfigOrDie(elsewhere).CoordinationV1(),
+				LockConfig: resourcelock.ResourceLockConfig{Identity: "me"},
+			}
 			lock.LeaseMeta.Namespace, lock.LeaseMeta.Name = "a", "mine"
 			o.LeaderElectionResourceLockInterface, o.LeaderElectionID, o.LeaderElectionNamespace = lock, "", ""
 		},
@@ -336,14 +365,16 @@ func TestLocks(t *testing.T) {
 					api := localapi.NewTest(t, namespace("a"))
 					configs[i] = api.RESTConfig()
 				}
-				// With LeaderElectionConfig, controller-runtime adds kinds to the scheme, which is the one of the whole process unless it is given.
+				// With LeaderElectionConfig, controller-runtime adds kinds to the scheme, which is the one of the
+				// whole process unless it is given.
 				scheme := runtime.NewScheme()
 				if err := clientscheme.AddToScheme(scheme); err != nil {
 					t.Fatal(err)
 				}
 				o := manager.Options{
-					Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, LeaderElection: true, LeaderElectionReleaseOnCancel: true,
-					LeaderElectionID: "op", LeaderElectionNamespace: "a",
+					Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, LeaderElection: true,
+					LeaderElectionReleaseOnCancel: true,
+					LeaderElectionID:              "op", LeaderElectionNamespace: "a",
 				}
 				prepare(&o, configs[1])
 				m, err := newManager(configs[0], o)
@@ -354,7 +385,8 @@ func TestLocks(t *testing.T) {
 				<-m.Elected()
 				leases := map[string]coordinationv1.Lease{}
 				for i, config := range configs {
-					list, err := kubernetes.NewForConfigOrDie(config).CoordinationV1().Leases("").List(t.Context(), metav1.ListOptions{})
+					list, err := kubernetes.NewForConfigOrDie(config).CoordinationV1().Leases("").List(t.Context(),
+						metav1.ListOptions{})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -362,7 +394,10 @@ func TestLocks(t *testing.T) {
 						leases[[]string{"here/", "there/"}[i]+l.Name] = l
 					}
 				}
-				want := map[string]string{"LeaderElectionLabels": "here/op", "LeaderElectionConfig": "there/op", "LeaderElectionResourceLockInterface": "there/mine"}[name]
+				want := map[string]string{
+					"LeaderElectionLabels": "here/op", "LeaderElectionConfig": "there/op",
+					"LeaderElectionResourceLockInterface": "there/mine",
+				}[name]
 				lease, found := leases[want]
 				if len(leases) != 1 || !found || lease.Spec.HolderIdentity == nil {
 					t.Errorf("leases %v, want %s", leases, want)
@@ -400,8 +435,11 @@ func TestBroadcasterOfTheCaller(t *testing.T) {
 			defer b.Shutdown()
 			told := make(chan *corev1.Event, 1)
 			b.StartEventWatcher(func(e *corev1.Event) { told <- e })
-			//lint:ignore SA1019 It may be set.
-			m, err := newManager(localapi.NewTest(t).RESTConfig(), manager.Options{Metrics: server.Options{BindAddress: "0"}, EventBroadcaster: b})
+			m, err := newManager(localapi.NewTest(t).RESTConfig(), manager.Options{
+				Metrics: server.Options{BindAddress: "0"},
+				//lint:ignore SA1019 It may be set.
+				EventBroadcaster: b,
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -427,8 +465,8 @@ func TestBroadcasterOfTheCaller(t *testing.T) {
 	}
 }
 
-// TestSeriesOfEvents: what is recorded again under the newer API is counted in a series, with its action, related object and annotations; what is
-// recorded at the stop is sent.
+// TestSeriesOfEvents: what is recorded again under the newer API is counted in a series, with its action, related
+// object and annotations; what is recorded at the stop is sent.
 func TestSeriesOfEvents(t *testing.T) {
 	bothManagers(t, manager.Options{}, func(p *process) {
 		about := configMap("a", "one", nil)
@@ -441,7 +479,8 @@ func TestSeriesOfEvents(t *testing.T) {
 		})))
 		p.start()
 		for range 3 {
-			r.AnnotatedEventf(about, namespace("a"), map[string]string{"color": "blue"}, "Normal", "Heard", "Hearing", "it")
+			r.AnnotatedEventf(about, namespace("a"), map[string]string{"color": "blue"}, "Normal", "Heard", "Hearing",
+				"it")
 			later(time.Second)
 		}
 		later(20 * time.Minute) // The count is sent when nothing was added for six.
@@ -453,7 +492,8 @@ func TestSeriesOfEvents(t *testing.T) {
 			byReason[e.Reason] = e
 		}
 		e := byReason["Heard"]
-		if e.Series == nil || e.Series.Count != 3 || e.Action != "Hearing" || e.Related == nil || e.Annotations["color"] != "blue" {
+		if e.Series == nil || e.Series.Count != 3 || e.Action != "Hearing" || e.Related == nil ||
+			e.Annotations["color"] != "blue" {
 			p.t.Errorf("the event: %+v", e)
 		}
 		if _, ok := byReason["Last"]; !ok && p.name == "our manager" {
@@ -472,7 +512,8 @@ func TestPortsAreOpenedByNew(t *testing.T) {
 	for name, newManager := range managerMakers {
 		api := localapi.NewTest(t)
 		for what, o := range map[string]manager.Options{
-			"health": {HealthProbeBindAddress: taken.Addr().String()}, "pprof": {PprofBindAddress: taken.Addr().String()},
+			"health": {HealthProbeBindAddress: taken.Addr().String()},
+			"pprof":  {PprofBindAddress: taken.Addr().String()},
 		} {
 			o.Metrics.BindAddress = "0"
 			if _, err := newManager(api.RESTConfig(), o); err == nil || !strings.Contains(err.Error(), "in use") {
@@ -484,7 +525,8 @@ func TestPortsAreOpenedByNew(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := newManager(api.RESTConfig(), manager.Options{Metrics: server.Options{BindAddress: "0"}, PprofBindAddress: ":" + port})
+		m, err := newManager(api.RESTConfig(),
+			manager.Options{Metrics: server.Options{BindAddress: "0"}, PprofBindAddress: ":" + port})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -43,7 +43,8 @@ type process struct {
 	direct client.Client
 	start  func()
 	stop   func() // and waits
-	queue  func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request]
+	queue  func(string,
+		workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
 // managerMakers are controller-runtime's manager, the same with our parts, and our manager.
@@ -112,9 +113,12 @@ func (p *process) must(err error) {
 }
 
 // controls adds a controller of ConfigMaps that calls f.
-func (p *process) controls(f func(ctx context.Context, name string) (reconcile.Result, error), opts ...builder.ForOption) {
+func (p *process) controls(f func(ctx context.Context, name string) (reconcile.Result, error),
+	opts ...builder.ForOption,
+) {
 	p.t.Helper()
-	p.must(ctrl.NewControllerManagedBy(p).For(&corev1.ConfigMap{}, opts...).WithOptions(controller.Options{NewQueue: p.queue}).
+	p.must(ctrl.NewControllerManagedBy(p).For(&corev1.ConfigMap{},
+		opts...).WithOptions(controller.Options{NewQueue: p.queue}).
 		Complete(reconcile.Func(func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
 			if r.Namespace != "a" {
 				return reconcile.Result{}, nil
@@ -123,7 +127,8 @@ func (p *process) controls(f func(ctx context.Context, name string) (reconcile.R
 		})))
 }
 
-// TestPriorityOfEvents: what was there when the process began, and what a resync repeats, waits behind what changes. So does its retry.
+// TestPriorityOfEvents: what was there when the process began, and what a resync repeats, waits behind what changes.
+// So does its retry.
 func TestPriorityOfEvents(t *testing.T) {
 	o := manager.Options{Cache: cache.Options{SyncPeriod: new(time.Minute)}}
 	bothManagers(t, o, func(p *process) {
@@ -197,7 +202,8 @@ func TestPredicates(t *testing.T) {
 		p.controls(func(_ context.Context, name string) (reconcile.Result, error) {
 			reconciled[name]++
 			return reconcile.Result{}, nil
-		}, builder.WithPredicates(spy, predicate.Or(predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{})))
+		}, builder.WithPredicates(spy,
+			predicate.Or(predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{})))
 		p.start()
 		later(time.Second)
 		m := configMap("a", "x", nil)
@@ -225,7 +231,8 @@ func TestPredicates(t *testing.T) {
 func TestPartsOfAManager(t *testing.T) {
 	bothManagers(t, manager.Options{}, func(p *process) {
 		key := client.ObjectKey{Namespace: "a", Name: "one"}
-		if p.GetScheme() == nil || p.GetConfig() == nil || p.GetRESTMapper() == nil || p.GetHTTPClient() == nil || p.GetConverterRegistry() == nil {
+		if p.GetScheme() == nil || p.GetConfig() == nil || p.GetRESTMapper() == nil || p.GetHTTPClient() == nil ||
+			p.GetConverterRegistry() == nil {
 			p.t.Error("a part is missing")
 		}
 		if p.GetLogger().GetSink() == nil || !*p.GetControllerOptions().SkipNameValidation {
@@ -233,7 +240,8 @@ func TestPartsOfAManager(t *testing.T) {
 		}
 		p.must(p.GetAPIReader().Get(p.ctx, key, &corev1.ConfigMap{}))
 		p.must(p.GetAPIReader().List(p.ctx, &corev1.ConfigMapList{}))
-		if err := p.GetClient().Get(p.ctx, key, &corev1.ConfigMap{}); err == nil || err.Error() != (&cache.ErrCacheNotStarted{}).Error() {
+		if err := p.GetClient().Get(p.ctx, key, &corev1.ConfigMap{}); err == nil ||
+			err.Error() != (&cache.ErrCacheNotStarted{}).Error() {
 			p.t.Errorf("a cached read before the start: %v", err)
 		}
 		ctx, cancel := context.WithTimeout(p.ctx, time.Minute)
@@ -241,7 +249,10 @@ func TestPartsOfAManager(t *testing.T) {
 		if p.GetCache().WaitForCacheSync(ctx) {
 			p.t.Error("synced before the start")
 		}
-		p.must(p.GetFieldIndexer().IndexField(p.ctx, &corev1.ConfigMap{}, "kind", func(obj client.Object) []string { return []string{obj.(*corev1.ConfigMap).Data["kind"]} }))
+		p.must(
+			p.GetFieldIndexer().IndexField(p.ctx, &corev1.ConfigMap{}, "kind",
+				func(obj client.Object) []string { return []string{obj.(*corev1.ConfigMap).Data["kind"]} }),
+		)
 		p.must(p.AddMetricsServerExtraHandler("/x", http.NotFoundHandler())) // Metrics are not served: it is logged.
 		p.must(p.AddHealthzCheck("mine", func(*http.Request) error { return nil }))
 		p.must(p.AddReadyzCheck("mine", func(*http.Request) error { return nil }))
@@ -287,7 +298,8 @@ func TestPartsOfAManager(t *testing.T) {
 	}, namespace("a"), configMap("a", "one", nil))
 }
 
-// TestLeases: the lease has the name and the times that were asked for, only who holds it works, and who stops gives it back.
+// TestLeases: the lease has the name and the times that were asked for, only who holds it works, and who stops gives
+// it back.
 func TestLeases(t *testing.T) {
 	o := manager.Options{
 		Scheme: clientscheme.Scheme, Client: client.Options{FieldOwner: "operator"},

@@ -13,16 +13,19 @@ import (
 )
 
 // NewQueue is for [sigs.k8s.io/controller-runtime/pkg/controller.Options].NewQueue: Flyball's queue in the place of
-// controller-runtime's priority queue. Priorities are kept, and keys age: a low priority is served after a time that can be stated
-// (see [workqueue.NewPriorityOrder]). The metrics are controller-runtime's own.
+// controller-runtime's priority queue. Priorities are kept, and keys age: a low priority is served after a time that
+// can be stated (see [workqueue.NewPriorityOrder]). The metrics are controller-runtime's own.
 //
 //	controller.Options{NewQueue: controllerruntime.NewQueue[reconcile.Request]}
 func NewQueue[T comparable](name string, limiter peer.TypedRateLimiter[T]) peer.TypedRateLimitingInterface[T] {
-	return NewQueueWithOrder(name, limiter, workqueue.Order[T](workqueue.NewPriorityOrder[T](workqueue.PriorityOptions{})))
+	return NewQueueWithOrder(name, limiter,
+		workqueue.Order[T](workqueue.NewPriorityOrder[T](workqueue.PriorityOptions{})))
 }
 
 // NewQueueWithOrder is NewQueue with an order of the caller's: [workqueue.NewFairOrder] by namespace, say.
-func NewQueueWithOrder[T comparable](name string, limiter peer.TypedRateLimiter[T], order workqueue.Order[T]) priorityqueue.PriorityQueue[T] {
+func NewQueueWithOrder[T comparable](name string, limiter peer.TypedRateLimiter[T],
+	order workqueue.Order[T],
+) priorityqueue.PriorityQueue[T] {
 	return newQueue(limiter, workqueue.Options[T]{Name: name, Order: order, MaxCauses: -1})
 }
 
@@ -41,9 +44,9 @@ func newQueue[T comparable](limiter peer.TypedRateLimiter[T], o workqueue.Option
 
 // queue is controller-runtime's PriorityQueue over ours.
 //
-// The contract is that of controller-runtime v0.25.2 pkg/controller/priorityqueue: a key has one entry, with the highest of its
-// priorities and the earliest of its delays; what runs it ends its delay; shutting down drops what is queued. Unlike there, a
-// key that was added is seen by Len at once, and queues may be shut down more than once.
+// The contract is that of controller-runtime v0.25.2 pkg/controller/priorityqueue: a key has one entry, with the
+// highest of its priorities and the earliest of its delays; what runs it ends its delay; shutting down drops what is
+// queued. Unlike there, a key that was added is seen by Len at once, and queues may be shut down more than once.
 type queue[T comparable] struct {
 	core    *workqueue.Queue[T]
 	limiter peer.TypedRateLimiter[T]
@@ -78,7 +81,8 @@ func (q *queue[T]) AddWithOpts(o priorityqueue.AddOpts, items ...T) {
 		if after > 0 {
 			q.gauges.retry()
 		}
-		q.core.AddWith(item, workqueue.AddOptions{After: after, Requeue: true, Earliest: true, Priority: o.Priority, Cause: why})
+		q.core.AddWith(item,
+			workqueue.AddOptions{After: after, Requeue: true, Earliest: true, Priority: o.Priority, Cause: why})
 	}
 }
 

@@ -187,7 +187,8 @@ func TestQueueDrain(t *testing.T) {
 	})
 }
 
-// TestQueueStarvation: with a stream of keys of a higher priority, a key of the lowest is served in the end: after 100 steps of 100 ms.
+// TestQueueStarvation: with a stream of keys of a higher priority, a key of the lowest is served in the end: after
+// 100 steps of 100 ms.
 func TestQueueStarvation(t *testing.T) {
 	bothQueues(t, func(t *testing.T, ours bool, q priorityqueue.PriorityQueue[string]) {
 		q.AddWithOpts(priorityqueue.AddOpts{Priority: new(-100)}, "low")
@@ -215,7 +216,9 @@ func TestQueueStarvation(t *testing.T) {
 // TestQueueMetrics: they are those that controller-runtime registered, and count what its own queue counts.
 func TestQueueMetrics(t *testing.T) {
 	for make, newQueue := range map[string]func(name string) priorityqueue.PriorityQueue[string]{
-		"controller-runtime": func(name string) priorityqueue.PriorityQueue[string] { return priorityqueue.New[string](name) },
+		"controller-runtime": func(name string) priorityqueue.PriorityQueue[string] {
+			return priorityqueue.New[string](name)
+		},
 		"flyball": func(name string) priorityqueue.PriorityQueue[string] {
 			return controllerruntime.NewQueueWithOrder(name, nil, workqueue.Order[string](nil))
 		},
@@ -234,7 +237,8 @@ func TestQueueMetrics(t *testing.T) {
 			q.ShutDown()
 			got := gathered(t, name)
 			for name, want := range map[string]float64{
-				"depth": 1, "adds_total": 2, "retries_total": 1, "queue_duration_seconds": 1, "work_duration_seconds": 1,
+				"depth": 1, "adds_total": 2, "retries_total": 1, "queue_duration_seconds": 1,
+				"work_duration_seconds":   1,
 				"unfinished_work_seconds": 0, "longest_running_processor_seconds": 0,
 			} {
 				if v, ok := got[name]; !ok || v != want {
@@ -256,7 +260,8 @@ func gathered(t *testing.T, queue string) map[string]float64 {
 	for _, f := range families {
 		for _, m := range f.Metric {
 			if len(m.Label) > 1 && m.Label[0].GetValue() == queue {
-				got[strings.TrimPrefix(f.GetName(), "workqueue_")] += m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+				got[strings.TrimPrefix(f.GetName(), "workqueue_")] += m.GetGauge().GetValue() +
+					m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
 			}
 		}
 	}

@@ -83,7 +83,8 @@ func (e *entry) notFound(name string) error {
 	return apierrors.NewNotFound(schema.GroupResource{Group: e.kind.gvk.Group, Resource: e.kind.gvk.Kind}, name)
 }
 
-// partOf returns the part that holds a namespace, or would if the namespace were not left out by a field selector; nil if none does.
+// partOf returns the part that holds a namespace, or would if the namespace were not left out by a field selector;
+// nil if none does.
 func (e *entry) partOf(namespace string) *part {
 	var rest *part
 	for i := range e.parts {
@@ -200,7 +201,8 @@ func exact(s fields.Selector) (fields.Requirements, error) {
 	return wanted, nil
 }
 
-// indexed is exact for a selector whose fields all have an index: also those that objects have by nature, as their name.
+// indexed is exact for a selector whose fields all have an index: also those that objects have by nature, as their
+// name.
 func (e *entry) indexed(s fields.Selector) (fields.Requirements, error) {
 	wanted, err := exact(s)
 	for _, r := range wanted {
@@ -238,7 +240,8 @@ func (c *Cache) IndexField(ctx context.Context, obj client.Object, field string,
 		}
 	} else {
 		for _, p := range e.parts {
-			err = errors.Join(err, p.addIndex(field, func(obj client.Object) ([]string, error) { return extract(obj), nil }))
+			err = errors.Join(err,
+				p.addIndex(field, func(obj client.Object) ([]string, error) { return extract(obj), nil }))
 		}
 	}
 	if err == nil {

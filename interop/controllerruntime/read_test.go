@@ -28,7 +28,8 @@ import (
 func bothReaders(t *testing.T, o cache.Options, test func(w *world, r client.Reader), objects ...runtime.Object) {
 	t.Helper()
 	bothCaches(t, o, nil, func(w *world) {
-		c, err := w.newClient()(w.api.RESTConfig(), client.Options{Cache: &client.CacheOptions{Reader: w.Cache, Unstructured: true}})
+		c, err := w.newClient()(w.api.RESTConfig(),
+			client.Options{Cache: &client.CacheOptions{Reader: w.Cache, Unstructured: true}})
 		w.must(err)
 		w.start()
 		test(w, w.Cache)
@@ -36,17 +37,26 @@ func bothReaders(t *testing.T, o cache.Options, test func(w *world, r client.Rea
 	}, objects...)
 }
 
-// TestWhatIsNotThere is told in controller-runtime's words, which operators may tell apart: also of keys that no object can have.
+// TestWhatIsNotThere is told in controller-runtime's words, which operators may tell apart: also of keys that no
+// object can have.
 func TestWhatIsNotThere(t *testing.T) {
 	bothReaders(t, cache.Options{}, func(w *world, r client.Reader) {
-		for _, key := range []client.ObjectKey{{Namespace: "a", Name: "none"}, {Namespace: "none", Name: "one"}, {Namespace: "a"}, {Name: "one"}, {}} {
+		for _, key := range []client.ObjectKey{
+			{Namespace: "a", Name: "none"},
+			{Namespace: "none", Name: "one"},
+			{Namespace: "a"},
+			{Name: "one"},
+			{},
+		} {
 			err := r.Get(w.ctx, key, &corev1.ConfigMap{})
 			var status *apierrors.StatusError
-			if !apierrors.IsNotFound(err) || err.Error() != `ConfigMap "`+key.Name+`" not found` || !errors.As(err, &status) || status.ErrStatus.Details.Kind != "ConfigMap" {
+			if !apierrors.IsNotFound(err) || err.Error() != `ConfigMap "`+key.Name+`" not found` ||
+				!errors.As(err, &status) || status.ErrStatus.Details.Kind != "ConfigMap" {
 				w.t.Errorf("get %s: %v", key, err)
 			}
 		}
-		if err := r.Get(w.ctx, client.ObjectKey{Name: "none"}, &corev1.Namespace{}); !apierrors.IsNotFound(err) || err.Error() != `Namespace "none" not found` {
+		if err := r.Get(w.ctx, client.ObjectKey{Name: "none"}, &corev1.Namespace{}); !apierrors.IsNotFound(err) ||
+			err.Error() != `Namespace "none" not found` {
 			w.t.Errorf("get of what has no namespace: %v", err)
 		}
 		list := corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}
@@ -60,7 +70,8 @@ func TestWhatIsNotThere(t *testing.T) {
 		if err := r.Get(w.ctx, client.ObjectKey{Namespace: "a", Name: "one"}, u); !meta.IsNoMatchError(err) {
 			w.t.Errorf("a kind that the server does not have: %v", err)
 		}
-		if err := r.Get(w.ctx, client.ObjectKey{Namespace: "a", Name: "one"}, &unstructured.Unstructured{}); err == nil {
+		if err := r.Get(w.ctx, client.ObjectKey{Namespace: "a", Name: "one"},
+			&unstructured.Unstructured{}); err == nil {
 			w.t.Error("a kind that is not said")
 		}
 	}, three()...)
@@ -70,23 +81,37 @@ func TestWhatIsNotThere(t *testing.T) {
 func TestSelectors(t *testing.T) {
 	bothReaders(t, cache.Options{}, func(w *world, r client.Reader) {
 		kind := func(obj client.Object) []string { return []string{obj.(*corev1.ConfigMap).Data["kind"]} }
-		if err := w.IndexField(w.ctx, &corev1.ConfigMap{}, "kind", kind); err != nil && !strings.Contains(err.Error(), "indexer conflict") {
+		if err := w.IndexField(w.ctx, &corev1.ConfigMap{}, "kind", kind); err != nil &&
+			!strings.Contains(err.Error(), "indexer conflict") {
 			w.t.Error(err) // After the start, and the second time for the second reader.
 		}
 		inf, err := w.GetInformer(w.ctx, &corev1.ConfigMap{})
 		w.must(err)
-		_ = inf.AddIndexers(toolscache.Indexers{"kind": func(any) ([]string, error) { return nil, nil }}) // Another one of the same name.
+		// Another one of the same name.
+		_ = inf.AddIndexers(toolscache.Indexers{"kind": func(any) ([]string, error) { return nil, nil }})
 		var list corev1.ConfigMapList
 		for what, c := range map[string]struct {
 			o    client.ListOption
 			want string
 		}{
-			"no fields":        {client.MatchingFields{}, "non-exact field matches are not supported"},
-			"all fields":       {client.MatchingFieldsSelector{Selector: fields.Everything()}, "non-exact field matches are not supported"},
-			"not equal":        {client.MatchingFieldsSelector{Selector: fields.OneTermNotEqualSelector("kind", "x")}, "non-exact field matches are not supported"},
-			"a name":           {client.MatchingFields{"metadata.name": "one"}, "with name field:metadata.name does not exist"},
-			"none and another": {client.MatchingFields{"kind": "one", "none": "x"}, "with name field:none does not exist"},
-			"a page":           {client.Continue("x"), "continue list option is not supported"},
+			"no fields": {client.MatchingFields{}, "non-exact field matches are not supported"},
+			"all fields": {
+				client.MatchingFieldsSelector{Selector: fields.Everything()},
+				"non-exact field matches are not supported",
+			},
+			"not equal": {
+				client.MatchingFieldsSelector{Selector: fields.OneTermNotEqualSelector("kind", "x")},
+				"non-exact field matches are not supported",
+			},
+			"a name": {
+				client.MatchingFields{"metadata.name": "one"},
+				"with name field:metadata.name does not exist",
+			},
+			"none and another": {
+				client.MatchingFields{"kind": "one", "none": "x"},
+				"with name field:none does not exist",
+			},
+			"a page": {client.Continue("x"), "continue list option is not supported"},
 		} {
 			if err := r.List(w.ctx, &list, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 				w.t.Errorf("%s: %v, want %s", what, err, c.want)
@@ -117,7 +142,8 @@ func TestReadsWithACancelledContext(t *testing.T) {
 		cancel()
 		w.must(r.Get(over, client.ObjectKey{Namespace: "a", Name: "one"}, &corev1.ConfigMap{}))
 		w.must(r.List(over, &corev1.ConfigMapList{}, client.MatchingLabels{"app": "web"}))
-		if err := r.Get(over, client.ObjectKey{Namespace: "a", Name: "one"}, &corev1.Secret{}); err != nil && !apierrors.IsTimeout(err) && !apierrors.IsNotFound(err) {
+		if err := r.Get(over, client.ObjectKey{Namespace: "a", Name: "one"}, &corev1.Secret{}); err != nil &&
+			!apierrors.IsTimeout(err) && !apierrors.IsNotFound(err) {
 			w.t.Errorf("what is not cached yet: %v", err)
 		}
 	}, three()...)
@@ -149,8 +175,8 @@ func TestReadsAfterTheStop(t *testing.T) {
 	}, three()...)
 }
 
-// TestNamespacesThatAreNotCached: one that a field selector leaves out is empty; one that Options leaves out is an error. Kinds without
-// namespaces are not concerned.
+// TestNamespacesThatAreNotCached: one that a field selector leaves out is empty; one that Options leaves out is an
+// error. Kinds without namespaces are not concerned.
 func TestNamespacesThatAreNotCached(t *testing.T) {
 	only := fields.OneTermEqualSelector("metadata.namespace", "a")
 	object := &corev1.ConfigMap{}
@@ -158,11 +184,26 @@ func TestNamespacesThatAreNotCached(t *testing.T) {
 		o       cache.Options
 		unknown bool
 	}{
-		"left out by a field":          {cache.Options{ByObject: map[client.Object]cache.ByObject{object: {Field: only}}}, false},
-		"left out by the default":      {cache.Options{ByObject: map[client.Object]cache.ByObject{object: {}}, DefaultFieldSelector: only}, false},
-		"left out by namespaces":       {cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}}}, true},
-		"left out by the kind's":       {cache.Options{ByObject: map[client.Object]cache.ByObject{object: {Namespaces: map[string]cache.Config{"a": {}}}}}, true},
-		"left out by all but the rest": {cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}, cache.AllNamespaces: {FieldSelector: fields.OneTermEqualSelector("metadata.name", "none")}}}, false},
+		"left out by a field": {
+			cache.Options{ByObject: map[client.Object]cache.ByObject{object: {Field: only}}}, false,
+		},
+		"left out by the default": {
+			cache.Options{ByObject: map[client.Object]cache.ByObject{object: {}}, DefaultFieldSelector: only}, false,
+		},
+		"left out by namespaces": {cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}}}, true},
+		"left out by the kind's": {
+			cache.Options{
+				ByObject: map[client.Object]cache.ByObject{object: {Namespaces: map[string]cache.Config{"a": {}}}},
+			}, true,
+		},
+		"left out by all but the rest": {
+			cache.Options{
+				DefaultNamespaces: map[string]cache.Config{
+					"a":                 {},
+					cache.AllNamespaces: {FieldSelector: fields.OneTermEqualSelector("metadata.name", "none")},
+				},
+			}, false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothReaders(t, c.o, func(w *world, r client.Reader) {
@@ -175,7 +216,8 @@ func TestNamespacesThatAreNotCached(t *testing.T) {
 				got := r.Get(w.ctx, client.ObjectKey{Namespace: "b", Name: "three"}, &corev1.ConfigMap{})
 				listed := r.List(w.ctx, &list, client.InNamespace("b"))
 				if c.unknown {
-					if got == nil || !strings.Contains(got.Error(), "unknown namespace for the cache") || listed == nil || !strings.Contains(listed.Error(), "unknown namespace for the cache") {
+					if got == nil || !strings.Contains(got.Error(), "unknown namespace for the cache") ||
+						listed == nil || !strings.Contains(listed.Error(), "unknown namespace for the cache") {
 						w.t.Errorf("get: %v, list: %v", got, listed)
 					}
 				} else if !apierrors.IsNotFound(got) || listed != nil || len(list.Items) != 0 {
@@ -248,12 +290,17 @@ func TestKindsDefinedLater(t *testing.T) {
 			w.t.Errorf("an index of nothing: %v", err)
 		}
 		w.must(w.direct.Create(w.ctx, &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "widgets.example.com"},
+			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+			"metadata": map[string]any{"name": "widgets.example.com"},
 			"spec": map[string]any{
-				"group": "example.com", "scope": "Namespaced", "names": map[string]any{"kind": "Widget", "plural": "widgets"},
-				"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{
-					"openAPIV3Schema": map[string]any{"type": "object"},
-				}}},
+				"group": "example.com", "scope": "Namespaced",
+				"names": map[string]any{"kind": "Widget", "plural": "widgets"},
+				"versions": []any{map[string]any{
+					"name": "v1", "served": true, "storage": true,
+					"schema": map[string]any{
+						"openAPIV3Schema": map[string]any{"type": "object"},
+					},
+				}},
 			},
 		}}))
 		later(time.Minute)
@@ -296,7 +343,8 @@ func (c *counter) count(selects func(*http.Request) bool) (n int) {
 	return n
 }
 
-// TestWhoIsAsked: Options.HTTPClient sends all requests, Options.Mapper is asked in the place of the server, and Options.Scheme tells the kinds.
+// TestWhoIsAsked: Options.HTTPClient sends all requests, Options.Mapper is asked in the place of the server, and
+// Options.Scheme tells the kinds.
 func TestWhoIsAsked(t *testing.T) {
 	bothCaches(t, cache.Options{}, nil, func(w *world) {
 		known := runtime.NewScheme()
@@ -306,7 +354,8 @@ func TestWhoIsAsked(t *testing.T) {
 		mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 		sent := &counter{RoundTripper: w.api.RESTConfig().Transport}
 		nowhere := &rest.Config{Host: w.api.RESTConfig().Host, Transport: &http.Transport{DisableKeepAlives: true}}
-		c, err := makers[w.name](nowhere, cache.Options{HTTPClient: &http.Client{Transport: sent}, Scheme: known, Mapper: mapper})
+		c, err := makers[w.name](nowhere,
+			cache.Options{HTTPClient: &http.Client{Transport: sent}, Scheme: known, Mapper: mapper})
 		w.must(err)
 		w.Cache = c
 		w.start()
@@ -317,7 +366,8 @@ func TestWhoIsAsked(t *testing.T) {
 		if of("/configmaps") == 0 || of("/api") != 0 || of("/api/v1") != 0 {
 			w.t.Errorf("%d requests for ConfigMaps, %d for what there is", of("/configmaps"), of("/api")+of("/api/v1"))
 		}
-		if err := w.Get(w.ctx, client.ObjectKey{Namespace: "a", Name: "one"}, &corev1.Secret{}); !runtime.IsNotRegisteredError(err) {
+		if err := w.Get(w.ctx, client.ObjectKey{Namespace: "a", Name: "one"},
+			&corev1.Secret{}); !runtime.IsNotRegisteredError(err) {
 			w.t.Errorf("a type that the scheme does not know: %v", err)
 		}
 	}, three()...)

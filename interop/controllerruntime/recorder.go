@@ -19,8 +19,8 @@ import (
 	own "github.com/flyball-dev/flyball/client/events"
 )
 
-// GetEventRecorderFor records events in the name of a component: through Options.EventBroadcaster, or through Flyball's sender, which does
-// not keep annotations.
+// GetEventRecorderFor records events in the name of a component: through Options.EventBroadcaster, or through
+// Flyball's sender, which does not keep annotations.
 func (m *Manager) GetEventRecorderFor(name string) record.EventRecorder {
 	//lint:ignore SA1019 It may be set.
 	if b := m.o.EventBroadcaster; b != nil {
@@ -48,13 +48,16 @@ func (r eventRecorder) Eventf(obj runtime.Object, eventType, reason, format stri
 	r.own.Eventf(obj, eventType, reason, format, args...)
 }
 
-func (r eventRecorder) AnnotatedEventf(obj runtime.Object, _ map[string]string, eventType, reason, format string, args ...any) {
+func (r eventRecorder) AnnotatedEventf(obj runtime.Object, _ map[string]string, eventType, reason, format string,
+	args ...any,
+) {
 	r.own.Eventf(obj, eventType, reason, format, args...)
 }
 
 func (r eventRecorder) WithLogger(klog.Logger) record.EventRecorderLogger { return r }
 
-// series are the events of the newer API. client-go's broadcaster sends them; it is made for the first event, for it starts goroutines.
+// series are the events of the newer API. client-go's broadcaster sends them; it is made for the first event, for it
+// starts goroutines.
 type series struct {
 	client kubernetes.Interface
 	scheme *runtime.Scheme
@@ -167,14 +170,19 @@ type seriesRecorder struct {
 
 var _ recorder.EventRecorder = (*seriesRecorder)(nil)
 
-func (r *seriesRecorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
+func (r *seriesRecorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string,
+	args ...any,
+) {
 	if b := r.series.running(); b != nil {
 		b.NewRecorder(r.series.scheme, r.name).Eventf(regarding, related, eventType, reason, action, note, args...)
 	}
 }
 
-func (r *seriesRecorder) AnnotatedEventf(regarding, related runtime.Object, annotations map[string]string, eventType, reason, action, note string, args ...any) {
+func (r *seriesRecorder) AnnotatedEventf(regarding, related runtime.Object, annotations map[string]string,
+	eventType, reason, action, note string, args ...any,
+) {
 	if b := r.series.running(); b != nil {
-		b.NewRecorder(r.series.scheme, r.name).(peer.AnnotatedEventRecorder).AnnotatedEventf(regarding, related, annotations, eventType, reason, action, note, args...) //nolint:forcetypeassert // client-go's has it.
+		b.NewRecorder(r.series.scheme, r.name).(peer.AnnotatedEventRecorder).AnnotatedEventf(regarding, related,
+			annotations, eventType, reason, action, note, args...) //nolint:forcetypeassert // client-go's has it.
 	}
 }

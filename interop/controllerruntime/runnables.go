@@ -23,8 +23,8 @@ type warmer interface {
 	Warmup(ctx context.Context) error
 }
 
-// Add takes a runnable. Servers, webhooks and clusters are started before everything else, on followers too. Controllers get
-// Flyball's queue, unless they have one of their own.
+// Add takes a runnable. Servers, webhooks and clusters are started before everything else, on followers too.
+// Controllers get Flyball's queue, unless they have one of their own.
 //
 // Source: controller-runtime v0.25.2 pkg/manager/runnable_group.go, runnables.Add.
 func (m *Manager) Add(r manager.Runnable) error {
@@ -86,8 +86,8 @@ func (r *runnable) NeedLeaderElection() bool { return r.guarded }
 
 func (r *runnable) Run(ctx context.Context) error { return r.manager.run(ctx, r.name, r.start) }
 
-// run runs a runnable once the caches have synced. An error stops the manager, and is what Start returns; one that comes after the stop
-// is logged, as controller-runtime does.
+// run runs a runnable once the caches have synced. An error stops the manager, and is what Start returns; one that
+// comes after the stop is logged, as controller-runtime does.
 func (m *Manager) run(ctx context.Context, name string, start func(context.Context) error) error {
 	select {
 	case <-m.synced:
@@ -141,9 +141,11 @@ func (f *first) add(r manager.Runnable, c cache.Cache) error {
 	return nil
 }
 
-// begin starts what was added, and what will be. fail is called with the error of one that was not told to end. synced waits for the caches
-// among those that were added before; false when ctx has ended first.
-func (f *first) begin(ctx context.Context, fail func(error)) (synced func(context.Context) bool, end func(patience time.Duration) error) {
+// begin starts what was added, and what will be. fail is called with the error of one that was not told to end.
+// synced waits for the caches among those that were added before; false when ctx has ended first.
+func (f *first) begin(ctx context.Context,
+	fail func(error),
+) (synced func(context.Context) bool, end func(patience time.Duration) error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	f.mu.Lock()
 	defer f.mu.Unlock()

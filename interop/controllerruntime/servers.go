@@ -71,9 +71,14 @@ func (m *Manager) serve(name, address string, handler http.Handler) (net.Listene
 	if err != nil {
 		return nil, fmt.Errorf("listen at %s for the %s server: %w", address, name, err)
 	}
-	return listener, m.first.add(&manager.Server{Name: name, Listener: listener, ShutdownTimeout: new(shutdownTimeout), Server: &http.Server{
-		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 2 * time.Minute, IdleTimeout: 90 * time.Second,
-	}}, nil)
+	return listener,
+		m.first.add(&manager.Server{
+			Name: name, Listener: listener, ShutdownTimeout: new(shutdownTimeout),
+			Server: &http.Server{
+				Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second,
+				WriteTimeout: 2 * time.Minute, IdleTimeout: 90 * time.Second,
+			},
+		}, nil)
 }
 
 // shutdownTimeout is how long an answer on its way may take when everything else has ended.
@@ -115,7 +120,8 @@ func (m *Manager) GetWebhookServer() webhook.Server {
 	return m.o.WebhookServer
 }
 
-// AddMetricsServerExtraHandler serves something beside the metrics. Where those are not served, it is logged, and that is all.
+// AddMetricsServerExtraHandler serves something beside the metrics. Where those are not served, it is logged, and
+// that is all.
 func (m *Manager) AddMetricsServerExtraHandler(path string, handler http.Handler) error {
 	switch {
 	case m.started.Load():

@@ -45,18 +45,21 @@ func (h *hooks) Start(ctx context.Context) error {
 // key is of a value of the base context.
 type key struct{}
 
-// TestServersOfAManager runs outside a bubble: health, metrics, profiles and webhooks are served also while the caches cannot sync, for what
-// keeps them may be a conversion that this very process has to do.
+// TestServersOfAManager runs outside a bubble: health, metrics, profiles and webhooks are served also while the
+// caches cannot sync, for what keeps them may be a conversion that this very process has to do.
 func TestServersOfAManager(t *testing.T) {
 	for name, newManager := range managerMakers {
 		t.Run(name, func(t *testing.T) {
 			var mapped bool
-			api := localapi.NewTestWith(t, localapi.Options{Gate: gate.Funcs{OnRequest: func(_ context.Context, r *gate.Request) gate.Verdict {
-				if r.Resource == "configmaps" {
-					return gate.FailWith(apierrors.NewForbidden(corev1.Resource("configmaps"), "", errors.New("not yet")))
-				}
-				return gate.Verdict{}
-			}}})
+			api := localapi.NewTestWith(t,
+				localapi.Options{Gate: gate.Funcs{OnRequest: func(_ context.Context, r *gate.Request) gate.Verdict {
+					if r.Resource == "configmaps" {
+						return gate.FailWith(
+							apierrors.NewForbidden(corev1.Resource("configmaps"), "", errors.New("not yet")),
+						)
+					}
+					return gate.Verdict{}
+				}}})
 			o := manager.Options{
 				HealthProbeBindAddress: address(t), ReadinessEndpointName: "/ready", LivenessEndpointName: "/live",
 				PprofBindAddress: address(t), Metrics: server.Options{BindAddress: address(t)},
@@ -73,8 +76,17 @@ func TestServersOfAManager(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = ctrl.NewControllerManagedBy(m).For(&corev1.ConfigMap{}).WithOptions(controller.Options{SkipNameValidation: new(true)}).
-				Complete(reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil }))
+			err = ctrl.NewControllerManagedBy(m).For(&corev1.ConfigMap{}).WithOptions(
+				controller.Options{SkipNameValidation: new(true)},
+			).
+				Complete(
+					reconcile.Func(
+						func(context.Context, reconcile.Request) (reconcile.Result, error) {
+							return reconcile.Result{},
+								nil
+						},
+					),
+				)
 			based := make(chan any, 1)
 			runs := manager.RunnableFunc(func(ctx context.Context) error {
 				based <- ctx.Value(key{})
@@ -95,9 +107,11 @@ func TestServersOfAManager(t *testing.T) {
 			wg.Go(func() { _ = m.Start(ctx) })
 			<-o.WebhookServer.(*hooks).started
 			for path, want := range map[string]int{
-				o.HealthProbeBindAddress + "/live": 200, o.HealthProbeBindAddress + "/live/ping": 200, o.HealthProbeBindAddress + "/live/none": 404,
-				o.HealthProbeBindAddress + "/ready": 500, o.HealthProbeBindAddress + "/ready/mine": 500,
-				o.Metrics.BindAddress + "/metrics": 200, o.Metrics.BindAddress + "/extra": 404, o.PprofBindAddress + "/debug/pprof/": 200,
+				o.HealthProbeBindAddress + "/live": 200, o.HealthProbeBindAddress + "/live/ping": 200,
+				o.HealthProbeBindAddress + "/live/none": 404,
+				o.HealthProbeBindAddress + "/ready":     500, o.HealthProbeBindAddress + "/ready/mine": 500,
+				o.Metrics.BindAddress + "/metrics": 200, o.Metrics.BindAddress + "/extra": 404, o.PprofBindAddress +
+					"/debug/pprof/": 200,
 			} {
 				if got := status(t, "http://"+path); got != want {
 					t.Errorf("%s: %d, want %d", path, got, want)

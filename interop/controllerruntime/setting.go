@@ -45,7 +45,8 @@ func newSettings(o cache.Options) (*settings, error) {
 			return nil, fmt.Errorf("cache options for %s: %w", gvk.Kind, err)
 		}
 		if !namespaced && by.Namespaces != nil {
-			return nil, fmt.Errorf("cache options for %s: the kind has no namespaces, but ByObject.Namespaces is set", gvk.Kind)
+			return nil, fmt.Errorf("cache options for %s: the kind has no namespaces, but ByObject.Namespaces is set",
+				gvk.Kind)
 		}
 		s.byKind[gvk] = by
 	}
@@ -63,7 +64,8 @@ type layer struct {
 // Source: controller-runtime v0.25.2 pkg/cache/cache.go, defaultOpts.
 func (s *settings) of(gvk schema.GroupVersionKind, namespaced bool) []setting {
 	defaults := layer{"Default", cache.Config{
-		LabelSelector: s.o.DefaultLabelSelector, FieldSelector: s.o.DefaultFieldSelector, Transform: s.o.DefaultTransform,
+		LabelSelector: s.o.DefaultLabelSelector, FieldSelector: s.o.DefaultFieldSelector,
+		Transform:             s.o.DefaultTransform,
 		UnsafeDisableDeepCopy: s.o.DefaultUnsafeDisableDeepCopy, SyncPeriod: s.o.SyncPeriod,
 	}}
 	layers := []layer{defaults}
@@ -146,7 +148,8 @@ func otherNamespaces(of map[string]cache.Config, also fields.Selector) fields.Se
 func merge(all []setting) []setting {
 	merged := all[:1:1]
 	for _, s := range all[1:] {
-		i := slices.IndexFunc(merged, func(m setting) bool { return m.namespaces != nil && s.namespaces != nil && m.alike(s) })
+		i := slices.IndexFunc(merged,
+			func(m setting) bool { return m.namespaces != nil && s.namespaces != nil && m.alike(s) })
 		if i < 0 {
 			merged = append(merged, s)
 			continue

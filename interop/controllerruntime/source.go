@@ -58,8 +58,8 @@ func (t typed[T]) waitForSync(ctx context.Context) error { return t.inf.WaitForS
 func (t typed[T]) health() informer.Health               { return t.inf.Health() }
 func (t typed[T]) release()                              { informer.Release(t.inf) }
 
-// addHandler adds one of client-go's handlers. It is told of every state: controller-runtime's predicates see old and new of each
-// change, and may not miss one that another takes back.
+// addHandler adds one of client-go's handlers. It is told of every state: controller-runtime's predicates see old and
+// new of each change, and may not miss one that another takes back.
 func (t typed[T]) addHandler(h toolscache.ResourceEventHandler, resync time.Duration) (*informer.Registration, error) {
 	return t.inf.AddHandler(informer.Handler[T]{
 		OnAdd: func(obj T, initial bool) {

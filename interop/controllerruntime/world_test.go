@@ -156,7 +156,10 @@ func later(d time.Duration) {
 }
 
 func configMap(namespace, name string, labels map[string]string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}, Data: map[string]string{"kind": name}}
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels},
+		Data:       map[string]string{"kind": name},
+	}
 }
 
 func namespace(name string) *corev1.Namespace {

@@ -79,11 +79,16 @@ func TestSubResources(t *testing.T) {
 		if n := replicas(); n != 4 {
 			w.t.Errorf("patch: %d replicas", n)
 		}
-		w.must(c.SubResource("scale").Patch(w.ctx, d.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":9}}`)), client.DryRunAll))
+		w.must(
+			c.SubResource("scale").Patch(w.ctx, d.DeepCopy(),
+				client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":9}}`)), client.DryRunAll),
+		)
 		if n := replicas(); n != 4 {
 			w.t.Errorf("a dry run: %d replicas", n)
 		}
-		body := autoscalingv1apply.Scale().WithName("d").WithNamespace("a").WithSpec(autoscalingv1apply.ScaleSpec().WithReplicas(5))
+		body := autoscalingv1apply.Scale().WithName("d").WithNamespace("a").WithSpec(
+			autoscalingv1apply.ScaleSpec().WithReplicas(5),
+		)
 		w.must(c.SubResource("scale").Apply(w.ctx, appsv1apply.Deployment("d", "a"), &client.SubResourceApplyOptions{
 			SubResourceBody: body, ApplyOptions: client.ApplyOptions{FieldManager: "applier", Force: new(true)},
 		}))
@@ -106,7 +111,10 @@ func TestSubResources(t *testing.T) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p"}}
 		pod.Spec.Containers = d.Spec.Template.Spec.Containers
 		w.must(c.Create(w.ctx, pod))
-		w.must(c.SubResource("binding").Create(w.ctx, pod, &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: "n"}}, client.FieldOwner("me")))
+		w.must(
+			c.SubResource("binding").Create(w.ctx, pod,
+				&corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: "n"}}, client.FieldOwner("me")),
+		)
 		w.lag()
 		w.must(c.Get(w.ctx, client.ObjectKeyFromObject(pod), pod))
 		if pod.Spec.NodeName != "n" {
@@ -114,7 +122,8 @@ func TestSubResources(t *testing.T) {
 		}
 		w.must(c.SubResource("eviction").Create(w.ctx, pod, &policyv1.Eviction{}))
 		w.lag()
-		if err := c.Get(w.ctx, client.ObjectKeyFromObject(pod), pod); err == nil && pod.DeletionTimestamp == nil || client.IgnoreNotFound(err) != nil {
+		if err := c.Get(w.ctx, client.ObjectKeyFromObject(pod), pod); err == nil && pod.DeletionTimestamp == nil ||
+			client.IgnoreNotFound(err) != nil {
 			w.t.Errorf("evicted: %v", err)
 		}
 	})
@@ -157,14 +166,23 @@ func TestWritesOfRepresentations(t *testing.T) {
 		}
 		//lint:ignore SA1019 Most operators apply by it.
 		apply := client.Apply
-		typed := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "t"}}
+		typed := &corev1.ConfigMap{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "t"},
+		}
 		w.must(c.Patch(w.ctx, typed, apply, client.FieldOwner("me"), client.ForceOwnership))
-		w.must(c.DeleteAllOf(w.ctx, metadata("", ""), client.InNamespace("a"), client.MatchingFields{"metadata.name": "t"}, client.GracePeriodSeconds(0)))
+		w.must(
+			c.DeleteAllOf(w.ctx, metadata("", ""), client.InNamespace("a"),
+				client.MatchingFields{"metadata.name": "t"}, client.GracePeriodSeconds(0)),
+		)
 		w.lag()
 		if err := c.Get(w.ctx, client.ObjectKeyFromObject(typed), typed); !apierrors.IsNotFound(err) {
 			w.t.Errorf("all of one name deleted: %v", err)
 		}
-		w.must(c.DeleteAllOf(w.ctx, anyMap("", ""), client.InNamespace("a"), client.MatchingFieldsSelector{Selector: fields.OneTermNotEqualSelector("metadata.name", "u")}))
+		w.must(
+			c.DeleteAllOf(w.ctx, anyMap("", ""), client.InNamespace("a"),
+				client.MatchingFieldsSelector{Selector: fields.OneTermNotEqualSelector("metadata.name", "u")}),
+		)
 		w.must(c.Delete(w.ctx, m))
 		if err := c.Delete(w.ctx, u); !apierrors.IsNotFound(err) {
 			w.t.Errorf("deleted twice: %v", err)
@@ -175,7 +193,8 @@ func TestWritesOfRepresentations(t *testing.T) {
 	})
 }
 
-// TestWritesWithoutAName reach no object, and above all not all of them: the address without a name is that of the collection.
+// TestWritesWithoutAName reach no object, and above all not all of them: the address without a name is that of the
+// collection.
 func TestWritesWithoutAName(t *testing.T) {
 	bothClients(t, client.CacheOptions{}, func(w *world, c client.Client, _ *weather) {
 		w.must(c.Create(w.ctx, configMap("a", "x", nil)))
@@ -201,13 +220,21 @@ func TestWritesWithoutAName(t *testing.T) {
 func TestRawOptions(t *testing.T) {
 	bothClients(t, client.CacheOptions{}, func(w *world, c client.Client, _ *weather) {
 		owner := configMap("a", "owner", nil)
-		w.must(c.Create(w.ctx, owner, &client.CreateOptions{Raw: &metav1.CreateOptions{FieldManager: "raw"}, FieldManager: "me"}))
+		w.must(
+			c.Create(w.ctx, owner,
+				&client.CreateOptions{Raw: &metav1.CreateOptions{FieldManager: "raw"}, FieldManager: "me"}),
+		)
 		if owner.ManagedFields[0].Manager != "me" {
 			w.t.Errorf("owned by %s", owner.ManagedFields[0].Manager)
 		}
 		w.lag()
-		w.must(c.Get(w.ctx, client.ObjectKeyFromObject(owner), owner, &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: "1"}}))
-		w.must(c.List(w.ctx, &corev1.ConfigMapList{}, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "1"}}))
+		w.must(
+			c.Get(w.ctx, client.ObjectKeyFromObject(owner), owner,
+				&client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: "1"}}),
+		)
+		w.must(
+			c.List(w.ctx, &corev1.ConfigMapList{}, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "1"}}),
+		)
 		w.must(c.Delete(w.ctx, owner, client.DryRunAll, &client.DeleteOptions{DisableReadYourWritesConsistency: true}))
 		w.must(w.direct.Get(w.ctx, client.ObjectKeyFromObject(owner), owner))
 		//lint:ignore SA1019 Operators may have it set.
@@ -219,8 +246,8 @@ func TestRawOptions(t *testing.T) {
 	})
 }
 
-// TestKindsOfWrittenObjects: our client leaves the kind in a typed object that it wrote. controller-runtime's takes it from what it creates, and
-// otherwise leaves what there was.
+// TestKindsOfWrittenObjects: our client leaves the kind in a typed object that it wrote. controller-runtime's takes
+// it from what it creates, and otherwise leaves what there was.
 func TestKindsOfWrittenObjects(t *testing.T) {
 	bothClients(t, client.CacheOptions{}, func(w *world, c client.Client, _ *weather) {
 		said := configMap("a", "x", nil)
@@ -261,20 +288,22 @@ func TestWarnings(t *testing.T) {
 
 // TestLaggingReads are asked for by DisableReadYourWritesConsistency: they show what the cache has.
 func TestLaggingReads(t *testing.T) {
-	bothClients(t, client.CacheOptions{EnableReadYourWritesConsistency: new(true)}, func(w *world, c client.Client, sky *weather) {
-		sky.set(time.Minute, false)
-		w.must(c.Create(w.ctx, configMap("a", "x", nil)))
-		ctx, cancel := context.WithTimeout(w.ctx, time.Second)
-		defer cancel()
-		if err := c.Get(ctx, client.ObjectKey{Namespace: "a", Name: "x"}, &corev1.ConfigMap{}, client.DisableReadYourWritesConsistency); !apierrors.IsNotFound(err) {
-			w.t.Errorf("get: %v", err)
-		}
-		var list corev1.ConfigMapList
-		w.must(c.List(ctx, &list, client.InNamespace("a"), client.DisableReadYourWritesConsistency))
-		if len(list.Items) != 0 {
-			w.t.Errorf("%d items", len(list.Items))
-		}
-		w.must(c.Get(w.ctx, client.ObjectKey{Namespace: "a", Name: "x"}, &corev1.ConfigMap{}))
-		synctest.Wait()
-	})
+	bothClients(t, client.CacheOptions{EnableReadYourWritesConsistency: new(true)},
+		func(w *world, c client.Client, sky *weather) {
+			sky.set(time.Minute, false)
+			w.must(c.Create(w.ctx, configMap("a", "x", nil)))
+			ctx, cancel := context.WithTimeout(w.ctx, time.Second)
+			defer cancel()
+			if err := c.Get(ctx, client.ObjectKey{Namespace: "a", Name: "x"}, &corev1.ConfigMap{},
+				client.DisableReadYourWritesConsistency); !apierrors.IsNotFound(err) {
+				w.t.Errorf("get: %v", err)
+			}
+			var list corev1.ConfigMapList
+			w.must(c.List(ctx, &list, client.InNamespace("a"), client.DisableReadYourWritesConsistency))
+			if len(list.Items) != 0 {
+				w.t.Errorf("%d items", len(list.Items))
+			}
+			w.must(c.Get(w.ctx, client.ObjectKey{Namespace: "a", Name: "x"}, &corev1.ConfigMap{}))
+			synctest.Wait()
+		})
 }

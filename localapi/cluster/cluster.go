@@ -66,7 +66,8 @@ func New(config *rest.Config, o Options) (*Cluster, error) {
 		c.parts = append(c.parts, part{"events", broadcaster.Run}, part{"garbage collector", gc.Run})
 	}
 	if !o.NoNamespaces {
-		if err := c.addNamespaces(namespaces.Config{Client: client, Metadata: objects}, factory, o.Namespaces); err != nil {
+		if err := c.addNamespaces(namespaces.Config{Client: client, Metadata: objects}, factory,
+			o.Namespaces); err != nil {
 			return nil, err
 		}
 	}

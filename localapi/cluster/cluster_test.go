@@ -36,7 +36,8 @@ func TestCluster(t *testing.T) {
 		if _, err := core.Namespaces().Create(ctx, shop, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		owner, err := core.ConfigMaps("shop").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
+		owner, err := core.ConfigMaps("shop").Create(ctx,
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +51,8 @@ func TestCluster(t *testing.T) {
 			t.Fatal(err)
 		}
 		settle()
-		if pod, err := core.Pods("shop").Get(ctx, "child", metav1.GetOptions{}); err != nil || pod.Status.Phase != corev1.PodRunning {
+		if pod, err := core.Pods("shop").Get(ctx, "child", metav1.GetOptions{}); err != nil ||
+			pod.Status.Phase != corev1.PodRunning {
 			t.Errorf("the pod: %v, %v", pod.Status.Phase, err)
 		}
 		if _, err := core.ServiceAccounts("shop").Get(ctx, "default", metav1.GetOptions{}); err != nil {
@@ -101,7 +103,10 @@ func TestPodsCanBeSeenToTerminate(t *testing.T) {
 			done := make(chan error, 1)
 			go func() { done <- all.Run(ctx) }()
 			pods := server.Client().CoreV1().Pods("default")
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "nginx"}}}}
+			pod := &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Name: "p"},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "nginx"}}},
+			}
 			if _, err := pods.Create(ctx, pod, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
@@ -136,7 +141,8 @@ func TestPodsCanBeSeenToTerminate(t *testing.T) {
 func TestNothingRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := localapi.NewTest(t)
-		c, err := cluster.New(server.RESTConfig(), cluster.Options{NoNamespaces: true, NoGarbageCollector: true, NoKubelet: true})
+		c, err := cluster.New(server.RESTConfig(),
+			cluster.Options{NoNamespaces: true, NoGarbageCollector: true, NoKubelet: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +175,10 @@ func ExampleNew() {
 	go func() { done <- c.Run(ctx) }()
 
 	pods := kubernetes.NewForConfigOrDie(server.RESTConfig()).CoreV1().Pods("default")
-	web := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "nginx"}}}}
+	web := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "nginx"}}},
+	}
 	_, _ = pods.Create(ctx, web, metav1.CreateOptions{})
 	for {
 		if pod, err := pods.Get(ctx, "web", metav1.GetOptions{}); err == nil && pod.Status.Phase == corev1.PodRunning {

@@ -188,7 +188,8 @@ func WaitForCRDs(config *rest.Config, crds []*apiextensionsv1.CustomResourceDefi
 		return err
 	}
 	var missing string
-	err = wait.PollUntilContextTimeout(context.Background(), or(o.PollInterval, 100*time.Millisecond), or(o.MaxTime, 10*time.Second), true,
+	err = wait.PollUntilContextTimeout(context.Background(), or(o.PollInterval, 100*time.Millisecond),
+		or(o.MaxTime, 10*time.Second), true,
 		func(context.Context) (bool, error) {
 			missing = missingFrom(d, crds)
 			return missing == "", nil

@@ -153,7 +153,8 @@ func (e *Environment) connect() (err error) {
 		return fmt.Errorf("start the API server: %w", err)
 	}
 	// A suite should not wait for its own client's rate limit. The limits are those of controller-runtime's envtest.
-	admin, err := e.AddUser(User{Name: "admin", Groups: []string{"system:masters"}}, &rest.Config{QPS: 1000, Burst: 2000})
+	admin, err := e.AddUser(User{Name: "admin", Groups: []string{"system:masters"}},
+		&rest.Config{QPS: 1000, Burst: 2000})
 	if err != nil {
 		return errors.Join(err, e.end())
 	}
@@ -215,7 +216,10 @@ func serve(g gate.Gate) (_ *running, err error) {
 		stop()
 		return nil, errors.Join(err, l.Close())
 	}
-	r := &running{server: server, authority: a, host: "https://" + l.Addr().String(), served: make(chan error, 1), stop: stop}
+	r := &running{
+		server: server, authority: a, host: "https://" + l.Addr().String(), served: make(chan error, 1),
+		stop: stop,
+	}
 	go func() {
 		r.served <- server.ServeTLS(ctx, l, &tls.Config{
 			Certificates: []tls.Certificate{certificate}, ClientCAs: a.pool, MinVersion: tls.VersionTLS12,

@@ -53,7 +53,8 @@ func TestEnvironment(t *testing.T) {
 			if _, err := client.CoreV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{}); err != nil {
 				t.Error(err)
 			}
-			if r, err := client.Discovery().ServerResourcesForGroupVersion("example.com/v1"); err != nil || r.APIResources[0].Name != "backups" {
+			if r, err := client.Discovery().ServerResourcesForGroupVersion("example.com/v1"); err != nil ||
+				r.APIResources[0].Name != "backups" {
 				t.Errorf("the definition is not in effect: %v, %v", r, err)
 			}
 		}
@@ -87,7 +88,8 @@ func start(t *testing.T, e *envtest.Environment) {
 func clientFor(t *testing.T, c *rest.Config) kubernetes.Interface {
 	t.Helper()
 	c = rest.CopyConfig(c)
-	c.Dial = (&net.Dialer{}).DialContext // A transport of its own, not the one that client-go keeps for equal configurations.
+	// A transport of its own, not the one that client-go keeps for equal configurations.
+	c.Dial = (&net.Dialer{}).DialContext
 	client, err := kubernetes.NewForConfig(c)
 	if err != nil {
 		t.Fatal(err)
@@ -131,10 +133,12 @@ func TestUsers(t *testing.T) {
 		}
 	}
 	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "readers"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "readers"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "readers"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "readers"}},
 	}
-	if _, err := clientFor(t, e.Config).RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+	if _, err := clientFor(t, e.Config).RbacV1().ClusterRoleBindings().Create(t.Context(), binding,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []*rest.Config{joe.Config(), fromFile} {
@@ -148,8 +152,8 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// TestInstallCRDs: of definitions with one name the last counts, one that is there is updated, paths may be missing unless they
-// must not.
+// TestInstallCRDs: of definitions with one name the last counts, one that is there is updated, paths may be missing
+// unless they must not.
 func TestInstallCRDs(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	e := &envtest.Environment{CRDDirectoryPaths: []string{"testdata/crds", "testdata/nowhere"}}
@@ -157,12 +161,17 @@ func TestInstallCRDs(t *testing.T) {
 	first := e.CRDs[0].DeepCopy()
 	changed := first.DeepCopy()
 	changed.ResourceVersion = ""
-	changed.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["keep"] = apiextensionsv1.JSONSchemaProps{Type: "integer"}
-	o := envtest.CRDInstallOptions{Paths: []string{"testdata/crds/backups.yaml"}, CRDs: []*apiextensionsv1.CustomResourceDefinition{changed}}
+	spec := changed.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+	spec.Properties["keep"] = apiextensionsv1.JSONSchemaProps{Type: "integer"}
+	o := envtest.CRDInstallOptions{
+		Paths: []string{"testdata/crds/backups.yaml"},
+		CRDs:  []*apiextensionsv1.CustomResourceDefinition{changed},
+	}
 	if err := envtest.ReadCRDFiles(&o); err != nil || len(o.CRDs) != 1 || o.CRDs[0] == changed {
 		t.Errorf("two of one name: %v, %v", o.CRDs, err)
 	}
-	all, err := envtest.InstallCRDs(e.Config, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{changed}})
+	all, err := envtest.InstallCRDs(e.Config,
+		envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{changed}})
 	if err != nil || len(all) != 1 || all[0].UID != first.UID || all[0].Generation != first.Generation+1 {
 		t.Errorf("the update: %v, %v", all, err)
 	}
@@ -175,7 +184,8 @@ func TestInstallCRDs(t *testing.T) {
 	if _, err := client.ServerResourcesForGroupVersion("example.com/v1"); !apierrors.IsNotFound(err) {
 		t.Errorf("after the removal: %v", err)
 	}
-	err = envtest.WaitForCRDs(e.Config, all, envtest.CRDInstallOptions{PollInterval: time.Millisecond, MaxTime: 5 * time.Millisecond})
+	err = envtest.WaitForCRDs(e.Config, all,
+		envtest.CRDInstallOptions{PollInterval: time.Millisecond, MaxTime: 5 * time.Millisecond})
 	if err == nil || !strings.Contains(err.Error(), "backups in example.com/v1 is not served") {
 		t.Errorf("waiting for what is gone: %v", err)
 	}
@@ -191,12 +201,20 @@ func TestStartFails(t *testing.T) {
 	invalid := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "nonsense"}}
 	hook := []*admissionv1.ValidatingWebhookConfiguration{{}}
 	for want, e := range map[string]*envtest.Environment{
-		"nowhere: no such file":             {CRDDirectoryPaths: []string{"nowhere"}, ErrorIfCRDPathMissing: true},
-		broken + ": document 1":             {CRDInstallOptions: envtest.CRDInstallOptions{Paths: []string{broken}}},
-		"install definition nonsense":       {CRDs: []*apiextensionsv1.CustomResourceDefinition{invalid}},
-		"webhooks yet":                      {WebhookInstallOptions: envtest.WebhookInstallOptions{ValidatingWebhooks: hook}},
-		"admissionregistration.k8s.io":      {WebhookInstallOptions: envtest.WebhookInstallOptions{Paths: []string{"config/webhook"}}},
-		"WebhookInstallOptions: the embedd": {CRDInstallOptions: envtest.CRDInstallOptions{WebhookOptions: envtest.WebhookInstallOptions{IgnoreSchemeConvertible: true}}},
+		"nowhere: no such file":       {CRDDirectoryPaths: []string{"nowhere"}, ErrorIfCRDPathMissing: true},
+		broken + ": document 1":       {CRDInstallOptions: envtest.CRDInstallOptions{Paths: []string{broken}}},
+		"install definition nonsense": {CRDs: []*apiextensionsv1.CustomResourceDefinition{invalid}},
+		"webhooks yet": {
+			WebhookInstallOptions: envtest.WebhookInstallOptions{ValidatingWebhooks: hook},
+		},
+		"admissionregistration.k8s.io": {
+			WebhookInstallOptions: envtest.WebhookInstallOptions{Paths: []string{"config/webhook"}},
+		},
+		"WebhookInstallOptions: the embedd": {
+			CRDInstallOptions: envtest.CRDInstallOptions{
+				WebhookOptions: envtest.WebhookInstallOptions{IgnoreSchemeConvertible: true},
+			},
+		},
 	} {
 		if config, err := e.Start(); config != nil || err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error with %q, got %v, %v", want, config, err)
@@ -259,7 +277,8 @@ func TestIgnored(t *testing.T) {
 	klog.SetLogger(logger)
 	start(t, &envtest.Environment{BinaryAssetsDirectory: "bin/k8s", ControlPlaneStopTimeout: time.Minute})
 	log := logger.GetSink().(ktesting.Underlier).GetBuffer().String()
-	if !strings.Contains(log, "BinaryAssetsDirectory") || !strings.Contains(log, "ControlPlaneStopTimeout") || strings.Contains(log, "StartTimeout") {
+	if !strings.Contains(log, "BinaryAssetsDirectory") || !strings.Contains(log, "ControlPlaneStopTimeout") ||
+		strings.Contains(log, "StartTimeout") {
 		t.Errorf("the log: %s", log)
 	}
 }

@@ -26,7 +26,9 @@ func ExampleEnvironment() {
 	defer environment.Stop()
 
 	// Any client will do: client-go's, controller-runtime's manager, kubectl with environment.KubeConfig.
-	backups := dynamic.NewForConfigOrDie(config).Resource(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "backups"})
+	backups := dynamic.NewForConfigOrDie(config).Resource(
+		schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "backups"},
+	)
 	backup := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "example.com/v1", "kind": "Backup",
 		"metadata": map[string]any{"name": "nightly"}, "spec": map[string]any{"schedule": "@daily"},

@@ -15,14 +15,17 @@ import (
 	"github.com/flyball-dev/flyball/localapi/gate"
 )
 
-// TestPodsAreSeenBeforeTheyAreGone: between the mark and the removal of a pod a watcher has time to look, and the user's gate
-// sees every request and frame.
+// TestPodsAreSeenBeforeTheyAreGone: between the mark and the removal of a pod a watcher has time to look, and the
+// user's gate sees every request and frame.
 func TestPodsAreSeenBeforeTheyAreGone(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	var requests, frames atomic.Int32
 	e := &envtest.Environment{Gate: gate.Funcs{
 		OnRequest: func(context.Context, *gate.Request) gate.Verdict { requests.Add(1); return gate.Verdict{} },
-		OnFrame:   func(context.Context, *gate.Request, gate.Frame) gate.Verdict { frames.Add(1); return gate.Verdict{} },
+		OnFrame: func(context.Context, *gate.Request, gate.Frame) gate.Verdict {
+			frames.Add(1)
+			return gate.Verdict{}
+		},
 	}}
 	start(t, e)
 	pods := clientFor(t, e.Config).CoreV1().Pods("default")
@@ -31,7 +34,10 @@ func TestPodsAreSeenBeforeTheyAreGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Stop()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}
 	if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,8 @@ func (r *running) user(u User, base *rest.Config) (*AuthenticatedUser, error) {
 		return nil, errors.New("a user needs a name")
 	}
 	certificate, err := r.authority.issue(&x509.Certificate{
-		Subject: pkix.Name{CommonName: u.Name, Organization: u.Groups}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		Subject:     pkix.Name{CommonName: u.Name, Organization: u.Groups},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("user %s: %w", u.Name, err)
@@ -73,7 +74,8 @@ func newAuthority() (*authority, error) {
 	}
 	a := &authority{key: key, pool: x509.NewCertPool()}
 	template, err := fill(&x509.Certificate{
-		Subject: pkix.Name{CommonName: "flyball-envtest"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		Subject: pkix.Name{CommonName: "flyball-envtest"}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign,
 	})
 	if err != nil {
 		return nil, err
@@ -126,7 +128,9 @@ func inPEM(kind string, data []byte) []byte {
 // kubeConfig returns c as a kubeconfig. It fails if c has a setting that a kubeconfig cannot express.
 func kubeConfig(c *rest.Config) ([]byte, error) {
 	if c.Transport != nil || c.WrapTransport != nil || c.Dial != nil {
-		return nil, errors.New("write a kubeconfig: the configuration has a transport of its own, which no file can hold")
+		return nil, errors.New(
+			"write a kubeconfig: the configuration has a transport of its own, which no file can hold",
+		)
 	}
 	cluster := api.NewCluster()
 	cluster.Server, cluster.TLSServerName, cluster.InsecureSkipTLSVerify = c.Host, c.ServerName, c.Insecure

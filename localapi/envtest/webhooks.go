@@ -34,8 +34,10 @@ type WebhookInstallOptions struct {
 // validate returns an error if there are webhooks.
 func (o *WebhookInstallOptions) validate() error {
 	if len(o.Paths)+len(o.MutatingWebhooks)+len(o.ValidatingWebhooks) > 0 || o.IgnoreSchemeConvertible {
-		return errors.New("WebhookInstallOptions: the embedded API calls no webhooks yet: it does not serve admissionregistration.k8s.io; " +
-			"leave them out, or run this suite on a cluster with UseExistingCluster and the package of controller-runtime")
+		return errors.New("WebhookInstallOptions: the embedded API calls no webhooks yet: it does not serve " +
+			"admissionregistration.k8s.io; " +
+			"leave them out, or run this suite on a cluster with UseExistingCluster and the package of " +
+			"controller-runtime")
 	}
 	return nil
 }

@@ -11,7 +11,9 @@ import (
 
 // Request is an operation as the server understood it.
 type Request struct {
-	Verb        string // get, list, watch, create, update, patch, delete, deletecollection; "" for other methods; for other paths the lower-case method
+	// get, list, watch, create, update, patch, delete, deletecollection; "" for other methods; for other paths the
+	// lower-case method
+	Verb        string
 	Path        string
 	Group       string
 	Version     string

@@ -42,7 +42,10 @@ func ExampleNew() {
 	go func() { done <- nodes.Run(ctx) }()
 
 	pods := client.CoreV1().Pods("default")
-	web := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "nginx"}}}}
+	web := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "nginx"}}},
+	}
 	_, _ = pods.Create(ctx, web, metav1.CreateOptions{})
 	for {
 		pod, err := pods.Get(ctx, "web", metav1.GetOptions{})

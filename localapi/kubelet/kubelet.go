@@ -58,7 +58,8 @@ type Options struct {
 // DefaultPullable returns false for images that are meant to fail: those with the tag "bad" or "broken", or with
 // "does-not-exist" anywhere in the name.
 func DefaultPullable(image string) bool {
-	return !strings.HasSuffix(image, ":bad") && !strings.HasSuffix(image, ":broken") && !strings.Contains(image, "does-not-exist")
+	return !strings.HasSuffix(image, ":bad") && !strings.HasSuffix(image, ":broken") &&
+		!strings.Contains(image, "does-not-exist")
 }
 
 // Kubelet is the kubelets of all nodes, and the scheduler.
@@ -87,7 +88,8 @@ func New(c Config, o Options) (*Kubelet, error) {
 	if c.Client == nil || c.Pods == nil || c.Nodes == nil {
 		return nil, fmt.Errorf("%s: the config lacks the client or an informer", Name)
 	}
-	o.Nodes, o.PodsPerNode, o.Concurrency = orDefault(o.Nodes, 3), orDefault(o.PodsPerNode, 1000), orDefault(o.Concurrency, 8)
+	o.Nodes, o.PodsPerNode, o.Concurrency = orDefault(o.Nodes, 3), orDefault(o.PodsPerNode, 1000),
+		orDefault(o.Concurrency, 8)
 	if len(o.PodCIDRs) == 0 {
 		o.PodCIDRs = []string{"10.244.0.0/16"}
 	}
@@ -98,12 +100,17 @@ func New(c Config, o Options) (*Kubelet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", Name, err)
 	}
-	k := &Kubelet{client: c.Client, pods: c.Pods, nodes: c.Nodes, options: o, index: make(map[string]int), ledger: ledger}
+	k := &Kubelet{
+		client: c.Client, pods: c.Pods, nodes: c.Nodes, options: o, index: make(map[string]int),
+		ledger: ledger,
+	}
 	for i := range o.Nodes {
 		k.index[nodeName(i)] = i
 	}
-	k.nodeLoop = reconcile.New(Name+"-nodes", reconcile.Func[reconcile.Request](k.reconcileNode), reconcile.Options[reconcile.Request]{})
-	k.podLoop = reconcile.New(Name+"-pods", reconcile.Func[reconcile.Request](k.reconcilePod), reconcile.Options[reconcile.Request]{Workers: o.Concurrency})
+	k.nodeLoop = reconcile.New(Name+"-nodes", reconcile.Func[reconcile.Request](k.reconcileNode),
+		reconcile.Options[reconcile.Request]{})
+	k.podLoop = reconcile.New(Name+"-pods", reconcile.Func[reconcile.Request](k.reconcilePod),
+		reconcile.Options[reconcile.Request]{Workers: o.Concurrency})
 	return k, errors.Join(
 		k.nodeLoop.Watch(reconcile.Kind(c.Nodes, k.nodeEvents())),
 		k.podLoop.Watch(reconcile.Kind(c.Pods, k.podEvents())),
@@ -156,7 +163,8 @@ type Stats struct {
 // Stats returns a snapshot of the counters.
 func (k *Kubelet) Stats() Stats {
 	return Stats{
-		Bound: k.counts.bound.Load(), Started: k.counts.started.Load(), Removed: k.counts.removed.Load(), Writes: k.counts.writes.Load(),
+		Bound: k.counts.bound.Load(), Started: k.counts.started.Load(), Removed: k.counts.removed.Load(),
+		Writes:    k.counts.writes.Load(),
 		Addresses: k.ledger.addressesInUse(), Nodes: k.nodeLoop.Stats(), Pods: k.podLoop.Stats(),
 	}
 }

@@ -38,7 +38,10 @@ func inCluster(t *testing.T, o kubelet.Options, f func(c *cluster)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := &cluster{t: t, ctx: t.Context(), client: kubernetes.NewForConfigOrDie(server.RESTConfig()), server: server, log: log, options: o}
+		c := &cluster{
+			t: t, ctx: t.Context(), client: kubernetes.NewForConfigOrDie(server.RESTConfig()),
+			server: server, log: log, options: o,
+		}
 		c.start()
 		f(c)
 		c.stop()
@@ -87,7 +90,10 @@ func (c *cluster) start() {
 
 func (c *cluster) create(name, image string, change ...func(*corev1.Pod)) {
 	c.t.Helper()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: image}}}}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: image}}},
+	}
 	for _, f := range change {
 		f(pod)
 	}
@@ -155,7 +161,8 @@ func TestLifeOfAPod(t *testing.T) {
 		for _, cond := range c.pod("a").Status.Conditions {
 			types = append(types, cond.Type)
 		}
-		if got, want := fmt.Sprint(types), "[PodReadyToStartContainers Initialized Ready ContainersReady PodScheduled]"; got != want {
+		if got, want := fmt.Sprint(types),
+			"[PodReadyToStartContainers Initialized Ready ContainersReady PodScheduled]"; got != want {
 			t.Errorf("conditions %s, want %s", got, want)
 		}
 		if err := c.client.CoreV1().Pods("default").Delete(c.ctx, "a", metav1.DeleteOptions{}); err != nil {
@@ -182,7 +189,8 @@ func TestGracePeriod(t *testing.T) {
 		c.create("a", "nginx")
 		after(time.Minute)
 		second := int64(1)
-		if err := c.client.CoreV1().Pods("default").Delete(c.ctx, "a", metav1.DeleteOptions{GracePeriodSeconds: &second}); err != nil {
+		if err := c.client.CoreV1().Pods("default").Delete(c.ctx, "a",
+			metav1.DeleteOptions{GracePeriodSeconds: &second}); err != nil {
 			t.Fatal(err)
 		}
 		after(time.Second)
@@ -205,7 +213,8 @@ func TestFinalizer(t *testing.T) {
 		if len(deletes) != 2 || c.kubelet.Stats().Addresses != 1 {
 			t.Errorf("deletes %v, %d addresses", deletes, c.kubelet.Stats().Addresses)
 		}
-		if _, err := c.client.CoreV1().Pods("default").Patch(c.ctx, "a", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+		if _, err := c.client.CoreV1().Pods("default").Patch(c.ctx, "a", types.MergePatchType,
+			[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		after(time.Second)
@@ -228,7 +237,8 @@ func TestBrokenImage(t *testing.T) {
 			t.Errorf("writes while nothing changes: %v", writes)
 		}
 		patch := []byte(`{"spec":{"containers":[{"name":"c","image":"nginx"}]}}`)
-		if _, err := c.client.CoreV1().Pods("default").Patch(c.ctx, "a", types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		if _, err := c.client.CoreV1().Pods("default").Patch(c.ctx, "a", types.StrategicMergePatchType, patch,
+			metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		after(0)
@@ -237,30 +247,32 @@ func TestBrokenImage(t *testing.T) {
 }
 
 func TestSpread(t *testing.T) {
-	inCluster(t, kubelet.Options{Nodes: 3, PodsPerNode: 4, Concurrency: 1, PodCIDRs: []string{"10.1.0.0/24", "fd00::/64"}}, func(c *cluster) {
-		for i := range 13 {
-			c.create(fmt.Sprintf("p-%02d", i), "nginx")
+	inCluster(t,
+		kubelet.Options{Nodes: 3, PodsPerNode: 4, Concurrency: 1, PodCIDRs: []string{"10.1.0.0/24", "fd00::/64"}},
+		func(c *cluster) {
+			for i := range 13 {
+				c.create(fmt.Sprintf("p-%02d", i), "nginx")
+				after(0)
+			}
+			c.want("p-00", "Running node-1 10.1.0.1 ready")
+			c.want("p-05", "Running node-3 10.1.0.6 ready")
+			c.want("p-12", "Pending  ")
+			if p := c.pod("p-07"); len(p.Status.PodIPs) != 2 || p.Status.PodIPs[1].IP != "fd00::8" {
+				t.Errorf("podIPs %v", p.Status.PodIPs)
+			}
+			var why string
+			for _, cond := range c.pod("p-12").Status.Conditions {
+				why += fmt.Sprintf("%s=%s %s: %s", cond.Type, cond.Status, cond.Reason, cond.Message)
+			}
+			if want := "PodScheduled=False Unschedulable: 0/3 nodes are available: 3 Too many pods."; why != want {
+				t.Errorf("conditions %q", why)
+			}
+			if err := c.client.CoreV1().Pods("default").Delete(c.ctx, "p-04", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
 			after(0)
-		}
-		c.want("p-00", "Running node-1 10.1.0.1 ready")
-		c.want("p-05", "Running node-3 10.1.0.6 ready")
-		c.want("p-12", "Pending  ")
-		if p := c.pod("p-07"); len(p.Status.PodIPs) != 2 || p.Status.PodIPs[1].IP != "fd00::8" {
-			t.Errorf("podIPs %v", p.Status.PodIPs)
-		}
-		var why string
-		for _, cond := range c.pod("p-12").Status.Conditions {
-			why += fmt.Sprintf("%s=%s %s: %s", cond.Type, cond.Status, cond.Reason, cond.Message)
-		}
-		if want := "PodScheduled=False Unschedulable: 0/3 nodes are available: 3 Too many pods."; why != want {
-			t.Errorf("conditions %q", why)
-		}
-		if err := c.client.CoreV1().Pods("default").Delete(c.ctx, "p-04", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		after(0)
-		c.want("p-12", "Running node-2 10.1.0.13 ready")
-	})
+			c.want("p-12", "Running node-2 10.1.0.13 ready")
+		})
 }
 
 // Many at once: every pod runs, evenly spread, each at an address of its own; then nothing is written any more.
@@ -324,7 +336,8 @@ func TestNodesAreKept(t *testing.T) {
 		ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 		})
-		if !ready || node.Status.Allocatable.Pods().Value() != 1000 || node.Status.Addresses[0].Address != "172.18.0.3" {
+		if !ready || node.Status.Allocatable.Pods().Value() != 1000 ||
+			node.Status.Addresses[0].Address != "172.18.0.3" {
 			t.Errorf("status %+v", node.Status)
 		}
 		if err := c.client.CoreV1().Nodes().Delete(c.ctx, "node-2", metav1.DeleteOptions{}); err != nil {

@@ -40,7 +40,10 @@ type entry struct {
 }
 
 func newLedger(cidrs []string) (*ledger, error) {
-	l := &ledger{entries: make(map[types.UID]*entry), load: make(map[string]int), unplaced: make(map[reconcile.Request]bool)}
+	l := &ledger{
+		entries: make(map[types.UID]*entry), load: make(map[string]int),
+		unplaced: make(map[reconcile.Request]bool),
+	}
 	for _, cidr := range cidrs {
 		p, err := newPool(cidr)
 		if err != nil {

@@ -17,10 +17,14 @@ func TestLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	numbered := func(i int) *corev1.Pod {
-		return with(pod("a"), func(p *corev1.Pod) { p.Name, p.UID, p.Spec.NodeName = fmt.Sprint(i), types.UID(fmt.Sprint(i)), "" })
+		return with(pod("a"),
+			func(p *corev1.Pod) { p.Name, p.UID, p.Spec.NodeName = fmt.Sprint(i), types.UID(fmt.Sprint(i)), "" })
 	}
 	nodes := func() []candidate {
-		return []candidate{{node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, capacity: 1}, {node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "b"}}, capacity: 1}}
+		return []candidate{
+			{node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, capacity: 1},
+			{node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "b"}}, capacity: 1},
+		}
 	}
 	for i, want := range []string{"a", "b", ""} {
 		if node, before, _ := l.place(numbered(i), nodes()); node != want || before {
@@ -31,7 +35,8 @@ func TestLedger(t *testing.T) {
 		t.Errorf("again: %q, %v", node, before)
 	}
 	ips, err := l.addresses("0")
-	if again, _ := l.addresses("0"); err != nil || strings.Join(ips, " ") != "10.0.0.1 fd00::1" || !cmp.Equal(ips, again) {
+	if again, _ := l.addresses("0"); err != nil || strings.Join(ips, " ") != "10.0.0.1 fd00::1" ||
+		!cmp.Equal(ips, again) {
 		t.Errorf("addresses %v, then %v, %v", ips, again, err)
 	}
 	// One that has an address from before a restart keeps it, and nobody else gets it.

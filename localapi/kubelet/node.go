@@ -48,10 +48,22 @@ func wantedNodeStatus(node *corev1.Node, i, pods int, now metav1.Time) corev1.No
 	status.NodeInfo.OSImage, status.NodeInfo.ContainerRuntimeVersion = "none", "fake://1"
 	status.NodeInfo.KubeletVersion = "v1.37.1-fake"
 	for _, c := range []corev1.NodeCondition{
-		{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientMemory", Message: "kubelet has sufficient memory available"},
-		{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasNoDiskPressure", Message: "kubelet has no disk pressure"},
-		{Type: corev1.NodePIDPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientPID", Message: "kubelet has sufficient PID available"},
-		{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "kubelet is posting ready status"},
+		{
+			Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientMemory",
+			Message: "kubelet has sufficient memory available",
+		},
+		{
+			Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasNoDiskPressure",
+			Message: "kubelet has no disk pressure",
+		},
+		{
+			Type: corev1.NodePIDPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientPID",
+			Message: "kubelet has sufficient PID available",
+		},
+		{
+			Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady",
+			Message: "kubelet is posting ready status",
+		},
 	} {
 		setNodeCondition(&status, c, now)
 	}

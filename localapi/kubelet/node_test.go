@@ -18,7 +18,8 @@ func TestNodeStatus(t *testing.T) {
 	n.Status.Conditions[3].Status = corev1.ConditionUnknown
 	n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: "Foreign"})
 	got := wantedNodeStatus(n, 1, 110, at(99))
-	if c := got.Conditions[3]; c.Status != corev1.ConditionTrue || !c.LastTransitionTime.Equal(ptr.To(at(99))) || len(got.Conditions) != 5 {
+	if c := got.Conditions[3]; c.Status != corev1.ConditionTrue || !c.LastTransitionTime.Equal(ptr.To(at(99))) ||
+		len(got.Conditions) != 5 {
 		t.Errorf("%+v", got.Conditions)
 	}
 }

@@ -52,7 +52,8 @@ func (k *Kubelet) reconcileNode(ctx context.Context, key reconcile.Request) (rec
 	}
 	node, found := k.nodes.Get("", key.Name)
 	if !found {
-		_, err := k.client.CoreV1().Nodes().Create(ctx, newNode(i, k.options.PodsPerNode, time.Now()), metav1.CreateOptions{})
+		_, err := k.client.CoreV1().Nodes().Create(ctx, newNode(i, k.options.PodsPerNode, time.Now()),
+			metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
 			return reconcile.Result{}, nil // the node's event will queue it again
 		}

@@ -62,7 +62,8 @@ func unavailable(all, full, cordoned, mismatched int) string {
 // schedulable reports whether this scheduler should bind the pod now.
 func schedulable(pod *corev1.Pod) bool {
 	mine := pod.Spec.SchedulerName == "" || pod.Spec.SchedulerName == corev1.DefaultSchedulerName
-	return mine && pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0 && !terminal(pod)
+	return mine && pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0 &&
+		!terminal(pod)
 }
 
 func terminal(pod *corev1.Pod) bool {

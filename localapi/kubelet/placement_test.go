@@ -34,7 +34,9 @@ func TestPlace(t *testing.T) {
 			"none", pinned,
 			[]candidate{{node("a"), 0, 5}, {node("b"), 5, 5}, {node("c", cordon), 0, 5}},
 			"",
-			"0/3 nodes are available: 1 Too many pods, 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) were unschedulable.",
+			"0/3 nodes are available: 1 Too many pods, 1 node(s) didn't match Pod's node affinity/selector, 1 " +
+				"node(s) " +
+				"were unschedulable.",
 		},
 	}
 	for _, tt := range tests {
@@ -52,12 +54,14 @@ func TestSchedulable(t *testing.T) {
 		pod  *corev1.Pod
 		want bool
 	}{
-		"yes":             {unbound(func(*corev1.Pod) {}), true},
-		"by name":         {unbound(func(p *corev1.Pod) { p.Spec.SchedulerName = "default-scheduler" }), true},
-		"another's":       {unbound(func(p *corev1.Pod) { p.Spec.SchedulerName = "mine" }), false},
-		"bound":           {pod("a"), false},
-		"being deleted":   {unbound(func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(at(0)) }), false},
-		"gated":           {unbound(func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "g"}} }), false},
+		"yes":           {unbound(func(*corev1.Pod) {}), true},
+		"by name":       {unbound(func(p *corev1.Pod) { p.Spec.SchedulerName = "default-scheduler" }), true},
+		"another's":     {unbound(func(p *corev1.Pod) { p.Spec.SchedulerName = "mine" }), false},
+		"bound":         {pod("a"), false},
+		"being deleted": {unbound(func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(at(0)) }), false},
+		"gated": {
+			unbound(func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "g"}} }), false,
+		},
 		"failed unplaced": {unbound(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), false},
 	} {
 		if got := schedulable(tt.pod); got != tt.want {

@@ -122,7 +122,8 @@ func (k *Kubelet) reportUnschedulable(ctx context.Context, pod *corev1.Pod, reas
 // report brings a bound pod's status up to date.
 func (k *Kubelet) report(ctx context.Context, pod *corev1.Pod, hostIP string) (reconcile.Result, error) {
 	s := situation{
-		stage: reached(pod), hostIP: hostIP, now: metav1.Now().Rfc3339Copy(), pullable: k.options.Pullable, message: k.options.Message,
+		stage: reached(pod), hostIP: hostIP, now: metav1.Now().Rfc3339Copy(), pullable: k.options.Pullable,
+		message: k.options.Message,
 	}
 	wait := k.advance(pod, &s.stage)
 	if s.stage != creating {
@@ -187,7 +188,8 @@ func (k *Kubelet) writeStatus(ctx context.Context, pod *corev1.Pod, status corev
 	if err != nil {
 		return fmt.Errorf("patch status of pod: %w", err)
 	}
-	patched, err := k.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{}, "status")
+	patched, err := k.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, body,
+		metav1.PatchOptions{}, "status")
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // gone, or replaced by another pod; the event will queue it again
 	}

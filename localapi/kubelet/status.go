@@ -90,7 +90,8 @@ func wantedStatus(pod *corev1.Pod, s situation) corev1.PodStatus {
 	}
 	status.ContainerStatuses = nil
 	for i := range pod.Spec.Containers {
-		status.ContainerStatuses = append(status.ContainerStatuses, containerStatus(pod, &pod.Spec.Containers[i], pod.Status.ContainerStatuses, s, initialized))
+		status.ContainerStatuses = append(status.ContainerStatuses,
+			containerStatus(pod, &pod.Spec.Containers[i], pod.Status.ContainerStatuses, s, initialized))
 	}
 	status.Phase = corev1.PodRunning
 	if !initialized || slices.ContainsFunc(status.ContainerStatuses, isWaiting) {
@@ -116,7 +117,9 @@ func hasDoneItsPart(c *corev1.Container, cs *corev1.ContainerStatus) bool {
 
 // containerStatus returns the status of one container. mayStart reports whether all containers before it have done
 // their part.
-func containerStatus(pod *corev1.Pod, c *corev1.Container, old []corev1.ContainerStatus, s situation, mayStart bool) corev1.ContainerStatus {
+func containerStatus(pod *corev1.Pod, c *corev1.Container, old []corev1.ContainerStatus, s situation,
+	mayStart bool,
+) corev1.ContainerStatus {
 	cs := corev1.ContainerStatus{Name: c.Name, Image: c.Image}
 	if i := slices.IndexFunc(old, func(o corev1.ContainerStatus) bool { return o.Name == c.Name }); i >= 0 {
 		cs = *old[i].DeepCopy()
@@ -213,7 +216,8 @@ func initializedCondition(pod *corev1.Pod, status *corev1.PodStatus) corev1.PodC
 			incomplete = append(incomplete, c.Name)
 		}
 	}
-	return condition(corev1.PodInitialized, len(incomplete) == 0, "ContainersNotInitialized", fmt.Sprintf("containers with incomplete status: %s", incomplete))
+	return condition(corev1.PodInitialized, len(incomplete) == 0, "ContainersNotInitialized",
+		fmt.Sprintf("containers with incomplete status: %s", incomplete))
 }
 
 func containersReadyCondition(pod *corev1.Pod, status *corev1.PodStatus) corev1.PodCondition {
@@ -228,7 +232,8 @@ func containersReadyCondition(pod *corev1.Pod, status *corev1.PodStatus) corev1.
 			unready = append(unready, cs.Name)
 		}
 	}
-	return condition(corev1.ContainersReady, len(unready) == 0, "ContainersNotReady", fmt.Sprintf("containers with unready status: %s", unready))
+	return condition(corev1.ContainersReady, len(unready) == 0, "ContainersNotReady",
+		fmt.Sprintf("containers with unready status: %s", unready))
 }
 
 // readyCondition returns the condition Ready. It follows the containers' readiness, unless a readiness gate is not
@@ -242,9 +247,12 @@ func readyCondition(pod *corev1.Pod, containers corev1.PodCondition) corev1.PodC
 	for _, gate := range pod.Spec.ReadinessGates {
 		switch c := findCondition(pod, gate.ConditionType); {
 		case c == nil:
-			closed = append(closed, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", gate.ConditionType))
+			closed = append(closed,
+				fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", gate.ConditionType))
 		case c.Status != corev1.ConditionTrue:
-			closed = append(closed, fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but %v", gate.ConditionType, c.Status))
+			closed = append(closed,
+				fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but %v", gate.ConditionType,
+					c.Status))
 		}
 	}
 	return condition(corev1.PodReady, len(closed) == 0, "ReadinessGatesNotReady", strings.Join(closed, ", "))

@@ -48,7 +48,8 @@ func live(p *corev1.Pod, stages ...stage) *corev1.Pod {
 	return p
 }
 
-// summary is the phase, the conditions as Type=Status@second, and the containers as name=state, one in brackets is not ready.
+// summary is the phase, the conditions as Type=Status@second, and the containers as name=state, one in brackets is
+// not ready.
 func summary(p *corev1.Pod) string {
 	var b strings.Builder
 	b.WriteString(string(p.Status.Phase))
@@ -78,7 +79,10 @@ func summary(p *corev1.Pod) string {
 // Source: k8s.io/kubernetes v1.37.1 pkg/kubelet/kubelet_pods.go, generateAPIPodStatus and getPhase
 func TestStatus(t *testing.T) {
 	sidecar := func(p *corev1.Pod) {
-		p.Spec.InitContainers = []corev1.Container{{Name: "init", Image: "a"}, {Name: "side", Image: "b", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)}}
+		p.Spec.InitContainers = []corev1.Container{
+			{Name: "init", Image: "a"},
+			{Name: "side", Image: "b", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)},
+		}
 	}
 	brokenInit := func(p *corev1.Pod) {
 		sidecar(p)
@@ -88,7 +92,8 @@ func TestStatus(t *testing.T) {
 		return func(p *corev1.Pod) {
 			p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "gate"}}
 			if status != "" {
-				p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: "gate", Status: status, LastTransitionTime: at(0)})
+				p.Status.Conditions = append(p.Status.Conditions,
+					corev1.PodCondition{Type: "gate", Status: status, LastTransitionTime: at(0)})
 			}
 		}
 	}
@@ -99,51 +104,67 @@ func TestStatus(t *testing.T) {
 	}{
 		{
 			"being created", live(pod("nginx"), creating),
-			"Pending PodReadyToStartContainers=False@1 Initialized=True@1 Ready=False@1 ContainersReady=False@1 PodScheduled=True@0 c0=[ContainerCreating]",
+			"Pending PodReadyToStartContainers=False@1 Initialized=True@1 Ready=False@1 ContainersReady=False@1 " +
+				"PodScheduled=True@0 c0=[ContainerCreating]",
 		},
 		{
 			"running", live(pod("nginx", "redis"), creating, pulling),
-			"Running PodReadyToStartContainers=True@2 Initialized=True@1 Ready=True@2 ContainersReady=True@2 PodScheduled=True@0 c0=running c1=running",
+			"Running PodReadyToStartContainers=True@2 Initialized=True@1 Ready=True@2 ContainersReady=True@2 " +
+				"PodScheduled=True@0 c0=running c1=running",
 		},
 		{
 			"running at once, and later", live(pod("nginx"), pulling, pulling, pulling),
-			"Running PodReadyToStartContainers=True@1 Initialized=True@1 Ready=True@1 ContainersReady=True@1 PodScheduled=True@0 c0=running",
+			"Running PodReadyToStartContainers=True@1 Initialized=True@1 Ready=True@1 ContainersReady=True@1 " +
+				"PodScheduled=True@0 c0=running",
 		},
 		{
 			"one image cannot be pulled", live(pod("nginx", "redis:bad"), creating, pulling),
-			"Pending PodReadyToStartContainers=True@2 Initialized=True@1 Ready=False@1 ContainersReady=False@1 PodScheduled=True@0 c0=running c1=[ErrImagePull]",
+			"Pending PodReadyToStartContainers=True@2 Initialized=True@1 Ready=False@1 ContainersReady=False@1 " +
+				"PodScheduled=True@0 c0=running c1=[ErrImagePull]",
 		},
 		{
 			"it still cannot", live(pod("nginx:bad"), creating, pulling, backedOff),
-			"Pending PodReadyToStartContainers=True@2 Initialized=True@1 Ready=False@1 ContainersReady=False@1 PodScheduled=True@0 c0=[ImagePullBackOff]",
+			"Pending PodReadyToStartContainers=True@2 Initialized=True@1 Ready=False@1 ContainersReady=False@1 " +
+				"PodScheduled=True@0 c0=[ImagePullBackOff]",
 		},
 		{
-			"the image was mended", live(with(live(pod("nginx:bad"), pulling, backedOff), func(p *corev1.Pod) { p.Spec.Containers[0].Image = "nginx" }), backedOff),
-			"Running PodReadyToStartContainers=True@1 Initialized=True@1 Ready=True@1 ContainersReady=True@1 PodScheduled=True@0 c0=running",
+			"the image was mended",
+			live(
+				with(live(pod("nginx:bad"), pulling, backedOff),
+					func(p *corev1.Pod) { p.Spec.Containers[0].Image = "nginx" }), backedOff,
+			),
+			"Running PodReadyToStartContainers=True@1 Initialized=True@1 Ready=True@1 ContainersReady=True@1 " +
+				"PodScheduled=True@0 c0=running",
 		},
 		{
 			"init containers, being created", live(with(pod("nginx"), sidecar), creating),
-			"Pending PodReadyToStartContainers=False@1 Initialized=False@1 Ready=False@1 ContainersReady=False@1 PodScheduled=True@0 init=[PodInitializing] side=[PodInitializing] c0=[PodInitializing]",
+			"Pending PodReadyToStartContainers=False@1 Initialized=False@1 Ready=False@1 ContainersReady=False@1 " +
+				"PodScheduled=True@0 init=[PodInitializing] side=[PodInitializing] c0=[PodInitializing]",
 		},
 		{
 			"init containers, running", live(with(pod("nginx"), sidecar), creating, pulling, pulling),
-			"Running PodReadyToStartContainers=True@2 Initialized=True@2 Ready=True@2 ContainersReady=True@2 PodScheduled=True@0 init=Completed side=running c0=running",
+			"Running PodReadyToStartContainers=True@2 Initialized=True@2 Ready=True@2 ContainersReady=True@2 " +
+				"PodScheduled=True@0 init=Completed side=running c0=running",
 		},
 		{
 			"an init container cannot start", live(with(pod("nginx"), brokenInit), creating, pulling),
-			"Pending PodReadyToStartContainers=True@2 Initialized=False@1 Ready=False@1 ContainersReady=False@1 PodScheduled=True@0 init=[ErrImagePull] side=[PodInitializing] c0=[PodInitializing]",
+			"Pending PodReadyToStartContainers=True@2 Initialized=False@1 Ready=False@1 ContainersReady=False@1 " +
+				"PodScheduled=True@0 init=[ErrImagePull] side=[PodInitializing] c0=[PodInitializing]",
 		},
 		{
 			"a gate nobody opens", live(with(pod("nginx"), gate("")), creating, pulling),
-			"Running PodReadyToStartContainers=True@2 Initialized=True@1 Ready=False@1 ContainersReady=True@2 PodScheduled=True@0 c0=running",
+			"Running PodReadyToStartContainers=True@2 Initialized=True@1 Ready=False@1 ContainersReady=True@2 " +
+				"PodScheduled=True@0 c0=running",
 		},
 		{
 			"a closed gate", live(with(pod("nginx"), gate(corev1.ConditionFalse)), creating, pulling),
-			"Running gate=False@0 PodReadyToStartContainers=True@2 Initialized=True@1 Ready=False@1 ContainersReady=True@2 PodScheduled=True@0 c0=running",
+			"Running gate=False@0 PodReadyToStartContainers=True@2 Initialized=True@1 Ready=False@1 " +
+				"ContainersReady=True@2 PodScheduled=True@0 c0=running",
 		},
 		{
 			"an open gate", live(with(pod("nginx"), gate(corev1.ConditionTrue)), creating, pulling),
-			"Running gate=True@0 PodReadyToStartContainers=True@2 Initialized=True@1 Ready=True@2 ContainersReady=True@2 PodScheduled=True@0 c0=running",
+			"Running gate=True@0 PodReadyToStartContainers=True@2 Initialized=True@1 Ready=True@2 " +
+				"ContainersReady=True@2 PodScheduled=True@0 c0=running",
 		},
 	}
 	for _, tt := range tests {
@@ -158,14 +179,19 @@ func TestStatus(t *testing.T) {
 // Source: k8s.io/kubernetes v1.37.1 pkg/kubelet/status/generate.go
 func TestStatusMessages(t *testing.T) {
 	p := live(pod("nginx", "redis:bad"), pulling)
-	if c := findCondition(p, corev1.PodReady); c.Reason != "ContainersNotReady" || c.Message != "containers with unready status: [c1]" {
+	if c := findCondition(p, corev1.PodReady); c.Reason != "ContainersNotReady" ||
+		c.Message != "containers with unready status: [c1]" {
 		t.Errorf("Ready: %s %q", c.Reason, c.Message)
 	}
 	if w := p.Status.ContainerStatuses[1].State.Waiting; !strings.Contains(w.Message, `"redis:bad"`) {
 		t.Errorf("message %q", w.Message)
 	}
-	p = live(with(pod("nginx"), func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{{Name: "i", Image: "x:bad"}} }), pulling)
-	if c := findCondition(p, corev1.PodInitialized); c.Reason != "ContainersNotInitialized" || c.Message != "containers with incomplete status: [i]" {
+	p = live(
+		with(pod("nginx"),
+			func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{{Name: "i", Image: "x:bad"}} }), pulling,
+	)
+	if c := findCondition(p, corev1.PodInitialized); c.Reason != "ContainersNotInitialized" ||
+		c.Message != "containers with incomplete status: [i]" {
 		t.Errorf("Initialized: %s %q", c.Reason, c.Message)
 	}
 }
@@ -176,10 +202,12 @@ func TestStatusAddressesAndTimes(t *testing.T) {
 		t.Errorf("being created: %+v", p.Status)
 	}
 	live(p, pulling)
-	if diff := cmp.Diff([]corev1.PodIP{{IP: "10.244.0.1"}, {IP: "fd00::1"}}, p.Status.PodIPs); p.Status.PodIP != "10.244.0.1" || diff != "" {
+	if diff := cmp.Diff([]corev1.PodIP{{IP: "10.244.0.1"}, {IP: "fd00::1"}},
+		p.Status.PodIPs); p.Status.PodIP != "10.244.0.1" || diff != "" {
 		t.Errorf("podIP %s: %s", p.Status.PodIP, diff)
 	}
-	if p.Status.ObservedGeneration != 1 || !strings.HasPrefix(p.Status.ContainerStatuses[0].ContainerID, "containerd://") {
+	if p.Status.ObservedGeneration != 1 ||
+		!strings.HasPrefix(p.Status.ContainerStatuses[0].ContainerID, "containerd://") {
 		t.Errorf("%+v", p.Status)
 	}
 }
@@ -189,7 +217,8 @@ func TestStatusKeepsWhatIsNotItsOwn(t *testing.T) {
 	p := live(pod("nginx"), creating, pulling)
 	p.Status.ContainerStatuses[0].RestartCount = 7
 	p.Status.QOSClass = corev1.PodQOSBurstable
-	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: "Foreign", Status: corev1.ConditionTrue})
+	p.Status.Conditions = append(p.Status.Conditions,
+		corev1.PodCondition{Type: "Foreign", Status: corev1.ConditionTrue})
 	before := p.DeepCopy()
 	live(p, pulling)
 	moved := before.Status.Conditions

@@ -21,7 +21,9 @@ func requestFor(namespace string) reconcile.Request {
 // deletedAccounts queues the namespaces of deleted service accounts.
 func deletedAccounts() reconcile.EventHandler[*corev1.ServiceAccount, reconcile.Request] {
 	return reconcile.EventHandler[*corev1.ServiceAccount, reconcile.Request]{
-		OnDelete: func(_ context.Context, d informer.Deleted[*corev1.ServiceAccount], q reconcile.Enqueuer[reconcile.Request]) {
+		OnDelete: func(_ context.Context, d informer.Deleted[*corev1.ServiceAccount],
+			q reconcile.Enqueuer[reconcile.Request],
+		) {
 			q.Add(requestFor(d.Object.Namespace))
 		},
 	}

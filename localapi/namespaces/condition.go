@@ -22,11 +22,15 @@ func fine() []corev1.NamespaceCondition {
 		return corev1.NamespaceCondition{Type: t, Status: corev1.ConditionFalse, Reason: reason, Message: message}
 	}
 	return []corev1.NamespaceCondition{
-		condition(corev1.NamespaceDeletionDiscoveryFailure, "ResourcesDiscovered", "All resources successfully discovered"),
-		condition(corev1.NamespaceDeletionGVParsingFailure, "ParsedGroupVersions", "All legacy kube types successfully parsed"),
-		condition(corev1.NamespaceDeletionContentFailure, "ContentDeleted", "All content successfully deleted, may be waiting on finalization"),
+		condition(corev1.NamespaceDeletionDiscoveryFailure, "ResourcesDiscovered",
+			"All resources successfully discovered"),
+		condition(corev1.NamespaceDeletionGVParsingFailure, "ParsedGroupVersions",
+			"All legacy kube types successfully parsed"),
+		condition(corev1.NamespaceDeletionContentFailure, "ContentDeleted",
+			"All content successfully deleted, may be waiting on finalization"),
 		condition(corev1.NamespaceContentRemaining, "ContentRemoved", "All content successfully removed"),
-		condition(corev1.NamespaceFinalizersRemaining, "ContentHasNoFinalizers", "All content-preserving finalizers finished"),
+		condition(corev1.NamespaceFinalizersRemaining, "ContentHasNoFinalizers",
+			"All content-preserving finalizers finished"),
 	}
 }
 
@@ -49,7 +53,8 @@ func (c contents) conditions() []corev1.NamespaceCondition {
 	}
 	if n := len(c.failed); n > 0 {
 		set(corev1.NamespaceDeletionContentFailure, "ContentDeletionFailed",
-			fmt.Sprintf("Failed to delete all resource types, %d remaining: %s", n, strings.Join(sortedMessages(c.failed), ", ")))
+			fmt.Sprintf("Failed to delete all resource types, %d remaining: %s", n,
+				strings.Join(sortedMessages(c.failed), ", ")))
 	}
 	if c.podsFirst {
 		return all
@@ -60,7 +65,8 @@ func (c contents) conditions() []corev1.NamespaceCondition {
 			list = append(list, fmt.Sprintf("%s.%s has %d resource instances", r.Resource, r.Group, n))
 		}
 		slices.Sort(list)
-		set(corev1.NamespaceContentRemaining, "SomeResourcesRemain", "Some resources are remaining: "+strings.Join(list, ", "))
+		set(corev1.NamespaceContentRemaining, "SomeResourcesRemain", "Some resources are remaining: "+
+			strings.Join(list, ", "))
 	}
 	if len(c.finalizers) > 0 {
 		var list []string

@@ -82,7 +82,8 @@ func deletables(lists []*metav1.APIResourceList) ([]deletable, error) {
 		for _, r := range list.APIResources {
 			all = append(all, deletable{
 				GroupVersionResource: gv.WithResource(r.Name),
-				list:                 slices.Contains(r.Verbs, "list"), deleteCollection: slices.Contains(r.Verbs, "deletecollection"),
+				list:                 slices.Contains(r.Verbs, "list"),
+				deleteCollection:     slices.Contains(r.Verbs, "deletecollection"),
 			})
 		}
 	}
@@ -169,7 +170,9 @@ func (c *Controller) deleteResource(ctx context.Context, r deletable, ns *corev1
 	left.count, left.finalizers = len(items), countFinalizers(items)
 	if left.wait == 0 {
 		if len(left.finalizers) == 0 {
-			return left, fmt.Errorf("unexpected items still remain in namespace: %s for gvr: %v", ns.Name, r.GroupVersionResource)
+			return left,
+				fmt.Errorf("unexpected items still remain in namespace: %s for gvr: %v", ns.Name,
+					r.GroupVersionResource)
 		}
 		left.wait = finalizersWait
 	}
@@ -197,7 +200,9 @@ func deleteAll(ctx context.Context, client metadata.ResourceInterface, r deletab
 }
 
 // list returns the objects. The bool is false if they cannot be listed.
-func list(ctx context.Context, client metadata.ResourceInterface, r deletable) ([]metav1.PartialObjectMetadata, bool, error) {
+func list(ctx context.Context, client metadata.ResourceInterface,
+	r deletable,
+) ([]metav1.PartialObjectMetadata, bool, error) {
 	if !r.list {
 		return nil, false, nil
 	}

@@ -120,7 +120,8 @@ func (c *Controller) report(ctx context.Context, ns *corev1.Namespace, found con
 // removes the namespace.
 func (c *Controller) finalize(ctx context.Context, ns *corev1.Namespace) error {
 	ns = ns.DeepCopy()
-	ns.Spec.Finalizers = slices.DeleteFunc(ns.Spec.Finalizers, func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes })
+	ns.Spec.Finalizers = slices.DeleteFunc(ns.Spec.Finalizers,
+		func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes })
 	_, err := c.config.Client.CoreV1().Namespaces().Finalize(ctx, ns, metav1.UpdateOptions{})
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):

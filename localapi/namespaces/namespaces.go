@@ -78,9 +78,12 @@ func New(config Config, o Options) (*Controller, error) {
 	case config.Client == nil || config.Namespaces == nil:
 		return nil, fmt.Errorf("%s: the config lacks the client or the informer of namespaces", Name)
 	case !o.KeepContent && (config.Metadata == nil || config.Pods == nil):
-		return nil, fmt.Errorf("%s: the config lacks the metadata client or the informer of pods, and content is to be deleted", Name)
+		return nil, fmt.Errorf(
+			"%s: the config lacks the metadata client or the informer of pods, and content is to be deleted", Name,
+		)
 	case !o.NoServiceAccounts && config.ServiceAccounts == nil:
-		return nil, fmt.Errorf("%s: the config lacks the informer of service accounts, and there are some to create", Name)
+		return nil, fmt.Errorf("%s: the config lacks the informer of service accounts, and there are some to create",
+			Name)
 	}
 	if o.Workers <= 0 {
 		o.Workers = 10
@@ -99,10 +102,12 @@ func (c *Controller) buildDeletions() error {
 	if c.options.KeepContent {
 		return nil
 	}
-	c.deletions = reconcile.New(deletionName, reconcile.Func[reconcile.Request](c.reconcileDeletion), reconcile.Options[reconcile.Request]{
-		Workers: c.options.Workers, Metrics: c.options.Metrics,
-		RateLimiter: workqueue.NewMaxWaitRateLimiter(workqueue.DefaultControllerRateLimiter[reconcile.Request](), longestRetry),
-	})
+	c.deletions = reconcile.New(deletionName, reconcile.Func[reconcile.Request](c.reconcileDeletion),
+		reconcile.Options[reconcile.Request]{
+			Workers: c.options.Workers, Metrics: c.options.Metrics,
+			RateLimiter: workqueue.NewMaxWaitRateLimiter(workqueue.DefaultControllerRateLimiter[reconcile.Request](),
+				longestRetry),
+		})
 	return errors.Join(
 		c.deletions.Watch(reconcile.Kind(c.config.Namespaces, deletedNamespaces())),
 		c.deletions.Watch(reconcile.Kind(c.config.Pods, c.lastPods())),
@@ -113,9 +118,10 @@ func (c *Controller) buildAccounts() error {
 	if c.options.NoServiceAccounts {
 		return nil
 	}
-	c.accounts = reconcile.New(accountName, reconcile.Func[reconcile.Request](c.reconcileAccounts), reconcile.Options[reconcile.Request]{
-		Workers: c.options.Workers, Metrics: c.options.Metrics,
-	})
+	c.accounts = reconcile.New(accountName, reconcile.Func[reconcile.Request](c.reconcileAccounts),
+		reconcile.Options[reconcile.Request]{
+			Workers: c.options.Workers, Metrics: c.options.Metrics,
+		})
 	return errors.Join(
 		c.accounts.Watch(reconcile.Kind(c.config.Namespaces, reconcile.EnqueueObject[*corev1.Namespace]())),
 		c.accounts.Watch(reconcile.Kind(c.config.ServiceAccounts, deletedAccounts())),

@@ -46,9 +46,11 @@ func inCluster(t *testing.T, o namespaces.Options, g gate.Gate, f func(c *cluste
 			t.Fatal(err)
 		}
 		config := namespaces.Config{
-			Client: kubernetes.NewForConfigOrDie(server.RESTConfig()), Metadata: metadata.NewForConfigOrDie(server.RESTConfig()),
-			Namespaces: informerFor[*corev1.Namespace](t, factory), ServiceAccounts: informerFor[*corev1.ServiceAccount](t, factory),
-			Pods: informerFor[*corev1.Pod](t, factory),
+			Client:          kubernetes.NewForConfigOrDie(server.RESTConfig()),
+			Metadata:        metadata.NewForConfigOrDie(server.RESTConfig()),
+			Namespaces:      informerFor[*corev1.Namespace](t, factory),
+			ServiceAccounts: informerFor[*corev1.ServiceAccount](t, factory),
+			Pods:            informerFor[*corev1.Pod](t, factory),
 		}
 		controller, err := namespaces.New(config, o)
 		if err != nil {
@@ -94,7 +96,8 @@ func (c *cluster) must(err error) {
 // namespace creates one.
 func (c *cluster) namespace(name string) {
 	c.t.Helper()
-	_, err := c.client.CoreV1().Namespaces().Create(c.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := c.client.CoreV1().Namespaces().Create(c.ctx,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	c.must(err)
 	synctest.Wait()
 }
@@ -130,7 +133,8 @@ func (c *cluster) conditions(name string) string {
 
 func (c *cluster) configMap(namespace, name string, finalizers ...string) {
 	c.t.Helper()
-	_, err := c.client.CoreV1().ConfigMaps(namespace).Create(c.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: finalizers}}, metav1.CreateOptions{})
+	_, err := c.client.CoreV1().ConfigMaps(namespace).Create(c.ctx,
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: finalizers}}, metav1.CreateOptions{})
 	c.must(err)
 }
 
@@ -139,7 +143,10 @@ func (c *cluster) pod(namespace, name string, grace int64) {
 	c.t.Helper()
 	_, err := c.client.CoreV1().Pods(namespace).Create(c.ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       corev1.PodSpec{NodeName: "n", TerminationGracePeriodSeconds: &grace, Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+		Spec: corev1.PodSpec{
+			NodeName: "n", TerminationGracePeriodSeconds: &grace,
+			Containers: []corev1.Container{{Name: "c", Image: "i"}},
+		},
 	}, metav1.CreateOptions{})
 	c.must(err)
 }
@@ -193,7 +200,8 @@ func TestDeletion(t *testing.T) {
 		c.namespace("other")
 		c.configMap("shop", "a")
 		c.configMap("other", "a")
-		_, err := c.client.CoreV1().Secrets("shop").Create(c.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, metav1.CreateOptions{})
+		_, err := c.client.CoreV1().Secrets("shop").Create(c.ctx,
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, metav1.CreateOptions{})
 		c.must(err)
 		c.delete("shop")
 		if c.exists("shop") {
@@ -211,7 +219,8 @@ func TestDeletion(t *testing.T) {
 	})
 }
 
-// While there are pods nothing else is deleted, and no condition says that they remain; when the last one is gone, it goes on at once.
+// While there are pods nothing else is deleted, and no condition says that they remain; when the last one is gone, it
+// goes on at once.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/namespace/deletion/namespaced_resources_deleter.go deleteAllContent.
 func TestPodsFirst(t *testing.T) {
@@ -277,7 +286,11 @@ func TestFinalizers(t *testing.T) {
 			t.Errorf("conditions %s", got)
 		}
 		writes := func() int {
-			return len(c.log.Entries(func(e audit.Entry) bool { return e.Resource == "namespaces" && e.Subresource == "status" }))
+			return len(
+				c.log.Entries(
+					func(e audit.Entry) bool { return e.Resource == "namespaces" && e.Subresource == "status" },
+				),
+			)
 		}
 		before := writes()
 		time.Sleep(20 * time.Second)
@@ -285,7 +298,8 @@ func TestFinalizers(t *testing.T) {
 			t.Errorf("%d writes of conditions that have not changed", n)
 		}
 		for _, name := range []string{"a", "b"} {
-			_, err := c.client.CoreV1().ConfigMaps("shop").Patch(c.ctx, name, "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+			_, err := c.client.CoreV1().ConfigMaps("shop").Patch(c.ctx, name, "application/merge-patch+json",
+				[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 			c.must(err)
 		}
 		time.Sleep(8 * time.Second)
@@ -300,7 +314,8 @@ func TestFinalizers(t *testing.T) {
 func TestForeignFinalizer(t *testing.T) {
 	inCluster(t, namespaces.Options{}, nil, func(c *cluster) {
 		_, err := c.client.CoreV1().Namespaces().Create(c.ctx, &corev1.Namespace{
-			ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Spec: corev1.NamespaceSpec{Finalizers: []corev1.FinalizerName{"example.com/hold"}},
+			ObjectMeta: metav1.ObjectMeta{Name: "shop"},
+			Spec:       corev1.NamespaceSpec{Finalizers: []corev1.FinalizerName{"example.com/hold"}},
 		}, metav1.CreateOptions{})
 		c.must(err)
 		c.delete("shop")
@@ -326,11 +341,13 @@ func TestFailingServer(t *testing.T) {
 		c.namespace("shop")
 		c.configMap("shop", "a")
 		c.delete("shop")
-		want := "NamespaceDeletionContentFailure: Failed to delete all resource types, 1 remaining: Internal error occurred: no luck"
+		want := "NamespaceDeletionContentFailure: Failed to delete all resource types, 1 remaining: Internal error " +
+			"occurred: no luck"
 		if got := c.conditions("shop"); got != want {
 			t.Errorf("conditions %s", got)
 		}
-		if _, err := c.client.CoreV1().ConfigMaps("shop").Get(c.ctx, "a", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		if _, err := c.client.CoreV1().ConfigMaps("shop").Get(c.ctx, "a",
+			metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("one failure kept the rest: %v", err)
 		}
 		failing.Store(false)
@@ -393,7 +410,10 @@ func TestSwitchedOff(t *testing.T) {
 }
 
 func TestNewNeeds(t *testing.T) {
-	for name, o := range map[string]namespaces.Options{"all": {}, "accounts": {KeepContent: true}, "deletion": {NoServiceAccounts: true}} {
+	for name, o := range map[string]namespaces.Options{
+		"all": {}, "accounts": {KeepContent: true},
+		"deletion": {NoServiceAccounts: true},
+	} {
 		if _, err := namespaces.New(namespaces.Config{}, o); err == nil {
 			t.Errorf("%s: an empty config is no error", name)
 		}

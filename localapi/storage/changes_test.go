@@ -36,7 +36,8 @@ func TestChangesSince(t *testing.T) {
 	put("a", "pods", "x", second)
 	put("a", "jobs", "x", storage.NoRevision)
 	says(first, "created 1 jobs; updated 2 pods")
-	gone, err := s.Delete(ctx, storage.Key{Tenant: "a", Resource: "jobs", Namespace: "ns", Name: "x"}.String(), latest(s))
+	gone, err := s.Delete(ctx, storage.Key{Tenant: "a", Resource: "jobs", Namespace: "ns", Name: "x"}.String(),
+		latest(s))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,10 @@ func TestKeyLayout(t *testing.T) {
 	}{
 		{storage.Key{Tenant: "t", Resource: "pods", Namespace: "ns", Name: "a"}, "t/core/pods/ns/a"},
 		{storage.Key{Tenant: "t", Resource: "nodes", Name: "n"}, "t/core/nodes/n"},
-		{storage.Key{Tenant: "t", Group: "apps", Resource: "deployments", Namespace: "ns", Name: "a"}, "t/apps/deployments/ns/a"},
+		{
+			storage.Key{Tenant: "t", Group: "apps", Resource: "deployments", Namespace: "ns", Name: "a"},
+			"t/apps/deployments/ns/a",
+		},
 	} {
 		if got := c.key.String(); got != c.want {
 			t.Errorf("%+v is %q, want %q", c.key, got, c.want)

@@ -71,7 +71,10 @@ func (b *Builder) misuse(format string, args ...any) {
 // object. It must be called exactly once, unless the controller has a name and uses only Watches.
 func (b *Builder) For(object informer.Object, o ...WatchOptions) *Builder {
 	if b.object != nil {
-		b.misuse("For was called twice: a controller reconciles one kind; let it Watch the other, or build a second controller")
+		b.misuse(
+			"For was called twice: a controller reconciles one kind; let it Watch the other, or build a second " +
+				"controller",
+		)
 		return b
 	}
 	handler := reconcile.EnqueueObject[informer.Object]()
@@ -224,7 +227,8 @@ func (b *Builder) lacking(r reconcile.Reconciler[reconcile.Request]) (wrong []er
 	switch {
 	case b.object != nil:
 	case owns:
-		wrong = append(wrong, errors.New("Owns without For: whose owner is meant? Call For(&Owner{}), or use Watches with a handler"))
+		wrong = append(wrong,
+			errors.New("Owns without For: whose owner is meant? Call For(&Owner{}), or use Watches with a handler"))
 	case len(b.inputs) == 0 && len(b.sources) == 0:
 		wrong = append(wrong, errors.New("nothing would ever be reconciled: call For(&Kind{})"))
 	case !b.named:
@@ -271,7 +275,11 @@ func (b *Builder) kindOf(object informer.Object) (schema.GroupVersionKind, error
 	}
 	kinds, _, err := b.manager.GetScheme().ObjectKinds(object)
 	if err != nil {
-		return told, fmt.Errorf("the manager's scheme does not know the type: call AddToScheme of its package, and give the scheme to the manager in Options.Informers.Scheme (%w)", err)
+		return told,
+			fmt.Errorf(
+				"the manager's scheme does not know the type: call AddToScheme of its package, and give the scheme to "+
+					"the manager in Options.Informers.Scheme (%w)", err,
+			)
 	}
 	for _, kind := range kinds {
 		if kind == told {
@@ -279,7 +287,8 @@ func (b *Builder) kindOf(object informer.Object) (schema.GroupVersionKind, error
 		}
 	}
 	if len(kinds) > 1 {
-		return told, fmt.Errorf("the type stands for %d kinds (%v): set the object's TypeMeta to one of them", len(kinds), kinds)
+		return told,
+			fmt.Errorf("the type stands for %d kinds (%v): set the object's TypeMeta to one of them", len(kinds), kinds)
 	}
 	return kinds[0], nil
 }

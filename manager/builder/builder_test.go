@@ -92,7 +92,10 @@ func run(t *testing.T, m *manager.Manager) {
 }
 
 func ownedBy(apiVersion, kind, name string, controller bool) metav1.OwnerReference {
-	return metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID(name), Controller: &controller}
+	return metav1.OwnerReference{
+		APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID(name),
+		Controller: &controller,
+	}
 }
 
 func configMap(name string, owners ...metav1.OwnerReference) *corev1.ConfigMap {
@@ -111,15 +114,20 @@ func create(t *testing.T, m *manager.Manager, cm *corev1.ConfigMap) *corev1.Conf
 func TestOwnsAsksForTheControllerOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, r := newManager(t, nil, manager.Options{}), &requests{}
-		if err := builder.ControllerManagedBy(m).For(&appsv1.Deployment{}).Owns(&corev1.ConfigMap{}).Complete(r); err != nil {
+		if err := builder.ControllerManagedBy(m).For(&appsv1.Deployment{}).Owns(&corev1.ConfigMap{}).Complete(
+			r,
+		); err != nil {
 			t.Fatal(err)
 		}
 		run(t, m)
 		r.want(t, "at the start")
-		cm := create(t, m, configMap("a", ownedBy("apps/v1", "Deployment", "web", true), ownedBy("apps/v1", "Deployment", "db", false)))
+		cm := create(t, m,
+			configMap("a", ownedBy("apps/v1", "Deployment", "web", true),
+				ownedBy("apps/v1", "Deployment", "db", false)))
 		r.want(t, "create", "default/web")
 		cm.Data = map[string]string{"k": "v"}
-		if _, err := m.Client().CoreV1().ConfigMaps("default").Update(t.Context(), cm, metav1.UpdateOptions{}); err != nil {
+		if _, err := m.Client().CoreV1().ConfigMaps("default").Update(t.Context(), cm,
+			metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		r.want(t, "update", "default/web")
@@ -134,7 +142,8 @@ func TestOwnsAsksForTheControllerOnce(t *testing.T) {
 func TestOwnersWithoutNamespaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, r := newManager(t, nil, manager.Options{}), &requests{}
-		b := builder.ControllerManagedBy(m).For(&corev1.Node{}).Owns(&corev1.ConfigMap{}, builder.MatchEveryOwner, builder.OnlyMetadata)
+		b := builder.ControllerManagedBy(m).For(&corev1.Node{}).Owns(&corev1.ConfigMap{}, builder.MatchEveryOwner,
+			builder.OnlyMetadata)
 		if err := b.Complete(r); err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +232,9 @@ func TestCacheSyncTimeoutNamesTheKind(t *testing.T) {
 			return gate.Verdict{}
 		}}
 		m, r := newManager(t, g, manager.Options{}), &requests{}
-		err := builder.ControllerManagedBy(m).For(&corev1.ConfigMap{}).Owns(&corev1.Pod{}).CacheSyncTimeout(2 * time.Minute).Complete(r)
+		err := builder.ControllerManagedBy(m).For(&corev1.ConfigMap{}).Owns(&corev1.Pod{}).CacheSyncTimeout(
+			2 * time.Minute,
+		).Complete(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -236,7 +247,8 @@ func TestCacheSyncTimeoutNamesTheKind(t *testing.T) {
 			t.Errorf("readiness %v", err)
 		}
 		err = <-done
-		if err == nil || !strings.Contains(err.Error(), "pods did not sync within 2m0s: ") || !strings.Contains(err.Error(), "forbidden") {
+		if err == nil || !strings.Contains(err.Error(), "pods did not sync within 2m0s: ") ||
+			!strings.Contains(err.Error(), "forbidden") {
 			t.Errorf("error %v", err)
 		}
 		if took := time.Since(begin); took != 2*time.Minute {
@@ -289,8 +301,8 @@ func TestRebuildKeepsTheCaches(t *testing.T) {
 	})
 }
 
-// TestCachesOfTheManager: what Options.Caches restricts is restricted for controllers and for the client, in one cache; a call
-// of the builder may say otherwise.
+// TestCachesOfTheManager: what Options.Caches restricts is restricted for controllers and for the client, in one
+// cache; a call of the builder may say otherwise.
 func TestCachesOfTheManager(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		trim := func(obj informer.Object) (informer.Object, error) {
@@ -304,7 +316,8 @@ func TestCachesOfTheManager(t *testing.T) {
 		if err := builder.ControllerManagedBy(m).For(&corev1.ConfigMap{}).Complete(r); err != nil {
 			t.Fatal(err)
 		}
-		err := builder.ControllerManagedBy(m).Named("others").For(&corev1.ConfigMap{}, builder.WatchOptions{LabelSelector: "mine=no"}).Complete(others)
+		err := builder.ControllerManagedBy(m).Named("others").For(&corev1.ConfigMap{},
+			builder.WatchOptions{LabelSelector: "mine=no"}).Complete(others)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -317,7 +330,8 @@ func TestCachesOfTheManager(t *testing.T) {
 		r.want(t, "the manager's caches", "default/a")
 		others.want(t, "a call's own", "default/b")
 		var read corev1.ConfigMap
-		if err := m.GetClient().Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "a"}, &read); err != nil || read.Data != nil {
+		if err := m.GetClient().Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "a"},
+			&read); err != nil || read.Data != nil {
 			t.Errorf("read %v, %v", read.Data, err)
 		}
 		if n := len(m.Informers().Health()); n != 2 {
@@ -329,7 +343,8 @@ func TestCachesOfTheManager(t *testing.T) {
 		"Options.Caches[1]: /v1, Kind=Pod is there already": {{Object: &corev1.Pod{}}, {Object: &corev1.Pod{}}},
 		"Options.Caches[0]: ":                               {{Object: &strange{}}},
 	} {
-		if _, err := manager.New(&rest.Config{Host: "http://api"}, manager.Options{Caches: caches}); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := manager.New(&rest.Config{Host: "http://api"}, manager.Options{Caches: caches}); err == nil ||
+			!strings.Contains(err.Error(), says) {
 			t.Errorf("error %v, want %q", err, says)
 		}
 	}
@@ -362,11 +377,19 @@ func TestMisuseIsFoundWhenItIsBuilt(t *testing.T) {
 		{"a controller without For has no name: call Named", begin().Watches(maps, all)},
 		{"call AddToScheme of its package", begin().For(&strange{})},
 		{"call SetGroupVersionKind on it", begin().For(&unstructured.Unstructured{})},
-		{"the handler has no function; make one with reconcile.EnqueueMapped", begin().For(maps).Watches(maps, builder.Handler{})},
+		{
+			"the handler has no function; make one with reconcile.EnqueueMapped",
+			begin().For(maps).Watches(maps, builder.Handler{}),
+		},
 		{"MatchEveryOwner is for Owns", begin().For(maps, builder.MatchEveryOwner)},
 		{"WatchesRawSource: the source is nil", begin().For(maps).WatchesRawSource(nil)},
 		{"WithEventFilter: the predicate is nil", begin().For(maps).WithEventFilter(nil)},
-		{"WithOptions was called twice", begin().For(maps).WithOptions(reconcile.Options[reconcile.Request]{}).WithOptions(reconcile.Options[reconcile.Request]{})},
+		{
+			"WithOptions was called twice",
+			begin().For(maps).WithOptions(reconcile.Options[reconcile.Request]{}).WithOptions(
+				reconcile.Options[reconcile.Request]{},
+			),
+		},
 		{"-1 Workers; 0 means 1", begin().For(maps).WithOptions(reconcile.Options[reconcile.Request]{Workers: -1})},
 		{"Named: the name is empty", begin().For(maps).Named("")},
 		{"CacheSyncTimeout -1ns is negative", begin().For(maps).CacheSyncTimeout(-1)},
@@ -381,7 +404,8 @@ func TestMisuseIsFoundWhenItIsBuilt(t *testing.T) {
 	if n := len(m.Informers().Health()); n != 1 {
 		t.Errorf("%d informers, want only that of what could be built", n)
 	}
-	if err := begin().For(maps).Complete(nil); err == nil || !strings.Contains(err.Error(), "configmap: the reconciler is nil") {
+	if err := begin().For(maps).Complete(nil); err == nil ||
+		!strings.Contains(err.Error(), "configmap: the reconciler is nil") {
 		t.Errorf("error %v", err)
 	}
 }

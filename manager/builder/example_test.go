@@ -29,7 +29,9 @@ func ExampleControllerManagedBy() {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	reconciler := reconcile.Func[reconcile.Request](func(_ context.Context, r reconcile.Request) (reconcile.Result, error) {
+	reconciler := reconcile.Func[reconcile.Request](func(_ context.Context,
+		r reconcile.Request,
+	) (reconcile.Result, error) {
 		fmt.Println("reconcile", r)
 		stop()
 		return reconcile.Result{}, nil

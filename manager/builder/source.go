@@ -26,7 +26,10 @@ func (b *Builder) attach(p *parts) error {
 		var owner *ownership
 		handler := in.handler
 		if handler == nil {
-			owner = &ownership{kind: b.object.kind.GroupKind(), every: in.options.EveryOwner, isNamespaced: b.manager.IsNamespaced}
+			owner = &ownership{
+				kind: b.object.kind.GroupKind(), every: in.options.EveryOwner,
+				isNamespaced: b.manager.IsNamespaced,
+			}
 			h := reconcile.EnqueueMapped(owner.requests)
 			handler = &h
 		}
@@ -71,7 +74,9 @@ func open(m *manager.Manager, in input, h Handler) (reconcile.Source[reconcile.R
 	return openAs[informer.Object](f, o, h)
 }
 
-func openAs[T informer.Object](f *informer.Factory, o informer.InformerOptions, h Handler) (reconcile.Source[reconcile.Request], func(), error) {
+func openAs[T informer.Object](f *informer.Factory, o informer.InformerOptions,
+	h Handler,
+) (reconcile.Source[reconcile.Request], func(), error) {
 	inf, err := informer.ForOptions[T](f, o)
 	if err != nil {
 		return nil, nil, err
@@ -115,7 +120,8 @@ type ownership struct {
 
 // requests returns a request for each owner.
 func (o *ownership) requests(_ context.Context, obj informer.Object) []reconcile.Request {
-	return reconcile.OwnersOf(obj, o.kind, reconcile.OwnerOptions{ClusterScoped: !o.hasNamespace(), EveryOwner: o.every})
+	return reconcile.OwnersOf(obj, o.kind,
+		reconcile.OwnerOptions{ClusterScoped: !o.hasNamespace(), EveryOwner: o.every})
 }
 
 func (o *ownership) hasNamespace() bool {

@@ -54,7 +54,9 @@ func SetControllerReference(owner client.Object, obj metav1.Object, scheme *runt
 }
 
 // CreateOrUpdate is client.CreateOrUpdate.
-func CreateOrUpdate(ctx context.Context, c client.Client, obj client.Object, mutate client.MutateFn) (client.OperationResult, error) {
+func CreateOrUpdate(ctx context.Context, c client.Client, obj client.Object,
+	mutate client.MutateFn,
+) (client.OperationResult, error) {
 	return client.CreateOrUpdate(ctx, c, obj, mutate)
 }
 

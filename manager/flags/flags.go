@@ -64,7 +64,8 @@ func New(name string) *Flags {
 		BindAddress: "127.0.0.1", Port: 10257, LogFormat: LogText, GracefulTimeout: 10 * time.Second,
 	}
 	f.LeaderElection = manager.LeaderElection{Enabled: true, Namespace: "kube-system", Name: name}
-	f.LeaderElection.LeaseDuration, f.LeaderElection.RenewDeadline, f.LeaderElection.RetryPeriod = 15*time.Second, 10*time.Second, 2*time.Second
+	f.LeaderElection.LeaseDuration, f.LeaderElection.RenewDeadline, f.LeaderElection.RetryPeriod = 15*time.Second,
+		10*time.Second, 2*time.Second
 	return f
 }
 
@@ -74,29 +75,43 @@ func New(name string) *Flags {
 // that differ.
 func (f *Flags) AddFlags(fs *pflag.FlagSet) {
 	f.set = fs
-	fs.StringVar(&f.Kubeconfig, "kubeconfig", f.Kubeconfig, "the kubeconfig file; empty means $KUBECONFIG, then ~/.kube/config, then the service account of the Pod")
+	fs.StringVar(&f.Kubeconfig, "kubeconfig", f.Kubeconfig,
+		"the kubeconfig file; empty means $KUBECONFIG, then ~/.kube/config, then the service account of the Pod")
 	fs.StringVar(&f.Context, "context", f.Context, "the context of the kubeconfig; empty means its current context")
 	fs.StringVar(&f.Master, "master", f.Master, "the address of the API server; it overrides the one in the kubeconfig")
-	fs.Float32Var(&f.QPS, "kube-api-qps", f.QPS, "the maximum rate of requests to the API server, per second; 0 means the default, negative means no limit")
+	fs.Float32Var(&f.QPS, "kube-api-qps", f.QPS,
+		"the maximum rate of requests to the API server, per second; 0 means the default, negative means no limit")
 	fs.IntVar(&f.Burst, "kube-api-burst", f.Burst, "the maximum burst of requests to the API server")
-	fs.StringVar(&f.ContentType, "kube-api-content-type", f.ContentType, "the content type of requests to the API server")
+	fs.StringVar(&f.ContentType, "kube-api-content-type", f.ContentType,
+		"the content type of requests to the API server")
 
-	fs.StringVar(&f.BindAddress, "bind-address", f.BindAddress, "the address on which to serve /livez, /readyz, /healthz and /metrics. A loopback address serves plain HTTP. Other addresses serve TLS, and everything but health only to clients whose bearer token the API server accepts and allows to get the path")
+	fs.StringVar(&f.BindAddress, "bind-address", f.BindAddress,
+		"the address on which to serve /livez, /readyz, /healthz and /metrics. A loopback address serves plain HTTP. "+
+			"Other addresses serve TLS, and everything but health only to clients whose bearer token the API server "+
+			"accepts and allows to get the path")
 	fs.IntVar(&f.Port, "port", f.Port, "the port of --bind-address; 0 means none")
 	fs.IntVar(&f.Port, "secure-port", f.Port, "kube-controller-manager's name for --port")
-	fs.StringVar(&f.CertFile, "tls-cert-file", f.CertFile, "the certificate for serving, reloaded when it changes; if it is empty, other addresses than loopback use a self-signed certificate, which clients cannot verify")
+	fs.StringVar(&f.CertFile, "tls-cert-file", f.CertFile,
+		"the certificate for serving, reloaded when it changes; if it is empty, other addresses than loopback use a "+
+			"self-signed certificate, which clients cannot verify")
 	fs.StringVar(&f.KeyFile, "tls-private-key-file", f.KeyFile, "the private key of the certificate")
-	fs.BoolVar(&f.Insecure, "insecure-serving", f.Insecure, "serve everything to everyone who can reach the address, and without --tls-cert-file as plain HTTP")
+	fs.BoolVar(&f.Insecure, "insecure-serving", f.Insecure,
+		"serve everything to everyone who can reach the address, and without --tls-cert-file as plain HTTP")
 	fs.BoolVar(&f.Profiling, "profiling", f.Profiling, "also serve /debug/pprof/ and /configz")
 	fs.StringVar(&f.LogFormat, "logging-format", f.LogFormat, "the log format: text or json")
-	fs.DurationVar(&f.GracefulTimeout, "controller-shutdown-timeout", f.GracefulTimeout, "how long work in flight may go on after the stop")
+	fs.DurationVar(&f.GracefulTimeout, "controller-shutdown-timeout", f.GracefulTimeout,
+		"how long work in flight may go on after the stop")
 
 	l := &f.LeaderElection
 	fs.BoolVar(&l.Enabled, "leader-elect", l.Enabled, "work only while holding the lease")
-	fs.DurationVar(&l.LeaseDuration, "leader-elect-lease-duration", l.LeaseDuration, "how long other candidates wait for a leader that does not renew the lease")
-	fs.DurationVar(&l.RenewDeadline, "leader-elect-renew-deadline", l.RenewDeadline, "how long the leader tries to renew the lease before it stops working")
-	fs.DurationVar(&l.RetryPeriod, "leader-elect-retry-period", l.RetryPeriod, "the time between two attempts to acquire or renew the lease")
-	fs.StringVar(&l.Name, "leader-elect-resource-name", l.Name, "the name of the lease, which all replicas of one program share and no other program uses")
+	fs.DurationVar(&l.LeaseDuration, "leader-elect-lease-duration", l.LeaseDuration,
+		"how long other candidates wait for a leader that does not renew the lease")
+	fs.DurationVar(&l.RenewDeadline, "leader-elect-renew-deadline", l.RenewDeadline,
+		"how long the leader tries to renew the lease before it stops working")
+	fs.DurationVar(&l.RetryPeriod, "leader-elect-retry-period", l.RetryPeriod,
+		"the time between two attempts to acquire or renew the lease")
+	fs.StringVar(&l.Name, "leader-elect-resource-name", l.Name,
+		"the name of the lease, which all replicas of one program share and no other program uses")
 	fs.StringVar(&l.Namespace, "leader-elect-resource-namespace", l.Namespace, "the namespace of the lease")
 
 	logging := flag.NewFlagSet("klog", flag.ContinueOnError)
@@ -115,7 +130,8 @@ func (f *Flags) Validate() error {
 		}
 		return fmt.Errorf("--%s %d: it must be between 0 and 65535", name, f.Port)
 	case f.BindAddress != "" && f.BindAddress != "localhost" && net.ParseIP(f.BindAddress) == nil:
-		return fmt.Errorf("--bind-address %q: it must be an IP address or localhost; empty: all addresses", f.BindAddress)
+		return fmt.Errorf("--bind-address %q: it must be an IP address or localhost; empty: all addresses",
+			f.BindAddress)
 	case (f.CertFile == "") != (f.KeyFile == ""):
 		return errors.New("--tls-cert-file and --tls-private-key-file need each other")
 	case !slices.Contains([]string{LogText, LogJSON}, f.LogFormat):
@@ -123,7 +139,9 @@ func (f *Flags) Validate() error {
 	case f.Burst < 0 || f.Burst == 0 && f.QPS > 0:
 		return fmt.Errorf("--kube-api-burst %d: it must be at least 1", f.Burst)
 	case f.LeaderElection.Enabled && f.LeaderElection.Name == "":
-		return errors.New("--leader-elect-resource-name is empty: give the lease a name that no other program's lease has")
+		return errors.New(
+			"--leader-elect-resource-name is empty: give the lease a name that no other program's lease has",
+		)
 	case f.GracefulTimeout < 0:
 		return fmt.Errorf("--controller-shutdown-timeout %s: it must not be negative", f.GracefulTimeout)
 	}

@@ -27,7 +27,8 @@ func ExampleNew() {
 		fmt.Println(err)
 	}
 	o := f.ManagerOptions(nil)
-	fmt.Println(o.HealthAddr, o.LeaderElection.Name, o.LeaderElection.LeaseDuration, o.Serving.SelfSigned, o.Serving.Review)
+	fmt.Println(o.HealthAddr, o.LeaderElection.Name, o.LeaderElection.LeaseDuration, o.Serving.SelfSigned,
+		o.Serving.Review)
 	// Output: 0.0.0.0:8081 my-operator 30s true true
 }
 
@@ -54,9 +55,22 @@ func TestServingByAddress(t *testing.T) {
 		{[]string{"--secure-port=9999"}, "127.0.0.1:9999", "127.0.0.1:9999", "", manager.Serving{}},
 		{[]string{"--port=0", "--profiling"}, "", "", "", manager.Serving{}},
 		{[]string{"--bind-address=::1", "--profiling"}, "[::1]:10257", "[::1]:10257", "[::1]:10257", manager.Serving{}},
-		{[]string{"--bind-address=0.0.0.0"}, "0.0.0.0:10257", "0.0.0.0:10257", "", manager.Serving{SelfSigned: true, Review: true}},
-		{[]string{"--bind-address=0.0.0.0", "--insecure-serving"}, "0.0.0.0:10257", "0.0.0.0:10257", "", manager.Serving{Insecure: true}},
-		{[]string{"--bind-address=0.0.0.0", "--tls-cert-file=c", "--tls-private-key-file=k"}, "0.0.0.0:10257", "0.0.0.0:10257", "", manager.Serving{CertFile: "c", KeyFile: "k", Review: true}},
+		{
+			[]string{"--bind-address=0.0.0.0"},
+			"0.0.0.0:10257", "0.0.0.0:10257", "",
+			manager.Serving{SelfSigned: true, Review: true},
+		},
+		{
+			[]string{"--bind-address=0.0.0.0", "--insecure-serving"},
+			"0.0.0.0:10257", "0.0.0.0:10257", "",
+			manager.Serving{Insecure: true},
+		},
+		{
+			[]string{"--bind-address=0.0.0.0", "--tls-cert-file=c", "--tls-private-key-file=k"},
+			"0.0.0.0:10257",
+			"0.0.0.0:10257", "",
+			manager.Serving{CertFile: "c", KeyFile: "k", Review: true},
+		},
 	} {
 		o := parse(t, c.args...).ManagerOptions(registry)
 		if o.HealthAddr != c.health || o.MetricsAddr != c.metrics || o.DebugAddr != c.debug || o.Serving != c.serving {
@@ -86,7 +100,8 @@ func TestRESTConfig(t *testing.T) {
 	if err != nil || config.Host != "http://two" || config.QPS != -1 || !strings.HasSuffix(config.UserAgent, "/test") {
 		t.Errorf("%+v, %v", config, err)
 	}
-	if _, err := parse(t, "--kubeconfig=/none").RESTConfig(); err == nil || !strings.HasPrefix(err.Error(), "--kubeconfig: ") {
+	if _, err := parse(t, "--kubeconfig=/none").RESTConfig(); err == nil ||
+		!strings.HasPrefix(err.Error(), "--kubeconfig: ") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -70,9 +70,11 @@ func (o Options) validate() error {
 	case o.LeaseDuration%time.Second != 0:
 		return fmt.Errorf("lease duration %v is not a whole number of seconds", o.LeaseDuration)
 	case o.LeaseDuration <= o.RenewDeadline:
-		return fmt.Errorf("lease duration %v must be longer than the renew deadline %v", o.LeaseDuration, o.RenewDeadline)
+		return fmt.Errorf("lease duration %v must be longer than the renew deadline %v", o.LeaseDuration,
+			o.RenewDeadline)
 	case float64(o.RenewDeadline) <= float64(o.RetryPeriod)*(1+jitter):
-		return fmt.Errorf("renew deadline %v must be longer than 1.2 times the retry period %v", o.RenewDeadline, o.RetryPeriod)
+		return fmt.Errorf("renew deadline %v must be longer than 1.2 times the retry period %v", o.RenewDeadline,
+			o.RetryPeriod)
 	}
 	return nil
 }
@@ -172,7 +174,8 @@ func (e *Elector) checkLocked() error {
 	case e.renewedAt.IsZero():
 		return fmt.Errorf("%w: not the leader of %s", ErrLost, e.lock.Describe())
 	case time.Since(e.renewedAt) >= e.options.RenewDeadline:
-		return fmt.Errorf("%w: %s was last renewed %v ago", ErrLost, e.lock.Describe(), time.Since(e.renewedAt).Round(time.Millisecond))
+		return fmt.Errorf("%w: %s was last renewed %v ago", ErrLost, e.lock.Describe(),
+			time.Since(e.renewedAt).Round(time.Millisecond))
 	}
 	return nil
 }
@@ -194,7 +197,8 @@ func (e *Elector) Run(ctx context.Context, lead func(tenure context.Context) err
 	if ctx.Err() != nil {
 		return nil
 	}
-	klog.FromContext(ctx).Info("Campaigning for the leader lease", "lease", e.lock.Describe(), "identity", e.lock.Identity())
+	klog.FromContext(ctx).Info("Campaigning for the leader lease", "lease", e.lock.Describe(),
+		"identity", e.lock.Identity())
 	if !e.campaign(ctx) {
 		return e.giveUp(ctx)
 	}
@@ -385,7 +389,8 @@ func (e *Elector) observe(ctx context.Context, record resourcelock.LeaderElectio
 	if holder == "" || holder == before.record.HolderIdentity || holder == own {
 		return
 	}
-	logger := klog.LoggerWithValues(klog.FromContext(ctx), "lease", e.lock.Describe(), "holder", holder, "identity", own)
+	logger := klog.LoggerWithValues(klog.FromContext(ctx), "lease", e.lock.Describe(), "holder", holder, "identity",
+		own)
 	if before.at.IsZero() {
 		logger.Info("Another process leads")
 	} else {

@@ -83,8 +83,8 @@ func TestStoppedBeforeTheCampaign(t *testing.T) {
 	}
 }
 
-// A renewal is under way for so long that the tenure ends meanwhile. Its answer, when it comes, changes nothing: the process may not
-// have run its timers, and asks only Check.
+// A renewal is under way for so long that the tenure ends meanwhile. Its answer, when it comes, changes nothing: the
+// process may not have run its timers, and asks only Check.
 func TestALateAnswerDoesNotBringATenureBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lock := &fakeLock{lease: &fakeLease{}, identity: "a"}
@@ -124,7 +124,8 @@ func TestAcquiresAFreeLease(t *testing.T) {
 			t.Errorf("elected after %v, want at once", took)
 		}
 		record := lease.get()
-		if record.HolderIdentity != "a" || record.LeaseDurationSeconds != 15 || record.LeaderTransitions != 0 || !record.AcquireTime.Time.Equal(a.start) {
+		if record.HolderIdentity != "a" || record.LeaseDurationSeconds != 15 || record.LeaderTransitions != 0 ||
+			!record.AcquireTime.Time.Equal(a.start) {
 			t.Errorf("record %+v", record)
 		}
 		if s := a.Status(); !s.Leading || s.Holder != "a" || s.Err != nil || a.Check() != nil {
@@ -135,7 +136,8 @@ func TestAcquiresAFreeLease(t *testing.T) {
 			t.Errorf("tenure ended: %v", context.Cause(tenure))
 		}
 		record = lease.get()
-		if behind := time.Since(record.RenewTime.Time); behind > 2*time.Second || !record.AcquireTime.Time.Equal(a.start) {
+		if behind := time.Since(record.RenewTime.Time); behind > 2*time.Second ||
+			!record.AcquireTime.Time.Equal(a.start) {
 			t.Errorf("renewed %v ago, acquired at %v", behind, record.AcquireTime)
 		}
 		if err := a.leave(); err != nil {
@@ -320,7 +322,8 @@ func TestStolenLeaseEndsTheTenureAtTheNextLook(t *testing.T) {
 		lease.set(&resourcelock.LeaderElectionRecord{HolderIdentity: "thief", LeaseDurationSeconds: 15})
 		start := time.Now()
 		err := <-a.result
-		if !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), `held by "thief"`) || time.Since(start) > 2*time.Second {
+		if !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), `held by "thief"`) ||
+			time.Since(start) > 2*time.Second {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 		if got := lease.get().HolderIdentity; got != "thief" {
@@ -358,7 +361,12 @@ func TestClockSkewIsHarmless(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				stamp := metav1.NewTime(time.Now().Add(skew))
 				lease := &fakeLease{}
-				lease.set(&resourcelock.LeaderElectionRecord{HolderIdentity: "other", LeaseDurationSeconds: 15, RenewTime: stamp})
+				lease.set(
+					&resourcelock.LeaderElectionRecord{
+						HolderIdentity: "other", LeaseDurationSeconds: 15,
+						RenewTime: stamp,
+					},
+				)
 				a := campaign(t, lease, "a")
 				<-a.elected
 				if took := time.Since(a.start); took != 15*time.Second {
@@ -398,7 +406,8 @@ func TestUnreachableLockIsReported(t *testing.T) {
 		}
 		a := start(t, e, lock)
 		time.Sleep(time.Minute)
-		if s := a.Status(); s.Seen || !errors.Is(s.Err, errPartition) || !strings.Contains(s.Err.Error(), "get lease kube-system/lock") {
+		if s := a.Status(); s.Seen || !errors.Is(s.Err, errPartition) ||
+			!strings.Contains(s.Err.Error(), "get lease kube-system/lock") {
 			t.Errorf("status %+v", s)
 		}
 		if err := a.leave(); err != nil {
@@ -465,8 +474,8 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-// TestNeverTwoLeaders lets three candidates campaign through partitions, hanging requests, lost answers and restarts, and asks
-// ten times a second who believes to lead.
+// TestNeverTwoLeaders lets three candidates campaign through partitions, hanging requests, lost answers and restarts,
+// and asks ten times a second who believes to lead.
 func TestNeverTwoLeaders(t *testing.T) {
 	const seeds = 200
 	for seed := range uint64(seeds) {

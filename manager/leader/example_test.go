@@ -27,7 +27,8 @@ func ExampleNew() {
 		return
 	}
 	holder := func() string {
-		lease, _ := client.CoordinationV1().Leases("kube-system").Get(context.Background(), "my-controller", metav1.GetOptions{})
+		lease, _ := client.CoordinationV1().Leases("kube-system").Get(context.Background(), "my-controller",
+			metav1.GetOptions{})
 		return *lease.Spec.HolderIdentity
 	}
 	err = elector.Run(context.Background(), func(tenure context.Context) error {
@@ -51,7 +52,8 @@ func ExampleWithFence() {
 	lost := errors.New("leader lease lost")
 	client := &http.Client{Transport: leader.Fence(http.DefaultTransport)}
 	ctx := leader.WithFence(context.Background(), func() error { return lost })
-	r, _ := http.NewRequestWithContext(ctx, http.MethodDelete, "http://127.0.0.1:1/api/v1/namespaces/default/pods/web", nil)
+	r, _ := http.NewRequestWithContext(ctx, http.MethodDelete, "http://127.0.0.1:1/api/v1/namespaces/default/pods/web",
+		nil)
 	_, err := client.Do(r)
 	fmt.Println(errors.Is(err, lost))
 	// Output: true

@@ -61,7 +61,8 @@ func TestFencesAddUp(t *testing.T) {
 	} {
 		fence := Fence(transport(func(*http.Request) (*http.Response, error) { return nil, nil }))
 		ctx := WithFence(t.Context(), func() error { return c.outer })
-		r := httptest.NewRequest("DELETE", "/api/v1/nodes/a", nil).WithContext(WithFence(ctx, func() error { return c.inner }))
+		r := httptest.NewRequest("DELETE", "/api/v1/nodes/a",
+			nil).WithContext(WithFence(ctx, func() error { return c.inner }))
 		if _, err := fence.RoundTrip(r); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
 			t.Errorf("outer %v, inner %v: %v", c.outer, c.inner, err)
 		}

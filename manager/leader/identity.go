@@ -23,7 +23,9 @@ func Identity() (string, error) {
 
 // NewLeaseLock returns a lock on a Lease object. The lock has its own client without a rate limit, so that a renewal
 // never waits behind the requests of the controllers.
-func NewLeaseLock(config *rest.Config, namespace, name string, o resourcelock.ResourceLockConfig) (*resourcelock.LeaseLock, error) {
+func NewLeaseLock(config *rest.Config, namespace, name string,
+	o resourcelock.ResourceLockConfig,
+) (*resourcelock.LeaseLock, error) {
 	own := rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
 	own.QPS, own.RateLimiter = -1, nil
 	client, err := kubernetes.NewForConfig(own)

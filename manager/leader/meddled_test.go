@@ -27,10 +27,13 @@ var edits = []struct {
 		r.HolderIdentity = "b"
 		return r
 	}},
-	{"given to nobody that there is", true, func(r *resourcelock.LeaderElectionRecord) *resourcelock.LeaderElectionRecord {
-		r.HolderIdentity = "nobody\n[-]"
-		return r
-	}},
+	{
+		"given to nobody that there is", true,
+		func(r *resourcelock.LeaderElectionRecord) *resourcelock.LeaderElectionRecord {
+			r.HolderIdentity = "nobody\n[-]"
+			return r
+		},
+	},
 	{"for two seconds", false, func(r *resourcelock.LeaderElectionRecord) *resourcelock.LeaderElectionRecord {
 		r.LeaseDurationSeconds = 2
 		return r
@@ -44,10 +47,13 @@ var edits = []struct {
 		r.AcquireTime.Time = r.AcquireTime.AddDate(1000, 0, 0)
 		return r
 	}},
-	{"with as many transitions as can be", false, func(r *resourcelock.LeaderElectionRecord) *resourcelock.LeaderElectionRecord {
-		r.LeaderTransitions = math.MaxInt32
-		return r
-	}},
+	{
+		"with as many transitions as can be", false,
+		func(r *resourcelock.LeaderElectionRecord) *resourcelock.LeaderElectionRecord {
+			r.LeaderTransitions = math.MaxInt32
+			return r
+		},
+	},
 }
 
 // Whatever is done to the lease, a follower that knows its holder leaves that one the time to notice.
@@ -62,7 +68,9 @@ func TestEditedLeaseHasOneLeader(t *testing.T) {
 	}
 }
 
-func editLease(t *testing.T, edit func(*resourcelock.LeaderElectionRecord) *resourcelock.LeaderElectionRecord, loses, cutOff bool) {
+func editLease(t *testing.T, edit func(*resourcelock.LeaderElectionRecord) *resourcelock.LeaderElectionRecord,
+	loses, cutOff bool,
+) {
 	lease := &fakeLease{}
 	a := campaign(t, lease, "a")
 	<-a.elected
@@ -79,7 +87,8 @@ func editLease(t *testing.T, edit func(*resourcelock.LeaderElectionRecord) *reso
 			t.Fatal("two lead")
 		}
 	}
-	if lost, took := a.Check() != nil, time.Since(edited); lost != loses || lost && took > 17400*time.Millisecond || !lost && b.Check() == nil {
+	if lost, took := a.Check() != nil, time.Since(edited); lost != loses || lost && took > 17400*time.Millisecond ||
+		!lost && b.Check() == nil {
 		t.Errorf("a: %v; b: %v, after %v", a.Check(), b.Check(), took)
 	}
 	a.lock.fail(nil)
@@ -104,8 +113,8 @@ func TestPatienceWithTheHolderIsTold(t *testing.T) {
 	})
 }
 
-// A person deletes and edits the lease of three candidates, at random moments, but does not delete it the second time before all have
-// seen that it was there again: nobody could know.
+// A person deletes and edits the lease of three candidates, at random moments, but does not delete it the second time
+// before all have seen that it was there again: nobody could know.
 func TestNeverTwoLeadersOfAnEditedLease(t *testing.T) {
 	for seed := range uint64(50) {
 		synctest.Test(t, func(t *testing.T) {

@@ -33,7 +33,9 @@ func (e *Elector) serve(ctx context.Context, lead func(context.Context) error) e
 
 // renewUntil renews the lease until lead has returned, and returns lead's error as err. If the tenure ended before
 // that, lost is the reason.
-func (e *Elector) renewUntil(tenure context.Context, cancel context.CancelCauseFunc, alarm *time.Timer, returned <-chan error) (err, lost error) {
+func (e *Elector) renewUntil(tenure context.Context, cancel context.CancelCauseFunc, alarm *time.Timer,
+	returned <-chan error,
+) (err, lost error) {
 	ticker := time.NewTicker(e.options.RetryPeriod)
 	defer ticker.Stop()
 	for {

@@ -53,13 +53,16 @@ func TestQueueMetrics(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		expect(t, scrape(t, r),
 			`workqueue_depth{name="endpoint"} 1`, `workqueue_processing{name="endpoint"} 1`,
-			`workqueue_unfinished_work_seconds{name="endpoint"} 2`, `workqueue_longest_running_processor_seconds{name="endpoint"} 2`)
+			`workqueue_unfinished_work_seconds{name="endpoint"} 2`,
+			`workqueue_longest_running_processor_seconds{name="endpoint"} 2`)
 		q.AddRateLimited(item.Key)
 		q.Done(item.Key)
 		expect(t, scrape(t, r),
 			`workqueue_adds_total{name="endpoint"} 2`, `workqueue_retries_total{name="endpoint"} 1`,
-			`workqueue_queue_duration_seconds_sum{name="endpoint"} 3`, `workqueue_queue_duration_seconds_count{name="endpoint"} 1`,
-			`workqueue_work_duration_seconds_sum{name="endpoint"} 2`, `workqueue_unfinished_work_seconds{name="endpoint"} 0`)
+			`workqueue_queue_duration_seconds_sum{name="endpoint"} 3`,
+			`workqueue_queue_duration_seconds_count{name="endpoint"} 1`,
+			`workqueue_work_duration_seconds_sum{name="endpoint"} 2`,
+			`workqueue_unfinished_work_seconds{name="endpoint"} 0`)
 	})
 }
 
@@ -68,14 +71,20 @@ func TestProcessMetrics(t *testing.T) {
 	leading := false
 	r.Controller("c", func() reconcile.Stats {
 		return reconcile.Stats{
-			Events: 9, Syncs: 12, Done: 3, Requeues: 3, Errors: 2, Terminal: 1, Timeouts: 1, Panics: 1, Dropped: 1, Hung: 1, Stale: 4,
+			Events: 9, Syncs: 12, Done: 3, Requeues: 3, Errors: 2, Terminal: 1, Timeouts: 1, Panics: 1, Dropped: 1,
+			Hung: 1, Stale: 4,
 			InFlight: 3, Workers: 8, Held: 7,
 		}
 	})
 	r.ReconcileTimes("c")(70 * time.Millisecond)
 	r.Throttled("api:6443", 3*time.Second)
 	r.Informers(func() map[string]informer.Stats {
-		return map[string]informer.Stats{"pods": {Objects: 7, Events: 8, Lists: 2, Relists: 1, Watches: 4, Errors: 3, LastEvent: time.Unix(12, 500e6)}}
+		return map[string]informer.Stats{
+			"pods": {
+				Objects: 7, Events: 8, Lists: 2, Relists: 1, Watches: 4, Errors: 3,
+				LastEvent: time.Unix(12, 500e6),
+			},
+		}
 	})
 	r.Events(func() events.Stats { return events.Stats{Sent: 6, Queued: 2, Overflowed: 1} })
 	r.Client(func() client.Stats {
@@ -85,15 +94,22 @@ func TestProcessMetrics(t *testing.T) {
 	r.Request("GET", "api:6443", 200, 300*time.Millisecond)
 	r.Request("POST", "api:6443", 0, time.Minute)
 	expect(t, scrape(t, r),
-		`controller_runtime_reconcile_total{controller="c",result="success"} 3`, `controller_runtime_reconcile_total{controller="c",result="error"} 2`,
-		`controller_runtime_reconcile_errors_total{controller="c"} 2`, `controller_runtime_reconcile_panics_total{controller="c"} 1`,
-		`controller_runtime_reconcile_total{controller="c",result="requeue_after"} 3`, `controller_runtime_reconcile_total{controller="c",result="requeue"} 4`,
-		`controller_runtime_terminal_reconcile_errors_total{controller="c"} 1`, `controller_runtime_reconcile_timeouts_total{controller="c"} 1`,
-		`controller_runtime_reconcile_time_seconds_bucket{controller="c",le="0.05"} 0`, `controller_runtime_reconcile_time_seconds_bucket{controller="c",le="0.1"} 1`,
+		`controller_runtime_reconcile_total{controller="c",result="success"} 3`,
+		`controller_runtime_reconcile_total{controller="c",result="error"} 2`,
+		`controller_runtime_reconcile_errors_total{controller="c"} 2`,
+		`controller_runtime_reconcile_panics_total{controller="c"} 1`,
+		`controller_runtime_reconcile_total{controller="c",result="requeue_after"} 3`,
+		`controller_runtime_reconcile_total{controller="c",result="requeue"} 4`,
+		`controller_runtime_terminal_reconcile_errors_total{controller="c"} 1`,
+		`controller_runtime_reconcile_timeouts_total{controller="c"} 1`,
+		`controller_runtime_reconcile_time_seconds_bucket{controller="c",le="0.05"} 0`,
+		`controller_runtime_reconcile_time_seconds_bucket{controller="c",le="0.1"} 1`,
 		`controller_runtime_max_concurrent_reconciles{controller="c"} 8`, `controller_held_keys{controller="c"} 7`,
-		`rest_client_rate_limiter_duration_seconds_bucket{host="api:6443",le="2"} 0`, `rest_client_rate_limiter_duration_seconds_sum{host="api:6443"} 3`,
+		`rest_client_rate_limiter_duration_seconds_bucket{host="api:6443",le="2"} 0`,
+		`rest_client_rate_limiter_duration_seconds_sum{host="api:6443"} 3`,
 		`controller_runtime_active_workers{controller="c"} 3`, `controller_source_events_total{controller="c"} 9`,
-		`informer_objects{resource="pods"} 7`, `informer_events_total{resource="pods"} 8`, `informer_errors_total{resource="pods"} 3`,
+		`informer_objects{resource="pods"} 7`, `informer_events_total{resource="pods"} 8`,
+		`informer_errors_total{resource="pods"} 3`,
 		`informer_last_event_timestamp_seconds{resource="pods"} 12.5`,
 		`events_total{result="sent"} 6`, `events_total{result="overflowed"} 1`, `events_queued 2`,
 		`controller_reconcile_hung_total{controller="c"} 1`, `controller_reconcile_stale_total{controller="c"} 4`,

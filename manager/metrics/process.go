@@ -13,18 +13,30 @@ import (
 //
 // Source: controller-runtime v0.25.2 pkg/internal/controller/metrics, for the names that start with controller_runtime.
 var (
-	reconciles      = newFamily("controller_runtime_reconcile_total", "Total number of reconciliations per controller", "controller", "result")
-	reconcileErrors = newFamily("controller_runtime_reconcile_errors_total", "Total number of reconciliation errors per controller", "controller")
-	reconcilePanics = newFamily("controller_runtime_reconcile_panics_total", "Total number of reconciliation panics per controller", "controller")
-	reconcileEnds   = newFamily("controller_runtime_terminal_reconcile_errors_total", "Total number of terminal reconciliation errors per controller", "controller")
-	reconcileLate   = newFamily("controller_runtime_reconcile_timeouts_total", "Total number of reconciliation timeouts per controller", "controller")
-	maxWorkers      = newFamily("controller_runtime_max_concurrent_reconciles", "Maximum number of concurrent reconciles per controller", "controller")
-	activeWorkers   = newFamily("controller_runtime_active_workers", "Number of currently used workers per controller", "controller")
-	sourceEvents    = newFamily("controller_source_events_total", "Total number of changes that sources turned into keys", "controller")
-	reconcileHung   = newFamily("controller_reconcile_hung_total", "Total number of reconciliations that took longer than they may", "controller")
-	reconcileStale  = newFamily("controller_reconcile_stale_total", "Total number of reconciliations put off because the cache was behind a write of this process", "controller")
-	reconcileDrops  = newFamily("controller_reconcile_dropped_total", "Total number of keys given up until they are added again", "controller")
-	heldKeys        = newFamily("controller_held_keys", "Current number of keys that wait for this process to lead", "controller")
+	reconciles = newFamily("controller_runtime_reconcile_total", "Total number of reconciliations per controller",
+		"controller", "result")
+	reconcileErrors = newFamily("controller_runtime_reconcile_errors_total",
+		"Total number of reconciliation errors per controller", "controller")
+	reconcilePanics = newFamily("controller_runtime_reconcile_panics_total",
+		"Total number of reconciliation panics per controller", "controller")
+	reconcileEnds = newFamily("controller_runtime_terminal_reconcile_errors_total",
+		"Total number of terminal reconciliation errors per controller", "controller")
+	reconcileLate = newFamily("controller_runtime_reconcile_timeouts_total",
+		"Total number of reconciliation timeouts per controller", "controller")
+	maxWorkers = newFamily("controller_runtime_max_concurrent_reconciles",
+		"Maximum number of concurrent reconciles per controller", "controller")
+	activeWorkers = newFamily("controller_runtime_active_workers", "Number of currently used workers per controller",
+		"controller")
+	sourceEvents = newFamily("controller_source_events_total",
+		"Total number of changes that sources turned into keys", "controller")
+	reconcileHung = newFamily("controller_reconcile_hung_total",
+		"Total number of reconciliations that took longer than they may", "controller")
+	reconcileStale = newFamily("controller_reconcile_stale_total",
+		"Total number of reconciliations put off because the cache was behind a write of this process", "controller")
+	reconcileDrops = newFamily("controller_reconcile_dropped_total",
+		"Total number of keys given up until they are added again", "controller")
+	heldKeys = newFamily("controller_held_keys", "Current number of keys that wait for this process to lead",
+		"controller")
 )
 
 // newReconcileTimes returns the histogram of all controllers.
@@ -64,10 +76,12 @@ var (
 	informerEvents    = newFamily("informer_events_total", "Total number of watch events of objects", "resource")
 	informerBookmarks = newFamily("informer_bookmarks_total", "Total number of bookmarks", "resource")
 	informerLists     = newFamily("informer_lists_total", "Total number of lists begun", "resource")
-	informerRelists   = newFamily("informer_relists_total", "Total number of lists begun after the first complete one", "resource")
+	informerRelists   = newFamily("informer_relists_total", "Total number of lists begun after the first complete one",
+		"resource")
 	informerWatches   = newFamily("informer_watches_total", "Total number of watches opened", "resource")
 	informerErrors    = newFamily("informer_errors_total", "Total number of failed lists and watches", "resource")
-	informerLastEvent = newFamily("informer_last_event_timestamp_seconds", "Time of the last event, bookmark or list from the server", "resource")
+	informerLastEvent = newFamily("informer_last_event_timestamp_seconds",
+		"Time of the last event, bookmark or list from the server", "resource")
 )
 
 func collectInformer(out chan<- prometheus.Metric, resource string, s informer.Stats) {
@@ -85,10 +99,14 @@ func collectInformer(out chan<- prometheus.Metric, resource string, s informer.S
 
 // The metrics of the read-your-own-writes client.
 var (
-	clientWaits   = newFamily("client_own_write_waits_total", "Total number of cached reads that waited for an own write to show")
-	clientWaited  = newFamily("client_own_write_wait_seconds_total", "Total time that cached reads waited for own writes to show")
-	clientStale   = newFamily("client_stale_reads_total", "Total number of cached reads that gave up waiting for an own write")
-	clientPending = newFamily("client_own_writes_pending", "Current number of own writes that a cache has not shown, by whether their outcome is known", "outcome")
+	clientWaits = newFamily("client_own_write_waits_total",
+		"Total number of cached reads that waited for an own write to show")
+	clientWaited = newFamily("client_own_write_wait_seconds_total",
+		"Total time that cached reads waited for own writes to show")
+	clientStale = newFamily("client_stale_reads_total",
+		"Total number of cached reads that gave up waiting for an own write")
+	clientPending = newFamily("client_own_writes_pending",
+		"Current number of own writes that a cache has not shown, by whether their outcome is known", "outcome")
 )
 
 func collectClient(out chan<- prometheus.Metric, s client.Stats) {
@@ -104,9 +122,11 @@ func collectClient(out chan<- prometheus.Metric, s client.Stats) {
 // Source: k8s.io/component-base v0.37.2 metrics/prometheus/clientgo/leaderelection.
 var (
 	leaderStatus = newFamily("leader_election_master_status",
-		"Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master. 'name' is the string used to identify the lease.", "name")
+		"Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master. "+
+			"'name' is the string used to identify the lease.", "name")
 	leaderSlow = newFamily("leader_election_slowpath_total",
-		"Total number of slow path exercised in renewing leader leases. 'name' is the string used to identify the lease.", "name")
+		"Total number of slow path exercised in renewing leader leases. 'name' is the string used to identify the "+
+			"lease.", "name")
 )
 
 // The metrics of the event sender.
@@ -118,8 +138,9 @@ var (
 func collectEvents(out chan<- prometheus.Metric, s events.Stats) {
 	eventsQueued.gauge(out, float64(s.Queued))
 	for result, n := range map[string]int{
-		"sent": s.Sent, "filtered": s.Filtered, "rejected": s.Rejected, "givenUp": s.GivenUp, "overflowed": s.Overflowed,
-		"invalid": s.Invalid, "late": s.Late, "undelivered": s.Undelivered,
+		"sent": s.Sent, "filtered": s.Filtered, "rejected": s.Rejected, "givenUp": s.GivenUp,
+		"overflowed": s.Overflowed,
+		"invalid":    s.Invalid, "late": s.Late, "undelivered": s.Undelivered,
 	} {
 		eventsTotal.counter(out, float64(n), result)
 	}

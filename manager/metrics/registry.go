@@ -58,7 +58,8 @@ func New() *Registry {
 	r.handler = promhttp.HandlerFor(r.prometheus, promhttp.HandlerOpts{Registry: r.prometheus})
 	r.prometheus.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		r.durations.queue, r.durations.work, r.requests.total, r.requests.duration, r.requests.throttled, r.times, collector{r},
+		r.durations.queue, r.durations.work, r.requests.total, r.requests.duration, r.requests.throttled, r.times,
+		collector{r},
 	)
 	return r
 }

@@ -17,7 +17,8 @@ var (
 	queueRetries    = newFamily("workqueue_retries_total", "Total number of retries handled by workqueue", "name")
 	queueUnfinished = newFamily("workqueue_unfinished_work_seconds",
 		"How many seconds of work has been done that is in progress and has not been observed by work_duration. "+
-			"Large values indicate stuck threads. One can deduce the number of stuck threads by observing the rate at which this increases.", "name")
+			"Large values indicate stuck threads. One can deduce the number of stuck threads by observing the rate at "+
+			"which this increases.", "name")
 	queueLongest = newFamily("workqueue_longest_running_processor_seconds",
 		"How many seconds has the longest running processor for workqueue been running.", "name")
 	// client-go has no such metrics: its delayed keys are not visible.
@@ -47,8 +48,10 @@ func newQueueDurations() *queueDurations {
 		}, []string{"name"})
 	}
 	return &queueDurations{
-		queue: histogram("workqueue_queue_duration_seconds", "How long in seconds an item stays in workqueue before being requested."),
-		work:  histogram("workqueue_work_duration_seconds", "How long in seconds processing an item from workqueue takes."),
+		queue: histogram("workqueue_queue_duration_seconds",
+			"How long in seconds an item stays in workqueue before being requested."),
+		work: histogram("workqueue_work_duration_seconds",
+			"How long in seconds processing an item from workqueue takes."),
 	}
 }
 

@@ -25,7 +25,10 @@ func (r *Recorder) LeaseRole(name, namespace string) *rbacv1.Role {
 	verbs := r.leaseVerbs(namespace)
 	var rules []rbacv1.PolicyRule
 	for _, lease := range slices.Sorted(maps.Keys(verbs)) {
-		rule := rbacv1.PolicyRule{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: verbs[lease]}
+		rule := rbacv1.PolicyRule{
+			APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"},
+			Verbs: verbs[lease],
+		}
 		if lease != "" {
 			rule.ResourceNames = []string{lease}
 			rule.Verbs = slices.DeleteFunc(rule.Verbs, func(v string) bool { return slices.Contains(verbs[""], v) })
@@ -84,11 +87,13 @@ func (r *Recorder) Manifests(name, namespace, account string) ([]byte, error) {
 		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
 	}
 	objects := []any{r.ClusterRole(name, "leases"), &rbacv1.ClusterRoleBinding{
-		TypeMeta: typeOf("ClusterRoleBinding"), ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: ref("ClusterRole", name), Subjects: subjects,
+		TypeMeta: typeOf("ClusterRoleBinding"), ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef: ref("ClusterRole", name), Subjects: subjects,
 	}}
 	if role := r.LeaseRole(name+"-lease", namespace); len(role.Rules) > 0 {
 		objects = append(objects, role, &rbacv1.RoleBinding{
-			TypeMeta: typeOf("RoleBinding"), ObjectMeta: role.ObjectMeta, RoleRef: ref("Role", role.Name), Subjects: subjects,
+			TypeMeta: typeOf("RoleBinding"), ObjectMeta: role.ObjectMeta, RoleRef: ref("Role", role.Name),
+			Subjects: subjects,
 		})
 	}
 	var out bytes.Buffer

@@ -127,7 +127,8 @@ func (r *Recorder) Calls() []Call {
 		calls = append(calls, c)
 	}
 	slices.SortFunc(calls, func(a, b Call) int {
-		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Subresource, b.Subresource),
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource),
+			cmp.Compare(a.Subresource, b.Subresource),
 			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Verb, b.Verb))
 	})
 	return calls
@@ -171,7 +172,8 @@ func Rules(calls []Call) (rules []rbacv1.PolicyRule) {
 			rules[i].Resources = append(rules[i].Resources, of.name)
 			continue
 		}
-		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{of.group}, Resources: []string{of.name}, Verbs: verbs[of]})
+		rules = append(rules,
+			rbacv1.PolicyRule{APIGroups: []string{of.group}, Resources: []string{of.name}, Verbs: verbs[of]})
 	}
 	return rules
 }

@@ -35,7 +35,8 @@ func ExampleNewRecorder() {
 	config.Wrap(recorder.Wrap)
 	client := kubernetes.NewForConfigOrDie(config)
 	maps := client.CoreV1().ConfigMaps("default")
-	if _, err := maps.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := maps.Create(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}},
+		metav1.CreateOptions{}); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -59,12 +60,27 @@ func TestRequestsAreReadAsTheServerReadsThem(t *testing.T) {
 		{"GET", "/api/v1/pods", rbac.Call{Resource: "pods", Verb: "list"}},
 		{"GET", "/api/v1/pods?watch=true", rbac.Call{Resource: "pods", Verb: "watch"}},
 		{"GET", "/api/v1/namespaces/a", rbac.Call{Resource: "namespaces", Verb: "get"}},
-		{"PUT", "/api/v1/namespaces/a/finalize", rbac.Call{Resource: "namespaces", Subresource: "finalize", Verb: "update"}},
+		{
+			"PUT", "/api/v1/namespaces/a/finalize",
+			rbac.Call{Resource: "namespaces", Subresource: "finalize", Verb: "update"},
+		},
 		{"GET", "/api/v1/namespaces/a/pods/p", rbac.Call{Resource: "pods", Namespace: "a", Verb: "get"}},
-		{"POST", "/api/v1/namespaces/a/pods/p/eviction", rbac.Call{Resource: "pods", Subresource: "eviction", Namespace: "a", Verb: "create"}},
-		{"PATCH", "/apis/apps/v1/namespaces/a/deployments/d/status", rbac.Call{Group: "apps", Resource: "deployments", Subresource: "status", Namespace: "a", Verb: "patch"}},
-		{"DELETE", "/apis/apps/v1/namespaces/a/deployments/d", rbac.Call{Group: "apps", Resource: "deployments", Namespace: "a", Verb: "delete"}},
-		{"DELETE", "/apis/apps/v1/namespaces/a/deployments", rbac.Call{Group: "apps", Resource: "deployments", Namespace: "a", Verb: "deletecollection"}},
+		{
+			"POST", "/api/v1/namespaces/a/pods/p/eviction",
+			rbac.Call{Resource: "pods", Subresource: "eviction", Namespace: "a", Verb: "create"},
+		},
+		{
+			"PATCH", "/apis/apps/v1/namespaces/a/deployments/d/status",
+			rbac.Call{Group: "apps", Resource: "deployments", Subresource: "status", Namespace: "a", Verb: "patch"},
+		},
+		{
+			"DELETE", "/apis/apps/v1/namespaces/a/deployments/d",
+			rbac.Call{Group: "apps", Resource: "deployments", Namespace: "a", Verb: "delete"},
+		},
+		{
+			"DELETE", "/apis/apps/v1/namespaces/a/deployments",
+			rbac.Call{Group: "apps", Resource: "deployments", Namespace: "a", Verb: "deletecollection"},
+		},
 	} {
 		recorder := rbac.NewRecorder()
 		pass := recorder.Wrap(answered{http.StatusOK})
@@ -92,8 +108,14 @@ func TestWritesThatMayCreate(t *testing.T) {
 		want                      []rbac.Call
 	}{
 		{"PATCH", "configmaps/m", apply, 200, []rbac.Call{with(maps, "create"), with(maps, "patch")}},
-		{"PATCH", "configmaps/m", apply + "; charset=utf-8", 403, []rbac.Call{with(maps, "create"), with(maps, "patch")}},
-		{"PATCH", "configmaps/m", "application/apply-patch+cbor", 201, []rbac.Call{with(maps, "create"), with(maps, "patch")}},
+		{
+			"PATCH", "configmaps/m", apply + "; charset=utf-8", 403,
+			[]rbac.Call{with(maps, "create"), with(maps, "patch")},
+		},
+		{
+			"PATCH", "configmaps/m", "application/apply-patch+cbor", 201,
+			[]rbac.Call{with(maps, "create"), with(maps, "patch")},
+		},
 		{"PATCH", "configmaps/m/status", apply, 200, []rbac.Call{with(status, "patch")}},
 		{"PATCH", "configmaps/m", "application/merge-patch+json", 200, []rbac.Call{with(maps, "patch")}},
 		{"PUT", "configmaps/m", "application/json", 200, []rbac.Call{with(maps, "update")}},
@@ -106,7 +128,8 @@ func TestWritesThatMayCreate(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := recorder.Calls(); !slices.Equal(got, c.want) {
-			t.Errorf("%s %s as %s, answered with %d: %+v, want %+v", c.method, c.path, c.contentType, c.code, got, c.want)
+			t.Errorf("%s %s as %s, answered with %d: %+v, want %+v", c.method, c.path, c.contentType, c.code, got,
+				c.want)
 		}
 	}
 }
@@ -121,7 +144,8 @@ func TestARoleIsEnough(t *testing.T) {
 	recorder := rbac.NewRecorder()
 	run := func(config *rest.Config, name string) error {
 		maps := kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps("default")
-		_, err := maps.Apply(t.Context(), applycorev1.ConfigMap(name, "default"), metav1.ApplyOptions{FieldManager: "m"})
+		_, err := maps.Apply(t.Context(), applycorev1.ConfigMap(name, "default"),
+			metav1.ApplyOptions{FieldManager: "m"})
 		return err
 	}
 	recorded := rest.CopyConfig(server.RESTConfig())
@@ -130,7 +154,8 @@ func TestARoleIsEnough(t *testing.T) {
 		t.Fatal(err)
 	}
 	admin := kubernetes.NewForConfigOrDie(server.RESTConfig())
-	if _, err := admin.RbacV1().ClusterRoles().Create(t.Context(), recorder.ClusterRole("x"), metav1.CreateOptions{}); err != nil {
+	if _, err := admin.RbacV1().ClusterRoles().Create(t.Context(), recorder.ClusterRole("x"),
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	binding := &rbacv1.ClusterRoleBinding{
@@ -175,7 +200,8 @@ func TestLeaseRoleOfPostAndApply(t *testing.T) {
 // TestManifestsSayWhatNoCallShows: a process that grants, or that signs, needs more than its calls.
 func TestManifestsSayWhatNoCallShows(t *testing.T) {
 	const grants, signs = "# The process writes roles or bindings.", "# The process approves requests for certificates"
-	const roles, certificates = "/apis/rbac.authorization.k8s.io/v1/namespaces/a/roles", "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+	const roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/a/roles"
+	const certificates = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 	for _, c := range []struct{ method, path, said string }{
 		{"POST", "/api/v1/namespaces/a/pods", ""},
 		{"GET", roles, ""},
@@ -186,11 +212,14 @@ func TestManifestsSayWhatNoCallShows(t *testing.T) {
 		{"PATCH", certificates + "/c/status", signs},
 	} {
 		recorder := rbac.NewRecorder()
-		if _, err := recorder.Wrap(answered{http.StatusOK}).RoundTrip(httptest.NewRequest(c.method, c.path, nil)); err != nil {
+		if _, err := recorder.Wrap(answered{http.StatusOK}).RoundTrip(
+			httptest.NewRequest(c.method, c.path, nil),
+		); err != nil {
 			t.Fatal(err)
 		}
 		text, err := recorder.Manifests("x", "a", "account")
-		if err != nil || !strings.HasPrefix(string(text), c.said) || strings.HasPrefix(string(text), "#") != (c.said != "") {
+		if err != nil || !strings.HasPrefix(string(text), c.said) ||
+			strings.HasPrefix(string(text), "#") != (c.said != "") {
 			t.Errorf("%v after %s %s\n%s", err, c.method, c.path, text)
 		}
 	}
@@ -207,8 +236,10 @@ func TestRolesOfANamespace(t *testing.T) {
 	recorder := rbac.NewRecorder()
 	pass := recorder.Wrap(answered{http.StatusOK})
 	for _, request := range []string{
-		"GET /apis/coordination.k8s.io/v1/namespaces/a/leases/mine", "POST /apis/coordination.k8s.io/v1/namespaces/a/leases",
-		"PUT /apis/coordination.k8s.io/v1/namespaces/a/leases/mine", "GET /api/v1/namespaces/a/pods", "GET /api/v1/namespaces/a/pods?watch=1",
+		"GET /apis/coordination.k8s.io/v1/namespaces/a/leases/mine",
+		"POST /apis/coordination.k8s.io/v1/namespaces/a/leases",
+		"PUT /apis/coordination.k8s.io/v1/namespaces/a/leases/mine", "GET /api/v1/namespaces/a/pods",
+		"GET /api/v1/namespaces/a/pods?watch=1",
 		"DELETE /api/v1/namespaces/a/pods/p", "GET /api/v1/namespaces/b/pods", "GET /api/v1/nodes",
 	} {
 		method, path, _ := strings.Cut(request, " ")

@@ -14,15 +14,19 @@ func newFamily(name, help string, labels ...string) family {
 }
 
 var (
-	clusters    = newFamily("fleet_clusters", "Current number of clusters in a state", "state")
-	state       = newFamily("fleet_cluster_state", "1 for the state that a cluster is in", "cluster", "state")
-	since       = newFamily("fleet_cluster_state_since_timestamp_seconds", "Since when a cluster is in its state", "cluster")
-	attempts    = newFamily("fleet_cluster_join_attempts", "Attempts to reach a cluster that failed since it was live last", "cluster")
+	clusters = newFamily("fleet_clusters", "Current number of clusters in a state", "state")
+	state    = newFamily("fleet_cluster_state", "1 for the state that a cluster is in", "cluster", "state")
+	since    = newFamily("fleet_cluster_state_since_timestamp_seconds", "Since when a cluster is in its state",
+		"cluster")
+	attempts = newFamily("fleet_cluster_join_attempts",
+		"Attempts to reach a cluster that failed since it was live last", "cluster")
 	inFlight    = newFamily("fleet_cluster_in_flight", "Current number of reconciles that use a cluster", "cluster")
-	transitions = newFamily("fleet_transitions_total", "Total number of changes of state, by the new one and the reason", "to", "reason")
-	spent       = newFamily("fleet_state_seconds", "How long clusters were in the states that they have left", "state")
-	failures    = newFamily("fleet_join_failures_total", "Total number of failed attempts to reach a cluster")
-	dropped     = newFamily("fleet_requests_dropped_total", "Total number of requests that were dropped because their cluster had departed")
+	transitions = newFamily("fleet_transitions_total",
+		"Total number of changes of state, by the new one and the reason", "to", "reason")
+	spent    = newFamily("fleet_state_seconds", "How long clusters were in the states that they have left", "state")
+	failures = newFamily("fleet_join_failures_total", "Total number of failed attempts to reach a cluster")
+	dropped  = newFamily("fleet_requests_dropped_total",
+		"Total number of requests that were dropped because their cluster had departed")
 )
 
 // Collector reads a fleet when it is scraped. Register it with the Registerer of manager/metrics.
@@ -45,7 +49,8 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	for _, each := range multicluster.States {
 		send(clusters, prometheus.GaugeValue, float64(s.Clusters[each]), each.String())
 		if left := s.Left[each]; left > 0 {
-			out <- prometheus.MustNewConstSummary(spent.desc, left, s.Spent[each].Seconds(), nil, c.fleet.Name(), each.String())
+			out <- prometheus.MustNewConstSummary(spent.desc, left, s.Spent[each].Seconds(), nil, c.fleet.Name(),
+				each.String())
 		}
 	}
 	for t, n := range s.Transitions {

@@ -27,7 +27,10 @@ func (o *Owner) census(ctx context.Context) {
 		asked := time.Now()
 		for _, session := range due {
 			if o.ended(ctx, session) {
-				klog.FromContext(ctx).Info("A replica was not heard of for so long that others may serve what it served", "session", session)
+				klog.FromContext(
+					ctx,
+				).Info("A replica was not heard of for so long that others may serve what it served",
+					"session", session)
 				o.counts.dead.Add(1)
 				o.reviewAll(ctx)
 			}
@@ -45,11 +48,13 @@ func (o *Owner) census(ctx context.Context) {
 	}
 }
 
-// ended asks the server whether a session was renewed since the informer showed it last. When it cannot be asked, it was.
+// ended asks the server whether a session was renewed since the informer showed it last. When it cannot be asked, it
+// was.
 func (o *Owner) ended(ctx context.Context, session string) bool {
 	var lease *coordinationv1.Lease
 	err := o.try(ctx, func(ctx context.Context) (err error) {
-		lease, err = o.leases.Get(ctx, leaseName(o.options.Fleet, key{replicaLease, identityOf(session)}), metav1.GetOptions{})
+		lease, err = o.leases.Get(ctx, leaseName(o.options.Fleet, key{replicaLease, identityOf(session)}),
+			metav1.GetOptions{})
 		return err
 	})
 	if apierrors.IsNotFound(err) {
@@ -99,7 +104,8 @@ func (o *Owner) sweep(ctx context.Context) {
 	}
 }
 
-// disown makes a lease that names this replica's session, although nobody here serves or waits for it, one to be released.
+// disown makes a lease that names this replica's session, although nobody here serves or waits for it, one to be
+// released.
 func (o *Owner) disown(l *coordinationv1.Lease) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -125,14 +131,15 @@ func (o *Owner) current(ctx context.Context, name string) (l *coordinationv1.Lea
 	return l, err
 }
 
-// tidy forgets what is of no use any more. The first of the replicas also deletes the leases of those that are gone, and of clusters
-// that nobody has served for long: if somebody wants one just then, it is created anew.
+// tidy forgets what is of no use any more. The first of the replicas also deletes the leases of those that are gone,
+// and of clusters that nobody has served for long: if somebody wants one just then, it is created anew.
 func (o *Owner) tidy(ctx context.Context) {
 	named := map[string]bool{}
 	var unused []*coordinationv1.Lease
 	for _, l := range o.informer.List(o.options.Namespace, labels.Everything()) {
 		named[holderOf(l)] = true
-		if kind(l.Labels[KindLabel]) != replicaLease && holderOf(l) == "" && l.Spec.RenewTime != nil && time.Since(l.Spec.RenewTime.Time) > freeFor {
+		if kind(l.Labels[KindLabel]) != replicaLease && holderOf(l) == "" && l.Spec.RenewTime != nil &&
+			time.Since(l.Spec.RenewTime.Time) > freeFor {
 			unused = append(unused, l)
 		}
 	}

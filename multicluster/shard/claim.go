@@ -119,7 +119,8 @@ func (c *claim) wait(ctx context.Context, atMost time.Duration) {
 	}
 }
 
-// giveUp ends a claim that came to nothing. A write of it may still be under way: if it arrives, the sweep releases the lease.
+// giveUp ends a claim that came to nothing. A write of it may still be under way: if it arrives, the sweep releases
+// the lease.
 func (o *Owner) giveUp(c *claim) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -159,7 +160,8 @@ func (o *Owner) judge(c *claim) (decision, *coordinationv1.Lease, *session) {
 	case lease != nil && o.behindLocked(lease):
 		return decision{why: "its lease was just released here", again: o.options.retryAfter()}, nil, nil
 	case lease != nil && lease.Annotations[NameAnnotation] != c.key.name:
-		return decision{why: fmt.Sprintf("lease %s is in use for %q", c.lease, lease.Annotations[NameAnnotation])}, nil, nil
+		return decision{why: fmt.Sprintf("lease %s is in use for %q", c.lease, lease.Annotations[NameAnnotation])},
+			nil, nil
 	case !look.isFree():
 		c.free = time.Time{}
 	case c.free.IsZero():
@@ -172,7 +174,8 @@ func (o *Owner) judge(c *claim) (decision, *coordinationv1.Lease, *session) {
 // quiet is how long nothing is heard of a replica before people are told.
 func (o *Owner) quiet() time.Duration { return o.options.RenewDeadline / 2 }
 
-// review tells a tenure what became of its lease, or who waits for it that there is news. l is as the informer shows it.
+// review tells a tenure what became of its lease, or who waits for it that there is news. l is as the informer shows
+// it.
 func (o *Owner) review(c *claim, l *coordinationv1.Lease) {
 	replicas := o.replicas.eligible(o.options.Identity)
 	o.mu.Lock()

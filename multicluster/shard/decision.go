@@ -79,7 +79,10 @@ func decide(o *outlook) decision {
 	case o.isFree():
 		return decideFree(o, order[0], rank)
 	case o.holder == "":
-		return decision{why: "its lease was deleted: whoever held it may go on for a while", again: o.missed.Add(o.duration).Sub(o.now)}
+		return decision{
+			why:   "its lease was deleted: whoever held it may go on for a while",
+			again: o.missed.Add(o.duration).Sub(o.now),
+		}
 	}
 	by := identityOf(o.holder)
 	switch {
@@ -103,8 +106,8 @@ func decideFree(o *outlook, first string, rank int) decision {
 	return decision{action: take, why: "being taken"}
 }
 
-// mustYield says whether the holder of a lease should let go of it: another one that is meant more has asked for it. Both replicas judge
-// by the same weights, so none is given what it would be asked for at once.
+// mustYield says whether the holder of a lease should let go of it: another one that is meant more has asked for it.
+// Both replicas judge by the same weights, so none is given what it would be asked for at once.
 func mustYield(self, wanted, key string, replicas []string) bool {
 	by := identityOf(wanted)
 	if wanted == "" || by == self || !slices.Contains(replicas, by) {

@@ -13,7 +13,8 @@ func TestDecide(t *testing.T) {
 	base := func(self string) outlook {
 		return outlook{
 			now: now, self: self, session: self + "#1", began: now.Add(-time.Minute), settle: 2 * time.Second,
-			key: "k", replicas: []string{"a", "b", "c"}, patience: 15 * time.Second, free: now, duration: 15 * time.Second,
+			key: "k", replicas: []string{"a", "b", "c"}, patience: 15 * time.Second, free: now,
+			duration: 15 * time.Second,
 		}
 	}
 	for _, c := range []struct {
@@ -24,25 +25,55 @@ func TestDecide(t *testing.T) {
 		why    string
 		again  time.Duration
 	}{
-		{"no member", first, func(o *outlook) { o.session, o.why = "", "no route" }, wait, "this replica is not a member: no route", 0},
+		{
+			"no member", first, func(o *outlook) { o.session, o.why = "", "no route" }, wait,
+			"this replica is not a member: no route", 0,
+		},
 		{"leaving", first, func(o *outlook) { o.leaving = true }, wait, "this replica is leaving", 0},
-		{"new", first, func(o *outlook) { o.began = now.Add(-time.Second) }, wait, "this replica has just become a member", time.Second},
+		{
+			"new", first, func(o *outlook) { o.began = now.Add(-time.Second) }, wait,
+			"this replica has just become a member", time.Second,
+		},
 		{"free, first in line", first, func(*outlook) {}, take, "being taken", 0},
 		{"free, second in line", second, func(*outlook) {}, wait, first + " is to serve it", 15 * time.Second},
-		{"free, third in line", third, func(o *outlook) { o.free = now.Add(-20 * time.Second) }, wait, first + " is to serve it", 10 * time.Second},
+		{"free, third in line", third, func(o *outlook) { o.free = now.Add(-20 * time.Second) }, wait, first +
+			" is to serve it", 10 * time.Second},
 		{"free for long", third, func(o *outlook) { o.free = now.Add(-30 * time.Second) }, take, "being taken", 0},
 		{"held by a dead one", first, func(o *outlook) { o.holder, o.state = "z#1", dead }, take, "being taken", 0},
-		{"held by a dead one, second in line", second, func(o *outlook) { o.holder, o.state = "z#1", dead }, wait, first + " is to serve it", 15 * time.Second},
-		{"held by a silent one", first, func(o *outlook) { o.holder, o.state = "z#1", silent }, wait, "held by z, which is not heard of", 0},
+		{
+			"held by a dead one, second in line", second, func(o *outlook) { o.holder, o.state = "z#1", dead }, wait,
+			first + " is to serve it", 15 * time.Second,
+		},
+		{
+			"held by a silent one", first, func(o *outlook) { o.holder, o.state = "z#1", silent }, wait,
+			"held by z, which is not heard of", 0,
+		},
 		{"held by who should", second, func(o *outlook) { o.holder = first + "#1" }, wait, "served by " + first, 0},
-		{"held by who should not", first, func(o *outlook) { o.holder = second + "#1" }, ask, "served by " + second + ", which is being asked for it", 0},
-		{"asked already", first, func(o *outlook) { o.holder, o.wanted = second+"#1", first+"#1" }, wait, "served by " + second + ", which was asked for it", 0},
-		{"another one has asked", first, func(o *outlook) { o.holder, o.wanted = second+"#1", third+"#1" }, ask, "served by " + second + ", which is being asked for it", 0},
-		{"held by one that leaves", first, func(o *outlook) { o.holder = "z#1" }, wait, "served by z, which is leaving", 0},
+		{"held by who should not", first, func(o *outlook) { o.holder = second + "#1" }, ask, "served by " + second +
+			", which is being asked for it", 0},
+		{
+			"asked already", first, func(o *outlook) { o.holder, o.wanted = second+"#1", first+"#1" }, wait,
+			"served by " + second + ", which was asked for it", 0,
+		},
+		{
+			"another one has asked", first, func(o *outlook) { o.holder, o.wanted = second+"#1", third+"#1" }, ask,
+			"served by " + second + ", which is being asked for it", 0,
+		},
+		{
+			"held by one that leaves", first, func(o *outlook) { o.holder = "z#1" }, wait,
+			"served by z, which is leaving", 0,
+		},
 		{"not its share", third, func(o *outlook) { o.holder = second + "#1" }, wait, "served by " + second, 0},
-		{"held by itself: an answer was lost", second, func(o *outlook) { o.holder = second + "#1" }, take, "being taken", 0},
-		{"held by its own last session", first, func(o *outlook) { o.holder = first + "#0" }, wait, "served by " + first, 0},
-		{"deleted while it was held", first, func(o *outlook) { o.missed = now.Add(-5 * time.Second) }, wait, "its lease was deleted: whoever held it may go on for a while", 10 * time.Second},
+		{
+			"held by itself: an answer was lost", second, func(o *outlook) { o.holder = second + "#1" }, take,
+			"being taken", 0,
+		},
+		{"held by its own last session", first, func(o *outlook) { o.holder = first + "#0" }, wait, "served by " +
+			first, 0},
+		{
+			"deleted while it was held", first, func(o *outlook) { o.missed = now.Add(-5 * time.Second) }, wait,
+			"its lease was deleted: whoever held it may go on for a while", 10 * time.Second,
+		},
 		{"deleted long ago", first, func(o *outlook) { o.missed = now.Add(-15 * time.Second) }, take, "being taken", 0},
 	} {
 		o := base(c.self)
@@ -63,7 +94,8 @@ func TestNobodyTakesTurns(t *testing.T) {
 					t.Errorf("%s: %s and %s both yield", k, holder, by)
 				}
 			}
-			if mustYield(holder, "", k, replicas) || mustYield(holder, holder+"#2", k, replicas) || mustYield(holder, "gone#1", k, replicas) {
+			if mustYield(holder, "", k, replicas) || mustYield(holder, holder+"#2", k, replicas) ||
+				mustYield(holder, "gone#1", k, replicas) {
 				t.Errorf("%s yields to nobody", holder)
 			}
 		}

@@ -69,7 +69,9 @@ func ExampleNewObjects() {
 		panic(err)
 	}
 	ctx, stop := context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
-	settings := reconcile.Func[reconcile.Request](func(_ context.Context, r reconcile.Request) (reconcile.Result, error) {
+	settings := reconcile.Func[reconcile.Request](func(_ context.Context,
+		r reconcile.Request,
+	) (reconcile.Result, error) {
 		fmt.Println("reconcile", r)
 		stop()
 		return reconcile.Result{}, nil

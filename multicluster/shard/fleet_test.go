@@ -72,7 +72,8 @@ func serve(t *testing.T) *localapi.Server {
 // tap writes the history of leases down, as it is made.
 func (w *world) tap(t *testing.T) {
 	t.Helper()
-	leases, err := w.admin.CoordinationV1().Leases("kube-system").Watch(t.Context(), metav1.ListOptions{LabelSelector: shard.KindLabel + "!=replica"})
+	leases, err := w.admin.CoordinationV1().Leases("kube-system").Watch(t.Context(),
+		metav1.ListOptions{LabelSelector: shard.KindLabel + "!=replica"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +129,8 @@ func (w *world) shares() map[string]int {
 	return shares
 }
 
-// replica is a process with an owner and a fleet that does nothing but write: the simplest there can be that keeps the rules.
+// replica is a process with an owner and a fleet that does nothing but write: the simplest there can be that keeps
+// the rules.
 type replica struct {
 	t     *testing.T
 	world *world
@@ -234,9 +236,12 @@ func (r *replica) saidOf(cluster string) string {
 }
 
 // serve writes until the tenure ends: carelessly, for it looks at nothing but Check.
-func (r *replica) serve(ctx context.Context, tenure multicluster.Tenure, name string, client kubernetes.Interface) (left error) {
+func (r *replica) serve(ctx context.Context, tenure multicluster.Tenure, name string,
+	client kubernetes.Interface,
+) (left error) {
 	for {
-		r.weather.pause() // a process is stopped between any two steps: this is the worst one, before it looks at the clock
+		// a process is stopped between any two steps: this is the worst one, before it looks at the clock
+		r.weather.pause()
 		if err := tenure.Check(); err == nil {
 			r.write(client)
 		} else {
@@ -259,12 +264,16 @@ func (r *replica) serve(ctx context.Context, tenure multicluster.Tenure, name st
 	}
 }
 
-// write sends one write and waits for its answer, whatever becomes of the tenure. The server accepts it whatever the object's version is.
+// write sends one write and waits for its answer, whatever becomes of the tenure. The server accepts it whatever the
+// object's version is.
 func (r *replica) write(client kubernetes.Interface) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*slowest)
 	defer cancel()
 	defer context.AfterFunc(r.life, cancel)() // killed
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shared"}, Data: map[string]string{"by": r.name}}
+	cm := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shared"},
+		Data:       map[string]string{"by": r.name},
+	}
 	_, _ = client.CoreV1().ConfigMaps("default").Update(ctx, cm, metav1.UpdateOptions{})
 }
 
@@ -319,10 +328,12 @@ func (w *world) judge(from time.Time) (v verdict) {
 			v.writes++
 			if holder := w.holderAt(name, e.Time); holder != e.UserAgent {
 				v.late++
-				w.t.Errorf("%s accepted a write from %s at %s, while its lease was held by %q: %s", name, e.UserAgent, e.Time.Sub(from), holder, w.history(name, from))
+				w.t.Errorf("%s accepted a write from %s at %s, while its lease was held by %q: %s", name, e.UserAgent,
+					e.Time.Sub(from), holder, w.history(name, from))
 			}
 			if gap := e.Time.Sub(last); gap > v.gap && e.Time.After(from) {
-				v.gap, v.at = gap, fmt.Sprintf("%s, %v after the start: %s", name, e.Time.Sub(from), w.history(name, from))
+				v.gap, v.at = gap,
+					fmt.Sprintf("%s, %v after the start: %s", name, e.Time.Sub(from), w.history(name, from))
 			}
 			last = e.Time
 		}

@@ -63,8 +63,8 @@ func hold(ctx context.Context, owner *shard.Owner, cluster string) {
 	tenure.Release(release, nil)
 }
 
-// What 500 clusters cost the local cluster: at rest no more than one would, and a replica that comes moves its share, at the rate that
-// was set.
+// What 500 clusters cost the local cluster: at rest no more than one would, and a replica that comes moves its share,
+// at the rate that was set.
 func TestLoadOfManyClusters(t *testing.T) {
 	const clusters = 500
 	inBubble(t, func(t *testing.T) {
@@ -84,7 +84,8 @@ func TestLoadOfManyClusters(t *testing.T) {
 				peak = max(peak, second)
 			}
 			perSecond = float64(requests) / during.Seconds()
-			t.Logf("%s: %d requests in %v, %.1f a second, at most %d in one: %v", what, requests, during, perSecond, peak, verbs)
+			t.Logf("%s: %d requests in %v, %.1f a second, at most %d in one: %v", what, requests, during, perSecond,
+				peak, verbs)
 			return requests, perSecond
 		}
 		a, endA := w.idleFleet(t, "a", clusters)

@@ -44,8 +44,8 @@ const (
 	longestReadable = 120 // so that the whole is a DNS subdomain, with any fleet's name
 )
 
-// leaseName is the name of a key's lease: what people can read of it, and a digest of all of it, so that names that read alike
-// ("eu/shop" and "eu-shop") are different ones.
+// leaseName is the name of a key's lease: what people can read of it, and a digest of all of it, so that names that
+// read alike ("eu/shop" and "eu-shop") are different ones.
 func leaseName(fleet string, k key) string {
 	sum := sha256.Sum256([]byte(string(k.kind) + "\x00" + k.name))
 	parts := []string{fleet, string(k.kind)}

@@ -12,7 +12,8 @@ import (
 func TestNamesOfLeases(t *testing.T) {
 	fleets := []string{"f", strings.Repeat("f", longestFleet)}
 	names := []string{
-		"a", "eu/shop", "eu-shop", "eu.shop", "EU/shop", "eu/shop/", "/", "", "-", "..", "ümläut", "中文", strings.Repeat("x", 300), strings.Repeat("x", 301),
+		"a", "eu/shop", "eu-shop", "eu.shop", "EU/shop", "eu/shop/", "/", "", "-", "..", "ümläut", "中文",
+		strings.Repeat("x", 300), strings.Repeat("x", 301),
 		strings.Repeat("-", 300), "a/" + strings.Repeat("b.c/", 100), "1", "a b", "https://x:6443", "fleet-cluster-a",
 	}
 	random := rand.New(rand.NewPCG(1, 1))

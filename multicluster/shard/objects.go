@@ -21,14 +21,14 @@ import (
 type ObjectsOptions struct {
 	// Name names what is shared: "pods", or the controller. Required, and unique among the Objects of one fleet.
 	Name string
-	// Parts is how many parts the objects are split into; each is served by one replica at a time. It bounds how many replicas have
-	// work, and should be a few times that, for equal shares; each part has a Lease and, where the server has shards, a watch of its own.
-	// Zero means 16; at most 256. It cannot be changed while any replica runs.
+	// Parts is how many parts the objects are split into; each is served by one replica at a time. It bounds how many
+	// replicas have work, and should be a few times that, for equal shares; each part has a Lease and, where the
+	// server has shards, a watch of its own. Zero means 16; at most 256. It cannot be changed while any replica runs.
 	Parts int
 	// ByNamespace keeps the objects of a namespace together. Otherwise the UID decides where an object belongs.
 	ByNamespace bool
-	// DrainTimeout is how long work in flight may go on when a part moves, before it is cancelled. Zero means 10 s. When the process stops, its
-	// manager's deadline counts.
+	// DrainTimeout is how long work in flight may go on when a part moves, before it is cancelled. Zero means 10 s.
+	// When the process stops, its manager's deadline counts.
 	DrainTimeout time.Duration
 }
 
@@ -46,15 +46,16 @@ const SplitAnnotation = "multicluster.flyball.dev/split"
 // splitLease is the kind of that Lease. Nobody holds it.
 const splitLease kind = "split"
 
-// Objects spreads the objects of one cluster over replicas: they are split into parts by a hash, each of which is served by the replica that
-// holds its Lease, by the rules of [multicluster.Tenure]. See [Part] for how a controller is told its objects.
+// Objects spreads the objects of one cluster over replicas: they are split into parts by a hash, each of which is
+// served by the replica that holds its Lease, by the rules of [multicluster.Tenure]. See [Part] for how a controller
+// is told its objects.
 type Objects struct {
 	owner   *Owner
 	options ObjectsOptions
 }
 
-// NewObjects returns the objects that owner shares out. Nothing is started. The owner has to run for longer than they do:
-// [Owner.RunAround] sees to that.
+// NewObjects returns the objects that owner shares out. Nothing is started. The owner has to run for longer than they
+// do: [Owner.RunAround] sees to that.
 //
 // Errors: no name, too many parts.
 func NewObjects(owner *Owner, o ObjectsOptions) (*Objects, error) {
@@ -71,7 +72,8 @@ func NewObjects(owner *Owner, o ObjectsOptions) (*Objects, error) {
 	return &Objects{owner: owner, options: o}, nil
 }
 
-// RunAround runs the owner as long as run, and until what that has taken is released: ctx ends run, and the owner after it.
+// RunAround runs the owner as long as run, and until what that has taken is released: ctx ends run, and the owner
+// after it.
 func (o *Owner) RunAround(ctx context.Context, run func(ctx context.Context) error) error {
 	owning, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
@@ -83,13 +85,15 @@ func (o *Owner) RunAround(ctx context.Context, run func(ctx context.Context) err
 	return errors.Join(err, <-ended)
 }
 
-// Run has work done for every part that falls to this replica, until ctx is done, and returns when all has ended and the parts are released.
+// Run has work done for every part that falls to this replica, until ctx is done, and returns when all has ended and
+// the parts are released.
 //
-// work is called for each time in which a part is served here, in a goroutine of its own; it begins with all objects of the part, as a
-// controller does. Its context is over when the part is to be served elsewhere: work then ends intake, lets what is in flight end, and returns.
-// [reconcile.Controller].Run does so: work in flight has until DrainTimeout, and none when the lease is lost. Writes with
-// its context through a client of the manager do not begin when the lease is lost; others have to ask [Part.Check]. An error, or an early return, makes
-// it be called again; a [reconcile.StuckError] has the lease run out.
+// work is called for each time in which a part is served here, in a goroutine of its own; it begins with all objects
+// of the part, as a controller does. Its context is over when the part is to be served elsewhere: work then ends
+// intake, lets what is in flight end, and returns. [reconcile.Controller].Run does so: work in flight has until
+// DrainTimeout, and none when the lease is lost. Writes with its context through a client of the manager do not begin
+// when the lease is lost; others have to ask [Part.Check]. An error, or an early return, makes it be called again; a
+// [reconcile.StuckError] has the lease run out.
 //
 // Errors: when other replicas have split the objects in another way.
 func (s *Objects) Run(ctx context.Context, work func(ctx context.Context, p *Part) error) error {
@@ -122,12 +126,16 @@ func (s *Objects) agree(ctx context.Context) error {
 		}
 		if err == nil {
 			if is := lease.Annotations[SplitAnnotation]; is != want {
-				return fmt.Errorf("they are split into %s, not %s; to change that, stop all replicas and delete the Lease %s/%s", is, want, lease.Namespace, lease.Name)
+				return fmt.Errorf(
+					"they are split into %s, not %s; to change that, stop all replicas and delete the Lease %s/%s", is,
+					want, lease.Namespace, lease.Name,
+				)
 			}
 			return nil
 		}
 		if !apierrors.IsAlreadyExists(err) {
-			klog.FromContext(ctx).Error(err, "Whether replicas split the objects alike cannot be found out yet", "objects", s.options.Name)
+			klog.FromContext(ctx).Error(err, "Whether replicas split the objects alike cannot be found out yet",
+				"objects", s.options.Name)
 		}
 		(&claim{}).wait(ctx, o.options.retryAfter())
 	}
@@ -140,7 +148,8 @@ func (s *Objects) live(ctx, inFlight context.Context, index int, work func(conte
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "part", k.name)
 	ctx = klog.NewContext(ctx, logger)
 	for ctx.Err() == nil {
-		tenure, err := s.owner.acquire(ctx, k, func(why string) { logger.V(2).Info("Part is not served here", "reason", why) })
+		tenure, err := s.owner.acquire(ctx, k,
+			func(why string) { logger.V(2).Info("Part is not served here", "reason", why) })
 		if err != nil {
 			continue
 		}

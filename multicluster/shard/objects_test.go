@@ -24,7 +24,8 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// sharer is a process that works on its share of the ConfigMaps of one cluster: it writes its name into them, again and again.
+// sharer is a process that works on its share of the ConfigMaps of one cluster: it writes its name into them, again
+// and again.
 type sharer struct {
 	name    string
 	owner   *shard.Owner
@@ -52,7 +53,10 @@ func without(next http.RoundTripper) http.RoundTripper {
 
 func share(t *testing.T, server *localapi.Server, name string, sharded bool) *sharer {
 	t.Helper()
-	s := &sharer{name: name, weather: newWeather(3), done: make(chan error, 1), cached: map[int]int{}, stats: map[int]int64{}}
+	s := &sharer{
+		name: name, weather: newWeather(3), done: make(chan error, 1), cached: map[int]int{},
+		stats: map[int]int64{},
+	}
 	config := server.RESTConfig()
 	config.UserAgent = name
 	config.Wrap(s.weather.over)
@@ -80,7 +84,8 @@ func share(t *testing.T, server *localapi.Server, name string, sharded bool) *sh
 		var informers sync.WaitGroup
 		informers.Go(func() { _ = factory.Run(caches) })
 		err := s.owner.RunAround(ctx, func(ctx context.Context) error {
-			return objects.Run(ctx, func(ctx context.Context, p *shard.Part) error { return s.work(ctx, p, factory, client) })
+			return objects.Run(ctx,
+				func(ctx context.Context, p *shard.Part) error { return s.work(ctx, p, factory, client) })
 		})
 		end()
 		informers.Wait()
@@ -96,17 +101,19 @@ func (s *sharer) work(ctx context.Context, p *shard.Part, f *informer.Factory, c
 		return err
 	}
 	defer release()
-	c := reconcile.New(fmt.Sprintf("%s-%d", s.name, p.Index), reconcile.Func[reconcile.Request](func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
-		s.mu.Lock()
-		s.cached[p.Index], s.stats[p.Index] = len(maps.List("", nil)), maps.Stats().Objects
-		s.mu.Unlock()
-		if _, found := maps.Get(r.Namespace, r.Name); !found {
-			return reconcile.Result{}, nil
-		}
-		patch := fmt.Appendf(nil, `{"data":{"by":%q}}`, s.name)
-		_, err := client.CoreV1().ConfigMaps(r.Namespace).Patch(ctx, r.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-		return reconcile.Result{RequeueAfter: 4 * time.Second}, err
-	}), reconcile.Options[reconcile.Request]{})
+	c := reconcile.New(fmt.Sprintf("%s-%d", s.name, p.Index),
+		reconcile.Func[reconcile.Request](func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
+			s.mu.Lock()
+			s.cached[p.Index], s.stats[p.Index] = len(maps.List("", nil)), maps.Stats().Objects
+			s.mu.Unlock()
+			if _, found := maps.Get(r.Namespace, r.Name); !found {
+				return reconcile.Result{}, nil
+			}
+			patch := fmt.Appendf(nil, `{"data":{"by":%q}}`, s.name)
+			_, err := client.CoreV1().ConfigMaps(r.Namespace).Patch(ctx, r.Name, types.MergePatchType, patch,
+				metav1.PatchOptions{})
+			return reconcile.Result{RequeueAfter: 4 * time.Second}, err
+		}), reconcile.Options[reconcile.Request]{})
 	if err := c.Watch(reconcile.Kind(maps, reconcile.EnqueueObject[*corev1.ConfigMap]())); err != nil {
 		return err
 	}
@@ -134,8 +141,9 @@ func partsOf(w *world) map[string]int {
 	return shares
 }
 
-// Two replicas share the objects of one cluster, on a server that has shards and on one that has not: every object is worked on by
-// the holder of its part and by no other, at any time; when one is partitioned the other takes its parts, and they come back.
+// Two replicas share the objects of one cluster, on a server that has shards and on one that has not: every object is
+// worked on by the holder of its part and by no other, at any time; when one is partitioned the other takes its
+// parts, and they come back.
 func TestObjectsAreShared(t *testing.T) {
 	for _, sharded := range []bool{true, false} {
 		t.Run(fmt.Sprintf("server has shards: %v", sharded), func(t *testing.T) {
@@ -149,7 +157,8 @@ func shareObjects(t *testing.T, sharded bool) {
 	w := newWorld(t, 0)
 	partOf := map[string]int{} // by name
 	for i := range objects {
-		cm, err := w.admin.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("m-%d", i)}}, metav1.CreateOptions{})
+		cm, err := w.admin.CoreV1().ConfigMaps("default").Create(t.Context(),
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("m-%d", i)}}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,7 +205,8 @@ func judgeObjects(t *testing.T, w *world, partOf map[string]int, begin time.Time
 		writes++
 		part := fmt.Sprintf("configmaps/%d-of-8", partOf[e.Name])
 		if holder := w.holderAt(part, e.Time); holder != e.UserAgent {
-			t.Errorf("a write by %s to %s at %v, whose part is held by %q: %s", e.UserAgent, e.Name, e.Time.Sub(begin), holder, w.history(part, begin))
+			t.Errorf("a write by %s to %s at %v, whose part is held by %q: %s", e.UserAgent, e.Name, e.Time.Sub(begin),
+				holder, w.history(part, begin))
 		}
 		if !last[e.Name].IsZero() {
 			gap = max(gap, e.Time.Sub(last[e.Name]))
@@ -231,7 +241,8 @@ func TestReplicasHaveToAgree(t *testing.T) {
 		if err := run(4); err != nil {
 			t.Error(err)
 		}
-		if err := run(8); err == nil || !strings.Contains(err.Error(), "split into 4 parts by object.metadata.uid, not 8 parts") {
+		if err := run(8); err == nil ||
+			!strings.Contains(err.Error(), "split into 4 parts by object.metadata.uid, not 8 parts") {
 			t.Errorf("another split: %v", err)
 		}
 	})
@@ -245,7 +256,8 @@ func TestWorkOfAPart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		objects, err := shard.NewObjects(owner, shard.ObjectsOptions{Name: "configmaps", Parts: 1, DrainTimeout: time.Second})
+		objects, err := shard.NewObjects(owner,
+			shard.ObjectsOptions{Name: "configmaps", Parts: 1, DrainTimeout: time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}

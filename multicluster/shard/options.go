@@ -13,25 +13,26 @@ import (
 
 // Options configures an [Owner]. The zero value works.
 type Options struct {
-	// Fleet names what is shared: replicas with the same name and namespace share it, and others do not see it. A DNS label of at most 40
-	// characters. Empty means "fleet".
+	// Fleet names what is shared: replicas with the same name and namespace share it, and others do not see it. A DNS
+	// label of at most 40 characters. Empty means "fleet".
 	Fleet string
 	// Namespace is where the leases are, in the local cluster. Empty means "kube-system".
 	Namespace string
-	// Identity names this replica. It decides which clusters are its share, so a replica that starts again under the name it had (the
-	// pod's, in a StatefulSet) gets those that it had. No two processes may use one at a time: the second one waits until the first
-	// has ended. Empty means the host's name and a random part.
+	// Identity names this replica. It decides which clusters are its share, so a replica that starts again under the
+	// name it had (the pod's, in a StatefulSet) gets those that it had. No two processes may use one at a time: the
+	// second one waits until the first has ended. Empty means the host's name and a random part.
 	Identity string
 	// Options are the times of a membership: 15 s, 10 s and 2 s.
 	leader.Options
-	// Settle is how long a replica is a member before it takes or asks for anything, so that of replicas that start together the
-	// first one does not take all, and one that starts again and again moves nothing. Zero means RetryPeriod; negative: none.
+	// Settle is how long a replica is a member before it takes or asks for anything, so that of replicas that start
+	// together the first one does not take all, and one that starts again and again moves nothing. Zero means
+	// RetryPeriod; negative: none.
 	Settle time.Duration
-	// Patience is how long a cluster that nobody serves is left to the replica that should, before the next in line takes it: the
-	// one that should may not know of the cluster. Zero means LeaseDuration.
+	// Patience is how long a cluster that nobody serves is left to the replica that should, before the next in line
+	// takes it: the one that should may not know of the cluster. Zero means LeaseDuration.
 	Patience time.Duration
-	// QPS and Burst limit the writes to leases of clusters. Zero means 50 and 100; a negative QPS is no limit. The membership's
-	// renewals do not count.
+	// QPS and Burst limit the writes to leases of clusters. Zero means 50 and 100; a negative QPS is no limit. The
+	// membership's renewals do not count.
 	QPS   float32
 	Burst int
 }

@@ -53,8 +53,8 @@ type Owner struct {
 
 var _ multicluster.Owner = (*Owner)(nil)
 
-// New returns the owner of the clusters that fall to this replica. Leases are in the cluster of config, the local one. Nothing is
-// started, and no request made.
+// New returns the owner of the clusters that fall to this replica. Leases are in the cluster of config, the local
+// one. Nothing is started, and no request made.
 func New(config *rest.Config, o Options) (*Owner, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -82,10 +82,11 @@ func New(config *rest.Config, o Options) (*Owner, error) {
 	if o.QPS > 0 {
 		owner.limiter = flowcontrol.NewTokenBucketRateLimiter(o.QPS, o.Burst)
 	}
-	lw := informer.NewRESTListerWatcher[*coordinationv1.Lease](client.CoordinationV1().RESTClient(), informer.RESTOptions{
-		Resource: coordinationv1.SchemeGroupVersion.WithResource("leases"), Kind: "Lease",
-		Namespace: o.Namespace, LabelSelector: FleetLabel + "=" + o.Fleet,
-	})
+	lw := informer.NewRESTListerWatcher[*coordinationv1.Lease](client.CoordinationV1().RESTClient(),
+		informer.RESTOptions{
+			Resource: coordinationv1.SchemeGroupVersion.WithResource("leases"), Kind: "Lease",
+			Namespace: o.Namespace, LabelSelector: FleetLabel + "=" + o.Fleet,
+		})
 	owner.informer = informer.NewSharedInformer(lw, informer.Options[*coordinationv1.Lease]{
 		Resource: "leases.coordination.k8s.io",
 		Backoff:  informer.Backoff{Min: o.RetryPeriod / 4, Max: o.RetryPeriod},
@@ -96,8 +97,8 @@ func New(config *rest.Config, o Options) (*Owner, error) {
 // Identity names this replica.
 func (o *Owner) Identity() string { return o.options.Identity }
 
-// Run makes this replica one of those that share the fleet, and again when that is lost, until ctx is done. It then gives back what
-// is left to give back, and returns; what is not given back by then runs out. It may be called once.
+// Run makes this replica one of those that share the fleet, and again when that is lost, until ctx is done. It then
+// gives back what is left to give back, and returns; what is not given back by then runs out. It may be called once.
 func (o *Owner) Run(ctx context.Context) error {
 	o.mu.Lock()
 	again := o.ran
@@ -155,8 +156,8 @@ func (o *Owner) see(ctx context.Context, l *coordinationv1.Lease) {
 	}
 }
 
-// miss takes in that a lease was deleted. Nobody does that to one that is held but people: its holder lets go at once, and all others
-// give it the time to.
+// miss takes in that a lease was deleted. Nobody does that to one that is held but people: its holder lets go at
+// once, and all others give it the time to.
 func (o *Owner) miss(ctx context.Context, l *coordinationv1.Lease) {
 	if kind(l.Labels[KindLabel]) == replicaLease {
 		if o.replicas.lose(l.Name) {
@@ -191,8 +192,8 @@ func (o *Owner) rouse() {
 	}
 }
 
-// Leave says that this replica stops: from now on it takes nothing, and the others count it out and take what it releases. It does
-// not wait. What is served goes on until its tenures are released.
+// Leave says that this replica stops: from now on it takes nothing, and the others count it out and take what it
+// releases. It does not wait. What is served goes on until its tenures are released.
 func (o *Owner) Leave() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -203,7 +204,9 @@ func (o *Owner) Leave() {
 }
 
 // Acquire implements [multicluster.Owner].
-func (o *Owner) Acquire(ctx context.Context, cluster multicluster.ClusterInfo, say func(why string)) (multicluster.Tenure, error) {
+func (o *Owner) Acquire(ctx context.Context, cluster multicluster.ClusterInfo,
+	say func(why string),
+) (multicluster.Tenure, error) {
 	t, err := o.acquire(ctx, key{clusterLease, cluster.Name}, say)
 	if err != nil {
 		return nil, err

@@ -31,8 +31,8 @@ func moved(before, after map[string]string) (names []string) {
 	return names
 }
 
-// Replicas that start within a moment of each other share from the beginning: nothing moves. One that comes gets its share of what
-// each has, and nothing else moves; when it leaves, it all goes back to where it was.
+// Replicas that start within a moment of each other share from the beginning: nothing moves. One that comes gets its
+// share of what each has, and nothing else moves; when it leaves, it all goes back to where it was.
 func TestOnlyTheMovedShareMoves(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, 24)
@@ -76,7 +76,8 @@ func TestOnlyTheMovedShareMoves(t *testing.T) {
 	})
 }
 
-// A replica that is killed, cut off or stopped: others serve what it served within the stated bound, and it does not write any more.
+// A replica that is killed, cut off or stopped: others serve what it served within the stated bound, and it does not
+// write any more.
 func TestAReplicaThatFails(t *testing.T) {
 	for name, fail := range map[string]func(r *replica) (end func()){
 		"killed":      func(r *replica) func() { r.kill(); return func() {} },
@@ -87,7 +88,10 @@ func TestAReplicaThatFails(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				w := newWorld(t, 6)
 				begin := time.Now()
-				all := []*replica{w.start("a", 1, shard.Options{}), w.start("b", 2, shard.Options{}), w.start("c", 3, shard.Options{})}
+				all := []*replica{
+					w.start("a", 1, shard.Options{}), w.start("b", 2, shard.Options{}),
+					w.start("c", 3, shard.Options{}),
+				}
 				time.Sleep(20 * time.Second)
 				before := w.holders()
 				end := fail(all[0])
@@ -120,8 +124,8 @@ func TestAReplicaThatFails(t *testing.T) {
 	}
 }
 
-// bound is how long a cluster is not served when its replica fails, with the default times: a lease duration since it renewed last, as
-// another one saw it, and the time of a few requests.
+// bound is how long a cluster is not served when its replica fails, with the default times: a lease duration since it
+// renewed last, as another one saw it, and the time of a few requests.
 const bound = 17 * time.Second
 
 // Work that does not end keeps its cluster from everybody for a lease duration, and nothing else.
@@ -159,8 +163,8 @@ func TestStuckWorkLetsTheLeaseRunOut(t *testing.T) {
 	})
 }
 
-// A clean stop: the others are told first, then each lease is given back as its cluster has drained, the membership last. The gap is
-// that of a few requests.
+// A clean stop: the others are told first, then each lease is given back as its cluster has drained, the membership
+// last. The gap is that of a few requests.
 func TestACleanStop(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, 6)
@@ -183,7 +187,8 @@ func TestACleanStop(t *testing.T) {
 		t.Logf("stopped in %v: %v", took, order)
 		n := len(order)
 		told, released := slices.Index(order, "patch replica"), n-2
-		if told < 0 || order[released] != "update replica" || order[n-1] != "delete replica" || slices.Contains(order[released:], "update cluster") {
+		if told < 0 || order[released] != "update replica" || order[n-1] != "delete replica" ||
+			slices.Contains(order[released:], "update cluster") {
 			t.Errorf("writes of the one that stopped: %v", order)
 		}
 		b.end()
@@ -201,7 +206,8 @@ func TestALeaseIsDeleted(t *testing.T) {
 		a, b := w.start("a", 1, shard.Options{}), w.start("b", 2, shard.Options{})
 		time.Sleep(10 * time.Second)
 		leases := w.admin.CoordinationV1().Leases("kube-system")
-		err := leases.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: shard.KindLabel + "=cluster"})
+		err := leases.DeleteCollection(t.Context(), metav1.DeleteOptions{},
+			metav1.ListOptions{LabelSelector: shard.KindLabel + "=cluster"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +228,8 @@ func TestALeaseIsDeleted(t *testing.T) {
 	})
 }
 
-// What a replica does not know of is served by the next in line, after a while; and when it comes to know, it asks for it.
+// What a replica does not know of is served by the next in line, after a while; and when it comes to know, it asks
+// for it.
 func TestTheNextInLine(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, 8)
@@ -262,7 +269,8 @@ func TestTheSameNameTwice(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		second := w.start("a", 2, shard.Options{})
 		time.Sleep(30 * time.Second)
-		if err := second.owner.Health(); err == nil || !strings.Contains(err.Error(), "this replica is not a member: session a#") {
+		if err := second.owner.Health(); err == nil ||
+			!strings.Contains(err.Error(), "this replica is not a member: session a#") {
 			t.Errorf("health of the second: %v", err)
 		}
 		if err := first.owner.Health(); err != nil {

@@ -28,7 +28,8 @@ func (s *Objects) field() string {
 	return byUID
 }
 
-// Part is one of those that objects are split into, while this replica serves it. [PartInformer] shows its objects and no others.
+// Part is one of those that objects are split into, while this replica serves it. [PartInformer] shows its objects
+// and no others.
 type Part struct {
 	// Index is which part it is, from 0, of how many.
 	Index, Of int
@@ -87,12 +88,15 @@ func (p *Part) Matches(obj metav1.Object) bool {
 	return indexOf(string(obj.GetUID()), p.Of) == p.Index
 }
 
-// PartInformer returns an informer that shows the objects of a part and no others, and how to give it back. Where the server has
-// shards, nothing else is sent and cached; where it does not, all parts share the cache of all objects, and see their part of it. It waits
-// until the server has shown which, so the factory has to run. [informer.Informer.Stats] are those of the cache.
+// PartInformer returns an informer that shows the objects of a part and no others, and how to give it back. Where the
+// server has shards, nothing else is sent and cached; where it does not, all parts share the cache of all objects,
+// and see their part of it. It waits until the server has shown which, so the factory has to run.
+// [informer.Informer.Stats] are those of the cache.
 //
 // Errors: those of informer.ForOptions; the end of ctx.
-func PartInformer[T informer.Object](ctx context.Context, f *informer.Factory, p *Part, o informer.InformerOptions) (inf informer.Informer[T], release func(), err error) {
+func PartInformer[T informer.Object](ctx context.Context, f *informer.Factory, p *Part,
+	o informer.InformerOptions,
+) (inf informer.Informer[T], release func(), err error) {
 	o.ShardSelector = p.Selector()
 	if inf, err = informer.ForOptions[T](f, o); err != nil {
 		return nil, nil, err

@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// Every object is in one part, the same one for us and for a server, whatever the number of parts is; and parts are about equal.
+// Every object is in one part, the same one for us and for a server, whatever the number of parts is; and parts are
+// about equal.
 func TestPartsAreThoseOfServers(t *testing.T) {
 	for _, field := range []string{byUID, byNamespace} {
 		for _, of := range []int{1, 2, 3, 7, 16, 100, mostParts} {
@@ -29,7 +30,8 @@ func TestPartsAreThoseOfServers(t *testing.T) {
 						t.Fatal(err)
 					}
 					if matches := p.Matches(obj); matches != served {
-						t.Fatalf("%d of %d by %s: %v is in the part: %v, for a server: %v", index, of, field, obj.ObjectMeta, matches, served)
+						t.Fatalf("%d of %d by %s: %v is in the part: %v, for a server: %v", index, of, field,
+							obj.ObjectMeta, matches, served)
 					} else if matches {
 						in++
 						counts[index]++

@@ -39,15 +39,19 @@ const (
 	childName   = "FLYBALL_TEST_SHARD_NAME"
 )
 
-// processTimes are short, so that a run takes seconds. A write that is sent in time arrives before the lease has passed on, unless the
-// machine stands still for the two seconds between.
-var processTimes = leader.Options{LeaseDuration: 4 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 300 * time.Millisecond}
+// processTimes are short, so that a run takes seconds. A write that is sent in time arrives before the lease has
+// passed on, unless the machine stands still for the two seconds between.
+var processTimes = leader.Options{
+	LeaseDuration: 4 * time.Second, RenewDeadline: 2 * time.Second,
+	RetryPeriod: 300 * time.Millisecond,
+}
 
 // processClusters all are one server, so that what happened to leases and objects has one order: that of its versions.
 var processClusters = []string{"eu/a", "eu/b", "us/c", "us/d"}
 
-// TestProcessesOfOneFleet is TestNoTwoWritersInAFleet with processes: three of them, of which one after the other is stopped (SIGSTOP) and goes
-// on, killed (SIGKILL) and started again, or ended (SIGTERM). FLYBALL_FLEET_PROCESSES=50 runs more seeds.
+// TestProcessesOfOneFleet is TestNoTwoWritersInAFleet with processes: three of them, of which one after the other is
+// stopped (SIGSTOP) and goes on, killed (SIGKILL) and started again, or ended (SIGTERM). FLYBALL_FLEET_PROCESSES=50
+// runs more seeds.
 func TestProcessesOfOneFleet(t *testing.T) {
 	seeds, err := strconv.Atoi(os.Getenv("FLYBALL_FLEET_PROCESSES"))
 	if err != nil {
@@ -141,7 +145,11 @@ func runProcesses(t *testing.T, seed uint64) {
 		}
 	}
 	await(t, replicas, "some writes", func() bool {
-		return len(server.Audit().Entries(func(e audit.Entry) bool { return e.Mutates() && strings.HasPrefix(e.Name, "shared-") })) >= enoughWrites
+		return len(
+			server.Audit().Entries(
+				func(e audit.Entry) bool { return e.Mutates() && strings.HasPrefix(e.Name, "shared-") },
+			),
+		) >= enoughWrites
 	})
 	time.Sleep(time.Second)
 	for _, r := range replicas {
@@ -192,7 +200,8 @@ func judgeProcesses(t *testing.T, server *localapi.Server, held *trail) {
 		}
 		cluster = strings.ReplaceAll(cluster, "-", "/")
 		if holder := held.at(cluster, version); holder != e.UserAgent {
-			t.Errorf("%s wrote to %s at version %d, when it was held by %q: %v", e.UserAgent, cluster, version, holder, held.states[cluster])
+			t.Errorf("%s wrote to %s at version %d, when it was held by %q: %v", e.UserAgent, cluster, version, holder,
+				held.states[cluster])
 		}
 	}
 	for _, states := range held.states {
@@ -209,7 +218,8 @@ func follow(t *testing.T, server *localapi.Server) *trail {
 	t.Helper()
 	held := &trail{states: map[string][]handed{}}
 	client := kubernetes.NewForConfigOrDie(server.RESTConfig())
-	watch, err := client.CoordinationV1().Leases("kube-system").Watch(t.Context(), metav1.ListOptions{LabelSelector: shard.KindLabel + "=cluster"})
+	watch, err := client.CoordinationV1().Leases("kube-system").Watch(t.Context(),
+		metav1.ListOptions{LabelSelector: shard.KindLabel + "=cluster"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +246,8 @@ func serveProcesses(t *testing.T) (server *localapi.Server, address string) {
 		objects = append(objects, sharedBy(c))
 	}
 	for _, name := range objects {
-		if err := server.Seed(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}); err != nil {
+		if err := server.Seed(t.Context(),
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -325,11 +336,14 @@ func TestReplicaChild(t *testing.T) {
 	for _, cluster := range processClusters {
 		all = append(all, multicluster.Announcement{Name: cluster, Config: config})
 	}
-	fleet, err := multicluster.New(local, multicluster.Options{Owner: owner, Providers: []multicluster.Provider{static.New(all...)}})
+	fleet, err := multicluster.New(local,
+		multicluster.Options{Owner: owner, Providers: []multicluster.Provider{static.New(all...)}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = multicluster.ControllerManagedBy(fleet).For(&corev1.ConfigMap{}).Complete(reconcile.Func[multicluster.Request](
+	err = multicluster.ControllerManagedBy(fleet).For(
+		&corev1.ConfigMap{},
+	).Complete(reconcile.Func[multicluster.Request](
 		func(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {
 			if r.Name != "tick" {
 				return reconcile.Result{}, nil

@@ -23,8 +23,8 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// startManager starts a replica that is a manager with a fleet, whose controller writes to every cluster each second, without looking
-// at its context, or whether it may.
+// startManager starts a replica that is a manager with a fleet, whose controller writes to every cluster each second,
+// without looking at its context, or whether it may.
 func (w *world) startManager(name string, seed uint64) *replica {
 	w.t.Helper()
 	r := &replica{
@@ -50,7 +50,9 @@ func (w *world) startManager(name string, seed uint64) *replica {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	err = multicluster.ControllerManagedBy(r.fleet).For(&corev1.ConfigMap{}).Complete(reconcile.Func[multicluster.Request](r.reconcile))
+	err = multicluster.ControllerManagedBy(r.fleet).For(&corev1.ConfigMap{}).Complete(
+		reconcile.Func[multicluster.Request](r.reconcile),
+	)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -90,11 +92,15 @@ func (r *replica) reconcile(ctx context.Context, request multicluster.Request) (
 	config := cluster.Config()
 	client := kubernetes.NewForConfigOrDie(config)
 	r.weather.pause()
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shared"}, Data: map[string]string{"by": r.name}}
+	cm := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shared"},
+		Data:       map[string]string{"by": r.name},
+	}
 	careless, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*slowest)
 	defer cancel()
 	defer context.AfterFunc(r.life, cancel)()
-	if _, err = client.CoreV1().ConfigMaps("default").Update(careless, cm, metav1.UpdateOptions{}); errors.Is(err, multicluster.ErrNotOwner) || errors.Is(err, multicluster.ErrClusterGone) {
+	if _, err = client.CoreV1().ConfigMaps("default").Update(careless, cm, metav1.UpdateOptions{}); errors.Is(err,
+		multicluster.ErrNotOwner) || errors.Is(err, multicluster.ErrClusterGone) {
 		r.mu.Lock()
 		r.refused++
 		r.mu.Unlock()
@@ -102,7 +108,8 @@ func (r *replica) reconcile(ctx context.Context, request multicluster.Request) (
 	return again, nil
 }
 
-// TestNoTwoWritersInAFleet is TestNoTwoWriters with fleets of clusters and their controllers. FLYBALL_REAL_FLEETS=50 runs more seeds.
+// TestNoTwoWritersInAFleet is TestNoTwoWriters with fleets of clusters and their controllers. FLYBALL_REAL_FLEETS=50
+// runs more seeds.
 func TestNoTwoWritersInAFleet(t *testing.T) {
 	seeds, err := strconv.Atoi(os.Getenv("FLYBALL_REAL_FLEETS"))
 	if err != nil {
@@ -111,7 +118,10 @@ func TestNoTwoWritersInAFleet(t *testing.T) {
 	var total verdict
 	for seed := range uint64(seeds) {
 		inBubble(t, func(t *testing.T) {
-			total.add(runFailures(t, seed, 3, func(w *world, name string, seed uint64) *replica { return w.startManager(name, seed) }))
+			total.add(
+				runFailures(t, seed, 3,
+					func(w *world, name string, seed uint64) *replica { return w.startManager(name, seed) }),
+			)
 		})
 	}
 	t.Logf("%d seeds: %d writes, %d tenures, %d writes refused, %d late ones accepted; the longest gap %v, in %s",
@@ -136,7 +146,8 @@ func TestAFleetIsHandedOver(t *testing.T) {
 			t.Errorf("shares %v", shares)
 		}
 		for _, c := range b.fleet.Clusters() {
-			if holder := w.holder(c.Name); holder == "b" && c.State != multicluster.Live || holder == "a" && !strings.HasPrefix(c.Reason, "served by a") {
+			if holder := w.holder(c.Name); holder == "b" && c.State != multicluster.Live || holder == "a" &&
+				!strings.HasPrefix(c.Reason, "served by a") {
 				t.Errorf("%s is held by %s, and b shows %v: %s", c.Name, holder, c.State, c.Reason)
 			}
 		}

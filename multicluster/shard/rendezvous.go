@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// weight is how much a replica is meant for a key: of all replicas, the one with the greatest weight is. It depends on nothing else,
-// so that when a replica comes it gets its share from all others alike, and when one goes its share goes to all others; nothing else
-// moves. It must never change: replicas of different versions have to agree.
+// weight is how much a replica is meant for a key: of all replicas, the one with the greatest weight is. It depends
+// on nothing else, so that when a replica comes it gets its share from all others alike, and when one goes its share
+// goes to all others; nothing else moves. It must never change: replicas of different versions have to agree.
 //
 // Source: Thaler and Ravishankar, "A Name-Based Mapping Scheme for Rendezvous", 1996.
 func weight(replica, key string) uint64 {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Of 4,000 clusters each of n replicas has its share, to within a seventh. When one comes or goes, what moves is its share, and
-// nothing of the others'.
+// Of 4,000 clusters each of n replicas has its share, to within a seventh. When one comes or goes, what moves is its
+// share, and nothing of the others'.
 func TestRendezvous(t *testing.T) {
 	const clusters = 4000
 	assign := func(replicas []string) (of map[string]string) {
@@ -40,7 +40,8 @@ func TestRendezvous(t *testing.T) {
 				t.Errorf("%d replicas: %s has %d of %d", n, r, share, clusters)
 			}
 		}
-		t.Logf("%2d replicas: shares from %d to %d, %d moved", n, slices.Min(values(shares)), slices.Max(values(shares)), moved)
+		t.Logf("%2d replicas: shares from %d to %d, %d moved", n, slices.Min(values(shares)),
+			slices.Max(values(shares)), moved)
 		before = after
 	}
 }
@@ -52,8 +53,8 @@ func values(m map[string]int) (all []int) {
 	return all
 }
 
-// The order is a function of the names alone: of those given, and of no other. Replicas of different versions have to agree, so it
-// is pinned.
+// The order is a function of the names alone: of those given, and of no other. Replicas of different versions have to
+// agree, so it is pinned.
 func TestRankedIsPinned(t *testing.T) {
 	want := []string{"b", "a", "c"}
 	for _, given := range [][]string{{"a", "b", "c"}, {"c", "b", "a"}} {

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// replicas is what this replica has seen of all, itself included. What it decides is which sessions cannot be held any more: those
-// whose lease it has seen unchanged for the lease's whole duration, on its own monotonic clock. The times in leases are never
-// compared with a clock; that they differ says that something changed.
+// replicas is what this replica has seen of all, itself included. What it decides is which sessions cannot be held
+// any more: those whose lease it has seen unchanged for the lease's whole duration, on its own monotonic clock. The
+// times in leases are never compared with a clock; that they differ says that something changed.
 //
 // Concurrency: all methods may be called from any goroutine.
 type replicas struct {
@@ -91,7 +91,8 @@ func (r *replicas) observe(l *coordinationv1.Lease) (changed bool) {
 	holder := holderOf(l)
 	r.memberships[l.Name] = membership{l.UID, l.ResourceVersion, holder, time.Now()}
 	if old := r.sessions[before.holder]; old != nil && before.holder != holder {
-		// Nobody takes the lease of a replica over who has not found it run out, and none is emptied whose session is not over.
+		// Nobody takes the lease of a replica over who has not found it run out, and none is emptied whose session is
+		// not over.
 		changed = changed || old.member
 		old.member = false
 		old.dead = old.dead || before.uid == l.UID
@@ -126,7 +127,8 @@ func (r *replicas) lose(name string) (changed bool) {
 	return true
 }
 
-// mention takes in that the lease of a cluster names a session. One that was not heard of before may have been held until now.
+// mention takes in that the lease of a cluster names a session. One that was not heard of before may have been held
+// until now.
 func (r *replicas) mention(l *coordinationv1.Lease) (news bool) {
 	session := holderOf(l)
 	r.mu.Lock()
@@ -179,8 +181,8 @@ func (r *replicas) eligible(self string) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// due are the sessions that have been unchanged for so long that they cannot be held any more, if their leases say so still; and
-// how long it is until the next one comes to that.
+// due are the sessions that have been unchanged for so long that they cannot be held any more, if their leases say so
+// still; and how long it is until the next one comes to that.
 func (r *replicas) due() (sessions []string, next time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -199,8 +201,8 @@ func (r *replicas) due() (sessions []string, next time.Duration) {
 	return sessions, next
 }
 
-// confirm takes in what the lease of a session's replica says, read from the server; nil: there is none. It says whether the
-// session cannot be held any more.
+// confirm takes in what the lease of a session's replica says, read from the server; nil: there is none. It says
+// whether the session cannot be held any more.
 //
 // The informer cannot tell that a lease is unchanged: it may be behind.
 func (r *replicas) confirm(session string, l *coordinationv1.Lease) bool {
@@ -224,7 +226,8 @@ func (r *replicas) confirm(session string, l *coordinationv1.Lease) bool {
 func (r *replicas) forget(named map[string]bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	maps.DeleteFunc(r.sessions, func(session string, s *sighting) bool { return s.dead && !s.member && !named[session] })
+	maps.DeleteFunc(r.sessions,
+		func(session string, s *sighting) bool { return s.dead && !s.member && !named[session] })
 }
 
 // relics are the leases of replicas that ended longer than age ago.

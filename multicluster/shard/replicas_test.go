@@ -16,12 +16,15 @@ import (
 func lease(uid, holder string, renewed time.Time) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: "r-" + identityOf(holder), UID: types.UID(uid)},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: ptr.To[int32](15), RenewTime: &metav1.MicroTime{Time: renewed.Add(-3 * time.Hour)}},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: &holder, LeaseDurationSeconds: ptr.To[int32](15),
+			RenewTime: &metav1.MicroTime{Time: renewed.Add(-3 * time.Hour)},
+		},
 	}
 }
 
-// A session ends a lease duration after it was seen to change last, whatever the times in its lease are, and only when the server
-// says that it has not changed.
+// A session ends a lease duration after it was seen to change last, whatever the times in its lease are, and only
+// when the server says that it has not changed.
 func TestASessionIsNotHeardOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReplicas(15 * time.Second)
@@ -79,7 +82,9 @@ func TestHowSessionsEnd(t *testing.T) {
 		r.observe(lease("2", "b#1", now))
 		other := lease("3", "b#2", now)
 		if r.observe(other); r.state("b#1", 0) == dead {
-			t.Error("a lease that was made anew ends the session of the one that was deleted, whose replica may not know")
+			t.Error(
+				"a lease that was made anew ends the session of the one that was deleted, whose replica may not know",
+			)
 		}
 		time.Sleep(15 * time.Second)
 		if !r.confirm("b#1", other) {

@@ -11,10 +11,10 @@ import (
 	"github.com/flyball-dev/flyball/multicluster/shard"
 )
 
-// TestNoTwoWriters has three replicas share clusters while one after the other fails, at random and in every way: killed, stopped,
-// partitioned from everything or from the leases only, slowed down, ended. The clusters' audit logs are searched for writes that were
-// accepted from a replica while another one held the lease, or nobody; and for the longest time in which a cluster was not
-// written to. FLYBALL_FLEETS=200 runs more seeds.
+// TestNoTwoWriters has three replicas share clusters while one after the other fails, at random and in every way:
+// killed, stopped, partitioned from everything or from the leases only, slowed down, ended. The clusters' audit logs
+// are searched for writes that were accepted from a replica while another one held the lease, or nobody; and for the
+// longest time in which a cluster was not written to. FLYBALL_FLEETS=200 runs more seeds.
 func TestNoTwoWriters(t *testing.T) {
 	seeds, err := strconv.Atoi(os.Getenv("FLYBALL_FLEETS"))
 	if err != nil {
@@ -56,7 +56,10 @@ var failures = []struct {
 		return resume
 	}},
 	{"partitioned", false, func(r *replica, _ *rand.Rand) func() { return r.partition() }},
-	{"partitioned from the hub: the worst case, its writes would arrive", false, func(r *replica, _ *rand.Rand) func() { return r.hub.partition() }},
+	{
+		"partitioned from the hub: the worst case, its writes would arrive", false,
+		func(r *replica, _ *rand.Rand) func() { return r.hub.partition() },
+	},
 	{"stopped, and then partitioned from the hub", false, func(r *replica, random *rand.Rand) func() {
 		resume := r.pause()
 		time.Sleep(time.Duration(random.IntN(12_000)) * time.Millisecond)
@@ -70,8 +73,8 @@ var failures = []struct {
 	}},
 }
 
-// slowest is how long a request of a slow replica takes at most. Half of it may be the way there, which must be less than the margin
-// between RenewDeadline and LeaseDuration.
+// slowest is how long a request of a slow replica takes at most. Half of it may be the way there, which must be less
+// than the margin between RenewDeadline and LeaseDuration.
 const slowest = 6 * time.Second
 
 func startSimple(w *world, name string, seed uint64) *replica {
@@ -79,7 +82,9 @@ func startSimple(w *world, name string, seed uint64) *replica {
 }
 
 // runFailures lets replicas fail, each way once and in a random order, and judges.
-func runFailures(t *testing.T, seed uint64, clusters int, start func(w *world, name string, seed uint64) *replica) verdict {
+func runFailures(t *testing.T, seed uint64, clusters int,
+	start func(w *world, name string, seed uint64) *replica,
+) verdict {
 	random := rand.New(rand.NewPCG(seed, 17))
 	w := newWorld(t, clusters)
 	begin := time.Now()

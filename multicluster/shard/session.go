@@ -14,8 +14,8 @@ import (
 	"github.com/flyball-dev/flyball/manager/leader"
 )
 
-// session is a time in which this replica is a member. Every lease that it takes names it, and is held exactly as long as the session
-// is: that is renewed by one request every retry period, however many clusters there are.
+// session is a time in which this replica is a member. Every lease that it takes names it, and is held exactly as
+// long as the session is: that is renewed by one request every retry period, however many clusters there are.
 type session struct {
 	id    string
 	began time.Time
@@ -58,7 +58,10 @@ func (o *Owner) belong(ctx context.Context) {
 		<-told
 		switch {
 		case errors.Is(err, leader.ErrWorkRemains):
-			klog.FromContext(ctx).Error(err, "Replica leaves the fleet with leases that it could not give back: they run out", "session", id)
+			klog.FromContext(
+				ctx,
+			).Error(err, "Replica leaves the fleet with leases that it could not give back: they run out",
+				"session", id)
 		case err != nil:
 			klog.FromContext(ctx).Error(err, "Replica is no member of the fleet any more", "session", id)
 		case ctx.Err() != nil:
@@ -197,8 +200,8 @@ func (o *Owner) remaining() (unpaid, held int) {
 	return unpaid, held
 }
 
-// clear deletes this replica's lease, which is released. Its next process would take it over as it is: this is for those that never
-// come again.
+// clear deletes this replica's lease, which is released. Its next process would take it over as it is: this is for
+// those that never come again.
 func (o *Owner) clear(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.options.retryAfter())
 	defer cancel()
@@ -213,5 +216,6 @@ func (o *Owner) clear(ctx context.Context) {
 
 // deleteExactly deletes a lease in that very state.
 func (o *Owner) deleteExactly(ctx context.Context, name string, m membership) error {
-	return o.leases.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &m.uid, ResourceVersion: &m.version}})
+	return o.leases.Delete(ctx, name,
+		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &m.uid, ResourceVersion: &m.version}})
 }

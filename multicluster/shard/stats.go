@@ -31,13 +31,14 @@ type Stats struct {
 	// Member: this replica is one of those that share the fleet. Replicas is how many there are, as far as it knows.
 	Member   bool
 	Replicas int
-	// Serving is how many leases this replica holds, Waiting how many it waits for, Owing how many it has not given back yet.
+	// Serving is how many leases this replica holds, Waiting how many it waits for, Owing how many it has not given
+	// back yet.
 	Serving, Waiting, Owing int
-	// Taken counts tenures; Released, HandedOver and Lost how they ended, Stuck those after which work went on, so that the lease has
-	// to run out.
+	// Taken counts tenures; Released, HandedOver and Lost how they ended, Stuck those after which work went on, so
+	// that the lease has to run out.
 	Taken, Released, HandedOver, Lost, Stuck uint64
-	// Asked counts requests to hand over, Conflicts writes that another replica was faster with, Errors requests that failed, Dead
-	// the sessions of replicas that were held to be over.
+	// Asked counts requests to hand over, Conflicts writes that another replica was faster with, Errors requests that
+	// failed, Dead the sessions of replicas that were held to be over.
 	Asked, Conflicts, Errors, Dead uint64
 }
 

@@ -21,8 +21,8 @@ import (
 
 // tenure is a time in which this replica serves what a lease is for. It implements [multicluster.Tenure].
 //
-// Invariant: the lease names its session from before it began until Release has written into it, or somebody else has because the
-// session cannot be held any more.
+// Invariant: the lease names its session from before it began until Release has written into it, or somebody else has
+// because the session cannot be held any more.
 type tenure struct {
 	owner   *Owner
 	claim   *claim
@@ -42,7 +42,10 @@ type tenure struct {
 var _ multicluster.Tenure = (*tenure)(nil)
 
 func (o *Owner) newTenure(c *claim, s *session, written *coordinationv1.Lease) *tenure {
-	return &tenure{owner: o, claim: c, session: s, written: written, ending: make(chan struct{}), lost: make(chan struct{})}
+	return &tenure{
+		owner: o, claim: c, session: s, written: written, ending: make(chan struct{}),
+		lost: make(chan struct{}),
+	}
 }
 
 // Ending implements [multicluster.Tenure].
@@ -196,8 +199,8 @@ func (o *Owner) annotate(ctx context.Context, lease, annotation, value string) e
 	return nil
 }
 
-// Release implements [multicluster.Tenure]. What cannot be written now is written by [Owner.Run] later, as long as this replica's
-// session lives; when that ends, the lease runs out.
+// Release implements [multicluster.Tenure]. What cannot be written now is written by [Owner.Run] later, as long as
+// this replica's session lives; when that ends, the lease runs out.
 func (t *tenure) Release(ctx context.Context, stuck error) {
 	if t.released.Swap(true) {
 		return

@@ -9,8 +9,8 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 )
 
-// view shows a part of what an informer holds. Whether an object is of the part never changes: an object with another UID or
-// namespace is another one, and informers tell of it as a deletion and an addition.
+// view shows a part of what an informer holds. Whether an object is of the part never changes: an object with another
+// UID or namespace is another one, and informers tell of it as a deletion and an addition.
 type view[T informer.Object] struct {
 	informer.Informer[T]
 	part *Part

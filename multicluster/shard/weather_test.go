@@ -24,7 +24,10 @@ type weather struct {
 }
 
 func newWeather(seed uint64) *weather {
-	w := &weather{random: rand.New(rand.NewPCG(seed, 7)), slow: 40 * time.Millisecond, whole: make(chan struct{}), runs: make(chan struct{})}
+	w := &weather{
+		random: rand.New(rand.NewPCG(seed, 7)), slow: 40 * time.Millisecond, whole: make(chan struct{}),
+		runs: make(chan struct{}),
+	}
 	close(w.whole)
 	close(w.runs)
 	return w

@@ -63,12 +63,13 @@ func contendedQueues() []contended {
 		own("flyball", nil, 0),
 		own("flyball, fair by namespace", workqueue.NewFairOrder(workqueue.FairOptions[string]{Group: namespace}), 0),
 		own("flyball, priority 10", workqueue.NewPriorityOrder[string](workqueue.PriorityOptions{}), 10),
-		own("flyball, priority -100, a step ages in 1 ms", workqueue.NewPriorityOrder[string](workqueue.PriorityOptions{Age: time.Millisecond}), -100),
+		own("flyball, priority -100, a step ages in 1 ms",
+			workqueue.NewPriorityOrder[string](workqueue.PriorityOptions{Age: time.Millisecond}), -100),
 	}
 }
 
-// TestQueueFairness prints how long one other key waits behind a storm of 100,000 keys, and beside a hot key that is added again
-// each time it is done. One worker needs 1 µs for a key.
+// TestQueueFairness prints how long one other key waits behind a storm of 100,000 keys, and beside a hot key that is
+// added again each time it is done. One worker needs 1 µs for a key.
 func TestQueueFairness(t *testing.T) {
 	if !*ratios {
 		t.Skip("run with -ratios")
@@ -82,7 +83,8 @@ func TestQueueFairness(t *testing.T) {
 	}
 }
 
-// waitBeside adds one key again and again while others keep the queue busy, and returns the 99th percentile of its waits.
+// waitBeside adds one key again and again while others keep the queue busy, and returns the 99th percentile of its
+// waits.
 func waitBeside(q contended, others int, again bool) string {
 	const samples, patience = 30, 2 * time.Second
 	served := make(chan time.Time, 1)

@@ -16,7 +16,8 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 )
 
-// The indexed cache of the benchmarks: that many objects, of which each value of the index "group" finds 200, and the one value of "all" all.
+// The indexed cache of the benchmarks: that many objects, of which each value of the index "group" finds 200, and the
+// one value of "all" all.
 const (
 	indexed   = 100_000
 	groupSize = 200
@@ -25,8 +26,9 @@ const (
 func indexedPod(i, version int) *corev1.Pod {
 	group := strconv.Itoa(i % (indexed / groupSize))
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "namespace-" + group, Name: "name-" + strconv.Itoa(i), UID: "u", ResourceVersion: strconv.Itoa(version),
-		Labels: map[string]string{"group": group, "all": "yes"},
+		Namespace: "namespace-" + group, Name: "name-" + strconv.Itoa(i), UID: "u",
+		ResourceVersion: strconv.Itoa(version),
+		Labels:          map[string]string{"group": group, "all": "yes"},
 	}}
 }
 
@@ -92,7 +94,8 @@ func indexWorks() []indexWork {
 	selector := labels.SelectorFromSet(labels.Set{"group": "7"})
 	return []indexWork{
 		{
-			"ByIndex, 200 of 100k", 30, 200, 0, func(i int) { all, _ := theirs.ByIndex("group", group(i)); sink += len(all) },
+			"ByIndex, 200 of 100k", 30, 200, 0,
+			func(i int) { all, _ := theirs.ByIndex("group", group(i)); sink += len(all) },
 			func(i int) { all, _ := ours.ByIndex("group", group(i)); sink += len(all) },
 			func(i int) {
 				all, _ := ours.AllByIndex("group", group(i))
@@ -102,7 +105,8 @@ func indexWorks() []indexWork {
 			},
 		},
 		{
-			"List of 100k", 30, 2, 0, func(int) { sink += len(theirs.List()) }, func(int) { sink += len(ours.List("", nil)) },
+			"List of 100k", 30, 2, 0, func(int) { sink += len(theirs.List()) },
+			func(int) { sink += len(ours.List("", nil)) },
 			func(int) {
 				for range ours.All() {
 					sink++
@@ -116,18 +120,28 @@ func indexWorks() []indexWork {
 			},
 			func(i int) { sink += len(ours.List("namespace-"+group(i), nil)) }, nil,
 		},
-		{"List by a label, 200 of 100k", 10, 2, 0, func(int) { _ = cache.ListAll(theirs, selector, func(any) { sink++ }) }, func(int) { sink += len(ours.List("", selector)) }, nil},
+		{
+			"List by a label, 200 of 100k", 10, 2, 0,
+			func(int) { _ = cache.ListAll(theirs, selector, func(any) { sink++ }) },
+			func(int) { sink += len(ours.List("", selector)) }, nil,
+		},
 		{
 			"update, two indexes, 100 at a time", 30, 200, len(batch), func(i int) {
 				for j := range batch {
-					batch[j] = cache.Transaction{Type: cache.TransactionTypeUpdate, Object: states[(i*len(batch)+j)%len(states)]}
+					batch[j] = cache.Transaction{
+						Type:   cache.TransactionTypeUpdate,
+						Object: states[(i*len(batch)+j)%len(states)],
+					}
 				}
 				_ = theirs.(cache.TransactionStore).Transaction(batch...)
 			},
 			func(i int) {
 				for j := range deltas {
 					p := states[(i*len(deltas)+j)%len(states)]
-					deltas[j] = informer.Delta[*corev1.Pod]{Object: p, ResourceVersion: p.ResourceVersion, Accept: informer.AcceptAll}
+					deltas[j] = informer.Delta[*corev1.Pod]{
+						Object: p, ResourceVersion: p.ResourceVersion,
+						Accept: informer.AcceptAll,
+					}
 				}
 				_, _ = ours.Apply(deltas)
 			}, nil,
@@ -136,7 +150,10 @@ func indexWorks() []indexWork {
 			"update, two indexes", 30, 20_000, 0, func(i int) { _ = theirs.Update(states[i%len(states)]) },
 			func(i int) {
 				p := states[i%len(states)]
-				one[0] = informer.Delta[*corev1.Pod]{Object: p, ResourceVersion: p.ResourceVersion, Accept: informer.AcceptAll}
+				one[0] = informer.Delta[*corev1.Pod]{
+					Object: p, ResourceVersion: p.ResourceVersion,
+					Accept: informer.AcceptAll,
+				}
 				_, _ = ours.Apply(one)
 			}, nil,
 		},

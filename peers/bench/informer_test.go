@@ -93,7 +93,9 @@ type history struct {
 	open   chan struct{} // closed by the benchmark when the updates may flow
 }
 
-func (h *history) List(_ context.Context, _ informer.ListOptions, yield func(*corev1.ConfigMap) error) (informer.ListResult, error) {
+func (h *history) List(_ context.Context, _ informer.ListOptions,
+	yield func(*corev1.ConfigMap) error,
+) (informer.ListResult, error) {
 	for i := range objectCount {
 		if err := yield(configMap(i)); err != nil {
 			return informer.ListResult{}, err
@@ -122,7 +124,8 @@ func (s *stream) Next(ctx context.Context) (informer.Event[*corev1.ConfigMap], e
 	case s.at < objectCount:
 		s.at++
 		c := configMap(s.at - 1)
-		return informer.Event[*corev1.ConfigMap]{Type: informer.Added, Object: c, ResourceVersion: c.ResourceVersion}, nil
+		return informer.Event[*corev1.ConfigMap]{Type: informer.Added, Object: c, ResourceVersion: c.ResourceVersion},
+			nil
 	case s.at == objectCount && !s.marked:
 		s.marked = true
 		return informer.Event[*corev1.ConfigMap]{
@@ -140,7 +143,8 @@ func (s *stream) Next(ctx context.Context) (informer.Event[*corev1.ConfigMap], e
 	}
 	s.at++
 	c := configMap(s.at - 1)
-	return informer.Event[*corev1.ConfigMap]{Type: informer.Modified, Object: c, ResourceVersion: c.ResourceVersion}, nil
+	return informer.Event[*corev1.ConfigMap]{Type: informer.Modified, Object: c, ResourceVersion: c.ResourceVersion},
+		nil
 }
 
 func (s *stream) Close() error { return nil }
@@ -160,11 +164,14 @@ func eventsClientGo(b *testing.B, handlers int) {
 			return watchClientGo(o, b.N, open, stop), nil
 		},
 	}
-	inf := cache.NewSharedIndexInformer(source, &corev1.ConfigMap{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	inf := cache.NewSharedIndexInformer(source, &corev1.ConfigMap{}, 0,
+		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	var all tally
 	for range handlers {
 		heard := all.handler(b.N)
-		if _, err := inf.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, _ any) { heard() }}); err != nil {
+		if _, err := inf.AddEventHandler(
+			cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, _ any) { heard() }},
+		); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -199,7 +206,8 @@ func watchClientGo(o metav1.ListOptions, events int, open, stop <-chan struct{})
 				send(watch.Event{Type: watch.Added, Object: configMap(i)})
 			}
 			mark := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-				ResourceVersion: strconv.Itoa(objectCount), Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+				ResourceVersion: strconv.Itoa(objectCount),
+				Annotations:     map[string]string{metav1.InitialEventsAnnotationKey: "true"},
 			}}
 			send(watch.Event{Type: watch.Bookmark, Object: mark})
 		}

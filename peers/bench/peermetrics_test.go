@@ -15,9 +15,11 @@ type peerMetrics struct {
 func newPeerMetrics() *peerMetrics {
 	labels := []string{"metric", "name"}
 	return &peerMetrics{
-		gauges:     prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "gauges"}, labels),
-		counters:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "counters"}, labels),
-		histograms: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "histograms", Buckets: prometheus.ExponentialBuckets(10e-9, 10, 12)}, labels),
+		gauges:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "gauges"}, labels),
+		counters: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "counters"}, labels),
+		histograms: prometheus.NewHistogramVec(
+			prometheus.HistogramOpts{Name: "histograms", Buckets: prometheus.ExponentialBuckets(10e-9, 10, 12)}, labels,
+		),
 	}
 }
 

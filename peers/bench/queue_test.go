@@ -68,7 +68,8 @@ func makeRequests(n int) []types.NamespacedName {
 	return keys
 }
 
-// variant is one queue to be measured. A cycle adds, gets and finishes a key, as a program that uses the queue would write it.
+// variant is one queue to be measured. A cycle adds, gets and finishes a key, as a program that uses the queue would
+// write it.
 type variant[K comparable] struct {
 	name string
 	new  func() (cycle func(key K), stop func())

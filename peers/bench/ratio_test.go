@@ -13,8 +13,8 @@ import (
 
 var ratios = flag.Bool("ratios", false, "measure systems in turns and print how they compare")
 
-// interleaved measures systems in turns, many short batches each, and returns for each the time of its fastest batch per call.
-// On a machine that has other things to do this compares better than one long run after the other.
+// interleaved measures systems in turns, many short batches each, and returns for each the time of its fastest batch
+// per call. On a machine that has other things to do this compares better than one long run after the other.
 func interleaved(batches, calls int, systems []func(i int)) []time.Duration {
 	best := make([]time.Duration, len(systems))
 	next := make([]int, len(systems))

@@ -17,8 +17,8 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 )
 
-// BenchmarkInitialSync is the way of 100,000 objects, which are decoded already, from a list through the cache, with an index by namespace and
-// another, to a handler. An operation is all of them.
+// BenchmarkInitialSync is the way of 100,000 objects, which are decoded already, from a list through the cache, with
+// an index by namespace and another, to a handler. An operation is all of them.
 func BenchmarkInitialSync(b *testing.B) {
 	list := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
 	for i := range indexed {
@@ -40,10 +40,11 @@ func BenchmarkInitialSync(b *testing.B) {
 }
 
 func syncFlyball(b *testing.B, list *corev1.PodList, group func(*corev1.Pod) []string) {
-	inf := informer.NewSharedInformer(decoded{list}, informer.Options[*corev1.Pod]{Indexes: map[string]informer.IndexFunc[*corev1.Pod]{
-		"namespace": func(p *corev1.Pod) ([]string, error) { return []string{p.Namespace}, nil },
-		"group":     func(p *corev1.Pod) ([]string, error) { return group(p), nil },
-	}})
+	inf := informer.NewSharedInformer(decoded{list},
+		informer.Options[*corev1.Pod]{Indexes: map[string]informer.IndexFunc[*corev1.Pod]{
+			"namespace": func(p *corev1.Pod) ([]string, error) { return []string{p.Namespace}, nil },
+			"group":     func(p *corev1.Pod) ([]string, error) { return group(p), nil },
+		}})
 	all, heard := make(chan struct{}), 0
 	h := informer.Handler[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) {
 		if heard++; heard == len(list.Items) {
@@ -66,7 +67,9 @@ func syncFlyball(b *testing.B, list *corev1.PodList, group func(*corev1.Pod) []s
 // decoded is a ListerWatcher of objects that never change.
 type decoded struct{ list *corev1.PodList }
 
-func (d decoded) List(_ context.Context, _ informer.ListOptions, yield func(*corev1.Pod) error) (informer.ListResult, error) {
+func (d decoded) List(_ context.Context, _ informer.ListOptions,
+	yield func(*corev1.Pod) error,
+) (informer.ListResult, error) {
 	for i := range d.list.Items {
 		if err := yield(&d.list.Items[i]); err != nil {
 			return informer.ListResult{}, err

@@ -1,5 +1,5 @@
-// Package controllers compares decisions of our controllers with those of the packages that kube-controller-manager is made
-// of, in this process. It holds only tests.
+// Package controllers compares decisions of our controllers with those of the packages that kube-controller-manager
+// is made of, in this process. It holds only tests.
 package controllers
 
 import (
@@ -44,9 +44,10 @@ const (
 	nodes     = 6
 )
 
-// FuzzEndpointSlices changes a Service and its pods at random. After each change both reconcilers set out from the same slices,
-// the real one and ours, and must come to the same: as many slices of the same sizes with the same labels and owners, by as
-// many writes of each kind, with the same endpoints in them. Which endpoint is in which slice is chance there.
+// FuzzEndpointSlices changes a Service and its pods at random. After each change both reconcilers set out from the
+// same slices, the real one and ours, and must come to the same: as many slices of the same sizes with the same
+// labels and owners, by as many writes of each kind, with the same endpoints in them. Which endpoint is in which
+// slice is chance there.
 //
 // Source: k8s.io/endpointslice v0.37.2 reconciler.go
 func FuzzEndpointSlices(f *testing.F) {
@@ -98,11 +99,19 @@ func newPair(t *testing.T, seed uint64) *pair {
 	}
 	p.maximum = 1 + p.random.IntN(5)
 	for i := range nodes {
-		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i), Labels: map[string]string{corev1.LabelTopologyZone: fmt.Sprint("z", i%3)}}}
+		n := &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{
+				Name:   fmt.Sprint("n", i),
+				Labels: map[string]string{corev1.LabelTopologyZone: fmt.Sprint("z", i%3)},
+			},
+		}
 		_, err := p.client.CoreV1().Nodes().Create(p.ctx, n, metav1.CreateOptions{})
 		p.must(err)
-		status := fmt.Sprintf(`{"status":{"allocatable":{"cpu":"%d"},"conditions":[{"type":"Ready","status":"True"}]}}`, 1+i)
-		_, err = p.client.CoreV1().Nodes().Patch(p.ctx, n.Name, types.MergePatchType, []byte(status), metav1.PatchOptions{}, "status")
+		status := fmt.Sprintf(
+			`{"status":{"allocatable":{"cpu":"%d"},"conditions":[{"type":"Ready","status":"True"}]}}`, 1+i,
+		)
+		_, err = p.client.CoreV1().Nodes().Patch(p.ctx, n.Name, types.MergePatchType, []byte(status),
+			metav1.PatchOptions{}, "status")
 		p.must(err)
 	}
 	_, err = p.client.CoreV1().Services(namespace).Create(p.ctx, p.service(), metav1.CreateOptions{})
@@ -113,7 +122,10 @@ func newPair(t *testing.T, seed uint64) *pair {
 func (p *pair) service() *corev1.Service {
 	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{"team": "a"}}}
 	svc.Spec.Selector = map[string]string{"app": "web"}
-	svc.Spec.Ports = []corev1.ServicePort{{Name: "http", Port: 80, TargetPort: intstr.FromString("http")}, {Name: "admin", Port: 81, TargetPort: intstr.FromInt32(8081)}}
+	svc.Spec.Ports = []corev1.ServicePort{
+		{Name: "http", Port: 80, TargetPort: intstr.FromString("http")},
+		{Name: "admin", Port: 81, TargetPort: intstr.FromInt32(8081)},
+	}
 	switch p.random.IntN(6) {
 	case 0:
 		svc.Spec.ClusterIP = corev1.ClusterIPNone
@@ -159,7 +171,8 @@ func (p *pair) change() {
 			patch, subresource = `{"metadata":{"labels":{"app":"other"}}}`, nil
 		}
 		if patch != "" {
-			_, err := p.client.CoreV1().Pods(namespace).Patch(p.ctx, pod.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, subresource...)
+			_, err := p.client.CoreV1().Pods(namespace).Patch(p.ctx, pod.Name, types.MergePatchType, []byte(patch),
+				metav1.PatchOptions{}, subresource...)
 			p.must(err)
 		}
 	}
@@ -173,7 +186,8 @@ func (p *pair) change() {
 		patch = fmt.Sprintf(`{"spec":{"ports":[{"port":80,"targetPort":%d}]}}`, 8080+p.random.IntN(2))
 	}
 	if patch != "" {
-		_, err := p.client.CoreV1().Services(namespace).Patch(p.ctx, "web", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		_, err := p.client.CoreV1().Services(namespace).Patch(p.ctx, "web", types.MergePatchType, []byte(patch),
+			metav1.PatchOptions{})
 		p.must(err)
 	}
 }
@@ -199,8 +213,11 @@ func (p *pair) addPod() {
 	}
 	_, err := p.client.CoreV1().Pods(namespace).Create(p.ctx, pod, metav1.CreateOptions{})
 	p.must(err)
-	status := fmt.Sprintf(`{"status":{"phase":"Running","podIP":"10.0.0.%[1]d","podIPs":[{"ip":"10.0.0.%[1]d"}],"conditions":[{"type":"Ready","status":"True"}]}}`, p.next)
-	_, err = p.client.CoreV1().Pods(namespace).Patch(p.ctx, pod.Name, types.MergePatchType, []byte(status), metav1.PatchOptions{}, "status")
+	status := fmt.Sprintf(
+		`{"status":{"phase":"Running","podIP":"10.0.0.%[1]d","podIPs":[{"ip":"10.0.0.%[1]d"}],"conditions":[{"type":"Ready","status":"True"}]}}`, p.next,
+	)
+	_, err = p.client.CoreV1().Pods(namespace).Patch(p.ctx, pod.Name, types.MergePatchType, []byte(status),
+		metav1.PatchOptions{}, "status")
 	p.must(err)
 }
 
@@ -215,7 +232,8 @@ func (p *pair) pods() []*corev1.Pod {
 }
 
 func slicesOf(ctx context.Context, c kubernetes.Interface) ([]*discoveryv1.EndpointSlice, error) {
-	list, err := c.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=web"})
+	list, err := c.DiscoveryV1().EndpointSlices(namespace).List(ctx,
+		metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=web"})
 	if err != nil {
 		return nil, err
 	}
@@ -260,9 +278,11 @@ func (p *pair) theirs() string {
 		action.(clienttesting.CreateAction).GetObject().(*discoveryv1.EndpointSlice).Name = fmt.Sprint("made-", made)
 		return false, nil, nil
 	})
-	r := upstream.NewReconciler(client, corelisters.NewNodeLister(store), int32(p.maximum), util.NewEndpointSliceTracker(), topology,
+	r := upstream.NewReconciler(client, corelisters.NewNodeLister(store), int32(p.maximum),
+		util.NewEndpointSliceTracker(), topology,
 		record.NewFakeRecorder(100), endpointslice.ManagedBy, upstream.WithPreferSameTrafficDistributionEnabled(true))
-	if err := r.Reconcile(klog.Background(), svc, selected, existing, time.Time{}); err != nil && !strings.Contains(err.Error(), "Node lost Not Found") {
+	if err := r.Reconcile(klog.Background(), svc, selected, existing, time.Time{}); err != nil &&
+		!strings.Contains(err.Error(), "Node lost Not Found") {
 		p.t.Fatal(err)
 	}
 	writes := map[string]int{}
@@ -324,7 +344,9 @@ func (p *pair) describe(writes map[string]int, result []*discoveryv1.EndpointSli
 	zones := map[string]int{}
 	for _, s := range result {
 		s.Ports = append([]discoveryv1.EndpointPort{}, s.Ports...) // null is the same
-		line, _ := json.Marshal([]any{s.AddressType, s.Ports, len(s.Endpoints), s.Labels, s.OwnerReferences, s.GenerateName})
+		line, _ := json.Marshal(
+			[]any{s.AddressType, s.Ports, len(s.Endpoints), s.Labels, s.OwnerReferences, s.GenerateName},
+		)
 		lines = append(lines, string(line))
 		ports, _ := json.Marshal(s.Ports)
 		for _, e := range s.Endpoints {

@@ -34,8 +34,9 @@ import (
 // adminToken is that of upstream's user who may do everything.
 const adminToken = "admin-token"
 
-// TestManifestsOnTheRealServer: with exactly what the manifests grant the manager does its work; strangers get neither metrics
-// nor words; a permission that is taken away is told of on /readyz and in one line, and found again when it is granted.
+// TestManifestsOnTheRealServer: with exactly what the manifests grant the manager does its work; strangers get
+// neither metrics nor words; a permission that is taken away is told of on /readyz and in one line, and found again
+// when it is granted.
 func TestManifestsOnTheRealServer(t *testing.T) {
 	plane, err := upstream.Start(t.Context(), upstream.Options{AuthorizationMode: "RBAC", Log: t.Output()})
 	if err != nil {
@@ -138,7 +139,8 @@ func (p *person) apply(files ...string) (args []string) {
 func (p *person) token(account string) string {
 	p.t.Helper()
 	ctx, accounts := p.t.Context(), p.clientset.CoreV1().ServiceAccounts("kube-system")
-	_, _ = accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account}}, metav1.CreateOptions{})
+	_, _ = accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account}},
+		metav1.CreateOptions{})
 	request, err := accounts.CreateToken(ctx, account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		p.t.Fatal(err)
@@ -146,7 +148,8 @@ func (p *person) token(account string) string {
 	return request.Status.Token
 }
 
-// rollout takes the manifests' own Deployment, and one beside it, through their lives: there is no kubelet, so pods stay pending.
+// rollout takes the manifests' own Deployment, and one beside it, through their lives: there is no kubelet, so pods
+// stay pending.
 func (p *person) rollout() {
 	p.t.Helper()
 	ctx := p.t.Context()
@@ -166,15 +169,18 @@ func (p *person) rollout() {
 	}
 	p.eventually("three pods", func() bool { return p.pods("default", "app=web") == 3 })
 	p.eventually("an EndpointSlice", func() bool {
-		slices, err := p.clientset.DiscoveryV1().EndpointSlices("default").List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=web"})
+		slices, err := p.clientset.DiscoveryV1().EndpointSlices("default").List(ctx,
+			metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=web"})
 		return err == nil && len(slices.Items) > 0
 	})
-	if err := p.Patch(ctx, web, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":1}}`))); err != nil {
+	if err := p.Patch(ctx, web,
+		client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":1}}`))); err != nil {
 		p.t.Fatal(err)
 	}
 	p.eventually("one pod, and a status that says so", func() bool {
 		err := p.Get(ctx, client.ObjectKeyFromObject(web), web)
-		return err == nil && p.pods("default", "app=web") == 1 && web.Status.Replicas == 1 && web.Status.ObservedGeneration == web.Generation
+		return err == nil && p.pods("default", "app=web") == 1 && web.Status.Replicas == 1 &&
+			web.Status.ObservedGeneration == web.Generation
 	})
 }
 
@@ -204,7 +210,8 @@ func (p *person) without(resource string) (before []byte) {
 		p.t.Fatal(err)
 	}
 	for i := range role.Rules {
-		role.Rules[i].Resources = slices.DeleteFunc(role.Rules[i].Resources, func(r string) bool { return r == resource })
+		role.Rules[i].Resources = slices.DeleteFunc(role.Rules[i].Resources,
+			func(r string) bool { return r == resource })
 	}
 	if _, err := roles.Update(p.t.Context(), role, metav1.UpdateOptions{}); err != nil {
 		p.t.Fatal(err)
@@ -312,7 +319,9 @@ func (p *program) await(path, token string, code int, part string) {
 
 // ask verifies nobody: the certificate was made when the manager started.
 func ask(ctx context.Context, url, token string) (int, string, error) {
-	c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	c := &http.Client{
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true},
+	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return 0, "", err

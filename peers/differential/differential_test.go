@@ -18,8 +18,8 @@ func join(all []string) string { return strings.Join(all, ",") }
 
 // TestScenarios plays the scenarios and those of some seeds on kube-controller-manager and on flyball manager.
 //
-// PEERS=all: those that are slow too, and ten times the seeds. FLYBALL_SEED: the first seed, instead of 1. FLYBALL_SCENARIOS: only those
-// whose name this regular expression finds.
+// PEERS=all: those that are slow too, and ten times the seeds. FLYBALL_SEED: the first seed, instead of 1.
+// FLYBALL_SCENARIOS: only those whose name this regular expression finds.
 func TestScenarios(t *testing.T) {
 	seeds := fewSeeds
 	if everything() {
@@ -60,7 +60,8 @@ func chosen(t *testing.T, seeds int) []scenario {
 		}
 	}
 	scenarios := slices.Concat(
-		rolloutScenarios(), revisionScenarios(), scaleScenarios(), ownershipScenarios(), podScenarios(), endpointsScenarios(), garbageScenarios(),
+		rolloutScenarios(), revisionScenarios(), scaleScenarios(), ownershipScenarios(), podScenarios(),
+		endpointsScenarios(), garbageScenarios(),
 	)
 	if everything() {
 		scenarios = append(scenarios, truncatedScenario())
@@ -72,11 +73,12 @@ func chosen(t *testing.T, seeds int) []scenario {
 	return slices.DeleteFunc(scenarios, func(sc scenario) bool { return !pattern.MatchString(sc.name) })
 }
 
-// fewDiffer is how many scenarios of a batch may be played once more. Two real ones differed by chance, too, in one scenario of one run.
+// fewDiffer is how many scenarios of a batch may be played once more. Two real ones differed by chance, too, in one
+// scenario of one run.
 const fewDiffer = 2
 
-// compare plays scenarios on both sides at once and fails for each whose transcripts differ, twice: a difference that does not come again
-// was chance, and is told.
+// compare plays scenarios on both sides at once and fails for each whose transcripts differ, twice: a difference that
+// does not come again was chance, and is told.
 func compare(t *testing.T, left, right *side, scenarios []scenario) {
 	t.Helper()
 	transcripts := playBoth(t, left, right, scenarios)

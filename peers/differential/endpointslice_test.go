@@ -19,10 +19,14 @@ import (
 	"github.com/flyball-dev/flyball/peers/upstream"
 )
 
-// TestEndpointSlicesOfBoth: kube-controller-manager and flyball manager, each on an API server of its own, make the same
-// EndpointSlices of the same dual-stack Service through a list of changes: names, versions and UIDs aside.
+// TestEndpointSlicesOfBoth: kube-controller-manager and flyball manager, each on an API server of its own, make the
+// same EndpointSlices of the same dual-stack Service through a list of changes: names, versions and UIDs aside.
 func TestEndpointSlicesOfBoth(t *testing.T) {
-	real, err := upstream.Start(t.Context(), upstream.Options{Controllers: []string{"endpointslice"}, ManagerArgs: []string{"--max-endpoints-per-slice=3"}, Log: t.Output()})
+	real, err := upstream.Start(t.Context(),
+		upstream.Options{
+			Controllers: []string{"endpointslice"}, ManagerArgs: []string{"--max-endpoints-per-slice=3"},
+			Log: t.Output(),
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,8 +35,12 @@ func TestEndpointSlicesOfBoth(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	startManager(t, plane.Kubeconfig, "--leader-elect=false", "--controllers=endpointslice", "--max-endpoints-per-slice=3")
-	clients := []kubernetes.Interface{kubernetes.NewForConfigOrDie(adminConfig(t, real)), kubernetes.NewForConfigOrDie(adminConfig(t, plane))}
+	startManager(t, plane.Kubeconfig, "--leader-elect=false", "--controllers=endpointslice",
+		"--max-endpoints-per-slice=3")
+	clients := []kubernetes.Interface{
+		kubernetes.NewForConfigOrDie(adminConfig(t, real)),
+		kubernetes.NewForConfigOrDie(adminConfig(t, plane)),
+	}
 	for _, step := range sliceSteps() {
 		for _, c := range clients {
 			step.do(&sliceSide{t: t, client: c})
@@ -74,12 +82,20 @@ func sliceSteps() []sliceStep {
 			s.patchPod("p1", `{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`, "status")
 		}, `{"ready":false,"serving":false,"terminating":false}`},
 		{"one is on its way out", func(s *sliceSide) {
-			s.must(s.client.CoreV1().Pods(sliceNamespace).Delete(s.t.Context(), "p3", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](600)}))
+			s.must(
+				s.client.CoreV1().Pods(sliceNamespace).Delete(s.t.Context(), "p3",
+					metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](600)}),
+			)
 		}, `{"ready":false,"serving":true,"terminating":true}`},
 		{"labels", func(s *sliceSide) { s.patchService(`{"metadata":{"labels":{"team":"b"}}}`) }, `"team":"b"`},
-		{"hints", func(s *sliceSide) { s.patchService(`{"spec":{"trafficDistribution":"PreferSameNode"}}`) }, "forNodes"},
+		{
+			"hints", func(s *sliceSide) { s.patchService(`{"spec":{"trafficDistribution":"PreferSameNode"}}`) },
+			"forNodes",
+		},
 		{"a named port", func(s *sliceSide) {
-			s.patchService(`{"spec":{"ports":[{"name":"http","port":80,"targetPort":"http"},{"name":"more","port":81,"targetPort":8081,"appProtocol":"h2c"}]}}`)
+			s.patchService(
+				`{"spec":{"ports":[{"name":"http","port":80,"targetPort":"http"},{"name":"more","port":81,"targetPort":8081,"appProtocol":"h2c"}]}}`,
+			)
 		}, "h2c"},
 		{"one is gone", func(s *sliceSide) {
 			s.must(s.client.CoreV1().Pods(sliceNamespace).Delete(s.t.Context(), "p4", *metav1.NewDeleteOptions(0)))
@@ -87,7 +103,8 @@ func sliceSteps() []sliceStep {
 		}, `"team":"c"`},
 		{"a slice is edited", func(s *sliceSide) {
 			list := s.list()
-			_, err := s.client.DiscoveryV1().EndpointSlices(sliceNamespace).Patch(s.t.Context(), list[0].Name, types.MergePatchType, []byte(`{"endpoints":[],"metadata":{"labels":{"x":"y"}}}`), metav1.PatchOptions{})
+			_, err := s.client.DiscoveryV1().EndpointSlices(sliceNamespace).Patch(s.t.Context(), list[0].Name,
+				types.MergePatchType, []byte(`{"endpoints":[],"metadata":{"labels":{"x":"y"}}}`), metav1.PatchOptions{})
 			s.must(err)
 			time.Sleep(2 * time.Second) // until it is put right
 		}, `"team":"c"`},
@@ -114,10 +131,16 @@ func (s *sliceSide) must(err error) {
 func (s *sliceSide) begin() {
 	s.t.Helper()
 	ctx := s.t.Context()
-	_, err := s.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: sliceNamespace}}, metav1.CreateOptions{})
+	_, err := s.client.CoreV1().Namespaces().Create(ctx,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: sliceNamespace}}, metav1.CreateOptions{})
 	s.must(err)
 	for _, zone := range []string{"a", "b"} {
-		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "slices-" + zone, Labels: map[string]string{corev1.LabelTopologyZone: zone}}}
+		n := &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{
+				Name:   "slices-" + zone,
+				Labels: map[string]string{corev1.LabelTopologyZone: zone},
+			},
+		}
 		_, err = s.client.CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{})
 		s.must(err)
 	}
@@ -140,7 +163,8 @@ func (s *sliceSide) pod(i int, ips ...string) {
 		Spec: corev1.PodSpec{
 			NodeName: []string{"slices-a", "slices-b"}[i%2],
 			Containers: []corev1.Container{{
-				Name: "c", Image: "nginx:1", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: int32(8080 + i/4)}},
+				Name: "c", Image: "nginx:1",
+				Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: int32(8080 + i/4)}},
 			}},
 		},
 	}, metav1.CreateOptions{})
@@ -165,13 +189,15 @@ func (s *sliceSide) pod(i int, ips ...string) {
 
 func (s *sliceSide) patchPod(name, patch string, subresources ...string) {
 	s.t.Helper()
-	_, err := s.client.CoreV1().Pods(sliceNamespace).Patch(s.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
+	_, err := s.client.CoreV1().Pods(sliceNamespace).Patch(s.t.Context(), name, types.MergePatchType, []byte(patch),
+		metav1.PatchOptions{}, subresources...)
 	s.must(err)
 }
 
 func (s *sliceSide) patchService(patch string) {
 	s.t.Helper()
-	_, err := s.client.CoreV1().Services(sliceNamespace).Patch(s.t.Context(), "web", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	_, err := s.client.CoreV1().Services(sliceNamespace).Patch(s.t.Context(), "web", types.MergePatchType,
+		[]byte(patch), metav1.PatchOptions{})
 	s.must(err)
 }
 

@@ -22,16 +22,16 @@ type scenario struct {
 	steps []step
 	// suffix is what its namespace has behind the name, when it is played again.
 	suffix string
-	// retried: something is refused and tried again until it works; how often depends on the time it takes, and so do the counts
-	// of its events. They are not compared.
+	// retried: something is refused and tried again until it works; how often depends on the time it takes, and so do
+	// the counts of its events. They are not compared.
 	retried bool
 }
 
-// step is one thing that somebody does: the user, or the kubelet. It returns what it did, for the transcript, and whether it wants
-// to be called again when the side has settled. One that did nothing says "".
+// step is one thing that somebody does: the user, or the kubelet. It returns what it did, for the transcript, and
+// whether it wants to be called again when the side has settled. One that did nothing says "".
 //
-// A step may depend on the scenario and on what the side recorded, and on nothing else: both sides then do the same until they
-// differ.
+// A step may depend on the scenario and on what the side recorded, and on nothing else: both sides then do the same
+// until they differ.
 type step func(ctx context.Context, e *env) (said string, again bool, err error)
 
 // env is a scenario being played on one side.
@@ -65,7 +65,8 @@ func newEnv(s *side, sc scenario) *env {
 	h.Write([]byte(sc.name))
 	return &env{
 		side: s, scenario: sc, ns: sc.name + sc.suffix, rng: rand.New(rand.NewPCG(h.Sum64(), 1)), names: newNames(),
-		was: map[string][]body{}, letters: map[string][]body{}, decided: map[string]map[string]body{}, swung: map[string]bool{},
+		was: map[string][]body{}, letters: map[string][]body{}, decided: map[string]map[string]body{},
+		swung: map[string]bool{},
 	}
 }
 
@@ -218,7 +219,8 @@ func (e *env) noteKey(key string, was, now []body, via []string) {
 	}
 }
 
-// tally is how many there are of each body, by a letter that stands for it. What has no letter yet is printed and gets one.
+// tally is how many there are of each body, by a letter that stands for it. What has no letter yet is printed and
+// gets one.
 func (e *env) tally(key string, bodies []body, lines *[]string) string {
 	counts := map[int]int{}
 	for _, b := range bodies {
@@ -248,8 +250,8 @@ func (e *env) tally(key string, bodies []body, lines *[]string) string {
 
 func letter(i int) string { return fmt.Sprintf("(%d)", i+1) }
 
-// close adds the EndpointSlices and events and returns the transcript. EndpointSlices are compared at the end only: when its cache
-// lags, the real controller writes them a second later or more.
+// close adds the EndpointSlices and events and returns the transcript. EndpointSlices are compared at the end only:
+// when its cache lags, the real controller writes them a second later or more.
 func (e *env) close() string {
 	e.text.WriteString("== at the end\n")
 	for _, c := range e.side.rec.take(e.ns) {
@@ -269,8 +271,8 @@ func (e *env) close() string {
 	return e.text.String()
 }
 
-// joined makes one EndpointSlice of those that differ in nothing but their endpoints: which of them holds which endpoint is in the
-// real controller the order of a map.
+// joined makes one EndpointSlice of those that differ in nothing but their endpoints: which of them holds which
+// endpoint is in the real controller the order of a map.
 func joined(all []*unstructured.Unstructured) []*unstructured.Unstructured {
 	var merged []*unstructured.Unstructured
 	for _, o := range all {
@@ -279,7 +281,8 @@ func joined(all []*unstructured.Unstructured) []*unstructured.Unstructured {
 		delete(o.Object, "endpoints")
 		like := func(m *unstructured.Unstructured) bool {
 			return m.GetGenerateName() == o.GetGenerateName() && maps.Equal(m.GetLabels(), o.GetLabels()) &&
-				m.Object["addressType"] == o.Object["addressType"] && reflect.DeepEqual(m.Object["ports"], o.Object["ports"])
+				m.Object["addressType"] == o.Object["addressType"] &&
+				reflect.DeepEqual(m.Object["ports"], o.Object["ports"])
 		}
 		i := slices.IndexFunc(merged, like)
 		if i < 0 {

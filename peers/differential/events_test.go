@@ -11,17 +11,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// budget is how many events of one type a component may send about one object: then it is one every five minutes, and what is
-// counted of the rest depends on when that comes.
+// budget is how many events of one type a component may send about one object: then it is one every five minutes, and
+// what is counted of the rest depends on when that comes.
 //
 // Source: k8s.io/client-go v0.37.2 tools/record/events_cache.go, defaultSpamBurst
 const budget = 25
 
-// combined is what stands before the message of an event that stands for several, which differ by their messages. Which ones it does
-// not stand for is chance: client-go's memory of messages is a set of ten, of which any may be dropped for a new one.
+// combined is what stands before the message of an event that stands for several, which differ by their messages.
+// Which ones it does not stand for is chance: client-go's memory of messages is a set of ten, of which any may be
+// dropped for a new one.
 const combined = "(combined from similar events): "
 
-// retriedEvents are recorded by kube-controller-manager with each retry of a write, by ours with the write: docs/divergence.md.
+// retriedEvents are recorded by kube-controller-manager with each retry of a write, by ours with the write:
+// docs/divergence.md.
 var retriedEvents = regexp.MustCompile(`DeploymentRollback(TemplateUnchanged|RevisionNotFound)`)
 
 // podEvents are those of a ReplicaSet about single pods.
@@ -50,7 +52,10 @@ func (e *env) noteEvents() {
 			s, _, _ := unstructured.NestedString(o.Object, path...)
 			return e.names.text(s)
 		}
-		from := sender{get("involvedObject", "kind") + " " + get("involvedObject", "name"), get("type"), get("source", "component")}
+		from := sender{
+			get("involvedObject", "kind") + " " + get("involvedObject", "name"), get("type"),
+			get("source", "component"),
+		}
 		if from.component == "" {
 			continue // those of the API server itself do not count
 		}
@@ -84,8 +89,8 @@ func (g *eventGroup) add(message string, n int64) {
 	g.combined = g.combined || combined
 }
 
-// lines are what is compared of a group. retried: of those of the scenario only what they say; spent: the sender has used up its
-// budget; swung: see noteSwings.
+// lines are what is compared of a group. retried: of those of the scenario only what they say; spent: the sender has
+// used up its budget; swung: see noteSwings.
 func (g *eventGroup) lines(retried, spent, swung bool) []string {
 	key := fmt.Sprintf("%s: %s %s (%s)", g.object, g.kind, g.reason, g.component)
 	retried = retried || retriedEvents.MatchString(g.reason)
@@ -110,9 +115,9 @@ func (g *eventGroup) lines(retried, spent, swung bool) []string {
 	return lines
 }
 
-// noteSwings remembers the ReplicaSets whose size was raised and then lowered within one round. Both sides did so, for that is
-// compared; whether the ReplicaSet's controller saw the size between, and created pods and deleted them at once, is chance. So
-// the events of its pods do not count.
+// noteSwings remembers the ReplicaSets whose size was raised and then lowered within one round. Both sides did so,
+// for that is compared; whether the ReplicaSet's controller saw the size between, and created pods and deleted them
+// at once, is chance. So the events of its pods do not count.
 func (e *env) noteSwings(log []change) {
 	raised, size := map[string]bool{}, map[string]int64{}
 	for key, bodies := range e.was {

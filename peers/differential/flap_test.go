@@ -22,14 +22,18 @@ const (
 	flapNamespace = "flap"
 )
 
-// TestFlap prints what it costs to keep the Endpoints of one Service whose FLYBALL_FLAP pods flap: a hundred a second, one after the
-// other, become ready or stop to be. The Endpoints controller is alone, kube-controller-manager's or ours. It asserts that
-// both come to the same end.
+// TestFlap prints what it costs to keep the Endpoints of one Service whose FLYBALL_FLAP pods flap: a hundred a
+// second, one after the other, become ready or stop to be. The Endpoints controller is alone,
+// kube-controller-manager's or ours. It asserts that both come to the same end.
 func TestFlap(t *testing.T) {
 	n := size(t, "FLYBALL_FLAP")
 	buildWithoutRace(t)
 	rows := []string{
-		fmt.Sprintf("| %d pods, %d changes a second for %s | syncs a second | writes of Endpoints | CPU | outside HTTP and TLS | peak heap | peak resident | CPU a change | right after |", n, flapRate, flapFor),
+		fmt.Sprintf(
+			"| %d pods, %d changes a second for %s | syncs a second | writes of Endpoints | CPU | outside HTTP and "+
+				"TLS "+
+				"| peak heap | peak resident | CPU a change | right after |", n, flapRate, flapFor,
+		),
 		"|---|---|---|---|---|---|---|---|---|",
 	}
 	for _, l := range limits(t) {
@@ -62,7 +66,8 @@ func flap(t *testing.T, n int, ours bool, l limit) string {
 	late := f.wait(t)
 	c := s.end(t)
 	synced := float64(s.metric(t, syncs) - before)
-	return fmt.Sprintf("| %s, %s | %.1f | %d | %s | %s | %s |", s.name, l, synced/took.Seconds(), c.calls["update"]-wrote, c.cells(),
+	return fmt.Sprintf("| %s, %s | %.1f | %d | %s | %s | %s |", s.name, l, synced/took.Seconds(),
+		c.calls["update"]-wrote, c.cells(),
 		(c.cpu / time.Duration(made)).Round(10*time.Microsecond), late.Round(100*time.Millisecond))
 }
 
@@ -78,7 +83,8 @@ func podNumber(i int) string { return fmt.Sprintf("pod-%d", i) }
 func (f *flapper) create(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
-	if _, err := f.client.CoreV1().Namespaces().Create(ctx, namespace(flapNamespace), metav1.CreateOptions{}); err != nil {
+	if _, err := f.client.CoreV1().Namespaces().Create(ctx, namespace(flapNamespace),
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	numbers := make([]int, len(f.ready))
@@ -97,7 +103,8 @@ func (f *flapper) create(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.client.CoreV1().Services(flapNamespace).Create(ctx, service("web"), metav1.CreateOptions{}); err != nil {
+	if _, err := f.client.CoreV1().Services(flapNamespace).Create(ctx, service("web"),
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -110,11 +117,13 @@ func (f *flapper) report(ctx context.Context, i int, status corev1.PodStatus) er
 	if err != nil {
 		return err
 	}
-	_, err = f.client.CoreV1().Pods(flapNamespace).Patch(ctx, podNumber(i), types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err = f.client.CoreV1().Pods(flapNamespace).Patch(ctx, podNumber(i), types.StrategicMergePatchType, patch,
+		metav1.PatchOptions{}, "status")
 	return err
 }
 
-// flap changes the pods in turn, at flapRate, and returns how many changes it made. It says when the machine cannot keep up.
+// flap changes the pods in turn, at flapRate, and returns how many changes it made. It says when the machine cannot
+// keep up.
 func (f *flapper) flap(t *testing.T) int {
 	t.Helper()
 	total := int(flapFor.Seconds()) * flapRate
@@ -131,7 +140,8 @@ func (f *flapper) flap(t *testing.T) int {
 		t.Fatal(err)
 	}
 	if took := time.Since(begin); took > flapFor*11/10 {
-		fmt.Printf("%s: the changes took %s, not %s: the machine is too slow for this rate\n", f.name, took.Round(time.Second), flapFor)
+		fmt.Printf("%s: the changes took %s, not %s: the machine is too slow for this rate\n", f.name,
+			took.Round(time.Second), flapFor)
 	}
 	return total
 }
@@ -155,7 +165,8 @@ func (f *flapper) wait(t *testing.T) time.Duration {
 		n := 0
 		for _, s := range e.Subsets {
 			n += len(s.Addresses)
-			if slices.ContainsFunc(s.Addresses, func(a corev1.EndpointAddress) bool { return !want[a.TargetRef.Name] }) {
+			if slices.ContainsFunc(s.Addresses,
+				func(a corev1.EndpointAddress) bool { return !want[a.TargetRef.Name] }) {
 				return "the Endpoints hold a pod that is not ready"
 			}
 		}

@@ -20,9 +20,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestIdle: a manager that has nothing to do writes nothing, and neither does one that is started anew. FLYBALL_IDLE says for
-// how long, with 500 Deployments; without it, it is a few seconds and 10. What counts is what the API server has counted:
-// every request that could change something, answered with success or not.
+// TestIdle: a manager that has nothing to do writes nothing, and neither does one that is started anew. FLYBALL_IDLE
+// says for how long, with 500 Deployments; without it, it is a few seconds and 10. What counts is what the API server
+// has counted: every request that could change something, answered with success or not.
 func TestIdle(t *testing.T) {
 	idle, deployments := 5*time.Second, 10
 	if text := os.Getenv("FLYBALL_IDLE"); text != "" {
@@ -39,7 +39,8 @@ func TestIdle(t *testing.T) {
 	begin := time.Now()
 	idleCreate(t, client, deployments)
 	patient(t, 10*time.Minute, func() string { return idleComplete(t, client, deployments) })
-	t.Logf("%d Deployments, each with 2 replicas and a Service, are complete after %s", deployments, time.Since(begin).Round(time.Second))
+	t.Logf("%d Deployments, each with 2 replicas and a Service, are complete after %s", deployments,
+		time.Since(begin).Round(time.Second))
 	settle(t, client)
 
 	quiet := func(what string, d time.Duration) {
@@ -83,7 +84,8 @@ const idleNamespace = "idle"
 func idleCreate(t *testing.T, client kubernetes.Interface, n int) {
 	t.Helper()
 	ctx := t.Context()
-	if _, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: idleNamespace}}, metav1.CreateOptions{}); err != nil {
+	if _, err := client.CoreV1().Namespaces().Create(ctx,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: idleNamespace}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	replicas := int32(2)
@@ -104,7 +106,10 @@ func idleCreate(t *testing.T, client kubernetes.Interface, n int) {
 		}
 		if _, err := client.CoreV1().Services(idleNamespace).Create(ctx, &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec:       corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}}},
+			Spec: corev1.ServiceSpec{
+				Selector: labels,
+				Ports:    []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}},
+			},
 		}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +138,8 @@ func idleComplete(t *testing.T, client kubernetes.Interface, n int) string {
 func idleRemove(t *testing.T, client kubernetes.Interface) {
 	t.Helper()
 	ctx, all := t.Context(), metav1.ListOptions{}
-	if err := client.AppsV1().Deployments(idleNamespace).DeleteCollection(ctx, metav1.DeleteOptions{}, all); err != nil {
+	if err := client.AppsV1().Deployments(idleNamespace).DeleteCollection(ctx, metav1.DeleteOptions{},
+		all); err != nil {
 		t.Fatal(err)
 	}
 	services, err := client.CoreV1().Services(idleNamespace).List(ctx, all)
@@ -141,7 +147,8 @@ func idleRemove(t *testing.T, client kubernetes.Interface) {
 		t.Fatal(err)
 	}
 	for i := range services.Items {
-		if err := client.CoreV1().Services(idleNamespace).Delete(ctx, services.Items[i].Name, metav1.DeleteOptions{}); err != nil {
+		if err := client.CoreV1().Services(idleNamespace).Delete(ctx, services.Items[i].Name,
+			metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -185,8 +192,9 @@ func patient(t *testing.T, limit time.Duration, ask func() string) {
 
 var requests = regexp.MustCompile(`^apiserver_request_total\{(.*)\} (\S+)$`)
 
-// writesOf is how many requests of each kind the API server has answered, reads left out, and what the server itself writes: its
-// lease, its events (of another group than everybody else's), and questions about permissions, which are posted.
+// writesOf is how many requests of each kind the API server has answered, reads left out, and what the server itself
+// writes: its lease, its events (of another group than everybody else's), and questions about permissions, which are
+// posted.
 func writesOf(t *testing.T, client kubernetes.Interface) map[string]int {
 	t.Helper()
 	body, err := client.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
@@ -206,14 +214,16 @@ func writesOf(t *testing.T, client kubernetes.Interface) map[string]int {
 			}
 		}
 		read := slices.Contains([]string{"GET", "LIST", "WATCH", "CONNECT"}, labels["verb"])
-		if read || labels["resource"] == "leases" || labels["group"] == "events.k8s.io" || strings.HasSuffix(labels["resource"], "reviews") {
+		if read || labels["resource"] == "leases" || labels["group"] == "events.k8s.io" ||
+			strings.HasSuffix(labels["resource"], "reviews") {
 			continue
 		}
 		n, err := strconv.ParseFloat(m[2], 64)
 		if err != nil {
 			t.Fatal(err)
 		}
-		counts[fmt.Sprintf("%s %s %s %s", labels["verb"], labels["resource"], labels["subresource"], labels["code"])] += int(n)
+		counts[fmt.Sprintf("%s %s %s %s", labels["verb"], labels["resource"], labels["subresource"],
+			labels["code"])] += int(n)
 	}
 	if len(counts) == 0 {
 		t.Fatal("the API server counts no writes")

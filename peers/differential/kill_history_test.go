@@ -162,7 +162,8 @@ func (h *history) take(e recorded) (problem string) {
 			return fmt.Sprintf("pod %s is made without an owner", e.pod.Name)
 		}
 		if n := h.podsOf(owner.UID); n > h.most[owner.UID] {
-			return fmt.Sprintf("ReplicaSet %s gets a pod number %d and was never to have more than %d", owner.Name, n, h.most[owner.UID])
+			return fmt.Sprintf("ReplicaSet %s gets a pod number %d and was never to have more than %d", owner.Name, n,
+				h.most[owner.UID])
 		}
 	}
 	return ""
@@ -177,8 +178,8 @@ func (h *history) podsOf(owner types.UID) (n int) {
 	return n
 }
 
-// count is how many replicas are asked for, how many pods there are that are not on their way out, and how many of these are
-// available.
+// count is how many replicas are asked for, how many pods there are that are not on their way out, and how many of
+// these are available.
 func (h *history) count() (asked, active, available int) {
 	for _, s := range h.sets {
 		asked += int(*s.Spec.Replicas)

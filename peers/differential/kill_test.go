@@ -26,11 +26,11 @@ const (
 	killHistory                         = 2
 )
 
-// TestKill kills the manager at a random moment of a rollout and starts it anew, until FLYBALL_KILLS of the kills came before
-// the rollout was complete; one in three is killed again while it picks up what the last one left. The outcome is always the same,
-// nothing is left without an owner, and at no moment of the API server's history were there more replicas asked for than maxSurge
-// allows, or fewer available than maxUnavailable does. (There may be more pods than asked for, as with kube-controller-manager:
-// those of a ReplicaSet that has just been told to have fewer.)
+// TestKill kills the manager at a random moment of a rollout and starts it anew, until FLYBALL_KILLS of the kills
+// came before the rollout was complete; one in three is killed again while it picks up what the last one left. The
+// outcome is always the same, nothing is left without an owner, and at no moment of the API server's history were
+// there more replicas asked for than maxSurge allows, or fewer available than maxUnavailable does. (There may be more
+// pods than asked for, as with kube-controller-manager: those of a ReplicaSet that has just been told to have fewer.)
 func TestKill(t *testing.T) {
 	kills, err := strconv.Atoi(os.Getenv("FLYBALL_KILLS"))
 	if err != nil || kills < 1 {
@@ -77,8 +77,11 @@ func TestKill(t *testing.T) {
 			t.FailNow()
 		}
 	}
-	t.Logf("%d kills, %d of them before the rollout was complete, in %d rollouts: %d pods created, at most %d replicas asked for (%d allowed), at most %d pods, at least %d available (%d required)",
-		all, midway, k.rollouts, k.seen.created, k.seen.mostAsked, killReplicas+killSurge, k.seen.mostPods, k.seen.leastAvailable, killReplicas-killAbsent)
+	t.Logf("%d kills, %d of them before the rollout was complete, in %d rollouts: %d pods created, at most %d "+
+		"replicas "+
+		"asked for (%d allowed), at most %d pods, at least %d available (%d required)",
+		all, midway, k.rollouts, k.seen.created, k.seen.mostAsked, killReplicas+killSurge, k.seen.mostPods,
+		k.seen.leastAvailable, killReplicas-killAbsent)
 
 	k.remove()
 	time.Sleep(time.Duration(random.Int64N(int64(time.Second))))
@@ -102,7 +105,8 @@ type killer struct {
 func newKiller(t *testing.T) *killer {
 	t.Helper()
 	k := &killer{t: t, client: kubernetes.NewForConfigOrDie(adminConfig(t, plane))}
-	if _, err := k.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: killNamespace}}, metav1.CreateOptions{}); err != nil {
+	if _, err := k.client.CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: killNamespace}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	startKubelet(t, plane)
@@ -135,7 +139,10 @@ func (k *killer) create() {
 	}
 	if _, err := k.client.CoreV1().Services(killNamespace).Create(k.t.Context(), &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
-		Spec:       corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}}},
+		Spec: corev1.ServiceSpec{
+			Selector: labels,
+			Ports:    []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}},
+		},
 	}, metav1.CreateOptions{}); err != nil {
 		k.t.Fatal(err)
 	}
@@ -146,7 +153,8 @@ func (k *killer) rollOut() {
 	k.t.Helper()
 	k.rollouts++
 	patch := fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"annotations":{"rollout":"%d"}}}}}`, k.rollouts)
-	if _, err := k.client.AppsV1().Deployments(killNamespace).Patch(k.t.Context(), "web", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := k.client.AppsV1().Deployments(killNamespace).Patch(k.t.Context(), "web", types.MergePatchType, patch,
+		metav1.PatchOptions{}); err != nil {
 		k.t.Fatal(err)
 	}
 }
@@ -170,14 +178,15 @@ func (k *killer) complete() string {
 		return err.Error()
 	}
 	s := d.Status
-	if s.ObservedGeneration != d.Generation || s.UpdatedReplicas != killReplicas || s.Replicas != killReplicas || s.AvailableReplicas != killReplicas {
+	if s.ObservedGeneration != d.Generation || s.UpdatedReplicas != killReplicas || s.Replicas != killReplicas ||
+		s.AvailableReplicas != killReplicas {
 		return fmt.Sprintf("the Deployment is not complete: %+v", s)
 	}
 	return ""
 }
 
-// outcome is all there is, without what differs by design: names from a hash, addresses, times and versions. Of revisions it
-// says how far they are apart.
+// outcome is all there is, without what differs by design: names from a hash, addresses, times and versions. Of
+// revisions it says how far they are apart.
 func (k *killer) outcome() string {
 	k.t.Helper()
 	ctx, ns, all := k.t.Context(), killNamespace, metav1.ListOptions{}
@@ -192,7 +201,10 @@ func (k *killer) outcome() string {
 		}
 	}
 	s := d.Status
-	lines := []string{fmt.Sprintf("Deployment: %d replicas, %d updated, %d ready, %d available", s.Replicas, s.UpdatedReplicas, s.ReadyReplicas, s.AvailableReplicas)}
+	lines := []string{
+		fmt.Sprintf("Deployment: %d replicas, %d updated, %d ready, %d available", s.Replicas, s.UpdatedReplicas,
+			s.ReadyReplicas, s.AvailableReplicas),
+	}
 	for _, c := range s.Conditions {
 		lines = append(lines, fmt.Sprintf("  %s=%s %s", c.Type, c.Status, c.Reason))
 	}
@@ -201,17 +213,21 @@ func (k *killer) outcome() string {
 	for i := range sets.Items {
 		set := &sets.Items[i]
 		owners[set.UID] = newest - revisionOf(set)
-		lines = append(lines, fmt.Sprintf("ReplicaSet -%d of %s: wants %d, has %d, %d available", owners[set.UID], ownerOf(set, owners), *set.Spec.Replicas, set.Status.Replicas, set.Status.AvailableReplicas))
+		lines = append(lines,
+			fmt.Sprintf("ReplicaSet -%d of %s: wants %d, has %d, %d available", owners[set.UID], ownerOf(set, owners),
+				*set.Spec.Replicas, set.Status.Replicas, set.Status.AvailableReplicas))
 	}
 	var rest []string
 	for i := range pods.Items {
 		p := &pods.Items[i]
-		rest = append(rest, fmt.Sprintf("Pod of %s: ready %t, leaving %t", ownerOf(p, owners), podReady(p), p.DeletionTimestamp != nil))
+		rest = append(rest,
+			fmt.Sprintf("Pod of %s: ready %t, leaving %t", ownerOf(p, owners), podReady(p), p.DeletionTimestamp != nil))
 	}
 	slices.Sort(rest)
 	for _, e := range endpoints.Items {
 		for _, subset := range e.Subsets {
-			rest = append(rest, fmt.Sprintf("Endpoints: %d ready, %d not", len(subset.Addresses), len(subset.NotReadyAddresses)))
+			rest = append(rest,
+				fmt.Sprintf("Endpoints: %d ready, %d not", len(subset.Addresses), len(subset.NotReadyAddresses)))
 		}
 	}
 	for i := range endpointSlices.Items {
@@ -298,7 +314,8 @@ func (k *killer) gone() string {
 		}
 	}
 	if n := len(sets.Items) + len(pods.Items) + len(endpoints.Items) + len(endpointSlices.Items); n > 0 {
-		return fmt.Sprintf("left are %d ReplicaSets, %d pods, %d Endpoints, %d EndpointSlices", len(sets.Items), len(pods.Items), len(endpoints.Items), len(endpointSlices.Items))
+		return fmt.Sprintf("left are %d ReplicaSets, %d pods, %d Endpoints, %d EndpointSlices", len(sets.Items),
+			len(pods.Items), len(endpoints.Items), len(endpointSlices.Items))
 	}
 	return ""
 }

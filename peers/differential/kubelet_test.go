@@ -145,16 +145,21 @@ func setReady(ctx context.Context, client kubernetes.Interface, pod *unstructure
 	return patchStatus(ctx, client, pod, corev1.PodStatus{Conditions: conditions(ready)})
 }
 
-func setPhase(ctx context.Context, client kubernetes.Interface, pod *unstructured.Unstructured, phase corev1.PodPhase) error {
+func setPhase(ctx context.Context, client kubernetes.Interface, pod *unstructured.Unstructured,
+	phase corev1.PodPhase,
+) error {
 	return patchStatus(ctx, client, pod, corev1.PodStatus{Phase: phase, Conditions: conditions(false)})
 }
 
-func patchStatus(ctx context.Context, client kubernetes.Interface, pod *unstructured.Unstructured, status corev1.PodStatus) error {
+func patchStatus(ctx context.Context, client kubernetes.Interface, pod *unstructured.Unstructured,
+	status corev1.PodStatus,
+) error {
 	patch, err := json.Marshal(map[string]any{"status": status})
 	if err != nil {
 		return err
 	}
-	_, err = client.CoreV1().Pods(pod.GetNamespace()).Patch(ctx, pod.GetName(), types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err = client.CoreV1().Pods(pod.GetNamespace()).Patch(ctx, pod.GetName(), types.StrategicMergePatchType, patch,
+		metav1.PatchOptions{}, "status")
 	return err
 }
 

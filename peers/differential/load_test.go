@@ -17,17 +17,22 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestLoad prints what it costs to create, roll out and delete FLYBALL_LOAD Deployments of ten pods each, with a Service each: with
-// kube-controller-manager and with flyball manager, as both limit themselves by default and without limits. It asserts that both come
-// to the end; the figures are for people, with the machine's load beside them.
+// TestLoad prints what it costs to create, roll out and delete FLYBALL_LOAD Deployments of ten pods each, with a
+// Service each: with kube-controller-manager and with flyball manager, as both limit themselves by default and
+// without limits. It asserts that both come to the end; the figures are for people, with the machine's load beside
+// them.
 func TestLoad(t *testing.T) {
 	n := size(t, "FLYBALL_LOAD")
 	buildWithoutRace(t)
 	times := []string{
-		fmt.Sprintf("| %d Deployments × 10 | created | rolled | deleted | CPU | outside HTTP and TLS | peak heap | peak resident |", n),
+		fmt.Sprintf(
+			"| %d Deployments × 10 | created | rolled | deleted | CPU | outside HTTP and TLS | peak heap | peak "+
+				"resident |", n,
+		),
 		"|---|---|---|---|---|---|---|---|",
 	}
-	calls := []string{"| calls | all | " + strings.Join(verbs, " | ") + " |", "|---|---|" + strings.Repeat("---|", len(verbs))}
+	calls := []string{"| calls | all | " + strings.Join(verbs, " | ") + " |", "|---|---|" +
+		strings.Repeat("---|", len(verbs))}
 	for _, limit := range limits(t) {
 		for _, ours := range []bool{false, true} {
 			s := startSubject(t, ours, compared, limit)
@@ -46,8 +51,8 @@ func TestLoad(t *testing.T) {
 	report(append(append(times, ""), calls...))
 }
 
-// limits are those on requests that are measured with: kube-controller-manager's own and none, or the first or the second alone, as
-// FLYBALL_LIMIT says: default or none.
+// limits are those on requests that are measured with: kube-controller-manager's own and none, or the first or the
+// second alone, as FLYBALL_LIMIT says: default or none.
 func limits(t *testing.T) []limit {
 	t.Helper()
 	own, none := limit{"20", "30"}, limit{"10000", "10000"}
@@ -152,7 +157,8 @@ func lives(t *testing.T, client kubernetes.Interface, n int) (created, rolled, d
 	complete := func(all []appsv1.Deployment) bool {
 		return len(all) == n && !slices.ContainsFunc(all, func(d appsv1.Deployment) bool {
 			s := d.Status
-			return s.ObservedGeneration != d.Generation || s.UpdatedReplicas != 10 || s.Replicas != 10 || s.AvailableReplicas != 10
+			return s.ObservedGeneration != d.Generation || s.UpdatedReplicas != 10 || s.Replicas != 10 ||
+				s.AvailableReplicas != 10
 		})
 	}
 	created = timed(func(name string) error {
@@ -164,7 +170,8 @@ func lives(t *testing.T, client kubernetes.Interface, n int) (created, rolled, d
 	}, complete)
 	rolled = timed(func(name string) error {
 		patch := []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"image:2"}]}}}}`)
-		_, err := client.AppsV1().Deployments(ns).Patch(ctx, name, "application/strategic-merge-patch+json", patch, metav1.PatchOptions{})
+		_, err := client.AppsV1().Deployments(ns).Patch(ctx, name, "application/strategic-merge-patch+json", patch,
+			metav1.PatchOptions{})
 		return err
 	}, complete)
 	deleted = timed(func(name string) error {

@@ -17,8 +17,8 @@ import (
 	"github.com/flyball-dev/flyball/peers/upstream"
 )
 
-// plane is the control plane that all tests of this package share. Its users are admin, who may do everything, and alice, to
-// whom tests give what they need.
+// plane is the control plane that all tests of this package share. Its users are admin, who may do everything, and
+// alice, to whom tests give what they need.
 var plane *upstream.ControlPlane
 
 // flyball is the path of the binary, built from this tree.
@@ -93,7 +93,8 @@ func startManager(t *testing.T, kubeconfig string, flags ...string) *program {
 	port := l.Addr().(*net.TCPAddr).Port
 	l.Close()
 	p := &program{url: fmt.Sprintf("http://127.0.0.1:%d", port), ended: make(chan struct{})}
-	p.cmd = exec.Command(flyball, append([]string{"manager", "--kubeconfig=" + kubeconfig, fmt.Sprintf("--port=%d", port)}, flags...)...)
+	p.cmd = exec.Command(flyball,
+		append([]string{"manager", "--kubeconfig=" + kubeconfig, fmt.Sprintf("--port=%d", port)}, flags...)...)
 	p.cmd.Stdout, p.cmd.Stderr = p, p
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -53,7 +53,8 @@ func startKubelet(t *testing.T, on *upstream.ControlPlane) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := kubelet.New(kubelet.Config{Client: m.Client(), Pods: pods, Nodes: nodes}, kubelet.Options{Delay: 20 * time.Millisecond, PodsPerNode: 10_000})
+	k, err := kubelet.New(kubelet.Config{Client: m.Client(), Pods: pods, Nodes: nodes},
+		kubelet.Options{Delay: 20 * time.Millisecond, PodsPerNode: 10_000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,8 +72,8 @@ func startKubelet(t *testing.T, on *upstream.ControlPlane) {
 	})
 }
 
-// TestManagerConverges: one Deployment and one Service on the real API server come to ready Endpoints, a rollout replaces the
-// pods, deletion collects everything, and SIGTERM ends the process with 0.
+// TestManagerConverges: one Deployment and one Service on the real API server come to ready Endpoints, a rollout
+// replaces the pods, deletion collects everything, and SIGTERM ends the process with 0.
 func TestManagerConverges(t *testing.T) {
 	startKubelet(t, plane)
 	p := startManager(t, plane.Kubeconfig, "--leader-elect=false", "--kube-api-qps=-1")
@@ -85,8 +86,9 @@ func TestManagerConverges(t *testing.T) {
 	}
 }
 
-// TestManagerBesideKubeControllerManager is the walk-through for kind, on a bare control plane: kube-controller-manager with the
-// flag that the documented cluster configuration gives it, our manager with the four controllers that it leaves out.
+// TestManagerBesideKubeControllerManager is the walk-through for kind, on a bare control plane:
+// kube-controller-manager with the flag that the documented cluster configuration gives it, our manager with the four
+// controllers that it leaves out.
 func TestManagerBesideKubeControllerManager(t *testing.T) {
 	config, err := os.ReadFile("../../docs/kind/cluster.yaml")
 	if err != nil {
@@ -96,7 +98,8 @@ func TestManagerBesideKubeControllerManager(t *testing.T) {
 	if flag == nil {
 		t.Fatal("the cluster configuration does not set the controllers flag")
 	}
-	kind, err := upstream.Start(t.Context(), upstream.Options{Controllers: strings.Split(string(flag[1]), ","), Log: t.Output()})
+	kind, err := upstream.Start(t.Context(),
+		upstream.Options{Controllers: strings.Split(string(flag[1]), ","), Log: t.Output()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +138,10 @@ func life(t *testing.T, on *upstream.ControlPlane) {
 	}
 	if _, err := client.CoreV1().Services(ns).Create(ctx, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
-		Spec:       corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}}},
+		Spec: corev1.ServiceSpec{
+			Selector: labels,
+			Ports:    []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}},
+		},
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +150,8 @@ func life(t *testing.T, on *upstream.ControlPlane) {
 			return err.Error()
 		}
 		s := d.Status
-		if s.ObservedGeneration != d.Generation || s.UpdatedReplicas != 3 || s.Replicas != 3 || s.AvailableReplicas != 3 {
+		if s.ObservedGeneration != d.Generation || s.UpdatedReplicas != 3 || s.Replicas != 3 ||
+			s.AvailableReplicas != 3 {
 			return fmt.Sprintf("the Deployment is not complete: %+v", s)
 		}
 		e, err := client.CoreV1().Endpoints(ns).Get(ctx, "web", metav1.GetOptions{})
@@ -154,7 +161,8 @@ func life(t *testing.T, on *upstream.ControlPlane) {
 		if len(e.Subsets) != 1 || len(e.Subsets[0].Addresses) != 3 || len(e.Subsets[0].NotReadyAddresses) != 0 {
 			return fmt.Sprintf("the Endpoints are not three ready addresses: %+v", e.Subsets)
 		}
-		list, err := client.DiscoveryV1().EndpointSlices(ns).List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=web"})
+		list, err := client.DiscoveryV1().EndpointSlices(ns).List(ctx,
+			metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=web"})
 		if err != nil {
 			return err.Error()
 		}
@@ -178,20 +186,22 @@ func life(t *testing.T, on *upstream.ControlPlane) {
 	eventually(t, func() string {
 		pods, err1 := client.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{})
 		sets, err2 := client.AppsV1().ReplicaSets(ns).List(ctx, metav1.ListOptions{})
-		list, err3 := client.DiscoveryV1().EndpointSlices(ns).List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=web"})
+		list, err3 := client.DiscoveryV1().EndpointSlices(ns).List(ctx,
+			metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=web"})
 		_, err4 := client.CoreV1().Endpoints(ns).Get(ctx, "web", metav1.GetOptions{})
 		if err := errors.Join(err1, err2, err3); err != nil {
 			return err.Error()
 		}
 		if len(pods.Items)+len(sets.Items)+len(list.Items) > 0 || err4 == nil {
-			return fmt.Sprintf("left are %d pods, %d ReplicaSets, %d EndpointSlices, the Endpoints: %t", len(pods.Items), len(sets.Items), len(list.Items), err4 == nil)
+			return fmt.Sprintf("left are %d pods, %d ReplicaSets, %d EndpointSlices, the Endpoints: %t",
+				len(pods.Items), len(sets.Items), len(list.Items), err4 == nil)
 		}
 		return ""
 	})
 }
 
-// TestManagerNamesWhatIsForbidden: a user who may not list pods reads on /readyz and in the log which verb, resource and user it
-// is about, and that once, not in a flood; when the permission comes, the manager goes on by itself.
+// TestManagerNamesWhatIsForbidden: a user who may not list pods reads on /readyz and in the log which verb, resource
+// and user it is about, and that once, not in a flood; when the permission comes, the manager goes on by itself.
 func TestManagerNamesWhatIsForbidden(t *testing.T) {
 	ctx, client := t.Context(), kubernetes.NewForConfigOrDie(adminConfig(t, plane))
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "alice"}, Rules: []rbacv1.PolicyRule{
@@ -232,7 +242,8 @@ func TestManagerNamesWhatIsForbidden(t *testing.T) {
 	if n := strings.Count(p.output(), "cannot list pods"); n < 1 || n > 2 {
 		t.Errorf("the log says %d times that pods cannot be listed", n)
 	}
-	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"*"}})
+	role.Rules = append(role.Rules,
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"*"}})
 	if _, err := client.RbacV1().ClusterRoles().Update(ctx, role, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +270,8 @@ func TestManagerWithoutServer(t *testing.T) {
 		t.Errorf("exit code %d, want 1", code)
 	}
 	lines := strings.Split(strings.TrimSpace(p.output()), "\n")
-	if last := lines[len(lines)-1]; !strings.Contains(last, "cannot reach https://127.0.0.1:1") || !strings.Contains(last, "connection refused") {
+	if last := lines[len(lines)-1]; !strings.Contains(last, "cannot reach https://127.0.0.1:1") ||
+		!strings.Contains(last, "connection refused") {
 		t.Errorf("the last line is %q", last)
 	}
 }

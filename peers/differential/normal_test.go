@@ -14,8 +14,8 @@ import (
 // body is an object without what differs from one cluster to another, as its leaves by path.
 type body map[string]string
 
-// names replaces, in one namespace, what chance gave its name: pods of a set are all called the same, and their addresses too.
-// Names of ReplicaSets, which end in the hash of the template, stay.
+// names replaces, in one namespace, what chance gave its name: pods of a set are all called the same, and their
+// addresses too. Names of ReplicaSets, which end in the hash of the template, stay.
 type names struct {
 	// pods are all generated pods that were ever seen, by name.
 	pods map[string]string
@@ -83,7 +83,8 @@ func (n *names) text(s string) string {
 
 // dropped are the fields that say when or which, not what.
 var dropped = map[string]bool{
-	"uid": true, "resourceVersion": true, "creationTimestamp": true, "managedFields": true, "generation": true, "selfLink": true,
+	"uid": true, "resourceVersion": true, "creationTimestamp": true, "managedFields": true, "generation": true,
+	"selfLink":           true,
 	"lastTransitionTime": true, "lastUpdateTime": true, "lastProbeTime": true, "startTime": true,
 	"endpoints.kubernetes.io/last-change-trigger-time": true, "apiVersion": true,
 }
@@ -108,13 +109,16 @@ func (n *names) body(o *unstructured.Unstructured) body {
 		}
 	}
 	if o.GetKind() == "Deployment" && !isComplete(o) && b[progressing+".status"] == "True" {
-		// When exactly the condition moves from one rollout to the next is chance: the first writes of a rollout meet conflicts.
+		// When exactly the condition moves from one rollout to the next is chance: the first writes of a rollout meet
+		// conflicts.
 		b[progressing+".reason"], b[progressing+".message"] = "of a rollout", "of a rollout"
 	}
 	if message, ok := b[progressing+".message"]; ok {
-		// A condition that keeps its status and reason keeps its message. Whether the one of a rollout came in between two "has
-		// successfully progressed" depends on which counts the Deployment's controller saw: so the second may name the first's ReplicaSet.
-		b[progressing+".message"] = progressed.ReplaceAllString(message, "ReplicaSet OF-A-ROLLOUT has successfully progressed.")
+		// A condition that keeps its status and reason keeps its message. Whether the one of a rollout came in
+		// between two "has successfully progressed" depends on which counts the Deployment's controller saw: so the
+		// second may name the first's ReplicaSet.
+		b[progressing+
+			".message"] = progressed.ReplaceAllString(message, "ReplicaSet OF-A-ROLLOUT has successfully progressed.")
 	}
 	return b
 }
@@ -130,7 +134,8 @@ func isComplete(d *unstructured.Unstructured) bool {
 		return n
 	}
 	replicas := get("spec", "replicas")
-	return observed(d) && get("status", "replicas") == replicas && get("status", "updatedReplicas") == replicas && get("status", "availableReplicas") == replicas
+	return observed(d) && get("status", "replicas") == replicas && get("status", "updatedReplicas") == replicas &&
+		get("status", "availableReplicas") == replicas
 }
 
 func (n *names) flatten(into body, path string, value any) {
@@ -213,9 +218,9 @@ func difference(from, to body) []string {
 	return lines
 }
 
-// decisions are the parts of a Deployment or ReplicaSet whose every state is compared, not only those in which it settles: what
-// was decided, not what was counted. There is one part for the object itself, under "", and one for the condition Progressing; in
-// which order states of different parts follow each other is chance.
+// decisions are the parts of a Deployment or ReplicaSet whose every state is compared, not only those in which it
+// settles: what was decided, not what was counted. There is one part for the object itself, under "", and one for the
+// condition Progressing; in which order states of different parts follow each other is chance.
 func (b body) decisions() map[string]body {
 	parts := map[string]body{"": {}}
 	for path, value := range b {

@@ -17,8 +17,8 @@ import (
 // probeNamespace holds the probe's objects, which no scenario sees.
 const probeNamespace = "probe"
 
-// probe sends a change through all controllers: a Deployment between no pod and one, behind a Service, and an object whose owner
-// does not exist.
+// probe sends a change through all controllers: a Deployment between no pod and one, behind a Service, and an object
+// whose owner does not exist.
 type probe struct {
 	client kubernetes.Interface
 	rec    *recorder
@@ -38,7 +38,8 @@ func (p *probe) pass(ctx context.Context) error {
 	}
 	size := p.passes % 2
 	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, size)
-	if _, err := p.client.AppsV1().Deployments(probeNamespace).Patch(ctx, probeNamespace, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := p.client.AppsV1().Deployments(probeNamespace).Patch(ctx, probeNamespace, types.MergePatchType, patch,
+		metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("scale the probe: %w", err)
 	}
 	acted := map[string]bool{}
@@ -53,7 +54,8 @@ func (p *probe) pass(ctx context.Context) error {
 }
 
 func (p *probe) prepare(ctx context.Context) error {
-	if _, err := p.client.CoreV1().Namespaces().Create(ctx, namespace(probeNamespace), metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if _, err := p.client.CoreV1().Namespaces().Create(ctx, namespace(probeNamespace),
+		metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}
 	d := deployment(probeNamespace, 0)
@@ -97,7 +99,8 @@ func (p *probe) missing(size int64) string {
 	if d == nil {
 		return "the probe's Deployment is not there"
 	}
-	if available, _, _ := unstructured.NestedInt64(d.Object, "status", "availableReplicas"); available != size || !observed(d) {
+	if available, _, _ := unstructured.NestedInt64(d.Object, "status", "availableReplicas"); available != size ||
+		!observed(d) {
 		return fmt.Sprintf("the probe's Deployment has %d pods available, want %d", available, size)
 	}
 	if terminating, _, _ := unstructured.NestedInt64(d.Object, "status", "terminatingReplicas"); terminating != 0 {
@@ -141,6 +144,9 @@ func deployment(name string, replicas int32) *appsv1.Deployment {
 func service(name string) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": name}, Ports: []corev1.ServicePort{{Name: "http", Port: 80}}},
+		Spec: corev1.ServiceSpec{
+			Selector: map[string]string{"app": name},
+			Ports:    []corev1.ServicePort{{Name: "http", Port: 80}},
+		},
 	}
 }

@@ -26,10 +26,12 @@ func outsideTransport(t *testing.T, profiles []string) (spent time.Duration) {
 	return spent
 }
 
-// stacks reads what go tool pprof -traces -unit=ns prints: the time of each stack, a function a line, the innermost first.
+// stacks reads what go tool pprof -traces -unit=ns prints: the time of each stack, a function a line, the innermost
+// first.
 func stacks(traces string) map[string]time.Duration {
 	all := map[string]time.Duration{}
-	for _, block := range strings.Split(traces, "-----------+-------------------------------------------------------\n")[1:] {
+	for _, block := range strings.Split(traces,
+		"-----------+-------------------------------------------------------\n")[1:] {
 		value, rest, _ := strings.Cut(strings.TrimSpace(block), " ")
 		d, err := time.ParseDuration(value)
 		if err != nil {

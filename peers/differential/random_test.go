@@ -39,7 +39,8 @@ func chanceDeployment(ctx context.Context, e *env) (string, bool, error) {
 	if e.rng.IntN(4) == 0 {
 		recreate(&d.Spec)
 	} else {
-		limits := oneOf(e, [2]string{"25%", "25%"}, [2]string{"1", "0"}, [2]string{"0", "1"}, [2]string{"2", "1"}, [2]string{"50%", "0"}, [2]string{"0", "40%"}, [2]string{"100%", "100%"}, [2]string{"10%", "10%"})
+		limits := oneOf(e, [2]string{"25%", "25%"}, [2]string{"1", "0"}, [2]string{"0", "1"}, [2]string{"2", "1"},
+			[2]string{"50%", "0"}, [2]string{"0", "40%"}, [2]string{"100%", "100%"}, [2]string{"10%", "10%"})
 		rolling(limits[0], limits[1])(&d.Spec)
 	}
 	if e.rng.IntN(2) == 0 {
@@ -51,7 +52,8 @@ func chanceDeployment(ctx context.Context, e *env) (string, bool, error) {
 
 // chanceService creates a Service for it.
 func chanceService(ctx context.Context, e *env) (string, bool, error) {
-	return create(svc(oneOf(e, headless, func(*corev1.Service) {}, func(s *corev1.Service) { s.Spec.PublishNotReadyAddresses = true },
+	return create(svc(oneOf(e, headless, func(*corev1.Service) {},
+		func(s *corev1.Service) { s.Spec.PublishNotReadyAddresses = true },
 		ports(toNamed("http", "http", corev1.ProtocolTCP, 80)))))(ctx, e)
 }
 
@@ -89,11 +91,14 @@ func (e *env) chance() step {
 	case 7:
 		return pause("web", oneOf(e, true, false))
 	case 8:
-		return annotate("Deployment", "web", oneOf(e, "note", "kubernetes.io/change-cause"), fmt.Sprint(e.rng.IntN(100)))
+		return annotate("Deployment", "web", oneOf(e, "note", "kubernetes.io/change-cause"),
+			fmt.Sprint(e.rng.IntN(100)))
 	case 9:
 		return annotate("Deployment", "web", appsv1.DeprecatedRollbackTo, fmt.Sprint(e.rng.IntN(4)))
 	case 10:
-		return patch("Deployment", "web", oneOf(e, toRecreate, toRolling, `{"spec":{"strategy":{"type":"RollingUpdate","rollingUpdate":{"maxSurge":3,"maxUnavailable":1}}}}`))
+		return patch("Deployment", "web",
+			oneOf(e, toRecreate, toRolling,
+				`{"spec":{"strategy":{"type":"RollingUpdate","rollingUpdate":{"maxSurge":3,"maxUnavailable":1}}}}`))
 	case 11:
 		return patch("Deployment", "web", fmt.Sprintf(`{"spec":{"revisionHistoryLimit":%d}}`, e.rng.IntN(3)))
 	case 12, 13:
@@ -107,10 +112,15 @@ func (e *env) chance() step {
 	case 17:
 		return e.chanceSet()
 	case 18:
-		return patch("Service", "web", oneOf(e, `{"spec":{"publishNotReadyAddresses":true}}`, `{"spec":{"publishNotReadyAddresses":false}}`,
-			`{"metadata":{"labels":{"tier":"x"}}}`, `{"spec":{"ports":[{"name":"http","port":80,"targetPort":8081}]}}`, `{"spec":{"selector":{"app":"other"}}}`, `{"spec":{"selector":{"app":"web"}}}`))
+		return patch("Service", "web",
+			oneOf(e, `{"spec":{"publishNotReadyAddresses":true}}`, `{"spec":{"publishNotReadyAddresses":false}}`,
+				`{"metadata":{"labels":{"tier":"x"}}}`,
+				`{"spec":{"ports":[{"name":"http","port":80,"targetPort":8081}]}}`,
+				`{"spec":{"selector":{"app":"other"}}}`, `{"spec":{"selector":{"app":"web"}}}`))
 	}
-	return remove("Deployment", "web", oneOf(e, metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan))
+	return remove("Deployment", "web",
+		oneOf(e, metav1.DeletePropagationBackground, metav1.DeletePropagationForeground,
+			metav1.DeletePropagationOrphan))
 }
 
 // chanceSet does something to one of the ReplicaSets.
@@ -128,18 +138,22 @@ func (e *env) chanceSet() step {
 	return oneOf(e, func(name string) step { return remove("ReplicaSet", name) },
 		func(name string) step { return e.oneMore(name) },
 		func(name string) step { return patch("ReplicaSet", name, `{"metadata":{"labels":{"app":"other"}}}`) },
-		func(name string) step { return patch("ReplicaSet", name, `{"metadata":{"labels":{"app":"web"}}}`) })(oneOf(e, names...))
+		func(name string) step { return patch("ReplicaSet", name, `{"metadata":{"labels":{"app":"web"}}}`) })(
+		oneOf(e, names...),
+	)
 }
 
-// oneMore raises the size of a ReplicaSet. (After lowering it, it would be chance whether its controller deletes pods before the
-// Deployment's controller raises it again.)
+// oneMore raises the size of a ReplicaSet. (After lowering it, it would be chance whether its controller deletes pods
+// before the Deployment's controller raises it again.)
 func (e *env) oneMore(name string) step {
 	size, _, _ := unstructured.NestedInt64(e.side.rec.find(e.ns, "ReplicaSet", name).Object, "spec", "replicas")
 	return patch("ReplicaSet", name, fmt.Sprintf(`{"spec":{"replicas":%d}}`, size+1))
 }
 
 // toSomePod does something to one of the pods that pick takes. Those that are alike are one to it.
-func (e *env) toSomePod(what string, pick func(*unstructured.Unstructured) bool, f func(context.Context, *env, *unstructured.Unstructured) error) step {
+func (e *env) toSomePod(what string, pick func(*unstructured.Unstructured) bool,
+	f func(context.Context, *env, *unstructured.Unstructured) error,
+) step {
 	alike := map[string]*unstructured.Unstructured{}
 	for _, pod := range e.podsByAge() {
 		if pick(pod) {
@@ -151,5 +165,6 @@ func (e *env) toSomePod(what string, pick func(*unstructured.Unstructured) bool,
 		return scale("web", 3)
 	}
 	pod := alike[oneOf(e, slices.Sorted(maps.Keys(alike))...)]
-	return act(fmt.Sprintf("pod %s %s", podName(pod), what), func(ctx context.Context, e *env) error { return f(ctx, e, pod) })
+	return act(fmt.Sprintf("pod %s %s", podName(pod), what),
+		func(ctx context.Context, e *env) error { return f(ctx, e, pod) })
 }

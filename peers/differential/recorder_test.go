@@ -35,8 +35,8 @@ type change struct {
 	gone   bool
 }
 
-// recorder watches all that is recorded. It is the only eye of a side: steps read from it, not from the server, so that what they
-// decide by is what was recorded.
+// recorder watches all that is recorded. It is the only eye of a side: steps read from it, not from the server, so
+// that what they decide by is what was recorded.
 type recorder struct {
 	client dynamic.Interface
 
@@ -61,7 +61,8 @@ type recorder struct {
 func newRecorder(client dynamic.Interface) *recorder {
 	return &recorder{
 		client:  client,
-		objects: map[string]map[string]*unstructured.Unstructured{}, log: map[string][]change{}, probed: map[string]bool{}, waiting: make(chan struct{}),
+		objects: map[string]map[string]*unstructured.Unstructured{}, log: map[string][]change{},
+		probed: map[string]bool{}, waiting: make(chan struct{}),
 	}
 }
 
@@ -80,7 +81,8 @@ func (r *recorder) run(ctx context.Context) error {
 func (r *recorder) follow(ctx context.Context, resource schema.GroupVersionResource) error {
 	version := "0"
 	for ctx.Err() == nil {
-		w, err := r.client.Resource(resource).Watch(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
+		w, err := r.client.Resource(resource).Watch(ctx,
+			metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
 		if err != nil {
 			if ctx.Err() != nil || apierrors.IsForbidden(err) {
 				return ctx.Err()
@@ -160,8 +162,8 @@ func (r *recorder) collected(name string) bool {
 	return r.probed[name]
 }
 
-// nextSecond waits until a ReplicaSet created now would be younger than all that are there, by its creation time. It counts seconds;
-// among those of one second the name decides what is older, and no two runs would be alike.
+// nextSecond waits until a ReplicaSet created now would be younger than all that are there, by its creation time. It
+// counts seconds; among those of one second the name decides what is older, and no two runs would be alike.
 func (r *recorder) nextSecond() {
 	r.mu.Lock()
 	last := r.setAt

@@ -19,7 +19,10 @@ func webSet(name string, replicas int32, labels map[string]string) *appsv1.Repli
 	d.Spec.Template.Labels = labels
 	return &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
-		Spec:       appsv1.ReplicaSetSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: d.Spec.Template},
+		Spec: appsv1.ReplicaSetSpec{
+			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: d.Spec.Template,
+		},
 	}
 }
 
@@ -57,28 +60,75 @@ func podScenarios() []scenario {
 		return func(pod *unstructured.Unstructured) bool { return pod.GetName() == name }
 	}
 	return []scenario{
-		{name: "set", steps: []step{create(webSet("set", 3, app)), pods(all), patch("ReplicaSet", "set", `{"spec":{"replicas":1}}`), pods(all), remove("ReplicaSet", "set"), pods(all)}},
+		{
+			name: "set",
+			steps: []step{
+				create(webSet("set", 3, app)), pods(all),
+				patch("ReplicaSet", "set", `{"spec":{"replicas":1}}`), pods(all), remove("ReplicaSet", "set"),
+				pods(all),
+			},
+		},
 		{name: "set-adopts-pods", steps: []step{
-			create(barePod("a", app), barePod("b", app), barePod("c", app)), pods(all), toPod("c is not ready", named("c"), becomes(false)),
+			create(barePod("a", app), barePod("b", app), barePod("c", app)), pods(all),
+			toPod("c is not ready", named("c"), becomes(false)),
 			create(webSet("set", 2, app)), pods(all),
 		}},
-		{name: "set-orphans-pods", steps: []step{create(webSet("set", 2, app)), pods(all), remove("ReplicaSet", "set", metav1.DeletePropagationOrphan), second(), create(webSet("heir", 3, app)), pods(all)}},
-		{name: "set-min-ready", steps: []step{create(func() *appsv1.ReplicaSet { s := webSet("set", 2, app); s.Spec.MinReadySeconds = 2; return s }()), podsPatiently()}},
-		{name: "pod-failed", steps: running(web(3), toPod("a pod fails", readyPod, ended("Failed")), pods(all), toPod("a pod succeeds", readyPod, ended("Succeeded")), pods(all))},
-		{name: "pod-flaps", steps: running(web(3), toPod("a pod is not ready", readyPod, becomes(false)), toPod("it is ready again", notReady, becomes(true)))},
-		{name: "pods-all-unready", steps: running(web(2), toPod("a pod is not ready", readyPod, becomes(false)), toPod("the other too", readyPod, becomes(false)),
-			toPod("one is back", notReady, becomes(true)), toPod("and the other", notReady, becomes(true)))},
+		{
+			name: "set-orphans-pods",
+			steps: []step{
+				create(webSet("set", 2, app)), pods(all),
+				remove("ReplicaSet", "set", metav1.DeletePropagationOrphan), second(), create(webSet("heir", 3, app)),
+				pods(all),
+			},
+		},
+		{
+			name: "set-min-ready",
+			steps: []step{
+				create(
+					func() *appsv1.ReplicaSet { s := webSet("set", 2, app); s.Spec.MinReadySeconds = 2; return s }(),
+				), podsPatiently(),
+			},
+		},
+		{
+			name: "pod-failed",
+			steps: running(web(3), toPod("a pod fails", readyPod, ended("Failed")), pods(all),
+				toPod("a pod succeeds", readyPod, ended("Succeeded")), pods(all)),
+		},
+		{
+			name: "pod-flaps",
+			steps: running(web(3), toPod("a pod is not ready", readyPod, becomes(false)),
+				toPod("it is ready again", notReady, becomes(true))),
+		},
+		{
+			name: "pods-all-unready",
+			steps: running(web(2), toPod("a pod is not ready", readyPod, becomes(false)),
+				toPod("the other too", readyPod, becomes(false)),
+				toPod("one is back", notReady, becomes(true)), toPod("and the other", notReady, becomes(true))),
+		},
 		{name: "pod-deleted", steps: running(web(3), toPod("delete a pod", readyPod, deleted), pods(all))},
-		{name: "pod-relabelled", steps: running(web(2), toPod("a pod gets another label", readyPod, patched(relabel("other"))), pods(1),
-			toPod("it gets its label back", func(pod *unstructured.Unstructured) bool { return pod.GetLabels()["app"] == "other" }, patched(relabel("web"))), pods(all))},
-		{name: "pods-terminating", steps: running(web(3, holding), toPod("delete a pod", readyPod, deleted), pods(all), image("web", "2"), pods(all), release(), pods(all))},
+		{
+			name: "pod-relabelled",
+			steps: running(web(2), toPod("a pod gets another label", readyPod, patched(relabel("other"))), pods(1),
+				toPod("it gets its label back",
+					func(pod *unstructured.Unstructured) bool { return pod.GetLabels()["app"] == "other" },
+					patched(relabel("web"))), pods(all)),
+		},
+		{
+			name: "pods-terminating",
+			steps: running(web(3, holding), toPod("delete a pod", readyPod, deleted), pods(all), image("web", "2"),
+				pods(all), release(), pods(all)),
+		},
 		{name: "quota-of-pods", retried: true, steps: []step{
-			quota("pods", "2"), until(create(web(4)), "the Deployment says so", says("web", "ReplicaFailure", "FailedCreate")), pods(all),
-			until(both(remove("ResourceQuota", "quota"), annotate("ReplicaSet", webHash1, "look", "again")), "all pods are there", isNumber("Deployment", "web", 4, "status", "replicas")), pods(all),
+			quota("pods", "2"),
+			until(create(web(4)), "the Deployment says so", says("web", "ReplicaFailure", "FailedCreate")), pods(all),
+			until(both(remove("ResourceQuota", "quota"), annotate("ReplicaSet", webHash1, "look", "again")),
+				"all pods are there", isNumber("Deployment", "web", 4, "status", "replicas")), pods(all),
 		}},
 		{name: "quota-of-sets", retried: true, steps: []step{
-			quota("count/replicasets.apps", "0"), until(create(web(2)), "the Deployment says so", says("web", "Progressing", "ReplicaSetCreateError")),
-			until(both(remove("ResourceQuota", "quota"), annotate("Deployment", "web", "look", "again")), "all pods are there", isNumber("Deployment", "web", 2, "status", "replicas")), pods(all),
+			quota("count/replicasets.apps", "0"),
+			until(create(web(2)), "the Deployment says so", says("web", "Progressing", "ReplicaSetCreateError")),
+			until(both(remove("ResourceQuota", "quota"), annotate("Deployment", "web", "look", "again")),
+				"all pods are there", isNumber("Deployment", "web", 2, "status", "replicas")), pods(all),
 		}},
 		{name: "namespace-deleted", retried: true, steps: running(web(2), deleteNamespace())},
 	}
@@ -111,7 +161,14 @@ func quota(what, most string) step {
 		if err != nil {
 			return err
 		}
-		patch := mustJSON(map[string]any{"status": corev1.ResourceQuotaStatus{Hard: hard, Used: corev1.ResourceList{corev1.ResourceName(what): resource.MustParse("0")}}})
+		patch := mustJSON(
+			map[string]any{
+				"status": corev1.ResourceQuotaStatus{
+					Hard: hard,
+					Used: corev1.ResourceList{corev1.ResourceName(what): resource.MustParse("0")},
+				},
+			},
+		)
 		_, err = quotas.Patch(ctx, q.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
 		return err
 	})

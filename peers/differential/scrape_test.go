@@ -13,7 +13,9 @@ import (
 )
 
 // asker asks processes about themselves. Certificates of theirs are their own.
-var asker = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+var asker = &http.Client{
+	Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true},
+}
 
 // ask is what a process answers.
 func ask(url string) ([]byte, error) {
@@ -42,12 +44,13 @@ func number(t *testing.T, text, pattern string) int {
 	return n
 }
 
-// queued finds how many keys were ever added to the queues of the compared controllers, and how many times work on one was done. The
-// names are kube-controller-manager's and ours.
+// queued finds how many keys were ever added to the queues of the compared controllers, and how many times work on
+// one was done. The names are kube-controller-manager's and ours.
 var queued = regexp.MustCompile(
 	`(?m)^workqueue_(adds_total|work_duration_seconds_count)\{name="(?:deployment|replicaset|endpoint|endpoint_slice|[a-z]+-controller|garbage_collector_[a-z_]+)"\} (\S+)$`)
 
-// outstanding is how many keys wait in the queues of a process, or are worked on. Those whose time has not come do not count.
+// outstanding is how many keys wait in the queues of a process, or are worked on. Those whose time has not come do
+// not count.
 func outstanding(url string) (int, error) {
 	body, err := ask(url + "/metrics")
 	if err != nil {

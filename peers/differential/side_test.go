@@ -44,11 +44,13 @@ func startReal(t *testing.T, name string) *side {
 	return s
 }
 
-// startOurs starts a control plane whose controllers are flyball manager's; what is not compared is kube-controller-manager's.
+// startOurs starts a control plane whose controllers are flyball manager's; what is not compared is
+// kube-controller-manager's.
 func startOurs(t *testing.T, name string) *side {
 	t.Helper()
 	s := startSide(t, name, []string{"namespace"})
-	s.managed = startManager(t, s.plane.Kubeconfig, "--leader-elect=false", "--kube-api-qps=-1", "--controllers="+join(compared)).url
+	s.managed = startManager(t, s.plane.Kubeconfig, "--leader-elect=false", "--kube-api-qps=-1", "--controllers="+
+		join(compared)).url
 	return s
 }
 
@@ -78,7 +80,8 @@ func startSide(t *testing.T, name string, controllers []string) *side {
 			t.Errorf("%s: record: %v", name, err)
 		}
 	})
-	if _, err := s.client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}}, metav1.CreateOptions{}); err != nil {
+	if _, err := s.client.CoreV1().Nodes().Create(t.Context(),
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	s.probe = &probe{client: s.client, rec: s.rec}
@@ -94,9 +97,10 @@ const (
 
 // settle waits until no controller has anything left to do.
 //
-// That is so when a probe, which every controller has to work on, went through all of them, their queues are empty, and nothing else
-// was written meanwhile: their caches then hold everything that was there before the probe, and what they found in it to do was begun
-// before the probe's end, for queues are in order, and is done. A busy machine makes the probe slower, so it does not make this less sure.
+// That is so when a probe, which every controller has to work on, went through all of them, their queues are empty,
+// and nothing else was written meanwhile: their caches then hold everything that was there before the probe, and what
+// they found in it to do was begun before the probe's end, for queues are in order, and is done. A busy machine makes
+// the probe slower, so it does not make this less sure.
 func (s *side) settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settleWithin)
 	defer cancel()
@@ -116,8 +120,9 @@ func (s *side) settle(ctx context.Context) error {
 	}
 }
 
-// play runs scenarios side by side, each in its own namespace, and returns the transcript of each by its name. In each round every
-// scenario takes a step, then all wait until the side has settled, then what changed is written down.
+// play runs scenarios side by side, each in its own namespace, and returns the transcript of each by its name. In
+// each round every scenario takes a step, then all wait until the side has settled, then what changed is written
+// down.
 func (s *side) play(ctx context.Context, scenarios []scenario) (map[string]string, error) {
 	var envs []*env
 	for _, sc := range scenarios {
@@ -144,7 +149,8 @@ func (s *side) play(ctx context.Context, scenarios []scenario) (map[string]strin
 		}
 		active = left
 	}
-	fmt.Fprintf(os.Stderr, "%s: %d scenarios in %d rounds, %d passes of the probe, %s\n", s.name, len(scenarios), rounds, s.probe.passes, time.Since(began).Round(time.Second))
+	fmt.Fprintf(os.Stderr, "%s: %d scenarios in %d rounds, %d passes of the probe, %s\n", s.name, len(scenarios),
+		rounds, s.probe.passes, time.Since(began).Round(time.Second))
 	if err := s.rec.eventsQuiet(ctx); err != nil {
 		return nil, err
 	}

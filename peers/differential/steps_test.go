@@ -50,7 +50,8 @@ func create(objects ...runtime.Object) step {
 			resource := resources[kindOf(o)]
 			u.SetKind(kindOf(o))
 			u.SetAPIVersion(resource.GroupVersion().String())
-			if _, err := e.side.rec.client.Resource(resource).Namespace(e.ns).Create(ctx, u, metav1.CreateOptions{}); err != nil {
+			if _, err := e.side.rec.client.Resource(resource).Namespace(e.ns).Create(ctx, u,
+				metav1.CreateOptions{}); err != nil {
 				return err
 			}
 		}
@@ -71,7 +72,8 @@ func patch(kind, name, document string) step {
 }
 
 func (e *env) patch(ctx context.Context, kind, name, document string) error {
-	_, err := e.side.rec.client.Resource(resources[kind]).Namespace(e.ns).Patch(ctx, name, types.StrategicMergePatchType, []byte(document), metav1.PatchOptions{})
+	_, err := e.side.rec.client.Resource(resources[kind]).Namespace(e.ns).Patch(ctx, name,
+		types.StrategicMergePatchType, []byte(document), metav1.PatchOptions{})
 	return err
 }
 
@@ -80,7 +82,8 @@ func scale(name string, n int) step {
 }
 
 func image(name, tag string) step {
-	return patch("Deployment", name, fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"image:%s"}]}}}}`, tag))
+	return patch("Deployment", name,
+		fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"image:%s"}]}}}}`, tag))
 }
 
 func pause(name string, on bool) step {
@@ -104,7 +107,8 @@ func remove(kind, name string, policy ...metav1.DeletionPropagation) step {
 	})
 }
 
-// pods lets the kubelet do up to n tasks, one a round; fewer when there is nothing left to do. Negative: until nothing is left.
+// pods lets the kubelet do up to n tasks, one a round; fewer when there is nothing left to do. Negative: until
+// nothing is left.
 func pods(n int) step {
 	return func(ctx context.Context, e *env) (string, bool, error) {
 		tasks := e.tasks()
@@ -153,7 +157,9 @@ func hasCondition(o *unstructured.Unstructured, kind, reason string) bool {
 }
 
 // toPod does something to the first pod that pick takes. Pods among which it could be another must be alike.
-func toPod(what string, pick func(pod *unstructured.Unstructured) bool, f func(ctx context.Context, e *env, pod *unstructured.Unstructured) error) step {
+func toPod(what string, pick func(pod *unstructured.Unstructured) bool,
+	f func(ctx context.Context, e *env, pod *unstructured.Unstructured) error,
+) step {
 	return act(what, func(ctx context.Context, e *env) error {
 		for _, pod := range e.podsByAge() {
 			if pick(pod) {
@@ -201,7 +207,8 @@ func second() step {
 	}
 }
 
-// until takes a step and then waits, without noting what is there in between: for what goes on by itself as time passes.
+// until takes a step and then waits, without noting what is there in between: for what goes on by itself as time
+// passes.
 func until(first step, what string, ask func(e *env) (missing string)) step {
 	return func(ctx context.Context, e *env) (string, bool, error) {
 		if e.runs == 0 {
@@ -216,7 +223,8 @@ func until(first step, what string, ask func(e *env) (missing string)) step {
 	}
 }
 
-// podsPatiently is pods(-1) for Deployments with minReadySeconds: after each task it waits until what is ready is available.
+// podsPatiently is pods(-1) for Deployments with minReadySeconds: after each task it waits until what is ready is
+// available.
 func podsPatiently() step {
 	return func(ctx context.Context, e *env) (string, bool, error) {
 		if e.doing != "" {

@@ -18,7 +18,8 @@ import (
 	"github.com/flyball-dev/flyball/peers/upstream"
 )
 
-// subject is a program whose cost is measured, kube-controller-manager or flyball manager, on a control plane of its own.
+// subject is a program whose cost is measured, kube-controller-manager or flyball manager, on a control plane of its
+// own.
 type subject struct {
 	name    string
 	plane   *upstream.ControlPlane
@@ -35,18 +36,28 @@ type subject struct {
 	profiled chan error    // one value, from the goroutine that takes profiles, when it has ended
 }
 
-// startSubject starts a control plane and the program on it, with these controllers, limits on requests, and without leader election.
-// What it gets is what each user of it gets by default, but for these.
+// startSubject starts a control plane and the program on it, with these controllers, limits on requests, and without
+// leader election. What it gets is what each user of it gets by default, but for these.
 func startSubject(t *testing.T, ours bool, controllers []string, l limit) *subject {
 	t.Helper()
 	dir := t.TempDir()
 	policy := filepath.Join(dir, "policy.yaml")
-	s := &subject{name: "kube-controller-manager", agent: "kube-controller-manager/", audit: filepath.Join(dir, "audit.log")}
+	s := &subject{
+		name: "kube-controller-manager", agent: "kube-controller-manager/",
+		audit: filepath.Join(dir, "audit.log"),
+	}
 	text := "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n"
 	if err := os.WriteFile(policy, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o := upstream.Options{Log: os.Stderr, APIServerArgs: []string{"--audit-policy-file=" + policy, "--audit-log-path=" + s.audit, "--audit-log-maxsize=10000"}} // one file: its requests are counted
+	// one file: its requests are counted
+	o := upstream.Options{
+		Log: os.Stderr,
+		APIServerArgs: []string{
+			"--audit-policy-file=" + policy, "--audit-log-path=" + s.audit,
+			"--audit-log-maxsize=10000",
+		},
+	}
 	flags := []string{"--kube-api-qps=" + l.qps, "--kube-api-burst=" + l.burst}
 	if !ours {
 		o.Controllers, o.ManagerArgs = controllers, flags
@@ -59,7 +70,8 @@ func startSubject(t *testing.T, ours bool, controllers []string, l limit) *subje
 	s.url = s.plane.ManagerURL
 	pid := s.plane.ManagerPID
 	if ours {
-		s.program = startManager(t, s.plane.Kubeconfig, append(flags, "--leader-elect=false", "--profiling", "--controllers="+join(controllers))...)
+		s.program = startManager(t, s.plane.Kubeconfig,
+			append(flags, "--leader-elect=false", "--profiling", "--controllers="+join(controllers))...)
 		s.name, s.agent, s.url, pid = "flyball manager", "flyball/", s.program.url, s.program.cmd.Process.Pid
 	}
 	s.proc = fmt.Sprintf("/proc/%d", pid)

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// sideBySide shows two transcripts next to each other, where they differ and a little around; "" when they are the same.
+// sideBySide shows two transcripts next to each other, where they differ and a little around; "" when they are the
+// same.
 func sideBySide(left, right, leftName, rightName string) string {
 	a, b := strings.Split(left, "\n"), strings.Split(right, "\n")
 	rows := align(a, b)

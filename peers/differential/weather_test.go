@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// weather stands between the manager and the API server: it delays what watches deliver, while everything else passes at once, and
-// at times it drops all connections and takes no new ones, as an API server does that is started anew.
+// weather stands between the manager and the API server: it delays what watches deliver, while everything else passes
+// at once, and at times it drops all connections and takes no new ones, as an API server does that is started anew.
 type weather struct {
 	url   string
 	proxy *httputil.ReverseProxy
@@ -43,7 +43,9 @@ func newWeather(t *testing.T, server *rest.Config, seed uint64) *weather {
 		r.Out.Header.Set("Authorization", "Bearer "+server.BearerToken) // clients send no token where there is no TLS
 	}}
 	w.proxy.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
-	w.proxy.ErrorHandler = func(out http.ResponseWriter, _ *http.Request, _ error) { out.WriteHeader(http.StatusBadGateway) }
+	w.proxy.ErrorHandler = func(out http.ResponseWriter, _ *http.Request, _ error) {
+		out.WriteHeader(http.StatusBadGateway)
+	}
 	w.proxy.ModifyResponse = func(r *http.Response) error {
 		if r.Request.URL.Query().Has("watch") {
 			r.Body = slow{r.Body, w}
@@ -140,9 +142,10 @@ users: [{name: w, user: {}}]
 	return path
 }
 
-// TestBadWeather rolls a Deployment out again and again while the manager sees everything late, loses the API server and finds it
-// again, and is killed and started anew: at no moment of the API server's history are there more replicas asked for than maxSurge
-// allows, or fewer available than maxUnavailable does, and every rollout comes to the same end.
+// TestBadWeather rolls a Deployment out again and again while the manager sees everything late, loses the API server
+// and finds it again, and is killed and started anew: at no moment of the API server's history are there more
+// replicas asked for than maxSurge allows, or fewer available than maxUnavailable does, and every rollout comes to
+// the same end.
 func TestBadWeather(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -178,8 +181,10 @@ func TestBadWeather(t *testing.T) {
 		})
 		k.replay()
 	}
-	t.Logf("%d rollouts: %d pods created, at most %d replicas asked for (%d allowed), at least %d available (%d required)",
-		k.rollouts, k.seen.created, k.seen.mostAsked, killReplicas+killSurge, k.seen.leastAvailable, killReplicas-killAbsent)
+	t.Logf("%d rollouts: %d pods created, at most %d replicas asked for (%d allowed), at least %d available (%d "+
+		"required)",
+		k.rollouts, k.seen.created, k.seen.mostAsked, killReplicas+killSurge, k.seen.leastAvailable,
+		killReplicas-killAbsent)
 	k.remove()
 	eventually(t, k.gone)
 }

@@ -16,7 +16,9 @@ import (
 // TestCasesAlike: the cases in which both do the same.
 func TestCasesAlike(t *testing.T) {
 	unhurried(t)
-	begin := func(t *testing.T, s side, lw cache.ListerWatcher) (inf cache.SharedIndexInformer, told *recorder, stop func()) {
+	begin := func(t *testing.T, s side,
+		lw cache.ListerWatcher,
+	) (inf cache.SharedIndexInformer, told *recorder, stop func()) {
 		inf = s.newInformer(lw, &corev1.Pod{}, 0, nil)
 		told, _ = handled(t, inf)
 		stop = running(t, inf)
@@ -38,7 +40,8 @@ func TestCasesAlike(t *testing.T) {
 				src.put("one")
 			}
 			src.put("two")
-			equal(t, "told", told.take(), []string{"add one false", "update one 2->3", "update one 3->4", "add two false"})
+			equal(t, "told", told.take(),
+				[]string{"add one false", "update one 2->3", "update one 3->4", "add two false"})
 		})
 	})
 	t.Run("4: deletion unseen", func(t *testing.T) {

@@ -21,7 +21,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// TestCasePanic (18): a handler that panicked in the initial list never has synced, where panics do not end the process.
+// TestCasePanic (18): a handler that panicked in the initial list never has synced, where panics do not end the
+// process.
 func TestCasePanic(t *testing.T) {
 	crash := utilruntime.ReallyCrash
 	utilruntime.ReallyCrash = false
@@ -71,7 +72,9 @@ func TestCaseMutation(t *testing.T) {
 	if os.Getenv(variable) == "true" {
 		src := newSource(false, "one")
 		inf := upstream.newInformer(src, &corev1.Pod{}, 0, nil)
-		_, err := inf.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) { careless(obj.(*corev1.Pod)) }})
+		_, err := inf.AddEventHandler(
+			cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) { careless(obj.(*corev1.Pod)) }},
+		)
 		must(t, err)
 		inf.RunWithContext(klog.NewContext(context.Background(), klog.Logger{}))
 		return
@@ -80,7 +83,8 @@ func TestCaseMutation(t *testing.T) {
 	child.Env = append(os.Environ(), variable+"=true")
 	out, err := child.CombinedOutput()
 	var exit *exec.ExitError
-	_, trace, panicked := strings.Cut(string(out), "panic: cache *v1.Pod modified") // A race detector speaks before that.
+	// A race detector speaks before that.
+	_, trace, panicked := strings.Cut(string(out), "panic: cache *v1.Pod modified")
 	if !errors.As(err, &exit) || !panicked || strings.Contains(trace, "careless") {
 		t.Errorf("%v: %s", err, trace)
 	}

@@ -26,7 +26,10 @@ func (a api) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Query().Get("watch") != "" {
 		body = silence{r.Context().Done()}
 	}
-	return &http.Response{StatusCode: http.StatusOK, Request: r, Header: http.Header{"Content-Type": {"application/json"}}, Body: body}, nil
+	return &http.Response{
+		StatusCode: http.StatusOK, Request: r,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: body,
+	}, nil
 }
 
 // silence is a body of which nothing comes.
@@ -39,8 +42,8 @@ func (s silence) Read([]byte) (int, error) {
 
 func (silence) Close() error { return nil }
 
-// TestCaseUnreadable (16): one object that cannot be decoded keeps client-go's informer from ever syncing; Flyball's goes on without
-// it and names it.
+// TestCaseUnreadable (16): one object that cannot be decoded keeps client-go's informer from ever syncing; Flyball's
+// goes on without it and names it.
 func TestCaseUnreadable(t *testing.T) {
 	unhurried(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -49,20 +52,24 @@ func TestCaseUnreadable(t *testing.T) {
 			`{"metadata":{"namespace":"a","name":"good","resourceVersion":"2"}}]}`)
 		client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://api.example", Transport: server})
 		must(t, err)
-		lw := cache.ToListWatcherWithWatchListSemantics(cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "pods", "", fields.Everything()), listsOnly{})
+		lw := cache.ToListWatcherWithWatchListSemantics(
+			cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "pods", "", fields.Everything()), listsOnly{},
+		)
 		theirs(t, lw, func(t *testing.T, inf cache.SharedIndexInformer, told *recorder) {
 			time.Sleep(time.Hour)
 			if inf.HasSynced() {
 				t.Error("client-go's informer has synced")
 			}
 		})
-		ours := informer.NewSharedInformer(informer.NewRESTListerWatcher[*corev1.Pod](client.CoreV1().RESTClient(), informer.RESTOptions{
-			Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod",
-		}), informer.Options[*corev1.Pod]{Resource: "pods"})
+		ours := informer.NewSharedInformer(informer.NewRESTListerWatcher[*corev1.Pod](client.CoreV1().RESTClient(),
+			informer.RESTOptions{
+				Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod",
+			}), informer.Options[*corev1.Pod]{Resource: "pods"})
 		defer running(t, runner{ours})()
 		synctest.Wait()
 		h := ours.Health()
-		if _, found := ours.Get("a", "good"); !found || !h.Synced || h.Unreadable != 1 || !strings.HasPrefix(h.UnreadableErr.Error(), "decode object a/bad: ") {
+		if _, found := ours.Get("a", "good"); !found || !h.Synced || h.Unreadable != 1 ||
+			!strings.HasPrefix(h.UnreadableErr.Error(), "decode object a/bad: ") {
 			t.Errorf("%+v", h)
 		}
 	})

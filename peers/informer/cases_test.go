@@ -21,7 +21,8 @@ import (
 // The tests of this file pin what client-go v0.37.2 does in those cases of docs/informer-cases.md in which Flyball does
 // otherwise. What they assert is not what anybody should want.
 
-// unhurried keeps the error handlers of the process, which sleep by the clock on the wall, out of a bubble's virtual time.
+// unhurried keeps the error handlers of the process, which sleep by the clock on the wall, out of a bubble's virtual
+// time.
 func unhurried(t *testing.T) {
 	handlers := utilruntime.ErrorHandlers
 	utilruntime.ErrorHandlers = nil

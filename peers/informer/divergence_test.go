@@ -48,7 +48,8 @@ func panics(f func()) (line []string) {
 	return nil
 }
 
-// TestDivergenceRelist: of what did not change. client-go's answer depends on resync periods and how long ago the last was.
+// TestDivergenceRelist: of what did not change. client-go's answer depends on resync periods and how long ago the
+// last was.
 func TestDivergenceRelist(t *testing.T) {
 	differ(t, func(t *testing.T, s side) []string {
 		src := newSource(false, "one", "two")
@@ -109,7 +110,8 @@ func TestDivergenceWrittenVersion(t *testing.T) {
 // TestDivergenceIndexFails: an index function that returns an error.
 func TestDivergenceIndexFails(t *testing.T) {
 	differ(t, func(t *testing.T, s side) (lines []string) {
-		x := s.newIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"bad": func(any) ([]string, error) { return nil, errors.New("bad") }})
+		x := s.newIndexer(cache.MetaNamespaceKeyFunc,
+			cache.Indexers{"bad": func(any) ([]string, error) { return nil, errors.New("bad") }})
 		return append(panics(func() { must(t, x.Add(pod("a", "one", ""))) }), x.ListIndexFuncValues("bad")...)
 	}, []string{"panic"}, nil)
 }
@@ -247,8 +249,8 @@ func TestDivergenceBrokenConnection(t *testing.T) {
 	}, []string{`watch "2"`}, []string{`list ""`, `watch "2"`})
 }
 
-// TestDivergenceEarlyEnd: what is asked after a watch that the server ended in good order but before its time, and what is in the cache if
-// etcd was restored behind it.
+// TestDivergenceEarlyEnd: what is asked after a watch that the server ended in good order but before its time, and
+// what is in the cache if etcd was restored behind it.
 func TestDivergenceEarlyEnd(t *testing.T) {
 	differ(t, func(t *testing.T, s side) []string {
 		src := newSource(false, "one")
@@ -298,7 +300,9 @@ func TestDivergenceRemoval(t *testing.T) {
 		src, gate := newSource(false, "one"), make(chan struct{})
 		inf := pods(upstream, src)
 		told := 0
-		handle, err := inf.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { <-gate }, UpdateFunc: func(_, _ any) { told++ }})
+		handle, err := inf.AddEventHandler(
+			cache.ResourceEventHandlerFuncs{AddFunc: func(any) { <-gate }, UpdateFunc: func(_, _ any) { told++ }},
+		)
 		must(t, err)
 		defer running(t, inf)()
 		for range 50 {

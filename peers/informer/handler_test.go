@@ -16,7 +16,8 @@ import (
 	"github.com/flyball-dev/flyball/informer/clientgo"
 )
 
-// What handlers are promised. Source: k8s.io/client-go/tools/cache v0.37.2, the comment of SharedInformer, and shared_informer.go.
+// What handlers are promised. Source: k8s.io/client-go/tools/cache v0.37.2, the comment of SharedInformer, and
+// shared_informer.go.
 
 func TestHandler(t *testing.T) {
 	eachWay(t, func(t *testing.T, s side, streams bool) {
@@ -148,7 +149,8 @@ func TestHandlerGetsEveryUpdate(t *testing.T) {
 func TestHandlerRemoval(t *testing.T) {
 	both(t, func(t *testing.T, s side) {
 		src := newSource(false, "one")
-		inf, other := s.newInformer(src, &corev1.Pod{}, 0, cache.Indexers{}), s.newInformer(src, &corev1.Pod{}, 0, cache.Indexers{})
+		inf, other := s.newInformer(src, &corev1.Pod{}, 0, cache.Indexers{}),
+			s.newInformer(src, &corev1.Pod{}, 0, cache.Indexers{})
 		r, handle := handled(t, inf)
 		gate, entered := make(chan struct{}), make(chan struct{})
 		slow, err := inf.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { close(entered); <-gate }})
@@ -179,7 +181,8 @@ func TestHandlerRemoval(t *testing.T) {
 	})
 }
 
-// TestHandlerResync: each handler at its own interval, and none where it asked for none, or the informer was made without.
+// TestHandlerResync: each handler at its own interval, and none where it asked for none, or the informer was made
+// without.
 func TestHandlerResync(t *testing.T) {
 	both(t, func(t *testing.T, s side) {
 		src := newSource(false, "one")
@@ -208,8 +211,8 @@ func TestHandlerResync(t *testing.T) {
 	})
 }
 
-// TestHandlerOfOddClients: clients made for tests have no resource versions, or do not change them, or count backwards. Each
-// event counts, in the order it comes.
+// TestHandlerOfOddClients: clients made for tests have no resource versions, or do not change them, or count
+// backwards. Each event counts, in the order it comes.
 func TestHandlerOfOddClients(t *testing.T) {
 	both(t, func(t *testing.T, s side) {
 		src := newSource(false, "one", "two", "three", "four")
@@ -231,21 +234,25 @@ func TestHandlerOfOddClients(t *testing.T) {
 		send(watch.Deleted, "1")
 		send(watch.Modified, "1")
 		equal(t, "told", r.take(), []string{
-			"update one 2->2", "update one 2->", "update one ->", "update one ->9", "update one 9->3", "update one 3->4",
+			"update one 2->2", "update one 2->", "update one ->", "update one ->9", "update one 9->3",
+			"update one 3->4",
 			"delete one 1", "add one false",
 		})
 		equal(t, "store", names(inf.GetStore().List()), []string{"four", "one", "three", "two"})
 	})
 }
 
-// TestHandlerPanics: with ReallyCrash off, the panic is handed to the program's panic handlers, and the next notification comes.
+// TestHandlerPanics: with ReallyCrash off, the panic is handed to the program's panic handlers, and the next
+// notification comes.
 func TestHandlerPanics(t *testing.T) {
 	handlers := utilruntime.PanicHandlers
 	defer func() { utilruntime.ReallyCrash, utilruntime.PanicHandlers = true, handlers }()
 	utilruntime.ReallyCrash = false
 	both(t, func(t *testing.T, s side) {
 		var panics []any // Appended to by the handler's goroutine.
-		utilruntime.PanicHandlers = []func(context.Context, any){func(_ context.Context, p any) { panics = append(panics, p) }}
+		utilruntime.PanicHandlers = []func(context.Context, any){
+			func(_ context.Context, p any) { panics = append(panics, p) },
+		}
 		src := newSource(false, "one")
 		inf := s.newInformer(src, &corev1.Pod{}, 0, cache.Indexers{})
 		r := &recorder{}
@@ -314,7 +321,8 @@ func TestHandlerAdapters(t *testing.T) {
 	})
 }
 
-// TestHandlersComeAndGo while the server is busy: nobody is told a state twice or before an earlier one. The race detector asserts, too.
+// TestHandlersComeAndGo while the server is busy: nobody is told a state twice or before an earlier one. The race
+// detector asserts, too.
 func TestHandlersComeAndGo(t *testing.T) {
 	both(t, func(t *testing.T, s side) {
 		src := newSource(false, "one")

@@ -25,7 +25,8 @@ func TestInformerLifecycle(t *testing.T) {
 		src := newSource(streams, "one")
 		inf := s.newInformer(src, &corev1.Pod{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 		c := inf.GetController()
-		if inf.HasSynced() || cache.IsDone(inf.HasSyncedChecker()) || inf.IsStopped() || c.HasSynced() || cache.IsDone(c.HasSyncedChecker()) {
+		if inf.HasSynced() || cache.IsDone(inf.HasSyncedChecker()) || inf.IsStopped() || c.HasSynced() ||
+			cache.IsDone(c.HasSyncedChecker()) {
 			t.Error("synced or stopped before it runs")
 		}
 		if v := inf.LastSyncResourceVersion() + c.LastSyncResourceVersion(); v != "" {
@@ -33,7 +34,8 @@ func TestInformerLifecycle(t *testing.T) {
 		}
 		stop := running(t, inf)
 		synctest.Wait()
-		if !inf.HasSynced() || !cache.IsDone(inf.HasSyncedChecker()) || !c.HasSynced() || !cache.IsDone(c.HasSyncedChecker()) {
+		if !inf.HasSynced() || !cache.IsDone(inf.HasSyncedChecker()) || !c.HasSynced() ||
+			!cache.IsDone(c.HasSyncedChecker()) {
 			t.Error("not synced")
 		}
 		if name := inf.HasSyncedChecker().Name(); name != "SharedIndexInformer *v1.Pod" {
@@ -45,13 +47,16 @@ func TestInformerLifecycle(t *testing.T) {
 		objs, err := inf.GetIndexer().ByIndex(cache.NamespaceIndex, "a")
 		must(t, err)
 		equal(t, "index", names(objs), []string{"one", "two"})
-		if inf.LastSyncResourceVersion() != "3" || c.LastSyncResourceVersion() != "3" || inf.GetStore().LastStoreSyncResourceVersion() != "3" {
-			t.Errorf("versions %s, %s, %s", inf.LastSyncResourceVersion(), c.LastSyncResourceVersion(), inf.GetStore().LastStoreSyncResourceVersion())
+		if inf.LastSyncResourceVersion() != "3" || c.LastSyncResourceVersion() != "3" ||
+			inf.GetStore().LastStoreSyncResourceVersion() != "3" {
+			t.Errorf("versions %s, %s, %s", inf.LastSyncResourceVersion(), c.LastSyncResourceVersion(),
+				inf.GetStore().LastStoreSyncResourceVersion())
 		}
 		src.bookmark()
 		synctest.Wait()
 		if inf.LastSyncResourceVersion() != "4" || inf.GetStore().LastStoreSyncResourceVersion() != "4" {
-			t.Errorf("versions after a bookmark: %s, %s", inf.LastSyncResourceVersion(), inf.GetStore().LastStoreSyncResourceVersion())
+			t.Errorf("versions after a bookmark: %s, %s", inf.LastSyncResourceVersion(),
+				inf.GetStore().LastStoreSyncResourceVersion())
 		}
 		stop()
 		if !inf.IsStopped() || !inf.HasSynced() {
@@ -89,7 +94,8 @@ func TestInformerRunsOnce(t *testing.T) {
 	})
 }
 
-// TestInformerRequests: what is asked of the server, to begin with, after a watch that ended in good order, and after a gap.
+// TestInformerRequests: what is asked of the server, to begin with, after a watch that ended in good order, and after
+// a gap.
 func TestInformerRequests(t *testing.T) {
 	eachWay(t, func(t *testing.T, s side, streams bool) {
 		src := newSource(streams, "one")
@@ -174,7 +180,8 @@ func TestInformerSettersAfterTheStart(t *testing.T) {
 	})
 }
 
-// TestInformerTransform: once before anybody sees the object, from lists and from watches, for handlers, store and tombstones.
+// TestInformerTransform: once before anybody sees the object, from lists and from watches, for handlers, store and
+// tombstones.
 func TestInformerTransform(t *testing.T) {
 	eachWay(t, func(t *testing.T, s side, streams bool) {
 		src := newSource(streams, "one", "two")
@@ -203,7 +210,8 @@ func TestInformerTransform(t *testing.T) {
 		src.remove("one")
 		src.gap(func() { src.removeLocked("two") })
 		time.Sleep(2 * time.Minute)
-		equal(t, "seen", seen.take(), []string{"add seen", "add seen", "old seen", "new seen", "delete seen", "delete seen"})
+		equal(t, "seen", seen.take(),
+			[]string{"add seen", "add seen", "old seen", "new seen", "delete seen", "delete seen"})
 	})
 }
 
@@ -245,8 +253,8 @@ func TestInformerWatchErrorHandler(t *testing.T) {
 	})
 }
 
-// TestInformerStoreIsFilledByHand, as unit tests of controllers do, before it runs or without ever running it. Handlers are not
-// told; the first list then is what counts.
+// TestInformerStoreIsFilledByHand, as unit tests of controllers do, before it runs or without ever running it.
+// Handlers are not told; the first list then is what counts.
 func TestInformerStoreIsFilledByHand(t *testing.T) {
 	eachWay(t, func(t *testing.T, s side, streams bool) {
 		src := newSource(streams, "one")
@@ -268,7 +276,8 @@ func TestInformerStoreIsFilledByHand(t *testing.T) {
 		}
 		equal(t, "told before it runs", r.take(), nil)
 		defer running(t, inf)()
-		equal(t, "told of the first list", r.take(), []string{"tombstone a/two 801", "update one 700->2 of another UID"})
+		equal(t, "told of the first list", r.take(),
+			[]string{"tombstone a/two 801", "update one 700->2 of another UID"})
 		if !inf.HasSynced() || inf.LastSyncResourceVersion() != "2" {
 			t.Errorf("synced %v at %q", inf.HasSynced(), inf.LastSyncResourceVersion())
 		}
@@ -301,7 +310,8 @@ func TestNewInformerWithOptions(t *testing.T) {
 		src, r := newSource(streams), &recorder{}
 		src.put("one", "red")
 		store, c := s.newOne(cache.InformerOptions{
-			ListerWatcher: src, ObjectType: &corev1.Pod{}, Handler: r, Indexers: cache.Indexers{"label": byLabel}, ResyncPeriod: time.Minute,
+			ListerWatcher: src, ObjectType: &corev1.Pod{}, Handler: r, Indexers: cache.Indexers{"label": byLabel},
+			ResyncPeriod: time.Minute,
 			Transform: func(obj any) (any, error) {
 				p := obj.(*corev1.Pod).DeepCopy()
 				p.Labels["also"] = "yes"
@@ -332,7 +342,8 @@ func TestWaits(t *testing.T) {
 		_, handle := handled(t, inf)
 		soon, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		if cache.WaitForNamedCacheSyncWithContext(soon, inf.HasSynced) || cache.WaitFor(soon, "", inf.HasSyncedChecker()) {
+		if cache.WaitForNamedCacheSyncWithContext(soon, inf.HasSynced) ||
+			cache.WaitFor(soon, "", inf.HasSyncedChecker()) {
 			t.Error("waited for an informer that does not run")
 		}
 		defer running(t, inf)()
@@ -342,7 +353,8 @@ func TestWaits(t *testing.T) {
 			!cache.WaitFor(ctx, "", inf.HasSyncedChecker(), handle.HasSyncedChecker()) {
 			t.Error("not synced")
 		}
-		if a, b := inf.HasSyncedChecker().Name(), handle.HasSyncedChecker().Name(); a == b || !slices.Contains([]string{a}, "SharedIndexInformer *v1.Pod") {
+		if a, b := inf.HasSyncedChecker().Name(), handle.HasSyncedChecker().Name(); a == b ||
+			!slices.Contains([]string{a}, "SharedIndexInformer *v1.Pod") {
 			t.Errorf("names %q, %q", a, b)
 		}
 	})

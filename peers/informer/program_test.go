@@ -31,7 +31,8 @@ func TestProgramsDifferInImportsAlone(t *testing.T) {
 		text, err := os.ReadFile("program/" + folder + "/program.go")
 		must(t, err)
 		for line := range strings.Lines(string(text)) {
-			if strings.Contains(line, "tools/cache") || strings.Contains(line, "util/workqueue") || strings.Contains(line, "flyball-dev") {
+			if strings.Contains(line, "tools/cache") || strings.Contains(line, "util/workqueue") ||
+				strings.Contains(line, "flyball-dev") {
 				imports = append(imports, line)
 			} else {
 				rest = append(rest, line)
@@ -149,7 +150,10 @@ func (w *world) scenario(t *testing.T, told *recorder) {
 	says("no service", "(none)")
 	_, err := services.Create(t.Context(), &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
-		Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Port: 80}}},
+		Spec: corev1.ServiceSpec{
+			Selector: map[string]string{"app": "web"},
+			Ports:    []corev1.ServicePort{{Port: 80}},
+		},
 	}, metav1.CreateOptions{})
 	must(t, err)
 	says("service", "one")
@@ -171,7 +175,8 @@ func (w *world) scenario(t *testing.T, told *recorder) {
 	synctest.Wait()
 	w.failing.Store(false)
 	says("a write that failed", "four three")
-	if notes := told.take(); !slices.Contains(notes, "retry 1 of default/web") || !slices.Contains(notes, "retry 2 of default/web") {
+	if notes := told.take(); !slices.Contains(notes, "retry 1 of default/web") ||
+		!slices.Contains(notes, "retry 2 of default/web") {
 		t.Errorf("notes %q", notes)
 	}
 	must(t, services.Delete(t.Context(), "web", metav1.DeleteOptions{}))

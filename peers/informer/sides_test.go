@@ -69,7 +69,12 @@ func eachWay(t *testing.T, f func(t *testing.T, s side, streams bool)) {
 }
 
 func pod(namespace, name, rv string, labels ...string) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, ResourceVersion: rv, UID: types.UID(namespace + name)}}
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name, ResourceVersion: rv,
+			UID: types.UID(namespace + name),
+		},
+	}
 	for _, l := range labels {
 		metav1.SetMetaDataLabel(&p.ObjectMeta, l, "yes")
 	}

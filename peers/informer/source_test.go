@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// source is a server of pods in memory, and a client of it: a cache.ListerWatcher. It lists, streams lists when told that it can,
-// keeps history until compacted, and notes what it is asked.
+// source is a server of pods in memory, and a client of it: a cache.ListerWatcher. It lists, streams lists when told
+// that it can, keeps history until compacted, and notes what it is asked.
 type source struct {
 	streams bool
 
@@ -218,7 +218,8 @@ func (s *source) Watch(o metav1.ListOptions) (watch.Interface, error) {
 	return c, nil
 }
 
-// connection is an open watch. events is sent to and closed by the source, under its lock, and is large enough that it never waits.
+// connection is an open watch. events is sent to and closed by the source, under its lock, and is large enough that
+// it never waits.
 type connection struct {
 	of     *source
 	events chan watch.Event

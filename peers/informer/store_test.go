@@ -17,7 +17,8 @@ import (
 
 func TestIndexer(t *testing.T) {
 	both(t, func(t *testing.T, s side) {
-		x := s.newIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc, "label": byLabel})
+		x := s.newIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc,
+			cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc, "label": byLabel})
 		if l := x.List(); l == nil || len(l) != 0 {
 			t.Errorf("empty List is %#v", l)
 		}
@@ -56,7 +57,10 @@ func TestIndexer(t *testing.T) {
 func TestIndexerDeletesAndReplaces(t *testing.T) {
 	both(t, func(t *testing.T, s side) {
 		x := s.newIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc, cache.Indexers{"label": byLabel})
-		for _, p := range []*corev1.Pod{pod("a", "one", "1", "red", "big"), pod("b", "two", "2", "red"), pod("b", "three", "3")} {
+		for _, p := range []*corev1.Pod{
+			pod("a", "one", "1", "red", "big"), pod("b", "two", "2", "red"),
+			pod("b", "three", "3"),
+		} {
 			must(t, x.Add(p))
 		}
 		must(t, x.Delete(cache.DeletedFinalStateUnknown{Key: "a/one"}))
@@ -213,7 +217,8 @@ func TestStoreTransaction(t *testing.T) {
 			cache.Transaction{Type: cache.TransactionTypeUpdate, Object: pod("a", "one", "3", "blue")},
 			cache.Transaction{Type: cache.TransactionTypeDelete, Object: pod("a", "gone", "4")},
 		)
-		if err == nil || err.TotalTransactions != 4 || len(err.Errors) != 1 || !slices.Equal(err.SuccessfulIndices, []int{0, 2, 3}) {
+		if err == nil || err.TotalTransactions != 4 || len(err.Errors) != 1 ||
+			!slices.Equal(err.SuccessfulIndices, []int{0, 2, 3}) {
 			t.Fatalf("%#v", err)
 		}
 		equal(t, "keys", x.ListKeys(), []string{"a/one"})
@@ -221,7 +226,9 @@ func TestStoreTransaction(t *testing.T) {
 		if v := x.LastStoreSyncResourceVersion(); v != "4" {
 			t.Errorf("version %q", v)
 		}
-		if err := txns.Transaction(cache.Transaction{Type: cache.TransactionTypeDelete, Object: cache.DeletedFinalStateUnknown{Key: "a/one"}}); err != nil {
+		if err := txns.Transaction(
+			cache.Transaction{Type: cache.TransactionTypeDelete, Object: cache.DeletedFinalStateUnknown{Key: "a/one"}},
+		); err != nil {
 			t.Error(err)
 		}
 		if err := txns.Transaction(); err != nil || len(x.List()) != 0 {

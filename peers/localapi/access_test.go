@@ -25,7 +25,10 @@ var grants = []struct {
 }{
 	{namespace: "x", name: "reader", rules: []rbacv1.PolicyRule{
 		{Verbs: []string{"get", "list"}, APIGroups: []string{""}, Resources: []string{"pods", "pods/log"}},
-		{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"one"}},
+		{
+			Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"configmaps"},
+			ResourceNames: []string{"one"},
+		},
 	}, to: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "ann"}}},
 	{namespace: "x", name: "scaler", rules: []rbacv1.PolicyRule{
 		{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*/scale"}},
@@ -34,17 +37,32 @@ var grants = []struct {
 		{Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"nodes"}},
 		{Verbs: []string{"get"}, NonResourceURLs: []string{"/debug/*"}},
 	}, to: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "x", Name: "machine"}}},
-	{namespace: "x", name: "edit", role: "edit", to: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "ed"}}},
-	{namespace: "x", name: "view", role: "view", to: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "vi"}}},
-	{name: "admin-everywhere", role: "admin", to: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "adam"}}},
-	{namespace: "x", name: "lost", role: "gone", to: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "lost"}}},
+	{
+		namespace: "x", name: "edit", role: "edit",
+		to: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "ed"}},
+	},
+	{
+		namespace: "x", name: "view", role: "view",
+		to: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "vi"}},
+	},
+	{
+		name: "admin-everywhere", role: "admin",
+		to: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "adam"}},
+	},
+	{
+		namespace: "x", name: "lost", role: "gone",
+		to: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "lost"}},
+	},
 }
 
 // askers are the users of the questions.
 var askers = []authorizationv1.SubjectAccessReviewSpec{
 	{User: "ann"},
 	{User: "somebody", Groups: []string{"ops"}},
-	{User: "system:serviceaccount:x:machine", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:x", "system:authenticated"}},
+	{
+		User:   "system:serviceaccount:x:machine",
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:x", "system:authenticated"},
+	},
 	{User: "ed"},
 	{User: "vi"},
 	{User: "adam"},
@@ -57,7 +75,10 @@ var askers = []authorizationv1.SubjectAccessReviewSpec{
 func questions() []authorizationv1.SubjectAccessReviewSpec {
 	var all []authorizationv1.SubjectAccessReviewSpec
 	for _, asker := range askers {
-		for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "*"} {
+		for _, verb := range []string{
+			"get", "list", "watch", "create", "update", "patch", "delete",
+			"deletecollection", "*",
+		} {
 			for _, what := range []authorizationv1.ResourceAttributes{
 				{Resource: "pods"},
 				{Resource: "pods", Name: "p"},
@@ -150,9 +171,11 @@ func makeGrants(t *testing.T, client kubernetes.Interface) {
 			_, err = client.RbacV1().Roles(g.namespace).Create(ctx, &rbacv1.Role{ObjectMeta: m, Rules: g.rules}, o)
 		}
 		if err == nil && g.namespace == "" {
-			_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: m, RoleRef: ref, Subjects: g.to}, o)
+			_, err = client.RbacV1().ClusterRoleBindings().Create(ctx,
+				&rbacv1.ClusterRoleBinding{ObjectMeta: m, RoleRef: ref, Subjects: g.to}, o)
 		} else if err == nil {
-			_, err = client.RbacV1().RoleBindings(g.namespace).Create(ctx, &rbacv1.RoleBinding{ObjectMeta: m, RoleRef: ref, Subjects: g.to}, o)
+			_, err = client.RbacV1().RoleBindings(g.namespace).Create(ctx,
+				&rbacv1.RoleBinding{ObjectMeta: m, RoleRef: ref, Subjects: g.to}, o)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -160,8 +183,8 @@ func makeGrants(t *testing.T, client kubernetes.Interface) {
 	}
 }
 
-// eventuallyGranted waits until the authorizer of the real server, which reads from a cache, has seen the last grants, and until
-// its controller has made the roles that are made of others.
+// eventuallyGranted waits until the authorizer of the real server, which reads from a cache, has seen the last
+// grants, and until its controller has made the roles that are made of others.
 func eventuallyGranted(t *testing.T, real kubernetes.Interface) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -178,9 +201,12 @@ func eventuallyGranted(t *testing.T, real kubernetes.Interface) {
 	}
 }
 
-func ask(t *testing.T, client kubernetes.Interface, q authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
+func ask(t *testing.T, client kubernetes.Interface,
+	q authorizationv1.SubjectAccessReviewSpec,
+) authorizationv1.SubjectAccessReviewStatus {
 	t.Helper()
-	review, err := client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{Spec: q}, metav1.CreateOptions{})
+	review, err := client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(),
+		&authorizationv1.SubjectAccessReview{Spec: q}, metav1.CreateOptions{})
 	if err != nil {
 		t.Errorf("%s: %v", ofReview(q), err)
 		return authorizationv1.SubjectAccessReviewStatus{}

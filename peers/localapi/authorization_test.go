@@ -13,12 +13,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestAuthorization compares what both servers let users do: what they say when asked, kinds of users by methods by paths, writes of
-// roles, bindings and certificates, and impersonation. Of what is allowed, codes are not compared: the scripts do that.
+// TestAuthorization compares what both servers let users do: what they say when asked, kinds of users by methods by
+// paths, writes of roles, bindings and certificates, and impersonation. Of what is allowed, codes are not compared:
+// the scripts do that.
 func TestAuthorization(t *testing.T) {
 	real, ours := rbacServers(t)
 	for name, compare := range map[string]func(t *testing.T, real, ours *server){
-		"reviews": compareReviews, "requests": compareRequests, "grants": compareGrants, "impersonation": compareImpersonation,
+		"reviews": compareReviews, "requests": compareRequests, "grants": compareGrants,
+		"impersonation":      compareImpersonation,
 		"roles at the start": compareRoles, "signing": compareSigning,
 	} {
 		t.Run(name, func(t *testing.T) { compare(t, real, ours) })
@@ -30,23 +32,37 @@ func compareRequests(t *testing.T, real, ours *server) {
 	paths := []string{
 		inX + "configmaps", inX + "configmaps/one", inX + "configmaps/two", inX + "configmaps/new", inX + "configmaps/",
 		inX + "configmaps?fieldSelector=metadata.name%3Done", inX + "configmaps?fieldSelector=metadata.name%21%3Done",
-		inX + "configmaps?fieldSelector=metadata.name%3Done&limit=x", inX + "configmaps?fieldSelector=metadata.name%3Da%2Fb",
-		inX + "configmaps/two?fieldSelector=metadata.name%3Done", inX + "configmaps?watch=0", inX + "configmaps?watch=1&timeoutSeconds=1",
-		inX + "configmaps?watch&timeoutSeconds=1", inX + "configmaps/one?watch=1&timeoutSeconds=1", inX + "configmaps?watch=FALSE",
+		inX + "configmaps?fieldSelector=metadata.name%3Done&limit=x", inX +
+			"configmaps?fieldSelector=metadata.name%3Da%2Fb",
+		inX + "configmaps/two?fieldSelector=metadata.name%3Done", inX + "configmaps?watch=0", inX +
+			"configmaps?watch=1&timeoutSeconds=1",
+		inX + "configmaps?watch&timeoutSeconds=1", inX + "configmaps/one?watch=1&timeoutSeconds=1", inX +
+			"configmaps?watch=FALSE",
 		inX + "endpoints/one", inX + "endpoints/new", inX + "endpoints/other", inX + "services/new",
-		inX + "pods", inX + "pods/p", inX + "pods/p/log", inX + "pods/p/log/more", inX + "pods/p/eviction", inX + "pods/p/status", inX + "pods/p/exec",
-		inX + "nodes", inX + "nodes/n", inX + "nodes/n/status", inX + "namespaces", inX + "namespaces/y", "/apis/rbac.authorization.k8s.io/v1/namespaces/x/clusterroles/view",
-		"/apis/rbac.authorization.k8s.io/v1/namespaces/x/clusterrolebindings", "/apis/authorization.k8s.io/v1/namespaces/x/subjectaccessreviews",
+		inX + "pods", inX + "pods/p", inX + "pods/p/log", inX + "pods/p/log/more", inX + "pods/p/eviction", inX +
+			"pods/p/status", inX + "pods/p/exec",
+		inX + "nodes", inX + "nodes/n", inX + "nodes/n/status", inX + "namespaces", inX + "namespaces/y",
+		"/apis/rbac.authorization.k8s.io/v1/namespaces/x/clusterroles/view",
+		"/apis/rbac.authorization.k8s.io/v1/namespaces/x/clusterrolebindings",
+		"/apis/authorization.k8s.io/v1/namespaces/x/subjectaccessreviews",
 		"/api/v1/configmaps/one", "/api/v1/pods/p/status",
-		"/apis/apps/v1/namespaces/x/deployments/d/scale", "/apis/apps/v1/namespaces/x/deployments/d", "/apis/apps/v1/namespaces/x/statefulsets/s/scale",
-		"/api/v1/watch/namespaces/x/configmaps?timeoutSeconds=1", "/api/v1/watch/namespaces/x/configmaps/one?timeoutSeconds=1",
-		"/api/v1/watch/namespaces/x/configmaps?timeoutSeconds=1&fieldSelector=metadata.name%3Done", "/api/v1/watch/configmaps?timeoutSeconds=1",
-		"/api/v1/watch", "/api/v1/watch/namespaces/x?timeoutSeconds=1", "/api/v1/proxy/namespaces/x/pods/p", "/api/v1/proxy",
-		"/api/v1/namespaces", "/api/v1/namespaces/x", "/api/v1/namespaces/y", "/api/v1/namespaces/x/status", "/api/v1/namespaces/x/finalize",
+		"/apis/apps/v1/namespaces/x/deployments/d/scale", "/apis/apps/v1/namespaces/x/deployments/d",
+		"/apis/apps/v1/namespaces/x/statefulsets/s/scale",
+		"/api/v1/watch/namespaces/x/configmaps?timeoutSeconds=1",
+		"/api/v1/watch/namespaces/x/configmaps/one?timeoutSeconds=1",
+		"/api/v1/watch/namespaces/x/configmaps?timeoutSeconds=1&fieldSelector=metadata.name%3Done",
+		"/api/v1/watch/configmaps?timeoutSeconds=1",
+		"/api/v1/watch", "/api/v1/watch/namespaces/x?timeoutSeconds=1", "/api/v1/proxy/namespaces/x/pods/p",
+		"/api/v1/proxy",
+		"/api/v1/namespaces", "/api/v1/namespaces/x", "/api/v1/namespaces/y", "/api/v1/namespaces/x/status",
+		"/api/v1/namespaces/x/finalize",
 		"/api/v1/namespaces/x/status/more", "/api/v1/namespaces?fieldSelector=metadata.name%3Dx",
-		"/api/v1/configmaps", "/api/v1/namespaces//configmaps", "/api/v1/namespaces/x%2Fconfigmaps/one", inX + "configmaps%2Fone", inX + "CONFIGMAPS",
-		"/API/v1/configmaps", "/api/v1//configmaps", "/apis/example.com/v1/things", "/apis/example.com/v1/namespaces/x/status",
-		"/api", "/api/", "/apis", "/apis/apps", "/apis/apps/v1", "/apis/apps/v1/", "/healthz", "/healthz/", "/livez/", "/readyz/", "/version", "/version/", "/metrics", "/", "/openapi/v2/", "/openapi/v3", "/openapi/v3/",
+		"/api/v1/configmaps", "/api/v1/namespaces//configmaps", "/api/v1/namespaces/x%2Fconfigmaps/one", inX +
+			"configmaps%2Fone", inX + "CONFIGMAPS",
+		"/API/v1/configmaps", "/api/v1//configmaps", "/apis/example.com/v1/things",
+		"/apis/example.com/v1/namespaces/x/status",
+		"/api", "/api/", "/apis", "/apis/apps", "/apis/apps/v1", "/apis/apps/v1/", "/healthz", "/healthz/", "/livez/",
+		"/readyz/", "/version", "/version/", "/metrics", "/", "/openapi/v2/", "/openapi/v3", "/openapi/v3/",
 		"/nothing",
 	}
 	var all []question
@@ -54,7 +70,10 @@ func compareRequests(t *testing.T, real, ours *server) {
 		if p.places > 0 {
 			continue
 		}
-		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "APPLY", "PATCH", "DELETE", "OPTIONS", "STRANGE"} {
+		for _, method := range []string{
+			"GET", "HEAD", "POST", "PUT", "APPLY", "PATCH", "DELETE", "OPTIONS",
+			"STRANGE",
+		} {
 			for _, path := range paths {
 				q := question{user: p.kind + "-0", method: method, path: path}
 				all = append(all, q)
@@ -73,7 +92,8 @@ func compareRequests(t *testing.T, real, ours *server) {
 		}
 		noRoute := (want.code == http.StatusNotFound || want.code == http.StatusMethodNotAllowed) && q.method != "HEAD"
 		refusal := want.code == http.StatusForbidden || have.code == http.StatusForbidden
-		if refusal && want != have || noRoute && have.code < 300 { // what else there is to say is not about authorization
+		// what else there is to say is not about authorization
+		if refusal && want != have || noRoute && have.code < 300 {
 			t.Errorf("%v:\nkube-apiserver %+v\nlocalapi       %+v", q, want, have)
 		}
 	})
@@ -94,39 +114,70 @@ func compareGrants(t *testing.T, real, ours *server) {
 		{"rules": []rbacv1.PolicyRule{can("get", "", "secrets", "one")}},
 		{"rules": []rbacv1.PolicyRule{can("*", "", "pods")}},
 		{"rules": []rbacv1.PolicyRule{can("get", "*", "pods")}},
-		{"rules": []rbacv1.PolicyRule{can("get,update", "apps", "deployments/scale,*/scale"), can("get", "apps", "deployments")}},
-		{"rules": []rbacv1.PolicyRule{can("get", "", "pods,services"), can("get", "", "services"), can("list", "", "services")}},
-		{"rules": []rbacv1.PolicyRule{{Verbs: []string{"get", "post"}, NonResourceURLs: []string{"/metrics/a", "/metrics", "/debug", "/debug/*"}}}},
+		{
+			"rules": []rbacv1.PolicyRule{
+				can("get,update", "apps", "deployments/scale,*/scale"),
+				can("get", "apps", "deployments"),
+			},
+		},
+		{
+			"rules": []rbacv1.PolicyRule{
+				can("get", "", "pods,services"), can("get", "", "services"),
+				can("list", "", "services"),
+			},
+		},
+		{
+			"rules": []rbacv1.PolicyRule{
+				{
+					Verbs:           []string{"get", "post"},
+					NonResourceURLs: []string{"/metrics/a", "/metrics", "/debug", "/debug/*"},
+				},
+			},
+		},
 		{"rules": []rbacv1.PolicyRule{can("", "", "")}},
 		{"rules": []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}}}},
 	}
 	aggregation := func(rules ...rbacv1.PolicyRule) map[string]any {
-		return map[string]any{"rules": rules, "aggregationRule": map[string]any{"clusterRoleSelectors": []any{map[string]any{"matchLabels": map[string]any{"a": "b"}}}}}
+		return map[string]any{
+			"rules": rules,
+			"aggregationRule": map[string]any{
+				"clusterRoleSelectors": []any{map[string]any{"matchLabels": map[string]any{"a": "b"}}},
+			},
+		}
 	}
 	var requests []request
-	const cluster, inX, gone = "/apis/" + rbacGroup + "/v1/", "/apis/" + rbacGroup + "/v1/namespaces/x/", "/apis/" + rbacGroup + "/v1/namespaces/gone/"
+	const cluster, inX, gone = "/apis/" + rbacGroup + "/v1/", "/apis/" + rbacGroup + "/v1/namespaces/x/", "/apis/" +
+		rbacGroup + "/v1/namespaces/gone/"
 	for _, r := range append(rules, aggregation(), aggregation(can("get", "", "pods"))) {
 		_, sums := r["aggregationRule"]
 		for _, name := range []string{"new", "named", "stored"} {
 			if !sums {
 				requests = append(requests,
-					request{"POST", inX + "roles", write("Role", name, r)}, request{"PUT", inX + "roles/" + name, write("Role", name, r)},
-					request{"APPLY", inX + "roles/" + name, write("Role", name, r)}, request{"POST", gone + "roles", write("Role", name, r)},
-					request{"PATCH", inX + "roles/" + name, encode(r)}, request{"PUT", inX + "roles/other", write("Role", name, r)})
+					request{"POST", inX + "roles", write("Role", name, r)},
+					request{"PUT", inX + "roles/" + name, write("Role", name, r)},
+					request{"APPLY", inX + "roles/" + name, write("Role", name, r)},
+					request{"POST", gone + "roles", write("Role", name, r)},
+					request{"PATCH", inX + "roles/" + name, encode(r)},
+					request{"PUT", inX + "roles/other", write("Role", name, r)})
 			}
 			requests = append(requests,
-				request{"POST", cluster + "clusterroles", write("ClusterRole", name, r)}, request{"PUT", cluster + "clusterroles/" + name, write("ClusterRole", name, r)},
-				request{"APPLY", cluster + "clusterroles/" + name, write("ClusterRole", name, r)}, request{"PATCH", cluster + "clusterroles/" + name, encode(r)})
+				request{"POST", cluster + "clusterroles", write("ClusterRole", name, r)},
+				request{"PUT", cluster + "clusterroles/" + name, write("ClusterRole", name, r)},
+				request{"APPLY", cluster + "clusterroles/" + name, write("ClusterRole", name, r)},
+				request{"PATCH", cluster + "clusterroles/" + name, encode(r)})
 		}
 	}
 	generated := map[string]any{"metadata": map[string]any{"generateName": "g-"}, "rules": rules[2]["rules"]}
 	requests = append(requests, request{"POST", cluster + "clusterroles", write("ClusterRole", "", generated)})
 	for _, change := range []string{
-		`{"metadata":{"finalizers":["a/b"]}}`, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"1"}]}}`,
-		`{"metadata":{"labels":{"a":"b"}}}`, `{"metadata":{"annotations":{"a":"b"}}}`, `{"metadata":{"resourceVersion":"1"}}`, `{}`,
+		`{"metadata":{"finalizers":["a/b"]}}`,
+		`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"1"}]}}`,
+		`{"metadata":{"labels":{"a":"b"}}}`, `{"metadata":{"annotations":{"a":"b"}}}`,
+		`{"metadata":{"resourceVersion":"1"}}`, `{}`,
 		`{"aggregationRule":null}`, `{"rules":null}`,
 	} {
-		for _, path := range []string{inX + "roles/stored", cluster + "clusterroles/stored", cluster + "clusterroles/sum", cluster + "clusterroles/cluster-admin", cluster + "clusterrolebindings/stored"} {
+		for _, path := range []string{inX + "roles/stored", cluster + "clusterroles/stored", cluster +
+			"clusterroles/sum", cluster + "clusterroles/cluster-admin", cluster + "clusterrolebindings/stored"} {
 			requests = append(requests, request{"PATCH", path, change})
 		}
 	}
@@ -146,8 +197,10 @@ func compareGrants(t *testing.T, real, ours *server) {
 	} {
 		content := map[string]any{"roleRef": ref, "subjects": []rbacv1.Subject{{Kind: "User", Name: "joe"}}}
 		requests = append(requests,
-			request{"POST", inX + "rolebindings", write("RoleBinding", "new", content)}, request{"PUT", inX + "rolebindings/new", write("RoleBinding", "new", content)},
-			request{"APPLY", inX + "rolebindings/new", write("RoleBinding", "new", content)}, request{"POST", gone + "rolebindings", write("RoleBinding", "new", content)},
+			request{"POST", inX + "rolebindings", write("RoleBinding", "new", content)},
+			request{"PUT", inX + "rolebindings/new", write("RoleBinding", "new", content)},
+			request{"APPLY", inX + "rolebindings/new", write("RoleBinding", "new", content)},
+			request{"POST", gone + "rolebindings", write("RoleBinding", "new", content)},
 			request{"POST", cluster + "clusterrolebindings", write("ClusterRoleBinding", "new", content)},
 			request{"PUT", cluster + "clusterrolebindings/stored", write("ClusterRoleBinding", "stored", content)},
 			request{"APPLY", cluster + "clusterrolebindings/new", write("ClusterRoleBinding", "new", content)})
@@ -178,7 +231,8 @@ func compareWrites(t *testing.T, real, ours *server, requests []request, users .
 }
 
 func compareImpersonation(t *testing.T, real, ours *server) {
-	// Each user has but one mask: the real server tries the way that was good for a user's last one first, and says what that lacks.
+	// Each user has but one mask: the real server tries the way that was good for a user's last one first, and says
+	// what that lacks.
 	type masked struct {
 		user   string
 		header http.Header
@@ -219,7 +273,8 @@ func compareImpersonation(t *testing.T, real, ours *server) {
 
 // compareRoles holds the roles and bindings that our server has from the start to the real ones of the same names.
 func compareRoles(t *testing.T, real, ours *server) {
-	list, err := ours.admin.RbacV1().ClusterRoles().List(t.Context(), metav1.ListOptions{LabelSelector: "kubernetes.io/bootstrapping=rbac-defaults"})
+	list, err := ours.admin.RbacV1().ClusterRoles().List(t.Context(),
+		metav1.ListOptions{LabelSelector: "kubernetes.io/bootstrapping=rbac-defaults"})
 	if err != nil || len(list.Items) < 8 {
 		t.Fatalf("%d roles: %v", len(list.Items), err)
 	}
@@ -229,8 +284,10 @@ func compareRoles(t *testing.T, real, ours *server) {
 			t.Error(err)
 			continue
 		}
-		if !maps.Equal(want.Labels, have.Labels) || !maps.Equal(want.Annotations, have.Annotations) || !reflect.DeepEqual(want.AggregationRule, have.AggregationRule) {
-			t.Errorf("%s: %+v %+v, ours %+v %+v", have.Name, want.ObjectMeta, want.AggregationRule, have.ObjectMeta, have.AggregationRule)
+		if !maps.Equal(want.Labels, have.Labels) || !maps.Equal(want.Annotations, have.Annotations) ||
+			!reflect.DeepEqual(want.AggregationRule, have.AggregationRule) {
+			t.Errorf("%s: %+v %+v, ours %+v %+v", have.Name, want.ObjectMeta, want.AggregationRule, have.ObjectMeta,
+				have.AggregationRule)
 		}
 		if want.AggregationRule != nil {
 			continue // theirs are filled in, ours looked up
@@ -246,7 +303,8 @@ func compareRoles(t *testing.T, real, ours *server) {
 			}
 		}
 	}
-	bindings, err := ours.admin.RbacV1().ClusterRoleBindings().List(t.Context(), metav1.ListOptions{LabelSelector: "kubernetes.io/bootstrapping=rbac-defaults"})
+	bindings, err := ours.admin.RbacV1().ClusterRoleBindings().List(t.Context(),
+		metav1.ListOptions{LabelSelector: "kubernetes.io/bootstrapping=rbac-defaults"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,8 +26,8 @@ import (
 	"github.com/flyball-dev/flyball/peers/upstream"
 )
 
-// systems are the servers that the benchmarks compare: kube-apiserver with its etcd, which does not wait for the disk here,
-// localapi behind a socket, and localapi through its in-memory transport. The clients are the same.
+// systems are the servers that the benchmarks compare: kube-apiserver with its etcd, which does not wait for the disk
+// here, localapi behind a socket, and localapi through its in-memory transport. The clients are the same.
 var systems = []struct {
 	name  string
 	start func(b *testing.B) *rest.Config
@@ -87,7 +87,8 @@ func onSystems(b *testing.B, contentType string, f func(b *testing.B, client kub
 			if err != nil {
 				b.Fatal(err)
 			}
-			ns, err := client.CoreV1().Namespaces().Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-"}}, metav1.CreateOptions{})
+			ns, err := client.CoreV1().Namespaces().Create(b.Context(),
+				&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-"}}, metav1.CreateOptions{})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -96,10 +97,12 @@ func onSystems(b *testing.B, contentType string, f func(b *testing.B, client kub
 	}
 }
 
-// workers is how many requests are under way at a time for each processor: enough to keep a server in other processes busy.
+// workers is how many requests are under way at a time for each processor: enough to keep a server in other processes
+// busy.
 const workers = 8
 
-// measure calls op b.N times, and reports the rate and what one call costs the processors: ours and those of our children.
+// measure calls op b.N times, and reports the rate and what one call costs the processors: ours and those of our
+// children.
 func measure(b *testing.B, op func() error) {
 	b.Helper()
 	if err := op(); err != nil {
@@ -138,7 +141,8 @@ func BenchmarkCreate(b *testing.B) {
 			onSystems(b, contentType, func(b *testing.B, client kubernetes.Interface, namespace string) {
 				var n atomic.Int64
 				measure(b, func() error {
-					_, err := client.CoreV1().Pods(namespace).Create(b.Context(), benchPod(fmt.Sprint("p", n.Add(1))), metav1.CreateOptions{})
+					_, err := client.CoreV1().Pods(namespace).Create(b.Context(), benchPod(fmt.Sprint("p", n.Add(1))),
+						metav1.CreateOptions{})
 					return err
 				})
 			})
@@ -169,7 +173,8 @@ func BenchmarkFanOut(b *testing.B) {
 	const watchers = 100
 	onSystems(b, runtime.ContentTypeProtobuf, func(b *testing.B, client kubernetes.Interface, namespace string) {
 		maps := client.CoreV1().ConfigMaps(namespace)
-		cm, err := maps.Create(b.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, metav1.CreateOptions{})
+		cm, err := maps.Create(b.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "m"}},
+			metav1.CreateOptions{})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -203,7 +208,8 @@ func BenchmarkFanOut(b *testing.B) {
 	})
 }
 
-// BenchmarkStart is the time from nothing to the first answer; the real one's is that of etcd and kube-apiserver together.
+// BenchmarkStart is the time from nothing to the first answer; the real one's is that of etcd and kube-apiserver
+// together.
 func BenchmarkStart(b *testing.B) {
 	b.Run("kube-apiserver", func(b *testing.B) {
 		for range b.N {
@@ -228,7 +234,8 @@ func BenchmarkStart(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			if _, err := client.CoreV1().Namespaces().Get(context.Background(), "default", metav1.GetOptions{}); err != nil {
+			if _, err := client.CoreV1().Namespaces().Get(context.Background(), "default",
+				metav1.GetOptions{}); err != nil {
 				b.Fatal(err)
 			}
 			b.StopTimer()

@@ -29,11 +29,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// goClients are the clients in Go that TestRecordTraffic records, by name. Each uses every verb that it has, with the options that
-// people set.
+// goClients are the clients in Go that TestRecordTraffic records, by name. Each uses every verb that it has, with the
+// options that people set.
 var goClients = map[string]func(ctx context.Context, config *rest.Config, namespace string) error{
 	"controller-runtime": useControllerRuntime,
-	"typed-json":         func(ctx context.Context, c *rest.Config, ns string) error { return useTyped(ctx, c, ns, "") },
+	"typed-json": func(ctx context.Context, c *rest.Config, ns string) error {
+		return useTyped(ctx, c, ns, "")
+	},
 	"typed-protobuf": func(ctx context.Context, c *rest.Config, ns string) error {
 		return useTyped(ctx, c, ns, runtime.ContentTypeProtobuf)
 	},
@@ -105,7 +107,10 @@ func configMap(namespace, name string) *corev1.ConfigMap {
 }
 
 func pod(namespace, name string) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": "x"}}, Spec: podSpec()}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": "x"}},
+		Spec:       podSpec(),
+	}
 }
 
 // calls collects the errors of calls that should succeed, and of those that should not.
@@ -138,7 +143,10 @@ func useControllerRuntime(ctx context.Context, config *rest.Config, ns string) e
 	}
 	var s calls
 	site := func(name string) *website {
-		return &website{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Labels: map[string]string{"app": "x"}}, Spec: websiteSpec{Domain: "a.example"}}
+		return &website{
+			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Labels: map[string]string{"app": "x"}},
+			Spec:       websiteSpec{Domain: "a.example"},
+		}
 	}
 	generic := func(name string) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"domain": "u.example"}}}
@@ -179,10 +187,19 @@ func useControllerRuntime(ctx context.Context, config *rest.Config, ns string) e
 		s.ok(what("merge patch"), c.Patch(ctx, a, client.MergeFrom(old)))
 		old = a.DeepCopyObject().(client.Object)
 		a.SetLabels(map[string]string{"app": "x"})
-		s.ok(what("locked merge patch"), c.Patch(ctx, a, client.MergeFromWithOptions(old, client.MergeFromWithOptimisticLock{}), client.FieldOwner("other")))
-		s.fails(what("stale merge patch"), c.Patch(ctx, a, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"resourceVersion":"`+old.GetResourceVersion()+`","labels":{"app":"z"}}}`))))
-		s.ok(what("JSON patch"), c.Patch(ctx, a, client.RawPatch(types.JSONPatchType, []byte(`[{"op":"add","path":"/metadata/annotations/json","value":"1"}]`))))
-		s.ok(what("delete with a finalizer"), c.Delete(ctx, a, client.PropagationPolicy(metav1.DeletePropagationForeground)))
+		s.ok(what("locked merge patch"),
+			c.Patch(ctx, a, client.MergeFromWithOptions(old, client.MergeFromWithOptimisticLock{}),
+				client.FieldOwner("other")))
+		s.fails(what("stale merge patch"),
+			c.Patch(ctx, a,
+				client.RawPatch(types.MergePatchType,
+					[]byte(`{"metadata":{"resourceVersion":"`+old.GetResourceVersion()+`","labels":{"app":"z"}}}`))))
+		s.ok(what("JSON patch"),
+			c.Patch(ctx, a,
+				client.RawPatch(types.JSONPatchType,
+					[]byte(`[{"op":"add","path":"/metadata/annotations/json","value":"1"}]`))))
+		s.ok(what("delete with a finalizer"),
+			c.Delete(ctx, a, client.PropagationPolicy(metav1.DeletePropagationForeground)))
 		s.ok(what("get"), c.Get(ctx, client.ObjectKeyFromObject(a), a))
 		a.SetFinalizers(nil)
 		s.ok(what("drop the finalizer"), c.Update(ctx, a))
@@ -192,11 +209,14 @@ func useControllerRuntime(ctx context.Context, config *rest.Config, ns string) e
 		wrong := types.UID("11111111-1111-1111-1111-111111111111")
 		s.fails(what("delete another"), c.Delete(ctx, b, client.Preconditions{UID: &wrong}))
 		s.ok(what("dry-run delete"), c.Delete(ctx, b, client.DryRunAll))
-		s.ok(what("delete"), c.Delete(ctx, b, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.GracePeriodSeconds(0)))
+		s.ok(what("delete"),
+			c.Delete(ctx, b, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.GracePeriodSeconds(0)))
 		s.fails(what("delete again"), c.Delete(ctx, b))
 		s.ok(what("create"), c.Create(ctx, make("c")))
 		s.ok(what("create"), c.Create(ctx, make("d")))
-		s.ok(what("delete all"), c.DeleteAllOf(ctx, make("any"), client.InNamespace(ns), client.MatchingLabels{"app": "x"}, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+		s.ok(what("delete all"),
+			c.DeleteAllOf(ctx, make("any"), client.InNamespace(ns), client.MatchingLabels{"app": "x"},
+				client.PropagationPolicy(metav1.DeletePropagationBackground)))
 	}
 
 	w := site("status")
@@ -206,16 +226,23 @@ func useControllerRuntime(ctx context.Context, config *rest.Config, ns string) e
 	old := w.DeepCopyObject().(client.Object)
 	w.Status.URL = "https://b.example"
 	s.ok("patch status", c.Status().Patch(ctx, w, client.MergeFrom(old), client.FieldOwner("author")))
-	s.ok("apply", c.Apply(ctx, client.ApplyConfigurationFromUnstructured(generic("applied")), client.FieldOwner("author"), client.ForceOwnership))
+	s.ok("apply",
+		c.Apply(ctx, client.ApplyConfigurationFromUnstructured(generic("applied")), client.FieldOwner("author"),
+			client.ForceOwnership))
 	conflicting := generic("applied")
 	conflicting.Object["spec"] = map[string]any{"domain": "other.example"}
-	s.fails("conflicting apply", c.Apply(ctx, client.ApplyConfigurationFromUnstructured(conflicting), client.FieldOwner("other")))
-	s.ok("apply over it", c.Apply(ctx, client.ApplyConfigurationFromUnstructured(conflicting), client.FieldOwner("other"), client.ForceOwnership))
+	s.fails("conflicting apply",
+		c.Apply(ctx, client.ApplyConfigurationFromUnstructured(conflicting), client.FieldOwner("other")))
+	s.ok("apply over it",
+		c.Apply(ctx, client.ApplyConfigurationFromUnstructured(conflicting), client.FieldOwner("other"),
+			client.ForceOwnership))
 	s.ok("get metadata", c.Get(ctx, client.ObjectKey{Namespace: ns, Name: "status"}, partial("status")))
 	metas := &metav1.PartialObjectMetadataList{}
 	metas.SetGroupVersionKind(gv.WithKind("WebsiteList"))
 	s.ok("list metadata", c.List(ctx, metas, client.InNamespace(ns)))
-	s.ok("patch metadata", c.Patch(ctx, partial("status"), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"meta":"1"}}}`))))
+	s.ok("patch metadata",
+		c.Patch(ctx, partial("status"),
+			client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"meta":"1"}}}`))))
 	var sites websiteList
 	s.ok("list", c.List(ctx, &sites, client.InNamespace(ns), client.Limit(1)))
 	s.ok("list on", c.List(ctx, &sites, client.InNamespace(ns), client.Limit(1), client.Continue(sites.Continue)))
@@ -224,14 +251,16 @@ func useControllerRuntime(ctx context.Context, config *rest.Config, ns string) e
 	s.ok("get scale", c.SubResource("scale").Get(ctx, w, scale))
 	scale.Spec.Replicas = 3
 	s.ok("update scale", c.SubResource("scale").Update(ctx, w, client.WithSubResourceBody(scale)))
-	s.ok("patch scale", c.SubResource("scale").Patch(ctx, w, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":2}}`))))
+	s.ok("patch scale",
+		c.SubResource("scale").Patch(ctx, w, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":2}}`))))
 	s.ok("delete metadata", c.Delete(ctx, partial("applied")))
 
 	d := deployment(ns, "web")
 	s.ok("create", c.Create(ctx, d))
 	before := d.DeepCopy()
 	d.Spec.Template.Spec.Containers[0].Image = "image:2"
-	d.Spec.Template.Spec.Containers = append(d.Spec.Template.Spec.Containers, corev1.Container{Name: "side", Image: "image:1"})
+	d.Spec.Template.Spec.Containers = append(d.Spec.Template.Spec.Containers,
+		corev1.Container{Name: "side", Image: "image:1"})
 	s.ok("strategic patch", c.Patch(ctx, d, client.StrategicMergeFrom(before)))
 	d.Status.ObservedGeneration = d.Generation
 	s.ok("update status", c.Status().Update(ctx, d))
@@ -267,7 +296,8 @@ func useTyped(ctx context.Context, config *rest.Config, ns, contentType string) 
 	}
 	var s calls
 	maps := c.CoreV1().ConfigMaps(ns)
-	a, err := maps.Create(ctx, configMap(ns, "a"), metav1.CreateOptions{FieldManager: "author", FieldValidation: "Warn"})
+	a, err := maps.Create(ctx, configMap(ns, "a"),
+		metav1.CreateOptions{FieldManager: "author", FieldValidation: "Warn"})
 	s.ok("create", err)
 	_, err = maps.Create(ctx, configMap(ns, "dry"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	s.ok("dry-run create", err)
@@ -276,7 +306,8 @@ func useTyped(ctx context.Context, config *rest.Config, ns, contentType string) 
 	_, err = maps.Get(ctx, "a", metav1.GetOptions{ResourceVersion: "0"})
 	s.ok("get", err)
 	a.Data["k"] = "2"
-	updated, err := maps.Update(ctx, a, metav1.UpdateOptions{FieldManager: "author", DryRun: []string{metav1.DryRunAll}})
+	updated, err := maps.Update(ctx, a,
+		metav1.UpdateOptions{FieldManager: "author", DryRun: []string{metav1.DryRunAll}})
 	s.ok("dry-run update", err)
 	updated, err = maps.Update(ctx, a, metav1.UpdateOptions{FieldManager: "author"})
 	s.ok("update", err)
@@ -288,12 +319,16 @@ func useTyped(ctx context.Context, config *rest.Config, ns, contentType string) 
 	}{
 		{types.MergePatchType, `{"data":{"m":"1","k":null}}`},
 		{types.StrategicMergePatchType, `{"metadata":{"labels":{"s":"1"}}}`},
-		{types.JSONPatchType, `[{"op":"test","path":"/data/m","value":"1"},{"op":"replace","path":"/data/m","value":"2"}]`},
+		{
+			types.JSONPatchType,
+			`[{"op":"test","path":"/data/m","value":"1"},{"op":"replace","path":"/data/m","value":"2"}]`,
+		},
 	} {
 		_, err = maps.Patch(ctx, "a", p.kind, []byte(p.body), metav1.PatchOptions{FieldManager: "author"})
 		s.ok(string(p.kind), err)
 	}
-	apply := coreapply.ConfigMap("applied", ns).WithLabels(map[string]string{"app": "x"}).WithData(map[string]string{"k": "v"})
+	apply := coreapply.ConfigMap("applied",
+		ns).WithLabels(map[string]string{"app": "x"}).WithData(map[string]string{"k": "v"})
 	_, err = maps.Apply(ctx, apply, metav1.ApplyOptions{FieldManager: "author"})
 	s.ok("apply", err)
 	_, err = maps.Apply(ctx, apply.WithData(map[string]string{"k": "w"}), metav1.ApplyOptions{FieldManager: "other"})
@@ -304,16 +339,28 @@ func useTyped(ctx context.Context, config *rest.Config, ns, contentType string) 
 	s.ok("list", err)
 	_, err = maps.List(ctx, metav1.ListOptions{LabelSelector: "app in (x, y),!none", Limit: 1, Continue: list.Continue})
 	s.ok("list on", err)
-	_, err = maps.List(ctx, metav1.ListOptions{FieldSelector: "metadata.name!=a", ResourceVersion: updated.ResourceVersion, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
+	_, err = maps.List(ctx,
+		metav1.ListOptions{
+			FieldSelector: "metadata.name!=a", ResourceVersion: updated.ResourceVersion,
+			ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+		})
 	s.ok("list from", err)
 	timeout := int64(30)
-	watch, err := maps.Watch(ctx, metav1.ListOptions{ResourceVersion: updated.ResourceVersion, AllowWatchBookmarks: true, TimeoutSeconds: &timeout})
+	watch, err := maps.Watch(ctx,
+		metav1.ListOptions{
+			ResourceVersion: updated.ResourceVersion, AllowWatchBookmarks: true,
+			TimeoutSeconds: &timeout,
+		})
 	if err == nil {
 		watch.Stop()
 	}
 	s.ok("watch", err)
 	yes := true
-	watch, err = maps.Watch(ctx, metav1.ListOptions{SendInitialEvents: &yes, AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
+	watch, err = maps.Watch(ctx,
+		metav1.ListOptions{
+			SendInitialEvents: &yes, AllowWatchBookmarks: true,
+			ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+		})
 	if err == nil {
 		watch.Stop()
 	}
@@ -330,10 +377,13 @@ func useTyped(ctx context.Context, config *rest.Config, ns, contentType string) 
 	scale.Spec.Replicas = 2
 	_, err = deployments.UpdateScale(ctx, "web", scale, metav1.UpdateOptions{})
 	s.ok("update scale", err)
-	_, err = deployments.Apply(ctx, appsapply.Deployment("applied", ns).WithSpec(appsapply.DeploymentSpec().WithReplicas(1).
-		WithSelector(metaapply.LabelSelector().WithMatchLabels(map[string]string{"app": "applied"})).
-		WithTemplate(coreapply.PodTemplateSpec().WithLabels(map[string]string{"app": "applied"}).
-			WithSpec(coreapply.PodSpec().WithContainers(coreapply.Container().WithName("c").WithImage("image:1"))))),
+	_, err = deployments.Apply(ctx,
+		appsapply.Deployment("applied", ns).WithSpec(appsapply.DeploymentSpec().WithReplicas(1).
+			WithSelector(metaapply.LabelSelector().WithMatchLabels(map[string]string{"app": "applied"})).
+			WithTemplate(coreapply.PodTemplateSpec().WithLabels(map[string]string{"app": "applied"}).
+				WithSpec(
+					coreapply.PodSpec().WithContainers(coreapply.Container().WithName("c").WithImage("image:1")),
+				))),
 		metav1.ApplyOptions{FieldManager: "author"})
 	s.ok("apply deployment", err)
 
@@ -342,7 +392,12 @@ func useTyped(ctx context.Context, config *rest.Config, ns, contentType string) 
 		_, err = pods.Create(ctx, pod(ns, name), metav1.CreateOptions{})
 		s.ok("create pod", err)
 	}
-	s.ok("bind", pods.Bind(ctx, &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: "bound"}, Target: corev1.ObjectReference{Kind: "Node", Name: "n1"}}, metav1.CreateOptions{}))
+	s.ok("bind",
+		pods.Bind(ctx,
+			&corev1.Binding{
+				ObjectMeta: metav1.ObjectMeta{Name: "bound"},
+				Target:     corev1.ObjectReference{Kind: "Node", Name: "n1"},
+			}, metav1.CreateOptions{}))
 	s.ok("evict", pods.EvictV1(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "evicted", Namespace: ns}}))
 	grace := int64(0)
 	policy := metav1.DeletePropagationOrphan
@@ -351,21 +406,28 @@ func useTyped(ctx context.Context, config *rest.Config, ns, contentType string) 
 
 	leases := c.CoordinationV1().Leases(ns)
 	holder := "me"
-	lease, err := leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "l"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}}, metav1.CreateOptions{})
+	lease, err := leases.Create(ctx,
+		&coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Name: "l"},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder},
+		}, metav1.CreateOptions{})
 	s.ok("create lease", err)
 	_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
 	s.ok("update lease", err)
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "sa"}}
 	_, err = c.CoreV1().ServiceAccounts(ns).Create(ctx, account, metav1.CreateOptions{})
 	s.ok("create account", err)
-	_, err = c.CoreV1().ServiceAccounts(ns).CreateToken(ctx, "sa", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	_, err = c.CoreV1().ServiceAccounts(ns).CreateToken(ctx, "sa", &authenticationv1.TokenRequest{},
+		metav1.CreateOptions{})
 	s.ok("token", err)
 	_, err = c.CoreV1().Events(ns).Create(ctx, &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Name: "e.1", Namespace: ns}, Reason: "Tested", Message: "it was", Type: "Normal",
 		InvolvedObject: corev1.ObjectReference{Kind: "ConfigMap", Namespace: ns, Name: "a"},
 	}, metav1.CreateOptions{})
 	s.ok("event", err)
-	s.ok("delete", maps.Delete(ctx, "a", metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(a.UID)), PropagationPolicy: &policy}))
+	s.ok("delete",
+		maps.Delete(ctx, "a",
+			metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(a.UID)), PropagationPolicy: &policy}))
 	s.ok("delete what waits for its orphans", maps.Delete(ctx, "a", metav1.DeleteOptions{}))
 	s.ok("delete all", maps.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "app=x"}))
 	return errors.Join(s...)
@@ -381,8 +443,9 @@ func useDynamic(ctx context.Context, config *rest.Config, ns string) error {
 	sites := c.Resource(gv.WithResource("websites")).Namespace(ns)
 	object := func(name string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": gv.String(), "kind": "Website", "metadata": map[string]any{"name": name, "labels": map[string]any{"app": "x"}},
-			"spec": map[string]any{"domain": "a.example"},
+			"apiVersion": gv.String(), "kind": "Website",
+			"metadata": map[string]any{"name": name, "labels": map[string]any{"app": "x"}},
+			"spec":     map[string]any{"domain": "a.example"},
 		}}
 	}
 	a, err := sites.Create(ctx, object("a"), metav1.CreateOptions{FieldManager: "author", FieldValidation: "Strict"})
@@ -397,12 +460,16 @@ func useDynamic(ctx context.Context, config *rest.Config, ns string) error {
 	a.SetLabels(map[string]string{"app": "y"})
 	_, err = sites.Update(ctx, a, metav1.UpdateOptions{})
 	s.ok("update", err)
-	_, err = sites.Patch(ctx, "a", types.MergePatchType, []byte(`{"status":{"url":"x"}}`), metav1.PatchOptions{}, "status")
+	_, err = sites.Patch(ctx, "a", types.MergePatchType, []byte(`{"status":{"url":"x"}}`), metav1.PatchOptions{},
+		"status")
 	s.ok("patch status", err)
 	_, err = sites.Apply(ctx, "applied", object("applied"), metav1.ApplyOptions{FieldManager: "author", Force: true})
 	s.ok("apply", err)
 	status := object("applied")
-	status.Object = map[string]any{"apiVersion": gv.String(), "kind": "Website", "metadata": map[string]any{"name": "applied"}, "status": map[string]any{"url": "u"}}
+	status.Object = map[string]any{
+		"apiVersion": gv.String(), "kind": "Website",
+		"metadata": map[string]any{"name": "applied"}, "status": map[string]any{"url": "u"},
+	}
 	_, err = sites.ApplyStatus(ctx, "applied", status, metav1.ApplyOptions{FieldManager: "author"})
 	s.ok("apply status", err)
 	_, err = sites.List(ctx, metav1.ListOptions{LabelSelector: "app"})
@@ -444,11 +511,15 @@ func useMetadata(ctx context.Context, config *rest.Config, ns string) error {
 		watch.Stop()
 	}
 	s.ok("watch", err)
-	_, err = maps.Patch(ctx, "a", types.MergePatchType, []byte(`{"metadata":{"finalizers":["example.com/f"]}}`), metav1.PatchOptions{})
+	_, err = maps.Patch(ctx, "a", types.MergePatchType, []byte(`{"metadata":{"finalizers":["example.com/f"]}}`),
+		metav1.PatchOptions{})
 	s.ok("patch", err)
 	foreground := metav1.DeletePropagationForeground
-	s.ok("delete", maps.Delete(ctx, "a", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &a.UID}, PropagationPolicy: &foreground}))
-	_, err = maps.Patch(ctx, "a", types.JSONPatchType, []byte(`[{"op":"remove","path":"/metadata/finalizers"}]`), metav1.PatchOptions{})
+	s.ok("delete",
+		maps.Delete(ctx, "a",
+			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &a.UID}, PropagationPolicy: &foreground}))
+	_, err = maps.Patch(ctx, "a", types.JSONPatchType, []byte(`[{"op":"remove","path":"/metadata/finalizers"}]`),
+		metav1.PatchOptions{})
 	s.ok("drop the finalizers", err)
 	s.ok("delete all", maps.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "app=x"}))
 	return errors.Join(s...)

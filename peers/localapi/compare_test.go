@@ -78,8 +78,8 @@ func differences(path string, real, ours any) []difference {
 
 // knownDifference is one that is meant, and listed in docs/divergence.md.
 type knownDifference struct {
-	// script, request and path say where it occurs: regular expressions for the whole name of the script, the whole first line
-	// of the request ("POST pods"; "" is any), and the whole path in the answer.
+	// script, request and path say where it occurs: regular expressions for the whole name of the script, the whole
+	// first line of the request ("POST pods"; "" is any), and the whole path in the answer.
 	script, request, path string
 
 	// ours is what our answer says there, as JSON: a regular expression, "" for anything.
@@ -109,7 +109,8 @@ func (l *ledger) explains(script, request string, d difference) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, k := range l.known {
-		if matches(k.script, script) && matches(k.request, request) && matches(k.path, d.path) && matches(k.ours, encode(d.ours)) {
+		if matches(k.script, script) && matches(k.request, request) && matches(k.path, d.path) &&
+			matches(k.ours, encode(d.ours)) {
 			l.seen[i] = true
 			return true
 		}
@@ -122,7 +123,8 @@ func (l *ledger) check(t *testing.T) {
 	t.Helper()
 	for i, k := range l.known {
 		if !l.seen[i] {
-			t.Errorf("a difference that is listed as known did not occur: script %q, request %q, path %q: %s", k.script, k.request, k.path, k.reason)
+			t.Errorf("a difference that is listed as known did not occur: script %q, request %q, path %q: %s",
+				k.script, k.request, k.path, k.reason)
 		}
 	}
 }

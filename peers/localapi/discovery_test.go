@@ -17,7 +17,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi"
 )
 
-// notServed are the subresources that kube-apiserver has of types that we serve, and we do not have. docs/divergence.md names them.
+// notServed are the subresources that kube-apiserver has of types that we serve, and we do not have.
+// docs/divergence.md names them.
 var notServed = map[string]string{
 	"pods/resize": "needs a kubelet",
 }
@@ -77,7 +78,8 @@ func TestDiscovery(t *testing.T) {
 			continue
 		}
 		if want := realGroups.Groups[i].PreferredVersion; g.PreferredVersion != want {
-			t.Errorf("group %s: preferred version %s, kube-apiserver says %s", g.Name, g.PreferredVersion.Version, want.Version)
+			t.Errorf("group %s: preferred version %s, kube-apiserver says %s", g.Name, g.PreferredVersion.Version,
+				want.Version)
 		}
 		for _, v := range g.Versions {
 			paths = append(paths, "/apis/"+v.GroupVersion)
@@ -165,7 +167,9 @@ func TestAggregatedDiscovery(t *testing.T) {
 }
 
 // discovered are the resources of a document.
-func discovered(list apidiscovery.APIGroupDiscoveryList) map[schema.GroupVersionResource]apidiscovery.APIResourceDiscovery {
+func discovered(
+	list apidiscovery.APIGroupDiscoveryList,
+) map[schema.GroupVersionResource]apidiscovery.APIResourceDiscovery {
 	found := map[schema.GroupVersionResource]apidiscovery.APIResourceDiscovery{}
 	for _, g := range list.Items {
 		for _, v := range g.Versions {

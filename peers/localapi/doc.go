@@ -1,5 +1,5 @@
-// Package localapi sends the same requests to the real kube-apiserver and to Flyball's, and compares the answers. It holds only
-// tests.
+// Package localapi sends the same requests to the real kube-apiserver and to Flyball's, and compares the answers. It
+// holds only tests.
 //
 // The requests stand in testdata, as scripts that a person can read and write:
 //
@@ -13,10 +13,11 @@
 //	@edit a
 //	metadata: {resourceVersion: "1"}
 //
-// A request is a block of lines that ends at an empty line. It begins with what it is about, if that needs saying. Then comes
-// the method, the path and the status code of the answer. MERGE, JSON, STRATEGIC and APPLY are PATCH with the content type of
-// that name. A path that does not begin with a slash is a resource in the script's namespace, ${ns}; the group and version are
-// added. What is applied gets the name in the path. Values of a query are escaped by the runner.
+// A request is a block of lines that ends at an empty line. It begins with what it is about, if that needs saying.
+// Then comes the method, the path and the status code of the answer. MERGE, JSON, STRATEGIC and APPLY are PATCH with
+// the content type of that name. A path that does not begin with a slash is a resource in the script's namespace,
+// ${ns}; the group and version are added. What is applied gets the name in the path. Values of a query are escaped by
+// the runner.
 //
 // Lines with @ follow:
 //
@@ -37,9 +38,9 @@
 //
 // END waits for the stated number of events (and for the end of the stream, if "closed" follows) and compares them.
 //
-// Before two answers are compared, what must differ gets a name: UIDs, times, addresses and ports that the server chose, the ends
-// of generated names, and resource versions. A resource version is named for the line that showed it first, and at the end
-// of a script all versions must stand in the same order on both sides.
+// Before two answers are compared, what must differ gets a name: UIDs, times, addresses and ports that the server
+// chose, the ends of generated names, and resource versions. A resource version is named for the line that showed it
+// first, and at the end of a script all versions must stand in the same order on both sides.
 //
 // TestTraffic plays in the same way what real clients sent. It was recorded once: for clients in Go and for commands by
 //
@@ -47,10 +48,11 @@
 //
 // TestGenerated plays sequences that chance made of a seed in the same way.
 //
-// TestDiscovery compares what both say of themselves, TestDeleteOptions what they make of the bodies of deletes, TestAuthorization
-// what users may do, by asking and by doing. The benchmarks measure both:
+// TestDiscovery compares what both say of themselves, TestDeleteOptions what they make of the bodies of deletes,
+// TestAuthorization what users may do, by asking and by doing. The benchmarks measure both:
 //
 //	go test -run '^$' -bench . ./localapi
 //
-// What is meant to differ is listed in one table, known in known_test.go. A listed difference that no longer occurs fails the test.
+// What is meant to differ is listed in one table, known in known_test.go. A listed difference that no longer occurs
+// fails the test.
 package localapi

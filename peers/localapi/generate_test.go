@@ -15,8 +15,8 @@ var (
 	steps = flag.Int("steps", 60, "requests in a generated sequence")
 )
 
-// TestGenerated plays sequences of requests that chance made of a seed: few names, so that requests meet objects that exist, that
-// are being deleted, that were replaced, and that were changed since they were read. Watches see it all.
+// TestGenerated plays sequences of requests that chance made of a seed: few names, so that requests meet objects that
+// exist, that are being deleted, that were replaced, and that were changed since they were read. Watches see it all.
 func TestGenerated(t *testing.T) {
 	known := newLedger(known)
 	for seed := range *seeds {
@@ -33,7 +33,8 @@ type generator struct {
 	steps []*step
 }
 
-// generated are the kinds of objects in a sequence: what a create sends besides metadata, and what may be changed in which way.
+// generated are the kinds of objects in a sequence: what a create sends besides metadata, and what may be changed in
+// which way.
 var generated = []struct {
 	resource, create string
 	changes          []string // merge patches of the object
@@ -48,21 +49,39 @@ var generated = []struct {
 		create: `spec: {replicas: 1, selector: {matchLabels: {app: d}}, template: {metadata: {labels: {app: d}}, ` +
 			`spec: {containers: [{name: c, image: i}]}}}`,
 		changes: []string{`spec: {replicas: 2}`, `spec: {replicas: 1}`, `spec: {paused: true}`, `spec: {replicas: -1}`},
-		status:  []string{`status: {observedGeneration: 2, replicas: 1}`, `status: {replicas: 2}`, `status: {replicas: -1}`},
+		status: []string{
+			`status: {observedGeneration: 2, replicas: 1}`, `status: {replicas: 2}`,
+			`status: {replicas: -1}`,
+		},
 	},
 	{
 		resource: "pods", create: `spec: {nodeName: node, containers: [{name: c, image: i}]}`,
-		changes: []string{`spec: {activeDeadlineSeconds: 50}`, `spec: {nodeName: other}`, `spec: {activeDeadlineSeconds: 40}`},
-		status:  []string{`status: {phase: Running}`, `status: {phase: Succeeded}`, `status: {conditions: [{type: Ready, status: "True"}]}`},
+		changes: []string{
+			`spec: {activeDeadlineSeconds: 50}`, `spec: {nodeName: other}`,
+			`spec: {activeDeadlineSeconds: 40}`,
+		},
+		status: []string{
+			`status: {phase: Running}`, `status: {phase: Succeeded}`,
+			`status: {conditions: [{type: Ready, status: "True"}]}`,
+		},
 	},
 	{
 		resource: "poddisruptionbudgets", create: `spec: {minAvailable: 1, selector: {matchLabels: {g: "1"}}}`,
-		changes: []string{`spec: {minAvailable: 50%}`, `spec: {minAvailable: 2}`, `spec: {selector: {matchLabels: {h: "1"}}}`, `spec: {maxUnavailable: 1}`},
-		status:  []string{`status: {disruptionsAllowed: 1, observedGeneration: 1}`, `status: {disruptionsAllowed: 3, observedGeneration: 2}`, `status: {disruptionsAllowed: -1}`},
+		changes: []string{
+			`spec: {minAvailable: 50%}`, `spec: {minAvailable: 2}`,
+			`spec: {selector: {matchLabels: {h: "1"}}}`, `spec: {maxUnavailable: 1}`,
+		},
+		status: []string{
+			`status: {disruptionsAllowed: 1, observedGeneration: 1}`,
+			`status: {disruptionsAllowed: 3, observedGeneration: 2}`, `status: {disruptionsAllowed: -1}`,
+		},
 	},
 	{
 		resource: "leases", create: `spec: {holderIdentity: a, leaseDurationSeconds: 10}`,
-		changes: []string{`spec: {holderIdentity: b}`, `spec: {leaseDurationSeconds: 0}`, `spec: {leaseTransitions: 1}`},
+		changes: []string{
+			`spec: {holderIdentity: b}`, `spec: {leaseDurationSeconds: 0}`,
+			`spec: {leaseTransitions: 1}`,
+		},
 	},
 }
 
@@ -106,9 +125,11 @@ func (g *generator) request() {
 	kept := k.resource + "-" + name
 	switch g.IntN(13) {
 	case 12:
-		g.add(http.MethodPost, "pods/"+name+"/eviction"+pick(g, "", "", "?dryRun=All"), "metadata: {name: "+name+"}\ndeleteOptions: "+pick(g, "null", "{gracePeriodSeconds: 0}"))
+		g.add(http.MethodPost, "pods/"+name+"/eviction"+pick(g, "", "", "?dryRun=All"), "metadata: {name: "+name+
+			"}\ndeleteOptions: "+pick(g, "null", "{gracePeriodSeconds: 0}"))
 	case 0, 1, 2:
-		g.add(http.MethodPost, k.resource+pick(g, "", "", "?dryRun=All"), "metadata: "+g.metadata(name)+"\n"+k.create).as = pick(g, kept, "")
+		g.add(http.MethodPost, k.resource+pick(g, "", "", "?dryRun=All"), "metadata: "+g.metadata(name)+"\n"+
+			k.create).as = pick(g, kept, "")
 	case 3:
 		g.add(http.MethodGet, object, "").as = kept
 	case 4:
@@ -117,9 +138,11 @@ func (g *generator) request() {
 	case 5, 6:
 		g.add("MERGE", object+pick(g, "", "?fieldManager=m1", "?dryRun=All"), pick(g, k.changes...))
 	case 7:
-		g.add("MERGE", object, "metadata: "+pick(g, `{finalizers: null}`, `{finalizers: ["example.com/x"]}`, `{labels: {g: "1"}}`, `{labels: null}`))
+		g.add("MERGE", object, "metadata: "+
+			pick(g, `{finalizers: null}`, `{finalizers: ["example.com/x"]}`, `{labels: {g: "1"}}`, `{labels: null}`))
 	case 8:
-		g.add("APPLY", object+"?fieldManager="+pick(g, "m1", "m2")+pick(g, "", "&force=true"), g.applied(k.create, k.changes))
+		g.add("APPLY", object+"?fieldManager="+pick(g, "m1", "m2")+pick(g, "", "&force=true"),
+			g.applied(k.create, k.changes))
 	case 9:
 		g.delete(object, kept)
 	case 10:
@@ -132,7 +155,8 @@ func (g *generator) request() {
 }
 
 func (g *generator) metadata(name string) string {
-	return fmt.Sprintf("{name: %s%s%s}", name, pick(g, "", `, labels: {g: "1"}`), pick(g, "", "", `, finalizers: ["example.com/x"]`))
+	return fmt.Sprintf("{name: %s%s%s}", name, pick(g, "", `, labels: {g: "1"}`),
+		pick(g, "", "", `, finalizers: ["example.com/x"]`))
 }
 
 // applied is an apply configuration: all of the object, or a part.
@@ -146,11 +170,16 @@ func (g *generator) applied(all string, parts []string) string {
 func (g *generator) delete(object, kept string) {
 	switch g.IntN(4) {
 	case 0:
-		g.add(http.MethodDelete, object, pick(g, "", "dryRun: [All]", "gracePeriodSeconds: 0", "gracePeriodSeconds: 60"))
+		g.add(http.MethodDelete, object,
+			pick(g, "", "dryRun: [All]", "gracePeriodSeconds: 0", "gracePeriodSeconds: 60"))
 	case 1:
 		g.add(http.MethodDelete, object, "propagationPolicy: "+pick(g, "Orphan", "Foreground", "Background"))
 	case 2:
-		g.add(http.MethodDelete, object, fmt.Sprintf(`preconditions: {uid: "${%s.metadata.uid}", resourceVersion: "${%[1]s.metadata.resourceVersion}"}`, kept))
+		g.add(http.MethodDelete, object,
+			fmt.Sprintf(
+				`preconditions: {uid: "${%s.metadata.uid}", resourceVersion: "${%[1]s.metadata.resourceVersion}"}`,
+				kept,
+			))
 	case 3:
 		resource, _, _ := strings.Cut(object, "/")
 		g.add(http.MethodDelete, resource+"?labelSelector=g"+pick(g, "=1", "!=1"), "")

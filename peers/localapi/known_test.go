@@ -14,7 +14,8 @@ var known = []knownDifference{
 		reason: "admission plugin ServiceAccount: a pod gets the name `default` where it has none, as by that plugin",
 	},
 	{
-		request: `(MERGE|STRATEGIC|APPLY|PUT) pods/.*`, path: `body\.(message|details\.causes\.[0-9]+\.message)`, ours: `.*pod updates may not change fields other than.*`,
+		request: `(MERGE|STRATEGIC|APPLY|PUT) pods/.*`, path: `body\.(message|details\.causes\.[0-9]+\.message)`,
+		ours:   `.*pod updates may not change fields other than.*`,
 		reason: "a refused change of a pod shows both pods",
 	},
 	{

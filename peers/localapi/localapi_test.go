@@ -56,7 +56,10 @@ const maxFailures = 30
 func newPair(t *testing.T, s *script, known *ledger) *pair {
 	t.Helper()
 	p := &pair{script: s, real: realSide(t, s), ours: ourSide(t, s), known: known}
-	namespace := &step{method: http.MethodPost, target: "namespaces", body: "metadata: {name: " + s.name + "}", headers: http.Header{}}
+	namespace := &step{
+		method: http.MethodPost, target: "namespaces", body: "metadata: {name: " + s.name + "}",
+		headers: http.Header{},
+	}
 	for _, side := range []*side{p.real, p.ours} {
 		a, err := side.send(t.Context(), namespace)
 		if a.code == http.StatusConflict {
@@ -119,7 +122,8 @@ func (p *pair) step(t *testing.T, st *step) {
 	}
 	if st.code != 0 && real.code != st.code {
 		p.failures++
-		t.Errorf("%s.txt:%d: the script says %d, kube-apiserver answers %d\n%s\n%s", p.script.name, st.line, st.code, real.code, st, encode(real.body))
+		t.Errorf("%s.txt:%d: the script says %d, kube-apiserver answers %d\n%s\n%s", p.script.name, st.line, st.code,
+			real.code, st, encode(real.body))
 	}
 	var unexplained []string
 	request := strings.TrimSpace(st.method + " " + st.target)
@@ -132,7 +136,8 @@ func (p *pair) step(t *testing.T, st *step) {
 		return
 	}
 	p.failures++
-	t.Errorf("%s.txt:%d: the answers differ\n%s\n%s\n%s", p.script.name, st.line, st, strings.Join(unexplained, "\n"), unified(real.tree(), ours.tree()))
+	t.Errorf("%s.txt:%d: the answers differ\n%s\n%s\n%s", p.script.name, st.line, st, strings.Join(unexplained, "\n"),
+		unified(real.tree(), ours.tree()))
 }
 
 // perform does what a step says on one side, and returns the answer with everything named.

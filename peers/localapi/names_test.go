@@ -26,7 +26,10 @@ type names struct {
 }
 
 func newNames(text string) *names {
-	return &names{text: text, start: time.Now(), ends: ends(text), versions: map[int64]string{}, values: map[string]string{}, count: map[string]int{}}
+	return &names{
+		text: text, start: time.Now(), ends: ends(text), versions: map[int64]string{},
+		values: map[string]string{}, count: map[string]int{},
+	}
 }
 
 // answer names everything in the answer to the step at a line.
@@ -125,14 +128,16 @@ func (n *names) value(key string, v any) any {
 		for i, child := range v {
 			list[i] = n.value(key, child)
 		}
-		if key == "managedFields" || key == "causes" && strings.Contains(encode(v), "FieldManagerConflict") { // in no order
+		// in no order
+		if key == "managedFields" || key == "causes" && strings.Contains(encode(v), "FieldManagerConflict") {
 			slices.SortFunc(list, func(a, b any) int { return strings.Compare(encode(a), encode(b)) })
 		}
 		return list
 	case string:
 		return n.string(v)
 	case float64:
-		if port := strconv.FormatFloat(v, 'f', -1, 64); (key == "nodePort" || key == "healthCheckNodePort") && v != 0 && !strings.Contains(n.text, port) {
+		if port := strconv.FormatFloat(v, 'f', -1, 64); (key == "nodePort" || key == "healthCheckNodePort") &&
+			v != 0 && !strings.Contains(n.text, port) {
 			return n.held("port", port)
 		}
 	}
@@ -217,7 +222,9 @@ var (
 	address      = regexp.MustCompile(`\b10\.(?:0|96)\.[0-9]+\.[0-9]+\b|\bfd00:10::[0-9a-f:]+`)
 	generateName = regexp.MustCompile(`generateName: *"?([^\s",}]+)`)
 	moment       = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?Z`)
-	inMessage    = regexp.MustCompile(`([rR]esourceVersion[^:]*: |[rR]esource version[^:]*: |current: |ResourceVersion in (?:the precondition|record) \(|resourceVersion\\?":\\?")([0-9]+)`)
+	inMessage    = regexp.MustCompile(
+		`([rR]esourceVersion[^:]*: |[rR]esource version[^:]*: |current: |ResourceVersion in (?:the precondition|record) \(|resourceVersion\\?":\\?")([0-9]+)`,
+	)
 )
 
 // string names what is in a text.
@@ -284,7 +291,8 @@ func (n *names) own(what, value string) string {
 	return n.named(what, value)
 }
 
-// held names an address or port by its holder: whether one that was given back is the next to be given out is the server's affair.
+// held names an address or port by its holder: whether one that was given back is the next to be given out is the
+// server's affair.
 func (n *names) held(what, value string) string {
 	if n.object == "" {
 		if name := n.values[what+" "+value]; name != "" {

@@ -16,13 +16,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestDeleteOptions sends the options of deletes to both servers, in every media type and as kinds of several groups. They are
-// not valid, and the answer says why: so they were read.
+// TestDeleteOptions sends the options of deletes to both servers, in every media type and as kinds of several groups.
+// They are not valid, and the answer says why: so they were read.
 func TestDeleteOptions(t *testing.T) {
 	p := newPair(t, &script{name: "delete-options"}, nil)
 	asked := map[int]int{}
 	for _, mediaType := range []string{
-		runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf, runtime.ContentTypeCBOR, "", "text/plain",
+		runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf, runtime.ContentTypeCBOR, "",
+		"text/plain",
 	} {
 		for _, gv := range []schema.GroupVersion{
 			{},
@@ -37,12 +38,14 @@ func TestDeleteOptions(t *testing.T) {
 				body := optionsIn(t, mediaType, gv.WithKind(kind))
 				for _, path := range []string{
 					"/api/v1/namespaces/delete-options/configmaps/none", "/api/v1/namespaces/delete-options/configmaps",
-					"/apis/apps/v1/namespaces/delete-options/deployments/none", "/apis/apps/v1/namespaces/delete-options/deployments",
+					"/apis/apps/v1/namespaces/delete-options/deployments/none",
+					"/apis/apps/v1/namespaces/delete-options/deployments",
 				} {
 					want, have := p.real.delete(t, path, mediaType, body), p.ours.delete(t, path, mediaType, body)
 					asked[want.code]++
 					if want != have {
-						t.Errorf("%s with options of %v in %q:\nkube-apiserver %+v\nlocalapi       %+v", path, gv.WithKind(kind), mediaType, want, have)
+						t.Errorf("%s with options of %v in %q:\nkube-apiserver %+v\nlocalapi       %+v", path,
+							gv.WithKind(kind), mediaType, want, have)
 					}
 				}
 			}

@@ -22,10 +22,12 @@ import (
 )
 
 // record has TestRecordTraffic write the scripts in testdata/traffic.
-var record = flag.String("record", "", "record clients: a comma-separated list of go, and of commands as name=path (kubectl-1.37=/bin/kubectl, python=/usr/bin/python3)")
+var record = flag.String("record", "",
+	"record clients: a comma-separated list of go, and of commands as name=path (kubectl-1.37=/bin/kubectl, "+
+		"python=/usr/bin/python3)")
 
-// TestRecordTraffic records what real clients send to the real API server, each in a script that TestTraffic plays. It is not part of a
-// test run: the scripts are recorded once, for a version of a client.
+// TestRecordTraffic records what real clients send to the real API server, each in a script that TestTraffic plays.
+// It is not part of a test run: the scripts are recorded once, for a version of a client.
 func TestRecordTraffic(t *testing.T) {
 	if *record == "" {
 		t.Skip("records the clients named by -record, from the folder peers")
@@ -35,7 +37,8 @@ func TestRecordTraffic(t *testing.T) {
 		switch {
 		case name == "go":
 			for client, use := range goClients {
-				recordClient(t, client, func(config *rest.Config, namespace string) error { return use(t.Context(), config, namespace) })
+				recordClient(t, client,
+					func(config *rest.Config, namespace string) error { return use(t.Context(), config, namespace) })
 			}
 		default:
 			recordClient(t, name, func(config *rest.Config, namespace string) error {
@@ -55,7 +58,10 @@ func recordClient(t *testing.T, name string, use func(config *rest.Config, names
 		t.Fatal(err)
 	}
 	real := realSide(t, s)
-	namespaceStep := &step{method: http.MethodPost, target: "namespaces", body: "metadata: {name: " + namespace + "}", headers: http.Header{}}
+	namespaceStep := &step{
+		method: http.MethodPost, target: "namespaces", body: "metadata: {name: " + namespace + "}",
+		headers: http.Header{},
+	}
 	for _, st := range append([]*step{namespaceStep}, s.steps...) {
 		if a, err := perform(t.Context(), real, st); err != nil || a.code >= 300 {
 			t.Fatalf("%s: %v %v", st, a.body, err)
@@ -77,7 +83,8 @@ func recordClient(t *testing.T, name string, use func(config *rest.Config, names
 	}
 }
 
-// trafficHead begins each recorded script: it makes the custom resource that clients use. The values are the namespace and the API group.
+// trafficHead begins each recorded script: it makes the custom resource that clients use. The values are the
+// namespace and the API group.
 const trafficHead = `# Recorded by TestRecordTraffic in the namespace %[1]s: not to be edited.
 
 POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions -> 201
@@ -107,8 +114,8 @@ GET /apis/%[2]s.example.com/v1/namespaces/%[1]s/websites -> 200
 
 `
 
-// recorder is a proxy that writes a script of what passes it. UIDs, resource versions and continue tokens that the server gave become
-// references to the answer that had them first.
+// recorder is a proxy that writes a script of what passes it. UIDs, resource versions and continue tokens that the
+// server gave become references to the answer that had them first.
 //
 // Concurrency: requests but for watches pass one by one, in the order of the script.
 type recorder struct {
@@ -179,7 +186,8 @@ func (f flusher) Write(p []byte) (int, error) {
 // isDiscovery reports whether a path is not about objects.
 func isDiscovery(path string) bool {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
-	return parts[0] != "api" && parts[0] != "apis" || parts[0] == "api" && len(parts) <= 2 || parts[0] == "apis" && len(parts) <= 3
+	return parts[0] != "api" && parts[0] != "apis" || parts[0] == "api" && len(parts) <= 2 || parts[0] == "apis" &&
+		len(parts) <= 3
 }
 
 // recordedHeaders are those that change what a server does.
@@ -194,7 +202,8 @@ func (r *recorder) write(req *http.Request, body []byte, code int, watches bool)
 	if discovery {
 		key := req.URL.Path + req.Header.Get("Accept")
 		if r.seen[key] || req.URL.Query().Has("hash") || strings.HasPrefix(req.URL.Path, "/apis/") {
-			return // Each is asked for often, openapi's by a hash that only this server knows, and groups that we do not have.
+			// Each is asked for often, openapi's by a hash that only this server knows, and groups that we do not have.
+			return
 		}
 		r.seen[key] = true
 	}
@@ -213,7 +222,8 @@ func (r *recorder) write(req *http.Request, body []byte, code int, watches bool)
 			fmt.Fprintf(&r.script, "@%s: %s\n", header, v)
 		}
 	}
-	if discovery || strings.HasSuffix(req.URL.Path, "/token") || strings.HasSuffix(req.URL.Path, "/selfsubjectreviews") {
+	if discovery || strings.HasSuffix(req.URL.Path, "/token") ||
+		strings.HasSuffix(req.URL.Path, "/selfsubjectreviews") {
 		r.script.WriteString("@codeonly\n")
 	} else if name != "" {
 		fmt.Fprintf(&r.script, "@as %s\n", name)
@@ -254,7 +264,8 @@ func (r *recorder) writeBody(contentType string, body []byte) {
 	if json.Compact(&compact, body) == nil {
 		body = compact.Bytes()
 	}
-	lines := slices.DeleteFunc(strings.Split(string(body), "\n"), func(line string) bool { return strings.TrimSpace(line) == "" })
+	lines := slices.DeleteFunc(strings.Split(string(body), "\n"),
+		func(line string) bool { return strings.TrimSpace(line) == "" })
 	r.script.WriteString(directive + r.reference(strings.Join(lines, "\n")) + "\n")
 }
 
@@ -328,7 +339,8 @@ clusters: [{name: c, cluster: {server: %q}}], users: [{name: u, user: {}}]}`, na
 	cmd := exec.CommandContext(t.Context(), "bash", "-eu", script)
 	cmd.Dir = dir
 	group := strings.ReplaceAll(namespace, "-", ".") + ".example.com"
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "CLIENT="+path, "GROUP="+group, "NAMESPACE="+namespace, "HOME="+dir)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "CLIENT="+path, "GROUP="+group, "NAMESPACE="+namespace,
+		"HOME="+dir)
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
 	return err

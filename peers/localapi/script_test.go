@@ -97,7 +97,8 @@ func (s *script) rewrite(t *testing.T) {
 			lines[st.line-1] += " closed"
 		}
 	}
-	if err := os.WriteFile(filepath.Join("testdata", s.name+".txt"), []byte(strings.Join(lines, "\n")), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join("testdata", s.name+".txt"), []byte(strings.Join(lines, "\n")),
+		0o644); err != nil {
 		t.Error(err)
 	}
 }

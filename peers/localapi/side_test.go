@@ -61,39 +61,42 @@ type kind struct {
 
 // kinds are the resources that a script can name without a path.
 var kinds = map[string]kind{
-	"configmaps":                 {kind: "ConfigMap", apiVersion: "v1"},
-	"endpoints":                  {kind: "Endpoints", apiVersion: "v1"},
-	"events":                     {kind: "Event", apiVersion: "v1"},
-	"namespaces":                 {kind: "Namespace", apiVersion: "v1", cluster: true},
-	"nodes":                      {kind: "Node", apiVersion: "v1", cluster: true},
-	"persistentvolumeclaims":     {kind: "PersistentVolumeClaim", apiVersion: "v1"},
-	"pods":                       {kind: "Pod", apiVersion: "v1"},
-	"secrets":                    {kind: "Secret", apiVersion: "v1"},
-	"serviceaccounts":            {kind: "ServiceAccount", apiVersion: "v1"},
-	"services":                   {kind: "Service", apiVersion: "v1"},
-	"controllerrevisions":        {kind: "ControllerRevision", apiVersion: "apps/v1"},
-	"daemonsets":                 {kind: "DaemonSet", apiVersion: "apps/v1"},
-	"deployments":                {kind: "Deployment", apiVersion: "apps/v1"},
-	"replicasets":                {kind: "ReplicaSet", apiVersion: "apps/v1"},
-	"statefulsets":               {kind: "StatefulSet", apiVersion: "apps/v1"},
-	"horizontalpodautoscalers":   {kind: "HorizontalPodAutoscaler", apiVersion: "autoscaling/v2"},
-	"cronjobs":                   {kind: "CronJob", apiVersion: "batch/v1"},
-	"jobs":                       {kind: "Job", apiVersion: "batch/v1"},
-	"leases":                     {kind: "Lease", apiVersion: "coordination.k8s.io/v1"},
-	"endpointslices":             {kind: "EndpointSlice", apiVersion: "discovery.k8s.io/v1"},
-	"poddisruptionbudgets":       {kind: "PodDisruptionBudget", apiVersion: "policy/v1"},
-	"certificatesigningrequests": {kind: "CertificateSigningRequest", apiVersion: "certificates.k8s.io/v1", cluster: true},
-	"limitranges":                {kind: "LimitRange", apiVersion: "v1"},
-	"persistentvolumes":          {kind: "PersistentVolume", apiVersion: "v1", cluster: true},
-	"podtemplates":               {kind: "PodTemplate", apiVersion: "v1"},
-	"replicationcontrollers":     {kind: "ReplicationController", apiVersion: "v1"},
-	"resourcequotas":             {kind: "ResourceQuota", apiVersion: "v1"},
-	"ingressclasses":             {kind: "IngressClass", apiVersion: "networking.k8s.io/v1", cluster: true},
-	"ingresses":                  {kind: "Ingress", apiVersion: "networking.k8s.io/v1"},
-	"networkpolicies":            {kind: "NetworkPolicy", apiVersion: "networking.k8s.io/v1"},
-	"runtimeclasses":             {kind: "RuntimeClass", apiVersion: "node.k8s.io/v1", cluster: true},
-	"priorityclasses":            {kind: "PriorityClass", apiVersion: "scheduling.k8s.io/v1", cluster: true},
-	"storageclasses":             {kind: "StorageClass", apiVersion: "storage.k8s.io/v1", cluster: true},
+	"configmaps":               {kind: "ConfigMap", apiVersion: "v1"},
+	"endpoints":                {kind: "Endpoints", apiVersion: "v1"},
+	"events":                   {kind: "Event", apiVersion: "v1"},
+	"namespaces":               {kind: "Namespace", apiVersion: "v1", cluster: true},
+	"nodes":                    {kind: "Node", apiVersion: "v1", cluster: true},
+	"persistentvolumeclaims":   {kind: "PersistentVolumeClaim", apiVersion: "v1"},
+	"pods":                     {kind: "Pod", apiVersion: "v1"},
+	"secrets":                  {kind: "Secret", apiVersion: "v1"},
+	"serviceaccounts":          {kind: "ServiceAccount", apiVersion: "v1"},
+	"services":                 {kind: "Service", apiVersion: "v1"},
+	"controllerrevisions":      {kind: "ControllerRevision", apiVersion: "apps/v1"},
+	"daemonsets":               {kind: "DaemonSet", apiVersion: "apps/v1"},
+	"deployments":              {kind: "Deployment", apiVersion: "apps/v1"},
+	"replicasets":              {kind: "ReplicaSet", apiVersion: "apps/v1"},
+	"statefulsets":             {kind: "StatefulSet", apiVersion: "apps/v1"},
+	"horizontalpodautoscalers": {kind: "HorizontalPodAutoscaler", apiVersion: "autoscaling/v2"},
+	"cronjobs":                 {kind: "CronJob", apiVersion: "batch/v1"},
+	"jobs":                     {kind: "Job", apiVersion: "batch/v1"},
+	"leases":                   {kind: "Lease", apiVersion: "coordination.k8s.io/v1"},
+	"endpointslices":           {kind: "EndpointSlice", apiVersion: "discovery.k8s.io/v1"},
+	"poddisruptionbudgets":     {kind: "PodDisruptionBudget", apiVersion: "policy/v1"},
+	"certificatesigningrequests": {
+		kind: "CertificateSigningRequest", apiVersion: "certificates.k8s.io/v1",
+		cluster: true,
+	},
+	"limitranges":            {kind: "LimitRange", apiVersion: "v1"},
+	"persistentvolumes":      {kind: "PersistentVolume", apiVersion: "v1", cluster: true},
+	"podtemplates":           {kind: "PodTemplate", apiVersion: "v1"},
+	"replicationcontrollers": {kind: "ReplicationController", apiVersion: "v1"},
+	"resourcequotas":         {kind: "ResourceQuota", apiVersion: "v1"},
+	"ingressclasses":         {kind: "IngressClass", apiVersion: "networking.k8s.io/v1", cluster: true},
+	"ingresses":              {kind: "Ingress", apiVersion: "networking.k8s.io/v1"},
+	"networkpolicies":        {kind: "NetworkPolicy", apiVersion: "networking.k8s.io/v1"},
+	"runtimeclasses":         {kind: "RuntimeClass", apiVersion: "node.k8s.io/v1", cluster: true},
+	"priorityclasses":        {kind: "PriorityClass", apiVersion: "scheduling.k8s.io/v1", cluster: true},
+	"storageclasses":         {kind: "StorageClass", apiVersion: "storage.k8s.io/v1", cluster: true},
 }
 
 // subresourceKinds are the bodies of subresources that are not the object itself.
@@ -186,7 +189,8 @@ func (s *side) body(st *step, k kind) (string, error) {
 		value = merge(s.kept[st.edit], value)
 	}
 	object, ok := value.(map[string]any)
-	if addKind := slices.Contains([]string{"POST", "PUT", "APPLY"}, st.method); ok && addKind && !st.bare && k.kind != "" {
+	if addKind := slices.Contains([]string{"POST", "PUT", "APPLY"}, st.method); ok && addKind && !st.bare &&
+		k.kind != "" {
 		if _, has := object["apiVersion"]; !has {
 			object["apiVersion"] = k.apiVersion
 		}

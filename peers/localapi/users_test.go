@@ -36,7 +36,10 @@ type policy struct {
 }
 
 func can(verbs, group, resources string, names ...string) rbacv1.PolicyRule {
-	return rbacv1.PolicyRule{Verbs: strings.Split(verbs, ","), APIGroups: []string{group}, Resources: strings.Split(resources, ","), ResourceNames: names}
+	return rbacv1.PolicyRule{
+		Verbs: strings.Split(verbs, ","), APIGroups: []string{group},
+		Resources: strings.Split(resources, ","), ResourceNames: names,
+	}
 }
 
 const (
@@ -51,40 +54,97 @@ const (
 // policies are all kinds of users.
 func policies() []policy {
 	roles := can(writing, rbacGroup, "roles,rolebindings,clusterroles,clusterrolebindings")
-	signing := can(writing, certificatesGroup, "certificatesigningrequests,certificatesigningrequests/approval,certificatesigningrequests/status")
+	signing := can(writing, certificatesGroup,
+		"certificatesigningrequests,certificatesigningrequests/approval,certificatesigningrequests/status")
 	return []policy{
 		{kind: "nobody"},
 		{kind: "reader", inX: true, rules: []rbacv1.PolicyRule{can("get,list,watch", "", "pods,pods/log,configmaps")}},
-		{kind: "changer", inX: true, rules: []rbacv1.PolicyRule{can("get,update,patch", "", "configmaps,endpoints,services")}},
-		{kind: "namer", rules: []rbacv1.PolicyRule{can("*", "", "configmaps,endpoints,namespaces", "one", "x"), can("create", "", "endpoints", "new")}},
-		{kind: "maker", inX: true, rules: []rbacv1.PolicyRule{can("create,deletecollection", "", "configmaps,pods/eviction,endpoints")}},
-		{kind: "scaler", rules: []rbacv1.PolicyRule{can("*", "*", "*/scale"), {Verbs: []string{"get", "head"}, NonResourceURLs: []string{"/apis/*", "/healthz/"}}}},
+		{
+			kind: "changer", inX: true,
+			rules: []rbacv1.PolicyRule{can("get,update,patch", "", "configmaps,endpoints,services")},
+		},
+		{
+			kind: "namer",
+			rules: []rbacv1.PolicyRule{
+				can("*", "", "configmaps,endpoints,namespaces", "one", "x"),
+				can("create", "", "endpoints", "new"),
+			},
+		},
+		{
+			kind: "maker", inX: true,
+			rules: []rbacv1.PolicyRule{can("create,deletecollection", "", "configmaps,pods/eviction,endpoints")},
+		},
+		{
+			kind: "scaler",
+			rules: []rbacv1.PolicyRule{
+				can("*", "*", "*/scale"),
+				{Verbs: []string{"get", "head"}, NonResourceURLs: []string{"/apis/*", "/healthz/"}},
+			},
+		},
 		{kind: "author", rules: []rbacv1.PolicyRule{
-			roles, can("get,list", "", "pods,configmaps"), can("get", "", "secrets", "one"), can("*", "apps", "*/scale"),
+			roles, can("get,list", "", "pods,configmaps"), can("get", "", "secrets", "one"),
+			can("*", "apps", "*/scale"),
 			{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics/*", "/debug"}},
 		}},
-		{kind: "escalator", rules: []rbacv1.PolicyRule{roles, can("escalate", rbacGroup, "clusterroles"), can("escalate", rbacGroup, "roles", "named")}},
-		{kind: "binder", rules: []rbacv1.PolicyRule{roles, can("bind", rbacGroup, "clusterroles", "edit"), can("bind", rbacGroup, "roles")}},
-		{kind: "all", rules: []rbacv1.PolicyRule{can("*", "*", "*"), {Verbs: []string{"*"}, NonResourceURLs: []string{"*"}}}},
+		{
+			kind: "escalator",
+			rules: []rbacv1.PolicyRule{
+				roles, can("escalate", rbacGroup, "clusterroles"),
+				can("escalate", rbacGroup, "roles", "named"),
+			},
+		},
+		{
+			kind: "binder",
+			rules: []rbacv1.PolicyRule{
+				roles, can("bind", rbacGroup, "clusterroles", "edit"),
+				can("bind", rbacGroup, "roles"),
+			},
+		},
+		{
+			kind:  "all",
+			rules: []rbacv1.PolicyRule{can("*", "*", "*"), {Verbs: []string{"*"}, NonResourceURLs: []string{"*"}}},
+		},
 		{kind: "lord", inX: true, rules: []rbacv1.PolicyRule{can("*", "*", "*")}},
 		{kind: "lost", rules: []rbacv1.PolicyRule{roles}},
 		{kind: "legacy", places: len(masks()), rules: []rbacv1.PolicyRule{
-			can("impersonate", "", "users,groups", "joe", "devs", "system:node:n1"), can("impersonate", "", "serviceaccounts", "robot"),
+			can("impersonate", "", "users,groups", "joe", "devs", "system:node:n1"),
+			can("impersonate", "", "serviceaccounts", "robot"),
 			can("impersonate", authnGroup, "userextras/scopes", "read"), can("impersonate", authnGroup, "uids", "7"),
 		}},
 		{kind: "constrained", places: len(masks()), rules: []rbacv1.PolicyRule{
-			can("impersonate:user-info", authnGroup, "users,groups,uids,userextras/scopes"), can("impersonate-on:user-info:list", "", "pods"),
-			can("impersonate:serviceaccount", authnGroup, "serviceaccounts"), can("impersonate-on:serviceaccount:create", authnGroup, "selfsubjectreviews"),
+			can("impersonate:user-info", authnGroup, "users,groups,uids,userextras/scopes"),
+			can("impersonate-on:user-info:list", "", "pods"),
+			can("impersonate:serviceaccount", authnGroup, "serviceaccounts"),
+			can("impersonate-on:serviceaccount:create", authnGroup, "selfsubjectreviews"),
 			can("impersonate:arbitrary-node", authnGroup, "nodes"), can("impersonate-on:arbitrary-node:*", "*", "*"),
-			can("impersonate-on:arbitrary-node:create", authnGroup, "selfsubjectreviews"), can("impersonate-on:user-info:create", authnGroup, "selfsubjectreviews"),
+			can("impersonate-on:arbitrary-node:create", authnGroup, "selfsubjectreviews"),
+			can("impersonate-on:user-info:create", authnGroup, "selfsubjectreviews"),
 		}},
 		{kind: "powerless", places: len(masks())},
-		{kind: "full", places: len(masks()), rules: []rbacv1.PolicyRule{can("*", "*", "*"), {Verbs: []string{"*"}, NonResourceURLs: []string{"*"}}}},
+		{
+			kind: "full", places: len(masks()),
+			rules: []rbacv1.PolicyRule{can("*", "*", "*"), {Verbs: []string{"*"}, NonResourceURLs: []string{"*"}}},
+		},
 		{kind: "clerk", places: 1, rules: []rbacv1.PolicyRule{signing}},
-		{kind: "approver", places: 1, rules: []rbacv1.PolicyRule{signing, can("approve", certificatesGroup, "signers", "example.com/a")}},
-		{kind: "domain", places: 1, rules: []rbacv1.PolicyRule{signing, can("approve,sign", certificatesGroup, "signers", "example.com/*")}},
-		{kind: "signer", places: 1, rules: []rbacv1.PolicyRule{signing, can("sign", certificatesGroup, "signers", "example.com/b", "example.com/*/a")}},
-		{kind: "notary", places: 1, rules: []rbacv1.PolicyRule{signing, can("approve,sign", certificatesGroup, "signers")}},
+		{
+			kind: "approver", places: 1,
+			rules: []rbacv1.PolicyRule{signing, can("approve", certificatesGroup, "signers", "example.com/a")},
+		},
+		{
+			kind: "domain", places: 1,
+			rules: []rbacv1.PolicyRule{signing, can("approve,sign", certificatesGroup, "signers", "example.com/*")},
+		},
+		{
+			kind: "signer", places: 1,
+			rules: []rbacv1.PolicyRule{
+				signing,
+				can("sign", certificatesGroup, "signers", "example.com/b", "example.com/*/a"),
+			},
+		},
+		{
+			kind: "notary", places: 1,
+			rules: []rbacv1.PolicyRule{signing, can("approve,sign", certificatesGroup, "signers")},
+		},
 		{kind: "last", places: 1, rules: []rbacv1.PolicyRule{can("list", "", "pods")}},
 		{kind: "last-in-x", places: 1, inX: true, rules: []rbacv1.PolicyRule{can("list", "", "pods")}},
 	}
@@ -102,13 +162,18 @@ func masks() []http.Header {
 	const user, group, uid, extra = "Impersonate-User", "Impersonate-Group", "Impersonate-Uid", "Impersonate-Extra-"
 	return []http.Header{
 		header(user, "joe"), header(user, "ann"), header(user, "joe", group, "devs"), header(user, "joe", group, "ops"),
-		header(user, "joe", group, "devs", group, "system:masters"), header(user, "joe", group, "a", group, "b", group, "c", group, "d"),
-		header(user, "joe", group, "system:unauthenticated"), header(user, "joe", uid, "7"), header(user, "joe", uid, "8"),
-		header(user, "joe", extra+"scopes", "read"), header(user, "joe", extra+"Scopes", "write"), header(user, "joe", extra+"acme.com%2fx", "1"),
-		header(user, "joe", extra+"a_b", "1"), header(user, "system:serviceaccount:x:robot"), header(user, "system:serviceaccount:x:other"),
+		header(user, "joe", group, "devs", group, "system:masters"),
+		header(user, "joe", group, "a", group, "b", group, "c", group, "d"),
+		header(user, "joe", group, "system:unauthenticated"), header(user, "joe", uid, "7"),
+		header(user, "joe", uid, "8"),
+		header(user, "joe", extra+"scopes", "read"), header(user, "joe", extra+"Scopes", "write"),
+		header(user, "joe", extra+"acme.com%2fx", "1"),
+		header(user, "joe", extra+"a_b", "1"), header(user, "system:serviceaccount:x:robot"),
+		header(user, "system:serviceaccount:x:other"),
 		header(user, "system:serviceaccount:x:robot", group, "devs"), header(user, "system:serviceaccount:Bad:robot"),
 		header(user, "system:node:n1"), header(user, "system:node:n1", group, "devs"), header(user, "system:anonymous"),
-		header(group, "devs"), header(uid, "7"), header(extra+"scopes", "read"), header(user, "", group, "devs"), header(user, "joe", group, ""),
+		header(group, "devs"), header(uid, "7"), header(extra+"scopes", "read"), header(user, "", group, "devs"),
+		header(user, "joe", group, ""),
 	}
 }
 
@@ -149,8 +214,10 @@ type server struct {
 
 // objects are the bodies that requests for a path carry, by the resource in it.
 var objects = map[string]string{
-	"configmaps": "v1 ConfigMap", "endpoints": "v1 Endpoints", "services": "v1 Service", "pods": "v1 Pod", "namespaces": "v1 Namespace",
-	"eviction": "policy/v1 Eviction", "scale": "autoscaling/v1 Scale", "selfsubjectreviews": "authentication.k8s.io/v1 SelfSubjectReview",
+	"configmaps": "v1 ConfigMap", "endpoints": "v1 Endpoints", "services": "v1 Service", "pods": "v1 Pod",
+	"namespaces": "v1 Namespace",
+	"eviction":   "policy/v1 Eviction", "scale": "autoscaling/v1 Scale",
+	"selfsubjectreviews": "authentication.k8s.io/v1 SelfSubjectReview",
 }
 
 // body is what a request to a path sends.
@@ -189,11 +256,13 @@ func (s *server) answer(t *testing.T, q question, content string) verdict {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	method, path, contentType := q.method, q.path, "application/json"
-	mutates := slices.Contains([]string{"POST", "PUT", "APPLY", "PATCH", "DELETE"}, method) && !strings.Contains(path, "selfsubjectreviews")
+	mutates := slices.Contains([]string{"POST", "PUT", "APPLY", "PATCH", "DELETE"}, method) &&
+		!strings.Contains(path, "selfsubjectreviews")
 	query := map[bool]string{true: "dryRun=All"}[mutates]
 	switch method {
 	case "APPLY":
-		method, contentType, query = http.MethodPatch, "application/apply-patch+yaml", query+"&fieldManager=m&force=true"
+		method, contentType, query = http.MethodPatch, "application/apply-patch+yaml", query+
+			"&fieldManager=m&force=true"
 	case "PATCH":
 		contentType = "application/merge-patch+json"
 	case "DELETE":
@@ -257,7 +326,8 @@ func atOnce[T any](things []T, f func(T)) {
 	wg.Wait()
 }
 
-// rbacServers are the real one, with the controller that makes roles of others, and ours, with the same users and grants.
+// rbacServers are the real one, with the controller that makes roles of others, and ours, with the same users and
+// grants.
 func rbacServers(t *testing.T) (real, ours *server) {
 	t.Helper()
 	tokens := map[string]string{}
@@ -291,7 +361,10 @@ func rbacServers(t *testing.T) (real, ours *server) {
 			t.Fatal(err)
 		}
 	}
-	real = &server{admin: kubernetes.NewForConfigOrDie(config), host: config.Host, of: func(u string) http.RoundTripper { return transports[u] }}
+	real = &server{
+		admin: kubernetes.NewForConfigOrDie(config), host: config.Host,
+		of: func(u string) http.RoundTripper { return transports[u] },
+	}
 	local := localapi.NewTestWith(t, localapi.Options{RBAC: true})
 	ours = &server{admin: local.Client(), host: local.RESTConfig().Host, of: func(u string) http.RoundTripper {
 		if u == "root" {
@@ -323,32 +396,70 @@ func (s *server) prepare(t *testing.T) {
 	}
 	for _, cm := range []string{"one", "two"} {
 		made(s.admin.CoreV1().ConfigMaps("x").Create(ctx, &corev1.ConfigMap{ObjectMeta: named(cm)}, o))
-		made(s.admin.CoreV1().Endpoints("x").Create(ctx, &corev1.Endpoints{ObjectMeta: named(cm)}, o)) //nolint:staticcheck // it is what can be made by a PUT
+		made(
+			s.admin.CoreV1().Endpoints("x").Create(ctx, &corev1.Endpoints{ObjectMeta: named(cm)}, o),
+		) //nolint:staticcheck // it is what can be made by a PUT
 	}
-	sum := &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"part": "of"}}}}
-	made(s.admin.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: named("sum"), AggregationRule: sum}, o))
-	made(s.admin.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: named("stored"), Rules: []rbacv1.PolicyRule{can("*", "", "secrets")}}, o))
-	made(s.admin.RbacV1().Roles("x").Create(ctx, &rbacv1.Role{ObjectMeta: named("stored"), Rules: []rbacv1.PolicyRule{can("*", "", "secrets")}}, o))
-	made(s.admin.RbacV1().Roles("x").Create(ctx, &rbacv1.Role{ObjectMeta: named("small"), Rules: []rbacv1.PolicyRule{can("get", "", "pods")}}, o))
+	sum := &rbacv1.AggregationRule{
+		ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"part": "of"}}},
+	}
+	made(
+		s.admin.RbacV1().ClusterRoles().Create(ctx,
+			&rbacv1.ClusterRole{ObjectMeta: named("sum"), AggregationRule: sum}, o),
+	)
+	made(
+		s.admin.RbacV1().ClusterRoles().Create(ctx,
+			&rbacv1.ClusterRole{ObjectMeta: named("stored"), Rules: []rbacv1.PolicyRule{can("*", "", "secrets")}}, o),
+	)
+	made(
+		s.admin.RbacV1().Roles("x").Create(ctx,
+			&rbacv1.Role{ObjectMeta: named("stored"), Rules: []rbacv1.PolicyRule{can("*", "", "secrets")}}, o),
+	)
+	made(
+		s.admin.RbacV1().Roles("x").Create(ctx,
+			&rbacv1.Role{ObjectMeta: named("small"), Rules: []rbacv1.PolicyRule{can("get", "", "pods")}}, o),
+	)
 	ref := rbacv1.RoleRef{APIGroup: rbacGroup, Kind: "ClusterRole", Name: "stored"}
-	made(s.admin.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: named("stored"), RoleRef: ref}, o))
+	made(
+		s.admin.RbacV1().ClusterRoleBindings().Create(ctx,
+			&rbacv1.ClusterRoleBinding{ObjectMeta: named("stored"), RoleRef: ref}, o),
+	)
 	gone := rbacv1.RoleRef{APIGroup: rbacGroup, Kind: "ClusterRole", Name: "gone"}
 	lost := []rbacv1.Subject{{Kind: "User", APIGroup: rbacGroup, Name: "lost-0"}}
-	made(s.admin.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: named("lost-gone"), RoleRef: gone, Subjects: lost}, o))
-	joe := []rbacv1.Subject{{Kind: "User", APIGroup: rbacGroup, Name: "joe"}, {Kind: "ServiceAccount", Name: "robot", Namespace: "x"}}
+	made(
+		s.admin.RbacV1().ClusterRoleBindings().Create(ctx,
+			&rbacv1.ClusterRoleBinding{ObjectMeta: named("lost-gone"), RoleRef: gone, Subjects: lost}, o),
+	)
+	joe := []rbacv1.Subject{
+		{Kind: "User", APIGroup: rbacGroup, Name: "joe"},
+		{Kind: "ServiceAccount", Name: "robot", Namespace: "x"},
+	}
 	view := rbacv1.RoleRef{APIGroup: rbacGroup, Kind: "ClusterRole", Name: "system:aggregate-to-view"}
-	made(s.admin.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: named("joe"), RoleRef: view, Subjects: joe}, o))
+	made(
+		s.admin.RbacV1().ClusterRoleBindings().Create(ctx,
+			&rbacv1.ClusterRoleBinding{ObjectMeta: named("joe"), RoleRef: view, Subjects: joe}, o),
+	)
 	for _, p := range policies() {
 		var subjects []rbacv1.Subject
 		for i := range max(p.places, 1) {
-			subjects = append(subjects, rbacv1.Subject{Kind: "User", APIGroup: rbacGroup, Name: fmt.Sprintf("%s-%d", p.kind, i)})
+			subjects = append(subjects,
+				rbacv1.Subject{Kind: "User", APIGroup: rbacGroup, Name: fmt.Sprintf("%s-%d", p.kind, i)})
 		}
 		ref := rbacv1.RoleRef{APIGroup: rbacGroup, Kind: "ClusterRole", Name: "of-" + p.kind}
-		made(s.admin.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: named("of-" + p.kind), Rules: p.rules}, o))
+		made(
+			s.admin.RbacV1().ClusterRoles().Create(ctx,
+				&rbacv1.ClusterRole{ObjectMeta: named("of-" + p.kind), Rules: p.rules}, o),
+		)
 		if p.inX {
-			made(s.admin.RbacV1().RoleBindings("x").Create(ctx, &rbacv1.RoleBinding{ObjectMeta: named("of-" + p.kind), RoleRef: ref, Subjects: subjects}, o))
+			made(
+				s.admin.RbacV1().RoleBindings("x").Create(ctx,
+					&rbacv1.RoleBinding{ObjectMeta: named("of-" + p.kind), RoleRef: ref, Subjects: subjects}, o),
+			)
 		} else {
-			made(s.admin.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: named("of-" + p.kind), RoleRef: ref, Subjects: subjects}, o))
+			made(
+				s.admin.RbacV1().ClusterRoleBindings().Create(ctx,
+					&rbacv1.ClusterRoleBinding{ObjectMeta: named("of-" + p.kind), RoleRef: ref, Subjects: subjects}, o),
+			)
 		}
 	}
 }

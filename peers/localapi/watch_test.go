@@ -55,8 +55,8 @@ func (s *side) startWatch(ctx context.Context, st *step) (answer, error) {
 	return answer{code: resp.StatusCode, headers: headersOf(resp)}, nil
 }
 
-// catchUp makes sure that the server's watch cache has seen all writes: a watch without a version starts at whatever state
-// that cache is in.
+// catchUp makes sure that the server's watch cache has seen all writes: a watch without a version starts at whatever
+// state that cache is in.
 func (s *side) catchUp(ctx context.Context, st *step) error {
 	list := *st
 	list.method, list.headers, list.as = http.MethodGet, nil, ""
@@ -138,7 +138,8 @@ func (s *side) endWatch(st *step) (answer, error) {
 	if closed && !errors.Is(w.err, io.EOF) {
 		return answer{}, fmt.Errorf("read the watch: %w", w.err)
 	}
-	return answer{code: len(w.events), headers: map[string]any{"closed": closed}, body: append([]any{}, w.events...)}, nil
+	return answer{code: len(w.events), headers: map[string]any{"closed": closed}, body: append([]any{}, w.events...)},
+		nil
 }
 
 func nameOf(event any) string {

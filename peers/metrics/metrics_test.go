@@ -41,8 +41,9 @@ var unlabelled = map[string][]string{
 	"rest_client_rate_limiter_duration_seconds": {"verb"},
 }
 
-// TestNamesOfMetrics: a controller that has succeeded, failed and asked to be repeated in a process that leads is run by
-// controller-runtime and by us. What the one shows the other does, under the same name, of the same type, with the same labels.
+// TestNamesOfMetrics: a controller that has succeeded, failed and asked to be repeated in a process that leads is run
+// by controller-runtime and by us. What the one shows the other does, under the same name, of the same type, with the
+// same labels.
 func TestNamesOfMetrics(t *testing.T) {
 	peer.SetLogger(klog.Logger{})
 	peermetrics.RegisterRESTClientMetrics(
@@ -136,8 +137,9 @@ func serve(t *testing.T) *rest.Config {
 
 func familiesOfPeer(t *testing.T) map[string]*dto.MetricFamily {
 	m, err := peer.NewManager(serve(t), peer.Options{
-		LeaderElection: true, LeaderElectionID: "metrics", LeaderElectionNamespace: "default", LeaderElectionReleaseOnCancel: true,
-		Metrics: peerserver.Options{BindAddress: "0"},
+		LeaderElection: true, LeaderElectionID: "metrics", LeaderElectionNamespace: "default",
+		LeaderElectionReleaseOnCancel: true,
+		Metrics:                       peerserver.Options{BindAddress: "0"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -189,7 +191,9 @@ func familiesOfOurs(t *testing.T) map[string]*dto.MetricFamily {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	calls := 0
-	err = ctrl.NewControllerManagedBy(m).For(&corev1.Namespace{}).Complete(ctrl.ReconcilerFunc(func(context.Context, ctrl.Request) (ctrl.Result, error) {
+	err = ctrl.NewControllerManagedBy(m).For(
+		&corev1.Namespace{},
+	).Complete(ctrl.ReconcilerFunc(func(context.Context, ctrl.Request) (ctrl.Result, error) {
 		calls++
 		if calls == 4 {
 			stop()

@@ -72,8 +72,9 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// TestIdleClusters: both systems join clusters of which each has ten objects and one controller, and then have nothing to do. It prints what
-// an idle cluster costs; the servers are in a process of their own. FLYBALL_CLUSTERS says how many there are.
+// TestIdleClusters: both systems join clusters of which each has ten objects and one controller, and then have
+// nothing to do. It prints what an idle cluster costs; the servers are in a process of their own. FLYBALL_CLUSTERS
+// says how many there are.
 func TestIdleClusters(t *testing.T) {
 	n := "20"
 	if asked := os.Getenv("FLYBALL_CLUSTERS"); asked != "" {
@@ -110,7 +111,8 @@ func TestIdleClusters(t *testing.T) {
 			t.Fatal(err)
 		}
 		found[system] = f
-		fmt.Printf("| %s clusters | %s | %.1f KB | %.1f KB | %.1f | %.1f s | %.1f s |\n", n, system, f.Heap/1000, f.Stacks/1000, f.Goroutines, f.Joined.Seconds(), f.CPU.Seconds())
+		fmt.Printf("| %s clusters | %s | %.1f KB | %.1f KB | %.1f | %.1f s | %.1f s |\n", n, system, f.Heap/1000,
+			f.Stacks/1000, f.Goroutines, f.Joined.Seconds(), f.CPU.Seconds())
 	}
 	ours, theirs := found["Flyball"], found["multicluster-runtime"]
 	if ours.Heap+ours.Stacks > theirs.Heap+theirs.Stacks || ours.Goroutines > theirs.Goroutines {
@@ -134,7 +136,11 @@ func beServers(n int) error {
 		}
 		var all []k8sruntime.Object
 		for j := range objects {
-			all = append(all, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("object-", j)}, Data: map[string]string{"text": strings.Repeat("x", 200)}})
+			all = append(all,
+				&corev1.ConfigMap{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("object-", j)},
+					Data:       map[string]string{"text": strings.Repeat("x", 200)},
+				})
 		}
 		if err := s.Seed(context.Background(), all...); err != nil {
 			return err
@@ -213,7 +219,9 @@ func runFlyball(ctx context.Context, hub string, urls []string, reconciled func(
 	if err != nil {
 		return err
 	}
-	err = multicluster.ControllerManagedBy(fleet).For(&corev1.ConfigMap{}).Complete(reconcile.Func[multicluster.Request](
+	err = multicluster.ControllerManagedBy(fleet).For(
+		&corev1.ConfigMap{},
+	).Complete(reconcile.Func[multicluster.Request](
 		func(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {
 			c, err := fleet.GetCluster(ctx, r.Cluster)
 			if err != nil {
@@ -236,7 +244,9 @@ type announced []string
 
 func (a announced) Run(ctx context.Context, fleet multicluster.Fleet) error {
 	for i, url := range a {
-		if err := fleet.Join(multicluster.Announcement{Name: fmt.Sprint("c-", i), Config: &rest.Config{Host: url}}); err != nil {
+		if err := fleet.Join(
+			multicluster.Announcement{Name: fmt.Sprint("c-", i), Config: &rest.Config{Host: url}},
+		); err != nil {
 			return err
 		}
 	}

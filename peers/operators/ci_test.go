@@ -27,8 +27,9 @@ import (
 	"github.com/flyball-dev/flyball/peers/upstream"
 )
 
-// The CI operators, on two real control planes, with exactly what their manifests grant on each, and the stand-ins beside them as
-// administrators: the scenario comes to its end, nothing is forbidden, and then nothing is written any more.
+// The CI operators, on two real control planes, with exactly what their manifests grant on each, and the stand-ins
+// beside them as administrators: the scenario comes to its end, nothing is forbidden, and then nothing is written any
+// more.
 func TestCI(t *testing.T) {
 	second, err := upstream.Start(t.Context(), upstream.Options{AuthorizationMode: "RBAC", Log: os.Stderr})
 	if err != nil {
@@ -45,7 +46,10 @@ func TestCI(t *testing.T) {
 	}
 	there.QPS = -1
 	admins := map[string]*rest.Config{scenario.HubName: admin(t), scenario.BuildName: there}
-	s := &scenario.Stage{Hub: ciClient(t, admins[scenario.HubName]), Build: ciClient(t, there), Dir: t.TempDir(), Patience: 3 * time.Minute, Say: t.Logf}
+	s := &scenario.Stage{
+		Hub: ciClient(t, admins[scenario.HubName]), Build: ciClient(t, there), Dir: t.TempDir(),
+		Patience: 3 * time.Minute, Say: t.Logf,
+	}
 	if err := s.SetUp(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -54,9 +58,13 @@ func TestCI(t *testing.T) {
 		scenario.BuildName: granted(t, there, s.Build, "build-role.yaml"),
 	}
 	operating, standIns := scenario.Options(s.Dir), scenario.Options(s.Dir)
-	operating.Controllers = []string{process.Promotion, process.Distributor, process.Refresher, process.Cleaner, process.Ephemeral}
+	operating.Controllers = []string{
+		process.Promotion, process.Distributor, process.Refresher, process.Cleaner,
+		process.Ephemeral,
+	}
 	operating.LeaderElection.Enabled = true
-	operating.LeaderElection.LeaseDuration, operating.LeaderElection.RenewDeadline = 90*time.Second, time.Minute // the machine may be busy
+	// the machine may be busy
+	operating.LeaderElection.LeaseDuration, operating.LeaderElection.RenewDeadline = 90*time.Second, time.Minute
 	standIns.Controllers = []string{process.Minter, process.Importer, process.Runner}
 	stopOperators, stopStandIns := startCI(t, operators, operating), startCI(t, admins, standIns)
 	if err := s.Play(t.Context()); err != nil {
@@ -105,7 +113,8 @@ func granted(t *testing.T, admin *rest.Config, c client.Client, manifest string)
 			t.Fatal(err)
 		}
 	}
-	request, err := kubernetes.NewForConfigOrDie(admin).CoreV1().ServiceAccounts("ci").CreateToken(t.Context(), account.Name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	request, err := kubernetes.NewForConfigOrDie(admin).CoreV1().ServiceAccounts("ci").CreateToken(t.Context(),
+		account.Name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +170,8 @@ func versions(t *testing.T, s *scenario.Stage) string {
 	var out strings.Builder
 	for _, c := range []client.Client{s.Hub, s.Build} {
 		for _, list := range []client.ObjectList{
-			&api.ProwJobList{}, &api.EphemeralClusterList{}, &api.ImageStreamList{}, &api.ImageStreamImportList{}, &api.TestImageStreamTagImportList{},
+			&api.ProwJobList{}, &api.EphemeralClusterList{}, &api.ImageStreamList{}, &api.ImageStreamImportList{},
+			&api.TestImageStreamTagImportList{},
 			&corev1.SecretList{}, &corev1.ServiceAccountList{}, &corev1.NamespaceList{},
 		} {
 			if err := c.List(t.Context(), list); err != nil {

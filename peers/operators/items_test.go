@@ -28,8 +28,8 @@ type shop struct {
 	namespace string
 }
 
-// TestItemsOnTheRealServer takes the controllers of the stock-keeping tool, with the permissions that their manifests grant, through what
-// their own tests do on localapi.
+// TestItemsOnTheRealServer takes the controllers of the stock-keeping tool, with the permissions that their manifests
+// grant, through what their own tests do on localapi.
 func TestItemsOnTheRealServer(t *testing.T) {
 	c, err := client.New(admin(t), client.Options{Scheme: api.NewScheme()})
 	if err != nil {
@@ -63,7 +63,8 @@ func (s *shop) manage() (stop func()) {
 	s.Helper()
 	elect := manager.LeaderElection{Enabled: true, Namespace: "items", Name: "items-manager"}
 	ctx, cancel := context.WithCancel(s.Context())
-	mgr, err := stock.NewManager(ctx, as(s.T, "items", "items-manager"), stock.Options{Manager: manager.Options{LeaderElection: elect}})
+	mgr, err := stock.NewManager(ctx, as(s.T, "items", "items-manager"),
+		stock.Options{Manager: manager.Options{LeaderElection: elect}})
 	s.must(err)
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Run(ctx) }()
@@ -104,12 +105,18 @@ func (s *shop) meta(name string) metav1.ObjectMeta {
 
 func (s *shop) addCategory(name, prefix string) {
 	s.Helper()
-	s.must(s.Create(s.Context(), &api.Category{ObjectMeta: s.meta(name), Spec: api.CategorySpec{Prefix: prefix, Shelf: "A1"}}))
+	s.must(
+		s.Create(s.Context(),
+			&api.Category{ObjectMeta: s.meta(name), Spec: api.CategorySpec{Prefix: prefix, Shelf: "A1"}}),
+	)
 }
 
 func (s *shop) addItem(name, category string) {
 	s.Helper()
-	s.must(s.Create(s.Context(), &api.Item{ObjectMeta: s.meta(name), Spec: api.ItemSpec{Category: category, Quantity: 2, UnitPrice: 5}}))
+	s.must(
+		s.Create(s.Context(),
+			&api.Item{ObjectMeta: s.meta(name), Spec: api.ItemSpec{Category: category, Quantity: 2, UnitPrice: 5}}),
+	)
 }
 
 // change updates an item.
@@ -134,7 +141,8 @@ func (s *shop) shelved(name, sku string) {
 			return err
 		}
 		err := s.Get(s.Context(), client.ObjectKey{Namespace: s.namespace, Name: stock.LabelName(name)}, &label)
-		if err != nil || item.Status.Phase != api.Shelved || item.Status.SKU != sku || label.Data["sku"] != sku || label.Labels[stock.ItemLabel] != name {
+		if err != nil || item.Status.Phase != api.Shelved || item.Status.SKU != sku || label.Data["sku"] != sku ||
+			label.Labels[stock.ItemLabel] != name {
 			return fmt.Errorf("%s: %+v, label %+v, %v: want %s", name, item.Status, label, err, sku)
 		}
 		return nil
@@ -153,7 +161,8 @@ func (s *shop) says(obj client.Object, name, about, reason string) {
 		case *api.Category:
 			list = o.Status.Conditions
 		}
-		if c := conditions.Get(list, about); err == nil && (c == nil || c.Status != metav1.ConditionTrue || c.Reason != reason) {
+		if c := conditions.Get(list, about); err == nil &&
+			(c == nil || c.Status != metav1.ConditionTrue || c.Reason != reason) {
 			err = fmt.Errorf("%s: %+v, want %s for %s", name, list, about, reason)
 		}
 		return err
@@ -253,7 +262,10 @@ func (s *shop) recounts() {
 		for _, e := range list.Items {
 			reasons = append(reasons, e.Reason)
 		}
-		for _, want := range []string{stock.ReasonShelved, stock.ReasonNoCategory, stock.ReasonPrefixTaken, stock.ReasonOverdue} {
+		for _, want := range []string{
+			stock.ReasonShelved, stock.ReasonNoCategory, stock.ReasonPrefixTaken,
+			stock.ReasonOverdue,
+		} {
 			if !slices.Contains(reasons, want) {
 				return fmt.Errorf("events %q, want %s", reasons, want)
 			}
@@ -262,11 +274,15 @@ func (s *shop) recounts() {
 	})
 }
 
-// leavesAloneWhatIsRight: until idle, on a cluster, is what the tool does at home; it looks at everything, and writes nothing.
+// leavesAloneWhatIsRight: until idle, on a cluster, is what the tool does at home; it looks at everything, and writes
+// nothing.
 func (s *shop) leavesAloneWhatIsRight() {
 	s.Helper()
 	versions := func() (all []string) {
-		for _, list := range []client.ObjectList{&api.ItemList{}, &api.CategoryList{}, &corev1.ConfigMapList{}, &corev1.EventList{}} {
+		for _, list := range []client.ObjectList{
+			&api.ItemList{}, &api.CategoryList{}, &corev1.ConfigMapList{},
+			&corev1.EventList{},
+		} {
 			s.must(s.List(s.Context(), list, client.InNamespace(s.namespace)))
 			all = append(all, versionsOf(list)...)
 		}

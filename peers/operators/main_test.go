@@ -17,7 +17,8 @@ import (
 	"github.com/flyball-dev/flyball/peers/upstream"
 )
 
-// plane is the control plane that all tests of this package share: etcd and kube-apiserver, with RBAC, without controllers.
+// plane is the control plane that all tests of this package share: etcd and kube-apiserver, with RBAC, without
+// controllers.
 var plane *upstream.ControlPlane
 
 func TestMain(m *testing.M) {
@@ -55,7 +56,8 @@ func admin(t *testing.T) *rest.Config {
 func as(t *testing.T, namespace, account string) *rest.Config {
 	t.Helper()
 	client := kubernetes.NewForConfigOrDie(admin(t))
-	request, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	request, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), account,
+		&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,8 @@ import (
 	"github.com/flyball-dev/flyball/peers/upstream"
 )
 
-// TestProjects plays the scenarios of the project operator. Projects are on the real API server, their control planes in the process.
+// TestProjects plays the scenarios of the project operator. Projects are on the real API server, their control planes
+// in the process.
 func TestProjects(t *testing.T) {
 	if err := suite.Prepare(t.Context(), admin(t)); err != nil {
 		t.Fatal(err)
@@ -25,7 +26,11 @@ func TestProjects(t *testing.T) {
 	operator := as(t, "project-system", controller.Name)
 	for _, s := range suite.Scenarios() {
 		t.Run(s.Name, func(t *testing.T) {
-			suite.Play(t, suite.Cluster{Admin: admin(t), Operator: operator, Idle: time.Second, Rounds: 3, Soon: 15 * time.Second}, s)
+			suite.Play(t,
+				suite.Cluster{
+					Admin: admin(t), Operator: operator, Idle: time.Second, Rounds: 3,
+					Soon: 15 * time.Second,
+				}, s)
 		})
 	}
 }
@@ -49,7 +54,8 @@ func TestProjectsPurge(t *testing.T) {
 	}
 	config.QPS = -1
 	c := kubernetes.NewForConfigOrDie(config).CoreV1()
-	if _, err := c.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := c.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, namespace := range []string{"team", "default"} {

@@ -18,7 +18,8 @@ type operator struct {
 	// project is one that kubebuilder writes; "": the module itself.
 	project string
 
-	// made is a folder that the project's Makefile makes of the folder of, and of what its webhooks need. Here it is a copy.
+	// made is a folder that the project's Makefile makes of the folder of, and of what its webhooks need. Here it is
+	// a copy.
 	made, of string
 
 	// suite is the folder of the suite in the module, and args what its program is given.
@@ -48,16 +49,19 @@ const (
 	// lwsRace: the spec changes or deletes a leader pod and then deletes its StatefulSet. The controller hears of
 	// the second by another watch. If its cache has the old pod still, it makes the StatefulSet again, of the old
 	// revision or of no pod, and leaves it so.
-	lwsRace = "the controller made a StatefulSet for a leader pod that was changed or deleted before, but not in its cache"
+	lwsRace = "the controller made a StatefulSet for a leader pod that was changed or deleted before, but not in its " +
+		"cache"
 )
 
 var operators = []operator{
 	{
 		name: "jobset", module: "sigs.k8s.io/jobset", version: "v0.12.0", suite: "./test/integration/controller",
 		known: []exception{{
-			spec: "JobSet controller when the ElasticJobSet feature gate is disabled Elastic scaling behavior is blocked " +
+			spec: "JobSet controller when the ElasticJobSet feature gate is disabled Elastic scaling behavior is " +
+				"blocked " +
 				"rejects updates to parallelism and completions",
-			reason:    "the operator's webhook would refuse the update, and the suite starts none; it only fails when it meets a conflict",
+			reason: "the operator's webhook would refuse the update, and the suite starts none; it only fails when " +
+				"it meets a conflict",
 			sometimes: true,
 		}, {
 			spec: "JobSet controller when the ElasticJobSet feature gate is enabled Elastic scaling behavior " +
@@ -73,14 +77,28 @@ var operators = []operator{
 			{spec: lwsController + "scale down to 0", reason: lwsRace, sometimes: true},
 			{spec: lwsController + "rolling update with maxSurge set", reason: lwsRace, sometimes: true},
 			{spec: lwsController + "multiple rolling update with maxSurge set", reason: lwsRace, sometimes: true},
-			{spec: lwsController + "rolling update with replicas scaled up and maxSurge set", reason: lwsRace, sometimes: true},
-			{spec: lwsController + "scale up and down during rolling update with maxSurge set", reason: lwsRace, sometimes: true},
-			{spec: lwsController + "rolling update with maxSurge greater than replicas", reason: lwsRace, sometimes: true},
-			{spec: lwsController + "replicas decreases during rolling update", reason: lwsRace, sometimes: true},
-			{spec: lwsController + "rolling update with replicas scaled down and maxSurge set", reason: lwsRace, sometimes: true},
 			{
-				spec:   lwsController + "Pod restart will delete the pod group when restart policy is RecreateGroupOnPodRestart",
-				reason: "looks once, without waiting; it failed once on each server, on a busy machine", sometimes: true,
+				spec: lwsController + "rolling update with replicas scaled up and maxSurge set", reason: lwsRace,
+				sometimes: true,
+			},
+			{
+				spec: lwsController + "scale up and down during rolling update with maxSurge set", reason: lwsRace,
+				sometimes: true,
+			},
+			{
+				spec: lwsController + "rolling update with maxSurge greater than replicas", reason: lwsRace,
+				sometimes: true,
+			},
+			{spec: lwsController + "replicas decreases during rolling update", reason: lwsRace, sometimes: true},
+			{
+				spec: lwsController + "rolling update with replicas scaled down and maxSurge set", reason: lwsRace,
+				sometimes: true,
+			},
+			{
+				spec: lwsController +
+					"Pod restart will delete the pod group when restart policy is RecreateGroupOnPodRestart",
+				reason:    "looks once, without waiting; it failed once on each server, on a busy machine",
+				sometimes: true,
 			},
 			{
 				spec:   lwsController + "Able to get scale subResource information",
@@ -89,13 +107,16 @@ var operators = []operator{
 		},
 	},
 	{
-		name: "kubebuilder project-v4", module: kubebuilder, version: "v4.10.1", project: "project-v4", suite: "./internal/controller",
+		name: "kubebuilder project-v4", module: kubebuilder, version: "v4.10.1", project: "project-v4",
+		suite: "./internal/controller",
 	},
 	{
-		name: "kubebuilder project-v4-with-plugins", module: kubebuilder, version: "v4.10.1", project: "project-v4-with-plugins", suite: "./internal/controller",
+		name: "kubebuilder project-v4-with-plugins", module: kubebuilder, version: "v4.10.1",
+		project: "project-v4-with-plugins", suite: "./internal/controller",
 	},
 	{
-		name: "kro", module: "github.com/kubernetes-sigs/kro", version: "v0.9.4", suite: "./test/integration/suites/core",
+		name: "kro", module: "github.com/kubernetes-sigs/kro", version: "v0.9.4",
+		suite: "./test/integration/suites/core",
 		known: []exception{{
 			spec:   "Webhook Denial should report webhook denial in status and recover when policy is removed",
 			on:     []string{"on localapi"},
@@ -111,7 +132,8 @@ var operators = []operator{
 		}, {
 			spec: "GraphRevision Integration should not issue duplicate graph revisions " +
 				"for an unchanged RGD across controller restart",
-			reason:    "controller-runtime's manager did not stop within 30 seconds, once, on kube-apiserver and a busy machine",
+			reason: "controller-runtime's manager did not stop within 30 seconds, once, on kube-apiserver and a " +
+				"busy machine",
 			sometimes: true,
 		}, {
 			spec:      "Readiness should should wait for the last node in the DAG to be ready",
@@ -223,7 +245,8 @@ func (o operator) folder(t *testing.T) string {
 func (r row) unexpected() (wrong []string) {
 	var listed []string
 	for _, e := range r.operator.known {
-		if e.on != nil && !slices.ContainsFunc(e.on, func(name string) bool { return strings.HasSuffix(r.name(), name) }) {
+		if e.on != nil &&
+			!slices.ContainsFunc(e.on, func(name string) bool { return strings.HasSuffix(r.name(), name) }) {
 			continue
 		}
 		listed = append(listed, e.spec)
@@ -253,7 +276,10 @@ func TestUnexpected(t *testing.T) {
 		outcome: outcome{failed: map[string]string{"known everywhere": "x", "known elsewhere": "x", "new": "x"}},
 	}
 	got := strings.Join(r.unexpected(), "\n")
-	want := []string{`it fails, and is not listed: "known elsewhere"`, `it fails, and is not listed: "new"`, `it passes, and is listed as failing: "passes"`}
+	want := []string{
+		`it fails, and is not listed: "known elsewhere"`, `it fails, and is not listed: "new"`,
+		`it passes, and is listed as failing: "passes"`,
+	}
 	if strings.Count(got, "\n") != len(want)-1 {
 		t.Errorf("got\n%s", got)
 	}

@@ -30,7 +30,8 @@ func cache(t *testing.T) string {
 	return dir
 }
 
-// source returns a folder with a writable copy of a module, so that it can be a main module. It is made once, and whole.
+// source returns a folder with a writable copy of a module, so that it can be a main module. It is made once, and
+// whole.
 func source(t *testing.T, module, version string) string {
 	t.Helper()
 	dir := filepath.Join(cache(t), filepath.FromSlash(module)+"@"+version)

@@ -29,7 +29,8 @@ const limit = 30 * time.Minute
 func run(t *testing.T, program, dir, kubeconfig string, args []string) outcome {
 	t.Helper()
 	report := filepath.Join(t.TempDir(), "report.json")
-	args = append([]string{"-test.timeout=" + limit.String(), "-ginkgo.no-color", "-ginkgo.json-report=" + report}, args...)
+	args = append([]string{"-test.timeout=" + limit.String(), "-ginkgo.no-color", "-ginkgo.json-report=" + report},
+		args...)
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "USE_EXISTING_CLUSTER=true", "KUBECONFIG="+kubeconfig)

@@ -13,14 +13,15 @@ import (
 	"testing"
 )
 
-// controllerRuntime is the version that interop/controllerruntime is made for. Operators on an older one are built with it.
+// controllerRuntime is the version that interop/controllerruntime is made for. Operators on an older one are built
+// with it.
 const controllerRuntime = "v0.25.2"
 
 // change is one of a file of a module. The old text stands there once.
 type change struct{ file, old, new string }
 
-// hooks are what is changed in the copy of controller-runtime: what it makes when its user has named nothing else is what the
-// suite's hook names.
+// hooks are what is changed in the copy of controller-runtime: what it makes when its user has named nothing else is
+// what the suite's hook names.
 var hooks = []change{
 	{"pkg/cluster/cluster.go", "options.NewClient = client.New\n", "options.NewClient = DefaultNewClient\n"},
 	{"pkg/cluster/cluster.go", "options.NewCache = cache.New\n", "options.NewCache = DefaultNewCache\n"},
@@ -31,16 +32,22 @@ var (
 )
 
 // Options are`},
-	{"pkg/controller/controller.go", "\tif options.NewQueue == nil {\n", `	type newQueue = func(string, workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request]
+	{
+		"pkg/controller/controller.go", "\tif options.NewQueue == nil {\n",
+		`	type newQueue = func(string, workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request]
 	if f, ok := DefaultNewQueue.(newQueue); ok && options.NewQueue == nil {
 		options.NewQueue = f
 	}
 	if options.NewQueue == nil {
-`},
-	{"pkg/controller/controller.go", "// New returns a new Controller", `// DefaultNewQueue makes the queues of those who name nothing, if it is of their type.
+`,
+	},
+	{
+		"pkg/controller/controller.go", "// New returns a new Controller",
+		`// DefaultNewQueue makes the queues of those who name nothing, if it is of their type.
 var DefaultNewQueue any
 
-// New returns a new Controller`},
+// New returns a new Controller`,
+	},
 }
 
 // hook sets them. It is a file of the suite's package, which the build sees and the folder does not have.
@@ -89,14 +96,17 @@ func swapped(t *testing.T, module, pkg string, changed []dependency) string {
 		"-require="+ours+"/interop/controllerruntime@v0.0.0",
 		"-replace="+ours+"/interop/controllerruntime="+filepath.Join(root, "interop", "controllerruntime"), mod)
 	for _, d := range changed {
-		command(t, module, "go", "mod", "edit", "-replace="+d.module+"="+patched(t, d.module, d.version, d.changes), mod)
+		command(t, module, "go", "mod", "edit", "-replace="+d.module+"="+patched(t, d.module, d.version, d.changes),
+			mod)
 	}
 	command(t, module, "go", append(append([]string{"mod", "edit"}, sameKubernetes(t, module, mod)...), mod)...)
 
 	dir := filepath.Join(module, pkg)
 	added := filepath.Join(temporary, "flyball_test.go")
 	write(t, added, fmt.Sprintf(hook, packageName(t, dir)))
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(dir, "flyball_test.go"): added}})
+	overlay, err := json.Marshal(
+		map[string]any{"Replace": map[string]string{filepath.Join(dir, "flyball_test.go"): added}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +114,8 @@ func swapped(t *testing.T, module, pkg string, changed []dependency) string {
 	return program(t, module, pkg, "-modfile="+mod, "-overlay="+filepath.Join(temporary, "overlay.json"))
 }
 
-// libraries is the version of Kubernetes that controller-runtime and ours are built with, and staging a version of any of them.
+// libraries is the version of Kubernetes that controller-runtime and ours are built with, and staging a version of
+// any of them.
 const libraries = "v0.37.2"
 
 var staging = regexp.MustCompile(`^v0\.[1-9][0-9]\.[0-9]+$`)

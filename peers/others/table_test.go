@@ -45,14 +45,19 @@ func (t *table) String(before, after string) string {
 	slices.SortStableFunc(t.rows, func(a, b row) int { return cmp.Compare(a.place(), b.place()) })
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %d cores, %s, kube-apiserver %s, up to %s programs at once; ",
-		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), runtime.Version(), upstream.Version, flag.Lookup("test.parallel").Value)
+		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), runtime.Version(), upstream.Version,
+		flag.Lookup("test.parallel").Value)
 	fmt.Fprintf(&b, "the machine's load was %s before the runs and %s after them.\n\n", before, after)
-	b.WriteString("| operator | parts | server | specs that pass | start of the server | suite | memory of the server | memory of the suite | requests |\n")
+	b.WriteString(
+		"| operator | parts | server | specs that pass | start of the server | suite | memory of the server | memory " +
+			"of the suite | requests |\n",
+	)
 	b.WriteString("|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range t.rows {
 		fmt.Fprintf(&b, "| %s %s | %s | %s | %d of %d | %.2f s | %s | %d MB | %d MB | %d |\n",
 			r.operator.name, r.operator.version, r.parts, r.server,
-			r.outcome.passed, r.outcome.passed+len(r.outcome.failed), r.start.Seconds(), r.outcome.took.Round(time.Second),
+			r.outcome.passed, r.outcome.passed+len(r.outcome.failed), r.start.Seconds(),
+			r.outcome.took.Round(time.Second),
 			r.cost.memory>>10, r.outcome.memory>>10, r.cost.requests)
 	}
 	b.WriteString("\nFailed:\n\n")
@@ -88,7 +93,8 @@ func TestTableIsWhole(t *testing.T) {
 				row := fmt.Sprintf("| %s %s | %s | %s | ", o.name, o.version, parts, server.name)
 				_, rest, found := strings.Cut(text, row)
 				var passed, all int
-				if _, err := fmt.Sscanf(rest, "%d of %d |", &passed, &all); !found || err != nil || all-passed > len(o.known) {
+				if _, err := fmt.Sscanf(rest, "%d of %d |", &passed, &all); !found || err != nil ||
+					all-passed > len(o.known) {
 					t.Errorf("no row %q with a result of which at most %d specs fail: %q",
 						row, len(o.known), rest[:min(len(rest), 80)])
 				}

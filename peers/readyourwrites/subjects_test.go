@@ -54,9 +54,12 @@ var makers = []struct {
 	{"controller-runtime", func(t *testing.T, ctx context.Context, wg *sync.WaitGroup, c *rest.Config, u bool) subject {
 		return newControllerRuntime(t, ctx, wg, c, u, false)
 	}},
-	{"controller-runtime, option on", func(t *testing.T, ctx context.Context, wg *sync.WaitGroup, c *rest.Config, u bool) subject {
-		return newControllerRuntime(t, ctx, wg, c, u, true)
-	}},
+	{
+		"controller-runtime, option on",
+		func(t *testing.T, ctx context.Context, wg *sync.WaitGroup, c *rest.Config, u bool) subject {
+			return newControllerRuntime(t, ctx, wg, c, u, true)
+		},
+	},
 	{"flyball", newFlyball},
 }
 
@@ -116,7 +119,8 @@ func newClientGo(t *testing.T, ctx context.Context, wg *sync.WaitGroup, config *
 		return len(found), err
 	}
 	c.post = func(ctx context.Context, name string) error {
-		_, err := c.clients.CoreV1().Secrets(namespace).Create(ctx, &corev1.Secret{ObjectMeta: child(name)}, metav1.CreateOptions{})
+		_, err := c.clients.CoreV1().Secrets(namespace).Create(ctx, &corev1.Secret{ObjectMeta: child(name)},
+			metav1.CreateOptions{})
 		return err
 	}
 	return c
@@ -135,7 +139,9 @@ type controllerRuntime struct {
 	untyped bool
 }
 
-func newControllerRuntime(t *testing.T, ctx context.Context, wg *sync.WaitGroup, config *rest.Config, untyped, consistent bool) subject {
+func newControllerRuntime(t *testing.T, ctx context.Context, wg *sync.WaitGroup, config *rest.Config,
+	untyped, consistent bool,
+) subject {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(secretKind, meta.RESTScopeNamespace)
 	cache, err := crcache.New(config, crcache.Options{Scheme: scheme.Scheme, Mapper: mapper})
@@ -144,9 +150,10 @@ func newControllerRuntime(t *testing.T, ctx context.Context, wg *sync.WaitGroup,
 	}
 	wg.Go(func() { _ = cache.Start(ctx) })
 	synctest.Wait() // It refuses reads until it runs.
-	c, err := crclient.New(config, crclient.Options{Scheme: scheme.Scheme, Mapper: mapper, Cache: &crclient.CacheOptions{
-		Reader: cache, Unstructured: true, EnableReadYourWritesConsistency: &consistent,
-	}})
+	c, err := crclient.New(config,
+		crclient.Options{Scheme: scheme.Scheme, Mapper: mapper, Cache: &crclient.CacheOptions{
+			Reader: cache, Unstructured: true, EnableReadYourWritesConsistency: &consistent,
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}

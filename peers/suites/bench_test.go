@@ -21,12 +21,14 @@ import (
 type bench struct {
 	// dir has the binaries. FLYBALL_SUITES_DIR names one that stays: what is up to date there is not linked again.
 	dir string
-	// root is controller-runtime's folder in the module cache, and copy that of the changed copy; "" until it is needed.
+	// root is controller-runtime's folder in the module cache, and copy that of the changed copy; "" until it is
+	// needed.
 	root, copy string
 }
 
 func newBench(t *testing.T) *bench {
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/controller-runtime").Output()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}",
+		"sigs.k8s.io/controller-runtime").Output()
 	if err != nil {
 		t.Fatalf("find controller-runtime: %v", err)
 	}
@@ -49,10 +51,12 @@ func (b *bench) build(t *testing.T, r run) (binary, folder string) {
 			}
 		}
 		binary, root = filepath.Join(b.dir, r.suite.name()+"-ours.test"), b.copy
-		// Paths are trimmed because the copy is somewhere else each time, which would have all that depends on it compiled anew.
+		// Paths are trimmed because the copy is somewhere else each time, which would have all that depends on it
+		// compiled anew.
 		args = append(args, "-trimpath", "-modfile="+filepath.Join(b.copy, "flyball.mod"))
 	}
-	out, err := exec.CommandContext(t.Context(), "go", append(args, "-o", binary, module+"/"+r.suite.path)...).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go",
+		append(args, "-o", binary, module+"/"+r.suite.path)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("build %s: %v\n%s", r, err, out)
 	}
@@ -71,7 +75,10 @@ func (b *bench) makeCopy() error {
 	if err := change(filepath.Join(dir, "pkg")); err != nil {
 		return err
 	}
-	for name, more := range map[string]string{"mod": "\nreplace sigs.k8s.io/controller-runtime => " + dir + "\n", "sum": ""} {
+	for name, more := range map[string]string{
+		"mod": "\nreplace sigs.k8s.io/controller-runtime => " + dir + "\n",
+		"sum": "",
+	} {
 		text, err := os.ReadFile("go." + name)
 		if err != nil {
 			return err
@@ -84,7 +91,8 @@ func (b *bench) makeCopy() error {
 	return nil
 }
 
-// limit is how long a suite may take. A spec that hangs then has ginkgo's grace of 30 seconds before the report is written without it.
+// limit is how long a suite may take. A spec that hangs then has ginkgo's grace of 30 seconds before the report is
+// written without it.
 const limit = 4 * time.Minute
 
 // run builds the suite, runs it, and returns what became of its specs and how long that took.

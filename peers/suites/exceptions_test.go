@@ -46,8 +46,8 @@ func readExceptions(t *testing.T) exceptions {
 	return list
 }
 
-// judge returns what is wrong with a result: specs that fail and are not expected to, or that pass and are, or that are not there.
-// The baseline is the result of the unmodified suite on kube-apiserver; nil: not known.
+// judge returns what is wrong with a result: specs that fail and are not expected to, or that pass and are, or that
+// are not there. The baseline is the result of the unmodified suite on kube-apiserver; nil: not known.
 func (list exceptions) judge(r run, got, baseline *result) []string {
 	var problems []string
 	expected := map[string]bool{}
@@ -60,7 +60,8 @@ func (list exceptions) judge(r run, got, baseline *result) []string {
 			switch {
 			case got.fails(spec):
 			case !e.Sometimes && !got.has(spec) && !got.fails(died):
-				problems = append(problems, fmt.Sprintf("%s has no spec %q that runs: the exception is to be removed", r, spec))
+				problems = append(problems,
+					fmt.Sprintf("%s has no spec %q that runs: the exception is to be removed", r, spec))
 			case !e.Sometimes && got.has(spec):
 				problems = append(problems, fmt.Sprintf("%s passes %q: the exception is to be removed", r, spec))
 			}

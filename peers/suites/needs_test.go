@@ -1,6 +1,7 @@
 package suites
 
-// What the suites import and this package does not: go.mod has to require it, for they are compiled with this module's versions.
+// What the suites import and this package does not: go.mod has to require it, for they are compiled with this
+// module's versions.
 import (
 	_ "github.com/go-logr/zapr"
 	_ "github.com/google/go-cmp/cmp"

@@ -94,8 +94,8 @@ func runners(folder string) (map[string]bool, error) {
 	return names, nil
 }
 
-// readTests reads events of package testing: a test with parts counts by its parts, unless it fails and none of them does. What has
-// no end was running when the process died.
+// readTests reads events of package testing: a test with parts counts by its parts, unless it fails and none of them
+// does. What has no end was running when the process died.
 func (r *result) readTests(events io.Reader, runners map[string]bool) error {
 	type test struct {
 		ended, failed, skipped, hasParts, partFailed bool
@@ -184,7 +184,8 @@ func (r *result) readReport(text []byte) error {
 					r.unrun = report.PreRunStats.SpecsThatWillRun - 1 // it counts as one itself
 				}
 				at := fmt.Sprintf("%s:%d", filepath.Base(s.Failure.Location.FileName), s.Failure.Location.LineNumber)
-				r.add(spec, false, fmt.Sprintf("%s at %s: %s %s", s.State, at, s.Failure.Message, s.Failure.ForwardedPanic))
+				r.add(spec, false,
+					fmt.Sprintf("%s at %s: %s %s", s.State, at, s.Failure.Message, s.Failure.ForwardedPanic))
 			}
 		}
 	}

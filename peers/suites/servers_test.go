@@ -29,8 +29,9 @@ const (
 	apiserver = "kube-apiserver"
 )
 
-// start returns the environment in which a suite's envtest finds its server, and a function that ends it. kube-apiserver is started by
-// envtest itself, from our binaries; localapi is a cluster that exists, new for each run, with RBAC as envtest's has it.
+// start returns the environment in which a suite's envtest finds its server, and a function that ends it.
+// kube-apiserver is started by envtest itself, from our binaries; localapi is a cluster that exists, new for each
+// run, with RBAC as envtest's has it.
 func start(t *testing.T, server string) (env []string, stop func()) {
 	t.Helper()
 	if server == apiserver {
@@ -41,7 +42,10 @@ func start(t *testing.T, server string) (env []string, stop func()) {
 			t.Fatalf("build kube-apiserver: %v", err)
 		}
 		assets, stop := wrap(t, strings.TrimSpace(string(out)))
-		return []string{"USE_EXISTING_CLUSTER=false", "KUBEBUILDER_ASSETS=" + assets, "KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m"}, stop
+		return []string{
+			"USE_EXISTING_CLUSTER=false", "KUBEBUILDER_ASSETS=" + assets,
+			"KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m",
+		}, stop
 	}
 	const token = "suites"
 	api, err := localapi.New(localapi.Options{Tokens: map[string]auth.User{token: auth.Admin()}, RBAC: true})
@@ -58,8 +62,10 @@ func start(t *testing.T, server string) (env []string, stop func()) {
 	err = clientcmd.WriteToFile(clientcmdapi.Config{
 		CurrentContext: local,
 		Clusters: map[string]*clientcmdapi.Cluster{local: {
-			Server:                   "https://" + listener.Addr().String(),
-			CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certified.Certificate().Raw}),
+			Server: "https://" + listener.Addr().String(),
+			CertificateAuthorityData: pem.EncodeToMemory(
+				&pem.Block{Type: "CERTIFICATE", Bytes: certified.Certificate().Raw},
+			),
 		}},
 		Contexts:  map[string]*clientcmdapi.Context{local: {Cluster: local, AuthInfo: local}},
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{local: {Token: token}},
@@ -81,8 +87,8 @@ func start(t *testing.T, server string) (env []string, stop func()) {
 	}
 }
 
-// wrap returns a folder of scripts that run the programs of bin, and a function that ends those that still run: a suite that dies leaves
-// its servers behind, and one of theirs does so when it passes.
+// wrap returns a folder of scripts that run the programs of bin, and a function that ends those that still run: a
+// suite that dies leaves its servers behind, and one of theirs does so when it passes.
 func wrap(t *testing.T, bin string) (folder string, stop func()) {
 	t.Helper()
 	folder = t.TempDir()
@@ -104,7 +110,8 @@ func wrap(t *testing.T, bin string) (folder string, stop func()) {
 				t.Fatal(err)
 			}
 			// One that ended may have left its number to something else.
-			if command, err := exec.Command("ps", "-o", "command=", "-p", field).Output(); err == nil && strings.HasPrefix(string(command), bin) {
+			if command, err := exec.Command("ps", "-o", "command=", "-p", field).Output(); err == nil &&
+				strings.HasPrefix(string(command), bin) {
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
 		}

@@ -11,12 +11,18 @@ import (
 //go:embed testdata/shell.go.txt
 var shell string
 
-// shellEdits are the edits that the shell needs: its manager's methods are those of the one inside, and functions that the tests
-// pass in options are called for what the one inside makes.
+// shellEdits are the edits that the shell needs: its manager's methods are those of the one inside, and functions
+// that the tests pass in options are called for what the one inside makes.
 var shellEdits = []edit{
 	{"manager/internal.go", `type controllerManager struct \{\n`, "type controllerManager struct {\n\tours Manager\n"},
-	{"manager/manager.go", `func defaultHealthProbeListener\(.*\{\n`, "${0}\tif flyballListener != nil {\n\t\treturn flyballListener, nil\n\t}\n"},
-	{"manager/manager.go", `func defaultPprofListener\(.*\{\n`, "${0}\tif flyballListener != nil {\n\t\treturn flyballListener, nil\n\t}\n"},
+	{
+		"manager/manager.go", `func defaultHealthProbeListener\(.*\{\n`,
+		"${0}\tif flyballListener != nil {\n\t\treturn flyballListener, nil\n\t}\n",
+	},
+	{
+		"manager/manager.go", `func defaultPprofListener\(.*\{\n`,
+		"${0}\tif flyballListener != nil {\n\t\treturn flyballListener, nil\n\t}\n",
+	},
 	{"leaderelection/leader_election.go", `func NewResourceLock\(`, `// What the shell asks for, and is given.
 var (
 	FlyballNewLock func(*rest.Config, recorder.Provider, Options) (resourcelock.Interface, error)
@@ -50,7 +56,8 @@ func newServer(`},
 
 var method = regexp.MustCompile(`(?m)^func \(cm \*controllerManager\) ([A-Z]\w*)\(([^)]*)\) ?([^\n]*)\{$`)
 
-// delegate has the exported methods in controller-runtime's internal.go call those of the manager in the shell, if there is one.
+// delegate has the exported methods in controller-runtime's internal.go call those of the manager in the shell, if
+// there is one.
 func delegate(text string) string {
 	return method.ReplaceAllStringFunc(text, func(head string) string {
 		parts := method.FindStringSubmatch(head)

@@ -23,7 +23,8 @@ type suite struct {
 	swaps []swap
 	// slow suites run with FLYBALL_SUITES=all only.
 	slow bool
-	// hangs has, by the set of parts, the full text of a spec that never ends with it and is not run. It counts as failed.
+	// hangs has, by the set of parts, the full text of a spec that never ends with it and is not run. It counts as
+	// failed.
 	hangs map[string]string
 	// metrics suites have managers that serve metrics at :8080. Where something else does, they hang.
 	metrics bool
@@ -39,30 +40,61 @@ var (
 
 // suites are those that need a server, or construct what Flyball has a part for.
 var suites = []suite{
-	{path: "builder", parts: managed, swaps: []swap{{file: "controller_test.go", of: "manager"}, {file: "webhook_test.go", of: "manager"}}},
-	{path: "cache", parts: caches, slow: true, swaps: []swap{{file: "cache_test.go", of: "cache"}, {file: "informer_cache_test.go", of: "cache"}}},
+	{
+		path: "builder", parts: managed,
+		swaps: []swap{{file: "controller_test.go", of: "manager"}, {file: "webhook_test.go", of: "manager"}},
+	},
+	{
+		path: "cache", parts: caches, slow: true,
+		swaps: []swap{{file: "cache_test.go", of: "cache"}, {file: "informer_cache_test.go", of: "cache"}},
+	},
 	{path: "client", parts: []string{parts.Cache, parts.Writes}, swaps: []swap{
-		{file: "client_test.go", of: "client"}, {file: "dryrun_test.go", of: "client"}, {file: "fieldvalidation_test.go", of: "client"}, {file: "namespaced_client_test.go", of: "client"},
+		{file: "client_test.go", of: "client"},
+		{file: "dryrun_test.go", of: "client"},
+		{file: "fieldvalidation_test.go", of: "client"},
+		{file: "namespaced_client_test.go", of: "client"},
 	}},
 	{path: "client/apiutil"},
 	{path: "client/config"},
 	{path: "cluster", parts: caches},
-	{path: "controller", parts: managed, swaps: []swap{{file: "controller_test.go", of: "manager"}, {file: "controller_integration_test.go", of: "manager"}}},
+	{
+		path: "controller", parts: managed,
+		swaps: []swap{
+			{file: "controller_test.go", of: "manager"},
+			{file: "controller_integration_test.go", of: "manager"},
+		},
+	},
 	{path: "controller/controllerutil"},
 	{path: "envtest"},
 	{path: "handler"},
-	{path: "internal/controller", parts: managed, slow: true, metrics: true, swaps: []swap{{file: "controller_test.go", of: "manager"}, {file: "controller_test.go", of: "cache"}}},
-	{path: "internal/recorder", parts: managed, slow: true, metrics: true, swaps: []swap{{file: "recorder_integration_test.go", of: "manager"}}},
+	{
+		path: "internal/controller", parts: managed, slow: true, metrics: true,
+		swaps: []swap{{file: "controller_test.go", of: "manager"}, {file: "controller_test.go", of: "cache"}},
+	},
+	{
+		path: "internal/recorder", parts: managed, slow: true, metrics: true,
+		swaps: []swap{{file: "recorder_integration_test.go", of: "manager"}},
+	},
 	{path: "internal/source"},
 	{
-		path: "manager", parts: managed, slow: true, swaps: []swap{{file: "manager_test.go", of: "manager", shell: true}},
-		hangs: map[string]string{parts.Manager: "manger.Manager New with leader election enabled should disable gracefulShutdown when stopping to lead"},
+		path: "manager", parts: managed, slow: true,
+		swaps: []swap{{file: "manager_test.go", of: "manager", shell: true}},
+		hangs: map[string]string{
+			parts.Manager: "manger.Manager New with leader election enabled should disable gracefulShutdown when " +
+				"stopping to lead",
+		},
 	},
-	{path: "manager/internal/integration", parts: managed, swaps: []swap{{file: "manager_test.go", of: "manager", shell: true}}},
+	{
+		path: "manager/internal/integration", parts: managed,
+		swaps: []swap{{file: "manager_test.go", of: "manager", shell: true}},
+	},
 	{path: "metrics/filters", parts: managed, swaps: []swap{{file: "filters_test.go", of: "manager", shell: true}}},
 	{path: "reconcile"},
 	{path: "source", parts: caches, swaps: []swap{{file: "source_suite_test.go", of: "cache"}}},
-	{path: "webhook", parts: managed, slow: true, metrics: true, swaps: []swap{{file: "webhook_integration_test.go", of: "manager"}}},
+	{
+		path: "webhook", parts: managed, slow: true, metrics: true,
+		swaps: []swap{{file: "webhook_integration_test.go", of: "manager"}},
+	},
 	{path: "webhook/admission"},
 }
 

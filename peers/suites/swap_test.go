@@ -20,8 +20,8 @@ type swap struct {
 	shell bool
 }
 
-// edit replaces what matches an expression in a file of controller-runtime's, as often as it is there. The path is below its folder pkg;
-// new may name groups of the match.
+// edit replaces what matches an expression in a file of controller-runtime's, as often as it is there. The path is
+// below its folder pkg; new may name groups of the match.
 type edit struct {
 	path, old, new string
 }
@@ -32,24 +32,27 @@ var defaults = []edit{
 	{"cluster/cluster.go", `options\.NewClient = client\.New\b`, "options.NewClient = FlyballNewClient"},
 	{
 		"controller/controller.go", `return priorityqueue\.New\(controllerName,`,
-		"if f, ok := FlyballNewQueue.(func(string, workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request]); ok {\n" +
+		"if f, ok := FlyballNewQueue.(func(string, workqueue.TypedRateLimiter[request]) " +
+			"workqueue.TypedRateLimitingInterface[request]); ok {\n" +
 			"return f(controllerName, rateLimiter)\n}\nreturn priorityqueue.New(controllerName,",
 	},
 }
 
-// hooks are the added files that declare what the edits of [defaults] call. Packages of controller-runtime cannot import Flyball's
-// parts, which import them: they call a variable, which the suite's external test package sets.
+// hooks are the added files that declare what the edits of [defaults] call. Packages of controller-runtime cannot
+// import Flyball's parts, which import them: they call a variable, which the suite's external test package sets.
 var hooks = map[string]string{
-	"cluster/flyball.go": "package cluster\n\nimport (\n\t\"" + module + "/cache\"\n\t\"" + module + "/client\"\n)\n\n" +
-		"var (\n\tFlyballNewCache cache.NewCacheFunc = cache.New\n\tFlyballNewClient client.NewClientFunc = client.New\n)\n",
+	"cluster/flyball.go": "package cluster\n\nimport (\n\t\"" + module + "/cache\"\n\t\"" + module +
+		"/client\"\n)\n\n" +
+		"var (\n\tFlyballNewCache cache.NewCacheFunc = cache.New\n\tFlyballNewClient client.NewClientFunc = " +
+		"client.New\n)\n",
 	"controller/flyball.go": "package controller\n\nvar FlyballNewQueue any\n",
 }
 
 // module is the path of controller-runtime's packages.
 const module = "sigs.k8s.io/controller-runtime/pkg"
 
-// change makes the edits of all suites in a copy of controller-runtime. Folder is that of the copy's packages. (go test -overlay would
-// spare the copy, but it refuses files of the module cache.)
+// change makes the edits of all suites in a copy of controller-runtime. Folder is that of the copy's packages. (go
+// test -overlay would spare the copy, but it refuses files of the module cache.)
 func change(folder string) error {
 	edits, files := slices.Concat(defaults, shellEdits), maps.Clone(hooks)
 	files["manager/flyball.go"] = shell
@@ -72,7 +75,10 @@ func change(folder string) error {
 		}
 		old := regexp.MustCompile(e.old)
 		if !old.Match(text) {
-			return fmt.Errorf("controller-runtime's %s has nothing that matches %q any more: the replacement has to be written anew", e.path, e.old)
+			return fmt.Errorf(
+				"controller-runtime's %s has nothing that matches %q any more: the replacement has to be written anew",
+				e.path, e.old,
+			)
 		}
 		if err := os.WriteFile(name, old.ReplaceAll(text, []byte(e.new)), 0o600); err != nil {
 			return err
@@ -94,14 +100,15 @@ func change(folder string) error {
 	return nil
 }
 
-// edits returns the edits of the suite's own files, and the files to add to its folder: one of its external test package, which
-// imports Flyball's parts, and one of the package itself, which cannot.
+// edits returns the edits of the suite's own files, and the files to add to its folder: one of its external test
+// package, which imports Flyball's parts, and one of the package itself, which cannot.
 func (s *suite) edits(folder string) ([]edit, map[string]string, error) {
 	name := filepath.Base(s.path)
 	var edits []edit
 	inner, external := goFile{name: name}, goFile{name: name + "_test", imports: []string{
 		"inner " + strconv.Quote(module+"/"+s.path), "theirCluster " + strconv.Quote(module+"/cluster"),
-		"theirController " + strconv.Quote(module+"/controller"), strconv.Quote("github.com/flyball-dev/flyball/peers/suites/parts"),
+		"theirController " + strconv.Quote(module+"/controller"),
+		strconv.Quote("github.com/flyball-dev/flyball/peers/suites/parts"),
 	}}
 	set := []string{
 		"theirCluster.FlyballNewCache, theirCluster.FlyballNewClient = parts.NewCache, parts.NewClient",

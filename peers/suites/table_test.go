@@ -78,7 +78,8 @@ func (t *table) swapped(known exceptions) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "| suite | parts | %s | %s | what fails, and why |\n|---|---|---|---|---|\n", apiserver, local)
 	for _, c := range t.lines(func(r run) bool { return r.parts != theirs }) {
-		fmt.Fprintf(&out, "| %s | `%s` | %s | %s | %s |\n", c.suite, c.parts, c.by[apiserver], c.by[local], known.reasons(t.rows, c))
+		fmt.Fprintf(&out, "| %s | `%s` | %s | %s | %s |\n", c.suite, c.parts, c.by[apiserver], c.by[local],
+			known.reasons(t.rows, c))
 	}
 	return out.String()
 }
@@ -115,7 +116,8 @@ func (t *table) write(known exceptions, heading string) error {
 
 // heading states what the tables were made with. The arguments are the load of the machine before and after the runs.
 func heading(before, after string) string {
-	return fmt.Sprintf("%s, controller-runtime v0.25.2, kube-apiserver v1.37.1, %d cores, %s; the machine's load was %s before the runs and %s after them.\n\n",
+	return fmt.Sprintf("%s, controller-runtime v0.25.2, kube-apiserver v1.37.1, %d cores, %s; the machine's load was "+
+		"%s before the runs and %s after them.\n\n",
 		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), runtime.Version(), before, after)
 }
 
@@ -158,7 +160,8 @@ func TestTablesAreWhole(t *testing.T) {
 			continue
 		}
 		if at, most := known.failures(r); all-passed < at || (all-passed > most && !known.unprepared(r)) {
-			t.Errorf("%s says %q for %s, of which %d to %d specs fail: make test-suites writes it anew", file, cell, r, at, most)
+			t.Errorf("%s says %q for %s, of which %d to %d specs fail: make test-suites writes it anew", file, cell, r,
+				at, most)
 		}
 	}
 }
@@ -179,5 +182,6 @@ func (list exceptions) failures(r run) (at, most int) {
 
 // unprepared reports whether a run fails as a whole, because what prepares it fails.
 func (list exceptions) unprepared(r run) bool {
-	return slices.ContainsFunc(list, func(e exception) bool { return e.holds(r) && slices.Contains(e.Specs, "[BeforeSuite]") })
+	return slices.ContainsFunc(list,
+		func(e exception) bool { return e.holds(r) && slices.Contains(e.Specs, "[BeforeSuite]") })
 }

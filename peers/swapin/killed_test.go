@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// TestKilledLeader: of two replicas, each a process, the one that leads is killed in the middle of changes. The other comes to the same with
-// controller-runtime's parts and with Flyball's.
+// TestKilledLeader: of two replicas, each a process, the one that leads is killed in the middle of changes. The other
+// comes to the same with controller-runtime's parts and with Flyball's.
 func TestKilledLeader(t *testing.T) {
 	operator := filepath.Join(t.TempDir(), "operator")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", operator, "./example")
@@ -87,7 +87,8 @@ func killed(t *testing.T, operator string, flags []string) map[string]string {
 		if i == 5 {
 			kill()
 		}
-		if _, err := c.AppsV1().Deployments("default").Patch(ctx, fmt.Sprintf("web-%d", i), "application/strategic-merge-patch+json", change, metav1.PatchOptions{}); err != nil {
+		if _, err := c.AppsV1().Deployments("default").Patch(ctx, fmt.Sprintf("web-%d", i),
+			"application/strategic-merge-patch+json", change, metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

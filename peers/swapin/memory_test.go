@@ -41,9 +41,9 @@ var parts = []struct {
 	{"the same with NewLeanCache", []string{"--flyball", "--lean"}},
 }
 
-// TestMemoryOfTheOperator prints what the operator of interop/controllerruntime/example needs for FLYBALL_SWAPIN Deployments, as many
-// Services and a tenth of Secrets, with either's parts, on the embedded API and on the real kube-apiserver: when it has made all cards, and when it is
-// started again and there is nothing to do.
+// TestMemoryOfTheOperator prints what the operator of interop/controllerruntime/example needs for FLYBALL_SWAPIN
+// Deployments, as many Services and a tenth of Secrets, with either's parts, on the embedded API and on the real
+// kube-apiserver: when it has made all cards, and when it is started again and there is nothing to do.
 func TestMemoryOfTheOperator(t *testing.T) {
 	n, err := strconv.Atoi(os.Getenv("FLYBALL_SWAPIN"))
 	if err != nil {
@@ -72,7 +72,8 @@ func TestMemoryOfTheOperator(t *testing.T) {
 			c := kubernetes.NewForConfigOrDie(config)
 			fill(t, c, n)
 			for _, p := range parts {
-				if err := c.CoreV1().ConfigMaps("default").DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+				if err := c.CoreV1().ConfigMaps("default").DeleteCollection(t.Context(), metav1.DeleteOptions{},
+					metav1.ListOptions{}); err != nil {
 					t.Fatal(err)
 				}
 				made := operate(t, c, n, operator, kubeconfig, p.flags)
@@ -81,7 +82,11 @@ func TestMemoryOfTheOperator(t *testing.T) {
 			}
 		})
 	}
-	fmt.Printf("| %d Deployments | parts | all cards made: heap | peak resident | processor time | started again: heap | peak resident | processor time |\n%s", n, table.String())
+	fmt.Printf(
+		"| %d Deployments | parts | all cards made: heap | peak resident | processor time | started again: heap | "+
+			"peak "+
+			"resident | processor time |\n%s", n, table.String(),
+	)
 }
 
 // footprint is what a process needed.
@@ -106,7 +111,8 @@ func operate(t *testing.T, c kubernetes.Interface, n int, operator, kubeconfig s
 		t.Fatal(err)
 	}
 	for {
-		if all, err := c.CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{ResourceVersion: "0"}); err == nil && len(all.Items) >= n {
+		if all, err := c.CoreV1().ConfigMaps("default").List(t.Context(),
+			metav1.ListOptions{ResourceVersion: "0"}); err == nil && len(all.Items) >= n {
 			break
 		}
 		if cmd.ProcessState != nil || t.Context().Err() != nil {
@@ -196,17 +202,24 @@ func fill(t *testing.T, c kubernetes.Interface, n int) {
 		g.Go(func() error {
 			name := fmt.Sprintf("web-%d", i)
 			if i%10 == 0 {
-				s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{"password": bytes.Repeat([]byte(name), 100)}}
+				s := &corev1.Secret{
+					ObjectMeta: metav1.ObjectMeta{Name: name},
+					Data:       map[string][]byte{"password": bytes.Repeat([]byte(name), 100)},
+				}
 				if _, err := c.CoreV1().Secrets("default").Create(ctx, s, metav1.CreateOptions{}); err != nil {
 					return err
 				}
 			}
 			s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}}
-			s.Spec = corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Selector: map[string]string{"app": name}, Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}
+			s.Spec = corev1.ServiceSpec{
+				ClusterIP: corev1.ClusterIPNone, Selector: map[string]string{"app": name},
+				Ports: []corev1.ServicePort{{Name: "http", Port: 80}},
+			}
 			if _, err := c.CoreV1().Services("default").Create(ctx, s, metav1.CreateOptions{}); err != nil {
 				return err
 			}
-			_, err := c.AppsV1().Deployments("default").Create(ctx, deployment(name, fmt.Sprintf("web-%d", i-i%10)), metav1.CreateOptions{})
+			_, err := c.AppsV1().Deployments("default").Create(ctx, deployment(name, fmt.Sprintf("web-%d", i-i%10)),
+				metav1.CreateOptions{})
 			return err
 		})
 	}
@@ -219,20 +232,33 @@ func fill(t *testing.T, c kubernetes.Interface, n int) {
 func deployment(name, secret string) *appsv1.Deployment {
 	labels := map[string]string{"app": name, "team": "shop", "app.kubernetes.io/managed-by": "helm"}
 	container := func(name, image string) corev1.Container {
-		c := corev1.Container{Name: name, Image: image, Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}}}
+		c := corev1.Container{
+			Name: name, Image: image,
+			Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}},
+		}
 		for _, v := range []string{"LOG_LEVEL", "LOG_FORMAT", "REGION", "TENANT", "CACHE_SIZE", "ENDPOINT"} {
 			c.Env = append(c.Env, corev1.EnvVar{Name: v, Value: "value-of-" + strings.ToLower(v)})
 		}
 		c.VolumeMounts = []corev1.VolumeMount{{Name: "config", MountPath: "/etc/config", ReadOnly: true}}
 		return c
 	}
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Annotations: map[string]string{"cards.example.com/secret": secret}}}
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: labels,
+			Annotations: map[string]string{"cards.example.com/secret": secret},
+		},
+	}
 	d.Spec.Replicas = new(int32)
 	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
 	d.Spec.Template.Labels = labels
 	d.Spec.Template.Spec = corev1.PodSpec{
-		Containers: []corev1.Container{container("web", "registry.example.com/shop/web:1.0"), container("proxy", "registry.example.com/mesh/proxy:2.4")},
-		Volumes:    []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+		Containers: []corev1.Container{
+			container("web", "registry.example.com/shop/web:1.0"),
+			container("proxy", "registry.example.com/mesh/proxy:2.4"),
+		},
+		Volumes: []corev1.Volume{
+			{Name: "config", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		},
 	}
 	return d
 }

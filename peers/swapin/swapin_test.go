@@ -7,8 +7,8 @@ import (
 	"github.com/flyball-dev/flyball/peers/upstream"
 )
 
-// TestOperatorOnTheRealServer: two replicas of an operator come to the same with controller-runtime's own parts, with Flyball's,
-// and under Flyball's manager. The operator and the test are those of interop/controllerruntime/example.
+// TestOperatorOnTheRealServer: two replicas of an operator come to the same with controller-runtime's own parts, with
+// Flyball's, and under Flyball's manager. The operator and the test are those of interop/controllerruntime/example.
 func TestOperatorOnTheRealServer(t *testing.T) {
 	plane, err := upstream.Start(t.Context(), upstream.Options{Log: t.Output()})
 	if err != nil {
@@ -19,7 +19,8 @@ func TestOperatorOnTheRealServer(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	test := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-run=TestOperator$", "-v", "./example", "-args", "-on="+plane.Kubeconfig)
+	test := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-run=TestOperator$", "-v", "./example",
+		"-args", "-on="+plane.Kubeconfig)
 	test.Dir = "../../interop/controllerruntime"
 	out, err := test.CombinedOutput()
 	t.Logf("%s", out)

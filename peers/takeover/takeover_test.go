@@ -40,7 +40,10 @@ const (
 )
 
 // The times of the lease: the predecessor releases it, so only the retry period matters, which is not in the figures.
-var times = leader.Options{LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 200 * time.Millisecond}
+var times = leader.Options{
+	LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second,
+	RetryPeriod: 200 * time.Millisecond,
+}
 
 // followers are the processes that are compared.
 var followers = []struct {
@@ -48,13 +51,20 @@ var followers = []struct {
 	start func(t *testing.T, config *rest.Config) (run func(context.Context) error)
 }{
 	{"Flyball", startOurs},
-	{"controller-runtime", func(t *testing.T, c *rest.Config) func(context.Context) error { return startPeer(t, c, false) }},
-	{"controller-runtime, EnableWarmup", func(t *testing.T, c *rest.Config) func(context.Context) error { return startPeer(t, c, true) }},
+	{
+		"controller-runtime",
+		func(t *testing.T, c *rest.Config) func(context.Context) error { return startPeer(t, c, false) },
+	},
+	{
+		"controller-runtime, EnableWarmup",
+		func(t *testing.T, c *rest.Config) func(context.Context) error { return startPeer(t, c, true) },
+	},
 }
 
-// TestTakeover: a process follows, with a controller of FLYBALL_TAKEOVER (500) ConfigMaps of a kilobyte each. The leader releases
-// the lease after one of them was changed. How long, from the write of the lease, until the follower has written what the change
-// asks for? With the environment set, a table of eleven rounds; else one round, of which the requests are checked.
+// TestTakeover: a process follows, with a controller of FLYBALL_TAKEOVER (500) ConfigMaps of a kilobyte each. The
+// leader releases the lease after one of them was changed. How long, from the write of the lease, until the follower
+// has written what the change asks for? With the environment set, a table of eleven rounds; else one round, of which
+// the requests are checked.
 func TestTakeover(t *testing.T) {
 	objects, err := strconv.Atoi(os.Getenv("FLYBALL_TAKEOVER"))
 	rounds := 11
@@ -75,7 +85,9 @@ func TestTakeover(t *testing.T) {
 			}
 			slices.Sort(took)
 			slices.Sort(used)
-			fmt.Fprintf(&table, "%-34s first write after %7.1f ms (median), %7.1f ms (worst), processor time %7.1f ms (median), %d lists and watches in %d rounds\n",
+			fmt.Fprintf(&table,
+				"%-34s first write after %7.1f ms (median), %7.1f ms (worst), processor time %7.1f ms (median), %d "+
+					"lists and watches in %d rounds\n",
 				f.name, ms(took[len(took)/2]), ms(took[len(took)-1]), ms(used[len(used)/2]), asked, rounds)
 			if f.name == "Flyball" && asked > 0 {
 				t.Errorf("%d lists and watches after the lease: the caches were not warm", asked)
@@ -110,7 +122,9 @@ func serve(t *testing.T, objects int) (*localapi.Server, *rest.Config) {
 	})
 	var all []runtime.Object
 	for i := range objects {
-		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("object-%05d", i)}}
+		cm := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("object-%05d", i)},
+		}
 		cm.Data = map[string]string{"want": "0", "have": "0", "filling": strings.Repeat(fmt.Sprintf("%08d", i), 128)}
 		all = append(all, cm)
 	}
@@ -126,12 +140,17 @@ type result struct {
 	asked      int // lists and watches after the lease was taken
 }
 
-func takeOver(t *testing.T, server *localapi.Server, config *rest.Config, start func(*testing.T, *rest.Config) func(context.Context) error, objects, round int) result {
+func takeOver(t *testing.T, server *localapi.Server, config *rest.Config,
+	start func(*testing.T, *rest.Config) func(context.Context) error, objects, round int,
+) result {
 	t.Helper()
 	admin := kubernetes.NewForConfigOrDie(server.RESTConfig())
 	leases := admin.CoordinationV1().Leases(namespace)
 	held := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: lease}}
-	held.Spec = coordinationv1.LeaseSpec{HolderIdentity: ptr.To("predecessor"), LeaseDurationSeconds: ptr.To[int32](3600), RenewTime: ptr.To(metav1.NowMicro())}
+	held.Spec = coordinationv1.LeaseSpec{
+		HolderIdentity:       ptr.To("predecessor"),
+		LeaseDurationSeconds: ptr.To[int32](3600), RenewTime: ptr.To(metav1.NowMicro()),
+	}
 	held, err := leases.Create(t.Context(), held, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -233,9 +252,11 @@ func startOurs(t *testing.T, config *rest.Config) func(context.Context) error {
 func startPeer(t *testing.T, config *rest.Config, warm bool) func(context.Context) error {
 	t.Helper()
 	m, err := peer.NewManager(config, peer.Options{
-		LeaderElection: true, LeaderElectionID: lease, LeaderElectionNamespace: namespace, LeaderElectionReleaseOnCancel: true,
-		LeaseDuration: &times.LeaseDuration, RenewDeadline: &times.RenewDeadline, RetryPeriod: &times.RetryPeriod,
-		Metrics: peermetrics.Options{BindAddress: "0"},
+		LeaderElection: true, LeaderElectionID: lease, LeaderElectionNamespace: namespace,
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 &times.LeaseDuration, RenewDeadline: &times.RenewDeadline,
+		RetryPeriod: &times.RetryPeriod,
+		Metrics:     peermetrics.Options{BindAddress: "0"},
 	})
 	if err != nil {
 		t.Fatal(err)

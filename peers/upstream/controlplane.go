@@ -41,8 +41,8 @@ type ControlPlane struct {
 	URL string
 	// Kubeconfig is the path of a kubeconfig for the user admin.
 	Kubeconfig string
-	// ManagerURL and ManagerPID are kube-controller-manager's, empty without it. It may not be ready yet. Whoever asks gets its
-	// metrics and profiles there; its certificate is its own.
+	// ManagerURL and ManagerPID are kube-controller-manager's, empty without it. It may not be ready yet. Whoever
+	// asks gets its metrics and profiles there; its certificate is its own.
 	ManagerURL string
 	ManagerPID int
 
@@ -178,7 +178,9 @@ func (c *ControlPlane) waitOK(ctx context.Context, name, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	// The certificate is made by the server while it starts; this asks for health only.
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	client := &http.Client{
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true},
+	}
 	p := c.processes[len(c.processes)-1]
 	for {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

@@ -4,6 +4,7 @@
 //
 //	reconcile.Filter(reconcile.EnqueueObject[*appsv1.Deployment](), predicate.GenerationChanged[*appsv1.Deployment]())
 //
-// Predicates drop events, not states: a change that one dropped is still in the cache when the next reconcile looks. What
-// a controller must not miss it must not filter: with [GenerationChanged] alone, labels and annotations change unheard.
+// Predicates drop events, not states: a change that one dropped is still in the cache when the next reconcile looks.
+// What a controller must not miss it must not filter: with [GenerationChanged] alone, labels and annotations change
+// unheard.
 package predicate

@@ -28,12 +28,12 @@ type Event[T informer.Object] struct {
 	Object T
 }
 
-// Predicate tells whether an event is worth hearing of. It must not change the objects, and is asked for every event: it
-// should be cheap.
+// Predicate tells whether an event is worth hearing of. It must not change the objects, and is asked for every event:
+// it should be cheap.
 type Predicate[T informer.Object] func(Event[T]) bool
 
-// Matching lets events pass whose object matches. An update passes when the old state or the new one does: that an object
-// stopped to match is news as well.
+// Matching lets events pass whose object matches. An update passes when the old state or the new one does: that an
+// object stopped to match is news as well.
 //
 // Source: NewPredicateFuncs of controller-runtime v0.25.2 looks at the new state only.
 func Matching[T informer.Object](matches func(obj T) bool) Predicate[T] {
@@ -43,8 +43,8 @@ func Matching[T informer.Object](matches func(obj T) bool) Predicate[T] {
 	return func(e Event[T]) bool { return matches(e.Object) || (e.Type == Update && matches(e.Old)) }
 }
 
-// GenerationChanged drops updates that leave metadata.generation alone: those of status, labels and annotations. Objects
-// without generations (ConfigMaps, Secrets, …) pass.
+// GenerationChanged drops updates that leave metadata.generation alone: those of status, labels and annotations.
+// Objects without generations (ConfigMaps, Secrets, …) pass.
 func GenerationChanged[T informer.Object]() Predicate[T] {
 	return onUpdate(func(old, obj T) bool {
 		return obj.GetGeneration() == 0 || obj.GetGeneration() != old.GetGeneration()
@@ -104,7 +104,8 @@ func Or[T informer.Object](ps ...Predicate[T]) Predicate[T] {
 	}
 }
 
-// Not lets pass what p does not. Mind that it turns every answer: Not of [GenerationChanged] drops all adds and deletes.
+// Not lets pass what p does not. Mind that it turns every answer: Not of [GenerationChanged] drops all adds and
+// deletes.
 func Not[T informer.Object](p Predicate[T]) Predicate[T] {
 	mustHave("Not", []Predicate[T]{p})
 	return func(e Event[T]) bool { return !p(e) }

@@ -12,7 +12,9 @@ import (
 type event = predicate.Event[*corev1.Pod]
 
 func pod(change func(*corev1.Pod)) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Generation: 1, ResourceVersion: "1", Labels: map[string]string{"a": "b"}}}
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Generation: 1, ResourceVersion: "1", Labels: map[string]string{"a": "b"}},
+	}
 	change(p)
 	return p
 }
@@ -49,10 +51,22 @@ func TestPredicates(t *testing.T) {
 		{"ResourceVersionChanged", predicate.ResourceVersionChanged[*corev1.Pod](), "add delete version"},
 		{"DeletionStarted", predicate.DeletionStarted[*corev1.Pod](), "deleting"},
 		{"Matching", labelled, "add delete resync generation labels annotations version deleting"},
-		{"Or", predicate.Or(predicate.GenerationChanged[*corev1.Pod](), predicate.LabelsChanged[*corev1.Pod]()), "add delete generation labels"},
-		{"And", predicate.And(predicate.GenerationChanged[*corev1.Pod](), predicate.LabelsChanged[*corev1.Pod]()), "add delete"},
-		{"Not", predicate.Not(predicate.GenerationChanged[*corev1.Pod]()), "resync labels annotations version deleting"},
-		{"And of none", predicate.And[*corev1.Pod](), "add delete resync generation labels annotations version deleting"},
+		{
+			"Or", predicate.Or(predicate.GenerationChanged[*corev1.Pod](), predicate.LabelsChanged[*corev1.Pod]()),
+			"add delete generation labels",
+		},
+		{
+			"And", predicate.And(predicate.GenerationChanged[*corev1.Pod](), predicate.LabelsChanged[*corev1.Pod]()),
+			"add delete",
+		},
+		{
+			"Not", predicate.Not(predicate.GenerationChanged[*corev1.Pod]()),
+			"resync labels annotations version deleting",
+		},
+		{
+			"And of none", predicate.And[*corev1.Pod](),
+			"add delete resync generation labels annotations version deleting",
+		},
 		{"Or of none", predicate.Or[*corev1.Pod](), ""},
 	} {
 		passes := ""
@@ -72,7 +86,10 @@ func TestPredicates(t *testing.T) {
 
 // A ConfigMap has no generation: a predicate on it would make a controller deaf.
 func TestGenerationChangedPassesWhatHasNone(t *testing.T) {
-	e := predicate.Event[*corev1.ConfigMap]{Type: predicate.Update, Old: &corev1.ConfigMap{}, Object: &corev1.ConfigMap{}}
+	e := predicate.Event[*corev1.ConfigMap]{
+		Type: predicate.Update, Old: &corev1.ConfigMap{},
+		Object: &corev1.ConfigMap{},
+	}
 	if !predicate.GenerationChanged[*corev1.ConfigMap]()(e) {
 		t.Error("the update of an object without generations is dropped")
 	}

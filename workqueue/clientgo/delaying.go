@@ -25,7 +25,10 @@ func NewTypedDelayingQueueWithConfig[T comparable](config TypedDelayingQueueConf
 	case *Typed[T]:
 		return &delaying[T]{Typed: queue, retries: retries}
 	default:
-		return &foreign[T]{TypedInterface: queue, retries: retries, delays: workqueue.New(workqueue.Options[T]{MaxCauses: -1})}
+		return &foreign[T]{
+			TypedInterface: queue, retries: retries,
+			delays: workqueue.New(workqueue.Options[T]{MaxCauses: -1}),
+		}
 	}
 }
 

@@ -57,9 +57,13 @@ type TypedItemFastSlowRateLimiter[T comparable] struct {
 }
 
 // NewTypedItemFastSlowRateLimiter returns a limiter with two waits.
-func NewTypedItemFastSlowRateLimiter[T comparable](fastDelay, slowDelay time.Duration, maxFastAttempts int) TypedRateLimiter[T] {
+func NewTypedItemFastSlowRateLimiter[T comparable](fastDelay, slowDelay time.Duration,
+	maxFastAttempts int,
+) TypedRateLimiter[T] {
 	return &TypedItemFastSlowRateLimiter[T]{
-		workqueue.NewFastSlowRateLimiter[T](workqueue.FastSlowOptions{Fast: fastDelay, Slow: slowDelay, Attempts: maxFastAttempts}),
+		workqueue.NewFastSlowRateLimiter[T](
+			workqueue.FastSlowOptions{Fast: fastDelay, Slow: slowDelay, Attempts: maxFastAttempts},
+		),
 	}
 }
 
@@ -83,6 +87,8 @@ type TypedWithMaxWaitRateLimiter[T comparable] struct {
 }
 
 // NewTypedWithMaxWaitRateLimiter returns a limiter whose waits are capped at maxDelay.
-func NewTypedWithMaxWaitRateLimiter[T comparable](limiter TypedRateLimiter[T], maxDelay time.Duration) TypedRateLimiter[T] {
+func NewTypedWithMaxWaitRateLimiter[T comparable](limiter TypedRateLimiter[T],
+	maxDelay time.Duration,
+) TypedRateLimiter[T] {
 	return &TypedWithMaxWaitRateLimiter[T]{workqueue.NewMaxWaitRateLimiter[T](limiter, maxDelay)}
 }

@@ -80,7 +80,9 @@ func TestStrayDoneIsIgnored(t *testing.T) {
 // Source: client-go v0.37.2 util/workqueue/delaying_queue.go: Add does not touch waitingEntryByData.
 func TestAddLeavesAddAfterAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Minute))
+		q := workqueue.NewTypedRateLimitingQueue(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Minute),
+		)
 		defer q.ShutDown()
 		q.AddRateLimited("a")
 		q.Add("a")
@@ -244,7 +246,8 @@ func TestParallelizeUntil(t *testing.T) {
 	for _, pieces := range []int{0, 1, 7, 1000} {
 		for _, chunk := range []int{0, 1, 10, 2000} {
 			done := make([]atomic.Int32, pieces)
-			workqueue.ParallelizeUntil(t.Context(), 5, pieces, func(i int) { done[i].Add(1) }, workqueue.WithChunkSize(chunk))
+			workqueue.ParallelizeUntil(t.Context(), 5, pieces, func(i int) { done[i].Add(1) },
+				workqueue.WithChunkSize(chunk))
 			for i := range done {
 				if done[i].Load() != 1 {
 					t.Fatalf("%d pieces in chunks of %d: piece %d done %d times", pieces, chunk, i, done[i].Load())

@@ -6,7 +6,9 @@ func NewTypedRateLimitingQueue[T comparable](limiter TypedRateLimiter[T]) TypedR
 }
 
 // NewTypedRateLimitingQueueWithConfig returns a queue with delays and a rate limiter.
-func NewTypedRateLimitingQueueWithConfig[T comparable](limiter TypedRateLimiter[T], config TypedRateLimitingQueueConfig[T]) TypedRateLimitingInterface[T] {
+func NewTypedRateLimitingQueueWithConfig[T comparable](limiter TypedRateLimiter[T],
+	config TypedRateLimitingQueueConfig[T],
+) TypedRateLimitingInterface[T] {
 	refuseClock(config.Clock)
 	if config.DelayingQueue == nil {
 		config.DelayingQueue = NewTypedDelayingQueueWithConfig(TypedDelayingQueueConfig[T]{

@@ -7,8 +7,8 @@ import (
 	"github.com/flyball-dev/flyball/workqueue/internal/order"
 )
 
-// storage adapts client-go's custom storage, which knows only keys, to an Order. It is called with the queue's lock held, as
-// client-go calls it: storage has no lock of its own.
+// storage adapts client-go's custom storage, which knows only keys, to an Order. It is called with the queue's lock
+// held, as client-go calls it: storage has no lock of its own.
 type storage[T comparable] struct {
 	queue Queue[T]
 	// runs holds the run of each key in queue.

@@ -42,9 +42,12 @@ var readings = []reading{
 		func(s workqueue.Stats) float64 { return float64(s.Adds) }),
 	newReading("retries_total", "Retries handled by the work queue.", prometheus.CounterValue,
 		func(s workqueue.Stats) float64 { return float64(s.Retries) }),
-	newReading("unfinished_work_seconds", "Seconds of work in progress that work_duration has not seen. Large values mean stuck workers.", prometheus.GaugeValue,
+	newReading("unfinished_work_seconds",
+		"Seconds of work in progress that work_duration has not seen. Large values mean stuck workers.",
+		prometheus.GaugeValue,
 		func(s workqueue.Stats) float64 { return s.UnfinishedWork.Seconds() }),
-	newReading("longest_running_processor_seconds", "Seconds the longest running worker has been at its key.", prometheus.GaugeValue,
+	newReading("longest_running_processor_seconds", "Seconds the longest running worker has been at its key.",
+		prometheus.GaugeValue,
 		func(s workqueue.Stats) float64 { return s.LongestRunning.Seconds() }),
 }
 

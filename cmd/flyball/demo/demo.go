@@ -59,7 +59,10 @@ Behind each step: the watch events, queued keys and syncs that it took.
 
 `, wrap(c.names))
 	return c.run(ctx, func(ctx context.Context) error {
-		d := director{client: c.client, look: c.view.look, changed: c.changed, counts: c.counts, screen: newScreen(o.Out), timeout: o.Timeout}
+		d := director{
+			client: c.client, look: c.view.look, changed: c.changed, counts: c.counts,
+			screen: newScreen(o.Out), timeout: o.Timeout,
+		}
 		err := d.play(ctx, story(quietFor(delay)))
 		if err != nil {
 			return err

@@ -10,7 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// terminal is what a person sees: rows that wrap at its width, and wrap anew when that changes, as those of tmux and most others do.
+// terminal is what a person sees: rows that wrap at its width, and wrap anew when that changes, as those of tmux and
+// most others do.
 type terminal struct {
 	width int
 	// above are the lines that have ended; live is the one that the cursor is in, and row its place there.
@@ -72,7 +73,16 @@ func tell(s *screen, resize func()) {
 
 // However wide the window is, and whatever becomes of that, each step is there once, with its times and counters.
 func TestStepsAreShownOnceAtAnyWidth(t *testing.T) {
-	for _, widths := range [][2]int{{200, 200}, {120, 120}, {80, 80}, {120, 80}, {80, 120}, {200, 60}, {60, 200}, {100, 40}} {
+	for _, widths := range [][2]int{
+		{200, 200},
+		{120, 120},
+		{80, 80},
+		{120, 80},
+		{80, 120},
+		{200, 60},
+		{60, 200},
+		{100, 40},
+	} {
 		t.Run(fmt.Sprint(widths), func(t *testing.T) {
 			seen := &terminal{width: widths[0]}
 			s := &screen{w: seen, width: func() int { return seen.width }}
@@ -83,7 +93,9 @@ func TestStepsAreShownOnceAtAnyWidth(t *testing.T) {
 					t.Errorf("%q is there %d times", once, strings.Count(all, once))
 				}
 			}
-			if widths[1] >= 80 && !(strings.Contains(all, "watch 1053 → queue   78 → sync   52   580ms") && strings.Contains(all, "5/5 available")) {
+			if widths[1] >= 80 &&
+				!(strings.Contains(all, "watch 1053 → queue   78 → sync   52   580ms") &&
+					strings.Contains(all, "5/5 available")) {
 				t.Error("counters are lost")
 			}
 			for _, line := range seen.above {
@@ -105,7 +117,8 @@ func TestStepsAreShownOnceAtAnyWidth(t *testing.T) {
 func TestStepsInAFile(t *testing.T) {
 	var out bytes.Buffer
 	tell(newScreen(&out), func() {})
-	if text := out.String(); strings.Count(text, "\n") != 2 || strings.ContainsAny(text, "\x1b\r") || !strings.Contains(text, "5/5 available, 1 cannot start watch 1053") {
+	if text := out.String(); strings.Count(text, "\n") != 2 || strings.ContainsAny(text, "\x1b\r") ||
+		!strings.Contains(text, "5/5 available, 1 cannot start watch 1053") {
 		t.Errorf("wrote %q", text)
 	}
 }

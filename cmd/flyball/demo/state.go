@@ -45,7 +45,8 @@ func (s state) rolledOut(replicas int, image string) progress {
 		p.missing = ""
 	}
 	for _, set := range s.sets {
-		if got := set.Spec.Template.Spec.Containers[0].Image; p.missing == "" && *set.Spec.Replicas > 0 && got != image {
+		if got := set.Spec.Template.Spec.Containers[0].Image; p.missing == "" && *set.Spec.Replicas > 0 &&
+			got != image {
 			p.missing = fmt.Sprintf("only %s running, %s still has %d of %s", image, set.Name, *set.Spec.Replicas, got)
 		}
 	}
@@ -95,7 +96,8 @@ func (s state) replicas(image string) int {
 // pulling reports whether a pod's image could not be pulled.
 func pulling(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.ContainerStatuses {
-		if c.State.Waiting != nil && (c.State.Waiting.Reason == "ErrImagePull" || c.State.Waiting.Reason == "ImagePullBackOff") {
+		if c.State.Waiting != nil &&
+			(c.State.Waiting.Reason == "ErrImagePull" || c.State.Waiting.Reason == "ImagePullBackOff") {
 			return true
 		}
 	}
@@ -148,7 +150,8 @@ func (s state) gone() progress {
 	p := progress{left: left, text: "nothing left"}
 	if left > 0 {
 		p.text = fmt.Sprintf("%d objects left", left)
-		p.missing = fmt.Sprintf("no object, are %d: %d pods, %d ReplicaSets, %d EndpointSlices; Deployment: %t, Service: %t, Endpoints: %t",
+		p.missing = fmt.Sprintf("no object, are %d: %d pods, %d ReplicaSets, %d EndpointSlices; Deployment: %t, "+
+			"Service: %t, Endpoints: %t",
 			left, len(s.pods), len(s.sets), len(s.slices), s.deployment != nil, s.service, s.endpoint != nil)
 	}
 	return p

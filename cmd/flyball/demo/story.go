@@ -101,7 +101,10 @@ func create(ctx context.Context, c kubernetes.Interface) error {
 	labels := map[string]string{"app": name}
 	_, err := c.CoreV1().Services(namespace).Create(ctx, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
-		Spec:       corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Name: "http", Port: 80, TargetPort: intstr.FromInt32(8080)}}},
+		Spec: corev1.ServiceSpec{
+			Selector: labels,
+			Ports:    []corev1.ServicePort{{Name: "http", Port: 80, TargetPort: intstr.FromInt32(8080)}},
+		},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("create the Service: %w", err)
@@ -114,7 +117,11 @@ func create(ctx context.Context, c kubernetes.Interface) error {
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: name, Image: firstImage, Ports: []corev1.ContainerPort{{ContainerPort: 8080}}}}},
+				Spec: corev1.PodSpec{
+					Containers: []corev1.Container{
+						{Name: name, Image: firstImage, Ports: []corev1.ContainerPort{{ContainerPort: 8080}}},
+					},
+				},
 			},
 		},
 	}, metav1.CreateOptions{})
@@ -144,7 +151,8 @@ func rollBack(ctx context.Context, c kubernetes.Interface) error {
 	if err != nil {
 		return fmt.Errorf("read the Deployment: %w", err)
 	}
-	sets, err := c.AppsV1().ReplicaSets(namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(d.Spec.Selector)})
+	sets, err := c.AppsV1().ReplicaSets(namespace).List(ctx,
+		metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(d.Spec.Selector)})
 	if err != nil {
 		return fmt.Errorf("list the ReplicaSets: %w", err)
 	}

@@ -102,7 +102,8 @@ func (a *applier) explain(ctx context.Context, errs []error) error {
 	}
 	ended := 0
 	others := slices.DeleteFunc(slices.Clone(errs), func(err error) bool {
-		is := err != nil && (ctx.Err() != nil && errors.Is(err, ctx.Err()) || strings.Contains(err.Error(), cause.Error()))
+		is := err != nil &&
+			(ctx.Err() != nil && errors.Is(err, ctx.Err()) || strings.Contains(err.Error(), cause.Error()))
 		if is {
 			ended++
 		}
@@ -123,7 +124,10 @@ func (a *applier) applyOne(ctx context.Context, m manifest.Object) (applied, err
 	if err != nil {
 		return fail(err)
 	}
-	key := storage.Key{Tenant: a.tenant, Group: mapping.Resource.Group, Resource: mapping.Resource.Resource, Name: m.GetName()}
+	key := storage.Key{
+		Tenant: a.tenant, Group: mapping.Resource.Group, Resource: mapping.Resource.Resource,
+		Name: m.GetName(),
+	}
 	var client dynamic.ResourceInterface = a.client.Resource(mapping.Resource)
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 		if m.GetNamespace() == "" {
@@ -185,7 +189,8 @@ func refresh(ctx context.Context, all []applied) error {
 func notCurrent(all []applied, o Options) (lines []string) {
 	running, _ := runningOf(o) // the selection has been checked
 	for _, obj := range all {
-		handled := !slices.ContainsFunc(handlers[obj.GroupVersionKind().GroupKind()], func(h string) bool { return !running[h] })
+		handled := !slices.ContainsFunc(handlers[obj.GroupVersionKind().GroupKind()],
+			func(h string) bool { return !running[h] })
 		if s, why := standingOf(obj.Unstructured); s != current && handled {
 			lines = append(lines, fmt.Sprintf("%s %s is %s: %s", obj.GetKind(), nameOf(obj.Unstructured), s, why))
 		}

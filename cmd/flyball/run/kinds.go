@@ -105,7 +105,8 @@ func (a *applier) split(all []manifest.Object) (known []manifest.Object, unknown
 
 // unknownError returns the error for manifests of unknown kinds.
 func unknownError(unknown named) error {
-	return fmt.Errorf("nothing was applied, because these kinds are not known:\n  %s\nApply their definitions too, or leave them out by --skip-unknown-kinds",
+	return fmt.Errorf("nothing was applied, because these kinds are not known:\n  %s\nApply their definitions too, or "+
+		"leave them out by --skip-unknown-kinds",
 		strings.Join(unknown.lines(), "\n  "))
 }
 
@@ -152,7 +153,9 @@ func runningOf(o Options) (map[string]bool, error) {
 }
 
 // storedDefinition returns the definition of a kind, or nil for a built-in kind.
-func (a *applier) storedDefinition(ctx context.Context, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+func (a *applier) storedDefinition(ctx context.Context,
+	kind schema.GroupVersionKind,
+) (*unstructured.Unstructured, error) {
 	if clientscheme.Scheme.Recognizes(kind) || kind.GroupKind() == definitionKind {
 		return nil, nil
 	}
@@ -160,8 +163,12 @@ func (a *applier) storedDefinition(ctx context.Context, kind schema.GroupVersion
 	if err != nil {
 		return nil, err
 	}
-	resource := schema.GroupVersionResource{Group: definitionKind.Group, Version: "v1", Resource: "customresourcedefinitions"}
-	definition, err := a.client.Resource(resource).Get(ctx, mapping.Resource.GroupResource().String(), metav1.GetOptions{})
+	resource := schema.GroupVersionResource{
+		Group: definitionKind.Group, Version: "v1",
+		Resource: "customresourcedefinitions",
+	}
+	definition, err := a.client.Resource(resource).Get(ctx, mapping.Resource.GroupResource().String(),
+		metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("read the definition of %s: %w", kind.Kind, err)
 	}
@@ -180,6 +187,7 @@ func hasStatus(definition *unstructured.Unstructured, version string) bool {
 
 // unhandledError returns the error for manifests that --wait would wait for in vain.
 func unhandledError(unhandled named) error {
-	return errors.New("nothing was applied, because --wait would wait in vain: no controller handles\n  " + strings.Join(unhandled.lines(), "\n  ") +
+	return errors.New("nothing was applied, because --wait would wait in vain: no controller handles\n  " +
+		strings.Join(unhandled.lines(), "\n  ") +
 		"\nTo have them stored and not waited for, add --accept-unhandled")
 }

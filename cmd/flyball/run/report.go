@@ -78,7 +78,8 @@ func (r report) writeTable(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "NAMESPACE\tKIND\tNAME\tAPPLIED\tCONDITIONS")
 	for _, o := range r.objects {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", cmp.Or(o.GetNamespace(), "-"), o.GetKind(), o.GetName(), o.change, conditions(o.Unstructured))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", cmp.Or(o.GetNamespace(), "-"), o.GetKind(), o.GetName(), o.change,
+			conditions(o.Unstructured))
 	}
 	return w.Flush()
 }
@@ -121,7 +122,8 @@ func (r report) writeSummary(out io.Writer) {
 	for _, c := range s.Controllers {
 		controllers = append(controllers, fmt.Sprintf("%s %d", c.Name, c.Processed))
 	}
-	fmt.Fprintf(out, "%d reconciles in %v, at most %d at once (%s).\n", s.Processed, s.Duration.Round(time.Millisecond), s.Peak, strings.Join(controllers, ", "))
+	fmt.Fprintf(out, "%d reconciles in %v, at most %d at once (%s).\n", s.Processed,
+		s.Duration.Round(time.Millisecond), s.Peak, strings.Join(controllers, ", "))
 	if s.Pending > 0 {
 		fmt.Fprintf(out, "Cut short: %d keys were still to do.\n", s.Pending)
 	}
@@ -131,7 +133,8 @@ func (r report) writeSummary(out io.Writer) {
 	for _, f := range s.Failed {
 		cause := ""
 		if n := len(f.Causes); n > 0 {
-			cause = fmt.Sprintf(" (asked for by %s %s %s)", f.Causes[n-1].Source, f.Causes[n-1].Event, f.Causes[n-1].Object)
+			cause = fmt.Sprintf(" (asked for by %s %s %s)", f.Causes[n-1].Source, f.Causes[n-1].Event,
+				f.Causes[n-1].Object)
 		}
 		fmt.Fprintf(out, "Failed: %s %s, %d times: %v%s\n", f.Controller, f.Key, f.Attempts, f.Err, cause)
 	}

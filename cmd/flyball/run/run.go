@@ -98,7 +98,9 @@ func forget(ctx context.Context, objects storage.Storage, o Options) error {
 }
 
 // converge applies the manifests, runs the controllers, and reports.
-func converge(ctx context.Context, config *rest.Config, objects storage.Storage, manifests []manifest.Object, o Options) error {
+func converge(ctx context.Context, config *rest.Config, objects storage.Storage, manifests []manifest.Object,
+	o Options,
+) error {
 	a, err := newApplier(config, objects, o.Store.Tenant, o.Namespace)
 	if err != nil {
 		return err

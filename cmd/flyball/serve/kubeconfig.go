@@ -58,11 +58,15 @@ func mayOverwrite(path string) error {
 	}
 	if config, err := clientcmd.Load(text); err == nil {
 		cluster, user := config.Clusters["flyball"], config.AuthInfos["flyball"]
-		if cluster != nil && user != nil && string(text) == kubeconfig(cluster.Server, cluster.CertificateAuthorityData, user.Token) {
+		if cluster != nil && user != nil &&
+			string(text) == kubeconfig(cluster.Server, cluster.CertificateAuthorityData, user.Token) {
 			return nil
 		}
 	}
-	return fmt.Errorf("--kubeconfig %s: it would be overwritten, and was not written by flyball: name another file, or remove it", path)
+	return fmt.Errorf(
+		"--kubeconfig %s: it would be overwritten, and was not written by flyball: name another file, or remove it",
+		path,
+	)
 }
 
 // WriteKubeconfig writes a kubeconfig for the API that only its owner may read.

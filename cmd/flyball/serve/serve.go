@@ -77,7 +77,8 @@ func Run(ctx context.Context, o Options) (err error) {
 		return errors.Join(err, socket.Close())
 	}
 	defer remove()
-	fmt.Fprintf(o.Out, "The API listens on %s. Ctrl-C stops it.\n%s\n\n  export KUBECONFIG=%s\n\n", socket.Addr(), o.fate(), kubeconfig)
+	fmt.Fprintf(o.Out, "The API listens on %s. Ctrl-C stops it.\n%s\n\n  export KUBECONFIG=%s\n\n", socket.Addr(),
+		o.fate(), kubeconfig)
 	return run(ctx, managers, func(ctx context.Context) error { return socket.Serve(ctx, server) })
 }
 
@@ -101,7 +102,8 @@ func tellOfFailure(ctx context.Context, objects storage.Storage) func() {
 // fate returns a message about what happens to pods.
 func (o Options) fate() string {
 	if o.Kubelet {
-		return "Pods are not run: a fake kubelet only reports that they are, on nodes that do not exist (--kubelet=off: they stay Pending)."
+		return "Pods are not run: a fake kubelet only reports that they are, on nodes that do not exist " +
+			"(--kubelet=off: they stay Pending)."
 	}
 	return "Pods are not run: they stay Pending (--kubelet=pretend: a fake kubelet reports that they run)."
 }

@@ -66,7 +66,8 @@ func (s *Socket) Close() error { return s.listener.Close() }
 
 // Serve serves the API until ctx ends.
 func (s *Socket) Serve(ctx context.Context, server *localapi.Server) error {
-	return server.ServeTLS(ctx, s.listener, &tls.Config{Certificates: []tls.Certificate{s.certificate}, MinVersion: tls.VersionTLS12})
+	return server.ServeTLS(ctx, s.listener,
+		&tls.Config{Certificates: []tls.Certificate{s.certificate}, MinVersion: tls.VersionTLS12})
 }
 
 // selfSigned returns a self-signed certificate.
@@ -81,8 +82,9 @@ func selfSigned(ip net.IP, names []string) (tls.Certificate, error) {
 	}
 	now := time.Now()
 	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: "flyball"}, NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(1, 0, 0),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		SerialNumber: serial, Subject: pkix.Name{CommonName: "flyball"}, NotBefore: now.Add(-time.Hour),
+		NotAfter: now.AddDate(1, 0, 0),
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, IPAddresses: []net.IP{ip}, DNSNames: names,
 	}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)

@@ -24,8 +24,11 @@ type Options struct {
 
 // AddFlags adds the flags.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.Dir, "store", "", "the directory that stores the objects, created if it does not exist; only one process at a time can use it; empty means in memory")
-	fs.StringVar(&o.Tenant, "tenant", localapi.DefaultTenant, "the tenant that owns the objects; several tenants can share a store and do not see each other's objects")
+	fs.StringVar(&o.Dir, "store", "",
+		"the directory that stores the objects, created if it does not exist; only one process at a time can use it; "+
+			"empty means in memory")
+	fs.StringVar(&o.Tenant, "tenant", localapi.DefaultTenant,
+		"the tenant that owns the objects; several tenants can share a store and do not see each other's objects")
 }
 
 // Validate returns an error if the tenant's name is invalid.

@@ -116,7 +116,8 @@ func (c *Claimer[T]) adopt(ctx context.Context, obj T, mayAdopt func() error) (b
 	if err != nil {
 		return false, err
 	}
-	klog.FromContext(ctx).V(2).Info("Adopting object", "object", klog.KObj(obj), "owner", klog.KObj(c.Owner), "ownerKind", c.Kind.Kind)
+	klog.FromContext(ctx).V(2).Info("Adopting object", "object", klog.KObj(obj), "owner", klog.KObj(c.Owner),
+		"ownerKind", c.Kind.Kind)
 	if err := c.Patch(ctx, obj, patch); err != nil {
 		if apierrors.IsNotFound(err) {
 			return false, nil
@@ -133,7 +134,8 @@ func (c *Claimer[T]) release(ctx context.Context, obj T) error {
 	if err != nil {
 		return err
 	}
-	klog.FromContext(ctx).V(2).Info("Releasing object", "object", klog.KObj(obj), "owner", klog.KObj(c.Owner), "ownerKind", c.Kind.Kind)
+	klog.FromContext(ctx).V(2).Info("Releasing object", "object", klog.KObj(obj), "owner", klog.KObj(c.Owner),
+		"ownerKind", c.Kind.Kind)
 	err = c.Patch(ctx, obj, patch)
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) {
 		return nil

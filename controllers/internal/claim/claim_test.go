@@ -112,17 +112,29 @@ func TestClaimDecidesPerObject(t *testing.T) {
 		{"orphan that does not match is left alone", owner(), pod(labelled("db")), false, ""},
 		{"orphan without labels is left alone", owner(), pod(func(p *corev1.Pod) { p.Labels = nil }), false, ""},
 		{"orphan that is being deleted is left alone", owner(), pod(deleting), false, ""},
-		{"orphan in another namespace is left alone", owner(), pod(func(p *corev1.Pod) { p.Namespace = "other" }), false, ""},
+		{
+			"orphan in another namespace is left alone", owner(), pod(func(p *corev1.Pod) { p.Namespace = "other" }),
+			false, "",
+		},
 		{"deleting owner adopts nothing", deletingOwner(), pod(), false, ""},
 		{"owned and matching is kept without a write", owner(), pod(ownedBy("owner-uid")), true, ""},
 		{"owned, matching and being deleted is kept", owner(), pod(ownedBy("owner-uid"), deleting), true, ""},
 		{"deleting owner keeps what matches", deletingOwner(), pod(ownedBy("owner-uid")), true, ""},
 		{"owned without a match is released", owner(), pod(ownedBy("owner-uid"), labelled("db")), false, releaseWeb},
-		{"owned without a match is released even when being deleted", owner(), pod(ownedBy("owner-uid"), labelled("db"), deleting), false, releaseWeb},
+		{
+			"owned without a match is released even when being deleted", owner(),
+			pod(ownedBy("owner-uid"), labelled("db"), deleting), false, releaseWeb,
+		},
 		{"deleting owner releases nothing", deletingOwner(), pod(ownedBy("owner-uid"), labelled("db")), false, ""},
 		{"somebody else's is left alone", owner(), pod(ownedBy("other-uid")), false, ""},
-		{"an earlier owner of the same name is somebody else", owner(), pod(ownedBy("old-uid"), labelled("db")), false, ""},
-		{"cluster-scoped owner adopts in any namespace", &metav1.ObjectMeta{Name: "web", UID: "owner-uid"}, pod(), true, adoptWeb},
+		{
+			"an earlier owner of the same name is somebody else",
+			owner(), pod(ownedBy("old-uid"), labelled("db")), false, "",
+		},
+		{
+			"cluster-scoped owner adopts in any namespace", &metav1.ObjectMeta{Name: "web", UID: "owner-uid"}, pod(),
+			true, adoptWeb,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -220,7 +232,8 @@ func TestCanAdoptIsAskedOnceAndOnlyWhenNeeded(t *testing.T) {
 			t.Errorf("error = %v, want two refusals", err)
 		}
 		if len(got) != 0 || r.asked != 1 || len(r.patches) != 1 {
-			t.Errorf("claimed %v, asked %d times, patches %q; want none, once, one release", names(got), r.asked, r.patches)
+			t.Errorf("claimed %v, asked %d times, patches %q; want none, once, one release", names(got), r.asked,
+				r.patches)
 		}
 	})
 	t.Run("asked anew by the next Claim", func(t *testing.T) {

@@ -57,10 +57,12 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	case err != nil:
 		return answer(http.StatusForbidden, &metav1.Status{
-			Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: err.Error(),
+			Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
+			Message: err.Error(),
 		})
 	}
-	if deletion, is := action.(clienttesting.DeleteActionImpl); is && (obj == nil || r.Method == http.MethodDelete && isEmpty(obj)) {
+	if deletion, is := action.(clienttesting.DeleteActionImpl); is &&
+		(obj == nil || r.Method == http.MethodDelete && isEmpty(obj)) {
 		return answer(http.StatusOK, deleted(deletion))
 	}
 	return answer(http.StatusOK, obj)
@@ -140,6 +142,7 @@ func answer(code int, obj runtime.Object) (*http.Response, error) {
 	}
 	body, err := json.Marshal(obj)
 	return &http.Response{
-		StatusCode: code, Status: http.StatusText(code), Header: http.Header{"Content-Type": {runtime.ContentTypeJSON}}, Body: io.NopCloser(bytes.NewReader(body)),
+		StatusCode: code, Status: http.StatusText(code),
+		Header: http.Header{"Content-Type": {runtime.ContentTypeJSON}}, Body: io.NopCloser(bytes.NewReader(body)),
 	}, err
 }

@@ -119,7 +119,10 @@ func TestAvailableAt(t *testing.T) {
 	if at, ok := AvailableAt(readySince(epoch), 10); !ok || !at.Equal(epoch.Add(10*time.Second)) {
 		t.Errorf("got %v, %v", at, ok)
 	}
-	for name, p := range map[string]*corev1.Pod{"not ready": notReady(corev1.ConditionFalse), "time unknown": readySince(time.Time{}), "no condition": {}} {
+	for name, p := range map[string]*corev1.Pod{
+		"not ready":    notReady(corev1.ConditionFalse),
+		"time unknown": readySince(time.Time{}), "no condition": {},
+	} {
 		if at, ok := AvailableAt(p, 10); ok {
 			t.Errorf("%s: got %v, want none", name, at)
 		}

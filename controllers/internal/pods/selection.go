@@ -34,8 +34,8 @@ func AddLabelIndex(inf informer.Informer[*corev1.Pod]) error {
 	return nil
 }
 
-// Selected returns the pods of a namespace that a selector matches. It looks at those that have the rarest of the labels asked for:
-// what it costs does not grow with the other pods of the namespace.
+// Selected returns the pods of a namespace that a selector matches. It looks at those that have the rarest of the
+// labels asked for: what it costs does not grow with the other pods of the namespace.
 //
 // Differs: kube-controller-manager looks at all pods of the namespace.
 func Selected(inf informer.Informer[*corev1.Pod], namespace string, selector labels.Selector) ([]*corev1.Pod, error) {

@@ -39,19 +39,24 @@ func TestSelected(t *testing.T) {
 		go func() { done <- factory.Run(ctx) }()
 		for i := range 24 {
 			pod := &corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("p", i), Labels: map[string]string{"app": []string{"web", "api"}[i%2], "tier": fmt.Sprint(i % 3)}},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+				ObjectMeta: metav1.ObjectMeta{
+					Name:   fmt.Sprint("p", i),
+					Labels: map[string]string{"app": []string{"web", "api"}[i%2], "tier": fmt.Sprint(i % 3)},
+				},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
 			}
 			if i%4 == 0 {
 				pod.Labels = nil
 			}
-			if _, err := server.Client().CoreV1().Pods([]string{"default", "kube-system"}[i/12]).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+			if _, err := server.Client().CoreV1().Pods([]string{"default", "kube-system"}[i/12]).Create(ctx, pod,
+				metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		synctest.Wait()
 		for _, text := range []string{
-			"", "app=web", "app==web,tier=1", "tier in (2),app", "app in (web,api)", "!app", "app!=web", "tier=1,app!=web", "app=none", "other=x",
+			"", "app=web", "app==web,tier=1", "tier in (2),app", "app in (web,api)", "!app", "app!=web",
+			"tier=1,app!=web", "app=none", "other=x",
 		} {
 			selector, err := labels.Parse(text)
 			if err != nil {

@@ -32,7 +32,9 @@ func (f *Finder) PodEvents(batchPeriod time.Duration) reconcile.EventHandler[*co
 		OnUpdate: func(ctx context.Context, old, pod *corev1.Pod, q reconcile.Enqueuer[reconcile.Request]) {
 			queue(q, f.concerned(ctx, old, pod))
 		},
-		OnDelete: func(ctx context.Context, gone informer.Deleted[*corev1.Pod], q reconcile.Enqueuer[reconcile.Request]) {
+		OnDelete: func(ctx context.Context, gone informer.Deleted[*corev1.Pod],
+			q reconcile.Enqueuer[reconcile.Request],
+		) {
 			queue(q, f.Selecting(ctx, gone.Object.Namespace, gone.Object.Labels))
 		},
 	}

@@ -27,7 +27,8 @@ type Finder struct {
 
 // NewFinder returns a finder among the Services of an informer, to which it adds an index, if none has before.
 func NewFinder(services informer.Informer[*corev1.Service]) (*Finder, error) {
-	if err := services.AddIndex(selectorIndex, indexBySelector); err != nil && !errors.Is(err, informer.ErrIndexExists) {
+	if err := services.AddIndex(selectorIndex, indexBySelector); err != nil &&
+		!errors.Is(err, informer.ErrIndexExists) {
 		return nil, fmt.Errorf("index Services by selector: %w", err)
 	}
 	return &Finder{services: services}, nil

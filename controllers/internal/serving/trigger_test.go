@@ -26,10 +26,32 @@ func TestTriggerTimes(t *testing.T) {
 		want  time.Time
 	}{
 		{"nothing new", []*corev1.Pod{pod(1)}, svc, []*corev1.Pod{pod(1)}, time.Time{}},
-		{"a new pod", []*corev1.Pod{pod(1)}, svc, []*corev1.Pod{pod(1), pod(2, readySince(9*time.Minute))}, t0.Add(9 * time.Minute)},
-		{"two new pods: the earlier", nil, svc, []*corev1.Pod{pod(1, readySince(9*time.Minute)), pod(2, readySince(8*time.Minute))}, t0.Add(8 * time.Minute)},
-		{"a pod's readiness changed", []*corev1.Pod{pod(1)}, svc, []*corev1.Pod{pod(1, unready, readySince(5*time.Minute))}, t0.Add(5 * time.Minute)},
-		{"a pod's time went back", []*corev1.Pod{pod(5)}, svc, []*corev1.Pod{pod(5, readySince(time.Second))}, time.Time{}},
+		{
+			"a new pod",
+			[]*corev1.Pod{pod(1)},
+			svc,
+			[]*corev1.Pod{pod(1), pod(2, readySince(9*time.Minute))},
+			t0.Add(9 * time.Minute),
+		},
+		{
+			"two new pods: the earlier", nil, svc,
+			[]*corev1.Pod{pod(1, readySince(9*time.Minute)), pod(2, readySince(8*time.Minute))},
+			t0.Add(8 * time.Minute),
+		},
+		{
+			"a pod's readiness changed",
+			[]*corev1.Pod{pod(1)},
+			svc,
+			[]*corev1.Pod{pod(1, unready, readySince(5*time.Minute))},
+			t0.Add(5 * time.Minute),
+		},
+		{
+			"a pod's time went back",
+			[]*corev1.Pod{pod(5)},
+			svc,
+			[]*corev1.Pod{pod(5, readySince(time.Second))},
+			time.Time{},
+		},
 		{"a pod went", []*corev1.Pod{pod(1), pod(2)}, svc, []*corev1.Pod{pod(1)}, time.Time{}},
 		{"a pod without condition", nil, svc, []*corev1.Pod{pod(1, noCondition)}, time.Time{}},
 		{"another Service of the name", []*corev1.Pod{pod(1)}, recreated, []*corev1.Pod{pod(1)}, t0.Add(time.Hour)},
@@ -45,7 +67,8 @@ func TestTriggerTimes(t *testing.T) {
 				t.Errorf("then: %v, want %v", got, tt.want)
 			}
 			times.Forget(types.NamespacedName{Namespace: "ns", Name: "web"})
-			if got := times.Advance(tt.svc, tt.then); !got.Equal(tt.svc.CreationTimestamp.Time) || len(times.seen) != 1 {
+			if got := times.Advance(tt.svc, tt.then); !got.Equal(tt.svc.CreationTimestamp.Time) ||
+				len(times.seen) != 1 {
 				t.Errorf("after forget: %v", got)
 			}
 		})

@@ -28,8 +28,9 @@ import (
 // TestMain is the operator itself in a child process.
 func TestMain(m *testing.M) { optest.Main(m, run, "--show-for=-1s", "--min-interval=-1s") }
 
-// TestKill kills the operator at a random moment of each round, again and again in some, and starts it anew. The same happens to a
-// second cluster, whose operator is left in peace: after each round both are in the same state. FLYBALL_KILLS is how many rounds.
+// TestKill kills the operator at a random moment of each round, again and again in some, and starts it anew. The same
+// happens to a second cluster, whose operator is left in peace: after each round both are in the same state.
+// FLYBALL_KILLS is how many rounds.
 func TestKill(t *testing.T) {
 	rounds, seed := optest.Rounds(t, "FLYBALL_KILLS", 2), optest.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -62,7 +63,8 @@ func TestKill(t *testing.T) {
 		optest.Await(t, p, want, harmed.describe)
 	}
 	p.Kill()
-	t.Logf("%d kills in %d rounds, %d of them before the work was done; the last state:\n%s", kills, rounds, midway, harmed.describe())
+	t.Logf("%d kills in %d rounds, %d of them before the work was done; the last state:\n%s", kills, rounds, midway,
+		harmed.describe())
 }
 
 // side is a cluster.
@@ -111,8 +113,8 @@ func (s *side) inProcess() {
 
 const killPods, killPools = 30, 3
 
-// change does a round of changes, the same on every side: Pods end, go and come, their allocations and reservations with them; a pool
-// goes or comes; a node goes or comes, or the network is cut anew.
+// change does a round of changes, the same on every side: Pods end, go and come, their allocations and reservations
+// with them; a pool goes or comes; a node goes or comes, or the network is cut anew.
 func (s *side) change(round int, seed uint64) {
 	s.t.Helper()
 	ctx, r := s.t.Context(), rand.New(rand.NewPCG(seed, 1))
@@ -143,7 +145,9 @@ func (s *side) change(round int, seed uint64) {
 	case 0:
 		nad := &v1alpha1.NetworkAttachmentDefinition{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "nad"}}
 		_, err := client.CreateOrUpdate(ctx, s, nad, func() error {
-			nad.Spec.Config = fmt.Sprintf(`{"name":"net","ipam":{"type":"whereabouts","range":"11.%d.0.0/16","node_slice_size":"18"}}`, round)
+			nad.Spec.Config = fmt.Sprintf(
+				`{"name":"net","ipam":{"type":"whereabouts","range":"11.%d.0.0/16","node_slice_size":"18"}}`, round,
+			)
 			return nil
 		})
 		s.must(err)
@@ -166,11 +170,16 @@ func (s *side) changePool(name, cidr string, round int, r *rand.Rand) {
 	fresh := map[string]v1alpha1.IPAllocation{}
 	for n := range 10 {
 		key := fmt.Sprint(1 + round*10 + n)
-		a := v1alpha1.IPAllocation{ContainerID: key, PodRef: fmt.Sprintf("%s/pod-%d", namespace, r.IntN(killPods+5)), IfName: "net1"}
+		a := v1alpha1.IPAllocation{
+			ContainerID: key, PodRef: fmt.Sprintf("%s/pod-%d", namespace, r.IntN(killPods+5)),
+			IfName: "net1",
+		}
 		fresh[key] = a
 		if r.IntN(2) == 0 {
 			ip, _ := ranges.At(netip.MustParsePrefix(cidr), key)
-			o := &v1alpha1.OverlappingRangeIPReservation{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.ReservationName("", ip)}}
+			o := &v1alpha1.OverlappingRangeIPReservation{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.ReservationName("", ip)},
+			}
 			o.Spec = v1alpha1.OverlappingRangeIPReservationSpec(a)
 			s.must(client.IgnoreAlreadyExists(s.Create(ctx, o)))
 		}
@@ -212,15 +221,20 @@ func (s *side) describe() string {
 	var lines []string
 	for _, p := range pools.Items {
 		st := p.Status
-		lines = append(lines, fmt.Sprintf("pool %s: %d allocations %v, finalizers %v, going %v, %d used, %d free, %d pending, %d orphaned, %d reserved; %s",
-			p.Name, len(p.Spec.Allocations), st.AllocatedIPs, p.Finalizers, p.DeletionTimestamp != nil, st.UsedIPs, st.FreeIPs, st.PendingPods, st.OrphanedIPs,
-			st.OverlappingReservations, words(st.Conditions)))
+		lines = append(lines,
+			fmt.Sprintf("pool %s: %d allocations %v, finalizers %v, going %v, %d used, %d free, %d pending, %d "+
+				"orphaned, %d reserved; %s",
+				p.Name, len(p.Spec.Allocations), st.AllocatedIPs, p.Finalizers, p.DeletionTimestamp != nil, st.UsedIPs,
+				st.FreeIPs, st.PendingPods, st.OrphanedIPs,
+				st.OverlappingReservations, words(st.Conditions)))
 	}
 	for _, o := range reservations.Items {
 		lines = append(lines, fmt.Sprintf("reservation %s: %s; %s", o.Name, o.Spec.PodRef, words(o.Status.Conditions)))
 	}
 	for _, p := range sliced.Items {
-		lines = append(lines, fmt.Sprintf("slices %s: %v %v, %d owners, %d free; %s", p.Name, p.Spec, p.Status.Allocations, len(p.OwnerReferences), p.Status.FreeSlices, words(p.Status.Conditions)))
+		lines = append(lines,
+			fmt.Sprintf("slices %s: %v %v, %d owners, %d free; %s", p.Name, p.Spec, p.Status.Allocations,
+				len(p.OwnerReferences), p.Status.FreeSlices, words(p.Status.Conditions)))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")

@@ -60,10 +60,16 @@ func run(ctx context.Context, args []string, out, stderr io.Writer) error {
 }
 
 func addFlags(set *pflag.FlagSet, o *controller.Options) {
-	set.BoolVar(&o.CleanupTerminating, "cleanup-terminating-pods", o.CleanupTerminating, "take the addresses of pods that are being deleted before they are gone")
-	set.BoolVar(&o.CleanupDisrupted, "cleanup-disrupted-pods", o.CleanupDisrupted, "take the addresses of pods that the taint manager has decided to delete")
-	set.BoolVar(&o.VerifyNetworkStatus, "verify-network-status", o.VerifyNetworkStatus, "take the addresses that a running pod does not have by its network status")
-	set.DurationVar(&o.MismatchGrace, "mismatch-grace", o.MismatchGrace, "how long a network status must lack an address before it is taken; 0 is 10s, negative not at all")
-	set.DurationVar(&o.ShowFor, "show-for", o.ShowFor, "how long conditions say what was done; 0 is 30s, negative not at all")
-	set.DurationVar(&o.MinInterval, "min-interval", o.MinInterval, "the least time between two passes over one pool; 0 is 200ms, negative none")
+	set.BoolVar(&o.CleanupTerminating, "cleanup-terminating-pods", o.CleanupTerminating,
+		"take the addresses of pods that are being deleted before they are gone")
+	set.BoolVar(&o.CleanupDisrupted, "cleanup-disrupted-pods", o.CleanupDisrupted,
+		"take the addresses of pods that the taint manager has decided to delete")
+	set.BoolVar(&o.VerifyNetworkStatus, "verify-network-status", o.VerifyNetworkStatus,
+		"take the addresses that a running pod does not have by its network status")
+	set.DurationVar(&o.MismatchGrace, "mismatch-grace", o.MismatchGrace,
+		"how long a network status must lack an address before it is taken; 0 is 10s, negative not at all")
+	set.DurationVar(&o.ShowFor, "show-for", o.ShowFor,
+		"how long conditions say what was done; 0 is 30s, negative not at all")
+	set.DurationVar(&o.MinInterval, "min-interval", o.MinInterval,
+		"the least time between two passes over one pool; 0 is 200ms, negative none")
 }

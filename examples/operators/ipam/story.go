@@ -58,7 +58,9 @@ func tell(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	return s.Tell(ctx, "that the operator saw to, as the service account of its manifests, and none that it wrote without need.", s.play, collector.Run)
+	return s.Tell(ctx,
+		"that the operator saw to, as the service account of its manifests, and none that it wrote without need.",
+		s.play, collector.Run)
 }
 
 // operator starts an operator with the permissions that the manifests grant.
@@ -66,7 +68,8 @@ func (s *story) operator() (stop func() error, err error) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	o := controller.Defaults()
 	o.ShowFor = 2 * time.Second
-	mgr, err := controller.New(ctx, s.server.RESTConfigFor(auth.ServiceAccount("ipam-system", controller.Name)), ctrl.Options{}, o)
+	mgr, err := controller.New(ctx, s.server.RESTConfigFor(auth.ServiceAccount("ipam-system", controller.Name)),
+		ctrl.Options{}, o)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -88,7 +91,8 @@ func (s *story) play() error {
 		}
 	}
 	s.Say("The operator is stopped. Meanwhile the Pod db goes, and a node comes. It is started again.")
-	err = errors.Join(stop(), s.Delete(s.ctx, pod("db", ""), client.GracePeriodSeconds(0)), s.Create(s.ctx, node("node-4")))
+	err = errors.Join(stop(), s.Delete(s.ctx, pod("db", ""), client.GracePeriodSeconds(0)),
+		s.Create(s.ctx, node("node-4")))
 	if err != nil {
 		return err
 	}
@@ -97,7 +101,8 @@ func (s *story) play() error {
 	}
 	err = errors.Join(
 		s.pool("db's address is free", func(p *v1alpha1.IPPool) bool { return p.Status.UsedIPs == 0 }),
-		s.sliced("node-4 waits, for there are four slices", func(p *v1alpha1.NodeSlicePool) bool { return isStalled(p.Status.Conditions) }),
+		s.sliced("node-4 waits, for there are four slices",
+			func(p *v1alpha1.NodeSlicePool) bool { return isStalled(p.Status.Conditions) }),
 		s.gone(), s.idle(),
 	)
 	return errors.Join(err, stop())
@@ -105,7 +110,10 @@ func (s *story) play() error {
 
 // orphans is about a Pod that never existed.
 func (s *story) orphans() error {
-	s.Say("A pool of 254 addresses. The Pods web and db have one each; a third is allocated to a Pod that does not exist.")
+	s.Say(
+		"A pool of 254 addresses. The Pods web and db have one each; a third is allocated to a Pod that does not " +
+			"exist.",
+	)
 	p := &v1alpha1.IPPool{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "10.0.0.0-24"}}
 	p.Spec = v1alpha1.IPPoolSpec{Range: "10.0.0.0/24", Allocations: map[string]v1alpha1.IPAllocation{}}
 	for i, name := range []string{"web", "db", "ghost"} {
@@ -114,7 +122,10 @@ func (s *story) orphans() error {
 				return err
 			}
 		}
-		p.Spec.Allocations[fmt.Sprint(i+1)] = v1alpha1.IPAllocation{ContainerID: "c", PodRef: namespace + "/" + name, IfName: "net1"}
+		p.Spec.Allocations[fmt.Sprint(i+1)] = v1alpha1.IPAllocation{
+			ContainerID: "c", PodRef: namespace + "/" + name,
+			IfName: "net1",
+		}
 	}
 	if err := s.Create(s.ctx, p); err != nil {
 		return err
@@ -155,7 +166,8 @@ func (s *story) slices() error {
 	if err := s.network(blue); err != nil {
 		return err
 	}
-	return s.sliced("each node has a slice", func(p *v1alpha1.NodeSlicePool) bool { return p.Status.AssignedSlices == 3 })
+	return s.sliced("each node has a slice",
+		func(p *v1alpha1.NodeSlicePool) bool { return p.Status.AssignedSlices == 3 })
 }
 
 // full is about too many nodes, and one that leaves while its addresses are in use.
@@ -164,12 +176,16 @@ func (s *story) full() error {
 	if err := errors.Join(s.Create(s.ctx, node("node-5")), s.Create(s.ctx, node("node-6"))); err != nil {
 		return err
 	}
-	if err := s.sliced("there is no slice for one of them", func(p *v1alpha1.NodeSlicePool) bool { return isStalled(p.Status.Conditions) }); err != nil {
+	if err := s.sliced("there is no slice for one of them",
+		func(p *v1alpha1.NodeSlicePool) bool { return isStalled(p.Status.Conditions) }); err != nil {
 		return err
 	}
 	s.Say("node-1 is taken away. A Pod still uses an address of its slice.")
 	p := &v1alpha1.IPPool{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "10.1.0.0-24-node-1"}}
-	p.Spec = v1alpha1.IPPoolSpec{Range: "10.1.0.0/24", Allocations: map[string]v1alpha1.IPAllocation{"9": {PodRef: namespace + "/late", ContainerID: "c"}}}
+	p.Spec = v1alpha1.IPPoolSpec{
+		Range:       "10.1.0.0/24",
+		Allocations: map[string]v1alpha1.IPAllocation{"9": {PodRef: namespace + "/late", ContainerID: "c"}},
+	}
 	if err := errors.Join(s.running(pod("late", "")), s.Create(s.ctx, p), s.Delete(s.ctx, node("node-1"))); err != nil {
 		return err
 	}
@@ -182,7 +198,8 @@ func (s *story) full() error {
 	if err := s.Delete(s.ctx, pod("late", ""), client.GracePeriodSeconds(0)); err != nil {
 		return err
 	}
-	return s.sliced("node-6 has the slice", func(p *v1alpha1.NodeSlicePool) bool { return p.Status.Allocations[0].NodeName == "node-6" })
+	return s.sliced("node-6 has the slice",
+		func(p *v1alpha1.NodeSlicePool) bool { return p.Status.Allocations[0].NodeName == "node-6" })
 }
 
 // nonsense is about objects that a user wrote by mistake.
@@ -200,7 +217,8 @@ func (s *story) nonsense() error {
 	if err := s.network(blue); err != nil {
 		return err
 	}
-	return s.sliced("all is well again", func(p *v1alpha1.NodeSlicePool) bool { return !isStalled(p.Status.Conditions) })
+	return s.sliced("all is well again",
+		func(p *v1alpha1.NodeSlicePool) bool { return !isStalled(p.Status.Conditions) })
 }
 
 // gone is about a network that is no longer wanted. (The garbage collector does the work.)
@@ -226,7 +244,8 @@ func (s *story) pool(what string, so func(*v1alpha1.IPPool) bool) error {
 	return s.Await(s.ctx, what, func() (bool, string, error) {
 		var p v1alpha1.IPPool
 		err := s.Get(s.ctx, client.ObjectKey{Namespace: namespace, Name: "10.0.0.0-24"}, &p)
-		return so(&p), fmt.Sprintf("%d of %d used; %s", p.Status.UsedIPs, p.Status.TotalIPs, words(p.Status.Conditions)), err
+		return so(&p),
+			fmt.Sprintf("%d of %d used; %s", p.Status.UsedIPs, p.Status.TotalIPs, words(p.Status.Conditions)), err
 	})
 }
 
@@ -240,7 +259,8 @@ func (s *story) sliced(what string, so func(*v1alpha1.NodeSlicePool) bool) error
 		for _, a := range p.Status.Allocations {
 			holders = append(holders, a.NodeName)
 		}
-		return len(holders) > 0 && so(&p), fmt.Sprintf("%s; %s", strings.Join(holders, " "), words(p.Status.Conditions)), nil
+		return len(holders) > 0 && so(&p),
+			fmt.Sprintf("%s; %s", strings.Join(holders, " "), words(p.Status.Conditions)), nil
 	})
 }
 

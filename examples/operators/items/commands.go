@@ -36,7 +36,9 @@ func newApply() *cobra.Command {
 			return o.converge(c, func(ctx context.Context, cl client.Client) error { return apply(ctx, cl, manifests) })
 		},
 	}
-	c.Flags().StringArrayVarP(&files, "filename", "f", nil, "a file of Items and Categories in YAML or JSON, a directory of such files, or - for standard input; may be repeated")
+	c.Flags().StringArrayVarP(&files, "filename", "f", nil,
+		"a file of Items and Categories in YAML or JSON, a directory of such files, or - for standard input; may be "+
+			"repeated")
 	o.addFlags(c)
 	return c
 }

@@ -126,11 +126,13 @@ func (o *options) progressOn(out io.Writer) *progress {
 
 // show is called from one goroutine only.
 func (p *progress) show(now manager.Progress) {
-	text := fmt.Sprintf("%d reconciles, %d queued, %d in flight, %d errors", now.Processed, now.Queued, now.InFlight, now.Errors)
+	text := fmt.Sprintf("%d reconciles, %d queued, %d in flight, %d errors", now.Processed, now.Queued, now.InFlight,
+		now.Errors)
 	switch {
 	case p.terminal:
 		fmt.Fprintf(p.out, "\r\x1b[K%s, %.1fs", text, now.Elapsed.Seconds())
-	case p.lines && (now.Processed != p.last.Processed || now.InFlight != p.last.InFlight || now.Queued != p.last.Queued):
+	case p.lines &&
+		(now.Processed != p.last.Processed || now.InFlight != p.last.InFlight || now.Queued != p.last.Queued):
 		fmt.Fprintf(p.out, "progress: %s\n", text)
 	}
 	p.last = now

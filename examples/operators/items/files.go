@@ -36,10 +36,14 @@ func readManifests(paths []string, in io.Reader) ([]manifest.Object, error) {
 func checkManifest(obj manifest.Object) error {
 	kind := obj.GroupVersionKind()
 	if kind.GroupVersion() != api.GroupVersion || kind.Kind != "Item" && kind.Kind != "Category" {
-		return fmt.Errorf("%s %s is none of the tool's: it keeps Items and Categories of %s", obj.GetAPIVersion(), kind.Kind, api.GroupVersion)
+		return fmt.Errorf("%s %s is none of the tool's: it keeps Items and Categories of %s", obj.GetAPIVersion(),
+			kind.Kind, api.GroupVersion)
 	}
 	if ns := obj.GetNamespace(); ns != "" && ns != namespace {
-		return fmt.Errorf("%s %s is in namespace %s: this tool keeps people apart by --tenant, and all of it in namespace %s", kind.Kind, obj.GetName(), ns, namespace)
+		return fmt.Errorf(
+			"%s %s is in namespace %s: this tool keeps people apart by --tenant, and all of it in namespace %s",
+			kind.Kind, obj.GetName(), ns, namespace,
+		)
 	}
 	obj.SetNamespace(namespace)
 	return nil
@@ -49,7 +53,8 @@ func checkManifest(obj manifest.Object) error {
 func apply(ctx context.Context, c client.Client, all []manifest.Object) error {
 	var failed []error
 	for _, m := range all {
-		err := c.Apply(ctx, client.ApplyUnstructured(m.Unstructured), client.FieldOwner(fieldManager), client.ForceOwnership, client.StrictFields)
+		err := c.Apply(ctx, client.ApplyUnstructured(m.Unstructured), client.FieldOwner(fieldManager),
+			client.ForceOwnership, client.StrictFields)
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", m.From, err))
 		}

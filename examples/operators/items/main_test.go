@@ -73,22 +73,30 @@ func (s *shop) says(args []string, code, wanted int, text string, want ...string
 
 func words(line string) []string { return strings.Fields(line) }
 
-// TestTool: each call is a process of its own, as far as the store is concerned, and goes on where the last one stopped.
+// TestTool: each call is a process of its own, as far as the store is concerned, and goes on where the last one
+// stopped.
 func TestTool(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.ok(words("run"), "Nothing changed.\n0 reconciles")
 	s.ok(words("apply -f stock.yaml"),
-		"hammer TL-0001 A1 Shelved 12 222.00 Ready", "red-paint - - Registered 8 79.20 Stalled (there is no category paint)",
-		"Created 2 categories, 4 configmaps, 5 items", "0 of them failed", "Due later: item default/m4-20 in 7") // 719h59m59.9s, or 720h0m0s on a quick day
+		"hammer TL-0001 A1 Shelved 12 222.00 Ready",
+		"red-paint - - Registered 8 79.20 Stalled (there is no category paint)",
+		// 719h59m59.9s, or 720h0m0s on a quick day
+		"Created 2 categories, 4 configmaps, 5 items", "0 of them failed", "Due later: item default/m4-20 in 7")
 	s.ok(words("apply -f stock.yaml"), "Nothing changed.", "Due later: item default/m4-20")
 	s.ok(words("run"), "Nothing changed.")
 	paint := filepath.Join(t.TempDir(), "paint.yaml")
-	if err := os.WriteFile(paint, []byte("{apiVersion: stock.flyball.dev/v1, kind: Category, metadata: {name: paint}, spec: {prefix: PT, limit: 10}}"), 0o600); err != nil {
+	if err := os.WriteFile(paint,
+		[]byte(
+			"{apiVersion: stock.flyball.dev/v1, kind: Category, metadata: {name: paint}, spec: {prefix: PT, limit: "+
+				"10}}",
+		), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s.ok(words("apply -f "+paint), "red-paint PT-0001 - Shelved 8")
-	s.ok(words("count red-paint 20"), "paint PT - 1 20 198.00 Ready, OverLimit (20 pieces, and the shelf holds 10)", "Updated 1 categories, ")
+	s.ok(words("count red-paint 20"), "paint PT - 1 20 198.00 Ready, OverLimit (20 pieces, and the shelf holds 10)",
+		"Updated 1 categories, ")
 	s.ok(words("delete category paint"), "Reconciling (being deleted, but 1 items refer to it)")
 	out := s.ok(words("delete item red-paint"), "deleted 1 categories, 1 configmaps, 1 items")
 	if strings.Contains(out, "paint") {
@@ -116,7 +124,8 @@ func TestTenants(t *testing.T) {
 	s.ok(words("apply -f stock.yaml --tenant south"), "Created 2 categories, 4 configmaps, 5 items")
 	s.ok(words("count saw 1 --tenant south"), "saw TL-0002 A1 Shelved 1 ")
 	s.ok(words("delete item hammer --tenant south"), "deleted 1 configmaps, 1 items")
-	out := s.ok(words("run --tenant north"), "Nothing changed.", "hammer TL-0001 A1 Shelved 12 ", "saw TL-0002 A1 Shelved 5 ")
+	out := s.ok(words("run --tenant north"), "Nothing changed.", "hammer TL-0001 A1 Shelved 12 ",
+		"saw TL-0002 A1 Shelved 5 ")
 	if strings.Count(out, "Shelved") != 4 {
 		t.Errorf("north has %s", out)
 	}
@@ -136,12 +145,18 @@ func TestFailures(t *testing.T) {
 	s.ok(words("apply -f stock.yaml"))
 	s.putForeignLabel("saw2")
 	saw := filepath.Join(t.TempDir(), "saw.yaml")
-	if err := os.WriteFile(saw, []byte("{apiVersion: stock.flyball.dev/v1, kind: Item, metadata: {name: saw2}, spec: {category: tools, quantity: 1}}"), 0o600); err != nil {
+	if err := os.WriteFile(saw,
+		[]byte(
+			"{apiVersion: stock.flyball.dev/v1, kind: Item, metadata: {name: saw2}, spec: {category: tools, quantity: "+
+				"1}}",
+		), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	code, out, errs := s.call("apply", "-f", saw, "--retries", "2")
-	s.says(words("apply"), code, 1, out+errs, "saw2 TL-0003 A1 Numbered 1", "3 of them failed", "hammer TL-0001 A1 Shelved",
-		"Failed: item default/saw2, 3 times: label: saw2-label: a ConfigMap that is not the item's has the name", "items: 1 failed; items run tries again")
+	s.says(words("apply"), code, 1, out+errs, "saw2 TL-0003 A1 Numbered 1", "3 of them failed",
+		"hammer TL-0001 A1 Shelved",
+		"Failed: item default/saw2, 3 times: label: saw2-label: a ConfigMap that is not the item's has the name",
+		"items: 1 failed; items run tries again")
 	code, out, errs = s.call("run", "--retries", "-1")
 	s.says(words("run"), code, 1, out+errs, "Nothing changed.", "Failed: item default/saw2, ")
 }
@@ -201,12 +216,18 @@ func TestWrongCommandLines(t *testing.T) {
 	}
 	for text, says := range map[string]string{
 		"kind: [": "document 1",
-		"{apiVersion: v1, kind: Pod, metadata: {name: x}}":                                                         "v1 Pod is none of the tool's",
-		"{apiVersion: stock.flyball.dev/v1, kind: Item, metadata: {}}":                                             "without metadata.name",
-		"{apiVersion: stock.flyball.dev/v1, kind: Item, metadata: {name: x, namespace: shop}}":                     "is in namespace shop",
-		"{apiVersion: stock.flyball.dev/v1, kind: Item, metadata: {name: x}, spec: {category: c}}":                 "spec.quantity",
-		"{apiVersion: stock.flyball.dev/v1, kind: Category, metadata: {name: x}, spec: {prefix: tools}}":           "spec.prefix",
-		"{apiVersion: stock.flyball.dev/v1, kind: Category, metadata: {name: x}, spec: {prefix: AB, colour: red}}": "colour",
+		"{apiVersion: v1, kind: Pod, metadata: {name: " +
+			"x}}": "v1 Pod is none of the tool's",
+		"{apiVersion: stock.flyball.dev/v1, kind: Item, metadata: " +
+			"{}}": "without metadata.name",
+		"{apiVersion: stock.flyball.dev/v1, kind: Item, metadata: {name: x, namespace: " +
+			"shop}}": "is in namespace shop",
+		"{apiVersion: stock.flyball.dev/v1, kind: Item, metadata: {name: x}, spec: {category: " +
+			"c}}": "spec.quantity",
+		"{apiVersion: stock.flyball.dev/v1, kind: Category, metadata: {name: x}, spec: {prefix: " +
+			"tools}}": "spec.prefix",
+		"{apiVersion: stock.flyball.dev/v1, kind: Category, metadata: {name: x}, spec: {prefix: AB, colour: " +
+			"red}}": "colour",
 	} {
 		var out, errs bytes.Buffer
 		code := run(t.Context(), []string{"apply", "-f", "-", "--store", ""}, strings.NewReader(text), &out, &errs)

@@ -37,7 +37,8 @@ the resources (api/crds) and the permissions (deploy) must be there.`,
 			if err != nil {
 				return &usageError{err}
 			}
-			mgr, err := stock.NewManager(ctx, config, stock.Options{Manager: f.ManagerOptions(metrics.New()), Workers: workers})
+			mgr, err := stock.NewManager(ctx, config,
+				stock.Options{Manager: f.ManagerOptions(metrics.New()), Workers: workers})
 			if err != nil {
 				return err
 			}

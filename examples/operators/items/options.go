@@ -43,18 +43,22 @@ type options struct {
 
 func (o *options) addStoreFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.dir, "store", defaultStore, storeUsage)
-	fs.StringVar(&o.tenant, "tenant", localapi.DefaultTenant, "whose stock; several tenants share a store and never see each other")
-	fs.StringVarP(&o.output, "output", "o", tableForm, "how to print the stock: table or json; json has everything else on standard error")
+	fs.StringVar(&o.tenant, "tenant", localapi.DefaultTenant,
+		"whose stock; several tenants share a store and never see each other")
+	fs.StringVarP(&o.output, "output", "o", tableForm,
+		"how to print the stock: table or json; json has everything else on standard error")
 }
 
 func (o *options) addFlags(c *cobra.Command) {
 	fs := c.Flags()
 	o.addStoreFlags(fs)
 	fs.BoolVar(&o.wait, "wait", false, "wait for what is due later, instead of listing it")
-	fs.DurationVar(&o.timeout, "timeout", time.Minute, "how long all of it may take; then what is left is told, and the exit code is 1")
+	fs.DurationVar(&o.timeout, "timeout", time.Minute,
+		"how long all of it may take; then what is left is told, and the exit code is 1")
 	fs.IntVar(&o.retries, "retries", 5, "how often what fails is tried again; negative: never")
 	fs.IntVar(&o.workers, "workers", 4, "how many items, and how many categories, are worked on at once")
-	fs.BoolVar(&o.progress, "progress", false, "tell how it goes on standard error; on a terminal that is always done, on one line")
+	fs.BoolVar(&o.progress, "progress", false,
+		"tell how it goes on standard error; on a terminal that is always done, on one line")
 	fs.BoolVar(&o.verbose, "verbose", false, "log what the controllers do, on standard error")
 	fs.DurationVar(&o.printDelay, "print-delay", 0, "how long the label printer takes for a label")
 }

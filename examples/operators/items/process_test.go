@@ -53,16 +53,20 @@ func (s *shop) putForeignLabel(item string) {
 func many(n int) string {
 	var text strings.Builder
 	for i, c := range []string{"tools", "paint"} {
-		fmt.Fprintf(&text, "{apiVersion: stock.flyball.dev/v1, kind: Category, metadata: {name: %s}, spec: {prefix: C%c}}\n---\n", c, 'A'+i)
+		fmt.Fprintf(&text,
+			"{apiVersion: stock.flyball.dev/v1, kind: Category, metadata: {name: %s}, spec: {prefix: C%c}}\n---\n", c,
+			'A'+i)
 		for j := range n / 2 {
-			fmt.Fprintf(&text, "{apiVersion: stock.flyball.dev/v1, kind: Item, metadata: {name: %s-%d}, spec: {category: %s, quantity: %d, unitPrice: 3}}\n---\n", c, j, c, j)
+			fmt.Fprintf(&text,
+				"{apiVersion: stock.flyball.dev/v1, kind: Item, metadata: {name: %s-%d}, spec: {category: %s, "+
+					"quantity: %d, unitPrice: 3}}\n---\n", c, j, c, j)
 		}
 	}
 	return text.String()
 }
 
-// TestInterrupted: a signal while labels are printed. Those are finished and noted, what nobody came to is named, the exit code is 1, and
-// the next call does the rest.
+// TestInterrupted: a signal while labels are printed. Those are finished and noted, what nobody came to is named, the
+// exit code is 1, and the next call does the rest.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -73,7 +77,8 @@ func TestInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, text := exit(t, c, out), errs.all()+out.String()
-	s.says(words("apply, interrupted"), code, 1, text, "Left: item default/", "items: stopped by interrupt, ", " left; items run goes on with them", "progress: ", " in flight")
+	s.says(words("apply, interrupted"), code, 1, text, "Left: item default/", "items: stopped by interrupt, ",
+		" left; items run goes on with them", "progress: ", " in flight")
 	printed := strings.Count(text, "printed ")
 	s.inside(func(ctx context.Context, r *stockroom) {
 		var labels corev1.ConfigMapList
@@ -109,8 +114,9 @@ func TestInterruptedTwice(t *testing.T) {
 	s.sound(4)
 }
 
-// TestKilled: the tool is killed at random moments, over and over, at whatever it is at; FLYBALL_KILLS says how often. The last call, which
-// is left alone, comes to the same state as one that was never disturbed, and one more has nothing to do.
+// TestKilled: the tool is killed at random moments, over and over, at whatever it is at; FLYBALL_KILLS says how
+// often. The last call, which is left alone, comes to the same state as one that was never disturbed, and one more
+// has nothing to do.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	const items = 20
@@ -140,7 +146,8 @@ func TestKilled(t *testing.T) {
 	t.Logf("%d kills, %d of them too late", rounds, unharmed)
 	code := 0
 	var out, errs bytes.Buffer
-	if code = run(t.Context(), []string{"apply", "-f", "-", "--store", s.store}, strings.NewReader(many(items)), &out, &errs); code != 0 {
+	if code = run(t.Context(), []string{"apply", "-f", "-", "--store", s.store}, strings.NewReader(many(items)), &out,
+		&errs); code != 0 {
 		t.Fatalf("exit code %d: %s%s", code, &out, &errs)
 	}
 	s.sound(items)
@@ -159,7 +166,8 @@ func (s *shop) sound(items int) {
 		for _, i := range all.Items {
 			var label corev1.ConfigMap
 			key := client.ObjectKey{Namespace: namespace, Name: stock.LabelName(i.Name)}
-			if err := r.client.Get(ctx, key, &label); err != nil || label.Data["sku"] != i.Status.SKU || i.Status.Phase != api.Shelved || skus[i.Status.SKU] {
+			if err := r.client.Get(ctx, key, &label); err != nil || label.Data["sku"] != i.Status.SKU ||
+				i.Status.Phase != api.Shelved || skus[i.Status.SKU] {
 				s.Errorf("%s: %+v, label %v, %v", i.Name, i.Status, label.Data, err)
 			}
 			skus[i.Status.SKU] = true
@@ -169,7 +177,8 @@ func (s *shop) sound(items int) {
 			s.Errorf("%d items, %d categories", len(all.Items), len(all.Categories))
 		}
 		for _, c := range all.Categories {
-			if got := c.Status; got.Issued != int64(items/2) || got.Items != int64(items/2) || got.Quantity != quantity[c.Name] || got.Value != 3*quantity[c.Name] || len(got.Numbers) != items/2 {
+			if got := c.Status; got.Issued != int64(items/2) || got.Items != int64(items/2) ||
+				got.Quantity != quantity[c.Name] || got.Value != 3*quantity[c.Name] || len(got.Numbers) != items/2 {
 				s.Errorf("category %s: %+v", c.Name, got)
 			}
 		}

@@ -82,7 +82,8 @@ func (all inventory) writeTables(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "CATEGORY\tPREFIX\tSHELF\tITEMS\tPIECES\tVALUE\tSTATE")
 	for _, c := range all.Categories {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\t%s\n", c.Name, c.Spec.Prefix, cmp.Or(c.Spec.Shelf, "-"), c.Status.Items, c.Status.Quantity, money(c.Status.Value), stateOf(c.Status.Conditions))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\t%s\n", c.Name, c.Spec.Prefix, cmp.Or(c.Spec.Shelf, "-"),
+			c.Status.Items, c.Status.Quantity, money(c.Status.Value), stateOf(c.Status.Conditions))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -90,7 +91,8 @@ func (all inventory) writeTables(out io.Writer) error {
 	fmt.Fprintln(w)
 	fmt.Fprintln(w, "ITEM\tSKU\tSHELF\tPHASE\tPIECES\tVALUE\tSTATE")
 	for _, i := range all.Items {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", i.Name, cmp.Or(i.Status.SKU, "-"), cmp.Or(i.Status.Shelf, "-"), cmp.Or(string(i.Status.Phase), "-"), i.Spec.Quantity, money(i.Status.Value), stateOf(i.Status.Conditions))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", i.Name, cmp.Or(i.Status.SKU, "-"), cmp.Or(i.Status.Shelf, "-"),
+			cmp.Or(string(i.Status.Phase), "-"), i.Spec.Quantity, money(i.Status.Value), stateOf(i.Status.Conditions))
 	}
 	return w.Flush()
 }
@@ -125,7 +127,8 @@ func (d *outcome) write(out io.Writer) error {
 	for _, c := range s.Controllers {
 		controllers = append(controllers, fmt.Sprintf("%s %d", c.Name, c.Processed))
 	}
-	line("%d reconciles, %d of them failed, in %v, at most %d at once (%s).", s.Processed, s.Errors, s.Duration.Round(time.Millisecond), s.Peak, strings.Join(controllers, ", "))
+	line("%d reconciles, %d of them failed, in %v, at most %d at once (%s).", s.Processed, s.Errors,
+		s.Duration.Round(time.Millisecond), s.Peak, strings.Join(controllers, ", "))
 	for i, f := range s.Failed {
 		if i == mostLines {
 			line("… and %d more failed.", len(s.Failed)-i)

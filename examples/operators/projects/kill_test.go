@@ -26,8 +26,9 @@ import (
 // TestMain is the operator itself in a child process.
 func TestMain(m *testing.M) { optest.Main(m, run, "--poll=100ms", "--purge-timeout=1h") }
 
-// TestKill kills the operator at a random moment of each round, again and again in some, and starts it anew. In a round Projects come
-// and go; what there has to be afterwards is known, whatever happened in between. FLYBALL_KILLS is how many rounds.
+// TestKill kills the operator at a random moment of each round, again and again in some, and starts it anew. In a
+// round Projects come and go; what there has to be afterwards is known, whatever happened in between. FLYBALL_KILLS
+// is how many rounds.
 func TestKill(t *testing.T) {
 	rounds, random := optest.Rounds(t, "FLYBALL_KILLS", 3), rand.New(rand.NewPCG(optest.Seed(t), 0))
 	s := newSide(t)
@@ -38,7 +39,8 @@ func TestKill(t *testing.T) {
 		s.change(wanted, random)
 		want := describeWanted(wanted)
 		for again := true; again; again = random.IntN(3) == 0 {
-			p.KillAfter(time.Duration(random.Int64N(int64(800*time.Millisecond))), func() {}) // the process takes some time to come up
+			// the process takes some time to come up
+			p.KillAfter(time.Duration(random.Int64N(int64(800*time.Millisecond))), func() {})
 			if s.describe() != want {
 				midway++
 			}
@@ -48,7 +50,8 @@ func TestKill(t *testing.T) {
 		optest.Await(t, p, want, s.describe)
 		p.Kill()
 	}
-	t.Logf("%d kills in %d rounds, %d of them before the work was done; the last state:\n%s", kills, rounds, midway, s.describe())
+	t.Logf("%d kills in %d rounds, %d of them before the work was done; the last state:\n%s", kills, rounds, midway,
+		s.describe())
 }
 
 // side is an API server with Projects and a host of their control planes, on one socket.
@@ -93,7 +96,10 @@ func (s *side) change(wanted map[string]bool, r *rand.Rand) {
 	ctx := s.t.Context()
 	for n := range 6 {
 		name := fmt.Sprint("p-", n)
-		p := &api.Project{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: api.ProjectSpec{OwnerRef: api.OwnerRef{Kind: "Organization", Name: "acme"}}}
+		p := &api.Project{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       api.ProjectSpec{OwnerRef: api.OwnerRef{Kind: "Organization", Name: "acme"}},
+		}
 		switch {
 		case !wanted[name] && r.IntN(3) > 0:
 			s.must(s.Create(ctx, p))
@@ -114,7 +120,9 @@ func (s *side) fill(name string) {
 	s.must(err)
 	s.must(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}))
 	for i := range 20 {
-		s.must(c.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: fmt.Sprint("s-", i)}}))
+		s.must(
+			c.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: fmt.Sprint("s-", i)}}),
+		)
 	}
 }
 
@@ -123,7 +131,8 @@ func describeWanted(wanted map[string]bool) string {
 	var lines []string
 	for name, is := range wanted {
 		if is {
-			lines = append(lines, fmt.Sprintf("%s: Ready Ready, finalizers [%s], its own control plane, prepared", name, api.Finalizer))
+			lines = append(lines,
+				fmt.Sprintf("%s: Ready Ready, finalizers [%s], its own control plane, prepared", name, api.Finalizer))
 		}
 	}
 	slices.Sort(lines)

@@ -70,12 +70,18 @@ type extra struct {
 }
 
 func (e *extra) addFlags(set *pflag.FlagSet) {
-	set.BoolVar(&e.internal, "internal-discovery", false, "find control planes by their services, from inside the cluster that they run in")
-	set.StringVar(&e.endpoint, "control-plane-url", "", "a template of the URL of a control plane, as https://{{.Name}}.example.com; {{.Base}} is the API server of the projects")
-	set.StringVar(&e.kubeconfig, "control-plane-kubeconfig", "", "what control planes are reached with; empty: as the API server of the projects")
+	set.BoolVar(&e.internal, "internal-discovery", false,
+		"find control planes by their services, from inside the cluster that they run in")
+	set.StringVar(&e.endpoint, "control-plane-url", "",
+		"a template of the URL of a control plane, as https://{{.Name}}.example.com; {{.Base}} is the API server of "+
+			"the projects")
+	set.StringVar(&e.kubeconfig, "control-plane-kubeconfig", "",
+		"what control planes are reached with; empty: as the API server of the projects")
 	set.StringVar(&e.LabelSelector, "project-selector", "", "restricts the fleet to some projects")
-	set.DurationVar(&e.PurgeTimeout, "purge-timeout", 0, "how long the contents of a deleted project may take to go; 0 is 2m")
-	set.DurationVar(&e.ForceAfter, "purge-force-after", 0, "when finalizers are taken off what is still there; 0 is half of the timeout")
+	set.DurationVar(&e.PurgeTimeout, "purge-timeout", 0,
+		"how long the contents of a deleted project may take to go; 0 is 2m")
+	set.DurationVar(&e.ForceAfter, "purge-force-after", 0,
+		"when finalizers are taken off what is still there; 0 is half of the timeout")
 	set.IntVar(&e.Parallel, "purge-parallel", 0, "how many requests one purge makes at once; 0 is 16")
 	set.DurationVar(&e.Poll, "poll", 0, "how often a control plane that is being purged is looked at; 0 is 5s")
 }

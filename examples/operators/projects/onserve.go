@@ -54,14 +54,16 @@ func onServe(ctx context.Context, flyball string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	at := "http://" + listener.Addr().String() + "/apis/resourcemanager.miloapis.com/v1alpha1/projects/{{.Name}}/control-plane"
+	at := "http://" + listener.Addr().String() +
+		"/apis/resourcemanager.miloapis.com/v1alpha1/projects/{{.Name}}/control-plane"
 	operator, err := controller.New(cluster.Config, ctrl.Options{}, controller.Options{
 		Discovery: project.Discovery{Endpoint: at}, Config: &rest.Config{QPS: -1},
 	})
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	fmt.Fprintf(out, `The operator runs on a flyball serve; each control plane is a tenant of one store. Ctrl-C ends all of it.
+	fmt.Fprintf(out,
+		`The operator runs on a flyball serve; each control plane is a tenant of one store. Ctrl-C ends all of it.
 
   export KUBECONFIG=%s
   kubectl apply -f examples/operators/projects/sample.yaml

@@ -62,12 +62,15 @@ func tell(ctx context.Context, out io.Writer) (err error) {
 	}
 	config := rest.CopyConfig(server.RESTConfigFor(auth.ServiceAccount("project-system", controller.Name)))
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return s.host.Wrap(next) })
-	s.op, err = controller.New(config, ctrl.Options{}, controller.Options{Poll: time.Second, PurgeTimeout: 6 * time.Second, RequestTimeout: 2 * time.Second})
+	s.op, err = controller.New(config, ctrl.Options{},
+		controller.Options{Poll: time.Second, PurgeTimeout: 6 * time.Second, RequestTimeout: 2 * time.Second})
 	if err != nil {
 		return err
 	}
 	host := func(ctx context.Context) error { return s.host.Run(ctx, server.RESTConfig()) }
-	return s.Tell(ctx, "that one operator saw to in the API servers of four projects, as the service account of its manifests.", s.play, host, s.op.Run)
+	return s.Tell(ctx,
+		"that one operator saw to in the API servers of four projects, as the service account of its manifests.",
+		s.play, host, s.op.Run)
 }
 
 // wait polls until so returns true.
@@ -87,7 +90,10 @@ func (s *story) play() error {
 
 func (s *story) create(names ...string) error {
 	for _, name := range names {
-		p := &api.Project{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: api.ProjectSpec{OwnerRef: api.OwnerRef{Kind: "Organization", Name: "acme"}}}
+		p := &api.Project{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       api.ProjectSpec{OwnerRef: api.OwnerRef{Kind: "Organization", Name: "acme"}},
+		}
 		if err := s.Create(s.ctx, p); err != nil {
 			return err
 		}
@@ -110,7 +116,8 @@ func (s *story) live(names ...string) error {
 
 func (s *story) gone(name string) error {
 	return s.wait("the project "+name+" is gone", func() bool {
-		return apierrors.IsNotFound(s.Get(s.ctx, client.ObjectKey{Name: name}, &api.Project{})) && s.host.Server(name) == nil
+		return apierrors.IsNotFound(s.Get(s.ctx, client.ObjectKey{Name: name}, &api.Project{})) &&
+			s.host.Server(name) == nil
 	})
 }
 
@@ -196,11 +203,14 @@ func (s *story) purge() error {
 		return err
 	}
 	for i := range 100 {
-		if err := c.Create(s.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: fmt.Sprint("s-", i)}}); err != nil {
+		if err := c.Create(s.ctx,
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: fmt.Sprint("s-", i)}}); err != nil {
 			return err
 		}
 	}
-	held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "held", Finalizers: []string{"example.com/hold"}}}
+	held := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "held", Finalizers: []string{"example.com/hold"}},
+	}
 	if err := errors.Join(c.Create(s.ctx, held), s.remove("shop"), s.cleanup("shop"), s.gone("shop")); err != nil {
 		return err
 	}
@@ -231,7 +241,8 @@ func (s *story) anew() error {
 	if err != nil {
 		return err
 	}
-	s.Show("depot was %s and is %s: another cluster, of which the old one's requests never hear (%v)", old.Info().Identity, now.Info().Identity, old.Err())
+	s.Show("depot was %s and is %s: another cluster, of which the old one's requests never hear (%v)",
+		old.Info().Identity, now.Info().Identity, old.Err())
 	return nil
 }
 

@@ -25,17 +25,20 @@ func TestStory(t *testing.T) { optest.Story(t, tell, 13) }
 
 func TestFlags(t *testing.T) {
 	optest.Refuses(t, run, map[string]string{
-		"nonsense":     `unknown argument "nonsense"`,
-		"--port=99999": "--port 99999",
-		"--poll=x":     "invalid argument",
-		"--control-plane-kubeconfig=/does/not/exist":                                       "--control-plane-kubeconfig: ",
-		"--kubeconfig=/does/not/exist":                                                     "/does/not/exist",
+		"nonsense":                     `unknown argument "nonsense"`,
+		"--port=99999":                 "--port 99999",
+		"--poll=x":                     "invalid argument",
+		"--kubeconfig=/does/not/exist": "/does/not/exist",
+
+		"--control-plane-kubeconfig=/does/not/exist": "--control-plane-kubeconfig: ",
+
 		"--master=http://127.0.0.1:1 --leader-elect=false --port=0 --control-plane-url={{": "unclosed action",
 		"--master=http://127.0.0.1:1 --leader-elect=false --port=0 --project-selector=!!":  "LabelSelector",
 	})
 }
 
-// TestOnServe: on a cluster in a process of its own the sample's projects become ready, and everything ends when it is told to.
+// TestOnServe: on a cluster in a process of its own the sample's projects become ready, and everything ends when it
+// is told to.
 func TestOnServe(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -73,7 +76,8 @@ func TestOnServe(t *testing.T) {
 		_, err := storyteller.Wait(ctx, name+" is ready", func() (bool, string, error) {
 			var p api.Project
 			err := c.Get(ctx, client.ObjectKey{Name: name}, &p)
-			return conditions.Is(p.Status.Conditions, api.Ready, metav1.ConditionTrue), fmt.Sprint(p.Status.Conditions), err
+			return conditions.Is(p.Status.Conditions, api.Ready, metav1.ConditionTrue),
+				fmt.Sprint(p.Status.Conditions), err
 		})
 		must(t, err)
 	}

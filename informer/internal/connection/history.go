@@ -76,7 +76,8 @@ func (h *Server) Ended(ctx context.Context, resource, position, version string) 
 	h.uncertain = map[string]time.Time{group: time.Now()}
 	members := h.nextLocked()
 	h.mu.Unlock()
-	klog.FromContext(ctx).Info("The server's history went back: relisting all caches", "position", position, "resourceVersion", version)
+	klog.FromContext(ctx).Info("The server's history went back: relisting all caches", "position", position,
+		"resourceVersion", version)
 	interruptAll(members)
 	return true
 }

@@ -92,7 +92,10 @@ func (l *Status) Failed(ctx context.Context, verb string, err error) {
 	l.Errors.Add(1)
 	e := &RequestError{Verb: verb, Resource: l.resource, Namespace: l.namespace, Err: err}
 	text, now := e.Error(), time.Now()
-	kind := failureKind{Classify(ctx, err), apierrors.ReasonForError(err), errors.As(err, new(*listwatch.UnknownKindError))}
+	kind := failureKind{
+		Classify(ctx, err), apierrors.ReasonForError(err),
+		errors.As(err, new(*listwatch.UnknownKindError)),
+	}
 	n := noNews
 	if kind.failure.unreachable() {
 		n = l.Server.outage.failed(l, err.Error(), now)
@@ -151,7 +154,8 @@ func (l *Status) Unreadable(ctx context.Context, e *objects.DecodeError) {
 	if known {
 		log = log.V(4)
 	}
-	log.Info("Object cannot be decoded; the cache keeps its last readable state", "object", e.Key, "resourceVersion", e.Version, "reason", e.Err.Error())
+	log.Info("Object cannot be decoded; the cache keeps its last readable state", "object", e.Key,
+		"resourceVersion", e.Version, "reason", e.Err.Error())
 }
 
 // Readable notes that what is under key can be decoded, or is gone, as of a version.

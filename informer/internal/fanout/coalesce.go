@@ -136,11 +136,14 @@ func (m *coalesced[T]) batch() *Batch[T] {
 		}
 		switch {
 		case !o.told || o.ended:
-			b.Changes = append(b.Changes, indexer.Change[T]{Type: indexer.ChangeAdd, Key: o.key, New: o.now, Initial: o.initial})
+			b.Changes = append(b.Changes,
+				indexer.Change[T]{Type: indexer.ChangeAdd, Key: o.key, New: o.now, Initial: o.initial})
 		case o.resync:
-			b.Changes = append(b.Changes, indexer.Change[T]{Type: indexer.ChangeResync, Key: o.key, Old: o.old, New: o.now})
+			b.Changes = append(b.Changes,
+				indexer.Change[T]{Type: indexer.ChangeResync, Key: o.key, Old: o.old, New: o.now})
 		default:
-			b.Changes = append(b.Changes, indexer.Change[T]{Type: indexer.ChangeUpdate, Key: o.key, Old: o.old, New: o.now})
+			b.Changes = append(b.Changes,
+				indexer.Change[T]{Type: indexer.ChangeUpdate, Key: o.key, Old: o.old, New: o.now})
 		}
 	}
 	return b

@@ -18,7 +18,14 @@ func TestWhatCameAndWentUnseenIsForgotten(t *testing.T) {
 	m.fold(&Batch[int]{Changes: []indexer.Change[int]{{Type: indexer.ChangeAdd, Key: "default/stays", New: stays}}})
 	for i := range 10_000 {
 		key := fmt.Sprint("default/", i)
-		m.fold(&Batch[int]{Changes: []indexer.Change[int]{{Type: indexer.ChangeAdd, Key: key, New: stays}, {Type: indexer.ChangeDelete, Key: key, Old: stays, New: stays}}})
+		m.fold(
+			&Batch[int]{
+				Changes: []indexer.Change[int]{
+					{Type: indexer.ChangeAdd, Key: key, New: stays},
+					{Type: indexer.ChangeDelete, Key: key, Old: stays, New: stays},
+				},
+			},
+		)
 	}
 	if len(m.objects) != 1 || len(m.order) > 4 {
 		t.Errorf("%d objects, %d in order", len(m.objects), len(m.order))
@@ -37,7 +44,14 @@ func TestFewLargeBatchesAreMerged(t *testing.T) {
 	}
 	one, two := 1, 2
 	for range 3 {
-		f.Publish(Batch[int]{Changes: slices.Repeat([]indexer.Change[int]{{Type: indexer.ChangeUpdate, Key: "default/a", Old: one, New: two}}, maxBehind/2+1)})
+		f.Publish(
+			Batch[int]{
+				Changes: slices.Repeat(
+					[]indexer.Change[int]{{Type: indexer.ChangeUpdate, Key: "default/a", Old: one, New: two}},
+					maxBehind/2+1,
+				),
+			},
+		)
 	}
 	if st := f.statsOf(l); st.Pending != 1 || st.Merged != 3*(maxBehind/2+1)-1 {
 		t.Errorf("%+v", st)

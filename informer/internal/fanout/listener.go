@@ -213,7 +213,8 @@ func (l *Listener[T]) statsLocked() HandlerStats {
 		Panics: l.panics.Load(), Busy: time.Duration(l.busy.Load()),
 	}
 	if began := l.began.Load(); began != 0 {
-		s.Running = max(time.Since(time.Unix(0, began)), 1) // not 0, even within the clock's grain, or when that was set back
+		// not 0, even within the clock's grain, or when that was set back
+		s.Running = max(time.Since(time.Unix(0, began)), 1)
 		s.Busy += s.Running
 	}
 	return s

@@ -38,7 +38,8 @@ type tree struct {
 	value any
 }
 
-// The numbers of places that a decoder may come to have: a few hundred kilobytes, in a cache of that many objects. Tables begin small.
+// The numbers of places that a decoder may come to have: a few hundred kilobytes, in a cache of that many objects.
+// Tables begin small.
 const (
 	mostWords = 1 << 14
 	mostParts = 1 << 16

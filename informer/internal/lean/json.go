@@ -8,7 +8,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Tree decodes an object into maps, as the standard decoder does, which keeps integers. share lets it refer to parts that other objects have, too.
+// Tree decodes an object into maps, as the standard decoder does, which keeps integers. share lets it refer to parts
+// that other objects have, too.
 //
 // Concurrency: safe.
 //
@@ -66,7 +67,8 @@ func (r *reader) leap() {
 }
 
 func (r *reader) space() {
-	for r.at < len(r.text) && (r.text[r.at] == ' ' || r.text[r.at] == '\n' || r.text[r.at] == '\t' || r.text[r.at] == '\r') {
+	for r.at < len(r.text) &&
+		(r.text[r.at] == ' ' || r.text[r.at] == '\n' || r.text[r.at] == '\t' || r.text[r.at] == '\r') {
 		r.at++
 	}
 }

@@ -14,13 +14,22 @@ import (
 
 // custom returns a random custom resource: few different values, so that parts recur.
 func custom(r *rand.Rand) map[string]any {
-	metadata := map[string]any{"name": "n" + strconv.Itoa(r.IntN(1e6)), "namespace": "team", "labels": map[string]any{"app": "web"}}
+	metadata := map[string]any{
+		"name": "n" + strconv.Itoa(r.IntN(1e6)), "namespace": "team",
+		"labels": map[string]any{"app": "web"},
+	}
 	if r.IntN(2) == 0 {
-		metadata["managedFields"] = []any{map[string]any{"manager": "m", "fieldsV1": map[string]any{"f:a": map[string]any{}}}}
+		metadata["managedFields"] = []any{
+			map[string]any{"manager": "m", "fieldsV1": map[string]any{"f:a": map[string]any{}}},
+		}
 	}
 	return map[string]any{
 		"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata,
-		"spec": anything(r, 0), "status": map[string]any{"managedFields": anything(r, 3), "metadata": map[string]any{"managedFields": []any{int64(1)}}},
+		"spec": anything(r, 0),
+		"status": map[string]any{
+			"managedFields": anything(r, 3),
+			"metadata":      map[string]any{"managedFields": []any{int64(1)}},
+		},
 	}
 }
 
@@ -39,7 +48,8 @@ func anything(r *rand.Rand, depth int) any {
 	case 3:
 		return []any{r.Int64() - 1<<62, 1.5, 1e300, float64(1 << 60)}[r.IntN(4)]
 	case 4, 5, 6:
-		return []string{"", "web", "ümlaut", "a \"quoted\"\n\\line", "\u2028<>&", "x" + strconv.Itoa(r.IntN(1e6))}[r.IntN(6)]
+		return []string{"", "web", "ümlaut", "a \"quoted\"\n\\line", "\u2028<>&", "x" +
+			strconv.Itoa(r.IntN(1e6))}[r.IntN(6)]
 	case 7:
 		list := []any{}
 		for range r.IntN(4) {
@@ -69,8 +79,8 @@ func standardTree(text []byte) (map[string]any, error) {
 	return m, nil
 }
 
-// TestRandomCustomResources: random objects are decoded as by the standard decoder, whatever was decoded before and however they are spaced, and
-// nothing is left to that decoder.
+// TestRandomCustomResources: random objects are decoded as by the standard decoder, whatever was decoded before and
+// however they are spaced, and nothing is left to that decoder.
 func TestRandomCustomResources(t *testing.T) {
 	d := NewDecoder()
 	for i := range 3000 {
@@ -113,15 +123,18 @@ func inPieces(t *testing.T, text []byte, size int) Value {
 	}
 }
 
-// FuzzTree: whatever the text, what is decoded is what the standard decoder makes of it, and taking managed fields out of it changes nothing else.
+// FuzzTree: whatever the text, what is decoded is what the standard decoder makes of it, and taking managed fields
+// out of it changes nothing else.
 func FuzzTree(f *testing.F) {
 	for i := range uint64(40) {
 		text, _ := json.Marshal(custom(rand.New(rand.NewPCG(i, 2))))
 		f.Add(text)
 	}
 	for _, odd := range []string{
-		`{"a":1,"a":2}`, `{"a":01}`, `{"a":-0}`, `{"a":1e400}`, `{"a":"\ud800"}`, "{\"a\":\"\xff\"}", `{"a":tru{}}`, `{"a":1"b}c"}`, `{"a":[1,]}`, `{"a"}`, `{,}`, `{"a":x{,"b":[]}`,
-		`{"metadata":{"managedFields":[{"a":1}],"b":2}}`, `{"metadata":{"managedFields":null}}`, `{"metadata":{"managedFields":[],"managedFields":[1]}}`, ` {} `, `{"a":123456789012345678901}`,
+		`{"a":1,"a":2}`, `{"a":01}`, `{"a":-0}`, `{"a":1e400}`, `{"a":"\ud800"}`, "{\"a\":\"\xff\"}", `{"a":tru{}}`,
+		`{"a":1"b}c"}`, `{"a":[1,]}`, `{"a"}`, `{,}`, `{"a":x{,"b":[]}`,
+		`{"metadata":{"managedFields":[{"a":1}],"b":2}}`, `{"metadata":{"managedFields":null}}`,
+		`{"metadata":{"managedFields":[],"managedFields":[1]}}`, ` {} `, `{"a":123456789012345678901}`,
 	} {
 		f.Add([]byte(odd))
 	}

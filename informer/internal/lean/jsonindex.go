@@ -21,8 +21,8 @@ type span struct {
 	commas int32
 }
 
-// Index finds where the objects and arrays of a JSON value begin and end, so that one can be looked up as a whole before it is taken apart. It may be
-// given the value in pieces.
+// Index finds where the objects and arrays of a JSON value begin and end, so that one can be looked up as a whole
+// before it is taken apart. It may be given the value in pieces.
 //
 // It checks only that brackets and quotes match.
 type Index struct {
@@ -46,8 +46,8 @@ func (x *Index) Reset() {
 	x.spans, x.open, x.at, x.quoted, x.scalar = x.spans[:0], x.open[:0], 0, false, false
 }
 
-// Scan goes on to the end of the value that text begins with, which must not begin with space. done says that it was found: the value is text[:x.Len()].
-// Otherwise Scan is to be called again with more.
+// Scan goes on to the end of the value that text begins with, which must not begin with space. done says that it was
+// found: the value is text[:x.Len()]. Otherwise Scan is to be called again with more.
 //
 // Errors: the text is not JSON.
 func (x *Index) Scan(text []byte) (done bool, err error) {
@@ -77,7 +77,8 @@ func (x *Index) Scan(text []byte) (done bool, err error) {
 			if len(x.open) == deepest {
 				return false, errSyntax
 			}
-			x.open = append(x.open, opened{int32(len(x.spans)), c + 2}) // In ASCII the closing bracket is two behind the opening one.
+			// In ASCII the closing bracket is two behind the opening one.
+			x.open = append(x.open, opened{int32(len(x.spans)), c + 2})
 			x.spans = append(x.spans, span{start: int32(x.at - 1)})
 		case '}', ']':
 			last := len(x.open) - 1
@@ -126,7 +127,8 @@ func (x *Index) Len() int { return x.at }
 // Value is a JSON value whose index is known. It is valid as long as its text and index are.
 type Value struct {
 	text []byte
-	// spans are those of all of text; span is the index of the value's own, or the next one's if it is no object or array.
+	// spans are those of all of text; span is the index of the value's own, or the next one's if it is no object or
+	// array.
 	spans []span
 	at    int
 	span  int
@@ -166,7 +168,8 @@ func (v Value) Text() []byte {
 	return b[1 : len(b)-1]
 }
 
-// Members calls each with the members of an object, until it returns false. What is no object has none, and of one that is not JSON there may be fewer.
+// Members calls each with the members of an object, until it returns false. What is no object has none, and of one
+// that is not JSON there may be fewer.
 func (v Value) Members(each func(key []byte, member Value) bool) {
 	r := reader{text: v.text[:v.end], spans: v.spans, at: v.at, span: v.span}
 	if r.peek() != '{' {
@@ -211,7 +214,8 @@ func (r *reader) skip() (v Value, ok bool) {
 	return v, r.at <= len(r.text)
 }
 
-// DropManagedFields takes the managed fields out of an object's text, so that no decoder has to look at them: their place becomes null and space.
+// DropManagedFields takes the managed fields out of an object's text, so that no decoder has to look at them: their
+// place becomes null and space.
 func (v Value) DropManagedFields() {
 	v.Members(func(key []byte, metadata Value) bool {
 		if string(key) != metadataKey {

@@ -11,7 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// plan is how a Go type of the API is decoded. It is made once for a type, from the struct tags that the generated decoders are made from.
+// plan is how a Go type of the API is decoded. It is made once for a type, from the struct tags that the generated
+// decoders are made from.
 type plan struct {
 	typ reflect.Type
 	// fields has the fields by their number; those without a name are not decoded.
@@ -58,7 +59,8 @@ type field struct {
 // fieldCount numbers the fields of all plans.
 var fieldCount atomic.Int32
 
-// plans remembers the plan of each type, as encoding/json remembers its own: what is derived from a type is the same for all.
+// plans remembers the plan of each type, as encoding/json remembers its own: what is derived from a type is the same
+// for all.
 var plans sync.Map // reflect.Type → *plan
 
 var (
@@ -105,7 +107,8 @@ func newPlan(t reflect.Type) *plan {
 			break
 		}
 		if object && f.Type == objectMeta {
-			made.message, made.id = sync.OnceValue(metadataPlan), made.id+1 // Another id: what is shared must have been decoded the same way.
+			// Another id: what is shared must have been decoded the same way.
+			made.message, made.id = sync.OnceValue(metadataPlan), made.id+1
 		}
 		made.index = i
 		for len(p.fields) <= number {
@@ -117,7 +120,8 @@ func newPlan(t reflect.Type) *plan {
 	return p
 }
 
-// metadataPlan is that of the metadata of an object, as opposed to that of a template within one: without managed fields.
+// metadataPlan is that of the metadata of an object, as opposed to that of a template within one: without managed
+// fields.
 func metadataPlan() *plan {
 	p := newPlan(objectMeta)
 	p.fields[managedFieldsNumber] = field{}
@@ -176,7 +180,8 @@ func (*field) part(into **field, t reflect.Type) bool {
 	return ok
 }
 
-// refers reports whether values of a type refer to memory outside themselves, strings not counted: those are kept once anyway.
+// refers reports whether values of a type refer to memory outside themselves, strings not counted: those are kept
+// once anyway.
 func refers(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map, reflect.Interface:

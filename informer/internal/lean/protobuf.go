@@ -9,12 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Unmarshal decodes a message into obj, a pointer to an empty object of the API, as its own Unmarshal does, but for the managed fields, which it leaves out.
-// share lets it refer to parts that other objects have, too.
+// Unmarshal decodes a message into obj, a pointer to an empty object of the API, as its own Unmarshal does, but for
+// the managed fields, which it leaves out. share lets it refer to parts that other objects have, too.
 //
 // Concurrency: safe.
 //
-// Errors: the message is written in an unusual way, or wrong, or nothing is known of the type. Its own Unmarshal knows which; obj is then not empty any more.
+// Errors: the message is written in an unusual way, or wrong, or nothing is known of the type. Its own Unmarshal
+// knows which; obj is then not empty any more.
 func (d *Decoder) Unmarshal(data []byte, obj any, share bool) error {
 	v := reflect.ValueOf(obj).Elem()
 	p := planOf(v.Type())

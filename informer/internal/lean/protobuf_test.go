@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestEveryBuiltinType: of all types of the API, random objects are decoded as by their own decoders, whatever was decoded before, and
-// nothing is left to those decoders.
+// TestEveryBuiltinType: of all types of the API, random objects are decoded as by their own decoders, whatever was
+// decoded before, and nothing is left to those decoders.
 func TestEveryBuiltinType(t *testing.T) {
 	d := NewDecoder()
 	types := builtins()
@@ -87,7 +87,8 @@ func FuzzUnmarshal(f *testing.F) {
 	for i, empty := range types {
 		obj := empty()
 		filler{rand.New(rand.NewPCG(1, uint64(i))), 2}.fill(reflect.ValueOf(obj).Elem(), 0)
-		if data, err := obj.Marshal(); err == nil && i%4 == 0 && len(data) < 2048 { // TestEveryBuiltinType has the others.
+		// TestEveryBuiltinType has the others.
+		if data, err := obj.Marshal(); err == nil && i%4 == 0 && len(data) < 2048 {
 			f.Add(uint16(i), data)
 		}
 	}
@@ -108,7 +109,8 @@ func FuzzUnmarshal(f *testing.F) {
 	})
 }
 
-// withoutManagedFields removes field 17 of field 1: what is wrong in it is not looked at. (Of lists, metadata has no such field.)
+// withoutManagedFields removes field 17 of field 1: what is wrong in it is not looked at. (Of lists, metadata has no
+// such field.)
 func withoutManagedFields(data []byte) (kept []byte) {
 	for len(data) > 0 {
 		r, size, err := next(data)
@@ -146,15 +148,19 @@ func appendVarint(b []byte, v uint64) []byte {
 	return append(b, byte(v))
 }
 
-// TestEqualPartsAreOne: labels, environment and probes of pods of one Deployment are in memory a few times, not a thousand, and those of a decode
-// that is not to share are its own.
+// TestEqualPartsAreOne: labels, environment and probes of pods of one Deployment are in memory a few times, not a
+// thousand, and those of a decode that is not to share are its own.
 func TestEqualPartsAreOne(t *testing.T) {
 	d := NewDecoder()
 	decode := func(name string, share bool) *corev1.Pod {
 		p := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "web"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}},
+			ObjectMeta: metav1.ObjectMeta{
+				Name: name, Labels: map[string]string{"app": "web"},
+				ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}},
+			},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{
-				Env: []corev1.EnvVar{{Name: "A", Value: "b"}}, LivenessProbe: &corev1.Probe{PeriodSeconds: 3}, VolumeMounts: []corev1.VolumeMount{{Name: name}},
+				Env: []corev1.EnvVar{{Name: "A", Value: "b"}}, LivenessProbe: &corev1.Probe{PeriodSeconds: 3},
+				VolumeMounts: []corev1.VolumeMount{{Name: name}},
 			}}},
 		}
 		data, err := p.Marshal()
@@ -182,8 +188,11 @@ func TestEqualPartsAreOne(t *testing.T) {
 		t.Errorf("of 1000 pods there are %d labels, %d environments, %d probes", len(labels), len(env), len(probes))
 	}
 	alone := decode("d", false)
-	alone.Labels["app"], alone.Spec.Containers[0].Env[0].Value, alone.Spec.Containers[0].LivenessProbe.PeriodSeconds = "db", "c", 4
-	if c.Labels["app"] != "web" || c.Spec.Containers[0].Env[0].Value != "b" || c.Spec.Containers[0].LivenessProbe.PeriodSeconds != 3 {
+	alone.Labels["app"] = "db"
+	alone.Spec.Containers[0].Env[0].Value = "c"
+	alone.Spec.Containers[0].LivenessProbe.PeriodSeconds = 4
+	if c.Labels["app"] != "web" || c.Spec.Containers[0].Env[0].Value != "b" ||
+		c.Spec.Containers[0].LivenessProbe.PeriodSeconds != 3 {
 		t.Error("a pod that was to be exclusive shares parts")
 	}
 }

@@ -1,7 +1,8 @@
 package lean
 
-// table remembers values by hash and forgets them: it has a number of places, two for each hash, in which what is met again stays and what is
-// not makes room. A map of all that was ever seen, the obvious design, would never give back what is gone from the cluster.
+// table remembers values by hash and forgets them: it has a number of places, two for each hash, in which what is met
+// again stays and what is not makes room. A map of all that was ever seen, the obvious design, would never give back
+// what is gone from the cluster.
 type table[V any] struct {
 	// places is a power of two long; nil until the first value.
 	places []place[V]
@@ -43,8 +44,9 @@ func (t *table[V]) find(hash uint64) *place[V] {
 	return nil
 }
 
-// put gives the value a place, if one of the two holds nothing that was met again lately. Of two that were not, now the older goes, now the
-// newer: three values that recur in turn would drive each other out for ever if one rule chose.
+// put gives the value a place, if one of the two holds nothing that was met again lately. Of two that were not, now
+// the older goes, now the newer: three values that recur in turn would drive each other out for ever if one rule
+// chose.
 func (t *table[V]) put(hash uint64, v V) {
 	if t.missed++; t.missed > len(t.places) && len(t.places) < t.most {
 		t.grow()
@@ -81,8 +83,8 @@ func (t *table[V]) grow() {
 // site is what is known about one field: whether its values recur.
 type site struct {
 	asked, found uint16
-	// unique says that they do not, as names and times do not. Then only a sixteenth of them is looked up, chosen by its hash, so that it is
-	// found out when that changes.
+	// unique says that they do not, as names and times do not. Then only a sixteenth of them is looked up, chosen by
+	// its hash, so that it is found out when that changes.
 	unique bool
 }
 

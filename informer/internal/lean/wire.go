@@ -5,8 +5,9 @@ import (
 	"errors"
 )
 
-// errUnusual says that a message is not written the way Kubernetes writes it: cut short, a field twice, a type of another kind. Such a message
-// is left to the standard decoder, which knows what it means, or how to word what is wrong with it.
+// errUnusual says that a message is not written the way Kubernetes writes it: cut short, a field twice, a type of
+// another kind. Such a message is left to the standard decoder, which knows what it means, or how to word what is
+// wrong with it.
 var errUnusual = errors.New("protobuf message is written in an unusual way")
 
 // The wire types of protobuf.
@@ -74,8 +75,9 @@ func varint(data []byte) (value uint64, size int) {
 	return value, max(0, size)
 }
 
-// run is the length of the records at the beginning of data that carry the same field as first, whose size is known, and how many they are.
-// Kubernetes writes all elements of a repeated field, and all entries of a map, one behind the other.
+// run is the length of the records at the beginning of data that carry the same field as first, whose size is known,
+// and how many they are. Kubernetes writes all elements of a repeated field, and all entries of a map, one behind the
+// other.
 func run(data []byte, first record, size int) (length, count int, err error) {
 	length, count = size, 1
 	tag, _ := varint(data)

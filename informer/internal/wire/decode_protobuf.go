@@ -100,7 +100,9 @@ func kindOf(data []byte) (kind string, err error) {
 
 // listProtobuf decodes a page item by item, as it comes in. Every list message of Kubernetes has its metadata in
 // field 1, its items in 2.
-func (d *Decoder[T]) listProtobuf(in *bufio.Reader, o Options, each func(T, error) error) (m metav1.ListMeta, err error) {
+func (d *Decoder[T]) listProtobuf(in *bufio.Reader, o Options,
+	each func(T, error) error,
+) (m metav1.ListMeta, err error) {
 	s := &protoStream{in: in, left: -1}
 	if err := s.magic(); err != nil {
 		return m, badList(err)
@@ -225,7 +227,10 @@ func (d *Decoder[T]) objectProtobuf(data []byte, o Options) (T, error) {
 	}
 	into, ok := any(obj).(unmarshaler)
 	if !ok {
-		return obj, &objects.DecodeError{What: "object", Err: fmt.Errorf("the server sent protobuf, which a %T cannot hold", obj)}
+		return obj, &objects.DecodeError{
+			What: "object",
+			Err:  fmt.Errorf("the server sent protobuf, which a %T cannot hold", obj),
+		}
 	}
 	if err := into.Unmarshal(data); err != nil {
 		return obj, unreadable(metadataProtobuf(data), err)

@@ -1,5 +1,5 @@
-// Package backlog holds keys back while nobody may work on them: those of a controller that is warmed up before it runs, and
-// those of a cluster whose caches are not filled yet.
+// Package backlog holds keys back while nobody may work on them: those of a controller that is warmed up before it
+// runs, and those of a cluster whose caches are not filled yet.
 package backlog
 
 import (
@@ -12,13 +12,13 @@ import (
 // Least is how many keys a [Backlog] may hold whatever there was at its start.
 const Least = 10_000
 
-// Backlog stands before a queue and remembers what is to be done once somebody works: each key once, with its latest cause. The
-// keys of what changed come before those of what was there at the start, and of these the last change first: a process that
-// worked until now has seen to the others, most likely.
+// Backlog stands before a queue and remembers what is to be done once somebody works: each key once, with its latest
+// cause. The keys of what changed come before those of what was there at the start, and of these the last change
+// first: a process that worked until now has seen to the others, most likely.
 //
-// A process may wait for months, and the keys of what came and went in that time would add up. Of those a controller that starts
-// without a backlog hears nothing, so they may be forgotten; but a key does not tell. So a backlog that has become more than
-// twice what there was at its start is outgrown: its owner makes a new one.
+// A process may wait for months, and the keys of what came and went in that time would add up. Of those a controller
+// that starts without a backlog hears nothing, so they may be forgotten; but a key does not tell. So a backlog that
+// has become more than twice what there was at its start is outgrown: its owner makes a new one.
 //
 // Concurrency: all methods may be called from any goroutine.
 type Backlog[K comparable] struct {
@@ -28,8 +28,8 @@ type Backlog[K comparable] struct {
 	mu sync.Mutex
 	// pending has what is held, by key; nil once it was flushed.
 	pending map[K]*pending[K]
-	// ends is the ring's fixed link: after it comes what is first in line, before it what is last. Invariant: the ring has the
-	// elements of pending, and ends.
+	// ends is the ring's fixed link: after it comes what is first in line, before it what is last. Invariant: the
+	// ring has the elements of pending, and ends.
 	ends pending[K]
 	// listed is how many keys what was there at the start has made.
 	listed int
@@ -56,8 +56,8 @@ func New[K comparable](outgrown func()) *Backlog[K] {
 	return b
 }
 
-// Add holds key back. It returns false once the backlog was flushed: the key belongs into the queue then. news means that the
-// key is added because of something that changed.
+// Add holds key back. It returns false once the backlog was flushed: the key belongs into the queue then. news means
+// that the key is added because of something that changed.
 func (b *Backlog[K]) Add(key K, o workqueue.AddOptions, news bool) bool {
 	b.mu.Lock()
 	if b.pending == nil {
@@ -136,7 +136,8 @@ func (b *Backlog[K]) Len() int {
 	return len(b.pending)
 }
 
-// Flush adds everything, without a lock, as it would have been added at this moment. From its beginning on nothing is held back.
+// Flush adds everything, without a lock, as it would have been added at this moment. From its beginning on nothing is
+// held back.
 func (b *Backlog[K]) Flush(add func(key K, o workqueue.AddOptions)) {
 	b.mu.Lock()
 	first := b.ends.after

@@ -1,5 +1,6 @@
-// Command example is an operator on controller-runtime whose cache, client and queue are controller-runtime's, or with --flyball
-// Flyball's. With --once it brings everything up to date, tells what it did, and exits. The operator itself does not know which.
+// Command example is an operator on controller-runtime whose cache, client and queue are controller-runtime's, or
+// with --flyball Flyball's. With --once it brings everything up to date, tells what it did, and exits. The operator
+// itself does not know which.
 package main
 
 import (
@@ -44,14 +45,16 @@ func run(o Options, metrics, pprof string, elect, justOnce bool) error {
 	}
 	if justOnce {
 		summary, err := once(ctrl.SetupSignalHandler(), config)
-		fmt.Printf("%d reconciles, %d of them failed, in %v\n", summary.Processed, summary.Errors, summary.Duration.Round(time.Millisecond))
+		fmt.Printf("%d reconciles, %d of them failed, in %v\n", summary.Processed, summary.Errors,
+			summary.Duration.Round(time.Millisecond))
 		return err
 	}
 	options := ctrl.Options{
 		Metrics:          server.Options{BindAddress: metrics},
 		PprofBindAddress: pprof,
-		LeaderElection:   elect, LeaderElectionID: "cards", LeaderElectionNamespace: "default", LeaderElectionReleaseOnCancel: true,
-		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}},
+		LeaderElection:   elect, LeaderElectionID: "cards", LeaderElectionNamespace: "default",
+		LeaderElectionReleaseOnCancel: true,
+		Client:                        client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 	}
 	o.Apply(&options)
 	mgr, err := ctrl.NewManager(config, options)
@@ -68,7 +71,8 @@ func run(o Options, metrics, pprof string, elect, justOnce bool) error {
 // once runs the operator until there is nothing more to do.
 func once(ctx context.Context, config *rest.Config) (own.Summary, error) {
 	mgr, err := controllerruntime.NewManager(config, ctrl.Options{
-		Metrics: server.Options{BindAddress: "0"}, Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}},
+		Metrics: server.Options{BindAddress: "0"},
+		Client:  client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 	})
 	if err != nil {
 		return own.Summary{}, err

@@ -59,8 +59,8 @@ func (o Options) queue(c *controller.Options) {
 	}
 }
 
-// SetupWithManager makes the controller. It hears of Deployments, of the cards that they own, of Secrets, of namespaces as
-// metadata only, and of Services as unstructured objects.
+// SetupWithManager makes the controller. It hears of Deployments, of the cards that they own, of Secrets, of
+// namespaces as metadata only, and of Services as unstructured objects.
 func (c *Cards) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	err := mgr.GetFieldIndexer().IndexField(ctx, &appsv1.Deployment{}, secretField, func(obj client.Object) []string {
 		if name := obj.GetAnnotations()[secretAnnotation]; name != "" {
@@ -74,7 +74,10 @@ func (c *Cards) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Option
 	options := controller.Options{SkipNameValidation: new(true), MaxConcurrentReconciles: 4}
 	o.queue(&options)
 	return ctrl.NewControllerManagedBy(mgr).Named("cards").
-		For(&appsv1.Deployment{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+		For(&appsv1.Deployment{},
+			builder.WithPredicates(
+				predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}),
+			)).
 		Owns(&corev1.ConfigMap{}).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(c.usersOfSecret)).
 		WatchesMetadata(namespaceMetadata(""), handler.EnqueueRequestsFromMapFunc(c.inNamespace)).
@@ -98,7 +101,8 @@ func service(key types.NamespacedName) *unstructured.Unstructured {
 }
 
 func (c *Cards) usersOfSecret(ctx context.Context, secret client.Object) []reconcile.Request {
-	return c.requests(ctx, client.InNamespace(secret.GetNamespace()), client.MatchingFields{secretField: secret.GetName()})
+	return c.requests(ctx, client.InNamespace(secret.GetNamespace()),
+		client.MatchingFields{secretField: secret.GetName()})
 }
 
 func (c *Cards) inNamespace(ctx context.Context, ns client.Object) []reconcile.Request {

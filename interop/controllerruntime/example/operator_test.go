@@ -96,7 +96,8 @@ func replica(t *testing.T, config *rest.Config, o parts) (stop func()) {
 	t.Helper()
 	options := ctrl.Options{
 		Metrics:        server.Options{BindAddress: "0"},
-		LeaderElection: true, LeaderElectionID: "cards", LeaderElectionNamespace: "default", LeaderElectionReleaseOnCancel: true,
+		LeaderElection: true, LeaderElectionID: "cards", LeaderElectionNamespace: "default",
+		LeaderElectionReleaseOnCancel: true,
 		// The lease is released: nobody waits for its end, and nobody loses it on a machine that has much to do.
 		LeaseDuration: new(time.Minute), RenewDeadline: new(40 * time.Second), RetryPeriod: new(100 * time.Millisecond),
 		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}},
@@ -136,13 +137,20 @@ func life(t *testing.T, config *rest.Config, shop string, o parts) map[string]st
 		}
 	}
 	one := replica(t, config, o)
-	must(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shop, Labels: map[string]string{"team": "red"}}}))
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "key"}, Data: map[string][]byte{"k": []byte("1")}}
+	must(
+		c.Create(ctx,
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shop, Labels: map[string]string{"team": "red"}}}),
+	)
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "key"},
+		Data:       map[string][]byte{"k": []byte("1")},
+	}
 	must(c.Create(ctx, secret))
 	for i := range 20 {
 		must(c.Create(ctx, deployment(shop, fmt.Sprintf("web-%d", i), i%2 == 0)))
 	}
-	eventually(t, c, shop, 20, func(card *corev1.ConfigMap) bool { return card.Data["image"] == "web:1" && card.Data["team"] == "red" })
+	eventually(t, c, shop, 20,
+		func(card *corev1.ConfigMap) bool { return card.Data["image"] == "web:1" && card.Data["team"] == "red" })
 	two := replica(t, config, o)
 	secret.Data["k"] = []byte("2")
 	must(c.Update(ctx, secret))
@@ -153,7 +161,10 @@ func life(t *testing.T, config *rest.Config, shop string, o parts) map[string]st
 	must(c.Update(ctx, &ns))
 	must(c.Create(ctx, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "web-3"},
-		Spec:       corev1.ServiceSpec{ClusterIP: "None", Selector: map[string]string{"app": "web-3"}, Ports: []corev1.ServicePort{{Port: 80}}},
+		Spec: corev1.ServiceSpec{
+			ClusterIP: "None", Selector: map[string]string{"app": "web-3"},
+			Ports: []corev1.ServicePort{{Port: 80}},
+		},
 	}))
 	var d appsv1.Deployment
 	must(c.Get(ctx, client.ObjectKey{Namespace: shop, Name: "web-4"}, &d))
@@ -184,7 +195,8 @@ func deployment(shop, name string, secret bool) *appsv1.Deployment {
 	}
 	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 	d.Spec.Template = corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "web:1"}}},
+		ObjectMeta: metav1.ObjectMeta{Labels: labels},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "web:1"}}},
 	}
 	return d
 }

@@ -34,7 +34,8 @@ func TestDefinitionsAreWhole(t *testing.T) {
 			checkEmptyObject(t, d)
 			for name, sub := range d.Subresources {
 				readOnly := slices.Equal(sub.Verbs, []string{"get"})
-				if sub.New == nil || sub.Kind.Empty() || len(sub.Verbs) == 0 || !readOnly && sub.Merge == nil && sub.Delete == nil && sub.Connect == nil {
+				if sub.New == nil || sub.Kind.Empty() || len(sub.Verbs) == 0 || !readOnly && sub.Merge == nil &&
+					sub.Delete == nil && sub.Connect == nil {
 					t.Errorf("subresource %s is not whole: %+v", name, sub)
 				}
 			}
@@ -74,7 +75,8 @@ func checkTable(t *testing.T, d *resource.Definition) {
 				t.Errorf("column %q is an integer, its cell a %T", c.Name, row[i])
 			}
 		}
-		if c.Name == "" || c.Description == "" && c.Name != "Handler" { // which the real server looks for in the wrong place
+		// which the real server looks for in the wrong place
+		if c.Name == "" || c.Description == "" && c.Name != "Handler" {
 			t.Errorf("column %d has no name or description: %+v", i, c)
 		}
 	}

@@ -42,7 +42,8 @@ func validateContainers(spec *corev1.PodSpec, volumes sets.Set[string], path *fi
 		}
 	}
 	for i := range spec.EphemeralContainers {
-		c, p := (*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon), path.Child("ephemeralContainers").Index(i)
+		c, p := (*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon),
+			path.Child("ephemeralContainers").Index(i)
 		errs = append(errs, validateContainer(c, volumes, p)...)
 		errs = append(errs, uniqueName(names, c.Name, p)...)
 	}
@@ -110,10 +111,13 @@ func validateContainerPorts(ports []corev1.ContainerPort, path *field.Path) fiel
 		if port.ContainerPort == 0 {
 			errs = append(errs, field.Required(p.Child("containerPort"), ""))
 		} else {
-			errs = append(errs, invalid(p.Child("containerPort"), port.ContainerPort, validation.IsValidPortNum(int(port.ContainerPort)))...)
+			errs = append(errs,
+				invalid(p.Child("containerPort"), port.ContainerPort,
+					validation.IsValidPortNum(int(port.ContainerPort)))...)
 		}
 		if port.HostPort != 0 {
-			errs = append(errs, invalid(p.Child("hostPort"), port.HostPort, validation.IsValidPortNum(int(port.HostPort)))...)
+			errs = append(errs,
+				invalid(p.Child("hostPort"), port.HostPort, validation.IsValidPortNum(int(port.HostPort)))...)
 		}
 		errs = append(errs, validateProtocol(port.Protocol, p.Child("protocol"))...)
 	}
@@ -144,7 +148,10 @@ func validateEnv(vars []corev1.EnvVar, path *field.Path) field.ErrorList {
 func validateEnvSource(v *corev1.EnvVar, path *field.Path) field.ErrorList {
 	s := v.ValueFrom
 	sources := 0
-	for _, set := range []bool{s.FieldRef != nil, s.ResourceFieldRef != nil, s.ConfigMapKeyRef != nil, s.SecretKeyRef != nil, s.FileKeyRef != nil} {
+	for _, set := range []bool{
+		s.FieldRef != nil, s.ResourceFieldRef != nil, s.ConfigMapKeyRef != nil,
+		s.SecretKeyRef != nil, s.FileKeyRef != nil,
+	} {
 		if set {
 			sources++
 		}
@@ -155,7 +162,10 @@ func validateEnvSource(v *corev1.EnvVar, path *field.Path) field.ErrorList {
 	}
 	switch {
 	case sources == 0:
-		errs = append(errs, field.Invalid(path, "", "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"))
+		errs = append(errs,
+			field.Invalid(path, "",
+				"must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or "+
+					"`fileKeyRef`"))
 	case v.Value != "":
 		errs = append(errs, field.Invalid(path, "", "may not be specified when `value` is not empty"))
 	case sources > 1:
@@ -167,9 +177,11 @@ func validateEnvSource(v *corev1.EnvVar, path *field.Path) field.ErrorList {
 // envFields are the fields of the pod that a variable may refer to. selectableFields are the other fields that have a
 // name there.
 var (
-	envFields = sets.New("metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
+	envFields = sets.New("metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName",
+		"spec.serviceAccountName",
 		"status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs")
-	selectableFields = sets.New("metadata.annotations", "metadata.labels", "spec.restartPolicy", "spec.schedulerName", "status.phase")
+	selectableFields = sets.New("metadata.annotations", "metadata.labels", "spec.restartPolicy", "spec.schedulerName",
+		"status.phase")
 )
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go validateObjectFieldSelector;
@@ -228,11 +240,16 @@ func validateResources(r *corev1.ResourceRequirements, path *field.Path) field.E
 		limit, limited := r.Limits[name]
 		switch {
 		case !limited && !overcommits(name):
-			errs = append(errs, field.Required(path.Child("limits"), "Limit must be set for non overcommitable resources"))
+			errs = append(errs,
+				field.Required(path.Child("limits"), "Limit must be set for non overcommitable resources"))
 		case limited && !overcommits(name) && request.Cmp(limit) != 0:
-			errs = append(errs, field.Invalid(path.Child("requests"), request.String(), fmt.Sprintf("must be equal to %s limit of %s", name, limit.String())))
+			errs = append(errs,
+				field.Invalid(path.Child("requests"), request.String(),
+					fmt.Sprintf("must be equal to %s limit of %s", name, limit.String())))
 		case limited && request.Cmp(limit) > 0:
-			errs = append(errs, field.Invalid(path.Child("requests"), request.String(), fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String())))
+			errs = append(errs,
+				field.Invalid(path.Child("requests"), request.String(),
+					fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String())))
 		}
 	}
 	return errs

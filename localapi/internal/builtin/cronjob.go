@@ -66,11 +66,13 @@ func validateCronJob(c *batchv1.CronJob) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("schedule"), spec.Schedule,
 			fmt.Sprintf("expected exactly 5 fields, found %d: %v", n, strings.Fields(spec.Schedule))))
 	}
-	errs = append(errs, nonnegative(ptr.Deref(spec.StartingDeadlineSeconds, 0), path.Child("startingDeadlineSeconds"))...)
+	errs = append(errs,
+		nonnegative(ptr.Deref(spec.StartingDeadlineSeconds, 0), path.Child("startingDeadlineSeconds"))...)
 	errs = append(errs, oneOf(path.Child("concurrencyPolicy"), spec.ConcurrencyPolicy,
 		batchv1.AllowConcurrent, batchv1.ForbidConcurrent, batchv1.ReplaceConcurrent)...)
 	errs = append(errs, validateJobSpec(&spec.JobTemplate.Spec, path.Child("jobTemplate", "spec"))...)
-	errs = append(errs, nonnegative(replicasOf(spec.SuccessfulJobsHistoryLimit), path.Child("successfulJobsHistoryLimit"))...)
+	errs = append(errs,
+		nonnegative(replicasOf(spec.SuccessfulJobsHistoryLimit), path.Child("successfulJobsHistoryLimit"))...)
 	errs = append(errs, nonnegative(replicasOf(spec.FailedJobsHistoryLimit), path.Child("failedJobsHistoryLimit"))...)
 	if spec.Schedule == "" {
 		errs = append(errs, field.Required(path.Child("schedule"), ""))
@@ -101,7 +103,8 @@ func cronJobRow(c *batchv1.CronJob, now time.Time) []any {
 		suspend = map[bool]string{true: "True", false: "False"}[*c.Spec.Suspend]
 	}
 	row := []any{
-		c.Name, c.Spec.Schedule, ptr.Deref(c.Spec.TimeZone, "<none>"), suspend, int64(len(c.Status.Active)), last, age(c.CreationTimestamp, now),
+		c.Name, c.Spec.Schedule, ptr.Deref(c.Spec.TimeZone, "<none>"), suspend, int64(len(c.Status.Active)), last,
+		age(c.CreationTimestamp, now),
 	}
 	row = append(row, containerCells(&c.Spec.JobTemplate.Spec.Template)...)
 	return append(row, metav1.FormatLabelSelector(c.Spec.JobTemplate.Spec.Selector))

@@ -41,8 +41,8 @@ func daemonSet() *resource.Definition {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/v1/defaults.go SetDefaults_DaemonSet; pkg/apis/apps/v1/conversion.go, for the
-// template generation, which a client therefore owns.
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/v1/defaults.go SetDefaults_DaemonSet;
+// pkg/apis/apps/v1/conversion.go, for the template generation, which a client therefore owns.
 func defaultDaemonSet(d *appsv1.DaemonSet) {
 	if _, ok := d.Annotations[appsv1.DeprecatedTemplateGeneration]; !ok {
 		setTemplateGeneration(d, 0)
@@ -61,7 +61,8 @@ func defaultDaemonSet(d *appsv1.DaemonSet) {
 // prepareDaemonSetUpdate also counts changes of the template. The count is a field in the server and an annotation
 // in apps/v1.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/apps/daemonset/strategy.go PrepareForUpdate; pkg/apis/apps/v1/conversion.go.
+// Source: k8s.io/kubernetes v1.37.1 pkg/registry/apps/daemonset/strategy.go PrepareForUpdate;
+// pkg/apis/apps/v1/conversion.go.
 func prepareDaemonSetUpdate(d, old *appsv1.DaemonSet) {
 	d.Status = old.Status
 	n, _ := strconv.ParseInt(old.Annotations[appsv1.DeprecatedTemplateGeneration], 10, 64)
@@ -75,7 +76,8 @@ func prepareDaemonSetUpdate(d, old *appsv1.DaemonSet) {
 }
 
 func setTemplateGeneration(d *appsv1.DaemonSet, n int64) {
-	d.Annotations = merged(d.Annotations, map[string]string{appsv1.DeprecatedTemplateGeneration: strconv.FormatInt(n, 10)})
+	d.Annotations = merged(d.Annotations,
+		map[string]string{appsv1.DeprecatedTemplateGeneration: strconv.FormatInt(n, 10)})
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/validation/validation.go ValidateDaemonSetSpec.
@@ -83,9 +85,13 @@ func validateDaemonSet(d *appsv1.DaemonSet) field.ErrorList {
 	path, spec := field.NewPath("spec"), &d.Spec
 	errs := validateWorkload(workload{spec.Selector, &spec.Template, "daemonset", "DaemonSet"}, path)
 	errs = append(errs, nonnegative(int64(spec.MinReadySeconds), path.Child("minReadySeconds"))...)
-	if u := spec.UpdateStrategy; u.Type != appsv1.RollingUpdateDaemonSetStrategyType && u.Type != appsv1.OnDeleteDaemonSetStrategyType {
+	if u := spec.UpdateStrategy; u.Type != appsv1.RollingUpdateDaemonSetStrategyType &&
+		u.Type != appsv1.OnDeleteDaemonSetStrategyType {
 		errs = append(errs, field.NotSupported(path.Child("updateStrategy"), shown(u),
-			[]appsv1.DaemonSetUpdateStrategyType{appsv1.RollingUpdateDaemonSetStrategyType, appsv1.OnDeleteDaemonSetStrategyType}))
+			[]appsv1.DaemonSetUpdateStrategyType{
+				appsv1.RollingUpdateDaemonSetStrategyType,
+				appsv1.OnDeleteDaemonSetStrategyType,
+			}))
 	}
 	return append(errs, nonnegative(replicasOf(spec.RevisionHistoryLimit), path.Child("revisionHistoryLimit"))...)
 }

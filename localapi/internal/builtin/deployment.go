@@ -39,7 +39,10 @@ func deployment() *resource.Definition {
 		Row:                  cells(deploymentRow),
 		Subresources: map[string]resource.Subresource{
 			"scale": scaleOf(gr, func(d *appsv1.Deployment) scalable {
-				return scalable{meta: &d.ObjectMeta, replicas: &d.Spec.Replicas, current: d.Status.Replicas, selector: d.Spec.Selector}
+				return scalable{
+					meta: &d.ObjectMeta, replicas: &d.Spec.Replicas, current: d.Status.Replicas,
+					selector: d.Spec.Selector,
+				}
 			}),
 		},
 	}
@@ -105,14 +108,19 @@ func validateDeploymentStrategy(s *appsv1.DeploymentStrategy, path *field.Path) 
 	switch s.Type {
 	case appsv1.RecreateDeploymentStrategyType:
 		if s.RollingUpdate != nil {
-			return field.ErrorList{field.Forbidden(path.Child("rollingUpdate"), "may not be specified when strategy `type` is 'Recreate'")}
+			return field.ErrorList{
+				field.Forbidden(path.Child("rollingUpdate"), "may not be specified when strategy `type` is 'Recreate'"),
+			}
 		}
 		return nil
 	case appsv1.RollingUpdateDeploymentStrategyType:
 		return validateRollingUpdate(s.RollingUpdate, path.Child("rollingUpdate"))
 	default:
 		return field.ErrorList{field.NotSupported(path, shown(s),
-			[]appsv1.DeploymentStrategyType{appsv1.RecreateDeploymentStrategyType, appsv1.RollingUpdateDeploymentStrategyType})}
+			[]appsv1.DeploymentStrategyType{
+				appsv1.RecreateDeploymentStrategyType,
+				appsv1.RollingUpdateDeploymentStrategyType,
+			})}
 	}
 }
 
@@ -122,7 +130,8 @@ func validateRollingUpdate(u *appsv1.RollingUpdateDeployment, path *field.Path) 
 	errs = append(errs, validateIntOrPercent(surge, path.Child("maxSurge"))...)
 	n, isPercent := intOrPercent(unavailable)
 	if s, _ := intOrPercent(surge); n == 0 && s == 0 {
-		errs = append(errs, field.Invalid(path.Child("maxUnavailable"), unavailable, "may not be 0 when `maxSurge` is 0"))
+		errs = append(errs,
+			field.Invalid(path.Child("maxUnavailable"), unavailable, "may not be 0 when `maxSurge` is 0"))
 	}
 	if isPercent && n > 100 {
 		errs = append(errs, field.Invalid(path.Child("maxUnavailable"), unavailable, "must not be greater than 100%"))
@@ -154,7 +163,9 @@ func validateDeploymentUpdate(d, old *appsv1.Deployment) field.ErrorList {
 func validateDeploymentStatus(d, old *appsv1.Deployment) field.ErrorList {
 	path, s := field.NewPath("status"), &d.Status
 	pods := [3]counter{
-		{"updatedReplicas", int64(s.UpdatedReplicas)}, {"readyReplicas", int64(s.ReadyReplicas)}, {"availableReplicas", int64(s.AvailableReplicas)},
+		{"updatedReplicas", int64(s.UpdatedReplicas)},
+		{"readyReplicas", int64(s.ReadyReplicas)},
+		{"availableReplicas", int64(s.AvailableReplicas)},
 	}
 	errs := validateCounters([]counter{
 		{"observedGeneration", s.ObservedGeneration},
@@ -178,7 +189,8 @@ func deploymentColumns() []metav1.TableColumnDefinition {
 		column("Up-to-date", "string", appsv1.DeploymentStatus{}.SwaggerDoc()["updatedReplicas"]),
 		column("Available", "string", appsv1.DeploymentStatus{}.SwaggerDoc()["availableReplicas"]),
 		ageColumn(),
-	}, append(containerColumns(), wideColumn("Selector", "string", appsv1.DeploymentSpec{}.SwaggerDoc()["selector"]))...)
+	}, append(containerColumns(),
+		wideColumn("Selector", "string", appsv1.DeploymentSpec{}.SwaggerDoc()["selector"]))...)
 }
 
 func deploymentRow(d *appsv1.Deployment, now time.Time) []any {

@@ -13,7 +13,7 @@
 //
 // A type that is served as several kinds (autoscalers of two versions, events of two groups) is one [resource.Family].
 //
-// Not copied, because they need other objects or a network: what quotas, limit ranges, priority classes and runtime classes
-// do to pods (they are stored), projected service account tokens. The validation of volume sources, affinity and security contexts
-// covers what breaks a controller, not each of the real server's many hundred rules.
+// Not copied, because they need other objects or a network: what quotas, limit ranges, priority classes and runtime
+// classes do to pods (they are stored), projected service account tokens. The validation of volume sources, affinity
+// and security contexts covers what breaks a controller, not each of the real server's many hundred rules.
 package builtin

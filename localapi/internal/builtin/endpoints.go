@@ -60,7 +60,8 @@ func validateEndpoints(ep *corev1.Endpoints) field.ErrorList {
 			errs = append(errs, validateEndpointAddress(&s.Addresses[j], path.Child("addresses").Index(j))...)
 		}
 		for j := range s.NotReadyAddresses {
-			errs = append(errs, validateEndpointAddress(&s.NotReadyAddresses[j], path.Child("notReadyAddresses").Index(j))...)
+			errs = append(errs,
+				validateEndpointAddress(&s.NotReadyAddresses[j], path.Child("notReadyAddresses").Index(j))...)
 		}
 		for j := range s.Ports {
 			errs = append(errs, validateEndpointPort(&s.Ports[j], len(s.Ports) > 1, path.Child("ports").Index(j))...)
@@ -75,7 +76,8 @@ func validateEndpointAddress(a *corev1.EndpointAddress, path *field.Path) field.
 		errs = append(errs, dnsLabel(a.Hostname, path.Child("hostname"))...)
 	}
 	if a.NodeName != nil {
-		errs = append(errs, invalid(path.Child("nodeName"), *a.NodeName, apivalidation.NameIsDNSSubdomain(*a.NodeName, false))...)
+		errs = append(errs,
+			invalid(path.Child("nodeName"), *a.NodeName, apivalidation.NameIsDNSSubdomain(*a.NodeName, false))...)
 	}
 	return append(errs, reachableIP(a.IP, path.Child("ip"))...)
 }
@@ -96,10 +98,12 @@ func reachableIP(value string, path *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(path, value, "may not be in the loopback range (127.0.0.0/8, ::1/128)"))
 	}
 	if ip.IsLinkLocalUnicast() {
-		errs = append(errs, field.Invalid(path, value, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"))
+		errs = append(errs,
+			field.Invalid(path, value, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"))
 	}
 	if ip.IsLinkLocalMulticast() {
-		errs = append(errs, field.Invalid(path, value, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"))
+		errs = append(errs,
+			field.Invalid(path, value, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"))
 	}
 	return errs
 }

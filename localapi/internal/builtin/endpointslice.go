@@ -70,7 +70,8 @@ func prepareEndpointSliceUpdate(s, old *discoveryv1.EndpointSlice) {
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/discovery/validation/validation.go ValidateEndpointSlice.
 func validateEndpointSlice(s *discoveryv1.EndpointSlice) field.ErrorList {
 	const maxPorts, maxEndpoints = 20000, 1000
-	errs := oneOf(field.NewPath("addressType"), s.AddressType, discoveryv1.AddressTypeFQDN, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6)
+	errs := oneOf(field.NewPath("addressType"), s.AddressType, discoveryv1.AddressTypeFQDN,
+		discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6)
 	ports, list := field.NewPath("ports"), field.NewPath("endpoints")
 	if len(s.Ports) > maxPorts {
 		errs = append(errs, field.TooMany(ports, len(s.Ports), maxPorts))
@@ -119,7 +120,8 @@ func validateSliceEndpoint(e *discoveryv1.Endpoint, kind discoveryv1.AddressType
 		errs = append(errs, validateSliceAddress(a, kind, addresses, i)...)
 	}
 	if e.NodeName != nil {
-		errs = append(errs, invalid(path.Child("nodeName"), *e.NodeName, apivalidation.NameIsDNSSubdomain(*e.NodeName, false))...)
+		errs = append(errs,
+			invalid(path.Child("nodeName"), *e.NodeName, apivalidation.NameIsDNSSubdomain(*e.NodeName, false))...)
 	}
 	if e.Hostname != nil {
 		errs = append(errs, dnsLabel(*e.Hostname, path.Child("hostname"))...)
@@ -161,7 +163,10 @@ func endpointSliceRow(s *discoveryv1.EndpointSlice, now time.Time) []any {
 	for i := range s.Endpoints {
 		addresses = append(addresses, s.Endpoints[i].Addresses...)
 	}
-	return []any{s.Name, string(s.AddressType), orUnset(firstFew(ports, shown)), orUnset(firstFew(addresses, shown)), age(s.CreationTimestamp, now)}
+	return []any{
+		s.Name, string(s.AddressType), orUnset(firstFew(ports, shown)), orUnset(firstFew(addresses, shown)),
+		age(s.CreationTimestamp, now),
+	}
 }
 
 func orUnset(s string) string {

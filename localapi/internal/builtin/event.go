@@ -37,7 +37,9 @@ func validateEvent(e *corev1.Event) field.ErrorList { return validateEventAs(e, 
 // validateEventAs is validateEvent for an API that calls the reporting controller by the given name.
 func validateEventAs(e *corev1.Event, controller string) field.ErrorList {
 	about := e.InvolvedObject.Namespace
-	elsewhere := field.ErrorList{field.Invalid(field.NewPath("involvedObject", "namespace"), about, "does not match event.namespace")}
+	elsewhere := field.ErrorList{
+		field.Invalid(field.NewPath("involvedObject", "namespace"), about, "does not match event.namespace"),
+	}
 	if e.EventTime.IsZero() {
 		if e.Namespace != about && (about != "" || e.Namespace != metav1.NamespaceDefault) {
 			return elsewhere

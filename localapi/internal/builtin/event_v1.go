@@ -37,7 +37,8 @@ func events() []*resource.Definition {
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/events/v1/conversion.go Convert_v1_Event_To_core_Event.
 func coreEvent(e *eventsv1.Event) *corev1.Event {
 	out := &corev1.Event{
-		ObjectMeta: e.ObjectMeta, InvolvedObject: e.Regarding, Reason: e.Reason, Message: e.Note, Source: e.DeprecatedSource,
+		ObjectMeta: e.ObjectMeta, InvolvedObject: e.Regarding, Reason: e.Reason, Message: e.Note,
+		Source:         e.DeprecatedSource,
 		FirstTimestamp: e.DeprecatedFirstTimestamp, LastTimestamp: e.DeprecatedLastTimestamp, Count: e.DeprecatedCount,
 		Type: e.Type, EventTime: e.EventTime, Action: e.Action, Related: e.Related,
 		ReportingController: e.ReportingController, ReportingInstance: e.ReportingInstance,
@@ -51,7 +52,8 @@ func coreEvent(e *eventsv1.Event) *corev1.Event {
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/events/v1/conversion.go Convert_core_Event_To_v1_Event.
 func newEvent(e *corev1.Event) *eventsv1.Event {
 	out := &eventsv1.Event{
-		ObjectMeta: e.ObjectMeta, Regarding: e.InvolvedObject, Reason: e.Reason, Note: e.Message, DeprecatedSource: e.Source,
+		ObjectMeta: e.ObjectMeta, Regarding: e.InvolvedObject, Reason: e.Reason, Note: e.Message,
+		DeprecatedSource:         e.Source,
 		DeprecatedFirstTimestamp: e.FirstTimestamp, DeprecatedLastTimestamp: e.LastTimestamp, DeprecatedCount: e.Count,
 		Type: e.Type, EventTime: e.EventTime, Action: e.Action, Related: e.Related,
 		ReportingController: e.ReportingController, ReportingInstance: e.ReportingInstance,

@@ -16,7 +16,9 @@ import (
 // complete, and the others get its rules: they convert an object to the first kind, apply the rule, and convert it
 // back.
 func family(first *resource.Definition, others ...resource.Member) []*resource.Definition {
-	f := &resource.Family{Members: append([]resource.Member{{Kind: first.GroupVersionKind(), New: first.New}}, others...)}
+	f := &resource.Family{
+		Members: append([]resource.Member{{Kind: first.GroupVersionKind(), New: first.New}}, others...),
+	}
 	first.Family = f
 	definitions := []*resource.Definition{first}
 	for _, m := range others {

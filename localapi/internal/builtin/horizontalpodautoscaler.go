@@ -22,7 +22,8 @@ import (
 func horizontalPodAutoscaler() *api.Definition {
 	return &api.Definition{
 		GroupVersion: autoscalingv2.SchemeGroupVersion, Kind: "HorizontalPodAutoscaler",
-		Plural: "horizontalpodautoscalers", Singular: "horizontalpodautoscaler", ShortNames: []string{"hpa"}, Categories: []string{"all"},
+		Plural: "horizontalpodautoscalers", Singular: "horizontalpodautoscaler", ShortNames: []string{"hpa"},
+		Categories: []string{"all"},
 		Namespaced: true, HasStatus: true,
 		New:     func() runtime.Object { return &autoscalingv2.HorizontalPodAutoscaler{} },
 		NewList: func() runtime.Object { return &autoscalingv2.HorizontalPodAutoscalerList{} },
@@ -53,15 +54,21 @@ func defaultAutoscaler(h *autoscalingv2.HorizontalPodAutoscaler) {
 		h.Spec.Metrics = []autoscalingv2.MetricSpec{{
 			Type: autoscalingv2.ResourceMetricSourceType,
 			Resource: &autoscalingv2.ResourceMetricSource{
-				Name:   corev1.ResourceCPU,
-				Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: ptr.To[int32](cpuUtilization)},
+				Name: corev1.ResourceCPU,
+				Target: autoscalingv2.MetricTarget{
+					Type:               autoscalingv2.UtilizationMetricType,
+					AverageUtilization: ptr.To[int32](cpuUtilization),
+				},
 			},
 		}}
 	}
 	if b := h.Spec.Behavior; b != nil {
 		const period = 15
 		pods := autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PodsScalingPolicy, Value: 4, PeriodSeconds: period}
-		percent := autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: period}
+		percent := autoscalingv2.HPAScalingPolicy{
+			Type: autoscalingv2.PercentScalingPolicy, Value: 100,
+			PeriodSeconds: period,
+		}
 		defaultScaling(&b.ScaleUp, pods, percent)
 		setDefaultPtr(&b.ScaleUp.StabilizationWindowSeconds, 0)
 		defaultScaling(&b.ScaleDown, percent)
@@ -88,7 +95,9 @@ func validateAutoscaler(h *autoscalingv2.HorizontalPodAutoscaler) field.ErrorLis
 		errs = append(errs, field.Invalid(path.Child("maxReplicas"), n, "must be greater than or equal to 1"))
 	}
 	if h.Spec.MaxReplicas < low {
-		errs = append(errs, field.Invalid(path.Child("maxReplicas"), h.Spec.MaxReplicas, "must be greater than or equal to `minReplicas`"))
+		errs = append(errs,
+			field.Invalid(path.Child("maxReplicas"), h.Spec.MaxReplicas,
+				"must be greater than or equal to `minReplicas`"))
 	}
 	target := path.Child("scaleTargetRef")
 	if h.Spec.ScaleTargetRef.Kind == "" {
@@ -100,10 +109,14 @@ func validateAutoscaler(h *autoscalingv2.HorizontalPodAutoscaler) field.ErrorLis
 	if gv, err := schema.ParseGroupVersion(h.Spec.ScaleTargetRef.APIVersion); err != nil {
 		errs = append(errs, field.Invalid(target.Child("apiVersion"), h.Spec.ScaleTargetRef.APIVersion, err.Error()))
 	} else if gv.Group == "" {
-		errs = append(errs, field.Invalid(target.Child("apiVersion"), h.Spec.ScaleTargetRef.APIVersion, "apiVersion must specify API group"))
+		errs = append(errs,
+			field.Invalid(target.Child("apiVersion"), h.Spec.ScaleTargetRef.APIVersion,
+				"apiVersion must specify API group"))
 	}
 	if low == 0 && !slices.ContainsFunc(h.Spec.Metrics, countsWithoutPods) {
-		errs = append(errs, field.Forbidden(path.Child("metrics"), "must specify at least one Object or External metric to support scaling to zero replicas"))
+		errs = append(errs,
+			field.Forbidden(path.Child("metrics"),
+				"must specify at least one Object or External metric to support scaling to zero replicas"))
 	}
 	if h.Spec.MaxReplicas == 0 {
 		errs = append(errs, field.Required(path.Child("maxReplicas"), ""))

@@ -29,13 +29,15 @@ func metricV1(m *autoscalingv2.MetricSpec) autoscalingv1.MetricSpec {
 	}
 	if s := m.Resource; s != nil {
 		out.Resource = &autoscalingv1.ResourceMetricSource{
-			Name: s.Name, TargetAverageUtilization: s.Target.AverageUtilization, TargetAverageValue: s.Target.AverageValue,
+			Name: s.Name, TargetAverageUtilization: s.Target.AverageUtilization,
+			TargetAverageValue: s.Target.AverageValue,
 		}
 	}
 	if s := m.ContainerResource; s != nil {
 		out.ContainerResource = &autoscalingv1.ContainerResourceMetricSource{
-			Name: s.Name, TargetAverageUtilization: s.Target.AverageUtilization, TargetAverageValue: s.Target.AverageValue,
-			Container: s.Container,
+			Name: s.Name, TargetAverageUtilization: s.Target.AverageUtilization,
+			TargetAverageValue: s.Target.AverageValue,
+			Container:          s.Container,
 		}
 	}
 	if s := m.External; s != nil {
@@ -52,7 +54,10 @@ func metricV2(m *autoscalingv1.MetricSpec) autoscalingv2.MetricSpec {
 	if s := m.Object; s != nil {
 		target := autoscalingv2.MetricTarget{Type: autoscalingv2.ValueMetricType, Value: &s.TargetValue}
 		if s.AverageValue != nil {
-			target = autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: s.AverageValue}
+			target = autoscalingv2.MetricTarget{
+				Type:         autoscalingv2.AverageValueMetricType,
+				AverageValue: s.AverageValue,
+			}
 			if !s.TargetValue.IsZero() {
 				target.Value = &s.TargetValue
 			}
@@ -65,7 +70,10 @@ func metricV2(m *autoscalingv1.MetricSpec) autoscalingv2.MetricSpec {
 	if s := m.Pods; s != nil {
 		out.Pods = &autoscalingv2.PodsMetricSource{
 			Metric: metricID(s.MetricName, s.Selector),
-			Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &s.TargetAverageValue},
+			Target: autoscalingv2.MetricTarget{
+				Type:         autoscalingv2.AverageValueMetricType,
+				AverageValue: &s.TargetAverageValue,
+			},
 		}
 	}
 	if s := m.Resource; s != nil {
@@ -87,7 +95,10 @@ func metricV2(m *autoscalingv1.MetricSpec) autoscalingv2.MetricSpec {
 		if s.TargetValue != nil {
 			target.Type = autoscalingv2.ValueMetricType
 		}
-		out.External = &autoscalingv2.ExternalMetricSource{Metric: metricID(s.MetricName, s.MetricSelector), Target: target}
+		out.External = &autoscalingv2.ExternalMetricSource{
+			Metric: metricID(s.MetricName, s.MetricSelector),
+			Target: target,
+		}
 	}
 	return out
 }
@@ -146,8 +157,9 @@ func metricStatusV2(m *autoscalingv1.MetricStatus) autoscalingv2.MetricStatus {
 	out := autoscalingv2.MetricStatus{Type: autoscalingv2.MetricSourceType(m.Type)}
 	if s := m.Object; s != nil {
 		out.Object = &autoscalingv2.ObjectMetricStatus{
-			DescribedObject: autoscalingv2.CrossVersionObjectReference(s.Target), Metric: metricID(s.MetricName, s.Selector),
-			Current: autoscalingv2.MetricValueStatus{Value: &s.CurrentValue, AverageValue: s.AverageValue},
+			DescribedObject: autoscalingv2.CrossVersionObjectReference(s.Target),
+			Metric:          metricID(s.MetricName, s.Selector),
+			Current:         autoscalingv2.MetricValueStatus{Value: &s.CurrentValue, AverageValue: s.AverageValue},
 		}
 	}
 	if s := m.Pods; s != nil {

@@ -83,7 +83,8 @@ func autoscalerV1(in *autoscalingv2.HorizontalPodAutoscaler) *autoscalingv1.Hori
 	for i := range in.Status.CurrentMetrics {
 		m := &in.Status.CurrentMetrics[i]
 		current = append(current, metricStatusV1(m))
-		if m.Type == autoscalingv2.ResourceMetricSourceType && m.Resource != nil && m.Resource.Name == corev1.ResourceCPU {
+		if m.Type == autoscalingv2.ResourceMetricSourceType && m.Resource != nil &&
+			m.Resource.Name == corev1.ResourceCPU {
 			if percent := m.Resource.Current.AverageUtilization; percent != nil {
 				out.Status.CurrentCPUUtilizationPercentage = ptr.To(*percent)
 			}
@@ -121,7 +122,10 @@ func annotate(h *autoscalingv1.HorizontalPodAutoscaler, key string, value any, n
 // withoutConverted returns a copy of annotations without those that stand for fields.
 func withoutConverted(annotations map[string]string) map[string]string {
 	out := maps.Clone(annotations)
-	for _, key := range []string{metricsAnnotation, currentMetricsAnnotation, conditionsAnnotation, behaviorAnnotation} {
+	for _, key := range []string{
+		metricsAnnotation, currentMetricsAnnotation, conditionsAnnotation,
+		behaviorAnnotation,
+	} {
 		delete(out, key)
 	}
 	return out
@@ -160,7 +164,8 @@ func autoscalerV2(in *autoscalingv1.HorizontalPodAutoscaler) *autoscalingv2.Hori
 		out.Status.CurrentMetrics = []autoscalingv2.MetricStatus{{
 			Type: autoscalingv2.ResourceMetricSourceType,
 			Resource: &autoscalingv2.ResourceMetricStatus{
-				Name: corev1.ResourceCPU, Current: autoscalingv2.MetricValueStatus{AverageUtilization: ptr.To(*percent)},
+				Name:    corev1.ResourceCPU,
+				Current: autoscalingv2.MetricValueStatus{AverageUtilization: ptr.To(*percent)},
 			},
 		}}
 	}

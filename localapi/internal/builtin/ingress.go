@@ -40,7 +40,8 @@ func ingress() *resource.Definition {
 	}
 	d.Columns = []metav1.TableColumnDefinition{
 		nameColumn(),
-		column("Class", "string", "The name of the IngressClass resource that should be used for additional configuration"),
+		column("Class", "string",
+			"The name of the IngressClass resource that should be used for additional configuration"),
 		column("Hosts", "string", "Hosts that incoming requests are matched against before the ingress rule"),
 		column("Address", "string", "Address is a list containing ingress points for the load-balancer"),
 		column("Ports", "string", "Ports of TLS configurations that open"),
@@ -192,7 +193,8 @@ func validateBackend(b *networkingv1.IngressBackend, path *field.Path) field.Err
 func validateLocalReference(ref *corev1.TypedLocalObjectReference, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if ref.APIGroup != nil {
-		errs = append(errs, invalid(path.Child("apiGroup"), *ref.APIGroup, validation.IsDNS1123Subdomain(*ref.APIGroup))...)
+		errs = append(errs,
+			invalid(path.Child("apiGroup"), *ref.APIGroup, validation.IsDNS1123Subdomain(*ref.APIGroup))...)
 	}
 	errs = append(errs, requiredSegment(ref.Kind, path.Child("kind"))...)
 	return append(errs, requiredSegment(ref.Name, path.Child("name"))...)

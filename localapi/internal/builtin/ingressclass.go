@@ -14,7 +14,8 @@ import (
 )
 
 func ingressClass() *resource.Definition {
-	d := typed[networkingv1.IngressClass, networkingv1.IngressClassList](networkingv1.SchemeGroupVersion, "ingressclasses")
+	d := typed[networkingv1.IngressClass, networkingv1.IngressClassList](networkingv1.SchemeGroupVersion,
+		"ingressclasses")
 	withGeneration(d, "Spec")
 	d.Default = mutate(func(c *networkingv1.IngressClass) {
 		if c.Spec.Parameters != nil {
@@ -73,7 +74,8 @@ func validateClassParameters(p *networkingv1.IngressClassParametersReference, pa
 		return errs
 	default:
 		return append(errs, field.NotSupported(path.Child("scope"), scope, []string{
-			networkingv1.IngressClassParametersReferenceScopeCluster, networkingv1.IngressClassParametersReferenceScopeNamespace,
+			networkingv1.IngressClassParametersReferenceScopeCluster,
+			networkingv1.IngressClassParametersReferenceScopeNamespace,
 		}))
 	}
 }

@@ -69,7 +69,11 @@ func warnOfOrphanedPods(o *metav1.DeleteOptions) []string {
 	if o.PropagationPolicy != nil || o.OrphanDependents != nil {
 		return nil
 	}
-	return []string{"child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning"}
+	return []string{
+		"child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them " +
+			"or " +
+			"set propagationPolicy=Orphan to suppress this warning",
+	}
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/batch/v1/defaults.go SetDefaults_Job.
@@ -112,7 +116,8 @@ func generateJobSelector(j *batchv1.Job) {
 	if j.Spec.Selector == nil {
 		j.Spec.Selector = &metav1.LabelSelector{}
 	}
-	j.Spec.Selector.MatchLabels = merged(map[string]string{batchv1.ControllerUidLabel: uid}, j.Spec.Selector.MatchLabels)
+	j.Spec.Selector.MatchLabels = merged(map[string]string{batchv1.ControllerUidLabel: uid},
+		j.Spec.Selector.MatchLabels)
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/apis/batch/validation/validation.go ValidateJobSpec.
@@ -132,7 +137,8 @@ func validateJobSpec(spec *batchv1.JobSpec, path *field.Path) field.ErrorList {
 	errs = append(errs, nonnegative(replicasOf(spec.TTLSecondsAfterFinished), path.Child("ttlSecondsAfterFinished"))...)
 	errs = append(errs, validateTemplate(&spec.Template, path.Child("template"))...)
 	if p := spec.Template.Spec.RestartPolicy; p == corev1.RestartPolicyAlways {
-		errs = append(errs, field.Required(path.Child("template", "spec", "restartPolicy"), `valid values: "OnFailure", "Never"`))
+		errs = append(errs,
+			field.Required(path.Child("template", "spec", "restartPolicy"), `valid values: "OnFailure", "Never"`))
 	}
 	return errs
 }
@@ -154,7 +160,8 @@ func validateJobUpdate(j, old *batchv1.Job) field.ErrorList {
 		template.Spec.Tolerations, template.Spec.SchedulingGates = now.Spec.Tolerations, now.Spec.SchedulingGates
 	}
 	if !equality.Semantic.DeepEqual(j.Spec.Template, *template) {
-		errs = append(errs, field.Invalid(path.Child("template"), shown(j.Spec.Template), apivalidation.FieldImmutableErrorMsg))
+		errs = append(errs,
+			field.Invalid(path.Child("template"), shown(j.Spec.Template), apivalidation.FieldImmutableErrorMsg))
 	}
 	return errs
 }

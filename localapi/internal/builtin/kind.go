@@ -50,7 +50,9 @@ func withStatus(d *resource.Definition) {
 	d.HasStatus = true
 	d.PrepareCreate = func(_ context.Context, obj runtime.Object) { part(obj, "Status").SetZero() }
 	d.PrepareUpdate = func(_ context.Context, obj, old runtime.Object) { part(obj, "Status").Set(part(old, "Status")) }
-	d.PrepareStatusUpdate = func(_ context.Context, obj, old runtime.Object) { part(obj, "Spec").Set(part(old, "Spec")) }
+	d.PrepareStatusUpdate = func(_ context.Context, obj, old runtime.Object) {
+		part(obj, "Spec").Set(part(old, "Spec"))
+	}
 }
 
 // withGeneration makes metadata.generation count the changes of one field. It keeps the definition's other

@@ -155,7 +155,8 @@ func validateLimit(l *corev1.LimitRangeItem, name corev1.ResourceName, path *fie
 	} {
 		if rule.low != nil && rule.high != nil && rule.low.Cmp(*rule.high) > 0 {
 			errs = append(errs, field.Invalid(path.Child(rule.field).Key(string(name)), *rule.shown,
-				fmt.Sprintf("%s value %s is greater than %s value %s", rule.lowName, rule.low, rule.highName, rule.high)))
+				fmt.Sprintf("%s value %s is greater than %s value %s", rule.lowName, rule.low, rule.highName,
+					rule.high)))
 		}
 	}
 	errs = append(errs, validateRatio(quantityOf(l.MaxLimitRequestRatio, name), least, most,
@@ -192,7 +193,8 @@ func validateRatio(ratio, least, most *resource.Quantity, path *field.Path) fiel
 		value, low, high = float64(ratio.MilliValue())/1000, least.MilliValue(), most.MilliValue()
 	}
 	if room := float64(high) / float64(low); value > room {
-		errs = append(errs, field.Invalid(path, *ratio, fmt.Sprintf("ratio %s is greater than max/min = %f", ratio, room)))
+		errs = append(errs,
+			field.Invalid(path, *ratio, fmt.Sprintf("ratio %s is greater than max/min = %f", ratio, room)))
 	}
 	return errs
 }

@@ -67,8 +67,8 @@ func defaultNamespace(ns *corev1.Namespace) {
 	ns.Labels[corev1.LabelMetadataName] = ns.Name
 }
 
-// prepareNamespace adds the finalizer that keeps a deleted namespace until it is empty. It repeats the defaults, because
-// a generated name is known only now.
+// prepareNamespace adds the finalizer that keeps a deleted namespace until it is empty. It repeats the defaults,
+// because a generated name is known only now.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/namespace/strategy.go PrepareForCreate, Canonicalize.
 func prepareNamespace(ns *corev1.Namespace) {
@@ -91,10 +91,14 @@ func validateNamespace(ns *corev1.Namespace) field.ErrorList {
 func validateNamespaceStatus(ns, _ *corev1.Namespace) field.ErrorList {
 	path := field.NewPath("status", "Phase")
 	if ns.DeletionTimestamp == nil && ns.Status.Phase != corev1.NamespaceActive {
-		return field.ErrorList{field.Invalid(path, ns.Status.Phase, "may only be 'Active' if `deletionTimestamp` is empty")}
+		return field.ErrorList{
+			field.Invalid(path, ns.Status.Phase, "may only be 'Active' if `deletionTimestamp` is empty"),
+		}
 	}
 	if ns.DeletionTimestamp != nil && ns.Status.Phase != corev1.NamespaceTerminating {
-		return field.ErrorList{field.Invalid(path, ns.Status.Phase, "may only be 'Terminating' if `deletionTimestamp` is not empty")}
+		return field.ErrorList{
+			field.Invalid(path, ns.Status.Phase, "may only be 'Terminating' if `deletionTimestamp` is not empty"),
+		}
 	}
 	return nil
 }

@@ -102,7 +102,8 @@ func validatePolicyPort(p *networkingv1.NetworkPolicyPort, path *field.Path) fie
 	var errs field.ErrorList
 	if p.Protocol != nil {
 		errs = append(errs,
-			supported(path.Child("protocol"), *p.Protocol, corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)...)
+			supported(path.Child("protocol"), *p.Protocol, corev1.ProtocolTCP, corev1.ProtocolUDP,
+				corev1.ProtocolSCTP)...)
 	}
 	end := path.Child("endPort")
 	switch {

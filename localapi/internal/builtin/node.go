@@ -90,7 +90,8 @@ func validateNodeUpdate(n, old *corev1.Node) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("spec")
 	if len(old.Spec.PodCIDRs) > 0 && !slices.Equal(n.Spec.PodCIDRs, old.Spec.PodCIDRs) {
-		errs = append(errs, field.Forbidden(path.Child("podCIDRs"), "node updates may not change podCIDR except from \"\" to valid"))
+		errs = append(errs,
+			field.Forbidden(path.Child("podCIDRs"), "node updates may not change podCIDR except from \"\" to valid"))
 	}
 	if was, now := old.Spec.ProviderID, n.Spec.ProviderID; was != "" && was != now {
 		message := "field cannot be modified once set"
@@ -125,7 +126,8 @@ func nodeRow(n *corev1.Node, now time.Time) []any {
 		kernel += " (" + info.Architecture + ")"
 	}
 	return []any{
-		n.Name, nodeStatus(n), orNone(strings.Join(nodeRoles(n), ",")), age(n.CreationTimestamp, now), info.KubeletVersion,
+		n.Name, nodeStatus(n), orNone(strings.Join(nodeRoles(n), ",")), age(n.CreationTimestamp, now),
+		info.KubeletVersion,
 		nodeAddress(n, corev1.NodeInternalIP), nodeAddress(n, corev1.NodeExternalIP),
 		orUnknown(info.OSImage), kernel, orUnknown(info.ContainerRuntimeVersion),
 	}

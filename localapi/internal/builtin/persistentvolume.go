@@ -21,7 +21,8 @@ import (
 // persistentVolume does not add the finalizer kubernetes.io/pv-protection, as admission does in a cluster, because no
 // controller here would remove it.
 func persistentVolume() *resource.Definition {
-	d := typed[corev1.PersistentVolume, corev1.PersistentVolumeList](corev1.SchemeGroupVersion, "persistentvolumes", "pv")
+	d := typed[corev1.PersistentVolume, corev1.PersistentVolumeList](corev1.SchemeGroupVersion, "persistentvolumes",
+		"pv")
 	withStatus(d)
 	d.DeleteReturnsObject = true
 	d.Default = mutate(func(v *corev1.PersistentVolume) {
@@ -34,7 +35,10 @@ func persistentVolume() *resource.Definition {
 		roundToMilli(v.Spec.Capacity)
 	})
 	d.PrepareCreate = prepare(func(v *corev1.PersistentVolume) {
-		v.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumePending, LastPhaseTransitionTime: ptr.To(metav1.Now())}
+		v.Status = corev1.PersistentVolumeStatus{
+			Phase:                   corev1.VolumePending,
+			LastPhaseTransitionTime: ptr.To(metav1.Now()),
+		}
 	})
 	d.PrepareStatusUpdate = carry(prepareVolumeStatus)
 	d.Validate = check(validateVolume)
@@ -54,7 +58,8 @@ func prepareVolumeStatus(v, old *corev1.PersistentVolume) {
 	switch same := now.Phase == was.Phase; {
 	case same && now.LastPhaseTransitionTime == nil:
 		now.LastPhaseTransitionTime = was.LastPhaseTransitionTime
-	case !same && (now.LastPhaseTransitionTime == nil || now.LastPhaseTransitionTime.Equal(was.LastPhaseTransitionTime)):
+	case !same &&
+		(now.LastPhaseTransitionTime == nil || now.LastPhaseTransitionTime.Equal(was.LastPhaseTransitionTime)):
 		now.LastPhaseTransitionTime = ptr.To(metav1.Now())
 	}
 }
@@ -83,7 +88,8 @@ func validateVolume(v *corev1.PersistentVolume) field.ErrorList {
 			corev1.PersistentVolumeReclaimRetain)...)
 	}
 	if n := spec.NodeAffinity; n != nil && n.Required == nil {
-		errs = append(errs, field.Required(path.Child("nodeAffinity", "required"), "must specify required node constraints"))
+		errs = append(errs,
+			field.Required(path.Child("nodeAffinity", "required"), "must specify required node constraints"))
 	}
 	errs = append(errs, validateVolumeSources(spec, path)...)
 	errs = append(errs,
@@ -137,7 +143,8 @@ func validateVolumeSources(spec *corev1.PersistentVolumeSpec, path *field.Path) 
 		}
 		if h.Path == "/" && spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
 			errs = append(errs,
-				field.Forbidden(path.Child("persistentVolumeReclaimPolicy"), "may not be 'recycle' for a hostPath mount of '/'"))
+				field.Forbidden(path.Child("persistentVolumeReclaimPolicy"),
+					"may not be 'recycle' for a hostPath mount of '/'"))
 		}
 	}
 	if spec.Local != nil && spec.NodeAffinity == nil {
@@ -164,7 +171,8 @@ func validateVolumeUpdate(v, old *corev1.PersistentVolume) field.ErrorList {
 	}
 	if was.VolumeAttributesClassName != nil && now.VolumeAttributesClassName == nil {
 		errs = append(errs,
-			field.Forbidden(field.NewPath("spec", "volumeAttributesClassName"), "update from non-nil value to nil is forbidden"))
+			field.Forbidden(field.NewPath("spec", "volumeAttributesClassName"),
+				"update from non-nil value to nil is forbidden"))
 	}
 	return errs
 }

@@ -90,18 +90,23 @@ func validateClaimUpdate(c, old *corev1.PersistentVolumeClaim) field.ErrorList {
 	var errs field.ErrorList
 	if !equality.Semantic.DeepEqual(now, was) {
 		errs = append(errs, field.Forbidden(path, fmt.Sprintf(
-			"spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n%v", shownDiff(*was, *now))))
+			"spec is immutable after creation except resources.requests and volumeAttributesClassName for bound "+
+				"claims\n%v", shownDiff(*was, *now))))
 	}
-	size, before, have := c.Spec.Resources.Requests.Storage(), old.Spec.Resources.Requests.Storage(), old.Status.Capacity.Storage()
+	size, before, have := c.Spec.Resources.Requests.Storage(), old.Spec.Resources.Requests.Storage(),
+		old.Status.Capacity.Storage()
 	if size.Cmp(*before) < 0 && size.Cmp(*have) <= 0 {
-		errs = append(errs, field.Forbidden(path.Child("resources", "requests", "storage"), "field can not be less than status.capacity"))
+		errs = append(errs,
+			field.Forbidden(path.Child("resources", "requests", "storage"),
+				"field can not be less than status.capacity"))
 	}
 	return append(errs, immutable(c.Spec.VolumeMode, old.Spec.VolumeMode, field.NewPath("volumeMode"))...)
 }
 
 // accessModes are the modes with their printed forms.
 var accessModes = map[corev1.PersistentVolumeAccessMode]string{
-	corev1.ReadWriteOnce: "RWO", corev1.ReadOnlyMany: "ROX", corev1.ReadWriteMany: "RWX", corev1.ReadWriteOncePod: "RWOP",
+	corev1.ReadWriteOnce: "RWO", corev1.ReadOnlyMany: "ROX", corev1.ReadWriteMany: "RWX",
+	corev1.ReadWriteOncePod: "RWOP",
 }
 
 func claimColumns() []metav1.TableColumnDefinition {
@@ -137,7 +142,10 @@ func claimRow(c *corev1.PersistentVolumeClaim, now time.Time) []any {
 
 func accessModeList(modes []corev1.PersistentVolumeAccessMode) string {
 	var list []string
-	for _, m := range []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOncePod} {
+	for _, m := range []corev1.PersistentVolumeAccessMode{
+		corev1.ReadWriteOnce, corev1.ReadOnlyMany,
+		corev1.ReadWriteMany, corev1.ReadWriteOncePod,
+	} {
 		if slices.Contains(modes, m) {
 			list = append(list, accessModes[m])
 		}

@@ -22,11 +22,14 @@ func pod() *resource.Definition {
 		New:     func() runtime.Object { return &corev1.Pod{} },
 		NewList: func() runtime.Object { return &corev1.PodList{} },
 
-		Default:              mutate(defaultPod),
-		PrepareCreate:        prepare(preparePod),
-		PrepareUpdate:        carry(preparePodUpdate),
-		PrepareStatusUpdate:  carry(preparePodStatus),
-		StatusResets:         []fieldpath.Path{fieldpath.MakePathOrDie("metadata", "deletionTimestamp"), fieldpath.MakePathOrDie("metadata", "ownerReferences")},
+		Default:             mutate(defaultPod),
+		PrepareCreate:       prepare(preparePod),
+		PrepareUpdate:       carry(preparePodUpdate),
+		PrepareStatusUpdate: carry(preparePodStatus),
+		StatusResets: []fieldpath.Path{
+			fieldpath.MakePathOrDie("metadata", "deletionTimestamp"),
+			fieldpath.MakePathOrDie("metadata", "ownerReferences"),
+		},
 		Validate:             check(validatePod),
 		ValidateUpdate:       compare(validatePodUpdate),
 		ValidateStatusUpdate: compare(validatePodStatus),
@@ -41,8 +44,8 @@ func pod() *resource.Definition {
 
 // preparePod does to a new Pod what admission and then the Pod's strategy do.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/pod/strategy.go PrepareForCreate; plugin/pkg/admission/serviceaccount,
-// priority, defaulttolerationseconds.
+// Source: k8s.io/kubernetes v1.37.1 pkg/registry/core/pod/strategy.go PrepareForCreate;
+// plugin/pkg/admission/serviceaccount, priority, defaulttolerationseconds.
 func preparePod(pod *corev1.Pod) {
 	if pod.Spec.ServiceAccountName == "" {
 		pod.Spec.ServiceAccountName = "default"
@@ -80,7 +83,8 @@ func addDefaultTolerations(spec *corev1.PodSpec) {
 	for _, taint := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
 		if !toleratesEviction(spec.Tolerations, taint) {
 			spec.Tolerations = append(spec.Tolerations, corev1.Toleration{
-				Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: ptr.To[int64](fiveMinutes),
+				Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+				TolerationSeconds: ptr.To[int64](fiveMinutes),
 			})
 		}
 	}

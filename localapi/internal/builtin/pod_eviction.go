@@ -96,7 +96,8 @@ func budgetOf(ctx context.Context, others resource.Others, pod *corev1.Pod) (*po
 		if found != nil {
 			return nil, &apierrors.StatusError{ErrStatus: metav1.Status{
 				Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
-				Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
+				Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not " +
+					"support.",
 			}}
 		}
 		found = b
@@ -135,7 +136,8 @@ func useBudget(ctx context.Context, d resource.Deletion, budget *policyv1.PodDis
 		b.Status.DisruptionsAllowed--
 		if b.Status.DisruptionsAllowed == 0 {
 			meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{
-				Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.InsufficientPodsReason,
+				Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse,
+				Reason:             policyv1.InsufficientPodsReason,
 				ObservedGeneration: b.Status.ObservedGeneration,
 			})
 		}
@@ -174,7 +176,8 @@ func budgetRefuses(b *policyv1.PodDisruptionBudget) error {
 	case explained && c.Reason == policyv1.SyncFailedReason:
 		return noBudget(0, notNow+" because it failed sync: %s", b.Name, c.Message)
 	case b.Status.CurrentHealthy <= b.Status.DesiredHealthy:
-		return noBudget(0, "The disruption budget %s needs %d healthy pods and has %d currently", b.Name, b.Status.DesiredHealthy, b.Status.CurrentHealthy)
+		return noBudget(0, "The disruption budget %s needs %d healthy pods and has %d currently", b.Name,
+			b.Status.DesiredHealthy, b.Status.CurrentHealthy)
 	case explained:
 		return noBudget(0, notNow+" (%s): %s", b.Name, c.Reason, c.Message)
 	}
@@ -184,14 +187,18 @@ func budgetRefuses(b *policyv1.PodDisruptionBudget) error {
 // noBudget tells the client to retry later.
 func noBudget(seconds int, format string, args ...any) error {
 	err := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", seconds)
-	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: fmt.Sprintf(format, args...)}}
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{
+		{Type: policyv1.DisruptionBudgetCause, Message: fmt.Sprintf(format, args...)},
+	}
 	return err
 }
 
 func budgetBroken(b *policyv1.PodDisruptionBudget, why, cause string) error {
-	err := apierrors.NewForbidden(schema.GroupResource{Group: policyv1.GroupName, Resource: "poddisruptionbudget"}, b.Name, errors.New(why))
+	err := apierrors.NewForbidden(schema.GroupResource{Group: policyv1.GroupName, Resource: "poddisruptionbudget"},
+		b.Name, errors.New(why))
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{
-		Type: policyv1.DisruptionBudgetCause, Message: fmt.Sprintf("The disruption budget %s does not allow evicting pods currently: %s", b.Name, cause),
+		Type:    policyv1.DisruptionBudgetCause,
+		Message: fmt.Sprintf("The disruption budget %s does not allow evicting pods currently: %s", b.Name, cause),
 	}}
 	return err
 }
@@ -204,11 +211,14 @@ func markEvicted(pod *corev1.Pod, o *metav1.DeleteOptions) error {
 	if o != nil && o.Preconditions != nil {
 		if uid := o.Preconditions.UID; uid != nil && *uid != "" && *uid != pod.UID {
 			return apierrors.NewConflict(kind, pod.Name, fmt.Errorf(
-				"the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *uid, pod.UID))
+				"the UID in the precondition (%s) does not match the UID in record (%s). The object might have been "+
+					"deleted and then recreated", *uid, pod.UID))
 		}
-		if version := o.Preconditions.ResourceVersion; version != nil && *version != "" && *version != pod.ResourceVersion {
+		if version := o.Preconditions.ResourceVersion; version != nil && *version != "" &&
+			*version != pod.ResourceVersion {
 			return apierrors.NewConflict(kind, pod.Name, fmt.Errorf(
-				"the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *version, pod.ResourceVersion))
+				"the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The "+
+					"object might have been modified", *version, pod.ResourceVersion))
 		}
 	}
 	setPodCondition(&pod.Status, corev1.PodCondition{

@@ -15,7 +15,9 @@ func podColumns() []metav1.TableColumnDefinition {
 		nameColumn(),
 		column("Ready", "string", "The aggregate readiness state of this pod for accepting traffic."),
 		column("Status", "string", "The aggregate status of the containers in this pod."),
-		column("Restarts", "string", "The number of times the containers in this pod have been restarted and when the last container in this pod has restarted."),
+		column("Restarts", "string",
+			"The number of times the containers in this pod have been restarted and when the last container in this "+
+				"pod has restarted."),
 		ageColumn(),
 		wideColumn("IP", "string", corev1.PodStatus{}.SwaggerDoc()["podIP"]),
 		wideColumn("Node", "string", corev1.PodSpec{}.SwaggerDoc()["nodeName"]),
@@ -36,7 +38,9 @@ func podRowConditions(obj runtime.Object) []metav1.TableRowCondition {
 	default:
 		return nil
 	}
-	return []metav1.TableRowCondition{{Type: metav1.RowCompleted, Status: metav1.ConditionTrue, Reason: string(phase), Message: message}}
+	return []metav1.TableRowCondition{
+		{Type: metav1.RowCompleted, Status: metav1.ConditionTrue, Reason: string(phase), Message: message},
+	}
 }
 
 func podRow(pod *corev1.Pod, now time.Time) []any {

@@ -54,16 +54,23 @@ func bindPod(pod *corev1.Pod, b *corev1.Binding) error {
 	}
 	resourceName := schema.GroupResource{Resource: "pods/binding"}
 	if err := checkPreconditions(pod, b.UID, b.ResourceVersion); err != nil {
-		err = fmt.Errorf("StorageError: invalid object, Code: 4, Key: /registry/pods/%s/%s, ResourceVersion: 0, AdditionalErrorMsg: %w", pod.Namespace, pod.Name, err)
+		err = fmt.Errorf(
+			"StorageError: invalid object, Code: 4, Key: /registry/pods/%s/%s, ResourceVersion: 0, "+
+				"AdditionalErrorMsg: "+
+				"%w", pod.Namespace, pod.Name, err,
+		)
 		return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, pod.Name, err)
 	}
 	switch {
 	case pod.DeletionTimestamp != nil:
-		return apierrors.NewConflict(resourceName, pod.Name, fmt.Errorf("pod %s is being deleted, cannot be assigned to a host", pod.Name))
+		return apierrors.NewConflict(resourceName, pod.Name,
+			fmt.Errorf("pod %s is being deleted, cannot be assigned to a host", pod.Name))
 	case pod.Spec.NodeName != "":
-		return apierrors.NewConflict(resourceName, pod.Name, fmt.Errorf("pod %v is already assigned to node %q", pod.Name, pod.Spec.NodeName))
+		return apierrors.NewConflict(resourceName, pod.Name,
+			fmt.Errorf("pod %v is already assigned to node %q", pod.Name, pod.Spec.NodeName))
 	case len(pod.Spec.SchedulingGates) > 0:
-		return apierrors.NewConflict(resourceName, pod.Name, fmt.Errorf("pod %v has non-empty .spec.schedulingGates", pod.Name))
+		return apierrors.NewConflict(resourceName, pod.Name,
+			fmt.Errorf("pod %v has non-empty .spec.schedulingGates", pod.Name))
 	}
 	pod.Spec.NodeName = b.Target.Name
 	pod.Status.NominatedNodeName = ""
@@ -141,9 +148,13 @@ func validateEphemeralUpdate(pod, old *corev1.Pod) field.ErrorList {
 		was := &old.Spec.EphemeralContainers[i]
 		switch c := now[was.Name]; {
 		case c == nil:
-			errs = append(errs, field.Forbidden(path, fmt.Sprintf("existing ephemeral containers %q may not be removed\n", was.Name)))
+			errs = append(errs,
+				field.Forbidden(path, fmt.Sprintf("existing ephemeral containers %q may not be removed\n", was.Name)))
 		case !equality.Semantic.DeepEqual(c, was):
-			errs = append(errs, field.Forbidden(path, fmt.Sprintf("existing ephemeral containers %q may not be changed\n%v", was.Name, shownDiff(*was, *c))))
+			errs = append(errs,
+				field.Forbidden(path,
+					fmt.Sprintf("existing ephemeral containers %q may not be changed\n%v", was.Name,
+						shownDiff(*was, *c))))
 		}
 	}
 	return errs

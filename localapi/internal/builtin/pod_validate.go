@@ -15,7 +15,8 @@ import (
 
 // validatePod validates a whole Pod.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go validatePodMetadataAndSpec, ValidatePodCreate.
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go validatePodMetadataAndSpec,
+// ValidatePodCreate.
 func validatePod(pod *corev1.Pod) field.ErrorList {
 	path := field.NewPath("spec")
 	errs := validatePodSpec(&pod.Spec, path)
@@ -28,7 +29,8 @@ func validatePod(pod *corev1.Pod) field.ErrorList {
 		errs = append(errs, field.Forbidden(path.Child("ephemeralContainers"), "cannot be set on create"))
 	}
 	if pod.Spec.NodeName != "" && len(pod.Spec.SchedulingGates) > 0 {
-		errs = append(errs, field.Forbidden(path.Child("nodeName"), "cannot be set until all schedulingGates have been cleared"))
+		errs = append(errs,
+			field.Forbidden(path.Child("nodeName"), "cannot be set until all schedulingGates have been cleared"))
 	}
 	return errs
 }
@@ -37,7 +39,8 @@ func trimmedImages(containers []corev1.Container, path *field.Path) field.ErrorL
 	var errs field.ErrorList
 	for i := range containers {
 		if image := containers[i].Image; image != strings.TrimSpace(image) {
-			errs = append(errs, field.Invalid(path.Index(i).Child("image"), image, "must not have leading or trailing whitespace"))
+			errs = append(errs,
+				field.Invalid(path.Index(i).Child("image"), image, "must not have leading or trailing whitespace"))
 		}
 	}
 	return errs
@@ -61,22 +64,29 @@ func validatePodUpdate(pod, old *corev1.Pod) field.ErrorList {
 		{"initContainers", len(pod.Spec.InitContainers), len(old.Spec.InitContainers)},
 	} {
 		if list.now != list.was {
-			return field.ErrorList{field.Forbidden(path.Child(list.name), "pod updates may not add or remove containers")}
+			return field.ErrorList{
+				field.Forbidden(path.Child(list.name), "pod updates may not add or remove containers"),
+			}
 		}
 	}
-	errs, stop := validateDeadlineUpdate(pod.Spec.ActiveDeadlineSeconds, old.Spec.ActiveDeadlineSeconds, path.Child("activeDeadlineSeconds"))
+	errs, stop := validateDeadlineUpdate(pod.Spec.ActiveDeadlineSeconds, old.Spec.ActiveDeadlineSeconds,
+		path.Child("activeDeadlineSeconds"))
 	if stop {
 		return errs
 	}
 	errs = append(errs, onlyAddedTolerations(pod.Spec.Tolerations, old.Spec.Tolerations, path.Child("tolerations"))...)
-	errs = append(errs, onlyRemovedGates(pod.Spec.SchedulingGates, old.Spec.SchedulingGates, path.Child("schedulingGates"))...)
+	errs = append(errs,
+		onlyRemovedGates(pod.Spec.SchedulingGates, old.Spec.SchedulingGates, path.Child("schedulingGates"))...)
 	if equality.Semantic.DeepEqual(pod.Spec, old.Spec) {
 		return errs
 	}
 	masked, selectorErrs := maskUpdatable(&pod.Spec, &old.Spec, path)
 	errs = append(errs, selectorErrs...)
 	if !equality.Semantic.DeepEqual(*masked, old.Spec) {
-		errs = append(errs, field.Forbidden(path, fmt.Sprintf("pod updates may not change fields other than %s\n%v", updatablePodSpec, shownDiff(old.Spec, *masked))))
+		errs = append(errs,
+			field.Forbidden(path,
+				fmt.Sprintf("pod updates may not change fields other than %s\n%v", updatablePodSpec,
+					shownDiff(old.Spec, *masked))))
 	}
 	return errs
 }
@@ -94,13 +104,16 @@ func maskUpdatable(spec, old *corev1.PodSpec, path *field.Path) (*corev1.PodSpec
 	m.ActiveDeadlineSeconds = old.ActiveDeadlineSeconds
 	m.SchedulingGates = old.SchedulingGates
 	m.Tolerations = old.Tolerations
-	if was, now := old.TerminationGracePeriodSeconds, m.TerminationGracePeriodSeconds; was != nil && *was < 0 && now != nil && *now == 1 {
+	if was, now := old.TerminationGracePeriodSeconds, m.TerminationGracePeriodSeconds; was != nil && *was < 0 &&
+		now != nil && *now == 1 {
 		m.TerminationGracePeriodSeconds = was
 	}
 	if len(old.SchedulingGates) > 0 {
 		for k, v := range old.NodeSelector {
 			if m.NodeSelector[k] != v {
-				errs = append(errs, field.Invalid(path.Child("nodeSelector"), m.NodeSelector, "only additions to spec.nodeSelector are allowed (no mutations or deletions)"))
+				errs = append(errs,
+					field.Invalid(path.Child("nodeSelector"), m.NodeSelector,
+						"only additions to spec.nodeSelector are allowed (no mutations or deletions)"))
 				break
 			}
 		}
@@ -133,7 +146,9 @@ func onlyAddedTolerations(list, old []corev1.Toleration, path *field.Path) field
 			}
 		}
 		if !found {
-			return field.ErrorList{field.Forbidden(path, "existing toleration can not be modified except its tolerationSeconds")}
+			return field.ErrorList{
+				field.Forbidden(path, "existing toleration can not be modified except its tolerationSeconds"),
+			}
 		}
 	}
 	return nil
@@ -147,7 +162,9 @@ func onlyRemovedGates(list, old []corev1.PodSchedulingGate, path *field.Path) fi
 	var errs field.ErrorList
 	for i, g := range list {
 		if !known.Has(g.Name) {
-			errs = append(errs, field.Forbidden(path.Index(i).Child("name"), fmt.Sprintf("only deletion is allowed, but found new scheduling gate '%s'", g.Name)))
+			errs = append(errs,
+				field.Forbidden(path.Index(i).Child("name"),
+					fmt.Sprintf("only deletion is allowed, but found new scheduling gate '%s'", g.Name)))
 		}
 	}
 	return errs
@@ -167,9 +184,11 @@ func validatePodStatus(pod, old *corev1.Pod) field.ErrorList {
 		}
 	}
 	if n := pod.Status.NominatedNodeName; n != "" && n != old.Status.NominatedNodeName && old.Spec.NodeName != "" {
-		errs = append(errs, field.Forbidden(path.Child("nominatedNodeName"), "may not be set on pods that are already bound to a node"))
+		errs = append(errs,
+			field.Forbidden(path.Child("nominatedNodeName"), "may not be set on pods that are already bound to a node"))
 	}
-	errs = append(errs, apivalidation.ValidateImmutableField(pod.Status.QOSClass, old.Status.QOSClass, path.Child("qosClass"))...)
+	errs = append(errs,
+		apivalidation.ValidateImmutableField(pod.Status.QOSClass, old.Status.QOSClass, path.Child("qosClass"))...)
 	errs = append(errs, staysTerminated(pod, old, path.Child("containerStatuses"))...)
 	errs = append(errs, validatePodIPs(&pod.Status, path)...)
 	return errs
@@ -182,12 +201,14 @@ func staysTerminated(pod, old *corev1.Pod, path *field.Path) field.ErrorList {
 	}
 	var errs field.ErrorList
 	for i, was := range old.Status.ContainerStatuses {
-		if was.State.Terminated == nil || (was.State.Terminated.ExitCode != 0 && old.Spec.RestartPolicy == corev1.RestartPolicyOnFailure) {
+		if was.State.Terminated == nil ||
+			(was.State.Terminated.ExitCode != 0 && old.Spec.RestartPolicy == corev1.RestartPolicyOnFailure) {
 			continue
 		}
 		for _, now := range pod.Status.ContainerStatuses {
 			if now.Name == was.Name && now.State.Terminated == nil {
-				errs = append(errs, field.Forbidden(path.Index(i).Child("state"), "may not be transitioned to non-terminated state"))
+				errs = append(errs,
+					field.Forbidden(path.Index(i).Child("state"), "may not be transitioned to non-terminated state"))
 			}
 		}
 	}
@@ -202,10 +223,14 @@ func validatePodIPs(status *corev1.PodStatus, path *field.Path) field.ErrorList 
 		families[strings.Contains(ip.IP, ":")]++
 	}
 	if families[true] > 1 || families[false] > 1 {
-		errs = append(errs, field.Invalid(path.Child("podIPs"), shown(status.PodIPs), "may specify no more than one IP for each IP family"))
+		errs = append(errs,
+			field.Invalid(path.Child("podIPs"), shown(status.PodIPs),
+				"may specify no more than one IP for each IP family"))
 	}
 	if len(status.HostIPs) > 0 && status.HostIP != status.HostIPs[0].IP {
-		errs = append(errs, field.Invalid(path.Child("hostIPs").Index(0).Child("ip"), status.HostIPs[0].IP, "must be equal to `hostIP`"))
+		errs = append(errs,
+			field.Invalid(path.Child("hostIPs").Index(0).Child("ip"), status.HostIPs[0].IP,
+				"must be equal to `hostIP`"))
 	}
 	return errs
 }

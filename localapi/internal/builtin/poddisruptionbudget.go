@@ -62,7 +62,9 @@ func validateBudget(b *policyv1.PodDisruptionBudget) field.ErrorList {
 	}
 	errs = append(errs, validateShare(spec.MinAvailable, path.Child("minAvailable"))...)
 	errs = append(errs, validateShare(spec.MaxUnavailable, path.Child("maxUnavailable"))...)
-	errs = append(errs, metavalidation.ValidateLabelSelector(spec.Selector, metavalidation.LabelSelectorValidationOptions{}, path.Child("selector"))...)
+	errs = append(errs,
+		metavalidation.ValidateLabelSelector(spec.Selector, metavalidation.LabelSelectorValidationOptions{},
+			path.Child("selector"))...)
 	switch policy := ptr.Deref(spec.UnhealthyPodEvictionPolicy, policyv1.AlwaysAllow); policy {
 	case policyv1.AlwaysAllow, policyv1.IfHealthyBudget:
 	default:

@@ -11,7 +11,8 @@ import (
 // defaultPodTemplate fills in the defaults of a pod template. A template gets fewer of them than a Pod: what only
 // defaultPod sets never shows in a Deployment, so adding a default there changes no template hash.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/defaults.go SetDefaults_PodSpec and what zz_generated.defaults.go calls.
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/defaults.go SetDefaults_PodSpec and what
+// zz_generated.defaults.go calls.
 func defaultPodTemplate(t *corev1.PodTemplateSpec) { defaultPodSpec(&t.Spec) }
 
 func defaultPodSpec(spec *corev1.PodSpec) {

@@ -58,16 +58,28 @@ func TestPodQOS(t *testing.T) {
 		init, regular []corev1.Container
 		want          corev1.PodQOSClass
 	}{
-		"no containers":                  {nil, nil, corev1.PodQOSBestEffort},
-		"nothing asked for":              {nil, []corev1.Container{none, none}, corev1.PodQOSBestEffort},
-		"zero asked for":                 {nil, []corev1.Container{with(list("0", "0"), nil)}, corev1.PodQOSBestEffort},
-		"all limited to their requests":  {[]corev1.Container{all}, []corev1.Container{all}, corev1.PodQOSGuaranteed},
-		"equal in other words":           {nil, []corev1.Container{with(list("1000m", "1024Mi"), list("1", "1Gi"))}, corev1.PodQOSGuaranteed},
+		"no containers":                 {nil, nil, corev1.PodQOSBestEffort},
+		"nothing asked for":             {nil, []corev1.Container{none, none}, corev1.PodQOSBestEffort},
+		"zero asked for":                {nil, []corev1.Container{with(list("0", "0"), nil)}, corev1.PodQOSBestEffort},
+		"all limited to their requests": {[]corev1.Container{all}, []corev1.Container{all}, corev1.PodQOSGuaranteed},
+		"equal in other words": {
+			nil,
+			[]corev1.Container{with(list("1000m", "1024Mi"), list("1", "1Gi"))},
+			corev1.PodQOSGuaranteed,
+		},
 		"one container asks for nothing": {nil, []corev1.Container{all, none}, corev1.PodQOSBurstable},
 		"an init container does":         {[]corev1.Container{none}, []corev1.Container{all}, corev1.PodQOSBurstable},
-		"no memory limit":                {nil, []corev1.Container{with(list("1", ""), list("1", ""))}, corev1.PodQOSBurstable},
-		"limit above request":            {nil, []corev1.Container{with(list("1", "1Gi"), list("2", "1Gi"))}, corev1.PodQOSBurstable},
-		"request without a limit":        {nil, []corev1.Container{with(list("1", ""), nil)}, corev1.PodQOSBurstable},
+		"no memory limit": {
+			nil,
+			[]corev1.Container{with(list("1", ""), list("1", ""))},
+			corev1.PodQOSBurstable,
+		},
+		"limit above request": {
+			nil,
+			[]corev1.Container{with(list("1", "1Gi"), list("2", "1Gi"))},
+			corev1.PodQOSBurstable,
+		},
+		"request without a limit": {nil, []corev1.Container{with(list("1", ""), nil)}, corev1.PodQOSBurstable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := podQOS(&corev1.PodSpec{InitContainers: test.init, Containers: test.regular}); got != test.want {

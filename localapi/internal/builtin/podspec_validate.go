@@ -29,20 +29,25 @@ func validatePodSpec(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 		corev1.DNSClusterFirstWithHostNet, corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSNone)...)
 	errs = append(errs, metavalidation.ValidateLabels(spec.NodeSelector, path.Child("nodeSelector"))...)
 	errs = append(errs, validateGates(spec, path)...)
-	errs = append(errs, optionalName(spec.ServiceAccountName, apivalidation.NameIsDNSSubdomain, path.Child("serviceAccountName"))...)
+	errs = append(errs,
+		optionalName(spec.ServiceAccountName, apivalidation.NameIsDNSSubdomain, path.Child("serviceAccountName"))...)
 	errs = append(errs, optionalName(spec.NodeName, apivalidation.NameIsDNSSubdomain, path.Child("nodeName"))...)
 	if s := spec.ActiveDeadlineSeconds; s != nil && (*s < 1 || *s > math.MaxInt32) {
-		errs = append(errs, field.Invalid(path.Child("activeDeadlineSeconds"), *s, validation.InclusiveRangeError(1, math.MaxInt32)))
+		errs = append(errs,
+			field.Invalid(path.Child("activeDeadlineSeconds"), *s, validation.InclusiveRangeError(1, math.MaxInt32)))
 	}
 	errs = append(errs, optionalName(spec.Hostname, apivalidation.NameIsDNSLabel, path.Child("hostname"))...)
 	errs = append(errs, optionalName(spec.Subdomain, apivalidation.NameIsDNSLabel, path.Child("subdomain"))...)
 	errs = append(errs, validateTolerations(spec.Tolerations, path.Child("tolerations"))...)
-	errs = append(errs, optionalName(spec.PriorityClassName, apivalidation.NameIsDNSSubdomain, path.Child("priorityClassName"))...)
+	errs = append(errs,
+		optionalName(spec.PriorityClassName, apivalidation.NameIsDNSSubdomain, path.Child("priorityClassName"))...)
 	if spec.RuntimeClassName != nil {
-		errs = append(errs, optionalName(*spec.RuntimeClassName, apivalidation.NameIsDNSSubdomain, path.Child("runtimeClassName"))...)
+		errs = append(errs,
+			optionalName(*spec.RuntimeClassName, apivalidation.NameIsDNSSubdomain, path.Child("runtimeClassName"))...)
 	}
 	if p := spec.PreemptionPolicy; p != nil {
-		errs = append(errs, oneOf(path.Child("preemptionPolicy"), *p, corev1.PreemptLowerPriority, corev1.PreemptNever)...)
+		errs = append(errs,
+			oneOf(path.Child("preemptionPolicy"), *p, corev1.PreemptLowerPriority, corev1.PreemptNever)...)
 	}
 	return errs
 }
@@ -50,7 +55,8 @@ func validatePodSpec(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 func validateGates(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, gate := range spec.ReadinessGates {
-		errs = append(errs, qualifiedName(string(gate.ConditionType), path.Child("readinessGates").Index(i).Child("conditionType"))...)
+		errs = append(errs,
+			qualifiedName(string(gate.ConditionType), path.Child("readinessGates").Index(i).Child("conditionType"))...)
 	}
 	seen := sets.New[string]()
 	for i, gate := range spec.SchedulingGates {
@@ -132,10 +138,13 @@ func validateToleration(t *corev1.Toleration, path *field.Path) field.ErrorList 
 	if t.Key != "" {
 		errs = append(errs, metavalidation.ValidateLabelName(t.Key, path.Child("key"))...)
 	} else if t.Operator != corev1.TolerationOpExists {
-		errs = append(errs, field.Invalid(operator, t.Operator, "operator must be Exists when `key` is empty, which means \"match all values and all keys\""))
+		errs = append(errs,
+			field.Invalid(operator, t.Operator,
+				"operator must be Exists when `key` is empty, which means \"match all values and all keys\""))
 	}
 	if t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute {
-		errs = append(errs, field.Invalid(path.Child("effect"), t.Effect, "effect must be 'NoExecute' when `tolerationSeconds` is set"))
+		errs = append(errs,
+			field.Invalid(path.Child("effect"), t.Effect, "effect must be 'NoExecute' when `tolerationSeconds` is set"))
 	}
 	switch t.Operator {
 	case corev1.TolerationOpEqual, "":
@@ -147,7 +156,9 @@ func validateToleration(t *corev1.Toleration, path *field.Path) field.ErrorList 
 			errs = append(errs, field.Invalid(operator, t.Value, "value must be empty when `operator` is 'Exists'"))
 		}
 	default:
-		errs = append(errs, field.NotSupported(operator, t.Operator, []corev1.TolerationOperator{corev1.TolerationOpEqual, corev1.TolerationOpExists}))
+		errs = append(errs,
+			field.NotSupported(operator, t.Operator,
+				[]corev1.TolerationOperator{corev1.TolerationOpEqual, corev1.TolerationOpExists}))
 	}
 	if t.Effect != "" {
 		errs = append(errs, oneOf(path.Child("effect"), t.Effect,

@@ -16,7 +16,8 @@ type preconditionError struct {
 }
 
 func (e preconditionError) Error() string {
-	return fmt.Sprintf("Precondition failed: %s in precondition: %v, %s in object meta: %v", e.what, e.want, e.what, e.have)
+	return fmt.Sprintf("Precondition failed: %s in precondition: %v, %s in object meta: %v", e.what, e.want, e.what,
+		e.have)
 }
 
 // checkPreconditions compares a request's preconditions with obj. Empty ones hold.

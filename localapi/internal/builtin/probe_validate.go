@@ -19,8 +19,10 @@ func validateProbes(c *corev1.Container, path *field.Path) field.ErrorList {
 	errs = append(errs, onlyOneSuccess(c.LivenessProbe, path.Child("livenessProbe"))...)
 	errs = append(errs, validateProbe(c.ReadinessProbe, path.Child("readinessProbe"))...)
 	if p := c.ReadinessProbe; p != nil && p.TerminationGracePeriodSeconds != nil {
-		errs = append(errs, field.Invalid(path.Child("readinessProbe", "terminationGracePeriodSeconds"), *p.TerminationGracePeriodSeconds,
-			"must not be set for readinessProbes"))
+		errs = append(errs,
+			field.Invalid(path.Child("readinessProbe", "terminationGracePeriodSeconds"),
+				*p.TerminationGracePeriodSeconds,
+				"must not be set for readinessProbes"))
 	}
 	errs = append(errs, validateProbe(c.StartupProbe, path.Child("startupProbe"))...)
 	errs = append(errs, onlyOneSuccess(c.StartupProbe, path.Child("startupProbe"))...)
@@ -106,7 +108,8 @@ func validateHandler(h handler, path *field.Path) field.ErrorList {
 		return nil
 	})
 	try(h.http != nil, "httpGet", func(p *field.Path) field.ErrorList { return validateHTTPGet(h.http, p) })
-	try(h.tcp != nil, "tcpSocket", func(p *field.Path) field.ErrorList { return portNumOrName(h.tcp.Port, p.Child("port")) })
+	try(h.tcp != nil, "tcpSocket",
+		func(p *field.Path) field.ErrorList { return portNumOrName(h.tcp.Port, p.Child("port")) })
 	try(h.grpc != nil, "grpc", func(p *field.Path) field.ErrorList {
 		return portNumOrName(intstr.FromInt32(h.grpc.Port), p.Child("port"))
 	})
@@ -124,7 +127,9 @@ func validateHTTPGet(a *corev1.HTTPGetAction, path *field.Path) field.ErrorList 
 	}
 	errs = append(errs, portNumOrName(a.Port, path.Child("port"))...)
 	if a.Scheme != corev1.URISchemeHTTP && a.Scheme != corev1.URISchemeHTTPS {
-		errs = append(errs, field.NotSupported(path.Child("scheme"), a.Scheme, []corev1.URIScheme{corev1.URISchemeHTTP, corev1.URISchemeHTTPS}))
+		errs = append(errs,
+			field.NotSupported(path.Child("scheme"), a.Scheme,
+				[]corev1.URIScheme{corev1.URISchemeHTTP, corev1.URISchemeHTTPS}))
 	}
 	return errs
 }

@@ -46,7 +46,10 @@ func clusterRole() *resource.Definition {
 }
 
 func roleColumns() []metav1.TableColumnDefinition {
-	return []metav1.TableColumnDefinition{nameColumn(), column("Created At", "date", metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"])}
+	return []metav1.TableColumnDefinition{
+		nameColumn(),
+		column("Created At", "date", metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"]),
+	}
 }
 
 func roleRow(m *metav1.ObjectMeta) []any {
@@ -60,11 +63,13 @@ func validateClusterRole(r *rbacv1.ClusterRole) field.ErrorList {
 	}
 	path := field.NewPath("aggregationRule", "clusterRoleSelectors")
 	if len(r.AggregationRule.ClusterRoleSelectors) == 0 {
-		errs = append(errs, field.Required(path, "at least one clusterRoleSelector required if aggregationRule is non-nil"))
+		errs = append(errs,
+			field.Required(path, "at least one clusterRoleSelector required if aggregationRule is non-nil"))
 	}
 	for i := range r.AggregationRule.ClusterRoleSelectors {
 		s := &r.AggregationRule.ClusterRoleSelectors[i]
-		errs = append(errs, metavalidation.ValidateLabelSelector(s, metavalidation.LabelSelectorValidationOptions{}, path.Index(i))...)
+		errs = append(errs,
+			metavalidation.ValidateLabelSelector(s, metavalidation.LabelSelectorValidationOptions{}, path.Index(i))...)
 	}
 	return errs
 }
@@ -78,18 +83,24 @@ func validateRules(rules []rbacv1.PolicyRule, namespaced bool) field.ErrorList {
 		rule, path := &rules[i], field.NewPath("rules").Index(i)
 		if urls := rule.NonResourceURLs; len(urls) > 0 {
 			if namespaced {
-				errs = append(errs, field.Invalid(path.Child("nonResourceURLs"), urls, "namespaced rules cannot apply to non-resource URLs"))
+				errs = append(errs,
+					field.Invalid(path.Child("nonResourceURLs"), urls,
+						"namespaced rules cannot apply to non-resource URLs"))
 			}
 			if len(rule.APIGroups) > 0 || len(rule.Resources) > 0 || len(rule.ResourceNames) > 0 {
-				errs = append(errs, field.Invalid(path.Child("nonResourceURLs"), urls, "rules cannot apply to both regular resources and non-resource URLs"))
+				errs = append(errs,
+					field.Invalid(path.Child("nonResourceURLs"), urls,
+						"rules cannot apply to both regular resources and non-resource URLs"))
 			}
 			continue
 		}
 		if len(rule.APIGroups) == 0 {
-			errs = append(errs, field.Required(path.Child("apiGroups"), "resource rules must supply at least one api group"))
+			errs = append(errs,
+				field.Required(path.Child("apiGroups"), "resource rules must supply at least one api group"))
 		}
 		if len(rule.Resources) == 0 {
-			errs = append(errs, field.Required(path.Child("resources"), "resource rules must supply at least one resource"))
+			errs = append(errs,
+				field.Required(path.Child("resources"), "resource rules must supply at least one resource"))
 		}
 	}
 	for i := range rules {
@@ -123,7 +134,8 @@ func roleBinding() *resource.Definition {
 
 func clusterRoleBinding() *resource.Definition {
 	return &resource.Definition{
-		GroupVersion: rbacv1.SchemeGroupVersion, Kind: "ClusterRoleBinding", Plural: "clusterrolebindings", Singular: "clusterrolebinding",
+		GroupVersion: rbacv1.SchemeGroupVersion, Kind: "ClusterRoleBinding", Plural: "clusterrolebindings",
+		Singular:       "clusterrolebinding",
 		CreateOnUpdate: true, ValidateName: rbacName,
 		New:     func() runtime.Object { return &rbacv1.ClusterRoleBinding{} },
 		NewList: func() runtime.Object { return &rbacv1.ClusterRoleBindingList{} },
@@ -187,7 +199,8 @@ func validateSubject(s *rbacv1.Subject, namespaced bool, path *field.Path) field
 	switch s.Kind {
 	case rbacv1.ServiceAccountKind:
 		if s.Name != "" {
-			errs = append(errs, invalid(path.Child("name"), s.Name, apivalidation.ValidateServiceAccountName(s.Name, false))...)
+			errs = append(errs,
+				invalid(path.Child("name"), s.Name, apivalidation.ValidateServiceAccountName(s.Name, false))...)
 		}
 		if s.APIGroup != "" {
 			errs = append(errs, field.NotSupported(path.Child("apiGroup"), s.APIGroup, []string{""}))
@@ -198,7 +211,9 @@ func validateSubject(s *rbacv1.Subject, namespaced bool, path *field.Path) field
 	case rbacv1.UserKind, rbacv1.GroupKind:
 		errs = append(errs, oneOf(path.Child("apiGroup"), s.APIGroup, rbacv1.GroupName)...)
 	default:
-		errs = append(errs, field.NotSupported(path.Child("kind"), s.Kind, []string{rbacv1.ServiceAccountKind, rbacv1.UserKind, rbacv1.GroupKind}))
+		errs = append(errs,
+			field.NotSupported(path.Child("kind"), s.Kind,
+				[]string{rbacv1.ServiceAccountKind, rbacv1.UserKind, rbacv1.GroupKind}))
 	}
 	return errs
 }

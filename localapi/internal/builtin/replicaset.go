@@ -38,7 +38,10 @@ func replicaSet() *resource.Definition {
 		Row:                  cells(replicaSetRow),
 		Subresources: map[string]resource.Subresource{
 			"scale": scaleOf(gr, func(rs *appsv1.ReplicaSet) scalable {
-				return scalable{meta: &rs.ObjectMeta, replicas: &rs.Spec.Replicas, current: rs.Status.Replicas, selector: rs.Spec.Selector}
+				return scalable{
+					meta: &rs.ObjectMeta, replicas: &rs.Spec.Replicas, current: rs.Status.Replicas,
+					selector: rs.Spec.Selector,
+				}
 			}),
 		},
 	}
@@ -69,7 +72,9 @@ func validateReplicaSetUpdate(rs, old *appsv1.ReplicaSet) field.ErrorList {
 func validateReplicaSetStatus(rs, _ *appsv1.ReplicaSet) field.ErrorList {
 	path, s := field.NewPath("status"), &rs.Status
 	pods := [3]counter{
-		{"fullyLabeledReplicas", int64(s.FullyLabeledReplicas)}, {"readyReplicas", int64(s.ReadyReplicas)}, {"availableReplicas", int64(s.AvailableReplicas)},
+		{"fullyLabeledReplicas", int64(s.FullyLabeledReplicas)},
+		{"readyReplicas", int64(s.ReadyReplicas)},
+		{"availableReplicas", int64(s.AvailableReplicas)},
 	}
 	return validateCounters([]counter{
 		{"replicas", int64(s.Replicas)},
@@ -87,12 +92,14 @@ func replicaSetColumns() []metav1.TableColumnDefinition {
 		column("Current", "integer", status["replicas"]),
 		column("Ready", "integer", status["readyReplicas"]),
 		ageColumn(),
-	}, append(containerColumns(), wideColumn("Selector", "string", appsv1.ReplicaSetSpec{}.SwaggerDoc()["selector"]))...)
+	}, append(containerColumns(),
+		wideColumn("Selector", "string", appsv1.ReplicaSetSpec{}.SwaggerDoc()["selector"]))...)
 }
 
 func replicaSetRow(rs *appsv1.ReplicaSet, now time.Time) []any {
 	row := []any{
-		rs.Name, replicasOf(rs.Spec.Replicas), int64(rs.Status.Replicas), int64(rs.Status.ReadyReplicas), age(rs.CreationTimestamp, now),
+		rs.Name, replicasOf(rs.Spec.Replicas), int64(rs.Status.Replicas), int64(rs.Status.ReadyReplicas),
+		age(rs.CreationTimestamp, now),
 	}
 	row = append(row, containerCells(&rs.Spec.Template)...)
 	return append(row, metav1.FormatLabelSelector(rs.Spec.Selector))

@@ -19,7 +19,8 @@ import (
 
 // resourceQuota is only stored and limits nothing, because no controller here counts usage.
 func resourceQuota() *api.Definition {
-	d := namespaced[corev1.ResourceQuota, corev1.ResourceQuotaList](corev1.SchemeGroupVersion, "resourcequotas", "quota")
+	d := namespaced[corev1.ResourceQuota, corev1.ResourceQuotaList](corev1.SchemeGroupVersion, "resourcequotas",
+		"quota")
 	withStatus(d)
 	d.DeleteReturnsObject = true
 	d.Default = mutate(func(q *corev1.ResourceQuota) {
@@ -35,7 +36,9 @@ func resourceQuota() *api.Definition {
 		nameColumn(),
 		column("Request", "string", "Request represents a minimum amount of cpu/memory that a container may consume."),
 		column("Limit", "string",
-			"Limits control the maximum amount of cpu/memory that a container may use independent of contention on the node."),
+			"Limits control the maximum amount of cpu/memory that a container may use independent of contention on "+
+				"the "+
+				"node."),
 		ageColumn(),
 	}
 	d.Row = cells(quotaRow)
@@ -150,12 +153,15 @@ func validateScopeRequirement(
 	}
 	errs = append(errs, fitsScope(r.ScopeName, spec, path, shown(spec.ScopeSelector))...)
 	switch r.ScopeName {
-	case corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeNotBestEffort, corev1.ResourceQuotaScopeTerminating,
+	case corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeNotBestEffort,
+		corev1.ResourceQuotaScopeTerminating,
 		corev1.ResourceQuotaScopeNotTerminating, corev1.ResourceQuotaScopeCrossNamespacePodAffinity:
 		if r.Operator != corev1.ScopeSelectorOpExists {
 			errs = append(errs, field.Invalid(path.Child("operator"), r.Operator,
-				"must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "+
-					"ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"))
+				"must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "+
+					"ResourceQuotaScopeNotTerminating, "+
+					"ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or "+
+					"ResourceQuotaScopeCrossNamespacePodAffinity"))
 		}
 	}
 	values := path.Child("values")
@@ -163,12 +169,14 @@ func validateScopeRequirement(
 	case corev1.ScopeSelectorOpIn, corev1.ScopeSelectorOpNotIn:
 		if len(r.Values) == 0 {
 			errs = append(errs,
-				field.Required(values, "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"))
+				field.Required(values,
+					"must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"))
 		}
 	case corev1.ScopeSelectorOpExists, corev1.ScopeSelectorOpDoesNotExist:
 		if len(r.Values) > 0 {
 			errs = append(errs,
-				field.Invalid(values, r.Values, "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"))
+				field.Invalid(values, r.Values,
+					"must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"))
 		}
 	default:
 		errs = append(errs, field.Invalid(path.Child("operator"), r.Operator, "not a valid selector operator"))
@@ -210,7 +218,8 @@ func quotaWarnings(obj, old runtime.Object) []string {
 		}
 		if limit, limited := hard[limits]; ok && limited && request.Cmp(limit) > 0 {
 			warnings = append(warnings,
-				fmt.Sprintf("ResourceQuota %s (%s) should be less than %s (%s)", requests, amount(request), limits, amount(limit)))
+				fmt.Sprintf("ResourceQuota %s (%s) should be less than %s (%s)", requests, amount(request), limits,
+					amount(limit)))
 		}
 	}
 	return append(warnings, "this server stores ResourceQuotas and does not enforce them")

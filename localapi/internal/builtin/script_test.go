@@ -295,7 +295,8 @@ func (p *player) table(wide bool) string {
 		headings = append(headings, fmt.Sprintf("%-*s", width, strings.ToUpper(c.Name)))
 		values = append(values, fmt.Sprintf("%-*s", width, value))
 	}
-	return strings.TrimRight(strings.Join(headings, "   "), " ") + "\n" + strings.TrimRight(strings.Join(values, "   "), " ")
+	return strings.TrimRight(strings.Join(headings, "   "), " ") + "\n" +
+		strings.TrimRight(strings.Join(values, "   "), " ")
 }
 
 func (p *player) invalid(obj runtime.Object, errs field.ErrorList) error {

@@ -45,7 +45,8 @@ func secret() *resource.Definition {
 
 // defaultSecret also merges stringData, which is write-only, into data.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/defaults.go SetDefaults_Secret; conversion.go Convert_v1_Secret_To_core_Secret.
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/v1/defaults.go SetDefaults_Secret; conversion.go
+// Convert_v1_Secret_To_core_Secret.
 func defaultSecret(s *corev1.Secret) {
 	setDefault(&s.Type, corev1.SecretTypeOpaque)
 	if len(s.StringData) > 0 && s.Data == nil {
@@ -76,7 +77,9 @@ func validateSecretType(s *corev1.Secret, path *field.Path) field.ErrorList {
 	switch s.Type {
 	case corev1.SecretTypeServiceAccountToken:
 		if s.Annotations[corev1.ServiceAccountNameKey] == "" {
-			return field.ErrorList{field.Required(field.NewPath("metadata", "annotations").Key(corev1.ServiceAccountNameKey), "")}
+			return field.ErrorList{
+				field.Required(field.NewPath("metadata", "annotations").Key(corev1.ServiceAccountNameKey), ""),
+			}
 		}
 	case corev1.SecretTypeDockercfg:
 		return requireJSON(s, corev1.DockerConfigKey, path)

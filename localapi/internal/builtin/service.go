@@ -58,7 +58,9 @@ func defaultService(s *corev1.Service) {
 	case corev1.ServiceAffinityClientIP:
 		if c := spec.SessionAffinityConfig; c == nil || c.ClientIP == nil || c.ClientIP.TimeoutSeconds == nil {
 			timeout := corev1.DefaultClientIPServiceAffinitySeconds
-			spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: &timeout}}
+			spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{
+				ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: &timeout},
+			}
 		}
 	}
 	for i := range spec.Ports {
@@ -114,7 +116,8 @@ func hasNodePorts(s *corev1.Service) bool {
 
 // hasHealthPort reports whether load balancers need a separate port to ask a node for local endpoints.
 func hasHealthPort(s *corev1.Service) bool {
-	return s.Spec.Type == corev1.ServiceTypeLoadBalancer && s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
+	return s.Spec.Type == corev1.ServiceTypeLoadBalancer &&
+		s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }
 
 func prepareServiceCreate(s *corev1.Service) {
@@ -203,7 +206,8 @@ func serviceRow(s *corev1.Service, now time.Time) []any {
 		ip = s.Spec.ClusterIPs[0]
 	}
 	return []any{
-		s.Name, string(s.Spec.Type), orNone(ip), externalIP(s), orNone(portList(s.Spec.Ports)), age(s.CreationTimestamp, now),
+		s.Name, string(s.Spec.Type), orNone(ip), externalIP(s), orNone(portList(s.Spec.Ports)),
+		age(s.CreationTimestamp, now),
 		labels.FormatLabels(s.Spec.Selector),
 	}
 }

@@ -163,11 +163,15 @@ func settleFamilies(s, old *corev1.Service) error {
 		return nil
 	}
 	if *spec.IPFamilyPolicy == corev1.IPFamilyPolicyRequireDualStack {
-		errs = append(errs, field.Invalid(path.Child("ipFamilyPolicy"), spec.IPFamilyPolicy, "this cluster is not configured for dual-stack services"))
+		errs = append(errs,
+			field.Invalid(path.Child("ipFamilyPolicy"), spec.IPFamilyPolicy,
+				"this cluster is not configured for dual-stack services"))
 	}
 	for i, ip := range spec.ClusterIPs {
 		if ip != corev1.ClusterIPNone && i >= len(spec.IPFamilies) && familyOf(ip) != corev1.IPv4Protocol {
-			errs = append(errs, field.Invalid(path.Child("clusterIPs").Index(i), spec.ClusterIPs, fmt.Sprintf("%s is not configured on this cluster", familyOf(ip))))
+			errs = append(errs,
+				field.Invalid(path.Child("clusterIPs").Index(i), spec.ClusterIPs,
+					fmt.Sprintf("%s is not configured on this cluster", familyOf(ip))))
 		}
 	}
 	for i, f := range spec.IPFamilies {
@@ -214,7 +218,8 @@ func (l *ledger) takeIPs(s, old *corev1.Service) error {
 			if want != "" {
 				detail = fmt.Sprintf("failed to allocate IP %v: %v", want, err)
 			}
-			return invalidService(s, field.ErrorList{field.Invalid(field.NewPath("spec", "clusterIPs"), spec.ClusterIPs, detail)})
+			return invalidService(s,
+				field.ErrorList{field.Invalid(field.NewPath("spec", "clusterIPs"), spec.ClusterIPs, detail)})
 		}
 		l.tookIPs = append(l.tookIPs, ip)
 		spec.ClusterIPs[i] = ip
@@ -262,7 +267,10 @@ func (l *ledger) takePort(s *corev1.Service, i int) error {
 	case err != nil && p.NodePort == 0:
 		return apierrors.NewInternalError(fmt.Errorf("failed to allocate a nodePort: %w", err))
 	case err != nil:
-		return invalidService(s, field.ErrorList{field.Invalid(field.NewPath("spec", "ports").Index(i).Child("nodePort"), p.NodePort, err.Error())})
+		return invalidService(s,
+			field.ErrorList{
+				field.Invalid(field.NewPath("spec", "ports").Index(i).Child("nodePort"), p.NodePort, err.Error()),
+			})
 	}
 	l.tookPorts = append(l.tookPorts, port)
 	p.NodePort = port
@@ -286,7 +294,9 @@ func (l *ledger) takeHealthPort(s, old *corev1.Service) error {
 	want := s.Spec.HealthCheckNodePort
 	port, err := l.allocator.Port(portRange, want)
 	if err != nil {
-		return apierrors.NewInternalError(fmt.Errorf("failed to allocate requested HealthCheck NodePort %v: %w", want, err))
+		return apierrors.NewInternalError(
+			fmt.Errorf("failed to allocate requested HealthCheck NodePort %v: %w", want, err),
+		)
 	}
 	l.tookPorts = append(l.tookPorts, port)
 	s.Spec.HealthCheckNodePort = port

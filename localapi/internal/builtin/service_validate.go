@@ -14,13 +14,16 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateServiceStatusUpdate. It knows where load
-// balancers belong, not what their addresses look like.
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/core/validation/validation.go ValidateServiceStatusUpdate. It knows
+// where load balancers belong, not what their addresses look like.
 func validateServiceStatus(s, _ *corev1.Service) field.ErrorList {
 	if s.Spec.Type == corev1.ServiceTypeLoadBalancer || len(s.Status.LoadBalancer.Ingress) == 0 {
 		return nil
 	}
-	return field.ErrorList{field.Forbidden(field.NewPath("status", "loadBalancer", "ingress"), "may only be used when `spec.type` is 'LoadBalancer'")}
+	return field.ErrorList{
+		field.Forbidden(field.NewPath("status", "loadBalancer", "ingress"),
+			"may only be used when `spec.type` is 'LoadBalancer'"),
+	}
 }
 
 // validateService validates a Service after its addresses and ports were allocated.
@@ -45,8 +48,9 @@ func validateService(s *corev1.Service) field.ErrorList {
 			errs = append(errs, reachableIP(ip, p)...)
 		}
 	}
-	errs = append(errs, oneOf(path.Child("type"), s.Spec.Type, corev1.ServiceTypeClusterIP, corev1.ServiceTypeExternalName,
-		corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort)...)
+	errs = append(errs,
+		oneOf(path.Child("type"), s.Spec.Type, corev1.ServiceTypeClusterIP, corev1.ServiceTypeExternalName,
+			corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort)...)
 	errs = append(errs, validateTraffic(s, path)...)
 	return errs
 }
@@ -56,7 +60,9 @@ func validateServiceType(s *corev1.Service, path *field.Path) field.ErrorList {
 	switch s.Spec.Type {
 	case corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort:
 		if isHeadless(s) {
-			errs = append(errs, field.Invalid(path.Child("clusterIPs").Index(0), corev1.ClusterIPNone, "may not be set to 'None' for "+string(s.Spec.Type)+" services"))
+			errs = append(errs,
+				field.Invalid(path.Child("clusterIPs").Index(0), corev1.ClusterIPNone, "may not be set to 'None' for "+
+					string(s.Spec.Type)+" services"))
 		}
 	case corev1.ServiceTypeExternalName:
 		const refusal = "may not be set for ExternalName services"
@@ -108,7 +114,9 @@ func validateServicePorts(s *corev1.Service, path *field.Path) field.ErrorList {
 	return errs
 }
 
-func validateServicePort(p *corev1.ServicePort, needsName bool, names sets.Set[string], path *field.Path) field.ErrorList {
+func validateServicePort(p *corev1.ServicePort, needsName bool, names sets.Set[string],
+	path *field.Path,
+) field.ErrorList {
 	var errs field.ErrorList
 	switch {
 	case p.Name != "":
@@ -127,11 +135,14 @@ func validateServicePort(p *corev1.ServicePort, needsName bool, names sets.Set[s
 }
 
 func validateAffinity(s *corev1.Service, path *field.Path) field.ErrorList {
-	errs := oneOf(path.Child("sessionAffinity"), s.Spec.SessionAffinity, corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone)
+	errs := oneOf(path.Child("sessionAffinity"), s.Spec.SessionAffinity, corev1.ServiceAffinityClientIP,
+		corev1.ServiceAffinityNone)
 	if c := s.Spec.SessionAffinityConfig; c != nil && c.ClientIP != nil && c.ClientIP.TimeoutSeconds != nil {
 		const day = 24 * 60 * 60
 		if t := *c.ClientIP.TimeoutSeconds; t <= 0 || t > day {
-			errs = append(errs, field.Invalid(path.Child("sessionAffinityConfig", "clientIP", "timeoutSeconds"), t, "must be greater than 0 and less than 86400"))
+			errs = append(errs,
+				field.Invalid(path.Child("sessionAffinityConfig", "clientIP", "timeoutSeconds"), t,
+					"must be greater than 0 and less than 86400"))
 		}
 	}
 	return errs
@@ -179,7 +190,8 @@ func validateFamilies(spec *corev1.ServiceSpec, path *field.Path) field.ErrorLis
 	}
 	if p := spec.IPFamilyPolicy; p != nil {
 		errs = append(errs, oneOf(path.Child("ipFamilyPolicy"), *p,
-			corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack, corev1.IPFamilyPolicySingleStack)...)
+			corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack,
+			corev1.IPFamilyPolicySingleStack)...)
 	}
 	return errs
 }
@@ -208,7 +220,9 @@ func matchFamilies(spec *corev1.ServiceSpec, path *field.Path) field.ErrorList {
 	}
 	for i, ip := range spec.ClusterIPs {
 		if i < len(spec.IPFamilies) && familyOf(ip) != spec.IPFamilies[i] {
-			errs = append(errs, field.Invalid(path.Index(i), ip, fmt.Sprintf("expected an %s value as indicated by `ipFamilies[%d]`", spec.IPFamilies[i], i)))
+			errs = append(errs,
+				field.Invalid(path.Index(i), ip,
+					fmt.Sprintf("expected an %s value as indicated by `ipFamilies[%d]`", spec.IPFamilies[i], i)))
 		}
 	}
 	return errs
@@ -227,26 +241,35 @@ func validateTraffic(s *corev1.Service, path *field.Path) field.ErrorList {
 	spec := &s.Spec
 	isBalancer := spec.Type == corev1.ServiceTypeLoadBalancer
 	if len(spec.LoadBalancerSourceRanges) > 0 && !isBalancer {
-		errs = append(errs, field.Forbidden(path.Child("LoadBalancerSourceRanges"), "may only be used when `type` is 'LoadBalancer'"))
+		errs = append(errs,
+			field.Forbidden(path.Child("LoadBalancerSourceRanges"), "may only be used when `type` is 'LoadBalancer'"))
 	}
 	if spec.AllocateLoadBalancerNodePorts != nil && !isBalancer {
-		errs = append(errs, field.Forbidden(path.Child("allocateLoadBalancerNodePorts"), "may only be used when `type` is 'LoadBalancer'"))
+		errs = append(errs,
+			field.Forbidden(path.Child("allocateLoadBalancerNodePorts"),
+				"may only be used when `type` is 'LoadBalancer'"))
 	}
 	if spec.LoadBalancerClass != nil && !isBalancer {
-		errs = append(errs, field.Forbidden(path.Child("loadBalancerClass"), "may only be used when `type` is 'LoadBalancer'"))
+		errs = append(errs,
+			field.Forbidden(path.Child("loadBalancerClass"), "may only be used when `type` is 'LoadBalancer'"))
 	}
 	external := path.Child("externalTrafficPolicy")
 	if reachableFromOutside(s) {
-		errs = append(errs, oneOf(external, spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)...)
+		errs = append(errs,
+			oneOf(external, spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster,
+				corev1.ServiceExternalTrafficPolicyLocal)...)
 	} else if spec.ExternalTrafficPolicy != "" {
-		errs = append(errs, field.Invalid(external, spec.ExternalTrafficPolicy, "may only be set for externally-accessible services"))
+		errs = append(errs,
+			field.Invalid(external, spec.ExternalTrafficPolicy, "may only be set for externally-accessible services"))
 	}
 	if spec.HealthCheckNodePort != 0 && !hasHealthPort(s) {
 		errs = append(errs, field.Invalid(path.Child("healthCheckNodePort"), spec.HealthCheckNodePort,
 			"may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"))
 	}
 	if p := spec.InternalTrafficPolicy; p != nil {
-		errs = append(errs, oneOf(path.Child("internalTrafficPolicy"), *p, corev1.ServiceInternalTrafficPolicyCluster, corev1.ServiceInternalTrafficPolicyLocal)...)
+		errs = append(errs,
+			oneOf(path.Child("internalTrafficPolicy"), *p, corev1.ServiceInternalTrafficPolicyCluster,
+				corev1.ServiceInternalTrafficPolicyLocal)...)
 	}
 	if p := spec.TrafficDistribution; p != nil {
 		errs = append(errs, oneOf(path.Child("trafficDistribution"), *p, corev1.ServiceTrafficDistributionPreferClose,
@@ -269,11 +292,16 @@ func validateServiceUpdate(s, old *corev1.Service) field.ErrorList {
 	if isHeadless(s) == isHeadless(old) {
 		errs = append(errs, keepsFirst(now.IPFamilies, was.IPFamilies, "ipFamily", path.Child("ipFamilies"))...)
 	}
-	if len(now.ClusterIPs) == 1 && len(was.ClusterIPs) == 2 && ptr.Deref(now.IPFamilyPolicy, "") != corev1.IPFamilyPolicySingleStack {
-		errs = append(errs, field.Invalid(path.Child("ipFamilyPolicy"), now.IPFamilyPolicy, "must be set to 'SingleStack' when releasing the secondary clusterIP"))
+	if len(now.ClusterIPs) == 1 && len(was.ClusterIPs) == 2 &&
+		ptr.Deref(now.IPFamilyPolicy, "") != corev1.IPFamilyPolicySingleStack {
+		errs = append(errs,
+			field.Invalid(path.Child("ipFamilyPolicy"), now.IPFamilyPolicy,
+				"must be set to 'SingleStack' when releasing the secondary clusterIP"))
 	}
-	if was.Type == corev1.ServiceTypeLoadBalancer && now.Type == was.Type && !ptr.Equal(now.LoadBalancerClass, was.LoadBalancerClass) {
-		errs = append(errs, field.Invalid(path.Child("loadBalancerClass"), now.LoadBalancerClass, "may not change once set"))
+	if was.Type == corev1.ServiceTypeLoadBalancer && now.Type == was.Type &&
+		!ptr.Equal(now.LoadBalancerClass, was.LoadBalancerClass) {
+		errs = append(errs,
+			field.Invalid(path.Child("loadBalancerClass"), now.LoadBalancerClass, "may not change once set"))
 	}
 	return errs
 }

@@ -45,7 +45,8 @@ func validateSigner(name string, path *field.Path) field.ErrorList {
 	}
 	errs = append(errs, validateLabels(domain, validation.IsDNS1123Label, path)...)
 	if !strings.Contains(domain, ".") {
-		errs = append(errs, field.Invalid(path, domain, "should be a domain with at least two segments separated by dots"))
+		errs = append(errs,
+			field.Invalid(path, domain, "should be a domain with at least two segments separated by dots"))
 	}
 	errs = append(errs, validateLabels(rest, validation.IsDNS1123Subdomain, path)...)
 	const longest = 2*longestDomain + validation.DNS1123LabelMaxLength + 2

@@ -51,7 +51,10 @@ func statefulSet() *resource.Definition {
 		}),
 		Subresources: map[string]resource.Subresource{
 			"scale": scaleOf(gr, func(s *appsv1.StatefulSet) scalable {
-				return scalable{meta: &s.ObjectMeta, replicas: &s.Spec.Replicas, current: s.Status.Replicas, selector: s.Spec.Selector}
+				return scalable{
+					meta: &s.ObjectMeta, replicas: &s.Spec.Replicas, current: s.Status.Replicas,
+					selector: s.Spec.Selector,
+				}
 			}),
 		},
 	}
@@ -70,7 +73,8 @@ func defaultStatefulSet(s *appsv1.StatefulSet) {
 		setDefaultPtr(&u.RollingUpdate.Partition, 0)
 		setDefaultPtr(&u.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
 	}
-	setDefaultPtr(&s.Spec.PersistentVolumeClaimRetentionPolicy, appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{})
+	setDefaultPtr(&s.Spec.PersistentVolumeClaimRetentionPolicy,
+		appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{})
 	retention := s.Spec.PersistentVolumeClaimRetentionPolicy
 	setDefault(&retention.WhenDeleted, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
 	setDefault(&retention.WhenScaled, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
@@ -91,16 +95,20 @@ func validateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
 	}
 	switch u := spec.UpdateStrategy; {
 	case u.Type != appsv1.RollingUpdateStatefulSetStrategyType && u.Type != appsv1.OnDeleteStatefulSetStrategyType:
-		errs = append(errs, field.Invalid(path.Child("updateStrategy"), shown(u), "must be 'RollingUpdate' or 'OnDelete'"))
+		errs = append(errs,
+			field.Invalid(path.Child("updateStrategy"), shown(u), "must be 'RollingUpdate' or 'OnDelete'"))
 	case u.Type == appsv1.OnDeleteStatefulSetStrategyType && u.RollingUpdate != nil:
-		errs = append(errs, field.Invalid(path.Child("updateStrategy", "rollingUpdate"), shown(u.RollingUpdate), "only allowed for updateStrategy 'RollingUpdate'"))
+		errs = append(errs,
+			field.Invalid(path.Child("updateStrategy", "rollingUpdate"), shown(u.RollingUpdate),
+				"only allowed for updateStrategy 'RollingUpdate'"))
 	}
 	errs = append(errs, nonnegative(replicasOf(spec.Replicas), path.Child("replicas"))...)
 	errs = append(errs, nonnegative(int64(spec.MinReadySeconds), path.Child("minReadySeconds"))...)
 	if spec.ServiceName != "" {
 		errs = append(errs, dnsLabel(spec.ServiceName, path.Child("serviceName"))...)
 	}
-	return append(errs, validateWorkload(workload{spec.Selector, withClaims(spec), "statefulset", "StatefulSet"}, path)...)
+	return append(errs,
+		validateWorkload(workload{spec.Selector, withClaims(spec), "statefulset", "StatefulSet"}, path)...)
 }
 
 // withClaims returns the template with a volume for each claim template, as in the controller's pods.
@@ -131,7 +139,9 @@ func withClaims(spec *appsv1.StatefulSetSpec) *corev1.PodTemplateSpec {
 func validateStatefulSetUpdate(s, old *appsv1.StatefulSet) field.ErrorList {
 	path := field.NewPath("spec")
 	errs := immutable(s.Spec.Selector, old.Spec.Selector, path.Child("selector"))
-	errs = append(errs, immutable(s.Spec.VolumeClaimTemplates, old.Spec.VolumeClaimTemplates, path.Child("volumeClaimTemplates"))...)
+	errs = append(errs,
+		immutable(s.Spec.VolumeClaimTemplates, old.Spec.VolumeClaimTemplates, path.Child("volumeClaimTemplates"))...)
 	errs = append(errs, immutable(s.Spec.ServiceName, old.Spec.ServiceName, path.Child("serviceName"))...)
-	return append(errs, immutable(s.Spec.PodManagementPolicy, old.Spec.PodManagementPolicy, path.Child("podManagementPolicy"))...)
+	return append(errs,
+		immutable(s.Spec.PodManagementPolicy, old.Spec.PodManagementPolicy, path.Child("podManagementPolicy"))...)
 }

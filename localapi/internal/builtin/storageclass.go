@@ -28,7 +28,8 @@ func storageClass() *resource.Definition {
 		errs := unchanged(c.Parameters, old.Parameters, field.NewPath("parameters"))
 		errs = append(errs, unchanged(c.Provisioner, old.Provisioner, field.NewPath("provisioner"))...)
 		errs = append(errs, unchanged(c.ReclaimPolicy, old.ReclaimPolicy, field.NewPath("reclaimPolicy"))...)
-		return append(errs, unchanged(c.VolumeBindingMode, old.VolumeBindingMode, field.NewPath("volumeBindingMode"))...)
+		return append(errs,
+			unchanged(c.VolumeBindingMode, old.VolumeBindingMode, field.NewPath("volumeBindingMode"))...)
 	})
 	doc := storagev1.StorageClass{}.SwaggerDoc()
 	d.Columns = []metav1.TableColumnDefinition{
@@ -126,7 +127,8 @@ func storageClassRow(c *storagev1.StorageClass, now time.Time) []any {
 	}
 	return []any{
 		name, c.Provisioner, string(ptr.Deref(c.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)),
-		string(ptr.Deref(c.VolumeBindingMode, storagev1.VolumeBindingImmediate)), ptr.Deref(c.AllowVolumeExpansion, false),
+		string(ptr.Deref(c.VolumeBindingMode, storagev1.VolumeBindingImmediate)),
+		ptr.Deref(c.AllowVolumeExpansion, false),
 		age(c.CreationTimestamp, now),
 	}
 }

@@ -17,7 +17,9 @@ func validateTemplate(t *corev1.PodTemplateSpec, path *field.Path) field.ErrorLi
 	errs = append(errs, apivalidation.ValidateAnnotations(t.Annotations, path.Child("annotations"))...)
 	errs = append(errs, validatePodSpec(&t.Spec, path.Child("spec"))...)
 	if len(t.Spec.EphemeralContainers) > 0 {
-		errs = append(errs, field.Forbidden(path.Child("spec", "ephemeralContainers"), "ephemeral containers not allowed in pod template"))
+		errs = append(errs,
+			field.Forbidden(path.Child("spec", "ephemeralContainers"),
+				"ephemeral containers not allowed in pod template"))
 	}
 	return errs
 }
@@ -49,10 +51,14 @@ func validateWorkload(w workload, path *field.Path) field.ErrorList {
 func runsForever(t *corev1.PodTemplateSpec, kind string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if p := t.Spec.RestartPolicy; p != corev1.RestartPolicyAlways {
-		errs = append(errs, field.NotSupported(path.Child("spec", "restartPolicy"), p, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
+		errs = append(errs,
+			field.NotSupported(path.Child("spec", "restartPolicy"), p,
+				[]corev1.RestartPolicy{corev1.RestartPolicyAlways}))
 	}
 	if t.Spec.ActiveDeadlineSeconds != nil {
-		errs = append(errs, field.Forbidden(path.Child("spec", "activeDeadlineSeconds"), "activeDeadlineSeconds in "+kind+" is not Supported"))
+		errs = append(errs,
+			field.Forbidden(path.Child("spec", "activeDeadlineSeconds"), "activeDeadlineSeconds in "+kind+
+				" is not Supported"))
 	}
 	return errs
 }
@@ -65,7 +71,8 @@ func validateSelector(w workload, path *field.Path) (errs field.ErrorList, ok bo
 	case s == nil && w.kind != "DaemonSet": // for a DaemonSet, the real server only reports a mismatch
 		errs = append(errs, field.Required(at, ""))
 	case s != nil:
-		errs = append(errs, metavalidation.ValidateLabelSelector(s, metavalidation.LabelSelectorValidationOptions{}, at)...)
+		errs = append(errs,
+			metavalidation.ValidateLabelSelector(s, metavalidation.LabelSelectorValidationOptions{}, at)...)
 		if len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
 			errs = append(errs, field.Invalid(at, s, "empty selector is invalid for "+w.name))
 		}
@@ -75,7 +82,9 @@ func validateSelector(w workload, path *field.Path) (errs field.ErrorList, ok bo
 		return append(errs, field.Invalid(at, s, "invalid label selector")), false
 	}
 	if (!selector.Empty() || w.kind == "DaemonSet") && !selector.Matches(labels.Set(t.Labels)) {
-		errs = append(errs, field.Invalid(path.Child("template", "metadata", "labels"), t.Labels, "`selector` does not match template `labels`"))
+		errs = append(errs,
+			field.Invalid(path.Child("template", "metadata", "labels"), t.Labels,
+				"`selector` does not match template `labels`"))
 	}
 	return errs, true
 }
@@ -102,7 +111,8 @@ type counter struct {
 // validateCounters validates the numbers in the status of a workload. None is negative, no number of pods exceeds the
 // number of all pods, and not more are available than ready. The last two of pods are the ready and the available ones.
 //
-// Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/validation/validation.go ValidateDeploymentStatus, ValidateReplicaSetStatus.
+// Source: k8s.io/kubernetes v1.37.1 pkg/apis/apps/validation/validation.go ValidateDeploymentStatus,
+// ValidateReplicaSetStatus.
 func validateCounters(all []counter, replicas int32, pods [3]counter, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, c := range all {
@@ -114,7 +124,8 @@ func validateCounters(all []counter, replicas int32, pods [3]counter, path *fiel
 		}
 	}
 	if ready, available := pods[1], pods[2]; available.value > ready.value {
-		errs = append(errs, field.Invalid(path.Child(available.name), available.value, "cannot be greater than readyReplicas"))
+		errs = append(errs,
+			field.Invalid(path.Child(available.name), available.value, "cannot be greater than readyReplicas"))
 	}
 	return errs
 }

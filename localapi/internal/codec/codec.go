@@ -62,7 +62,8 @@ func New(scheme *runtime.Scheme) *Codec {
 		yaml:       of(json.SerializerOptions{Yaml: true}),
 		strictJSON: of(json.SerializerOptions{Strict: true}),
 		strictML:   of(json.SerializerOptions{Yaml: true, Strict: true}),
-		proto:      protobuf.NewSerializerWithOptions(scheme, scheme, protobuf.SerializerOptions{StreamingCollectionsEncoding: true}),
+		proto: protobuf.NewSerializerWithOptions(scheme, scheme,
+			protobuf.SerializerOptions{StreamingCollectionsEncoding: true}),
 	}
 }
 
@@ -114,7 +115,9 @@ type Body struct {
 
 // Decode decodes a body into an object of the given kind. If wantStrict, strict lists unknown and duplicate fields.
 // Errors are API status errors.
-func (c *Codec) Decode(b Body, kind schema.GroupVersionKind, into runtime.Object, wantStrict bool) (obj runtime.Object, strict []error, err error) {
+func (c *Codec) Decode(b Body, kind schema.GroupVersionKind, into runtime.Object,
+	wantStrict bool,
+) (obj runtime.Object, strict []error, err error) {
 	obj, strict, gvk, err := c.decode(b, kind, into, wantStrict)
 	if apierrors.IsInvalid(err) {
 		return nil, nil, err
@@ -124,19 +127,24 @@ func (c *Codec) Decode(b Body, kind schema.GroupVersionKind, into runtime.Object
 	}
 	if gvk.GroupVersion() != kind.GroupVersion() {
 		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf(
-			"the API version in the data (%s) does not match the expected API version (%s)", gvk.GroupVersion(), kind.GroupVersion()))
+			"the API version in the data (%s) does not match the expected API version (%s)", gvk.GroupVersion(),
+			kind.GroupVersion()))
 	}
 	return obj, strict, nil
 }
 
 // DecodePatched is [Codec.Decode] for the result of a JSON patch. Errors are those of decoding.
-func (c *Codec) DecodePatched(data []byte, kind schema.GroupVersionKind, into runtime.Object, wantStrict bool) (obj runtime.Object, strict []error, err error) {
+func (c *Codec) DecodePatched(data []byte, kind schema.GroupVersionKind, into runtime.Object,
+	wantStrict bool,
+) (obj runtime.Object, strict []error, err error) {
 	obj, strict, _, err = c.decode(Body{Bytes: data, Format: JSON}, kind, into, wantStrict)
 	return obj, strict, err
 }
 
 // decode also returns the kind that the body states, or nil if that could not be read.
-func (c *Codec) decode(b Body, kind schema.GroupVersionKind, into runtime.Object, wantStrict bool) (_ runtime.Object, strict []error, gvk *schema.GroupVersionKind, err error) {
+func (c *Codec) decode(b Body, kind schema.GroupVersionKind, into runtime.Object,
+	wantStrict bool,
+) (_ runtime.Object, strict []error, gvk *schema.GroupVersionKind, err error) {
 	serializer := c.json
 	switch {
 	case b.Format == Protobuf:
@@ -191,9 +199,13 @@ func internalName(kind schema.GroupVersionKind) string {
 // Source: k8s.io/apiserver pkg/endpoints/handlers/rest.go transformDecodeError.
 func decodeError(err error, want schema.GroupVersionKind, got *schema.GroupVersionKind, body []byte) error {
 	if got != nil && got.Kind != "" {
-		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", got.Kind, got.Version, want.Kind, err))
+		return apierrors.NewBadRequest(
+			fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", got.Kind, got.Version, want.Kind, err),
+		)
 	}
-	return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", want.Kind, err, summary(body)))
+	return apierrors.NewBadRequest(
+		fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", want.Kind, err, summary(body)),
+	)
 }
 
 // summary returns the beginning of a body.

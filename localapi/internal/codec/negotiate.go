@@ -84,10 +84,11 @@ func InputFormat(r *http.Request) (Format, error) {
 // Source: k8s.io/apiserver pkg/endpoints/handlers/negotiation/errors.go.
 func UnsupportedMediaType(accepted ...string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status:  metav1.StatusFailure,
-		Code:    http.StatusUnsupportedMediaType,
-		Reason:  metav1.StatusReasonUnsupportedMediaType,
-		Message: fmt.Sprintf("the body of the request was in an unknown format - accepted media types include: %s", strings.Join(accepted, ", ")),
+		Status: metav1.StatusFailure,
+		Code:   http.StatusUnsupportedMediaType,
+		Reason: metav1.StatusReasonUnsupportedMediaType,
+		Message: fmt.Sprintf("the body of the request was in an unknown format - accepted media types include: %s",
+			strings.Join(accepted, ", ")),
 	}}
 }
 
@@ -102,7 +103,8 @@ func Representable(r *http.Request, collection bool) (types string, ok bool) {
 	}
 	accepted := []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf}
 	if collection {
-		accepted = append(accepted, runtime.ContentTypeJSON+";stream=watch", runtime.ContentTypeProtobuf+";stream=watch")
+		accepted = append(accepted, runtime.ContentTypeJSON+";stream=watch", runtime.ContentTypeProtobuf+
+			";stream=watch")
 	}
 	return strings.Join(accepted, ", "), false
 }
@@ -143,10 +145,11 @@ func NotConvertible(as string, kind schema.GroupVersionKind, list bool) error {
 		what, name = "is a list", kind.Kind+"List"
 	}
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status:  metav1.StatusFailure,
-		Code:    http.StatusNotAcceptable,
-		Reason:  metav1.StatusReasonNotAcceptable,
-		Message: fmt.Sprintf("you requested %s, but the requested object %s (*%s)", as, what, internalName(kind.GroupVersion().WithKind(name))),
+		Status: metav1.StatusFailure,
+		Code:   http.StatusNotAcceptable,
+		Reason: metav1.StatusReasonNotAcceptable,
+		Message: fmt.Sprintf("you requested %s, but the requested object %s (*%s)", as, what,
+			internalName(kind.GroupVersion().WithKind(name))),
 	}}
 }
 
@@ -174,7 +177,8 @@ func wantsPretty(r *http.Request, c clause) bool {
 		return true
 	}
 	agent := r.UserAgent()
-	return strings.HasPrefix(agent, "curl") || strings.HasPrefix(agent, "Wget") || strings.HasPrefix(agent, "Mozilla/5.0")
+	return strings.HasPrefix(agent, "curl") || strings.HasPrefix(agent, "Wget") ||
+		strings.HasPrefix(agent, "Mozilla/5.0")
 }
 
 func parseAccept(header string) []clause {

@@ -28,7 +28,8 @@ var (
 // Source: k8s.io/apiextensions-apiserver pkg/registry/customresourcedefinition/strategy.go, etcd.go.
 func Definition() *resource.Definition {
 	return &resource.Definition{
-		GroupVersion: Kind.GroupVersion(), Kind: Kind.Kind, Plural: Resource.Resource, Singular: "customresourcedefinition",
+		GroupVersion: Kind.GroupVersion(), Kind: Kind.Kind, Plural: Resource.Resource,
+		Singular:   "customresourcedefinition",
 		ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"}, HasStatus: true,
 		New:                  func() runtime.Object { return &apiextensionsv1.CustomResourceDefinition{} },
 		NewList:              func() runtime.Object { return &apiextensionsv1.CustomResourceDefinitionList{} },
@@ -43,16 +44,19 @@ func Definition() *resource.Definition {
 			crd.Generation = 1
 			noteStored(crd)
 		},
-		PrepareUpdate:       prepareUpdate,
-		PrepareStatusUpdate: func(_ context.Context, obj, old runtime.Object) { of(obj).Spec = *of(old).Spec.DeepCopy() },
-		PrepareDelete:       func(_ context.Context, obj runtime.Object) { terminating(of(obj), deletionPending) },
-		DeletionFinalizer:   apiextensionsv1.CustomResourceCleanupFinalizer,
+		PrepareUpdate: prepareUpdate,
+		PrepareStatusUpdate: func(_ context.Context, obj, old runtime.Object) {
+			of(obj).Spec = *of(old).Spec.DeepCopy()
+		},
+		PrepareDelete:     func(_ context.Context, obj runtime.Object) { terminating(of(obj), deletionPending) },
+		DeletionFinalizer: apiextensionsv1.CustomResourceCleanupFinalizer,
 		Finalizing: func(obj runtime.Object) bool {
 			return slices.Contains(of(obj).Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer)
 		},
 		ValidateCreate: func(obj runtime.Object) field.ErrorList { return validateApproval(of(obj), nil) },
-		Validate:       validate, ValidateUpdate: validateUpdate, ValidateStatusUpdate: validateStatusUpdate, Warnings: warnings,
-		Types: types,
+		Validate:       validate, ValidateUpdate: validateUpdate, ValidateStatusUpdate: validateStatusUpdate,
+		Warnings: warnings,
+		Types:    types,
 	}
 }
 
@@ -98,7 +102,8 @@ func noteStored(crd *apiextensionsv1.CustomResourceDefinition) {
 
 // setPorts sets the default port of a conversion webhook.
 func setPorts(crd *apiextensionsv1.CustomResourceDefinition) {
-	if c := crd.Spec.Conversion; c != nil && c.Webhook != nil && c.Webhook.ClientConfig != nil && c.Webhook.ClientConfig.Service != nil {
+	if c := crd.Spec.Conversion; c != nil && c.Webhook != nil && c.Webhook.ClientConfig != nil &&
+		c.Webhook.ClientConfig.Service != nil {
 		apiextensionsv1.SetDefaults_ServiceReference(c.Webhook.ClientConfig.Service)
 	}
 }

@@ -15,20 +15,24 @@ import (
 // accepted names and the resulting conditions, and whether these differ from the previous ones.
 //
 // Source: k8s.io/apiextensions-apiserver pkg/controller/status/naming_controller.go.
-func Accept(crd *apiextensionsv1.CustomResourceDefinition, others []*apiextensionsv1.CustomResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, bool) {
+func Accept(crd *apiextensionsv1.CustomResourceDefinition,
+	others []*apiextensionsv1.CustomResourceDefinition,
+) (*apiextensionsv1.CustomResourceDefinition, bool) {
 	if equality.Semantic.DeepEqual(crd.Spec.Names, crd.Status.AcceptedNames) {
 		return crd, false
 	}
 	result := crd.DeepCopy()
 	names, condition := choose(crd, takenNames(crd, others))
 	before := apihelpers.FindCRDCondition(crd, apiextensionsv1.NamesAccepted)
-	if equality.Semantic.DeepEqual(names, crd.Status.AcceptedNames) && before != nil && apihelpers.IsCRDConditionEquivalent(&condition, before) {
+	if equality.Semantic.DeepEqual(names, crd.Status.AcceptedNames) && before != nil &&
+		apihelpers.IsCRDConditionEquivalent(&condition, before) {
 		return crd, false
 	}
 	result.Status.AcceptedNames = names
 	apihelpers.SetCRDCondition(result, condition)
 	established := apiextensionsv1.CustomResourceDefinitionCondition{
-		Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse, Reason: "NotAccepted", Message: "not all names are accepted",
+		Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse, Reason: "NotAccepted",
+		Message: "not all names are accepted",
 	}
 	if old := apihelpers.FindCRDCondition(crd, apiextensionsv1.Established); old != nil {
 		established = *old
@@ -43,7 +47,9 @@ func Accept(crd *apiextensionsv1.CustomResourceDefinition, others []*apiextensio
 // taken holds the names in a group that other definitions have.
 type taken struct{ resources, kinds []string }
 
-func takenNames(crd *apiextensionsv1.CustomResourceDefinition, others []*apiextensionsv1.CustomResourceDefinition) taken {
+func takenNames(crd *apiextensionsv1.CustomResourceDefinition,
+	others []*apiextensionsv1.CustomResourceDefinition,
+) taken {
 	var t taken
 	for _, other := range others {
 		if other.Spec.Group != crd.Spec.Group || other.Name == crd.Name {
@@ -57,10 +63,13 @@ func takenNames(crd *apiextensionsv1.CustomResourceDefinition, others []*apiexte
 }
 
 // choose keeps the names that crd has and adds the requested ones that are free.
-func choose(crd *apiextensionsv1.CustomResourceDefinition, t taken) (apiextensionsv1.CustomResourceDefinitionNames, apiextensionsv1.CustomResourceDefinitionCondition) {
+func choose(crd *apiextensionsv1.CustomResourceDefinition,
+	t taken,
+) (apiextensionsv1.CustomResourceDefinitionNames, apiextensionsv1.CustomResourceDefinitionCondition) {
 	wanted, names := crd.Spec.Names, *crd.Status.AcceptedNames.DeepCopy()
 	condition := apiextensionsv1.CustomResourceDefinitionCondition{
-		Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionTrue, Reason: "NoConflicts", Message: "no conflicts found",
+		Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionTrue, Reason: "NoConflicts",
+		Message: "no conflicts found",
 	}
 	refuse := func(reason string, err error) {
 		condition.Status, condition.Reason, condition.Message = apiextensionsv1.ConditionFalse, reason, err.Error()
@@ -108,7 +117,8 @@ func free(wanted, has string, taken []string) error {
 //
 // Source: k8s.io/apiextensions-apiserver pkg/controller/establish/establishing_controller.go.
 func Establish(crd *apiextensionsv1.CustomResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, bool) {
-	if !apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.NamesAccepted) || apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established) {
+	if !apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.NamesAccepted) ||
+		apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established) {
 		return crd, false
 	}
 	result := crd.DeepCopy()
@@ -121,7 +131,8 @@ func Establish(crd *apiextensionsv1.CustomResourceDefinition) (*apiextensionsv1.
 
 // Served reports whether the server answers requests for what crd defines.
 func Served(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	return apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.NamesAccepted) || apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established)
+	return apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.NamesAccepted) ||
+		apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established)
 }
 
 // progress is how far the deletion of a definition is.
@@ -130,7 +141,10 @@ type progress struct {
 	reason, message string
 }
 
-var deletionPending = progress{apiextensionsv1.ConditionTrue, "InstanceDeletionPending", "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"}
+var deletionPending = progress{
+	apiextensionsv1.ConditionTrue, "InstanceDeletionPending",
+	"CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+}
 
 func terminating(crd *apiextensionsv1.CustomResourceDefinition, p progress) {
 	apihelpers.SetCRDCondition(crd, apiextensionsv1.CustomResourceDefinitionCondition{
@@ -145,7 +159,8 @@ func Terminating(crd *apiextensionsv1.CustomResourceDefinition) bool {
 
 // ToClean reports whether crd is being deleted and its objects must be deleted first.
 func ToClean(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	return crd.DeletionTimestamp != nil && apihelpers.CRDHasFinalizer(crd, apiextensionsv1.CustomResourceCleanupFinalizer)
+	return crd.DeletionTimestamp != nil &&
+		apihelpers.CRDHasFinalizer(crd, apiextensionsv1.CustomResourceCleanupFinalizer)
 }
 
 const cleaning = "InstanceDeletionInProgress"

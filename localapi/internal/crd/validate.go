@@ -29,7 +29,8 @@ func validate(obj runtime.Object) field.ErrorList {
 	}
 	var errs field.ErrorList
 	if required := crd.Spec.Names.Plural + "." + crd.Spec.Group; crd.Name != required {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), crd.Name, `must be spec.names.plural+"."+spec.group`))
+		errs = append(errs,
+			field.Invalid(field.NewPath("metadata", "name"), crd.Name, `must be spec.names.plural+"."+spec.group`))
 	}
 	errs = append(errs, validateSpec(&internal.Spec, field.NewPath("spec"))...)
 	errs = append(errs, validateNames(&internal.Status.AcceptedNames, field.NewPath("status", "acceptedNames"))...)
@@ -43,7 +44,9 @@ func validate(obj runtime.Object) field.ErrorList {
 
 func internalForm(crd *apiextensionsv1.CustomResourceDefinition) (*apiextensions.CustomResourceDefinition, error) {
 	internal := &apiextensions.CustomResourceDefinition{}
-	err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd.DeepCopy(), internal, nil)
+	err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(
+		crd.DeepCopy(), internal, nil,
+	)
 	return internal, err
 }
 
@@ -53,11 +56,16 @@ func validateUpdate(obj, old runtime.Object) field.ErrorList {
 	var errs field.ErrorList
 	spec := field.NewPath("spec")
 	if apihelpers.IsCRDConditionTrue(before, apiextensionsv1.Established) {
-		errs = append(errs, apivalidation.ValidateImmutableField(crd.Spec.Scope, before.Spec.Scope, spec.Child("scope"))...)
-		errs = append(errs, apivalidation.ValidateImmutableField(crd.Spec.Names.Kind, before.Spec.Names.Kind, spec.Child("names", "kind"))...)
+		errs = append(errs,
+			apivalidation.ValidateImmutableField(crd.Spec.Scope, before.Spec.Scope, spec.Child("scope"))...)
+		errs = append(errs,
+			apivalidation.ValidateImmutableField(crd.Spec.Names.Kind, before.Spec.Names.Kind,
+				spec.Child("names", "kind"))...)
 	}
 	errs = append(errs, apivalidation.ValidateImmutableField(crd.Spec.Group, before.Spec.Group, spec.Child("group"))...)
-	errs = append(errs, apivalidation.ValidateImmutableField(crd.Spec.Names.Plural, before.Spec.Names.Plural, spec.Child("names", "plural"))...)
+	errs = append(errs,
+		apivalidation.ValidateImmutableField(crd.Spec.Names.Plural, before.Spec.Names.Plural,
+			spec.Child("names", "plural"))...)
 	return append(errs, validateApproval(crd, before)...)
 }
 
@@ -85,7 +93,13 @@ func validateStored(crd *apiextensionsv1.CustomResourceDefinition, path *field.P
 	}
 	for i, v := range stored {
 		if !slices.Contains(known, v) {
-			errs = append(errs, field.Invalid(path.Index(i), v, fmt.Sprintf("missing from spec.versions; %[1]s was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in %[1]s and removes %[1]s from status.storedVersions", v)))
+			errs = append(errs,
+				field.Invalid(path.Index(i), v,
+					fmt.Sprintf(
+						"missing from spec.versions; %[1]s was previously a storage version, and must remain in "+
+							"spec.versions until a storage migration ensures no data remains persisted in %[1]s and "+
+							"removes %[1]s from status.storedVersions", v,
+					)))
 		}
 	}
 	return errs
@@ -119,11 +133,16 @@ func validateSpec(s *apiextensions.CustomResourceDefinitionSpec, path *field.Pat
 	case "":
 		errs = append(errs, field.Required(path.Child("scope"), ""))
 	default:
-		errs = append(errs, field.NotSupported(path.Child("scope"), s.Scope, []apiextensions.ResourceScope{apiextensions.ClusterScoped, apiextensions.NamespaceScoped}))
+		errs = append(errs,
+			field.NotSupported(path.Child("scope"), s.Scope,
+				[]apiextensions.ResourceScope{apiextensions.ClusterScoped, apiextensions.NamespaceScoped}))
 	}
 	errs = append(errs, validateVersions(s, path.Child("versions"))...)
 	for _, n := range []struct{ name, value string }{
-		{"plural", s.Names.Plural}, {"singular", s.Names.Singular}, {"kind", s.Names.Kind}, {"listKind", s.Names.ListKind},
+		{"plural", s.Names.Plural},
+		{"singular", s.Names.Singular},
+		{"kind", s.Names.Kind},
+		{"listKind", s.Names.ListKind},
 	} {
 		if n.value == "" {
 			errs = append(errs, field.Required(path.Child("names", n.name), ""))
@@ -133,7 +152,8 @@ func validateSpec(s *apiextensions.CustomResourceDefinitionSpec, path *field.Pat
 	errs = append(errs, validateSchema(s.Validation, anyStatus(s), path.Child("validation"))...)
 	errs = append(errs, validateSubresources(s.Subresources, path.Child("subresources"))...)
 	for i := range s.AdditionalPrinterColumns {
-		errs = append(errs, validateColumn(&s.AdditionalPrinterColumns[i], path.Child("additionalPrinterColumns").Index(i))...)
+		errs = append(errs,
+			validateColumn(&s.AdditionalPrinterColumns[i], path.Child("additionalPrinterColumns").Index(i))...)
 	}
 	if len(s.SelectableFields) > 0 {
 		errs = append(errs, validateSelectable(s.SelectableFields, s.Validation, path.Child("selectableFields"))...)
@@ -183,13 +203,17 @@ func validateVersions(s *apiextensions.CustomResourceDefinitionSpec, path *field
 	return errs
 }
 
-func validateVersion(s *apiextensions.CustomResourceDefinitionSpec, v *apiextensions.CustomResourceDefinitionVersion, path *field.Path) field.ErrorList {
+func validateVersion(s *apiextensions.CustomResourceDefinitionSpec, v *apiextensions.CustomResourceDefinitionVersion,
+	path *field.Path,
+) field.ErrorList {
 	errs := validateDeprecation(v, path.Child("deprecationWarning"))
-	hasStatus := v.Subresources != nil && v.Subresources.Status != nil || s.Subresources != nil && s.Subresources.Status != nil
+	hasStatus := v.Subresources != nil && v.Subresources.Status != nil || s.Subresources != nil &&
+		s.Subresources.Status != nil
 	errs = append(errs, validateSchema(v.Schema, hasStatus, path.Child("schema"))...)
 	errs = append(errs, validateSubresources(v.Subresources, path.Child("subresources"))...)
 	for i := range v.AdditionalPrinterColumns {
-		errs = append(errs, validateColumn(&v.AdditionalPrinterColumns[i], path.Child("additionalPrinterColumns").Index(i))...)
+		errs = append(errs,
+			validateColumn(&v.AdditionalPrinterColumns[i], path.Child("additionalPrinterColumns").Index(i))...)
 	}
 	if len(v.SelectableFields) > 0 {
 		errs = append(errs, validateSelectable(v.SelectableFields, v.Schema, path.Child("selectableFields"))...)
@@ -212,7 +236,9 @@ func validateDeprecation(v *apiextensions.CustomResourceDefinitionVersion, path 
 			problems = append(problems, "must be <= 256 characters long")
 		}
 		if i := strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 {
-			problems = append(problems, fmt.Sprintf("must only contain printable UTF-8 characters; non-printable character found at index %d", i))
+			problems = append(problems,
+				fmt.Sprintf("must only contain printable UTF-8 characters; non-printable character found at index %d",
+					i))
 		}
 	}
 	var errs field.ErrorList
@@ -241,7 +267,9 @@ func validateNames(names *apiextensions.CustomResourceDefinitionNames, path *fie
 	}
 	kind := func(path *field.Path, value string) {
 		if problems := utilvalidation.IsDNS1035Label(strings.ToLower(value)); value != "" && len(problems) > 0 {
-			errs = append(errs, field.Invalid(path, value, "may have mixed case, but should otherwise match: "+strings.Join(problems, ",")))
+			errs = append(errs,
+				field.Invalid(path, value, "may have mixed case, but should otherwise match: "+
+					strings.Join(problems, ",")))
 		}
 	}
 	label(path.Child("plural"), names.Plural)
@@ -252,7 +280,8 @@ func validateNames(names *apiextensions.CustomResourceDefinitionNames, path *fie
 		label(path.Child("shortNames").Index(i), name)
 	}
 	if names.Kind != "" && names.Kind == names.ListKind {
-		errs = append(errs, field.Invalid(path.Child("listKind"), names.ListKind, "kind and listKind may not be the same"))
+		errs = append(errs,
+			field.Invalid(path.Child("listKind"), names.ListKind, "kind and listKind may not be the same"))
 	}
 	for i, category := range names.Categories {
 		label(path.Child("categories").Index(i), category)
@@ -275,7 +304,9 @@ func validateConversion(c *apiextensions.CustomResourceConversion, path *field.P
 			errs = append(errs, field.Forbidden(webhook, "should not be set when strategy is not set to Webhook"))
 		}
 		if len(c.ConversionReviewVersions) > 0 {
-			errs = append(errs, field.Forbidden(path.Child("conversionReviewVersions"), "should not be set when strategy is not set to Webhook"))
+			errs = append(errs,
+				field.Forbidden(path.Child("conversionReviewVersions"),
+					"should not be set when strategy is not set to Webhook"))
 		}
 		return errs
 	case apiextensions.WebhookConverter:

@@ -17,8 +17,10 @@ import (
 // allowedAtRoot are the fields that may be set at the root of a schema with a status subresource. The schema of the
 // status is a part of it.
 var allowedAtRoot = []string{
-	"Description", "Type", "Format", "Title", "Maximum", "ExclusiveMaximum", "Minimum", "ExclusiveMinimum", "MaxLength", "MinLength",
-	"Pattern", "MaxItems", "MinItems", "UniqueItems", "MultipleOf", "Required", "Items", "Properties", "ExternalDocs", "Example",
+	"Description", "Type", "Format", "Title", "Maximum", "ExclusiveMaximum", "Minimum", "ExclusiveMinimum",
+	"MaxLength", "MinLength",
+	"Pattern", "MaxItems", "MinItems", "UniqueItems", "MultipleOf", "Required", "Items", "Properties", "ExternalDocs",
+	"Example",
 	"XPreserveUnknownFields", "XValidations",
 }
 
@@ -32,7 +34,8 @@ func validateSchema(v *apiextensions.CustomResourceValidation, hasStatus bool, p
 		errs = append(errs, validateRoot(s, path)...)
 	}
 	if s.Nullable {
-		errs = append(errs, field.Forbidden(path.Child("openAPIV3Schema.nullable"), "nullable cannot be true at the root"))
+		errs = append(errs,
+			field.Forbidden(path.Child("openAPIV3Schema.nullable"), "nullable cannot be true at the root"))
 	}
 	structural, err := structuralschema.NewStructural(s)
 	if err == nil {
@@ -60,7 +63,10 @@ func validateRoot(s *apiextensions.JSONSchemaProps, path *field.Path) field.Erro
 				`only "object" is allowed as the type at the root of the schema if the status subresource is enabled`)}
 		case !slices.Contains(allowedAtRoot, name):
 			return field.ErrorList{field.Invalid(path.Child("openAPIV3Schema"), *s,
-				fmt.Sprintf("only %v fields are allowed at the root of the schema if the status subresource is enabled", allowedAtRoot))}
+				fmt.Sprintf(
+					"only %v fields are allowed at the root of the schema if the status subresource is enabled",
+					allowedAtRoot,
+				))}
 		}
 	}
 	return nil
@@ -85,7 +91,9 @@ func (r *schemaRules) validate(s *apiextensions.JSONSchemaProps, path *field.Pat
 	errs := r.validateNode(s, path)
 	if a := s.AdditionalProperties; a != nil {
 		if len(s.Properties) != 0 && (!a.Allows || a.Schema != nil) {
-			errs = append(errs, field.Forbidden(path.Child("additionalProperties"), "additionalProperties and properties are mutual exclusive"))
+			errs = append(errs,
+				field.Forbidden(path.Child("additionalProperties"),
+					"additionalProperties and properties are mutual exclusive"))
 		}
 		below := r
 		if r.inMetadata {
@@ -142,8 +150,14 @@ func (r *schemaRules) validateNode(s *apiextensions.JSONSchemaProps, path *field
 		{s.Ref != nil, "$ref", "$ref is not supported"},
 		{s.Type == "null", "type", "type cannot be set to null, use nullable as an alternative"},
 		{s.Items != nil && len(s.Items.JSONSchemas) != 0, "items", "items must be a schema object and not an array"},
-		{r.inMetadata && s.XEmbeddedResource, "x-kubernetes-embedded-resource", "must not be used inside of resource meta"},
-		{s.UniqueItems, "uniqueItems", "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"},
+		{
+			r.inMetadata && s.XEmbeddedResource, "x-kubernetes-embedded-resource",
+			"must not be used inside of resource meta",
+		},
+		{
+			s.UniqueItems, "uniqueItems",
+			"uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
+		},
 	} {
 		if f.set {
 			errs = append(errs, field.Forbidden(path.Child(f.name), f.forbidden))
@@ -156,12 +170,14 @@ func (r *schemaRules) validateNode(s *apiextensions.JSONSchemaProps, path *field
 func validateExtensions(s *apiextensions.JSONSchemaProps, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if s.XPreserveUnknownFields != nil && !*s.XPreserveUnknownFields {
-		errs = append(errs, field.Invalid(path.Child("x-kubernetes-preserve-unknown-fields"), false, "must be true or undefined"))
+		errs = append(errs,
+			field.Invalid(path.Child("x-kubernetes-preserve-unknown-fields"), false, "must be true or undefined"))
 	}
 	if s.XMapType != nil {
 		errs = append(errs, needsType(s, "object", "x-kubernetes-map-type", path)...)
 		if *s.XMapType != "atomic" && *s.XMapType != "granular" {
-			errs = append(errs, field.NotSupported(path.Child("x-kubernetes-map-type"), *s.XMapType, []string{"atomic", "granular"}))
+			errs = append(errs,
+				field.NotSupported(path.Child("x-kubernetes-map-type"), *s.XMapType, []string{"atomic", "granular"}))
 		}
 	}
 	errs = append(errs, validateListType(s, path)...)
@@ -224,21 +240,30 @@ func validateMapKeys(s *apiextensions.JSONSchemaProps, path *field.Path) field.E
 	}
 	if listType(s) == "map" {
 		if len(s.XListMapKeys) == 0 {
-			errs = append(errs, field.Required(path.Child("x-kubernetes-list-map-keys"), "must not be empty if x-kubernetes-list-type is map"))
+			errs = append(errs,
+				field.Required(path.Child("x-kubernetes-list-map-keys"),
+					"must not be empty if x-kubernetes-list-type is map"))
 		}
 		switch {
 		case s.Items == nil:
-			errs = append(errs, field.Required(path.Child("items"), "must have a schema if x-kubernetes-list-type is map"))
+			errs = append(errs,
+				field.Required(path.Child("items"), "must have a schema if x-kubernetes-list-type is map"))
 		case s.Items.Schema == nil:
-			errs = append(errs, field.Invalid(path.Child("items"), s.Items, "must only have a single schema if x-kubernetes-list-type is map"))
+			errs = append(errs,
+				field.Invalid(path.Child("items"), s.Items,
+					"must only have a single schema if x-kubernetes-list-type is map"))
 		case s.Items.Schema.Type != "object":
-			errs = append(errs, field.Invalid(path.Child("items", "type"), s.Items.Schema.Type, "must be object if parent array's x-kubernetes-list-type is map"))
+			errs = append(errs,
+				field.Invalid(path.Child("items", "type"), s.Items.Schema.Type,
+					"must be object if parent array's x-kubernetes-list-type is map"))
 		default:
 			errs = append(errs, validateKeys(s, path)...)
 		}
 	}
-	if t := listType(s); (t == "map" || t == "set") && s.Items != nil && s.Items.Schema != nil && s.Items.Schema.Nullable {
-		errs = append(errs, field.Forbidden(path.Child("items", "nullable"), "cannot be nullable when x-kubernetes-list-type is "+t))
+	if t := listType(s); (t == "map" || t == "set") && s.Items != nil && s.Items.Schema != nil &&
+		s.Items.Schema.Nullable {
+		errs = append(errs,
+			field.Forbidden(path.Child("items", "nullable"), "cannot be nullable when x-kubernetes-list-type is "+t))
 	}
 	return errs
 }
@@ -250,29 +275,41 @@ func validateKeys(s *apiextensions.JSONSchemaProps, path *field.Path) field.Erro
 		at := path.Child("items", "properties").Key(key)
 		property, ok := items.Properties[key]
 		if !ok {
-			errs = append(errs, field.Invalid(path.Child("x-kubernetes-list-map-keys"), s.XListMapKeys, "entries must all be names of item properties"))
+			errs = append(errs,
+				field.Invalid(path.Child("x-kubernetes-list-map-keys"), s.XListMapKeys,
+					"entries must all be names of item properties"))
 		}
 		if slices.Contains(s.XListMapKeys[:i], key) {
-			errs = append(errs, field.Invalid(path.Child("x-kubernetes-list-map-keys"), s.XListMapKeys, "must not contain duplicate entries"))
+			errs = append(errs,
+				field.Invalid(path.Child("x-kubernetes-list-map-keys"), s.XListMapKeys,
+					"must not contain duplicate entries"))
 		}
 		if !ok {
 			continue
 		}
 		if property.Type == "array" || property.Type == "object" {
-			errs = append(errs, field.Invalid(at.Child("type"), items.Type, "must be a scalar type if parent array's x-kubernetes-list-type is map"))
+			errs = append(errs,
+				field.Invalid(at.Child("type"), items.Type,
+					"must be a scalar type if parent array's x-kubernetes-list-type is map"))
 		}
 		if !slices.Contains(items.Required, key) && property.Default == nil {
-			errs = append(errs, field.Required(at.Child("default"), "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"))
+			errs = append(errs,
+				field.Required(at.Child("default"),
+					"this property is in x-kubernetes-list-map-keys, so it must have a default or be a required "+
+						"property"))
 		}
 		if property.Nullable {
-			errs = append(errs, field.Forbidden(at.Child("nullable"), "this property is in x-kubernetes-list-map-keys, so it cannot be nullable"))
+			errs = append(errs,
+				field.Forbidden(at.Child("nullable"),
+					"this property is in x-kubernetes-list-map-keys, so it cannot be nullable"))
 		}
 	}
 	return errs
 }
 
 var ruleReasons = []apiextensions.FieldValueErrorReason{
-	apiextensions.FieldValueDuplicate, apiextensions.FieldValueForbidden, apiextensions.FieldValueInvalid, apiextensions.FieldValueRequired,
+	apiextensions.FieldValueDuplicate, apiextensions.FieldValueForbidden, apiextensions.FieldValueInvalid,
+	apiextensions.FieldValueRequired,
 }
 
 // validateRule checks everything about a CEL rule except its expressions.
@@ -288,10 +325,12 @@ func validateRule(rule apiextensions.ValidationRule, path *field.Path) field.Err
 	case lines(message):
 		errs = append(errs, field.Invalid(path.Child("message"), rule.Message, "must not contain line breaks"))
 	case lines(expression) && message == "":
-		errs = append(errs, field.Required(path.Child("message"), "message must be specified if rule contains line breaks"))
+		errs = append(errs,
+			field.Required(path.Child("message"), "message must be specified if rule contains line breaks"))
 	}
 	if rule.MessageExpression != "" && strings.TrimSpace(rule.MessageExpression) == "" {
-		errs = append(errs, field.Required(path.Child("messageExpression"), "messageExpression must be non-empty if specified"))
+		errs = append(errs,
+			field.Required(path.Child("messageExpression"), "messageExpression must be non-empty if specified"))
 	}
 	if rule.Reason != nil && !slices.Contains(ruleReasons, *rule.Reason) {
 		errs = append(errs, field.NotSupported(path.Child("reason"), *rule.Reason, ruleReasons))

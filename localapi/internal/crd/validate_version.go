@@ -27,7 +27,8 @@ func validateColumn(c *apiextensions.CustomResourceColumnDefinition, path *field
 		errs = append(errs, field.Invalid(path.Child("type"), c.Type, oneOf))
 	}
 	if c.Format != "" && !slices.Contains(columnFormats, c.Format) {
-		errs = append(errs, field.Invalid(path.Child("format"), c.Format, "must be one of "+strings.Join(columnFormats, ",")))
+		errs = append(errs,
+			field.Invalid(path.Child("format"), c.Format, "must be one of "+strings.Join(columnFormats, ",")))
 	}
 	if c.JSONPath == "" {
 		return append(errs, field.Required(path.Child("JSONPath"), ""))
@@ -51,7 +52,8 @@ func validateSubresources(s *apiextensions.CustomResourceSubresources, path *fie
 		return nil
 	}
 	errs := validateReplicasPath(s.Scale.SpecReplicasPath, ".spec", path.Child("scale.specReplicasPath"))
-	errs = append(errs, validateReplicasPath(s.Scale.StatusReplicasPath, ".status", path.Child("scale.statusReplicasPath"))...)
+	errs = append(errs,
+		validateReplicasPath(s.Scale.StatusReplicasPath, ".status", path.Child("scale.statusReplicasPath"))...)
 	selector := s.Scale.LabelSelectorPath
 	if selector == nil || *selector == "" {
 		return errs
@@ -82,7 +84,9 @@ func validateReplicasPath(s, under string, path *field.Path) field.ErrorList {
 // maxSelectableFields bounds the number of a type's selectable fields.
 const maxSelectableFields = 8
 
-func validateSelectable(selectable []apiextensions.SelectableField, v *apiextensions.CustomResourceValidation, path *field.Path) field.ErrorList {
+func validateSelectable(selectable []apiextensions.SelectableField, v *apiextensions.CustomResourceValidation,
+	path *field.Path,
+) field.ErrorList {
 	if v == nil || v.OpenAPIV3Schema == nil {
 		return field.ErrorList{field.Invalid(path, "", "may only be set when validations.schema is included")}
 	}
@@ -104,7 +108,10 @@ func validateSelectable(selectable []apiextensions.SelectableField, v *apiextens
 		case strings.HasPrefix(s.JSONPath, ".metadata"):
 			errs = append(errs, field.Invalid(at, s.JSONPath, "must not point to fields in metadata"))
 		case !slices.Contains([]string{"string", "boolean", "integer"}, found.Type):
-			errs = append(errs, field.Invalid(at, s.JSONPath, "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed."))
+			errs = append(errs,
+				field.Invalid(at, s.JSONPath,
+					"must point to a field of type string, boolean or integer. Enum string fields and strings with "+
+						"formats are allowed."))
 		}
 		if seen[s.JSONPath] {
 			errs = append(errs, field.Duplicate(at, s.JSONPath))

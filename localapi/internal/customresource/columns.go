@@ -27,10 +27,17 @@ func newPrinter(columns []apiextensionsv1.CustomResourceColumnDefinition) (*prin
 	docs := metav1.ObjectMeta{}.SwaggerDoc()
 	if len(columns) == 0 {
 		columns = []apiextensionsv1.CustomResourceColumnDefinition{
-			{Name: "Age", Type: "date", Description: docs["creationTimestamp"], JSONPath: ".metadata.creationTimestamp"},
+			{
+				Name: "Age", Type: "date", Description: docs["creationTimestamp"],
+				JSONPath: ".metadata.creationTimestamp",
+			},
 		}
 	}
-	p := &printer{columns: []metav1.TableColumnDefinition{{Name: "Name", Type: "string", Format: "name", Description: docs["name"]}}}
+	p := &printer{
+		columns: []metav1.TableColumnDefinition{
+			{Name: "Name", Type: "string", Format: "name", Description: docs["name"]},
+		},
+	}
 	for _, c := range columns {
 		if _, err := parsePath(c.JSONPath); err != nil {
 			return nil, fmt.Errorf("unrecognized column definition %q", c.JSONPath)

@@ -45,8 +45,10 @@ func Definitions(crd *apiextensionsv1.CustomResourceDefinition) ([]*resource.Def
 			continue
 		}
 		d := &resource.Definition{
-			GroupVersion: gv, Kind: names.Kind, ListKind: names.ListKind, Plural: names.Plural, Singular: names.Singular,
-			ShortNames: names.ShortNames, Categories: names.Categories, Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
+			GroupVersion: gv, Kind: names.Kind, ListKind: names.ListKind, Plural: names.Plural,
+			Singular:   names.Singular,
+			ShortNames: names.ShortNames, Categories: names.Categories,
+			Namespaced:           crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
 			NeedsResourceVersion: true, StorageVersion: storage,
 			Terminating: apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Terminating),
 			Types: func() managedfields.TypeConverter {

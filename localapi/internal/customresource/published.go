@@ -44,7 +44,9 @@ func addObjectFields(s *spec.Schema) {
 		s.SetProperty(name, *spec.StringProperty().WithDescription(docs[name]))
 	}
 	metadata := spec.Schema{}
-	metadata.WithAllOf(*spec.RefSchema(openapi.ObjectMetaRef)).WithDescription(metav1.PartialObjectMetadata{}.SwaggerDoc()["metadata"])
+	metadata.WithAllOf(*spec.RefSchema(openapi.ObjectMetaRef)).WithDescription(
+		metav1.PartialObjectMetadata{}.SwaggerDoc()["metadata"],
+	)
 	s.SetProperty("metadata", metadata)
 }
 

@@ -26,7 +26,10 @@ type scale struct {
 
 func newScale(s *apiextensionsv1.CustomResourceSubresourceScale) scale {
 	trim := func(path string) string { return strings.TrimPrefix(path, ".") }
-	return scale{spec: trim(s.SpecReplicasPath), status: trim(s.StatusReplicasPath), selector: trim(ptr.Deref(s.LabelSelectorPath, ""))}
+	return scale{
+		spec: trim(s.SpecReplicasPath), status: trim(s.StatusReplicasPath),
+		selector: trim(ptr.Deref(s.LabelSelectorPath, "")),
+	}
 }
 
 func steps(path string) []string { return strings.Split(path, ".") }
@@ -40,7 +43,8 @@ func (s scale) subresource() resource.Subresource {
 		path = append(path, fieldpath.PathElement{FieldName: ptr.To(step)})
 	}
 	return resource.Subresource{
-		Kind: autoscalingv1.SchemeGroupVersion.WithKind("Scale"), New: func() runtime.Object { return &autoscalingv1.Scale{} },
+		Kind:  autoscalingv1.SchemeGroupVersion.WithKind("Scale"),
+		New:   func() runtime.Object { return &autoscalingv1.Scale{} },
 		Verbs: []string{"get", "patch", "update"}, Replicas: path, Project: s.project, Merge: s.merge,
 	}
 }
@@ -83,7 +87,9 @@ func (s scale) merge(_ context.Context, obj, sub runtime.Object) error {
 		return apierrors.NewBadRequest(fmt.Sprintf("the spec replicas field %q cannot be empty", "."+s.spec))
 	}
 	if view.Spec.Replicas < 0 {
-		errs := field.ErrorList{field.Invalid(field.NewPath("spec", "replicas"), view.Spec.Replicas, "must be greater than or equal to 0")}
+		errs := field.ErrorList{
+			field.Invalid(field.NewPath("spec", "replicas"), view.Spec.Replicas, "must be greater than or equal to 0"),
+		}
 		return apierrors.NewInvalid(autoscalingv1.SchemeGroupVersion.WithKind("Scale").GroupKind(), u.GetName(), errs)
 	}
 	before, _, err := unstructured.NestedInt64(u.Object, steps(s.spec)...)
@@ -127,7 +133,9 @@ func validateReplicas(content map[string]any, path string) field.ErrorList {
 	case replicas < 0:
 		return field.ErrorList{field.Invalid(at, replicas, "should be a non-negative integer")}
 	case replicas > math.MaxInt32:
-		return field.ErrorList{field.Invalid(at, replicas, fmt.Sprintf("should be less than or equal to %v", math.MaxInt32))}
+		return field.ErrorList{
+			field.Invalid(at, replicas, fmt.Sprintf("should be less than or equal to %v", math.MaxInt32)),
+		}
 	}
 	return nil
 }

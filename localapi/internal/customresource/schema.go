@@ -47,7 +47,8 @@ func Structural(props *apiextensionsv1.JSONSchemaProps) (*structuralschema.Struc
 // Internal returns the schema in the form for which the rules of k8s.io/apiextensions-apiserver are written.
 func Internal(props *apiextensionsv1.JSONSchemaProps) (*apiextensions.JSONSchemaProps, error) {
 	internal := &apiextensions.JSONSchemaProps{}
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props.DeepCopy(), internal, nil); err != nil {
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props.DeepCopy(), internal,
+		nil); err != nil {
 		return nil, fmt.Errorf("read schema: %w", err)
 	}
 	return internal, nil
@@ -108,8 +109,10 @@ func eachSchema(s *spec.Schema, f func(*spec.Schema)) {
 //
 // Source: k8s.io/apiextensions-apiserver v0.37.2 pkg/apiserver/validation/formats.go.
 var stringFormats = []string{
-	"bsonobjectid", "byte", "cidr", "creditcard", "date", "datetime", "duration", "email", "hexcolor", "hostname", "ipv4", "ipv6",
-	"isbn", "isbn10", "isbn13", "k8slongname", "k8sshortname", "mac", "password", "rgbcolor", "ssn", "uri", "uuid", "uuid3", "uuid4", "uuid5",
+	"bsonobjectid", "byte", "cidr", "creditcard", "date", "datetime", "duration", "email", "hexcolor", "hostname",
+	"ipv4", "ipv6",
+	"isbn", "isbn10", "isbn13", "k8slongname", "k8sshortname", "mac", "password", "rgbcolor", "ssn", "uri", "uuid",
+	"uuid3", "uuid4", "uuid5",
 }
 
 // KnownFormat reports whether values of a type are checked against a format. An empty format is known.

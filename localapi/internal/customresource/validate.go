@@ -151,9 +151,10 @@ type lenient struct {
 // Validate implements [validate.ValueValidator].
 func (l *lenient) Validate(value any) *validate.Result {
 	l.value = value
-	v := validate.NewSchemaValidator(l.schema, l.root, l.path, strfmt.Default, func(o *validate.SchemaValidatorOptions) {
-		o.NewValidatorForField, o.NewValidatorForIndex = l.field, l.index
-	})
+	v := validate.NewSchemaValidator(l.schema, l.root, l.path, strfmt.Default,
+		func(o *validate.SchemaValidatorOptions) {
+			o.NewValidatorForField, o.NewValidatorForIndex = l.field, l.index
+		})
 	result := v.Validate(value)
 	if result.IsValid() || !reflect.DeepEqual(value, l.before) {
 		return result
@@ -169,7 +170,9 @@ func (*lenient) SetPath(string) {}
 // Applies implements [validate.ValueValidator].
 func (*lenient) Applies(any, reflect.Kind) bool { return true }
 
-func (l *lenient) field(name string, s *spec.Schema, root any, path string, f strfmt.Registry, o ...validate.Option) validate.ValueValidator {
+func (l *lenient) field(name string, s *spec.Schema, root any, path string, f strfmt.Registry,
+	o ...validate.Option,
+) validate.ValueValidator {
 	if before, ok := l.before.(map[string]any); ok && (l.path != "" || name != "kind" && name != "apiVersion") {
 		if value, ok := before[name]; ok {
 			return &lenient{schema: s, root: root, path: path, before: value}
@@ -178,7 +181,9 @@ func (l *lenient) field(name string, s *spec.Schema, root any, path string, f st
 	return validate.NewSchemaValidator(s, root, path, f, o...)
 }
 
-func (l *lenient) index(i int, s *spec.Schema, root any, path string, f strfmt.Registry, o ...validate.Option) validate.ValueValidator {
+func (l *lenient) index(i int, s *spec.Schema, root any, path string, f strfmt.Registry,
+	o ...validate.Option,
+) validate.ValueValidator {
 	if before := l.itemBefore(i); before != nil {
 		return &lenient{schema: s, root: root, path: path, before: before}
 	}
@@ -264,7 +269,9 @@ func validateResource(path *field.Path, x map[string]any) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("kind"), kind, "must not be empty"))
 	default:
 		if problems := utilvalidation.IsDNS1035Label(strings.ToLower(kind)); len(problems) > 0 {
-			errs = append(errs, field.Invalid(path.Child("kind"), kind, "may have mixed case, but should otherwise match: "+strings.Join(problems, ",")))
+			errs = append(errs,
+				field.Invalid(path.Child("kind"), kind, "may have mixed case, but should otherwise match: "+
+					strings.Join(problems, ",")))
 		}
 	}
 	return append(errs, validateMetadata(path.Child("metadata"), x["metadata"])...)

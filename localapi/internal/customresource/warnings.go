@@ -42,9 +42,13 @@ func finalizerWarnings(obj, old runtime.Object) []string {
 		}
 	}
 	var all []string
-	added := slices.DeleteFunc(slices.Clone(m.GetFinalizers()), func(f string) bool { return slices.Contains(before, f) })
+	added := slices.DeleteFunc(slices.Clone(m.GetFinalizers()),
+		func(f string) bool { return slices.Contains(before, f) })
 	slices.Sort(added)
-	standard := []string{metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents, string(corev1.FinalizerKubernetes)}
+	standard := []string{
+		metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents,
+		string(corev1.FinalizerKubernetes),
+	}
 	for _, f := range slices.Compact(added) {
 		for _, problem := range utilvalidation.IsQualifiedName(f) {
 			all = append(all, fmt.Sprintf("metadata.finalizers: %q: %s", f, problem))
@@ -52,9 +56,17 @@ func finalizerWarnings(obj, old runtime.Object) []string {
 		switch {
 		case strings.Contains(f, "/") || slices.Contains(standard, f):
 		case strings.Contains(f, "."):
-			all = append(all, fmt.Sprintf("metadata.finalizers: %q: prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers", f))
+			all = append(all,
+				fmt.Sprintf(
+					"metadata.finalizers: %q: prefer a domain-qualified finalizer name including a path (/) to avoid "+
+						"accidental conflicts with other finalizer writers", f,
+				))
 		default:
-			all = append(all, fmt.Sprintf("metadata.finalizers: %q: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers", f))
+			all = append(all,
+				fmt.Sprintf(
+					"metadata.finalizers: %q: prefer a domain-qualified finalizer name to avoid accidental conflicts "+
+						"with other finalizer writers", f,
+				))
 		}
 	}
 	return all

@@ -27,7 +27,10 @@ func (h *Handler) serveAggregated(w http.ResponseWriter, r *http.Request, includ
 		return false
 	}
 	list := &apidiscoveryv2.APIGroupDiscoveryList{
-		TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: apidiscoveryv2.SchemeGroupVersion.String()},
+		TypeMeta: metav1.TypeMeta{
+			Kind:       "APIGroupDiscoveryList",
+			APIVersion: apidiscoveryv2.SchemeGroupVersion.String(),
+		},
 	}
 	for _, gv := range h.groupVersions() {
 		if !include(gv) {
@@ -36,7 +39,8 @@ func (h *Handler) serveAggregated(w http.ResponseWriter, r *http.Request, includ
 		i := slices.IndexFunc(list.Items, func(g apidiscoveryv2.APIGroupDiscovery) bool { return g.Name == gv.Group })
 		if i < 0 {
 			i = len(list.Items)
-			list.Items = append(list.Items, apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: gv.Group}})
+			list.Items = append(list.Items,
+				apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: gv.Group}})
 		}
 		list.Items[i].Versions = append(list.Items[i].Versions, h.versionDiscovery(gv))
 	}
@@ -66,8 +70,8 @@ func serveUnlessKnown(w http.ResponseWriter, r *http.Request, b []byte) {
 	_, _ = w.Write(b)
 }
 
-// wantsAggregated looks for the aggregated form, in JSON, among the alternatives of an Accept header. Clients that know it
-// list it first.
+// wantsAggregated looks for the aggregated form, in JSON, among the alternatives of an Accept header. Clients that
+// know it list it first.
 func wantsAggregated(accept string) bool {
 	for part := range strings.SplitSeq(accept, ",") {
 		mediaType, params, err := mime.ParseMediaType(strings.TrimSpace(part))

@@ -49,7 +49,8 @@ func (h *Handler) With(others []*resource.Definition) *Handler {
 		)
 	})
 	return newHandler(&Handler{
-		definitions: slices.Concat(h.definitions[:h.fixed], others), fixed: h.fixed, codec: h.codec, documents: h.documents.With(others),
+		definitions: slices.Concat(h.definitions[:h.fixed], others), fixed: h.fixed, codec: h.codec,
+		documents: h.documents.With(others),
 	})
 }
 
@@ -102,7 +103,10 @@ func (h *Handler) noVersion(w http.ResponseWriter, r *http.Request, group string
 		notFound(w)
 		return
 	}
-	status := codec.Status(apierrors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "", "404: Not Found", 0, false))
+	status := codec.Status(
+		apierrors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "", "404: Not Found", 0,
+			false),
+	)
 	h.respondCode(w, r, http.StatusNotFound, status)
 }
 
@@ -154,7 +158,10 @@ func (h *Handler) serveGroups(w http.ResponseWriter, r *http.Request) {
 	if h.serveAggregated(w, r, func(gv schema.GroupVersion) bool { return gv.Group != "" }) {
 		return
 	}
-	list := &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{}}
+	list := &metav1.APIGroupList{
+		TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"},
+		Groups:   []metav1.APIGroup{},
+	}
 	for _, gv := range h.groupVersions() {
 		named := func(g metav1.APIGroup) bool { return g.Name == gv.Group }
 		if gv.Group != "" && !slices.ContainsFunc(list.Groups, named) {
@@ -178,7 +185,8 @@ func (h *Handler) group(name string) metav1.APIGroup {
 	group := metav1.APIGroup{Name: name}
 	for _, gv := range h.groupVersions() {
 		if gv.Group == name {
-			group.Versions = append(group.Versions, metav1.GroupVersionForDiscovery{GroupVersion: gv.String(), Version: gv.Version})
+			group.Versions = append(group.Versions,
+				metav1.GroupVersionForDiscovery{GroupVersion: gv.String(), Version: gv.Version})
 		}
 	}
 	if len(group.Versions) > 0 {
@@ -253,7 +261,8 @@ func resourcesOf(d *resource.Definition) []metav1.APIResource {
 		ShortNames: d.ShortNames, Categories: d.Categories, StorageVersionHash: storageVersionHash(d),
 	}}
 	if d.HasStatus {
-		all = append(all, metav1.APIResource{Name: d.Plural + "/status", Namespaced: d.Namespaced, Kind: d.Kind, Verbs: statusVerbs})
+		all = append(all,
+			metav1.APIResource{Name: d.Plural + "/status", Namespaced: d.Namespaced, Kind: d.Kind, Verbs: statusVerbs})
 	}
 	for name, sub := range d.Subresources {
 		resource := metav1.APIResource{

@@ -44,7 +44,8 @@ type Access struct {
 // anonymous user when everything is allowed.
 func (a *Access) authenticate(r *http.Request) (auth.User, error) {
 	u, err := a.identify(r)
-	if err == nil && u.Name == auth.Anonymous && a.Authorizer == nil && (r.Method != http.MethodGet || !slices.Contains(PublicPaths(), r.URL.Path)) {
+	if err == nil && u.Name == auth.Anonymous && a.Authorizer == nil &&
+		(r.Method != http.MethodGet || !slices.Contains(PublicPaths(), r.URL.Path)) {
 		err = apierrors.NewUnauthorized("Unauthorized")
 	}
 	return u, err
@@ -176,7 +177,8 @@ func (x *exchange) mayDeleteUnsafely() error {
 	if allowed {
 		return nil
 	}
-	return apierrors.NewForbidden(x.res.Definition.GroupResource(), a.Name, fmt.Errorf("not permitted to do %q, reason: %s", a.Verb, reason))
+	return apierrors.NewForbidden(x.res.Definition.GroupResource(), a.Name,
+		fmt.Errorf("not permitted to do %q, reason: %s", a.Verb, reason))
 }
 
 // review answers the creation of a review.

@@ -139,7 +139,8 @@ func (x *exchange) recoverPanic() {
 	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(p)
 	}
-	klog.FromContext(x.r.Context()).Error(nil, "Request caused a panic", "path", x.r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+	klog.FromContext(x.r.Context()).Error(nil, "Request caused a panic", "path", x.r.URL.Path, "panic", p,
+		"stack", string(debug.Stack()))
 	http.Error(x.w, fmt.Sprintf("This request caused apiserver to panic: %v", p), http.StatusInternalServerError)
 }
 

@@ -106,7 +106,9 @@ var defaultColumns = []metav1.TableColumnDefinition{
 func (x *exchange) table(listMeta metav1.ListMeta, objects []runtime.Object, columns bool) (runtime.Object, error) {
 	o := metav1.TableOptions{IncludeObject: metav1.IncludeObjectPolicy(x.query.Get("includeObject"))}
 	if errs := validation.ValidateTableOptions(&o); len(errs) > 0 {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("Unable to convert to Table as requested: %v", errs.ToAggregate()))
+		return nil, apierrors.NewBadRequest(
+			fmt.Sprintf("Unable to convert to Table as requested: %v", errs.ToAggregate()),
+		)
 	}
 	d := x.res.Definition
 	t := &metav1.Table{ListMeta: listMeta, Rows: []metav1.TableRow{}}

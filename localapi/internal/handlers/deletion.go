@@ -20,7 +20,9 @@ import (
 const deletionAttempts = 20
 
 // deleteBySubresource deletes the object if the subresource allows it.
-func (x *exchange) deleteBySubresource(ctx context.Context, sub resource.Subresource, sent runtime.Object, o registry.WriteOptions) (answer, error) {
+func (x *exchange) deleteBySubresource(ctx context.Context, sub resource.Subresource, sent runtime.Object,
+	o registry.WriteOptions,
+) (answer, error) {
 	var err error
 	for range deletionAttempts {
 		var again bool
@@ -35,13 +37,16 @@ func (x *exchange) deleteBySubresource(ctx context.Context, sub resource.Subreso
 }
 
 // tryDelete decides and deletes once. again means that the object changed after the decision.
-func (x *exchange) tryDelete(ctx context.Context, sub resource.Subresource, sent runtime.Object, o registry.WriteOptions) (again bool, err error) {
+func (x *exchange) tryDelete(ctx context.Context, sub resource.Subresource, sent runtime.Object,
+	o registry.WriteOptions,
+) (again bool, err error) {
 	current, err := x.res.Get(ctx, x.info.Namespace, x.info.Name, "")
 	if err != nil {
 		return false, err
 	}
 	body := sent.DeepCopyObject()
-	options, again, err := sub.Delete(ctx, resource.Deletion{Object: current.Object, Body: body, DryRun: o.DryRun, Others: others{x.api}})
+	options, again, err := sub.Delete(ctx,
+		resource.Deletion{Object: current.Object, Body: body, DryRun: o.DryRun, Others: others{x.api}})
 	if err != nil {
 		return false, err
 	}
@@ -49,9 +54,10 @@ func (x *exchange) tryDelete(ctx context.Context, sub resource.Subresource, sent
 		options.DryRun = []string{metav1.DryRunAll}
 	}
 	if sub.Merge != nil && len(options.DryRun) == 0 {
-		marked, _, err := x.res.Update(ctx, x.info.Namespace, x.info.Name, x.merge(ctx, sub, o, func(runtime.Object) (runtime.Object, error) {
-			return body, nil
-		}))
+		marked, _, err := x.res.Update(ctx, x.info.Namespace, x.info.Name,
+			x.merge(ctx, sub, o, func(runtime.Object) (runtime.Object, error) {
+				return body, nil
+			}))
 		if err != nil {
 			return again && apierrors.IsConflict(err), err
 		}
@@ -88,7 +94,9 @@ func (o others) List(ctx context.Context, gvr schema.GroupVersionResource, names
 }
 
 // UpdateStatus implements [resource.Others].
-func (o others) UpdateStatus(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, change func(runtime.Object) error) error {
+func (o others) UpdateStatus(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string,
+	change func(runtime.Object) error,
+) error {
 	res := o.api.Resource(gvr)
 	if res == nil {
 		return apierrors.NewNotFound(gvr.GroupResource(), name)

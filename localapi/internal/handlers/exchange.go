@@ -56,7 +56,10 @@ func otherAnswer(code int, obj runtime.Object) answer {
 
 func (x *exchange) answerError(err error) answer {
 	if errors.Is(err, errNoSuchPath) {
-		return answer{code: http.StatusNotFound, raw: []byte(err.Error() + "\n"), contentType: "text/plain; charset=utf-8"}
+		return answer{
+			code: http.StatusNotFound, raw: []byte(err.Error() + "\n"),
+			contentType: "text/plain; charset=utf-8",
+		}
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		err = apierrors.NewTimeoutError("request did not complete within requested timeout - "+err.Error(), 0)
@@ -126,9 +129,10 @@ func (x *exchange) record(a answer) {
 	}
 	x.api.Audit.Record(audit.Entry{
 		Time: time.Now(), Verb: x.info.Verb, Group: x.info.Group, Resource: x.info.Resource,
-		Subresource: x.info.Subresource, Namespace: x.info.Namespace, Name: name, User: x.info.User, ImpersonatedUser: impersonated,
-		UserAgent:   x.info.UserAgent,
-		ContentType: x.r.Header.Get("Content-Type"), Code: a.code, ResourceVersion: a.resourceVersion,
+		Subresource: x.info.Subresource, Namespace: x.info.Namespace, Name: name, User: x.info.User,
+		ImpersonatedUser: impersonated,
+		UserAgent:        x.info.UserAgent,
+		ContentType:      x.r.Header.Get("Content-Type"), Code: a.code, ResourceVersion: a.resourceVersion,
 		DryRun: x.dryRun || x.query.Get("dryRun") != "", Lost: x.lost,
 	})
 }

@@ -116,5 +116,6 @@ func valueAt(document json.RawMessage, pointer string) json.RawMessage {
 
 // unprocessable returns the error for a patch that can be parsed, but not applied.
 func unprocessable(err error) error {
-	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "",
+		err.Error(), 0, false)
 }

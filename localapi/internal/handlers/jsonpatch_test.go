@@ -34,7 +34,8 @@ func TestCopiesAreBounded(t *testing.T) {
 	if status, ok := err.(apierrors.APIStatus); !ok || status.Status().Code != 422 {
 		t.Fatalf("%d bytes, %v", len(after), err)
 	}
-	if _, err := applyJSONPatch(t.Context(), operations(t, "["+strings.Join(copies[:3], ",")+"]"), document); err != nil {
+	if _, err := applyJSONPatch(t.Context(), operations(t, "["+strings.Join(copies[:3], ",")+"]"),
+		document); err != nil {
 		t.Errorf("a megabyte of copies: %v", err)
 	}
 }
@@ -110,8 +111,9 @@ func sameJSON(t *testing.T, a, b []byte) bool {
 func TestValueAt(t *testing.T) {
 	document := json.RawMessage(`{"a":[1,{"b/c":"x"}],"":2}`)
 	for pointer, want := range map[string]string{
-		"/a/0": "1", "/a/-1": `{"b/c":"x"}`, "/a/1/b~1c": `"x"`, "/": "2", "/a/2": "", "/a/-3": "", "/a/x": "", "/n/m": "",
-		"": string(document),
+		"/a/0": "1", "/a/-1": `{"b/c":"x"}`, "/a/1/b~1c": `"x"`, "/": "2", "/a/2": "", "/a/-3": "", "/a/x": "",
+		"/n/m": "",
+		"":     string(document),
 	} {
 		if got := string(valueAt(document, pointer)); got != want {
 			t.Errorf("%q: %s, want %s", pointer, got, want)

@@ -53,7 +53,8 @@ func (x *exchange) selection(o internalversion.ListOptions) (registry.Selection,
 		if selector == nil || selector.Empty() {
 			selector = name
 		} else if named, ok := selector.RequiresExactMatch("metadata.name"); !ok || named != x.info.Name {
-			return registry.Selection{}, apierrors.NewBadRequest("fieldSelector metadata.name doesn't match requested name")
+			return registry.Selection{},
+				apierrors.NewBadRequest("fieldSelector metadata.name doesn't match requested name")
 		}
 	}
 	selection, err := x.res.NewSelection(x.info.Namespace, o.LabelSelector, selector)
@@ -93,7 +94,10 @@ func (x *exchange) optionsOf(dryRun []string, manager string) registry.WriteOpti
 	if manager == "" {
 		manager = managerOfUserAgent(x.info.UserAgent)
 	}
-	return registry.WriteOptions{DryRun: len(dryRun) > 0, Manager: manager, Warn: x.warn, Admit: x.mayGrant, Permit: x.permitted}
+	return registry.WriteOptions{
+		DryRun: len(dryRun) > 0, Manager: manager, Warn: x.warn, Admit: x.mayGrant,
+		Permit: x.permitted,
+	}
 }
 
 // deleteOptions parses the body of a delete, or its query if there is no body.
@@ -135,7 +139,8 @@ func (x *exchange) decode(kind schema.GroupVersionKind, into runtime.Object) (ru
 		return nil, err
 	}
 	strictness := x.strictness()
-	obj, problems, err := x.api.Codec.Decode(codec.Body{Bytes: x.body, Format: format}, kind, into, strictness != metav1.FieldValidationIgnore)
+	obj, problems, err := x.api.Codec.Decode(codec.Body{Bytes: x.body, Format: format}, kind, into,
+		strictness != metav1.FieldValidationIgnore)
 	if err != nil {
 		return nil, err
 	}

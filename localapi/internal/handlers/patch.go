@@ -50,7 +50,8 @@ func (x *exchange) patch(ctx context.Context, part registry.Part) (answer, error
 	if err := x.readablePatch(patchType); err != nil {
 		return answer{}, err
 	}
-	change := registry.Change{Part: part, WriteOptions: o, AllowCreate: part == registry.Main && patchType == types.ApplyYAMLPatchType}
+	change := registry.Change{Part: part, WriteOptions: o, AllowCreate: part == registry.Main &&
+		patchType == types.ApplyYAMLPatchType}
 	if patchType == types.ApplyYAMLPatchType {
 		change.Next, err = x.applyConfiguration(part, o.Manager, force)
 		if err != nil {
@@ -80,7 +81,10 @@ func (x *exchange) patch(ctx context.Context, part registry.Part) (answer, error
 func (x *exchange) patchType(target runtime.Object) (types.PatchType, error) {
 	supported := []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.ApplyYAMLPatchType)}
 	if !codec.IsUnstructured(target) {
-		supported = []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType), string(types.ApplyYAMLPatchType)}
+		supported = []string{
+			string(types.JSONPatchType), string(types.MergePatchType),
+			string(types.StrategicMergePatchType), string(types.ApplyYAMLPatchType),
+		}
 	}
 	mediaType, _, err := mime.ParseMediaType(x.r.Header.Get("Content-Type"))
 	if err == nil {
@@ -115,7 +119,9 @@ func (x *exchange) readablePatch(t types.PatchType) error {
 // applyConfiguration returns the change that server-side apply makes.
 //
 // Source: k8s.io/apiserver pkg/endpoints/handlers/patch.go applyPatcher.
-func (x *exchange) applyConfiguration(part registry.Part, manager string, force bool) (func(runtime.Object) (runtime.Object, error), error) {
+func (x *exchange) applyConfiguration(part registry.Part, manager string,
+	force bool,
+) (func(runtime.Object) (runtime.Object, error), error) {
 	applied, err := x.appliedConfiguration()
 	if err != nil {
 		return nil, err
@@ -205,7 +211,9 @@ type jsonPatchOp struct {
 }
 
 // jsonPatched applies a JSON patch or a JSON merge patch. problems lists the unknown and duplicate fields of the patch.
-func (x *exchange) jsonPatched(ctx context.Context, t types.PatchType, before []byte) (after []byte, problems []error, err error) {
+func (x *exchange) jsonPatched(ctx context.Context, t types.PatchType,
+	before []byte,
+) (after []byte, problems []error, err error) {
 	if t == types.JSONPatchType {
 		var operations []jsonPatchOp
 		if problems, err = kjson.UnmarshalStrict(x.body, &operations); err != nil {
@@ -247,7 +255,8 @@ func (x *exchange) strategic(old, into runtime.Object) (runtime.Object, error) {
 	after, err := mergeStrategically(before, patch, into)
 	switch {
 	case errors.Is(err, mergepatch.ErrBadJSONDoc), errors.Is(err, mergepatch.ErrBadPatchFormatForPrimitiveList),
-		errors.Is(err, mergepatch.ErrBadPatchFormatForRetainKeys), errors.Is(err, mergepatch.ErrBadPatchFormatForSetElementOrderList),
+		errors.Is(err, mergepatch.ErrBadPatchFormatForRetainKeys),
+		errors.Is(err, mergepatch.ErrBadPatchFormatForSetElementOrderList),
 		errors.Is(err, mergepatch.ErrUnsupportedStrategicMergePatchFormat):
 		return nil, apierrors.NewBadRequest(err.Error())
 	case errors.Is(err, mergepatch.ErrNoListOfLists), errors.Is(err, mergepatch.ErrPatchContentNotMatchRetainKeys):
@@ -290,5 +299,6 @@ func (x *exchange) judgeStrictly(patch string, problems []error) error {
 }
 
 func invalidPatch(patch string, err error) error {
-	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), patch, err.Error())})
+	return apierrors.NewInvalid(schema.GroupKind{}, "",
+		field.ErrorList{field.Invalid(field.NewPath("patch"), patch, err.Error())})
 }

@@ -38,7 +38,8 @@ func (t *target) attributes(path string) rbac.Attributes {
 		return rbac.Attributes{Verb: t.Verb, Path: path, NonResource: true}
 	}
 	return rbac.Attributes{
-		Verb: t.Verb, Group: t.Group, Resource: t.Resource, Subresource: t.Subresource, Namespace: t.Namespace, Name: t.Name,
+		Verb: t.Verb, Group: t.Group, Resource: t.Resource, Subresource: t.Subresource, Namespace: t.Namespace,
+		Name: t.Name,
 	}
 }
 

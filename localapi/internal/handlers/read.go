@@ -62,7 +62,8 @@ func (x *exchange) registryListOptions() (registry.ListOptions, error) {
 
 func (x *exchange) listAnswer(result registry.ListResult) answer {
 	listMeta := metav1.ListMeta{
-		ResourceVersion: strconv.FormatInt(result.Revision, 10), Continue: result.Continue, RemainingItemCount: result.Remaining,
+		ResourceVersion: strconv.FormatInt(result.Revision, 10), Continue: result.Continue,
+		RemainingItemCount: result.Remaining,
 	}
 	if result.Shard != "" {
 		listMeta.ShardInfo = &metav1.ShardInfo{Selector: result.Shard}
@@ -86,7 +87,8 @@ func listObject(res *registry.Resource, objects []*watchcache.Object, listMeta m
 		u.SetContinue(listMeta.Continue)
 		u.SetRemainingItemCount(listMeta.RemainingItemCount)
 		if listMeta.ShardInfo != nil {
-			if err := unstructured.SetNestedField(u.Object, listMeta.ShardInfo.Selector, "metadata", "shardInfo", "selector"); err != nil {
+			if err := unstructured.SetNestedField(u.Object, listMeta.ShardInfo.Selector, "metadata", "shardInfo",
+				"selector"); err != nil {
 				panic(err) // cannot fail: metadata is a map
 			}
 		}

@@ -92,7 +92,9 @@ func (x *exchange) connect(ctx context.Context, sub resource.Subresource) (answe
 }
 
 // answerSubresource answers a question about an object.
-func (x *exchange) answerSubresource(ctx context.Context, sub resource.Subresource, sent runtime.Object) (answer, error) {
+func (x *exchange) answerSubresource(ctx context.Context, sub resource.Subresource,
+	sent runtime.Object,
+) (answer, error) {
 	o, err := x.res.Get(ctx, x.info.Namespace, x.info.Name, "")
 	if err != nil {
 		return answer{}, err
@@ -124,9 +126,10 @@ func (x *exchange) createSubresource(ctx context.Context, sub resource.Subresour
 	if sub.Delete != nil {
 		return x.deleteBySubresource(ctx, sub, sent, o)
 	}
-	_, _, err = x.res.Update(ctx, x.info.Namespace, x.info.Name, x.merge(ctx, sub, o, func(runtime.Object) (runtime.Object, error) {
-		return sent, nil
-	}))
+	_, _, err = x.res.Update(ctx, x.info.Namespace, x.info.Name,
+		x.merge(ctx, sub, o, func(runtime.Object) (runtime.Object, error) {
+			return sent, nil
+		}))
 	if err != nil {
 		return answer{}, err
 	}
@@ -134,7 +137,10 @@ func (x *exchange) createSubresource(ctx context.Context, sub resource.Subresour
 }
 
 func success(code int32) *metav1.Status {
-	return &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess, Code: code}
+	return &metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess,
+		Code: code,
+	}
 }
 
 func (x *exchange) updateSubresource(ctx context.Context, sub resource.Subresource) (answer, error) {
@@ -182,7 +188,9 @@ func (x *exchange) patchSubresource(ctx context.Context, sub resource.Subresourc
 }
 
 // applySubresource performs a server-side apply on a view.
-func (x *exchange) applySubresource(ctx context.Context, sub resource.Subresource, o registry.WriteOptions, force bool) (answer, error) {
+func (x *exchange) applySubresource(ctx context.Context, sub resource.Subresource, o registry.WriteOptions,
+	force bool,
+) (answer, error) {
 	applied, err := x.appliedConfiguration()
 	if err != nil {
 		return answer{}, err
@@ -195,13 +203,16 @@ func (x *exchange) applySubresource(ctx context.Context, sub resource.Subresourc
 		as = registry.WrittenView(x.info.Subresource, sub)
 	}
 	return x.storeView(ctx, sub, x.merge(ctx, sub, o, func(old runtime.Object) (runtime.Object, error) {
-		return x.api.Managers.Apply(as, old, registry.Application{Configuration: applied.DeepCopy(), Manager: o.Manager, Force: force})
+		return x.api.Managers.Apply(as, old,
+			registry.Application{Configuration: applied.DeepCopy(), Manager: o.Manager, Force: force})
 	}))
 }
 
 // managedView sets the managed fields of a view that replaces old. Like the real server, it computes them from what the
 // client sent, before Merge takes over the fields that may be written.
-func (x *exchange) managedView(sub resource.Subresource, old, view runtime.Object, manager string) (runtime.Object, error) {
+func (x *exchange) managedView(sub resource.Subresource, old, view runtime.Object,
+	manager string,
+) (runtime.Object, error) {
 	as := x.res.Written(x.info.Subresource)
 	if sub.Replicas != nil {
 		as = registry.WrittenView(x.info.Subresource, sub)
@@ -212,41 +223,48 @@ func (x *exchange) managedView(sub resource.Subresource, old, view runtime.Objec
 }
 
 // merge returns the change that writes a view into the object. next computes the view from the current one.
-func (x *exchange) merge(ctx context.Context, sub resource.Subresource, o registry.WriteOptions, next func(old runtime.Object) (runtime.Object, error)) registry.Change {
-	return registry.Change{Part: registry.Subresource, Validate: sub.Validate, WriteOptions: o, Next: func(old runtime.Object) (runtime.Object, error) {
-		obj := old.DeepCopyObject()
-		m, err := meta.Accessor(obj)
-		if err != nil {
-			return nil, err
-		}
-		managers := registry.NewViewManagers(x.res, sub, m)
-		current, err := currentView(ctx, sub, old, managers)
-		if err != nil {
-			return nil, err
-		}
-		view, err := next(current)
-		if err != nil {
-			return nil, err
-		}
-		sent, err := meta.Accessor(view)
-		if err != nil {
-			return nil, err
-		}
-		if sent.GetResourceVersion() != "" {
-			m.SetResourceVersion(sent.GetResourceVersion())
-		}
-		if err := sub.Merge(ctx, obj, view); err != nil {
-			return nil, err
-		}
-		if sub.Unmanaged {
-			return obj, nil
-		}
-		return obj, managers.Take(m, sent)
-	}}
+func (x *exchange) merge(ctx context.Context, sub resource.Subresource, o registry.WriteOptions,
+	next func(old runtime.Object) (runtime.Object, error),
+) registry.Change {
+	return registry.Change{
+		Part: registry.Subresource, Validate: sub.Validate, WriteOptions: o,
+		Next: func(old runtime.Object) (runtime.Object, error) {
+			obj := old.DeepCopyObject()
+			m, err := meta.Accessor(obj)
+			if err != nil {
+				return nil, err
+			}
+			managers := registry.NewViewManagers(x.res, sub, m)
+			current, err := currentView(ctx, sub, old, managers)
+			if err != nil {
+				return nil, err
+			}
+			view, err := next(current)
+			if err != nil {
+				return nil, err
+			}
+			sent, err := meta.Accessor(view)
+			if err != nil {
+				return nil, err
+			}
+			if sent.GetResourceVersion() != "" {
+				m.SetResourceVersion(sent.GetResourceVersion())
+			}
+			if err := sub.Merge(ctx, obj, view); err != nil {
+				return nil, err
+			}
+			if sub.Unmanaged {
+				return obj, nil
+			}
+			return obj, managers.Take(m, sent)
+		},
+	}
 }
 
 // currentView returns the view before a change, with managed fields, or nil if the subresource has none.
-func currentView(ctx context.Context, sub resource.Subresource, obj runtime.Object, managers *registry.ViewManagers) (runtime.Object, error) {
+func currentView(ctx context.Context, sub resource.Subresource, obj runtime.Object,
+	managers *registry.ViewManagers,
+) (runtime.Object, error) {
 	if sub.Project == nil {
 		return nil, nil
 	}

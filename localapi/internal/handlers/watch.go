@@ -45,7 +45,10 @@ func (x *exchange) serveWatch() {
 		x.finish(x.answerError(err))
 		return
 	}
-	options := registry.WatchOptions{Selection: selection, ResourceVersion: o.ResourceVersion, SendInitialEvents: o.SendInitialEvents}
+	options := registry.WatchOptions{
+		Selection: selection, ResourceVersion: o.ResourceVersion,
+		SendInitialEvents: o.SendInitialEvents,
+	}
 	if x.asOf > 0 && (o.ResourceVersion == "" || o.ResourceVersion == "0") {
 		options.AsOf = x.asOf
 		if !x.query.Has("sendInitialEvents") { // set by default, not by the client
@@ -284,7 +287,8 @@ func (s *stream) encodeEvent(n registry.Notice) ([]byte, error) {
 	var obj runtime.Object
 	var err error
 	if s.out.As.Kind == "Table" {
-		obj, err = s.table(metav1.ListMeta{ResourceVersion: n.Object.Meta.GetResourceVersion()}, []runtime.Object{n.Object.Object}, !s.columns)
+		obj, err = s.table(metav1.ListMeta{ResourceVersion: n.Object.Meta.GetResourceVersion()},
+			[]runtime.Object{n.Object.Object}, !s.columns)
 		s.columns = true
 	} else {
 		obj, err = s.partial(n.Object.Object)

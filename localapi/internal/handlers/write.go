@@ -62,7 +62,10 @@ func (x *exchange) update(ctx context.Context, part registry.Part) (answer, erro
 		return answer{}, err
 	}
 	x.applyDefaults(sent)
-	change := registry.Change{Part: part, UID: m.GetUID(), AllowCreate: d.CreateOnUpdate && part == registry.Main, WriteOptions: o}
+	change := registry.Change{
+		Part: part, UID: m.GetUID(), AllowCreate: d.CreateOnUpdate && part == registry.Main,
+		WriteOptions: o,
+	}
 	change.Next = func(old runtime.Object) (runtime.Object, error) {
 		if old == nil {
 			old = x.res.New()
@@ -99,11 +102,18 @@ func subresourceOf(part registry.Part) string {
 func (x *exchange) checkName(m metav1.Object) error {
 	switch name, namespace := m.GetName(), m.GetNamespace(); {
 	case namespace != "" && namespace != x.info.Namespace && x.res.Definition.Namespaced:
-		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+		return apierrors.NewBadRequest(
+			"the namespace of the provided object does not match the namespace sent on the request",
+		)
 	case name == "":
-		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", x.info.Name))
+		return apierrors.NewBadRequest(
+			fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided",
+				x.info.Name),
+		)
 	case name != x.info.Name:
-		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", name, x.info.Name))
+		return apierrors.NewBadRequest(
+			fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", name, x.info.Name),
+		)
 	}
 	return nil
 }
@@ -157,7 +167,8 @@ func deletedStatus(res *registry.Resource, last *watchcache.Object) *metav1.Stat
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
 		Status:   metav1.StatusSuccess,
 		Details: &metav1.StatusDetails{
-			Name: last.Meta.GetName(), Group: res.Definition.GroupVersion.Group, Kind: res.Definition.Plural, UID: last.Meta.GetUID(),
+			Name: last.Meta.GetName(), Group: res.Definition.GroupVersion.Group, Kind: res.Definition.Plural,
+			UID: last.Meta.GetUID(),
 		},
 	}
 }

@@ -20,7 +20,8 @@ import (
 //
 // Errors: BadRequest; Forbidden, with what was missing in the first of the modes that are for such a user.
 //
-// Source: k8s.io/apiserver v0.37.2 pkg/endpoints/filters/impersonation (feature ConstrainedImpersonation, on since 1.36).
+// Source: k8s.io/apiserver v0.37.2 pkg/endpoints/filters/impersonation (feature ConstrainedImpersonation, on since
+// 1.36).
 func Impersonate(z *rbac.Authorizer, u auth.User, h http.Header, a rbac.Attributes) (as auth.User, ok bool, err error) {
 	wanted, ok, err := wantedUser(h)
 	if err != nil || !ok {

@@ -141,7 +141,8 @@ func (c *check) groups(groups []string) error {
 	if c.constrained() {
 		switch masters := c.part("groups", auth.Masters); {
 		case slices.Contains(groups, ""):
-			return rbac.Forbidden(c.requestor, c.part("groups", ""), "impersonating the empty string group is not allowed")
+			return rbac.Forbidden(c.requestor, c.part("groups", ""),
+				"impersonating the empty string group is not allowed")
 		case slices.Contains(groups, auth.Masters):
 			return rbac.Forbidden(c.requestor, masters, "impersonating the system:masters group is not allowed")
 		case len(groups) >= many && c.ask(c.part("groups", "*")) == nil:

@@ -95,7 +95,8 @@ func (d *document) add(def *resource.Definition) {
 	scope := ""
 	if def.Namespaced {
 		scope = "/namespaces/{namespace}"
-		d.Paths[root+"/"+def.Plural] = map[string]*operation{"get": d.operation("list", kind, list, nil, "all namespaces")}
+		d.Paths[root+"/"+
+			def.Plural] = map[string]*operation{"get": d.operation("list", kind, list, nil, "all namespaces")}
 	}
 	collection := root + scope + "/" + def.Plural
 	d.Paths[collection] = map[string]*operation{
@@ -162,7 +163,8 @@ func (d *document) addCustom(def *resource.Definition) (ref, list *schema) {
 			"kind":       {Type: "string", Description: docs["kind"]},
 			"items": {
 				Type: "array", Items: ref,
-				Description: "List of " + def.Plural + ". More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md",
+				Description: "List of " + def.Plural +
+					". More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md",
 			},
 			"metadata": {
 				AllOf:       []*schema{{Ref: schemaPrefix + d.types.add(reflect.TypeFor[metav1.ListMeta]())}},
@@ -176,7 +178,9 @@ func (d *document) addCustom(def *resource.Definition) (ref, list *schema) {
 
 // operation describes a verb of a resource. body is the schema of the request (nil: none), answer that of the response
 // (nil: a Status).
-func (d *document) operation(action string, kind runtimeschema.GroupVersionKind, answer, body *schema, of string) *operation {
+func (d *document) operation(action string, kind runtimeschema.GroupVersionKind, answer, body *schema,
+	of string,
+) *operation {
 	op := &operation{
 		OperationID: action + kind.Version + kind.Kind + of, Action: action,
 		Kind: &groupVersionKind{Group: kind.Group, Version: kind.Version, Kind: kind.Kind},

@@ -59,8 +59,10 @@ func treeOf(s any) (map[string]any, error) {
 
 // keywordsV2 are the keywords whose values are the same in both versions.
 var keywordsV2 = []string{
-	"default", "description", "enum", "example", "exclusiveMaximum", "exclusiveMinimum", "format", "maxItems", "maxLength",
-	"maxProperties", "maximum", "minItems", "minLength", "minProperties", "minimum", "multipleOf", "pattern", "required",
+	"default", "description", "enum", "example", "exclusiveMaximum", "exclusiveMinimum", "format", "maxItems",
+	"maxLength",
+	"maxProperties", "maximum", "minItems", "minLength", "minProperties", "minimum", "multipleOf", "pattern",
+	"required",
 	"title", "type",
 	"uniqueItems",
 }
@@ -125,7 +127,8 @@ func operationV2(op *operation) (map[string]any, error) {
 			return nil, err
 		}
 		out["consumes"] = consumes
-		parameters = append(parameters, map[string]any{"name": "body", "in": "body", "required": true, "schema": schemaV2(s)})
+		parameters = append(parameters,
+			map[string]any{"name": "body", "in": "body", "required": true, "schema": schemaV2(s)})
 	}
 	if parameters != nil {
 		out["parameters"] = parameters

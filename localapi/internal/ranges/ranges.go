@@ -121,7 +121,8 @@ func (a *Allocator) Port(portRange string, want int32) (int32, error) {
 	if want != 0 {
 		switch {
 		case want < firstPort || want > lastPort:
-			return 0, fmt.Errorf("provided port is not in the valid range. The range of valid ports is %d-%d", firstPort, lastPort)
+			return 0, fmt.Errorf("provided port is not in the valid range. The range of valid ports is %d-%d",
+				firstPort, lastPort)
 		case taken[want]:
 			return 0, errors.New("provided port is already allocated")
 		}

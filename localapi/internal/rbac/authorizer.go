@@ -121,7 +121,9 @@ func missingAs(resource string, err error) error {
 // false.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/rbac/validation/rule.go VisitRulesFor.
-func (z *Authorizer) visit(u auth.User, namespace string, visit func(source string, rules []rbacv1.PolicyRule, err error) bool) {
+func (z *Authorizer) visit(u auth.User, namespace string,
+	visit func(source string, rules []rbacv1.PolicyRule, err error) bool,
+) {
 	bindings, err := z.Roles.ClusterRoleBindings()
 	if err != nil && !visit("", nil, err) {
 		return
@@ -132,7 +134,8 @@ func (z *Authorizer) visit(u auth.User, namespace string, visit func(source stri
 			continue
 		}
 		rules, err := z.rulesOf(b.RoleRef, "")
-		source := fmt.Sprintf("ClusterRoleBinding %q of %s %q to %s", b.Name, b.RoleRef.Kind, b.RoleRef.Name, describe(subject, ""))
+		source := fmt.Sprintf("ClusterRoleBinding %q of %s %q to %s", b.Name, b.RoleRef.Kind, b.RoleRef.Name,
+			describe(subject, ""))
 		if !visit(source, rules, err) {
 			return
 		}
@@ -150,7 +153,8 @@ func (z *Authorizer) visit(u auth.User, namespace string, visit func(source stri
 			continue
 		}
 		rules, err := z.rulesOf(b.RoleRef, namespace)
-		source := fmt.Sprintf("RoleBinding %q of %s %q to %s", b.Name+"/"+b.Namespace, b.RoleRef.Kind, b.RoleRef.Name, describe(subject, namespace))
+		source := fmt.Sprintf("RoleBinding %q of %s %q to %s", b.Name+"/"+b.Namespace, b.RoleRef.Kind, b.RoleRef.Name,
+			describe(subject, namespace))
 		if !visit(source, rules, err) {
 			return
 		}
@@ -251,15 +255,18 @@ func Forbidden(u auth.User, a Attributes, reason string) error {
 	case a.NonResource:
 		message = fmt.Sprintf("User %q cannot %s path %q", u.Name, a.Verb, a.Path)
 	case a.Namespace != "":
-		message = fmt.Sprintf("User %q cannot %s resource %q in API group %q in the namespace %q", u.Name, a.Verb, resource, a.Group, a.Namespace)
+		message = fmt.Sprintf("User %q cannot %s resource %q in API group %q in the namespace %q", u.Name, a.Verb,
+			resource, a.Group, a.Namespace)
 	default:
-		message = fmt.Sprintf("User %q cannot %s resource %q in API group %q at the cluster scope", u.Name, a.Verb, resource, a.Group)
+		message = fmt.Sprintf("User %q cannot %s resource %q in API group %q at the cluster scope", u.Name, a.Verb,
+			resource, a.Group)
 	}
 	message = Sanitize(message)
 	if reason != "" {
 		message += ": " + reason
 	}
-	return apierrors.NewForbidden(schema.GroupResource{Group: a.Group, Resource: a.Resource}, a.Name, errors.New(message))
+	return apierrors.NewForbidden(schema.GroupResource{Group: a.Group, Resource: a.Resource}, a.Name,
+		errors.New(message))
 }
 
 // Sanitize prevents a message that repeats what a client sent from being read as HTML.

@@ -64,7 +64,8 @@ func (g *grant) clusterRole(r *rbacv1.ClusterRole) error {
 		return err
 	}
 	old, _ := g.old.(*rbacv1.ClusterRole)
-	if !aggregates(r) && !aggregates(old) || g.may("escalate", g.request.Resource, g.request.Name) || g.forTheCollector() {
+	if !aggregates(r) && !aggregates(old) || g.may("escalate", g.request.Resource, g.request.Name) ||
+		g.forTheCollector() {
 		return nil
 	}
 	if g.confirm(everything) != nil {
@@ -106,7 +107,9 @@ func (g *grant) findable(ref rbacv1.RoleRef) error {
 	case ref.Name == "":
 		return apierrors.NewBadRequest("Name parameter required.")
 	case len(problems) > 0:
-		return apierrors.NewBadRequest(fmt.Sprintf("Name parameter invalid: %q: %s", ref.Name, strings.Join(problems, ";")))
+		return apierrors.NewBadRequest(
+			fmt.Sprintf("Name parameter invalid: %q: %s", ref.Name, strings.Join(problems, ";")),
+		)
 	}
 	return nil
 }

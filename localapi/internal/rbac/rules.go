@@ -20,7 +20,8 @@ type Attributes struct {
 
 // Allows reports whether a rule covers a request.
 //
-// Source: k8s.io/kubernetes v1.37.1 plugin/pkg/auth/authorizer/rbac/rbac.go RuleAllows, pkg/apis/rbac/v1/evaluation_helpers.go.
+// Source: k8s.io/kubernetes v1.37.1 plugin/pkg/auth/authorizer/rbac/rbac.go RuleAllows,
+// pkg/apis/rbac/v1/evaluation_helpers.go.
 func Allows(rule *rbacv1.PolicyRule, a Attributes) bool {
 	if !contains(rule.Verbs, rbacv1.VerbAll, a.Verb) {
 		return false

@@ -45,7 +45,8 @@ func (z *Authorizer) CheckSigning(u auth.User, a Attributes, obj, old runtime.Ob
 	if z.maySign(u, verb, was.Spec.SignerName) {
 		return nil
 	}
-	return signingForbidden(a, r, fmt.Errorf("user not permitted to %s requests with signerName %q", verb, was.Spec.SignerName))
+	return signingForbidden(a, r,
+		fmt.Errorf("user not permitted to %s requests with signerName %q", verb, was.Spec.SignerName))
 }
 
 // issues reports whether a write of the status is one that only a signer may do.
@@ -60,7 +61,8 @@ func issues(r, was *certificatesv1.CertificateSigningRequest) bool {
 func (z *Authorizer) maySign(u auth.User, verb, signer string) bool {
 	domain, _, _ := strings.Cut(signer, "/")
 	return slices.ContainsFunc([]string{signer, domain + "/*"}, func(name string) bool {
-		allowed, _ := z.Authorize(u, Attributes{Verb: verb, Group: certificatesv1.GroupName, Resource: "signers", Name: name})
+		allowed, _ := z.Authorize(u,
+			Attributes{Verb: verb, Group: certificatesv1.GroupName, Resource: "signers", Name: name})
 		return allowed
 	})
 }
@@ -72,10 +74,12 @@ func checkSubject(a Attributes, r *certificatesv1.CertificateSigningRequest) err
 		return nil
 	}
 	parsed, err := x509.ParseCertificateRequest(block.Bytes)
-	if err != nil || !slices.Contains(parsed.Subject.Organization, auth.Masters) { // a user's organizations are its groups
+	// a user's organizations are its groups
+	if err != nil || !slices.Contains(parsed.Subject.Organization, auth.Masters) {
 		return err
 	}
-	return signingForbidden(a, r, fmt.Errorf("use of %s signer with %s group is not allowed", r.Spec.SignerName, auth.Masters))
+	return signingForbidden(a, r,
+		fmt.Errorf("use of %s signer with %s group is not allowed", r.Spec.SignerName, auth.Masters))
 }
 
 func signingForbidden(a Attributes, r *certificatesv1.CertificateSigningRequest, err error) error {

@@ -23,7 +23,12 @@ const continueVersion = "meta.k8s.io/v1"
 
 // encodeContinue returns the token to continue at key, in a list of the keys that begin with prefix.
 func encodeContinue(key, prefix string, revision int64) string {
-	b, err := json.Marshal(continueToken{APIVersion: continueVersion, ResourceVersion: revision, StartKey: strings.TrimPrefix(key, prefix)})
+	b, err := json.Marshal(
+		continueToken{
+			APIVersion: continueVersion, ResourceVersion: revision,
+			StartKey: strings.TrimPrefix(key, prefix),
+		},
+	)
 	if err != nil {
 		panic(err) // cannot fail: two strings and a number
 	}
@@ -33,7 +38,9 @@ func encodeContinue(key, prefix string, revision int64) string {
 // decodeContinue returns the revision to list (0: the present) and the key to start at. Errors: BadRequest.
 func decodeContinue(token, prefix string) (revision int64, start string, err error) {
 	invalid := func(format string, args ...any) (int64, string, error) {
-		return 0, "", apierrors.NewBadRequest("invalid continue token: continue key is not valid: " + fmt.Sprintf(format, args...))
+		return 0, "",
+			apierrors.NewBadRequest("invalid continue token: continue key is not valid: " +
+				fmt.Sprintf(format, args...))
 	}
 	b, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil {
@@ -65,10 +72,14 @@ func expiredList(start, prefix string) error {
 	if start == "" {
 		return apierrors.NewResourceExpired("The resourceVersion for the provided list is too old.")
 	}
-	err := apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list result. " +
-		"You can start a new list without the continue parameter, or use the continue token in this response to retrieve " +
-		"the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that " +
-		"were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.")
+	err := apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list " +
+		"result. " +
+		"You can start a new list without the continue parameter, or use the continue token in this response to " +
+		"retrieve " +
+		"the remainder of the results. Continuing with the provided token results in an inconsistent list - objects " +
+		"that " +
+		"were created, modified, or deleted between the time the first chunk was returned and now may show up in the " +
+		"list.")
 	err.ErrStatus.ListMeta.Continue = encodeContinue(start, prefix, -1)
 	return err
 }

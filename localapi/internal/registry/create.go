@@ -44,7 +44,9 @@ type WriteOptions struct {
 const nameAttempts = 8
 
 // Create stores a new object. It takes ownership of obj.
-func (r *Resource) Create(ctx context.Context, namespace string, obj runtime.Object, o WriteOptions) (*watchcache.Object, error) {
+func (r *Resource) Create(ctx context.Context, namespace string, obj runtime.Object,
+	o WriteOptions,
+) (*watchcache.Object, error) {
 	m, err := meta.Accessor(obj)
 	if err != nil {
 		return nil, err
@@ -159,7 +161,8 @@ func checkNoVersion(version string) error {
 //
 // Source: k8s.io/apiextensions-apiserver pkg/apiserver/customresource_handler.go forbidCreateAdmission.
 func createWhileTerminating(gr schema.GroupResource, name string) error {
-	return apierrors.NewForbidden(gr, name, errors.New("create not allowed while custom resource definition is terminating"))
+	return apierrors.NewForbidden(gr, name,
+		errors.New("create not allowed while custom resource definition is terminating"))
 }
 
 func (r *Resource) dryCreate(obj runtime.Object, key, name string) (*watchcache.Object, error) {
@@ -204,7 +207,9 @@ func (r *Resource) matchNamespace(namespace string, m metav1.Object) error {
 	case own == "" || namespace == "":
 		m.SetNamespace(namespace)
 	default:
-		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+		return apierrors.NewBadRequest(
+			"the namespace of the provided object does not match the namespace sent on the request",
+		)
 	}
 	return nil
 }
@@ -265,7 +270,13 @@ func dedupOwnerReferences(m metav1.Object, warn func(string)) {
 			seen[id] = true
 			unique = append(unique, ref)
 		} else {
-			warn(fmt.Sprintf(".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: %v", ref.UID))
+			warn(
+				fmt.Sprintf(
+					".metadata.ownerReferences contains duplicate entries; API server dedups owner references in "+
+						"1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate "+
+						"UID(s) observed: %v", ref.UID,
+				),
+			)
 		}
 	}
 	if len(unique) < len(refs) {

@@ -28,9 +28,12 @@ var immortal = []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.
 // read, since all objects here can be.
 //
 // Source: k8s.io/apiserver pkg/registry/generic/registry/store.go Delete.
-func (r *Resource) Delete(ctx context.Context, namespace, name string, o metav1.DeleteOptions) (_ *watchcache.Object, removed bool, err error) {
+func (r *Resource) Delete(ctx context.Context, namespace, name string,
+	o metav1.DeleteOptions,
+) (_ *watchcache.Object, removed bool, err error) {
 	if r.env.Namespaces == r && slices.Contains(immortal, name) {
-		return nil, false, apierrors.NewForbidden(r.Definition.GroupResource(), name, errors.New("this namespace may not be deleted"))
+		return nil, false,
+			apierrors.NewForbidden(r.Definition.GroupResource(), name, errors.New("this namespace may not be deleted"))
 	}
 	key := r.key(namespace, name).String()
 	for {
@@ -55,7 +58,9 @@ func (r *Resource) Delete(ctx context.Context, namespace, name string, o metav1.
 	}
 }
 
-func (r *Resource) deleteOnce(ctx context.Context, old *watchcache.Object, o metav1.DeleteOptions) (*watchcache.Object, bool, error) {
+func (r *Resource) deleteOnce(ctx context.Context, old *watchcache.Object,
+	o metav1.DeleteOptions,
+) (*watchcache.Object, bool, error) {
 	if err := r.checkPreconditions(old, o.Preconditions); err != nil {
 		return nil, false, err
 	}
@@ -122,7 +127,8 @@ func (r *Resource) checkPreconditions(old *watchcache.Object, p *metav1.Precondi
 			"The object might have been deleted and then recreated", *p.UID, have.GetUID())
 	}
 	if p.ResourceVersion != nil && *p.ResourceVersion != have.GetResourceVersion() {
-		return conflict("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). "+
+		return conflict("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record "+
+			"(%s). "+
 			"The object might have been modified", *p.ResourceVersion, have.GetResourceVersion())
 	}
 	return nil
@@ -134,7 +140,8 @@ func (r *Resource) checkPreconditions(old *watchcache.Object, p *metav1.Precondi
 func (r *Resource) checkNamespacePreconditions(have metav1.Object, p *metav1.Preconditions) error {
 	const format = "%s: %[2]s in precondition: %[3]v, %[2]s in object meta: %[4]v"
 	conflict := func(what string, want, is any) error {
-		return apierrors.NewConflict(r.Definition.GroupResource(), have.GetName(), fmt.Errorf(format, "Precondition failed", what, want, is))
+		return apierrors.NewConflict(r.Definition.GroupResource(), have.GetName(),
+			fmt.Errorf(format, "Precondition failed", what, want, is))
 	}
 	if p.UID != nil && *p.UID != have.GetUID() {
 		return conflict("UID", *p.UID, have.GetUID())
@@ -206,7 +213,8 @@ func markDeleting(m metav1.Object, present metav1.Time) {
 // Source: k8s.io/apiserver pkg/registry/generic/registry/store.go deletionFinalizersForGarbageCollection.
 func (r *Resource) deletionFinalizers(m metav1.Object, o metav1.DeleteOptions) []string {
 	if f := r.Definition.DeletionFinalizer; f != "" && m.GetDeletionTimestamp() == nil {
-		return append(slices.DeleteFunc(slices.Clone(m.GetFinalizers()), func(have string) bool { return have == f }), f)
+		return append(slices.DeleteFunc(slices.Clone(m.GetFinalizers()), func(have string) bool { return have == f }),
+			f)
 	}
 	policy := r.propagation(m, o)
 	finalizers := slices.DeleteFunc(slices.Clone(m.GetFinalizers()), func(f string) bool {
@@ -260,7 +268,8 @@ func (r *Resource) DeleteCollection(ctx context.Context, o metav1.DeleteOptions,
 		return ListResult{}, err
 	}
 	for _, obj := range result.Objects {
-		if _, _, err := r.Delete(ctx, obj.Meta.GetNamespace(), obj.Meta.GetName(), o); err != nil && !apierrors.IsNotFound(err) {
+		if _, _, err := r.Delete(ctx, obj.Meta.GetNamespace(), obj.Meta.GetName(), o); err != nil &&
+			!apierrors.IsNotFound(err) {
 			return ListResult{}, err
 		}
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi/internal/builtin"
 )
 
-// TestUncheckedObjectsHaveTheSameManagers fills objects of every built-in type by chance, and compares who owns their fields
-// after a create and an update with what comes out when every object is checked against its schema.
+// TestUncheckedObjectsHaveTheSameManagers fills objects of every built-in type by chance, and compares who owns their
+// fields after a create and an update with what comes out when every object is checked against its schema.
 func TestUncheckedObjectsHaveTheSameManagers(t *testing.T) {
 	converter := applyconfigurations.NewTypeConverter(clientscheme.Scheme)
 	for _, d := range builtin.All() {
@@ -34,7 +34,8 @@ func TestUncheckedObjectsHaveTheSameManagers(t *testing.T) {
 			for seed := range uint64(4) {
 				f := filler{rand.New(rand.NewPCG(seed, 1))}
 				first, second := f.object(r), f.object(r)
-				if got, want := owners(t, trusting, r, first, second), owners(t, strict, r, first, second); !cmp.Equal(got, want) {
+				if got, want := owners(t, trusting, r, first, second),
+					owners(t, strict, r, first, second); !cmp.Equal(got, want) {
 					t.Errorf("seed %d: managed fields (-checked +unchecked):\n%s", seed, cmp.Diff(want, got))
 				}
 			}
@@ -56,7 +57,8 @@ func checkedManagers(t *testing.T, r *Resource, converter managedfields.TypeConv
 	}
 }
 
-// owners is the managed fields of an object that one manager creates and another updates, and that has not changed since.
+// owners is the managed fields of an object that one manager creates and another updates, and that has not changed
+// since.
 func owners(t *testing.T, s *Managers, r *Resource, first, second runtime.Object) []metav1.ManagedFieldsEntry {
 	t.Helper()
 	created, err := s.Update(r.Written(""), r.New(), first.DeepCopyObject(), "one")

@@ -83,7 +83,9 @@ func (r *Resource) listPosition(ctx context.Context, o ListOptions) (revision in
 }
 
 // listAt lists a past state from the store.
-func (r *Resource) listAt(ctx context.Context, s Selection, revision int64, start string, limit int64) (ListResult, error) {
+func (r *Resource) listAt(ctx context.Context, s Selection, revision int64, start string,
+	limit int64,
+) (ListResult, error) {
 	prefix := r.key(s.Namespace, "").Prefix()
 	o := storage.ListOptions{Start: start, Revision: revision}
 	if s.all() {
@@ -132,7 +134,9 @@ func (r *Resource) past(record storage.Record) (*watchcache.Object, error) {
 }
 
 // page collects up to limit selected objects from objects, whose keys must begin with prefix.
-func (r *Resource) page(objects iter.Seq2[string, *watchcache.Object], prefix string, s Selection, revision, limit int64) ListResult {
+func (r *Resource) page(objects iter.Seq2[string, *watchcache.Object], prefix string, s Selection,
+	revision, limit int64,
+) ListResult {
 	result := ListResult{Revision: revision}
 	if s.Shard != nil {
 		result.Shard = s.Shard.String()

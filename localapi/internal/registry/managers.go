@@ -214,7 +214,9 @@ func (v version) ConvertToVersion(in runtime.Object, target runtime.GroupVersion
 }
 
 // structured converts unstructured content to an object of a Go type.
-func structured(u *unstructured.Unstructured, obj runtime.Object, kind schema.GroupVersionKind) (runtime.Object, error) {
+func structured(u *unstructured.Unstructured, obj runtime.Object,
+	kind schema.GroupVersionKind,
+) (runtime.Object, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, obj); err != nil {
 		return nil, err
 	}

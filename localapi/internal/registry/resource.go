@@ -125,7 +125,8 @@ func (r *Resource) restoreMember(value []byte, f *resource.Family) (runtime.Obje
 	}
 	converted, ok := f.Convert(obj, r.Definition.GroupVersionKind())
 	if !ok {
-		return nil, fmt.Errorf("stored %v is no %v", obj.GetObjectKind().GroupVersionKind(), r.Definition.GroupVersionKind())
+		return nil, fmt.Errorf("stored %v is no %v", obj.GetObjectKind().GroupVersionKind(),
+			r.Definition.GroupVersionKind())
 	}
 	return converted, nil
 }
@@ -167,7 +168,8 @@ func (r *Resource) value(obj runtime.Object, m metav1.Object, o WriteOptions) ([
 		m.SetManagedFields(nil)
 		return r.value(obj, m, o)
 	}
-	return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("%s %q has %d bytes as it is stored, the limit is %d",
+	return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("%s %q has %d bytes as it is stored, the limit is "+
+		"%d",
 		r.Definition.Kind, m.GetName(), len(value), maxStored))
 }
 
@@ -261,7 +263,8 @@ func ParseResourceVersion(s string) (int64, error) {
 	}
 	v, err := strconv.ParseUint(s, 10, 63)
 	if err != nil {
-		return 0, apierrors.NewBadRequest(invalidVersion + field.Invalid(field.NewPath("resourceVersion"), s, err.Error()).Error())
+		return 0, apierrors.NewBadRequest(invalidVersion +
+			field.Invalid(field.NewPath("resourceVersion"), s, err.Error()).Error())
 	}
 	return int64(v), nil
 }
@@ -290,7 +293,8 @@ func (r *Resource) conflict(name string) error {
 // plainError returns an error that the real server sends without a reason.
 func plainError(message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonUnknown, Message: message,
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonUnknown,
+		Message: message,
 	}}
 }
 
@@ -310,8 +314,11 @@ func (r *Resource) object(obj runtime.Object, key string, revision int64) (*watc
 }
 
 // put stores obj, and hands it over to the cache, if the key is at the expected revision.
-func (r *Resource) put(ctx context.Context, key string, obj runtime.Object, value []byte, expected int64) (*watchcache.Object, error) {
-	revision, err := r.env.Store.Put(ctx, storage.Write{Key: key, Value: value, Expected: expected, Tag: tag{r.Definition, obj}})
+func (r *Resource) put(ctx context.Context, key string, obj runtime.Object, value []byte,
+	expected int64,
+) (*watchcache.Object, error) {
+	revision, err := r.env.Store.Put(ctx,
+		storage.Write{Key: key, Value: value, Expected: expected, Tag: tag{r.Definition, obj}})
 	if err != nil {
 		return nil, err
 	}

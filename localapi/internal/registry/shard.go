@@ -9,8 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/sharding"
 )
 
-// shardRange is one term of a shard selector: shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000').
-var shardRange = regexp.MustCompile(`^\s*shardRange\(\s*([A-Za-z_][A-Za-z0-9_.]*)\s*,\s*(?:'([^']*)'|"([^"]*)")\s*,\s*(?:'([^']*)'|"([^"]*)")\s*\)\s*$`)
+// shardRange is one term of a shard selector: shardRange(object.metadata.uid, '0x0000000000000000',
+// '0x8000000000000000').
+var shardRange = regexp.MustCompile(
+	`^\s*shardRange\(\s*([A-Za-z_][A-Za-z0-9_.]*)\s*,\s*(?:'([^']*)'|"([^"]*)")\s*,\s*(?:'([^']*)'|"([^"]*)")\s*\)\s*$`,
+)
 
 // parseShardSelector parses a shard selector: ranges of one field's hash, joined by ||. (A real server parses it as CEL
 // and then allows only such ranges. So its errors for other terms have other messages.)
@@ -42,7 +45,8 @@ func parseShardRange(term string) (sharding.ShardRangeRequirement, error) {
 	}
 	r = sharding.ShardRangeRequirement{Key: m[1], Start: m[2] + m[3], End: m[4] + m[5]}
 	if r.Key != "object.metadata.uid" && r.Key != "object.metadata.namespace" {
-		return r, fmt.Errorf("unsupported field path %q; supported: object.metadata.uid, object.metadata.namespace", r.Key)
+		return r, fmt.Errorf("unsupported field path %q; supported: object.metadata.uid, object.metadata.namespace",
+			r.Key)
 	}
 	if err := checkHash(r.Start, "hexStart"); err != nil {
 		return r, err

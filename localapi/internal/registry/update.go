@@ -55,7 +55,9 @@ type Change struct {
 const updateAttempts = 100
 
 // Update replaces an object by the state that the change computes, and reports whether it was created.
-func (r *Resource) Update(ctx context.Context, namespace, name string, c Change) (_ *watchcache.Object, created bool, err error) {
+func (r *Resource) Update(ctx context.Context, namespace, name string,
+	c Change,
+) (_ *watchcache.Object, created bool, err error) {
 	key := r.key(namespace, name).String()
 	for range updateAttempts {
 		old, ok, err := r.Objects.Get(key)
@@ -113,7 +115,9 @@ func (r *Resource) updateMissing(ctx context.Context, namespace, name string, c 
 }
 
 // updateExisting tries once to replace old. storage.ErrConflict and ErrNotFound mean that old is no longer current.
-func (r *Resource) updateExisting(ctx context.Context, old *watchcache.Object, c Change) (_ *watchcache.Object, err error) {
+func (r *Resource) updateExisting(ctx context.Context, old *watchcache.Object,
+	c Change,
+) (_ *watchcache.Object, err error) {
 	name := old.Meta.GetName()
 	if c.UID != "" && c.UID != old.Meta.GetUID() {
 		return nil, apierrors.NewConflict(r.Definition.GroupResource(), name,
@@ -168,7 +172,8 @@ func (r *Resource) updateExisting(ctx context.Context, old *watchcache.Object, c
 //
 // Source: k8s.io/apiserver pkg/storage/interfaces.go Preconditions.Check.
 func (r *Resource) wrongUID(have metav1.Object, want types.UID) error {
-	return r.storageError(have, fmt.Sprintf("Precondition failed: UID in precondition: %v, UID in object meta: %v", want, have.GetUID()))
+	return r.storageError(have,
+		fmt.Sprintf("Precondition failed: UID in precondition: %v, UID in object meta: %v", want, have.GetUID()))
 }
 
 // storageError returns an error of the real server's storage about an object.
@@ -186,7 +191,10 @@ func (r *Resource) etcdKey(namespace, name string) string {
 	plural := r.Definition.Plural
 	switch {
 	case plural == "endpoints" || plural == "nodes" || plural == "services":
-		plural = map[string]string{"endpoints": "services/endpoints", "nodes": "minions", "services": "services/specs"}[plural]
+		plural = map[string]string{
+			"endpoints": "services/endpoints", "nodes": "minions",
+			"services": "services/specs",
+		}[plural]
 	case r.Unstructured:
 		plural = r.Definition.GroupVersion.Group + "/" + plural
 	}
@@ -219,7 +227,9 @@ func (r *Resource) checkVersion(m metav1.Object, old *watchcache.Object, name st
 // prepareUpdate restores the fields that a client may not change.
 //
 // Source: k8s.io/apiserver pkg/registry/rest/update.go BeforeUpdate.
-func (r *Resource) prepareUpdate(ctx context.Context, obj runtime.Object, old *watchcache.Object, m metav1.Object, part Part) {
+func (r *Resource) prepareUpdate(ctx context.Context, obj runtime.Object, old *watchcache.Object, m metav1.Object,
+	part Part,
+) {
 	d, o := r.Definition, old.Meta
 	if part != Subresource { // a subresource's Merge sets the generation itself
 		m.SetGeneration(o.GetGeneration())
@@ -248,7 +258,9 @@ func (r *Resource) prepareUpdate(ctx context.Context, obj runtime.Object, old *w
 
 // replace stores obj in place of old. If they are equal it stores nothing; if only a finalizer kept the object, it
 // removes it.
-func (r *Resource) replace(ctx context.Context, obj runtime.Object, old *watchcache.Object, o WriteOptions) (*watchcache.Object, error) {
+func (r *Resource) replace(ctx context.Context, obj runtime.Object, old *watchcache.Object,
+	o WriteOptions,
+) (*watchcache.Object, error) {
 	if r.finished(obj, old) {
 		if !o.DryRun {
 			if _, err := r.remove(ctx, old); err != nil {

@@ -77,9 +77,12 @@ func (r *Resource) unqualifiedFinalizers(m metav1.Object) field.ErrorList {
 	}
 	var errs field.ErrorList
 	for i, f := range m.GetFinalizers() {
-		standard := f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents || f == string(corev1.FinalizerKubernetes)
+		standard := f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents ||
+			f == string(corev1.FinalizerKubernetes)
 		if !standard && len(strings.Split(f, "/")) == 1 {
-			errs = append(errs, field.Invalid(field.NewPath("metadata", "finalizers").Index(i), f, "name is neither a standard finalizer name nor is it fully qualified"))
+			errs = append(errs,
+				field.Invalid(field.NewPath("metadata", "finalizers").Index(i), f,
+					"name is neither a standard finalizer name nor is it fully qualified"))
 		}
 	}
 	return errs

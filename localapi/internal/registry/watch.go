@@ -65,7 +65,8 @@ func (r *Resource) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) 
 	case initial:
 		from := ListOptions{Selection: o.Selection}
 		if o.AsOf > 0 {
-			from.ResourceVersion, from.ResourceVersionMatch = strconv.FormatInt(o.AsOf, 10), metav1.ResourceVersionMatchExact
+			from.ResourceVersion, from.ResourceVersionMatch = strconv.FormatInt(o.AsOf, 10),
+				metav1.ResourceVersionMatchExact
 		}
 		list, err := r.List(ctx, from)
 		if err != nil {

@@ -23,22 +23,25 @@ import (
 type Definition struct {
 	// GroupVersion and Kind name the type ("apps/v1", "Deployment"). Plural is the resource's name in URLs, and
 	// Singular the lower-case kind. ShortNames and Categories are for discovery ("deploy"; "all").
-	GroupVersion         schema.GroupVersion
-	Kind                 string
-	ListKind             string // "" means Kind with "List" at its end
-	Plural, Singular     string
-	ShortNames           []string
-	Categories           []string
-	Namespaced           bool
-	New, NewList         func() runtime.Object
-	HasStatus            bool
-	Subresources         map[string]Subresource
-	Columns              []metav1.TableColumnDefinition
-	DefaultPropagation   metav1.DeletionPropagation // of a delete that names none; "" means background
-	CreateOnUpdate       bool                       // PUT of a missing object creates it (Service, Endpoints, Lease, Event)
-	DeleteReturnsObject  bool                       // DELETE answers with the object, not a Status (Pod, Service)
-	NeedsResourceVersion bool                       // PUT without metadata.resourceVersion is refused (Lease, custom resources)
-	Terminating          bool                       // nothing new may be created (custom resources of a definition being deleted)
+	GroupVersion       schema.GroupVersion
+	Kind               string
+	ListKind           string // "" means Kind with "List" at its end
+	Plural, Singular   string
+	ShortNames         []string
+	Categories         []string
+	Namespaced         bool
+	New, NewList       func() runtime.Object
+	HasStatus          bool
+	Subresources       map[string]Subresource
+	Columns            []metav1.TableColumnDefinition
+	DefaultPropagation metav1.DeletionPropagation // of a delete that names none; "" means background
+	// PUT of a missing object creates it (Service, Endpoints, Lease, Event)
+	CreateOnUpdate      bool
+	DeleteReturnsObject bool // DELETE answers with the object, not a Status (Pod, Service)
+	// PUT without metadata.resourceVersion is refused (Lease, custom resources)
+	NeedsResourceVersion bool
+	// nothing new may be created (custom resources of a definition being deleted)
+	Terminating bool
 
 	// Versions are all versions of a kind without a Go type. They differ only in apiVersion, and are stored in
 	// StorageVersion. Both fields are empty for a type with only one version.
@@ -207,7 +210,8 @@ type Others interface {
 
 	// UpdateStatus changes the status of an object as the server itself. change gets a copy, and runs again if another
 	// write came in between. Errors: change's own, NotFound.
-	UpdateStatus(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, change func(obj runtime.Object) error) error
+	UpdateStatus(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string,
+		change func(obj runtime.Object) error) error
 }
 
 // Allocator allocates values that are unique among the server's objects. Its methods may be called concurrently.

@@ -112,7 +112,8 @@ func (v *Reviewer) token(_ context.Context, r *authenticationv1.TokenReview) (ru
 // Source: k8s.io/kubernetes v1.37.1 pkg/registry/authorization/selfsubjectaccessreview/rest.go.
 func (v *Reviewer) selfAccess(ctx context.Context, r *authorizationv1.SelfSubjectAccessReview) (runtime.Object, error) {
 	path := field.NewPath("spec")
-	errs := append(exactlyOne(r.Spec.ResourceAttributes, r.Spec.NonResourceAttributes, path), empty(r.ObjectMeta, "must be empty")...)
+	errs := append(exactlyOne(r.Spec.ResourceAttributes, r.Spec.NonResourceAttributes, path),
+		empty(r.ObjectMeta, "must be empty")...)
 	if len(errs) > 0 {
 		return nil, invalid(errs)
 	}
@@ -137,7 +138,8 @@ func (v *Reviewer) local(_ context.Context, r *authorizationv1.LocalSubjectAcces
 	errs := append(subject(r.Spec), empty(m, "must be empty except for namespace")...)
 	path := field.NewPath("spec")
 	if a := r.Spec.ResourceAttributes; a != nil && a.Namespace != r.Namespace {
-		errs = append(errs, field.Invalid(path.Child("resourceAttributes", "namespace"), a.Namespace, "must match metadata.namespace"))
+		errs = append(errs,
+			field.Invalid(path.Child("resourceAttributes", "namespace"), a.Namespace, "must match metadata.namespace"))
 	}
 	if a := r.Spec.NonResourceAttributes; a != nil {
 		errs = append(errs, field.Invalid(path.Child("nonResourceAttributes"), a, "disallowed on this kind of request"))
@@ -163,16 +165,21 @@ func subject(s authorizationv1.SubjectAccessReviewSpec) field.ErrorList {
 	path := field.NewPath("spec")
 	errs := exactlyOne(s.ResourceAttributes, s.NonResourceAttributes, path)
 	if s.User == "" && len(s.Groups) == 0 {
-		errs = append(errs, field.Invalid(path.Child("user"), s.User, "at least one of user or group must be specified"))
+		errs = append(errs,
+			field.Invalid(path.Child("user"), s.User, "at least one of user or group must be specified"))
 	}
 	return errs
 }
 
-func exactlyOne(r *authorizationv1.ResourceAttributes, n *authorizationv1.NonResourceAttributes, path *field.Path) field.ErrorList {
+func exactlyOne(r *authorizationv1.ResourceAttributes, n *authorizationv1.NonResourceAttributes,
+	path *field.Path,
+) field.ErrorList {
 	if (r == nil) != (n == nil) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, n, "exactly one of nonResourceAttributes or resourceAttributes must be specified")}
+	return field.ErrorList{
+		field.Invalid(path, n, "exactly one of nonResourceAttributes or resourceAttributes must be specified"),
+	}
 }
 
 func empty(m metav1.ObjectMeta, message string) field.ErrorList {
@@ -183,11 +190,14 @@ func empty(m metav1.ObjectMeta, message string) field.ErrorList {
 	return field.ErrorList{field.Invalid(field.NewPath("metadata"), m, message)}
 }
 
-func (v *Reviewer) decide(u auth.User, r *authorizationv1.ResourceAttributes, n *authorizationv1.NonResourceAttributes) authorizationv1.SubjectAccessReviewStatus {
+func (v *Reviewer) decide(u auth.User, r *authorizationv1.ResourceAttributes,
+	n *authorizationv1.NonResourceAttributes,
+) authorizationv1.SubjectAccessReviewStatus {
 	var a rbac.Attributes
 	if r != nil {
 		a = rbac.Attributes{
-			Verb: r.Verb, Group: r.Group, Resource: r.Resource, Subresource: r.Subresource, Namespace: r.Namespace, Name: r.Name,
+			Verb: r.Verb, Group: r.Group, Resource: r.Resource, Subresource: r.Subresource, Namespace: r.Namespace,
+			Name: r.Name,
 		}
 	} else {
 		a = rbac.Attributes{Verb: n.Verb, Path: n.Path, NonResource: true}
@@ -217,7 +227,8 @@ func (v *Reviewer) selfRules(ctx context.Context, r *authorizationv1.SelfSubject
 	for _, rule := range rules {
 		if len(rule.Resources) > 0 {
 			status.ResourceRules = append(status.ResourceRules, authorizationv1.ResourceRule{
-				Verbs: rule.Verbs, APIGroups: rule.APIGroups, Resources: rule.Resources, ResourceNames: rule.ResourceNames,
+				Verbs: rule.Verbs, APIGroups: rule.APIGroups, Resources: rule.Resources,
+				ResourceNames: rule.ResourceNames,
 			})
 		}
 		if len(rule.NonResourceURLs) > 0 {

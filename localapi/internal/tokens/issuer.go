@@ -91,8 +91,9 @@ func (i *Issuer) issue(account *corev1.ServiceAccount, r *authenticationv1.Token
 	}
 	r.Status.ExpirationTimestamp = metav1.NewTime(expires).Rfc3339Copy()
 	r.Status.Token, err = sign(claims{
-		Audience: r.Spec.Audiences, Expires: expires.Unix(), IssuedAt: now.Unix(), NotBefore: now.Unix(), Issuer: Audience,
-		ID: string(i.ID()), Subject: auth.ServiceAccount(account.Namespace, account.Name).Name, Kubernetes: bound,
+		Audience: r.Spec.Audiences, Expires: expires.Unix(), IssuedAt: now.Unix(), NotBefore: now.Unix(),
+		Issuer: Audience,
+		ID:     string(i.ID()), Subject: auth.ServiceAccount(account.Namespace, account.Name).Name, Kubernetes: bound,
 	}, key)
 	return r, err
 }
@@ -103,13 +104,17 @@ func matches(account *corev1.ServiceAccount, r *authenticationv1.TokenRequest) e
 	var errs field.ErrorList
 	switch {
 	case r.Name != "" && r.Name != account.Name:
-		errs = field.ErrorList{field.Invalid(path.Child("name"), r.Name, "must match the service account name if specified")}
+		errs = field.ErrorList{
+			field.Invalid(path.Child("name"), r.Name, "must match the service account name if specified"),
+		}
 	case r.Namespace != "" && r.Namespace != account.Namespace:
 		errs = field.ErrorList{field.Invalid(path.Child("namespace"), r.Namespace,
 			"must match the service account namespace if specified")}
 	case r.UID != "" && r.UID != account.UID:
-		return apierrors.NewConflict(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, account.Name, fmt.Errorf(
-			"the UID in the token request (%s) does not match the UID of the service account (%s)", r.UID, account.UID))
+		return apierrors.NewConflict(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, account.Name,
+			fmt.Errorf(
+				"the UID in the token request (%s) does not match the UID of the service account (%s)", r.UID,
+				account.UID))
 	default:
 		return nil
 	}
@@ -155,7 +160,8 @@ func (i *Issuer) bind(account *corev1.ServiceAccount, to *authenticationv1.Bound
 	if pod, ok := obj.(*corev1.Pod); ok {
 		if pod.Spec.ServiceAccountName != account.Name {
 			return a, apierrors.NewBadRequest(fmt.Sprintf(
-				"cannot bind token for serviceaccount %q to pod running with different serviceaccount name.", account.Name))
+				"cannot bind token for serviceaccount %q to pod running with different serviceaccount name.",
+				account.Name))
 		}
 		a.Node = i.nodeOf(pod)
 	}
@@ -200,7 +206,8 @@ func (i *Issuer) User(token string, audiences []string) (u auth.User, meant []st
 	}
 	switch {
 	case len(meant) == 0:
-		return u, nil, true, fmt.Errorf("token audiences %q is invalid for the target audiences %q", c.Audience, audiences)
+		return u, nil, true,
+			fmt.Errorf("token audiences %q is invalid for the target audiences %q", c.Audience, audiences)
 	case !time.Now().Before(time.Unix(c.Expires, 0)):
 		return u, nil, true, errors.New("service account token has expired")
 	}

@@ -23,7 +23,8 @@ func BenchmarkPut(b *testing.B) {
 	defer s.Close()
 	value := make([]byte, 1024)
 	for i := range b.N {
-		if _, err := s.Put(b.Context(), storage.Write{Key: fmt.Sprintf("t/core/pods/default/%08d", i), Value: value}); err != nil {
+		if _, err := s.Put(b.Context(),
+			storage.Write{Key: fmt.Sprintf("t/core/pods/default/%08d", i), Value: value}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -38,7 +39,8 @@ func ExampleNew() {
 	fmt.Println(revision, err)
 	_, err = s.Put(ctx, storage.Write{Key: "default/core/configmaps/ns/a", Value: []byte("2")})
 	fmt.Println(err) // the key was expected not to exist
-	revision, err = s.Put(ctx, storage.Write{Key: "default/core/configmaps/ns/a", Value: []byte("2"), Expected: revision})
+	revision, err = s.Put(ctx,
+		storage.Write{Key: "default/core/configmaps/ns/a", Value: []byte("2"), Expected: revision})
 	fmt.Println(revision, err)
 	// Output:
 	// 2 <nil>

@@ -13,8 +13,8 @@ import (
 	"github.com/flyball-dev/flyball/localapi/storage/pebble"
 )
 
-// BenchmarkPut writes objects of 1 KiB, each flushed to the disk, by one writer and by many: to a store, and to the engine
-// below it without guards, revisions or history. Run it with TMPDIR on the disk in question.
+// BenchmarkPut writes objects of 1 KiB, each flushed to the disk, by one writer and by many: to a store, and to the
+// engine below it without guards, revisions or history. Run it with TMPDIR on the disk in question.
 func BenchmarkPut(b *testing.B) {
 	for _, writers := range []int{1, 64} {
 		b.Run(fmt.Sprintf("store/writers=%d", writers), func(b *testing.B) {
@@ -34,7 +34,8 @@ func BenchmarkPut(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer db.Close()
-			benchmark(b, writers, func(key string, value []byte) error { return db.Set([]byte(key), value, engine.Sync) })
+			benchmark(b, writers,
+				func(key string, value []byte) error { return db.Set([]byte(key), value, engine.Sync) })
 		})
 	}
 }

@@ -31,8 +31,9 @@ func TestKilled(t *testing.T) {
 	})
 }
 
-// TestPowerFailure takes away what was not flushed to the disk, in the middle of concurrent writes: what was acknowledged is there.
-// (A killed process, unlike a machine without power, leaves what it gave to the operating system.)
+// TestPowerFailure takes away what was not flushed to the disk, in the middle of concurrent writes: what was
+// acknowledged is there. (A killed process, unlike a machine without power, leaves what it gave to the operating
+// system.)
 func TestPowerFailure(t *testing.T) {
 	const writers, failures = 8, 20
 	fs := vfs.NewCrashableMem()
@@ -111,7 +112,8 @@ func TestBackup(t *testing.T) {
 	for i := range writers {
 		wg.Go(func() {
 			for n := range writes {
-				if _, err := s.Put(ctx, storage.Write{Key: fmt.Sprintf("a/%d/%03d", i, n), Value: []byte("v")}); err != nil {
+				if _, err := s.Put(ctx,
+					storage.Write{Key: fmt.Sprintf("a/%d/%03d", i, n), Value: []byte("v")}); err != nil {
 					t.Errorf("put: %v", err)
 				}
 			}
@@ -141,7 +143,8 @@ func TestBackup(t *testing.T) {
 	}
 	got, err := b.List(ctx, "", storage.ListOptions{})
 	if err != nil || len(got.Records) != len(want.Records) || len(got.Records) == 0 {
-		t.Fatalf("the copy has %d records, the store had %d at revision %d (%v)", len(got.Records), len(want.Records), revision, err)
+		t.Fatalf("the copy has %d records, the store had %d at revision %d (%v)", len(got.Records), len(want.Records),
+			revision, err)
 	}
 	for i, r := range got.Records {
 		if w := want.Records[i]; r.Key != w.Key || r.Revision != w.Revision {

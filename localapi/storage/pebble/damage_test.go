@@ -15,15 +15,20 @@ import (
 	"github.com/flyball-dev/flyball/localapi/storage/pebble"
 )
 
-// TestDamage flips a bit of every file of a store, at many places. Nothing panics and nothing hangs: whatever was stored is there, or an
-// error says which file is damaged.
+// TestDamage flips a bit of every file of a store, at many places. Nothing panics and nothing hangs: whatever was
+// stored is there, or an error says which file is damaged.
 func TestDamage(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	for _, c := range []struct {
 		name      string
 		writes    int
 		wasClosed bool
-	}{{"killed at its first writes", 4, false}, {"killed", 40, false}, {"closed at its first writes", 4, true}, {"closed", 40, true}} {
+	}{
+		{"killed at its first writes", 4, false},
+		{"killed", 40, false},
+		{"closed at its first writes", 4, true},
+		{"closed", 40, true},
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			fs := vfs.NewCrashableMem()
 			tr := newTrial(t, fault{}, 0)

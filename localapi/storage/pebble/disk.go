@@ -55,7 +55,10 @@ type disk struct {
 }
 
 func newDisk(fs vfs.FS, dir string) *disk {
-	return &disk{FS: fs, dir: filepath.Clean(dir), memory: vfs.NewMem(), failed: make(chan struct{}), closing: make(chan struct{})}
+	return &disk{
+		FS: fs, dir: filepath.Clean(dir), memory: vfs.NewMem(), failed: make(chan struct{}),
+		closing: make(chan struct{}),
+	}
 }
 
 // failure returns the reason why the store takes no more writes, or nil.

@@ -23,7 +23,10 @@ func (e *FailedError) Error() string {
 	if errors.Is(e.Err, syscall.ENOSPC) || errors.Is(e.Err, syscall.EDQUOT) {
 		advice = "make room"
 	}
-	return fmt.Sprintf("the store in %s takes no more writes: %v. What it answered before is stored: %s, and start again", e.Dir, e.Err, advice)
+	return fmt.Sprintf(
+		"the store in %s takes no more writes: %v. What it answered before is stored: %s, and start again", e.Dir,
+		e.Err, advice,
+	)
 }
 
 func (e *FailedError) Unwrap() error { return e.Err }
@@ -41,7 +44,8 @@ func (e *DamagedError) Error() string {
 	if file == "" {
 		file = "some file"
 	}
-	return fmt.Sprintf("the store in %s is damaged, in %s: %v. Put a backup in its place; without one, move the directory away and apply the objects anew",
+	return fmt.Sprintf("the store in %s is damaged, in %s: %v. Put a backup in its place; without one, move the "+
+		"directory away and apply the objects anew",
 		e.Dir, file, e.Err)
 }
 
@@ -74,7 +78,8 @@ func (d *disk) failureOf(err error) error {
 func (d *disk) explain(err error) error {
 	err = d.damaged(err)
 	switch {
-	case err == nil, errors.As(err, new(*DamagedError)), errors.As(err, new(*FailedError)), errors.As(err, new(*InUseError)):
+	case err == nil, errors.As(err, new(*DamagedError)), errors.As(err, new(*FailedError)),
+		errors.As(err, new(*InUseError)):
 		return err
 	case errors.As(err, new(syscall.Errno)) && !errors.Is(err, syscall.ENOTDIR):
 		return &FailedError{Dir: d.dir, Err: pathError("open", d.dir, err)}

@@ -21,9 +21,9 @@ import (
 // patience is how long a call may take before it counts as stuck.
 const patience = 30 * time.Second
 
-// TestFaults has the changes that a small workload makes on its disk fail, in each of the ways that disks fail: every seventh change, or
-// with FLYBALL_FAULTS every one. Every call returns; a write that fails says why; what was answered can be read, before and after the
-// store is opened again, also after a power failure.
+// TestFaults has the changes that a small workload makes on its disk fail, in each of the ways that disks fail: every
+// seventh change, or with FLYBALL_FAULTS every one. Every call returns; a write that fails says why; what was
+// answered can be read, before and after the store is opened again, also after a power failure.
 func TestFaults(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	for i, fault := range faults {
@@ -84,7 +84,8 @@ func (tr *trial) within(what string, call func()) {
 
 func (tr *trial) open(fs vfs.FS) (s *pebble.Store, err error) {
 	tr.within("open", func() {
-		s, err = pebble.Open(context.Background(), "store", pebble.WithMemTable(pebble.OnFS(pebble.Options{RecentWrites: 5}, fs), 64<<10))
+		s, err = pebble.Open(context.Background(), "store",
+			pebble.WithMemTable(pebble.OnFS(pebble.Options{RecentWrites: 5}, fs), 64<<10))
 	})
 	return s, err
 }
@@ -160,7 +161,8 @@ func (tr *trial) work(s *pebble.Store, writes int) {
 	}
 }
 
-// TestFaultUnderConcurrentWriters: whoever waits for a group is answered when it fails, and nothing that was answered is lost.
+// TestFaultUnderConcurrentWriters: whoever waits for a group is answered when it fails, and nothing that was answered
+// is lost.
 func TestFaultUnderConcurrentWriters(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	for n := 30; n < 300; n += 30 {
@@ -210,7 +212,8 @@ func (tr *trial) sentence(what string, err error) {
 		tr.t.Errorf("%s: %s failed, but the disk did not: %v", tr.name, what, err)
 	}
 	text := err.Error()
-	if !errors.Is(err, tr.fs.err) || !strings.Contains(text, "store") || strings.Contains(text, "\n") || strings.Contains(text, "panic") {
+	if !errors.Is(err, tr.fs.err) || !strings.Contains(text, "store") || strings.Contains(text, "\n") ||
+		strings.Contains(text, "panic") {
 		tr.t.Errorf("%s: %s: %q does not say what is wrong", tr.name, what, text)
 	}
 }
@@ -224,7 +227,8 @@ func (tr *trial) checkFailed(s *pebble.Store) {
 	if !errors.As(s.Err(), &failed) || failed.Dir != "store" {
 		tr.t.Errorf("%s: the store failed with %v", tr.name, s.Err())
 	}
-	if _, err := s.Put(context.Background(), storage.Write{Key: "a/late", Value: []byte("1")}); !errors.Is(err, s.Err()) {
+	if _, err := s.Put(context.Background(), storage.Write{Key: "a/late", Value: []byte("1")}); !errors.Is(err,
+		s.Err()) {
 		tr.t.Errorf("%s: a late write: %v", tr.name, err)
 	}
 	current, _ := s.Revision()
@@ -249,7 +253,8 @@ func (tr *trial) check(when string, s *pebble.Store) {
 		case tr.inDoubt[key]: // either state
 		case want.Revision == 0 && errors.Is(err, storage.ErrNotFound):
 		case err != nil || got.Revision != want.Revision || !bytes.Equal(got.Value, want.Value):
-			tr.t.Errorf("%s: %s, %s is at revision %d (%v), answered was %d", tr.name, when, key, got.Revision, err, want.Revision)
+			tr.t.Errorf("%s: %s, %s is at revision %d (%v), answered was %d", tr.name, when, key, got.Revision, err,
+				want.Revision)
 		}
 	}
 	if _, err := s.List(context.Background(), "", storage.ListOptions{}); err != nil {

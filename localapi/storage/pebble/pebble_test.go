@@ -78,7 +78,8 @@ func TestInUse(t *testing.T) {
 	}
 	_, err = pebble.Open(t.Context(), dir, pebble.Options{})
 	inUse := (*pebble.InUseError)(nil)
-	if !errors.As(err, &inUse) || inUse.Owner != os.Getpid() || !strings.Contains(err.Error(), fmt.Sprintf("in use by process %d", os.Getpid())) {
+	if !errors.As(err, &inUse) || inUse.Owner != os.Getpid() ||
+		!strings.Contains(err.Error(), fmt.Sprintf("in use by process %d", os.Getpid())) {
 		t.Errorf("opened twice: %v", err)
 	}
 	if err := s.Close(); err != nil {
@@ -95,7 +96,8 @@ func TestForeignDirectories(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "thesis.txt"), []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pebble.Open(t.Context(), dir, pebble.Options{}); err == nil || !strings.Contains(err.Error(), "thesis.txt") {
+	if _, err := pebble.Open(t.Context(), dir, pebble.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "thesis.txt") {
 		t.Errorf("opened a directory with files of others: %v", err)
 	}
 	file := filepath.Join(dir, "thesis.txt")

@@ -95,7 +95,9 @@ func (s *Store) versionsAt(revision int64) (*engine.Iterator, int64, error) {
 }
 
 // list collects a page. The state of each key is its first version at or below the revision.
-func list(ctx context.Context, it *engine.Iterator, prefix string, o storage.ListOptions, revision int64) (storage.Page, error) {
+func list(ctx context.Context, it *engine.Iterator, prefix string, o storage.ListOptions,
+	revision int64,
+) (storage.Page, error) {
 	page := storage.Page{Revision: revision}
 	within := versionPrefix(prefix)
 	for ok := it.SeekGE(versionPrefix(max(prefix, o.Start))); ok && bytes.HasPrefix(it.Key(), within); {

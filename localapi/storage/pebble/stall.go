@@ -62,7 +62,8 @@ func (s *Store) makeRoom(batch *engine.Batch) error {
 	for {
 		made := s.progress.next()
 		m := s.db.Metrics()
-		if err := s.disk.failure(); err != nil || m.MemTable.Size <= mostUnflushed && m.Levels[0].Sublevels <= mostSublevels {
+		if err := s.disk.failure(); err != nil || m.MemTable.Size <= mostUnflushed &&
+			m.Levels[0].Sublevels <= mostSublevels {
 			return err
 		}
 		select {

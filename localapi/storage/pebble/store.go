@@ -64,7 +64,8 @@ func (e *InUseError) Error() string {
 	if e.Owner == 0 {
 		return fmt.Sprintf("the store in %s is in use: one process at a time can have it open", e.Dir)
 	}
-	return fmt.Sprintf("the store in %s is in use by process %d: one process at a time can have it open", e.Dir, e.Owner)
+	return fmt.Sprintf("the store in %s is in use by process %d: one process at a time can have it open", e.Dir,
+		e.Owner)
 }
 
 // Store is a [storage.Storage] on disk.

@@ -79,7 +79,10 @@ func (d *disk) verify() error {
 			return err
 		}
 		if at, is := c.damage(); is {
-			return &DamagedError{Dir: d.dir, File: name, Err: fmt.Errorf("the record at byte %d of %d does not match its checksum", at, len(c.text))}
+			return &DamagedError{
+				Dir: d.dir, File: name,
+				Err: fmt.Errorf("the record at byte %d of %d does not match its checksum", at, len(c.text)),
+			}
 		}
 	}
 	return nil
@@ -113,7 +116,8 @@ func (c *chunked) damage() (at int, is bool) {
 	end := 0 // end of the whole chunks
 	for next, ok := c.chunk(end); ok; next, ok = c.chunk(end) {
 		end = next
-		if left := blockSize - end%blockSize; left < logHeader && end+left <= len(c.text) && isZero(c.text[end:end+left]) {
+		if left := blockSize - end%blockSize; left < logHeader && end+left <= len(c.text) &&
+			isZero(c.text[end:end+left]) {
 			end += left // no chunk fits there
 		}
 	}

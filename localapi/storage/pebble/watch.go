@@ -92,7 +92,9 @@ func (w *watch) poll(wait bool) (events []storage.Event, appended <-chan struct{
 
 // since returns the log's entries with the prefix after a revision, and the revision up to which they are complete. If
 // there is a snapshot, it has the versions of the entries without an event; the caller closes it.
-func (s *Store) since(prefix string, after int64) (entries []entry, snapshot *engine.Snapshot, revision int64, err error) {
+func (s *Store) since(prefix string,
+	after int64,
+) (entries []entry, snapshot *engine.Snapshot, revision int64, err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if after < s.compacted {

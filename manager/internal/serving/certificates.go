@@ -19,7 +19,8 @@ func SelfSigned() (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("self-signed certificate: %w", err)
 	}
-	certPEM, keyPEM, err := cert.GenerateSelfSignedCertKey(host, []net.IP{net.IPv4(127, 0, 0, 1)}, []string{"localhost"})
+	certPEM, keyPEM, err := cert.GenerateSelfSignedCertKey(host, []net.IP{net.IPv4(127, 0, 0, 1)},
+		[]string{"localhost"})
 	if err != nil {
 		return nil, fmt.Errorf("self-signed certificate: %w", err)
 	}

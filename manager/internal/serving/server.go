@@ -29,7 +29,10 @@ type Server struct {
 
 // New returns a server without addresses. config is nil for plain HTTP.
 func New(config *tls.Config) *Server {
-	return &Server{Open: net.Listen, tls: config, handlers: map[string]*http.ServeMux{}, listeners: map[string]net.Listener{}}
+	return &Server{
+		Open: net.Listen, tls: config, handlers: map[string]*http.ServeMux{},
+		listeners: map[string]net.Listener{},
+	}
 }
 
 // Mux returns the handler of an address, which the first call creates. It returns nil for an empty address.
@@ -99,8 +102,9 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	for addr, handler := range s.handlers {
 		server := &http.Server{
-			Handler: handler, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
-			IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, ErrorLog: klog.NewStandardLogger("WARNING"),
+			Handler: handler, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout,
+			WriteTimeout: writeTimeout,
+			IdleTimeout:  idleTimeout, MaxHeaderBytes: maxHeaderBytes, ErrorLog: klog.NewStandardLogger("WARNING"),
 			// No HTTP/2: its streams are cheap to abuse.
 			TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 		}

@@ -19,8 +19,9 @@ import (
 type Options struct {
 	// EveryContext makes every context of every file of a directory a cluster, FILE/CONTEXT, not only the current ones.
 	EveryContext bool
-	// Name names the cluster of a context; file is the name without directory and extension, "" where a single file is watched.
-	// "" leaves it out. Nil: see EveryContext and the package comment, with "-" for what a cluster's name cannot have.
+	// Name names the cluster of a context; file is the name without directory and extension, "" where a single file
+	// is watched. "" leaves it out. Nil: see EveryContext and the package comment, with "-" for what a cluster's name
+	// cannot have.
 	Name func(file, context string) string
 	// Labels are the labels of the cluster of a context; nil: none.
 	Labels func(file, context string) map[string]string
@@ -86,8 +87,8 @@ type file struct {
 	read bool
 }
 
-// same says whether two looks found the same state of the same file. A time stamp that is a look old tells apart what is written
-// later, however coarse the file system's clock is.
+// same says whether two looks found the same state of the same file. A time stamp that is a look old tells apart what
+// is written later, however coarse the file system's clock is.
 func same(a, b os.FileInfo) bool {
 	return a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && os.SameFile(a, b)
 }
@@ -120,7 +121,8 @@ func (p *Provider) look(ctx context.Context, w *watched) bool {
 		}
 		old, known := w.files[path]
 		still := known && same(old.info, info)
-		if still && !old.read || !w.looked { // The first look reads everything, the next one again: what was half written is whole then.
+		// The first look reads everything, the next one again: what was half written is whole then.
+		if still && !old.read || !w.looked {
 			p.read(ctx, path, directory)
 		}
 		now[path] = file{info: info, read: still}

@@ -19,7 +19,8 @@ import (
 	"github.com/flyball-dev/flyball/multicluster/providers/kubeconfig"
 )
 
-// config is a kubeconfig with these contexts, each followed by the host of its cluster. The first one is the current one.
+// config is a kubeconfig with these contexts, each followed by the host of its cluster. The first one is the current
+// one.
 func config(contextsAndHosts ...string) string {
 	var contexts, clusters string
 	for i := 0; i < len(contextsAndHosts); i += 2 {
@@ -27,7 +28,10 @@ func config(contextsAndHosts ...string) string {
 		contexts += fmt.Sprintf("- {name: %q, context: {cluster: %q, user: u}}\n", name, name)
 		clusters += fmt.Sprintf("- {name: %q, cluster: {server: %q}}\n", name, "https://"+host)
 	}
-	return fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: %q\nusers: [{name: u, user: {token: t}}]\ncontexts:\n%sclusters:\n%s", contextsAndHosts[0], contexts, clusters)
+	return fmt.Sprintf(
+		"apiVersion: v1\nkind: Config\ncurrent-context: %q\nusers: [{name: u, user: {token: "+
+			"t}}]\ncontexts:\n%sclusters:\n%s", contextsAndHosts[0], contexts, clusters,
+	)
 }
 
 func ExampleNew() {
@@ -58,7 +62,9 @@ func inWorld(t *testing.T, o kubeconfig.Options, prepare func(w *world) string, 
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, dir: t.TempDir(), fleet: &fleettest.Fleet{}}
 		w.p = kubeconfig.New(filepath.Join(w.dir, prepare(w)), o)
-		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&w.log)))))
+		ctx, cancel := context.WithCancel(
+			klog.NewContext(t.Context(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&w.log)))),
+		)
 		done := make(chan error)
 		go func() { done <- w.p.Run(ctx, w.fleet) }()
 		synctest.Wait()
@@ -164,7 +170,8 @@ func TestAMalformedContextTakesNothingAway(t *testing.T) {
 		return "config"
 	}, func(w *world) {
 		w.wants("join eu; join us; synced")
-		broken := strings.Replace(config("eu", "1", "us", "3"), `cluster: "eu", user: u`, `cluster: "eu", user: nobody`, 1)
+		broken := strings.Replace(config("eu", "1", "us", "3"), `cluster: "eu", user: u`,
+			`cluster: "eu", user: nobody`, 1)
 		w.put("config", broken)
 		w.wants("change us: identity, host")
 		w.wantsHealth(`context "eu"`)
@@ -222,7 +229,8 @@ func TestNothingIsThereYet(t *testing.T) {
 	})
 }
 
-// The kubelet writes what it mounts into a new folder, and then has the link ..data lead there: all files change at once.
+// The kubelet writes what it mounts into a new folder, and then has the link ..data lead there: all files change at
+// once.
 //
 // Source: AtomicWriter of Kubernetes v1.37, pkg/volume/util.
 func TestMountedSecret(t *testing.T) {

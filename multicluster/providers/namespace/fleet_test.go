@@ -25,7 +25,8 @@ func TestFleetOfNamespaces(t *testing.T) {
 			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "x"}}
 		}
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
-		api := localapi.NewTest(t, tenant("red"), tenant("blue"), config("red"), config("blue"), config("default"), node)
+		api := localapi.NewTest(t, tenant("red"), tenant("blue"), config("red"), config("blue"), config("default"),
+			node)
 		local, err := manager.New(api.RESTConfig(), manager.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -39,12 +40,15 @@ func TestFleetOfNamespaces(t *testing.T) {
 			t.Fatal(err)
 		}
 		seen := make(chan string, 10)
-		err = multicluster.ControllerManagedBy(fleet).For(&corev1.ConfigMap{}).Complete(reconcile.Func[multicluster.Request](
+		err = multicluster.ControllerManagedBy(fleet).For(
+			&corev1.ConfigMap{},
+		).Complete(reconcile.Func[multicluster.Request](
 			func(ctx context.Context, r multicluster.Request) (reconcile.Result, error) {
 				c, _ := multicluster.ClusterFromContext(ctx)
 				var maps corev1.ConfigMapList
 				var nodes corev1.NodeList
-				if err := c.List(ctx, &maps); err != nil || len(maps.Items) != 1 || maps.Items[0].Namespace != r.Cluster {
+				if err := c.List(ctx, &maps); err != nil || len(maps.Items) != 1 ||
+					maps.Items[0].Namespace != r.Cluster {
 					t.Errorf("%s sees %d config maps, %v", r.Cluster, len(maps.Items), err)
 				}
 				if err := c.List(ctx, &nodes); err != nil || len(nodes.Items) != 1 {

@@ -1,10 +1,12 @@
-// Package namespace is the provider of clusters that are namespaces of the local one: small tenants, or a fleet to try things with.
+// Package namespace is the provider of clusters that are namespaces of the local one: small tenants, or a fleet to
+// try things with.
 //
-// What such a cluster caches is of its namespace, and its client makes no request that names another. Cluster-scoped kinds are there
-// whole. That keeps mistakes from reaching a neighbour; it is no wall: a list that is read live, and over all namespaces, goes through.
+// What such a cluster caches is of its namespace, and its client makes no request that names another. Cluster-scoped
+// kinds are there whole. That keeps mistakes from reaching a neighbour; it is no wall: a list that is read live, and
+// over all namespaces, goes through.
 //
-// A namespace that is being deleted stays a cluster until it is gone: whoever has finalizers in it must be able to take them off. One
-// that is made anew under its name is another cluster.
+// A namespace that is being deleted stays a cluster until it is gone: whoever has finalizers in it must be able to
+// take them off. One that is made anew under its name is another cluster.
 package namespace
 
 import (
@@ -65,19 +67,25 @@ func (p *Provider) Run(ctx context.Context, fleet multicluster.Fleet) error {
 		var found []multicluster.Announcement
 		if name := p.o.Name(n); name != "" {
 			found = append(found, multicluster.Announcement{
-				Name: name, Identity: string(n.UID), Config: confined(p.local.GetConfig(), n.Name), Namespace: n.Name, Labels: n.Labels,
+				Name: name, Identity: string(n.UID), Config: confined(p.local.GetConfig(), n.Name), Namespace: n.Name,
+				Labels: n.Labels,
 			})
 		}
 		p.roster.Found(ctx, key, found)
 	}
-	o := informer.InformerOptions{Kind: corev1.SchemeGroupVersion.WithKind("Namespace"), LabelSelector: p.o.LabelSelector}
+	o := informer.InformerOptions{
+		Kind:          corev1.SchemeGroupVersion.WithKind("Namespace"),
+		LabelSelector: p.o.LabelSelector,
+	}
 	return objects.Follow(ctx, p.local.Informers(), o, &p.roster, fleet, see)
 }
 
 // confined is a configuration whose requests stay in a namespace.
 func confined(config *rest.Config, namespace string) *rest.Config {
 	config = rest.CopyConfig(config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &confinement{namespace: namespace, next: next} })
+	config.Wrap(
+		func(next http.RoundTripper) http.RoundTripper { return &confinement{namespace: namespace, next: next} },
+	)
 	return config
 }
 

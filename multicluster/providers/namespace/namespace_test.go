@@ -105,7 +105,8 @@ func TestNamespacesAreClusters(t *testing.T) {
 		namespaces := c.CoreV1().Namespaces()
 		red := must[*corev1.Namespace](t)(namespaces.Create(ctx, tenant("red"), metav1.CreateOptions{}))
 		wants(t, fleet, "join red")
-		if a, err := fleet.Cluster("red"); err != nil || a.Namespace != "red" || a.Identity != string(red.UID) || a.Labels["tenant"] != "yes" {
+		if a, err := fleet.Cluster("red"); err != nil || a.Namespace != "red" || a.Identity != string(red.UID) ||
+			a.Labels["tenant"] != "yes" {
 			t.Errorf("the cluster is %+v, %v", a, err)
 		}
 		red.Labels["tenant"] = "no"
@@ -158,10 +159,12 @@ func TestANamespaceDoesNotReachItsNeighbour(t *testing.T) {
 		must[*corev1.Namespace](t)(confined.Namespaces().Get(ctx, "red", metav1.GetOptions{}))
 		must[*corev1.NodeList](t)(confined.Nodes().List(ctx, metav1.ListOptions{}))
 		const says = `the cluster is the namespace "red": requests about "blue" are not made`
-		if _, err := confined.ConfigMaps("blue").Create(ctx, config, metav1.CreateOptions{}); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := confined.ConfigMaps("blue").Create(ctx, config, metav1.CreateOptions{}); err == nil ||
+			!strings.Contains(err.Error(), says) {
 			t.Errorf("a create: %v", err)
 		}
-		if _, err := confined.Namespaces().Get(ctx, "blue", metav1.GetOptions{}); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := confined.Namespaces().Get(ctx, "blue", metav1.GetOptions{}); err == nil ||
+			!strings.Contains(err.Error(), says) {
 			t.Errorf("a get of the namespace: %v", err)
 		}
 	})

@@ -33,7 +33,10 @@ type Endpoint struct {
 // External finds control planes from outside: behind the path that the API server of the Projects routes to them.
 func External() Discovery {
 	return Discovery{
-		Kind:           schema.GroupVersionKind{Group: "resourcemanager.miloapis.com", Version: "v1alpha1", Kind: "Project"},
+		Kind: schema.GroupVersionKind{
+			Group: "resourcemanager.miloapis.com", Version: "v1alpha1",
+			Kind: "Project",
+		},
 		ReadyCondition: "Ready",
 		Endpoint:       "{{.Base}}/apis/resourcemanager.miloapis.com/v1alpha1/projects/{{.Name}}/control-plane",
 	}
@@ -42,7 +45,10 @@ func External() Discovery {
 // Internal finds control planes from inside the cluster that they run in: by their Services.
 func Internal() Discovery {
 	return Discovery{
-		Kind:           schema.GroupVersionKind{Group: "infrastructure.miloapis.com", Version: "v1alpha1", Kind: "ProjectControlPlane"},
+		Kind: schema.GroupVersionKind{
+			Group: "infrastructure.miloapis.com", Version: "v1alpha1",
+			Kind: "ProjectControlPlane",
+		},
 		ReadyCondition: "ControlPlaneReady",
 		Endpoint:       "https://milo-apiserver.project-{{.Name}}.svc.cluster.local:6443",
 	}
@@ -65,7 +71,8 @@ func newEndpoints(text string, config *rest.Config) (*endpoints, error) {
 		return nil, err
 	}
 	e := &endpoints{template: t, base: strings.TrimSuffix(base.String(), "/")}
-	if _, err = e.of(Endpoint{Name: "name", Namespace: "namespace", UID: "uid"}); err != nil && strings.Contains(err.Error(), "no entry for key") {
+	if _, err = e.of(Endpoint{Name: "name", Namespace: "namespace", UID: "uid"}); err != nil &&
+		strings.Contains(err.Error(), "no entry for key") {
 		err = nil // what is in objects is seen when there are some
 	}
 	return e, err

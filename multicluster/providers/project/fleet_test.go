@@ -97,7 +97,11 @@ func inFleet(t *testing.T, o project.Options, setup func(f *fleet), test func(f 
 		if setup != nil {
 			setup(f)
 		}
-		f.must(multicluster.ControllerManagedBy(f.Manager).For(&corev1.ConfigMap{}).Complete(reconcile.Func[multicluster.Request](f.reconcile)))
+		f.must(
+			multicluster.ControllerManagedBy(f.Manager).For(&corev1.ConfigMap{}).Complete(
+				reconcile.Func[multicluster.Request](f.reconcile),
+			),
+		)
 		done := make(chan error)
 		go func() { done <- local.Run(ctx) }()
 		f.settle()
@@ -242,8 +246,8 @@ func TestSameNamesInThreeProjects(t *testing.T) {
 	})
 }
 
-// The provider of Milo holds a lock while a cluster's caches sync, without a timeout: one project that does not answer keeps all others
-// from being engaged, and Get from answering.
+// The provider of Milo holds a lock while a cluster's caches sync, without a timeout: one project that does not
+// answer keeps all others from being engaged, and Get from answering.
 func TestAnUnreachableProjectDelaysNobody(t *testing.T) {
 	inFleet(t, project.Options{}, nil, func(f *fleet) {
 		f.planes.servers["dead"] = nil
@@ -375,8 +379,8 @@ func TestIndexesBeforeAndAfterProjectsAreEngaged(t *testing.T) {
 	})
 }
 
-// Neither a project that was there, nor one that was never reached, leaves anything behind. Milo's provider keeps the cancel function of
-// the one, and the started cluster of the other.
+// Neither a project that was there, nor one that was never reached, leaves anything behind. Milo's provider keeps the
+// cancel function of the one, and the started cluster of the other.
 func TestProjectsThatGoLeaveNothingBehind(t *testing.T) {
 	inFleet(t, project.Options{}, nil, func(f *fleet) {
 		round := func() {

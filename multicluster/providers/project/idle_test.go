@@ -18,11 +18,14 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// Control planes behind a path of the API server of the Projects are reached with the same config, and count versions of their own: what is
-// written to them is not looked for among the Projects.
+// Control planes behind a path of the API server of the Projects are reached with the same config, and count versions
+// of their own: what is written to them is not looked for among the Projects.
 func TestProjectsUntilIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fleet{t: t, ctx: klog.NewContext(t.Context(), klog.Logger{}), planes: &planes{servers: map[string]*localapi.Server{}}}
+		f := &fleet{
+			t: t, ctx: klog.NewContext(t.Context(), klog.Logger{}),
+			planes: &planes{servers: map[string]*localapi.Server{}},
+		}
 		api := localapi.NewTest(t)
 		var err error
 		f.core, err = client.New(api.RESTConfig(), client.Options{})
@@ -36,7 +39,11 @@ func TestProjectsUntilIdle(t *testing.T) {
 		f.must(err)
 		f.Manager, err = multicluster.New(local, multicluster.Options{Providers: []multicluster.Provider{provider}})
 		f.must(err)
-		f.must(multicluster.ControllerManagedBy(f.Manager).For(&corev1.ConfigMap{}).Complete(reconcile.Func[multicluster.Request](f.reconcile)))
+		f.must(
+			multicluster.ControllerManagedBy(f.Manager).For(&corev1.ConfigMap{}).Complete(
+				reconcile.Func[multicluster.Request](f.reconcile),
+			),
+		)
 		var names []string
 		for i := range 100 { // so many that its versions are ahead
 			names = append(names, fmt.Sprint("x-", i))

@@ -20,11 +20,11 @@ import (
 type Options struct {
 	// Discovery is [External], [Internal], or one of them changed. The zero value is External.
 	Discovery Discovery
-	// Config is what control planes are reached with: credentials, and the base of External's endpoints. Its Host and path are
-	// replaced by the endpoint. Nil means that of the local manager.
+	// Config is what control planes are reached with: credentials, and the base of External's endpoints. Its Host and
+	// path are replaced by the endpoint. Nil means that of the local manager.
 	Config *rest.Config
-	// LabelSelector says which projects are meant. The server evaluates it, so that others are not read; what it answers is
-	// looked at again.
+	// LabelSelector says which projects are meant. The server evaluates it, so that others are not read; what it
+	// answers is looked at again.
 	LabelSelector string
 	// Namespace restricts it to the objects of a namespace, where they have one.
 	Namespace string
@@ -68,8 +68,8 @@ func New(local *manager.Manager, o Options) (*Provider, error) {
 // Name implements what multicluster.Provider may have.
 func (p *Provider) Name() string { return "project" }
 
-// Health names the projects that cannot be announced, and why. That a control plane is not ready, or does not answer, is in the
-// status of its cluster.
+// Health names the projects that cannot be announced, and why. That a control plane is not ready, or does not answer,
+// is in the status of its cluster.
 func (p *Provider) Health() error { return p.roster.Health() }
 
 // Run implements multicluster.Provider. The local manager runs the informer.
@@ -124,7 +124,8 @@ func (p *Provider) notReady(obj *unstructured.Unstructured) string {
 	if obj.GetDeletionTimestamp() != nil {
 		return "it is being deleted"
 	}
-	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions") // Without, or with other things there: not ready.
+	// Without, or with other things there: not ready.
+	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	for _, c := range conditions {
 		condition, ok := c.(map[string]any)
 		if !ok || condition["type"] != p.o.Discovery.ReadyCondition {

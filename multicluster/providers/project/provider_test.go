@@ -32,8 +32,11 @@ func definition(d project.Discovery, plural, scope string) *unstructured.Unstruc
 			"group": d.Kind.Group, "scope": scope,
 			"names": map[string]any{"kind": d.Kind.Kind, "plural": plural, "singular": strings.ToLower(d.Kind.Kind)},
 			"versions": []any{map[string]any{
-				"name": d.Kind.Version, "served": true, "storage": true, "subresources": map[string]any{"status": map[string]any{}},
-				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+				"name": d.Kind.Version, "served": true, "storage": true,
+				"subresources": map[string]any{"status": map[string]any{}},
+				"schema": map[string]any{
+					"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+				},
 			}},
 		},
 	}}
@@ -57,7 +60,8 @@ func objectOf(d project.Discovery, name string, labels ...string) *unstructured.
 func ready(u *unstructured.Unstructured, d project.Discovery, status string) *unstructured.Unstructured {
 	var conditions []any
 	if status != "" {
-		conditions = append(conditions, map[string]any{"type": "Other", "status": "True"}, map[string]any{"type": d.ReadyCondition, "status": status, "reason": "Because"})
+		conditions = append(conditions, map[string]any{"type": "Other", "status": "True"},
+			map[string]any{"type": d.ReadyCondition, "status": status, "reason": "Because"})
 	}
 	u.Object["status"] = map[string]any{"conditions": conditions}
 	return u
@@ -75,7 +79,8 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 	shop := objectOf(project.External(), "shop")
-	if err := errors.Join(them.Create(ctx, definition(project.External(), "projects", "Cluster")), them.Create(ctx, shop)); err != nil {
+	if err := errors.Join(them.Create(ctx, definition(project.External(), "projects", "Cluster")),
+		them.Create(ctx, shop)); err != nil {
 		log.Fatal(err)
 	}
 	if err := them.Status().Update(ctx, ready(shop, project.External(), "True")); err != nil {
@@ -200,7 +205,9 @@ func TestAProjectThatIsNotReadyIsNotUsed(t *testing.T) {
 		w.wants("change shop: readiness (its condition Ready is Unknown: Because)")
 		w.update(ready(shop, w.d, "True"))
 		w.wants("change shop: readiness")
-		if got := w.host("shop"); got != "http://localapi/apis/resourcemanager.miloapis.com/v1alpha1/projects/shop/control-plane" {
+		if got := w.host(
+			"shop",
+		); got != "http://localapi/apis/resourcemanager.miloapis.com/v1alpha1/projects/shop/control-plane" {
 			t.Errorf("the control plane is at %s", got)
 		}
 	})
@@ -245,20 +252,27 @@ func TestAProjectMadeAnewIsAnotherCluster(t *testing.T) {
 		anew := w.create("shop")
 		w.update(ready(anew, w.d, "True"))
 		w.wants("leave shop; join shop (it has no condition Ready); change shop: readiness")
-		if a, err := w.fleet.Cluster("shop"); err != nil || a.Identity != string(anew.GetUID()) || a.Identity == string(shop.GetUID()) {
+		if a, err := w.fleet.Cluster("shop"); err != nil || a.Identity != string(anew.GetUID()) ||
+			a.Identity == string(shop.GetUID()) {
 			t.Errorf("the cluster is %+v, %v", a, err)
 		}
 	})
 }
 
-// The same, while the provider could not see anything: its watch was away, and then its first list shows the successor only.
+// The same, while the provider could not see anything: its watch was away, and then its first list shows the
+// successor only.
 func TestAProjectMadeAnewUnseenIsAnotherCluster(t *testing.T) {
 	inWorld(t, project.Options{}, func(w *world) {
 		shop, gone := w.create("shop"), w.create("gone")
 		w.update(ready(shop, w.d, "True"))
 		w.update(ready(gone, w.d, "True"))
-		w.wants("join shop (it has no condition Ready); join gone (it has no condition Ready); change shop: readiness; change gone: readiness")
-		heal := w.api.Intercept(localapi.Rule{Resource: "projects", Verb: "list", Err: apierrors.NewServiceUnavailable("away")})
+		w.wants(
+			"join shop (it has no condition Ready); join gone (it has no condition Ready); change shop: readiness; " +
+				"change gone: readiness",
+		)
+		heal := w.api.Intercept(
+			localapi.Rule{Resource: "projects", Verb: "list", Err: apierrors.NewServiceUnavailable("away")},
+		)
 		w.restart() // The informer starts afresh and sees nothing: what was known is announced.
 		w.wants("")
 		w.must(w.them.Delete(w.ctx, shop))
@@ -298,7 +312,10 @@ func TestAProjectThatMovedIsAnotherCluster(t *testing.T) {
 
 func TestInternalDiscovery(t *testing.T) {
 	d := project.Internal()
-	inWorld(t, project.Options{Discovery: d, Namespace: "default", Config: &rest.Config{Host: "https://base.example/some/path", APIPath: "/x"}}, func(w *world) {
+	inWorld(t, project.Options{
+		Discovery: d, Namespace: "default",
+		Config: &rest.Config{Host: "https://base.example/some/path", APIPath: "/x"},
+	}, func(w *world) {
 		plane, elsewhere := objectOf(d, "shop"), objectOf(d, "other")
 		plane.SetNamespace("default")
 		elsewhere.SetNamespace("kube-system")

@@ -1,11 +1,12 @@
-// Package secret is the provider of clusters whose kubeconfigs are in Secrets of the local cluster: each Secret with the label is a
-// cluster, named after it, with its labels, reached by the current context.
+// Package secret is the provider of clusters whose kubeconfigs are in Secrets of the local cluster: each Secret with
+// the label is a cluster, named after it, with its labels, reached by the current context.
 //
-// A Secret whose kubeconfig cannot be understood takes nothing away: its cluster stays as it was until the Secret is mended or
-// deleted. Health says in words what is wrong, and so does an event on the Secret.
+// A Secret whose kubeconfig cannot be understood takes nothing away: its cluster stays as it was until the Secret is
+// mended or deleted. Health says in words what is wrong, and so does an event on the Secret.
 //
-// Who may write such a Secret decides where this process connects to. By default that is all: a kubeconfig that names a command, or a
-// file of this process, is refused, for it could have the process run something, or send its own token to somebody.
+// Who may write such a Secret decides where this process connects to. By default that is all: a kubeconfig that names
+// a command, or a file of this process, is refused, for it could have the process run something, or send its own
+// token to somebody.
 package secret
 
 import (

@@ -31,8 +31,11 @@ func kubeconfig(host string) string {
 // secretOf is a Secret with a kubeconfig.
 func secretOf(name, text string) *corev1.Secret {
 	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: name, Labels: map[string]string{secret.DefaultLabel: "true", "env": "test"}},
-		Data:       map[string][]byte{secret.DefaultKey: []byte(text)},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "fleet", Name: name,
+			Labels: map[string]string{secret.DefaultLabel: "true", "env": "test"},
+		},
+		Data: map[string][]byte{secret.DefaultKey: []byte(text)},
 	}
 }
 
@@ -171,8 +174,10 @@ func TestAMalformedSecretTakesNothingAway(t *testing.T) {
 		again.Labels["more"] = "labels"
 		w.put(again) // the same fault
 		w.wants("")
-		events, err := w.them.CoreV1().Events("fleet").List(w.ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=eu"})
-		if err != nil || len(events.Items) != 1 || events.Items[0].Count != 1 || events.Items[0].Reason != "InvalidKubeconfig" {
+		events, err := w.them.CoreV1().Events("fleet").List(w.ctx,
+			metav1.ListOptions{FieldSelector: "involvedObject.name=eu"})
+		if err != nil || len(events.Items) != 1 || events.Items[0].Count != 1 ||
+			events.Items[0].Reason != "InvalidKubeconfig" {
 			t.Errorf("there are events %v, %v, want one of the fault", events, err)
 		}
 		w.put(secretOf("eu", kubeconfig("2")))

@@ -15,8 +15,8 @@ type Provider struct {
 	roster   roster.Roster
 }
 
-// New returns the provider of these clusters. Those that the fleet does not take are named by Health, and announced again now and
-// then: their names may have been another provider's.
+// New returns the provider of these clusters. Those that the fleet does not take are named by Health, and announced
+// again now and then: their names may have been another provider's.
 func New(clusters ...multicluster.Announcement) *Provider {
 	return &Provider{clusters: slices.Clone(clusters)}
 }

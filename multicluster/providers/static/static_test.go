@@ -29,13 +29,15 @@ func TestWhatTheFleetDoesNotTakeIsInHealth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fleet := &fleettest.Fleet{}
 		fleet.Take("b")
-		p := static.New(multicluster.Announcement{Name: "a"}, multicluster.Announcement{Name: "b"}, multicluster.Announcement{Name: "a"})
+		p := static.New(multicluster.Announcement{Name: "a"}, multicluster.Announcement{Name: "b"},
+			multicluster.Announcement{Name: "a"})
 		go func() { _ = p.Run(t.Context(), fleet) }()
 		synctest.Wait()
 		if log := fleet.Log(); log != "join a; synced" {
 			t.Errorf("the fleet heard %q", log)
 		}
-		const want = "the list: there are two clusters of the name \"a\"\ncluster \"b\": another provider has announced a cluster of that name"
+		const want = "the list: there are two clusters of the name \"a\"\ncluster \"b\": another provider has " +
+			"announced a cluster of that name"
 		if err := p.Health(); err == nil || err.Error() != want {
 			t.Errorf("health is %v, want %s", err, want)
 		}

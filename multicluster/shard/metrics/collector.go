@@ -11,11 +11,13 @@ func newDesc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	member    = newDesc("member", "1 while this replica is one of those that share the fleet")
-	replicas  = newDesc("replicas", "Current number of replicas that share the fleet, as far as this one knows")
-	leases    = newDesc("leases", "Current number of leases that this replica serves, waits for, or has not given back yet", "state")
-	tenures   = newDesc("tenures_total", "Total number of times of serving that ended, by how", "end")
-	stuck     = newDesc("stuck_total", "Total number of times of serving after which work went on, so that the lease had to run out")
+	member   = newDesc("member", "1 while this replica is one of those that share the fleet")
+	replicas = newDesc("replicas", "Current number of replicas that share the fleet, as far as this one knows")
+	leases   = newDesc("leases",
+		"Current number of leases that this replica serves, waits for, or has not given back yet", "state")
+	tenures = newDesc("tenures_total", "Total number of times of serving that ended, by how", "end")
+	stuck   = newDesc("stuck_total",
+		"Total number of times of serving after which work went on, so that the lease had to run out")
 	taken     = newDesc("taken_total", "Total number of leases taken")
 	asked     = newDesc("asked_total", "Total number of requests to other replicas to hand over")
 	conflicts = newDesc("conflicts_total", "Total number of leases that another replica was faster to take")
@@ -33,7 +35,10 @@ func New(owner *shard.Owner) *Collector { return &Collector{owner: owner} }
 
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{member, replicas, leases, tenures, stuck, taken, asked, conflicts, errors, dead} {
+	for _, d := range []*prometheus.Desc{
+		member, replicas, leases, tenures, stuck, taken, asked, conflicts, errors,
+		dead,
+	} {
 		out <- d
 	}
 }

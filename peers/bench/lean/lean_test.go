@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestMeasure: all systems sync from the replay server, are told of each object once, hear all updates, and of those that list again ours
-// tells its handlers nothing.
+// TestMeasure: all systems sync from the replay server, are told of each object once, hear all updates, and of those
+// that list again ours tells its handlers nothing.
 func TestMeasure(t *testing.T) {
 	const n = 200
 	for resource, r := range Resources {
@@ -22,7 +22,11 @@ func TestMeasure(t *testing.T) {
 				}
 				server := httptest.NewServer(replay)
 				defer server.Close()
-				got, err := Measure(t.Context(), Plan{System: system, Resource: resource, Server: server.URL, Objects: n, Handlers: 2, Rates: []int{1000}, Seconds: 1, Relist: true})
+				got, err := Measure(t.Context(),
+					Plan{
+						System: system, Resource: resource, Server: server.URL, Objects: n, Handlers: 2,
+						Rates: []int{1000}, Seconds: 1, Relist: true,
+					})
 				if err != nil {
 					t.Fatal(err)
 				}

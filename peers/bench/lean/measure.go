@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Result is what one system took in one process. Times are in seconds, memory in bytes; peaks are of live objects and garbage not yet collected, sampled every two
-// milliseconds.
+// Result is what one system took in one process. Times are in seconds, memory in bytes; peaks are of live objects and
+// garbage not yet collected, sampled every two milliseconds.
 type Result struct {
 	System, Resource  string
 	Objects, Handlers int
@@ -151,7 +151,8 @@ func Measure(ctx context.Context, p Plan) (*Result, error) {
 		return nil, fmt.Errorf("%s ended: %w", p.System, err)
 	}
 	all := int64(p.Objects * p.Handlers) // That one handler has synced says nothing of the others.
-	for deadline := time.Now().Add(time.Minute); e.calls.Load() < all && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); e.calls.Load() < all &&
+		time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 	}
 	r.SyncWall, r.SyncCPU, r.SyncPeak = time.Since(began).Seconds(), cpu()-worked, top()-before
 	runtime.ReadMemStats(&m1)

@@ -27,12 +27,16 @@ type Resource struct {
 
 // Resources: pods as protobuf, and the same content as a custom resource, which there is only as JSON.
 var Resources = map[string]Resource{
-	"pods":      {"pods", corev1.SchemeGroupVersion.WithKind("Pod"), "pods", true},
-	"workloads": {"workloads", schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Workload"}, "workloads", false},
+	"pods": {"pods", corev1.SchemeGroupVersion.WithKind("Pod"), "pods", true},
+	"workloads": {
+		"workloads",
+		schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Workload"},
+		"workloads", false,
+	},
 }
 
-// firstVersion is the resource version of the first object. All have as many digits, so that an update is a change in place. Those of updates are the
-// time at which they are sent.
+// firstVersion is the resource version of the first object. All have as many digits, so that an update is a change in
+// place. Those of updates are the time at which they are sent.
 const firstVersion = 1_000_000_000_000_000_000
 
 // encode is the i-th object as the server sends it, without envelope.
@@ -45,7 +49,8 @@ func (r Resource) encode(i int) ([]byte, error) {
 	return json.Marshal(p)
 }
 
-// Generate writes n encoded objects into a file below dir, each behind its length, and returns its name. What is there already is used again.
+// Generate writes n encoded objects into a file below dir, each behind its length, and returns its name. What is
+// there already is used again.
 func (r Resource) Generate(dir string, n int) (string, error) {
 	name := filepath.Join(dir, fmt.Sprintf("%s-%d-%d", r.Name, n, Seed))
 	if _, err := os.Stat(name); err == nil {

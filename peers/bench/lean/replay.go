@@ -15,13 +15,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Replay is a server of one resource that answers lists and watches from a file, as fast as they are read, uncompressed. It knows lists, streamed lists, and watches
-// in which it sends what it is told to by requests to /control:
+// Replay is a server of one resource that answers lists and watches from a file, as fast as they are read,
+// uncompressed. It knows lists, streamed lists, and watches in which it sends what it is told to by requests to
+// /control:
 //
 //	/control/updates?rate=1000&seconds=60   that many changes a second, of the first thousand objects in turn
 //	/control/expire                         ends every watch with 410 Gone
 //
-// It is no API server: it takes whatever it is asked for as a question for its resource, and nothing changes what it lists.
+// It is no API server: it takes whatever it is asked for as a question for its resource, and nothing changes what it
+// lists.
 type Replay struct {
 	resource Resource
 	objects  *objects
@@ -66,7 +68,8 @@ func (s *Replay) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, s.lists.Load())
 	case q.Get("watch") != "":
 		s.watch(w, r, q.Get("sendInitialEvents") == "true")
-	case r.URL.Path == "/api/v1/"+s.resource.Plural || r.URL.Path == "/apis/"+s.resource.GVK.GroupVersion().String()+"/"+s.resource.Plural:
+	case r.URL.Path == "/api/v1/"+s.resource.Plural || r.URL.Path == "/apis/"+s.resource.GVK.GroupVersion().String()+
+		"/"+s.resource.Plural:
 		s.list(w)
 	default:
 		http.NotFound(w, r)
@@ -112,7 +115,8 @@ func (s *Replay) list(w http.ResponseWriter) {
 	s.lists.Add(1)
 	s.media(w, "")
 	if !s.resource.Protobuf {
-		fmt.Fprintf(w, `{"apiVersion":%q,"kind":"%sList","metadata":{"resourceVersion":%q},"items":[`, s.resource.GVK.GroupVersion(), s.resource.GVK.Kind, s.last())
+		fmt.Fprintf(w, `{"apiVersion":%q,"kind":"%sList","metadata":{"resourceVersion":%q},"items":[`,
+			s.resource.GVK.GroupVersion(), s.resource.GVK.Kind, s.last())
 		comma := []byte(nil)
 		_ = s.objects.each(func(data []byte) error {
 			_, _ = w.Write(comma)
@@ -126,7 +130,9 @@ func (s *Replay) list(w http.ResponseWriter) {
 	meta, _ := (&metav1.ListMeta{ResourceVersion: s.last()}).Marshal()
 	size := len(field(1, len(meta))) + len(meta)
 	_ = s.objects.each(func(data []byte) error { size += len(field(2, len(data))) + len(data); return nil })
-	_, _ = w.Write(append(append(s.resource.envelope(s.resource.GVK.Kind+"List", size), field(1, len(meta))...), meta...))
+	_, _ = w.Write(
+		append(append(s.resource.envelope(s.resource.GVK.Kind+"List", size), field(1, len(meta))...), meta...),
+	)
 	_ = s.objects.each(func(data []byte) error {
 		_, _ = w.Write(field(2, len(data)))
 		_, err := w.Write(data)
@@ -148,7 +154,12 @@ func (r Resource) frame(event string, object []byte) []byte {
 
 // bookmark ends a streamed list.
 func (s *Replay) bookmark() []byte {
-	m := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: s.last(), Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
+	m := metav1.PartialObjectMetadata{
+		ObjectMeta: metav1.ObjectMeta{
+			ResourceVersion: s.last(),
+			Annotations:     map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+		},
+	}
 	m.APIVersion, m.Kind = s.resource.GVK.GroupVersion().String(), s.resource.GVK.Kind
 	var data []byte
 	if s.resource.Protobuf {
@@ -161,7 +172,10 @@ func (s *Replay) bookmark() []byte {
 
 // gone ends a watch.
 func (s *Replay) gone() []byte {
-	status := metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonExpired, Code: http.StatusGone, Message: "too old resource version"}
+	status := metav1.Status{
+		Status: metav1.StatusFailure, Reason: metav1.StatusReasonExpired, Code: http.StatusGone,
+		Message: "too old resource version",
+	}
 	status.APIVersion, status.Kind = "v1", "Status"
 	if !s.resource.Protobuf {
 		data, _ := json.Marshal(&status)
@@ -178,7 +192,9 @@ func (s *Replay) watch(w http.ResponseWriter, r *http.Request, list bool) {
 	flush := w.(http.Flusher).Flush
 	if list {
 		s.lists.Add(1)
-		if s.objects.each(func(data []byte) error { _, err := w.Write(s.resource.frame("ADDED", data)); return err }) != nil {
+		if s.objects.each(
+			func(data []byte) error { _, err := w.Write(s.resource.frame("ADDED", data)); return err },
+		) != nil {
 			return
 		}
 		_, _ = w.Write(s.bookmark())

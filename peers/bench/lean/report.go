@@ -13,25 +13,32 @@ import (
 // Print writes the results as tables, each system beside client-go in the same run.
 func Print(out io.Writer, all []*Result) {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "resource\tobjects\thandlers\tsystem\twall s\tCPU s\tCPU ×\tpeak MB\tpeak ratio\tsteady MB\tsteady ratio\tsteady B/object\talloc MB\tmallocs/object\tGCs\tpause max ms\t")
+	fmt.Fprintln(w,
+		"resource\tobjects\thandlers\tsystem\twall s\tCPU s\tCPU ×\tpeak MB\tpeak ratio\tsteady MB\tsteady "+
+			"ratio\tsteady B/object\talloc MB\tmallocs/object\tGCs\tpause max ms\t")
 	for _, r := range all {
 		c := peer(all, r)
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%.2f\t%.2f\t%.2f\t%.1f\t%.2f\t%.1f\t%.2f\t%d\t%.0f\t%d\t%d\t%.2f\t\n", r.Resource, r.Objects, r.Handlers, r.System, r.SyncWall, r.SyncCPU, c.SyncCPU/r.SyncCPU,
-			mb(r.SyncPeak), ratio(r.SyncPeak, c.SyncPeak), mb(r.Steady), ratio(r.Steady, c.Steady), r.Steady/uint64(r.Objects), mb(r.Allocated), r.Mallocs/uint64(r.Objects), r.GCs, 1e3*r.PauseMax)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%.2f\t%.2f\t%.2f\t%.1f\t%.2f\t%.1f\t%.2f\t%d\t%.0f\t%d\t%d\t%.2f\t\n",
+			r.Resource, r.Objects, r.Handlers, r.System, r.SyncWall, r.SyncCPU, c.SyncCPU/r.SyncCPU,
+			mb(r.SyncPeak), ratio(r.SyncPeak, c.SyncPeak), mb(r.Steady), ratio(r.Steady, c.Steady),
+			r.Steady/uint64(r.Objects), mb(r.Allocated), r.Mallocs/uint64(r.Objects), r.GCs, 1e3*r.PauseMax)
 	}
 	_ = w.Flush()
-	fmt.Fprintln(w, "\nupdates\thandlers\tsystem\ta second\tCPU µs/update\tp50 ms\tp99 ms\talloc B/update\tpeak MB\tpause max ms\t")
+	fmt.Fprintln(w,
+		"\nupdates\thandlers\tsystem\ta second\tCPU µs/update\tp50 ms\tp99 ms\talloc B/update\tpeak MB\tpause max ms\t")
 	for _, r := range all {
 		for _, u := range r.Updates {
 			n := float64(u.Rate * u.Seconds)
-			fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%.1f\t%.2f\t%.2f\t%.0f\t%.1f\t%.2f\t\n", r.Resource, r.Handlers, r.System, u.Rate, 1e6*u.CPU/n, 1e3*u.P50, 1e3*u.P99, float64(u.Allocated)/n, mb(u.Peak), 1e3*u.PauseMax)
+			fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%.1f\t%.2f\t%.2f\t%.0f\t%.1f\t%.2f\t\n", r.Resource, r.Handlers, r.System,
+				u.Rate, 1e6*u.CPU/n, 1e3*u.P50, 1e3*u.P99, float64(u.Allocated)/n, mb(u.Peak), 1e3*u.PauseMax)
 		}
 	}
 	_ = w.Flush()
 	fmt.Fprintln(w, "\nrelist\tobjects\tsystem\twall s\tCPU s\tpeak/steady\talloc MB\thandler calls\t")
 	for _, r := range all {
 		if l := r.Relist; l != nil {
-			fmt.Fprintf(w, "%s\t%d\t%s\t%.2f\t%.2f\t%.3f\t%.1f\t%d\t\n", r.Resource, r.Objects, r.System, l.Wall, l.CPU, l.Over, mb(l.Allocated), l.Heard)
+			fmt.Fprintf(w, "%s\t%d\t%s\t%.2f\t%.2f\t%.3f\t%.1f\t%d\t\n", r.Resource, r.Objects, r.System, l.Wall,
+				l.CPU, l.Over, mb(l.Allocated), l.Heard)
 		}
 	}
 	_ = w.Flush()
@@ -127,7 +134,9 @@ func (c chart) draw(resource string, bars []bar) string {
 	}
 	var s strings.Builder
 	height := top + row*len(bars) + 10
-	fmt.Fprintf(&s, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="13">`+"\n", width, height)
+	fmt.Fprintf(&s,
+		`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="13">`+"\n",
+		width, height)
 	fmt.Fprintf(&s, `<rect width="%d" height="%d" fill="#fff"/>`+"\n", width, height)
 	fmt.Fprintf(&s, `<text x="10" y="24" font-size="15">%s: %s</text>`+"\n", resource, c.title)
 	for i, b := range bars {
@@ -136,7 +145,8 @@ func (c chart) draw(resource string, bars []bar) string {
 		if strings.HasPrefix(b.label, "flyball") {
 			color = "#2f6f9f"
 		}
-		fmt.Fprintf(&s, `<text x="%d" y="%d" text-anchor="end">%s</text><rect x="%d" y="%d" width="%.1f" height="%d" fill="%s"/><text x="%.1f" y="%d">%.2f %s</text>`+"\n",
+		fmt.Fprintf(&s,
+			`<text x="%d" y="%d" text-anchor="end">%s</text><rect x="%d" y="%d" width="%.1f" height="%d" fill="%s"/><text x="%.1f" y="%d">%.2f %s</text>`+"\n",
 			label-8, y+16, b.label, label, y+3, w, row-6, color, label+w+6, y+16, b.value, c.unit)
 	}
 	s.WriteString("</svg>\n")

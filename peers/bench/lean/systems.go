@@ -27,10 +27,12 @@ import (
 // Heard is told of every call of a handler, with the resource version of the object.
 type Heard func(handler int, version string)
 
-// System is an informer with handlers, run until ctx is done. synced is called when all handlers have been told of the whole list.
+// System is an informer with handlers, run until ctx is done. synced is called when all handlers have been told of
+// the whole list.
 type System func(ctx context.Context, config *rest.Config, r Resource, handlers int, heard Heard, synced func()) error
 
-// Systems are what is compared. "flyball-standard" is Flyball with its lean decoding turned off, "flyball-stream" with streamed lists.
+// Systems are what is compared. "flyball-standard" is Flyball with its lean decoding turned off, "flyball-stream"
+// with streamed lists.
 var Systems = map[string]System{
 	"clientgo": clientGo, "controllerruntime": controllerRuntime,
 	"flyball":          flyball(informer.FactoryOptions{}),
@@ -55,11 +57,14 @@ func flyball(o informer.FactoryOptions) System {
 		if r.Protobuf {
 			return follow[*corev1.Pod](ctx, f, informer.InformerOptions{}, handlers, heard, synced)
 		}
-		return follow[*unstructured.Unstructured](ctx, f, informer.InformerOptions{Kind: r.GVK}, handlers, heard, synced)
+		return follow[*unstructured.Unstructured](ctx, f, informer.InformerOptions{Kind: r.GVK}, handlers, heard,
+			synced)
 	}
 }
 
-func follow[T informer.Object](ctx context.Context, f *informer.Factory, o informer.InformerOptions, handlers int, heard Heard, synced func()) error {
+func follow[T informer.Object](ctx context.Context, f *informer.Factory, o informer.InformerOptions, handlers int,
+	heard Heard, synced func(),
+) error {
 	inf, err := informer.ForOptions[T](f, o)
 	if err != nil {
 		return err
@@ -102,7 +107,8 @@ func clientGo(ctx context.Context, config *rest.Config, r Resource, handlers int
 		if err != nil {
 			return err
 		}
-		inf = dynamicinformer.NewDynamicSharedInformerFactory(c, 0).ForResource(r.GVK.GroupVersion().WithResource(r.Plural)).Informer()
+		inf = dynamicinformer.NewDynamicSharedInformerFactory(c,
+			0).ForResource(r.GVK.GroupVersion().WithResource(r.Plural)).Informer()
 	}
 	last, err := addHandlers(inf.AddEventHandler, handlers, heard)
 	if err != nil {
@@ -113,7 +119,9 @@ func clientGo(ctx context.Context, config *rest.Config, r Resource, handlers int
 	return nil
 }
 
-func addHandlers(add func(cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error), n int, heard Heard) (last cache.ResourceEventHandlerRegistration, err error) {
+func addHandlers(add func(cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error), n int,
+	heard Heard,
+) (last cache.ResourceEventHandlerRegistration, err error) {
 	for i := range n {
 		if last, err = add(handler(i, heard)); err != nil {
 			return nil, err
@@ -133,7 +141,9 @@ func awaitSync(ctx context.Context, done func() bool, synced func()) {
 	synced()
 }
 
-func controllerRuntime(ctx context.Context, config *rest.Config, r Resource, handlers int, heard Heard, synced func()) error {
+func controllerRuntime(ctx context.Context, config *rest.Config, r Resource, handlers int, heard Heard,
+	synced func(),
+) error {
 	log.SetLogger(klog.Background())
 	c, err := crcache.New(config, crcache.Options{Scheme: clientscheme.Scheme, Mapper: mapper(r)})
 	if err != nil {

@@ -35,7 +35,8 @@ func FuzzComputeHash(f *testing.F) {
 		if r.maybe() {
 			collisions = ptr.To(r.Int32())
 		}
-		if got, want := deployment.ComputeHash(&template, collisions), controller.ComputeHash(&template, collisions); got != want {
+		if got, want := deployment.ComputeHash(&template, collisions),
+			controller.ComputeHash(&template, collisions); got != want {
 			t.Errorf("hash %q, want %q, of %+v", got, want, template)
 		}
 	})
@@ -48,7 +49,8 @@ func FuzzResolveFenceposts(f *testing.F) {
 		gotS, gotU, err := deployment.ResolveFenceposts(surge, unavailable, replicas)
 		wantS, wantU, wantErr := util.ResolveFenceposts(surge, unavailable, replicas)
 		if gotS != wantS || gotU != wantU || (err == nil) != (wantErr == nil) {
-			t.Errorf("of %d: surge %v is %d, unavailable %v is %d (%v), want %d and %d (%v)", replicas, surge, gotS, unavailable, gotU, err, wantS, wantU, wantErr)
+			t.Errorf("of %d: surge %v is %d, unavailable %v is %d (%v), want %d and %d (%v)", replicas, surge, gotS,
+				unavailable, gotU, err, wantS, wantU, wantErr)
 		}
 	})
 }
@@ -58,7 +60,10 @@ func FuzzRepackSubsets(f *testing.F) {
 	fuzz(f, func(t *testing.T, r maker) {
 		var subsets []corev1.EndpointSubset
 		address := func() corev1.EndpointAddress {
-			return corev1.EndpointAddress{IP: fmt.Sprintf("10.0.0.%d", r.IntN(6)), TargetRef: &corev1.ObjectReference{UID: types.UID(r.word())}}
+			return corev1.EndpointAddress{
+				IP:        fmt.Sprintf("10.0.0.%d", r.IntN(6)),
+				TargetRef: &corev1.ObjectReference{UID: types.UID(r.word())},
+			}
 		}
 		for range r.IntN(5) {
 			var s corev1.EndpointSubset
@@ -69,11 +74,16 @@ func FuzzRepackSubsets(f *testing.F) {
 				s.NotReadyAddresses = append(s.NotReadyAddresses, address())
 			}
 			for range r.IntN(3) {
-				s.Ports = append(s.Ports, corev1.EndpointPort{Name: r.word(), Port: r.Int32N(3) + 1, Protocol: pick(r, corev1.ProtocolTCP, corev1.ProtocolUDP)})
+				s.Ports = append(s.Ports,
+					corev1.EndpointPort{
+						Name: r.word(), Port: r.Int32N(3) + 1,
+						Protocol: pick(r, corev1.ProtocolTCP, corev1.ProtocolUDP),
+					})
 			}
 			subsets = append(subsets, s)
 		}
-		if got, want := endpoints.RepackSubsets(subsets), repack.RepackSubsets(subsets); !equality.Semantic.DeepEqual(got, want) {
+		if got, want := endpoints.RepackSubsets(subsets),
+			repack.RepackSubsets(subsets); !equality.Semantic.DeepEqual(got, want) {
 			t.Errorf("of %+v:\n got %+v\nwant %+v", subsets, got, want)
 		}
 	})
@@ -93,7 +103,10 @@ func FuzzDeletionOrder(f *testing.F) {
 			}
 			return n
 		}
-		theirs := controller.ActivePodsWithRanks{Pods: pods, Rank: []int{rank(pods[0]), rank(pods[1])}, Now: metav1.NewTime(now)}
+		theirs := controller.ActivePodsWithRanks{
+			Pods: pods, Rank: []int{rank(pods[0]), rank(pods[1])},
+			Now: metav1.NewTime(now),
+		}
 		compare := replicaset.CompareForDeletion(related, now)
 		if got, want := compare(pods[0], pods[1]) < 0, theirs.Less(0, 1); got != want {
 			t.Errorf("the first goes first: %t, want %t\n%+v\n%+v", got, want, pods[0], pods[1])
@@ -104,7 +117,8 @@ func FuzzDeletionOrder(f *testing.F) {
 	})
 }
 
-// FuzzPlan: which sizes a sync gives to the ReplicaSets when the Deployment's own has changed, and how the new one is made.
+// FuzzPlan: which sizes a sync gives to the ReplicaSets when the Deployment's own has changed, and how the new one is
+// made.
 func FuzzPlan(f *testing.F) {
 	fuzz(f, func(t *testing.T, r maker) {
 		d, sets := r.deployment()
@@ -200,7 +214,8 @@ func compareSizes(t *testing.T, sets []*appsv1.ReplicaSet, want map[string]int32
 			expected = n
 		}
 		if got != expected {
-			t.Errorf("%s, which has %d pods, gets %d, want %d; the plan:\n%s", rs.Name, *rs.Spec.Replicas, got, expected, plan)
+			t.Errorf("%s, which has %d pods, gets %d, want %d; the plan:\n%s", rs.Name, *rs.Spec.Replicas, got,
+				expected, plan)
 		}
 	}
 }

@@ -57,26 +57,49 @@ func (r maker) template() corev1.PodTemplateSpec {
 	if r.maybe() {
 		t.Spec.TerminationGracePeriodSeconds = ptr.To(r.Int64N(100))
 		t.Spec.NodeSelector = r.words()
-		t.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: ptr.To(r.Int64N(1000)), RunAsNonRoot: ptr.To(r.maybe())}
+		t.Spec.SecurityContext = &corev1.PodSecurityContext{
+			RunAsUser:    ptr.To(r.Int64N(1000)),
+			RunAsNonRoot: ptr.To(r.maybe()),
+		}
 	}
 	if r.maybe() {
-		t.Spec.Volumes = []corev1.Volume{{Name: r.word(), VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-			LocalObjectReference: corev1.LocalObjectReference{Name: r.word()}, DefaultMode: ptr.To(r.Int32N(511)),
-		}}}}
-		t.Spec.Tolerations = []corev1.Toleration{{Key: r.word(), Operator: corev1.TolerationOpExists, TolerationSeconds: ptr.To(r.Int64N(300))}}
+		t.Spec.Volumes = []corev1.Volume{{
+			Name: r.word(),
+			VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+				LocalObjectReference: corev1.LocalObjectReference{Name: r.word()}, DefaultMode: ptr.To(r.Int32N(511)),
+			}},
+		}}
+		t.Spec.Tolerations = []corev1.Toleration{
+			{Key: r.word(), Operator: corev1.TolerationOpExists, TolerationSeconds: ptr.To(r.Int64N(300))},
+		}
 	}
 	return t
 }
 
 func (r maker) container() corev1.Container {
-	c := corev1.Container{Name: r.word(), Image: r.word() + ":" + strconv.Itoa(r.IntN(9)), Args: []string{r.word(), r.word()}}
+	c := corev1.Container{
+		Name: r.word(), Image: r.word() + ":" + strconv.Itoa(r.IntN(9)),
+		Args: []string{r.word(), r.word()},
+	}
 	if r.maybe() {
-		c.Env = []corev1.EnvVar{{Name: r.word(), Value: r.word()}, {Name: r.word(), ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}}}
+		c.Env = []corev1.EnvVar{
+			{Name: r.word(), Value: r.word()},
+			{
+				Name:      r.word(),
+				ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}},
+			},
+		}
 		c.Ports = []corev1.ContainerPort{{Name: r.word(), ContainerPort: r.Int32N(9999), Protocol: corev1.ProtocolTCP}}
 	}
 	if r.maybe() {
-		c.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(r.Int64N(4000), resource.DecimalSI)}
-		c.LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(r.Int32N(9000))}}}
+		c.Resources.Requests = corev1.ResourceList{
+			corev1.ResourceCPU: *resource.NewMilliQuantity(r.Int64N(4000), resource.DecimalSI),
+		}
+		c.LivenessProbe = &corev1.Probe{
+			ProbeHandler: corev1.ProbeHandler{
+				HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(r.Int32N(9000))},
+			},
+		}
 	}
 	return c
 }
@@ -98,7 +121,10 @@ func (r maker) fencepost() *intstr.IntOrString {
 func (r maker) deployment() (*appsv1.Deployment, []*appsv1.ReplicaSet) {
 	labels := map[string]string{"app": "web"}
 	d := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", UID: "d", Generation: 3, Annotations: r.words()},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "web", Namespace: "default", UID: "d", Generation: 3,
+			Annotations: r.words(),
+		},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: ptr.To(r.Int32N(20)), Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: r.template(), Strategy: appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType},
@@ -106,9 +132,13 @@ func (r maker) deployment() (*appsv1.Deployment, []*appsv1.ReplicaSet) {
 	}
 	d.Spec.Template.Labels = labels
 	if r.IntN(4) > 0 {
-		d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: &appsv1.RollingUpdateDeployment{
-			MaxSurge: ptr.To(intstr.FromInt32(r.Int32N(5))), MaxUnavailable: ptr.To(intstr.FromString(strconv.Itoa(r.IntN(100)) + "%")),
-		}}
+		d.Spec.Strategy = appsv1.DeploymentStrategy{
+			Type: appsv1.RollingUpdateDeploymentStrategyType,
+			RollingUpdate: &appsv1.RollingUpdateDeployment{
+				MaxSurge:       ptr.To(intstr.FromInt32(r.Int32N(5))),
+				MaxUnavailable: ptr.To(intstr.FromString(strconv.Itoa(r.IntN(100)) + "%")),
+			},
+		}
 	}
 	var sets []*appsv1.ReplicaSet
 	for i := range r.IntN(5) {
@@ -128,10 +158,15 @@ func (r maker) replicaSet(d *appsv1.Deployment, i int, template corev1.PodTempla
 		ObjectMeta: metav1.ObjectMeta{
 			Name: fmt.Sprintf("web-%d", i), Namespace: "default", UID: types.UID(fmt.Sprintf("rs-%d", i)),
 			CreationTimestamp: metav1.NewTime(time.Unix(int64(1000+i), 0)), Annotations: r.words(),
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))},
+			OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment")),
+			},
 		},
-		Spec:   appsv1.ReplicaSetSpec{Replicas: &n, Template: template},
-		Status: appsv1.ReplicaSetStatus{Replicas: n, ReadyReplicas: n, AvailableReplicas: r.Int32N(n + 1), TerminatingReplicas: ptr.To(r.Int32N(2))},
+		Spec: appsv1.ReplicaSetSpec{Replicas: &n, Template: template},
+		Status: appsv1.ReplicaSetStatus{
+			Replicas: n, ReadyReplicas: n, AvailableReplicas: r.Int32N(n + 1),
+			TerminatingReplicas: ptr.To(r.Int32N(2)),
+		},
 	}
 	if rs.Annotations == nil {
 		rs.Annotations = map[string]string{}
@@ -149,15 +184,25 @@ func (r maker) pods(n int, now time.Time) []*corev1.Pod {
 	var all []*corev1.Pod
 	for i := range n {
 		p := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("p%d", i), UID: types.UID(fmt.Sprintf("%08x", r.Uint32())), CreationTimestamp: r.ago(now)},
-			Spec:       corev1.PodSpec{NodeName: pick(r, "", "n1", "n2"), Containers: []corev1.Container{{Name: "c"}}},
-			Status:     corev1.PodStatus{Phase: pick(r, corev1.PodPending, corev1.PodRunning, corev1.PodUnknown)},
+			ObjectMeta: metav1.ObjectMeta{
+				Name: fmt.Sprintf("p%d", i), UID: types.UID(fmt.Sprintf("%08x", r.Uint32())),
+				CreationTimestamp: r.ago(now),
+			},
+			Spec:   corev1.PodSpec{NodeName: pick(r, "", "n1", "n2"), Containers: []corev1.Container{{Name: "c"}}},
+			Status: corev1.PodStatus{Phase: pick(r, corev1.PodPending, corev1.PodRunning, corev1.PodUnknown)},
 		}
 		if r.maybe() {
-			p.Annotations = map[string]string{"controller.kubernetes.io/pod-deletion-cost": pick(r, "-1", "0", "1", "+1", "01", "x", "2147483648")}
+			p.Annotations = map[string]string{
+				"controller.kubernetes.io/pod-deletion-cost": pick(r, "-1", "0", "1", "+1", "01", "x", "2147483648"),
+			}
 		}
 		if r.IntN(3) > 0 {
-			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: pick(r, corev1.ConditionTrue, corev1.ConditionFalse), LastTransitionTime: r.ago(now)}}
+			p.Status.Conditions = []corev1.PodCondition{
+				{
+					Type: corev1.PodReady, Status: pick(r, corev1.ConditionTrue, corev1.ConditionFalse),
+					LastTransitionTime: r.ago(now),
+				},
+			}
 		}
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", RestartCount: r.Int32N(2)}}
 		all = append(all, p)

@@ -1,7 +1,7 @@
 // Server is the embedded API as a process of its own: its memory can be told from that of the suite that uses it.
 //
-// It writes a kubeconfig to the path that it is given, prints a line, serves until its standard input ends, and then prints how
-// many requests it was sent, by verb, as JSON.
+// It writes a kubeconfig to the path that it is given, prints a line, serves until its standard input ends, and then
+// prints how many requests it was sent, by verb, as JSON.
 package main
 
 import (

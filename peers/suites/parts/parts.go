@@ -1,6 +1,6 @@
-// Package parts holds the constructors that stand in for controller-runtime's in its own test suites. A test binary is built once for all
-// of them: the variable FLYBALL_PARTS of its environment says which of Flyball's parts it gets, and what is not named stays
-// controller-runtime's.
+// Package parts holds the constructors that stand in for controller-runtime's in its own test suites. A test binary
+// is built once for all of them: the variable FLYBALL_PARTS of its environment says which of Flyball's parts it gets,
+// and what is not named stays controller-runtime's.
 package parts
 
 import (
@@ -31,7 +31,8 @@ const (
 	Manager = "NewManager"
 )
 
-// The variables of the environment: Env names the set, and EnvUsed a file that is made when one of its constructors is called.
+// The variables of the environment: Env names the set, and EnvUsed a file that is made when one of its constructors
+// is called.
 const (
 	Env     = "FLYBALL_PARTS"
 	EnvUsed = "FLYBALL_PARTS_USED"
@@ -82,7 +83,8 @@ func NewManager(config *rest.Config, o manager.Options) (manager.Manager, error)
 	return manager.New(config, o)
 }
 
-// Queue is the function that makes the queues of controllers whose keys are [reconcile.Request]; nil: controller-runtime's.
+// Queue is the function that makes the queues of controllers whose keys are [reconcile.Request]; nil:
+// controller-runtime's.
 func Queue() any {
 	switch os.Getenv(Env) {
 	case Cache, Lean:
@@ -102,7 +104,8 @@ func newWriter(config *rest.Config, o client.Options) (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := controllerruntime.NewCache(config, cache.Options{Scheme: o.Scheme, Mapper: o.Mapper, HTTPClient: o.HTTPClient})
+	c, err := controllerruntime.NewCache(config,
+		cache.Options{Scheme: o.Scheme, Mapper: o.Mapper, HTTPClient: o.HTTPClient})
 	if err != nil {
 		return nil, err
 	}

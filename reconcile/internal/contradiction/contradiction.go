@@ -1,8 +1,8 @@
-// Package contradiction holds keys back whose writes the server contradicts again and again: it refuses them because it does not
-// have an object that a cache holds. It is a room beside the loop of package reconcile.
+// Package contradiction holds keys back whose writes the server contradicts again and again: it refuses them because
+// it does not have an object that a cache holds. It is a room beside the loop of package reconcile.
 //
-// The cache of such a key is wrong, and each of its reconciles may have made something that others undo. The events of that would
-// run the key again at once, whatever the backoff of its failures is.
+// The cache of such a key is wrong, and each of its reconciles may have made something that others undo. The events
+// of that would run the key again at once, whatever the backoff of its failures is.
 package contradiction
 
 import (
@@ -20,8 +20,8 @@ const (
 	Max = time.Minute
 )
 
-// State is what is known of one key that was contradicted. It is never changed: Next makes another one. So it can be read
-// without the lock of who holds it; its methods ask a cache, and must not be called under a lock.
+// State is what is known of one key that was contradicted. It is never changed: Next makes another one. So it can be
+// read without the lock of who holds it; its methods ask a cache, and must not be called under a lock.
 type State struct {
 	why  *informer.ContradictionError
 	runs int // that were contradicted
@@ -29,8 +29,8 @@ type State struct {
 	since, last, until time.Time
 }
 
-// Stands reports whether the key may be contradicted again: the cache holds the object, and the last time was not long ago.
-// Nil does not stand.
+// Stands reports whether the key may be contradicted again: the cache holds the object, and the last time was not
+// long ago. Nil does not stand.
 func (s *State) Stands() bool {
 	return s != nil && s.why.Stands() && (time.Since(s.last) < Max || time.Until(s.until) > 0)
 }
@@ -43,8 +43,8 @@ func (s *State) Wait() time.Duration {
 	return time.Until(s.until)
 }
 
-// Next returns the state after a reconcile that ended with a contradiction or, if why is nil, without one. One that wrote nothing
-// says little, so a state that stands stays.
+// Next returns the state after a reconcile that ended with a contradiction or, if why is nil, without one. One that
+// wrote nothing says little, so a state that stands stays.
 func (s *State) Next(why *informer.ContradictionError) *State {
 	if !s.Stands() {
 		s = nil

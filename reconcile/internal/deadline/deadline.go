@@ -1,9 +1,9 @@
-// Package deadline notices reconciles that take long, with one timer for all of them. It is a room beside the loop of package
-// reconcile.
+// Package deadline notices reconciles that take long, with one timer for all of them. It is a room beside the loop of
+// package reconcile.
 //
-// The obvious design is a timer for each reconcile: two more allocations and two calls into the runtime for each. But all
-// reconciles are given the same time, so the one that began first is due first. Here the timer is set when it is not set already,
-// and looks at all reconciles that run when it fires: at most once in the time that they are given.
+// The obvious design is a timer for each reconcile: two more allocations and two calls into the runtime for each. But
+// all reconciles are given the same time, so the one that began first is due first. Here the timer is set when it is
+// not set already, and looks at all reconciles that run when it fires: at most once in the time that they are given.
 package deadline
 
 import (
@@ -29,7 +29,8 @@ func (r *Run) HungSince() time.Time {
 
 // Limits are how long a reconcile may take.
 type Limits struct {
-	// Slow is how long it may take until others need not wait for it, Hung until it is reported. Zero or less: for ever.
+	// Slow is how long it may take until others need not wait for it, Hung until it is reported. Zero or less: for
+	// ever.
 	Slow, Hung time.Duration
 }
 
@@ -59,8 +60,8 @@ func New(l Limits) *Watch {
 	return w
 }
 
-// Start makes the timer, which Stop stops, before the first run begins. Where there is no limit it returns nil, from which
-// nothing is ever received.
+// Start makes the timer, which Stop stops, before the first run begins. Where there is no limit it returns nil, from
+// which nothing is ever received.
 func (w *Watch) Start() <-chan time.Time {
 	if w.first == never {
 		return nil
@@ -101,7 +102,8 @@ func (w *Watch) Pass(r *Run, now time.Time) (slow, hung bool) {
 	return slow, hung
 }
 
-// Fired sets the timer to the next limit that a run will pass. It has to be called when the timer has fired, after Pass of all runs.
+// Fired sets the timer to the next limit that a run will pass. It has to be called when the timer has fired, after
+// Pass of all runs.
 func (w *Watch) Fired(running iter.Seq[*Run], now time.Time) {
 	w.at = time.Time{}
 	if w.timer == nil {

@@ -1,8 +1,8 @@
-// Package debounce keeps keys from running too often: it is the room beside the loop for Options.MinInterval, Debounce and
-// MaxDebounce of package reconcile.
+// Package debounce keeps keys from running too often: it is the room beside the loop for Options.MinInterval,
+// Debounce and MaxDebounce of package reconcile.
 //
-// A key is looked at when a worker has taken it. One that comes too early goes back into the queue with a delay, and its causes
-// wait in its record.
+// A key is looked at when a worker has taken it. One that comes too early goes back into the queue with a delay, and
+// its causes wait in its record.
 package debounce
 
 import (
@@ -16,8 +16,8 @@ import (
 type Limits struct {
 	// Interval is the least time between the starts of two runs.
 	Interval time.Duration
-	// Quiet is how long no event must have added the key, and Longest how long it waits for that at most. A Longest of 0 is ten
-	// times Quiet.
+	// Quiet is how long no event must have added the key, and Longest how long it waits for that at most. A Longest
+	// of 0 is ten times Quiet.
 	Quiet, Longest time.Duration
 }
 
@@ -62,8 +62,8 @@ func (s *State) Idle(l *Limits, now time.Time) bool {
 	return s.last.IsZero() && !s.waiting && now.Sub(s.started) >= l.Interval
 }
 
-// Admit returns how long a key that a worker has taken still has to wait. Zero lets it run now, and gives the run the causes of
-// all the runs that were put off.
+// Admit returns how long a key that a worker has taken still has to wait. Zero lets it run now, and gives the run the
+// causes of all the runs that were put off.
 func Admit[K comparable](s *State, l *Limits, item *workqueue.Item[K], now time.Time) (wait time.Duration) {
 	if !s.started.IsZero() {
 		wait = s.started.Add(l.Interval).Sub(now)

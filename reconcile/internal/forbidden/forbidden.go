@@ -1,7 +1,8 @@
-// Package forbidden keeps account of the permissions that reconciles lack. It is a room beside the loop of package reconcile.
+// Package forbidden keeps account of the permissions that reconciles lack. It is a room beside the loop of package
+// reconcile.
 //
-// A permission that is taken away makes every key fail that needs it, again and again. That is one thing to report. And one key
-// that tries now and then, the probe, is enough to find out that the permission was granted.
+// A permission that is taken away makes every key fail that needs it, again and again. That is one thing to report.
+// And one key that tries now and then, the probe, is enough to find out that the permission was granted.
 package forbidden
 
 import (
@@ -18,8 +19,8 @@ import (
 // ProbeEvery is how long it takes at most until a permission is noticed that was granted.
 const ProbeEvery = 30 * time.Second
 
-// Permissions are those that are missing, by what the API server says of them. The zero value is none. Which of them a key lacks
-// is kept in the key's record.
+// Permissions are those that are missing, by what the API server says of them. The zero value is none. Which of them
+// a key lacks is kept in the key's record.
 //
 // Concurrency: the caller locks.
 type Permissions[K comparable] map[string]*missing[K]
@@ -35,8 +36,9 @@ type missing[K comparable] struct {
 	asked time.Time
 }
 
-// Lacking returns the permission that err reports missing, without the namespace: `User "x" cannot create resource "pods" in API
-// group ""`. It is empty for other errors, those included that come from admission (a quota, a namespace that terminates).
+// Lacking returns the permission that err reports missing, without the namespace: `User "x" cannot create resource
+// "pods" in API group ""`. It is empty for other errors, those included that come from admission (a quota, a
+// namespace that terminates).
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/endpoints/handlers/responsewriters, ForbiddenStatusError.
 func Lacking(err error) string {
@@ -54,7 +56,8 @@ func Lacking(err error) string {
 	return `User "` + text
 }
 
-// Add notes that key lacks the permission. first reports that no other key did, probe that key is the one to try again soon.
+// Add notes that key lacks the permission. first reports that no other key did, probe that key is the one to try
+// again soon.
 func (p Permissions[K]) Add(key K, permission string) (first, probe bool) {
 	m := p[permission]
 	if m == nil {
@@ -66,9 +69,9 @@ func (p Permissions[K]) Add(key K, permission string) (first, probe bool) {
 	return first, m.probe == key
 }
 
-// Remove notes that key no longer lacks the permission. If key was the probe, it returns the keys that should try again now: all
-// that lack it, or, if they were asked not long ago, one. If key was the last to lack it, lasted is how long the permission was
-// missing; else it is zero.
+// Remove notes that key no longer lacks the permission. If key was the probe, it returns the keys that should try
+// again now: all that lack it, or, if they were asked not long ago, one. If key was the last to lack it, lasted is
+// how long the permission was missing; else it is zero.
 func (p Permissions[K]) Remove(key K, permission string) (others []K, lasted time.Duration) {
 	m := p[permission]
 	delete(m.keys, key)

@@ -22,10 +22,11 @@ const (
 	shortRequeue = 10 * time.Millisecond
 	// watchAfter is how many runs in a row it takes until what the controller writes is noted.
 	watchAfter = 100
-	// ReportAfter is how many runs in a row are reported, if all were caused by the controller itself, or all are of one instant.
+	// ReportAfter is how many runs in a row are reported, if all were caused by the controller itself, or all are of
+	// one instant.
 	ReportAfter = 1000
-	// EndlessAfter is how many runs at one instant end the controller. No clock stands still for so long but the virtual one of
-	// testing/synctest, which moves only when all goroutines wait: the loop would never end.
+	// EndlessAfter is how many runs at one instant end the controller. No clock stands still for so long but the
+	// virtual one of testing/synctest, which moves only when all goroutines wait: the loop would never end.
 	EndlessAfter = 5 * ReportAfter
 )
 
@@ -52,7 +53,8 @@ type row struct {
 	hash        uint64
 	first, last time.Time // when the first and the last began; zero: the place is free
 	runs        int
-	// own counts the last runs that were caused by nothing but the controller itself; still those that began at the same instant.
+	// own counts the last runs that were caused by nothing but the controller itself; still those that began at the
+	// same instant.
 	own, still int
 	// reported: the row was reported.
 	reported bool
@@ -103,7 +105,8 @@ func (d *Detector[K]) Begin(ctx context.Context, item *workqueue.Item[K], now ti
 	return trail.With(ctx, writes), found
 }
 
-// begin notes a run in the row's place and returns how many there were in a row; 0 if the place is taken by a key that is busier.
+// begin notes a run in the row's place and returns how many there were in a row; 0 if the place is taken by a key
+// that is busier.
 func (r *row) begin(hash uint64, now time.Time, gap time.Duration) int {
 	switch {
 	case r.hash == hash && gap <= rowGap && !r.last.IsZero():
@@ -140,7 +143,9 @@ func (d *Detector[K]) judge(r *row, hash uint64, own bool) *Loop {
 }
 
 // trigger puts into words what a run was caused by, and reports whether that was nothing but the controller itself.
-func (d *Detector[K]) trigger(writes *trail.Trail, item *workqueue.Item[K], gap time.Duration) (words string, isOwn bool) {
+func (d *Detector[K]) trigger(writes *trail.Trail, item *workqueue.Item[K],
+	gap time.Duration,
+) (words string, isOwn bool) {
 	var own, foreign []string
 	for _, cause := range item.Causes {
 		write, isWrite := writes.Find(cause.Object, cause.ResourceVersion)
@@ -153,7 +158,8 @@ func (d *Detector[K]) trigger(writes *trail.Trail, item *workqueue.Item[K], gap 
 		case cause.Event == "Emit" && cause.Object == fmt.Sprintf("%s %v", d.controller, item.Key):
 			own = append(own, "what it emits to "+cause.Source)
 		default:
-			foreign = append(foreign, strings.TrimSpace(fmt.Sprintf("%s %s %s", cause.Source, cause.Event, cause.Object)))
+			foreign = append(foreign,
+				strings.TrimSpace(fmt.Sprintf("%s %s %s", cause.Source, cause.Event, cause.Object)))
 		}
 	}
 	isOwn = len(own) > 0 && len(foreign) == 0

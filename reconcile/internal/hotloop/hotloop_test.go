@@ -14,11 +14,14 @@ import (
 const requeue = "RequeueAfter"
 
 // drive looks at runs of a key, each of which has the cause and comes gap after the one before.
-func drive(d *hotloop.Detector[string], runs int, gap time.Duration, cause func(run int) workqueue.Cause) (loops []*hotloop.Loop) {
+func drive(d *hotloop.Detector[string], runs int, gap time.Duration,
+	cause func(run int) workqueue.Cause,
+) (loops []*hotloop.Loop) {
 	now := time.Now()
 	for run := range runs {
 		now = now.Add(gap)
-		_, found := d.Begin(context.Background(), &workqueue.Item[string]{Key: "a", Causes: []workqueue.Cause{cause(run)}}, now)
+		_, found := d.Begin(context.Background(),
+			&workqueue.Item[string]{Key: "a", Causes: []workqueue.Cause{cause(run)}}, now)
 		if found != nil {
 			loops = append(loops, found)
 		}
@@ -30,7 +33,10 @@ func drive(d *hotloop.Detector[string], runs int, gap time.Duration, cause func(
 func TestOnlyTheOwnDoingIsALoop(t *testing.T) {
 	version := func(run int) string { return strings.Repeat("1", 1+run%7) }
 	change := func(run int) workqueue.Cause {
-		return workqueue.Cause{Source: "configmaps", Event: "Update", Object: "default/a", ResourceVersion: version(run)}
+		return workqueue.Cause{
+			Source: "configmaps", Event: "Update", Object: "default/a",
+			ResourceVersion: version(run),
+		}
 	}
 	poll := func(int) workqueue.Cause { return workqueue.Cause{Source: "greeter", Event: requeue} }
 	emit := func(int) workqueue.Cause {
@@ -42,7 +48,10 @@ func TestOnlyTheOwnDoingIsALoop(t *testing.T) {
 		writes bool
 		says   string // "": nothing
 	}{
-		"own writes":       {20 * time.Millisecond, change, true, "its own update of configmaps default/a (field manager greeter)"},
+		"own writes": {
+			20 * time.Millisecond, change, true,
+			"its own update of configmaps default/a (field manager greeter)",
+		},
 		"own writes, rare": {2 * time.Second, change, true, ""},
 		"others' writes":   {time.Millisecond, change, false, ""},
 		"hasty requeues":   {time.Millisecond, poll, false, "its own RequeueAfter, which is shorter than 10ms"},
@@ -53,7 +62,12 @@ func TestOnlyTheOwnDoingIsALoop(t *testing.T) {
 			d := hotloop.New[string]("greeter", requeue)
 			hotloop.Trail(d)
 			for run := 0; c.writes && run < 7; run++ {
-				hotloop.Trail(d).Note(trail.Write{Verb: "update", Resource: "configmaps", Object: "default/a", Manager: "greeter", Version: version(run)})
+				hotloop.Trail(d).Note(
+					trail.Write{
+						Verb: "update", Resource: "configmaps", Object: "default/a", Manager: "greeter",
+						Version: version(run),
+					},
+				)
 			}
 			loops := drive(d, 3*hotloop.ReportAfter, c.gap, c.cause)
 			switch {

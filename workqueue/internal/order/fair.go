@@ -9,7 +9,8 @@ import (
 
 // Limits are the most keys that are processed at once. Zero means no limit.
 type Limits struct {
-	// PerGroup is for the keys of one group. Further keys of the group are held back; other groups do not wait for them.
+	// PerGroup is for the keys of one group. Further keys of the group are held back; other groups do not wait for
+	// them.
 	PerGroup int
 	// All is for all keys. Runs whose slot was released do not count.
 	All int
@@ -41,7 +42,8 @@ type lane[K comparable] struct {
 	order Order[K]
 	// running is the number of keys of the group in processing. It is not maintained if there are no limits.
 	running int
-	// waits reports whether the lane is in turns. held is its place in Fair.held, counted from 1, or 0 if it is not there.
+	// waits reports whether the lane is in turns. held is its place in Fair.held, counted from 1, or 0 if it is not
+	// there.
 	waits bool
 	held  int
 }
@@ -49,8 +51,8 @@ type lane[K comparable] struct {
 // keepLanes is how many unused lanes a Fair keeps.
 const keepLanes = 64
 
-// NewFair returns an empty order. group names the group of a key; within makes the order of the keys of one group, nil being first
-// in, first out.
+// NewFair returns an empty order. group names the group of a key; within makes the order of the keys of one group,
+// nil being first in, first out.
 func NewFair[K comparable](group func(key K) string, within func() Order[K], l Limits) *Fair[K] {
 	if within == nil {
 		within = func() Order[K] { return new(fifo[K]) }
@@ -105,8 +107,8 @@ func (f *Fair[K]) Done(run *Run[K]) {
 	f.place(l)
 }
 
-// Release frees the slot of a run in processing, so that another key can be handed out in its place. The run still counts
-// towards the limit of its group.
+// Release frees the slot of a run in processing, so that another key can be handed out in its place. The run still
+// counts towards the limit of its group.
 func (f *Fair[K]) Release(run *Run[K]) {
 	if f.limited() && !run.Released {
 		run.Released = true
@@ -137,7 +139,8 @@ func (f *Fair[K]) All() iter.Seq[*Run[K]] {
 
 func (f *Fair[K]) limited() bool { return f.limits.PerGroup > 0 || f.limits.All > 0 }
 
-// place puts a lane where it belongs now: into the row of those that wait for their turn, among those held back, or away.
+// place puts a lane where it belongs now: into the row of those that wait for their turn, among those held back, or
+// away.
 func (f *Fair[K]) place(l *lane[K]) {
 	ready, full := l.order.Len() > 0, f.limits.PerGroup > 0 && l.running >= f.limits.PerGroup
 	if hold := ready && full; hold != (l.held > 0) {

@@ -26,7 +26,8 @@ type Run[K comparable] struct {
 type Order[K comparable] interface {
 	// Push takes in a key that became ready. It is not in the Order yet.
 	Push(run *Run[K])
-	// Pop removes and returns the next. It is only called if Len is not 0, and if the order, if it is a Limiter, is open.
+	// Pop removes and returns the next. It is only called if Len is not 0, and if the order, if it is a Limiter, is
+	// open.
 	Pop() *Run[K]
 	// Touch reports that a run in the Order was asked for again. Its Priority may have risen; it never falls.
 	Touch(run *Run[K])
@@ -50,7 +51,7 @@ type Limiter[K comparable] interface {
 // Grouper is an [Order] of groups.
 type Grouper[K comparable] interface {
 	Order[K]
-	// GroupOf returns the function that names the group of a key. The queue calls it, before it takes its lock, and puts the
-	// answer into Run.Group.
+	// GroupOf returns the function that names the group of a key. The queue calls it, before it takes its lock, and
+	// puts the answer into Run.Group.
 	GroupOf() func(key K) string
 }

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Priority hands out keys of higher priority first, and keys of equal priority first in, first out. Keys age: a key of
-// priority p that became ready at t comes before all keys of priority p+n that become ready after t + n·Age. So a key of
-// high priority overtakes keys of low priority, but the time by which it delays them is bounded.
+// Priority hands out keys of higher priority first, and keys of equal priority first in, first out. Keys age: a key
+// of priority p that became ready at t comes before all keys of priority p+n that become ready after t + n·Age. So a
+// key of high priority overtakes keys of low priority, but the time by which it delays them is bounded.
 //
-// A key's rank never changes while it ages: all keys age equally fast, so their relative order stays the same. The order
-// is that of Since - Priority·Age: one step of priority is worth as much as having become ready Age earlier.
+// A key's rank never changes while it ages: all keys age equally fast, so their relative order stays the same. The
+// order is that of Since - Priority·Age: one step of priority is worth as much as having become ready Age earlier.
 type Priority[K comparable] struct {
 	age time.Duration
 	// heap is a binary heap by (rank, sequence). Invariant: heap[i].run.Place == i.

@@ -25,9 +25,11 @@ func ExampleImageName() {
 // kinds are the objects, and lists of them, that the scheme is made for.
 func kinds() (objects []client.Object, lists []client.ObjectList) {
 	return []client.Object{
-		&api.ImageStream{}, &api.Image{}, &api.ImageStreamImport{}, &api.ProwJob{}, &api.TestImageStreamTagImport{}, &api.EphemeralCluster{},
+		&api.ImageStream{}, &api.Image{}, &api.ImageStreamImport{}, &api.ProwJob{},
+		&api.TestImageStreamTagImport{}, &api.EphemeralCluster{},
 	}, []client.ObjectList{
-		&api.ImageStreamList{}, &api.ImageList{}, &api.ImageStreamImportList{}, &api.ProwJobList{}, &api.TestImageStreamTagImportList{}, &api.EphemeralClusterList{},
+		&api.ImageStreamList{}, &api.ImageList{}, &api.ImageStreamImportList{}, &api.ProwJobList{},
+		&api.TestImageStreamTagImportList{}, &api.EphemeralClusterList{},
 	}
 }
 
@@ -36,7 +38,8 @@ func fill(v reflect.Value, n *int) {
 	switch v.Interface().(type) {
 	case metav1.ObjectMeta:
 		v.Set(reflect.ValueOf(metav1.ObjectMeta{
-			Namespace: "default", Name: "all", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"a": "b"}, Finalizers: []string{"a/b"},
+			Namespace: "default", Name: "all", Labels: map[string]string{"a": "b"},
+			Annotations: map[string]string{"a": "b"}, Finalizers: []string{"a/b"},
 		}))
 		return
 	case metav1.ListMeta, metav1.TypeMeta:
@@ -179,7 +182,8 @@ func TestDefinitionsKeepEveryField(t *testing.T) {
 			t.Errorf("create %T: %v", o, err)
 			continue
 		}
-		if body, _ := json.Marshal(want); reflect.ValueOf(o).Elem().FieldByName("Status").IsValid() && o.GetGeneration() > 0 {
+		if body, _ := json.Marshal(want); reflect.ValueOf(o).Elem().FieldByName("Status").IsValid() &&
+			o.GetGeneration() > 0 {
 			status := want.DeepCopyObject().(client.Object)
 			status.SetResourceVersion(o.GetResourceVersion())
 			if err := c.Status().Update(t.Context(), status, client.StrictFields); err != nil {
@@ -190,9 +194,12 @@ func TestDefinitionsKeepEveryField(t *testing.T) {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(o), got); err != nil {
 			t.Fatal(err)
 		}
-		ignore := cmp.Options{cmpopts.IgnoreTypes(metav1.ObjectMeta{}, metav1.TypeMeta{}), cmpopts.EquateEmpty(), cmp.Comparer(func(a, b runtime.RawExtension) bool {
-			return string(a.Raw) == string(b.Raw)
-		})}
+		ignore := cmp.Options{
+			cmpopts.IgnoreTypes(metav1.ObjectMeta{}, metav1.TypeMeta{}), cmpopts.EquateEmpty(),
+			cmp.Comparer(func(a, b runtime.RawExtension) bool {
+				return string(a.Raw) == string(b.Raw)
+			}),
+		}
 		if d := cmp.Diff(want, got, ignore); d != "" {
 			t.Errorf("%T came back different:\n%s", o, d)
 		}

@@ -26,9 +26,11 @@ func NewScheme() *runtime.Scheme {
 	if err := clientscheme.AddToScheme(scheme); err != nil {
 		panic(err) // fails only if two of Kubernetes' own kinds collide
 	}
-	scheme.AddKnownTypes(ImageGroup, &ImageStream{}, &ImageStreamList{}, &Image{}, &ImageList{}, &ImageStreamImport{}, &ImageStreamImportList{})
+	scheme.AddKnownTypes(ImageGroup, &ImageStream{}, &ImageStreamList{}, &Image{}, &ImageList{}, &ImageStreamImport{},
+		&ImageStreamImportList{})
 	scheme.AddKnownTypes(ProwGroup, &ProwJob{}, &ProwJobList{})
-	scheme.AddKnownTypes(CIGroup, &TestImageStreamTagImport{}, &TestImageStreamTagImportList{}, &EphemeralCluster{}, &EphemeralClusterList{})
+	scheme.AddKnownTypes(CIGroup, &TestImageStreamTagImport{}, &TestImageStreamTagImportList{}, &EphemeralCluster{},
+		&EphemeralClusterList{})
 	for _, g := range []schema.GroupVersion{ImageGroup, ProwGroup, CIGroup} {
 		metav1.AddToGroupVersion(scheme, g)
 	}

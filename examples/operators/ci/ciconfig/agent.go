@@ -188,7 +188,8 @@ func (a *Agent) PromotionJob(org, repo, branch, label string) (*Postsubmit, erro
 			continue
 		}
 		if found != nil {
-			return nil, fmt.Errorf("branch %s of %s/%s has several promotion jobs: %s, %s", branch, org, repo, found.Name, job.Name)
+			return nil, fmt.Errorf("branch %s of %s/%s has several promotion jobs: %s, %s", branch, org, repo,
+				found.Name, job.Name)
 		}
 		found = job
 	}

@@ -62,7 +62,8 @@ func TestPromoted(t *testing.T) {
 	if len(configs) != 1 {
 		t.Fatalf("a disabled promoter is found by its tag: %v", configs)
 	}
-	if got, want := texts(configs[0].Promoted()), []string{"ns/4.21:a", "ns/4.21:c", "ns/4.21:extra", "ns/none:only"}; !reflect.DeepEqual(got, want) {
+	if got, want := texts(configs[0].Promoted()),
+		[]string{"ns/4.21:a", "ns/4.21:c", "ns/4.21:extra", "ns/none:only"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("promoted %v, want %v", got, want)
 	}
 }
@@ -84,12 +85,14 @@ postsubmits:
 		t.Fatal(err)
 	}
 	for branch, want := range map[string]string{
-		"r@main": "main-images", "r@release-4": "release-images", "r@release-4-old": "no promotion job", "r@maintenance": "no promotion job",
-		"twice@main": "several promotion jobs: one, two", "other@main": "no promotion job",
+		"r@main": "main-images", "r@release-4": "release-images", "r@release-4-old": "no promotion job",
+		"r@maintenance": "no promotion job",
+		"twice@main":    "several promotion jobs: one, two", "other@main": "no promotion job",
 	} {
 		repo, branch, _ := strings.Cut(branch, "@")
 		job, err := a.PromotionJob("o", repo, branch, "promotes")
-		if got := map[bool]string{true: "?"}[job == nil && err == nil]; got != "" || job != nil && job.Name != want || err != nil && !strings.Contains(err.Error(), want) {
+		if got := map[bool]string{true: "?"}[job == nil && err == nil]; got != "" || job != nil && job.Name != want ||
+			err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s@%s: %v, %v; want %s", repo, branch, job, err, want)
 		}
 	}
@@ -103,7 +106,8 @@ func TestUnusableConfiguration(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		write(t, dir, map[string]string{"x.yaml": text})
-		if _, err := New(dir, "", Options{}); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "x.yaml") {
+		if _, err := New(dir, "", Options{}); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "x.yaml") {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
@@ -112,8 +116,8 @@ func TestUnusableConfiguration(t *testing.T) {
 	}
 }
 
-// A change is in force after the interval, and the source tells of what was added; a broken one is named in health, the old stays
-// in force; what is taken away is not told of. The files stand behind links, as a ConfigMap's do.
+// A change is in force after the interval, and the source tells of what was added; a broken one is named in health,
+// the old stays in force; what is taken away is not told of. The files stand behind links, as a ConfigMap's do.
 func TestChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -133,11 +137,14 @@ func TestChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		c := reconcile.New("test", reconcile.Func[string](func(_ context.Context, key string) (reconcile.Result, error) {
-			got = append(got, key)
-			return reconcile.Result{}, nil
-		}), reconcile.Options[string]{})
-		if err := c.Watch(Added(a, ByTestInput, func(_ context.Context, key string) []string { return []string{key} })); err != nil {
+		c := reconcile.New("test",
+			reconcile.Func[string](func(_ context.Context, key string) (reconcile.Result, error) {
+				got = append(got, key)
+				return reconcile.Result{}, nil
+			}), reconcile.Options[string]{})
+		if err := c.Watch(
+			Added(a, ByTestInput, func(_ context.Context, key string) []string { return []string{key} }),
+		); err != nil {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
@@ -154,7 +161,9 @@ func TestChanges(t *testing.T) {
 			got = nil
 		}
 		want("ocp/4.21:cli")
-		version("2", metadata+"base_images: {cli: {namespace: ocp, name: '4.21', tag: cli}, b: {namespace: ocp, name: b, tag: t}}\ntag_specification: {namespace: ocp, name: '4.22'}")
+		version("2", metadata+
+			"base_images: {cli: {namespace: ocp, name: '4.21', tag: cli}, b: {namespace: ocp, name: b, tag: "+
+			"t}}\ntag_specification: {namespace: ocp, name: '4.22'}")
 		want("imagestream_ocp/4.22", "ocp/b:t")
 		if !a.IsTestInput(imagestreamtag.Ref{Namespace: "ocp", Stream: "4.22", Tag: "any"}) {
 			t.Error("a tag of a stream that is an input is none")

@@ -67,7 +67,10 @@ func New(t *testing.T, names ...string) *World {
 
 func newWorld(t *testing.T, bookmarks time.Duration, names ...string) *World {
 	t.Helper()
-	w := &World{T: t, Ctx: klog.NewContext(t.Context(), klog.Logger{}), Clusters: map[string]*Cluster{}, lives: map[string]*life{}}
+	w := &World{
+		T: t, Ctx: klog.NewContext(t.Context(), klog.Logger{}), Clusters: map[string]*Cluster{},
+		lives: map[string]*life{},
+	}
 	for _, name := range names {
 		server := localapi.NewTestWith(t, localapi.Options{
 			Namespaces:       []string{"ci", "ephemeral-cluster", "ocp", "team"},

@@ -92,17 +92,18 @@ func (d *distributor) watchWishes(c *reconcile.Controller[Key], in *fleet.Cluste
 		return err
 	}
 	d.wishes = append(d.wishes, wishes)
-	source := reconcile.Kind(wishes, reconcile.EnqueueMapped(func(_ context.Context, w *api.TestImageStreamTagImport) []Key {
-		cluster := in.Name
-		if hub {
-			cluster = w.Spec.ClusterName
-		}
-		ref, err := imagestreamtag.New(w.Spec.Namespace, w.Spec.Name)
-		if err != nil || cluster == "" || d.o.IgnoreClusters[cluster] {
-			return nil
-		}
-		return []Key{{cluster, ref}}
-	}))
+	source := reconcile.Kind(wishes,
+		reconcile.EnqueueMapped(func(_ context.Context, w *api.TestImageStreamTagImport) []Key {
+			cluster := in.Name
+			if hub {
+				cluster = w.Spec.ClusterName
+			}
+			ref, err := imagestreamtag.New(w.Spec.Namespace, w.Spec.Name)
+			if err != nil || cluster == "" || d.o.IgnoreClusters[cluster] {
+				return nil
+			}
+			return []Key{{cluster, ref}}
+		}))
 	if !hub {
 		source = fleet.Late(source)
 	}
@@ -118,7 +119,12 @@ func (d *distributor) watchImports(c *reconcile.Controller[Key], in *fleet.Clust
 	}
 	queue := func(i *api.ImageStreamImport, q reconcile.Enqueuer[Key]) {
 		if i.Labels[api.CreatedByLabel] == Name && len(i.Spec.Images) == 1 {
-			q.Add(Key{in.Name, imagestreamtag.Ref{Namespace: i.Namespace, Stream: i.Spec.Stream, Tag: i.Spec.Images[0].To.Name}})
+			q.Add(
+				Key{
+					in.Name,
+					imagestreamtag.Ref{Namespace: i.Namespace, Stream: i.Spec.Stream, Tag: i.Spec.Images[0].To.Name},
+				},
+			)
 		}
 	}
 	return c.Watch(fleet.Late(reconcile.Kind(imports, reconcile.EventHandler[*api.ImageStreamImport, Key]{
@@ -162,7 +168,8 @@ func (d *distributor) everywhere(tag imagestreamtag.Ref) (keys []Key) {
 
 // isNeeded reports whether tests begin with the tag, a wish names it, or it is always brought.
 func (d *distributor) isNeeded(tag imagestreamtag.Ref) bool {
-	if d.o.Tags[tag] || d.o.Streams[tag.Namespace+"/"+tag.Stream] || d.o.Namespaces[tag.Namespace] || d.agent.IsTestInput(tag) {
+	if d.o.Tags[tag] || d.o.Streams[tag.Namespace+"/"+tag.Stream] || d.o.Namespaces[tag.Namespace] ||
+		d.agent.IsTestInput(tag) {
 		return true
 	}
 	for _, wishes := range d.wishes {

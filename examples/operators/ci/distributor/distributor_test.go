@@ -70,7 +70,11 @@ func in(t *testing.T, test func(w *world)) {
 		w := &world{World: c, dir: dir, o: distributor.Options{Metrics: distributor.NewMetrics()}}
 		w.inputs("{namespace: ocp, name: '4.21', tag: cli}")
 		for _, cluster := range []string{citest.Build01, citest.Build02} {
-			w.Create(cluster, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ensure.PullSecretNamespace, Name: ensure.PullSecretName}, Data: map[string][]byte{"a": []byte("b")}})
+			w.Create(cluster,
+				&corev1.Secret{
+					ObjectMeta: metav1.ObjectMeta{Namespace: ensure.PullSecretNamespace, Name: ensure.PullSecretName},
+					Data:       map[string][]byte{"a": []byte("b")},
+				})
 		}
 		test(w)
 	}, citest.Hub, citest.Build01, citest.Build02)
@@ -107,7 +111,12 @@ func (w *world) start() (stop func()) {
 // has makes a tag of the hub point at an image.
 func (w *world) has(stream, digest string, tags ...string) {
 	w.Helper()
-	s := &api.ImageStream{ObjectMeta: metav1.ObjectMeta{Namespace: "ocp", Name: stream, Annotations: map[string]string{"release.openshift.io/config": "{}"}}}
+	s := &api.ImageStream{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ocp", Name: stream,
+			Annotations: map[string]string{"release.openshift.io/config": "{}"},
+		},
+	}
 	if !w.Exists(citest.Hub, "ocp", stream, s) {
 		w.Create(citest.Hub, s)
 	}
@@ -137,8 +146,8 @@ func (w *world) wantImage(cluster, stream, tag, want string) {
 	}
 }
 
-// A tag gets an image: every build cluster gets namespace, role, binding, stream, pull secret and the image. Then another: it
-// comes, too. Afterwards, and after a restart, nothing is written.
+// A tag gets an image: every build cluster gets namespace, role, binding, stream, pull secret and the image. Then
+// another: it comes, too. Afterwards, and after a restart, nothing is written.
 func TestDistribute(t *testing.T) {
 	in(t, func(w *world) {
 		stop := w.start()
@@ -148,16 +157,20 @@ func TestDistribute(t *testing.T) {
 			w.wantImage(cluster, "4.21", "cli", "sha256:1")
 			w.wantImage(cluster, "4.21", "unneeded", "")
 			stream := citest.Get(w.World, cluster, "ocp", "4.21", &api.ImageStream{})
-			if spec := stream.SpecTag("cli"); !stream.Spec.LookupPolicy.Local || spec == nil || spec.ReferencePolicy.Type != api.LocalReference || stream.Annotations["release.openshift.io/config"] != "{}" {
+			if spec := stream.SpecTag("cli"); !stream.Spec.LookupPolicy.Local || spec == nil ||
+				spec.ReferencePolicy.Type != api.LocalReference ||
+				stream.Annotations["release.openshift.io/config"] != "{}" {
 				t.Errorf("the stream is %+v", stream)
 			}
 			role := citest.Get(w.World, cluster, "ocp", "ci-operator-image-manager", &rbacv1.Role{})
 			binding := citest.Get(w.World, cluster, "ocp", "ci-operator-image-manager", &rbacv1.RoleBinding{})
-			if len(role.Rules) != 1 || binding.RoleRef.Name != role.Name || binding.Subjects[0].Name != "ci-operator" || binding.Subjects[0].Namespace != "ci" {
+			if len(role.Rules) != 1 || binding.RoleRef.Name != role.Name ||
+				binding.Subjects[0].Name != "ci-operator" || binding.Subjects[0].Namespace != "ci" {
 				t.Errorf("role %+v, binding %+v", role, binding)
 			}
 			citest.Get(w.World, cluster, "ocp", ensure.PullSecretName, &corev1.Secret{})
-			if ns := citest.Get(w.World, cluster, "", "ocp", &corev1.Namespace{}); ns.Labels["openshift.io/user-monitoring"] != "false" {
+			if ns := citest.Get(w.World, cluster, "", "ocp",
+				&corev1.Namespace{}); ns.Labels["openshift.io/user-monitoring"] != "false" {
 				t.Errorf("the namespace is %+v", ns)
 			}
 			if n := w.Writes(cluster, "create", "imagestreamimports"); n != 1 {
@@ -195,7 +208,8 @@ func TestAlreadyThere(t *testing.T) {
 		time.Sleep(time.Minute)
 		for _, cluster := range []string{citest.Build01, citest.Build02} {
 			citest.Get(w.World, cluster, "ocp", "ci-operator-image-manager", &rbacv1.Role{})
-			if n := w.Writes(cluster, "create", "imagestreamimports"); n != 0 || w.Exists(cluster, "ocp", ensure.PullSecretName, &corev1.Secret{}) {
+			if n := w.Writes(cluster, "create", "imagestreamimports"); n != 0 ||
+				w.Exists(cluster, "ocp", ensure.PullSecretName, &corev1.Secret{}) {
 				t.Errorf("%d imports, or a pull secret for none", n)
 			}
 		}
@@ -231,7 +245,8 @@ func TestFailedImports(t *testing.T) {
 		w.has("4.21", "sha256:1", "cli")
 		time.Sleep(10 * time.Second)
 		succeeded, failed := w.counts()
-		if tries := w.Writes(citest.Build01, "create", "imagestreamimports"); succeeded != 0 || failed < 5 || failed > 15 || failed != float64(tries) {
+		if tries := w.Writes(citest.Build01, "create", "imagestreamimports"); succeeded != 0 || failed < 5 ||
+			failed > 15 || failed != float64(tries) {
 			t.Errorf("after ten seconds of backoff %g imports of %d failed, %g succeeded", failed, tries, succeeded)
 		}
 		w.refuse.Store(false)
@@ -245,20 +260,24 @@ func TestFailedImports(t *testing.T) {
 	})
 }
 
-// Wishes: on the hub for a cluster, and in a build cluster for that one; for a cluster that nobody knows, once and not again; for
-// one that is ignored, or for nothing, never.
+// Wishes: on the hub for a cluster, and in a build cluster for that one; for a cluster that nobody knows, once and
+// not again; for one that is ignored, or for nothing, never.
 func TestWishes(t *testing.T) {
 	in(t, func(w *world) {
 		w.inputs()
 		wish := func(cluster, tag string) *api.TestImageStreamTagImport {
 			return api.WithImportName(&api.TestImageStreamTagImport{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "ci"}, Spec: api.TestImageStreamTagImportSpec{ClusterName: cluster, Namespace: "ocp", Name: "4.21:" + tag},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ci"},
+				Spec: api.TestImageStreamTagImportSpec{ClusterName: cluster, Namespace: "ocp", Name: "4.21:" +
+					tag},
 			})
 		}
 		w.has("4.21", "sha256:1", "a", "b", "c")
 		stop := w.start()
-		time.Sleep(time.Minute)                                               // An image that is heard of after somebody has wished for it goes everywhere.
-		w.Create(citest.Hub, wish(citest.Build01, "a"), wish("build99", "c")) // of which there is more in TestUnknownCluster
+		// An image that is heard of after somebody has wished for it goes everywhere.
+		time.Sleep(time.Minute)
+		// of which there is more in TestUnknownCluster
+		w.Create(citest.Hub, wish(citest.Build01, "a"), wish("build99", "c"))
 		w.Create(citest.Build02, wish("whatever", "b"))
 		time.Sleep(time.Minute)
 		w.wantImage(citest.Build01, "4.21", "a", "sha256:1")
@@ -277,8 +296,8 @@ func TestWishes(t *testing.T) {
 	})
 }
 
-// A wish for a cluster that nobody knows is looked at once and given up: it is not retried, and is looked at again when it
-// changes.
+// A wish for a cluster that nobody knows is looked at once and given up: it is not retried, and is looked at again
+// when it changes.
 func TestUnknownCluster(t *testing.T) {
 	in(t, func(w *world) {
 		w.has("4.21", "sha256:1", "cli")
@@ -289,13 +308,15 @@ func TestUnknownCluster(t *testing.T) {
 		want := func(what string, times uint64) {
 			w.Helper()
 			got := w.Counted(distributor.Name)
-			if got.Syncs-before.Syncs != times || got.Terminal-before.Terminal != times || got.Retries != before.Retries || got.Requeues != before.Requeues {
+			if got.Syncs-before.Syncs != times || got.Terminal-before.Terminal != times ||
+				got.Retries != before.Retries || got.Requeues != before.Requeues {
 				t.Errorf("%s: %+v, before it %+v", what, got, before)
 			}
 		}
 		wish := func(cluster string) *api.TestImageStreamTagImport {
 			return api.WithImportName(&api.TestImageStreamTagImport{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "ci"}, Spec: api.TestImageStreamTagImportSpec{ClusterName: cluster, Namespace: "ocp", Name: "4.21:cli"},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ci"},
+				Spec:       api.TestImageStreamTagImportSpec{ClusterName: cluster, Namespace: "ocp", Name: "4.21:cli"},
 			})
 		}
 		unknown := wish("build99")
@@ -329,7 +350,8 @@ func TestConfigurationRequests(t *testing.T) {
 			before := w.Counted(distributor.Name)
 			w.inputs(tags...)
 			time.Sleep(5 * time.Minute)
-			if got := w.Counted(distributor.Name); got.Adds-before.Adds != want.Adds || got.Syncs-before.Syncs != want.Syncs {
+			if got := w.Counted(distributor.Name); got.Adds-before.Adds != want.Adds ||
+				got.Syncs-before.Syncs != want.Syncs {
 				t.Errorf("%s: %+v, before it %+v", what, got, before)
 			}
 		}
@@ -358,7 +380,11 @@ func TestConfigurationChanges(t *testing.T) {
 			w.wantImage(cluster, "4.21", "tests", "sha256:1")
 			w.wantImage(cluster, "4.22", "tests", "")
 		}
-		w.Must(os.WriteFile(filepath.Join(w.dir, "stream.yaml"), []byte("metadata: {org: o, repo: s, branch: main}\ntag_specification: {namespace: ocp, name: '4.22'}"), 0o600))
+		w.Must(
+			os.WriteFile(filepath.Join(w.dir, "stream.yaml"),
+				[]byte("metadata: {org: o, repo: s, branch: main}\ntag_specification: {namespace: ocp, name: '4.22'}"),
+				0o600),
+		)
 		time.Sleep(time.Minute)
 		w.wantImage(citest.Build01, "4.22", "cli", "sha256:2")
 		w.wantImage(citest.Build02, "4.22", "tests", "sha256:2")
@@ -368,8 +394,8 @@ func TestConfigurationChanges(t *testing.T) {
 	})
 }
 
-// Source: rows of TestTestInputImageStreamTagFilterFactory and TestReconcile of openshift/ci-tools: what is always brought, and
-// what never is; references are imported from where they point.
+// Source: rows of TestTestInputImageStreamTagFilterFactory and TestReconcile of openshift/ci-tools: what is always
+// brought, and what never is; references are imported from where they point.
 func TestAlwaysAndNever(t *testing.T) {
 	in(t, func(w *world) {
 		w.inputs("{namespace: ocp, name: bad, tag: t}", "{namespace: ocp, name: ref, tag: t}")
@@ -384,7 +410,12 @@ func TestAlwaysAndNever(t *testing.T) {
 		bad := &api.ImageStream{ObjectMeta: metav1.ObjectMeta{Namespace: "ocp", Name: "bad"}}
 		bad.Point("t", api.TagEvent{Image: "sha256:1", DockerImageReference: "docker.io/library/x"})
 		ref := &api.ImageStream{ObjectMeta: metav1.ObjectMeta{Namespace: "ocp", Name: "ref"}}
-		ref.Spec.Tags = []api.TagReference{{Name: "t", Reference: true, From: &api.ObjectReference{Kind: api.DockerImage, Name: "quay.io/org/image@sha256:7"}}}
+		ref.Spec.Tags = []api.TagReference{
+			{
+				Name: "t", Reference: true,
+				From: &api.ObjectReference{Kind: api.DockerImage, Name: "quay.io/org/image@sha256:7"},
+			},
+		}
 		ref.Point("t", api.TagEvent{Image: "sha256:7"})
 		w.Create(citest.Hub, team, bad, ref)
 		stop := w.start()
@@ -395,7 +426,8 @@ func TestAlwaysAndNever(t *testing.T) {
 		w.wantImage(citest.Build02, "stream", "b", "sha256:1")
 		w.wantImage(citest.Build01, "bad", "t", "")
 		w.wantImage(citest.Build01, "ref", "t", "sha256:7")
-		if s := citest.Get(w.World, citest.Build01, "ocp", "ref", &api.ImageStream{}); s.Status.Tags[0].Items[0].DockerImageReference != "quay.io/org/image@sha256:7" {
+		if s := citest.Get(w.World, citest.Build01, "ocp", "ref",
+			&api.ImageStream{}); s.Status.Tags[0].Items[0].DockerImageReference != "quay.io/org/image@sha256:7" {
 			t.Errorf("a reference was imported from %+v", s.Status.Tags)
 		}
 		citest.Get(w.World, citest.Build02, "team", "any", &api.ImageStream{})
@@ -439,9 +471,14 @@ func TestLeftImports(t *testing.T) {
 	})
 	in(t, func(w *world) { // one that nobody has answered
 		wrong := &api.ImageStreamImport{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ocp", Name: "distributed-" + fmt.Sprintf("%x", sha256.Sum256([]byte("ocp/4.21:cli")))[:20], Labels: map[string]string{api.CreatedByLabel: distributor.Name}},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "ocp", Name: "distributed-" +
+					fmt.Sprintf("%x", sha256.Sum256([]byte("ocp/4.21:cli")))[:20],
+				Labels: map[string]string{api.CreatedByLabel: distributor.Name},
+			},
 			Spec: api.ImageStreamImportSpec{Stream: "4.21", Images: []api.ImageImportSpec{{
-				From: api.ObjectReference{Kind: api.DockerImage, Name: "elsewhere@sha256:0"}, To: api.LocalReferenceTo{Name: "cli"},
+				From: api.ObjectReference{Kind: api.DockerImage, Name: "elsewhere@sha256:0"},
+				To:   api.LocalReferenceTo{Name: "cli"},
 			}}},
 		}
 		w.Create(citest.Build01, wrong)

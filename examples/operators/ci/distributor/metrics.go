@@ -10,7 +10,8 @@ type Metrics struct{ succeeded, failed *prometheus.CounterVec }
 // NewMetrics returns metrics whose counters are zero.
 func NewMetrics() *Metrics {
 	counter := func(name, help string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"controller", "cluster", "namespace", "name"})
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help},
+			[]string{"controller", "cluster", "namespace", "name"})
 	}
 	return &Metrics{
 		succeeded: counter("imagestream_successful_import_count", "Imports that succeeded."),

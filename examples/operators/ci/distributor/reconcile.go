@@ -53,7 +53,8 @@ func (d *distributor) bring(ctx context.Context, k Key) error {
 
 // pullSpec returns where the image of a tag is pulled from.
 func (d *distributor) pullSpec(tag *imagestreamtag.Tag) string {
-	if spec := tag.Stream.SpecTag(tag.Tag); spec != nil && spec.Reference && spec.From != nil && spec.From.Kind == api.DockerImage {
+	if spec := tag.Stream.SpecTag(tag.Tag); spec != nil && spec.Reference && spec.From != nil &&
+		spec.From.Kind == api.DockerImage {
 		return spec.From.Name
 	}
 	return fmt.Sprintf("%s/%s/%s@%s", d.o.RegistryDomain, tag.Namespace, tag.Ref.Stream, tag.Current.Image)
@@ -69,7 +70,9 @@ func (d *distributor) isForbidden(reference string) bool {
 }
 
 // ensureImage requests the import of a tag unless it is there, and handles the answer to an earlier request.
-func (d *distributor) ensureImage(ctx context.Context, target client.Client, k Key, tag *imagestreamtag.Tag, from string) error {
+func (d *distributor) ensureImage(ctx context.Context, target client.Client, k Key, tag *imagestreamtag.Tag,
+	from string,
+) error {
 	wanted := importOf(k, from)
 	before := &api.ImageStreamImport{}
 	err := target.Get(ctx, client.ObjectKeyFromObject(wanted), before)
@@ -98,7 +101,8 @@ func (d *distributor) ensureImage(ctx context.Context, target client.Client, k K
 			return err
 		}
 		if current != tag.Current.Image {
-			return fmt.Errorf("%s was imported from %s, and points at %q instead of %q", k, from, current, tag.Current.Image)
+			return fmt.Errorf("%s was imported from %s, and points at %q instead of %q", k, from, current,
+				tag.Current.Image)
 		}
 	}
 	if current == tag.Current.Image {
@@ -119,7 +123,8 @@ func (d *distributor) ensureImage(ctx context.Context, target client.Client, k K
 func (d *distributor) judge(ctx context.Context, k Key, answer *api.ImageImportStatus) error {
 	if answer.Image == nil {
 		d.o.Metrics.count(k, false)
-		return fmt.Errorf("imageStreamImport did not succeed: reason: %s, message: %s", answer.Status.Reason, answer.Status.Message)
+		return fmt.Errorf("imageStreamImport did not succeed: reason: %s, message: %s", answer.Status.Reason,
+			answer.Status.Message)
 	}
 	d.o.Metrics.count(k, true)
 	klog.FromContext(ctx).Info("Imported", "image", answer.Image.Name)

@@ -27,8 +27,9 @@ const (
 // Rules returns the rules of the Role in the build clusters. A user that creates the Role must have them as well.
 func Rules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{
-		APIGroups: []string{api.ImageGroup.Group}, Resources: []string{"imagestreams", "imagestreams/layers", "imagestreamtags"},
-		Verbs: []string{"create", "get", "list", "patch", "update", "watch"},
+		APIGroups: []string{api.ImageGroup.Group},
+		Resources: []string{"imagestreams", "imagestreams/layers", "imagestreamtags"},
+		Verbs:     []string{"create", "get", "list", "patch", "update", "watch"},
 	}}
 }
 
@@ -102,10 +103,14 @@ func importOf(k Key, from string) *api.ImageStreamImport {
 	}
 	digest := sha256.Sum256([]byte(k.Ref.String()))
 	return &api.ImageStreamImport{
-		ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: fmt.Sprintf("distributed-%x", digest[:10]), Labels: map[string]string{api.CreatedByLabel: Name}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: k.Namespace, Name: fmt.Sprintf("distributed-%x", digest[:10]),
+			Labels: map[string]string{api.CreatedByLabel: Name},
+		},
 		Spec: api.ImageStreamImportSpec{Stream: k.Stream, Import: true, Images: []api.ImageImportSpec{{
 			From: api.ObjectReference{Kind: api.DockerImage, Name: from}, To: api.LocalReferenceTo{Name: k.Tag},
-			ReferencePolicy: api.ReferencePolicy{Type: policy}, ImportPolicy: api.ImportPolicy{ImportMode: api.PreserveOriginal},
+			ReferencePolicy: api.ReferencePolicy{Type: policy},
+			ImportPolicy:    api.ImportPolicy{ImportMode: api.PreserveOriginal},
 		}}},
 	}
 }

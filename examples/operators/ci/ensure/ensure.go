@@ -35,7 +35,9 @@ func Namespace(ctx context.Context, c client.Client, name string) error {
 	ns := &corev1.Namespace{}
 	err := c.Get(ctx, client.ObjectKey{Name: name}, ns)
 	if apierrors.IsNotFound(err) {
-		ns = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{userMonitoring: "false"}}}
+		ns = &corev1.Namespace{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{userMonitoring: "false"}},
+		}
 		err = client.IgnoreAlreadyExists(c.Create(ctx, ns))
 	}
 	if err != nil {
@@ -64,7 +66,8 @@ func PullSecret(ctx context.Context, c client.Client, namespace string) error {
 		return nil
 	}
 	source := &corev1.Secret{}
-	if err := c.Get(ctx, client.ObjectKey{Namespace: PullSecretNamespace, Name: PullSecretName}, source, client.Live); err != nil {
+	if err := c.Get(ctx, client.ObjectKey{Namespace: PullSecretNamespace, Name: PullSecretName}, source,
+		client.Live); err != nil {
 		return fmt.Errorf("get the pull secret to copy: %w", err)
 	}
 	wanted := &corev1.Secret{

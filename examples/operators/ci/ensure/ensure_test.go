@@ -14,7 +14,8 @@ import (
 func secret(namespace, value string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ensure.PullSecretName},
-		Data:       map[string][]byte{corev1.DockerConfigJsonKey: []byte(value)}, Type: corev1.SecretTypeDockerConfigJson,
+		Data:       map[string][]byte{corev1.DockerConfigJsonKey: []byte(value)},
+		Type:       corev1.SecretTypeDockerConfigJson,
 	}
 }
 
@@ -69,13 +70,19 @@ func TestPullSecret(t *testing.T) {
 func TestNamespace(t *testing.T) {
 	server, c := setUp(t)
 	ctx := t.Context()
-	monitored := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "old", Labels: map[string]string{"openshift.io/cluster-monitoring": "true", "a": "b"}}}
+	monitored := &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:   "old",
+			Labels: map[string]string{"openshift.io/cluster-monitoring": "true", "a": "b"},
+		},
+	}
 	must(t, c.Create(ctx, monitored))
 	for _, name := range []string{"new", "old"} {
 		must(t, ensure.Namespace(ctx, c, name))
 		ns := &corev1.Namespace{}
 		must(t, c.Get(ctx, client.ObjectKey{Name: name}, ns))
-		if ns.Labels["openshift.io/user-monitoring"] != "false" || ns.Labels["openshift.io/cluster-monitoring"] != "" || name == "old" && ns.Labels["a"] != "b" {
+		if ns.Labels["openshift.io/user-monitoring"] != "false" ||
+			ns.Labels["openshift.io/cluster-monitoring"] != "" || name == "old" && ns.Labels["a"] != "b" {
 			t.Errorf("%s has labels %v", name, ns.Labels)
 		}
 	}

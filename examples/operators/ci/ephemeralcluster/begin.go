@@ -80,7 +80,8 @@ func (p *provisioner) bind(ec *api.EphemeralCluster, job *api.ProwJob) reconcile
 // jobsOf returns the jobs that run for ec, without those for an earlier EphemeralCluster of the same name.
 func (p *provisioner) jobsOf(ctx context.Context, ec *api.EphemeralCluster) (jobs []api.ProwJob, err error) {
 	var list api.ProwJobList
-	if err := p.hub.List(ctx, &list, client.InNamespace(JobNamespace), client.MatchingLabels{api.EphemeralClusterLabel: ec.Name}); err != nil {
+	if err := p.hub.List(ctx, &list, client.InNamespace(JobNamespace),
+		client.MatchingLabels{api.EphemeralClusterLabel: ec.Name}); err != nil {
 		return nil, fmt.Errorf("list ProwJobs: %w", err)
 	}
 	for _, job := range list.Items {

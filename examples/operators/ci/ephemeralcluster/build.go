@@ -30,7 +30,9 @@ const (
 )
 
 // namespaceOf returns the namespace in which the job runs, or "" while there is none.
-func namespaceOf(ctx context.Context, build client.Client, job *api.ProwJob, opts ...client.ListOption) (string, error) {
+func namespaceOf(ctx context.Context, build client.Client, job *api.ProwJob,
+	opts ...client.ListOption,
+) (string, error) {
 	var list corev1.NamespaceList
 	if err := build.List(ctx, &list, append(opts, client.MatchingLabels{api.JobIDLabel: job.Name})...); err != nil {
 		return "", fmt.Errorf("list namespaces of build cluster %s: %w", job.Spec.Cluster, err)
@@ -43,7 +45,9 @@ func namespaceOf(ctx context.Context, build client.Client, job *api.ProwJob, opt
 }
 
 // credentialsOf reads the credentials of the cluster that a job has made. missing names what is not there yet.
-func credentialsOf(ctx context.Context, build client.Client, namespace string, claimed bool) (found map[string][]byte, missing string, err error) {
+func credentialsOf(ctx context.Context, build client.Client, namespace string,
+	claimed bool,
+) (found map[string][]byte, missing string, err error) {
 	if namespace == "" {
 		return nil, api.NamespaceNotFoundMessage, nil
 	}
@@ -74,8 +78,13 @@ func credentialsOf(ctx context.Context, build client.Client, namespace string, c
 // keepCredentials writes the credentials to a Secret that ec owns, and returns its name.
 //
 // Errors: when a Secret of that name has another owner.
-func (p *provisioner) keepCredentials(ctx context.Context, ec *api.EphemeralCluster, data map[string][]byte) (string, error) {
-	wanted := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ec.Namespace, Name: ec.Name + "-credentials"}, Data: data}
+func (p *provisioner) keepCredentials(ctx context.Context, ec *api.EphemeralCluster,
+	data map[string][]byte,
+) (string, error) {
+	wanted := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ec.Namespace, Name: ec.Name + "-credentials"},
+		Data:       data,
+	}
 	if err := client.SetControllerReference(ec, wanted, p.hub.Scheme()); err != nil {
 		return "", err
 	}

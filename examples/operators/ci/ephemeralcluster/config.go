@@ -69,7 +69,9 @@ func (o *Options) ciOperatorConfigOf(ec *api.EphemeralCluster) (string, error) {
 		Releases: spec.Releases, Resources: spec.Resources,
 		Tests: []ciOperatorTest{{As: testName, ClusterClaim: spec.Test.ClusterClaim, Steps: ciOperatorSteps{
 			ClusterProfile: spec.Test.ClusterProfile, Env: spec.Test.Env, Workflow: spec.Test.Workflow,
-			Test: []map[string]string{{"as": "wait-test-complete", "cli": "latest", "commands": "wait-test-complete.sh", "from": "cli"}},
+			Test: []map[string]string{
+				{"as": "wait-test-complete", "cli": "latest", "commands": "wait-test-complete.sh", "from": "cli"},
+			},
 		}}},
 	}
 	if c.BaseImages == nil {
@@ -102,7 +104,10 @@ func (o *Options) jobFor(ec *api.EphemeralCluster) (*api.ProwJob, error) {
 	return &api.ProwJob{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: JobNamespace, Name: "ephemeralcluster-" + string(ec.UID),
-			Labels:      map[string]string{api.EphemeralClusterLabel: ec.Name, api.CreatedByLabel: Name, api.TypeLabel: string(api.PeriodicJob)},
+			Labels: map[string]string{
+				api.EphemeralClusterLabel: ec.Name, api.CreatedByLabel: Name,
+				api.TypeLabel: string(api.PeriodicJob),
+			},
 			Annotations: map[string]string{uidAnnotation: string(ec.UID)},
 		},
 		Spec: api.ProwJobSpec{

@@ -23,16 +23,28 @@ func TestJobs(t *testing.T) {
 		Releases: map[string]runtime.RawExtension{"latest": raw(`{"release":{"channel":"stable","version":"4.21"}}`)},
 		Test:     api.TestSpec{Workflow: "ipi-aws", ClusterProfile: "aws"},
 	}
-	claim, root := raw(`{"version":"4.21","cloud":"aws"}`), raw(`{"image_stream_tag":{"namespace":"ocp","name":"builder","tag":"golang"}}`)
+	claim, root := raw(`{"version":"4.21","cloud":"aws"}`),
+		raw(`{"image_stream_tag":{"namespace":"ocp","name":"builder","tag":"golang"}}`)
 	for name, ec := range map[string]*api.EphemeralCluster{
 		"small": {Spec: api.EphemeralClusterSpec{CIOperator: small}},
 		"all": {
-			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{api.PipelineRunNameAnnotation: "run-7", api.TaskRunNameAnnotation: "provision"}},
+			ObjectMeta: metav1.ObjectMeta{
+				Annotations: map[string]string{
+					api.PipelineRunNameAnnotation: "run-7",
+					api.TaskRunNameAnnotation:     "provision",
+				},
+			},
 			Spec: api.EphemeralClusterSpec{CIOperator: api.CIOperatorSpec{
-				BuildRoot: &root, BaseImages: map[string]runtime.RawExtension{"base": raw(`{"namespace":"ocp","name":"4.21","tag":"base"}`)},
+				BuildRoot: &root,
+				BaseImages: map[string]runtime.RawExtension{
+					"base": raw(`{"namespace":"ocp","name":"4.21","tag":"base"}`),
+				},
 				ExternalImages: map[string]runtime.RawExtension{"tool": raw(`{"registry":"quay.io"}`)},
 				Resources:      map[string]runtime.RawExtension{"*": raw(`{"requests":{"cpu":"1"}}`)},
-				Test:           api.TestSpec{Workflow: "claimed", Env: map[string]string{"A": "b"}, ClusterClaim: &claim},
+				Test: api.TestSpec{
+					Workflow: "claimed", Env: map[string]string{"A": "b"},
+					ClusterClaim: &claim,
+				},
 			}},
 		},
 	} {

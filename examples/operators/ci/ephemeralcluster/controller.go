@@ -77,7 +77,8 @@ func Add(f *fleet.Fleet, o Options) error {
 		p.builds[c.Name] = c.Client
 	}
 	here := predicate.Matching(func(obj informer.Object) bool { return obj.GetNamespace() == Namespace })
-	changed := predicate.Or(predicate.GenerationChanged[informer.Object](), predicate.DeletionStarted[informer.Object]())
+	changed := predicate.Or(predicate.GenerationChanged[informer.Object](),
+		predicate.DeletionStarted[informer.Object]())
 	err := ctrl.NewControllerManagedBy(f.Hub.Manager).Named(Name).
 		For(&api.EphemeralCluster{}, builder.WithPredicates(here, changed)).
 		Watches(&api.ProwJob{}, reconcile.EnqueueMapped(clusterOf)).

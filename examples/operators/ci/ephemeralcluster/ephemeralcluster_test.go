@@ -43,7 +43,8 @@ func in(t *testing.T, test func(w *world)) {
 	inWithBookmarks(t, 24*time.Hour, test)
 }
 
-// inLossy is in where it is not known what was applied, since an answer was lost or is an error: a bookmark a minute tells.
+// inLossy is in where it is not known what was applied, since an answer was lost or is an error: a bookmark a minute
+// tells.
 func inLossy(t *testing.T, test func(w *world)) {
 	t.Helper()
 	inWithBookmarks(t, time.Minute, test)
@@ -53,7 +54,10 @@ func inWithBookmarks(t *testing.T, every time.Duration, test func(w *world)) {
 	t.Helper()
 	citest.InWithBookmarks(t, every, func(w *citest.World) {
 		test(&world{w, ephemeralcluster.Options{
-			Profiles:          map[string][]ephemeralcluster.Owner{"aws": {{Cluster: "k1", Tenant: "team-a"}}, "free": nil},
+			Profiles: map[string][]ephemeralcluster.Owner{
+				"aws":  {{Cluster: "k1", Tenant: "team-a"}},
+				"free": nil,
+			},
 			PrivilegedTenants: []string{"root"},
 		}, "ec"})
 	}, citest.Hub, citest.Build01)
@@ -69,10 +73,15 @@ func (w *world) start() (stop func()) {
 
 // wish is what somebody asks for.
 func (w *world) wish(change ...func(*api.EphemeralCluster)) *api.EphemeralCluster {
-	ec := &api.EphemeralCluster{ObjectMeta: metav1.ObjectMeta{Namespace: ephemeralcluster.Namespace, Name: w.name, Annotations: map[string]string{
-		api.KonfluxClusterAnnotation: "k1", api.KonfluxTenantAnnotation: "team-a",
-	}}}
-	ec.Spec.CIOperator.Releases = map[string]runtime.RawExtension{"latest": {Raw: []byte(`{"release":{"channel":"stable","version":"4.21"}}`)}}
+	ec := &api.EphemeralCluster{ObjectMeta: metav1.ObjectMeta{
+		Namespace: ephemeralcluster.Namespace, Name: w.name,
+		Annotations: map[string]string{
+			api.KonfluxClusterAnnotation: "k1", api.KonfluxTenantAnnotation: "team-a",
+		},
+	}}
+	ec.Spec.CIOperator.Releases = map[string]runtime.RawExtension{
+		"latest": {Raw: []byte(`{"release":{"channel":"stable","version":"4.21"}}`)},
+	}
 	ec.Spec.CIOperator.Test = api.TestSpec{Workflow: "ipi-aws", ClusterProfile: "aws"}
 	for _, f := range change {
 		f(ec)
@@ -124,12 +133,22 @@ func (w *world) finish(state api.ProwJobState) {
 // runs makes the namespace that the job runs in.
 func (w *world) runs() {
 	w.Helper()
-	w.Create(citest.Build01, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ci-op-" + w.name, Labels: map[string]string{api.JobIDLabel: w.job().Name}}})
+	w.Create(citest.Build01,
+		&corev1.Namespace{
+			ObjectMeta: metav1.ObjectMeta{
+				Name:   "ci-op-" + w.name,
+				Labels: map[string]string{api.JobIDLabel: w.job().Name},
+			},
+		})
 }
 
 func (w *world) provides(secret, key string) {
 	w.Helper()
-	w.Create(citest.Build01, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ci-op-" + w.name, Name: secret}, Data: map[string][]byte{key: []byte("of " + secret)}})
+	w.Create(citest.Build01,
+		&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ci-op-" + w.name, Name: secret},
+			Data:       map[string][]byte{key: []byte("of " + secret)},
+		})
 }
 
 func (w *world) signalled() bool {
@@ -160,8 +179,8 @@ const (
 	ready    = "Ready ClusterReady=True(ClusterReady) ProwJobCreating=False(ProwJobCreated) +finalizer"
 )
 
-// A whole life: created, one job; credentials, ready; not needed, signal; the job succeeds, the finalizer goes. In between, and
-// afterwards, nothing is written while nothing happens.
+// A whole life: created, one job; credentials, ready; not needed, signal; the job succeeds, the finalizer goes. In
+// between, and afterwards, nothing is written while nothing happens.
 func TestLife(t *testing.T) {
 	in(t, func(w *world) {
 		stop := w.start()
@@ -169,29 +188,35 @@ func TestLife(t *testing.T) {
 		time.Sleep(time.Second)
 		w.want(fetching)
 		job := w.job()
-		if ec := w.cluster(); ec.Status.ProwJobID != job.Name || job.Spec.Cluster != citest.Build01 || job.Spec.Args[0] != "--input-hash="+w.name {
+		if ec := w.cluster(); ec.Status.ProwJobID != job.Name || job.Spec.Cluster != citest.Build01 ||
+			job.Spec.Args[0] != "--input-hash="+w.name {
 			t.Errorf("the cluster names job %q; the job is %+v", ec.Status.ProwJobID, job.Spec)
 		}
-		if c := conditions.Get(w.cluster().Status.Conditions, api.ClusterReady); c.Message != api.NamespaceNotFoundMessage {
+		if c := conditions.Get(w.cluster().Status.Conditions,
+			api.ClusterReady); c.Message != api.NamespaceNotFoundMessage {
 			t.Errorf("message %q", c.Message)
 		}
 		w.runs()
 		time.Sleep(61 * time.Second)
-		if c := conditions.Get(w.cluster().Status.Conditions, api.ClusterReady); c.Message != api.KubeconfigNotReadyMessage {
+		if c := conditions.Get(w.cluster().Status.Conditions,
+			api.ClusterReady); c.Message != api.KubeconfigNotReadyMessage {
 			t.Errorf("message %q", c.Message)
 		}
 		w.Quiet(time.Hour)
 		w.provides(ephemeralcluster.Credentials, "kubeconfig")
 		time.Sleep(61 * time.Second)
 		w.want(ready)
-		secret := citest.Get(w.World, citest.Hub, ephemeralcluster.Namespace, w.cluster().Status.SecretRef, &corev1.Secret{})
-		if string(secret.Data["kubeconfig"]) != "of cluster-provisioning" || !metav1.IsControlledBy(secret, w.cluster()) || secret.Name != w.name+"-credentials" {
+		secret := citest.Get(w.World, citest.Hub, ephemeralcluster.Namespace, w.cluster().Status.SecretRef,
+			&corev1.Secret{})
+		if string(secret.Data["kubeconfig"]) != "of cluster-provisioning" ||
+			!metav1.IsControlledBy(secret, w.cluster()) || secret.Name != w.name+"-credentials" {
 			t.Errorf("the credentials are %+v", secret)
 		}
 		w.Quiet(24 * time.Hour)
 		w.change(func(ec *api.EphemeralCluster) { ec.Spec.TearDownCluster = true })
 		time.Sleep(time.Second)
-		const down = "Deprovisioning ClusterReady=True(ClusterReady) ProwJobCreating=False(ProwJobCreated) TestCompleted=True(TestCompleted) +finalizer"
+		const down = "Deprovisioning ClusterReady=True(ClusterReady) ProwJobCreating=False(ProwJobCreated) " +
+			"TestCompleted=True(TestCompleted) +finalizer"
 		if w.want(down); !w.signalled() {
 			t.Error("nobody told the job that the test is over")
 		}
@@ -201,20 +226,29 @@ func TestLife(t *testing.T) {
 		w.want(down)
 		w.finish(api.SuccessState)
 		time.Sleep(time.Second)
-		w.want("Deprovisioned ClusterReady=True(ClusterReady) ProwJobCompleted=True(ProwJobCompleted) ProwJobCreating=False(ProwJobCreated) TestCompleted=True(TestCompleted)")
+		w.want(
+			"Deprovisioned ClusterReady=True(ClusterReady) ProwJobCompleted=True(ProwJobCompleted) " +
+				"ProwJobCreating=False(ProwJobCreated) TestCompleted=True(TestCompleted)",
+		)
 		w.Quiet(24 * time.Hour)
-		if jobs, writes := w.Writes(citest.Hub, "create", "prowjobs"), len(w.Clusters[citest.Hub].Audit().Writes()); jobs != 0 || writes != 0 {
+		if jobs, writes := w.Writes(citest.Hub, "create", "prowjobs"),
+			len(w.Clusters[citest.Hub].Audit().Writes()); jobs != 0 || writes != 0 {
 			t.Errorf("%d jobs, %d writes", jobs, writes)
 		}
 		stop()
 	})
 }
 
-// The process dies between the creation of the job and the write of the status, on which its answers are lost: the next one binds
-// the job that there is.
+// The process dies between the creation of the job and the write of the status, on which its answers are lost: the
+// next one binds the job that there is.
 func TestCrashAfterTheJobWasCreated(t *testing.T) {
 	inLossy(t, func(w *world) {
-		remove := w.Clusters[citest.Hub].Intercept(localapi.Rule{Verb: "patch", Resource: "ephemeralclusters", Subresource: "status", Err: context.DeadlineExceeded})
+		remove := w.Clusters[citest.Hub].Intercept(
+			localapi.Rule{
+				Verb: "patch", Resource: "ephemeralclusters", Subresource: "status",
+				Err: context.DeadlineExceeded,
+			},
+		)
 		stop := w.start()
 		w.Create(citest.Hub, w.wish())
 		time.Sleep(time.Second)
@@ -235,7 +269,9 @@ func TestCrashAfterTheJobWasCreated(t *testing.T) {
 // The answer to the creation of the job is lost, and the watch is late: there is one job all the same.
 func TestLostAnswer(t *testing.T) {
 	inLossy(t, func(w *world) {
-		w.Clusters[citest.Hub].Intercept(localapi.Rule{Verb: "create", Resource: "prowjobs", Nth: 1, Applied: true, Err: context.DeadlineExceeded})
+		w.Clusters[citest.Hub].Intercept(
+			localapi.Rule{Verb: "create", Resource: "prowjobs", Nth: 1, Applied: true, Err: context.DeadlineExceeded},
+		)
 		stop := w.start()
 		w.Create(citest.Hub, w.wish())
 		time.Sleep(5 * time.Minute)
@@ -249,8 +285,11 @@ func TestLostAnswer(t *testing.T) {
 func TestBegin(t *testing.T) {
 	job := func(w *world, name string) *api.ProwJob {
 		return &api.ProwJob{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ci", Name: w.name + name, Labels: map[string]string{api.EphemeralClusterLabel: w.name}},
-			Spec:       api.ProwJobSpec{Type: api.PeriodicJob, Job: name, Cluster: citest.Build01},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "ci", Name: w.name + name,
+				Labels: map[string]string{api.EphemeralClusterLabel: w.name},
+			},
+			Spec: api.ProwJobSpec{Type: api.PeriodicJob, Job: name, Cluster: citest.Build01},
 		}
 	}
 	ofEarlier := func(w *world) []*api.ProwJob {
@@ -268,19 +307,47 @@ func TestBegin(t *testing.T) {
 		count  int
 	}{
 		{"an owner of the profile", nil, nil, fetching, 1},
-		{"not an owner of the profile", func(ec *api.EphemeralCluster) { ec.Annotations[api.KonfluxTenantAnnotation] = "team-b" }, nil, invalid, 0},
-		{"the tenant of another Konflux cluster", func(ec *api.EphemeralCluster) { ec.Annotations[api.KonfluxClusterAnnotation] = "k2" }, nil, invalid, 0},
-		{"no such profile", func(ec *api.EphemeralCluster) { ec.Spec.CIOperator.Test.ClusterProfile = "gcp" }, nil, invalid, 0},
-		{"neither profile nor claim", func(ec *api.EphemeralCluster) { ec.Spec.CIOperator.Test.ClusterProfile = "" }, nil, invalid, 0},
-		{"a profile for everybody", func(ec *api.EphemeralCluster) { ec.Spec.CIOperator.Test.ClusterProfile, ec.Annotations = "free", nil }, nil, fetching, 1},
-		{"a privileged tenant", func(ec *api.EphemeralCluster) { ec.Annotations[api.KonfluxTenantAnnotation] = "root" }, nil, fetching, 1},
+		{
+			"not an owner of the profile",
+			func(ec *api.EphemeralCluster) { ec.Annotations[api.KonfluxTenantAnnotation] = "team-b" }, nil, invalid, 0,
+		},
+		{
+			"the tenant of another Konflux cluster",
+			func(ec *api.EphemeralCluster) { ec.Annotations[api.KonfluxClusterAnnotation] = "k2" }, nil, invalid, 0,
+		},
+		{
+			"no such profile", func(ec *api.EphemeralCluster) { ec.Spec.CIOperator.Test.ClusterProfile = "gcp" }, nil,
+			invalid, 0,
+		},
+		{
+			"neither profile nor claim", func(ec *api.EphemeralCluster) { ec.Spec.CIOperator.Test.ClusterProfile = "" },
+			nil, invalid, 0,
+		},
+		{
+			"a profile for everybody",
+			func(ec *api.EphemeralCluster) { ec.Spec.CIOperator.Test.ClusterProfile, ec.Annotations = "free", nil },
+			nil, fetching, 1,
+		},
+		{
+			"a privileged tenant",
+			func(ec *api.EphemeralCluster) { ec.Annotations[api.KonfluxTenantAnnotation] = "root" }, nil, fetching, 1,
+		},
 		{"a claim needs no profile and no release", func(ec *api.EphemeralCluster) {
 			ec.Spec.CIOperator.Test.ClusterProfile, ec.Annotations, ec.Spec.CIOperator.Releases = "", nil, nil
 			ec.Spec.CIOperator.Test.ClusterClaim = &runtime.RawExtension{Raw: []byte(`{"version":"4.21"}`)}
 		}, nil, fetching, 1},
-		{"no release", func(ec *api.EphemeralCluster) { ec.Spec.CIOperator.Releases = nil }, nil, "Failed ProwJobCreating=True(CIOperatorJobsGenerateFailure)", 0},
-		{"a job that there is", nil, func(w *world) []*api.ProwJob { return []*api.ProwJob{job(w, "one")} }, fetching, 1},
-		{"two jobs", nil, func(w *world) []*api.ProwJob { return []*api.ProwJob{job(w, "one"), job(w, "two")} }, "Failed ProwJobCreating=False(TooManyProwJobsBound)", 2},
+		{
+			"no release", func(ec *api.EphemeralCluster) { ec.Spec.CIOperator.Releases = nil }, nil,
+			"Failed ProwJobCreating=True(CIOperatorJobsGenerateFailure)", 0,
+		},
+		{
+			"a job that there is",
+			nil, func(w *world) []*api.ProwJob { return []*api.ProwJob{job(w, "one")} }, fetching, 1,
+		},
+		{
+			"two jobs", nil, func(w *world) []*api.ProwJob { return []*api.ProwJob{job(w, "one"), job(w, "two")} },
+			"Failed ProwJobCreating=False(TooManyProwJobsBound)", 2,
+		},
 		{"the job of an earlier one", nil, ofEarlier, fetching, 2},
 	}
 	in(t, func(all *world) {
@@ -310,10 +377,13 @@ func TestBegin(t *testing.T) {
 	})
 }
 
-// Errors of the API are tried again, and are in the status meanwhile; what was invalid is looked at again when it was changed.
+// Errors of the API are tried again, and are in the status meanwhile; what was invalid is looked at again when it was
+// changed.
 func TestSecondThoughts(t *testing.T) {
 	inLossy(t, func(w *world) {
-		remove := w.Clusters[citest.Hub].Intercept(localapi.Rule{Verb: "create", Resource: "prowjobs", Err: apierrors.NewInternalError(fmt.Errorf("no disk"))})
+		remove := w.Clusters[citest.Hub].Intercept(
+			localapi.Rule{Verb: "create", Resource: "prowjobs", Err: apierrors.NewInternalError(fmt.Errorf("no disk"))},
+		)
 		stop := w.start()
 		w.Create(citest.Hub, w.wish())
 		time.Sleep(time.Second)
@@ -321,7 +391,10 @@ func TestSecondThoughts(t *testing.T) {
 		remove()
 		time.Sleep(2 * time.Minute)
 		w.want(fetching)
-		w.Create(citest.Hub, w.wish(func(ec *api.EphemeralCluster) { ec.Name, ec.Spec.CIOperator.Test.ClusterProfile = "second", "gcp" }))
+		w.Create(citest.Hub,
+			w.wish(
+				func(ec *api.EphemeralCluster) { ec.Name, ec.Spec.CIOperator.Test.ClusterProfile = "second", "gcp" },
+			))
 		time.Sleep(time.Second)
 		second := func() *api.EphemeralCluster {
 			return citest.Get(w.World, citest.Hub, ephemeralcluster.Namespace, "second", &api.EphemeralCluster{})
@@ -343,18 +416,32 @@ func TestSecondThoughts(t *testing.T) {
 // Source: rows of TestReconcile of openshift/ci-tools: what becomes of a cluster whose job goes on, and ends.
 func TestFollow(t *testing.T) {
 	failed := func(reason string) string {
-		return "Failed ClusterReady=False(SecretsFetchFailure) ProwJobCompleted=True(" + reason + ") ProwJobCreating=False(ProwJobCreated)"
+		return "Failed ClusterReady=False(SecretsFetchFailure) ProwJobCompleted=True(" + reason +
+			") ProwJobCreating=False(ProwJobCreated)"
 	}
 	rows := map[string]struct {
 		claim bool
 		event func(w *world)
 		want  string
 	}{
-		"the job fails":          {event: func(w *world) { w.finish(api.FailureState) }, want: failed("ProwJobFailure")},
-		"the job is aborted":     {event: func(w *world) { w.finish(api.AbortedState) }, want: failed("ProwJobFailure")},
-		"the job errs":           {event: func(w *world) { w.finish(api.ErrorState) }, want: failed("ProwJobFailure")},
-		"the job succeeds early": {event: func(w *world) { w.finish(api.SuccessState) }, want: "Deprovisioned ClusterReady=False(SecretsFetchFailure) ProwJobCompleted=True(ProwJobCompleted) ProwJobCreating=False(ProwJobCreated)"},
-		"the job is deleted":     {event: func(w *world) { w.Must(w.Clusters[citest.Hub].Client.Delete(w.Ctx, w.job())) }, want: failed("ProwJobFailure")},
+		"the job fails": {
+			event: func(w *world) { w.finish(api.FailureState) },
+			want:  failed("ProwJobFailure"),
+		},
+		"the job is aborted": {
+			event: func(w *world) { w.finish(api.AbortedState) },
+			want:  failed("ProwJobFailure"),
+		},
+		"the job errs": {event: func(w *world) { w.finish(api.ErrorState) }, want: failed("ProwJobFailure")},
+		"the job succeeds early": {
+			event: func(w *world) { w.finish(api.SuccessState) },
+			want: "Deprovisioned ClusterReady=False(SecretsFetchFailure) ProwJobCompleted=True(ProwJobCompleted) " +
+				"ProwJobCreating=False(ProwJobCreated)",
+		},
+		"the job is deleted": {
+			event: func(w *world) { w.Must(w.Clusters[citest.Hub].Client.Delete(w.Ctx, w.job())) },
+			want:  failed("ProwJobFailure"),
+		},
 		"the job moves to a cluster that nobody knows": {event: func(w *world) {
 			job := w.job()
 			job.Spec.Cluster = "build99"
@@ -362,7 +449,8 @@ func TestFollow(t *testing.T) {
 		}, want: failed("ProwJobFailure")},
 		"a namespace that goes away": {event: func(w *world) {
 			w.Seed(citest.Build01, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-				Name: "ci-op-" + w.name, Labels: map[string]string{api.JobIDLabel: w.job().Name}, DeletionTimestamp: &metav1.Time{Time: time.Now()}, Finalizers: []string{"a/b"},
+				Name: "ci-op-" + w.name, Labels: map[string]string{api.JobIDLabel: w.job().Name},
+				DeletionTimestamp: &metav1.Time{Time: time.Now()}, Finalizers: []string{"a/b"},
 			}})
 		}, want: fetching},
 		"a kubeconfig without content": {event: func(w *world) {
@@ -379,13 +467,17 @@ func TestFollow(t *testing.T) {
 			w.provides("cluster-provisioning-hive-admin-password", "password")
 		}, want: ready},
 		"somebody else's secret": {event: func(w *world) {
-			w.Create(citest.Hub, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ephemeralcluster.Namespace, Name: w.name + "-credentials"}})
+			w.Create(citest.Hub,
+				&corev1.Secret{
+					ObjectMeta: metav1.ObjectMeta{Namespace: ephemeralcluster.Namespace, Name: w.name + "-credentials"},
+				})
 			w.runs()
 			w.provides(ephemeralcluster.Credentials, "kubeconfig")
 		}, want: fetching},
 		"torn down before it runs": {
 			event: func(w *world) { w.change(func(ec *api.EphemeralCluster) { ec.Spec.TearDownCluster = true }) },
-			want:  "Provisioning ClusterReady=False(SecretsFetchFailure) ProwJobCreating=False(ProwJobCreated) TestCompleted=False(CreateTestCompletedSecretFailure) +finalizer",
+			want: "Provisioning ClusterReady=False(SecretsFetchFailure) ProwJobCreating=False(ProwJobCreated) " +
+				"TestCompleted=False(CreateTestCompletedSecretFailure) +finalizer",
 		},
 	}
 	in(t, func(all *world) {
@@ -419,9 +511,11 @@ func TestDelete(t *testing.T) {
 		aborted bool
 	}{
 		"while there is no ci-operator namespace": {gone: true, aborted: true},
-		"the job is gone":                         {before: func(w *world) { w.Must(w.Clusters[citest.Hub].Client.Delete(w.Ctx, w.job())) }, gone: true},
-		"the job has ended":                       {before: func(w *world) { w.finish(api.SuccessState) }, gone: true},
-		"the job runs":                            {before: (*world).runs},
+		"the job is gone": {
+			before: func(w *world) { w.Must(w.Clusters[citest.Hub].Client.Delete(w.Ctx, w.job())) }, gone: true,
+		},
+		"the job has ended": {before: func(w *world) { w.finish(api.SuccessState) }, gone: true},
+		"the job runs":      {before: (*world).runs},
 		"no client of the build cluster": {before: func(w *world) {
 			job := w.job()
 			job.Spec.Cluster = "build99"
@@ -441,7 +535,9 @@ func TestDelete(t *testing.T) {
 			w.Must(w.Clusters[citest.Hub].Client.Delete(w.Ctx, w.wish()))
 			stop = w.start()
 			time.Sleep(time.Second)
-			gone := func() bool { return !w.Exists(citest.Hub, ephemeralcluster.Namespace, w.name, &api.EphemeralCluster{}) }
+			gone := func() bool {
+				return !w.Exists(citest.Hub, ephemeralcluster.Namespace, w.name, &api.EphemeralCluster{})
+			}
 			if gone() != c.gone {
 				t.Errorf("%s: gone: %t, want %t", name, gone(), c.gone)
 			}
@@ -466,10 +562,16 @@ func TestDelete(t *testing.T) {
 	})
 }
 
-// The process died between the creation of the job and the status, and the cluster is deleted before the next one begins.
+// The process died between the creation of the job and the status, and the cluster is deleted before the next one
+// begins.
 func TestDeleteAfterCrash(t *testing.T) {
 	inLossy(t, func(w *world) {
-		w.Clusters[citest.Hub].Intercept(localapi.Rule{Verb: "patch", Resource: "ephemeralclusters", Subresource: "status", Err: context.DeadlineExceeded})
+		w.Clusters[citest.Hub].Intercept(
+			localapi.Rule{
+				Verb: "patch", Resource: "ephemeralclusters", Subresource: "status",
+				Err: context.DeadlineExceeded,
+			},
+		)
 		stop := w.start()
 		w.Create(citest.Hub, w.wish())
 		time.Sleep(time.Second)
@@ -477,7 +579,8 @@ func TestDeleteAfterCrash(t *testing.T) {
 		w.Must(w.Clusters[citest.Hub].Client.Delete(w.Ctx, w.wish()))
 		stop = w.start()
 		time.Sleep(time.Second)
-		if w.Exists(citest.Hub, ephemeralcluster.Namespace, w.name, &api.EphemeralCluster{}) || w.job().Status.State != api.AbortedState {
+		if w.Exists(citest.Hub, ephemeralcluster.Namespace, w.name, &api.EphemeralCluster{}) ||
+			w.job().Status.State != api.AbortedState {
 			t.Errorf("the job is %+v", w.job().Status)
 		}
 		stop()
@@ -527,14 +630,16 @@ func TestOrphans(t *testing.T) {
 				}
 				time.Sleep(time.Second)
 				job := w.job()
-				if (job.Status.State == api.AbortedState) != c.aborted || c.aborted && !strings.HasPrefix(job.Status.Description, "Ephemeral Cluster not found") {
+				if (job.Status.State == api.AbortedState) != c.aborted || c.aborted &&
+					!strings.HasPrefix(job.Status.Description, "Ephemeral Cluster not found") {
 					t.Errorf("%s: the job is %+v", name, job.Status)
 				}
 				if w.signalled() != c.signalled {
 					t.Errorf("%s: signalled: %t", name, w.signalled())
 				}
 				w.Quiet(time.Hour)
-				if s := w.Counted(ephemeralcluster.OrphansName); name == "no client of the build cluster" && (s.Terminal != 1 || s.Retries != 0) {
+				if s := w.Counted(ephemeralcluster.OrphansName); name == "no client of the build cluster" &&
+					(s.Terminal != 1 || s.Retries != 0) {
 					t.Errorf("%s: in an hour, %+v", name, s)
 				}
 				stop()
@@ -543,18 +648,21 @@ func TestOrphans(t *testing.T) {
 	})
 }
 
-// The watch of the build cluster is late, and does not tell that the job's namespace is there: the job is told to end all the same, and
-// not aborted.
+// The watch of the build cluster is late, and does not tell that the job's namespace is there: the job is told to end
+// all the same, and not aborted.
 func TestLateNamespace(t *testing.T) {
 	ends := map[string]func(*world){
 		"deleted":  func(w *world) { w.Must(w.Clusters[citest.Hub].Client.Delete(w.Ctx, w.wish())) },
 		"stripped": (*world).strip,
 	}
 	in(t, func(all *world) {
-		all.Clusters[citest.Build01].Intercept(localapi.Rule{Verb: "watch", Resource: "namespaces", Do: func(ctx context.Context, _ *gate.Request) gate.Verdict {
-			<-ctx.Done()
-			return gate.Verdict{}
-		}})
+		all.Clusters[citest.Build01].Intercept(localapi.Rule{
+			Verb: "watch", Resource: "namespaces",
+			Do: func(ctx context.Context, _ *gate.Request) gate.Verdict {
+				<-ctx.Done()
+				return gate.Verdict{}
+			},
+		})
 		stop := all.start()
 		for n, how := range slices.Sorted(maps.Keys(ends)) {
 			w := all.row(n)
@@ -583,28 +691,36 @@ func (w *world) strip() {
 	w.Must(c.Delete(w.Ctx, ec))
 }
 
-// Source: TestEphemeralClusterFilter, TestProwJobFilter of openshift/ci-tools: what is elsewhere, or not ours, is left alone; and
-// changes of status do not wake anybody.
+// Source: TestEphemeralClusterFilter, TestProwJobFilter of openshift/ci-tools: what is elsewhere, or not ours, is
+// left alone; and changes of status do not wake anybody.
 func TestFilters(t *testing.T) {
 	in(t, func(w *world) {
 		stop := w.start()
 		w.Create(citest.Hub, w.wish(func(ec *api.EphemeralCluster) { ec.Namespace = "team" }),
-			&api.ProwJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ci", Name: "other"}, Spec: api.ProwJobSpec{Type: api.PeriodicJob, Job: "j"}},
 			&api.ProwJob{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "elsewhere", Labels: map[string]string{api.EphemeralClusterLabel: "x"}},
-				Spec:       api.ProwJobSpec{Type: api.PeriodicJob, Job: "j", Cluster: citest.Build01},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ci", Name: "other"},
+				Spec:       api.ProwJobSpec{Type: api.PeriodicJob, Job: "j"},
+			},
+			&api.ProwJob{
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: "team", Name: "elsewhere",
+					Labels: map[string]string{api.EphemeralClusterLabel: "x"},
+				},
+				Spec: api.ProwJobSpec{Type: api.PeriodicJob, Job: "j", Cluster: citest.Build01},
 			})
 		synctest.Wait()
 		w.Quiet(time.Hour)
-		if reads := w.Clusters[citest.Build01].Audit().Entries(func(e audit.Entry) bool { return e.Resource == "secrets" }); len(reads) != 0 {
+		if reads := w.Clusters[citest.Build01].Audit().Entries(
+			func(e audit.Entry) bool { return e.Resource == "secrets" },
+		); len(reads) != 0 {
 			t.Errorf("somebody looked after them: %v", reads)
 		}
 		stop()
 	})
 }
 
-// A cluster is torn down in the second in which its time to live is over, be it its own or the operator's, and not written to
-// before. What nobody made in time is not begun.
+// A cluster is torn down in the second in which its time to live is over, be it its own or the operator's, and not
+// written to before. What nobody made in time is not begun.
 func TestTimeToLive(t *testing.T) {
 	in(t, func(w *world) {
 		w.o.TimeToLive = 3 * time.Hour
@@ -631,7 +747,8 @@ func TestTimeToLive(t *testing.T) {
 		w.row(1).want(ready)
 		w.Quiet(time.Hour - 63*time.Second)
 		time.Sleep(2 * time.Second)
-		const over = "Deprovisioning ClusterReady=True(ClusterReady) ProwJobCreating=False(ProwJobCreated) TestCompleted=True(TimeToLiveOver) +finalizer"
+		const over = "Deprovisioning ClusterReady=True(ClusterReady) ProwJobCreating=False(ProwJobCreated) " +
+			"TestCompleted=True(TimeToLiveOver) +finalizer"
 		if w.row(1).want(over); !w.row(1).signalled() {
 			t.Error("nobody told the job that the time is over")
 		}

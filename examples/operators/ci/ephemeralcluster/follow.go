@@ -51,7 +51,8 @@ func (p *provisioner) follow(ctx context.Context, ec *api.EphemeralCluster) (rec
 		return reconcile.Result{}, err
 	}
 	life := p.o.lifeOf(ec, time.Now())
-	if ec.Spec.TearDownCluster || life.over() || conditions.Is(ec.Status.Conditions, api.TestCompleted, metav1.ConditionTrue) {
+	if ec.Spec.TearDownCluster || life.over() ||
+		conditions.Is(ec.Status.Conditions, api.TestCompleted, metav1.ConditionTrue) {
 		return p.tearDown(ctx, ec, build, namespace)
 	}
 	result, err := p.provision(ctx, ec, build, namespace)
@@ -91,7 +92,9 @@ func complete(ec *api.EphemeralCluster, job *api.ProwJob) {
 }
 
 // provision copies the credentials when they exist.
-func (p *provisioner) provision(ctx context.Context, ec *api.EphemeralCluster, build client.Client, namespace string) (reconcile.Result, error) {
+func (p *provisioner) provision(ctx context.Context, ec *api.EphemeralCluster, build client.Client,
+	namespace string,
+) (reconcile.Result, error) {
 	found, missing, err := credentialsOf(ctx, build, namespace, ec.Spec.CIOperator.Test.ClusterClaim != nil)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -117,7 +120,9 @@ func (p *provisioner) provision(ctx context.Context, ec *api.EphemeralCluster, b
 }
 
 // tearDown tells the job that the cluster is no longer needed.
-func (p *provisioner) tearDown(ctx context.Context, ec *api.EphemeralCluster, build client.Client, namespace string) (reconcile.Result, error) {
+func (p *provisioner) tearDown(ctx context.Context, ec *api.EphemeralCluster, build client.Client,
+	namespace string,
+) (reconcile.Result, error) {
 	if namespace == "" {
 		set(ec, api.TestCompleted, false, api.CreateTestCompletedSecretFailureReason, api.NamespaceNotFoundMessage)
 		return reconcile.Result{RequeueAfter: p.o.Polling}, nil

@@ -40,8 +40,10 @@ func NewMetrics() *Metrics {
 		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
 	}
 	return &Metrics{
-		provisioning:   histogram("ephemeralcluster_provisioning_duration_seconds", "From the creation of an EphemeralCluster to its readiness."),
-		deprovisioning: histogram("ephemeralcluster_deprovisioning_duration_seconds", "From the signal that a test is over to the end of its job."),
+		provisioning: histogram("ephemeralcluster_provisioning_duration_seconds",
+			"From the creation of an EphemeralCluster to its readiness."),
+		deprovisioning: histogram("ephemeralcluster_deprovisioning_duration_seconds",
+			"From the signal that a test is over to the end of its job."),
 		count: prometheus.NewDesc("ephemeralcluster_count", "EphemeralClusters that there are.",
 			[]string{"konflux_cluster", "konflux_tenant", "cluster_profile", "workflow", "phase"}, nil),
 	}
@@ -60,7 +62,8 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	counts := maps.Clone(m.counts)
 	m.mu.Unlock()
 	for k, n := range counts {
-		out <- prometheus.MustNewConstMetric(m.count, prometheus.GaugeValue, float64(n), k.konfluxCluster, k.konfluxTenant, k.profile, k.workflow, string(k.phase))
+		out <- prometheus.MustNewConstMetric(m.count, prometheus.GaugeValue, float64(n), k.konfluxCluster,
+			k.konfluxTenant, k.profile, k.workflow, string(k.phase))
 	}
 	m.provisioning.Collect(out)
 	m.deprovisioning.Collect(out)

@@ -35,7 +35,9 @@ func gather(t *testing.T, c prometheus.Collector) string {
 	for _, f := range families {
 		for _, m := range f.Metric {
 			if h := m.Histogram; h != nil {
-				lines = append(lines, fmt.Sprintf("%s %d %gs", strings.TrimPrefix(f.GetName(), "ephemeralcluster_"), h.GetSampleCount(), h.GetSampleSum()))
+				lines = append(lines,
+					fmt.Sprintf("%s %d %gs", strings.TrimPrefix(f.GetName(), "ephemeralcluster_"), h.GetSampleCount(),
+						h.GetSampleSum()))
 				continue
 			}
 			var labels []string
@@ -48,8 +50,8 @@ func gather(t *testing.T, c prometheus.Collector) string {
 	return strings.Join(lines, "\n")
 }
 
-// Every round counts anew: who left is not reported any more. A process that has stopped reports nothing, and what took how long
-// is measured once.
+// Every round counts anew: who left is not reported any more. A process that has stopped reports nothing, and what
+// took how long is measured once.
 //
 // Source: TestStart of pkg/controller/ephemeralcluster/metrics_test.go of openshift/ci-tools, for the rounds.
 func TestMetrics(t *testing.T) {
@@ -74,7 +76,9 @@ deprovisioning_duration_seconds 0 0s
 provisioning_duration_seconds 0 0s`)
 		w.runs()
 		w.provides(ephemeralcluster.Credentials, "kubeconfig")
-		w.Must(w.Clusters[citest.Hub].Client.Delete(w.Ctx, w.wish(func(ec *api.EphemeralCluster) { ec.Name = "third" })))
+		w.Must(
+			w.Clusters[citest.Hub].Client.Delete(w.Ctx, w.wish(func(ec *api.EphemeralCluster) { ec.Name = "third" })),
+		)
 		time.Sleep(100 * time.Second)
 		want(`count aws/k1/team-a/Provisioning/ipi-aws 1
 count aws/k1/team-a/Ready/ipi-aws 1
@@ -84,7 +88,12 @@ provisioning_duration_seconds 1 120s`)
 		time.Sleep(10 * time.Minute)
 		w.finish(api.SuccessState)
 		time.Sleep(time.Minute)
-		w.Must(client.IgnoreNotFound(w.Clusters[citest.Hub].Client.Delete(w.Ctx, w.wish(func(ec *api.EphemeralCluster) { ec.Name = "second" }))))
+		w.Must(
+			client.IgnoreNotFound(
+				w.Clusters[citest.Hub].Client.Delete(w.Ctx,
+					w.wish(func(ec *api.EphemeralCluster) { ec.Name = "second" })),
+			),
+		)
 		time.Sleep(2 * time.Minute)
 		want(`count aws/k1/team-a/Deprovisioned/ipi-aws 1
 deprovisioning_duration_seconds 1 600s

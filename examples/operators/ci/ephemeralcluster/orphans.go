@@ -29,7 +29,8 @@ func (o *orphans) Reconcile(ctx context.Context, r reconcile.Request) (reconcile
 		return reconcile.Result{}, err
 	}
 	if o.builds[job.Spec.Cluster] == nil {
-		return reconcile.Result{}, reconcile.Terminal(fmt.Errorf("there is no client for build cluster %q", job.Spec.Cluster))
+		return reconcile.Result{},
+			reconcile.Terminal(fmt.Errorf("there is no client for build cluster %q", job.Spec.Cluster))
 	}
 	_, err = o.endJob(ctx, job, "Ephemeral Cluster not found: ")
 	return reconcile.Result{}, err
@@ -37,7 +38,8 @@ func (o *orphans) Reconcile(ctx context.Context, r reconcile.Request) (reconcile
 
 // ownerIsGone asks the server rather than the cache, which may not have the EphemeralCluster yet.
 func (o *orphans) ownerIsGone(ctx context.Context, job *api.ProwJob) (bool, error) {
-	ec, key := &api.EphemeralCluster{}, client.ObjectKey{Namespace: Namespace, Name: job.Labels[api.EphemeralClusterLabel]}
+	ec, key := &api.EphemeralCluster{},
+		client.ObjectKey{Namespace: Namespace, Name: job.Labels[api.EphemeralClusterLabel]}
 	err := o.hub.Get(ctx, key, ec)
 	if apierrors.IsNotFound(err) {
 		err = o.hub.Get(ctx, key, ec, client.Live)

@@ -30,8 +30,10 @@ func (o *Options) validate(ec *api.EphemeralCluster) error {
 		return fmt.Errorf("there is no cluster profile %q", test.ClusterProfile)
 	}
 	who := Owner{ec.Annotations[api.KonfluxClusterAnnotation], ec.Annotations[api.KonfluxTenantAnnotation]}
-	if len(owners) == 0 || slices.Contains(owners, who) || who.Tenant != "" && slices.Contains(o.PrivilegedTenants, who.Tenant) {
+	if len(owners) == 0 || slices.Contains(owners, who) || who.Tenant != "" &&
+		slices.Contains(o.PrivilegedTenants, who.Tenant) {
 		return nil
 	}
-	return fmt.Errorf("tenant %q of cluster %q may not use cluster profile %q", who.Tenant, who.Cluster, test.ClusterProfile)
+	return fmt.Errorf("tenant %q of cluster %q may not use cluster profile %q", who.Tenant, who.Cluster,
+		test.ClusterProfile)
 }

@@ -63,7 +63,8 @@ func New(configs map[string]*rest.Config, o Options) (*Fleet, error) {
 		}
 		// A build cluster that does not answer must not end the process, so the process does not wait for it.
 		c, err := newCluster(name, configs[name], manager.Options{
-			Informers: o.Manager.Informers, Caches: o.Manager.Caches, GracefulTimeout: o.Manager.GracefulTimeout, ServerTimeout: -1,
+			Informers: o.Manager.Informers, Caches: o.Manager.Caches, GracefulTimeout: o.Manager.GracefulTimeout,
+			ServerTimeout: -1,
 		}, o.DryRun)
 		if err != nil {
 			return nil, err

@@ -28,9 +28,10 @@ import (
 func add(w *citest.World, c *fleet.Cluster) {
 	streams, err := informer.For[*api.ImageStream](c.Manager.Informers())
 	w.Must(err)
-	seen := reconcile.New("seen", reconcile.Func[reconcile.Request](func(context.Context, reconcile.Request) (reconcile.Result, error) {
-		return reconcile.Result{}, nil
-	}), reconcile.Options[reconcile.Request]{})
+	seen := reconcile.New("seen",
+		reconcile.Func[reconcile.Request](func(context.Context, reconcile.Request) (reconcile.Result, error) {
+			return reconcile.Result{}, nil
+		}), reconcile.Options[reconcile.Request]{})
 	w.Must(seen.Watch(reconcile.Kind(streams, reconcile.EnqueueObject[*api.ImageStream]())))
 	w.Must(c.Manager.Add(seen))
 }
@@ -47,7 +48,8 @@ func TestBuildClustersBeginWithTheLease(t *testing.T) {
 		time.Sleep(time.Minute)
 		stopSecond := w.Start(candidate("second").Run)
 		time.Sleep(10 * time.Minute)
-		if first, second := w.Requests("first", citest.Build01), w.Requests("second", citest.Build01); first == 0 || second != 0 {
+		if first, second := w.Requests("first", citest.Build01), w.Requests("second", citest.Build01); first == 0 ||
+			second != 0 {
 			t.Errorf("while the first leads: %d and %d requests", first, second)
 		}
 		stopFirst()
@@ -59,9 +61,9 @@ func TestBuildClustersBeginWithTheLease(t *testing.T) {
 	}, citest.Hub, citest.Build01)
 }
 
-// The leader is killed at each of its writes to the build cluster in turn, before the write took effect or after. The next process
-// takes the lease when it has run out, asks the build cluster for nothing before that, and goes on where the dead one stopped: in
-// the end everything is there, and was written once.
+// The leader is killed at each of its writes to the build cluster in turn, before the write took effect or after. The
+// next process takes the lease when it has run out, asks the build cluster for nothing before that, and goes on where
+// the dead one stopped: in the end everything is there, and was written once.
 func TestLeaderIsKilled(t *testing.T) {
 	citest.In(t, func(w *citest.World) {
 		r := newRelay(w)
@@ -77,16 +79,19 @@ func TestLeaderIsKilled(t *testing.T) {
 					break
 				}
 				if asked := w.Requests(r.leader, citest.Build01); asked != 0 {
-					t.Errorf("the lease has not run out, and the next one has asked the build cluster for %d things", asked)
+					t.Errorf("the lease has not run out, and the next one has asked the build cluster for %d things",
+						asked)
 				}
 				time.Sleep(time.Minute)
-				if stream := (&api.ImageStream{}); !w.Exists(citest.Build01, tag.Namespace, tag.Stream, stream) || stream.Tag(tag.Tag) == nil {
+				if stream := (&api.ImageStream{}); !w.Exists(citest.Build01, tag.Namespace, tag.Stream, stream) ||
+					stream.Tag(tag.Tag) == nil {
 					t.Errorf("killed at write %d (applied: %t), the leader has no heir that brings %v", n, applied, tag)
 				}
 			}
 		}
 		r.stop()
-		if killed := len(r.ends) - 2; killed < 2*6 { // namespace, role, binding, stream, secret, import, and the import's end
+		// namespace, role, binding, stream, secret, import, and the import's end
+		if killed := len(r.ends) - 2; killed < 2*6 {
 			t.Errorf("only %d leaders were killed", killed)
 		}
 		written := map[string]int{}
@@ -126,7 +131,10 @@ func newRelay(w *citest.World) *relay {
 	for n := range 100 {
 		r.o.Streams[fmt.Sprint("project-", n, "/stream")] = true
 	}
-	w.Create(citest.Build01, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ensure.PullSecretNamespace, Name: ensure.PullSecretName}})
+	w.Create(citest.Build01,
+		&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: ensure.PullSecretNamespace, Name: ensure.PullSecretName},
+		})
 	f := w.Fleet()
 	w.Must(standin.AddImporter(f.Builds[0], standin.ImporterOptions{}))
 	r.stopImporter = w.Start(f.Run)

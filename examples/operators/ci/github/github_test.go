@@ -69,10 +69,12 @@ func TestGetRef(t *testing.T) {
 		if sha, err := c.GetRef(t.Context(), "org", "repo", "heads/main"); sha != "abc" || err != nil {
 			t.Errorf("%s: %q, %v", name, sha, err)
 		}
-		if _, err := c.GetRef(t.Context(), "org", "repo", "heads/nope"); !errors.Is(err, github.ErrNotFound) || !github.Permanent(err) {
+		if _, err := c.GetRef(t.Context(), "org", "repo", "heads/nope"); !errors.Is(err, github.ErrNotFound) ||
+			!github.Permanent(err) {
 			t.Errorf("%s: %v, want that it is not found", name, err)
 		}
-		if _, err := c.GetRef(t.Context(), "org", "repo", "heads/release"); !errors.Is(err, github.ErrTooManyRefs) || !github.Permanent(err) {
+		if _, err := c.GetRef(t.Context(), "org", "repo", "heads/release"); !errors.Is(err, github.ErrTooManyRefs) ||
+			!github.Permanent(err) {
 			t.Errorf("%s: %v, want too many", name, err)
 		}
 	}
@@ -81,7 +83,9 @@ func TestGetRef(t *testing.T) {
 			t.Errorf("%s: %v, want an error that may pass", branch, err)
 		}
 	}
-	impatient, err := github.NewHTTP(github.HTTPOptions{Endpoint: server.URL, TokenFile: token, Timeout: 10 * time.Millisecond})
+	impatient, err := github.NewHTTP(
+		github.HTTPOptions{Endpoint: server.URL, TokenFile: token, Timeout: 10 * time.Millisecond},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,7 +88,8 @@ func (c *client) GetRef(ctx context.Context, org, repo, ref string) (string, err
 }
 
 func (c *client) request(ctx context.Context, org, repo, ref string) (*http.Request, error) {
-	address := fmt.Sprintf("%s/repos/%s/%s/git/refs/%s", strings.TrimSuffix(c.o.Endpoint, "/"), url.PathEscape(org), url.PathEscape(repo), ref)
+	address := fmt.Sprintf("%s/repos/%s/%s/git/refs/%s", strings.TrimSuffix(c.o.Endpoint, "/"), url.PathEscape(org),
+		url.PathEscape(repo), ref)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, fmt.Errorf("ask for %s of %s/%s: %w", ref, org, repo, err)

@@ -34,7 +34,8 @@ func stream(change func(*api.ImageStream)) *api.ImageStream {
 	s := &api.ImageStream{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}}
 	for _, tag := range []string{"a", "b"} {
 		s.Spec.Tags = append(s.Spec.Tags, api.TagReference{Name: tag})
-		s.Status.Tags = append(s.Status.Tags, api.NamedTagEventList{Tag: tag, Items: []api.TagEvent{{Image: "sha256:1"}}})
+		s.Status.Tags = append(s.Status.Tags,
+			api.NamedTagEventList{Tag: tag, Items: []api.TagEvent{{Image: "sha256:1"}}})
 	}
 	if change != nil {
 		change(s)
@@ -42,8 +43,8 @@ func stream(change func(*api.ImageStream)) *api.ImageStream {
 	return s
 }
 
-// Source: the rows of TestImageStreamTagMapper of openshift/ci-tools, but Generic, an event that there is not here; the last two
-// are ours.
+// Source: the rows of TestImageStreamTagMapper of openshift/ci-tools, but Generic, an event that there is not here;
+// the last two are ours.
 func TestHandler(t *testing.T) {
 	h := Handler(func(_ context.Context, r Ref) []string { return []string{r.String()} })
 	update := func(change func(*api.ImageStream)) func(*queue) {
@@ -53,17 +54,35 @@ func TestHandler(t *testing.T) {
 		event func(*queue)
 		want  []string
 	}{
-		"create: all":                  {func(q *queue) { h.OnAdd(t.Context(), stream(nil), true, q) }, []string{"ns/s:a", "ns/s:b"}},
-		"delete: all":                  {func(q *queue) { h.OnDelete(t.Context(), informer.Deleted[*api.ImageStream]{Object: stream(nil)}, q) }, []string{"ns/s:a", "ns/s:b"}},
-		"update: those that changed":   {update(func(s *api.ImageStream) { s.Point("b", api.TagEvent{Image: "sha256:2"}) }), []string{"ns/s:b"}},
-		"update without a change":      {update(nil), nil},
-		"deletion timestamp: all":      {update(func(s *api.ImageStream) { s.DeletionTimestamp = &metav1.Time{} }), []string{"ns/s:a", "ns/s:b"}},
-		"soft-deleted: those that are": {update(func(s *api.ImageStream) { s.Spec.Tags[0].Annotations = map[string]string{softDelete: "2026-01-01"} }), []string{"ns/s:a"}},
+		"create: all": {
+			func(q *queue) { h.OnAdd(t.Context(), stream(nil), true, q) },
+			[]string{"ns/s:a", "ns/s:b"},
+		},
+		"delete: all": {
+			func(q *queue) { h.OnDelete(t.Context(), informer.Deleted[*api.ImageStream]{Object: stream(nil)}, q) },
+			[]string{"ns/s:a", "ns/s:b"},
+		},
+		"update: those that changed": {
+			update(func(s *api.ImageStream) { s.Point("b", api.TagEvent{Image: "sha256:2"}) }), []string{"ns/s:b"},
+		},
+		"update without a change": {update(nil), nil},
+		"deletion timestamp: all": {
+			update(func(s *api.ImageStream) { s.DeletionTimestamp = &metav1.Time{} }),
+			[]string{"ns/s:a", "ns/s:b"},
+		},
+		"soft-deleted: those that are": {
+			update(
+				func(s *api.ImageStream) { s.Spec.Tags[0].Annotations = map[string]string{softDelete: "2026-01-01"} },
+			), []string{"ns/s:a"},
+		},
 		"both: each once": {update(func(s *api.ImageStream) {
 			s.Spec.Tags[0].Annotations = map[string]string{softDelete: ""}
 			s.Point("a", api.TagEvent{})
 		}), []string{"ns/s:a"}},
-		"a tag that is gone, and a new one": {update(func(s *api.ImageStream) { s.Status.Tags = s.Status.Tags[:1]; s.Point("c", api.TagEvent{}) }), []string{"ns/s:c", "ns/s:b"}},
+		"a tag that is gone, and a new one": {
+			update(func(s *api.ImageStream) { s.Status.Tags = s.Status.Tags[:1]; s.Point("c", api.TagEvent{}) }),
+			[]string{"ns/s:c", "ns/s:b"},
+		},
 	} {
 		var q queue
 		if c.event(&q); !reflect.DeepEqual(q.keys, c.want) {

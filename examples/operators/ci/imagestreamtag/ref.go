@@ -31,7 +31,8 @@ func (r Ref) Request() reconcile.Request {
 // New parses a tag's name "stream:tag".
 func New(namespace, name string) (Ref, error) {
 	stream, tag, ok := strings.Cut(name, ":")
-	if !ok || namespace == "" || stream == "" || tag == "" || strings.ContainsAny(tag, ":/") || strings.Contains(namespace+stream, "/") {
+	if !ok || namespace == "" || stream == "" || tag == "" || strings.ContainsAny(tag, ":/") ||
+		strings.Contains(namespace+stream, "/") {
 		return Ref{}, fmt.Errorf("%q in namespace %q is no image stream tag: want stream:tag", name, namespace)
 	}
 	return Ref{namespace, stream, tag}, nil

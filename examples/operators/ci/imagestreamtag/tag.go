@@ -35,7 +35,8 @@ func Get(ctx context.Context, c client.Reader, ref Ref, opts ...client.GetOption
 	}
 	history := stream.Tag(ref.Tag)
 	if history == nil || len(history.Items) == 0 {
-		return nil, fmt.Errorf("get %s: %w", ref, apierrors.NewNotFound(api.ImageGroup.WithResource("imagestreamtags").GroupResource(), ref.Name()))
+		return nil, fmt.Errorf("get %s: %w", ref,
+			apierrors.NewNotFound(api.ImageGroup.WithResource("imagestreamtags").GroupResource(), ref.Name()))
 	}
 	tag := &Tag{Ref: ref, Stream: stream, Current: history.Items[0], Created: history.Items[0].Created}
 	image, err := getImage(ctx, c, tag.Current.Image, opts...)

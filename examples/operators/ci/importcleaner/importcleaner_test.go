@@ -16,9 +16,12 @@ const day = 24 * time.Hour
 func seed(w *citest.World, cluster, name string, age time.Duration) {
 	w.Helper()
 	w.Seed(cluster, &api.TestImageStreamTagImport{
-		TypeMeta:   metav1.TypeMeta{APIVersion: api.CIGroup.String(), Kind: "TestImageStreamTagImport"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ci", Name: name, CreationTimestamp: metav1.NewTime(time.Now().Add(-age))},
-		Spec:       api.TestImageStreamTagImportSpec{Namespace: "ocp", Name: "4.21:cli"},
+		TypeMeta: metav1.TypeMeta{APIVersion: api.CIGroup.String(), Kind: "TestImageStreamTagImport"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ci", Name: name,
+			CreationTimestamp: metav1.NewTime(time.Now().Add(-age)),
+		},
+		Spec: api.TestImageStreamTagImportSpec{Namespace: "ocp", Name: "4.21:cli"},
 	})
 }
 
@@ -37,8 +40,8 @@ func has(w *citest.World, cluster, name string) bool {
 	return w.Exists(cluster, "ci", name, &api.TestImageStreamTagImport{})
 }
 
-// Source: TestReconcile of pkg/controller/testimagestreamimportcleaner of openshift/ci-tools; and the seconds, a restart, and one
-// that is deleted by hand before its time.
+// Source: TestReconcile of pkg/controller/testimagestreamimportcleaner of openshift/ci-tools; and the seconds, a
+// restart, and one that is deleted by hand before its time.
 func TestClean(t *testing.T) {
 	citest.In(t, func(w *citest.World) {
 		seed(w, citest.Hub, "old", 8*day)
@@ -55,7 +58,10 @@ func TestClean(t *testing.T) {
 		if has(w, citest.Hub, "almost") {
 			t.Error("one that got old is there a second later")
 		}
-		w.Must(w.Clusters[citest.Hub].Client.Delete(w.Ctx, &api.TestImageStreamTagImport{ObjectMeta: metav1.ObjectMeta{Namespace: "ci", Name: "by-hand"}}))
+		w.Must(
+			w.Clusters[citest.Hub].Client.Delete(w.Ctx,
+				&api.TestImageStreamTagImport{ObjectMeta: metav1.ObjectMeta{Namespace: "ci", Name: "by-hand"}}),
+		)
 		w.Quiet(12 * time.Hour)
 		if s := w.Counted(importcleaner.Name); s.Errors != 0 {
 			t.Errorf("one is not there when its time has come, and somebody minds: %+v", s)
@@ -72,7 +78,8 @@ func TestClean(t *testing.T) {
 		if has(w, citest.Build01, "young") {
 			t.Error("the build cluster's is there two days later")
 		}
-		if hub, build := w.Writes(citest.Hub, "delete", "testimagestreamtagimports"), w.Writes(citest.Build01, "delete", "testimagestreamtagimports"); hub != 1 || build != 1 {
+		if hub, build := w.Writes(citest.Hub, "delete", "testimagestreamtagimports"),
+			w.Writes(citest.Build01, "delete", "testimagestreamtagimports"); hub != 1 || build != 1 {
 			t.Errorf("%d and %d deletions since the quiet", hub, build)
 		}
 		stop()

@@ -24,7 +24,8 @@ func TestPlay(t *testing.T) {
 
 // TestWithoutFlyball: a program that is not there is named.
 func TestWithoutFlyball(t *testing.T) {
-	if err := run(t.Context(), "/does/not/exist", false, os.Stderr); err == nil || !strings.Contains(err.Error(), "start /does/not/exist serve: ") {
+	if err := run(t.Context(), "/does/not/exist", false, os.Stderr); err == nil ||
+		!strings.Contains(err.Error(), "start /does/not/exist serve: ") {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -26,8 +26,9 @@ type death struct {
 	moment time.Duration
 }
 
-// The program is killed at random moments of the scenario and started again, until it was killed often enough. However often that
-// was, the scenario comes to its end, with the outcome that it has when nobody is killed; and then nothing is written any more.
+// The program is killed at random moments of the scenario and started again, until it was killed often enough.
+// However often that was, the scenario comes to its end, with the outcome that it has when nobody is killed; and then
+// nothing is written any more.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	wanted := kills
@@ -40,7 +41,10 @@ func TestKill(t *testing.T) {
 	for done := 0; done < wanted; {
 		deaths := make([]death, min(wanted-done, 6))
 		for i := range deaths {
-			deaths[i] = death{random.IntN(2 * plenty / (len(deaths) + 1)), time.Duration(random.Int64N(int64(200 * time.Millisecond)))}
+			deaths[i] = death{
+				random.IntN(2 * plenty / (len(deaths) + 1)),
+				time.Duration(random.Int64N(int64(200 * time.Millisecond))),
+			}
 		}
 		got := play(t, deaths)
 		if done += len(deaths); got != scenario.Ending {
@@ -97,8 +101,8 @@ func play(t *testing.T, deaths []death) (outcome string) {
 	return outcome
 }
 
-// settled is the outcome when it is that of the end, and nothing was written for a second: what the last process found it may have to
-// tidy up first. It is any other when that does not come.
+// settled is the outcome when it is that of the end, and nothing was written for a second: what the last process
+// found it may have to tidy up first. It is any other when that does not come.
 func (w *world) settled() (outcome string) {
 	w.Helper()
 	var last []audit.Entry

@@ -32,7 +32,8 @@ func (o *Options) clusters() (configs map[string]*rest.Config, files *watchedFil
 			wrong = append(wrong, err)
 			continue
 		}
-		config, err := clientcmd.NewNonInteractiveClientConfig(*raw, name, &clientcmd.ConfigOverrides{}, rules).ClientConfig()
+		config, err := clientcmd.NewNonInteractiveClientConfig(*raw, name, &clientcmd.ConfigOverrides{},
+			rules).ClientConfig()
 		if err != nil {
 			wrong = append(wrong, fmt.Errorf("kubeconfig context %s: %w", name, err))
 			continue

@@ -18,12 +18,17 @@ import (
 )
 
 // candidate has the program wait for a lease, which nobody loses because the machine has too much to do.
-var candidate = []string{"--leader-elect=true", "--leader-elect-lease-duration=90s", "--leader-elect-renew-deadline=60s", "--leader-elect-retry-period=1s"}
+var candidate = []string{
+	"--leader-elect=true", "--leader-elect-lease-duration=90s",
+	"--leader-elect-renew-deadline=60s", "--leader-elect-retry-period=1s",
+}
 
 func (w *world) lease() *coordinationv1.Lease {
 	w.Helper()
 	lease := &coordinationv1.Lease{}
-	w.must(client.IgnoreNotFound(w.stage.Hub.Get(w.ctx, client.ObjectKey{Namespace: "ci", Name: "ci-controllers"}, lease)))
+	w.must(
+		client.IgnoreNotFound(w.stage.Hub.Get(w.ctx, client.ObjectKey{Namespace: "ci", Name: "ci-controllers"}, lease)),
+	)
 	return lease
 }
 
@@ -33,9 +38,10 @@ func (w *world) holder() string {
 	return ptr.Deref(w.lease().Spec.HolderIdentity, "")
 }
 
-// The leader of two processes is killed with kill -9, while it waits for what it has asked the build cluster for. The other one asks
-// the build cluster for nothing as long as the lease has not run out. Then it has the build cluster's caches and controllers, and goes
-// on where the dead one stopped: nothing is made twice, and nothing taken away twice.
+// The leader of two processes is killed with kill -9, while it waits for what it has asked the build cluster for. The
+// other one asks the build cluster for nothing as long as the lease has not run out. Then it has the build cluster's
+// caches and controllers, and goes on where the dead one stopped: nothing is made twice, and nothing taken away
+// twice.
 func TestLeaderIsKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -77,7 +83,9 @@ func TestLeaderIsKilled(t *testing.T) {
 		return ec.Status.Phase == api.Ready
 	})
 	w.until("the old wish of the build cluster is deleted", func() bool {
-		return apierrors.IsNotFound(w.stage.Build.Get(w.ctx, client.ObjectKey{Namespace: "ci", Name: "old"}, &api.TestImageStreamTagImport{}))
+		return apierrors.IsNotFound(
+			w.stage.Build.Get(w.ctx, client.ObjectKey{Namespace: "ci", Name: "old"}, &api.TestImageStreamTagImport{}),
+		)
 	})
 	stopStandIns()
 	w.must(standby.Process.Kill())
@@ -108,7 +116,8 @@ func (w *world) imports() []api.ImageStreamImport {
 	return list.Items
 }
 
-// wantOnce says that the processes made everything once, and took it away once, and that both did something in the build cluster.
+// wantOnce says that the processes made everything once, and took it away once, and that both did something in the
+// build cluster.
 func (w *world) wantOnce() {
 	w.Helper()
 	times, by := map[string]int{}, map[string]int{}
@@ -132,5 +141,7 @@ func (w *world) wantOnce() {
 		w.Errorf("of what was made in the build cluster: %v", by)
 	}
 	secret := &corev1.Secret{}
-	w.must(w.stage.Hub.Get(w.ctx, client.ObjectKey{Namespace: "ephemeral-cluster", Name: "inherited-credentials"}, secret))
+	w.must(
+		w.stage.Hub.Get(w.ctx, client.ObjectKey{Namespace: "ephemeral-cluster", Name: "inherited-credentials"}, secret),
+	)
 }

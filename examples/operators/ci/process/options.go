@@ -79,38 +79,58 @@ func NewOptions() *Options {
 // AddFlags adds the flags.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.Flags.AddFlags(fs)
-	fs.StringSliceVar(&o.Controllers, "controllers", o.Controllers, "the controllers to run: some of "+strings.Join(known, ", "))
+	fs.StringSliceVar(&o.Controllers, "controllers", o.Controllers, "the controllers to run: some of "+
+		strings.Join(known, ", "))
 	fs.BoolVar(&o.DryRun, "dry-run", o.DryRun, "change nothing")
-	fs.StringVar(&o.HubContext, "hub-context", o.HubContext, "the kubeconfig's context of the main cluster; all others are build clusters")
+	fs.StringVar(&o.HubContext, "hub-context", o.HubContext,
+		"the kubeconfig's context of the main cluster; all others are build clusters")
 	fs.StringVar(&o.ConfigDir, "ci-operator-config-path", "", "the folder of ci-operator's configurations")
 	fs.StringVar(&o.JobsDir, "job-config-path", "", "the folder of job configurations")
 	fs.StringVar(&o.GitHubEndpoint, "github-endpoint", "https://api.github.com", "GitHub's API")
 	fs.StringVar(&o.GitHubTokenFile, "github-token-path", "", "a file with a token for it")
-	fs.StringVar(&o.GitHubFile, "github-refs-file", "", "a file that says what branches are at, to be asked instead of GitHub")
+	fs.StringVar(&o.GitHubFile, "github-refs-file", "",
+		"a file that says what branches are at, to be asked instead of GitHub")
 	fs.StringVar(&o.ProfilesFile, "cluster-profiles-path", "", "a file with the cluster profiles and their owners")
-	fs.DurationVar(&o.HubResync, "hub-resync", o.HubResync, "how often everything on the main cluster is looked at again")
+	fs.DurationVar(&o.HubResync, "hub-resync", o.HubResync,
+		"how often everything on the main cluster is looked at again")
 	fs.DurationVar(&o.Poll, "file-poll", o.Poll, "how often files are looked at")
 	fs.DurationVar(&o.JobsTake, "fake-jobs-take", o.JobsTake, "how long a job takes with the fake runner")
 
-	fs.StringSliceVar(&o.ignoreStreams, "promotionReconcilerOptions.ignore-image-stream", nil, "image stream tags that are not looked at: regular expressions of namespace/name:tag")
-	fs.DurationVar(&o.promotion.Since, "promotionReconcilerOptions.since", 360*time.Hour, "the age beyond which an image is not looked at")
+	fs.StringSliceVar(&o.ignoreStreams, "promotionReconcilerOptions.ignore-image-stream", nil,
+		"image stream tags that are not looked at: regular expressions of namespace/name:tag")
+	fs.DurationVar(&o.promotion.Since, "promotionReconcilerOptions.since", 360*time.Hour,
+		"the age beyond which an image is not looked at")
 
-	fs.StringVar(&o.distributor.RegistryDomain, "testImagesDistributorOptions.registry-domain", "", "where the main cluster's images are pulled from")
-	fs.StringSliceVar(&o.tags, "testImagesDistributorOptions.additional-image-stream-tag", nil, "image stream tags, namespace/name:tag, that are always distributed")
-	fs.StringSliceVar(&o.streams, "testImagesDistributorOptions.additional-image-stream", nil, "image streams, namespace/name, that are always distributed")
-	fs.StringSliceVar(&o.namespaces, "testImagesDistributorOptions.additional-image-stream-namespace", nil, "namespaces whose image streams are always distributed")
-	fs.StringSliceVar(&o.distributor.ForbiddenRegistries, "testImagesDistributorOptions.forbidden-registry", nil, "registries whose images are not distributed")
-	fs.StringSliceVar(&o.ignoreClusters, "testImagesDistributorOptions.ignore-cluster-name", nil, "build clusters that nothing is distributed to")
+	fs.StringVar(&o.distributor.RegistryDomain, "testImagesDistributorOptions.registry-domain", "",
+		"where the main cluster's images are pulled from")
+	fs.StringSliceVar(&o.tags, "testImagesDistributorOptions.additional-image-stream-tag", nil,
+		"image stream tags, namespace/name:tag, that are always distributed")
+	fs.StringSliceVar(&o.streams, "testImagesDistributorOptions.additional-image-stream", nil,
+		"image streams, namespace/name, that are always distributed")
+	fs.StringSliceVar(&o.namespaces, "testImagesDistributorOptions.additional-image-stream-namespace", nil,
+		"namespaces whose image streams are always distributed")
+	fs.StringSliceVar(&o.distributor.ForbiddenRegistries, "testImagesDistributorOptions.forbidden-registry", nil,
+		"registries whose images are not distributed")
+	fs.StringSliceVar(&o.ignoreClusters, "testImagesDistributorOptions.ignore-cluster-name", nil,
+		"build clusters that nothing is distributed to")
 
-	fs.StringSliceVar(&o.refresher.Namespaces, "serviceAccountRefresherOptions.enabled-namespace", nil, "namespaces whose service accounts get new secrets")
-	fs.BoolVar(&o.refresher.RemoveOld, "serviceAccountRefresherOptions.remove-old-secrets", false, "delete secrets that are 60 days old")
-	fs.StringSliceVar(&o.refresher.IgnoreAccounts, "serviceAccountRefresherOptions.ignore-service-account", nil, "service accounts, namespace/name, that are left alone")
+	fs.StringSliceVar(&o.refresher.Namespaces, "serviceAccountRefresherOptions.enabled-namespace", nil,
+		"namespaces whose service accounts get new secrets")
+	fs.BoolVar(&o.refresher.RemoveOld, "serviceAccountRefresherOptions.remove-old-secrets", false,
+		"delete secrets that are 60 days old")
+	fs.StringSliceVar(&o.refresher.IgnoreAccounts, "serviceAccountRefresherOptions.ignore-service-account", nil,
+		"service accounts, namespace/name, that are left alone")
 
-	fs.DurationVar(&o.ephemeral.TimeToLive, "ephemeralClusterProvisionerOptions.timeToLive", 0, "how long a cluster lives whose spec.timeToLive does not say; 0 is until it is torn down")
-	fs.DurationVar(&o.ephemeral.Polling, "ephemeralClusterProvisionerOptions.polling", time.Minute, "how often a build cluster is looked at")
-	fs.StringVar(&o.ephemeral.CLIImage, "ephemeralClusterProvisionerOptions.cliISTagRef", "ocp/4.21:cli", "the image stream tag of the CLI")
-	fs.StringSliceVar(&o.ephemeral.PrivilegedTenants, "ephemeralClusterProvisionerOptions.privilegedTenants", nil, "tenants that may use every cluster profile")
-	fs.DurationVar(&o.ephemeral.MetricsInterval, "ephemeralClusterProvisionerOptions.metricsInterval", time.Minute, "how often clusters are counted")
+	fs.DurationVar(&o.ephemeral.TimeToLive, "ephemeralClusterProvisionerOptions.timeToLive", 0,
+		"how long a cluster lives whose spec.timeToLive does not say; 0 is until it is torn down")
+	fs.DurationVar(&o.ephemeral.Polling, "ephemeralClusterProvisionerOptions.polling", time.Minute,
+		"how often a build cluster is looked at")
+	fs.StringVar(&o.ephemeral.CLIImage, "ephemeralClusterProvisionerOptions.cliISTagRef", "ocp/4.21:cli",
+		"the image stream tag of the CLI")
+	fs.StringSliceVar(&o.ephemeral.PrivilegedTenants, "ephemeralClusterProvisionerOptions.privilegedTenants", nil,
+		"tenants that may use every cluster profile")
+	fs.DurationVar(&o.ephemeral.MetricsInterval, "ephemeralClusterProvisionerOptions.metricsInterval", time.Minute,
+		"how often clusters are counted")
 }
 
 // controllerNamed returns the controller that a command line names, ignoring underscores, or "" if there is none.
@@ -181,11 +201,14 @@ func (o *Options) completeDistributor() error {
 		o.distributor.Tags[ref] = true
 	}
 	for _, text := range o.streams {
-		if namespace, name, ok := strings.Cut(text, "/"); !ok || namespace == "" || name == "" || strings.ContainsAny(name, "/:") {
-			wrong = append(wrong, fmt.Errorf("%sadditional-image-stream: %q is no image stream: want namespace/name", prefix, text))
+		if namespace, name, ok := strings.Cut(text, "/"); !ok || namespace == "" || name == "" ||
+			strings.ContainsAny(name, "/:") {
+			wrong = append(wrong,
+				fmt.Errorf("%sadditional-image-stream: %q is no image stream: want namespace/name", prefix, text))
 		}
 	}
-	o.distributor.Streams, o.distributor.Namespaces, o.distributor.IgnoreClusters = set(o.streams), set(o.namespaces), set(o.ignoreClusters)
+	o.distributor.Streams, o.distributor.Namespaces, o.distributor.IgnoreClusters = set(o.streams), set(o.namespaces),
+		set(o.ignoreClusters)
 	return errors.Join(wrong...)
 }
 

@@ -37,17 +37,31 @@ func TestComplete(t *testing.T) {
 		args string
 		want []string
 	}{
-		"no flags":           {"", []string{"--ci-operator-config-path is required", "--job-config-path is required"}},
-		"enough":             {"--ci-operator-config-path=. --job-config-path=.", nil},
-		"unknown controller": {"--controllers=promotion,testimagestreamimportcleaner", []string{`there is no "promotion"; there are promotionreconciler, test_images_distributor,`}},
-		"no controller":      {"--controllers=", []string{"none is asked for"}},
-		"no namespace":       {"--controllers=serviceaccount_secret_refresher", []string{"enabled-namespace is required"}},
-		"a namespace":        {"--controllers=serviceaccount_secret_refresher --serviceAccountRefresherOptions.enabled-namespace=a,b", nil},
-		"tags, streams, expressions": {
-			"--controllers=test_images_distributor --ci-operator-config-path=. --testImagesDistributorOptions.additional-image-stream-tag=a/b:c,d/e --testImagesDistributorOptions.additional-image-stream=x,a/b --promotionReconcilerOptions.ignore-image-stream=( --port=70000",
-			[]string{`"e" in namespace "d" is no image stream tag`, `"x" is no image stream: want namespace/name`, "missing closing )", "--port 70000"},
+		"no flags": {"", []string{"--ci-operator-config-path is required", "--job-config-path is required"}},
+		"enough":   {"--ci-operator-config-path=. --job-config-path=.", nil},
+		"unknown controller": {
+			"--controllers=promotion,testimagestreamimportcleaner",
+			[]string{`there is no "promotion"; there are promotionreconciler, test_images_distributor,`},
 		},
-		"no such profiles": {"--controllers=ephemeral_cluster_provisioner --cluster-profiles-path=nowhere", []string{"--cluster-profiles-path: open nowhere"}},
+		"no controller": {"--controllers=", []string{"none is asked for"}},
+		"no namespace":  {"--controllers=serviceaccount_secret_refresher", []string{"enabled-namespace is required"}},
+		"a namespace": {
+			"--controllers=serviceaccount_secret_refresher --serviceAccountRefresherOptions.enabled-namespace=a,b", nil,
+		},
+		"tags, streams, expressions": {
+			"--controllers=test_images_distributor --ci-operator-config-path=. " +
+				"--testImagesDistributorOptions.additional-image-stream-tag=a/b:c,d/e " +
+				"--testImagesDistributorOptions.additional-image-stream=x,a/b " +
+				"--promotionReconcilerOptions.ignore-image-stream=( --port=70000",
+			[]string{
+				`"e" in namespace "d" is no image stream tag`, `"x" is no image stream: want namespace/name`,
+				"missing closing )", "--port 70000",
+			},
+		},
+		"no such profiles": {
+			"--controllers=ephemeral_cluster_provisioner --cluster-profiles-path=nowhere",
+			[]string{"--cluster-profiles-path: open nowhere"},
+		},
 	} {
 		o := parse(t, strings.Fields(c.args)...)
 		err := o.Complete()
@@ -67,7 +81,8 @@ func TestComplete(t *testing.T) {
 
 // Names of controllers that were spelled without underscores are known.
 func TestOtherSpellings(t *testing.T) {
-	o := parse(t, "--controllers=promotionreconciler,testimagesdistributor,ephemeralclusterprovisioner", "--ci-operator-config-path=c", "--job-config-path=j")
+	o := parse(t, "--controllers=promotionreconciler,testimagesdistributor,ephemeralclusterprovisioner",
+		"--ci-operator-config-path=c", "--job-config-path=j")
 	if err := o.Complete(); err != nil {
 		t.Fatal(err)
 	}
@@ -76,18 +91,20 @@ func TestOtherSpellings(t *testing.T) {
 	}
 }
 
-// The program's exit codes: what is wrong with the command line is all on stderr, with the controllers that there are, before any
-// cluster is asked for anything.
+// The program's exit codes: what is wrong with the command line is all on stderr, with the controllers that there
+// are, before any cluster is asked for anything.
 func TestExitCode(t *testing.T) {
 	t.Parallel()
 	for args, c := range map[string]struct {
 		code int
 		want []string
 	}{
-		"--controllers=promotion,testimagestreamimportcleaner,nonsense --cluster-profiles-path=nowhere --port=70000": {1, []string{
+		"--controllers=promotion,testimagestreamimportcleaner,nonsense --cluster-profiles-path=nowhere " +
+			"--port=70000": {1, []string{
 			`--controllers: there is no "promotion"; there are promotionreconciler, test_images_distributor, serviceaccount_secret_refresher, testimagestreamimportcleaner, ` +
 				"ephemeral_cluster_provisioner, serviceaccount_secret_minter, fake_importer, fake_job_runner\n",
-			`--controllers: there is no "nonsense"; there are `, "--cluster-profiles-path: open nowhere", "--port 70000",
+			`--controllers: there is no "nonsense"; there are `, "--cluster-profiles-path: open nowhere",
+			"--port 70000",
 		}},
 		"--controllers=testimagestreamimportcleaner --kubeconfig=nowhere": {1, []string{"read kubeconfig", "nowhere"}},
 		"--dry-run false": {2, []string{`there are no arguments: what is "false"?`}},
@@ -128,7 +145,8 @@ func TestDefaultController(t *testing.T) {
 		slices.Sort(watched[cluster])
 		watched[cluster] = slices.Compact(watched[cluster])
 	}
-	if want := []string{"imagestreams", "prowjobs"}; !slices.Equal(watched[scenario.HubName], want) || len(watched[scenario.BuildName]) != 0 {
+	if want := []string{"imagestreams", "prowjobs"}; !slices.Equal(watched[scenario.HubName], want) ||
+		len(watched[scenario.BuildName]) != 0 {
 		t.Errorf("watched are %v, want %v of the hub", watched, want)
 	}
 }
@@ -144,7 +162,11 @@ func TestDryRun(t *testing.T) {
 	w.forget()
 	stop := w.start(o)
 	w.until("somebody asks what would become of the cluster", func() bool {
-		return len(w.servers[scenario.HubName].Audit().Entries(func(e audit.Entry) bool { return e.DryRun && e.Resource == "ephemeralclusters" })) > 0
+		return len(
+			w.servers[scenario.HubName].Audit().Entries(
+				func(e audit.Entry) bool { return e.DryRun && e.Resource == "ephemeralclusters" },
+			),
+		) > 0
 	})
 	stop()
 	for _, e := range w.writes() {

@@ -32,8 +32,8 @@ var update = flag.Bool("update", false, "write the roles into the manifests, ins
 
 const account = "ci-controllers"
 
-// The roles in the manifests are those of a run in which the operators do everything that they can do: no more, no less. The
-// stand-ins run beside them, in a process of their own.
+// The roles in the manifests are those of a run in which the operators do everything that they can do: no more, no
+// less. The stand-ins run beside them, in a process of their own.
 func TestManifests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -46,9 +46,13 @@ func TestManifests(t *testing.T) {
 		w.configs[name].Wrap(recorders[name].Wrap)
 	}
 	operators := scenario.Options(w.stage.Dir)
-	operators.Controllers = []string{process.Promotion, process.Distributor, process.Refresher, process.Cleaner, process.Ephemeral}
+	operators.Controllers = []string{
+		process.Promotion, process.Distributor, process.Refresher, process.Cleaner,
+		process.Ephemeral,
+	}
 	operators.LeaderElection.Enabled = true
-	operators.LeaderElection.LeaseDuration, operators.LeaderElection.RenewDeadline = 90*time.Second, time.Minute // the machine may be busy
+	// the machine may be busy
+	operators.LeaderElection.LeaseDuration, operators.LeaderElection.RenewDeadline = 90*time.Second, time.Minute
 	w.before()
 	stopOperators := w.start(operators)
 	w.orphan()
@@ -68,7 +72,8 @@ func TestManifests(t *testing.T) {
 	})
 }
 
-// compare compares what was recorded with a manifest. handedOn is what the process gives to others, and must therefore have.
+// compare compares what was recorded with a manifest. handedOn is what the process gives to others, and must
+// therefore have.
 func compare(t *testing.T, name string, r *rbac.Recorder, handedOn *rbacv1.ClusterRole) {
 	t.Helper()
 	got, err := r.Manifests(account, "ci", account)
@@ -78,8 +83,9 @@ func compare(t *testing.T, name string, r *rbac.Recorder, handedOn *rbacv1.Clust
 	if handedOn != nil {
 		binding := &rbacv1.ClusterRoleBinding{
 			TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRoleBinding"},
-			ObjectMeta: metav1.ObjectMeta{Name: handedOn.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: handedOn.Name},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account, Namespace: "ci"}},
+			ObjectMeta: metav1.ObjectMeta{Name: handedOn.Name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: handedOn.Name},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account, Namespace: "ci"}},
 		}
 		for _, o := range []any{handedOn, binding} {
 			text, err := yaml.Marshal(o)
@@ -104,7 +110,8 @@ func compare(t *testing.T, name string, r *rbac.Recorder, handedOn *rbacv1.Clust
 	}
 }
 
-// before makes images that the promotion has to look at closely, and leaves a wish in each cluster that the cleaner has to delete.
+// before makes images that the promotion has to look at closely, and leaves a wish in each cluster that the cleaner
+// has to delete.
 func (w *world) before() {
 	w.Helper()
 	w.must(w.stage.OldImages(w.ctx))
@@ -123,7 +130,12 @@ func (w *world) before() {
 // orphan is a job without a cluster, while there is nobody who runs it: it is aborted.
 func (w *world) orphan() {
 	w.Helper()
-	job := &api.ProwJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ci", Name: "orphan", Labels: map[string]string{api.EphemeralClusterLabel: "nobody"}}}
+	job := &api.ProwJob{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ci", Name: "orphan",
+			Labels: map[string]string{api.EphemeralClusterLabel: "nobody"},
+		},
+	}
 	job.Spec = api.ProwJobSpec{Type: api.PeriodicJob, Job: "orphan", Cluster: scenario.BuildName}
 	w.must(w.stage.Hub.Create(w.ctx, job))
 	w.until("the orphan is aborted", func() bool {
@@ -162,7 +174,10 @@ func (w *world) corners() {
 	}
 	// The copy is of another type, which cannot be changed.
 	w.must(build.Delete(w.ctx, secret))
-	w.must(build.Create(w.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ocp", Name: ensure.PullSecretName}}))
+	w.must(
+		build.Create(w.ctx,
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ocp", Name: ensure.PullSecretName}}),
+	)
 	image("third")
 	// A namespace that the build cluster does not have.
 	fresh := &api.ImageStream{ObjectMeta: metav1.ObjectMeta{Namespace: "fresh", Name: "s"}}
@@ -181,7 +196,10 @@ func (w *world) corners() {
 		return err == nil && s.Tag("t") != nil
 	})
 	// A service account of the build cluster whose secret is gone.
-	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "there"}, ImagePullSecrets: []corev1.LocalObjectReference{{Name: "gone"}}}
+	sa := &corev1.ServiceAccount{
+		ObjectMeta:       metav1.ObjectMeta{Namespace: "team", Name: "there"},
+		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "gone"}},
+	}
 	w.must(build.Create(w.ctx, sa))
 	w.until("the reference that leads nowhere is dropped", func() bool {
 		w.must(build.Get(w.ctx, client.ObjectKeyFromObject(sa), sa))
@@ -207,7 +225,8 @@ func (w *world) credentials() {
 	var namespaces corev1.NamespaceList
 	w.must(build.List(w.ctx, &namespaces, client.MatchingLabels{api.JobIDLabel: ec.Status.ProwJobID}))
 	w.must(build.Update(w.ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespaces.Items[0].Name, Name: "cluster-provisioning"}, Data: map[string][]byte{"kubeconfig": []byte("renewed")},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespaces.Items[0].Name, Name: "cluster-provisioning"},
+		Data:       map[string][]byte{"kubeconfig": []byte("renewed")},
 	}))
 	ec.Spec.CIOperator.Test.Env["A"] = "2"
 	w.must(hub.Update(w.ctx, ec))

@@ -46,11 +46,17 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
-		T: t, ctx: klog.NewContext(t.Context(), klog.Logger{}), servers: map[string]*localapi.Server{}, configs: map[string]*rest.Config{},
-		stage: &scenario.Stage{Dir: t.TempDir(), Patience: 5 * time.Minute},
+		T: t, ctx: klog.NewContext(t.Context(), klog.Logger{}), servers: map[string]*localapi.Server{},
+		configs: map[string]*rest.Config{},
+		stage:   &scenario.Stage{Dir: t.TempDir(), Patience: 5 * time.Minute},
 	}
 	for name, c := range map[string]*client.Client{scenario.HubName: &w.stage.Hub, scenario.BuildName: &w.stage.Build} {
-		server, err := localapi.New(localapi.Options{Audit: &audit.Log{}, Tokens: map[string]auth.User{first: {Name: first}, second: {Name: second}}})
+		server, err := localapi.New(
+			localapi.Options{
+				Audit:  &audit.Log{},
+				Tokens: map[string]auth.User{first: {Name: first}, second: {Name: second}},
+			},
+		)
 		w.must(err)
 		w.servers[name], w.configs[name] = server, server.RESTConfig()
 		t.Cleanup(func() { _ = server.Close() })
@@ -80,7 +86,8 @@ func (w *world) kubeconfig(user string) (file string) {
 			entrance.CloseClientConnections()
 			entrance.Close()
 		})
-		config.Clusters[name], config.Contexts[name] = &clientcmdapi.Cluster{Server: entrance.URL}, &clientcmdapi.Context{Cluster: name}
+		config.Clusters[name], config.Contexts[name] = &clientcmdapi.Cluster{Server: entrance.URL},
+			&clientcmdapi.Context{Cluster: name}
 	}
 	w.must(clientcmd.WriteToFile(*config, file))
 	return file

@@ -38,7 +38,10 @@ func labelValue(text string) string {
 
 // selected returns the labels that select the jobs of a repository.
 func (j Job) selected() map[string]string {
-	return map[string]string{api.OrgLabel: labelValue(j.Org), api.RepoLabel: labelValue(j.Repo), api.TypeLabel: string(api.PostsubmitJob)}
+	return map[string]string{
+		api.OrgLabel: labelValue(j.Org), api.RepoLabel: labelValue(j.Repo),
+		api.TypeLabel: string(api.PostsubmitJob),
+	}
 }
 
 // reconcileJob creates the ProwJob, unless one for the commit is running.
@@ -82,7 +85,8 @@ func (p *promoter) reconcileJob(ctx context.Context, j Job) (reconcile.Result, e
 func (p *promoter) jobsFor(ctx context.Context, j Job) (jobs []api.ProwJob, err error) {
 	var list api.ProwJobList
 	selected := client.MatchingLabels(j.selected())
-	if err := p.hub.List(ctx, &list, client.InNamespace(JobNamespace), selected, client.HasLabels{api.PromotionLabel}); err != nil {
+	if err := p.hub.List(ctx, &list, client.InNamespace(JobNamespace), selected,
+		client.HasLabels{api.PromotionLabel}); err != nil {
 		return nil, fmt.Errorf("list ProwJobs: %w", err)
 	}
 	for _, job := range list.Items {

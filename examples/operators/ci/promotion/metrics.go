@@ -10,7 +10,8 @@ type Metrics struct{ *prometheus.CounterVec }
 // NewMetrics returns metrics whose counters are zero.
 func NewMetrics() *Metrics {
 	return &Metrics{prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "promotion_job_creator_prowjobs_created", Help: "ProwJobs that were created because images were behind their branch.",
+		Name: "promotion_job_creator_prowjobs_created",
+		Help: "ProwJobs that were created because images were behind their branch.",
 	}, []string{"org", "repo", "branch"})}
 }
 

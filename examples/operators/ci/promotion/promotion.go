@@ -61,30 +61,38 @@ type promoter struct {
 
 // Add adds the controllers to the hub of the fleet. The caller runs agent.
 func Add(f *fleet.Fleet, agent *ciconfig.Agent, gh github.Client, o Options) error {
-	p := &promoter{hub: f.Hub.Client, agent: agent, github: gh, o: o.withDefaults(), wanted: reconcile.NewOutput[Job]("promotion")}
+	p := &promoter{
+		hub: f.Hub.Client, agent: agent, github: gh, o: o.withDefaults(),
+		wanted: reconcile.NewOutput[Job]("promotion"),
+	}
 	m := f.Hub.Manager
 	streams, err := informer.For[*api.ImageStream](m.Informers())
 	if err != nil {
 		return err
 	}
-	tags := reconcile.Kind(streams, imagestreamtag.Handler(func(_ context.Context, tag imagestreamtag.Ref) []reconcile.Request {
-		if p.o.ignores(tag) {
-			return nil
-		}
-		return []reconcile.Request{tag.Request()}
-	}))
+	tags := reconcile.Kind(streams,
+		imagestreamtag.Handler(func(_ context.Context, tag imagestreamtag.Ref) []reconcile.Request {
+			if p.o.ignores(tag) {
+				return nil
+			}
+			return []reconcile.Request{tag.Request()}
+		}))
 	if err := add(m, Name, reconcile.Func[reconcile.Request](p.reconcileTag), p.o.Workers, tags); err != nil {
 		return err
 	}
-	configured := ciconfig.Added(agent, ciconfig.ByPromotedTag, func(_ context.Context, key string) []string { return []string{key} })
-	if err := add(m, ConfigName, reconcile.Func[string](p.reconcileConfig), p.o.CreatorWorkers, configured); err != nil {
+	configured := ciconfig.Added(agent, ciconfig.ByPromotedTag,
+		func(_ context.Context, key string) []string { return []string{key} })
+	if err := add(m, ConfigName, reconcile.Func[string](p.reconcileConfig), p.o.CreatorWorkers,
+		configured); err != nil {
 		return err
 	}
 	return add(m, CreatorName, reconcile.Func[Job](p.reconcileJob), p.o.CreatorWorkers, reconcile.Source[Job](p.wanted))
 }
 
 // add adds a controller with one source.
-func add[K comparable](m *manager.Manager, name string, r reconcile.Reconciler[K], workers int, s reconcile.Source[K]) error {
+func add[K comparable](m *manager.Manager, name string, r reconcile.Reconciler[K], workers int,
+	s reconcile.Source[K],
+) error {
 	c := reconcile.New(name, r, reconcile.Options[K]{Workers: workers, Metrics: m.QueueMetrics(), Timeout: time.Minute})
 	if err := c.Watch(s); err != nil {
 		return err

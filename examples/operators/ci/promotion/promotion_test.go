@@ -101,7 +101,8 @@ func (w *world) write(name, text string) {
 // promotes configures a repository that promotes images to ocp/STREAM.
 func (w *world) promotes(repo, stream string, images ...string) {
 	w.Helper()
-	text := "metadata: {org: o, repo: " + repo + ", branch: main}\npromotion: {to: [{namespace: ocp, name: '" + stream + "'}]}\nimages:\n"
+	text := "metadata: {org: o, repo: " + repo + ", branch: main}\npromotion: {to: [{namespace: ocp, name: '" +
+		stream + "'}]}\nimages:\n"
 	for _, image := range images {
 		text += "- {to: " + image + "}\n"
 	}
@@ -110,7 +111,8 @@ func (w *world) promotes(repo, stream string, images ...string) {
 
 func (w *world) start() (stop func()) {
 	w.Helper()
-	agent, err := ciconfig.New(filepath.Join(w.dir, "config"), filepath.Join(w.dir, "jobs"), ciconfig.Options{Interval: 30 * time.Second})
+	agent, err := ciconfig.New(filepath.Join(w.dir, "config"), filepath.Join(w.dir, "jobs"),
+		ciconfig.Options{Interval: 30 * time.Second})
 	w.Must(err)
 	f := w.Fleet()
 	w.Must(f.Hub.Manager.Add(agent))
@@ -169,8 +171,8 @@ func (w *world) finish(state api.ProwJobState) {
 	}
 }
 
-// Twenty tags of one repository fall behind at once: one job. While it runs, nobody creates another; when it has ended and the
-// images are still behind, somebody does. When they are not, nothing is written any more.
+// Twenty tags of one repository fall behind at once: one job. While it runs, nobody creates another; when it has
+// ended and the images are still behind, somebody does. When they are not, nothing is written any more.
 func TestOneJobForManyTags(t *testing.T) {
 	in(t, func(w *world) {
 		var tags []string
@@ -180,12 +182,14 @@ func TestOneJobForManyTags(t *testing.T) {
 		w.promotes("r", "4.21", tags...)
 		w.github.set("o/r@main", "B")
 		w.o.Metrics = promotion.NewMetrics()
-		w.Create(citest.Hub, image("sha256:a", "A"), image("sha256:b", "B"), stream("4.21", time.Now(), "sha256:a", tags...))
+		w.Create(citest.Hub, image("sha256:a", "A"), image("sha256:b", "B"),
+			stream("4.21", time.Now(), "sha256:a", tags...))
 		stop := w.start()
 		time.Sleep(time.Minute)
 		w.wantJobs("r@B ")
 		job := w.Jobs()[0]
-		if job.Spec.Job != "main-images" || job.Spec.Cluster != "build01" || job.Spec.Refs.BaseRef != "main" || job.Labels[api.CreatedByLabel] != promotion.CreatorName {
+		if job.Spec.Job != "main-images" || job.Spec.Cluster != "build01" || job.Spec.Refs.BaseRef != "main" ||
+			job.Labels[api.CreatedByLabel] != promotion.CreatorName {
 			t.Errorf("the job is %+v", job)
 		}
 		w.point("4.21", "sha256:a", tags[0]) // another image of the old commit
@@ -224,24 +228,36 @@ func TestTags(t *testing.T) {
 		job      bool
 		asked    int // how often GitHub was asked in an hour; -1: more than twice
 	}{
-		"behind":                             {head: "B", image: image("sha256:a", "A"), job: true, asked: 1},
-		"up to date":                         {head: "A", image: image("sha256:a", "A"), asked: 1},
-		"no such branch":                     {head: github.ErrNotFound, image: image("sha256:a", "A"), asked: 1},
-		"too many refs":                      {head: fmt.Errorf("x: %w", github.ErrTooManyRefs), image: image("sha256:a", "A"), asked: 1},
-		"GitHub is down":                     {head: errors.New("502"), image: image("sha256:a", "A"), asked: -1},
-		"no such branch, an old tag":         {head: github.ErrNotFound, age: 16 * day, image: image("sha256:a", "A")},
-		"behind, an old tag":                 {head: "B", age: 16 * day, image: image("sha256:a", "A")},
-		"behind, not so old":                 {head: "B", age: 14 * day, image: image("sha256:a", "A"), job: true, asked: 1},
+		"behind":         {head: "B", image: image("sha256:a", "A"), job: true, asked: 1},
+		"up to date":     {head: "A", image: image("sha256:a", "A"), asked: 1},
+		"no such branch": {head: github.ErrNotFound, image: image("sha256:a", "A"), asked: 1},
+		"too many refs": {
+			head:  fmt.Errorf("x: %w", github.ErrTooManyRefs),
+			image: image("sha256:a", "A"), asked: 1,
+		},
+		"GitHub is down":             {head: errors.New("502"), image: image("sha256:a", "A"), asked: -1},
+		"no such branch, an old tag": {head: github.ErrNotFound, age: 16 * day, image: image("sha256:a", "A")},
+		"behind, an old tag":         {head: "B", age: 16 * day, image: image("sha256:a", "A")},
+		"behind, not so old": {
+			head: "B", age: 14 * day, image: image("sha256:a", "A"), job: true,
+			asked: 1,
+		},
 		"behind, disabled":                   {head: "B", image: image("sha256:a", "A"), disabled: true},
 		"an image that names no commit":      {head: "B", image: image("sha256:a", "")},
 		"an image of which nothing is known": {head: "B"},
 		"a manifest list": {head: "B", job: true, asked: 1, image: &api.Image{
 			ObjectMeta: metav1.ObjectMeta{Name: "sha256-a"},
-			Manifests:  []api.ImageManifest{{Digest: "sha256:arm", Architecture: "arm64"}, {Digest: "sha256:amd", Architecture: "amd64"}},
+			Manifests: []api.ImageManifest{
+				{Digest: "sha256:arm", Architecture: "arm64"},
+				{Digest: "sha256:amd", Architecture: "amd64"},
+			},
 		}},
 		"a manifest list that is up to date": {head: "A", asked: 1, image: &api.Image{
 			ObjectMeta: metav1.ObjectMeta{Name: "sha256-a"},
-			Manifests:  []api.ImageManifest{{Digest: "sha256:arm", Architecture: "arm64"}, {Digest: "sha256:amd", Architecture: "amd64"}},
+			Manifests: []api.ImageManifest{
+				{Digest: "sha256:arm", Architecture: "arm64"},
+				{Digest: "sha256:amd", Architecture: "amd64"},
+			},
 		}},
 	}
 	in(t, func(w *world) {
@@ -250,10 +266,13 @@ func TestTags(t *testing.T) {
 		allJobs := "postsubmits:\n"
 		for n, name := range names {
 			c, repo := rows[name], fmt.Sprint("r", n)
-			allJobs += "  o/" + repo + ": [{name: " + repo + ", labels: {ci-operator.openshift.io/is-promotion: 'true'}}]\n"
+			allJobs += "  o/" + repo + ": [{name: " + repo +
+				", labels: {ci-operator.openshift.io/is-promotion: 'true'}}]\n"
 			w.promotes(repo, repo, "cli")
 			if c.disabled {
-				w.write("config/"+repo+"-"+repo+".yaml", "metadata: {org: o, repo: "+repo+", branch: main}\npromotion: {to: [{namespace: ocp, name: "+repo+", disabled: true}]}\nimages: [{to: cli}]")
+				w.write("config/"+repo+"-"+repo+".yaml", "metadata: {org: o, repo: "+repo+
+					", branch: main}\npromotion: {to: [{namespace: ocp, name: "+repo+
+					", disabled: true}]}\nimages: [{to: cli}]")
 			}
 			w.github.set("o/"+repo+"@main", c.head)
 			if c.image != nil {
@@ -306,7 +325,8 @@ func TestIgnored(t *testing.T) {
 		w.promotes("r", "4.21", "cli", "quiet")
 		w.github.set("o/r@main", "B")
 		w.o.Ignore = []*regexp.Regexp{regexp.MustCompile("^ocp/4.21:quiet$"), regexp.MustCompile("^other/")}
-		w.Create(citest.Hub, image("sha256:a", "A"), image("sha256:b", "B"), stream("4.21", time.Now(), "sha256:a", "quiet", "unknown"))
+		w.Create(citest.Hub, image("sha256:a", "A"), image("sha256:b", "B"),
+			stream("4.21", time.Now(), "sha256:a", "quiet", "unknown"))
 		w.point("4.21", "sha256:b", "cli")
 		stop := w.start()
 		time.Sleep(time.Hour)
@@ -317,10 +337,11 @@ func TestIgnored(t *testing.T) {
 	})
 }
 
-// What is configured anew, and has no image yet, gets a job; what has one does not, nor what nobody waits for. A job that failed
-// is not repeated when the process starts again.
+// What is configured anew, and has no image yet, gets a job; what has one does not, nor what nobody waits for. A job
+// that failed is not repeated when the process starts again.
 //
-// Source: rows of TestHandleCIOpConfigChange of openshift/ci-tools; there nothing is heard of while the process is away.
+// Source: rows of TestHandleCIOpConfigChange of openshift/ci-tools; there nothing is heard of while the process is
+// away.
 func TestConfiguredAnew(t *testing.T) {
 	in(t, func(w *world) {
 		w.github.set("o/r@main", "B")
@@ -331,7 +352,9 @@ func TestConfiguredAnew(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.promotes("r", "4.21", "there")
 		w.promotes("s", "4.21", "vanished")
-		w.write("config/cache.yaml", "metadata: {org: o, repo: r, branch: main, variant: cache}\npromotion: {to: [{namespace: build-cache, name: x}]}\nimages: [{to: a}]")
+		w.write("config/cache.yaml",
+			"metadata: {org: o, repo: r, branch: main, variant: cache}\npromotion: {to: [{namespace: build-cache, "+
+				"name: x}]}\nimages: [{to: a}]")
 		time.Sleep(time.Minute)
 		w.wantJobs()
 		w.promotes("r", "4.21", "there", "new-1", "new-2")
@@ -359,7 +382,9 @@ func TestLostAnswer(t *testing.T) {
 		w.promotes("r", "4.21", "cli")
 		w.github.set("o/r@main", "B")
 		w.Create(citest.Hub, image("sha256:a", "A"), stream("4.21", time.Now(), "sha256:a", "cli"))
-		w.Clusters[citest.Hub].Intercept(localapi.Rule{Verb: "create", Resource: "prowjobs", Applied: true, Err: context.DeadlineExceeded})
+		w.Clusters[citest.Hub].Intercept(
+			localapi.Rule{Verb: "create", Resource: "prowjobs", Applied: true, Err: context.DeadlineExceeded},
+		)
 		for range 3 {
 			stop := w.start()
 			time.Sleep(10 * time.Second)

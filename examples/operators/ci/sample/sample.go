@@ -34,7 +34,8 @@ func Write(dir string) error {
 func Args(dir string) []string {
 	return []string{
 		"--ci-operator-config-path=" + filepath.Join(dir, "config"), "--job-config-path=" + filepath.Join(dir, "jobs"),
-		"--github-refs-file=" + filepath.Join(dir, "refs.yaml"), "--cluster-profiles-path=" + filepath.Join(dir, "profiles.yaml"),
+		"--github-refs-file=" + filepath.Join(dir, "refs.yaml"), "--cluster-profiles-path=" +
+			filepath.Join(dir, "profiles.yaml"),
 		"--serviceAccountRefresherOptions.enabled-namespace=team",
 	}
 }

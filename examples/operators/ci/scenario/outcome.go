@@ -60,7 +60,8 @@ func (s *Stage) Outcome(ctx context.Context) (string, error) {
 	}
 	for _, c := range clusters.Items {
 		done := conditions.Is(c.Status.Conditions, api.TestCompleted, metav1.ConditionTrue)
-		add("hub: cluster %s %s, signalled %t, secret %s, %d finalizers", c.Name, c.Status.Phase, done, c.Status.SecretRef, len(c.Finalizers))
+		add("hub: cluster %s %s, signalled %t, secret %s, %d finalizers", c.Name, c.Status.Phase, done,
+			c.Status.SecretRef, len(c.Finalizers))
 	}
 	for _, a := range accounts.Items {
 		if a.Name == "builder" {
@@ -111,7 +112,9 @@ func (s *Stage) thereOutcome(ctx context.Context) (lines []string, err error) {
 			if err != nil {
 				return nil, err
 			}
-			lines = append(lines, fmt.Sprintf("build: %s/%s:%s like the hub's: %t", stream.Namespace, stream.Name, tag.Tag, here == tag.Items[0].Image))
+			lines = append(lines,
+				fmt.Sprintf("build: %s/%s:%s like the hub's: %t", stream.Namespace, stream.Name, tag.Tag,
+					here == tag.Items[0].Image))
 		}
 	}
 	for _, i := range imports.Items {

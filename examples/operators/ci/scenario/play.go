@@ -19,7 +19,10 @@ import (
 
 // Play requests one thing after another, each when the previous one is done.
 func (s *Stage) Play(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{s.promote, s.provision, s.tearDown, s.abandon, s.rotate, s.wish} {
+	for _, step := range []func(context.Context) error{
+		s.promote, s.provision, s.tearDown, s.abandon, s.rotate,
+		s.wish,
+	} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -53,7 +56,11 @@ func (s *Stage) promote(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	s.say("  distributor: tests of acme/tests begin with ocp/4.21:cli, so %s has it, too, with a namespace, a role and a pull secret", BuildName)
+	s.say(
+		"  distributor: tests of acme/tests begin with ocp/4.21:cli, so %s has it, too, with a namespace, a role and "+
+			"a "+
+			"pull secret", BuildName,
+	)
 	return nil
 }
 
@@ -67,7 +74,8 @@ func (s *Stage) provision(ctx context.Context) error {
 		return err
 	}
 	secret := &corev1.Secret{}
-	if err := s.Hub.Get(ctx, client.ObjectKey{Namespace: ephemeralcluster.Namespace, Name: "for-tests-credentials"}, secret); err != nil {
+	if err := s.Hub.Get(ctx, client.ObjectKey{Namespace: ephemeralcluster.Namespace, Name: "for-tests-credentials"},
+		secret); err != nil {
 		return err
 	}
 	s.say("  ephemeral clusters: ready; secret %s has %q", secret.Name, secret.Data["kubeconfig"])
@@ -147,7 +155,8 @@ func (s *Stage) rotate(ctx context.Context) error {
 	s.say("service account team/builder has pull secret %s, which is now said to be too old", first)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: first}}
 	if err := client.RetryOnConflict(ctx, s.Hub, secret, func() error {
-		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, "serviaccount-secret-rotator.openshift.io/delete-after", time.Now().Add(-time.Hour).Format(time.RFC3339))
+		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, "serviaccount-secret-rotator.openshift.io/delete-after",
+			time.Now().Add(-time.Hour).Format(time.RFC3339))
 		return nil
 	}); err != nil {
 		return err
@@ -165,7 +174,8 @@ func (s *Stage) rotate(ctx context.Context) error {
 	app := runsAs(builder)
 	if err := s.until(ctx, "the Pods are replaced that had the first", func() (bool, error) {
 		err := s.Hub.Get(ctx, client.ObjectKeyFromObject(app), app)
-		return app.Spec.Template.Annotations[secretrefresher.PullSecretsAnnotation] == builder.ImagePullSecrets[0].Name, err
+		copied := app.Spec.Template.Annotations[secretrefresher.PullSecretsAnnotation]
+		return copied == builder.ImagePullSecrets[0].Name, err
 	}); err != nil {
 		return err
 	}
@@ -177,7 +187,8 @@ func (s *Stage) rotate(ctx context.Context) error {
 func runsAs(account *corev1.ServiceAccount) *appsv1.Deployment {
 	labels := map[string]string{"app": "app"}
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
-		Namespace: account.Namespace, Name: "app", Annotations: map[string]string{secretrefresher.RollAnnotation: "true"},
+		Namespace: account.Namespace, Name: "app",
+		Annotations: map[string]string{secretrefresher.RollAnnotation: "true"},
 	}}
 	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 	d.Spec.Template.Labels = labels
@@ -201,7 +212,10 @@ func (s *Stage) wish(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	s.say("somebody wishes for ocp/4.21:agent in %s\n  distributor: it is there; in a week the cleaner deletes the wish", BuildName)
+	s.say(
+		"somebody wishes for ocp/4.21:agent in %s\n  distributor: it is there; in a week the cleaner deletes the wish",
+		BuildName,
+	)
 	return nil
 }
 

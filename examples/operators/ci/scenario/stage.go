@@ -43,12 +43,14 @@ type Stage struct {
 func Args(dir string, controllers ...string) []string {
 	if len(controllers) == 0 {
 		controllers = []string{
-			process.Promotion, process.Distributor, process.Refresher, process.Cleaner, process.Ephemeral, process.Minter, process.Importer, process.Runner,
+			process.Promotion, process.Distributor, process.Refresher, process.Cleaner, process.Ephemeral,
+			process.Minter, process.Importer, process.Runner,
 		}
 	}
 	return append([]string{
 		"--controllers=" + strings.Join(controllers, ","),
-		"--dry-run=false", "--kube-api-qps=-1", "--port=0", "--leader-elect=false", "--file-poll=200ms", "--fake-jobs-take=1s",
+		"--dry-run=false", "--kube-api-qps=-1", "--port=0", "--leader-elect=false", "--file-poll=200ms",
+		"--fake-jobs-take=1s",
 		"--serviceAccountRefresherOptions.remove-old-secrets", "--ephemeralClusterProvisionerOptions.polling=200ms",
 	}, sample.Args(dir)...)
 }
@@ -84,7 +86,9 @@ func (s *Stage) SetUp(ctx context.Context) error {
 			}
 		}
 		for _, namespace := range []string{"ci", ephemeralcluster.Namespace, "ocp", "team"} {
-			if err := client.IgnoreAlreadyExists(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})); err != nil {
+			if err := client.IgnoreAlreadyExists(
+				c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}),
+			); err != nil {
 				return err
 			}
 		}
@@ -98,7 +102,8 @@ func (s *Stage) SetUp(ctx context.Context) error {
 	}
 	return client.IgnoreAlreadyExists(s.Build.Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ensure.PullSecretNamespace, Name: ensure.PullSecretName},
-		Data:       map[string][]byte{corev1.DockerConfigJsonKey: []byte("{}")}, Type: corev1.SecretTypeDockerConfigJson,
+		Data:       map[string][]byte{corev1.DockerConfigJsonKey: []byte("{}")},
+		Type:       corev1.SecretTypeDockerConfigJson,
 	}))
 }
 
@@ -166,10 +171,15 @@ func (s *Stage) say(format string, args ...any) {
 
 // cluster returns an EphemeralCluster to request.
 func cluster(name string) *api.EphemeralCluster {
-	ec := &api.EphemeralCluster{ObjectMeta: metav1.ObjectMeta{Namespace: ephemeralcluster.Namespace, Name: name, Annotations: map[string]string{
-		api.KonfluxClusterAnnotation: "konflux-1", api.KonfluxTenantAnnotation: "team-a",
-	}}}
-	ec.Spec.CIOperator.Releases = map[string]runtime.RawExtension{"latest": {Raw: []byte(`{"release":{"channel":"stable","version":"4.21"}}`)}}
+	ec := &api.EphemeralCluster{ObjectMeta: metav1.ObjectMeta{
+		Namespace: ephemeralcluster.Namespace, Name: name,
+		Annotations: map[string]string{
+			api.KonfluxClusterAnnotation: "konflux-1", api.KonfluxTenantAnnotation: "team-a",
+		},
+	}}
+	ec.Spec.CIOperator.Releases = map[string]runtime.RawExtension{
+		"latest": {Raw: []byte(`{"release":{"channel":"stable","version":"4.21"}}`)},
+	}
 	ec.Spec.CIOperator.Test = api.TestSpec{Workflow: "ipi-aws", ClusterProfile: "aws"}
 	return ec
 }

@@ -61,7 +61,8 @@ func (m *minter) Reconcile(ctx context.Context, q ctrl.Request) (ctrl.Result, er
 // leftOver returns a pull secret of the service account that is not too old, or "" if there is none.
 func leftOver(sa *corev1.ServiceAccount, all map[string]*corev1.Secret, now time.Time) (name string) {
 	for _, s := range all {
-		mine := s.Annotations[corev1.ServiceAccountUIDKey] == string(sa.UID) && s.Type == corev1.SecretTypeDockercfg && s.DeletionTimestamp == nil
+		mine := s.Annotations[corev1.ServiceAccountUIDKey] == string(sa.UID) && s.Type == corev1.SecretTypeDockercfg &&
+			s.DeletionTimestamp == nil
 		if mine && now.Before(expiry(s)) && (name == "" || s.Name < name) {
 			name = s.Name
 		}
@@ -72,9 +73,12 @@ func leftOver(sa *corev1.ServiceAccount, all map[string]*corev1.Secret, now time
 // secretFor returns a new pull secret. Plain Kubernetes has no registry to use it with.
 func secretFor(sa *corev1.ServiceAccount) *corev1.Secret {
 	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: sa.Namespace, GenerateName: sa.Name + "-dockercfg-", Annotations: map[string]string{
-			corev1.ServiceAccountNameKey: sa.Name, corev1.ServiceAccountUIDKey: string(sa.UID),
-		}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: sa.Namespace, GenerateName: sa.Name + "-dockercfg-",
+			Annotations: map[string]string{
+				corev1.ServiceAccountNameKey: sa.Name, corev1.ServiceAccountUIDKey: string(sa.UID),
+			},
+		},
 		Type: corev1.SecretTypeDockercfg, Data: map[string][]byte{corev1.DockerConfigKey: []byte("{}")},
 	}
 }

@@ -97,7 +97,8 @@ func planFor(sa *corev1.ServiceAccount, all map[string]*corev1.Secret, removeOld
 			p.remove = append(p.remove, s)
 		}
 	}
-	slices.SortFunc(p.remove, func(a, b *corev1.Secret) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	slices.SortFunc(p.remove,
+		func(a, b *corev1.Secret) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 	return p
 }
 

@@ -38,7 +38,12 @@ type Options struct {
 
 // Caches keeps the contents of secrets out of the caches. Their age does not depend on them.
 func Caches() []client.CacheOf {
-	return []client.CacheOf{{Object: &corev1.Secret{}, Informer: informer.InformerOptions{TransformName: "without contents", Transform: withoutContents}}}
+	return []client.CacheOf{
+		{
+			Object:   &corev1.Secret{},
+			Informer: informer.InformerOptions{TransformName: "without contents", Transform: withoutContents},
+		},
+	}
 }
 
 // withoutContents is a cache transform, so no other code sees the object before it.
@@ -103,7 +108,8 @@ func (r *refresher) Reconcile(ctx context.Context, q ctrl.Request) (ctrl.Result,
 	now := time.Now()
 	p := planFor(sa, all, r.o.RemoveOld, now)
 	if p.changed {
-		ctrl.LoggerFrom(ctx).Info("Dropping references to old secrets", "pullSecrets", len(sa.ImagePullSecrets)-len(p.pull), "secrets", len(sa.Secrets)-len(p.secrets))
+		ctrl.LoggerFrom(ctx).Info("Dropping references to old secrets",
+			"pullSecrets", len(sa.ImagePullSecrets)-len(p.pull), "secrets", len(sa.Secrets)-len(p.secrets))
 		sa.ImagePullSecrets, sa.Secrets = p.pull, p.secrets
 		if err := r.Update(ctx, sa); err != nil {
 			return ctrl.Result{}, fmt.Errorf("update service account: %w", err)

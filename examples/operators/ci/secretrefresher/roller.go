@@ -83,7 +83,9 @@ func addRollers(c *fleet.Cluster, o Options) error {
 		asked := predicate.Matching(func(obj informer.Object) bool {
 			return slices.Contains(o.Namespaces, obj.GetNamespace()) && obj.GetAnnotations()[RollAnnotation] == "true"
 		})
-		wanted := predicate.Matching(func(obj informer.Object) bool { return o.wants(obj.GetNamespace(), obj.GetName()) })
+		wanted := predicate.Matching(
+			func(obj informer.Object) bool { return o.wants(obj.GetNamespace(), obj.GetName()) },
+		)
 		wrong = append(wrong, ctrl.NewControllerManagedBy(c.Manager).Named(Name+"-"+owner.resource).
 			For(owner.object, builder.WithPredicates(asked)).
 			Watches(&corev1.ServiceAccount{}, reconcile.EnqueueMapped(r.ownersFor), builder.WithPredicates(wanted)).

@@ -50,9 +50,12 @@ func (w *world) secret(account, name string, age time.Duration, kind corev1.Secr
 	w.Helper()
 	s := &corev1.Secret{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, CreationTimestamp: metav1.NewTime(time.Now().Add(-age)), Annotations: map[string]string{
-			corev1.ServiceAccountNameKey: account, corev1.ServiceAccountUIDKey: "uid-" + account,
-		}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "team", Name: name,
+			CreationTimestamp: metav1.NewTime(time.Now().Add(-age)), Annotations: map[string]string{
+				corev1.ServiceAccountNameKey: account, corev1.ServiceAccountUIDKey: "uid-" + account,
+			},
+		},
 		Type: kind,
 	}
 	for i := 0; i+1 < len(annotations); i += 2 {
@@ -125,7 +128,8 @@ func TestRefresh(t *testing.T) {
 		w.secret("current", "c", 29*day, dockercfg)
 		// Young, but said to be too old.
 		w.account("annotated", "a-short", "a-new")
-		w.secret("annotated", "a-short", day, dockercfg, "serviaccount-secret-rotator.openshift.io/delete-after", time.Now().Add(-time.Hour).Format(time.RFC3339))
+		w.secret("annotated", "a-short", day, dockercfg, "serviaccount-secret-rotator.openshift.io/delete-after",
+			time.Now().Add(-time.Hour).Format(time.RFC3339))
 		w.secret("annotated", "a-new", 0, dockercfg)
 		// A reference that leads nowhere.
 		w.account("dangling", "d-gone", "d-new")
@@ -172,7 +176,8 @@ func TestFilter(t *testing.T) {
 		w.account("ignored", "old")
 		w.secret("ignored", "old", 61*day, corev1.SecretTypeDockercfg)
 		w.Seed(citest.Hub, &corev1.ServiceAccount{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: metav1.ObjectMeta{Namespace: "ocp", Name: "elsewhere"},
+			TypeMeta:         metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
+			ObjectMeta:       metav1.ObjectMeta{Namespace: "ocp", Name: "elsewhere"},
 			ImagePullSecrets: []corev1.LocalObjectReference{{Name: "gone"}},
 		})
 		stop := w.start()
@@ -181,8 +186,8 @@ func TestFilter(t *testing.T) {
 	})
 }
 
-// Seventy days with the minter, whose process runs for a minute every third day: there is always one pull secret, each is referred to for 30
-// days and there for 60.
+// Seventy days with the minter, whose process runs for a minute every third day: there is always one pull secret,
+// each is referred to for 30 days and there for 60.
 func TestSeventyDays(t *testing.T) {
 	in(t, func(w *world) {
 		w.minter = true
@@ -193,7 +198,8 @@ func TestSeventyDays(t *testing.T) {
 			time.Sleep(time.Minute)
 			stop()
 			sa := citest.Get(w.World, citest.Hub, "team", "builder", &corev1.ServiceAccount{})
-			if len(sa.ImagePullSecrets) != 1 || len(sa.Secrets) != 1 || sa.ImagePullSecrets[0].Name != sa.Secrets[0].Name {
+			if len(sa.ImagePullSecrets) != 1 || len(sa.Secrets) != 1 ||
+				sa.ImagePullSecrets[0].Name != sa.Secrets[0].Name {
 				t.Fatalf("on day %d: %+v", n, sa)
 			}
 			current := citest.Get(w.World, citest.Hub, "team", sa.Secrets[0].Name, &corev1.Secret{})
@@ -215,7 +221,10 @@ func TestSeventyDays(t *testing.T) {
 		time.Sleep(time.Second)
 		// Somebody deletes the secret: its event leads to another.
 		sa := citest.Get(w.World, citest.Hub, "team", "builder", &corev1.ServiceAccount{})
-		w.Must(w.Clusters[citest.Hub].Client.Delete(w.Ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: sa.Secrets[0].Name}}))
+		w.Must(
+			w.Clusters[citest.Hub].Client.Delete(w.Ctx,
+				&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: sa.Secrets[0].Name}}),
+		)
 		time.Sleep(time.Second)
 		after := citest.Get(w.World, citest.Hub, "team", "builder", &corev1.ServiceAccount{})
 		if len(after.ImagePullSecrets) != 1 || after.ImagePullSecrets[0].Name == sa.ImagePullSecrets[0].Name {
@@ -225,12 +234,15 @@ func TestSeventyDays(t *testing.T) {
 	})
 }
 
-// A minter dies between the secret and the service account: the next one binds that secret. The answer is lost: there is no second.
+// A minter dies between the secret and the service account: the next one binds that secret. The answer is lost: there
+// is no second.
 func TestMinterCrash(t *testing.T) {
 	in(t, func(w *world) {
 		w.minter = true
 		w.Create(citest.Hub, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "builder"}})
-		remove := w.Clusters[citest.Hub].Intercept(localapi.Rule{Verb: "update", Resource: "serviceaccounts", Err: context.DeadlineExceeded})
+		remove := w.Clusters[citest.Hub].Intercept(
+			localapi.Rule{Verb: "update", Resource: "serviceaccounts", Err: context.DeadlineExceeded},
+		)
 		stop := w.start()
 		time.Sleep(10 * time.Second)
 		stop()
@@ -240,7 +252,8 @@ func TestMinterCrash(t *testing.T) {
 		if n := w.Writes(citest.Hub, "create", "secrets"); n != 1 {
 			t.Errorf("%d secrets", n)
 		}
-		if sa := citest.Get(w.World, citest.Hub, "team", "builder", &corev1.ServiceAccount{}); len(sa.ImagePullSecrets) != 1 {
+		if sa := citest.Get(w.World, citest.Hub, "team", "builder",
+			&corev1.ServiceAccount{}); len(sa.ImagePullSecrets) != 1 {
 			t.Errorf("the service account has %v", sa.ImagePullSecrets)
 		}
 		stop()
@@ -255,9 +268,15 @@ func (w *world) runs(name, account string, annotations map[string]string) {
 	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: selector.MatchLabels}}
 	template.Spec.ServiceAccountName = account
 	template.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:1"}}
-	w.Create(citest.Hub, &appsv1.Deployment{ObjectMeta: m, Spec: appsv1.DeploymentSpec{Selector: selector, Template: template}})
-	w.Create(citest.Hub, &appsv1.StatefulSet{ObjectMeta: m, Spec: appsv1.StatefulSetSpec{Selector: selector, Template: template, ServiceName: name}})
-	w.Create(citest.Hub, &appsv1.DaemonSet{ObjectMeta: m, Spec: appsv1.DaemonSetSpec{Selector: selector, Template: template}})
+	w.Create(citest.Hub,
+		&appsv1.Deployment{ObjectMeta: m, Spec: appsv1.DeploymentSpec{Selector: selector, Template: template}})
+	w.Create(citest.Hub,
+		&appsv1.StatefulSet{
+			ObjectMeta: m,
+			Spec:       appsv1.StatefulSetSpec{Selector: selector, Template: template, ServiceName: name},
+		})
+	w.Create(citest.Hub,
+		&appsv1.DaemonSet{ObjectMeta: m, Spec: appsv1.DaemonSetSpec{Selector: selector, Template: template}})
 }
 
 // rolledTo returns the pull secrets that the templates of that name were last rolled to.
@@ -274,7 +293,8 @@ func (w *world) rolledTo(name string) string {
 	return strings.Join(all, " ")
 }
 
-// What asks for it is rolled when its service account has other pull secrets, once, and not while it has none; nothing else is.
+// What asks for it is rolled when its service account has other pull secrets, once, and not while it has none;
+// nothing else is.
 func TestRoll(t *testing.T) {
 	in(t, func(w *world) {
 		w.o.IgnoreAccounts = []string{"team/ignored"}

@@ -30,7 +30,9 @@ type importer struct {
 
 // AddImporter adds an importer to a cluster's manager.
 func AddImporter(c *fleet.Cluster, o ImporterOptions) error {
-	return ctrl.NewControllerManagedBy(c.Manager).Named(ImporterName).For(&api.ImageStreamImport{}).Complete(&importer{c.Client, o})
+	return ctrl.NewControllerManagedBy(c.Manager).Named(ImporterName).For(&api.ImageStreamImport{}).Complete(
+		&importer{c.Client, o},
+	)
 }
 
 // Reconcile answers an import once. It writes the stream first, so that a process that dies in between repeats the same
@@ -72,7 +74,9 @@ func (i *importer) pull(spec string) (string, error) {
 }
 
 // point makes the tag of the stream point at the image.
-func (i *importer) point(ctx context.Context, imp *api.ImageStreamImport, wanted api.ImageImportSpec, digest string) error {
+func (i *importer) point(ctx context.Context, imp *api.ImageStreamImport, wanted api.ImageImportSpec,
+	digest string,
+) error {
 	stream := &api.ImageStream{}
 	if err := i.Get(ctx, client.ObjectKey{Namespace: imp.Namespace, Name: imp.Spec.Stream}, stream); err != nil {
 		return fmt.Errorf("get stream to import into: %w", err)
@@ -80,7 +84,8 @@ func (i *importer) point(ctx context.Context, imp *api.ImageStreamImport, wanted
 	if t := stream.Tag(wanted.To.Name); t != nil && len(t.Items) > 0 && t.Items[0].Image == digest {
 		return nil
 	}
-	stream.Point(wanted.To.Name, api.TagEvent{Created: metav1.NewTime(time.Now()), Image: digest, DockerImageReference: wanted.From.Name})
+	stream.Point(wanted.To.Name,
+		api.TagEvent{Created: metav1.NewTime(time.Now()), Image: digest, DockerImageReference: wanted.From.Name})
 	if err := i.Status().Update(ctx, stream); err != nil {
 		return fmt.Errorf("update stream: %w", err)
 	}

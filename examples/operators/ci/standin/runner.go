@@ -97,7 +97,8 @@ func (r *runner) promote(ctx context.Context, job *api.ProwJob) error {
 			ObjectMeta:           metav1.ObjectMeta{},
 			DockerImageReference: "registry.example.com/" + tag.Namespace + "/" + tag.Stream,
 			DockerLabels: map[string]string{
-				api.CommitLabel: refs.BaseSHA, api.BranchLabel: refs.BaseRef, api.SourceLabel: "https://github.com/" + refs.Org + "/" + refs.Repo,
+				api.CommitLabel: refs.BaseSHA, api.BranchLabel: refs.BaseRef, api.SourceLabel: "https://github.com/" +
+					refs.Org + "/" + refs.Repo,
 			},
 		}
 		digest := fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(tag.String()+refs.BaseSHA)))
@@ -135,7 +136,9 @@ func (r *runner) point(ctx context.Context, tag imagestreamtag.Ref, digest strin
 
 // provide creates the namespace of a job, then the credentials of a cluster, and waits for the signal.
 func (r *runner) provide(ctx context.Context, build client.Client, job *api.ProwJob) (done bool, err error) {
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceOf(job), Labels: map[string]string{api.JobIDLabel: job.Name}}}
+	ns := &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: namespaceOf(job), Labels: map[string]string{api.JobIDLabel: job.Name}},
+	}
 	if err := create(ctx, build, ns); err != nil {
 		return false, err
 	}

@@ -26,7 +26,8 @@ import (
 )
 
 func main() {
-	if err := run(klog.NewContext(context.Background(), klog.Logger{}), func(format string, args ...any) { fmt.Printf(format+"\n", args...) }); err != nil {
+	if err := run(klog.NewContext(context.Background(), klog.Logger{}),
+		func(format string, args ...any) { fmt.Printf(format+"\n", args...) }); err != nil {
 		fmt.Fprintln(os.Stderr, "story:", err)
 		os.Exit(1)
 	}
@@ -76,7 +77,8 @@ func run(ctx context.Context, say func(format string, args ...any)) (err error) 
 	if err := errors.Join(err, <-ended); err != nil {
 		return err
 	}
-	say("Shown in %.0f s: promotion, distribution, ephemeral clusters, secret rotation and clean-up worked on two clusters, and wrote nothing when idle.",
+	say("Shown in %.0f s: promotion, distribution, ephemeral clusters, secret rotation and clean-up worked on two "+
+		"clusters, and wrote nothing when idle.",
 		time.Since(begin).Seconds())
 	return nil
 }
@@ -111,8 +113,11 @@ func tell(ctx context.Context, s *scenario.Stage, servers map[string]*localapi.S
 func oldWish(ctx context.Context, hub *localapi.Server) error {
 	old := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": api.CIGroup.String(), "kind": "TestImageStreamTagImport",
-		"metadata": map[string]any{"namespace": "ci", "name": "old", "creationTimestamp": time.Now().Add(-importcleaner.MaxAge).UTC().Format(time.RFC3339)},
-		"spec":     map[string]any{"clusterName": scenario.BuildName, "namespace": "ocp", "name": "4.20:cli"},
+		"metadata": map[string]any{
+			"namespace": "ci", "name": "old",
+			"creationTimestamp": time.Now().Add(-importcleaner.MaxAge).UTC().Format(time.RFC3339),
+		},
+		"spec": map[string]any{"clusterName": scenario.BuildName, "namespace": "ocp", "name": "4.20:cli"},
 	}}
 	old.SetCreationTimestamp(metav1.NewTime(time.Now().Add(-importcleaner.MaxAge)))
 	return hub.Seed(ctx, old)

@@ -27,7 +27,10 @@ func serveIfFlyball() {
 		fmt.Fprintf(os.Stderr, "only serve --kubeconfig FILE is known here, not %q\n", os.Args[1:])
 		os.Exit(2)
 	}
-	o := serve.Options{Addr: "127.0.0.1:0", Kubeconfig: os.Args[3], Controllers: []string{"*"}, Kubelet: true, Out: os.Stdout}
+	o := serve.Options{
+		Addr: "127.0.0.1:0", Kubeconfig: os.Args[3], Controllers: []string{"*"}, Kubelet: true,
+		Out: os.Stdout,
+	}
 	if err := serve.Run(ctrl.SetupSignalHandler(), o); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

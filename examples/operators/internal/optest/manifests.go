@@ -29,18 +29,22 @@ func (o Operator) IsRestricted(t *testing.T) {
 	if s := pod.SecurityContext; !*s.RunAsNonRoot || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
 		t.Errorf("pod: %+v", s)
 	}
-	if s := c.SecurityContext; *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) {
+	if s := c.SecurityContext; *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem ||
+		!slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) {
 		t.Errorf("container: %+v", s)
 	}
-	if c.Resources.Limits.Memory().IsZero() || c.Resources.Requests.Cpu().IsZero() || c.LivenessProbe == nil || c.ReadinessProbe == nil {
+	if c.Resources.Limits.Memory().IsZero() || c.Resources.Requests.Cpu().IsZero() || c.LivenessProbe == nil ||
+		c.ReadinessProbe == nil {
 		t.Errorf("container without limits or probes: %+v", c)
 	}
 	var account corev1.ServiceAccount
-	if o.find(t, "ServiceAccount", &account); account.AutomountServiceAccountToken == nil || *account.AutomountServiceAccountToken {
+	if o.find(t, "ServiceAccount", &account); account.AutomountServiceAccountToken == nil ||
+		*account.AutomountServiceAccountToken {
 		t.Error("every Pod with the service account gets its token")
 	}
 	var binding rbacv1.ClusterRoleBinding
-	if o.find(t, "ClusterRoleBinding", &binding); binding.RoleRef.Name != o.Name || binding.Subjects[0].Name != account.Name || account.Name != o.Name {
+	if o.find(t, "ClusterRoleBinding", &binding); binding.RoleRef.Name != o.Name ||
+		binding.Subjects[0].Name != account.Name || account.Name != o.Name {
 		t.Errorf("bound %+v", binding)
 	}
 }
@@ -59,7 +63,8 @@ func (o Operator) IsServed(t *testing.T) {
 	var lease rbacv1.Role
 	o.find(t, "Role", &lease)
 	served := process.ManagerOptions(metrics.New())
-	if e := served.LeaderElection; !e.Enabled || e.Namespace != lease.Namespace || !strings.HasSuffix(served.HealthAddr, fmt.Sprintf(":%d", c.Ports[0].ContainerPort)) {
+	if e := served.LeaderElection; !e.Enabled || e.Namespace != lease.Namespace ||
+		!strings.HasSuffix(served.HealthAddr, fmt.Sprintf(":%d", c.Ports[0].ContainerPort)) {
 		t.Errorf("served at %s, elected as %+v", served.HealthAddr, e)
 	}
 }

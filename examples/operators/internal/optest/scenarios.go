@@ -96,7 +96,8 @@ func (o Operator) CompareRoles(t *testing.T, recorder *rbac.Recorder) {
 	var want rbacv1.ClusterRole
 	o.find(t, "ClusterRole", &want)
 	if diff := cmp.Diff(want.Rules, got.Rules); diff != "" {
-		t.Errorf("%s (-) grants something else than is called (+); FLYBALL_UPDATE=1 writes it anew:\n%s", o.RoleFile, diff)
+		t.Errorf("%s (-) grants something else than is called (+); FLYBALL_UPDATE=1 writes it anew:\n%s", o.RoleFile,
+			diff)
 	}
 	var lease rbacv1.Role
 	o.find(t, "Role", &lease)

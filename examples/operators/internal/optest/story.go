@@ -19,18 +19,22 @@ func Story(t *testing.T, tell func(ctx context.Context, out io.Writer) error, th
 			t.Fatalf("%v\n%s", err, &out)
 		}
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-		if last := lines[len(lines)-1]; !strings.HasPrefix(last, "Shown in ") || !strings.Contains(last, fmt.Sprintf(": %d things ", things)) {
+		if last := lines[len(lines)-1]; !strings.HasPrefix(last, "Shown in ") ||
+			!strings.Contains(last, fmt.Sprintf(": %d things ", things)) {
 			t.Errorf("it ends with %q", last)
 		}
 	})
 }
 
 // Refuses runs a command with each of the command lines, and checks that it fails with the given error.
-func Refuses(t *testing.T, run func(ctx context.Context, args []string, out, stderr io.Writer) error, says map[string]string) {
+func Refuses(t *testing.T, run func(ctx context.Context, args []string, out, stderr io.Writer) error,
+	says map[string]string,
+) {
 	t.Helper()
 	for line, want := range says {
 		var stderr bytes.Buffer
-		if err := run(t.Context(), strings.Fields(line), &stderr, &stderr); err == nil || !strings.Contains(err.Error(), want) {
+		if err := run(t.Context(), strings.Fields(line), &stderr, &stderr); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %q", line, err, want)
 		}
 	}

@@ -20,7 +20,8 @@ type Writes struct {
 // Wrap is for rest.Config.Wrap.
 func (w *Writes) Wrap(next http.RoundTripper) http.RoundTripper {
 	return RoundTripper(func(r *http.Request) (*http.Response, error) {
-		if path := r.URL.Path; r.Method != http.MethodGet && !strings.Contains(path, "/events") && !strings.Contains(path, "/leases") {
+		if path := r.URL.Path; r.Method != http.MethodGet && !strings.Contains(path, "/events") &&
+			!strings.Contains(path, "/leases") {
 			w.mu.Lock()
 			w.all = append(w.all, r.Method+" "+path)
 			w.mu.Unlock()

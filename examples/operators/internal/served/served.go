@@ -37,7 +37,10 @@ type Cluster struct {
 // Errors: ctx's; the program cannot be started, has ended, or does not answer, with what it printed.
 func Start(ctx context.Context, flyball, kubeconfig string) (*Cluster, error) {
 	var out bytes.Buffer
-	c := &Cluster{Kubeconfig: kubeconfig, cmd: exec.Command(flyball, "serve", "--kubeconfig", kubeconfig), ended: make(chan error, 1)}
+	c := &Cluster{
+		Kubeconfig: kubeconfig, cmd: exec.Command(flyball, "serve", "--kubeconfig", kubeconfig),
+		ended: make(chan error, 1),
+	}
 	c.cmd.Stdout, c.cmd.Stderr = &out, &out
 	// Ctrl-C is for the example, which stops the process when it is done.
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -22,7 +22,9 @@ func New(out io.Writer) *Teller { return &Teller{out: out} }
 
 // Tell runs play, and the functions of beside until play returns. At the end it prints how many things were shown,
 // followed by ending.
-func (t *Teller) Tell(ctx context.Context, ending string, play func() error, beside ...func(context.Context) error) error {
+func (t *Teller) Tell(ctx context.Context, ending string, play func() error,
+	beside ...func(context.Context) error,
+) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	begin, ended := time.Now(), make(chan error, len(beside)) // the errors of beside, each from its goroutine

@@ -89,7 +89,9 @@ func within(network string, p netip.Prefix) string  { return network + "|in|" + 
 func exactly(network string, p netip.Prefix) string { return network + "|is|" + p.String() }
 
 // overlapping lists the pools of a network in a namespace that have addresses of cidr.
-func overlapping(ctx context.Context, c client.Reader, namespace, network string, cidr netip.Prefix, opts ...client.ListOption) ([]v1alpha1.IPPool, error) {
+func overlapping(ctx context.Context, c client.Reader, namespace, network string, cidr netip.Prefix,
+	opts ...client.ListOption,
+) ([]v1alpha1.IPPool, error) {
 	values := []string{within(network, cidr)}
 	for _, p := range ranges.Containing(cidr)[:cidr.Bits()] {
 		values = append(values, exactly(network, p))
@@ -97,7 +99,11 @@ func overlapping(ctx context.Context, c client.Reader, namespace, network string
 	var found []v1alpha1.IPPool
 	for _, value := range values {
 		var list v1alpha1.IPPoolList
-		o := append([]client.ListOption{client.InNamespace(namespace), client.MatchingFields{rangeField: value}, client.ReadOnly}, opts...)
+		o := append([]client.ListOption{
+			client.InNamespace(namespace),
+			client.MatchingFields{rangeField: value},
+			client.ReadOnly,
+		}, opts...)
 		if err := c.List(ctx, &list, o...); err != nil {
 			return nil, err
 		}
@@ -111,7 +117,9 @@ var lookup = []client.ListOption{client.ListOptions{ReadOptions: client.ReadOpti
 
 // wake returns the event handler that queues what find lists for an object. It only logs an error of the list: the pass
 // of the next event reads again.
-func wake[L client.ObjectList](c client.Reader, newList func() L, by func(informer.Object) []client.ListOption, items func(L) []ctrl.Request) reconcile.EventHandler[informer.Object, ctrl.Request] {
+func wake[L client.ObjectList](c client.Reader, newList func() L, by func(informer.Object) []client.ListOption,
+	items func(L) []ctrl.Request,
+) reconcile.EventHandler[informer.Object, ctrl.Request] {
 	return reconcile.EnqueueMapped(func(ctx context.Context, obj informer.Object) []ctrl.Request {
 		selected := by(obj)
 		if selected == nil {
@@ -119,7 +127,8 @@ func wake[L client.ObjectList](c client.Reader, newList func() L, by func(inform
 		}
 		list := newList()
 		if err := c.List(ctx, list, append(append([]client.ListOption{}, lookup...), selected...)...); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Objects to wake cannot be listed", "because", strings.TrimPrefix(informer.Key(obj), "/"))
+			ctrl.LoggerFrom(ctx).Error(err, "Objects to wake cannot be listed",
+				"because", strings.TrimPrefix(informer.Key(obj), "/"))
 			return nil
 		}
 		return items(list)

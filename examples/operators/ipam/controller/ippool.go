@@ -50,7 +50,8 @@ func (r *poolReconciler) setup(mgr *ctrl.Manager) error {
 		For(&v1alpha1.IPPool{}).
 		Watches(&v1alpha1.IPPool{}, reconcile.EnqueueMapped(r.neighbours), builder.WithPredicates(rangeChanged)).
 		Watches(&corev1.Pod{}, byPod, whenFactsChange()).
-		Watches(&v1alpha1.OverlappingRangeIPReservation{}, byPod, builder.WithPredicates(predicate.GenerationChanged[informer.Object]())).
+		Watches(&v1alpha1.OverlappingRangeIPReservation{}, byPod,
+			builder.WithPredicates(predicate.GenerationChanged[informer.Object]())).
 		WithOptions(ctrl.ControllerOptions{MinInterval: r.options.MinInterval}).
 		Complete(r)
 }
@@ -124,7 +125,9 @@ func (r *poolReconciler) releaseAll(ctx context.Context, pool *v1alpha1.IPPool, 
 
 // reservationsOf returns the reservations of allocations, by the allocations' keys: those of the same address, for the
 // same interface of the same Pod. It leaves out a reservation whose address now belongs to somebody else.
-func (r *poolReconciler) reservationsOf(ctx context.Context, pool *v1alpha1.IPPool, all []allocation) (map[string][]*v1alpha1.OverlappingRangeIPReservation, error) {
+func (r *poolReconciler) reservationsOf(ctx context.Context, pool *v1alpha1.IPPool,
+	all []allocation,
+) (map[string][]*v1alpha1.OverlappingRangeIPReservation, error) {
 	found := map[string][]*v1alpha1.OverlappingRangeIPReservation{}
 	network, _ := v1alpha1.NetworkAndNode(pool.Name, pool.Spec.Range)
 	for _, a := range all {
@@ -132,7 +135,8 @@ func (r *poolReconciler) reservationsOf(ctx context.Context, pool *v1alpha1.IPPo
 			continue
 		}
 		var list v1alpha1.OverlappingRangeIPReservationList
-		if err := r.List(ctx, &list, client.InNamespace(pool.Namespace), client.MatchingFields{podField: a.PodRef}, client.ReadOnly); err != nil {
+		if err := r.List(ctx, &list, client.InNamespace(pool.Namespace), client.MatchingFields{podField: a.PodRef},
+			client.ReadOnly); err != nil {
 			return nil, fmt.Errorf("list reservations: %w", err)
 		}
 		for i := range list.Items {
@@ -145,7 +149,9 @@ func (r *poolReconciler) reservationsOf(ctx context.Context, pool *v1alpha1.IPPo
 }
 
 // release deletes the reservations of allocations, in the versions that were read.
-func (r *poolReconciler) release(ctx context.Context, pool *v1alpha1.IPPool, all []allocation, reserved map[string][]*v1alpha1.OverlappingRangeIPReservation) error {
+func (r *poolReconciler) release(ctx context.Context, pool *v1alpha1.IPPool, all []allocation,
+	reserved map[string][]*v1alpha1.OverlappingRangeIPReservation,
+) error {
 	var failed []error
 	for _, a := range all {
 		for _, o := range reserved[a.key] {
@@ -156,7 +162,8 @@ func (r *poolReconciler) release(ctx context.Context, pool *v1alpha1.IPPool, all
 	}
 	err := errors.Join(failed...)
 	if err != nil {
-		r.recorder.Eventf(pool, corev1.EventTypeWarning, "OverlappingReservationCleanupFailed", "failed to clean up overlapping reservations: %v", err)
+		r.recorder.Eventf(pool, corev1.EventTypeWarning, "OverlappingReservationCleanupFailed",
+			"failed to clean up overlapping reservations: %v", err)
 	}
 	return err
 }
@@ -169,7 +176,9 @@ func unchanged(obj metav1.Object) client.Preconditions {
 
 // overlaps returns the names of the network's other pools that share addresses with this pool. Pools of different nodes
 // for one range do not count: they share it according to the slices of a NodeSlicePool.
-func (r *poolReconciler) overlaps(ctx context.Context, pool *v1alpha1.IPPool, cidr netip.Prefix) (names []string, err error) {
+func (r *poolReconciler) overlaps(ctx context.Context, pool *v1alpha1.IPPool,
+	cidr netip.Prefix,
+) (names []string, err error) {
 	network, node := v1alpha1.NetworkAndNode(pool.Name, pool.Spec.Range)
 	others, err := overlapping(ctx, r, pool.Namespace, network, cidr)
 	if err != nil {

@@ -122,7 +122,8 @@ func (p *pass) takeBack(ctx context.Context, found survey) error {
 	orphans := found.orphans
 	if err := p.release(ctx, p.pool, orphans, found.reserved); err != nil {
 		p.pool.Status.OrphanedIPs = int32(len(orphans))
-		s := reconciling(ReasonCleanupFailed, "the reservations of %d orphaned allocation(s) cannot be deleted", len(orphans))
+		s := reconciling(ReasonCleanupFailed, "the reservations of %d orphaned allocation(s) cannot be deleted",
+			len(orphans))
 		return errors.Join(err, p.conclude(ctx, s))
 	}
 	for _, a := range orphans {
@@ -132,7 +133,8 @@ func (p *pass) takeBack(ctx context.Context, found survey) error {
 		return err // if the pool has changed in the meantime, the next pass looks again
 	}
 	p.options.Metrics.cleanedUp(p.key, len(orphans))
-	p.recorder.Eventf(p.pool, corev1.EventTypeNormal, "OrphanedAllocationsCleaned", "removed %d orphaned IP allocation(s)", len(orphans))
+	p.recorder.Eventf(p.pool, corev1.EventTypeNormal, "OrphanedAllocationsCleaned",
+		"removed %d orphaned IP allocation(s)", len(orphans))
 	ctrl.LoggerFrom(ctx).Info("Orphaned allocations were taken back", "count", len(orphans))
 	return nil
 }
@@ -148,7 +150,10 @@ func (p *pass) warnings(ctx context.Context, found survey) error {
 		names             []string
 	}{
 		{RangeOverlap, "the range overlaps with: %s", others},
-		{NetworkStatusUnreadable, "the network status cannot be read, and the address counts as in use, of: %s", found.unreadable},
+		{
+			NetworkStatusUnreadable, "the network status cannot be read, and the address counts as in use, of: %s",
+			found.unreadable,
+		},
 	} {
 		message := ""
 		if len(w.names) > 0 {

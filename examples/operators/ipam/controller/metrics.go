@@ -19,17 +19,21 @@ type Metrics struct {
 func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 	labels := []string{"namespace", "pool"}
 	gauge := func(subsystem, name, help string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "whereabouts", Subsystem: subsystem, Name: name, Help: help}, labels)
+		return prometheus.NewGaugeVec(
+			prometheus.GaugeOpts{Namespace: "whereabouts", Subsystem: subsystem, Name: name, Help: help}, labels,
+		)
 	}
 	m := &Metrics{
 		allocations: gauge("ippool", "allocations", "Allocations in the pool."),
 		assigned:    gauge("nodeslicepool", "assigned_nodes", "Slices that somebody has."),
 		slices:      gauge("nodeslicepool", "slices_total", "Slices of the pool."),
 		cleaned: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: "whereabouts", Subsystem: "ippool", Name: "orphans_cleaned_total", Help: "Allocations that were taken back.",
+			Namespace: "whereabouts", Subsystem: "ippool", Name: "orphans_cleaned_total",
+			Help: "Allocations that were taken back.",
 		}, labels),
 		reservations: prometheus.NewCounter(prometheus.CounterOpts{
-			Namespace: "whereabouts", Subsystem: "overlappingrange", Name: "reservations_cleaned_total", Help: "Reservations that were deleted.",
+			Namespace: "whereabouts", Subsystem: "overlappingrange", Name: "reservations_cleaned_total",
+			Help: "Reservations that were deleted.",
 		}),
 	}
 	var errs []error

@@ -26,7 +26,8 @@ type networkReconciler struct {
 func (r *networkReconciler) setup(mgr *ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("network").
-		For(&v1alpha1.NetworkAttachmentDefinition{}, builder.WithPredicates(predicate.GenerationChanged[informer.Object]())).
+		For(&v1alpha1.NetworkAttachmentDefinition{},
+			builder.WithPredicates(predicate.GenerationChanged[informer.Object]())).
 		Complete(r)
 }
 

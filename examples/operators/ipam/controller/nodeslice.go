@@ -32,7 +32,8 @@ type sliceReconciler struct {
 
 func (r *sliceReconciler) setup(mgr *ctrl.Manager) error {
 	added := builder.WithPredicates(func(e predicate.Event[informer.Object]) bool { return e.Type != predicate.Update })
-	all := wake(r, sliced, func(informer.Object) []client.ListOption { return []client.ListOption{} }, requestsForSliced)
+	all := wake(r, sliced, func(informer.Object) []client.ListOption { return []client.ListOption{} },
+		requestsForSliced)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("nodeslicepool").
 		For(&v1alpha1.NodeSlicePool{}).
@@ -72,10 +73,12 @@ func (r *sliceReconciler) poolsOfNetwork(ctx context.Context, obj informer.Objec
 	var owned v1alpha1.NodeSlicePoolList
 	var same v1alpha1.NetworkAttachmentDefinitionList
 	network, _ := nad.Sliced()
-	err := r.List(ctx, &owned, append([]client.ListOption{client.MatchingFields{ownerField: string(nad.UID)}}, lookup...)...)
+	err := r.List(ctx, &owned,
+		append([]client.ListOption{client.MatchingFields{ownerField: string(nad.UID)}}, lookup...)...)
 	if err == nil && network != nil {
 		requests = append(requests, request(nad.Namespace, network.Name))
-		err = r.List(ctx, &same, append([]client.ListOption{client.MatchingFields{networkField: network.Name}}, lookup...)...)
+		err = r.List(ctx, &same,
+			append([]client.ListOption{client.MatchingFields{networkField: network.Name}}, lookup...)...)
 	}
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Objects to wake cannot be listed", "because", informer.Key(nad))
@@ -97,7 +100,8 @@ func (r *sliceReconciler) poolsOfRange(ctx context.Context, obj informer.Object)
 		return nil
 	}
 	var list v1alpha1.NodeSlicePoolList
-	if err := r.List(ctx, &list, append([]client.ListOption{client.InNamespace(obj.GetNamespace())}, lookup...)...); err != nil {
+	if err := r.List(ctx, &list,
+		append([]client.ListOption{client.InNamespace(obj.GetNamespace())}, lookup...)...); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Objects to wake cannot be listed", "because", informer.Key(obj))
 	}
 	for i := range list.Items {
@@ -155,9 +159,12 @@ func (r *sliceReconciler) Reconcile(ctx context.Context, request ctrl.Request) (
 }
 
 // network reads the definitions of a pool in its namespace, oldest first. The network is nil if there are none.
-func (r *sliceReconciler) network(ctx context.Context, key client.ObjectKey) (nads []*v1alpha1.NetworkAttachmentDefinition, network *v1alpha1.SlicedNetwork, err error) {
+func (r *sliceReconciler) network(ctx context.Context,
+	key client.ObjectKey,
+) (nads []*v1alpha1.NetworkAttachmentDefinition, network *v1alpha1.SlicedNetwork, err error) {
 	var list v1alpha1.NetworkAttachmentDefinitionList
-	if err := r.List(ctx, &list, client.InNamespace(key.Namespace), client.MatchingFields{networkField: key.Name}); err != nil {
+	if err := r.List(ctx, &list, client.InNamespace(key.Namespace),
+		client.MatchingFields{networkField: key.Name}); err != nil {
 		return nil, nil, fmt.Errorf("list network attachment definitions: %w", err)
 	}
 	for i := range list.Items {
@@ -176,7 +183,9 @@ func (r *sliceReconciler) network(ctx context.Context, key client.ObjectKey) (na
 // cut cuts the network's range. All definitions of the network, in any namespace, must agree about it.
 //
 // Errors: with a reason, those that a user has to attend to; without one, all others.
-func (r *sliceReconciler) cut(ctx context.Context, network *v1alpha1.SlicedNetwork) (parts ranges.Slices, reason string, err error) {
+func (r *sliceReconciler) cut(ctx context.Context,
+	network *v1alpha1.SlicedNetwork,
+) (parts ranges.Slices, reason string, err error) {
 	var list v1alpha1.NetworkAttachmentDefinitionList
 	if err := r.List(ctx, &list, client.MatchingFields{networkField: network.Name}, client.ReadOnly); err != nil {
 		return parts, "", fmt.Errorf("list network attachment definitions: %w", err)
@@ -203,7 +212,8 @@ func (r *sliceReconciler) cut(ctx context.Context, network *v1alpha1.SlicedNetwo
 func (r *sliceReconciler) abandoned(ctx context.Context, pool *v1alpha1.NodeSlicePool) (state, error) {
 	for _, owner := range pool.OwnerReferences {
 		nad := &v1alpha1.NetworkAttachmentDefinition{}
-		if err := r.Get(ctx, client.ObjectKey{Namespace: pool.Namespace, Name: owner.Name}, nad); client.IgnoreNotFound(err) != nil {
+		if err := r.Get(ctx, client.ObjectKey{Namespace: pool.Namespace, Name: owner.Name},
+			nad); client.IgnoreNotFound(err) != nil {
 			return state{}, fmt.Errorf("get network attachment definition: %w", err)
 		}
 		if _, err := nad.Sliced(); err != nil && nad.UID == owner.UID {
@@ -245,7 +255,9 @@ func (r *sliceReconciler) nodes(ctx context.Context) (names []string, err error)
 
 // users returns the slices with addresses in use, and the nodes that use them as far as the names of the IPPools tell.
 // If live, it asks the server for the pools, not the cache.
-func (r *sliceReconciler) users(ctx context.Context, namespace, network string, parts ranges.Slices, live bool) (map[int]string, error) {
+func (r *sliceReconciler) users(ctx context.Context, namespace, network string, parts ranges.Slices,
+	live bool,
+) (map[int]string, error) {
 	read := func() ([]v1alpha1.IPPool, error) { return overlapping(ctx, r, namespace, network, parts.Whole()) }
 	if live {
 		read = func() ([]v1alpha1.IPPool, error) { return listPools(ctx, r, namespace, network) }
@@ -273,7 +285,8 @@ func (r *sliceReconciler) users(ctx context.Context, namespace, network string, 
 func listPools(ctx context.Context, c client.Reader, namespace, network string) (found []v1alpha1.IPPool, err error) {
 	for next := ""; ; {
 		var page v1alpha1.IPPoolList
-		if err := c.List(ctx, &page, client.InNamespace(namespace), client.Live, client.Limit(500), client.Continue(next)); err != nil {
+		if err := c.List(ctx, &page, client.InNamespace(namespace), client.Live, client.Limit(500),
+			client.Continue(next)); err != nil {
 			return nil, err
 		}
 		for i := range page.Items {

@@ -36,7 +36,8 @@ func (p *slicePass) create(ctx context.Context, key client.ObjectKey) (ctrl.Resu
 	if err := p.Create(ctx, p.pool); err != nil {
 		return ctrl.Result{}, fmt.Errorf("create NodeSlicePool: %w", err)
 	}
-	p.recorder.Eventf(p.pool, corev1.EventTypeNormal, "Created", "range %s, slice size %s", p.pool.Spec.Range, p.pool.Spec.SliceSize)
+	p.recorder.Eventf(p.pool, corev1.EventTypeNormal, "Created", "range %s, slice size %s", p.pool.Spec.Range,
+		p.pool.Spec.SliceSize)
 	done := ready(ReasonPoolCreated, "created with range %s, slice size %s", p.pool.Spec.Range, p.pool.Spec.SliceSize)
 	return p.assign(ctx, &done)
 }
@@ -59,7 +60,8 @@ func (p *slicePass) update(ctx context.Context) (ctrl.Result, error) {
 	if !changed {
 		return p.assign(ctx, nil)
 	}
-	p.recorder.Eventf(p.pool, corev1.EventTypeNormal, "SpecUpdated", "range %s, slice size %s", wanted.Range, wanted.SliceSize)
+	p.recorder.Eventf(p.pool, corev1.EventTypeNormal, "SpecUpdated", "range %s, slice size %s", wanted.Range,
+		wanted.SliceSize)
 	done := ready(ReasonPoolUpdated, "updated range to %s, slice size %s", wanted.Range, wanted.SliceSize)
 	return p.assign(ctx, &done)
 }
@@ -111,7 +113,8 @@ func (p *slicePass) assign(ctx context.Context, done *state) (ctrl.Result, error
 	if news && s.reason == ReasonPoolFull {
 		p.recorder.Eventf(p.pool, s.eventType(), s.reason, "%s", s.message)
 	}
-	p.options.Metrics.sliced(client.ObjectKeyFromObject(p.pool), p.pool.Status.AssignedSlices, p.pool.Status.TotalSlices)
+	p.options.Metrics.sliced(client.ObjectKeyFromObject(p.pool), p.pool.Status.AssignedSlices,
+		p.pool.Status.TotalSlices)
 	return result, nil
 }
 
@@ -120,10 +123,12 @@ func (p *slicePass) assign(ctx context.Context, done *state) (ctrl.Result, error
 func (p *slicePass) state(a assignment, nodes int, done *state) (state, ctrl.Result) {
 	switch {
 	case len(a.waiting) > 0 && a.kept > 0:
-		return reconciling(ReasonReconciling, "%d of %d nodes wait for slices of nodes that are gone, whose addresses are in use: %s",
+		return reconciling(ReasonReconciling,
+			"%d of %d nodes wait for slices of nodes that are gone, whose addresses are in use: %s",
 			len(a.waiting), nodes, some(a.waiting)), ctrl.Result{}
 	case len(a.waiting) > 0:
-		return stalled(ReasonPoolFull, "no slice is free for %d of %d nodes: %s", len(a.waiting), nodes, some(a.waiting)), ctrl.Result{}
+		return stalled(ReasonPoolFull, "no slice is free for %d of %d nodes: %s", len(a.waiting), nodes,
+			some(a.waiting)), ctrl.Result{}
 	case done != nil:
 		return *done, ctrl.Result{RequeueAfter: p.options.ShowFor}
 	}

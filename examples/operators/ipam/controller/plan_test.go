@@ -44,18 +44,21 @@ func TestJudgePod(t *testing.T) {
 		pod            *corev1.Pod
 		keeps, cleaned verdict
 	}{
-		"missing":           {nil, orphaned, orphaned},
-		"running":           {pod(corev1.PodRunning, ""), inUse, inUse},
-		"pending":           {pod(corev1.PodPending, ""), waiting, waiting},
-		"disrupted":         {pod(corev1.PodRunning, "", condition("True", "DeletionByTaintManager")), inUse, orphaned},
-		"disrupted pending": {pod(corev1.PodPending, "", condition("True", "DeletionByTaintManager")), waiting, orphaned},
-		"not disrupted":     {pod(corev1.PodRunning, "", condition("False", "DeletionByTaintManager")), inUse, inUse},
-		"preempted":         {pod(corev1.PodRunning, "", condition("True", "PreemptionByScheduler")), inUse, inUse},
-		"terminating":       {terminating, inUse, orphaned},
-		"succeeded":         {pod(corev1.PodSucceeded, ""), orphaned, orphaned},
-		"failed":            {pod(corev1.PodFailed, ""), orphaned, orphaned},
-		"unknown":           {pod(corev1.PodUnknown, ""), inUse, inUse},
-		"lost":              {pod(corev1.PodUnknown, "NodeLost"), orphaned, orphaned},
+		"missing":   {nil, orphaned, orphaned},
+		"running":   {pod(corev1.PodRunning, ""), inUse, inUse},
+		"pending":   {pod(corev1.PodPending, ""), waiting, waiting},
+		"disrupted": {pod(corev1.PodRunning, "", condition("True", "DeletionByTaintManager")), inUse, orphaned},
+		"disrupted pending": {
+			pod(corev1.PodPending, "", condition("True", "DeletionByTaintManager")), waiting,
+			orphaned,
+		},
+		"not disrupted": {pod(corev1.PodRunning, "", condition("False", "DeletionByTaintManager")), inUse, inUse},
+		"preempted":     {pod(corev1.PodRunning, "", condition("True", "PreemptionByScheduler")), inUse, inUse},
+		"terminating":   {terminating, inUse, orphaned},
+		"succeeded":     {pod(corev1.PodSucceeded, ""), orphaned, orphaned},
+		"failed":        {pod(corev1.PodFailed, ""), orphaned, orphaned},
+		"unknown":       {pod(corev1.PodUnknown, ""), inUse, inUse},
+		"lost":          {pod(corev1.PodUnknown, "NodeLost"), orphaned, orphaned},
 	} {
 		if got := (Options{}).judgePod(c.pod); got != c.keeps {
 			t.Errorf("%s: %d", name, got)
@@ -98,7 +101,8 @@ func TestJudgeNetworks(t *testing.T) {
 			t.Errorf("%s: %d, want %d", annotation, got, want)
 		}
 	}
-	if got := judgeNetworks(`[{"ips":["10.0.0.5"],"interface":"net2"}]`, netip.MustParseAddr("10.0.0.5"), ""); got != inUse {
+	if got := judgeNetworks(`[{"ips":["10.0.0.5"],"interface":"net2"}]`, netip.MustParseAddr("10.0.0.5"),
+		""); got != inUse {
 		t.Errorf("without an interface: %d", got)
 	}
 }
@@ -124,29 +128,65 @@ func TestAssign(t *testing.T) {
 		kept     int
 		notAsked bool
 	}{
-		"new":                          {nodes: "a b c", want: map[int]string{0: "a", 1: "b", 2: "c"}},
-		"settled":                      {have: have("b", "a"), nodes: "a b", want: map[int]string{0: "b", 1: "a"}, notAsked: true},
-		"one goes":                     {have: have("a", "b", "c"), nodes: "a c", want: map[int]string{0: "a", 2: "c"}},
-		"one goes and one comes":       {have: have("a", "b", "c"), nodes: "a c d", want: map[int]string{0: "a", 1: "d", 2: "c"}},
-		"gone, but in use":             {have: have("a", "b"), nodes: "b c", used: map[int]string{0: "a"}, want: map[int]string{0: "a", 1: "b", 2: "c"}, kept: 1},
-		"gone, in use by nobody known": {have: have("a", "b"), nodes: "b", used: map[int]string{0: ""}, want: map[int]string{0: "a", 1: "b"}, kept: 1},
-		"full":                         {nodes: "a b c d e f", want: map[int]string{0: "a", 1: "b", 2: "c", 3: "d"}, waiting: "e f"},
-		"full, one in use":             {nodes: "a b c d", used: map[int]string{1: ""}, want: map[int]string{0: "a", 2: "b", 3: "c"}, waiting: "d", kept: 1},
-		"lost and found":               {nodes: "a b", used: map[int]string{2: "b", 3: "gone"}, want: map[int]string{0: "a", 2: "b", 3: "gone"}, kept: 1},
-		"the user has another":         {have: have("a"), nodes: "a b", used: map[int]string{1: "a"}, want: map[int]string{0: "a", 2: "b"}, kept: 1},
-		"one node, two slices":         {have: have("a", "a", "b"), nodes: "a b", want: map[int]string{0: "a", 2: "b"}, notAsked: true},
+		"new": {nodes: "a b c", want: map[int]string{0: "a", 1: "b", 2: "c"}},
+		"settled": {
+			have: have("b", "a"), nodes: "a b", want: map[int]string{0: "b", 1: "a"},
+			notAsked: true,
+		},
+		"one goes": {have: have("a", "b", "c"), nodes: "a c", want: map[int]string{0: "a", 2: "c"}},
+		"one goes and one comes": {
+			have: have("a", "b", "c"), nodes: "a c d",
+			want: map[int]string{0: "a", 1: "d", 2: "c"},
+		},
+		"gone, but in use": {
+			have: have("a", "b"), nodes: "b c", used: map[int]string{0: "a"},
+			want: map[int]string{0: "a", 1: "b", 2: "c"}, kept: 1,
+		},
+		"gone, in use by nobody known": {
+			have: have("a", "b"), nodes: "b", used: map[int]string{0: ""},
+			want: map[int]string{0: "a", 1: "b"}, kept: 1,
+		},
+		"full": {
+			nodes: "a b c d e f", want: map[int]string{0: "a", 1: "b", 2: "c", 3: "d"},
+			waiting: "e f",
+		},
+		"full, one in use": {
+			nodes: "a b c d", used: map[int]string{1: ""},
+			want: map[int]string{0: "a", 2: "b", 3: "c"}, waiting: "d", kept: 1,
+		},
+		"lost and found": {
+			nodes: "a b", used: map[int]string{2: "b", 3: "gone"},
+			want: map[int]string{0: "a", 2: "b", 3: "gone"}, kept: 1,
+		},
+		"the user has another": {
+			have: have("a"), nodes: "a b", used: map[int]string{1: "a"},
+			want: map[int]string{0: "a", 2: "b"}, kept: 1,
+		},
+		"one node, two slices": {
+			have: have("a", "a", "b"), nodes: "a b", want: map[int]string{0: "a", 2: "b"},
+			notAsked: true,
+		},
 		"no slices of this range": {
-			have:  []v1alpha1.NodeSliceAllocation{{NodeName: "a", SliceRange: "10.9.0.0/26"}, {NodeName: "b", SliceRange: "x"}, {SliceRange: slot(0)}},
+			have: []v1alpha1.NodeSliceAllocation{
+				{NodeName: "a", SliceRange: "10.9.0.0/26"},
+				{NodeName: "b", SliceRange: "x"},
+				{SliceRange: slot(0)},
+			},
 			nodes: "a b", want: map[int]string{0: "a", 1: "b"},
 		},
 		"one slice, two nodes": {
-			have:  []v1alpha1.NodeSliceAllocation{{NodeName: "b", SliceRange: slot(0)}, {NodeName: "a", SliceRange: slot(0)}},
+			have: []v1alpha1.NodeSliceAllocation{
+				{NodeName: "b", SliceRange: slot(0)},
+				{NodeName: "a", SliceRange: slot(0)},
+			},
 			nodes: "a b", want: map[int]string{0: "b", 1: "a"},
 		},
 	} {
 		asked := false
-		got, err := assign(parts, c.have, strings.Fields(c.nodes), func(bool) (map[int]string, error) { asked = true; return c.used, nil })
-		if err != nil || !maps.Equal(got.holders, c.want) || strings.Join(got.waiting, " ") != c.waiting || got.kept != c.kept || asked == c.notAsked {
+		got, err := assign(parts, c.have, strings.Fields(c.nodes),
+			func(bool) (map[int]string, error) { asked = true; return c.used, nil })
+		if err != nil || !maps.Equal(got.holders, c.want) || strings.Join(got.waiting, " ") != c.waiting ||
+			got.kept != c.kept || asked == c.notAsked {
 			t.Errorf("%s: %+v, asked %v, %v", name, got, asked, err)
 		}
 	}
@@ -154,13 +194,18 @@ func TestAssign(t *testing.T) {
 
 // bigPool has n allocations, half of them of Pods that do not exist.
 func bigPool(n int) (*v1alpha1.IPPool, func(client.ObjectKey) *corev1.Pod) {
-	pool := &v1alpha1.IPPool{Spec: v1alpha1.IPPoolSpec{Range: "10.0.0.0/8", Allocations: map[string]v1alpha1.IPAllocation{}}}
+	pool := &v1alpha1.IPPool{
+		Spec: v1alpha1.IPPoolSpec{Range: "10.0.0.0/8", Allocations: map[string]v1alpha1.IPAllocation{}},
+	}
 	pods := map[client.ObjectKey]*corev1.Pod{}
 	for i := range n {
 		key := client.ObjectKey{Namespace: "default", Name: fmt.Sprint("p", i)}
 		pool.Spec.Allocations[fmt.Sprint(i+1)] = v1alpha1.IPAllocation{PodRef: key.String(), IfName: "net1"}
 		if i%2 == 0 {
-			pods[key] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(key.Name)}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+			pods[key] = &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{UID: types.UID(key.Name)},
+				Status:     corev1.PodStatus{Phase: corev1.PodRunning},
+			}
 		}
 	}
 	return pool, func(key client.ObjectKey) *corev1.Pod { return pods[key] }
@@ -186,7 +231,11 @@ func TestPoolsAreLinear(t *testing.T) {
 }
 
 func TestAllocationsAreInOrder(t *testing.T) {
-	pool := &v1alpha1.IPPool{Spec: v1alpha1.IPPoolSpec{Allocations: map[string]v1alpha1.IPAllocation{"10": {}, "9": {}, "x": {}, "100": {}, "300": {}}}}
+	pool := &v1alpha1.IPPool{
+		Spec: v1alpha1.IPPoolSpec{
+			Allocations: map[string]v1alpha1.IPAllocation{"10": {}, "9": {}, "x": {}, "100": {}, "300": {}},
+		},
+	}
 	var keys []string
 	for _, a := range allocationsOf(pool, netip.MustParsePrefix("10.0.0.0/24")) {
 		keys = append(keys, a.key)
@@ -201,10 +250,14 @@ func TestSlimLeavesOthersAlone(t *testing.T) {
 	if got, err := slim(node); err != nil || got != informer.Object(node) {
 		t.Errorf("%v, %v", got, err)
 	}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{"a": "b"}}, Spec: corev1.PodSpec{NodeName: "n"}}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{"a": "b"}},
+		Spec:       corev1.PodSpec{NodeName: "n"},
+	}
 	pod.Annotations = map[string]string{v1alpha1.NetworkStatusAnnotation: "[]", "other": "x"}
 	thin, _ := slim(pod)
-	if text, _ := json.Marshal(thin); strings.Contains(string(text), "other") || strings.Contains(string(text), "nodeName") || thin.GetAnnotations()[v1alpha1.NetworkStatusAnnotation] != "[]" {
+	if text, _ := json.Marshal(thin); strings.Contains(string(text), "other") ||
+		strings.Contains(string(text), "nodeName") || thin.GetAnnotations()[v1alpha1.NetworkStatusAnnotation] != "[]" {
 		t.Errorf("%s", text)
 	}
 }

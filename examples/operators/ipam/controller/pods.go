@@ -77,7 +77,8 @@ func slim(obj informer.Object) (informer.Object, error) {
 		return obj, nil
 	}
 	kept := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, DeletionTimestamp: pod.DeletionTimestamp,
+		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+		DeletionTimestamp: pod.DeletionTimestamp,
 	}}
 	if networks, found := pod.Annotations[v1alpha1.NetworkStatusAnnotation]; found {
 		kept.Annotations = map[string]string{v1alpha1.NetworkStatusAnnotation: networks}
@@ -140,7 +141,9 @@ const bulk = 16
 
 // livePods reads Pods from the server, because an irrevocable release must not depend on how late a cache is. Pods that
 // do not exist are not in the result.
-func livePods(ctx context.Context, c client.Reader, keys map[client.ObjectKey]bool) (map[client.ObjectKey]*corev1.Pod, error) {
+func livePods(ctx context.Context, c client.Reader,
+	keys map[client.ObjectKey]bool,
+) (map[client.ObjectKey]*corev1.Pod, error) {
 	namespaces := map[string][]client.ObjectKey{}
 	for key := range keys {
 		namespaces[key.Namespace] = append(namespaces[key.Namespace], key)
@@ -165,10 +168,13 @@ func livePods(ctx context.Context, c client.Reader, keys map[client.ObjectKey]bo
 	return found, nil
 }
 
-func listPods(ctx context.Context, c client.Reader, namespace string, wanted map[client.ObjectKey]bool, found map[client.ObjectKey]*corev1.Pod) error {
+func listPods(ctx context.Context, c client.Reader, namespace string, wanted map[client.ObjectKey]bool,
+	found map[client.ObjectKey]*corev1.Pod,
+) error {
 	for next := ""; ; {
 		var page corev1.PodList
-		if err := c.List(ctx, &page, client.InNamespace(namespace), client.Live, client.Limit(500), client.Continue(next)); err != nil {
+		if err := c.List(ctx, &page, client.InNamespace(namespace), client.Live, client.Limit(500),
+			client.Continue(next)); err != nil {
 			return fmt.Errorf("list pods of %s: %w", namespace, err)
 		}
 		for i := range page.Items {

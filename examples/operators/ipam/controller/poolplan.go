@@ -87,6 +87,7 @@ func fill(status *v1alpha1.IPPoolStatus, cidr netip.Prefix, all []allocation, re
 		if a.ip.IsValid() {
 			ip = a.ip.String()
 		}
-		status.AllocatedIPs = append(status.AllocatedIPs, v1alpha1.AllocatedIP{IP: ip, PodRef: a.PodRef, IfName: a.IfName})
+		status.AllocatedIPs = append(status.AllocatedIPs,
+			v1alpha1.AllocatedIP{IP: ip, PodRef: a.PodRef, IfName: a.IfName})
 	}
 }

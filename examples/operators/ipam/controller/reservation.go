@@ -38,7 +38,8 @@ func (r *reservationReconciler) setup(mgr *ctrl.Manager) error {
 		})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("overlappingrange").
-		For(&v1alpha1.OverlappingRangeIPReservation{}, builder.WithPredicates(predicate.GenerationChanged[informer.Object]())).
+		For(&v1alpha1.OverlappingRangeIPReservation{},
+			builder.WithPredicates(predicate.GenerationChanged[informer.Object]())).
 		Watches(&corev1.Pod{}, byPod, whenFactsChange()).
 		Complete(r)
 }
@@ -100,7 +101,8 @@ func (r *reservationReconciler) remove(ctx context.Context, reservation *v1alpha
 		return nil // the pool's pass was faster, and counts it
 	}
 	r.options.Metrics.reservationDeleted()
-	r.recorder.Eventf(reservation, corev1.EventTypeNormal, "OrphanedReservationDeleted", "pod %q does not need it", reservation.Spec.PodRef)
+	r.recorder.Eventf(reservation, corev1.EventTypeNormal, "OrphanedReservationDeleted", "pod %q does not need it",
+		reservation.Spec.PodRef)
 	ctrl.LoggerFrom(ctx).Info("Orphaned reservation was deleted", "podRef", reservation.Spec.PodRef)
 	return nil
 }

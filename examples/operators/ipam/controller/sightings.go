@@ -22,7 +22,9 @@ type sighting struct{ key, container, pod string }
 
 // ripe returns the pool's allocations that have been unlisted for at least grace, and the time until the next of the
 // others is ripe, or 0 if there are no others. It forgets all that are not in unlisted.
-func (s *sightings) ripe(pool client.ObjectKey, unlisted []allocation, grace time.Duration) (ripe []allocation, next time.Duration) {
+func (s *sightings) ripe(pool client.ObjectKey, unlisted []allocation,
+	grace time.Duration,
+) (ripe []allocation, next time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, before := time.Now(), s.pools[pool]

@@ -24,7 +24,9 @@ type assignment struct {
 // have is what the status says; nodes are sorted. used returns the slices in use and the nodes that use them, "" if a
 // node is not known. It is called only if a node has lost a slice or needs one. It is called with live set if a node
 // has lost one, because a slice that was given away is not taken back.
-func assign(s ranges.Slices, have []v1alpha1.NodeSliceAllocation, nodes []string, used func(live bool) (map[int]string, error)) (assignment, error) {
+func assign(s ranges.Slices, have []v1alpha1.NodeSliceAllocation, nodes []string,
+	used func(live bool) (map[int]string, error),
+) (assignment, error) {
 	a := assignment{holders: map[int]string{}}
 	exists, served := map[string]bool{}, map[string]bool{}
 	for _, node := range nodes {
@@ -89,7 +91,8 @@ func isUsed(users map[int]string, i int) bool {
 func (a assignment) fillSlices(status *v1alpha1.NodeSlicePoolStatus, s ranges.Slices) {
 	status.Allocations = nil
 	for _, i := range slices.Sorted(maps.Keys(a.holders)) {
-		status.Allocations = append(status.Allocations, v1alpha1.NodeSliceAllocation{NodeName: a.holders[i], SliceRange: s.At(i).String()})
+		status.Allocations = append(status.Allocations,
+			v1alpha1.NodeSliceAllocation{NodeName: a.holders[i], SliceRange: s.At(i).String()})
 	}
 	status.TotalSlices = int32(s.Len())
 	status.AssignedSlices = int32(len(a.holders))

@@ -75,7 +75,8 @@ func (s state) eventType() string {
 // Conditions have a resolution of a second, so the time may exceed showFor by one.
 func announced(list []metav1.Condition, showFor time.Duration) (s state, rest time.Duration) {
 	c := conditions.Get(list, conditions.Ready)
-	if c == nil || c.Status != metav1.ConditionTrue || !slices.Contains([]string{ReasonOrphansCleaned, ReasonPoolCreated, ReasonPoolUpdated}, c.Reason) {
+	if c == nil || c.Status != metav1.ConditionTrue ||
+		!slices.Contains([]string{ReasonOrphansCleaned, ReasonPoolCreated, ReasonPoolUpdated}, c.Reason) {
 		return state{}, 0
 	}
 	if showFor == 0 {

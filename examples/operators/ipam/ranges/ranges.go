@@ -22,7 +22,8 @@ func Parse(cidr string) (netip.Prefix, error) {
 // At returns the address at offset, a decimal number, from the first of the range. It returns false if that is outside
 // the range.
 func At(p netip.Prefix, offset string) (netip.Addr, bool) {
-	if offset == "" || len(offset) > 40 || strings.ContainsFunc(offset, func(r rune) bool { return r < '0' || r > '9' }) {
+	if offset == "" || len(offset) > 40 ||
+		strings.ContainsFunc(offset, func(r rune) bool { return r < '0' || r > '9' }) {
 		return netip.Addr{}, false
 	}
 	ip, fits := netip.Addr{}, false

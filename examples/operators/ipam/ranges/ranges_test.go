@@ -115,7 +115,8 @@ func TestCut(t *testing.T) {
 
 func TestContaining(t *testing.T) {
 	all := ranges.Containing(netip.MustParsePrefix("192.168.0.0/16"))
-	if len(all) != 17 || all[0].String() != "0.0.0.0/0" || all[8].String() != "192.0.0.0/8" || all[16].String() != "192.168.0.0/16" {
+	if len(all) != 17 || all[0].String() != "0.0.0.0/0" || all[8].String() != "192.0.0.0/8" ||
+		all[16].String() != "192.168.0.0/16" {
 		t.Errorf("%v", all)
 	}
 }

@@ -37,7 +37,9 @@ func clusterFor(scenario string, admin, operator *rest.Config) suite.Cluster {
 		cluster.Idle = 6 * time.Hour
 	case "slices-in-a-list": // One leads; the others have no need to renew a lease all the time.
 		cluster.Idle = time.Minute
-		cluster.Base = ctrl.Options{LeaderElection: manager.LeaderElection{Enabled: true, Namespace: "ipam-system", Name: controller.Name}}
+		cluster.Base = ctrl.Options{
+			LeaderElection: manager.LeaderElection{Enabled: true, Namespace: "ipam-system", Name: controller.Name},
+		}
 	}
 	return cluster
 }

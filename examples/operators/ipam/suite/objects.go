@@ -68,7 +68,10 @@ func annotated(text string) func(*corev1.Pod) {
 // Gone deletes a Pod at once.
 func (w *World) Gone(name string) {
 	w.Helper()
-	w.must(w.Delete(w.ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.NS, Name: name}}, client.GracePeriodSeconds(0)))
+	w.must(
+		w.Delete(w.ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.NS, Name: name}},
+			client.GracePeriodSeconds(0)),
+	)
 }
 
 // Pool creates an IPPool whose allocations belong to Pods, by key. A name with a slash is used as a reference.
@@ -131,11 +134,13 @@ func (w *World) Kept(name, reason string, keys ...string) (pool v1alpha1.IPPool)
 		got := slices.Sorted(maps.Keys(pool.Spec.Allocations))
 		c := conditions.Get(pool.Status.Conditions, conditions.Ready)
 		if !slices.Equal(got, keys) || c == nil || c.Reason != reason || c.ObservedGeneration != pool.Generation {
-			return fmt.Sprintf("pool %s: allocations %q, conditions %+v; want %q, %s", name, got, pool.Status.Conditions, keys, reason)
+			return fmt.Sprintf("pool %s: allocations %q, conditions %+v; want %q, %s", name, got,
+				pool.Status.Conditions, keys, reason)
 		}
 		return ""
 	})
-	if s := pool.Status; int(s.UsedIPs) != len(keys) || s.FreeIPs != max(0, s.TotalIPs-s.UsedIPs) || len(s.AllocatedIPs) != len(keys) {
+	if s := pool.Status; int(s.UsedIPs) != len(keys) || s.FreeIPs != max(0, s.TotalIPs-s.UsedIPs) ||
+		len(s.AllocatedIPs) != len(keys) {
 		w.Errorf("pool %s: status %+v", name, s)
 	}
 	return pool
@@ -168,7 +173,9 @@ func (w *World) Network(name, config string) {
 
 // config returns a CNI configuration of a sliced network.
 func config(network, cidr, size string) string {
-	return fmt.Sprintf(`{"cniVersion":"0.3.1","name":"cni","type":"macvlan","ipam":{"type":"whereabouts","range":%q,"node_slice_size":%q,"network_name":%q}}`, cidr, size, network)
+	return fmt.Sprintf(
+		`{"cniVersion":"0.3.1","name":"cni","type":"macvlan","ipam":{"type":"whereabouts","range":%q,"node_slice_size":%q,"network_name":%q}}`, cidr, size, network,
+	)
 }
 
 // Sliced waits until a NodeSlicePool has the reason and these slices, written "node=range".
@@ -185,7 +192,8 @@ func (w *World) Sliced(name, reason string, assigned ...string) (pool v1alpha1.N
 		}
 		c := conditions.Get(pool.Status.Conditions, conditions.Ready)
 		if !slices.Equal(got, assigned) || c == nil || c.Reason != reason || c.ObservedGeneration != pool.Generation {
-			return fmt.Sprintf("pool %s: slices %q, conditions %+v; want %q, %s", name, got, pool.Status.Conditions, assigned, reason)
+			return fmt.Sprintf("pool %s: slices %q, conditions %+v; want %q, %s", name, got, pool.Status.Conditions,
+				assigned, reason)
 		}
 		return ""
 	})
@@ -216,7 +224,8 @@ func (w *World) Event(object, eventType, reason string) {
 func (w *World) clear() {
 	w.Helper()
 	for _, obj := range []client.Object{
-		&v1alpha1.NetworkAttachmentDefinition{}, &v1alpha1.NodeSlicePool{}, &v1alpha1.IPPool{}, &v1alpha1.OverlappingRangeIPReservation{}, &corev1.Pod{},
+		&v1alpha1.NetworkAttachmentDefinition{}, &v1alpha1.NodeSlicePool{}, &v1alpha1.IPPool{},
+		&v1alpha1.OverlappingRangeIPReservation{}, &corev1.Pod{},
 	} {
 		w.must(w.DeleteAllOf(w.ctx, obj, client.InNamespace(w.NS)))
 	}

@@ -30,7 +30,8 @@ func poolOrphans(w *World) {
 	w.Event("p", "Normal", "OrphanedAllocationsCleaned")
 	pool = w.Kept("p", controller.ReasonReconciled, "1", "3")
 	s := pool.Status
-	if s.FirstIP != "10.0.0.1" || s.LastIP != "10.0.0.254" || s.TotalIPs != 254 || s.OrphanedIPs != 0 || s.OverlappingReservations != 2 ||
+	if s.FirstIP != "10.0.0.1" || s.LastIP != "10.0.0.254" || s.TotalIPs != 254 || s.OrphanedIPs != 0 ||
+		s.OverlappingReservations != 2 ||
 		s.AllocatedIPs[1] != (v1alpha1.AllocatedIP{IP: "10.0.0.3", PodRef: w.ref("leaves"), IfName: "net1"}) {
 		w.Errorf("status %+v", s)
 	}
@@ -51,7 +52,8 @@ func poolPending(w *World) {
 	w.Pool("p", "10.0.0.0/24", map[string]string{"1": "p1"})
 	pool := w.Kept("p", controller.ReasonReconciling, "1")
 	list := pool.Status.Conditions
-	if pool.Status.PendingPods != 1 || !conditions.Is(list, conditions.Reconciling, "True") || !conditions.Is(list, conditions.Ready, "Unknown") {
+	if pool.Status.PendingPods != 1 || !conditions.Is(list, conditions.Reconciling, "True") ||
+		!conditions.Is(list, conditions.Ready, "Unknown") {
 		w.Errorf("status %+v", pool.Status)
 	}
 	w.Idle()
@@ -63,7 +65,9 @@ func poolPending(w *World) {
 
 // disrupted marks a Pod as the taint manager does.
 func disrupted(pod *corev1.Pod) {
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByTaintManager"}}
+	pod.Status.Conditions = []corev1.PodCondition{
+		{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByTaintManager"},
+	}
 }
 
 func poolDisrupted(cleaned bool) func(*World) {
@@ -147,7 +151,8 @@ func poolNetworkStatus(w *World) {
 	w.Event("p", "Warning", controller.NetworkStatusUnreadable)
 	w.Idle()
 	w.Gone("malformed")
-	if pool = w.Kept("p", controller.ReasonReconciled, "1", "5", "7", "8"); conditions.Get(pool.Status.Conditions, controller.NetworkStatusUnreadable) != nil {
+	if pool = w.Kept("p", controller.ReasonReconciled, "1", "5", "7", "8"); conditions.Get(pool.Status.Conditions,
+		controller.NetworkStatusUnreadable) != nil {
 		w.Errorf("conditions %+v", pool.Status.Conditions)
 	}
 }
@@ -166,7 +171,8 @@ func poolFinishedPods(w *World) {
 	w.Pod("failed", corev1.PodFailed, nil)
 	w.Pod("unknown", corev1.PodUnknown, nil)
 	w.Pod("lost", corev1.PodUnknown, func(pod *corev1.Pod) { pod.Status.Reason = "NodeLost" })
-	w.Pool("p", "fd00::/120", map[string]string{"1": "runs", "2": "succeeded", "3": "failed", "4": "unknown", "5": "lost", "6": "ends"})
+	w.Pool("p", "fd00::/120",
+		map[string]string{"1": "runs", "2": "succeeded", "3": "failed", "4": "unknown", "5": "lost", "6": "ends"})
 	w.Kept("p", controller.ReasonReconciled, "1", "4", "6")
 	w.Phase("ends", corev1.PodSucceeded)
 	w.Kept("p", controller.ReasonReconciled, "1", "4")
@@ -234,7 +240,8 @@ func poolManyOrphans(w *World) {
 	pods["200"] = "lives"
 	w.Pool("p", "10.0.0.0/24", pods)
 	pool := w.Kept("p", controller.ReasonOrphansCleaned, "200")
-	if c := conditions.Get(pool.Status.Conditions, conditions.Ready); c.Message != "cleaned 100 orphaned allocation(s)" {
+	if c := conditions.Get(pool.Status.Conditions,
+		conditions.Ready); c.Message != "cleaned 100 orphaned allocation(s)" {
 		w.Errorf("condition %+v", c)
 	}
 	if writes := w.Writes(); len(writes) > 6 {
@@ -250,7 +257,8 @@ func poolBadInput(w *World) {
 		var pool v1alpha1.IPPool
 		err := w.Get(w.ctx, w.key("p"), &pool)
 		c := conditions.Get(pool.Status.Conditions, conditions.Stalled)
-		if err != nil || c == nil || c.Status != "True" || c.Reason != controller.ReasonInvalidRange || len(pool.Spec.Allocations) != 2 {
+		if err != nil || c == nil || c.Status != "True" || c.Reason != controller.ReasonInvalidRange ||
+			len(pool.Spec.Allocations) != 2 {
 			return fmt.Sprintf("%v, %+v", err, pool)
 		}
 		return ""
@@ -259,7 +267,8 @@ func poolBadInput(w *World) {
 	w.Idle()
 	w.Change("p", func(spec *v1alpha1.IPPoolSpec) {
 		spec.Range = "10.0.0.0/30"
-		spec.Allocations["seven"], spec.Allocations["99"], spec.Allocations["-1"] = w.allocation("p1"), w.allocation("p1"), w.allocation("p1")
+		spec.Allocations["seven"], spec.Allocations["99"], spec.Allocations["-1"] = w.allocation("p1"),
+			w.allocation("p1"), w.allocation("p1")
 		for i, ref := range []string{"no-slash", "/", "a/b/c", "a/..", "../b", "a/%", "/x"} {
 			spec.Allocations[fmt.Sprint("bad", i)] = v1alpha1.IPAllocation{ContainerID: "c", PodRef: ref}
 		}

@@ -37,11 +37,15 @@ func reservations(terminating bool) func(*World) {
 		}
 		w.Eventually(left)
 		w.Idle()
-		for name, reason := range map[string]string{"10.0.0.1": controller.ReasonValidated, "10.0.0.7": controller.ReasonNoPodRef} {
+		for name, reason := range map[string]string{
+			"10.0.0.1": controller.ReasonValidated,
+			"10.0.0.7": controller.ReasonNoPodRef,
+		} {
 			var r v1alpha1.OverlappingRangeIPReservation
 			w.must(w.Get(w.ctx, w.key(name), &r))
 			c := conditions.Get(r.Status.Conditions, conditions.Ready)
-			if c == nil || c.Reason != reason || (c.Status == metav1.ConditionTrue) != (reason == controller.ReasonValidated) {
+			if c == nil || c.Reason != reason ||
+				(c.Status == metav1.ConditionTrue) != (reason == controller.ReasonValidated) {
 				w.Errorf("%s: %+v", name, r.Status.Conditions)
 			}
 		}

@@ -19,7 +19,8 @@ func slicesAssigned(w *World) {
 	w.Node("c", "a", "b")
 	w.Network("nad", config("net", "10.0.0.0/24", "/26"))
 	pool := w.Sliced("net", controller.ReasonPoolCreated, "a=10.0.0.0/26", "b=10.0.0.64/26", "c=10.0.0.128/26")
-	if owner := metav1.GetControllerOf(&pool); owner == nil || owner.Name != "nad" || pool.Status.TotalSlices != 4 || pool.Status.FreeSlices != 1 {
+	if owner := metav1.GetControllerOf(&pool); owner == nil || owner.Name != "nad" || pool.Status.TotalSlices != 4 ||
+		pool.Status.FreeSlices != 1 {
 		w.Errorf("pool %+v", pool)
 	}
 	w.Event("net", "Normal", "Created")
@@ -96,7 +97,10 @@ func slicesInAList(w *World) {
 	w.Network("nad", `{"cniVersion":"0.3.1","name":"list","plugins":[{"type":"tuning","ipam":{"type":"static"}},
 		{"type":"macvlan","ipam":{"type":"whereabouts","range":"fd00::/120","node_slice_size":"/124"}}]}`)
 	w.Sliced("list", controller.ReasonReconciled, "a=fd00::/124")
-	for _, none := range []string{"", `{"ipam":{"type":"host-local"}}`, `{"name":"x","ipam":{"type":"whereabouts","range":"10.0.0.0/24"}}`} {
+	for _, none := range []string{
+		"", `{"ipam":{"type":"host-local"}}`,
+		`{"name":"x","ipam":{"type":"whereabouts","range":"10.0.0.0/24"}}`,
+	} {
 		w.Network("not-sliced", none)
 	}
 	w.Idle()
@@ -137,7 +141,8 @@ func slicesFoundAgain(w *World) {
 	w.Node("a")
 	w.settle()
 	w.must(w.Delete(w.ctx, &v1alpha1.NodeSlicePool{ObjectMeta: metav1.ObjectMeta{Namespace: w.NS, Name: "net"}}))
-	w.Sliced("net", controller.ReasonReconciled, "gone=10.0.0.0/26", "c=10.0.0.64/26", "a=10.0.0.128/26", "b=10.0.0.192/26")
+	w.Sliced("net", controller.ReasonReconciled, "gone=10.0.0.0/26", "c=10.0.0.64/26", "a=10.0.0.128/26",
+		"b=10.0.0.192/26")
 	w.Idle()
 }
 
@@ -157,7 +162,10 @@ func slicesBadInput(w *World) {
 	w.Network("nad", config("other", "10.0.0.0/24", "26")) // it leaves the network
 	w.Sliced("net", controller.ReasonNetworkGone, "a=10.0.0.0/26")
 	w.Sliced("other", controller.ReasonReconciled, "a=10.0.0.0/26")
-	for i, bad := range []string{config("n1", "10.0.0.0/8", "26"), config("n2", "10.0.0.0/24", "8"), config("n3", "nonsense", "26"), config("No Name", "10.0.0.0/24", "26")} {
+	for i, bad := range []string{
+		config("n1", "10.0.0.0/8", "26"), config("n2", "10.0.0.0/24", "8"),
+		config("n3", "nonsense", "26"), config("No Name", "10.0.0.0/24", "26"),
+	} {
 		w.Network(fmt.Sprint("bad", i), bad)
 		w.Event(fmt.Sprint("bad", i), "Warning", controller.ReasonInvalidConfig)
 	}

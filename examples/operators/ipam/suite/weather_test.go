@@ -43,11 +43,12 @@ func under(t *testing.T, g gate.Gate, test func(w *suite.World, s *sky)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		suite.Play(t, suite.Cluster{Admin: s.RESTConfig(), Operator: s.RESTConfig(), Idle: 10 * time.Minute}, suite.Scenario{
-			Name:    "weather",
-			Options: func(o *controller.Options) { o.Metrics, o.MinInterval = own, 0 },
-			Play:    func(w *suite.World) { test(w, s) },
-		})
+		suite.Play(t, suite.Cluster{Admin: s.RESTConfig(), Operator: s.RESTConfig(), Idle: 10 * time.Minute},
+			suite.Scenario{
+				Name:    "weather",
+				Options: func(o *controller.Options) { o.Metrics, o.MinInterval = own, 0 },
+				Play:    func(w *suite.World) { test(w, s) },
+			})
 	})
 }
 
@@ -65,8 +66,8 @@ func (s *sky) metric(line string) string {
 
 func (s *sky) count(match func(audit.Entry) bool) int { return len(s.Audit().Entries(match)) }
 
-// The operator hears of Pods later than of pools. A Pod that it does not know, or knows as one that has ended, keeps its address, and its
-// reservation, for the server knows better.
+// The operator hears of Pods later than of pools. A Pod that it does not know, or knows as one that has ended, keeps
+// its address, and its reservation, for the server knows better.
 func TestPodsComeLate(t *testing.T) {
 	var late atomic.Bool
 	lag := gate.Funcs{OnFrame: func(ctx context.Context, r *gate.Request, _ gate.Frame) gate.Verdict {
@@ -91,7 +92,10 @@ func TestPodsComeLate(t *testing.T) {
 		w.Reserve("10.0.0.3", "new")
 		w.Change("p", func(spec *v1alpha1.IPPoolSpec) {
 			for key, pod := range map[string]string{"2": "again", "3": "new"} {
-				spec.Allocations[key] = v1alpha1.IPAllocation{ContainerID: "c", PodRef: w.NS + "/" + pod, IfName: "net1"}
+				spec.Allocations[key] = v1alpha1.IPAllocation{
+					ContainerID: "c", PodRef: w.NS + "/" + pod,
+					IfName: "net1",
+				}
 			}
 		})
 		w.Kept("p", controller.ReasonReconciled, "1", "2", "3")
@@ -101,7 +105,9 @@ func TestPodsComeLate(t *testing.T) {
 		if left := w.Reservations(); len(left) != 2 {
 			w.Errorf("reservations %v", left)
 		}
-		if n := s.count(func(e audit.Entry) bool { return e.Verb == "delete" && e.Resource == "overlappingrangeipreservations" }); n > 0 {
+		if n := s.count(
+			func(e audit.Entry) bool { return e.Verb == "delete" && e.Resource == "overlappingrangeipreservations" },
+		); n > 0 {
 			w.Errorf("%d reservations were deleted", n)
 		}
 	})
@@ -110,7 +116,10 @@ func TestPodsComeLate(t *testing.T) {
 // A reservation that cannot be deleted keeps the address from being given away; it is said, and tried again.
 func TestReservationCannotBeDeleted(t *testing.T) {
 	under(t, nil, func(w *suite.World, s *sky) {
-		refused := apierrors.NewForbidden(v1alpha1.GroupVersion.WithResource("overlappingrangeipreservations").GroupResource(), "10.0.0.1", errors.New("by a webhook"))
+		refused := apierrors.NewForbidden(
+			v1alpha1.GroupVersion.WithResource("overlappingrangeipreservations").GroupResource(), "10.0.0.1",
+			errors.New("by a webhook"),
+		)
 		allow := s.Intercept(localapi.Rule{Verb: "delete", Resource: "overlappingrangeipreservations", Err: refused})
 		w.Running("p1")
 		w.Reserve("10.0.0.1", "p1")
@@ -118,7 +127,8 @@ func TestReservationCannotBeDeleted(t *testing.T) {
 		w.Kept("p", controller.ReasonReconciled, "1")
 		w.Gone("p1")
 		pool := w.Kept("p", controller.ReasonCleanupFailed, "1")
-		if pool.Status.OrphanedIPs != 1 || !conditions.Is(pool.Status.Conditions, conditions.Reconciling, metav1.ConditionTrue) {
+		if pool.Status.OrphanedIPs != 1 ||
+			!conditions.Is(pool.Status.Conditions, conditions.Reconciling, metav1.ConditionTrue) {
 			w.Errorf("status %+v", pool.Status)
 		}
 		w.Event("p", "Warning", "OverlappingReservationCleanupFailed")
@@ -142,16 +152,23 @@ func TestPoolCannotBeWritten(t *testing.T) {
 		w.Kept("p", controller.ReasonReconciled, "1")
 		busy := apierrors.NewTooManyRequests("busy", 1)
 		s.Intercept(localapi.Rule{Verb: "patch", Resource: "ippools", Nth: 1, Err: busy})
-		s.Intercept(localapi.Rule{Verb: "patch", Resource: "ippools", Subresource: "status", Nth: 1, Err: apierrors.NewInternalError(errors.New("disk"))})
+		s.Intercept(
+			localapi.Rule{
+				Verb: "patch", Resource: "ippools", Subresource: "status", Nth: 1,
+				Err: apierrors.NewInternalError(errors.New("disk")),
+			},
+		)
 		w.Gone("p1")
-		time.Sleep(5 * time.Minute) // The outcome of a write that an error of the server answered is not known for a minute.
+		// The outcome of a write that an error of the server answered is not known for a minute.
+		time.Sleep(5 * time.Minute)
 		w.Kept("p", controller.ReasonReconciled)
 		w.Idle()
 		if got := s.metric(`whereabouts_ippool_orphans_cleaned_total{namespace="weather",pool="p"}`); got != "1" {
 			w.Errorf("%q orphans are counted as cleaned", got)
 		}
 		var list corev1.EventList
-		if err := w.List(w.Context(), &list, client.InNamespace(w.NS)); err != nil || len(list.Items) != 1 || list.Items[0].Count != 1 {
+		if err := w.List(w.Context(), &list, client.InNamespace(w.NS)); err != nil || len(list.Items) != 1 ||
+			list.Items[0].Count != 1 {
 			w.Errorf("events %+v, %v", list.Items, err)
 		}
 	})
@@ -183,24 +200,30 @@ func TestMetrics(t *testing.T) {
 			"whereabouts_nodeslicepool_slices_total" + sliced:         "4",
 		})
 		meta := metav1.ObjectMeta{Namespace: w.NS, Name: "p"}
-		for _, obj := range []client.Object{&v1alpha1.IPPool{ObjectMeta: meta}, &v1alpha1.NetworkAttachmentDefinition{ObjectMeta: metav1.ObjectMeta{Namespace: w.NS, Name: "nad"}}} {
+		for _, obj := range []client.Object{
+			&v1alpha1.IPPool{ObjectMeta: meta},
+			&v1alpha1.NetworkAttachmentDefinition{ObjectMeta: metav1.ObjectMeta{Namespace: w.NS, Name: "nad"}},
+		} {
 			if err := w.Delete(w.Context(), obj); err != nil {
 				w.Fatal(err)
 			}
 		}
-		time.Sleep(time.Second) // The operator must know that the network is gone, or it makes the pool anew. Then the garbage collector comes:
-		if err := w.Delete(w.Context(), &v1alpha1.NodeSlicePool{ObjectMeta: metav1.ObjectMeta{Namespace: w.NS, Name: "net"}}); err != nil {
+		// The operator must know that the network is gone, or it makes the pool anew. Then the garbage collector comes:
+		time.Sleep(time.Second)
+		if err := w.Delete(w.Context(),
+			&v1alpha1.NodeSlicePool{ObjectMeta: metav1.ObjectMeta{Namespace: w.NS, Name: "net"}}); err != nil {
 			w.Fatal(err)
 		}
 		expect(map[string]string{
 			"whereabouts_ippool_allocations" + pool: "", "whereabouts_ippool_orphans_cleaned_total" + pool: "",
-			"whereabouts_nodeslicepool_assigned_nodes" + sliced: "", "whereabouts_nodeslicepool_slices_total" + sliced: "",
+			"whereabouts_nodeslicepool_assigned_nodes" + sliced: "", "whereabouts_nodeslicepool_slices_total" +
+				sliced: "",
 		})
 	})
 }
 
-// A pool of 600, most of whose Pods are gone, is seen to with one list of Pods and a handful of writes; and a storm of Pods that
-// end is a few passes, not one for each.
+// A pool of 600, most of whose Pods are gone, is seen to with one list of Pods and a handful of writes; and a storm
+// of Pods that end is a few passes, not one for each.
 func TestBigPool(t *testing.T) {
 	under(t, nil, func(w *suite.World, s *sky) {
 		const size, alive = 600, 60
@@ -208,7 +231,10 @@ func TestBigPool(t *testing.T) {
 		for i := range size {
 			pods[fmt.Sprint(i+1)] = fmt.Sprint("pod-", i)
 			if i < alive {
-				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.NS, Name: fmt.Sprint("pod-", i)}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+				pod := &corev1.Pod{
+					ObjectMeta: metav1.ObjectMeta{Namespace: w.NS, Name: fmt.Sprint("pod-", i)},
+					Status:     corev1.PodStatus{Phase: corev1.PodRunning},
+				}
 				pod.Spec.Containers = []corev1.Container{{Name: "c", Image: "c:1"}}
 				if err := s.Seed(w.Context(), pod); err != nil {
 					w.Fatal(err)
@@ -219,7 +245,8 @@ func TestBigPool(t *testing.T) {
 		w.Pool("p", "10.0.0.0/16", pods)
 		w.Eventually(func() string {
 			var pool v1alpha1.IPPool
-			if err := w.Get(w.Context(), client.ObjectKey{Namespace: w.NS, Name: "p"}, &pool); err != nil || pool.Status.UsedIPs != alive {
+			if err := w.Get(w.Context(), client.ObjectKey{Namespace: w.NS, Name: "p"}, &pool); err != nil ||
+				pool.Status.UsedIPs != alive {
 				return fmt.Sprintf("%d used, %v", pool.Status.UsedIPs, err)
 			}
 			return ""
@@ -234,7 +261,8 @@ func TestBigPool(t *testing.T) {
 			w.Errorf("the server was asked for pods %d times", asked)
 		}
 		w.Idle()
-		if err := w.DeleteAllOf(w.Context(), &corev1.Pod{}, client.InNamespace(w.NS), client.GracePeriodSeconds(0)); err != nil {
+		if err := w.DeleteAllOf(w.Context(), &corev1.Pod{}, client.InNamespace(w.NS),
+			client.GracePeriodSeconds(0)); err != nil {
 			w.Fatal(err)
 		}
 		w.Kept("p", controller.ReasonReconciled)

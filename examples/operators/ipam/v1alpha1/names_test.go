@@ -81,7 +81,10 @@ func TestSliced(t *testing.T) {
 		{config: `{"name":"n","ipam":{"type":"whereabouts","node_slice_size":"s"}}`},
 		{config: `{"ipam":{"type":"whereabouts","range":"r","node_slice_size":"s"}}`, wrong: true},
 		{config: `{"name":"N_1","ipam":{"type":"whereabouts","range":"r","node_slice_size":"s"}}`, wrong: true},
-		{config: `{"name":"n","ipam":{"type":"whereabouts","range":"r","node_slice_size":"s"}}`, want: &v1alpha1.SlicedNetwork{Name: "n", Range: "r", SliceSize: "s"}},
+		{
+			config: `{"name":"n","ipam":{"type":"whereabouts","range":"r","node_slice_size":"s"}}`,
+			want:   &v1alpha1.SlicedNetwork{Name: "n", Range: "r", SliceSize: "s"},
+		},
 		{
 			config: `{"name":"n","plugins":[{"ipam":{}},{"ipam":{"type":"whereabouts","range":"r","node_slice_size":"s","network_name":"m"}}]}`,
 			want:   &v1alpha1.SlicedNetwork{Name: "m", Network: "m", Range: "r", SliceSize: "s"},
@@ -97,7 +100,9 @@ func TestSliced(t *testing.T) {
 
 // A copy shares nothing with what it was made of.
 func TestDeepCopies(t *testing.T) {
-	pool := &v1alpha1.IPPool{Spec: v1alpha1.IPPoolSpec{Allocations: map[string]v1alpha1.IPAllocation{"1": {PodRef: "a/b"}}}}
+	pool := &v1alpha1.IPPool{
+		Spec: v1alpha1.IPPoolSpec{Allocations: map[string]v1alpha1.IPAllocation{"1": {PodRef: "a/b"}}},
+	}
 	pool.Status.AllocatedIPs = []v1alpha1.AllocatedIP{{IP: "1"}}
 	list := &v1alpha1.IPPoolList{Items: []v1alpha1.IPPool{*pool}}
 	c := list.DeepCopyObject().(*v1alpha1.IPPoolList)

@@ -99,7 +99,8 @@ func (n *NetworkAttachmentDefinition) Sliced() (*SlicedNetwork, error) {
 			network.Name = config.Name
 		}
 		if wrong := validation.IsDNS1123Subdomain(network.Name); len(wrong) > 0 {
-			return nil, fmt.Errorf("network %q cannot name a NodeSlicePool: %s", network.Name, strings.Join(wrong, "; "))
+			return nil, fmt.Errorf("network %q cannot name a NodeSlicePool: %s", network.Name,
+				strings.Join(wrong, "; "))
 		}
 		return network, nil
 	}

@@ -118,8 +118,8 @@ type NodeSlicePoolList struct {
 	Items           []NodeSlicePool `json:"items"`
 }
 
-// OverlappingRangeIPReservation reserves one address across all pools: its name is the address, after the network's name and a
-// dash if the network has one. See [ReservationName].
+// OverlappingRangeIPReservation reserves one address across all pools: its name is the address, after the network's
+// name and a dash if the network has one. See [ReservationName].
 type OverlappingRangeIPReservation struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -16,12 +16,16 @@ import (
 )
 
 func meta() metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: "default", Name: "all", Labels: map[string]string{"a": "b"}, Finalizers: []string{"a/b"}}
+	return metav1.ObjectMeta{
+		Namespace: "default", Name: "all", Labels: map[string]string{"a": "b"},
+		Finalizers: []string{"a/b"},
+	}
 }
 
 func conditions() []metav1.Condition {
 	return []metav1.Condition{{
-		Type: "Ready", Status: "True", Reason: "Because", Message: "m", ObservedGeneration: 1, LastTransitionTime: metav1.NewTime(time.Unix(1700000000, 0)),
+		Type: "Ready", Status: "True", Reason: "Because", Message: "m", ObservedGeneration: 1,
+		LastTransitionTime: metav1.NewTime(time.Unix(1700000000, 0)),
 	}}
 }
 
@@ -30,9 +34,13 @@ func fullItem() *api.Item {
 	counted := metav1.NewTime(time.Unix(1700000000, 0))
 	return &api.Item{
 		ObjectMeta: meta(),
-		Spec:       api.ItemSpec{Category: "c", Quantity: 1, UnitPrice: 2, RecountEvery: &metav1.Duration{Duration: 36 * time.Hour}},
+		Spec: api.ItemSpec{
+			Category: "c", Quantity: 1, UnitPrice: 2,
+			RecountEvery: &metav1.Duration{Duration: 36 * time.Hour},
+		},
 		Status: api.ItemStatus{
-			Phase: api.Shelved, SKU: "A-1", Shelf: "s", Value: 3, LastCounted: &counted, ObservedGeneration: 4, Conditions: conditions(),
+			Phase: api.Shelved, SKU: "A-1", Shelf: "s", Value: 3, LastCounted: &counted, ObservedGeneration: 4,
+			Conditions: conditions(),
 		},
 	}
 }
@@ -42,7 +50,8 @@ func fullCategory() *api.Category {
 		ObjectMeta: meta(),
 		Spec:       api.CategorySpec{Prefix: "AB", Shelf: "s", Limit: 1},
 		Status: api.CategoryStatus{
-			Issued: 1, Numbers: map[string]int64{"a": 2}, Items: 3, Quantity: 4, Value: 5, ObservedGeneration: 6, Conditions: conditions(),
+			Issued: 1, Numbers: map[string]int64{"a": 2}, Items: 3, Quantity: 4, Value: 5, ObservedGeneration: 6,
+			Conditions: conditions(),
 		},
 	}
 }
@@ -111,7 +120,8 @@ func TestDefinitionsKeepEveryField(t *testing.T) {
 		if err := c.Status().Update(t.Context(), status); err != nil {
 			t.Fatal(err)
 		}
-		ignore := cmpopts.IgnoreFields(metav1.ObjectMeta{}, "UID", "ResourceVersion", "Generation", "CreationTimestamp", "ManagedFields")
+		ignore := cmpopts.IgnoreFields(metav1.ObjectMeta{}, "UID", "ResourceVersion", "Generation",
+			"CreationTimestamp", "ManagedFields")
 		if diff := cmp.Diff(want, status, ignore, cmpopts.IgnoreTypes(metav1.TypeMeta{})); diff != "" {
 			t.Errorf("%T (-sent +kept):\n%s", want, diff)
 		}

@@ -33,7 +33,8 @@ func (r *CategoryReconciler) Reconcile(ctx context.Context, request ctrl.Request
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	var items api.ItemList
-	if err := r.List(ctx, &items, client.InNamespace(request.Namespace), client.MatchingFields{itemCategory: request.Name}); err != nil {
+	if err := r.List(ctx, &items, client.InNamespace(request.Namespace),
+		client.MatchingFields{itemCategory: request.Name}); err != nil {
 		return ctrl.Result{}, fmt.Errorf("list items: %w", err)
 	}
 	if category.DeletionTimestamp == nil || len(items.Items) == 0 { // otherwise it stays until the last item's event
@@ -43,10 +44,12 @@ func (r *CategoryReconciler) Reconcile(ctx context.Context, request ctrl.Request
 		}
 	}
 	var rivals api.CategoryList
-	if err := r.List(ctx, &rivals, client.InNamespace(request.Namespace), client.MatchingFields{categoryPrefix: category.Spec.Prefix}); err != nil {
+	if err := r.List(ctx, &rivals, client.InNamespace(request.Namespace),
+		client.MatchingFields{categoryPrefix: category.Spec.Prefix}); err != nil {
 		return ctrl.Result{}, fmt.Errorf("list categories: %w", err)
 	}
-	return ctrl.Result{}, r.update(ctx, &category, planCategory(&category, elderOf(&category, rivals.Items), items.Items))
+	return ctrl.Result{},
+		r.update(ctx, &category, planCategory(&category, elderOf(&category, rivals.Items), items.Items))
 }
 
 // update writes the status if it has changed, and records events.

@@ -42,7 +42,8 @@ func (r *ItemReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 	if err := r.Get(ctx, request.NamespacedName, &item); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	going, err := client.Finalize(ctx, r, &item, Labelled, func(ctx context.Context) error { return r.removeLabel(ctx, &item) })
+	going, err := client.Finalize(ctx, r, &item, Labelled,
+		func(ctx context.Context) error { return r.removeLabel(ctx, &item) })
 	if going || err != nil {
 		return ctrl.Result{}, err
 	}
@@ -54,7 +55,8 @@ func (r *ItemReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 	case !apierrors.IsNotFound(err):
 		return ctrl.Result{}, fmt.Errorf("get category: %w", err)
 	}
-	if status, _ := planItem(&item, state); status.SKU != "" && status.SKU == item.Status.SKU && status.Shelf == item.Status.Shelf {
+	if status, _ := planItem(&item, state); status.SKU != "" && status.SKU == item.Status.SKU &&
+		status.Shelf == item.Status.Shelf {
 		if err := r.ensureLabel(ctx, &item); err != nil {
 			return ctrl.Result{}, fmt.Errorf("label: %w", err)
 		}
@@ -75,7 +77,8 @@ func (r *ItemReconciler) update(ctx context.Context, item *api.Item, status api.
 		return fmt.Errorf("update status: %w", err)
 	}
 	for about, kind := range map[string]string{
-		conditions.Ready: corev1.EventTypeNormal, conditions.Stalled: corev1.EventTypeWarning, api.RecountDue: corev1.EventTypeWarning,
+		conditions.Ready: corev1.EventTypeNormal, conditions.Stalled: corev1.EventTypeWarning,
+		api.RecountDue: corev1.EventTypeWarning,
 	} {
 		if became(before, status.Conditions, about) {
 			c := conditions.Get(status.Conditions, about)
@@ -124,8 +127,11 @@ func (r *ItemReconciler) ensureLabel(ctx context.Context, item *api.Item) error 
 
 func (r *ItemReconciler) labelOf(item *api.Item) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: item.Namespace, Name: LabelName(item.Name), Labels: map[string]string{ItemLabel: item.Name}},
-		Data:       map[string]string{"sku": item.Status.SKU, "text": item.Name + " / shelf " + item.Status.Shelf},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: item.Namespace, Name: LabelName(item.Name),
+			Labels: map[string]string{ItemLabel: item.Name},
+		},
+		Data: map[string]string{"sku": item.Status.SKU, "text": item.Name + " / shelf " + item.Status.Shelf},
 	}
 }
 

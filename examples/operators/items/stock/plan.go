@@ -48,7 +48,8 @@ func planItem(item *api.Item, s itemState) (status api.ItemStatus, again time.Du
 	again = planRecount(item, &status, s.now)
 	if status.Phase == "" {
 		status.Phase = api.Registered
-		setState(&status.Conditions, item.Generation, conditions.IsReconciling, ReasonWaiting, "the item has no number yet")
+		setState(&status.Conditions, item.Generation, conditions.IsReconciling, ReasonWaiting,
+			"the item has no number yet")
 		return status, again
 	}
 	sku, state, reason, message := planNumber(item, s.category)
@@ -77,7 +78,8 @@ func planNumber(item *api.Item, category *api.Category) (sku string, state condi
 	stalled := conditions.Get(category.Status.Conditions, conditions.Stalled)
 	switch {
 	case has:
-		return fmt.Sprintf("%s-%04d", category.Spec.Prefix, number), conditions.IsReconciling, ReasonNumbered, "the item needs its label"
+		return fmt.Sprintf("%s-%04d", category.Spec.Prefix, number), conditions.IsReconciling, ReasonNumbered,
+			"the item needs its label"
 	case category.DeletionTimestamp != nil:
 		return "", conditions.IsStalled, ReasonCategoryGoing, fmt.Sprintf("category %s is being deleted", name)
 	case stalled != nil && stalled.Status == metav1.ConditionTrue:
@@ -92,10 +94,14 @@ func planRecount(item *api.Item, status *api.ItemStatus, now time.Time) (again t
 		conditions.Remove(&status.Conditions, api.RecountDue)
 		return 0
 	}
-	c := metav1.Condition{Type: api.RecountDue, Status: metav1.ConditionFalse, Reason: ReasonCounted, Message: "the count is recent"}
+	c := metav1.Condition{
+		Type: api.RecountDue, Status: metav1.ConditionFalse, Reason: ReasonCounted,
+		Message: "the count is recent",
+	}
 	again = status.LastCounted.Add(item.Spec.RecountEvery.Duration).Sub(now)
 	if again <= 0 {
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, ReasonOverdue, fmt.Sprintf("the last count is older than %v", item.Spec.RecountEvery.Duration)
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, ReasonOverdue,
+			fmt.Sprintf("the last count is older than %v", item.Spec.RecountEvery.Duration)
 		again = 0
 	}
 	conditions.Set(&status.Conditions, item.Generation, c, conditions.OnStatus)
@@ -117,13 +123,18 @@ func planCategory(category, elder *api.Category, items []api.Item) api.CategoryS
 	}
 	switch generation := category.Generation; {
 	case category.DeletionTimestamp != nil:
-		setState(&status.Conditions, generation, conditions.IsReconciling, ReasonInUse, fmt.Sprintf("being deleted, but %d items refer to it", len(items)))
+		setState(&status.Conditions, generation, conditions.IsReconciling, ReasonInUse,
+			fmt.Sprintf("being deleted, but %d items refer to it", len(items)))
 	case elder != nil:
-		setState(&status.Conditions, generation, conditions.IsStalled, ReasonPrefixTaken, fmt.Sprintf("category %s has the prefix %s", elder.Name, category.Spec.Prefix))
+		setState(&status.Conditions, generation, conditions.IsStalled, ReasonPrefixTaken,
+			fmt.Sprintf("category %s has the prefix %s", elder.Name, category.Spec.Prefix))
 	default:
 		setState(&status.Conditions, generation, conditions.IsReady, ReasonInOrder, "every item has a number")
 	}
-	limit := metav1.Condition{Type: api.OverLimit, Status: metav1.ConditionFalse, Reason: ReasonFits, Message: "everything fits on the shelf"}
+	limit := metav1.Condition{
+		Type: api.OverLimit, Status: metav1.ConditionFalse, Reason: ReasonFits,
+		Message: "everything fits on the shelf",
+	}
 	if category.Spec.Limit > 0 && status.Quantity > category.Spec.Limit {
 		limit.Status, limit.Reason = metav1.ConditionTrue, ReasonTooMany
 		limit.Message = fmt.Sprintf("%d pieces, and the shelf holds %d", status.Quantity, category.Spec.Limit)

@@ -68,7 +68,8 @@ func TestItemTakesOneStepAtATime(t *testing.T) {
 		t.Errorf("the item keeps the number that it lost: %+v", item.Status)
 	}
 	state.category.DeletionTimestamp = nil
-	setState(&state.category.Status.Conditions, 1, conditions.IsStalled, ReasonPrefixTaken, "category x has the prefix TL")
+	setState(&state.category.Status.Conditions, 1, conditions.IsStalled, ReasonPrefixTaken,
+		"category x has the prefix TL")
 	step(api.Registered, state, true, ReasonCategoryStalled)
 }
 
@@ -91,13 +92,14 @@ func TestRecount(t *testing.T) {
 	item.Generation++
 	look(3*time.Hour, metav1.ConditionFalse, time.Hour)
 	item.Spec.RecountEvery = nil
-	if status, again := planItem(item, itemState{now: noon}); again != 0 || conditions.Get(status.Conditions, api.RecountDue) != nil {
+	if status, again := planItem(item, itemState{now: noon}); again != 0 ||
+		conditions.Get(status.Conditions, api.RecountDue) != nil {
 		t.Errorf("again in %v, %+v", again, status.Conditions)
 	}
 }
 
-// TestNumbersAreGivenOnce: however items come and go, in whatever order and company they are seen, no number is given twice, and
-// nobody's number changes.
+// TestNumbersAreGivenOnce: however items come and go, in whatever order and company they are seen, no number is given
+// twice, and nobody's number changes.
 func TestNumbersAreGivenOnce(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -108,7 +110,12 @@ func TestNumbersAreGivenOnce(t *testing.T) {
 				delete(live, name)
 			} else if !there {
 				created := metav1.NewTime(noon.Add(time.Duration(random.IntN(3)) * time.Second))
-				live[name] = api.Item{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(fmt.Sprint(step)), CreationTimestamp: created}}
+				live[name] = api.Item{
+					ObjectMeta: metav1.ObjectMeta{
+						Name: name, UID: types.UID(fmt.Sprint(step)),
+						CreationTimestamp: created,
+					},
+				}
 			}
 			if random.IntN(3) > 0 {
 				continue // the controller does not see every state
@@ -121,7 +128,8 @@ func TestNumbersAreGivenOnce(t *testing.T) {
 			category.Status = planCategory(category, nil, items)
 			seen := map[int64]bool{}
 			for name, number := range category.Status.Numbers {
-				if seen[number] || number < 1 || number > category.Status.Issued || before[name] != 0 && before[name] != number {
+				if seen[number] || number < 1 || number > category.Status.Issued || before[name] != 0 &&
+					before[name] != number {
 					t.Fatalf("%v after %v", category.Status.Numbers, before)
 				}
 				seen[number] = true
@@ -150,15 +158,18 @@ func TestCategoryStates(t *testing.T) {
 		t.Fatalf("elder is %+v", elder)
 	}
 	item := *itemOf("tools")
-	if s := planCategory(category, elder, []api.Item{item}); !conditions.Is(s.Conditions, conditions.Stalled, metav1.ConditionTrue) || len(s.Numbers) != 0 || s.Quantity != 3 {
+	if s := planCategory(category, elder, []api.Item{item}); !conditions.Is(s.Conditions, conditions.Stalled,
+		metav1.ConditionTrue) || len(s.Numbers) != 0 || s.Quantity != 3 {
 		t.Errorf("under an elder: %+v", s)
 	}
 	category.Spec.Limit = 2
-	if s := planCategory(category, nil, []api.Item{item}); !conditions.Is(s.Conditions, api.OverLimit, metav1.ConditionTrue) || !conditions.Is(s.Conditions, conditions.Ready, metav1.ConditionTrue) {
+	if s := planCategory(category, nil, []api.Item{item}); !conditions.Is(s.Conditions, api.OverLimit,
+		metav1.ConditionTrue) || !conditions.Is(s.Conditions, conditions.Ready, metav1.ConditionTrue) {
 		t.Errorf("over the limit: %+v", s)
 	}
 	category.DeletionTimestamp = &now
-	if s := planCategory(category, nil, []api.Item{item}); len(s.Numbers) != 0 || !conditions.Is(s.Conditions, conditions.Reconciling, metav1.ConditionTrue) {
+	if s := planCategory(category, nil, []api.Item{item}); len(s.Numbers) != 0 ||
+		!conditions.Is(s.Conditions, conditions.Reconciling, metav1.ConditionTrue) {
 		t.Errorf("going: %+v", s)
 	}
 }

@@ -69,8 +69,8 @@ func TestThreeWorkers(t *testing.T) {
 	})
 }
 
-// TestStopFinishesLabels: labels that are being printed when the stop comes are finished and noted, by a context that is alive; no other
-// is begun; the next process prints the rest, and none of those again.
+// TestStopFinishesLabels: labels that are being printed when the stop comes are finished and noted, by a context that
+// is alive; no other is begun; the next process prints the rest, and none of those again.
 func TestStopFinishesLabels(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.addCategory("tools", "TL")
@@ -97,8 +97,8 @@ func TestStopFinishesLabels(t *testing.T) {
 	})
 }
 
-// TestTwoProcesses: without a lease, on caches that are behind, two of them work on the same objects for a while, which nobody should do.
-// They meet conflicts; no number is given twice, and all comes out right.
+// TestTwoProcesses: without a lease, on caches that are behind, two of them work on the same objects for a while,
+// which nobody should do. They meet conflicts; no number is given twice, and all comes out right.
 func TestTwoProcesses(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.lag.Store(int64(30 * time.Millisecond))
@@ -124,8 +124,8 @@ func TestTwoProcesses(t *testing.T) {
 	})
 }
 
-// TestRoleGrantsWhatIsCalled takes the controllers through everything that they do, and compares the requests with the role that is
-// shipped: it grants no less and no more.
+// TestRoleGrantsWhatIsCalled takes the controllers through everything that they do, and compares the requests with
+// the role that is shipped: it grants no less and no more.
 func TestRoleGrantsWhatIsCalled(t *testing.T) {
 	recorder := rbac.NewRecorder()
 	inWorld(t, func(w *world) { playEverything(w, recorder) })

@@ -47,7 +47,10 @@ func NewManager(ctx context.Context, config *rest.Config, o Options) (*ctrl.Mana
 		return nil, err
 	}
 	loop := ctrl.ControllerOptions{Workers: o.Workers}
-	items := &ItemReconciler{Client: mgr.GetClient(), Events: mgr.GetEventRecorderFor("item-controller"), Print: o.Print}
+	items := &ItemReconciler{
+		Client: mgr.GetClient(), Events: mgr.GetEventRecorderFor("item-controller"),
+		Print: o.Print,
+	}
 	err = ctrl.NewControllerManagedBy(mgr).
 		For(&api.Item{}).
 		Owns(&corev1.ConfigMap{}).

@@ -18,7 +18,8 @@ import (
 	"github.com/flyball-dev/flyball/examples/operators/items/stock"
 )
 
-// TestThreeSteps: an item that is there before its category, and before the manager, ends on its shelf; each step is one write.
+// TestThreeSteps: an item that is there before its category, and before the manager, ends on its shelf; each step is
+// one write.
 func TestThreeSteps(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.lag.Store(int64(20 * time.Millisecond))
@@ -30,7 +31,8 @@ func TestThreeSteps(t *testing.T) {
 		w.addCategory("tools", "TL")
 		w.settle()
 		w.shelved("hammer", "TL-0001")
-		if c := w.category("tools"); c.Status.Items != 1 || c.Status.Quantity != 1 || c.Status.Value != 10 || !conditions.Is(c.Status.Conditions, conditions.Ready, metav1.ConditionTrue) {
+		if c := w.category("tools"); c.Status.Items != 1 || c.Status.Quantity != 1 || c.Status.Value != 10 ||
+			!conditions.Is(c.Status.Conditions, conditions.Ready, metav1.ConditionTrue) {
 			t.Errorf("category: %+v", c.Status)
 		}
 		want := []string{
@@ -40,7 +42,8 @@ func TestThreeSteps(t *testing.T) {
 			"create configmaps hammer-label",
 			"update items hammer status", // shelved
 		}
-		got := slices.DeleteFunc(w.writes(from), func(line string) bool { return line == "patch categories tools" || line == "update categories tools" })
+		got := slices.DeleteFunc(w.writes(from),
+			func(line string) bool { return line == "patch categories tools" || line == "update categories tools" })
 		// Before its number is known the item says that it waits for it, unless that comes first.
 		if i := slices.Index(got, "update items hammer status"); i >= 0 && len(got) == len(want)+1 {
 			got = slices.Delete(got, i, i+1)
@@ -55,7 +58,8 @@ func TestThreeSteps(t *testing.T) {
 	})
 }
 
-// TestNothingToDo: hours without changes, and new processes in it, write nothing; nor do status updates of items reach categories.
+// TestNothingToDo: hours without changes, and new processes in it, write nothing; nor do status updates of items
+// reach categories.
 func TestNothingToDo(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.addCategory("tools", "TL")
@@ -77,7 +81,8 @@ func TestNothingToDo(t *testing.T) {
 		l = w.start(stock.Options{})
 		items, categories, from := l.reconciles("item"), l.reconciles("category"), w.mark()
 		if items < 20 || categories < 1 {
-			t.Fatalf("%d and %d reconciles at the start: both controllers should look at what there is", items, categories)
+			t.Fatalf("%d and %d reconciles at the start: both controllers should look at what there is", items,
+				categories)
 		}
 		i := w.item("i07")
 		i.Status.Value = 4711 // somebody's mistake
@@ -99,13 +104,16 @@ func TestNothingToDo(t *testing.T) {
 	})
 }
 
-// TestLabelsAreKept: a label that was changed, has lost its mark, or was deleted is put right, each by one write; one of somebody else is
-// not touched, and the item waits for its name.
+// TestLabelsAreKept: a label that was changed, has lost its mark, or was deleted is put right, each by one write; one
+// of somebody else is not touched, and the item waits for its name.
 func TestLabelsAreKept(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.addCategory("tools", "TL")
 		w.addItem("hammer", "tools")
-		foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "saw-label"}, Data: map[string]string{"mine": "yes"}}
+		foreign := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "saw-label"},
+			Data:       map[string]string{"mine": "yes"},
+		}
 		w.must(w.Create(w.ctx, foreign))
 		l := w.start(stock.Options{})
 		w.settle()
@@ -143,7 +151,9 @@ func TestLabelsAreKept(t *testing.T) {
 		controller := true
 		other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", Name: "theirs", Labels: map[string]string{stock.ItemLabel: "hammer"},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Secret", Name: "hammer", UID: "x", Controller: &controller}},
+			OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: "v1", Kind: "Secret", Name: "hammer", UID: "x", Controller: &controller},
+			},
 		}}
 		w.must(w.Create(w.ctx, other))
 		w.settle()
@@ -185,8 +195,8 @@ func TestPrinterThatFails(t *testing.T) {
 	})
 }
 
-// TestMovingAndGoing: an item that moves gets a number there, and a new label, and its old number is not given again; one that goes takes
-// its label along.
+// TestMovingAndGoing: an item that moves gets a number there, and a new label, and its old number is not given again;
+// one that goes takes its label along.
 func TestMovingAndGoing(t *testing.T) {
 	inWorld(t, func(w *world) {
 		l := w.start(stock.Options{})
@@ -203,7 +213,8 @@ func TestMovingAndGoing(t *testing.T) {
 		if cm, err := w.label("brush"); err != nil || cm.Data["text"] != "brush / shelf C3" {
 			t.Errorf("label %+v, %v", cm, err)
 		}
-		if c := w.category("paint"); c.Status.Quantity != 5 || !conditions.Is(c.Status.Conditions, api.OverLimit, metav1.ConditionTrue) {
+		if c := w.category("paint"); c.Status.Quantity != 5 ||
+			!conditions.Is(c.Status.Conditions, api.OverLimit, metav1.ConditionTrue) {
 			t.Errorf("five pieces on a shelf for three: %+v", c.Status)
 		}
 		w.removeItem("hammer")
@@ -238,20 +249,23 @@ func TestCategoryInUse(t *testing.T) {
 		w.removeItem("saw")
 		w.settle()
 		w.shelved("hammer", w.item("hammer").Status.SKU)
-		if c := w.category("tools"); c.Status.Items != 1 || !conditions.Is(c.Status.Conditions, conditions.Reconciling, metav1.ConditionTrue) {
+		if c := w.category("tools"); c.Status.Items != 1 ||
+			!conditions.Is(c.Status.Conditions, conditions.Reconciling, metav1.ConditionTrue) {
 			t.Errorf("in use: %+v", c.Status)
 		}
 		w.removeItem("hammer")
 		w.settle()
 		var gone api.Category
-		if err := w.Get(w.ctx, client.ObjectKey{Namespace: "default", Name: "tools"}, &gone); !apierrors.IsNotFound(err) {
+		if err := w.Get(w.ctx, client.ObjectKey{Namespace: "default", Name: "tools"},
+			&gone); !apierrors.IsNotFound(err) {
 			t.Errorf("it is still there: %v", err)
 		}
 		l.end()
 	})
 }
 
-// TestPrefixIsTaken: of two categories with a prefix the older one has it; when that goes, the other's items get their numbers.
+// TestPrefixIsTaken: of two categories with a prefix the older one has it; when that goes, the other's items get
+// their numbers.
 func TestPrefixIsTaken(t *testing.T) {
 	inWorld(t, func(w *world) {
 		l := w.start(stock.Options{})
@@ -265,7 +279,8 @@ func TestPrefixIsTaken(t *testing.T) {
 		w.must(w.Delete(w.ctx, w.category("tools")))
 		w.settle()
 		w.shelved("ball", "TL-0001")
-		if want := []string{"ball CategoryStalled", "ball Shelved", "toys PrefixTaken"}; !slices.Equal(w.reasons(), want) {
+		if want := []string{"ball CategoryStalled", "ball Shelved", "toys PrefixTaken"}; !slices.Equal(w.reasons(),
+			want) {
 			t.Errorf("events %q, want %q", w.reasons(), want)
 		}
 		l.end()
@@ -277,7 +292,8 @@ func TestRecountComesDue(t *testing.T) {
 	inWorld(t, func(w *world) {
 		l := w.start(stock.Options{})
 		w.addCategory("tools", "TL")
-		w.addItem("hammer", "tools", func(i *api.Item) { i.Spec.RecountEvery = &metav1.Duration{Duration: 3 * time.Hour} })
+		w.addItem("hammer", "tools",
+			func(i *api.Item) { i.Spec.RecountEvery = &metav1.Duration{Duration: 3 * time.Hour} })
 		time.Sleep(2 * time.Hour)
 		l.end()
 		l = w.start(stock.Options{})

@@ -57,7 +57,8 @@ func stallOf(c *api.Category) (message string) {
 // ofCategory returns requests for the items of a category.
 func (r *ItemReconciler) ofCategory(ctx context.Context, category ctrl.Object) (requests []ctrl.Request) {
 	var items api.ItemList
-	err := r.List(ctx, &items, client.InNamespace(category.GetNamespace()), client.MatchingFields{itemCategory: category.GetName()}, client.Lagging)
+	err := r.List(ctx, &items, client.InNamespace(category.GetNamespace()),
+		client.MatchingFields{itemCategory: category.GetName()}, client.Lagging)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Items of a category are not known") // the index exists from the start
 	}
@@ -77,7 +78,8 @@ func categoryOf(_ context.Context, item ctrl.Object) []ctrl.Request {
 func (r *CategoryReconciler) rivals(ctx context.Context, category ctrl.Object) (requests []ctrl.Request) {
 	prefix := category.(*api.Category).Spec.Prefix
 	var all api.CategoryList
-	if err := r.List(ctx, &all, client.InNamespace(category.GetNamespace()), client.MatchingFields{categoryPrefix: prefix}, client.Lagging); err != nil {
+	if err := r.List(ctx, &all, client.InNamespace(category.GetNamespace()),
+		client.MatchingFields{categoryPrefix: prefix}, client.Lagging); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Categories with a prefix are not known")
 	}
 	for _, other := range all.Items {

@@ -49,7 +49,8 @@ func inWorld(t *testing.T, test func(w *world)) {
 			}
 			return gate.Verdict{}
 		}}
-		w.api = localapi.NewTestWith(t, localapi.Options{Gate: slow, NoKubernetesService: true, BookmarkInterval: 10 * time.Minute})
+		w.api = localapi.NewTestWith(t,
+			localapi.Options{Gate: slow, NoKubernetesService: true, BookmarkInterval: 10 * time.Minute})
 		them, err := client.New(w.api.RESTConfig(), client.Options{Scheme: api.NewScheme()})
 		w.must(err)
 		w.Client = them
@@ -105,7 +106,8 @@ func (l *life) reconciles(controller string) (n int) {
 	answer := httptest.NewRecorder()
 	l.metrics.ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
 	for line := range strings.SplitSeq(answer.Body.String(), "\n") {
-		if strings.HasPrefix(line, "controller_runtime_reconcile_total{") && strings.Contains(line, fmt.Sprintf("controller=%q", controller)) {
+		if strings.HasPrefix(line, "controller_runtime_reconcile_total{") &&
+			strings.Contains(line, fmt.Sprintf("controller=%q", controller)) {
 			var count float64
 			if _, err := fmt.Sscan(line[strings.LastIndexByte(line, ' ')+1:], &count); err != nil {
 				l.w.Fatal(line, err)
@@ -121,7 +123,10 @@ func (w *world) settle() { time.Sleep(2 * time.Minute) }
 
 func (w *world) addCategory(name, prefix string, change ...func(*api.Category)) {
 	w.Helper()
-	c := &api.Category{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: api.CategorySpec{Prefix: prefix, Shelf: "A1"}}
+	c := &api.Category{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec:       api.CategorySpec{Prefix: prefix, Shelf: "A1"},
+	}
 	for _, f := range change {
 		f(c)
 	}
@@ -130,7 +135,10 @@ func (w *world) addCategory(name, prefix string, change ...func(*api.Category)) 
 
 func (w *world) addItem(name, category string, change ...func(*api.Item)) {
 	w.Helper()
-	i := &api.Item{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: api.ItemSpec{Category: category, Quantity: 1, UnitPrice: 10}}
+	i := &api.Item{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec:       api.ItemSpec{Category: category, Quantity: 1, UnitPrice: 10},
+	}
 	for _, f := range change {
 		f(i)
 	}
@@ -166,10 +174,12 @@ func (w *world) removeItem(name string) {
 func (w *world) shelved(name, sku string) {
 	w.Helper()
 	i := w.item(name)
-	if i.Status.Phase != api.Shelved || i.Status.SKU != sku || !conditions.Is(i.Status.Conditions, conditions.Ready, metav1.ConditionTrue) {
+	if i.Status.Phase != api.Shelved || i.Status.SKU != sku ||
+		!conditions.Is(i.Status.Conditions, conditions.Ready, metav1.ConditionTrue) {
 		w.Errorf("%s: %+v, want it shelved as %s", name, i.Status, sku)
 	}
-	if l, err := w.label(name); err != nil || l.Data["sku"] != sku || l.Labels[stock.ItemLabel] != name || !metav1.IsControlledBy(l, i) {
+	if l, err := w.label(name); err != nil || l.Data["sku"] != sku || l.Labels[stock.ItemLabel] != name ||
+		!metav1.IsControlledBy(l, i) {
 		w.Errorf("label of %s: %+v, %v", name, l, err)
 	}
 }
@@ -177,7 +187,8 @@ func (w *world) shelved(name, sku string) {
 // stalled fails the test if an object is not stalled for that reason.
 func (w *world) stalled(list []metav1.Condition, reason string) {
 	w.Helper()
-	if c := conditions.Get(list, conditions.Stalled); c == nil || c.Status != metav1.ConditionTrue || c.Reason != reason {
+	if c := conditions.Get(list, conditions.Stalled); c == nil || c.Status != metav1.ConditionTrue ||
+		c.Reason != reason {
 		w.Errorf("conditions %+v, want stalled for %s", list, reason)
 	}
 }
@@ -186,7 +197,8 @@ func (w *world) stalled(list []metav1.Condition, reason string) {
 func (w *world) writes(from int) (lines []string) {
 	for _, e := range w.api.Audit().Writes()[from:] {
 		if e.Resource != "events" {
-			lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s %s %s %s", e.Verb, e.Resource, e.Name, e.Subresource)))
+			lines = append(lines,
+				strings.TrimSpace(fmt.Sprintf("%s %s %s %s", e.Verb, e.Resource, e.Name, e.Subresource)))
 		}
 	}
 	return lines

@@ -60,7 +60,9 @@ func (r *projectReconciler) cleanUp(ctx context.Context, p *api.Project) (ctrl.R
 }
 
 // purge makes one pass over the content of the control plane.
-func (r *projectReconciler) purge(ctx context.Context, p *api.Project, plane *api.ProjectControlPlane, since time.Duration) (purge.Left, error) {
+func (r *projectReconciler) purge(ctx context.Context, p *api.Project, plane *api.ProjectControlPlane,
+	since time.Duration,
+) (purge.Left, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(r.options.RequestTimeout, r.options.PurgeTimeout-since))
 	defer cancel()
 	config, err := r.configFor(p, plane)
@@ -71,9 +73,12 @@ func (r *projectReconciler) purge(ctx context.Context, p *api.Project, plane *ap
 }
 
 // release deletes the control plane, and removes the Project's finalizer.
-func (r *projectReconciler) release(ctx context.Context, p *api.Project, plane *api.ProjectControlPlane, none bool) error {
+func (r *projectReconciler) release(ctx context.Context, p *api.Project, plane *api.ProjectControlPlane,
+	none bool,
+) error {
 	if !none && plane.DeletionTimestamp == nil {
-		if err := r.Delete(ctx, plane, client.OnlyThis(plane)); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+		if err := r.Delete(ctx, plane, client.OnlyThis(plane)); client.IgnoreNotFound(err) != nil &&
+			!apierrors.IsConflict(err) {
 			return fmt.Errorf("delete the control plane: %w", err)
 		}
 	}

@@ -43,7 +43,8 @@ func New(config *rest.Config, base ctrl.Options, o Options) (*Operator, error) {
 		return nil, err
 	}
 	o = o.withDefaults()
-	provider, err := project.New(mgr, project.Options{Discovery: o.Discovery, Config: o.Config, LabelSelector: o.LabelSelector})
+	provider, err := project.New(mgr,
+		project.Options{Discovery: o.Discovery, Config: o.Config, LabelSelector: o.LabelSelector})
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +56,10 @@ func New(config *rest.Config, base ctrl.Options, o Options) (*Operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	projects := &projectReconciler{Client: mgr.GetClient(), options: o, provider: provider, recorder: mgr.GetEventRecorderFor(Name)}
+	projects := &projectReconciler{
+		Client: mgr.GetClient(), options: o, provider: provider,
+		recorder: mgr.GetEventRecorderFor(Name),
+	}
 	if err := projects.setup(mgr); err != nil {
 		return nil, fmt.Errorf("projects: %w", err)
 	}

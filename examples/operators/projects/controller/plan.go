@@ -18,7 +18,8 @@ func owns(p *api.Project, plane *api.ProjectControlPlane) bool {
 
 // answers reports whether the control plane can be used, according to its provider.
 func answers(plane *api.ProjectControlPlane) bool {
-	return plane.DeletionTimestamp == nil && conditions.Is(plane.Status.Conditions, api.ControlPlaneReady, metav1.ConditionTrue)
+	return plane.DeletionTimestamp == nil &&
+		conditions.Is(plane.Status.Conditions, api.ControlPlaneReady, metav1.ConditionTrue)
 }
 
 // readiness returns the condition Ready of a Project that is not being deleted. prepared is the error of preparing a
@@ -27,7 +28,8 @@ func readiness(p *api.Project, plane *api.ProjectControlPlane, prepared error) m
 	c := metav1.Condition{Type: api.Ready, Status: metav1.ConditionFalse, Reason: api.ReasonProvisioning}
 	switch {
 	case !owns(p, plane):
-		c.Reason, c.Message = api.ReasonNameConflict, "There is still the control plane of an earlier project of this name."
+		c.Reason, c.Message = api.ReasonNameConflict,
+			"There is still the control plane of an earlier project of this name."
 	case !answers(plane):
 		c.Message = "The control plane is not ready."
 	case prepared != nil:
@@ -57,11 +59,15 @@ type sight struct {
 func cleanup(reason string, s sight, timeout time.Duration) (c metav1.Condition, wait bool) {
 	complete := func(format string, args ...any) (metav1.Condition, bool) {
 		return metav1.Condition{
-			Type: api.ResourceCleanup, Status: metav1.ConditionFalse, Reason: api.ReasonCleanupComplete, Message: fmt.Sprintf(format, args...),
+			Type: api.ResourceCleanup, Status: metav1.ConditionFalse, Reason: api.ReasonCleanupComplete,
+			Message: fmt.Sprintf(format, args...),
 		}, false
 	}
 	going := func(reason, message string, wait bool) (metav1.Condition, bool) {
-		return metav1.Condition{Type: api.ResourceCleanup, Status: metav1.ConditionTrue, Reason: reason, Message: message}, wait
+		return metav1.Condition{
+			Type: api.ResourceCleanup, Status: metav1.ConditionTrue, Reason: reason,
+			Message: message,
+		}, wait
 	}
 	switch {
 	case reason == "":

@@ -17,9 +17,13 @@ import (
 func TestReadiness(t *testing.T) {
 	p := &api.Project{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1"}}
 	plane := func(uid, ready string) *api.ProjectControlPlane {
-		c := &api.ProjectControlPlane{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{api.ProjectUIDLabel: uid}}}
+		c := &api.ProjectControlPlane{
+			ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{api.ProjectUIDLabel: uid}},
+		}
 		if ready != "" {
-			c.Status.Conditions = []metav1.Condition{{Type: api.ControlPlaneReady, Status: metav1.ConditionStatus(ready)}}
+			c.Status.Conditions = []metav1.Condition{
+				{Type: api.ControlPlaneReady, Status: metav1.ConditionStatus(ready)},
+			}
 		}
 		return c
 	}
@@ -48,7 +52,8 @@ func TestReadiness(t *testing.T) {
 
 func TestCleanup(t *testing.T) {
 	const started, awaiting = api.ReasonCleanupStarted, api.ReasonCleanupAwaiting
-	some, silent, refused := purge.Left{Objects: 1, Example: "Secret team/s"}, context.DeadlineExceeded, error(syscall.ECONNREFUSED)
+	some, silent, refused := purge.Left{Objects: 1, Example: "Secret team/s"}, context.DeadlineExceeded,
+		error(syscall.ECONNREFUSED)
 	for _, c := range []struct {
 		what, reason string
 		s            sight
@@ -58,21 +63,74 @@ func TestCleanup(t *testing.T) {
 		{"it begins", "", sight{promised: true}, "True CleanupStarted", "are told to go", false},
 		{"it begins without a control plane", "", sight{none: true}, "True CleanupStarted", "", false},
 		{"there is none", started, sight{none: true}, "False CleanupComplete", "no control plane", false},
-		{"first pass", started, sight{promised: true, left: some}, "True CleanupAwaitingCompletion", "were told to go", false},
-		{"first pass over nothing", started, sight{promised: true}, "True CleanupAwaitingCompletion", "were told to go", false},
-		{"something is left", awaiting, sight{promised: true, left: some}, "True CleanupAwaitingCompletion", "1 objects, like Secret team/s", true},
+		{
+			"first pass", started,
+			sight{promised: true, left: some},
+			"True CleanupAwaitingCompletion", "were told to go",
+			false,
+		},
+		{
+			"first pass over nothing", started,
+			sight{promised: true},
+			"True CleanupAwaitingCompletion",
+			"were told to go", false,
+		},
+		{
+			"something is left", awaiting,
+			sight{promised: true, left: some},
+			"True CleanupAwaitingCompletion",
+			"1 objects, like Secret team/s", true,
+		},
 		{"nothing is left", awaiting, sight{promised: true}, "False CleanupComplete", "Nothing is left", false},
-		{"nothing is left, late", awaiting, sight{promised: true, since: time.Hour}, "False CleanupComplete", "Nothing is left", false},
-		{"silent at first", started, sight{promised: true, err: silent}, "True CleanupStarted", "does not answer", true},
-		{"silent later", awaiting, sight{promised: true, err: silent}, "True CleanupAwaitingCompletion", "does not answer", true},
-		{"refused, but promised: it restarts", awaiting, sight{promised: true, err: refused}, "True CleanupAwaitingCompletion", "does not answer", true},
-		{"refused, and nobody promises: it is gone", awaiting, sight{err: refused}, "False CleanupComplete", "is gone", false},
-		{"silent for too long", started, sight{promised: true, err: silent, since: time.Minute}, "False CleanupComplete", "Given up after 1m0s: the control plane does not answer", false},
-		{"refused for too long", started, sight{promised: true, err: refused, since: time.Minute}, "False CleanupComplete", "Given up", false},
-		{"held for too long", awaiting, sight{promised: true, left: some, since: time.Minute}, "False CleanupComplete", "there are still 0 namespaces and 1 objects", false},
+		{
+			"nothing is left, late", awaiting,
+			sight{promised: true, since: time.Hour},
+			"False CleanupComplete",
+			"Nothing is left", false,
+		},
+		{
+			"silent at first", started,
+			sight{promised: true, err: silent},
+			"True CleanupStarted", "does not answer",
+			true,
+		},
+		{
+			"silent later", awaiting,
+			sight{promised: true, err: silent},
+			"True CleanupAwaitingCompletion",
+			"does not answer", true,
+		},
+		{
+			"refused, but promised: it restarts", awaiting,
+			sight{promised: true, err: refused},
+			"True CleanupAwaitingCompletion", "does not answer", true,
+		},
+		{
+			"refused, and nobody promises: it is gone", awaiting,
+			sight{err: refused},
+			"False CleanupComplete", "is gone",
+			false,
+		},
+		{
+			"silent for too long", started,
+			sight{promised: true, err: silent, since: time.Minute},
+			"False CleanupComplete", "Given up after 1m0s: the control plane does not answer", false,
+		},
+		{
+			"refused for too long", started,
+			sight{promised: true, err: refused, since: time.Minute},
+			"False CleanupComplete", "Given up", false,
+		},
+		{
+			"held for too long", awaiting,
+			sight{promised: true, left: some, since: time.Minute},
+			"False CleanupComplete",
+			"there are still 0 namespaces and 1 objects", false,
+		},
 	} {
 		got, wait := cleanup(c.reason, c.s, time.Minute)
-		if s := string(got.Status) + " " + got.Reason; s != c.want || wait != c.wait || !strings.Contains(got.Message, c.says) {
+		if s := string(got.Status) + " " + got.Reason; s != c.want || wait != c.wait ||
+			!strings.Contains(got.Message, c.says) {
 			t.Errorf("%s: %s (%s), wait %t; want %s (%s), %t", c.what, s, got.Message, wait, c.want, c.says, c.wait)
 		}
 	}

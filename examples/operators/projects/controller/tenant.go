@@ -31,7 +31,9 @@ func (r tenantReconciler) setup(fleet *multicluster.Manager) error {
 		if obj.GetNamespace() != metav1.NamespaceDefault {
 			return nil
 		}
-		return []ctrl.Request{reconcile.RequestFor(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceDefault}})}
+		return []ctrl.Request{
+			reconcile.RequestFor(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceDefault}}),
+		}
 	})
 	return multicluster.ControllerManagedBy(fleet).
 		Named("tenant").

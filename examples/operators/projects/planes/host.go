@@ -152,7 +152,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.host.keep(ctx, p.Name, p.UID); err != nil {
 		return ctrl.Result{}, err
 	}
-	ready := metav1.Condition{Type: api.ControlPlaneReady, Status: metav1.ConditionTrue, Reason: "Serving", Message: "The API server answers."}
+	ready := metav1.Condition{
+		Type: api.ControlPlaneReady, Status: metav1.ConditionTrue, Reason: "Serving",
+		Message: "The API server answers.",
+	}
 	before := p.DeepCopyObject().(*api.ProjectControlPlane)
 	if !conditions.Set(&p.Status.Conditions, p.Generation, ready, conditions.OnStatus) {
 		return ctrl.Result{}, nil

@@ -75,8 +75,10 @@ func (h *Host) Wrap(next http.RoundTripper) http.RoundTripper {
 			return nil, r.Context().Err()
 		case server == nil:
 			return &http.Response{
-				StatusCode: http.StatusNotFound, Status: "404 Not Found", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
-				Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(missing())),
+				StatusCode: http.StatusNotFound, Status: "404 Not Found", Proto: "HTTP/1.1", ProtoMajor: 1,
+				ProtoMinor: 1, Request: r,
+				Header: http.Header{"Content-Type": {"application/json"}},
+				Body:   io.NopCloser(bytes.NewReader(missing())),
 			}, nil
 		}
 		request := below(r, path)
@@ -90,7 +92,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Handler routes requests to control planes, and all others to next: together they serve what a cluster with Projects serves.
+// Handler routes requests to control planes, and all others to next: together they serve what a cluster with Projects
+// serves.
 func (h *Host) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, path, found := route(r.URL.Path)

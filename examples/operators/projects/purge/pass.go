@@ -82,7 +82,8 @@ func Pass(ctx context.Context, config *rest.Config, o Options) (Left, error) {
 	return p.left, errors.Join(p.errs...)
 }
 
-// discover returns the namespaced kinds whose objects can be listed and deleted. Groups that do not answer are left out.
+// discover returns the namespaced kinds whose objects can be listed and deleted. Groups that do not answer are left
+// out.
 func discover(ctx context.Context, config *rest.Config) ([]metav1.TypeMeta, error) {
 	d, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -95,7 +96,8 @@ func discover(ctx context.Context, config *rest.Config) ([]metav1.TypeMeta, erro
 	var kinds []metav1.TypeMeta
 	for _, list := range lists {
 		for _, r := range list.APIResources {
-			if slices.Contains(r.Verbs, "deletecollection") && slices.Contains(r.Verbs, "list") && r.Kind != "Event" && r.Kind != "Lease" {
+			if slices.Contains(r.Verbs, "deletecollection") && slices.Contains(r.Verbs, "list") && r.Kind != "Event" &&
+				r.Kind != "Lease" {
 				kinds = append(kinds, metav1.TypeMeta{APIVersion: list.GroupVersion, Kind: r.Kind})
 			}
 		}
@@ -129,7 +131,8 @@ func (p *pass) finalize(ctx context.Context, namespaces []corev1.Namespace) {
 		if permanent(n.Name) || p.contents[n.Name] > 0 || n.DeletionTimestamp == nil {
 			return nil
 		}
-		n.Spec.Finalizers = slices.DeleteFunc(n.Spec.Finalizers, func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes })
+		n.Spec.Finalizers = slices.DeleteFunc(n.Spec.Finalizers,
+			func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes })
 		return gone(p.SubResource("finalize").Update(ctx, n))
 	})
 }

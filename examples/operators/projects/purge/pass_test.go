@@ -43,9 +43,14 @@ func passes(t *testing.T, server *localapi.Test, o purge.Options, most int) (fou
 func TestABareServerIsEmptied(t *testing.T) {
 	server := localapi.NewTestWith(t, localapi.Options{Namespaces: []string{"team", "empty"}},
 		&corev1.ConfigMap{ObjectMeta: meta("team", "a")}, &corev1.Secret{ObjectMeta: meta("team", "a")},
-		&corev1.ConfigMap{ObjectMeta: meta("default", "b")}, &corev1.ConfigMap{ObjectMeta: meta("kube-system", "system")},
-		&corev1.ServiceAccount{ObjectMeta: meta("default", "default")}, &corev1.ConfigMap{ObjectMeta: meta("default", "kube-root-ca.crt")},
-		&corev1.Pod{ObjectMeta: meta("team", "p"), Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c", Image: "i"}}}},
+		&corev1.ConfigMap{ObjectMeta: meta("default", "b")},
+		&corev1.ConfigMap{ObjectMeta: meta("kube-system", "system")},
+		&corev1.ServiceAccount{ObjectMeta: meta("default", "default")},
+		&corev1.ConfigMap{ObjectMeta: meta("default", "kube-root-ca.crt")},
+		&corev1.Pod{
+			ObjectMeta: meta("team", "p"),
+			Spec:       corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+		},
 	)
 	// The pod is given its time, which nobody takes.
 	found := passes(t, server, purge.Options{}, 4)
@@ -63,7 +68,8 @@ func TestABareServerIsEmptied(t *testing.T) {
 }
 
 func TestFinalizersAreTakenOffByForceOnly(t *testing.T) {
-	server := localapi.NewTestWith(t, localapi.Options{Namespaces: []string{"team"}}, &corev1.ConfigMap{ObjectMeta: meta("team", "a", "example.com/wait")})
+	server := localapi.NewTestWith(t, localapi.Options{Namespaces: []string{"team"}},
+		&corev1.ConfigMap{ObjectMeta: meta("team", "a", "example.com/wait")})
 	if got := strings.Join(passes(t, server, purge.Options{}, 3), " "); got != "1+1 1+1 1+1" {
 		t.Errorf("passes found %s", got)
 	}
@@ -78,7 +84,8 @@ func TestFinalizersAreTakenOffByForceOnly(t *testing.T) {
 
 // Where there is a namespace controller, and a root CA is published, the two do not fight.
 func TestACompleteClusterIsEmptied(t *testing.T) {
-	server := localapi.NewTestWith(t, localapi.Options{Namespaces: []string{"team"}}, &corev1.ConfigMap{ObjectMeta: meta("team", "a")})
+	server := localapi.NewTestWith(t, localapi.Options{Namespaces: []string{"team"}},
+		&corev1.ConfigMap{ObjectMeta: meta("team", "a")})
 	c, err := cluster.New(server.RESTConfig(), cluster.Options{NoKubelet: true})
 	if err != nil {
 		t.Fatal(err)
@@ -105,8 +112,11 @@ func TestACompleteClusterIsEmptied(t *testing.T) {
 func TestErrorsAreJoined(t *testing.T) {
 	server := localapi.NewTestWith(t, localapi.Options{Namespaces: []string{"team"}},
 		&corev1.ConfigMap{ObjectMeta: meta("team", "a")}, &corev1.Secret{ObjectMeta: meta("team", "a")})
-	server.Intercept(localapi.Rule{Verb: "deletecollection", Resource: "secrets", Err: apierrors.NewInternalError(errors.New("no"))})
-	if _, err := purge.Pass(t.Context(), server.RESTConfig(), purge.Options{}); err == nil || !strings.Contains(err.Error(), "delete all Secret in team") {
+	server.Intercept(
+		localapi.Rule{Verb: "deletecollection", Resource: "secrets", Err: apierrors.NewInternalError(errors.New("no"))},
+	)
+	if _, err := purge.Pass(t.Context(), server.RESTConfig(), purge.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "delete all Secret in team") {
 		t.Errorf("the error is %v", err)
 	}
 	if left, err := purge.Pass(t.Context(), server.RESTConfig(), purge.Options{}); left.Objects != 1 || err == nil {
@@ -132,7 +142,8 @@ func TestGone(t *testing.T) {
 	if _, err := purge.Pass(t.Context(), away, purge.Options{}); !purge.Gone(err) {
 		t.Errorf("a path that nobody serves: %v", err)
 	}
-	if purge.Gone(apierrors.NewForbidden(schema.GroupResource{}, "", nil)) || purge.Gone(context.DeadlineExceeded) || purge.Gone(http.ErrHandlerTimeout) || purge.Gone(nil) {
+	if purge.Gone(apierrors.NewForbidden(schema.GroupResource{}, "", nil)) || purge.Gone(context.DeadlineExceeded) ||
+		purge.Gone(http.ErrHandlerTimeout) || purge.Gone(nil) {
 		t.Error("other errors are taken for it")
 	}
 }

@@ -67,7 +67,9 @@ func (p *pass) example(what string) {
 func (p *pass) scan(ctx context.Context, kind metav1.TypeMeta) error {
 	next := ""
 	for {
-		list := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: kind.APIVersion, Kind: kind.Kind + "List"}}
+		list := &metav1.PartialObjectMetadataList{
+			TypeMeta: metav1.TypeMeta{APIVersion: kind.APIVersion, Kind: kind.Kind + "List"},
+		}
 		if err := p.List(ctx, list, client.Limit(pageSize), client.Continue(next)); err != nil {
 			return gone(fmt.Errorf("list %s of %s: %w", kind.Kind, kind.APIVersion, err))
 		}
@@ -106,7 +108,10 @@ func (p *pass) deleteObjects(ctx context.Context) {
 	p.each(len(p.collections), func(i int) error {
 		c := p.collections[i]
 		obj := &metav1.PartialObjectMetadata{TypeMeta: c.kind}
-		o := []client.DeleteAllOfOption{client.InNamespace(c.namespace), client.PropagationPolicy(metav1.DeletePropagationBackground)}
+		o := []client.DeleteAllOfOption{
+			client.InNamespace(c.namespace),
+			client.PropagationPolicy(metav1.DeletePropagationBackground),
+		}
 		if p.o.Force {
 			o = append(o, client.GracePeriodSeconds(0))
 		}

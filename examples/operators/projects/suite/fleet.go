@@ -38,10 +38,12 @@ func ready(w *World) {
 	}
 	plane := &api.ProjectControlPlane{}
 	w.must(w.Get(w.ctx, client.ObjectKey{Name: "a"}, plane))
-	if plane.Labels[api.ProjectNameLabel] != "a" || plane.Labels[api.ProjectUIDLabel] != string(p.UID) || !metav1.IsControlledBy(plane, p) {
+	if plane.Labels[api.ProjectNameLabel] != "a" || plane.Labels[api.ProjectUIDLabel] != string(p.UID) ||
+		!metav1.IsControlledBy(plane, p) {
 		w.Errorf("the control plane is %+v", plane.ObjectMeta)
 	}
-	if !client.ContainsFinalizer(p, api.Finalizer) || conditions.Get(p.Status.Conditions, api.Ready).ObservedGeneration != p.Generation {
+	if !client.ContainsFinalizer(p, api.Finalizer) ||
+		conditions.Get(p.Status.Conditions, api.Ready).ObservedGeneration != p.Generation {
 		w.Errorf("the project is %+v", p)
 	}
 }
@@ -68,7 +70,10 @@ func sameNames(w *World) {
 			w.must(c.Get(w.ctx, client.ObjectKey{Namespace: "team", Name: "same"}, s))
 			w.must(c.Get(w.ctx, client.ObjectKey{Name: "team"}, n))
 			w.must(c.Get(w.ctx, client.ObjectKey{Namespace: "default", Name: "project-info"}, info))
-			if got := []string{string(s.Data["project"]), n.Labels[api.ProjectNameLabel], info.Data["name"]}; !slices.Equal(got, []string{name, name, name}) {
+			if got := []string{
+				string(s.Data["project"]), n.Labels[api.ProjectNameLabel],
+				info.Data["name"],
+			}; !slices.Equal(got, []string{name, name, name}) {
 				return fmt.Sprintf("in %s there is written %q", name, got)
 			}
 			return ""
@@ -89,7 +94,10 @@ func rounds(w *World) {
 		w.Live("a")
 		c := w.In("a")
 		for i := range 3 {
-			w.must(c.Create(w.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("s-", i)}}))
+			w.must(
+				c.Create(w.ctx,
+					&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("s-", i)}}),
+			)
 		}
 		w.Remove("a")
 		time.Sleep(time.Second)
@@ -140,7 +148,10 @@ func madeAnew(w *World) {
 	w.Live("a")
 	old, err := w.Op.Fleet.GetCluster(w.ctx, "a")
 	w.must(err)
-	w.must(w.In("a").Create(w.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "of-the-old"}}))
+	w.must(
+		w.In("a").Create(w.ctx,
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "of-the-old"}}),
+	)
 	w.Remove("a")
 	w.Live("a")
 	p := w.Reason("a", api.ReasonReady)
@@ -164,7 +175,8 @@ func notReadyAnyMore(w *World) {
 	for _, status := range []metav1.ConditionStatus{metav1.ConditionFalse, metav1.ConditionTrue} {
 		plane := &api.ProjectControlPlane{}
 		w.must(w.Get(w.ctx, client.ObjectKey{Name: "a"}, plane))
-		conditions.Set(&plane.Status.Conditions, plane.Generation, metav1.Condition{Type: api.ControlPlaneReady, Status: status, Reason: "Test"}, conditions.OnStatus)
+		conditions.Set(&plane.Status.Conditions, plane.Generation,
+			metav1.Condition{Type: api.ControlPlaneReady, Status: status, Reason: "Test"}, conditions.OnStatus)
 		w.must(w.Status().Update(w.ctx, plane))
 		if status == metav1.ConditionFalse {
 			w.Reason("a", api.ReasonProvisioning)
@@ -202,7 +214,10 @@ func indexes(w *World) {
 	w.Live("b")
 	for _, name := range []string{"a", "b"} {
 		for _, secret := range []string{"x1", "x2", "y"} {
-			w.must(w.In(name).Create(w.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: secret}}))
+			w.must(
+				w.In(name).Create(w.ctx,
+					&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: secret}}),
+			)
 		}
 		w.Eventually(func() string {
 			c, err := w.Op.Fleet.GetCluster(w.ctx, name)
@@ -222,10 +237,13 @@ func restored(w *World) {
 	w.Live("a")
 	c := w.In("a")
 	w.must(c.Create(w.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}))
-	w.must(c.Delete(w.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "project-info"}}))
+	w.must(
+		c.Delete(w.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "project-info"}}),
+	)
 	w.Eventually(func() string {
 		n := &corev1.Namespace{}
-		if err := c.Get(w.ctx, client.ObjectKey{Namespace: "default", Name: "project-info"}, &corev1.ConfigMap{}); err != nil {
+		if err := c.Get(w.ctx, client.ObjectKey{Namespace: "default", Name: "project-info"},
+			&corev1.ConfigMap{}); err != nil {
 			return err.Error()
 		}
 		if w.must(c.Get(w.ctx, client.ObjectKey{Name: "team"}, n)); n.Labels[api.ProjectNameLabel] != "a" {

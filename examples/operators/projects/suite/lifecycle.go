@@ -20,7 +20,9 @@ const sequence = "True CleanupStarted, True CleanupAwaitingCompletion, False Cle
 
 // nameConflict: the control plane of an earlier Project is not taken over. When it is gone, the new one is created.
 func nameConflict(w *World) {
-	plane := &api.ProjectControlPlane{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{api.ProjectUIDLabel: "another"}}}
+	plane := &api.ProjectControlPlane{
+		ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{api.ProjectUIDLabel: "another"}},
+	}
 	plane.Finalizers = []string{"example.com/hold"}
 	w.must(w.Create(w.ctx, plane))
 	w.Project("a")
@@ -63,10 +65,16 @@ func (w *World) fill(name string, finalizers ...string) client.Client {
 	w.must(c.Create(w.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}))
 	for _, ns := range []string{"team", "default"} {
 		for i := range 5 {
-			w.must(c.Create(w.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: fmt.Sprint("s-", i)}}))
+			w.must(
+				c.Create(w.ctx,
+					&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: fmt.Sprint("s-", i)}}),
+			)
 		}
 	}
-	w.must(c.Create(w.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "held", Finalizers: finalizers}}))
+	w.must(
+		c.Create(w.ctx,
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "held", Finalizers: finalizers}}),
+	)
 	return c
 }
 
@@ -83,13 +91,15 @@ func purged(w *World) {
 		w.must(c.List(w.ctx, &secrets))
 		w.must(c.Get(w.ctx, client.ObjectKey{Namespace: "team", Name: "held"}, held))
 		if len(secrets.Items) > 0 || held.DeletionTimestamp == nil {
-			return fmt.Sprintf("there are still %d secrets, and the config map is told to go: %v", len(secrets.Items), held.DeletionTimestamp)
+			return fmt.Sprintf("there are still %d secrets, and the config map is told to go: %v", len(secrets.Items),
+				held.DeletionTimestamp)
 		}
 		return ""
 	})
 	time.Sleep(2 * time.Second)
 	w.must(w.Get(w.ctx, client.ObjectKeyFromObject(p), p))
-	if c := conditions.Get(p.Status.Conditions, api.ResourceCleanup); c == nil || c.Reason != api.ReasonCleanupAwaiting {
+	if c := conditions.Get(p.Status.Conditions, api.ResourceCleanup); c == nil ||
+		c.Reason != api.ReasonCleanupAwaiting {
 		w.Errorf("while something is held, the condition is %+v", c)
 	}
 	w.State("a", multicluster.Waiting)
@@ -132,7 +142,8 @@ func purgeUnreachable(w *World) {
 		w.Errorf("the other project took %v", took)
 	}
 	w.IsGone("a")
-	if took := time.Since(begin); took < w.options.PurgeTimeout-time.Second || took > w.options.PurgeTimeout+8*w.cluster.Soon {
+	if took := time.Since(begin); took < w.options.PurgeTimeout-time.Second || took > w.options.PurgeTimeout+
+		8*w.cluster.Soon {
 		w.Errorf("it took %v, with a deadline of %v", took, w.options.PurgeTimeout)
 	}
 	if got, want := w.Cleanup("a"), "True CleanupStarted, False CleanupComplete"; got != want {
@@ -142,7 +153,8 @@ func purgeUnreachable(w *World) {
 		var events corev1.EventList
 		w.must(w.List(w.ctx, &events))
 		for _, e := range events.Items {
-			if e.InvolvedObject.Name == "a" && e.Type == corev1.EventTypeWarning && strings.Contains(e.Message, "Given up after 4s") {
+			if e.InvolvedObject.Name == "a" && e.Type == corev1.EventTypeWarning &&
+				strings.Contains(e.Message, "Given up after 4s") {
 				return ""
 			}
 		}

@@ -25,13 +25,22 @@ func TestScenarios(t *testing.T) {
 	var all []optest.Scenario
 	for _, s := range suite.Scenarios() {
 		alone := s.Name == "rounds" // It counts the goroutines of the process.
-		all = append(all, optest.Scenario{Name: s.Name, Alone: alone, Play: func(t *testing.T, admin, operator *rest.Config) {
-			cluster := suite.Cluster{Admin: admin, Operator: operator, Idle: time.Hour, Rounds: rounds, Soon: time.Second}
-			if s.Name == "restored" { // One leads; the others have no need to renew a lease all the time.
-				cluster.Base = ctrl.Options{LeaderElection: manager.LeaderElection{Enabled: true, Namespace: "project-system", Name: controller.Name}}
-			}
-			suite.Play(t, cluster, s)
-		}})
+		all = append(all,
+			optest.Scenario{Name: s.Name, Alone: alone, Play: func(t *testing.T, admin, operator *rest.Config) {
+				cluster := suite.Cluster{
+					Admin: admin, Operator: operator, Idle: time.Hour, Rounds: rounds,
+					Soon: time.Second,
+				}
+				if s.Name == "restored" { // One leads; the others have no need to renew a lease all the time.
+					cluster.Base = ctrl.Options{
+						LeaderElection: manager.LeaderElection{
+							Enabled: true, Namespace: "project-system",
+							Name: controller.Name,
+						},
+					}
+				}
+				suite.Play(t, cluster, s)
+			}})
 	}
 	operator.Play(t, all)
 }

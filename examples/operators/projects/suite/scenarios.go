@@ -38,7 +38,10 @@ func Scenarios() []Scenario {
 		{Name: "idle", Play: idle},
 		{Name: "purge", Options: long, Play: purged},
 		{Name: "purge-by-force", Play: purgedByForce},
-		{Name: "purge-unreachable", Options: func(o *controller.Options) { o.PurgeTimeout = 4 * time.Second }, Play: purgeUnreachable},
+		{
+			Name: "purge-unreachable", Options: func(o *controller.Options) { o.PurgeTimeout = 4 * time.Second },
+			Play: purgeUnreachable,
+		},
 		{Name: "purge-nothing", Options: long, Play: purgeNothing},
 		{Name: "purge-interrupted", Options: long, Play: purgeInterrupted},
 	}

@@ -88,7 +88,10 @@ func Play(t *testing.T, cluster Cluster, s Scenario) {
 		t.Fatal(err)
 	}
 	w := &World{T: t, Client: c, ctx: ctx, cluster: cluster, Host: planes.New()}
-	w.options = controller.Options{Poll: 100 * time.Millisecond, PurgeTimeout: 6 * time.Second, ForceAfter: 3 * time.Second, RequestTimeout: time.Second}
+	w.options = controller.Options{
+		Poll: 100 * time.Millisecond, PurgeTimeout: 6 * time.Second,
+		ForceAfter: 3 * time.Second, RequestTimeout: time.Second,
+	}
 	if s.Options != nil {
 		s.Options(&w.options)
 	}
@@ -138,7 +141,11 @@ func (w *World) Start() {
 	var err error
 	w.Op, err = controller.New(config, w.cluster.Base, w.options)
 	w.must(err)
-	w.must(multicluster.ControllerManagedBy(w.Op.Fleet).For(&corev1.Secret{}).Complete(reconcile.Func[multicluster.Request](w.secret)))
+	w.must(
+		multicluster.ControllerManagedBy(w.Op.Fleet).For(&corev1.Secret{}).Complete(
+			reconcile.Func[multicluster.Request](w.secret),
+		),
+	)
 	w.stop = w.inBackground(w.Op.Run)
 }
 

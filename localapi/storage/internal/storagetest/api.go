@@ -117,13 +117,16 @@ func (a api) events(w watch.Interface, n int) []string {
 
 func testAnswersAreFilled(a api) {
 	created := a.create(configMap("x", "1"))
-	if created.UID == "" || created.ResourceVersion == "" || created.CreationTimestamp.IsZero() || created.Data["k"] != "1" {
+	if created.UID == "" || created.ResourceVersion == "" || created.CreationTimestamp.IsZero() ||
+		created.Data["k"] != "1" {
 		a.t.Errorf("answer of the create: %+v", created)
 	}
 	got, err := a.maps.Get(a.ctx, "x", metav1.GetOptions{})
 	a.store.fails("get", err, nil)
 	a.store.equal("what is stored is what was answered", got, created)
-	answer, err := a.client.CoreV1().RESTClient().Delete().AbsPath("/api/v1/namespaces/default/configmaps/x").DoRaw(a.ctx)
+	answer, err := a.client.CoreV1().RESTClient().Delete().AbsPath("/api/v1/namespaces/default/configmaps/x").DoRaw(
+		a.ctx,
+	)
 	a.store.fails("delete", err, nil)
 	if !strings.Contains(string(answer), string(created.UID)) {
 		a.t.Errorf("answer of the delete: %s", answer)
@@ -139,7 +142,9 @@ func testListsHaveTheirKinds(a api) {
 		{"apps", "deployments", "DeploymentList"},
 		{"discovery.k8s.io", "endpointslices", "EndpointSliceList"},
 	} {
-		list, err := client.Resource(schema.GroupVersionResource{Group: c.group, Version: "v1", Resource: c.resource}).List(a.ctx, metav1.ListOptions{})
+		list, err := client.Resource(
+			schema.GroupVersionResource{Group: c.group, Version: "v1", Resource: c.resource},
+		).List(a.ctx, metav1.ListOptions{})
 		a.store.fails("list", err, nil)
 		a.store.equal("kind", list.GetKind(), c.kind)
 	}
@@ -172,7 +177,8 @@ func testPatchesChange(a api) {
 
 func testUpdateIsOneEvent(a api) {
 	created := a.create(configMap("x", "1"))
-	w, err := a.maps.Watch(a.ctx, metav1.ListOptions{ResourceVersion: created.ResourceVersion, FieldSelector: "metadata.name=x"})
+	w, err := a.maps.Watch(a.ctx,
+		metav1.ListOptions{ResourceVersion: created.ResourceVersion, FieldSelector: "metadata.name=x"})
 	a.store.fails("watch", err, nil)
 	defer w.Stop()
 	changed := created.DeepCopy()
@@ -249,7 +255,9 @@ func testManyServersOneStore(a api) {
 	defer w.Stop()
 	two.create(configMap("x", "of ab"))
 	one.create(configMap("x", "of a"))
-	a.store.fails("delete", two.client.CoreV1().ConfigMaps("default").DeleteCollection(a.ctx, metav1.DeleteOptions{}, metav1.ListOptions{}), nil)
+	a.store.fails("delete",
+		two.client.CoreV1().ConfigMaps("default").DeleteCollection(a.ctx, metav1.DeleteOptions{},
+			metav1.ListOptions{}), nil)
 	one.create(configMap("y", "of a"))
 	a.store.equal("events of a", one.events(w, 2), []string{"ADDED x=of a", "ADDED y=of a"})
 	for server, want := range map[*api]int{&one: 2, &two: 0} {
@@ -258,18 +266,21 @@ func testManyServersOneStore(a api) {
 		a.store.equal("objects", len(list.Items), want)
 	}
 	for _, hostile := range []string{"a/b", "..", "a\x00b", "%2e%2e"} {
-		if _, err := one.maps.Create(a.ctx, configMap(hostile, "1"), metav1.CreateOptions{}); !apierrors.IsInvalid(err) {
+		if _, err := one.maps.Create(a.ctx, configMap(hostile, "1"),
+			metav1.CreateOptions{}); !apierrors.IsInvalid(err) {
 			a.t.Errorf("object %q: %v, want Invalid", hostile, err)
 		}
 	}
 	for _, hostile := range []string{"a/b", "../a", "A", ".", "a\x00"} {
-		if _, err := localapi.New(localapi.Options{Storage: a.store.Storage, Tenant: hostile}); err == nil || !strings.Contains(err.Error(), "tenant") {
+		if _, err := localapi.New(localapi.Options{Storage: a.store.Storage, Tenant: hostile}); err == nil ||
+			!strings.Contains(err.Error(), "tenant") {
 			a.t.Errorf("tenant %q: %v, want an error that names it", hostile, err)
 		}
 	}
 }
 
-// testNothingExpires: there is no time to live that a backend could forget to honour, and so none is accepted by [storage.Write].
+// testNothingExpires: there is no time to live that a backend could forget to honour, and so none is accepted by
+// [storage.Write].
 func testNothingExpires(a api) {
 	a.create(configMap("x", "1"))
 	key := storageKey("default", "configmaps", "default", "x")
@@ -283,7 +294,8 @@ func testNothingExpires(a api) {
 // testEventsAndStart: a manager with an event recorder starts, records while it starts, and stops.
 func testEventsAndStart(a api) {
 	a.runManager(func(m *manager.Manager) {
-		m.GetEventRecorderFor("early").Eventf(configMap("x", "1"), corev1.EventTypeNormal, "Started", "while the manager runs")
+		m.GetEventRecorderFor("early").Eventf(configMap("x", "1"), corev1.EventTypeNormal, "Started",
+			"while the manager runs")
 	})
 	a.store.equal("events", a.recorded(), []string{"Started"})
 }

@@ -105,7 +105,8 @@ func checkWhole(t *testing.T, f fixture, keys int) {
 	default:
 		for i, r := range past.Records {
 			if r.Revision != now.Records[i].Revision {
-				t.Errorf("list at %d has %s at %d, the list now had it at %d", now.Revision, r.Key, r.Revision, now.Records[i].Revision)
+				t.Errorf("list at %d has %s at %d, the list now had it at %d", now.Revision, r.Key, r.Revision,
+					now.Records[i].Revision)
 			}
 		}
 	}

@@ -90,7 +90,8 @@ func testConcurrentUpdates(t *testing.T, f fixture) {
 		})
 	}
 	wg.Wait()
-	f.equal("counter", f.list("a/counter", storage.ListOptions{}), []string{fmt.Sprintf("a/counter=%d", writers*increments)})
+	f.equal("counter", f.list("a/counter", storage.ListOptions{}),
+		[]string{fmt.Sprintf("a/counter=%d", writers*increments)})
 }
 
 func testSlowWatch(_ *testing.T, f fixture) {
@@ -132,7 +133,8 @@ func testClosedUnderWriters(t *testing.T, f fixture) {
 		wg.Go(func() {
 			key := fmt.Sprintf("a/%d", i)
 			for n := 0; ; n++ {
-				revision, err := f.Put(f.ctx, storage.Write{Key: key, Value: fmt.Append(nil, n), Expected: acknowledged[i]})
+				revision, err := f.Put(f.ctx,
+					storage.Write{Key: key, Value: fmt.Append(nil, n), Expected: acknowledged[i]})
 				if n == 0 {
 					started <- struct{}{}
 				}

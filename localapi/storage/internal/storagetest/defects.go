@@ -47,7 +47,8 @@ func testListIsRecursive(_ *testing.T, f fixture) {
 		f.create(storage.Key{Tenant: "t", Resource: "pods", Namespace: ns, Name: "p"}.String(), ns)
 	}
 	pods := storage.Key{Tenant: "t", Resource: "pods"}
-	f.equal("all namespaces", f.list(pods.Prefix(), storage.ListOptions{}), []string{"t/core/pods/n1/p=n1", "t/core/pods/n2/p=n2"})
+	f.equal("all namespaces", f.list(pods.Prefix(), storage.ListOptions{}),
+		[]string{"t/core/pods/n1/p=n1", "t/core/pods/n2/p=n2"})
 	pods.Namespace = "n2"
 	f.equal("one namespace", f.list(pods.Prefix(), storage.ListOptions{}), []string{"t/core/pods/n2/p=n2"})
 }
@@ -105,7 +106,8 @@ func testSlowWatchIsDropped(_ *testing.T, f fixture) {
 
 func testPrefixEndsAtTheSlash(_ *testing.T, f fixture) {
 	w := f.watch(storage.TenantPrefix("a"), storage.FirstRevision)
-	a, ab := storage.Key{Tenant: "a", Resource: "pods", Name: "x"}, storage.Key{Tenant: "ab", Resource: "pods", Name: "x"}
+	a, ab := storage.Key{Tenant: "a", Resource: "pods", Name: "x"},
+		storage.Key{Tenant: "ab", Resource: "pods", Name: "x"}
 	f.create(ab.String(), "1")
 	f.equal("watch of a", f.poll(w), []string{})
 	f.create(a.String(), "1")
@@ -146,7 +148,11 @@ func testEventsInOrder(t *testing.T, f fixture) {
 			expected := storage.NoRevision
 			for n := range writes {
 				var err error
-				if expected, err = f.Put(f.ctx, storage.Write{Key: fmt.Sprintf("a/%d", i), Value: fmt.Append(nil, n), Expected: expected}); err != nil {
+				if expected, err = f.Put(f.ctx,
+					storage.Write{
+						Key: fmt.Sprintf("a/%d", i), Value: fmt.Append(nil, n),
+						Expected: expected,
+					}); err != nil {
 					t.Errorf("put: %v", err)
 				}
 			}
@@ -217,9 +223,11 @@ func testTenantsShareAStore(_ *testing.T, f fixture) {
 	two := f.create(key("t2"), "2")
 	f.equal("t1", f.list(storage.TenantPrefix("t1"), storage.ListOptions{}), []string{key("t1") + "=1"})
 	f.remove(key("t1"), one)
-	f.equal("t2 after the removal in t1", f.list(storage.TenantPrefix("t2"), storage.ListOptions{}), []string{key("t2") + "=2"})
+	f.equal("t2 after the removal in t1", f.list(storage.TenantPrefix("t2"), storage.ListOptions{}),
+		[]string{key("t2") + "=2"})
 	f.put(key("t2"), "3", two)
-	f.equal("watch of t1", f.poll(w), []string{fmt.Sprintf("%d %s=1", one, key("t1")), fmt.Sprintf("%d %s=-", two+1, key("t1"))})
+	f.equal("watch of t1", f.poll(w),
+		[]string{fmt.Sprintf("%d %s=1", one, key("t1")), fmt.Sprintf("%d %s=-", two+1, key("t1"))})
 	page, err := f.List(f.ctx, storage.TenantPrefix("t1"), storage.ListOptions{Limit: 1})
 	f.fails("list", err, nil)
 	f.equal("count of t1", int64(len(page.Records))+page.Remaining, int64(0))

@@ -73,7 +73,10 @@ func testInformerFollows(a api) {
 // address twice.
 func testServerReopened(a api) {
 	service := func(name string) *corev1.Service {
-		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+		return &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+		}
 	}
 	before := a.create(configMap("x", "1"))
 	first, err := a.client.CoreV1().Services("default").Create(a.ctx, service("first"), metav1.CreateOptions{})
@@ -90,7 +93,8 @@ func testServerReopened(a api) {
 	if len(second.ResourceVersion) < len(first.ResourceVersion) || second.ResourceVersion == first.ResourceVersion {
 		a.t.Errorf("version %s comes after %s", second.ResourceVersion, first.ResourceVersion)
 	}
-	w, err := a.maps.Watch(a.ctx, metav1.ListOptions{ResourceVersion: before.ResourceVersion, FieldSelector: "metadata.name=y"})
+	w, err := a.maps.Watch(a.ctx,
+		metav1.ListOptions{ResourceVersion: before.ResourceVersion, FieldSelector: "metadata.name=y"})
 	a.store.fails("watch from before", err, nil)
 	defer w.Stop()
 	a.create(configMap("y", "2"))

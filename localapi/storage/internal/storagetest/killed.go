@@ -51,7 +51,9 @@ func RunKilled(t *testing.T, rounds int, open func(ctx context.Context, dir stri
 
 // writeUntilKilled writes from several goroutines, each to its own key, and prints what was acknowledged. It returns
 // only if it fails.
-func writeUntilKilled(ctx context.Context, dir string, open func(context.Context, string) (storage.Storage, error)) error {
+func writeUntilKilled(ctx context.Context, dir string,
+	open func(context.Context, string) (storage.Storage, error),
+) error {
 	s, err := open(ctx, dir)
 	if err != nil {
 		return err
@@ -198,7 +200,8 @@ func (k *killed) check(round int, f fixture) {
 		case gone && !a.deleted && a.n%10 == 9: // the next write was a deletion
 		case !gone && r.Revision > a.revision && n == a.n+1: // the last write, whose answer did not arrive
 		default:
-			k.t.Errorf("round %d: %s is at %d, revision %d (%v); acknowledged was %+v", round, key, n, r.Revision, err, a)
+			k.t.Errorf("round %d: %s is at %d, revision %d (%v); acknowledged was %+v", round, key, n, r.Revision, err,
+				a)
 		}
 		k.keys[key] = acknowledged{n: n, revision: max(a.revision, r.Revision), deleted: err != nil}
 	}

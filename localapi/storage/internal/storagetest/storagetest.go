@@ -25,8 +25,8 @@ type Backend struct {
 	Second func(t *testing.T, s storage.Storage) error
 }
 
-// Run tests a backend: what [storage.Storage] promises, the defects that stores are known for (see the package comment), and the
-// embedded API on top of the backend.
+// Run tests a backend: what [storage.Storage] promises, the defects that stores are known for (see the package
+// comment), and the embedded API on top of the backend.
 func Run(t *testing.T, b Backend) {
 	t.Helper()
 	for _, c := range []struct {
@@ -293,7 +293,8 @@ func testManyVersions(_ *testing.T, f fixture) {
 	}
 	f.create("a/c", "1")
 	f.equal("list", f.list("a/", storage.ListOptions{}), []string{"a/a=1", "a/b=49", "a/c=1"})
-	f.equal("list in the middle", f.list("a/", storage.ListOptions{Revision: revisions[20]}), []string{"a/a=1", "a/b=20"})
+	f.equal("list in the middle", f.list("a/", storage.ListOptions{Revision: revisions[20]}),
+		[]string{"a/a=1", "a/b=20"})
 	page, err := f.List(f.ctx, "a/", storage.ListOptions{Limit: 1})
 	f.fails("list", err, nil)
 	f.equal("remaining", page.Remaining, int64(2))

@@ -34,7 +34,8 @@ func (f *Fleet) Take(names ...string) {
 	}
 }
 
-// Join implements multicluster.Fleet. It notes "join NAME", and "change NAME: …" for an announcement that is not as the one before.
+// Join implements multicluster.Fleet. It notes "join NAME", and "change NAME: …" for an announcement that is not as
+// the one before.
 func (f *Fleet) Join(a multicluster.Announcement) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

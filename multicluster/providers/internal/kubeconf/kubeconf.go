@@ -1,4 +1,5 @@
-// Package kubeconf reads kubeconfigs as providers need them: every context by itself, with what tells its clusters apart.
+// Package kubeconf reads kubeconfigs as providers need them: every context by itself, with what tells its clusters
+// apart.
 package kubeconf
 
 import (
@@ -72,7 +73,8 @@ func read(config *api.Config, name string, from Source) Context {
 		return c
 	}
 	context := config.Contexts[name]
-	if _, known := config.AuthInfos[context.AuthInfo]; context.AuthInfo != "" && !known { // client-go would come as nobody
+	// client-go would come as nobody
+	if _, known := config.AuthInfos[context.AuthInfo]; context.AuthInfo != "" && !known {
 		return fail(fmt.Errorf("its user %q is not in it", context.AuthInfo))
 	}
 	alone := single(config, name)
@@ -85,7 +87,8 @@ func read(config *api.Config, name string, from Source) Context {
 		return fail(err)
 	}
 	var err error
-	if c.Config, err = clientcmd.NewNonInteractiveClientConfig(*alone, name, &clientcmd.ConfigOverrides{}, nil).ClientConfig(); err != nil {
+	if c.Config, err = clientcmd.NewNonInteractiveClientConfig(*alone, name, &clientcmd.ConfigOverrides{},
+		nil).ClientConfig(); err != nil {
 		return fail(err)
 	}
 	text, err := clientcmd.Write(*alone)
@@ -116,7 +119,8 @@ func single(config *api.Config, name string) *api.Config {
 	return alone
 }
 
-// harmless refuses what would make this process run a command, or send one of its files to a server of somebody's choice.
+// harmless refuses what would make this process run a command, or send one of its files to a server of somebody's
+// choice.
 func harmless(config *api.Config) error {
 	for _, c := range config.Clusters {
 		if c.CertificateAuthority != "" {
@@ -130,14 +134,16 @@ func harmless(config *api.Config) error {
 		case u.TokenFile != "":
 			return errors.New("tokenFile names a file: give token")
 		case u.ClientCertificate != "" || u.ClientKey != "":
-			return errors.New("client-certificate or client-key names a file: give client-certificate-data and client-key-data")
+			return errors.New(
+				"client-certificate or client-key names a file: give client-certificate-data and client-key-data",
+			)
 		}
 	}
 	return nil
 }
 
-// ClusterName makes a name that a fleet takes of one that anybody may have chosen: lower case, with "-" for what is not allowed.
-// Slashes stay.
+// ClusterName makes a name that a fleet takes of one that anybody may have chosen: lower case, with "-" for what is
+// not allowed. Slashes stay.
 func ClusterName(name string) string {
 	var parts []string
 	for part := range strings.SplitSeq(strings.ToLower(name), "/") {

@@ -28,7 +28,10 @@ func TestUntrustedKubeconfigsRunAndReadNothing(t *testing.T) {
 	const server = "server: https://x"
 	for _, c := range []struct{ cluster, user, says string }{
 		{server, "token: t", ""},
-		{server, "exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/sh, interactiveMode: Never}", "runs a command"},
+		{
+			server, "exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/sh, interactiveMode: Never}",
+			"runs a command",
+		},
 		{server, "auth-provider: {name: oidc}", "runs a command"},
 		{server, "tokenFile: " + file, "tokenFile"},
 		{server, "client-certificate: " + file + ", client-key: " + file, "client-certificate-data"},
@@ -39,11 +42,13 @@ func TestUntrustedKubeconfigsRunAndReadNothing(t *testing.T) {
 			t.Fatalf("%s: %v, %v", c.user, contexts, err)
 		}
 		err = contexts[0].Err
-		if (err == nil) != (c.says == "") || err != nil && (!strings.Contains(err.Error(), c.says) || contexts[0].Config != nil) {
+		if (err == nil) != (c.says == "") || err != nil &&
+			(!strings.Contains(err.Error(), c.says) || contexts[0].Config != nil) {
 			t.Errorf("%s; %s: %v, want %q", c.cluster, c.user, err, c.says)
 		}
 	}
-	trusted, _, err := kubeconf.Read(text(server, "tokenFile: token"), kubeconf.Source{Path: filepath.Join(filepath.Dir(file), "config")})
+	trusted, _, err := kubeconf.Read(text(server, "tokenFile: token"),
+		kubeconf.Source{Path: filepath.Join(filepath.Dir(file), "config")})
 	if err != nil || trusted[0].Err != nil || trusted[0].Config.BearerTokenFile != file {
 		t.Errorf("a file beside a trusted one: %+v, %v", trusted, err)
 	}
@@ -65,7 +70,9 @@ func TestIdentityIsOfClusterAndUser(t *testing.T) {
 		{"https://x", "https://y"}:                       false,
 		{"server:", "proxy-url: http://p, server:"}:      false,
 	} {
-		if now := identity([]byte(strings.Replace(base, change[0], change[1], 1))); (now == identity([]byte(base))) != same {
+		if now := identity(
+			[]byte(strings.Replace(base, change[0], change[1], 1)),
+		); (now == identity([]byte(base))) != same {
 			t.Errorf("%q: the identity is the same: %t, want %t", change, !same, same)
 		}
 	}
@@ -75,12 +82,17 @@ func TestWhatIsNoKubeconfig(t *testing.T) {
 	for in, says := range map[string]string{
 		"": "empty", " \n": "empty", "a: [": "no kubeconfig", "kind: Pod\napiVersion: v1\n": "no kubeconfig",
 	} {
-		if _, _, err := kubeconf.Read([]byte(in), kubeconf.Source{}); err == nil || !strings.Contains(err.Error(), says) {
+		if _, _, err := kubeconf.Read([]byte(in), kubeconf.Source{}); err == nil ||
+			!strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, want %q", in, err, says)
 		}
 	}
-	contexts, current, err := kubeconf.Read([]byte(strings.Replace(string(text("server: https://x", "token: t")), "user: u,", "user: nobody,", 1)), kubeconf.Source{})
-	if err != nil || current != "c" || len(contexts) != 1 || contexts[0].Err == nil || !strings.Contains(contexts[0].Err.Error(), `context "c": `) {
+	contexts, current, err := kubeconf.Read(
+		[]byte(strings.Replace(string(text("server: https://x", "token: t")), "user: u,", "user: nobody,", 1)),
+		kubeconf.Source{},
+	)
+	if err != nil || current != "c" || len(contexts) != 1 || contexts[0].Err == nil ||
+		!strings.Contains(contexts[0].Err.Error(), `context "c": `) {
 		t.Errorf("a context without a user: %+v, %v", contexts, err)
 	}
 }

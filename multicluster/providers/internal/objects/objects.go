@@ -1,5 +1,6 @@
-// Package objects is what providers have in common whose clusters stand in objects of the local cluster: they are handlers of an
-// informer. There is no queue and no worker, for there is nothing to wait for: a fleet connects clusters by itself.
+// Package objects is what providers have in common whose clusters stand in objects of the local cluster: they are
+// handlers of an informer. There is no queue and no worker, for there is nothing to wait for: a fleet connects
+// clusters by itself.
 package objects
 
 import (
@@ -11,9 +12,11 @@ import (
 	"github.com/flyball-dev/flyball/multicluster/providers/internal/roster"
 )
 
-// Follow is the Run of such a provider. see is called for every object there is, and for every new state of one; it tells the roster
-// what is in it, under the object's key, which the roster forgets when the object is gone.
-func Follow[T informer.Object](ctx context.Context, f *informer.Factory, o informer.InformerOptions, r *roster.Roster, fleet multicluster.Fleet, see func(key string, obj T)) error {
+// Follow is the Run of such a provider. see is called for every object there is, and for every new state of one; it
+// tells the roster what is in it, under the object's key, which the roster forgets when the object is gone.
+func Follow[T informer.Object](ctx context.Context, f *informer.Factory, o informer.InformerOptions, r *roster.Roster,
+	fleet multicluster.Fleet, see func(key string, obj T),
+) error {
 	objects, err := informer.ForOptions[T](f, o)
 	if err != nil {
 		return fmt.Errorf("watch clusters: %w", err)

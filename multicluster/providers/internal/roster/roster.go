@@ -21,15 +21,17 @@ import (
 	"github.com/flyball-dev/flyball/multicluster"
 )
 
-// retryInterval is how often clusters are announced again that the fleet has refused: another provider may have given up the name.
+// retryInterval is how often clusters are announced again that the fleet has refused: another provider may have given
+// up the name.
 const retryInterval = 10 * time.Second
 
-// Roster tells a fleet what a provider has found. It outlives the provider's runs: what is broken in one may have been well in the
-// one before. The zero value is empty.
+// Roster tells a fleet what a provider has found. It outlives the provider's runs: what is broken in one may have
+// been well in the one before. The zero value is empty.
 //
 // Concurrency: all methods may be called from any goroutine.
 type Roster struct {
-	// mu is held while the fleet is told, whose methods do not wait: it keeps what is told in the order of what was found.
+	// mu is held while the fleet is told, whose methods do not wait: it keeps what is told in the order of what was
+	// found.
 	mu     sync.Mutex
 	fleet  multicluster.Fleet
 	places map[string]*place
@@ -65,8 +67,8 @@ func (r *Roster) Begin(fleet multicluster.Fleet) {
 	}
 }
 
-// Complete says that the fleet knows all clusters. With all, every place that there is was read since the run began: the others are
-// gone.
+// Complete says that the fleet knows all clusters. With all, every place that there is was read since the run began:
+// the others are gone.
 func (r *Roster) Complete(all bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

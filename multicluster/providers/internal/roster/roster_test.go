@@ -77,7 +77,8 @@ func TestABrokenPlaceKeepsItsClusters(t *testing.T) {
 		t.Errorf("it was logged %d times:\n%s", n, &log)
 	}
 	wantHealth(t, &r, "x: no sense")
-	r.Found(ctx, "x", clusters("b"), roster.Unusable{Name: "a", Err: errors.New("half of it")}, roster.Unusable{Name: "new", Err: errors.New("all of it")})
+	r.Found(ctx, "x", clusters("b"), roster.Unusable{Name: "a", Err: errors.New("half of it")},
+		roster.Unusable{Name: "new", Err: errors.New("all of it")})
 	wantHealth(t, &r, "x: half of it\nall of it")
 	wantLog(t, fleet, "")
 	r.Found(ctx, "x", clusters("a", "b"))

@@ -1,5 +1,6 @@
-// Package program is a controller as people write them with client-go: a generated factory, generated listers, an index, handlers that
-// know tombstones, and a rate-limited queue. For each Service it keeps a ConfigMap that lists the pods the Service selects.
+// Package program is a controller as people write them with client-go: a generated factory, generated listers, an
+// index, handlers that know tombstones, and a rate-limited queue. For each Service it keeps a ConfigMap that lists
+// the pods the Service selects.
 //
 // The folders upstream and flyball have it twice; they differ in import lines alone.
 package program
@@ -46,7 +47,8 @@ func New(client kubernetes.Interface, note func(string)) (*Controller, error) {
 		client: client, Note: note,
 		factory: informers.NewSharedInformerFactory(client, 0),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.DefaultTypedControllerRateLimiter[string](), workqueue.TypedRateLimitingQueueConfig[string]{Name: "lists"}),
+			workqueue.DefaultTypedControllerRateLimiter[string](),
+			workqueue.TypedRateLimitingQueueConfig[string]{Name: "lists"}),
 	}
 	pods := c.factory.InformerFor(&corev1.Pod{}, newPods)
 	services := c.factory.InformerFor(&corev1.Service{}, newServices)
@@ -58,7 +60,10 @@ func New(client kubernetes.Interface, note func(string)) (*Controller, error) {
 	if err := pods.SetTransform(dropManagedFields); err != nil {
 		return nil, err
 	}
-	for inf, enqueue := range map[cache.SharedIndexInformer]func(any){pods: c.enqueueServicesOf, services: c.enqueue, lists: c.enqueue} {
+	for inf, enqueue := range map[cache.SharedIndexInformer]func(any){
+		pods: c.enqueueServicesOf, services: c.enqueue,
+		lists: c.enqueue,
+	} {
 		handle, err := inf.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc: enqueue,
 			UpdateFunc: func(old, obj any) {
@@ -84,7 +89,9 @@ func New(client kubernetes.Interface, note func(string)) (*Controller, error) {
 func newPods(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 	i := client.CoreV1().Pods(metav1.NamespaceAll)
 	return cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return i.List(ctx, o) },
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return i.List(ctx, o)
+		},
 		WatchFuncWithContext: i.Watch,
 	}, client), &corev1.Pod{}, resync, cache.Indexers{
 		cache.NamespaceIndex: cache.MetaNamespaceIndexFunc,
@@ -95,7 +102,9 @@ func newPods(client kubernetes.Interface, resync time.Duration) cache.SharedInde
 func newServices(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 	i := client.CoreV1().Services(metav1.NamespaceAll)
 	return cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return i.List(ctx, o) },
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return i.List(ctx, o)
+		},
 		WatchFuncWithContext: i.Watch,
 	}, client), &corev1.Service{}, resync, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 }

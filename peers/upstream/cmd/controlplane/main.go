@@ -21,8 +21,10 @@ func main() {
 }
 
 func run() error {
-	controllers := flag.String("controllers", "", "run kube-controller-manager with these controllers, comma-separated; empty: do not run it")
-	mode := flag.String("authorization-mode", "", "kube-apiserver's flag, RBAC for example; empty: everybody may do everything")
+	controllers := flag.String("controllers", "",
+		"run kube-controller-manager with these controllers, comma-separated; empty: do not run it")
+	mode := flag.String("authorization-mode", "",
+		"kube-apiserver's flag, RBAC for example; empty: everybody may do everything")
 	build := flag.Bool("build", false, "build the binaries, print the folder that holds them, and start nothing")
 	flag.Parse()
 	if flag.NArg() > 0 {

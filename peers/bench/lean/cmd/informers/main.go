@@ -1,5 +1,6 @@
-// Informers measures Flyball's informer beside client-go's and controller-runtime's, each in a process of its own, on objects that a replay server in another
-// sends over HTTP. It prints tables, and writes the results as JSON and charts as SVG.
+// Informers measures Flyball's informer beside client-go's and controller-runtime's, each in a process of its own, on
+// objects that a replay server in another sends over HTTP. It prints tables, and writes the results as JSON and
+// charts as SVG.
 //
 //	go run ./bench/lean/cmd/informers -objects 100000 -rates 1000,10000 -seconds 60 -out ../docs/images
 package main
@@ -23,18 +24,21 @@ import (
 var (
 	objects  = flag.String("objects", "100000", "numbers of objects, separated by commas")
 	resource = flag.String("resources", "pods,workloads", "what to list")
-	systems  = flag.String("systems", "clientgo,controllerruntime,flyball,flyball-standard,flyball-stream", "what to compare")
+	systems  = flag.String("systems", "clientgo,controllerruntime,flyball,flyball-standard,flyball-stream",
+		"what to compare")
 	handlers = flag.String("handlers", "1", "numbers of handlers")
 	rates    = flag.String("rates", "", "updates a second, separated by commas")
 	seconds  = flag.Int("seconds", 10, "how long to update at each rate")
 	relist   = flag.Bool("relist", true, "list again after a 410")
-	most     = flag.Int("relist-most", 100_000, "the most objects that are listed again: client-go then holds two and a half times what it caches")
-	rounds   = flag.Int("rounds", 1, "how often to measure, the systems in turns; the round of least processor time counts")
-	data     = flag.String("data", filepath.Join(os.TempDir(), "flyball-replay"), "where generated objects are kept")
-	out      = flag.String("out", "", "folder for informer-results.json and charts; none are written without")
-	again    = flag.Bool("add", false, "add to the results that the folder of -out has")
-	serve    = flag.String("serve", "", "be the server of that resource (used by the command itself)")
-	measure  = flag.String("measure", "", "measure the plan in that JSON (used by the command itself)")
+	most     = flag.Int("relist-most", 100_000,
+		"the most objects that are listed again: client-go then holds two and a half times what it caches")
+	rounds = flag.Int("rounds", 1,
+		"how often to measure, the systems in turns; the round of least processor time counts")
+	data    = flag.String("data", filepath.Join(os.TempDir(), "flyball-replay"), "where generated objects are kept")
+	out     = flag.String("out", "", "folder for informer-results.json and charts; none are written without")
+	again   = flag.Bool("add", false, "add to the results that the folder of -out has")
+	serve   = flag.String("serve", "", "be the server of that resource (used by the command itself)")
+	measure = flag.String("measure", "", "measure the plan in that JSON (used by the command itself)")
 )
 
 func main() {
@@ -131,11 +135,17 @@ func compareAt(resource string, n int) ([]*lean.Result, error) {
 		at := 0
 		for _, h := range numbers(*handlers) {
 			for _, s := range strings.Split(*systems, ",") {
-				r, err := run(lean.Plan{System: s, Resource: resource, Server: address, Objects: n, Handlers: h, Rates: numbers(*rates), Seconds: *seconds, Relist: *relist && n <= *most})
+				r, err := run(
+					lean.Plan{
+						System: s, Resource: resource, Server: address, Objects: n, Handlers: h,
+						Rates: numbers(*rates), Seconds: *seconds, Relist: *relist && n <= *most,
+					},
+				)
 				if err != nil {
 					return nil, err
 				}
-				fmt.Fprintf(os.Stderr, "%d %s, %d handlers, %s: %.1f s, %.1f s of processor time\n", n, resource, h, s, r.SyncWall, r.SyncCPU)
+				fmt.Fprintf(os.Stderr, "%d %s, %d handlers, %s: %.1f s, %.1f s of processor time\n", n, resource, h, s,
+					r.SyncWall, r.SyncCPU)
 				if round == 0 {
 					best = append(best, r)
 				} else if r.SyncCPU < best[at].SyncCPU {

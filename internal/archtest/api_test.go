@@ -1,0 +1,169 @@
+package archtest
+
+import (
+	"bytes"
+	"flag"
+	"go/ast"
+	"go/printer"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write docs/api anew")
+
+// mostTypes is the largest number of public types. Lower it when types are hidden or deleted.
+const mostTypes = 434
+
+// TestAPI compares the public surface with docs/api, which has one file for each public package and one line for each
+// exported name. A change of the surface is thereby seen in review. "make api" writes the files anew.
+func TestAPI(t *testing.T) {
+	surface := map[string][]string{} // file name → lines
+	types := 0
+	for _, s := range sources(t) {
+		if s.test || s.ast.Name.Name == "main" || underAny(s.dir, "cmd", "examples") ||
+			strings.Contains("/"+s.dir+"/", "/internal/") {
+			continue
+		}
+		lines := exported(t, s)
+		for _, line := range lines {
+			if strings.HasPrefix(line, "type ") && !strings.Contains(line, ", ") {
+				types++
+			}
+		}
+		if len(lines) > 0 {
+			name := strings.ReplaceAll(s.dir, "/", ".") + ".txt"
+			surface[name] = append(surface[name], lines...)
+		}
+	}
+	if types > mostTypes {
+		t.Errorf("%d public types, want at most %d: hide what no user needs", types, mostTypes)
+	}
+	dir := filepath.Join(root, "docs", "api")
+	if *update {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, lines := range surface {
+		slices.Sort(lines)
+		text := strings.Join(lines, "\n") + "\n"
+		path := filepath.Join(dir, name)
+		if *update {
+			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		old, err := os.ReadFile(path)
+		if err != nil {
+			t.Errorf("a new public package: %v: run make api", err)
+			continue
+		}
+		for _, line := range difference(strings.Split(string(old), "\n"), lines) {
+			t.Errorf("docs/api/%s: %s: run make api if that is meant", name, line)
+		}
+	}
+	recorded, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range recorded {
+		if surface[f.Name()] == nil {
+			t.Errorf("docs/api/%s: the package has no exported names any more: run make api if that is meant", f.Name())
+		}
+	}
+	t.Logf("%d public types in %d packages", types, len(surface))
+}
+
+// difference returns the lines that only one side has.
+func difference(before, now []string) (lines []string) {
+	for _, line := range now {
+		if !slices.Contains(before, line) {
+			lines = append(lines, "not recorded: "+line)
+		}
+	}
+	for _, line := range before {
+		if line != "" && !slices.Contains(now, line) {
+			lines = append(lines, "recorded but gone: "+line)
+		}
+	}
+	return lines
+}
+
+// exported returns a line for each exported name of a file: functions and methods with their signatures, types with
+// their kind, a line for each exported field and interface method.
+func exported(t *testing.T, s source) (lines []string) {
+	t.Helper()
+	text := func(node any) string {
+		var b bytes.Buffer
+		if err := (&printer.Config{}).Fprint(&b, token.NewFileSet(), node); err != nil {
+			t.Fatalf("%s: %v", s.path, err)
+		}
+		return strings.Join(strings.Fields(b.String()), " ")
+	}
+	for _, decl := range s.ast.Decls {
+		switch d := decl.(type) {
+		case *ast.FuncDecl:
+			if !d.Name.IsExported() || !exportedReceiver(d) {
+				continue
+			}
+			signature := text(&ast.FuncDecl{Recv: d.Recv, Name: d.Name, Type: d.Type})
+			if d.Recv != nil {
+				signature = "method" + strings.TrimPrefix(signature, "func")
+			}
+			lines = append(lines, signature)
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				switch sp := spec.(type) {
+				case *ast.TypeSpec:
+					if sp.Name.IsExported() {
+						lines = append(lines, typeLines(sp, text)...)
+					}
+				case *ast.ValueSpec:
+					for _, n := range sp.Names {
+						if n.IsExported() {
+							lines = append(lines, d.Tok.String()+" "+n.Name)
+						}
+					}
+				}
+			}
+		}
+	}
+	return lines
+}
+
+func typeLines(sp *ast.TypeSpec, text func(any) string) (lines []string) {
+	name := "type " + sp.Name.Name
+	if sp.Assign.IsValid() {
+		return []string{name + " = " + text(sp.Type)}
+	}
+	members := func(list *ast.FieldList) {
+		for _, f := range list.List {
+			if len(f.Names) == 0 {
+				lines = append(lines, name+", embedded "+text(f.Type))
+			}
+			for _, n := range f.Names {
+				if n.IsExported() {
+					lines = append(lines, name+", "+n.Name+" "+text(f.Type))
+				}
+			}
+		}
+	}
+	switch x := sp.Type.(type) {
+	case *ast.StructType:
+		lines = append(lines, name+" struct")
+		members(x.Fields)
+	case *ast.InterfaceType:
+		lines = append(lines, name+" interface")
+		members(x.Methods)
+	default:
+		lines = append(lines, strings.ReplaceAll(name+" "+text(sp.Type), ", ", ","))
+	}
+	return lines
+}
