@@ -112,7 +112,7 @@ func framed(event []byte) []byte {
 }
 
 // TestJSONLists: in whatever order a server writes a list, and whatever it adds; and what did not come to its end is
-// not taken for senseless.
+// not taken for malformed.
 func TestJSONLists(t *testing.T) {
 	const item = `{"metadata":{"name":"p","resourceVersion":"1"}}`
 	for name, c := range map[string]struct {
