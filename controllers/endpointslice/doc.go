@@ -7,11 +7,13 @@
 //	Nodes ─▶ pods ─▶ services┤      (sources.go)     (apply.go) (plan.go) (apply.go)
 //	EndpointSlices ──────────┘
 //
-// The pure half, from what is observed to the writes that are wanted, is plan.go and what it calls: member.go (which
-// pods, which addresses, which ports), pack.go (which endpoint in which slice, with few writes), labels.go, and for
-// the hints who should use which endpoint hints.go (the field trafficDistribution) and topology.go (the annotation
-// topology-mode). The other half is apply.go, which reads the caches and writes, with ledger.go as its memory (has the
-// cache seen what was written? who changed this slice?).
+// Read controller.go first, then sources.go, which turns events into keys. The pure half, from what is observed to
+// the writes that are wanted, is plan.go and what it calls: member.go (which pods, which addresses, which ports),
+// pack.go (which endpoint in which slice, with few writes), labels.go, and for the hints who should use which
+// endpoint hints.go (the field trafficDistribution) and topology.go (the annotation topology-mode). The other half is
+// apply.go, which reads the caches and writes. The controller's gate, [client.Cluster.Seen], puts a Service off until
+// the caches show what was written for it; generations.go tells the controller's own changes of a slice from those of
+// others.
 //
 // A Service has slices per address family and per set of ports: a named port may have another number on each pod.
 // Slices are removed by the garbage collector when their Service goes.

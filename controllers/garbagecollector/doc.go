@@ -8,6 +8,9 @@
 // a node per object, with its dependents. An owner that is named but was never seen has a virtual node, until either
 // the object is seen or the API server says that there is none.
 //
+// Read collector.go first, then the files of the drawing and node.go, what the graph is made of. attempt.go is a run of
+// the delete queue: it observes through remote.go, decides in plan.go, which is pure, and sends what patch.go builds.
+//
 // The graph only suggests. Before anything is deleted, the object and each of its owners are read from the API
 // server, and the delete is bound to the UID and the resource version that were read.
 //

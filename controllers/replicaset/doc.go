@@ -11,7 +11,10 @@
 //	                                               │
 //	                   apply.go: creates in growing batches, deletes, events, status
 //
-// Read the files in that order. What is decided is decided by pure functions of observed objects and an instant; what
+// Read controller.go, which joins the parts, and then the files in that order. podtemplate.go makes a pod of the set's
+// template, hold.go pauses creation after a refusal that will be repeated, and metrics.go says what is measured.
+//
+// What is decided is decided by pure functions of observed objects and an instant; what
 // is written is written in one place.
 //
 // The controller behaves as kube-controller-manager's does, down to names, events and conditions. Where it differs,
