@@ -13,21 +13,6 @@ import (
 	"github.com/flyball-dev/flyball/internal/ownwrites"
 )
 
-// Missed names an object that this process wrote, in a state that a cache never showed: others changed or deleted it
-// again in a gap of the watch. No event tells of that state, nor of its end.
-type Missed = ownwrites.Missed
-
-// Waker has something run again that acted on an own write. Wakers are compared by ==: what is woken for the same thing
-// is the same.
-type Waker = ownwrites.Waker
-
-// WithWaker makes w the one that is woken because of what is written and read with the returned context: when a cache
-// turns out never to show an own write that was answered, or laid over a read. Package reconcile does this for every
-// reconcile, and runs its key again.
-//
-// A read without a waker, outside of any reconcile, cannot be told.
-func WithWaker(ctx context.Context, w Waker) context.Context { return ownwrites.WithWaker(ctx, w) }
-
 // WithOwner makes owner the one in whose name the writes with the returned context are made; see [Cluster.Ready].
 // owner is any comparable value. Package reconcile does this for every reconcile.
 func WithOwner(ctx context.Context, owner any) context.Context {

@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/internal/ownwrites"
 	"github.com/flyball-dev/flyball/workqueue"
@@ -44,6 +43,10 @@ func (r *run[K]) Value(key any) any {
 	switch key {
 	case runKey{}:
 		return r
+	case ownwrites.OwnerKey{}:
+		return Owner[K]{Controller: r.controller.name, Key: r.item.Key}
+	case ownwrites.WakerKey{}:
+		return waker[K]{r.controller.queue, r.item.Key}
 	case ownwrites.ContradictionKey{}:
 		return r.contradicted.Store
 	case loggerKey:
@@ -116,8 +119,8 @@ type waker[K comparable] struct {
 	key   K
 }
 
-// Wake implements [client.Waker].
-func (w waker[K]) Wake(m client.Missed) {
+// Wake implements [ownwrites.Waker].
+func (w waker[K]) Wake(m ownwrites.Missed) {
 	cause := workqueue.Cause{Source: m.Resource.String(), Event: "Missed", Object: m.Key.String(), Time: time.Now()}
 	w.queue.AddWithCause(w.key, cause)
 }

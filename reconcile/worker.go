@@ -51,9 +51,7 @@ func (c *Controller[K]) done(e *entry[K]) {
 // syncHandler calls the reconciler with a context that carries a logger, the causes and the timeout. A
 // panic comes back as a [PanicError]: here is the only place that recovers.
 func (c *Controller[K]) syncHandler(r *run[K]) (result Result, err error) {
-	key := r.item.Key
-	ctx := client.WithOwner(r, Owner[K]{Controller: c.name, Key: key})
-	ctx = client.WithWaker(ctx, waker[K]{c.queue, key})
+	key, ctx := r.item.Key, context.Context(r)
 	if c.options.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, c.options.Timeout, errTimeout)

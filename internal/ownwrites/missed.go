@@ -21,16 +21,13 @@ type Waker interface {
 	Wake(Missed)
 }
 
-type wakerKey struct{}
-
-// WithWaker makes w the one that is woken because of what is written and read with the returned context.
-func WithWaker(ctx context.Context, w Waker) context.Context {
-	return context.WithValue(ctx, wakerKey{}, w)
-}
+// WakerKey is the key under which a context has the [Waker] of what is written and read with it. A read without one,
+// outside of any reconcile, cannot be told.
+type WakerKey struct{}
 
 // WakerFrom returns the waker that ctx carries; nil if none.
 func WakerFrom(ctx context.Context) Waker {
-	w, _ := ctx.Value(wakerKey{}).(Waker)
+	w, _ := ctx.Value(WakerKey{}).(Waker)
 	return w
 }
 

@@ -8,15 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-type ownerKey struct{}
+// OwnerKey is the key under which a context has the owner, any comparable value, of what is written with it.
+type OwnerKey struct{}
 
 // WithOwner makes owner, any comparable value, the one in whose name the writes with the returned context are made.
 func WithOwner(ctx context.Context, owner any) context.Context {
-	return context.WithValue(ctx, ownerKey{}, owner)
+	return context.WithValue(ctx, OwnerKey{}, owner)
 }
 
 // OwnerFrom returns the owner that ctx carries; nil if none.
-func OwnerFrom(ctx context.Context) any { return ctx.Value(ownerKey{}) }
+func OwnerFrom(ctx context.Context) any { return ctx.Value(OwnerKey{}) }
 
 // ObjectKey names an object within its resource.
 type ObjectKey = types.NamespacedName
