@@ -4,6 +4,8 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/flyball-dev/flyball/workqueue/internal/delayheap"
 )
 
 // delayKind tells the two sources of a delay apart. A key has at most one pending delay of each kind.
@@ -19,20 +21,18 @@ const (
 )
 
 // delays holds the pending delays of a queue and the one timer that expires them.
-type delays[K comparable] struct {
-	// heap is a heap with four children per node, ordered by (deadline, sequence).
+type delays struct {
+	// heap has the delays, earliest first. The target of each is the id of its key's entry, times two, plus the kind.
 	//
-	// Invariant: the entry of heap[i] has i in its delays, under heap[i]'s kind.
-	heap []delay
-	// sequence is the sequence number of the newest delay.
-	sequence uint32
+	// Invariant: entry.delays[kind] is the place of the entry's delay in the heap.
+	heap delayheap.Heap
 
 	// timer runs Queue.endDelays in its own goroutine, at the first deadline or earlier. It is nil until the first
 	// delay.
 	timer *time.Timer
 	// fires is the deadline the timer is set to; never if it is not set.
 	//
-	// Invariant: fires ≤ heap[0].deadline. If the timer fires too early, endDelays sets it again.
+	// Invariant: fires ≤ the first deadline. If the timer fires too early, endDelays sets it again.
 	fires time.Duration
 	// running counts the armed timer and the goroutines of timers that have fired, so that ShutDown can wait for them.
 	running sync.WaitGroup
@@ -40,39 +40,45 @@ type delays[K comparable] struct {
 
 const never = time.Duration(math.MaxInt64)
 
+// delayOf returns the entry that a delay belongs to, by the target, and the kind of the delay.
+func (q *Queue[K]) delayOf(target uint32) (id uint32, e *entry[K], kind delayKind) {
+	id, kind = target>>1, delayKind(target&1)
+	return id, q.entries.at(id), kind
+}
+
+// placeDelay maintains the invariant of delays.heap.
+func (q *Queue[K]) placeDelay(target uint32, place int32) {
+	_, e, kind := q.delayOf(target)
+	e.delays[kind] = place
+}
+
 // delayLocked sets a delay. If a key has several scheduled adds, the earliest wins, because each of them asks for a
 // run no later than its deadline. Of requeue delays the last one wins, unless request.earliest is set, because
 // it is what the loop wants now. A dirty key needs no requeue delay.
 func (q *Queue[K]) delayLocked(id uint32, e *entry[K], r request) {
-	deadline := q.now()
-	if r.after < never-1-deadline {
-		deadline += r.after
-	} else {
-		deadline = never - 1
-	}
-	place := int(e.delays[r.kind])
+	now := q.now()
+	deadline := now + min(r.after, never-1-now)
+	heap, place := &q.delayed.heap, int(e.delays[r.kind])
 	switch {
 	case r.kind == requeueDelay && e.dirty:
 		return
 	case place == none:
-		place = len(q.delayed.heap)
-		q.delayed.append(delay{target: id<<1 | uint32(r.kind)})
-	case (r.kind == scheduledAdd || r.earliest) && q.delayed.heap[place].deadline <= deadline:
+		heap.Push(id<<1|uint32(r.kind), deadline)
+	case (r.kind == scheduledAdd || r.earliest) && heap.All()[place].Deadline <= deadline:
 		return
+	default:
+		heap.Set(place, deadline)
 	}
-	q.delayed.sequence++
-	q.delayed.heap[place].deadline, q.delayed.heap[place].sequence = deadline, q.delayed.sequence
-	q.delayed.fix(place, &q.entries)
 	q.setTimerLocked()
 }
 
 // setTimerLocked resets the timer if the first deadline is earlier than the one the timer is set to.
 func (q *Queue[K]) setTimerLocked() {
 	d := &q.delayed
-	if len(d.heap) == 0 || d.heap[0].deadline >= d.fires {
+	if d.heap.Len() == 0 || d.heap.All()[0].Deadline >= d.fires {
 		return
 	}
-	d.fires = d.heap[0].deadline
+	d.fires = d.heap.All()[0].Deadline
 	wait := d.fires - q.now()
 	if d.timer == nil {
 		d.running.Add(1)
@@ -98,9 +104,10 @@ func (q *Queue[K]) endDelays() {
 
 // endDueLocked marks the keys whose deadline has passed, in order of (deadline, sequence).
 func (q *Queue[K]) endDueLocked() {
-	for now := q.now(); len(q.delayed.heap) > 0 && q.delayed.heap[0].deadline <= now; {
-		id := q.delayed.remove(0, &q.entries)
-		q.markLocked(id, q.entries.at(id))
+	heap := &q.delayed.heap
+	for now := q.now(); heap.Len() > 0 && heap.All()[0].Deadline <= now; {
+		id, e, _ := q.delayOf(heap.Remove(0))
+		q.markLocked(id, e)
 	}
 }
 
@@ -108,10 +115,10 @@ func (q *Queue[K]) endDueLocked() {
 func (q *Queue[K]) Delayed() []K {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	keys := make([]K, 0, len(q.delayed.heap))
-	for _, d := range q.delayed.heap {
-		id, _ := d.owner()
-		keys = append(keys, q.entries.at(id).key)
+	keys := make([]K, 0, q.delayed.heap.Len())
+	for _, d := range q.delayed.heap.All() {
+		_, e, _ := q.delayOf(d.Target)
+		keys = append(keys, e.key)
 	}
 	return keys
 }
@@ -136,7 +143,7 @@ func (q *Queue[K]) cancel(key K, kind delayKind) {
 	if e == nil || e.delays[kind] == none {
 		return
 	}
-	q.delayed.remove(int(e.delays[kind]), &q.entries)
+	q.delayed.heap.Remove(int(e.delays[kind]))
 	q.unwantedLocked(id, e)
 }
 
@@ -153,13 +160,11 @@ func (q *Queue[K]) unwantedLocked(id uint32, e *entry[K]) {
 
 // stopDelaysLocked drops all delays and stops the timer.
 func (q *Queue[K]) stopDelaysLocked() {
-	for i := range q.delayed.heap {
-		id, kind := q.delayed.heap[i].owner()
-		e := q.entries.at(id)
-		e.delays[kind] = none
+	heap := &q.delayed.heap
+	for heap.Len() > 0 {
+		id, e, _ := q.delayOf(heap.Remove(heap.Len() - 1))
 		q.unwantedLocked(id, e)
 	}
-	q.delayed.heap = nil
 	if q.delayed.timer != nil && q.delayed.timer.Stop() {
 		q.delayed.running.Done()
 	}

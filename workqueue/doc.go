@@ -29,10 +29,23 @@
 //
 // # Reading order
 //
-// Read the algorithm first: queue.go, entry.go, add.go and run.go. delay.go and delayheap.go hold the delays, wait.go
-// decides which worker wakes up, and drain.go shuts the queue down. options.go and cause.go define what goes in and
-// what comes out; stats.go, view.go and metrics.go report what is inside. order.go defines the Order, with two
-// implementations in internal/order. ratelimiter.go defines the rate limiters; they are in bucket.go,
-// exponential.go and fastslow.go, and failures.go counts for the last two. table.go and internal/ring are the data
-// structures, and a first reading can skip them. testdata shows each rule as a short script with its outcome.
+// The algorithm comes first:
+//
+//   - queue.go: Add, Get and Done, and the invariants that they keep.
+//   - entry.go: what the queue knows about one key.
+//   - add.go: the ways to add a key; options.go: what goes in with it, and what comes out.
+//   - run.go: why and how urgently a key is to run.
+//   - delay.go: keys that become ready later, and the one timer.
+//   - wait.go: which worker wakes up when a key is ready.
+//   - drain.go: the two ways to shut down.
+//
+// The rest can be read as needed:
+//
+//   - order.go: priorities and fairness, instead of first in, first out.
+//   - ratelimiter.go: how long a key waits that failed.
+//   - stats.go and view.go: what a queue reports about itself.
+//   - table.go: the hash table that finds the entry of a key. A first reading can skip it.
+//
+// The packages of internal hold data structures and algorithms that know nothing of the queue: ring, delayheap, order
+// and ratelimit. testdata shows each rule of the queue as a short script with its outcome.
 package workqueue

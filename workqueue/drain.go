@@ -3,16 +3,16 @@ package workqueue
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // shutdown is the state of a queue's shutdown.
 type shutdown struct {
 	// begun: the queue ignores adds.
 	begun bool
-	// drained is closed when no key is ready or processing. It is nil if no Drain waits.
-	drained chan struct{}
-	// aborted is closed by ShutDown, to end the Drains that wait. It is nil if no Drain waits.
-	aborted chan struct{}
+	// over is closed when no key is ready or processing, or by ShutDown, to end the Drains that wait. It is nil if no
+	// Drain waits.
+	over chan struct{}
 }
 
 // ShutDown stops intake: the queue ignores every later add, and drops pending delays. Keys that are ready, or that were
@@ -21,10 +21,7 @@ type shutdown struct {
 func (q *Queue[K]) ShutDown() {
 	q.mu.Lock()
 	q.stopIntakeLocked()
-	if q.shutdown.aborted != nil {
-		close(q.shutdown.aborted)
-		q.shutdown.aborted, q.shutdown.drained = nil, nil
-	}
+	q.endDrainsLocked()
 	q.mu.Unlock()
 	q.delayed.running.Wait()
 }
@@ -45,24 +42,17 @@ func (q *Queue[K]) ShuttingDown() bool {
 func (q *Queue[K]) Drain(ctx context.Context) error {
 	q.mu.Lock()
 	q.stopIntakeLocked()
-	if q.drainedLocked() {
-		q.mu.Unlock()
-		q.delayed.running.Wait()
-		return nil
+	if q.shutdown.over == nil {
+		q.shutdown.over = make(chan struct{})
 	}
-	if q.shutdown.drained == nil {
-		q.shutdown.drained, q.shutdown.aborted = make(chan struct{}), make(chan struct{})
-	}
-	drained, aborted := q.shutdown.drained, q.shutdown.aborted
+	over := q.shutdown.over
+	q.reportDrainedLocked()
 	q.mu.Unlock()
 	q.delayed.running.Wait()
 
-	cause := error(nil)
+	cause := ErrShutDown
 	select {
-	case <-drained:
-		return nil
-	case <-aborted:
-		cause = ErrShutDown
+	case <-over:
 	case <-ctx.Done():
 		cause = ctx.Err()
 	}
@@ -80,26 +70,27 @@ func (q *Queue[K]) stopIntakeLocked() {
 	q.wakeAllLocked()
 }
 
-func (q *Queue[K]) drainedLocked() bool {
-	return q.readyLocked() == 0 && len(q.processing) == 0
+// reportDrainedLocked releases the waiting Drains if no key is left. None comes after that.
+func (q *Queue[K]) reportDrainedLocked() {
+	if q.shutdown.over != nil && q.readyLocked() == 0 && len(q.processing) == 0 {
+		q.endDrainsLocked()
+	}
 }
 
-// reportDrainedLocked releases the waiting Drains if the queue is drained.
-func (q *Queue[K]) reportDrainedLocked() {
-	if q.shutdown.drained != nil && q.drainedLocked() {
-		close(q.shutdown.drained)
-		q.shutdown.drained, q.shutdown.aborted = nil, nil
+// endDrainsLocked releases the waiting Drains.
+func (q *Queue[K]) endDrainsLocked() {
+	if q.shutdown.over != nil {
+		close(q.shutdown.over)
+		q.shutdown.over = nil
 	}
 }
 
 // left returns a DrainError that lists the keys in the queue, or nil if there are none. It lists a key that is
 // processing and was added again once.
 func (q *Queue[K]) left(cause error) error {
-	var queued, processing []K
 	q.mu.Lock()
-	for key := range q.readyKeysLocked() {
-		queued = append(queued, key)
-	}
+	queued := slices.Collect(q.readyKeysLocked())
+	processing := make([]K, 0, len(q.processing))
 	for _, w := range q.processing {
 		processing = append(processing, w.entry.key)
 	}

@@ -1,5 +1,7 @@
 package workqueue
 
+import "github.com/flyball-dev/flyball/workqueue/internal/delayheap"
+
 // entry is everything the queue knows about one key. Each key has at most one.
 type entry[K comparable] struct {
 	key K
@@ -34,7 +36,7 @@ type entry[K comparable] struct {
 }
 
 // none is the place of an element that is not in a list.
-const none = -1
+const none = delayheap.None
 
 // processing reports whether the key was handed out and is not done.
 func (e *entry[K]) processing() bool { return e.place != none }

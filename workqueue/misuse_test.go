@@ -9,8 +9,8 @@ import (
 )
 
 func TestMisuse(t *testing.T) {
-	var nobody *workqueue.BucketRateLimiter[string]
 	type limiter = workqueue.RateLimiter[string]
+	var nobody *struct{ limiter }
 	misusetest.Run(t, []misusetest.Call{
 		misusetest.Of("NewMaxOfRateLimiter",
 			misusetest.Constructs(func() limiter { return workqueue.NewMaxOfRateLimiter[string]() }),
@@ -23,6 +23,6 @@ func TestMisuse(t *testing.T) {
 			"the limiter is nil"),
 		misusetest.Of("NewMaxWaitRateLimiter of nothing", misusetest.Constructs(func() limiter {
 			return workqueue.NewMaxWaitRateLimiter(workqueue.DefaultControllerRateLimiter[string](), 0)
-		}), "0s, is not above 0"),
+		}), "the longest wait is 0s"),
 	})
 }

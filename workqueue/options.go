@@ -3,6 +3,7 @@ package workqueue
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -28,8 +29,6 @@ type Options[K comparable] struct {
 	MaxCauses int
 }
 
-const defaultMaxCauses = 8
-
 // AddOptions configures [Queue.AddWith]. The zero value means [Queue.Add].
 type AddOptions struct {
 	// After delays the key. Zero or less means no delay.
@@ -47,6 +46,21 @@ type AddOptions struct {
 	Priority *int
 	// Cause is why the key is added. The zero Cause is not recorded.
 	Cause Cause
+}
+
+// Cause is one reason why a key was added: an event of a source, about an object, at a resource version. All fields are
+// for logs, traces and people; the queue does not interpret them.
+type Cause struct {
+	// Source names what added the key, for example the watched kind.
+	Source string
+	// Event is what happened: Add, Update, Delete, Resync, Retry …
+	Event string
+	// Object is the object of the event, usually as namespace/name. It may differ from the key.
+	Object string
+	// ResourceVersion is the object's resource version at the event.
+	ResourceVersion string
+	// Time is when the source saw the event. The queue stores it as given.
+	Time time.Time
 }
 
 // Item is a key that [Queue.Get] hands out, with what the queue knows about it.
@@ -87,11 +101,11 @@ func (e *DrainError) Unwrap() error { return e.Cause }
 
 func firstKeys(keys []string) string {
 	const most = 10
-	switch {
-	case len(keys) == 0:
+	if len(keys) == 0 {
 		return ""
-	case len(keys) > most:
-		return fmt.Sprintf(" (%s, …)", strings.Join(keys[:most], ", "))
 	}
-	return fmt.Sprintf(" (%s)", strings.Join(keys, ", "))
+	if len(keys) > most {
+		keys = append(slices.Clone(keys[:most]), "…")
+	}
+	return " (" + strings.Join(keys, ", ") + ")"
 }

@@ -1,6 +1,7 @@
 package workqueue
 
 import (
+	"cmp"
 	"iter"
 	"time"
 
@@ -20,17 +21,12 @@ type PriorityOptions struct {
 	Age time.Duration
 }
 
-const defaultAge = 100 * time.Millisecond
-
 // NewPriorityOrder returns an Order that hands out keys of higher priority first, and keys of equal priority first
 // in, first out. Keys age: a key of priority p that became ready at t comes before all keys of priority p+n that
 // become ready after t + n·Age. So a key of high priority overtakes keys of low priority, but the time by which it
 // delays them is bounded.
 func NewPriorityOrder[K comparable](o PriorityOptions) Order[K] {
-	if o.Age == 0 {
-		o.Age = defaultAge
-	}
-	return order.NewPriority[K](o.Age)
+	return order.NewPriority[K](cmp.Or(o.Age, 100*time.Millisecond))
 }
 
 // FairOptions configures a [NewFairOrder].
@@ -51,9 +47,6 @@ type FairOptions[K comparable] struct {
 // NewFairOrder returns an Order that takes one key of each group in turn, so that one group's storm does not delay
 // another group's single key: with g groups waiting, a group's first key is handed out after at most g-1 others.
 func NewFairOrder[K comparable](o FairOptions[K]) Order[K] {
-	if o.Group == nil {
-		o.Group = func(K) string { return "" }
-	}
 	var within func() order.Order[K]
 	if o.Within != nil {
 		within = func() order.Order[K] { return NewPriorityOrder[K](*o.Within) }

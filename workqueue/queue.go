@@ -1,11 +1,13 @@
 package workqueue
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"sync"
 	"time"
 
+	"github.com/flyball-dev/flyball/workqueue/internal/delayheap"
 	"github.com/flyball-dev/flyball/workqueue/internal/order"
 	"github.com/flyball-dev/flyball/workqueue/internal/ring"
 )
@@ -48,7 +50,7 @@ type Queue[K comparable] struct {
 	processing []work[K]
 
 	// delayed holds the pending delays, earliest first.
-	delayed delays[K]
+	delayed delays
 
 	// waiters are the Get calls that wait for a key.
 	waiters waiters
@@ -58,7 +60,7 @@ type Queue[K comparable] struct {
 	// adds and retries are counted for Stats.
 	adds, retries uint64
 
-	// spare holds Ready records for reuse.
+	// spare holds records of runs for reuse.
 	spare []*run[K]
 }
 
@@ -77,21 +79,18 @@ func New[K comparable](o Options[K]) *Queue[K] {
 	q := &Queue[K]{
 		limiter:   o.RateLimiter,
 		keepsTime: o.QueueingTime || o.Metrics != nil || o.Order != nil,
-		maxCauses: o.MaxCauses,
+		maxCauses: cmp.Or(o.MaxCauses, 8),
 		order:     o.Order,
 		start:     time.Now(),
 		entries:   newTable[K](),
-		delayed:   delays[K]{fires: never},
 	}
+	q.delayed = delays{heap: delayheap.New(q.placeDelay), fires: never}
 	q.limits, _ = o.Order.(order.Limiter[K])
 	if groups, ok := o.Order.(order.Grouper[K]); ok {
 		q.group = groups.GroupOf()
 	}
 	if q.limiter == nil {
 		q.limiter = DefaultControllerRateLimiter[K]()
-	}
-	if q.maxCauses == 0 {
-		q.maxCauses = defaultMaxCauses
 	}
 	if o.Metrics != nil {
 		q.metrics = o.Metrics.NewQueueMetrics(o.Name, q.Stats)
@@ -228,7 +227,7 @@ func (q *Queue[K]) describeLocked(id uint32, e *entry[K], r request, group strin
 // markLocked makes the key dirty, and ready unless it is processing.
 func (q *Queue[K]) markLocked(id uint32, e *entry[K]) {
 	if place := e.delays[requeueDelay]; place != none {
-		q.delayed.remove(int(place), &q.entries)
+		q.delayed.heap.Remove(int(place))
 	}
 	if e.dirty {
 		return

@@ -1,13 +1,18 @@
 package workqueue
 
 import (
+	"cmp"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/flyball-dev/flyball/internal/misuse"
+	"github.com/flyball-dev/flyball/workqueue/internal/ratelimit"
 )
 
-// RateLimiter decides how long a key that failed waits before it is retried.
+// RateLimiter decides how long a key that failed waits before it is retried. The functions below make the usual ones.
 //
 // Concurrency: a queue calls its limiter from several goroutines at once, without holding a lock.
 type RateLimiter[K comparable] interface {
@@ -25,77 +30,89 @@ type RateLimiter[K comparable] interface {
 //
 // Source: client-go v0.37.2 util/workqueue, DefaultTypedControllerRateLimiter.
 func DefaultControllerRateLimiter[K comparable]() RateLimiter[K] {
-	return NewMaxOfRateLimiter[K](
-		NewExponentialRateLimiter[K](ExponentialOptions{Base: 5 * time.Millisecond, Max: 1000 * time.Second}),
-		NewBucketRateLimiter[K](BucketOptions{Rate: 10, Burst: 100}),
+	return NewMaxOfRateLimiter(
+		NewExponentialRateLimiter[K](ExponentialOptions{}), NewBucketRateLimiter[K](BucketOptions{}),
 	)
 }
 
-// MaxOfRateLimiter returns the longest wait of several limiters.
-type MaxOfRateLimiter[K comparable] struct {
-	limiters []RateLimiter[K]
+// ExponentialOptions configures [NewExponentialRateLimiter].
+type ExponentialOptions struct {
+	// Base is the wait after the first failure. Zero means 5 ms.
+	Base time.Duration
+	// Max bounds every wait, jitter included. Zero means 1000 s.
+	Max time.Duration
+	// Jitter lengthens each wait by a random fraction between 0 and Jitter, so that keys that failed together are not
+	// retried together. Zero means no jitter.
+	Jitter float64
+	// Random returns numbers in [0, 1) for the jitter. Nil means math/rand/v2. It must be safe for concurrent use.
+	Random func() float64
+}
+
+// NewExponentialRateLimiter returns a limiter that waits Base·2ⁿ after n earlier failures of a key, and at most Max.
+func NewExponentialRateLimiter[K comparable](o ExponentialOptions) RateLimiter[K] {
+	if o.Random == nil {
+		o.Random = rand.Float64
+	}
+	return &ratelimit.Exponential[K]{
+		Base: cmp.Or(o.Base, 5*time.Millisecond), Max: cmp.Or(o.Max, 1000*time.Second),
+		Jitter: o.Jitter, Random: o.Random,
+	}
+}
+
+// FastSlowOptions configures [NewFastSlowRateLimiter].
+type FastSlowOptions struct {
+	// Fast is the wait after each of the first Attempts failures, Slow the wait after all later ones.
+	Fast, Slow time.Duration
+	// Attempts is the number of fast retries.
+	Attempts int
+}
+
+// NewFastSlowRateLimiter returns a limiter that retries a key quickly a few times, then slowly.
+func NewFastSlowRateLimiter[K comparable](o FastSlowOptions) RateLimiter[K] {
+	return &ratelimit.FastSlow[K]{Fast: o.Fast, Slow: o.Slow, Attempts: o.Attempts}
+}
+
+// BucketOptions configures [NewBucketRateLimiter].
+type BucketOptions struct {
+	// Rate is the number of tokens added to the bucket per second; each retry takes one. Zero means 10.
+	Rate float64
+	// Burst is the bucket's size. Zero means 100.
+	Burst int
+	// MaxDelay bounds how far ahead tokens are reserved, and so how long a key waits. Zero means one minute.
+	MaxDelay time.Duration
+}
+
+// NewBucketRateLimiter returns a limiter that limits the retries of all keys together by one token bucket, which is
+// full at the beginning. It counts no failures.
+func NewBucketRateLimiter[K comparable](o BucketOptions) RateLimiter[K] {
+	return &ratelimit.Bucket[K]{
+		Limiter:  rate.NewLimiter(rate.Limit(cmp.Or(o.Rate, 10)), cmp.Or(o.Burst, 100)),
+		MaxDelay: cmp.Or(o.MaxDelay, time.Minute),
+	}
 }
 
 // NewMaxOfRateLimiter returns a limiter that counts a failure with every given limiter and waits for the longest of
-// their waits.
-func NewMaxOfRateLimiter[K comparable](limiters ...RateLimiter[K]) *MaxOfRateLimiter[K] {
+// their waits. It panics if there is none, or if one is nil.
+func NewMaxOfRateLimiter[K comparable](limiters ...RateLimiter[K]) RateLimiter[K] {
 	if len(limiters) == 0 {
-		panic(
-			"workqueue: NewMaxOfRateLimiter: there is no limiter: keys that fail would be tried again at once, for " +
-				"ever",
-		)
+		panic("workqueue: NewMaxOfRateLimiter: there is no limiter: keys that fail would be retried at once, for ever")
 	}
+	all := make(ratelimit.MaxOf[K], 0, len(limiters))
 	for i, limiter := range limiters {
 		if misuse.IsNil(limiter) {
 			panic(fmt.Sprintf("workqueue: NewMaxOfRateLimiter: limiter %d is nil", i+1))
 		}
+		all = append(all, limiter)
 	}
-	return &MaxOfRateLimiter[K]{limiters: limiters}
+	return all
 }
 
-// When asks every limiter and returns the longest wait.
-func (l *MaxOfRateLimiter[K]) When(key K) time.Duration {
-	var longest time.Duration
-	for _, limiter := range l.limiters {
-		longest = max(longest, limiter.When(key))
-	}
-	return longest
-}
-
-// Forget forgets the key in every limiter.
-func (l *MaxOfRateLimiter[K]) Forget(key K) {
-	for _, limiter := range l.limiters {
-		limiter.Forget(key)
-	}
-}
-
-// NumRequeues returns the highest count of the limiters.
-func (l *MaxOfRateLimiter[K]) NumRequeues(key K) int {
-	most := 0
-	for _, limiter := range l.limiters {
-		most = max(most, limiter.NumRequeues(key))
-	}
-	return most
-}
-
-// MaxWaitRateLimiter caps the waits of another limiter.
-type MaxWaitRateLimiter[K comparable] struct {
-	RateLimiter[K]
-	longest time.Duration
-}
-
-// NewMaxWaitRateLimiter returns a limiter whose waits are those of the given one, capped at longest.
-func NewMaxWaitRateLimiter[K comparable](limiter RateLimiter[K], longest time.Duration) *MaxWaitRateLimiter[K] {
+// NewMaxWaitRateLimiter returns a limiter whose waits are those of the given one, capped at longest. It panics if the
+// limiter is nil or longest is not above 0.
+func NewMaxWaitRateLimiter[K comparable](limiter RateLimiter[K], longest time.Duration) RateLimiter[K] {
 	if misuse.IsNil(limiter) || longest <= 0 {
-		panic(
-			fmt.Sprintf("workqueue: NewMaxWaitRateLimiter: the limiter is nil or the longest wait, %v, is not above 0",
-				longest),
-		)
+		panic(fmt.Sprintf("workqueue: NewMaxWaitRateLimiter: the limiter is nil, or the longest wait is %v, "+
+			"want more than 0", longest))
 	}
-	return &MaxWaitRateLimiter[K]{RateLimiter: limiter, longest: longest}
-}
-
-// When returns the limiter's wait, capped.
-func (l *MaxWaitRateLimiter[K]) When(key K) time.Duration {
-	return min(l.RateLimiter.When(key), l.longest)
+	return ratelimit.MaxWait[K]{Limiter: limiter, Longest: longest}
 }

@@ -2,7 +2,8 @@ package workqueue
 
 import "github.com/flyball-dev/flyball/workqueue/internal/order"
 
-// run is a run of a key that was asked for: what becomes an [Item] when the key is handed out.
+// run is a run of a key that was asked for: what becomes an [Item] when the key is handed out. Runs are reused: the
+// entry owns the run until the key is handed out, then the worker that reads Item.Causes, until Done.
 type run[K comparable] struct {
 	// Run is what an [Order] sees of it. Invariant: Key and ID are those of the entry.
 	order.Run[K]
@@ -10,9 +11,6 @@ type run[K comparable] struct {
 	causes  []Cause
 	dropped int
 }
-
-// Runs are reused: while the run is to come its entry owns it, while it goes on the worker that
-// reads Item.Causes does, and Done gives it back.
 
 // keepSpare is how many unused records a queue keeps.
 const keepSpare = 1024

@@ -51,11 +51,10 @@ func (q *Queue[K]) View(limit int) View[K] {
 		}
 		v.Processing = append(v.Processing, seen)
 	}
-	for _, d := range q.delayed.first(limit) {
-		id, kind := d.owner()
-		e := q.entries.at(id)
+	for _, d := range q.delayed.heap.First(limit) {
+		_, e, kind := q.delayOf(d.Target)
 		seen := viewOf(e, e.run)
-		seen.Time, seen.Requeue = d.deadline-now, kind == requeueDelay
+		seen.Time, seen.Requeue = d.Deadline-now, kind == requeueDelay
 		v.Delayed = append(v.Delayed, seen)
 	}
 	return v
@@ -67,26 +66,4 @@ func viewOf[K comparable](e *entry[K], next *run[K]) KeyView[K] {
 		v.Priority, v.Causes = next.Priority, slices.Clone(next.causes)
 	}
 	return v
-}
-
-// first returns the n earliest delays in order. The next earliest is always a child of one that was already taken, so
-// first visits only a small part of a large heap.
-func (d *delays[K]) first(n int) []delay {
-	var taken []delay
-	candidates := []int{0}
-	for len(taken) < min(n, len(d.heap)) {
-		next := 0
-		for i := range candidates {
-			if d.heap[candidates[i]].before(d.heap[candidates[next]]) {
-				next = i
-			}
-		}
-		at := candidates[next]
-		taken = append(taken, d.heap[at])
-		candidates = slices.Delete(candidates, next, next+1)
-		for child := 4*at + 1; child < min(4*at+5, len(d.heap)); child++ {
-			candidates = append(candidates, child)
-		}
-	}
-	return taken
 }

@@ -1,6 +1,9 @@
 package workqueue
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // waiter is one Get call that waits for a key.
 type waiter struct {
@@ -98,11 +101,8 @@ func (w *waiters) push() *waiter {
 }
 
 func (w *waiters) remove(gone *waiter) {
-	last := len(w.stack) - 1
-	copy(w.stack[gone.place:], w.stack[gone.place+1:])
-	w.stack[last] = nil
-	w.stack = w.stack[:last]
-	for i := gone.place; i < last; i++ {
+	w.stack = slices.Delete(w.stack, gone.place, gone.place+1)
+	for i := gone.place; i < len(w.stack); i++ {
 		w.stack[i].place = i
 	}
 }

@@ -16,7 +16,7 @@ import (
 var update = flag.Bool("update", false, "write docs/api anew")
 
 // mostTypes is the largest number of public types. Lower it when types are hidden or deleted.
-const mostTypes = 432
+const mostTypes = 427
 
 // TestAPI compares the public surface with docs/api, which has one file for each public package and one line for each
 // exported name. A change of the surface is thereby seen in review. "make api" writes the files anew.

@@ -33,7 +33,7 @@ func (r *TypedBucketRateLimiter[T]) Forget(T) {}
 
 // TypedItemExponentialFailureRateLimiter doubles a key's wait with every failure.
 type TypedItemExponentialFailureRateLimiter[T comparable] struct {
-	*workqueue.ExponentialRateLimiter[T]
+	workqueue.RateLimiter[T]
 }
 
 // NewTypedItemExponentialFailureRateLimiter returns a limiter that waits baseDelay·2ⁿ, at most maxDelay.
@@ -53,7 +53,7 @@ func DefaultTypedItemBasedRateLimiter[T comparable]() TypedRateLimiter[T] {
 
 // TypedItemFastSlowRateLimiter retries quickly a few times, then slowly.
 type TypedItemFastSlowRateLimiter[T comparable] struct {
-	*workqueue.FastSlowRateLimiter[T]
+	workqueue.RateLimiter[T]
 }
 
 // NewTypedItemFastSlowRateLimiter returns a limiter with two waits.
@@ -69,7 +69,7 @@ func NewTypedItemFastSlowRateLimiter[T comparable](fastDelay, slowDelay time.Dur
 
 // TypedMaxOfRateLimiter returns the longest wait of several limiters.
 type TypedMaxOfRateLimiter[T comparable] struct {
-	*workqueue.MaxOfRateLimiter[T]
+	workqueue.RateLimiter[T]
 }
 
 // NewTypedMaxOfRateLimiter returns a limiter that combines the given ones.
@@ -83,7 +83,7 @@ func NewTypedMaxOfRateLimiter[T comparable](limiters ...TypedRateLimiter[T]) Typ
 
 // TypedWithMaxWaitRateLimiter caps the waits of another limiter.
 type TypedWithMaxWaitRateLimiter[T comparable] struct {
-	*workqueue.MaxWaitRateLimiter[T]
+	workqueue.RateLimiter[T]
 }
 
 // NewTypedWithMaxWaitRateLimiter returns a limiter whose waits are capped at maxDelay.

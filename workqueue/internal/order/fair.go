@@ -51,9 +51,12 @@ type lane[K comparable] struct {
 // keepLanes is how many unused lanes a Fair keeps.
 const keepLanes = 64
 
-// NewFair returns an empty order. group names the group of a key; within makes the order of the keys of one group,
-// nil being first in, first out.
+// NewFair returns an empty order. group names the group of a key; nil puts all keys in one. within makes the order of
+// the keys of one group; nil is first in, first out.
 func NewFair[K comparable](group func(key K) string, within func() Order[K], l Limits) *Fair[K] {
+	if group == nil {
+		group = func(K) string { return "" }
+	}
 	if within == nil {
 		within = func() Order[K] { return new(fifo[K]) }
 	}
