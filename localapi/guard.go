@@ -108,14 +108,14 @@ func sameOrigin(r *http.Request) bool {
 // for JSON. A request with an Authorization header (kubectl create --raw sends one) passes: a web page could not send
 // it without a preflight.
 func lacksContentType(r *http.Request) bool {
-	return r.Body != http.NoBody && r.Method != http.MethodGet && r.Method != http.MethodDelete &&
+	return r.ContentLength != 0 && r.Method != http.MethodGet && r.Method != http.MethodDelete &&
 		r.Header.Get("Content-Type") == "" && r.Header.Get("Authorization") == ""
 }
 
 // limitBody bounds how long the body may take. The deadline is lifted once the body has been read: net/http then keeps
 // a read pending to notice when the client leaves, and that read may take arbitrarily long.
 func limitBody(w http.ResponseWriter, r *http.Request) {
-	if r.Body == http.NoBody {
+	if r.ContentLength == 0 {
 		return
 	}
 	connection := http.NewResponseController(w)

@@ -64,12 +64,12 @@ const shutdownGrace = 5 * time.Second
 // requests that a web page from another site may have made a browser send. A header may take 10 seconds, a body 30, and
 // an answer (except a watch) a minute. A connection that is idle for a minute is closed.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	return s.serve(ctx, l, nil)
+	return s.serve(ctx, l, nil, nil)
 }
 
-// ServeTLS is [Server.Serve] over TLS. If the configuration has ClientCAs, the client certificates that these signed
-// identify users: the common name is the user, and organizations are groups. A client without a certificate is
-// system:anonymous, unless it sends a token.
+// ServeTLS is [Server.Serve] over TLS, in HTTP/2 with clients that speak it. If the configuration has ClientCAs, the
+// client certificates that these signed identify users: the common name is the user, and organizations are groups. A
+// client without a certificate is system:anonymous, unless it sends a token.
 func (s *Server) ServeTLS(ctx context.Context, l net.Listener, c *tls.Config) error {
 	c = c.Clone()
 	var nobody *auth.User
@@ -80,11 +80,12 @@ func (s *Server) ServeTLS(ctx context.Context, l net.Listener, c *tls.Config) er
 		u := auth.Nobody()
 		nobody = &u
 	}
-	return s.serve(ctx, tls.NewListener(l, c), nobody)
+	return s.serve(ctx, l, c, nobody)
 }
 
-// serve answers requests. If user is not nil, it is the user of requests that bring no credentials.
-func (s *Server) serve(ctx context.Context, l net.Listener, user *auth.User) error {
+// serve answers requests, over TLS if c is not nil. If user is not nil, it is the user of requests that bring no
+// credentials.
+func (s *Server) serve(ctx context.Context, l net.Listener, c *tls.Config, user *auth.User) error {
 	streams, endStreams := context.WithCancel(context.WithoutCancel(ctx))
 	defer endStreams()
 	if user != nil {
@@ -95,13 +96,20 @@ func (s *Server) serve(ctx context.Context, l net.Listener, user *auth.User) err
 		ReadHeaderTimeout: readHeaderTimeout,
 		WriteTimeout:      answerTimeout,
 		IdleTimeout:       idleTimeout,
+		TLSConfig:         c,
 		BaseContext:       func(net.Listener) context.Context { return streams },
 		ErrorLog:          log.New(io.Discard, "", 0), // drops errors of handshakes, which the clients see themselves
 	}
 	var unasked unasked
 	server.ConnState = unasked.note
 	served := make(chan error, 1) // one send, by the goroutine below
-	go func() { served <- server.Serve(l) }()
+	go func() {
+		if c != nil {
+			served <- server.ServeTLS(l, "", "") // the certificates are in c
+		} else {
+			served <- server.Serve(l)
+		}
+	}()
 	select {
 	case err := <-served:
 		return fmt.Errorf("serve: %w", err)
