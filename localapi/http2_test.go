@@ -29,7 +29,8 @@ func newOverTLS(t *testing.T, server *localapi.Server) *overTLS {
 	l, ca := newPipes(), newAuthority(t)
 	ctx, stop := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	go func() { served <- server.ServeTLS(ctx, l, &tls.Config{Certificates: []tls.Certificate{ca.issue(t, "server")}}) }()
+	config := &tls.Config{Certificates: []tls.Certificate{ca.issue(t, "server")}}
+	go func() { served <- server.ServeTLS(ctx, l, config) }()
 	c := &overTLS{stop: stop}
 	transport := &http.Transport{
 		ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: ca.pool},
