@@ -2,17 +2,15 @@ package localapi
 
 import (
 	"fmt"
-	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/client-go/applyconfigurations"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/flyball-dev/flyball/localapi/internal/codec"
 	"github.com/flyball-dev/flyball/localapi/internal/resource"
+	"github.com/flyball-dev/flyball/localapi/internal/schemas"
 )
 
 // newScheme registers the Go types of the definitions, and the kinds that every API group has.
@@ -41,8 +39,5 @@ func newScheme(definitions []*resource.Definition) (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// builtInTypes returns the type converter of the built-in types. To make it, all their schemas must be parsed, which
-// takes more than a hundred milliseconds. So it is made on first use, once per process. It is immutable.
-var builtInTypes = sync.OnceValue(func() managedfields.TypeConverter {
-	return applyconfigurations.NewTypeConverter(clientscheme.Scheme)
-})
+// builtInTypes converts the built-in types. All servers of the process share the schemas that it has parsed.
+var builtInTypes = schemas.NewConverter(clientscheme.Scheme)

@@ -29,7 +29,7 @@ func TestUncheckedObjectsHaveTheSameManagers(t *testing.T) {
 		}
 		t.Run(d.Kind, func(t *testing.T) {
 			r := NewResource(&Env{}, d)
-			trusting := &Managers{BuiltIn: func() managedfields.TypeConverter { return converter }}
+			trusting := &Managers{BuiltIn: converter}
 			strict := checkedManagers(t, r, converter)
 			for seed := range uint64(4) {
 				f := filler{rand.New(rand.NewPCG(seed, 1))}
@@ -52,7 +52,7 @@ func checkedManagers(t *testing.T, r *Resource, converter managedfields.TypeConv
 		t.Fatal(err)
 	}
 	return &Managers{
-		BuiltIn: func() managedfields.TypeConverter { return converter },
+		BuiltIn: converter,
 		all:     map[managerKey]*managedfields.FieldManager{{w.Kind, "", w.definition}: m},
 	}
 }

@@ -19,11 +19,10 @@ import (
 
 // Managers maintains metadata.managedFields, which records who set which field with which kind of write.
 //
-// apimachinery and structured-merge-diff do the merging. This type gives them the types' schemas, which it builds on
-// first use.
+// apimachinery and structured-merge-diff do the merging. This type gives them the types' schemas.
 type Managers struct {
-	// BuiltIn returns the converter of the built-in types. The first call is slow.
-	BuiltIn func() managedfields.TypeConverter
+	// BuiltIn converts the built-in types.
+	BuiltIn managedfields.TypeConverter
 
 	mu  sync.Mutex
 	all map[managerKey]*managedfields.FieldManager
@@ -114,11 +113,10 @@ func (s *Managers) of(w Written) (*managedfields.FieldManager, error) {
 	// Scales of different types share a kind and so a key. The old objects differ between types, but the manager does
 	// not.
 	key := managerKey{w.Kind, w.Subresource, w.definition}
-	types := s.BuiltIn
+	converter := s.BuiltIn
 	if w.Types != nil {
-		types = w.Types
+		converter = w.Types() // not under the lock: it may take long, and its owner caches it
 	}
-	converter := types() // not under the lock: it may take long, and its owner caches it
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if m := s.all[key]; m != nil {
