@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
@@ -13,32 +15,36 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
+	"github.com/flyball-dev/flyball/controllers/deployment/internal/replicasets"
 )
 
-// applier sends the steps of one sync. It is made for that sync and thrown away.
+// applier sends the steps of one sync. Each sync makes its own.
 type applier struct {
 	client   client.Client
 	recorder events.Recorder
-	// cached looks up a ReplicaSet that a create found in its way.
+	// cached looks up the ReplicaSet that has the name of the one to create.
 	cached func(namespace, name string) (*appsv1.ReplicaSet, bool)
 
 	observed Observed
 	// latest holds, by name, what the server returned for the ReplicaSets written in this sync.
 	latest map[string]*appsv1.ReplicaSet
-	// deploymentWritten says that this sync changed the Deployment. Invariant: then the next write of it ends the sync.
+	// deploymentWritten is true once this sync has changed the Deployment. The sync ends before the next write of it.
 	deploymentWritten bool
-	// deferred is the failure of an edit that lets the status be written. Invariant: then no further such edit is sent.
+	// deferred is the failure of an edit with StatusAnyway. Invariant: no further such edit is sent after it.
 	deferred error
 }
 
-// run sends the steps in their order.
+// run sends the steps in order.
 //
-// Errors: of the first step that failed, of those that may fail, and of what was to be told about it; the sync is to be
-// tried again.
+// Errors: that of the first step that failed, joined with deferred and with a failure to report it. The sync is
+// retried.
 func (a *applier) run(ctx context.Context, p Plan) error {
-	for _, step := range p.Steps {
-		if a.deploymentWritten && writesDeployment(step) {
-			break
+	for _, step := range p.steps {
+		switch step.(type) {
+		case updateStatus, rollBack:
+			if a.deploymentWritten {
+				return a.deferred
+			}
 		}
 		if err := a.do(ctx, step); err != nil {
 			return errors.Join(a.deferred, err)
@@ -47,57 +53,49 @@ func (a *applier) run(ctx context.Context, p Plan) error {
 	return a.deferred
 }
 
-func writesDeployment(s Step) bool {
-	switch s.(type) {
-	case UpdateStatus, RollBack:
-		return true
-	}
-	return false
-}
-
-func (a *applier) do(ctx context.Context, step Step) error {
+func (a *applier) do(ctx context.Context, step step) error {
 	klog.FromContext(ctx).V(4).Info("Step", "step", step)
 	switch s := step.(type) {
-	case Announce:
+	case announce:
 		a.record(s.Event)
 		return nil
-	case CreateReplicaSet:
+	case createReplicaSet:
 		return a.create(ctx, s)
-	case EditReplicaSet:
+	case editReplicaSet:
 		return a.edit(ctx, s)
-	case DeleteReplicaSet:
+	case deleteReplicaSet:
 		return a.delete(ctx, s.ReplicaSet)
-	case UpdateStatus:
+	case updateStatus:
 		return a.updateStatus(ctx, s)
-	case RollBack:
+	case rollBack:
 		return a.rollBack(ctx, s)
 	}
 	return fmt.Errorf("unknown step %T", step)
 }
 
-func (a *applier) record(e Event) {
-	if e != (Event{}) {
+func (a *applier) record(e event) {
+	if e != (event{}) {
 		a.recorder.Eventf(a.observed.Deployment, e.Type, e.Reason, "%s", e.Message)
 	}
 }
 
-// errReplan ends the steps of a plan that was made without the ReplicaSet that was there all along.
+// errReplan ends a plan that was made without knowing that the new ReplicaSet exists.
 var errReplan = errors.New("the new replica set exists already")
 
-// create sends the new ReplicaSet. What a failure means is told in [CreateReplicaSet].
+// create sends the new ReplicaSet. The comment of createReplicaSet lists what a failure can mean.
 //
-// Errors: errReplan, with observed holding the ReplicaSet that was missing.
-func (a *applier) create(ctx context.Context, s CreateReplicaSet) error {
+// Errors: errReplan, after adding to observed the ReplicaSet that was missing.
+func (a *applier) create(ctx context.Context, s createReplicaSet) error {
 	created := s.ReplicaSet.DeepCopy()
 	err := a.client.Create(ctx, created)
 	switch {
 	case err == nil:
-		a.took(created)
+		a.keep(created)
 		a.record(s.Event)
 		return nil
 	case apierrors.IsAlreadyExists(err):
-		return a.inTheWay(ctx, s.ReplicaSet, err)
-	case apierrors.HasStatusCause(err, namespaceTerminating):
+		return a.nameTaken(ctx, s.ReplicaSet, err)
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return err
 	}
 	return errors.Join(
@@ -105,27 +103,25 @@ func (a *applier) create(ctx context.Context, s CreateReplicaSet) error {
 		a.run(ctx, planCreateFailure(a.observed, s.ReplicaSet.Name, err)))
 }
 
-// inTheWay looks at the ReplicaSet that has the name of the one to be created.
-func (a *applier) inTheWay(ctx context.Context, wanted *appsv1.ReplicaSet, exists error) error {
+// nameTaken handles the case that another ReplicaSet has the name of the one to create.
+func (a *applier) nameTaken(ctx context.Context, wanted *appsv1.ReplicaSet, exists error) error {
 	d := a.observed.Deployment
 	found, ok := a.cached(wanted.Namespace, wanted.Name)
 	if !ok {
-		return fmt.Errorf("create replica set %s, which the cache does not show yet: %w", klog.KObj(wanted), exists)
+		return fmt.Errorf("create replica set %s, which the cache does not have yet: %w", klog.KObj(wanted), exists)
 	}
-	if metav1.IsControlledBy(found, d) && sameTemplate(&found.Spec.Template, &d.Spec.Template) {
-		a.observed.ReplicaSets = append(
-			a.observed.ReplicaSets[:len(a.observed.ReplicaSets):len(a.observed.ReplicaSets)], found,
-		)
+	if metav1.IsControlledBy(found, d) && replicasets.SameTemplate(&found.Spec.Template, &d.Spec.Template) {
+		a.observed.ReplicaSets = append(slices.Clip(a.observed.ReplicaSets), found)
 		return errReplan
 	}
-	klog.FromContext(ctx).V(2).Info("Found a hash collision, counting it to get another hash",
+	klog.FromContext(ctx).V(2).Info("Found a hash collision, using another hash",
 		"replicaSet", klog.KObj(found),
 		"collisionCount", ptr.Deref(d.Status.CollisionCount, 0))
 	return errors.Join(exists, a.run(ctx, planCollision(d)))
 }
 
-// edit changes a ReplicaSet as it was observed, or as this sync left it.
-func (a *applier) edit(ctx context.Context, s EditReplicaSet) error {
+// edit changes a ReplicaSet as it was observed, or as an earlier step of this sync left it.
+func (a *applier) edit(ctx context.Context, s editReplicaSet) error {
 	if s.StatusAnyway && a.deferred != nil {
 		return nil
 	}
@@ -142,14 +138,14 @@ func (a *applier) edit(ctx context.Context, s EditReplicaSet) error {
 		}
 		return err
 	}
-	a.took(written)
+	a.keep(written)
 	a.record(s.Event)
 	return nil
 }
 
-// delete removes a ReplicaSet of the history, unless it changed since it was observed.
+// delete deletes a ReplicaSet of the history, unless it has changed since it was observed.
 //
-// Differs: kube-controller-manager deletes by name alone, and so also a ReplicaSet that was scaled up in the meantime.
+// Differs: kube-controller-manager deletes by name alone, even a ReplicaSet that was scaled up in the meantime.
 func (a *applier) delete(ctx context.Context, rs *appsv1.ReplicaSet) error {
 	unchanged := client.Preconditions{UID: ptr.To(rs.UID), ResourceVersion: ptr.To(rs.ResourceVersion)}
 	err := a.client.Delete(ctx, rs, unchanged)
@@ -159,23 +155,20 @@ func (a *applier) delete(ctx context.Context, rs *appsv1.ReplicaSet) error {
 	return nil
 }
 
-func (a *applier) updateStatus(ctx context.Context, s UpdateStatus) error {
+func (a *applier) updateStatus(ctx context.Context, s updateStatus) error {
 	d := a.observed.Deployment.DeepCopy()
 	d.Status = s.Status
 	if s.Revision != "" {
-		if d.Annotations == nil {
-			d.Annotations = map[string]string{}
-		}
-		d.Annotations[RevisionAnnotation] = s.Revision
+		metav1.SetMetaDataAnnotation(&d.ObjectMeta, replicasets.RevisionAnnotation, s.Revision)
 	}
 	if err := a.client.Status().Update(ctx, d); err != nil {
 		return fmt.Errorf("update status of deployment %s: %w", klog.KObj(d), err)
 	}
-	a.tookDeployment(d)
+	a.noteDeployment(d)
 	return nil
 }
 
-func (a *applier) rollBack(ctx context.Context, s RollBack) error {
+func (a *applier) rollBack(ctx context.Context, s rollBack) error {
 	d := a.observed.Deployment.DeepCopy()
 	d.Annotations = s.Annotations
 	if s.Template != nil {
@@ -184,21 +177,22 @@ func (a *applier) rollBack(ctx context.Context, s RollBack) error {
 	if err := a.client.Update(ctx, d); err != nil {
 		return fmt.Errorf("roll back deployment %s: %w", klog.KObj(d), err)
 	}
-	a.tookDeployment(d)
+	a.noteDeployment(d)
 	a.record(s.Event)
 	return nil
 }
 
-func (a *applier) took(rs *appsv1.ReplicaSet) {
+// keep stores what the server returned for a ReplicaSet.
+func (a *applier) keep(rs *appsv1.ReplicaSet) {
 	if a.latest == nil {
 		a.latest = map[string]*appsv1.ReplicaSet{}
 	}
 	a.latest[rs.Name] = rs
 }
 
-// tookDeployment notes that the Deployment was written. A write that changed nothing brings about no event, and so no
-// further sync: then this one goes on.
-func (a *applier) tookDeployment(d *appsv1.Deployment) {
+// noteDeployment records that the Deployment was written. A write that changed nothing causes no event and so no
+// further sync, therefore this sync goes on.
+func (a *applier) noteDeployment(d *appsv1.Deployment) {
 	if d.ResourceVersion != a.observed.Deployment.ResourceVersion {
 		a.deploymentWritten = true
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/controllers/deployment/internal/replicasets"
 	"github.com/flyball-dev/flyball/controllers/internal/fakeapi"
 )
 
@@ -89,7 +90,7 @@ func (s *scene) answer(action clienttesting.Action) (bool, runtime.Object, error
 	return true, obj, s.fail[request]
 }
 
-func (s *scene) run(steps ...Step) error { return s.a.run(s.t.Context(), Plan{Steps: steps}) }
+func (s *scene) run(steps ...step) error { return s.a.run(s.t.Context(), Plan{steps: steps}) }
 
 func (s *scene) wantSent(want ...string) {
 	s.t.Helper()
@@ -106,12 +107,12 @@ var (
 	refused = apierrors.NewForbidden(appsv1.Resource("replicasets"), "x", errors.New("exceeded quota"))
 )
 
-func status(replicas int32) UpdateStatus {
-	return UpdateStatus{Status: appsv1.DeploymentStatus{Replicas: replicas}, Revision: "4"}
+func status(replicas int32) updateStatus {
+	return updateStatus{Status: appsv1.DeploymentStatus{Replicas: replicas}, Revision: "4"}
 }
 
-func grow(rs *appsv1.ReplicaSet, to int32) EditReplicaSet {
-	return EditReplicaSet{
+func grow(rs *appsv1.ReplicaSet, to int32) editReplicaSet {
+	return editReplicaSet{
 		ReplicaSet: rs, Replicas: ptr.To(to), Annotations: map[string]string{"a": "b"},
 		Event: normal("Scaled", "to %d", to),
 	}
@@ -121,13 +122,13 @@ func TestApplyInOrder(t *testing.T) {
 	d := web(3)
 	v1, v2 := set(d, 1, "v1", 3), set(d, 2, "v2", 3)
 	s := newScene(t, d, v1, v2)
-	err := s.run(Announce{normal("Hello", "you")}, grow(v1, 4), grow(v1, 5), DeleteReplicaSet{v2}, status(1))
+	err := s.run(announce{normal("Hello", "you")}, grow(v1, 4), grow(v1, 5), deleteReplicaSet{v2}, status(1))
 	equal(t, "error", err, nil)
 	s.wantSent("update web-v1", "update web-v1", "delete web-v2", "update/status web")
 	equal(t, "events", s.events, []string{"Normal Hello you", "Normal Scaled to 4", "Normal Scaled to 5"})
 	// The second write of a ReplicaSet builds on what the first one returned.
 	equal(t, "told of", s.wrote, []string{"web-v1@1+", "web-v1@1++", "web@100+"})
-	equal(t, "observed size", size(v1), 3)
+	equal(t, "observed size", replicasets.Size(v1), 3)
 	// Differs: kube-controller-manager deletes without preconditions.
 	equal(t, "deletion", s.deletions,
 		[]metav1.DeleteOptions{
@@ -144,7 +145,7 @@ func TestApplyWritesWhatTheStepsSay(t *testing.T) {
 		updated = append(updated, a.(clienttesting.UpdateAction).GetObject())
 		return false, nil, nil
 	})
-	rs := EditReplicaSet{
+	rs := editReplicaSet{
 		ReplicaSet: v1, MinReadySeconds: ptr.To[int32](0), Replicas: ptr.To[int32](0),
 		Annotations: map[string]string{"a": "b"},
 	}
@@ -154,7 +155,7 @@ func TestApplyWritesWhatTheStepsSay(t *testing.T) {
 	wantRS.Annotations["a"] = "b"
 	wantD := d.DeepCopy()
 	wantD.Status.Replicas = 7
-	wantD.Annotations[RevisionAnnotation] = "4"
+	wantD.Annotations[replicasets.RevisionAnnotation] = "4"
 	equal(t, "written", updated, []runtime.Object{wantRS, wantD})
 
 	updated = nil
@@ -162,7 +163,7 @@ func TestApplyWritesWhatTheStepsSay(t *testing.T) {
 	back := template("v1")
 	equal(t, "error",
 		s.run(
-			RollBack{Template: &back, Annotations: map[string]string{"cause": "first"}, Event: normal("Back", "again")},
+			rollBack{Template: &back, Annotations: map[string]string{"cause": "first"}, Event: normal("Back", "again")},
 		), nil)
 	wantD = d.DeepCopy()
 	wantD.Spec.Template, wantD.Annotations = back, map[string]string{"cause": "first"}
@@ -178,7 +179,7 @@ func TestOneWriteOfTheDeploymentPerSync(t *testing.T) {
 	equal(t, "error", s.run(status(1), grow(v1, 4), status(2), grow(v1, 5)), nil)
 	s.wantSent("update/status web", "update web-v1") // it ends where the second would be
 	s = newScene(t, d, v1)
-	equal(t, "error", s.run(status(1), RollBack{Event: normal("Back", "again")}), nil)
+	equal(t, "error", s.run(status(1), rollBack{Event: normal("Back", "again")}), nil)
 	s.wantSent("update/status web")
 	equal(t, "events", len(s.events), 0)
 	// A write that changed nothing brings about no event that would start another sync.
@@ -196,7 +197,7 @@ func TestStatusIsWrittenAlthoughOldCannotBeScaled(t *testing.T) {
 	v0, v1 := set(d, 0, "v0", 3), set(d, 1, "v1", 3)
 	s := newScene(t, d, v0, v1)
 	s.fail["update web-v0"] = refused
-	anyway := func(rs *appsv1.ReplicaSet) EditReplicaSet {
+	anyway := func(rs *appsv1.ReplicaSet) editReplicaSet {
 		e := grow(rs, 1)
 		e.StatusAnyway = true
 		return e
@@ -222,21 +223,21 @@ func TestOtherFailuresEndTheSync(t *testing.T) {
 	for _, tc := range []struct {
 		name, request string
 		failure       error
-		steps         []Step
+		steps         []step
 		want          []string
 	}{
-		{"edit", "update web-v1", stale, []Step{grow(v1, 1), status(1)}, []string{"update web-v1"}},
-		{"delete", "delete web-v1", stale, []Step{DeleteReplicaSet{v1}, status(1)}, []string{"delete web-v1"}},
-		{"status", "update/status web", stale, []Step{status(1), grow(v1, 1)}, []string{"update/status web"}},
+		{"edit", "update web-v1", stale, []step{grow(v1, 1), status(1)}, []string{"update web-v1"}},
+		{"delete", "delete web-v1", stale, []step{deleteReplicaSet{v1}, status(1)}, []string{"delete web-v1"}},
+		{"status", "update/status web", stale, []step{status(1), grow(v1, 1)}, []string{"update/status web"}},
 		{
 			"roll back", "update web", stale,
-			[]Step{RollBack{Event: normal("Back", "again")}, status(1)},
+			[]step{rollBack{Event: normal("Back", "again")}, status(1)},
 			[]string{"update web"},
 		},
 		{
 			"what is gone already is no failure", "delete web-v1",
 			apierrors.NewNotFound(appsv1.Resource("replicasets"), "web-v1"),
-			[]Step{DeleteReplicaSet{v1}, status(1)},
+			[]step{deleteReplicaSet{v1}, status(1)},
 			[]string{"delete web-v1", "update/status web"},
 		},
 	} {
@@ -256,7 +257,7 @@ func TestOtherFailuresEndTheSync(t *testing.T) {
 func TestFailedCreate(t *testing.T) {
 	d := web(3)
 	newRS := set(d, 2, "v2", 3)
-	create := CreateReplicaSet{ReplicaSet: newRS, Event: normal("Created", "it")}
+	create := createReplicaSet{ReplicaSet: newRS, Event: normal("Created", "it")}
 	exists := apierrors.NewAlreadyExists(appsv1.Resource("replicasets"), newRS.Name)
 	ending := apierrors.NewForbidden(appsv1.Resource("replicasets"), newRS.Name,
 		errors.New("namespace is being terminated"))

@@ -24,6 +24,7 @@ import (
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/controllers/deployment"
+	"github.com/flyball-dev/flyball/controllers/deployment/internal/replicasets"
 	"github.com/flyball-dev/flyball/controllers/replicaset"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/localapi"
@@ -229,8 +230,8 @@ func (c *cluster) sets() []appsv1.ReplicaSet {
 	list, err := c.client.AppsV1().ReplicaSets("default").List(c.t.Context(), metav1.ListOptions{})
 	c.must(err)
 	slices.SortFunc(list.Items, func(a, b appsv1.ReplicaSet) int {
-		return strings.Compare(a.Annotations[deployment.RevisionAnnotation],
-			b.Annotations[deployment.RevisionAnnotation])
+		return strings.Compare(a.Annotations[replicasets.RevisionAnnotation],
+			b.Annotations[replicasets.RevisionAnnotation])
 	})
 	return list.Items
 }
@@ -240,7 +241,7 @@ func (c *cluster) shape() string {
 	c.t.Helper()
 	var parts []string
 	for _, rs := range c.sets() {
-		parts = append(parts, fmt.Sprintf("%s:%s:%d", rs.Annotations[deployment.RevisionAnnotation],
+		parts = append(parts, fmt.Sprintf("%s:%s:%d", rs.Annotations[replicasets.RevisionAnnotation],
 			rs.Spec.Template.Spec.Containers[0].Image, *rs.Spec.Replicas))
 	}
 	return strings.Join(parts, " ")

@@ -15,7 +15,6 @@ import (
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/controllers/internal/claim"
-	"github.com/flyball-dev/flyball/controllers/internal/pods"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
 	"github.com/flyball-dev/flyball/workqueue"
@@ -44,18 +43,15 @@ type Options struct {
 
 const (
 	defaultWorkers = 5
-	// maxRetries is how often a Deployment whose sync fails is tried again before it waits for its next event: with
-	// the default backoff for about three minutes.
+	// maxRetries is how often a failed sync is retried before the Deployment waits for its next event. With the default
+	// backoff that takes about three minutes.
 	//
 	// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/deployment_controller.go
 	maxRetries = 15
 )
 
-// namespaceTerminating is the cause in the server's refusal to create something in a namespace that is going away.
-const namespaceTerminating = corev1.NamespaceTerminatingCause
-
-// New makes the controller. It adds the indexes it needs to the informers; nothing runs before the controller's Run.
-// Whoever owns the informers runs them.
+// New makes the controller. It adds the indexes that it needs to the informers. Nothing runs before the controller's
+// Run; the caller runs the informers.
 func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) {
 	if c.Client == nil || c.Deployments == nil || c.ReplicaSets == nil || c.Pods == nil || c.Recorder == nil {
 		return nil, errors.New("deployment: every field of Config is required")
@@ -63,17 +59,14 @@ func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) 
 	if o.Workers <= 0 {
 		o.Workers = defaultWorkers
 	}
-	if err := pods.AddControllerIndex(c.Pods); err != nil {
-		return nil, err
-	}
-	if err := addClaimableIndex(c.ReplicaSets); err != nil {
-		return nil, err
+	if err := errors.Join(claim.AddIndex(c.Pods), claim.AddIndex(c.ReplicaSets)); err != nil {
+		return nil, fmt.Errorf("deployment: %w", err)
 	}
 	r := newReconciler(c)
 	ctrl := reconcile.New(Name, r, reconcile.Options[reconcile.Request]{
 		Workers: o.Workers, MaxRetries: maxRetries, Metrics: o.QueueMetrics, Ready: r.ready,
 	})
-	route := router{deployments: c.Deployments, replicaSets: c.ReplicaSets}
+	route := newRouter(c)
 	for _, source := range []reconcile.Source[reconcile.Request]{
 		reconcile.Kind(c.Deployments, reconcile.EnqueueObject[*appsv1.Deployment]()),
 		reconcile.Kind(c.ReplicaSets, route.replicaSetEvents()),
@@ -95,11 +88,11 @@ func newReconciler(c Config) *reconciler {
 	return &reconciler{c}
 }
 
-// ready puts a sync off that does not see what the last one wrote: it would write against outdated versions, and fail
-// with a conflict; or create again what it created. The event of the missing write wakes the Deployment.
+// ready postpones a sync until the caches have what the last one wrote. Otherwise it would write against an outdated
+// version and fail with a conflict, or create the same object again. The event of the missing write enqueues the key.
 //
-// Differs: kube-controller-manager's Deployment controller runs into the conflict and retries. The objects go through
-// the same states.
+// Differs: kube-controller-manager's Deployment controller gets the conflict and retries. The objects go through the
+// same states.
 func (r *reconciler) ready(_ context.Context, key reconcile.Request) error {
 	d, ok := r.Deployments.Get(key.Namespace, key.Name)
 	if !ok {
@@ -108,28 +101,28 @@ func (r *reconciler) ready(_ context.Context, key reconcile.Request) error {
 	return r.Client.Seen(d.UID)
 }
 
-// Reconcile observes the Deployment named by key, plans and applies.
+// Reconcile observes the Deployment that key names, makes a plan, and applies it.
 //
-// Errors: what could not be written, to be retried; a terminal one for a Deployment that cannot be understood. In a
-// namespace that is going away there is nothing to retry.
+// Errors: a write that failed, to be retried; a terminal error if no plan can be made. A refusal to create objects in a
+// namespace that is being deleted is no error.
 func (r *reconciler) Reconcile(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
 	d, ok := r.Deployments.Get(key.Namespace, key.Name)
 	if !ok {
 		return reconcile.Result{}, nil
 	}
-	ctx = client.WithOwner(ctx, d.UID) // It does not wait for what was written for another of its name.
+	ctx = client.WithOwner(ctx, d.UID) // by UID: writes for an earlier Deployment of this name do not count
 	o, err := r.observe(ctx, d)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	requeueAfter, err := r.carryOut(ctx, o)
-	if apierrors.HasStatusCause(err, namespaceTerminating) {
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		err = nil
 	}
 	return reconcile.Result{RequeueAfter: requeueAfter}, err
 }
 
-// carryOut plans and applies; and does so once more if it turns out that the new ReplicaSet had been overlooked.
+// carryOut makes a plan and applies it. It does so a second time if the new ReplicaSet turns out to exist already.
 func (r *reconciler) carryOut(ctx context.Context, o Observed) (time.Duration, error) {
 	a := &applier{
 		client: r.Client, recorder: r.Recorder, cached: r.ReplicaSets.Get, observed: o,
@@ -163,18 +156,17 @@ func (r *reconciler) observe(ctx context.Context, d *appsv1.Deployment) (Observe
 	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
 		o.Pods = make(map[types.UID][]*corev1.Pod, len(o.ReplicaSets))
 		for _, rs := range o.ReplicaSets {
-			if o.Pods[rs.UID], err = r.Pods.ByIndex(pods.ControllerIndex,
-				pods.ControllerKey(rs, replicaSetKind)); err != nil {
+			if o.Pods[rs.UID], err = claim.Controlled(r.Pods, rs.UID); err != nil {
 				return Observed{}, fmt.Errorf("list pods of replica set %s: %w", rs.Name, err)
 			}
 		}
 	}
-	o.Now = time.Now()
+	o.Now = time.Now() // claiming may have taken a while
 	return o, nil
 }
 
-// claim adopts and releases, and returns the ReplicaSets that d owns then, as the server has them: an adopted one is
-// what the adoption returned, so that it can be written in the same sync.
+// claim adopts and releases ReplicaSets, and returns those that d owns then. An adopted one is as the API server
+// returned it, so that the same sync can write it.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/deployment_controller.go, getReplicaSetsForDeployment
 func (r *reconciler) claim(ctx context.Context, d *appsv1.Deployment) ([]*appsv1.ReplicaSet, error) {
@@ -182,67 +174,13 @@ func (r *reconciler) claim(ctx context.Context, d *appsv1.Deployment) ([]*appsv1
 	if err != nil {
 		return nil, reconcile.Terminal(fmt.Errorf("read selector: %w", err))
 	}
-	candidates, err := r.claimable(d)
+	candidates, err := claim.Candidates(r.ReplicaSets, d)
 	if err != nil {
 		return nil, fmt.Errorf("list replica sets: %w", err)
 	}
-	patched := map[types.UID]*appsv1.ReplicaSet{}
-	claimer := claim.Claimer[*appsv1.ReplicaSet]{
-		Owner: d, Kind: kind, Selector: selector,
-		CanAdopt: claim.LiveCheck(d, func(ctx context.Context) (metav1.Object, error) {
-			live := &appsv1.Deployment{}
-			return live, r.Client.Get(ctx, client.ObjectKeyFromObject(d), live, client.Live)
-		}),
-		Patch: func(ctx context.Context, rs *appsv1.ReplicaSet, patch []byte) error {
-			got := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: rs.Namespace, Name: rs.Name}}
-			err := r.Client.Patch(ctx, got, client.RawPatch(types.StrategicMergePatchType, patch))
-			if err == nil {
-				patched[rs.UID] = got
-			}
-			return err
-		},
-	}
-	claimed, err := claimer.Claim(ctx, candidates)
+	claimed, err := claim.New[*appsv1.ReplicaSet](r.Client, d, kind, selector).Claim(ctx, candidates)
 	if err != nil {
 		return nil, fmt.Errorf("claim replica sets: %w", err)
 	}
-	for i, rs := range claimed {
-		if got, ok := patched[rs.UID]; ok {
-			claimed[i] = got
-		}
-	}
 	return claimed, nil
-}
-
-// claimable are the ReplicaSets that d owns, and those of its namespace that nobody does.
-func (r *reconciler) claimable(d *appsv1.Deployment) ([]*appsv1.ReplicaSet, error) {
-	owned, err := r.ReplicaSets.ByIndex(claimableIndex, string(d.UID))
-	if err != nil {
-		return nil, err
-	}
-	orphans, err := r.ReplicaSets.ByIndex(claimableIndex, orphansOf(d.Namespace))
-	if err != nil {
-		return nil, err
-	}
-	return append(owned, orphans...), nil
-}
-
-// claimableIndex is the name of the index of ReplicaSets by the UID of their controller, or as orphans.
-const claimableIndex = "deploymentClaimable"
-
-func orphansOf(namespace string) string { return "orphans/" + namespace }
-
-func addClaimableIndex(replicaSets informer.Informer[*appsv1.ReplicaSet]) error {
-	err := replicaSets.AddIndex(claimableIndex, indexClaimable)
-	if err != nil && !errors.Is(err, informer.ErrIndexExists) {
-		return fmt.Errorf("index replica sets for adoption: %w", err)
-	}
-	return nil
-}
-
-func indexClaimable(rs *appsv1.ReplicaSet) ([]string, error) {
-	if ref := metav1.GetControllerOfNoCopy(rs); ref != nil {
-		return []string{string(ref.UID)}, nil
-	}
-	return []string{orphansOf(rs.Namespace)}, nil
 }

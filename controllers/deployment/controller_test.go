@@ -13,7 +13,9 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/flyball-dev/flyball/client"
-	"github.com/flyball-dev/flyball/controllers/internal/pods"
+	"github.com/flyball-dev/flyball/controllers/deployment/internal/conditions"
+	"github.com/flyball-dev/flyball/controllers/deployment/internal/replicasets"
+	"github.com/flyball-dev/flyball/controllers/internal/claim"
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
@@ -27,9 +29,12 @@ func reconcilerOver(s *scene, podList []*corev1.Pod) *reconciler {
 		},
 		ReplicaSets: listed[*appsv1.ReplicaSet]{
 			cacheAt: cacheAt[*appsv1.ReplicaSet]{objects: sets, version: "100"},
-			index:   indexClaimable,
+			index:   claim.IndexByController[*appsv1.ReplicaSet],
 		},
-		Pods: listed[*corev1.Pod]{cacheAt: cacheAt[*corev1.Pod]{objects: podList}, index: pods.IndexByController},
+		Pods: listed[*corev1.Pod]{
+			cacheAt: cacheAt[*corev1.Pod]{objects: podList},
+			index:   claim.IndexByController[*corev1.Pod],
+		},
 	})
 }
 
@@ -74,7 +79,7 @@ func TestReconcile(t *testing.T) {
 	t.Run("a failed write is tried again", func(t *testing.T) {
 		d := web(1)
 		s := newScene(t, d)
-		name := "web-" + ComputeHash(&d.Spec.Template, nil)
+		name := "web-" + replicasets.ComputeHash(&d.Spec.Template, nil)
 		s.fail["create "+name] = refused
 		if _, err := reconcilerOver(s, nil).Reconcile(t.Context(), key); !is(err, refused) ||
 			reconcile.IsTerminal(err) {
@@ -86,16 +91,16 @@ func TestReconcile(t *testing.T) {
 		s := newScene(t, d)
 		ending := apierrors.NewForbidden(appsv1.Resource("replicasets"), "x", errors.New("being terminated"))
 		ending.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
-		s.fail["create web-"+ComputeHash(&d.Spec.Template, nil)] = ending
+		s.fail["create web-"+replicasets.ComputeHash(&d.Spec.Template, nil)] = ending
 		_, err := reconcilerOver(s, nil).Reconcile(t.Context(), key)
 		equal(t, "error", err, nil)
 		equal(t, "events", len(s.events), 0)
 	})
 	t.Run("comes back for the deadline", func(t *testing.T) {
-		d := web(3, annotate(RevisionAnnotation, "1"))
+		d := web(3, annotate(replicasets.RevisionAnnotation, "1"))
 		v2 := set(d, 1, "v2", 3, availableOf(1))
 		d.Status = plannerFor(t, d, v2).status()
-		progressing(corev1.ConditionTrue, reasonReplicaSetUpdated, 0)(d)
+		progressing(corev1.ConditionTrue, conditions.ReplicaSetUpdated, 0)(d)
 		d.Status.Conditions[1].LastUpdateTime = metav1.Now()
 		s := newScene(t, d, v2)
 		result, err := reconcilerOver(s, nil).Reconcile(t.Context(), key)
@@ -227,7 +232,7 @@ func TestClaim(t *testing.T) {
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, getNewReplicaSet
 func TestOverlookedReplicaSet(t *testing.T) {
 	d := web(3)
-	name := "web-" + ComputeHash(&d.Spec.Template, nil)
+	name := "web-" + replicasets.ComputeHash(&d.Spec.Template, nil)
 	there := set(d, 1, "v2", 3)
 	there.Name = name
 	s := newScene(t, d)

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 
-	"github.com/flyball-dev/flyball/controllers/deployment"
+	"github.com/flyball-dev/flyball/controllers/deployment/internal/replicasets"
 	"github.com/flyball-dev/flyball/localapi"
 )
 
@@ -28,19 +28,19 @@ func TestNewDeployment(t *testing.T) {
 		equal(t, "counts", c.counts(), "replicas=20 updated=20 ready=20 available=20 unavailable=0")
 		equal(t, "conditions", c.conditions(),
 			"Available=True/MinimumReplicasAvailable Progressing=True/NewReplicaSetAvailable")
-		equal(t, "revision", c.web().Annotations[deployment.RevisionAnnotation], "1")
+		equal(t, "revision", c.web().Annotations[replicasets.RevisionAnnotation], "1")
 
 		rs := c.sets()[0]
-		hash := deployment.ComputeHash(&d.Spec.Template, nil)
+		hash := replicasets.ComputeHash(&d.Spec.Template, nil)
 		equal(t, "name", rs.Name, "web-"+hash)
 		equal(t, "labels", rs.Labels, map[string]string{"app": "web", "pod-template-hash": hash})
 		equal(t, "template labels", rs.Spec.Template.Labels, rs.Labels)
 		equal(t, "selector", rs.Spec.Selector.MatchLabels, rs.Labels)
 		equal(t, "annotations", rs.Annotations, map[string]string{
-			"test":                               "should-copy-to-replica-set",
-			deployment.RevisionAnnotation:        "1",
-			deployment.DesiredReplicasAnnotation: "20",
-			deployment.MaxReplicasAnnotation:     "25",
+			"test":                                "should-copy-to-replica-set",
+			replicasets.RevisionAnnotation:        "1",
+			replicasets.DesiredReplicasAnnotation: "20",
+			replicasets.MaxReplicasAnnotation:     "25",
 		})
 		equal(t, "owner", rs.OwnerReferences, []metav1.OwnerReference{{
 			APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: d.UID, Controller: ptr.To(true),
@@ -64,7 +64,7 @@ func TestRollingUpdate(t *testing.T) {
 		stop()
 		equal(t, "replica sets", c.shape(), "1:web:1:0 2:web:2:4")
 		equal(t, "counts", c.counts(), "replicas=4 updated=4 ready=4 available=4 unavailable=0")
-		equal(t, "revision", c.web().Annotations[deployment.RevisionAnnotation], "2")
+		equal(t, "revision", c.web().Annotations[replicasets.RevisionAnnotation], "2")
 		for _, e := range c.events() {
 			if !strings.HasPrefix(e, "Normal ScalingReplicaSet Scaled ") {
 				t.Errorf("event %q", e)
@@ -73,7 +73,7 @@ func TestRollingUpdate(t *testing.T) {
 		c.edit(image("1"))
 		c.settle()
 		equal(t, "replica sets after going back", c.shape(), "2:web:2:0 3:web:1:4")
-		equal(t, "history", c.sets()[1].Annotations[deployment.RevisionHistoryAnnotation], "1")
+		equal(t, "history", c.sets()[1].Annotations[replicasets.RevisionHistoryAnnotation], "1")
 	})
 }
 
@@ -205,7 +205,7 @@ func TestRollbackAnnotation(t *testing.T) {
 		c.settle()
 		equal(t, "replica sets", c.shape(), "2:web:2:0 3:web:1:1")
 		d := c.web()
-		equal(t, "annotations", d.Annotations, map[string]string{deployment.RevisionAnnotation: "3", "cause": "first"})
+		equal(t, "annotations", d.Annotations, map[string]string{replicasets.RevisionAnnotation: "3", "cause": "first"})
 		equal(t, "template labels", d.Spec.Template.Labels, map[string]string{"app": "web"})
 		c.edit(annotated(appsv1.DeprecatedRollbackTo, "7"))
 		c.settle()
@@ -248,7 +248,7 @@ func TestHashCollisionGetsAnotherName(t *testing.T) {
 		next := d.DeepCopy()
 		image("2")(next)
 		taken.ObjectMeta = metav1.ObjectMeta{
-			Name:   "web-" + deployment.ComputeHash(&next.Spec.Template, nil),
+			Name:   "web-" + replicasets.ComputeHash(&next.Spec.Template, nil),
 			Labels: map[string]string{"app": "other"},
 		}
 		taken.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "other"}}
@@ -260,7 +260,7 @@ func TestHashCollisionGetsAnotherName(t *testing.T) {
 		c.edit(image("2"))
 		c.settle()
 		equal(t, "collisions", c.web().Status.CollisionCount, ptr.To[int32](1))
-		want := "web-" + deployment.ComputeHash(&next.Spec.Template, ptr.To[int32](1))
+		want := "web-" + replicasets.ComputeHash(&next.Spec.Template, ptr.To[int32](1))
 		rs, err := c.client.AppsV1().ReplicaSets("default").Get(c.t.Context(), want, metav1.GetOptions{})
 		c.must(err)
 		equal(t, "size", *rs.Spec.Replicas, 1)

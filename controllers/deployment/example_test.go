@@ -36,11 +36,9 @@ func ExampleNewPlan() {
 		fmt.Println(err)
 		return
 	}
-	for _, step := range plan.Steps {
-		fmt.Println(step)
-	}
+	fmt.Print(plan)
 	// Output:
-	// create web-6769df47cb replicas=3 [Normal ScalingReplicaSet: Scaled up replica set web-6769df47cb from 0 to 3]
+	// create web-6769df47cb replicas=3 desired-replicas=3 max-replicas=3 revision=1 [Normal ScalingReplicaSet: Scaled up replica set web-6769df47cb from 0 to 3]
 	// status generation=0 replicas=0 updated=0 ready=0 available=0 unavailable=0 revision=1
 	// status generation=1 replicas=0 updated=0 ready=0 available=0 unavailable=3 terminating=0 revision=1 Available=False/MinimumReplicasUnavailable
 }

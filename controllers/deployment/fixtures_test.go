@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
+	"github.com/flyball-dev/flyball/controllers/deployment/internal/replicasets"
+	"github.com/flyball-dev/flyball/controllers/deployment/internal/rollout"
 	"github.com/flyball-dev/flyball/informer"
 )
 
@@ -108,8 +110,8 @@ func set(d *appsv1.Deployment, n int64, image string, size int32, changes ...set
 			Namespace: "default", Name: "web-" + image, UID: types.UID("uid-" + image), Generation: 1,
 			ResourceVersion:   fmt.Sprint(n),
 			CreationTimestamp: metav1.NewTime(d.CreationTimestamp.Add(time.Duration(n) * time.Minute)),
-			OwnerReferences:   []metav1.OwnerReference{controllerOf(d)},
-			Annotations:       map[string]string{RevisionAnnotation: fmt.Sprint(n)},
+			OwnerReferences:   []metav1.OwnerReference{*metav1.NewControllerRef(d, kind)},
+			Annotations:       map[string]string{replicasets.RevisionAnnotation: fmt.Sprint(n)},
 		},
 		Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To(size), Template: template(image)},
 		Status: appsv1.ReplicaSetStatus{
@@ -117,13 +119,13 @@ func set(d *appsv1.Deployment, n int64, image string, size int32, changes ...set
 			TerminatingReplicas: ptr.To[int32](0),
 		},
 	}
-	rs.Spec.Template.Labels = withHash(rs.Spec.Template.Labels, "hash-"+image)
+	rs.Spec.Template.Labels = replicasets.WithHash(rs.Spec.Template.Labels, "hash-"+image)
 	rs.Labels = maps.Clone(rs.Spec.Template.Labels)
-	l, err := limitsOf(d)
+	l, err := rollout.LimitsOf(d)
 	if err != nil {
 		panic(err)
 	}
-	maps.Copy(rs.Annotations, replicasAnnotations(l))
+	maps.Copy(rs.Annotations, replicasets.ScaleAnnotations(l.Replicas, l.MaxReplicas()))
 	for _, change := range changes {
 		change(rs)
 	}
@@ -143,7 +145,8 @@ func counting(n int32) setChange {
 // scaledFor gives the annotations of another size of the Deployment.
 func scaledFor(replicas, maxReplicas string) setChange {
 	return func(rs *appsv1.ReplicaSet) {
-		rs.Annotations[DesiredReplicasAnnotation], rs.Annotations[MaxReplicasAnnotation] = replicas, maxReplicas
+		rs.Annotations[replicasets.DesiredReplicasAnnotation] = replicas
+		rs.Annotations[replicasets.MaxReplicasAnnotation] = maxReplicas
 	}
 }
 
@@ -157,16 +160,16 @@ func settled(t *testing.T, d *appsv1.Deployment, rss ...*appsv1.ReplicaSet) *app
 	d = d.DeepCopy()
 	for range 10 {
 		plan := mustPlan(t, d, rss...)
-		if len(plan.Steps) == 0 {
+		if len(plan.steps) == 0 {
 			return d
 		}
-		for _, s := range plan.Steps {
-			u, ok := s.(UpdateStatus)
+		for _, s := range plan.steps {
+			u, ok := s.(updateStatus)
 			if !ok {
 				t.Fatalf("there is more to do than to write the status:\n%s", plan)
 			}
 			d.Status = u.Status
-			metav1.SetMetaDataAnnotation(&d.ObjectMeta, RevisionAnnotation, u.Revision)
+			metav1.SetMetaDataAnnotation(&d.ObjectMeta, replicasets.RevisionAnnotation, u.Revision)
 		}
 	}
 	t.Fatal("the status never settles")

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flyball-dev/flyball/controllers/deployment/internal/conditions"
+	"github.com/flyball-dev/flyball/controllers/deployment/internal/replicasets"
+	"github.com/flyball-dev/flyball/controllers/deployment/internal/rollout"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -49,36 +52,40 @@ func (w *world) list() []*appsv1.ReplicaSet {
 func (w *world) sync() bool {
 	w.t.Helper()
 	plan := planOf(w.t, Observed{Deployment: w.d, ReplicaSets: w.list(), Now: epoch})
-	if len(plan.Steps) == 0 {
+	if len(plan.steps) == 0 {
 		return false
 	}
 	w.log = append(w.log, plan.String())
-	before, reserve := totalSize(w.list()), w.surelyAvailable()
+	before, reserve := replicasets.TotalSize(w.list()), w.surelyAvailable()
 	if w.d.Spec.Paused || plannerFor(w.t, w.d, w.list()...).sizeChanged() {
 		reserve = 0 // scaling takes pods away whether they are available or not
 	}
 	written := false
-	for _, step := range plan.Steps {
-		if writesDeployment(step) && written {
-			break
+steps:
+	for _, step := range plan.steps {
+		switch step.(type) {
+		case updateStatus, rollBack:
+			if written {
+				break steps
+			}
 		}
 		switch s := step.(type) {
-		case CreateReplicaSet:
+		case createReplicaSet:
 			w.create(s.ReplicaSet)
-		case EditReplicaSet:
+		case editReplicaSet:
 			w.edit(s)
-		case DeleteReplicaSet:
-			if rs := w.sets[s.ReplicaSet.Name]; size(rs) > 0 || rs.Status.Replicas > 0 {
+		case deleteReplicaSet:
+			if rs := w.sets[s.ReplicaSet.Name]; replicasets.Size(rs) > 0 || rs.Status.Replicas > 0 {
 				w.fail("deletes %s, which has pods", rs.Name)
 			}
 			delete(w.sets, s.ReplicaSet.Name)
-		case UpdateStatus:
+		case updateStatus:
 			w.d = w.d.DeepCopy()
 			w.d.Status, written = s.Status, true
 			if s.Revision != "" {
-				metav1.SetMetaDataAnnotation(&w.d.ObjectMeta, RevisionAnnotation, s.Revision)
+				metav1.SetMetaDataAnnotation(&w.d.ObjectMeta, replicasets.RevisionAnnotation, s.Revision)
 			}
-		case RollBack:
+		case rollBack:
 			w.d = w.d.DeepCopy()
 			w.d.Annotations, written = s.Annotations, true
 			if s.Template != nil {
@@ -103,7 +110,7 @@ func (w *world) create(rs *appsv1.ReplicaSet) {
 	w.sets[rs.Name] = rs
 }
 
-func (w *world) edit(s EditReplicaSet) {
+func (w *world) edit(s editReplicaSet) {
 	was := w.sets[s.ReplicaSet.Name]
 	rs := s.result(was)
 	if equality.Semantic.DeepEqual(was, rs) {
@@ -112,7 +119,7 @@ func (w *world) edit(s EditReplicaSet) {
 	if !equality.Semantic.DeepEqual(was.Spec, rs.Spec) {
 		rs.Generation++
 	}
-	if s.Replicas == nil != (s.Event == Event{}) {
+	if s.Replicas == nil != (s.Event == event{}) {
 		w.fail("event of %s does not fit", s)
 	}
 	w.sets[rs.Name] = rs
@@ -121,32 +128,32 @@ func (w *world) edit(s EditReplicaSet) {
 // surelyAvailable is how many pods stay available whatever the ReplicaSets do now: those that are available beyond
 // what a ReplicaSet asks for are about to go.
 func (w *world) surelyAvailable() int32 {
-	return sum(w.list(), func(rs *appsv1.ReplicaSet) int32 { return min(size(rs), available(rs)) })
+	return replicasets.Sum(w.list(), staying)
 }
 
 // check tells whether a sync kept to the limits. What a user's change put beyond them it may leave there.
 func (w *world) check(sizeBefore, reserveBefore int32) {
 	w.t.Helper()
-	l, err := limitsOf(w.d)
+	l, err := rollout.LimitsOf(w.d)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if total := totalSize(w.list()); total > sizeBefore && total > l.maxReplicas() {
-		w.fail("asks for %d pods, more than %d, after %d", total, l.maxReplicas(), sizeBefore)
+	if total := replicasets.TotalSize(w.list()); total > sizeBefore && total > l.MaxReplicas() {
+		w.fail("asks for %d pods, more than %d, after %d", total, l.MaxReplicas(), sizeBefore)
 	}
-	if reserve := w.surelyAvailable(); isRolling(w.d) && reserve < reserveBefore && reserve < l.minAvailable() {
-		w.fail("leaves %d pods available, fewer than %d, of %d", reserve, l.minAvailable(), reserveBefore)
+	if reserve := w.surelyAvailable(); isRolling(w.d) && reserve < reserveBefore && reserve < l.MinAvailable() {
+		w.fail("leaves %d pods available, fewer than %d, of %d", reserve, l.MinAvailable(), reserveBefore)
 	}
 	for _, rs := range w.list() {
-		if size(rs) < 0 {
-			w.fail("%s has the size %d", rs.Name, size(rs))
+		if replicasets.Size(rs) < 0 {
+			w.fail("%s has the size %d", rs.Name, replicasets.Size(rs))
 		}
 	}
 	for _, rs := range w.list() {
-		a, _ := revisionOf(rs)
+		a := rs.Annotations[replicasets.RevisionAnnotation]
 		for _, other := range w.list() {
-			if b, _ := revisionOf(other); rs != other && a == b {
-				w.fail("%s and %s are both of revision %d", rs.Name, other.Name, a)
+			if b := other.Annotations[replicasets.RevisionAnnotation]; rs != other && a == b {
+				w.fail("%s and %s are both of revision %s", rs.Name, other.Name, a)
 			}
 		}
 	}
@@ -167,7 +174,7 @@ func (w *world) settle() {
 func (w *world) pods(missing func() int32) {
 	for name, rs := range w.sets {
 		rs = running(rs.DeepCopy())
-		rs.Status.AvailableReplicas = max(0, size(rs)-missing())
+		rs.Status.AvailableReplicas = max(0, replicasets.Size(rs)-missing())
 		rs.Status.ReadyReplicas = rs.Status.AvailableReplicas
 		w.sets[name] = rs
 	}
@@ -232,10 +239,10 @@ func FuzzRollout(f *testing.F) {
 			}
 		}
 		s := &w.d.Status
-		if !complete(w.d, s, *w.d.Spec.Replicas) {
-			w.fail("not complete: %s", UpdateStatus{Status: *s})
+		if !(rollout.Limits{Replicas: *w.d.Spec.Replicas}).Complete(w.d, s) {
+			w.fail("not complete: %s", updateStatus{Status: *s})
 		}
-		if c := condition(s, appsv1.DeploymentProgressing); c == nil || c.Status != corev1.ConditionTrue {
+		if c := conditions.Find(s, appsv1.DeploymentProgressing); c == nil || c.Status != corev1.ConditionTrue {
 			w.fail("progress: %v", c)
 		}
 		if limit := int(*w.d.Spec.RevisionHistoryLimit); len(w.sets) > limit+1 {
@@ -266,11 +273,11 @@ func FuzzNewPlan(f *testing.F) {
 		}
 		for range 50 {
 			plan := planOf(t, Observed{Deployment: w.d, ReplicaSets: w.list(), Now: epoch})
-			if len(plan.Steps) == 0 {
+			if len(plan.steps) == 0 {
 				return
 			}
 			w.log = append(w.log, plan.String())
-			for _, step := range plan.Steps {
+			for _, step := range plan.steps {
 				w.do(step)
 			}
 		}
@@ -279,24 +286,24 @@ func FuzzNewPlan(f *testing.F) {
 }
 
 // do does one step without a check of the limits: the state it starts from may be beyond them.
-func (w *world) do(step Step) {
+func (w *world) do(step step) {
 	switch s := step.(type) {
-	case CreateReplicaSet:
+	case createReplicaSet:
 		w.create(s.ReplicaSet)
-	case EditReplicaSet:
+	case editReplicaSet:
 		w.edit(s)
-		if size(w.sets[s.ReplicaSet.Name]) < 0 {
+		if replicasets.Size(w.sets[s.ReplicaSet.Name]) < 0 {
 			w.fail("negative size")
 		}
-	case DeleteReplicaSet:
+	case deleteReplicaSet:
 		delete(w.sets, s.ReplicaSet.Name)
-	case UpdateStatus:
+	case updateStatus:
 		w.d = w.d.DeepCopy()
 		w.d.Status = s.Status
 		if s.Revision != "" {
-			metav1.SetMetaDataAnnotation(&w.d.ObjectMeta, RevisionAnnotation, s.Revision)
+			metav1.SetMetaDataAnnotation(&w.d.ObjectMeta, replicasets.RevisionAnnotation, s.Revision)
 		}
-	case RollBack:
+	case rollBack:
 		w.d = w.d.DeepCopy()
 		w.d.Annotations = s.Annotations
 		if s.Template != nil {

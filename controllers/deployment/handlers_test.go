@@ -42,10 +42,10 @@ func (c listed[T]) List(namespace string, _ labels.Selector) []T {
 }
 
 func routerOver(sets []*appsv1.ReplicaSet, deployments ...*appsv1.Deployment) router {
-	return router{
-		deployments: listed[*appsv1.Deployment]{cacheAt: cacheAt[*appsv1.Deployment]{objects: deployments}},
-		replicaSets: listed[*appsv1.ReplicaSet]{cacheAt: cacheAt[*appsv1.ReplicaSet]{objects: sets}},
-	}
+	return newRouter(Config{
+		Deployments: listed[*appsv1.Deployment]{cacheAt: cacheAt[*appsv1.Deployment]{objects: deployments}},
+		ReplicaSets: listed[*appsv1.ReplicaSet]{cacheAt: cacheAt[*appsv1.ReplicaSet]{objects: sets}},
+	})
 }
 
 // named is web under another name, and with another selector.
@@ -80,7 +80,9 @@ func TestReplicaSetEvents(t *testing.T) {
 	owner := func(change func(*metav1.OwnerReference)) setChange {
 		return func(rs *appsv1.ReplicaSet) { change(&rs.OwnerReferences[0]) }
 	}
-	twins := func(rs *appsv1.ReplicaSet) { rs.OwnerReferences = []metav1.OwnerReference{controllerOf(twin)} }
+	twins := func(rs *appsv1.ReplicaSet) {
+		rs.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(twin, kind)}
+	}
 	same := func(*appsv1.ReplicaSet) {}
 	unlabelled := func(rs *appsv1.ReplicaSet) { rs.Labels = nil }
 	relabelled := func(rs *appsv1.ReplicaSet) { rs.Labels = map[string]string{"app": "web", "b": "c"} }

@@ -3,6 +3,7 @@ package deployment
 import (
 	"testing"
 
+	"github.com/flyball-dev/flyball/controllers/deployment/internal/replicasets"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/utils/ptr"
 )
@@ -12,7 +13,7 @@ func TestCleanUpHistory(t *testing.T) {
 	d := web(3)
 	behind := func(rs *appsv1.ReplicaSet) { rs.Generation = 2 }
 	going := func(rs *appsv1.ReplicaSet) { rs.DeletionTimestamp = ptr.To(ago(0)) }
-	revision := func(n string) setChange { return annotateSet(RevisionAnnotation, n) }
+	revision := func(n string) setChange { return annotateSet(replicasets.RevisionAnnotation, n) }
 	for _, tc := range []struct {
 		name  string
 		limit int32

@@ -8,34 +8,38 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flyball-dev/flyball/controllers/deployment/internal/conditions"
+	"github.com/flyball-dev/flyball/controllers/deployment/internal/replicasets"
+	"github.com/flyball-dev/flyball/controllers/deployment/internal/rollout"
 )
 
-// Observed is what one sync knows. A plan changes none of it: the objects may be those of a cache.
+// Observed is what one sync knows. Making a plan does not change it: the objects may be shared with a cache.
 type Observed struct {
 	Deployment *appsv1.Deployment
-	// ReplicaSets are those that the Deployment owns, adoptions and releases done. Their order does not matter.
+	// ReplicaSets are those that the Deployment owns after adoptions and releases, in any order.
 	ReplicaSets []*appsv1.ReplicaSet
-	// Pods are the pods of each ReplicaSet, by its UID. Only the strategy Recreate asks for them.
+	// Pods are the pods of each ReplicaSet, by its UID. Only the strategy Recreate needs them.
 	Pods map[types.UID][]*corev1.Pod
 	// Now is the time of the sync.
 	Now time.Time
 }
 
-// Plan is what is to be done about what was observed.
+// Plan is what one sync does about what it observed.
 type Plan struct {
-	// Steps are done in this order. The first that fails ends the sync, but for what [EditReplicaSet] says; and so does
-	// the second write of the Deployment itself, before it is sent, for the reason that the package comment gives.
-	Steps []Step
-	// RequeueAfter is when to look again although nothing may have happened: the progress deadline. Zero: not at all.
+	// steps are done in this order. A step that fails ends the sync, except for editReplicaSet.StatusAnyway. A second
+	// write of the Deployment also ends the sync, before it is sent: the package comment gives the reason.
+	steps []step
+	// RequeueAfter is when to look again even if nothing happens, because the progress deadline may have passed. Zero:
+	// not at all.
 	RequeueAfter time.Duration
 }
 
-// String is one step a line, in the words of [Step].
+// String returns one line for each step of the plan.
 func (p Plan) String() string {
 	var b strings.Builder
-	for _, s := range p.Steps {
+	for _, s := range p.steps {
 		fmt.Fprintln(&b, s)
 	}
 	if p.RequeueAfter > 0 {
@@ -44,16 +48,16 @@ func (p Plan) String() string {
 	return b.String()
 }
 
-// Why a plan cannot be made. A plan depends on nothing but what was observed: trying again with the same is no use.
+// Reasons why a plan cannot be made. A retry cannot help as long as the same is observed.
 var (
 	errNoSelector = errors.New("the deployment has no selector")
 	errStrategy   = errors.New("unexpected deployment strategy type")
 )
 
-// NewPlan decides what one sync does. It reads nothing but its argument and changes nothing.
+// NewPlan decides what one sync does. It is a pure function.
 //
-// Errors: a Deployment that the API server would not have let in: no selector, an unknown strategy, a percentage that
-// is none.
+// Errors: a Deployment that the API server would have refused, because it has no selector, an unknown strategy or a
+// malformed percentage.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/deployment_controller.go, syncDeployment
 func NewPlan(o Observed) (Plan, error) {
@@ -72,36 +76,29 @@ func NewPlan(o Observed) (Plan, error) {
 	}
 	p.notePause()
 	revision, rollback := rollbackTarget(d)
-	if d.Spec.Paused {
+	switch {
+	case d.Spec.Paused:
 		p.syncNewReplicaSet(alone)
 		p.scale()
-		if !rollback { // which may want what would be deleted
+		if !rollback { // a rollback may need what would be deleted
 			p.cleanUpHistory()
 		}
 		p.writeStatus()
 		return p.plan, nil
-	}
-	if rollback {
+	case rollback:
 		p.syncNewReplicaSet(alone)
 		p.createNewReplicaSet()
 		p.rollBack(revision)
 		return p.plan, nil
 	}
 	p.syncNewReplicaSet(withDeployment)
-	if p.sizeChanged() {
+	switch t := d.Spec.Strategy.Type; {
+	case p.sizeChanged():
 		p.scale()
 		p.writeStatus()
-		return p.plan, nil
-	}
-	return p.rollOut()
-}
-
-// rollOut moves from the old ReplicaSets to the new one as the strategy says.
-func (p *planner) rollOut() (Plan, error) {
-	switch t := p.d.Spec.Strategy.Type; t {
-	case appsv1.RecreateDeploymentStrategyType:
+	case t == appsv1.RecreateDeploymentStrategyType:
 		p.recreate()
-	case appsv1.RollingUpdateDeploymentStrategyType:
+	case t == appsv1.RollingUpdateDeploymentStrategyType:
 		p.rollingUpdate()
 	default:
 		return Plan{}, fmt.Errorf("%w: %s", errStrategy, t)
@@ -109,15 +106,15 @@ func (p *planner) rollOut() (Plan, error) {
 	return p.plan, nil
 }
 
-// planner is a plan in the making.
+// planner makes one plan.
 type planner struct {
 	observed Observed
-	limits   limits
-	// d is the Deployment as the steps so far leave it, but for its spec, which is the observed one.
+	limits   rollout.Limits
+	// d is the Deployment as the steps so far leave it. Its spec is the observed one.
 	// Invariant: its annotations and status are not shared with the observed Deployment.
 	d *appsv1.Deployment
-	// newRS is the ReplicaSet of the current template as the steps so far leave it, but for its size.
-	// Invariant: nil until it exists or is to be created.
+	// newRS is the ReplicaSet of the current template as the steps so far leave it, apart from its size.
+	// Invariant: nil until it exists or the plan creates it.
 	newRS *appsv1.ReplicaSet
 	// oldRSs are all others. Invariant: as observed, oldest first.
 	oldRSs []*appsv1.ReplicaSet
@@ -128,16 +125,16 @@ func newPlanner(o Observed) (*planner, error) {
 	if o.Deployment.Spec.Selector == nil {
 		return nil, errNoSelector
 	}
-	l, err := limitsOf(o.Deployment)
+	l, err := rollout.LimitsOf(o.Deployment)
 	if err != nil {
 		return nil, err
 	}
 	p := &planner{observed: o, limits: l, d: o.Deployment.DeepCopy()}
-	p.newRS, p.oldRSs = split(o.Deployment, o.ReplicaSets)
+	p.newRS, p.oldRSs = replicasets.Split(o.Deployment, o.ReplicaSets)
 	return p, nil
 }
 
-// all is every ReplicaSet: the old ones, then the new one if there is one.
+// all returns every ReplicaSet: the old ones, then the new one if there is one.
 func (p *planner) all() []*appsv1.ReplicaSet {
 	all := append([]*appsv1.ReplicaSet(nil), p.oldRSs...)
 	if p.newRS != nil {
@@ -146,28 +143,28 @@ func (p *planner) all() []*appsv1.ReplicaSet {
 	return all
 }
 
-func (p *planner) add(s Step) { p.plan.Steps = append(p.plan.Steps, s) }
+func (p *planner) add(s step) { p.plan.steps = append(p.plan.steps, s) }
 
-// writeDeploymentStatus adds the write of the Deployment's status and revision as they are in p.d now.
+// writeDeploymentStatus adds a write of the Deployment's status and revision as they are in p.d now.
 func (p *planner) writeDeploymentStatus() {
-	p.add(UpdateStatus{Status: *p.d.Status.DeepCopy(), Revision: p.d.Annotations[RevisionAnnotation]})
+	p.add(updateStatus{Status: *p.d.Status.DeepCopy(), Revision: p.d.Annotations[replicasets.RevisionAnnotation]})
 }
 
-// notePause says in the condition Progressing that the Deployment was paused or resumed, so that the time in between
+// notePause records in the condition Progressing that the Deployment was paused or resumed, so that the time in between
 // does not count against the deadline. A rollout that has failed stays failed.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, checkPausedConditions
 func (p *planner) notePause() {
-	c := condition(&p.d.Status, appsv1.DeploymentProgressing)
-	if !hasDeadline(p.d) || c != nil && c.Reason == reasonDeadlineExceeded {
+	c := conditions.Find(&p.d.Status, appsv1.DeploymentProgressing)
+	if !rollout.HasDeadline(p.d) || c != nil && c.Reason == conditions.DeadlineExceeded {
 		return
 	}
-	noted := c != nil && c.Reason == reasonPaused
+	noted := c != nil && c.Reason == conditions.Paused
 	switch paused := p.d.Spec.Paused; {
 	case paused && !noted:
-		p.setProgressing(corev1.ConditionUnknown, reasonPaused, "Deployment is paused")
+		p.setProgressing(corev1.ConditionUnknown, conditions.Paused, "Deployment is paused")
 	case !paused && noted:
-		p.setProgressing(corev1.ConditionUnknown, reasonResumed, "Deployment is resumed")
+		p.setProgressing(corev1.ConditionUnknown, conditions.Resumed, "Deployment is resumed")
 	default:
 		return
 	}
@@ -175,32 +172,25 @@ func (p *planner) notePause() {
 }
 
 func (p *planner) setProgressing(status corev1.ConditionStatus, reason, message string) {
-	setCondition(&p.d.Status, newCondition(appsv1.DeploymentProgressing, status, reason, message, p.observed.Now))
+	conditions.Set(&p.d.Status,
+		conditions.New(appsv1.DeploymentProgressing, status, reason, message, p.observed.Now))
 }
 
-// selectsAll tells a Deployment whose selector is there but empty. It would take every ReplicaSet of the namespace.
+// selectsAll reports whether the selector is present but empty. It would match every ReplicaSet of the namespace.
 func selectsAll(d *appsv1.Deployment) bool {
 	s := d.Spec.Selector
 	return s != nil && len(s.MatchLabels) == 0 && len(s.MatchExpressions) == 0
 }
 
-// planSelectingAll does nothing for the Deployment but to say why.
+// planSelectingAll does nothing for the Deployment except to report why.
 func planSelectingAll(d *appsv1.Deployment) Plan {
-	steps := []Step{
-		Announce{warning("SelectingAll", "This deployment is selecting all pods. A non-empty selector is required.")},
+	steps := []step{
+		announce{warning("SelectingAll", "This deployment is selecting all pods. A non-empty selector is required.")},
 	}
 	if d.Status.ObservedGeneration < d.Generation {
 		status := d.Status.DeepCopy()
 		status.ObservedGeneration = d.Generation
-		steps = append(steps, UpdateStatus{Status: *status})
+		steps = append(steps, updateStatus{Status: *status})
 	}
-	return Plan{Steps: steps}
+	return Plan{steps: steps}
 }
-
-// controllerOf is the owner reference of what d owns.
-func controllerOf(d *appsv1.Deployment) metav1.OwnerReference {
-	return *metav1.NewControllerRef(d, kind)
-}
-
-// kind is what an owner reference to a Deployment says.
-var kind = appsv1.SchemeGroupVersion.WithKind("Deployment")

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flyball-dev/flyball/controllers/deployment/internal/conditions"
+	"github.com/flyball-dev/flyball/controllers/deployment/internal/replicasets"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,21 +62,21 @@ func TestPauseIsNoted(t *testing.T) {
 		want string // the Progressing condition afterwards
 	}{
 		{
-			"paused", web(1, paused, progressing(corev1.ConditionTrue, reasonReplicaSetUpdated, time.Minute)),
+			"paused", web(1, paused, progressing(corev1.ConditionTrue, conditions.ReplicaSetUpdated, time.Minute)),
 			"Unknown/DeploymentPaused Deployment is paused",
 		},
 		{"paused without a condition", web(1, paused), "Unknown/DeploymentPaused Deployment is paused"},
 		{
-			"paused already", web(1, paused, progressing(corev1.ConditionUnknown, reasonPaused, time.Minute)),
+			"paused already", web(1, paused, progressing(corev1.ConditionUnknown, conditions.Paused, time.Minute)),
 			"Unknown/DeploymentPaused as it was",
 		},
 		{
-			"resumed", web(1, progressing(corev1.ConditionUnknown, reasonPaused, time.Minute)),
+			"resumed", web(1, progressing(corev1.ConditionUnknown, conditions.Paused, time.Minute)),
 			"Unknown/DeploymentResumed Deployment is resumed",
 		},
 		{
 			"failed stays failed",
-			web(1, paused, progressing(corev1.ConditionFalse, reasonDeadlineExceeded, time.Minute)),
+			web(1, paused, progressing(corev1.ConditionFalse, conditions.DeadlineExceeded, time.Minute)),
 			"False/ProgressDeadlineExceeded as it was",
 		},
 		{"no deadline, no note", web(1, paused, noDeadline), ""},
@@ -87,11 +89,11 @@ func TestPauseIsNoted(t *testing.T) {
 			}
 			p.notePause()
 			got := ""
-			if c := condition(&p.d.Status, appsv1.DeploymentProgressing); c != nil {
+			if c := conditions.Find(&p.d.Status, appsv1.DeploymentProgressing); c != nil {
 				got = string(c.Status) + "/" + c.Reason + " " + c.Message
-				if changed := c.Message != "as it was"; changed != (len(p.plan.Steps) == 1) || changed &&
+				if changed := c.Message != "as it was"; changed != (len(p.plan.steps) == 1) || changed &&
 					!c.LastUpdateTime.Time.Equal(epoch) {
-					t.Errorf("%d steps, updated %s", len(p.plan.Steps), c.LastUpdateTime)
+					t.Errorf("%d steps, updated %s", len(p.plan.steps), c.LastUpdateTime)
 				}
 			}
 			equal(t, "condition", got, tc.want)
@@ -133,10 +135,10 @@ func TestPausedRevisionFollowsLater(t *testing.T) {
 	d := web(4, paused)
 	v1, v2 := set(d, 3, "v1", 4), set(d, 2, "v2", 0)
 	d = settled(t, d, set(d, 3, "v1", 4))
-	d.Annotations = map[string]string{RevisionAnnotation: "3"}
+	d.Annotations = map[string]string{replicasets.RevisionAnnotation: "3"}
 	wantSteps(t, mustPlan(t, d, v1, v2), "edit web-v2 revision=4 revision-history=2")
-	v2 = EditReplicaSet{
-		Annotations: map[string]string{RevisionAnnotation: "4", RevisionHistoryAnnotation: "2"},
+	v2 = editReplicaSet{
+		Annotations: map[string]string{replicasets.RevisionAnnotation: "4", replicasets.RevisionHistoryAnnotation: "2"},
 	}.result(v2)
 	wantSteps(t, mustPlan(t, d, v1, v2),
 		"status generation=1 replicas=4 updated=0 ready=4 available=4 unavailable=0 terminating=0 revision=4 ")
@@ -149,18 +151,18 @@ func TestSettledHasNoSteps(t *testing.T) {
 		"deleted": web(3, deleted),
 	} {
 		v2 := set(d, 1, "v2", *d.Spec.Replicas)
-		if plan := mustPlan(t, settled(t, d, v2), v2); len(plan.Steps) > 0 || plan.RequeueAfter != 0 {
+		if plan := mustPlan(t, settled(t, d, v2), v2); len(plan.steps) > 0 || plan.RequeueAfter != 0 {
 			t.Errorf("%s:\n%s", name, plan)
 		}
 	}
 }
 
 func TestStepsAsText(t *testing.T) {
-	plan := Plan{Steps: []Step{
-		Announce{normal("Reason", "message %d", 1)},
-		RollBack{Event: warning("Why", "not")},
-		RollBack{Template: &corev1.PodTemplateSpec{}},
-		UpdateStatus{Status: appsv1.DeploymentStatus{CollisionCount: new(int32)}},
+	plan := Plan{steps: []step{
+		announce{normal("Reason", "message %d", 1)},
+		rollBack{Event: warning("Why", "not")},
+		rollBack{Template: &corev1.PodTemplateSpec{}},
+		updateStatus{Status: appsv1.DeploymentStatus{CollisionCount: new(int32)}},
 	}, RequeueAfter: time.Second}
 	wantSteps(t, plan, "announce [Normal Reason: message 1]", "clear rollback [Warning Why: not]", "roll back",
 		"status generation=0 replicas=0 updated=0 ready=0 available=0 unavailable=0 collisions=0", "requeue after 1s")

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flyball-dev/flyball/controllers/deployment/internal/conditions"
+	"github.com/flyball-dev/flyball/controllers/deployment/internal/replicasets"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,7 +25,7 @@ func statusWas(replicas, updated, ready, available int32) deploymentChange {
 // DeploymentProgressing and DeploymentTimedOut
 func TestProgressing(t *testing.T) {
 	updated := func(age time.Duration) deploymentChange {
-		return progressing(corev1.ConditionTrue, reasonReplicaSetUpdated, age)
+		return progressing(corev1.ConditionTrue, conditions.ReplicaSetUpdated, age)
 	}
 	const moved, done, late = `True/ReplicaSetUpdated ReplicaSet "web-v2" is progressing.`,
 		`True/NewReplicaSetAvailable ReplicaSet "web-v2" has successfully progressed.`,
@@ -45,30 +47,27 @@ func TestProgressing(t *testing.T) {
 		{"more available", web(3, updated(time.Hour), statusWas(5, 3, 9, 2)), 3, 2, 1, moved, false},
 		{
 			"moves again after it timed out",
-			web(3, progressing(corev1.ConditionFalse, reasonDeadlineExceeded, time.Hour), statusWas(5, 2, 3, 3)), 3, 2,
-			0, moved, true,
+			web(3, progressing(corev1.ConditionFalse, conditions.DeadlineExceeded, time.Hour), statusWas(5, 2, 3, 3)),
+			3, 2, 0, moved, true,
 		},
 		{"moves for the first time", web(3, statusWas(5, 2, 3, 3)), 3, 2, 0, moved, true},
 		{"stands still, in time", web(3, updated(600*time.Second), statusWas(5, 3, 2, 2)), 3, 2, 0, same, false},
 		{"stands still for too long", web(3, updated(601*time.Second), statusWas(5, 3, 2, 2)), 3, 2, 0, late, true},
 		{
 			"timed out before",
-			web(3, progressing(corev1.ConditionFalse, reasonDeadlineExceeded, time.Minute), statusWas(5, 3, 2, 2)), 3,
-			2, 0,
-			"False/ProgressDeadlineExceeded as it was", false,
+			web(3, progressing(corev1.ConditionFalse, conditions.DeadlineExceeded, time.Minute), statusWas(5, 3, 2, 2)),
+			3, 2, 0, "False/ProgressDeadlineExceeded as it was", false,
 		},
 		{"nothing to measure from", web(3, statusWas(5, 3, 2, 2)), 3, 2, 0, "", false},
 		{
 			"no rollout since the last: pods come and go",
-			web(3, progressing(corev1.ConditionTrue, reasonNewReplicaSetReady, time.Hour), statusWas(3, 3, 1, 1)), 3,
-			0, 2,
-			"True/NewReplicaSetAvailable as it was", false,
+			web(3, progressing(corev1.ConditionTrue, conditions.NewReplicaSetReady, time.Hour), statusWas(3, 3, 1, 1)),
+			3, 0, 2, "True/NewReplicaSetAvailable as it was", false,
 		},
 		{
 			"the next rollout is not measured from the last",
-			web(3, progressing(corev1.ConditionTrue, reasonNewReplicaSetReady, time.Hour), statusWas(5, 3, 2, 2)), 3,
-			2, 0,
-			"True/NewReplicaSetAvailable as it was", false,
+			web(3, progressing(corev1.ConditionTrue, conditions.NewReplicaSetReady, time.Hour), statusWas(5, 3, 2, 2)),
+			3, 2, 0, "True/NewReplicaSetAvailable as it was", false,
 		},
 		{"no deadline, no condition", web(3, noDeadline, updated(time.Hour)), 3, 2, 0, "", false},
 		{
@@ -77,11 +76,11 @@ func TestProgressing(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			was := condition(&tc.d.Status, appsv1.DeploymentProgressing)
+			was := conditions.Find(&tc.d.Status, appsv1.DeploymentProgressing)
 			p := plannerFor(t, tc.d, set(tc.d, 1, "v1", tc.old), set(tc.d, 2, "v2", tc.newer, availableOf(tc.up)))
 			status := p.status()
-			p.estimateProgress(&status)
-			c := condition(&status, appsv1.DeploymentProgressing)
+			p.setProgress(&status)
+			c := conditions.Find(&status, appsv1.DeploymentProgressing)
 			if c == nil {
 				equal(t, "condition", "", tc.want)
 				return
@@ -102,19 +101,19 @@ func TestProgressOfADeploymentWithoutNewReplicaSet(t *testing.T) {
 	d := web(3, recreate, statusWas(3, 0, 3, 3))
 	p := plannerFor(t, d, set(d, 1, "v1", 0, counting(1)))
 	status := p.status()
-	p.estimateProgress(&status)
-	equal(t, "message", condition(&status, appsv1.DeploymentProgressing).Message, `Deployment "web" is progressing.`)
+	p.setProgress(&status)
+	equal(t, "message", conditions.Find(&status, appsv1.DeploymentProgressing).Message, `Deployment "web" is progressing.`)
 }
 
 // The deadline counts from the last movement, so each movement is written although reason and status are the same.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/progress.go, syncRolloutStatus
 func TestMovementIsAlwaysNoted(t *testing.T) {
-	d := web(3, progressing(corev1.ConditionTrue, reasonReplicaSetUpdated, time.Minute), statusWas(5, 3, 2, 2))
+	d := web(3, progressing(corev1.ConditionTrue, conditions.ReplicaSetUpdated, time.Minute), statusWas(5, 3, 2, 2))
 	d.Status.Conditions = append(d.Status.Conditions, appsv1.DeploymentCondition{Type: "Other"})
 	p := plannerFor(t, d, set(d, 1, "v1", 2), set(d, 2, "v2", 3, availableOf(1)))
 	status := p.status()
-	p.estimateProgress(&status)
+	p.setProgress(&status)
 	last := status.Conditions[len(status.Conditions)-1]
 	equal(t, "last condition", last.Type, appsv1.DeploymentProgressing)
 	equal(t, "transition time", last.LastTransitionTime, ago(time.Minute))
@@ -128,9 +127,9 @@ func TestRequeueForTheDeadline(t *testing.T) {
 	stuck := func(reason string, age time.Duration, changes ...deploymentChange) Plan {
 		d := web(3, changes...)
 		v1, v2 := set(d, 1, "v1", 2), set(d, 2, "v2", 1, availableOf(0))
-		annotate(RevisionAnnotation, "2")(d)
+		annotate(replicasets.RevisionAnnotation, "2")(d)
 		is := corev1.ConditionTrue
-		if reason == reasonDeadlineExceeded {
+		if reason == conditions.DeadlineExceeded {
 			is = corev1.ConditionFalse
 		}
 		progressing(is, reason, age)(d)
@@ -145,20 +144,20 @@ func TestRequeueForTheDeadline(t *testing.T) {
 		want time.Duration
 	}{
 		{
-			"seven minutes left, and a second for good measure", stuck(reasonReplicaSetUpdated, 3*time.Minute),
+			"seven minutes left, and a second for good measure", stuck(conditions.ReplicaSetUpdated, 3*time.Minute),
 			7*time.Minute + time.Second,
 		},
-		{"one second left", stuck(reasonReplicaSetUpdated, 599*time.Second), 2 * time.Second},
+		{"one second left", stuck(conditions.ReplicaSetUpdated, 599*time.Second), 2 * time.Second},
 		{
-			"less than a second left", stuck(reasonReplicaSetUpdated, 599*time.Second+400*time.Millisecond),
+			"less than a second left", stuck(conditions.ReplicaSetUpdated, 599*time.Second+400*time.Millisecond),
 			601 * time.Millisecond,
 		},
-		{"none left", stuck(reasonReplicaSetUpdated, 600*time.Second), time.Millisecond},
-		{"timed out already", stuck(reasonDeadlineExceeded, time.Hour), 0},
-		{"the last rollout completed", stuck(reasonNewReplicaSetReady, time.Hour), 0},
-		{"resumed", stuck(reasonResumed, time.Minute), 9*time.Minute + time.Second},
+		{"none left", stuck(conditions.ReplicaSetUpdated, 600*time.Second), time.Millisecond},
+		{"timed out already", stuck(conditions.DeadlineExceeded, time.Hour), 0},
+		{"the last rollout completed", stuck(conditions.NewReplicaSetReady, time.Hour), 0},
+		{"resumed", stuck(conditions.Resumed, time.Minute), 9*time.Minute + time.Second},
 	} {
-		if len(tc.plan.Steps) > 0 || tc.plan.RequeueAfter != tc.want {
+		if len(tc.plan.steps) > 0 || tc.plan.RequeueAfter != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, tc.plan, tc.want)
 		}
 	}
@@ -181,26 +180,30 @@ func TestReplicaFailure(t *testing.T) {
 			}}
 		}
 	}
+	failureOf := func(t *testing.T, d *appsv1.Deployment, rss ...*appsv1.ReplicaSet) *appsv1.DeploymentCondition {
+		p := plannerFor(t, d, rss...)
+		return conditions.ReplicaFailure(p.newRS, p.oldRSs)
+	}
 	d := web(3)
 	v0, v1, v2 := set(d, 0, "v0", 1, failing("Zero")), set(d, 1, "v1", 1, failing("One")),
 		set(d, 2, "v2", 1, failing("Two"))
-	equal(t, "of the new one", plannerFor(t, d, v0, v1, v2).replicaFailure(), &appsv1.DeploymentCondition{
+	equal(t, "of the new one", failureOf(t, d, v0, v1, v2), &appsv1.DeploymentCondition{
 		Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "Two", Message: "m",
 		LastUpdateTime: ago(time.Hour), LastTransitionTime: ago(time.Hour),
 	})
-	equal(t, "else of the oldest", plannerFor(t, d, v1, v0, set(d, 2, "v2", 1)).replicaFailure().Reason, "Zero")
-	equal(t, "none", plannerFor(t, d, set(d, 2, "v2", 1)).replicaFailure(), nil)
+	equal(t, "else of the oldest", failureOf(t, d, v1, v0, set(d, 2, "v2", 1)).Reason, "Zero")
+	equal(t, "none", failureOf(t, d, set(d, 2, "v2", 1)), nil)
 
 	// It comes with a rollout's status and goes with it.
 	plan := mustPlan(t, d, v2)
-	status := plan.Steps[len(plan.Steps)-1].(UpdateStatus).Status
-	if condition(&status, appsv1.DeploymentReplicaFailure) == nil {
+	status := plan.steps[len(plan.steps)-1].(updateStatus).Status
+	if conditions.Find(&status, appsv1.DeploymentReplicaFailure) == nil {
 		t.Errorf("not told: %s", plan)
 	}
 	d.Status = status
 	plan = mustPlan(t, d, set(d, 2, "v2", 1))
-	status = plan.Steps[len(plan.Steps)-1].(UpdateStatus).Status
-	if condition(&status, appsv1.DeploymentReplicaFailure) != nil {
+	status = plan.steps[len(plan.steps)-1].(updateStatus).Status
+	if conditions.Find(&status, appsv1.DeploymentReplicaFailure) != nil {
 		t.Errorf("still told: %s", plan)
 	}
 }

@@ -3,6 +3,7 @@ package deployment
 import (
 	"testing"
 
+	"github.com/flyball-dev/flyball/controllers/deployment/internal/replicasets"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,14 +27,15 @@ func TestRecreateShrinksAllOldFirst(t *testing.T) {
 		"edit web-v1 replicas=0 [Normal ScalingReplicaSet: Scaled down replica set web-v1 from 3 to 0]",
 		"status generation=1 replicas=4 updated=0 ")
 	// Also when the new one is there, of whatever size.
-	d = web(3, recreate, annotate(RevisionAnnotation, "2"))
+	d = web(3, recreate, annotate(replicasets.RevisionAnnotation, "2"))
 	wantSteps(t, recreatePlan(t, d, nil, set(d, 1, "v1", 3), set(d, 2, "v2", 2)), "edit web-v1 replicas=0 ")
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/recreate.go, oldPodsRunning
 func TestRecreateWaitsForOldPods(t *testing.T) {
 	d := web(3, recreate, noDeadline)
-	wait, create := []string(nil), []string{"create web-" + ComputeHash(&d.Spec.Template, nil) + " replicas=3 "}
+	hash := replicasets.ComputeHash(&d.Spec.Template, nil)
+	wait, create := []string(nil), []string{"create web-" + hash + " replicas=3 "}
 	for _, tc := range []struct {
 		name   string
 		old    *appsv1.ReplicaSet
@@ -66,7 +68,7 @@ func TestRecreateWaitsForOldPods(t *testing.T) {
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/recreate.go, oldPodsRunning and
 // scaleUpNewReplicaSetForRecreate
 func TestRecreateGrowsTheNewOneAtOnce(t *testing.T) {
-	d := web(3, recreate, annotate(RevisionAnnotation, "2"))
+	d := web(3, recreate, annotate(replicasets.RevisionAnnotation, "2"))
 	// The new one's own pods are not waited for.
 	wantSteps(t, recreatePlan(t, d, []corev1.PodPhase{corev1.PodRunning}, set(d, 2, "v2", 1), set(d, 1, "v1", 0)),
 		"edit web-v2 replicas=3 [Normal ScalingReplicaSet: Scaled up replica set web-v2 from 1 to 3]")

@@ -3,6 +3,7 @@ package deployment
 import (
 	"testing"
 
+	"github.com/flyball-dev/flyball/controllers/deployment/internal/replicasets"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 )
@@ -30,11 +31,12 @@ func TestRollback(t *testing.T) {
 		"rollback to.]"
 	const unchanged = `clear rollback [Warning DeploymentRollbackTemplateUnchanged: The rollback revision contains the same template as current deployment "web"]`
 	to := func(revision string) *appsv1.Deployment {
-		return web(3, annotate(appsv1.DeprecatedRollbackTo, revision), annotate(RevisionAnnotation, "3"), noDeadline)
+		return web(3, annotate(appsv1.DeprecatedRollbackTo, revision), annotate(replicasets.RevisionAnnotation, "3"),
+			noDeadline)
 	}
 	d := to("1")
 	v0, v1, v2 := set(d, 1, "v0", 0), set(d, 2, "v1", 0), set(d, 3, "v2", 3)
-	garbled := set(d, 1, "v0", 0, annotateSet(RevisionAnnotation, "x"))
+	garbled := set(d, 1, "v0", 0, annotateSet(replicasets.RevisionAnnotation, "x"))
 	for _, tc := range []struct {
 		name, revision string
 		rss            []*appsv1.ReplicaSet
@@ -68,7 +70,7 @@ func TestRollback(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) { wantSteps(t, mustPlan(t, to(tc.revision), tc.rss...), tc.want) })
 	}
 	t.Run("the new replica set is there first", func(t *testing.T) {
-		name := "web-" + ComputeHash(&d.Spec.Template, nil)
+		name := "web-" + replicasets.ComputeHash(&d.Spec.Template, nil)
 		wantSteps(t, mustPlan(t, to("2"), v0, v1), "create "+name+" replicas=3 ", `roll back `)
 	})
 }
@@ -76,22 +78,22 @@ func TestRollback(t *testing.T) {
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, SetDeploymentAnnotationsTo and
 // SetFromReplicaSetTemplate
 func TestRollbackWrites(t *testing.T) {
-	d := web(3, annotate(appsv1.DeprecatedRollbackTo, "1"), annotate(RevisionAnnotation, "2"),
+	d := web(3, annotate(appsv1.DeprecatedRollbackTo, "1"), annotate(replicasets.RevisionAnnotation, "2"),
 		annotate("cause", "second"),
 		annotate("gone", "x"), annotate(corev1.LastAppliedConfigAnnotation, "{}"), noDeadline)
-	v1 := set(d, 1, "v1", 0, annotateSet("cause", "first"), annotateSet(RevisionHistoryAnnotation, "0"))
+	v1 := set(d, 1, "v1", 0, annotateSet("cause", "first"), annotateSet(replicasets.RevisionHistoryAnnotation, "0"))
 	v2 := set(d, 2, "v2", 3, annotateSet("cause", "second"), annotateSet("gone", "x"))
 	plan := mustPlan(t, d, v1, v2)
-	rollback := plan.Steps[len(plan.Steps)-1].(RollBack)
+	rollback := plan.steps[len(plan.steps)-1].(rollBack)
 	equal(t, "annotations", rollback.Annotations, map[string]string{
-		RevisionAnnotation: "2", "cause": "first", corev1.LastAppliedConfigAnnotation: "{}",
+		replicasets.RevisionAnnotation: "2", "cause": "first", corev1.LastAppliedConfigAnnotation: "{}",
 	})
 	want := template("v1")
 	equal(t, "template", rollback.Template, &want)
 	// Giving up leaves all but the request.
 	annotate(appsv1.DeprecatedRollbackTo, "9")(d)
 	plan = mustPlan(t, d, v1, v2)
-	equal(t, "annotations when given up", plan.Steps[len(plan.Steps)-1].(RollBack).Annotations, map[string]string{
-		RevisionAnnotation: "2", "cause": "second", "gone": "x", corev1.LastAppliedConfigAnnotation: "{}",
+	equal(t, "annotations when given up", plan.steps[len(plan.steps)-1].(rollBack).Annotations, map[string]string{
+		replicasets.RevisionAnnotation: "2", "cause": "second", "gone": "x", corev1.LastAppliedConfigAnnotation: "{}",
 	})
 }

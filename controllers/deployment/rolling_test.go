@@ -3,6 +3,7 @@ package deployment
 import (
 	"testing"
 
+	"github.com/flyball-dev/flyball/controllers/deployment/internal/replicasets"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/utils/ptr"
 )
@@ -11,7 +12,7 @@ import (
 func rollingPlan(t *testing.T, d *appsv1.Deployment, rss ...*appsv1.ReplicaSet) Plan {
 	t.Helper()
 	d = d.DeepCopy()
-	annotate(RevisionAnnotation, "2")(d)
+	annotate(replicasets.RevisionAnnotation, "2")(d)
 	return mustPlan(t, d, rss...)
 }
 
@@ -108,13 +109,13 @@ func TestNoShrinkingOnOutdatedCounts(t *testing.T) {
 // A failure to shrink an old ReplicaSet lets the status be written; other failures do not.
 func TestStatusAnyway(t *testing.T) {
 	d := web(10, rolling("3", "2"))
-	for _, step := range rollingPlan(t, d, set(d, 1, "v1", 8, availableOf(7)), set(d, 2, "v2", 5)).Steps {
-		if edit, ok := step.(EditReplicaSet); ok && !edit.StatusAnyway {
+	for _, step := range rollingPlan(t, d, set(d, 1, "v1", 8, availableOf(7)), set(d, 2, "v2", 5)).steps {
+		if edit, ok := step.(editReplicaSet); ok && !edit.StatusAnyway {
 			t.Errorf("%s", step)
 		}
 	}
-	for _, step := range rollingPlan(t, d, set(d, 1, "v1", 8), set(d, 2, "v2", 3)).Steps {
-		if edit, ok := step.(EditReplicaSet); ok && edit.StatusAnyway {
+	for _, step := range rollingPlan(t, d, set(d, 1, "v1", 8), set(d, 2, "v2", 3)).steps {
+		if edit, ok := step.(editReplicaSet); ok && edit.StatusAnyway {
 			t.Errorf("%s", step)
 		}
 	}
@@ -124,36 +125,37 @@ func TestStatusAnyway(t *testing.T) {
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/rolling.go, rolloutRolling
 func TestRolloutStepByStep(t *testing.T) {
-	d := web(10, rolling("3", "2"), annotate(RevisionAnnotation, "2"))
+	d := web(10, rolling("3", "2"), annotate(replicasets.RevisionAnnotation, "2"))
 	v1, v2 := set(d, 1, "v1", 10), set(d, 2, "v2", 3)
 	var got [][2]int32
 	for range 20 {
 		edited := false
-		for _, step := range mustPlan(t, d, v1, v2).Steps {
+		for _, step := range mustPlan(t, d, v1, v2).steps {
 			switch s := step.(type) {
-			case EditReplicaSet:
+			case editReplicaSet:
 				edited = true
 				if s.ReplicaSet.Name == v1.Name {
 					v1 = running(s.result(v1))
 				} else {
 					v2 = running(s.result(v2))
 				}
-			case UpdateStatus:
+			case updateStatus:
 				d.Status = s.Status
 			}
 		}
 		if !edited {
 			break
 		}
-		got = append(got, [2]int32{size(v1), size(v2)})
+		got = append(got, [2]int32{replicasets.Size(v1), replicasets.Size(v2)})
 	}
 	equal(t, "sizes of old and new", got, [][2]int32{{5, 3}, {5, 8}, {0, 8}, {0, 10}})
 }
 
 // running makes all pods that rs asks for available.
 func running(rs *appsv1.ReplicaSet) *appsv1.ReplicaSet {
+	n := replicasets.Size(rs)
 	rs.Status = appsv1.ReplicaSetStatus{
-		Replicas: size(rs), ReadyReplicas: size(rs), AvailableReplicas: size(rs), ObservedGeneration: rs.Generation,
+		Replicas: n, ReadyReplicas: n, AvailableReplicas: n, ObservedGeneration: rs.Generation,
 		TerminatingReplicas: ptr.To[int32](0),
 	}
 	return rs
@@ -161,7 +163,7 @@ func running(rs *appsv1.ReplicaSet) *appsv1.ReplicaSet {
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/rolling.go, rolloutRolling
 func TestHistoryIsCleanedUpOnceTheStatusSaysComplete(t *testing.T) {
-	d := web(3, keeping(0), annotate(RevisionAnnotation, "2"))
+	d := web(3, keeping(0), annotate(replicasets.RevisionAnnotation, "2"))
 	v1, v2 := set(d, 1, "v1", 0), set(d, 2, "v2", 3)
 	wantSteps(t, mustPlan(t, d, v1, v2)) // the status does not say so yet
 	d.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3}

@@ -1,53 +1,63 @@
 package deployment
 
 import (
-	"math"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/utils/ptr"
+
+	"github.com/flyball-dev/flyball/controllers/deployment/internal/replicasets"
 )
 
-// sizeChanged reports whether the Deployment's size is another than when one of its active ReplicaSets was last
-// scaled. Such a change is spread over the ReplicaSets before a rollout goes on.
+// sizeChanged reports whether the Deployment's size is different now from when one of its active ReplicaSets was last
+// scaled. Such a change is spread over the ReplicaSets before the rollout goes on.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, isScalingEvent
 func (p *planner) sizeChanged() bool {
-	return slices.ContainsFunc(active(p.all()), func(rs *appsv1.ReplicaSet) bool {
-		desired, ok := count(rs, DesiredReplicasAnnotation)
-		return ok && desired != p.limits.replicas
+	return slices.ContainsFunc(replicasets.Active(p.all()), func(rs *appsv1.ReplicaSet) bool {
+		desired, ok := replicasets.Count(rs, replicasets.DesiredReplicasAnnotation)
+		return ok && desired != p.limits.Replicas
 	})
 }
 
-// scale spreads the Deployment's size over its ReplicaSets without moving the rollout, which may be paused or stuck.
+// scale spreads the Deployment's size over its ReplicaSets. It does not move the rollout, which may be paused or stuck.
 //
-// Where one ReplicaSet is active and has the right size already, nothing happens, not even to its annotations.
-// (Somebody else set its size. The Deployment then stays in this state until its size changes: kept as it is in
-// kube-controller-manager, since users see it.)
+// If only one ReplicaSet is active and it has the right size already, nothing happens, not even to its annotations.
+// (Somebody else has set its size. The Deployment then stays in this state until its own size changes. This is as in
+// kube-controller-manager, because users see it.)
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, scale
 func (p *planner) scale() {
 	if rs := p.activeOrLatest(); rs != nil {
-		p.resize(rs, p.limits.replicas, lazily)
+		p.resize(rs, p.limits.Replicas, lazily)
 		return
 	}
+	rss := replicasets.Active(p.oldRSs)
+	slices.Reverse(rss) // newest first
 	if p.saturated() {
-		for _, rs := range p.newestFirst(active(p.oldRSs)) {
+		for _, rs := range rss {
 			p.resize(rs, 0, lazily)
 		}
 		return
 	}
-	if isRolling(p.d) {
-		p.scaleProportionally()
+	if !isRolling(p.d) {
+		return
+	}
+	// Each active ReplicaSet gets its share of the change: a version that is partly rolled out, and may be broken, does
+	// not get more than that.
+	if p.newRS != nil {
+		rss = replicasets.Active(append(rss, p.newRS))
+	}
+	for i, size := range p.limits.Spread(rss, p.d.Status.Replicas) {
+		p.resize(rss[i], size, refreshingAnnotations)
 	}
 }
 
-// activeOrLatest is the ReplicaSet that alone takes the Deployment's size: the only active one; or, where none is,
-// the new one, else the latest. It is nil when several are active, or there is none at all.
+// activeOrLatest returns the ReplicaSet that alone takes the Deployment's size: the only active one; or if none is
+// active, the new one, else the latest. It is nil if several are active, or if there are no ReplicaSets.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, FindActiveOrLatest
 func (p *planner) activeOrLatest() *appsv1.ReplicaSet {
-	switch candidates := active(p.all()); {
+	switch candidates := replicasets.Active(p.all()); {
 	case len(candidates) == 1:
 		return candidates[0]
 	case len(candidates) > 1:
@@ -67,101 +77,37 @@ func (p *planner) saturated() bool {
 	if p.newRS == nil {
 		return false
 	}
-	desired, ok := count(p.newRS, DesiredReplicasAnnotation)
-	want := p.limits.replicas
-	return ok && desired == want && size(p.newRS) == want && available(p.newRS) == want
+	desired, ok := replicasets.Count(p.newRS, replicasets.DesiredReplicasAnnotation)
+	want := p.limits.Replicas
+	return ok && desired == want && replicasets.Size(p.newRS) == want && p.newRS.Status.AvailableReplicas == want
 }
 
-// scaleProportionally gives each active ReplicaSet its share of what is to be added or taken away, so that a version
-// that is half rolled out, and may be broken, does not get more than its part.
-//
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, scale
-func (p *planner) scaleProportionally() {
-	rss := append(p.newestFirst(active(p.oldRSs)), active(asList(p.newRS))...)
-	if len(rss) == 0 {
-		return
-	}
-	var allowed int32
-	if p.limits.replicas > 0 {
-		allowed = p.limits.maxReplicas()
-	}
-	change := allowed - totalSize(rss)
-	switch {
-	case change > 0:
-		slices.SortFunc(rss, bySizeThenNewer)
-	case change < 0:
-		slices.SortFunc(rss, bySizeThenOlder)
-	}
-	sizes, rest := make([]int32, len(rss)), change
-	for i, rs := range rss {
-		share := p.share(rs, rest)
-		sizes[i] = size(rs) + share
-		rest -= share
-	}
-	sizes[0] = max(0, sizes[0]+rest) // what rounding left over goes to the largest
-	for i, rs := range rss {
-		p.resize(rs, sizes[i], refreshingAnnotations)
-	}
-}
-
-// share is what a ReplicaSet gets of the rest that is still to be given out (or, negative, taken away).
-//
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, GetReplicaSetProportion
-func (p *planner) share(rs *appsv1.ReplicaSet, rest int32) int32 {
-	switch fair := p.fairShare(rs); {
-	case rest > 0:
-		return min(fair, rest)
-	case rest < 0:
-		return max(fair, rest)
-	}
-	return 0
-}
-
-// fairShare is how much larger a ReplicaSet would be if it had grown with the Deployment since it was last scaled.
-//
-// Differs: kube-controller-manager multiplies two numbers of pods in 32 bits; above 46,340 of each that overflows.
-//
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, getReplicaSetFraction
-func (p *planner) fairShare(rs *appsv1.ReplicaSet) int32 {
-	if p.limits.replicas == 0 {
-		return -size(rs)
-	}
-	before, ok := count(rs, MaxReplicasAnnotation)
-	if !ok || before == 0 {
-		before = p.d.Status.Replicas // somebody tampered with the annotation
-	}
-	if before == 0 {
-		return 0
-	}
-	grown := math.Round(float64(size(rs)) * float64(p.limits.maxReplicas()) / float64(before))
-	return int32(min(grown, math.MaxInt32)) - size(rs)
-}
-
-// resizeMode says when a ReplicaSet is written.
+// resizeMode tells when a ReplicaSet is written.
 type resizeMode int
 
 const (
-	lazily                resizeMode = iota // only when its size changes
-	refreshingAnnotations                   // also when only its annotations do
-	statusAnyway                            // as lazily, and see [EditReplicaSet.StatusAnyway]
+	lazily                resizeMode = iota // only if its size changes
+	refreshingAnnotations                   // also if only its annotations change
+	statusAnyway                            // as lazily, with editReplicaSet.StatusAnyway set
 )
 
-// resize sets a ReplicaSet's size, and notes beside it which size of the Deployment that belongs to. It returns what
-// the ReplicaSet then is and whether its size changed.
+// resize sets the size of a ReplicaSet, and records the size of the Deployment in its annotations. It returns the
+// ReplicaSet with these changes, and whether its size changes.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, scaleReplicaSet
 func (p *planner) resize(rs *appsv1.ReplicaSet, to int32, mode resizeMode) (*appsv1.ReplicaSet, bool) {
-	from := size(rs)
-	edit := EditReplicaSet{
+	from := replicasets.Size(rs)
+	wanted := replicasets.ScaleAnnotations(p.limits.Replicas, p.limits.MaxReplicas())
+	edit := editReplicaSet{
 		ReplicaSet:   rs,
-		Annotations:  changedKeys(rs.Annotations, replicasAnnotations(p.limits)),
+		Annotations:  replicasets.Changed(rs.Annotations, wanted),
 		StatusAnyway: mode == statusAnyway,
 	}
 	if from == to && (mode != refreshingAnnotations || len(edit.Annotations) == 0) {
 		return rs, false
 	}
 	if from != to {
-		edit.Replicas = ptr.To(to)
+		edit.Replicas = &to
 		direction := "up"
 		if to < from {
 			direction = "down"
@@ -170,17 +116,4 @@ func (p *planner) resize(rs *appsv1.ReplicaSet, to int32, mode resizeMode) (*app
 	}
 	p.add(edit)
 	return edit.result(rs), from != to
-}
-
-func (p *planner) newestFirst(rss []*appsv1.ReplicaSet) []*appsv1.ReplicaSet {
-	rss = slices.Clone(rss)
-	slices.Reverse(rss) // planner.oldRSs are oldest first
-	return rss
-}
-
-func asList(rs *appsv1.ReplicaSet) []*appsv1.ReplicaSet {
-	if rs == nil {
-		return nil
-	}
-	return []*appsv1.ReplicaSet{rs}
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/flyball-dev/flyball/controllers/deployment/internal/replicasets"
 	appsv1 "k8s.io/api/apps/v1"
 )
 
@@ -80,8 +81,8 @@ func scaled(t *testing.T, from, to *appsv1.Deployment, sizes [3]int32, changes .
 			rss = append(rss, set(from, int64(i), name, sizes[i], changes...))
 		}
 	}
-	for _, s := range mustPlan(t, to, rss...).Steps {
-		if edit, ok := s.(EditReplicaSet); ok && edit.Replicas != nil {
+	for _, s := range mustPlan(t, to, rss...).steps {
+		if edit, ok := s.(editReplicaSet); ok && edit.Replicas != nil {
 			sizes[map[string]int{"web-v0": 0, "web-v1": 1, "web-v2": 2}[edit.ReplicaSet.Name]] = *edit.Replicas
 		}
 	}
@@ -155,12 +156,12 @@ func TestScaleWithoutTheAnnotation(t *testing.T) {
 	from, to := web(10, rolling("0", "1")),
 		web(20, rolling("0", "1"), func(d *appsv1.Deployment) { d.Status.Replicas = 10 })
 	for _, value := range []string{"0", "x", "-3"} {
-		equal(t, value, scaled(t, from, to, [3]int32{-1, 5, 5}, annotateSet(MaxReplicasAnnotation, value)),
+		equal(t, value, scaled(t, from, to, [3]int32{-1, 5, 5}, annotateSet(replicasets.MaxReplicasAnnotation, value)),
 			[3]int32{-1, 10, 10})
 	}
 	// Nor any pods: all that is to be added goes to the largest, of which the newest.
 	to.Status.Replicas = 0
-	equal(t, "neither", scaled(t, from, to, [3]int32{-1, 5, 5}, annotateSet(MaxReplicasAnnotation, "0")),
+	equal(t, "neither", scaled(t, from, to, [3]int32{-1, 5, 5}, annotateSet(replicasets.MaxReplicasAnnotation, "0")),
 		[3]int32{-1, 5, 15})
 }
 
@@ -174,13 +175,13 @@ func TestScaleOfHugeSizes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "share beyond all bounds", p.fairShare(set(from, 1, "v1", 10, annotateSet(MaxReplicasAnnotation, "1"))),
-		math.MaxInt32-10)
+	tampered := set(from, 1, "v1", 10, annotateSet(replicasets.MaxReplicasAnnotation, "1"))
+	equal(t, "share beyond all bounds", p.limits.Spread([]*appsv1.ReplicaSet{tampered}, 0), []int32{math.MaxInt32})
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, scale; util/deployment_util.go, IsSaturated
 func TestSaturatedRemovesTheOthers(t *testing.T) {
-	d := web(5, annotate(RevisionAnnotation, "2"))
+	d := web(5, annotate(replicasets.RevisionAnnotation, "2"))
 	// Two old ones were adopted, the newest is shrunk first. One of them makes it a scaling event.
 	wantSteps(t, mustPlan(t, d, set(d, 0, "v0", 1, scaledFor("9", "9")), set(d, 1, "v1", 2), set(d, 2, "v2", 5)),
 		"edit web-v1 replicas=0 ", "edit web-v0 replicas=0 desired-replicas=5 max-replicas=7 ")
@@ -206,7 +207,7 @@ func TestSaturatedRemovesTheOthers(t *testing.T) {
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, scale and scaleReplicaSet
 func TestScaleRefreshesAnnotations(t *testing.T) {
-	d := web(10, rolling("0", "1"), annotate(RevisionAnnotation, "2"))
+	d := web(10, rolling("0", "1"), annotate(replicasets.RevisionAnnotation, "2"))
 	wantSteps(t,
 		mustPlan(t, d, set(d, 0, "v0", 3, scaledFor("9", "9")), set(d, 1, "v1", 3, scaledFor("9", "9")),
 			set(d, 2, "v2", 4, availableOf(0))),
@@ -222,7 +223,7 @@ func TestScalingThatIsNeverDone(t *testing.T) {
 		wantSteps(t, mustPlan(t, d, set(d, 1, "v1", 5, scaledFor("9", "9"))))
 	})
 	t.Run("two are active, and the strategy is Recreate", func(t *testing.T) {
-		d := web(5, recreate, annotate(RevisionAnnotation, "2"))
+		d := web(5, recreate, annotate(replicasets.RevisionAnnotation, "2"))
 		wantSteps(t, mustPlan(t, d, set(d, 1, "v1", 2, scaledFor("9", "9")), set(d, 2, "v2", 2)))
 	})
 }

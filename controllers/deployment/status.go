@@ -4,6 +4,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/flyball-dev/flyball/controllers/deployment/internal/conditions"
+	"github.com/flyball-dev/flyball/controllers/deployment/internal/replicasets"
+	"github.com/flyball-dev/flyball/controllers/deployment/internal/rollout"
 )
 
 // writeStatus writes the counts and the condition Available, if they changed.
@@ -18,58 +22,35 @@ func (p *planner) writeStatus() {
 	p.writeDeploymentStatus()
 }
 
-// status is what the ReplicaSets, as they were observed, say about the Deployment. It shares nothing with p.d that
-// is changed later.
+// status computes the Deployment's status from the ReplicaSets as they were observed. It shares no memory with p.d
+// that is changed later.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, calculateStatus
 func (p *planner) status() appsv1.DeploymentStatus {
 	all := p.all()
-	availableReplicas := sum(all, available)
 	s := appsv1.DeploymentStatus{
-		ObservedGeneration: p.d.Generation,
-		Replicas:           sum(all, statusReplicas),
-		UpdatedReplicas:    sum(asList(p.newRS), statusReplicas),
-		ReadyReplicas:      sum(all, ready),
-		AvailableReplicas:  availableReplicas,
-		// While pods are being removed more may be available than are asked for.
-		UnavailableReplicas: max(0, totalSize(all)-availableReplicas),
-		TerminatingReplicas: terminating(all),
+		ObservedGeneration:  p.d.Generation,
+		TerminatingReplicas: rollout.Terminating(all),
 		CollisionCount:      p.d.Status.CollisionCount,
 		Conditions:          append([]appsv1.DeploymentCondition(nil), p.d.Status.Conditions...),
 	}
-	c := newCondition(appsv1.DeploymentAvailable, corev1.ConditionFalse, reasonMinimumUnavailable,
+	for _, rs := range all {
+		s.Replicas += rs.Status.Replicas
+		s.ReadyReplicas += rs.Status.ReadyReplicas
+		s.AvailableReplicas += rs.Status.AvailableReplicas
+	}
+	if p.newRS != nil {
+		s.UpdatedReplicas = p.newRS.Status.Replicas
+	}
+	// While pods are being removed, more may be available than the ReplicaSets ask for.
+	s.UnavailableReplicas = max(0, replicasets.TotalSize(all)-s.AvailableReplicas)
+
+	c := conditions.New(appsv1.DeploymentAvailable, corev1.ConditionFalse, conditions.MinimumUnavailable,
 		"Deployment does not have minimum availability.", p.observed.Now)
-	if availableReplicas >= p.limits.minAvailable() {
-		c.Status, c.Reason, c.Message = corev1.ConditionTrue, reasonMinimumAvailable,
+	if s.AvailableReplicas >= p.limits.MinAvailable() {
+		c.Status, c.Reason, c.Message = corev1.ConditionTrue, conditions.MinimumAvailable,
 			"Deployment has minimum availability."
 	}
-	setCondition(&s, c)
+	conditions.Set(&s, c)
 	return s
-}
-
-// terminating is how many pods of the ReplicaSets are terminating. Nil when one of them was seen by its controller
-// but does not say.
-//
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go,
-// GetTerminatingReplicaCountForReplicaSets
-func terminating(rss []*appsv1.ReplicaSet) *int32 {
-	var total int32
-	for _, rs := range rss {
-		switch n := rs.Status.TerminatingReplicas; {
-		case n != nil:
-			total += *n
-		case rs.Status.ObservedGeneration > 0:
-			return nil
-		}
-	}
-	return &total
-}
-
-// complete reports whether, by the given status, all pods are of the new template and available, and no others are
-// there.
-//
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, DeploymentComplete
-func complete(d *appsv1.Deployment, s *appsv1.DeploymentStatus, replicas int32) bool {
-	return s.UpdatedReplicas == replicas && s.Replicas == replicas && s.AvailableReplicas == replicas &&
-		s.ObservedGeneration >= d.Generation
 }

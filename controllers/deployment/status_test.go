@@ -2,8 +2,8 @@ package deployment
 
 import (
 	"testing"
-	"time"
 
+	"github.com/flyball-dev/flyball/controllers/deployment/internal/rollout"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,11 +52,11 @@ func TestTerminating(t *testing.T) {
 	d := web(1)
 	silent := func(rs *appsv1.ReplicaSet) { rs.Status.TerminatingReplicas = nil }
 	unseen := func(rs *appsv1.ReplicaSet) { rs.Status = appsv1.ReplicaSetStatus{} }
-	equal(t, "none", terminating(nil), ptr.To[int32](0))
-	equal(t, "all say", terminating([]*appsv1.ReplicaSet{set(d, 1, "a", 1), set(d, 2, "b", 1)}), ptr.To[int32](0))
-	equal(t, "one does not", terminating([]*appsv1.ReplicaSet{set(d, 1, "a", 1), set(d, 2, "b", 1, silent)}), nil)
-	equal(t, "one was not seen by its controller yet", terminating([]*appsv1.ReplicaSet{set(d, 1, "a", 1, unseen)}),
-		ptr.To[int32](0))
+	all := func(rss ...*appsv1.ReplicaSet) *int32 { return rollout.Terminating(rss) }
+	equal(t, "none", all(), ptr.To[int32](0))
+	equal(t, "all report it", all(set(d, 1, "a", 1), set(d, 2, "b", 1)), ptr.To[int32](0))
+	equal(t, "one does not", all(set(d, 1, "a", 1), set(d, 2, "b", 1, silent)), nil)
+	equal(t, "one was not seen by its controller yet", all(set(d, 1, "a", 1, unseen)), ptr.To[int32](0))
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, calculateStatus
@@ -87,81 +87,5 @@ func TestAvailable(t *testing.T) {
 			}
 			equal(t, "conditions", s.Conditions, []appsv1.DeploymentCondition{want})
 		})
-	}
-}
-
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, SetDeploymentCondition
-func TestSetCondition(t *testing.T) {
-	old, now := ago(time.Hour), metav1.NewTime(epoch)
-	was := appsv1.DeploymentCondition{
-		Type: "A", Status: "True", Reason: "R", Message: "old", LastUpdateTime: old,
-		LastTransitionTime: old,
-	}
-	other := appsv1.DeploymentCondition{Type: "B", Status: "True"}
-	for _, tc := range []struct {
-		name string
-		set  appsv1.DeploymentCondition
-		want []appsv1.DeploymentCondition
-	}{
-		{
-			"same status and reason: nothing, not even the message", newCondition("A", "True", "R", "new", epoch),
-			[]appsv1.DeploymentCondition{was, other},
-		},
-		{
-			"same status: moved to the end, transition time kept", newCondition("A", "True", "S", "new", epoch),
-			[]appsv1.DeploymentCondition{
-				other,
-				{Type: "A", Status: "True", Reason: "S", Message: "new", LastUpdateTime: now, LastTransitionTime: old},
-			},
-		},
-		{
-			"another status", newCondition("A", "False", "R", "new", epoch),
-			[]appsv1.DeploymentCondition{
-				other,
-				{
-					Type: "A", Status: "False", Reason: "R", Message: "new", LastUpdateTime: now,
-					LastTransitionTime: now,
-				},
-			},
-		},
-		{
-			"a new type", newCondition("C", "True", "R", "new", epoch),
-			[]appsv1.DeploymentCondition{
-				was, other,
-				{Type: "C", Status: "True", Reason: "R", Message: "new", LastUpdateTime: now, LastTransitionTime: now},
-			},
-		},
-	} {
-		s := appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{was, other}}
-		before := s.Conditions
-		setCondition(&s, tc.set)
-		equal(t, tc.name, s.Conditions, tc.want)
-		equal(t, tc.name+": the slice before", before, []appsv1.DeploymentCondition{was, other})
-	}
-	s := appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{was}}
-	removeCondition(&s, "A")
-	if s.Conditions != nil {
-		t.Errorf("left: %v", s.Conditions)
-	}
-}
-
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, DeploymentComplete
-func TestComplete(t *testing.T) {
-	d := web(3, func(d *appsv1.Deployment) { d.Generation = 2 })
-	done := appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3}
-	if !complete(d, &done, 3) {
-		t.Error("not complete")
-	}
-	for name, change := range map[string]func(*appsv1.DeploymentStatus){
-		"an old pod":       func(s *appsv1.DeploymentStatus) { s.Replicas = 4 },
-		"a new one lacks":  func(s *appsv1.DeploymentStatus) { s.UpdatedReplicas = 2 },
-		"one not up":       func(s *appsv1.DeploymentStatus) { s.AvailableReplicas = 2 },
-		"an older version": func(s *appsv1.DeploymentStatus) { s.ObservedGeneration = 1 },
-	} {
-		s := done
-		change(&s)
-		if complete(d, &s, 3) {
-			t.Errorf("%s: complete", name)
-		}
 	}
 }

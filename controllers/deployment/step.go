@@ -8,78 +8,59 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/flyball-dev/flyball/controllers/deployment/internal/replicasets"
 )
 
-// Step is one thing to do: one of [Announce], [CreateReplicaSet], [EditReplicaSet], [DeleteReplicaSet],
-// [UpdateStatus] and [RollBack]. Its String is a line for people.
-type Step interface {
-	fmt.Stringer
-	isStep()
+// step is one part of a [Plan]: an announce, createReplicaSet, editReplicaSet, deleteReplicaSet, updateStatus or
+// rollBack. Its String is one line of the plan's.
+type step interface{ fmt.Stringer }
+
+// event is a Kubernetes event about the Deployment. The zero value means no event.
+type event struct{ Type, Reason, Message string }
+
+func normal(reason, format string, args ...any) event {
+	return event{corev1.EventTypeNormal, reason, fmt.Sprintf(format, args...)}
 }
 
-// Event is a Kubernetes event about the Deployment. The zero value is none.
-type Event struct{ Type, Reason, Message string }
+func warning(reason, message string) event { return event{corev1.EventTypeWarning, reason, message} }
 
-func normal(reason, format string, args ...any) Event {
-	return Event{corev1.EventTypeNormal, reason, fmt.Sprintf(format, args...)}
-}
-
-func warning(reason, message string) Event { return Event{corev1.EventTypeWarning, reason, message} }
-
-func (e Event) String() string {
-	if e == (Event{}) {
+func (e event) String() string {
+	if e == (event{}) {
 		return ""
 	}
 	return fmt.Sprintf(" [%s %s: %s]", e.Type, e.Reason, e.Message)
 }
 
-// Announce records an event that belongs to no write.
-type Announce struct{ Event Event }
+// announce records an event that belongs to no write.
+type announce struct{ Event event }
 
-// CreateReplicaSet creates the new ReplicaSet.
+// createReplicaSet creates the new ReplicaSet.
 //
-// When the name is taken it may be by the very ReplicaSet, not in the cache when the plan was made: then the plan is
-// made again with it. Or by another, which is a collision of hashes: [planCollision]. Any other failure is told in
-// the status: [planCreateFailure].
-type CreateReplicaSet struct {
+// If its name is taken there are two cases. Either the ReplicaSet exists already, and the cache did not have it when
+// the plan was made: then the plan is made again with it. Or another ReplicaSet has the name, because the hashes of
+// their templates collide: see planCollision. Any other failure is reported in the status: see planCreateFailure.
+type createReplicaSet struct {
 	ReplicaSet *appsv1.ReplicaSet
-	Event      Event // recorded once it is created
+	Event      event // recorded after the write
 }
 
-// EditReplicaSet changes some fields of a ReplicaSet.
-type EditReplicaSet struct {
-	// ReplicaSet is the one to change, as it was observed, or as an earlier step of the plan leaves it.
+// editReplicaSet changes some fields of a ReplicaSet.
+type editReplicaSet struct {
+	// ReplicaSet is the one to change, as it was observed or as an earlier step of the plan leaves it.
 	ReplicaSet *appsv1.ReplicaSet
 	// Replicas and MinReadySeconds are the new values. Nil: unchanged.
 	Replicas, MinReadySeconds *int32
-	// Annotations are set, beside those that are there.
+	// Annotations are added to those of the ReplicaSet.
 	Annotations map[string]string
-	// Event is recorded once it is changed.
-	Event Event
-	// StatusAnyway: when this fails the further edits are left out, but the status is still written before the sync
-	// fails. A user then sees the counts of a rollout whose old ReplicaSets cannot be scaled.
+	Event       event // recorded after the write
+	// StatusAnyway means that if this step fails, the further edits are skipped, but the status is still written before
+	// the sync fails. So users see the counts of a rollout whose old ReplicaSets cannot be scaled.
 	StatusAnyway bool
 }
 
-// DeleteReplicaSet deletes a ReplicaSet of the history, unless it is not as it was observed any more.
-type DeleteReplicaSet struct{ ReplicaSet *appsv1.ReplicaSet }
-
-// UpdateStatus writes the Deployment's status and its revision annotation (through the status subresource, which lets
-// annotations pass).
-type UpdateStatus struct {
-	Status   appsv1.DeploymentStatus
-	Revision string // empty: unchanged
-}
-
-// RollBack writes the Deployment's template and annotations; the latter without the request to roll back.
-type RollBack struct {
-	Template    *corev1.PodTemplateSpec // nil: unchanged
-	Annotations map[string]string       // all of them
-	Event       Event                   // recorded once it is written
-}
-
-// result is rs with the edit made. rs itself stays as it is.
-func (s EditReplicaSet) result(rs *appsv1.ReplicaSet) *appsv1.ReplicaSet {
+// result returns a copy of rs with the edit made.
+func (s editReplicaSet) result(rs *appsv1.ReplicaSet) *appsv1.ReplicaSet {
 	rs = rs.DeepCopy()
 	if s.Replicas != nil {
 		rs.Spec.Replicas = s.Replicas
@@ -94,63 +75,74 @@ func (s EditReplicaSet) result(rs *appsv1.ReplicaSet) *appsv1.ReplicaSet {
 	return rs
 }
 
-func (Announce) isStep()         {}
-func (CreateReplicaSet) isStep() {}
-func (EditReplicaSet) isStep()   {}
-func (DeleteReplicaSet) isStep() {}
-func (UpdateStatus) isStep()     {}
-func (RollBack) isStep()         {}
+// deleteReplicaSet deletes a ReplicaSet of the history, unless it has changed since it was observed.
+type deleteReplicaSet struct{ ReplicaSet *appsv1.ReplicaSet }
 
-func (s Announce) String() string { return "announce" + s.Event.String() }
-
-func (s CreateReplicaSet) String() string {
-	return fmt.Sprintf("create %s replicas=%d%s", s.ReplicaSet.Name, size(s.ReplicaSet), s.Event)
+// updateStatus writes the Deployment's status, and its revision annotation: a write through the status subresource may
+// change annotations too.
+type updateStatus struct {
+	Status   appsv1.DeploymentStatus
+	Revision string // empty: unchanged
 }
 
-func (s EditReplicaSet) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "edit %s", s.ReplicaSet.Name)
+// rollBack writes the Deployment's template and annotations, without the request to roll back.
+type rollBack struct {
+	Template    *corev1.PodTemplateSpec // nil: unchanged
+	Annotations map[string]string       // all of them
+	Event       event                   // recorded after the write
+}
+
+func (s announce) String() string { return "announce" + s.Event.String() }
+
+func (s createReplicaSet) String() string {
+	rs := s.ReplicaSet
+	return fmt.Sprintf("create %s replicas=%d%s%s", rs.Name, replicasets.Size(rs), annotations(rs.Annotations), s.Event)
+}
+
+func (s editReplicaSet) String() string {
+	text := "edit " + s.ReplicaSet.Name
 	if s.Replicas != nil {
-		fmt.Fprintf(&b, " replicas=%d", *s.Replicas)
+		text += fmt.Sprintf(" replicas=%d", *s.Replicas)
 	}
 	if s.MinReadySeconds != nil {
-		fmt.Fprintf(&b, " minReadySeconds=%d", *s.MinReadySeconds)
+		text += fmt.Sprintf(" minReadySeconds=%d", *s.MinReadySeconds)
 	}
-	for _, key := range slices.Sorted(maps.Keys(s.Annotations)) {
-		fmt.Fprintf(&b, " %s=%s", shortKey(key), s.Annotations[key])
-	}
-	return b.String() + s.Event.String()
+	return text + annotations(s.Annotations) + s.Event.String()
 }
 
-func (s DeleteReplicaSet) String() string { return "delete " + s.ReplicaSet.Name }
+// annotations prints annotations by key, without the controller's own prefix.
+func annotations(m map[string]string) (text string) {
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		text += fmt.Sprintf(" %s=%s", strings.TrimPrefix(key, "deployment.kubernetes.io/"), m[key])
+	}
+	return text
+}
 
-func (s UpdateStatus) String() string {
-	var b strings.Builder
+func (s deleteReplicaSet) String() string { return "delete " + s.ReplicaSet.Name }
+
+func (s updateStatus) String() string {
 	st := s.Status
-	fmt.Fprintf(&b, "status generation=%d replicas=%d updated=%d ready=%d available=%d unavailable=%d",
+	text := fmt.Sprintf("status generation=%d replicas=%d updated=%d ready=%d available=%d unavailable=%d",
 		st.ObservedGeneration, st.Replicas, st.UpdatedReplicas, st.ReadyReplicas, st.AvailableReplicas,
 		st.UnavailableReplicas)
 	if st.TerminatingReplicas != nil {
-		fmt.Fprintf(&b, " terminating=%d", *st.TerminatingReplicas)
+		text += fmt.Sprintf(" terminating=%d", *st.TerminatingReplicas)
 	}
 	if st.CollisionCount != nil {
-		fmt.Fprintf(&b, " collisions=%d", *st.CollisionCount)
+		text += fmt.Sprintf(" collisions=%d", *st.CollisionCount)
 	}
 	if s.Revision != "" {
-		fmt.Fprintf(&b, " revision=%s", s.Revision)
+		text += " revision=" + s.Revision
 	}
 	for _, c := range st.Conditions {
-		fmt.Fprintf(&b, " %s=%s/%s", c.Type, c.Status, c.Reason)
+		text += fmt.Sprintf(" %s=%s/%s", c.Type, c.Status, c.Reason)
 	}
-	return b.String()
+	return text
 }
 
-func (s RollBack) String() string {
+func (s rollBack) String() string {
 	if s.Template == nil {
 		return "clear rollback" + s.Event.String()
 	}
 	return "roll back" + s.Event.String()
 }
-
-// shortKey is an annotation's key without the controller's own prefix.
-func shortKey(key string) string { return strings.TrimPrefix(key, "deployment.kubernetes.io/") }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/controllers/endpointslice/internal/hints"
 	"github.com/flyball-dev/flyball/controllers/internal/pods"
 	"github.com/flyball-dev/flyball/controllers/internal/serving"
 	"github.com/flyball-dev/flyball/reconcile"
@@ -78,8 +79,8 @@ func (c *controller) observe(key types.NamespacedName, svc *corev1.Service) (obs
 			o.nodes[node.Name] = node
 		}
 	}
-	if wantsTopology(svc) {
-		o.shares = zoneShares(c.nodes.All())
+	if hints.WantsTopology(svc) {
+		o.shares = hints.ZoneShares(c.nodes.All())
 	}
 	o.trigger = c.triggers.Advance(svc, o.pods)
 	return o, nil

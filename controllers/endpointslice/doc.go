@@ -1,20 +1,26 @@
-// Package endpointslice keeps the EndpointSlices of every Service that has a selector: which pods are behind it, at
-// which addresses and ports, in which zone, and which of them are ready, serving or on their way out. It is
-// kube-controller-manager's endpointslice controller on this module's own pipeline.
+// Package endpointslice is kube-controller-manager's endpointslice controller on this module's pipeline. It keeps the
+// EndpointSlices of every Service that has a selector. They list the pods behind the Service: at which addresses and
+// ports, in which zone, and which of them are ready, serving or terminating.
 //
 //	Services ────────────────┐
 //	Pods ─▶ services ────────┼─▶ queue of services ─▶ observe ─▶ plan ─▶ apply
 //	Nodes ─▶ pods ─▶ services┤      (sources.go)     (apply.go) (plan.go) (apply.go)
 //	EndpointSlices ──────────┘
 //
-// Read controller.go first, then sources.go, which turns events into keys. The pure half, from what is observed to
-// the writes that are wanted, is plan.go and what it calls: member.go (which pods, which addresses, which ports),
-// pack.go (which endpoint in which slice, with few writes), labels.go, and for the hints who should use which
-// endpoint hints.go (the field trafficDistribution) and topology.go (the annotation topology-mode). The other half is
-// apply.go, which reads the caches and writes. The controller's gate, [client.Cluster.Seen], puts a Service off until
-// the caches show what was written for it; generations.go tells the controller's own changes of a slice from those of
-// others.
+// Read the files in this order:
 //
-// A Service has slices per address family and per set of ports: a named port may have another number on each pod.
-// Slices are removed by the garbage collector when their Service goes.
+//	controller.go    the options, and what the controller watches
+//	sources.go       which Services an event concerns
+//	apply.go         Reconcile: reads the caches, makes a plan, and writes
+//	plan.go          a pure function from what is observed to the writes that are needed
+//	member.go        which pods are published, at which addresses and ports
+//	pack.go          which endpoint goes into which slice, with few writes
+//	labels.go        the labels of the slices
+//	generations.go   distinguishes the controller's own changes of a slice from those of others
+//
+// A first reading may skip the package internal/hints, which decides who should use which endpoint. The gate in
+// controller.go, [client.Cluster.Seen], postpones the sync of a Service until the caches have what was written for it.
+//
+// A Service has slices for each address family and for each set of ports: a named port may have another number on each
+// pod. The garbage collector deletes the slices of a Service that is deleted.
 package endpointslice

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+
+	"github.com/flyball-dev/flyball/controllers/endpointslice/internal/hints"
 )
 
 // t0 is when every Service of these tests was created.
@@ -130,8 +132,8 @@ func seen(svc *corev1.Service, pods []*corev1.Pod, list ...*discoveryv1.Endpoint
 			o.nodes[p.Spec.NodeName] = node(i)
 		}
 	}
-	if wantsTopology(svc) {
-		o.shares = zoneShares(slices.Values([]*corev1.Node{node(0), node(1), node(2)}))
+	if hints.WantsTopology(svc) {
+		o.shares = hints.ZoneShares(slices.Values([]*corev1.Node{node(0), node(1), node(2)}))
 	}
 	return o
 }
@@ -162,7 +164,7 @@ func describe(s *discoveryv1.EndpointSlice) string {
 	for i := range s.Endpoints {
 		e := &s.Endpoints[i]
 		word := e.TargetRef.Name
-		if !isReady(e) {
+		if !hints.IsReady(e) {
 			word = "-" + word
 		}
 		if e.Hints != nil {

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/flyball-dev/flyball/controllers/endpointslice/internal/hints"
 )
 
 // FuzzPlan lets pods, labels, hints and settings change at random, carries out each plan, and holds the outcome to:
@@ -162,7 +164,7 @@ func (w *world) checkWrites(o observed, got changes) {
 			}
 		}
 	}
-	if limit := w.writesNeeded(o); !wantsTopology(w.svc) && writes > limit {
+	if limit := w.writesNeeded(o); !hints.WantsTopology(w.svc) && writes > limit {
 		w.t.Fatalf("%d writes, where %d would do:\n%s", writes, limit, got.writes())
 	}
 }
@@ -171,7 +173,7 @@ func (w *world) checkWrites(o observed, got changes) {
 // one for each slice that the endpoints fill that are nowhere yet.
 func (w *world) writesNeeded(o observed) int {
 	n := 0
-	h := trafficHints(w.svc)
+	h := hints.Traffic(w.svc)
 	fresh := map[string]int{} // by group
 	right := map[string]discoveryv1.Endpoint{}
 	p := &planner{observed: o}

@@ -1,14 +1,11 @@
 package endpointslice
 
 import (
-	"fmt"
-	"maps"
 	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // Nodes n1, n2, n3 are in the zones b, c, a.
@@ -57,56 +54,6 @@ func TestTrafficDistribution(t *testing.T) {
 	} {
 		if got := plan(seen(tt.svc, tt.pods, tt.slices...)).writes(); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
-		}
-	}
-}
-
-// Source: k8s.io/endpointslice v0.37.2 utils.go, hintsEnabled
-func TestWantsTopology(t *testing.T) {
-	const old = "service.kubernetes.io/topology-aware-hints"
-	for _, tt := range []struct {
-		annotations map[string]string
-		want        bool
-	}{
-		{nil, false},
-		{map[string]string{corev1.AnnotationTopologyMode: "Auto"}, true},
-		{map[string]string{corev1.AnnotationTopologyMode: "auto"}, true},
-		{map[string]string{corev1.AnnotationTopologyMode: "AUTO"}, false},
-		{map[string]string{old: "auto"}, true},
-		{map[string]string{old: "Disabled", corev1.AnnotationTopologyMode: "Auto"}, false},
-	} {
-		if got := wantsTopology(service(func(s *corev1.Service) { s.Annotations = tt.annotations })); got != tt.want {
-			t.Errorf("%v: %v", tt.annotations, got)
-		}
-	}
-}
-
-// Source: k8s.io/endpointslice v0.37.2 topologycache/topologycache_test.go, TestSetNodes
-func TestZoneShares(t *testing.T) {
-	big := node(0)
-	big.Status.Allocatable[corev1.ResourceCPU] = resource.MustParse("3")
-	unready, unplaced, empty, master := node(1), node(1), node(1), node(1)
-	unready.Status.Conditions[0].Status = corev1.ConditionUnknown
-	unplaced.Labels = nil
-	empty.Status.Allocatable = nil
-	master.Labels["node-role.kubernetes.io/control-plane"] = ""
-	for name, tt := range map[string]struct {
-		nodes []*corev1.Node
-		want  string
-	}{
-		"three zones": {
-			[]*corev1.Node{big, node(1), node(2), node(5)},
-			"map[a:0.5 b:0.16666666666666666 c:0.3333333333333333]",
-		},
-		"one zone":                {[]*corev1.Node{node(0), node(3)}, "map[]"},
-		"not ready: left out":     {[]*corev1.Node{node(0), unready}, "map[]"},
-		"control plane: left out": {[]*corev1.Node{node(0), node(2), master}, "map[a:0.5 c:0.5]"},
-		"one without a zone":      {[]*corev1.Node{node(0), node(2), unplaced}, "map[]"},
-		"one without CPUs":        {[]*corev1.Node{node(0), node(2), empty}, "map[]"},
-		"none":                    {nil, "map[]"},
-	} {
-		if got := fmt.Sprint(zoneShares(slices.Values(tt.nodes))); got != tt.want {
-			t.Errorf("%s: %s, want %s", name, got, tt.want)
 		}
 	}
 }
@@ -227,36 +174,9 @@ func TestTopologyNotices(t *testing.T) {
 		t.Errorf("switched off: %+v", got.notices)
 	}
 	o.service, o.shares = service(topology), nil
-	if got := plan(o); len(got.notices) != 1 || got.hinted || got.notices[0].message != insufficientNodeInfo+
-		", addressType: IPv4" {
+	if got := plan(o); len(got.notices) != 1 || got.hinted ||
+		got.notices[0].message != "Insufficient Node information: allocatable CPU or zone not "+
+			"specified on one or more nodes, addressType: IPv4" {
 		t.Errorf("nodes unknown: %+v", got.notices)
-	}
-}
-
-// Source: k8s.io/endpointslice v0.37.2 topologycache/topologycache_test.go, TestAddHints, and utils_test.go,
-// Test_getGivingAndReceivingZones
-func TestAllocateAndSurplus(t *testing.T) {
-	shares := map[string]float64{"a": 0.5, "b": 0.3, "c": 0.2}
-	allocations, problem := allocate(shares, 10)
-	if want := map[string]allocation{"a": {5, 6, 5}, "b": {3, 4, 3}, "c": {2, 3, 2}}; problem != "" ||
-		len(allocations) != 3 {
-		t.Fatalf("%v %q, want %v", allocations, problem, want)
-	}
-	for zone, a := range allocations {
-		if a.minimum > a.maximum || a.desired < float64(a.minimum) {
-			t.Errorf("zone %s: %+v", zone, a)
-		}
-	}
-	for _, tt := range []struct {
-		allocated map[string]int
-		want      map[string]int
-	}{
-		{map[string]int{"a": 5, "b": 3, "c": 2}, map[string]int{}},
-		{map[string]int{"a": 10}, map[string]int{"a": 5, "b": -3, "c": -2}},
-		{map[string]int{"a": 4, "b": 4, "c": 2}, map[string]int{"a": -1, "b": 1}},
-	} {
-		if got := surplus(allocations, tt.allocated); !maps.Equal(got, tt.want) {
-			t.Errorf("%v: surplus %v, want %v", tt.allocated, got, tt.want)
-		}
 	}
 }

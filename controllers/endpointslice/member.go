@@ -10,6 +10,7 @@ import (
 	netutils "k8s.io/utils/net"
 	"k8s.io/utils/ptr"
 
+	"github.com/flyball-dev/flyball/controllers/endpointslice/internal/hints"
 	"github.com/flyball-dev/flyball/controllers/internal/pods"
 	"github.com/flyball-dev/flyball/controllers/internal/serving"
 )
@@ -72,8 +73,8 @@ func endpointOf(svc *corev1.Service, pod *corev1.Pod, node *corev1.Node,
 	if hostname := serving.Hostname(svc, pod); hostname != "" {
 		endpoint.Hostname = ptr.To(hostname)
 	}
-	if node != nil && zoneOf(node) != "" {
-		endpoint.Zone = ptr.To(zoneOf(node))
+	if node != nil && hints.Zone(node) != "" {
+		endpoint.Zone = ptr.To(hints.Zone(node))
 	}
 	return endpoint, true
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/flyball-dev/flyball/controllers/endpointslice/internal/hints"
 	"github.com/flyball-dev/flyball/controllers/internal/serving"
 )
 
@@ -48,6 +49,9 @@ type changes struct {
 	// skipped are pods of which something could not be published. They are for the log.
 	skipped []skippedPod
 }
+
+// notice is an event to be recorded about the Service.
+type notice struct{ kind, reason, message string }
 
 type skippedPod struct {
 	pod  *corev1.Pod
@@ -146,21 +150,28 @@ func (p *planner) planFamily(kind discoveryv1.AddressType) batch {
 //
 // Source: k8s.io/endpointslice v0.37.2 reconciler.go, reconcileByAddressType
 func (p *planner) setHints(out *batch, kind discoveryv1.AddressType) {
-	before := p.out.hinted
-	if !wantsTopology(p.service) {
-		if p.out.hinted = false; before {
-			p.out.notices = append(p.out.notices, warnDisabled(hintsDisabled, kind))
+	var changed []*discoveryv1.EndpointSlice
+	written, before := slices.Concat(out.create, out.update), p.out.hinted
+	if hints.WantsTopology(p.service) {
+		var problem string
+		changed, out.keep, problem = hints.Spread(written, out.keep, p.shares)
+		switch p.out.hinted = problem == ""; {
+		case !p.out.hinted:
+			p.notify(corev1.EventTypeWarning, "TopologyAwareHintsDisabled", problem, kind)
+		case !before:
+			p.notify(corev1.EventTypeNormal, "TopologyAwareHintsEnabled", hints.Enabled, kind)
 		}
-		trafficHints(p.service).apply(out)
-		return
+	} else {
+		changed, out.keep = hints.Apply(hints.Traffic(p.service), written, out.keep)
+		if p.out.hinted = false; before {
+			p.notify(corev1.EventTypeWarning, "TopologyAwareHintsDisabled", hints.Disabled, kind)
+		}
 	}
-	problem := spread(out, p.shares)
-	if p.out.hinted = problem == ""; !p.out.hinted {
-		p.out.notices = append(p.out.notices, warnDisabled(problem, kind))
-	} else if !before {
-		message := fmt.Sprintf("%s, addressType: %s", hintsEnabled, kind)
-		p.out.notices = append(p.out.notices, notice{corev1.EventTypeNormal, "TopologyAwareHintsEnabled", message})
-	}
+	out.update = append(out.update, changed...)
+}
+
+func (p *planner) notify(eventType, reason, message string, kind discoveryv1.AddressType) {
+	p.out.notices = append(p.out.notices, notice{eventType, reason, fmt.Sprintf("%s, addressType: %s", message, kind)})
 }
 
 // groups sorts members and slices of the family by their ports. A group whose ports are nil has no member. Slices of an

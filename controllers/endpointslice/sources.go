@@ -7,6 +7,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/flyball-dev/flyball/controllers/endpointslice/internal/hints"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
 )
@@ -125,10 +126,10 @@ func (c *controller) nodeEvents() reconcile.EventHandler[*corev1.Node, reconcile
 			}
 		},
 		OnUpdate: func(ctx context.Context, old, node *corev1.Node, q reconcile.Enqueuer[reconcile.Request]) {
-			if zoneOf(old) != zoneOf(node) {
+			if hints.Zone(old) != hints.Zone(node) {
 				queueByPods(ctx, node.Name, q)
 			}
-			if zoneOf(old) != zoneOf(node) || nodeReady(old) != nodeReady(node) {
+			if hints.Zone(old) != hints.Zone(node) || hints.NodeReady(old) != hints.NodeReady(node) {
 				queueHinted(q)
 			}
 		},
@@ -137,5 +138,3 @@ func (c *controller) nodeEvents() reconcile.EventHandler[*corev1.Node, reconcile
 		},
 	}
 }
-
-func zoneOf(node *corev1.Node) string { return node.Labels[corev1.LabelTopologyZone] }

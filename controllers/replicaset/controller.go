@@ -13,6 +13,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
+	"github.com/flyball-dev/flyball/controllers/internal/claim"
 	"github.com/flyball-dev/flyball/controllers/internal/pods"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
@@ -60,19 +61,14 @@ func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) 
 	if o.Workers <= 0 {
 		o.Workers = defaultWorkers
 	}
-	if err := pods.AddControllerIndex(c.Pods); err != nil {
-		return nil, err
-	}
-	if err := pods.AddLabelIndex(c.Pods); err != nil {
-		return nil, err
-	}
-	if err := addSetIndex(c.ReplicaSets); err != nil {
-		return nil, err
+	err := errors.Join(claim.AddIndex(c.Pods), claim.AddIndex(c.ReplicaSets), pods.AddLabelIndex(c.Pods))
+	if err != nil {
+		return nil, fmt.Errorf("replicaset: %w", err)
 	}
 	r := newReconciler(c, o)
 	ctrl := reconcile.New(Name, r,
 		reconcile.Options[reconcile.Request]{Workers: o.Workers, Metrics: o.QueueMetrics, Ready: r.ready})
-	route := router{sets: c.ReplicaSets}
+	route := newRouter(c.ReplicaSets)
 	for _, source := range []reconcile.Source[reconcile.Request]{
 		reconcile.Kind(c.ReplicaSets, route.setEvents()),
 		reconcile.Kind(c.Pods, route.podEvents()),
@@ -176,15 +172,4 @@ func (r *reconciler) again(o observed, written *appsv1.ReplicaSet, now time.Time
 		after = recheck
 	}
 	return reconcile.Result{RequeueAfter: after}
-}
-
-// setIndex is the name of the index of ReplicaSets by the UID of their controller.
-const setIndex = "controllerUID"
-
-func addSetIndex(sets informer.Informer[*appsv1.ReplicaSet]) error {
-	err := sets.AddIndex(setIndex, indexByControllerUID)
-	if err != nil && !errors.Is(err, informer.ErrIndexExists) {
-		return fmt.Errorf("index replicasets by controller: %w", err)
-	}
-	return nil
 }

@@ -20,6 +20,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
+	"github.com/flyball-dev/flyball/controllers/internal/claim"
 	"github.com/flyball-dev/flyball/controllers/internal/fakeapi"
 	"github.com/flyball-dev/flyball/controllers/internal/pods"
 	"github.com/flyball-dev/flyball/reconcile"
@@ -60,8 +61,8 @@ func newWorld(t *testing.T) *world {
 	w.setCache, w.podCache = newCache[*appsv1.ReplicaSet](), newCache[*corev1.Pod]()
 	server := fake.NewClientset()
 	server.PrependReactor("*", "*", w.serve)
-	if err := errors.Join(pods.AddControllerIndex(w.podCache), pods.AddLabelIndex(w.podCache),
-		addSetIndex(w.setCache)); err != nil {
+	if err := errors.Join(claim.AddIndex(w.podCache), pods.AddLabelIndex(w.podCache),
+		claim.AddIndex(w.setCache)); err != nil {
 		t.Fatal(err)
 	}
 	w.server = server

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/controllers/internal/claim"
 	"github.com/flyball-dev/flyball/controllers/internal/pods"
 	"github.com/flyball-dev/flyball/reconcile"
@@ -32,7 +31,7 @@ func (r *reconciler) observe(ctx context.Context, set *appsv1.ReplicaSet) (obser
 		return observed{}, reconcile.Terminal(err)
 	}
 	o := observed{set: set, now: time.Now(), settled: !r.refused.has(set.UID)}
-	candidates, err := r.candidates(set)
+	candidates, err := claim.Candidates(r.pods, set)
 	if err != nil {
 		return observed{}, err
 	}
@@ -46,7 +45,7 @@ func (r *reconciler) observe(ctx context.Context, set *appsv1.ReplicaSet) (obser
 		}
 	}
 	sortByName(active)
-	if o.active, err = r.claimer(set, selector).Claim(ctx, active); err != nil {
+	if o.active, err = claim.New[*corev1.Pod](r.client, set, kind, selector).Claim(ctx, active); err != nil {
 		return observed{}, err
 	}
 	o.related = func() []*corev1.Pod { return r.relatedPods(set) }
@@ -69,34 +68,6 @@ func selectorOf(set *appsv1.ReplicaSet) (labels.Selector, error) {
 	return selector, nil
 }
 
-// candidates are the pods that set controls, and the namespace's orphans.
-func (r *reconciler) candidates(set *appsv1.ReplicaSet) ([]*corev1.Pod, error) {
-	owned, err := r.pods.ByIndex(pods.ControllerIndex, pods.ControllerKey(set, kind.Kind))
-	if err != nil {
-		return nil, fmt.Errorf("look up pods of the set: %w", err)
-	}
-	orphans, err := r.pods.ByIndex(pods.ControllerIndex, pods.OrphanKey(set.Namespace))
-	if err != nil {
-		return nil, fmt.Errorf("look up orphans: %w", err)
-	}
-	return append(owned, orphans...), nil
-}
-
-// claimer adopts and releases pods for set.
-func (r *reconciler) claimer(set *appsv1.ReplicaSet, selector labels.Selector) *claim.Claimer[*corev1.Pod] {
-	return &claim.Claimer[*corev1.Pod]{
-		Owner: set, Kind: kind, Selector: selector,
-		CanAdopt: claim.LiveCheck(set, func(ctx context.Context) (metav1.Object, error) {
-			live := &appsv1.ReplicaSet{}
-			return live, r.client.Get(ctx, client.ObjectKeyFromObject(set), live, client.Live)
-		}),
-		Patch: func(ctx context.Context, pod *corev1.Pod, patch []byte) error {
-			patched := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
-			return r.client.Patch(ctx, patched, client.RawPatch(types.StrategicMergePatchType, patch))
-		},
-	}
-}
-
 // relatedPods are the pods selected by the ReplicaSets that have the same controller as set, itself among them: those
 // of all revisions of a Deployment. A set without a controller has none, not even its own.
 //
@@ -106,7 +77,7 @@ func (r *reconciler) relatedPods(set *appsv1.ReplicaSet) []*corev1.Pod {
 	if controller == nil {
 		return nil
 	}
-	siblings, err := r.sets.ByIndex(setIndex, string(controller.UID))
+	siblings, err := claim.Controlled(r.sets, controller.UID)
 	if err != nil {
 		return nil // no such index: New adds it
 	}
@@ -133,12 +104,4 @@ func distinct(list []*corev1.Pod) []*corev1.Pod {
 		seen[pod.UID] = true
 		return again
 	})
-}
-
-// indexByControllerUID is the index function of [setIndex].
-func indexByControllerUID(set *appsv1.ReplicaSet) ([]string, error) {
-	if ref := metav1.GetControllerOfNoCopy(set); ref != nil {
-		return []string{string(ref.UID)}, nil
-	}
-	return nil, nil
 }

@@ -8,25 +8,26 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/klog/v2"
 
+	"github.com/flyball-dev/flyball/controllers/internal/claim"
 	"github.com/flyball-dev/flyball/controllers/internal/pods"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// router turns changes into the keys of the ReplicaSets they concern. It remembers nothing.
+// router finds the ReplicaSets that an event concerns, and adds their keys to the queue.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, addRS … deletePod
 type router struct {
-	sets setLister
+	sets claim.Owners[*appsv1.ReplicaSet]
 }
 
-// setLister is the ReplicaSet informer as far as the router needs it.
-type setLister interface {
-	Get(namespace, name string) (*appsv1.ReplicaSet, bool)
-	List(namespace string, selector labels.Selector) []*appsv1.ReplicaSet
+func newRouter(sets informer.Informer[*appsv1.ReplicaSet]) router {
+	return router{claim.Owners[*appsv1.ReplicaSet]{
+		Cache: sets, Kind: kind.Kind,
+		Selector: func(set *appsv1.ReplicaSet) *metav1.LabelSelector { return set.Spec.Selector },
+	}}
 }
 
 type (
@@ -35,11 +36,11 @@ type (
 	setEvent = reconcile.EventHandler[*appsv1.ReplicaSet, reconcile.Request]
 )
 
-// setEvents queues a ReplicaSet on every change of it, its own status writes and resyncs included: a sync that has
-// nothing to do is cheap, and a set whose pods could not be created gets another try.
+// setEvents queues a ReplicaSet on every event of it, even on resyncs and on events of the controller's own status
+// writes. A sync that has nothing to do is cheap, and a ReplicaSet whose pods could not be created gets another try.
 func (w router) setEvents() setEvent { return reconcile.EnqueueObject[*appsv1.ReplicaSet]() }
 
-// podEvents queues the ReplicaSet a pod belongs to or might come to belong to.
+// podEvents queues the ReplicaSet that owns a pod, or the ReplicaSets that may adopt it.
 func (w router) podEvents() podEvent {
 	return podEvent{
 		OnAdd: func(ctx context.Context, pod *corev1.Pod, _ bool, q enqueuer) { w.podAdded(ctx, pod, q) },
@@ -55,9 +56,9 @@ func (w router) podEvents() podEvent {
 	}
 }
 
-// podAdded wakes the pod's owner, or for an orphan everyone who might adopt it.
+// podAdded queues the pod's owner. If the pod has none, it queues every ReplicaSet that may adopt it.
 func (w router) podAdded(ctx context.Context, pod *corev1.Pod, q enqueuer) {
-	if pod.DeletionTimestamp != nil { // after a restart the first sight of a pod may be its end
+	if pod.DeletionTimestamp != nil { // after a restart the first event of a pod may show its deletion
 		w.podGone(pod, q)
 		return
 	}
@@ -68,14 +69,14 @@ func (w router) podAdded(ctx context.Context, pod *corev1.Pod, q enqueuer) {
 	w.enqueueAdopters(ctx, pod, q)
 }
 
-// podChanged wakes the owner, the previous owner if that changed, and for an orphan whose labels or owner changed
-// everyone who might adopt it now.
+// podChanged queues the owner, and the previous owner if it is another. If the pod has lost its owner, or has none and
+// new labels, it queues every ReplicaSet that may adopt it.
 func (w router) podChanged(ctx context.Context, old, pod *corev1.Pod, q enqueuer) {
 	if old.ResourceVersion == pod.ResourceVersion {
 		return // a resync
 	}
 	relabelled := !equality.Semantic.DeepEqual(old.Labels, pod.Labels)
-	if pod.DeletionTimestamp != nil { // on its way out: a replacement need not wait until it is gone
+	if pod.DeletionTimestamp != nil { // terminating: a replacement can be created now
 		w.podGone(pod, q)
 		if relabelled {
 			w.podGone(old, q)
@@ -98,40 +99,30 @@ func (w router) podChanged(ctx context.Context, old, pod *corev1.Pod, q enqueuer
 	}
 }
 
-// podGone wakes the owner. Nobody misses an orphan.
+// podGone queues the owner, if there is one.
 func (w router) podGone(pod *corev1.Pod, q enqueuer) {
 	if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
 		w.enqueueOwner(pod.Namespace, ref, q)
 	}
 }
 
-// enqueueOwner queues the ReplicaSet that ref names and returns it; nil when ref names something else, or a set that
-// is not in the cache, or an earlier one of the same name.
+// enqueueOwner queues the ReplicaSet that ref refers to and returns it. It returns nil if ref names another kind, or if
+// the ReplicaSet is gone.
 func (w router) enqueueOwner(namespace string, ref *metav1.OwnerReference, q enqueuer) *appsv1.ReplicaSet {
-	if ref.Kind != kind.Kind {
-		return nil
-	}
-	set, ok := w.sets.Get(namespace, ref.Name)
-	if !ok || set.UID != ref.UID {
+	set, ok := w.sets.Resolve(namespace, ref)
+	if !ok {
 		return nil
 	}
 	q.Add(reconcile.RequestFor(set))
 	return set
 }
 
-// enqueueAdopters queues every ReplicaSet whose selector matches the orphan. More than one is a user's mistake,
-// though a harmless one: the first to adopt it has it.
+// enqueueAdopters queues every ReplicaSet whose selector matches the orphan. If there are several, the user has made a
+// mistake. It is harmless: the first one to adopt the pod owns it.
 func (w router) enqueueAdopters(ctx context.Context, orphan *corev1.Pod, q enqueuer) {
-	if len(orphan.Labels) == 0 {
-		return
-	}
-	var found []*appsv1.ReplicaSet
-	for _, set := range w.sets.List(orphan.Namespace, nil) {
-		selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
-		if err == nil && !selector.Empty() && selector.Matches(labels.Set(orphan.Labels)) {
-			found = append(found, set)
-			q.Add(reconcile.RequestFor(set))
-		}
+	found := w.sets.Adopters(orphan)
+	for _, set := range found {
+		q.Add(reconcile.RequestFor(set))
 	}
 	if len(found) > 1 {
 		klog.FromContext(ctx).Info("More than one ReplicaSet selects the pod", "pod", klog.KObj(orphan),

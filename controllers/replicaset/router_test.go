@@ -43,10 +43,10 @@ var (
 	foreign   = named("foreign", map[string]string{"app": "web"})
 )
 
-func newRouter() router {
+func testRouter() router {
 	dbSet.Spec.MinReadySeconds = 30
 	foreign.Namespace = "elsewhere"
-	return router{sets: newCache(webSet, dbSet, brokenSet, greedySet, foreign)}
+	return newRouter(newCache(webSet, dbSet, brokenSet, greedySet, foreign))
 }
 
 func owned(ref metav1.OwnerReference) podOption {
@@ -133,7 +133,7 @@ func TestPodEvents(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var got keys
-			tt.event(newRouter().podEvents(), &got)
+			tt.event(testRouter().podEvents(), &got)
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("keys (-want +got):\n%s", diff)
 			}
@@ -142,7 +142,7 @@ func TestPodEvents(t *testing.T) {
 	t.Run("a resync is nothing new", func(t *testing.T) {
 		var got keys
 		pod := newPod("p", web)
-		newRouter().podEvents().OnUpdate(t.Context(), pod, pod, &got)
+		testRouter().podEvents().OnUpdate(t.Context(), pod, pod, &got)
 		if got != nil {
 			t.Errorf("keys = %v", got)
 		}
@@ -154,7 +154,7 @@ func TestPodEvents(t *testing.T) {
 func TestOrphanOfSeveralSetsWakesAll(t *testing.T) {
 	other := named("web2", map[string]string{"app": "web"})
 	var got keys
-	w := router{sets: newCache(webSet, other)}
+	w := newRouter(newCache(webSet, other))
 	_, ctx := ktesting.NewTestContext(t)
 	w.podEvents().OnAdd(ctx, newPod("p"), false, &got)
 	if len(got) != 2 || got[0] == got[1] {
@@ -165,7 +165,7 @@ func TestOrphanOfSeveralSetsWakesAll(t *testing.T) {
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, addRS, updateRS and deleteRS
 func TestSetEvents(t *testing.T) {
 	var got keys
-	h := newRouter().setEvents()
+	h := testRouter().setEvents()
 	h.OnAdd(t.Context(), webSet, true, &got)
 	h.OnUpdate(t.Context(), webSet, webSet, &got) // a resync too
 	h.OnDelete(t.Context(), informer.Deleted[*appsv1.ReplicaSet]{Object: webSet}, &got)

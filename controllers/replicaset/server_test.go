@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/controllers/internal/claim"
 	"github.com/flyball-dev/flyball/controllers/internal/fakeapi"
 	"github.com/flyball-dev/flyball/controllers/internal/pods"
 	"github.com/flyball-dev/flyball/reconcile"
@@ -62,10 +63,8 @@ func newFixture(t *testing.T, set *appsv1.ReplicaSet, list ...*corev1.Pod) *fixt
 		}
 	}
 	f.server.PrependReactor("create", "pods", f.create)
-	if err := errors.Join(pods.AddControllerIndex(f.podCache), pods.AddLabelIndex(f.podCache)); err != nil {
-		t.Fatal(err)
-	}
-	if err := addSetIndex(f.setCache); err != nil {
+	err := errors.Join(claim.AddIndex(f.podCache), claim.AddIndex(f.setCache), pods.AddLabelIndex(f.podCache))
+	if err != nil {
 		t.Fatal(err)
 	}
 	f.reconciler = newReconciler(Config{

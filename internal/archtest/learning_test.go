@@ -27,7 +27,6 @@ const (
 // is neither any more must leave the list.
 var notYet = []string{
 	"informer", "client", "reconcile",
-	"controllers/deployment", "controllers/endpointslice",
 }
 
 // TestLearningPath: a package of the learning path has few lines and files, comments and blanks included, and its

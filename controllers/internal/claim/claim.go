@@ -4,18 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/client"
 )
 
-// Claimer adopts and releases objects for one owner. Its zero value is of no use: Owner, Kind, Selector and Patch
-// are required.
+// Claimer adopts and releases objects for one owner. Owner, Kind, Selector and Patch are required.
 //
-// A Claimer holds no state of its own, so one may be built per sync and thrown away.
+// A Claimer holds no state, so each sync may make its own.
 //
 // Concurrency: Claim may be called by several goroutines if CanAdopt and Patch may.
 //
@@ -27,34 +30,59 @@ type Claimer[T metav1.Object] struct {
 	// Kind is the owner's kind, as written into the owner reference.
 	Kind schema.GroupVersionKind
 
-	// Selector says which objects belong to the owner. The caller sees to it that it does not match everything by
-	// accident; [labels.Nothing] is the selector of an owner that has none.
+	// Selector matches the objects that belong to the owner. The caller makes sure that it does not match everything by
+	// accident. For an owner that has no selector it is [labels.Nothing].
 	Selector labels.Selector
 
-	// CanAdopt is asked once before the first adoption of a Claim, and never when there is nothing to adopt, so it
-	// may be expensive: usually it is [LiveCheck]. An error refuses every adoption of that Claim. Nil allows all.
+	// CanAdopt is called once before the first adoption of a Claim, and not at all if there is nothing to adopt. So it
+	// may be expensive; usually it is [LiveCheck]. An error refuses all adoptions of that Claim. Nil allows all.
 	CanAdopt func(ctx context.Context) error
 
-	// Patch sends a strategic merge patch to obj. The patch carries obj's UID as a precondition.
-	Patch func(ctx context.Context, obj T, patch []byte) error
+	// Patch sends a strategic merge patch to obj, and returns the object as it is then. The patch carries obj's UID as
+	// a precondition.
+	Patch func(ctx context.Context, obj T, patch []byte) (T, error)
 }
 
-// verdict is what is to become of one object.
+// New returns a Claimer that checks the owner with [LiveCheck] and patches through c.
+func New[T client.Object](c client.Client, owner client.Object, kind schema.GroupVersionKind,
+	selector labels.Selector,
+) *Claimer[T] {
+	return &Claimer[T]{
+		Owner: owner, Kind: kind, Selector: selector,
+		CanAdopt: LiveCheck(owner, func(ctx context.Context) (metav1.Object, error) {
+			live := emptyLike(owner)
+			return live, c.Get(ctx, client.ObjectKeyFromObject(owner), live, client.Live)
+		}),
+		Patch: func(ctx context.Context, obj T, patch []byte) (T, error) {
+			got := emptyLike(obj)
+			got.SetNamespace(obj.GetNamespace())
+			got.SetName(obj.GetName())
+			return got, c.Patch(ctx, got, client.RawPatch(types.StrategicMergePatchType, patch))
+		},
+	}
+}
+
+// emptyLike returns a new object of the type of obj, which is a pointer to a struct.
+func emptyLike[T client.Object](obj T) T {
+	return reflect.New(reflect.TypeOf(obj).Elem()).Interface().(T)
+}
+
+// verdict is what Claim does about one object.
 type verdict int
 
 const (
-	ignore  verdict = iota // not ours, and not to become ours
-	keep                   // ours already, and rightly so
-	adopt                  // nobody's, and it matches
-	release                // ours, but it does not match any more
+	ignore  verdict = iota // the owner does not have it and must not adopt it
+	keep                   // the owner has it, and it matches
+	adopt                  // it has no controller, and it matches
+	release                // the owner has it, but it does not match any more
 )
 
-// Claim returns those of objs that the owner holds once it is done, in their order. It adopts orphans that the
-// selector matches and releases owned objects that it does not match. An owner that is being deleted keeps what it
-// has and touches nothing else: its objects are the garbage collector's business by then.
+// Claim adopts orphans that the selector matches, and releases owned objects that it does not match. It returns those
+// of objs that the owner has then, in their order; an adopted object is as Patch returned it. An owner that is being
+// deleted neither adopts nor releases: the garbage collector handles its objects.
 //
-// Errors: adoptions and releases that failed, joined. The objects claimed so far are returned beside the error; a
-// caller that needs the whole truth tries again later. An object that vanished meanwhile is no error.
+// Errors: adoptions and releases that failed, joined. The other claimed objects are returned with the error. An object
+// that is gone is no error.
 func (c *Claimer[T]) Claim(ctx context.Context, objs []T) ([]T, error) {
 	var claimed []T
 	var errs []error
@@ -64,12 +92,12 @@ func (c *Claimer[T]) Claim(ctx context.Context, objs []T) ([]T, error) {
 		case keep:
 			claimed = append(claimed, obj)
 		case adopt:
-			ok, err := c.adopt(ctx, obj, mayAdopt)
+			adopted, ok, err := c.adopt(ctx, obj, mayAdopt)
 			if err != nil {
 				errs = append(errs, err)
 			}
 			if ok {
-				claimed = append(claimed, obj)
+				claimed = append(claimed, adopted)
 			}
 		case release:
 			if err := c.release(ctx, obj); err != nil {
@@ -81,23 +109,23 @@ func (c *Claimer[T]) Claim(ctx context.Context, objs []T) ([]T, error) {
 	return claimed, errors.Join(errs...)
 }
 
-// judge decides about one object from what was observed, without asking anybody.
+// judge decides about one object from what was observed.
 func (c *Claimer[T]) judge(obj T) verdict {
 	matches := c.Selector.Matches(labels.Set(obj.GetLabels()))
-	ownerGoes := c.Owner.GetDeletionTimestamp() != nil
+	ownerDeleted := c.Owner.GetDeletionTimestamp() != nil
 	if ref := metav1.GetControllerOfNoCopy(obj); ref != nil {
 		switch {
 		case ref.UID != c.Owner.GetUID():
 			return ignore
 		case matches:
 			return keep
-		case ownerGoes:
+		case ownerDeleted:
 			return ignore
 		default:
 			return release
 		}
 	}
-	if ownerGoes || !matches || obj.GetDeletionTimestamp() != nil {
+	if ownerDeleted || !matches || obj.GetDeletionTimestamp() != nil {
 		return ignore
 	}
 	if ns := c.Owner.GetNamespace(); ns != "" && ns != obj.GetNamespace() {
@@ -106,29 +134,28 @@ func (c *Claimer[T]) judge(obj T) verdict {
 	return adopt
 }
 
-// adopt writes the owner's reference onto obj. It reports false without an error when obj has gone.
-func (c *Claimer[T]) adopt(ctx context.Context, obj T, mayAdopt func() error) (bool, error) {
-	// The owner not being found is an error here, whatever its kind; only a missing obj is none.
+// adopt writes the owner's reference onto obj, and returns what came of it. It returns false without an error if obj is
+// gone.
+func (c *Claimer[T]) adopt(ctx context.Context, obj T, mayAdopt func() error) (adopted T, ok bool, err error) {
+	// That the owner is not found is an error here, whatever its kind; that obj is not found is none.
 	if err := mayAdopt(); err != nil {
-		return false, fmt.Errorf("adopt %s (uid %s): %w", klog.KObj(obj), obj.GetUID(), err)
+		return obj, false, fmt.Errorf("adopt %s (uid %s): %w", klog.KObj(obj), obj.GetUID(), err)
 	}
 	patch, err := adoptPatch(c.Owner, c.Kind, obj.GetUID())
 	if err != nil {
-		return false, err
+		return obj, false, err
 	}
 	klog.FromContext(ctx).V(2).Info("Adopting object", "object", klog.KObj(obj), "owner", klog.KObj(c.Owner),
 		"ownerKind", c.Kind.Kind)
-	if err := c.Patch(ctx, obj, patch); err != nil {
-		if apierrors.IsNotFound(err) {
-			return false, nil
-		}
-		return false, fmt.Errorf("adopt %s (uid %s): %w", klog.KObj(obj), obj.GetUID(), err)
+	adopted, err = c.Patch(ctx, obj, patch)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return obj, false, fmt.Errorf("adopt %s (uid %s): %w", klog.KObj(obj), obj.GetUID(), err)
 	}
-	return true, nil
+	return adopted, err == nil, nil
 }
 
-// release takes the owner's reference off obj. An answer of "not found" or "invalid" means that there is nothing to
-// release any more: the object has gone, or was replaced by another of its name, or has no owner reference left.
+// release removes the owner's reference from obj. The answers "not found" and "invalid" mean that there is nothing left
+// to release: the object is gone, or was replaced by another of its name, or has no owner reference any more.
 func (c *Claimer[T]) release(ctx context.Context, obj T) error {
 	patch, err := releasePatch(c.Owner.GetUID(), obj.GetUID())
 	if err != nil {
@@ -136,14 +163,14 @@ func (c *Claimer[T]) release(ctx context.Context, obj T) error {
 	}
 	klog.FromContext(ctx).V(2).Info("Releasing object", "object", klog.KObj(obj), "owner", klog.KObj(c.Owner),
 		"ownerKind", c.Kind.Kind)
-	err = c.Patch(ctx, obj, patch)
+	_, err = c.Patch(ctx, obj, patch)
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) {
 		return nil
 	}
 	return fmt.Errorf("release %s (uid %s): %w", klog.KObj(obj), obj.GetUID(), err)
 }
 
-// once returns a function that asks check the first time and repeats its answer from then on.
+// once returns a function that calls check the first time, and returns the same answer from then on.
 func once(ctx context.Context, check func(context.Context) error) func() error {
 	asked := check == nil
 	var answer error
@@ -155,9 +182,9 @@ func once(ctx context.Context, check func(context.Context) error) func() error {
 	}
 }
 
-// LiveCheck returns a [Claimer.CanAdopt] that reads the owner afresh through get, which must not be served from a
-// cache. It refuses when the owner has gone, was replaced by another object of its name, or is being deleted. A
-// cache cannot answer that: an owner deleted with its objects orphaned would adopt them right back.
+// LiveCheck returns a [Claimer.CanAdopt] that reads the owner through get, which must not read from a cache. It refuses
+// if the owner is gone, was replaced by another object of its name, or is being deleted. A cache may not know that yet:
+// an owner that was deleted with its objects orphaned would adopt them again.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_ref_manager.go, RecheckDeletionTimestamp
 func LiveCheck(owner metav1.Object, get func(ctx context.Context) (metav1.Object, error)) func(context.Context) error {

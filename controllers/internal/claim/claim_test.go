@@ -81,9 +81,9 @@ func (r *recorder) claimer(o metav1.Object) *Claimer[*corev1.Pod] {
 	return &Claimer[*corev1.Pod]{
 		Owner: o, Kind: replicaSet, Selector: labels.SelectorFromSet(labels.Set{"app": "web"}),
 		CanAdopt: func(context.Context) error { r.asked++; return r.adoptErr },
-		Patch: func(_ context.Context, p *corev1.Pod, patch []byte) error {
+		Patch: func(_ context.Context, p *corev1.Pod, patch []byte) (*corev1.Pod, error) {
 			r.patches = append(r.patches, p.Name+" "+string(patch))
-			return r.patchErr[p.Name]
+			return p, r.patchErr[p.Name]
 		},
 	}
 }
@@ -289,5 +289,19 @@ func TestLiveCheck(t *testing.T) {
 				t.Errorf("error = %v, want one about %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, AddPodControllerIndexer
+func TestIndexByController(t *testing.T) {
+	notControlling := pod(ownedBy("owner-uid"))
+	notControlling.OwnerReferences[0].Controller = nil
+	for want, p := range map[string]*corev1.Pod{
+		"owner-uid":  pod(ownedBy("owner-uid")),
+		"orphans/ns": notControlling,
+	} {
+		if got, err := IndexByController(p); err != nil || len(got) != 1 || got[0] != want {
+			t.Errorf("%v, %v, want %s", got, err, want)
+		}
 	}
 }

@@ -1,10 +1,10 @@
-// Package claim keeps an owner and the objects it manages in agreement about who owns whom.
+// Package claim keeps owner references and label selectors in agreement.
 //
-// Ownership in Kubernetes is written on the owned object: one owner reference with controller=true. A controller
-// that manages objects by a label selector has to keep that reference and the selector in step, in both directions:
-// it adopts an object nobody owns whose labels match, and it releases an object it owns whose labels no longer
-// match. [Claimer] does both and returns what the owner holds afterwards.
+// In Kubernetes the owned object names its owner, in one owner reference with controller=true. A controller that
+// manages objects by a label selector has to adopt objects that match and have no controller, and to release objects
+// that it owns and that do not match any more. [Claimer] does both, and returns what the owner has then. [AddIndex]
+// adds the index that [Candidates] uses to find the objects to look at.
 //
-// The package stands between a controller's cache and its plan: observed objects go in, the claimed ones come out,
-// and the plan never sees an object that belongs to somebody else.
+// A controller claims the objects in its cache before it makes a plan, so the plan never sees an object that belongs to
+// somebody else.
 package claim

@@ -24,9 +24,9 @@ func ExampleClaimer() {
 		Kind:     schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"},
 		Selector: labels.SelectorFromSet(labels.Set{"app": "web"}),
 		CanAdopt: claim.LiveCheck(owner, func(context.Context) (metav1.Object, error) { return owner, nil }),
-		Patch: func(_ context.Context, pod *corev1.Pod, patch []byte) error {
+		Patch: func(_ context.Context, pod *corev1.Pod, patch []byte) (*corev1.Pod, error) {
 			fmt.Printf("patch %s: %s\n", pod.Name, patch)
-			return nil
+			return pod, nil
 		},
 	}
 	claimed, err := c.Claim(context.Background(), []*corev1.Pod{orphan, stranger})

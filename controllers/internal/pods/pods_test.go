@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -134,33 +133,9 @@ func TestAvailableAt(t *testing.T) {
 	}
 }
 
-// Source: k8s.io/kubernetes v1.37.1 pkg/controller/controller_utils.go, AddPodControllerIndexer
-func TestIndexByController(t *testing.T) {
-	owner := &metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "1"}
-	kind := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}
-	owned := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "ns", Name: "p", OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(owner, kind)},
-	}}
-	orphan := owned.DeepCopy()
-	orphan.OwnerReferences[0].Controller = nil // an owner that does not control
-	key := func(p *corev1.Pod) string {
-		values, err := IndexByController(p)
-		if err != nil || len(values) != 1 {
-			t.Fatalf("IndexByController = %v, %v", values, err)
-		}
-		return values[0]
-	}
-	if got, want := key(owned), ControllerKey(owner, "ReplicaSet"); got != want || want != "ns/ReplicaSet/web/1" {
-		t.Errorf("owned pod under %q, its owner's key is %q", got, want)
-	}
-	if got, want := key(orphan), OrphanKey("ns"); got != want || want != "ns" {
-		t.Errorf("orphan under %q, the namespace's key is %q", got, want)
-	}
-	successor := &metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "2"}
-	if key(owned) == ControllerKey(successor, "ReplicaSet") || key(owned) == ControllerKey(owner, "StatefulSet") {
-		t.Error("another UID or kind finds the pod")
-	}
-	if got := Key(owned); got != "ns/p" {
+func TestKey(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}}
+	if got := Key(pod); got != "ns/p" {
 		t.Errorf("Key = %q", got)
 	}
 }

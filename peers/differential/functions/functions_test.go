@@ -6,8 +6,10 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"sort"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,40 +22,11 @@ import (
 	repack "k8s.io/kubernetes/pkg/api/v1/endpoints"
 	"k8s.io/kubernetes/pkg/controller"
 	"k8s.io/kubernetes/pkg/controller/deployment/util"
-	"k8s.io/utils/ptr"
 
 	"github.com/flyball-dev/flyball/controllers/deployment"
 	"github.com/flyball-dev/flyball/controllers/endpoints"
 	"github.com/flyball-dev/flyball/controllers/replicaset"
 )
-
-// FuzzComputeHash: the names of ReplicaSets and the label pod-template-hash are the real ones.
-func FuzzComputeHash(f *testing.F) {
-	fuzz(f, func(t *testing.T, r maker) {
-		template := r.template()
-		var collisions *int32
-		if r.maybe() {
-			collisions = ptr.To(r.Int32())
-		}
-		if got, want := deployment.ComputeHash(&template, collisions),
-			controller.ComputeHash(&template, collisions); got != want {
-			t.Errorf("hash %q, want %q, of %+v", got, want, template)
-		}
-	})
-}
-
-// FuzzResolveFenceposts: how many pods a percentage is.
-func FuzzResolveFenceposts(f *testing.F) {
-	fuzz(f, func(t *testing.T, r maker) {
-		surge, unavailable, replicas := r.fencepost(), r.fencepost(), r.Int32N(50)
-		gotS, gotU, err := deployment.ResolveFenceposts(surge, unavailable, replicas)
-		wantS, wantU, wantErr := util.ResolveFenceposts(surge, unavailable, replicas)
-		if gotS != wantS || gotU != wantU || (err == nil) != (wantErr == nil) {
-			t.Errorf("of %d: surge %v is %d, unavailable %v is %d (%v), want %d and %d (%v)", replicas, surge, gotS,
-				unavailable, gotU, err, wantS, wantU, wantErr)
-		}
-	})
-}
 
 // FuzzRepackSubsets: how Endpoints are laid out, byte for byte.
 func FuzzRepackSubsets(f *testing.F) {
@@ -117,24 +90,32 @@ func FuzzDeletionOrder(f *testing.F) {
 	})
 }
 
-// FuzzPlan: which sizes a sync gives to the ReplicaSets when the Deployment's own has changed, and how the new one is
-// made.
+// FuzzPlan: which sizes a sync gives to the ReplicaSets when the Deployment's own has changed, how the new one is made,
+// and whether enough pods are available.
 func FuzzPlan(f *testing.F) {
 	fuzz(f, func(t *testing.T, r maker) {
 		d, sets := r.deployment()
 		plan, err := deployment.NewPlan(deployment.Observed{Deployment: d, ReplicaSets: sets, Now: time.Unix(5000, 0)})
-		if err != nil {
-			t.Fatal(err)
+		rolling := d.Spec.Strategy.RollingUpdate
+		if rolling != nil {
+			_, _, wantErr := util.ResolveFenceposts(rolling.MaxSurge, rolling.MaxUnavailable, *d.Spec.Replicas)
+			if (err == nil) != (wantErr == nil) {
+				t.Fatalf("error %v, want %v", err, wantErr)
+			}
 		}
+		if err != nil {
+			return
+		}
+		compareAvailable(t, d, sets, plan.String())
 		newRS := util.FindNewReplicaSet(d, sets)
 		_, old := util.FindOldReplicaSets(d, sets)
 		if resized(d, sets) {
-			compareSizes(t, sets, scaled(d, newRS, old), plan)
+			compareSizes(t, sets, scaled(d, newRS, old), plan.String())
 			return
 		}
-		for _, s := range plan.Steps {
-			if c, ok := s.(deployment.CreateReplicaSet); ok {
-				compareCreated(t, d, sets, c.ReplicaSet)
+		for line := range strings.Lines(plan.String()) {
+			if strings.HasPrefix(line, "create ") {
+				compareCreated(t, d, sets, line)
 			}
 		}
 	})
@@ -190,55 +171,63 @@ func scaled(d *appsv1.Deployment, newRS *appsv1.ReplicaSet, old []*appsv1.Replic
 	return sizes
 }
 
-// sizesOf are the sizes that a plan gives.
-func sizesOf(p deployment.Plan) map[string]int32 {
-	sizes := map[string]int32{}
-	for _, s := range p.Steps {
-		if e, ok := s.(deployment.EditReplicaSet); ok && e.Replicas != nil {
-			sizes[e.ReplicaSet.Name] = *e.Replicas
-		}
-	}
-	return sizes
-}
+// planned matches the lines of a plan that give a ReplicaSet a size.
+var planned = regexp.MustCompile(`(?m)^(?:edit|create) (\S+) replicas=(\d+)`)
 
 // compareSizes compares what the ReplicaSets come to; a plan leaves out what stays as it is.
-func compareSizes(t *testing.T, sets []*appsv1.ReplicaSet, want map[string]int32, plan deployment.Plan) {
+func compareSizes(t *testing.T, sets []*appsv1.ReplicaSet, want map[string]int32, plan string) {
 	t.Helper()
-	planned := sizesOf(plan)
+	sizes := map[string]string{}
+	for _, m := range planned.FindAllStringSubmatch(plan, -1) {
+		sizes[m[1]] = m[2]
+	}
 	for _, rs := range sets {
-		got, expected := *rs.Spec.Replicas, *rs.Spec.Replicas
-		if n, ok := planned[rs.Name]; ok {
+		was := fmt.Sprint(*rs.Spec.Replicas)
+		got, expected := was, was
+		if n, ok := sizes[rs.Name]; ok {
 			got = n
 		}
 		if n, ok := want[rs.Name]; ok {
-			expected = n
+			expected = fmt.Sprint(n)
 		}
 		if got != expected {
-			t.Errorf("%s, which has %d pods, gets %d, want %d; the plan:\n%s", rs.Name, *rs.Spec.Replicas, got,
-				expected, plan)
+			t.Errorf("%s, which has %s pods, gets %s, want %s; the plan:\n%s", rs.Name, was, got, expected, plan)
 		}
 	}
 }
 
-// compareCreated compares the new ReplicaSet with one made of upstream's functions.
-func compareCreated(t *testing.T, d *appsv1.Deployment, sets []*appsv1.ReplicaSet, got *appsv1.ReplicaSet) {
+// compareAvailable compares the condition Available of the last status that the plan writes.
+func compareAvailable(t *testing.T, d *appsv1.Deployment, sets []*appsv1.ReplicaSet, plan string) {
 	t.Helper()
-	want := &appsv1.ReplicaSet{Spec: appsv1.ReplicaSetSpec{Replicas: new(int32)}}
-	n, err := util.NewRSNewReplicas(d, append(slices.Clone(sets), want), want)
+	i := strings.LastIndex(plan, " Available=")
+	if i < 0 {
+		return
+	}
+	got := strings.HasPrefix(plan[i:], " Available=True")
+	available := util.GetAvailableReplicaCountForReplicaSets(sets)
+	if want := available >= *d.Spec.Replicas-util.MaxUnavailable(*d); got != want {
+		t.Errorf("available: %t, want %t, of %d; the plan:\n%s", got, want, available, plan)
+	}
+}
+
+// compareCreated compares the step that creates the new ReplicaSet with one made of upstream's functions.
+func compareCreated(t *testing.T, d *appsv1.Deployment, sets []*appsv1.ReplicaSet, got string) {
+	t.Helper()
+	rs := &appsv1.ReplicaSet{Spec: appsv1.ReplicaSetSpec{Replicas: new(int32)}}
+	n, err := util.NewRSNewReplicas(d, append(slices.Clone(sets), rs), rs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *got.Spec.Replicas != n {
-		t.Errorf("the new ReplicaSet gets %d pods, want %d", *got.Spec.Replicas, n)
-	}
 	revision := util.MaxRevision(klog.Background(), sets) + 1
-	want.Annotations = nil
-	util.SetNewReplicaSetAnnotations(context.Background(), d, want, fmt.Sprint(revision), false, 2000)
-	util.SetReplicasAnnotations(want, *d.Spec.Replicas, *d.Spec.Replicas+util.MaxSurge(*d))
-	if !maps.Equal(got.Annotations, want.Annotations) {
-		t.Errorf("annotations %v, want %v", got.Annotations, want.Annotations)
+	util.SetNewReplicaSetAnnotations(context.Background(), d, rs, fmt.Sprint(revision), false, 2000)
+	util.SetReplicasAnnotations(rs, *d.Spec.Replicas, *d.Spec.Replicas+util.MaxSurge(*d))
+	hash := controller.ComputeHash(&d.Spec.Template, d.Status.CollisionCount)
+	want := fmt.Sprintf("create web-%s replicas=%d", hash, n)
+	for _, key := range slices.Sorted(maps.Keys(rs.Annotations)) {
+		want += fmt.Sprintf(" %s=%s", strings.TrimPrefix(key, "deployment.kubernetes.io/"), rs.Annotations[key])
 	}
-	if name := "web-" + controller.ComputeHash(&d.Spec.Template, nil); got.Name != name {
-		t.Errorf("its name is %s, want %s", got.Name, name)
+	got, _, _ = strings.Cut(strings.TrimSuffix(got, "\n"), " [")
+	if got != want {
+		t.Errorf("the plan is to\n%s, want\n%s", got, want)
 	}
 }

@@ -1,6 +1,7 @@
 package functions
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -135,10 +136,13 @@ func (r maker) deployment() (*appsv1.Deployment, []*appsv1.ReplicaSet) {
 		d.Spec.Strategy = appsv1.DeploymentStrategy{
 			Type: appsv1.RollingUpdateDeploymentStrategyType,
 			RollingUpdate: &appsv1.RollingUpdateDeployment{
-				MaxSurge:       ptr.To(intstr.FromInt32(r.Int32N(5))),
-				MaxUnavailable: ptr.To(intstr.FromString(strconv.Itoa(r.IntN(100)) + "%")),
+				MaxSurge:       cmp.Or(r.fencepost(), ptr.To(intstr.FromString("25%"))),
+				MaxUnavailable: cmp.Or(r.fencepost(), ptr.To(intstr.FromString("25%"))),
 			},
 		}
+	}
+	if r.maybe() {
+		d.Status.CollisionCount = ptr.To(r.Int32())
 	}
 	var sets []*appsv1.ReplicaSet
 	for i := range r.IntN(5) {

@@ -1,4 +1,4 @@
-package deployment
+package replicasets
 
 import (
 	"strings"
@@ -63,9 +63,9 @@ func TestComputeHash(t *testing.T) {
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, generateReplicaSetName
 func TestReplicaSetName(t *testing.T) {
-	equal(t, "short", replicaSetName("web", "abc"), "web-abc")
+	equal(t, "short", Name("web", "abc"), "web-abc")
 	long := strings.Repeat("n", 253)
-	equal(t, "cut", replicaSetName(long, "0123456789"), long[:242]+"-0123456789")
-	equal(t, "just fits", replicaSetName(long[:242], "0123456789"), long[:242]+"-0123456789")
-	equal(t, "a hash that leaves no room is joined as it is", replicaSetName("web", long), "web-"+long)
+	equal(t, "cut", Name(long, "0123456789"), long[:242]+"-0123456789")
+	equal(t, "just fits", Name(long[:242], "0123456789"), long[:242]+"-0123456789")
+	equal(t, "a hash that leaves no room is joined as it is", Name("web", long), "web-"+long)
 }

@@ -1,8 +1,7 @@
-package endpointslice
+package hints
 
 import (
 	"fmt"
-	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -10,41 +9,31 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// overload is by how much more than its share an endpoint may have to carry. It is typed, and used in the same
-// expression as there: what is rounded up must not differ by the last bit.
+// overload is by how much an endpoint may exceed its share of the load. It is typed, and used in the same expression as
+// upstream, because rounding must give the same result to the last bit.
 const overload float64 = 0.2
 
-// The messages of events about the annotation.
+// Enabled and Disabled are the messages of events about the annotation. The others are the problems that [Spread]
+// returns.
 //
 // Source: k8s.io/endpointslice v0.37.2 topologycache/event.go
 const (
-	hintsEnabled         = "Topology Aware Hints has been enabled"
-	hintsDisabled        = "Topology Aware Hints has been disabled"
+	Enabled              = "Topology Aware Hints has been enabled"
+	Disabled             = "Topology Aware Hints has been disabled"
 	noZone               = "One or more endpoints do not have a zone specified"
 	insufficientNodeInfo = "Insufficient Node information: allocatable CPU or zone not specified on one or more nodes"
 	tooFewEndpoints      = "Insufficient number of endpoints"
-	wouldOverload        = "Unable to allocate minimum required endpoints to each zone without exceeding overload " +
-		"threshold"
+	wouldOverload        = "Unable to allocate minimum required endpoints to each zone " +
+		"without exceeding overload threshold"
 )
 
-// notice is an event to be recorded about the Service.
-type notice struct{ kind, reason, message string }
-
-func warnDisabled(message string, kind discoveryv1.AddressType) notice {
-	return notice{
-		corev1.EventTypeWarning, "TopologyAwareHintsDisabled",
-		fmt.Sprintf("%s, addressType: %s", message, kind),
-	}
-}
-
-// wantsTopology reports whether the Service's annotation asks for hints by the zones' share of all CPUs. It rules out
-// what the field trafficDistribution asks for.
+// WantsTopology reports whether the Service's annotation asks for hints by the zones' shares of all CPUs. It overrides
+// the field trafficDistribution.
 //
 // Source: k8s.io/endpointslice v0.37.2 utils.go, hintsEnabled
-func wantsTopology(svc *corev1.Service) bool {
+func WantsTopology(svc *corev1.Service) bool {
 	value, found := svc.Annotations[corev1.DeprecatedAnnotationTopologyAwareHints]
 	if !found {
 		value = svc.Annotations[corev1.AnnotationTopologyMode]
@@ -52,50 +41,13 @@ func wantsTopology(svc *corev1.Service) bool {
 	return value == "Auto" || value == "auto"
 }
 
-// zoneShares is the part of the cluster's CPUs that each zone has. It is nil if there are fewer than two zones, or if
-// it cannot be told, because a node does not say how many it has, or where it is.
-//
-// Source: k8s.io/endpointslice v0.37.2 topologycache/topologycache.go, SetNodes
-func zoneShares(nodes iter.Seq[*corev1.Node]) map[string]float64 {
-	shares, total := make(map[string]float64), 0.0
-	for node := range nodes {
-		if isControlPlane(node) || !nodeReady(node) {
-			continue
-		}
-		cpu := float64(node.Status.Allocatable.Cpu().MilliValue())
-		if zoneOf(node) == "" || cpu == 0 {
-			return nil
-		}
-		shares[zoneOf(node)] += cpu
-		total += cpu
-	}
-	if len(shares) < 2 {
-		return nil
-	}
-	for zone := range shares {
-		shares[zone] /= total
-	}
-	return shares
-}
-
-func isControlPlane(node *corev1.Node) bool {
-	return metav1.HasLabel(node.ObjectMeta, "node-role.kubernetes.io/control-plane") ||
-		metav1.HasLabel(node.ObjectMeta, "node-role.kubernetes.io/master")
-}
-
-func nodeReady(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
-}
-
-// allocation is how many endpoints a zone should be served by.
+// allocation is how many endpoints should serve a zone.
 type allocation struct {
 	minimum, maximum int
 	desired          float64
 }
 
-// allocate shares n endpoints among the zones. What it returns besides is why that cannot be done.
+// allocate divides n endpoints among the zones. If that is impossible it returns the problem.
 //
 // Source: k8s.io/endpointslice v0.37.2 topologycache/topologycache.go, getAllocations
 func allocate(shares map[string]float64, n int) (map[string]allocation, string) {
@@ -123,57 +75,56 @@ func allocate(shares map[string]float64, n int) (map[string]allocation, string) 
 	return allocations, ""
 }
 
-// spread sets hints so that each zone is served by its share of the ready endpoints: first by those that are in it,
-// then some are given from zones that have more to those that lack some. Slices that are kept keep their hints, as long
-// as these leave room for the rest. If that cannot be done there are no hints, and it says why.
+// Spread sets hints so that each zone is served by its share of the ready endpoints. A zone is served by the endpoints
+// in it; zones that have more than their share give some to zones that have less. Kept slices keep their hints if these
+// leave enough for the other zones. If the endpoints cannot be shared, Spread removes all hints and returns the
+// problem. The package comment describes the other arguments and results.
 //
 // Source: k8s.io/endpointslice v0.37.2 topologycache/topologycache.go, AddHints
-func spread(out *batch, shares map[string]float64) string {
-	allocations, problem := allocate(shares, readyEndpoints(out))
-	if problem == "" && lacksZone(out.create, out.update) {
+func Spread(written, kept []*discoveryv1.EndpointSlice,
+	shares map[string]float64,
+) (changed, unchanged []*discoveryv1.EndpointSlice, problem string) {
+	allocations, problem := allocate(shares, readyEndpoints(written, kept))
+	if problem == "" && lacksZone(written) {
 		problem = noZone
 	}
-	if problem != "" {
-		hinter(noHints).apply(out)
-		return problem
-	}
 	allocated := make(map[string]int)
-	reopened := make(map[*discoveryv1.EndpointSlice]*discoveryv1.EndpointSlice) // the copy → what was kept
-	var open, keep []*discoveryv1.EndpointSlice
-	for _, slice := range out.keep {
+	var open, opened []*discoveryv1.EndpointSlice // the kept slices whose hints do not fit, and their copies
+	for _, slice := range kept {
 		if hints, ok := fittingHints(slice, allocated, allocations); ok {
-			keep = append(keep, slice)
+			unchanged = append(unchanged, slice)
 			for zone, n := range hints {
 				allocated[zone] += n
 			}
 			continue
 		}
-		c := slice.DeepCopy()
-		reopened[c], open = slice, append(open, c)
+		open, opened = append(open, slice), append(opened, slice.DeepCopy())
 	}
-	if lacksZone(open) {
-		hinter(noHints).apply(out)
-		return noZone
+	if problem == "" && lacksZone(open) {
+		problem = noZone
 	}
-	all := slices.Concat(out.create, out.update, open)
+	if problem != "" {
+		changed, unchanged = Apply(none, written, kept)
+		return changed, unchanged, problem
+	}
+	all := slices.Concat(written, opened)
 	hintOwnZone(all, allocated)
 	redistribute(all, surplus(allocations, allocated))
-	out.keep = keep
-	for _, slice := range open {
-		if old := reopened[slice]; sameHints(old, slice) {
-			out.keep = append(out.keep, old)
+	for i, slice := range opened {
+		if sameHints(open[i], slice) {
+			unchanged = append(unchanged, open[i])
 		} else {
-			out.update = append(out.update, slice)
+			changed = append(changed, slice)
 		}
 	}
-	return ""
+	return changed, unchanged, ""
 }
 
-func readyEndpoints(out *batch) int {
+func readyEndpoints(lists ...[]*discoveryv1.EndpointSlice) int {
 	n := 0
-	for _, slice := range slices.Concat(out.create, out.update, out.keep) {
+	for _, slice := range slices.Concat(lists...) {
 		for i := range slice.Endpoints {
-			if isReady(&slice.Endpoints[i]) {
+			if IsReady(&slice.Endpoints[i]) {
 				n++
 			}
 		}
@@ -181,10 +132,10 @@ func readyEndpoints(out *batch) int {
 	return n
 }
 
-func lacksZone(lists ...[]*discoveryv1.EndpointSlice) bool {
-	for _, slice := range slices.Concat(lists...) {
+func lacksZone(list []*discoveryv1.EndpointSlice) bool {
+	for _, slice := range list {
 		for i := range slice.Endpoints {
-			if e := &slice.Endpoints[i]; isReady(e) && (e.Zone == nil || *e.Zone == "") {
+			if e := &slice.Endpoints[i]; IsReady(e) && (e.Zone == nil || *e.Zone == "") {
 				return true
 			}
 		}
@@ -192,8 +143,8 @@ func lacksZone(lists ...[]*discoveryv1.EndpointSlice) bool {
 	return false
 }
 
-// fittingHints counts a slice's hints by zone, and reports whether they can stay: every ready endpoint has one, for a
-// zone that needs some, and no zone gets more than it may.
+// fittingHints counts a slice's hints by zone, and reports whether they can stay. They can if every ready endpoint has
+// a hint for a zone that has an allocation, and no zone gets more than its maximum.
 //
 // Source: k8s.io/endpointslice v0.37.2 topologycache/utils.go, getHintsByZone
 func fittingHints(slice *discoveryv1.EndpointSlice, allocated map[string]int,
@@ -202,7 +153,7 @@ func fittingHints(slice *discoveryv1.EndpointSlice, allocated map[string]int,
 	hints := make(map[string]int)
 	for i := range slice.Endpoints {
 		e := &slice.Endpoints[i]
-		if !isReady(e) {
+		if !IsReady(e) {
 			continue
 		}
 		if e.Hints == nil || len(e.Hints.ForZones) == 0 {
@@ -224,7 +175,7 @@ func hintOwnZone(list []*discoveryv1.EndpointSlice, allocated map[string]int) {
 	for _, slice := range list {
 		for i := range slice.Endpoints {
 			e := &slice.Endpoints[i]
-			e.Hints = closeHints(e, false)
+			e.Hints = ownZone(e)
 			if e.Hints != nil {
 				allocated[*e.Zone]++
 			}
@@ -232,7 +183,8 @@ func hintOwnZone(list []*discoveryv1.EndpointSlice, allocated map[string]int) {
 	}
 }
 
-// surplus is how many endpoints each zone gives to others, or, if negative, gets from them. The sum is zero.
+// surplus is how many endpoints each zone gives to others. If the number is negative the zone gets them. The sum is
+// zero.
 //
 // Source: k8s.io/endpointslice v0.37.2 topologycache/utils.go, getGivingAndReceivingZones
 func surplus(allocations map[string]allocation, allocated map[string]int) map[string]int {
@@ -263,11 +215,11 @@ func surplus(allocations map[string]allocation, allocated map[string]int) map[st
 	}
 }
 
-// redistribute points endpoints of zones that have a surplus at those that lack some.
+// redistribute changes the hints of endpoints in zones that have a surplus to zones that lack some.
 //
 // Source: k8s.io/endpointslice v0.37.2 topologycache/utils.go, redistributeHints
 func redistribute(list []*discoveryv1.EndpointSlice, surplus map[string]int) {
-	var takers []string // each as often as it lacks one
+	var takers []string // a zone is in it once for each endpoint that it lacks
 	for _, zone := range slices.Sorted(maps.Keys(surplus)) {
 		for n := surplus[zone]; n < 0; n++ {
 			takers = append(takers, zone)

@@ -1,4 +1,4 @@
-package deployment
+package replicasets
 
 import (
 	"strings"
@@ -10,11 +10,11 @@ import (
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, SetNewReplicaSetAnnotations
 func TestAnnotationsForNew(t *testing.T) {
-	own := web(1, annotate("cause", "new"), annotate(corev1.LastAppliedConfigAnnotation, "x"),
-		annotate(RevisionAnnotation, "9"),
-		annotate(RevisionHistoryAnnotation, "1,2"), annotate(DesiredReplicasAnnotation, "3"),
-		annotate(MaxReplicasAnnotation, "4"),
-		annotate(appsv1.DeprecatedRollbackTo, "1"))
+	own := web(map[string]string{
+		"cause": "new", corev1.LastAppliedConfigAnnotation: "x", appsv1.DeprecatedRollbackTo: "1",
+		RevisionAnnotation: "9", RevisionHistoryAnnotation: "1,2", DesiredReplicasAnnotation: "3",
+		MaxReplicasAnnotation: "4",
+	})
 	for _, tc := range []struct {
 		name        string
 		d           *appsv1.Deployment
@@ -43,35 +43,35 @@ func TestAnnotationsForNew(t *testing.T) {
 			true,
 		},
 		{
-			"one that the deployment lost stays", web(1),
+			"one that the deployment lost stays", web(nil),
 			map[string]string{"cause": "old", RevisionAnnotation: "5"},
 			5,
 			map[string]string{"cause": "old", RevisionAnnotation: "5"},
 			false,
 		},
 		{
-			"the revision never falls", web(1),
+			"the revision never falls", web(nil),
 			map[string]string{RevisionAnnotation: "5"},
 			2,
 			map[string]string{RevisionAnnotation: "5"},
 			false,
 		},
 		{
-			"rolled back to: it rises, and the old one is kept", web(1),
+			"rolled back to: it rises, and the old one is kept", web(nil),
 			map[string]string{RevisionAnnotation: "1"},
 			3,
 			map[string]string{RevisionAnnotation: "3", RevisionHistoryAnnotation: "1"},
 			true,
 		},
 		{
-			"and again", web(1),
+			"and again", web(nil),
 			map[string]string{RevisionAnnotation: "3", RevisionHistoryAnnotation: "1"},
 			5,
 			map[string]string{RevisionAnnotation: "5", RevisionHistoryAnnotation: "1,3"},
 			true,
 		},
 		{
-			"adopted without a revision", web(1),
+			"adopted without a revision", web(nil),
 			map[string]string{"a": "b"},
 			2,
 			map[string]string{"a": "b", RevisionAnnotation: "2"},
@@ -87,7 +87,7 @@ func TestAnnotationsForNew(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, changed := annotationsForNew(tc.d, tc.current, tc.newest)
+			got, changed := AnnotationsForNew(tc.d, tc.current, tc.newest)
 			equal(t, "annotations", got, tc.want)
 			equal(t, "changed", changed, tc.wantChanged)
 		})
@@ -109,17 +109,22 @@ func TestHistoryIsCutFromItsOldEnd(t *testing.T) {
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go,
 // getNonNegativeInt32FromAnnotation
 func TestCount(t *testing.T) {
+	count := func(value string) (int32, bool) {
+		rs := set(1, "v1", 1)
+		rs.Annotations["n"] = value
+		return Count(rs, "n")
+	}
 	for value, want := range map[string]int32{"0": 0, "7": 7, "2147483647": 2147483647} {
-		if n, ok := count(set(web(1), 1, "v1", 1, annotateSet("n", value)), "n"); n != want || !ok {
+		if n, ok := count(value); n != want || !ok {
 			t.Errorf("%q = %d, %t", value, n, ok)
 		}
 	}
 	for _, value := range []string{"", "-1", "x", "1.5", "2147483648", "4294967296"} {
-		if n, ok := count(set(web(1), 1, "v1", 1, annotateSet("n", value)), "n"); n != 0 || ok {
+		if n, ok := count(value); n != 0 || ok {
 			t.Errorf("%q = %d, %t", value, n, ok)
 		}
 	}
-	if _, ok := count(set(web(1), 1, "v1", 1), "n"); ok {
+	if _, ok := Count(set(1, "v1", 1), "n"); ok {
 		t.Error("a missing annotation counts")
 	}
 }

@@ -1,4 +1,4 @@
-package deployment
+package replicasets
 
 import (
 	"slices"
@@ -20,11 +20,11 @@ func names(rss []*appsv1.ReplicaSet) []string {
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, FindNewReplicaSet and
 // FindOldReplicaSets
 func TestSplit(t *testing.T) {
-	d := web(1)
-	v1, v2, v3 := set(d, 1, "v1", 1), set(d, 2, "v2", 0), set(d, 3, "v3", 1)
-	twin := set(d, 4, "v2", 1)
+	d := web(nil)
+	v1, v2, v3 := set(1, "v1", 1), set(2, "v2", 0), set(3, "v3", 1)
+	twin := set(4, "v2", 1)
 	twin.Name, twin.UID = "web-twin", "uid-twin"
-	sameAge := set(d, 3, "v4", 1)
+	sameAge := set(3, "v4", 1)
 	for _, tc := range []struct {
 		name    string
 		rss     []*appsv1.ReplicaSet
@@ -45,7 +45,7 @@ func TestSplit(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			order := slices.Clone(tc.rss)
-			newRS, oldRSs := split(d, tc.rss)
+			newRS, oldRSs := Split(d, tc.rss)
 			name := ""
 			if newRS != nil {
 				name = newRS.Name
@@ -60,35 +60,34 @@ func TestSplit(t *testing.T) {
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/util/deployment_util.go, EqualIgnoreHash
 func TestSameTemplate(t *testing.T) {
 	plain, hashed, other := template("v1"), template("v1"), template("v1")
-	hashed.Labels = withHash(hashed.Labels, "a")
-	other.Labels = withHash(other.Labels, "b")
-	if !sameTemplate(&plain, &hashed) || !sameTemplate(&hashed, &plain) || !sameTemplate(&hashed, &other) {
+	hashed.Labels = WithHash(hashed.Labels, "a")
+	other.Labels = WithHash(other.Labels, "b")
+	if !SameTemplate(&plain, &hashed) || !SameTemplate(&hashed, &plain) || !SameTemplate(&hashed, &other) {
 		t.Error("the hash label tells templates apart")
 	}
 	equal(t, "labels are left alone", hashed.Labels["pod-template-hash"], "a")
 	empty := template("v1")
 	empty.Spec.Volumes = []corev1.Volume{}
-	if !sameTemplate(&plain, &empty) {
+	if !SameTemplate(&plain, &empty) {
 		t.Error("an empty list is not nothing")
 	}
 	label := template("v1")
 	label.Labels = map[string]string{"app": "web", "more": "x"}
 	image := template("v2")
-	if sameTemplate(&plain, &label) || sameTemplate(&plain, &image) {
+	if SameTemplate(&plain, &label) || SameTemplate(&plain, &image) {
 		t.Error("different templates are the same")
 	}
 }
 
 func TestOrders(t *testing.T) {
-	d := web(1)
-	rss := []*appsv1.ReplicaSet{set(d, 1, "v1", 2), set(d, 2, "v2", 5), set(d, 3, "v3", 2), set(d, 4, "v4", 0)}
-	slices.SortFunc(rss, bySizeThenNewer)
+	rss := []*appsv1.ReplicaSet{set(1, "v1", 2), set(2, "v2", 5), set(3, "v3", 2), set(4, "v4", 0)}
+	slices.SortFunc(rss, BySizeThenNewer)
 	equal(t, "growing", names(rss), []string{"web-v2", "web-v3", "web-v1", "web-v4"})
-	slices.SortFunc(rss, bySizeThenOlder)
+	slices.SortFunc(rss, BySizeThenOlder)
 	equal(t, "shrinking", names(rss), []string{"web-v2", "web-v1", "web-v3", "web-v4"})
-	equal(t, "active", names(active(rss)), []string{"web-v2", "web-v1", "web-v3"})
-	equal(t, "total", totalSize(rss), 9)
+	equal(t, "active", names(Active(rss)), []string{"web-v2", "web-v1", "web-v3"})
+	equal(t, "total", TotalSize(rss), 9)
 	rss[0].Spec.Replicas = nil
-	equal(t, "no size is one", totalSize(rss), 5)
-	equal(t, "pointer", size(&appsv1.ReplicaSet{Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](0)}}), 0)
+	equal(t, "no size is one", TotalSize(rss), 5)
+	equal(t, "pointer", Size(&appsv1.ReplicaSet{Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](0)}}), 0)
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flyball-dev/flyball/controllers/deployment/internal/conditions"
+	"github.com/flyball-dev/flyball/controllers/deployment/internal/replicasets"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,11 +23,12 @@ func TestCreateNewReplicaSet(t *testing.T) {
 		}
 		d.Labels = map[string]string{"not": "copied"}
 	})
-	hash := ComputeHash(&d.Spec.Template, nil)
+	hash := replicasets.ComputeHash(&d.Spec.Template, nil)
 	name := "web-" + hash
 	plan := mustPlan(t, d, set(d, 4, "v1", 10))
 	wantSteps(t, plan,
-		"create "+name+" replicas=3 [Normal ScalingReplicaSet: Scaled up replica set "+name+" from 0 to 3]",
+		"create "+name+" replicas=3 cause=x desired-replicas=10 max-replicas=13 revision=5 "+
+			"[Normal ScalingReplicaSet: Scaled up replica set "+name+" from 0 to 3]",
 		"status generation=0 replicas=0 updated=0 ready=0 available=0 unavailable=0 revision=5 "+
 			"Progressing=True/NewReplicaSetCreated",
 		"edit web-v1 replicas=8 [Normal ScalingReplicaSet: Scaled down replica set web-v1 from 10 to 8]",
@@ -33,11 +36,12 @@ func TestCreateNewReplicaSet(t *testing.T) {
 	labels := map[string]string{"app": "web", "pod-template-hash": hash}
 	template := d.Spec.Template
 	template.Labels = labels
-	equal(t, "replica set", plan.Steps[0].(CreateReplicaSet).ReplicaSet, &appsv1.ReplicaSet{
+	equal(t, "replica set", plan.steps[0].(createReplicaSet).ReplicaSet, &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", Name: name, Labels: labels,
 			Annotations: map[string]string{
-				"cause": "x", RevisionAnnotation: "5", DesiredReplicasAnnotation: "10", MaxReplicasAnnotation: "13",
+				"cause": "x", replicasets.RevisionAnnotation: "5",
+				replicasets.DesiredReplicasAnnotation: "10", replicasets.MaxReplicasAnnotation: "13",
 			},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "web-uid", Controller: ptr.To(true),
@@ -49,22 +53,22 @@ func TestCreateNewReplicaSet(t *testing.T) {
 			Selector: &metav1.LabelSelector{MatchLabels: labels, MatchExpressions: d.Spec.Selector.MatchExpressions},
 		},
 	})
-	status := plan.Steps[1].(UpdateStatus).Status
-	c := condition(&status, appsv1.DeploymentProgressing)
+	status := plan.steps[1].(updateStatus).Status
+	c := conditions.Find(&status, appsv1.DeploymentProgressing)
 	equal(t, "message", c.Message, `Created new replica set "`+name+`"`)
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, getNewReplicaSet
 func TestCreateNewReplicaSetWithoutPodsOrDeadline(t *testing.T) {
 	d := web(10, noDeadline)
-	name := "web-" + ComputeHash(&d.Spec.Template, nil)
+	name := "web-" + replicasets.ComputeHash(&d.Spec.Template, nil)
 	plan := mustPlan(t, d, set(d, 1, "v1", 13, availableOf(0)))
 	wantSteps(t, plan, "create "+name+" replicas=0",
 		"status generation=0 replicas=0 updated=0 ready=0 available=0 unavailable=0 revision=2",
 		"edit web-v1 replicas=8 ", "status ")
 	d.Status.CollisionCount = ptr.To[int32](2)
-	other := "web-" + ComputeHash(&d.Spec.Template, ptr.To[int32](2))
-	if got := mustPlan(t, d).Steps[0].String(); name == other || !strings.HasPrefix(got, "create "+other) {
+	other := "web-" + replicasets.ComputeHash(&d.Spec.Template, ptr.To[int32](2))
+	if got := mustPlan(t, d).steps[0].String(); name == other || !strings.HasPrefix(got, "create "+other) {
 		t.Errorf("after two collisions: %s", got)
 	}
 }
@@ -99,7 +103,7 @@ func TestAllowedSize(t *testing.T) {
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, getNewReplicaSet
 func TestExistingNewReplicaSetIsKeptUpToDate(t *testing.T) {
-	base := web(3, annotate(RevisionAnnotation, "2"))
+	base := web(3, annotate(replicasets.RevisionAnnotation, "2"))
 	v1, v2 := set(base, 1, "v1", 0), set(base, 2, "v2", 3)
 	base = settled(t, base, v1, v2)
 	change := func(changes ...deploymentChange) *appsv1.Deployment {
@@ -120,7 +124,7 @@ func TestExistingNewReplicaSetIsKeptUpToDate(t *testing.T) {
 		wantSteps(t, mustPlan(t, base, v1, slow), "edit web-v2 minReadySeconds=0")
 	})
 	t.Run("revision of the deployment", func(t *testing.T) {
-		plan := mustPlan(t, change(annotate(RevisionAnnotation, "1")), v1, v2)
+		plan := mustPlan(t, change(annotate(replicasets.RevisionAnnotation, "1")), v1, v2)
 		wantSteps(t, plan,
 			"status generation=1 replicas=3 updated=3 ready=3 available=3 unavailable=0 terminating=0 revision=2 ")
 	})
@@ -131,25 +135,25 @@ func TestExistingNewReplicaSetIsKeptUpToDate(t *testing.T) {
 			"edit web-v1 replicas=1 ", "status generation=1 replicas=3 updated=0 ")
 	})
 	t.Run("a revision that is no number does not count, nor is it mended", func(t *testing.T) {
-		broken := set(base, 2, "v2", 3, annotateSet(RevisionAnnotation, "x"))
+		broken := set(base, 2, "v2", 3, annotateSet(replicasets.RevisionAnnotation, "x"))
 		wantSteps(t, mustPlan(t, base, v1, broken),
 			"status generation=1 replicas=3 updated=3 ready=3 available=3 unavailable=0 terminating=0 revision=x ")
-		wantSteps(t, mustPlan(t, base, set(base, 1, "v1", 0, annotateSet(RevisionAnnotation, "x")), v2))
+		wantSteps(t, mustPlan(t, base, set(base, 1, "v1", 0, annotateSet(replicasets.RevisionAnnotation, "x")), v2))
 	})
 }
 
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/deployment/sync.go, getNewReplicaSet
 func TestFoundNewReplicaSet(t *testing.T) {
-	d := web(3, annotate(RevisionAnnotation, "1"))
+	d := web(3, annotate(replicasets.RevisionAnnotation, "1"))
 	plan := mustPlan(t, d, set(d, 1, "v2", 3, availableOf(0)))
-	first := plan.Steps[0].(UpdateStatus)
-	c := condition(&first.Status, appsv1.DeploymentProgressing)
+	first := plan.steps[0].(updateStatus)
+	c := conditions.Find(&first.Status, appsv1.DeploymentProgressing)
 	equal(t, "condition", *c, appsv1.DeploymentCondition{
 		Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "FoundNewReplicaSet",
 		Message:        `Found new replica set "web-v2"`,
 		LastUpdateTime: metav1.NewTime(epoch), LastTransitionTime: metav1.NewTime(epoch),
 	})
-	wantSteps(t, mustPlan(t, web(3, noDeadline, annotate(RevisionAnnotation, "1")), set(d, 1, "v2", 3)),
+	wantSteps(t, mustPlan(t, web(3, noDeadline, annotate(replicasets.RevisionAnnotation, "1")), set(d, 1, "v2", 3)),
 		"status generation=1 ")
 }
 
@@ -173,9 +177,9 @@ func TestCreateFailure(t *testing.T) {
 	wantSteps(t, plan, event,
 		"status generation=0 replicas=0 updated=0 ready=0 available=0 unavailable=0 "+
 			"Progressing=False/ReplicaSetCreateError")
-	equal(t, "message", plan.Steps[1].(UpdateStatus).Status.Conditions[0].Message,
+	equal(t, "message", plan.steps[1].(updateStatus).Status.Conditions[0].Message,
 		`Failed to create new replica set "web-x": quota exceeded`)
 	wantSteps(t, planCreateFailure(Observed{Deployment: web(3, noDeadline), Now: epoch}, "web-x", refused), event)
-	again := web(3, progressing(corev1.ConditionFalse, reasonReplicaSetCreateError, time.Minute))
+	again := web(3, progressing(corev1.ConditionFalse, conditions.ReplicaSetCreateError, time.Minute))
 	wantSteps(t, planCreateFailure(Observed{Deployment: again, Now: epoch}, "web-x", refused), event)
 }
