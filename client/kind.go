@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/informer/listwatch"
 	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
@@ -128,7 +128,7 @@ func (m *mapper) resourceOf(ctx context.Context, gvk schema.GroupVersionKind) (r
 	}
 	if r, known = found[gvk]; !known {
 		return resource{},
-			&informer.UnknownKindError{Kind: gvk, Err: errors.New("not in the list of the version's resources")}
+			&listwatch.UnknownKindError{Kind: gvk, Err: errors.New("not in the list of the version's resources")}
 	}
 	return r, nil
 }

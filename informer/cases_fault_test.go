@@ -22,6 +22,7 @@ import (
 	"k8s.io/klog/v2/ktesting"
 
 	"github.com/flyball-dev/flyball/informer/internal/connection"
+	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 // TestHalfOpenConnection (case 14): a connection on which nothing comes any more is given up, its age can be seen
@@ -159,7 +160,7 @@ func TestTokenIsReadAgain(t *testing.T) {
 			NewFactory(&rest.Config{Host: "http://api.example", Transport: api, BearerTokenFile: file},
 				FactoryOptions{}),
 		)
-		inf := NewSharedInformer(NewRESTListerWatcher[*corev1.Pod](f.client, podResource),
+		inf := NewSharedInformer(listwatch.NewRESTListerWatcher[*corev1.Pod](f.client, podResource),
 			Options[*corev1.Pod]{Resource: "pods"})
 		defer start(t, inf.Run)()
 		synctest.Wait()
@@ -189,7 +190,7 @@ func TestEventThatMakesNoSense(t *testing.T) {
 				c, stop := followed(t, s, nil, Options[object]{})
 				defer stop()
 				c.told(t, "add a@2/u1 (initial)")
-				s.fail([]error{&DecodeError{What: "list", Err: errors.New("still garbage")}}, nil)
+				s.fail([]error{&listwatch.DecodeError{What: "list", Err: errors.New("still garbage")}}, nil)
 				upset(s)
 				s.watches = nil // Nothing comes through behind it.
 				s.put("a")
@@ -213,16 +214,16 @@ func TestEventThatMakesNoSense(t *testing.T) {
 // TestServerHangsUp (case 12): a server, or what stands before it, that takes the connection and ends it without an
 // answer, or after telling what is known already, is not asked in a hot loop.
 func TestServerHangsUp(t *testing.T) {
-	for name, ending := range map[string]func(s *server) Watch[object]{
+	for name, ending := range map[string]func(s *server) listwatch.Watch[object]{
 		"without an answer": nil,
-		"after a bookmark": func(s *server) Watch[object] {
+		"after a bookmark": func(s *server) listwatch.Watch[object] {
 			said := false
-			return watchFunc(func(context.Context) (Event[object], error) {
+			return watchFunc(func(context.Context) (listwatch.Event[object], error) {
 				if said {
-					return Event[object]{}, io.EOF
+					return listwatch.Event[object]{}, io.EOF
 				}
 				said = true
-				return Event[object]{Type: Bookmark, ResourceVersion: "2"}, nil
+				return listwatch.Event[object]{Type: listwatch.Bookmark, ResourceVersion: "2"}, nil
 			})
 		},
 	} {
@@ -237,7 +238,9 @@ func TestServerHangsUp(t *testing.T) {
 							1000),
 					)
 				} else {
-					lw.watch = func(WatchOptions, Watch[object]) Watch[object] { return ending(s) }
+					lw.watch = func(listwatch.WatchOptions, listwatch.Watch[object]) listwatch.Watch[object] {
+						return ending(s)
+					}
 				}
 				c, stop := followed(t, s, lw, Options[object]{})
 				defer stop()
@@ -354,7 +357,7 @@ func TestUnreadableObject(t *testing.T) {
 			defer start(t, func(ctx context.Context) error { return c.inf.Run(klog.NewContext(ctx, log)) })()
 			c.told(t, "add good@3/u2 (initial)")
 			h, st := c.inf.Health(), c.inf.Stats()
-			var decode *DecodeError
+			var decode *listwatch.DecodeError
 			if !h.Synced || h.Err != nil || h.Unreadable != 1 || !errors.As(h.UnreadableErr, &decode) ||
 				decode.Key != "default/bad" || st.Unreadable != 1 {
 				t.Errorf("health %+v, stats %+v", h, st)

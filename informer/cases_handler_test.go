@@ -18,6 +18,7 @@ import (
 
 	"github.com/flyball-dev/flyball/informer/deltafifo"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 // TestCrashOnPanic (case 18): where the policy is to crash, the process ends, after the log named handler and object.
@@ -108,7 +109,9 @@ type bulk struct {
 	expire chan struct{}
 }
 
-func (b *bulk) List(_ context.Context, _ ListOptions, yield func(object) error) (ListResult, error) {
+func (b *bulk) List(_ context.Context, _ listwatch.ListOptions,
+	yield func(object) error,
+) (listwatch.ListResult, error) {
 	b.lists++
 	for i := range b.objects {
 		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
@@ -116,23 +119,25 @@ func (b *bulk) List(_ context.Context, _ ListOptions, yield func(object) error) 
 			Annotations: map[string]string{"weight": strings.Repeat("x", 8192)},
 		}}
 		if err := yield(o); err != nil {
-			return ListResult{}, err
+			return listwatch.ListResult{}, err
 		}
 		if i%(b.objects/4) == 0 || i == b.objects-1 {
 			b.during()
 		}
 	}
-	return ListResult{ResourceVersion: strconv.Itoa(b.version)}, nil
+	return listwatch.ListResult{ResourceVersion: strconv.Itoa(b.version)}, nil
 }
 
-func (b *bulk) Watch(context.Context, WatchOptions) (Watch[object], error) { return b, nil }
+func (b *bulk) Watch(context.Context, listwatch.WatchOptions) (listwatch.Watch[object], error) {
+	return b, nil
+}
 
-func (b *bulk) Next(ctx context.Context) (Event[object], error) {
+func (b *bulk) Next(ctx context.Context) (listwatch.Event[object], error) {
 	select {
 	case <-b.expire:
-		return Event[object]{}, errExpired
+		return listwatch.Event[object]{}, errExpired
 	case <-ctx.Done():
-		return Event[object]{}, ctx.Err()
+		return listwatch.Event[object]{}, ctx.Err()
 	}
 }
 
@@ -265,7 +270,7 @@ func TestHandlersJoinBetweenBatches(t *testing.T) {
 	}()
 	go func() {
 		defer close(applied)
-		inf.process(quiet(t), []Delta[object]{{Type: deltafifo.Replace, ResourceVersion: "1"}}, nil)
+		inf.process(quiet(t), []deltafifo.Delta[object]{{Type: deltafifo.Replace, ResourceVersion: "1"}}, nil)
 	}()
 	for range 1000 {
 		runtime.Gosched()
@@ -297,12 +302,12 @@ func TestStopDuringList(t *testing.T) {
 // hanging is a source that never answers.
 type hanging struct{}
 
-func (*hanging) List(ctx context.Context, _ ListOptions, _ func(object) error) (ListResult, error) {
+func (*hanging) List(ctx context.Context, _ listwatch.ListOptions, _ func(object) error) (listwatch.ListResult, error) {
 	<-ctx.Done()
-	return ListResult{}, ctx.Err()
+	return listwatch.ListResult{}, ctx.Err()
 }
 
-func (*hanging) Watch(ctx context.Context, _ WatchOptions) (Watch[object], error) {
+func (*hanging) Watch(ctx context.Context, _ listwatch.WatchOptions) (listwatch.Watch[object], error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }

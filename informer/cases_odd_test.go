@@ -17,6 +17,7 @@ import (
 	"github.com/flyball-dev/flyball/informer/deltafifo"
 	"github.com/flyball-dev/flyball/informer/indexer"
 	"github.com/flyball-dev/flyball/informer/internal/connection"
+	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 // The tests of this file are of servers that break what the API promises, and of user's code that breaks what it
@@ -38,7 +39,7 @@ func TestUnknownObjectFromThePast(t *testing.T) {
 		_ = c.take()
 		synctest.Wait()
 		_ = c.take()
-		s.inject(sent(Added, "deleted", "u1", "2"))
+		s.inject(sent(listwatch.Added, "deleted", "u1", "2"))
 		time.Sleep(time.Minute)
 		c.told(t)
 		c.holds(t, "deleted", "")
@@ -53,8 +54,8 @@ func TestUnknownObjectFromThePast(t *testing.T) {
 		s.mu.Unlock()
 		s.bookmark(0)
 		s.inject(
-			Event[object]{
-				Type: Added, Object: s.objects["default/missed"],
+			listwatch.Event[object]{
+				Type: listwatch.Added, Object: s.objects["default/missed"],
 				ResourceVersion: s.objects["default/missed"].ResourceVersion,
 			},
 		)
@@ -75,7 +76,7 @@ func TestObjectFromThePastRightAfterItsDeletion(t *testing.T) {
 		c, stop := followed(t, s, nil, Options[object]{})
 		defer stop()
 		s.remove("deleted")
-		s.inject(sent(Added, "deleted", "u1", "2"))
+		s.inject(sent(listwatch.Added, "deleted", "u1", "2"))
 		time.Sleep(time.Minute)
 		c.told(t, "add deleted@2/u1 (initial)", "delete deleted@3/u1")
 		c.holds(t, "deleted", "")
@@ -93,9 +94,9 @@ func TestDeletionThatTheWatchLeftOut(t *testing.T) {
 		c, stop := followed(t, s, nil, Options[object]{})
 		defer stop()
 		c.told(t, "add a@2/u1 (initial)")
-		s.inject(sent(Modified, "a", "u2", "5"))
+		s.inject(sent(listwatch.Modified, "a", "u2", "5"))
 		c.told(t, "delete a@2/u1 (last known state)", "add a@5/u2")
-		s.inject(sent(Removed, "a", "u3", "7"))
+		s.inject(sent(listwatch.Removed, "a", "u3", "7"))
 		c.told(t, "delete a@5/u2 (last known state)")
 	})
 }
@@ -103,16 +104,18 @@ func TestDeletionThatTheWatchLeftOut(t *testing.T) {
 // TestApplyReplaceFromThePast: a list from before the watermark changes nothing, unless history went back.
 func TestApplyReplaceFromThePast(t *testing.T) {
 	x := indexer.New[object](nil, indexer.Options{})
-	for _, d := range []Delta[object]{
-		{Type: deltafifo.Replace, Objects: []object{sent(Added, "a", "u", "5").Object}, ResourceVersion: "7"},
-		{Type: deltafifo.Replace, Objects: []object{sent(Added, "b", "v", "3").Object}, ResourceVersion: "6"},
+	for _, d := range []deltafifo.Delta[object]{
+		{Type: deltafifo.Replace, Objects: []object{sent(listwatch.Added, "a", "u", "5").Object}, ResourceVersion: "7"},
+		{Type: deltafifo.Replace, Objects: []object{sent(listwatch.Added, "b", "v", "3").Object}, ResourceVersion: "6"},
 	} {
-		must(x.Apply([]Delta[object]{d}))
+		must(x.Apply([]deltafifo.Delta[object]{d}))
 		if _, found := x.Get("default/a"); !found || x.Len() != 1 || x.ResourceVersion() != "7" {
 			t.Errorf("after the list of %s: %v at %s", d.ResourceVersion, x.Keys(), x.ResourceVersion())
 		}
 	}
-	must(x.Apply([]Delta[object]{{Type: deltafifo.Replace, ResourceVersion: "6", Accept: deltafifo.AcceptEarlier}}))
+	must(x.Apply([]deltafifo.Delta[object]{
+		{Type: deltafifo.Replace, ResourceVersion: "6", Accept: deltafifo.AcceptEarlier},
+	}))
 	if x.Len() != 0 || x.ResourceVersion() != "6" {
 		t.Errorf("history went back, and the cache holds %v at %s", x.Keys(), x.ResourceVersion())
 	}
@@ -154,9 +157,9 @@ func TestRestoredBehindALoadBalancer(t *testing.T) {
 }
 
 // timed ends a watch in good order when it has lasted as long as was asked for.
-func timed(o WatchOptions, w Watch[object]) Watch[object] {
+func timed(o listwatch.WatchOptions, w listwatch.Watch[object]) listwatch.Watch[object] {
 	end := time.Now().Add(o.Timeout)
-	return watchFunc(func(ctx context.Context) (Event[object], error) {
+	return watchFunc(func(ctx context.Context) (listwatch.Event[object], error) {
 		ctx, cancel := context.WithDeadline(ctx, end)
 		defer cancel()
 		ev, err := w.Next(ctx)
@@ -170,11 +173,11 @@ func timed(o WatchOptions, w Watch[object]) Watch[object] {
 // paged answers lists with pages.
 type paged struct {
 	*server
-	pages []ListResult
+	pages []listwatch.ListResult
 	asked int
 }
 
-func (p *paged) List(context.Context, ListOptions, func(object) error) (ListResult, error) {
+func (p *paged) List(context.Context, listwatch.ListOptions, func(object) error) (listwatch.ListResult, error) {
 	p.asked++
 	return p.pages[(p.asked-1)%len(p.pages)], nil
 }
@@ -186,7 +189,7 @@ func TestPagesOfSeveralVersions(t *testing.T) {
 		s := newServer()
 		lw := &paged{
 			server: s,
-			pages: []ListResult{
+			pages: []listwatch.ListResult{
 				{ResourceVersion: "7", Continue: "x"},
 				{ResourceVersion: "5", Continue: "y"},
 				{ResourceVersion: "9"},
@@ -206,7 +209,9 @@ func TestPagesWithoutEnd(t *testing.T) {
 		s := newServer()
 		lw := &paged{
 			server: s,
-			pages:  []ListResult{{ResourceVersion: "5", Continue: "x"}, {ResourceVersion: "5", Continue: "y"}},
+			pages: []listwatch.ListResult{
+				{ResourceVersion: "5", Continue: "x"}, {ResourceVersion: "5", Continue: "y"},
+			},
 		}
 		c, stop := followed(t, s, lw, Options[object]{})
 		defer stop()
@@ -257,7 +262,7 @@ func TestListerWatcherGivesNil(t *testing.T) {
 		s := newServer()
 		c, stop := followed(t, s, nil, Options[object]{})
 		defer stop()
-		s.inject(Event[object]{Type: Modified, ResourceVersion: "2"})
+		s.inject(listwatch.Event[object]{Type: listwatch.Modified, ResourceVersion: "2"})
 		synctest.Wait()
 		if err := c.inf.Health().Err; !errors.Is(err, connection.ErrNil) || c.inf.ResourceVersion() != "1" {
 			t.Errorf("%v at %s", err, c.inf.ResourceVersion())

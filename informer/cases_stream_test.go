@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 // The tests of this file are of streamed lists (case 22).
@@ -47,12 +49,13 @@ func TestStreamNeverCompletes(t *testing.T) {
 			s := newServer()
 			s.put("a")
 			s.endless = true
-			c, stop := followed(t, s, &proxied{server: s, watch: func(o WatchOptions, w Watch[object]) Watch[object] {
+			watch := func(o listwatch.WatchOptions, w listwatch.Watch[object]) listwatch.Watch[object] {
 				if o.SendInitialEvents {
 					s.cut(scriptedError(how))
 				}
 				return w
-			}}, Options[object]{StreamLists: true})
+			}
+			c, stop := followed(t, s, &proxied{server: s, watch: watch}, Options[object]{StreamLists: true})
 			defer stop()
 			if !c.inf.HasSynced() {
 				t.Errorf("%s: not synced: %v", how, c.inf.Health().Err)
@@ -69,7 +72,7 @@ func TestStreamSaysNothing(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newServer()
 			s.endless = true
-			var lw ListerWatcher[object] = s
+			var lw listwatch.ListerWatcher[object] = s
 			if !answers {
 				lw = unanswered{s}
 			}
@@ -104,7 +107,7 @@ func TestStreamIsTriedAgain(t *testing.T) {
 // unanswered is a server that does not answer requests for streamed lists.
 type unanswered struct{ *server }
 
-func (u unanswered) Watch(ctx context.Context, o WatchOptions) (Watch[object], error) {
+func (u unanswered) Watch(ctx context.Context, o listwatch.WatchOptions) (listwatch.Watch[object], error) {
 	if o.SendInitialEvents {
 		<-ctx.Done()
 		return nil, ctx.Err()

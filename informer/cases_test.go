@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 // The tests of this file, of cases_fault_test.go and of cases_handler_test.go are the cases of docs/informer-cases.md
@@ -26,7 +27,9 @@ type caseRun struct {
 }
 
 // followed starts an informer that asks lw, nil being the server itself, and waits until all is quiet.
-func followed(t *testing.T, s *server, lw ListerWatcher[object], o Options[object]) (c *caseRun, stop func()) {
+func followed(t *testing.T, s *server, lw listwatch.ListerWatcher[object],
+	o Options[object],
+) (c *caseRun, stop func()) {
 	t.Helper()
 	if lw == nil {
 		lw = s
@@ -76,11 +79,11 @@ func (c *caseRun) counts() (lists, verifies, watches int) {
 }
 
 // sent is an event that is in no history.
-func sent(kind EventType, name, uid, rv string) Event[object] {
+func sent(kind listwatch.EventType, name, uid, rv string) listwatch.Event[object] {
 	obj := &metav1.PartialObjectMetadata{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(uid), ResourceVersion: rv},
 	}
-	return Event[object]{Type: kind, Object: obj, ResourceVersion: rv}
+	return listwatch.Event[object]{Type: kind, Object: obj, ResourceVersion: rv}
 }
 
 // proxied is a server with something between it and the informer.
@@ -89,10 +92,12 @@ type proxied struct {
 	// listed runs after each list was answered.
 	listed func()
 	// watch wraps each watch.
-	watch func(WatchOptions, Watch[object]) Watch[object]
+	watch func(listwatch.WatchOptions, listwatch.Watch[object]) listwatch.Watch[object]
 }
 
-func (p *proxied) List(ctx context.Context, o ListOptions, yield func(object) error) (ListResult, error) {
+func (p *proxied) List(ctx context.Context, o listwatch.ListOptions,
+	yield func(object) error,
+) (listwatch.ListResult, error) {
 	result, err := p.server.List(ctx, o, yield)
 	if p.listed != nil {
 		p.listed()
@@ -100,7 +105,7 @@ func (p *proxied) List(ctx context.Context, o ListOptions, yield func(object) er
 	return result, err
 }
 
-func (p *proxied) Watch(ctx context.Context, o WatchOptions) (Watch[object], error) {
+func (p *proxied) Watch(ctx context.Context, o listwatch.WatchOptions) (listwatch.Watch[object], error) {
 	w, err := p.server.Watch(ctx, o)
 	if err == nil && p.watch != nil {
 		w = p.watch(o, w)
@@ -109,10 +114,10 @@ func (p *proxied) Watch(ctx context.Context, o WatchOptions) (Watch[object], err
 }
 
 // watchFunc is a Watch by its Next.
-type watchFunc func(context.Context) (Event[object], error)
+type watchFunc func(context.Context) (listwatch.Event[object], error)
 
-func (f watchFunc) Next(ctx context.Context) (Event[object], error) { return f(ctx) }
-func (f watchFunc) Close() error                                    { return nil }
+func (f watchFunc) Next(ctx context.Context) (listwatch.Event[object], error) { return f(ctx) }
+func (f watchFunc) Close() error                                              { return nil }
 
 // TestOrderAndCacheBeforeHandlers (case 1): each handler is told the states of an object in the server's order, and
 // finds in the cache what it is told, or what came later.
@@ -171,12 +176,12 @@ func TestDuplicateEvents(t *testing.T) {
 		c, stop := followed(t, s, nil, Options[object]{})
 		defer stop()
 		c.told(t, "add a@2/u1 (initial)")
-		s.inject(sent(Added, "a", "u1", "2"))
-		s.inject(sent(Modified, "a", "u1", "2"))
+		s.inject(sent(listwatch.Added, "a", "u1", "2"))
+		s.inject(sent(listwatch.Modified, "a", "u1", "2"))
 		c.told(t)
 		s.remove("a")
-		s.inject(sent(Removed, "a", "u1", "3"))
-		s.inject(sent(Removed, "never", "u9", "3"))
+		s.inject(sent(listwatch.Removed, "a", "u1", "3"))
+		s.inject(sent(listwatch.Removed, "never", "u9", "3"))
 		c.told(t, "delete a@3/u1")
 		if st := c.inf.Stats(); st.Duplicates != 4 || st.Relists != 0 {
 			t.Errorf("%+v", st)
@@ -196,7 +201,7 @@ func TestEventsFromThePast(t *testing.T) {
 		defer stop()
 		s.put("a")
 		c.told(t, "add a@9/u1 (initial)", "update a@9/u1 -> a@10/u1")
-		for _, kind := range []EventType{Modified, Added, Removed} {
+		for _, kind := range []listwatch.EventType{listwatch.Modified, listwatch.Added, listwatch.Removed} {
 			s.inject(sent(kind, "a", "u1", "9"))
 			c.told(t)
 			c.holds(t, "a", "10")
@@ -220,9 +225,10 @@ func TestVersionsThatCannotBeCompared(t *testing.T) {
 		s := newServer()
 		c, stop := followed(t, s, nil, Options[object]{})
 		defer stop()
-		for _, ev := range []Event[object]{
-			sent(Added, "a", "u", "x9"), sent(Modified, "a", "u", "x10"), sent(Modified, "a", "u", "x10"),
-			sent(Modified, "a", "u", "x2"),
+		for _, ev := range []listwatch.Event[object]{
+			sent(listwatch.Added, "a", "u", "x9"), sent(listwatch.Modified, "a", "u", "x10"),
+			sent(listwatch.Modified, "a", "u", "x10"),
+			sent(listwatch.Modified, "a", "u", "x2"),
 		} {
 			s.inject(ev)
 		}
@@ -294,8 +300,10 @@ func TestWatchClosedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		s.put("a")
-		closing := func(WatchOptions, Watch[object]) Watch[object] {
-			return watchFunc(func(context.Context) (Event[object], error) { return Event[object]{}, io.EOF })
+		closing := func(listwatch.WatchOptions, listwatch.Watch[object]) listwatch.Watch[object] {
+			return watchFunc(func(context.Context) (listwatch.Event[object], error) {
+				return listwatch.Event[object]{}, io.EOF
+			})
 		}
 		c, stop := followed(t, s, &proxied{server: s, watch: closing}, Options[object]{})
 		defer stop()

@@ -15,11 +15,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 // answering returns a source of pods whose every request is answered by body.
-func answering(t *testing.T, media string, body []byte) *RESTListerWatcher[*corev1.Pod] {
-	return NewRESTListerWatcher[*corev1.Pod](
+func answering(t *testing.T, media string, body []byte) *listwatch.RESTListerWatcher[*corev1.Pod] {
+	return listwatch.NewRESTListerWatcher[*corev1.Pod](
 		restClient(t, answer(func(r *http.Request) (int, string, []byte) { return 200, media, body })), podResource,
 	)
 }
@@ -76,31 +78,31 @@ func TestUnreadableIsNamed(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			is := func(e *DecodeError) bool {
+			is := func(e *listwatch.DecodeError) bool {
 				return e != nil && e.Key == "ns/bad" && e.UID == "u9" && e.Version == "6" &&
 					strings.HasPrefix(e.Error(), "decode object ns/bad: ")
 			}
 			var got []string
-			var told []*DecodeError
+			var told []*listwatch.DecodeError
 			keep := func(p *corev1.Pod) error { got = append(got, p.Name); return nil }
-			tell := func(e *DecodeError) { told = append(told, e) }
-			result, err := answering(t, c.media, c.list).List(t.Context(), ListOptions{Unreadable: tell}, keep)
+			tell := func(e *listwatch.DecodeError) { told = append(told, e) }
+			lw := answering(t, c.media, c.list)
+			result, err := lw.List(t.Context(), listwatch.ListOptions{Unreadable: tell}, keep)
 			if err != nil || result.ResourceVersion != "7" || !slices.Equal(got, []string{"good"}) || len(told) != 1 ||
 				!is(told[0]) {
 				t.Errorf("List = %+v, %v; got %v, told %v", result, err, got, told)
 			}
-			var e *DecodeError
-			if _, err := answering(t, c.media, c.list).List(t.Context(), ListOptions{}, keep); !errors.As(err, &e) ||
-				!is(e) {
+			var e *listwatch.DecodeError
+			if _, err := lw.List(t.Context(), listwatch.ListOptions{}, keep); !errors.As(err, &e) || !is(e) {
 				t.Errorf("without asking: %v", err)
 			}
-			if _, err := answering(t, c.media, c.not).List(t.Context(), ListOptions{Unreadable: tell},
+			if _, err := answering(t, c.media, c.not).List(t.Context(), listwatch.ListOptions{Unreadable: tell},
 				keep); !errors.As(err, &e) || e.Key != "" {
 				t.Errorf("without a name: %v", err)
 			}
-			w := must(answering(t, c.media, c.event).Watch(t.Context(), WatchOptions{}))
-			if ev, err := w.Next(t.Context()); err != nil || ev.Type != Modified || ev.ResourceVersion != "6" ||
-				!is(ev.Unreadable) {
+			w := must(answering(t, c.media, c.event).Watch(t.Context(), listwatch.WatchOptions{}))
+			if ev, err := w.Next(t.Context()); err != nil || ev.Type != listwatch.Modified ||
+				ev.ResourceVersion != "6" || !is(ev.Unreadable) {
 				t.Errorf("Next = %+v, %v", ev, err)
 			}
 		})
@@ -146,9 +148,9 @@ func TestJSONLists(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := 0
-			result, err := answering(t, "application/json", []byte(c.body)).List(t.Context(), ListOptions{},
+			result, err := answering(t, "application/json", []byte(c.body)).List(t.Context(), listwatch.ListOptions{},
 				func(*corev1.Pod) error { n++; return nil })
-			var decode *DecodeError
+			var decode *listwatch.DecodeError
 			switch {
 			case n != c.objects:
 				t.Errorf("%d objects", n)
@@ -175,7 +177,7 @@ func TestJSONListIsNotHeld(t *testing.T) {
 	body.WriteString(`]}`)
 	lw := answering(t, "application/json", body.Bytes())
 	before, n, peak := heap(), 0, uint64(0)
-	must(lw.List(t.Context(), ListOptions{}, func(*corev1.Pod) error {
+	must(lw.List(t.Context(), listwatch.ListOptions{}, func(*corev1.Pod) error {
 		if n++; n%(items/4) == 0 {
 			peak = max(peak, heap())
 		}
@@ -193,13 +195,13 @@ func TestServerWithoutShards(t *testing.T) {
 			list := w.list(t, &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "7", ShardInfo: shard}})
 			o := podResource
 			o.ShardSelector = "shardRange(object.metadata.uid, '0x0', '0x8')"
-			lw := NewRESTListerWatcher[*corev1.Pod](
+			lw := listwatch.NewRESTListerWatcher[*corev1.Pod](
 				restClient(t, answer(func(*http.Request) (int, string, []byte) { return 200, w.media, list })), o,
 			)
-			_, err := lw.List(t.Context(), ListOptions{}, func(*corev1.Pod) error { return nil })
-			_, streamErr := lw.Watch(t.Context(), WatchOptions{SendInitialEvents: true})
+			_, err := lw.List(t.Context(), listwatch.ListOptions{}, func(*corev1.Pod) error { return nil })
+			_, streamErr := lw.Watch(t.Context(), listwatch.WatchOptions{SendInitialEvents: true})
 			if sharded := shard != nil; (err == nil) != sharded || (streamErr == nil) != sharded || !sharded &&
-				!errors.Is(err, ErrNotSharded) {
+				!errors.Is(err, listwatch.ErrNotSharded) {
 				t.Errorf("%s, sharded %v: %v, %v", name, sharded, err, streamErr)
 			}
 		}

@@ -14,16 +14,24 @@
 //	                                                                            ▲                             Handler
 //	                                                             Get, List, ByIndex, All
 //
-// Each stage is a folder; read them in that order. A [ListerWatcher] speaks to the server. The [Reflector] is a state
-// machine that keeps listing and watching whatever the server does. It appends what it learns to the [DeltaFIFO], an
-// ordered log. One goroutine takes everything queued in one step and applies it to the [Indexer] as one transaction.
+// Each stage is a folder; read them in that order. A ListerWatcher speaks to the server. The Reflector is a state
+// machine that keeps listing and watching whatever the server does. It appends what it learns to the DeltaFIFO, an
+// ordered log. One goroutine takes everything queued in one step and applies it to the Indexer as one transaction.
 // What really changed comes out as an immutable batch, which every [Handler] reads with a cursor of its own.
 //
-// This folder joins the stages. Read informer.go, what users see; sharedinformer.go, the stages joined, with
-// sync.go and health.go; factory.go and start.go, one informer for all who ask for the same resource, which
-// identity.go tells; view.go, the same cache by Go type; stages.go, the names of the stages that users meet.
-// expect.go, reflects.go and contradiction.go compare the cache with what this process wrote. mutation.go and
-// latency.go are side rooms: handlers that change shared objects, and how long transactions take.
+// This folder joins the stages. Read it in this order:
+//
+//   - informer.go: what a user of a cache can do with it.
+//   - sharedinformer.go: the stages joined, and the one loop that applies batches.
+//   - sync.go: waiting for the first list; health.go: how an informer stands with its server, and what it did.
+//   - factory.go and start.go: one informer for all that ask for the same objects.
+//   - identity.go: which informers hold the same objects.
+//   - view.go: the cache of a factory by Go type.
+//   - names.go: the names of other packages that users meet.
+//   - check.go: how package client compares the caches with what it wrote. A first reading can skip it.
+//
+// Beside the path lie internal/mutation, which names the handler that changes a cached object, internal/latency, how
+// long transactions take, and internal/lean, which decodes with little memory.
 //
 // # The way of an object
 //
@@ -64,7 +72,8 @@
 //   - An order between different objects.
 //   - That every state is seen: a handler too slow for the rate of changes gets the newest state of each object, not
 //     all states in between. See [HandlerOptions].
-//   - That an object read from the cache may be changed: it is shared with everybody. Copy it first.
+//   - That an object read from the cache may be changed: it is shared with everybody. Copy it first. With the
+//     environment variable KUBE_CACHE_MUTATION_DETECTOR=true, as with client-go, informers log who did not.
 //
 // # Concurrency
 //

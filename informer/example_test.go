@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 // codecs decode what the client itself looks at: errors.
@@ -122,8 +123,8 @@ func ExampleNewSharedInformer() {
 		return
 	}
 	pods := informer.NewSharedInformer(
-		informer.NewRESTListerWatcher[*corev1.Pod](client,
-			informer.RESTOptions{Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod"}),
+		listwatch.NewRESTListerWatcher[*corev1.Pod](client,
+			listwatch.RESTOptions{Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod"}),
 		informer.Options[*corev1.Pod]{Resource: "pods"},
 	)
 	defer run(pods.Run)()
@@ -136,74 +137,6 @@ func ExampleNewSharedInformer() {
 	// Output: n1 true
 }
 
-func ExampleNewRESTListerWatcher() {
-	server := api()
-	defer server.Close()
-	client, err := rest.UnversionedRESTClientFor(
-		&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{NegotiatedSerializer: codecs}},
-	)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	lw := informer.NewRESTListerWatcher[*corev1.Pod](client,
-		informer.RESTOptions{Resource: corev1.SchemeGroupVersion.WithResource("pods")})
-	result, err := lw.List(context.Background(), informer.ListOptions{}, func(p *corev1.Pod) error {
-		fmt.Println(p.Name)
-		return nil
-	})
-	fmt.Println(result.ResourceVersion, err)
-	// Output:
-	// a
-	// b
-	// 7 <nil>
-}
-
-func ExampleNewIndexer() {
-	cache := informer.NewIndexer[*metav1.PartialObjectMetadata](nil, informer.IndexerOptions{})
-	a := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "1"}}
-	type delta = informer.Delta[*metav1.PartialObjectMetadata]
-	if _, err := cache.Apply([]delta{{Type: informer.DeltaUpsert, Object: a, ResourceVersion: "1"}}); err != nil {
-		fmt.Println(err)
-	}
-	_, found := cache.Get("a")
-	fmt.Println(found)
-	// Output: true
-}
-
-func ExampleNewDeltaFIFO() {
-	log := informer.NewDeltaFIFO[string]()
-	ctx := context.Background()
-	for _, s := range []string{"a", "b"} {
-		if err := log.Push(ctx, informer.Delta[string]{Type: informer.DeltaUpsert, Object: s}); err != nil {
-			fmt.Println(err)
-		}
-	}
-	batch, err := log.Pop(ctx, nil)
-	fmt.Println(batch[0].Object, batch[1].Object, log.Len(), err)
-	// Output: a b 0 <nil>
-}
-
-func ExampleNewReflector() {
-	server := api()
-	defer server.Close()
-	client, err := rest.UnversionedRESTClientFor(
-		&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{NegotiatedSerializer: codecs}},
-	)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	lw := informer.NewRESTListerWatcher[*corev1.Pod](client,
-		informer.RESTOptions{Resource: corev1.SchemeGroupVersion.WithResource("pods")})
-	log := informer.NewDeltaFIFO[*corev1.Pod]()
-	defer run(informer.NewReflector(lw, log, informer.ReflectorOptions[*corev1.Pod]{Resource: "pods"}).Run)()
-
-	batch, err := log.Pop(context.Background(), nil)
-	fmt.Println(batch[0].Type, len(batch[0].Objects), batch[0].ResourceVersion, err)
-	// Output: Replace 2 7 <nil>
-}
-
 func ExampleNewSharedInformerOfNamespaces() {
 	server := api()
 	defer server.Close()
@@ -214,9 +147,9 @@ func ExampleNewSharedInformerOfNamespaces() {
 		fmt.Println(err)
 		return
 	}
-	lws := map[string]informer.ListerWatcher[*corev1.Pod]{}
+	lws := map[string]listwatch.ListerWatcher[*corev1.Pod]{}
 	for _, namespace := range []string{"default"} { // Those that the program may list.
-		lws[namespace] = informer.NewRESTListerWatcher[*corev1.Pod](client, informer.RESTOptions{
+		lws[namespace] = listwatch.NewRESTListerWatcher[*corev1.Pod](client, listwatch.RESTOptions{
 			Resource: corev1.SchemeGroupVersion.WithResource("pods"), Namespace: namespace,
 		})
 	}

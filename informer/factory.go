@@ -132,14 +132,6 @@ func NewFactory(config *rest.Config, o FactoryOptions) (*Factory, error) {
 // Options are those that the factory was made with, the scheme filled in.
 func (f *Factory) Options() FactoryOptions { return f.o }
 
-// History numbers the histories of the server, as far as the factory's informers have noticed: it rises when the
-// history went back or another server took the place of the last one. An informer whose own number is lower still
-// holds what was before.
-//
-// Anything written while the number was lower is of an earlier history, and so are the resource versions that were
-// answered.
-func (f *Factory) History() int64 { return f.server.Current() }
-
 // For returns the informer of all objects of type T, which the factory's scheme must know.
 //
 // It is shared: give it back by [Release] when it is not needed any more, if that is before the end.
@@ -196,13 +188,13 @@ func (f *Factory) shared(id cacheIdentity, newObject func() objects.Object, o In
 		}
 	}
 	if f.done {
-		return nil, fmt.Errorf("informer of %s: %w", id.kind, fanout.ErrStopped)
+		return nil, fmt.Errorf("informer of %s: %w", id.Kind, fanout.ErrStopped)
 	}
-	plural, _ := meta.UnsafeGuessKindToResource(id.kind) // A name for messages; discovery is asked later.
+	plural, _ := meta.UnsafeGuessKindToResource(id.Kind) // A name for messages; discovery is asked later.
 	lws := map[string]listwatch.ListerWatcher[objects.Object]{}
-	for namespace := range strings.SplitSeq(id.namespaces, ",") {
-		lws[namespace] = listwatch.NewDiscovered(f.client, f.o.Mapper, id.kind, listwatch.RESTOptions{
-			Kind: id.kind.Kind, Namespace: namespace, New: newObject,
+	for namespace := range strings.SplitSeq(id.Namespaces, ",") {
+		lws[namespace] = listwatch.NewDiscovered(f.client, f.o.Mapper, id.Kind, listwatch.RESTOptions{
+			Kind: id.Kind.Kind, Namespace: namespace, New: newObject,
 			LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector, ShardSelector: o.ShardSelector,
 			StandardDecoding: id.standard,
 		})
@@ -212,6 +204,7 @@ func (f *Factory) shared(id cacheIdentity, newObject func() objects.Object, o In
 		StreamLists: f.o.StreamLists, Backoff: f.o.Backoff, Panics: f.o.Panics, OnError: f.o.OnError,
 		Server: f,
 	})}
+	c.informer.check.Selection = id.Selection
 	f.caches = append(f.caches, c)
 	select {
 	case f.added <- struct{}{}:

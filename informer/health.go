@@ -6,6 +6,7 @@ import (
 
 	"github.com/flyball-dev/flyball/informer/internal/connection"
 	"github.com/flyball-dev/flyball/informer/internal/fanout"
+	"github.com/flyball-dev/flyball/informer/internal/latency"
 )
 
 // Health is how an informer stands with its server.
@@ -21,11 +22,11 @@ type Health struct {
 	// Since is when the errors began, or, without one, when the connection was last made good; zero before the first
 	// attempt.
 	Since time.Time
-	// Doubt is why the cache is known to be wrong, until it has been listed anew: an [ErrAnotherHistory], or a
-	// [ContradictionError]; nil when nothing is known against it.
+	// Doubt is why the cache is known to be wrong, until it has been listed anew: an [ErrAnotherHistory], or the server
+	// says that it does not have an object that the cache holds. Nil when nothing is known against the cache.
 	Doubt error
 	// Unreadable counts objects that could not be decoded: the cache keeps their last readable state, or nothing.
-	// UnreadableErr, a [DecodeError], names one of them.
+	// UnreadableErr, a [listwatch.DecodeError], names one of them.
 	Unreadable    int
 	UnreadableErr error
 	// Unindexed counts objects in the cache that an index function failed on: ByIndex does not find them.
@@ -57,13 +58,13 @@ type Stats struct {
 	// as in [Health].
 	Objects, Unreadable, Unindexed int64
 	ResourceVersion                string
-	// Expected is the number of states that writers wait for the cache to show; see [Expected].
+	// Expected is the number of states that this process wrote and waits for the cache to show.
 	Expected int64
 	// Queued is the number of deltas that the reflector appended and the handlers were not given yet; the cache may
 	// show them already. Batches counts the transactions, and Processing is how long they took, the hand-over to the
 	// handlers included.
 	Queued, Batches int64
-	Processing      Latency
+	Processing      latency.Latency
 	// LastEvent is when the server was last heard of: an event, a bookmark or a list. Zero: never.
 	LastEvent time.Time
 	// Handlers has one element for each registered handler, in order of registration.
@@ -111,8 +112,8 @@ func (s *SharedInformer[T]) Stats() Stats {
 	sum.Unindexed = int64(unindexed)
 	sum.Duplicates, sum.Outdated = s.duplicates.Load(), s.outdated.Load()
 	sum.Objects, sum.ResourceVersion = int64(s.indexer.Len()), s.indexer.ResourceVersion()
-	sum.Queued, sum.Batches, sum.Processing = int64(s.fifo.Pending()), s.batches.Load(), s.processing.snapshot()
-	sum.Handlers, sum.Expected = s.fan.Stats(), int64(s.expected.count())
+	sum.Queued, sum.Batches, sum.Processing = int64(s.fifo.Pending()), s.batches.Load(), s.processing.Snapshot()
+	sum.Handlers, sum.Expected = s.fan.Stats(), int64(s.check.Expected())
 	return sum
 }
 

@@ -14,15 +14,14 @@ import (
 
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 	"github.com/flyball-dev/flyball/informer/internal/wire"
+	"github.com/flyball-dev/flyball/internal/cachecheck"
 )
 
 // cacheIdentity is what two users must agree on to share a cache.
 type cacheIdentity struct {
-	form                                        wire.Form
-	kind                                        schema.GroupVersionKind
-	namespaces                                  string
-	labelSelector, fieldSelector, shardSelector string
-	transform                                   string
+	cachecheck.Selection
+	form      wire.Form
+	transform string
 	// standard is RESTOptions.StandardDecoding.
 	standard bool
 }
@@ -31,11 +30,10 @@ type cacheIdentity struct {
 func (f *Factory) identify(example any,
 	o InformerOptions,
 ) (id cacheIdentity, newObject func() objects.Object, err error) {
-	id = cacheIdentity{
-		kind: o.Kind, labelSelector: o.LabelSelector, fieldSelector: o.FieldSelector,
-		shardSelector: o.ShardSelector, transform: o.TransformName,
+	id.Selection = cachecheck.Selection{
+		Kind: o.Kind, LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector, ShardSelector: o.ShardSelector,
 	}
-	id.standard = o.StandardDecoding || f.o.StandardDecoding
+	id.transform, id.standard = o.TransformName, o.StandardDecoding || f.o.StandardDecoding
 	if o.Transform != nil && o.TransformName == "" {
 		return id, nil, errors.New("informer with a transform: InformerOptions.TransformName is needed")
 	}
@@ -47,7 +45,7 @@ func (f *Factory) identify(example any,
 		namespaces = slices.Clone(f.o.Namespaces)
 	}
 	slices.Sort(namespaces)
-	id.namespaces = strings.Join(slices.Compact(namespaces), ",")
+	id.Namespaces = strings.Join(slices.Compact(namespaces), ",")
 	switch example := example.(type) {
 	case *unstructured.Unstructured:
 		id.form = wire.Unstructured
@@ -60,16 +58,16 @@ func (f *Factory) identify(example any,
 		if err != nil {
 			return id, nil, fmt.Errorf("informer of %T: %w", example, err)
 		}
-		id.kind = kinds[0]
-		newObject = f.newTyped(id.kind)
+		id.Kind = kinds[0]
+		newObject = f.newTyped(id.Kind)
 	default: // The interface type itself.
-		newObject = f.newTyped(id.kind)
+		newObject = f.newTyped(id.Kind)
 	}
-	if id.kind.Kind == "" {
+	if id.Kind.Kind == "" {
 		return id, nil, fmt.Errorf("informer of %T: InformerOptions.Kind is needed", example)
 	}
-	if id.form == wire.Typed && !f.o.Scheme.Recognizes(id.kind) {
-		return id, nil, fmt.Errorf("informer of %s: the scheme does not know the kind", id.kind)
+	if id.form == wire.Typed && !f.o.Scheme.Recognizes(id.Kind) {
+		return id, nil, fmt.Errorf("informer of %s: the scheme does not know the kind", id.Kind)
 	}
 	return id, newObject, nil
 }
@@ -99,10 +97,10 @@ func (f *Factory) newTyped(kind schema.GroupVersionKind) func() objects.Object {
 func (f *Factory) name(c *cache, others []*cache) string {
 	var special []string
 	if slices.ContainsFunc(others, func(o *cache) bool {
-		return o.identity.kind.GroupKind() == c.identity.kind.GroupKind() &&
-			o.identity.kind.Version != c.identity.kind.Version
+		return o.identity.Kind.GroupKind() == c.identity.Kind.GroupKind() &&
+			o.identity.Kind.Version != c.identity.Kind.Version
 	}) {
-		special = append(special, c.identity.kind.Version)
+		special = append(special, c.identity.Kind.Version)
 	}
 	switch c.identity.form {
 	case wire.Unstructured:
@@ -115,10 +113,10 @@ func (f *Factory) name(c *cache, others []*cache) string {
 		special = append(special, "standard decoding")
 	}
 	for _, s := range []struct{ kind, value string }{
-		{"", id.namespaces},
-		{"", id.labelSelector},
-		{"fields ", id.fieldSelector},
-		{"shard ", id.shardSelector},
+		{"", id.Namespaces},
+		{"", id.LabelSelector},
+		{"fields ", id.FieldSelector},
+		{"shard ", id.ShardSelector},
 		{"transform ", id.transform},
 	} {
 		if s.value != "" {

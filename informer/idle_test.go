@@ -4,6 +4,8 @@ import (
 	"context"
 	"runtime"
 	"testing"
+
+	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 // TestIdleInformerIsSmall: an idle informer with a handler has two goroutines and little memory.
@@ -40,17 +42,17 @@ func TestIdleInformerIsSmall(t *testing.T) {
 // idleSource lists nothing and never says more.
 type idleSource struct{}
 
-func (*idleSource) List(context.Context, ListOptions, func(object) error) (ListResult, error) {
-	return ListResult{ResourceVersion: "1"}, nil
+func (*idleSource) List(context.Context, listwatch.ListOptions, func(object) error) (listwatch.ListResult, error) {
+	return listwatch.ListResult{ResourceVersion: "1"}, nil
 }
 
-func (*idleSource) Watch(context.Context, WatchOptions) (Watch[object], error) {
+func (*idleSource) Watch(context.Context, listwatch.WatchOptions) (listwatch.Watch[object], error) {
 	return &idleSource{}, nil
 }
 
-func (*idleSource) Next(ctx context.Context) (Event[object], error) {
+func (*idleSource) Next(ctx context.Context) (listwatch.Event[object], error) {
 	<-ctx.Done()
-	return Event[object]{}, ctx.Err()
+	return listwatch.Event[object]{}, ctx.Err()
 }
 
 func (*idleSource) Close() error { return nil }

@@ -55,8 +55,7 @@ type Informer[T objects.Object] interface {
 	NamespaceResourceVersion(namespace string) string
 	// History numbers the histories of the server: it is that of which the cache holds a namespace ("" is all that
 	// the informer follows: the lowest). It rises when the cache was rebuilt because the server's history went back
-	// or another server took its place. Resource versions of different histories tell nothing about one another. See
-	// [Factory.History].
+	// or another server took its place. Resource versions of different histories tell nothing about one another.
 	History(namespace string) int64
 
 	// WaitForResourceVersion waits until the cache holds all of a namespace ("" is all that the informer follows) up

@@ -8,6 +8,10 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/informer/deltafifo"
+	"github.com/flyball-dev/flyball/informer/indexer"
+	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/informer/reflector"
 	"github.com/flyball-dev/flyball/internal/misuse/misusetest"
 )
 
@@ -36,18 +40,18 @@ func TestMisuse(t *testing.T) {
 		misusetest.Of("AddIndex", func() error { return pods.AddIndex("node", nil) },
 			"a function that returns an object's values"),
 		misusetest.Of("AddIndex without a name",
-			func() error { return pods.AddIndex("", informer.ByLabel[*corev1.Pod]("a")) }, "give it a name"),
+			func() error { return pods.AddIndex("", indexer.ByLabel[*corev1.Pod]("a")) }, "give it a name"),
 		misusetest.Of("RemoveHandler", func() error { return pods.RemoveHandler(context.Background(), nil) },
 			"the registration is nil"),
-		misusetest.Of("NewReflector", misusetest.Constructs(func() *informer.Reflector[*corev1.Pod] {
-			return informer.NewReflector(nil, informer.NewDeltaFIFO[*corev1.Pod](),
-				informer.ReflectorOptions[*corev1.Pod]{})
+		misusetest.Of("NewReflector", misusetest.Constructs(func() *reflector.Reflector[*corev1.Pod] {
+			return reflector.New(nil, deltafifo.New[*corev1.Pod](),
+				reflector.Options[*corev1.Pod]{})
 		}), "the ListerWatcher or the DeltaFIFO is nil"),
 		misusetest.Of("NewSharedInformer", misusetest.Constructs(func() *informer.SharedInformer[*corev1.Pod] {
 			return informer.NewSharedInformer[*corev1.Pod](nil, informer.Options[*corev1.Pod]{})
 		}), "the ListerWatcher or the DeltaFIFO is nil"),
-		misusetest.Of("NewRESTListerWatcher", misusetest.Constructs(func() *informer.RESTListerWatcher[*corev1.Pod] {
-			return informer.NewRESTListerWatcher[*corev1.Pod](nil, informer.RESTOptions{})
+		misusetest.Of("NewRESTListerWatcher", misusetest.Constructs(func() *listwatch.RESTListerWatcher[*corev1.Pod] {
+			return listwatch.NewRESTListerWatcher[*corev1.Pod](nil, listwatch.RESTOptions{})
 		}), "the client is nil"),
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 // FuzzPipeline does to an informer whatever a list of bytes says: changes, deletions, states that cannot be decoded,
@@ -57,9 +58,9 @@ type model struct {
 func newModel(t *testing.T, stream, split bool) *model {
 	s := newServer()
 	m := &model{t: t, server: s}
-	lws := map[string]ListerWatcher[object]{"": s}
+	lws := map[string]listwatch.ListerWatcher[object]{"": s}
 	if split {
-		lws = map[string]ListerWatcher[object]{"default": within{s, "default"}, "other": within{s, "other"}}
+		lws = map[string]listwatch.ListerWatcher[object]{"default": within{s, "default"}, "other": within{s, "other"}}
 	}
 	m.informer = NewSharedInformerOfNamespaces(lws, Options[object]{
 		Resource: "pods", PageSize: 2, StreamLists: stream, Backoff: Backoff{Rand: func() float64 { return 0 }},
@@ -306,9 +307,11 @@ type within struct {
 	namespace string
 }
 
-func (w within) List(ctx context.Context, o ListOptions, yield func(object) error) (ListResult, error) {
+func (w within) List(ctx context.Context, o listwatch.ListOptions,
+	yield func(object) error,
+) (listwatch.ListResult, error) {
 	report := o.Unreadable
-	o.Unreadable = func(e *DecodeError) {
+	o.Unreadable = func(e *listwatch.DecodeError) {
 		if strings.HasPrefix(e.Key, w.namespace+"/") {
 			report(e)
 		}
@@ -321,12 +324,12 @@ func (w within) List(ctx context.Context, o ListOptions, yield func(object) erro
 	})
 }
 
-func (w within) Watch(ctx context.Context, o WatchOptions) (Watch[object], error) {
+func (w within) Watch(ctx context.Context, o listwatch.WatchOptions) (listwatch.Watch[object], error) {
 	all, err := w.server.Watch(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	return watchFunc(func(ctx context.Context) (Event[object], error) {
+	return watchFunc(func(ctx context.Context) (listwatch.Event[object], error) {
 		for {
 			ev, err := all.Next(ctx)
 			key := ""

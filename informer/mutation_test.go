@@ -1,14 +1,13 @@
 package informer
 
 import (
-	"reflect"
 	"slices"
 	"testing"
 	"testing/synctest"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flyball-dev/flyball/informer/internal/mutation"
 )
 
 // TestMutationIsNamed (case 25): object, field and handler; a reader's mutation is found when the object is next
@@ -18,8 +17,8 @@ func TestMutationIsNamed(t *testing.T) {
 		s := newServer()
 		s.put("a")
 		var found []string
-		inf := NewSharedInformer[object](s,
-			Options[object]{OnMutation: func(m Mutation) { found = append(found, m.String()) }})
+		inf := NewSharedInformer[object](s, Options[object]{})
+		inf.mutations = mutation.New[object](func(m mutation.Mutation) { found = append(found, m.String()) })
 		_, err := inf.AddHandler(
 			Handler[object]{OnAdd: func(o object, _ bool) { metav1.SetMetaDataLabel(&o.ObjectMeta, "app", "web") }},
 			HandlerOptions{Name: "careless"},
@@ -54,31 +53,12 @@ func TestMutationIsNamed(t *testing.T) {
 	})
 }
 
-func TestDifference(t *testing.T) {
-	a := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{
-		Name: "c", Resources: corev1.ResourceRequirements{
-			Requests: corev1.ResourceList{"cpu": resource.MustParse("1")},
-		},
-	}}}}
-	for want, change := range map[string]func(*corev1.Pod){
-		"":                                func(*corev1.Pod) {},
-		"Spec.Containers[0].Name: c -> d": func(p *corev1.Pod) { p.Spec.Containers[0].Name = "d" },
-		"Spec.NodeName:  -> n":            func(p *corev1.Pod) { p.Spec.NodeName = "n" },
-	} {
-		b := a.DeepCopy()
-		change(b)
-		if got := difference(reflect.ValueOf(a), reflect.ValueOf(b)); got != want {
-			t.Errorf("got %q, want %q", got, want)
+// TestMutationsAreLookedForOnDemand: the variable is the one that client-go reads.
+func TestMutationsAreLookedForOnDemand(t *testing.T) {
+	for value, want := range map[string]bool{"": false, "false": false, "true": true} {
+		t.Setenv("KUBE_CACHE_MUTATION_DETECTOR", value)
+		if inf := NewSharedInformer[object](newServer(), Options[object]{}); (inf.mutations != nil) != want {
+			t.Errorf("%q: a detector: %v, want %v", value, !want, want)
 		}
-	}
-	b := a.DeepCopy()
-	b.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("2")
-	if got := difference(reflect.ValueOf(a), reflect.ValueOf(b)); got == "" {
-		t.Error("another quantity is not seen")
-	}
-	b = a.DeepCopy()
-	b.CreationTimestamp = metav1.Unix(1, 0)
-	if got := difference(reflect.ValueOf(a), reflect.ValueOf(b)); got == "" {
-		t.Error("another time is not seen")
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/informer/internal/connection"
+	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 // codec is one of the two encodings of the API, as client-go's own serializers write it: what they write, our decoder
@@ -107,7 +108,7 @@ func pod(name, rv string) *corev1.Pod {
 	}
 }
 
-var podResource = RESTOptions{Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod"}
+var podResource = listwatch.RESTOptions{Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod"}
 
 func TestRESTListDecodesBothEncodings(t *testing.T) {
 	for name, w := range wires {
@@ -123,18 +124,19 @@ func TestRESTListDecodesBothEncodings(t *testing.T) {
 			o := podResource
 			o.Namespace, o.LabelSelector, o.FieldSelector = "default", "app=web", "spec.nodeName=n1"
 			o.ShardSelector = "shardRange(object.metadata.uid, '0x0', '0x8')"
-			lw := NewRESTListerWatcher[*corev1.Pod](restClient(t, answer(func(r *http.Request) (int, string, []byte) {
+			client := restClient(t, answer(func(r *http.Request) (int, string, []byte) {
 				asked = r
 				return 200, w.media, w.list(t, list)
-			})), o)
+			}))
+			lw := listwatch.NewRESTListerWatcher[*corev1.Pod](client, o)
 			var got []*corev1.Pod
 			result, err := lw.List(t.Context(),
-				ListOptions{ResourceVersion: "4", Match: metav1.ResourceVersionMatchNotOlderThan, Limit: 2},
+				listwatch.ListOptions{ResourceVersion: "4", Match: metav1.ResourceVersionMatchNotOlderThan, Limit: 2},
 				func(p *corev1.Pod) error {
 					got = append(got, p)
 					return nil
 				})
-			if err != nil || result != (ListResult{ResourceVersion: "7", Continue: "next"}) {
+			if err != nil || result != (listwatch.ListResult{ResourceVersion: "7", Continue: "next"}) {
 				t.Fatalf("List = %+v, %v", result, err)
 			}
 			if len(got) != 2 || got[0].Spec.Containers[0].Image != "i" || got[1].Labels["app"] != "web" ||
@@ -166,12 +168,13 @@ func TestRESTWatchDecodesBothEncodings(t *testing.T) {
 				w.event(t, "BOOKMARK", end), w.event(t, "ERROR", &status),
 			}, nil)
 			var asked *http.Request
-			lw := NewRESTListerWatcher[*corev1.Pod](restClient(t, answer(func(r *http.Request) (int, string, []byte) {
+			client := restClient(t, answer(func(r *http.Request) (int, string, []byte) {
 				asked = r
 				return 200, w.media, body
-			})), podResource)
+			}))
+			lw := listwatch.NewRESTListerWatcher[*corev1.Pod](client, podResource)
 			watch, err := lw.Watch(t.Context(),
-				WatchOptions{ResourceVersion: "4", SendInitialEvents: true, Timeout: 1500 * time.Millisecond})
+				listwatch.WatchOptions{ResourceVersion: "4", SendInitialEvents: true, Timeout: 1500 * time.Millisecond})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -209,10 +212,11 @@ func TestRESTWatchBroken(t *testing.T) {
 	for name, w := range wires {
 		frame := w.event(t, "ADDED", pod("a", "5"))
 		for _, cut := range []int{1, 3, 5, len(frame) / 2, len(frame) - 2} {
-			lw := NewRESTListerWatcher[*corev1.Pod](restClient(t, answer(func(*http.Request) (int, string, []byte) {
+			client := restClient(t, answer(func(*http.Request) (int, string, []byte) {
 				return 200, w.media, frame[:cut]
-			})), podResource)
-			watch, err := lw.Watch(t.Context(), WatchOptions{})
+			}))
+			lw := listwatch.NewRESTListerWatcher[*corev1.Pod](client, podResource)
+			watch, err := lw.Watch(t.Context(), listwatch.WatchOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -271,17 +275,17 @@ func TestRESTSenseless(t *testing.T) {
 		"frame too large": {true, []byte{0x00, 0x00, 0x00, 0x02, 0xff, 0xff}, "cut short"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			lw := NewRESTListerWatcher[*corev1.Pod](
+			lw := listwatch.NewRESTListerWatcher[*corev1.Pod](
 				restClient(t, answer(func(*http.Request) (int, string, []byte) { return 200, j, c.body })), podResource,
 			)
 			var err error
 			if c.watch {
-				var w Watch[*corev1.Pod]
-				if w, err = lw.Watch(t.Context(), WatchOptions{}); err == nil {
+				var w listwatch.Watch[*corev1.Pod]
+				if w, err = lw.Watch(t.Context(), listwatch.WatchOptions{}); err == nil {
 					_, err = w.Next(t.Context())
 				}
 			} else {
-				_, err = lw.List(t.Context(), ListOptions{}, func(*corev1.Pod) error { return nil })
+				_, err = lw.List(t.Context(), listwatch.ListOptions{}, func(*corev1.Pod) error { return nil })
 			}
 			if c.want == "" {
 				if err != io.ErrUnexpectedEOF {
@@ -289,7 +293,7 @@ func TestRESTSenseless(t *testing.T) {
 				}
 				return
 			}
-			var decode *DecodeError
+			var decode *listwatch.DecodeError
 			if !errors.As(err, &decode) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want a DecodeError with %q", err, c.want)
 			}
@@ -301,15 +305,15 @@ func TestRESTUnstructuredKeepsWhatItDoesNotKnow(t *testing.T) {
 	body := `{"kind":"WidgetList","apiVersion":"example.com/v1","metadata":{"resourceVersion":"3"},` +
 		`"items":[{"metadata":{"name":"w"},"spec":{"big":9007199254740993,"odd":{"x":[1,2.5]}}}]}`
 	var accept string
-	lw := NewRESTListerWatcher[*unstructured.Unstructured](restClient(t,
+	lw := listwatch.NewRESTListerWatcher[*unstructured.Unstructured](restClient(t,
 		answer(func(r *http.Request) (int, string, []byte) {
 			accept = r.Header.Get("Accept")
 			return 200, "application/json", []byte(body)
-		})), RESTOptions{
+		})), listwatch.RESTOptions{
 		Resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}, Kind: "Widget",
 	})
 	var got *unstructured.Unstructured
-	if _, err := lw.List(t.Context(), ListOptions{},
+	if _, err := lw.List(t.Context(), listwatch.ListOptions{},
 		func(u *unstructured.Unstructured) error { got = u; return nil }); err != nil {
 		t.Fatal(err)
 	}
@@ -334,13 +338,13 @@ func TestRESTMetadataOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	var accept string
-	lw := NewRESTListerWatcher[*metav1.PartialObjectMetadata](restClient(t,
+	lw := listwatch.NewRESTListerWatcher[*metav1.PartialObjectMetadata](restClient(t,
 		answer(func(r *http.Request) (int, string, []byte) {
 			accept = r.Header.Get("Accept")
 			return 200, "application/json", data
 		})), podResource)
 	var got *metav1.PartialObjectMetadata
-	if _, err := lw.List(t.Context(), ListOptions{},
+	if _, err := lw.List(t.Context(), listwatch.ListOptions{},
 		func(m *metav1.PartialObjectMetadata) error { got = m; return nil }); err != nil {
 		t.Fatal(err)
 	}
@@ -390,8 +394,8 @@ func TestRESTErrors(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			lw := NewRESTListerWatcher[*corev1.Pod](c.client, podResource)
-			_, err := lw.List(t.Context(), ListOptions{}, func(*corev1.Pod) error { return nil })
+			lw := listwatch.NewRESTListerWatcher[*corev1.Pod](c.client, podResource)
+			_, err := lw.List(t.Context(), listwatch.ListOptions{}, func(*corev1.Pod) error { return nil })
 			if got := (&RequestError{Verb: "list", Resource: "pods", Err: err}).Error(); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
@@ -417,7 +421,7 @@ func TestRESTCancel(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	w, err := NewRESTListerWatcher[*corev1.Pod](f.client, podResource).Watch(ctx, WatchOptions{})
+	w, err := listwatch.NewRESTListerWatcher[*corev1.Pod](f.client, podResource).Watch(ctx, listwatch.WatchOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
+
+	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 // commands is the language of the scripts in testdata/pipeline. A command that returns nothing is followed by the
@@ -153,7 +155,7 @@ func (p *pipeline) send(_ *testing.T, args []string) string {
 	if old := p.server.objects[Key(obj)]; old != nil {
 		obj.UID = old.UID
 	}
-	p.server.inject(Event[object]{Type: EventType(args[0]), Object: obj, ResourceVersion: args[2]})
+	p.server.inject(listwatch.Event[object]{Type: listwatch.EventType(args[0]), Object: obj, ResourceVersion: args[2]})
 	return ""
 }
 
@@ -181,7 +183,7 @@ func scriptedError(name string) error {
 	case "too-large":
 		return errTooLarge()
 	case "decode":
-		return &DecodeError{What: "watch event", Err: fmt.Errorf("garbage")}
+		return &listwatch.DecodeError{What: "watch event", Err: fmt.Errorf("garbage")}
 	default:
 		return fmt.Errorf("connection %s", name)
 	}

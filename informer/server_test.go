@@ -13,6 +13,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flyball-dev/flyball/informer/internal/objects"
+	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 // object is the type of the tests: metadata is all that the pipeline looks at.
@@ -27,7 +30,7 @@ type server struct {
 	// version, before and after history went back.
 	writes  int64
 	objects map[string]object
-	history []Event[object]
+	history []listwatch.Event[object]
 	// compacted is the resource version up to which history is gone, base what there was then.
 	compacted int
 	base      map[string]object
@@ -66,12 +69,12 @@ func (s *server) write(namespace, name string, annotations map[string]string) in
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rv++
-	key := KeyOf(namespace, name)
-	kind := Modified
+	key := objects.KeyOf(namespace, name)
+	kind := listwatch.Modified
 	obj := s.objects[key].DeepCopy()
 	if obj == nil {
 		s.uids++
-		kind = Added
+		kind = listwatch.Added
 		obj = &metav1.PartialObjectMetadata{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("u" + strconv.Itoa(s.uids))},
 		}
@@ -79,7 +82,7 @@ func (s *server) write(namespace, name string, annotations map[string]string) in
 	s.writes++
 	obj.ResourceVersion, obj.Annotations, obj.Generation = strconv.Itoa(s.rv), annotations, s.writes
 	s.objects[key] = obj
-	s.emit(Event[object]{Type: kind, Object: obj})
+	s.emit(listwatch.Event[object]{Type: kind, Object: obj})
 	return s.rv
 }
 
@@ -89,12 +92,12 @@ func (s *server) remove(name string) { s.removeIn("default", name) }
 func (s *server) removeIn(namespace, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := KeyOf(namespace, name)
+	key := objects.KeyOf(namespace, name)
 	obj := s.objects[key].DeepCopy()
 	delete(s.objects, key)
 	s.rv++
 	obj.ResourceVersion = strconv.Itoa(s.rv)
-	s.emit(Event[object]{Type: Removed, Object: obj})
+	s.emit(listwatch.Event[object]{Type: listwatch.Removed, Object: obj})
 }
 
 // bookmark sends one to all watches, with the version rv; 0 is the current one.
@@ -105,12 +108,12 @@ func (s *server) bookmark(rv int) {
 		rv = s.rv
 	}
 	for _, w := range s.watches {
-		w.send(Event[object]{Type: Bookmark, ResourceVersion: strconv.Itoa(rv)}, nil)
+		w.send(listwatch.Event[object]{Type: listwatch.Bookmark, ResourceVersion: strconv.Itoa(rv)}, nil)
 	}
 }
 
 // inject sends an event to all watches that is in no history.
-func (s *server) inject(ev Event[object]) {
+func (s *server) inject(ev listwatch.Event[object]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, w := range s.watches {
@@ -134,7 +137,7 @@ func (s *server) cut(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, w := range s.watches {
-		w.send(Event[object]{}, err)
+		w.send(listwatch.Event[object]{}, err)
 	}
 	s.watches = nil
 }
@@ -158,7 +161,7 @@ func (s *server) restore(rv int) {
 			s.history = s.history[:i:i]
 			break
 		}
-		if ev.Type == Removed {
+		if ev.Type == listwatch.Removed {
 			delete(s.objects, Key(ev.Object))
 		} else {
 			s.objects[Key(ev.Object)] = ev.Object
@@ -193,21 +196,21 @@ func (s *server) recover() {
 func (s *server) has(namespace, name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.objects[KeyOf(namespace, name)] != nil
+	return s.objects[objects.KeyOf(namespace, name)] != nil
 }
 
 // garbled returns the error of reading obj; nil when it can be read.
-func garbled(obj object) *DecodeError {
+func garbled(obj object) *listwatch.DecodeError {
 	if obj == nil || obj.Annotations["garbled"] == "" {
 		return nil
 	}
-	return &DecodeError{
+	return &listwatch.DecodeError{
 		What: "object " + Key(obj), Err: errors.New("garbled"), Key: Key(obj), UID: obj.UID,
 		Version: obj.ResourceVersion,
 	}
 }
 
-func (s *server) emit(ev Event[object]) {
+func (s *server) emit(ev listwatch.Event[object]) {
 	ev.ResourceVersion = ev.Object.ResourceVersion
 	s.history = append(s.history, ev)
 	for _, w := range s.watches {
@@ -215,7 +218,9 @@ func (s *server) emit(ev Event[object]) {
 	}
 }
 
-func (s *server) List(ctx context.Context, o ListOptions, yield func(object) error) (ListResult, error) {
+func (s *server) List(ctx context.Context, o listwatch.ListOptions,
+	yield func(object) error,
+) (listwatch.ListResult, error) {
 	page, result, err := s.page(o)
 	if err != nil {
 		return result, err
@@ -232,7 +237,7 @@ func (s *server) List(ctx context.Context, o ListOptions, yield func(object) err
 	return result, ctx.Err()
 }
 
-func (s *server) page(o ListOptions) ([]object, ListResult, error) {
+func (s *server) page(o listwatch.ListOptions) ([]object, listwatch.ListResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = append(s.requests,
@@ -241,7 +246,7 @@ func (s *server) page(o ListOptions) ([]object, ListResult, error) {
 		err := s.listErrs[0]
 		s.listErrs = s.listErrs[1:]
 		if err != nil {
-			return nil, ListResult{}, err
+			return nil, listwatch.ListResult{}, err
 		}
 	}
 	var page serverPage
@@ -249,20 +254,20 @@ func (s *server) page(o ListOptions) ([]object, ListResult, error) {
 	case o.Continue != "":
 		p, ok := s.tokens[o.Continue]
 		if !ok {
-			return nil, ListResult{}, errExpired
+			return nil, listwatch.ListResult{}, errExpired
 		}
 		page = p
 	case s.stale != nil && o.ResourceVersion != "":
 		page = *s.stale
 	case rv > s.rv:
-		return nil, ListResult{}, errTooLarge()
+		return nil, listwatch.ListResult{}, errTooLarge()
 	default:
 		page.rv = s.rv
 		for _, key := range slices.Sorted(maps.Keys(s.objects)) {
 			page.objects = append(page.objects, s.objects[key])
 		}
 	}
-	result := ListResult{ResourceVersion: strconv.Itoa(page.rv)}
+	result := listwatch.ListResult{ResourceVersion: strconv.Itoa(page.rv)}
 	if n := int(o.Limit); n > 0 && len(page.objects) > n {
 		result.Continue = fmt.Sprintf("%d-%d", page.rv, len(page.objects)-n)
 		s.tokens[result.Continue] = serverPage{page.rv, page.objects[n:]}
@@ -271,7 +276,7 @@ func (s *server) page(o ListOptions) ([]object, ListResult, error) {
 	return page.objects, result, nil
 }
 
-func (s *server) Watch(ctx context.Context, o WatchOptions) (Watch[object], error) {
+func (s *server) Watch(ctx context.Context, o listwatch.WatchOptions) (listwatch.Watch[object], error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stream := ""
@@ -293,7 +298,7 @@ func (s *server) Watch(ctx context.Context, o WatchOptions) (Watch[object], erro
 	}
 	from, _ := strconv.Atoi(o.ResourceVersion)
 	if from < s.compacted {
-		w.send(Event[object]{}, errExpired)
+		w.send(listwatch.Event[object]{}, errExpired)
 		return w, nil
 	}
 	for _, ev := range s.history {
@@ -308,10 +313,14 @@ func (s *server) Watch(ctx context.Context, o WatchOptions) (Watch[object], erro
 // stream begins w with the objects there are.
 func (s *server) stream(w *serverWatch) {
 	for _, key := range slices.Sorted(maps.Keys(s.objects)) {
-		w.send(Event[object]{Type: Added, Object: s.objects[key], ResourceVersion: s.objects[key].ResourceVersion}, nil)
+		o := s.objects[key]
+		w.send(listwatch.Event[object]{Type: listwatch.Added, Object: o, ResourceVersion: o.ResourceVersion}, nil)
 	}
 	if !s.endless {
-		w.send(Event[object]{Type: Bookmark, ResourceVersion: strconv.Itoa(s.rv), InitialEventsEnd: true}, nil)
+		version := strconv.Itoa(s.rv)
+		w.send(listwatch.Event[object]{
+			Type: listwatch.Bookmark, ResourceVersion: version, InitialEventsEnd: true,
+		}, nil)
 	}
 	s.watches = append(s.watches, w)
 }
@@ -326,7 +335,7 @@ func (s *server) asked() []string {
 }
 
 type serverItem struct {
-	ev  Event[object]
+	ev  listwatch.Event[object]
 	err error
 }
 
@@ -339,7 +348,7 @@ type serverWatch struct {
 	ready chan struct{}
 }
 
-func (w *serverWatch) send(ev Event[object], err error) {
+func (w *serverWatch) send(ev listwatch.Event[object], err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.items = append(w.items, serverItem{ev, err})
@@ -362,10 +371,10 @@ func (w *serverWatch) take() (it serverItem, ok bool) {
 	return it, true
 }
 
-func (w *serverWatch) Next(ctx context.Context) (Event[object], error) {
+func (w *serverWatch) Next(ctx context.Context) (listwatch.Event[object], error) {
 	for {
 		if ctx.Err() != nil {
-			return Event[object]{}, ctx.Err()
+			return listwatch.Event[object]{}, ctx.Err()
 		}
 		if it, ok := w.take(); ok {
 			return it.ev, it.err

@@ -19,9 +19,12 @@ import (
 	"github.com/flyball-dev/flyball/informer/internal/broadcast"
 	"github.com/flyball-dev/flyball/informer/internal/connection"
 	"github.com/flyball-dev/flyball/informer/internal/fanout"
+	"github.com/flyball-dev/flyball/informer/internal/latency"
+	"github.com/flyball-dev/flyball/informer/internal/mutation"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 	"github.com/flyball-dev/flyball/informer/listwatch"
 	"github.com/flyball-dev/flyball/informer/reflector"
+	"github.com/flyball-dev/flyball/internal/cachecheck"
 )
 
 // Options configure a [SharedInformer]. The zero value works.
@@ -41,9 +44,6 @@ type Options[T objects.Object] struct {
 	Panics fanout.PanicPolicy
 	// OnError is as in [reflector.Options].
 	OnError func(ctx context.Context, err error)
-	// OnMutation, when set, is told when somebody changed an object of the cache. It costs a copy of every state and a
-	// comparison after every call of a handler: for tests.
-	OnMutation func(Mutation)
 	// Server is a factory of informers of the same server: what one of them notices of an end of the server's
 	// history, all are told. nil: the informer has only itself to go by.
 	Server *Factory
@@ -56,8 +56,10 @@ type SharedInformer[T objects.Object] struct {
 	indexer *indexer.Indexer[T]
 	fifo    *deltafifo.DeltaFIFO[T]
 	fan     *fanout.Fanout[T]
-	// watchdog is nil unless Options.OnMutation is set.
-	watchdog *watchdog[T]
+	// mutations is nil unless the process looks for changes of cached objects.
+	mutations *mutation.Detector[T]
+	// check compares the cache with what this process wrote.
+	check *cachecheck.Cache
 	// server is what all informers of the server know of it.
 	server *connection.Server
 	// sources is sorted by namespace; its order gives the scopes of the indexer. Not changed after construction.
@@ -73,24 +75,20 @@ type SharedInformer[T objects.Object] struct {
 	// stopped is closed by Run when all has ended.
 	stopped chan struct{}
 	// failed is announced after a list or watch of any source failed.
-	failed broadcast.Broadcast
-	// contradictions are what the server says against the cache.
-	contradictions contradictions
-	started        atomic.Bool
-	// expected are the states that writers wait for the cache to show.
-	expected expectations
+	failed  broadcast.Broadcast
+	started atomic.Bool
 
 	// unnamed counts the handlers that were given no name.
 	unnamed              atomic.Int64
 	duplicates, outdated atomic.Int64
 	batches              atomic.Int64 // See Stats, also for processing.
-	processing           latencies
+	processing           latency.Recorder
 }
 
 // source is one reflector of an informer and the namespace it follows, "" for all.
 type source[T objects.Object] struct {
 	namespace string
-	lw        ListerWatcher[T]
+	lw        listwatch.ListerWatcher[T]
 	status    *connection.Status
 	reflector *reflector.Reflector[T]
 }
@@ -119,12 +117,13 @@ func NewSharedInformerOfNamespaces[T objects.Object](lws map[string]listwatch.Li
 		indexer:     indexer.New[T](nil, indexer.Options{Scopes: len(lws)}),
 		fifo:        deltafifo.New[T](),
 		fan:         fanout.New[T](o.Panics),
-		watchdog:    newWatchdog[T](o.OnMutation),
+		mutations:   mutation.FromEnv[T](o.Resource),
 		rescheduled: make(chan struct{}, 1),
 		synced:      make(chan struct{}),
 		stopped:     make(chan struct{}),
 		server:      server,
 	}
+	s.check = cachecheck.New(o.Resource, checked[T]{s})
 	for scope, namespace := range slices.Sorted(maps.Keys(lws)) {
 		lw, status := lws[namespace], connection.NewStatus(connection.StatusOptions{
 			Resource: o.Resource, Namespace: namespace, Server: server, Failed: &s.failed, OnError: o.OnError,
@@ -215,7 +214,7 @@ func (s *SharedInformer[T]) process(ctx context.Context, deltas []deltafifo.Delt
 	began := time.Now()
 	defer func() {
 		s.batches.Add(1)
-		s.processing.note(time.Since(began))
+		s.processing.Note(time.Since(began))
 	}()
 	applied, err := s.indexer.Apply(deltas)
 	if err != nil {
@@ -229,7 +228,7 @@ func (s *SharedInformer[T]) process(ctx context.Context, deltas []deltafifo.Delt
 		klog.FromContext(ctx).Info("Index function failed; the index does not find the object",
 			"resource", s.o.Resource, "reason", applied.IndexErr.Error())
 	}
-	s.watchdog.keep(applied.Changes)
+	s.mutations.Keep(applied.Changes)
 	if len(applied.Changes) > 0 || applied.FirstSync {
 		s.fan.Publish(fanout.Batch[T]{Changes: applied.Changes, Synced: applied.FirstSync})
 	}
@@ -250,7 +249,7 @@ func (s *SharedInformer[T]) AddHandler(h fanout.Handler[T], o fanout.HandlerOpti
 	if o.Name == "" {
 		o.Name = s.o.Resource + "-" + strconv.FormatInt(s.unnamed.Add(1), 10)
 	}
-	h = s.watchdog.guard(h, o.Name)
+	h = s.mutations.Guard(h, o.Name)
 	s.joining.Lock()
 	r, err := s.fan.Join(h, o,
 		fanout.Batch[T]{Changes: s.indexer.Everything(indexer.ChangeAdd), Synced: s.indexer.Synced()})
@@ -364,6 +363,9 @@ func (s *SharedInformer[T]) Health() Health {
 		}
 	}
 	h.Unindexed, h.IndexErr = s.indexer.Unindexed()
-	h.Doubt = s.doubt()
+	h.Doubt = s.check.Doubt()
+	if h.Synced && s.History("") < s.server.Current() {
+		h.Doubt = ErrAnotherHistory
+	}
 	return h
 }

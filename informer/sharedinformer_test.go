@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/flyball-dev/flyball/informer/listwatch"
 	"github.com/flyball-dev/flyball/informer/reflector"
 )
 
@@ -147,7 +148,7 @@ func TestNamespaces(t *testing.T) {
 		a.putIn("a", "x")
 		b.putIn("b", "x")
 		b.putIn("b", "y")
-		inf := NewSharedInformerOfNamespaces(map[string]ListerWatcher[object]{"a": a, "b": b},
+		inf := NewSharedInformerOfNamespaces(map[string]listwatch.ListerWatcher[object]{"a": a, "b": b},
 			Options[object]{Resource: "pods"})
 		defer start(t, inf.Run)()
 		synctest.Wait()

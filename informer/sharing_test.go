@@ -15,6 +15,9 @@ import (
 
 	"github.com/flyball-dev/flyball/informer/deltafifo"
 	"github.com/flyball-dev/flyball/informer/indexer"
+	"github.com/flyball-dev/flyball/informer/internal/mutation"
+	"github.com/flyball-dev/flyball/informer/listwatch"
+	"github.com/flyball-dev/flyball/informer/reflector"
 )
 
 // All tests over HTTP run with standard decoding when this is set.
@@ -59,12 +62,12 @@ func TestSharing(t *testing.T) {
 		} {
 			o := podResource
 			o.StandardDecoding = c.standard
-			lw := NewRESTListerWatcher[*corev1.Pod](
+			lw := listwatch.NewRESTListerWatcher[*corev1.Pod](
 				restClient(t, answer(func(*http.Request) (int, string, []byte) { return 200, w.media, body })), o,
 			)
 			var got []*corev1.Pod
 			must(
-				lw.List(t.Context(), ListOptions{Exclusive: c.exclusive},
+				lw.List(t.Context(), listwatch.ListOptions{Exclusive: c.exclusive},
 					func(p *corev1.Pod) error { got = append(got, p); return nil }),
 			)
 			if n := distinct(got, func(p *corev1.Pod) any { return p.Labels }); c.shared && n > len(got)/2 ||
@@ -78,12 +81,12 @@ func TestSharing(t *testing.T) {
 		if media != "json" {
 			continue
 		}
-		lw := NewRESTListerWatcher[*unstructured.Unstructured](
+		lw := listwatch.NewRESTListerWatcher[*unstructured.Unstructured](
 			restClient(t, answer(func(*http.Request) (int, string, []byte) { return 200, w.media, body })), podResource,
 		)
 		var got []*unstructured.Unstructured
 		must(
-			lw.List(t.Context(), ListOptions{},
+			lw.List(t.Context(), listwatch.ListOptions{},
 				func(u *unstructured.Unstructured) error { got = append(got, u); return nil }),
 		)
 		n := distinct(got, func(u *unstructured.Unstructured) any { return u.Object["spec"] })
@@ -97,7 +100,7 @@ func TestSharing(t *testing.T) {
 // TestTransformMayChangeObjects: an informer with a transform gives it objects that share nothing.
 func TestTransformMayChangeObjects(t *testing.T) {
 	body := wires["protobuf"].list(t, templated(hundred...))
-	lw := NewRESTListerWatcher[*corev1.Pod](restClient(t, answer(func(r *http.Request) (int, string, []byte) {
+	lw := listwatch.NewRESTListerWatcher[*corev1.Pod](restClient(t, answer(func(r *http.Request) (int, string, []byte) {
 		if r.URL.Query().Get("watch") != "" {
 			<-r.Context().Done()
 		}
@@ -122,14 +125,15 @@ func TestMutationOfSharedPart(t *testing.T) {
 		t.Skip("nothing is shared")
 	}
 	body := wires["protobuf"].list(t, templated(hundred...))
-	lw := NewRESTListerWatcher[*corev1.Pod](restClient(t, answer(func(r *http.Request) (int, string, []byte) {
+	lw := listwatch.NewRESTListerWatcher[*corev1.Pod](restClient(t, answer(func(r *http.Request) (int, string, []byte) {
 		if r.URL.Query().Get("watch") != "" {
 			<-r.Context().Done()
 		}
 		return 200, wires["protobuf"].media, body
 	})), podResource)
-	found := make(chan Mutation, 100)
-	inf := NewSharedInformer(lw, Options[*corev1.Pod]{OnMutation: func(m Mutation) { found <- m }})
+	found := make(chan mutation.Mutation, 100)
+	inf := NewSharedInformer(lw, Options[*corev1.Pod]{})
+	inf.mutations = mutation.New[*corev1.Pod](func(m mutation.Mutation) { found <- m })
 	must(inf.AddHandler(Handler[*corev1.Pod]{OnAdd: func(p *corev1.Pod, _ bool) {
 		if p.Name == "j" {
 			p.Labels["app"] = "db"
@@ -143,12 +147,12 @@ func TestMutationOfSharedPart(t *testing.T) {
 }
 
 // learnt returns the first n deltas that a reflector appends.
-func learnt(t *testing.T, lw ListerWatcher[*corev1.Pod], o ReflectorOptions[*corev1.Pod],
+func learnt(t *testing.T, lw listwatch.ListerWatcher[*corev1.Pod], o reflector.Options[*corev1.Pod],
 	n int,
-) (all []Delta[*corev1.Pod]) {
+) (all []deltafifo.Delta[*corev1.Pod]) {
 	t.Helper()
-	fifo := NewDeltaFIFO[*corev1.Pod]()
-	defer start(t, NewReflector(lw, fifo, o).Run)()
+	fifo := deltafifo.New[*corev1.Pod]()
+	defer start(t, reflector.New(lw, fifo, o).Run)()
 	for len(all) < n {
 		<-fifo.Ready()
 		all = append(all, fifo.Take(nil)...)
@@ -157,9 +161,11 @@ func learnt(t *testing.T, lw ListerWatcher[*corev1.Pod], o ReflectorOptions[*cor
 }
 
 // listsOnly never answers a watch, for which an object would be made too.
-type listsOnly struct{ ListerWatcher[*corev1.Pod] }
+type listsOnly struct {
+	listwatch.ListerWatcher[*corev1.Pod]
+}
 
-func (listsOnly) Watch(ctx context.Context, _ WatchOptions) (Watch[*corev1.Pod], error) {
+func (listsOnly) Watch(ctx context.Context, _ listwatch.WatchOptions) (listwatch.Watch[*corev1.Pod], error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
@@ -175,23 +181,27 @@ func TestHeldObjectsAreNotDecoded(t *testing.T) {
 			var made atomic.Int64
 			o := podResource
 			o.New = func() Object { made.Add(1); return &corev1.Pod{} }
-			lw := NewRESTListerWatcher[*corev1.Pod](
+			lw := listwatch.NewRESTListerWatcher[*corev1.Pod](
 				restClient(t, answer(func(*http.Request) (int, string, []byte) { return 200, w.media, body })), o,
 			)
-			x := indexer.New(MetaKey[*corev1.Pod], indexer.Options{})
+			x := indexer.New[*corev1.Pod](nil, indexer.Options{})
 			made.Store(0)
-			all := learnt(t, listsOnly{lw}, ReflectorOptions[*corev1.Pod]{Cache: x}, 1)[0]
+			all := learnt(t, listsOnly{lw}, reflector.Options[*corev1.Pod]{Cache: x}, 1)[0]
 			firstMade := made.Load() // The objects, and one to look at its type.
 			first := must(
-				x.Apply([]Delta[*corev1.Pod]{{Type: deltafifo.Replace, Objects: all.Objects, ResourceVersion: "7"}}),
+				x.Apply([]deltafifo.Delta[*corev1.Pod]{
+					{Type: deltafifo.Replace, Objects: all.Objects, ResourceVersion: "7"},
+				}),
 			)
 			a, _ := x.Get("ns/a")
 			list.Items[1].ResourceVersion = "6"
 			body = w.list(t, list)
 			made.Store(0)
-			again := learnt(t, listsOnly{lw}, ReflectorOptions[*corev1.Pod]{Cache: x}, 1)[0]
+			again := learnt(t, listsOnly{lw}, reflector.Options[*corev1.Pod]{Cache: x}, 1)[0]
 			second := must(
-				x.Apply([]Delta[*corev1.Pod]{{Type: deltafifo.Replace, Objects: again.Objects, ResourceVersion: "8"}}),
+				x.Apply([]deltafifo.Delta[*corev1.Pod]{
+					{Type: deltafifo.Replace, Objects: again.Objects, ResourceVersion: "8"},
+				}),
 			)
 			if len(first.Changes) != 2 || len(second.Changes) != 1 || second.Changes[0].Key != "ns/b" ||
 				again.Objects[0] != a || made.Load() != firstMade-1 {
@@ -218,11 +228,11 @@ func TestHeldObjectsOfStreams(t *testing.T) {
 			body = append(body, w.event(t, "ADDED", &list.Items[i])...)
 		}
 		body = append(append(body, w.event(t, "BOOKMARK", end)...), w.event(t, "ADDED", &list.Items[0])...)
-		lw := NewRESTListerWatcher[*corev1.Pod](
+		lw := listwatch.NewRESTListerWatcher[*corev1.Pod](
 			restClient(t, answer(func(*http.Request) (int, string, []byte) { return 200, w.media, body })), podResource,
 		)
-		x := indexer.New(MetaKey[*corev1.Pod], indexer.Options{})
-		streamed := ReflectorOptions[*corev1.Pod]{Cache: x, StreamLists: true}
+		x := indexer.New[*corev1.Pod](nil, indexer.Options{})
+		streamed := reflector.Options[*corev1.Pod]{Cache: x, StreamLists: true}
 		first := learnt(t, lw, streamed, 2)
 		must(x.Apply(first))
 		a, _ := x.Get("ns/a")

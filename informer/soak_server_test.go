@@ -13,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 // chronicle is an API server of one resource with a history, small enough that what a soak weighs is the informer: an
@@ -160,15 +162,17 @@ func (e entryState) made() object {
 }
 
 // event makes the event.
-func (e entryState) event(kind EventType) Event[object] {
+func (e entryState) event(kind listwatch.EventType) listwatch.Event[object] {
 	if e.kind == deleted {
-		kind = Removed
+		kind = listwatch.Removed
 	}
-	return Event[object]{Type: kind, Object: e.made(), ResourceVersion: strconv.Itoa(int(e.version))}
+	return listwatch.Event[object]{Type: kind, Object: e.made(), ResourceVersion: strconv.Itoa(int(e.version))}
 }
 
 // List takes a millisecond for each page, so that things happen between pages.
-func (c *chronicle) List(ctx context.Context, o ListOptions, yield func(object) error) (ListResult, error) {
+func (c *chronicle) List(ctx context.Context, o listwatch.ListOptions,
+	yield func(object) error,
+) (listwatch.ListResult, error) {
 	time.Sleep(time.Millisecond)
 	page, result, err := c.page(o)
 	if err != nil {
@@ -182,24 +186,24 @@ func (c *chronicle) List(ctx context.Context, o ListOptions, yield func(object) 
 	return result, ctx.Err()
 }
 
-func (c *chronicle) page(o ListOptions) ([]entryState, ListResult, error) {
+func (c *chronicle) page(o listwatch.ListOptions) ([]entryState, listwatch.ListResult, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l, known := c.pages[o.Continue]
 	switch {
 	case o.Continue != "" && c.forgets:
 		c.forgets = false
-		return nil, ListResult{}, errExpired
+		return nil, listwatch.ListResult{}, errExpired
 	case o.Match != "" && c.refuses:
 		c.refuses = false
-		return nil, ListResult{}, errExpired
+		return nil, listwatch.ListResult{}, errExpired
 	case o.Continue == "":
 		l = c.snapshot()
 	case !known:
-		return nil, ListResult{}, errExpired
+		return nil, listwatch.ListResult{}, errExpired
 	}
 	delete(c.pages, o.Continue)
-	result := ListResult{ResourceVersion: strconv.Itoa(l.version)}
+	result := listwatch.ListResult{ResourceVersion: strconv.Itoa(l.version)}
 	page := l.states
 	if n := int(o.Limit); n > 0 && len(page) > n {
 		c.lists++
@@ -220,7 +224,7 @@ func (c *chronicle) snapshot() listing {
 	return l
 }
 
-func (c *chronicle) Watch(_ context.Context, o WatchOptions) (Watch[object], error) {
+func (c *chronicle) Watch(_ context.Context, o listwatch.WatchOptions) (listwatch.Watch[object], error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w := &reading{of: c, era: c.era}
@@ -251,7 +255,7 @@ type reading struct {
 	ends    bool
 }
 
-func (w *reading) Next(ctx context.Context) (Event[object], error) {
+func (w *reading) Next(ctx context.Context) (listwatch.Event[object], error) {
 	for {
 		ev, wait, err := w.step()
 		if wait == nil {
@@ -260,13 +264,13 @@ func (w *reading) Next(ctx context.Context) (Event[object], error) {
 		select {
 		case <-wait:
 		case <-ctx.Done():
-			return Event[object]{}, ctx.Err()
+			return listwatch.Event[object]{}, ctx.Err()
 		}
 	}
 }
 
 // step returns what comes next, or a channel that is closed when asking again makes sense.
-func (w *reading) step() (ev Event[object], wait <-chan struct{}, err error) {
+func (w *reading) step() (ev listwatch.Event[object], wait <-chan struct{}, err error) {
 	c := w.of
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -277,12 +281,14 @@ func (w *reading) step() (ev Event[object], wait <-chan struct{}, err error) {
 		c.forgets = false
 		return ev, nil, io.EOF
 	case len(w.initial.states) > 0:
-		ev = w.initial.states[0].event(Added)
+		ev = w.initial.states[0].event(listwatch.Added)
 		w.initial.states = w.initial.states[1:]
 		return ev, nil, nil
 	case w.ends:
 		w.ends = false
-		return Event[object]{Type: Bookmark, ResourceVersion: strconv.Itoa(w.initial.version), InitialEventsEnd: true},
+		return listwatch.Event[object]{
+				Type: listwatch.Bookmark, ResourceVersion: strconv.Itoa(w.initial.version), InitialEventsEnd: true,
+			},
 			nil, nil
 	case w.position < c.forgotten:
 		return ev, nil, errExpired
@@ -294,7 +300,7 @@ func (w *reading) step() (ev Event[object], wait <-chan struct{}, err error) {
 		}
 		return ev, c.moved, nil
 	}
-	ev = c.history[w.position-c.forgotten].event(Modified)
+	ev = c.history[w.position-c.forgotten].event(listwatch.Modified)
 	w.position++
 	return ev, nil, nil
 }

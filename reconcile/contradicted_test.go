@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/cachecheck"
 	"github.com/flyball-dev/flyball/internal/ownwrites"
 	"github.com/flyball-dev/flyball/reconcile/internal/contradiction"
 )
@@ -34,7 +34,7 @@ func TestContradictedKeysAreHeldBack(t *testing.T) {
 						return Result{}, nil
 					}
 					ownwrites.Contradicted(ctx,
-						&informer.ContradictionError{
+						&cachecheck.ContradictionError{
 							Resource: "deployments.apps", Key: "default/web",
 							Since: time.Now(),
 						})

@@ -13,39 +13,40 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 // feedback is an API of pods whose watch events the test sends.
 type feedback struct {
 	pods   []*corev1.Pod
-	err    error                            // answer of List, if not nil
-	events chan informer.Event[*corev1.Pod] // sent by the test, unbuffered
+	err    error                             // answer of List, if not nil
+	events chan listwatch.Event[*corev1.Pod] // sent by the test, unbuffered
 }
 
-func (f *feedback) List(_ context.Context, _ informer.ListOptions,
+func (f *feedback) List(_ context.Context, _ listwatch.ListOptions,
 	yield func(*corev1.Pod) error,
-) (informer.ListResult, error) {
+) (listwatch.ListResult, error) {
 	for _, p := range f.pods {
 		if err := yield(p); err != nil {
-			return informer.ListResult{}, err
+			return listwatch.ListResult{}, err
 		}
 	}
-	return informer.ListResult{ResourceVersion: "10"}, f.err
+	return listwatch.ListResult{ResourceVersion: "10"}, f.err
 }
 
-func (f *feedback) Watch(_ context.Context, o informer.WatchOptions) (informer.Watch[*corev1.Pod], error) {
+func (f *feedback) Watch(_ context.Context, o listwatch.WatchOptions) (listwatch.Watch[*corev1.Pod], error) {
 	if o.SendInitialEvents {
 		return nil, errors.New("this server has no streaming lists")
 	}
 	return f, nil
 }
 
-func (f *feedback) Next(ctx context.Context) (informer.Event[*corev1.Pod], error) {
+func (f *feedback) Next(ctx context.Context) (listwatch.Event[*corev1.Pod], error) {
 	select {
 	case e := <-f.events:
 		return e, nil
 	case <-ctx.Done():
-		return informer.Event[*corev1.Pod]{}, io.EOF
+		return listwatch.Event[*corev1.Pod]{}, io.EOF
 	}
 }
 
@@ -81,7 +82,7 @@ func runKind(t *testing.T, f *feedback,
 
 func TestKindTurnsEventsIntoKeysWithTheirCauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &feedback{pods: []*corev1.Pod{version(pod("a"), "5")}, events: make(chan informer.Event[*corev1.Pod])}
+		f := &feedback{pods: []*corev1.Pod{version(pod("a"), "5")}, events: make(chan listwatch.Event[*corev1.Pod])}
 		var mu sync.Mutex
 		var got []string
 		r := Func[Request](func(ctx context.Context, key Request) (Result, error) {
@@ -96,9 +97,9 @@ func TestKindTurnsEventsIntoKeysWithTheirCauses(t *testing.T) {
 			return Result{}, nil
 		})
 		c, _, end := runKind(t, f, r)
-		for _, e := range []informer.Event[*corev1.Pod]{
-			{Type: informer.Modified, Object: version(pod("a"), "11"), ResourceVersion: "11"},
-			{Type: informer.Removed, Object: version(pod("a"), "12"), ResourceVersion: "12"},
+		for _, e := range []listwatch.Event[*corev1.Pod]{
+			{Type: listwatch.Modified, Object: version(pod("a"), "11"), ResourceVersion: "11"},
+			{Type: listwatch.Removed, Object: version(pod("a"), "12"), ResourceVersion: "12"},
 		} {
 			f.events <- e
 			synctest.Wait()

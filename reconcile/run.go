@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/cachecheck"
 	"github.com/flyball-dev/flyball/internal/ownwrites"
 	"github.com/flyball-dev/flyball/workqueue"
 )
@@ -23,7 +23,7 @@ type run[K comparable] struct {
 	item            workqueue.Item[K]
 	number          uint64
 	// contradicted is the last answer to a request of the reconcile that contradicts a cache.
-	contradicted atomic.Pointer[informer.ContradictionError]
+	contradicted atomic.Pointer[cachecheck.ContradictionError]
 	// logger is made when it is asked for first: most reconciles of a controller at rest log nothing.
 	once   sync.Once
 	logger any

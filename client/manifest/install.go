@@ -15,7 +15,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
-	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 // Order tells what others need, namespaces and then definitions of resources, from all the rest. Either part keeps
@@ -107,7 +107,7 @@ func served(ctx context.Context, c client.Client, crd *unstructured.Unstructured
 			schema.GroupVersionKind{Group: group, Version: fmt.Sprint(version["name"]), Kind: kind + "List"},
 		)
 		err := c.List(ctx, list, client.Live, client.Limit(1))
-		var unknown *informer.UnknownKindError
+		var unknown *listwatch.UnknownKindError
 		switch {
 		case apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || errors.As(err, &unknown):
 			return false, nil

@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 // monitors runs one metadata informer for each resource, and hands what they see to the graph.
@@ -72,8 +73,8 @@ func (m *monitors) start(ctx context.Context, resource schema.GroupVersionResour
 	kind schema.GroupVersionKind,
 ) (*monitor, error) {
 	ctx, stop := context.WithCancel(ctx)
-	lw := informer.NewRESTListerWatcher[*metav1.PartialObjectMetadata](m.client,
-		informer.RESTOptions{Resource: resource, Kind: kind.Kind})
+	lw := listwatch.NewRESTListerWatcher[*metav1.PartialObjectMetadata](m.client,
+		listwatch.RESTOptions{Resource: resource, Kind: kind.Kind})
 	inf := informer.NewSharedInformer(lw, informer.Options[*metav1.PartialObjectMetadata]{
 		Resource: resource.GroupResource().String(), Transform: strip, Server: m.server,
 	})

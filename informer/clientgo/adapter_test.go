@@ -27,6 +27,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 // What is the same as in client-go is asserted on both sides by the suite in peers/informer. Here is what only ours
@@ -55,12 +56,12 @@ func TestStream(t *testing.T) {
 	w.Add(&corev1.Service{})
 	w.Stop()
 	s := over(w, "", true)
-	for _, want := range []informer.Event[held]{
-		{Type: informer.Added, ResourceVersion: "5", Object: held{from: fromList}},
-		{Type: informer.Added, ResourceVersion: "3", Object: held{from: fromList}},
-		{Type: informer.Bookmark, ResourceVersion: "7", InitialEventsEnd: true},
-		{Type: informer.Modified, ResourceVersion: "8", Object: held{from: fromWatch}},
-		{Type: informer.Removed, ResourceVersion: "9", Object: held{from: fromWatch}},
+	for _, want := range []listwatch.Event[held]{
+		{Type: listwatch.Added, ResourceVersion: "5", Object: held{from: fromList}},
+		{Type: listwatch.Added, ResourceVersion: "3", Object: held{from: fromList}},
+		{Type: listwatch.Bookmark, ResourceVersion: "7", InitialEventsEnd: true},
+		{Type: listwatch.Modified, ResourceVersion: "8", Object: held{from: fromWatch}},
+		{Type: listwatch.Removed, ResourceVersion: "9", Object: held{from: fromWatch}},
 	} {
 		got, err := s.Next(t.Context())
 		got.Object.Object = nil
@@ -71,7 +72,7 @@ func TestStream(t *testing.T) {
 	if _, err := s.Next(t.Context()); !apierrors.IsResourceExpired(err) {
 		t.Errorf("error event: %v", err)
 	}
-	if _, err := s.Next(t.Context()); !errors.As(err, new(*informer.DecodeError)) {
+	if _, err := s.Next(t.Context()); !errors.As(err, new(*listwatch.DecodeError)) {
 		t.Errorf("object of another type: %v", err)
 	}
 	if _, err := s.Next(t.Context()); err != io.EOF {

@@ -3,8 +3,8 @@
 // names that docs/swap-in.md lists as absent: most are the concrete types that client-go builds its informers of.
 //
 //	generated factory ──InformerFor──▶ NewSharedIndexInformer ──▶ informer.SharedInformer
-//	NewReflector ─────ReflectorStore────▶ informer.Reflector
-//	generated lister  ──cache.Indexer────────────────────────▶ informer.Indexer
+//	NewReflector ─────ReflectorStore────▶ reflector.Reflector
+//	generated lister  ──cache.Indexer────────────────────────▶ indexer.Indexer
 //
 // The interfaces are client-go's own, so what comes from here fits wherever one of client-go's is asked for: in
 // generated factories (InformerFor), generated listers, controller-runtime's cache.Options.NewInformer. What only

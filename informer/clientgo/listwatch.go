@@ -19,6 +19,7 @@ import (
 	peer "k8s.io/client-go/tools/cache"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 // listerWatcher is a ListerWatcher of ours over one of client-go's.
@@ -29,18 +30,18 @@ type listerWatcher struct {
 	example runtime.Object
 }
 
-func (lw listerWatcher) List(ctx context.Context, o informer.ListOptions,
+func (lw listerWatcher) List(ctx context.Context, o listwatch.ListOptions,
 	yield func(held) error,
-) (informer.ListResult, error) {
+) (listwatch.ListResult, error) {
 	list, err := lw.fetch(ctx, metav1.ListOptions{
 		ResourceVersion: o.ResourceVersion, ResourceVersionMatch: o.Match, Limit: o.Limit, Continue: o.Continue,
 	})
 	if err != nil {
-		return informer.ListResult{}, err
+		return listwatch.ListResult{}, err
 	}
 	m, err := meta.ListAccessor(list)
 	if err != nil {
-		return informer.ListResult{}, &informer.DecodeError{What: "list", Err: fmt.Errorf("a %T: %w", list, err)}
+		return listwatch.ListResult{}, &listwatch.DecodeError{What: "list", Err: fmt.Errorf("a %T: %w", list, err)}
 	}
 	// Alloc: else one object that is kept would keep the array of all.
 	err = meta.EachListItemWithAlloc(list, func(item runtime.Object) error {
@@ -50,7 +51,7 @@ func (lw listerWatcher) List(ctx context.Context, o informer.ListOptions,
 		}
 		return yield(held{obj, fromList})
 	})
-	return informer.ListResult{ResourceVersion: m.GetResourceVersion(), Continue: m.GetContinue()}, err
+	return listwatch.ListResult{ResourceVersion: m.GetResourceVersion(), Continue: m.GetContinue()}, err
 }
 
 // fetch calls the user's list function, which may know nothing of contexts: then it is left behind when ctx ends.
@@ -72,7 +73,7 @@ func (lw listerWatcher) fetch(ctx context.Context, o metav1.ListOptions) (runtim
 	}
 }
 
-func (lw listerWatcher) Watch(ctx context.Context, o informer.WatchOptions) (informer.Watch[held], error) {
+func (lw listerWatcher) Watch(ctx context.Context, o listwatch.WatchOptions) (listwatch.Watch[held], error) {
 	options := metav1.ListOptions{ResourceVersion: o.ResourceVersion, AllowWatchBookmarks: true}
 	if o.Timeout > 0 {
 		seconds := int64((o.Timeout + time.Second - 1) / time.Second)
@@ -107,7 +108,7 @@ func ofNoServer(err error) bool {
 func withMetadata(item runtime.Object) (informer.Object, error) {
 	obj, ok := item.(informer.Object)
 	if !ok {
-		return nil, &informer.DecodeError{What: "object", Err: fmt.Errorf("a %T has no metadata", item)}
+		return nil, &listwatch.DecodeError{What: "object", Err: fmt.Errorf("a %T has no metadata", item)}
 	}
 	return obj, nil
 }
@@ -119,7 +120,7 @@ func (lw listerWatcher) checked(item runtime.Object) (informer.Object, error) {
 		return obj, err
 	}
 	if reflect.TypeOf(item) != reflect.TypeOf(lw.example) {
-		return nil, &informer.DecodeError{
+		return nil, &listwatch.DecodeError{
 			What: "object " + informer.Key(obj),
 			Err:  fmt.Errorf("a %T, wanted is a %T", item, lw.example),
 		}
@@ -127,7 +128,7 @@ func (lw listerWatcher) checked(item runtime.Object) (informer.Object, error) {
 	if _, tree := lw.example.(*unstructured.Unstructured); tree {
 		want := lw.example.GetObjectKind().GroupVersionKind()
 		if got := obj.GetObjectKind().GroupVersionKind(); !want.Empty() && got != want {
-			return nil, &informer.DecodeError{
+			return nil, &listwatch.DecodeError{
 				What: "object " + informer.Key(obj),
 				Err:  fmt.Errorf("a %s, wanted is a %s", got, want),
 			}
@@ -148,7 +149,7 @@ type stream struct {
 	outOfOrder bool
 }
 
-func (s *stream) Next(ctx context.Context) (ev informer.Event[held], err error) {
+func (s *stream) Next(ctx context.Context) (ev listwatch.Event[held], err error) {
 	select {
 	case got, open := <-s.peer.ResultChan():
 		if open {
@@ -166,15 +167,15 @@ func (s *stream) Next(ctx context.Context) (ev informer.Event[held], err error) 
 	}
 }
 
-func (s *stream) event(got watch.Event) (ev informer.Event[held], err error) {
-	ev.Type = informer.EventType(got.Type)
+func (s *stream) event(got watch.Event) (ev listwatch.Event[held], err error) {
+	ev.Type = listwatch.EventType(got.Type)
 	switch got.Type {
 	case watch.Error:
 		return ev, apierrors.FromObject(got.Object)
 	case watch.Bookmark:
 		m, err := meta.Accessor(got.Object)
 		if err != nil {
-			return ev, &informer.DecodeError{What: "bookmark", Err: err}
+			return ev, &listwatch.DecodeError{What: "bookmark", Err: err}
 		}
 		ev.ResourceVersion = m.GetResourceVersion()
 		ev.InitialEventsEnd = m.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"

@@ -12,13 +12,14 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/informer/deltafifo"
+	"github.com/flyball-dev/flyball/informer/reflector"
 )
 
 // StoreReflector keeps a store as the server's objects are, while it runs. It stands for client-go's Reflector, whose
 // type cannot be implemented from outside:
 //
-//	informer.Reflector ──▶ informer.DeltaFIFO ──▶ Replace, Add, Update, Delete, Resync of the store
+//	reflector.Reflector ──▶ deltafifo.DeltaFIFO ──▶ Replace, Add, Update, Delete, Resync of the store
 //
 // It has no ListAndWatch, which in client-go returns at the first failure: Run goes on until it is told to stop.
 //
@@ -72,7 +73,7 @@ func NewReflectorWithOptions(lw ListerWatcher, example any, store ReflectorStore
 		panic("informer/clientgo: Clock is not supported; virtualise time with testing/synctest")
 	}
 	if o.Backoff != nil {
-		panic("informer/clientgo: Backoff is not supported; informer.NewReflector has one")
+		panic("informer/clientgo: Backoff is not supported; reflector.New has one")
 	}
 	if o.TypeDescription == "" {
 		o.TypeDescription = "<unspecified>"
@@ -109,8 +110,8 @@ func (r *StoreReflector) RunWithContext(ctx context.Context) {
 		ctx = klog.NewContext(ctx, *r.o.Logger)
 	}
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("reflector", r.o.Name, "type", r.o.TypeDescription))
-	fifo := informer.NewDeltaFIFO[held]()
-	reflector := informer.NewReflector(r.lw, fifo, informer.ReflectorOptions[held]{
+	fifo := deltafifo.New[held]()
+	reflector := reflector.New(r.lw, fifo, reflector.Options[held]{
 		Resource: r.o.TypeDescription, PageSize: r.WatchListPageSize, StreamLists: r.stream,
 		WatchTimeout: max(r.o.MinWatchTimeout, 5*time.Minute),
 	})
@@ -121,14 +122,14 @@ func (r *StoreReflector) RunWithContext(ctx context.Context) {
 }
 
 // fill writes what the reflector learns into the store until ctx is done.
-func (r *StoreReflector) fill(ctx context.Context, fifo *informer.DeltaFIFO[held]) {
+func (r *StoreReflector) fill(ctx context.Context, fifo *deltafifo.DeltaFIFO[held]) {
 	var resync <-chan time.Time // Never ready without a period.
 	if r.o.ResyncPeriod > 0 {
 		ticker := time.NewTicker(r.o.ResyncPeriod)
 		defer ticker.Stop()
 		resync = ticker.C
 	}
-	var batch []informer.Delta[held]
+	var batch []deltafifo.Delta[held]
 	for {
 		select {
 		case <-ctx.Done():
@@ -147,23 +148,23 @@ func (r *StoreReflector) fill(ctx context.Context, fifo *informer.DeltaFIFO[held
 }
 
 // apply writes one delta. What the store refuses is reported and the rest goes on, as in client-go.
-func (r *StoreReflector) apply(ctx context.Context, d *informer.Delta[held]) {
+func (r *StoreReflector) apply(ctx context.Context, d *deltafifo.Delta[held]) {
 	obj := any(d.Object.Object)
 	switch {
-	case d.Type == informer.DeltaReplace:
+	case d.Type == deltafifo.Replace:
 		objs := make([]any, len(d.Objects))
 		for i, o := range d.Objects {
 			objs[i] = o.Object
 		}
 		r.report(ctx, "replace", r.store.Replace(objs, d.ResourceVersion))
 	case len(d.Unreadable) > 0: // The informer's reflector has logged it.
-	case d.Type == informer.DeltaUpsert && d.Object.from == fromAdded:
+	case d.Type == deltafifo.Upsert && d.Object.from == fromAdded:
 		r.report(ctx, "add", r.store.Add(obj))
-	case d.Type == informer.DeltaUpsert:
+	case d.Type == deltafifo.Upsert:
 		r.report(ctx, "update", r.store.Update(obj))
-	case d.Type == informer.DeltaDelete:
+	case d.Type == deltafifo.Delete:
 		r.report(ctx, "delete", r.store.Delete(obj))
-	case d.Type == informer.DeltaBookmark:
+	case d.Type == deltafifo.Bookmark:
 		if s, ok := r.store.(ReflectorBookmarkStore); ok {
 			r.report(ctx, "bookmark", s.Bookmark(d.ResourceVersion))
 		}
@@ -173,7 +174,7 @@ func (r *StoreReflector) apply(ctx context.Context, d *informer.Delta[held]) {
 		r.version = d.ResourceVersion
 		r.mu.Unlock()
 	}
-	if s, ok := r.store.(ResourceVersionUpdater); ok && d.ResourceVersion != "" && d.Type != informer.DeltaReplace {
+	if s, ok := r.store.(ResourceVersionUpdater); ok && d.ResourceVersion != "" && d.Type != deltafifo.Replace {
 		s.UpdateResourceVersion(d.ResourceVersion) // Replace was told it.
 	}
 }

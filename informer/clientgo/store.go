@@ -9,12 +9,13 @@ import (
 	peer "k8s.io/client-go/tools/cache"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/informer/indexer"
 )
 
-// store is client-go's Indexer over an informer.Indexer: of keyed for a store that a program makes itself, of held
+// store is client-go's Indexer over an indexer.Indexer: of keyed for a store that a program makes itself, of held
 // for that of an informer. This file reads; storewrite.go writes.
 type store[T any] struct {
-	indexer *informer.Indexer[T]
+	indexer *indexer.Indexer[T]
 	key     KeyFunc
 	// transform is nil, or what writes put objects through, except transactions.
 	transform TransformFunc
@@ -45,7 +46,7 @@ func NewStore(key KeyFunc, o ...StoreOption) Store { return NewIndexer(key, nil,
 // NewIndexer returns a cache with indexes of objects of any type, named by key.
 func NewIndexer(key KeyFunc, indexers Indexers, o ...StoreOption) Indexer {
 	s := &store[keyed]{
-		indexer:  informer.NewIndexer(keyOfKeyed, informer.IndexerOptions{}),
+		indexer:  indexer.New(keyOfKeyed, indexer.Options{}),
 		key:      key,
 		wrap:     func(key string, obj any) (keyed, error) { return keyed{key, obj}, nil },
 		unwrap:   func(k keyed) any { return k.obj },
@@ -60,7 +61,7 @@ func NewIndexer(key KeyFunc, indexers Indexers, o ...StoreOption) Indexer {
 }
 
 // newFollowedStore is the store of an informer.
-func newFollowedStore(x *informer.Indexer[held], indexers Indexers) *store[held] {
+func newFollowedStore(x *indexer.Indexer[held], indexers Indexers) *store[held] {
 	s := &store[held]{
 		indexer: x,
 		key:     DeletionHandlingMetaNamespaceKeyFunc,

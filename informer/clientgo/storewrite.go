@@ -5,10 +5,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/informer/deltafifo"
 )
 
-// What is written through a store is taken as it is, whatever the versions: informer.AcceptAll. Who writes into the
+// What is written through a store is taken as it is, whatever the versions: deltafifo.AcceptAll. Who writes into the
 // store of an informer tells no handler.
 
 func (s *store[T]) Add(obj any) error { return s.upsert(obj) }
@@ -20,7 +20,7 @@ func (s *store[T]) upsert(obj any) error {
 	if err != nil {
 		return err
 	}
-	return s.apply(informer.Delta[T]{Type: informer.DeltaUpsert, Object: t, ResourceVersion: version})
+	return s.apply(deltafifo.Delta[T]{Type: deltafifo.Upsert, Object: t, ResourceVersion: version})
 }
 
 // incoming makes of an object what the indexer is to hold.
@@ -49,9 +49,9 @@ func (s *store[T]) versionOf(obj any) string {
 	return ""
 }
 
-func (s *store[T]) apply(deltas ...informer.Delta[T]) error {
+func (s *store[T]) apply(deltas ...deltafifo.Delta[T]) error {
 	for i := range deltas {
-		deltas[i].Accept = informer.AcceptAll
+		deltas[i].Accept = deltafifo.AcceptAll
 	}
 	_, err := s.indexer.Apply(deltas)
 	return err
@@ -67,16 +67,16 @@ func (s *store[T]) Delete(obj any) error {
 }
 
 // removal is the delta that deletes key: with the state obj if that is one, else with the state that is held.
-func (s *store[T]) removal(key string, obj any) informer.Delta[T] {
+func (s *store[T]) removal(key string, obj any) deltafifo.Delta[T] {
 	if _, unknown := obj.(DeletedFinalStateUnknown); !unknown {
 		if t, err := s.wrap(key, obj); err == nil {
-			return informer.Delta[T]{Type: informer.DeltaDelete, Object: t, ResourceVersion: s.versionOf(obj)}
+			return deltafifo.Delta[T]{Type: deltafifo.Delete, Object: t, ResourceVersion: s.versionOf(obj)}
 		}
 	}
 	if t, found := s.indexer.Get(key); found {
-		return informer.Delta[T]{Type: informer.DeltaDelete, Object: t}
+		return deltafifo.Delta[T]{Type: deltafifo.Delete, Object: t}
 	}
-	return informer.Delta[T]{Type: informer.DeltaBookmark} // Nothing to delete, nothing to do.
+	return deltafifo.Delta[T]{Type: deltafifo.Bookmark} // Nothing to delete, nothing to do.
 }
 
 // Replace makes the store hold list and nothing else.
@@ -92,25 +92,25 @@ func (s *store[T]) Replace(list []any, version string) error {
 	if s.followed {
 		return s.exchange(objs)
 	}
-	return s.apply(informer.Delta[T]{Type: informer.DeltaReplace, Objects: objs, ResourceVersion: version})
+	return s.apply(deltafifo.Delta[T]{Type: deltafifo.Replace, Objects: objs, ResourceVersion: version})
 }
 
 // exchange is Replace in the store of an informer. It is no DeltaReplace, as that would pass for the informer's first
 // list, which then never synced.
 func (s *store[T]) exchange(objs []T) error {
-	var deltas []informer.Delta[T]
+	var deltas []deltafifo.Delta[T]
 	for t := range s.indexer.All() {
-		deltas = append(deltas, informer.Delta[T]{Type: informer.DeltaDelete, Object: t})
+		deltas = append(deltas, deltafifo.Delta[T]{Type: deltafifo.Delete, Object: t})
 	}
 	for _, t := range objs {
-		deltas = append(deltas, informer.Delta[T]{Type: informer.DeltaUpsert, Object: t})
+		deltas = append(deltas, deltafifo.Delta[T]{Type: deltafifo.Upsert, Object: t})
 	}
 	return s.apply(deltas...)
 }
 
 // Bookmark moves the resource version, never back.
 func (s *store[T]) Bookmark(version string) {
-	_ = s.apply(informer.Delta[T]{Type: informer.DeltaBookmark, ResourceVersion: version}) // Only keys fail.
+	_ = s.apply(deltafifo.Delta[T]{Type: deltafifo.Bookmark, ResourceVersion: version}) // Only keys fail.
 }
 
 // Transaction writes all that has a key, and makes it visible in one step. It does not use the transformer.
@@ -118,7 +118,7 @@ func (s *store[T]) Bookmark(version string) {
 // Source: cache.Transaction in k8s.io/client-go/tools/cache v0.37.2.
 func (s *store[T]) Transaction(txns ...Transaction) *TransactionError {
 	failed := &TransactionError{TotalTransactions: len(txns), SuccessfulIndices: []int{}, Errors: []error{}}
-	deltas := make([]informer.Delta[T], 0, len(txns))
+	deltas := make([]deltafifo.Delta[T], 0, len(txns))
 	for i, txn := range txns {
 		d, err := s.delta(txn)
 		if err != nil {
@@ -138,7 +138,7 @@ func (s *store[T]) Transaction(txns ...Transaction) *TransactionError {
 }
 
 // delta is one write of a transaction.
-func (s *store[T]) delta(txn Transaction) (d informer.Delta[T], err error) {
+func (s *store[T]) delta(txn Transaction) (d deltafifo.Delta[T], err error) {
 	key, err := s.key(txn.Object)
 	if err != nil {
 		return d, KeyError{Obj: txn.Object, Err: err}
@@ -150,5 +150,5 @@ func (s *store[T]) delta(txn Transaction) (d informer.Delta[T], err error) {
 	if err != nil {
 		return d, KeyError{Obj: txn.Object, Err: err}
 	}
-	return informer.Delta[T]{Type: informer.DeltaUpsert, Object: t, ResourceVersion: s.versionOf(txn.Object)}, nil
+	return deltafifo.Delta[T]{Type: deltafifo.Upsert, Object: t, ResourceVersion: s.versionOf(txn.Object)}, nil
 }

@@ -105,23 +105,6 @@ func (f *DeltaFIFO[T]) Take(done []Delta[T]) []Delta[T] {
 	return batch
 }
 
-// Pop waits until something is queued and takes it all. done is as for [DeltaFIFO.Take].
-//
-// Errors: ctx's.
-func (f *DeltaFIFO[T]) Pop(ctx context.Context, done []Delta[T]) ([]Delta[T], error) {
-	for {
-		if batch := f.Take(done); batch != nil {
-			return batch, nil
-		}
-		done = nil
-		select {
-		case <-f.ready:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
 // Pending is the number of deltas that the consumer is not done with: those queued, and those that it took, until it
 // comes back for more.
 func (f *DeltaFIFO[T]) Pending() int {

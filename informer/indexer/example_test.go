@@ -11,7 +11,7 @@ import (
 
 func ExampleNew() {
 	byLabel := func(m *metav1.PartialObjectMetadata) ([]string, error) { return []string{m.Labels["app"]}, nil }
-	cache := indexer.New(indexer.MetaKey[*metav1.PartialObjectMetadata], indexer.Options{})
+	cache := indexer.New[*metav1.PartialObjectMetadata](nil, indexer.Options{})
 	if err := cache.AddIndex("app", byLabel); err != nil {
 		fmt.Println(err)
 		return

@@ -35,7 +35,7 @@ func byKeys(m *corev1.ConfigMap) (values []string, err error) {
 // TestIndexOfManyValues: objects with few values under an index and objects with many, which come and go, are found
 // under those that they have and no others.
 func TestIndexOfManyValues(t *testing.T) {
-	x := New(MetaKey[*corev1.ConfigMap], Options{})
+	x := New[*corev1.ConfigMap](nil, Options{})
 	must(0, x.AddIndex("keys", byKeys))
 	r := rand.New(rand.NewPCG(3, 4))
 	state := map[string][]string{}
@@ -70,7 +70,7 @@ func TestIndexOfManyValues(t *testing.T) {
 // TestIndexOfManyValuesIsLinear: an object with 20,000 values under an index that gets one more, and loses one,
 // costs far less than the 400 million comparisons of each with each.
 func TestIndexOfManyValuesIsLinear(t *testing.T) {
-	x := New(MetaKey[*corev1.ConfigMap], Options{})
+	x := New[*corev1.ConfigMap](nil, Options{})
 	must(0, x.AddIndex("keys", byKeys))
 	var values []string
 	for v := range 20_000 {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/flyball-dev/flyball/informer/internal/broadcast"
@@ -81,9 +80,6 @@ func New[T any](key func(T) (string, error), o Options) *Indexer[T] {
 		scopes:    make([]scopeState, max(1, o.Scopes)),
 	}
 }
-
-// MetaKey is an object's namespace and name in the form that [New] takes.
-func MetaKey[T metav1.Object](obj T) (string, error) { return objects.Key(obj), nil }
 
 var (
 	// ErrNoIndex reports that the cache has no index of that name.

@@ -11,7 +11,7 @@ import (
 // LabelIndex is the name of an index by the values of one label. Where a cache has one, List looks only at the
 // objects that it finds, when the selector wants one value of that label. It is made by
 //
-//	inf.AddIndex(informer.LabelIndex("app"), informer.ByLabel[*corev1.Pod]("app"))
+//	inf.AddIndex(indexer.LabelIndex("app"), indexer.ByLabel[*corev1.Pod]("app"))
 //
 // There is none unless asked for: each costs some forty bytes an object, and time at each change of the label.
 func LabelIndex(key string) string { return labelIndexBegin + key + labelIndexEnd }

@@ -25,7 +25,7 @@ func names(objs []*corev1.Pod) (all []string) {
 // TestLabelIndex: a cache with indexes by label lists the same as one without, for any selector, namespace and
 // history.
 func TestLabelIndex(t *testing.T) {
-	plain, indexed := New(MetaKey[*corev1.Pod], Options{}), New(MetaKey[*corev1.Pod], Options{})
+	plain, indexed := New[*corev1.Pod](nil, Options{}), New[*corev1.Pod](nil, Options{})
 	for _, key := range []string{"app", "tier"} {
 		must(0, indexed.AddIndex(LabelIndex(key), ByLabel[*corev1.Pod](key)))
 	}

@@ -60,7 +60,7 @@ func FuzzSnapshot(f *testing.F) {
 		if len(ops) > 100 {
 			t.Skip("longer is not different")
 		}
-		x := New(MetaKey[object], Options{})
+		x := New[object](nil, Options{})
 		must(0, x.AddIndex("value", func(o object) ([]string, error) { return []string{o.Labels["value"]}, nil }))
 		now := func() string {
 			return picture(t, func() []object { return x.List("n", nil) },

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/cachecheck"
 )
 
 // forgetDeletedAfter and forgetIncomparableAfter are how long an entry is kept whose end cannot be seen: a deletion
@@ -39,7 +40,7 @@ type Entry struct {
 	abandoned bool
 
 	// expected is what the informers know the state by; readers are woken if one of them never shows it.
-	expected informer.Expected
+	expected cachecheck.Expected
 	readers  readers
 
 	mu sync.Mutex
@@ -118,10 +119,10 @@ func (e *Entry) supersedes(old *Entry) bool {
 	return !Earlier(e.Version, old.Version)
 }
 
-// written is the entry as a [informer.Factory] looks for it. What is gone is looked for by its UID: the caches may
+// written is the entry as [cachecheck.Caches] look for it. What is gone is looked for by its UID: the caches may
 // have shown its last version for long.
-func (e *Entry) written(resource schema.GroupResource) informer.Written {
-	w := informer.Written{Resource: resource, Namespace: e.Key.Namespace, Name: e.Key.Name, UID: e.uid}
+func (e *Entry) written(resource schema.GroupResource) cachecheck.Written {
+	w := cachecheck.Written{Resource: resource, Namespace: e.Key.Namespace, Name: e.Key.Name, UID: e.uid}
 	if !e.Gone {
 		w.ResourceVersion = e.Version
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/cachecheck"
 )
 
 // Set is the records of all servers that a process writes to, for a caller that waits until all caches show what was
@@ -84,7 +84,7 @@ func (s *Set) Behind(ctx context.Context) (behind bool) {
 }
 
 // GiveUp no longer waits for the writes that the caches may never show, and returns them.
-func (s *Set) GiveUp() (abandoned []informer.Written) {
+func (s *Set) GiveUp() (abandoned []cachecheck.Written) {
 	for _, r := range s.all() {
 		for _, l := range r.All() {
 			abandoned = append(abandoned, l.giveUp()...)
@@ -163,25 +163,25 @@ func (w *Write) mute() {
 
 // reflected reports whether it is known which objects are meant, and all caches show what became of them.
 func (l *Resource) reflected(o Outcome) bool {
-	caches := l.record.peer.Load().Caches
+	caches := l.record.caches()
 	return len(o.objects) > 0 &&
-		(caches == nil || !slices.ContainsFunc(o.objects, func(w informer.Written) bool { return !caches.Reflects(w) }))
+		!slices.ContainsFunc(o.objects, func(w cachecheck.Written) bool { return !caches.Reflects(w) })
 }
 
-// written is an object as a [informer.Factory] looks for it.
-func (l *Resource) written(key ObjectKey) informer.Written {
-	return informer.Written{Resource: l.Name, Namespace: key.Namespace, Name: key.Name}
+// written is an object as [cachecheck.Caches] look for it.
+func (l *Resource) written(key ObjectKey) cachecheck.Written {
+	return cachecheck.Written{Resource: l.Name, Namespace: key.Namespace, Name: key.Name}
 }
 
 // giveUp abandons the writes that the caches may never show.
-func (l *Resource) giveUp() (abandoned []informer.Written) {
-	caches := l.record.peer.Load().Caches
+func (l *Resource) giveUp() (abandoned []cachecheck.Written) {
+	caches := l.record.caches()
 	untold := l.untold()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, w := range untold {
 		o := w.State()
-		certain := o.Until != "" && !o.silent && caches != nil
+		certain := o.Until != "" && !o.silent
 		if certain && slices.ContainsFunc(o.objects, caches.WillReflect) {
 			continue
 		}

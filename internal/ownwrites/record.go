@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/cachecheck"
 )
 
 // Record has what was written to one server.
@@ -107,13 +108,16 @@ func (r *Record) Bound(askTimeout time.Duration, away func() bool) {
 	r.peer.Store(&p)
 }
 
-// history returns the number of the server's history. Without caches there is one.
-func (r *Record) history() int64 {
-	if caches := r.peer.Load().Caches; caches != nil {
-		return caches.History()
+// caches returns the caches of the process; none before Connect.
+func (r *Record) caches() cachecheck.Caches {
+	if factory := r.peer.Load().Caches; factory != nil {
+		return factory.Checks()
 	}
-	return 0
+	return cachecheck.Caches{}
 }
+
+// history returns the number of the server's history. Without caches there is one.
+func (r *Record) history() int64 { return r.caches().History }
 
 // Of returns the part of a resource: caches of all representations and of all versions of an API share it.
 func (r *Record) Of(resource schema.GroupResource) *Resource {

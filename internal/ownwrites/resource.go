@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/cachecheck"
 )
 
 // maxEntries bounds the entries of one resource, and maxUnread those of one that nobody reads by the record yet.
@@ -107,18 +108,17 @@ func (l *Resource) end(w *Write, e *Entry) {
 	if e != nil {
 		e.readers.add(w.waker)
 	}
-	caches := l.record.peer.Load().Caches
-	if old := l.enter(w, e); old != nil && old.readers.remove(w.waker) && caches != nil {
-		caches.Unexpect(old.GVK.GroupKind(), &old.expected)
+	if old := l.enter(w, e); old != nil && old.readers.remove(w.waker) {
+		l.record.caches().Unexpect(old.GVK.GroupKind(), &old.expected)
 	}
-	if e == nil || e.Gone || caches == nil {
+	if e == nil || e.Gone || l.record.peer.Load().Caches == nil {
 		return
 	}
-	e.expected = informer.Expected{
+	e.expected = cachecheck.Expected{
 		Namespace: e.Key.Namespace, Name: e.Key.Name, UID: e.uid, ResourceVersion: e.Version, Selected: e.selectedBy,
 		Missed: func() { e.readers.miss(Missed{l.Name, e.Key}) },
 	}
-	caches.Expect(e.GVK.GroupKind(), &e.expected)
+	l.record.caches().Expect(e.GVK.GroupKind(), &e.expected)
 }
 
 // enter puts the effect of w into the record, if that is not nil. It returns the entry that it superseded.
@@ -204,8 +204,7 @@ func (l *Resource) awaitedLocked(e *Entry) bool {
 
 // reflectedLocked reports whether all caches of the factory show e.
 func (l *Resource) reflectedLocked(e *Entry) bool {
-	caches := l.record.peer.Load().Caches
-	return caches == nil || caches.Reflects(e.written(l.Name))
+	return l.record.caches().Reflects(e.written(l.Name))
 }
 
 // Page is what a read has to know of the record.

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
-	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/cachecheck"
 	"github.com/flyball-dev/flyball/internal/trail"
 )
 
@@ -208,12 +208,11 @@ const maxRefusal = 64 << 10
 // contradicted looks at an answer that refuses a request. When the server has no such object, and a cache has, then
 // the informers and the reconcile that asked are told.
 func (r *Record) contradicted(ctx context.Context, to place, response *http.Response) {
-	caches := r.peer.Load().Caches
-	if to.key.Name == "" || caches == nil || !refusesAbsent(response) {
+	if to.key.Name == "" || r.peer.Load().Caches == nil || !refusesAbsent(response) {
 		return
 	}
-	object := informer.Written{Resource: to.resource, Namespace: to.key.Namespace, Name: to.key.Name}
-	if err := caches.Contradicted(ctx, object); err != nil {
+	object := cachecheck.Written{Resource: to.resource, Namespace: to.key.Namespace, Name: to.key.Name}
+	if err := r.caches().Contradicted(ctx, object); err != nil {
 		Contradicted(ctx, err)
 	}
 }
@@ -236,12 +235,12 @@ func refusesAbsent(response *http.Response) bool {
 }
 
 // Contradicted tells whoever is to be told of what is sent with ctx.
-func Contradicted(ctx context.Context, err *informer.ContradictionError) {
-	if tell, ok := ctx.Value(ContradictionKey{}).(func(*informer.ContradictionError)); ok {
+func Contradicted(ctx context.Context, err *cachecheck.ContradictionError) {
+	if tell, ok := ctx.Value(ContradictionKey{}).(func(*cachecheck.ContradictionError)); ok {
 		tell(err)
 	}
 }
 
-// ContradictionKey is the key under which a context has a func(*[informer.ContradictionError]). It is called when the
+// ContradictionKey is the key under which a context has a func(*[cachecheck.ContradictionError]). It is called when the
 // server refuses a request of that context because it does not have an object that a cache holds.
 type ContradictionKey struct{}

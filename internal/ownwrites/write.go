@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/cachecheck"
 )
 
 // Intent is what our client knows of a write, and its request does not say.
@@ -88,7 +88,7 @@ type Outcome struct {
 	// name is that of the object, where only the request's body has it.
 	name string
 	// objects are what caches show of the objects once they have it; silent says that the server does not say.
-	objects []informer.Written
+	objects []cachecheck.Written
 	silent  bool
 }
 
@@ -200,7 +200,7 @@ func (w *Write) deleted(items []Answer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, item := range items {
-		w.outcome.objects = append(w.outcome.objects, informer.Written{
+		w.outcome.objects = append(w.outcome.objects, cachecheck.Written{
 			Resource: w.resource.Name, Namespace: item.Namespace, Name: item.Name, UID: item.UID,
 		})
 	}

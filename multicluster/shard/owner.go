@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/informer/listwatch"
 	"github.com/flyball-dev/flyball/multicluster"
 )
 
@@ -82,8 +83,8 @@ func New(config *rest.Config, o Options) (*Owner, error) {
 	if o.QPS > 0 {
 		owner.limiter = flowcontrol.NewTokenBucketRateLimiter(o.QPS, o.Burst)
 	}
-	lw := informer.NewRESTListerWatcher[*coordinationv1.Lease](client.CoordinationV1().RESTClient(),
-		informer.RESTOptions{
+	lw := listwatch.NewRESTListerWatcher[*coordinationv1.Lease](client.CoordinationV1().RESTClient(),
+		listwatch.RESTOptions{
 			Resource: coordinationv1.SchemeGroupVersion.WithResource("leases"), Kind: "Lease",
 			Namespace: o.Namespace, LabelSelector: FleetLabel + "=" + o.Fleet,
 		})

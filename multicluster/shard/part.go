@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/sharding"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 // What objects are split by: the fields that servers know shards by.
@@ -105,7 +106,7 @@ func PartInformer[T informer.Object](ctx context.Context, f *informer.Factory, p
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for !inf.HasSynced() {
-		if errors.Is(inf.Health().Err, informer.ErrNotSharded) {
+		if errors.Is(inf.Health().Err, listwatch.ErrNotSharded) {
 			release()
 			o.ShardSelector = ""
 			all, err := informer.ForOptions[T](f, o)

@@ -13,7 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/informer/deltafifo"
+	"github.com/flyball-dev/flyball/informer/indexer"
 )
 
 // The indexed cache of the benchmarks: that many objects, of which each value of the index "group" finds 200, and the
@@ -37,19 +38,19 @@ func twoIndexes() (names []string, values func(name string, p *corev1.Pod) []str
 	return []string{"group", "all"}, func(name string, p *corev1.Pod) []string { return []string{p.Labels[name]} }
 }
 
-func flyballIndexer() *informer.Indexer[*corev1.Pod] {
-	x := informer.NewIndexer[*corev1.Pod](nil, informer.IndexerOptions{})
+func flyballIndexer() *indexer.Indexer[*corev1.Pod] {
+	x := indexer.New[*corev1.Pod](nil, indexer.Options{})
 	names, values := twoIndexes()
 	for _, name := range names {
 		if err := x.AddIndex(name, func(p *corev1.Pod) ([]string, error) { return values(name, p), nil }); err != nil {
 			panic(err)
 		}
 	}
-	all := informer.Delta[*corev1.Pod]{Type: informer.DeltaReplace, ResourceVersion: "1"}
+	all := deltafifo.Delta[*corev1.Pod]{Type: deltafifo.Replace, ResourceVersion: "1"}
 	for i := range indexed {
 		all.Objects = append(all.Objects, indexedPod(i, 1))
 	}
-	if _, err := x.Apply([]informer.Delta[*corev1.Pod]{all}); err != nil {
+	if _, err := x.Apply([]deltafifo.Delta[*corev1.Pod]{all}); err != nil {
 		panic(err)
 	}
 	return x
@@ -89,8 +90,8 @@ func indexWorks() []indexWork {
 	for i := range states {
 		states[i] = indexedPod(i%10_000, i+2)
 	}
-	one := make([]informer.Delta[*corev1.Pod], 1)
-	batch, deltas := make([]cache.Transaction, 100), make([]informer.Delta[*corev1.Pod], 100)
+	one := make([]deltafifo.Delta[*corev1.Pod], 1)
+	batch, deltas := make([]cache.Transaction, 100), make([]deltafifo.Delta[*corev1.Pod], 100)
 	selector := labels.SelectorFromSet(labels.Set{"group": "7"})
 	return []indexWork{
 		{
@@ -138,9 +139,9 @@ func indexWorks() []indexWork {
 			func(i int) {
 				for j := range deltas {
 					p := states[(i*len(deltas)+j)%len(states)]
-					deltas[j] = informer.Delta[*corev1.Pod]{
+					deltas[j] = deltafifo.Delta[*corev1.Pod]{
 						Object: p, ResourceVersion: p.ResourceVersion,
-						Accept: informer.AcceptAll,
+						Accept: deltafifo.AcceptAll,
 					}
 				}
 				_, _ = ours.Apply(deltas)
@@ -150,9 +151,9 @@ func indexWorks() []indexWork {
 			"update, two indexes", 30, 20_000, 0, func(i int) { _ = theirs.Update(states[i%len(states)]) },
 			func(i int) {
 				p := states[i%len(states)]
-				one[0] = informer.Delta[*corev1.Pod]{
+				one[0] = deltafifo.Delta[*corev1.Pod]{
 					Object: p, ResourceVersion: p.ResourceVersion,
-					Accept: informer.AcceptAll,
+					Accept: deltafifo.AcceptAll,
 				}
 				_, _ = ours.Apply(one)
 			}, nil,

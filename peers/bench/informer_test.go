@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 // objectCount is how many objects the events of the informer benchmarks go round.
@@ -93,18 +94,18 @@ type history struct {
 	open   chan struct{} // closed by the benchmark when the updates may flow
 }
 
-func (h *history) List(_ context.Context, _ informer.ListOptions,
+func (h *history) List(_ context.Context, _ listwatch.ListOptions,
 	yield func(*corev1.ConfigMap) error,
-) (informer.ListResult, error) {
+) (listwatch.ListResult, error) {
 	for i := range objectCount {
 		if err := yield(configMap(i)); err != nil {
-			return informer.ListResult{}, err
+			return listwatch.ListResult{}, err
 		}
 	}
-	return informer.ListResult{ResourceVersion: strconv.Itoa(objectCount)}, nil
+	return listwatch.ListResult{ResourceVersion: strconv.Itoa(objectCount)}, nil
 }
 
-func (h *history) Watch(_ context.Context, o informer.WatchOptions) (informer.Watch[*corev1.ConfigMap], error) {
+func (h *history) Watch(_ context.Context, o listwatch.WatchOptions) (listwatch.Watch[*corev1.ConfigMap], error) {
 	w := &stream{history: h, at: objectCount}
 	if o.SendInitialEvents {
 		w.at = 0
@@ -119,31 +120,31 @@ type stream struct {
 	marked bool
 }
 
-func (s *stream) Next(ctx context.Context) (informer.Event[*corev1.ConfigMap], error) {
+func (s *stream) Next(ctx context.Context) (listwatch.Event[*corev1.ConfigMap], error) {
 	switch {
 	case s.at < objectCount:
 		s.at++
 		c := configMap(s.at - 1)
-		return informer.Event[*corev1.ConfigMap]{Type: informer.Added, Object: c, ResourceVersion: c.ResourceVersion},
+		return listwatch.Event[*corev1.ConfigMap]{Type: listwatch.Added, Object: c, ResourceVersion: c.ResourceVersion},
 			nil
 	case s.at == objectCount && !s.marked:
 		s.marked = true
-		return informer.Event[*corev1.ConfigMap]{
-			Type: informer.Bookmark, ResourceVersion: strconv.Itoa(objectCount), InitialEventsEnd: true,
+		return listwatch.Event[*corev1.ConfigMap]{
+			Type: listwatch.Bookmark, ResourceVersion: strconv.Itoa(objectCount), InitialEventsEnd: true,
 		}, nil
 	case s.at == objectCount:
 		select {
 		case <-s.open:
 		case <-ctx.Done():
-			return informer.Event[*corev1.ConfigMap]{}, ctx.Err()
+			return listwatch.Event[*corev1.ConfigMap]{}, ctx.Err()
 		}
 	case s.at == objectCount+s.events:
 		<-ctx.Done()
-		return informer.Event[*corev1.ConfigMap]{}, io.EOF
+		return listwatch.Event[*corev1.ConfigMap]{}, io.EOF
 	}
 	s.at++
 	c := configMap(s.at - 1)
-	return informer.Event[*corev1.ConfigMap]{Type: informer.Modified, Object: c, ResourceVersion: c.ResourceVersion},
+	return listwatch.Event[*corev1.ConfigMap]{Type: listwatch.Modified, Object: c, ResourceVersion: c.ResourceVersion},
 		nil
 }
 

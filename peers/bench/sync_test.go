@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 // BenchmarkInitialSync is the way of 100,000 objects, which are decoded already, from a list through the cache, with
@@ -67,27 +68,27 @@ func syncFlyball(b *testing.B, list *corev1.PodList, group func(*corev1.Pod) []s
 // decoded is a ListerWatcher of objects that never change.
 type decoded struct{ list *corev1.PodList }
 
-func (d decoded) List(_ context.Context, _ informer.ListOptions,
+func (d decoded) List(_ context.Context, _ listwatch.ListOptions,
 	yield func(*corev1.Pod) error,
-) (informer.ListResult, error) {
+) (listwatch.ListResult, error) {
 	for i := range d.list.Items {
 		if err := yield(&d.list.Items[i]); err != nil {
-			return informer.ListResult{}, err
+			return listwatch.ListResult{}, err
 		}
 	}
-	return informer.ListResult{ResourceVersion: d.list.ResourceVersion}, nil
+	return listwatch.ListResult{ResourceVersion: d.list.ResourceVersion}, nil
 }
 
-func (d decoded) Watch(context.Context, informer.WatchOptions) (informer.Watch[*corev1.Pod], error) {
+func (d decoded) Watch(context.Context, listwatch.WatchOptions) (listwatch.Watch[*corev1.Pod], error) {
 	return silence{}, nil
 }
 
 // silence is a watch in which nothing happens.
 type silence struct{}
 
-func (silence) Next(ctx context.Context) (informer.Event[*corev1.Pod], error) {
+func (silence) Next(ctx context.Context) (listwatch.Event[*corev1.Pod], error) {
 	<-ctx.Done()
-	return informer.Event[*corev1.Pod]{}, io.EOF
+	return listwatch.Event[*corev1.Pod]{}, io.EOF
 }
 
 func (silence) Close() error { return nil }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
 // api is a transport that answers every request by a body of JSON; watches say nothing.
@@ -61,8 +62,8 @@ func TestCaseUnreadable(t *testing.T) {
 				t.Error("client-go's informer has synced")
 			}
 		})
-		ours := informer.NewSharedInformer(informer.NewRESTListerWatcher[*corev1.Pod](client.CoreV1().RESTClient(),
-			informer.RESTOptions{
+		ours := informer.NewSharedInformer(listwatch.NewRESTListerWatcher[*corev1.Pod](client.CoreV1().RESTClient(),
+			listwatch.RESTOptions{
 				Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod",
 			}), informer.Options[*corev1.Pod]{Resource: "pods"})
 		defer running(t, runner{ours})()

@@ -8,7 +8,7 @@ package contradiction
 import (
 	"time"
 
-	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/cachecheck"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 // State is what is known of one key that was contradicted. It is never changed: Next makes another one. So it can be
 // read without the lock of who holds it; its methods ask a cache, and must not be called under a lock.
 type State struct {
-	why  *informer.ContradictionError
+	why  *cachecheck.ContradictionError
 	runs int // that were contradicted
 	// since is when the first of them ended, last when the last did, until when the next may begin.
 	since, last, until time.Time
@@ -45,7 +45,7 @@ func (s *State) Wait() time.Duration {
 
 // Next returns the state after a reconcile that ended with a contradiction or, if why is nil, without one. One that
 // wrote nothing says little, so a state that stands stays.
-func (s *State) Next(why *informer.ContradictionError) *State {
+func (s *State) Next(why *cachecheck.ContradictionError) *State {
 	if !s.Stands() {
 		s = nil
 	}

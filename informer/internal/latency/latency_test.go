@@ -1,4 +1,4 @@
-package informer
+package latency
 
 import (
 	"testing"
@@ -7,11 +7,11 @@ import (
 
 // TestLatency: each duration is in the bucket of the first bound that is not below it, and in all after that.
 func TestLatency(t *testing.T) {
-	var l latencies
+	var l Recorder
 	for _, d := range []time.Duration{0, time.Millisecond, 2 * time.Millisecond, 10 * time.Second, time.Minute} {
-		l.note(d)
+		l.Note(d)
 	}
-	s := l.snapshot()
+	s := l.Snapshot()
 	if s.Count != 5 || s.Sum != 70*time.Second+3*time.Millisecond {
 		t.Errorf("%+v", s)
 	}

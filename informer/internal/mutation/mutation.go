@@ -1,9 +1,17 @@
-package informer
+// Package mutation finds out who changes an object of a cache. Cached objects are shared and read-only; a change shows
+// in every reader, and with shared sub-objects even in other objects.
+//
+// It is for tests: it keeps a copy of every state for ever, and compares after every call of a handler.
+package mutation
 
 import (
 	"fmt"
+	"os"
 	"reflect"
+	"strconv"
 	"sync"
+
+	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/informer/indexer"
 	"github.com/flyball-dev/flyball/informer/internal/fanout"
@@ -26,8 +34,8 @@ func (m Mutation) String() string {
 	return fmt.Sprintf("%s changed %s of %s, which is shared: copy it first", who, m.Field, m.Object)
 }
 
-// watchdog finds mutations: it keeps a copy of every object and compares. Expensive, and without end: for tests.
-type watchdog[T objects.Object] struct {
+// Detector finds mutations. A nil Detector does nothing.
+type Detector[T objects.Object] struct {
 	report func(Mutation)
 
 	mu sync.Mutex
@@ -35,15 +43,27 @@ type watchdog[T objects.Object] struct {
 	pristine map[any]any
 }
 
-func newWatchdog[T objects.Object](report func(Mutation)) *watchdog[T] {
-	if report == nil {
-		return nil
-	}
-	return &watchdog[T]{report: report, pristine: map[any]any{}}
+// New returns a detector that calls report for each mutation it finds.
+func New[T objects.Object](report func(Mutation)) *Detector[T] {
+	return &Detector[T]{report: report, pristine: map[any]any{}}
 }
 
-// keep copies the objects that come with changes, and looks a last time at those that go.
-func (w *watchdog[T]) keep(changes []indexer.Change[T]) {
+// FromEnv returns a detector that logs errors if the environment variable KUBE_CACHE_MUTATION_DETECTOR is true, else
+// nil.
+//
+// Source: k8s.io/client-go/tools/cache v0.37.2 mutation_detector.go, which panics instead.
+func FromEnv[T objects.Object](resource string) *Detector[T] {
+	if on, _ := strconv.ParseBool(os.Getenv("KUBE_CACHE_MUTATION_DETECTOR")); !on {
+		return nil
+	}
+	return New[T](func(m Mutation) {
+		klog.Background().Error(nil, "A cached object was changed", "resource", resource, "object", m.Object,
+			"reason", m.String())
+	})
+}
+
+// Keep copies the objects that come with changes, and looks a last time at those that go.
+func (w *Detector[T]) Keep(changes []indexer.Change[T]) {
 	if w == nil {
 		return
 	}
@@ -61,7 +81,7 @@ func (w *watchdog[T]) keep(changes []indexer.Change[T]) {
 }
 
 // check compares obj with its copy and reports once what differs.
-func (w *watchdog[T]) check(obj T, handler string) {
+func (w *Detector[T]) check(obj T, handler string) {
 	if w == nil {
 		return
 	}
@@ -79,9 +99,9 @@ func (w *watchdog[T]) check(obj T, handler string) {
 	}
 }
 
-// guard checks after each call of h what the call was given, and before it, so that h is not blamed for what others
+// Guard checks after each call of h what the call was given, and before it, so that h is not blamed for what others
 // did.
-func (w *watchdog[T]) guard(h fanout.Handler[T], name string) fanout.Handler[T] {
+func (w *Detector[T]) Guard(h fanout.Handler[T], name string) fanout.Handler[T] {
 	if w == nil {
 		return h
 	}

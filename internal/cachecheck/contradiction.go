@@ -1,15 +1,14 @@
-package informer
+package cachecheck
 
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
-
-	"github.com/flyball-dev/flyball/informer/internal/objects"
 )
 
 const (
@@ -25,10 +24,9 @@ const (
 	maxContradictions = 100
 )
 
-// ContradictionError says that the server answers to writes that it has no such object, while the cache goes on
-// holding it.
+// ContradictionError says that the server answers that it has no such object, while the cache goes on holding it.
 type ContradictionError struct {
-	// Resource is as in [Health], Key is that of one object.
+	// Resource is the plural name with the group, Key names one object.
 	Resource, Key string
 	// Since is when the server first said so.
 	Since time.Time
@@ -50,41 +48,35 @@ func (e *ContradictionError) Error() string {
 // it is another one.
 //
 // Concurrency: at any time. It does not wait.
-func (f *Factory) Contradicted(ctx context.Context, w Written) *ContradictionError {
+func (c Caches) Contradicted(ctx context.Context, w Written) *ContradictionError {
 	var found *ContradictionError
-	for _, c := range f.holding(w) {
-		err, act := c.informer.contradicted(w.Namespace, w.Name)
+	for _, cache := range c.holding(w) {
+		err, act := cache.contradicted(w.Namespace, w.Name)
 		if err == nil {
 			continue
 		}
 		found = err
-		if !act {
-			continue
-		}
-		klog.FromContext(ctx).Info("The server contradicts the cache: relisting", "resource", err.Resource,
-			"object", err.Key, "duration", time.Since(err.Since))
-		f.server.Lost() // Whoever lists next asks who the server is.
-		for _, src := range c.informer.sources {
-			if src.namespace == "" || src.namespace == w.Namespace {
-				src.status.Interrupt()
-			}
+		if act {
+			klog.FromContext(ctx).Info("The server contradicts the cache: relisting", "resource", err.Resource,
+				"object", err.Key, "duration", time.Since(err.Since))
+			cache.store.Relist(w.Namespace)
 		}
 	}
 	return found
 }
 
-// contradictions are the objects of one informer's cache that the server says it does not have.
+// contradictions are the objects of one cache that the server says it does not have.
 type contradictions struct {
 	mu sync.Mutex
-	// said has when the server said so, by key and UID. Invariant: bounded by maxContradictions.
+	// said has when the server said so. Invariant: bounded by maxContradictions.
 	said map[contradicted]said
 	// listed is when the cache was last listed for one.
 	listed time.Time
 }
 
 type contradicted struct {
-	key string
-	uid types.UID
+	namespace, name string
+	uid             types.UID
 }
 
 // said is when the server first and last contradicted, since the cache was last rebuilt: it had been so many times
@@ -99,76 +91,64 @@ func (s said) lasts() bool { return s.last.Sub(s.first) >= contradictAfter }
 
 // contradicted notes that the server has no such object. It returns nil when the cache has none either; act says that
 // the cache is to be listed anew.
-func (s *SharedInformer[T]) contradicted(namespace, name string) (err *ContradictionError, act bool) {
-	obj, found := s.Get(namespace, name)
+func (c *Cache) contradicted(namespace, name string) (err *ContradictionError, act bool) {
+	obj, found := c.store.Get(namespace, name)
 	if !found {
 		return nil, false
 	}
-	c := &s.contradictions
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s.forgetLocked()
-	what, now := contradicted{objects.KeyOf(namespace, name), obj.GetUID()}, time.Now()
-	known, before := c.said[what]
+	all := &c.contradictions
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	c.forgetLocked()
+	what, now := contradicted{namespace, name, obj.GetUID()}, time.Now()
+	known, before := all.said[what]
 	if !before {
-		known = said{first: now, rebuilds: s.rebuilds()}
+		known = said{first: now, rebuilds: c.store.Rebuilds()}
 	}
 	known.last = now
-	if c.said == nil {
-		c.said = map[contradicted]said{}
+	if all.said == nil {
+		all.said = map[contradicted]said{}
 	}
-	if before || len(c.said) < maxContradictions {
-		c.said[what] = known
+	if before || len(all.said) < maxContradictions {
+		all.said[what] = known
 	}
-	act = known.lasts() && (c.listed.IsZero() || now.Sub(c.listed) >= contradictAgain)
+	act = known.lasts() && (all.listed.IsZero() || now.Sub(all.listed) >= contradictAgain)
 	if act {
-		c.listed = now
+		all.listed = now
 	}
-	return s.contradiction(what, known.first), act
+	return c.contradiction(what, known.first), act
 }
 
-// rebuilds counts those of all sources.
-func (s *SharedInformer[T]) rebuilds() (n int64) {
-	for _, src := range s.sources {
-		n += src.status.Rebuilds.Load()
-	}
-	return n
-}
-
-func (s *SharedInformer[T]) contradiction(what contradicted, since time.Time) *ContradictionError {
+func (c *Cache) contradiction(what contradicted, since time.Time) *ContradictionError {
 	return &ContradictionError{
-		Resource: s.o.Resource, Key: what.key, Since: since,
-		holds: func() bool { return s.holds(what) },
+		Resource: c.Resource, Key: strings.TrimPrefix(what.namespace+"/"+what.name, "/"), Since: since,
+		holds: func() bool { return c.holds(what) },
 	}
 }
 
-func (s *SharedInformer[T]) holds(what contradicted) bool {
-	obj, found := s.indexer.Get(what.key)
+func (c *Cache) holds(what contradicted) bool {
+	obj, found := c.store.Get(what.namespace, what.name)
 	return found && obj.GetUID() == what.uid
 }
 
 // forgetLocked drops what is settled: the cache does not hold the object any more, or was rebuilt, or no more was said.
-func (s *SharedInformer[T]) forgetLocked() {
-	for what, known := range s.contradictions.said {
-		if !s.holds(what) || s.rebuilds() != known.rebuilds || time.Since(known.last) > contradictFresh {
-			delete(s.contradictions.said, what)
+func (c *Cache) forgetLocked() {
+	for what, known := range c.contradictions.said {
+		if !c.holds(what) || c.store.Rebuilds() != known.rebuilds || time.Since(known.last) > contradictFresh {
+			delete(c.contradictions.said, what)
 		}
 	}
 }
 
-// doubt is Health.Doubt.
-func (s *SharedInformer[T]) doubt() error {
-	if s.HasSynced() && s.History("") < s.server.Current() {
-		return ErrAnotherHistory
-	}
-	c := &s.contradictions
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s.forgetLocked()
+// Doubt returns the oldest [ContradictionError] that lasts; nil if there is none.
+func (c *Cache) Doubt() error {
+	c.contradictions.mu.Lock()
+	defer c.contradictions.mu.Unlock()
+	c.forgetLocked()
 	var oldest *ContradictionError
-	for what, known := range c.said {
+	for what, known := range c.contradictions.said {
 		if known.lasts() && (oldest == nil || known.first.Before(oldest.Since)) {
-			oldest = s.contradiction(what, known.first)
+			oldest = c.contradiction(what, known.first)
 		}
 	}
 	if oldest == nil {

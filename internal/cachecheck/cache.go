@@ -1,0 +1,94 @@
+package cachecheck
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	fieldselector "k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+// Store is an informer, as this package needs it. The methods are those of informer.SharedInformer.
+type Store interface {
+	Get(namespace, name string) (metav1.Object, bool)
+	HasSynced() bool
+	NamespaceResourceVersion(namespace string) string
+	// Rebuilds counts how often the cache went back to an earlier resource version.
+	Rebuilds() int64
+	// Relist lists the objects of a namespace anew, and has the next list ask whether the server is another one.
+	Relist(namespace string)
+}
+
+// Cache is the cache of one informer, with what is expected of it and what the server says against it.
+//
+// Concurrency: all methods may be called from any goroutine.
+type Cache struct {
+	// Resource is the plural name with the group, for messages.
+	Resource string
+	// Selection says which objects the cache holds. A factory sets it before the informer is used.
+	Selection Selection
+
+	store          Store
+	expected       expectations
+	contradictions contradictions
+}
+
+// New returns the cache of an informer.
+func New(resource string, store Store) *Cache { return &Cache{Resource: resource, store: store} }
+
+// Caches are the caches of a factory. The zero value has none.
+type Caches struct {
+	All []*Cache
+	// History numbers the histories of the server, as far as the factory's informers have noticed. It rises when the
+	// history went back or another server took the place of the last one. Anything that was written while the number
+	// was lower is of an earlier history, and so are the resource versions of the answers.
+	History int64
+}
+
+// Selection says which objects of a server a cache holds.
+type Selection struct {
+	Kind schema.GroupVersionKind
+	// Namespaces is a list with commas between; "" is all.
+	Namespaces string
+	// The selectors are as in the requests to the server. "" selects all.
+	LabelSelector, FieldSelector, ShardSelector string
+}
+
+// takesAll reports whether no selector leaves objects out.
+func (s *Selection) takesAll() bool {
+	return s.LabelSelector == "" && s.FieldSelector == "" && s.ShardSelector == ""
+}
+
+// follows reports whether the cache holds objects of the namespace.
+func (s *Selection) follows(namespace string) bool {
+	return namespace == "" || s.Namespaces == "" || slices.Contains(strings.Split(s.Namespaces, ","), namespace)
+}
+
+// selects reports whether the cache would hold the state. Only the server knows in which shard an object is, so nothing
+// is expected of a shard.
+func (s *Selection) selects(e *Expected) bool {
+	if s.takesAll() || s.ShardSelector == "" && e.Selected == nil {
+		return true
+	}
+	byLabels, err := labels.Parse(s.LabelSelector)
+	byFields, invalid := fieldselector.ParseSelector(s.FieldSelector)
+	return s.ShardSelector == "" && err == nil && invalid == nil && e.Selected(byLabels, byFields)
+}
+
+// state identifies one state of one object.
+type state struct {
+	uid     types.UID
+	version string
+}
+
+func stateOf(obj metav1.Object) state { return state{obj.GetUID(), obj.GetResourceVersion()} }
+
+// older reports whether resource version a is known to come before b.
+func older(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order < 0
+}

@@ -1,0 +1,76 @@
+package cachecheck
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+// Written is what an answer says of a write.
+type Written struct {
+	Resource        schema.GroupResource
+	Namespace, Name string
+	UID             types.UID // "" if the answer did not say
+	// ResourceVersion is that of the written state. "" after a deletion that was answered without one.
+	ResourceVersion string
+}
+
+// Reflects reports whether every cache that would hold the object is past the write.
+//
+// A cache whose selectors leave the object out cannot be told from one that is behind, until something else moves its
+// watermark. So do not wait for ever, but for what [Caches.WillReflect].
+func (c Caches) Reflects(w Written) bool {
+	for _, cache := range c.holding(w) {
+		if !cache.store.HasSynced() || !cache.reflects(w) {
+			return false
+		}
+	}
+	return true
+}
+
+// WillReflect reports whether a cache that is behind the write is sure to come past it, however slow the watch: it
+// takes every object of the namespace, and the answer said what to look for.
+func (c Caches) WillReflect(w Written) bool {
+	for _, cache := range c.holding(w) {
+		if cache.Selection.takesAll() && cache.store.HasSynced() && cache.willReflect(w) && !cache.reflects(w) {
+			return true
+		}
+	}
+	return false
+}
+
+// holding returns the caches that would hold the object, if their selectors do not leave it out.
+func (c Caches) holding(w Written) (all []*Cache) {
+	for _, cache := range c.All {
+		plural, _ := meta.UnsafeGuessKindToResource(cache.Selection.Kind)
+		if plural.GroupResource() == w.Resource && cache.Selection.follows(w.Namespace) {
+			all = append(all, cache)
+		}
+	}
+	return all
+}
+
+func (c *Cache) reflects(w Written) bool {
+	if w.ResourceVersion == "" {
+		obj, found := c.store.Get(w.Namespace, w.Name)
+		return !found || w.UID != "" && obj.GetUID() != w.UID
+	}
+	mark := c.store.NamespaceResourceVersion(w.Namespace)
+	order, err := resourceversion.CompareResourceVersion(mark, w.ResourceVersion)
+	if err == nil && order >= 0 {
+		return true
+	}
+	obj, found := c.store.Get(w.Namespace, w.Name) // a server whose versions cannot be compared
+	return err != nil && found && obj.GetResourceVersion() == w.ResourceVersion
+}
+
+// willReflect reports whether there is a state in which reflects is true for ever after: not if the versions cannot
+// be compared, nor if an object of that name that was made since cannot be told from the one that was deleted.
+func (c *Cache) willReflect(w Written) bool {
+	if w.ResourceVersion == "" {
+		return w.UID != ""
+	}
+	_, err := resourceversion.CompareResourceVersion(c.store.NamespaceResourceVersion(w.Namespace), w.ResourceVersion)
+	return err == nil
+}
