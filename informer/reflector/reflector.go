@@ -20,16 +20,17 @@ import (
 //
 // It is a state machine. Run calls step, and step does what the state says and returns the next:
 //
-//	          ┌──── the history is gone, or the watch makes no sense ─────┐
-//	          ▼                                                           │
-//	┌──▶ stateList ───── a complete list was appended ─────▶ stateWatch ──┤
-//	│      │  ▲                                               │  ▲  │     │
-//	│      └──┘ asks differently: the newest, unpaged         │  └──┘ the server closed it: resume
-//	│                                                         │
-//	└────────────────────── statePause ◀──── any failure ─────┘
+//	          ┌──────── the history is gone, or makes no sense ────────┐
+//	          ▼                                                        │
+//	listing or streaming ──── a complete list was appended ────▶ watching ─── closed in good order: again
+//	          ▲                                                    │  ▲
+//	          │                             the connection broke ──┤  ├── the history is the same
+//	          │                                                    ▼  │
+//	          └───────────── the history went back ──────────────verifying
 //
-// Each state's comment says where failure goes. Nothing stops the machine but its context. An interruption (see
-// history) ends a watch or a pause, and leads from every state to stateList, which asks for the newest then.
+// What follows a failure is a table, recoveries; docs/informer-cases.md shows it. A state that follows a failure may
+// begin with a pause. Nothing stops the machine but its context. An interruption (see [connection.Interrupter]) ends a
+// watch or a pause; whatever the state, what comes next is then a list that asks for the newest.
 type Reflector[T any] struct {
 	lw     listwatch.ListerWatcher[T]
 	fifo   *deltafifo.DeltaFIFO[T]
@@ -40,30 +41,18 @@ type Reflector[T any] struct {
 	// everything up to it is in the log, if only as an object that could not be decoded. One that could not be
 	// transformed keeps it where it is.
 	position string
-	// complete says that a list has been appended.
+	// complete reports whether a list has been appended.
 	complete bool
-	// newest makes the next list ask for the newest state, because one that was allowed to be older was refused.
-	newest bool
-	// unstreamed makes all lists be lists, because the server does not stream them.
+	// seen is the number of the server's history that the position is in.
+	seen int64
+	// unstreamed reports whether the server was found not to stream lists.
 	unstreamed bool
-	// unpaged makes the next list ask for everything at once, because a continue token expired.
-	unpaged bool
-	// progress says that something was learnt since the last list. A watch that expires without any gets a pause
-	// before the next list: else a server that compacts too fast would be listed in a loop.
+	// progress reports whether the position moved, or a watch lasted, since the last list.
 	progress bool
-	// because is what the next list is for, if it is not the first.
-	because connection.Failure
-	// The position is in the server's history of number seen; the list under way began in listingIn.
-	seen, listingIn int64
-	// rebuild makes the next list one that is believed over the cache whatever its versions are.
-	rebuild bool
-	// serverErrors counts watches in a row that ended in ServerError.
+	// serverErrors counts the watches that ended in ServerError since one moved the position, or lasted.
 	serverErrors int
 
 	delays *delays
-	// pause and then are the arguments of statePause.
-	pause time.Duration
-	then  state
 }
 
 // ReflectorOptions configure a [Reflector]. The zero value works.
@@ -113,48 +102,41 @@ type Cache[T any] interface {
 	Known(s objects.State) bool
 }
 
-// state is what a reflector does next.
-type state int
+// state is what a reflector does next, with the data that this takes.
+type state struct {
+	kind kind
+	// pause is how long to wait before.
+	pause time.Duration
+	// asks has those of newest, unpaged and rebuild that hold for the next list, and because is what it is for, if
+	// it is not the first. Invariant: asks is empty in verifying and watching.
+	asks    effect
+	because connection.Failure
+}
+
+// kind tells states apart.
+type kind int
 
 const (
-	// stateList fetches a complete list, page by page, and appends it as one Replace.
+	// listing fetches a complete list, page by page, and appends it as one Replace.
+	listing kind = iota
+	// streaming opens a watch that begins with the objects there are (a streaming list), appends these as one
+	// Replace when the server says that was all, and goes on as watching does. What came before a failure is
+	// forgotten.
+	streaming
+	// verifying asks for one object of the newest list, and compares the list's version with the position: a server
+	// that was restored from a backup has not got so far, and would keep a watch from there open for hours without
+	// an event.
 	//
-	// Failure: an expired token or version: stateList again, at once, asking for the newest or everything. Anything
-	// else: statePause, then stateList.
-	stateList state = iota
-	// stateStream opens a watch that begins with the objects there are (a streaming list), appends these as one
-	// Replace when the server says that was all, and goes on as stateWatch does. Used instead of stateList when
-	// ReflectorOptions.StreamLists is set.
-	//
-	// Failure: the server cannot, or does not end the objects, or the stream ends before: stateList, at once.
-	// Expired version: stateStream, asking for the newest. Anything else: statePause, then stateStream. What came
-	// before the failure is forgotten. After the objects: as stateWatch.
-	stateStream
-	// stateVerify asks for one object of the newest list, and compares the list's version with the position: a
-	// server that was restored from a backup has not got so far, and would keep a watch from there open for hours
-	// without an event.
-	//
-	// Then the server is asked whether it is another one, once for all informers that lost it: see history.
-	//
-	// Failure: the history went back: stateList (or stateStream), asking for the newest. Refused, or malformed:
-	// statePause, then stateWatch: without being able to ask, better that than nothing. Anything else: statePause,
-	// then stateVerify.
-	stateVerify
-	// stateWatch opens a watch at the position and appends its events until it ends.
-	//
-	// Failure: expired or malformed: stateList (through statePause unless there was progress). Refused, or server
-	// errors in a row: statePause, then stateList: when watching is impossible, listing now and then is better than
-	// nothing. Server overloaded: statePause, then stateWatch: the position is still good, and a list is what such
-	// a server needs least. Connection lost, or an event or bookmark from the past: statePause, then stateVerify:
-	// it may be another server now. A server error that a gateway may have sent in its place: the same, unless
-	// there are too many in a row. Closed in good order, but early: stateVerify at once, for the same reason. An
-	// unknown object from the past: statePause, then stateList.
-	stateWatch
-	// statePause waits.
-	//
-	// Failure: none.
-	statePause
+	// Then the server is asked whether it is another one, once for all informers that lost it: see
+	// [connection.Server].
+	verifying
+	// watching opens a watch at the position and appends its events until it ends.
+	watching
+	// relisting is streaming if Options.StreamLists is set and the server does it, else listing.
+	relisting
 )
+
+func (k kind) String() string { return [...]string{"list", "stream", "verify", "watch", "relist"}[k] }
 
 // maxServerErrors is how many watches in a row a server may fail before a list is tried.
 const maxServerErrors = 3
@@ -165,11 +147,8 @@ const shortWatch = time.Second
 // New returns a reflector that appends to fifo.
 func New[T any](lw listwatch.ListerWatcher[T], fifo *deltafifo.DeltaFIFO[T], o Options[T]) *Reflector[T] {
 	if misuse.IsNil(lw) || fifo == nil {
-		panic(
-			"informer: NewReflector: the ListerWatcher or the DeltaFIFO is nil: there is nothing to follow, or " +
-				"nowhere " +
-				"to put it",
-		)
+		panic("informer: NewReflector: the ListerWatcher or the DeltaFIFO is nil: " +
+			"there is nothing to follow, or nowhere to put it")
 	}
 	if o.PageSize == 0 {
 		o.PageSize = 500
@@ -198,7 +177,7 @@ func New[T any](lw listwatch.ListerWatcher[T], fifo *deltafifo.DeltaFIFO[T], o O
 func (r *Reflector[T]) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("resource", r.o.Resource, "namespace", r.o.Namespace))
 	defer r.status.Follow()()
-	for s := r.relist(); ctx.Err() == nil; {
+	for s := (state{kind: relisting}); ctx.Err() == nil; {
 		s = r.step(ctx, r.turn(s))
 	}
 	return nil
@@ -209,43 +188,36 @@ func (r *Reflector[T]) turn(s state) state {
 	if !r.status.Take() {
 		return s
 	}
-	r.newest, r.rebuild = true, true
-	return r.relistFor(connection.History)
+	return state{kind: relisting, asks: s.asks | newest | rebuild, because: connection.History}
 }
 
 // step does what s says, and returns what comes next.
 func (r *Reflector[T]) step(ctx context.Context, s state) state {
-	switch s {
-	case stateList:
-		return r.list(ctx)
-	case stateStream:
-		return r.stream(ctx)
-	case stateVerify:
-		return r.verify(ctx)
-	case stateWatch:
-		return r.watch(ctx)
+	if s.pause > 0 {
+		r.wait(ctx, s.pause)
+		s.pause = 0
+		return s
+	}
+	if s.kind == relisting {
+		s.kind = listing
+		if r.o.StreamLists && !r.unstreamed {
+			s.kind = streaming
+		}
+	}
+	switch s.kind {
+	case listing:
+		return r.list(ctx, s)
+	case streaming:
+		return r.stream(ctx, s)
+	case verifying:
+		return r.verify(ctx, s)
 	default:
-		r.wait(ctx)
-		return r.then
+		return r.watch(ctx)
 	}
 }
 
-// relist is the state that fetches everything.
-func (r *Reflector[T]) relist() state {
-	if r.o.StreamLists && !r.unstreamed {
-		return stateStream
-	}
-	return stateList
-}
-
-// pauseThen makes the machine wait for d, or as long as the failures so far call for if that is longer, before then.
-func (r *Reflector[T]) pauseThen(d time.Duration, then state) state {
-	r.pause, r.then = max(d, r.delays.take(time.Now())), then
-	return statePause
-}
-
-func (r *Reflector[T]) wait(ctx context.Context) {
-	timer := time.NewTimer(r.pause)
+func (r *Reflector[T]) wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -256,22 +228,22 @@ func (r *Reflector[T]) wait(ctx context.Context) {
 }
 
 // listed returns what to keep of an object of a list.
-func (r *Reflector[T]) listed(obj T) (T, error) {
+func (r *Reflector[T]) listed(asks effect, obj T) (T, error) {
 	if objects.Missing(obj) {
 		return obj, connection.ErrNil
 	}
 	if r.position != "" { // Before the first list the cache is empty.
-		if held, found := r.held(objects.StateOf(obj)); found {
+		if held, found := r.held(asks, objects.StateOf(obj)); found {
 			return held, nil
 		}
 	}
 	return r.transform(obj)
 }
 
-// held returns what the cache holds in that state. After history went back the newest list is asked for. Of that a
-// version may say nothing: it may have been given twice.
-func (r *Reflector[T]) held(s objects.State) (obj T, found bool) {
-	if r.o.Cache == nil || r.newest {
+// held returns what the cache holds in that state. After history went back the newest list is asked for. A version in
+// it may say nothing: the server may have given it to another state before.
+func (r *Reflector[T]) held(asks effect, s objects.State) (obj T, found bool) {
+	if r.o.Cache == nil || asks.has(newest) {
 		return obj, false
 	}
 	return r.o.Cache.Held(s)

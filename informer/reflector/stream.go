@@ -2,57 +2,55 @@ package reflector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
-
-	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/informer/internal/connection"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
-// stream is stateStream.
-func (r *Reflector[T]) stream(ctx context.Context) state {
-	r.listing(ctx)
+// stream does what streaming says.
+func (r *Reflector[T]) stream(ctx context.Context, s state) state {
 	o := listwatch.WatchOptions{SendInitialEvents: true}
-	if !r.newest {
+	if !s.asks.has(newest) {
 		// "" at first: a streamed list costs the server little even when it is the newest.
 		o.ResourceVersion = r.position
 	}
-	opened, complete := false, false
-	var held T // What the event under way is of, when it is held.
-	o.Held = func(s objects.State) (found bool) {
+	list := newStreamedList[T](s.asks, r.begin(ctx, s.because))
+	open, complete := false, false
+	o.Held = func(o objects.State) (found bool) {
 		if !complete {
-			held, found = r.held(s)
+			list.held, found = r.held(s.asks, o)
 		}
 		return found
 	}
 	why, err := r.session(ctx, o,
 		func(ctx context.Context, w listwatch.Watch[T], giveUp context.CancelCauseFunc) (bool, error) {
-			opened = true
-			if err := r.initial(ctx, w, &held, giveUp); err != nil {
+			open = true
+			if err := r.initial(ctx, w, list, giveUp); err != nil {
 				return false, err
 			}
 			complete = true
 			return r.follow(ctx, w)
 		})
 	if complete {
-		return r.watchFailed(ctx, why, err)
+		return r.watchEnded(ctx, why, err)
 	}
-	return r.streamFailed(ctx, opened, why, err)
+	return r.recoverFrom(ctx, s, why, err,
+		facts{older: !s.asks.has(newest), wasOpen: open, stale: errors.Is(err, connection.ErrStale)})
 }
 
 // initial collects the objects of a streamed list and appends them as one Replace. Nothing is appended before the
-// server said that it was all. held is the object of an event marked Held.
-func (r *Reflector[T]) initial(ctx context.Context, w listwatch.Watch[T], held *T,
+// server said that it was all.
+func (r *Reflector[T]) initial(ctx context.Context, w listwatch.Watch[T], list *streamedList[T],
 	giveUp context.CancelCauseFunc,
 ) error {
 	quiet := time.AfterFunc(r.o.Quiet, func() { giveUp(connection.ErrEndless) })
 	defer quiet.Stop()
-	list := newStreamedList[T]()
 	for {
 		ev, err := w.Next(ctx)
 		if err != nil {
@@ -62,16 +60,13 @@ func (r *Reflector[T]) initial(ctx context.Context, w listwatch.Watch[T], held *
 		r.status.Heard()
 		if ev.Type == listwatch.Bookmark && ev.InitialEventsEnd {
 			quiet.Stop()
-			if !r.replace(ctx, list.complete(ev.ResourceVersion)) {
-				return connection.ErrStale
-			}
-			return nil
+			return r.replace(ctx, list.asks, list.complete(ev.ResourceVersion))
 		}
 		switch {
 		case ev.Held:
-			ev.Object = *held
+			ev.Object = list.held
 		case ev.Type != listwatch.Bookmark && ev.Unreadable == nil:
-			if ev.Object, err = r.listed(ev.Object); err != nil {
+			if ev.Object, err = r.listed(list.asks, ev.Object); err != nil {
 				return err
 			}
 		}
@@ -81,37 +76,12 @@ func (r *Reflector[T]) initial(ctx context.Context, w listwatch.Watch[T], held *
 	}
 }
 
-// streamFailed decides what comes after a streamed list that was not completed.
-func (r *Reflector[T]) streamFailed(ctx context.Context, opened bool, why connection.Failure, err error) state {
-	if ctx.Err() != nil {
-		return stateStream
-	}
-	r.because = why
-	log := klog.FromContext(ctx)
-	switch why {
-	case connection.History:
-		return stateStream // Asking for the newest: see turn.
-	case connection.Endless, connection.Refused: // Of an open watch, too.
-		// What is refused may be the streaming, or all: a list will tell.
-		r.unstreamed = true
-		log.V(2).Info("The server does not stream lists", "reason", connection.Reason(err))
-		return stateList
-	case connection.Expired, connection.Ahead:
-		if !r.newest {
-			r.newest = true
-			return stateStream
-		}
-	}
-	if opened || why == connection.Closed || why == connection.Early {
-		log.V(2).Info("A streamed list ended too early", "reason", connection.Reason(err))
-		return stateList
-	}
-	r.status.Failed(ctx, "list", err)
-	return r.pauseThen(connection.RetryAfter(err), stateStream)
-}
-
 // streamedList is a list as it comes in a watch: changes may be mixed with the objects.
 type streamedList[T any] struct {
+	asks    effect // as in state
+	history int64  // as in completeList
+	// held is the object of the event under way, when that is marked Held.
+	held    T
 	objects []T
 	// at has the position of each key in objects.
 	at map[string]int
@@ -121,8 +91,11 @@ type streamedList[T any] struct {
 	unreadable map[string]*objects.DecodeError
 }
 
-func newStreamedList[T any]() *streamedList[T] {
-	return &streamedList[T]{at: map[string]int{}, gone: map[int]bool{}, unreadable: map[string]*objects.DecodeError{}}
+func newStreamedList[T any](asks effect, history int64) *streamedList[T] {
+	return &streamedList[T]{
+		asks: asks, history: history,
+		at: map[string]int{}, gone: map[int]bool{}, unreadable: map[string]*objects.DecodeError{},
+	}
 }
 
 func (l *streamedList[T]) take(ev listwatch.Event[T]) error {
@@ -165,7 +138,7 @@ func (l *streamedList[T]) take(ev listwatch.Event[T]) error {
 
 // complete returns what there is at version. The list is not used after that.
 func (l *streamedList[T]) complete(version string) completeList[T] {
-	return completeList[T]{objects: l.there(), unreadable: slices.Collect(maps.Values(l.unreadable)), version: version}
+	return completeList[T]{l.there(), slices.Collect(maps.Values(l.unreadable)), version, l.history}
 }
 
 // there returns the objects that are there.

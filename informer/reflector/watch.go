@@ -5,21 +5,32 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/klog/v2"
-
 	"github.com/flyball-dev/flyball/informer/deltafifo"
 	"github.com/flyball-dev/flyball/informer/internal/connection"
 	"github.com/flyball-dev/flyball/informer/internal/objects"
 	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
-// watch is stateWatch.
+// watch does what watching says.
 func (r *Reflector[T]) watch(ctx context.Context) state {
 	why, err := r.session(ctx, listwatch.WatchOptions{ResourceVersion: r.position},
 		func(ctx context.Context, w listwatch.Watch[T], _ context.CancelCauseFunc) (bool, error) {
 			return r.follow(ctx, w)
 		})
-	return r.watchFailed(ctx, why, err)
+	return r.watchEnded(ctx, why, err)
+}
+
+// watchEnded decides what comes after a watch, or what had become one.
+func (r *Reflector[T]) watchEnded(ctx context.Context, why connection.Failure, err error) state {
+	switch why {
+	case connection.Silent:
+		err = connection.ErrSilent
+	case connection.ServerError:
+		r.serverErrors++
+	}
+	return r.recoverFrom(ctx, state{kind: watching}, why, err, facts{
+		progress: r.progress, third: r.serverErrors%maxServerErrors == 0, gateway: connection.FromGateway(err),
+	})
 }
 
 // sessionReader reads the events of a watch session until it ends, and returns whether the position moved and why
@@ -159,56 +170,4 @@ func (r *Reflector[T]) delta(ctx context.Context, ev listwatch.Event[T]) (deltaf
 	var err error
 	d.Object, err = r.transform(ev.Object)
 	return d, err
-}
-
-// relistFor is relist, with the reason noted.
-func (r *Reflector[T]) relistFor(why connection.Failure) state {
-	r.because = why
-	return r.relist()
-}
-
-// watchFailed decides what comes after a watch that ended.
-func (r *Reflector[T]) watchFailed(ctx context.Context, f connection.Failure, err error) state {
-	if ctx.Err() != nil {
-		return stateWatch
-	}
-	if f != connection.Closed && f != connection.History {
-		r.status.Server.Lost()
-	}
-	switch f {
-	case connection.Closed, connection.History:
-		return stateWatch // An interruption is seen to by turn.
-	case connection.Early:
-		return stateVerify
-	case connection.Silent:
-		r.status.Failed(ctx, "watch", connection.ErrSilent)
-		return stateVerify // It took minutes to get here; there is nothing to wait for.
-	case connection.Expired:
-		klog.FromContext(ctx).V(2).Info("The watch has expired", "resourceVersion", r.position, "reason", err.Error())
-		if r.progress {
-			r.progress = false
-			return r.relistFor(f)
-		}
-		return r.pauseThen(connection.RetryAfter(err), r.relistFor(f))
-	case connection.ServerError:
-		r.status.Failed(ctx, "watch", err)
-		r.serverErrors++
-		if r.serverErrors >= maxServerErrors {
-			r.serverErrors = 0
-			return r.pauseThen(connection.RetryAfter(err), r.relistFor(f))
-		}
-		if connection.FromGateway(err) {
-			return r.pauseThen(connection.RetryAfter(err), stateVerify)
-		}
-		return r.pauseThen(connection.RetryAfter(err), stateWatch)
-	case connection.Busy:
-		r.status.Failed(ctx, "watch", err)
-		return r.pauseThen(connection.RetryAfter(err), stateWatch)
-	case connection.Broken, connection.Ahead, connection.Past:
-		r.status.Failed(ctx, "watch", err)
-		return r.pauseThen(connection.RetryAfter(err), stateVerify)
-	default: // Malformed, Refused, Unverifiable
-		r.status.Failed(ctx, "watch", err)
-		return r.pauseThen(connection.RetryAfter(err), r.relistFor(f))
-	}
 }
