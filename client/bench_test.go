@@ -21,15 +21,14 @@ import (
 // each owner, while nothing is outstanding, and while the watch is stuck and 100 own writes are.
 func BenchmarkGuarantee(b *testing.B) {
 	for _, outstanding := range []int{0, 100} {
-		for _, off := range []bool{false, true} {
-			name := map[bool]string{false: "on", true: "off"}[off]
+		for name, how := range guarantee {
 			b.Run(fmt.Sprintf("outstanding=%d/%s", outstanding, name),
-				func(b *testing.B) { benchmarkReads(b, outstanding, off) })
+				func(b *testing.B) { benchmarkReads(b, outstanding, how) })
 		}
 	}
-	for _, off := range []bool{false, true} {
-		b.Run("write/"+map[bool]string{false: "on", true: "off"}[off], func(b *testing.B) {
-			c := benchmarkClient(b, 0, off)
+	for name, how := range guarantee {
+		b.Run("write/"+name, func(b *testing.B) {
+			c := benchmarkClient(b, 0)
 			m := configMap("0")
 			defer processor(b)()
 			for b.Loop() {
@@ -38,13 +37,16 @@ func BenchmarkGuarantee(b *testing.B) {
 				if err := c.Update(b.Context(), m); err != nil {
 					b.Fatal(err)
 				}
-				if err := c.Get(b.Context(), keyOf(m), m); err != nil {
+				if err := c.Get(b.Context(), keyOf(m), m, how); err != nil {
 					b.Fatal(err)
 				}
 			}
 		})
 	}
 }
+
+// guarantee is how reads ask for the guarantee, and how they ask for none.
+var guarantee = map[string]client.ReadOptions{"on": {}, "off": client.Lagging}
 
 // processor returns a function that reports the processor time of this process per operation, which says more than
 // the time of the clock where others share the machine.
@@ -60,14 +62,14 @@ func processor(b *testing.B) func() {
 	return func() { b.ReportMetric(float64(used()-start)/float64(b.N), "cpu-ns/op") }
 }
 
-func benchmarkReads(b *testing.B, outstanding int, off bool) {
-	c := benchmarkClient(b, outstanding, off)
+func benchmarkReads(b *testing.B, outstanding int, how client.ReadOptions) {
+	c := benchmarkClient(b, outstanding)
 	b.Run("get", func(b *testing.B) {
 		b.ReportAllocs()
 		defer processor(b)()
 		var m corev1.ConfigMap
 		for b.Loop() {
-			if err := c.Get(b.Context(), keyOf(configMap("50")), &m); err != nil {
+			if err := c.Get(b.Context(), keyOf(configMap("50")), &m, how); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -78,14 +80,14 @@ func benchmarkReads(b *testing.B, outstanding int, off bool) {
 		for b.Loop() {
 			var list corev1.ConfigMapList
 			if err := c.List(b.Context(), &list, client.InNamespace("default"),
-				client.MatchingFields{"owner": "5"}); err != nil || len(list.Items) != 10 {
+				client.MatchingFields{"owner": "5"}, how); err != nil || len(list.Items) != 10 {
 				b.Fatal(err, len(list.Items))
 			}
 		}
 	})
 }
 
-func benchmarkClient(b *testing.B, outstanding int, off bool) *client.Cluster {
+func benchmarkClient(b *testing.B, outstanding int) *client.Cluster {
 	b.Helper()
 	// Closed at the end; frames of watches wait for it when there is to be something outstanding.
 	stuck := make(chan struct{})
@@ -114,8 +116,7 @@ func benchmarkClient(b *testing.B, outstanding int, off bool) *client.Cluster {
 	if err != nil {
 		b.Fatal(err)
 	}
-	c, err := client.New(api.RESTConfig(),
-		client.Options{Informers: f, WithoutReadYourWrites: off, StaleAfter: time.Minute})
+	c, err := client.New(api.RESTConfig(), client.Options{Informers: f, StaleAfter: time.Minute})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,20 +1,21 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/flyball-dev/flyball/client/internal/cached"
+	"github.com/flyball-dev/flyball/client/internal/kinds"
+	"github.com/flyball-dev/flyball/client/internal/live"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/internal/ownwrites"
 )
@@ -41,8 +42,14 @@ type Options struct {
 	// RequestTimeout is how long the server may work on a request whose answer was lost; zero means a minute, the
 	// kube-apiserver's --request-timeout.
 	RequestTimeout time.Duration
-	// WithoutReadYourWrites reads the caches as they are.
-	WithoutReadYourWrites bool
+}
+
+// CacheOf says which objects of a kind the cache holds.
+type CacheOf struct {
+	// Object says the kind, and whether typed, unstructured or metadata: each has its cache.
+	Object Object
+	// Informer restricts it; its Kind is filled in.
+	Informer informer.InformerOptions
 }
 
 // Cluster is a [Client] of one cluster. See the package comment for what it promises.
@@ -50,22 +57,14 @@ type Options struct {
 // Concurrency: all methods may be called at any time. One that is shared by a whole process keeps the promise for
 // the whole process; two of them know nothing of each other's writes.
 type Cluster struct {
-	o      Options
-	live   *live
-	record *ownwrites.Record
-	caches *caches
+	o Options
+	// server gets the live reads and all writes, and its Record notes the writes.
+	server *live.Server
+	caches *cached.Caches
 	waits  waits
 }
 
 var _ Client = (*Cluster)(nil)
-
-// answers decodes what the REST client itself reads: the server's errors. It never changes, and takes much of a
-// client's memory.
-var answers = sync.OnceValue(func() runtime.NegotiatedSerializer {
-	scheme := runtime.NewScheme()
-	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
-	return serializer.NewCodecFactory(scheme).WithoutConversion()
-})
 
 // errNoConfig: nobody knows which cluster is meant.
 var errNoConfig = errors.New(
@@ -83,56 +82,39 @@ func New(config *rest.Config, o Options) (*Cluster, error) {
 			o.Scheme = o.Informers.Options().Scheme
 		}
 	}
-	if o.StaleAfter <= 0 {
-		o.StaleAfter = time.Second
-	}
-	if o.RequestTimeout <= 0 {
-		o.RequestTimeout = time.Minute
-	}
-	server, record, err := restClient(config, nil, o.Informers)
-	if err != nil {
-		return nil, fmt.Errorf("new client: %w", err)
-	}
-	record.Connect(ownwrites.Peer{Caches: o.Informers, Server: server, RequestTimeout: o.RequestTimeout})
-	m := &mapper{given: o.Mapper, client: server, known: map[schema.GroupVersionKind]resource{}}
-	c := &Cluster{o: o, live: newLive(config, server, o.Scheme, m), record: record}
-	c.caches = &caches{
-		factory: o.Informers, scheme: o.Scheme, record: record, mapper: m, given: o.Caches, other: o.CacheFor,
-		made: map[kind]*cache{}, wanted: map[kind][]wantedIndex{},
-	}
-	for i, of := range o.Caches {
-		if _, err := kindOf(o.Scheme, of.Object); err != nil {
-			return nil, fmt.Errorf("new client: Options.Caches[%d]: %w", i, err)
-		}
-	}
+	o.StaleAfter = cmp.Or(max(o.StaleAfter, 0), time.Second)
+	o.RequestTimeout = cmp.Or(max(o.RequestTimeout, 0), time.Minute)
+	var uncached []kinds.Kind
 	for _, obj := range o.Uncached {
-		k, err := kindOf(o.Scheme, obj)
+		k, err := kinds.Of(o.Scheme, obj)
 		if err != nil {
 			return nil, fmt.Errorf("new client: uncached kinds: %w", err)
 		}
-		c.caches.live = append(c.caches.live, k)
+		uncached = append(uncached, k)
 	}
-	return c, nil
-}
-
-// restClient makes a client whose writes record notes; if that is nil, the record that config has, or a new one. It
-// asks for JSON where a request does not say otherwise, whatever others are asked for with this config.
-func restClient(config *rest.Config, record *ownwrites.Record,
-	informers *informer.Factory,
-) (*rest.RESTClient, *ownwrites.Record, error) {
-	config = rest.CopyConfig(config)
-	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
-	config.NegotiatedSerializer = answers()
-	if config.UserAgent == "" {
-		config.UserAgent = rest.DefaultKubernetesUserAgent()
+	given := map[kinds.Kind]informer.InformerOptions{}
+	for i, of := range o.Caches {
+		k, err := kinds.Of(o.Scheme, of.Object)
+		if err != nil {
+			return nil, fmt.Errorf("new client: Options.Caches[%d]: %w", i, err)
+		}
+		given[k] = of.Informer
 	}
-	transport, record, err := observed(config, record, informers)
+	restrict := func(k kinds.Kind, namespaced bool) informer.InformerOptions {
+		restricted, known := given[k]
+		if !known && o.CacheFor != nil {
+			return o.CacheFor(k.GVK, namespaced)
+		}
+		return restricted
+	}
+	server, err := live.New(config, o.Scheme, o.Mapper, o.Informers)
 	if err != nil {
-		return nil, nil, err
+		return nil, fmt.Errorf("new client: %w", err)
 	}
-	c, err := rest.RESTClientForConfigAndClient(config, transport)
-	return c, record, err
+	server.Record.Connect(ownwrites.Peer{
+		Caches: o.Informers, Server: server.REST, RequestTimeout: o.RequestTimeout,
+	})
+	return &Cluster{o: o, server: server, caches: cached.New(o.Informers, server, restrict, uncached)}, nil
 }
 
 // Through returns a client of the same caches and the same record of own writes, so that each sees what the other
@@ -141,14 +123,11 @@ func (c *Cluster) Through(config *rest.Config) (*Cluster, error) {
 	if config == nil {
 		return nil, fmt.Errorf("client through another configuration: %w", errNoConfig)
 	}
-	server, _, err := restClient(config, c.record, nil)
+	server, err := c.server.Through(config)
 	if err != nil {
 		return nil, fmt.Errorf("client through another configuration: %w", err)
 	}
-	return &Cluster{
-		o: c.o, live: newLive(config, server, c.o.Scheme, c.live.mapper), record: c.record,
-		caches: c.caches,
-	}, nil
+	return &Cluster{o: c.o, server: server, caches: c.caches}, nil
 }
 
 // Scheme implements [Client].
@@ -156,18 +135,18 @@ func (c *Cluster) Scheme() *runtime.Scheme { return c.o.Scheme }
 
 // GroupVersionKindFor implements [Client].
 func (c *Cluster) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error) {
-	k, err := kindOf(c.o.Scheme, obj)
-	return k.gvk, err
+	k, err := kinds.Of(c.o.Scheme, obj)
+	return k.GVK, err
 }
 
-// IsObjectNamespaced says whether objects of obj's kind live in namespaces.
+// IsObjectNamespaced reports whether objects of obj's kind live in namespaces.
 func (c *Cluster) IsObjectNamespaced(ctx context.Context, obj runtime.Object) (bool, error) {
-	k, err := kindOf(c.o.Scheme, obj)
+	k, err := kinds.Of(c.o.Scheme, obj)
 	if err != nil {
 		return false, err
 	}
-	r, err := c.live.mapper.resourceOf(ctx, k.gvk)
-	return r.namespaced, err
+	r, err := c.server.Mapper.Of(ctx, k.GVK)
+	return r.Namespaced, err
 }
 
 // IndexField makes cached lists of obj's kind, in obj's representation, selectable by [MatchingFields] with that
@@ -177,15 +156,15 @@ func (c *Cluster) IsObjectNamespaced(ctx context.Context, obj runtime.Object) (b
 //
 // Errors: [informer.ErrIndexExists]; one that says so, when the kind is not cached.
 func (c *Cluster) IndexField(_ context.Context, obj Object, field string, extract func(Object) []string) error {
-	k, err := kindOf(c.o.Scheme, obj)
+	k, err := kinds.Of(c.o.Scheme, obj)
 	if err != nil {
 		return err
 	}
 	if field == "" || extract == nil {
 		return fmt.Errorf("index field %q of %s: give the name of a field and a function that returns its values",
-			field, k.gvk.Kind)
+			field, k.GVK.Kind)
 	}
-	return c.caches.index(k, field, extract)
+	return c.caches.Index(k, field, extract)
 }
 
 // APIReader reads from the server always, never from a cache: before the caches run, say, or for what is read once.
@@ -207,18 +186,18 @@ func (r apiReader) List(ctx context.Context, list ObjectList, opts ...ListOption
 // read would. It is for callers that read the same informer without this client, by those indexes. A kind that is
 // not cached stays so.
 func (c *Cluster) Cache(ctx context.Context, obj Object) error {
-	k, err := kindOf(c.o.Scheme, obj)
+	k, err := kinds.Of(c.o.Scheme, obj)
 	if err == nil {
-		_, err = c.caches.of(ctx, k)
+		_, err = c.caches.Of(ctx, k)
 	}
 	return err
 }
 
 // Uncache drops the cache of obj's kind, in obj's representation, with its indexes. The next read makes it again.
 func (c *Cluster) Uncache(obj Object) error {
-	k, err := kindOf(c.o.Scheme, obj)
+	k, err := kinds.Of(c.o.Scheme, obj)
 	if err == nil {
-		c.caches.drop(k)
+		c.caches.Drop(k)
 	}
 	return err
 }

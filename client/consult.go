@@ -3,32 +3,33 @@ package client
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
+	"github.com/flyball-dev/flyball/client/internal/cached"
 	"github.com/flyball-dev/flyball/internal/ownwrites"
+	"github.com/flyball-dev/flyball/internal/ownwrites/versions"
 )
 
 // readCache answers q from the cache and the own writes.
 //
 // Errors: [ErrStale], [ErrNoIndex]; [informer.ErrRefused] when the cache is empty because the server refuses the
 // list: the reader gets the permission that is missing, in words, and may try again later.
-func (c *Cluster) readCache(ctx context.Context, cache *cache, q *query) ([]Object, error) {
-	if !cache.store.hasSynced() {
-		if err := cache.store.waitForSync(ctx); err != nil {
-			return nil, fmt.Errorf("fill the cache of %s: %w", cache.writes.Name, err)
-		}
+func (c *Cluster) readCache(ctx context.Context, cache *cached.Cache, q *cached.Query,
+	o ReadOptions,
+) ([]Object, error) {
+	if err := cache.WaitForSync(ctx); err != nil {
+		return nil, err
 	}
-	if q.Lagging || c.o.WithoutReadYourWrites {
-		return cache.read(q)
+	if o.Lagging {
+		return cache.Read(q)
 	}
 	for {
 		entries, err := c.consult(ctx, cache, q)
 		if err != nil {
 			return nil, err
 		}
-		objs, err := cache.read(q)
+		objs, err := cache.Read(q)
 		if err != nil || len(entries) == 0 {
 			return objs, err
 		}
@@ -41,7 +42,7 @@ func (c *Cluster) readCache(ctx context.Context, cache *cache, q *query) ([]Obje
 		if !slices.Equal(entries, again) {
 			continue
 		}
-		objs, shown, err := cache.over(q, objs, entries)
+		objs, shown, err := overlay(cache, q, objs, entries)
 		if err != nil || ownwrites.Read(shown, ownwrites.WakerFrom(ctx)) {
 			return objs, err
 		}
@@ -51,128 +52,101 @@ func (c *Cluster) readCache(ctx context.Context, cache *cache, q *query) ([]Obje
 // consult returns the entries to be laid over what q reads. It waits for what cannot be laid over.
 //
 // Errors: [ErrStale].
-func (c *Cluster) consult(ctx context.Context, cache *cache, q *query) ([]*ownwrites.Entry, error) {
+func (c *Cluster) consult(ctx context.Context, cache *cached.Cache, q *cached.Query) ([]*ownwrites.Entry, error) {
 	start := time.Now()
 	deadline := start.Add(c.o.StaleAfter)
 	for waited := false; ; waited = true {
-		p := cache.writes.Look(cache, cache.namespaces, q.key)
-		wait := c.obstacle(ctx, cache, q, p, deadline)
-		var err error
-		if wait != nil {
-			err = wait()
+		page := cache.Writes.Look(cache, cache.Namespaces, q.Key)
+		clear, err := await(ctx, cache, q, page, deadline)
+		if !clear && err == nil {
+			continue
 		}
-		if wait == nil || err != nil {
-			if waited || err != nil {
-				c.waits.over(time.Since(start), err)
-			}
-			return p.Entries, err
+		if waited || err != nil {
+			c.waits.over(time.Since(start), err)
 		}
+		return page.Entries, err
 	}
 }
 
-// obstacle returns the wait for what, on the page, cannot be laid over the cache; nil if everything can.
-func (c *Cluster) obstacle(ctx context.Context, cache *cache, q *query, p ownwrites.Page,
+// await waits for the first thing on the page that cannot be laid over the cache. It reports whether there was none.
+func await(ctx context.Context, cache *cached.Cache, q *cached.Query, page ownwrites.Page,
 	deadline time.Time,
-) func() error {
-	key := q.key // The functions keep no more of q, which can stay on the reader's stack.
-	if p.Minimum != "" && !cache.reachedMinimum(key.Namespace, p.Minimum) {
-		return func() error { return c.await(ctx, cache, key, p.Minimum, deadline) }
+) (clear bool, err error) {
+	if page.Minimum != "" && !versions.Reached(cache.Watermark(q.Key.Namespace), page.Minimum) {
+		return false, awaitVersion(ctx, cache, q.Key, page.Minimum, deadline)
 	}
-	// What another cache has missed is most likely not as it was written any more, and who read it now would not be
-	// told.
-	i := slices.IndexFunc(p.Entries, func(e *ownwrites.Entry) bool { return !cache.exact(e) || e.Missed() })
-	if i >= 0 {
-		e := p.Entries[i]
-		if e.AheadOf(cache) {
-			return func() error {
-				return &StaleError{Resource: cache.writes.Name.String(), Key: key, Wanted: e.Version}
-			}
+	for _, e := range page.Entries {
+		// What another cache has missed is most likely not as it was written any more, and who read it now would not
+		// be told.
+		if exact(cache, e) && !e.Missed() {
+			continue
 		}
-		return func() error { return c.await(ctx, cache, key, e.Version, deadline) }
+		if e.AheadOf(cache) {
+			return false, &StaleError{Resource: cache.Writes.Name.String(), Key: q.Key, Wanted: e.Version}
+		}
+		return false, awaitVersion(ctx, cache, q.Key, e.Version, deadline)
 	}
-	i = slices.IndexFunc(p.InDoubt, func(w *ownwrites.Write) bool { return cache.concerned(ctx, q, w) })
-	if i < 0 {
-		return nil
+	for _, w := range page.InDoubt {
+		if concerned(ctx, cache, q, w) {
+			return false, awaitWrite(ctx, cache, q.Key, w, deadline)
+		}
 	}
-	return func() error { return c.awaitWrite(ctx, cache, key, p.InDoubt[i], deadline) }
+	return true, nil
 }
 
-// reachedMinimum says whether the cache has reached the minimum version.
-func (c *cache) reachedMinimum(namespace, minimum string) bool {
-	c.marks.Lock()
-	known := c.reached == minimum
-	c.marks.Unlock()
-	if known {
-		return true
-	}
-	if !ownwrites.Reached(c.store.watermark(namespace), minimum) {
-		return false
-	}
-	if namespace == "" || len(c.namespaces) == 0 {
-		c.marks.Lock()
-		defer c.marks.Unlock()
-		c.reached = minimum
-	}
-	return true
-}
-
-// await waits until the cache has reached a version, or the deadline has.
-func (c *Cluster) await(ctx context.Context, cache *cache, key ObjectKey, version string, deadline time.Time) error {
-	stale := &StaleError{Resource: cache.writes.Name.String(), Key: key, Wanted: version}
-	wait, cancel := context.WithDeadlineCause(ctx, deadline, stale)
+// awaitVersion waits until the cache has reached a version, or the deadline has.
+func awaitVersion(ctx context.Context, cache *cached.Cache, key ObjectKey, version string, deadline time.Time) error {
+	wait, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
-	if cache.store.waitForVersion(wait, key.Namespace, version) == nil {
+	switch {
+	case cache.WaitForVersion(wait, key.Namespace, version) == nil:
 		return nil
-	}
-	if ctx.Err() != nil {
+	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
-	stale.Seen = cache.store.watermark(key.Namespace)
-	return stale
+	return &StaleError{
+		Resource: cache.Writes.Name.String(), Key: key, Wanted: version, Seen: cache.Watermark(key.Namespace),
+	}
 }
 
 // awaitWrite waits until the effect of w is in the cache, or the deadline is over.
-func (c *Cluster) awaitWrite(ctx context.Context, cache *cache, key ObjectKey, w *ownwrites.Write,
+func awaitWrite(ctx context.Context, cache *cached.Cache, key ObjectKey, w *ownwrites.Write,
 	deadline time.Time,
 ) error {
 	o := w.State()
-	stale := &StaleError{Resource: cache.writes.Name.String(), Key: key, Cause: o.Lost}
+	stale := &StaleError{Resource: cache.Writes.Name.String(), Key: key, Cause: o.Lost}
 	switch {
 	case o.Until != "":
-		if err := c.await(ctx, cache, w.Key(), o.Until, deadline); err != nil {
-			stale.Wanted, stale.Seen = o.Until, cache.store.watermark(w.Key().Namespace)
-			if !errors.Is(err, ErrStale) {
-				return err
-			}
-			return stale
+		err := awaitVersion(ctx, cache, w.Key(), o.Until, deadline)
+		if behind := (*StaleError)(nil); errors.As(err, &behind) {
+			behind.Key, behind.Cause = key, o.Lost
 		}
-		return nil
+		return err
 	case o.InDoubt && o.After.After(deadline):
 		stale.RetryAfter = time.Until(o.After)
 		return stale
 	case o.InDoubt && !o.After.After(time.Now()):
-		if err := cache.writes.Resolve(ctx, w); err != nil {
+		if err := cache.Writes.Resolve(ctx, w); err != nil {
 			stale.Cause = errors.Join(o.Lost, err)
 			return stale
 		}
 		return nil
 	}
-	over := time.NewTimer(time.Until(deadline))
-	defer over.Stop()
+	wait, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
 	done, due := w.Done(), make(<-chan time.Time)
 	if o.InDoubt {
-		timer := time.NewTimer(time.Until(o.After))
-		defer timer.Stop()
-		done, due = nil, timer.C
+		done, due = nil, time.After(time.Until(o.After))
 	}
 	select {
 	case <-done:
 		return nil
 	case <-due:
 		return nil
-	case <-over.C:
-		return stale
-	case <-ctx.Done():
+	case <-wait.Done():
+	}
+	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	return stale
 }

@@ -9,8 +9,24 @@
 //	Create, Update, Patch, ────▶ transport ──▶ API server
 //	Apply, Delete …
 //
-// [New] makes a [Cluster], which is a [Client]. The verbs, their options and the helper functions have the names they
-// have in controller-runtime.
+// [New] makes a [Cluster], which is a [Client]. The verbs and their options have the names they have in
+// controller-runtime. Package controllerutil has the helper functions, as CreateOrUpdate.
+//
+// # Reading order
+//
+// First a read: interface.go, what a client can do; cluster.go, what it is made of; read.go, Get and List, from the
+// cache or from the server; consult.go, what the record says about a read, and what the read waits for; overlay.go,
+// the answers of own writes over the objects of the cache.
+//
+// Then a write: writer.go, which sends it through the transport that records it; patch.go, the patches; subresource.go,
+// writes to a part of an object.
+//
+// Then what users say and are told: options.go, the options of each call; ownwrites.go, the gate for who reads by
+// listers; stale.go, the error of a read that cannot see an own write yet; stats.go, how often that was.
+//
+// The rooms beside are for later. internal/ownwrites, of the whole module, is the record. Below this folder are
+// internal/cached, an informer for each kind that is read; internal/live, requests and answers; internal/kinds, kinds
+// and encodings; internal/patches, the bodies of patches.
 //
 // # What is promised
 //

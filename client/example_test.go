@@ -58,37 +58,6 @@ func ExampleNew() {
 	// found: false
 }
 
-// What changed is sent, and nothing else.
-func ExampleNewPatchHelper() {
-	api, err := localapi.New(localapi.Options{})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer api.Close()
-	c, err := client.New(api.RESTConfig(), client.Options{})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	ctx, recorded := context.Background(), client.Record(c)
-	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "settings"}}
-	if err := c.Create(ctx, settings); err != nil {
-		fmt.Println(err)
-	}
-	helper, err := client.NewPatchHelper(recorded, settings)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(helper.Patch(ctx, settings), len(recorded.Calls()), "calls")
-	settings.Data = map[string]string{"color": "blue"}
-	fmt.Println(helper.Patch(ctx, settings), recorded.Calls())
-	// Output:
-	// <nil> 0 calls
-	// <nil> [patch default/settings]
-}
-
 // A reconciler that reads by listers and writes by a clientset: the gate is shut until the cache shows the child.
 func ExampleFollow() {
 	api, err := localapi.New(localapi.Options{})

@@ -13,9 +13,11 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/controllerutil"
+	"github.com/flyball-dev/flyball/client/interceptor"
 )
 
-func writes(r *client.Recording) string {
+func writes(r *interceptor.Recording) string {
 	var all []string
 	for _, c := range r.Writes() {
 		all = append(all, c.String())
@@ -46,10 +48,10 @@ func TestPatchHelperCalls(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inWorld(t, client.Options{}, func(w *world) {
-				r := client.Record(w.Cluster)
+				r := interceptor.Record(w.Cluster)
 				var pod corev1.Pod
 				w.must(r.Get(w.ctx, keyOf(namespaced("p")), &pod))
-				helper, err := client.NewPatchHelper(r, &pod)
+				helper, err := controllerutil.NewPatchHelper(r, &pod)
 				w.must(err)
 				for _, change := range c.change {
 					change(&pod)
@@ -83,7 +85,7 @@ func TestPatchHelperDoesNotRemoveWhatOthersPutThere(t *testing.T) {
 		var mine, theirs corev1.Pod
 		key := keyOf(namespaced("p"))
 		w.must(w.Get(w.ctx, key, &mine))
-		helper, err := client.NewPatchHelper(w.Cluster, &mine)
+		helper, err := controllerutil.NewPatchHelper(w.Cluster, &mine)
 		w.must(err)
 		delete(mine.Labels, "b")
 
@@ -101,7 +103,7 @@ func TestPatchHelperDoesNotRemoveWhatOthersPutThere(t *testing.T) {
 			t.Errorf("labels %v", theirs.Labels)
 		}
 		// What only adds goes beside others' changes.
-		helper, err = client.NewPatchHelper(w.Cluster, &mine)
+		helper, err = controllerutil.NewPatchHelper(w.Cluster, &mine)
 		w.must(err)
 		mine.Labels["c"] = "3"
 		w.must(helper.Patch(w.ctx, &mine))
@@ -117,17 +119,17 @@ func TestPatchHelperKeepsWhatOthersAddToLists(t *testing.T) {
 		var mine, theirs corev1.Pod
 		key := keyOf(namespaced("p"))
 		w.must(w.Get(w.ctx, key, &mine))
-		helper, err := client.NewPatchHelper(w.Cluster, &mine)
+		helper, err := controllerutil.NewPatchHelper(w.Cluster, &mine)
 		w.must(err)
-		client.AddFinalizer(&mine, "example.com/mine")
+		controllerutil.AddFinalizer(&mine, "example.com/mine")
 		w.must(other(w).Get(w.ctx, key, &theirs))
-		client.AddFinalizer(&theirs, "example.com/theirs")
+		controllerutil.AddFinalizer(&theirs, "example.com/theirs")
 		w.must(other(w).Update(w.ctx, &theirs))
 		if err := helper.Patch(w.ctx, &mine); !apierrors.IsConflict(err) {
 			t.Errorf("patch: %v", err)
 		}
 		w.must(other(w).Get(w.ctx, key, &theirs))
-		if !client.ContainsFinalizer(&theirs, "example.com/theirs") {
+		if !controllerutil.ContainsFinalizer(&theirs, "example.com/theirs") {
 			t.Errorf("finalizers %v", theirs.Finalizers)
 		}
 	}, namespaced("p"))
@@ -136,12 +138,12 @@ func TestPatchHelperKeepsWhatOthersAddToLists(t *testing.T) {
 // 2⁵³ and 2⁵³+1 are one float64.
 func TestPatchHelperTellsLargeIntegersApart(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
-		r := client.Record(client.DryRun(w.Cluster))
+		r := interceptor.Record(interceptor.DryRun(w.Cluster))
 		u := anyMap()
 		u.SetNamespace("default")
 		u.SetName("a")
 		u.Object["n"] = int64(1) << 53
-		helper, err := client.NewPatchHelper(r, u)
+		helper, err := controllerutil.NewPatchHelper(r, u)
 		w.must(err)
 		u.Object["n"] = int64(1)<<53 + 1
 		if has, err := helper.HasChanges(u); err != nil || !has {
@@ -162,8 +164,8 @@ func TestPatchHelperFailures(t *testing.T) {
 		inWorld(t, client.Options{}, func(w *world) {
 			boom := errors.New("boom")
 			var calls []string
-			c := client.Intercept(w.Cluster,
-				func(ctx context.Context, call client.Call, next func(context.Context) error) error {
+			c := interceptor.New(w.Cluster,
+				func(ctx context.Context, call interceptor.Call, next func(context.Context) error) error {
 					if call.Verb == "patch" {
 						calls = append(calls, call.SubResource)
 						if call.SubResource == sub {
@@ -174,7 +176,7 @@ func TestPatchHelperFailures(t *testing.T) {
 				})
 			var pod corev1.Pod
 			w.must(c.Get(w.ctx, keyOf(namespaced("p")), &pod))
-			helper, err := client.NewPatchHelper(c, &pod)
+			helper, err := controllerutil.NewPatchHelper(c, &pod)
 			w.must(err)
 			pod.Labels["a"], pod.Status.Phase = "changed", corev1.PodRunning
 			if err := helper.Patch(w.ctx, &pod); !errors.Is(err, boom) {
@@ -193,7 +195,7 @@ func TestPatchHelperFailures(t *testing.T) {
 			}
 		}, namespaced("p"))
 	}
-	if _, err := client.NewPatchHelper(nil, nil); err == nil {
+	if _, err := controllerutil.NewPatchHelper(nil, nil); err == nil {
 		t.Error("a helper of nothing")
 	}
 }
@@ -207,7 +209,7 @@ func TestFinalize(t *testing.T) {
 			if err := w.Get(w.ctx, keyOf(configMap("a")), &m); err != nil {
 				return false, err
 			}
-			return client.Finalize(w.ctx, w.Cluster, &m, finalizer, func(context.Context) error {
+			return controllerutil.Finalize(w.ctx, w.Cluster, &m, finalizer, func(context.Context) error {
 				cleaned++
 				return failing
 			})
@@ -232,7 +234,7 @@ func TestFinalize(t *testing.T) {
 		var b corev1.ConfigMap
 		w.must(w.Delete(w.ctx, configMap("b")))
 		w.must(w.Get(w.ctx, keyOf(configMap("b")), &b))
-		if deleting, err := client.Finalize(w.ctx, w.Cluster, &b, finalizer,
+		if deleting, err := controllerutil.Finalize(w.ctx, w.Cluster, &b, finalizer,
 			func(context.Context) error { return errors.New("called") }); !deleting || err != nil ||
 			len(b.Finalizers) != 1 {
 			t.Errorf("another's finalizer: %v, %v, %v", deleting, err, b.Finalizers)
@@ -246,7 +248,7 @@ func TestOwnerReferences(t *testing.T) {
 	owner.UID = "u"
 	child := configMap("child")
 	for range 2 { // Twice is once.
-		if err := client.SetControllerReference(owner, child, scheme.Scheme); err != nil {
+		if err := controllerutil.SetControllerReference(owner, child, scheme.Scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -257,24 +259,24 @@ func TestOwnerReferences(t *testing.T) {
 	}
 	second := configMap("second")
 	second.UID = "v"
-	var owned *client.AlreadyOwnedError
-	if err := client.SetControllerReference(second, child, scheme.Scheme); !errors.As(err, &owned) ||
+	var owned *controllerutil.AlreadyOwnedError
+	if err := controllerutil.SetControllerReference(second, child, scheme.Scheme); !errors.As(err, &owned) ||
 		owned.Owner.Name != "owner" {
 		t.Errorf("second controller: %v", err)
 	}
-	if err := client.SetOwnerReference(second, child, scheme.Scheme); err != nil || len(child.OwnerReferences) != 2 ||
-		metav1.GetControllerOf(child).Name != "owner" {
+	err := controllerutil.SetOwnerReference(second, child, scheme.Scheme)
+	if err != nil || len(child.OwnerReferences) != 2 || metav1.GetControllerOf(child).Name != "owner" {
 		t.Errorf("second owner: %v, %+v", err, child.OwnerReferences)
 	}
 	elsewhere := configMap("elsewhere")
 	elsewhere.Namespace = "other"
-	if err := client.SetOwnerReference(owner, elsewhere, scheme.Scheme); err == nil {
+	if err := controllerutil.SetOwnerReference(owner, elsewhere, scheme.Scheme); err == nil {
 		t.Error("an owner in another namespace")
 	}
-	if err := client.SetOwnerReference(configMap("unread"), child, scheme.Scheme); err == nil {
+	if err := controllerutil.SetOwnerReference(configMap("unread"), child, scheme.Scheme); err == nil {
 		t.Error("an owner without UID")
 	}
-	if !client.RemoveOwnerReference(owner, child) || client.RemoveOwnerReference(owner, child) ||
+	if !controllerutil.RemoveOwnerReference(owner, child) || controllerutil.RemoveOwnerReference(owner, child) ||
 		len(child.OwnerReferences) != 1 {
 		t.Errorf("after removing: %+v", child.OwnerReferences)
 	}
@@ -282,21 +284,21 @@ func TestOwnerReferences(t *testing.T) {
 
 func TestCreateOrUpdateAndPatch(t *testing.T) {
 	for name, ensure := range map[string]func(context.Context, client.Client, client.Object,
-		client.MutateFn) (client.OperationResult, error){
-		"update": client.CreateOrUpdate, "patch": client.CreateOrPatch,
+		func() error) (controllerutil.OperationResult, error){
+		"update": controllerutil.CreateOrUpdate, "patch": controllerutil.CreateOrPatch,
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, client.Options{}, func(w *world) {
-				r := client.Record(w.Cluster)
+				r := interceptor.Record(w.Cluster)
 				value := "1"
-				run := func() client.OperationResult {
+				run := func() controllerutil.OperationResult {
 					m := configMap("a")
 					result, err := ensure(w.ctx, r, m,
 						func() error { m.Data = map[string]string{"k": value}; return nil })
 					w.must(err)
 					return result
 				}
-				got := []client.OperationResult{run(), run()}
+				got := []controllerutil.OperationResult{run(), run()}
 				value = "2"
 				got = append(got, run(), run())
 				if fmt.Sprint(got) != "[created unchanged updated unchanged]" || writes(r) != "create default/a, "+
@@ -317,7 +319,7 @@ func TestRetryOnConflict(t *testing.T) {
 		tries := 0
 		var m corev1.ConfigMap
 		m.Namespace, m.Name = "default", "a"
-		w.must(client.RetryOnConflict(w.ctx, w.Cluster, &m, func() error {
+		w.must(controllerutil.RetryOnConflict(w.ctx, w.Cluster, &m, func() error {
 			if tries++; tries <= 3 { // Somebody is faster three times.
 				theirs := m.DeepCopy()
 				theirs.Data = map[string]string{"theirs": fmt.Sprint(tries)}
@@ -332,7 +334,7 @@ func TestRetryOnConflict(t *testing.T) {
 		if tries != 4 || m.Data["theirs"] != "3" || m.Data["ours"] != "yes" {
 			t.Errorf("%d tries, data %v", tries, m.Data)
 		}
-		if err := client.RetryOnConflict(w.ctx, w.Cluster, configMap("none"),
+		if err := controllerutil.RetryOnConflict(w.ctx, w.Cluster, configMap("none"),
 			func() error { return nil }); !apierrors.IsNotFound(err) {
 			t.Errorf("got %v", err)
 		}
@@ -342,7 +344,7 @@ func TestRetryOnConflict(t *testing.T) {
 // Nothing is stored, whatever is called; what the server would refuse is refused.
 func TestDryRun(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
-		d := client.DryRun(w.Cluster)
+		d := interceptor.DryRun(w.Cluster)
 		w.must(d.Create(w.ctx, configMap("new")))
 		if err := d.Create(w.ctx, configMap("a")); !apierrors.IsAlreadyExists(err) {
 			t.Errorf("create: %v", err)

@@ -48,42 +48,22 @@ type Reader interface {
 	List(ctx context.Context, list ObjectList, opts ...ListOption) error
 }
 
-// Writer writes objects. After a success, obj is what the server answered.
-type Writer interface {
+// Client reads and writes. [Cluster] is one. After a write that succeeded, obj is what the server answered.
+type Client interface {
+	Reader
 	// Create creates obj. With metadata.generateName the server chooses the name.
-	Create(ctx context.Context, obj Object, opts ...CreateOption) error
+	Create(ctx context.Context, obj Object, opts ...WriteOption) error
 	// Update replaces the object. With a resource version in obj, only if it is still at that.
-	Update(ctx context.Context, obj Object, opts ...UpdateOption) error
+	Update(ctx context.Context, obj Object, opts ...WriteOption) error
 	// Patch sends what patch makes of obj.
-	Patch(ctx context.Context, obj Object, patch Patch, opts ...PatchOption) error
+	Patch(ctx context.Context, obj Object, patch Patch, opts ...WriteOption) error
 	// Apply applies a configuration, server-side: one made by client-go's applyconfigurations, or by
 	// [ApplyUnstructured].
-	Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...ApplyOption) error
+	Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...WriteOption) error
 	// Delete deletes the object, or makes the server begin to.
 	Delete(ctx context.Context, obj Object, opts ...DeleteOption) error
 	// DeleteAllOf deletes the objects of obj's kind that opts select.
 	DeleteAllOf(ctx context.Context, obj Object, opts ...DeleteAllOfOption) error
-}
-
-// SubResourceClient reads and writes one subresource. Where sub is an argument, it is the subresource's own object,
-// as a Scale or an Eviction.
-type SubResourceClient interface {
-	// Get reads the subresource of obj into sub, from the server.
-	Get(ctx context.Context, obj, sub Object) error
-	// Create posts sub to the subresource of obj.
-	Create(ctx context.Context, obj, sub Object, opts ...CreateOption) error
-	// Update replaces the subresource: by obj itself, as status; or by the one of [WithSubResourceBody].
-	Update(ctx context.Context, obj Object, opts ...UpdateOption) error
-	// Patch patches the subresource of obj.
-	Patch(ctx context.Context, obj Object, patch Patch, opts ...PatchOption) error
-	// Apply applies to the subresource, server-side.
-	Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...ApplyOption) error
-}
-
-// Client reads and writes. [Cluster] is one.
-type Client interface {
-	Reader
-	Writer
 	// Status is SubResource("status").
 	Status() SubResourceClient
 	// SubResource returns the client of a subresource, as "scale" or "eviction".
@@ -92,6 +72,21 @@ type Client interface {
 	Scheme() *runtime.Scheme
 	// GroupVersionKindFor returns the kind of obj.
 	GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error)
+}
+
+// SubResourceClient reads and writes one subresource. Where sub is an argument, it is the subresource's own object,
+// as a Scale or an Eviction.
+type SubResourceClient interface {
+	// Get reads the subresource of obj into sub, from the server.
+	Get(ctx context.Context, obj, sub Object) error
+	// Create posts sub to the subresource of obj.
+	Create(ctx context.Context, obj, sub Object, opts ...WriteOption) error
+	// Update replaces the subresource: by obj itself, as status; or by the one of [WithSubResourceBody].
+	Update(ctx context.Context, obj Object, opts ...WriteOption) error
+	// Patch patches the subresource of obj.
+	Patch(ctx context.Context, obj Object, patch Patch, opts ...WriteOption) error
+	// Apply applies to the subresource, server-side.
+	Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...WriteOption) error
 }
 
 // IgnoreNotFound returns err, or nil if it says that an object does not exist.

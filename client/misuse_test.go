@@ -10,6 +10,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/controllerutil"
+	"github.com/flyball-dev/flyball/client/interceptor"
 	"github.com/flyball-dev/flyball/internal/misuse/misusetest"
 )
 
@@ -77,39 +79,45 @@ func TestMisuse(t *testing.T) {
 			func() error { return c.IndexField(ctx, nil, "f", func(client.Object) []string { return nil }) }, noObject),
 		misusetest.Of("Cache", func() error { return c.Cache(ctx, nil) }, noObject),
 		misusetest.Of("CreateOrUpdate",
-			func() error { _, err := client.CreateOrUpdate(ctx, none, owner, noop); return err }, "the client is nil"),
-		misusetest.Of("CreateOrPatch",
-			func() error { _, err := client.CreateOrPatch(ctx, c, nobody, noop); return err }, noObject),
-		misusetest.Of("RetryOnConflict", func() error { return client.RetryOnConflict(ctx, typed, owner, noop) },
+			func() error { _, err := controllerutil.CreateOrUpdate(ctx, none, owner, noop); return err },
 			"the client is nil"),
-		misusetest.Of("Finalize", func() error { _, err := client.Finalize(ctx, c, nobody, "f", clean); return err },
+		misusetest.Of("CreateOrPatch",
+			func() error { _, err := controllerutil.CreateOrPatch(ctx, c, nobody, noop); return err }, noObject),
+		misusetest.Of("RetryOnConflict",
+			func() error { return controllerutil.RetryOnConflict(ctx, typed, owner, noop) },
+			"the client is nil"),
+		misusetest.Of("Finalize",
+			func() error { _, err := controllerutil.Finalize(ctx, c, nobody, "f", clean); return err },
 			noObject),
 		misusetest.Of("Finalize without a name",
-			func() error { _, err := client.Finalize(ctx, c, owner, "", clean); return err },
+			func() error { _, err := controllerutil.Finalize(ctx, c, owner, "", clean); return err },
 			"give the finalizer a name"),
 		misusetest.Of("Finalize without cleanup",
-			func() error { _, err := client.Finalize(ctx, c, going, "f", nil); return err },
+			func() error { _, err := controllerutil.Finalize(ctx, c, going, "f", nil); return err },
 			"a function that cleans up"),
-		misusetest.Of("NewPatchHelper", func() error { _, err := client.NewPatchHelper(nil, owner); return err },
+		misusetest.Of("NewPatchHelper",
+			func() error { _, err := controllerutil.NewPatchHelper(nil, owner); return err },
 			"the client is nil"),
-		misusetest.Of("NewPatchHelper of nil", func() error { _, err := client.NewPatchHelper(c, nobody); return err },
+		misusetest.Of("NewPatchHelper of nil",
+			func() error { _, err := controllerutil.NewPatchHelper(c, nobody); return err },
 			noObject),
 		misusetest.Of("SetControllerReference",
-			func() error { return client.SetControllerReference(nil, owner, c.Scheme()) }, noObject),
+			func() error { return controllerutil.SetControllerReference(nil, owner, c.Scheme()) }, noObject),
 		misusetest.Of("SetControllerReference of nil",
-			func() error { return client.SetControllerReference(owner, nobody, c.Scheme()) },
+			func() error { return controllerutil.SetControllerReference(owner, nobody, c.Scheme()) },
 			"that is to be owned is nil"),
 		misusetest.Of("SetControllerReference without a scheme",
-			func() error { return client.SetControllerReference(owner, configMap("a"), nil) },
+			func() error { return controllerutil.SetControllerReference(owner, configMap("a"), nil) },
 			"the scheme, which tells the kind of *v1.ConfigMap, is nil"),
 		misusetest.Of("SetOwnerReference without a scheme",
-			func() error { return client.SetOwnerReference(owner, configMap("a"), nil) }, "the scheme"),
-		misusetest.Of("DryRun", misusetest.Constructs(func() client.Client { return client.DryRun(nil) }),
-			"client: DryRun: the client is nil"),
-		misusetest.Of("Intercept", misusetest.Constructs(func() client.Client { return client.Intercept(c, nil) }),
-			"client: Intercept: the interceptor is nil"),
-		misusetest.Of("Record", misusetest.Constructs(func() *client.Recording { return client.Record(typed) }),
-			"client: Record: the client is nil"),
+			func() error { return controllerutil.SetOwnerReference(owner, configMap("a"), nil) }, "the scheme"),
+		misusetest.Of("DryRun", misusetest.Constructs(func() client.Client { return interceptor.DryRun(nil) }),
+			"interceptor: DryRun: the client is nil"),
+		misusetest.Of("Intercept", misusetest.Constructs(func() client.Client { return interceptor.New(c, nil) }),
+			"interceptor: New: the function is nil"),
+		misusetest.Of("Record",
+			misusetest.Constructs(func() *interceptor.Recording { return interceptor.Record(typed) }),
+			"interceptor: Record: the client is nil"),
 		misusetest.Of("Follow", misusetest.Constructs(func() any {
 			client.Follow[*corev1.Pod](c, schema.GroupResource{}, nil)
 			return nil
@@ -124,8 +132,10 @@ func TestMisuse(t *testing.T) {
 // Source: controller-runtime v0.25.2 pkg/controller/controllerutil, CreateOrUpdate.
 func TestCreateOrUpdateWithoutAChange(t *testing.T) {
 	inWorld(t, client.Options{}, func(w *world) {
-		for _, want := range []client.OperationResult{client.OperationResultCreated, client.OperationResultNone} {
-			if got, err := client.CreateOrUpdate(w.ctx, w, configMap("a"), nil); got != want || err != nil {
+		for _, want := range []controllerutil.OperationResult{
+			controllerutil.OperationResultCreated, controllerutil.OperationResultNone,
+		} {
+			if got, err := controllerutil.CreateOrUpdate(w.ctx, w, configMap("a"), nil); got != want || err != nil {
 				t.Errorf("%s, %v, want %s", got, err, want)
 			}
 		}

@@ -3,7 +3,9 @@ package client
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
+	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -14,14 +16,34 @@ import (
 	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
-// Each option is a small type that says by its methods where it applies. The zero value of every struct below is no
-// option.
+// An option says by its methods where it applies. The zero value of every struct below is no option.
+type (
+	// GetOption is an option of Get.
+	GetOption interface{ ApplyToGet(o *ReadOptions) }
+	// ListOption is an option of List.
+	ListOption interface{ ApplyToList(o *ListOptions) }
+	// WriteOption is an option of Create, Update, Patch and Apply.
+	WriteOption interface{ ApplyToWrite(o *WriteOptions) }
+	// DeleteOption is an option of Delete.
+	DeleteOption interface{ ApplyToDelete(o *DeleteOptions) }
+	// DeleteAllOfOption is an option of DeleteAllOf.
+	DeleteAllOfOption interface{ ApplyToDeleteAllOf(o *DeleteAllOfOptions) }
+)
 
-// GetOption is an option of Get.
-type GetOption interface{ ApplyToGet(o *ReadOptions) }
-
-// ListOption is an option of List.
-type ListOption interface{ ApplyToList(o *ListOptions) }
+// applied returns what the options say together. Nil ones, as client-go's callers write where there are none, say
+// nothing.
+func applied[Option, Options any](opts []Option, apply func(Option, *Options)) (o Options) {
+	if len(opts) == 0 {
+		return o // without an allocation
+	}
+	all := new(Options)
+	for _, opt := range opts {
+		if !misuse.IsNil(opt) {
+			apply(opt, all)
+		}
+	}
+	return *all
+}
 
 // ReadOptions say where a read is answered, and what the caller gets. They are options themselves.
 type ReadOptions struct {
@@ -70,14 +92,61 @@ type ListOptions struct {
 // ApplyToList implements [ListOption]: it replaces everything.
 func (l ListOptions) ApplyToList(o *ListOptions) { *o = l }
 
+// params says to the server what is listed.
+func (l ListOptions) params() url.Values {
+	p := url.Values{}
+	if l.Labels != nil && !l.Labels.Empty() {
+		p.Set("labelSelector", l.Labels.String())
+	}
+	if len(l.Fields) > 0 {
+		p.Set("fieldSelector", l.Fields.AsSelector().String())
+	}
+	if l.Limit > 0 {
+		p.Set("limit", strconv.FormatInt(l.Limit, 10))
+	}
+	if l.Continue != "" {
+		p.Set("continue", l.Continue)
+	}
+	return p
+}
+
+// selection is an option that selects objects: from a list, or to be deleted.
+type selection func(o *ListOptions)
+
+func (f selection) ApplyToList(o *ListOptions)               { f(o) }
+func (f selection) ApplyToDeleteAllOf(o *DeleteAllOfOptions) { f(&o.ListOptions) }
+
 // InNamespace restricts to a namespace.
-type InNamespace string
+func InNamespace(namespace string) interface {
+	ListOption
+	DeleteAllOfOption
+} {
+	return selection(func(o *ListOptions) { o.Namespace = namespace })
+}
 
-// ApplyToList implements [ListOption].
-func (n InNamespace) ApplyToList(o *ListOptions) { o.Namespace = string(n) }
+// MatchingLabelsSelector selects by a selector; a nil one selects all.
+func MatchingLabelsSelector(selector labels.Selector) interface {
+	ListOption
+	DeleteAllOfOption
+} {
+	return selection(func(o *ListOptions) {
+		if selector != nil {
+			o.Labels = both(o.Labels, selector)
+		}
+	})
+}
 
-// ApplyToDeleteAllOf implements [DeleteAllOfOption].
-func (n InNamespace) ApplyToDeleteAllOf(o *DeleteAllOfOptions) { n.ApplyToList(&o.ListOptions) }
+// both selects what two selectors select, of which the first may be nil.
+func both(a, b labels.Selector) labels.Selector {
+	if a == nil {
+		return b
+	}
+	requirements, selectable := b.Requirements()
+	if !selectable {
+		return labels.Nothing()
+	}
+	return a.Add(requirements...)
+}
 
 // MatchingLabels selects the objects that have all of these labels. A key or value that can be no label selects
 // nothing.
@@ -91,61 +160,28 @@ func (m MatchingLabels) ApplyToList(o *ListOptions) {
 			selector = labels.Nothing()
 		}
 	}
-	also(o, selector)
+	o.Labels = both(o.Labels, selector)
 }
 
 // ApplyToDeleteAllOf implements [DeleteAllOfOption].
 func (m MatchingLabels) ApplyToDeleteAllOf(o *DeleteAllOfOptions) { m.ApplyToList(&o.ListOptions) }
-
-// also adds a selector to those that are there.
-func also(o *ListOptions, selector labels.Selector) {
-	if o.Labels == nil {
-		o.Labels = selector
-		return
-	}
-	requirements, selectable := selector.Requirements()
-	if !selectable {
-		o.Labels = labels.Nothing()
-		return
-	}
-	o.Labels = o.Labels.Add(requirements...)
-}
 
 // HasLabels selects the objects that have these label keys, with whatever value.
 type HasLabels []string
 
 // ApplyToList implements [ListOption].
 func (h HasLabels) ApplyToList(o *ListOptions) {
-	selector := labels.NewSelector()
 	for _, key := range h {
 		one, err := labels.Parse(key)
 		if err != nil {
 			one = labels.Nothing()
 		}
-		each := ListOptions{Labels: selector}
-		also(&each, one)
-		selector = each.Labels
+		o.Labels = both(o.Labels, one)
 	}
-	also(o, selector)
 }
 
 // ApplyToDeleteAllOf implements [DeleteAllOfOption].
 func (h HasLabels) ApplyToDeleteAllOf(o *DeleteAllOfOptions) { h.ApplyToList(&o.ListOptions) }
-
-// MatchingLabelsSelector selects by a selector.
-type MatchingLabelsSelector struct{ labels.Selector }
-
-// ApplyToList implements [ListOption].
-func (m MatchingLabelsSelector) ApplyToList(o *ListOptions) {
-	if m.Selector != nil {
-		also(o, m.Selector)
-	}
-}
-
-// ApplyToDeleteAllOf implements [DeleteAllOfOption].
-func (m MatchingLabelsSelector) ApplyToDeleteAllOf(o *DeleteAllOfOptions) {
-	m.ApplyToList(&o.ListOptions)
-}
 
 // MatchingFields selects the objects whose fields have these values; see [ListOptions].
 type MatchingFields fields.Set
@@ -153,11 +189,8 @@ type MatchingFields fields.Set
 // ApplyToList implements [ListOption].
 func (m MatchingFields) ApplyToList(o *ListOptions) {
 	all := fields.Set{}
-	for _, set := range []fields.Set{o.Fields, fields.Set(m)} {
-		for field, value := range set {
-			all[field] = value
-		}
-	}
+	maps.Copy(all, o.Fields)
+	maps.Copy(all, m)
 	o.Fields = all
 }
 
@@ -165,16 +198,10 @@ func (m MatchingFields) ApplyToList(o *ListOptions) {
 func (m MatchingFields) ApplyToDeleteAllOf(o *DeleteAllOfOptions) { m.ApplyToList(&o.ListOptions) }
 
 // Limit is the number of objects that a live list returns at most.
-type Limit int64
+func Limit(most int64) ListOption { return selection(func(o *ListOptions) { o.Limit = most }) }
 
-// ApplyToList implements [ListOption].
-func (l Limit) ApplyToList(o *ListOptions) { o.Limit = int64(l) }
-
-// Continue is the token of the page before, for a live list.
-type Continue string
-
-// ApplyToList implements [ListOption].
-func (c Continue) ApplyToList(o *ListOptions) { o.Continue = string(c) }
+// Continue reads the page of a live list that the token of the page before names.
+func Continue(token string) ListOption { return selection(func(o *ListOptions) { o.Continue = token }) }
 
 // WriteOptions are those of Create, Update, Patch and Apply.
 type WriteOptions struct {
@@ -190,99 +217,54 @@ type WriteOptions struct {
 	Body Object
 }
 
-func (o WriteOptions) params() url.Values {
+// ApplyToWrite implements [WriteOption]: it replaces everything.
+func (w WriteOptions) ApplyToWrite(o *WriteOptions) { *o = w }
+
+func (w WriteOptions) params() url.Values {
 	p := url.Values{}
-	if o.FieldManager != "" {
-		p.Set("fieldManager", o.FieldManager)
-	}
-	if o.DryRun {
+	if w.DryRun {
 		p.Set("dryRun", metav1.DryRunAll)
 	}
-	if o.Force {
+	if w.FieldManager != "" {
+		p.Set("fieldManager", w.FieldManager)
+	}
+	if w.Force {
 		p.Set("force", "true")
 	}
-	if o.FieldValidation != "" {
-		p.Set("fieldValidation", o.FieldValidation)
+	if w.FieldValidation != "" {
+		p.Set("fieldValidation", w.FieldValidation)
 	}
 	return p
 }
 
-// CreateOption is an option of Create.
-type CreateOption interface{ ApplyToCreate(o *WriteOptions) }
-
-// UpdateOption is an option of Update.
-type UpdateOption interface{ ApplyToUpdate(o *WriteOptions) }
-
-// PatchOption is an option of Patch.
-type PatchOption interface{ ApplyToPatch(o *WriteOptions) }
-
-// ApplyOption is an option of Apply.
-type ApplyOption interface{ ApplyToApply(o *WriteOptions) }
-
-// writeOption is a function that is an option of every write.
 type writeOption func(o *WriteOptions)
 
-func (f writeOption) ApplyToCreate(o *WriteOptions) { f(o) }
-func (f writeOption) ApplyToUpdate(o *WriteOptions) { f(o) }
-func (f writeOption) ApplyToPatch(o *WriteOptions)  { f(o) }
-func (f writeOption) ApplyToApply(o *WriteOptions)  { f(o) }
+func (f writeOption) ApplyToWrite(o *WriteOptions) { f(o) }
 
 // FieldOwner names the owner of the written fields.
-type FieldOwner string
-
-// ApplyToCreate implements [CreateOption].
-func (f FieldOwner) ApplyToCreate(o *WriteOptions) { o.FieldManager = string(f) }
-
-// ApplyToUpdate implements [UpdateOption].
-func (f FieldOwner) ApplyToUpdate(o *WriteOptions) { o.FieldManager = string(f) }
-
-// ApplyToPatch implements [PatchOption].
-func (f FieldOwner) ApplyToPatch(o *WriteOptions) { o.FieldManager = string(f) }
-
-// ApplyToApply implements [ApplyOption].
-func (f FieldOwner) ApplyToApply(o *WriteOptions) { o.FieldManager = string(f) }
-
-// ForceOwnership takes fields that an apply conflicts about from their owners.
-var ForceOwnership = writeOption(func(o *WriteOptions) { o.Force = true })
-
-// StrictFields makes the server refuse fields that it does not know.
-var StrictFields = writeOption(func(o *WriteOptions) { o.FieldValidation = "Strict" })
-
-// DryRunAll makes the server do everything but store.
-var DryRunAll = dryRun{}
-
-type dryRun struct{}
-
-func (dryRun) ApplyToCreate(o *WriteOptions)            { o.DryRun = true }
-func (dryRun) ApplyToUpdate(o *WriteOptions)            { o.DryRun = true }
-func (dryRun) ApplyToPatch(o *WriteOptions)             { o.DryRun = true }
-func (dryRun) ApplyToApply(o *WriteOptions)             { o.DryRun = true }
-func (dryRun) ApplyToDelete(o *DeleteOptions)           { o.DryRun = true }
-func (dryRun) ApplyToDeleteAllOf(o *DeleteAllOfOptions) { o.DryRun = true }
+func FieldOwner(name string) WriteOption {
+	return writeOption(func(o *WriteOptions) { o.FieldManager = name })
+}
 
 // WithSubResourceBody is what a subresource is updated or patched with, where that is not the object itself.
-func WithSubResourceBody(body Object) interface {
-	UpdateOption
-	PatchOption
-} {
+func WithSubResourceBody(body Object) WriteOption {
 	return writeOption(func(o *WriteOptions) { o.Body = body })
 }
 
-// given are the options but those that are nil, as client-go's callers write where there are none.
-func given[O any](opts []O) []O {
-	for i, o := range opts {
-		if misuse.IsNil(o) {
-			return append(opts[:i:i], given(opts[i+1:])...)
-		}
-	}
-	return opts
-}
+var (
+	// ForceOwnership takes fields that an apply conflicts about from their owners.
+	ForceOwnership WriteOption = writeOption(func(o *WriteOptions) { o.Force = true })
+	// StrictFields makes the server refuse fields that it does not know.
+	StrictFields WriteOption = writeOption(func(o *WriteOptions) { o.FieldValidation = "Strict" })
+	// DryRunAll makes the server do everything but store. It is an option of all writes and deletions.
+	DryRunAll = dryRun{}
+)
 
-// DeleteOption is an option of Delete.
-type DeleteOption interface{ ApplyToDelete(o *DeleteOptions) }
+type dryRun struct{}
 
-// DeleteAllOfOption is an option of DeleteAllOf.
-type DeleteAllOfOption interface{ ApplyToDeleteAllOf(o *DeleteAllOfOptions) }
+func (dryRun) ApplyToWrite(o *WriteOptions)             { o.DryRun = true }
+func (dryRun) ApplyToDelete(o *DeleteOptions)           { o.DryRun = true }
+func (dryRun) ApplyToDeleteAllOf(o *DeleteAllOfOptions) { o.DryRun = true }
 
 // DeleteOptions say how objects are deleted.
 type DeleteOptions struct {
@@ -297,12 +279,12 @@ type DeleteOptions struct {
 }
 
 // params repeats in the address what logs should show. The server goes by the body.
-func (o DeleteOptions) params() url.Values {
-	p := url.Values{}
-	if o.DryRun {
-		p.Set("dryRun", metav1.DryRunAll)
-	}
-	return p
+func (o DeleteOptions) params() url.Values { return WriteOptions{DryRun: o.DryRun}.params() }
+
+// DeleteAllOfOptions say what is deleted, and how.
+type DeleteAllOfOptions struct {
+	ListOptions
+	DeleteOptions
 }
 
 func (o DeleteOptions) body() ([]byte, error) {
@@ -321,43 +303,32 @@ func (o DeleteOptions) body() ([]byte, error) {
 	return data, nil
 }
 
-// DeleteAllOfOptions say what is deleted, and how.
-type DeleteAllOfOptions struct {
-	ListOptions
-	DeleteOptions
-}
+type deleteOption func(o *DeleteOptions)
+
+func (f deleteOption) ApplyToDelete(o *DeleteOptions)           { f(o) }
+func (f deleteOption) ApplyToDeleteAllOf(o *DeleteAllOfOptions) { f(&o.DeleteOptions) }
 
 // GracePeriodSeconds is the time an object gets to end.
-type GracePeriodSeconds int64
-
-// ApplyToDelete implements [DeleteOption].
-func (g GracePeriodSeconds) ApplyToDelete(o *DeleteOptions) { o.GracePeriodSeconds = (*int64)(&g) }
-
-// ApplyToDeleteAllOf implements [DeleteAllOfOption].
-func (g GracePeriodSeconds) ApplyToDeleteAllOf(o *DeleteAllOfOptions) {
-	g.ApplyToDelete(&o.DeleteOptions)
+func GracePeriodSeconds(seconds int64) interface {
+	DeleteOption
+	DeleteAllOfOption
+} {
+	return deleteOption(func(o *DeleteOptions) { o.GracePeriodSeconds = &seconds })
 }
 
 // PropagationPolicy says what becomes of the objects that the deleted one owns.
-type PropagationPolicy metav1.DeletionPropagation
-
-// ApplyToDelete implements [DeleteOption].
-func (p PropagationPolicy) ApplyToDelete(o *DeleteOptions) {
-	o.PropagationPolicy = (*metav1.DeletionPropagation)(&p)
-}
-
-// ApplyToDeleteAllOf implements [DeleteAllOfOption].
-func (p PropagationPolicy) ApplyToDeleteAllOf(o *DeleteAllOfOptions) {
-	p.ApplyToDelete(&o.DeleteOptions)
+func PropagationPolicy(policy metav1.DeletionPropagation) interface {
+	DeleteOption
+	DeleteAllOfOption
+} {
+	return deleteOption(func(o *DeleteOptions) { o.PropagationPolicy = &policy })
 }
 
 // Preconditions deletes only the object that has this UID and resource version, where they are set.
 type Preconditions metav1.Preconditions
 
 // ApplyToDelete implements [DeleteOption].
-func (p Preconditions) ApplyToDelete(o *DeleteOptions) {
-	o.Preconditions = (*metav1.Preconditions)(&p)
-}
+func (p Preconditions) ApplyToDelete(o *DeleteOptions) { o.Preconditions = (*metav1.Preconditions)(&p) }
 
 // OnlyThis is the precondition that obj itself is deleted, not another of its name.
 func OnlyThis(obj metav1.Object) Preconditions {

@@ -2,14 +2,15 @@ package client
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
+	"github.com/flyball-dev/flyball/client/internal/cached"
 	"github.com/flyball-dev/flyball/internal/ownwrites"
+	"github.com/flyball-dev/flyball/internal/ownwrites/versions"
 )
 
-// over lays entries over what was read from the cache. It also returns those that are shown.
-func (c *cache) over(q *query, objs []Object,
+// overlay lays entries over what was read from the cache. It also returns those that are shown.
+func overlay(cache *cached.Cache, q *cached.Query, objs []Object,
 	entries []*ownwrites.Entry,
 ) (_ []Object, shown []*ownwrites.Entry, err error) {
 	byKey := make(map[ObjectKey]*ownwrites.Entry, len(entries))
@@ -24,7 +25,7 @@ func (c *cache) over(q *query, objs []Object,
 			return false
 		case e.Gone:
 			return obj.GetUID() == e.UID()
-		case ownwrites.Earlier(e.Version, obj.GetResourceVersion()):
+		case versions.Earlier(e.Version, obj.GetResourceVersion()):
 			delete(byKey, key) // The cache has got on since the entries were looked up.
 			return false
 		}
@@ -34,72 +35,60 @@ func (c *cache) over(q *query, objs []Object,
 		if e.Gone {
 			continue
 		}
-		obj, err := e.View(c, c.view)
+		obj, err := e.View(cache, cache.Hold)
 		if err != nil {
 			return nil, nil, err
 		}
-		if c.matches(q, obj) {
+		if cache.Matches(q, obj) {
 			objs, shown = append(objs, obj), append(shown, e)
 		}
 	}
 	return objs, shown, nil
 }
 
-// exact reports whether e can be shown to readers of c.
-func (c *cache) exact(e *ownwrites.Entry) bool {
-	return e.Gone || (e.Body != nil && e.GVK == c.kind.gvk)
+// exact reports whether e can be shown to readers of the cache.
+func exact(cache *cached.Cache, e *ownwrites.Entry) bool {
+	return e.Gone || (e.Body != nil && e.GVK == cache.Kind.GVK)
 }
 
-// view returns the object as c would hold it: in its representation, transformed, without what it strips.
-func (c *cache) view(e *ownwrites.Entry) (Object, error) {
-	obj, err := c.kind.decode(c.scheme, e.ContentType, e.Body)
-	if err != nil {
-		return nil, err
-	}
-	for _, transform := range c.transforms {
-		if obj, err = transform(obj); err != nil {
-			return nil, fmt.Errorf("transform %s: %w", e.Key, err)
-		}
-	}
-	return obj, nil
-}
-
-// concerned reports whether a read of c has to wait for w.
-func (c *cache) concerned(ctx context.Context, q *query, w *ownwrites.Write) bool {
-	if !w.Concerns(c, q.key.Namespace, OwnerFrom(ctx)) {
+// concerned reports whether a read has to wait for w.
+func concerned(ctx context.Context, cache *cached.Cache, q *cached.Query, w *ownwrites.Write) bool {
+	if !w.Concerns(cache, q.Key.Namespace, OwnerFrom(ctx)) {
 		return false
 	}
 	if w.All() {
 		return true
 	}
 	key := w.Key()
-	if !q.lists() {
-		return key == q.key
+	if !q.Lists() {
+		return key == q.Key
 	}
-	before, known := c.before(key)
-	switch {
-	case known && before != nil && c.matches(q, before):
+	if before := newest(cache, key); before != nil && cache.Matches(q, before) {
 		return true
-	case w.Deletes:
+	}
+	if w.Deletes {
 		return false
 	}
 	contentType, body := w.Sent()
 	if body == nil {
 		return true
 	}
-	sent, err := c.kind.decode(c.scheme, contentType, body)
-	return err != nil || c.matches(q, sent)
+	sent, err := cache.Decode(contentType, body)
+	return err != nil || cache.Matches(q, sent)
 }
 
-// before returns the object as it is in the cache, or was last written.
-func (c *cache) before(key ObjectKey) (obj Object, known bool) {
+// newest returns the object as it was last written, or is in the cache; nil if neither is known.
+func newest(cache *cached.Cache, key ObjectKey) Object {
 	if key.Name == "" {
-		return nil, false
+		return nil
 	}
-	if e := c.writes.EntryOf(key); e != nil && !e.Gone && c.exact(e) {
-		if obj, err := e.View(c, c.view); err == nil {
-			return obj, true
+	if e := cache.Writes.EntryOf(key); e != nil && !e.Gone && exact(cache, e) {
+		if obj, err := e.View(cache, cache.Hold); err == nil {
+			return obj
 		}
 	}
-	return c.store.get(key)
+	if obj, found := cache.Get(key); found {
+		return obj
+	}
+	return nil
 }

@@ -3,11 +3,11 @@ package client
 import (
 	"context"
 	"fmt"
-	"net/http"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/flyball-dev/flyball/client/internal/cached"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/internal/misuse"
 	"github.com/flyball-dev/flyball/internal/ownwrites"
@@ -16,16 +16,11 @@ import (
 // WithOwner makes owner the one in whose name the writes with the returned context are made; see [Cluster.Ready].
 // owner is any comparable value. Package reconcile does this for every reconcile.
 func WithOwner(ctx context.Context, owner any) context.Context {
-	return ownwrites.WithOwner(ctx, owner)
+	return context.WithValue(ctx, ownwrites.OwnerKey{}, owner)
 }
 
 // OwnerFrom returns the owner that ctx carries; nil if none.
-func OwnerFrom(ctx context.Context) any { return ownwrites.OwnerFrom(ctx) }
-
-// ControllerOwner is the owner of writes whose context carries none: the controller of the object that is written.
-// An owner reference does not tell whether the owner lives in a namespace. So one asked for without a namespace, as
-// a Node is, stands for what was written in any.
-type ControllerOwner = ownwrites.ControllerOwner
+func OwnerFrom(ctx context.Context) any { return ctx.Value(ownwrites.OwnerKey{}) }
 
 // ObserveWrites returns a copy of config whose clients share one record of own writes: a [Cluster] made of it also
 // sees what clientsets and dynamic clients made of it write. A manager does this for its own config.
@@ -42,42 +37,13 @@ func ObserveWrites(config *rest.Config) (*rest.Config, error) {
 	return config, nil
 }
 
-// observed returns an HTTP client of config and the record that its transport feeds: record, or if that is nil the
-// one that config has, or a new one.
-func observed(config *rest.Config, record *ownwrites.Record,
-	informers *informer.Factory,
-) (*http.Client, *ownwrites.Record, error) {
-	shared, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return nil, nil, err
-	}
-	own := *shared
-	if own.Transport == nil {
-		own.Transport = http.DefaultTransport
-	}
-	found := ownwrites.Find(own.Transport)
-	switch {
-	case found != nil && found == record:
-		return &own, record, nil
-	case record == nil && found != nil && (informers == nil || found.Connect(ownwrites.Peer{Caches: informers})):
-		return &own, found, nil
-	case record == nil:
-		if record, err = ownwrites.New(config); err != nil {
-			return nil, nil, err
-		}
-	}
-	own.Transport = record.Wrap(own.Transport)
-	return &own, record, nil
-}
-
 // Follow has [Cluster.Ready] and [Cluster.Seen] of c wait for an informer of the resource that others read, by its
 // lister, say. The informer has to follow every namespace that c writes to.
 func Follow[T Object](c *Cluster, resource schema.GroupResource, inf informer.Informer[T]) {
 	if c == nil || misuse.IsNil(inf) {
 		panic("client: Follow: the client or the informer is nil")
 	}
-	followed := &cache{store: stored[T]{inf}, writes: c.record.Of(resource), highest: map[string]string{}}
-	followed.writes.Join(followed)
+	cached.Follow(c.server.Record, resource, inf)
 }
 
 // Ready is nil when every cache of this client, and every informer given to [Follow], has seen all that was written
@@ -89,7 +55,7 @@ func Follow[T Object](c *Cluster, resource schema.GroupResource, inf informer.In
 //
 // Source: the consistency store of kube-controller-manager v1.37.1, KEP-5647.
 func (c *Cluster) Ready(ctx context.Context, owner any) error {
-	for _, l := range c.record.All() {
+	for _, l := range c.server.Record.All() {
 		if w := l.DueOf(owner); w != nil {
 			_ = l.Resolve(ctx, w) // When it fails the write stays in doubt, and is asked about again.
 		}
@@ -104,7 +70,7 @@ func (c *Cluster) Ready(ctx context.Context, owner any) error {
 func (c *Cluster) Seen(owner any) error { return c.pending(owner, false) }
 
 func (c *Cluster) pending(owner any, doubts bool) error {
-	for _, l := range c.record.All() {
+	for _, l := range c.server.Record.All() {
 		if p := l.PendingOf(owner, doubts); p != nil {
 			return &StaleError{Resource: l.Name.String(), Key: p.Key, Wanted: p.Wanted, Seen: p.Seen, Cause: p.Lost}
 		}

@@ -25,7 +25,7 @@ func (c *Cluster) Stats() Stats {
 		Waits: c.waits.count.Load(), Waited: time.Duration(c.waits.nanoseconds.Load()),
 		Stale: c.waits.stale.Load(),
 	}
-	for _, l := range c.record.All() {
+	for _, l := range c.server.Record.All() {
 		unseen, unknown := l.Sizes()
 		s.Unseen += unseen
 		s.Unknown += unknown

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/flyball-dev/flyball/client/internal/kinds"
 	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
@@ -29,41 +30,22 @@ type subresource struct {
 
 // Get implements [SubResourceClient].
 func (s *subresource) Get(ctx context.Context, obj, sub Object) error {
-	k, err := kindOf(s.cluster.o.Scheme, obj)
-	if err != nil {
-		return fmt.Errorf("get %s of %T: %w", s.name, obj, err)
-	}
-	p, err := s.cluster.live.placeOf(ctx, k.gvk, ObjectKeyFromObject(obj), s.name)
-	if err != nil {
-		return err
-	}
-	request := s.cluster.live.request("GET", p).SetHeader("Accept", s.cluster.live.accept(sub))
-	contentType, data, err := answer(ctx, request, nil)
-	if err != nil {
-		return err
-	}
-	return (&reply{scheme: s.cluster.o.Scheme, obj: sub}).give(contentType, data)
+	return s.cluster.server.GetSubresource(ctx, obj, s.name, sub)
 }
 
 // Create implements [SubResourceClient].
-func (s *subresource) Create(ctx context.Context, obj, sub Object, opts ...CreateOption) error {
-	var o WriteOptions
-	for _, opt := range given(opts) {
-		opt.ApplyToCreate(&o)
-	}
+func (s *subresource) Create(ctx context.Context, obj, sub Object, opts ...WriteOption) error {
+	o := applied(opts, WriteOption.ApplyToWrite)
 	if misuse.IsNil(sub) {
-		return fmt.Errorf("create %s of %s: %w", s.name, ObjectKeyFromObject(obj), errNoObject)
+		return fmt.Errorf("create %s of %s: %w", s.name, ObjectKeyFromObject(obj), kinds.ErrNoObject)
 	}
 	name(sub, obj)
 	return s.cluster.put(ctx, order{verb: "POST", obj: obj, subresource: s.name, sent: sub, answerTo: sub}, o)
 }
 
 // Update implements [SubResourceClient].
-func (s *subresource) Update(ctx context.Context, obj Object, opts ...UpdateOption) error {
-	var o WriteOptions
-	for _, opt := range given(opts) {
-		opt.ApplyToUpdate(&o)
-	}
+func (s *subresource) Update(ctx context.Context, obj Object, opts ...WriteOption) error {
+	o := applied(opts, WriteOption.ApplyToWrite)
 	ord := order{verb: "PUT", obj: obj, subresource: s.name, sent: obj, answerTo: obj}
 	if o.Body != nil {
 		name(o.Body, obj)
@@ -87,11 +69,8 @@ func name(body, obj Object) {
 }
 
 // Patch implements [SubResourceClient].
-func (s *subresource) Patch(ctx context.Context, obj Object, patch Patch, opts ...PatchOption) error {
-	var o WriteOptions
-	for _, opt := range given(opts) {
-		opt.ApplyToPatch(&o)
-	}
+func (s *subresource) Patch(ctx context.Context, obj Object, patch Patch, opts ...WriteOption) error {
+	o := applied(opts, WriteOption.ApplyToWrite)
 	ord := order{verb: "PATCH", obj: obj, subresource: s.name, patch: patch, answerTo: obj}
 	if o.Body != nil {
 		ord.answerTo = o.Body
@@ -100,6 +79,6 @@ func (s *subresource) Patch(ctx context.Context, obj Object, patch Patch, opts .
 }
 
 // Apply implements [SubResourceClient].
-func (s *subresource) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...ApplyOption) error {
+func (s *subresource) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...WriteOption) error {
 	return s.cluster.apply(ctx, obj, s.name, opts)
 }

@@ -1,46 +1,40 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
-	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/flyball-dev/flyball/client/internal/kinds"
+	"github.com/flyball-dev/flyball/client/internal/live"
 	"github.com/flyball-dev/flyball/internal/misuse"
 	"github.com/flyball-dev/flyball/internal/ownwrites"
 )
 
-// Create implements [Writer].
-func (c *Cluster) Create(ctx context.Context, obj Object, opts ...CreateOption) error {
-	var o WriteOptions
-	for _, opt := range given(opts) {
-		opt.ApplyToCreate(&o)
-	}
+// Create implements [Client].
+func (c *Cluster) Create(ctx context.Context, obj Object, opts ...WriteOption) error {
+	o := applied(opts, WriteOption.ApplyToWrite)
 	return c.put(ctx, order{verb: "POST", obj: obj, sent: obj, answerTo: obj}, o)
 }
 
-// Update implements [Writer].
-func (c *Cluster) Update(ctx context.Context, obj Object, opts ...UpdateOption) error {
-	var o WriteOptions
-	for _, opt := range given(opts) {
-		opt.ApplyToUpdate(&o)
-	}
+// Update implements [Client].
+func (c *Cluster) Update(ctx context.Context, obj Object, opts ...WriteOption) error {
+	o := applied(opts, WriteOption.ApplyToWrite)
 	return c.put(ctx, order{verb: "PUT", obj: obj, sent: obj, answerTo: obj}, o)
 }
 
-// Patch implements [Writer].
-func (c *Cluster) Patch(ctx context.Context, obj Object, patch Patch, opts ...PatchOption) error {
-	var o WriteOptions
-	for _, opt := range given(opts) {
-		opt.ApplyToPatch(&o)
-	}
+// Patch implements [Client].
+func (c *Cluster) Patch(ctx context.Context, obj Object, patch Patch, opts ...WriteOption) error {
+	o := applied(opts, WriteOption.ApplyToWrite)
 	return c.put(ctx, order{verb: "PATCH", obj: obj, patch: patch, answerTo: obj}, o)
 }
 
@@ -59,17 +53,17 @@ type order struct {
 }
 
 // check refuses what would be sent to another place than meant, or would leave less than there was.
-func (ord order) check(k kind) error {
+func (ord order) check(k kinds.Kind) error {
 	if ord.verb == "PATCH" && misuse.IsNil(ord.patch) {
-		return fmt.Errorf("patch %s %s: the patch is nil: client.MergeFrom makes one", k.gvk.Kind,
+		return fmt.Errorf("patch %s %s: the patch is nil: client.MergeFrom makes one", k.GVK.Kind,
 			ObjectKeyFromObject(ord.obj))
 	}
 	creates := ord.verb == "POST" && ord.subresource == ""
 	if !creates && ord.obj.GetName() == "" {
-		return fmt.Errorf("write %s: %w", k.gvk.Kind, errNoName)
+		return fmt.Errorf("write %s: %w", k.GVK.Kind, errNoName)
 	}
 	if _, bare := ord.sent.(*metav1.PartialObjectMetadata); bare {
-		return fmt.Errorf("write %s %s: metadata are not the whole object; patch it", k.gvk.Kind,
+		return fmt.Errorf("write %s %s: metadata are not the whole object; patch it", k.GVK.Kind,
 			ObjectKeyFromObject(ord.obj))
 	}
 	return nil
@@ -80,68 +74,68 @@ var errNoName = errors.New("the object has no name")
 
 // put sends an order.
 func (c *Cluster) put(ctx context.Context, ord order, o WriteOptions) error {
-	k, err := kindOf(c.o.Scheme, ord.obj)
+	k, err := kinds.Of(c.server.Scheme, ord.obj)
 	if err != nil {
 		return fmt.Errorf("write %T: %w", ord.obj, err)
 	}
 	if err := ord.check(k); err != nil {
 		return err
 	}
-	p, err := c.live.placeOf(ctx, k.gvk, ObjectKeyFromObject(ord.obj), ord.subresource)
+	p, err := c.server.PlaceOf(ctx, k.GVK, ObjectKeyFromObject(ord.obj), ord.subresource)
 	if err != nil {
 		return err
 	}
 	if ord.verb == "POST" && ord.subresource == "" {
-		p.name = "" // The body has it.
+		p.Name = "" // The body has it.
 	}
-	body, media, err := ord.body(c.live, k)
+	body, media, err := ord.body(c.server, k)
 	if err != nil {
-		return fmt.Errorf("write %s %s: %w", k.gvk.Kind, ObjectKeyFromObject(ord.obj), err)
+		return fmt.Errorf("write %s %s: %w", k.GVK.Kind, ObjectKeyFromObject(ord.obj), err)
 	}
-	if o.FieldManager == "" {
-		o.FieldManager = c.o.FieldManager
+	reply, err := c.server.ReplyTo(ord.answerTo)
+	if err != nil {
+		return fmt.Errorf("write %s %s: %w", k.GVK.Kind, ObjectKeyFromObject(ord.obj), err)
 	}
-	got := &reply{scheme: c.o.Scheme, obj: ord.answerTo}
-	request := c.live.request(ord.verb, p).SetHeader("Content-Type", media).SetHeader("Accept",
-		c.live.accept(ord.answerTo)).Body(body)
-	contentType, data, err := c.send(ctx, request, o.params(), &ownwrites.Intent{
-		Name: ord.obj.GetName(), Owner: ownwrites.OwnerOf(ctx, ord.obj), Decode: got.read,
-	})
+	request := c.server.Request(ord.verb, p).SetHeader("Content-Type", media).SetHeader("Accept",
+		c.server.Accept(ord.answerTo)).Body(body)
+	contentType, data, err := send(ownwrites.WithIntent(ctx, &ownwrites.Intent{
+		Name: ord.obj.GetName(), Decode: reply.Read,
+	}), request, c.params(o))
 	if err != nil {
 		return err
 	}
-	return got.give(contentType, data)
+	return reply.Give(contentType, data)
+}
+
+// params says to the server how to write.
+func (c *Cluster) params(o WriteOptions) url.Values {
+	o.FieldManager = cmp.Or(o.FieldManager, c.o.FieldManager)
+	return o.params()
 }
 
 // body encodes what is sent, and says how.
-func (ord order) body(l *live, k kind) (body []byte, media string, err error) {
+func (ord order) body(server *live.Server, k kinds.Kind) (body []byte, media string, err error) {
 	if ord.patch != nil {
 		body, err = ord.patch.Data(ord.answerTo)
 		return body, string(ord.patch.Type()), err
 	}
 	if ord.sent != ord.obj { // A subresource's own object.
-		if k, err = kindOf(l.scheme, ord.sent); err != nil {
+		if k, err = kinds.Of(server.Scheme, ord.sent); err != nil {
 			return nil, "", err
 		}
 	}
-	return encode(ord.sent, k.gvk, l.protobuf)
+	return server.Encode(ord.sent, k)
 }
 
-// Apply implements [Writer].
-func (c *Cluster) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...ApplyOption) error {
+// Apply implements [Client].
+func (c *Cluster) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...WriteOption) error {
 	return c.apply(ctx, obj, "", opts)
 }
 
 func (c *Cluster) apply(ctx context.Context, obj runtime.ApplyConfiguration, subresource string,
-	opts []ApplyOption,
+	opts []WriteOption,
 ) error {
-	var o WriteOptions
-	for _, opt := range given(opts) {
-		opt.ApplyToApply(&o)
-	}
-	if o.FieldManager == "" {
-		o.FieldManager = c.o.FieldManager
-	}
+	o := applied(opts, WriteOption.ApplyToWrite)
 	if misuse.IsNil(obj) {
 		return errors.New(
 			"apply: the apply configuration is nil: make one with k8s.io/client-go/applyconfigurations, or " +
@@ -153,46 +147,35 @@ func (c *Cluster) apply(ctx context.Context, obj runtime.ApplyConfiguration, sub
 		return fmt.Errorf("apply: %w", err)
 	}
 	var head metav1.PartialObjectMetadata
-	if err := decode(body, &head); err != nil {
+	if err := kinds.DecodeJSON(body, &head); err != nil {
 		return fmt.Errorf("apply: %w", err)
 	}
 	if head.Name == "" {
 		return fmt.Errorf("apply %s: %w", head.Kind, errNoName)
 	}
-	p, err := c.live.placeOf(ctx, head.GroupVersionKind(), ObjectKeyFromObject(&head), subresource)
+	p, err := c.server.PlaceOf(ctx, head.GroupVersionKind(), ObjectKeyFromObject(&head), subresource)
 	if err != nil {
 		return err
 	}
-	request := c.live.request("PATCH", p).SetHeader("Content-Type", string(types.ApplyPatchType)).Body(body)
-	_, data, err := c.send(ctx, request, o.params(), &ownwrites.Intent{Owner: ownwrites.OwnerOf(ctx, &head)})
+	request := c.server.Request("PATCH", p).SetHeader("Content-Type", string(types.ApplyPatchType)).Body(body)
+	_, data, err := send(ctx, request, c.params(o))
 	if err != nil {
 		return err
 	}
-	if u, is := obj.(json.Unmarshaler); is { // Unstructured: the caller's own object is changed.
-		return decode(data, u)
-	}
-	fresh := reflect.New(reflect.TypeOf(obj).Elem())
-	if err := decode(data, fresh.Interface()); err != nil {
-		return err
-	}
-	reflect.ValueOf(obj).Elem().Set(fresh.Elem())
-	return nil
+	return live.GiveApplied(data, obj)
 }
 
-// Delete implements [Writer].
+// Delete implements [Client].
 func (c *Cluster) Delete(ctx context.Context, obj Object, opts ...DeleteOption) error {
-	var o DeleteOptions
-	for _, opt := range given(opts) {
-		opt.ApplyToDelete(&o)
-	}
-	k, err := kindOf(c.o.Scheme, obj)
+	o := applied(opts, DeleteOption.ApplyToDelete)
+	k, err := kinds.Of(c.server.Scheme, obj)
 	if err != nil {
 		return fmt.Errorf("delete %T: %w", obj, err)
 	}
 	if obj.GetName() == "" {
-		return fmt.Errorf("delete %s: %w", k.gvk.Kind, errNoName)
+		return fmt.Errorf("delete %s: %w", k.GVK.Kind, errNoName)
 	}
-	p, err := c.live.placeOf(ctx, k.gvk, ObjectKeyFromObject(obj), "")
+	p, err := c.server.PlaceOf(ctx, k.GVK, ObjectKeyFromObject(obj), "")
 	if err != nil {
 		return err
 	}
@@ -201,50 +184,47 @@ func (c *Cluster) Delete(ctx context.Context, obj Object, opts ...DeleteOption) 
 		return err
 	}
 	intent := &ownwrites.Intent{
-		Owner:   ownwrites.OwnerOf(ctx, obj),
 		Deleted: ownwrites.Identity{UID: obj.GetUID(), Version: obj.GetResourceVersion()},
 	}
 	if o.Preconditions != nil && o.Preconditions.UID != nil {
 		intent.Precondition = *o.Preconditions.UID
 	}
-	request := c.live.request("DELETE", p).SetHeader("Content-Type", jsonMedia).Body(body)
-	_, _, err = c.send(ctx, request, o.params(), intent)
+	request := c.server.Request("DELETE", p).SetHeader("Content-Type", kinds.JSON).Body(body)
+	_, _, err = send(ownwrites.WithIntent(ctx, intent), request, o.params())
 	return err
 }
 
-// DeleteAllOf implements [Writer].
+// DeleteAllOf implements [Client].
 func (c *Cluster) DeleteAllOf(ctx context.Context, obj Object, opts ...DeleteAllOfOption) error {
-	var o DeleteAllOfOptions
-	for _, opt := range given(opts) {
-		opt.ApplyToDeleteAllOf(&o)
-	}
-	k, err := kindOf(c.o.Scheme, obj)
+	o := applied(opts, DeleteAllOfOption.ApplyToDeleteAllOf)
+	k, err := kinds.Of(c.server.Scheme, obj)
 	if err != nil {
 		return fmt.Errorf("delete all of %T: %w", obj, err)
 	}
-	r, err := c.live.mapper.resourceOf(ctx, k.gvk)
+	r, err := c.server.Mapper.Of(ctx, k.GVK)
 	if err != nil {
 		return err
 	}
-	p := place{resource: r, namespace: o.Namespace}
 	body, err := o.body()
 	if err != nil {
 		return err
 	}
-	request := c.live.collection("DELETE", p, o.ListOptions).SetHeader("Content-Type", jsonMedia).Body(body)
-	_, _, err = c.send(ctx, request, o.params(), &ownwrites.Intent{Owner: OwnerFrom(ctx)})
+	request := c.server.Request("DELETE", live.Place{Resource: r, Namespace: o.Namespace}).
+		SetHeader("Content-Type", kinds.JSON).Body(body)
+	params := o.ListOptions.params()
+	maps.Copy(params, o.DeleteOptions.params())
+	_, _, err = send(ctx, request, params)
 	return err
 }
 
-// send sends a write. The record of own writes sees it in the transport; intent is what the request does not say.
-func (c *Cluster) send(ctx context.Context, r *rest.Request, params url.Values,
-	intent *ownwrites.Intent,
-) (string, []byte, error) {
+// send sends a write. The record of own writes sees it in the transport; an intent in ctx is what the request does not
+// say.
+func send(ctx context.Context, r *rest.Request, params url.Values) (contentType string, body []byte, err error) {
 	if err := r.Error(); err != nil {
 		return "", nil, err
 	}
 	if err := ctx.Err(); err != nil {
 		return "", nil, context.Cause(ctx)
 	}
-	return answer(ownwrites.WithIntent(ctx, intent), r, params)
+	return live.Answer(ctx, r, params)
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/manager/builder"
 	"github.com/flyball-dev/flyball/reconcile"
@@ -63,7 +64,7 @@ func (o chaosOperator) reconcile(ctx context.Context, key reconcile.Request) (re
 	if err := o.Get(ctx, key.NamespacedName, parent); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	deleting, err := client.Finalize(ctx, o, parent, chaosFinalizer, func(ctx context.Context) error {
+	deleting, err := controllerutil.Finalize(ctx, o, parent, chaosFinalizer, func(ctx context.Context) error {
 		return o.empty(ctx, key)
 	})
 	if err != nil || deleting {
@@ -104,7 +105,7 @@ func (o chaosOperator) name(ctx context.Context, parent *appsv1.ReplicaSet) erro
 		child := &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: parent.Namespace, Name: chaosChild(parent.Name, i)},
 		}
-		_, err := client.CreateOrPatch(ctx, o, child, func() error { return o.dress(parent, child) })
+		_, err := controllerutil.CreateOrPatch(ctx, o, child, func() error { return o.dress(parent, child) })
 		if err != nil {
 			return err
 		}
@@ -132,7 +133,7 @@ func chaosChild(parent string, n int32) string { return fmt.Sprintf("%s-%d", par
 func (o chaosOperator) dress(parent *appsv1.ReplicaSet, child *corev1.Secret) error {
 	child.Labels = map[string]string{"of": parent.Name}
 	child.OwnerReferences = nil // Of a parent of that name that is gone.
-	return client.SetControllerReference(parent, child, o.Scheme())
+	return controllerutil.SetControllerReference(parent, child, o.Scheme())
 }
 
 // generate makes as many children as are missing, and deletes those that are too many.
@@ -174,10 +175,10 @@ func (o chaosOperator) mirror(ctx context.Context, key reconcile.Request) (recon
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	_, err = client.CreateOrUpdate(ctx, o, record, func() error {
+	_, err = controllerutil.CreateOrUpdate(ctx, o, record, func() error {
 		record.Data = map[string]string{"children": chaosNames(children.Items)}
 		record.OwnerReferences = nil
-		return client.SetControllerReference(parent, record, o.Scheme())
+		return controllerutil.SetControllerReference(parent, record, o.Scheme())
 	})
 	return reconcile.Result{}, err
 }

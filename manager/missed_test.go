@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/localapi/gate"
 	"github.com/flyball-dev/flyball/manager/builder"
 	"github.com/flyball-dev/flyball/reconcile"
@@ -51,8 +52,8 @@ func missedOverTenures(t *testing.T, next func(t *testing.T, w *world, l *life))
 			runs++
 			child := &corev1.Secret{}
 			child.Namespace, child.Name = r.Namespace, "child"
-			_, err := client.CreateOrUpdate(ctx, m.GetClient(), child, func() error {
-				return client.SetControllerReference(&parent, child, m.GetScheme())
+			_, err := controllerutil.CreateOrUpdate(ctx, m.GetClient(), child, func() error {
+				return controllerutil.SetControllerReference(&parent, child, m.GetScheme())
 			})
 			return reconcile.Result{}, err
 		}))

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/localapi/audit"
 	"github.com/flyball-dev/flyball/localapi/gate"
 	"github.com/flyball-dev/flyball/manager"
@@ -61,14 +62,14 @@ func (c *tenants) Reconcile(ctx context.Context, r reconcile.Request) (reconcile
 	if err := c.client.Get(ctx, r.NamespacedName, &tenant); err != nil || !strings.HasPrefix(r.Name, "tenant-") {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	deleting, err := client.Finalize(ctx, c.client, &tenant, cleanUp,
+	deleting, err := controllerutil.Finalize(ctx, c.client, &tenant, cleanUp,
 		func(context.Context) error { return c.takeBack(tenant.Name) })
 	if deleting || err != nil {
 		return reconcile.Result{}, err
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
-	_, err = client.CreateOrUpdate(ctx, c.client, secret, func() error {
-		return client.SetControllerReference(&tenant, secret, c.client.Scheme())
+	_, err = controllerutil.CreateOrUpdate(ctx, c.client, secret, func() error {
+		return controllerutil.SetControllerReference(&tenant, secret, c.client.Scheme())
 	})
 	return reconcile.Result{}, err
 }

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/localapi/gate"
 	"github.com/flyball-dev/flyball/reconcile"
 )
@@ -93,7 +94,7 @@ func ensuresChild(p *process, why *[]string) reconcile.Reconciler[reconcile.Requ
 		}
 		child := &corev1.Secret{}
 		child.Namespace, child.Name = key.Namespace, "child"
-		_, err := client.CreateOrPatch(ctx, p, child, func() error {
+		_, err := controllerutil.CreateOrPatch(ctx, p, child, func() error {
 			child.Labels = map[string]string{"of": key.Name}
 			return nil
 		})

@@ -22,15 +22,15 @@ const (
 	OnAnyChange
 )
 
-// MaxMessage is the length at which messages are cut, that of the API's schema.
-const MaxMessage = 32768
+// maxMessage is the length at which messages are cut, that of the API's schema.
+const maxMessage = 32768
 
 // Set puts c into list, and says whether that changed anything. c's own time counts, if it is set; else it is now
 // where the rule says that the condition has changed. generation is that of the object.
 func Set(list *[]metav1.Condition, generation int64, c metav1.Condition, rule Rule) (changed bool) {
 	c.ObservedGeneration = generation
-	if len(c.Message) > MaxMessage {
-		c.Message = c.Message[:MaxMessage]
+	if len(c.Message) > maxMessage {
+		c.Message = c.Message[:maxMessage]
 	}
 	old := Get(*list, c.Type)
 	if old != nil {

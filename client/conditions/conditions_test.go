@@ -39,7 +39,7 @@ func TestRules(t *testing.T) {
 			if !set("False", "b") || at().Equal(second) {
 				t.Errorf("status: %+v", list)
 			}
-			if !set("False", strings.Repeat("x", 40000)) || len(list[0].Message) != conditions.MaxMessage {
+			if !set("False", strings.Repeat("x", 40000)) || len(list[0].Message) != 32768 {
 				t.Errorf("a message of %d characters", len(list[0].Message))
 			}
 		})

@@ -106,8 +106,8 @@ type Stats struct {
 // Lost is how many events will never reach the server although nothing was wrong with them.
 func (s Stats) Lost() int { return s.GivenUp + s.Overflowed + s.Late + s.Undelivered }
 
-// UndeliveredError says which events were left when the drain timeout of a stopping [Broadcaster] passed.
-type UndeliveredError struct {
+// undeliveredError says which events were left when the drain timeout of a stopping [Broadcaster] passed.
+type undeliveredError struct {
 	// Events are the unsent events, oldest first.
 	Events []*corev1.Event
 	// Cause is why the first of them could not be sent; nil when there was no time to try.
@@ -117,7 +117,7 @@ type UndeliveredError struct {
 const undeliveredShown = 5
 
 // Error names the first few events and counts the rest.
-func (e *UndeliveredError) Error() string {
+func (e *undeliveredError) Error() string {
 	var shown []string
 	for i, event := range e.Events {
 		if i == undeliveredShown {
@@ -134,7 +134,7 @@ func (e *UndeliveredError) Error() string {
 }
 
 // Unwrap returns the cause.
-func (e *UndeliveredError) Unwrap() error { return e.Cause }
+func (e *undeliveredError) Unwrap() error { return e.Cause }
 
 func describe(e *corev1.Event) string {
 	o := e.InvolvedObject
@@ -143,7 +143,7 @@ func describe(e *corev1.Event) string {
 
 // Run sends until ctx ends, then closes the intake and sends what is left, for at most Options.DrainTimeout.
 //
-// Errors: an [UndeliveredError] when events were left; an error when called twice.
+// Errors: an error that names the events that were left; one when called twice.
 func (b *Broadcaster) Run(ctx context.Context) error {
 	if !b.started.CompareAndSwap(false, true) {
 		return errors.New("events broadcaster: Run called twice")
@@ -171,7 +171,7 @@ func (b *Broadcaster) Run(ctx context.Context) error {
 
 	left := s.undelivered
 	if left = append(left, b.queue.abandon()...); len(left) > 0 {
-		return &UndeliveredError{Events: left, Cause: s.lastErr}
+		return &undeliveredError{Events: left, Cause: s.lastErr}
 	}
 	if late := b.queue.takeOverflow(); late > 0 {
 		klog.FromContext(ctx).Error(nil, "Events dropped: too many at once", "count", late)

@@ -17,7 +17,7 @@
 // # Stopping
 //
 // When the context of [Broadcaster.Run] ends, the intake closes and what is queued is sent with a context that is still
-// alive, for at most Options.DrainTimeout. What could not be sent by then is named in the [UndeliveredError] that Run
+// alive, for at most Options.DrainTimeout. What could not be sent by then is named in the error that Run
 // returns. Stop the code that records first and the broadcaster after it.
 //
 // # Correlation

@@ -385,7 +385,7 @@ func TestStopNamesWhatIsLeft(t *testing.T) {
 		if took := time.Since(start); took != 3*time.Second {
 			t.Errorf("drain took %v, want 3s", took)
 		}
-		var left *UndeliveredError
+		var left *undeliveredError
 		if !errors.As(err, &left) || len(left.Events) != 7 || !errors.Is(err, errConnectionRefused) {
 			t.Fatalf("error %v", err)
 		}

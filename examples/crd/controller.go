@@ -11,6 +11,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/manager/builder"
 	"github.com/flyball-dev/flyball/manager/ctrl"
@@ -82,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (_ ctr
 	if err := r.Get(ctx, request.NamespacedName, &website); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	deleting, err := client.Finalize(ctx, r, &website, finalizer, func(ctx context.Context) error {
+	deleting, err := controllerutil.Finalize(ctx, r, &website, finalizer, func(ctx context.Context) error {
 		if website.Status.URL == "" {
 			return nil // it never had the domain
 		}
@@ -91,7 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (_ ctr
 	if deleting || err != nil {
 		return ctrl.Result{}, err
 	}
-	status, err := client.NewPatchHelper(r, &website)
+	status, err := controllerutil.NewPatchHelper(r, &website)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -113,9 +114,9 @@ func (r *Reconciler) publish(ctx context.Context,
 			client.ObjectKeyFromObject(&first[0]).String(), nil
 	}
 	page := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name + "-page"}}
-	_, err = client.CreateOrUpdate(ctx, r, page, func() error {
+	_, err = controllerutil.CreateOrUpdate(ctx, r, page, func() error {
 		page.Data = map[string]string{"index.html": w.Spec.HTML}
-		return client.SetControllerReference(w, page, r.Scheme())
+		return controllerutil.SetControllerReference(w, page, r.Scheme())
 	})
 	if err == nil {
 		err = r.Names.Set(ctx, w.Spec.Domain, client.ObjectKeyFromObject(w).String())

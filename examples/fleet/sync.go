@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/manager/builder"
 	"github.com/flyball-dev/flyball/manager/ctrl"
@@ -93,7 +94,7 @@ func (s *Syncer) Reconcile(ctx context.Context, r multicluster.Request) (ctrl.Re
 		// This controller does not create namespaces; a new one triggers another reconcile.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	did, err := client.CreateOrUpdate(ctx, cluster, twin, func() error {
+	did, err := controllerutil.CreateOrUpdate(ctx, cluster, twin, func() error {
 		if twin.UID != "" && twin.Labels[copyLabel] == "" {
 			return reconcile.Terminal(
 				fmt.Errorf("there is a config map %s in %s that is no copy", klog.KObj(twin), r.Cluster),
@@ -105,7 +106,7 @@ func (s *Syncer) Reconcile(ctx context.Context, r multicluster.Request) (ctrl.Re
 		}
 		return nil
 	})
-	if err == nil && did != client.OperationResultNone {
+	if err == nil && did != controllerutil.OperationResultNone {
 		ctrl.LoggerFrom(ctx).V(2).Info("Copied", "result", did)
 	}
 	return ctrl.Result{}, err

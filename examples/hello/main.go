@@ -26,9 +26,9 @@ func (g *Greeter) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, e
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	greeting := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name + "-greeting"}}
-	_, err := client.CreateOrUpdate(ctx, g, greeting, func() error {
+	_, err := ctrl.CreateOrUpdate(ctx, g, greeting, func() error {
 		greeting.Data = map[string]string{"text": "hello, " + deployment.Name}
-		return client.SetControllerReference(&deployment, greeting, g.Scheme())
+		return ctrl.SetControllerReference(&deployment, greeting, g.Scheme())
 	})
 	return ctrl.Result{}, err
 }

@@ -11,8 +11,10 @@
 // the answer does not say what became of the object. A minimum version is what a cache has to reach before it can be
 // read, where there is no entry to lay over it.
 //
-// Reading order: record.go; transport.go, how writes come in; answers.go, what an answer says; write.go, a write until
-// its effect is known; entry.go, the effect; resource.go, both, until the caches show them; minimum.go and version.go;
-// missed.go, who is told of a state that no cache showed; selects.go; owner.go; resolve.go, asking the server; idle.go,
-// waiting until all is shown.
+// Reading order: record.go; context.go, what the context of a request says; transport.go, how writes come in;
+// write.go, a write until its effect is known; entry.go, the effect; resource.go, both, until the caches show them;
+// missed.go, who is told of a state that no cache showed; resolve.go, asking the server; idle.go, waiting until all is
+// shown.
+//
+// Two rooms are for later: package wire reads requests and answers, package versions compares resource versions.
 package ownwrites

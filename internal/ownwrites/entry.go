@@ -4,11 +4,16 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/internal/cachecheck"
+	"github.com/flyball-dev/flyball/internal/ownwrites/versions"
+	"github.com/flyball-dev/flyball/internal/ownwrites/wire"
 )
 
 // forgetDeletedAfter and forgetIncomparableAfter are how long an entry is kept whose end cannot be seen: a deletion
@@ -57,14 +62,16 @@ func (e *Entry) Missed() bool { return e.readers.hasMissed() }
 // AheadOf reports whether the cache is of an earlier history of the server than the entry.
 func (e *Entry) AheadOf(c Cache) bool { return c.History(e.Key.Namespace) < e.history }
 
-// View returns the object as c would hold it. make decodes it, once for each cache.
-func (e *Entry) View(c Cache, make func(*Entry) (informer.Object, error)) (informer.Object, error) {
+// View returns the object as c would hold it. hold decodes it, once for each cache.
+func (e *Entry) View(c Cache,
+	hold func(contentType string, body []byte) (informer.Object, error),
+) (informer.Object, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if obj := e.views[c]; obj != nil {
 		return obj, nil
 	}
-	obj, err := make(e)
+	obj, err := hold(e.ContentType, e.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -93,15 +100,15 @@ func (e *Entry) coveredAt(c Cache, mark string) bool {
 		if held, found := c.Get(e.Key); found && held.GetUID() == e.uid {
 			return false
 		}
-		if e.Version == "" || !comparableVersion(e.Version) {
+		if e.Version == "" || !versions.Comparable(e.Version) {
 			return time.Since(e.at) > forgetDeletedAfter
 		}
-		return Reached(mark, e.Version)
+		return versions.Reached(mark, e.Version)
 	}
-	if Reached(mark, e.Version) {
+	if versions.Reached(mark, e.Version) {
 		return true
 	}
-	if comparableVersion(e.Version) && comparableVersion(mark) {
+	if versions.Comparable(e.Version) && versions.Comparable(mark) {
 		return false
 	}
 	held, found := c.Get(e.Key)
@@ -114,9 +121,9 @@ func (e *Entry) supersedes(old *Entry) bool {
 		return e.history > old.history
 	}
 	if old.uid == e.uid {
-		return e.Gone || (!old.Gone && !Earlier(e.Version, old.Version))
+		return e.Gone || (!old.Gone && !versions.Earlier(e.Version, old.Version))
 	}
-	return !Earlier(e.Version, old.Version)
+	return !versions.Earlier(e.Version, old.Version)
 }
 
 // written is the entry as [cachecheck.Caches] look for it. What is gone is looked for by its UID: the caches may
@@ -127,4 +134,14 @@ func (e *Entry) written(resource schema.GroupResource) cachecheck.Written {
 		w.ResourceVersion = e.Version
 	}
 	return w
+}
+
+// selectedBy reports whether selectors select the state, whatever it is read as.
+func (e *Entry) selectedBy(byLabels labels.Selector, byFields fields.Selector) bool {
+	content, err := wire.Content(e.ContentType, e.Body)
+	if err != nil {
+		return false
+	}
+	own, _, err := unstructured.NestedStringMap(content, "metadata", "labels")
+	return err == nil && byLabels.Matches(labels.Set(own)) && wire.Selects(byFields, content)
 }

@@ -1,7 +1,6 @@
 package ownwrites
 
 import (
-	"context"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,16 +18,6 @@ type Missed struct {
 type Waker interface {
 	// Wake is called by the goroutine that applies changes to a cache. It must not block.
 	Wake(Missed)
-}
-
-// WakerKey is the key under which a context has the [Waker] of what is written and read with it. A read without one,
-// outside of any reconcile, cannot be told.
-type WakerKey struct{}
-
-// WakerFrom returns the waker that ctx carries; nil if none.
-func WakerFrom(ctx context.Context) Waker {
-	w, _ := ctx.Value(WakerKey{}).(Waker)
-	return w
 }
 
 // readers are those that read or wrote a state that some cache may never show.

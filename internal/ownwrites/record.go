@@ -10,12 +10,16 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/internal/cachecheck"
 )
+
+// ObjectKey names an object within its resource.
+type ObjectKey = types.NamespacedName
 
 // Record has what was written to one server.
 //

@@ -10,6 +10,7 @@ import (
 
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/internal/cachecheck"
+	"github.com/flyball-dev/flyball/internal/ownwrites/versions"
 )
 
 // maxEntries bounds the entries of one resource, and maxUnread those of one that nobody reads by the record yet.
@@ -18,6 +19,9 @@ const (
 	maxEntries = 10_000
 	maxUnread  = 100
 )
+
+// sweepEvery is how often writes in doubt that nobody asks about are searched for, at most.
+const sweepEvery = time.Minute
 
 // Cache is one that is read by somebody who relies on the record.
 type Cache interface {
@@ -50,8 +54,10 @@ type Resource struct {
 	order []*Entry
 	// inDoubt are the writes that are under way, and those whose effect is not known.
 	inDoubt map[*Write]struct{}
+	// swept is when inDoubt was last searched for what nobody has asked about for long.
+	swept time.Time
 	// minimums are of own writes that have no entry, in the server's history of number minimumHistory.
-	minimums       minimums
+	minimums       versions.Minimums
 	minimumHistory int64
 	// caches are those that are read by users of this record. The slice is replaced, never changed.
 	caches []Cache
@@ -78,7 +84,7 @@ func (l *Resource) Leave(c Cache) {
 // countLocked sets busy. Every method that changes something calls it before it releases mu.
 func (l *Resource) countLocked() {
 	n := len(l.entries) + len(l.inDoubt)
-	if !l.minimums.none() {
+	if !l.minimums.None() {
 		n++
 	}
 	l.busy.Store(int64(n))
@@ -88,13 +94,16 @@ func (l *Resource) countLocked() {
 func (l *Resource) open(w *Write) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.forgetOldLocked()
+	if time.Since(l.swept) > sweepEvery { // Searching for each write would cost as much as all those in doubt.
+		l.forgetOldLocked()
+	}
 	l.inDoubt[w] = struct{}{}
 	l.countLocked()
 }
 
 // forgetOldLocked drops the writes in doubt that nobody has asked about for long.
 func (l *Resource) forgetOldLocked() {
+	l.swept = time.Now()
 	for w := range l.inDoubt {
 		if o := w.State(); o.InDoubt && time.Since(o.After) > forgetDeletedAfter {
 			delete(l.inDoubt, w)
@@ -172,9 +181,9 @@ func (l *Resource) pruneLocked() {
 // raiseLocked makes the version of e a minimum. Those of an earlier history of the server tell nothing any more.
 func (l *Resource) raiseLocked(e *Entry) {
 	if e.history != l.minimumHistory {
-		l.minimums, l.minimumHistory = minimums{}, e.history
+		l.minimums, l.minimumHistory = versions.Minimums{}, e.history
 	}
-	l.minimums.raise(e.Key.Namespace, e.Version)
+	l.minimums.Raise(e.Key.Namespace, e.Version)
 }
 
 // limitLocked returns how many entries are kept.
@@ -226,7 +235,7 @@ func (l *Resource) Look(c Cache, namespaces []string, key ObjectKey) (p Page) {
 	defer l.countLocked()
 	l.pruneLocked()
 	if c.History(key.Namespace) <= l.minimumHistory {
-		p.Minimum = l.minimums.below(key.Namespace, namespaces)
+		p.Minimum = l.minimums.Below(key.Namespace, namespaces)
 	}
 	if key.Name == "" {
 		p.Entries = l.uncoveredLocked(c, key.Namespace)
@@ -272,7 +281,7 @@ func (l *Resource) uncoveredLocked(c Cache, namespace string) (uncovered []*Entr
 // about yet stay.
 func (l *Resource) forgetLocked() {
 	clear(l.entries)
-	l.order, l.minimums = nil, minimums{}
+	l.order, l.minimums = nil, versions.Minimums{}
 	for w := range l.inDoubt {
 		if w.State().Until != "" {
 			delete(l.inDoubt, w)
@@ -327,12 +336,12 @@ func (l *Resource) PendingOf(owner any, doubts bool) *Pending {
 	l.pruneLocked()
 	l.settleLocked()
 	for w := range l.inDoubt {
-		if doubts && stands(owner, w.Owner) {
+		if doubts && w.Owner == owner {
 			return &Pending{Key: w.Key(), Lost: w.State().Lost}
 		}
 	}
 	for _, e := range l.order {
-		if !stands(owner, e.owner) {
+		if e.owner != owner {
 			continue
 		}
 		if i := slices.IndexFunc(l.caches, func(c Cache) bool { return !e.coveredBy(c) }); i >= 0 {
@@ -350,7 +359,7 @@ func (l *Resource) DueOf(owner any) *Write {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for w := range l.inDoubt {
-		if o := w.State(); stands(owner, w.Owner) && o.InDoubt && o.Until == "" && !o.After.After(time.Now()) {
+		if o := w.State(); w.Owner == owner && o.InDoubt && o.Until == "" && !o.After.After(time.Now()) {
 			return w
 		}
 	}

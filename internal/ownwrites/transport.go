@@ -13,10 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/flyball-dev/flyball/internal/cachecheck"
+	"github.com/flyball-dev/flyball/internal/ownwrites/wire"
 	"github.com/flyball-dev/flyball/internal/trail"
 )
 
@@ -36,7 +36,7 @@ func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 // RoundTrip implements [http.RoundTripper].
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	path, ours := t.record.below(r.URL)
-	to, isObject := placeAt(path)
+	to, isObject := wire.PlaceAt(path)
 	if !ours || !isObject {
 		return t.next.RoundTrip(r)
 	}
@@ -64,7 +64,7 @@ func reads(method string) bool {
 var errPanicked = errors.New("the writer panicked")
 
 // send sends a write. It is in doubt before, and its effect is known after, unless the answer is lost or does not say.
-func (r *Record) send(request *http.Request, to place, next http.RoundTripper) (*http.Response, error) {
+func (r *Record) send(request *http.Request, to wire.Place, next http.RoundTripper) (*http.Response, error) {
 	r.begun.Add(1)
 	defer r.ended.Add(1)
 	w := r.begin(request, to)
@@ -135,15 +135,15 @@ func mayHaveTakenEffect(err error) bool {
 }
 
 // asWrite is a request that was answered, for those who want to know whose change they hear of.
-func asWrite(r *http.Request, to place, a Answer) trail.Write {
+func asWrite(r *http.Request, to wire.Place, a wire.Answer) trail.Write {
 	w := trail.Write{
-		Verb: r.Method, Resource: to.resource.String(), Object: cmp.Or(to.key.Name, a.Name), Version: a.ResourceVersion,
+		Verb: r.Method, Resource: to.Resource.String(), Object: cmp.Or(to.Key.Name, a.Name), Version: a.ResourceVersion,
 	}
 	if r.Method == http.MethodPut || r.Method == http.MethodPost {
 		w.Verb = map[string]string{http.MethodPut: "update", http.MethodPost: "create"}[r.Method]
 	}
-	if to.key.Namespace != "" {
-		w.Object = to.key.Namespace + "/" + w.Object
+	if to.Key.Namespace != "" {
+		w.Object = to.Key.Namespace + "/" + w.Object
 	}
 	// Without the parameter the server takes the program's name.
 	//
@@ -159,44 +159,6 @@ func (r *Record) below(u *url.URL) (path string, ok bool) {
 	return path, ok && u.Host == r.base.Host
 }
 
-// place is what the path of a request says.
-type place struct {
-	resource schema.GroupResource
-	// key is the object's; its name is empty for a collection.
-	key         ObjectKey
-	subresource string
-	// collection is the path of the collection that the object is in.
-	collection string
-}
-
-// placeAt reads a path. What lies below a subresource (a proxy, another server's API) is no object of this server.
-func placeAt(path string) (p place, isObject bool) {
-	parts := strings.Split(strings.Trim(path, "/"), "/")
-	at := 2
-	switch {
-	case len(parts) >= 3 && parts[0] == "api":
-	case len(parts) >= 4 && parts[0] == "apis":
-		p.resource.Group = parts[1]
-		at = 3
-	default:
-		return p, false
-	}
-	if rest := parts[at:]; len(rest) >= 3 && rest[0] == "namespaces" && rest[2] != "status" && rest[2] != "finalize" {
-		p.key.Namespace = rest[1]
-		at += 2
-	}
-	p.collection = "/" + strings.Join(parts[:at+1], "/")
-	p.resource.Resource = parts[at]
-	rest := parts[at+1:]
-	if len(rest) > 0 {
-		p.key.Name = rest[0]
-	}
-	if len(rest) > 1 {
-		p.subresource = rest[1]
-	}
-	return p, len(rest) <= len([]string{"name", "subresource"}) && p.subresource != "proxy"
-}
-
 // preconditionUID is in the message of an answer that refuses a write because another object has the name.
 //
 // Source: k8s.io/apiserver v0.37.2 pkg/storage/interfaces.go, Preconditions.Check.
@@ -207,11 +169,11 @@ const maxRefusal = 64 << 10
 
 // contradicted looks at an answer that refuses a request. When the server has no such object, and a cache has, then
 // the informers and the reconcile that asked are told.
-func (r *Record) contradicted(ctx context.Context, to place, response *http.Response) {
-	if to.key.Name == "" || r.peer.Load().Caches == nil || !refusesAbsent(response) {
+func (r *Record) contradicted(ctx context.Context, to wire.Place, response *http.Response) {
+	if to.Key.Name == "" || r.peer.Load().Caches == nil || !refusesAbsent(response) {
 		return
 	}
-	object := cachecheck.Written{Resource: to.resource, Namespace: to.key.Namespace, Name: to.key.Name}
+	object := cachecheck.Written{Resource: to.Resource, Namespace: to.Key.Namespace, Name: to.Key.Name}
 	if err := r.caches().Contradicted(ctx, object); err != nil {
 		Contradicted(ctx, err)
 	}
@@ -233,14 +195,3 @@ func refusesAbsent(response *http.Response) bool {
 	}
 	return false
 }
-
-// Contradicted tells whoever is to be told of what is sent with ctx.
-func Contradicted(ctx context.Context, err *cachecheck.ContradictionError) {
-	if tell, ok := ctx.Value(ContradictionKey{}).(func(*cachecheck.ContradictionError)); ok {
-		tell(err)
-	}
-}
-
-// ContradictionKey is the key under which a context has a func(*[cachecheck.ContradictionError]). It is called when the
-// server refuses a request of that context because it does not have an object that a cache holds.
-type ContradictionKey struct{}

@@ -13,20 +13,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/flyball-dev/flyball/internal/cachecheck"
+	"github.com/flyball-dev/flyball/internal/ownwrites/versions"
+	"github.com/flyball-dev/flyball/internal/ownwrites/wire"
 )
 
 // Intent is what our client knows of a write, and its request does not say.
 type Intent struct {
 	// Name is that of the object that is created.
 	Name string
-	// Owner is the one in whose name it is written.
-	Owner any
 	// Deleted is the state of the object that is to be deleted, as the caller knows it.
 	Deleted Identity
 	// Precondition is the UID without which the object is not deleted; "" if any is.
 	Precondition types.UID
 	// Decode reads the answer, so that it is read once. It reports false for an answer of another kind.
-	Decode func(contentType string, body []byte) (Answer, bool)
+	Decode func(contentType string, body []byte) (wire.Answer, bool)
 }
 
 // Identity is one state of one object.
@@ -53,7 +53,7 @@ type Write struct {
 	key         ObjectKey
 	waker       Waker
 	subresource string
-	decode      func(contentType string, body []byte) (Answer, bool)
+	decode      func(contentType string, body []byte) (wire.Answer, bool)
 	// sent returns the body of the request; nil where it is not the object.
 	sent        func() (io.ReadCloser, error)
 	contentType string
@@ -93,14 +93,14 @@ type Outcome struct {
 }
 
 // begin notes a write before it is sent.
-func (r *Record) begin(request *http.Request, to place) *Write {
+func (r *Record) begin(request *http.Request, to wire.Place) *Write {
 	ctx := request.Context()
 	w := &Write{
-		resource: r.Of(to.resource), key: to.key, Owner: OwnerFrom(ctx), waker: WakerFrom(ctx),
-		subresource: to.subresource,
-		Deletes:     request.Method == http.MethodDelete, collection: to.collection, done: make(chan struct{}),
+		resource: r.Of(to.Resource), key: to.Key, Owner: OwnerFrom(ctx), waker: WakerFrom(ctx),
+		subresource: to.Subresource,
+		Deletes:     request.Method == http.MethodDelete, collection: to.Collection, done: make(chan struct{}),
 	}
-	w.all = w.Deletes && to.key.Name == ""
+	w.all = w.Deletes && to.Key.Name == ""
 	if w.all {
 		w.selectors = url.Values{}
 		for _, name := range []string{"labelSelector", "fieldSelector"} {
@@ -109,11 +109,11 @@ func (r *Record) begin(request *http.Request, to place) *Write {
 			}
 		}
 	}
-	if to.subresource == "" && (request.Method == http.MethodPost || request.Method == http.MethodPut) {
+	if to.Subresource == "" && (request.Method == http.MethodPost || request.Method == http.MethodPut) {
 		w.sent, w.contentType = request.GetBody, request.Header.Get("Content-Type")
 	}
 	if i, ours := ctx.Value(intentKey{}).(*Intent); ours {
-		w.Owner, w.decode, w.precondition = i.Owner, i.Decode, i.Precondition
+		w.decode, w.precondition = i.Decode, i.Precondition
 		if w.key.Name == "" && !w.all {
 			w.key.Name = i.Name
 		}
@@ -127,35 +127,31 @@ func (r *Record) begin(request *http.Request, to place) *Write {
 }
 
 // read reads an answer.
-func (w *Write) read(contentType string, body []byte) Answer {
+func (w *Write) read(contentType string, body []byte) wire.Answer {
 	if w.decode != nil {
 		if a, ok := w.decode(contentType, body); ok {
 			return a
 		}
 	}
-	a := identify(contentType, body)
-	if w.all {
-		a.items = identifyItems(contentType, body)
-	}
-	return a
+	return wire.Identify(contentType, body)
 }
 
 // effect returns what the answer says about the object. told is false when it does not say; a nil entry is no effect.
-func (w *Write) effect(a Answer, body []byte) (e *Entry, told bool) {
+func (w *Write) effect(a wire.Answer, body []byte) (e *Entry, told bool) {
 	key := ObjectKey{Namespace: a.Namespace, Name: a.Name}
 	switch {
 	case w.all:
-		w.deleted(a.items)
+		w.deleted(wire.Items(a.ContentType, body))
 		return nil, false
 	case a.Kind == "Status" && w.Deletes && a.UID != "":
 		return w.vanished(a.UID), true
 	case a.Kind == "Status":
 		return nil, false
-	case w.Deletes && (!a.Deleting || a.gone()):
+	case w.Deletes && (!a.Deleting || a.Gone()):
 		return w.vanished(a.UID), true
-	case a.gone():
+	case a.Gone():
 		gone := w.vanished(a.UID)
-		gone.Version = later(gone.Version, a.ResourceVersion)
+		gone.Version = versions.Later(gone.Version, a.ResourceVersion)
 		return gone, true
 	case a.ResourceVersion == "":
 		return nil, true // A subresource that changes nothing, as a token, or a review.
@@ -163,7 +159,7 @@ func (w *Write) effect(a Answer, body []byte) (e *Entry, told bool) {
 		return nil, false
 	}
 	return &Entry{
-		Key: key, uid: a.UID, Version: a.ResourceVersion, GVK: a.GVK(), Body: body, ContentType: a.contentType,
+		Key: key, uid: a.UID, Version: a.ResourceVersion, GVK: a.GVK(), Body: body, ContentType: a.ContentType,
 		owner: w.Owner, at: time.Now(),
 	}, true
 }
@@ -189,14 +185,14 @@ func (w *Write) vanished(uid types.UID) *Entry {
 	e := &Entry{Key: w.key, uid: uid, Gone: true, owner: w.Owner, at: time.Now()}
 	for _, known := range w.known {
 		if known.UID == uid && known.Version != "" {
-			e.Version = later(e.Version, known.Version)
+			e.Version = versions.Later(e.Version, known.Version)
 		}
 	}
 	return e
 }
 
 // deleted notes the objects that a deletion of many lists: as they were before it.
-func (w *Write) deleted(items []Answer) {
+func (w *Write) deleted(items []wire.Answer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, item := range items {
@@ -210,7 +206,7 @@ func (w *Write) deleted(items []Answer) {
 func (w *Write) lost(why error, after time.Time) {
 	if contentType, body := w.Sent(); w.key.Name == "" && body != nil {
 		w.mu.Lock()
-		w.outcome.name = identify(contentType, body).Name
+		w.outcome.name = wire.Identify(contentType, body).Name
 		w.mu.Unlock()
 	}
 	w.doubt(why, after)
@@ -277,6 +273,6 @@ func (w *Write) settled(caches []Cache) bool {
 	o := w.State()
 	return o.Until != "" && !slices.ContainsFunc(caches, func(c Cache) bool {
 		in := w.key.Namespace
-		return c.Follows(in) && c.History(in) <= o.history && !Reached(c.Watermark(in), o.Until)
+		return c.Follows(in) && c.History(in) <= o.history && !versions.Reached(c.Watermark(in), o.Until)
 	})
 }

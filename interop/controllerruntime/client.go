@@ -191,14 +191,6 @@ func cut(list client.ObjectList, limit int64) error {
 	return meta.SetList(list, items[:limit])
 }
 
-// writes are options of a write, in Flyball's words.
-type writes own.WriteOptions
-
-func (w writes) ApplyToCreate(o *own.WriteOptions) { *o = own.WriteOptions(w) }
-func (w writes) ApplyToUpdate(o *own.WriteOptions) { *o = own.WriteOptions(w) }
-func (w writes) ApplyToPatch(o *own.WriteOptions)  { *o = own.WriteOptions(w) }
-func (w writes) ApplyToApply(o *own.WriteOptions)  { *o = own.WriteOptions(w) }
-
 // deletions are options of a deletion, in Flyball's words.
 type deletions own.DeleteAllOfOptions
 
@@ -231,20 +223,20 @@ func (p patch) Data(obj own.Object) ([]byte, error) { return p.Patch.Data(obj) }
 func (c *consistent) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
 	m := (&client.CreateOptions{}).ApplyOptions(opts).AsCreateOptions()
 	return c.cluster.Create(ctx, obj,
-		writes{FieldManager: m.FieldManager, FieldValidation: m.FieldValidation, DryRun: len(m.DryRun) > 0})
+		own.WriteOptions{FieldManager: m.FieldManager, FieldValidation: m.FieldValidation, DryRun: len(m.DryRun) > 0})
 }
 
 // Update replaces obj.
 func (c *consistent) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
 	m := (&client.UpdateOptions{}).ApplyOptions(opts).AsUpdateOptions()
 	return c.cluster.Update(ctx, obj,
-		writes{FieldManager: m.FieldManager, FieldValidation: m.FieldValidation, DryRun: len(m.DryRun) > 0})
+		own.WriteOptions{FieldManager: m.FieldManager, FieldValidation: m.FieldValidation, DryRun: len(m.DryRun) > 0})
 }
 
 // Patch sends a patch of obj.
 func (c *consistent) Patch(ctx context.Context, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
 	m := (&client.PatchOptions{}).ApplyOptions(opts).AsPatchOptions()
-	return c.cluster.Patch(ctx, obj, patch{p}, writes{
+	return c.cluster.Patch(ctx, obj, patch{p}, own.WriteOptions{
 		FieldManager: m.FieldManager, FieldValidation: m.FieldValidation, DryRun: len(m.DryRun) > 0,
 		Force: isTrue(m.Force),
 	})
@@ -254,7 +246,7 @@ func (c *consistent) Patch(ctx context.Context, obj client.Object, p client.Patc
 func (c *consistent) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 	m := (&client.ApplyOptions{}).ApplyOptions(opts).AsPatchOptions()
 	return c.cluster.Apply(ctx, obj,
-		writes{FieldManager: m.FieldManager, DryRun: len(m.DryRun) > 0, Force: isTrue(m.Force)})
+		own.WriteOptions{FieldManager: m.FieldManager, DryRun: len(m.DryRun) > 0, Force: isTrue(m.Force)})
 }
 
 // Delete deletes obj.
@@ -299,13 +291,13 @@ func (s *subresource) Create(ctx context.Context, obj, sub client.Object,
 ) error {
 	m := (&client.SubResourceCreateOptions{}).ApplyOptions(opts).AsCreateOptions()
 	return s.own.Create(ctx, obj, sub,
-		writes{FieldManager: m.FieldManager, FieldValidation: m.FieldValidation, DryRun: len(m.DryRun) > 0})
+		own.WriteOptions{FieldManager: m.FieldManager, FieldValidation: m.FieldValidation, DryRun: len(m.DryRun) > 0})
 }
 
 func (s *subresource) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
 	o := (&client.SubResourceUpdateOptions{}).ApplyOptions(opts)
 	m := o.AsUpdateOptions()
-	return s.own.Update(ctx, obj, withBody(o.SubResourceBody, writes{
+	return s.own.Update(ctx, obj, withBody(o.SubResourceBody, own.WriteOptions{
 		FieldManager: m.FieldManager, FieldValidation: m.FieldValidation, DryRun: len(m.DryRun) > 0,
 	}))
 }
@@ -315,7 +307,7 @@ func (s *subresource) Patch(ctx context.Context, obj client.Object, p client.Pat
 ) error {
 	o := (&client.SubResourcePatchOptions{}).ApplyOptions(opts)
 	m := o.AsPatchOptions()
-	return s.own.Patch(ctx, obj, patch{p}, withBody(o.SubResourceBody, writes{
+	return s.own.Patch(ctx, obj, patch{p}, withBody(o.SubResourceBody, own.WriteOptions{
 		FieldManager: m.FieldManager, FieldValidation: m.FieldValidation, DryRun: len(m.DryRun) > 0,
 		Force: isTrue(m.Force),
 	}))
@@ -326,7 +318,7 @@ func (s *subresource) Apply(ctx context.Context, obj runtime.ApplyConfiguration,
 ) error {
 	o := (&client.SubResourceApplyOptions{}).ApplyOpts(opts)
 	m := o.AsPatchOptions()
-	w := writes{FieldManager: m.FieldManager, DryRun: len(m.DryRun) > 0, Force: isTrue(m.Force)}
+	w := own.WriteOptions{FieldManager: m.FieldManager, DryRun: len(m.DryRun) > 0, Force: isTrue(m.Force)}
 	if o.SubResourceBody == nil {
 		return s.own.Apply(ctx, obj, w)
 	}
@@ -365,7 +357,7 @@ func plain(configuration runtime.ApplyConfiguration) (*unstructured.Unstructured
 }
 
 // withBody leaves the body out if there is none: an interface that holds nil would be one.
-func withBody(body client.Object, w writes) writes {
+func withBody(body client.Object, w own.WriteOptions) own.WriteOptions {
 	if body != nil {
 		w.Body = body
 	}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/internal/kubeconfig"
 	"github.com/flyball-dev/flyball/manager"
@@ -48,16 +49,16 @@ func NewManager(config *rest.Config, o Options) (*Manager, error) { return manag
 // NewControllerManagedBy is builder.ControllerManagedBy.
 func NewControllerManagedBy(m *Manager) *Builder { return builder.ControllerManagedBy(m) }
 
-// SetControllerReference is client.SetControllerReference.
+// SetControllerReference is controllerutil.SetControllerReference.
 func SetControllerReference(owner client.Object, obj metav1.Object, scheme *runtime.Scheme) error {
-	return client.SetControllerReference(owner, obj, scheme)
+	return controllerutil.SetControllerReference(owner, obj, scheme)
 }
 
-// CreateOrUpdate is client.CreateOrUpdate.
+// CreateOrUpdate is controllerutil.CreateOrUpdate.
 func CreateOrUpdate(ctx context.Context, c client.Client, obj client.Object,
-	mutate client.MutateFn,
-) (client.OperationResult, error) {
-	return client.CreateOrUpdate(ctx, c, obj, mutate)
+	mutate func() error,
+) (controllerutil.OperationResult, error) {
+	return controllerutil.CreateOrUpdate(ctx, c, obj, mutate)
 }
 
 // SetupSignalHandler returns a context that ends at the first SIGINT or SIGTERM; the second ends the process at once

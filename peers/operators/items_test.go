@@ -13,6 +13,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/client/manifest"
 	"github.com/flyball-dev/flyball/examples/operators/items/api"
 	"github.com/flyball-dev/flyball/examples/operators/items/stock"
@@ -123,7 +124,7 @@ func (s *shop) addItem(name, category string) {
 func (s *shop) change(name string, f func(*api.Item)) {
 	s.Helper()
 	item := &api.Item{ObjectMeta: s.meta(name)}
-	s.must(client.RetryOnConflict(s.Context(), s, item, func() error { f(item); return nil }))
+	s.must(controllerutil.RetryOnConflict(s.Context(), s, item, func() error { f(item); return nil }))
 }
 
 func (s *shop) removeItem(name string) {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/examples/operators/internal/optest"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/controller"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/manifests"
@@ -144,7 +145,7 @@ func (s *side) change(round int, seed uint64) {
 	switch round % 3 {
 	case 0:
 		nad := &v1alpha1.NetworkAttachmentDefinition{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "nad"}}
-		_, err := client.CreateOrUpdate(ctx, s, nad, func() error {
+		_, err := controllerutil.CreateOrUpdate(ctx, s, nad, func() error {
 			nad.Spec.Config = fmt.Sprintf(
 				`{"name":"net","ipam":{"type":"whereabouts","range":"11.%d.0.0/16","node_slice_size":"18"}}`, round,
 			)

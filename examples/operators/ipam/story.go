@@ -14,6 +14,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/examples/operators/internal/storyteller"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/controller"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/manifests"
@@ -149,7 +150,7 @@ func (s *story) finished() error {
 
 func (s *story) network(config string) error {
 	nad := &v1alpha1.NetworkAttachmentDefinition{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "blue"}}
-	_, err := client.CreateOrUpdate(s.ctx, s, nad, func() error { nad.Spec.Config = config; return nil })
+	_, err := controllerutil.CreateOrUpdate(s.ctx, s, nad, func() error { nad.Spec.Config = config; return nil })
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/examples/operators/items/api"
 )
 
@@ -60,7 +61,7 @@ func newCount() *cobra.Command {
 				if err := cl.Get(ctx, key, &item); err != nil {
 					return o.missing(err, "item", args[0])
 				}
-				return client.RetryOnConflict(ctx, cl, &item, func() error {
+				return controllerutil.RetryOnConflict(ctx, cl, &item, func() error {
 					item.Spec.Quantity = quantity
 					return nil
 				})

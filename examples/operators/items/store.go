@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/examples/operators/items/api"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/storage"
@@ -86,7 +87,7 @@ func define(ctx context.Context, c client.Client) error {
 		found := &unstructured.Unstructured{}
 		found.SetGroupVersionKind(crd.GroupVersionKind())
 		found.SetName(crd.GetName())
-		if _, err = client.CreateOrUpdate(ctx, c, found, func() error {
+		if _, err = controllerutil.CreateOrUpdate(ctx, c, found, func() error {
 			if found.GetAnnotations()[definitionHash] == hash {
 				return nil
 			}

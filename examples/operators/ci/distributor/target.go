@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/examples/operators/ci/api"
 	"github.com/flyball-dev/flyball/examples/operators/ci/imagestreamtag"
 	"github.com/flyball-dev/flyball/informer"
@@ -42,7 +43,7 @@ func Caches() []client.CacheOf {
 // ensureAccess grants ci-operator access to the images of the namespace.
 func ensureAccess(ctx context.Context, c client.Client, namespace string) error {
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: roleName}}
-	_, err := client.CreateOrUpdate(ctx, c, role, func() error {
+	_, err := controllerutil.CreateOrUpdate(ctx, c, role, func() error {
 		role.Rules = Rules()
 		return nil
 	})
@@ -50,7 +51,7 @@ func ensureAccess(ctx context.Context, c client.Client, namespace string) error 
 		return fmt.Errorf("ensure role in %s: %w", namespace, err)
 	}
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: roleName}}
-	_, err = client.CreateOrUpdate(ctx, c, binding, func() error {
+	_, err = controllerutil.CreateOrUpdate(ctx, c, binding, func() error {
 		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: roleName}
 		binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "ci", Name: "ci-operator"}}
 		return nil

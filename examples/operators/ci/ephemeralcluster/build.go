@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/examples/operators/ci/api"
 )
 
@@ -85,7 +86,7 @@ func (p *provisioner) keepCredentials(ctx context.Context, ec *api.EphemeralClus
 		ObjectMeta: metav1.ObjectMeta{Namespace: ec.Namespace, Name: ec.Name + "-credentials"},
 		Data:       data,
 	}
-	if err := client.SetControllerReference(ec, wanted, p.hub.Scheme()); err != nil {
+	if err := controllerutil.SetControllerReference(ec, wanted, p.hub.Scheme()); err != nil {
 		return "", err
 	}
 	current := &corev1.Secret{}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/examples/operators/ci/api"
 	"github.com/flyball-dev/flyball/examples/operators/ci/fleet"
 	"github.com/flyball-dev/flyball/informer"
@@ -179,13 +180,13 @@ func set(ec *api.EphemeralCluster, condition string, isTrue bool, reason, messag
 }
 
 func (p *provisioner) addFinalizer(ctx context.Context, ec *api.EphemeralCluster) error {
-	_, err := client.Finalize(ctx, p.hub, ec, api.DependentProwJobFinalizer, nil)
+	_, err := controllerutil.Finalize(ctx, p.hub, ec, api.DependentProwJobFinalizer, nil)
 	return err
 }
 
 func (p *provisioner) removeFinalizer(ctx context.Context, ec *api.EphemeralCluster) error {
 	base := ec.DeepCopyObject().(*api.EphemeralCluster)
-	if !client.RemoveFinalizer(ec, api.DependentProwJobFinalizer) {
+	if !controllerutil.RemoveFinalizer(ec, api.DependentProwJobFinalizer) {
 		return nil
 	}
 	if err := p.hub.Patch(ctx, ec, client.MergeFromOptimistic(base)); client.IgnoreNotFound(err) != nil {

@@ -6,6 +6,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/examples/operators/ci/api"
 	"github.com/flyball-dev/flyball/reconcile"
 )
@@ -13,7 +14,7 @@ import (
 // end handles the deletion of ec. It makes the job take its cluster down, and removes the finalizer when that is done
 // or impossible.
 func (p *provisioner) end(ctx context.Context, ec *api.EphemeralCluster) (reconcile.Result, error) {
-	if !client.ContainsFinalizer(ec, api.DependentProwJobFinalizer) {
+	if !controllerutil.ContainsFinalizer(ec, api.DependentProwJobFinalizer) {
 		return reconcile.Result{}, nil
 	}
 	jobs, err := p.boundJobs(ctx, ec)

@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/examples/operators/ci/api"
 	"github.com/flyball-dev/flyball/examples/operators/ci/citest"
 	"github.com/flyball-dev/flyball/examples/operators/ci/ephemeralcluster"
@@ -161,7 +161,7 @@ func describe(ec *api.EphemeralCluster) string {
 	for _, c := range ec.Status.Conditions {
 		text += fmt.Sprintf(" %s=%s(%s)", c.Type, c.Status, c.Reason)
 	}
-	if client.ContainsFinalizer(ec, api.DependentProwJobFinalizer) {
+	if controllerutil.ContainsFinalizer(ec, api.DependentProwJobFinalizer) {
 		text += " +finalizer"
 	}
 	return text
@@ -684,7 +684,7 @@ func (w *world) strip() {
 	w.Helper()
 	c := w.Clusters[citest.Hub].Client
 	ec := w.wish()
-	w.Must(client.RetryOnConflict(w.Ctx, c, ec, func() error {
+	w.Must(controllerutil.RetryOnConflict(w.Ctx, c, ec, func() error {
 		ec.Finalizers = nil
 		return nil
 	}))

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/interceptor"
 	"github.com/flyball-dev/flyball/examples/operators/ci/api"
 	"github.com/flyball-dev/flyball/manager"
 	"github.com/flyball-dev/flyball/reconcile"
@@ -84,7 +85,7 @@ func newCluster(name string, config *rest.Config, o manager.Options, dryRun bool
 	}
 	c := &Cluster{Name: name, Manager: m, Client: m.GetClient()}
 	if dryRun {
-		c.Client = client.DryRun(c.Client)
+		c.Client = interceptor.DryRun(c.Client)
 	}
 	return c, nil
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/examples/operators/ci/api"
 	"github.com/flyball-dev/flyball/examples/operators/ci/ephemeralcluster"
 	"github.com/flyball-dev/flyball/examples/operators/ci/secretrefresher"
@@ -93,7 +94,7 @@ func (s *Stage) phase(ctx context.Context, name string, want api.EphemeralCluste
 // tearDown returns the cluster.
 func (s *Stage) tearDown(ctx context.Context) error {
 	ec := cluster("for-tests")
-	if err := client.RetryOnConflict(ctx, s.Hub, ec, func() error {
+	if err := controllerutil.RetryOnConflict(ctx, s.Hub, ec, func() error {
 		ec.Spec.TearDownCluster = true
 		return nil
 	}); err != nil {
@@ -154,7 +155,7 @@ func (s *Stage) rotate(ctx context.Context) error {
 	first = builder.ImagePullSecrets[0].Name
 	s.say("service account team/builder has pull secret %s, which is now said to be too old", first)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: first}}
-	if err := client.RetryOnConflict(ctx, s.Hub, secret, func() error {
+	if err := controllerutil.RetryOnConflict(ctx, s.Hub, secret, func() error {
 		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, "serviaccount-secret-rotator.openshift.io/delete-after",
 			time.Now().Add(-time.Hour).Format(time.RFC3339))
 		return nil

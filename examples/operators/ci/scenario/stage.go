@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/examples/operators/ci/api"
 	"github.com/flyball-dev/flyball/examples/operators/ci/ensure"
 	"github.com/flyball-dev/flyball/examples/operators/ci/ephemeralcluster"
@@ -119,7 +120,7 @@ func (s *Stage) OldImages(ctx context.Context) error {
 			return err
 		}
 	}
-	return client.RetryOnConflict(ctx, statusWriter{s.Hub}, stream, func() error {
+	return controllerutil.RetryOnConflict(ctx, statusWriter{s.Hub}, stream, func() error {
 		for _, tag := range []string{"server", "agent", "cli"} {
 			if stream.Tag(tag) == nil {
 				stream.Point(tag, api.TagEvent{Created: metav1.Now(), Image: "sha256:old"})
@@ -132,7 +133,7 @@ func (s *Stage) OldImages(ctx context.Context) error {
 // statusWriter is a client whose Update writes the status.
 type statusWriter struct{ client.Client }
 
-func (w statusWriter) Update(ctx context.Context, obj client.Object, _ ...client.UpdateOption) error {
+func (w statusWriter) Update(ctx context.Context, obj client.Object, _ ...client.WriteOption) error {
 	return w.Status().Update(ctx, obj)
 }
 

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/ranges"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
@@ -94,7 +95,7 @@ func (r *poolReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	cidr, invalid := ranges.Parse(pool.Spec.Range)
-	deleting, err := client.Finalize(ctx, r, &pool, Finalizer, func(ctx context.Context) error {
+	deleting, err := controllerutil.Finalize(ctx, r, &pool, Finalizer, func(ctx context.Context) error {
 		if invalid != nil {
 			return nil // it is not known which addresses were its own
 		}
@@ -104,7 +105,7 @@ func (r *poolReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 		return ctrl.Result{}, err
 	}
 	p := &pass{poolReconciler: r, pool: &pool, key: request.NamespacedName, cidr: cidr}
-	if p.helper, err = client.NewPatchHelper(r, &pool); err != nil {
+	if p.helper, err = controllerutil.NewPatchHelper(r, &pool); err != nil {
 		return ctrl.Result{}, err
 	}
 	if invalid != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
 	"github.com/flyball-dev/flyball/manager/ctrl"
 )
@@ -21,7 +22,7 @@ type pass struct {
 	pool   *v1alpha1.IPPool
 	key    client.ObjectKey
 	cidr   netip.Prefix
-	helper *client.PatchHelper
+	helper *controllerutil.PatchHelper
 	// news holds the events for the status, which are recorded once it was written.
 	news []news
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/ranges"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
@@ -225,7 +226,7 @@ func (r *sliceReconciler) abandoned(ctx context.Context, pool *v1alpha1.NodeSlic
 
 // tell writes the conditions of a pool that otherwise stays as it is.
 func (r *sliceReconciler) tell(ctx context.Context, pool *v1alpha1.NodeSlicePool, s state) error {
-	helper, err := client.NewPatchHelper(r, pool)
+	helper, err := controllerutil.NewPatchHelper(r, pool)
 	if err != nil {
 		return err
 	}

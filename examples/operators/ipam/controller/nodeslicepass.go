@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/ranges"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
 	"github.com/flyball-dev/flyball/manager/ctrl"
@@ -27,7 +28,7 @@ func (p *slicePass) create(ctx context.Context, key client.ObjectKey) (ctrl.Resu
 	*p.pool = v1alpha1.NodeSlicePool{}
 	p.pool.Namespace, p.pool.Name = key.Namespace, key.Name
 	p.pool.Spec = v1alpha1.NodeSlicePoolSpec{Range: p.network.Range, SliceSize: p.network.SliceSize}
-	if err := client.SetControllerReference(p.nads[0], p.pool, p.Scheme()); err != nil {
+	if err := controllerutil.SetControllerReference(p.nads[0], p.pool, p.Scheme()); err != nil {
 		return ctrl.Result{}, err
 	}
 	if err := p.own(); err != nil {
@@ -44,7 +45,7 @@ func (p *slicePass) create(ctx context.Context, key client.ObjectKey) (ctrl.Resu
 
 // update updates the pool to what the definitions say.
 func (p *slicePass) update(ctx context.Context) (ctrl.Result, error) {
-	helper, err := client.NewPatchHelper(p, p.pool)
+	helper, err := controllerutil.NewPatchHelper(p, p.pool)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -72,7 +73,7 @@ func (p *slicePass) own() error {
 		if isOwner(p.pool, nad) {
 			continue
 		}
-		if err := client.SetOwnerReference(nad, p.pool, p.Scheme()); err != nil {
+		if err := controllerutil.SetOwnerReference(nad, p.pool, p.Scheme()); err != nil {
 			return err
 		}
 	}
@@ -100,7 +101,7 @@ func (p *slicePass) assign(ctx context.Context, done *state) (ctrl.Result, error
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	helper, err := client.NewPatchHelper(p, p.pool)
+	helper, err := controllerutil.NewPatchHelper(p, p.pool)
 	if err != nil {
 		return ctrl.Result{}, err
 	}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
 	"github.com/flyball-dev/flyball/informer"
@@ -50,7 +51,7 @@ func (r *reservationReconciler) Reconcile(ctx context.Context, request ctrl.Requ
 	if err := r.Get(ctx, request.NamespacedName, &reservation); err != nil || reservation.DeletionTimestamp != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	helper, err := client.NewPatchHelper(r, &reservation)
+	helper, err := controllerutil.NewPatchHelper(r, &reservation)
 	if err != nil {
 		return ctrl.Result{}, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
 )
 
@@ -96,7 +97,7 @@ func (w *World) allocation(pod string) v1alpha1.IPAllocation {
 func (w *World) Change(name string, change func(*v1alpha1.IPPoolSpec)) {
 	w.Helper()
 	pool := &v1alpha1.IPPool{ObjectMeta: metav1.ObjectMeta{Namespace: w.NS, Name: name}}
-	w.must(client.RetryOnConflict(w.ctx, w, pool, func() error {
+	w.must(controllerutil.RetryOnConflict(w.ctx, w, pool, func() error {
 		change(&pool.Spec)
 		return nil
 	}))
@@ -164,7 +165,7 @@ func (w *World) NoNode(name string) {
 func (w *World) Network(name, config string) {
 	w.Helper()
 	nad := &v1alpha1.NetworkAttachmentDefinition{ObjectMeta: metav1.ObjectMeta{Namespace: w.NS, Name: name}}
-	_, err := client.CreateOrUpdate(w.ctx, w, nad, func() error {
+	_, err := controllerutil.CreateOrUpdate(w.ctx, w, nad, func() error {
 		nad.Spec.Config = config
 		return nil
 	})

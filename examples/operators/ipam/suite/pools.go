@@ -10,8 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/controller"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
 )
@@ -24,7 +24,7 @@ func poolOrphans(w *World) {
 	w.Pool("p", "10.0.0.0/24", map[string]string{"1": "lives", "2": "missing", "3": "leaves", "4": ""})
 	w.Reserve("10.0.0.3", "leaves")
 	pool := w.Kept("p", controller.ReasonOrphansCleaned, "1", "3")
-	if !client.ContainsFinalizer(&pool, controller.Finalizer) {
+	if !controllerutil.ContainsFinalizer(&pool, controller.Finalizer) {
 		w.Error("there is no finalizer")
 	}
 	w.Event("p", "Normal", "OrphanedAllocationsCleaned")
@@ -94,7 +94,7 @@ func held(pod *corev1.Pod) { pod.Finalizers = []string{"example.com/held"} }
 func (w *World) letGo(name string) {
 	w.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.NS, Name: name}}
-	w.must(client.RetryOnConflict(w.ctx, w, pod, func() error {
+	w.must(controllerutil.RetryOnConflict(w.ctx, w, pod, func() error {
 		pod.Finalizers = nil
 		return nil
 	}))

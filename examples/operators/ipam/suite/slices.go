@@ -10,6 +10,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/controller"
 	"github.com/flyball-dev/flyball/examples/operators/ipam/v1alpha1"
 )
@@ -185,7 +186,7 @@ func slicesNodeUpdates(w *World) {
 	w.settle()
 	for range 5 {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
-		w.must(client.RetryOnConflict(w.ctx, w, node, func() error {
+		w.must(controllerutil.RetryOnConflict(w.ctx, w, node, func() error {
 			metav1.SetMetaDataAnnotation(&node.ObjectMeta, "beat", time.Now().String())
 			return nil
 		}))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/examples/operators/items/api"
 	"github.com/flyball-dev/flyball/manager/ctrl"
@@ -38,7 +39,7 @@ func (r *CategoryReconciler) Reconcile(ctx context.Context, request ctrl.Request
 		return ctrl.Result{}, fmt.Errorf("list items: %w", err)
 	}
 	if category.DeletionTimestamp == nil || len(items.Items) == 0 { // otherwise it stays until the last item's event
-		going, err := client.Finalize(ctx, r, &category, InUse, func(context.Context) error { return nil })
+		going, err := controllerutil.Finalize(ctx, r, &category, InUse, func(context.Context) error { return nil })
 		if going || err != nil {
 			return ctrl.Result{}, err
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/examples/operators/items/api"
 	"github.com/flyball-dev/flyball/manager/ctrl"
@@ -42,7 +43,7 @@ func (r *ItemReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 	if err := r.Get(ctx, request.NamespacedName, &item); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	going, err := client.Finalize(ctx, r, &item, Labelled,
+	going, err := controllerutil.Finalize(ctx, r, &item, Labelled,
 		func(ctx context.Context) error { return r.removeLabel(ctx, &item) })
 	if going || err != nil {
 		return ctrl.Result{}, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/examples/operators/projects/api"
 	"github.com/flyball-dev/flyball/examples/operators/projects/purge"
 	"github.com/flyball-dev/flyball/manager/ctrl"
@@ -19,7 +20,7 @@ import (
 // cleanUp takes one step in the cleanup of a deleted Project. The condition records the step, and when the cleanup
 // began, so that another process can continue.
 func (r *projectReconciler) cleanUp(ctx context.Context, p *api.Project) (ctrl.Result, error) {
-	if !client.ContainsFinalizer(p, api.Finalizer) {
+	if !controllerutil.ContainsFinalizer(p, api.Finalizer) {
 		return ctrl.Result{}, nil
 	}
 	plane := &api.ProjectControlPlane{}
@@ -83,7 +84,7 @@ func (r *projectReconciler) release(ctx context.Context, p *api.Project, plane *
 		}
 	}
 	before := p.DeepCopyObject().(*api.Project)
-	client.RemoveFinalizer(p, api.Finalizer)
+	controllerutil.RemoveFinalizer(p, api.Finalizer)
 	if err := r.Patch(ctx, p, client.MergeFromOptimistic(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("remove the finalizer: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/client/events"
 	"github.com/flyball-dev/flyball/examples/operators/projects/api"
 	"github.com/flyball-dev/flyball/informer"
@@ -52,7 +53,7 @@ func (r *projectReconciler) Reconcile(ctx context.Context, request ctrl.Request)
 	if p.DeletionTimestamp != nil {
 		return r.cleanUp(ctx, p)
 	}
-	if before := p.DeepCopyObject().(*api.Project); client.AddFinalizer(p, api.Finalizer) {
+	if before := p.DeepCopyObject().(*api.Project); controllerutil.AddFinalizer(p, api.Finalizer) {
 		if err := r.Patch(ctx, p, client.MergeFromOptimistic(before)); err != nil {
 			return ctrl.Result{}, fmt.Errorf("add the finalizer: %w", err)
 		}

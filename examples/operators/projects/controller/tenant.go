@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/examples/operators/projects/api"
 	"github.com/flyball-dev/flyball/informer"
 	"github.com/flyball-dev/flyball/manager/ctrl"
@@ -80,7 +81,7 @@ func prepare(ctx context.Context, c client.Client, name, uid string) error {
 	}
 	want := map[string]string{"name": name, "uid": uid}
 	info := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: infoName}}
-	_, err := client.CreateOrUpdate(ctx, c, info, func() error {
+	_, err := controllerutil.CreateOrUpdate(ctx, c, info, func() error {
 		if !maps.Equal(info.Data, want) {
 			info.Data = want
 		}

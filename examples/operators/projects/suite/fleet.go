@@ -13,6 +13,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/examples/operators/projects/api"
 	"github.com/flyball-dev/flyball/multicluster"
 )
@@ -42,7 +43,7 @@ func ready(w *World) {
 		!metav1.IsControlledBy(plane, p) {
 		w.Errorf("the control plane is %+v", plane.ObjectMeta)
 	}
-	if !client.ContainsFinalizer(p, api.Finalizer) ||
+	if !controllerutil.ContainsFinalizer(p, api.Finalizer) ||
 		conditions.Get(p.Status.Conditions, api.Ready).ObservedGeneration != p.Generation {
 		w.Errorf("the project is %+v", p)
 	}
@@ -197,7 +198,7 @@ func selector(w *World) {
 	w.State("b", multicluster.Gone)
 	for name, value := range map[string]string{"a": "test", "b": "prod"} {
 		p := &api.Project{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		w.must(client.RetryOnConflict(w.ctx, w.Client, p, func() error {
+		w.must(controllerutil.RetryOnConflict(w.ctx, w.Client, p, func() error {
 			p.Labels["env"] = value
 			return nil
 		}))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/conditions"
+	"github.com/flyball-dev/flyball/client/controllerutil"
 	"github.com/flyball-dev/flyball/examples/operators/projects/api"
 	"github.com/flyball-dev/flyball/multicluster"
 )
@@ -29,7 +30,7 @@ func nameConflict(w *World) {
 	w.Reason("a", api.ReasonNameConflict)
 	w.State("a", multicluster.Waiting)
 	w.must(w.Delete(w.ctx, plane))
-	w.must(client.RetryOnConflict(w.ctx, w.Client, plane, func() error {
+	w.must(controllerutil.RetryOnConflict(w.ctx, w.Client, plane, func() error {
 		plane.Finalizers = nil
 		return nil
 	}))
@@ -51,7 +52,7 @@ func deletedBeforeSeen(w *World) {
 	if err := w.Get(w.ctx, client.ObjectKey{Name: "a"}, &api.ProjectControlPlane{}); !apierrors.IsNotFound(err) {
 		w.Errorf("there is a control plane: %v", err)
 	}
-	w.must(client.RetryOnConflict(w.ctx, w.Client, p, func() error {
+	w.must(controllerutil.RetryOnConflict(w.ctx, w.Client, p, func() error {
 		p.Finalizers = nil
 		return nil
 	}))
@@ -189,7 +190,7 @@ func purgeInterrupted(w *World) {
 	})
 	w.Stop()
 	held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "held"}}
-	w.must(client.RetryOnConflict(w.ctx, c, held, func() error {
+	w.must(controllerutil.RetryOnConflict(w.ctx, c, held, func() error {
 		held.Finalizers = nil
 		return nil
 	}))

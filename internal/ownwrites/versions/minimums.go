@@ -1,31 +1,31 @@
-package ownwrites
+package versions
 
 // maxMinimums bounds for how many namespaces minimum versions are kept apart.
 const maxMinimums = 1000
 
-// minimums are the highest versions of own writes that have no entry: a cache has to reach that of a namespace
+// Minimums are the highest versions of own writes that have no entry: a cache has to reach that of a namespace
 // before it can be read. They are kept by namespace, so that a cache of one where nothing happens does not wait for
 // what was written to another.
-type minimums struct {
+type Minimums struct {
 	// of has them by namespace, "" being that of what has none.
 	of map[string]string
 	// everywhere is one that holds for all namespaces.
 	everywhere string
 }
 
-// none reports whether there is none.
-func (m *minimums) none() bool { return len(m.of) == 0 && m.everywhere == "" }
+// None reports whether there is none.
+func (m *Minimums) None() bool { return len(m.of) == 0 && m.everywhere == "" }
 
-// raise notes that version was written to a namespace.
-func (m *minimums) raise(namespace, version string) {
+// Raise notes that version was written to a namespace.
+func (m *Minimums) Raise(namespace, version string) {
 	if _, known := m.of[namespace]; !known && len(m.of) >= maxMinimums {
 		for _, v := range m.of {
-			m.everywhere = later(m.everywhere, v)
+			m.everywhere = Later(m.everywhere, v)
 		}
-		m.of, m.everywhere = nil, later(m.everywhere, version)
+		m.of, m.everywhere = nil, Later(m.everywhere, version)
 		return
 	}
-	if v := later(m.of[namespace], version); v != "" {
+	if v := Later(m.of[namespace], version); v != "" {
 		if m.of == nil {
 			m.of = map[string]string{}
 		}
@@ -33,9 +33,9 @@ func (m *minimums) raise(namespace, version string) {
 	}
 }
 
-// below returns what a cache of the followed namespaces (nil is all) has to reach before it can be read in a
+// Below returns what a cache of the followed namespaces (nil is all) has to reach before it can be read in a
 // namespace, "" being all that it follows. It is "" if there is nothing to reach.
-func (m *minimums) below(namespace string, followed []string) string {
+func (m *Minimums) Below(namespace string, followed []string) string {
 	highest := m.of[namespace]
 	switch {
 	case namespace != "":
@@ -56,5 +56,5 @@ func higher(a, b string) string {
 	if b == "" {
 		return a
 	}
-	return later(a, b)
+	return Later(a, b)
 }

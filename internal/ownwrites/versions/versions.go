@@ -1,4 +1,4 @@
-package ownwrites
+package versions
 
 import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -25,15 +25,15 @@ func Earlier(a, b string) bool {
 	return err == nil && c < 0
 }
 
-// comparableVersion reports whether version is a number.
-func comparableVersion(version string) bool {
+// Comparable reports whether version is a number.
+func Comparable(version string) bool {
 	_, err := resourceversion.CompareResourceVersion(version, version)
 	return err == nil
 }
 
-// later returns the later of two versions; "", and what does not compare, is before all.
-func later(a, b string) string {
-	if !comparableVersion(b) {
+// Later returns the later of two versions; "", and what does not compare, is before all.
+func Later(a, b string) string {
+	if !Comparable(b) {
 		return a
 	}
 	if a == "" || Earlier(a, b) {

@@ -1,29 +1,17 @@
-package ownwrites
+package wire
 
 import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	fieldselector "k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	kjson "sigs.k8s.io/json"
 )
 
-// selectedBy reports whether selectors select the state, whatever it is read as.
-func (e *Entry) selectedBy(byLabels labels.Selector, byFields fieldselector.Selector) bool {
-	content, err := contentOf(e.ContentType, e.Body)
-	if err != nil {
-		return false
-	}
-	own, _, err := unstructured.NestedStringMap(content, "metadata", "labels")
-	return err == nil && byLabels.Matches(labels.Set(own)) && Selects(byFields, content)
-}
-
-// contentOf decodes an object. Only kinds of the built-in API are sent as protobuf.
-func contentOf(contentType string, body []byte) (content map[string]any, err error) {
+// Content decodes an object. Only kinds of the built-in API are sent as protobuf.
+func Content(contentType string, body []byte) (content map[string]any, err error) {
 	if !IsProtobuf(contentType) {
 		err = kjson.UnmarshalCaseSensitivePreserveInts(body, &content)
 		return content, err

@@ -1,4 +1,4 @@
-package client
+package interceptor
 
 import (
 	"context"
@@ -8,10 +8,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
-// Call is a call of a [Client].
+// Call is a call of a [client.Client].
 type Call struct {
 	// Verb is get, list, create, update, patch, apply, delete or deleteAllOf.
 	Verb string
@@ -20,7 +21,7 @@ type Call struct {
 	// Object is what the call is about: an object, a list, or a runtime.ApplyConfiguration.
 	Object any
 	// Key names the object; it is empty where the call does not, as for a list.
-	Key ObjectKey
+	Key client.ObjectKey
 }
 
 func (c Call) String() string {
@@ -28,115 +29,125 @@ func (c Call) String() string {
 	if c.SubResource != "" {
 		words = append(words, c.SubResource)
 	}
-	if c.Key != (ObjectKey{}) {
+	if c.Key != (client.ObjectKey{}) {
 		words = append(words, c.Key.String())
 	}
 	return strings.Join(words, " ")
 }
 
-// Interceptor stands around a call: it may fail instead of calling next, call it several times, or look at what came
+// Func stands around a call: it may fail instead of calling next, call it several times, or look at what came
 // of it.
-type Interceptor func(ctx context.Context, call Call, next func(ctx context.Context) error) error
+type Func func(ctx context.Context, call Call, next func(ctx context.Context) error) error
 
-// Intercept returns a client of c whose every call goes through around: for tests, metrics, limits.
-func Intercept(c Client, around Interceptor) Client {
-	mustHave(c, "Intercept")
+// New returns a client of c whose every call goes through around: for tests, metrics, limits.
+func New(c client.Client, around Func) client.Client {
+	mustHave(c, "New")
 	if around == nil {
-		panic("client: Intercept: the interceptor is nil")
+		panic("interceptor: New: the function is nil")
 	}
 	return &intercepted{c, around}
 }
 
 // mustHave panics where a wrapper, which has no error to return, is given no client to wrap: its calls would, far
 // from the mistake.
-func mustHave(c Client, wrapper string) {
+func mustHave(c client.Client, wrapper string) {
 	if misuse.IsNil(c) {
-		panic("client: " + wrapper + ": the client is nil")
+		panic("interceptor: " + wrapper + ": the client is nil")
 	}
 }
 
 type intercepted struct {
-	Client
-	around Interceptor
+	client.Client
+	around Func
 }
 
-func (i *intercepted) about(ctx context.Context, verb string, obj Object, do func(context.Context) error) error {
-	return i.around(ctx, Call{Verb: verb, Object: obj, Key: ObjectKeyFromObject(obj)}, do)
+func (i *intercepted) about(ctx context.Context, verb string, obj client.Object,
+	do func(context.Context) error,
+) error {
+	return i.around(ctx, Call{Verb: verb, Object: obj, Key: client.ObjectKeyFromObject(obj)}, do)
 }
 
-func (i *intercepted) Get(ctx context.Context, key ObjectKey, obj Object, opts ...GetOption) error {
+func (i *intercepted) Get(ctx context.Context, key client.ObjectKey, obj client.Object,
+	opts ...client.GetOption,
+) error {
 	return i.around(ctx, Call{Verb: "get", Object: obj, Key: key},
 		func(ctx context.Context) error { return i.Client.Get(ctx, key, obj, opts...) })
 }
 
-func (i *intercepted) List(ctx context.Context, list ObjectList, opts ...ListOption) error {
+func (i *intercepted) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	return i.around(ctx, Call{Verb: "list", Object: list},
 		func(ctx context.Context) error { return i.Client.List(ctx, list, opts...) })
 }
 
-func (i *intercepted) Create(ctx context.Context, obj Object, opts ...CreateOption) error {
+func (i *intercepted) Create(ctx context.Context, obj client.Object, opts ...client.WriteOption) error {
 	return i.about(ctx, "create", obj, func(ctx context.Context) error { return i.Client.Create(ctx, obj, opts...) })
 }
 
-func (i *intercepted) Update(ctx context.Context, obj Object, opts ...UpdateOption) error {
+func (i *intercepted) Update(ctx context.Context, obj client.Object, opts ...client.WriteOption) error {
 	return i.about(ctx, "update", obj, func(ctx context.Context) error { return i.Client.Update(ctx, obj, opts...) })
 }
 
-func (i *intercepted) Patch(ctx context.Context, obj Object, patch Patch, opts ...PatchOption) error {
+func (i *intercepted) Patch(ctx context.Context, obj client.Object, patch client.Patch,
+	opts ...client.WriteOption,
+) error {
 	return i.about(ctx, "patch", obj,
 		func(ctx context.Context) error { return i.Client.Patch(ctx, obj, patch, opts...) })
 }
 
-func (i *intercepted) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...ApplyOption) error {
+func (i *intercepted) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.WriteOption) error {
 	return i.around(ctx, Call{Verb: "apply", Object: obj},
 		func(ctx context.Context) error { return i.Client.Apply(ctx, obj, opts...) })
 }
 
-func (i *intercepted) Delete(ctx context.Context, obj Object, opts ...DeleteOption) error {
+func (i *intercepted) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	return i.about(ctx, "delete", obj, func(ctx context.Context) error { return i.Client.Delete(ctx, obj, opts...) })
 }
 
-func (i *intercepted) DeleteAllOf(ctx context.Context, obj Object, opts ...DeleteAllOfOption) error {
+func (i *intercepted) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
 	return i.around(ctx, Call{Verb: "deleteAllOf", Object: obj},
 		func(ctx context.Context) error { return i.Client.DeleteAllOf(ctx, obj, opts...) })
 }
 
-func (i *intercepted) Status() SubResourceClient { return i.SubResource("status") }
+func (i *intercepted) Status() client.SubResourceClient { return i.SubResource("status") }
 
-func (i *intercepted) SubResource(name string) SubResourceClient {
+func (i *intercepted) SubResource(name string) client.SubResourceClient {
 	return &interceptedSub{SubResourceClient: i.Client.SubResource(name), name: name, around: i.around}
 }
 
 type interceptedSub struct {
-	SubResourceClient
+	client.SubResourceClient
 	name   string
-	around Interceptor
+	around Func
 }
 
-func (i *interceptedSub) about(ctx context.Context, verb string, obj Object, do func(context.Context) error) error {
-	return i.around(ctx, Call{Verb: verb, SubResource: i.name, Object: obj, Key: ObjectKeyFromObject(obj)}, do)
+func (i *interceptedSub) about(ctx context.Context, verb string, obj client.Object,
+	do func(context.Context) error,
+) error {
+	return i.around(ctx, Call{Verb: verb, SubResource: i.name, Object: obj, Key: client.ObjectKeyFromObject(obj)}, do)
 }
 
-func (i *interceptedSub) Get(ctx context.Context, obj, sub Object) error {
+func (i *interceptedSub) Get(ctx context.Context, obj, sub client.Object) error {
 	return i.about(ctx, "get", obj, func(ctx context.Context) error { return i.SubResourceClient.Get(ctx, obj, sub) })
 }
 
-func (i *interceptedSub) Create(ctx context.Context, obj, sub Object, opts ...CreateOption) error {
+func (i *interceptedSub) Create(ctx context.Context, obj, sub client.Object, opts ...client.WriteOption) error {
 	return i.about(ctx, "create", obj,
 		func(ctx context.Context) error { return i.SubResourceClient.Create(ctx, obj, sub, opts...) })
 }
 
-func (i *interceptedSub) Update(ctx context.Context, obj Object, opts ...UpdateOption) error {
+func (i *interceptedSub) Update(ctx context.Context, obj client.Object, opts ...client.WriteOption) error {
 	return i.about(ctx, "update", obj,
 		func(ctx context.Context) error { return i.SubResourceClient.Update(ctx, obj, opts...) })
 }
 
-func (i *interceptedSub) Patch(ctx context.Context, obj Object, patch Patch, opts ...PatchOption) error {
+func (i *interceptedSub) Patch(ctx context.Context, obj client.Object, patch client.Patch,
+	opts ...client.WriteOption,
+) error {
 	return i.about(ctx, "patch", obj,
 		func(ctx context.Context) error { return i.SubResourceClient.Patch(ctx, obj, patch, opts...) })
 }
 
-func (i *interceptedSub) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...ApplyOption) error {
+func (i *interceptedSub) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.WriteOption) error {
 	return i.around(ctx, Call{Verb: "apply", SubResource: i.name, Object: obj}, func(ctx context.Context) error {
 		return i.SubResourceClient.Apply(ctx, obj, opts...)
 	})
@@ -144,17 +155,17 @@ func (i *interceptedSub) Apply(ctx context.Context, obj runtime.ApplyConfigurati
 
 // Recording is a client that remembers its calls.
 type Recording struct {
-	Client
+	client.Client
 
 	mu    sync.Mutex
 	calls []Call
 }
 
 // Record returns a client of c that remembers what it was asked for.
-func Record(c Client) *Recording {
+func Record(c client.Client) *Recording {
 	mustHave(c, "Record")
 	r := &Recording{}
-	r.Client = Intercept(c, func(ctx context.Context, call Call, next func(context.Context) error) error {
+	r.Client = New(c, func(ctx context.Context, call Call, next func(context.Context) error) error {
 		r.mu.Lock()
 		r.calls = append(r.calls, call)
 		r.mu.Unlock()
@@ -173,11 +184,4 @@ func (r *Recording) Calls() []Call {
 // Writes returns those that are no reads.
 func (r *Recording) Writes() []Call {
 	return slices.DeleteFunc(r.Calls(), func(c Call) bool { return c.Verb == "get" || c.Verb == "list" })
-}
-
-// Reset forgets the calls so far.
-func (r *Recording) Reset() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.calls = nil
 }

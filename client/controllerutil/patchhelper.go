@@ -1,4 +1,4 @@
-package client
+package controllerutil
 
 import (
 	"context"
@@ -8,13 +8,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/internal/kinds"
+	"github.com/flyball-dev/flyball/client/internal/patches"
 	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
 // PatchHelper writes what a reconciler changed in an object: it keeps the object as it was before, and sends the
 // difference at the end.
 //
-//	helper, err := client.NewPatchHelper(c, obj)
+//	helper, err := controllerutil.NewPatchHelper(c, obj)
 //	…
 //	defer func() { err = errors.Join(err, helper.Patch(ctx, obj)) }()
 //
@@ -25,7 +28,7 @@ import (
 // finalizers and the owners: a list is replaced as a whole, with all that others have added. Lists of status belong
 // to who writes it. Numbers are compared exactly.
 type PatchHelper struct {
-	client Client
+	client client.Client
 	// before is the object as it was, without status and what only the server writes; status is its status.
 	before, status map[string]any
 	// known is the state of the object that the server told last.
@@ -33,7 +36,7 @@ type PatchHelper struct {
 }
 
 // NewPatchHelper takes the picture of obj that changes are measured against.
-func NewPatchHelper(c Client, obj Object) (*PatchHelper, error) {
+func NewPatchHelper(c client.Client, obj client.Object) (*PatchHelper, error) {
 	if err := usable(c, obj); err != nil {
 		return nil, fmt.Errorf("patch helper: %w", err)
 	}
@@ -44,17 +47,13 @@ func NewPatchHelper(c Client, obj Object) (*PatchHelper, error) {
 	return &PatchHelper{client: c, before: before, status: status, known: stateOf(obj)}, nil
 }
 
-func stateOf(obj Object) metav1.ObjectMeta {
+func stateOf(obj client.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion()}
 }
 
 // split encodes an object, exactly, as what a writer may change but its status, and the status.
-func split(obj Object) (main, status map[string]any, err error) {
-	data, err := json.Marshal(obj)
-	if err != nil {
-		return nil, nil, err
-	}
-	if main, err = decodeExactly(data); err != nil {
+func split(obj client.Object) (main, status map[string]any, err error) {
+	if main, err = patches.Content(obj); err != nil {
 		return nil, nil, err
 	}
 	status, _ = main["status"].(map[string]any)
@@ -74,26 +73,26 @@ func split(obj Object) (main, status map[string]any, err error) {
 //
 // Errors: of the patch, and then the status was not sent; of the status. A conflict where something was removed from
 // an object that others have changed: reconcile again.
-func (h *PatchHelper) Patch(ctx context.Context, obj Object) error {
+func (h *PatchHelper) Patch(ctx context.Context, obj client.Object) error {
 	if misuse.IsNil(obj) {
-		return fmt.Errorf("patch: %w", errNoObject)
+		return fmt.Errorf("patch: %w", kinds.ErrNoObject)
 	}
 	main, status, err := split(obj)
 	if err != nil {
 		return fmt.Errorf("patch %s: %w", obj.GetName(), err)
 	}
-	answer := obj.DeepCopyObject().(Object)
+	answer := obj.DeepCopyObject().(client.Object)
 	sent := false
-	if changes := difference(h.before, main); len(changes) > 0 {
-		if err := h.send(changes, removes(changes) || replaces(changes),
-			func(p Patch) error { return h.client.Patch(ctx, answer, p) }); err != nil {
+	if changes := patches.Difference(h.before, main); len(changes) > 0 {
+		if err := h.send(changes, overwrites(changes, true),
+			func(p client.Patch) error { return h.client.Patch(ctx, answer, p) }); err != nil {
 			return fmt.Errorf("patch %s: %w", obj.GetName(), err)
 		}
 		h.before, h.known, sent = main, stateOf(answer), true
 	}
-	if changes := difference(h.status, status); len(changes) > 0 {
-		err := h.send(map[string]any{"status": changes}, removes(changes),
-			func(p Patch) error { return h.client.Status().Patch(ctx, answer, p) })
+	if changes := patches.Difference(h.status, status); len(changes) > 0 {
+		err := h.send(map[string]any{"status": changes}, overwrites(changes, false),
+			func(p client.Patch) error { return h.client.Status().Patch(ctx, answer, p) })
 		if err != nil {
 			return fmt.Errorf("patch status of %s: %w", obj.GetName(), err)
 		}
@@ -102,49 +101,45 @@ func (h *PatchHelper) Patch(ctx context.Context, obj Object) error {
 	if !sent {
 		return nil
 	}
-	set(obj, answer)
+	kinds.Set(obj, answer)
 	h.known = stateOf(obj)
 	h.before, h.status, err = split(obj)
 	return err
 }
 
-// HasChanges says whether Patch would send anything.
-func (h *PatchHelper) HasChanges(obj Object) (bool, error) {
+// HasChanges reports whether Patch would send anything.
+func (h *PatchHelper) HasChanges(obj client.Object) (bool, error) {
 	main, status, err := split(obj)
-	return len(difference(h.before, main))+len(difference(h.status, status)) > 0, err
+	return len(patches.Difference(h.before, main))+len(patches.Difference(h.status, status)) > 0, err
 }
 
 // send encodes changes, bound to the known state where they must be, and patches with them.
-func (h *PatchHelper) send(changes map[string]any, bound bool, patch func(Patch) error) error {
+func (h *PatchHelper) send(changes map[string]any, bound bool, patch func(client.Patch) error) error {
+	if bound {
+		patches.OnlyAt(&h.known, changes)
+	}
 	data, err := json.Marshal(changes)
 	if err != nil {
 		return err
 	}
-	if bound {
-		if data, err = withVersion(data, &h.known); err != nil {
-			return err
-		}
-	}
-	return patch(RawPatch(types.MergePatchType, data))
+	return patch(client.RawPatch(types.MergePatchType, data))
 }
 
-// removes says whether a merge patch removes something.
-func removes(patch map[string]any) bool {
+// overwrites reports whether a merge patch can undo what others wrote: it removes something or, with lists, replaces
+// a list.
+func overwrites(patch map[string]any, lists bool) bool {
 	for _, value := range patch {
-		if below, isMap := value.(map[string]any); value == nil || (isMap && removes(below)) {
+		switch value := value.(type) {
+		case nil:
 			return true
-		}
-	}
-	return false
-}
-
-// replaces says whether a merge patch replaces a list.
-func replaces(patch map[string]any) bool {
-	for _, value := range patch {
-		below, isMap := value.(map[string]any)
-		_, isList := value.([]any)
-		if isList || (isMap && replaces(below)) {
-			return true
+		case []any:
+			if lists {
+				return true
+			}
+		case map[string]any:
+			if overwrites(value, lists) {
+				return true
+			}
 		}
 	}
 	return false

@@ -1,4 +1,4 @@
-package client
+package controllerutil
 
 import (
 	"context"
@@ -6,14 +6,17 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/internal/kinds"
 )
 
-// ContainsFinalizer says whether obj has the finalizer.
+// ContainsFinalizer reports whether obj has the finalizer.
 func ContainsFinalizer(obj metav1.Object, finalizer string) bool {
 	return slices.Contains(obj.GetFinalizers(), finalizer)
 }
 
-// AddFinalizer adds the finalizer to obj, and says whether that changed it. Nothing is written.
+// AddFinalizer adds the finalizer to obj, and reports whether that changed it. Nothing is written.
 func AddFinalizer(obj metav1.Object, finalizer string) (changed bool) {
 	if ContainsFinalizer(obj, finalizer) {
 		return false
@@ -22,7 +25,7 @@ func AddFinalizer(obj metav1.Object, finalizer string) (changed bool) {
 	return true
 }
 
-// RemoveFinalizer removes the finalizer from obj, and says whether that changed it. Nothing is written.
+// RemoveFinalizer removes the finalizer from obj, and reports whether that changed it. Nothing is written.
 func RemoveFinalizer(obj metav1.Object, finalizer string) (changed bool) {
 	if !ContainsFinalizer(obj, finalizer) {
 		return false
@@ -33,7 +36,7 @@ func RemoveFinalizer(obj metav1.Object, finalizer string) (changed bool) {
 	return true
 }
 
-// Finalize does what a reconciler has to do about its finalizer, and says whether the object is being deleted: then
+// Finalize does what a reconciler has to do about its finalizer, and reports whether the object is being deleted: then
 // there is nothing else to do. Deletion comes first:
 //
 //   - obj is being deleted and has the finalizer: cleanup, and when that succeeded, the finalizer is removed.
@@ -43,37 +46,36 @@ func RemoveFinalizer(obj metav1.Object, finalizer string) (changed bool) {
 // cleanup may be nil where obj is known to live.
 //
 // The writes fail with a conflict when obj is not the newest state: finalizers of others are never lost.
-func Finalize(ctx context.Context, c Client, obj Object, finalizer string,
+func Finalize(ctx context.Context, c client.Client, obj client.Object, finalizer string,
 	cleanup func(ctx context.Context) error,
 ) (deleting bool, err error) {
 	if err := usable(c, obj); err != nil {
 		return false, fmt.Errorf("finalize: %w", err)
 	}
+	key := client.ObjectKeyFromObject(obj)
 	if finalizer == "" {
-		return false,
-			fmt.Errorf(`finalize %s: give the finalizer a name like "example.com/cleanup"`, ObjectKeyFromObject(obj))
+		return false, fmt.Errorf(`finalize %s: give the finalizer a name like "example.com/cleanup"`, key)
 	}
-	before := obj.DeepCopyObject().(Object)
+	before := obj.DeepCopyObject().(client.Object)
 	deleting = obj.GetDeletionTimestamp() != nil
 	if deleting {
 		if !ContainsFinalizer(obj, finalizer) {
 			return true, nil
 		}
 		if cleanup == nil {
-			return true,
-				fmt.Errorf("finalize %s: it is being deleted: give a function that cleans up", ObjectKeyFromObject(obj))
+			return true, fmt.Errorf("finalize %s: it is being deleted: give a function that cleans up", key)
 		}
 		if err := cleanup(ctx); err != nil {
-			return true, fmt.Errorf("clean up %s: %w", ObjectKeyFromObject(obj), err)
+			return true, fmt.Errorf("clean up %s: %w", key, err)
 		}
 		RemoveFinalizer(obj, finalizer)
-		err = IgnoreNotFound(c.Patch(ctx, obj, MergeFromOptimistic(before)))
+		err = client.IgnoreNotFound(c.Patch(ctx, obj, client.MergeFromOptimistic(before)))
 	} else if AddFinalizer(obj, finalizer) {
-		err = c.Patch(ctx, obj, MergeFromOptimistic(before))
+		err = c.Patch(ctx, obj, client.MergeFromOptimistic(before))
 	}
 	if err != nil {
-		set(obj, before)
-		return deleting, fmt.Errorf("write finalizer of %s: %w", ObjectKeyFromObject(obj), err)
+		kinds.Set(obj, before)
+		return deleting, fmt.Errorf("write finalizer of %s: %w", key, err)
 	}
 	return deleting, nil
 }

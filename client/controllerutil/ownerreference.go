@@ -1,4 +1,4 @@
-package client
+package controllerutil
 
 import (
 	"errors"
@@ -9,12 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/flyball-dev/flyball/client"
+	"github.com/flyball-dev/flyball/client/internal/kinds"
 	"github.com/flyball-dev/flyball/internal/misuse"
 )
 
 // AlreadyOwnedError says that an object has another controller.
 type AlreadyOwnedError struct {
-	Object ObjectKey
+	Object client.ObjectKey
 	Owner  metav1.OwnerReference
 }
 
@@ -26,7 +28,7 @@ func (e *AlreadyOwnedError) Error() string {
 // before obj is. Nothing is written.
 //
 // Errors: [AlreadyOwnedError]; when owner cannot own obj because of their namespaces, or has no UID.
-func SetControllerReference(owner Object, obj metav1.Object, scheme *runtime.Scheme) error {
+func SetControllerReference(owner client.Object, obj metav1.Object, scheme *runtime.Scheme) error {
 	ref, err := ownerReference(owner, obj, scheme)
 	if err != nil {
 		return err
@@ -34,14 +36,14 @@ func SetControllerReference(owner Object, obj metav1.Object, scheme *runtime.Sch
 	yes := true
 	ref.Controller, ref.BlockOwnerDeletion = &yes, &yes
 	if has := metav1.GetControllerOf(obj); has != nil && !sameOwner(*has, ref) {
-		return &AlreadyOwnedError{Object: ObjectKeyFromObject(obj), Owner: *has}
+		return &AlreadyOwnedError{Object: client.ObjectKeyFromObject(obj), Owner: *has}
 	}
 	setReference(obj, ref)
 	return nil
 }
 
 // SetOwnerReference makes owner one of the owners of obj, which is deleted when all of them are. Nothing is written.
-func SetOwnerReference(owner Object, obj metav1.Object, scheme *runtime.Scheme) error {
+func SetOwnerReference(owner client.Object, obj metav1.Object, scheme *runtime.Scheme) error {
 	ref, err := ownerReference(owner, obj, scheme)
 	if err != nil {
 		return err
@@ -50,7 +52,7 @@ func SetOwnerReference(owner Object, obj metav1.Object, scheme *runtime.Scheme) 
 	return nil
 }
 
-// RemoveOwnerReference makes owner none of the owners of obj, and says whether that changed it. Nothing is written.
+// RemoveOwnerReference makes owner none of the owners of obj, and reports whether that changed it. Nothing is written.
 func RemoveOwnerReference(owner metav1.Object, obj metav1.Object) (changed bool) {
 	refs := slices.DeleteFunc(slices.Clone(obj.GetOwnerReferences()),
 		func(r metav1.OwnerReference) bool { return r.UID == owner.GetUID() })
@@ -61,28 +63,28 @@ func RemoveOwnerReference(owner metav1.Object, obj metav1.Object) (changed bool)
 	return changed
 }
 
-func ownerReference(owner Object, obj metav1.Object, scheme *runtime.Scheme) (metav1.OwnerReference, error) {
+func ownerReference(owner client.Object, obj metav1.Object, scheme *runtime.Scheme) (metav1.OwnerReference, error) {
 	if misuse.IsNil(obj) {
 		return metav1.OwnerReference{}, errors.New("set owner: the object that is to be owned is nil")
 	}
-	k, err := kindOf(scheme, owner)
+	k, err := kinds.Of(scheme, owner)
 	if err != nil {
-		return metav1.OwnerReference{}, fmt.Errorf("owner of %s: %w", ObjectKeyFromObject(obj), err)
+		return metav1.OwnerReference{}, fmt.Errorf("owner of %s: %w", client.ObjectKeyFromObject(obj), err)
 	}
 	if owner.GetUID() == "" {
 		return metav1.OwnerReference{},
-			fmt.Errorf("owner of %s: %s %s has no UID: it was not read from the server", ObjectKeyFromObject(obj),
-				k.gvk.Kind, owner.GetName())
+			fmt.Errorf("owner of %s: %s %s has no UID: it was not read from the server",
+				client.ObjectKeyFromObject(obj), k.GVK.Kind, owner.GetName())
 	}
 	// The garbage collector looks for the owner in the namespace of what is owned, and deletes what it owns if it is
 	// not there.
 	if owner.GetNamespace() != "" && owner.GetNamespace() != obj.GetNamespace() {
 		return metav1.OwnerReference{},
 			fmt.Errorf("%s %s of namespace %s cannot own %s: it has to be in the same namespace, or in none",
-				k.gvk.Kind, owner.GetName(), owner.GetNamespace(), ObjectKeyFromObject(obj))
+				k.GVK.Kind, owner.GetName(), owner.GetNamespace(), client.ObjectKeyFromObject(obj))
 	}
 	return metav1.OwnerReference{
-		APIVersion: k.gvk.GroupVersion().String(), Kind: k.gvk.Kind, Name: owner.GetName(),
+		APIVersion: k.GVK.GroupVersion().String(), Kind: k.GVK.Kind, Name: owner.GetName(),
 		UID: owner.GetUID(),
 	}, nil
 }

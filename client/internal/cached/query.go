@@ -1,0 +1,106 @@
+package cached
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flyball-dev/flyball/informer"
+)
+
+// ObjectKey names an object within its resource.
+type ObjectKey = types.NamespacedName
+
+// ErrNoIndex says that a cached list selects by a field that no index was made for.
+var ErrNoIndex = errors.New("no index of that field")
+
+// The fields that need no index.
+const (
+	fieldName      = "metadata.name"
+	fieldNamespace = "metadata.namespace"
+)
+
+// Query is what a read asks for.
+type Query struct {
+	// Key names one object; its name is empty for a list, its namespace then the list's.
+	Key ObjectKey
+	// Labels and Fields select from a list; nil selects all.
+	Labels labels.Selector
+	Fields fields.Set
+}
+
+// Lists reports whether many objects are asked for.
+func (q *Query) Lists() bool { return q.Key.Name == "" }
+
+// Matches reports whether obj, in the form of the cache, is an answer to q.
+func (c *Cache) Matches(q *Query, obj informer.Object) bool {
+	if !c.holds(obj) || (q.Key.Namespace != "" && q.Key.Namespace != obj.GetNamespace()) {
+		return false
+	}
+	if !q.Lists() {
+		return q.Key.Name == obj.GetName() && q.Key.Namespace == obj.GetNamespace()
+	}
+	if q.Labels != nil && !q.Labels.Matches(labels.Set(obj.GetLabels())) {
+		return false
+	}
+	for field, value := range q.Fields {
+		if !c.hasField(obj, field, value) {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *Cache) hasField(obj informer.Object, field, value string) bool {
+	switch field {
+	case fieldName:
+		return obj.GetName() == value
+	case fieldNamespace:
+		return obj.GetNamespace() == value
+	}
+	extract := c.index(field)
+	return extract != nil && slices.Contains(extract(obj), value)
+}
+
+// Read returns what the informer holds, without regard to own writes.
+//
+// Errors: [ErrNoIndex].
+func (c *Cache) Read(q *Query) ([]informer.Object, error) {
+	if !q.Lists() {
+		obj, found := c.Get(q.Key)
+		if !found {
+			return nil, nil
+		}
+		return []informer.Object{obj}, nil
+	}
+	objs, rest, err := c.narrow(q)
+	if err != nil || !rest {
+		return objs, err
+	}
+	return slices.DeleteFunc(objs, func(obj informer.Object) bool { return !c.Matches(q, obj) }), nil
+}
+
+// narrow reads what may match, by the first index that helps. rest says that not all of it does.
+func (c *Cache) narrow(q *Query) (objs []informer.Object, rest bool, err error) {
+	for _, field := range slices.Sorted(maps.Keys(q.Fields)) {
+		if field == fieldName || field == fieldNamespace {
+			continue
+		}
+		if c.index(field) == nil {
+			return nil, false, fmt.Errorf("list %s by %s from the cache: %w", c.Kind.GVK.Kind, field, ErrNoIndex)
+		}
+	}
+	for field, value := range q.Fields {
+		if c.index(field) == nil {
+			continue
+		}
+		objs, err = c.byIndex(field, value)
+		return objs, q.Key.Namespace != "" || q.Labels != nil || len(q.Fields) > 1, err
+	}
+	return c.list(q.Key.Namespace, q.Labels), len(q.Fields) > 0, nil
+}

@@ -1,0 +1,149 @@
+package kinds
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/ownwrites/wire"
+)
+
+// The content types of the API.
+const (
+	JSON     = runtime.ContentTypeJSON
+	Protobuf = runtime.ContentTypeProtobuf
+)
+
+// message is a Go type that Kubernetes generates a protobuf codec for.
+type message interface {
+	Marshal() ([]byte, error)
+	Unmarshal([]byte) error
+}
+
+// Accept returns what to ask for as the answer that is read into obj: protobuf if that is wanted and known of it.
+func Accept(obj runtime.Object, protobuf bool) string {
+	if protobuf && hasProtobuf(obj) {
+		return Protobuf + "," + JSON
+	}
+	return JSON
+}
+
+// hasProtobuf reports whether servers know obj's Go type as protobuf: those of client-go's scheme. A type of a
+// custom resource may have the methods, too, if it embeds one of those.
+func hasProtobuf(obj runtime.Object) bool {
+	if _, is := obj.(message); !is {
+		return false
+	}
+	_, _, err := clientscheme.Scheme.ObjectKinds(obj)
+	return err == nil
+}
+
+// Encode returns obj as JSON or, if asked for and known, as protobuf. It says its kind even where the Go value does
+// not.
+func Encode(obj runtime.Object, gvk schema.GroupVersionKind, protobuf bool) (data []byte, media string, err error) {
+	if protobuf && hasProtobuf(obj) {
+		data, err = encodeProtobuf(obj.(message), gvk)
+		media = Protobuf
+	} else {
+		data, err = encodeJSON(obj, gvk)
+		media = JSON
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("encode %s: %w", gvk.Kind, err)
+	}
+	return data, media, nil
+}
+
+// encodeProtobuf puts the envelope of Kubernetes around obj. The codecs of apimachinery would write the kind into
+// obj for a moment, which others may read.
+func encodeProtobuf(obj message, gvk schema.GroupVersionKind) ([]byte, error) {
+	raw, err := obj.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	envelope := runtime.Unknown{
+		TypeMeta: runtime.TypeMeta{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind},
+		Raw:      raw,
+	}
+	data := make([]byte, len(wire.ProtobufPrefix)+envelope.Size())
+	copy(data, wire.ProtobufPrefix)
+	_, err = envelope.MarshalTo(data[len(wire.ProtobufPrefix):])
+	return data, err
+}
+
+func encodeJSON(obj runtime.Object, gvk schema.GroupVersionKind) ([]byte, error) {
+	data, err := json.Marshal(obj)
+	if err != nil {
+		return nil, err
+	}
+	if !obj.GetObjectKind().GroupVersionKind().Empty() || len(data) < 2 || data[0] != '{' {
+		return data, nil
+	}
+	head, err := json.Marshal(metav1.TypeMeta{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind})
+	if err != nil {
+		return nil, err
+	}
+	if string(data) == "{}" {
+		return head, nil
+	}
+	return append(append(head[:len(head)-1], ','), data[1:]...), nil
+}
+
+// DecodeJSON reads JSON into a new Go value; integers stay integers.
+func DecodeJSON(data []byte, into any) error {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, into); err != nil {
+		return fmt.Errorf("decode the server's answer: %w", err)
+	}
+	return nil
+}
+
+// Decode reads an object or a list into a new Go value.
+func Decode(contentType string, data []byte, into runtime.Object) error {
+	if !wire.IsProtobuf(contentType) {
+		return DecodeJSON(data, into)
+	}
+	raw, _, _ := wire.OpenProtobuf(data)
+	if m, is := into.(message); is {
+		if err := m.Unmarshal(raw); err != nil {
+			return fmt.Errorf("decode the server's answer: %w", err)
+		}
+		return nil
+	}
+	typed, _, err := clientscheme.Codecs.UniversalDeserializer().Decode(data, nil, nil)
+	if err != nil {
+		return fmt.Errorf("decode the server's answer: %w", err)
+	}
+	if data, err = json.Marshal(typed); err != nil {
+		return fmt.Errorf("decode the server's answer: %w", err)
+	}
+	return DecodeJSON(data, into)
+}
+
+// Decode returns the object in an answer.
+//
+// Errors: [ErrOtherKind].
+func (k Kind) Decode(scheme *runtime.Scheme, contentType string, data []byte) (informer.Object, error) {
+	obj, err := k.New(scheme)
+	if err != nil {
+		return nil, err
+	}
+	if err := Decode(contentType, data, obj); err != nil {
+		return nil, err
+	}
+	if answered := obj.GetObjectKind().GroupVersionKind().Kind; answered != k.GVK.Kind &&
+		answered != "PartialObjectMetadata" {
+		return nil, ErrOtherKind
+	}
+	obj.GetObjectKind().SetGroupVersionKind(k.GVK)
+	return obj, nil
+}
+
+// ErrOtherKind says that the answer is an object of another kind, as that of a subresource may be.
+var ErrOtherKind = errors.New("the server answered with another kind")

@@ -1,0 +1,98 @@
+package kinds
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/flyball-dev/flyball/informer"
+	"github.com/flyball-dev/flyball/internal/misuse"
+)
+
+// Form is how an object is represented in this process.
+type Form uint8
+
+// The forms: a Go type of the API, *unstructured.Unstructured, *metav1.PartialObjectMetadata.
+const (
+	Typed Form = iota
+	Unstructured
+	Metadata
+)
+
+// Kind is what a Go value says about itself.
+type Kind struct {
+	GVK  schema.GroupVersionKind
+	Form Form
+}
+
+// ErrNoObject says that there is nothing to read into, or to write.
+var ErrNoObject = errors.New("the object is nil: give a pointer to one, like &corev1.Pod{}")
+
+// Of returns the kind of an object, or of the elements of a list.
+func Of(scheme *runtime.Scheme, obj runtime.Object) (Kind, error) {
+	if misuse.IsNil(obj) {
+		return Kind{}, ErrNoObject
+	}
+	k := Kind{GVK: obj.GetObjectKind().GroupVersionKind()}
+	switch obj.(type) {
+	case *unstructured.Unstructured, *unstructured.UnstructuredList:
+		k.Form = Unstructured
+	case *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
+		k.Form = Metadata
+	default:
+		if scheme == nil {
+			return k, fmt.Errorf(
+				"the scheme, which tells the kind of %T, is nil: give the one of the client, Scheme()", obj,
+			)
+		}
+		kinds, _, err := scheme.ObjectKinds(obj)
+		if err != nil {
+			return k, err
+		}
+		k.GVK = kinds[0]
+	}
+	if _, list := obj.(metav1.ListInterface); list {
+		k.GVK.Kind = strings.TrimSuffix(k.GVK.Kind, "List")
+	}
+	if k.GVK.Kind == "" || k.GVK.Version == "" {
+		return k, fmt.Errorf("%T says no kind: set apiVersion and kind", obj)
+	}
+	return k, nil
+}
+
+// List returns the kind of lists of k.
+func (k Kind) List() schema.GroupVersionKind {
+	return k.GVK.GroupVersion().WithKind(k.GVK.Kind + "List")
+}
+
+// New returns a new, empty object of the kind.
+func (k Kind) New(scheme *runtime.Scheme) (informer.Object, error) {
+	var obj informer.Object
+	switch k.Form {
+	case Unstructured:
+		obj = &unstructured.Unstructured{}
+	case Metadata:
+		obj = &metav1.PartialObjectMetadata{}
+	default:
+		made, err := scheme.New(k.GVK)
+		if err != nil {
+			return nil, err
+		}
+		typed, ok := made.(informer.Object)
+		if !ok {
+			return nil, fmt.Errorf("%T has no object metadata", made)
+		}
+		obj = typed
+	}
+	obj.GetObjectKind().SetGroupVersionKind(k.GVK)
+	return obj, nil
+}
+
+// Set makes dst be src. Both are pointers to the same type.
+func Set(dst, src runtime.Object) { reflect.ValueOf(dst).Elem().Set(reflect.ValueOf(src).Elem()) }

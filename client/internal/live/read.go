@@ -1,0 +1,103 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/flyball-dev/flyball/client/internal/kinds"
+	"github.com/flyball-dev/flyball/informer"
+)
+
+// List is a list of objects.
+type List interface {
+	metav1.ListInterface
+	runtime.Object
+}
+
+// Accept returns what to ask for as the answer that is read into obj.
+func (s *Server) Accept(obj runtime.Object) string { return kinds.Accept(obj, s.protobuf) }
+
+// Encode returns obj as what is sent, and its content type.
+func (s *Server) Encode(obj runtime.Object, k kinds.Kind) (data []byte, media string, err error) {
+	return kinds.Encode(obj, k.GVK, s.protobuf)
+}
+
+// Get reads the object of that key, which has a name.
+func (s *Server) Get(ctx context.Context, k kinds.Kind, key types.NamespacedName, obj informer.Object) error {
+	p, err := s.PlaceOf(ctx, k.GVK, key, "")
+	if err != nil {
+		return err
+	}
+	r := s.Request("GET", p).SetHeader("Accept", s.Accept(obj))
+	if k.Form == kinds.Metadata {
+		r.SetHeader("Accept", kinds.JSON+";as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
+	}
+	contentType, data, err := Answer(ctx, r, nil)
+	if err != nil {
+		return err
+	}
+	got, err := k.Decode(s.Scheme, contentType, data)
+	if err != nil {
+		return err
+	}
+	kinds.Set(obj, got)
+	return nil
+}
+
+// List reads the objects of a kind in a namespace, "" being all, that params select.
+func (s *Server) List(ctx context.Context, k kinds.Kind, namespace string, params url.Values, list List) error {
+	p, err := s.PlaceOf(ctx, k.GVK, types.NamespacedName{Namespace: namespace}, "")
+	if err != nil {
+		return err
+	}
+	r := s.Request("GET", p).SetHeader("Accept", s.Accept(list))
+	if k.Form == kinds.Metadata {
+		r.SetHeader("Accept", kinds.JSON+";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
+	}
+	contentType, data, err := Answer(ctx, r, params)
+	if err != nil {
+		return err
+	}
+	fresh := reflect.New(reflect.TypeOf(list).Elem()).Interface().(List) // Nothing stays of what list has.
+	if err := kinds.Decode(contentType, data, fresh); err != nil {
+		return err
+	}
+	fresh.GetObjectKind().SetGroupVersionKind(k.List())
+	err = meta.EachListItem(fresh, func(item runtime.Object) error {
+		item.GetObjectKind().SetGroupVersionKind(k.GVK)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("decode the server's answer: %w", err)
+	}
+	kinds.Set(list, fresh)
+	return nil
+}
+
+// GetSubresource reads a subresource of obj into sub, its own object.
+func (s *Server) GetSubresource(ctx context.Context, obj informer.Object, name string, sub informer.Object) error {
+	k, err := kinds.Of(s.Scheme, obj)
+	if err != nil {
+		return fmt.Errorf("get %s of %T: %w", name, obj, err)
+	}
+	reply, err := s.ReplyTo(sub)
+	if err != nil {
+		return fmt.Errorf("get %s of %T: %w", name, obj, err)
+	}
+	p, err := s.PlaceOf(ctx, k.GVK, types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}, name)
+	if err != nil {
+		return err
+	}
+	contentType, data, err := Answer(ctx, s.Request("GET", p).SetHeader("Accept", s.Accept(sub)), nil)
+	if err != nil {
+		return err
+	}
+	return reply.Give(contentType, data)
+}
