@@ -2,20 +2,13 @@ package localapi_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"fmt"
-	"math/big"
 	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -26,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/flyball-dev/flyball/internal/certs"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/auth"
 	"github.com/flyball-dev/flyball/localapi/gate"
@@ -272,7 +266,7 @@ func TestClientCertificates(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		done <- server.ServeTLS(ctx, l,
-			&tls.Config{Certificates: []tls.Certificate{ca.issue(t, "server")}, ClientCAs: ca.pool})
+			&tls.Config{Certificates: []tls.Certificate{ca.server()}, ClientCAs: ca.Pool()})
 	}()
 	defer func() {
 		cancel()
@@ -281,7 +275,7 @@ func TestClientCertificates(t *testing.T) {
 		}
 	}()
 	get := func(certificates ...tls.Certificate) int {
-		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca.pool, Certificates: certificates}}
+		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca.Pool(), Certificates: certificates}}
 		defer transport.CloseIdleConnections()
 		response, err := (&http.Client{Transport: transport}).Get("https://" + l.Addr().String() + "/api/v1/namespaces")
 		if err != nil {
@@ -290,10 +284,10 @@ func TestClientCertificates(t *testing.T) {
 		_ = response.Body.Close()
 		return response.StatusCode
 	}
-	if code := get(ca.issue(t, "root", auth.Masters)); code != http.StatusOK {
+	if code := get(ca.client("root", auth.Masters)); code != http.StatusOK {
 		t.Errorf("a master's certificate: %d", code)
 	}
-	if code := get(ca.issue(t, "somebody")); code != http.StatusForbidden {
+	if code := get(ca.client("somebody")); code != http.StatusForbidden {
 		t.Errorf("somebody's certificate: %d", code)
 	}
 	if code := get(); code != http.StatusForbidden {
@@ -301,53 +295,33 @@ func TestClientCertificates(t *testing.T) {
 	}
 }
 
-// authority signs certificates.
+// authority signs certificates, or fails the test.
 type authority struct {
-	certificate *x509.Certificate
-	key         *ecdsa.PrivateKey
-	pool        *x509.CertPool
+	*certs.Authority
+	t *testing.T
 }
 
-func newAuthority(t *testing.T) *authority {
+func newAuthority(t *testing.T) authority {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	a, err := certs.NewAuthority(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
-	}
-	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := x509.ParseCertificate(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AddCert(certificate)
-	return &authority{certificate, key, pool}
+	return authority{a, t}
 }
 
-func (a *authority) issue(t *testing.T, name string, groups ...string) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+func (a authority) server() tls.Certificate { return a.must(a.Server(net.IPv4(127, 0, 0, 1))) }
+
+func (a authority) client(name string, groups ...string) tls.Certificate {
+	return a.must(a.Client(name, groups...))
+}
+
+func (a authority) must(c tls.Certificate, err error) tls.Certificate {
+	a.t.Helper()
 	if err != nil {
-		t.Fatal(err)
+		a.t.Fatal(err)
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name, Organization: groups},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore:   time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
-	}
-	raw, err := x509.CreateCertificate(rand.Reader, template, a.certificate, &key.PublicKey, a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}
+	return c
 }
 
 // TestRequestLimits: more writes at once than the limit are told to come back; reads have a limit of their own,

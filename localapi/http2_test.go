@@ -29,11 +29,11 @@ func newOverTLS(t *testing.T, server *localapi.Server) *overTLS {
 	l, ca := newPipes(), newAuthority(t)
 	ctx, stop := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	config := &tls.Config{Certificates: []tls.Certificate{ca.issue(t, "server")}}
+	config := &tls.Config{Certificates: []tls.Certificate{ca.server()}}
 	go func() { served <- server.ServeTLS(ctx, l, config) }()
 	c := &overTLS{stop: stop}
 	transport := &http.Transport{
-		ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: ca.pool},
+		ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: ca.Pool()},
 		DialContext: func(context.Context, string, string) (net.Conn, error) {
 			c.dials.Add(1)
 			return l.dial(t, ""), nil

@@ -9,14 +9,14 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	documents "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/flyball-dev/flyball/internal/yamlfiles"
 )
 
 // Object is an object that was read.
@@ -64,7 +64,7 @@ func ReadFiles(paths []string, stdin io.Reader) (all []Object, err error) {
 			all = append(all, found...)
 			continue
 		}
-		files, err := filesIn(path)
+		files, err := yamlfiles.In(path)
 		if err != nil {
 			return nil, err
 		}
@@ -108,20 +108,6 @@ func readFile(all []Object, name string, open func() (fs.File, error)) ([]Object
 	defer f.Close()
 	found, err := Read(name, f)
 	return append(all, found...), err
-}
-
-func filesIn(path string) (files []string, err error) {
-	info, err := os.Stat(path)
-	if err != nil || !info.IsDir() {
-		return []string{path}, err
-	}
-	entries, err := os.ReadDir(path)
-	for _, e := range entries {
-		if !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(e.Name())) {
-			files = append(files, filepath.Join(path, e.Name()))
-		}
-	}
-	return files, err
 }
 
 // values are the JSON values of a document that are in a row, or the document itself if it is something else.

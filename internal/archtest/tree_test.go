@@ -51,31 +51,37 @@ func sources(t *testing.T) []source {
 	return all
 }
 
-// files lists the files of the root module with the given ending, without those of nested modules for
-// Go files.
+// files lists the files with the given ending. It leaves out Go files of nested modules.
 func files(t *testing.T, ending string) []string {
 	t.Helper()
-	var found []string
+	return walk(t, ending, func(dir string) bool {
+		_, err := os.Stat(filepath.Join(dir, "go.mod"))
+		return err == nil && ending == ".go"
+	})
+}
+
+// filesOfAllModules lists the files of every module with the given ending.
+func filesOfAllModules(t *testing.T, ending string) []string {
+	t.Helper()
+	return walk(t, ending, func(string) bool { return false })
+}
+
+// walk lists the files with the given ending. It leaves out hidden folders, testdata, bin, and those that skip names.
+func walk(t *testing.T, ending string, skip func(dir string) bool) (found []string) {
+	t.Helper()
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		rel, err := filepath.Rel(root, path)
-		if err != nil {
-			return err
-		}
-		if d.IsDir() {
-			if skip := rel != "." &&
-				(strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "bin"); skip {
+		case d.IsDir():
+			if path != root &&
+				(strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "bin" || skip(path)) {
 				return filepath.SkipDir
 			}
-			if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && rel != "." && ending == ".go" {
-				return filepath.SkipDir
-			}
-			return nil
-		}
-		if strings.HasSuffix(path, ending) {
+		case strings.HasSuffix(path, ending):
+			rel, err := filepath.Rel(root, path)
 			found = append(found, filepath.ToSlash(rel))
+			return err
 		}
 		return nil
 	})
@@ -96,28 +102,4 @@ func underAny(dir string, parents ...string) bool {
 		}
 	}
 	return false
-}
-
-// filesOfAllModules lists the files of every module with the given ending.
-func filesOfAllModules(t *testing.T, ending string) []string {
-	t.Helper()
-	var found []string
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && d.Name() != ".." &&
-			(strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "bin"):
-			return filepath.SkipDir
-		case strings.HasSuffix(path, ending):
-			rel, err := filepath.Rel(root, path)
-			found = append(found, filepath.ToSlash(rel))
-			return err
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
 }

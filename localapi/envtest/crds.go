@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -24,6 +23,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/yaml"
+
+	"github.com/flyball-dev/flyball/internal/yamlfiles"
 )
 
 // CRDInstallOptions select the definitions of custom resources to install, and how to install them.
@@ -76,7 +77,7 @@ func InstallCRDs(config *rest.Config, o CRDInstallOptions) ([]*apiextensionsv1.C
 // counts.
 func ReadCRDFiles(o *CRDInstallOptions) error {
 	for _, path := range o.Paths {
-		files, err := filesIn(path)
+		files, err := yamlfiles.In(path)
 		if errors.Is(err, os.ErrNotExist) && !o.ErrorIfPathMissing {
 			continue
 		}
@@ -103,21 +104,6 @@ func ReadCRDFiles(o *CRDInstallOptions) error {
 	}
 	o.CRDs = unique
 	return nil
-}
-
-// filesIn returns the files that a path stands for.
-func filesIn(path string) (files []string, err error) {
-	info, err := os.Stat(path)
-	if err != nil || !info.IsDir() {
-		return []string{path}, err
-	}
-	entries, err := os.ReadDir(path)
-	for _, e := range entries {
-		if !e.IsDir() && slices.Contains([]string{".json", ".yaml", ".yml"}, filepath.Ext(e.Name())) {
-			files = append(files, filepath.Join(path, e.Name()))
-		}
-	}
-	return files, err
 }
 
 // readFile returns the definitions in a file. It skips objects of other kinds without decoding them, since files beside

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
+	"github.com/flyball-dev/flyball/internal/certs"
 	"github.com/flyball-dev/flyball/internal/kubeconfig"
 	"github.com/flyball-dev/flyball/localapi"
 	"github.com/flyball-dev/flyball/localapi/gate"
@@ -77,7 +78,7 @@ type Environment struct {
 // running is a server on its port.
 type running struct {
 	server    *localapi.Server
-	authority *authority
+	authority *certs.Authority
 	host      string // https://127.0.0.1:port
 
 	// served receives one value from the goroutine that serves, when it has ended. Capacity 1: nobody has to receive.
@@ -192,7 +193,7 @@ func (e *Environment) ignored() (fields []string) {
 
 // serve starts a server on a free port of the loopback interface.
 func serve(g gate.Gate) (_ *running, err error) {
-	a, err := newAuthority()
+	a, err := certs.NewAuthority(7)
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +212,7 @@ func serve(g gate.Gate) (_ *running, err error) {
 		stop()
 		return nil, err
 	}
-	certificate, err := a.forServer(l.Addr().(*net.TCPAddr).IP)
+	certificate, err := a.Server(l.Addr().(*net.TCPAddr).IP)
 	if err != nil {
 		stop()
 		return nil, errors.Join(err, l.Close())
@@ -222,7 +223,7 @@ func serve(g gate.Gate) (_ *running, err error) {
 	}
 	go func() {
 		r.served <- server.ServeTLS(ctx, l, &tls.Config{
-			Certificates: []tls.Certificate{certificate}, ClientCAs: a.pool, MinVersion: tls.VersionTLS12,
+			Certificates: []tls.Certificate{certificate}, ClientCAs: a.Pool(), MinVersion: tls.VersionTLS12,
 		})
 	}()
 	return r, nil

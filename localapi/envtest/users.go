@@ -1,22 +1,14 @@
 package envtest
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
-	"net"
-	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/flyball-dev/flyball/internal/certs"
 )
 
 // User is the name and groups that a client acts as.
@@ -39,14 +31,7 @@ func (r *running) user(u User, base *rest.Config) (*AuthenticatedUser, error) {
 	if u.Name == "" {
 		return nil, errors.New("a user needs a name")
 	}
-	certificate, err := r.authority.issue(&x509.Certificate{
-		Subject:     pkix.Name{CommonName: u.Name, Organization: u.Groups},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("user %s: %w", u.Name, err)
-	}
-	key, err := x509.MarshalPKCS8PrivateKey(certificate.PrivateKey)
+	certificate, err := r.authority.Client(u.Name, u.Groups...)
 	if err != nil {
 		return nil, fmt.Errorf("user %s: %w", u.Name, err)
 	}
@@ -55,74 +40,11 @@ func (r *running) user(u User, base *rest.Config) (*AuthenticatedUser, error) {
 		config = rest.CopyConfig(base)
 	}
 	config.Host = r.host
-	config.CAData = inPEM("CERTIFICATE", r.authority.certificate.Raw)
-	config.CertData, config.KeyData = inPEM("CERTIFICATE", certificate.Certificate[0]), inPEM("PRIVATE KEY", key)
+	config.CAData = r.authority.PEM()
+	if config.CertData, config.KeyData, err = certs.PEM(certificate); err != nil {
+		return nil, fmt.Errorf("user %s: %w", u.Name, err)
+	}
 	return &AuthenticatedUser{config}, nil
-}
-
-// authority signs the certificates of one server and its users.
-type authority struct {
-	certificate *x509.Certificate
-	key         *ecdsa.PrivateKey
-	pool        *x509.CertPool // has only this authority
-}
-
-func newAuthority() (*authority, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	a := &authority{key: key, pool: x509.NewCertPool()}
-	template, err := fill(&x509.Certificate{
-		Subject: pkix.Name{CommonName: "flyball-envtest"}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign,
-	})
-	if err != nil {
-		return nil, err
-	}
-	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		return nil, err
-	}
-	if a.certificate, err = x509.ParseCertificate(raw); err != nil {
-		return nil, err
-	}
-	a.pool.AddCert(a.certificate)
-	return a, nil
-}
-
-// forServer returns the certificate of a server at an IP address and at localhost.
-func (a *authority) forServer(ip net.IP) (tls.Certificate, error) {
-	return a.issue(&x509.Certificate{
-		Subject: pkix.Name{CommonName: "flyball"}, IPAddresses: []net.IP{ip}, DNSNames: []string{"localhost"},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	})
-}
-
-// issue signs a certificate with a new key.
-func (a *authority) issue(template *x509.Certificate) (tls.Certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	template.KeyUsage = x509.KeyUsageDigitalSignature
-	if template, err = fill(template); err != nil {
-		return tls.Certificate{}, err
-	}
-	raw, err := x509.CreateCertificate(rand.Reader, template, a.certificate, &key.PublicKey, a.key)
-	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}, err
-}
-
-// fill gives a certificate a serial number, and a lifetime that outlasts any suite.
-func fill(template *x509.Certificate) (_ *x509.Certificate, err error) {
-	template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-	now := time.Now()
-	template.NotBefore, template.NotAfter = now.Add(-time.Hour), now.AddDate(0, 0, 7)
-	return template, err
-}
-
-func inPEM(kind string, data []byte) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: data})
 }
 
 // kubeConfig returns c as a kubeconfig. It fails if c has a setting that a kubeconfig cannot express.

@@ -56,10 +56,7 @@ const maxFailures = 30
 func newPair(t *testing.T, s *script, known *ledger) *pair {
 	t.Helper()
 	p := &pair{script: s, real: realSide(t, s), ours: ourSide(t, s), known: known}
-	namespace := &step{
-		method: http.MethodPost, target: "namespaces", body: "metadata: {name: " + s.name + "}",
-		headers: http.Header{},
-	}
+	namespace := createNamespace(s.name)
 	for _, side := range []*side{p.real, p.ours} {
 		a, err := side.send(t.Context(), namespace)
 		if a.code == http.StatusConflict {

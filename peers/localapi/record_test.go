@@ -58,11 +58,7 @@ func recordClient(t *testing.T, name string, use func(config *rest.Config, names
 		t.Fatal(err)
 	}
 	real := realSide(t, s)
-	namespaceStep := &step{
-		method: http.MethodPost, target: "namespaces", body: "metadata: {name: " + namespace + "}",
-		headers: http.Header{},
-	}
-	for _, st := range append([]*step{namespaceStep}, s.steps...) {
+	for _, st := range append([]*step{createNamespace(namespace)}, s.steps...) {
 		if a, err := perform(t.Context(), real, st); err != nil || a.code >= 300 {
 			t.Fatalf("%s: %v %v", st, a.body, err)
 		}

@@ -29,6 +29,13 @@ type step struct {
 	body      string
 }
 
+// createNamespace is the step before those of a script.
+func createNamespace(name string) *step {
+	return &step{
+		method: http.MethodPost, target: "namespaces", body: "metadata: {name: " + name + "}", headers: http.Header{},
+	}
+}
+
 // isRequest says whether a step is a request of its own.
 func (s *step) isRequest() bool { return s.method != "END" }
 

@@ -84,6 +84,6 @@ func (s *Socket) WriteKubeconfig(path string) (err error) {
 	if err := f.Chmod(0o600); err != nil { // an existing file may have been readable by everyone
 		return err
 	}
-	_, err = f.WriteString(kubeconfig("https://"+s.Addr(), s.authority(), s.token))
+	_, err = f.WriteString(kubeconfig("https://"+s.Addr(), s.authority, s.token))
 	return err
 }
