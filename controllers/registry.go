@@ -55,11 +55,11 @@ func Known() []Descriptor {
 	}
 }
 
-// Enabled returns the known controllers that a selection means: "name" is one, "-name" is all but that one, "*" is
-// all that are not disabled by default; without "*" it is only those that are named. The first mention of a
-// controller decides: "*,-deployment,deployment" is without it.
+// Enabled returns the controllers that a selection enables. "name" enables one, "-name" disables one, and "*" enables
+// all that are not disabled by default. Without "*", only controllers that are named are enabled. If a controller is
+// named several times, the first counts: "*,-deployment,deployment" disables the deployment controller.
 //
-// Errors: an [UnknownError] for each name that no controller has, joined.
+// Errors: one for each name that no controller has, joined.
 //
 // Source: k8s.io/controller-manager v0.37.2 app/helper.go, IsControllerEnabled.
 func Enabled(selection []string) ([]Descriptor, error) { return choose(Known(), selection) }
@@ -79,7 +79,7 @@ func choose(known []Descriptor, selection []string) ([]Descriptor, error) {
 		i := slices.IndexFunc(known,
 			func(d Descriptor) bool { return d.Name == alias || slices.Contains(d.Aliases, alias) })
 		if i < 0 {
-			unknown = append(unknown, &UnknownError{Name: alias, Known: known})
+			unknown = append(unknown, unknownError(alias, known))
 			continue
 		}
 		if _, mentioned := wanted[known[i].Name]; !mentioned {
@@ -98,19 +98,13 @@ func choose(known []Descriptor, selection []string) ([]Descriptor, error) {
 	return enabled, nil
 }
 
-// UnknownError says that a selection names a controller that does not exist, and which do.
-type UnknownError struct {
-	Name  string
-	Known []Descriptor
-}
-
-// Error is kube-controller-manager's sentence, and the list.
-func (e *UnknownError) Error() string {
-	names := make([]string, 0, len(e.Known))
-	for _, d := range e.Known {
+// unknownError returns the error of kube-controller-manager for a name that no controller has, and the list of names.
+func unknownError(name string, known []Descriptor) error {
+	names := make([]string, 0, len(known))
+	for _, d := range known {
 		names = append(names, fmt.Sprintf("%s (%s)", d.Name, strings.Join(d.Aliases, ", ")))
 	}
-	return fmt.Sprintf("%q is not in the list of known controllers: %s", e.Name, strings.Join(names, ", "))
+	return fmt.Errorf("%q is not in the list of known controllers: %s", name, strings.Join(names, ", "))
 }
 
 // Add builds the controllers that o selects and adds them to the manager, which runs them.

@@ -173,19 +173,19 @@ func (g *graph) relinkLocked(n *node, owners []metav1.OwnerReference, e *effects
 	g.linkLocked(n, added, e)
 }
 
-// unblockedLocked looks at an owner that was blocked by the reference and no longer is: its deletion may go on.
+// unblockedLocked queues an owner whose deletion was blocked by the reference: the deletion may go on now.
 func (g *graph) unblockedLocked(before metav1.OwnerReference, e *effects) {
 	if owner, found := g.nodes[before.UID]; found && blocking(before) {
 		e.suspect(owner)
 	}
 }
 
-// linkLocked makes n a dependent of its owners. An owner not in the graph gets a virtual node, to be verified. If an
-// owner in the graph is not what the reference says, n is to be verified.
+// linkLocked makes n a dependent of its owners. An owner that is not in the graph gets a virtual node, and is verified
+// later. If an owner in the graph does not match the reference, n is verified too.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/garbagecollector/graph_builder.go, addDependentToOwners
 func (g *graph) linkLocked(n *node, owners []metav1.OwnerReference, e *effects) {
-	doubtful := false
+	unverified := false
 	for _, ref := range owners {
 		owner, found := g.nodes[ref.UID]
 		if !found {
@@ -203,20 +203,20 @@ func (g *graph) linkLocked(n *node, owners []metav1.OwnerReference, e *effects) 
 			if !owner.virtual {
 				e.stray(n, ref.UID)
 			}
-			doubtful = true
+			unverified = true
 		case !owner.id.namedBy(ref):
-			doubtful = true
+			unverified = true
 		case elsewhere && owner.virtual:
-			// A cluster-scoped object has named it before: it may be a namespaced owner that is wrongly named there.
-			doubtful = true
+			// A cluster-scoped dependent has named this owner before, perhaps wrongly: the owner may be namespaced.
+			unverified = true
 		}
 	}
-	if doubtful {
+	if unverified {
 		e.suspect(n)
 	}
 }
 
-// transition notes how far the object's deletion is, and what has begun with it.
+// transition records how far the deletion of the object has come, and queues the work that this starts.
 func transition(n *node, o object, e *effects) {
 	orphaning := o.deleting && o.orphan
 	deleting := o.deleting && o.foreground && !orphaning // one after the other, if both are asked for
@@ -232,7 +232,7 @@ func transition(n *node, o object, e *effects) {
 	n.deleting, n.orphaningDependents, n.deletingDependents = o.deleting, orphaning, deleting
 }
 
-// forget takes out an object that was seen to be deleted.
+// forget removes an object after its deletion was observed.
 func (g *graph) forget(id identity) effects {
 	g.mu.Lock()
 	defer g.mu.Unlock()

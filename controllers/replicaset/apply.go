@@ -31,11 +31,6 @@ func (r *reconciler) apply(ctx context.Context, o observed, p plan) error {
 	case len(p.victims) > 0:
 		klog.FromContext(ctx).V(2).Info("Too many replicas", "object", klog.KObj(o.set), "need", desired(o.set),
 			"deleting", len(p.victims))
-		if len(p.victims) < len(o.active) {
-			for _, ratio := range deletionAgeRatios(o.active, p.victims, o.now) {
-				r.metrics.DeletionAgeRatio(ratio)
-			}
-		}
 		return r.deletePods(ctx, o.set, p.victims)
 	default:
 		return nil

@@ -165,7 +165,6 @@ func TestSyncDeletesWhatIsTooMuch(t *testing.T) {
 	equal(t, "requests", got, []string{"delete pods p001", "delete pods p002", "update replicasets/status"})
 	equal(t, "events", f.recorder.events,
 		[]string{"Normal SuccessfulDelete Deleted pod: p001", "Normal SuccessfulDelete Deleted pod: p002"})
-	equal(t, "ages reported", len(f.metrics.ratios), 1) // of the ready one
 
 	// The cache still shows all three: nobody else is deleted.
 	f.setCache.watermark = "99999"

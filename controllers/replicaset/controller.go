@@ -9,7 +9,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/flyball-dev/flyball/client"
 	"github.com/flyball-dev/flyball/client/events"
@@ -38,9 +37,7 @@ type Options struct {
 	Workers int
 	// Burst is how many pods one sync creates or deletes at most. Zero means 500.
 	Burst int
-	// Metrics receives the controller's own metrics. Nil: none.
-	Metrics Metrics
-	// QueueMetrics receives the metrics of its queue. Nil: none.
+	// QueueMetrics receives the metrics of the queue. Nil: none.
 	QueueMetrics workqueue.MetricsProvider
 }
 
@@ -52,8 +49,8 @@ const (
 // recheck is how soon a sync looks again whether it may create pods.
 const recheck = time.Second
 
-// New makes the controller. It adds the indexes it needs to the informers; nothing runs before the controller's Run.
-// Whoever owns the informers runs them.
+// New makes the controller. It adds the indexes that it needs to the informers. Nothing runs before the controller's
+// Run; the caller runs the informers.
 func New(c Config, o Options) (*reconcile.Controller[reconcile.Request], error) {
 	if c.Client == nil || c.ReplicaSets == nil || c.Pods == nil || c.Recorder == nil {
 		return nil, errors.New("replicaset: every field of Config is required")
@@ -86,12 +83,11 @@ type reconciler struct {
 	sets     informer.Informer[*appsv1.ReplicaSet]
 	pods     informer.Informer[*corev1.Pod]
 	recorder events.Recorder
-	metrics  Metrics
 	burst    int
-	// refused are the sets for which no pods are created for a while.
+	// refused are the ReplicaSets for which no pods are created for a while.
 	refused holds
-	// dropsTerminating tells that the API server does not know status.terminatingReplicas: it answered the last write
-	// of one without it. Then none is written, or every sync would write in vain.
+	// dropsTerminating means that the API server does not know status.terminatingReplicas: it dropped the field from
+	// the last write. Then the field is not written, because every sync would try again.
 	//
 	// Source: KEP-3973; servers before v1.35 drop the field unless told otherwise.
 	dropsTerminating atomic.Bool
@@ -100,28 +96,25 @@ type reconciler struct {
 func newReconciler(c Config, o Options) *reconciler {
 	r := &reconciler{
 		client: c.Client, sets: c.ReplicaSets, pods: c.Pods, recorder: c.Recorder,
-		metrics: o.Metrics, burst: o.Burst,
+		burst: o.Burst,
 	}
 	client.Follow(r.client, corev1.Resource("pods"), r.pods)
 	client.Follow(r.client, appsv1.Resource("replicasets"), r.sets)
-	if r.metrics == nil {
-		r.metrics = noMetrics{}
-	}
 	if r.burst <= 0 {
 		r.burst = defaultBurst
 	}
 	return r
 }
 
-// writtenBy returns a context for the writes of one set. They are kept apart by the UID: a set does not wait for the
-// pods of another that had its name.
+// writtenBy returns a context for the writes for one ReplicaSet. Writes are recorded by UID: a ReplicaSet does not wait
+// for writes for an earlier one of its name.
 func writtenBy(ctx context.Context, set *appsv1.ReplicaSet) context.Context {
 	return client.WithOwner(ctx, set.UID)
 }
 
 // Reconcile creates or deletes pods of the ReplicaSet named by key and writes its status.
 //
-// Errors: what could not be written, to be retried without a limit; a terminal one for a set that cannot select pods.
+// Errors: a write that failed, to be retried without a limit; a terminal error if the selector cannot be used.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, syncReplicaSet
 func (r *reconciler) Reconcile(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
@@ -144,8 +137,8 @@ func (r *reconciler) Reconcile(ctx context.Context, key reconcile.Request) (reco
 	return r.again(o, written, now), writeErr
 }
 
-// ready puts a sync off while the caches lag behind what was written for the set: nothing they say about it can be
-// believed.
+// ready postpones a sync until the caches have what was written for the ReplicaSet. Until then they may be wrong about
+// it.
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset/replica_set.go, syncReplicaSet, by its consistency store.
 func (r *reconciler) ready(_ context.Context, key reconcile.Request) error {
@@ -153,20 +146,15 @@ func (r *reconciler) ready(_ context.Context, key reconcile.Request) error {
 	if !ok {
 		return nil
 	}
-	err := r.client.Seen(set.UID)
-	if stale := (*client.StaleError)(nil); errors.As(err, &stale) {
-		resource := schema.ParseGroupResource(stale.Resource)
-		r.metrics.StaleSyncSkip(resource.Group, resource.Resource)
-	}
-	return err
+	return r.client.Seen(set.UID)
 }
 
-// again says when the set has to be looked at without an event: when a pod becomes available, or when creating them
-// may be tried again.
+// again returns when to look at the ReplicaSet again even without an event: when a pod becomes available, or when the
+// creation of pods may be retried.
 func (r *reconciler) again(o observed, written *appsv1.ReplicaSet, now time.Time) reconcile.Result {
 	var after time.Duration
 	if at := nextCheck(written, o.active, now); !at.IsZero() {
-		after = max(time.Until(at), time.Nanosecond) // what has passed meanwhile is due at once
+		after = max(time.Until(at), time.Nanosecond) // a time that has passed is due at once
 	}
 	if !o.settled && (after == 0 || after > recheck) {
 		after = recheck

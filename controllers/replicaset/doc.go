@@ -12,14 +12,13 @@
 //	                   apply.go: creates in growing batches, deletes, events, status
 //
 // Read controller.go, which joins the parts, and then the files in that order. podtemplate.go makes a pod of the set's
-// template, hold.go pauses creation after a refusal that will be repeated, and metrics.go says what is measured.
+// template, and hold.go pauses creation after a refusal that will be repeated.
 //
-// What is decided is decided by pure functions of observed objects and an instant; what
-// is written is written in one place.
+// All decisions are made by pure functions of observed objects and a point in time. All writes are in apply.go.
 //
-// The controller behaves as kube-controller-manager's does, down to names, events and conditions. Where it differs,
-// it does so in how it finds out, not in what a user sees: above all it does not count events to learn whether its
-// own writes have arrived in its cache, it asks the cache. See [client.Cluster.Seen].
+// The controller behaves like kube-controller-manager's, down to names, events and conditions. The differences are in
+// how it observes, and users do not see them. Above all, it does not count events to find out whether its own writes
+// have reached its cache: it asks the cache. See [client.Cluster.Seen].
 //
 // Source: k8s.io/kubernetes v1.37.1 pkg/controller/replicaset
 package replicaset

@@ -48,14 +48,13 @@ type fixture struct {
 	podCache *cache[*corev1.Pod]
 	server   *fake.Clientset
 	recorder *recorder
-	metrics  *metricCounts
 }
 
 func newFixture(t *testing.T, set *appsv1.ReplicaSet, list ...*corev1.Pod) *fixture {
 	t.Helper()
 	f := &fixture{
 		setCache: newCache(set), podCache: newCache(list...),
-		server: fake.NewClientset(), recorder: &recorder{}, metrics: &metricCounts{},
+		server: fake.NewClientset(), recorder: &recorder{},
 	}
 	for _, obj := range append([]runtime.Object{set}, asObjects(list)...) {
 		if err := f.server.Tracker().Add(obj); err != nil {
@@ -69,7 +68,7 @@ func newFixture(t *testing.T, set *appsv1.ReplicaSet, list ...*corev1.Pod) *fixt
 	}
 	f.reconciler = newReconciler(Config{
 		Client: fakeapi.NewClient(f.server), ReplicaSets: f.setCache, Pods: f.podCache, Recorder: f.recorder,
-	}, Options{Metrics: f.metrics})
+	}, Options{})
 	return f
 }
 
@@ -108,17 +107,6 @@ func (f *fixture) sync(ctx context.Context) (reconcile.Result, error) {
 	}
 	return f.Reconcile(ctx, key)
 }
-
-// metricCounts is a [Metrics].
-type metricCounts struct {
-	skips  []string
-	ratios []float64
-}
-
-func (m *metricCounts) StaleSyncSkip(group, resource string) {
-	m.skips = append(m.skips, resource+"/"+group)
-}
-func (m *metricCounts) DeletionAgeRatio(ratio float64) { m.ratios = append(m.ratios, ratio) }
 
 // requests are what the server was asked since the last call: "verb resource[/subresource] [name]", one line for
 // equal neighbours.
