@@ -184,8 +184,11 @@ func ExampleEnabled() {
 	fmt.Println(err)
 	_, err = controllers.Enabled([]string{"deploy"})
 	fmt.Println(err)
-	// Output: deployment-controller endpointslice-controller garbage-collector-controller replicaset-controller <nil>
-	// "deploy" is not in the list of known controllers: deployment-controller (deployment), endpoints-controller
-	// (endpoint, endpoints), endpointslice-controller (endpointslice), garbage-collector-controller (garbagecollector),
-	// replicaset-controller (replicaset)
+	// Output:
+	// deployment-controller
+	// endpointslice-controller
+	// garbage-collector-controller
+	// replicaset-controller
+	// <nil>
+	// "deploy" is not in the list of known controllers: deployment-controller (deployment), endpoints-controller (endpoint, endpoints), endpointslice-controller (endpointslice), garbage-collector-controller (garbagecollector), replicaset-controller (replicaset)
 }
