@@ -71,8 +71,8 @@ type Kubelet struct {
 	nodes   informer.Informer[*corev1.Node]
 	options Options
 	// index has the number of each node by its name. Not changed after construction.
-	index  map[string]int
-	ledger *ledger
+	index   map[string]int
+	records *podRecords
 
 	nodeLoop *reconcile.Controller[reconcile.Request]
 	podLoop  *reconcile.Controller[reconcile.Request]
@@ -96,13 +96,13 @@ func New(c Config, o Options) (*Kubelet, error) {
 	if o.Pullable == nil {
 		o.Pullable = DefaultPullable
 	}
-	ledger, err := newLedger(o.PodCIDRs)
+	records, err := newPodRecords(o.PodCIDRs)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", Name, err)
 	}
 	k := &Kubelet{
 		client: c.Client, pods: c.Pods, nodes: c.Nodes, options: o, index: make(map[string]int),
-		ledger: ledger,
+		records: records,
 	}
 	for i := range o.Nodes {
 		k.index[nodeName(i)] = i
@@ -165,6 +165,6 @@ func (k *Kubelet) Stats() Stats {
 	return Stats{
 		Bound: k.counts.bound.Load(), Started: k.counts.started.Load(), Removed: k.counts.removed.Load(),
 		Writes:    k.counts.writes.Load(),
-		Addresses: k.ledger.addressesInUse(), Nodes: k.nodeLoop.Stats(), Pods: k.podLoop.Stats(),
+		Addresses: k.records.addressesInUse(), Nodes: k.nodeLoop.Stats(), Pods: k.podLoop.Stats(),
 	}
 }

@@ -51,7 +51,7 @@ func inCluster(t *testing.T, o kubelet.Options, f func(c *cluster)) {
 	})
 }
 
-// start runs a kubelet, a new one with each call.
+// start runs a new kubelet.
 func (c *cluster) start() {
 	c.t.Helper()
 	factory, err := informer.NewFactory(c.server.RESTConfig(), informer.FactoryOptions{})
@@ -200,7 +200,7 @@ func TestGracePeriod(t *testing.T) {
 	})
 }
 
-// A finalizer holds the pod; it is asked to go only once, and its address stays its own until it has gone.
+// If a finalizer holds the pod, the kubelet requests its removal only once. The pod keeps its address until it is gone.
 func TestFinalizer(t *testing.T) {
 	inCluster(t, kubelet.Options{}, func(c *cluster) {
 		c.create("a", "nginx", func(p *corev1.Pod) { p.Finalizers = []string{"test/hold"} })
@@ -275,7 +275,7 @@ func TestSpread(t *testing.T) {
 		})
 }
 
-// Many at once: every pod runs, evenly spread, each at an address of its own; then nothing is written any more.
+// Every one of many pods runs, evenly spread, each at an address of its own. After that nothing is written.
 func TestManyAtOnce(t *testing.T) {
 	inCluster(t, kubelet.Options{Nodes: 4, Delay: time.Second, Spread: time.Second, Seed: 7}, func(c *cluster) {
 		for i := range 60 {
@@ -301,7 +301,7 @@ func TestManyAtOnce(t *testing.T) {
 	})
 }
 
-// A new kubelet takes over where the old one ended, writes nothing, and gives out no address twice.
+// A new kubelet takes over where the old one ended. It writes nothing, and assigns no address twice.
 func TestRestart(t *testing.T) {
 	inCluster(t, kubelet.Options{Nodes: 2}, func(c *cluster) {
 		c.create("a", "nginx")

@@ -31,7 +31,7 @@ func (k *Kubelet) nodeEvents() reconcile.EventHandler[*corev1.Node, reconcile.Re
 // placeEvents queues the unplaced pods when a node appears, or changes in a way that may make room for them.
 func (k *Kubelet) placeEvents() reconcile.EventHandler[*corev1.Node, reconcile.Request] {
 	wake := func(q reconcile.Enqueuer[reconcile.Request]) {
-		for _, request := range k.ledger.waiting() {
+		for _, request := range k.records.waiting() {
 			q.Add(request)
 		}
 	}

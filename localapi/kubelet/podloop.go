@@ -17,19 +17,19 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// podEvents queues pods and maintains the ledger.
+// podEvents queues pods and maintains their records.
 func (k *Kubelet) podEvents() reconcile.EventHandler[*corev1.Pod, reconcile.Request] {
 	return reconcile.EventHandler[*corev1.Pod, reconcile.Request]{
 		OnAdd: func(_ context.Context, pod *corev1.Pod, _ bool, q reconcile.Enqueuer[reconcile.Request]) {
-			k.ledger.adopt(pod)
+			k.records.adopt(pod)
 			q.Add(reconcile.RequestFor(pod))
 		},
 		OnUpdate: func(_ context.Context, _, pod *corev1.Pod, q reconcile.Enqueuer[reconcile.Request]) {
-			k.ledger.adopt(pod)
+			k.records.adopt(pod)
 			q.Add(reconcile.RequestFor(pod))
 		},
 		OnDelete: func(_ context.Context, d informer.Deleted[*corev1.Pod], q reconcile.Enqueuer[reconcile.Request]) {
-			for _, request := range k.ledger.forget(d.Object) {
+			for _, request := range k.records.forget(d.Object) {
 				q.Add(request)
 			}
 		},
@@ -39,7 +39,7 @@ func (k *Kubelet) podEvents() reconcile.EventHandler[*corev1.Pod, reconcile.Requ
 // reconcilePod moves a pod one step forward.
 func (k *Kubelet) reconcilePod(ctx context.Context, key reconcile.Request) (reconcile.Result, error) {
 	pod, found := k.pods.Get(key.Namespace, key.Name)
-	if !found || k.ledger.overtaken(pod) {
+	if !found || k.records.overtaken(pod) {
 		return reconcile.Result{}, nil // the event of the newer state will queue the pod again
 	}
 	defer k.settle(pod)
@@ -60,12 +60,12 @@ func (k *Kubelet) reconcilePod(ctx context.Context, key reconcile.Request) (reco
 }
 
 // settle forgets a pod whose end was reported while it was worked on. Otherwise what was recorded since then would stay
-// in the ledger for ever.
+// in the records for ever.
 func (k *Kubelet) settle(pod *corev1.Pod) {
 	if now, found := k.pods.Get(pod.Namespace, pod.Name); found && now.UID == pod.UID {
 		return // an end that has come meanwhile is still to be reported
 	}
-	for _, request := range k.ledger.forget(pod) {
+	for _, request := range k.records.forget(pod) {
 		k.podLoop.Enqueue(request)
 	}
 }
@@ -78,7 +78,7 @@ func (k *Kubelet) schedule(ctx context.Context, pod *corev1.Pod) error {
 			candidates = append(candidates, candidate{node: node, capacity: k.options.PodsPerNode})
 		}
 	}
-	node, before, reason := k.ledger.place(pod, candidates)
+	node, before, reason := k.records.place(pod, candidates)
 	if node == "" {
 		return k.reportUnschedulable(ctx, pod, reason)
 	}
@@ -90,7 +90,7 @@ func (k *Kubelet) schedule(ctx context.Context, pod *corev1.Pod) error {
 		Target:     corev1.ObjectReference{Kind: "Node", Name: node},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		k.ledger.unplace(pod.UID)
+		k.records.unplace(pod.UID)
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 			return nil // deleted, or bound by another scheduler; the event will queue it again
 		}
@@ -168,7 +168,7 @@ func (k *Kubelet) addresses(pod *corev1.Pod, hostIP string) ([]string, error) {
 		return []string{hostIP}, nil
 	}
 	if len(pod.Status.PodIPs) == 0 {
-		return k.ledger.addresses(pod.UID)
+		return k.records.addresses(pod.UID)
 	}
 	var ips []string
 	for _, ip := range pod.Status.PodIPs {
@@ -197,14 +197,14 @@ func (k *Kubelet) writeStatus(ctx context.Context, pod *corev1.Pod, status corev
 		return fmt.Errorf("patch status of pod: %w", err)
 	}
 	k.counts.writes.Add(1)
-	k.ledger.wrote(pod.UID, patched.ResourceVersion)
+	k.records.wrote(pod.UID, patched.ResourceVersion)
 	return nil
 }
 
 // stop ends a pod that is being deleted: its containers take some time to stop, and then the pod is removed. If a
 // finalizer holds the pod back, the removal is requested only once.
 func (k *Kubelet) stop(ctx context.Context, pod *corev1.Pod) (reconcile.Result, error) {
-	if k.ledger.finished(pod.UID) || (pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0) {
+	if k.records.finished(pod.UID) || (pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0) {
 		return reconcile.Result{}, nil
 	}
 	takes := max(k.delay(pod, "stop"), k.options.Stop)
@@ -221,7 +221,7 @@ func (k *Kubelet) stop(ctx context.Context, pod *corev1.Pod) (reconcile.Result, 
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return reconcile.Result{}, fmt.Errorf("delete pod: %w", err)
 	}
-	k.ledger.finish(pod.UID)
+	k.records.finish(pod.UID)
 	if err == nil {
 		k.counts.removed.Add(1)
 		k.counts.writes.Add(1)
@@ -231,7 +231,7 @@ func (k *Kubelet) stop(ctx context.Context, pod *corev1.Pod) (reconcile.Result, 
 
 // remaining returns the time that is left of a stage that takes takes.
 func (k *Kubelet) remaining(pod *corev1.Pod, stage string, takes time.Duration) time.Duration {
-	return takes - k.ledger.since(pod.UID, stage, time.Now())
+	return takes - k.records.since(pod.UID, stage, time.Now())
 }
 
 // delay returns how long a stage of the pod takes.

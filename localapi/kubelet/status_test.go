@@ -36,7 +36,7 @@ func with(p *corev1.Pod, change func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-// live takes the pod through stages, a second each, as if each status was written.
+// live takes the pod through stages of one second each, as if each status had been written.
 func live(p *corev1.Pod, stages ...stage) *corev1.Pod {
 	for i, s := range stages {
 		sit := situation{stage: s, hostIP: "172.18.0.2", now: at(i + 1), pullable: DefaultPullable}
@@ -212,7 +212,7 @@ func TestStatusAddressesAndTimes(t *testing.T) {
 	}
 }
 
-// What others wrote, and what has not changed, is as it was.
+// Conditions of others, and those that have not changed, stay as they were.
 func TestStatusKeepsWhatIsNotItsOwn(t *testing.T) {
 	p := live(pod("nginx"), creating, pulling)
 	p.Status.ContainerStatuses[0].RestartCount = 7

@@ -13,14 +13,14 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// ledger is what the pod loop remembers of pods from their first to their last event: their node, their addresses, when
-// they entered a stage, and the last write.
+// podRecords holds what the pod loop remembers of each pod from its first to its last event: its node, its addresses,
+// when it entered a stage, and the last write.
 //
 // Concurrency: safe for concurrent use.
-type ledger struct {
+type podRecords struct {
 	mu    sync.Mutex
 	pools []*pool
-	// entries has an entry for each pod that the ledger remembers anything about.
+	// entries has an entry for each pod that the loop remembers anything about.
 	entries map[types.UID]*entry
 	// load counts the entries of each node. Invariant: no zero values.
 	load map[string]int
@@ -39,8 +39,8 @@ type entry struct {
 	done bool
 }
 
-func newLedger(cidrs []string) (*ledger, error) {
-	l := &ledger{
+func newPodRecords(cidrs []string) (*podRecords, error) {
+	l := &podRecords{
 		entries: make(map[types.UID]*entry), load: make(map[string]int),
 		unplaced: make(map[reconcile.Request]bool),
 	}
@@ -54,7 +54,7 @@ func newLedger(cidrs []string) (*ledger, error) {
 	return l, nil
 }
 
-func (l *ledger) entryLocked(uid types.UID) *entry {
+func (l *podRecords) entryLocked(uid types.UID) *entry {
 	e := l.entries[uid]
 	if e == nil {
 		e = &entry{entered: make(map[string]time.Time)}
@@ -64,7 +64,7 @@ func (l *ledger) entryLocked(uid types.UID) *entry {
 }
 
 // adopt records the node and addresses that a pod already has.
-func (l *ledger) adopt(pod *corev1.Pod) {
+func (l *podRecords) adopt(pod *corev1.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if pod.Spec.NodeName == "" {
@@ -87,7 +87,7 @@ func (l *ledger) adopt(pod *corev1.Pod) {
 	}
 }
 
-func (l *ledger) placeLocked(e *entry, node string) {
+func (l *podRecords) placeLocked(e *entry, node string) {
 	if e.node == node {
 		return
 	}
@@ -96,7 +96,7 @@ func (l *ledger) placeLocked(e *entry, node string) {
 	l.load[node]++
 }
 
-func (l *ledger) unloadLocked(e *entry) {
+func (l *podRecords) unloadLocked(e *entry) {
 	if e.node == "" {
 		return
 	}
@@ -108,7 +108,7 @@ func (l *ledger) unloadLocked(e *entry) {
 
 // place chooses a node among the candidates, whose pods field it fills in, and reserves room on it. It returns the node
 // and whether the pod had been placed before, or else the reason why no node fits.
-func (l *ledger) place(pod *corev1.Pod, candidates []candidate) (node string, before bool, reason string) {
+func (l *podRecords) place(pod *corev1.Pod, candidates []candidate) (node string, before bool, reason string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if e := l.entries[pod.UID]; e != nil && e.node != "" {
@@ -128,7 +128,7 @@ func (l *ledger) place(pod *corev1.Pod, candidates []candidate) (node string, be
 }
 
 // unplace gives the room back after a failed bind.
-func (l *ledger) unplace(uid types.UID) {
+func (l *podRecords) unplace(uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if e := l.entries[uid]; e != nil {
@@ -137,7 +137,7 @@ func (l *ledger) unplace(uid types.UID) {
 }
 
 // addresses returns the pod's addresses. The first call reserves them.
-func (l *ledger) addresses(uid types.UID) ([]string, error) {
+func (l *podRecords) addresses(uid types.UID) ([]string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.entryLocked(uid)
@@ -156,7 +156,7 @@ func (l *ledger) addresses(uid types.UID) ([]string, error) {
 }
 
 // since returns how long the pod has been in a stage. The stage begins with the first call for it.
-func (l *ledger) since(uid types.UID, stage string, now time.Time) time.Duration {
+func (l *podRecords) since(uid types.UID, stage string, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.entryLocked(uid)
@@ -167,14 +167,14 @@ func (l *ledger) since(uid types.UID, stage string, now time.Time) time.Duration
 }
 
 // wrote records the resource version after a write.
-func (l *ledger) wrote(uid types.UID, version string) {
+func (l *podRecords) wrote(uid types.UID, version string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.entryLocked(uid).written = version
 }
 
 // overtaken reports whether the cache shows the pod as it was before the last write.
-func (l *ledger) overtaken(pod *corev1.Pod) bool {
+func (l *podRecords) overtaken(pod *corev1.Pod) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.entries[pod.UID]
@@ -186,20 +186,20 @@ func (l *ledger) overtaken(pod *corev1.Pod) bool {
 }
 
 // finished reports whether the last request for a pod was sent.
-func (l *ledger) finished(uid types.UID) bool {
+func (l *podRecords) finished(uid types.UID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.entries[uid] != nil && l.entries[uid].done
 }
 
-func (l *ledger) finish(uid types.UID) {
+func (l *podRecords) finish(uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.entryLocked(uid).done = true
 }
 
 // forget releases all that a pod had, and returns the pods that may now find room.
-func (l *ledger) forget(pod *corev1.Pod) []reconcile.Request {
+func (l *podRecords) forget(pod *corev1.Pod) []reconcile.Request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.unplaced, reconcile.RequestFor(pod))
@@ -218,13 +218,13 @@ func (l *ledger) forget(pod *corev1.Pod) []reconcile.Request {
 }
 
 // waiting returns the pods that no node had room for.
-func (l *ledger) waiting() []reconcile.Request {
+func (l *podRecords) waiting() []reconcile.Request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.waitingLocked()
 }
 
-func (l *ledger) waitingLocked() []reconcile.Request {
+func (l *podRecords) waitingLocked() []reconcile.Request {
 	list := make([]reconcile.Request, 0, len(l.unplaced))
 	for request := range maps.Keys(l.unplaced) {
 		list = append(list, request)
@@ -233,7 +233,7 @@ func (l *ledger) waitingLocked() []reconcile.Request {
 }
 
 // addressesInUse counts the addresses that are taken.
-func (l *ledger) addressesInUse() int {
+func (l *podRecords) addressesInUse() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := 0

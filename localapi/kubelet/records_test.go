@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func TestLedger(t *testing.T) {
-	l, err := newLedger([]string{"10.0.0.0/24", "fd00::/64"})
+func TestPodRecords(t *testing.T) {
+	l, err := newPodRecords([]string{"10.0.0.0/24", "fd00::/64"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestLedger(t *testing.T) {
 		!cmp.Equal(ips, again) {
 		t.Errorf("addresses %v, then %v, %v", ips, again, err)
 	}
-	// One that has an address from before a restart keeps it, and nobody else gets it.
+	// A pod keeps the address that it had before a restart, and no other pod gets it.
 	old := with(pod("a"), func(p *corev1.Pod) {
 		p.UID = "old"
 		p.Status.PodIPs = []corev1.PodIP{{IP: "10.0.0.2"}, {IP: "192.0.2.1"}}
@@ -62,8 +62,8 @@ func TestLedger(t *testing.T) {
 	}
 }
 
-func TestLedgerOfWrites(t *testing.T) {
-	l, _ := newLedger(nil)
+func TestPodRecordsOfWrites(t *testing.T) {
+	l, _ := newPodRecords(nil)
 	p := with(pod("a"), func(p *corev1.Pod) { p.ResourceVersion = "9" })
 	if l.overtaken(p) {
 		t.Error("overtaken by nothing")
