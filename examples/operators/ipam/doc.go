@@ -1,9 +1,9 @@
 // Command ipam is an operator for the addresses that the CNI plugin whereabouts assigns to Pods. It releases addresses
-// that no Pod needs any more, cuts networks into slices for nodes, and reports in conditions and events.
+// that no Pod needs any more, divides networks into slices for nodes, and reports problems in conditions and events.
 //
-//	ipam [flags]    the operator, on the cluster of the kubeconfig
-//	ipam story      a story on an API server inside this process, on the terminal, in half a minute
+//	ipam [flags]    run the operator on the cluster of the kubeconfig
+//	ipam story      play a demo of half a minute on an API server inside the process
 //
-// Packages: v1alpha1 has the resources, ranges computes with addresses, controller has the controllers, and manifests
-// has what is applied to a cluster. suite has the scenarios that run on localapi and on the real kube-apiserver.
+// Package v1alpha1 defines the resources, ranges computes with addresses, controller has the controllers, and manifests
+// has the files to apply to a cluster. suite has the scenarios that run on localapi and on the real kube-apiserver.
 package main

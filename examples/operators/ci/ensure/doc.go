@@ -1,3 +1,3 @@
-// Package ensure brings single objects into the state that several of the CI operators need. It writes nothing if they
-// are in that state.
+// Package ensure creates or updates the objects that several of the CI operators need. It writes nothing if an object
+// is already as needed.
 package ensure

@@ -7,19 +7,19 @@
 //	    │              │                     │                    │
 //	    └ invalid      └─────────────────────┴────────────────────┴── job failed, aborted ──▶ Failed
 //
-// A cluster whose time to live is over is torn down as if it were no longer needed.
+// When the time to live of a cluster is over, it is torn down as if its test were done.
 //
-// There are two controllers, both on the hub: one of EphemeralClusters, and one of ProwJobs whose EphemeralCluster is
-// gone.
+// Two controllers run, both on the hub: one reconciles EphemeralClusters, the other removes ProwJobs whose
+// EphemeralCluster is gone.
 //
 // # Crashes
 //
-// The writes are ordered so that each step can be found again: the finalizer comes before the job, the job has a name
-// derived from the EphemeralCluster's UID, and the status comes last. If a process dies between two writes, the next
-// one continues from what is there. No process can create a second job.
+// The order of the writes makes each step visible to the next process: the finalizer comes before the job, the job's
+// name is derived from the EphemeralCluster's UID, and the status comes last. If a process dies between two writes, the
+// next process continues from there, and none can create a second job.
 //
-// Files: controller.go decides what to do when. begin.go creates the job, follow.go follows its progress, end.go
-// handles deletion. build.go works in the build cluster, config.go builds the job's configuration, validate.go checks
+// controller.go chooses the next step. begin.go creates the job, follow.go follows its progress, end.go handles
+// deletion. build.go works in the build cluster, config.go builds the job's configuration, validate.go checks
 // permissions, life.go computes the time to live. orphans.go is the second controller.
 //
 // Source: pkg/controller/ephemeralcluster of openshift/ci-tools.

@@ -1,3 +1,3 @@
-// Package imagestreamtag turns ImageStreams into their tags. A change of a stream becomes a key for every tag that
-// changed, and the image that a tag points at is looked up together with its description.
+// Package imagestreamtag splits ImageStreams into their tags. A change of a stream becomes one key for every changed
+// tag. [Get] returns a tag together with the image that it points at.
 package imagestreamtag

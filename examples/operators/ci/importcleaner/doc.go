@@ -1,7 +1,7 @@
-// Package importcleaner deletes TestImageStreamTagImports that are a week old. By then the user has the image, or has
+// Package importcleaner deletes TestImageStreamTagImports that are a week old. By then users have their images, or have
 // given up.
 //
-// The age depends on the object alone, so a process that restarts waits only for the rest of the week.
+// The age is computed from the object alone, so a restart does not start the week again.
 //
 // Source: pkg/controller/testimagestreamimportcleaner of openshift/ci-tools.
 package importcleaner

@@ -1,3 +1,3 @@
-// Package manifests has what must be applied to a cluster before the operator can work: the definitions of its
-// resources, its permissions, and the operator itself. It can apply them from a program.
+// Package manifests holds what the operator needs in a cluster: the definitions of its resources, its permissions, and
+// its Deployment. A program can apply them with this package.
 package manifests

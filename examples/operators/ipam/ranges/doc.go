@@ -1,2 +1,2 @@
-// Package ranges computes with ranges of IP addresses. It knows nothing of clusters.
+// Package ranges does arithmetic on ranges of IP addresses. It does not depend on Kubernetes.
 package ranges

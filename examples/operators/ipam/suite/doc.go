@@ -1,4 +1,4 @@
-// Package suite tests the operator on any API server: the same scenarios run on localapi, in virtual time, and on the
-// real kube-apiserver. Each scenario has a namespace of its own. The nodes are shared by the whole cluster, so the
-// scenarios run one at a time.
+// Package suite tests the operator on any API server. The same scenarios run on localapi, in virtual time, and on the
+// real kube-apiserver. Each scenario has a namespace of its own. The scenarios share the cluster's nodes, so they run
+// one at a time.
 package suite

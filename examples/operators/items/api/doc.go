@@ -1,3 +1,3 @@
-// Package api has the kinds of a small stock-keeping tool, as Go types and, in the folder crds, as the definitions of
-// the resources. An Item is something on a shelf. A Category is the shelf, and numbers the items on it.
+// Package api defines the kinds of a small stock-keeping tool, as Go types and, in the folder crds, as
+// CustomResourceDefinitions. An Item is something on a shelf. A Category is the shelf, and numbers its items.
 package api

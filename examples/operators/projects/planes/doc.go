@@ -1,9 +1,9 @@
-// Package planes takes the place of an infrastructure provider, for tests and for trying the operator. It runs an API
-// server in this process for every ProjectControlPlane, reports in its status when it answers, and closes it when the
+// Package planes stands in for an infrastructure provider, in tests and demos. It runs an API server in this process
+// for every ProjectControlPlane, sets its status when the server answers, and closes the server when the
 // ProjectControlPlane is gone.
 //
-// The servers share one store, in which each is a tenant, so none sees another's objects.
+// The servers share one store but do not see each other's objects: each is a tenant of the store.
 //
-// The servers are behind the path that the API server of the Projects routes to them, in this process ([Host.Wrap]) and
-// over a network ([Host.Handler]).
+// Clients reach a server under the path that the API server of the Projects routes to it: in this process through
+// [Host.Wrap], over a network through [Host.Handler].
 package planes
