@@ -10,65 +10,66 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// errClaimed says that Acquire was called for what this process claims or serves already.
-var errClaimed = errors.New("it is claimed or served by this process already")
+// errClaimed is the error of Acquire for a lease that this process waits for or serves already.
+var errClaimed = errors.New("this process waits for it or serves it already")
 
-// claim is what this process has to do with one lease: it waits for it, serves what it is for, or owes its release.
+// claim is this process's interest in one lease: it waits for the lease, serves what it is for, or is releasing it.
 type claim struct {
 	key   key
 	lease string // its name
 
-	// poke has capacity 1: a token for the goroutine that waits for the lease that there is news. Never closed.
-	poke chan struct{}
+	// wake has capacity 1. It holds a token when there is news for the goroutine that waits for the lease. Never
+	// closed.
+	wake chan struct{}
 
-	// What follows is guarded by the owner's lock.
+	// The following fields are guarded by the owner's lock.
 
-	// waited: a goroutine waits for the lease.
+	// waited reports whether a goroutine waits for the lease.
 	waited bool
 	// tenure is not nil while this replica serves.
 	tenure *tenure
-	// owed is what still has to be written into the lease of a tenure that is over; nil when nothing is.
-	owed *debt
-	// free is since when the lease has been seen free; zero: it is held.
+	// pending is the release of an ended tenure that is not written yet, or nil.
+	pending *pendingRelease
+	// free is when the lease was first seen free. Zero means that it is held.
 	free time.Time
 }
 
-// debt is a release that was not answered yet.
-type debt struct {
+// pendingRelease is a release of a lease that is not known to be written.
+type pendingRelease struct {
 	session string
-	// stuck: work does not end, so the lease has to run out.
+	// stuck means that work does not end, so the lease must expire.
 	stuck bool
-	// late: the tenure has given up writing it; the sweep does.
-	late bool
+	// retry means that Release has given up writing it, so sweep does.
+	retry bool
 }
 
-func (c *claim) nudge() {
+func (c *claim) notify() {
 	select {
-	case c.poke <- struct{}{}:
+	case c.wake <- struct{}{}:
 	default:
 	}
 }
 
-// enter makes the claim of a lease.
-func (o *Owner) enter(k key) (*claim, error) {
+// newClaim registers a claim of a lease, for a goroutine that waits for it.
+func (o *Owner) newClaim(k key) (*claim, error) {
 	name := leaseName(o.options.Fleet, k)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if c := o.claims[name]; c != nil {
-		if c.owed == nil || c.waited {
+		if c.pending == nil || c.waited {
 			return nil, fmt.Errorf("%s %q: %w", k.kind, k.name, errClaimed)
 		}
 		c.waited = true
 		return c, nil
 	}
-	c := &claim{key: k, lease: name, poke: make(chan struct{}, 1), waited: true}
+	c := &claim{key: k, lease: name, wake: make(chan struct{}, 1), waited: true}
 	o.claims[name] = c
 	return c, nil
 }
 
 // acquire waits for a lease and takes it.
 func (o *Owner) acquire(ctx context.Context, k key, say func(string)) (*tenure, error) {
-	c, err := o.enter(k)
+	c, err := o.newClaim(k)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +81,7 @@ func (o *Owner) acquire(ctx context.Context, k key, say func(string)) (*tenure, 
 		}
 	}
 	for ctx.Err() == nil {
-		next, lease, s := o.judge(c)
+		next, lease, s := o.evaluate(c)
 		tell(next.why)
 		switch next.action {
 		case take:
@@ -104,7 +105,7 @@ func (o *Owner) acquire(ctx context.Context, k key, say func(string)) (*tenure, 
 	return nil, context.Cause(ctx)
 }
 
-// wait returns when there is news, after a while, or when ctx ends.
+// wait returns when there is news, when atMost has passed (zero means no limit), or when ctx ends.
 func (c *claim) wait(ctx context.Context, atMost time.Duration) {
 	var late <-chan time.Time
 	if atMost > 0 {
@@ -113,69 +114,69 @@ func (c *claim) wait(ctx context.Context, atMost time.Duration) {
 		late = timer.C
 	}
 	select {
-	case <-c.poke:
+	case <-c.wake:
 	case <-late:
 	case <-ctx.Done():
 	}
 }
 
-// giveUp ends a claim that came to nothing. A write of it may still be under way: if it arrives, the sweep releases
+// giveUp ends a claim that did not get its lease. A write of it may still be under way: if it arrives, sweep releases
 // the lease.
 func (o *Owner) giveUp(c *claim) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c.waited = false
-	if c.owed == nil {
+	if c.pending == nil {
 		delete(o.claims, c.lease)
 	}
 }
 
-// judge decides what a claim does next.
-func (o *Owner) judge(c *claim) (decision, *coordinationv1.Lease, *session) {
-	look := outlook{
+// evaluate decides what a claim does next. It returns the lease and the session that it decided on.
+func (o *Owner) evaluate(c *claim) (decision, *coordinationv1.Lease, *session) {
+	in := decisionInput{
 		now: time.Now(), self: o.options.Identity, settle: o.options.Settle,
 		key: c.key.name, patience: o.options.Patience, replicas: o.replicas.eligible(o.options.Identity),
 	}
 	lease, _ := o.informer.Get(o.options.Namespace, c.lease)
 	if lease != nil {
-		look.holder, look.wanted = holderOf(lease), lease.Annotations[WantedAnnotation]
-		look.state = o.replicas.state(look.holder, o.quiet())
+		in.holder, in.wanted = holderOf(lease), lease.Annotations[WantedAnnotation]
+		in.state = o.replicas.state(in.holder, o.silentAfter())
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	s := o.session
-	look.leaving = o.leaving
+	in.leaving = o.leaving
 	if s != nil {
-		look.session, look.began = s.id, s.began
+		in.session, in.began = s.id, s.began
 	}
-	look.why = o.whyNot
+	in.why = o.whyNot
 	if lease == nil {
-		look.missed, look.duration = o.missed[c.lease], o.options.LeaseDuration
+		in.missed, in.duration = o.missed[c.lease], o.options.LeaseDuration
 	}
 	switch {
 	case !o.informer.HasSynced():
-		return decision{why: "it is being found out who serves it"}, nil, nil
-	case c.owed != nil:
-		return decision{why: "an earlier time of serving it here has not ended yet"}, nil, nil
-	case lease != nil && o.behindLocked(lease):
-		return decision{why: "its lease was just released here", again: o.options.retryAfter()}, nil, nil
+		return decision{why: "the leases have not been listed yet"}, nil, nil
+	case c.pending != nil:
+		return decision{why: "this replica has not released it yet"}, nil, nil
+	case lease != nil && o.isStaleLocked(lease):
+		return decision{why: "this replica has just released its lease", again: o.options.retryAfter()}, nil, nil
 	case lease != nil && lease.Annotations[NameAnnotation] != c.key.name:
 		return decision{why: fmt.Sprintf("lease %s is in use for %q", c.lease, lease.Annotations[NameAnnotation])},
 			nil, nil
-	case !look.isFree():
+	case !in.isFree():
 		c.free = time.Time{}
 	case c.free.IsZero():
-		c.free = look.now
+		c.free = in.now
 	}
-	look.free = c.free
-	return decide(&look), lease, s
+	in.free = c.free
+	return decide(&in), lease, s
 }
 
-// quiet is how long nothing is heard of a replica before people are told.
-func (o *Owner) quiet() time.Duration { return o.options.RenewDeadline / 2 }
+// silentAfter is the time without a renewal after which a replica is reported as silent.
+func (o *Owner) silentAfter() time.Duration { return o.options.RenewDeadline / 2 }
 
-// review tells a tenure what became of its lease, or who waits for it that there is news. l is as the informer shows
-// it.
+// review compares a lease in the informer with its claim. It ends the tenure if necessary, or wakes the goroutine that
+// waits for the lease.
 func (o *Owner) review(c *claim, l *coordinationv1.Lease) {
 	replicas := o.replicas.eligible(o.options.Identity)
 	o.mu.Lock()
@@ -183,9 +184,9 @@ func (o *Owner) review(c *claim, l *coordinationv1.Lease) {
 	o.mu.Unlock()
 	switch {
 	case t == nil:
-		c.nudge()
+		c.notify()
 	case t.isNewer(l):
-		// What the tenure wrote does not show yet.
+		// The informer does not show the tenure's write yet.
 	case holderOf(l) != t.session.id:
 		t.lose(fmt.Errorf("its lease is held by %q", holderOf(l)))
 	case mustYield(o.options.Identity, l.Annotations[WantedAnnotation], c.key.name, replicas):
@@ -193,7 +194,7 @@ func (o *Owner) review(c *claim, l *coordinationv1.Lease) {
 	}
 }
 
-// reviewAll is for when there are other replicas, or this one became or ceased to be one.
+// reviewAll reviews all claims, after the set of replicas or this replica's membership has changed.
 func (o *Owner) reviewAll(ctx context.Context) {
 	o.mu.Lock()
 	claims := make([]*claim, 0, len(o.claims))
@@ -201,12 +202,12 @@ func (o *Owner) reviewAll(ctx context.Context) {
 		claims = append(claims, c)
 	}
 	o.mu.Unlock()
-	klog.FromContext(ctx).V(4).Info("Looking at all clusters again", "count", len(claims))
+	klog.FromContext(ctx).V(4).Info("Reviewing all claims", "count", len(claims))
 	for _, c := range claims {
 		if l, found := o.informer.Get(o.options.Namespace, c.lease); found {
 			o.review(c, l)
 		} else {
-			c.nudge()
+			c.notify()
 		}
 	}
 }

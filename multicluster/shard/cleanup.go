@@ -11,14 +11,15 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// relicAge is after how many lease durations the lease of a dead replica is deleted.
-const relicAge = 20
+// expiredLeaseAge is the number of lease durations after which the lease of a dead replica is deleted.
+const expiredLeaseAge = 20
 
-// freeFor is after how long the lease of a cluster that nobody has served since is deleted: the cluster has left.
-const freeFor = 24 * time.Hour
+// unusedLeaseAge is the age at which a free lease is deleted: nobody has served its cluster since, so the cluster has
+// left the fleet.
+const unusedLeaseAge = 24 * time.Hour
 
-// census finds out which sessions cannot be held any more, until ctx is done.
-func (o *Owner) census(ctx context.Context) {
+// expireSessions finds the sessions that have expired, until ctx is done.
+func (o *Owner) expireSessions(ctx context.Context) {
 	if o.informer.WaitForSync(ctx) != nil {
 		return
 	}
@@ -26,11 +27,8 @@ func (o *Owner) census(ctx context.Context) {
 		due, next := o.replicas.due()
 		asked := time.Now()
 		for _, session := range due {
-			if o.ended(ctx, session) {
-				klog.FromContext(
-					ctx,
-				).Info("A replica was not heard of for so long that others may serve what it served",
-					"session", session)
+			if o.isExpired(ctx, session) {
+				klog.FromContext(ctx).Info("Session expired; other replicas may take its leases", "session", session)
 				o.counts.dead.Add(1)
 				o.reviewAll(ctx)
 			}
@@ -48,9 +46,9 @@ func (o *Owner) census(ctx context.Context) {
 	}
 }
 
-// ended asks the server whether a session was renewed since the informer showed it last. When it cannot be asked, it
-// was.
-func (o *Owner) ended(ctx context.Context, session string) bool {
+// isExpired asks the server whether a session was renewed since the informer showed it last. If the server does not
+// answer, isExpired returns false.
+func (o *Owner) isExpired(ctx context.Context, session string) bool {
 	var lease *coordinationv1.Lease
 	err := o.try(ctx, func(ctx context.Context) (err error) {
 		lease, err = o.leases.Get(ctx, leaseName(o.options.Fleet, key{replicaLease, identityOf(session)}),
@@ -63,8 +61,8 @@ func (o *Owner) ended(ctx context.Context, session string) bool {
 	return err == nil && o.replicas.confirm(session, lease)
 }
 
-// sweepAgain pays debts while this replica is a member, and clears away what is left of others, until ctx is done.
-func (o *Owner) sweepAgain(ctx context.Context) {
+// runCleanup calls sweep and tidy every retry period, until ctx is done.
+func (o *Owner) runCleanup(ctx context.Context) {
 	ticker := time.NewTicker(o.options.RetryPeriod)
 	defer ticker.Stop()
 	for {
@@ -78,25 +76,25 @@ func (o *Owner) sweepAgain(ctx context.Context) {
 	}
 }
 
-// sweep pays what tenures that are over still owe, and releases what a write that was given up has taken after all.
+// sweep writes the releases that failed. It also releases leases that were taken by a write whose answer was lost.
 func (o *Owner) sweep(ctx context.Context) {
 	for _, l := range o.informer.List(o.options.Namespace, labels.Everything()) {
 		if kind(l.Labels[KindLabel]) != replicaLease {
-			o.disown(l)
+			o.releaseStray(l)
 		}
 	}
 	o.mu.Lock()
-	owing := map[*claim]*debt{}
+	failed := map[*claim]*pendingRelease{}
 	for _, c := range o.claims {
-		if c.owed != nil && c.owed.late {
-			owing[c] = c.owed
+		if c.pending != nil && c.pending.retry {
+			failed[c] = c.pending
 		}
 	}
 	o.mu.Unlock()
-	for c, d := range owing {
+	for c, d := range failed {
 		last, err := o.current(ctx, c.lease)
 		if err == nil {
-			err = o.pay(ctx, c, d, last)
+			err = o.writeRelease(ctx, c, d, last)
 		}
 		if err != nil {
 			klog.FromContext(ctx).V(2).Info("Lease is not released yet", "lease", c.lease, "err", err)
@@ -104,22 +102,22 @@ func (o *Owner) sweep(ctx context.Context) {
 	}
 }
 
-// disown makes a lease that names this replica's session, although nobody here serves or waits for it, one to be
-// released.
-func (o *Owner) disown(l *coordinationv1.Lease) {
+// releaseStray marks a lease for release if it names this replica's session although nobody here serves it or waits for
+// it.
+func (o *Owner) releaseStray(l *coordinationv1.Lease) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.session == nil || holderOf(l) != o.session.id || o.claims[l.Name] != nil || o.behindLocked(l) {
+	if o.session == nil || holderOf(l) != o.session.id || o.claims[l.Name] != nil || o.isStaleLocked(l) {
 		return
 	}
 	k := key{kind(l.Labels[KindLabel]), l.Annotations[NameAnnotation]}
 	o.claims[l.Name] = &claim{
-		key: k, lease: l.Name, poke: make(chan struct{}, 1),
-		owed: &debt{session: o.session.id, late: true},
+		key: k, lease: l.Name, wake: make(chan struct{}, 1),
+		pending: &pendingRelease{session: o.session.id, retry: true},
 	}
 }
 
-// current reads a lease from the server; nil: there is none.
+// current reads a lease from the server. It returns nil if there is none.
 func (o *Owner) current(ctx context.Context, name string) (l *coordinationv1.Lease, err error) {
 	err = o.try(ctx, func(ctx context.Context) error {
 		l, err = o.leases.Get(ctx, name, metav1.GetOptions{})
@@ -131,15 +129,15 @@ func (o *Owner) current(ctx context.Context, name string) (l *coordinationv1.Lea
 	return l, err
 }
 
-// tidy forgets what is of no use any more. The first of the replicas also deletes the leases of those that are gone,
-// and of clusters that nobody has served for long: if somebody wants one just then, it is created anew.
+// tidy drops records that are no longer needed. The first of the replicas also deletes the leases of dead replicas, and
+// of clusters that nobody has served for long. If a replica wants such a lease just then, it creates a new one.
 func (o *Owner) tidy(ctx context.Context) {
 	named := map[string]bool{}
 	var unused []*coordinationv1.Lease
 	for _, l := range o.informer.List(o.options.Namespace, labels.Everything()) {
 		named[holderOf(l)] = true
 		if kind(l.Labels[KindLabel]) != replicaLease && holderOf(l) == "" && l.Spec.RenewTime != nil &&
-			time.Since(l.Spec.RenewTime.Time) > freeFor {
+			time.Since(l.Spec.RenewTime.Time) > unusedLeaseAge {
 			unused = append(unused, l)
 		}
 	}
@@ -155,7 +153,7 @@ func (o *Owner) tidy(ctx context.Context) {
 	if all := o.replicas.eligible(""); !member || len(all) == 0 || all[0] != o.options.Identity {
 		return
 	}
-	for name, m := range o.replicas.relics(relicAge * o.options.LeaseDuration) {
+	for name, m := range o.replicas.expiredLeases(expiredLeaseAge * o.options.LeaseDuration) {
 		o.discard(ctx, name, m)
 	}
 	for _, l := range unused {
@@ -169,6 +167,6 @@ func (o *Owner) discard(ctx context.Context, name string, m membership) {
 	}
 	err := o.try(ctx, func(ctx context.Context) error { return o.deleteExactly(ctx, name, m) })
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		klog.FromContext(ctx).V(2).Info("A lease that nobody needs stays for now", "lease", name, "err", err)
+		klog.FromContext(ctx).V(2).Info("Cannot delete an unused lease yet", "lease", name, "err", err)
 	}
 }

@@ -6,62 +6,66 @@ import (
 	"time"
 )
 
-// action is what is to be done about a lease that this replica does not hold.
+// action is what to do about a lease that this replica does not hold.
 type action int
 
 const (
 	wait action = iota
 	take        // write this replica's session into it
-	ask         // have its holder hand it over
+	ask         // request it from its holder
 )
 
-// outlook is all that is known about a lease when a decision about it is made.
-type outlook struct {
+// decisionInput is everything that a decision about a lease depends on.
+type decisionInput struct {
 	now time.Time
-	// self is this replica, session its own; "" while it is no member, and why says why.
+	// self is this replica, and session its session. The session is "" while the replica is not a member; why is the
+	// reason.
 	self, session, why string
-	// began is when the session did, and settle for how long it only looks on.
+	// began is when the session began, and settle how long after that the replica takes nothing.
 	began  time.Time
 	settle time.Duration
-	// leaving: this replica hands over all it has.
+	// leaving means that this replica hands over all its clusters.
 	leaving bool
 
-	// key is what the weights are about.
+	// key is the key that replicas are ranked for.
 	key string
-	// replicas are those that share the fleet, self included.
+	// replicas are the members, self included.
 	replicas []string
-	// patience is how long each in line is given to take what is free, and free since when it is; zero: it is not.
+	// patience is how long each replica in line has to take a free lease. free is when the lease became free; zero if
+	// it is held.
 	patience time.Duration
 	free     time.Time
 
-	// holder is the session in the lease; "" when it has none, or there is no lease. state is how that session is.
+	// holder is the session in the lease, or "" if there is none. state is that session's liveness.
 	holder string
-	state  holder
-	// wanted is the session that asked for it.
+	state  liveness
+	// wanted is the session that has requested the lease.
 	wanted string
-	// missed is when a lease vanished that somebody held, and duration how long that one may go on; zero: it did not.
+	// missed is when a lease was deleted while it was held, or zero. duration is how long its holder may continue after
+	// that.
 	missed   time.Time
 	duration time.Duration
 }
 
-// isFree says whether nobody holds the lease, as far as is known.
-func (o *outlook) isFree() bool {
+// isFree reports whether nobody holds the lease, as far as this replica knows.
+func (o *decisionInput) isFree() bool {
 	return (o.holder == "" || o.state == dead) && !o.now.Before(o.missed.Add(o.duration))
 }
 
-// decision is what to do, what to tell, and when to think again at the latest; zero: when there is news.
+// decision is what to do, the reason to report, and the time after which to decide again at the latest. Zero means when
+// there is news.
 type decision struct {
 	action action
 	why    string
 	again  time.Duration
 }
 
-// decide is a pure function.
+// decide returns the next action for a lease. It is a pure function.
 //
 //	nobody holds it           the first in line takes it at once, the second after one patience, the third after two, …
-//	a live session holds it   the first in line asks for it, unless its replica is leaving; everybody waits
-//	our own session holds it  take it again: an answer was lost
-func decide(o *outlook) decision {
+//	a live session holds it   the first in line requests it, unless its replica is leaving; all wait
+//	our own session holds it  takes it again: the answer to the first write was lost
+func decide(o *decisionInput) decision {
 	settled := o.began.Add(o.settle)
 	switch {
 	case o.session == "":
@@ -75,39 +79,39 @@ func decide(o *outlook) decision {
 	rank := slices.Index(order, o.self)
 	switch {
 	case o.holder == o.session:
-		return decision{action: take, why: "being taken"}
+		return decision{action: take, why: "this replica is taking it"}
 	case o.isFree():
 		return decideFree(o, order[0], rank)
 	case o.holder == "":
 		return decision{
-			why:   "its lease was deleted: whoever held it may go on for a while",
+			why:   "its lease was deleted; the last holder may still be serving it",
 			again: o.missed.Add(o.duration).Sub(o.now),
 		}
 	}
 	by := identityOf(o.holder)
 	switch {
 	case o.state == silent:
-		return decision{why: fmt.Sprintf("held by %s, which is not heard of", by)}
+		return decision{why: fmt.Sprintf("held by %s, whose renewal is overdue", by)}
 	case by != o.self && !slices.Contains(o.replicas, by):
 		return decision{why: fmt.Sprintf("served by %s, which is leaving", by)}
 	case rank > 0 || by == o.self:
 		return decision{why: "served by " + by}
 	case o.wanted != o.session:
-		return decision{action: ask, why: fmt.Sprintf("served by %s, which is being asked for it", by)}
+		return decision{action: ask, why: fmt.Sprintf("served by %s; requesting a handover", by)}
 	}
-	return decision{why: fmt.Sprintf("served by %s, which was asked for it", by)}
+	return decision{why: fmt.Sprintf("served by %s; a handover was requested", by)}
 }
 
-func decideFree(o *outlook, first string, rank int) decision {
+func decideFree(o *decisionInput, first string, rank int) decision {
 	turn := o.free.Add(time.Duration(rank) * o.patience)
 	if rank > 0 && o.now.Before(turn) {
-		return decision{why: first + " is to serve it", again: turn.Sub(o.now)}
+		return decision{why: first + " should serve it", again: turn.Sub(o.now)}
 	}
-	return decision{action: take, why: "being taken"}
+	return decision{action: take, why: "this replica is taking it"}
 }
 
-// mustYield says whether the holder of a lease should let go of it: another one that is meant more has asked for it.
-// Both replicas judge by the same weights, so none is given what it would be asked for at once.
+// mustYield reports whether the holder of a lease should release it, because a replica with a greater weight has
+// requested it. Both replicas compare the same weights, so a lease is never requested back at once.
 func mustYield(self, wanted, key string, replicas []string) bool {
 	by := identityOf(wanted)
 	if wanted == "" || by == self || !slices.Contains(replicas, by) {

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// TestDecide goes through what a replica can find a lease in. For the key "k", the order is the one that ranked gives.
+// TestDecide covers the states in which a replica can find a lease. For the key "k", the order is that of ranked.
 func TestDecide(t *testing.T) {
 	now := time.Now()
 	order := ranked([]string{"a", "b", "c"}, "k")
 	first, second, third := order[0], order[1], order[2]
-	base := func(self string) outlook {
-		return outlook{
+	base := func(self string) decisionInput {
+		return decisionInput{
 			now: now, self: self, session: self + "#1", began: now.Add(-time.Minute), settle: 2 * time.Second,
 			key: "k", replicas: []string{"a", "b", "c"}, patience: 15 * time.Second, free: now,
 			duration: 15 * time.Second,
@@ -20,61 +20,77 @@ func TestDecide(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		self   string
-		change func(o *outlook)
+		change func(o *decisionInput)
 		action action
 		why    string
 		again  time.Duration
 	}{
 		{
-			"no member", first, func(o *outlook) { o.session, o.why = "", "no route" }, wait,
+			"no member", first, func(o *decisionInput) { o.session, o.why = "", "no route" }, wait,
 			"this replica is not a member: no route", 0,
 		},
-		{"leaving", first, func(o *outlook) { o.leaving = true }, wait, "this replica is leaving", 0},
+		{"leaving", first, func(o *decisionInput) { o.leaving = true }, wait, "this replica is leaving", 0},
 		{
-			"new", first, func(o *outlook) { o.began = now.Add(-time.Second) }, wait,
+			"new", first, func(o *decisionInput) { o.began = now.Add(-time.Second) }, wait,
 			"this replica has just become a member", time.Second,
 		},
-		{"free, first in line", first, func(*outlook) {}, take, "being taken", 0},
-		{"free, second in line", second, func(*outlook) {}, wait, first + " is to serve it", 15 * time.Second},
-		{"free, third in line", third, func(o *outlook) { o.free = now.Add(-20 * time.Second) }, wait, first +
-			" is to serve it", 10 * time.Second},
-		{"free for long", third, func(o *outlook) { o.free = now.Add(-30 * time.Second) }, take, "being taken", 0},
-		{"held by a dead one", first, func(o *outlook) { o.holder, o.state = "z#1", dead }, take, "being taken", 0},
+		{"free, first in line", first, func(*decisionInput) {}, take, "this replica is taking it", 0},
+		{"free, second in line", second, func(*decisionInput) {}, wait, first + " should serve it", 15 * time.Second},
+		{"free, third in line", third, func(o *decisionInput) { o.free = now.Add(-20 * time.Second) }, wait, first +
+			" should serve it", 10 * time.Second},
 		{
-			"held by a dead one, second in line", second, func(o *outlook) { o.holder, o.state = "z#1", dead }, wait,
-			first + " is to serve it", 15 * time.Second,
+			"free for long", third, func(o *decisionInput) { o.free = now.Add(-30 * time.Second) }, take,
+			"this replica is taking it", 0,
 		},
 		{
-			"held by a silent one", first, func(o *outlook) { o.holder, o.state = "z#1", silent }, wait,
-			"held by z, which is not heard of", 0,
-		},
-		{"held by who should", second, func(o *outlook) { o.holder = first + "#1" }, wait, "served by " + first, 0},
-		{"held by who should not", first, func(o *outlook) { o.holder = second + "#1" }, ask, "served by " + second +
-			", which is being asked for it", 0},
-		{
-			"asked already", first, func(o *outlook) { o.holder, o.wanted = second+"#1", first+"#1" }, wait,
-			"served by " + second + ", which was asked for it", 0,
+			"held by a dead one", first, func(o *decisionInput) { o.holder, o.state = "z#1", dead }, take,
+			"this replica is taking it", 0,
 		},
 		{
-			"another one has asked", first, func(o *outlook) { o.holder, o.wanted = second+"#1", third+"#1" }, ask,
-			"served by " + second + ", which is being asked for it", 0,
+			"held by a dead one, second in line", second,
+			func(o *decisionInput) { o.holder, o.state = "z#1", dead }, wait,
+			first + " should serve it", 15 * time.Second,
 		},
 		{
-			"held by one that leaves", first, func(o *outlook) { o.holder = "z#1" }, wait,
+			"held by a silent one", first, func(o *decisionInput) { o.holder, o.state = "z#1", silent }, wait,
+			"held by z, whose renewal is overdue", 0,
+		},
+		{
+			"held by the first in line", second, func(o *decisionInput) { o.holder = first + "#1" }, wait,
+			"served by " + first, 0,
+		},
+		{
+			"held by the second in line", first, func(o *decisionInput) { o.holder = second + "#1" }, ask,
+			"served by " + second + "; requesting a handover", 0,
+		},
+		{
+			"asked already", first, func(o *decisionInput) { o.holder, o.wanted = second+"#1", first+"#1" }, wait,
+			"served by " + second + "; a handover was requested", 0,
+		},
+		{
+			"another one has asked", first,
+			func(o *decisionInput) { o.holder, o.wanted = second+"#1", third+"#1" }, ask,
+			"served by " + second + "; requesting a handover", 0,
+		},
+		{
+			"held by one that leaves", first, func(o *decisionInput) { o.holder = "z#1" }, wait,
 			"served by z, which is leaving", 0,
 		},
-		{"not its share", third, func(o *outlook) { o.holder = second + "#1" }, wait, "served by " + second, 0},
+		{"not its share", third, func(o *decisionInput) { o.holder = second + "#1" }, wait, "served by " + second, 0},
 		{
-			"held by itself: an answer was lost", second, func(o *outlook) { o.holder = second + "#1" }, take,
-			"being taken", 0,
+			"held by itself: an answer was lost", second, func(o *decisionInput) { o.holder = second + "#1" }, take,
+			"this replica is taking it", 0,
 		},
-		{"held by its own last session", first, func(o *outlook) { o.holder = first + "#0" }, wait, "served by " +
+		{"held by its own last session", first, func(o *decisionInput) { o.holder = first + "#0" }, wait, "served by " +
 			first, 0},
 		{
-			"deleted while it was held", first, func(o *outlook) { o.missed = now.Add(-5 * time.Second) }, wait,
-			"its lease was deleted: whoever held it may go on for a while", 10 * time.Second,
+			"deleted while it was held", first, func(o *decisionInput) { o.missed = now.Add(-5 * time.Second) }, wait,
+			"its lease was deleted; the last holder may still be serving it", 10 * time.Second,
 		},
-		{"deleted long ago", first, func(o *outlook) { o.missed = now.Add(-15 * time.Second) }, take, "being taken", 0},
+		{
+			"deleted long ago", first, func(o *decisionInput) { o.missed = now.Add(-15 * time.Second) }, take,
+			"this replica is taking it", 0,
+		},
 	} {
 		o := base(c.self)
 		c.change(&o)
@@ -84,7 +100,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// Whoever yields to another one is not asked to give it back: the two agree on who is meant more.
+// A replica that yields is not asked for the lease again: the two agree on who has the greater weight.
 func TestNobodyTakesTurns(t *testing.T) {
 	for _, k := range []string{"k", "l", "m", "eu/shop", "n", "o"} {
 		replicas := []string{"a", "b", "c"}

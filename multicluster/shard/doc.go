@@ -1,73 +1,75 @@
-// Package shard spreads a fleet's clusters over the replicas of a process, and the objects of one big cluster.
+// Package shard spreads a fleet's clusters over the replicas of a process. It can also spread the objects of one big
+// cluster.
 //
 //	fleet := multicluster.Options{Owner: owner, …}      // owner, err := shard.New(mgr.GetConfig(), shard.Options{Identity: podName})
 //
 // # How
 //
-// Every replica has a Lease of its own in the local cluster, its membership, which it renews every two seconds. Every
-// cluster has a Lease, too, which names the session of the replica that serves it: that is never renewed. It is held
-// as long as the session lives, so that the load does not depend on how many clusters there are. Who serves what is
-// decided by nobody: of the replicas that live, the one with the greatest hash of its name and the cluster's does
-// (rendezvous hashing), so that a replica that comes gets its share from all others alike, and nothing else moves.
+// Every replica has a Lease of its own in the local cluster, its membership, and renews it every two seconds. The time
+// in which it holds that Lease without a break is a session. Every cluster has a Lease, too. It names the session of
+// the replica that serves the cluster, and is never renewed: it is held as long as that session lives. The load
+// therefore does not depend on the number of clusters. No leader assigns clusters. Each cluster belongs to the live
+// replica with the greatest hash of its own name and the cluster's (rendezvous hashing). A new replica gets an equal
+// share from each of the others, and nothing else moves.
 //
-//	nobody holds the lease       the first in line takes it at once; the next one after Options.Patience, and so on
-//	another replica holds it     the first in line, when its fleet knows the cluster, asks for it by an annotation. The holder, if it
-//	                             agrees, lets the cluster drain, and releases the lease; only then is it taken
-//	its holder is not heard of   it is taken a lease duration after its session was seen to change last
+//	nobody holds the lease       the replica with the greatest hash takes it at once, the next one after Options.Patience, and so on
+//	another replica holds it     the replica with the greatest hash, if its fleet knows the cluster, requests it by an annotation. If the
+//	                             holder agrees, it drains the cluster and releases the lease; only then is the lease taken
+//	its holder does not renew    the lease is taken one lease duration after the last observed change of the holder's session
 //
-// A cluster moves to a replica that has asked for it, and to no other: one that is alive, has been a member for
-// Options.Settle, and has been told of the cluster by its provider. It has no caches of the cluster by then: they are
-// filled when the cluster is taken, as at any join. Filling them before would make every replica that starts hold its
-// share's caches twice over the fleet, and every move cost two lists instead of one, to shorten a gap that only moves
-// of the living have.
+// A cluster moves only to a replica that has requested it. Such a replica is alive, has been a member for
+// Options.Settle, and knows the cluster from its provider. It has no caches of the cluster yet: it fills them after it
+// has taken the cluster, as at any join. Filling them earlier would shorten the gap, but only in moves between live
+// replicas. In return, every replica that starts would hold its share's caches a second time, and every move would cost
+// two lists instead of one.
 //
 // # What is promised
 //
-// Two replicas never write to a cluster at one time, as far as a client can see to that. A replica counts from the
-// moment it sent its last successful renewal, all others from the moment they saw it, on their own monotonic clocks;
-// and they ask the server, not the watch, before they believe that nothing has changed:
+// Two replicas never write to a cluster at the same time, as far as a client can ensure that. A replica counts from the
+// moment it sent its last successful renewal. All others count from the moment they saw that renewal, on their own
+// monotonic clocks. Before they conclude that a session has expired, they ask the server, because the watch may be
+// behind:
 //
 //	holder    renewal sent ├──────── RenewDeadline 10 s ────────┤ tenures are lost, no write begins
-//	others        renewal seen ├──────────────── LeaseDuration 15 s ───────────────┤ the lease is read, and taken by its version
+//	others        renewal seen ├──────────────── LeaseDuration 15 s ───────────────┤ read the lease; take it if unchanged
 //
-// The five seconds between are for requests on their way. Tenures are lost by a timer, also while a renewal hangs,
-// and [multicluster.Tenure].Check looks at the clock, so that a process that was stopped (SIGSTOP) and goes on writes
-// nothing. A replica that ceases to be a member becomes one anew under another session; an answer that comes late
-// does not bring the old one back.
+// The five seconds between the two are for requests on their way. A timer ends the tenures, even while a renewal hangs.
+// [multicluster.Tenure].Check also compares the clock, so a process that was stopped (SIGSTOP) writes nothing when it
+// continues. A replica that loses its membership joins again under a new session; a late answer to a renewal does not
+// revive the old one.
 //
-// A lease is released when nothing is in flight. Where work does not end, the lease is given to nobody instead, and
-// runs out. A lease that names a session but is neither served nor wanted by its process (the answer to the write
-// that took it was lost) is released within a retry period.
+// A lease is released when nothing is in flight. If work does not end, the lease is written to a holder that nobody
+// renews, and expires. A lease may name a session whose process neither serves nor waits for it, because the answer to
+// the write that took it was lost. That process then releases it within a retry period.
 //
-// A cluster whose replica fails is taken by another one LeaseDuration (15 s) and the time of four requests after the
-// renewal that was seen last: one to hear of it, one to read the membership, one to take the lease, one to write; at
-// most RetryPeriod (2 s) in all, where requests are answered in half a second. To that comes the time to join the
-// cluster. A cluster that is handed over, or released by a replica that stops, has a gap of a few requests and the
-// join.
+// When a replica fails, another one takes its clusters LeaseDuration (15 s) after the last renewal that it saw, plus
+// the time of four requests: to see the renewal, read the membership, take the lease, and write. That is at most
+// RetryPeriod (2 s) in all if requests are answered within half a second. The time to join the cluster comes on top.
+// When a cluster is handed over, or released by a replica that stops, the gap is a few requests and the join.
 //
 // # Load on the local cluster
 //
 //	renewals     replicas ÷ RetryPeriod: three replicas send 1.5 requests a second, for any number of clusters
 //	watches      one per replica, of the leases of its fleet; each renewal is one event in each
-//	a move       3 writes: asked for, released, taken. 500 clusters, a third replica comes: about 167 moves, 500 writes
-//	a failure    a read of the dead replica's lease by each other one, and 1 write per cluster
+//	a move       3 writes: request, release, take. With 500 clusters, a third replica causes about 167 moves, 500 writes
+//	a failure    each other replica reads the failed one's lease once; then 1 write per cluster
 //	at most      Options.QPS writes per second and replica: 50, after a burst of 100
 //
-// The identities of [Options] may see each other's leases: their role needs get, list, watch, create, update, patch
-// and delete on leases in the namespace.
+// The replicas' role needs get, list, watch, create, update, patch and delete on leases in the namespace.
 //
 // # What is not promised
 //
-//   - While the local cluster cannot be reached for longer than RenewDeadline, no cluster is served: nobody can know
-//     who should.
-//   - A packet in flight cannot be recalled, nor a write that was checked and not yet sent when its process was
-//     stopped. It may arrive later than all margins; updates with a resource version are refused when the next
+//   - If the local cluster cannot be reached for longer than RenewDeadline, no cluster is served: no replica can know
+//     its share.
+//   - A packet in flight cannot be recalled. Neither can a write whose process was stopped between Check and the send.
+//     It may arrive after all margins. If it is an update with a resource version, the server rejects it once the next
 //     replica has written.
-//   - A replica that is a member and has taken a cluster, but cannot reach it, keeps it: whom a cluster answers does
-//     not count.
-//   - Shares are as equal as a hash makes them: of 500 clusters on three replicas about 167 each, give or take 15.
-//   - A Lease that somebody deletes is lost at once by its holder, who may be in the middle of something. Replicas
-//     that have seen it wait for a lease duration; one that starts at that moment does not know, and does not.
-//   - Machines whose monotonic clocks run apart by a third, or stop while suspended, break the promise, as with any
-//     lease.
+//   - A member that has taken a cluster keeps it even if it cannot reach the cluster.
+//   - Shares are as equal as a hash makes them: with 500 clusters, each of three replicas gets about 167, give or take
+//     15.
+//   - If somebody deletes a Lease, its holder loses it at once, possibly in the middle of its work. Replicas that saw
+//     the deletion wait for a lease duration. A replica that starts at that moment does not know of it, and does not
+//     wait.
+//   - As with any lease, the promise does not hold on machines whose monotonic clocks differ in speed by a third, or
+//     stop during suspend.
 package shard

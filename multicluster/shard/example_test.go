@@ -15,14 +15,14 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// A fleet is given an owner in its options; this is what it does with it.
+// A fleet gets an owner in its options, and uses it as shown here.
 func ExampleNew() {
-	hub, err := localapi.New(localapi.Options{})
+	local, err := localapi.New(localapi.Options{})
 	if err != nil {
 		panic(err)
 	}
-	defer hub.Close()
-	owner, err := shard.New(hub.RESTConfig(), shard.Options{Identity: "replica-0", Settle: -1})
+	defer local.Close()
+	owner, err := shard.New(local.RESTConfig(), shard.Options{Identity: "replica-0", Settle: -1})
 	if err != nil {
 		panic(err)
 	}
@@ -45,7 +45,7 @@ func ExampleNew() {
 	// ended: <nil>
 }
 
-// A controller whose objects are spread over replicas: this one is alone, and gets all parts.
+// The objects of a controller are spread over replicas. This replica is the only one, and gets all parts.
 func ExampleNewObjects() {
 	server, err := localapi.New(localapi.Options{})
 	if err != nil {

@@ -25,15 +25,16 @@ import (
 	"github.com/flyball-dev/flyball/multicluster/shard"
 )
 
-// world is a hub and clusters, each an API of its own, and what happened to the hub's leases.
+// world is a local cluster and the clusters of a fleet, each an API server, and the history of the local cluster's
+// leases.
 type world struct {
 	t        *testing.T
-	hub      *localapi.Server
+	local    *localapi.Server
 	admin    kubernetes.Interface
 	clusters map[string]*localapi.Server
 
 	mu sync.Mutex
-	// held is the history of each cluster's lease: who held it from when.
+	// held is the history of each cluster's lease: its holders, and when they took it.
 	held map[string][]holding
 }
 
@@ -45,8 +46,8 @@ type holding struct {
 
 func newWorld(t *testing.T, clusters int) *world {
 	t.Helper()
-	w := &world{t: t, hub: serve(t), clusters: map[string]*localapi.Server{}, held: map[string][]holding{}}
-	w.admin = kubernetes.NewForConfigOrDie(w.hub.RESTConfig())
+	w := &world{t: t, local: serve(t), clusters: map[string]*localapi.Server{}, held: map[string][]holding{}}
+	w.admin = kubernetes.NewForConfigOrDie(w.local.RESTConfig())
 	for i := range clusters {
 		server := serve(t)
 		shared := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shared"}}
@@ -69,7 +70,7 @@ func serve(t *testing.T) *localapi.Server {
 	return server
 }
 
-// tap writes the history of leases down, as it is made.
+// tap records the history of the leases.
 func (w *world) tap(t *testing.T) {
 	t.Helper()
 	leases, err := w.admin.CoordinationV1().Leases("kube-system").Watch(t.Context(),
@@ -105,7 +106,7 @@ func (w *world) note(l *coordinationv1.Lease, deleted bool) {
 	}
 }
 
-// holder is who holds the lease of a cluster.
+// holder returns the replica that holds the lease of a cluster.
 func (w *world) holder(cluster string) string { return w.holderAt(cluster, time.Now()) }
 
 func (w *world) holderAt(cluster string, at time.Time) (holder string) {
@@ -120,7 +121,7 @@ func (w *world) holderAt(cluster string, at time.Time) (holder string) {
 	return holder
 }
 
-// shares is how many clusters each replica holds.
+// shares returns how many clusters each replica holds.
 func (w *world) shares() map[string]int {
 	shares := map[string]int{}
 	for name := range w.clusters {
@@ -129,24 +130,23 @@ func (w *world) shares() map[string]int {
 	return shares
 }
 
-// replica is a process with an owner and a fleet that does nothing but write: the simplest there can be that keeps
-// the rules.
+// replica is a process with an owner and a fleet that only writes: the simplest process that keeps the rules.
 type replica struct {
 	t     *testing.T
 	world *world
 	name  string
 	owner *shard.Owner
-	// fleet is not nil where it is a manager's.
+	// fleet is not nil if a manager runs the fleet.
 	fleet *multicluster.Manager
-	// hub and weather are what is between it and the hub, and between it and the clusters.
-	hub, weather *weather
-	// every is how often it writes to each cluster.
+	// local is the network to the local cluster, and weather that to the other clusters.
+	local, weather *weather
+	// every is the interval between two writes to each cluster.
 	every time.Duration
 	// stuck are clusters whose work never ends.
 	stuck map[string]bool
 
 	stop context.CancelFunc
-	// life ends when the process is killed: nothing of it goes on.
+	// life ends when the process is killed, together with everything in the process.
 	life   context.Context
 	killed context.CancelFunc
 	done   chan struct{}
@@ -160,17 +160,17 @@ func (w *world) start(name string, seed uint64, o shard.Options) *replica {
 	return w.startKnowing(name, seed, o, slices.Sorted(maps.Keys(w.clusters)))
 }
 
-// startKnowing starts a replica that knows of some clusters only.
+// startKnowing starts a replica that knows only some of the clusters.
 func (w *world) startKnowing(name string, seed uint64, o shard.Options, clusters []string) *replica {
 	w.t.Helper()
 	r := &replica{
-		t: w.t, world: w, name: name, hub: newWeather(seed), weather: newWeather(seed + 1), every: time.Second,
+		t: w.t, world: w, name: name, local: newWeather(seed), weather: newWeather(seed + 1), every: time.Second,
 		done: make(chan struct{}), stuck: map[string]bool{}, said: map[string]string{},
 	}
-	config := w.hub.RESTConfig()
+	config := w.local.RESTConfig()
 	config.UserAgent = name
-	config.Wrap(r.hub.over)
-	config.Wrap(r.hub.withPauses)
+	config.Wrap(r.local.over)
+	config.Wrap(r.local.withPauses)
 	r.life, r.killed = context.WithCancel(context.Background())
 	w.t.Cleanup(r.killed)
 	o.Identity = name
@@ -184,7 +184,7 @@ func (w *world) startKnowing(name string, seed uint64, o shard.Options, clusters
 	return r
 }
 
-// run keeps the order of a fleet: clusters are released before the owner ends.
+// run ends in a fleet's order: it releases the clusters before the owner ends.
 func (r *replica) run(ctx context.Context, clusters []string) {
 	defer close(r.done)
 	owning, endOwner := context.WithCancel(context.WithoutCancel(ctx))
@@ -204,7 +204,7 @@ func (r *replica) run(ctx context.Context, clusters []string) {
 	owner.Wait()
 }
 
-// live is the life of one cluster in this replica.
+// live serves one cluster whenever this replica holds it.
 func (r *replica) live(ctx context.Context, name string) {
 	config := r.world.clusters[name].RESTConfig()
 	config.UserAgent = r.name
@@ -235,12 +235,12 @@ func (r *replica) saidOf(cluster string) string {
 	return r.said[cluster]
 }
 
-// serve writes until the tenure ends: carelessly, for it looks at nothing but Check.
+// serve writes until the tenure ends. It is careless: it calls nothing but Check.
 func (r *replica) serve(ctx context.Context, tenure multicluster.Tenure, name string,
 	client kubernetes.Interface,
 ) (left error) {
 	for {
-		// a process is stopped between any two steps: this is the worst one, before it looks at the clock
+		// a process may be stopped between any two steps; before the clock is read is the worst place
 		r.weather.pause()
 		if err := tenure.Check(); err == nil {
 			r.write(client)
@@ -264,8 +264,8 @@ func (r *replica) serve(ctx context.Context, tenure multicluster.Tenure, name st
 	}
 }
 
-// write sends one write and waits for its answer, whatever becomes of the tenure. The server accepts it whatever the
-// object's version is.
+// write sends one write and waits for its answer, whatever happens to the tenure. The server accepts it at any version
+// of the object.
 func (r *replica) write(client kubernetes.Interface) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*slowest)
 	defer cancel()
@@ -277,13 +277,13 @@ func (r *replica) write(client kubernetes.Interface) {
 	_, _ = client.CoreV1().ConfigMaps("default").Update(ctx, cm, metav1.UpdateOptions{})
 }
 
-// end is SIGTERM, and waits for the process.
+// end sends SIGTERM, as it were, and waits for the process.
 func (r *replica) end() {
 	r.stop()
 	<-r.done
 }
 
-// kill is SIGKILL: nothing that the process sends arrives any more.
+// kill is like SIGKILL: nothing that the process sends arrives any more.
 func (r *replica) kill() {
 	r.partition()
 	r.killed()
@@ -291,33 +291,33 @@ func (r *replica) kill() {
 	<-r.done
 }
 
-// partition cuts it off from everything.
+// partition cuts the replica off from all servers.
 func (r *replica) partition() (heal func()) {
-	hub, clusters := r.hub.partition(), r.weather.partition()
-	return func() { hub(); clusters() }
+	local, clusters := r.local.partition(), r.weather.partition()
+	return func() { local(); clusters() }
 }
 
-// pause is SIGSTOP, and the function that it returns is SIGCONT.
+// pause is like SIGSTOP. The function that it returns is like SIGCONT.
 func (r *replica) pause() (resume func()) {
-	hub, clusters := r.hub.stop(), r.weather.stop()
-	return func() { clusters(); hub() } // what it was about to write comes first
+	local, clusters := r.local.stop(), r.weather.stop()
+	return func() { clusters(); local() } // what it was about to write comes first
 }
 
-// delay makes all its requests take up to that long.
+// delay makes each of the replica's requests take up to slow.
 func (r *replica) delay(slow time.Duration) {
-	r.hub.delay(slow)
+	r.local.delay(slow)
 	r.weather.delay(slow)
 }
 
-// verdict is what the audit logs of the clusters say.
+// verdict is what the audit logs of the clusters show.
 type verdict struct {
 	writes, late, refused, moves int
-	// gap is the longest time in which a cluster was not written to, and where.
+	// gap is the longest time in which a cluster received no write, and at is where that was.
 	gap time.Duration
 	at  string
 }
 
-// judge compares what the clusters accepted with who held their leases.
+// judge compares the writes that the clusters accepted with the holders of their leases.
 func (w *world) judge(from time.Time) (v verdict) {
 	for name, server := range w.clusters {
 		last := from

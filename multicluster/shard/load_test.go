@@ -16,7 +16,7 @@ import (
 // idleFleet claims clusters and does nothing with them.
 func (w *world) idleFleet(t *testing.T, name string, clusters int) (owner *shard.Owner, end func()) {
 	t.Helper()
-	owner, err := shard.New(w.hub.RESTConfig(), shard.Options{Identity: name})
+	owner, err := shard.New(w.local.RESTConfig(), shard.Options{Identity: name})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,18 +63,18 @@ func hold(ctx context.Context, owner *shard.Owner, cluster string) {
 	tenure.Release(release, nil)
 }
 
-// What 500 clusters cost the local cluster: at rest no more than one would, and a replica that comes moves its share,
-// at the rate that was set.
+// 500 clusters put no more load on the local cluster than one does, while nothing changes. A new replica moves only its
+// share, at the configured rate.
 func TestLoadOfManyClusters(t *testing.T) {
 	const clusters = 500
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, 0)
 		count := func(what string, during time.Duration) (requests int, perSecond float64) {
-			w.hub.Audit().Reset()
+			w.local.Audit().Reset()
 			time.Sleep(during)
 			verbs := map[string]int{}
 			peak, second, at := 0, 0, time.Time{}
-			for _, e := range w.hub.Audit().Entries(func(e audit.Entry) bool { return e.Resource == "leases" }) {
+			for _, e := range w.local.Audit().Entries(func(e audit.Entry) bool { return e.Resource == "leases" }) {
 				verbs[e.Verb]++
 				requests++
 				if e.Time.Sub(at) >= time.Second {

@@ -18,17 +18,18 @@ const (
 	partLease    kind = "part"
 )
 
-// What leases are found and told apart by.
+// Labels and annotations of the leases.
 const (
 	// FleetLabel is on every lease of a fleet, with its name.
 	FleetLabel = "multicluster.flyball.dev/fleet"
 	// KindLabel is what the lease is for: replica, cluster, or part (of the objects of one cluster).
 	KindLabel = "multicluster.flyball.dev/lease"
-	// NameAnnotation is what the lease is for, in full: the name of the cluster, say.
+	// NameAnnotation is the full name of what the lease is for: the name of the cluster, say.
 	NameAnnotation = "multicluster.flyball.dev/name"
-	// WantedAnnotation is on the lease of a cluster that another replica should serve, and is ready to: its session.
+	// WantedAnnotation is on the lease of a cluster that another replica requests. Its value is that replica's session.
 	WantedAnnotation = "multicluster.flyball.dev/wanted-by"
-	// LeavingAnnotation is on the lease of a replica that hands over all it has: its session.
+	// LeavingAnnotation is on the lease of a replica that hands over all its clusters. Its value is the replica's
+	// session.
 	LeavingAnnotation = "multicluster.flyball.dev/leaving"
 )
 
@@ -38,14 +39,14 @@ type key struct {
 	name string
 }
 
-// What names of leases are made of.
+// Lengths of the parts of a lease's name.
 const (
-	digestLength    = 20  // hexadecimal digits: 80 bits
-	longestReadable = 120 // so that the whole is a DNS subdomain, with any fleet's name
+	digestLength = 20  // hexadecimal digits: 80 bits
+	maxReadable  = 120 // keeps the whole a DNS subdomain, with any fleet's name
 )
 
-// leaseName is the name of a key's lease: what people can read of it, and a digest of all of it, so that names that
-// read alike ("eu/shop" and "eu-shop") are different ones.
+// leaseName returns the name of a key's lease. It has a readable part, and a digest that distinguishes keys with the
+// same readable part ("eu/shop" and "eu-shop").
 func leaseName(fleet string, k key) string {
 	sum := sha256.Sum256([]byte(string(k.kind) + "\x00" + k.name))
 	parts := []string{fleet, string(k.kind)}
@@ -55,7 +56,7 @@ func leaseName(fleet string, k key) string {
 	return strings.Join(append(parts, hex.EncodeToString(sum[:])[:digestLength]), "-")
 }
 
-// readable is a name with what a lease's name cannot have replaced.
+// readable returns name with the characters replaced that a lease's name cannot have.
 func readable(name string) string {
 	text := strings.Map(func(r rune) rune {
 		switch {
@@ -66,23 +67,24 @@ func readable(name string) string {
 		}
 		return '-'
 	}, name)
-	return strings.Trim(text[:min(len(text), longestReadable)], "-")
+	return strings.Trim(text[:min(len(text), maxReadable)], "-")
 }
 
-// What stands between the parts of a holder's identity.
+// Separators in a holder's identity.
 const (
 	sessionMark = "#"
 	stuckMark   = "!"
 )
 
-// newSession makes the name of a session: no two have the same, those of one replica included.
+// newSession returns a new, unique name for a session.
 func newSession(identity string) string { return identity + sessionMark + rand.String(10) }
 
-// identityOf is the replica whose session it is.
+// identityOf returns the replica of a session.
 func identityOf(session string) string {
 	identity, _, _ := strings.Cut(session, sessionMark)
 	return identity
 }
 
-// stuckHolder is who holds the lease of a cluster for which work of that session would not end: nobody who renews it.
+// stuckHolder returns the holder to write into a cluster's lease when the session's work on the cluster does not end.
+// Nobody renews that holder.
 func stuckHolder(session string) string { return session + stuckMark }

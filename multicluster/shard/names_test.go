@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Whatever clusters are called, their leases have valid names, and no two the same.
+// For any cluster name the lease has a valid name, and no two leases have the same name.
 func TestNamesOfLeases(t *testing.T) {
-	fleets := []string{"f", strings.Repeat("f", longestFleet)}
+	fleets := []string{"f", strings.Repeat("f", maxFleetLength)}
 	names := []string{
 		"a", "eu/shop", "eu-shop", "eu.shop", "EU/shop", "eu/shop/", "/", "", "-", "..", "ümläut", "中文",
 		strings.Repeat("x", 300), strings.Repeat("x", 301),
@@ -41,7 +41,7 @@ func TestNamesOfLeases(t *testing.T) {
 		}
 	}
 	if got := leaseName("fleet", key{clusterLease, "eu/shop"}); !strings.HasPrefix(got, "fleet-cluster-eu-shop-") {
-		t.Errorf("lease %q says not what it is for", got)
+		t.Errorf("lease %q does not show what it is for", got)
 	}
 }
 

@@ -19,43 +19,44 @@ import (
 
 // ObjectsOptions configures [Objects].
 type ObjectsOptions struct {
-	// Name names what is shared: "pods", or the controller. Required, and unique among the Objects of one fleet.
+	// Name names the objects: "pods", or the name of the controller. Required, and unique among the Objects of one
+	// fleet.
 	Name string
-	// Parts is how many parts the objects are split into; each is served by one replica at a time. It bounds how many
-	// replicas have work, and should be a few times that, for equal shares; each part has a Lease and, where the
-	// server has shards, a watch of its own. Zero means 16; at most 256. It cannot be changed while any replica runs.
+	// Parts is the number of parts that the objects are split into. Each part is served by one replica at a time, so
+	// there should be a few times as many parts as replicas, for equal shares. Each part has a Lease and, if the server
+	// supports shards, a watch of its own. Zero means 16; at most 256. It must not change while any replica runs.
 	Parts int
-	// ByNamespace keeps the objects of a namespace together. Otherwise the UID decides where an object belongs.
+	// ByNamespace keeps all objects of a namespace in one part. Otherwise an object's UID determines its part.
 	ByNamespace bool
-	// DrainTimeout is how long work in flight may go on when a part moves, before it is cancelled. Zero means 10 s.
-	// When the process stops, its manager's deadline counts.
+	// DrainTimeout is how long work in flight may continue when a part moves, before it is cancelled. Zero means 10 s.
+	// When the process stops, the manager's deadline applies.
 	DrainTimeout time.Duration
 }
 
 const (
 	defaultParts        = 16
-	mostParts           = 256
+	maxParts            = 256
 	defaultDrainTimeout = 10 * time.Second
-	// abandonAfter is how long work may take to return once its context is cancelled.
+	// abandonAfter is how long work may take to return after its context was cancelled.
 	abandonAfter = 2 * time.Second
 )
 
-// SplitAnnotation is on the Lease that says how objects are split, which all replicas have to agree on.
+// SplitAnnotation is on the Lease that records how objects are split. All replicas must split them alike.
 const SplitAnnotation = "multicluster.flyball.dev/split"
 
 // splitLease is the kind of that Lease. Nobody holds it.
 const splitLease kind = "split"
 
-// Objects spreads the objects of one cluster over replicas: they are split into parts by a hash, each of which is
-// served by the replica that holds its Lease, by the rules of [multicluster.Tenure]. See [Part] for how a controller
-// is told its objects.
+// Objects spreads the objects of one cluster over replicas. A hash splits them into parts. Each part is served by the
+// replica that holds its Lease, by the rules of [multicluster.Tenure]. See [Part] for how a controller gets its
+// objects.
 type Objects struct {
 	owner   *Owner
 	options ObjectsOptions
 }
 
-// NewObjects returns the objects that owner shares out. Nothing is started. The owner has to run for longer than they
-// do: [Owner.RunAround] sees to that.
+// NewObjects returns the objects that owner spreads over replicas. It starts nothing. The owner must run for longer
+// than they do, as [Owner.RunAround] ensures.
 //
 // Errors: no name, too many parts.
 func NewObjects(owner *Owner, o ObjectsOptions) (*Objects, error) {
@@ -65,15 +66,15 @@ func NewObjects(owner *Owner, o ObjectsOptions) (*Objects, error) {
 	setDefault(&o.DrainTimeout, defaultDrainTimeout)
 	switch {
 	case o.Name == "":
-		return nil, errors.New("objects to share: there is no name")
-	case o.Parts < 1 || o.Parts > mostParts:
-		return nil, fmt.Errorf("objects to share: %d parts; it can be 1 to %d", o.Parts, mostParts)
+		return nil, errors.New("objects to share: Name is empty")
+	case o.Parts < 1 || o.Parts > maxParts:
+		return nil, fmt.Errorf("objects to share: Parts is %d; want 1 to %d", o.Parts, maxParts)
 	}
 	return &Objects{owner: owner, options: o}, nil
 }
 
-// RunAround runs the owner as long as run, and until what that has taken is released: ctx ends run, and the owner
-// after it.
+// RunAround runs the owner around run: ctx ends run, and the owner ends after run has returned and its leases are
+// released.
 func (o *Owner) RunAround(ctx context.Context, run func(ctx context.Context) error) error {
 	owning, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
@@ -85,33 +86,33 @@ func (o *Owner) RunAround(ctx context.Context, run func(ctx context.Context) err
 	return errors.Join(err, <-ended)
 }
 
-// Run has work done for every part that falls to this replica, until ctx is done, and returns when all has ended and
-// the parts are released.
+// Run calls work for every part that this replica serves, until ctx is done. It returns when all work has ended and the
+// parts are released.
 //
-// work is called for each time in which a part is served here, in a goroutine of its own; it begins with all objects
-// of the part, as a controller does. Its context is over when the part is to be served elsewhere: work then ends
-// intake, lets what is in flight end, and returns. [reconcile.Controller].Run does so: work in flight has until
-// DrainTimeout, and none when the lease is lost. Writes with its context through a client of the manager do not begin
-// when the lease is lost; others have to ask [Part.Check]. An error, or an early return, makes it be called again; a
-// [reconcile.StuckError] has the lease run out.
+// Run calls work once for each period in which this replica serves a part, in a goroutine of its own. work starts with
+// all objects of the part, as a controller does. Its context ends when the part moves to another replica: work must
+// then accept nothing new, let what is in flight end, and return. [reconcile.Controller].Run does so: work in flight
+// has until DrainTimeout, and no time at all if the lease is lost. After that, writes with its context through a client
+// of the manager fail; for other writes, work must call [Part.Check] first. If work returns an error or returns early,
+// Run calls it again. If the error is a [reconcile.StuckError], the lease is left to expire.
 //
-// Errors: when other replicas have split the objects in another way.
+// Errors: other replicas have split the objects in another way.
 func (s *Objects) Run(ctx context.Context, work func(ctx context.Context, p *Part) error) error {
-	if err := s.agree(ctx); err != nil {
+	if err := s.checkSplit(ctx); err != nil {
 		return fmt.Errorf("share %s: %w", s.options.Name, err)
 	}
 	inFlight, release := workctx.From(ctx, s.options.DrainTimeout)
 	defer release()
 	var parts sync.WaitGroup
 	for i := range s.options.Parts {
-		parts.Go(func() { s.live(ctx, inFlight, i, work) })
+		parts.Go(func() { s.runPart(ctx, inFlight, i, work) })
 	}
 	parts.Wait()
 	return nil
 }
 
-// agree makes sure that all replicas split the objects alike: else an object would be in two parts at a time.
-func (s *Objects) agree(ctx context.Context) error {
+// checkSplit checks that all replicas split the objects alike. Otherwise an object could be in two parts at a time.
+func (s *Objects) checkSplit(ctx context.Context) error {
 	o := s.owner
 	k := key{splitLease, s.options.Name}
 	want := fmt.Sprintf("%d parts by %s", s.options.Parts, s.field())
@@ -134,7 +135,7 @@ func (s *Objects) agree(ctx context.Context) error {
 			return nil
 		}
 		if !apierrors.IsAlreadyExists(err) {
-			klog.FromContext(ctx).Error(err, "Whether replicas split the objects alike cannot be found out yet",
+			klog.FromContext(ctx).Error(err, "Cannot check yet how other replicas split the objects",
 				"objects", s.options.Name)
 		}
 		(&claim{}).wait(ctx, o.options.retryAfter())
@@ -142,8 +143,8 @@ func (s *Objects) agree(ctx context.Context) error {
 	return nil
 }
 
-// live is the life of one part in this replica.
-func (s *Objects) live(ctx, inFlight context.Context, index int, work func(context.Context, *Part) error) {
+// runPart serves one part whenever this replica holds it, until ctx is done.
+func (s *Objects) runPart(ctx, inFlight context.Context, index int, work func(context.Context, *Part) error) {
 	k := key{partLease, fmt.Sprintf("%s/%d-of-%d", s.options.Name, index, s.options.Parts)}
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "part", k.name)
 	ctx = klog.NewContext(ctx, logger)
@@ -156,13 +157,13 @@ func (s *Objects) live(ctx, inFlight context.Context, index int, work func(conte
 		logger.V(2).Info("Part is served here")
 		err = s.serve(ctx, inFlight, &Part{Index: index, Of: s.options.Parts, field: s.field(), tenure: tenure}, work)
 		if err != nil {
-			logger.Error(err, "Work for a part failed, and begins anew")
+			logger.Error(err, "Work on a part failed; starting it again")
 			(&claim{}).wait(ctx, s.owner.options.retryAfter())
 		}
 	}
 }
 
-// serve has work done in one tenure, and releases it.
+// serve calls work for one tenure, and releases the tenure.
 func (s *Objects) serve(ctx, process context.Context, p *Part, work func(context.Context, *Part) error) error {
 	inFlight, cancel := context.WithCancel(process)
 	defer cancel()
@@ -171,7 +172,7 @@ func (s *Objects) serve(ctx, process context.Context, p *Part, work func(context
 	returned := make(chan error, 1) // gets what work returns, once
 	go func() { returned <- work(intake, p) }()
 
-	err, returnedEarly := s.untilOver(ctx, p.tenure, returned)
+	err, returnedEarly := s.waitForEnd(ctx, p.tenure, returned)
 	if !returnedEarly {
 		stop()
 		err = s.drain(p.tenure, inFlight, cancel, returned)
@@ -182,14 +183,14 @@ func (s *Objects) serve(ctx, process context.Context, p *Part, work func(context
 	switch {
 	case errors.Is(err, errAbandoned):
 		p.tenure.Release(release, err)
-		<-returned // whoever runs us is told that all has ended only when it has
+		<-returned // Run must not return while work is running
 	case errors.As(err, &stuck):
 		p.tenure.Release(release, stuck)
 	default:
 		p.tenure.Release(release, nil)
 	}
 	if returnedEarly && err == nil {
-		err = errors.New("it returned although its part is served here")
+		err = errors.New("it returned while its part is still served here")
 	}
 	if !returnedEarly && !errors.As(err, &stuck) && !errors.Is(err, errAbandoned) {
 		err = nil
@@ -197,11 +198,11 @@ func (s *Objects) serve(ctx, process context.Context, p *Part, work func(context
 	return err
 }
 
-// errAbandoned says that work did not return although it was cancelled.
+// errAbandoned is the error of work that did not return although it was cancelled.
 var errAbandoned = errors.New("work did not return after it was cancelled")
 
-// untilOver waits for the end of a tenure, or for work to return before that.
-func (s *Objects) untilOver(ctx context.Context, t *tenure, returned <-chan error) (err error, early bool) {
+// waitForEnd waits until a tenure ends or work returns, whichever comes first.
+func (s *Objects) waitForEnd(ctx context.Context, t *tenure, returned <-chan error) (err error, early bool) {
 	select {
 	case err := <-returned:
 		return err, true
@@ -212,7 +213,7 @@ func (s *Objects) untilOver(ctx context.Context, t *tenure, returned <-chan erro
 	return nil, false
 }
 
-// drain waits for work to return: as long as the options and the process allow, and not at all when the tenure is lost.
+// drain waits for work to return: as long as the options and the process allow, and not at all if the tenure is lost.
 func (s *Objects) drain(t *tenure, inFlight context.Context, cancel func(), returned <-chan error) error {
 	patience := time.NewTimer(s.options.DrainTimeout)
 	defer patience.Stop()

@@ -24,8 +24,8 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// sharer is a process that works on its share of the ConfigMaps of one cluster: it writes its name into them, again
-// and again.
+// sharer is a process that works on its share of the ConfigMaps of one cluster: it writes its name into them, again and
+// again.
 type sharer struct {
 	name    string
 	owner   *shard.Owner
@@ -34,12 +34,12 @@ type sharer struct {
 	done    chan error
 
 	mu sync.Mutex
-	// cached is how many objects each part's informer shows, and stats how many its cache holds.
+	// cached is the number of objects that each part's informer shows, and stats the number that its cache holds.
 	cached map[int]int
 	stats  map[int]int64
 }
 
-// without makes a server one that does not know shards.
+// without makes a server behave as one that does not support shards.
 func without(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		if q := r.URL.Query(); q.Has("shardSelector") {
@@ -128,7 +128,7 @@ func (s *sharer) end(t *testing.T) {
 	}
 }
 
-// parts are those that each replica holds, by the names in the leases.
+// partsOf returns how many parts each replica holds, according to the leases.
 func partsOf(w *world) map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -141,9 +141,9 @@ func partsOf(w *world) map[string]int {
 	return shares
 }
 
-// Two replicas share the objects of one cluster, on a server that has shards and on one that has not: every object is
-// worked on by the holder of its part and by no other, at any time; when one is partitioned the other takes its
-// parts, and they come back.
+// Two replicas share the objects of one cluster, on a server that supports shards and on one that does not. At any
+// time, only the holder of its part works on an object. When one replica is partitioned, the other takes its parts;
+// when it is back, the parts move back.
 func TestObjectsAreShared(t *testing.T) {
 	for _, sharded := range []bool{true, false} {
 		t.Run(fmt.Sprintf("server has shards: %v", sharded), func(t *testing.T) {
@@ -165,7 +165,7 @@ func shareObjects(t *testing.T, sharded bool) {
 		partOf[cm.Name] = shard.PartOf(cm, 8)
 	}
 	begin := time.Now()
-	a, b := share(t, w.hub, "a", sharded), share(t, w.hub, "b", sharded)
+	a, b := share(t, w.local, "a", sharded), share(t, w.local, "b", sharded)
 	time.Sleep(20 * time.Second)
 	before := partsOf(w)
 	if before["a"]+before["b"] != 8 || before["a"] == 0 || before["b"] == 0 {
@@ -194,11 +194,11 @@ func shareObjects(t *testing.T, sharded bool) {
 	judgeObjects(t, w, partOf, begin)
 }
 
-// judgeObjects holds what the server accepted against who held the parts.
+// judgeObjects compares the writes that the server accepted with the holders of the parts.
 func judgeObjects(t *testing.T, w *world, partOf map[string]int, begin time.Time) {
 	t.Helper()
 	writes, last, gap := 0, map[string]time.Time{}, time.Duration(0)
-	for _, e := range w.hub.Audit().Writes() {
+	for _, e := range w.local.Audit().Writes() {
 		if e.Verb != "patch" || e.Resource != "configmaps" {
 			continue
 		}
@@ -219,12 +219,12 @@ func judgeObjects(t *testing.T, w *world, partOf map[string]int, begin time.Time
 	}
 }
 
-// Replicas that split objects in different ways would both write to some: the later one is told.
+// If replicas split objects in different ways, both would write to some. The later one gets an error.
 func TestReplicasHaveToAgree(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, 0)
 		run := func(parts int) error {
-			owner, err := shard.New(w.hub.RESTConfig(), shard.Options{Identity: fmt.Sprint("r", parts)})
+			owner, err := shard.New(w.local.RESTConfig(), shard.Options{Identity: fmt.Sprint("r", parts)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -248,11 +248,11 @@ func TestReplicasHaveToAgree(t *testing.T) {
 	})
 }
 
-// Work that fails begins anew, and work that does not return keeps its part until the lease has run out.
+// Work that fails is started again. Work that does not return keeps its part until the lease has expired.
 func TestWorkOfAPart(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, 0)
-		owner, err := shard.New(w.hub.RESTConfig(), shard.Options{Identity: "a"})
+		owner, err := shard.New(w.local.RESTConfig(), shard.Options{Identity: "a"})
 		if err != nil {
 			t.Fatal(err)
 		}

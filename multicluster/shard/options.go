@@ -13,26 +13,26 @@ import (
 
 // Options configures an [Owner]. The zero value works.
 type Options struct {
-	// Fleet names what is shared: replicas with the same name and namespace share it, and others do not see it. A DNS
-	// label of at most 40 characters. Empty means "fleet".
+	// Fleet is the name of the fleet: replicas with the same fleet and namespace share it. A DNS label of at most 40
+	// characters. Empty means "fleet".
 	Fleet string
 	// Namespace is where the leases are, in the local cluster. Empty means "kube-system".
 	Namespace string
-	// Identity names this replica. It decides which clusters are its share, so a replica that starts again under the
-	// name it had (the pod's, in a StatefulSet) gets those that it had. No two processes may use one at a time: the
-	// second one waits until the first has ended. Empty means the host's name and a random part.
+	// Identity names this replica, and decides which clusters are its share. A replica that restarts under the same
+	// name (that of the pod, in a StatefulSet) gets the same clusters again. Two processes must not use one name at the
+	// same time: the second one waits until the first has ended. Empty means the host name and a random part.
 	Identity string
-	// Options are the times of a membership: 15 s, 10 s and 2 s.
+	// Options are the times of a membership. Their zero values mean 15 s, 10 s and 2 s.
 	leader.Options
-	// Settle is how long a replica is a member before it takes or asks for anything, so that of replicas that start
-	// together the first one does not take all, and one that starts again and again moves nothing. Zero means
-	// RetryPeriod; negative: none.
+	// Settle is how long a replica is a member before it takes or requests anything. With it, the first of several
+	// replicas that start together does not take everything, and a replica that crashes repeatedly moves nothing. Zero
+	// means RetryPeriod; negative means none.
 	Settle time.Duration
-	// Patience is how long a cluster that nobody serves is left to the replica that should, before the next in line
-	// takes it: the one that should may not know of the cluster. Zero means LeaseDuration.
+	// Patience is how long a free cluster is left to the replica whose share it is, before the next in line takes it.
+	// The first replica may not know of the cluster yet. Zero means LeaseDuration.
 	Patience time.Duration
-	// QPS and Burst limit the writes to leases of clusters. Zero means 50 and 100; a negative QPS is no limit. The
-	// membership's renewals do not count.
+	// QPS and Burst limit the writes to leases of clusters. Zero means 50 and 100; a negative QPS means no limit.
+	// Renewals of the membership do not count.
 	QPS   float32
 	Burst int
 }
@@ -42,7 +42,7 @@ const (
 	defaultNamespace = "kube-system"
 	defaultQPS       = 50
 	defaultBurst     = 100
-	longestFleet     = 40
+	maxFleetLength   = 40
 )
 
 // The defaults of leader.Options.
@@ -87,19 +87,19 @@ func setDefault(d *time.Duration, value time.Duration) {
 
 func (o Options) validate() error {
 	if wrong := validation.IsDNS1123Label(o.Fleet); len(wrong) > 0 {
-		return fmt.Errorf("the fleet's name %q: %s", o.Fleet, wrong[0])
+		return fmt.Errorf("fleet name %q: %s", o.Fleet, wrong[0])
 	}
-	if len(o.Fleet) > longestFleet {
-		return fmt.Errorf("the fleet's name %q is longer than %d characters", o.Fleet, longestFleet)
+	if len(o.Fleet) > maxFleetLength {
+		return fmt.Errorf("fleet name %q is longer than %d characters", o.Fleet, maxFleetLength)
 	}
 	if o.Patience < 0 {
-		return errors.New("the patience is negative")
+		return errors.New("Patience is negative")
 	}
 	if strings.ContainsAny(o.Identity, sessionMark+stuckMark) {
-		return fmt.Errorf("the identity %q contains %q or %q", o.Identity, sessionMark, stuckMark)
+		return fmt.Errorf("identity %q contains %q or %q", o.Identity, sessionMark, stuckMark)
 	}
 	return nil
 }
 
-// retryAfter is how long an answer to one request on a lease is waited for, and how long until it is tried again.
+// retryAfter is the timeout of a request about a lease, and the delay before the next attempt.
 func (o Options) retryAfter() time.Duration { return o.RetryPeriod }

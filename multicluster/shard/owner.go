@@ -20,7 +20,7 @@ import (
 	"github.com/flyball-dev/flyball/multicluster"
 )
 
-// Owner spreads clusters over replicas; the package comment says how. It implements [multicluster.Owner].
+// Owner decides which clusters this replica serves; the package comment says how. It implements [multicluster.Owner].
 //
 // Concurrency: all methods may be called from any goroutine.
 type Owner struct {
@@ -33,29 +33,29 @@ type Owner struct {
 	replicas *replicas
 	counts   counts
 
-	// wake has capacity 1: a token for the census that there is a session that it does not know. Never closed.
+	// wake has capacity 1. It holds a token when there is a session that expireSessions does not know. Never closed.
 	wake chan struct{}
 	// left is closed by Leave; nobody sends.
 	left chan struct{}
 
 	mu  sync.Mutex
 	ran bool
-	// session is not nil while this replica is a member; whyNot says why it is not.
+	// session is not nil while this replica is a member; otherwise whyNot is the reason.
 	session *session
 	whyNot  string
 	leaving bool
-	// claims are what this process has to do with leases, by their names.
+	// claims has a claim for every lease that this process waits for, serves or releases, by the lease's name.
 	claims map[string]*claim
-	// missed are leases that were deleted while somebody held them, and when that was seen.
+	// missed has the leases that were deleted while a session held them, and when this replica saw it.
 	missed map[string]time.Time
-	// released are the versions of leases that this replica has released, until the informer shows them.
+	// released has the versions of leases that this replica has released, until the informer shows them.
 	released map[string]string
 }
 
 var _ multicluster.Owner = (*Owner)(nil)
 
-// New returns the owner of the clusters that fall to this replica. Leases are in the cluster of config, the local
-// one. Nothing is started, and no request made.
+// New returns the owner that decides for this replica. The leases are in the cluster of config, the local cluster. New
+// starts nothing and makes no request.
 func New(config *rest.Config, o Options) (*Owner, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -66,7 +66,7 @@ func New(config *rest.Config, o Options) (*Owner, error) {
 	}
 	own := rest.CopyConfig(config)
 	own.UserAgent = cmp.Or(own.UserAgent, rest.DefaultKubernetesUserAgent()) + "/shard-owner"
-	own.QPS, own.RateLimiter = -1, nil // a renewal never waits behind other requests; those have a limiter of their own
+	own.QPS, own.RateLimiter = -1, nil // a renewal must not wait for other requests, which have a limiter of their own
 	client, err := kubernetes.NewForConfig(own)
 	if err != nil {
 		return nil, fmt.Errorf("shard owner: client for leases: %w", err)
@@ -78,7 +78,7 @@ func New(config *rest.Config, o Options) (*Owner, error) {
 		replicas: newReplicas(o.LeaseDuration),
 		wake:     make(chan struct{}, 1), left: make(chan struct{}),
 		claims: map[string]*claim{}, missed: map[string]time.Time{}, released: map[string]string{},
-		whyNot: "it was not run yet",
+		whyNot: "Run was not called yet",
 	}
 	if o.QPS > 0 {
 		owner.limiter = flowcontrol.NewTokenBucketRateLimiter(o.QPS, o.Burst)
@@ -95,11 +95,11 @@ func New(config *rest.Config, o Options) (*Owner, error) {
 	return owner, nil
 }
 
-// Identity names this replica.
+// Identity returns the name of this replica.
 func (o *Owner) Identity() string { return o.options.Identity }
 
-// Run makes this replica one of those that share the fleet, and again when that is lost, until ctx is done. It then
-// gives back what is left to give back, and returns; what is not given back by then runs out. It may be called once.
+// Run makes this replica a member, and again whenever it has lost its membership, until ctx is done. It then releases
+// what is left, and returns; leases that it could not release expire. It may be called once.
 func (o *Owner) Run(ctx context.Context) error {
 	o.mu.Lock()
 	again := o.ran
@@ -117,38 +117,38 @@ func (o *Owner) Run(ctx context.Context) error {
 	}
 	var parts sync.WaitGroup
 	parts.Go(func() { _ = o.informer.Run(inner) }) // it fails only when it was run before
-	parts.Go(func() { o.census(inner) })
-	parts.Go(func() { o.sweepAgain(inner) })
-	o.belong(ctx)
+	parts.Go(func() { o.expireSessions(inner) })
+	parts.Go(func() { o.runCleanup(inner) })
+	o.runSessions(ctx)
 	stop()
 	parts.Wait()
 	return nil
 }
 
-// handler takes in what the informer shows.
+// handler handles the informer's events.
 func (o *Owner) handler(ctx context.Context) informer.Handler[*coordinationv1.Lease] {
 	return informer.Handler[*coordinationv1.Lease]{
-		OnAdd:    func(l *coordinationv1.Lease, _ bool) { o.see(ctx, l) },
-		OnUpdate: func(_, l *coordinationv1.Lease) { o.see(ctx, l) },
-		OnDelete: func(d informer.Deleted[*coordinationv1.Lease]) { o.miss(ctx, d.Object) },
+		OnAdd:    func(l *coordinationv1.Lease, _ bool) { o.onLease(ctx, l) },
+		OnUpdate: func(_, l *coordinationv1.Lease) { o.onLease(ctx, l) },
+		OnDelete: func(d informer.Deleted[*coordinationv1.Lease]) { o.onDelete(ctx, d.Object) },
 	}
 }
 
-func (o *Owner) see(ctx context.Context, l *coordinationv1.Lease) {
+func (o *Owner) onLease(ctx context.Context, l *coordinationv1.Lease) {
 	if kind(l.Labels[KindLabel]) == replicaLease {
 		if o.replicas.observe(l) {
-			o.rouse()
+			o.wakeExpiry()
 			o.reviewAll(ctx)
 		}
 		return
 	}
-	if o.replicas.mention(l) {
-		o.rouse()
+	if o.replicas.observeHolder(l) {
+		o.wakeExpiry()
 	}
 	o.mu.Lock()
 	c := o.claims[l.Name]
 	delete(o.missed, l.Name)
-	if !o.behindLocked(l) {
+	if !o.isStaleLocked(l) {
 		delete(o.released, l.Name)
 	}
 	o.mu.Unlock()
@@ -157,11 +157,11 @@ func (o *Owner) see(ctx context.Context, l *coordinationv1.Lease) {
 	}
 }
 
-// miss takes in that a lease was deleted. Nobody does that to one that is held but people: its holder lets go at
-// once, and all others give it the time to.
-func (o *Owner) miss(ctx context.Context, l *coordinationv1.Lease) {
+// onDelete handles the deletion of a lease. Only people delete a lease that is held. Its holder then loses its tenure
+// at once, and the other replicas give it a lease duration to do so.
+func (o *Owner) onDelete(ctx context.Context, l *coordinationv1.Lease) {
 	if kind(l.Labels[KindLabel]) == replicaLease {
-		if o.replicas.lose(l.Name) {
+		if o.replicas.observeDeletion(l.Name) {
 			o.reviewAll(ctx)
 		}
 		return
@@ -181,20 +181,21 @@ func (o *Owner) miss(ctx context.Context, l *coordinationv1.Lease) {
 	case t != nil && t.written.UID == l.UID:
 		t.lose(errors.New("its lease was deleted"))
 	case c != nil:
-		c.nudge()
+		c.notify()
 	}
 }
 
-// rouse has the census look at a session that is new.
-func (o *Owner) rouse() {
+// wakeExpiry makes expireSessions look for new sessions.
+func (o *Owner) wakeExpiry() {
 	select {
 	case o.wake <- struct{}{}:
 	default:
 	}
 }
 
-// Leave says that this replica stops: from now on it takes nothing, and the others count it out and take what it
-// releases. It does not wait. What is served goes on until its tenures are released.
+// Leave announces that this replica stops. From now on it takes nothing, and the others leave it out of their ranking
+// and take what it releases. Leave does not wait. This replica continues to serve its clusters until their tenures are
+// released.
 func (o *Owner) Leave() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -215,7 +216,7 @@ func (o *Owner) Acquire(ctx context.Context, cluster multicluster.ClusterInfo,
 	return t, nil
 }
 
-// Health is nil while this replica is one of those that share the fleet and hears of the others.
+// Health returns nil while this replica is a member and its watch of the leases works.
 func (o *Owner) Health() error {
 	if h := o.informer.Health(); h.Err != nil {
 		return fmt.Errorf("leases of the replicas cannot be read: %w", h.Err)
@@ -228,5 +229,5 @@ func (o *Owner) Health() error {
 	return nil
 }
 
-// Replicas are those that share the fleet, as far as this one knows, in order.
+// Replicas returns the replicas that share the fleet, as far as this one knows, sorted by identity.
 func (o *Owner) Replicas() []Replica { return o.replicas.list() }

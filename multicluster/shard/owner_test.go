@@ -12,7 +12,7 @@ import (
 	"github.com/flyball-dev/flyball/multicluster/shard"
 )
 
-// holders is who holds each cluster's lease.
+// holders returns the holder of each cluster's lease.
 func (w *world) holders() map[string]string {
 	all := map[string]string{}
 	for name := range w.clusters {
@@ -21,7 +21,7 @@ func (w *world) holders() map[string]string {
 	return all
 }
 
-// moved are the clusters that have another holder.
+// moved returns the clusters that have another holder.
 func moved(before, after map[string]string) (names []string) {
 	for name, holder := range after {
 		if before[name] != holder {
@@ -31,8 +31,8 @@ func moved(before, after map[string]string) (names []string) {
 	return names
 }
 
-// Replicas that start within a moment of each other share from the beginning: nothing moves. One that comes gets its
-// share of what each has, and nothing else moves; when it leaves, it all goes back to where it was.
+// Replicas that start at about the same time share from the beginning: nothing moves. A new replica gets an equal share
+// from each of the others, and nothing else moves. When it leaves, its clusters move back to where they were.
 func TestOnlyTheMovedShareMoves(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, 24)
@@ -76,8 +76,8 @@ func TestOnlyTheMovedShareMoves(t *testing.T) {
 	})
 }
 
-// A replica that is killed, cut off or stopped: others serve what it served within the stated bound, and it does not
-// write any more.
+// When a replica is killed, cut off or stopped, others take over its clusters within the stated bound, and it writes no
+// more.
 func TestAReplicaThatFails(t *testing.T) {
 	for name, fail := range map[string]func(r *replica) (end func()){
 		"killed":      func(r *replica) func() { r.kill(); return func() {} },
@@ -124,11 +124,11 @@ func TestAReplicaThatFails(t *testing.T) {
 	}
 }
 
-// bound is how long a cluster is not served when its replica fails, with the default times: a lease duration since it
-// renewed last, as another one saw it, and the time of a few requests.
+// bound is how long a cluster is not served when its replica fails, with the default times: a lease duration after the
+// last renewal that another replica saw, and the time of a few requests.
 const bound = 17 * time.Second
 
-// Work that does not end keeps its cluster from everybody for a lease duration, and nothing else.
+// Work that does not end keeps its cluster from the other replicas for a lease duration, and nothing else.
 func TestStuckWorkLetsTheLeaseRunOut(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, 6)
@@ -141,7 +141,7 @@ func TestStuckWorkLetsTheLeaseRunOut(t *testing.T) {
 		time.Sleep(8 * time.Second)
 		moving := 0
 		for name := range w.clusters {
-			if said := b.saidOf(name); strings.HasPrefix(said, "held by a, which is not heard of") {
+			if said := b.saidOf(name); strings.HasPrefix(said, "held by a, whose renewal is overdue") {
 				moving++
 			} else if said == "served here" {
 				t.Errorf("%s is served by b while work of a goes on", name)
@@ -163,8 +163,8 @@ func TestStuckWorkLetsTheLeaseRunOut(t *testing.T) {
 	})
 }
 
-// A clean stop: the others are told first, then each lease is given back as its cluster has drained, the membership
-// last. The gap is that of a few requests.
+// At a clean stop, a replica first announces that it leaves, then releases each lease when its cluster has drained, and
+// its membership last. The gap is that of a few requests.
 func TestACleanStop(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, 6)
@@ -179,7 +179,7 @@ func TestACleanStop(t *testing.T) {
 			t.Errorf("a second after: %v", s)
 		}
 		var order []string
-		for _, e := range w.hub.Audit().Writes() {
+		for _, e := range w.local.Audit().Writes() {
 			if e.Time.After(stopped) && strings.HasPrefix(e.UserAgent, "a/") {
 				order = append(order, e.Verb+" "+strings.Split(e.Name, "-")[1])
 			}
@@ -198,7 +198,8 @@ func TestACleanStop(t *testing.T) {
 	})
 }
 
-// A lease deleted by somebody: its holder lets go, and nobody takes it before the holder had the time to.
+// When somebody deletes a lease, its holder loses it at once, and no other replica takes it before the holder had time
+// to stop.
 func TestALeaseIsDeleted(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, 3)
@@ -228,8 +229,8 @@ func TestALeaseIsDeleted(t *testing.T) {
 	})
 }
 
-// What a replica does not know of is served by the next in line, after a while; and when it comes to know, it asks
-// for it.
+// If a replica does not know a cluster, the next in line serves it after a while. When the first one learns of the
+// cluster, it requests it.
 func TestTheNextInLine(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, 8)
@@ -241,7 +242,7 @@ func TestTheNextInLine(t *testing.T) {
 			t.Fatalf("b's share: %v", early)
 		}
 		for name, holder := range w.holders() {
-			if said := b.saidOf(name); holder == "" && said != "a is to serve it" {
+			if said := b.saidOf(name); holder == "" && said != "a should serve it" {
 				t.Errorf("%s: %q", name, said)
 			}
 		}
@@ -260,7 +261,7 @@ func TestTheNextInLine(t *testing.T) {
 	})
 }
 
-// Two processes with one name are not members at a time.
+// Two processes of the same name are never members at the same time.
 func TestTheSameNameTwice(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, 2)
@@ -286,12 +287,13 @@ func TestTheSameNameTwice(t *testing.T) {
 	})
 }
 
-// Nobody holds leases of clusters that nobody serves, also when the answers to the writes that took them were lost.
+// A replica that does not serve a cluster does not hold its lease, not even if the answer to the write that took it was
+// lost.
 func TestAnAnswerIsLost(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, 5)
 		a := w.start("a", 1, shard.Options{})
-		a.delay(6 * time.Second) // half of the answers come when nobody waits any more
+		a.delay(6 * time.Second) // half of the answers come after the timeout
 		time.Sleep(time.Minute)
 		a.delay(0)
 		time.Sleep(10 * time.Second)

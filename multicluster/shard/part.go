@@ -14,7 +14,7 @@ import (
 	"github.com/flyball-dev/flyball/informer/listwatch"
 )
 
-// What objects are split by: the fields that servers know shards by.
+// The fields that objects can be split by: those that servers support for shards.
 //
 // Source: KEP-5866, k8s.io/apimachinery v0.37.2 pkg/sharding.
 const (
@@ -29,19 +29,19 @@ func (s *Objects) field() string {
 	return byUID
 }
 
-// Part is one of those that objects are split into, while this replica serves it. [PartInformer] shows its objects
+// Part is one of the parts that objects are split into, while this replica serves it. [PartInformer] shows its objects
 // and no others.
 type Part struct {
-	// Index is which part it is, from 0, of how many.
+	// Index is the number of the part, from 0; Of is the number of parts.
 	Index, Of int
 	field     string
 	tenure    *tenure
 }
 
-// Check is nil while a write may begin; see [multicluster.Tenure].
+// Check returns nil while a write may begin; see [multicluster.Tenure].
 func (p *Part) Check() error { return p.tenure.Check() }
 
-// Selector is the part as servers know it: a range of the hashes of one field.
+// Selector returns the server's shard selector for the part: a range of the hashes of one field.
 func (p *Part) Selector() string { return p.selector().String() }
 
 func (p *Part) selector() sharding.Selector {
@@ -54,16 +54,16 @@ func (p *Part) selector() sharding.Selector {
 
 func hex64(n uint64) string { return fmt.Sprintf("%016x", n) }
 
-// firstOf is where the index-th of equal ranges of 64 bits begins.
+// firstOf returns the start of the index-th of equal ranges of 64 bits.
 func firstOf(index, of int) uint64 {
-	first, rest := bits.Div64(uint64(index), 0, uint64(of)) // index < of, so that the quotient fits
+	first, rest := bits.Div64(uint64(index), 0, uint64(of)) // index < of, so the quotient fits
 	if rest > 0 {
 		first++
 	}
 	return first
 }
 
-// FNV-1a over 64 bits, which servers hash fields by.
+// The constants of 64-bit FNV-1a, with which servers hash fields.
 //
 // Source: HashField of k8s.io/apimachinery v0.37.2 pkg/sharding.
 const (
@@ -71,7 +71,7 @@ const (
 	fnvPrime  uint64 = 1099511628211
 )
 
-// indexOf is the part that a value of the field belongs to.
+// indexOf returns the part that a value of the field belongs to.
 func indexOf(value string, of int) int {
 	hash := fnvOffset
 	for i := range len(value) {
@@ -81,7 +81,7 @@ func indexOf(value string, of int) int {
 	return int(index)
 }
 
-// Matches says whether an object is of the part. The hash is that of servers.
+// Matches reports whether an object belongs to the part. It hashes as servers do.
 func (p *Part) Matches(obj metav1.Object) bool {
 	if p.field == byNamespace {
 		return indexOf(obj.GetNamespace(), p.Of) == p.Index
@@ -89,10 +89,10 @@ func (p *Part) Matches(obj metav1.Object) bool {
 	return indexOf(string(obj.GetUID()), p.Of) == p.Index
 }
 
-// PartInformer returns an informer that shows the objects of a part and no others, and how to give it back. Where the
-// server has shards, nothing else is sent and cached; where it does not, all parts share the cache of all objects,
-// and see their part of it. It waits until the server has shown which, so the factory has to run.
-// [informer.Informer.Stats] are those of the cache.
+// PartInformer returns an informer that shows only the objects of a part, and a function that releases it. If the
+// server supports shards, it sends only these objects, and only they are cached. Otherwise all parts share one cache of
+// all objects, and each sees its own. PartInformer waits until the server has shown which of the two it is, so the
+// factory must be running. [informer.Informer.Stats] are those of the cache.
 //
 // Errors: those of informer.ForOptions; the end of ctx.
 func PartInformer[T informer.Object](ctx context.Context, f *informer.Factory, p *Part,
@@ -103,7 +103,7 @@ func PartInformer[T informer.Object](ctx context.Context, f *informer.Factory, p
 		return nil, nil, err
 	}
 	release = func() { informer.Release(inf) }
-	ticker := time.NewTicker(lookEvery)
+	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	for !inf.HasSynced() {
 		if errors.Is(inf.Health().Err, listwatch.ErrNotSharded) {
@@ -125,5 +125,5 @@ func PartInformer[T informer.Object](ctx context.Context, f *informer.Factory, p
 	return inf, release, nil
 }
 
-// lookEvery is how often an informer is looked at for whether its server has shards.
-const lookEvery = 50 * time.Millisecond
+// pollInterval is the interval at which PartInformer checks whether the server supports shards.
+const pollInterval = 50 * time.Millisecond

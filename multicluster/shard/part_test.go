@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// Every object is in one part, the same one for us and for a server, whatever the number of parts is; and parts are
-// about equal.
+// Every object belongs to exactly one part, the same for this package and for a server, for any number of parts. The
+// parts are about equal.
 func TestPartsAreThoseOfServers(t *testing.T) {
 	for _, field := range []string{byUID, byNamespace} {
-		for _, of := range []int{1, 2, 3, 7, 16, 100, mostParts} {
+		for _, of := range []int{1, 2, 3, 7, 16, 100, maxParts} {
 			counts := make([]int, of)
 			for i := range 400 {
 				uid := uuid.NewUUID()
@@ -71,7 +71,7 @@ func TestSelector(t *testing.T) {
 	}
 }
 
-// Asking for each event must be cheap.
+// Matches is called for each event, so it must be cheap.
 func TestMatchesDoesNotAllocate(t *testing.T) {
 	p := &Part{Index: 3, Of: 16, field: byUID}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uuid.NewUUID())}}

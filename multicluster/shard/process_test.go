@@ -33,20 +33,20 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// The environment of a replica that is a process: the server, and its name.
+// The environment variables of a child process: the server's address, and the replica's name.
 const (
 	childServer = "FLYBALL_TEST_SHARD_SERVER"
 	childName   = "FLYBALL_TEST_SHARD_NAME"
 )
 
-// processTimes are short, so that a run takes seconds. A write that is sent in time arrives before the lease has
-// passed on, unless the machine stands still for the two seconds between.
+// processTimes are short, so that a run takes seconds. A write that was sent in time arrives before the lease has a new
+// holder, unless the machine stands still for the two seconds between.
 var processTimes = leader.Options{
 	LeaseDuration: 4 * time.Second, RenewDeadline: 2 * time.Second,
 	RetryPeriod: 300 * time.Millisecond,
 }
 
-// processClusters all are one server, so that what happened to leases and objects has one order: that of its versions.
+// processClusters are all on one server, so that its versions order all changes of leases and objects.
 var processClusters = []string{"eu/a", "eu/b", "us/c", "us/d"}
 
 // TestProcessesOfOneFleet is TestNoTwoWritersInAFleet with processes: three of them, of which one after the other is
@@ -85,7 +85,7 @@ func (r *trail) note(l *coordinationv1.Lease) {
 	r.states[name] = append(r.states[name], handed{version, holder})
 }
 
-// at is who held a cluster at a version; 0 is now.
+// at returns the holder of a cluster at a version; 0 means now.
 func (r *trail) at(cluster string, version uint64) (holder string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -161,14 +161,14 @@ func runProcesses(t *testing.T, seed uint64) {
 	judgeProcesses(t, server, held)
 }
 
-// enoughWrites is how many it takes to say something.
+// enoughWrites is the number of writes that a meaningful run has at least.
 const enoughWrites = 20
 
 func requestsOf(server *localapi.Server, name string) int {
 	return len(server.Audit().Entries(func(e audit.Entry) bool { return e.UserAgent == name }))
 }
 
-// lastWriters are who wrote to each object last.
+// lastWriters returns who wrote to each object last.
 func lastWriters(server *localapi.Server) map[string]string {
 	last := map[string]string{}
 	for _, e := range server.Audit().Writes() {
@@ -177,7 +177,7 @@ func lastWriters(server *localapi.Server) map[string]string {
 	return last
 }
 
-// judgeProcesses holds every write that was accepted against who held the cluster at that version.
+// judgeProcesses compares every accepted write with the holder of the cluster at that version.
 func judgeProcesses(t *testing.T, server *localapi.Server, held *trail) {
 	t.Helper()
 	writes, refused, moves := 0, 0, 0
@@ -213,7 +213,7 @@ func judgeProcesses(t *testing.T, server *localapi.Server, held *trail) {
 	}
 }
 
-// follow notes every state of the clusters' leases.
+// follow records every state of the clusters' leases.
 func follow(t *testing.T, server *localapi.Server) *trail {
 	t.Helper()
 	held := &trail{states: map[string][]handed{}}
@@ -234,7 +234,7 @@ func follow(t *testing.T, server *localapi.Server) *trail {
 	return held
 }
 
-// serveProcesses is an API that other processes reach at the address.
+// serveProcesses starts an API server that other processes can reach.
 func serveProcesses(t *testing.T) (server *localapi.Server, address string) {
 	t.Helper()
 	server, err := localapi.New(localapi.Options{Audit: &audit.Log{}, NoKubernetesService: true})
@@ -268,7 +268,7 @@ func serveProcesses(t *testing.T) (server *localapi.Server, address string) {
 
 func sharedBy(cluster string) string { return "shared-" + strings.ReplaceAll(cluster, "/", "-") }
 
-// process is a replica that is one.
+// process is a replica in a process of its own.
 type process struct {
 	cmd    *exec.Cmd
 	output *bytes.Buffer
@@ -309,7 +309,7 @@ func await(t *testing.T, replicas map[string]*process, what string, happened fun
 	t.Fatalf("waited three minutes for %s", what)
 }
 
-// TestReplicaChild is one of the processes of the test above.
+// TestReplicaChild is the child process of the tests above.
 func TestReplicaChild(t *testing.T) {
 	name := os.Getenv(childName)
 	if name == "" {
@@ -360,7 +360,7 @@ func TestReplicaChild(t *testing.T) {
 	os.Exit(0)
 }
 
-// writeShared reads, thinks, and writes: carelessly, with a context that does not end.
+// writeShared reads, waits, and writes. It is careless: its context does not end.
 func writeShared(ctx context.Context, fleet *multicluster.Manager, name, by string) error {
 	cluster, err := fleet.GetCluster(ctx, name)
 	if err != nil {

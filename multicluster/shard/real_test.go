@@ -23,18 +23,18 @@ import (
 	"github.com/flyball-dev/flyball/reconcile"
 )
 
-// startManager starts a replica that is a manager with a fleet, whose controller writes to every cluster each second,
-// without looking at its context, or whether it may.
+// startManager starts a replica that is a manager with a fleet. Its controller writes to every cluster each second, and
+// checks neither its context nor whether it may.
 func (w *world) startManager(name string, seed uint64) *replica {
 	w.t.Helper()
 	r := &replica{
-		t: w.t, world: w, name: name, hub: newWeather(seed), weather: newWeather(seed + 1),
+		t: w.t, world: w, name: name, local: newWeather(seed), weather: newWeather(seed + 1),
 		done: make(chan struct{}), said: map[string]string{},
 	}
-	config := w.hub.RESTConfig()
+	config := w.local.RESTConfig()
 	config.UserAgent = name
-	config.Wrap(r.hub.over)
-	config.Wrap(r.hub.withPauses)
+	config.Wrap(r.local.over)
+	config.Wrap(r.local.withPauses)
 	var err error
 	if r.owner, err = shard.New(config, shard.Options{Identity: name}); err != nil {
 		w.t.Fatal(err)
@@ -79,7 +79,7 @@ func (r *replica) announcements() (all []multicluster.Announcement) {
 	return all
 }
 
-// reconcile writes what another one wrote: its own writes do not make it busy.
+// reconcile writes only if another replica wrote last, so that its own writes do not trigger it again.
 func (r *replica) reconcile(ctx context.Context, request multicluster.Request) (reconcile.Result, error) {
 	again := reconcile.Result{RequeueAfter: time.Second}
 	if request.Name != "shared" {
@@ -131,7 +131,7 @@ func TestNoTwoWritersInAFleet(t *testing.T) {
 	}
 }
 
-// A fleet shows why it does not serve a cluster, and hands over when a replica comes, or stops.
+// A fleet shows why it does not serve a cluster, and hands clusters over when a replica starts or stops.
 func TestAFleetIsHandedOver(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, 1))

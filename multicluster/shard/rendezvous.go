@@ -7,9 +7,10 @@ import (
 	"slices"
 )
 
-// weight is how much a replica is meant for a key: of all replicas, the one with the greatest weight is. It depends
-// on nothing else, so that when a replica comes it gets its share from all others alike, and when one goes its share
-// goes to all others; nothing else moves. It must never change: replicas of different versions have to agree.
+// weight ranks a replica for a key: the key belongs to the replica with the greatest weight. The weight depends on the
+// two names only. So a new replica takes an equal share from each of the others, a replica that leaves gives its share
+// back to them, and nothing else moves. The function must never change, because replicas of different versions have to
+// agree.
 //
 // Source: Thaler and Ravishankar, "A Name-Based Mapping Scheme for Rendezvous", 1996.
 func weight(replica, key string) uint64 {
@@ -17,7 +18,7 @@ func weight(replica, key string) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// ranked orders replicas by their weight for a key, the one that is meant first.
+// ranked returns the replicas ordered by their weight for a key, the greatest first.
 func ranked(replicas []string, key string) []string {
 	type candidate struct {
 		name   string

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Of 4,000 clusters each of n replicas has its share, to within a seventh. When one comes or goes, what moves is its
-// share, and nothing of the others'.
+// Each of n replicas has its share of 4,000 clusters, to within a seventh. When a replica starts or leaves, only its
+// share moves.
 func TestRendezvous(t *testing.T) {
 	const clusters = 4000
 	assign := func(replicas []string) (of map[string]string) {
@@ -53,8 +53,7 @@ func values(m map[string]int) (all []int) {
 	return all
 }
 
-// The order is a function of the names alone: of those given, and of no other. Replicas of different versions have to
-// agree, so it is pinned.
+// The order depends only on the given names. Replicas of different versions have to agree, so this test pins it.
 func TestRankedIsPinned(t *testing.T) {
 	want := []string{"b", "a", "c"}
 	for _, given := range [][]string{{"a", "b", "c"}, {"c", "b", "a"}} {

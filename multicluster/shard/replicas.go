@@ -10,53 +10,53 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// replicas is what this replica has seen of all, itself included. What it decides is which sessions cannot be held
-// any more: those whose lease it has seen unchanged for the lease's whole duration, on its own monotonic clock. The
-// times in leases are never compared with a clock; that they differ says that something changed.
+// replicas records what this replica has seen of all replicas, itself included, and decides which sessions have
+// expired: those whose lease it has seen unchanged for the lease's whole duration, on its own monotonic clock. It never
+// compares the times in leases with a clock; a different time only means that something has changed.
 //
 // Concurrency: all methods may be called from any goroutine.
 type replicas struct {
-	duration time.Duration // of a lease that does not say
+	duration time.Duration // of a lease that does not state one
 
 	mu sync.Mutex
-	// sessions are all that leases have named. Invariant: dead ones stay as long as a lease names them.
-	sessions map[string]*sighting
-	// memberships are the leases of replicas, by name.
+	// sessions has all sessions that leases have named. Invariant: a dead session stays as long as a lease names it.
+	sessions map[string]*sessionRecord
+	// memberships has the leases of replicas, by lease name.
 	memberships map[string]membership
 }
 
-// membership is the lease of a replica.
+// membership is the lease of a replica, as last seen.
 type membership struct {
 	uid     types.UID
 	version string
 	holder  string
-	// seen is when it was seen to change last.
+	// seen is when this replica saw the lease change last.
 	seen time.Time
 }
 
-// sighting is what was seen of a session.
-type sighting struct {
-	// renewal is what its lease said when it was seen to change last, and at is when that was.
+// sessionRecord is what this replica has seen of a session.
+type sessionRecord struct {
+	// renewal is the last renewal of the session that this replica saw, and at is when it saw it.
 	renewal renewal
 	at      time.Time
-	// duration is how long after that it may still be held.
+	// duration is how long after at the session may still be held.
 	duration time.Duration
-	// member: there is a lease of a replica that names it. Otherwise only the lease of a cluster does.
+	// member means that the lease of a replica names the session. Otherwise only the lease of a cluster does.
 	member bool
-	// leaving: it hands over all it has.
+	// leaving means that its replica hands over all its clusters.
 	leaving bool
-	// dead: it cannot be held any more. That is final.
+	// dead means that nobody can hold the session any more. That is final.
 	dead bool
 }
 
-// renewal is what changes in the lease of a replica when it is renewed.
+// renewal holds the fields of a replica's lease that a renewal changes.
 type renewal struct {
 	time        int64
 	transitions int32
 }
 
 func newReplicas(duration time.Duration) *replicas {
-	return &replicas{duration: duration, sessions: map[string]*sighting{}, memberships: map[string]membership{}}
+	return &replicas{duration: duration, sessions: map[string]*sessionRecord{}, memberships: map[string]membership{}}
 }
 
 func holderOf(l *coordinationv1.Lease) string {
@@ -83,7 +83,7 @@ func (r *replicas) durationOf(l *coordinationv1.Lease) time.Duration {
 	return time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second
 }
 
-// observe takes in the lease of a replica, as the informer shows it. changed says that there are other replicas now.
+// observe records the lease of a replica, as the informer shows it. It reports whether the set of replicas has changed.
 func (r *replicas) observe(l *coordinationv1.Lease) (changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -91,8 +91,8 @@ func (r *replicas) observe(l *coordinationv1.Lease) (changed bool) {
 	holder := holderOf(l)
 	r.memberships[l.Name] = membership{l.UID, l.ResourceVersion, holder, time.Now()}
 	if old := r.sessions[before.holder]; old != nil && before.holder != holder {
-		// Nobody takes the lease of a replica over who has not found it run out, and none is emptied whose session is
-		// not over.
+		// Another session takes over a replica's lease only after it has found it expired, and a replica clears its
+		// lease only at the end of its session.
 		changed = changed || old.member
 		old.member = false
 		old.dead = old.dead || before.uid == l.UID
@@ -102,7 +102,7 @@ func (r *replicas) observe(l *coordinationv1.Lease) (changed bool) {
 	}
 	s := r.sessions[holder]
 	if s == nil {
-		s = &sighting{}
+		s = &sessionRecord{}
 		r.sessions[holder] = s
 	}
 	leaving := l.Annotations[LeavingAnnotation] == holder
@@ -114,8 +114,9 @@ func (r *replicas) observe(l *coordinationv1.Lease) (changed bool) {
 	return changed
 }
 
-// lose takes in that the lease of a replica was deleted. Its replica will write it anew if it is there.
-func (r *replicas) lose(name string) (changed bool) {
+// observeDeletion records that the lease of a replica was deleted. If the replica is alive, it will create the lease
+// anew.
+func (r *replicas) observeDeletion(name string) (changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.sessions[r.memberships[name].holder]
@@ -127,30 +128,30 @@ func (r *replicas) lose(name string) (changed bool) {
 	return true
 }
 
-// mention takes in that the lease of a cluster names a session. One that was not heard of before may have been held
-// until now.
-func (r *replicas) mention(l *coordinationv1.Lease) (news bool) {
+// observeHolder records that the lease of a cluster names a session. If the session is unknown, it may have been alive
+// until now. observeHolder reports whether it was unknown.
+func (r *replicas) observeHolder(l *coordinationv1.Lease) (news bool) {
 	session := holderOf(l)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if session == "" || r.sessions[session] != nil {
 		return false
 	}
-	r.sessions[session] = &sighting{at: time.Now(), duration: r.durationOf(l)}
+	r.sessions[session] = &sessionRecord{at: time.Now(), duration: r.durationOf(l)}
 	return true
 }
 
-// holder is how a session is.
-type holder int
+// liveness is what is known about whether a session is alive.
+type liveness int
 
 const (
-	alive  holder = iota // it may be held
-	silent               // it may be held, but was not heard of for longer than it should have been
-	dead                 // it cannot be held any more
+	alive  liveness = iota // it may be alive
+	silent                 // it may be alive, but a renewal is overdue
+	dead                   // it has ended, or its lease has expired
 )
 
-// state tells how a session is, and until when at most that can stay as it is without news.
-func (r *replicas) state(session string, quiet time.Duration) holder {
+// state returns the liveness of a session. A session is silent if its last renewal is older than quiet.
+func (r *replicas) state(session string, quiet time.Duration) liveness {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.sessions[session]
@@ -165,7 +166,8 @@ func (r *replicas) state(session string, quiet time.Duration) holder {
 	return alive
 }
 
-// eligible are the replicas that clusters are shared among, in order, and self whatever is known of it.
+// eligible returns the sorted names of the replicas that share the clusters. It includes self, unless that is empty, in
+// whatever state self is.
 func (r *replicas) eligible(self string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -181,8 +183,8 @@ func (r *replicas) eligible(self string) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// due are the sessions that have been unchanged for so long that they cannot be held any more, if their leases say so
-// still; and how long it is until the next one comes to that.
+// due returns the sessions that have expired unless the informer is behind, and the time until the next session
+// expires.
 func (r *replicas) due() (sessions []string, next time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -201,10 +203,10 @@ func (r *replicas) due() (sessions []string, next time.Duration) {
 	return sessions, next
 }
 
-// confirm takes in what the lease of a session's replica says, read from the server; nil: there is none. It says
-// whether the session cannot be held any more.
+// confirm records the lease of a session's replica, as read from the server (nil if there is none). It reports whether
+// the session is dead.
 //
-// The informer cannot tell that a lease is unchanged: it may be behind.
+// The informer cannot tell whether a lease is unchanged, because it may be behind.
 func (r *replicas) confirm(session string, l *coordinationv1.Lease) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -222,16 +224,16 @@ func (r *replicas) confirm(session string, l *coordinationv1.Lease) bool {
 	return true
 }
 
-// forget lets go of the dead sessions that no lease names.
+// forget deletes the dead sessions that no lease names.
 func (r *replicas) forget(named map[string]bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	maps.DeleteFunc(r.sessions,
-		func(session string, s *sighting) bool { return s.dead && !s.member && !named[session] })
+		func(session string, s *sessionRecord) bool { return s.dead && !s.member && !named[session] })
 }
 
-// relics are the leases of replicas that ended longer than age ago.
-func (r *replicas) relics(age time.Duration) map[string]membership {
+// expiredLeases returns the leases of replicas that ended longer than age ago.
+func (r *replicas) expiredLeases(age time.Duration) map[string]membership {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	old := map[string]membership{}
@@ -244,17 +246,17 @@ func (r *replicas) relics(age time.Duration) map[string]membership {
 	return old
 }
 
-// Replica is one of those that share a fleet.
+// Replica is a member of a fleet.
 type Replica struct {
-	// Identity names it.
+	// Identity is its name.
 	Identity string
-	// Heard is when its membership was seen to change last.
+	// Heard is when this replica last saw its membership change.
 	Heard time.Time
-	// Leaving: it hands over all it has.
+	// Leaving means that it hands over all its clusters.
 	Leaving bool
 }
 
-// list is in order of identity.
+// list returns the replicas, sorted by identity.
 func (r *replicas) list() []Replica {
 	r.mu.Lock()
 	defer r.mu.Unlock()

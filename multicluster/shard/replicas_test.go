@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// lease is one of a replica, renewed by a wall clock that is off by hours.
+// lease returns the lease of a replica whose wall clock is off by hours.
 func lease(uid, holder string, renewed time.Time) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: "r-" + identityOf(holder), UID: types.UID(uid)},
@@ -23,8 +23,8 @@ func lease(uid, holder string, renewed time.Time) *coordinationv1.Lease {
 	}
 }
 
-// A session ends a lease duration after it was seen to change last, whatever the times in its lease are, and only
-// when the server says that it has not changed.
+// A session expires a lease duration after its last observed change, whatever the times in its lease are, and only if
+// the server confirms that it has not changed.
 func TestASessionIsNotHeardOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReplicas(15 * time.Second)
@@ -90,7 +90,7 @@ func TestHowSessionsEnd(t *testing.T) {
 		if !r.confirm("b#1", other) {
 			t.Error("and it does not end later")
 		}
-		r.lose("r-b")
+		r.observeDeletion("r-b")
 		if r.state("b#2", time.Second) != silent || !slices.Equal(r.eligible("self"), []string{"self"}) {
 			t.Error("a deleted lease: its session is neither over nor a replica")
 		}
@@ -100,13 +100,13 @@ func TestHowSessionsEnd(t *testing.T) {
 	})
 }
 
-// A session that only the lease of a cluster names: it has a lease duration from when it was seen.
+// A session that only the lease of a cluster names expires a lease duration after it was first seen.
 func TestAGhost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReplicas(15 * time.Second)
 		held := lease("1", "z#1!", time.Now())
 		held.Spec.LeaseDurationSeconds = ptr.To[int32](30)
-		if !r.mention(held) || r.mention(held) || r.state("z#1!", time.Hour) != silent {
+		if !r.observeHolder(held) || r.observeHolder(held) || r.state("z#1!", time.Hour) != silent {
 			t.Error("it is not news once")
 		}
 		time.Sleep(29 * time.Second)

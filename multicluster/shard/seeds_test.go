@@ -12,9 +12,9 @@ import (
 )
 
 // TestNoTwoWriters has three replicas share clusters while one after the other fails, at random and in every way:
-// killed, stopped, partitioned from everything or from the leases only, slowed down, ended. The clusters' audit logs
-// are searched for writes that were accepted from a replica while another one held the lease, or nobody; and for the
-// longest time in which a cluster was not written to. FLYBALL_FLEETS=200 runs more seeds.
+// killed, stopped, partitioned from everything or from the leases only, slowed down, ended. It searches the clusters'
+// audit logs for writes that were accepted from a replica that did not hold the lease, and for the longest time in
+// which a cluster received no write. FLYBALL_FLEETS=200 runs more seeds.
 func TestNoTwoWriters(t *testing.T) {
 	seeds, err := strconv.Atoi(os.Getenv("FLYBALL_FLEETS"))
 	if err != nil {
@@ -41,7 +41,7 @@ func (v *verdict) add(other verdict) {
 	}
 }
 
-// failures are what is done to a replica, and how it ends. One that does not come back is started anew.
+// failures has the ways in which a replica fails, each with its end. A replica that does not recover is started anew.
 var failures = []struct {
 	name  string
 	fatal bool
@@ -57,13 +57,13 @@ var failures = []struct {
 	}},
 	{"partitioned", false, func(r *replica, _ *rand.Rand) func() { return r.partition() }},
 	{
-		"partitioned from the hub: the worst case, its writes would arrive", false,
-		func(r *replica, _ *rand.Rand) func() { return r.hub.partition() },
+		"partitioned from the local: the worst case, its writes would arrive", false,
+		func(r *replica, _ *rand.Rand) func() { return r.local.partition() },
 	},
-	{"stopped, and then partitioned from the hub", false, func(r *replica, random *rand.Rand) func() {
+	{"stopped, and then partitioned from the local", false, func(r *replica, random *rand.Rand) func() {
 		resume := r.pause()
 		time.Sleep(time.Duration(random.IntN(12_000)) * time.Millisecond)
-		heal := r.hub.partition()
+		heal := r.local.partition()
 		resume()
 		return heal
 	}},
@@ -73,15 +73,15 @@ var failures = []struct {
 	}},
 }
 
-// slowest is how long a request of a slow replica takes at most. Half of it may be the way there, which must be less
-// than the margin between RenewDeadline and LeaseDuration.
+// slowest is the longest time that a request of a slow replica takes. Half of it may be the way to the server, which
+// must be less than the margin between RenewDeadline and LeaseDuration.
 const slowest = 6 * time.Second
 
 func startSimple(w *world, name string, seed uint64) *replica {
 	return w.start(name, seed, shard.Options{})
 }
 
-// runFailures lets replicas fail, each way once and in a random order, and judges.
+// runFailures makes replicas fail in each way once, in a random order, and returns the verdict.
 func runFailures(t *testing.T, seed uint64, clusters int,
 	start func(w *world, name string, seed uint64) *replica,
 ) verdict {
@@ -95,7 +95,7 @@ func runFailures(t *testing.T, seed uint64, clusters int,
 	}
 	var total verdict
 	for _, way := range random.Perm(len(failures)) {
-		// Long enough that who came back is a member again: the bound is that of two which are well.
+		// Long enough for a replica that came back to be a member again: the bound holds for two healthy replicas.
 		time.Sleep(time.Duration(18_000+random.IntN(10_000)) * time.Millisecond)
 		i := random.IntN(len(all))
 		outage := time.Duration(1000+random.IntN(30_000)) * time.Millisecond

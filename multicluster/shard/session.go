@@ -14,23 +14,24 @@ import (
 	"github.com/flyball-dev/flyball/manager/leader"
 )
 
-// session is a time in which this replica is a member. Every lease that it takes names it, and is held exactly as
-// long as the session is: that is renewed by one request every retry period, however many clusters there are.
+// session is a period in which this replica is a member. Every lease that it takes names the session, and is held
+// exactly as long as the session is. One request every retry period renews the session, however many clusters there
+// are.
 type session struct {
 	id    string
 	began time.Time
-	// check is nil while nobody can hold the session to be over.
+	// check returns nil while no other replica can consider the session expired.
 	check func() error
 }
 
-// validTimes says what is wrong with the times of a membership.
+// validTimes returns an error if the times of a membership do not fit together.
 func validTimes(o leader.Options) error {
 	_, err := leader.New(&resourcelock.LeaseLock{LockConfig: resourcelock.ResourceLockConfig{Identity: "any"}}, o)
 	return err
 }
 
-// belong makes this replica a member, and anew when it ceases to be one, until ctx is done.
-func (o *Owner) belong(ctx context.Context) {
+// runSessions makes this replica a member, and again whenever it has lost its membership, until ctx is done.
+func (o *Owner) runSessions(ctx context.Context) {
 	for ctx.Err() == nil {
 		id := newSession(o.options.Identity)
 		lock := &resourcelock.LeaseLock{
@@ -41,37 +42,35 @@ func (o *Owner) belong(ctx context.Context) {
 		}
 		elector, err := leader.New(lock, o.options.Options)
 		if err != nil {
-			panic(err) // New has tried it
+			panic(err) // New has validated the options
 		}
-		told := make(chan struct{}) // closed when the watch of the campaign has ended; nobody sends
+		reported := make(chan struct{}) // closed when reportCampaign has returned; nobody sends
 		campaign, end := context.WithCancel(ctx)
 		go func() {
-			defer close(told)
-			o.explain(campaign, elector)
+			defer close(reported)
+			o.reportCampaign(campaign, elector)
 		}()
-		// The elector's words are about leaders: this is none.
+		// No logger: the elector's messages are about leaders, and a member is not one.
 		err = elector.Run(klog.NewContext(ctx, klog.Logger{}), func(tenure context.Context) error {
 			end()
-			return o.attend(ctx, tenure, &session{id: id, began: time.Now(), check: elector.Check})
+			return o.runSession(ctx, tenure, &session{id: id, began: time.Now(), check: elector.Check})
 		})
 		end()
-		<-told
+		<-reported
 		switch {
 		case errors.Is(err, leader.ErrWorkRemains):
-			klog.FromContext(
-				ctx,
-			).Error(err, "Replica leaves the fleet with leases that it could not give back: they run out",
+			klog.FromContext(ctx).Error(err, "Replica leaves the fleet with unreleased leases; they will expire",
 				"session", id)
 		case err != nil:
-			klog.FromContext(ctx).Error(err, "Replica is no member of the fleet any more", "session", id)
+			klog.FromContext(ctx).Error(err, "Replica is no longer a member of the fleet", "session", id)
 		case ctx.Err() != nil:
-			o.clear(ctx)
+			o.deleteOwnLease(ctx)
 		}
 	}
 }
 
-// explain tells why this replica is not a member while it tries to become one.
-func (o *Owner) explain(ctx context.Context, elector *leader.Elector) {
+// reportCampaign reports why this replica is not a member, while it tries to become one.
+func (o *Owner) reportCampaign(ctx context.Context, elector *leader.Elector) {
 	ticker := time.NewTicker(o.options.RetryPeriod)
 	defer ticker.Stop()
 	for {
@@ -80,12 +79,12 @@ func (o *Owner) explain(ctx context.Context, elector *leader.Elector) {
 			return
 		case <-ticker.C:
 		}
-		status, why := elector.Status(), "it is becoming one"
+		status, why := elector.Status(), "it is joining"
 		switch {
 		case status.Err != nil:
 			why = status.Err.Error()
 		case status.Holder != "":
-			why = fmt.Sprintf("session %s was one a moment ago, and has to run out", status.Holder)
+			why = fmt.Sprintf("session %s has not expired yet", status.Holder)
 		}
 		o.mu.Lock()
 		changed := o.session == nil && o.whyNot != why
@@ -94,14 +93,15 @@ func (o *Owner) explain(ctx context.Context, elector *leader.Elector) {
 		}
 		o.mu.Unlock()
 		if changed {
-			klog.FromContext(ctx).Info("Replica is no member of the fleet", "reason", why)
+			klog.FromContext(ctx).Info("Replica is not a member of the fleet", "reason", why)
 			o.reviewAll(ctx)
 		}
 	}
 }
 
-// attend is one session: until ctx is done, or tenure ends because the session can be held to be over.
-func (o *Owner) attend(ctx, tenure context.Context, s *session) error {
+// runSession runs one session until ctx is done, or until tenure ends because other replicas may consider the session
+// expired.
+func (o *Owner) runSession(ctx, tenure context.Context, s *session) error {
 	klog.FromContext(ctx).Info("Replica is a member of the fleet", "session", s.id)
 	o.enterSession(ctx, s)
 	defer o.leaveSession(ctx, s, tenure)
@@ -113,10 +113,10 @@ func (o *Owner) attend(ctx, tenure context.Context, s *session) error {
 		case <-tenure.Done():
 			return nil
 		case <-ctx.Done():
-			return o.settleDebts(ctx, tenure)
+			return o.finishReleases(ctx, tenure)
 		case <-left:
 			if err := o.annotate(tenure, o.lease, LeavingAnnotation, s.id); err != nil {
-				klog.FromContext(ctx).Error(err, "Replica cannot tell the others that it leaves")
+				klog.FromContext(ctx).Error(err, "Cannot announce that this replica is leaving")
 				select {
 				case <-again.C:
 				case <-tenure.Done():
@@ -136,7 +136,7 @@ func (o *Owner) enterSession(ctx context.Context, s *session) {
 	o.reviewAll(ctx)
 }
 
-// leaveSession ends all tenures that are left, whose leases are not held any more.
+// leaveSession ends the remaining tenures of a session, whose leases are no longer held.
 func (o *Owner) leaveSession(ctx context.Context, s *session, life context.Context) {
 	cause := context.Cause(life)
 	if cause == nil {
@@ -149,8 +149,8 @@ func (o *Owner) leaveSession(ctx context.Context, s *session, life context.Conte
 		if c.tenure != nil && c.tenure.session == s {
 			lost = append(lost, c.tenure)
 		}
-		if c.owed != nil && c.owed.session == s.id {
-			c.owed = nil // it runs out
+		if c.pending != nil && c.pending.session == s.id {
+			c.pending = nil // the lease expires
 			o.dropLocked(c)
 		}
 	}
@@ -161,24 +161,25 @@ func (o *Owner) leaveSession(ctx context.Context, s *session, life context.Conte
 	o.reviewAll(ctx)
 }
 
-// settleDebts pays what is owed, for a while. A session that is not released runs out, and what it holds with it.
+// finishReleases writes the pending releases, for at most ReleaseTimeout. If it fails, the session is not released, and
+// expires together with its leases.
 //
-// Errors: [leader.ErrWorkRemains] when something is left.
-func (o *Owner) settleDebts(ctx, tenure context.Context) error {
+// Errors: [leader.ErrWorkRemains] when a lease was not released.
+func (o *Owner) finishReleases(ctx, tenure context.Context) error {
 	patience, cancel := context.WithTimeout(tenure, o.options.ReleaseTimeout())
 	defer cancel()
 	for {
 		o.sweep(patience)
-		unpaid, held := o.remaining()
+		pending, held := o.remaining()
 		switch {
 		case held > 0:
 			return fmt.Errorf("%w: %d tenures were not released", leader.ErrWorkRemains, held)
-		case unpaid == 0:
+		case pending == 0:
 			return nil
 		case patience.Err() != nil:
-			return fmt.Errorf("%w: %d leases were not released", leader.ErrWorkRemains, unpaid)
+			return fmt.Errorf("%w: %d leases were not released", leader.ErrWorkRemains, pending)
 		}
-		klog.FromContext(ctx).V(2).Info("Waiting for leases to be released", "count", unpaid)
+		klog.FromContext(ctx).V(2).Info("Waiting for leases to be released", "count", pending)
 		select {
 		case <-time.After(o.options.RetryPeriod / 4):
 		case <-patience.Done():
@@ -186,23 +187,23 @@ func (o *Owner) settleDebts(ctx, tenure context.Context) error {
 	}
 }
 
-func (o *Owner) remaining() (unpaid, held int) {
+func (o *Owner) remaining() (pending, held int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, c := range o.claims {
 		if c.tenure != nil {
 			held++
 		}
-		if c.owed != nil {
-			unpaid++
+		if c.pending != nil {
+			pending++
 		}
 	}
-	return unpaid, held
+	return pending, held
 }
 
-// clear deletes this replica's lease, which is released. Its next process would take it over as it is: this is for
-// those that never come again.
-func (o *Owner) clear(ctx context.Context) {
+// deleteOwnLease deletes this replica's lease, which is released. The replica's next process could take the lease over
+// as it is; the deletion is for replicas that never come back.
+func (o *Owner) deleteOwnLease(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.options.retryAfter())
 	defer cancel()
 	l, err := o.leases.Get(ctx, o.lease, metav1.GetOptions{})
@@ -210,11 +211,11 @@ func (o *Owner) clear(ctx context.Context) {
 		err = o.deleteExactly(ctx, l.Name, membership{uid: l.UID, version: l.ResourceVersion})
 	}
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		klog.FromContext(ctx).Error(err, "The lease of this replica is free, but stays", "lease", o.lease)
+		klog.FromContext(ctx).Error(err, "Cannot delete the released lease of this replica", "lease", o.lease)
 	}
 }
 
-// deleteExactly deletes a lease in that very state.
+// deleteExactly deletes a lease if it is still in that state.
 func (o *Owner) deleteExactly(ctx context.Context, name string, m membership) error {
 	return o.leases.Delete(ctx, name,
 		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &m.uid, ResourceVersion: &m.version}})

@@ -2,13 +2,13 @@ package shard
 
 import "sync/atomic"
 
-// counts are what Stats counts.
+// counts holds the counters of Stats.
 type counts struct {
 	taken, asked, conflicts, errors, dead, lost atomic.Uint64
 	released, yielded, stuck                    atomic.Uint64
 }
 
-// ended counts how a tenure did; lost ones have been counted.
+// ended counts how a tenure ended. Lost tenures were counted when they were lost.
 func (c *counts) ended(t *tenure, stuck error) {
 	select {
 	case <-t.lost:
@@ -26,23 +26,23 @@ func (c *counts) ended(t *tenure, stuck error) {
 	}
 }
 
-// Stats is what an [Owner] has done.
+// Stats holds counters and the present state of an [Owner].
 type Stats struct {
-	// Member: this replica is one of those that share the fleet. Replicas is how many there are, as far as it knows.
+	// Member means that this replica is a member. Replicas is the number of members, as far as it knows.
 	Member   bool
 	Replicas int
-	// Serving is how many leases this replica holds, Waiting how many it waits for, Owing how many it has not given
-	// back yet.
+	// Serving is the number of leases that this replica holds, Waiting the number that it waits for, and Owing the
+	// number that it has still to release.
 	Serving, Waiting, Owing int
-	// Taken counts tenures; Released, HandedOver and Lost how they ended, Stuck those after which work went on, so
-	// that the lease has to run out.
+	// Taken counts tenures. Released, HandedOver and Lost count how they ended. Stuck counts tenures after which work
+	// continued, so that the lease has to expire.
 	Taken, Released, HandedOver, Lost, Stuck uint64
-	// Asked counts requests to hand over, Conflicts writes that another replica was faster with, Errors requests that
-	// failed, Dead the sessions of replicas that were held to be over.
+	// Asked counts handovers that this replica requested, Conflicts writes for which another replica was faster, Errors
+	// requests that failed, and Dead the sessions that this replica found expired.
 	Asked, Conflicts, Errors, Dead uint64
 }
 
-// Stats is a snapshot.
+// Stats returns a snapshot of the counters.
 func (o *Owner) Stats() Stats {
 	s := Stats{
 		Replicas: len(o.replicas.list()),
@@ -57,7 +57,7 @@ func (o *Owner) Stats() Stats {
 		switch {
 		case c.tenure != nil:
 			s.Serving++
-		case c.owed != nil:
+		case c.pending != nil:
 			s.Owing++
 		case c.waited:
 			s.Waiting++

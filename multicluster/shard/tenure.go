@@ -19,10 +19,10 @@ import (
 	"github.com/flyball-dev/flyball/multicluster"
 )
 
-// tenure is a time in which this replica serves what a lease is for. It implements [multicluster.Tenure].
+// tenure is a period in which this replica serves what a lease is for. It implements [multicluster.Tenure].
 //
-// Invariant: the lease names its session from before it began until Release has written into it, or somebody else has
-// because the session cannot be held any more.
+// Invariant: the lease names its session from before the tenure begins until Release has written the lease, or another
+// replica has taken it because the session has expired.
 type tenure struct {
 	owner   *Owner
 	claim   *claim
@@ -30,12 +30,12 @@ type tenure struct {
 	// written is the lease as this tenure wrote it.
 	written *coordinationv1.Lease
 
-	// ending and lost are closed by yield and lose, once; nobody sends.
+	// ending is closed by yield, lost by lose, each once; nobody sends on them.
 	ending, lost         chan struct{}
 	endingOnce, lostOnce sync.Once
-	// released: Release was called.
+	// released reports whether Release was called.
 	released atomic.Bool
-	// cause is why it was lost; set before lost is closed.
+	// cause is why the tenure was lost. It is set before lost is closed.
 	cause error
 }
 
@@ -64,7 +64,7 @@ func (t *tenure) lose(cause error) {
 	})
 }
 
-// Check implements [multicluster.Tenure]. It looks at the clock at the moment of the call.
+// Check implements [multicluster.Tenure]. It compares the session's deadline with the clock at every call.
 func (t *tenure) Check() error {
 	if t.released.Load() {
 		return fmt.Errorf("%w: lease %s was released", leader.ErrLost, t.claim.lease)
@@ -77,31 +77,33 @@ func (t *tenure) Check() error {
 	}
 }
 
-// isNewer says whether the tenure was written after what the informer shows.
+// isNewer reports whether the tenure's write is newer than l, the lease in the informer.
 func (t *tenure) isNewer(l *coordinationv1.Lease) bool {
 	return older(l.ResourceVersion, t.written.ResourceVersion)
 }
 
-// older says whether a is a version before b.
+// older reports whether version a is before version b.
 func older(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order < 0
 }
 
-// wrote notes the version that a release has made: until the informer shows it, what it shows is out of date.
-func (o *Owner) wrote(l *coordinationv1.Lease) {
+// recordRelease records the version that a release has written. Until the informer shows it, the informer's lease is
+// stale.
+func (o *Owner) recordRelease(l *coordinationv1.Lease) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.released[l.Name] = l.ResourceVersion
 }
 
-// behindLocked says whether what the informer shows is older than this replica's release.
-func (o *Owner) behindLocked(l *coordinationv1.Lease) bool {
+// isStaleLocked reports whether l, the lease in the informer, is older than this replica's release of it.
+func (o *Owner) isStaleLocked(l *coordinationv1.Lease) bool {
 	version, wrote := o.released[l.Name]
 	return wrote && older(l.ResourceVersion, version)
 }
 
-// take writes this replica's session into a lease that it may have. nil and no error: somebody else was faster.
+// take writes this replica's session into a lease that is free. It returns nil and no error if another replica was
+// faster.
 func (o *Owner) take(ctx context.Context, c *claim, lease *coordinationv1.Lease, s *session) (*tenure, error) {
 	if err := o.limiter.Wait(ctx); err != nil {
 		return nil, fmt.Errorf("wait for the rate limit of leases: %w", err)
@@ -109,29 +111,29 @@ func (o *Owner) take(ctx context.Context, c *claim, lease *coordinationv1.Lease,
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	// Not ctx: a write that may arrive has to be waited for.
+	// Not ctx: a write that was sent may still arrive, so take must wait for its answer.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.options.retryAfter())
 	defer cancel()
-	written, err := o.write(ctx, o.signed(c.key, c.lease, lease, s.id))
+	written, err := o.write(ctx, o.leaseWith(c.key, c.lease, lease, s.id))
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
 		o.counts.conflicts.Add(1)
 		return nil, nil
 	case err != nil:
 		o.counts.errors.Add(1)
-		return nil, fmt.Errorf("its lease cannot be written: %w", err)
+		return nil, fmt.Errorf("write its lease: %w", err)
 	}
 	o.counts.taken.Add(1)
-	klog.FromContext(ctx).V(2).Info("Took the lease", "lease", c.lease, "before", holderBefore(lease))
+	klog.FromContext(ctx).V(2).Info("Took the lease", "lease", c.lease, "previousHolder", holderBefore(lease))
 	t := o.newTenure(c, s, written)
 	o.mu.Lock()
 	c.tenure, c.waited = t, false
-	over := o.session != s
+	expired := o.session != s
 	o.mu.Unlock()
-	if over {
-		t.lose(errors.New("the membership was lost meanwhile"))
+	if expired {
+		t.lose(errors.New("the membership was lost while the lease was being taken"))
 	} else if l, found := o.informer.Get(o.options.Namespace, c.lease); found {
-		o.review(c, l) // what came between the write and the tenure
+		o.review(c, l) // the lease may have changed between the write and the tenure
 	}
 	return t, nil
 }
@@ -143,8 +145,8 @@ func holderBefore(l *coordinationv1.Lease) string {
 	return holderOf(l)
 }
 
-// signed is a lease with a holder; before is what there is, nil: nothing.
-func (o *Owner) signed(k key, name string, before *coordinationv1.Lease, holder string) *coordinationv1.Lease {
+// leaseWith returns the lease before with another holder, or a new lease if before is nil.
+func (o *Owner) leaseWith(k key, name string, before *coordinationv1.Lease, holder string) *coordinationv1.Lease {
 	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: o.options.Namespace, Name: name}}
 	now := metav1.NowMicro()
 	if before != nil {
@@ -171,7 +173,8 @@ func (o *Owner) signed(k key, name string, before *coordinationv1.Lease, holder 
 	return l
 }
 
-// write creates a lease that has no version, and updates one that has, if that is the version there is.
+// write creates a lease without a resource version. It updates a lease that has one, if that is still the current
+// version.
 func (o *Owner) write(ctx context.Context, l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	if l.ResourceVersion == "" {
 		return o.leases.Create(ctx, l, metav1.CreateOptions{})
@@ -179,7 +182,7 @@ func (o *Owner) write(ctx context.Context, l *coordinationv1.Lease) (*coordinati
 	return o.leases.Update(ctx, l, metav1.UpdateOptions{})
 }
 
-// ask tells the holder of a lease that this replica is ready to serve what it is for.
+// ask requests a lease from its holder, in the name of this replica's session.
 func (o *Owner) ask(ctx context.Context, lease *coordinationv1.Lease, s *session) error {
 	if err := o.limiter.Wait(ctx); err != nil {
 		return fmt.Errorf("wait for the rate limit of leases: %w", err)
@@ -199,44 +202,44 @@ func (o *Owner) annotate(ctx context.Context, lease, annotation, value string) e
 	return nil
 }
 
-// Release implements [multicluster.Tenure]. What cannot be written now is written by [Owner.Run] later, as long as
-// this replica's session lives; when that ends, the lease runs out.
+// Release implements [multicluster.Tenure]. If the write fails, [Owner.Run] retries it as long as this replica's
+// session lives. When the session ends, the lease expires with it.
 func (t *tenure) Release(ctx context.Context, stuck error) {
 	if t.released.Swap(true) {
 		return
 	}
 	o, c := t.owner, t.claim
-	d := &debt{session: t.session.id, stuck: stuck != nil}
+	d := &pendingRelease{session: t.session.id, stuck: stuck != nil}
 	o.mu.Lock()
 	c.tenure = nil
 	if o.session == t.session {
-		c.owed = d
+		c.pending = d
 	} else {
 		o.dropLocked(c)
 	}
-	owes := c.owed != nil
+	held := c.pending != nil
 	o.mu.Unlock()
 	o.counts.ended(t, stuck)
-	if !owes {
+	if !held {
 		return
 	}
 	last := t.written
 	if l, found := o.informer.Get(o.options.Namespace, c.lease); found && !t.isNewer(l) {
 		last = l
 	}
-	if err := o.pay(ctx, c, d, last); err != nil {
-		klog.FromContext(ctx).Error(err, "Lease is not released yet, and is tried again", "lease", c.lease)
+	if err := o.writeRelease(ctx, c, d, last); err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot release lease; trying again", "lease", c.lease)
 	}
 	o.mu.Lock()
-	d.late = true // whether it is paid or not: the sweep looks
+	d.retry = true // if the release is still pending, sweep writes it
 	o.mu.Unlock()
 }
 
-// payTries bounds how often a release that is refused is tried at once.
-const payTries = 3
+// releaseTries bounds how often a release is tried at once when the server rejects it.
+const releaseTries = 3
 
-// pay writes what is owed. last is the lease as it was last seen.
-func (o *Owner) pay(ctx context.Context, c *claim, d *debt, last *coordinationv1.Lease) error {
+// writeRelease writes a pending release. last is the lease as last seen.
+func (o *Owner) writeRelease(ctx context.Context, c *claim, d *pendingRelease, last *coordinationv1.Lease) error {
 	if err := o.limiter.Wait(ctx); err != nil {
 		return fmt.Errorf("wait for the rate limit of leases: %w", err)
 	}
@@ -245,19 +248,19 @@ func (o *Owner) pay(ctx context.Context, c *claim, d *debt, last *coordinationv1
 		to = stuckHolder(d.session)
 	}
 	var err error
-	for range payTries {
+	for range releaseTries {
 		if last == nil || holderOf(last) != d.session {
-			o.paid(c)
+			o.finishRelease(c)
 			return nil
 		}
 		if err = o.try(ctx, func(ctx context.Context) error {
-			written, err := o.leases.Update(ctx, o.signed(c.key, c.lease, last, to), metav1.UpdateOptions{})
+			written, err := o.leases.Update(ctx, o.leaseWith(c.key, c.lease, last, to), metav1.UpdateOptions{})
 			if err == nil {
-				o.wrote(written)
+				o.recordRelease(written)
 			}
 			return err
 		}); err == nil {
-			o.paid(c)
+			o.finishRelease(c)
 			return nil
 		}
 		if getErr := o.try(ctx, func(ctx context.Context) error {
@@ -272,7 +275,7 @@ func (o *Owner) pay(ctx context.Context, c *claim, d *debt, last *coordinationv1
 	return fmt.Errorf("release lease %s: %w", c.lease, err)
 }
 
-// try bounds one request.
+// try sends one request, with a timeout.
 func (o *Owner) try(ctx context.Context, request func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, o.options.retryAfter())
 	defer cancel()
@@ -283,18 +286,18 @@ func (o *Owner) try(ctx context.Context, request func(context.Context) error) er
 	return err
 }
 
-// paid notes that nothing is owed any more, and lets who waits for the lease go on.
-func (o *Owner) paid(c *claim) {
+// finishRelease records that the release is no longer pending, and wakes the goroutine that waits for the lease.
+func (o *Owner) finishRelease(c *claim) {
 	o.mu.Lock()
-	c.owed = nil
+	c.pending = nil
 	o.dropLocked(c)
 	o.mu.Unlock()
-	c.nudge()
+	c.notify()
 }
 
-// dropLocked forgets a claim that nobody has.
+// dropLocked deletes a claim that is neither served, waited for, nor being released.
 func (o *Owner) dropLocked(c *claim) {
-	if c.tenure == nil && c.owed == nil && !c.waited {
+	if c.tenure == nil && c.pending == nil && !c.waited {
 		delete(o.claims, c.lease)
 	}
 }

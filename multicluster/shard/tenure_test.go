@@ -7,7 +7,7 @@ import (
 	"github.com/flyball-dev/flyball/manager/leader"
 )
 
-// Check looks at the clock by itself: a process that was stopped, and goes on, asks it before any timer has run.
+// Check reads the clock itself, because a process that was stopped and continues may call it before any timer has run.
 func TestCheckDoesNotWaitForATimer(t *testing.T) {
 	var over error
 	o := &Owner{}
@@ -18,7 +18,7 @@ func TestCheckDoesNotWaitForATimer(t *testing.T) {
 	}
 	over = leader.ErrLost
 	if err := tenure.Check(); !errors.Is(err, leader.ErrLost) {
-		t.Errorf("when it may be over, and nobody has said so yet: %v", err)
+		t.Errorf("when it may have expired, before any timer has run: %v", err)
 	}
 	over = nil
 	tenure.lose(errors.New("its lease was deleted"))

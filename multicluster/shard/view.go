@@ -9,8 +9,8 @@ import (
 	"github.com/flyball-dev/flyball/informer"
 )
 
-// view shows a part of what an informer holds. Whether an object is of the part never changes: an object with another
-// UID or namespace is another one, and informers tell of it as a deletion and an addition.
+// view shows the objects of one part among those of an informer. An object never changes its part: if its UID or
+// namespace differs it is another object, and informers report a deletion and an addition.
 type view[T informer.Object] struct {
 	informer.Informer[T]
 	part *Part
@@ -79,7 +79,7 @@ func (v *view[T]) All() iter.Seq[T] {
 // Snapshot implements [informer.Informer].
 func (v *view[T]) Snapshot() informer.Snapshot[T] { return &snapshot[T]{v.Informer.Snapshot(), v} }
 
-// snapshot shows a part of a snapshot.
+// snapshot shows the objects of one part among those of a snapshot.
 type snapshot[T informer.Object] struct {
 	informer.Snapshot[T]
 	view *view[T]

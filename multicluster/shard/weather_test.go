@@ -14,12 +14,12 @@ import (
 type weather struct {
 	mu     sync.Mutex
 	random *rand.Rand
-	// slow is how long a request takes at most, there and back.
+	// slow is the longest time that a request takes, there and back.
 	slow time.Duration
-	// cut: nothing arrives any more. whole is closed when something does again; nobody sends.
+	// cut means that nothing arrives. whole is closed when packets arrive again; nobody sends on it.
 	cut   bool
 	whole chan struct{}
-	// runs is closed while the process does; it is replaced when that is stopped. Nobody sends.
+	// runs is closed while the process runs, and replaced when the process is stopped. Nobody sends on it.
 	runs chan struct{}
 }
 
@@ -33,14 +33,14 @@ func newWeather(seed uint64) *weather {
 	return w
 }
 
-// delay says how long packets take from now on.
+// delay sets how long packets take from now on.
 func (w *weather) delay(slow time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.slow = slow
 }
 
-// partition lets nothing through until the function that it returns is called.
+// partition drops all packets until the function that it returns is called.
 func (w *weather) partition() (heal func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -54,7 +54,7 @@ func (w *weather) partition() (heal func()) {
 	}
 }
 
-// stop is SIGSTOP, and the function that it returns is SIGCONT.
+// stop is like SIGSTOP. The function that it returns is like SIGCONT.
 func (w *weather) stop() (resume func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -63,7 +63,7 @@ func (w *weather) stop() (resume func()) {
 	return func() { close(runs) }
 }
 
-// pause is where a process stands still while it is stopped.
+// pause blocks while the process is stopped.
 func (w *weather) pause() {
 	w.mu.Lock()
 	runs := w.runs
@@ -79,7 +79,7 @@ func (w *weather) look() (way time.Duration, cut bool, whole chan struct{}) {
 
 var errNoRoute = errors.New("connection timed out")
 
-// lost is what becomes of a request that does not arrive, or whose answer does not.
+// lost waits as a client does whose request or answer does not arrive.
 func lost(ctx context.Context, whole chan struct{}) error {
 	select {
 	case <-ctx.Done():
@@ -90,7 +90,7 @@ func lost(ctx context.Context, whole chan struct{}) error {
 	return errNoRoute
 }
 
-// over makes a transport one through this weather. What is under way when the client gives up arrives all the same.
+// over returns a transport through this network. A request on its way arrives even if the client gives up.
 func (w *weather) over(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		there, cut, whole := w.look()
@@ -117,7 +117,7 @@ func (w *weather) over(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// withPauses is for requests whose process may be stopped right before they are sent.
+// withPauses returns a transport that may stop the process right before a request is sent.
 func (w *weather) withPauses(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		w.pause()
@@ -130,7 +130,7 @@ func (w *weather) withPauses(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// stream is a body through weather: what comes during a partition is lost, and the connection with it.
+// stream is a response body through this network: what comes during a partition is lost, and the connection with it.
 type stream struct {
 	io.ReadCloser
 	weather *weather

@@ -11,18 +11,18 @@ func newDesc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	member   = newDesc("member", "1 while this replica is one of those that share the fleet")
-	replicas = newDesc("replicas", "Current number of replicas that share the fleet, as far as this one knows")
+	member   = newDesc("member", "1 while this replica is a member of the fleet")
+	replicas = newDesc("replicas", "Current number of members of the fleet, as far as this replica knows")
 	leases   = newDesc("leases",
-		"Current number of leases that this replica serves, waits for, or has not given back yet", "state")
-	tenures = newDesc("tenures_total", "Total number of times of serving that ended, by how", "end")
+		"Current number of leases that this replica serves, waits for, or has not released yet", "state")
+	tenures = newDesc("tenures_total", "Total number of tenures that ended, by how they ended", "end")
 	stuck   = newDesc("stuck_total",
-		"Total number of times of serving after which work went on, so that the lease had to run out")
+		"Total number of tenures after which work continued, so that the lease had to expire")
 	taken     = newDesc("taken_total", "Total number of leases taken")
-	asked     = newDesc("asked_total", "Total number of requests to other replicas to hand over")
-	conflicts = newDesc("conflicts_total", "Total number of leases that another replica was faster to take")
-	errors    = newDesc("errors_total", "Total number of requests on leases that failed")
-	dead      = newDesc("dead_total", "Total number of sessions of replicas that were held to be over")
+	asked     = newDesc("asked_total", "Total number of handovers requested from other replicas")
+	conflicts = newDesc("conflicts_total", "Total number of writes to leases for which another replica was faster")
+	errors    = newDesc("errors_total", "Total number of failed requests about leases")
+	dead      = newDesc("dead_total", "Total number of sessions that this replica found expired")
 )
 
 // Collector reads an owner when it is scraped. Register it with the Registerer of manager/metrics.

@@ -12,12 +12,12 @@ import (
 )
 
 func ExampleNew() {
-	hub, err := localapi.New(localapi.Options{})
+	local, err := localapi.New(localapi.Options{})
 	if err != nil {
 		panic(err)
 	}
-	defer hub.Close()
-	owner, err := shard.New(hub.RESTConfig(), shard.Options{Identity: "replica-0"})
+	defer local.Close()
+	owner, err := shard.New(local.RESTConfig(), shard.Options{Identity: "replica-0"})
 	if err != nil {
 		panic(err)
 	}
